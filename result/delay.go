@@ -20,8 +20,8 @@ type ReplicaDelay struct {
 	At    float64 `json:"at_seconds"`
 }
 
-// replicaDelays returns the delay of each replica, in the order of the header.
-func (r *Record) replicaDelays() (out []ReplicaDelay) {
+// Delays returns the delay of each replica, in the order of the header.
+func (r *Record) Delays() (out []ReplicaDelay) {
 	for _, c := range r.Run.Counters {
 		name, ok := strings.CutSuffix(c.Name, FigureDelay)
 		if !ok {

@@ -30,7 +30,7 @@ func TestReplicaDelays(t *testing.T) {
 		"no delay":                         {one, []ReplicaDelay{{}}},
 		"no replica":                       {&Record{}, nil},
 	} {
-		if diff := cmp.Diff(test.want, test.rec.replicaDelays()); diff != "" {
+		if diff := cmp.Diff(test.want, test.rec.Delays()); diff != "" {
 			t.Errorf("%s (-/+):\n%s", name, diff)
 		}
 	}

@@ -40,7 +40,7 @@ func (r *Record) Summary() Summary {
 	}
 	r.beside(&s)
 	s.Steadiness = r.Steadiness()
-	s.ReplicaDelay = r.replicaDelays()
+	s.ReplicaDelay = r.Delays()
 	var err error
 	if s.LatencyUS, err = r.latencies(func(iv *Interval) map[string]Histogram { return iv.Latency }); err != nil {
 		s.Warnings = append(s.Warnings, err.Error())

@@ -41,7 +41,7 @@ func TestBenchReplicas(t *testing.T) {
 			if len(rec.Run.Nodes) != 2 || sum.Verified == nil || !sum.Verified.Sound() {
 				t.Errorf("nodes %v, verified %+v", rec.Run.Nodes, sum.Verified)
 			}
-			contains(t, verb(t, "report run.jsonl").stdout, "replica delay")
+			contains(t, verb(t, "report run.jsonl").stdout, "Delay of the replicas")
 			nothingLeft(t)
 		})
 	}

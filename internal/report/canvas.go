@@ -205,7 +205,7 @@ func styles(vs []view) []style {
 
 // PNGOptions contains the options of PNG. The zero value is the documented default.
 type PNGOptions struct {
-	// Width and Height are in pixels; 0 means 1200 by 675, or by 1000 for constant loads.
+	// Width and Height are in pixels; 0 means 1200 by 675, or more for several rows of charts.
 	Width, Height int
 	// Title replaces the title made from the first run's header.
 	Title string
@@ -381,11 +381,12 @@ func (m *image) fill(from, to xy, paint, _ string) {
 }
 
 func (m *image) dot(at xy, radius float64, paint string, cross bool, _ string) {
-	glyph := draw.GlyphStyle{Color: colourOf(paint, false), Radius: px(radius), Shape: draw.CircleGlyph{}}
 	if cross {
-		glyph.Shape = draw.CrossGlyph{}
+		m.stroke([]xy{{at.x - radius, at.y - radius}, {at.x + radius, at.y + radius}}, pen{paint: paint, width: 2.5})
+		m.stroke([]xy{{at.x + radius, at.y - radius}, {at.x - radius, at.y + radius}}, pen{paint: paint, width: 2.5})
+		return
 	}
-	m.dc.DrawGlyph(glyph, m.point(at))
+	m.dc.DrawGlyph(draw.GlyphStyle{Color: colourOf(paint, false), Radius: px(radius), Shape: draw.CircleGlyph{}}, m.point(at))
 }
 
 func (m *image) text(at xy, s string, f face) {

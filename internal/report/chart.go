@@ -122,6 +122,8 @@ const (
 	labelRow   = 17
 	mostKnees  = 4 // labels of more would cover each other
 	kneeRadius = 5
+	aboveAxis  = 4    // between a line's label and the axis
+	widerFonts = 1.08 // those of browsers against the one measured
 )
 
 // A plotArea is the place of a chart's data.
@@ -133,6 +135,7 @@ type plotArea struct {
 	taken    []box
 	courses  [][]xy  // of the lines, in pixels
 	baseline float64 // the lower edge, below the axis of x
+	right    float64 // the end of the labels beside it
 }
 
 type box struct{ x0, y0, x1, y1 float64 }
@@ -140,18 +143,19 @@ type box struct{ x0, y0, x1, y1 float64 }
 func (b box) overlaps(o box) bool { return b.x0 < o.x1 && o.x0 < b.x1 && b.y0 < o.y1 && o.y0 < b.y1 }
 
 func (c *chart) draw(cv canvas, in box) {
-	p := &plotArea{c: c, cv: cv, at: in}
+	p := &plotArea{c: c, cv: cv, at: in, right: in.x1}
 	if c.Title != "" {
-		cv.text(xy{in.x0, in.y0 + 8}, oneLine(c.Title), face{14, "ink", true, -1})
-		if c.Note != "" {
-			cv.text(xy{in.x0 + textWidthOf(c.Title, 14, true) + 10, in.y0 + 8}, c.Note, face{12.5, "muted", false, -1})
+		room := in.x1 - in.x0
+		cv.text(xy{in.x0, in.y0 + 8}, fitted(c.Title, 14, true, room), face{14, "ink", true, -1})
+		if aside := textWidthOf(c.Title, 14, true) + 10; c.Note != "" && aside < room {
+			cv.text(xy{in.x0 + aside, in.y0 + 8}, fitted(c.Note, 12.5, false, room-aside), face{12.5, "muted", false, -1})
 		}
 		p.at.y0 += titleRoom
 	}
 	lo, hi := c.extent(func(l *line) [][]float64 { return [][]float64{l.X} }, nil)
-	p.x = c.X.span(lo, hi, false)
+	p.x = c.X.span(lo, hi, mostTicks, false)
 	lo, hi = c.extent(func(l *line) [][]float64 { return [][]float64{l.Y, l.Lo, l.Hi} }, c.Levels)
-	p.y = c.Y.span(lo, hi, true)
+	p.y = c.Y.span(lo, hi, min(mostTicks, max(2, int((p.at.y1-p.at.y0-tickRoom)/labelRow))), true)
 	p.margins()
 	p.grid()
 	for _, b := range c.Blocks {
@@ -183,8 +187,11 @@ func (c *chart) extent(of func(l *line) [][]float64, levels []level) (lo, hi flo
 // mostDecades is the greatest span of a logarithmic axis.
 const mostDecades = 4
 
-// span returns the scale with its span. Linear axes of figures begin at 0.
-func (s scale) span(lo, hi float64, figures bool) scale {
+// mostTicks is the number of ticks of an axis with enough room.
+const mostTicks = 7
+
+// span returns the scale with its span, and with room for so many ticks. Linear axes of figures begin at 0.
+func (s scale) span(lo, hi float64, ticks int, figures bool) scale {
 	switch {
 	case s.To > s.From:
 	case math.IsInf(lo, 0) || hi <= 0 && figures:
@@ -202,14 +209,17 @@ func (s scale) span(lo, hi float64, figures bool) scale {
 		s.From, s.To = lo-(hi-lo)*s.Margin, hi+(hi-lo)*s.Margin
 	}
 	if s.To <= s.From {
+		if s.Ticks == nil && !figures { // a single place
+			s.Ticks = []tick{{s.From, short(s.From)}}
+		}
 		s.From, s.To = s.From-0.5, s.To+0.5
 	}
 	if s.Ticks == nil {
 		if s.Log {
-			s.Ticks = decadeTicks(s.From, s.To)
+			s.Ticks = decadeTicks(s.From, s.To, ticks)
 		}
 		if len(s.Ticks) < 2 {
-			s.Ticks = niceTicks(s.From, s.To)
+			s.Ticks = niceTicks(s.From, s.To, ticks)
 		}
 		if s.Format != nil {
 			for i := range s.Ticks {
@@ -237,7 +247,7 @@ func (p *plotArea) margins() {
 		for _, t := range p.y.Ticks {
 			widest = max(widest, textWidthOf(t.Label, labelSize, false))
 		}
-		p.at.x0 += 1.08*widest + 8 // browsers have wider fonts
+		p.at.x0 += widerFonts*widest + 8
 	}
 	p.at.y0 += 8
 	p.baseline = p.at.y1
@@ -250,7 +260,7 @@ func (p *plotArea) margins() {
 	right := 10.0
 	if p.c.Ends {
 		for i := range p.c.Lines {
-			right = max(right, p.c.Lines[i].endWidth()+26)
+			right = max(right, widerFonts*p.c.Lines[i].endWidth()+26)
 		}
 	}
 	p.at.x1 -= min(right, (p.at.x1-p.at.x0)/3)
@@ -362,12 +372,13 @@ func (p *plotArea) levels() {
 		y := p.py(l.At)
 		p.cv.stroke([]xy{{p.at.x0, y}, {p.at.x1, y}}, pen{paint: "muted", width: 1, dash: []float64{4, 3}})
 		if l.Label != "" {
-			p.label(xy{p.at.x0, y}, []string{l.Label}, "muted")
+			muted := face{labelSize, "muted", false, -1}
+			p.label(xy{p.at.x0, y}, []string{l.Label}, muted, muted)
 		}
 	}
 }
 
-// ends labels the lines at their ends, without overlaps.
+// ends labels the lines at their ends: beside the chart, without overlaps, or where a line ends earlier, without covering others.
 func (p *plotArea) ends() {
 	if !p.c.Ends {
 		return
@@ -377,29 +388,38 @@ func (p *plotArea) ends() {
 		at xy
 	}
 	var all []end
-	rows := 1
 	for i := range p.c.Lines {
 		if l, course := &p.c.Lines[i], p.courses[i]; l.End != nil && len(course) > 0 {
 			all = append(all, end{l, course[len(course)-1]})
-			rows = max(rows, 1+len(l.End))
 		}
 	}
 	slices.SortStableFunc(all, func(a, b end) int { return cmp.Compare(a.at.y, b.at.y) })
-	height := float64(rows) * labelRow
-	floor := p.at.y1 + 4 - height*(float64(len(all))-0.5)
-	top := p.at.y0
+	height := func(e end) float64 { return labelRow * float64(1+len(e.l.End)) }
+	floor, top := p.at.y1-aboveAxis, p.at.y0-titleRoom/2
+	beside := func(e end) bool { return e.at.x+9+e.l.endWidth() > p.at.x1 }
 	for _, e := range all {
-		y := max(top, min(e.at.y, floor))
-		top, floor = y+height, floor+height
-		at := xy{e.at.x + 9, y - height/2 + labelRow/2}
-		if math.Abs(y-e.at.y) > labelRow/2 {
-			at.x += 12
-			p.cv.stroke([]xy{e.at, {at.x - 3, y}}, pen{paint: e.l.Style.paint(), width: 1})
+		if beside(e) {
+			floor -= height(e)
 		}
-		place := box{at.x - 3, y - height/2, at.x + e.l.endWidth() + 3, y + height/2}
-		p.cv.fill(xy{place.x0, place.y0}, xy{place.x1, place.y1}, "ground", "")
-		p.taken = append(p.taken, place)
-		p.cv.text(at, oneLine(e.l.Name), face{labelSize, e.l.Style.paint(), true, -1})
+	}
+	for _, e := range all {
+		name := face{labelSize, e.l.Style.paint(), true, -1}
+		if !beside(e) {
+			place := p.label(e.at, append([]string{e.l.Name}, e.l.End...), name, face{labelSize, "ink", false, -1})
+			if edge := (place.y0 + place.y1) / 2; math.Abs(edge-e.at.y) > height(e) {
+				p.cv.stroke([]xy{e.at, {place.x0 - 3, edge}}, pen{paint: e.l.Style.paint(), width: 1})
+			}
+			continue
+		}
+		y := max(top, min(e.at.y-height(e)/2, floor))
+		top, floor = y+height(e), floor+height(e)
+		at := xy{max(e.at.x, p.at.x1) + 9, y + labelRow/2}
+		if math.Abs(y+height(e)/2-e.at.y) > labelRow/2 || at.x > e.at.x+2*labelRow {
+			at.x += 12
+			p.cv.stroke([]xy{e.at, {at.x - 3, y + height(e)/2}}, pen{paint: e.l.Style.paint(), width: 1})
+		}
+		p.taken = append(p.taken, box{at.x - 3, y, at.x + e.l.endWidth() + 3, y + height(e)})
+		p.cv.text(at, fitted(e.l.Name, labelSize, true, (p.right-at.x)/widerFonts), name)
 		for i, s := range e.l.End {
 			p.cv.text(xy{at.x, at.y + float64(i+1)*labelRow}, s, face{labelSize, "ink", false, -1})
 		}
@@ -418,7 +438,8 @@ func (p *plotArea) knees() {
 		p.cv.stroke([]xy{{x, p.at.y0}, {x, p.at.y1}}, pen{paint: "muted", width: 1, dash: []float64{3, 3}})
 		p.cv.dot(at, kneeRadius+2, "ground", false, "")
 		p.cv.dot(at, kneeRadius, p.c.Lines[k.Line].Style.paint(), false, k.Label)
-		p.label(at, strings.Split(k.Label, "\n"), "ink")
+		ink := face{labelSize, "ink", true, -1}
+		p.label(at, strings.Split(k.Label, "\n"), ink, ink)
 	}
 }
 
@@ -436,7 +457,7 @@ func heightAt(course []xy, x float64) float64 {
 
 // label writes text to the right or to the left of a position, as near as possible without
 // covering a line or another label.
-func (p *plotArea) label(at xy, lines []string, paint string) {
+func (p *plotArea) label(at xy, lines []string, head, tail face) box {
 	const aside = 9
 	width, height := 0.0, labelRow*float64(len(lines))
 	for _, s := range lines {
@@ -458,11 +479,15 @@ func (p *plotArea) label(at xy, lines []string, paint string) {
 	}
 	p.taken = append(p.taken, best)
 	for i, s := range lines {
-		p.cv.text(xy{best.x0, best.y0 + labelRow*(float64(i)+0.5)}, s, face{labelSize, paint, paint == "ink", -1})
+		if i > 0 {
+			head = tail
+		}
+		p.cv.text(xy{best.x0, best.y0 + labelRow*(float64(i)+0.5)}, s, head)
 	}
+	return best
 }
 
-// clear reports whether a place is free of lines, levels and labels.
+// clear reports whether a place is free of lines but faint ones, of levels and of labels.
 func (p *plotArea) clear(place box) bool {
 	if slices.ContainsFunc(p.taken, place.overlaps) {
 		return false
@@ -473,8 +498,8 @@ func (p *plotArea) clear(place box) bool {
 			return false
 		}
 	}
-	for _, course := range p.courses {
-		for i := 1; i < len(course); i++ {
+	for n, course := range p.courses {
+		for i := 1; i < len(course) && !p.c.Lines[n].Faint; i++ {
 			a, b := course[i-1], course[i]
 			if max(a.x, b.x) < room.x0 || min(a.x, b.x) > room.x1 || max(a.y, b.y) < room.y0 || min(a.y, b.y) > room.y1 {
 				continue
@@ -491,15 +516,14 @@ func (p *plotArea) clear(place box) bool {
 	return true
 }
 
-// niceTicks puts about six ticks at multiples of 1, 2 or 5 times a power of ten,
-// labelled 250k, 1M.
-func niceTicks(lo, hi float64) []tick {
+// niceTicks puts up to so many ticks at multiples of 1, 2 or 5 times a power of ten, labelled 250k, 1M.
+func niceTicks(lo, hi float64, most int) []tick {
 	if hi <= lo {
 		return nil
 	}
-	step := math.Pow(10, math.Floor(math.Log10((hi-lo)/6)))
+	step := math.Pow(10, math.Floor(math.Log10((hi-lo)/float64(most))))
 	for _, m := range []float64{1, 2, 5, 10} {
-		if (hi-lo)/(step*m) <= 7 {
+		if (hi-lo)/(step*m) <= float64(most) {
 			step *= m
 			break
 		}
@@ -512,11 +536,11 @@ func niceTicks(lo, hi float64) []tick {
 }
 
 // decadeTicks puts ticks at 1, 2 and 5 times each power of ten, or at the powers
-// alone if there are many.
-func decadeTicks(lo, hi float64) []tick {
+// alone if there are many, or room for few.
+func decadeTicks(lo, hi float64, most int) []tick {
 	var out []tick
 	parts := []float64{1, 2, 5}
-	if hi/lo > 2e3 {
+	if hi/lo > 2e3 || 3*math.Log10(hi/lo) > float64(most)+2 {
 		parts = parts[:1]
 	}
 	for e := math.Floor(math.Log10(lo)); e <= math.Ceil(math.Log10(hi)); e++ {
@@ -585,6 +609,9 @@ func ratePicture(vs []view, opts PNGOptions) *picture {
 			continue
 		}
 		c.Lines[at].End = []string{short(v.sum.Rate.Last) + " rows/s", "in the last tenth"}
+		if v.tooShort() != "" {
+			c.Lines[at].End = []string{short(v.sum.RowsPerSecond) + " rows/s", "on average"}
+		}
 		if len(leaders(vs)) > mostKnees { // a line each, or they would be far from their runs
 			c.Lines[at].Name, c.Lines[at].End = v.label+" "+short(v.sum.Rate.Last), []string{}
 		}

@@ -225,52 +225,36 @@ func (c Comparison) Regression(threshold float64) (string, error) {
 // pairUp returns for each group of a the index of its partner in b, or -1, and the names
 // of the groups without one.
 func pairUp(a, b [][]*result.Record) (partner []int, left []string) {
-	partner = make([]int, len(a))
-	for i := range partner {
-		partner[i] = -1
+	partner, back := slices.Repeat([]int{-1}, len(a)), slices.Repeat([]int{-1}, len(b))
+	key := func(runs []*result.Record) []string {
+		r := &runs[0].Run
+		return []string{stepName(r), r.Layout, r.Preset, r.Engine}
 	}
-	taken := make([]bool, len(b))
-	for _, same := range []func(x, y *result.Run) bool{
-		func(x, y *result.Run) bool {
-			return x.Layout == y.Layout && x.Preset == y.Preset && x.Engine == y.Engine
-		},
-		func(x, y *result.Run) bool { return x.Layout == y.Layout && x.Preset == y.Preset },
-		func(x, y *result.Run) bool { return x.Layout == y.Layout },
-		// The remaining groups are paired only if there is one on each side: two
-		// configurations are always compared.
-		func(x, y *result.Run) bool { return len(a) == 1 && len(b) == 1 },
-	} {
+	// First those that have all in common. With nothing but the step in common, two are paired only if they are the only ones:
+	// two configurations are always compared.
+	for same := 4; same > 1 || same == 1 && len(a) == 1 && len(b) == 1; same-- {
 		for i := range a {
 			for j := range b {
-				x, y := &a[i][0].Run, &b[j][0].Run
-				if partner[i] < 0 && !taken[j] && stepName(x) == stepName(y) && same(x, y) {
-					partner[i], taken[j] = j, true
+				if partner[i] < 0 && back[j] < 0 && slices.Equal(key(a[i])[:same], key(b[j])[:same]) {
+					partner[i], back[j] = j, i
 				}
 			}
 		}
 	}
-	if !slices.ContainsFunc(partner, func(j int) bool { return j >= 0 }) && len(a) == len(b) {
+	if len(a) == len(b) && !slices.ContainsFunc(partner, func(j int) bool { return j >= 0 }) {
 		for i := range a {
-			partner[i], taken[i] = i, true
+			partner[i], back[i] = i, i
 		}
 	}
-	name := func(side string, runs []*result.Record) string {
-		s := side + ": " + groupName(runs)
-		if len(runs) > 1 {
-			s += ", " + plural(len(runs), "run", "runs")
-		}
-		return s + " (no counterpart)"
-	}
-	for i, j := range partner {
-		if j < 0 {
-			left = append(left, name("A", a[i]))
+	alone := func(side string, groups [][]*result.Record, others []int) {
+		for i, runs := range groups {
+			if others[i] < 0 {
+				left = append(left, side+": "+groupName(runs)+onlyIf(len(runs) > 1, ", "+plural(len(runs), "run", "runs"))+" (no counterpart)")
+			}
 		}
 	}
-	for j := range b {
-		if !taken[j] {
-			left = append(left, name("B", b[j]))
-		}
-	}
+	alone("A", a, partner)
+	alone("B", b, back)
 	return partner, left
 }
 

@@ -204,7 +204,10 @@ func (t *table) filled() *table {
 	return out
 }
 
-// numeric reports whether a column contains only figures: neither words nor times.
+// mostSpaces are those of a figure with its unit and its interval.
+const mostSpaces = 5
+
+// numeric reports whether a column contains only figures: neither sentences nor times.
 func (t *table) numeric(column int) bool {
 	some := false
 	for _, r := range t.Rows {
@@ -212,7 +215,7 @@ func (t *table) numeric(column int) bool {
 		if cell == "" {
 			continue
 		}
-		if cell[0] < '0' || cell[0] > '9' || strings.Contains(cell, ":") || len(cell) >= len(time.DateOnly) && cell[4] == '-' {
+		if cell[0] < '0' || cell[0] > '9' || strings.Contains(cell, ":") || len(cell) >= len(time.DateOnly) && cell[4] == '-' || strings.Count(cell, " ") > mostSpaces {
 			return false
 		}
 		some = true

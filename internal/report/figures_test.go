@@ -51,7 +51,7 @@ func TestAxisTicks(t *testing.T) {
 	t.Parallel()
 	for e := -6.0; e < 10; e++ {
 		seen := map[string]bool{}
-		for _, tick := range decadeTicks(math.Pow(10, e), math.Pow(10, e+2.5)) {
+		for _, tick := range decadeTicks(math.Pow(10, e), math.Pow(10, e+2.5), mostTicks) {
 			if seen[tick.Label] {
 				t.Errorf("%s is there twice, for %v", tick.Label, tick.At)
 			}
@@ -142,5 +142,22 @@ func TestKeepReport(t *testing.T) {
 	}
 	if !strings.Contains(d.Title, "beside its maintenance") {
 		t.Errorf("title %q", d.Title)
+	}
+}
+
+// TestLowLabels: the labels of lines stand above the axis, also of lines near it, and titles within their charts.
+func TestLowLabels(t *testing.T) {
+	t.Parallel()
+	cv := &texts{at: map[string]xy{}}
+	end := []string{"2 rows/s", "in the last tenth"}
+	c := &chart{Title: strings.Repeat("long ", 50), Ends: true, Lines: []line{{Name: "high", X: []float64{0, 9}, Y: []float64{900, 900}}, {Name: "low", X: []float64{0, 9}, Y: []float64{2, 2}, End: end}}}
+	c.draw(cv, box{0, 0, 600, 300})
+	if low, axis := cv.at[end[1]].y+labelRow/2, cv.at["0"].y; low >= axis {
+		t.Errorf("the label ends at %v, the axis is at %v", low, axis)
+	}
+	for s := range cv.at {
+		if strings.HasPrefix(s, "long") && textWidthOf(s, 14, true) > 620 {
+			t.Errorf("a title of %.0f pixels over a chart of 600", textWidthOf(s, 14, true))
+		}
 	}
 }

@@ -39,16 +39,12 @@ type page struct {
 
 // A live part is a set of charts that can be zoomed, drawn by a script of the page.
 type live struct {
-	// Name is that of the template.
-	Name    string
-	Scripts []string
-	Data    any
+	Data any
 	// PerPoint is the maximum number of intervals per point of a chart.
 	PerPoint int
-	// Knees, Loops and Clock are the text beside the charts.
+	// Knees and Loops are the text beside the charts.
 	Knees []liveKnee
 	Loops []Note
-	Clock string
 }
 
 type liveKnee struct {
@@ -56,7 +52,7 @@ type liveKnee struct {
 	Style          style
 }
 
-func (l *live) Kind() string { return "live-" + l.Name }
+func (*live) Kind() string { return "live" }
 
 // A card has the result of one run.
 type card struct {
@@ -95,11 +91,7 @@ func (d *Document) HTML(w io.Writer) error {
 		p.Data = template.JS(data)
 		css = asset("uPlot.min.css") + "\n" + css
 		script = "/*\nuPlot\n\n" + asset("uPlot.LICENSE") + "*/\n" + asset("uPlot.iife.min.js") + "\n(function () {\n\"use strict\";\n" +
-			asset("figures.js")
-		for _, name := range l.Scripts {
-			script += asset(name)
-		}
-		script += "})();\n"
+			asset("figures.js") + asset("chart.js") + asset("runs.js") + "})();\n"
 	}
 	script += "\n" + asset("scroll.js")
 	p.CSS, p.Script = template.CSS(css), template.JS(script)

@@ -18,6 +18,8 @@ type pageData struct {
 	Counters []counterData `json:"counters"`
 	// Apart gives each run its own chart of the rate, as for the steps of a benchmark.
 	Apart bool `json:"apart,omitempty"`
+	// Axis is the first axis of all charts if it isn't that of rows; "day" offers the time of day as well.
+	Axis string `json:"axis,omitempty"`
 }
 
 // A runData contains the series of one run, with one figure for each interval's end in Rows
@@ -43,6 +45,9 @@ type runData struct {
 	Knee     *markData                    `json:"knee"`
 	// Asked is the requested rate in rows/s; 0 means a closed loop.
 	Asked float64 `json:"asked,omitempty"`
+	// Limit is that of the p99, in microseconds; Shift converts elapsed seconds to those of the first run's first day.
+	Limit float64 `json:"limit,omitempty"`
+	Shift float64 `json:"shift,omitempty"`
 }
 
 // A figureData is a figure over the points: its mean and, if they represent several
@@ -130,11 +135,11 @@ var telling = []string{
 	"page_writes_per_row", "page_writes", "cache_dirty_bytes", "redo_written_bytes_per_row", "redo_written_bytes", result.FigureDelay, result.FigureDelayWorst,
 }
 
-// liveRuns are the charts of the runs that can be zoomed.
-func liveRuns(vs []view) *live {
+// liveRuns are the charts of the runs that can be zoomed, those of telling counters first.
+func liveRuns(vs []view, telling []string) *live {
 	st := styles(vs)
-	d := pageData{Counters: pageCounters(vs), Apart: len(vs) > 1 && !slices.ContainsFunc(vs, func(v view) bool { return v.rec.Run.Step == nil })}
-	l := &live{Name: "runs", Scripts: []string{"chart.js", "runs.js"}, PerPoint: 1}
+	d := &pageData{Counters: pageCounters(vs, telling), Apart: len(vs) > 1 && !slices.ContainsFunc(vs, func(v view) bool { return v.rec.Run.Step == nil })}
+	l := &live{PerPoint: 1}
 	for i := range vs {
 		v := &vs[i]
 		d.Runs = append(d.Runs, v.data(st[i]))
@@ -152,16 +157,16 @@ func liveRuns(vs []view) *live {
 }
 
 // rank is the place of a counter among the telling ones, also of one of several servers.
-func rank(name string) int {
+func rank(name string, telling []string) int {
 	return (slices.Index(telling, name[strings.LastIndex(name, "/")+1:]) + len(telling) + 1) % (len(telling) + 1)
 }
 
-func pageCounters(vs []view) []counterData {
+func pageCounters(vs []view, telling []string) []counterData {
 	out := []counterData{}
 	seen := map[string]bool{}
 	add := func(c counterData) {
 		if !seen[c.Name] {
-			seen[c.Name], c.Telling = true, rank(c.Name) < len(telling)
+			seen[c.Name], c.Telling = true, rank(c.Name, telling) < len(telling)
 			out = append(out, c)
 		}
 	}
@@ -194,7 +199,7 @@ func pageCounters(vs []view) []counterData {
 			add(counterData{Name: name, Group: group, Limit: limits[name]})
 		}
 	}
-	slices.SortStableFunc(out, func(a, b counterData) int { return cmp.Compare(rank(a.Name), rank(b.Name)) })
+	slices.SortStableFunc(out, func(a, b counterData) int { return cmp.Compare(rank(a.Name, telling), rank(b.Name, telling)) })
 	return out
 }
 

@@ -45,6 +45,7 @@ type Matrix struct {
 
 	*grid              // of the complete runs, with the levels that they have
 	run    *result.Run // the header of the first one
+	recs   []result.Record
 	noise  statistics.SumOfSquares
 	varied []int // factors with several levels among the cells with a rate
 }
@@ -138,7 +139,7 @@ func NewMatrix(recs []result.Record) (*Matrix, error) {
 	m := &Matrix{
 		Format: MatrixFormat, Source: recs[0].Source, Factors: first.Cell.Factors, Asked: first.Cell.Runs,
 		Problems: []string{}, LeftOut: append([]result.LeftOut{}, first.Cell.LeftOut...), Shares: []Share{}, Effects: []Effect{},
-		Cells: []MatrixCell{}, Recommended: []Recommendation{}, run: first,
+		Cells: []MatrixCell{}, Recommended: []Recommendation{}, run: first, recs: recs,
 	}
 	m.gather(recs)
 	m.analyse()
@@ -147,40 +148,38 @@ func NewMatrix(recs []result.Record) (*Matrix, error) {
 	return m, nil
 }
 
-// gather collects the runs that count, by cell.
+// gather collects the runs that count, by cell: of several of a repeat, the last of those that got furthest.
 func (m *Matrix) gather(recs []result.Record) {
-	type place struct {
-		key    string
-		repeat int
-	}
 	worth := func(r *result.Record) int {
 		switch {
-		case r == nil || r.Broken() && r.Stopped() != "failed":
+		case r.Stopped() == "failed":
+			return 1
+		case r.Broken():
 			return 0
-		case r.Stopped() == "failed" || r.End.Failure != "":
+		case r.End.Failure != "":
 			return 1
 		}
 		return 2
 	}
-	counts := map[place]*result.Record{}
-	var order []place
+	key := func(r *result.Record) string { return fmt.Sprint(r.Run.Repeat, "\x00", r.Run.Cell.Key()) }
+	best := map[string]*result.Record{}
+	var all []*result.Record
 	for i := range recs {
 		r := &recs[i]
-		at := place{r.Run.Cell.Key(), r.Run.Repeat}
-		if counts[at] == nil {
-			order = append(order, at)
+		if b := best[key(r)]; b == nil || worth(r) >= worth(b) {
+			best[key(r)] = r
 		}
-		if worth(r) >= worth(counts[at]) {
-			counts[at] = r
-		}
+		all = append(all, r)
 	}
-	slices.SortStableFunc(order, func(x, y place) int { return cmp.Compare(x.repeat, y.repeat) })
+	slices.SortStableFunc(all, func(x, y *result.Record) int { return cmp.Compare(x.Run.Repeat, y.Run.Repeat) })
 	m.grid = &grid{}
 	for _, f := range m.Factors {
 		m.factors = append(m.factors, result.Factor{Name: f.Name})
 	}
-	for _, at := range order {
-		r := counts[at]
+	for _, r := range all {
+		if best[key(r)] != r {
+			continue
+		}
 		levels := r.Run.Cell.Levels
 		i := slices.IndexFunc(m.Cells, func(c MatrixCell) bool { return slices.Equal(c.Levels, levels) })
 		if i < 0 {
@@ -204,31 +203,26 @@ func (m *Matrix) gather(recs []result.Record) {
 	for f, factor := range m.Factors { // in the declared order, whichever was run first
 		m.factors[f].Levels = slices.DeleteFunc(slices.Clone(factor.Levels), func(l string) bool { return !slices.Contains(m.factors[f].Levels, l) })
 	}
-	rate := func(c MatrixCell) float64 {
-		if c.Rate == nil {
-			return 0
-		}
-		return *c.Rate
-	}
+	rate := func(c MatrixCell) float64 { return max(0, *cmp.Or(c.Rate, new(float64))) }
 	slices.SortStableFunc(m.Cells, func(a, b MatrixCell) int { return cmp.Compare(rate(b), rate(a)) })
-	m.grid.cells = m.grid.cells[:0]
-	for _, c := range m.Cells {
-		if c.gridCell != nil {
-			m.grid.cells = append(m.grid.cells, c.gridCell)
-		}
+	for i := range m.grid.cells {
+		m.grid.cells[i] = m.Cells[i].gridCell
 	}
 }
 
-// beside returns the rate of the cell that differs from c only in its level of a
-// factor; 0 without one.
+// rated returns the cells that have a rate, the fastest first.
+func (m *Matrix) rated() []MatrixCell { return m.Cells[:len(m.grid.cells)] }
+
+// beside returns the rate of the cell that differs from c only in its level of a factor; 0 without one.
 func (m *Matrix) beside(c *MatrixCell, factor int, level string) float64 {
 	levels := slices.Clone(c.Levels)
 	levels[factor] = level
-	i := slices.IndexFunc(m.Cells, func(c MatrixCell) bool { return c.Rate != nil && slices.Equal(c.Levels, levels) })
-	if i < 0 {
-		return 0
+	for _, c := range m.rated() {
+		if slices.Equal(c.Levels, levels) {
+			return *c.Rate
+		}
 	}
-	return *m.Cells[i].Rate
+	return 0
 }
 
 // Against compares the matrix with an older one, at equal row counts.
@@ -239,52 +233,45 @@ func (m *Matrix) Against(old *Matrix) (*GridComparison, error) {
 // side returns the cells that have a complete run.
 func (m *Matrix) side() gridSide {
 	out := gridSide{source: m.Source, preset: m.run.Preset, unit: "rows/s", factors: m.Factors, free: func(int) bool { return true }, noise: m.noise}
-	for _, c := range m.Cells {
-		if c.gridCell != nil {
-			out.cells = append(out.cells, comparedCell{name: c.Name, levels: c.Levels, runs: c.records(), measure: measure{key: "rows_per_second"}})
-		}
+	for _, c := range m.rated() {
+		out.cells = append(out.cells, comparedCell{name: c.Name, levels: c.Levels, runs: c.records(), measure: measure{key: "rows_per_second"}})
 	}
 	return out
 }
 
 // warn collects the problems that a reader must know.
 func (m *Matrix) warn(recs []result.Record) {
-	add := func(format string, args ...any) { m.Problems = append(m.Problems, fmt.Sprintf(format, args...)) }
-	failed, bound, short, unproven := 0, 0, 0, 0
-	for _, c := range m.Cells {
-		failed += len(c.Failures)
-		if c.ClientBound {
-			bound++
-		}
-	}
-	for _, c := range m.grid.cells {
-		for _, r := range c.records() {
-			if r.End.Stopped == "max-time" && r.Run.Rows > 0 {
-				short++
-			}
-			if r.End.Verified == nil {
-				unproven++
-			}
+	add := func(n int, format string, args ...any) {
+		if n > 0 {
+			m.Problems = append(m.Problems, fmt.Sprintf(format, args...))
 		}
 	}
 	are := func(n int) string { return map[bool]string{true: "is", false: "are"}[n == 1] }
-	if left := m.Asked - m.Done - failed; left > 0 {
-		add("incomplete: %s of %s %s not done; rowmill bench matrix --resume %s goes on", plural(left, "run", "runs"), count(m.Asked), are(left), m.Source)
+	failed, short, once := 0, 0, 0
+	for _, c := range m.Cells {
+		failed += len(c.Failures)
 	}
-	if failed > 0 {
-		add("%s failed and %s not in the analysis", plural(failed, "run", "runs"), are(failed))
+	var counted []result.Record
+	var sums []result.Summary
+	for _, c := range m.grid.cells {
+		for _, r := range c.records() {
+			if counted, sums = append(counted, *r), append(sums, r.Summary()); r.End.Stopped == "max-time" && r.Run.Rows > 0 {
+				short++
+			}
+		}
 	}
 	if m.NoiseRatio == nil {
-		add("no cell was run twice: interactions and noise can't be told apart, so a small share may be either; --repeat 2 tells")
+		once = 1
 	}
-	if short > 0 {
-		add("%s ended by --time before the rows asked for: a slow cell is measured while its table is smaller than that of a fast one", plural(short, "run was", "runs were"))
-	}
-	if bound > 0 {
-		add("in %s rowmill itself was the limit: the database could take more there", plural(bound, "cell", "cells"))
-	}
-	if unproven > 0 {
-		add("%s not verified: the rows in the table were not compared with those sent", plural(unproven, "run was", "runs were"))
+	left := m.Asked - m.Done - failed
+	add(left, "incomplete: %s of %s %s not done; rowmill bench matrix --resume %s goes on", plural(left, "run", "runs"), count(m.Asked), are(left), m.Source)
+	add(failed, "%s failed and %s not in the analysis", plural(failed, "run", "runs"), are(failed))
+	add(once, "no cell was run twice: interactions and noise can't be told apart, so a small share may be either; --repeat 2 tells")
+	add(short, "%s ended by --time before the rows asked for: a slow cell is measured while its table is smaller than that of a fast one", plural(short, "run was", "runs were"))
+	if len(counted) > 0 {
+		for _, n := range gridNotes(counted, sums) {
+			add(1, "%s", listed(": ", n.Label, n.Text))
+		}
 	}
 	for _, same := range []struct {
 		what string
@@ -301,9 +288,7 @@ func (m *Matrix) warn(recs []result.Record) {
 				values = append(values, v)
 			}
 		}
-		if len(values) > 1 {
-			add("the runs have different %s: %s", same.what, strings.Join(values, ", "))
-		}
+		add(len(values)-1, "the runs have different %s: %s", same.what, strings.Join(values, ", "))
 	}
 }
 
@@ -328,9 +313,9 @@ func (m *Matrix) analyse() {
 		for i, level := range levels[1:] {
 			e := Effect{Factor: m.Factors[f].Name, Level: level, Base: levels[0], Ratio: known(math.Exp(effects[f][i+1]))}
 			var ratios []float64
-			for k := range m.Cells {
-				if c := &m.Cells[k]; c.Rate != nil && c.Levels[f] == level && m.beside(c, f, e.Base) > 0 {
-					ratios = append(ratios, *c.Rate/m.beside(c, f, e.Base))
+			for _, c := range m.rated() {
+				if base := m.beside(&c, f, e.Base); c.Levels[f] == level && base > 0 {
+					ratios = append(ratios, *c.Rate/base)
 				}
 			}
 			if e.Pairs = len(ratios); e.Pairs > 0 {
@@ -411,9 +396,9 @@ func (m *Matrix) recommend() {
 	for _, level := range m.Factors[indexes].Levels {
 		var out *Recommendation
 		var best *MatrixCell
-		for i := range m.Cells { // sorted, the fastest first
+		for i := range m.rated() { // sorted, the fastest first
 			c := &m.Cells[i]
-			if c.Rate == nil || c.Levels[indexes] != level || strong != "" && c.Levels[durability] != strong {
+			if c.Levels[indexes] != level || strong != "" && c.Levels[durability] != strong {
 				continue
 			}
 			if out == nil {
@@ -484,11 +469,6 @@ func (m *Matrix) verdicts() []string {
 	return out
 }
 
-// rated returns the cells that have a rate, the fastest first.
-func (m *Matrix) rated() []MatrixCell {
-	return slices.DeleteFunc(slices.Clone(m.Cells), func(c MatrixCell) bool { return c.Rate == nil })
-}
-
 // size is the effect's factor, whichever level is the faster one; 0 if it is unknown.
 func (e *Effect) size() float64 {
 	if e.Ratio == nil {
@@ -510,16 +490,8 @@ func (m *Matrix) title() string {
 
 func (m *Matrix) subtitle() string {
 	r := m.run
-	parts := []string{words(result.EngineName(r.Engine), r.ServerVersion), r.Preset}
-	if r.CacheBytes > 0 {
-		parts = append(parts, bytes(r.CacheBytes)+" cache")
-	}
-	if r.Rows > 0 {
-		parts = append(parts, short(float64(r.Rows))+" rows a run")
-	}
-	if r.MaxTimeSeconds > 0 {
-		parts = append(parts, clock(r.MaxTimeSeconds)+" at most")
-	}
+	parts := []string{words(result.EngineName(r.Engine), r.ServerVersion), r.Preset, cacheText(r.CacheBytes),
+		onlyIf(r.Rows > 0, short(float64(r.Rows))+" rows a run"), onlyIf(r.MaxTimeSeconds > 0, clock(r.MaxTimeSeconds)+" at most")}
 	for _, f := range m.Factors {
 		if len(f.Levels) == 1 {
 			parts = append(parts, f.Name+" "+f.Levels[0])
@@ -583,6 +555,7 @@ func (m *Matrix) Document() *Document {
 		d.add(&section{Title: "Rows per second by each choice", In: inHTML, Parts: []Part{m.charts(), paragraph(matrixHint)}})
 	}
 	d.add(&section{Title: "What each choice does", Parts: m.effects().parts()}, &section{Title: "All cells, the fastest first", Fold: true, Parts: m.cells().parts()})
+	d.delays(m.recs)
 	return d
 }
 
@@ -652,8 +625,8 @@ func (m *Matrix) charts() charts {
 			at := float64(l) + 0.5
 			c.X.Ticks = append(c.X.Ticks, tick{at, level})
 			dots := line{Style: nthStyle(n), Dots: true, Bare: true}
-			for i := range m.Cells {
-				if cell := &m.Cells[i]; cell.Rate != nil && cell.Levels[f] == level {
+			for i, cell := range m.rated() {
+				if cell.Levels[f] == level {
 					// Multiples of the golden ratio spread the dots evenly.
 					_, aside := math.Modf(float64(i) * 0.618034)
 					dots.X, dots.Y = append(dots.X, at+(aside-0.5)*0.5), append(dots.Y, *cell.Rate)

@@ -193,8 +193,8 @@ func (p *projection) common() []string {
 	first := p.contenders[0]
 	var out []string
 	differ := func(f func(c Contender) bool) bool { return slices.ContainsFunc(p.contenders, f) }
-	if first.CacheBytes > 0 && !differ(func(c Contender) bool { return c.CacheBytes != first.CacheBytes }) {
-		out = append(out, bytes(first.CacheBytes)+" cache")
+	if !differ(func(c Contender) bool { return c.CacheBytes != first.CacheBytes }) {
+		out = append(out, cacheText(first.CacheBytes))
 	}
 	if !differ(func(c Contender) bool { return c.Durability != first.Durability }) {
 		out = append(out, called("durability", first.Durability))
@@ -365,8 +365,12 @@ func (l *line) point(at float64, c *gridCell, figure int, per float64, tip strin
 	}
 }
 
-// latencyHeight is the height of the charts below the first in a picture, of that of the first.
-const latencyHeight = 0.7
+// latencyHeight is the height of the charts below the first in a picture, of that of the first; rowHeight is added for each
+// row beyond the second.
+const (
+	latencyHeight = 0.7
+	rowHeight     = 180
+)
 
 // Document shows the projection in every format.
 func (p *projection) Document() *Document {
@@ -405,7 +409,7 @@ func (p *projection) Document() *Document {
 	}
 	d.add(p.more...)
 	d.picture = func(opts PNGOptions) *picture {
-		out := &picture{Legend: names}
+		out := &picture{}
 		if len(all) == 1 {
 			out.Lines = p.verdict(&all[0])
 		}
@@ -420,10 +424,19 @@ func (p *projection) Document() *Document {
 				out.Rows[k] = append(out.Rows[k], c)
 			}
 		}
-		if len(out.Rows) > 1 {
-			for _, c := range out.Rows[0] {
-				c.X.Bare = true
+		drawn := map[string]bool{}
+		for k, row := range out.Rows {
+			for _, c := range row {
+				// Only the lowest of charts above each other has the labels of their axis.
+				c.X.Bare = k == 0 && len(out.Rows) > 1 && len(out.Rows[1]) == len(row)
+				for _, l := range c.Lines {
+					drawn[l.Name] = drawn[l.Name] || len(l.X) > 0
+				}
 			}
+		}
+		out.Legend = slices.DeleteFunc(slices.Clone(names), func(k key) bool { return !drawn[k.Label] })
+		if more := len(out.Rows) - 2; more > 0 {
+			out.Height = defaultHeight + more*rowHeight
 		}
 		return out
 	}
@@ -434,6 +447,7 @@ func (p *projection) Document() *Document {
 			called("durability", c.Durability), c.Target)})
 	}
 	d.add(&section{Title: "Measured", Parts: []Part{append(append(about, fact{"machine", machine(p.recs[0].Run.Machine)}), p.about...)}})
+	d.delays(p.recs)
 	return d
 }
 
@@ -471,18 +485,27 @@ func (p *projection) data() *Grid {
 	return out
 }
 
+// doubtsOf are those of one run.
+func doubtsOf(rec *result.Record, sum *result.Summary) (out doubts) {
+	out.ClientBound = sum.Client.Bound
+	if programs, host := othersShare(rec, *sum); !math.IsNaN(programs) {
+		out.OthersShare, out.StealShare = &programs, host
+	}
+	if cpu := sum.Server.CPUSeconds; cpu != nil && rec.End != nil {
+		own := sum.Client.CPUSeconds
+		out.ClientHeavy = own > *cpu && own+*cpu > machineFull*sum.Seconds*float64(rec.Run.Machine.Cores)
+	}
+	return out
+}
+
 // doubts are those of the cell's runs that count.
 func (p *projection) doubts(c *gridCell) (out doubts) {
 	var others, steal []float64
 	for _, s := range c.counted() {
-		sum := p.sumOf(s.rec)
-		out.ClientBound = out.ClientBound || sum.Client.Bound
-		if cpu := sum.Server.CPUSeconds; cpu != nil && s.rec.End != nil {
-			own := sum.Client.CPUSeconds
-			out.ClientHeavy = out.ClientHeavy || own > *cpu && own+*cpu > machineFull*sum.Seconds*float64(s.rec.Run.Machine.Cores)
-		}
-		if programs, host := othersShare(s.rec, *sum); !math.IsNaN(programs) {
-			others, steal = append(others, programs), append(steal, host)
+		d := doubtsOf(s.rec, p.sumOf(s.rec))
+		out.ClientBound, out.ClientHeavy = out.ClientBound || d.ClientBound, out.ClientHeavy || d.ClientHeavy
+		if d.OthersShare != nil {
+			others, steal = append(others, *d.OthersShare), append(steal, d.StealShare)
 		}
 	}
 	out.OthersShare = known(middle(others))
@@ -503,17 +526,25 @@ func (p *projection) sumOf(rec *result.Record) *result.Summary {
 // notes returns what a reader must know before believing the figures.
 func (p *projection) notes() []Note {
 	out := slices.Clone(p.serious)
-	for i := range p.recs {
-		if how := (&view{rec: &p.recs[i]}).incomplete(); how != "" {
-			out = append(out, Note{p.recs[i].Run.Name, how, true})
-		}
-		if c := p.sums[i].Verified; c != nil && !c.Sound() {
-			out = append(out, Note{p.recs[i].Run.Name, "verification " + (&view{rec: &p.recs[i], sum: p.sums[i]}).verified(), true})
+	for _, text := range p.unlike() {
+		out = append(out, Note{Text: text})
+	}
+	for _, n := range gridNotes(p.recs, p.sums) {
+		if n.Text != unverified { // selects insert nothing
+			out = append(out, n)
 		}
 	}
+	slices.SortStableFunc(out, func(a, b Note) int { return cmp.Compare(rankOf(a), rankOf(b)) })
+	return out
+}
+
+// gridNotes are the problems of the runs of a grid, those that have to do with the machine by the number of runs.
+func gridNotes(recs []result.Record, sums []result.Summary) (out []Note) {
+	of := make([]view, len(recs))
 	var bound, heavy, disturbed int
-	for _, c := range p.cells {
-		d := p.doubts(c)
+	for i := range recs {
+		of[i] = view{rec: &recs[i], sum: sums[i], label: recs[i].Run.Name}
+		d := doubtsOf(&recs[i], &sums[i])
 		for n, is := range map[*int]bool{&bound: d.ClientBound, &heavy: d.ClientHeavy, &disturbed: d.crowded()} {
 			if is {
 				*n++
@@ -522,18 +553,23 @@ func (p *projection) notes() []Note {
 	}
 	add := func(n int, serious bool, text string) {
 		if n > 0 {
-			out = append(out, Note{Serious: serious, Text: fmt.Sprintf(text, plural(n, "cell", "cells"))})
+			out = append(out, Note{Serious: serious, Text: fmt.Sprintf(text, fmt.Sprintf("%d of %s", n, plural(len(recs), "run", "runs")))})
+		}
+	}
+	for _, n := range allProblems(of) {
+		if n.Label = cmp.Or(n.Label, of[0].label); !strings.HasPrefix(n.Text, "client-bound:") {
+			out = append(out, n)
 		}
 	}
 	add(bound, true, "client-bound in %s: their clients spent most of their time on their own work, so the database could take more")
 	add(disturbed, true, "disturbed in %s: other programs or the host took more than 10%% of this machine's cores meanwhile, "+
 		"so these rates are too low; measure on a machine that does nothing else")
-	for _, text := range p.unlike() {
-		out = append(out, Note{Text: text})
-	}
 	add(heavy, false, "client-heavy in %s: client and server filled this machine's cores, and the client took more of them; from another machine the server may be faster")
-	return append(out, p.warnings()...)
+	return out
 }
+
+// rankOf puts serious notes first.
+func rankOf(n Note) int { return map[bool]int{false: 1}[n.Serious] }
 
 // serverFlags are the kinds of flags that matter between contenders, which are different servers on purpose.
 var serverFlags = []string{"durability", "cache", "machine", "settings", "server"}
@@ -582,34 +618,6 @@ func tableOf(r *result.Run) string {
 func (f *Flag) of(setting string) bool {
 	name, _, ok := strings.Cut(setting, "=")
 	return ok && (strings.HasPrefix(f.What, name) || f.Kind == name)
-}
-
-// warnings collects the records' warnings, each text once, with the run that has it.
-func (p *projection) warnings() (out []Note) {
-	where := map[string][]string{}
-	var texts []string
-	for i := range p.recs {
-		for _, w := range p.sums[i].Warnings {
-			if strings.HasPrefix(w, "client-bound:") || strings.HasPrefix(w, "the run was cut off") {
-				continue // the notes above have it
-			}
-			if missing := "server counters missing"; strings.HasPrefix(w, missing) {
-				w = missing + " in some intervals" // their number differs from run to run
-			}
-			if where[w] == nil {
-				texts = append(texts, w)
-			}
-			where[w] = append(where[w], p.recs[i].Run.Name)
-		}
-	}
-	for _, w := range texts {
-		in := where[w][0]
-		if n := len(where[w]) - 1; n > 0 {
-			in += fmt.Sprintf(" and %d more", n)
-		}
-		out = append(out, Note{Text: fmt.Sprintf("%s (%s)", w, in)})
-	}
-	return out
 }
 
 // othersShare returns the share of all cores used by programs other than rowmill and the server, and that which the host

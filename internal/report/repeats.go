@@ -62,20 +62,14 @@ func groupName(runs []*result.Record) string {
 // one, otherwise by position. Of several pairs, those with an unfinished run are left out.
 // left lists what was left out, with the reason.
 func matched(a, b []*result.Record) (pairs [][2]*result.Record, left []string) {
-	partner := func(i int) int {
-		if i < len(b) {
-			return i
-		}
-		return -1
-	}
-	if numbered(a) && numbered(b) {
-		partner = func(i int) int {
-			return slices.IndexFunc(b, func(r *result.Record) bool { return r.Run.Repeat == a[i].Run.Repeat })
-		}
-	}
+	byNumber := numbered(a) && numbered(b)
 	taken := make([]bool, len(b))
 	for i := range a {
-		if j := partner(i); j >= 0 {
+		j := i
+		if byNumber {
+			j = slices.IndexFunc(b, func(r *result.Record) bool { return r.Run.Repeat == a[i].Run.Repeat })
+		}
+		if j >= 0 && j < len(b) {
 			pairs, taken[j] = append(pairs, [2]*result.Record{a[i], b[j]}), true
 		} else {
 			left = append(left, "A: "+a[i].Run.Name+" (no counterpart)")
@@ -287,31 +281,23 @@ func ratioOfRepeats(vs []view, plain, rolling *view) string {
 	return line + fmt.Sprintf(": median %s against %s%s", rowsRate(deref(last.B)), rowsRate(deref(last.A)), over)
 }
 
-// allProblems collects the problems of all runs, each with the run's label if there are
-// several; a problem that several repeats share is listed once.
-func allProblems(vs []view) []Note {
-	var out []Note
-	type key struct {
-		bundle int
-		note   Note
-	}
-	at, n := map[key]int{}, map[key]int{}
+// allProblems collects what a reader must know of all runs, each text once, with the labels of the runs if there are several.
+func allProblems(vs []view) (out []Note) {
+	var who [][]string
+	at := map[Note]int{}
 	for i := range vs {
 		for _, p := range vs[i].problems() {
-			k := key{-1 - i, p}
-			if r := vs[i].repeats; r != nil {
-				k.bundle = r[0]
+			if missing := "server counters missing"; len(vs) > 1 && strings.HasPrefix(p.Text, missing) {
+				p.Text = missing + " in some intervals" // their number differs from run to run
 			}
-			n[k]++
-			if n[k] > 1 {
-				out[at[k]].Label = fmt.Sprintf("%s, %d runs", vs[i].configuration(), n[k])
-				continue
+			k, seen := at[p]
+			if !seen {
+				k = len(out)
+				at[p], out, who = k, append(out, p), append(who, nil)
 			}
-			if len(vs) > 1 {
-				p.Label = vs[i].label
+			if who[k] = append(who[k], vs[i].label); len(vs) > 1 {
+				out[k].Label = few(who[k])
 			}
-			at[k] = len(out)
-			out = append(out, p)
 		}
 	}
 	return out

@@ -25,6 +25,7 @@ func runsDocument(recs []result.Record) (*Document, error) {
 		sheet: func() *table { return intervalSheet(recs) }, Footer: footer(r)}
 	if ss := steadies(loads); ss != nil {
 		steadyParts(d, loads, ss)
+		d.delays(recs)
 		return d, nil
 	}
 	d.picture = func(opts PNGOptions) *picture {
@@ -45,7 +46,7 @@ func runsDocument(recs []result.Record) (*Document, error) {
 		d.add(c.section())
 	}
 	d.add(upkeep(loads)...)
-	d.add(append(capacityCards(capacities(recs)), runCards(loads)...), later{inHTML, func() []Part { return []Part{liveRuns(loads), histograms(loads)} }})
+	d.add(append(capacityCards(capacities(recs)), runCards(loads)...), later{inHTML, func() []Part { return []Part{liveRuns(loads, telling), histograms(loads)} }})
 	others, benchmarks := splitSteps(recs)
 	for _, steps := range benchmarks {
 		vs, err := views(steps)
@@ -66,6 +67,7 @@ func runsDocument(recs []result.Record) (*Document, error) {
 	default:
 		d.add(&section{Title: "All figures", In: inHTML, Fold: true, Parts: []Part{runColumns(loads).Sheet()}})
 	}
+	d.delays(recs)
 	d.add(later{inHTML | inMarkdown, func() []Part { return runDetails(loads) }})
 	return d, nil
 }
@@ -147,10 +149,7 @@ func subtitle(vs []view) string {
 // circumstances returns the conditions of a run, a few words each.
 func (v *view) circumstances() []string {
 	r := &v.rec.Run
-	parts := []string{words(result.EngineName(r.Engine), r.ServerVersion)}
-	if cache := sizeOrNone(r.CacheBytes); cache != "" {
-		parts = append(parts, cache+" cache")
-	}
+	parts := []string{words(result.EngineName(r.Engine), r.ServerVersion), cacheText(r.CacheBytes)}
 	if r.Step != nil {
 		return append(parts, plural(r.Writers, "client", "clients"), plural(r.Step.Tables, "table", "tables"), called("durability", r.Durability))
 	}
@@ -384,7 +383,7 @@ func (v *view) tooShort() string {
 // inCache tells that the table never outgrew the database's cache, if so.
 func (v *view) inCache() string {
 	z, cache := v.sum.SizeBytes, v.rec.Run.CacheBytes
-	if z == nil || cache <= 0 || z.Data+z.Index > cache {
+	if z == nil || cache <= 0 || z.Data+z.Index > cache || v.sum.Knee != nil { // the server's sizes lag behind a knee
 		return ""
 	}
 	return fmt.Sprintf("; its %s never outgrew the cache of %s", bytes(z.Data+z.Index), bytes(cache))
@@ -405,7 +404,7 @@ func ratios(vs []view) []string {
 		}
 		if r.repeats != nil && p.repeats != nil {
 			if line := ratioOfRepeats(vs, p, r); line != "" {
-				out = append(out, line+p.inCache())
+				out = append(out, line+strings.Replace(p.inCache(), "its", p.label+"'s", 1))
 			}
 			continue
 		}
@@ -414,7 +413,7 @@ func ratios(vs []view) []string {
 		if r.sum.Rows != p.sum.Rows {
 			line += fmt.Sprintf(", after %s and %s rows", count(r.sum.Rows), count(p.sum.Rows))
 		}
-		out = append(out, line+p.inCache())
+		out = append(out, line+strings.Replace(p.inCache(), "its", p.label+"'s", 1))
 	}
 	return out
 }
@@ -453,7 +452,7 @@ func (v *view) facts() []fact {
 	}
 	out = append(out, fact{"stalls", v.stalls()},
 		fact{"errors", plural(v.sum.Errors, "error", "errors") + ", " + plural(v.sum.Retries, "retry", "retries")},
-		fact{"kills", v.kills()}, fact{"verified", v.verified()}, fact{"replica delay", v.replicaDelay()}, fact{"size", v.size()}, fact{"client", v.client()},
+		fact{"kills", v.kills()}, fact{"verified", v.verified()}, fact{"size", v.size()}, fact{"client", v.client()},
 		fact{"server CPU", v.serverCPU()}, fact{"server", v.server()}, fact{"settings", v.settings()}, fact{"workload", v.workload()},
 		fact{"period", periodText(&v.rec.Run)}, fact{"machine", machine(v.rec.Run.Machine)}, fact{"target", v.rec.Run.Target})
 	return slices.DeleteFunc(out, func(f fact) bool { return f.Value == "" })
@@ -492,6 +491,8 @@ func words(parts ...string) string {
 	return strings.Join(strings.Fields(strings.Join(parts, " ")), " ")
 }
 
+func cacheText(n int64) string { return onlyIf(n > 0, bytes(n)+" cache") }
+
 // some counts things; empty for none.
 func some(n int, one, many string) string {
 	if n == 0 {
@@ -507,11 +508,7 @@ func (v *view) server() string {
 }
 
 func machine(m result.Machine) string {
-	memory := sizeOrNone(m.MemoryBytes)
-	if memory != "" {
-		memory += " memory"
-	}
-	return listed(", ", some(m.Cores, "core", "cores"), m.CPU, memory, called("disk", words(m.Disk, m.Filesystem)), words(m.OS, m.Kernel, m.Arch))
+	return listed(", ", some(m.Cores, "core", "cores"), m.CPU, onlyIf(m.MemoryBytes > 0, bytes(m.MemoryBytes)+" memory"), called("disk", words(m.Disk, m.Filesystem)), words(m.OS, m.Kernel, m.Arch))
 }
 
 func (v *view) settings() string {
@@ -716,15 +713,6 @@ func (v *view) client() string {
 		cpu = v.cpu(v.sum.Client.CPUSeconds)
 	}
 	return listed("; ", cpu, bound)
-}
-
-func (v *view) replicaDelay() string {
-	var all []string
-	for _, d := range v.sum.ReplicaDelay {
-		all = append(all, strings.TrimPrefix(fmt.Sprintf("%s: ", d.Replica), ": ")+
-			fmt.Sprintf("mean %s, at most %s, at %s", micros(1e6*d.Mean), micros(1e6*d.Worst), seconds(d.At)))
-	}
-	return strings.Join(all, "; ")
 }
 
 func (v *view) serverCPU() string {

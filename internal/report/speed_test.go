@@ -198,3 +198,11 @@ func TestSpeedOdd(t *testing.T) {
 		t.Errorf("cells with other runs: %v", err)
 	}
 }
+
+// What a run was disturbed by is counted once, in however many cells it has figures.
+func TestDisturbedRuns(t *testing.T) {
+	text := render(t, "txt", stored(t, "tables"))
+	if !strings.Contains(text, "!! disturbed in 1 of 1 run: ") || strings.Contains(text, " cells:") {
+		t.Error(text)
+	}
+}

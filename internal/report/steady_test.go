@@ -79,38 +79,32 @@ func TestSteadyPage(t *testing.T) {
 		t.Errorf("the page has %d bytes", n)
 	}
 	var data struct {
-		Runs []struct {
-			Label string
-			Shift float64
-			At    []float64
-		}
-		Panels []struct {
-			Title string
-			Lines []struct {
-				Run          int
-				Mean, Lo, Hi []*float64
-			}
+		Axis     string
+		Counters []struct{ Name string }
+		Runs     []struct {
+			Shift, Limit float64
+			Time         []float64
+			Counters     map[string]struct{ Mean []*float64 }
 		}
 	}
 	text := regexp.MustCompile(`(?s)<script type="application/json" id="data">(.*?)</script>`).FindStringSubmatch(page)[1]
 	if err := json.Unmarshal([]byte(text), &data); err != nil {
 		t.Fatal(err)
 	}
-	if a, b := data.Runs[0].Shift, data.Runs[1].Shift; a != 10.5*3600 || b != 8*3600 {
-		t.Errorf("the runs begin at %v and %v seconds of the day", a, b)
+	if a, b := data.Runs[0].Shift, data.Runs[1].Shift; data.Axis != "day" || data.Runs[1].Limit != 20_000 || a != 10.5*3600 || b != 8*3600 {
+		t.Errorf("over the %s, the runs begin at %v and %v seconds of the day", data.Axis, a, b)
 	}
-	var titles []string
-	for _, p := range data.Panels {
-		titles = append(titles, p.Title)
-		for _, l := range p.Lines {
-			if len(l.Mean) != len(data.Runs[l.Run].At) {
-				t.Errorf("%s: %d figures at %d positions", p.Title, len(l.Mean), len(data.Runs[l.Run].At))
+	var names []string
+	for _, c := range data.Counters {
+		names = append(names, c.Name)
+		for _, r := range data.Runs {
+			if n := len(r.Counters[c.Name].Mean); n == 0 || n != len(r.Time) {
+				t.Errorf("%s: %d figures at %d positions", c.Name, n, len(r.Time))
 			}
 		}
 	}
-	if got := strings.Join(titles, "; "); got != "rate; latency from when inserts were due; CPU time stolen by the host; "+
-		"pressure: time in which tasks waited; a fixed piece of computing" {
-		t.Errorf("panels %s", got)
+	if got := strings.Join(names, " "); got != "os_cpu_steal pressure_cpu_some pressure_io_some work_seconds" {
+		t.Errorf("counters %s", got)
 	}
 	if n := strings.Count(page, "<title>4 May 18:00: 20% of"); n != 1 {
 		t.Errorf("the strip has the hour of 18 on 4 May %d times", n)
@@ -152,13 +146,15 @@ func TestSteadyAmongOthers(t *testing.T) {
 func TestSteadyBrowser(t *testing.T) {
 	open := opener(t)
 	b := open(t, 1240, 2000, steadyPair(t))
-	for _, axis := range []string{"day", "elapsed"} {
-		testbrowser.Eval[bool](b.Tab, `(document.querySelector('[data-axis="`+axis+`"]').click(), true)`)
+	drawn := 0
+	for _, axis := range []string{"day", "time", "rows"} {
+		testbrowser.Eval[bool](b.Tab, `(document.querySelector('[data-x="`+axis+`"]').click(), true)`)
 		b.Settle()
-		if n := testbrowser.Eval[int](b.Tab, `document.querySelectorAll("#panels canvas").length`); n != 5 {
-			t.Errorf("%d panels drawn over %s", n, axis)
+		n := testbrowser.Eval[int](b.Tab, `document.querySelectorAll(".chart canvas").length`)
+		if drawn = max(drawn, n); n < 8 || n != drawn {
+			t.Errorf("%d charts drawn over %s", n, axis)
 		}
-		if pressed := testbrowser.Eval[string](b.Tab, `document.querySelector('[aria-pressed="true"][data-axis]').getAttribute("data-axis")`); pressed != axis {
+		if pressed := testbrowser.Eval[string](b.Tab, `document.querySelector('[aria-pressed="true"][data-x]').getAttribute("data-x")`); pressed != axis {
 			t.Errorf("pressed %q, want %q", pressed, axis)
 		}
 	}

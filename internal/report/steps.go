@@ -131,115 +131,106 @@ func (b benchmark) parts(d *Document, named bool) {
 	d.add(&section{Title: "How it was run" + of, Parts: []Part{b.facts()}})
 }
 
-func (b benchmark) rates() *section {
-	g := &table{Header: []string{"step", "seconds", "rows", "inserts/s", "deletes/s", "queries/s", "asked", "SLA", "rows held", "off", "stalls"},
-		Note: "Inserts and deletes are rows per second. The SLA is 95% of the rate asked for. Rows held are those at the step's end, off is by how much they differed from those to keep at most."}
+// table is a section of the benchmark with a table of what rows adds for each step.
+func (b benchmark) table(title, note string, header []string, rows func(v *view, s *result.StepSummary, add func(cells ...string))) *section {
+	t := &table{Header: header, Note: note}
 	for i := range b {
-		v := &b[i]
-		s := v.sum.Step
-		if !v.rec.Run.Loads() {
-			g.addKnown(s.Name, figure(v.sum.Seconds), "", "", "", "", "", "", count(s.EndRows), "", "")
-			continue
-		}
-		asked, sla, off := "", "", ""
-		if s.SLA != nil {
-			asked, sla = figure(s.SLA.Asked), "met"
-			if s.SLA.Failed {
-				sla = "FAILED " + percent(s.SLA.Share)
-			}
-		}
-		if s.Held != nil {
-			off = percent(s.Held.Off)
-		}
-		g.addKnown(s.Name, figure(v.sum.Seconds), count(v.sum.Rows), figure(s.InsertsPerSecond), ifAny(s.DeletesPerSecond, figure), ifAny(s.QueriesPerSecond, figure),
-			asked, sla, count(s.EndRows), off, ifAny(v.sum.StallSeconds, func(f float64) string { return figure(f) + " s" }))
+		rows(&b[i], b[i].sum.Step, t.addKnown)
 	}
-	return &section{Title: "Rates", Parts: g.parts()}
+	return &section{Title: title, Parts: t.parts()}
+}
+
+func (b benchmark) rates() *section {
+	return b.table("Rates", "Inserts and deletes are rows per second. The SLA is 95% of the rate asked for. Rows held are those at the step's end, off is by how much they differed from those to keep at most.",
+		[]string{"step", "seconds", "rows", "inserts/s", "deletes/s", "queries/s", "asked", "SLA", "rows held", "off", "stalls"},
+		func(v *view, s *result.StepSummary, add func(cells ...string)) {
+			if !v.rec.Run.Loads() {
+				add(s.Name, figure(v.sum.Seconds), "", "", "", "", "", "", count(s.EndRows), "", "")
+				return
+			}
+			asked, sla, off := "", "", ""
+			if s.SLA != nil {
+				asked, sla = figure(s.SLA.Asked), "met"
+				if s.SLA.Failed {
+					sla = "FAILED " + percent(s.SLA.Share)
+				}
+			}
+			if s.Held != nil {
+				off = percent(s.Held.Off)
+			}
+			add(s.Name, figure(v.sum.Seconds), count(v.sum.Rows), figure(s.InsertsPerSecond), ifAny(s.DeletesPerSecond, figure), ifAny(s.QueriesPerSecond, figure),
+				asked, sla, count(s.EndRows), off, ifAny(v.sum.StallSeconds, func(f float64) string { return figure(f) + " s" }))
+		})
 }
 
 // stepOps are the operations of the steps, in the order of the tables.
 var stepOps = []string{"insert", "delete", "query"}
 
 func (b benchmark) latencies() *section {
-	g := &table{Header: []string{"step"},
-		Note: "From the intended start where a rate was asked for, so that waiting counts; else from when it was sent."}
+	header := []string{"step"}
 	for _, op := range stepOps {
-		g.Header = append(g.Header, op+" p50", "p99", "max")
+		header = append(header, op+" p50", "p99", "max")
 	}
-	for i := range b {
-		if !b[i].rec.Run.Loads() {
-			continue
-		}
-		row := []string{b[i].sum.Step.Name}
-		for _, op := range stepOps {
-			l, ok := b[i].sum.ResponseUS[op]
-			if !ok {
-				l, ok = b[i].sum.LatencyUS[op]
+	return b.table("Response times", "From the intended start where a rate was asked for, so that waiting counts; else from when it was sent.", header,
+		func(v *view, s *result.StepSummary, add func(cells ...string)) {
+			if !v.rec.Run.Loads() {
+				return
 			}
-			if ok {
-				row = append(row, micros(l.P50), micros(l.P99), micros(l.Max))
-			} else {
-				row = append(row, "", "", "")
+			row := []string{s.Name}
+			for _, op := range stepOps {
+				l, ok := v.sum.ResponseUS[op]
+				if !ok {
+					l = v.sum.LatencyUS[op]
+				}
+				for _, us := range []int64{l.P50, l.P99, l.Max} {
+					row = append(row, onlyIf(l.Count > 0, micros(us)))
+				}
 			}
-		}
-		g.addKnown(row...)
-	}
-	return &section{Title: "Response times", Parts: g.parts()}
+			add(row...)
+		})
 }
 
 func (b benchmark) buckets() *section {
-	g := &table{Header: []string{"step"}}
+	header := []string{"step"}
 	for _, us := range result.BucketMicros() {
-		g.Header = append(g.Header, "<="+strings.ReplaceAll(micros(us), " ", ""))
+		header = append(header, "<="+strings.ReplaceAll(micros(us), " ", ""))
 	}
-	g.Header = append(g.Header, "more")
-	for i := range b {
-		all := b[i].sum.Step.Buckets
+	return b.table("Operations by response time", "", append(header, "more"), func(_ *view, s *result.StepSummary, add func(cells ...string)) {
 		for _, op := range stepOps {
-			counts, ok := all[op]
-			if !ok {
-				continue
+			if counts, ok := s.Buckets[op]; ok {
+				row := []string{s.Name + " " + op}
+				for _, n := range counts {
+					row = append(row, countIfAny(n))
+				}
+				add(row...)
 			}
-			row := []string{b[i].sum.Step.Name + " " + op}
-			for _, n := range counts {
-				row = append(row, countIfAny(n))
-			}
-			g.addKnown(row...)
 		}
-	}
-	return &section{Title: "Operations by response time", Parts: g.parts()}
+	})
 }
 
 func (b benchmark) costs() *section {
-	g := &table{Header: []string{"step", "per", "disk read", "disk written", "client CPU", "server CPU", "tables", "server's memory"},
-		Note: "An insert is a row, with its delete where deletes run. The disk's figures are of the whole device where that is known, else of the server's process. Memory is the most that was seen, of some servers since they started."}
-	for i := range b {
-		s := b[i].sum.Step
-		size := ""
-		if z := b[i].sum.SizeBytes; z != nil {
-			size = bytes(z.Data + z.Index)
-		}
-		c := cmp.Or(s.Cost, &result.Cost{})
-		g.addKnown(s.Name, c.Per, ifKnown(c.ReadBytes, bytes), ifKnown(c.WrittenBytes, bytes), ifKnown(c.ClientMicros, micros), ifKnown(c.ServerMicros, micros), size, ifAny(s.MemoryBytes, bytes))
-	}
-	return &section{Title: "Cost of an operation", Parts: g.parts()}
+	return b.table("Cost of an operation", "An insert is a row, with its delete where deletes run. The disk's figures are of the whole device where that is known, else of the server's process. "+
+		"Memory is the most that was seen, of some servers since they started.",
+		[]string{"step", "per", "disk read", "disk written", "client CPU", "server CPU", "tables", "server's memory"},
+		func(v *view, s *result.StepSummary, add func(cells ...string)) {
+			size := ifKnown(v.sum.SizeBytes, func(z result.Size) string { return bytes(z.Data + z.Index) })
+			c := cmp.Or(s.Cost, &result.Cost{})
+			add(s.Name, c.Per, ifKnown(c.ReadBytes, bytes), ifKnown(c.WrittenBytes, bytes), ifKnown(c.ClientMicros, micros), ifKnown(c.ServerMicros, micros), size, ifAny(s.MemoryBytes, bytes))
+		})
 }
 
 // did returns the table of the actions of steps without inserts.
 func (b benchmark) did() *section {
-	g := &table{Header: []string{"step", "what", "seconds", "dirty pages before", "after"}}
-	for i := range b {
-		s := b[i].sum.Step
+	return b.table("Indexes and settling", "", []string{"step", "what", "seconds", "dirty pages before", "after"}, func(_ *view, s *result.StepSummary, add func(cells ...string)) {
 		before, after := "", ""
 		if len(s.DirtyBytes) == 2 {
 			before, after = bytes(s.DirtyBytes[0]), bytes(s.DirtyBytes[1])
 		}
 		for _, what := range slices.Sorted(maps.Keys(s.Did)) {
-			g.addKnown(s.Name, what, figure(s.Did[what]), before, after)
+			add(s.Name, what, figure(s.Did[what]), before, after)
 			before, after = "", "" // per step, not per action
 		}
-	}
-	return &section{Title: "Indexes and settling", Parts: g.parts()}
+	})
 }
 
 func (b benchmark) facts() facts {
@@ -293,24 +284,17 @@ func (v *view) constant() []fact {
 	insert := v.sum.LatencyUS["insert"]
 	out := []fact{{"rows to keep", count(r.Run.KeepRows)}, {"bounds", fmt.Sprintf("%s to %s", count(r.Run.HeldRows[0]), count(r.Run.HeldRows[1]))},
 		{"rows held", held}, {"removed by", by}, {"removals", removals}, {"rows removed", rows}}
-	for _, op := range []struct {
-		name string
-		l    result.Latency
-	}{{"removal", removal}, {"insert", insert}} {
-		if op.name == "insert" {
-			out = append(out, fact{"inserts/s at that size", rate})
-		}
+	times := func(name string, l result.Latency) {
 		for _, q := range []struct {
 			name string
 			us   int64
-		}{{" p50", op.l.P50}, {" p99", op.l.P99}, {" max", op.l.Max}} {
-			value := micros(q.us)
-			if op.l.Count == 0 {
-				value = none
-			}
-			out = append(out, fact{op.name + q.name, value})
+		}{{" p50", l.P50}, {" p99", l.P99}, {" max", l.Max}} {
+			out = append(out, fact{name + q.name, cmp.Or(onlyIf(l.Count > 0, micros(q.us)), none)})
 		}
 	}
+	times("removal", removal)
+	out = append(out, fact{"inserts/s at that size", rate})
+	times("insert", insert)
 	return append(out, fact{"size at the end", size}, fact{"bytes for each row", perRow}, fact{"bloat", bloat},
 		fact{"purge lag at most", v.lag()}, fact{"stalls", v.stalls()})
 }

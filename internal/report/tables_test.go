@@ -15,7 +15,7 @@ func TestTablesReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	goldens(t, "tables", recs, "txt", "md")
-	pngOf(t, report.PNGOptions{}, recs, 1200, 675)
+	pngOf(t, report.PNGOptions{}, recs, 1200, 1035)
 	recs[0].End = nil
 	recs[0].Intervals = recs[0].Intervals[:2]
 	text := render(t, "txt", recs)

@@ -74,14 +74,23 @@ Chart.prototype.describe = function () {
   this.el.setAttribute("aria-label", this.spec.title + ". " + parts.join("; ") + ".");
 };
 
+// moment writes a time of the first run's first day, or of one around it.
+function moment(v) {
+  var day = Math.floor(v / 86400), n = Math.round(v - day * 86400);
+  return (full("day")[1] > 86400 || v < 0 ? "day " + (day + 1) + " " : "") + two(Math.floor(n / 3600)) + ":" + two(Math.floor(n / 60) % 60) + (n % 60 ? ":" + two(n % 60) : "");
+}
+
+// place writes a position on an axis whose range ends at to.
+function place(axis, x, to) { return axis === "rows" ? whole(x) : axis === "day" ? moment(x) : to < 120 ? clock(x) : hours(x); }
+
 // full returns the whole horizontal range of all runs on an axis, the same for
 // every chart but those of one run alone.
 function full(axis, run) {
-  var end = 0;
+  var from = axis === "day" ? Infinity : 0, end = 0;
   (run ? [run] : data.runs).forEach(function (r) {
-    [r[axis], r.rate[axis].at].forEach(function (p) { if (p.length) end = Math.max(end, p[p.length - 1]); });
+    [r[axis], r.rate[axis].at].forEach(function (p) { if (p.length) { from = Math.min(from, p[0]); end = Math.max(end, p[p.length - 1]); } });
   });
-  return [0, end || 1];
+  return end > from ? [from, end] : [0, 1];
 }
 
 Chart.prototype.build = function () {
@@ -130,11 +139,11 @@ Chart.prototype.build = function () {
         : { range: function (u, lo, hi) { return c.range(lo, hi); } },
     },
     axes: [
-      { stroke: function () { return theme.muted; }, font: "12px system-ui, sans-serif", size: 30, gap: 4, space: 70, incrs: steps(axis === "time" ? "clock" : ""),
+      { stroke: function () { return theme.muted; }, font: "12px system-ui, sans-serif", size: 30, gap: 4, space: axis === "day" ? 110 : 70, incrs: steps(axis === "rows" ? "" : "clock"),
         grid: { stroke: function () { return theme.grid; }, width: 1 }, ticks: { show: false },
-        label: spec.events ? (axis === "time" ? "time since the start" + (range[1] >= 120 ? ", h:mm:ss" : "") : "rows inserted") : undefined,
+        label: spec.events ? { rows: "rows inserted", day: "time of day", time: "time since the start" + (range[1] >= 120 ? ", h:mm:ss" : "") }[axis] : undefined,
         labelFont: "12px system-ui, sans-serif", labelSize: 22, labelGap: 2,
-        values: function (u, vals) { return vals.map(axis !== "time" ? short : u.scales.x.max >= 120 ? hours : clock); } },
+        values: function (u, vals) { return vals.map(axis === "rows" ? short : function (v) { return place(axis, v, u.scales.x.max); }); } },
       { stroke: function () { return theme.muted; }, font: "12px system-ui, sans-serif", size: 66, gap: 6, space: log ? 22 : 34,
         grid: { stroke: function () { return theme.grid; }, width: 1 }, ticks: { show: false },
         values: function (u, vals) { return vals.map(function (v) { return v === null || v === undefined ? "" : write(v); }); } },
@@ -180,7 +189,7 @@ Chart.prototype.tabulate = function () {
   c.table.textContent = "";
   if (!state.tables) return;
   var table = make("table", "numbers"), head = make("tr"), body = make("tbody"), i;
-  [axis === "time" ? "time" : "rows"].concat(c.spec.lines.map(function (l) { return l.label; })).forEach(function (text) {
+  [axis === "rows" ? "rows" : "time"].concat(c.spec.lines.map(function (l) { return l.label; })).forEach(function (text) {
     var th = make("th", "", text);
     th.scope = "col";
     head.appendChild(th);
@@ -188,7 +197,7 @@ Chart.prototype.tabulate = function () {
   table.appendChild(make("caption", "", c.spec.title));
   table.appendChild(make("thead")).appendChild(head);
   for (i = 1; i <= tabulated; i++) {
-    var x = range[0] + (range[1] - range[0]) * i / tabulated, row = make("tr"), th = make("th", "", axis !== "time" ? whole(x) : range[1] < 120 ? clock(x) : hours(x));
+    var x = range[0] + (range[1] - range[0]) * i / tabulated, row = make("tr"), th = make("th", "", place(axis, x, range[1]));
     th.scope = "row";
     row.appendChild(th);
     c.spec.lines.forEach(function (l) {
@@ -269,7 +278,7 @@ Chart.prototype.read = function (u) {
     return;
   }
   var x = u.posToVal(u.cursor.left, "x");
-  if (c.el.matches(":hover, :focus")) position.textContent = axis === "time" ? "at " + clock(x) : "at " + whole(x) + " rows";
+  if (c.el.matches(":hover, :focus")) position.textContent = "at " + place(axis, x, 0) + (axis === "rows" ? " rows" : "");
   c.outputs.forEach(function (o, i) {
     var at = u.cursor.idxs[i + 1], v = at === null || at === undefined ? null : u.data[i + 1][at];
     var text = v === null || v === undefined ? "\u2013" : write(v), band = c.spec.events && c.spec.lines[i].band && c.spec.lines[i].band(axis);
@@ -338,7 +347,7 @@ function drawMarks(u, c) {
     ctx.stroke();
     ctx.setLineDash([]);
     if (!c.spec.events) return;
-    var text = "knee of " + r.label + ": " + (axis === "time" ? clock(r.knee.time) : short(r.knee.rows) + " rows"), right, level = row++;
+    var text = "knee of " + r.label + ": " + (axis === "rows" ? short(r.knee.rows) + " rows" : place(axis, r.knee[axis], 0)), right, level = row++;
     ctx.font = "600 " + 12 * dpr + "px system-ui, sans-serif";
     right = x + 8 * dpr + ctx.measureText(text).width > box.left + box.width;
     ctx.fillStyle = colourOf(r);
@@ -384,7 +393,7 @@ Chart.prototype.key = function (e) {
   case "+": case "=": case "-":
     mid = u.cursor.left >= 0 ? u.posToVal(u.cursor.left, "x") : x.min + span / 2;
     span *= e.key === "-" ? 2 : 0.5;
-    r = [Math.max(0, mid - span / 2), Math.min(full(this.axis(), this.spec.run)[1], mid + span / 2)];
+    r = [Math.max(full(this.axis(), this.spec.run)[0], mid - span / 2), Math.min(full(this.axis(), this.spec.run)[1], mid + span / 2)];
     if (this.spec.fixedX) this.zoom(r); else zoomAll(r);
     break;
   case "Escape":

@@ -1,6 +1,17 @@
 // runs.js lays out the charts and binds the controls.
 
 var data = JSON.parse(document.getElementById("data").textContent);
+// On the axis of the time of day each run has its place in the first one's first day.
+data.runs.forEach(function (r) {
+  function shifted(t) { return t + (r.shift || 0); }
+  r.day = r.time.map(shifted);
+  r.rate.day = Object.assign({}, r.rate.time, { at: r.rate.time.at.map(shifted) });
+  var marks = r.events.concat(r.knee || []);
+  r.stalls.forEach(function (s) { marks.push(s.from, s.to); });
+  marks.forEach(function (m) { m.day = shifted(m.time); });
+});
+state.x = data.axis || "rows";
+var axes = { rows: "rows", time: "time", day: "time of day" };
 var root = document.documentElement;
 var darkMedia = window.matchMedia("(prefers-color-scheme: dark)");
 var chosen = null; // the theme that the reader chose, or null
@@ -56,7 +67,7 @@ function rateCharts() {
   var other = new Chart(parent, { title: "Rate", note: "rows/s", unit: "rows/s", height: 250, log: log, lines: lines(), events: true,
     fixedX: function () { return state.x === "rows" ? "time" : "rows"; } });
   function name() {
-    main.el.querySelector("small").textContent = "rows/s against " + (state.x === "rows" ? "rows" : "time");
+    main.el.querySelector("small").textContent = "rows/s against " + axes[state.x];
     other.el.querySelector("small").textContent = "rows/s against " + (state.x === "rows" ? "time" : "rows") + "; zooms on its own";
   }
   name();
@@ -117,7 +128,8 @@ function loopCharts() {
       if (!r.latency[op] || !some(r.response[op].p99)) return;
       new Chart(grid, { title: r.label + ": response and service, p99", note: op + ", logarithmic", unit: "us", height: 230, medium: true, log: function () { return true; },
         run: data.apart && r, fixedX: data.apart && function () { return state.x; },
-        lines: [line(r, "response p99", r.response[op].p99, { own: true, width: 2.5, dash: [] }), line(r, "service p99", r.latency[op].p99, { own: true, width: 1.5, dash: [2, 3] })] });
+        lines: [line(r, "response p99", r.response[op].p99, { own: true, width: 2.5, dash: [] }), line(r, "service p99", r.latency[op].p99, { own: true, width: 1.5, dash: [2, 3] })]
+          .concat(r.limit ? [line(r, "limit", r.time.map(function () { return r.limit; }), { own: true, width: 1, dash: [2, 4], colour: function () { return theme.muted; } })] : []) });
     });
   });
   var behind = runs.filter(function (r) { return r.backlog; });
@@ -290,6 +302,7 @@ function print(on) {
   charts.forEach(function (c) { c.resize(); });
 }
 
+press("data-x", state.x);
 dress();
 rateCharts();
 loopCharts();

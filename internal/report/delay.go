@@ -1,0 +1,68 @@
+package report
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/rowmill/rowmill/result"
+)
+
+// delayHeight is what the chart of delays adds to a picture, in pixels; delayShare is its share of it.
+const (
+	delayHeight = 200
+	delayShare  = 0.4
+)
+
+// delays adds how far the replicas were behind, in the same way to the report of every kind of run: a table, and a chart of
+// the longest delay in each interval in page and picture.
+func (d *Document) delays(recs []result.Record) {
+	t := &table{Header: []string{"run", "replica", "mean", "at most", "at"},
+		Note: "From an acknowledged commit on the source until the replica shows it; of commits that it lacks, until the end of the interval."}
+	c := &chart{Title: "delay of the replicas", Note: "the longest in each interval", X: scale{Name: "seconds since the start of the run"},
+		Y: scale{Format: func(s float64) string { return cmp.Or(onlyIf(s > 0, brief(s)), "0") }}, Height: 240, Ends: true}
+	names := labels(recs)
+	longest, worst := -1, 0.0
+	for i := range recs {
+		for _, r := range recs[i].Delays() {
+			t.add(names[i], r.Replica, brief(r.Mean), brief(r.Worst), seconds(r.At))
+			counter := onlyIf(r.Replica != "", r.Replica+"/") + result.FigureDelayWorst
+			l := line{Name: listed(", ", onlyIf(len(recs) > 1, names[i]), r.Replica), Style: nthStyle(len(c.Lines))}
+			for k := range recs[i].Intervals {
+				if v, ok := recs[i].Intervals[k].Counters[counter]; ok && !math.IsNaN(v) {
+					l.X, l.Y, l.Tips = append(l.X, recs[i].Intervals[k].Elapsed), append(l.Y, v), append(l.Tips, names[i]+": "+brief(v))
+				}
+			}
+			if r.Worst >= worst {
+				longest, worst = len(c.Lines), r.Worst
+			}
+			c.Lines = append(c.Lines, l)
+		}
+	}
+	if longest < 0 {
+		return
+	}
+	for i := range c.Lines {
+		switch l := &c.Lines[i]; {
+		case len(c.Lines) <= mostKnees:
+			l.Name, l.End = listed(" ", l.Name, "at most "+brief(slices.Max(l.Y))), []string{}
+		case i == longest:
+			c.Note += "; the thick line is that of " + l.Name
+		default:
+			l.Style, l.Thin = style{colour: len(palette) - 1}, true
+		}
+	}
+	d.add(&section{Title: "Delay of the replicas", Parts: []Part{charts{c}, t}})
+	draw := d.picture
+	if draw == nil {
+		return
+	}
+	d.picture = func(opts PNGOptions) *picture {
+		p, low := draw(opts), *c
+		if low.Height = weight(p.Rows[0][0].Height); len(p.Rows) < 4 {
+			low.Height *= delayShare
+		}
+		p.Rows, p.Height = append(p.Rows, charts{&low}), delayHeight+max(p.Height, defaultHeight)
+		return p
+	}
+}
