@@ -51,7 +51,7 @@ func (a *app) reportCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error { return a.report(c.Context(), f, args) },
 	}
 	c.Flags().StringVar(&f.html, "html", "", "write an HTML page to this `file`, \"-\" for standard output (default none)")
-	c.Flags().StringVar(&f.png, "png", "", "write a picture of 1200 x 675 pixels to this `file`, \"-\" for standard output (default none)")
+	c.Flags().StringVar(&f.png, "png", "", "write a picture, 1200 pixels wide, to this `file`, \"-\" for standard output (default none)")
 	c.Flags().StringVar(&f.md, "md", "", "write Markdown tables to this `file`, \"-\" for standard output (default none)")
 	c.Flags().StringVar(&f.csv, "csv", "", "write CSV to this `file`, \"-\" for standard output: a line for each interval, or for each cell of\nan experiment of several factors (default none)")
 	c.Flags().BoolVar(&f.json, "json", false, "print the summaries as JSON instead of text (default false)")

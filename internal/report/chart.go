@@ -406,8 +406,8 @@ func (p *plotArea) ends() {
 		name := face{labelSize, e.l.Style.paint(), true, -1}
 		if !beside(e) {
 			place := p.label(e.at, append([]string{e.l.Name}, e.l.End...), name, face{labelSize, "ink", false, -1})
-			if edge := (place.y0 + place.y1) / 2; math.Abs(edge-e.at.y) > height(e) {
-				p.cv.stroke([]xy{e.at, {place.x0 - 3, edge}}, pen{paint: e.l.Style.paint(), width: 1})
+			if near := (xy{min(max(e.at.x, place.x0), place.x1), min(max(e.at.y, place.y0), place.y1)}); math.Abs(near.y-e.at.y) > labelRow {
+				p.cv.stroke([]xy{e.at, near}, pen{paint: e.l.Style.paint(), width: 1})
 			}
 			continue
 		}
