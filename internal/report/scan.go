@@ -93,15 +93,15 @@ func (s *panel) scanned(r *result.Run) (out []string) {
 				text += fmt.Sprintf("; that is more than its %s can give: something else differs than how many work on it", plural(cores, "core", "cores"))
 			}
 		}
+		out = append(out, text+".")
+		cost := s.change(fewest, way)
 		var longer []float64 // in each round: machines change their speed from one round to the next
-		for _, v := range s.change(fewest, way).Repeats {
+		for _, v := range cost.Repeats {
 			longer = append(longer, *v.B-*v.A)
 		}
-		how := "longer"
-		if middle(longer) < 0 {
-			how = "shorter"
+		if by := middle(longer); cost.Verdict != NoDifference {
+			out = append(out, fmt.Sprintf("%s: %s %s at %s.", name, micros(1e6*math.Abs(by)), map[bool]string{true: "shorter", false: "longer"}[by < 0], plural(int(number(fewest)), "partition", "partitions")))
 		}
-		out = append(out, text+".", fmt.Sprintf("%s: %s %s at %s.", name, micros(1e6*math.Abs(middle(longer))), how, plural(int(number(fewest)), "partition", "partitions")))
 	}
 	return out
 }

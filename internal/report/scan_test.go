@@ -120,3 +120,14 @@ func TestScanRounds(t *testing.T) {
 		t.Errorf("gain %v, want 2", gain)
 	}
 }
+
+// TestScanNoise: what the fewest partitions cost is said only if the rounds show it.
+func TestScanNoise(t *testing.T) {
+	var recs []result.Record
+	for i, fixed := range []float64{1, 9, 30} {
+		recs = append(recs, scanned(result.ScanSerial, "a", i+1, 31-fixed, 12), scanned(result.ScanParallel, "a", i+1, fixed, 6))
+	}
+	if text := render(t, "txt", recs); strings.Contains(text, "shorter at 1 partition") || strings.Contains(text, "longer at 1 partition") {
+		t.Error(text)
+	}
+}
