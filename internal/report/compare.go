@@ -339,7 +339,7 @@ func comparePairs(a, b []*result.Record, pairs [][2]*result.Record) Pair {
 		for _, op := range ops(times.of(&twins[0].part[0])) {
 			for _, q := range percentileNames {
 				add(op+times.what+q.name, "us", micros, each(func(t *twin, k int) float64 {
-					if l, ok := times.of(&t.part[k])[op]; ok {
+					if l, ok := times.of(&t.part[k])[op]; ok && l.Count >= q.least {
 						return float64(q.of(l))
 					}
 					return math.NaN()
