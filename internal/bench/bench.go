@@ -80,10 +80,11 @@ type Config struct {
 	// Died, if set, is closed when the server is gone; Death, if set, then returns the reason.
 	Died  <-chan struct{}
 	Death func() error
-	// Outage, if set, returns nil while the server is up, and while it is known to be down
-	// a channel that is closed when it accepts connections again. Operations that fail in
-	// the meantime wait for that before they are retried, however long it takes.
-	Outage func() (back <-chan struct{})
+	// Outage, if set, returns nil while a server is up, and while it is known to be down
+	// a channel that is closed when it accepts connections again. Operations of its clients that
+	// fail in the meantime wait for that before they are retried, however long it takes. The
+	// server is that of a Placed client, 0 for others.
+	Outage func(server int) (back <-chan struct{})
 }
 
 const (

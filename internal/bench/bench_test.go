@@ -64,6 +64,9 @@ func (s *script) Background(ctx context.Context, event func(what, object string,
 	return s.background(ctx, event)
 }
 
+// Server implements Placed: each client has a server of its own.
+func (a *actor) Server() int { return a.n }
+
 func (a *actor) Prepare(rows int) {
 	a.rows, a.try = rows, 0
 	a.op++

@@ -109,12 +109,13 @@ func (r *run) retry(ctx context.Context, c Client, rec *recorder, err error) err
 	rec.failed()
 	var unrecovered error // why the last try couldn't begin
 	began, pause := time.Now(), firstPause
+	outage := r.outage(c)
 	tries := max(maxRetries, firstPauses+int(r.cfg.RetryFor/longestWait))
 	for try := 0; try < tries && engine.Retryable(err) && time.Since(began) < r.cfg.RetryFor; try++ {
 		if engine.Sleep(ctx, pause) != nil {
 			break
 		}
-		if waited, up := AwaitServer(ctx, r.cfg.Outage); !up {
+		if waited, up := AwaitServer(ctx, outage); !up {
 			break
 		} else if waited {
 			began, pause, try = time.Now(), firstPause, 0 // the limits apply while the server is up
@@ -139,6 +140,18 @@ func (r *run) retry(ctx context.Context, c Client, rec *recorder, err error) err
 		return fmt.Errorf("%w; and then: %w", err, unrecovered)
 	}
 	return err
+}
+
+// outage returns Config.Outage for the server of a client.
+func (r *run) outage(c Client) func() <-chan struct{} {
+	if r.cfg.Outage == nil {
+		return nil
+	}
+	server := 0
+	if p, ok := c.(Placed); ok {
+		server = p.Server()
+	}
+	return func() <-chan struct{} { return r.cfg.Outage(server) }
 }
 
 // AwaitServer waits until a server that is known to be down is back, see Config.Outage.

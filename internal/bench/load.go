@@ -29,6 +29,13 @@ type Waiter interface {
 	Await(ctx context.Context) error
 }
 
+// A Placed is a Client on one of several servers.
+type Placed interface {
+	Client
+	// Server is the number of the server, from 0; see Config.Outage.
+	Server() int
+}
+
 func (l *Load) validate() error {
 	switch {
 	case l.Clients < 1:

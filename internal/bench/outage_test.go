@@ -65,6 +65,43 @@ func TestOutage(t *testing.T) {
 	}
 }
 
+// TestOutageOfOne checks that the clients of one of several servers wait for it as long as it is known to be down, and that
+// those of the others go on.
+func TestOutageOfOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		back, ops := make(chan struct{}), [2]int{}
+		down := func() bool {
+			select {
+			case <-back:
+				return false
+			default:
+				return true
+			}
+		}
+		s := &script{do: func(_ context.Context, a *actor) error {
+			time.Sleep(time.Second)
+			if a.n == 1 && down() {
+				return engine.ErrConnectionLost
+			}
+			if a.n == 0 && !down() {
+				return nil
+			}
+			ops[a.n]++
+			return nil
+		}}
+		time.AfterFunc(5*time.Minute, func() { close(back) })
+		o, err := Run(t.Context(), s, Config{Clients: 2, Batch: 1, MaxTime: 6 * time.Minute, Outage: func(server int) <-chan struct{} {
+			if server == 1 && down() {
+				return back
+			}
+			return nil
+		}})
+		if err != nil || o.Stopped != StoppedTime || ops[0] < 290 || ops[1] < 50 {
+			t.Errorf("%+v, %v: %d operations of the server that stayed meanwhile, %d of the other afterwards", o, err, ops[0], ops[1])
+		}
+	})
+}
+
 // TestAwaitServer checks that the wait for a server that is known to be down ends when it is
 // back, or with the context.
 func TestAwaitServer(t *testing.T) {

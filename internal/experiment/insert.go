@@ -128,7 +128,7 @@ func (r *insertRun) insert(ctx context.Context, schema []string, cfg bench.Confi
 		return r.measure(ctx, r.w, r.prove)
 	}
 	r.kill = r.killer(r.w)
-	if err := r.w.ExpectCrashes(r.kill.outage); err != nil {
+	if err := r.w.ExpectCrashes(func() <-chan struct{} { return r.kill.outage(0) }); err != nil {
 		return errors.Join(err, r.close())
 	}
 	return r.measure(ctx, r.kill.workload(ctx), r.prove)
@@ -136,7 +136,7 @@ func (r *insertRun) insert(ctx context.Context, schema []string, cfg bench.Confi
 
 // killer returns what kills the server of a workload, as the trial's Spec says.
 func (m *measurement) killer(w crashable) *killer {
-	k := &killer{server: m.db.Server(), every: m.trial.Spec.KillEvery.D(), w: w, note: m.env.Show.Note, follow: m.probe.Follow, died: make(chan struct{})}
+	k := &killer{server: m.db.Server(), every: m.trial.Spec.KillEvery.D(), w: w, note: m.env.Show.Note, follow: m.probe.Follow, died: make(chan struct{}), down: map[int]chan struct{}{}}
 	for _, n := range m.db.Nodes {
 		if n.Replica || n.Member && n.Server != k.server {
 			k.others = append(k.others, n.Server)

@@ -19,7 +19,7 @@ import (
 // turn, the one that takes the statements first.
 type killer struct {
 	server *sandbox.Server
-	// others are killed as well. No client waits for them.
+	// others are killed as well: replicas, which no client uses, or the other members of a cluster.
 	others []*sandbox.Server
 	every  time.Duration
 	w      crashable
@@ -32,7 +32,7 @@ type killer struct {
 	kills int
 
 	mu   sync.Mutex
-	back chan struct{} // nil while the server is up
+	down map[int]chan struct{} // of the servers that are down, by their number: 0 is server
 }
 
 // A crashable is a workload whose server may be killed: it is told when.
@@ -42,16 +42,25 @@ type crashable interface {
 }
 
 // outage is that of bench.Config.
-func (k *killer) outage() <-chan struct{} {
+func (k *killer) outage(server int) <-chan struct{} {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.back
+	if back := k.down[server]; back != nil {
+		return back
+	}
+	return nil
 }
 
-func (k *killer) setBack(back chan struct{}) {
+// setDown notes that a server is down, or that it is back.
+func (k *killer) setDown(server int, is bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.back = back
+	if is {
+		k.down[server] = make(chan struct{})
+		return
+	}
+	close(k.down[server])
+	delete(k.down, server)
 }
 
 // A killed is a workload on a server that is killed during the run.
@@ -104,41 +113,31 @@ func (k *killer) run(ctx, user context.Context, event func(what, object string, 
 }
 
 func (k *killer) once(user context.Context, event func(what, object string, began time.Time)) error {
-	turn := k.kills % (1 + len(k.others))
+	number := k.kills % (1 + len(k.others))
 	k.kills++
-	if turn > 0 {
-		return k.other(user, turn, event)
+	s, killed := k.server, time.Now()
+	if number > 0 {
+		s = k.others[number-1]
 	}
-	back, killed := make(chan struct{}), time.Now()
-	k.setBack(back)
-	pid := k.server.Process()
-	k.server.Kill()
-	k.w.Crashed(killed)
 	name := ""
 	if len(k.others) > 0 {
-		name = k.server.Name(0) + ", "
+		name = s.Name(number) + ", "
+	}
+	k.setDown(number, true)
+	pid := s.Process()
+	s.Kill()
+	if number == 0 {
+		k.w.Crashed(killed)
 	}
 	event("kill server", fmt.Sprintf("%sprocess %d", name, pid), killed)
-	if err := k.server.Restart(user); err != nil {
-		return err
-	}
-	k.follow(k.server.Process())
-	event("server back", fmt.Sprintf("%sprocess %d", name, k.server.Process()), killed)
-	k.note(fmt.Sprintf("killed %s; it took connections again after %.2f s", cmp.Or(strings.TrimSuffix(name, ", "), "the server"), time.Since(killed).Seconds()))
-	k.setBack(nil)
-	close(back)
-	return nil
-}
-
-func (k *killer) other(user context.Context, number int, event func(what, object string, began time.Time)) error {
-	s, killed := k.others[number-1], time.Now()
-	name, pid := s.Name(number), s.Process()
-	s.Kill()
-	event("kill server", fmt.Sprintf("%s, process %d", name, pid), killed)
 	if err := s.Restart(user); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+		return fmt.Errorf("%s%w", strings.Replace(name, ", ", ": ", 1), err)
 	}
-	event("server back", fmt.Sprintf("%s, process %d", name, s.Process()), killed)
-	k.note(fmt.Sprintf("killed %s; it took connections again after %.2f s", name, time.Since(killed).Seconds()))
+	if number == 0 {
+		k.follow(s.Process())
+	}
+	event("server back", fmt.Sprintf("%sprocess %d", name, s.Process()), killed)
+	k.note(fmt.Sprintf("killed %s; it took connections again after %.2f s", cmp.Or(strings.TrimSuffix(name, ", "), "the server"), time.Since(killed).Seconds()))
+	k.setDown(number, false)
 	return nil
 }
