@@ -238,20 +238,6 @@ func (t *table) doubtRows() (n int64) {
 	return n
 }
 
-// A retryCause is why an operation of several statements is begun again.
-type retryCause struct {
-	class  error
-	commit bool // only if its COMMIT was sent
-	name   string
-}
-
-// countCause adds 1 to the first cause of a failure; asked means that the COMMIT was sent.
-func countCause(counts map[string]int64, of []retryCause, failed error, asked bool) {
-	if i := slices.IndexFunc(of, func(k retryCause) bool { return errors.Is(failed, k.class) && (asked || !k.commit) }); i >= 0 {
-		counts[of[i].name]++
-	}
-}
-
 // renewed makes a session ready for an operation that is begun again: it rolls back, or opens a new one if the connection is lost.
 func renewed(ctx context.Context, s *engine.Session, failed error, open func(context.Context) (*engine.Session, error)) (*engine.Session, error) {
 	if !errors.Is(failed, engine.ErrConnectionLost) {

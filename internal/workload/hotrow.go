@@ -99,7 +99,7 @@ type HotRow struct {
 	// acked counts the runs that were acknowledged, doubt those that ended without an answer.
 	acked, doubt atomic.Int64
 	mu           sync.Mutex
-	causes       map[string]int64
+	causes       causes
 	// Took, if set, is called with the duration of each query of a run, by several goroutines.
 	Took func(part string, d time.Duration)
 }
@@ -130,7 +130,7 @@ func NewHotRow(db engine.DB, opt HotRowOptions) (*HotRow, error) {
 		tables = []engine.Table{{Name: "fan_of", Columns: []engine.Column{{Name: HotEventTime, Type: engine.Time}, item, user}, PrimaryKey: []string{HotEventTime, "item_id", "user_id"},
 			Indexes: []engine.Index{{Name: "item_of_fan", Columns: []string{"user_id", "item_id"}}}}}
 	}
-	w := &HotRow{db: db, opt: opt, made: time.Now(), causes: map[string]int64{}, arriving: make(chan struct{}, hotArriving), tables: newInsert(db, InsertOptions{Layout: Plain}, preset{})}
+	w := &HotRow{db: db, opt: opt, made: time.Now(), arriving: make(chan struct{}, hotArriving), tables: newInsert(db, InsertOptions{Layout: Plain}, preset{})}
 	w.tables.tables = nil
 	for _, t := range tables {
 		w.tables.tables = append(w.tables.tables, &table{Table: t})
@@ -278,11 +278,7 @@ func firstValue(ctx context.Context, s *engine.Session, q string) (out string, e
 }
 
 // Causes returns how often runs were begun again, by the error that ended them.
-func (w *HotRow) Causes() map[string]int64 {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.causes
-}
+func (w *HotRow) Causes() map[string]int64 { return w.causes.of }
 
 // Background implements bench.Workload: it keeps the roll-up of HotAppend, up to the oldest event that
 // may not have been committed.
@@ -473,14 +469,9 @@ func (c *hotClient) slot(ctx context.Context) (string, error) {
 	return strconv.Itoa(rand.IntN(c.w.opt.Slots)), nil
 }
 
-// hotCauses are why a run is begun again.
-var hotCauses = []retryCause{{engine.ErrDeadlock, false, "deadlock"}, {engine.ErrLockTimeout, false, "lock timeout"}, {engine.ErrConnectionLost, false, "lost connection"}}
-
 // Recover implements bench.Client.
 func (c *hotClient) Recover(ctx context.Context, failed error) (err error) {
-	c.w.mu.Lock()
-	countCause(c.w.causes, hotCauses, failed, c.asked)
-	c.w.mu.Unlock()
+	c.w.causes.add(failed)
 	c.asked = c.asked && errors.Is(failed, engine.ErrConnectionLost) // else it was answered: it did not commit
 	c.s, err = renewed(ctx, c.s, failed, func(ctx context.Context) (*engine.Session, error) { return engine.Talk(ctx, c.w.reader) })
 	return err

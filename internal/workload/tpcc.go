@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -50,7 +49,8 @@ type TPCCOptions struct {
 type TPCC struct {
 	db     engine.DB
 	opt    TPCCOptions
-	tables *Insert // creates them
+	tables *Insert                 // creates them
+	fills  map[string][]tpccFiller // of the columns, by table
 	// Numbers of rows: of all items, and in a district of customers, of orders, and of those not yet delivered.
 	items, customers, undelivered int64
 	// The constants C of NURand; those of names differ between load and run (clause 2.1.6.1).
@@ -63,8 +63,8 @@ type TPCC struct {
 
 	mu     sync.Mutex
 	tally  map[tpccFact]int64
-	doubts []*tpccDoubt // of clients that have ended
-	causes map[string]int64
+	doubts []*tpccTerminal // that have ended with a commit that was not answered
+	causes causes
 
 	// change and rewrite are faults, for tests of the proof.
 	change  func(c *tpccTerminal)
@@ -109,7 +109,7 @@ func NewTPCC(db engine.DB, opt TPCCOptions) (*TPCC, error) {
 		return nil, fmt.Errorf("scale %v: want %v to 1", opt.Scale, minTPCCScale)
 	}
 	w := &TPCC{db: db, opt: opt, begin: "BEGIN", items: int64(100_000 * opt.Scale), customers: int64(3000 * opt.Scale),
-		Took: func(string, time.Duration) {}, tally: map[tpccFact]int64{}, causes: map[string]int64{}}
+		Took: func(string, time.Duration) {}, tally: map[tpccFact]int64{}}
 	w.undelivered = w.customers * 3 / 10
 	if len(opt.Members) == 0 {
 		w.opt.Members = []engine.DB{db}
@@ -124,17 +124,12 @@ func NewTPCC(db engine.DB, opt TPCCOptions) (*TPCC, error) {
 		delta = max(w.nameRun-w.nameLoad, w.nameLoad-w.nameRun)
 	}
 	w.tables = newInsert(db, InsertOptions{Layout: Plain, Seed: opt.Seed}, preset{})
-	w.tables.tables = nil
+	w.tables.tables, w.fills = nil, map[string][]tpccFiller{}
 	for i, of := range tpccTables {
 		t := &table{Table: engine.Table{Name: of.name, PrimaryKey: strings.Split(of.key, ", ")}, stream: newStream(opt.Seed, i), dropped: -1}
-		for _, text := range strings.Split(of.columns, ", ") {
-			f := strings.Fields(text)
-			size, scale, _ := strings.Cut(f[1][1:], ".")
-			c := engine.Column{Name: f[0], Null: size == "?"}
-			c.Size, _ = strconv.Atoi(size)
-			c.Scale, _ = strconv.Atoi(scale)
-			c.Type = map[byte]engine.Type{'i': engine.Int32, 'd': engine.Int64, 'v': engine.Varchar, 'c': engine.Char, 'n': engine.Decimal}[f[1][0]]
-			t.Columns = append(t.Columns, c)
+		for text := range strings.SplitSeq(of.columns, ", ") {
+			column, fill := tpccColumn(text)
+			t.Columns, w.fills[of.name] = append(t.Columns, column), append(w.fills[of.name], fill)
 		}
 		if of.index != "" {
 			t.Indexes = []engine.Index{{Name: of.name + "_by", Columns: strings.Split(of.index, ", ")}}
@@ -227,16 +222,14 @@ func pick[T any](first bool, a, b T) T {
 	return b
 }
 
-// letters are those of random texts; none has a meaning in SQL.
-const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-+"
-
+// appendRandom appends a text of random length, of characters that have no meaning in SQL.
 func appendRandom(dst []byte, d *draws, least, most int64) []byte {
 	var bits uint64
 	for i := range least + d.below(uint64(most-least+1)) {
-		if i%10 == 0 { // of 64 bits, 6 for each letter
+		if i%10 == 0 { // of 64 bits, 6 for each character
 			bits = d.next()
 		}
-		dst, bits = append(dst, letters[bits&63]), bits>>6
+		dst, bits = append(dst, textAlphabet[bits&63]), bits>>6
 	}
 	return dst
 }
@@ -252,52 +245,56 @@ func nuRand(d *draws, a, c, x, y int64) int64 {
 	return ((d.below(uint64(a+1))|(x+d.below(uint64(y-x+1))))+c)%(y-x+1) + x
 }
 
-// shuffled returns the numbers below n in a random order.
-func shuffled(n int64, d *draws) []int64 {
-	out := make([]int64, n)
-	for i := range out {
+// shuffle brings numbers into a random order.
+func shuffle(numbers []int64, d *draws) {
+	for i := range numbers {
 		k := d.below(uint64(i + 1))
-		out[i], out[k] = out[k], int64(i)
+		numbers[i], numbers[k] = numbers[k], numbers[i]
 	}
-	return out
 }
 
-// fills are the columns' fillings of a table, parsed.
-func fills(columns string) (out []func(v *engine.Vector, r *tpccRow)) {
-	for _, text := range strings.Split(columns, ", ") {
-		f := strings.Fields(text)
-		_, digits, _ := strings.Cut(f[1], ".")
-		scale, _ := strconv.Atoi(digits)
-		from, to, _ := strings.Cut(f[2], "-")
-		least, err := strconv.ParseInt(from, 10, 64)
-		most, _ := strconv.ParseInt(to, 10, 64)
-		constant, fixed := strings.CutPrefix(f[2], "=")
-		make := tpccFill[f[2]]
-		out = append(out, func(v *engine.Vector, r *tpccRow) {
-			integer := v.Type == engine.Int32 || v.Type == engine.Int64
-			switch {
-			case fixed:
-				v.AppendBytes([]byte(constant))
-			case err == nil && integer:
-				v.Ints = append(v.Ints, least+r.d.below(uint64(most-least+1)))
-			case err == nil && v.Type == engine.Decimal:
-				v.AppendBytes([]byte(decimal(least+r.d.below(uint64(most-least+1)), scale)))
-			case err == nil:
-				v.Bytes = appendRandom(v.Bytes, &r.d, least, most)
-				v.EndBytes()
-			default:
-				if text := make(r); text == "" {
-					v.AppendNull()
-				} else if integer {
-					n, _ := strconv.ParseInt(text, 10, 64)
-					v.Ints = append(v.Ints, n)
-				} else {
-					v.AppendBytes([]byte(text))
-				}
-			}
-		})
+// A tpccFiller appends a row's value of a column.
+type tpccFiller func(v *engine.Vector, r *tpccRow)
+
+// tpccColumn reads a column of tpccTables.
+func tpccColumn(text string) (c engine.Column, _ tpccFiller) {
+	f := strings.Fields(text)
+	size, scale, _ := strings.Cut(f[1][1:], ".")
+	c = engine.Column{Name: f[0], Null: size == "?"}
+	c.Size, _ = strconv.Atoi(size)
+	c.Scale, _ = strconv.Atoi(scale)
+	c.Type = map[byte]engine.Type{'i': engine.Int32, 'd': engine.Int64, 'v': engine.Varchar, 'c': engine.Char, 'n': engine.Decimal}[f[1][0]]
+	integer, made := c.Type == engine.Int32 || c.Type == engine.Int64, tpccFill[f[2]]
+	if constant, fixed := strings.CutPrefix(f[2], "="); fixed {
+		made = func(*tpccRow) string { return constant }
 	}
-	return out
+	if made != nil {
+		return c, func(v *engine.Vector, r *tpccRow) {
+			switch text := made(r); {
+			case text == "":
+				v.AppendNull()
+			case integer:
+				n, _ := strconv.ParseInt(text, 10, 64) // of digits
+				v.Ints = append(v.Ints, n)
+			default:
+				v.AppendBytes([]byte(text))
+			}
+		}
+	}
+	from, to, _ := strings.Cut(f[2], "-")
+	least, _ := strconv.ParseInt(from, 10, 64)
+	most, _ := strconv.ParseInt(to, 10, 64)
+	return c, func(v *engine.Vector, r *tpccRow) {
+		switch {
+		case integer:
+			v.Ints = append(v.Ints, least+r.d.below(uint64(most-least+1)))
+		case c.Type == engine.Decimal:
+			v.AppendBytes([]byte(decimal(least+r.d.below(uint64(most-least+1)), c.Scale)))
+		default:
+			v.Bytes = appendRandom(v.Bytes, &r.d, least, most)
+			v.EndBytes()
+		}
+	}
 }
 
 // Load creates the tables with their rows. It returns the statements that created the schema.
@@ -310,10 +307,10 @@ func (w *TPCC) Load(ctx context.Context, dropExisting bool, progress func(rows i
 		all.SetLimit(1)
 	}
 	var rows int64
-	for i, t := range w.tables.tables {
+	for _, t := range w.tables.tables {
 		for warehouse := range int64(pick(t.Name == "item", 1, w.opt.Warehouses)) {
 			all.Go(func() error {
-				err := w.fill(ctx, t, tpccTables[i].columns, warehouse+1, func(n int) {
+				err := w.fill(ctx, t, warehouse+1, func(n int) {
 					w.mu.Lock()
 					defer w.mu.Unlock()
 					rows += int64(n)
@@ -353,10 +350,11 @@ func (w *TPCC) create(ctx context.Context, dropExisting bool) (schema []string, 
 	for _, t := range shared {
 		h := w.head
 		h.Table, h.By = &engine.Table{Name: t.Name}, t.PrimaryKey[0] // each key begins with the warehouse
-		at := slices.IndexFunc(made, func(q string) bool {
-			return strings.HasPrefix(q, "CREATE TABLE") && strings.Contains(q, w.db.Dialect().Quote(t.Name))
-		})
-		if h.Table.Definition, err = rolling.ReadDefinition(made[at]); err != nil {
+		text, err := w.db.Dialect().Render(engine.CreateTable{Table: &t.Table})
+		if err != nil {
+			return nil, err
+		}
+		if h.Table.Definition, err = rolling.ReadDefinition(text[0]); err != nil {
 			return nil, err
 		}
 		steps, err := w.db.(engine.Presenter).Present(ctx, &h)
@@ -382,7 +380,7 @@ func (w *TPCC) shard(warehouse int64) int {
 }
 
 // fill writes the rows of a warehouse, by the bulk method if the server has it and permits it.
-func (w *TPCC) fill(ctx context.Context, t *table, columns string, warehouse int64, done func(rows int)) error {
+func (w *TPCC) fill(ctx context.Context, t *table, warehouse int64, done func(rows int)) error {
 	db, err := w.db, error(nil)
 	if len(w.opt.Shards) > 0 && t.Name != "item" {
 		db = w.opt.Shards[w.shard(warehouse)]
@@ -390,7 +388,7 @@ func (w *TPCC) fill(ctx context.Context, t *table, columns string, warehouse int
 	for _, m := range []engine.Method{engine.Load, db.Capabilities().Methods[0]} {
 		var wr engine.Writer
 		if wr, err = db.Writer(ctx, &t.Table, m); err == nil {
-			err = errors.Join(w.write(ctx, wr, t, fills(columns), warehouse, done), wr.Close())
+			err = errors.Join(w.write(ctx, wr, t, warehouse, done), wr.Close())
 		}
 		if !errors.Is(err, engine.ErrUnsupported) {
 			break
@@ -399,7 +397,7 @@ func (w *TPCC) fill(ctx context.Context, t *table, columns string, warehouse int
 	return err
 }
 
-func (w *TPCC) write(ctx context.Context, wr engine.Writer, t *table, fills []func(*engine.Vector, *tpccRow), warehouse int64, done func(rows int)) error {
+func (w *TPCC) write(ctx context.Context, wr engine.Writer, t *table, warehouse int64, done func(rows int)) error {
 	parts, each, from := int64(districts), w.customers, int64(0)
 	switch t.Name {
 	case "item", "stock":
@@ -415,11 +413,15 @@ func (w *TPCC) write(ctx context.Context, wr engine.Writer, t *table, fills []fu
 			r.u = ((warehouse-1)*parts+r.dist-1)*each + r.n - 1
 			r.d = t.stream.row(r.u)
 			if t.Name == "orders" && r.n == 1 {
-				r.shuffled = shuffled(each, &r.d)
+				r.shuffled = r.shuffled[:0]
+				for n := range each {
+					r.shuffled = append(r.shuffled, n)
+				}
+				shuffle(r.shuffled, &r.d)
 			}
 			lines := pick(t.Name == "order_line", r.lines(), 1)
 			for r.line = 1; r.line <= lines; r.line++ {
-				for i, fill := range fills {
+				for i, fill := range w.fills[t.Name] {
 					fill(&b.Columns[i], &r)
 				}
 				b.EndRow()

@@ -55,7 +55,7 @@ func TestTPCCFaults(t *testing.T) {
 	of := func(op string, fault func(c *tpccTerminal)) func(w *TPCC) {
 		return func(w *TPCC) {
 			w.change = func(c *tpccTerminal) {
-				if c.in.kind.op == op {
+				if c.kind.op == op {
 					fault(c)
 				}
 			}
@@ -95,31 +95,31 @@ func TestTPCCFaults(t *testing.T) {
 			}
 		}, "stock:"},
 		"another warehouse is always the home": {of(result.NewOrder, func(c *tpccTerminal) {
-			for i := range c.in.lines {
-				c.in.lines[i].supply = c.home
+			for i := range c.lines {
+				c.lines[i].supply = c.home
 			}
 		}), "lines from a remote warehouse"},
-		"payments of the home's customers alone": {of("payment", func(c *tpccTerminal) { c.in.cWarehouse, c.in.cDistrict = c.home, c.in.district }), "payments of remote customers"},
+		"payments of the home's customers alone": {of("payment", func(c *tpccTerminal) { c.v["c_w_id"], c.v["c_d_id"] = c.v["w_id"], c.v["d_id"] }), "payments of remote customers"},
 		"* the home drawn anew": {func(w *TPCC) {
-			w.change = func(c *tpccTerminal) { c.in.warehouse = c.between(1, 2) }
+			w.change = func(c *tpccTerminal) { c.v["w_id"] = digits(c.between(1, 2)) }
 		}, "of its terminal's home"},
 		"nine districts delivered": {instead("GROUP BY no_d_id", "AND no_d_id < 10 GROUP BY no_d_id"), ""},
 		"S_YTD not updated":        {instead(", s_ytd = s_ytd + ", ", s_ytd = s_ytd + 0 * "), "stock:"},
 		"S_ORDER_CNT not updated":  {instead("s_order_cnt = s_order_cnt + 1", "s_order_cnt = s_order_cnt + 0"), "stock:"},
 		"S_REMOTE_CNT not updated": {instead("s_remote_cnt = s_remote_cnt + 1", "s_remote_cnt = s_remote_cnt + 0"), "stock:"},
 		"* the unknown item first": {of(result.NewOrder, func(c *tpccTerminal) {
-			if l := c.in.lines; l[len(l)-1].item > c.w.items {
+			if l := c.lines; l[len(l)-1].item > c.w.items {
 				l[0], l[len(l)-1] = l[len(l)-1], l[0]
 			}
 		}), "the unknown item is the last"},
 		"no unknown item": {of(result.NewOrder, func(c *tpccTerminal) {
-			if l := &c.in.lines[len(c.in.lines)-1]; l.item > c.w.items {
+			if l := c.lines[len(c.lines)-1]; l.item > c.w.items {
 				l.item = c.w.items
 			}
 		}), "rolled-back new orders"},
 		"committed in place of rolled back":               {instead("ROLLBACK", "COMMIT"), "4: "},
 		"rolled back in place of committed":               {instead("COMMIT", "ROLLBACK"), "each acknowledged one is there"},
-		"no customer by name":                             {of("payment", func(c *tpccTerminal) { c.in.name = "" }), "customers by last name"},
+		"no customer by name":                             {of("payment", func(c *tpccTerminal) { c.v["c_last"] = "" }), "customers by last name"},
 		"a payment the district lacks":                    {instead("SET d_ytd = d_ytd + ", "SET d_ytd = d_ytd + 0 * "), "1: "},
 		"a payment the warehouse lacks":                   {instead("SET w_ytd = w_ytd + ", "SET w_ytd = w_ytd + 0.01 + "), "1: "},
 		"a payment of another amount in history":          {changed("INSERT INTO history", `, \d+\.\d\d, '`, ", 0.01, '"), "8: "},
@@ -127,7 +127,7 @@ func TestTPCCFaults(t *testing.T) {
 		"a delivery without its lines":                    {instead("SET ol_delivery_d = ", "SET ol_delivery_d = NULL + "), "7: "},
 		"an order number skipped":                         {instead("d_next_o_id + 1", "d_next_o_id + 2"), "3: "},
 		"an order without its new order":                  {changed("INSERT INTO new_order", `\)$`, " + 100)"), "5: "},
-		"five lines in each order":                        {of(result.NewOrder, func(c *tpccTerminal) { c.in.lines = c.in.lines[:5] }), "lines of an order"},
+		"five lines in each order":                        {of(result.NewOrder, func(c *tpccTerminal) { c.lines = c.lines[:5] }), "lines of an order"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if name[0] != '*' {

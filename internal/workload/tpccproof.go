@@ -5,47 +5,99 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"strconv"
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/result"
 )
 
-// A tpccCondition counts what contradicts a condition. Money is compared by ROUND: exactly where it is DECIMAL, and to
+// A tpccCondition is a query for the number of rows that contradict it. Money is compared by ROUND: exactly where it is DECIMAL, and to
 // half a cent where an engine has fractions only.
-type tpccCondition struct{ name, query string }
-
-// tpccConditions are those of clause 3.3.2, in order.
-var tpccConditions = []tpccCondition{
-	{"1: W_YTD = sum(D_YTD)", "SELECT COUNT(*) FROM warehouse LEFT JOIN (SELECT d_w_id AS w, SUM(d_ytd) AS total FROM district GROUP BY d_w_id) x ON w = w_id" +
-		" WHERE ROUND(w_ytd - COALESCE(total, 0), 2) <> 0"},
-	{"2: D_NEXT_O_ID - 1 = max(O_ID) = max(NO_O_ID)", "SELECT COUNT(*) FROM district LEFT JOIN (SELECT o_w_id AS w, o_d_id AS d, MAX(o_id) AS last FROM orders GROUP BY o_w_id, o_d_id) x ON w = d_w_id AND d = d_id" +
-		" LEFT JOIN (SELECT no_w_id AS nw, no_d_id AS nd, MAX(no_o_id) AS newest FROM new_order GROUP BY no_w_id, no_d_id) y ON nw = d_w_id AND nd = d_id" +
-		" WHERE d_next_o_id - 1 <> COALESCE(last, 0) OR d_next_o_id - 1 <> COALESCE(newest, d_next_o_id - 1)"},
-	{"3: NO_O_ID has no gaps", "SELECT COUNT(*) FROM (SELECT no_w_id FROM new_order GROUP BY no_w_id, no_d_id HAVING MAX(no_o_id) - MIN(no_o_id) + 1 <> COUNT(*)) x"},
-	{"4: sum(O_OL_CNT) = order lines", "SELECT COUNT(*) FROM district LEFT JOIN (SELECT o_w_id AS w, o_d_id AS d, SUM(o_ol_cnt) AS total FROM orders GROUP BY o_w_id, o_d_id) x ON w = d_w_id AND d = d_id" +
-		" LEFT JOIN (SELECT ol_w_id AS lw, ol_d_id AS ld, COUNT(*) AS n FROM order_line GROUP BY ol_w_id, ol_d_id) y ON lw = d_w_id AND ld = d_id WHERE COALESCE(total, 0) <> COALESCE(n, 0)"},
-	{"5: O_CARRIER_ID is null for new orders alone", "SELECT COUNT(*) FROM orders LEFT JOIN new_order ON no_w_id = o_w_id AND no_d_id = o_d_id AND no_o_id = o_id WHERE (o_carrier_id IS NULL) <> (no_o_id IS NOT NULL)"},
-	{"6: O_OL_CNT = lines of the order", "SELECT COUNT(*) FROM orders LEFT JOIN (SELECT ol_w_id AS w, ol_d_id AS d, ol_o_id AS o, COUNT(*) AS n FROM order_line GROUP BY ol_w_id, ol_d_id, ol_o_id) x ON w = o_w_id AND d = o_d_id AND o = o_id" +
-		" WHERE o_ol_cnt <> COALESCE(n, 0)"},
-	{"7: OL_DELIVERY_D is null where O_CARRIER_ID is", "SELECT COUNT(*) FROM order_line LEFT JOIN orders ON o_w_id = ol_w_id AND o_d_id = ol_d_id AND o_id = ol_o_id WHERE o_id IS NULL OR (ol_delivery_d IS NULL) <> (o_carrier_id IS NULL)"},
-	{"8: W_YTD = sum(H_AMOUNT)", "SELECT COUNT(*) FROM warehouse LEFT JOIN (SELECT h_w_id AS w, SUM(h_amount) AS total FROM history GROUP BY h_w_id) x ON w = w_id WHERE ROUND(w_ytd - COALESCE(total, 0), 2) <> 0"},
-	{"9: D_YTD = sum(H_AMOUNT)", "SELECT COUNT(*) FROM district LEFT JOIN (SELECT h_w_id AS w, h_d_id AS d, SUM(h_amount) AS total FROM history GROUP BY h_w_id, h_d_id) x ON w = d_w_id AND d = d_id" +
-		" WHERE ROUND(d_ytd - COALESCE(total, 0), 2) <> 0"},
-	{"10: C_BALANCE = delivered - sum(H_AMOUNT)", "SELECT COUNT(*) FROM customer LEFT JOIN (" + deliveredByCustomer + ") x ON w = c_w_id AND d = c_d_id AND c = c_id" +
-		" LEFT JOIN (SELECT h_c_w_id AS hw, h_c_d_id AS hd, h_c_id AS hc, SUM(h_amount) AS paid FROM history GROUP BY h_c_w_id, h_c_d_id, h_c_id) y ON hw = c_w_id AND hd = c_d_id AND hc = c_id" +
-		" WHERE ROUND(c_balance - COALESCE(total, 0) + COALESCE(paid, 0), 2) <> 0"},
-	{"11: orders - new orders are those delivered at first", ""}, // after the load alone
-	{"12: C_BALANCE + C_YTD_PAYMENT = delivered", "SELECT COUNT(*) FROM customer LEFT JOIN (" + deliveredByCustomer + ") x ON w = c_w_id AND d = c_d_id AND c = c_id" +
-		" WHERE ROUND(c_balance + c_ytd_payment - COALESCE(total, 0), 2) <> 0"},
+type tpccCondition struct {
+	name  string
+	query string // $NAME stands for a value of the proof
+	// When it is examined: after the load and after each run, unless deep is asked for or it holds at one time alone.
+	deep, loadOnly, runOnly bool
+	// across means that it is about rows of several warehouses.
+	across bool
 }
 
-const deliveredByCustomer = "SELECT o_w_id AS w, o_d_id AS d, o_c_id AS c, SUM(ol_amount) AS total FROM orders JOIN order_line ON ol_w_id = o_w_id AND ol_d_id = o_d_id AND ol_o_id = o_id" +
-	" WHERE ol_delivery_d IS NOT NULL GROUP BY o_w_id, o_d_id, o_c_id"
+// tpccConditions are those of clause 3.3.2, in order, and one about the stock, which they lack.
+var tpccConditions = []tpccCondition{
+	{name: "1: W_YTD = sum(D_YTD)", query: `
+		SELECT COUNT(*) FROM warehouse
+		LEFT JOIN (SELECT d_w_id AS w, SUM(d_ytd) AS total FROM district GROUP BY d_w_id) x ON w = w_id
+		WHERE ROUND(w_ytd - COALESCE(total, 0), 2) <> 0`},
+	{name: "2: D_NEXT_O_ID - 1 = max(O_ID) = max(NO_O_ID)", query: `
+		SELECT COUNT(*) FROM district
+		LEFT JOIN (SELECT o_w_id AS w, o_d_id AS d, MAX(o_id) AS last FROM orders GROUP BY o_w_id, o_d_id) x ON w = d_w_id AND d = d_id
+		LEFT JOIN (SELECT no_w_id AS nw, no_d_id AS nd, MAX(no_o_id) AS newest FROM new_order GROUP BY no_w_id, no_d_id) y ON nw = d_w_id AND nd = d_id
+		WHERE d_next_o_id - 1 <> COALESCE(last, 0) OR d_next_o_id - 1 <> COALESCE(newest, d_next_o_id - 1)`},
+	{name: "3: NO_O_ID has no gaps", query: `
+		SELECT COUNT(*) FROM (
+			SELECT no_w_id FROM new_order GROUP BY no_w_id, no_d_id HAVING MAX(no_o_id) - MIN(no_o_id) + 1 <> COUNT(*)) x`},
+	{name: "4: sum(O_OL_CNT) = order lines", query: `
+		SELECT COUNT(*) FROM district
+		LEFT JOIN (SELECT o_w_id AS w, o_d_id AS d, SUM(o_ol_cnt) AS total FROM orders GROUP BY o_w_id, o_d_id) x ON w = d_w_id AND d = d_id
+		LEFT JOIN (SELECT ol_w_id AS lw, ol_d_id AS ld, COUNT(*) AS n FROM order_line GROUP BY ol_w_id, ol_d_id) y ON lw = d_w_id AND ld = d_id
+		WHERE COALESCE(total, 0) <> COALESCE(n, 0)`},
+	{name: "5: O_CARRIER_ID is null for new orders alone", deep: true, query: `
+		SELECT COUNT(*) FROM orders
+		LEFT JOIN new_order ON no_w_id = o_w_id AND no_d_id = o_d_id AND no_o_id = o_id
+		WHERE (o_carrier_id IS NULL) <> (no_o_id IS NOT NULL)`},
+	{name: "6: O_OL_CNT = lines of the order", deep: true, query: `
+		SELECT COUNT(*) FROM orders
+		LEFT JOIN (SELECT ol_w_id AS w, ol_d_id AS d, ol_o_id AS o, COUNT(*) AS n FROM order_line GROUP BY ol_w_id, ol_d_id, ol_o_id) x
+			ON w = o_w_id AND d = o_d_id AND o = o_id
+		WHERE o_ol_cnt <> COALESCE(n, 0)`},
+	{name: "7: OL_DELIVERY_D is null where O_CARRIER_ID is", deep: true, query: `
+		SELECT COUNT(*) FROM order_line
+		LEFT JOIN orders ON o_w_id = ol_w_id AND o_d_id = ol_d_id AND o_id = ol_o_id
+		WHERE o_id IS NULL OR (ol_delivery_d IS NULL) <> (o_carrier_id IS NULL)`},
+	{name: "8: W_YTD = sum(H_AMOUNT)", deep: true, query: `
+		SELECT COUNT(*) FROM warehouse
+		LEFT JOIN (SELECT h_w_id AS w, SUM(h_amount) AS total FROM history GROUP BY h_w_id) x ON w = w_id
+		WHERE ROUND(w_ytd - COALESCE(total, 0), 2) <> 0`},
+	{name: "9: D_YTD = sum(H_AMOUNT)", deep: true, query: `
+		SELECT COUNT(*) FROM district
+		LEFT JOIN (SELECT h_w_id AS w, h_d_id AS d, SUM(h_amount) AS total FROM history GROUP BY h_w_id, h_d_id) x ON w = d_w_id AND d = d_id
+		WHERE ROUND(d_ytd - COALESCE(total, 0), 2) <> 0`},
+	{name: "10: C_BALANCE = delivered - sum(H_AMOUNT)", deep: true, across: true, query: `
+		SELECT COUNT(*) FROM customer
+		LEFT JOIN (` + deliveredByCustomer + `) x ON w = c_w_id AND d = c_d_id AND c = c_id
+		LEFT JOIN (
+			SELECT h_c_w_id AS hw, h_c_d_id AS hd, h_c_id AS hc, SUM(h_amount) AS paid FROM history GROUP BY h_c_w_id, h_c_d_id, h_c_id) y
+			ON hw = c_w_id AND hd = c_d_id AND hc = c_id
+		WHERE ROUND(c_balance - COALESCE(total, 0) + COALESCE(paid, 0), 2) <> 0`},
+	{name: "11: orders - new orders are those delivered at first", loadOnly: true, query: `
+		SELECT COUNT(*) FROM district
+		LEFT JOIN (SELECT o_w_id AS w, o_d_id AS d, COUNT(*) AS n FROM orders GROUP BY o_w_id, o_d_id) x ON w = d_w_id AND d = d_id
+		LEFT JOIN (SELECT no_w_id AS nw, no_d_id AS nd, COUNT(*) AS m FROM new_order GROUP BY no_w_id, no_d_id) y ON nw = d_w_id AND nd = d_id
+		WHERE COALESCE(n, 0) - COALESCE(m, 0) <> $delivered`},
+	{name: "12: C_BALANCE + C_YTD_PAYMENT = delivered", deep: true, query: `
+		SELECT COUNT(*) FROM customer
+		LEFT JOIN (` + deliveredByCustomer + `) x ON w = c_w_id AND d = c_d_id AND c = c_id
+		WHERE ROUND(c_balance + c_ytd_payment - COALESCE(total, 0), 2) <> 0`},
+	{name: "stock: S_YTD, S_ORDER_CNT, S_REMOTE_CNT = those of new order lines", runOnly: true, across: true, query: `
+		SELECT COUNT(*) FROM stock
+		LEFT JOIN (
+			SELECT ol_supply_w_id AS w, ol_i_id AS i, SUM(ol_quantity) AS total, COUNT(*) AS n, SUM(CASE WHEN ol_supply_w_id <> ol_w_id THEN 1 ELSE 0 END) AS remote
+			FROM order_line WHERE ol_o_id > $loaded GROUP BY ol_supply_w_id, ol_i_id) x ON w = s_w_id AND i = s_i_id
+		WHERE s_ytd <> COALESCE(total, 0) OR s_order_cnt <> COALESCE(n, 0) OR s_remote_cnt <> COALESCE(remote, 0)`},
+}
 
+const deliveredByCustomer = `
+	SELECT o_w_id AS w, o_d_id AS d, o_c_id AS c, SUM(ol_amount) AS total FROM orders
+	JOIN order_line ON ol_w_id = o_w_id AND ol_d_id = o_d_id AND ol_o_id = o_id
+	WHERE ol_delivery_d IS NOT NULL GROUP BY o_w_id, o_d_id, o_c_id`
+
+// Of the transactions that a terminal's new rows show: their terminals, warehouses, and number.
 const (
-	lasting         = 4 // of the conditions are always examined
-	remoteCustomers = 9 // is the one about rows of several warehouses
+	writtenOrders     = "SELECT o_entry_d % $terminals, o_w_id, COUNT(*) FROM orders WHERE o_id > $loaded GROUP BY o_entry_d % $terminals, o_w_id"
+	writtenPayments   = "SELECT h_date % $terminals, h_w_id, COUNT(*) FROM history WHERE h_date >= $since GROUP BY h_date % $terminals, h_w_id"
+	writtenDeliveries = "SELECT ol_delivery_d % $terminals, ol_w_id, COUNT(DISTINCT ol_delivery_d) FROM order_line WHERE ol_delivery_d >= $since" +
+		" GROUP BY ol_delivery_d % $terminals, ol_w_id"
 )
 
 // A tpccProof examines the tables on one connection.
@@ -56,12 +108,15 @@ type tpccProof struct {
 	// to MAX() with GROUP BY are wrong (MariaDB 10.11).
 	parts []*engine.Session
 	ctx   context.Context
-	out   []result.Condition
-	err   error // of a query
+	// values are what queries have as $NAME.
+	values map[string]string
+	out    []result.Condition
+	err    error // of a query
 }
 
 func (w *TPCC) proof(ctx context.Context, db engine.DB, examine func(p *tpccProof)) ([]result.Condition, error) {
-	p := &tpccProof{w: w, ctx: ctx}
+	p := &tpccProof{w: w, ctx: ctx, values: map[string]string{"terminals": digits(w.opt.Terminals), "loaded": digits(w.customers), "delivered": digits(w.customers - w.undelivered),
+		"since": digits(w.running())}}
 	if p.s, p.err = db.(engine.Reader).ReadSession(ctx, w.opt.Causal); p.err != nil {
 		return nil, p.err
 	}
@@ -87,9 +142,7 @@ func (w *TPCC) proof(ctx context.Context, db engine.DB, examine func(p *tpccProo
 // ProveLoad examines condition 11, which holds only now, and with deep all others.
 func (w *TPCC) ProveLoad(ctx context.Context, deep bool) error {
 	_, err := w.proof(ctx, w.db, func(p *tpccProof) {
-		p.local(tpccConditions[10].name, fmt.Sprintf("SELECT COUNT(*) FROM district LEFT JOIN (SELECT o_w_id AS w, o_d_id AS d, COUNT(*) AS n FROM orders GROUP BY o_w_id, o_d_id) x ON w = d_w_id AND d = d_id"+
-			" LEFT JOIN (SELECT no_w_id AS nw, no_d_id AS nd, COUNT(*) AS m FROM new_order GROUP BY no_w_id, no_d_id) y ON nw = d_w_id AND nd = d_id WHERE COALESCE(n, 0) - COALESCE(m, 0) <> %d", w.customers-w.undelivered))
-		p.conditions(deep)
+		p.conditions(func(c *tpccCondition) bool { return !c.runOnly && (deep || !c.deep) })
 	})
 	return err
 }
@@ -101,23 +154,18 @@ func (w *TPCC) Prove(ctx context.Context, deep bool) (_ *result.Verified, _ []re
 	v := &result.Verified{Counted: true}
 	out, err := w.proof(ctx, w.db, func(p *tpccProof) {
 		for _, b := range w.doubts {
-			done, err := b.done(ctx, p.s)
+			done, err := b.done(ctx, p.s, b.v["now"])
 			if p.err = errors.Join(p.err, err); done {
 				w.count(b.n, b.facts)
 			}
 		}
 		w.doubts = nil
-		p.conditions(deep)
-		p.none("stock: S_YTD, S_ORDER_CNT, S_REMOTE_CNT = those of new order lines", "SELECT COUNT(*) FROM stock LEFT JOIN (SELECT ol_supply_w_id AS w, ol_i_id AS i, SUM(ol_quantity) AS total, COUNT(*) AS n,"+
-			" SUM(CASE WHEN ol_supply_w_id <> ol_w_id THEN 1 ELSE 0 END) AS remote FROM order_line WHERE ol_o_id > "+digits(w.customers)+" GROUP BY ol_supply_w_id, ol_i_id) x ON w = s_w_id AND i = s_i_id"+
-			" WHERE s_ytd <> COALESCE(total, 0) OR s_order_cnt <> COALESCE(n, 0) OR s_remote_cnt <> COALESCE(remote, 0)")
-		terminals := digits(w.opt.Terminals)
-		v.Found = p.orders("new orders")
-		v.Expected = w.total(factOrder)
-		p.acknowledged("payments", "payment", "SELECT h_date % "+terminals+", h_w_id, COUNT(*) FROM history WHERE h_date >= "+digits(w.running())+" GROUP BY h_date % "+terminals+", h_w_id")
-		p.acknowledged("deliveries", factDelivered, "SELECT ol_delivery_d % "+terminals+", ol_w_id, COUNT(DISTINCT ol_delivery_d) FROM order_line WHERE ol_delivery_d >= "+digits(w.running())+" GROUP BY ol_delivery_d % "+terminals+", ol_w_id")
+		p.conditions(func(c *tpccCondition) bool { return !c.loadOnly && (deep || !c.deep) })
+		v.Found, v.Expected = p.acknowledged("new orders", factOrder, writtenOrders), w.total(factOrder)
+		p.acknowledged("payments", "payment", writtenPayments)
+		p.acknowledged("deliveries", factDelivered, writtenDeliveries)
 		all, skipped := districts*w.total("delivery"), w.total(factSkipped)
-		want, got := all-skipped, p.value("SELECT COUNT(*) FROM (SELECT ol_w_id FROM order_line WHERE ol_delivery_d >= "+digits(w.running())+" GROUP BY ol_w_id, ol_d_id, ol_o_id) x")
+		want, got := all-skipped, p.value("SELECT COUNT(*) FROM (SELECT ol_w_id FROM order_line WHERE ol_delivery_d >= $since GROUP BY ol_w_id, ol_d_id, ol_o_id) x")
 		p.add("deliveries: one order of each district", float64(want) == got, fmt.Sprintf("%.0f orders, of %d", got, want))
 		p.add("deliveries: at most 1% of districts had none", skipped <= max(1, all/100), fmt.Sprintf("%d of %d", skipped, all)) // clause 2.7.4.2
 		p.bands()
@@ -126,15 +174,12 @@ func (w *TPCC) Prove(ctx context.Context, deep bool) (_ *result.Verified, _ []re
 		}
 	})
 	for i := 1; i < len(w.opt.Members); i++ {
-		more, failed := w.proof(ctx, w.opt.Members[i], func(p *tpccProof) { p.orders(fmt.Sprintf("new orders on node %d", i+1)) })
+		more, failed := w.proof(ctx, w.opt.Members[i], func(p *tpccProof) {
+			p.acknowledged(fmt.Sprintf("new orders on node %d", i+1), factOrder, writtenOrders)
+		})
 		out, err = append(out, more...), errors.Join(err, failed)
 	}
 	return v, out, crossing, err
-}
-
-func (p *tpccProof) orders(name string) int64 {
-	terminals := digits(p.w.opt.Terminals)
-	return p.acknowledged(name, factOrder, "SELECT o_entry_d % "+terminals+", o_w_id, COUNT(*) FROM orders WHERE o_id > "+digits(p.w.customers)+" GROUP BY o_entry_d % "+terminals+", o_w_id")
 }
 
 // crossing compares the share of transactions whose rows are on several shards with what the definition gives for the terminals' homes.
@@ -142,12 +187,12 @@ func (p *tpccProof) orders(name string) int64 {
 func (p *tpccProof) crossing() *result.Crossing {
 	w, apart := p.w, func(v []float64) bool { return p.w.shard(int64(v[0])) != p.w.shard(int64(v[1])) }
 	orders, crossed, all, expected := map[[3]float64]bool{}, 0.0, 0.0, 0.0
-	p.query("SELECT DISTINCT ol_w_id, ol_supply_w_id, ol_d_id, ol_o_id FROM order_line WHERE ol_supply_w_id <> ol_w_id AND ol_o_id > "+digits(w.customers), func(v []float64) {
+	p.query("SELECT DISTINCT ol_w_id, ol_supply_w_id, ol_d_id, ol_o_id FROM order_line WHERE ol_supply_w_id <> ol_w_id AND ol_o_id > $loaded", func(v []float64) {
 		if apart(v) {
 			orders[[3]float64{v[0], v[2], v[3]}] = true
 		}
 	})
-	p.query("SELECT h_w_id, h_c_w_id, COUNT(*) FROM history WHERE h_c_w_id <> h_w_id AND h_date >= "+digits(w.running())+" GROUP BY h_w_id, h_c_w_id", func(v []float64) {
+	p.query("SELECT h_w_id, h_c_w_id, COUNT(*) FROM history WHERE h_c_w_id <> h_w_id AND h_date >= $since GROUP BY h_w_id, h_c_w_id", func(v []float64) {
 		if apart(v) {
 			crossed += v[2]
 		}
@@ -196,6 +241,7 @@ func (p *tpccProof) query(q string, row func(values []float64)) {
 	if p.err != nil {
 		return
 	}
+	q = os.Expand(q, func(name string) string { return p.values[name] })
 	p.err = p.s.Text(p.ctx, q, nil, func(texts [][]byte) error {
 		values := make([]float64, len(texts))
 		for i, text := range texts {
@@ -220,32 +266,23 @@ func (p *tpccProof) value(q string) (v float64) {
 	return v
 }
 
-// none adds a condition that holds if a query counts nothing.
-func (p *tpccProof) none(name, q string) {
-	n := p.value(q)
-	p.add(name, n == 0, fmt.Sprintf("%.0f contradict it", n))
-}
-
-// local is none, for a query about warehouses each by itself.
-func (p *tpccProof) local(name, q string) {
-	var n float64
+// conditions examines those that hold at this time: on the shards, if they are about one warehouse.
+func (p *tpccProof) conditions(holds func(c *tpccCondition) bool) {
 	whole := p.s
-	for _, p.s = range p.parts {
-		n += p.value(q)
-	}
-	p.s = whole
-	p.add(name, n == 0, fmt.Sprintf("%.0f contradict it", n))
-}
-
-func (p *tpccProof) conditions(deep bool) {
-	for i, c := range tpccConditions {
-		if c.query != "" && (deep || i < lasting) {
-			if i == remoteCustomers {
-				p.none(c.name, c.query)
-			} else {
-				p.local(c.name, c.query)
-			}
+	defer func() { p.s = whole }()
+	for i := range tpccConditions {
+		c, n := &tpccConditions[i], 0.0
+		if !holds(c) {
+			continue
 		}
+		parts := p.parts
+		if c.across {
+			parts = []*engine.Session{whole}
+		}
+		for _, p.s = range parts {
+			n += p.value(c.query)
+		}
+		p.add(c.name, n == 0, fmt.Sprintf("%.0f contradict it", n))
 	}
 }
 
@@ -271,17 +308,17 @@ func (p *tpccProof) acknowledged(name, fact, q string) (found int64) {
 
 // bands are those of clause 9.2.2.5.
 func (p *tpccProof) bands() {
-	w, since := p.w, digits(p.w.running())
+	w := p.w
 	several := w.opt.Warehouses > 1
 	orders := float64(w.total(result.NewOrder))
 	p.band("rolled-back new orders", "%", 100*float64(w.total(factRolledBack)), orders, 0.9, 1.1, 0)
 	early := w.total(factEarly)
 	p.add("the unknown item is the last", early == 0, fmt.Sprintf("in %d orders it is not", early))
 	var lines, remote, placed, paid, away float64
-	p.query("SELECT COUNT(*), SUM(CASE WHEN ol_supply_w_id <> ol_w_id THEN 1 ELSE 0 END) FROM order_line WHERE ol_o_id > "+digits(w.customers), func(v []float64) { lines, remote = v[0], v[1] })
-	placed = p.value("SELECT COUNT(*) FROM orders WHERE o_id > " + digits(w.customers))
+	p.query("SELECT COUNT(*), SUM(CASE WHEN ol_supply_w_id <> ol_w_id THEN 1 ELSE 0 END) FROM order_line WHERE ol_o_id > $loaded", func(v []float64) { lines, remote = v[0], v[1] })
+	placed = p.value("SELECT COUNT(*) FROM orders WHERE o_id > $loaded")
 	p.band("lines of an order", "", lines, placed, 9.5, 10.5, 10) // of a uniform number from 5 to 15
-	p.query("SELECT COUNT(*), SUM(CASE WHEN h_c_w_id <> h_w_id THEN 1 ELSE 0 END) FROM history WHERE h_date >= "+since, func(v []float64) { paid, away = v[0], v[1] })
+	p.query("SELECT COUNT(*), SUM(CASE WHEN h_c_w_id <> h_w_id THEN 1 ELSE 0 END) FROM history WHERE h_date >= $since", func(v []float64) { paid, away = v[0], v[1] })
 	if several {
 		p.band("lines from a remote warehouse", "%", 100*remote, lines, 0.95, 1.05, 0)
 		p.band("payments of remote customers", "%", 100*away, paid, 14, 16, 0)
