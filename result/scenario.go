@@ -94,6 +94,19 @@ var figureKinds = []struct {
 		}
 		return c.Rows() / c[len(c)-1].Elapsed
 	}},
+	{FigureKind{"tpcc-orders", "new orders/min", "new orders of bench tpcc"}, ofTPCC(func(r *Record) float64 {
+		c := r.Curve()
+		return 60 * c.Rows() / c[len(c)-1].Elapsed
+	})},
+	{FigureKind{"tpcc-response", "ms", "mean response time of a new order"}, ofTPCC(func(r *Record) float64 {
+		_, mean, err := r.LeastAndMean(NewOrder)
+		if err != nil || mean == 0 {
+			return math.NaN()
+		}
+		return float64(mean) / 1e3
+	})},
+	{FigureKind{"tpcc-crossing", "share", "share of transactions whose rows are on several nodes"}, ofCrossing(func(c *Crossing) float64 { return c.Measured })},
+	{FigureKind{"tpcc-crossing-expected", "share", "what the definition gives for that share"}, ofCrossing(func(c *Crossing) float64 { return c.Expected })},
 	{FigureKind{"table-disk", "bytes", "disk that each table adds, from the first measurement to the last"}, ofTables(func(first, last *TablesCost) float64 {
 		return float64(last.DiskBytes-first.DiskBytes) / float64(last.Objects-first.Objects)
 	})},
@@ -116,6 +129,25 @@ func ofDisk(figure func(d *DiskSummary) float64) func(*Record, Curve) float64 {
 		}
 		return math.NaN()
 	}
+}
+
+// ofTPCC returns a figure of a run of `bench tpcc` with a point.
+func ofTPCC(figure func(r *Record) float64) func(*Record, Curve) float64 {
+	return func(r *Record, c Curve) float64 {
+		if r.Run.TPCC == nil || len(c) == 0 {
+			return math.NaN()
+		}
+		return figure(r)
+	}
+}
+
+func ofCrossing(figure func(c *Crossing) float64) func(*Record, Curve) float64 {
+	return ofTPCC(func(r *Record) float64 {
+		if r.End == nil || r.End.Crossing == nil {
+			return math.NaN()
+		}
+		return figure(r.End.Crossing)
+	})
 }
 
 // ofTables returns a figure of the first and the last cost while tables were created.

@@ -26,7 +26,8 @@ func sawtooth(periods int) *Record {
 
 func TestFigure(t *testing.T) {
 	r := sawtooth(5)
-	r.End = &End{Size: &Size{PerRow: 123}}
+	r.Run.TPCC, r.End = &TPCC{}, &End{Size: &Size{PerRow: 123}, Crossing: &Crossing{Expected: 0.08, Measured: 0.09}}
+	r.Intervals[0].Latency = map[string]Histogram{NewOrder: encoded(t, 3000, 5000)}
 	for n, seconds := range map[string]float64{"1": 0.25, "50": 1, "100": 4} {
 		r.Intervals[0].Events = append(r.Intervals[0].Events, Event{What: ScanEvent, Object: n, Seconds: seconds})
 	}
@@ -44,6 +45,7 @@ func TestFigure(t *testing.T) {
 		"table-disk": 50, "table-memory": 3, "table-create-first": 2, "table-create-last": 3,
 		"mean": 5000.0 / 75, "first": 100, "last": 50, "min": 50, "max": 100,
 		"period-start": 100, "period-end": 50, "rows": 5000, "bytes-per-row": 123, "scan-one": 0.25, "scan-all": 4,
+		"tpcc-orders": 60 * 5000.0 / 75, "tpcc-response": 4.002, "tpcc-crossing": 0.09, "tpcc-crossing-expected": 0.08,
 		"nosuch": math.NaN(),
 	} {
 		if got := r.Figure(name); math.Abs(got-want) > 1e-9 || math.IsNaN(got) != math.IsNaN(want) {

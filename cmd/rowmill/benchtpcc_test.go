@@ -48,7 +48,7 @@ func TestBenchTPCC(t *testing.T) {
 		}
 	}
 	shown := verb(t, "report tpcc.jsonl")
-	for _, want := range []string{"new orders/min (TPC-C-like, not audited); all ", "Response times by transaction", "stock-level", "1: W_YTD = sum(D_YTD)", "holds"} {
+	for _, want := range []string{"new orders/min; all ", "Response times by transaction", "stock-level", "1: W_YTD = sum(D_YTD)", "holds"} {
 		if shown.code != exitDone || !strings.Contains(shown.stdout, want) {
 			t.Errorf("exit %d: no %q in %s%s", shown.code, want, shown.stdout, shown.stderr)
 		}
@@ -106,8 +106,58 @@ func TestBenchTPCCNodes(t *testing.T) {
 	if c := s.TPCC.Crossing; c == nil || c.Expected <= 0 || !s.TPCC.Sharded || !s.Verified.Sound() || s.Failure != "" {
 		t.Errorf("%+v, %+v", c, s)
 	}
-	contains(t, verb(t, "report tpcc.jsonl").stdout, "By number of nodes", "transactions that cross nodes")
+	contains(t, verb(t, "report tpcc.jsonl").stdout, "on 2 nodes", "cross nodes: expected", " transactions cross nodes, expected")
 	if s := verb(t, "bench tpcc --target sandbox:mariadb?spider=2 --kill-server-every 2s"); s.code == exitDone || !strings.Contains(s.stderr, "a transaction on several nodes") {
 		t.Errorf("exit %d: %s", s.code, s.stderr)
 	}
+}
+
+// TestTPCCScenario runs the transactions by a declaration, with figures that were published elsewhere.
+func TestTPCCScenario(t *testing.T) {
+	t.Chdir(t.TempDir())
+	must(t, os.WriteFile("mine.toml", []byte(`name = "mine"
+title = "two runs"
+target = "sqlite:"
+[tpcc]
+terminals = 2
+time = "300ms"
+[[run]]
+name = "full"
+[[run]]
+name = "relaxed"
+option = "durability=relaxed"
+[[published]]
+run = "full"
+figure = "tpcc-orders"
+value = 1000
+source = "a test"
+[[check]]
+claim = "a new order takes no hour"
+figure = "relaxed.tpcc-response"
+below = 3_600_000
+`), 0o600))
+	sc := scenarioOf(t, benched(t, "scenario mine.toml --scale 0.005 --json --out run.jsonl"))
+	if len(sc.Missing) > 0 || len(sc.Beside) != 1 || sc.Beside[0].Ours == nil || sc.Checks[0].Verdict != report.Agrees {
+		t.Errorf("%+v", sc)
+	}
+	if recs := records(t, "run.jsonl"); len(recs) != 2 || recs[1].Run.Durability != "relaxed" || recs[0].Run.TPCC.Scale != 0.005 {
+		t.Errorf("%+v", recs)
+	}
+	contains(t, verb(t, "report run.jsonl").stdout, "full: ", "new orders/min; all ", "mine, at scale 0.005: 1 of 1 check")
+	for args, want := range map[string]string{"--scale 2": "scale 2: want 0.005 to 1", "--scale 0.005 --time 0": "time 0s: want more than 0", "--scale 0.005 --target null:": "run relaxed"} {
+		if s := verb(t, "bench scenario mine.toml "+args); s.code == exitDone || !strings.Contains(s.stderr, want) {
+			t.Errorf("%s: exit %d: %s", args, s.code, s.stderr)
+		}
+	}
+}
+
+// TestTPCCScenarioNodes runs the built-in one: new orders by nodes, with the share of transactions that cross them.
+func TestTPCCScenarioNodes(t *testing.T) {
+	testdb.SkipUnlessNightly(t, "TestTPCCScenario")
+	t.Chdir(t.TempDir())
+	sc := scenarioOf(t, benched(t, "scenario dbt2-cluster-2009 --scale 0.005 --time 5s --target sandbox:mariadb?memory=64MB --json --out run.jsonl"))
+	if len(sc.Missing) > 0 || len(sc.Beside) != 3 || sc.Checks[4].Verdict == report.NotMeasured {
+		t.Errorf("%+v", sc)
+	}
+	contains(t, verb(t, "report run.jsonl").stdout, "on 1, 2, 3, 4 nodes", "of perfect scaling", "cross nodes: expected")
 }

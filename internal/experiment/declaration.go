@@ -49,6 +49,9 @@ type Declaration struct {
 	DiskTime time.Duration
 	// HotRow, unless nil, makes each run count in one row as often as there are rows.
 	HotRow *HotRowSpec
+	// TPCC, unless nil, makes the runs transactions of bench tpcc, on warehouses of which the scale is the share of the rows, for TPCCTime.
+	TPCC     *TPCCSpec
+	TPCCTime time.Duration
 
 	Runs      []ScriptedRun
 	Published []result.Published
@@ -75,6 +78,8 @@ type ScriptedRun struct {
 	Set string
 	// Job is that of a run of bench disk.
 	Job result.Disk
+	// Option is one of the target's URL, NAME=VALUE, of a run of bench tpcc.
+	Option string
 }
 
 //go:embed builtin/*.toml
@@ -317,7 +322,7 @@ func (r *scenarioReader) read(root *tomlfile.Value) {
 		scenarioKey{name: "takes", into: &d.Takes}, scenarioKey{name: "target", into: &d.Target},
 		choice("durability", &d.Durability, sandbox.Full, sandbox.Relaxed, sandbox.None),
 		scenarioKey{name: "memory", into: tomlfile.Table}, scenarioKey{name: "scan", into: tomlfile.Table}, scenarioKey{name: "tables", into: tomlfile.Table},
-		scenarioKey{name: "hotrow", into: tomlfile.Table}, scenarioKey{name: "disk", into: tomlfile.Table}, scenarioKey{name: "defaults", into: tomlfile.Table},
+		scenarioKey{name: "hotrow", into: tomlfile.Table}, scenarioKey{name: "disk", into: tomlfile.Table}, scenarioKey{name: "tpcc", into: tomlfile.Table}, scenarioKey{name: "defaults", into: tomlfile.Table},
 		scenarioKey{name: "run", into: tomlfile.Tables}, scenarioKey{name: "published", into: tomlfile.Tables}, scenarioKey{name: "check", into: tomlfile.Tables})
 	disk, usual := root.Find("disk"), target.DefaultServer
 	if disk != nil {
@@ -326,7 +331,7 @@ func (r *scenarioReader) read(root *tomlfile.Value) {
 	d.Story, d.Target = strings.TrimSpace(d.Story), cmp.Or(d.Target, usual)
 	for _, m := range []struct{ key, example string }{
 		{"name", `name = "plain"`}, {"title", `title = "what the scenario shows"`}, {"rows", "rows = 1_000_000"}, {"run", "[[run]] with a name"}} {
-		if root.Find(m.key) == nil && (m.key != "rows" || disk == nil) {
+		if root.Find(m.key) == nil && (m.key != "rows" || disk == nil && root.Find("tpcc") == nil) {
 			r.fail(root, m.example, "%s is missing", m.key)
 		}
 	}
@@ -361,6 +366,15 @@ func (r *scenarioReader) read(root *tomlfile.Value) {
 		r.table(t, scenarioKey{"cache", (*time.Duration)(&d.HotRow.Cache), func() bool { return d.HotRow.Cache >= 0 }, `a time, such as "5s"`})
 		if also := cmp.Or(root.Find("defaults"), root.Find("memory"), root.Find("scan"), root.Find("tables")); also != nil {
 			r.fail(also, "no "+also.Key, "a scenario of counting in one row has no %s", also.Key)
+		}
+	}
+	if t := root.Find("tpcc"); t != nil {
+		d.TPCC, d.TPCCTime = &TPCCSpec{Warehouses: 1, Terminals: 10, Deep: true}, time.Minute
+		r.table(t, positive("warehouses", &d.TPCC.Warehouses), positive("terminals", &d.TPCC.Terminals), scenarioKey{name: "time", into: &d.TPCCTime})
+		for _, key := range []string{"rows", "defaults", "memory", "scan", "tables"} {
+			if also := root.Find(key); also != nil {
+				r.fail(also, "no "+key, "a scenario of bench tpcc has no %s", key)
+			}
 		}
 	}
 	defaults := ScriptedRun{Spec: Spec{Layouts: []string{workload.Plain}, Writers: 1}}
@@ -430,6 +444,9 @@ func (r *scenarioReader) run(t *tomlfile.Value, run ScriptedRun) {
 	if r.d.HotRow != nil {
 		keys = []scenarioKey{choice("way", &run.Way, workload.HotWays()...), positive("clients", &run.Clients)}
 	}
+	if r.d.TPCC != nil {
+		keys = []scenarioKey{{"option", &run.Option, func() bool { return strings.Contains(run.Option, "=") }, `an option of the target: option = "spider=2"`}}
+	}
 	r.table(t, append(keys, name(&run.Name), scenarioKey{name: "title", into: &run.Title})...)
 	own := cmp.Or(t.Find("period"), t.Find("keep-periods"))
 	switch {
@@ -443,7 +460,7 @@ func (r *scenarioReader) run(t *tomlfile.Value, run ScriptedRun) {
 		r.fail(t.Find("way"), "another way", "there are two runs of way %s", run.Way)
 	case r.d.Scan != nil:
 		r.d.Scan.Ways = append(r.d.Scan.Ways, run.Way)
-	case r.d.Tables != nil:
+	case r.d.Tables != nil || r.d.TPCC != nil:
 	case r.d.Disk != nil && run.Job.BlockBytes == 0 && slices.Contains([]string{result.DiskRandom, result.DiskSequential}, run.Job.Kind):
 		r.fail(t, `block = "8KiB"`, "run %q has no block", run.Name)
 	case r.d.Disk != nil:
@@ -499,6 +516,8 @@ func (r *scenarioReader) figure(at *tomlfile.Value, run, figure string) {
 		r.fail(at, "disk-requests and so on of a disk, others of inserts", "run %q has no %s", run, figure)
 	case strings.HasPrefix(figure, "hot-") != (r.d.HotRow != nil):
 		r.fail(at, "hot-rate of counting in one row, others of inserts", "run %q has no %s", run, figure)
+	case strings.HasPrefix(figure, "tpcc-") != (r.d.TPCC != nil):
+		r.fail(at, "tpcc-orders and so on of bench tpcc, others of inserts", "run %q has no %s", run, figure)
 	case strings.HasPrefix(figure, "period-") && of.Spec.Layouts[0] == workload.Plain:
 		r.fail(at, "another figure, or a rolling run", "run %q is plain and has no %s", run, figure)
 	}
@@ -531,7 +550,7 @@ func (r *scenarioReader) check(t *tomlfile.Value) {
 	r.d.Checks = append(r.d.Checks, c)
 }
 
-// amount formats what a run makes at a scale: rows, tables, fans, or requests to a file.
+// amount formats what a run makes at a scale: rows, tables, fans, transactions, or requests to a file.
 func (d *Declaration) amount(scale float64) string {
 	n := int64(math.Round(float64(d.Rows) * scale))
 	switch {
@@ -541,6 +560,12 @@ func (d *Declaration) amount(scale float64) string {
 		return figure.Plural(n, "fan")
 	case d.Disk != nil:
 		return fmt.Sprintf("requests for %v to a file of %s", d.DiskTime, figure.Bytes(scale*float64(d.Disk.FileBytes)))
+	case d.TPCC != nil:
+		share := "all"
+		if scale != 1 {
+			share = fmt.Sprint(scale)
+		}
+		return fmt.Sprintf("%v of transactions on %s, with %s of their rows,", d.TPCCTime, figure.Plural(d.TPCC.Warehouses, "warehouse"), share)
 	}
 	return rows(n)
 }

@@ -140,6 +140,17 @@ func TestScenarioErrors(t *testing.T) {
 		}
 		fmt.Fprintf(&out, "%s\n  %v\n  Try: %s\n", c[0], err, Hint(err))
 	}
+	const tpcc = "name = \"t\"\ntitle = \"t\"\n[tpcc]\nwarehouses = 2\n[[run]]\nname = \"a\"\n"
+	if d, err := ParseScenario("my.toml", []byte(tpcc)); err != nil || d.TPCC.Warehouses != 2 || d.TPCC.Terminals != 10 {
+		t.Fatal(d, err)
+	}
+	for _, c := range [][2]string{
+		{"warehouses", strings.Replace(tpcc, "= 2", "= 0", 1)}, {"rows", "rows = 5\n" + tpcc}, {"option", tpcc + "option = \"spider\"\n"}, {"setting of inserts", tpcc + "batch = 5\n"},
+		{"figure of inserts", tpcc + "[[check]]\nclaim = \"c\"\nfigure = \"a.mean\"\nabove = 1\n"},
+	} {
+		_, err := ParseScenario("my.toml", []byte(c[1]))
+		fmt.Fprintf(&out, "tpcc: %s\n  %v\n  Try: %s\n", c[0], err, Hint(err))
+	}
 	const scan = "name = \"s\"\ntitle = \"t\"\nrows = 1000\n[scan]\npartitions = 10\n[[run]]\nname = \"a\"\nway = \"serial\"\n"
 	if d, err := ParseScenario("my.toml", []byte(scan)); err != nil || !slices.Equal(d.Scan.Ways, []string{"serial"}) || d.Scan.Step != 1 {
 		t.Errorf("%+v, %v", d, err)
@@ -189,7 +200,7 @@ func TestScenarioErrors(t *testing.T) {
 }
 
 func TestBuiltinScenarios(t *testing.T) {
-	if want := []string{"daily-2009", "ec2-2012", "many-tables-2012", "orion-2010", "partition-scan-2010", "rotating-blades-2010", "time-partitions-2012"}; !slices.Equal(Scenarios(), want) {
+	if want := []string{"daily-2009", "dbt2-cluster-2009", "ec2-2012", "many-tables-2012", "orion-2010", "partition-scan-2010", "rotating-blades-2010", "time-partitions-2012"}; !slices.Equal(Scenarios(), want) {
 		t.Errorf("built in are %v, want %v", Scenarios(), want)
 	}
 	for _, name := range Scenarios() {
@@ -198,7 +209,7 @@ func TestBuiltinScenarios(t *testing.T) {
 			t.Error(err)
 			continue
 		}
-		inserts := d.Scan == nil && d.Tables == nil && d.Disk == nil && d.HotRow == nil
+		inserts := d.Scan == nil && d.Tables == nil && d.Disk == nil && d.HotRow == nil && d.TPCC == nil
 		if d.Name != name || d.Story == "" || d.Takes == 0 || len(d.Published) == 0 && d.Scan == nil || len(d.Checks) == 0 || d.MemoryShare == 0 && inserts {
 			t.Errorf("%s: %+v", name, d)
 		}

@@ -253,6 +253,9 @@ func (m *measurement) measure(ctx context.Context, w bench.Workload, prove func(
 	if prove != nil {
 		err = errors.Join(err, prove(ctx, &end))
 	}
+	if errors.Is(err, engine.ErrDiskFull) && engine.HintOf(err) == "" {
+		err = engine.Hinted(fmt.Errorf("the server's disk is full: %w", err), "more room for its data directory, or fewer rows")
+	}
 	if err != nil {
 		end.Stopped, end.Failure = bench.StoppedFailed, err.Error()
 	}

@@ -128,6 +128,9 @@ func (p *ScenarioPlan) specOf(r *ScriptedRun, s *Spec) (*Spec, error) {
 	if p.d.HotRow != nil {
 		return p.hotSpec(r, s)
 	}
+	if p.d.TPCC != nil {
+		return p.tpccSpec(r, s)
+	}
 	if p.d.Scan == nil {
 		return p.spec(r, s)
 	}
@@ -174,6 +177,31 @@ func (p *ScenarioPlan) hotSpec(r *ScriptedRun, s *Spec) (*Spec, error) {
 	}
 	if err := out.Validate(); err != nil {
 		return nil, refuse(Hint(err), "%s: run %s: %w", p.d.At(r.Name, "way"), r.Name, err)
+	}
+	return out, nil
+}
+
+// tpccSpec returns the Spec of a run of bench tpcc, on a target with its option. The scale is that of warehouses, not their number: each
+// node is to have some.
+func (p *ScenarioPlan) tpccSpec(r *ScriptedRun, s *Spec) (*Spec, error) {
+	tpcc, url := *p.d.TPCC, p.target
+	if tpcc.Scale = p.scale; p.scale == 1 {
+		tpcc.Scale = 0
+	}
+	var err error
+	if name, value, ok := strings.Cut(r.Option, "="); ok {
+		url, err = target.WithOption(url, target.Setting{Name: name, Value: value})
+	}
+	out := &Spec{Workload: TPCC, TPCC: &tpcc, Targets: []string{url}, Layouts: []string{workload.Plain}, Repeat: 1, Interval: s.Interval, Seed: s.Seed,
+		MaxTime: Duration(p.d.TPCCTime), RetryFor: Duration(tpccRetry), DropExisting: s.DropExisting}
+	if s.Scenario.MaxTime != nil {
+		out.MaxTime = *s.Scenario.MaxTime
+	}
+	if err == nil {
+		err = out.Validate()
+	}
+	if err != nil {
+		return nil, refuse(Hint(err), "%s: run %s: %w", p.d.At(r.Name, "option"), r.Name, err)
 	}
 	return out, nil
 }
@@ -270,6 +298,9 @@ func (p *ScenarioPlan) Run(ctx context.Context, env *Env) ([]result.Record, erro
 		if p.d.HotRow != nil {
 			t.Again = n > 1
 			return env.hotTrial(ctx, t.Spec.HotRow.Ways[0], t.Spec.HotRow.Clients[0], t)
+		}
+		if p.d.TPCC != nil {
+			return env.tpccRun(ctx, &t)
 		}
 		t.Spec.Targets, t.Scenario.FinalBytes = []string{p.target}, p.finalBytes
 		if p.finalBytes == 0 {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
@@ -46,8 +47,16 @@ func (s *Spec) validateTPCC() error {
 	return s.refused(err)
 }
 
+// tpccRetry is longer than a server's restart.
+const tpccRetry = time.Minute
+
 func (e *Env) tpcc(ctx context.Context, s *Spec) ([]result.Record, error) {
-	m := measurement{env: e, trial: &Trial{Spec: s, Whole: s}}
+	return e.tpccRun(ctx, &Trial{Spec: s, Whole: s})
+}
+
+// tpccRun makes one run.
+func (e *Env) tpccRun(ctx context.Context, t *Trial) ([]result.Record, error) {
+	m := measurement{env: e, trial: t}
 	err := m.open(ctx, func() error { return m.tpcc(ctx) })
 	if m.rec == nil {
 		err = early(ctx, err)
@@ -134,6 +143,9 @@ func (m *measurement) tpcc(ctx context.Context) (failed error) {
 	if own.TPCC.Nodes > 1 {
 		own.Name += fmt.Sprintf(", %d nodes", own.TPCC.Nodes)
 	}
+	if m.trial.Scenario != nil {
+		own.Name = m.trial.Scenario.Run + ": " + own.Name
+	}
 	own.Speed = &result.Speed{Operation: result.NewOrder, Clients: s.TPCC.Terminals, Counts: result.CountsOrders, Filled: int64(s.TPCC.Warehouses)}
 	own.Schema, own.Deviations, own.Warnings = schema, w.Deviations(), warnings
 	cfg := bench.Config{Operation: result.NewOrder, Clients: s.TPCC.Terminals, Batch: 1, MaxTime: s.MaxTime.D(), Interval: s.Interval.D(), RetryFor: s.RetryFor.D()}
@@ -157,7 +169,7 @@ func (m *measurement) tpcc(ctx context.Context) (failed error) {
 	return m.measure(ctx, load, func(ctx context.Context, end *result.End) error {
 		end.Causes = w.Causes()
 		if tpm := 60 * float64(m.rows()) / m.elapsed(); tpm > result.MostKeyed*float64(s.TPCC.Warehouses) {
-			end.Warnings = append(end.Warnings, fmt.Sprintf("no keying time: %.0f new orders a minute are more than the %.2f for each warehouse that users can enter who type and think", tpm, result.MostKeyed))
+			end.Warnings = append(end.Warnings, fmt.Sprintf("no keying time: users who type and think enter at most %.2f new orders a minute and warehouse", result.MostKeyed))
 		}
 		if !caps.Stores {
 			return nil

@@ -57,6 +57,7 @@ func families() []family {
 		projected("runs of a hot row", func(r *result.Run) bool { return r.HotRow != nil }, hotRows),
 		projected("runs of many tables", func(r *result.Run) bool { return r.Tables != nil }, manyTables),
 		projected("jobs of a disk", hasDisk, disks),
+		projected("runs of bench tpcc", func(r *result.Run) bool { return r.TPCC != nil }, tpccRuns),
 		projected("cells of a speed test", func(r *result.Run) bool { return r.Speed != nil }, speedTest),
 		gridFamily("cells of a matrix", false, ofMatrix, NewMatrix),
 		{"runs", false, func(_, _ *result.Record) bool { return true }, runsDocument, nil},

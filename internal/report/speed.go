@@ -55,9 +55,9 @@ func speedTest(recs []result.Record) (*projection, error) {
 		case counts[s.name] == "":
 			text = s.together()
 		}
-		return append(p.tpccLines(), s.name+": "+sentence(text))
+		return []string{s.name + ": " + sentence(text)}
 	}
-	p.title, p.subtitle, p.more = speedTitle(p), speedSubtitle(p), p.tpccParts()
+	p.title, p.subtitle = speedTitle(p), speedSubtitle(p)
 	return p, nil
 }
 
@@ -138,10 +138,7 @@ func speedTitle(p *projection) string {
 		names = append(names, c.Label)
 	}
 	what := "Speed of inserts and selects"
-	switch r := &p.recs[0].Run; {
-	case r.TPCC != nil:
-		what = "New orders (" + result.NotAudited + ")"
-	case r.Workload == "points":
+	if p.recs[0].Run.Workload == "points" {
 		what = "Speed of selects of points"
 	}
 	if p.contenders[0].Setting != "" {
@@ -156,9 +153,6 @@ func speedTitle(p *projection) string {
 func speedSubtitle(p *projection) []string {
 	r := &p.recs[0].Run
 	parts := []string{r.Preset + " table of " + short(float64(r.Speed.Filled)) + " rows", seconds(r.MaxTimeSeconds) + " a cell"}
-	if r.TPCC != nil {
-		parts = []string{plural(r.TPCC.Warehouses, "warehouse", "warehouses"), seconds(r.MaxTimeSeconds)}
-	}
 	if r.WarmupSeconds > 0 {
 		parts = append(parts, "after a warm-up of "+seconds(r.WarmupSeconds))
 	}

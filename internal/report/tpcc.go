@@ -2,57 +2,157 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/rowmill/rowmill/result"
 )
 
-// tpccParts are the parts of a speed test that only runs of `bench tpcc` have: new orders per minute, the response
-// times of each transaction, why some were begun again, and the proof.
+// tpccRuns lays out runs of `bench tpcc`: new orders, nodes, and servers.
+func tpccRuns(recs []result.Record) (*projection, error) {
+	p := newProjection(recs, "transaction", "nodes", "server")
+	lines := tpccLines(recs)
+	base, scaling, crossing := p.tpccBase()
+	for i := range recs {
+		t, scaled, crossed := p.sums[i].TPCC, math.NaN(), []float64{math.NaN(), math.NaN(), math.NaN()}
+		if n := tpccNodes(&t.TPCC); n > tpccNodes(&base.TPCC) && base.NewOrdersPerMinute > 0 {
+			scaled = t.NewOrdersPerMinute * float64(tpccNodes(&base.TPCC)) / float64(n) / base.NewOrdersPerMinute
+		}
+		if c := t.Crossing; c != nil {
+			crossed = []float64{c.Expected, c.Measured, c.Measured/c.Expected - 1}
+		}
+		speed := speedSample(&recs[i], &p.sums[i]).figures // new orders/s, their times, and the CPU time
+		figures := []float64{t.NewOrdersPerMinute}
+		if scaling {
+			figures = append(figures, scaled)
+		}
+		if crossing {
+			figures = append(figures, crossed...)
+		}
+		p.add(sample{rec: &recs[i], figures: append(figures, speed[1:]...)}, result.NewOrder, strconv.Itoa(tpccNodes(&t.TPCC)), lines[i])
+	}
+	us := func(key, name string) measure { return measure{key: key, name: name, format: micros[float64]} }
+	share := func(v float64) string { return onlyIf(!math.IsNaN(v), fmt.Sprintf("%.3f%%", 100*v)) }
+	all := []measure{{key: "new_orders_per_minute", name: "new orders/min", chart: "new orders/min", compared: true}}
+	if scaling {
+		all = append(all, measure{key: "share_of_perfect_scaling", name: "of perfect scaling", format: percent})
+	}
+	if crossing {
+		all = append(all, measure{key: "crossing_expected", name: "cross nodes: expected", format: share}, measure{key: "crossing_measured", name: "measured", format: share},
+			measure{key: "crossing_off", name: "off by", format: func(v float64) string { return onlyIf(!math.IsNaN(v), fmt.Sprintf("%+.2f%%", 100*v)) }})
+	}
+	all = append(all, us("p50_us", "p50"), us("p99_us", "p99"), us("max_us", "max"),
+		us("server_cpu_us_per_transaction", "server CPU/transaction"), us("client_cpu_us_per_transaction", "client CPU"), measure{key: "client_share", name: "client busy", format: percent})
+	p.doubling = true // whole numbers of nodes alone are on the axis
+	p.measures = func(string) []measure { return all }
+	p.verdict = func(*panel) []string { return p.tpccSentences() }
+	p.text = func(*panel) string {
+		return strings.TrimSpace(onlyIf(scaling, "Perfect is the rate of the run with the fewest nodes, by node. ") + onlyIf(crossing, "The warehouses are divided among the nodes: "+
+			"a transaction crosses them if it changes rows of several, and what is expected follows from the definition and the terminals' homes."))
+	}
+	p.title, p.subtitle, p.more = p.tpccTitle(), p.tpccSubtitle(), p.tpccParts()
+	return p, nil
+}
+
+func tpccNodes(t *result.TPCC) int { return max(t.Nodes, 1) }
+
+// tpccLines names the servers of the runs. Runs that differ only in the number of nodes are on one line.
+func tpccLines(recs []result.Record) []string {
+	var keys []string
+	kinds := map[string]bool{} // of several nodes
+	for i := range recs {
+		if t := recs[i].Run.TPCC; t.Nodes > 1 {
+			kinds[onlyIf(t.Sharded, "divided")] = true
+		}
+	}
+	of := map[string]*result.Run{}
+	for i := range recs {
+		r := &recs[i].Run
+		key := fmt.Sprint(r.Engine, r.ServerVersion, r.Storage, r.Durability, r.CacheBytes, r.TPCC.Warehouses, r.TPCC.Terminals, r.TPCC.Keying, r.TPCC.Scale)
+		if len(kinds) > 1 && r.TPCC.Nodes > 1 {
+			key += onlyIf(r.TPCC.Sharded, " divided")
+		}
+		if of[key] == nil {
+			of[key] = r
+		}
+		keys = append(keys, key)
+	}
+	var order []string
+	for _, key := range keys {
+		if !slices.Contains(order, key) {
+			order = append(order, key)
+		}
+	}
+	name := func(more func(r *result.Run) string) func(i int) string {
+		return func(i int) string {
+			r := of[order[i]]
+			return listed(", ", oneLine(result.EngineName(r.Engine)), more(r))
+		}
+	}
+	names := distinct(len(order), name(func(*result.Run) string { return "" }), name(func(r *result.Run) string { return r.ServerVersion }),
+		name(func(r *result.Run) string { return plural(r.TPCC.Terminals, "terminal", "terminals") }),
+		name(func(r *result.Run) string { return plural(r.TPCC.Warehouses, "warehouse", "warehouses") }),
+		name(func(r *result.Run) string { return onlyIf(r.TPCC.Sharded, "warehouses divided") }),
+		name(func(r *result.Run) string { return r.Target }))
+	out := make([]string, len(keys))
+	for i, key := range keys {
+		out[i] = names[slices.Index(order, key)]
+	}
+	return out
+}
+
+// tpccNames are short names of the runs.
+func (p *projection) tpccNames(lines []string) []string {
+	nodes := func(i int) string { return plural(tpccNodes(p.recs[i].Run.TPCC), "node", "nodes") }
+	return distinct(len(p.recs), func(i int) string {
+		if s := p.recs[i].Run.Scenario; s != nil {
+			return s.Run
+		}
+		return ""
+	}, func(i int) string { return lines[i] }, nodes, func(i int) string { return lines[i] + ", " + nodes(i) }, func(i int) string { return p.recs[i].Run.Name })
+}
+
+func (p *projection) tpccTitle() string {
+	title := "New orders (" + result.NotAudited + "): " + strings.Join(p.factors[2].Levels, ", ")
+	p.sorted(1)
+	if nodes := p.factors[1].Levels; len(nodes) > 1 || nodes[0] != "1" {
+		title += " on " + strings.Join(nodes, ", ") + " nodes"
+	}
+	return title
+}
+
+func (p *projection) tpccSubtitle() []string {
+	r := &p.recs[0].Run
+	parts := []string{plural(r.TPCC.Warehouses, "warehouse", "warehouses"), plural(r.TPCC.Terminals, "terminal", "terminals"), seconds(r.MaxTimeSeconds)}
+	parts = append(parts, onlyIf(r.WarmupSeconds > 0, "after a warm-up of "+seconds(r.WarmupSeconds)), onlyIf(r.TPCC.Scale > 0, fmt.Sprintf("warehouses with %g of their rows", r.TPCC.Scale)))
+	if n := p.repeats(); n > 1 {
+		parts = append(parts, fmt.Sprintf("medians of %d runs", n))
+	}
+	return append(parts, p.common()...)
+}
+
+// tpccParts are why transactions were begun again, the response times of each, and the proof.
 func (p *projection) tpccParts() (out []Part) {
+	names := p.tpccNames(tpccLines(p.recs))
 	rates := &table{Header: []string{"run", "new orders/min", "a warehouse", "retries", "by cause"},
 		Note: "New orders include those that were rolled back. " + result.NotAudited + ": this is no result of TPC-C."}
 	times := &table{Header: []string{"run", "transaction", "count", "p50", "p95", "p99", "p99.9", "max"}, Note: "From the first try to the answer, without keying and thinking."}
-	proof := &table{Header: []string{"run", "condition", "found", ""}, Bad: map[int]bool{}}
-	nodes := &table{Header: []string{"run", "nodes", "new orders/min", "of perfect scaling", "transactions that cross nodes", "expected"}}
-	base, several := p.tpccBase()
 	for i := range p.recs {
-		run, s := &p.recs[i].Run, &p.sums[i]
-		t := s.TPCC
-		if t == nil {
-			continue
-		}
-		retries := none
+		s := &p.sums[i]
+		t, retries := s.TPCC, none
 		if n := s.Retries; n > 0 {
 			retries = count(n)
 		}
-		if several {
-			scaled, crossed, expected := none, none, none
-			if n := max(t.Nodes, 1); base.NewOrdersPerMinute > 0 && n > max(base.Nodes, 1) {
-				scaled = percent(t.NewOrdersPerMinute * float64(max(base.Nodes, 1)) / float64(n) / base.NewOrdersPerMinute)
-			}
-			if c := t.Crossing; c != nil {
-				crossed, expected = fmt.Sprintf("%.2f%%", 100*c.Measured), fmt.Sprintf("%.2f%%", 100*c.Expected)
-			}
-			nodes.add(run.Name, count(int64(max(t.Nodes, 1))), figure(t.NewOrdersPerMinute), scaled, crossed, expected)
-		}
-		rates.add(run.Name, figure(t.NewOrdersPerMinute), figure(t.NewOrdersPerMinute/float64(t.Warehouses)), retries, causesText(t.Causes))
+		rates.add(names[i], figure(t.NewOrdersPerMinute), figure(t.NewOrdersPerMinute/float64(t.Warehouses)), retries, causesText(t.Causes))
 		for _, op := range ops(s.LatencyUS) {
 			l := s.LatencyUS[op]
-			times.add(run.Name, op, count(l.Count), micros(l.P50), micros(l.P95), micros(l.P99), micros(l.P999), micros(l.Max))
-		}
-		for _, c := range t.Conditions {
-			if !c.Holds {
-				proof.Bad[len(proof.Rows)] = true
-			}
-			proof.add(run.Name, c.Name, c.Found, verdictText(c.Holds))
+			times.add(names[i], op, count(l.Count), micros(l.P50), micros(l.P95), micros(l.P99), micros(l.P999), micros(l.Max))
 		}
 	}
-	switch len(rates.Rows) {
-	case 0:
-		return nil
-	case 1: // the title names the run
-		for _, t := range []*table{rates, times, proof, nodes} {
+	if len(p.recs) == 1 { // the title names the run
+		for _, t := range []*table{rates, times} {
 			t.Header = t.Header[1:]
 			for k := range t.Rows {
 				t.Rows[k] = t.Rows[k][1:]
@@ -60,38 +160,67 @@ func (p *projection) tpccParts() (out []Part) {
 		}
 	}
 	out = append(out, &section{Title: result.NotAudited, Parts: []Part{rates}}, &section{Title: "Response times by transaction", Parts: []Part{times}})
-	if several {
-		nodes.Note = "Perfect is the rate of the run with the fewest nodes, by node. Each node of a cluster has all rows; where the warehouses are divided among nodes, a transaction crosses them if it changes rows of several."
-		out = append(out, &section{Title: "By number of nodes", Parts: []Part{nodes}})
-	}
-	if len(proof.Rows) > 0 {
+	if proof := p.tpccProof(names); len(proof.Rows) > 0 {
 		out = append(out, &section{Title: "Proof", Parts: []Part{proof}})
 	}
 	return out
 }
 
-// tpccBase returns the run with the fewest nodes, and whether any has several.
-func (p *projection) tpccBase() (base result.TPCCSummary, several bool) {
-	for i := range p.sums {
-		if t := p.sums[i].TPCC; t != nil {
-			several = several || t.Nodes > 1
-			if base.NewOrdersPerMinute == 0 || max(t.Nodes, 1) < max(base.Nodes, 1) {
-				base = *t
+// tpccProof has a row for each condition. Of several runs, it has what each found in short, and in full if the condition doesn't hold.
+func (p *projection) tpccProof(names []string) *table {
+	if len(p.recs) == 1 {
+		out := &table{Header: []string{"condition", "found", ""}, Bad: map[int]bool{}}
+		for i, c := range p.sums[0].TPCC.Conditions {
+			out.Bad[i] = !c.Holds
+			out.add(c.Name, c.Found, verdictText(c.Holds))
+		}
+		return out
+	}
+	out := &table{Header: append([]string{"condition"}, names...), Bad: map[int]bool{}, Note: "What each run found, in short: rows that contradict the condition, transactions, or a share. The report of one run alone has it in full."}
+	rows := map[string]int{}
+	for i := range p.recs {
+		for _, c := range p.sums[i].TPCC.Conditions {
+			row, ok := rows[c.Name]
+			if !ok {
+				row = len(out.Rows)
+				rows[c.Name] = row
+				out.add(append([]string{c.Name}, slices.Repeat([]string{none}, len(p.recs))...)...)
 			}
+			short, _, _ := strings.Cut(c.Found, ", ")
+			short, _, _ = strings.Cut(short, ";")
+			if short = strings.TrimSuffix(short, " contradict it"); !c.Holds {
+				short = verdictText(false) + ": " + c.Found
+				out.Bad[row] = true
+			}
+			out.Rows[row][1+i] = short
 		}
 	}
-	return base, several
+	return out
 }
 
-// tpccCharts draw new orders per minute over time; nil for other runs.
+// tpccBase returns the run with the fewest nodes, whether there are runs on more, and whether transactions cross nodes.
+func (p *projection) tpccBase() (base result.TPCCSummary, scaling, crossing bool) {
+	for i := range p.sums {
+		t := p.sums[i].TPCC
+		scaling = scaling || tpccNodes(&t.TPCC) != tpccNodes(&p.sums[0].TPCC.TPCC)
+		crossing = crossing || t.Crossing != nil
+		if base.NewOrdersPerMinute == 0 || tpccNodes(&t.TPCC) < tpccNodes(&base.TPCC) {
+			base = *t
+		}
+	}
+	return base, scaling, crossing
+}
+
+// tpccCharts draw new orders per minute over time; nil for other runs, and for several numbers of nodes.
 func (p *projection) tpccCharts() charts {
 	c := &chart{Title: "new orders/min", X: scale{Name: "seconds"}, Height: 250}
 	for i := range p.recs {
 		run := &p.recs[i].Run
-		if run.TPCC == nil {
+		if run.TPCC == nil || len(p.factors[1].Levels) > 1 {
 			return nil
 		}
-		l := line{Name: p.label(i), Style: p.style(p.label(i))}
+		name := p.cellOf(i).levels[2]
+		l := line{Name: name, Style: p.style(name)}
 		for k := range p.recs[i].Intervals {
 			if iv := &p.recs[i].Intervals[k]; !run.Brief(iv) {
 				l.X, l.Y = append(l.X, iv.Elapsed), append(l.Y, 60*iv.Rate())
@@ -103,25 +232,38 @@ func (p *projection) tpccCharts() charts {
 	return charts{c}
 }
 
-// tpccLines are the results of such runs in sentences.
-func (p *projection) tpccLines() (out []string) {
+// cellOf returns the cell of a record.
+func (p *projection) cellOf(i int) *gridCell {
+	return p.cells[slices.IndexFunc(p.cells, func(c *gridCell) bool { return slices.Contains(c.records(), &p.recs[i]) })]
+}
+
+// tpccSentences are the results of such runs.
+func (p *projection) tpccSentences() (out []string) {
+	names := p.tpccNames(tpccLines(p.recs))
+	_, scaling, _ := p.tpccBase()
 	for i := range p.recs {
-		if t := p.sums[i].TPCC; t != nil {
-			failed := len(slices.DeleteFunc(slices.Clone(t.Conditions), func(c result.Condition) bool { return c.Holds }))
-			proof := "not examined"
-			switch {
-			case failed > 0:
-				proof = fmt.Sprintf("%d of %d conditions DON'T HOLD", failed, len(t.Conditions))
-			case len(t.Conditions) > 0:
-				proof = fmt.Sprintf("all %d conditions hold", len(t.Conditions))
-			}
-			if end := p.recs[i].End; end != nil && end.Kills > 0 {
-				proof += ", after " + plural(end.Kills, "kill of the server", "kills of the server")
-			}
-			out = append(out, fmt.Sprintf("%s: %s new orders/min (%s); %s.", p.recs[i].Run.Name, figure(t.NewOrdersPerMinute), result.NotAudited, proof))
+		t, end := p.sums[i].TPCC, p.recs[i].End
+		failed := len(slices.DeleteFunc(slices.Clone(t.Conditions), func(c result.Condition) bool { return c.Holds }))
+		proof := "not examined"
+		switch {
+		case failed > 0:
+			proof = fmt.Sprintf("%d of %d conditions DON'T HOLD", failed, len(t.Conditions))
+		case len(t.Conditions) > 0:
+			proof = fmt.Sprintf("all %d conditions hold", len(t.Conditions))
 		}
+		if end != nil && end.Kills > 0 {
+			proof += ", after " + plural(end.Kills, "kill of the server", "kills of the server")
+		}
+		text := fmt.Sprintf("%s: %s new orders/min", names[i], figure(t.NewOrdersPerMinute))
+		if scaled := p.cellOf(i).figureOf(&p.recs[i], 1); scaling && !math.IsNaN(scaled) {
+			text += ", " + percent(scaled) + " of perfect scaling"
+		}
+		if c := t.Crossing; c != nil {
+			text += fmt.Sprintf("; %.2f%% of %s cross nodes, expected %.2f%%", 100*c.Measured, plural(c.Transactions, "transaction", "transactions"), 100*c.Expected)
+		}
+		out = append(out, text+"; "+proof+".")
 	}
-	return out
+	return append(out, "The result is "+result.NotAudited+".")
 }
 
 func verdictText(holds bool) string {

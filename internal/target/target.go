@@ -243,6 +243,20 @@ type Setting struct{ Name, Value string }
 
 func (s Setting) String() string { return s.Name + "=" + s.Value }
 
+// WithOption sets an option of a target's URL.
+func WithOption(text string, o Setting) (string, error) {
+	base, query, _ := strings.Cut(text, "?")
+	var others []string
+	for part := range strings.SplitSeq(query, "&") {
+		if key, _, _ := strings.Cut(part, "="); part != "" && key != o.Name {
+			others = append(others, part)
+		}
+	}
+	text = base + "?" + strings.Join(append(others, o.String()), "&")
+	_, err := Dry(text)
+	return text, err
+}
+
 // WithSetting returns a target that is opened with a setting: a private server's
 // variable, or an option of a file's target.
 func WithSetting(text string, s Setting) (string, error) {
@@ -251,16 +265,7 @@ func WithSetting(text string, s Setting) (string, error) {
 	case err != nil:
 		return "", err
 	case p.Scheme != "sandbox":
-		base, query, _ := strings.Cut(text, "?")
-		var others []string
-		for part := range strings.SplitSeq(query, "&") {
-			if key, _, _ := strings.Cut(part, "="); part != "" && key != s.Name {
-				others = append(others, part)
-			}
-		}
-		text = base + "?" + strings.Join(append(others, s.String()), "&")
-		_, err := Dry(text)
-		return text, err
+		return WithOption(text, s)
 	}
 	o := p.options
 	if o.Set == nil {
