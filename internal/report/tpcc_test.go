@@ -36,7 +36,7 @@ func TestTPCCReport(t *testing.T) {
 			c := &recs[2].End.Conditions[3]
 			c.Holds, c.Found = false, "7 contradict it"
 			return recs
-		}, "1 of 28 conditions", ""},
+		}, "HOLD: 7 contradict it", ""},
 		"terminals": {func() []result.Record {
 			recs := storedTPCC(t)[:1]
 			more := storedTPCC(t)[0]
