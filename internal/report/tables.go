@@ -169,12 +169,14 @@ func laterTable(p *projection) *table {
 			case result.TablesRestarted:
 				row[0], row[1] = brief(c.Seconds), bytes(c.PSSBytes)
 			case result.TablesOpened:
-				row[2] = bytes(c.PSSBytes)
+				if c.Opened == p.recs[i].Run.Tables.Objects() { // the run may have ended before
+					row[2] = bytes(c.PSSBytes)
+				}
 			case result.TablesReopened:
 				row[3], row[4] = "in "+brief(c.Seconds), bytes(c.PSSBytes)
 			}
 		}
-		if row[2] != none {
+		if row[0] != none || row[2] != none {
 			t.add(append([]string{p.recs[i].Run.Name}, row...)...)
 		}
 	}
