@@ -44,9 +44,6 @@ const briefDisk = "disk . --size 64MiB --time 500ms --blocks 16KiB --depths 1,4 
 
 // TestBenchDisk makes a few jobs: the record has the rate, latencies and fio's command, and no file is left.
 func TestBenchDisk(t *testing.T) {
-	if apart(t) {
-		return
-	}
 	needFio(t)
 	t.Chdir(onDisk(t))
 	s := benched(t, briefDisk+"--kinds random,fsync --writes 0 --json")
