@@ -62,7 +62,7 @@ func TestScenarios(t *testing.T) {
 		{"daily-2009", "sqlite:?durability=none", "0.0125", 10},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := verb(t, "bench scenario --interval 50ms --max-time 1m --out run.jsonl --html run.html --md run.md --png run.png --json", c.name, "--target", c.target, "--scale", c.scale)
+			s := verb(t, "bench scenario --interval 50ms --max-time 10m --out run.jsonl --html run.html --md run.md --png run.png --json", c.name, "--target", c.target, "--scale", c.scale)
 			sc := scenarioOf(t, s)
 			if sc.Name != c.name || len(sc.Missing) > 0 || len(sc.Beside) == 0 || len(sc.Checks) == 0 {
 				t.Errorf("%+v", sc)
