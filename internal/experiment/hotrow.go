@@ -330,7 +330,7 @@ func (m *measurement) clientAlone(ctx context.Context, head *result.HotRow, clie
 	w, err := workload.NewHotRow(db.DB, m.trial.Spec.hotOptions(workload.HotPlain, clients))
 	if err == nil {
 		var done bench.Outcome
-		done, err = bench.Run(ctx, w, bench.Config{Operation: workload.OpRun, Clients: clients, Batch: 1, MaxTime: aloneTime, Observe: func(result.Interval) error { return nil }})
+		done, err = bench.Run(ctx, w, bench.Config{Operation: workload.OpRun, Clients: clients, Batch: 1, MaxTime: aloneTime})
 		err = errors.Join(err, done.Err)
 		if seconds := done.Elapsed.Seconds(); seconds > 0 {
 			head.ClientAlone = float64(done.Rows) / seconds

@@ -1,10 +1,8 @@
 package experiment
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -45,10 +43,7 @@ type crashable interface {
 func (k *killer) outage(server int) <-chan struct{} {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if back := k.down[server]; back != nil {
-		return back
-	}
-	return nil
+	return k.down[server]
 }
 
 // setDown notes that a server is down, or that it is back.
@@ -119,9 +114,10 @@ func (k *killer) once(user context.Context, event func(what, object string, bega
 	if number > 0 {
 		s = k.others[number-1]
 	}
-	name := ""
+	name, of := "the server", ""
 	if len(k.others) > 0 {
-		name = s.Name(number) + ", "
+		name = s.Name(number)
+		of = name + ", "
 	}
 	k.setDown(number, true)
 	pid := s.Process()
@@ -129,15 +125,18 @@ func (k *killer) once(user context.Context, event func(what, object string, bega
 	if number == 0 {
 		k.w.Crashed(killed)
 	}
-	event("kill server", fmt.Sprintf("%sprocess %d", name, pid), killed)
+	event("kill server", fmt.Sprintf("%sprocess %d", of, pid), killed)
 	if err := s.Restart(user); err != nil {
-		return fmt.Errorf("%s%w", strings.Replace(name, ", ", ": ", 1), err)
+		if len(k.others) > 0 {
+			err = fmt.Errorf("%s: %w", name, err)
+		}
+		return err
 	}
 	if number == 0 {
 		k.follow(s.Process())
 	}
-	event("server back", fmt.Sprintf("%sprocess %d", name, s.Process()), killed)
-	k.note(fmt.Sprintf("killed %s; it took connections again after %.2f s", cmp.Or(strings.TrimSuffix(name, ", "), "the server"), time.Since(killed).Seconds()))
+	event("server back", fmt.Sprintf("%sprocess %d", of, s.Process()), killed)
+	k.note(fmt.Sprintf("killed %s; it took connections again after %.2f s", name, time.Since(killed).Seconds()))
 	k.setDown(number, false)
 	return nil
 }

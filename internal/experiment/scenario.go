@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/sandbox"
 	"github.com/rowmill/rowmill/internal/target"
@@ -82,10 +83,7 @@ func PlanScenario(s *Spec) (*ScenarioPlan, error) {
 
 // planDisk determines the jobs of a disk, each of which is a run.
 func (p *ScenarioPlan) planDisk(s *Spec) (*ScenarioPlan, error) {
-	length := Duration(p.d.DiskTime)
-	if s.Scenario.MaxTime != nil {
-		length = *s.Scenario.MaxTime
-	}
+	length := p.maxTime(s, p.d.DiskTime)
 	for i := range p.d.Runs {
 		r := &p.d.Runs[i]
 		disk := DiskSpec{Kinds: []string{r.Job.Kind}, Sizes: []int64{max(r.Job.BlockBytes, 4096)}, Depths: []int{r.Job.Depth}, Writes: []int{r.Job.WritePercent},
@@ -122,88 +120,70 @@ const minScenarioRows = 1000
 
 // specOf returns the Spec of a run: of a partition scan, that of its way alone.
 func (p *ScenarioPlan) specOf(r *ScriptedRun, s *Spec) (*Spec, error) {
-	if p.d.Tables != nil {
-		return p.tablesSpec(r, s)
-	}
-	if p.d.HotRow != nil {
-		return p.hotSpec(r, s)
-	}
-	if p.d.TPCC != nil {
-		return p.tpccSpec(r, s)
-	}
-	if p.d.Scan == nil {
+	out := &Spec{Targets: []string{p.target}, Layouts: []string{workload.Plain}, Repeat: 1, Interval: s.Interval, DropExisting: s.DropExisting}
+	key, err := "way", error(nil) // of the declaration, in messages
+	switch {
+	case p.d.Tables != nil:
+		key, err = p.ofTables(r, out)
+	case p.d.HotRow != nil:
+		hot := *p.d.HotRow
+		hot.Ways, hot.Clients = []string{r.Way}, []int{r.Clients}
+		out.Workload, out.HotRow, out.Rows, out.Replicas, out.RetryFor = HotRow, &hot, p.rows, s.Replicas, Duration(time.Hour)
+		out.MaxTime = p.maxTime(s, 0)
+	case p.d.TPCC != nil:
+		key, err = "option", p.ofTPCC(r, s, out)
+	case p.d.Scan != nil:
+		scan := *p.d.Scan
+		scan.Ways = []string{r.Way}
+		out.Workload, out.Scan, out.Rows, out.Replicas, out.Seed = Scan, &scan, p.rows, s.Replicas, s.Seed
+	default:
 		return p.spec(r, s)
 	}
-	scan := *p.d.Scan
-	scan.Ways = []string{r.Way}
-	out := &Spec{Workload: Scan, Scan: &scan, Targets: []string{p.target}, Layouts: []string{workload.Plain}, Rows: p.rows, Repeat: 1,
-		Interval: s.Interval, Seed: s.Seed, DropExisting: s.DropExisting, Replicas: s.Replicas}
-	if err := out.Validate(); err != nil {
-		return nil, refuse(Hint(err), "%s: run %s: %w", p.d.At(r.Name, "way"), r.Name, err)
-	}
-	return out, nil
-}
-
-// tablesSpec returns the Spec of a run that creates tables, on a server with its setting.
-func (p *ScenarioPlan) tablesSpec(r *ScriptedRun, s *Spec) (*Spec, error) {
-	tables, url := *p.d.Tables, p.target
-	tables.Tables = int(p.rows)
-	tables.Open = min(tables.Open, tables.Tables)
-	var err error
-	if name, value, ok := strings.Cut(r.Set, "="); ok {
-		if !target.StartsServer(url) {
-			return nil, refuse("--target "+target.DefaultServer, "%s: run %s: %s is a setting of a private server, which %s is not", p.d.At(r.Name, "set"), r.Name, r.Set, url)
-		}
-		url, err = target.WithSetting(url, target.Setting{Name: name, Value: value})
-	}
-	out := &Spec{Workload: Tables, Tables: &tables, Targets: []string{url}, Layouts: []string{workload.Plain}, Repeat: 1, Interval: s.Interval, DropExisting: s.DropExisting}
 	if err == nil {
 		err = out.Validate()
 	}
 	if err != nil {
-		return nil, refuse(Hint(err), "%s: run %s: %w", p.d.At(r.Name, "name"), r.Name, err)
+		return nil, refuse(Hint(err), "%s: run %s: %w", p.d.At(r.Name, key), r.Name, err)
 	}
 	return out, nil
 }
 
-// hotSpec returns the Spec of a run that counts in one row.
-func (p *ScenarioPlan) hotSpec(r *ScriptedRun, s *Spec) (*Spec, error) {
-	hot := *p.d.HotRow
-	hot.Ways, hot.Clients = []string{r.Way}, []int{r.Clients}
-	out := &Spec{Workload: HotRow, HotRow: &hot, Targets: []string{p.target}, Layouts: []string{workload.Plain}, Rows: p.rows, Repeat: 1,
-		Interval: s.Interval, DropExisting: s.DropExisting, Replicas: s.Replicas, RetryFor: Duration(time.Hour)}
+// maxTime is how long a run takes at most: --time, or else what the scenario says.
+func (p *ScenarioPlan) maxTime(s *Spec, scenario time.Duration) Duration {
 	if s.Scenario.MaxTime != nil {
-		out.MaxTime = *s.Scenario.MaxTime
+		return *s.Scenario.MaxTime
 	}
-	if err := out.Validate(); err != nil {
-		return nil, refuse(Hint(err), "%s: run %s: %w", p.d.At(r.Name, "way"), r.Name, err)
-	}
-	return out, nil
+	return Duration(scenario)
 }
 
-// tpccSpec returns the Spec of a run of bench tpcc, on a target with its option. The scale is that of warehouses, not their number: each
+// ofTables completes the Spec of a run that creates tables, on a server with its setting.
+func (p *ScenarioPlan) ofTables(r *ScriptedRun, out *Spec) (key string, err error) {
+	tables := *p.d.Tables
+	tables.Tables = int(p.rows)
+	tables.Open = min(tables.Open, tables.Tables)
+	out.Workload, out.Tables = Tables, &tables
+	if name, value, ok := strings.Cut(r.Set, "="); ok {
+		if !target.StartsServer(p.target) {
+			return "set", engine.Hinted(fmt.Errorf("%s is a setting of a private server, which %s is not", r.Set, p.target), "--target "+target.DefaultServer)
+		}
+		out.Targets[0], err = target.WithSetting(p.target, target.Setting{Name: name, Value: value})
+	}
+	return "name", err
+}
+
+// ofTPCC completes the Spec of a run of bench tpcc, on a target with its option. The scale is that of warehouses, not their number: each
 // node is to have some.
-func (p *ScenarioPlan) tpccSpec(r *ScriptedRun, s *Spec) (*Spec, error) {
-	tpcc, url := *p.d.TPCC, p.target
+func (p *ScenarioPlan) ofTPCC(r *ScriptedRun, s, out *Spec) (err error) {
+	tpcc := *p.d.TPCC
 	if tpcc.Scale = p.scale; p.scale == 1 {
 		tpcc.Scale = 0
 	}
-	var err error
+	out.Workload, out.TPCC, out.Seed, out.RetryFor = TPCC, &tpcc, s.Seed, Duration(tpccRetry)
+	out.MaxTime = p.maxTime(s, p.d.TPCCTime)
 	if name, value, ok := strings.Cut(r.Option, "="); ok {
-		url, err = target.WithOption(url, target.Setting{Name: name, Value: value})
+		out.Targets[0], err = target.WithOption(p.target, target.Setting{Name: name, Value: value})
 	}
-	out := &Spec{Workload: TPCC, TPCC: &tpcc, Targets: []string{url}, Layouts: []string{workload.Plain}, Repeat: 1, Interval: s.Interval, Seed: s.Seed,
-		MaxTime: Duration(p.d.TPCCTime), RetryFor: Duration(tpccRetry), DropExisting: s.DropExisting}
-	if s.Scenario.MaxTime != nil {
-		out.MaxTime = *s.Scenario.MaxTime
-	}
-	if err == nil {
-		err = out.Validate()
-	}
-	if err != nil {
-		return nil, refuse(Hint(err), "%s: run %s: %w", p.d.At(r.Name, "option"), r.Name, err)
-	}
-	return out, nil
+	return err
 }
 
 func (p *ScenarioPlan) spec(r *ScriptedRun, s *Spec) (*Spec, error) {
@@ -280,12 +260,12 @@ func (p *ScenarioPlan) Run(ctx context.Context, env *Env) ([]result.Record, erro
 	if err := p.size(ctx, env); err != nil {
 		return p.done, early(ctx, err)
 	}
-	if p.d.Scan != nil || p.d.Disk != nil {
-		make := p.scan
-		if p.d.Disk != nil {
-			make = p.disk
-		}
-		recs, err := make(ctx, env)
+	switch {
+	case p.d.Scan != nil:
+		recs, err := p.scan(ctx, env)
+		return p.inOrder(recs), err
+	case p.d.Disk != nil:
+		recs, err := p.disk(ctx, env)
 		return p.inOrder(recs), err
 	}
 	n, seen := 0, map[string]bool{}
