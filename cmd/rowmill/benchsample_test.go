@@ -51,7 +51,7 @@ func TestBenchSample(t *testing.T) {
 			db := openKeeper(t, source)
 			declaration := fmt.Sprintf(canaryDeclaration, "sqlite:nowhere/x.db", binary)
 			if kind != "sqlite" {
-				declaration = fmt.Sprintf(canaryDeclaration, url[:strings.Index(url, ":")]+"://nobody@nowhere/x", binary)
+				declaration = fmt.Sprintf(canaryDeclaration, unreachable(url), binary)
 			}
 			create := declaration[strings.Index(declaration, "CREATE"):strings.LastIndex(declaration, "'''")]
 			canaries := map[string]bool{}
@@ -137,7 +137,7 @@ func TestBenchSampleRefuses(t *testing.T) {
 			source, declared := "sqlite:source.db", "sqlite:nowhere/x.db"
 			if kind != "sqlite" {
 				source = testdb.Target(t, kind).String()
-				declared = source[:strings.Index(source, ":")] + "://nobody@nowhere/x"
+				declared = unreachable(source)
 			}
 			t.Chdir(t.TempDir())
 			writeFile(t, "words.toml", fmt.Sprintf(canaryDeclaration, declared, "VARCHAR(9)"))

@@ -23,13 +23,16 @@ CREATE TABLE orders (customer INTEGER NOT NULL, at TIMESTAMP NOT NULL, price DEC
 distinct = 20000
 `
 
+// unreachable is a target of the same kind that nobody must connect to.
+func unreachable(url string) string { return url[:strings.Index(url, ":")] + "://nobody@nowhere/x" }
+
 func TestBenchTable(t *testing.T) {
 	for _, kind := range testdb.Kinds(t, keepers...) {
 		t.Run(kind, func(t *testing.T) {
 			url, declared := "sqlite:", "sqlite:nowhere/x.db"
 			if kind != "sqlite" {
 				url = testdb.Target(t, kind).String()
-				declared = url[:strings.Index(url, ":")] + "://nobody@nowhere/x"
+				declared = unreachable(url)
 			}
 			t.Chdir(t.TempDir())
 			writeFile(t, "orders.toml", fmt.Sprintf(tableDeclaration, declared, "every = \"3s\"\nahead = \"6s\""))

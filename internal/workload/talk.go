@@ -102,11 +102,8 @@ func (c *talk) commit(ctx context.Context, query string) {
 
 // done reports whether a commit that was not answered has happened: a session finds the value.
 func (c *talk) done(ctx context.Context, s *engine.Session, value string) (done bool, err error) {
-	err = s.Text(ctx, c.asked, nil, func(values [][]byte) error {
-		done = string(values[0]) == value
-		return nil
-	})
-	return done, err
+	text, err := firstValue(ctx, s, c.asked)
+	return err == nil && text == value, err
 }
 
 // recover rolls back after an error, on a new session if the connection is lost. An error that was an answer to a commit says that it
