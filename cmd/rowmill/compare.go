@@ -50,9 +50,9 @@ func (a *app) compareCommand() *cobra.Command {
 			"each with the ratio B/A, and the interval in which the ratio of the mean rates lies\n" +
 			"with 95% confidence: B is faster, B is slower, or no difference is shown.\n\n" +
 			"Several runs of one configuration, as --repeat makes them, are repeats and compared\n" +
-			"together, the first with the first. Configurations are paired by layout, preset and\n" +
-			"engine. One record is compared with itself when it holds two sides, or two\n" +
-			"configurations, such as two layouts; --a and --b choose among more.\n\n" +
+			"together, the first with the first. Configurations are paired if they are alike in what\n" +
+			"differs within either record, such as the layout. One record is compared with itself\n" +
+			"when it holds two sides, or two configurations; --a and --b choose among more.\n\n" +
 			"What makes two runs unequal is flagged before the figures: durability, versions,\n" +
 			"settings, machines, schemas, workloads, and rows that were not verified.\n\n" +
 			"Records of rowmill bench matrix, mixed, points and scan are compared cell by cell, each\n" +

@@ -82,7 +82,7 @@ func TestMatrix(t *testing.T) {
 		mustPass(t, s)
 		want := "runs at 1.00x the rate of"
 		if strings.HasSuffix(args, "--json") {
-			want = report.GridComparisonFormat
+			want = report.ComparisonFormat
 		}
 		contains(t, s.stdout, want)
 	}

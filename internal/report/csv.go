@@ -91,27 +91,19 @@ func (m *Matrix) sheet() *table {
 	return t
 }
 
-func (c *GridComparison) sheet() *table {
-	t := &table{Header: []string{"cell", "unit", "runs", "a", "b", "ratio", "ratio_95_low", "ratio_95_high", "p", "p_adjusted", "verdict"}}
-	for _, x := range c.Cells {
-		row := append([]string{x.Name, x.Unit, strconv.Itoa(x.Runs), plain(deref(x.A)), plain(deref(x.B)), plain(deref(x.Ratio))}, plainBounds(x.Interval)...)
-		t.add(append(row, plain(deref(x.P)), plain(deref(x.Adjusted)), x.Verdict)...)
-	}
-	return t
-}
-
-// sheet has a line for each figure; the interval and the verdict are those of the mean rate.
-func (c Comparison) sheet() *table {
-	t := &table{Header: []string{"pair_a", "pair_b", "rows", "figure", "unit", "a", "b", "ratio", "ratio_95_low", "ratio_95_high", "verdict"}}
-	for i := range c.Pairs {
-		p := &c.Pairs[i]
-		for _, f := range p.Figures {
-			row := []string{p.A.Name, p.B.Name, strconv.FormatInt(p.Rows, 10), f.Name, f.Unit, plain(deref(f.A)), plain(deref(f.B)), plain(deref(f.Ratio))}
-			if f.Name == meanRate {
-				t.add(append(append(row, plainBounds(p.Interval)...), p.Verdict)...)
-			} else {
-				t.add(append(row, "", "", "")...)
-			}
+// sheet has a line for each cell, or for each figure of a configuration, the first of which has been judged.
+func (c *Comparison) sheet() *table {
+	t := &table{Header: []string{"cell", "against", "rows", "runs", "figure", "unit", "a", "b", "ratio", "ratio_95_low", "ratio_95_high", "p", "p_adjusted", "verdict"}}
+	for i := range c.Cells {
+		x := &c.Cells[i]
+		figures := x.Figures
+		if figures == nil {
+			figures = []PairFigure{{Name: x.Unit, Versus: x.Versus}}
+		}
+		about := append(plainBounds(x.Interval), plain(deref(x.P)), plain(deref(x.Adjusted)), x.Verdict)
+		for _, f := range figures {
+			t.add(append([]string{x.Name, x.Against, strconv.FormatInt(x.Rows, 10), strconv.Itoa(len(x.Repeats)), f.Name, f.Unit, plain(deref(f.A)), plain(deref(f.B)), plain(deref(f.Ratio))}, about...)...)
+			about = []string{"", "", "", "", ""}
 		}
 	}
 	return t

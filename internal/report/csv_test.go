@@ -85,7 +85,7 @@ func TestCSVOfCells(t *testing.T) {
 	for _, c := range []struct {
 		a, b   []result.Record
 		column string
-	}{{[]result.Record{odd}, []result.Record{odd}, "figure"}, {recs, recs, "cell"}} {
+	}{{[]result.Record{odd}, []result.Record{odd}, "against"}, {recs, recs, "cell"}} {
 		both, err := report.Compare(c.a, c.b)
 		if err != nil {
 			t.Fatal(err)
@@ -94,7 +94,7 @@ func TestCSVOfCells(t *testing.T) {
 		if err := both.Document().CSV(&out); err != nil {
 			t.Fatal(err)
 		}
-		if _, rows := sheet(t, out.String()); rows[0][c.column] == "" || rows[1]["ratio"] != "1" || c.column == "figure" && rows[0]["pair_a"] != odd.Run.Name {
+		if _, rows := sheet(t, out.String()); rows[0][c.column] == "" || rows[1]["ratio"] != "1" || c.column == "against" && rows[0]["cell"] != odd.Run.Name {
 			t.Errorf("%v", rows[:2])
 		}
 	}

@@ -86,9 +86,9 @@ func pngOf(t testing.TB, opts report.PNGOptions, recs []result.Record, width, he
 	return img
 }
 
-func compared(t testing.TB, a, b []result.Record) report.Comparison {
+func compared(t testing.TB, a, b []result.Record) *report.Comparison {
 	t.Helper()
-	c, err := report.NewComparison(a, b)
+	c, err := report.CompareRuns(a, b)
 	if err != nil {
 		t.Fatal(err)
 	}

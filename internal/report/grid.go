@@ -159,45 +159,118 @@ func (g *grid) observations(figure int, of func(c *gridCell) bool) (out []statis
 	return out
 }
 
+// Versus is one figure of both sides; null if unknown. Ratio is B/A.
+type Versus struct {
+	A     *float64 `json:"a"`
+	B     *float64 `json:"b"`
+	Ratio *float64 `json:"ratio"`
+}
+
+func versus(a, b float64) Versus {
+	v := Versus{A: known(a), B: known(b)}
+	if v.A != nil && v.B != nil && a != 0 {
+		v.Ratio = known(b / a)
+	}
+	return v
+}
+
+// deref returns the figure, or NaN for nil.
+func deref(f *float64) float64 {
+	if f == nil {
+		return math.NaN()
+	}
+	return *f
+}
+
 // A change is how a cell differs from another, over pairs of their runs: Ratio is above 1 if it is the better one.
 type change struct {
 	Versus
-	Repeats  []Versus
-	Interval *Bounds
-	Verdict  string
+	// Repeats are the figures of each pair.
+	Repeats []Versus `json:"repeats"`
+	// Interval is the 95% confidence interval of the ratio; null if there is too little data. From is "between runs", or
+	// "within runs" with one run per side.
+	Interval *Bounds `json:"ratio_95"`
+	From     string  `json:"interval_from,omitempty"`
+	Verdict  string  `json:"verdict"`
 }
 
-// changed compares a figure of the pairs that matched found, which are nil if there is nothing to compare. smaller is
-// set for figures of which the smaller is the better.
+// Bounds are the bounds of a figure's interval.
+type Bounds = statistics.Bounds
+
+// Verdicts of a comparison.
+const (
+	// NoDifference means that the interval of the ratio contains 1.
+	NoDifference = "no difference shown"
+	Faster       = "faster"
+	Slower       = "slower"
+	// Unknown means that there is no interval.
+	Unknown = "unknown"
+)
+
+// changed compares a figure of the pairs that matched found; nil if there is nothing to compare. smaller is set for figures
+// of which the smaller is the better.
 func changed(pairs [][2]*result.Record, figure func(side int, r *result.Record) float64, smaller bool) *change {
 	var values [][2]float64
-	var logs []float64
-	out := &change{Verdict: Unknown}
 	for _, p := range pairs {
-		a, b := figure(0, p[0]), figure(1, p[1])
-		if !(a > 0 && b > 0) || unfinished(p) != "" {
-			continue
+		if a, b := figure(0, p[0]), figure(1, p[1]); a > 0 && b > 0 && unfinished(p) == "" {
+			values = append(values, [2]float64{a, b})
 		}
-		values, logs = append(values, [2]float64{a, b}), append(logs, math.Log(b/a))
-		out.Repeats = append(out.Repeats, versus(a, b))
 	}
 	if len(values) == 0 {
 		return nil
 	}
-	out.Versus = over(values)
+	out := changeOf(values, smaller, nil)
+	return &out
+}
+
+// changeOf compares a figure of pairs of runs, whose splits give one pair an interval, and several a wider one.
+func changeOf(values [][2]float64, smaller bool, splits []statistics.Split) change {
+	out := change{Versus: over(values), Repeats: []Versus{}}
 	reversed := out.reversed()
+	var logs []float64
+	for _, v := range values {
+		one := versus(v[0], v[1])
+		if smaller {
+			one.Ratio = known(v[0] / v[1])
+		}
+		out.Repeats, logs = append(out.Repeats, one), append(logs, math.Log(deref(one.Ratio)))
+	}
 	if smaller {
 		out.Ratio = known(1 / deref(out.Ratio))
-		for i := range logs {
-			logs[i] = -logs[i]
-			out.Repeats[i].Ratio = known(math.Exp(logs[i]))
-		}
 	}
-	if len(logs) > 1 {
-		out.Interval, _ = statistics.RatioBounds(logs, nil)
-		out.Verdict = judged(out.Interval, reversed)
-	}
+	out.Interval, out.From = statistics.RatioBounds(logs, splits)
+	out.Verdict = judged(out.Interval, out.From == statistics.BetweenRuns && reversed)
 	return out
+}
+
+// over combines a figure over several pairs: the medians, and as ratio the geometric mean
+// of the pairs' ratios, or that of the medians if it is undefined, as for a figure of 0.
+func over(values [][2]float64) Versus {
+	var a, b []float64
+	var logs float64
+	for _, v := range values {
+		if !math.IsNaN(v[0]) {
+			a = append(a, v[0])
+		}
+		if !math.IsNaN(v[1]) {
+			b = append(b, v[1])
+		}
+		logs += math.Log(v[1]/v[0]) / float64(len(values))
+	}
+	v := versus(middle(a), middle(b))
+	if r := math.Exp(logs); len(values) > 1 && v.Ratio != nil && !math.IsNaN(r) && !math.IsInf(r, 0) && r > 0 {
+		v.Ratio = &r
+	}
+	return v
+}
+
+// middle returns the median; NaN for an empty list.
+func middle(values []float64) float64 {
+	if len(values) == 0 {
+		return math.NaN()
+	}
+	v := slices.Sorted(slices.Values(values))
+	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 }
 
 // reversed reports whether the medians say the reverse of the ratio, which is the mean of those of the pairs.
@@ -205,19 +278,23 @@ func (v *Versus) reversed() bool { return (deref(v.Ratio)-1)*(deref(v.B)-deref(v
 
 // judged is the verdict on a ratio: no headline may say more than its interval, or the reverse of the medians beside it.
 func judged(b *Bounds, reversed bool) string {
-	if b != nil && reversed {
-		return NoDifference
+	switch {
+	case b == nil:
+		return Unknown
+	case b.High < 1 && !reversed:
+		return Slower
+	case b.Low > 1 && !reversed:
+		return Faster
 	}
-	return verdictOf(b)
+	return NoDifference
 }
 
 // cantTell says that two can't be told apart, with their medians; "" if they can, or if one run of each is no evidence.
-func cantTell(v *Versus, b *Bounds, verdict, names, at string, format func(float64) string) string {
-	if verdict != NoDifference {
+func (c *change) cantTell(names, at string, format func(float64) string) string {
+	if c.Verdict != NoDifference {
 		return ""
 	}
-	return fmt.Sprintf("%s can't be told apart%s: %s against %s, ratio %s (95%% interval %s..%s)", names, at, format(deref(v.B)), format(deref(v.A)), ratio(deref(v.Ratio)),
-		ratio(b.Low), ratio(b.High))
+	return fmt.Sprintf("%s can't be told apart%s: %s against %s, ratio %s (95%% interval %s)", names, at, format(deref(c.B)), format(deref(c.A)), ratio(deref(c.Ratio)), interval(c.Interval))
 }
 
 // text is the ratio with its interval.
@@ -225,11 +302,27 @@ func (c *change) text() string {
 	if c == nil || c.Ratio == nil {
 		return none
 	}
-	out := ratio(*c.Ratio)
-	if b := c.Interval; b != nil {
-		out += fmt.Sprintf(" (%s..%s)", ratio(b.Low), ratio(b.High))
+	return listed(" ", ratio(*c.Ratio), onlyIf(c.Interval != nil, "("+interval(c.Interval)+")"))
+}
+
+// by says by how much a ratio outside of 1 differs from it, with its named interval.
+func (c *change) by(name string) string {
+	r, b := *c.Ratio, c.Interval
+	switch {
+	case r < 1:
+		return fmt.Sprintf("slower by %s (%s%s..%s)", percent(1-r), name, percent(1-b.High), percent(1-b.Low))
+	case r > mostPercent:
+		return fmt.Sprintf("%s as fast (%s%s)", ratio(r), name, interval(b))
 	}
-	return out
+	return fmt.Sprintf("faster by %s (%s%s..%s)", percent(r-1), name, percent(b.Low-1), percent(b.High-1))
+}
+
+// interval is the text of an interval of a ratio.
+func interval(b *Bounds) string {
+	if b == nil {
+		return ""
+	}
+	return ratio(b.Low) + ".." + ratio(b.High)
 }
 
 // sorted orders a factor's levels by their numbers.

@@ -12,7 +12,7 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-func cellsOf(t *testing.T, a, b []result.Record) (report.GridComparison, report.Compared, string) {
+func cellsOf(t *testing.T, a, b []result.Record) (report.Comparison, *report.Comparison, string) {
 	t.Helper()
 	c, err := report.Compare(a, b)
 	if err != nil {
@@ -22,7 +22,7 @@ func cellsOf(t *testing.T, a, b []result.Record) (report.GridComparison, report.
 	if err := errors.Join(c.Document().Text(&text), c.Document().JSON(&data)); err != nil {
 		t.Fatal(err)
 	}
-	var out report.GridComparison
+	var out report.Comparison
 	if err := json.Unmarshal(data.Bytes(), &out); err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func TestComparePoints(t *testing.T) {
 	}
 	a, b := runs("old.jsonl", 1, 1, 1.02, 0.98, 1.01, 0.99), runs("new.jsonl", 0.5, 1.02, 0.99, 1, 0.98, 1.01)
 	got, c, text := cellsOf(t, a, b)
-	if len(got.Cells) != 2 || got.Cells[0].Verdict != report.Slower || math.Abs(*got.Cells[0].Ratio-0.5) > 0.03 || got.Cells[0].Runs != 5 ||
+	if len(got.Cells) != 2 || got.Cells[0].Verdict != report.Slower || math.Abs(*got.Cells[0].Ratio-0.5) > 0.03 || len(got.Cells[0].Repeats) != 5 ||
 		got.Cells[0].Interval == nil || got.Cells[1].Verdict != report.NoDifference || strings.Contains(text, "not proven") {
 		t.Errorf("%s", text)
 	}

@@ -41,7 +41,7 @@ type Matrix struct {
 	// Recommended are the recommended cells, one for each number of indexes: which indexes a
 	// table needs depends on its queries.
 	Recommended []Recommendation `json:"recommended"`
-	Baseline    *GridComparison  `json:"baseline,omitempty"`
+	Baseline    *Comparison      `json:"baseline,omitempty"`
 
 	*grid              // of the complete runs, with the levels that they have
 	run    *result.Run // the header of the first one
@@ -226,16 +226,17 @@ func (m *Matrix) beside(c *MatrixCell, factor int, level string) float64 {
 }
 
 // Against compares the matrix with an older one, at equal row counts.
-func (m *Matrix) Against(old *Matrix) (*GridComparison, error) {
+func (m *Matrix) Against(old *Matrix) (*Comparison, error) {
 	return compareCells(old.side(), m.side())
 }
 
 // side returns the cells that have a complete run.
 func (m *Matrix) side() gridSide {
-	out := gridSide{source: m.Source, preset: m.run.Preset, unit: "rows/s", factors: m.Factors, free: func(int) bool { return true }, noise: m.noise}
+	out := gridSide{source: m.Source, preset: m.run.Preset, factors: m.Factors, free: func(int) bool { return true }, noise: m.noise}
 	for _, c := range m.rated() {
-		out.cells = append(out.cells, comparedCell{name: c.Name, levels: c.Levels, runs: c.records(), measure: measure{key: "rows_per_second"}})
+		out.cells = append(out.cells, comparedCell{name: c.Name, levels: c.Levels, runs: c.records(), measure: rowsPerSecond})
 	}
+	out.detailed = len(out.cells) == 1
 	return out
 }
 
@@ -280,7 +281,7 @@ func (m *Matrix) warn(recs []result.Record) {
 		{"server versions", func(r *result.Run) string { return r.ServerVersion }},
 		{"versions of rowmill", func(r *result.Run) string { return r.Rowmill }},
 		{"processors", func(r *result.Run) string { return r.Machine.CPU }},
-		{"cache sizes", func(r *result.Run) string { return sizeOrNone(r.CacheBytes) }},
+		{"cache sizes", func(r *result.Run) string { return ifAny(r.CacheBytes, bytes) }},
 	} {
 		var values []string
 		for i := range recs {

@@ -443,7 +443,7 @@ func (p *projection) Document() *Document {
 	about := facts{}
 	for i := range p.contenders {
 		c := &p.contenders[i]
-		about = append(about, fact{c.Label, listed(", ", words(c.Engine, c.ServerVersion), called("storage", c.Storage), called("cache", sizeOrNone(c.CacheBytes)),
+		about = append(about, fact{c.Label, listed(", ", words(c.Engine, c.ServerVersion), called("storage", c.Storage), called("cache", ifAny(c.CacheBytes, bytes)),
 			called("durability", c.Durability), c.Target)})
 	}
 	d.add(&section{Title: "Measured", Parts: []Part{append(append(about, fact{"machine", machine(p.recs[0].Run.Machine)}), p.about...)}})
@@ -583,20 +583,19 @@ func (p *projection) unlike() (out []string) {
 		who := p.contenders[0].Label + " against " + p.contenders[n].Label + ": "
 		for _, f := range flags(x, y, p.sums[0], p.sums[at]) {
 			switch {
+			case f.What == "table":
+				out = append(out, who+f.Text)
 			case !slices.Contains(serverFlags, f.Kind), !same && f.Kind == "server", !same && f.What != "" && f.Kind != "machine":
 				// Settings of other engines have different names.
 			case !f.of(p.contenders[0].Setting) && !f.of(p.contenders[n].Setting):
 				out = append(out, who+f.Text)
 			}
 		}
-		if tableOf(&x.Run) != tableOf(&y.Run) {
-			out = append(out, who+"different tables, rows or durations")
-		}
 	}
 	return out
 }
 
-// tableOf describes what a run read, and for how long.
+// tableOf describes what a run of an experiment read, and for how long; "" for runs that insert.
 func tableOf(r *result.Run) string {
 	switch {
 	case r.Speed != nil:
@@ -609,8 +608,10 @@ func tableOf(r *result.Run) string {
 		return "fans of one item"
 	case r.Scan != nil:
 		return fmt.Sprintf("%s in %s", plural(r.Scan.TableRows, "row", "rows"), plural(r.Scan.Partitions, "partition", "partitions"))
+	case r.TPCC != nil:
+		return fmt.Sprintf("%s for %s", plural(r.TPCC.Warehouses, "warehouse", "warehouses"), seconds(r.MaxTimeSeconds))
 	}
-	return fmt.Sprintf("%s of %s for %s", r.Preset, plural(r.Rows, "row", "rows"), seconds(r.MaxTimeSeconds))
+	return ""
 }
 
 // of reports whether a flag concerns a setting that is compared on purpose: the server's name for it may begin with that

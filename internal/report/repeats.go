@@ -142,36 +142,6 @@ func separate(pairs [][2]*result.Record) (first, second string) {
 	return "", ""
 }
 
-// over combines a figure over several pairs: the medians, and as ratio the geometric mean
-// of the pairs' ratios, or that of the medians if it is undefined, as for a figure of 0.
-func over(values [][2]float64) Versus {
-	var a, b []float64
-	var logs float64
-	for _, v := range values {
-		if !math.IsNaN(v[0]) {
-			a = append(a, v[0])
-		}
-		if !math.IsNaN(v[1]) {
-			b = append(b, v[1])
-		}
-		logs += math.Log(v[1]/v[0]) / float64(len(values))
-	}
-	v := versus(middle(a), middle(b))
-	if r := math.Exp(logs); len(values) > 1 && v.Ratio != nil && !math.IsNaN(r) && !math.IsInf(r, 0) && r > 0 {
-		v.Ratio = &r
-	}
-	return v
-}
-
-// middle returns the median; NaN for an empty list.
-func middle(values []float64) float64 {
-	if len(values) == 0 {
-		return math.NaN()
-	}
-	v := slices.Sorted(slices.Values(values))
-	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
-}
-
 // bundles marks the repeats among the reported runs: those of one configuration in one file.
 func bundles(vs []view, recs []result.Record) {
 	at := map[*result.Record]int{}
@@ -264,19 +234,19 @@ func ratioOfRepeats(vs []view, plain, rolling *view) string {
 	if len(pairs) == 0 {
 		return ""
 	}
-	p := comparePairs(a, b, pairs)
-	if p.Rows == 0 {
+	c := atEqualRows(pairs, false)
+	if c.Rows == 0 {
 		return ""
 	}
-	last := &p.LastTenth
+	last := c.LastTenth
 	pairsText := plural(len(pairs), "pair", "pairs")
-	over := fmt.Sprintf(" in the last tenth of %s rows", short(float64(p.Rows)))
-	if text := cantTell(last, p.LastTenthIn95, judged(p.LastTenthIn95, last.reversed()), rolling.configuration()+" and "+plain.configuration(), over, rowsRate); text != "" {
+	over := fmt.Sprintf(" in the last tenth of %s rows", short(float64(c.Rows)))
+	if text := last.cantTell(rolling.configuration()+" and "+plain.configuration(), over, rowsRate); text != "" {
 		return text + ", medians of " + pairsText
 	}
 	line := fmt.Sprintf("%s ends at %s the rate of %s", rolling.configuration(), ratio(deref(last.Ratio)), plain.configuration())
-	if p.LastTenthIn95 != nil {
-		line += fmt.Sprintf(" (95%% interval %s..%s, from %s)", ratio(p.LastTenthIn95.Low), ratio(p.LastTenthIn95.High), pairsText)
+	if last.Interval != nil {
+		line += fmt.Sprintf(" (95%% interval %s, from %s)", interval(last.Interval), pairsText)
 	}
 	return line + fmt.Sprintf(": median %s against %s%s", rowsRate(deref(last.B)), rowsRate(deref(last.A)), over)
 }

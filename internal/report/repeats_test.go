@@ -98,7 +98,7 @@ func TestRecordedRepeats(t *testing.T) {
 			for try := range c.tries {
 				a, b := draw(runs, c.pairs, c.rate, try)
 				cmp := compared(t, a, b)
-				p := cmp.Pairs[0]
+				p := cmp.Cells[0]
 				if p.Verdict == c.verdict {
 					right++
 				}
@@ -127,19 +127,19 @@ func TestRepeatsLeftOut(t *testing.T) {
 	b[1].End = nil
 	a[3].End.Stopped = "interrupted"
 	c := compared(t, a, b)
-	if p := c.Pairs[0]; len(p.Repeats) != 2 || len(c.Unpaired) != 2 || !strings.Contains(c.Unpaired[0], "of B was not finished (cut off") || !strings.Contains(c.Unpaired[1], "of A was not finished (interrupted") {
+	if p := c.Cells[0]; len(p.Repeats) != 2 || len(c.Unpaired) != 2 || !strings.Contains(c.Unpaired[0], "of B was not finished (cut off") || !strings.Contains(c.Unpaired[1], "of A was not finished (interrupted") {
 		t.Errorf("%d pairs, left out %q", len(p.Repeats), c.Unpaired)
 	}
 	// Repeats are matched by number, not by position.
 	a, b = group(0, 3), group(3, 4)[1:]
 	c = compared(t, a, b)
-	if p := c.Pairs[0]; len(p.Repeats) != 2 || len(c.Unpaired) != 2 {
+	if p := c.Cells[0]; len(p.Repeats) != 2 || len(c.Unpaired) != 2 {
 		t.Errorf("%d pairs of repeats 1-3 with 2-4, left out %q", len(p.Repeats), c.Unpaired)
 	}
 	// One side after the other instead of alternating.
 	a, b = group(0, 3), group(3, 3)
-	flagged := func(c report.Comparison) bool {
-		for _, f := range c.Pairs[0].Flags {
+	flagged := func(c *report.Comparison) bool {
+		for _, f := range c.Flags {
 			if f.Kind == "order" {
 				return true
 			}
@@ -169,16 +169,16 @@ func TestCompareProvenParts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			recs := stored(t, name)
 			c := compared(t, recs, recs)
-			for _, p := range c.Pairs {
-				if p.A.Name != p.B.Name || len(p.Flags) > 0 {
-					t.Errorf("%s with %s: %+v", p.A.Name, p.B.Name, p.Flags)
+			for _, p := range c.Cells {
+				if p.Name != p.Against || len(c.Flags) > 0 {
+					t.Errorf("%s with %s: %+v", p.Name, p.Against, c.Flags)
 				}
 			}
 			// A step that one side lacks does not shift the others.
 			if name == "ibench" {
-				for _, p := range compared(t, recs, recs[1:]).Pairs {
-					if p.A.Name != p.B.Name {
-						t.Errorf("%s is compared with %s", p.A.Name, p.B.Name)
+				for _, p := range compared(t, recs, recs[1:]).Cells {
+					if p.Name != p.Against {
+						t.Errorf("%s is compared with %s", p.Name, p.Against)
 					}
 				}
 			}

@@ -46,7 +46,7 @@ type family struct {
 	alone    bool
 	has      func(r *result.Record, first *result.Record) bool
 	document func(recs []result.Record) (*Document, error)
-	// cells are those that compare pairs; nil if runs are compared at equal row counts.
+	// cells are those that compare pairs.
 	cells func(recs []result.Record) (gridSide, error)
 }
 
@@ -60,9 +60,12 @@ func families() []family {
 		projected("runs of bench tpcc", func(r *result.Run) bool { return r.TPCC != nil }, tpccRuns),
 		projected("cells of a speed test", func(r *result.Run) bool { return r.Speed != nil }, speedTest),
 		gridFamily("cells of a matrix", false, ofMatrix, NewMatrix),
-		{"runs", false, func(_, _ *result.Record) bool { return true }, runsDocument, nil},
+		runsFamily,
 	}
 }
+
+// runsFamily are the runs of no other family.
+var runsFamily = family{"runs", false, func(_, _ *result.Record) bool { return true }, runsDocument, configurations}
 
 // projected is the family of a projection.
 func projected(name string, has func(r *result.Run) bool, project func(recs []result.Record) (*projection, error)) family {

@@ -27,7 +27,7 @@ func TestNothingToReport(t *testing.T) {
 	if err := report.JSON(io.Discard, nil); err == nil {
 		t.Error("JSON of no runs")
 	}
-	if _, err := report.NewComparison(nil, []result.Record{{}}); err == nil {
+	if _, err := report.CompareRuns(nil, []result.Record{{}}); err == nil {
 		t.Error("nothing was compared with something")
 	}
 }
@@ -152,13 +152,13 @@ func TestCompareAtEqualRows(t *testing.T) {
 		b.Intervals = append(b.Intervals, result.Interval{Elapsed: last.Elapsed + 1, Seconds: 1, Rows: last.Rows + 50_000, NewRows: 50_000, Errors: int64(i)})
 	}
 	c := compared(t, []result.Record{a}, []result.Record{b})
-	p := c.Pairs[0]
+	p := c.Cells[0]
 	figures := map[string]report.PairFigure{}
 	for _, f := range p.Figures {
 		figures[f.Name] = f
 	}
-	if s := figures["seconds to 1,000,000 rows"]; p.Rows != 1000e3 || *s.A != 200 || *s.B != 250 || *p.RowsPerSecond.Ratio != 0.8 {
-		t.Errorf("%d rows in %v and %v s, ratio %v", p.Rows, *s.A, *s.B, *p.RowsPerSecond.Ratio)
+	if s := figures["seconds to 1,000,000 rows"]; p.Rows != 1000e3 || *s.A != 200 || *s.B != 250 || *p.Ratio != 0.8 {
+		t.Errorf("%d rows in %v and %v s, ratio %v", p.Rows, *s.A, *s.B, *p.Ratio)
 	}
 	if errs := figures["errors"]; *errs.B != 0 {
 		t.Errorf("%v errors of B, all of them after the rows compared", *errs.B)
@@ -178,8 +178,8 @@ func TestCompareAtEqualRows(t *testing.T) {
 	if text, err := c.Regression(0.21); text != "" || err != nil {
 		t.Errorf("beyond 21%%: %q, %v", text, err)
 	}
-	if len(p.Flags) != 0 {
-		t.Errorf("flags of equal runs: %+v", p.Flags)
+	if len(c.Flags) != 0 {
+		t.Errorf("flags of equal runs: %+v", c.Flags)
 	}
 }
 
@@ -188,11 +188,11 @@ func TestCompareInterval(t *testing.T) {
 	noisy.seed = 77
 	a, b := synthetic(t, rollingCourse()), synthetic(t, noisy)
 	c := compared(t, []result.Record{a}, []result.Record{b})
-	if i := c.Pairs[0].Interval; i == nil || i.Low >= 1 || i.High <= 1 || i.High-i.Low > 0.3 {
+	if i := c.Cells[0].Interval; i == nil || i.Low >= 1 || i.High <= 1 || i.High-i.Low > 0.3 {
 		t.Errorf("two runs of one course: %+v, want an interval around 1", i)
 	}
 	short := compared(t, []result.Record{steadyRun(100, 10)}, []result.Record{steadyRun(100, 10)})
-	if short.Pairs[0].Interval != nil {
+	if short.Cells[0].Interval != nil {
 		t.Error("an interval from ten figures")
 	}
 }
@@ -227,7 +227,7 @@ func TestCompareFlags(t *testing.T) {
 			a, b := steadyRun(100e3, 5000), steadyRun(100e3, 5000)
 			c.change(&b)
 			got := compared(t, []result.Record{a}, []result.Record{b})
-			for _, f := range got.Pairs[0].Flags {
+			for _, f := range got.Flags {
 				if f.Kind == c.kind && f.What == c.what {
 					if f.A == f.B || f.Text == "" {
 						t.Errorf("%+v", f)
@@ -235,14 +235,14 @@ func TestCompareFlags(t *testing.T) {
 					return
 				}
 			}
-			t.Errorf("flags %+v, want one of %s %s", got.Pairs[0].Flags, c.kind, c.what)
+			t.Errorf("flags %+v, want one of %s %s", got.Flags, c.kind, c.what)
 		})
 	}
 	// A difference of a few memory pages from boot to boot is the same machine.
 	a, b := steadyRun(100e3, 5000), steadyRun(100e3, 5000)
 	b.Run.Machine.MemoryBytes = 1005
-	if c, _ := report.NewComparison([]result.Record{a}, []result.Record{b}); len(c.Pairs[0].Flags) > 0 {
-		t.Errorf("flags %+v", c.Pairs[0].Flags)
+	if c, _ := report.CompareRuns([]result.Record{a}, []result.Record{b}); len(c.Flags) > 0 {
+		t.Errorf("flags %+v", c.Flags)
 	}
 }
 
@@ -348,11 +348,11 @@ func TestPartsAreCheckedWithTheWhole(t *testing.T) {
 	if text := render(t, "txt", recs[:5]); !strings.Contains(text, "Not verified: the rows are checked after the last step, which is missing here.") {
 		t.Errorf("text: %s", text)
 	}
-	c, err := report.NewComparison(recs[4:5], recs[4:5])
+	c, err := report.CompareRuns(recs[4:5], recs[4:5])
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range c.Pairs[0].Flags {
+	for _, f := range c.Flags {
 		if f.Kind == "verified" && f.A != "verified with all steps, after the last" {
 			t.Errorf("%+v", f)
 		}

@@ -503,7 +503,7 @@ func some(n int, one, many string) string {
 
 func (v *view) server() string {
 	r := &v.rec.Run
-	return listed(", ", words(r.Engine, r.ServerVersion), called("storage", r.Storage), called("cache", sizeOrNone(r.CacheBytes)),
+	return listed(", ", words(r.Engine, r.ServerVersion), called("storage", r.Storage), called("cache", ifAny(r.CacheBytes, bytes)),
 		called("durability", r.Durability), map[bool]string{true: "embedded"}[r.Embedded])
 }
 

@@ -83,7 +83,7 @@ func (s *panel) scanned(r *result.Run) (out []string) {
 		fewest, most := both[0], both[len(both)-1]
 		gain, run := s.change(most, way), &s.cell(most, way).samples[0].rec.Run
 		at := fmt.Sprintf(" at %s, on %s", plural(int(number(most)), "partition", "partitions"), plural(run.Scan.Sessions, "session", "sessions"))
-		text := cantTell(&gain.Versus, gain.Interval, gain.Verdict, name+" and "+base, at, s.measures[0].format)
+		text := gain.cantTell(name+" and "+base, at, s.measures[0].format)
 		if text == "" {
 			text = fmt.Sprintf("%s: %s times as fast%s", name, figure(math.Round(100**gain.Ratio)/100), at)
 			if b := gain.Interval; b != nil {

@@ -221,7 +221,7 @@ func (s *panel) fastest(unit string) string {
 		next := ranked[1]
 		out = fmt.Sprintf("%s is fastest, %s, %s the best of %s", best.name, peak, ratio(best.peak/next.peak), next.name)
 		if c := s.between(s.cell(strconv.Itoa(next.at), next.name), s.cell(strconv.Itoa(best.at), best.name)); c != nil && c.Verdict == NoDifference {
-			out = cantTell(&c.Versus, c.Interval, c.Verdict, best.name+" and "+next.name, " at their best", func(v float64) string { return figure(v) + " " + unit + "/s" })
+			out = c.cantTell(best.name+" and "+next.name, " at their best", func(v float64) string { return figure(v) + " " + unit + "/s" })
 		}
 	}
 	return listed("; ", out, strings.Join(ends, ", "))
@@ -252,11 +252,11 @@ func (s *panel) settings() string {
 		at := "at " + plural(int(number(n)), "client", "clients")
 		switch c.Verdict {
 		case NoDifference:
-			parts = append(parts, cantTell(&c.Versus, c.Interval, c.Verdict, "they", " "+at, figure))
+			parts = append(parts, c.cantTell("they", " "+at, figure))
 		case Unknown:
 			parts = append(parts, fmt.Sprintf("%s %s the rate, from one run of each: --repeat tells how sure that is", at, ratio(*c.Ratio)))
 		default:
-			parts = append(parts, at+" "+change95(c.Interval, *c.Ratio, ""))
+			parts = append(parts, at+" "+c.by(""))
 		}
 	}
 	if len(parts) == 0 {

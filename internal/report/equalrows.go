@@ -1,0 +1,310 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/rowmill/rowmill/internal/statistics"
+	"github.com/rowmill/rowmill/result"
+)
+
+// A PairFigure is one figure of both sides, in Unit.
+type PairFigure struct {
+	Name string `json:"name"`
+	Unit string `json:"unit"`
+	Versus
+	format func(float64) string
+}
+
+// pairing are the factors by which configurations of two records are paired. Those that neither record varies are ignored, so
+// that two configurations are always compared.
+var pairing = []struct {
+	name string
+	of   func(r *result.Run) string
+}{
+	{"step", stepName}, {"side", func(r *result.Run) string { return r.Side }}, {"layout", func(r *result.Run) string { return r.Layout }},
+	{"preset", func(r *result.Run) string { return r.Preset }}, {"engine", func(r *result.Run) string { return r.Engine }},
+	{"method", func(r *result.Run) string { return r.Method }}, {"batch", func(r *result.Run) string { return count(r.Batch) }},
+	{"writers", func(r *result.Run) string { return count(r.Writers) }}, {"indexes", func(r *result.Run) string { return count(r.Indexes) }},
+	{"durability", func(r *result.Run) string { return r.Durability }},
+}
+
+// configurations returns the configurations of runs, which are compared at equal row counts.
+func configurations(recs []result.Record) (gridSide, error) {
+	if len(recs) == 0 {
+		return gridSide{}, errNoRuns
+	}
+	out := gridSide{source: recs[0].Source, free: func(int) bool { return true }, detailed: true}
+	for _, f := range pairing {
+		out.factors = append(out.factors, result.Factor{Name: f.name})
+	}
+	for _, runs := range runsOf(charted(Proven(recs))) {
+		c := comparedCell{name: groupName(runs), runs: runs, measure: rowsPerSecond}
+		for _, f := range pairing {
+			c.levels = append(c.levels, f.of(&runs[0].Run))
+		}
+		out.cells = append(out.cells, c)
+	}
+	return out, nil
+}
+
+// rowsPerSecond is the rate of runs that insert.
+var rowsPerSecond = measure{key: "rows_per_second", name: "rows/s", format: rowsRate}
+
+// CompareRuns compares the configurations of two records at equal row counts, whatever their family.
+func CompareRuns(a, b []result.Record) (*Comparison, error) {
+	x, err := configurations(a)
+	if err != nil {
+		return nil, err
+	}
+	y, err := configurations(b)
+	if err != nil {
+		return nil, err
+	}
+	return compareCells(x, y)
+}
+
+// Proven returns the records, each part of a longer run (a step, a trial) with the proof that its last part has for all.
+// Records that are chosen from those of a file need it before.
+func Proven(recs []result.Record) []result.Record {
+	out := slices.Clone(recs)
+	for i := len(out) - 2; i >= 0; i-- {
+		r, next := &out[i], &out[i+1]
+		if r.End == nil || r.End.Verified != nil || next.End == nil || r.Source != next.Source || r.Run.Layout != next.Run.Layout {
+			continue
+		}
+		if s, t := r.Run.Step, next.Run.Step; s != nil && t != nil && s.Benchmark == t.Benchmark && s.Number < t.Number ||
+			r.Run.Search != nil && next.Run.Search != nil && r.Run.Search.Trial < next.Run.Search.Trial {
+			end := *r.End
+			end.Verified, r.End = next.End.Verified, &end
+		}
+	}
+	return out
+}
+
+// windows is the number of parts in which the common rows are compared.
+const windows = 10
+
+// roundRows are the row counts at which insert benchmarks are usually quoted.
+var roundRows = []int64{1e6, 10e6, 100e6, 1e9, 10e9}
+
+// maxRows is the largest number of rows that a float64 represents exactly.
+const maxRows = 1 << 53
+
+// A twin is one pair of runs with the figures derived from each.
+type twin struct {
+	rec   [2]*result.Record
+	curve [2]result.Curve
+	whole [2]result.Summary
+	part  [2]result.Summary // up to the common rows
+}
+
+func newTwins(pairs [][2]*result.Record) (twins []twin, rows int64) {
+	twins = make([]twin, len(pairs))
+	rows = maxRows
+	for i, p := range pairs {
+		for k, r := range p {
+			twins[i].rec[k], twins[i].curve[k], twins[i].whole[k] = r, r.Curve(), r.Summary()
+			rows = int64(min(twins[i].curve[k].Rows(), float64(rows)))
+		}
+	}
+	for i := range twins {
+		for k, r := range twins[i].rec {
+			twins[i].part[k] = upTo(r, rows)
+		}
+	}
+	return twins, rows
+}
+
+// upTo summarizes a run until the interval in which it had the given rows.
+func upTo(r *result.Record, rows int64) result.Summary {
+	part := *r
+	part.End = nil
+	i := slices.IndexFunc(r.Intervals, func(iv result.Interval) bool { return iv.Rows >= rows })
+	if i >= 0 {
+		part.Intervals = r.Intervals[:i+1]
+	}
+	return part.Summary()
+}
+
+// atEqualRows compares the mean rates of pairs of runs up to the rows that all of them have, and if detailed all figures: then
+// those of a run that got further exclude what it did after, except for sizes and CPU time, which are given per row. Of one
+// pair, the interval within the runs counts only if it is detailed.
+func atEqualRows(pairs [][2]*result.Record, detailed bool) (c CellChange) {
+	c.twins, c.Rows = newTwins(pairs)
+	n := float64(c.Rows)
+	values := func(f func(t *twin, k int) float64) (out [][2]float64) {
+		for i := range c.twins {
+			out = append(out, [2]float64{f(&c.twins[i], 0), f(&c.twins[i], 1)})
+		}
+		return out
+	}
+	rate := func(from, to float64) func(t *twin, k int) float64 {
+		return func(t *twin, k int) float64 { return t.curve[k].RateBetween(from, to) }
+	}
+	c.change = change{Repeats: []Versus{}, Verdict: Unknown}
+	if c.Rows > 0 {
+		var splits []statistics.Split
+		for _, t := range c.twins {
+			if s, ok := statistics.NewSplit(t.curve[0], t.curve[1], c.Rows); ok && (detailed || len(pairs) > 1) {
+				splits = append(splits, s)
+			}
+		}
+		c.change = changeOf(values(rate(0, n)), false, splits)
+		last := changeOf(values(rate(0.9*n, n)), false, nil) // a tenth is too short for the block bootstrap
+		c.LastTenth = &last
+	}
+	if !detailed {
+		return c
+	}
+	add := func(name, unit string, format func(float64) string, f func(t *twin, k int) float64) {
+		if v := over(values(f)); v.A != nil || v.B != nil {
+			c.Figures = append(c.Figures, PairFigure{name, unit, v, format})
+		}
+	}
+	if c.Rows > 0 {
+		add("mean rate", "rows/s", rowsRate, rate(0, n))
+		for i, v := range c.Repeats {
+			if len(c.Repeats) > 1 {
+				c.Figures = append(c.Figures, PairFigure{fmt.Sprintf("mean rate of pair %d", i+1), "rows/s", v, rowsRate})
+			}
+		}
+		add("seconds to "+count(c.Rows)+" rows", "seconds", seconds, func(t *twin, k int) float64 { return t.curve[k].TimeAt(n) })
+		for i := range windows {
+			from, to := n*float64(i)/windows, n*float64(i+1)/windows
+			add(fmt.Sprintf("rate from %s to %s rows", short(math.Round(from)), short(math.Round(to))), "rows/s", rowsRate, rate(from, to))
+		}
+	}
+	for _, at := range roundRows {
+		if at <= c.Rows {
+			add("rate at "+short(float64(at))+" rows", "rows/s", rowsRate, rate(0.9*float64(at), float64(at)))
+		}
+	}
+	for _, times := range []struct {
+		what string
+		of   func(*result.Summary) map[string]result.Latency
+	}{{" ", func(s *result.Summary) map[string]result.Latency { return s.LatencyUS }}, {" response ", func(s *result.Summary) map[string]result.Latency { return s.ResponseUS }}} {
+		for _, op := range ops(times.of(&c.twins[0].part[0])) {
+			for _, q := range percentileNames {
+				add(op+times.what+q.name, "us", micros, func(t *twin, k int) float64 {
+					if l, ok := times.of(&t.part[k])[op]; ok && l.Count >= q.least {
+						return float64(q.of(l))
+					}
+					return math.NaN()
+				})
+			}
+		}
+	}
+	add("stalls", "seconds", func(f float64) string { return figure(f) + " s" }, func(t *twin, k int) float64 { return t.part[k].StallSeconds })
+	add("errors", "", figure, func(t *twin, k int) float64 { return float64(t.part[k].Errors) })
+	add("size per row (whole run)", "bytes", func(f float64) string { return figure(f) + " bytes" }, func(t *twin, k int) float64 {
+		if z := t.whole[k].SizeBytes; z != nil {
+			return z.PerRow
+		}
+		return math.NaN()
+	})
+	perRow := func(of func(s *result.Summary) *float64) func(t *twin, k int) float64 {
+		return func(t *twin, k int) float64 {
+			if t.whole[k].Rows == 0 || t.rec[k].End == nil {
+				return math.NaN()
+			}
+			return 1e6 * deref(of(&t.whole[k])) / float64(t.whole[k].Rows)
+		}
+	}
+	add("client CPU per row (whole run)", "us", micros, perRow(func(s *result.Summary) *float64 { return &s.Client.CPUSeconds }))
+	add("server CPU per row (whole run)", "us", micros, perRow(func(s *result.Summary) *float64 { return s.Server.CPUSeconds }))
+	return c
+}
+
+// percentileNames are the figures that say how long operations took; of fewer than the least number of operations, one is
+// just the longest.
+var percentileNames = []struct {
+	name  string
+	least int64
+	of    func(result.Latency) int64
+}{
+	{"p50", 2, func(l result.Latency) int64 { return l.P50 }},
+	{"p95", 20, func(l result.Latency) int64 { return l.P95 }},
+	{"p99", 100, func(l result.Latency) int64 { return l.P99 }},
+	{"p99.9", 1000, func(l result.Latency) int64 { return l.P999 }},
+	{"max", 0, func(l result.Latency) int64 { return l.Max }},
+}
+
+// verdict describes the outcome of a configuration, and its reliability.
+func (c *CellChange) verdict() string {
+	if c.Rows == 0 {
+		return "One of the two inserted no rows: there is nothing to compare."
+	}
+	r, last := deref(c.Ratio), deref(c.LastTenth.Ratio)
+	if math.IsNaN(r) || math.IsNaN(last) {
+		return "The rates can't be compared."
+	}
+	rows := short(float64(c.Rows)) + " rows"
+	var s string
+	switch {
+	case c.Verdict == Unknown:
+		s = fmt.Sprintf("Over %s B runs at %s the rate of A; the runs are too short for a confidence interval.", rows, ratio(r))
+	case c.Verdict == NoDifference && c.hides():
+		s = fmt.Sprintf("Too few runs to tell over %s: B runs at %s the rate of A, and the 95%% interval, %s, would hide even half the rate.", rows, ratio(r), interval(c.Interval))
+	case c.Verdict == NoDifference:
+		s = fmt.Sprintf("No difference shown over %s: B runs at %s the rate of A, and the 95%% interval is %s%s.", rows, ratio(r), interval(c.Interval),
+			onlyIf(c.reversed(), ", while the medians say the reverse"))
+	default:
+		s = fmt.Sprintf("B is %s over %s.", c.by("95% interval "), rows)
+	}
+	switch c.From {
+	case statistics.WithinRuns:
+		s += " The interval knows how the rate varies within these two runs, not how runs differ from each other: for that, use --repeat."
+	case statistics.BetweenRuns:
+		s += fmt.Sprintf(" The interval is judged by how %s of runs differ.", plural(len(c.Repeats), "pair", "pairs"))
+	}
+	return strings.TrimSpace(s + " In the last tenth of the rows B runs at " + c.LastTenth.text() + ".")
+}
+
+func (c *CellChange) charts() []Part {
+	var sets []distribution
+	for k, name := range []string{"A", "B"} {
+		set := distribution{name: name, style: sideStyle(k)}
+		for i := range c.twins {
+			set.recs = append(set.recs, c.twins[i].rec[k])
+		}
+		sets = append(sets, set)
+	}
+	return []Part{sideLegend(), c.chart(), distributions(sets)}
+}
+
+func (c *CellChange) table() *table {
+	t := &table{Header: []string{"at equal rows", "A", "B", "B/A"}}
+	if len(c.Repeats) > 1 {
+		t.Header[0] += ", medians of " + plural(len(c.Repeats), "pair", "pairs")
+	}
+	for _, f := range c.Figures {
+		t.add(f.Name, f.format(deref(f.A)), f.format(deref(f.B)), ratio(deref(f.Ratio)))
+	}
+	return t
+}
+
+func sideStyle(k int) style { return nthStyle(1 - k) }
+
+func sideLegend() legend { return legend{{"A", sideStyle(0)}, {"B", sideStyle(1)}} }
+
+// chart plots the rate of both sides over their rows, up to those that all runs have.
+func (c *CellChange) chart() *chart {
+	out := &chart{Title: "rows inserted per second (rows/s)", X: scale{Name: "rows inserted", To: max(1, float64(c.Rows))}, Ends: true}
+	if len(c.twins) > 1 {
+		out.Note = "a line for each run"
+	}
+	mean := [2]*float64{c.A, c.B}
+	for i := range c.twins {
+		for k, name := range []string{"A", "B"} {
+			v := view{rec: c.twins[i].rec[k], curve: c.twins[i].curve[k]}
+			at := out.addRate(v.curve, v.windows(pictureWindows), line{Name: name, Style: sideStyle(k), Thin: i > 0})
+			if at >= 0 && i == 0 {
+				out.Lines[at].End = []string{short(deref(mean[k])) + " rows/s", "on average"}
+			}
+		}
+	}
+	return out
+}
