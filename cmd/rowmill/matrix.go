@@ -245,12 +245,8 @@ func (a *app) reportMatrix(f *matrixFlags, recs, baseline []result.Record, ended
 			return err
 		}
 	}
-	failed := 0
-	for _, c := range m.Cells {
-		failed += len(c.Failures)
-	}
-	if failed > 0 {
-		return engine.Hinted(fmt.Errorf("%d of %s failed; the others are reported", failed, figure.Plural(m.Asked, "run")), "--resume %s --retry-failed", cmp.Or(f.resume, f.out.record, "RUN.jsonl"))
+	if m.Failed > 0 {
+		return engine.Hinted(fmt.Errorf("%d of %s failed; the others are reported", m.Failed, figure.Plural(m.Asked, "run")), "--resume %s --retry-failed", cmp.Or(f.resume, f.out.record, "RUN.jsonl"))
 	}
 	return nil
 }

@@ -62,33 +62,21 @@ func figureSheet(header []string, rows [][]string, figures []map[string]float64)
 	return t
 }
 
-func (g *Grid) sheet() *table {
+// cellSheet has a line for each cell of a grid.
+func cellSheet(factors []result.Factor, cells []GridCell) *table {
 	var header []string
 	var rows [][]string
 	var figures []map[string]float64
-	for _, f := range g.Factors {
+	for _, f := range factors {
 		header = append(header, cmp.Or(f.Name, "section"))
 	}
-	for i := range g.Cells {
-		c := &g.Cells[i]
+	for i := range cells {
+		c := &cells[i]
 		row := append(slices.Clone(c.Levels), strconv.Itoa(c.Runs), plain(deref(c.Ratio)))
 		rows = append(rows, append(append(row, plainBounds(c.Interval)...), c.Verdict, strconv.FormatBool(c.Incomplete)))
 		figures = append(figures, c.Figures)
 	}
 	return figureSheet(append(header, "runs", "ratio", "ratio_95_low", "ratio_95_high", "verdict", "incomplete"), rows, figures)
-}
-
-func (m *Matrix) sheet() *table {
-	t := &table{}
-	for _, f := range m.Factors {
-		t.Header = append(t.Header, f.Name)
-	}
-	t.Header = append(t.Header, "runs", "rows_per_second", "rows_per_second_low", "rows_per_second_high", "notes")
-	for _, c := range m.Cells {
-		low, high := extremes(c.Rates)
-		t.add(append(slices.Clone(c.Levels), strconv.Itoa(len(c.Rates)), plain(deref(c.Rate)), plain(low), plain(high), strings.Join(c.notes(), "; "))...)
-	}
-	return t
 }
 
 // sheet has a line for each cell, or for each figure of a configuration, the first of which has been judged.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -14,7 +15,7 @@ import (
 )
 
 // MatrixFormat is the format of the output of Matrix.JSON.
-const MatrixFormat = "rowmill.matrix/1"
+const MatrixFormat = "rowmill.matrix/2"
 
 // A Matrix is the analysis of an insert-method matrix: which choices matter, and
 // which cells are best. It analyses the logarithm of the mean rate of each run,
@@ -23,9 +24,10 @@ type Matrix struct {
 	Format  string          `json:"format"` // MatrixFormat
 	Source  string          `json:"source"`
 	Factors []result.Factor `json:"factors"`
-	// Asked counts the runs that the matrix has, Done the complete ones, which are analysed.
-	Asked int `json:"runs_asked"`
-	Done  int `json:"runs_done"`
+	// Asked counts the runs that the matrix has, Done the complete ones, which are analysed, and Failed those that failed.
+	Asked  int `json:"runs_asked"`
+	Done   int `json:"runs_done"`
+	Failed int `json:"runs_failed"`
 	// Problems lists what a reader must know before reading the figures.
 	Problems []string         `json:"problems"`
 	LeftOut  []result.LeftOut `json:"left_out"`
@@ -37,17 +39,16 @@ type Matrix struct {
 	// Effects compares the levels of each choice with its first.
 	Effects []Effect `json:"effects"`
 	// Cells are the cells with runs, the fastest first, those without complete runs last.
-	Cells []MatrixCell `json:"cells"`
+	Cells []GridCell `json:"cells"`
 	// Recommended are the recommended cells, one for each number of indexes: which indexes a
 	// table needs depends on its queries.
 	Recommended []Recommendation `json:"recommended"`
 	Baseline    *Comparison      `json:"baseline,omitempty"`
 
-	*grid              // of the complete runs, with the levels that they have
-	run    *result.Run // the header of the first one
-	recs   []result.Record
-	noise  statistics.SumOfSquares
-	varied []int // factors with several levels among the cells with a rate
+	*projection // of the runs that count, with the levels that complete ones have
+	run         *result.Run
+	noise       statistics.SumOfSquares
+	varied      []int // factors with several levels among the cells with a rate
 }
 
 // A Share is one source of the variation between runs.
@@ -78,21 +79,6 @@ type Effect struct {
 	Low   *float64 `json:"low"`
 	High  *float64 `json:"high"`
 	Pairs int      `json:"pairs"`
-}
-
-// A MatrixCell is one combination of levels.
-type MatrixCell struct {
-	Name   string   `json:"name"`
-	Levels []string `json:"levels"`
-	// Rate is the geometric mean of Rates, of the complete runs; null without one.
-	Rate  *float64  `json:"rows_per_second"`
-	Rates []float64 `json:"rates"`
-	// ClientBound is true if rowmill itself limited one of the runs.
-	ClientBound bool `json:"client_bound,omitempty"`
-	// Failures are the errors of its failed runs.
-	Failures []string `json:"failures,omitempty"`
-
-	*gridCell // of the complete runs
 }
 
 // A Recommendation is the fastest cell at the strongest durability, of a number of indexes.
@@ -139,91 +125,85 @@ func NewMatrix(recs []result.Record) (*Matrix, error) {
 	m := &Matrix{
 		Format: MatrixFormat, Source: recs[0].Source, Factors: first.Cell.Factors, Asked: first.Cell.Runs,
 		Problems: []string{}, LeftOut: append([]result.LeftOut{}, first.Cell.LeftOut...), Shares: []Share{}, Effects: []Effect{},
-		Cells: []MatrixCell{}, Recommended: []Recommendation{}, run: first, recs: recs,
+		Cells: []GridCell{}, Recommended: []Recommendation{}, run: first,
 	}
 	m.gather(recs)
 	m.analyse()
 	m.recommend()
-	m.warn(recs)
+	for _, n := range m.notes() {
+		m.Problems = append(m.Problems, listed(": ", n.Label, n.Text))
+	}
 	return m, nil
 }
 
-// gather collects the runs that count, by cell: of several of a repeat, the last of those that got furthest.
+// gather lays out the runs that count: of several of a repeat of a cell, the last of those that got furthest.
 func (m *Matrix) gather(recs []result.Record) {
+	failed := func(r *result.Record) bool { return r.Stopped() == "failed" || !r.Broken() && r.End.Failure != "" }
 	worth := func(r *result.Record) int {
 		switch {
-		case r.Stopped() == "failed":
-			return 1
-		case r.Broken():
-			return 0
-		case r.End.Failure != "":
+		case complete(r):
+			return 2
+		case failed(r):
 			return 1
 		}
-		return 2
+		return 0
 	}
 	key := func(r *result.Record) string { return fmt.Sprint(r.Run.Repeat, "\x00", r.Run.Cell.Key()) }
-	best := map[string]*result.Record{}
-	var all []*result.Record
+	best := map[string]int{}
 	for i := range recs {
-		r := &recs[i]
-		if b := best[key(r)]; b == nil || worth(r) >= worth(b) {
-			best[key(r)] = r
+		if b, ok := best[key(&recs[i])]; !ok || worth(&recs[i]) >= worth(&recs[b]) {
+			best[key(&recs[i])] = i
 		}
-		all = append(all, r)
 	}
-	slices.SortStableFunc(all, func(x, y *result.Record) int { return cmp.Compare(x.Run.Repeat, y.Run.Repeat) })
-	m.grid = &grid{}
+	var counted []result.Record
+	for _, i := range slices.Sorted(maps.Values(best)) {
+		counted = append(counted, recs[i])
+	}
+	slices.SortStableFunc(counted, func(x, y result.Record) int { return cmp.Compare(x.Run.Repeat, y.Run.Repeat) })
+	var names []string
 	for _, f := range m.Factors {
-		m.factors = append(m.factors, result.Factor{Name: f.Name})
+		names = append(names, f.Name)
 	}
-	for _, r := range all {
-		if best[key(r)] != r {
-			continue
-		}
-		levels := r.Run.Cell.Levels
-		i := slices.IndexFunc(m.Cells, func(c MatrixCell) bool { return slices.Equal(c.Levels, levels) })
-		if i < 0 {
-			i = len(m.Cells)
-			m.Cells = append(m.Cells, MatrixCell{Name: r.Run.Cell.Name(), Levels: levels, Rates: []float64{}})
-		}
-		c := &m.Cells[i]
-		switch s := r.Summary(); {
-		case worth(r) == 0:
-		case worth(r) == 1:
-			c.Failures = append(c.Failures, r.End.Failure)
-		case !(s.RowsPerSecond > 0):
-			c.Failures = append(c.Failures, "no rows were inserted")
-		default:
-			m.add(sample{rec: r, figures: []float64{s.RowsPerSecond}}, levels...)
-			c.gridCell, c.Rates = m.at(levels...), append(c.Rates, s.RowsPerSecond)
-			c.Rate, c.ClientBound = new(statistics.GeometricMean(c.Rates)), c.ClientBound || s.Client.Bound
+	m.projection = newProjection(counted, names...)
+	for i := range counted {
+		r, rate := &counted[i], math.NaN()
+		switch {
+		case complete(r) && m.sums[i].RowsPerSecond > 0:
+			rate = m.sums[i].RowsPerSecond
 			m.Done++
+		case complete(r) || failed(r):
+			m.Failed++
 		}
+		m.add(sample{rec: r, figures: []float64{rate}}, r.Run.Cell.Levels...)
 	}
-	for f, factor := range m.Factors { // in the declared order, whichever was run first
-		m.factors[f].Levels = slices.DeleteFunc(slices.Clone(factor.Levels), func(l string) bool { return !slices.Contains(m.factors[f].Levels, l) })
+	slices.SortStableFunc(m.cells, func(a, b *gridCell) int { return cmp.Compare(b.middle(0), a.middle(0)) }) // NaN last
+	for f, factor := range m.Factors {                                                                        // in the declared order, whichever was run first
+		m.factors[f].Levels = slices.DeleteFunc(slices.Clone(factor.Levels), func(l string) bool {
+			return !slices.ContainsFunc(m.rated(), func(c *gridCell) bool { return c.levels[f] == l })
+		})
 	}
-	rate := func(c MatrixCell) float64 { return max(0, *cmp.Or(c.Rate, new(float64))) }
-	slices.SortStableFunc(m.Cells, func(a, b MatrixCell) int { return cmp.Compare(rate(b), rate(a)) })
-	for i := range m.grid.cells {
-		m.grid.cells[i] = m.Cells[i].gridCell
+	for _, c := range m.cells {
+		m.Cells = append(m.Cells, m.cellData(c, []measure{rowsPerSecond}))
 	}
 }
 
 // rated returns the cells that have a rate, the fastest first.
-func (m *Matrix) rated() []MatrixCell { return m.Cells[:len(m.grid.cells)] }
-
-// beside returns the rate of the cell that differs from c only in its level of a factor; 0 without one.
-func (m *Matrix) beside(c *MatrixCell, factor int, level string) float64 {
-	levels := slices.Clone(c.Levels)
-	levels[factor] = level
-	for _, c := range m.rated() {
-		if slices.Equal(c.Levels, levels) {
-			return *c.Rate
-		}
-	}
-	return 0
+func (m *Matrix) rated() []*gridCell {
+	return m.cells[:len(m.cells)-len(slices.DeleteFunc(slices.Clone(m.cells), func(c *gridCell) bool { return c.middle(0) > 0 }))]
 }
+
+// beside returns the rate of the cell that differs from c only in its level of a factor; NaN without one.
+func (m *Matrix) beside(c *gridCell, factor int, level string) float64 {
+	levels := slices.Clone(c.levels)
+	levels[factor] = level
+	if c = m.at(levels...); c == nil {
+		return math.NaN()
+	}
+	return c.middle(0)
+}
+
+// cellName is the name of a cell, by the factors that the matrix varies.
+func cellName(c *gridCell) string { return c.samples[0].rec.Run.Cell.Name() }
 
 // Against compares the matrix with an older one, at equal row counts.
 func (m *Matrix) Against(old *Matrix) (*Comparison, error) {
@@ -234,63 +214,47 @@ func (m *Matrix) Against(old *Matrix) (*Comparison, error) {
 func (m *Matrix) side() gridSide {
 	out := gridSide{source: m.Source, preset: m.run.Preset, factors: m.Factors, free: func(int) bool { return true }, noise: m.noise}
 	for _, c := range m.rated() {
-		out.cells = append(out.cells, comparedCell{name: c.Name, levels: c.Levels, runs: c.records(), measure: rowsPerSecond})
+		one := comparedCell{name: cellName(c), levels: c.levels, measure: rowsPerSecond}
+		for _, s := range c.counted() {
+			one.runs = append(one.runs, s.rec)
+		}
+		out.cells = append(out.cells, one)
 	}
 	out.detailed = len(out.cells) == 1
 	return out
 }
 
-// warn collects the problems that a reader must know.
-func (m *Matrix) warn(recs []result.Record) {
+// notes are what a reader must know.
+func (m *Matrix) notes() (out []Note) {
 	add := func(n int, format string, args ...any) {
 		if n > 0 {
-			m.Problems = append(m.Problems, fmt.Sprintf(format, args...))
+			out = append(out, Note{Text: fmt.Sprintf(format, args...)})
 		}
 	}
 	are := func(n int) string { return map[bool]string{true: "is", false: "are"}[n == 1] }
-	failed, short, once := 0, 0, 0
-	for _, c := range m.Cells {
-		failed += len(c.Failures)
-	}
-	var counted []result.Record
-	var sums []result.Summary
-	for _, c := range m.grid.cells {
-		for _, r := range c.records() {
-			if counted, sums = append(counted, *r), append(sums, r.Summary()); r.End.Stopped == "max-time" && r.Run.Rows > 0 {
-				short++
-			}
+	short, once := 0, 0
+	for i := range m.recs {
+		if r := &m.recs[i]; r.Stopped() == "max-time" && r.Run.Rows > 0 {
+			short++
 		}
 	}
 	if m.NoiseRatio == nil {
 		once = 1
 	}
-	left := m.Asked - m.Done - failed
+	left := m.Asked - m.Done - m.Failed
 	add(left, "incomplete: %s of %s %s not done; rowmill bench matrix --resume %s goes on", plural(left, "run", "runs"), count(m.Asked), are(left), m.Source)
-	add(failed, "%s failed and %s not in the analysis", plural(failed, "run", "runs"), are(failed))
+	add(m.Failed, "%s failed and %s not in the analysis", plural(m.Failed, "run", "runs"), are(m.Failed))
 	add(once, "no cell was run twice: interactions and noise can't be told apart, so a small share may be either; --repeat 2 tells")
 	add(short, "%s ended by --time before the rows asked for: a slow cell is measured while its table is smaller than that of a fast one", plural(short, "run was", "runs were"))
-	if len(counted) > 0 {
-		for _, n := range gridNotes(counted, sums) {
-			add(1, "%s", listed(": ", n.Label, n.Text))
-		}
-	}
-	for _, same := range []struct {
-		what string
-		of   func(*result.Run) string
-	}{
-		{"server versions", func(r *result.Run) string { return r.ServerVersion }},
-		{"versions of rowmill", func(r *result.Run) string { return r.Rowmill }},
-		{"processors", func(r *result.Run) string { return r.Machine.CPU }},
-		{"cache sizes", func(r *result.Run) string { return ifAny(r.CacheBytes, bytes) }},
-	} {
-		var values []string
-		for i := range recs {
-			if v := same.of(&recs[i].Run); v != "" && !slices.Contains(values, v) {
-				values = append(values, v)
+	out = append(out, gridNotes(m.recs, m.sums)...)
+	for i := range m.recs {
+		for _, f := range flags(&m.recs[0], &m.recs[i], m.sums[0], m.sums[i]) {
+			if n := (Note{Text: f.Text}); slices.Contains([]string{"server", "cache", "machine", "rowmill"}, f.Kind) && !slices.Contains(out, n) {
+				out = append(out, n)
 			}
 		}
-		add(len(values)-1, "the runs have different %s: %s", same.what, strings.Join(values, ", "))
 	}
+	return out
 }
 
 // analyse fills in the shares and effects.
@@ -315,8 +279,8 @@ func (m *Matrix) analyse() {
 			e := Effect{Factor: m.Factors[f].Name, Level: level, Base: levels[0], Ratio: known(math.Exp(effects[f][i+1]))}
 			var ratios []float64
 			for _, c := range m.rated() {
-				if base := m.beside(&c, f, e.Base); c.Levels[f] == level && base > 0 {
-					ratios = append(ratios, *c.Rate/base)
+				if base := m.beside(c, f, e.Base); c.levels[f] == level && base > 0 {
+					ratios = append(ratios, c.middle(0)/base)
 				}
 			}
 			if e.Pairs = len(ratios); e.Pairs > 0 {
@@ -396,29 +360,26 @@ func (m *Matrix) recommend() {
 	}
 	for _, level := range m.Factors[indexes].Levels {
 		var out *Recommendation
-		var best *MatrixCell
-		for i := range m.rated() { // sorted, the fastest first
-			c := &m.Cells[i]
-			if c.Levels[indexes] != level || strong != "" && c.Levels[durability] != strong {
+		var best *gridCell
+		for _, c := range m.rated() { // sorted, the fastest first
+			rate := c.middle(0)
+			if c.levels[indexes] != level || strong != "" && c.levels[durability] != strong {
 				continue
 			}
 			if out == nil {
-				best, out = c, &Recommendation{Indexes: level, Cell: c.Name, Rate: *c.Rate}
+				best, out = c, &Recommendation{Indexes: level, Cell: cellName(c), Rate: rate}
 			} else if m.alike(best, c) {
 				out.Alike++
 			}
-			if strong == weak || *c.Rate < out.Rate/2 {
+			if strong == weak || rate < out.Rate/2 {
 				continue
 			}
-			var gain *float64
-			if rate := m.beside(c, durability, weak); rate > 0 {
-				gain = known(rate / *c.Rate)
-			}
+			gain := known(m.beside(c, durability, weak) / rate)
 			if c == best {
 				out.Weaker, out.Gain = weak, gain
 			}
 			if gain != nil && (out.CheapestGain == nil || *gain < *out.CheapestGain) {
-				out.Cheapest, out.CheapestGain = c.Name, gain
+				out.Cheapest, out.CheapestGain = cellName(c), gain
 			}
 		}
 		if out != nil {
@@ -428,9 +389,9 @@ func (m *Matrix) recommend() {
 }
 
 // alike reports whether noise explains the difference between two cells.
-func (m *Matrix) alike(a, b *MatrixCell) bool {
-	n := 1/float64(len(a.Rates)) + 1/float64(len(b.Rates))
-	return math.Abs(math.Log(*a.Rate / *b.Rate)) < statistics.Student975(m.noise.DF)*math.Sqrt(m.noise.Variance()*n) // false without noise
+func (m *Matrix) alike(a, b *gridCell) bool {
+	n := 1/float64(len(a.counted())) + 1/float64(len(b.counted()))
+	return math.Abs(math.Log(a.middle(0)/b.middle(0))) < statistics.Student975(m.noise.DF)*math.Sqrt(m.noise.Variance()*n) // false without noise
 }
 
 // verdicts describes in sentences which choices matter, and which are recommended.
@@ -459,7 +420,7 @@ func (m *Matrix) verdicts() []string {
 	}
 	if rated := m.rated(); len(rated) > 1 {
 		best, worst := rated[0], rated[len(rated)-1]
-		out = append(out, fmt.Sprintf("Best is %s with %s, worst %s with %s: %s apart.", best.Name, rowsRate(*best.Rate), worst.Name, rowsRate(*worst.Rate), ratio(*best.Rate / *worst.Rate)))
+		out = append(out, fmt.Sprintf("Best is %s with %s, worst %s with %s: %s apart.", cellName(best), rowsRate(best.middle(0)), cellName(worst), rowsRate(worst.middle(0)), ratio(best.middle(0)/worst.middle(0))))
 	}
 	for _, r := range m.Recommended {
 		out = append(out, r.text(len(m.Recommended) > 1))
@@ -535,11 +496,8 @@ const cheaper = 0.9
 
 // Document builds the report.
 func (m *Matrix) Document() *Document {
-	d := &Document{Title: m.title(), Subtitle: m.subtitle(), Footer: footer(m.run), sheet: m.sheet, Data: func() any { return m }}
+	d := &Document{Title: m.title(), Subtitle: m.subtitle(), Footer: footer(m.run), sheet: func() *table { return cellSheet(m.Factors, m.Cells) }, Notes: m.notes(), Data: func() any { return m }}
 	d.say(false, m.verdicts()...)
-	for _, p := range m.Problems {
-		d.Notes = append(d.Notes, Note{Text: p})
-	}
 	for _, l := range m.LeftOut {
 		d.Notes = append(d.Notes, Note{Text: "left out: " + l.Factor + "=" + l.Level + ": " + l.Why})
 	}
@@ -555,7 +513,7 @@ func (m *Matrix) Document() *Document {
 		d.picture = func(PNGOptions) *picture { return &picture{Rows: []charts{m.charts()}, Lines: []string{matrixHint}} }
 		d.add(&section{Title: "Rows per second by each choice", In: inHTML, Parts: []Part{m.charts(), paragraph(matrixHint)}})
 	}
-	d.add(&section{Title: "What each choice does", Parts: m.effects().parts()}, &section{Title: "All cells, the fastest first", Fold: true, Parts: m.cells().parts()})
+	d.add(&section{Title: "What each choice does", Parts: m.effects().parts()}, &section{Title: "All cells, the fastest first", Fold: true, Parts: m.cellTable().parts()})
 	d.delays(m.recs)
 	return d
 }
@@ -569,37 +527,18 @@ func (m *Matrix) effects() *table {
 	return t
 }
 
-func (m *Matrix) cells() *table {
+func (m *Matrix) cellTable() *table {
 	t := &table{Header: []string{"cell", "rows/s", "of the best", "runs", "slowest", "fastest", ""}}
-	for _, c := range m.Cells {
-		row := []string{c.Name, none, none, fmt.Sprint(len(c.Rates)), "", "", strings.Join(c.notes(), "; ")}
-		if c.Rate != nil {
-			row[1], row[2] = figure(*c.Rate), percent(*c.Rate / *m.Cells[0].Rate)
-		}
-		if low, high := extremes(c.Rates); len(c.Rates) > 1 {
+	for _, c := range m.cells {
+		rate, runs := c.middle(0), len(c.counted())
+		row := []string{cellName(c), figure(rate), percent(rate / m.cells[0].middle(0)), fmt.Sprint(runs), "", "", m.remarks(c)}
+		if low, high := c.extremes(); low < high {
 			row[4], row[5] = figure(low), figure(high)
 		}
-		t.Heat = append(t.Heat, m.heat(&c))
+		t.Heat = append(t.Heat, m.heat(rate))
 		t.add(row...)
 	}
 	return t
-}
-
-// notes returns the peculiarities of a cell.
-func (c *MatrixCell) notes() []string {
-	var out []string
-	for i, f := range c.Failures {
-		if !slices.Contains(c.Failures[:i], f) {
-			out = append(out, "failed: "+f)
-		}
-	}
-	if c.ClientBound {
-		out = append(out, "limited by rowmill")
-	}
-	if c.Rate == nil && len(out) == 0 {
-		out = append(out, "not complete")
-	}
-	return out
 }
 
 // matrixHint explains the charts.
@@ -627,11 +566,11 @@ func (m *Matrix) charts() charts {
 			c.X.Ticks = append(c.X.Ticks, tick{at, level})
 			dots := line{Style: nthStyle(n), Dots: true, Bare: true}
 			for i, cell := range m.rated() {
-				if cell.Levels[f] == level {
+				if rate := cell.middle(0); cell.levels[f] == level {
 					// Multiples of the golden ratio spread the dots evenly.
 					_, aside := math.Modf(float64(i) * 0.618034)
-					dots.X, dots.Y = append(dots.X, at+(aside-0.5)*0.5), append(dots.Y, *cell.Rate)
-					dots.Tips = append(dots.Tips, cell.Name+": "+rowsRate(*cell.Rate))
+					dots.X, dots.Y = append(dots.X, at+(aside-0.5)*0.5), append(dots.Y, rate)
+					dots.Tips = append(dots.Tips, cellName(cell)+": "+rowsRate(rate))
 				}
 			}
 			if len(dots.Y) == 0 {
@@ -648,13 +587,13 @@ func (m *Matrix) charts() charts {
 // heats is the number of shades: more can't be distinguished.
 const heats = 10
 
-// heat is the shade of a cell, 0 (the slowest) to heats-1, by the logarithm of its rate; -1 without one.
-func (m *Matrix) heat(c *MatrixCell) int {
-	if c.Rate == nil {
+// heat is the shade of a rate, 0 (the slowest) to heats-1, by its logarithm; -1 without one.
+func (m *Matrix) heat(rate float64) int {
+	if math.IsNaN(rate) {
 		return -1
 	}
 	if low, high := m.extremes(); high > low {
-		return min(heats-1, int(heats*(math.Log(*c.Rate)-low)/(high-low)))
+		return min(heats-1, int(heats*(math.Log(rate)-low)/(high-low)))
 	}
 	return heats - 1
 }
@@ -662,5 +601,5 @@ func (m *Matrix) heat(c *MatrixCell) int {
 // extremes returns the logarithms of the lowest and the highest rate.
 func (m *Matrix) extremes() (low, high float64) {
 	rated := m.rated()
-	return math.Log(*rated[len(rated)-1].Rate), math.Log(*rated[0].Rate)
+	return math.Log(rated[len(rated)-1].middle(0)), math.Log(rated[0].middle(0))
 }

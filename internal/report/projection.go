@@ -146,8 +146,8 @@ const (
 	crowdedShare = 0.1
 )
 
-func newProjection(recs []result.Record, section, axis, lines string) *projection {
-	p := &projection{grid: newGrid(section, axis, lines), recs: recs}
+func newProjection(recs []result.Record, factors ...string) *projection {
+	p := &projection{grid: newGrid(factors...), recs: recs}
 	type identity struct{ source, target, setting, side string }
 	at, files := map[identity]int{}, map[string]bool{}
 	for i := range recs {
@@ -284,12 +284,16 @@ func (s *panel) table() *table {
 					row = append(row, to)
 				}
 			}
-			d := s.doubts(c)
-			t.add(append(row, listed(", ", onlyIf(d.ClientBound, "CLIENT-BOUND"), onlyIf(d.ClientHeavy, "client-heavy"), onlyIf(c.incomplete(), "incomplete"),
-				d.crowd()))...)
+			t.add(append(row, s.remarks(c))...)
 		}
 	}
 	return t
+}
+
+// remarks are what the figures of a cell are doubtful for, in a few words.
+func (p *projection) remarks(c *gridCell) string {
+	d := p.doubts(c)
+	return listed(", ", onlyIf(d.ClientBound, "CLIENT-BOUND"), onlyIf(d.ClientHeavy, "client-heavy"), onlyIf(c.incomplete(), "incomplete"), d.crowd())
 }
 
 func onlyIf(is bool, text string) string {
@@ -375,7 +379,7 @@ const (
 // Document shows the projection in every format.
 func (p *projection) Document() *Document {
 	all := p.panels()
-	sheet := func() *table { return p.data().sheet() }
+	sheet := func() *table { return cellSheet(p.factors, p.data().Cells) }
 	d := &Document{Title: p.title, Notes: p.notes(), Footer: footer(&p.recs[0].Run), sheet: sheet, Data: func() any {
 		out := summaries(p.recs)
 		out.Grid = p.data()
@@ -462,16 +466,7 @@ func (p *projection) data() *Grid {
 				if c == nil {
 					continue
 				}
-				g := GridCell{Levels: c.levels, Runs: len(c.counted()), Figures: map[string]float64{}, Incomplete: c.incomplete(), doubts: p.doubts(c)}
-				for i, m := range s.measures {
-					if v := c.middle(i); known(v) != nil {
-						g.Figures[m.key] = v
-					}
-				}
-				if low, high := c.extremes(); low < high {
-					key := s.measures[0].key
-					g.Figures[key+"_low"], g.Figures[key+"_high"] = low, high
-				}
+				g := p.cellData(c, s.measures)
 				if ch := s.change(at, line); ch != nil {
 					g.Ratio, g.Interval, g.Verdict = ch.Ratio, ch.Interval, ch.Verdict
 				}
@@ -483,6 +478,21 @@ func (p *projection) data() *Grid {
 		out.Problems = append(out.Problems, listed(": ", n.Label, n.Text))
 	}
 	return out
+}
+
+// cellData is a cell as JSON, without its ratio.
+func (p *projection) cellData(c *gridCell, measures []measure) GridCell {
+	g := GridCell{Levels: c.levels, Runs: len(c.counted()), Figures: map[string]float64{}, Incomplete: c.incomplete(), doubts: p.doubts(c)}
+	for i, m := range measures {
+		if v := c.middle(i); known(v) != nil {
+			g.Figures[m.key] = v
+		}
+	}
+	if low, high := c.extremes(); low < high {
+		key := measures[0].key
+		g.Figures[key+"_low"], g.Figures[key+"_high"] = low, high
+	}
+	return g
 }
 
 // doubtsOf are those of one run.

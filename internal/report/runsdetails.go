@@ -166,7 +166,7 @@ type property struct {
 var properties = []property{
 	{"run", "name", "", false, func(r *result.Run) string { return r.Name }},
 	{"run", "started", "", false, func(r *result.Run) string { return r.Started.UTC().Format(time.DateTime + " UTC") }},
-	{"run", "rowmill", "", false, func(r *result.Run) string { return r.Rowmill }},
+	{"run", "rowmill", "rowmill", false, func(r *result.Run) string { return r.Rowmill }},
 	{"run", "command", "", true, func(r *result.Run) string { return strings.TrimSpace("rowmill " + strings.Join(r.Command, " ")) }},
 	{"run", "rows asked for", "", false, func(r *result.Run) string { return countIfAny(r.Rows) }},
 	{"run", "time limit", "", false, func(r *result.Run) string { return ifAny(r.MaxTimeSeconds, seconds) }},
