@@ -35,45 +35,34 @@ func disks(recs []result.Record) (*projection, error) {
 	if slices.ContainsFunc(recs, func(r result.Record) bool { return r.Run.Disk.WritePercent == 0 }) {
 		p.factors[2].Levels = []string{"reads"} // before the filling's writes
 	}
-	for i := range recs {
-		d, s := p.sums[i].Disk, &p.sums[i]
-		section, line := diskSection(&d.Disk)
-		if len(p.contenders) > 1 {
-			section = p.label(i) + ", " + section
-		}
-		l := s.LatencyUS[d.Operation()]
-		rate, bytes := d.PerSecond, d.BytesPerSecond
-		if d.BlockBytes >= largeBlock {
-			rate, bytes = bytes, rate
-		}
-		unknown := func(v float64) float64 {
-			if v == 0 {
-				return math.NaN()
-			}
-			return v
-		}
-		p.add(sample{rec: &recs[i], figures: []float64{rate, bytes, unknown(float64(l.P50)), unknown(float64(l.P99)), unknown(float64(l.Max)), unknown(d.First), unknown(d.Last), d.SubmitterCPU}},
-			section, strconv.Itoa(d.Depth), line)
+	disk := func(of func(d *result.DiskSummary) float64) func(v *view) float64 {
+		return func(v *view) float64 { return nonzero(of(v.sum.Disk)) }
+	}
+	times := func(of func(l result.Latency) int64) func(v *view) float64 {
+		return func(v *view) float64 { return nonzero(latencyOf(v.sum.Disk.Operation(), of)(v)) }
 	}
 	p.measures = func(section string) []measure {
-		us := func(key, name, chart string) measure {
-			return measure{key: key, name: name, format: micros[float64], chart: chart, per: 1e3, log: true}
+		out := []measure{{key: "requests_per_second", name: "requests/s", chart: "requests/s", of: func(v *view) float64 { return v.sum.Disk.PerSecond }},
+			{key: "bytes_per_second", name: "bytes/s", format: bytesPerSecond, chart: "MB/s", per: 1e6, of: func(v *view) float64 { return v.sum.Disk.BytesPerSecond }},
+			micro("p50_us", "p50", "", times(p50)), micro("p99_us", "p99", "p99, ms", times(p99)), micro("max_us", "max", "", times(longestOf)),
+			{key: "first_third_per_second", name: "first third", of: disk(func(d *result.DiskSummary) float64 { return d.First })},
+			{key: "last_third_per_second", name: "last third", of: disk(func(d *result.DiskSummary) float64 { return d.Last })},
+			{key: "submitter_cpu", name: "fio's CPU", format: percent, of: func(v *view) float64 { return v.sum.Disk.SubmitterCPU }}}
+		if strings.Contains(section, "MiB") {
+			out[0], out[1] = out[1], out[0]
 		}
-		requests, bytes := measure{key: "requests_per_second", name: "requests/s"}, measure{key: "bytes_per_second", name: "bytes/s", format: bytesPerSecond, per: 1e6}
-		first, second := requests, bytes
-		if large := strings.Contains(section, "MiB"); large {
-			first, second = bytes, requests
-			first.chart = "MB/s"
-		} else {
-			first.chart = "requests/s"
-		}
-		first.compared = true
-		out := []measure{first, second, us("p50_us", "p50", ""), us("p99_us", "p99", "p99, ms"), us("max_us", "max", ""),
-			{key: "first_third_per_second", name: "first third"}, {key: "last_third_per_second", name: "last third"}, {key: "submitter_cpu", name: "fio's CPU", format: percent}}
-		if diskSingle(section) {
+		if out[0].compared, out[1].chart = true, ""; diskSingle(section) {
 			out[0].chart, out[3].chart = "", ""
 		}
 		return out
+	}
+	for i := range recs {
+		d := recs[i].Run.Disk
+		section, line := diskSection(d)
+		if len(p.contenders) > 1 {
+			section = p.label(i) + ", " + section
+		}
+		p.run(i, section, strconv.Itoa(d.Depth), line)
 	}
 	p.verdict = func(s *panel) []string { return s.disk() }
 	p.text = func(s *panel) string {
@@ -167,22 +156,22 @@ func diskDoubts(p *projection) (out []Note) {
 		}
 	}
 	most := map[string]float64{} // bytes per second of large requests
-	for i := range p.sums {
-		if d := p.sums[i].Disk; d.BlockBytes >= largeBlock {
+	for i := range p.vs {
+		if d := p.vs[i].sum.Disk; d.BlockBytes >= largeBlock {
 			key := p.label(i) + strconv.Itoa(d.WritePercent)
 			most[key] = max(most[key], d.BytesPerSecond)
 		}
 	}
 	crowded := false
 	var fell, rose, full, held, above, cached, others, instantly, small, unaligned, packed []string
-	for i := range p.sums {
-		d, name := p.sums[i].Disk, p.sums[i].Name
+	for i := range p.vs {
+		d, name := p.vs[i].sum.Disk, p.vs[i].sum.Name
 		when := func(is bool, list *[]string, text string) {
 			if is {
 				*list = append(*list, name+text)
 			}
 		}
-		programs, host := othersShare(&p.recs[i], p.sums[i])
+		programs, host := p.vs[i].othersShare()
 		crowded = crowded || d.Trend == result.Fell && programs+host > crowdedShare
 		when(d.Trend == result.Fell, &fell, fmt.Sprintf(" (%s/s, then %s/s)", figure(d.First), figure(d.Last)))
 		when(d.Trend == result.Rose, &rose, fmt.Sprintf(" (%s/s, then %s/s)", figure(d.First), figure(d.Last)))
@@ -195,7 +184,7 @@ func diskDoubts(p *projection) (out []Note) {
 			when(device < d.BytesPerSecond/elsewhere, &cached, fmt.Sprintf(" (%s of %s)", bytesPerSecond(device), bytesPerSecond(d.BytesPerSecond)))
 			when(d.Kind != result.DiskSync && device > elsewhere*d.BytesPerSecond, &others, fmt.Sprintf(" (%s, and the job %s)", bytesPerSecond(device), bytesPerSecond(d.BytesPerSecond)))
 		}
-		flush := p.sums[i].LatencyUS[result.DiskFlush]
+		flush := p.vs[i].sum.LatencyUS[result.DiskFlush]
 		when(flush.Count > 0 && flush.P50 < instant, &instantly, " (p50 "+micros(flush.P50)+")")
 		when(d.FileBytes < smallFile && i == 0, &small, "")
 		when(d.BlockBytes < d.SectorBytes && d.WritePercent > 0, &unaligned, "")

@@ -224,13 +224,7 @@ var percentileNames = []struct {
 	name  string
 	least int64
 	of    func(result.Latency) int64
-}{
-	{"p50", 2, func(l result.Latency) int64 { return l.P50 }},
-	{"p95", 20, func(l result.Latency) int64 { return l.P95 }},
-	{"p99", 100, func(l result.Latency) int64 { return l.P99 }},
-	{"p99.9", 1000, func(l result.Latency) int64 { return l.P999 }},
-	{"max", 0, func(l result.Latency) int64 { return l.Max }},
-}
+}{{"p50", 2, p50}, {"p95", 20, p95}, {"p99", 100, p99}, {"p99.9", 1000, p999}, {"max", 0, longestOf}}
 
 // verdict describes the outcome of a configuration, and its reliability.
 func (c *CellChange) verdict() string {

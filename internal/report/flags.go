@@ -23,7 +23,7 @@ type Flag struct {
 	Text string `json:"text"`
 }
 
-func flags(a, b *result.Record, sa, sb result.Summary) []Flag {
+func flags(a, b *view) []Flag {
 	out := []Flag{}
 	// differ adds a flag if two values differ; an empty value is shown as "-".
 	differ := func(kind, what, a, b, text string) {
@@ -32,7 +32,7 @@ func flags(a, b *result.Record, sa, sb result.Summary) []Flag {
 			out = append(out, Flag{kind, what, a, b, fmt.Sprintf("%s: %s against %s", text, a, b)})
 		}
 	}
-	x, y := &a.Run, &b.Run
+	x, y := &a.rec.Run, &b.rec.Run
 	// The memory that the kernel leaves varies by a few pages from boot to boot.
 	near := max(x.Machine.MemoryBytes, y.Machine.MemoryBytes)-min(x.Machine.MemoryBytes, y.Machine.MemoryBytes) <= x.Machine.MemoryBytes/100
 	for _, p := range properties {
@@ -71,34 +71,27 @@ func flags(a, b *result.Record, sa, sb result.Summary) []Flag {
 		}
 	}
 	// Runs that are doubtful by themselves.
-	doubt := func(kind, sound, text string, of func(r *result.Record, s result.Summary) string) {
-		if va, vb := of(a, sa), of(b, sb); va != sound || vb != sound {
+	doubt := func(kind, sound, text string, of func(v *view) string) {
+		if va, vb := of(a), of(b); va != sound || vb != sound {
 			out = append(out, Flag{kind, "", va, vb, fmt.Sprintf("%s: A %s, B %s", text, va, vb)})
 		}
 	}
-	doubt("verified", "verified", "not proven that every row arrived", func(r *result.Record, s result.Summary) string {
-		whole := (&view{rec: r}).whole()
-		switch v := s.Verified; {
-		case v == nil && tableOf(&r.Run) != "": // experiments that insert nothing, or have a proof of their own
-			return "verified"
-		case v == nil && whole != "": // the last part is not among the records
-			return "verified " + whole
-		case v == nil:
+	doubt("verified", "verified", "not proven that every row arrived", func(v *view) string {
+		switch c := v.sum.Verified; {
+		case c == nil && tableOf(&v.rec.Run) != "": // experiments that insert nothing, or have a proof of their own
+		case c == nil && v.whole() != "": // the last part is not among the records
+			return "verified " + v.whole()
+		case c == nil:
 			return "not verified"
-		case !v.Sound():
+		case !c.Sound():
 			return "verification failed"
 		}
 		return "verified"
 	})
-	doubt("client-bound", "not client-bound", "rowmill itself limited the rate", func(_ *result.Record, s result.Summary) string {
-		if s.Client.Bound {
-			return "client-bound"
-		}
-		return "not client-bound"
+	doubt("client-bound", "not client-bound", "rowmill itself limited the rate", func(v *view) string {
+		return map[bool]string{true: "client-bound", false: "not client-bound"}[v.sum.Client.Bound]
 	})
-	doubt("incomplete", "complete", "a run did not come to its end", func(r *result.Record, _ result.Summary) string {
-		return cmp.Or((&view{rec: r}).incomplete(), "complete")
-	})
+	doubt("incomplete", "complete", "a run did not come to its end", func(v *view) string { return cmp.Or(v.incomplete(), "complete") })
 	return out
 }
 
@@ -124,7 +117,7 @@ func firstDifference(a, b []string) (x, y string) {
 // flagsOf collects the flags of all pairs of runs, each once.
 func flagsOf(pairs [][2]*result.Record) (all []Flag) {
 	for _, p := range pairs {
-		for _, f := range flags(p[0], p[1], p[0].Summary(), p[1].Summary()) {
+		for _, f := range flags(&view{rec: p[0], sum: p[0].Summary()}, &view{rec: p[1], sum: p[1].Summary()}) {
 			if !slices.Contains(all, f) {
 				all = append(all, f)
 			}

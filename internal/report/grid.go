@@ -27,7 +27,7 @@ type gridCell struct {
 
 // A sample is what one run measured in a cell; one run may have samples in several cells.
 type sample struct {
-	rec     *result.Record
+	v       *view
 	figures []float64 // NaN: not known
 	// low and high are the extremes behind the first figure; 0 if it is a single one.
 	low, high float64
@@ -82,7 +82,7 @@ func (c *gridCell) counted() []sample {
 	if c == nil {
 		return nil
 	}
-	whole := slices.DeleteFunc(slices.Clone(c.samples), func(s sample) bool { return !complete(s.rec) })
+	whole := slices.DeleteFunc(slices.Clone(c.samples), func(s sample) bool { return !complete(s.v.rec) })
 	if len(whole) == 0 {
 		return c.samples
 	}
@@ -93,7 +93,7 @@ func complete(r *result.Record) bool { return (&view{rec: r}).incomplete() == ""
 
 // incomplete reports whether no run of the cell came to its end.
 func (c *gridCell) incomplete() bool {
-	return !slices.ContainsFunc(c.samples, func(s sample) bool { return complete(s.rec) })
+	return !slices.ContainsFunc(c.samples, func(s sample) bool { return complete(s.v.rec) })
 }
 
 // middle is the median of a figure over the runs that count; NaN without.
@@ -130,14 +130,14 @@ func extremes(all []float64) (low, high float64) {
 // records returns the runs of the cell.
 func (c *gridCell) records() (out []*result.Record) {
 	for _, s := range c.samples {
-		out = append(out, s.rec)
+		out = append(out, s.v.rec)
 	}
 	return out
 }
 
 // figureOf returns a figure of one of the cell's runs.
 func (c *gridCell) figureOf(r *result.Record, figure int) float64 {
-	return c.samples[slices.IndexFunc(c.samples, func(s sample) bool { return s.rec == r })].figures[figure]
+	return c.samples[slices.IndexFunc(c.samples, func(s sample) bool { return s.v.rec == r })].figures[figure]
 }
 
 // observations are the logarithms of a figure of the runs that came to their end, in some cells.
@@ -151,7 +151,7 @@ func (g *grid) observations(figure int, of func(c *gridCell) bool) (out []statis
 			at = append(at, slices.Index(g.factors[f].Levels, level))
 		}
 		for _, s := range c.samples {
-			if v := s.figures[figure]; v > 0 && complete(s.rec) {
+			if v := s.figures[figure]; v > 0 && complete(s.v.rec) {
 				out = append(out, statistics.Observation{Levels: at, Y: math.Log(v)})
 			}
 		}

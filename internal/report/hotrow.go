@@ -21,62 +21,47 @@ var hotParts = []string{"read-count", "read-fan", "transaction"}
 func hotRows(recs []result.Record) (*projection, error) {
 	p := newProjection(recs, "server", "clients", "way")
 	p.doubling = true
-	var causes facts
+	isPart := func(section string) bool { return strings.Contains(section, " on ") }
+	hot := func(of func(h *result.HotRow) float64) func(v *view) float64 {
+		return func(v *view) float64 { return nonzero(of(v.rec.Run.HotRow)) }
+	}
+	ceiling := hot(func(h *result.HotRow) float64 { return h.Ceiling })
+	p.measures = func(section string) []measure {
+		if op, _, part := strings.Cut(section, " on "); part {
+			first := micro("p99_us", "p99", "", latencyOf(op, p99))
+			first.smaller = true
+			return append([]measure{first}, append(leastAndMean(op, "min"), micro("p50_us", "p50", "", latencyOf(op, p50)), micro("p95_us", "p95", "", latencyOf(op, p95)),
+				micro("p999_us", "p99.9", "", latencyOf(op, p999)), micro("max_us", "max", "", latencyOf(op, longestOf)))...)
+		}
+		return append([]measure{{key: "runs_per_second", name: "runs/s", of: rate, chart: "runs/s", compared: true}, {key: "ceiling_per_second", name: "ceiling", of: ceiling},
+			{key: "of_ceiling", name: "of it", format: percent, of: func(v *view) float64 { return rate(v) / ceiling(v) }},
+			micro("held_us", "lock held", "", hot(func(h *result.HotRow) float64 { return h.HeldMicros })),
+			{key: "cpu_allows_per_second", name: "CPU allows", of: func(v *view) float64 {
+				return float64(v.rec.Run.Machine.Cores) * float64(nonzero(float64(v.sum.Rows))) / (v.sum.Client.CPUSeconds + deref(v.sum.Server.CPUSeconds))
+			}},
+			{key: "client_alone_per_second", name: "client alone", of: hot(func(h *result.HotRow) float64 { return h.ClientAlone })},
+			{key: "retries_per_run", name: "retries", of: func(v *view) float64 { return float64(v.sum.Retries) / float64(v.sum.Rows) }}},
+			append(leastAndMean("run", "run min"), micro("p50_us", "p50", "", latencyOf("run", p50)), micro("p99_us", "p99", "p99 of runs, ms", latencyOf("run", p99)),
+				micro("max_us", "max", "", latencyOf("run", longestOf)),
+				measure{key: "catch_up_seconds", name: "replica behind", format: brief, of: func(v *view) float64 {
+					if v.rec.End == nil {
+						return math.NaN()
+					}
+					return nonzero(v.rec.End.CatchUpSeconds)
+				}})...)
+	}
 	for i := range recs {
-		r, s := &recs[i].Run, &p.sums[i]
-		h, allowed := r.HotRow, math.NaN()
-		if cpu := s.Client.CPUSeconds + deref(s.Server.CPUSeconds); s.Rows > 0 {
-			allowed = float64(r.Machine.Cores) * float64(s.Rows) / cpu
-		}
-		unknown := func(v float64) float64 {
-			if v == 0 {
-				return math.NaN()
-			}
-			return v
-		}
-		run := s.LatencyUS["run"]
-		least, mean, err := recs[i].LeastAndMean("run")
-		if err != nil {
-			return nil, err
-		}
-		figures := []float64{s.RowsPerSecond, unknown(h.Ceiling), unknown(h.Ceiling) / unknown(h.Ceiling) * s.RowsPerSecond / h.Ceiling, unknown(h.HeldMicros), allowed, unknown(h.ClientAlone),
-			float64(s.Retries) / float64(s.Rows), float64(least), float64(mean), float64(run.P50), float64(run.P99), float64(run.Max)}
-		caught := math.NaN()
-		if e := recs[i].End; e != nil {
-			caught = unknown(e.CatchUpSeconds)
-		}
-		figures = append(figures, caught)
+		r := &recs[i].Run
 		server, clients := words(result.EngineName(r.Engine), r.ServerVersion), strconv.Itoa(r.Writers)
-		p.add(sample{rec: &recs[i], figures: figures}, server, clients, h.Way)
+		p.run(i, server, clients, r.HotRow.Way)
 		for _, part := range hotParts {
-			if l, ok := s.LatencyUS[part]; ok {
-				if least, mean, err = recs[i].LeastAndMean(part); err != nil {
-					return nil, err
-				}
-				p.add(sample{rec: &recs[i], figures: []float64{float64(l.P99), float64(least), float64(mean), float64(l.P50), float64(l.P95), float64(l.P999), float64(l.Max)}}, part+" on "+server, clients, h.Way)
+			if _, ok := p.vs[i].sum.LatencyUS[part]; ok {
+				p.run(i, part+" on "+server, clients, r.HotRow.Way)
 			}
 		}
 		if recs[i].End != nil && len(recs[i].End.Causes) > 0 {
-			causes = append(causes, fact{"begun again, " + r.Name, causesText(recs[i].End.Causes)})
+			p.about = append(p.about, fact{"begun again, " + r.Name, causesText(recs[i].End.Causes)})
 		}
-	}
-	us := func(key, name, chart string) measure {
-		return measure{key: key, name: name, format: micros[float64], chart: chart, per: 1e3, log: true}
-	}
-	all := []measure{{key: "runs_per_second", name: "runs/s", chart: "runs/s", compared: true}, {key: "ceiling_per_second", name: "ceiling"},
-		{key: "of_ceiling", name: "of it", format: percent}, us("held_us", "lock held", ""), {key: "cpu_allows_per_second", name: "CPU allows"}, {key: "client_alone_per_second", name: "client alone"}, {key: "retries_per_run", name: "retries"},
-		us("min_us", "run min", ""), us("mean_us", "avg", ""), us("p50_us", "p50", ""), us("p99_us", "p99", "p99 of runs, ms"), us("max_us", "max", "")}
-	part := []measure{us("p99_us", "p99", ""), us("min_us", "min", ""), us("mean_us", "avg", ""), us("p50_us", "p50", ""), us("p95_us", "p95", ""), us("p999_us", "p99.9", ""), us("max_us", "max", "")}
-	part[0].smaller = true
-	isPart := func(section string) bool { return strings.Contains(section, " on ") }
-	if slices.ContainsFunc(recs, func(r result.Record) bool { return r.End != nil && r.End.CatchUpSeconds > 0 }) {
-		all = append(all, measure{key: "catch_up_seconds", name: "replica behind", format: func(s float64) string { return micros(1e6 * s) }})
-	}
-	p.measures = func(section string) []measure {
-		if isPart(section) {
-			return part
-		}
-		return all
 	}
 	p.verdict = func(s *panel) []string {
 		if isPart(s.name) {
@@ -103,8 +88,21 @@ func hotRows(recs []result.Record) (*projection, error) {
 	if first.HotRow.CacheSeconds > 0 {
 		p.subtitle = append(p.subtitle, "the count is read every "+seconds(first.HotRow.CacheSeconds))
 	}
-	p.about = causes
 	return p, nil
+}
+
+// leastAndMean are measures of an operation that histograms alone have.
+func leastAndMean(op, name string) []measure {
+	of := func(pick func(least, mean int64) int64) func(v *view) float64 {
+		return func(v *view) float64 {
+			least, mean, err := v.rec.LeastAndMean(op)
+			if err != nil {
+				return math.NaN()
+			}
+			return float64(pick(least, mean))
+		}
+	}
+	return []measure{micro("min_us", name, "", of(func(least, _ int64) int64 { return least })), micro("mean_us", "avg", "", of(func(_, mean int64) int64 { return mean }))}
 }
 
 // ceiling tells how near a way comes to its ceiling with the most clients, and what keeps it below.

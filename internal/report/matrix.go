@@ -168,13 +168,13 @@ func (m *Matrix) gather(recs []result.Record) {
 	for i := range counted {
 		r, rate := &counted[i], math.NaN()
 		switch {
-		case complete(r) && m.sums[i].RowsPerSecond > 0:
-			rate = m.sums[i].RowsPerSecond
+		case complete(r) && m.vs[i].sum.RowsPerSecond > 0:
+			rate = m.vs[i].sum.RowsPerSecond
 			m.Done++
 		case complete(r) || failed(r):
 			m.Failed++
 		}
-		m.add(sample{rec: r, figures: []float64{rate}}, r.Run.Cell.Levels...)
+		m.add(sample{v: &m.vs[i], figures: []float64{rate}}, r.Run.Cell.Levels...)
 	}
 	slices.SortStableFunc(m.cells, func(a, b *gridCell) int { return cmp.Compare(b.middle(0), a.middle(0)) }) // NaN last
 	for f, factor := range m.Factors {                                                                        // in the declared order, whichever was run first
@@ -203,7 +203,7 @@ func (m *Matrix) beside(c *gridCell, factor int, level string) float64 {
 }
 
 // cellName is the name of a cell, by the factors that the matrix varies.
-func cellName(c *gridCell) string { return c.samples[0].rec.Run.Cell.Name() }
+func cellName(c *gridCell) string { return c.samples[0].v.rec.Run.Cell.Name() }
 
 // Against compares the matrix with an older one, at equal row counts.
 func (m *Matrix) Against(old *Matrix) (*Comparison, error) {
@@ -216,7 +216,7 @@ func (m *Matrix) side() gridSide {
 	for _, c := range m.rated() {
 		one := comparedCell{name: cellName(c), levels: c.levels, measure: rowsPerSecond}
 		for _, s := range c.counted() {
-			one.runs = append(one.runs, s.rec)
+			one.runs = append(one.runs, s.v.rec)
 		}
 		out.cells = append(out.cells, one)
 	}
@@ -246,9 +246,9 @@ func (m *Matrix) notes() (out []Note) {
 	add(m.Failed, "%s failed and %s not in the analysis", plural(m.Failed, "run", "runs"), are(m.Failed))
 	add(once, "no cell was run twice: interactions and noise can't be told apart, so a small share may be either; --repeat 2 tells")
 	add(short, "%s ended by --time before the rows asked for: a slow cell is measured while its table is smaller than that of a fast one", plural(short, "run was", "runs were"))
-	out = append(out, gridNotes(m.recs, m.sums)...)
+	out = append(out, gridNotes(m.vs)...)
 	for i := range m.recs {
-		for _, f := range flags(&m.recs[0], &m.recs[i], m.sums[0], m.sums[i]) {
+		for _, f := range flags(&m.vs[0], &m.vs[i]) {
 			if n := (Note{Text: f.Text}); slices.Contains([]string{"server", "cache", "machine", "rowmill"}, f.Kind) && !slices.Contains(out, n) {
 				out = append(out, n)
 			}

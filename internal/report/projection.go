@@ -19,15 +19,13 @@ import (
 //
 //	func hotRows(recs []result.Record) (*projection, error) {
 //		p := newProjection(recs, "", "clients", "remedy")
+//		p.measures = func(string) []measure {
+//			return []measure{{key: "runs_per_second", name: "runs/s", of: rate, chart: "runs/s", compared: true}, micro("p99_us", "p99", "p99, ms", latencyOf("run", p99))}
+//		}
 //		for i := range recs {
-//			r, s := &recs[i].Run, p.sums[i]
-//			p.add(sample{rec: &recs[i], figures: []float64{s.RowsPerSecond, float64(s.LatencyUS["run"].P99)}},
-//				"", strconv.Itoa(r.Writers), r.HotRow.Remedy)
+//			p.run(i, "", strconv.Itoa(recs[i].Run.Writers), recs[i].Run.HotRow.Remedy)
 //		}
 //		p.title = "One row, updated by thousands of clients"
-//		p.measures = func(string) []measure {
-//			return []measure{{key: "runs_per_second", name: "runs/s", chart: "runs/s", compared: true}, {key: "p99_us", name: "p99", format: micros, chart: "p99, ms", per: 1e3, log: true}}
-//		}
 //		p.verdict = func(s *panel) []string { ... }
 //		return p, nil
 //	}
@@ -38,7 +36,7 @@ import (
 type projection struct {
 	*grid
 	recs []result.Record
-	sums []result.Summary
+	vs   []view
 	// who is the index of each record's contender; servers that of the factor whose levels are their labels.
 	who        []int
 	contenders []Contender
@@ -67,6 +65,8 @@ type projection struct {
 type measure struct {
 	key, name string // in JSON, with its unit, and of a column
 	format    func(float64) string
+	// of is the figure of a run, NaN if it isn't known; nil if samples are added with their figures.
+	of func(v *view) float64
 	// chart is the title of its chart, "" for none; per divides what is drawn.
 	chart string
 	per   float64
@@ -162,7 +162,7 @@ func newProjection(recs []result.Record, factors ...string) *projection {
 				Target: r.Target, Durability: r.Durability, CacheBytes: r.CacheBytes, Setting: key.setting, Source: recs[i].Source})
 		}
 		files[recs[i].Source] = true
-		p.who, p.sums = append(p.who, at[key]), append(p.sums, recs[i].Summary())
+		p.who, p.vs = append(p.who, at[key]), append(p.vs, view{rec: &recs[i], sum: recs[i].Summary(), label: r.Name})
 	}
 	of := func(name func(c *Contender) string) func(i int) string {
 		return func(i int) string {
@@ -183,6 +183,54 @@ func newProjection(recs []result.Record, factors ...string) *projection {
 		p.contenders[i].Label = name
 	}
 	return p
+}
+
+// run adds a run as a sample of a section, with the figures of its measures.
+func (p *projection) run(i int, section, at, line string) {
+	s := sample{v: &p.vs[i]}
+	for _, m := range p.measures(section) {
+		s.figures = append(s.figures, m.of(s.v))
+	}
+	p.add(s, section, at, line)
+}
+
+// micro is a measure of a time in microseconds, in milliseconds in its chart.
+func micro(key, name, chart string, of func(v *view) float64) measure {
+	return measure{key: key, name: name, format: micros[float64], of: of, chart: chart, per: 1e3, log: true}
+}
+
+// rate is the figure of the main measure of most experiments.
+func rate(v *view) float64 { return v.sum.RowsPerSecond }
+
+// latencyOf is the figure of an operation's latencies; of the only or the main one if op is empty.
+func latencyOf(op string, of func(l result.Latency) int64) func(v *view) float64 {
+	return func(v *view) float64 {
+		name := op
+		if names := ops(v.sum.LatencyUS); op == "" && len(names) == 1 {
+			name = names[0]
+		} else if op == "" && v.rec.Run.Speed != nil {
+			name = v.rec.Run.Speed.Operation
+		}
+		if l, ok := v.sum.LatencyUS[name]; ok {
+			return float64(of(l))
+		}
+		return math.NaN()
+	}
+}
+
+// Figures of latencies.
+func p50(l result.Latency) int64       { return l.P50 }
+func p95(l result.Latency) int64       { return l.P95 }
+func p99(l result.Latency) int64       { return l.P99 }
+func p999(l result.Latency) int64      { return l.P999 }
+func longestOf(l result.Latency) int64 { return l.Max }
+
+// nonzero returns a figure of which 0 means that it isn't known.
+func nonzero(v float64) float64 {
+	if v == 0 {
+		return math.NaN()
+	}
+	return v
 }
 
 // label is the name of a record's contender.
@@ -495,15 +543,15 @@ func (p *projection) cellData(c *gridCell, measures []measure) GridCell {
 	return g
 }
 
-// doubtsOf are those of one run.
-func doubtsOf(rec *result.Record, sum *result.Summary) (out doubts) {
-	out.ClientBound = sum.Client.Bound
-	if programs, host := othersShare(rec, *sum); !math.IsNaN(programs) {
+// doubts are those of one run.
+func (v *view) doubts() (out doubts) {
+	out.ClientBound = v.sum.Client.Bound
+	if programs, host := v.othersShare(); !math.IsNaN(programs) {
 		out.OthersShare, out.StealShare = &programs, host
 	}
-	if cpu := sum.Server.CPUSeconds; cpu != nil && rec.End != nil {
-		own := sum.Client.CPUSeconds
-		out.ClientHeavy = own > *cpu && own+*cpu > machineFull*sum.Seconds*float64(rec.Run.Machine.Cores)
+	if cpu := v.sum.Server.CPUSeconds; cpu != nil && v.rec.End != nil {
+		own := v.sum.Client.CPUSeconds
+		out.ClientHeavy = own > *cpu && own+*cpu > machineFull*v.sum.Seconds*float64(v.rec.Run.Machine.Cores)
 	}
 	return out
 }
@@ -512,7 +560,7 @@ func doubtsOf(rec *result.Record, sum *result.Summary) (out doubts) {
 func (p *projection) doubts(c *gridCell) (out doubts) {
 	var others, steal []float64
 	for _, s := range c.counted() {
-		d := doubtsOf(s.rec, p.sumOf(s.rec))
+		d := s.v.doubts()
 		out.ClientBound, out.ClientHeavy = out.ClientBound || d.ClientBound, out.ClientHeavy || d.ClientHeavy
 		if d.OthersShare != nil {
 			others, steal = append(others, *d.OthersShare), append(steal, d.StealShare)
@@ -525,21 +573,13 @@ func (p *projection) doubts(c *gridCell) (out doubts) {
 	return out
 }
 
-func (p *projection) sumOf(rec *result.Record) *result.Summary {
-	i := 0
-	for &p.recs[i] != rec {
-		i++
-	}
-	return &p.sums[i]
-}
-
 // notes returns what a reader must know before believing the figures.
 func (p *projection) notes() []Note {
 	out := slices.Clone(p.serious)
 	for _, text := range p.unlike() {
 		out = append(out, Note{Text: text})
 	}
-	for _, n := range gridNotes(p.recs, p.sums) {
+	for _, n := range gridNotes(p.vs) {
 		if n.Text != unverified { // selects insert nothing
 			out = append(out, n)
 		}
@@ -549,12 +589,10 @@ func (p *projection) notes() []Note {
 }
 
 // gridNotes are the problems of the runs of a grid, those that have to do with the machine by the number of runs.
-func gridNotes(recs []result.Record, sums []result.Summary) (out []Note) {
-	of := make([]view, len(recs))
+func gridNotes(vs []view) (out []Note) {
 	var bound, heavy, disturbed int
-	for i := range recs {
-		of[i] = view{rec: &recs[i], sum: sums[i], label: recs[i].Run.Name}
-		d := doubtsOf(&recs[i], &sums[i])
+	for i := range vs {
+		d := vs[i].doubts()
 		for n, is := range map[*int]bool{&bound: d.ClientBound, &heavy: d.ClientHeavy, &disturbed: d.crowded()} {
 			if is {
 				*n++
@@ -563,11 +601,11 @@ func gridNotes(recs []result.Record, sums []result.Summary) (out []Note) {
 	}
 	add := func(n int, serious bool, text string) {
 		if n > 0 {
-			out = append(out, Note{Serious: serious, Text: fmt.Sprintf(text, fmt.Sprintf("%d of %s", n, plural(len(recs), "run", "runs")))})
+			out = append(out, Note{Serious: serious, Text: fmt.Sprintf(text, fmt.Sprintf("%d of %s", n, plural(len(vs), "run", "runs")))})
 		}
 	}
-	for _, n := range allProblems(of) {
-		if n.Label = cmp.Or(n.Label, of[0].label); !strings.HasPrefix(n.Text, "client-bound:") {
+	for _, n := range allProblems(vs) {
+		if n.Label = cmp.Or(n.Label, vs[0].label); !strings.HasPrefix(n.Text, "client-bound:") {
 			out = append(out, n)
 		}
 	}
@@ -591,7 +629,7 @@ func (p *projection) unlike() (out []string) {
 		x, y := &p.recs[0], &p.recs[at]
 		same := x.Run.Engine == y.Run.Engine
 		who := p.contenders[0].Label + " against " + p.contenders[n].Label + ": "
-		for _, f := range flags(x, y, p.sums[0], p.sums[at]) {
+		for _, f := range flags(&p.vs[0], &p.vs[at]) {
 			switch {
 			case f.What == "table":
 				out = append(out, who+f.Text)
@@ -634,7 +672,8 @@ func (f *Flag) of(setting string) bool {
 // othersShare returns the share of all cores used by programs other than rowmill and the server, and that which the host
 // withheld; NaN if the server's is unknown. Interrupts and the kernel's own threads are no program: with a disk that is busy for
 // the server, they are its work.
-func othersShare(rec *result.Record, s result.Summary) (programs, host float64) {
+func (v *view) othersShare() (programs, host float64) {
+	rec, s := v.rec, &v.sum
 	own := s.Client.CPUSeconds
 	cores := float64(rec.Run.Machine.Cores)
 	switch {

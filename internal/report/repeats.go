@@ -28,7 +28,7 @@ func Repeats(recs []result.Record) (out [][]result.Record) {
 func runsOf(recs []result.Record) (out [][]*result.Record) {
 	g := newGrid("configuration")
 	for i := range recs {
-		g.add(sample{rec: &recs[i]}, configuration(&recs[i].Run))
+		g.add(sample{v: &view{rec: &recs[i]}}, configuration(&recs[i].Run))
 	}
 	for _, c := range g.cells {
 		out = append(out, c.records())

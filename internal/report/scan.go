@@ -34,7 +34,7 @@ func scans(recs []result.Record) (*projection, error) {
 			name += ", " + tableOf(r)
 		}
 		for _, point := range result.ScanPoints(&recs[i]) {
-			p.add(sample{rec: &recs[i], figures: []float64{point.Seconds}, low: point.Low, high: point.High}, name, strconv.Itoa(point.Partitions), wayNames[r.Scan.Way])
+			p.add(sample{v: &p.vs[i], figures: []float64{point.Seconds}, low: point.Low, high: point.High}, name, strconv.Itoa(point.Partitions), wayNames[r.Scan.Way])
 		}
 		if tables[name] == nil {
 			tables[name] = r
@@ -81,7 +81,7 @@ func (s *panel) scanned(r *result.Run) (out []string) {
 			continue
 		}
 		fewest, most := both[0], both[len(both)-1]
-		gain, run := s.change(most, way), &s.cell(most, way).samples[0].rec.Run
+		gain, run := s.change(most, way), &s.cell(most, way).samples[0].v.rec.Run
 		at := fmt.Sprintf(" at %s, on %s", plural(int(number(most)), "partition", "partitions"), plural(run.Scan.Sessions, "session", "sessions"))
 		text := gain.cantTell(name+" and "+base, at, s.measures[0].format)
 		if text == "" {

@@ -20,6 +20,22 @@ func speedTest(recs []result.Record) (*projection, error) {
 	p := newProjection(recs, "operation", "clients", "contender")
 	p.doubling, p.servers = true, 2
 	counts := map[string]string{} // what a section's rates count; "" for inserts and selects together
+	p.measures = func(section string) []measure {
+		if unit := counts[section]; unit != "" {
+			return append([]measure{{key: strings.ReplaceAll(unit, " ", "_") + "_per_second", name: unit + "/s", of: rate, chart: unit + "/s", compared: true},
+				micro("p50_us", "p50", "", latencyOf("", p50)), micro("p99_us", "p99", "p99, ms", latencyOf("", p99)), micro("max_us", "max", "", latencyOf("", longestOf))}, costs("operation", "op")...)
+		}
+		return append([]measure{{key: "operations_per_second", name: "operations/s", of: func(v *view) float64 { return v.operations() / v.sum.Seconds }},
+			{key: "inserted_rows_per_second", name: "rows/s inserted", of: rate, chart: "rows/s inserted", compared: true},
+			{key: "selects_per_second", name: "selects/s", compared: true, of: func(v *view) (selects float64) {
+				for _, d := range v.sum.Beside {
+					selects += d.PerSecond
+				}
+				return selects
+			}},
+			micro("insert_p50_us", "insert p50", "", latencyOf("insert", p50)), micro("insert_p99_us", "p99", "p99 of inserts, ms", latencyOf("insert", p99)),
+			micro("select_p50_us", "select p50", "", latencyOf("select-pk", p50)), micro("select_p99_us", "p99", "", latencyOf("select-pk", p99))}, costs("operation", "op")...)
+	}
 	for i := range recs {
 		c := recs[i].Run.Speed
 		section := c.Operation
@@ -30,22 +46,7 @@ func speedTest(recs []result.Record) (*projection, error) {
 		if mixes(c) {
 			counts[section] = ""
 		}
-		p.add(speedSample(&recs[i], &p.sums[i]), section, strconv.Itoa(c.Clients), p.label(i))
-	}
-	cost := []measure{{key: "server_cpu_us_per_operation", name: "server CPU/op", format: micros[float64]},
-		{key: "client_cpu_us_per_operation", name: "client CPU/op", format: micros[float64]}, {key: "client_share", name: "client busy", format: percent}}
-	us := func(key, name, chart string) measure {
-		return measure{key: key, name: name, format: micros[float64], chart: chart, per: 1e3, log: true}
-	}
-	p.measures = func(section string) []measure {
-		if unit := counts[section]; unit != "" {
-			return append([]measure{{key: strings.ReplaceAll(unit, " ", "_") + "_per_second", name: unit + "/s", chart: unit + "/s", compared: true},
-				us("p50_us", "p50", ""), us("p99_us", "p99", "p99, ms"), us("max_us", "max", "")}, cost...)
-		}
-		return append([]measure{{key: "operations_per_second", name: "operations/s"},
-			{key: "inserted_rows_per_second", name: "rows/s inserted", chart: "rows/s inserted", compared: true},
-			{key: "selects_per_second", name: "selects/s", compared: true},
-			us("insert_p50_us", "insert p50", ""), us("insert_p99_us", "p99", "p99 of inserts, ms"), us("select_p50_us", "select p50", ""), us("select_p99_us", "p99", "")}, cost...)
+		p.run(i, section, strconv.Itoa(c.Clients), p.label(i))
 	}
 	p.verdict = func(s *panel) []string {
 		text := s.fastest(counts[s.name])
@@ -64,55 +65,33 @@ func speedTest(recs []result.Record) (*projection, error) {
 // mixes reports whether selects run beside the inserts.
 func mixes(c *result.Speed) bool { return c.Readers > 0 && c.Readers < c.Clients }
 
-// speedSample has the figures of a cell's run, in the order of the measures.
-func speedSample(rec *result.Record, s *result.Summary) sample {
-	var all int64
-	for _, l := range s.LatencyUS {
-		all += l.Count
+// operations counts those of a run.
+func (v *view) operations() (all float64) {
+	for _, l := range v.sum.LatencyUS {
+		all += float64(l.Count)
 	}
-	out := sample{rec: rec, figures: []float64{s.RowsPerSecond}}
-	times := func(op string, of ...func(l result.Latency) int64) {
-		l, ok := s.LatencyUS[op]
-		for _, f := range of {
-			if v := float64(f(l)); ok {
-				out.figures = append(out.figures, v)
-			} else {
-				out.figures = append(out.figures, math.NaN())
+	return all
+}
+
+// costs are what an operation costs server and client, and how busy the client is.
+func costs(operation, short string) []measure {
+	each := func(cpu func(v *view) *float64) func(v *view) float64 {
+		return func(v *view) float64 {
+			if v.rec.End == nil || v.operations() == 0 {
+				return math.NaN()
 			}
+			return 1e6 * deref(cpu(v)) / v.operations()
 		}
 	}
-	p50, p99, longest := func(l result.Latency) int64 { return l.P50 }, func(l result.Latency) int64 { return l.P99 }, func(l result.Latency) int64 { return l.Max }
-	if mixes(rec.Run.Speed) {
-		selects := 0.0
-		for _, d := range s.Beside {
-			selects += d.PerSecond
-		}
-		out.figures = []float64{float64(all) / s.Seconds, s.RowsPerSecond, selects}
-		times("insert", p50, p99)
-		times("select-pk", p50, p99)
-	} else {
-		op := rec.Run.Speed.Operation
-		if names := ops(s.LatencyUS); len(names) == 1 {
-			op = names[0]
-		}
-		times(op, p50, p99, longest)
-	}
-	client, server, share := math.NaN(), math.NaN(), 0.0
-	if rec.End != nil && all > 0 {
-		client = 1e6 * s.Client.CPUSeconds / float64(all)
-		if cpu := s.Server.CPUSeconds; cpu != nil {
-			server = 1e6 * *cpu / float64(all)
-		}
-	}
-	var busy, wait float64
-	for i := range rec.Intervals {
-		busy, wait = busy+rec.Intervals[i].BusySeconds, wait+rec.Intervals[i].WaitSeconds
-	}
-	if busy+wait > 0 {
-		share = busy / (busy + wait)
-	}
-	out.figures = append(out.figures, server, client, share)
-	return out
+	return []measure{{key: "server_cpu_us_per_" + operation, name: "server CPU/" + short, format: micros[float64], of: each(func(v *view) *float64 { return v.sum.Server.CPUSeconds })},
+		{key: "client_cpu_us_per_" + operation, name: "client CPU/" + short, format: micros[float64], of: each(func(v *view) *float64 { return &v.sum.Client.CPUSeconds })},
+		{key: "client_share", name: "client busy", format: percent, of: func(v *view) float64 {
+			var busy, wait float64
+			for i := range v.rec.Intervals {
+				busy, wait = busy+v.rec.Intervals[i].BusySeconds, wait+v.rec.Intervals[i].WaitSeconds
+			}
+			return busy / (busy + wait)
+		}}}
 }
 
 // CellLine describes the result of a cell in a few words.

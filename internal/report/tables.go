@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -53,7 +52,7 @@ func manyTables(recs []result.Record) (*projection, error) {
 		}
 		before := 0
 		for _, c := range recs[i].TablesCosts() {
-			p.tablesCost(&recs[i], server, &c, &before)
+			p.tablesCost(&p.vs[i], server, &c, &before)
 		}
 	}
 	p.fits = tablesFits(p)
@@ -103,20 +102,14 @@ func manyTables(recs []result.Record) (*projection, error) {
 }
 
 // tablesCost adds a cost as a sample. before is how many were opened at the cost before.
-func (p *projection) tablesCost(rec *result.Record, server string, c *result.TablesCost, before *int) {
-	unknown := func(v float64) float64 {
-		if v == 0 {
-			return math.NaN()
-		}
-		return v
-	}
+func (p *projection) tablesCost(v *view, server string, c *result.TablesCost, before *int) {
 	add := func(section string, at int, line string, figures ...float64) {
 		for i := range figures {
-			figures[i] = unknown(figures[i])
+			figures[i] = nonzero(figures[i])
 		}
-		p.add(sample{rec: rec, figures: append([]float64{float64(c.PSSBytes)}, figures...)}, section, strconv.Itoa(at), line)
+		p.add(sample{v: v, figures: append([]float64{float64(c.PSSBytes)}, figures...)}, section, strconv.Itoa(at), line)
 	}
-	object := rec.Run.Tables.Object()
+	object := v.rec.Run.Tables.Object()
 	switch c.Phase {
 	case result.TablesCreated:
 		add(creating+object, c.Objects, server, float64(c.DiskBytes), c.CreateSeconds, c.SchemaSeconds, c.AddSeconds, float64(c.Files), float64(c.OpenFiles), float64(c.DictionaryBytes), c.ListSeconds)

@@ -15,38 +15,34 @@ func tpccRuns(recs []result.Record) (*projection, error) {
 	p := newProjection(recs, "transaction", "nodes", "server")
 	lines := tpccLines(recs)
 	base, scaling, crossing := p.tpccBase()
-	for i := range recs {
-		t, scaled, crossed := p.sums[i].TPCC, math.NaN(), []float64{math.NaN(), math.NaN(), math.NaN()}
-		if n := tpccNodes(&t.TPCC); n > tpccNodes(&base.TPCC) && base.NewOrdersPerMinute > 0 {
-			scaled = t.NewOrdersPerMinute * float64(tpccNodes(&base.TPCC)) / float64(n) / base.NewOrdersPerMinute
+	crossed := func(of func(c *result.Crossing) float64) func(v *view) float64 {
+		return func(v *view) float64 {
+			if v.sum.TPCC.Crossing == nil {
+				return math.NaN()
+			}
+			return of(v.sum.TPCC.Crossing)
 		}
-		if c := t.Crossing; c != nil {
-			crossed = []float64{c.Expected, c.Measured, c.Measured/c.Expected - 1}
-		}
-		speed := speedSample(&recs[i], &p.sums[i]).figures // new orders/s, their times, and the CPU time
-		figures := []float64{t.NewOrdersPerMinute}
-		if scaling {
-			figures = append(figures, scaled)
-		}
-		if crossing {
-			figures = append(figures, crossed...)
-		}
-		p.add(sample{rec: &recs[i], figures: append(figures, speed[1:]...)}, result.NewOrder, strconv.Itoa(tpccNodes(&t.TPCC)), lines[i])
 	}
-	us := func(key, name string) measure { return measure{key: key, name: name, format: micros[float64]} }
 	share := func(v float64) string { return onlyIf(!math.IsNaN(v), fmt.Sprintf("%.3f%%", 100*v)) }
-	all := []measure{{key: "new_orders_per_minute", name: "new orders/min", chart: "new orders/min", compared: true}}
-	if scaling {
-		all = append(all, measure{key: "share_of_perfect_scaling", name: "of perfect scaling", format: percent})
-	}
-	if crossing {
-		all = append(all, measure{key: "crossing_expected", name: "cross nodes: expected", format: share}, measure{key: "crossing_measured", name: "measured", format: share},
-			measure{key: "crossing_off", name: "off by", format: func(v float64) string { return onlyIf(!math.IsNaN(v), fmt.Sprintf("%+.2f%%", 100*v)) }})
-	}
-	all = append(all, us("p50_us", "p50"), us("p99_us", "p99"), us("max_us", "max"),
-		us("server_cpu_us_per_transaction", "server CPU/transaction"), us("client_cpu_us_per_transaction", "client CPU"), measure{key: "client_share", name: "client busy", format: percent})
-	p.doubling = true // whole numbers of nodes alone are on the axis
+	all := append([]measure{{key: "new_orders_per_minute", name: "new orders/min", chart: "new orders/min", compared: true, of: func(v *view) float64 { return v.sum.TPCC.NewOrdersPerMinute }},
+		{key: "share_of_perfect_scaling", name: "of perfect scaling", format: percent, of: func(v *view) float64 {
+			n, least := tpccNodes(&v.sum.TPCC.TPCC), tpccNodes(&base.TPCC)
+			if n == least {
+				return math.NaN()
+			}
+			return v.sum.TPCC.NewOrdersPerMinute * float64(least) / float64(n) / nonzero(base.NewOrdersPerMinute)
+		}},
+		{key: "crossing_expected", name: "cross nodes: expected", format: share, of: crossed(func(c *result.Crossing) float64 { return c.Expected })},
+		{key: "crossing_measured", name: "measured", format: share, of: crossed(func(c *result.Crossing) float64 { return c.Measured })},
+		{key: "crossing_off", name: "off by", format: func(v float64) string { return onlyIf(!math.IsNaN(v), fmt.Sprintf("%+.2f%%", 100*v)) },
+			of: crossed(func(c *result.Crossing) float64 { return c.Measured/c.Expected - 1 })},
+		{key: "p50_us", name: "p50", format: micros[float64], of: latencyOf("", p50)}, {key: "p99_us", name: "p99", format: micros[float64], of: latencyOf("", p99)},
+		{key: "max_us", name: "max", format: micros[float64], of: latencyOf("", longestOf)}}, costs("transaction", "transaction")...)
 	p.measures = func(string) []measure { return all }
+	for i := range recs {
+		p.run(i, result.NewOrder, strconv.Itoa(tpccNodes(recs[i].Run.TPCC)), lines[i])
+	}
+	p.doubling = true // whole numbers of nodes alone are on the axis
 	p.verdict = func(*panel) []string { return p.tpccSentences() }
 	p.text = func(*panel) string {
 		return strings.TrimSpace(onlyIf(scaling, "Perfect is the rate of the run with the fewest nodes, by node. ") + onlyIf(crossing, "The warehouses are divided among the nodes: "+
@@ -140,7 +136,7 @@ func (p *projection) tpccParts() (out []Part) {
 		Note: "New orders include those that were rolled back. " + result.NotAudited + ": this is no result of TPC-C."}
 	times := &table{Header: []string{"run", "transaction", "count", "p50", "p95", "p99", "p99.9", "max"}, Note: "From the first try to the answer, without keying and thinking."}
 	for i := range p.recs {
-		s := &p.sums[i]
+		s := &p.vs[i].sum
 		t, retries := s.TPCC, none
 		if n := s.Retries; n > 0 {
 			retries = count(n)
@@ -170,7 +166,7 @@ func (p *projection) tpccParts() (out []Part) {
 func (p *projection) tpccProof(names []string) *table {
 	if len(p.recs) == 1 {
 		out := &table{Header: []string{"condition", "found", ""}, Bad: map[int]bool{}}
-		for i, c := range p.sums[0].TPCC.Conditions {
+		for i, c := range p.vs[0].sum.TPCC.Conditions {
 			out.Bad[i] = !c.Holds
 			out.add(c.Name, c.Found, verdictText(c.Holds))
 		}
@@ -179,7 +175,7 @@ func (p *projection) tpccProof(names []string) *table {
 	out := &table{Header: append([]string{"condition"}, names...), Bad: map[int]bool{}, Note: "What each run found, in short: rows that contradict the condition, transactions, or a share. The report of one run alone has it in full."}
 	rows := map[string]int{}
 	for i := range p.recs {
-		for _, c := range p.sums[i].TPCC.Conditions {
+		for _, c := range p.vs[i].sum.TPCC.Conditions {
 			row, ok := rows[c.Name]
 			if !ok {
 				row = len(out.Rows)
@@ -200,9 +196,9 @@ func (p *projection) tpccProof(names []string) *table {
 
 // tpccBase returns the run with the fewest nodes, whether there are runs on more, and whether transactions cross nodes.
 func (p *projection) tpccBase() (base result.TPCCSummary, scaling, crossing bool) {
-	for i := range p.sums {
-		t := p.sums[i].TPCC
-		scaling = scaling || tpccNodes(&t.TPCC) != tpccNodes(&p.sums[0].TPCC.TPCC)
+	for i := range p.vs {
+		t := p.vs[i].sum.TPCC
+		scaling = scaling || tpccNodes(&t.TPCC) != tpccNodes(&p.vs[0].sum.TPCC.TPCC)
 		crossing = crossing || t.Crossing != nil
 		if base.NewOrdersPerMinute == 0 || tpccNodes(&t.TPCC) < tpccNodes(&base.TPCC) {
 			base = *t
@@ -242,7 +238,7 @@ func (p *projection) tpccSentences() (out []string) {
 	names := p.tpccNames(tpccLines(p.recs))
 	_, scaling, _ := p.tpccBase()
 	for i := range p.recs {
-		t, end := p.sums[i].TPCC, p.recs[i].End
+		t, end := p.vs[i].sum.TPCC, p.recs[i].End
 		failed := len(slices.DeleteFunc(slices.Clone(t.Conditions), func(c result.Condition) bool { return c.Holds }))
 		proof := "not examined"
 		switch {
