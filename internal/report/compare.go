@@ -146,15 +146,15 @@ func Compare(a, b []result.Record) (*Comparison, error) {
 		}
 		fa, fb = runsFamily, runsFamily
 	}
-	x, err := fa.cells(a)
+	x, err := fa.layOut(a)
 	if err != nil {
 		return nil, err
 	}
-	y, err := fb.cells(b)
+	y, err := fb.layOut(b)
 	if err != nil {
 		return nil, err
 	}
-	return compareCells(x, y)
+	return compareCells(x.side(), y.side())
 }
 
 // compareCells compares the cells of b with those of a, the older.

@@ -29,7 +29,7 @@ const (
 )
 
 // disks lays out the jobs of `bench disk`: kinds and sizes of requests, depths of the queue, and shares of writes.
-func disks(recs []result.Record) (*projection, error) {
+func disks(recs []result.Record) (experiment, error) {
 	p := newProjection(recs, "requests", "depth", "writes")
 	p.doubling = true
 	if slices.ContainsFunc(recs, func(r result.Record) bool { return r.Run.Disk.WritePercent == 0 }) {

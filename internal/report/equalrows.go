@@ -31,40 +31,24 @@ var pairing = []struct {
 	{"durability", func(r *result.Run) string { return r.Durability }},
 }
 
-// configurations returns the configurations of runs, which are compared at equal row counts.
-func configurations(recs []result.Record) (gridSide, error) {
-	if len(recs) == 0 {
-		return gridSide{}, errNoRuns
-	}
+// side has the configurations of the runs, which are compared at equal row counts.
+func (recs runs) side() gridSide {
 	out := gridSide{source: recs[0].Source, free: func(int) bool { return true }, detailed: true}
 	for _, f := range pairing {
 		out.factors = append(out.factors, result.Factor{Name: f.name})
 	}
-	for _, runs := range runsOf(charted(Proven(recs))) {
-		c := comparedCell{name: groupName(runs), runs: runs, measure: rowsPerSecond}
+	for _, group := range runsOf(charted(Proven(recs))) {
+		c := comparedCell{name: groupName(group), runs: group, measure: rowsPerSecond}
 		for _, f := range pairing {
-			c.levels = append(c.levels, f.of(&runs[0].Run))
+			c.levels = append(c.levels, f.of(&group[0].Run))
 		}
 		out.cells = append(out.cells, c)
 	}
-	return out, nil
+	return out
 }
 
 // rowsPerSecond is the rate of runs that insert.
 var rowsPerSecond = measure{key: "rows_per_second", name: "rows/s", format: rowsRate}
-
-// CompareRuns compares the configurations of two records at equal row counts, whatever their family.
-func CompareRuns(a, b []result.Record) (*Comparison, error) {
-	x, err := configurations(a)
-	if err != nil {
-		return nil, err
-	}
-	y, err := configurations(b)
-	if err != nil {
-		return nil, err
-	}
-	return compareCells(x, y)
-}
 
 // Proven returns the records, each part of a longer run (a step, a trial) with the proof that its last part has for all.
 // Records that are chosen from those of a file need it before.

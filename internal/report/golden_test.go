@@ -88,7 +88,7 @@ func pngOf(t testing.TB, opts report.PNGOptions, recs []result.Record, width, he
 
 func compared(t testing.TB, a, b []result.Record) *report.Comparison {
 	t.Helper()
-	c, err := report.CompareRuns(a, b)
+	c, err := report.Compare(a, b)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ const nearCeiling = 0.85
 var hotParts = []string{"read-count", "read-fan", "transaction"}
 
 // hotRows lays out runs of `bench hotrow`: servers, clients, and ways to count in one row.
-func hotRows(recs []result.Record) (*projection, error) {
+func hotRows(recs []result.Record) (experiment, error) {
 	p := newProjection(recs, "server", "clients", "way")
 	p.doubling = true
 	isPart := func(section string) bool { return strings.Contains(section, " on ") }

@@ -17,7 +17,7 @@ import (
 // picture, JSON, doubts and comparison are the same for all, so a new experiment is its samples, its measures and the
 // sentences of its results:
 //
-//	func hotRows(recs []result.Record) (*projection, error) {
+//	func hotRows(recs []result.Record) (experiment, error) {
 //		p := newProjection(recs, "", "clients", "remedy")
 //		p.measures = func(string) []measure {
 //			return []measure{{key: "runs_per_second", name: "runs/s", of: rate, chart: "runs/s", compared: true}, micro("p99_us", "p99", "p99, ms", latencyOf("run", p99))}
@@ -30,7 +30,7 @@ import (
 //		return p, nil
 //	}
 //
-// and a line in families, projected("runs of the hot row", func(r *result.Run) bool { return r.HotRow != nil }, hotRows).
+// and a line in families, {"runs of the hot row", true, of(func(r *result.Run) bool { return r.HotRow != nil }), hotRows}.
 // With compared measures, compare pairs the cells of two records by their levels; servers names the factor whose single
 // levels may differ.
 type projection struct {

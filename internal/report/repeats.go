@@ -182,18 +182,15 @@ func leaders(vs []view) []int {
 
 // bundleLabel names what the run represents: itself, or its repeats.
 func (v *view) bundleLabel() string {
+	return v.configuration() + onlyIf(v.repeats != nil, fmt.Sprintf(", %d runs", len(v.repeats)))
+}
+
+// configuration names what repeats have in common, or a single run.
+func (v *view) configuration() string {
 	if v.repeats == nil {
 		return v.label
 	}
-	return fmt.Sprintf("%s, %d runs", v.configuration(), len(v.repeats))
-}
-
-func (v *view) configuration() string {
-	name := strings.TrimSpace(v.rec.Run.Side + " " + v.rec.Run.Layout)
-	if name == "" {
-		return v.label
-	}
-	return name
+	return cmp.Or(strings.TrimSpace(v.rec.Run.Side+" "+v.rec.Run.Layout), v.label)
 }
 
 // verdicts describes each run in a sentence, and repeats by the median run and their spread.
@@ -220,35 +217,6 @@ func spreadOf(vs []view, group []int) string {
 	mean, variance := statistics.MeanVariance(rates)
 	return fmt.Sprintf("the runs' mean rates are %s to %s, median %s, standard deviation %s",
 		figure(slices.Min(rates)), figure(slices.Max(rates)), rowsRate(middle(rates)), percent(math.Sqrt(variance)/mean))
-}
-
-func ratioOfRepeats(vs []view, plain, rolling *view) string {
-	runs := func(group []int) (out []*result.Record) {
-		for _, i := range group {
-			out = append(out, vs[i].rec)
-		}
-		return out
-	}
-	a, b := runs(plain.repeats), runs(rolling.repeats)
-	pairs, _ := matched(a, b)
-	if len(pairs) == 0 {
-		return ""
-	}
-	c := atEqualRows(pairs, false)
-	if c.Rows == 0 {
-		return ""
-	}
-	last := c.LastTenth
-	pairsText := plural(len(pairs), "pair", "pairs")
-	over := fmt.Sprintf(" in the last tenth of %s rows", short(float64(c.Rows)))
-	if text := last.cantTell(rolling.configuration()+" and "+plain.configuration(), over, rowsRate); text != "" {
-		return text + ", medians of " + pairsText
-	}
-	line := fmt.Sprintf("%s ends at %s the rate of %s", rolling.configuration(), ratio(deref(last.Ratio)), plain.configuration())
-	if last.Interval != nil {
-		line += fmt.Sprintf(" (95%% interval %s, from %s)", interval(last.Interval), pairsText)
-	}
-	return line + fmt.Sprintf(": median %s against %s%s", rowsRate(deref(last.B)), rowsRate(deref(last.A)), over)
 }
 
 // allProblems collects what a reader must know of all runs, each text once, with the labels of the runs if there are several.

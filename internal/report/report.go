@@ -39,58 +39,41 @@ type Summaries struct {
 	SettingsToTry []result.DiskSetting `json:"settings_to_try,omitempty"`
 }
 
-// A family is a kind of experiment: how its records are told from others, reported, and compared.
-type family struct {
-	// name is what its records are called; alone is set if they can't be reported with others.
-	name     string
-	alone    bool
-	has      func(r *result.Record, first *result.Record) bool
-	document func(recs []result.Record) (*Document, error)
-	// cells are those that compare pairs.
-	cells func(recs []result.Record) (gridSide, error)
+// An experiment is the records of one family, laid out.
+type experiment interface {
+	Document() *Document
+	// side has the cells to compare.
+	side() gridSide
 }
 
-// families are the kinds of experiments; those of no other family are runs, reported one by one.
+// A family is a kind of experiment: how its records are told from others, and laid out to be reported and compared.
+type family struct {
+	// name is what its records are called; alone is set if they can't be reported with others.
+	name   string
+	alone  bool
+	has    func(r *result.Record, first *result.Record) bool
+	layOut func(recs []result.Record) (experiment, error)
+}
+
+// families are the kinds of experiments; those of no other family are runs, reported one by one, compared at equal row counts.
 func families() []family {
+	of := func(has func(r *result.Run) bool) func(r, _ *result.Record) bool {
+		return func(r, _ *result.Record) bool { return has(&r.Run) }
+	}
 	return []family{
-		projected("partition scans", func(r *result.Run) bool { return r.Scan != nil }, scans),
-		projected("runs of a hot row", func(r *result.Run) bool { return r.HotRow != nil }, hotRows),
-		projected("runs of many tables", func(r *result.Run) bool { return r.Tables != nil }, manyTables),
-		projected("jobs of a disk", hasDisk, disks),
-		projected("runs of bench tpcc", func(r *result.Run) bool { return r.TPCC != nil }, tpccRuns),
-		projected("cells of a speed test", func(r *result.Run) bool { return r.Speed != nil }, speedTest),
-		gridFamily("cells of a matrix", false, ofMatrix, NewMatrix),
+		{"partition scans", true, of(func(r *result.Run) bool { return r.Scan != nil }), scans},
+		{"runs of a hot row", true, of(func(r *result.Run) bool { return r.HotRow != nil }), hotRows},
+		{"runs of many tables", true, of(func(r *result.Run) bool { return r.Tables != nil }), manyTables},
+		{"jobs of a disk", true, of(hasDisk), disks},
+		{"runs of bench tpcc", true, of(func(r *result.Run) bool { return r.TPCC != nil }), tpccRuns},
+		{"cells of a speed test", true, of(func(r *result.Run) bool { return r.Speed != nil }), speedTest},
+		{"cells of a matrix", false, ofMatrix, func(recs []result.Record) (experiment, error) { return NewMatrix(recs) }},
 		runsFamily,
 	}
 }
 
 // runsFamily are the runs of no other family.
-var runsFamily = family{"runs", false, func(_, _ *result.Record) bool { return true }, runsDocument, configurations}
-
-// projected is the family of a projection.
-func projected(name string, has func(r *result.Run) bool, project func(recs []result.Record) (*projection, error)) family {
-	return gridFamily(name, true, func(r, _ *result.Record) bool { return has(&r.Run) }, project)
-}
-
-// gridFamily is a family whose records are laid out as a grid, which is reported and compared by its cells.
-func gridFamily[G interface {
-	Document() *Document
-	side() gridSide
-}](name string, alone bool, has func(r, first *result.Record) bool, layOut func(recs []result.Record) (G, error)) family {
-	return family{name, alone, has, func(recs []result.Record) (*Document, error) {
-		g, err := layOut(recs)
-		if err != nil {
-			return nil, err
-		}
-		return g.Document(), nil
-	}, func(recs []result.Record) (gridSide, error) {
-		g, err := layOut(recs)
-		if err != nil {
-			return gridSide{}, err
-		}
-		return g.side(), nil
-	}}
-}
+var runsFamily = family{"runs", false, func(_, _ *result.Record) bool { return true }, func(recs []result.Record) (experiment, error) { return runs(recs), nil }}
 
 // familyOf is the one decision what the records are, which all formats and comparisons share.
 func familyOf(recs []result.Record) (family, error) {
@@ -118,7 +101,11 @@ func New(recs []result.Record) (*Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f.document(recs)
+	x, err := f.layOut(recs)
+	if err != nil {
+		return nil, err
+	}
+	return x.Document(), nil
 }
 
 // JSON writes the report as JSON.

@@ -27,7 +27,7 @@ func TestNothingToReport(t *testing.T) {
 	if err := report.JSON(io.Discard, nil); err == nil {
 		t.Error("JSON of no runs")
 	}
-	if _, err := report.CompareRuns(nil, []result.Record{{}}); err == nil {
+	if _, err := report.Compare(nil, []result.Record{{}}); err == nil {
 		t.Error("nothing was compared with something")
 	}
 }
@@ -241,7 +241,7 @@ func TestCompareFlags(t *testing.T) {
 	// A difference of a few memory pages from boot to boot is the same machine.
 	a, b := steadyRun(100e3, 5000), steadyRun(100e3, 5000)
 	b.Run.Machine.MemoryBytes = 1005
-	if c, _ := report.CompareRuns([]result.Record{a}, []result.Record{b}); len(c.Flags) > 0 {
+	if c, _ := report.Compare([]result.Record{a}, []result.Record{b}); len(c.Flags) > 0 {
 		t.Errorf("flags %+v", c.Flags)
 	}
 }
@@ -284,9 +284,12 @@ func FuzzReport(f *testing.F) {
 			render(t, format, recs)
 		}
 		pngOf(t, report.PNGOptions{Width: 300, Height: 300, Log: true}, recs, 300, 300)
-		c := compared(t, recs, recs).Document()
-		if err := errors.Join(c.Text(io.Discard), c.JSON(io.Discard)); err != nil {
-			t.Fatalf("comparison: %v", err)
+		c, err := report.Compare(recs, recs)
+		if err != nil {
+			return
+		}
+		if d := c.Document(); errors.Join(d.Text(io.Discard), d.JSON(io.Discard)) != nil {
+			t.Fatalf("comparison: %+v", c)
 		}
 	})
 }
@@ -348,7 +351,7 @@ func TestPartsAreCheckedWithTheWhole(t *testing.T) {
 	if text := render(t, "txt", recs[:5]); !strings.Contains(text, "Not verified: the rows are checked after the last step, which is missing here.") {
 		t.Errorf("text: %s", text)
 	}
-	c, err := report.CompareRuns(recs[4:5], recs[4:5])
+	c, err := report.Compare(recs[4:5], recs[4:5])
 	if err != nil {
 		t.Fatal(err)
 	}

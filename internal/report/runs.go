@@ -14,62 +14,49 @@ import (
 // conditions are the facts that runs made on one server have in common.
 var conditions = []string{"server", "settings", "machine", "target"}
 
-// runsDocument reports runs one by one, of any kind.
-func runsDocument(recs []result.Record) (*Document, error) {
-	loads, err := views(loading(recs))
-	if err != nil {
-		return nil, err
-	}
-	r := &loads[0].rec.Run
+// runs are records of any kind, reported one by one.
+type runs []result.Record
+
+// Document reports the runs.
+func (recs runs) Document() *Document {
+	loads := views(loading(recs))
 	d := &Document{Title: title(loads), Subtitle: subtitle(loads), Untitled: true, Data: func() any { return summaries(recs) },
-		sheet: func() *table { return intervalSheet(recs) }, Footer: footer(r)}
+		sheet: func() *table { return intervalSheet(recs) }, Footer: footer(&loads[0].rec.Run)}
 	if ss := steadies(loads); ss != nil {
 		steadyParts(d, loads, ss)
 		d.delays(recs)
-		return d, nil
+		return d
 	}
+	searches, scenarios := capacities(recs), Scenarios(recs)
 	d.picture = func(opts PNGOptions) *picture {
-		if cs := capacities(recs); len(cs) > 0 {
-			return searchPicture(cs)
+		if len(searches) > 0 {
+			return searchPicture(searches)
 		}
-		vs, err := views(atFullSpeed(recs))
-		if err != nil {
-			return &picture{}
-		}
-		return ratePicture(vs, opts)
+		return ratePicture(views(atFullSpeed(recs)), opts)
 	}
-	scenarios := Scenarios(recs)
 	for i := range scenarios {
 		d.add(scenarios[i].section())
 	}
-	for _, c := range capacities(recs) {
-		d.add(c.section())
+	for i := range searches {
+		d.add(searches[i].section())
 	}
 	d.add(upkeep(loads)...)
-	d.add(append(capacityCards(capacities(recs)), runCards(loads)...), later{inHTML, func() []Part { return []Part{liveRuns(loads, telling), histograms(loads)} }})
+	d.add(append(capacityCards(searches), runCards(loads)...), later{inHTML, func() []Part { return []Part{liveRuns(loads, telling), histograms(loads)} }})
 	others, benchmarks := splitSteps(recs)
 	for _, steps := range benchmarks {
-		vs, err := views(steps)
-		if err != nil {
-			return nil, err
-		}
-		benchmark(vs).parts(d, len(benchmarks) > 1)
+		benchmark(views(steps)).parts(d, len(benchmarks) > 1)
 	}
 	switch {
-	case len(others) == len(recs) && len(loads) == len(charted(recs)):
-		insertParts(d, loads, capacities(recs), scenarios)
+	case len(benchmarks) == 0:
+		insertParts(d, loads, searches, scenarios)
 	case len(others) > 0:
-		vs, err := views(others)
-		if err != nil {
-			return nil, err
-		}
-		insertParts(d, vs, capacities(others), scenarios)
+		insertParts(d, views(others), capacities(others), scenarios)
 	default:
 		d.add(&section{Title: "All figures", In: inHTML, Fold: true, Parts: []Part{runColumns(loads).Sheet()}})
 	}
 	d.delays(recs)
 	d.add(later{inHTML | inMarkdown, func() []Part { return runDetails(loads) }})
-	return d, nil
+	return d
 }
 
 func summaries(recs []result.Record) Summaries {
@@ -173,10 +160,7 @@ type view struct {
 	minor   bool
 }
 
-func views(recs []result.Record) ([]view, error) {
-	if len(recs) == 0 {
-		return nil, errNoRuns
-	}
+func views(recs []result.Record) []view {
 	recs = charted(recs)
 	out := make([]view, len(recs))
 	names := labels(recs)
@@ -188,7 +172,7 @@ func views(recs []result.Record) ([]view, error) {
 		}
 	}
 	bundles(out, recs)
-	return out, nil
+	return out
 }
 
 // labels returns the shortest names that distinguish the runs.
@@ -389,29 +373,43 @@ func (v *view) inCache() string {
 	return fmt.Sprintf("; its %s never outgrew the cache of %s", bytes(z.Data+z.Index), bytes(cache))
 }
 
-// ratios describes, for each rolling run, the ratio of its last rate to that of the plain run
-// beside it: of the same engine and preset, preferably from the same file.
-func ratios(vs []view) []string {
-	var out []string
+// ratios describes, for each rolling run or its repeats, the ratio of the rate over the last tenth of the rows that both have
+// to that of the plain run beside it: of the same engine and preset, preferably from the same file.
+func ratios(vs []view) (out []string) {
+	of := func(v *view) (runs []*result.Record) {
+		if v.repeats == nil {
+			return []*result.Record{v.rec}
+		}
+		for _, i := range v.repeats {
+			runs = append(runs, vs[i].rec)
+		}
+		return runs
+	}
 	for i := range vs {
 		r := &vs[i]
-		if r.rec.Run.Layout != "rolling" || r.sum.Rate.Last <= 0 || r.minor {
+		if r.rec.Run.Layout != "rolling" || r.minor {
 			continue
 		}
 		p := plainBeside(vs, r)
-		if p == nil || p.sum.Rate.Last <= 0 || p.tooShort()+r.tooShort() != "" {
+		if p == nil || p.tooShort()+r.tooShort() != "" {
 			continue
 		}
-		if r.repeats != nil && p.repeats != nil {
-			if line := ratioOfRepeats(vs, p, r); line != "" {
-				out = append(out, line+strings.Replace(p.inCache(), "its", p.label+"'s", 1))
-			}
+		pairs, _ := matched(of(p), of(r))
+		if len(pairs) == 0 {
 			continue
 		}
-		line := fmt.Sprintf("%s ends at %s the rate of %s, in one run each: %s against %s in the last tenth",
-			r.label, ratio(r.sum.Rate.Last/p.sum.Rate.Last), p.label, rowsRate(r.sum.Rate.Last), rowsRate(p.sum.Rate.Last))
-		if r.sum.Rows != p.sum.Rows {
-			line += fmt.Sprintf(", after %s and %s rows", count(r.sum.Rows), count(p.sum.Rows))
+		c := atEqualRows(pairs, false)
+		last := c.LastTenth
+		if last == nil || last.Ratio == nil {
+			continue
+		}
+		pair, at, from := plural(len(pairs), "pair", "pairs"), fmt.Sprintf(" in the last tenth of %s rows", short(float64(c.Rows))), ", in one run each"
+		if last.Interval != nil {
+			from = fmt.Sprintf(" (95%% interval %s, from %s)", interval(last.Interval), pair)
+		}
+		line := fmt.Sprintf("%s ends at %s the rate of %s%s: %s against %s%s", r.configuration(), ratio(*last.Ratio), p.configuration(), from, rowsRate(deref(last.B)), rowsRate(deref(last.A)), at)
+		if last.Verdict == NoDifference {
+			line = last.cantTell(r.configuration()+" and "+p.configuration(), at, rowsRate) + ", medians of " + pair
 		}
 		out = append(out, line+strings.Replace(p.inCache(), "its", p.label+"'s", 1))
 	}

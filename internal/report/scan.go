@@ -19,7 +19,7 @@ var wayNames = map[string]string{result.ScanSerial: "one connection", result.Sca
 const moreThanCores = 1.05
 
 // scans lays out partition scans: tables, partitions, and ways of asking. The first way measured is the base.
-func scans(recs []result.Record) (*projection, error) {
+func scans(recs []result.Record) (experiment, error) {
 	p := newProjection(recs, "table", "partitions", "way")
 	for _, way := range result.ScanWays() { // in the usual order, whichever was first
 		if slices.ContainsFunc(recs, func(r result.Record) bool { return r.Run.Scan.Way == way && len(result.ScanPoints(&r)) > 0 }) {

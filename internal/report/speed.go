@@ -16,7 +16,7 @@ import (
 const saturated = 0.9
 
 // speedTest lays out the cells of `bench mixed` or `bench points`: operations, clients, and contenders.
-func speedTest(recs []result.Record) (*projection, error) {
+func speedTest(recs []result.Record) (experiment, error) {
 	p := newProjection(recs, "operation", "clients", "contender")
 	p.doubling, p.servers = true, 2
 	counts := map[string]string{} // what a section's rates count; "" for inserts and selects together

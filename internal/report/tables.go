@@ -43,7 +43,7 @@ type Fit struct {
 }
 
 // manyTables lays out runs of `bench tables`: phases, the number of tables, partitions or connections, and servers.
-func manyTables(recs []result.Record) (*projection, error) {
+func manyTables(recs []result.Record) (experiment, error) {
 	p := newProjection(recs, "phase", "number", "server")
 	for i := range recs {
 		t, server := recs[i].Run.Tables, p.label(i)

@@ -11,7 +11,7 @@ import (
 )
 
 // tpccRuns lays out runs of `bench tpcc`: new orders, nodes, and servers.
-func tpccRuns(recs []result.Record) (*projection, error) {
+func tpccRuns(recs []result.Record) (experiment, error) {
 	p := newProjection(recs, "transaction", "nodes", "server")
 	lines := tpccLines(recs)
 	base, scaling, crossing := p.tpccBase()
