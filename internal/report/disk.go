@@ -150,11 +150,6 @@ func (s *panel) disk() (out []string) {
 
 // diskDoubts are the reasons for which figures are not those of the disk.
 func diskDoubts(p *projection) (out []Note) {
-	add := func(who []string, format string, args ...any) {
-		if len(who) > 0 {
-			out = append(out, Note{Label: few(who), Text: fmt.Sprintf(format, args...), Serious: true})
-		}
-	}
 	most := map[string]float64{} // bytes per second of large requests
 	for i := range p.vs {
 		if d := p.vs[i].sum.Disk; d.BlockBytes >= largeBlock {
@@ -162,48 +157,54 @@ func diskDoubts(p *projection) (out []Note) {
 			most[key] = max(most[key], d.BytesPerSecond)
 		}
 	}
+	who := map[string][]string{} // by doubt, with its figures
 	crowded := false
-	var fell, rose, full, held, above, cached, others, instantly, small, unaligned, packed []string
 	for i := range p.vs {
 		d, name := p.vs[i].sum.Disk, p.vs[i].sum.Name
-		when := func(is bool, list *[]string, text string) {
+		when := func(is bool, doubt, figures string) {
 			if is {
-				*list = append(*list, name+text)
+				who[doubt] = append(who[doubt], name+figures)
 			}
 		}
 		programs, host := p.vs[i].othersShare()
 		crowded = crowded || d.Trend == result.Fell && programs+host > crowdedShare
-		when(d.Trend == result.Fell, &fell, fmt.Sprintf(" (%s/s, then %s/s)", figure(d.First), figure(d.Last)))
-		when(d.Trend == result.Rose, &rose, fmt.Sprintf(" (%s/s, then %s/s)", figure(d.First), figure(d.Last)))
-		when(d.SubmitterCPU > fullCore, &full, " ("+percent(d.SubmitterCPU)+")")
+		thirds := fmt.Sprintf(" (%s/s, then %s/s)", figure(d.First), figure(d.Last))
+		when(d.Trend == result.Fell, "fell", thirds)
+		when(d.Trend == result.Rose, "rose", thirds)
+		when(d.SubmitterCPU > fullCore, "full", " ("+percent(d.SubmitterCPU)+")")
 		quota := p.recs[i].MeanCounters()["cgroup_throttled"]
-		when(quota > heldBack, &held, " ("+percent(quota)+" of the time)")
+		when(quota > heldBack, "held", " ("+percent(quota)+" of the time)")
 		large := most[p.label(i)+strconv.Itoa(d.WritePercent)]
-		when(d.BlockBytes < largeBlock && large > 0 && d.BytesPerSecond > beyond*large, &above, fmt.Sprintf(" (%s, and large ones %s)", bytesPerSecond(d.BytesPerSecond), bytesPerSecond(large)))
+		when(d.BlockBytes < largeBlock && large > 0 && d.BytesPerSecond > beyond*large, "above", fmt.Sprintf(" (%s, and large ones %s)", bytesPerSecond(d.BytesPerSecond), bytesPerSecond(large)))
 		if device := d.DeviceBytesPerSecond; device > 0 && d.BytesPerSecond > 0 && d.Direct() && d.First > 0 {
-			when(device < d.BytesPerSecond/elsewhere, &cached, fmt.Sprintf(" (%s of %s)", bytesPerSecond(device), bytesPerSecond(d.BytesPerSecond)))
-			when(d.Kind != result.DiskSync && device > elsewhere*d.BytesPerSecond, &others, fmt.Sprintf(" (%s, and the job %s)", bytesPerSecond(device), bytesPerSecond(d.BytesPerSecond)))
+			when(device < d.BytesPerSecond/elsewhere, "cached", fmt.Sprintf(" (%s of %s)", bytesPerSecond(device), bytesPerSecond(d.BytesPerSecond)))
+			when(d.Kind != result.DiskSync && device > elsewhere*d.BytesPerSecond, "others", fmt.Sprintf(" (%s, and the job %s)", bytesPerSecond(device), bytesPerSecond(d.BytesPerSecond)))
 		}
 		flush := p.vs[i].sum.LatencyUS[result.DiskFlush]
-		when(flush.Count > 0 && flush.P50 < instant, &instantly, " (p50 "+micros(flush.P50)+")")
-		when(d.FileBytes < smallFile && i == 0, &small, "")
-		when(d.BlockBytes < d.SectorBytes && d.WritePercent > 0, &unaligned, "")
-		when(d.AllocatedBytes > 0 && float64(d.AllocatedBytes) < incompressible*float64(d.FileBytes) && len(packed) == 0, &packed, "")
+		when(flush.Count > 0 && flush.P50 < instant, "instantly", " (p50 "+micros(flush.P50)+")")
+		when(d.BlockBytes < d.SectorBytes && d.WritePercent > 0, "unaligned", "")
+		when(d.AllocatedBytes > 0 && float64(d.AllocatedBytes) < incompressible*float64(d.FileBytes) && len(who["packed"]) == 0, "packed", "")
 	}
-	add(fell, "a burst ended meanwhile%s, so that the mean is no capacity: the last third counts, and a longer --time shows what remains",
-		onlyIf(crowded, ", or other programs took the CPU"))
-	add(rose, "it was slower at first: writes from before were under way, or something was woken up; the last third counts")
-	add(full, "CPU saturated: the one core that makes the requests was full, so the disk may do more")
-	add(held, "CPU quota used up: the control group of fio and rowmill was held back, so the disk may do more; measure outside of it, or with a higher quota")
-	add(above, "requests × size is above the bandwidth of large requests: a cache answered, and no disk")
-	add(cached, "less reached the device than was requested: the file system or its cache answered the rest")
-	add(others, "other programs used this disk: it read and wrote more than the job")
-	add(instantly, "not proven durable: a flush took less than flash takes to be programmed, some %s. A cache answered, and only its data sheet says whether it survives a loss of power", micros(int64(instant)))
-	add(unaligned, "smaller than the %s that the device writes at once: each write reads first", bytes(p.recs[0].Run.Disk.SectorBytes))
-	add(packed, "the file takes less on the disk than its size: the file system compresses it or finds duplicates, and doesn't write what it is given")
-	if len(small) > 0 {
+	first := p.recs[0].Run.Disk
+	for _, doubt := range [][2]string{
+		{"fell", "a burst ended meanwhile" + onlyIf(crowded, ", or other programs took the CPU") + ", so that the mean is no capacity: the last third counts, and a longer --time shows what remains"},
+		{"rose", "it was slower at first: writes from before were under way, or something was woken up; the last third counts"},
+		{"full", "CPU saturated: the one core that makes the requests was full, so the disk may do more"},
+		{"held", "CPU quota used up: the control group of fio and rowmill was held back, so the disk may do more; measure outside of it, or with a higher quota"},
+		{"above", "requests × size is above the bandwidth of large requests: a cache answered, and no disk"},
+		{"cached", "less reached the device than was requested: the file system or its cache answered the rest"},
+		{"others", "other programs used this disk: it read and wrote more than the job"},
+		{"instantly", fmt.Sprintf("not proven durable: a flush took less than flash takes to be programmed, some %s. A cache answered, and only its data sheet says whether it survives a loss of power", micros(int64(instant)))},
+		{"unaligned", fmt.Sprintf("smaller than the %s that the device writes at once: each write reads first", bytes(first.SectorBytes))},
+		{"packed", "the file takes less on the disk than its size: the file system compresses it or finds duplicates, and doesn't write what it is given"},
+	} {
+		if names := who[doubt[0]]; len(names) > 0 {
+			out = append(out, Note{Label: few(names), Text: doubt[1], Serious: true})
+		}
+	}
+	if first.FileBytes < smallFile {
 		out = append(out, Note{Text: fmt.Sprintf("the file has %s: a cache of the disk, of a controller or of a virtual machine's host may hold all of it, and its reads are then none of the disk; --size of more than 4 GB shows",
-			bytes(p.recs[0].Run.Disk.FileBytes))})
+			bytes(first.FileBytes))})
 	}
 	return out
 }

@@ -76,11 +76,16 @@ type section struct {
 // A paragraph is wrapped text.
 type paragraph string
 
-// A list has one item per line.
-type list []string
-
 // notes are warnings about the section that they are in.
 type notes []Note
+
+// noted are texts as notes.
+func noted(texts ...string) (out notes) {
+	for _, text := range texts {
+		out = append(out, Note{Text: text})
+	}
+	return out
+}
 
 // facts are names with values, one per line.
 type facts []fact
@@ -138,7 +143,6 @@ func (later) Kind() string { return "later" }
 
 func (*section) Kind() string  { return "section" }
 func (paragraph) Kind() string { return "paragraph" }
-func (list) Kind() string      { return "list" }
 func (notes) Kind() string     { return "notes" }
 func (facts) Kind() string     { return "facts" }
 func (*table) Kind() string    { return "table" }

@@ -43,12 +43,6 @@ func (m *markdownWriter) parts(parts []Part, heading string) {
 			m.parts(p.Parts, heading+"#")
 		case paragraph:
 			m.add(markdownText(string(p)))
-		case list:
-			var lines []string
-			for _, item := range p {
-				lines = append(lines, "- "+markdownText(item))
-			}
-			m.add(lines...)
 		case notes:
 			m.notes(p)
 		case facts:

@@ -59,7 +59,7 @@ func (v *view) partitions() *section {
 	s := &section{Title: "Periods and partition events: " + v.label, In: inHTML, Fold: true, Folded: true}
 	add := func(title string, p Part) { s.Parts = append(s.Parts, &section{Title: title, Parts: []Part{p}}) }
 	if d := v.rec.Run.Deviations; len(d) > 0 {
-		add("Deviations from the preset's published definition", list(d))
+		add("Deviations from the preset's published definition", noted(d...))
 	}
 	if v.rec.End != nil && len(v.rec.End.Periods) > 0 {
 		t := &table{Header: []string{"period", "from", "to", "rows expected", "found", "checksum"}, Bad: map[int]bool{}}

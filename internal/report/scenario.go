@@ -262,6 +262,6 @@ func (s *Scenario) section() *section {
 		checks.add(c.Verdict, c.Claim, c.Why)
 		checks.Bad[i] = c.Verdict == Differs
 	}
-	return &section{Title: s.Name + ": " + s.Title, Parts: []Part{story, list(s.Notes),
+	return &section{Title: s.Name + ": " + s.Title, Parts: []Part{story, noted(s.Notes...),
 		&section{Title: "Beside the published figures", Parts: s.besideTable().parts()}, &section{Title: "Shape", Parts: checks.parts()}}}
 }

@@ -76,10 +76,6 @@ func (t *textWriter) parts(parts []Part, depth int) {
 			t.parts(p.Parts, 1)
 		case paragraph:
 			t.wrapped("  ", "  ", string(p))
-		case list:
-			for _, item := range p {
-				t.wrapped("  - ", "    ", item)
-			}
 		case notes:
 			t.notes("  ", p)
 		case facts:

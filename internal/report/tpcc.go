@@ -14,7 +14,13 @@ import (
 func tpccRuns(recs []result.Record) (experiment, error) {
 	p := newProjection(recs, "transaction", "nodes", "server")
 	lines := tpccLines(recs)
-	base, scaling, crossing := p.tpccBase()
+	base, crossing := p.vs[0].sum.TPCC, false // base is the run with the fewest nodes
+	for i := range p.vs {
+		t := p.vs[i].sum.TPCC
+		if crossing = crossing || t.Crossing != nil; tpccNodes(&t.TPCC) < tpccNodes(&base.TPCC) || base.NewOrdersPerMinute == 0 {
+			base = t
+		}
+	}
 	crossed := func(of func(c *result.Crossing) float64) func(v *view) float64 {
 		return func(v *view) float64 {
 			if v.sum.TPCC.Crossing == nil {
@@ -45,7 +51,7 @@ func tpccRuns(recs []result.Record) (experiment, error) {
 	p.doubling = true // whole numbers of nodes alone are on the axis
 	p.verdict = func(*panel) []string { return p.tpccSentences() }
 	p.text = func(*panel) string {
-		return strings.TrimSpace(onlyIf(scaling, "Perfect is the rate of the run with the fewest nodes, by node. ") + onlyIf(crossing, "The warehouses are divided among the nodes: "+
+		return strings.TrimSpace(onlyIf(len(p.factors[1].Levels) > 1, "Perfect is the rate of the run with the fewest nodes, by node. ") + onlyIf(crossing, "The warehouses are divided among the nodes: "+
 			"a transaction crosses them if it changes rows of several, and what is expected follows from the definition and the terminals' homes."))
 	}
 	p.title, p.subtitle, p.more = p.tpccTitle(), p.tpccSubtitle(), p.tpccParts()
@@ -147,14 +153,6 @@ func (p *projection) tpccParts() (out []Part) {
 			times.add(names[i], op, count(l.Count), micros(l.P50), micros(l.P95), micros(l.P99), micros(l.P999), micros(l.Max))
 		}
 	}
-	if len(p.recs) == 1 { // the title names the run
-		for _, t := range []*table{rates, times} {
-			t.Header = t.Header[1:]
-			for k := range t.Rows {
-				t.Rows[k] = t.Rows[k][1:]
-			}
-		}
-	}
 	out = append(out, &section{Title: result.NotAudited, Parts: []Part{rates}}, &section{Title: "Response times by transaction", Parts: []Part{times}})
 	if proof := p.tpccProof(names); len(proof.Rows) > 0 {
 		out = append(out, &section{Title: "Proof", Parts: []Part{proof}})
@@ -162,17 +160,12 @@ func (p *projection) tpccParts() (out []Part) {
 	return out
 }
 
-// tpccProof has a row for each condition. Of several runs, it has what each found in short, and in full if the condition doesn't hold.
+// tpccProof has a row for each condition, with what each run found: of several in short, but in full if it doesn't hold.
 func (p *projection) tpccProof(names []string) *table {
-	if len(p.recs) == 1 {
-		out := &table{Header: []string{"condition", "found", ""}, Bad: map[int]bool{}}
-		for i, c := range p.vs[0].sum.TPCC.Conditions {
-			out.Bad[i] = !c.Holds
-			out.add(c.Name, c.Found, verdictText(c.Holds))
-		}
-		return out
+	out := &table{Header: append([]string{"condition"}, names...), Bad: map[int]bool{}}
+	if len(p.recs) > 1 {
+		out.Note = "What each run found, in short: rows that contradict the condition, transactions, or a share. The report of one run alone has it in full."
 	}
-	out := &table{Header: append([]string{"condition"}, names...), Bad: map[int]bool{}, Note: "What each run found, in short: rows that contradict the condition, transactions, or a share. The report of one run alone has it in full."}
 	rows := map[string]int{}
 	for i := range p.recs {
 		for _, c := range p.vs[i].sum.TPCC.Conditions {
@@ -182,29 +175,20 @@ func (p *projection) tpccProof(names []string) *table {
 				rows[c.Name] = row
 				out.add(append([]string{c.Name}, slices.Repeat([]string{none}, len(p.recs))...)...)
 			}
-			short, _, _ := strings.Cut(c.Found, ", ")
-			short, _, _ = strings.Cut(short, ";")
-			if short = strings.TrimSuffix(short, " contradict it"); !c.Holds {
-				short = verdictText(false) + ": " + c.Found
+			found := c.Found
+			if len(p.recs) > 1 {
+				found, _, _ = strings.Cut(found, ", ")
+				found, _, _ = strings.Cut(found, ";")
+				found = strings.TrimSuffix(found, " contradict it")
+			}
+			if !c.Holds {
+				found = "DOESN'T HOLD: " + c.Found
 				out.Bad[row] = true
 			}
-			out.Rows[row][1+i] = short
+			out.Rows[row][1+i] = found
 		}
 	}
 	return out
-}
-
-// tpccBase returns the run with the fewest nodes, whether there are runs on more, and whether transactions cross nodes.
-func (p *projection) tpccBase() (base result.TPCCSummary, scaling, crossing bool) {
-	for i := range p.vs {
-		t := p.vs[i].sum.TPCC
-		scaling = scaling || tpccNodes(&t.TPCC) != tpccNodes(&p.vs[0].sum.TPCC.TPCC)
-		crossing = crossing || t.Crossing != nil
-		if base.NewOrdersPerMinute == 0 || tpccNodes(&t.TPCC) < tpccNodes(&base.TPCC) {
-			base = *t
-		}
-	}
-	return base, scaling, crossing
 }
 
 // tpccCharts draw new orders per minute over time; nil for other runs, and for several numbers of nodes.
@@ -236,7 +220,6 @@ func (p *projection) cellOf(i int) *gridCell {
 // tpccSentences are the results of such runs.
 func (p *projection) tpccSentences() (out []string) {
 	names := p.tpccNames(tpccLines(p.recs))
-	_, scaling, _ := p.tpccBase()
 	for i := range p.recs {
 		t, end := p.vs[i].sum.TPCC, p.recs[i].End
 		failed := len(slices.DeleteFunc(slices.Clone(t.Conditions), func(c result.Condition) bool { return c.Holds }))
@@ -251,7 +234,7 @@ func (p *projection) tpccSentences() (out []string) {
 			proof += ", after " + plural(end.Kills, "kill of the server", "kills of the server")
 		}
 		text := fmt.Sprintf("%s: %s new orders/min", names[i], figure(t.NewOrdersPerMinute))
-		if scaled := p.cellOf(i).figureOf(&p.recs[i], 1); scaling && !math.IsNaN(scaled) {
+		if scaled := p.cellOf(i).figureOf(&p.recs[i], 1); !math.IsNaN(scaled) {
 			text += ", " + percent(scaled) + " of perfect scaling"
 		}
 		if c := t.Crossing; c != nil {
@@ -260,11 +243,4 @@ func (p *projection) tpccSentences() (out []string) {
 		out = append(out, text+"; "+proof+".")
 	}
 	return append(out, "The result is "+result.NotAudited+".")
-}
-
-func verdictText(holds bool) string {
-	if holds {
-		return "holds"
-	}
-	return "DOESN'T HOLD"
 }
