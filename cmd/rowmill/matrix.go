@@ -220,13 +220,8 @@ func (a *app) reportMatrix(f *matrixFlags, recs, baseline []result.Record, ended
 		return errors.Join(ended, err)
 	}
 	if baseline != nil {
-		old, err := report.NewMatrix(baseline)
-		if err != nil {
-			return errors.Join(ended, err)
-		}
-		if m.Baseline, err = m.Against(old); err != nil {
-			ended, m.Baseline = errors.Join(ended, err), nil
-		}
+		m.Baseline, err = report.Compare(baseline, recs)
+		ended = errors.Join(ended, err)
 	}
 	d := m.Document()
 	taken, err := a.writeFiles(f.out.reports, func() (*report.Document, error) { return d, nil })

@@ -64,7 +64,7 @@ type CellChange struct {
 	Figures   []PairFigure `json:"figures,omitempty"`
 
 	format func(float64) string
-	twins  []twin
+	pairs  [][2]view
 }
 
 // significant is the accepted probability of a false alarm over all cells.

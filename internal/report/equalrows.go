@@ -77,31 +77,6 @@ var roundRows = []int64{1e6, 10e6, 100e6, 1e9, 10e9}
 // maxRows is the largest number of rows that a float64 represents exactly.
 const maxRows = 1 << 53
 
-// A twin is one pair of runs with the figures derived from each.
-type twin struct {
-	rec   [2]*result.Record
-	curve [2]result.Curve
-	whole [2]result.Summary
-	part  [2]result.Summary // up to the common rows
-}
-
-func newTwins(pairs [][2]*result.Record) (twins []twin, rows int64) {
-	twins = make([]twin, len(pairs))
-	rows = maxRows
-	for i, p := range pairs {
-		for k, r := range p {
-			twins[i].rec[k], twins[i].curve[k], twins[i].whole[k] = r, r.Curve(), r.Summary()
-			rows = int64(min(twins[i].curve[k].Rows(), float64(rows)))
-		}
-	}
-	for i := range twins {
-		for k, r := range twins[i].rec {
-			twins[i].part[k] = upTo(r, rows)
-		}
-	}
-	return twins, rows
-}
-
 // upTo summarizes a run until the interval in which it had the given rows.
 func upTo(r *result.Record, rows int64) result.Summary {
 	part := *r
@@ -117,22 +92,26 @@ func upTo(r *result.Record, rows int64) result.Summary {
 // those of a run that got further exclude what it did after, except for sizes and CPU time, which are given per row. Of one
 // pair, the interval within the runs counts only if it is detailed.
 func atEqualRows(pairs [][2]*result.Record, detailed bool) (c CellChange) {
-	c.twins, c.Rows = newTwins(pairs)
+	c.change, c.Rows = change{Repeats: []Versus{}, Verdict: Unknown}, maxRows
+	for _, p := range pairs {
+		both := [2]view{{rec: p[0], curve: p[0].Curve()}, {rec: p[1], curve: p[1].Curve()}}
+		c.Rows = int64(min(both[0].curve.Rows(), both[1].curve.Rows(), float64(c.Rows)))
+		c.pairs = append(c.pairs, both)
+	}
 	n := float64(c.Rows)
-	values := func(f func(t *twin, k int) float64) (out [][2]float64) {
-		for i := range c.twins {
-			out = append(out, [2]float64{f(&c.twins[i], 0), f(&c.twins[i], 1)})
+	values := func(f func(v *view) float64) (out [][2]float64) {
+		for i := range c.pairs {
+			out = append(out, [2]float64{f(&c.pairs[i][0]), f(&c.pairs[i][1])})
 		}
 		return out
 	}
-	rate := func(from, to float64) func(t *twin, k int) float64 {
-		return func(t *twin, k int) float64 { return t.curve[k].RateBetween(from, to) }
+	rate := func(from, to float64) func(v *view) float64 {
+		return func(v *view) float64 { return v.curve.RateBetween(from, to) }
 	}
-	c.change = change{Repeats: []Versus{}, Verdict: Unknown}
 	if c.Rows > 0 {
 		var splits []statistics.Split
-		for _, t := range c.twins {
-			if s, ok := statistics.NewSplit(t.curve[0], t.curve[1], c.Rows); ok && (detailed || len(pairs) > 1) {
+		for _, p := range c.pairs {
+			if s, ok := statistics.NewSplit(p[0].curve, p[1].curve, c.Rows); ok && (detailed || len(pairs) > 1) {
 				splits = append(splits, s)
 			}
 		}
@@ -143,7 +122,7 @@ func atEqualRows(pairs [][2]*result.Record, detailed bool) (c CellChange) {
 	if !detailed {
 		return c
 	}
-	add := func(name, unit string, format func(float64) string, f func(t *twin, k int) float64) {
+	add := func(name, unit string, format func(float64) string, f func(v *view) float64) {
 		if v := over(values(f)); v.A != nil || v.B != nil {
 			c.Figures = append(c.Figures, PairFigure{name, unit, v, format})
 		}
@@ -155,7 +134,7 @@ func atEqualRows(pairs [][2]*result.Record, detailed bool) (c CellChange) {
 				c.Figures = append(c.Figures, PairFigure{fmt.Sprintf("mean rate of pair %d", i+1), "rows/s", v, rowsRate})
 			}
 		}
-		add("seconds to "+count(c.Rows)+" rows", "seconds", seconds, func(t *twin, k int) float64 { return t.curve[k].TimeAt(n) })
+		add("seconds to "+count(c.Rows)+" rows", "seconds", seconds, func(v *view) float64 { return v.curve.TimeAt(n) })
 		for i := range windows {
 			from, to := n*float64(i)/windows, n*float64(i+1)/windows
 			add(fmt.Sprintf("rate from %s to %s rows", short(math.Round(from)), short(math.Round(to))), "rows/s", rowsRate, rate(from, to))
@@ -166,14 +145,22 @@ func atEqualRows(pairs [][2]*result.Record, detailed bool) (c CellChange) {
 			add("rate at "+short(float64(at))+" rows", "rows/s", rowsRate, rate(0.9*float64(at), float64(at)))
 		}
 	}
+	summarize := func(of func(r *result.Record) result.Summary) {
+		for i := range c.pairs {
+			for k := range c.pairs[i] {
+				c.pairs[i][k].sum = of(c.pairs[i][k].rec)
+			}
+		}
+	}
+	summarize(func(r *result.Record) result.Summary { return upTo(r, c.Rows) })
 	for _, times := range []struct {
 		what string
-		of   func(*result.Summary) map[string]result.Latency
-	}{{" ", func(s *result.Summary) map[string]result.Latency { return s.LatencyUS }}, {" response ", func(s *result.Summary) map[string]result.Latency { return s.ResponseUS }}} {
-		for _, op := range ops(times.of(&c.twins[0].part[0])) {
+		of   func(*view) map[string]result.Latency
+	}{{" ", func(v *view) map[string]result.Latency { return v.sum.LatencyUS }}, {" response ", func(v *view) map[string]result.Latency { return v.sum.ResponseUS }}} {
+		for _, op := range ops(times.of(&c.pairs[0][0])) {
 			for _, q := range percentileNames {
-				add(op+times.what+q.name, "us", micros, func(t *twin, k int) float64 {
-					if l, ok := times.of(&t.part[k])[op]; ok && l.Count >= q.least {
+				add(op+times.what+q.name, "us", micros, func(v *view) float64 {
+					if l, ok := times.of(v)[op]; ok && l.Count >= q.least {
 						return float64(q.of(l))
 					}
 					return math.NaN()
@@ -181,20 +168,21 @@ func atEqualRows(pairs [][2]*result.Record, detailed bool) (c CellChange) {
 			}
 		}
 	}
-	add("stalls", "seconds", func(f float64) string { return figure(f) + " s" }, func(t *twin, k int) float64 { return t.part[k].StallSeconds })
-	add("errors", "", figure, func(t *twin, k int) float64 { return float64(t.part[k].Errors) })
-	add("size per row (whole run)", "bytes", func(f float64) string { return figure(f) + " bytes" }, func(t *twin, k int) float64 {
-		if z := t.whole[k].SizeBytes; z != nil {
-			return z.PerRow
+	add("stalls", "seconds", func(f float64) string { return figure(f) + " s" }, func(v *view) float64 { return v.sum.StallSeconds })
+	add("errors", "", figure, func(v *view) float64 { return float64(v.sum.Errors) })
+	summarize((*result.Record).Summary)
+	add("size per row (whole run)", "bytes", func(f float64) string { return figure(f) + " bytes" }, func(v *view) float64 {
+		if v.sum.SizeBytes == nil {
+			return math.NaN()
 		}
-		return math.NaN()
+		return v.sum.SizeBytes.PerRow
 	})
-	perRow := func(of func(s *result.Summary) *float64) func(t *twin, k int) float64 {
-		return func(t *twin, k int) float64 {
-			if t.whole[k].Rows == 0 || t.rec[k].End == nil {
+	perRow := func(of func(s *result.Summary) *float64) func(v *view) float64 {
+		return func(v *view) float64 {
+			if v.rec.End == nil || v.sum.Rows == 0 {
 				return math.NaN()
 			}
-			return 1e6 * deref(of(&t.whole[k])) / float64(t.whole[k].Rows)
+			return 1e6 * deref(of(&v.sum)) / float64(v.sum.Rows)
 		}
 	}
 	add("client CPU per row (whole run)", "us", micros, perRow(func(s *result.Summary) *float64 { return &s.Client.CPUSeconds }))
@@ -245,8 +233,8 @@ func (c *CellChange) charts() []Part {
 	var sets []distribution
 	for k, name := range []string{"A", "B"} {
 		set := distribution{name: name, style: sideStyle(k)}
-		for i := range c.twins {
-			set.recs = append(set.recs, c.twins[i].rec[k])
+		for _, p := range c.pairs {
+			set.recs = append(set.recs, p[k].rec)
 		}
 		sets = append(sets, set)
 	}
@@ -271,13 +259,13 @@ func sideLegend() legend { return legend{{"A", sideStyle(0)}, {"B", sideStyle(1)
 // chart plots the rate of both sides over their rows, up to those that all runs have.
 func (c *CellChange) chart() *chart {
 	out := &chart{Title: "rows inserted per second (rows/s)", X: scale{Name: "rows inserted", To: max(1, float64(c.Rows))}, Ends: true}
-	if len(c.twins) > 1 {
+	if len(c.pairs) > 1 {
 		out.Note = "a line for each run"
 	}
 	mean := [2]*float64{c.A, c.B}
-	for i := range c.twins {
+	for i := range c.pairs {
 		for k, name := range []string{"A", "B"} {
-			v := view{rec: c.twins[i].rec[k], curve: c.twins[i].curve[k]}
+			v := &c.pairs[i][k]
 			at := out.addRate(v.curve, v.windows(pictureWindows), line{Name: name, Style: sideStyle(k), Thin: i > 0})
 			if at >= 0 && i == 0 {
 				out.Lines[at].End = []string{short(deref(mean[k])) + " rows/s", "on average"}

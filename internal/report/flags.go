@@ -35,41 +35,24 @@ func flags(a, b *view) []Flag {
 	x, y := &a.rec.Run, &b.rec.Run
 	// The memory that the kernel leaves varies by a few pages from boot to boot.
 	near := max(x.Machine.MemoryBytes, y.Machine.MemoryBytes)-min(x.Machine.MemoryBytes, y.Machine.MemoryBytes) <= x.Machine.MemoryBytes/100
-	for _, p := range properties {
-		what := p.name
-		if what == p.kind {
-			what = ""
-		}
+	for _, s := range settingsOf([]view{*a, *b}).Rows {
+		va, vb, text := s.Values[0], s.Values[1], "different "+onlyIf(s.kind == "server", "server ")+s.Name
 		switch {
-		case p.kind == "" || p.kind == "machine" && p.name == "memory" && near:
-		case p.kind == "durability":
-			differ(p.kind, what, p.of(x), p.of(y), "unequal durability: a crash may lose more in one than in the other")
-			for _, name := range durabilitySettings {
-				differ(p.kind, name, x.Settings[name], y.Settings[name], "unequal durability: "+name+" differs")
-			}
-		case p.kind == "schema":
-			if !slices.Equal(x.Schema, y.Schema) {
-				va, vb := firstDifference(x.Schema, y.Schema)
-				differ(p.kind, "", va, vb, "the tables were made by different statements")
-			}
-		default:
-			differ(p.kind, what, p.of(x), p.of(y), "different "+onlyIf(p.kind == "server", "server ")+p.name)
+		case s.kind == "" || s.kind == "machine" && s.Name == "memory" && near || s.Group == "setting" && x.Engine != y.Engine: // other engines have other settings
+			continue
+		case s.Name == "durability":
+			text = "unequal durability: a crash may lose more in one than in the other"
+		case s.kind == "durability":
+			text = "unequal durability: " + s.Name + " differs"
+		case s.kind == "settings":
+			text = "setting " + s.Name + " differs"
+		case s.kind == "schema":
+			va, vb = firstDifference(va, vb)
+			text, s.Name = "the tables were made by different statements", s.kind
 		}
+		differ(s.kind, onlyIf(s.Name != s.kind, s.Name), va, vb, text)
 	}
 	differ("workload", "table", tableOf(x), tableOf(y), "different tables, rows or durations")
-	if x.Engine == y.Engine { // settings of different engines are not comparable
-		names := map[string]bool{}
-		for _, settings := range []map[string]string{x.Settings, y.Settings} {
-			for name := range settings {
-				names[name] = true
-			}
-		}
-		for _, name := range sortedNames(names) {
-			if !slices.Contains(durabilitySettings, name) {
-				differ("settings", name, x.Settings[name], y.Settings[name], "setting "+name+" differs")
-			}
-		}
-	}
 	// Runs that are doubtful by themselves.
 	doubt := func(kind, sound, text string, of func(v *view) string) {
 		if va, vb := of(a), of(b); va != sound || vb != sound {
@@ -95,23 +78,14 @@ func flags(a, b *view) []Flag {
 	return out
 }
 
-// firstDifference returns the first lines that differ between two schemas.
-func firstDifference(a, b []string) (x, y string) {
-	la, lb := strings.Split(strings.Join(a, "\n"), "\n"), strings.Split(strings.Join(b, "\n"), "\n")
-	for i := range max(len(la), len(lb)) {
-		x, y = "", ""
-		if i < len(la) {
-			x = strings.TrimSpace(la[i])
-		}
-		if i < len(lb) {
-			y = strings.TrimSpace(lb[i])
-		}
-		if x != y {
-			return x, y
-		}
+// firstDifference returns the first lines that differ between two texts.
+func firstDifference(a, b string) (x, y string) {
+	for x == y && a+b != "" {
+		x, a, _ = strings.Cut(a, "\n")
+		y, b, _ = strings.Cut(b, "\n")
+		x, y = strings.TrimSpace(x), strings.TrimSpace(y)
 	}
-	// The lines are equal; statements are split differently, or spaces differ.
-	return plural(len(a), "statement", "statements"), plural(len(b), "statement", "statements") + ", other spaces"
+	return x, y
 }
 
 // flagsOf collects the flags of all pairs of runs, each once.

@@ -51,16 +51,7 @@ func (l *Lines) Line(iv result.Interval) string {
 		p99, worst = micros(l.P99), micros(l.Max)
 	}
 	line := fmt.Sprintf(lineColumns, fmt.Sprintf("%.1fs", iv.Elapsed), count(iv.Rows), done, pace, p99, worst, left)
-	var extra []string
-	if iv.Backlog > 0 {
-		extra = append(extra, "backlog "+count(iv.Backlog))
-	}
-	if iv.Errors > 0 {
-		extra = append(extra, plural(iv.Errors, "error", "errors"))
-	}
-	if iv.Retries > 0 {
-		extra = append(extra, plural(iv.Retries, "retry", "retries"))
-	}
+	extra := troubles(iv.Backlog, iv.Errors, iv.Retries)
 	for _, op := range slices.Sorted(maps.Keys(iv.Beside)) {
 		extra = append(extra, besideText(op, &iv))
 	}
@@ -78,15 +69,17 @@ func besideText(op string, iv *result.Interval) string {
 	if l := iv.Timed(op); l.Count > 0 {
 		text += " p99 " + micros(l.P99)
 	}
-	for _, n := range []struct {
-		count int64
-		what  string
-	}{{t.Backlog, "backlog"}, {t.Errors, "errors"}, {t.Retries, "retries"}} {
-		if n.count > 0 {
-			text += " " + n.what + " " + count(n.count)
+	return strings.Join(append([]string{text}, troubles(t.Backlog, t.Errors, t.Retries)...), " ")
+}
+
+// troubles names the counts that are not 0.
+func troubles(backlog, errors, retries int64) (out []string) {
+	for i, n := range []int64{backlog, errors, retries} {
+		if n > 0 {
+			out = append(out, []string{"backlog ", "errors ", "retries "}[i]+count(n))
 		}
 	}
-	return text
+	return out
 }
 
 // ibenchColumns are the columns of the insert benchmark's interval lines.

@@ -205,11 +205,6 @@ func (m *Matrix) beside(c *gridCell, factor int, level string) float64 {
 // cellName is the name of a cell, by the factors that the matrix varies.
 func cellName(c *gridCell) string { return c.samples[0].v.rec.Run.Cell.Name() }
 
-// Against compares the matrix with an older one, at equal row counts.
-func (m *Matrix) Against(old *Matrix) (*Comparison, error) {
-	return compareCells(old.side(), m.side())
-}
-
 // side returns the cells that have a complete run.
 func (m *Matrix) side() gridSide {
 	out := gridSide{source: m.Source, preset: m.run.Preset, factors: m.Factors, free: func(int) bool { return true }, noise: m.noise}

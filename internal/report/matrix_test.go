@@ -205,7 +205,7 @@ func TestMatrixBaseline(t *testing.T) {
 		}
 		return rate
 	}
-	c, err := matrixOf(t, slow.records()).Against(matrixOf(t, old.records()))
+	c, err := report.Compare(old.records(), slow.records())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +214,7 @@ func TestMatrixBaseline(t *testing.T) {
 		t.Errorf("%q, %v", text, err)
 	}
 	// In the opposite direction through compare: the same cells are faster.
-	c, err = matrixOf(t, old.records()).Against(matrixOf(t, slow.records()))
+	c, err = report.Compare(slow.records(), old.records())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +229,7 @@ func TestMatrixFalseAlarms(t *testing.T) {
 	for i := range uint64(40) {
 		a, b := wide(), wide()
 		a.seed, b.seed, a.noise, b.noise = 100+i, 200+i, 0.1, 0.1
-		c, err := matrixOf(t, a.records()).Against(matrixOf(t, b.records()))
+		c, err := report.Compare(b.records(), a.records())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -251,7 +251,7 @@ func TestMatrixGuards(t *testing.T) {
 		other[i].Run.ServerVersion = "11.4.2"
 		other[i].Source = "other.jsonl"
 	}
-	c, err := matrixOf(t, other).Against(matrixOf(t, recs))
+	c, err := report.Compare(recs, other)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,7 +267,7 @@ func TestMatrixGuards(t *testing.T) {
 	for i := range other {
 		other[i].Run.Preset = "ibench"
 	}
-	if _, err := matrixOf(t, other).Against(matrixOf(t, recs)); err == nil || !strings.Contains(err.Error(), "preset") {
+	if _, err := report.Compare(recs, other); err == nil || !strings.Contains(err.Error(), "preset") {
 		t.Errorf("other presets: %v", err)
 	}
 	if _, err := report.NewMatrix([]result.Record{synthetic(t, plainCourse())}); err == nil {

@@ -103,6 +103,7 @@ func (*settings) Kind() string { return "settings" }
 // A setting has a value for each run. Code values are shown verbatim.
 type setting struct {
 	Group, Name string
+	kind        string // of the flag if it differs
 	Values      []string
 	Differs     bool
 	// Code values are shown verbatim, including line breaks.
@@ -118,8 +119,8 @@ func settingsOf(vs []view) *settings {
 			names[name] = true
 		}
 	}
-	add := func(group, name string, code bool, of func(r *result.Run) string) {
-		s := setting{Group: group, Name: name, Code: code}
+	add := func(group, name, kind string, code bool, of func(r *result.Run) string) {
+		s := setting{Group: group, Name: name, kind: kind, Code: code}
 		for i := range vs {
 			s.Values = append(s.Values, of(&vs[i].rec.Run))
 			s.Differs = s.Differs || s.Values[i] != s.Values[0]
@@ -129,10 +130,11 @@ func settingsOf(vs []view) *settings {
 		}
 	}
 	for _, p := range properties {
-		add(p.group, p.name, p.code, p.of)
+		add(p.group, p.name, p.kind, p.code, p.of)
 	}
 	for _, name := range sortedNames(names) {
-		add("setting", name, true, func(r *result.Run) string { return r.Settings[name] })
+		kind := map[bool]string{true: "durability", false: "settings"}[slices.Contains(durabilitySettings, name)]
+		add("setting", name, kind, true, func(r *result.Run) string { return r.Settings[name] })
 	}
 	return out
 }

@@ -374,43 +374,15 @@ func steadyPicture(ss []steadyView, elapsed bool) *picture {
 	return out
 }
 
-// A panelFigure is one line of a panel for each run; the second of a panel is dashed.
-type panelFigure struct {
-	label string
-	of    func(b bucket, m *result.Merger) spread
-}
-
-// counted returns a counter, with another counter of its peaks.
-func counted(name, peak string) func(b bucket, m *result.Merger) spread {
-	return func(b bucket, _ *result.Merger) spread {
-		s := b.counter(name)
-		if worst := b.counter(peak); worst.hi > s.hi {
-			s.hi = worst.hi
-		}
-		return s
-	}
-}
-
-// response returns a percentile of the time from when inserts were due.
-func response(percentile func(result.Latency) int64) func(b bucket, m *result.Merger) spread {
-	return func(b bucket, m *result.Merger) spread {
-		s := newSpread()
-		if l, ok := b.latency(m, b[0].Operation(), func(iv *result.Interval) map[string]result.Histogram { return iv.Response }); ok {
-			s.span(float64(percentile(l)))
-			s.mean = s.hi
-		}
-		return s
-	}
-}
-
 // steadyPanels returns the charts for which any of the runs has figures.
 func steadyPanels(ss []steadyView, elapsed bool) (out charts) {
 	x := scale{From: math.Inf(1), To: math.Inf(-1), Bare: true}
-	begin := make([]float64, len(ss))
+	begin, data := make([]float64, len(ss)), make([]runData, len(ss))
 	for i := range ss {
 		if !elapsed {
 			begin[i] = ss[i].shift
 		}
+		data[i] = ss[i].data(nthStyle(i))
 		x.From, x.To = min(x.From, begin[i]), max(x.To, begin[i]+max(1, ss[i].sum.Seconds))
 	}
 	x.Ticks = timeTicks(x.From, x.To, elapsed)
@@ -422,42 +394,42 @@ func steadyPanels(ss []steadyView, elapsed bool) (out charts) {
 		return of(ss[0].s)
 	}
 	for _, p := range []struct {
-		title, unit   string
-		target, least float64 // a level to draw, 0 for none, and the least upper end of the axis
-		figures       []panelFigure
+		title, note, unit string
+		target, least     float64  // a level to draw, 0 for none, and the least upper end of the axis
+		figures           []string // the second is dashed
 	}{
-		{"rate", "rows/s", target(func(s *result.Steadiness) float64 { return s.Asked }), ss[0].s.Asked * 1.2,
-			[]panelFigure{{"rate", func(b bucket, _ *result.Merger) spread { return b.rates() }}}},
-		{"latency from when inserts were due", "microseconds", target(func(s *result.Steadiness) float64 { return float64(s.P99LimitUS) }), 0, []panelFigure{
-			{"p99", response(func(l result.Latency) int64 { return l.P99 })}, {"p50", response(func(l result.Latency) int64 { return l.P50 })}}},
-		{"CPU time stolen by the host", "fraction", 0, 0.02, []panelFigure{{"steal", counted("os_cpu_steal", "os_cpu_steal_peak")}}},
-		{"pressure: time in which tasks waited", "fraction", 0, 0.1, []panelFigure{{"CPU", counted("pressure_cpu_some", "")}, {"I/O", counted("pressure_io_some", "")}}},
-		{"throttled by the control group's quota", "seconds/s", 0, 0.02, []panelFigure{{"throttled", counted("cgroup_throttled", "")}}},
-		{"frequency of the processors", "Hz", 0, 0, []panelFigure{{"frequency", counted("cpu_frequency", "")}}},
-		{"a fixed piece of computing", "seconds", 0, 0, []panelFigure{{"time taken", counted("work_seconds", "work_worst_seconds")}}},
+		{"rate", "", "rows/s", target(func(s *result.Steadiness) float64 { return s.Asked }), ss[0].s.Asked * 1.2, []string{"rate"}},
+		{"latency from when inserts were due", "p99, dashed p50", "microseconds", target(func(s *result.Steadiness) float64 { return float64(s.P99LimitUS) }), 0, []string{"p99", "p50"}},
+		{"CPU time stolen by the host", "mean, dashed its peaks", "fraction", 0, 0.02, []string{"os_cpu_steal", "os_cpu_steal_peak"}},
+		{"pressure: time in which tasks waited", "CPU, dashed I/O", "fraction", 0, 0.1, []string{"pressure_cpu_some", "pressure_io_some"}},
+		{"throttled by the control group's quota", "", "seconds/s", 0, 0.02, []string{"cgroup_throttled"}},
+		{"frequency of the processors", "", "Hz", 0, 0, []string{"cpu_frequency"}},
+		{"a fixed piece of computing", "time taken, dashed the longest", "seconds", 0, 0, []string{"work_seconds", "work_worst_seconds"}},
 	} {
-		c := &chart{Title: p.title, X: x, Y: scale{Room: 58}}
-		if len(ss) == 1 && len(p.figures) > 1 {
-			c.Note = p.figures[0].label + ", dashed " + p.figures[1].label
-		}
+		c := &chart{Title: p.title, Note: p.note, X: x, Y: scale{Room: 58}}
 		most := 0.0
 		for i := range ss {
-			bs, _ := buckets(ss[i].rec.Intervals)
-			for n, f := range p.figures {
+			for n, name := range p.figures {
 				l := line{Style: nthStyle(i), Thin: true}
-				if n == 1 {
+				at, f := data[i].Time, data[i].Counters[name]
+				switch op := ss[i].rec.Intervals; {
+				case name == "rate":
+					at, f = data[i].Rate.Time.At, data[i].Rate.Time.figureData
+				case p.unit == "microseconds" && len(op) > 0:
+					f.Mean = data[i].Response[op[0].Operation()][name]
+				}
+				if l.Y = f.Mean; n == 0 {
+					l.Lo, l.Hi = f.Lo, f.Hi
+				} else {
 					l.Style.dash = []float64{4, 3}
 				}
-				var m result.Merger
-				known := n == 0 && p.unit == "rows/s"
-				for _, b := range bs {
-					s := f.of(b, &m)
-					if known = known || !math.IsNaN(s.mean); s.hi > most {
-						most = s.hi
-					}
-					l.X, l.Y = append(l.X, begin[i]+(b[0].Elapsed-b[0].Seconds+b.last().Elapsed)/2), append(l.Y, s.mean)
-					if n == 0 {
-						l.Lo, l.Hi = append(l.Lo, s.lo), append(l.Hi, s.hi)
+				for _, t := range at {
+					l.X = append(l.X, begin[i]+t)
+				}
+				known := false
+				for _, v := range slices.Concat(f.Mean, l.Hi) {
+					if known = known || !math.IsNaN(v); v > most {
+						most = v
 					}
 				}
 				if known {

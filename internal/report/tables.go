@@ -125,14 +125,14 @@ func (p *projection) tablesCost(v *view, server string, c *result.TablesCost, be
 
 // tablesFits fits the costs of all runs of a server.
 func tablesFits(p *projection) (out []Fit) {
-	costs, object := map[string][]result.TablesCost{}, map[string]string{}
+	costs := map[string][]result.TablesCost{}
 	var lines []string
 	for i := range p.recs {
 		name := p.label(i) + ", " + p.recs[i].Run.Tables.Object()
 		if costs[name] == nil {
 			lines = append(lines, name)
 		}
-		costs[name], object[name] = append(costs[name], p.recs[i].TablesCosts()...), p.recs[i].Run.Tables.Object()
+		costs[name] = append(costs[name], p.recs[i].TablesCosts()...)
 	}
 	for _, name := range lines {
 		for _, f := range statistics.TablesFits(costs[name]) {

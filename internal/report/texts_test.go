@@ -35,7 +35,7 @@ func TestLine(t *testing.T) {
 		{"no limit of rows", func(*result.Interval) {}, 0, "    12.0s         250,000      -       25,000        42 ms        90 ms         -"},
 		{"nothing done", func(iv *result.Interval) { iv.NewRows, iv.Latency = 0, nil }, 1e6, "    12.0s         250,000    25%            0            -            -         -"},
 		{"trouble", func(iv *result.Interval) { iv.Backlog, iv.Errors, iv.Retries = 1200, 1, 2 }, 0,
-			"    12.0s         250,000      -       25,000        42 ms        90 ms         -  backlog 1,200, 1 error, 2 retries"},
+			"    12.0s         250,000      -       25,000        42 ms        90 ms         -  backlog 1,200, errors 1, retries 2"},
 	} {
 		edited := iv
 		c.edit(&edited)
