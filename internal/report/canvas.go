@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"html/template"
 	"image/color"
@@ -29,16 +30,9 @@ type svg struct{ strings.Builder }
 
 // SVG draws the chart for a page.
 func (c *chart) SVG(beside int) template.HTML {
-	width, height := svgWidths[min(beside, len(svgWidths))-1], c.Height
-	if height == 0 {
-		height = svgHeight
-	}
+	width, height := svgWidths[min(beside, len(svgWidths))-1], cmp.Or(c.Height, svgHeight)
 	var out svg
-	label := c.Title
-	if c.Note != "" {
-		label += ", " + c.Note
-	}
-	fmt.Fprintf(&out, `<svg class="chart-svg" role="img" viewBox="0 0 %g %g" aria-label="%s">`, width, height, template.HTMLEscapeString(oneLine(label)))
+	fmt.Fprintf(&out, `<svg class="chart-svg" role="img" viewBox="0 0 %g %g" aria-label="%s">`, width, height, template.HTMLEscapeString(oneLine(listed(", ", c.Title, c.Note))))
 	titled := *c
 	titled.Title, titled.Note = "", "" // the page's heading says it
 	titled.draw(&out, box{0, 0, width, height})
@@ -47,11 +41,7 @@ func (c *chart) SVG(beside int) template.HTML {
 }
 
 func (s *svg) stroke(pts []xy, p pen) {
-	class := "s-" + p.paint
-	if p.faint {
-		class += " faint"
-	}
-	fmt.Fprintf(s, `<polyline class="%s" stroke-width="%g"`, class, p.width)
+	fmt.Fprintf(s, `<polyline class="s-%s" stroke-width="%g"`, p.paint+onlyIf(p.faint, " faint"), p.width)
 	if len(p.dash) > 0 {
 		fmt.Fprintf(s, ` stroke-dasharray="%s"`, strings.Trim(fmt.Sprint(p.dash), "[]"))
 	}
@@ -90,12 +80,8 @@ func (s *svg) dot(at xy, radius float64, paint string, cross bool, tip string) {
 }
 
 func (s *svg) text(at xy, text string, f face) {
-	weight := ""
-	if f.bold {
-		weight = ` font-weight="600"`
-	}
 	fmt.Fprintf(s, `<text class="f-%s" x="%.1f" y="%.1f" dy=".35em" font-size="%g" text-anchor="%s"%s>%s</text>`, f.paint, at.x, at.y, f.size,
-		[]string{"start", "middle", "end"}[f.align+1], weight, template.HTMLEscapeString(oneLine(text)))
+		[]string{"start", "middle", "end"}[f.align+1], onlyIf(f.bold, ` font-weight="600"`), template.HTMLEscapeString(oneLine(text)))
 }
 
 // paintCSS defines the colours of lines and blocks, for both themes.
@@ -139,8 +125,6 @@ var palette = []struct{ light, dark string }{
 	{"#4b5563", "#b6bfca"}, // grey
 }
 
-func (s style) light() string { return palette[s.colour].light }
-func (s style) dark() string  { return palette[s.colour].dark }
 func (s style) paint() string { return fmt.Sprintf("p%d", s.colour) }
 
 // Dash is the dash as an attribute of SVG.
@@ -149,7 +133,7 @@ func (s style) Dash() string { return strings.Trim(fmt.Sprint(s.dash), "[]") }
 // Paint is the name of the colour, as a class of the page.
 func (s style) Paint() string { return s.paint() }
 
-// The palette indexes of the first run of each layout, the same in every report.
+// The palette indexes of the first run of each layout, the same in every report; other runs have the following ones.
 const (
 	rollingColour = 0
 	plainColour   = 1
@@ -164,40 +148,23 @@ func nthStyle(n int) style {
 	return s
 }
 
-// styles assigns each run a colour, and a dash for its layout, so that neither alone carries
-// the meaning.
+// styles assigns each run a colour, the same to all repeats, and a dash for its layout, so that neither alone carries the
+// meaning.
 func styles(vs []view) []style {
 	out := make([]style, len(vs))
-	used := map[int]bool{}
-	pick := func(i, n int) {
-		used[n] = true
-		out[i] = nthStyle(n)
-		if vs[i].rec.Run.Layout != "rolling" && out[i].dash == nil {
-			out[i].dash = []float64{7, 3}
-		}
-	}
-	first := map[string]int{"rolling": rollingColour, "plain": plainColour}
-	var rest []int
+	free, next := map[string]int{"rolling": rollingColour, "plain": plainColour}, plainColour+1
 	for i := range vs {
-		if r := vs[i].repeats; r != nil && r[0] != i {
-			continue // gets the style of the first repeat, below
-		}
-		if n, ok := first[vs[i].rec.Run.Layout]; ok && !used[n] {
-			pick(i, n)
+		layout := vs[i].rec.Run.Layout
+		if r := vs[i].repeats; r != nil && r[0] < i {
+			out[i] = out[r[0]]
 			continue
 		}
-		rest = append(rest, i)
-	}
-	next := 0
-	for _, i := range rest {
-		for used[next] {
-			next++
+		n, ok := free[layout]
+		if delete(free, layout); !ok {
+			n, next = next, next+1
 		}
-		pick(i, next)
-	}
-	for i := range vs {
-		if r := vs[i].repeats; r != nil {
-			out[i] = out[r[0]]
+		if out[i] = nthStyle(n); layout != "rolling" && out[i].dash == nil {
+			out[i].dash = []float64{7, 3}
 		}
 	}
 	return out
@@ -267,23 +234,9 @@ func (d *Document) PNG(w io.Writer, opts PNGOptions) error {
 	if d.picture != nil {
 		p = d.picture(opts)
 	}
-	size := func(asked, otherwise int) float64 {
-		if asked == 0 {
-			asked = otherwise
-		}
-		return float64(asked)
-	}
-	height := defaultHeight
-	if p.Height > 0 {
-		height = p.Height
-	}
-	in := box{0, 0, size(opts.Width, defaultWidth), size(opts.Height, height)}
+	in := box{0, 0, float64(cmp.Or(opts.Width, defaultWidth)), float64(cmp.Or(opts.Height, p.Height, defaultHeight))}
 	c := vgimg.NewWith(vgimg.UseWH(px(in.x1), px(in.y1)), vgimg.UseDPI(dpi), vgimg.UseBackgroundColor(color.White))
-	title := d.Title
-	if opts.Title != "" {
-		title = opts.Title
-	}
-	if err := p.draw(&image{draw.New(c), in.y1}, in, title, d.Subtitle); err != nil {
+	if err := p.draw(&image{draw.New(c), in.y1}, in, cmp.Or(opts.Title, d.Title), d.Subtitle); err != nil {
 		return fmt.Errorf("draw picture: %w", err)
 	}
 	if _, err := (vgimg.PngCanvas{Canvas: c}).WriteTo(w); err != nil {
@@ -343,12 +296,7 @@ func (p *picture) draw(cv canvas, in box, title, subtitle string) error {
 }
 
 // weight is the share of a chart in a picture, 1 if it has none.
-func weight(f float64) float64 {
-	if f == 0 {
-		return 1
-	}
-	return f
-}
+func weight(f float64) float64 { return cmp.Or(f, 1) }
 
 // dpi makes a point 4/3 of a pixel, as in browsers.
 const dpi = 96

@@ -46,9 +46,7 @@ func (c *capacity) finding() string {
 		s := fmt.Sprintf("%s: %s sustained at %s rows with %s (%s); ", c.label, rowsRate(c.RowsPerSecond), short(float64(c.Rows)), limit, micros(c.P99US))
 		if a := c.Above; a != nil {
 			s += fmt.Sprintf("at %s, %s, p99 was %s", ratio(a.Rate/c.RowsPerSecond), rowsRate(a.Rate), micros(a.P99US))
-			if a.Overloaded {
-				s += fmt.Sprintf(" with a backlog of %s", plural(a.Backlog, "operation", "operations"))
-			}
+			s += onlyIf(a.Overloaded, " with a backlog of "+plural(a.Backlog, "operation", "operations"))
 		}
 		return s
 	}
@@ -125,13 +123,7 @@ func (c *capacity) trialTable() *table {
 		Bad: map[int]bool{}}
 	for i := range c.Trials {
 		t := &c.Trials[i]
-		verdict := t.Verdict
-		if t.Verdict != result.VerdictNone && t.Close {
-			verdict += ", close"
-		}
-		if t.Overloaded {
-			verdict += ", overloaded"
-		}
+		verdict := t.Verdict + onlyIf(t.Verdict != result.VerdictNone && t.Close, ", close") + onlyIf(t.Overloaded, ", overloaded")
 		p99, over, service := none, none, none
 		if t.Operations > 0 {
 			p99, over, service = micros(t.P99US), percent(t.Over), micros(t.ServiceP99US)

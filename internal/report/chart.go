@@ -598,9 +598,7 @@ func ratePicture(vs []view, opts PNGOptions) *picture {
 	st := styles(vs)
 	p := &picture{}
 	c := &chart{Title: "rows inserted per second (rows/s)", X: scale{Name: "rows inserted", From: 0, To: 1}, Y: scale{Log: opts.Log}, Ends: true}
-	if opts.Log {
-		c.Note = "logarithmic"
-	}
+	c.Note = onlyIf(opts.Log, "logarithmic")
 	for i := range vs {
 		v := &vs[i]
 		c.X.To = max(c.X.To, v.curve.Rows())
@@ -676,7 +674,7 @@ func histograms(vs []view) *section {
 	st := styles(vs)
 	var sets []distribution
 	for _, i := range leaders(vs) {
-		sets = append(sets, distribution{vs[i].bundleLabel(), st[i], []*result.Record{vs[i].rec}})
+		sets = append(sets, distribution{vs[i].bundleLabel(), st[i], []*view{&vs[i]}})
 	}
 	if len(sets) > mostDistributions {
 		sets = nil
@@ -688,7 +686,7 @@ func histograms(vs []view) *section {
 type distribution struct {
 	name  string
 	style style
-	recs  []*result.Record
+	vs    []*view
 }
 
 func distributions(sets []distribution) *section {
@@ -697,11 +695,9 @@ func distributions(sets []distribution) *section {
 	found := map[string]bool{}
 	for _, set := range sets {
 		names = append(names, key{set.name, set.style})
-		for _, r := range set.recs {
-			for i := range r.Intervals {
-				for op := range r.Intervals[i].Latency {
-					found[op] = true
-				}
+		for _, v := range set.vs {
+			for op := range v.sum.LatencyUS {
+				found[op] = true
 			}
 		}
 	}
@@ -724,11 +720,11 @@ func distributions(sets []distribution) *section {
 
 func (d *distribution) line(op string) []line {
 	var m result.Merger
-	for _, r := range d.recs {
-		for i := range r.Intervals {
-			h, ok := r.Intervals[i].Response[op]
+	for _, v := range d.vs {
+		for _, iv := range v.rec.Intervals {
+			h, ok := iv.Response[op]
 			if !ok {
-				h = r.Intervals[i].Latency[op]
+				h = iv.Latency[op]
 			}
 			if h.Count > 0 && m.Add(h) != nil {
 				return nil // damaged: no shape is better than a wrong one

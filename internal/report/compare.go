@@ -74,11 +74,9 @@ const significant = 0.05
 type gridSide struct {
 	source, preset string
 	factors        []result.Factor
-	// free reports whether a factor is ignored if neither side varies it; the difference is flagged.
-	free     func(factor int) bool
-	cells    []comparedCell
-	noise    statistics.SumOfSquares
-	detailed bool
+	cells          []comparedCell
+	noise          statistics.SumOfSquares
+	detailed       bool
 }
 
 // A comparedCell is a figure of a cell.
@@ -90,19 +88,24 @@ type comparedCell struct {
 	figure func(r *result.Record) float64 // nil: the mean rate at equal row counts
 }
 
-// varies reports whether a factor identifies cells.
-func (s *gridSide) varies(f int) bool {
-	return !s.free(f) || slices.ContainsFunc(s.cells, func(c comparedCell) bool { return c.levels[f] != s.cells[0].levels[f] })
+// varied are the factors of which a side has several levels.
+func (s *gridSide) varied() (out []string) {
+	for f, factor := range s.factors {
+		if slices.ContainsFunc(s.cells, func(c comparedCell) bool { return c.levels[f] != s.cells[0].levels[f] }) {
+			out = append(out, factor.Name)
+		}
+	}
+	return out
 }
 
 // ids identify the cells of both sides: by the levels of the factors that either varies, and by a number if these are equal.
+// What neither varies may differ, and is flagged.
 func (s *gridSide) ids(other *gridSide) (out []string) {
-	seen := map[string]int{}
+	varied, seen := append(s.varied(), other.varied()...), map[string]int{}
 	for _, c := range s.cells {
 		id := c.key
 		for f, factor := range s.factors {
-			g := slices.IndexFunc(other.factors, func(o result.Factor) bool { return o.Name == factor.Name })
-			if s.varies(f) || g >= 0 && other.varies(g) {
+			if slices.Contains(varied, factor.Name) {
 				id += "\x00" + factor.Name + "=" + c.levels[f]
 			}
 		}
@@ -114,7 +117,7 @@ func (s *gridSide) ids(other *gridSide) (out []string) {
 
 // side returns the projection's figures to compare.
 func (p *projection) side() gridSide {
-	out := gridSide{source: p.recs[0].Source, factors: p.factors, free: func(f int) bool { return f == p.servers }}
+	out := gridSide{source: p.recs[0].Source, factors: p.factors}
 	for _, s := range p.panels() {
 		for k, m := range s.measures {
 			if !m.compared {
@@ -249,7 +252,7 @@ func (c *Comparison) judge(pooled statistics.SumOfSquares) {
 		case adjusted >= significant:
 			cell.Verdict = NoDifference
 		default:
-			cell.Verdict = map[bool]string{true: Slower, false: Faster}[*cell.Ratio < 1]
+			cell.Verdict = either(*cell.Ratio < 1, Slower, Faster)
 		}
 	}
 	mean, _ := statistics.MeanVariance(logs)
@@ -324,7 +327,7 @@ func (c *Comparison) verdict() (out []string) {
 	if len(c.Cells) > 1 || !c.detailed {
 		all := fmt.Sprintf("Over %s, %s runs at %s the rate of %s (geometric mean", plural(len(c.Cells), "cell", "cells"), c.B, ratio(deref(c.Overall)), c.A)
 		if c.Interval != nil {
-			all += fmt.Sprintf(", 95%% interval %s, judged by how the %s differ", interval(c.Interval), map[bool]string{true: "cells", false: "runs"}[len(c.Cells) > 1])
+			all += fmt.Sprintf(", 95%% interval %s, judged by how the %s differ", interval(c.Interval), either(len(c.Cells) > 1, "cells", "runs"))
 		}
 		out = append(out, all+"): "+map[string]string{Unknown: "too little to tell a difference", NoDifference: NoDifference, Faster: "faster", Slower: "slower"}[c.Verdict]+".")
 	} else {

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -38,31 +39,26 @@ func disks(recs []result.Record) (experiment, error) {
 	disk := func(of func(d *result.DiskSummary) float64) func(v *view) float64 {
 		return func(v *view) float64 { return nonzero(of(v.sum.Disk)) }
 	}
-	times := func(of func(l result.Latency) int64) func(v *view) float64 {
-		return func(v *view) float64 { return nonzero(latencyOf(v.sum.Disk.Operation(), of)(v)) }
-	}
 	p.measures = func(section string) []measure {
-		out := []measure{{key: "requests_per_second", name: "requests/s", chart: "requests/s", of: func(v *view) float64 { return v.sum.Disk.PerSecond }},
-			{key: "bytes_per_second", name: "bytes/s", format: bytesPerSecond, chart: "MB/s", per: 1e6, of: func(v *view) float64 { return v.sum.Disk.BytesPerSecond }},
-			micro("p50_us", "p50", "", times(p50)), micro("p99_us", "p99", "p99, ms", times(p99)), micro("max_us", "max", "", times(longestOf)),
-			{key: "first_third_per_second", name: "first third", of: disk(func(d *result.DiskSummary) float64 { return d.First })},
-			{key: "last_third_per_second", name: "last third", of: disk(func(d *result.DiskSummary) float64 { return d.Last })},
-			{key: "submitter_cpu", name: "fio's CPU", format: percent, of: func(v *view) float64 { return v.sum.Disk.SubmitterCPU }}}
+		latencies := times("", "p50", "p99", "max")
+		latencies[1].chart = onlyIf(!diskSingle(section), "p99, ms")
+		out := slices.Concat([]measure{{key: "requests_per_second", name: "requests/s", chart: "requests/s", of: func(v *view) float64 { return v.sum.Disk.PerSecond }},
+			{key: "bytes_per_second", name: "bytes/s", format: bytesPerSecond, chart: "MB/s", per: 1e6, of: func(v *view) float64 { return v.sum.Disk.BytesPerSecond }}}, latencies,
+			[]measure{{key: "first_third_per_second", name: "first third", of: disk(func(d *result.DiskSummary) float64 { return d.First })},
+				{key: "last_third_per_second", name: "last third", of: disk(func(d *result.DiskSummary) float64 { return d.Last })},
+				{key: "submitter_cpu", name: "fio's CPU", format: percent, of: func(v *view) float64 { return v.sum.Disk.SubmitterCPU }}})
 		if strings.Contains(section, "MiB") {
 			out[0], out[1] = out[1], out[0]
 		}
 		if out[0].compared, out[1].chart = true, ""; diskSingle(section) {
-			out[0].chart, out[3].chart = "", ""
+			out[0].chart = ""
 		}
 		return out
 	}
 	for i := range recs {
 		d := recs[i].Run.Disk
 		section, line := diskSection(d)
-		if len(p.contenders) > 1 {
-			section = p.label(i) + ", " + section
-		}
-		p.run(i, section, strconv.Itoa(d.Depth), line)
+		p.run(i, onlyIf(len(p.contenders) > 1, p.label(i)+", ")+section, strconv.Itoa(d.Depth), line)
 	}
 	p.verdict = func(s *panel) []string { return s.disk() }
 	p.text = func(s *panel) string {
@@ -74,21 +70,14 @@ func disks(recs []result.Record) (experiment, error) {
 	p.serious, p.more = diskDoubts(p), diskSettings(recs)
 	d := recs[0].Run.Disk
 	p.title = "Disk below " + recs[0].Run.Target
-	p.subtitle = []string{words("fio", recs[0].Run.ServerVersion), bytes(d.FileBytes) + " file", seconds(slowest(recs)) + " a job", some(recs[0].Run.Machine.Cores, "core", "cores")}
+	longest := slices.MaxFunc(p.vs, func(a, b view) int { return cmp.Compare(a.rec.Run.MaxTimeSeconds, b.rec.Run.MaxTimeSeconds) }).rec.Run.MaxTimeSeconds
+	p.subtitle = []string{words("fio", recs[0].Run.ServerVersion), bytes(d.FileBytes) + " file", seconds(longest) + " a job", some(recs[0].Run.Machine.Cores, "core", "cores")}
 	if d.SectorBytes > 0 {
 		p.about = append(p.about, fact{"sector", bytes(d.SectorBytes)})
 	}
 	by := max(0, slices.IndexFunc(recs, func(r result.Record) bool { return r.Run.Disk.Kind == result.DiskRandom }))
 	p.about = append(p.about, fact{"by hand, with FILE", recs[by].Run.Name + ": " + strings.Join(recs[by].Run.Disk.Job, " ")})
 	return p, nil
-}
-
-// slowest is the length of the jobs.
-func slowest(recs []result.Record) (out float64) {
-	for i := range recs {
-		out = max(out, recs[i].Run.MaxTimeSeconds)
-	}
-	return out
 }
 
 // diskSection is the section of a job, and its line in it.
@@ -124,22 +113,12 @@ func (s *panel) disk() (out []string) {
 		return nil
 	}
 	for _, line := range s.lines {
-		var best *gridCell
-		for _, at := range s.axis {
-			if c := s.cell(at, line); c != nil && (best == nil || c.middle(0) > best.middle(0)) {
-				best = c
-			}
-		}
-		if best == nil || !(best.middle(0) > 0) || line != "reads" && line != "writes" && !diskSingle(s.name) {
+		best := s.best(line)
+		if best == nil || line != "reads" && line != "writes" && !diskSingle(s.name) {
 			continue
 		}
 		text := fmt.Sprintf("%s, %s: %s", s.name, line, s.measures[0].text(best.middle(0)))
-		if s.measures[0].key == "requests_per_second" {
-			text += "/s"
-		}
-		if !diskSingle(s.name) {
-			text += " at depth " + best.levels[1]
-		}
+		text += onlyIf(s.measures[0].key == "requests_per_second", "/s") + onlyIf(!diskSingle(s.name), " at depth "+best.levels[1])
 		if v := best.middle(2); !math.IsNaN(v) {
 			text += ", p50 " + micros(v) + ", p99 " + micros(best.middle(3))
 		}
@@ -239,14 +218,4 @@ func DiskLine(s result.Summary) string {
 	l := s.LatencyUS[s.Disk.Operation()]
 	return fmt.Sprintf("%s/s, %s, p50 %s, p99 %s", figure(s.RowsPerSecond), bytesPerSecond(s.Disk.BytesPerSecond), micros(l.P50), micros(l.P99)) +
 		listed("", onlyIf(s.Disk.Trend != "", ", it "+s.Disk.Trend), onlyIf(s.Disk.SubmitterCPU > fullCore, ", CPU saturated"), onlyIf(s.Failure != "", ", FAILED"))
-}
-
-// hasDisk tells the records of `bench disk`.
-func hasDisk(r *result.Run) bool { return r.Disk != nil }
-
-func settingsToTry(recs []result.Record) []result.DiskSetting {
-	if !slices.ContainsFunc(recs, func(r result.Record) bool { return hasDisk(&r.Run) }) {
-		return nil
-	}
-	return result.DiskSettings(recs)
 }

@@ -33,7 +33,7 @@ var pairing = []struct {
 
 // side has the configurations of the runs, which are compared at equal row counts.
 func (recs runs) side() gridSide {
-	out := gridSide{source: recs[0].Source, free: func(int) bool { return true }, detailed: true}
+	out := gridSide{source: recs[0].Source, detailed: true}
 	for _, f := range pairing {
 		out.factors = append(out.factors, result.Factor{Name: f.name})
 	}
@@ -196,7 +196,13 @@ var percentileNames = []struct {
 	name  string
 	least int64
 	of    func(result.Latency) int64
-}{{"p50", 2, p50}, {"p95", 20, p95}, {"p99", 100, p99}, {"p99.9", 1000, p999}, {"max", 0, longestOf}}
+}{
+	{"p50", 2, func(l result.Latency) int64 { return l.P50 }},
+	{"p95", 20, func(l result.Latency) int64 { return l.P95 }},
+	{"p99", 100, func(l result.Latency) int64 { return l.P99 }},
+	{"p99.9", 1000, func(l result.Latency) int64 { return l.P999 }},
+	{"max", 0, func(l result.Latency) int64 { return l.Max }},
+}
 
 // verdict describes the outcome of a configuration, and its reliability.
 func (c *CellChange) verdict() string {
@@ -233,8 +239,8 @@ func (c *CellChange) charts() []Part {
 	var sets []distribution
 	for k, name := range []string{"A", "B"} {
 		set := distribution{name: name, style: sideStyle(k)}
-		for _, p := range c.pairs {
-			set.recs = append(set.recs, p[k].rec)
+		for i := range c.pairs {
+			set.vs = append(set.vs, &c.pairs[i][k])
 		}
 		sets = append(sets, set)
 	}
@@ -259,9 +265,7 @@ func sideLegend() legend { return legend{{"A", sideStyle(0)}, {"B", sideStyle(1)
 // chart plots the rate of both sides over their rows, up to those that all runs have.
 func (c *CellChange) chart() *chart {
 	out := &chart{Title: "rows inserted per second (rows/s)", X: scale{Name: "rows inserted", To: max(1, float64(c.Rows))}, Ends: true}
-	if len(c.pairs) > 1 {
-		out.Note = "a line for each run"
-	}
+	out.Note = onlyIf(len(c.pairs) > 1, "a line for each run")
 	mean := [2]*float64{c.A, c.B}
 	for i := range c.pairs {
 		for k, name := range []string{"A", "B"} {

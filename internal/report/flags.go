@@ -72,7 +72,7 @@ func flags(a, b *view) []Flag {
 		return "verified"
 	})
 	doubt("client-bound", "not client-bound", "rowmill itself limited the rate", func(v *view) string {
-		return map[bool]string{true: "client-bound", false: "not client-bound"}[v.sum.Client.Bound]
+		return either(v.sum.Client.Bound, "client-bound", "not client-bound")
 	})
 	doubt("incomplete", "complete", "a run did not come to its end", func(v *view) string { return cmp.Or(v.incomplete(), "complete") })
 	return out

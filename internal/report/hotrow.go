@@ -28,12 +28,13 @@ func hotRows(recs []result.Record) (experiment, error) {
 	ceiling := hot(func(h *result.HotRow) float64 { return h.Ceiling })
 	p.measures = func(section string) []measure {
 		if op, _, part := strings.Cut(section, " on "); part {
-			first := micro("p99_us", "p99", "", latencyOf(op, p99))
-			first.smaller = true
-			return append([]measure{first}, append(leastAndMean(op, "min"), micro("p50_us", "p50", "", latencyOf(op, p50)), micro("p95_us", "p95", "", latencyOf(op, p95)),
-				micro("p999_us", "p99.9", "", latencyOf(op, p999)), micro("max_us", "max", "", latencyOf(op, longestOf)))...)
+			first := times(op, "p99")
+			first[0].smaller = true
+			return slices.Concat(first, leastAndMean(op, "min"), times(op, "p50", "p95", "p99.9", "max"))
 		}
-		return append([]measure{{key: "runs_per_second", name: "runs/s", of: rate, chart: "runs/s", compared: true}, {key: "ceiling_per_second", name: "ceiling", of: ceiling},
+		latencies := times("run", "p50", "p99", "max")
+		latencies[1].chart = "p99 of runs, ms"
+		return slices.Concat([]measure{{key: "runs_per_second", name: "runs/s", of: rate, chart: "runs/s", compared: true}, {key: "ceiling_per_second", name: "ceiling", of: ceiling},
 			{key: "of_ceiling", name: "of it", format: percent, of: func(v *view) float64 { return rate(v) / ceiling(v) }},
 			micro("held_us", "lock held", "", hot(func(h *result.HotRow) float64 { return h.HeldMicros })),
 			{key: "cpu_allows_per_second", name: "CPU allows", of: func(v *view) float64 {
@@ -41,14 +42,12 @@ func hotRows(recs []result.Record) (experiment, error) {
 			}},
 			{key: "client_alone_per_second", name: "client alone", of: hot(func(h *result.HotRow) float64 { return h.ClientAlone })},
 			{key: "retries_per_run", name: "retries", of: func(v *view) float64 { return float64(v.sum.Retries) / float64(v.sum.Rows) }}},
-			append(leastAndMean("run", "run min"), micro("p50_us", "p50", "", latencyOf("run", p50)), micro("p99_us", "p99", "p99 of runs, ms", latencyOf("run", p99)),
-				micro("max_us", "max", "", latencyOf("run", longestOf)),
-				measure{key: "catch_up_seconds", name: "replica behind", format: brief, of: func(v *view) float64 {
-					if v.rec.End == nil {
-						return math.NaN()
-					}
-					return nonzero(v.rec.End.CatchUpSeconds)
-				}})...)
+			leastAndMean("run", "run min"), latencies, []measure{{key: "catch_up_seconds", name: "replica behind", format: brief, of: func(v *view) float64 {
+				if v.rec.End == nil {
+					return math.NaN()
+				}
+				return nonzero(v.rec.End.CatchUpSeconds)
+			}}})
 	}
 	for i := range recs {
 		r := &recs[i].Run

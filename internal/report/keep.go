@@ -53,16 +53,12 @@ func (f *KeepFigures) Text(w io.Writer) error {
 	return t.writeTo(w)
 }
 
-// section is the part of a report on the run.
-func (f *KeepFigures) section(label string) *section {
-	return &section{Title: "Inserts beside maintenance: " + label, Parts: append([]Part{f.lines()}, f.table().parts()...)}
-}
-
 // upkeep are the sections of the runs beside maintenance.
 func upkeep(vs []view) (out []Part) {
 	for i := range vs {
-		if end := vs[i].rec.End; end != nil && end.Keep != nil {
-			out = append(out, NewKeepFigures(vs[i].rec).section(vs[i].rec.Run.Name))
+		if r := vs[i].rec; r.End != nil && r.End.Keep != nil {
+			f := NewKeepFigures(r)
+			out = append(out, &section{Title: "Inserts beside maintenance: " + r.Run.Name, Parts: append([]Part{f.lines()}, f.table().parts()...)})
 		}
 	}
 	return out
@@ -86,10 +82,7 @@ func (f *KeepFigures) lines() (out facts) {
 			line("unmaintained", "%s", latency(f.Without.ResponseUS["insert"]))
 		}
 	}
-	disk := ""
-	if f.Longest.Sync > 0 {
-		disk = fmt.Sprintf("; syncing another file took %s then", micros(1e6*f.Longest.Sync))
-	}
+	disk := onlyIf(f.Longest.Sync > 0, fmt.Sprintf("; syncing another file took %s then", micros(1e6*f.Longest.Sync)))
 	line("longest", "longest insert %s%s%s", micros(1e6*f.Longest.Seconds), duringText(f.Longest.During), disk)
 	if d := f.Disk; d != nil {
 		line("disk", "%s of another file, %d of them over 10 ms, longest %s", plural(d.Syncs, "sync", "syncs"), d.Slow, micros(1e6*d.Longest))
@@ -148,24 +141,15 @@ func (f *KeepFigures) maintenance() string {
 			parts = append(parts, fmt.Sprintf("%s %d", action, n))
 		}
 	}
-	if n := len(f.Failed); n > 0 {
-		parts = append(parts, fmt.Sprintf("%d failed", n))
-	}
-	if f.unmaintained {
-		return "none, to compare with"
-	}
-	return cmp.Or(strings.Join(parts, ", "), "none: does rowmill run keep the table?")
+	parts = append(parts, onlyIf(len(f.Failed) > 0, fmt.Sprintf("%d failed", len(f.Failed))))
+	return either(f.unmaintained, "none, to compare with", cmp.Or(listed(", ", parts...), "none: does rowmill run keep the table?"))
 }
 
 func (f *KeepFigures) found() string {
 	if f.Found == nil {
 		return "not counted"
 	}
-	text := fmt.Sprintf("%s acknowledged, %s found", count(f.Rows), count(*f.Found))
-	if f.Dropped > 0 {
-		text += fmt.Sprintf(", counting %s in periods dropped since", count(f.Dropped))
-	}
-	return text
+	return fmt.Sprintf("%s acknowledged, %s found", count(f.Rows), count(*f.Found)) + onlyIf(f.Dropped > 0, fmt.Sprintf(", counting %s in periods dropped since", count(f.Dropped)))
 }
 
 func duringText(during []string) string {

@@ -24,10 +24,7 @@ type Lines struct {
 // Header returns the header of the columns. Where a rate is requested, times are response times,
 // from when an operation was due, else service times.
 func (l *Lines) Header() string {
-	times := "service"
-	if l.Run.Rate > 0 {
-		times = "response"
-	}
+	times := either(l.Run.Rate > 0, "response", "service")
 	return fmt.Sprintf(lineColumns, "elapsed", "rows", "done", "rows/s", "p99 "+times, "max "+times, "left")
 }
 
@@ -35,17 +32,10 @@ func (l *Lines) Header() string {
 // requested, rate, p99 and longest time, the time left, and backlog, errors and retries if there
 // are any.
 func (l *Lines) Line(iv result.Interval) string {
-	done, left, pace := none, none, none
-	if !l.Run.Brief(&iv) {
-		pace = figure(iv.Rate())
-	}
 	l.pace.Add(l.Run, &iv)
-	if l.Run.Rows > 0 || l.Run.MaxTimeSeconds > 0 {
-		done = fmt.Sprintf("%.0f%%", math.Floor(100*l.pace.Done))
-	}
-	if !math.IsInf(l.pace.Left, 1) {
-		left = clock(l.pace.Left)
-	}
+	pace := either(l.Run.Brief(&iv), none, figure(iv.Rate()))
+	done := either(l.Run.Rows > 0 || l.Run.MaxTimeSeconds > 0, fmt.Sprintf("%.0f%%", math.Floor(100*l.pace.Done)), none)
+	left := either(math.IsInf(l.pace.Left, 1), none, clock(l.pace.Left))
 	p99, worst := none, none
 	if l := iv.Timed(iv.Operation()); l.Count > 0 {
 		p99, worst = micros(l.P99), micros(l.Max)
@@ -55,10 +45,7 @@ func (l *Lines) Line(iv result.Interval) string {
 	for _, op := range slices.Sorted(maps.Keys(iv.Beside)) {
 		extra = append(extra, besideText(op, &iv))
 	}
-	if len(extra) > 0 {
-		line += "  " + strings.Join(extra, ", ")
-	}
-	return line
+	return line + onlyIf(len(extra) > 0, "  "+strings.Join(extra, ", "))
 }
 
 func besideText(op string, iv *result.Interval) string {

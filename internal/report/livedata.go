@@ -170,19 +170,15 @@ func pageCounters(vs []view, telling []string) []counterData {
 			out = append(out, c)
 		}
 	}
+	has := map[string]bool{}
 	for i := range vs {
-		rec := vs[i].rec
-		has := map[string]bool{}
-		for j := range rec.Intervals {
-			for name := range rec.Intervals[j].Counters {
-				has[name] = true
-			}
-		}
-		for _, c := range rec.Run.Counters {
+		maps.Copy(has, counterNames(vs[i].rec.Intervals))
+	}
+	for i := range vs {
+		for _, c := range vs[i].rec.Run.Counters {
 			if !has[c.Name] {
 				continue
 			}
-			delete(has, c.Name)
 			add(counterData{Name: c.Name, Group: c.Group, Unit: c.Unit, Help: c.Help, Limit: limits[c.Name]})
 			for _, p := range perRow {
 				if p.of == c.Name {
@@ -190,36 +186,42 @@ func pageCounters(vs []view, telling []string) []counterData {
 				}
 			}
 		}
-		// Figures that the header doesn't describe are shown as well.
-		for _, name := range slices.Sorted(maps.Keys(has)) {
-			group, _, _ := strings.Cut(name, "_")
-			if group != "os" && group != "client" {
-				group = "server"
-			}
-			add(counterData{Name: name, Group: group, Limit: limits[name]})
+	}
+	for _, name := range sortedNames(has) { // those that no header describes are shown as well
+		group, _, _ := strings.Cut(name, "_")
+		if group != "os" && group != "client" {
+			group = "server"
 		}
+		add(counterData{Name: name, Group: group, Limit: limits[name]})
 	}
 	slices.SortStableFunc(out, func(a, b counterData) int { return cmp.Compare(rank(a.Name, telling), rank(b.Name, telling)) })
+	return out
+}
+
+// counterNames are the names of the counters that intervals have.
+func counterNames(ivs []result.Interval) map[string]bool {
+	out := map[string]bool{}
+	for i := range ivs {
+		for name := range ivs[i].Counters {
+			out[name] = true
+		}
+	}
 	return out
 }
 
 func (v *view) data(s style) runData {
 	bs, size := buckets(v.rec.Intervals)
 	d := runData{
-		Label: oneLine(v.label), Light: s.light(), Dark: s.dark(), Dash: s.dash, Asked: v.rec.Run.Rate,
+		Label: oneLine(v.label), Light: palette[s.colour].light, Dark: palette[s.colour].dark, Dash: s.dash, Asked: v.rec.Run.Rate,
 		Rate: v.rateData(bs), Rows: axis{}, Time: axis{}, Events: []eventData{}, Stalls: []stallData{},
-		Latency:  percentiles(bs, func(iv *result.Interval) map[string]result.Histogram { return iv.Latency }),
-		Response: percentiles(bs, func(iv *result.Interval) map[string]result.Histogram { return iv.Response }),
+		Latency:  percentiles(bs, v.sum.LatencyUS, func(iv *result.Interval) map[string]result.Histogram { return iv.Latency }),
+		Response: percentiles(bs, v.sum.ResponseUS, func(iv *result.Interval) map[string]result.Histogram { return iv.Response }),
 		Counters: map[string]figureData{},
 	}
-	names := map[string]bool{}
 	for _, b := range bs {
 		d.Rows, d.Time = d.Rows.add(float64(b.last().Rows)), d.Time.add(b.last().Elapsed)
 		var backlog, errs, retries int64
 		for j := range b {
-			for name := range b[j].Counters {
-				names[name] = true
-			}
 			backlog = max(backlog, b[j].Backlog)
 			errs += b[j].Errors
 			retries += b[j].Retries
@@ -231,7 +233,7 @@ func (v *view) data(s style) runData {
 			*s = nil
 		}
 	}
-	for name := range names {
+	for name := range counterNames(v.rec.Intervals) {
 		var f figureData
 		for _, b := range bs {
 			f.add(b.counter(name), size > 1)
@@ -354,18 +356,10 @@ func (v *view) rateSpreads(n int) []spread {
 }
 
 // percentiles returns, by operation, the series p50, p95, p99 and max.
-func percentiles(bs []bucket, of func(*result.Interval) map[string]result.Histogram) map[string]map[string]series {
-	names := map[string]bool{}
-	for _, b := range bs {
-		for i := range b {
-			for op := range of(&b[i]) {
-				names[op] = true
-			}
-		}
-	}
+func percentiles(bs []bucket, all map[string]result.Latency, of func(*result.Interval) map[string]result.Histogram) map[string]map[string]series {
 	var m result.Merger
 	out := map[string]map[string]series{}
-	for op := range names {
+	for op := range all {
 		out[op] = map[string]series{}
 		for _, b := range bs {
 			l, ok := b.latency(&m, op, of)
@@ -389,9 +383,18 @@ const maxPoints = 1000
 type series []float64
 
 // MarshalJSON implements json.Marshaler.
-func (s series) MarshalJSON() ([]byte, error) {
-	out := append(make([]byte, 0, 8*len(s)+2), '[')
-	for i, f := range s {
+func (s series) MarshalJSON() ([]byte, error) { return jsonNumbers(s, 'g', 5) }
+
+// An axis is a list of strictly increasing positions; in JSON they have three decimals.
+type axis []float64
+
+// MarshalJSON implements json.Marshaler.
+func (a axis) MarshalJSON() ([]byte, error) { return jsonNumbers(a, 'f', -1) }
+
+// jsonNumbers encodes figures in a format of strconv, and NaN as null.
+func jsonNumbers(all []float64, format byte, precision int) ([]byte, error) {
+	out := append(make([]byte, 0, 8*len(all)+2), '[')
+	for i, f := range all {
 		if i > 0 {
 			out = append(out, ',')
 		}
@@ -399,22 +402,7 @@ func (s series) MarshalJSON() ([]byte, error) {
 			out = append(out, "null"...)
 			continue
 		}
-		out = strconv.AppendFloat(out, f, 'g', 5, 64)
-	}
-	return append(out, ']'), nil
-}
-
-// An axis is a list of strictly increasing positions; in JSON they have three decimals.
-type axis []float64
-
-// MarshalJSON implements json.Marshaler.
-func (a axis) MarshalJSON() ([]byte, error) {
-	out := append(make([]byte, 0, 10*len(a)+2), '[')
-	for i, f := range a {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = strconv.AppendFloat(out, thousandths(f), 'f', -1, 64)
+		out = strconv.AppendFloat(out, f, format, precision, 64)
 	}
 	return append(out, ']'), nil
 }
@@ -436,7 +424,7 @@ func (a axis) add(f float64) axis {
 	if n := len(a); n > 0 && f <= a[n-1] {
 		f = a[n-1] + 0.01
 	}
-	return append(a, f)
+	return append(a, thousandths(f))
 }
 
 // A bucket is a list of consecutive intervals that share one point in the charts.

@@ -62,11 +62,7 @@ func (m *markdownWriter) parts(parts []Part, heading string) {
 func (m *markdownWriter) notes(all []Note) {
 	var lines []string
 	for _, n := range all {
-		text := n.Text
-		if n.Label != "" {
-			text = n.Label + ": " + text
-		}
-		lines = append(lines, "- "+emphasis(n.Serious, markdownText(text)))
+		lines = append(lines, "- "+emphasis(n.Serious, markdownText(listed(": ", n.Label, n.Text))))
 	}
 	m.add(lines...)
 }
@@ -92,10 +88,7 @@ func (m *markdownWriter) table(t *table) {
 }
 
 func emphasis(strong bool, text string) string {
-	if strong {
-		return "**" + text + "**"
-	}
-	return text
+	return either(strong, "**"+text+"**", text)
 }
 
 // markdownEscaper escapes the characters that begin inline markup; apart from these,

@@ -176,8 +176,8 @@ func (m *Matrix) gather(recs []result.Record) {
 		}
 		m.add(sample{v: &m.vs[i], figures: []float64{rate}}, r.Run.Cell.Levels...)
 	}
-	slices.SortStableFunc(m.cells, func(a, b *gridCell) int { return cmp.Compare(b.middle(0), a.middle(0)) }) // NaN last
-	for f, factor := range m.Factors {                                                                        // in the declared order, whichever was run first
+	slices.SortStableFunc(m.cells, func(a, b *gridCell) int { return cmp.Compare(b.middle(0), a.middle(0)) })
+	for f, factor := range m.Factors { // in the declared order, whichever was run first
 		m.factors[f].Levels = slices.DeleteFunc(slices.Clone(factor.Levels), func(l string) bool {
 			return !slices.ContainsFunc(m.rated(), func(c *gridCell) bool { return c.levels[f] == l })
 		})
@@ -189,7 +189,11 @@ func (m *Matrix) gather(recs []result.Record) {
 
 // rated returns the cells that have a rate, the fastest first.
 func (m *Matrix) rated() []*gridCell {
-	return m.cells[:len(m.cells)-len(slices.DeleteFunc(slices.Clone(m.cells), func(c *gridCell) bool { return c.middle(0) > 0 }))]
+	n := 0
+	for n < len(m.cells) && m.cells[n].middle(0) > 0 {
+		n++
+	}
+	return m.cells[:n]
 }
 
 // beside returns the rate of the cell that differs from c only in its level of a factor; NaN without one.
@@ -207,7 +211,7 @@ func cellName(c *gridCell) string { return c.samples[0].v.rec.Run.Cell.Name() }
 
 // side returns the cells that have a complete run.
 func (m *Matrix) side() gridSide {
-	out := gridSide{source: m.Source, preset: m.run.Preset, factors: m.Factors, free: func(int) bool { return true }, noise: m.noise}
+	out := gridSide{source: m.Source, preset: m.run.Preset, factors: m.Factors, noise: m.noise}
 	for _, c := range m.rated() {
 		one := comparedCell{name: cellName(c), levels: c.levels, measure: rowsPerSecond}
 		for _, s := range c.counted() {
@@ -226,7 +230,7 @@ func (m *Matrix) notes() (out []Note) {
 			out = append(out, Note{Text: fmt.Sprintf(format, args...)})
 		}
 	}
-	are := func(n int) string { return map[bool]string{true: "is", false: "are"}[n == 1] }
+	are := func(n int) string { return either(n == 1, "is", "are") }
 	short, once := 0, 0
 	for i := range m.recs {
 		if r := &m.recs[i]; r.Stopped() == "max-time" && r.Run.Rows > 0 {
@@ -438,11 +442,9 @@ func (e *Effect) size() float64 {
 func (m *Matrix) title() string {
 	var names []string
 	for _, f := range m.Factors {
-		if len(f.Levels) > 1 {
-			names = append(names, f.Name)
-		}
+		names = append(names, onlyIf(len(f.Levels) > 1, f.Name))
 	}
-	return "What matters for inserting into " + result.EngineName(m.run.Engine) + ": " + strings.Join(names, ", ")
+	return "What matters for inserting into " + result.EngineName(m.run.Engine) + ": " + listed(", ", names...)
 }
 
 func (m *Matrix) subtitle() string {
@@ -450,9 +452,7 @@ func (m *Matrix) subtitle() string {
 	parts := []string{words(result.EngineName(r.Engine), r.ServerVersion), r.Preset, cacheText(r.CacheBytes),
 		onlyIf(r.Rows > 0, short(float64(r.Rows))+" rows a run"), onlyIf(r.MaxTimeSeconds > 0, clock(r.MaxTimeSeconds)+" at most")}
 	for _, f := range m.Factors {
-		if len(f.Levels) == 1 {
-			parts = append(parts, f.Name+" "+f.Levels[0])
-		}
+		parts = append(parts, onlyIf(len(f.Levels) == 1, f.Name+" "+f.Levels[0]))
 	}
 	return listed(" · ", append(parts, some(r.Machine.Cores, "core", "cores"))...)
 }
@@ -472,9 +472,7 @@ func (r *Recommendation) text(several bool) string {
 		s += " with " + plural(n, "index", "indexes")
 	}
 	s += fmt.Sprintf(": %s, %s.", r.Cell, rowsRate(r.Rate))
-	if r.Alike > 0 {
-		s += fmt.Sprintf(" %s slower by no more than noise.", plural(r.Alike, "other cell is", "other cells are"))
-	}
+	s += onlyIf(r.Alike > 0, fmt.Sprintf(" %s slower by no more than noise.", plural(r.Alike, "other cell is", "other cells are")))
 	if r.Gain != nil {
 		s += fmt.Sprintf(" With durability %s the same runs at %s of that", r.Weaker, ratio(*r.Gain))
 		if r.CheapestGain != nil && *r.CheapestGain < cheaper**r.Gain {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"strings"
 
 	figures "github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/sizing"
@@ -19,14 +18,7 @@ const (
 // Plan writes a plan as text: the figures first, their sources below them.
 func Plan(w io.Writer, o *sizing.Output) error {
 	t := planText{textWriter{width: planWidth}}
-	where := o.Table
-	if o.Target != "" {
-		where += " on " + o.Target
-	}
-	if o.Engine != "" {
-		where += " (" + o.Engine + " " + o.Server + ")"
-	}
-	t.line("%s", where)
+	t.line("%s", o.Table+onlyIf(o.Target != "", " on "+o.Target)+onlyIf(o.Engine != "", " ("+o.Engine+" "+o.Server+")"))
 	t.rowBytes(o)
 	t.period(o)
 	t.sizes(o)
@@ -53,9 +45,19 @@ type planText struct{ textWriter }
 
 func (t *planText) from(text string) { t.wrapped("    ", "    ", text) }
 
-// figure writes a figure, right-aligned behind its name, and what to add.
-func (t *planText) figure(name, value string, more ...string) {
-	t.line("%s%*s  %s", name, planColumn-len(name), value, strings.Join(more, ""))
+// A planFigure is a figure with what to add; it is omitted without a value.
+type planFigure struct{ name, value, more string }
+
+// figures writes figures, right-aligned behind their names, and where they come from.
+func (t *planText) figures(from string, all ...planFigure) {
+	for _, f := range all {
+		if f.value != "" {
+			t.line("%s%*s  %s", f.name, planColumn-len(f.name), f.value, f.more)
+		}
+	}
+	if from != "" {
+		t.from(from)
+	}
 }
 
 func (t *planText) rowBytes(o *sizing.Output) {
@@ -70,11 +72,7 @@ func (t *planText) rowBytes(o *sizing.Output) {
 	t.block()
 	t.line("%-*s %8.1f", width+2, names[0], o.PerRow.Value)
 	for _, p := range o.Pieces {
-		where := "inserts go everywhere"
-		if p.Ascending {
-			where = "inserts go to its end"
-		}
-		t.line("  %-*s %8.1f  %s", width, p.Name, p.BytesPerRow, where)
+		t.line("  %-*s %8.1f  %s", width, p.Name, p.BytesPerRow, either(p.Ascending, "inserts go to its end", "inserts go everywhere"))
 	}
 	t.from(o.PerRow.From)
 	if c := o.Compressed; c != nil {
@@ -84,53 +82,34 @@ func (t *planText) rowBytes(o *sizing.Output) {
 }
 
 func (t *planText) period(o *sizing.Output) {
-	t.block()
-	t.figure("Memory for pages", bytes(o.Memory.Value))
-	t.from(o.Memory.From)
-	if o.Rate.Value > 0 {
-		t.figure("Rate of inserts", figures.Words(o.Rate.Value)+" rows/s")
-		t.from(o.Rate.From)
-	}
-	t.block()
-	p := o.Period
+	p, q, name, fits := o.Period, o.Partitions, "Period", ""
 	if p.Declared {
-		t.figure("Period declared", p.Every)
-	} else {
-		t.figure("Period", p.Every)
+		name, fits = "Period declared", p.Fits
 	}
-	if p.Declared && p.Fits != "" {
-		t.figure("  the longest that fits", p.Fits)
+	t.block()
+	t.figures(o.Memory.From, planFigure{"Memory for pages", bytes(o.Memory.Value), ""})
+	if o.Rate.Value > 0 {
+		t.figures(o.Rate.From, planFigure{"Rate of inserts", figures.Words(o.Rate.Value) + " rows/s", ""})
 	}
-	t.figure("  rows that fit into one", figures.Words(float64(p.FitRows)))
+	t.block()
+	t.figures("", planFigure{name, p.Every, ""}, planFigure{"  the longest that fits", fits, ""}, planFigure{"  rows that fit into one", figures.Words(float64(p.FitRows)), ""})
 	if p.Rows > 0 {
-		t.figure("  rows in a full one", figures.Words(p.Rows))
-		t.figure("  a full one takes", bytes(p.Bytes))
-		if p.SpareBytes > 0 {
-			t.figure("  and on disk, beside that", bytes(p.SpareBytes), "extents that were begun")
-		}
-		t.figure("  the two newest take", bytes(p.ResidentBytes), fmt.Sprintf("%.0f%% of the memory", 100*p.ResidentBytes/o.Memory.Value))
+		t.figures("", planFigure{"  rows in a full one", figures.Words(p.Rows), ""}, planFigure{"  a full one takes", bytes(p.Bytes), ""},
+			planFigure{"  and on disk, beside that", ifAny(p.SpareBytes, bytes), "extents that were begun"},
+			planFigure{"  the two newest take", bytes(p.ResidentBytes), fmt.Sprintf("%.0f%% of the memory", 100*p.ResidentBytes/o.Memory.Value)})
 	}
 	t.from(p.From)
-	q := o.Partitions
-	t.line("Partitions")
-	if q.PerDay > 0 {
-		t.figure("  new ones a day", figures.Words(q.PerDay))
-	}
-	t.figure("  open, and made ahead", fmt.Sprintf("%d, %d", q.Open, q.Ahead))
 	total := "no limit"
 	if q.Total != nil {
 		total = fmt.Sprint(*q.Total)
 	}
-	t.figure("  at full retention", total)
-	t.from(q.From)
+	t.line("Partitions")
+	t.figures(q.From, planFigure{"  new ones a day", ifAny(q.PerDay, figures.Words), ""}, planFigure{"  open, and made ahead", fmt.Sprintf("%d, %d", q.Open, q.Ahead), ""},
+		planFigure{"  at full retention", total, ""})
 	if m := o.Open; m != nil {
 		t.line("Memory of the server with all of these open on %s", plural(m.Connections, "connection", "connections"))
-		t.figure("  its cache for pages being full", bytes(m.Bytes))
-		t.figure("  of which the partitions take", bytes(m.PartitionBytes))
-		if m.AddSeconds != nil {
-			t.figure("  adding one locks the table for", seconds(*m.AddSeconds))
-		}
-		t.from(m.From)
+		t.figures(m.From, planFigure{"  its cache for pages being full", bytes(m.Bytes), ""}, planFigure{"  of which the partitions take", bytes(m.PartitionBytes), ""},
+			planFigure{"  adding one locks the table for", ifKnown(m.AddSeconds, seconds), ""})
 	}
 }
 
@@ -138,31 +117,20 @@ func (t *planText) sizes(o *sizing.Output) {
 	if len(o.Sizes) == 0 {
 		return
 	}
-	note := "the rate, for so long, by bytes per row"
 	sizes := &table{Header: []string{"Size after", "rows", "bytes", "compressed"}}
 	for _, s := range o.Sizes {
-		compressed := ""
-		if o.Compressed != nil && s.Compressed != nil {
-			compressed = bytes(*s.Compressed)
-		}
-		sizes.add("  "+s.After, figures.Words(s.Rows), bytes(s.Bytes), compressed)
+		sizes.add("  "+s.After, figures.Words(s.Rows), bytes(s.Bytes), onlyIf(o.Compressed != nil, ifKnown(s.Compressed, bytes)))
 	}
 	t.statusTable(sizes)
-	if o.Compressed != nil {
-		note += "; compressed are the sealed periods"
-	}
-	t.from(note)
+	t.from("the rate, for so long, by bytes per row" + onlyIf(o.Compressed != nil, "; compressed are the sealed periods"))
 }
 
 func (t *planText) rate(what string, r sizing.RatePlan) {
 	text, kind := "not known", ""
 	if r.First != nil {
-		text, kind = figures.Words(*r.First)+" rows/s", "estimated"
+		text, kind = figures.Words(*r.First)+" rows/s", either(r.Measured, "measured", "estimated")
 		if r.Last != nil && math.Abs(*r.Last-*r.First) > 0.01**r.First {
 			text += fmt.Sprintf(", at %s rows %s rows/s", figures.Words(r.LastRows), figures.Words(*r.Last))
-		}
-		if r.Measured {
-			kind = "measured"
 		}
 	}
 	t.line("%-28s %s  %s", what, text, kind)

@@ -20,7 +20,7 @@ import (
 //	func hotRows(recs []result.Record) (experiment, error) {
 //		p := newProjection(recs, "", "clients", "remedy")
 //		p.measures = func(string) []measure {
-//			return []measure{{key: "runs_per_second", name: "runs/s", of: rate, chart: "runs/s", compared: true}, micro("p99_us", "p99", "p99, ms", latencyOf("run", p99))}
+//			return []measure{{key: "runs_per_second", name: "runs/s", of: rate, chart: "runs/s", compared: true}, micro("mean_us", "mean", "mean, ms", mean)}
 //		}
 //		for i := range recs {
 //			p.run(i, "", strconv.Itoa(recs[i].Run.Writers), recs[i].Run.HotRow.Remedy)
@@ -31,16 +31,14 @@ import (
 //	}
 //
 // and a line in families, {"runs of the hot row", true, of(func(r *result.Run) bool { return r.HotRow != nil }), hotRows}.
-// With compared measures, compare pairs the cells of two records by their levels; servers names the factor whose single
-// levels may differ.
+// With compared measures, compare pairs the cells of two records by their levels.
 type projection struct {
 	*grid
 	recs []result.Record
 	vs   []view
-	// who is the index of each record's contender; servers that of the factor whose levels are their labels.
+	// who is the index of each record's contender.
 	who        []int
 	contenders []Contender
-	servers    int
 
 	title    string
 	subtitle []string
@@ -167,11 +165,7 @@ func newProjection(recs []result.Record, factors ...string) *projection {
 	of := func(name func(c *Contender) string) func(i int) string {
 		return func(i int) string {
 			c := &p.contenders[i]
-			out := oneLine(name(c))
-			if len(files) > 1 {
-				out += " (" + filepath.Base(c.Source) + ")"
-			}
-			return out
+			return oneLine(name(c)) + onlyIf(len(files) > 1, " ("+filepath.Base(c.Source)+")")
 		}
 	}
 	for i, name := range distinct(len(p.contenders),
@@ -199,16 +193,30 @@ func micro(key, name, chart string, of func(v *view) float64) measure {
 	return measure{key: key, name: name, format: micros[float64], of: of, chart: chart, per: 1e3, log: true}
 }
 
+// times are measures of an operation's percentiles, without charts.
+func times(op string, percentiles ...string) (out []measure) {
+	for _, q := range percentileNames {
+		if slices.Contains(percentiles, q.name) {
+			out = append(out, micro(strings.ReplaceAll(q.name, ".", "")+"_us", q.name, "", latencyOf(op, q.of)))
+		}
+	}
+	return out
+}
+
 // rate is the figure of the main measure of most experiments.
 func rate(v *view) float64 { return v.sum.RowsPerSecond }
 
-// latencyOf is the figure of an operation's latencies; of the only or the main one if op is empty.
+// latencyOf is the figure of an operation's latencies; of the main one if op is empty.
 func latencyOf(op string, of func(l result.Latency) int64) func(v *view) float64 {
 	return func(v *view) float64 {
 		name := op
-		if names := ops(v.sum.LatencyUS); op == "" && len(names) == 1 {
+		switch names := ops(v.sum.LatencyUS); {
+		case op != "":
+		case v.sum.Disk != nil:
+			name = v.sum.Disk.Operation()
+		case len(names) == 1:
 			name = names[0]
-		} else if op == "" && v.rec.Run.Speed != nil {
+		case v.rec.Run.Speed != nil:
 			name = v.rec.Run.Speed.Operation
 		}
 		if l, ok := v.sum.LatencyUS[name]; ok {
@@ -217,13 +225,6 @@ func latencyOf(op string, of func(l result.Latency) int64) func(v *view) float64
 		return math.NaN()
 	}
 }
-
-// Figures of latencies.
-func p50(l result.Latency) int64       { return l.P50 }
-func p95(l result.Latency) int64       { return l.P95 }
-func p99(l result.Latency) int64       { return l.P99 }
-func p999(l result.Latency) int64      { return l.P999 }
-func longestOf(l result.Latency) int64 { return l.Max }
 
 // nonzero returns a figure of which 0 means that it isn't known.
 func nonzero(v float64) float64 {
@@ -238,24 +239,15 @@ func (p *projection) label(i int) string { return p.contenders[p.who[i]].Label }
 
 // common are the conditions that all contenders have in common, a few words each.
 func (p *projection) common() []string {
-	first := p.contenders[0]
-	var out []string
-	differ := func(f func(c Contender) bool) bool { return slices.ContainsFunc(p.contenders, f) }
-	if !differ(func(c Contender) bool { return c.CacheBytes != first.CacheBytes }) {
-		out = append(out, cacheText(first.CacheBytes))
-	}
-	if !differ(func(c Contender) bool { return c.Durability != first.Durability }) {
-		out = append(out, called("durability", first.Durability))
-	}
-	return append(out, some(p.recs[0].Run.Machine.Cores, "core", "cores"))
-}
-
-// repeats is the largest number of runs of a cell.
-func (p *projection) repeats() (most int) {
+	first, most := p.contenders[0], 0
 	for _, c := range p.cells {
 		most = max(most, len(c.counted()))
 	}
-	return most
+	warmup := p.recs[0].Run.WarmupSeconds
+	out := []string{onlyIf(warmup > 0, "after a warm-up of "+seconds(warmup)), onlyIf(most > 1, fmt.Sprintf("medians of %d runs", most))}
+	differ := func(f func(c Contender) bool) bool { return slices.ContainsFunc(p.contenders, f) }
+	return append(out, onlyIf(!differ(func(c Contender) bool { return c.CacheBytes != first.CacheBytes }), cacheText(first.CacheBytes)),
+		onlyIf(!differ(func(c Contender) bool { return c.Durability != first.Durability }), called("durability", first.Durability)), some(p.recs[0].Run.Machine.Cores, "core", "cores"))
 }
 
 // A panel is one section of a projection.
@@ -271,19 +263,12 @@ func (p *projection) panels() (out []panel) {
 	p.sorted(1)
 	for _, name := range p.factors[0].Levels {
 		s := panel{projection: p, name: name, measures: p.measures(name)}
-		has := func(f int, level string) bool {
-			return slices.ContainsFunc(p.cells, func(c *gridCell) bool { return c.levels[0] == name && c.levels[f] == level })
+		has := func(f int) []string {
+			return slices.DeleteFunc(slices.Clone(p.factors[f].Levels), func(level string) bool {
+				return !slices.ContainsFunc(p.cells, func(c *gridCell) bool { return c.levels[0] == name && c.levels[f] == level })
+			})
 		}
-		for _, level := range p.factors[1].Levels {
-			if has(1, level) {
-				s.axis = append(s.axis, level)
-			}
-		}
-		for _, level := range p.factors[2].Levels {
-			if has(2, level) {
-				s.lines = append(s.lines, level)
-			}
-		}
+		s.axis, s.lines = has(1), has(2)
 		out = append(out, s)
 	}
 	return out
@@ -307,11 +292,7 @@ func (s *panel) between(base, c *gridCell) *change {
 
 // table has a row for each place of the axis and line.
 func (s *panel) table() *table {
-	against := "ratio"
-	if s.measures[0].smaller {
-		against = "gain"
-	}
-	t := &table{Header: []string{s.factors[1].Name, "", s.measures[0].name, against}}
+	t := &table{Header: []string{s.factors[1].Name, "", s.measures[0].name, either(s.measures[0].smaller, "gain", "ratio")}}
 	for _, m := range s.measures[1:] {
 		t.Header = append(t.Header, m.name)
 	}
@@ -344,11 +325,14 @@ func (p *projection) remarks(c *gridCell) string {
 	return listed(", ", onlyIf(d.ClientBound, "CLIENT-BOUND"), onlyIf(d.ClientHeavy, "client-heavy"), onlyIf(c.incomplete(), "incomplete"), d.crowd())
 }
 
-func onlyIf(is bool, text string) string {
+func onlyIf(is bool, text string) string { return either(is, text, "") }
+
+// either is one of two texts.
+func either(is bool, yes, no string) string {
 	if is {
-		return text
+		return yes
 	}
-	return ""
+	return no
 }
 
 func (m *measure) text(v float64) string {
@@ -378,9 +362,7 @@ func (s *panel) charts() (out charts) {
 		if m.log {
 			c.Note, c.Y = "logarithmic", scale{Log: true, Margin: 2}
 		}
-		if len(s.factors[0].Levels) > 1 && len(out) == 0 {
-			c.Title = s.name + ", " + c.Title
-		}
+		c.Title = onlyIf(len(s.factors[0].Levels) > 1 && len(out) == 0, s.name+", ") + c.Title
 		for _, name := range s.lines {
 			l := line{Name: name, Style: s.style(name), Dots: len(s.axis) <= 30}
 			for _, at := range s.axis {
@@ -442,11 +424,7 @@ func (p *projection) Document() *Document {
 	for _, line := range p.factors[2].Levels {
 		names = append(names, key{line, p.style(line)})
 	}
-	scenarios := Scenarios(p.recs)
-	for i := range scenarios {
-		d.Lines = append(d.Lines, Sentence{scenarios[i].outcome(), true})
-		d.add(scenarios[i].section())
-	}
+	d.scenarios(Scenarios(p.recs))
 	d.add(names)
 	for i := range all {
 		s := &all[i]

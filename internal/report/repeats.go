@@ -62,51 +62,46 @@ func groupName(runs []*result.Record) string {
 // one, otherwise by position. Of several pairs, those with an unfinished run are left out.
 // left lists what was left out, with the reason.
 func matched(a, b []*result.Record) (pairs [][2]*result.Record, left []string) {
-	byNumber := numbered(a) && numbered(b)
-	taken := make([]bool, len(b))
-	for i := range a {
-		j := i
-		if byNumber {
-			j = slices.IndexFunc(b, func(r *result.Record) bool { return r.Run.Repeat == a[i].Run.Repeat })
+	numbered := numbered(a) && numbered(b)
+	partner := func(i int, r *result.Record, others []*result.Record) *result.Record {
+		if numbered {
+			i = slices.IndexFunc(others, func(o *result.Record) bool { return o.Run.Repeat == r.Run.Repeat })
 		}
-		if j >= 0 && j < len(b) {
-			pairs, taken[j] = append(pairs, [2]*result.Record{a[i], b[j]}), true
+		if i < 0 || i >= len(others) {
+			return nil
+		}
+		return others[i]
+	}
+	for i, r := range a {
+		if o := partner(i, r, b); o != nil {
+			pairs = append(pairs, [2]*result.Record{r, o})
 		} else {
-			left = append(left, "A: "+a[i].Run.Name+" (no counterpart)")
+			left = append(left, "A: "+r.Run.Name+" (no counterpart)")
 		}
 	}
-	for j := range b {
-		if !taken[j] {
-			left = append(left, "B: "+b[j].Run.Name+" (no counterpart)")
+	for i, r := range b {
+		if partner(i, r, a) == nil {
+			left = append(left, "B: "+r.Run.Name+" (no counterpart)")
 		}
 	}
-	if len(pairs) < 2 {
-		return pairs, left
-	}
-	var whole [][2]*result.Record
-	var broken []string
-	for i, p := range pairs {
-		if why := unfinished(p); why != "" {
-			broken = append(broken, fmt.Sprintf("pair %d: %s", i+1, why))
-			continue
+	for i := 0; i < len(pairs) && len(pairs) > 1; {
+		if why := unfinished(pairs[i]); why != "" {
+			left = append(left, why)
+			pairs = slices.Delete(pairs, i, i+1)
+		} else {
+			i++
 		}
-		whole = append(whole, p)
 	}
-	if len(whole) == 0 {
-		return pairs[:1], append(left, broken[1:]...)
-	}
-	return whole, append(left, broken...)
+	return pairs, left
 }
 
+// numbered reports whether all runs have a repeat number of their own.
 func numbered(runs []*result.Record) bool {
 	seen := map[int]bool{0: true}
 	for _, r := range runs {
-		if seen[r.Run.Repeat] {
-			return false
-		}
 		seen[r.Run.Repeat] = true
 	}
-	return true
+	return len(seen) == len(runs)+1
 }
 
 // unfinished describes which run of a pair did not come to its end, and why; "" if both did.

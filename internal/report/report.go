@@ -64,7 +64,7 @@ func families() []family {
 		{"partition scans", true, of(func(r *result.Run) bool { return r.Scan != nil }), scans},
 		{"runs of a hot row", true, of(func(r *result.Run) bool { return r.HotRow != nil }), hotRows},
 		{"runs of many tables", true, of(func(r *result.Run) bool { return r.Tables != nil }), manyTables},
-		{"jobs of a disk", true, of(hasDisk), disks},
+		{"jobs of a disk", true, of(func(r *result.Run) bool { return r.Disk != nil }), disks},
 		{"runs of bench tpcc", true, of(func(r *result.Run) bool { return r.TPCC != nil }), tpccRuns},
 		{"cells of a speed test", true, of(func(r *result.Run) bool { return r.Speed != nil }), speedTest},
 		{"cells of a matrix", false, ofMatrix, func(recs []result.Record) (experiment, error) { return NewMatrix(recs) }},

@@ -27,16 +27,14 @@ func (recs runs) Document() *Document {
 		d.delays(recs)
 		return d
 	}
-	searches, scenarios := capacities(recs), Scenarios(recs)
+	searches := capacities(recs)
 	d.picture = func(opts PNGOptions) *picture {
 		if len(searches) > 0 {
 			return searchPicture(searches)
 		}
 		return ratePicture(views(atFullSpeed(recs)), opts)
 	}
-	for i := range scenarios {
-		d.add(scenarios[i].section())
-	}
+	d.scenarios(Scenarios(recs))
 	for i := range searches {
 		d.add(searches[i].section())
 	}
@@ -48,9 +46,9 @@ func (recs runs) Document() *Document {
 	}
 	switch {
 	case len(benchmarks) == 0:
-		insertParts(d, loads, searches, scenarios)
+		insertParts(d, loads, searches)
 	case len(others) > 0:
-		insertParts(d, views(others), capacities(others), scenarios)
+		insertParts(d, views(others), capacities(others))
 	default:
 		d.add(&section{Title: "All figures", In: inHTML, Fold: true, Parts: []Part{runColumns(loads).Sheet()}})
 	}
@@ -64,16 +62,13 @@ func summaries(recs []result.Record) Summaries {
 	for i := range recs {
 		out.Runs[i] = recs[i].Summary()
 	}
-	out.Scenarios, out.SettingsToTry = Scenarios(recs), settingsToTry(recs)
+	out.Scenarios, out.SettingsToTry = Scenarios(recs), result.DiskSettings(recs)
 	return out
 }
 
 // insertParts adds the report of runs that are not steps.
-func insertParts(d *Document, vs []view, searches []capacity, scenarios []Scenario) {
+func insertParts(d *Document, vs []view, searches []capacity) {
 	d.say(true, findings(searches)...)
-	for i := range scenarios {
-		d.Lines = append(d.Lines, Sentence{scenarios[i].outcome(), true})
-	}
 	d.say(false, verdicts(vs)...)
 	d.say(len(searches) == 0, ratios(vs)...)
 	d.Notes = append(d.Notes, allProblems(vs)...)
@@ -88,13 +83,8 @@ func insertParts(d *Document, vs []view, searches []capacity, scenarios []Scenar
 func runColumns(vs []view) *columns {
 	c := &columns{Shown: leaders(vs), Shared: conditions}
 	for i := range vs {
-		title := vs[i].rec.Run.Name
-		if title == "" {
-			title = vs[i].label
-		}
-		if n := len(vs[i].repeats); n > 0 {
-			title += fmt.Sprintf(", the median of %d", n)
-		}
+		n := len(vs[i].repeats)
+		title := cmp.Or(vs[i].rec.Run.Name, vs[i].label) + onlyIf(n > 0, fmt.Sprintf(", the median of %d", n))
 		c.Labels, c.Titles, c.Facts = append(c.Labels, vs[i].label), append(c.Titles, title), append(c.Facts, vs[i].facts())
 	}
 	return c
@@ -289,14 +279,6 @@ const (
 // mostPercent is the ratio above which a rate is a multiple instead of a percentage.
 const mostPercent = 10
 
-// share describes a rate as a share of another, or as a multiple if it is far above.
-func share(f float64) string {
-	if f > mostPercent {
-		return fmt.Sprintf("%.0f times", f)
-	}
-	return percent(f)
-}
-
 func (v *view) verdict() string {
 	s := v.label + " "
 	flat := v.sum.Rate.Flatness
@@ -319,7 +301,7 @@ func (v *view) verdict() string {
 		// The search chose the rates, so the first and the last are not comparable.
 		s += fmt.Sprintf("inserted %s rows, at the rates that the search tried", short(float64(v.sum.Rows)))
 	case flat > mostPercent:
-		s += "rose to " + share(flat) + over
+		s += fmt.Sprintf("rose to %.0f times", flat) + over
 	case flat > grownFlatness:
 		s += "rose to " + percent(flat) + " of" + over
 	case flat >= keptFlatness:
@@ -478,12 +460,7 @@ func listed(separator string, parts ...string) string {
 }
 
 // called names a value; empty if there is none.
-func called(name, value string) string {
-	if value == "" {
-		return ""
-	}
-	return name + " " + value
-}
+func called(name, value string) string { return onlyIf(value != "", name+" "+value) }
 
 func words(parts ...string) string {
 	return strings.Join(strings.Fields(strings.Join(parts, " ")), " ")
@@ -492,17 +469,12 @@ func words(parts ...string) string {
 func cacheText(n int64) string { return onlyIf(n > 0, bytes(n)+" cache") }
 
 // some counts things; empty for none.
-func some(n int, one, many string) string {
-	if n == 0 {
-		return ""
-	}
-	return plural(n, one, many)
-}
+func some(n int, one, many string) string { return onlyIf(n != 0, plural(n, one, many)) }
 
 func (v *view) server() string {
 	r := &v.rec.Run
 	return listed(", ", words(r.Engine, r.ServerVersion), called("storage", r.Storage), called("cache", ifAny(r.CacheBytes, bytes)),
-		called("durability", r.Durability), map[bool]string{true: "embedded"}[r.Embedded])
+		called("durability", r.Durability), onlyIf(r.Embedded, "embedded"))
 }
 
 func machine(m result.Machine) string {
@@ -530,14 +502,7 @@ func periodText(r *result.Run) string {
 	if r.Period == "" {
 		return ""
 	}
-	s := r.Period
-	if r.KeepPeriods > 0 {
-		s += fmt.Sprintf(", %d kept", r.KeepPeriods)
-	}
-	if r.PeriodWhy != "" {
-		s += ": " + r.PeriodWhy
-	}
-	return s
+	return r.Period + onlyIf(r.KeepPeriods > 0, fmt.Sprintf(", %d kept", r.KeepPeriods)) + onlyIf(r.PeriodWhy != "", ": "+r.PeriodWhy)
 }
 
 func (v *view) rows() string {
@@ -546,13 +511,9 @@ func (v *view) rows() string {
 		s += fmt.Sprintf(" of %s asked for (%s)", count(asked), percent(float64(v.sum.Rows)/float64(asked)))
 	}
 	s += " in " + seconds(v.sum.Seconds) + ", " + rowsRate(v.sum.RowsPerSecond)
-	if end := v.rec.End; end != nil && end.SkippedRows > 0 {
-		s += fmt.Sprintf(", %s skipped because their key was there", plural(end.SkippedRows, "row", "rows"))
-	}
-	if end := v.rec.End; end != nil && end.Stopped == "max-time" {
-		s += ", ended by the time limit of " + seconds(v.rec.Run.MaxTimeSeconds)
-	}
-	return s
+	end := cmp.Or(v.rec.End, &result.End{})
+	return s + onlyIf(end.SkippedRows > 0, fmt.Sprintf(", %s skipped because their key was there", plural(end.SkippedRows, "row", "rows"))) +
+		onlyIf(end.Stopped == "max-time", ", ended by the time limit of "+seconds(v.rec.Run.MaxTimeSeconds))
 }
 
 func (v *view) rate() string {
@@ -582,27 +543,14 @@ func (v *view) openLoop() string {
 	if o == nil {
 		return ""
 	}
-	verdict := "kept up"
-	if o.Overloaded {
-		verdict = "OVERLOADED"
-	}
-	backlog := plural(o.Backlog, "operation", "operations") + " at the end"
-	if o.Growing {
-		backlog += " and growing"
-	}
+	verdict, backlog := either(o.Overloaded, "OVERLOADED", "kept up"), plural(o.Backlog, "operation", "operations")+" at the end"+onlyIf(o.Growing, " and growing")
 	return fmt.Sprintf("%s: offered %s, done %s (%s); backlog %s, %s at most; %s began late",
 		verdict, rowsRate(o.Asked), rowsRate(o.Done), percent(o.Done/o.Asked), backlog, count(o.Peak), plural(o.Late, "operation", "operations"))
 }
 
 func beside(d result.Done) string {
-	text := fmt.Sprintf("%s, %s operations/s", plural(d.Operations, "operation", "operations"), figure(d.PerSecond))
-	if d.Rows != d.Operations {
-		text += fmt.Sprintf(", %s", rowsRate(d.RowsPerSecond))
-	}
-	if d.Backlog > 0 {
-		text += ", backlog " + count(d.Backlog) + " at the end"
-	}
-	return text
+	return fmt.Sprintf("%s, %s operations/s", plural(d.Operations, "operation", "operations"), figure(d.PerSecond)) +
+		onlyIf(d.Rows != d.Operations, ", "+rowsRate(d.RowsPerSecond)) + onlyIf(d.Backlog > 0, ", backlog "+count(d.Backlog)+" at the end")
 }
 
 func (v *view) overloaded() bool { return v.loop != nil && v.loop.Overloaded }
@@ -623,11 +571,7 @@ func (v *view) stalls() string {
 	if v.sum.StallSeconds == 0 {
 		return "none"
 	}
-	s := seconds(v.sum.StallSeconds)
-	if v.sum.Seconds > 0 {
-		s += fmt.Sprintf(", %s of the run", percent(v.sum.StallSeconds/v.sum.Seconds))
-	}
-	return s
+	return seconds(v.sum.StallSeconds) + onlyIf(v.sum.Seconds > 0, fmt.Sprintf(", %s of the run", percent(v.sum.StallSeconds/v.sum.Seconds)))
 }
 
 // kills describes how often the server was killed, and how long its restart took.
@@ -659,13 +603,9 @@ func (v *view) verified() string {
 	if v.sum.Verified == nil {
 		return cmp.Or(v.whole(), s)
 	}
-	if end := v.rec.End; end != nil && end.DroppedRows > 0 {
-		s += "; " + plural(end.DroppedRows, "row", "rows") + " dropped with their periods"
-	}
-	if end := v.rec.End; end != nil && end.DeletedRows > 0 {
-		s += "; " + plural(end.DeletedRows, "row", "rows") + " deleted"
-	}
-	return s
+	end := cmp.Or(v.rec.End, &result.End{})
+	return s + onlyIf(end.DroppedRows > 0, "; "+plural(end.DroppedRows, "row", "rows")+" dropped with their periods") +
+		onlyIf(end.DeletedRows > 0, "; "+plural(end.DeletedRows, "row", "rows")+" deleted")
 }
 
 // proof says what reading the rows showed.
@@ -673,21 +613,15 @@ func proof(c *result.Verified) string {
 	if c == nil {
 		return "no: the rows in the table were not read"
 	}
-	verdict, how, sum := "yes", "found", "checksum equal"
+	verdict, how, sum := either(c.Sound(), "yes", "FAILED"), "found", "checksum equal"
 	switch {
 	case c.Counted:
 		how, sum = "counted", "their values not compared"
 	case !c.Checksum:
 		sum = "CHECKSUM DIFFERS"
 	}
-	if !c.Sound() {
-		verdict = "FAILED"
-	}
 	s := fmt.Sprintf("%s: %s %s of %s expected, %s", verdict, plural(c.Found, "row", "rows"), how, count(c.Expected), sum)
-	if c.Lost > 0 {
-		s += fmt.Sprintf("; %s lost when the server was killed, as its settings allow", plural(c.Lost, "row", "rows"))
-	}
-	return s
+	return s + onlyIf(c.Lost > 0, fmt.Sprintf("; %s lost when the server was killed, as its settings allow", plural(c.Lost, "row", "rows")))
 }
 
 func (v *view) size() string {
@@ -703,14 +637,8 @@ func (v *view) client() string {
 	if len(v.rec.Intervals) == 0 {
 		return ""
 	}
-	bound, cpu := "not the limit", ""
-	if v.sum.Client.Bound {
-		bound = "CLIENT-BOUND: the figures are rowmill's limit, not the database's"
-	}
-	if v.rec.End != nil {
-		cpu = v.cpu(v.sum.Client.CPUSeconds)
-	}
-	return listed("; ", cpu, bound)
+	return listed("; ", onlyIf(v.rec.End != nil, v.cpu(v.sum.Client.CPUSeconds)),
+		either(v.sum.Client.Bound, "CLIENT-BOUND: the figures are rowmill's limit, not the database's", "not the limit"))
 }
 
 func (v *view) serverCPU() string {
@@ -724,12 +652,6 @@ func (v *view) serverCPU() string {
 }
 
 func (v *view) cpu(s float64) string {
-	out := "CPU " + seconds(s)
-	if v.sum.Seconds > 0 {
-		out += fmt.Sprintf(", %s cores on average", figure(s/v.sum.Seconds))
-	}
-	if v.sum.Rows > 0 {
-		out += fmt.Sprintf(", %s/row", micros(1e6*s/float64(v.sum.Rows)))
-	}
-	return out
+	return "CPU " + seconds(s) + onlyIf(v.sum.Seconds > 0, fmt.Sprintf(", %s cores on average", figure(s/v.sum.Seconds))) +
+		onlyIf(v.sum.Rows > 0, fmt.Sprintf(", %s/row", micros(1e6*s/float64(v.sum.Rows))))
 }

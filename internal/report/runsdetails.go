@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -39,11 +40,7 @@ func runDetails(vs []view) []Part {
 func (v *view) stallTable() []Part {
 	t := &table{Header: []string{"at", "rows", "lasted", "rate, rows/s", "around it", "what moved"}}
 	for _, st := range v.longestStalls(listedStalls) {
-		why := st.Why
-		if why == "" {
-			why = "no recorded figure moved with it"
-		}
-		t.add(figure(st.From)+" s", short(float64(st.Rows)), figure(st.Seconds())+" s", figure(st.Rate), figure(st.Around), sentence(why))
+		t.add(figure(st.From)+" s", short(float64(st.Rows)), figure(st.Seconds())+" s", figure(st.Rate), figure(st.Around), sentence(cmp.Or(st.Why, "no recorded figure moved with it")))
 	}
 	if len(t.Rows) == 0 {
 		return []Part{paragraph("none")}
@@ -66,7 +63,7 @@ func (v *view) partitions() *section {
 		for i, p := range v.rec.End.Periods {
 			checksum := none
 			if p.Checksum != nil {
-				checksum = map[bool]string{true: "equal", false: "differs"}[*p.Checksum]
+				checksum = either(*p.Checksum, "equal", "differs")
 			}
 			t.add(p.Name, p.From, p.To, count(p.Expected), count(p.Found), checksum)
 			t.Bad[i] = p.Expected != p.Found+p.Lost || checksum == "differs"
@@ -83,9 +80,7 @@ func (v *view) partitions() *section {
 			events.add(figure(e.Elapsed)+" s", micros(1e6*e.Seconds), strings.TrimSpace(e.What+" "+e.Object))
 		}
 	}
-	if more > 0 {
-		events.Note = fmt.Sprintf("and %d more in the record", more)
-	}
+	events.Note = onlyIf(more > 0, fmt.Sprintf("and %d more in the record", more))
 	if len(events.Rows) > 0 {
 		add("Partition events", events)
 	}
@@ -133,7 +128,7 @@ func settingsOf(vs []view) *settings {
 		add(p.group, p.name, p.kind, p.code, p.of)
 	}
 	for _, name := range sortedNames(names) {
-		kind := map[bool]string{true: "durability", false: "settings"}[slices.Contains(durabilitySettings, name)]
+		kind := either(slices.Contains(durabilitySettings, name), "durability", "settings")
 		add("setting", name, kind, true, func(r *result.Run) string { return r.Settings[name] })
 	}
 	return out
@@ -267,22 +262,10 @@ func runCards(vs []view) cards {
 		switch {
 		case v.asks():
 			c.Big, c.Unit, c.About = figure(v.sum.Step.QueriesPerSecond), "queries/s", "beside "+figure(v.sum.Step.InsertsPerSecond)+" rows/s inserted"
+		case v.sum.Rows > 0 && (v.tooShort() != "" || v.kept() || v.rec.Run.Search != nil && !v.rec.IsTrial()): // a search chooses the rates
+			c.Big, c.Unit, c.About = figure(v.sum.RowsPerSecond), "rows/s", "on average"
 		case v.sum.Rows > 0:
-			c.Big, c.Unit = figure(v.sum.Rate.Last), "rows/s"
-			c.About = "in the last tenth of the rows"
-			if few := v.tooShort(); few != "" {
-				c.Big, c.About = figure(v.sum.RowsPerSecond), "on average; "+few+" to say how the rate changes"
-			} else if v.kept() {
-				c.Big, c.About = figure(v.sum.RowsPerSecond), "of the "+figure(v.loop.Asked)+" rows/s offered"
-			} else if v.rec.Run.Search != nil && !v.rec.IsTrial() { // a search chooses the rates, so they can't be compared
-				c.About += ", while the table was filled"
-			} else {
-				of := " of"
-				if v.sum.Rate.Flatness > mostPercent {
-					of = ""
-				}
-				c.About += ", " + share(v.sum.Rate.Flatness) + of + " the first tenth's " + figure(v.sum.Rate.First)
-			}
+			c.Big, c.Unit, c.About = figure(v.sum.Rate.Last), "rows/s", "in the last tenth of the rows, after "+figure(v.sum.Rate.First)+" in the first"
 		default:
 			c.Big = "no rows"
 		}

@@ -72,10 +72,7 @@ func (s *panel) scanned(r *result.Run) (out []string) {
 		out = append(out, fmt.Sprintf("%s: %s reads %s of %s in %s.", s.name, base, plural(int(number(most)), "partition", "partitions"), plural(r.Scan.TableRows, "row", "rows"), micros(1e6*c.middle(0))))
 	}
 	for _, way := range s.lines {
-		name := strings.TrimSuffix(sentence(way), ".")
-		if len(s.factors[0].Levels) > 1 {
-			name = s.name + ", " + way
-		}
+		name := either(len(s.factors[0].Levels) > 1, s.name+", "+way, strings.TrimSuffix(sentence(way), "."))
 		both := slices.DeleteFunc(slices.Clone(s.axis), func(at string) bool { return s.change(at, way) == nil })
 		if len(both) == 0 {
 			continue
@@ -100,7 +97,7 @@ func (s *panel) scanned(r *result.Run) (out []string) {
 			longer = append(longer, *v.B-*v.A)
 		}
 		if by := middle(longer); cost.Verdict != NoDifference {
-			out = append(out, fmt.Sprintf("%s: %s %s at %s.", name, micros(1e6*math.Abs(by)), map[bool]string{true: "shorter", false: "longer"}[by < 0], plural(int(number(fewest)), "partition", "partitions")))
+			out = append(out, fmt.Sprintf("%s: %s %s at %s.", name, micros(1e6*math.Abs(by)), either(by < 0, "shorter", "longer"), plural(int(number(fewest)), "partition", "partitions")))
 		}
 	}
 	return out
@@ -113,10 +110,7 @@ func ScanLine(s result.Summary) string {
 	}
 	first, last := s.Scan.Points[0], s.Scan.Points[len(s.Scan.Points)-1]
 	out := fmt.Sprintf("%s at %s", micros(1e6*first.Seconds), plural(first.Partitions, "partition", "partitions"))
-	if last.Partitions != first.Partitions {
-		out += fmt.Sprintf(", %s at %d", micros(1e6*last.Seconds), last.Partitions)
-	}
-	return out + onlyIf(s.Failure != "", ", FAILED")
+	return out + onlyIf(last.Partitions != first.Partitions, fmt.Sprintf(", %s at %d", micros(1e6*last.Seconds), last.Partitions)) + onlyIf(s.Failure != "", ", FAILED")
 }
 
 // local reports whether the server ran on the machine that the record describes.

@@ -69,8 +69,7 @@ func Scenarios(recs []result.Record) []Scenario {
 		scale float64
 	}
 	var order []key
-	runs := map[key]map[string]*result.Record{}
-	declared := map[key]*result.Scenario{}
+	runs, declared := map[key]map[string]*result.Record{}, map[key]*result.Scenario{}
 	for i := range recs {
 		s := recs[i].Run.Scenario
 		if s == nil {
@@ -78,11 +77,9 @@ func Scenarios(recs []result.Record) []Scenario {
 		}
 		k := key{s.Name, s.Scale}
 		if runs[k] == nil {
-			runs[k] = map[string]*result.Record{}
-			order = append(order, k)
+			runs[k], declared[k], order = map[string]*result.Record{}, s, append(order, k)
 		}
-		// Records of two files may contain different versions of a declaration.
-		if was := declared[k]; was == nil || len(s.Runs) > len(was.Runs) {
+		if len(s.Runs) > len(declared[k].Runs) { // records of two files may contain different versions of a declaration
 			declared[k] = s
 		}
 		if was := runs[k][s.Run]; was == nil || finished(&recs[i]) || !finished(was) {
@@ -221,10 +218,7 @@ func (s *Scenario) besideTable() *table {
 	t := &table{Header: []string{"run", "what", "ours", "published", "unit", "ours to the first", "published to the first"},
 		Note: "Other machines, versions and sizes: rates don't compare, their ratios to the first one do."}
 	for _, b := range s.Beside {
-		published := figure(b.Published)
-		if b.High > 0 {
-			published = figure(b.Low) + " to " + figure(b.High)
-		}
+		published := either(b.High > 0, figure(b.Low)+" to "+figure(b.High), figure(b.Published))
 		t.add(b.Run, cmp.Or(b.What, b.Figure), figure(deref(b.Ours)), published, b.Unit, figure(deref(b.OursToFirst)), figure(b.PublishedToFirst))
 	}
 	return t
@@ -235,19 +229,21 @@ func (s *Scenario) tally() string {
 	for _, c := range s.Checks {
 		n[c.Verdict]++
 	}
-	parts := []string{fmt.Sprintf("%d of %s of its shape agree", n[Agrees], plural(len(s.Checks), "check", "checks"))}
-	if n[Differs] > 0 {
-		parts = append(parts, plural(n[Differs], "differs", "differ"))
-	}
-	if n[NotMeasured] > 0 {
-		parts = append(parts, fmt.Sprintf("%d not measured", n[NotMeasured]))
-	}
-	return strings.Join(parts, ", ")
+	return listed(", ", fmt.Sprintf("%d of %s of its shape agree", n[Agrees], plural(len(s.Checks), "check", "checks")), ifAny(n[Differs], func(n int64) string { return plural(n, "differs", "differ") }),
+		onlyIf(n[NotMeasured] > 0, fmt.Sprintf("%d not measured", n[NotMeasured])))
 }
 
 // outcome is the scenario's result in a sentence.
 func (s *Scenario) outcome() string {
 	return fmt.Sprintf("%s, at scale %v: %s.", s.Name, s.Scale, s.tally())
+}
+
+// scenarios adds the results of scenarios, and their figures.
+func (d *Document) scenarios(all []Scenario) {
+	for i := range all {
+		d.Lines = append(d.Lines, Sentence{all[i].outcome(), true})
+		d.add(all[i].section())
+	}
 }
 
 func (s *Scenario) section() *section {

@@ -18,12 +18,14 @@ const saturated = 0.9
 // speedTest lays out the cells of `bench mixed` or `bench points`: operations, clients, and contenders.
 func speedTest(recs []result.Record) (experiment, error) {
 	p := newProjection(recs, "operation", "clients", "contender")
-	p.doubling, p.servers = true, 2
+	p.doubling = true
 	counts := map[string]string{} // what a section's rates count; "" for inserts and selects together
 	p.measures = func(section string) []measure {
 		if unit := counts[section]; unit != "" {
-			return append([]measure{{key: strings.ReplaceAll(unit, " ", "_") + "_per_second", name: unit + "/s", of: rate, chart: unit + "/s", compared: true},
-				micro("p50_us", "p50", "", latencyOf("", p50)), micro("p99_us", "p99", "p99, ms", latencyOf("", p99)), micro("max_us", "max", "", latencyOf("", longestOf))}, costs("operation", "op")...)
+			latencies := times("", "p50", "p99", "max")
+			latencies[1].chart = "p99, ms"
+			first := measure{key: strings.ReplaceAll(unit, " ", "_") + "_per_second", name: unit + "/s", of: rate, chart: unit + "/s", compared: true}
+			return slices.Concat([]measure{first}, latencies, costs("operation", "op"))
 		}
 		return append([]measure{{key: "operations_per_second", name: "operations/s", of: func(v *view) float64 { return v.operations() / v.sum.Seconds }},
 			{key: "inserted_rows_per_second", name: "rows/s inserted", of: rate, chart: "rows/s inserted", compared: true},
@@ -33,8 +35,8 @@ func speedTest(recs []result.Record) (experiment, error) {
 				}
 				return selects
 			}},
-			micro("insert_p50_us", "insert p50", "", latencyOf("insert", p50)), micro("insert_p99_us", "p99", "p99 of inserts, ms", latencyOf("insert", p99)),
-			micro("select_p50_us", "select p50", "", latencyOf("select-pk", p50)), micro("select_p99_us", "p99", "", latencyOf("select-pk", p99))}, costs("operation", "op")...)
+			micro("insert_p50_us", "insert p50", "", times("insert", "p50")[0].of), micro("insert_p99_us", "p99", "p99 of inserts, ms", times("insert", "p99")[0].of),
+			micro("select_p50_us", "select p50", "", times("select-pk", "p50")[0].of), micro("select_p99_us", "p99", "", times("select-pk", "p99")[0].of)}, costs("operation", "op")...)
 	}
 	for i := range recs {
 		c := recs[i].Run.Speed
@@ -58,7 +60,9 @@ func speedTest(recs []result.Record) (experiment, error) {
 		}
 		return []string{s.name + ": " + sentence(text)}
 	}
-	p.title, p.subtitle = speedTitle(p), speedSubtitle(p)
+	r := &recs[0].Run
+	p.title = speedTitle(p)
+	p.subtitle = append([]string{r.Preset + " table of " + short(float64(r.Speed.Filled)) + " rows", seconds(r.MaxTimeSeconds) + " a cell"}, p.common()...)
 	return p, nil
 }
 
@@ -112,95 +116,55 @@ func CellLine(s result.Summary) string {
 }
 
 func speedTitle(p *projection) string {
-	var names []string
-	for _, c := range p.contenders {
-		names = append(names, c.Label)
+	names := p.contenders[0].Label
+	for i, c := range p.contenders[1:] {
+		names += either(i == len(p.contenders)-2, " and ", ", ") + c.Label
 	}
-	what := "Speed of inserts and selects"
-	if p.recs[0].Run.Workload == "points" {
-		what = "Speed of selects of points"
-	}
-	if p.contenders[0].Setting != "" {
-		what += " on " + result.EngineName(p.contenders[0].Engine)
-	}
-	if last := len(names) - 1; last > 0 {
-		names = []string{strings.Join(names[:last], ", ") + " and " + names[last]}
-	}
-	return what + ": " + names[0]
+	what := "Speed of " + either(p.recs[0].Run.Workload == "points", "selects of points", "inserts and selects")
+	return what + onlyIf(p.contenders[0].Setting != "", " on "+result.EngineName(p.contenders[0].Engine)) + ": " + names
 }
 
-func speedSubtitle(p *projection) []string {
-	r := &p.recs[0].Run
-	parts := []string{r.Preset + " table of " + short(float64(r.Speed.Filled)) + " rows", seconds(r.MaxTimeSeconds) + " a cell"}
-	if r.WarmupSeconds > 0 {
-		parts = append(parts, "after a warm-up of "+seconds(r.WarmupSeconds))
-	}
-	if n := p.repeats(); n > 1 {
-		parts = append(parts, fmt.Sprintf("medians of %d runs", n))
-	}
-	return append(parts, p.common()...)
-}
-
-// course is a contender's rates by clients: its peak, and the smallest number of clients that reaches nine tenths of it;
-// 0 if more clients than measured may increase the rate further.
-type course struct {
-	name                string
-	peak                float64
-	at, saturated, last int
-	several             bool
-}
-
-func (s *panel) course(name string) course {
-	out := course{name: name}
-	var rates []float64
-	var clients []int
+// best is the cell of a line with the greatest first figure; nil if it has none.
+func (s *panel) best(line string) (best *gridCell) {
 	for _, at := range s.axis {
-		if c := s.cell(at, name); c != nil {
-			rates, clients = append(rates, c.middle(0)), append(clients, int(number(at)))
+		if c := s.cell(at, line); c != nil && c.middle(0) > 0 && (best == nil || c.middle(0) > best.middle(0)) {
+			best = c
 		}
 	}
-	if len(rates) == 0 {
-		return out
-	}
-	most := slices.Index(rates, slices.Max(rates))
-	out.peak, out.at, out.last, out.several = rates[most], clients[most], clients[len(clients)-1], len(clients) > 1
-	if i := slices.IndexFunc(rates, func(r float64) bool { return r >= saturated*out.peak }); i < len(rates)-1 {
-		out.saturated = clients[i]
-	}
-	return out
+	return best
 }
 
-// growth tells from which number of clients on the rate no longer grows.
-func (c course) growth() string {
-	if c.saturated == 0 {
-		return c.name + " still grows at " + plural(c.last, "client", "clients")
-	}
-	return c.name + " stops growing at " + plural(c.saturated, "client", "clients")
-}
+// clients counts those of a place of the axis.
+func clients(at string) string { return plural(int(number(at)), "client", "clients") }
 
-// fastest names the fastest contender and where growth ends.
+// fastest names the fastest contender and where growth ends: at the smallest number of clients that reaches nine tenths of the
+// peak, unless more than measured may increase the rate further.
 func (s *panel) fastest(unit string) string {
-	var ranked []course
+	var ranked []*gridCell
 	var ends []string
 	for _, name := range s.lines {
-		if c := s.course(name); c.peak > 0 {
-			if ranked = append(ranked, c); c.several {
-				ends = append(ends, c.growth())
-			}
+		peak := s.best(name)
+		if peak == nil {
+			continue
+		}
+		ranked = append(ranked, peak)
+		at := slices.DeleteFunc(slices.Clone(s.axis), func(at string) bool { return s.cell(at, name) == nil })
+		if enough := slices.IndexFunc(at, func(at string) bool { return s.cell(at, name).middle(0) >= saturated*peak.middle(0) }); len(at) > 1 {
+			ends = append(ends, name+either(enough == len(at)-1, " still grows at ", " stops growing at ")+clients(at[enough]))
 		}
 	}
 	if len(ranked) == 0 {
 		return "nothing was measured"
 	}
-	slices.SortStableFunc(ranked, func(a, b course) int { return cmp.Compare(b.peak, a.peak) })
+	slices.SortStableFunc(ranked, func(a, b *gridCell) int { return cmp.Compare(b.middle(0), a.middle(0)) })
 	best := ranked[0]
-	peak := fmt.Sprintf("%s %s/s at %s", figure(best.peak), unit, plural(best.at, "client", "clients"))
-	out := best.name + " reaches " + peak
+	peak := fmt.Sprintf("%s %s/s at %s", figure(best.middle(0)), unit, clients(best.levels[1]))
+	out := best.levels[2] + " reaches " + peak
 	if len(ranked) > 1 {
 		next := ranked[1]
-		out = fmt.Sprintf("%s is fastest, %s, %s the best of %s", best.name, peak, ratio(best.peak/next.peak), next.name)
-		if c := s.between(s.cell(strconv.Itoa(next.at), next.name), s.cell(strconv.Itoa(best.at), best.name)); c != nil && c.Verdict == NoDifference {
-			out = c.cantTell(best.name+" and "+next.name, " at their best", func(v float64) string { return figure(v) + " " + unit + "/s" })
+		out = fmt.Sprintf("%s is fastest, %s, %s the best of %s", best.levels[2], peak, ratio(best.middle(0)/next.middle(0)), next.levels[2])
+		if c := s.between(next, best); c != nil && c.Verdict == NoDifference {
+			out = c.cantTell(best.levels[2]+" and "+next.levels[2], " at their best", func(v float64) string { return figure(v) + " " + unit + "/s" })
 		}
 	}
 	return listed("; ", out, strings.Join(ends, ", "))
@@ -216,7 +180,7 @@ func (s *panel) together() string {
 			parts = append(parts, fmt.Sprintf("%s inserts %s rows/s beside %s selects/s", name, figure(c.middle(1)), figure(c.middle(2))))
 		}
 	}
-	return fmt.Sprintf("at %s %s", plural(int(number(at)), "client", "clients"), strings.Join(parts, ", "))
+	return fmt.Sprintf("at %s %s", clients(at), strings.Join(parts, ", "))
 }
 
 // settings compares the second setting with the first, for each number of clients.
@@ -228,7 +192,7 @@ func (s *panel) settings() string {
 		if c == nil {
 			continue
 		}
-		at := "at " + plural(int(number(n)), "client", "clients")
+		at := "at " + clients(n)
 		switch c.Verdict {
 		case NoDifference:
 			parts = append(parts, c.cantTell("they", " "+at, figure))

@@ -55,22 +55,9 @@ func (t *textWriter) statusTable(tb *table) {
 }
 
 func (t *textWriter) statusHead(s *maintain.Status) {
-	kept := "kept without limit"
-	if s.Keep != "" {
-		kept = "kept " + s.Keep
-	}
-	by := "not kept by any process"
-	if s.Leader != "" {
-		by = "kept by " + s.Leader
-	}
+	kept, by := either(s.Keep != "", "kept "+s.Keep, "kept without limit"), either(s.Leader != "", "kept by "+s.Leader, "not kept by any process")
 	if s.Adopting {
-		by = "it is being adopted"
-		if s.Changes[0].What != "adopt" {
-			by = "its adoption is being undone"
-		}
-		if s.Changes[0].Interrupted {
-			by += ", and no process works on it"
-		}
+		by = either(s.Changes[0].What == "adopt", "it is being adopted", "its adoption is being undone") + onlyIf(s.Changes[0].Interrupted, ", and no process works on it")
 	}
 	node := ""
 	switch {
@@ -118,14 +105,9 @@ func statusPeriods(s *maintain.Status, width int) *table {
 		i += n
 		name, state, archive := p.Name, p.State, p.Archive
 		if n > 1 {
-			name = fmt.Sprintf("%s +%d", p.Name, n-1)
-			if archive != "" {
-				archive += " …"
-			}
+			name, archive = fmt.Sprintf("%s +%d", p.Name, n-1), archive+onlyIf(archive != "", " …")
 		}
-		if p.Rebuilt {
-			state += ", rebuilt"
-		}
+		state += onlyIf(p.Rebuilt, ", rebuilt")
 		var rows, size int64
 		for _, q := range run {
 			rows += q.Rows
@@ -179,13 +161,8 @@ func statusRollups(s *maintain.Status) *table {
 func statusActions(s *maintain.Status) []*table {
 	changes := &table{Header: []string{"UNDER WAY", "STEP", "SINCE", "DONE", "ROWS", "FAILED TRIES", "ERROR"}}
 	for _, x := range s.Changes {
-		done, rows := "", ""
-		if x.Percent != nil {
-			done = fmt.Sprintf("%.0f%%", *x.Percent)
-		}
-		if x.Of > 0 {
-			rows = fmt.Sprintf("%s of about %s", count(x.Rows), count(x.Of))
-		}
+		done := ifKnown(x.Percent, func(p float64) string { return fmt.Sprintf("%.0f%%", p) })
+		rows := onlyIf(x.Of > 0, fmt.Sprintf("%s of about %s", count(x.Rows), count(x.Of)))
 		changes.add(x.What, x.Step, when(x.Since), done, rows, countIfAny(x.Tries), x.Error)
 	}
 	last := &table{Header: []string{"LAST", "OF", "AT", "TOOK", "ERROR"}}
@@ -202,11 +179,7 @@ func statusActions(s *maintain.Status) []*table {
 	}
 	obstacles := &table{Header: []string{"IN THE WAY", "USER", "HOST", "OPEN FOR", "STATEMENT"}}
 	for _, x := range s.Blockers {
-		user := x.User
-		if x.Own {
-			user += " (rowmill)"
-		}
-		obstacles.add(fmt.Sprint(x.ID), user, x.Host, figures.Duration(x.Age), x.Statement)
+		obstacles.add(fmt.Sprint(x.ID), x.User+onlyIf(x.Own, " (rowmill)"), x.Host, figures.Duration(x.Age), x.Statement)
 	}
 	return []*table{changes, last, next, obstacles}
 }

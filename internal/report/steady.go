@@ -65,19 +65,12 @@ func align(vs []steadyView) {
 
 // clockAt formats a moment of the run, in seconds since its start, as local time.
 func (v *steadyView) clockAt(elapsed float64) string {
-	layout := "15:04:05"
-	if v.sum.Seconds > daySeconds {
-		layout = "2 Jan 15:04"
-	}
+	layout := either(v.sum.Seconds > daySeconds, "2 Jan 15:04", "15:04:05")
 	return v.rec.Run.Started.In(v.zone).Add(time.Duration(elapsed * float64(time.Second))).Format(layout)
 }
 
 func (v *steadyView) target() string {
-	s := rowsRate(v.s.Asked)
-	if v.s.P99LimitUS > 0 {
-		s += " at a p99 of no more than " + micros(v.s.P99LimitUS)
-	}
-	return s
+	return rowsRate(v.s.Asked) + onlyIf(v.s.P99LimitUS > 0, " at a p99 of no more than "+micros(v.s.P99LimitUS))
 }
 
 func (v *steadyView) below() string {
@@ -90,10 +83,7 @@ func (v *steadyView) below() string {
 	s := fmt.Sprintf("below target for %s of the time (%s of %s), in %s, the longest of %s from %s",
 		percent(v.s.BelowShare), clock(v.s.BelowSeconds), clock(v.s.Seconds), plural(v.s.Stretches, "stretch", "stretches"),
 		clock(v.s.Longest.Seconds()), v.clockAt(v.s.Longest.From))
-	if v.s.P99LimitUS > 0 {
-		s += fmt.Sprintf("; too slow for %s, too late for %s", clock(v.s.SlowSeconds), clock(v.s.LateSeconds))
-	}
-	return s
+	return s + onlyIf(v.s.P99LimitUS > 0, fmt.Sprintf("; too slow for %s, too late for %s", clock(v.s.SlowSeconds), clock(v.s.LateSeconds)))
 }
 
 // verdicts describes how the run fared, and what went with the time below target.
@@ -153,10 +143,6 @@ func (v *steadyView) causes() *table {
 		if c.InBelow+c.InOn == 0 {
 			continue // reported by absent
 		}
-		attributed := percent(c.Attributed)
-		if c.Witness {
-			attributed = none
-		}
 		what := c.What
 		switch {
 		case c.Figure != "" && c.Low:
@@ -164,10 +150,7 @@ func (v *steadyView) causes() *table {
 		case c.Unit != "":
 			what += ": above " + inUnit(c.Threshold, c.Unit)
 		}
-		if !c.Shown {
-			what += "; not shown"
-		}
-		out.add(c.Name, percent(c.InBelow), percent(c.InOn), percent(c.Explained), shareRange(c.ExplainedIn95), attributed, what)
+		out.add(c.Name, percent(c.InBelow), percent(c.InOn), percent(c.Explained), shareRange(c.ExplainedIn95), either(c.Witness, none, percent(c.Attributed)), what+onlyIf(!c.Shown, "; not shown"))
 	}
 	if len(out.Rows) > 0 {
 		out.add("unexplained", "", "", "", "", percent(v.s.Unexplained), "none of those shown")
@@ -181,6 +164,10 @@ func inUnit(v float64, unit string) string {
 		return percent(v)
 	case "seconds":
 		return micros(1e6 * v)
+	case "microseconds":
+		return micros(v)
+	case "rows/s":
+		return short(v)
 	case "Hz":
 		return figure(v/1e9) + " GHz"
 	}
@@ -231,12 +218,9 @@ func (v *steadyView) inShort() []fact {
 		}
 		return percent(v.s.Causes[i].Explained) + " (" + shareRange(v.s.Causes[i].ExplainedIn95) + ")"
 	}
-	longest, unexplained := none, none
+	longest := none
 	if v.s.Longest != nil {
 		longest = clock(v.s.Longest.Seconds()) + " from " + v.clockAt(v.s.Longest.From)
-	}
-	if v.s.BelowSeconds > 0 {
-		unexplained = percent(v.s.Unexplained)
 	}
 	return []fact{
 		{"target", v.target()},
@@ -255,7 +239,7 @@ func (v *steadyView) inShort() []fact {
 		{"worst hour", v.worst()},
 		{"explained by steal", explained("steal")},
 		{"explained by CPU pressure", explained("CPU pressure")},
-		{"unexplained", unexplained},
+		{"unexplained", either(v.s.BelowSeconds > 0, percent(v.s.Unexplained), none)},
 	}
 }
 
@@ -271,25 +255,20 @@ func (v *steadyView) zoneText() string {
 	return v.rec.Run.Started.In(v.zone).Format("MST (UTC-07:00)") + ", as at the start"
 }
 
-// absent lists the candidates that were recorded but never occurred.
-func (v *steadyView) absent() string {
-	var names []string
+// absent lists the candidates that were recorded but never occurred, and those that were not recorded.
+func (v *steadyView) absent() (out []Part) {
+	var never []string
 	for i := range v.s.Causes {
 		if c := &v.s.Causes[i]; c.InBelow+c.InOn == 0 {
-			names = append(names, c.Name)
+			never = append(never, c.Name)
 		}
 	}
-	if len(names) == 0 {
-		return ""
+	for i, names := range [][]string{never, v.s.Missing} {
+		if len(names) > 0 {
+			out = append(out, paragraph([]string{"Recorded, and never there: ", "Not recorded here, so that nothing can be said of it: "}[i]+strings.Join(names, ", ")+"."))
+		}
 	}
-	return "recorded, and never there: " + strings.Join(names, ", ")
-}
-
-func (v *steadyView) missing() string {
-	if len(v.s.Missing) == 0 {
-		return ""
-	}
-	return "not recorded here, so that nothing can be said of it: " + strings.Join(v.s.Missing, ", ")
+	return out
 }
 
 func (v *view) steadiness() string {
@@ -323,7 +302,7 @@ func steadyParts(d *Document, vs []view, ss []steadyView) {
 		heat.Title = "Each row is a day"
 		l := liveRuns(vs, steadyTelling)
 		page := l.Data.(*pageData)
-		page.Axis = map[bool]string{true: "time", false: "day"}[d.Elapsed]
+		page.Axis = either(d.Elapsed, "time", "day")
 		for i := range ss {
 			page.Runs[i].Shift, page.Runs[i].Limit = ss[i].shift, float64(ss[i].s.P99LimitUS)
 		}
@@ -335,11 +314,7 @@ func steadyParts(d *Document, vs []view, ss []steadyView) {
 		v := &ss[i]
 		of := ": " + v.label
 		causes := &section{Title: "What went with the time below target" + of, Parts: v.causes().parts()}
-		for _, text := range []string{v.absent(), v.missing()} {
-			if text != "" {
-				causes.Parts = append(causes.Parts, paragraph(sentence(text)))
-			}
-		}
+		causes.Parts = append(causes.Parts, v.absent()...)
 		hours := &section{Title: "By hour of the day" + of, Parts: []Part{
 			paragraph(sentence("the clock is " + v.zoneText() + "; the worst hour was " + v.worst())), v.hours()}}
 		d.add(causes, hours)
@@ -444,25 +419,13 @@ func steadyPanels(ss []steadyView, elapsed bool) (out charts) {
 		if p.target > 0 {
 			most, c.Levels = max(most, 1.1*p.target), []level{{At: p.target}}
 		}
-		c.Y.To, c.Y.Format = 1.06*cmp.Or(max(most, p.least), 1), func(v float64) string { return inPanel(v, p.unit) }
+		c.Y.To, c.Y.Format = 1.06*cmp.Or(max(most, p.least), 1), func(v float64) string { return inUnit(v, p.unit) }
 		out = append(out, c)
 	}
 	if len(out) > 0 {
 		out[len(out)-1].X.Bare = false
 	}
 	return out
-}
-
-func inPanel(v float64, unit string) string {
-	switch {
-	case v == 0:
-		return "0"
-	case unit == "microseconds":
-		return micros(v)
-	case unit == "rows/s":
-		return short(v)
-	}
-	return inUnit(v, unit)
 }
 
 // clockSteps are the distances of ticks on an axis of time, in seconds.
@@ -479,10 +442,7 @@ func timeTicks(from, to float64, elapsed bool) (out []tick) {
 		if !elapsed {
 			day := math.Floor(at / daySeconds)
 			n := int(at - day*daySeconds)
-			label = fmt.Sprintf("%02d:%02d", n/3600, n/60%60)
-			if step < 60 {
-				label += fmt.Sprintf(":%02d", n%60)
-			}
+			label = fmt.Sprintf("%02d:%02d", n/3600, n/60%60) + onlyIf(step < 60, fmt.Sprintf(":%02d", n%60))
 			if to > daySeconds*1.5 || from < 0 { // days must be distinguished
 				label = fmt.Sprintf("day %d %s", int(day)+1, label)
 			}

@@ -91,14 +91,10 @@ func (b benchmark) verdicts() []string {
 			off, keep = max(off, s.Held.Off), s.KeepRows
 		}
 	}
-	if len(asked) > 0 {
-		out = append(out, "queries per second: "+strings.Join(asked, ", "))
-	}
-	if len(failed) > 0 {
-		out = append(out, "the SLA failed in "+strings.Join(failed, ", "))
-	}
-	if len(passed) > 0 {
-		out = append(out, "the SLA was met in "+strings.Join(passed, ", "))
+	for i, names := range [][]string{asked, failed, passed} {
+		if len(names) > 0 {
+			out = append(out, []string{"queries per second: ", "the SLA failed in ", "the SLA was met in "}[i]+strings.Join(names, ", "))
+		}
 	}
 	if keep > 0 {
 		out = append(out, fmt.Sprintf("deletes kept the tables within %s of %s", percent(off), plural(keep, "row", "rows")))
@@ -115,10 +111,7 @@ func (b benchmark) verdicts() []string {
 // parts adds the benchmark's report; named puts its title to what it says.
 func (b benchmark) parts(d *Document, named bool) {
 	d.say(false, b.verdicts()...)
-	of := ""
-	if named {
-		of = ": " + b.title()
-	}
+	of := onlyIf(named, ": "+b.title())
 	all := allProblems(b)
 	for i := range all {
 		all[i].Label = cmp.Or(all[i].Label, b[0].label)
@@ -150,10 +143,7 @@ func (b benchmark) rates() *section {
 			}
 			asked, sla, off := "", "", ""
 			if s.SLA != nil {
-				asked, sla = figure(s.SLA.Asked), "met"
-				if s.SLA.Failed {
-					sla = "FAILED " + percent(s.SLA.Share)
-				}
+				asked, sla = figure(s.SLA.Asked), either(s.SLA.Failed, "FAILED "+percent(s.SLA.Share), "met")
 			}
 			if s.Held != nil {
 				off = percent(s.Held.Off)

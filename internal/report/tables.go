@@ -47,9 +47,7 @@ func manyTables(recs []result.Record) (experiment, error) {
 	p := newProjection(recs, "phase", "number", "server")
 	for i := range recs {
 		t, server := recs[i].Run.Tables, p.label(i)
-		if t.Partitions > 0 && t.Tables > 1 {
-			server += fmt.Sprintf(", %s each", plural(t.Partitions, "partition", "partitions"))
-		}
+		server += onlyIf(t.Partitions > 0 && t.Tables > 1, fmt.Sprintf(", %s each", plural(t.Partitions, "partition", "partitions")))
 		before := 0
 		for _, c := range recs[i].TablesCosts() {
 			p.tablesCost(&p.vs[i], server, &c, &before)
@@ -86,10 +84,7 @@ func manyTables(recs []result.Record) (experiment, error) {
 		p.more = append(p.more, &section{Title: "A later day", Parts: []Part{later}})
 	}
 	t := recs[0].Run.Tables
-	p.title = "Many tables: what a server pays for each"
-	if t.Partitions > 0 {
-		p.title = "Many partitions: what a server pays for each"
-	}
+	p.title = "Many " + either(t.Partitions > 0, "partitions", "tables") + ": what a server pays for each"
 	p.subtitle = append([]string{"empty tables", plural(t.Definitions, "definition", "definitions")}, p.common()...)
 	for i := range recs {
 		var all []string

@@ -90,14 +90,7 @@ func (t *textWriter) parts(parts []Part, depth int) {
 
 func (t *textWriter) notes(indent string, all []Note) {
 	for _, n := range all {
-		mark := indent + "! "
-		if n.Serious {
-			mark = indent + "!! "
-		}
-		if n.Label != "" {
-			mark += oneLine(n.Label) + ": "
-		}
-		t.wrapped(mark, indent+"   ", n.Text)
+		t.wrapped(indent+either(n.Serious, "!! ", "! ")+onlyIf(n.Label != "", oneLine(n.Label)+": "), indent+"   ", n.Text)
 	}
 }
 

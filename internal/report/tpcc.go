@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -30,7 +31,7 @@ func tpccRuns(recs []result.Record) (experiment, error) {
 		}
 	}
 	share := func(v float64) string { return onlyIf(!math.IsNaN(v), fmt.Sprintf("%.3f%%", 100*v)) }
-	all := append([]measure{{key: "new_orders_per_minute", name: "new orders/min", chart: "new orders/min", compared: true, of: func(v *view) float64 { return v.sum.TPCC.NewOrdersPerMinute }},
+	all := slices.Concat([]measure{{key: "new_orders_per_minute", name: "new orders/min", chart: "new orders/min", compared: true, of: func(v *view) float64 { return v.sum.TPCC.NewOrdersPerMinute }},
 		{key: "share_of_perfect_scaling", name: "of perfect scaling", format: percent, of: func(v *view) float64 {
 			n, least := tpccNodes(&v.sum.TPCC.TPCC), tpccNodes(&base.TPCC)
 			if n == least {
@@ -41,9 +42,7 @@ func tpccRuns(recs []result.Record) (experiment, error) {
 		{key: "crossing_expected", name: "cross nodes: expected", format: share, of: crossed(func(c *result.Crossing) float64 { return c.Expected })},
 		{key: "crossing_measured", name: "measured", format: share, of: crossed(func(c *result.Crossing) float64 { return c.Measured })},
 		{key: "crossing_off", name: "off by", format: func(v float64) string { return onlyIf(!math.IsNaN(v), fmt.Sprintf("%+.2f%%", 100*v)) },
-			of: crossed(func(c *result.Crossing) float64 { return c.Measured/c.Expected - 1 })},
-		{key: "p50_us", name: "p50", format: micros[float64], of: latencyOf("", p50)}, {key: "p99_us", name: "p99", format: micros[float64], of: latencyOf("", p99)},
-		{key: "max_us", name: "max", format: micros[float64], of: latencyOf("", longestOf)}}, costs("transaction", "transaction")...)
+			of: crossed(func(c *result.Crossing) float64 { return c.Measured/c.Expected - 1 })}}, times("", "p50", "p99", "max"), costs("transaction", "transaction"))
 	p.measures = func(string) []measure { return all }
 	for i := range recs {
 		p.run(i, result.NewOrder, strconv.Itoa(tpccNodes(recs[i].Run.TPCC)), lines[i])
@@ -60,47 +59,27 @@ func tpccRuns(recs []result.Record) (experiment, error) {
 
 func tpccNodes(t *result.TPCC) int { return max(t.Nodes, 1) }
 
-// tpccLines names the servers of the runs. Runs that differ only in the number of nodes are on one line.
-func tpccLines(recs []result.Record) []string {
-	var keys []string
-	kinds := map[string]bool{} // of several nodes
-	for i := range recs {
-		if t := recs[i].Run.TPCC; t.Nodes > 1 {
-			kinds[onlyIf(t.Sharded, "divided")] = true
-		}
-	}
-	of := map[string]*result.Run{}
+// tpccLines names the servers of the runs, by all in which they differ but the number of nodes: those of one name are on one line.
+func tpccLines(recs []result.Record) (out []string) {
+	of := []func(r *result.Run) string{func(r *result.Run) string { return r.ServerVersion }, func(r *result.Run) string { return r.Storage },
+		func(r *result.Run) string { return called("durability", r.Durability) }, func(r *result.Run) string { return cacheText(r.CacheBytes) },
+		func(r *result.Run) string { return plural(r.TPCC.Terminals, "terminal", "terminals") },
+		func(r *result.Run) string { return plural(r.TPCC.Warehouses, "warehouse", "warehouses") },
+		func(r *result.Run) string { return onlyIf(r.TPCC.Keying, "with keying time") },
+		func(r *result.Run) string { return fmt.Sprintf("%g of the rows", cmp.Or(r.TPCC.Scale, 1)) }}
+	several := slices.DeleteFunc(slices.Clone(recs), func(r result.Record) bool { return r.Run.TPCC.Nodes <= 1 })
 	for i := range recs {
 		r := &recs[i].Run
-		key := fmt.Sprint(r.Engine, r.ServerVersion, r.Storage, r.Durability, r.CacheBytes, r.TPCC.Warehouses, r.TPCC.Terminals, r.TPCC.Keying, r.TPCC.Scale)
-		if len(kinds) > 1 && r.TPCC.Nodes > 1 {
-			key += onlyIf(r.TPCC.Sharded, " divided")
+		name := oneLine(result.EngineName(r.Engine))
+		for _, f := range of {
+			if slices.ContainsFunc(recs, func(o result.Record) bool { return o.Run.Engine == r.Engine && f(&o.Run) != f(r) }) {
+				name = listed(", ", name, f(r))
+			}
 		}
-		if of[key] == nil {
-			of[key] = r
+		if r.TPCC.Sharded && slices.ContainsFunc(several, func(o result.Record) bool { return !o.Run.TPCC.Sharded }) {
+			name += ", warehouses divided"
 		}
-		keys = append(keys, key)
-	}
-	var order []string
-	for _, key := range keys {
-		if !slices.Contains(order, key) {
-			order = append(order, key)
-		}
-	}
-	name := func(more func(r *result.Run) string) func(i int) string {
-		return func(i int) string {
-			r := of[order[i]]
-			return listed(", ", oneLine(result.EngineName(r.Engine)), more(r))
-		}
-	}
-	names := distinct(len(order), name(func(*result.Run) string { return "" }), name(func(r *result.Run) string { return r.ServerVersion }),
-		name(func(r *result.Run) string { return plural(r.TPCC.Terminals, "terminal", "terminals") }),
-		name(func(r *result.Run) string { return plural(r.TPCC.Warehouses, "warehouse", "warehouses") }),
-		name(func(r *result.Run) string { return onlyIf(r.TPCC.Sharded, "warehouses divided") }),
-		name(func(r *result.Run) string { return r.Target }))
-	out := make([]string, len(keys))
-	for i, key := range keys {
-		out[i] = names[slices.Index(order, key)]
+		out = append(out, name)
 	}
 	return out
 }
@@ -128,10 +107,7 @@ func (p *projection) tpccTitle() string {
 func (p *projection) tpccSubtitle() []string {
 	r := &p.recs[0].Run
 	parts := []string{plural(r.TPCC.Warehouses, "warehouse", "warehouses"), plural(r.TPCC.Terminals, "terminal", "terminals"), seconds(r.MaxTimeSeconds)}
-	parts = append(parts, onlyIf(r.WarmupSeconds > 0, "after a warm-up of "+seconds(r.WarmupSeconds)), onlyIf(r.TPCC.Scale > 0, fmt.Sprintf("warehouses with %g of their rows", r.TPCC.Scale)))
-	if n := p.repeats(); n > 1 {
-		parts = append(parts, fmt.Sprintf("medians of %d runs", n))
-	}
+	parts = append(parts, onlyIf(r.TPCC.Scale > 0, fmt.Sprintf("warehouses with %g of their rows", r.TPCC.Scale)))
 	return append(parts, p.common()...)
 }
 
