@@ -38,7 +38,7 @@ type measurement struct {
 	// counters are the counters of the probe; nil if the engine has none.
 	counters engine.Counters
 	// replicas are opened to measure their delay.
-	replicas []*target.DB
+	replicas []*target.Replica
 	rec      *result.Record
 	// kill kills the server during the run; nil if it is not to be killed.
 	kill *killer
@@ -129,16 +129,16 @@ func (m *measurement) watchReplicas(ctx context.Context) error {
 	}
 	var replicas []probe.Replica
 	for i, text := range all {
-		db, err := target.Open(ctx, text, m.env.Show.Note)
+		r := &target.Replica{Text: text, Source: m.db.DB, Note: m.env.Show.Note}
+		m.replicas = append(m.replicas, r)
+		_, err := r.Open(ctx)
+		if errors.Is(err, target.ErrNoReplica) {
+			return refuse("--replica URL of a replica of "+m.db.Text, "--replica: %w", err)
+		}
 		if err != nil {
-			return fmt.Errorf("open replica %s: %w", text, err)
+			return err
 		}
-		m.replicas = append(m.replicas, db)
-		keeper, ok := db.DB.(engine.Keeper)
-		if !ok || db.Info().Engine != m.db.Info().Engine {
-			return refuse("--replica URL of a replica of "+m.db.Text, "--replica %s: it is %s, and can't be a replica of %s", text, db.Info().Engine, m.db.Info().Engine)
-		}
-		replicas = append(replicas, probe.Replica{Name: fmt.Sprintf("replica %d", i+1), DB: keeper})
+		replicas = append(replicas, probe.Replica{Name: fmt.Sprintf("replica %d", i+1), Open: r.Open})
 	}
 	return m.probe.WatchReplicas(ctx, source, replicas)
 }
@@ -153,8 +153,8 @@ func (m *measurement) close() error {
 		errs = append(errs, m.counters.Close())
 		m.counters = nil
 	}
-	for _, db := range m.replicas {
-		errs = append(errs, db.Close())
+	for _, r := range m.replicas {
+		errs = append(errs, r.Close())
 	}
 	m.replicas = nil
 	return errors.Join(errs...)

@@ -123,12 +123,10 @@ func (s *Spec) validateTargets(most int) error {
 
 func (s *Spec) validateReplicas() error {
 	for _, r := range s.Replicas {
-		if err := target.Check(r); err != nil {
+		if err := target.CheckReplica(r); err != nil {
 			return refuse(Hint(err), "--replica: %w", err)
 		}
-		if err := cmp.Or(s.no(target.Place(r) != "" || target.Private(r), "--target "+target.ExampleReplicas,
-			"--replica %s: want the URL of a server that repeats the changes of the target", r),
-			s.no(len(s.Targets) > 1, "one --target", "--replica %s: of which of %d targets is it a replica?", r, len(s.Targets)),
+		if err := cmp.Or(s.no(len(s.Targets) > 1, "one --target", "--replica %s: of which of %d targets is it a replica?", r, len(s.Targets)),
 			s.no(len(s.Targets) == 1 && (target.Private(s.Targets[0]) || target.Place(s.Targets[0]) != ""), "--target "+target.ExampleReplicas,
 				"--replica %s: it can't be a replica of %s, which is private to the run", r, strings.Join(s.Targets, ", "))); err != nil {
 			return err

@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -15,16 +16,29 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// Heartbeat is the table, in the target's database, by which replication delay is measured. A run
-// has one row in it. The table is removed with its last row.
+// Heartbeat is the table, in the source's database, by which replication delay is measured. Each
+// Delays has one row in it. The table is removed with its last row.
 const Heartbeat = "rowmill_heartbeat"
 
+// A Pace is how often the heartbeat is written and read.
+type Pace struct {
+	// Beat is the time between two writes.
+	Beat time.Duration
+	// Poll is the time between two queries of a replica that has not the latest beat: the accuracy
+	// of a delay.
+	Poll time.Duration
+}
+
+var (
+	// Fine is for a benchmark, which lasts minutes.
+	Fine = Pace{Beat: 100 * time.Millisecond, Poll: 2 * time.Millisecond}
+	// Coarse is for a process that watches for months: little load, also beside a replica that has stopped.
+	Coarse = Pace{Beat: time.Second, Poll: 100 * time.Millisecond}
+)
+
 const (
-	// beatEvery is the time between two writes of the heartbeat.
-	beatEvery = 100 * time.Millisecond
-	// pollEvery is the time between two queries of a replica that has not the latest beat: the
-	// accuracy of a delay.
-	pollEvery = 2 * time.Millisecond
+	// mostBeats limits the beats that are remembered for a replica that has stopped, to 160 kB.
+	mostBeats = 10_000
 	// replicaLimit is the timeout of a statement of the heartbeat.
 	replicaLimit = 10 * time.Second
 	// standstill is how long CatchUp waits for a replica that makes no progress.
@@ -33,10 +47,12 @@ const (
 	askAfter = 3 * time.Second
 )
 
-// A Replica is a server that repeats the changes of the source. The caller closes DB after Close.
+// A Replica is a server that repeats the changes of the source.
 type Replica struct {
 	Name string // for messages: "replica 1"
-	DB   engine.Keeper
+	// Open returns its database, each time the same one. After an error it is called again. The
+	// caller closes the database after Delays.Close.
+	Open func(context.Context) (engine.Keeper, error)
 }
 
 var delayCounters = []result.Counter{
@@ -44,12 +60,13 @@ var delayCounters = []result.Counter{
 	{Name: result.FigureDelayWorst, Group: groupServer, Unit: "seconds", Help: "the longest such time, or for how long the replica lacks a commit"},
 }
 
-// delays measures how far replicas are behind their source. A row on the source is updated with the
+// Delays measures how far replicas are behind their source. A row on the source is updated with the
 // time since the start by the monotonic clock of this process, and read on each replica; no clock of
 // a server is involved. A beat's delay is the time from the acknowledgement of its commit to the
 // first query on the replica that shows it, or 0 if that was earlier.
-type delays struct {
+type Delays struct {
 	source engine.Keeper
+	pace   Pace
 	run    int64
 	began  time.Time
 	follow []*follower
@@ -57,6 +74,7 @@ type delays struct {
 	mu      sync.Mutex
 	beats   []beat // acknowledged, and not yet seen by all followers
 	failed  gap    // of the writes
+	unsaid  error  // of the latest write
 	left    error  // why the heartbeat remains in the database
 	stop    context.CancelFunc
 	running sync.WaitGroup
@@ -73,16 +91,22 @@ type follower struct {
 
 	arrived    int
 	sum, worst time.Duration // of those that arrived since the last sample
+	late       time.Duration // of the latest one that arrived
+	acked      time.Duration // when that was acknowledged
 	failed     gap
 	last       error // of the latest query
 }
 
-// newDelays creates the table and its row, and starts to measure.
-func newDelays(ctx context.Context, source engine.Keeper, replicas []Replica) (*delays, error) {
+// NewDelays creates the table and its row, and measures until Close.
+func NewDelays(ctx context.Context, source engine.Keeper, replicas []Replica, pace Pace) (*Delays, error) {
 	var id [8]byte
 	rand.Read(id[:]) // never fails
-	d := &delays{source: source, run: int64(binary.BigEndian.Uint64(id[:]) >> 1), began: time.Now(), failed: gap{what: "the heartbeat of the source"}}
-	if err := d.create(ctx); err != nil {
+	d := &Delays{source: source, pace: pace, run: int64(binary.BigEndian.Uint64(id[:]) >> 1), began: time.Now(), failed: gap{what: "the heartbeat of the source"}}
+	err := d.create(ctx)
+	if err != nil && engine.Sleep(ctx, pace.Beat) == nil {
+		err = d.create(ctx) // another process may have created or removed the table at the same moment
+	}
+	if err != nil {
 		return nil, fmt.Errorf("measure replication delay: %w", err)
 	}
 	ctx, d.stop = context.WithCancel(context.WithoutCancel(ctx))
@@ -96,7 +120,7 @@ func newDelays(ctx context.Context, source engine.Keeper, replicas []Replica) (*
 }
 
 // exec executes a statement on the source, in a transaction of its own.
-func (d *delays) exec(ctx context.Context, query string, args ...any) (affected int64, err error) {
+func (d *Delays) exec(ctx context.Context, query string, args ...any) (affected int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, replicaLimit)
 	defer cancel()
 	res, err := d.source.SQL().ExecContext(ctx, d.source.Bind(query), args...)
@@ -106,7 +130,7 @@ func (d *delays) exec(ctx context.Context, query string, args ...any) (affected 
 	return res.RowsAffected()
 }
 
-func (d *delays) create(ctx context.Context) error {
+func (d *Delays) create(ctx context.Context) error {
 	_, err := d.exec(ctx, "CREATE TABLE IF NOT EXISTS "+Heartbeat+" (run BIGINT NOT NULL PRIMARY KEY, tick BIGINT NOT NULL)")
 	if err == nil {
 		_, err = d.exec(ctx, "INSERT INTO "+Heartbeat+" VALUES (?, 0)", d.run)
@@ -115,7 +139,7 @@ func (d *delays) create(ctx context.Context) error {
 }
 
 // beat writes a tick.
-func (d *delays) beat(ctx context.Context) error {
+func (d *Delays) beat(ctx context.Context) error {
 	tick := time.Since(d.began)
 	n, err := d.exec(ctx, "UPDATE "+Heartbeat+" SET tick = ? WHERE run = ?", int64(tick), d.run)
 	if err == nil && n == 0 || errors.Is(err, engine.ErrNoTable) { // another run has removed the table, or a crash the row
@@ -130,6 +154,12 @@ func (d *delays) beat(ctx context.Context) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if len(d.beats) == mostBeats { // each second one will do
+		for i := range mostBeats / 2 {
+			d.beats[i] = d.beats[2*i]
+		}
+		d.beats = d.beats[:mostBeats/2]
+	}
 	d.beats = append(d.beats, beat{tick, time.Since(d.began)})
 	for _, f := range d.follow {
 		select {
@@ -140,14 +170,15 @@ func (d *delays) beat(ctx context.Context) error {
 	return nil
 }
 
-func (d *delays) write(ctx context.Context) {
-	tick := time.NewTicker(beatEvery)
+func (d *Delays) write(ctx context.Context) {
+	tick := time.NewTicker(d.pace.Beat)
 	defer tick.Stop()
 	for {
 		err := d.beat(ctx)
 		if ctx.Err() == nil {
 			d.mu.Lock()
 			d.failed.note(time.Since(d.began), err)
+			d.unsaid = err
 			d.mu.Unlock()
 		}
 		select {
@@ -159,14 +190,18 @@ func (d *delays) write(ctx context.Context) {
 }
 
 // read returns the tick that a replica shows, and about when it did.
-func (d *delays) read(ctx context.Context, f *follower) (tick, at time.Duration, err error) {
+func (d *Delays) read(ctx context.Context, f *follower) (tick, at time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, replicaLimit)
 	defer cancel()
+	db, err := f.Open(ctx)
+	if err != nil {
+		return 0, time.Since(d.began), err
+	}
 	begin := time.Since(d.began)
 	var n int64
-	err = f.DB.SQL().QueryRowContext(ctx, f.DB.Bind("SELECT tick FROM "+Heartbeat+" WHERE run = ?"), d.run).Scan(&n)
+	err = db.SQL().QueryRowContext(ctx, db.Bind("SELECT tick FROM "+Heartbeat+" WHERE run = ?"), d.run).Scan(&n)
 	if err != nil {
-		err = f.DB.Classify(err)
+		err = db.Classify(err)
 	}
 	if errors.Is(err, sql.ErrNoRows) || errors.Is(err, engine.ErrNoTable) {
 		err = nil // it has not arrived
@@ -175,7 +210,7 @@ func (d *delays) read(ctx context.Context, f *follower) (tick, at time.Duration,
 }
 
 // watch queries a replica while it lacks a beat.
-func (d *delays) watch(ctx context.Context, f *follower) {
+func (d *Delays) watch(ctx context.Context, f *follower) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -184,9 +219,9 @@ func (d *delays) watch(ctx context.Context, f *follower) {
 		}
 		for d.behind(f) && ctx.Err() == nil {
 			tick, at, err := d.read(ctx, f)
-			wait := pollEvery
+			wait := d.pace.Poll
 			if err != nil {
-				wait = beatEvery
+				wait = d.pace.Beat
 			}
 			if ctx.Err() == nil {
 				d.note(f, tick, at, err)
@@ -199,7 +234,7 @@ func (d *delays) watch(ctx context.Context, f *follower) {
 }
 
 // missing returns the beats that a replica has not shown. The caller holds mu.
-func (d *delays) missing(f *follower) []beat {
+func (d *Delays) missing(f *follower) []beat {
 	for i, b := range d.beats {
 		if b.tick > f.seen {
 			return d.beats[i:]
@@ -208,14 +243,14 @@ func (d *delays) missing(f *follower) []beat {
 	return nil
 }
 
-func (d *delays) behind(f *follower) bool {
+func (d *Delays) behind(f *follower) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return len(d.missing(f)) > 0
 }
 
 // note records an answer of a replica.
-func (d *delays) note(f *follower, tick, at time.Duration, err error) {
+func (d *Delays) note(f *follower, tick, at time.Duration, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	f.failed.note(at, err)
@@ -231,6 +266,7 @@ func (d *delays) note(f *follower, tick, at time.Duration, err error) {
 		f.arrived++
 		f.sum += late
 		f.worst = max(f.worst, late)
+		f.late, f.acked = late, b.acked
 	}
 	f.seen = max(f.seen, tick)
 	least := f.seen
@@ -244,14 +280,14 @@ func (d *delays) note(f *follower, tick, at time.Duration, err error) {
 
 // sampleOf returns the function that samples a replica. While it lacks a commit, its delay is at
 // least the time since the oldest one.
-func (d *delays) sampleOf(f *follower) func(now time.Time, out figures) error {
+func (d *Delays) sampleOf(f *follower) func(now time.Time, out figures) error {
 	return func(now time.Time, out figures) error {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		if missing := d.missing(f); len(missing) > 0 {
 			lacks := now.Sub(d.began) - missing[0].acked
 			f.worst = max(f.worst, lacks)
-			if f.arrived == 0 && lacks > beatEvery {
+			if f.arrived == 0 && lacks > d.pace.Beat {
 				f.arrived, f.sum = 1, lacks
 			}
 		}
@@ -264,9 +300,56 @@ func (d *delays) sampleOf(f *follower) func(now time.Time, out figures) error {
 	}
 }
 
+// A Delay is how far a replica is behind now.
+type Delay struct {
+	Replica string
+	// Behind is the delay of the latest beat that it shows or, if that is longer, the time since the oldest commit
+	// that it lacks. It grows while the replica shows no beat, and while none can be written.
+	Behind time.Duration
+	// Shown is false until it has shown a first beat. Behind is then the time since the start of measuring.
+	Shown bool
+	// Err is why nothing is known of it now; nil if it answers.
+	Err error
+}
+
+// Now returns the delay of each replica.
+func (d *Delays) Now() []Delay {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := time.Since(d.began)
+	out := make([]Delay, len(d.follow))
+	for i, f := range d.follow {
+		since, missing := now, d.missing(f)
+		if len(missing) > 0 {
+			since = missing[0].acked
+		}
+		if f.seen == 0 || d.unsaid != nil {
+			since = f.acked
+		}
+		out[i] = Delay{f.Name, max(f.late, now-since), f.seen > 0, cmp.Or(d.unsaid, f.last)}
+	}
+	return out
+}
+
+// Exceeded says which replica is further behind than most, or has shown no beat yet, and since when; "" if none is.
+func (d *Delays) Exceeded(most time.Duration) string {
+	for _, r := range d.Now() {
+		if r.Shown && r.Behind <= most {
+			continue
+		}
+		why := fmt.Sprintf("%s is more than %s behind: it shows nothing that was committed after %s", r.Replica, most,
+			time.Now().Add(-r.Behind).UTC().Format(time.RFC3339))
+		if r.Err != nil {
+			why += "; " + r.Err.Error()
+		}
+		return why
+	}
+	return ""
+}
+
 // catchUp writes a beat and waits until each replica shows it. It returns how long the slowest one
 // took, and an error for one that makes no progress.
-func (d *delays) catchUp(ctx context.Context) (time.Duration, error) {
+func (d *Delays) catchUp(ctx context.Context) (time.Duration, error) {
 	if err := d.beat(ctx); err != nil {
 		return 0, fmt.Errorf("write the last heartbeat for the replicas: %w", err)
 	}
@@ -291,7 +374,7 @@ func (d *delays) catchUp(ctx context.Context) (time.Duration, error) {
 					return 0, standing(f.Name, last.tick-seen, still, why, failed)
 				}
 			}
-			if err := engine.Sleep(ctx, pollEvery); err != nil {
+			if err := engine.Sleep(ctx, d.pace.Poll); err != nil {
 				return 0, fmt.Errorf("wait for %s: %w", f.Name, err)
 			}
 		}
@@ -303,11 +386,15 @@ func (d *delays) catchUp(ctx context.Context) (time.Duration, error) {
 func (f *follower) stopped(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, replicaLimit)
 	defer cancel()
-	db, ok := f.DB.(engine.Follower)
+	db, err := f.Open(ctx)
+	if err != nil {
+		return ""
+	}
+	follower, ok := db.(engine.Follower)
 	if !ok {
 		return ""
 	}
-	why, err := db.Standing(ctx)
+	why, err := follower.Standing(ctx)
 	if err != nil { // without the privilege it doesn't tell
 		return ""
 	}
@@ -325,14 +412,18 @@ func standing(name string, behind, still time.Duration, why string, cause error)
 	return fmt.Errorf("%s is %s behind the source, and has made no progress for %s; %s", name, figure.Seconds(behind.Seconds()), figure.Seconds(still.Seconds()), why)
 }
 
-// close stops measuring, and removes the run's row, with the table if it was the last.
-func (d *delays) close() {
+// Close stops measuring, and removes its row, with the table if it was the last. It returns why the
+// row or the table is left.
+func (d *Delays) Close() error {
 	d.stop()
 	d.running.Wait()
-	d.left = d.remove(context.Background())
+	if err := d.remove(context.Background()); err != nil {
+		d.left = fmt.Errorf("the table %s is left in the database: %w", Heartbeat, err)
+	}
+	return d.left
 }
 
-func (d *delays) remove(ctx context.Context) error {
+func (d *Delays) remove(ctx context.Context) error {
 	if _, err := d.exec(ctx, "DELETE FROM "+Heartbeat+" WHERE run = ?", d.run); err != nil {
 		return err
 	}
@@ -347,7 +438,7 @@ func (d *delays) remove(ctx context.Context) error {
 }
 
 // warnings returns the failures so far.
-func (d *delays) warnings() []string {
+func (d *Delays) warnings() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var out []string
@@ -361,7 +452,7 @@ func (d *delays) warnings() []string {
 		add(&f.failed)
 	}
 	if d.left != nil {
-		out = append(out, fmt.Sprintf("the table %s is left in the database: %v", Heartbeat, d.left))
+		out = append(out, d.left.Error())
 	}
 	return out
 }

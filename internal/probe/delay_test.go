@@ -112,6 +112,11 @@ func delayed(t *testing.T, server *testdb.Own) func(time.Duration) {
 	return func(d time.Duration) { l.delay.Store(int64(d)) }
 }
 
+// opened returns the function that returns an open replica.
+func opened(db engine.DB) func(context.Context) (engine.Keeper, error) {
+	return func(context.Context) (engine.Keeper, error) { return db.(engine.Keeper), nil }
+}
+
 // watched opens a server with one replica, and measures its delay.
 func watched(t *testing.T, kind string) (*Probe, *testdb.Own) {
 	t.Helper()
@@ -122,7 +127,7 @@ func watched(t *testing.T, kind string) (*Probe, *testdb.Own) {
 	}
 	p := New(t.Context(), Config{})
 	t.Cleanup(func() { _ = p.Close() })
-	if err := p.WatchReplicas(t.Context(), db.(engine.Keeper), []Replica{{"replica 1", testdb.OpenAt(t, at).(engine.Keeper)}}); err != nil {
+	if err := p.WatchReplicas(t.Context(), db.(engine.Keeper), []Replica{{"replica 1", opened(testdb.OpenAt(t, at))}}); err != nil {
 		t.Fatal(err)
 	}
 	return p, server
@@ -136,9 +141,9 @@ func typical(t *testing.T, p *Probe, injected time.Duration) time.Duration {
 		if time.Since(since) > patience+injected {
 			t.Fatalf("injected %v, measured %v", injected, all)
 		}
-		time.Sleep(beatEvery)
+		time.Sleep(Fine.Beat)
 		mean, ok := p.Sample(t.Context(), 0)[result.FigureDelay]
-		if ok && time.Since(since) > injected+4*beatEvery {
+		if ok && time.Since(since) > injected+4*Fine.Beat {
 			all = append(all, time.Duration(mean*float64(time.Second)))
 		}
 	}
@@ -217,11 +222,14 @@ func TestReplicaStops(t *testing.T) {
 			server.Nodes[0].Kill()
 			grew := func(least float64) {
 				t.Helper()
-				until(t, p, func() { time.Sleep(beatEvery) }, func(f figures) bool { return f[result.FigureDelayWorst] > least })
+				until(t, p, func() { time.Sleep(Fine.Beat) }, func(f figures) bool { return f[result.FigureDelayWorst] > least })
 			}
 			grew(0.5)
 			grew(1)
-			ctx, cancel := context.WithTimeout(t.Context(), 3*beatEvery)
+			if why := p.delays.Exceeded(time.Second); !strings.HasPrefix(why, "replica 1 is more than 1s behind: it shows nothing that was committed after ") || p.delays.Now()[0].Err == nil {
+				t.Errorf("%q, %+v", why, p.delays.Now())
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 3*Fine.Beat)
 			defer cancel()
 			if _, err := p.CatchUp(ctx); !errors.Is(err, context.DeadlineExceeded) {
 				t.Error(err)
@@ -232,7 +240,10 @@ func TestReplicaStops(t *testing.T) {
 			if _, err := p.CatchUp(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			until(t, p, func() { time.Sleep(beatEvery) }, func(f figures) bool { return f[result.FigureDelayWorst] < 0.5 })
+			until(t, p, func() { time.Sleep(Fine.Beat) }, func(f figures) bool { return f[result.FigureDelayWorst] < 0.5 })
+			if why := p.delays.Exceeded(500 * time.Millisecond); why != "" {
+				t.Error(why)
+			}
 			if w := strings.Join(p.Warnings(), "\n"); !strings.Contains(w, "the heartbeat of replica 1 failed") {
 				t.Error(w)
 			}
@@ -268,4 +279,50 @@ func TestStanding(t *testing.T) {
 			t.Error(got)
 		}
 	}
+}
+
+// While no beat can be written, all replicas count as behind. Two processes that measure have a row each, and find their
+// table again after somebody has dropped it.
+func TestDelaysApart(t *testing.T) {
+	own, _ := testdb.OpenOwn(t, "mariadb")
+	db := own.(engine.Keeper)
+	var all []*Delays
+	for range 2 { // the source as its own replica shows each beat at once
+		d, err := NewDelays(t.Context(), db, []Replica{{"itself", opened(db)}}, Pace{Beat: 20 * time.Millisecond, Poll: time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, d)
+	}
+	await := func(d *Delays, behind bool) {
+		t.Helper()
+		for end := time.Now().Add(patience); (d.Exceeded(400*time.Millisecond) != "") != behind; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("want behind %t: %+v", behind, d.Now())
+			}
+		}
+	}
+	run := func(query string) {
+		t.Helper()
+		if _, err := db.SQL().ExecContext(t.Context(), query); err != nil {
+			t.Fatal(err)
+		}
+	}
+	await(all[0], false)
+	await(all[1], false)
+	if err := all[0].Close(); err != nil {
+		t.Error(err)
+	}
+	run("DROP TABLE " + Heartbeat)
+	run("CREATE VIEW " + Heartbeat + " AS SELECT 1 AS run, 2 AS tick FROM (SELECT 1) x")
+	await(all[1], true)
+	if now := all[1].Now(); now[0].Err == nil {
+		t.Errorf("%+v", now)
+	}
+	run("DROP VIEW " + Heartbeat)
+	await(all[1], false)
+	if err := all[1].Close(); err != nil {
+		t.Error(err)
+	}
+	run("CREATE TABLE " + Heartbeat + " (gone INT)") // was removed with its last row
 }

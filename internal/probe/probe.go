@@ -110,7 +110,7 @@ type Probe struct {
 	sources  []*source
 	client   *clientSource
 	nodes    []*node
-	delays   *delays   // nil without replicas
+	delays   *Delays   // nil without replicas
 	last     time.Time // of the last sample
 	closed   bool
 }
@@ -187,7 +187,7 @@ func New(ctx context.Context, cfg Config) *Probe {
 // WatchReplicas measures how far the replicas of a source are behind it. It writes the table
 // Heartbeat to the source ten times a second, until Close removes it. Call it once, before Describe.
 func (p *Probe) WatchReplicas(ctx context.Context, of engine.Keeper, replicas []Replica) (err error) {
-	if p.delays, err = newDelays(ctx, of, replicas); err != nil {
+	if p.delays, err = NewDelays(ctx, of, replicas, Fine); err != nil {
 		return err
 	}
 	for _, f := range p.delays.follow {
@@ -390,7 +390,7 @@ func (p *Probe) Close() error {
 	}
 	p.closed = true
 	if p.delays != nil {
-		p.delays.close()
+		_ = p.delays.Close() // Warnings has the error
 	}
 	var errs []error
 	for _, n := range p.nodes {

@@ -17,6 +17,25 @@ func must(t testing.TB, err error) {
 	}
 }
 
+// A replica's name has no account and no password.
+func TestReplicaName(t *testing.T) {
+	for text, want := range map[string]string{
+		"mariadb://me@db2:3307/test":                       "db2:3307",
+		"mysql://me@db2/test?password-file=/etc/secret":    "db2",
+		"mariadb://me@localhost/test?socket=/run/m.sock":   "/run/m.sock",
+		"postgres://me@localhost/test?host=/run&port=5432": "/run",
+	} {
+		if got := target.ReplicaName(text); got != want || target.CheckReplica(text) != nil {
+			t.Errorf("%s: %s, %v", text, got, target.CheckReplica(text))
+		}
+	}
+	for _, text := range []string{"sqlite:a.db", "sqlite:", "null:", "sandbox:mariadb", "mysql://me:secret@db2/test", "oracle://db2/test"} {
+		if err := target.CheckReplica(text); err == nil || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
 func TestText(t *testing.T) {
 	type facts struct {
 		private, starts, stores, takesDurability, durability bool

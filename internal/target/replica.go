@@ -1,0 +1,84 @@
+package target
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// ErrNoReplica is the class of errors about a server that can't repeat the changes of its source.
+var ErrNoReplica = errors.New("it can't be a replica")
+
+// CheckReplica refuses a target that isn't a server which may repeat the changes of another.
+func CheckReplica(text string) error {
+	if err := Check(text); err != nil {
+		return err
+	}
+	if Place(text) != "" || Private(text) {
+		return engine.Hinted(fmt.Errorf("%s: want the URL of a server that repeats the changes of the target", text), "--target %s", ExampleReplicas)
+	}
+	return nil
+}
+
+// ReplicaName returns the socket, its directory, or else the host and port, of a target that CheckReplica accepts.
+func ReplicaName(text string) string {
+	p, err := parse(text)
+	if err != nil {
+		return text
+	}
+	return cmp.Or(p.Query.Get("socket"), p.Query.Get("host"), p.Host, text)
+}
+
+// A Replica is a server that is opened once it can be reached.
+type Replica struct {
+	// Text is its target, which CheckReplica accepts. Source is the server whose changes it repeats.
+	Text   string
+	Source engine.DB
+	// Note, unless nil, receives a warning.
+	Note func(string)
+
+	mu sync.Mutex
+	db engine.Keeper // nil until it is open
+}
+
+// Open returns its database, each time the same one. It may be called again after an error, which wraps
+// ErrNoReplica if the server is of another make than its source.
+func (r *Replica) Open(ctx context.Context) (engine.Keeper, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.db != nil {
+		return r.db, nil
+	}
+	p, err := parse(r.Text)
+	if err != nil {
+		return nil, err
+	}
+	if warning := readableByOthers(p.Query.Get("password-file")); warning != "" && r.Note != nil {
+		r.Note(warning)
+		r.Note = nil // once is enough
+	}
+	db, err := Connect(ctx, p.Target)
+	if err != nil {
+		return nil, fmt.Errorf("open replica %s: %w", ReplicaName(r.Text), err)
+	}
+	keeper, ok := db.(engine.Keeper)
+	if is, want := db.Info().Engine, r.Source.Info().Engine; !ok || is != want {
+		return nil, errors.Join(engine.Classed(ErrNoReplica, fmt.Errorf("%s: it is %s, and can't be a replica of %s", r.Text, is, want)), db.Close())
+	}
+	r.db = keeper
+	return keeper, nil
+}
+
+// Close closes what is open.
+func (r *Replica) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.db == nil {
+		return nil
+	}
+	return r.db.Close()
+}
