@@ -13,7 +13,7 @@ import (
 
 // adoptOptions returns the options for adopting a table.
 func (a *app) adoptOptions(k *declared.Table) adopt.Options {
-	return adopt.Options{DB: k.DB, State: k.State, Table: k.Table.Table, Schema: k.Schema, Declared: k.Declared, Now: k.Now, Limits: k.Limits, Progress: a.sayAdoption()}
+	return adopt.Options{DB: k.DB, State: k.State, Table: k.Table.Table, Schema: k.Schema, Declared: k.Declared, Now: k.Now, Progress: a.sayAdoption()}
 }
 
 // adopt converts a plain table into a rolling one while it is written to, and then
@@ -55,6 +55,12 @@ func (a *app) adopt(ctx context.Context, k *declared.Table, plan *maintain.Appli
 	if err := a.confirm(ctx, b.String(), f.yes, plan.Dropped...); err != nil {
 		return err
 	}
+	w, err := a.watchReplicas(ctx, f.limits, k.DB)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	o.Limits = w.Limits
 	if err := adopt.Run(ctx, o); err != nil {
 		return stopped(ctx, err, "rowmill apply %s, which continues; --undo reverses it", f.file)
 	}
@@ -120,6 +126,12 @@ func (a *app) endAdoption(ctx context.Context, k *declared.Table, f applyFlags) 
 		fmt.Fprintf(a.stdout, "%s: the old table is dropped\n", name)
 		return nil
 	}
+	w, err := a.watchReplicas(ctx, f.limits, k.DB)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	o.Limits = w.Limits
 	if err := adopt.Undo(ctx, o); err != nil {
 		return stopped(ctx, err, "rowmill apply %s --undo, which continues", f.file)
 	}

@@ -21,6 +21,7 @@ type applyFlags struct {
 	duplicates   bool
 	file         string
 	memory, rate string
+	limits       limitFlags
 }
 
 func (a *app) applyCommand() *cobra.Command {
@@ -53,6 +54,7 @@ func (a *app) applyCommand() *cobra.Command {
 	flags.BoolVar(&f.undo, "undo", false, "reverse the adoption of a plain table (default false)")
 	flags.StringVar(&f.memory, "memory", "", "memory for every = \"auto\", a `SIZE` such as 8GB (the server's cache)")
 	flags.StringVar(&f.rate, "rate", "", "inserts to expect for every = \"auto\", as `N/s` (measured from the table)")
+	f.limits.define(flags)
 	return c
 }
 
@@ -63,6 +65,9 @@ func (a *app) apply(ctx context.Context, file string, f applyFlags) (err error) 
 	if _, _, err := f.given(); err != nil {
 		return err
 	}
+	if err := f.limits.check(false); err != nil {
+		return err
+	}
 	f.file = file
 	d, err := a.declared(ctx, file, f.kept)
 	if err != nil {
@@ -70,6 +75,9 @@ func (a *app) apply(ctx context.Context, file string, f applyFlags) (err error) 
 	}
 	d.Dry = f.dry
 	if d.Sharded() {
+		if len(f.limits.replicas) > 0 {
+			return usagef("no --replica", "--replica is for the table of one server, and %s is on the nodes %s", d.Name, d.Shards.Names())
+		}
 		return a.applyShards(ctx, d, f)
 	}
 	k, err := d.Open(ctx)

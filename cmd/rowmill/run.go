@@ -24,8 +24,7 @@ type runFlags struct {
 	once     bool
 	listen   string
 	interval time.Duration
-	running  int
-	lag      time.Duration
+	limits   limitFlags
 	ingest   ingestFlags
 }
 
@@ -45,7 +44,10 @@ func (a *app) runCommand() *cobra.Command {
 			"With --ingest, rows are taken over HTTP: POST /write/TABLE with CSV, JSON or line\n" +
 			"protocol, or InfluxDB's /api/v2/write. A request is acknowledged once its rows are\n" +
 			"on disk below --ingest-spool, from where each is loaded once; while the database is\n" +
-			"down they wait there.",
+			"down they wait there.\n\n" +
+			"With --replica, the delay of a replica is measured, and shown in /metrics: a row of\n" +
+			"the table rowmill_heartbeat is updated once a second, and read on the replica. The delay\n" +
+			"of one that doesn't answer, or repeats nothing, grows.",
 		Example: "  rowmill run readings.toml --listen :9187\n" +
 			"  rowmill run readings.toml --once\n" +
 			"  rowmill run readings.toml --ingest :8186 --ingest-spool /var/spool/rowmill",
@@ -58,8 +60,7 @@ func (a *app) runCommand() *cobra.Command {
 	flags.BoolVar(&f.once, "once", false, "do all that is due and end, for cron; exit 1 if something is left (default false)")
 	flags.StringVar(&f.listen, "listen", "", "serve /metrics, /healthz and a page at `ADDRESS`: :9187 is on loopback, 0.0.0.0:9187 on all interfaces (nowhere)")
 	flags.DurationVar(&f.interval, "interval", 10*time.Second, "how often to look for late rows and other unplanned work")
-	flags.IntVar(&f.running, "max-running", 0, "copy rows only while fewer statements run on the server; 0 is any number (default 0)")
-	flags.DurationVar(&f.lag, "max-lag", 0, "copy rows only while no replica is further behind; 0s is any lag (default 0s)")
+	f.limits.define(flags)
 	f.ingest.define(flags)
 	return c
 }
@@ -68,11 +69,8 @@ func (a *app) keep(ctx context.Context, files []string, f runFlags) (err error) 
 	if f.interval <= 0 {
 		return usagef("--interval 10s", "--interval %s: want more than 0s", f.interval)
 	}
-	if f.running < 0 {
-		return usagef("--max-running 20", "--max-running %d: want 0, which is any number, or more", f.running)
-	}
-	if f.lag < 0 {
-		return usagef("--max-lag 10s", "--max-lag %s: want 0s, which is any lag, or more", f.lag)
+	if err := f.limits.check(f.listen != ""); err != nil {
+		return err
 	}
 	if f.once && f.listen != "" {
 		return usagef("one of them", "--listen serves for as long as rowmill runs, and --once ends")
@@ -109,7 +107,14 @@ func (a *app) keep(ctx context.Context, files []string, f runFlags) (err error) 
 			return err
 		}
 		tables = append(tables, k)
-		if err := a.prepareForRun(ctx, k, f); err != nil {
+	}
+	w, err := a.watchTables(ctx, f.limits, tables)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	for _, k := range tables {
+		if err := a.prepareForRun(ctx, k, w); err != nil {
 			return err
 		}
 	}
@@ -124,7 +129,7 @@ func (a *app) keep(ctx context.Context, files []string, f runFlags) (err error) 
 	}
 	defer func() { err = errors.Join(err, received.Close()) }()
 	var leads atomic.Int32 // lanes in which this process is the leader
-	served, err := a.serveStatus(ctx, f.listen, tables, received, func() bool { return leads.Load() > 0 })
+	served, err := a.serveStatus(ctx, f.listen, tables, received, w, func() bool { return leads.Load() > 0 })
 	if err != nil {
 		return err
 	}
@@ -154,7 +159,7 @@ func (a *app) keep(ctx context.Context, files []string, f runFlags) (err error) 
 	}
 	for i, u := range away {
 		a.logLine(fmt.Sprintf("%s will be tried again: %v", stamp(time.Now()), missing[i]))
-		all.Go(func() { a.runLater(ctx, u, f, daemon) })
+		all.Go(func() { a.runLater(ctx, u, w, daemon) })
 	}
 	all.Wait()
 	if receiving != nil {
@@ -173,14 +178,14 @@ func (a *app) openForRun(ctx context.Context, u unit, f runFlags) (*declared.Tab
 	return a.untilOpen(ctx, u)
 }
 
-func (a *app) prepareForRun(ctx context.Context, k *declared.Table, f runFlags) error {
+func (a *app) prepareForRun(ctx context.Context, k *declared.Table, w *lagWatch) error {
 	if err := k.MissingTriggers(ctx); errors.Is(err, maintain.ErrTriggers) {
 		a.logLine(fmt.Sprintf("%s warning: %v. Try: %s", stamp(time.Now()), err, hintOf(err)))
 	} else if err != nil {
 		return err
 	}
 	k.Say = a.sayEventOf(k.Node)
-	k.Limits.Running, k.Limits.ReplicaLag = f.running, f.lag
+	k.Limits = w.Limits
 	k.Reached = a.reached
 	return nil
 }
@@ -237,7 +242,7 @@ func (a *app) statusLine(text string) {
 
 // serveStatus serves metrics, health and the page of a table until ctx ends. wait
 // waits for the server to end.
-func (a *app) serveStatus(ctx context.Context, addr string, tables []*declared.Table, received *receive.Service, leads func() bool) (wait func() error, err error) {
+func (a *app) serveStatus(ctx context.Context, addr string, tables []*declared.Table, received *receive.Service, w *lagWatch, leads func() bool) (wait func() error, err error) {
 	if addr == "" {
 		return func() error { return nil }, nil
 	}
@@ -249,6 +254,9 @@ func (a *app) serveStatus(ctx context.Context, addr string, tables []*declared.T
 	o := monitor.Options{Table: k.Declared.Name, Look: k.Status, Self: state.Me(), Leads: leads, Version: versionString()}
 	if received != nil {
 		o.Collectors = append(o.Collectors, received.Server)
+	}
+	if w.delays != nil {
+		o.Delays = w.behind
 	}
 	m := monitor.New(o)
 	k.Count = m.Count

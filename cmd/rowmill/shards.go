@@ -9,6 +9,7 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -67,9 +68,9 @@ func (a *app) unitsOfRun(ctx context.Context, files []string, f runFlags) ([]uni
 			out = append(out, unit{open: d.OpenApplied})
 			continue
 		}
-		for _, flag := range []struct{ name, value string }{{"--listen", f.listen}, {"--ingest", f.ingest.addr}} {
+		for _, flag := range []struct{ name, value string }{{"--listen", f.listen}, {"--ingest", f.ingest.addr}, {"--replica", strings.Join(f.limits.replicas, ",")}} {
 			if flag.value != "" {
-				return nil, usagef("--target "+d.Shards.Nodes[0].Name+", and one rowmill run for each node", "%s serves the table of one server, and %s is on the nodes %s", flag.name, d.Name, d.Shards.Names())
+				return nil, usagef("--target "+d.Shards.Nodes[0].Name+", and one rowmill run for each node", "%s is for the table of one server, and %s is on the nodes %s", flag.name, d.Name, d.Shards.Names())
 			}
 		}
 		for _, n := range d.OfNodes() {
@@ -88,11 +89,11 @@ func (a *app) untilOpen(ctx context.Context, u unit) (*declared.Table, error) {
 }
 
 // runLater keeps the table of a node once that can be reached. The other nodes are kept meanwhile.
-func (a *app) runLater(ctx context.Context, u unit, f runFlags, daemon func(*declared.Table)) {
+func (a *app) runLater(ctx context.Context, u unit, w *lagWatch, daemon func(*declared.Table)) {
 	for ctx.Err() == nil {
 		k, err := a.untilOpen(ctx, u)
 		if err == nil {
-			if err = a.prepareForRun(ctx, k, f); err == nil {
+			if err = a.prepareForRun(ctx, k, w); err == nil {
 				daemon(k)
 			}
 			err = errors.Join(err, maintain.InNode(k.Node, k.Close()))

@@ -46,8 +46,8 @@ type Keeper interface {
 	Lead(ctx context.Context, name string) (Lease, error)
 	// Blockers lists the transactions for which a lock request on the table waits, oldest first.
 	Blockers(ctx context.Context, t *Table) ([]Blocker, error)
-	// Load reports how busy the server is, for work that can be postponed.
-	Load(ctx context.Context) (ServerLoad, error)
+	// Running returns the number of statements that run on the server now, without rowmill's own.
+	Running(ctx context.Context) (int, error)
 
 	// Words returns the engine's SQL for constructs that differ between servers.
 	Words() Words
@@ -123,14 +123,6 @@ func (b Blocker) String() string {
 type Follower interface {
 	// Standing returns what has stopped, with its error; "" if all runs, or it is unknown.
 	Standing(ctx context.Context) (why string, err error)
-}
-
-// ServerLoad is the current load of a server.
-type ServerLoad struct {
-	// Running is the number of statements that are running now, without rowmill's own.
-	Running int
-	// ReplicaLag is the lag of the slowest replica; -1 if there is none or it is unknown.
-	ReplicaLag time.Duration
 }
 
 // PeriodSize is the size of one period.

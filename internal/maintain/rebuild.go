@@ -1,6 +1,7 @@
 package maintain
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -131,10 +132,11 @@ func (t *Table) createCopy(ctx context.Context, name string) error {
 }
 
 func (t *Table) copyRows(ctx context.Context, c *state.Change, r *rebuilding) error {
+	paused := t.pauses(ctx, c, r.New.Name)
 	for r.Part < len(r.Old) {
 		cp := copier.Copy{
 			DB: t.DB, From: t.DB.Words().From(t.Table, r.Old[r.Part]), Into: t.DB.Dialect().Quote(r.With),
-			Columns: t.columns(), Key: t.Schema.Key(), After: r.After, Limits: t.Limits,
+			Columns: t.columns(), Key: t.Schema.Key(), After: r.After, Limits: t.Limits, Paused: paused,
 			Done: func(ctx context.Context, tx state.Exec, last []string, _ int64) error {
 				r.After = last
 				return t.State.Advance(ctx, tx, c, stepCopy, r)
@@ -150,6 +152,21 @@ func (t *Table) copyRows(ctx context.Context, c *state.Change, r *rebuilding) er
 		t.reach("rebuild copied a part")
 	}
 	return nil
+}
+
+// pauses returns a function that reports why the copy of a period waits, and that it continues.
+func (t *Table) pauses(ctx context.Context, c *state.Change, period string) func(why string) {
+	waits := false
+	return func(why string) {
+		if waits == (why != "") {
+			return // reported
+		}
+		waits = why != ""
+		t.say(Event{At: time.Now(), Action: c.Kind, Detail: period + ": " + cmp.Or(why, "copying continues"), Waiting: waits})
+		if err := t.State.Waits(ctx, c, why); err != nil && ctx.Err() == nil {
+			t.say(Event{At: time.Now(), Action: "log", Err: err})
+		}
+	}
 }
 
 // compact sorts and packs indexes that grew row by row.

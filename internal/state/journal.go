@@ -99,7 +99,12 @@ func (s *Store) Advance(ctx context.Context, x Exec, c *Change, step string, dat
 // Failed records that the current step has failed.
 func (s *Store) Failed(ctx context.Context, c *Change, cause error) error {
 	c.Tries++
-	c.Error = cause.Error()
+	return s.Waits(ctx, c, cause.Error())
+}
+
+// Waits records why the current step waits; "" if it continues.
+func (s *Store) Waits(ctx context.Context, c *Change, why string) error {
+	c.Error = why
 	return s.run(ctx, s.DB(), c.name(), "UPDATE rowmill_journal SET tries = ?, error = ?, updated_us = ?"+begun,
 		append([]any{c.Tries, c.Error, time.Now().UnixMicro()}, c.begun()...)...)
 }

@@ -95,7 +95,7 @@ func RunAlone(t *testing.T, open func(testing.TB) engine.DB) {
 		{"FindAllocations", s.findAllocations},
 		{"Close", s.close},
 		{"Blocked", k.blocked},
-		{"Load", k.load},
+		{"Running", k.running},
 		{"Killed", loaders{k}.killed},
 	} {
 		t.Run(test.name, test.run)

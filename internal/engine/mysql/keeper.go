@@ -38,15 +38,13 @@ func (db *DB) Try(ctx context.Context, steps ...engine.Step) error {
 	return db.apply(ctx, 1, steps)
 }
 
-// Load implements engine.Keeper. A server doesn't know the lag of its replicas.
-func (db *DB) Load(ctx context.Context) (engine.ServerLoad, error) {
+// Running implements engine.Keeper.
+func (db *DB) Running(ctx context.Context) (n int, err error) {
 	var name string
-	l := engine.ServerLoad{ReplicaLag: -1}
-	if err := db.pool.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE 'Threads_running'").Scan(&name, &l.Running); err != nil {
-		return l, fmt.Errorf("load of the server: %w", classify(err))
+	if err := db.pool.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE 'Threads_running'").Scan(&name, &n); err != nil {
+		return 0, fmt.Errorf("count the statements that run: %w", classify(err))
 	}
-	l.Running = max(l.Running-1, 0) // this statement
-	return l, nil
+	return max(n-1, 0), nil // without this statement
 }
 
 // Standing implements engine.Follower. Servers before MySQL 8.0.22 and MariaDB 10.5 have only the older statement, and

@@ -72,24 +72,14 @@ func (db *DB) Classify(err error) error { return classify(err) }
 // Words implements engine.Keeper.
 func (db *DB) Words() engine.Words { return words{db.dialect} }
 
-// Load implements engine.Keeper. Without pg_read_all_stats an account sees only its own statements,
-// and no lag.
-func (db *DB) Load(ctx context.Context) (engine.ServerLoad, error) {
-	load := engine.ServerLoad{ReplicaLag: -1}
-	var lag sql.NullInt64
-	err := db.plain.QueryRowContext(ctx, "SELECT (SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND backend_type = 'client backend' "+
-		"AND pid <> pg_backend_pid() AND application_name <> "+quoteText(maintenanceName(db.config))+"), "+
-		// The lag is NULL for a standby that has replayed everything, and so is the
-		// position of a receiver that replays nothing, such as pg_receivewal.
-		"(SELECT (max(COALESCE(extract(epoch FROM replay_lag), 0)) * 1000000)::bigint FROM pg_stat_replication "+
-		"WHERE state IN ('streaming', 'catchup') AND replay_lsn IS NOT NULL)").Scan(&load.Running, &lag)
+// Running implements engine.Keeper. Without pg_read_all_stats an account sees only its own statements.
+func (db *DB) Running(ctx context.Context) (n int, err error) {
+	err = db.plain.QueryRowContext(ctx, "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND backend_type = 'client backend' "+
+		"AND pid <> pg_backend_pid() AND application_name <> "+quoteText(maintenanceName(db.config))).Scan(&n)
 	if err != nil {
-		return load, fmt.Errorf("load of the server: %w", classifyIn(ctx, err))
+		return 0, fmt.Errorf("count the statements that run: %w", classifyIn(ctx, err))
 	}
-	if lag.Valid {
-		load.ReplicaLag = time.Duration(lag.Int64) * time.Microsecond
-	}
-	return load, nil
+	return n, nil
 }
 
 // Standing implements engine.Follower.

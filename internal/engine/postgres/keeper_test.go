@@ -2,7 +2,6 @@ package postgres_test
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"strconv"
@@ -11,8 +10,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/engine/postgres"
@@ -151,13 +148,11 @@ func TestLead(t *testing.T) {
 	}
 }
 
-func TestLoad(t *testing.T) {
-	// Load counts every statement on the server.
+func TestRunning(t *testing.T) {
+	// It counts every statement on the server.
 	db := openAlone(t)
-	before, err := db.Load(within(t))
-	if err != nil || before.ReplicaLag != -1 {
-		t.Fatalf("%+v, %v", before, err)
-	}
+	before, err := db.Running(within(t))
+	must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	busy, own := make(chan error, 1), make(chan error, 1)
 	c := session(t, db)
@@ -172,9 +167,9 @@ func TestLoad(t *testing.T) {
 	for value(t, db, "SELECT count(*) FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(60)' AND state = 'active'") != "2" {
 		time.Sleep(5 * time.Millisecond)
 	}
-	got, err := db.Load(within(t))
-	if err != nil || got.Running != before.Running+1 {
-		t.Errorf("%+v, %v; before %+v", got, err, before)
+	got, err := db.Running(within(t))
+	if err != nil || got != before+1 {
+		t.Errorf("%d, %v; before %d", got, err, before)
 	}
 	cancel()
 	<-busy
@@ -325,80 +320,4 @@ func TestBlockersThatAreNoConnections(t *testing.T) {
 	if got, err := db.Blockers(within(t), table); err != nil || len(got) > 0 {
 		t.Errorf("%+v, %v", got, err)
 	}
-}
-
-// A standby imitates a replica; the server trusts the positions that it reports.
-type standby struct{ c *pgconn.PgConn }
-
-func newStandby(t testing.TB, db *postgres.DB) standby {
-	t.Helper()
-	cfg := db.Config()
-	cfg.RuntimeParams["replication"] = "true"
-	c, err := pgconn.ConnectConfig(within(t), cfg)
-	must(t, err)
-	t.Cleanup(func() { c.Close(context.Background()) })
-	at, err := c.Exec(within(t), "IDENTIFY_SYSTEM").ReadAll()
-	must(t, err)
-	c.Frontend().Send(&pgproto3.Query{String: "START_REPLICATION PHYSICAL " + string(at[0].Rows[0][2])})
-	must(t, c.Frontend().Flush())
-	go func() { // discard what the server sends
-		for {
-			if _, err := c.Frontend().Receive(); err != nil {
-				return
-			}
-		}
-	}()
-	return standby{c}
-}
-
-// says reports a position up to which everything is replayed.
-func (s standby) says(t testing.TB, lsn string) {
-	t.Helper()
-	high, low, _ := strings.Cut(lsn, "/")
-	h, err := strconv.ParseUint(high, 16, 32)
-	must(t, err)
-	l, err := strconv.ParseUint(low, 16, 32)
-	must(t, err)
-	data := []byte{'r'}
-	for range 3 { // written, flushed, replayed
-		data = binary.BigEndian.AppendUint64(data, h<<32|l)
-	}
-	data = append(binary.BigEndian.AppendUint64(data, 0), 0)
-	s.c.Frontend().Send(&pgproto3.CopyData{Data: data})
-	must(t, s.c.Frontend().Flush())
-}
-
-// TestReplicaLag checks that the lag is that of the slowest replica, as last reported.
-func TestReplicaLag(t *testing.T) {
-	t.Parallel()
-	db := testdb.Open(t, "postgres?set=max_prepared_transactions=4,wal_level=replica,max_wal_senders=4").(*postgres.DB)
-	run(t, db, "CREATE TABLE t (n INT)")
-	near, far := newStandby(t, db), newStandby(t, db)
-	start := value(t, db, "SELECT pg_current_wal_lsn()")
-	near.says(t, start)
-	far.says(t, start)
-	lag := func(low, high time.Duration) {
-		t.Helper()
-		var got time.Duration
-		for range 100 { // until the server has read the report
-			l, err := db.Load(within(t))
-			must(t, err)
-			if got = l.ReplicaLag; got >= low && got <= high {
-				return
-			}
-			time.Sleep(20 * time.Millisecond)
-		}
-		t.Errorf("lag %v, want %v to %v", got, low, high)
-	}
-	lag(0, time.Second)
-	for i := range 3 {
-		run(t, db, fmt.Sprintf("INSERT INTO t VALUES (%d)", i))
-		near.says(t, value(t, db, "SELECT pg_current_wal_flush_lsn()"))
-		time.Sleep(600 * time.Millisecond)
-	}
-	far.says(t, value(t, db, "SELECT pg_current_wal_flush_lsn()"))
-	lag(200*time.Millisecond, 20*time.Second)
-	near.c.Close(within(t))
-	far.c.Close(within(t))
-	lag(-1, -1)
 }

@@ -200,10 +200,8 @@ func (db *DB) tables(names ...string) (bool, error) {
 // Blockers implements engine.Keeper. SQLite doesn't tell which process locks the file.
 func (db *DB) Blockers(context.Context, *engine.Table) ([]engine.Blocker, error) { return nil, nil }
 
-// Load implements engine.Keeper. There is no server whose load it could report.
-func (db *DB) Load(context.Context) (engine.ServerLoad, error) {
-	return engine.ServerLoad{ReplicaLag: -1}, nil
-}
+// Running implements engine.Keeper. There is no server whose statements it could count.
+func (db *DB) Running(context.Context) (int, error) { return 0, nil }
 
 // hasIndex reports whether an index exists; an error will be that of its creation.
 func (db *DB) hasIndex(name string) bool {

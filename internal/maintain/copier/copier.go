@@ -62,10 +62,12 @@ type Statement struct {
 	Args  []any
 }
 
-// Limits are the server load above which copying pauses.
+// Limits are the load above which copying pauses.
 type Limits struct {
-	Running    int           // number of statements running concurrently; 0 means no limit
-	ReplicaLag time.Duration // 0 means no limit
+	// Running is the number of statements running concurrently; 0 means no limit.
+	Running int
+	// Behind, unless nil, returns which replica is too far behind, as a reason to wait; "" if none is.
+	Behind func() string
 }
 
 const (
@@ -257,15 +259,14 @@ func (t *Throttle) Wait(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if t.Limits == (Limits{}) || time.Since(t.looked) < lookEvery {
+	if time.Since(t.looked) < lookEvery {
 		return nil
 	}
 	for paused := false; ; paused = true {
-		load, err := t.DB.Load(ctx)
+		why, err := t.exceeded(ctx)
 		if err != nil {
-			return fmt.Errorf("read the server's load: %w", err)
+			return err
 		}
-		why := t.Limits.exceeded(load)
 		if t.Paused != nil && (why != "" || paused) {
 			t.Paused(why)
 		}
@@ -280,12 +281,17 @@ func (t *Throttle) Wait(ctx context.Context) error {
 	}
 }
 
-func (l Limits) exceeded(load engine.ServerLoad) string {
-	switch {
-	case l.Running > 0 && load.Running > l.Running:
-		return fmt.Sprintf("%s, more than %d", figure.Plural(load.Running, "statement runs", "statements run"), l.Running)
-	case l.ReplicaLag > 0 && load.ReplicaLag > l.ReplicaLag:
-		return fmt.Sprintf("a replica is %v behind, more than %v", load.ReplicaLag.Round(time.Millisecond), l.ReplicaLag)
+// exceeded returns why the work has to wait; "" if it may continue.
+func (t *Throttle) exceeded(ctx context.Context) (why string, err error) {
+	if t.Limits.Behind != nil {
+		why = t.Limits.Behind()
 	}
-	return ""
+	if why != "" || t.Limits.Running == 0 {
+		return why, nil
+	}
+	n, err := t.DB.Running(ctx)
+	if n > t.Limits.Running {
+		why = fmt.Sprintf("%s, more than %d", figure.Plural(n, "statement runs", "statements run"), t.Limits.Running)
+	}
+	return why, err
 }

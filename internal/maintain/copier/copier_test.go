@@ -402,37 +402,44 @@ func waitShortly(t *testing.T, db engine.Keeper) {
 	}
 }
 
-// A busy Keeper reports the load set by its test.
+// A busy Keeper has as many statements as its test sets, in turn.
 type busy struct {
 	engine.Keeper
-	loads []engine.ServerLoad
+	running []int
 }
 
-func (b *busy) Load(context.Context) (engine.ServerLoad, error) {
-	l := b.loads[0]
-	if len(b.loads) > 1 {
-		b.loads = b.loads[1:]
+func (b *busy) Running(context.Context) (int, error) { return next(&b.running), nil }
+
+// next removes the first of several values, and returns it.
+func next[T any](all *[]T) T {
+	v := (*all)[0]
+	if len(*all) > 1 {
+		*all = (*all)[1:]
 	}
-	return l, nil
+	return v
 }
 
 func TestThrottle(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		limits Limits
-		loads  []engine.ServerLoad
-		want   []string
+		most    int
+		running []int
+		behind  []string
+		want    []string
 	}{
-		"no limits": {Limits{}, nil, nil},
-		"idle":      {Limits{Running: 4}, []engine.ServerLoad{{Running: 4, ReplicaLag: -1}}, nil},
-		"running": {Limits{Running: 4}, []engine.ServerLoad{{Running: 5}, {Running: 1}},
-			[]string{"5 statements run, more than 4", ""}},
-		"lag": {Limits{ReplicaLag: time.Second}, []engine.ServerLoad{{ReplicaLag: 3 * time.Second}, {ReplicaLag: time.Second}},
-			[]string{"a replica is 3s behind, more than 1s", ""}},
+		"no limits": {},
+		"idle":      {4, []int{4}, []string{""}, nil},
+		"running":   {4, []int{5, 1}, nil, []string{"5 statements run, more than 4", ""}},
+		"lag":       {0, nil, []string{"db2 is behind", ""}, []string{"db2 is behind", ""}},
+		"both":      {4, []int{5, 1}, []string{"db2 is behind", ""}, []string{"db2 is behind", "5 statements run, more than 4", ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var told []string
-			th := Throttle{DB: &busy{loads: c.loads}, Limits: c.limits, pause: time.Millisecond, Paused: func(why string) { told = append(told, why) }}
+			limits := Limits{Running: c.most}
+			if c.behind != nil {
+				limits.Behind = func() string { return next(&c.behind) }
+			}
+			th := Throttle{DB: &busy{running: c.running}, Limits: limits, pause: time.Millisecond, Paused: func(why string) { told = append(told, why) }}
 			must(t, th.Wait(t.Context()))
 			if !slices.Equal(told, c.want) {
 				t.Errorf("told %q, want %q", told, c.want)
