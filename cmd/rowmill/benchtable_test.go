@@ -75,7 +75,7 @@ func TestBenchTableRefuses(t *testing.T) {
 		"--table right.toml --target sqlite: --indexes 1":                   "--indexes is for presets",
 		"--table right.toml --target null:":                                 "stores nothing",
 		"--table right.toml --target sqlite: --print-sql":                   "only the server knows the types",
-		"--table epoch.toml --target sqlite:":                               "epoch.toml: column at: a table that rolls by an integer with an epoch",
+		"--table epoch.toml --target sqlite:":                               "epoch.toml: column at: a table that rolls by a date or by an integer with an epoch",
 		"--table date.toml --target sandbox:mysql":                          "date.toml: column at: a table that rolls by a date",
 		"--table right.toml --target sqlite: --readers 1":                   "has no queries",
 		"--table right.toml --target sqlite: --keep-rows 100k --batch 150 ": "whole seconds",

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -149,38 +148,60 @@ func (w *Keep) columns(t *engine.Table, s *engine.Schema) error {
 // one column of each unique key.
 func (w *Keep) counted(t *engine.Table, s *engine.Schema) (map[string]bool, error) {
 	out := map[string]bool{}
-	keys := slices.Clone(s.Unique)
-	if len(s.PrimaryKey) > 0 {
-		keys = append([][]string{s.PrimaryKey}, keys...)
+	by := t.By
+	if t.Grid.Axis() != rolling.Time {
+		by = ""
 	}
-	for _, key := range keys {
-		best, space := "", int64(0)
-		for _, name := range key {
-			c := s.Column(name)
-			if c == nil || name == t.By && t.Grid.Axis() == rolling.Time {
-				continue
-			}
-			if c.Auto || name == t.By {
-				best, space = name, math.MaxInt64 // sufficient alone
-				continue
-			}
-			if n := keySpace(*c); n > space {
-				best, space = name, n
-			}
+	for _, k := range keyColumns(s, by, func(c *engine.SchemaColumn) int64 {
+		if c.Name == t.By { // sufficient alone
+			return math.MaxInt64
 		}
-		space = min(space, w.opt.Keys)
+		return keySpace(*c)
+	}) {
+		space := min(k.room, w.opt.Keys)
 		need := int64(2 * w.opt.Rate)
 		switch {
-		case best == "":
-			return nil, engine.Hinted(fmt.Errorf("the key (%s) has no column besides %s that distinguishes rows of the same second", strings.Join(key, ", "), t.By),
+		case k.column == "":
+			return nil, engine.Hinted(fmt.Errorf("the key (%s) has no column besides %s that distinguishes rows of the same second", Join(k.key), t.By),
 				"a key with an integer or a text beside the time")
 		case space < need:
-			return nil, engine.Hinted(fmt.Errorf("the key (%s) has room for %d different rows of a second, and two seconds have %d", strings.Join(key, ", "), space, need),
+			return nil, engine.Hinted(fmt.Errorf("the key (%s) has room for %d different rows of a second, and two seconds have %d", Join(k.key), space, need),
 				"a lower --rate, or more --keys")
 		}
-		out[best] = true
+		out[k.column] = true
 	}
 	return out, nil
+}
+
+// A keyColumn is the column of a unique key that can have the most different values; "" if none can have any.
+type keyColumn struct {
+	key    []string
+	column string
+	room   int64
+}
+
+// keyColumns returns one for each unique key, by the room of columns other than by; one that the server counts has no limit.
+func keyColumns(s *engine.Schema, by string, room func(*engine.SchemaColumn) int64) (out []keyColumn) {
+	for _, key := range append(slices.Clone(s.Unique), s.PrimaryKey) {
+		k := keyColumn{key: key}
+		for _, name := range key {
+			c := s.Column(name)
+			if c == nil || name == by {
+				continue
+			}
+			n := room(c)
+			if c.Auto {
+				n = math.MaxInt64
+			}
+			if n > k.room {
+				k.column, k.room = name, n
+			}
+		}
+		if len(key) > 0 {
+			out = append(out, k)
+		}
+	}
+	return out
 }
 
 // StartAt sets the first key of the rows to insert.
@@ -393,10 +414,7 @@ func wholeSeconds(v *engine.Vector, _, now int64) {
 // values are a permutation of all keys; otherwise they are random.
 func (w *Keep) column(c engine.SchemaColumn, counted bool) (filler, engine.Column, error) {
 	col := engine.Column{Name: c.Name, Null: c.Null}
-	salt := w.opt.Seed
-	for _, b := range []byte(c.Name) {
-		salt = mix(salt ^ uint64(b))
-	}
+	salt := saltOf(w.opt.Seed, c.Name)
 	number := func(row int64) uint64 { return mix(salt ^ uint64(row)) }
 	if c.Kind == value.Time {
 		col.Type = engine.Time
@@ -421,6 +439,14 @@ func (w *Keep) column(c engine.SchemaColumn, counted bool) (filler, engine.Colum
 		number = func(row int64) uint64 { return uint64((row % most) * step % most) }
 	}
 	return func(v *engine.Vector, row, _ int64) { made.put(v, number(row)%uint64(most)) }, made.Column, nil
+}
+
+// saltOf returns what makes a column's values differ from those of others.
+func saltOf(seed uint64, name string) uint64 {
+	for _, b := range []byte(name) {
+		seed = mix(seed ^ uint64(b))
+	}
+	return seed
 }
 
 // coprime returns a step with which a walk visits all n values, in an order that

@@ -120,11 +120,7 @@ func (o *Own) Learn(ctx context.Context, db engine.TableSampler, name string) (l
 func hashOf(row ...sql.NullString) uint64 {
 	h := fnv.New64a()
 	for _, v := range row {
-		end := byte(0)
-		if !v.Valid {
-			end = 1
-		}
-		_, _ = h.Write(append([]byte(v.String), end)) // never fails
+		fmt.Fprintf(h, "%t%q", v.Valid, v.String)
 	}
 	return mix(h.Sum64())
 }
@@ -340,8 +336,12 @@ func (l *learning) learn(c *learner) rolling.ColumnValues {
 			v.Length[1] = min(v.Length[1], c.Length)
 		}
 	case c.Numeric() && c.Logical != value.Year && c.Kind != value.Float:
-		v.HasRange = true
-		v.From, v.To = c.magnitudes()
+		// From zero, or from as far below it, to a power of two or the greatest number of the type.
+		_, most, _ := numberOf(c.Type)
+		v.HasRange, v.To = true, min(math.Exp2(math.Ceil(math.Log2(c.most+1)))-1, most)
+		if c.negative {
+			v.From = -v.To
+		}
 	}
 	all, same := l.pairs(c)
 	near, far, distant := l.rates(&all, &same)
@@ -370,24 +370,6 @@ func (l *learning) learn(c *learner) rolling.ColumnValues {
 		l.distinct(c, far, distant, &v)
 	}
 	return v
-}
-
-// magnitudes returns a range of numbers: from zero, or from as far below it, to a power of two, or to the
-// greatest of the type.
-func (c *learner) magnitudes() (from, to float64) {
-	to = math.Exp2(math.Ceil(math.Log2(c.most+1))) - 1
-	switch {
-	case c.Kind == value.Int:
-		to = min(to, float64(greatestInt(c.Type)))
-	case c.Precision > 0:
-		to = min(to, math.Pow10(c.Precision-c.Scale)-1)
-	default:
-		to = min(to, math.MaxInt64/2)
-	}
-	if c.negative {
-		from = -to
-	}
-	return from, to
 }
 
 // rates returns how often near and distant rows have the same value, and the number of such distant pairs. Near is 0
@@ -457,8 +439,7 @@ func (l *learning) heavy(c *learner) (out []float64) {
 			out = append(out, share)
 		}
 	}
-	slices.Sort(out)
-	slices.Reverse(out)
+	slices.SortFunc(out, func(a, b float64) int { return cmp.Compare(b, a) })
 	return out[:min(len(out), mostHeavy)]
 }
 

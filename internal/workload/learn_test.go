@@ -117,15 +117,16 @@ func TestLearnOrders(t *testing.T) {
 	const rows = 100_000
 	s := newStream(1, 0)
 	for name, x := range map[string]struct {
-		from source
-		want rolling.ValueOrder
+		from  source
+		mixed bool // spread over all numbers
+		want  rolling.ValueOrder
 	}{
-		"counter":  {sequenced{share: 1}, rolling.OrderAscending},
-		"late":     {sequenced{share: 1, last: 500}, rolling.OrderAscending},
-		"sessions": {mixed{sequenced{share: 0.05, last: 100}}, rolling.OrderRecent},
-		"even":     {must(newRanked(5000, nil, 0, 1)), rolling.OrderRandom},
-		"skewed":   {mixed{must(newRanked(5000, nil, 1, 1))}, rolling.OrderRandom},
-		"unique":   {mixed{sequenced{share: 1}}, rolling.OrderRandom},
+		"counter":  {source{share: 1}, false, rolling.OrderAscending},
+		"late":     {source{share: 1, last: 500}, false, rolling.OrderAscending},
+		"sessions": {source{share: 0.05, last: 100}, true, rolling.OrderRecent},
+		"even":     {ranked(5000, nil, 0, 1), false, rolling.OrderRandom},
+		"skewed":   {ranked(5000, nil, 1, 1), true, rolling.OrderRandom},
+		"unique":   {source{share: 1}, true, rolling.OrderRandom},
 	} {
 		t.Run(name, func(t *testing.T) {
 			by := &learner{SchemaColumn: &engine.SchemaColumn{Name: "at", Type: value.Type{Kind: value.Int}}}
@@ -141,7 +142,11 @@ func TestLearnOrders(t *testing.T) {
 					seen[seq] = true
 					l.blocks = append(l.blocks, page)
 					by.add(text(seq))
-					c.add(text(int64(x.from.number(seq, mix(uint64(s.row(seq))+golden)) & math.MaxInt64)))
+					n := x.from.number(s, seq, mix(uint64(s.row(seq))+golden))
+					if x.mixed {
+						n = mix(n)
+					}
+					c.add(text(int64(n & math.MaxInt64)))
 				}
 			}
 			l.place([]*learner{by}, rolling.Sequence)
@@ -157,11 +162,6 @@ func TestLearnOrders(t *testing.T) {
 func text(n int64) sql.NullString {
 	return sql.NullString{String: strconv.FormatInt(n, 10), Valid: true}
 }
-
-// mixed spreads numbers over all.
-type mixed struct{ source }
-
-func (m mixed) number(seq int64, u uint64) uint64 { return mix(m.source.number(seq, u)) }
 
 func must[T any](v T, err error) T {
 	if err != nil {

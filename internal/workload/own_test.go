@@ -10,6 +10,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/testdb"
+	"github.com/rowmill/rowmill/internal/value"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -138,16 +139,9 @@ func TestOwnResume(t *testing.T) {
 
 func TestOwnNumbers(t *testing.T) {
 	s := newStream(1, 0)
-	draw := func(src source, seq int64) uint64 {
-		u := mix(uint64(s.row(seq)) + golden)
-		if ticks, counted := src.(*ticked); counted {
-			u = ticks.spread(s, seq)
-		}
-		return src.number(seq, u)
-	}
+	draw := func(src source, seq int64) uint64 { return src.number(s, seq, mix(uint64(s.row(seq))+golden)) }
 	t.Run("heavy", func(t *testing.T) {
-		r, err := newRanked(1000, []float64{0.5, 0.2}, 0, 1)
-		ok(t, err)
+		r := ranked(1000, []float64{0.5, 0.2}, 0, 1)
 		got := map[uint64]int{}
 		const rows = 100_000
 		for seq := range int64(rows) {
@@ -166,7 +160,7 @@ func TestOwnNumbers(t *testing.T) {
 		}
 	})
 	t.Run("recent", func(t *testing.T) {
-		k := sequenced{share: 0.1, last: 200} // keys of the last 2,000 rows
+		k := source{share: 0.1, last: 200} // keys of the last 2,000 rows
 		last := map[uint64]int64{}
 		for seq := range int64(50_000) {
 			n := draw(k, seq)
@@ -181,15 +175,14 @@ func TestOwnNumbers(t *testing.T) {
 		}
 	})
 	// Rows of one tick differ, whatever the frequencies, and the frequencies stay.
-	for name, src := range map[string]func() (source, error){
-		"tick, even":   func() (source, error) { return newRanked(1100, nil, 0, (1-1e-3)/1000) },
-		"tick, skewed": func() (source, error) { return newRanked(100_000, nil, 1.2, (1-1e-3)/1000) },
-		"tick, recent": func() (source, error) { return sequenced{share: 0.5, last: 1001}, nil },
+	for name, of := range map[string]source{
+		"tick, even":   ranked(1100, nil, 0, (1-1e-3)/1000),
+		"tick, heavy":  ranked(1100, []float64{0.5, 0.0001}, 0, (1-1e-3)/1000),
+		"tick, skewed": ranked(100_000, nil, 1.2, (1-1e-3)/1000),
+		"tick, recent": {share: 0.5, last: 1001},
 	} {
 		t.Run(name, func(t *testing.T) {
-			of, err := src()
-			ok(t, err)
-			c := newTicked(of, 1000)
+			c := of.apart(1000)
 			for tick := range int64(200) {
 				seen := map[uint64]bool{}
 				for seq := tick * 1000; seq < (tick+1)*1000; seq++ {
@@ -202,9 +195,13 @@ func TestOwnNumbers(t *testing.T) {
 			}
 		})
 	}
-	if _, err := newRanked(900, nil, 0, 1./1000); !errors.Is(err, errTooFrequent) {
+	if _, err := newRanks(900, nil, 0, 1./1000); !errors.Is(err, errTooFrequent) {
 		t.Errorf("900 values for 1000 rows of a tick: %v", err)
 	}
+}
+
+func ranked(distinct int64, heavy []float64, skew, most float64) source {
+	return source{ranks: must(newRanks(distinct, heavy, skew, most))}
 }
 
 // What a server's types rule out is refused with its place in the file.
@@ -217,7 +214,7 @@ func TestOwnRefused(t *testing.T) {
 		{"length", columns, "[values.note]\nlength = [1, 20]", `mine.toml:9:9: column note: texts of up to 20, and its type is VARCHAR(10)`},
 		{"null", columns, "[values.sensor]\nnull = 0.5", `mine.toml:9:9: column sensor: null = 0.5, and the column is NOT NULL`},
 		{"key", "a INTEGER NOT NULL, at DATETIME NOT NULL, PRIMARY KEY (at, a)", "[values]\nrows-per-second = 2000000\n[values.a]\ndistinct = 10", "mine.toml:11:9: column a: the key (at, a) has room for 10 rows of one time, and 2000000 have it"},
-		{"key of time", "at DATETIME NOT NULL, PRIMARY KEY (at)", "[values]\nrows-per-second = 2000000", "column at: the 2000000 rows of a tick have the same time"},
+		{"key of time", "at DATETIME NOT NULL, PRIMARY KEY (at)", "[values]\nrows-per-second = 2000000", "column at: the key (at) has room for 0 rows of one time, and 2000000 have it"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			o := own(t, "sqlite", x.columns, "every = 'auto'", x.values)
@@ -247,4 +244,30 @@ func BenchmarkOwnFill(b *testing.B) {
 		p.fill(batch, s, int64(i)*rows, rows)
 	}
 	perRow(b, b.N*rows)
+}
+
+// Keys that come with time differ, whatever their type.
+func TestOwnKeysDiffer(t *testing.T) {
+	for _, c := range []engine.SchemaColumn{
+		{Native: "int", Type: value.Type{Kind: value.Int, Bits: 32}},
+		{Native: "decimal(8,2)", Type: value.Type{Kind: value.Decimal, Precision: 8, Scale: 2}},
+		{Native: "char(5)", Type: value.Type{Kind: value.Text, Length: 5}},
+		{Native: "uuid", Type: value.Type{Logical: value.UUID}},
+	} {
+		for _, order := range []rolling.ValueOrder{rolling.OrderAscending, rolling.OrderRecent} {
+			f := form{Own: &Own{Declaration: &rolling.Declaration{}}, SchemaColumn: &c, v: rolling.ColumnValues{Order: order}, clock: readingsClock, counted: true}
+			var col ownColumn
+			_ = must(f.form(&col))
+			seen := map[string]bool{}
+			for n := range uint64(30_000) {
+				var v engine.Vector
+				col.put(&v, n)
+				key := fmt.Sprintf("%v %s", v.Ints, v.Bytes)
+				if seen[key] {
+					t.Fatalf("%s %s: %s is there twice", c.Native, order, key)
+				}
+				seen[key] = true
+			}
+		}
+	}
 }

@@ -2,6 +2,8 @@ package workload
 
 import (
 	"cmp"
+	"encoding/binary"
+	"encoding/hex"
 	"math"
 	"math/bits"
 	"slices"
@@ -17,14 +19,19 @@ import (
 const (
 	mostDistinct    = 1 << 40
 	defaultDistinct = 100_000
-	smallDistinct   = 100
 	ownTextLeast    = 8
 	ownTextMost     = 24
-	ownJSONMost     = 60
 )
 
-// resolution returns the microseconds that a column of times tells apart.
-func resolution(t value.Type) int64 { return int64(math.Pow10(6 - min(t.Digits, 6))) }
+const day = int64(86400e6) // in microseconds
+
+// resolution returns the microseconds that a column of times or dates tells apart.
+func resolution(t value.Type) int64 {
+	if t.Logical == value.Date {
+		return day
+	}
+	return int64(math.Pow10(6 - min(t.Digits, 6)))
+}
 
 func integerType(t value.Type) engine.Type {
 	if t.Bits == 32 && !t.Unsigned {
@@ -33,29 +40,24 @@ func integerType(t value.Type) engine.Type {
 	return engine.Int64
 }
 
-// column returns the generator of a column that isn't the time. Rows of a tick must differ in a
-// counted one.
+// column returns the generator of a column. Rows of a tick must differ in a counted one.
 func (o *Own) column(p *preset, c *engine.SchemaColumn, counted bool) (ownColumn, error) {
-	v := rolling.ColumnValues{}
-	if d := o.described(c.Name); d != nil {
-		v = *d
-	}
-	f := form{Own: o, SchemaColumn: c, v: v, clock: p.clock, counted: counted, salt: golden}
-	for _, b := range []byte(c.Name) {
-		f.salt = mix(f.salt ^ uint64(b))
+	f := form{Own: o, SchemaColumn: c, clock: p.clock, counted: counted, salt: saltOf(golden, c.Name)}
+	if v := o.described(c.Name); v != nil {
+		f.v = *v
 	}
 	if f.v.Order == 0 {
 		f.v.Order = rolling.OrderRandom
-		if (c.Auto || c.Kind == value.Time || c.Logical == value.Date) && !f.random() {
+		if (c.Name == o.Time || c.Auto || c.Kind == value.Time || c.Logical == value.Date) && f.v.Distinct == 0 && f.v.Skew == 0 && f.v.Heavy == nil && !f.v.HasRange {
 			f.v.Order = rolling.OrderAscending
 		}
 	}
 	col := ownColumn{Column: engine.Column{Name: c.Name, Null: c.Null}}
-	if v.Null > 0 && !c.Null {
-		return col, o.refuse(c.Name, "leave null out", "null = %v, and the column is NOT NULL", v.Null)
+	if f.v.Null > 0 && !c.Null {
+		return col, o.refuse(c.Name, "leave null out", "null = %v, and the column is NOT NULL", f.v.Null)
 	}
 	// The factor is the greatest float64 below 2^64.
-	col.null = uint64(v.Null * 0x1p64 * (1 - 0x1p-53))
+	col.null = uint64(f.v.Null * 0x1p64 * (1 - 0x1p-53))
 	space, err := f.form(&col)
 	if err != nil {
 		return col, err
@@ -74,292 +76,264 @@ type form struct {
 	salt    uint64
 }
 
-// random reports whether the description is one of distinct values.
-func (f *form) random() bool {
-	return f.v.Distinct > 0 || f.v.Skew > 0 || len(f.v.Heavy) > 0 || f.v.HasRange || f.v.Words != nil
-}
-
 // source returns the numbers of a column that has room for space values.
 func (f *form) source(space int64) (source, error) {
-	rows := f.clock.rows
+	tick, share := f.clock.rows, cmp.Or(f.v.New, 1)
 	if f.v.Order != rolling.OrderRandom {
-		share := cmp.Or(f.v.New, 1)
-		s := sequenced{share: share, last: uint64(float64(f.v.Window) * share)}
-		if f.v.Order == rolling.OrderAscending && f.v.Window == 0 && share == 1 || !f.counted {
+		s := source{share: share, last: uint64(float64(f.v.Window) * share)}
+		if !f.counted || f.v.Order == rolling.OrderAscending && f.v.Window == 0 && share == 1 {
 			return s, nil
 		}
-		s.last = max(s.last, uint64(rows)+1)
-		return newTicked(s, rows), nil
+		s.last = max(s.last, uint64(tick)+1)
+		return s.apart(tick), nil
 	}
-	distinct := min(f.v.Distinct, space)
-	if distinct == 0 {
-		distinct = min(defaultDistinct, space)
-		if f.counted {
-			distinct = min(max(10*rows, 1_000_000), space)
+	usual, most := int64(defaultDistinct), 1.0
+	if f.counted {
+		usual, most = max(10*tick, 1_000_000), (1-1e-3)/float64(tick)
+	}
+	distinct := min(cmp.Or(f.v.Distinct, usual), space)
+	r, err := newRanks(distinct, f.v.Heavy, f.v.Skew, most)
+	if err != nil {
+		return source{}, f.refuse(f.Name, "a greater distinct, or a lower rows-per-second", "%d values can't tell apart the %d rows of one time", distinct, tick)
+	}
+	s := source{ranks: r}
+	if f.counted {
+		s = s.apart(tick)
+	}
+	return s, nil
+}
+
+// form sets the type and the put of a column, and returns how many values there is room for. It refuses parts of the
+// description that mean nothing for the type.
+func (f *form) form(col *ownColumn) (space int64, err error) {
+	listed, json := f.Logical == value.Enum || f.Logical == value.Set, f.Logical == value.JSON || f.Logical == value.TextOrJSON
+	text := !f.Array && (f.Kind == value.Text || f.Kind == value.Bytes && f.Logical == value.Plain || json)
+	for _, x := range []struct {
+		given, fits bool
+		what        string
+	}{
+		{f.v.HasRange, f.Numeric() && f.Logical != value.Bool, "from and to are for numbers"},
+		{f.v.Length[1] > 0, text && !listed, "length is for texts and bytes"},
+		{f.v.Words != nil, text && f.Kind == value.Text && f.Logical != value.JSON, "words are for texts"},
+	} {
+		if x.given && !x.fits {
+			return 0, f.refuse(f.Name, "leave it out", "%s, and its type is %s", x.what, f.Native)
 		}
 	}
-	most := 1.0
-	if f.counted {
-		most = (1 - 1e-3) / float64(rows)
-	}
-	r, err := newRanked(distinct, f.v.Heavy, f.v.Skew, most)
-	if err != nil {
-		return nil, f.refuse(f.Name, "a greater distinct, or a lower rows-per-second", "%d values can't tell apart the %d rows of one time", distinct, rows)
-	}
-	if f.counted {
-		return newTicked(r, rows), nil
-	}
-	return r, nil
-}
-
-// only refuses parts of the description that mean nothing for the type.
-func (f *form) only(numbers, lengths, words bool) error {
-	what := ""
-	switch {
-	case f.v.HasRange && !numbers:
-		what = "from and to are for numbers"
-	case f.v.Length[1] > 0 && !lengths:
-		what = "length is for texts and bytes"
-	case f.v.Words != nil && !words:
-		what = "words are for texts"
-	default:
-		return nil
-	}
-	return f.refuse(f.Name, "leave it out", "%s, and its type is %s", what, f.Native)
-}
-
-// form sets the type and the put of a column, and returns how many values there is room for.
-func (f *form) form(col *ownColumn) (space int64, err error) {
-	number, text := f.Numeric() || f.Logical == value.Year, false
-	if !f.Array {
-		text = f.Kind == value.Text || f.Kind == value.Bytes && f.Logical == value.Plain || f.Logical == value.JSON
-	}
-	if err := f.only(number && f.Logical != value.Bool, text && f.Logical != value.Enum && f.Logical != value.Set, text && f.Logical != value.JSON && f.Kind == value.Text); err != nil {
-		return 0, err
-	}
+	set := func(t engine.Type, size int, p put) { col.Type, col.Size, col.put = t, size, p }
 	switch {
 	case f.Array:
 	case f.Logical == value.Bool && f.Kind == value.Other && f.Type.Exact == 0:
-		col.Type, col.Size, col.put = engine.Varchar, 1, putWord([]string{"f", "t"})
+		set(engine.Varchar, 1, words([]string{"f", "t"}))
 		return 2, nil
 	case f.Logical == value.Bool:
-		col.Type, col.put = engine.Int64, putInt(0)
+		set(engine.Int64, 0, ints(func(n uint64) int64 { return int64(n % 2) }))
 		return 2, nil
 	case f.Logical == value.Year:
-		col.Type, col.put = engine.Int64, func(v *engine.Vector, n uint64) { v.Ints = append(v.Ints, 1970+int64(n%100)) }
+		set(engine.Int64, 0, ints(func(n uint64) int64 { return 1970 + int64(n%100) }))
 		return 100, nil
-	case f.Kind == value.Int, f.Kind == value.Float, f.Kind == value.Decimal:
+	case f.Numeric():
 		return f.numbers(col)
-	case f.Logical == value.Date:
-		const day = 86400e6
-		col.Type, col.Size, col.put = engine.Varchar, 10, func(v *engine.Vector, n uint64) {
-			at := virtualStart - int64(n%20_000)*day
-			if f.v.Order != rolling.OrderRandom {
-				at = f.clock.within(int64(float64(n) / cmp.Or(f.v.New, 1)))
-			}
-			v.Bytes = value.AppendTime(v.Bytes, at-at%day)
-			v.Bytes = v.Bytes[:len(v.Bytes)-len(" 00:00:00")]
-			v.EndBytes()
+	case f.Kind == value.Time || f.Logical == value.Date:
+		at, unit := f.times()
+		if set(engine.Time, 0, ints(at)); f.Logical == value.Date {
+			set(engine.Varchar, 10, texts(func(dst []byte, n uint64) []byte {
+				dst = value.AppendTime(dst, at(n))
+				return dst[:len(dst)-len(" 00:00:00")]
+			}))
 		}
-		return 20_000, nil
-	case f.Kind == value.Time:
-		col.Type, col.put = engine.Time, putTime(f.clock, resolution(f.Type), cmp.Or(f.v.New, 1))
-		if f.v.Order == rolling.OrderRandom {
-			col.put = func(v *engine.Vector, n uint64) { v.Ints = append(v.Ints, virtualStart-int64(n%100_000_000)*1e6) }
-		}
-		return 100_000_000, nil
+		return virtualStart / unit, nil
 	case f.Logical == value.Clock:
-		col.Type, col.Size, col.put = engine.Varchar, 15, putClock(f.Digits)
+		set(engine.Varchar, 15, texts(clockTime(f.Digits)))
 		return 86400, nil
 	case f.Logical == value.UUID:
-		col.Type, col.Size, col.put = engine.Varchar, 36, putUUID(f.salt, f.v.Order == rolling.OrderAscending)
-		if f.v.Distinct == 0 {
-			f.v.Distinct = mostDistinct
-		}
+		set(engine.Varchar, 36, texts(f.uuid))
+		f.v.Distinct = cmp.Or(f.v.Distinct, mostDistinct)
 		return mostDistinct, nil
-	case f.Logical == value.Enum || f.Logical == value.Set || f.v.Words != nil:
-		return f.words(col)
+	case listed || f.v.Words != nil:
+		list := f.v.Words
+		if list == nil {
+			list = f.members()
+		}
+		for _, w := range list {
+			if listed && !slices.Contains(f.members(), w) {
+				return 0, f.refuse(f.Name, "one of "+Join(f.members()), "%q is none of its values", w)
+			}
+			if col.Size = max(col.Size, len(w), 1); f.Length > 0 && len(w) > f.Length {
+				return 0, f.refuse(f.Name, "shorter words", "a word has %d bytes, and the column %d", len(w), f.Length)
+			}
+		}
+		if len(list) == 0 {
+			return 0, errNoValues
+		}
+		set(engine.Varchar, col.Size, words(list))
+		f.v.Distinct = int64(len(list))
+		return f.v.Distinct, nil
 	case text:
-		return f.texts(col)
+		return mostDistinct, f.texts(col, json)
 	}
 	return 0, errNoValues
 }
 
-func (f *form) words(col *ownColumn) (space int64, err error) {
-	words := f.v.Words
-	if f.Logical == value.Enum || f.Logical == value.Set {
-		known := slices.DeleteFunc(slices.Clone(f.Members), func(m string) bool { return m == "" || strings.ContainsAny(m, `',\`) })
-		if words == nil {
-			words = known
-		}
-		if len(words) == 0 {
-			return 0, errNoValues
-		}
-		for _, w := range words {
-			if !slices.Contains(known, w) {
-				return 0, f.refuse(f.Name, "one of "+Join(known), "%q is none of its values", w)
-			}
-		}
-	}
-	col.Type, col.Size = engine.Varchar, max(1, len(slices.MaxFunc(words, func(a, b string) int { return len(a) - len(b) })))
-	if f.Length > 0 && col.Size > f.Length {
-		return 0, f.refuse(f.Name, "shorter words", "a word has %d bytes, and the column %d", col.Size, f.Length)
-	}
-	f.v.Distinct, col.put = int64(len(words)), putWord(words)
-	return int64(len(words)), nil
+// members returns the members of an Enum or Set that any client can write.
+func (f *form) members() []string {
+	return slices.DeleteFunc(slices.Clone(f.Members), func(m string) bool { return m == "" || strings.ContainsAny(m, `',\`) })
 }
 
-// numbers makes columns of integers, fractions and decimals, in steps of their scale.
-func (f *form) numbers(col *ownColumn) (space int64, err error) {
-	unit, most := 1.0, float64(mostDistinct)
+// numberOf returns as what numbers of a type are sent, their greatest value, and how many steps there are from one integer to the next.
+func numberOf(t value.Type) (col engine.Column, most, unit float64) {
 	switch {
-	case f.Kind == value.Int:
-		col.Type = integerType(f.Type)
-		most = float64(greatestInt(f.Type))
-	case f.Kind == value.Decimal && f.Bits == 64: // an integer without a sign
-		col.Type, most = engine.Int64, 1<<62
-	case f.Kind == value.Float || f.Type.Exact > 0:
-		// A multiple of a quarter is exact in every binary fraction.
-		col.Type, unit = engine.Float64, 4
-		if f.Bits == 32 {
-			col.Type, most = engine.Float32, 1<<20
-		}
-	default:
-		col.Type, col.Size, col.Scale = engine.Decimal, cmp.Or(f.Precision, anyPrecision), f.Scale
-		unit = math.Pow10(f.Scale)
-		most = min(math.Pow10(min(col.Size, 15))-1, most*unit) / unit
+	case t.Kind == value.Int:
+		return engine.Column{Type: integerType(t)}, float64(greatestInt(t)), 1
+	case t.Kind == value.Decimal && t.Bits == 64: // an integer without a sign
+		return engine.Column{Type: engine.Int64}, 1 << 62, 1
+	case t.Kind == value.Float && t.Bits == 32: // a multiple of a quarter is exact in every binary fraction
+		return engine.Column{Type: engine.Float32}, 1 << 20, 4
+	case t.Kind == value.Float || t.Exact > 0:
+		return engine.Column{Type: engine.Float64}, mostDistinct, 4
 	}
+	digits := cmp.Or(t.Precision, anyPrecision)
+	unit = math.Pow10(t.Scale)
+	return engine.Column{Type: engine.Decimal, Size: digits, Scale: t.Scale}, min((math.Pow10(min(digits, 15))-1)/unit, mostDistinct), unit
+}
+
+// numbers makes columns of integers, fractions and decimals.
+func (f *form) numbers(col *ownColumn) (space int64, err error) {
+	sent, most, unit := numberOf(f.Type)
+	col.Type, col.Size, col.Scale = sent.Type, sent.Size, sent.Scale
 	least := -most
 	if f.Unsigned {
 		least = 0
 	}
-	if f.v.HasRange && (f.v.From < least || f.v.To > most) {
-		return 0, f.refuse(f.Name, "a range within", "%v to %v is beyond %s, of which %v to %v can be had", f.v.From, f.v.To, f.Native, least, most)
-	}
-	from, span := 0.0, most
+	from, to := 0.0, most
 	if f.v.HasRange {
-		from, span = math.Ceil(f.v.From*unit), f.v.To-f.v.From
+		from, to = f.v.From, f.v.To
 	}
-	room := uint64(max(min(span*unit+1, mostDistinct), 1))
-	distinct := cmp.Or(min(uint64(f.v.Distinct), room), min(defaultDistinct, room))
-	if f.Kind == value.Int && f.Bits > 0 && f.Bits <= 16 && f.v.Distinct == 0 && !f.v.HasRange && !f.counted {
-		distinct = min(smallDistinct, room)
+	if from < least || to > most {
+		return 0, f.refuse(f.Name, "a range within", "%v to %v is beyond %s, of which %v to %v can be had", from, to, f.Native, least, most)
 	}
-	if f.v.Distinct == 0 && !f.counted {
-		f.v.Distinct = int64(distinct)
+	room, step := uint64(max(min((to-from)*unit+1, mostDistinct), 1)), uint64(1)
+	if f.v.HasRange && f.v.Order == rolling.OrderRandom && !f.counted { // spread over the range
+		step = max(1, room/uint64(cmp.Or(f.v.Distinct, defaultDistinct)))
 	}
-	step := uint64(1)
-	if f.v.HasRange && f.v.Order == rolling.OrderRandom && !f.counted {
-		step = max(1, room/distinct)
+	if f.v.Order == rolling.OrderRecent { // no key is near the one before
+		step = uint64(coprime(int64(room)))
 	}
-	salt, recent := f.salt, f.v.Order == rolling.OrderRecent
-	place := func(n uint64) int64 {
-		if recent {
-			n = mix(n ^ salt)
-		}
-		return int64(from) + int64(n*step%room)
-	}
-	scale := f.Scale
-	switch col.Type {
+	first := int64(math.Ceil(from * unit))
+	place := func(n uint64) int64 { return first + int64(timesModulo(n, step, room)) }
+	switch scale := f.Scale; col.Type {
 	case engine.Float32, engine.Float64:
 		col.put = func(v *engine.Vector, n uint64) { v.Floats = append(v.Floats, float64(place(n))/4) }
 	case engine.Decimal:
-		col.put = func(v *engine.Vector, n uint64) {
-			v.Bytes = appendScaled(v.Bytes, place(n), scale)
-			v.EndBytes()
-		}
+		col.put = texts(func(dst []byte, n uint64) []byte {
+			return append(dst, value.FormatUnscaled(strconv.FormatInt(place(n), 10), scale)...)
+		})
 	default:
-		col.put = func(v *engine.Vector, n uint64) { v.Ints = append(v.Ints, place(n)) }
+		col.put = ints(place)
 	}
 	return int64(room), nil
 }
 
-// appendScaled appends n / 10^scale.
-func appendScaled(dst []byte, n int64, scale int) []byte {
-	if n < 0 {
-		dst, n = append(dst, '-'), -n
+// times returns the time of a number: when the key was new, or one of the past; and its resolution.
+func (f *form) times() (at func(n uint64) int64, unit int64) {
+	unit = resolution(f.Type)
+	if f.v.Order == rolling.OrderRandom {
+		unit = max(unit, 1e6)
+		return func(n uint64) int64 { return (virtualStart/unit - int64(n)%(virtualStart/unit)) * unit }, unit
 	}
-	start := len(dst)
-	dst = strconv.AppendInt(dst, n, 10)
-	if scale == 0 {
-		return dst
-	}
-	for len(dst)-start <= scale {
-		dst = slices.Insert(dst, start, '0')
-	}
-	return slices.Insert(dst, len(dst)-scale, '.')
+	clock, share := f.clock, cmp.Or(f.v.New, 1)
+	return func(n uint64) int64 {
+		t := clock.within(int64(float64(n) / share))
+		return t - t%unit
+	}, unit
 }
 
-// textBits is how many bits a character of a text has; its alphabet has no upper case, so that
-// texts differ in every collation.
+// clockTime appends times of day. A fraction ends in 1: servers leave zeros out, or don't.
+func clockTime(digits int) func(dst []byte, n uint64) []byte {
+	length, fraction := len("00:00:00"), int64(0)
+	if digits > 0 {
+		length, fraction = length+1+digits, int64(math.Pow10(6-digits))
+	}
+	return func(dst []byte, n uint64) []byte {
+		var text [26]byte
+		return append(dst, value.AppendTime(text[:0], int64(n%86400)*1e6+fraction)[len("1970-01-01 "):][:length]...)
+	}
+}
+
+func (f *form) uuid(dst []byte, n uint64) []byte {
+	a, b := mix(n^f.salt), n
+	if f.v.Order == rolling.OrderAscending {
+		a, b = n<<16, a
+	}
+	var id [16]byte
+	binary.BigEndian.PutUint64(id[:], a)
+	binary.BigEndian.PutUint64(id[8:], b)
+	rest := id[:]
+	for _, bytes := range [5]int{4, 2, 2, 2, 6} {
+		if len(rest) < len(id) {
+			dst = append(dst, '-')
+		}
+		dst, rest = hex.AppendEncode(dst, rest[:bytes]), rest[bytes:]
+	}
+	return dst
+}
+
+// A letter of a text has textBits of a number; there is no upper case, so that texts differ in every collation.
 const (
 	textBits      = 5
 	lettersOfHash = 12
 	ownLetters    = "0123456789abcdefghijklmnopqrstuv"
 )
 
-func (f *form) texts(col *ownColumn) (space int64, err error) {
+// texts makes texts and bytes that begin with the letters of the number: the last one first, unless they ascend.
+func (f *form) texts(col *ownColumn, json bool) error {
 	least, most := f.v.Length[0], f.v.Length[1]
 	name := value.ParseName(f.Native)
-	fixed := (slices.Contains([]string{"char", "character", "bpchar", "binary"}, name.First) && !name.Has("varying"))
-	limit := f.Length
-	if limit > 0 && most > limit {
-		return 0, f.refuse(f.Name, "at most "+strconv.Itoa(limit), "texts of up to %d, and its type is %s", most, f.Native)
+	if f.Length > 0 && most > f.Length {
+		return f.refuse(f.Name, "at most "+strconv.Itoa(f.Length), "texts of up to %d, and its type is %s", most, f.Native)
 	}
 	if most == 0 {
 		least, most = ownTextLeast, ownTextMost
-		if f.Logical == value.JSON || f.Logical == value.TextOrJSON {
-			most = ownJSONMost
-		}
-		if limit > 0 {
-			least, most = min(least, limit), min(most, limit)
-		}
 	}
-	before, after := "", ""
-	switch {
-	case f.Logical == value.JSON:
-		before, after = `{"v": "`, `"}`
-	case f.Logical == value.TextOrJSON:
-		before, after = `"`, `"`
+	if f.Length > 0 {
+		least, most = min(least, f.Length), min(most, f.Length)
 	}
-	wide := len(before) + len(after)
-	least, most = max(least-wide, 0), max(most-wide, 1)
-	col.Type, col.Size = engine.Varchar, max(most+wide, 1)
-	switch {
-	case f.Kind == value.Bytes:
+	if slices.Contains([]string{"char", "character", "bpchar", "binary"}, name.First) && !name.Has("varying") { // padded otherwise
+		least, most = f.Length, f.Length
+	}
+	quote := ""
+	if json {
+		quote, least, most = `"`, max(least-2, 0), max(most-2, 1)
+	}
+	if col.Type, col.Size = engine.Varchar, most+2*len(quote); f.Kind == value.Bytes {
 		col.Type = engine.Binary
-		if fixed {
-			least, most = limit, limit
-		}
-	case fixed:
-		col.Type = engine.Char
 	}
-	recent, ascending := f.v.Order == rolling.OrderRecent, f.v.Order == rolling.OrderAscending
 	f.v.Distinct = cmp.Or(f.v.Distinct, mostDistinct)
-	width := 13 // of any number
-	if !recent {
-		width = (bits.Len64(uint64(f.v.Distinct)) + textBits - 1) / textBits
-		if ascending {
-			width = min(10, most)
-		}
+	width := (bits.Len64(uint64(f.v.Distinct)) + textBits - 1) / textBits
+	if f.v.Order != rolling.OrderRandom {
+		width = min(10, most)
 	}
 	if f.counted {
 		if width > most {
-			return 0, f.refuse(f.Name, "a greater length, or a smaller distinct", "texts of at most %d characters can't number %d values", most, f.v.Distinct)
+			return f.refuse(f.Name, "a greater length, or a smaller distinct", "texts of at most %d characters can't number %d values", most, f.v.Distinct)
 		}
 		least = max(least, width)
 	}
-	salt, lengths := f.salt, uint64(most-least+1)
-	col.put = func(v *engine.Vector, n uint64) {
+	salt, lengths, order := f.salt, uint64(most-least+1), f.v.Order
+	col.put = texts(func(dst []byte, n uint64) []byte {
 		h := mix(n ^ salt)
 		length := least + int(h>>32%lengths)
-		if recent {
-			n = h
+		if order == rolling.OrderRecent { // still different, and not near the one before
+			n *= golden
 		}
-		dst := append(v.Bytes, before...)
+		dst = append(dst, quote...)
 		for i := range length {
+			digit := i
+			if order == rolling.OrderAscending {
+				digit = width - 1 - i
+			}
 			if i < width {
-				dst = append(dst, ownLetters[n>>(textBits*(width-1-i))&31])
+				dst = append(dst, ownLetters[n>>(textBits*digit)&31])
 				continue
 			}
 			if (i-width)%lettersOfHash == 0 {
@@ -368,73 +342,22 @@ func (f *form) texts(col *ownColumn) (space int64, err error) {
 			dst = append(dst, ownLetters[h&31])
 			h >>= textBits
 		}
-		v.Bytes = append(dst, after...)
-		v.EndBytes()
-	}
-	return mostDistinct, nil
+		return append(dst, quote...)
+	})
+	return nil
 }
 
-func putInt(from int64) put {
-	return func(v *engine.Vector, n uint64) { v.Ints = append(v.Ints, from+int64(n)) }
+func ints(of func(n uint64) int64) put {
+	return func(v *engine.Vector, n uint64) { v.Ints = append(v.Ints, of(n)) }
 }
 
-// putTime appends the time at which a key was new, a share of the rows having one.
-func putTime(c clock, resolution int64, share float64) put {
+func texts(appended func(dst []byte, n uint64) []byte) put {
 	return func(v *engine.Vector, n uint64) {
-		seq := int64(n)
-		if share < 1 {
-			seq = int64(float64(n) / share)
-		}
-		at := c.within(seq)
-		v.Ints = append(v.Ints, at-at%resolution)
-	}
-}
-
-func putWord(words []string) put {
-	return func(v *engine.Vector, n uint64) {
-		v.Bytes = append(v.Bytes, words[n%uint64(len(words))]...)
+		v.Bytes = appended(v.Bytes, n)
 		v.EndBytes()
 	}
 }
 
-// putClock appends times of day. A fraction ends in 1: servers leave zeros out, or don't.
-func putClock(digits int) put {
-	fraction := ""
-	if digits > 0 {
-		fraction = "." + strings.Repeat("0", digits-1) + "1"
-	}
-	return func(v *engine.Vector, n uint64) {
-		dst := v.Bytes
-		for i, x := range [3]uint64{n / 3600 % 24, n / 60 % 60, n % 60} {
-			if i > 0 {
-				dst = append(dst, ':')
-			}
-			dst = append(dst, byte('0'+x/10), byte('0'+x%10))
-		}
-		v.Bytes = append(dst, fraction...)
-		v.EndBytes()
-	}
-}
-
-func putUUID(salt uint64, ascending bool) put {
-	const digits = "0123456789abcdef"
-	return func(v *engine.Vector, n uint64) {
-		a, b := mix(n^salt), n
-		if ascending {
-			a, b = n<<16, mix(n^salt)
-		}
-		dst := v.Bytes
-		for i := range 32 {
-			x := a
-			if i >= 16 {
-				x = b
-			}
-			if i == 8 || i == 12 || i == 16 || i == 20 {
-				dst = append(dst, '-')
-			}
-			dst = append(dst, digits[x>>(60-4*(i%16))&15])
-		}
-		v.Bytes = dst
-		v.EndBytes()
-	}
+func words(list []string) put {
+	return texts(func(dst []byte, n uint64) []byte { return append(dst, list[n%uint64(len(list))]...) })
 }

@@ -1,8 +1,10 @@
 package workload
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"math/bits"
 	"strings"
 	"time"
@@ -47,19 +49,42 @@ type preset struct {
 // their times don't depend on when they were sent.
 var virtualStart = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
 
+// defaultRate is the rows of a second of the time column.
+const defaultRate = 1000
+
+// clock says how the time of a table advances with its rows.
+type clock struct {
+	seconds int64 // of a tick
+	rows    int64 // with the time of one tick
+}
+
+func clockOf(perSecond float64) clock {
+	if perSecond = cmp.Or(perSecond, defaultRate); perSecond >= 1 {
+		return clock{1, int64(math.Round(perSecond))}
+	}
+	return clock{int64(math.Round(1 / perSecond)), 1}
+}
+
+// at returns the time of the tick of a row, and micros the length of one.
+func (c clock) at(seq int64) int64 { return virtualStart + seq/c.rows*c.micros() }
+func (c clock) micros() int64      { return c.seconds * int64(time.Second/time.Microsecond) }
+
+// within is at with the place of the row within the tick.
+func (c clock) within(seq int64) int64 {
+	return c.at(seq) + int64(float64(seq%c.rows)*float64(c.micros())/float64(c.rows))
+}
+
 // Simulated clocks: rows per simulated second.
 const (
 	purchasesPerSecond = 10000
 	readingsPerSecond  = 1000
 )
 
-// readingsClock is the clock of presets that roll by time.
-var readingsClock = clock{1, readingsPerSecond}
-
-// virtualTime returns the simulated time of a row, in whole seconds.
-func virtualTime(seq int64, perSecond int64) int64 {
-	return virtualStart + seq/perSecond*1e6
-}
+// The clocks of presets. Those that roll by time have the second one.
+var (
+	purchasesClock = clock{1, purchasesPerSecond}
+	readingsClock  = clock{1, readingsPerSecond}
+)
 
 const clockDeviation = "dateandtime is a simulated clock, %d rows to the second from 2026-01-01, so that every row can be made again; published: the time of insertion"
 const keyDeviation = "transactionid is sent by the client, ascending, so that a batch repeated after a lost connection isn't inserted twice; published: left to the server's auto-increment"
@@ -137,7 +162,7 @@ func fillClassic(b *engine.Batch, s stream, first int64, n int) {
 		d := s.row(seq)
 		customer := d.below(100000)
 		c[0].Ints = append(c[0].Ints, seq+1)
-		c[1].Ints = append(c[1].Ints, virtualTime(seq, purchasesPerSecond))
+		c[1].Ints = append(c[1].Ints, purchasesClock.at(seq))
 		c[2].Ints = append(c[2].Ints, d.below(1000))
 		c[3].Ints = append(c[3].Ints, customer)
 		c[4].Ints = append(c[4].Ints, d.below(10000))
@@ -178,7 +203,7 @@ func fillIbench(b *engine.Batch, s stream, first int64, n int) {
 	for seq := first; seq < first+int64(n); seq++ {
 		d := s.row(seq)
 		c[0].Ints = append(c[0].Ints, seq+1)
-		c[1].Ints = append(c[1].Ints, virtualTime(seq, purchasesPerSecond))
+		c[1].Ints = append(c[1].Ints, purchasesClock.at(seq))
 		c[2].Ints = append(c[2].Ints, d.below(1000))
 		c[3].Ints = append(c[3].Ints, d.below(100000))
 		c[4].Ints = append(c[4].Ints, d.below(10000))
@@ -245,7 +270,7 @@ func fillTimeseries(b *engine.Batch, s stream, first int64, n int) {
 		}
 		d := s.row(seq)
 		c[0].Ints = append(c[0].Ints, (scale*(seq%readingsPerSecond)+shift)%sensors)
-		c[1].Ints = append(c[1].Ints, virtualTime(seq, readingsPerSecond))
+		c[1].Ints = append(c[1].Ints, readingsClock.at(seq))
 		c[2].Floats = append(c[2].Floats, d.float()*1000)
 	}
 	b.EndRows(n)

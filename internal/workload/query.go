@@ -167,7 +167,7 @@ func classicQueries(t *engine.Table) []query {
 				case "cashregisterid":
 					out[i].Int = register
 				case "dateandtime":
-					out[i].Int = virtualTime(row, purchasesPerSecond)
+					out[i].Int = purchasesClock.at(row)
 				}
 			}
 		}})

@@ -1,0 +1,118 @@
+package workload
+
+import (
+	"errors"
+	"math"
+	"math/bits"
+	"sort"
+)
+
+// A source numbers the values of a column: one of some distinct ones, which don't change, or of the keys that come with time.
+type source struct {
+	ranks *ranks // nil: keys that come with time
+	// share is that of the rows that bring a new key. Each row has one of the last ones; 0 and 1 are the newest.
+	share float64
+	last  uint64
+	// tick is the number of rows whose numbers must differ, 0 if they needn't. Their draws are spread evenly over all,
+	// by steps, from a start that is the tick's own. No value may have more draws than lie between two of them.
+	tick, step int64
+}
+
+// apart makes the numbers of the rows of a tick differ.
+func (c source) apart(tick int64) source {
+	c.tick, c.step = tick, coprime(tick)
+	return c
+}
+
+// number returns the number of the value of a row; u is uniform in [0, 2^64).
+func (c *source) number(s stream, seq int64, u uint64) uint64 {
+	if c.tick > 0 {
+		d, between := s.row(-1-seq/c.tick), math.MaxUint64/uint64(c.tick)
+		shift, start := d.below(uint64(c.tick)), uint64(d.below(between))
+		u = uint64((seq%c.tick*c.step+shift)%c.tick)*between + start
+	}
+	if c.ranks != nil {
+		return c.ranks.number(u)
+	}
+	if c.tick > 0 { // from the same newest key for all rows of the tick
+		seq -= seq % c.tick
+	}
+	n := uint64(float64(seq) * c.share)
+	if c.last <= 1 {
+		return n
+	}
+	back, _ := bits.Mul64(u, c.last)
+	return n + c.last - 1 - back
+}
+
+// ranks number distinct values. The most frequent ones have low ranks, but are spread over the numbers.
+type ranks struct {
+	parts    []part
+	distinct uint64
+	spread   uint64 // coprime to distinct; 1 unless frequencies differ
+}
+
+// A part is a range of ranks of one frequency, and the draws, from 0 to 1, that are theirs.
+type part struct {
+	first, count uint64
+	from, share  float64
+}
+
+func (r *ranks) number(u uint64) uint64 {
+	x := float64(u) * 0x1p-64
+	p := &r.parts[sort.Search(len(r.parts)-1, func(i int) bool { return x < r.parts[i+1].from })]
+	n := p.first + min(uint64((x-p.from)/p.share*float64(p.count)), p.count-1)
+	if r.spread == 1 {
+		return n
+	}
+	return timesModulo(n, r.spread, r.distinct)
+}
+
+func timesModulo(n, by, modulus uint64) uint64 {
+	hi, lo := bits.Mul64(n, by)
+	return bits.Rem64(hi, lo, modulus)
+}
+
+var errTooFrequent = errors.New("too few values")
+
+// newRanks returns distinct values whose first ones have the shares of heavy, or those of a Zipf distribution, and the others
+// the rest. What exceeds the share most of a value goes to the following ones.
+func newRanks(distinct int64, heavy []float64, skew, most float64) (*ranks, error) {
+	r := &ranks{distinct: uint64(distinct), spread: 1}
+	left, from, over := distinct, 0.0, 0.0
+	add := func(count int64, share float64) {
+		share += over
+		over = max(share-most*float64(count), 0)
+		if share -= over; share > 0 {
+			r.parts = append(r.parts, part{uint64(distinct - left), uint64(count), from, share})
+		}
+		left, from = left-count, from+share
+	}
+	if len(heavy) > 0 {
+		for _, share := range heavy[:min(int64(len(heavy)), distinct-1)] {
+			add(1, share)
+		}
+	} else if skew > 0 { // singly first, then ranges that grow by a quarter
+		all := zipf(1, distinct+1, skew)
+		for at := int64(1); left > 1; {
+			count := min(max(1, at/4), left-1)
+			add(count, zipf(at, at+count, skew)/all)
+			at += count
+		}
+	}
+	if add(left, max(1-from-over, 0)); over > 1e-9 {
+		return nil, errTooFrequent
+	}
+	if len(r.parts) > 1 {
+		r.spread = uint64(coprime(distinct))
+	}
+	return r, nil
+}
+
+// zipf is the integral of x^-skew, which stands for the sum.
+func zipf(from, to int64, skew float64) float64 {
+	if skew == 1 {
+		return math.Log(float64(to) / float64(from))
+	}
+	return (math.Pow(float64(to), 1-skew) - math.Pow(float64(from), 1-skew)) / (1 - skew)
+}
