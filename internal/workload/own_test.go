@@ -195,6 +195,20 @@ func TestOwnNumbers(t *testing.T) {
 			}
 		})
 	}
+	// Otherwise they are as if drawn: of 1000 parts of the values, 1000 rows are in 1000 (1 - 1/e) = 632.
+	t.Run("tick, in no order", func(t *testing.T) {
+		c, parts := ranked(1_000_000, nil, 0, (1-1e-3)/1000).apart(1000), 0
+		for tick := range int64(200) {
+			seen := map[uint64]bool{}
+			for seq := tick * 1000; seq < (tick+1)*1000; seq++ {
+				seen[draw(c, seq)/1000] = true
+			}
+			parts += len(seen)
+		}
+		if mean := float64(parts) / 200; math.Abs(mean-632) > 5 {
+			t.Errorf("%.1f parts", mean)
+		}
+	})
 	if _, err := newRanks(900, nil, 0, 1./1000); !errors.Is(err, errTooFrequent) {
 		t.Errorf("900 values for 1000 rows of a tick: %v", err)
 	}

@@ -13,23 +13,46 @@ type source struct {
 	// share is that of the rows that bring a new key. Each row has one of the last ones; 0 and 1 are the newest.
 	share float64
 	last  uint64
-	// tick is the number of rows whose numbers must differ, 0 if they needn't. Their draws are spread evenly over all,
-	// by steps, from a start that is the tick's own. No value may have more draws than lie between two of them.
-	tick, step int64
+	// tick is the number of rows whose numbers must differ, 0 if they needn't. All draws are divided into cells, none
+	// smaller than the draws of the most frequent value, and the rows of a tick have different cells, in no order.
+	tick  int64
+	cells uint64
 }
 
-// apart makes the numbers of the rows of a tick differ.
+// apart makes the numbers of the rows of a tick differ. No value may have more than their share of the draws.
 func (c source) apart(tick int64) source {
-	c.tick, c.step = tick, coprime(tick)
+	largest := 1 / float64(max(c.last, 1)) // share of a value
+	if c.ranks != nil {
+		largest = 0
+		for _, p := range c.ranks.parts {
+			largest = max(largest, p.share/float64(p.count))
+		}
+	}
+	c.tick, c.cells = tick, max(uint64(tick), uint64((1-1e-3)/largest)) // shares are rounded
 	return c
+}
+
+// shuffled returns the place of i in an order of the numbers below n that depends on key. Each round is a permutation of the
+// numbers below the next power of two; those from n on are passed over.
+func shuffled(i, n, key uint64) uint64 {
+	size := bits.Len64(n - 1)
+	mask, half := uint64(1)<<size-1, (size+1)/2
+	for {
+		for k := key; k != key+3; k++ {
+			i = (i*(mix(k)|1) + key) & mask
+			i ^= i >> half
+		}
+		if i < n {
+			return i
+		}
+	}
 }
 
 // number returns the number of the value of a row; u is uniform in [0, 2^64).
 func (c *source) number(s stream, seq int64, u uint64) uint64 {
 	if c.tick > 0 {
-		d, between := s.row(-1-seq/c.tick), math.MaxUint64/uint64(c.tick)
-		shift, start := d.below(uint64(c.tick)), uint64(d.below(between))
-		u = uint64((seq%c.tick*c.step+shift)%c.tick)*between + start
+		d, width := s.row(-1-seq/c.tick), math.MaxUint64/c.cells
+		u = shuffled(uint64(seq%c.tick), c.cells, d.next())*width + uint64(d.below(width))
 	}
 	if c.ranks != nil {
 		return c.ranks.number(u)
