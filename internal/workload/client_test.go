@@ -186,7 +186,7 @@ func TestKilledConnections(t *testing.T) {
 			go func() {
 				var err error
 				<-begun.is // a connection that is killed while its client is opened ends the run
-				killed, err = killOneByOne(killer, 60)
+				killed, err = killOneByOne(killer, 30)
 				end()
 				done <- err
 			}()

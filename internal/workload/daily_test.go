@@ -73,8 +73,8 @@ func TestVerifyTwins(t *testing.T) {
 	for _, layout := range Layouts() {
 		t.Run(layout, func(t *testing.T) {
 			db := testdb.Open(t, "sqlite")
-			const rows, batch = 2000, 50 // each second has ten pairs of equal rows
-			w := newTestInsert(t, db, InsertOptions{Preset: "daily", Layout: layout, Rows: rows, Batch: batch, PeriodRows: 1000})
+			const rows, batch = 1000, 50 // each second has ten pairs of equal rows
+			w := newTestInsert(t, db, InsertOptions{Preset: "daily", Layout: layout, Rows: rows, Batch: batch, PeriodRows: 500})
 			table := w.tables[0]
 			rapid.Check(t, func(rt *rapid.T) {
 				if _, err := w.Setup(t.Context(), true); err != nil {

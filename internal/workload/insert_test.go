@@ -215,7 +215,7 @@ func TestKeepPeriods(t *testing.T) {
 		for _, preset := range []string{"classic", "timeseries", "daily", "sbtest"} {
 			t.Run(kind+"/"+preset, func(t *testing.T) {
 				w := prepared(t, testdb.Open(t, kind), InsertOptions{
-					Preset: preset, Layout: Rolling, Rows: 30000, Writers: 4, Batch: 100, PeriodRows: 2000, KeepPeriods: 2})
+					Preset: preset, Layout: Rolling, Rows: 12000, Writers: 4, Batch: 100, PeriodRows: 1000, KeepPeriods: 2})
 				var mu sync.Mutex
 				events := map[string]int{}
 				out, err := bench.Run(t.Context(), &observed{Insert: w, event: func(what string) {
@@ -228,10 +228,10 @@ func TestKeepPeriods(t *testing.T) {
 				}
 				estimate := w.DroppedRows()
 				p := verify(t, w)
-				if !p.Checksum || p.Expected != p.Found || p.Found+p.DroppedRows != distinctRows(preset, 30000) {
+				if !p.Checksum || p.Expected != p.Found || p.Found+p.DroppedRows != distinctRows(preset, 12000) {
 					t.Errorf("%+v", p)
 				}
-				if events["create partitions"] == 0 || events["drop partition"] < 3 || p.DroppedRows < distinctRows(preset, 3*2000)-1 {
+				if events["create partitions"] == 0 || events["drop partition"] < 3 || p.DroppedRows < distinctRows(preset, 3*1000)-1 {
 					t.Errorf("events %v, %d rows dropped", events, p.DroppedRows)
 				}
 				if got := w.DroppedRows(); got != p.DroppedRows || preset != "sbtest" && estimate != got {

@@ -85,14 +85,14 @@ func TestKeepInserts(t *testing.T) {
 					methods = methods[:1]
 				}
 				for i, method := range methods {
-					w, err := NewKeep(db, table, schema, KeepOptions{Method: method, Keys: 5000, Rate: 2500, Now: func() time.Time { return noon.Add(time.Duration(i) * time.Hour) }})
+					w, err := NewKeep(db, table, schema, KeepOptions{Method: method, Keys: 1000, Rate: 500, Now: func() time.Time { return noon.Add(time.Duration(i) * time.Hour) }})
 					ok(t, err)
 					insertKept(t, w)
 				}
 				var rows, keys int64
 				ok(t, db.SQL().QueryRowContext(t.Context(), "SELECT COUNT(*), COUNT(DISTINCT sensor) FROM kept").Scan(&rows, &keys))
-				if want := int64(5000 * len(methods)); rows != want || keys != 5000 {
-					t.Errorf("%d rows of %d keys, want %d of 5000", rows, keys, want)
+				if want := int64(1000 * len(methods)); rows != want || keys != 1000 {
+					t.Errorf("%d rows of %d keys, want %d of 1000", rows, keys, want)
 				}
 				if err := db.SQL().QueryRowContext(t.Context(), "SELECT COUNT(*) FROM kept WHERE tag IS NULL OR value < 0 OR ts < '2026-11-20 12:00:00'").Scan(&rows); err != nil || rows > 0 {
 					t.Errorf("%d rows without what they should have: %v", rows, err)
@@ -102,13 +102,13 @@ func TestKeepInserts(t *testing.T) {
 	}
 }
 
-// insertKept inserts 5000 rows.
+// insertKept inserts 1000 rows.
 func insertKept(t *testing.T, w *Keep) {
 	t.Helper()
 	c, err := w.Client(t.Context(), 0)
 	ok(t, err)
 	for range 5 {
-		c.Prepare(1000)
+		c.Prepare(200)
 		if err := c.Do(t.Context()); err != nil {
 			t.Fatalf("%s: %v", w.Method(), err)
 		}

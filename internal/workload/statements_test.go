@@ -68,7 +68,7 @@ func TestStatementsAreWhatRuns(t *testing.T) {
 			}()
 			exec(t, admin, "SET GLOBAL log_output = 'TABLE'", "SET GLOBAL general_log = OFF", "TRUNCATE mysql.general_log", "SET GLOBAL general_log = ON")
 
-			o.Rows, o.Batch, o.Writers = 5000, 25, 2
+			o.Rows, o.Batch, o.Writers = 2500, 25, 2
 			w := newTestInsert(t, db, o)
 			listed, err := w.Statements(true, true)
 			ok(t, err)

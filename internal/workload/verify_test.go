@@ -169,7 +169,7 @@ func TestVerifyDoubt(t *testing.T) {
 		for _, preset := range []string{"classic", "timeseries", "sbtest"} {
 			t.Run(layout+"/"+preset, func(t *testing.T) {
 				db := testdb.Open(t, "sqlite")
-				const rows, batch = 30000, 700 // every period ends within a batch
+				const rows, batch = 7000, 700 // every period ends within a batch
 				w := prepared(t, db, InsertOptions{Preset: preset, Layout: layout, Rows: rows, Batch: batch, PeriodRows: 1000})
 				run(t, w, config(w))
 				table := w.tables[0]

@@ -20,37 +20,34 @@ import (
 
 // detach converts a period at any place to a table, and a table to a period.
 func (s keepers) detach(t *testing.T) {
-	for _, kind := range kinds {
-		t.Run(kind, func(t *testing.T) {
-			db := s.open(t)
-			k := created(t, db, "readings", kind, 4)
-			k.insert(t, k.parts, 0, 50)
-			whole := k.whole(t)
-			for _, i := range []int{1, 0, 3} {
-				p := k.parts[i]
-				before := k.part(t, p)
-				k.step(t, engine.Detach{Table: k.Table, Have: k.parts, Part: p, Into: "gone"})
-				k.wantParts(t, k.without(k.parts, i))
-				want(t, "the detached table", k.of(t, "gone"), before)
-				want(t, "the rows left", k.whole(t).Rows, whole.Rows-before.Rows)
-				k.step(t, engine.Attach{Table: k.Table, Have: k.without(k.parts, i), Part: p, From: "gone"})
-				k.wantParts(t, k.parts)
-				want(t, "the period", k.part(t, p), before)
-				want(t, "the whole table", k.whole(t), whole)
-				if left := k.tables(t, "gone"); len(left) > 0 {
-					t.Errorf("tables %q are left", left)
-				}
-			}
-			// A new table becomes the period after the last one.
-			next := periods(t, k.Grid, k.parts[3].To, 1)[0]
-			k.template(t, "new")
-			k.step(t, engine.Attach{Table: k.Table, Have: k.parts, Part: next, From: "new"})
-			k.parts = append(k.parts, next)
+	eachKind(t, s.open, func(t *testing.T, db engine.Keeper, kind string) {
+		k := created(t, db, "readings", kind, 4)
+		k.insert(t, k.parts, 0, 50)
+		whole := k.whole(t)
+		for _, i := range []int{1, 0, 3} {
+			p := k.parts[i]
+			before := k.part(t, p)
+			k.step(t, engine.Detach{Table: k.Table, Have: k.parts, Part: p, Into: "gone"})
+			k.wantParts(t, k.without(k.parts, i))
+			want(t, "the detached table", k.of(t, "gone"), before)
+			want(t, "the rows left", k.whole(t).Rows, whole.Rows-before.Rows)
+			k.step(t, engine.Attach{Table: k.Table, Have: k.without(k.parts, i), Part: p, From: "gone"})
 			k.wantParts(t, k.parts)
-			k.insert(t, k.parts[4:], 0, 10)
-			want(t, "rows of it", k.part(t, next).Rows, 10)
-		})
-	}
+			want(t, "the period", k.part(t, p), before)
+			want(t, "the whole table", k.whole(t), whole)
+			if left := k.tables(t, "gone"); len(left) > 0 {
+				t.Errorf("tables %q are left", left)
+			}
+		}
+		// A new table becomes the period after the last one.
+		next := periods(t, k.Grid, k.parts[3].To, 1)[0]
+		k.template(t, "new")
+		k.step(t, engine.Attach{Table: k.Table, Have: k.parts, Part: next, From: "new"})
+		k.parts = append(k.parts, next)
+		k.wantParts(t, k.parts)
+		k.insert(t, k.parts[4:], 0, 10)
+		want(t, "rows of it", k.part(t, next).Rows, 10)
+	})
 }
 
 // older creates periods before the first one and in gaps.
@@ -142,8 +139,7 @@ func replaced(parts []rolling.Partition, r engine.Replace) []rolling.Partition {
 
 // replace replaces one or several periods by rebuilt ones.
 func (s keepers) replace(t *testing.T) {
-	for _, kind := range kinds {
-		db := s.open(t)
+	eachKind(t, s.open, func(t *testing.T, db engine.Keeper, kind string) {
 		for i, c := range []struct {
 			name     string
 			first, n int
@@ -155,7 +151,7 @@ func (s keepers) replace(t *testing.T) {
 			if i > 0 && kind != "time" && c.n != 3 {
 				continue // here the kind of column By makes no difference
 			}
-			t.Run(kind+"/"+c.name, func(t *testing.T) {
+			t.Run(c.name, func(t *testing.T) {
 				k := created(t, db, fmt.Sprintf("readings%d", i), kind, 4)
 				k.insert(t, k.parts, 0, 30)
 				whole := k.whole(t)
@@ -197,7 +193,7 @@ func (s keepers) replace(t *testing.T) {
 				want(t, "rows after an insert", k.whole(t).Rows, whole.Rows+10)
 			})
 		}
-	}
+	})
 }
 
 // readers checks that queries see each row once while periods are rebuilt and merged.
@@ -511,43 +507,40 @@ func (s keepers) drop(t *testing.T) {
 // addColumn checks that rows of every period have an added column, and that
 // periods can still be created and dropped.
 func (s keepers) addColumn(t *testing.T) {
-	for _, kind := range kinds {
-		t.Run(kind, func(t *testing.T) {
-			db := s.open(t)
-			k := created(t, db, "readings", kind, 4)
-			k.insert(t, k.parts, 0, 30)
-			before := k.whole(t)
-			columns := "INT NOT NULL DEFAULT 5"
-			step := engine.AddColumn{Table: k.Table, Have: k.parts, Name: "extra col", Definition: k.quote("extra col") + " " + columns}
-			Must(t, db.Try(within(t), step))
-			if c := k.schema(t, k.Name).Column("extra col"); c == nil || c.Null || c.Kind != value.Int {
-				t.Fatalf("the column is %+v", c)
-			}
-			want(t, "rows with the default", countRows(t, db, "readings WHERE "+k.quote("extra col")+" = 5"), before.Rows)
-			// Use the definition with the new column, as its owner would write it.
-			text := strings.Replace(k.Definition.Text, ",\n  PRIMARY KEY", ",\n  "+step.Definition+",\n  PRIMARY KEY", 1)
-			d, err := rolling.ReadDefinition(text)
-			Must(t, err)
-			k.Definition = d
-			whole := k.whole(t)
-			k.fill(t, "rebuilt", k.parts[:2])
-			r := k.merge(t, 0, 2, k.parts[0].Name+"x", "rebuilt")
-			k.step(t, r)
-			k.parts = replaced(k.parts, r)
-			want(t, "the whole table", k.whole(t), whole)
-			k.step(t, engine.Detach{Table: k.Table, Have: k.parts, Part: k.parts[1], Into: "gone"})
-			k.step(t, engine.Attach{Table: k.Table, Have: k.without(k.parts, 1), Part: k.parts[1], From: "gone"})
-			want(t, "the whole table", k.whole(t), whole)
-			next := periods(t, k.Grid, k.parts[2].To, 1)
-			Must(t, db.Try(within(t), engine.CreatePartitions{Table: k.Table, Have: k.parts, New: next}))
-			ts, id := k.Words().Literal(k.Table, next[0].From), int64(1)
-			if kind == "sequence" {
-				ts, id = "'2026-11-20 18:00:00'", next[0].From
-			}
-			k.exec(t, db.SQL(), fmt.Sprintf("INSERT INTO readings (id, ts, %s) VALUES (?, %s, 6)", k.quote("extra col"), ts), id)
-			want(t, "rows", k.whole(t).Rows, whole.Rows+1)
-		})
-	}
+	eachKind(t, s.open, func(t *testing.T, db engine.Keeper, kind string) {
+		k := created(t, db, "readings", kind, 4)
+		k.insert(t, k.parts, 0, 30)
+		before := k.whole(t)
+		columns := "INT NOT NULL DEFAULT 5"
+		step := engine.AddColumn{Table: k.Table, Have: k.parts, Name: "extra col", Definition: k.quote("extra col") + " " + columns}
+		Must(t, db.Try(within(t), step))
+		if c := k.schema(t, k.Name).Column("extra col"); c == nil || c.Null || c.Kind != value.Int {
+			t.Fatalf("the column is %+v", c)
+		}
+		want(t, "rows with the default", countRows(t, db, "readings WHERE "+k.quote("extra col")+" = 5"), before.Rows)
+		// Use the definition with the new column, as its owner would write it.
+		text := strings.Replace(k.Definition.Text, ",\n  PRIMARY KEY", ",\n  "+step.Definition+",\n  PRIMARY KEY", 1)
+		d, err := rolling.ReadDefinition(text)
+		Must(t, err)
+		k.Definition = d
+		whole := k.whole(t)
+		k.fill(t, "rebuilt", k.parts[:2])
+		r := k.merge(t, 0, 2, k.parts[0].Name+"x", "rebuilt")
+		k.step(t, r)
+		k.parts = replaced(k.parts, r)
+		want(t, "the whole table", k.whole(t), whole)
+		k.step(t, engine.Detach{Table: k.Table, Have: k.parts, Part: k.parts[1], Into: "gone"})
+		k.step(t, engine.Attach{Table: k.Table, Have: k.without(k.parts, 1), Part: k.parts[1], From: "gone"})
+		want(t, "the whole table", k.whole(t), whole)
+		next := periods(t, k.Grid, k.parts[2].To, 1)
+		Must(t, db.Try(within(t), engine.CreatePartitions{Table: k.Table, Have: k.parts, New: next}))
+		ts, id := k.Words().Literal(k.Table, next[0].From), int64(1)
+		if kind == "sequence" {
+			ts, id = "'2026-11-20 18:00:00'", next[0].From
+		}
+		k.exec(t, db.SQL(), fmt.Sprintf("INSERT INTO readings (id, ts, %s) VALUES (?, %s, 6)", k.quote("extra col"), ts), id)
+		want(t, "rows", k.whole(t).Rows, whole.Rows+1)
+	})
 }
 
 // Stall repeats two calls, until the function that it returns is called. That returns how much longer

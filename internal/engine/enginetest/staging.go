@@ -125,69 +125,66 @@ func (k *kept) columnsOf() []engine.Column {
 // becomes makes staged tables periods, in each way, and compares them with periods that
 // were filled by statements.
 func (s stagers) becomes(t *testing.T) {
-	for _, kind := range kinds {
-		t.Run(kind, func(t *testing.T) {
-			db := s.open(t)
-			a := created(t, db, "a", kind, 5)
-			a.insert(t, a.parts, 0, 200)
-			b := keptTable(t, db, "b", kind, 5)
-			b.Table.Definition = mustRead(t, b.Definition.Text+";\nCREATE INDEX n_price ON b (n, price);\nCREATE INDEX late ON b (value)")
-			after := b.parts[4]
-			b.parts = b.parts[:4]
-			b.create(t)
-			// Left by an interrupted load.
-			b.exec(t, db.SQL(), "CREATE TABLE "+staged+" (other INT)")
-			fill := func(p rolling.Partition) {
-				fill(t, db, b.Table, engine.StageOptions{Columns: b.columnsOf()}, b.batch(p, 0, 150), b.batch(p, 150, 151), b.batch(p, 151, 200))
-				has, like := b.schema(t, staged), b.schema(t, "b")
-				if len(has.PrimaryKey) != 2 || len(like.Indexes) != 2 || len(has.Indexes) != 2 {
-					t.Fatalf("the table has the primary key %v and the indexes %v, the rolling one %v", has.PrimaryKey, has.Indexes, like.Indexes)
-				}
+	eachKind(t, s.open, func(t *testing.T, db engine.Stager, kind string) {
+		a := created(t, db, "a", kind, 5)
+		a.insert(t, a.parts, 0, 200)
+		b := keptTable(t, db, "b", kind, 5)
+		b.Table.Definition = mustRead(t, b.Definition.Text+";\nCREATE INDEX n_price ON b (n, price);\nCREATE INDEX late ON b (value)")
+		after := b.parts[4]
+		b.parts = b.parts[:4]
+		b.create(t)
+		// Left by an interrupted load.
+		b.exec(t, db.SQL(), "CREATE TABLE "+staged+" (other INT)")
+		fill := func(p rolling.Partition) {
+			fill(t, db, b.Table, engine.StageOptions{Columns: b.columnsOf()}, b.batch(p, 0, 150), b.batch(p, 150, 151), b.batch(p, 151, 200))
+			has, like := b.schema(t, staged), b.schema(t, "b")
+			if len(has.PrimaryKey) != 2 || len(like.Indexes) != 2 || len(has.Indexes) != 2 {
+				t.Fatalf("the table has the primary key %v and the indexes %v, the rolling one %v", has.PrimaryKey, has.Indexes, like.Indexes)
 			}
+		}
 
-			compare := []int{4}
-			if kind == "time" { // the kind of column By makes no difference to the ways
-				compare = []int{0, 1, 3, 4}
-				// In a gap.
-				b.step(t, engine.Detach{Table: b.Table, Have: b.parts, Part: b.parts[1], Into: "gone"})
-				fill(b.parts[1])
-				b.step(t, engine.Attach{Table: b.Table, Have: b.without(b.parts, 1), Part: b.parts[1], From: staged})
-				b.wantParts(t, b.parts)
-				// Instead of an empty period.
-				for _, i := range []int{0, 3} {
-					fill(b.parts[i])
-					r := b.merge(t, i, 1, b.parts[i].Name, staged)
-					b.step(t, r)
-					b.parts = replaced(b.parts, r)
-					b.wantParts(t, b.parts)
-					b.step(t, engine.DropTables{Names: r.Out})
-				}
-			}
-			// After the last one.
-			fill(after)
-			b.step(t, engine.Attach{Table: b.Table, Have: b.parts, Part: after, From: staged})
-			b.parts = append(b.parts, after)
+		compare := []int{4}
+		if kind == "time" { // the kind of column By makes no difference to the ways
+			compare = []int{0, 1, 3, 4}
+			// In a gap.
+			b.step(t, engine.Detach{Table: b.Table, Have: b.parts, Part: b.parts[1], Into: "gone"})
+			fill(b.parts[1])
+			b.step(t, engine.Attach{Table: b.Table, Have: b.without(b.parts, 1), Part: b.parts[1], From: staged})
 			b.wantParts(t, b.parts)
+			// Instead of an empty period.
+			for _, i := range []int{0, 3} {
+				fill(b.parts[i])
+				r := b.merge(t, i, 1, b.parts[i].Name, staged)
+				b.step(t, r)
+				b.parts = replaced(b.parts, r)
+				b.wantParts(t, b.parts)
+				b.step(t, engine.DropTables{Names: r.Out})
+			}
+		}
+		// After the last one.
+		fill(after)
+		b.step(t, engine.Attach{Table: b.Table, Have: b.parts, Part: after, From: staged})
+		b.parts = append(b.parts, after)
+		b.wantParts(t, b.parts)
 
-			for _, i := range compare {
-				want(t, "a period", b.part(t, b.parts[i]), a.part(t, a.parts[i]))
-			}
-			if left := b.tables(t, staged); len(left) > 0 {
-				t.Errorf("tables %q are left", left)
-			}
-			// The period has its keys, and takes rows.
-			l := OpenLoader(t, db)
-			table := &engine.Table{Name: "b", Columns: b.columnsOf(), Grid: b.Grid, By: b.By, Epoch: b.Epoch}
-			Begin(t, l)
-			_, err := l.Insert(within(t), table, b.batch(b.parts[4], 7, 8), 0, 1)
-			wantError(t, err, engine.ErrDuplicateKey)
-			if _, err := l.Insert(within(t), table, b.batch(b.parts[4], 200, 210), 0, 10); err != nil {
-				t.Fatal(err)
-			}
-			Must(t, l.Commit(within(t)))
-			want(t, "rows after an insert", b.part(t, after).Rows, 210)
-		})
-	}
+		for _, i := range compare {
+			want(t, "a period", b.part(t, b.parts[i]), a.part(t, a.parts[i]))
+		}
+		if left := b.tables(t, staged); len(left) > 0 {
+			t.Errorf("tables %q are left", left)
+		}
+		// The period has its keys, and takes rows.
+		l := OpenLoader(t, db)
+		table := &engine.Table{Name: "b", Columns: b.columnsOf(), Grid: b.Grid, By: b.By, Epoch: b.Epoch}
+		Begin(t, l)
+		_, err := l.Insert(within(t), table, b.batch(b.parts[4], 7, 8), 0, 1)
+		wantError(t, err, engine.ErrDuplicateKey)
+		if _, err := l.Insert(within(t), table, b.batch(b.parts[4], 200, 210), 0, 10); err != nil {
+			t.Fatal(err)
+		}
+		Must(t, l.Commit(within(t)))
+		want(t, "rows after an insert", b.part(t, after).Rows, 210)
+	})
 }
 
 // altered: a staged table doesn't become a period of a table that has got another column, and

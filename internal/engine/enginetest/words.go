@@ -96,100 +96,91 @@ func (s keepers) describe(t *testing.T) {
 
 // create creates a table from its definition, creates periods, and inserts rows.
 func (s keepers) create(t *testing.T) {
-	for _, kind := range kinds {
-		t.Run(kind, func(t *testing.T) {
-			db := s.open(t)
-			k := created(t, db, "readings", kind, 3)
-			k.wantParts(t, k.parts)
-			k.insert(t, k.parts, 0, 20)
-			want(t, "rows", k.whole(t).Rows, 60)
-			for _, p := range k.parts {
-				want(t, "rows of "+p.Name, k.part(t, p).Rows, 20)
-			}
-			wantError(t, k.db.Try(within(t), engine.CreateTable{Table: k.Table, Partitions: k.parts}), engine.ErrTableExists)
-			next := periods(t, k.Grid, k.parts[2].To, 2)
-			Must(t, db.Try(within(t), engine.CreatePartitions{Table: k.Table, Have: k.parts, New: next}))
-			k.parts = append(k.parts, next...)
-			k.wantParts(t, k.parts)
-			k.insert(t, next, 0, 7)
-			want(t, "rows", k.whole(t).Rows, 74)
-			Must(t, db.Try(within(t), engine.DropPartition{Table: k.Table, Have: k.parts, Drop: k.parts[0]}))
-			k.wantParts(t, k.without(k.parts, 0))
-			want(t, "rows", k.whole(t).Rows, 54)
-		})
-	}
+	eachKind(t, s.open, func(t *testing.T, db engine.Keeper, kind string) {
+		k := created(t, db, "readings", kind, 3)
+		k.wantParts(t, k.parts)
+		k.insert(t, k.parts, 0, 20)
+		want(t, "rows", k.whole(t).Rows, 60)
+		for _, p := range k.parts {
+			want(t, "rows of "+p.Name, k.part(t, p).Rows, 20)
+		}
+		wantError(t, k.db.Try(within(t), engine.CreateTable{Table: k.Table, Partitions: k.parts}), engine.ErrTableExists)
+		next := periods(t, k.Grid, k.parts[2].To, 2)
+		Must(t, db.Try(within(t), engine.CreatePartitions{Table: k.Table, Have: k.parts, New: next}))
+		k.parts = append(k.parts, next...)
+		k.wantParts(t, k.parts)
+		k.insert(t, next, 0, 7)
+		want(t, "rows", k.whole(t).Rows, 74)
+		Must(t, db.Try(within(t), engine.DropPartition{Table: k.Table, Have: k.parts, Drop: k.parts[0]}))
+		k.wantParts(t, k.without(k.parts, 0))
+		want(t, "rows", k.whole(t).Rows, 54)
+	})
 }
 
 // outside checks the error class of a row outside every period.
 func (s keepers) outside(t *testing.T) {
-	for _, kind := range kinds {
-		t.Run(kind, func(t *testing.T) {
-			db := s.open(t)
-			k := created(t, db, "readings", kind, 2)
-			insert := func(pos int64) error {
-				ts, id := k.Words().Literal(k.Table, pos), int64(1)
-				if kind == "sequence" {
-					ts, id = "'2026-11-20 18:00:00'", pos
-				}
-				return k.try(db.SQL(), "INSERT INTO readings (id, ts) VALUES (?, "+ts+")", id)
+	eachKind(t, s.open, func(t *testing.T, db engine.Keeper, kind string) {
+		k := created(t, db, "readings", kind, 2)
+		insert := func(pos int64) error {
+			ts, id := k.Words().Literal(k.Table, pos), int64(1)
+			if kind == "sequence" {
+				ts, id = "'2026-11-20 18:00:00'", pos
 			}
-			positions := []int64{k.parts[1].To, k.parts[1].To + day}
-			if db.Capabilities().Gaps && kind != "sequence" {
-				positions = append(positions, k.parts[0].From-second, 0)
-			}
-			for _, pos := range positions {
-				wantError(t, insert(pos), engine.ErrNoPartition)
-			}
-			if err := insert(k.parts[1].To - second); kind != "sequence" && err != nil {
-				t.Errorf("the last second: %v", err)
-			}
-			if err := insert(k.parts[0].From); err != nil {
-				t.Errorf("the first position: %v", err)
-			}
-		})
-	}
+			return k.try(db.SQL(), "INSERT INTO readings (id, ts) VALUES (?, "+ts+")", id)
+		}
+		positions := []int64{k.parts[1].To, k.parts[1].To + day}
+		if db.Capabilities().Gaps && kind != "sequence" {
+			positions = append(positions, k.parts[0].From-second, 0)
+		}
+		for _, pos := range positions {
+			wantError(t, insert(pos), engine.ErrNoPartition)
+		}
+		if err := insert(k.parts[1].To - second); kind != "sequence" && err != nil {
+			t.Errorf("the last second: %v", err)
+		}
+		if err := insert(k.parts[0].From); err != nil {
+			t.Errorf("the first position: %v", err)
+		}
+	})
 }
 
 // positions checks the conversions between a position and a value of column By, by
 // the server and by Literal.
 func (s keepers) positions(t *testing.T) {
-	for _, kind := range kinds {
-		t.Run(kind, func(t *testing.T) {
-			db := s.open(t)
-			k := keptTable(t, db, "readings", kind, 1)
-			w := k.Words()
-			list := []int64{0, start, start + 59*second, 951782400e6, 1709164799e6, 4107542399e6, start + 3600*second - second}
-			if kind != "sequence" {
-				list = append(list, -second, -day-second, -86399*second, rolling.MinTime, rolling.MaxTime-second)
-			} else {
-				list = append(list, 1, 1<<62, rolling.MaxSequence-1)
+	eachKind(t, s.open, func(t *testing.T, db engine.Keeper, kind string) {
+		k := keptTable(t, db, "readings", kind, 1)
+		w := k.Words()
+		list := []int64{0, start, start + 59*second, 951782400e6, 1709164799e6, 4107542399e6, start + 3600*second - second}
+		if kind != "sequence" {
+			list = append(list, -second, -day-second, -86399*second, rolling.MinTime, rolling.MaxTime-second)
+		} else {
+			list = append(list, 1, 1<<62, rolling.MaxSequence-1)
+		}
+		if kind == "time" || kind == "microseconds" {
+			list = append(list, start+1, start+999999, start+500000, start+59999999, 1, -1, -999999, -500000, start+120000, 4107542399e6+999999)
+		}
+		for _, pos := range list {
+			back := one[int64](t, db, "SELECT "+w.Position(k.Table, w.FromPosition(k.Table, fmt.Sprint(pos))))
+			literal := one[int64](t, db, "SELECT "+w.Position(k.Table, typed(k, w.Literal(k.Table, pos))))
+			if back != pos || literal != pos {
+				t.Errorf("position %d became a value and then %d; its literal %s is position %d", pos, back, w.Literal(k.Table, pos), literal)
 			}
-			if kind == "time" || kind == "microseconds" {
-				list = append(list, start+1, start+999999, start+500000, start+59999999, 1, -1, -999999, -500000, start+120000, 4107542399e6+999999)
+			// The literal equals the server's own value.
+			q := fmt.Sprintf("SELECT CASE WHEN %s = %s THEN 1 ELSE 0 END", w.FromPosition(k.Table, fmt.Sprint(pos)), w.Literal(k.Table, pos))
+			if one[int64](t, db, q) != 1 {
+				t.Errorf("position %d: %s is not the value of %s", pos, w.Literal(k.Table, pos), q)
 			}
-			for _, pos := range list {
-				back := one[int64](t, db, "SELECT "+w.Position(k.Table, w.FromPosition(k.Table, fmt.Sprint(pos))))
-				literal := one[int64](t, db, "SELECT "+w.Position(k.Table, typed(k, w.Literal(k.Table, pos))))
-				if back != pos || literal != pos {
-					t.Errorf("position %d became a value and then %d; its literal %s is position %d", pos, back, w.Literal(k.Table, pos), literal)
-				}
-				// The literal equals the server's own value.
-				q := fmt.Sprintf("SELECT CASE WHEN %s = %s THEN 1 ELSE 0 END", w.FromPosition(k.Table, fmt.Sprint(pos)), w.Literal(k.Table, pos))
-				if one[int64](t, db, q) != 1 {
-					t.Errorf("position %d: %s is not the value of %s", pos, w.Literal(k.Table, pos), q)
-				}
-			}
-			// The same for a column.
-			apply(t, db, engine.CreateTable{Table: k.Table, Partitions: k.parts})
-			k.insert(t, k.parts, 0, 100)
-			by := k.quote(k.By)
-			q := fmt.Sprintf("SELECT COUNT(*) FROM readings WHERE %s <> %s OR %s < %d OR %s >= %d", by, w.FromPosition(k.Table, w.Position(k.Table, by)),
-				w.Position(k.Table, by), k.parts[0].From, w.Position(k.Table, by), k.parts[0].To)
-			want(t, "rows whose position isn't theirs", one[int64](t, db, q), 0)
-			q = fmt.Sprintf("SELECT COUNT(*) FROM readings WHERE %s >= %s AND %s < %s", by, w.Literal(k.Table, k.at(k.parts[0], 10)), by, w.Literal(k.Table, k.at(k.parts[0], 30)))
-			want(t, "rows between two literals", one[int64](t, db, q), 20)
-		})
-	}
+		}
+		// The same for a column.
+		apply(t, db, engine.CreateTable{Table: k.Table, Partitions: k.parts})
+		k.insert(t, k.parts, 0, 100)
+		by := k.quote(k.By)
+		q := fmt.Sprintf("SELECT COUNT(*) FROM readings WHERE %s <> %s OR %s < %d OR %s >= %d", by, w.FromPosition(k.Table, w.Position(k.Table, by)),
+			w.Position(k.Table, by), k.parts[0].From, w.Position(k.Table, by), k.parts[0].To)
+		want(t, "rows whose position isn't theirs", one[int64](t, db, q), 0)
+		q = fmt.Sprintf("SELECT COUNT(*) FROM readings WHERE %s >= %s AND %s < %s", by, w.Literal(k.Table, k.at(k.parts[0], 10)), by, w.Literal(k.Table, k.at(k.parts[0], 30)))
+		want(t, "rows between two literals", one[int64](t, db, q), 20)
+	})
 }
 
 // typed casts a literal if the server can't infer its type.
@@ -203,53 +194,50 @@ func typed(k *kept, literal string) string {
 // asText checks that a table's columns as text, inserted into another table, are
 // the same rows.
 func (s keepers) asText(t *testing.T) {
-	for _, kind := range kinds {
-		t.Run(kind, func(t *testing.T) {
-			db := s.open(t)
-			k := created(t, db, "readings", kind, 2)
-			k.insert(t, k.parts, 0, 100)
-			for i, f := range edgeFloat64 {
-				k.exec(t, db.SQL(), "UPDATE "+k.Words().From(k.Table, k.parts[0])+" SET value = ? WHERE "+k.Words().Position(k.Table, k.By)+fmt.Sprintf(" = %d", k.at(k.parts[0], i)), f)
+	eachKind(t, s.open, func(t *testing.T, db engine.Keeper, kind string) {
+		k := created(t, db, "readings", kind, 2)
+		k.insert(t, k.parts, 0, 100)
+		for i, f := range edgeFloat64 {
+			k.exec(t, db.SQL(), "UPDATE "+k.Words().From(k.Table, k.parts[0])+" SET value = ? WHERE "+k.Words().Position(k.Table, k.By)+fmt.Sprintf(" = %d", k.at(k.parts[0], i)), f)
+		}
+		to := k.template(t, "copy of it")
+		cols := k.schema(t, k.Name).Columns
+		exprs, marks := make([]string, len(cols)), make([]string, len(cols))
+		for i, c := range cols {
+			exprs[i], marks[i] = k.Words().AsText(c), "?"
+		}
+		rows, err := db.SQL().QueryContext(within(t), "SELECT "+strings.Join(exprs, ", ")+" FROM readings")
+		Must(t, err)
+		defer rows.Close()
+		var all [][]any
+		for rows.Next() {
+			row, dst := make([]any, len(cols)), make([]any, len(cols))
+			for i := range row {
+				dst[i] = &row[i]
 			}
-			to := k.template(t, "copy of it")
-			cols := k.schema(t, k.Name).Columns
-			exprs, marks := make([]string, len(cols)), make([]string, len(cols))
-			for i, c := range cols {
-				exprs[i], marks[i] = k.Words().AsText(c), "?"
-			}
-			rows, err := db.SQL().QueryContext(within(t), "SELECT "+strings.Join(exprs, ", ")+" FROM readings")
-			Must(t, err)
-			defer rows.Close()
-			var all [][]any
-			for rows.Next() {
-				row, dst := make([]any, len(cols)), make([]any, len(cols))
-				for i := range row {
-					dst[i] = &row[i]
+			Must(t, rows.Scan(dst...))
+			for i := range row {
+				if p, ok := row[i].([]byte); ok && cols[i].Kind != value.Bytes {
+					row[i] = string(p)
 				}
-				Must(t, rows.Scan(dst...))
-				for i := range row {
-					if p, ok := row[i].([]byte); ok && cols[i].Kind != value.Bytes {
-						row[i] = string(p)
-					}
-					switch row[i].(type) {
-					case nil, string, []byte:
-					default:
-						t.Fatalf("column %s as text is a %T", cols[i].Name, row[i])
-					}
+				switch row[i].(type) {
+				case nil, string, []byte:
+				default:
+					t.Fatalf("column %s as text is a %T", cols[i].Name, row[i])
 				}
-				all = append(all, row)
 			}
-			Must(t, rows.Err())
-			tx, err := db.SQL().BeginTx(within(t), nil)
-			Must(t, err)
-			defer tx.Rollback()
-			for _, row := range all {
-				k.exec(t, tx, "INSERT INTO "+k.quote(to)+" VALUES ("+strings.Join(marks, ", ")+")", row...)
-			}
-			Must(t, tx.Commit())
-			want(t, "the copy", k.of(t, to), k.whole(t))
-		})
-	}
+			all = append(all, row)
+		}
+		Must(t, rows.Err())
+		tx, err := db.SQL().BeginTx(within(t), nil)
+		Must(t, err)
+		defer tx.Rollback()
+		for _, row := range all {
+			k.exec(t, tx, "INSERT INTO "+k.quote(to)+" VALUES ("+strings.Join(marks, ", ")+")", row...)
+		}
+		Must(t, tx.Commit())
+		want(t, "the copy", k.of(t, to), k.whole(t))
+	})
 }
 
 // rowHash checks that every change of the rows changes the checksum.

@@ -64,9 +64,9 @@ func (l smallStatementsLoader) Insert(ctx context.Context, t *engine.Table, b *e
 
 func TestLoaderSmallStatements(t *testing.T) {
 	t.Parallel()
-	list := []string{"mysql"}
+	list := []string{"mariadb"}
 	if testdb.Nightly() {
-		list = append(list, "mariadb-rocksdb")
+		list = append(list, "mysql", "mariadb-rocksdb")
 	}
 	for _, kind := range list {
 		t.Run(kind, func(t *testing.T) {
