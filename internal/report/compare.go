@@ -127,7 +127,8 @@ func (p *projection) side() gridSide {
 			out.noise.SS, out.noise.DF = out.noise.SS+noise.SS, out.noise.DF+noise.DF
 			for _, c := range p.cells {
 				if c.levels[0] == s.name && !math.IsNaN(c.middle(k)) {
-					out.cells = append(out.cells, comparedCell{listed(", ", p.name(c), m.name), c.levels, c.records(), m, func(r *result.Record) float64 { return c.figureOf(r, k) }})
+					out.cells = append(out.cells, comparedCell{listed(", ", p.name(c), m.name), c.levels, c.records(), m,
+						func(r *result.Record) float64 { return c.figureOf(r, k) }})
 				}
 			}
 		}
@@ -165,8 +166,12 @@ func compareCells(a, b gridSide) (*Comparison, error) {
 	if a.preset != b.preset {
 		return nil, fmt.Errorf("report: %s fills the table of preset %s, %s that of %s: their cells have nothing in common", a.source, a.preset, b.source, b.preset)
 	}
-	c := &Comparison{Format: ComparisonFormat, A: a.source, B: b.source, Cells: []CellChange{}, Flags: []Flag{}, Unpaired: []string{}, detailed: a.detailed && b.detailed}
+	c := &Comparison{Format: ComparisonFormat, A: a.source, B: b.source, detailed: a.detailed && b.detailed,
+		Cells: []CellChange{}, Flags: []Flag{}, Unpaired: []string{}}
 	pooled := statistics.SumOfSquares{SS: a.noise.SS + b.noise.SS, DF: a.noise.DF + b.noise.DF}
+	if c.detailed {
+		pooled = statistics.SumOfSquares{} // intervals judge
+	}
 	c.Freedom, c.NoiseRatio = pooled.DF, known(math.Exp(math.Sqrt(pooled.Variance())))
 	var all [][2]*result.Record
 	seen := map[string]int{}
@@ -309,7 +314,8 @@ func (c *Comparison) Regression(threshold float64) (string, error) {
 			onlyIf(len(cell.Repeats) == 1, "; with one run on each side the difference may be chance: --repeat shows whether it is"), nil
 	}
 	if cell, more := of(func(cell *CellChange) bool { return cell.Verdict == Unknown }); cell != nil {
-		return "", &Unjudged{fmt.Sprintf("%s can't be judged: there is one run on each side%s%s", cell.Name, onlyIf(c.detailed, ", too short for an interval"), more), "--repeat 5"}
+		return "", &Unjudged{fmt.Sprintf("%s can't be judged: there is one run on each side%s%s",
+			cell.Name, onlyIf(c.detailed, ", too short for an interval"), more), "--repeat 5"}
 	}
 	if cell, more := of(func(cell *CellChange) bool { return cell.undecided(threshold) }); cell != nil {
 		why := fmt.Sprintf("the interval, %s from %s, is too wide to tell", interval(cell.Interval), plural(len(cell.Repeats), "pair", "pairs"))
@@ -322,12 +328,15 @@ func (c *Comparison) Regression(threshold float64) (string, error) {
 	return "", nil
 }
 
+// one is what is compared.
+func (c *Comparison) one() string { return either(c.detailed, "configuration", "cell") }
+
 // verdict describes the outcome in sentences.
 func (c *Comparison) verdict() (out []string) {
 	if len(c.Cells) > 1 || !c.detailed {
-		all := fmt.Sprintf("Over %s, %s runs at %s the rate of %s (geometric mean", plural(len(c.Cells), "cell", "cells"), c.B, ratio(deref(c.Overall)), c.A)
+		all := fmt.Sprintf("Over %s, %s runs at %s the rate of %s (geometric mean", plural(len(c.Cells), c.one(), c.one()+"s"), c.B, ratio(deref(c.Overall)), c.A)
 		if c.Interval != nil {
-			all += fmt.Sprintf(", 95%% interval %s, judged by how the %s differ", interval(c.Interval), either(len(c.Cells) > 1, "cells", "runs"))
+			all += fmt.Sprintf(", 95%% interval %s, judged by how the %s differ", interval(c.Interval), either(len(c.Cells) > 1, c.one()+"s", "runs"))
 		}
 		out = append(out, all+"): "+map[string]string{Unknown: "too little to tell a difference", NoDifference: NoDifference, Faster: "faster", Slower: "slower"}[c.Verdict]+".")
 	} else {
@@ -358,7 +367,7 @@ func (c *Comparison) Document() *Document {
 		d.add(&section{Title: "Cells, the one that lost most first", Parts: c.parts()})
 		return d
 	}
-	d.add(&section{Parts: c.parts()})
+	d.add(&section{Title: onlyIf(len(c.Cells) > 1, "Configurations, the one that lost most first"), Parts: c.parts()})
 	d.picture = func(opts PNGOptions) *picture {
 		p := &picture{Legend: sideLegend(), Rows: []charts{nil}}
 		for i := range c.Cells {
@@ -385,10 +394,11 @@ func (c *Comparison) Document() *Document {
 // parts are the names of the sides, the table of the cells, and what was left out.
 func (c *Comparison) parts() []Part {
 	about := facts{{"A", c.A}, {"B", c.B}}
-	t := &table{Header: []string{"cell", "A", "B", "B/A", "95% interval", "p", "verdict"}}
+	t := &table{Header: []string{c.one(), "A", "B", "B/A", "95% interval", "p", "verdict"}}
 	for i := range c.Cells {
 		cell := &c.Cells[i]
-		t.add(cell.Name, cell.format(deref(cell.A)), cell.format(deref(cell.B)), ratio(deref(cell.Ratio)), interval(cell.Interval), chanceText(cell.Adjusted), cell.Verdict)
+		t.add(cell.Name, cell.format(deref(cell.A)), cell.format(deref(cell.B)), ratio(deref(cell.Ratio)),
+			interval(cell.Interval), chanceText(cell.Adjusted), cell.Verdict)
 	}
 	out := []Part{about, t}
 	if cell := &c.Cells[0]; c.detailed && len(c.Cells) == 1 {

@@ -81,7 +81,8 @@ func cellSheet(factors []result.Factor, cells []GridCell) *table {
 
 // sheet has a line for each cell, or for each figure of a configuration, the first of which has been judged.
 func (c *Comparison) sheet() *table {
-	t := &table{Header: []string{"cell", "against", "rows", "runs", "figure", "unit", "a", "b", "ratio", "ratio_95_low", "ratio_95_high", "p", "p_adjusted", "verdict"}}
+	t := &table{Header: []string{"cell", "against", "rows", "runs", "figure", "unit",
+		"a", "b", "ratio", "ratio_95_low", "ratio_95_high", "p", "p_adjusted", "verdict"}}
 	for i := range c.Cells {
 		x := &c.Cells[i]
 		figures := x.Figures
@@ -90,7 +91,8 @@ func (c *Comparison) sheet() *table {
 		}
 		about := append(plainBounds(x.Interval), plain(deref(x.P)), plain(deref(x.Adjusted)), x.Verdict)
 		for _, f := range figures {
-			t.add(append([]string{x.Name, x.Against, strconv.FormatInt(x.Rows, 10), strconv.Itoa(len(x.Repeats)), f.Name, f.Unit, plain(deref(f.A)), plain(deref(f.B)), plain(deref(f.Ratio))}, about...)...)
+			row := []string{x.Name, x.Against, strconv.FormatInt(x.Rows, 10), strconv.Itoa(len(x.Repeats)), f.Name, f.Unit}
+			t.add(append(append(row, plain(deref(f.A)), plain(deref(f.B)), plain(deref(f.Ratio))), about...)...)
 			about = []string{"", "", "", "", ""}
 		}
 	}

@@ -43,7 +43,8 @@ func disks(recs []result.Record) (experiment, error) {
 		latencies := times("", "p50", "p99", "max")
 		latencies[1].chart = onlyIf(!diskSingle(section), "p99, ms")
 		out := slices.Concat([]measure{{key: "requests_per_second", name: "requests/s", chart: "requests/s", of: func(v *view) float64 { return v.sum.Disk.PerSecond }},
-			{key: "bytes_per_second", name: "bytes/s", format: bytesPerSecond, chart: "MB/s", per: 1e6, of: func(v *view) float64 { return v.sum.Disk.BytesPerSecond }}}, latencies,
+			{key: "bytes_per_second", name: "bytes/s", format: bytesPerSecond, chart: "MB/s", per: 1e6,
+				of: func(v *view) float64 { return v.sum.Disk.BytesPerSecond }}}, latencies,
 			[]measure{{key: "first_third_per_second", name: "first third", of: disk(func(d *result.DiskSummary) float64 { return d.First })},
 				{key: "last_third_per_second", name: "last third", of: disk(func(d *result.DiskSummary) float64 { return d.Last })},
 				{key: "submitter_cpu", name: "fio's CPU", format: percent, of: func(v *view) float64 { return v.sum.Disk.SubmitterCPU }}})
@@ -154,10 +155,12 @@ func diskDoubts(p *projection) (out []Note) {
 		quota := p.recs[i].MeanCounters()["cgroup_throttled"]
 		when(quota > heldBack, "held", " ("+percent(quota)+" of the time)")
 		large := most[p.label(i)+strconv.Itoa(d.WritePercent)]
-		when(d.BlockBytes < largeBlock && large > 0 && d.BytesPerSecond > beyond*large, "above", fmt.Sprintf(" (%s, and large ones %s)", bytesPerSecond(d.BytesPerSecond), bytesPerSecond(large)))
+		when(d.BlockBytes < largeBlock && large > 0 && d.BytesPerSecond > beyond*large, "above",
+			fmt.Sprintf(" (%s, and large ones %s)", bytesPerSecond(d.BytesPerSecond), bytesPerSecond(large)))
 		if device := d.DeviceBytesPerSecond; device > 0 && d.BytesPerSecond > 0 && d.Direct() && d.First > 0 {
 			when(device < d.BytesPerSecond/elsewhere, "cached", fmt.Sprintf(" (%s of %s)", bytesPerSecond(device), bytesPerSecond(d.BytesPerSecond)))
-			when(d.Kind != result.DiskSync && device > elsewhere*d.BytesPerSecond, "others", fmt.Sprintf(" (%s, and the job %s)", bytesPerSecond(device), bytesPerSecond(d.BytesPerSecond)))
+			when(d.Kind != result.DiskSync && device > elsewhere*d.BytesPerSecond, "others",
+				fmt.Sprintf(" (%s, and the job %s)", bytesPerSecond(device), bytesPerSecond(d.BytesPerSecond)))
 		}
 		flush := p.vs[i].sum.LatencyUS[result.DiskFlush]
 		when(flush.Count > 0 && flush.P50 < instant, "instantly", " (p50 "+micros(flush.P50)+")")
@@ -166,14 +169,16 @@ func diskDoubts(p *projection) (out []Note) {
 	}
 	first := p.recs[0].Run.Disk
 	for _, doubt := range [][2]string{
-		{"fell", "a burst ended meanwhile" + onlyIf(crowded, ", or other programs took the CPU") + ", so that the mean is no capacity: the last third counts, and a longer --time shows what remains"},
+		{"fell", "a burst ended meanwhile" + onlyIf(crowded, ", or other programs took the CPU") +
+			", so that the mean is no capacity: the last third counts, and a longer --time shows what remains"},
 		{"rose", "it was slower at first: writes from before were under way, or something was woken up; the last third counts"},
 		{"full", "CPU saturated: the one core that makes the requests was full, so the disk may do more"},
 		{"held", "CPU quota used up: the control group of fio and rowmill was held back, so the disk may do more; measure outside of it, or with a higher quota"},
 		{"above", "requests × size is above the bandwidth of large requests: a cache answered, and no disk"},
 		{"cached", "less reached the device than was requested: the file system or its cache answered the rest"},
 		{"others", "other programs used this disk: it read and wrote more than the job"},
-		{"instantly", fmt.Sprintf("not proven durable: a flush took less than flash takes to be programmed, some %s. A cache answered, and only its data sheet says whether it survives a loss of power", micros(int64(instant)))},
+		{"instantly", fmt.Sprintf("not proven durable: a flush took less than flash takes to be programmed, some %s. "+
+			"A cache answered, and only its data sheet says whether it survives a loss of power", micros(int64(instant)))},
 		{"unaligned", fmt.Sprintf("smaller than the %s that the device writes at once: each write reads first", bytes(first.SectorBytes))},
 		{"packed", "the file takes less on the disk than its size: the file system compresses it or finds duplicates, and doesn't write what it is given"},
 	} {

@@ -219,7 +219,8 @@ func (c *CellChange) verdict() string {
 	case c.Verdict == Unknown:
 		s = fmt.Sprintf("Over %s B runs at %s the rate of A; the runs are too short for a confidence interval.", rows, ratio(r))
 	case c.Verdict == NoDifference && c.hides():
-		s = fmt.Sprintf("Too few runs to tell over %s: B runs at %s the rate of A, and the 95%% interval, %s, would hide even half the rate.", rows, ratio(r), interval(c.Interval))
+		s = fmt.Sprintf("Too few runs to tell over %s: B runs at %s the rate of A, and the 95%% interval, %s, would hide even half the rate.",
+			rows, ratio(r), interval(c.Interval))
 	case c.Verdict == NoDifference:
 		s = fmt.Sprintf("No difference shown over %s: B runs at %s the rate of A, and the 95%% interval is %s%s.", rows, ratio(r), interval(c.Interval),
 			onlyIf(c.reversed(), ", while the medians say the reverse"))

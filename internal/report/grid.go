@@ -294,7 +294,8 @@ func (c *change) cantTell(names, at string, format func(float64) string) string 
 	if c.Verdict != NoDifference {
 		return ""
 	}
-	return fmt.Sprintf("%s can't be told apart%s: %s against %s, ratio %s (95%% interval %s)", names, at, format(deref(c.B)), format(deref(c.A)), ratio(deref(c.Ratio)), interval(c.Interval))
+	return fmt.Sprintf("%s can't be told apart%s: %s against %s, ratio %s (95%% interval %s)",
+		names, at, format(deref(c.B)), format(deref(c.A)), ratio(deref(c.Ratio)), interval(c.Interval))
 }
 
 // text is the ratio with its interval.

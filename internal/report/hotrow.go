@@ -34,11 +34,12 @@ func hotRows(recs []result.Record) (experiment, error) {
 		}
 		latencies := times("run", "p50", "p99", "max")
 		latencies[1].chart = "p99 of runs, ms"
-		return slices.Concat([]measure{{key: "runs_per_second", name: "runs/s", of: rate, chart: "runs/s", compared: true}, {key: "ceiling_per_second", name: "ceiling", of: ceiling},
+		return slices.Concat([]measure{{key: "runs_per_second", name: "runs/s", of: rate, chart: "runs/s", compared: true},
+			{key: "ceiling_per_second", name: "ceiling", of: ceiling},
 			{key: "of_ceiling", name: "of it", format: percent, of: func(v *view) float64 { return rate(v) / ceiling(v) }},
 			micro("held_us", "lock held", "", hot(func(h *result.HotRow) float64 { return h.HeldMicros })),
 			{key: "cpu_allows_per_second", name: "CPU allows", of: func(v *view) float64 {
-				return float64(v.rec.Run.Machine.Cores) * float64(nonzero(float64(v.sum.Rows))) / (v.sum.Client.CPUSeconds + deref(v.sum.Server.CPUSeconds))
+				return float64(v.rec.Run.Machine.Cores) * nonzero(float64(v.sum.Rows)) / (v.sum.Client.CPUSeconds + deref(v.sum.Server.CPUSeconds))
 			}},
 			{key: "client_alone_per_second", name: "client alone", of: hot(func(h *result.HotRow) float64 { return h.ClientAlone })},
 			{key: "retries_per_run", name: "retries", of: func(v *view) float64 { return float64(v.sum.Retries) / float64(v.sum.Rows) }}},
@@ -101,7 +102,8 @@ func leastAndMean(op, name string) []measure {
 			return float64(pick(least, mean))
 		}
 	}
-	return []measure{micro("min_us", name, "", of(func(least, _ int64) int64 { return least })), micro("mean_us", "avg", "", of(func(_, mean int64) int64 { return mean }))}
+	return []measure{micro("min_us", name, "", of(func(least, _ int64) int64 { return least })),
+		micro("mean_us", "avg", "", of(func(_, mean int64) int64 { return mean }))}
 }
 
 // ceiling tells how near a way comes to its ceiling with the most clients, and what keeps it below.

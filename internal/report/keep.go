@@ -149,7 +149,8 @@ func (f *KeepFigures) found() string {
 	if f.Found == nil {
 		return "not counted"
 	}
-	return fmt.Sprintf("%s acknowledged, %s found", count(f.Rows), count(*f.Found)) + onlyIf(f.Dropped > 0, fmt.Sprintf(", counting %s in periods dropped since", count(f.Dropped)))
+	return fmt.Sprintf("%s acknowledged, %s found", count(f.Rows), count(*f.Found)) +
+		onlyIf(f.Dropped > 0, fmt.Sprintf(", counting %s in periods dropped since", count(f.Dropped)))
 }
 
 func duringText(during []string) string {

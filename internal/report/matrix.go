@@ -419,7 +419,8 @@ func (m *Matrix) verdicts() []string {
 	}
 	if rated := m.rated(); len(rated) > 1 {
 		best, worst := rated[0], rated[len(rated)-1]
-		out = append(out, fmt.Sprintf("Best is %s with %s, worst %s with %s: %s apart.", cellName(best), rowsRate(best.middle(0)), cellName(worst), rowsRate(worst.middle(0)), ratio(best.middle(0)/worst.middle(0))))
+		out = append(out, fmt.Sprintf("Best is %s with %s, worst %s with %s: %s apart.",
+			cellName(best), rowsRate(best.middle(0)), cellName(worst), rowsRate(worst.middle(0)), ratio(best.middle(0)/worst.middle(0))))
 	}
 	for _, r := range m.Recommended {
 		out = append(out, r.text(len(m.Recommended) > 1))
@@ -489,7 +490,8 @@ const cheaper = 0.9
 
 // Document builds the report.
 func (m *Matrix) Document() *Document {
-	d := &Document{Title: m.title(), Subtitle: m.subtitle(), Footer: footer(m.run), sheet: func() *table { return cellSheet(m.Factors, m.Cells) }, Notes: m.notes(), Data: func() any { return m }}
+	d := &Document{Title: m.title(), Subtitle: m.subtitle(), Footer: footer(m.run),
+		sheet: func() *table { return cellSheet(m.Factors, m.Cells) }, Notes: m.notes(), Data: func() any { return m }}
 	d.say(false, m.verdicts()...)
 	for _, l := range m.LeftOut {
 		d.Notes = append(d.Notes, Note{Text: "left out: " + l.Factor + "=" + l.Level + ": " + l.Why})

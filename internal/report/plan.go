@@ -92,7 +92,8 @@ func (t *planText) period(o *sizing.Output) {
 		t.figures(o.Rate.From, planFigure{"Rate of inserts", figures.Words(o.Rate.Value) + " rows/s", ""})
 	}
 	t.block()
-	t.figures("", planFigure{name, p.Every, ""}, planFigure{"  the longest that fits", fits, ""}, planFigure{"  rows that fit into one", figures.Words(float64(p.FitRows)), ""})
+	t.figures("", planFigure{name, p.Every, ""}, planFigure{"  the longest that fits", fits, ""},
+		planFigure{"  rows that fit into one", figures.Words(float64(p.FitRows)), ""})
 	if p.Rows > 0 {
 		t.figures("", planFigure{"  rows in a full one", figures.Words(p.Rows), ""}, planFigure{"  a full one takes", bytes(p.Bytes), ""},
 			planFigure{"  and on disk, beside that", ifAny(p.SpareBytes, bytes), "extents that were begun"},
@@ -104,7 +105,8 @@ func (t *planText) period(o *sizing.Output) {
 		total = fmt.Sprint(*q.Total)
 	}
 	t.line("Partitions")
-	t.figures(q.From, planFigure{"  new ones a day", ifAny(q.PerDay, figures.Words), ""}, planFigure{"  open, and made ahead", fmt.Sprintf("%d, %d", q.Open, q.Ahead), ""},
+	t.figures(q.From, planFigure{"  new ones a day", ifAny(q.PerDay, figures.Words), ""},
+		planFigure{"  open, and made ahead", fmt.Sprintf("%d, %d", q.Open, q.Ahead), ""},
 		planFigure{"  at full retention", total, ""})
 	if m := o.Open; m != nil {
 		t.line("Memory of the server with all of these open on %s", plural(m.Connections, "connection", "connections"))

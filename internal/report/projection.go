@@ -247,7 +247,8 @@ func (p *projection) common() []string {
 	out := []string{onlyIf(warmup > 0, "after a warm-up of "+seconds(warmup)), onlyIf(most > 1, fmt.Sprintf("medians of %d runs", most))}
 	differ := func(f func(c Contender) bool) bool { return slices.ContainsFunc(p.contenders, f) }
 	return append(out, onlyIf(!differ(func(c Contender) bool { return c.CacheBytes != first.CacheBytes }), cacheText(first.CacheBytes)),
-		onlyIf(!differ(func(c Contender) bool { return c.Durability != first.Durability }), called("durability", first.Durability)), some(p.recs[0].Run.Machine.Cores, "core", "cores"))
+		onlyIf(!differ(func(c Contender) bool { return c.Durability != first.Durability }), called("durability", first.Durability)),
+		some(p.recs[0].Run.Machine.Cores, "core", "cores"))
 }
 
 // A panel is one section of a projection.

@@ -389,7 +389,8 @@ func ratios(vs []view) (out []string) {
 		if last.Interval != nil {
 			from = fmt.Sprintf(" (95%% interval %s, from %s)", interval(last.Interval), pair)
 		}
-		line := fmt.Sprintf("%s ends at %s the rate of %s%s: %s against %s%s", r.configuration(), ratio(*last.Ratio), p.configuration(), from, rowsRate(deref(last.B)), rowsRate(deref(last.A)), at)
+		line := fmt.Sprintf("%s ends at %s the rate of %s%s: %s against %s%s",
+			r.configuration(), ratio(*last.Ratio), p.configuration(), from, rowsRate(deref(last.B)), rowsRate(deref(last.A)), at)
 		if last.Verdict == NoDifference {
 			line = last.cantTell(r.configuration()+" and "+p.configuration(), at, rowsRate) + ", medians of " + pair
 		}
@@ -543,7 +544,8 @@ func (v *view) openLoop() string {
 	if o == nil {
 		return ""
 	}
-	verdict, backlog := either(o.Overloaded, "OVERLOADED", "kept up"), plural(o.Backlog, "operation", "operations")+" at the end"+onlyIf(o.Growing, " and growing")
+	verdict := either(o.Overloaded, "OVERLOADED", "kept up")
+	backlog := plural(o.Backlog, "operation", "operations") + " at the end" + onlyIf(o.Growing, " and growing")
 	return fmt.Sprintf("%s: offered %s, done %s (%s); backlog %s, %s at most; %s began late",
 		verdict, rowsRate(o.Asked), rowsRate(o.Done), percent(o.Done/o.Asked), backlog, count(o.Peak), plural(o.Late, "operation", "operations"))
 }

@@ -40,7 +40,8 @@ func runDetails(vs []view) []Part {
 func (v *view) stallTable() []Part {
 	t := &table{Header: []string{"at", "rows", "lasted", "rate, rows/s", "around it", "what moved"}}
 	for _, st := range v.longestStalls(listedStalls) {
-		t.add(figure(st.From)+" s", short(float64(st.Rows)), figure(st.Seconds())+" s", figure(st.Rate), figure(st.Around), sentence(cmp.Or(st.Why, "no recorded figure moved with it")))
+		t.add(figure(st.From)+" s", short(float64(st.Rows)), figure(st.Seconds())+" s", figure(st.Rate), figure(st.Around),
+			sentence(cmp.Or(st.Why, "no recorded figure moved with it")))
 	}
 	if len(t.Rows) == 0 {
 		return []Part{paragraph("none")}

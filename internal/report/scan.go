@@ -110,7 +110,8 @@ func ScanLine(s result.Summary) string {
 	}
 	first, last := s.Scan.Points[0], s.Scan.Points[len(s.Scan.Points)-1]
 	out := fmt.Sprintf("%s at %s", micros(1e6*first.Seconds), plural(first.Partitions, "partition", "partitions"))
-	return out + onlyIf(last.Partitions != first.Partitions, fmt.Sprintf(", %s at %d", micros(1e6*last.Seconds), last.Partitions)) + onlyIf(s.Failure != "", ", FAILED")
+	return out + onlyIf(last.Partitions != first.Partitions, fmt.Sprintf(", %s at %d", micros(1e6*last.Seconds), last.Partitions)) +
+		onlyIf(s.Failure != "", ", FAILED")
 }
 
 // local reports whether the server ran on the machine that the record describes.

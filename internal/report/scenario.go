@@ -229,7 +229,8 @@ func (s *Scenario) tally() string {
 	for _, c := range s.Checks {
 		n[c.Verdict]++
 	}
-	return listed(", ", fmt.Sprintf("%d of %s of its shape agree", n[Agrees], plural(len(s.Checks), "check", "checks")), ifAny(n[Differs], func(n int64) string { return plural(n, "differs", "differ") }),
+	return listed(", ", fmt.Sprintf("%d of %s of its shape agree", n[Agrees], plural(len(s.Checks), "check", "checks")),
+		ifAny(n[Differs], func(n int64) string { return plural(n, "differs", "differ") }),
 		onlyIf(n[NotMeasured] > 0, fmt.Sprintf("%d not measured", n[NotMeasured])))
 }
 

@@ -36,7 +36,8 @@ func speedTest(recs []result.Record) (experiment, error) {
 				return selects
 			}},
 			micro("insert_p50_us", "insert p50", "", times("insert", "p50")[0].of), micro("insert_p99_us", "p99", "p99 of inserts, ms", times("insert", "p99")[0].of),
-			micro("select_p50_us", "select p50", "", times("select-pk", "p50")[0].of), micro("select_p99_us", "p99", "", times("select-pk", "p99")[0].of)}, costs("operation", "op")...)
+			micro("select_p50_us", "select p50", "", times("select-pk", "p50")[0].of),
+			micro("select_p99_us", "p99", "", times("select-pk", "p99")[0].of)}, costs("operation", "op")...)
 	}
 	for i := range recs {
 		c := recs[i].Run.Speed
@@ -87,8 +88,10 @@ func costs(operation, short string) []measure {
 			return 1e6 * deref(cpu(v)) / v.operations()
 		}
 	}
-	return []measure{{key: "server_cpu_us_per_" + operation, name: "server CPU/" + short, format: micros[float64], of: each(func(v *view) *float64 { return v.sum.Server.CPUSeconds })},
-		{key: "client_cpu_us_per_" + operation, name: "client CPU/" + short, format: micros[float64], of: each(func(v *view) *float64 { return &v.sum.Client.CPUSeconds })},
+	return []measure{{key: "server_cpu_us_per_" + operation, name: "server CPU/" + short, format: micros[float64],
+		of: each(func(v *view) *float64 { return v.sum.Server.CPUSeconds })},
+		{key: "client_cpu_us_per_" + operation, name: "client CPU/" + short, format: micros[float64],
+			of: each(func(v *view) *float64 { return &v.sum.Client.CPUSeconds })},
 		{key: "client_share", name: "client busy", format: percent, of: func(v *view) float64 {
 			var busy, wait float64
 			for i := range v.rec.Intervals {

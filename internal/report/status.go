@@ -57,7 +57,8 @@ func (t *textWriter) statusTable(tb *table) {
 func (t *textWriter) statusHead(s *maintain.Status) {
 	kept, by := either(s.Keep != "", "kept "+s.Keep, "kept without limit"), either(s.Leader != "", "kept by "+s.Leader, "not kept by any process")
 	if s.Adopting {
-		by = either(s.Changes[0].What == "adopt", "it is being adopted", "its adoption is being undone") + onlyIf(s.Changes[0].Interrupted, ", and no process works on it")
+		by = either(s.Changes[0].What == "adopt", "it is being adopted", "its adoption is being undone") +
+			onlyIf(s.Changes[0].Interrupted, ", and no process works on it")
 	}
 	node := ""
 	switch {

@@ -150,7 +150,8 @@ func (v *steadyView) causes() *table {
 		case c.Unit != "":
 			what += ": above " + inUnit(c.Threshold, c.Unit)
 		}
-		out.add(c.Name, percent(c.InBelow), percent(c.InOn), percent(c.Explained), shareRange(c.ExplainedIn95), either(c.Witness, none, percent(c.Attributed)), what+onlyIf(!c.Shown, "; not shown"))
+		out.add(c.Name, percent(c.InBelow), percent(c.InOn), percent(c.Explained), shareRange(c.ExplainedIn95),
+			either(c.Witness, none, percent(c.Attributed)), what+onlyIf(!c.Shown, "; not shown"))
 	}
 	if len(out.Rows) > 0 {
 		out.add("unexplained", "", "", "", "", percent(v.s.Unexplained), "none of those shown")
@@ -374,7 +375,8 @@ func steadyPanels(ss []steadyView, elapsed bool) (out charts) {
 		figures           []string // the second is dashed
 	}{
 		{"rate", "", "rows/s", target(func(s *result.Steadiness) float64 { return s.Asked }), ss[0].s.Asked * 1.2, []string{"rate"}},
-		{"latency from when inserts were due", "p99, dashed p50", "microseconds", target(func(s *result.Steadiness) float64 { return float64(s.P99LimitUS) }), 0, []string{"p99", "p50"}},
+		{"latency from when inserts were due", "p99, dashed p50", "microseconds",
+			target(func(s *result.Steadiness) float64 { return float64(s.P99LimitUS) }), 0, []string{"p99", "p50"}},
 		{"CPU time stolen by the host", "mean, dashed its peaks", "fraction", 0, 0.02, []string{"os_cpu_steal", "os_cpu_steal_peak"}},
 		{"pressure: time in which tasks waited", "CPU, dashed I/O", "fraction", 0, 0.1, []string{"pressure_cpu_some", "pressure_io_some"}},
 		{"throttled by the control group's quota", "", "seconds/s", 0, 0.02, []string{"cgroup_throttled"}},

@@ -31,7 +31,8 @@ func tpccRuns(recs []result.Record) (experiment, error) {
 		}
 	}
 	share := func(v float64) string { return onlyIf(!math.IsNaN(v), fmt.Sprintf("%.3f%%", 100*v)) }
-	all := slices.Concat([]measure{{key: "new_orders_per_minute", name: "new orders/min", chart: "new orders/min", compared: true, of: func(v *view) float64 { return v.sum.TPCC.NewOrdersPerMinute }},
+	all := slices.Concat([]measure{{key: "new_orders_per_minute", name: "new orders/min", chart: "new orders/min", compared: true,
+		of: func(v *view) float64 { return v.sum.TPCC.NewOrdersPerMinute }},
 		{key: "share_of_perfect_scaling", name: "of perfect scaling", format: percent, of: func(v *view) float64 {
 			n, least := tpccNodes(&v.sum.TPCC.TPCC), tpccNodes(&base.TPCC)
 			if n == least {
