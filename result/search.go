@@ -363,7 +363,7 @@ func (c *Capacity) warn(runs []*Record) {
 			break
 		}
 	}
-	batch, writers := max(runs[len(runs)-1].Run.Batch, 1), runs[0].Run.Writers
+	batch := max(runs[len(runs)-1].Run.Batch, 1)
 	var late []string
 	var edge *Trial // of the lowest rate that broke
 	few := int64(math.MaxInt64)
@@ -386,8 +386,8 @@ func (c *Capacity) warn(runs []*Record) {
 		}
 	}
 	if edge != nil && edge.Busy > busyWriters && edge.ServiceP99US <= c.P99LimitUS/2 {
-		say("the writers may be the limit: in trial %d all %d were busy while the database answered within half of the limit, so operations waited for a writer; more --writers show whether the database takes more",
-			edge.Number, writers)
+		say("the writers may be the limit: in trial %d none of them was idle while the database answered within half of the limit, so operations waited for a writer; more --writers show whether the database takes more",
+			edge.Number)
 	}
 	if len(late) > 0 {
 		say("client-bound: in trial %s rowmill began operations late though writers were free: it, or what else runs on this machine, left it too little CPU time to offer the rate; run it on a machine of its own",

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -191,7 +192,10 @@ func (r *diskRun) measure(ctx context.Context, t diskTrial) (_ *result.Record, e
 		own.Name += fmt.Sprintf(" #%d", trial.Repeat)
 	}
 	run := r.header(trial, &bench.Config{MaxTime: length, Interval: interval}, own)
-	run.Started, run.Target, run.Engine, run.ServerVersion, run.Embedded, run.Layout = time.Now().UTC(), s.Target(), "fio", r.file.Version, true, ""
+	if run.Target, err = filepath.Abs(s.Target()); err != nil {
+		return nil, err
+	}
+	run.Started, run.Engine, run.ServerVersion, run.Embedded, run.Layout = time.Now().UTC(), "fio", r.file.Version, true, ""
 	run.Machine, run.Counters, run.Warnings = probe.Machine(s.Target()), append(p.Describe(), diskCounters...), p.Warnings()
 	run.Storage = run.Machine.Disk
 	if err := r.Out.Run(run); err != nil {

@@ -59,9 +59,10 @@ func (sys system) open(take taker) {
 // for io alone: of the CPU it is undefined (Documentation/accounting/psi.rst).
 func (sys system) pressure(name string) *source {
 	const us = 1e-6
-	read := []line{{"some ", 3, us, ofMachine("pressure_"+name+"_some", "fraction", "time in which some task waited for "+name)}}
+	of := map[string]string{"cpu": "a processor", "io": "I/O", "memory": "memory"}[name]
+	read := []line{{"some ", 3, us, ofMachine("pressure_"+name+"_some", "fraction", "time in which some task waited for "+of)}}
 	if name == "io" {
-		full := ofMachine("pressure_io_full", "fraction", "time in which all tasks that had work waited for io")
+		full := ofMachine("pressure_io_full", "fraction", "time in which all tasks that had work waited for I/O")
 		read = append(read, line{"full ", 3, us, full})
 	}
 	return lines(filepath.Join(sys.proc, "pressure", name), read...)

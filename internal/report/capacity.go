@@ -188,7 +188,7 @@ func (c *capacity) chart() *chart {
 		answer = []knee{{At: c.RowsPerSecond, Label: "sustained:\n" + rowsRate(c.RowsPerSecond)}}
 	}
 	limit := float64(c.P99LimitUS)
-	return &chart{Knees: answer, Title: "Response time, p99, over the offered rate", Note: "both logarithmic; a dot held, a cross broke",
+	return &chart{Knees: answer, Title: "Response time, p99, over the offered rate", Note: "both logarithmic; dot: the rate was held, cross: it was not",
 		X: scale{Log: true, Name: "offered, rows/s", Margin: 1.1}, Y: scale{Log: true, Format: micros[float64], Margin: 1.5},
 		Lines: []line{held, broke}, Levels: []level{{limit, "limit " + micros(limit)}}}
 }

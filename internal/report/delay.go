@@ -19,7 +19,7 @@ const (
 func (d *Document) delays(recs []result.Record) {
 	t := &table{Header: []string{"run", "replica", "mean", "at most", "at"},
 		Note: "From an acknowledged commit on the source until the replica shows it; of commits that it lacks, until the end of the interval."}
-	c := &chart{Title: "delay of the replicas", Note: "the longest in each interval", X: scale{Name: "seconds since the start of the run"},
+	c := &chart{Title: "delay of the replicas", Note: "the longest in each interval, and in each run", X: scale{Name: "seconds since the start of the run"},
 		Y: scale{Format: func(s float64) string { return cmp.Or(onlyIf(s > 0, brief(s)), "0") }}, Height: 240, Ends: true}
 	names := labels(recs)
 	longest, worst := -1, 0.0
@@ -30,6 +30,7 @@ func (d *Document) delays(recs []result.Record) {
 			l := line{Name: listed(", ", onlyIf(len(recs) > 1, names[i]), r.Replica), Style: nthStyle(len(c.Lines))}
 			for k := range recs[i].Intervals {
 				if v, ok := recs[i].Intervals[k].Counters[counter]; ok && !math.IsNaN(v) {
+					c.X.To = max(c.X.To, recs[i].Intervals[k].Elapsed)
 					l.X, l.Y, l.Tips = append(l.X, recs[i].Intervals[k].Elapsed), append(l.Y, v), append(l.Tips, names[i]+": "+brief(v))
 				}
 			}
@@ -45,7 +46,7 @@ func (d *Document) delays(recs []result.Record) {
 	for i := range c.Lines {
 		switch l := &c.Lines[i]; {
 		case len(c.Lines) <= mostKnees:
-			l.Name, l.End = listed(" ", l.Name, "at most "+brief(slices.Max(l.Y))), []string{}
+			l.Name, l.End, l.Thin = listed(" ", l.Name, brief(slices.Max(l.Y))), []string{}, true
 		case i == longest:
 			c.Note += "; the thick line is that of " + l.Name
 		default:

@@ -187,7 +187,7 @@ func diskDoubts(p *projection) (out []Note) {
 		}
 	}
 	if first.FileBytes < smallFile {
-		out = append(out, Note{Text: fmt.Sprintf("the file has %s: a cache of the disk, of a controller or of a virtual machine's host may hold all of it, and its reads are then none of the disk; --size of more than 4 GB shows",
+		out = append(out, Note{Text: fmt.Sprintf("the file has %s: a cache of the disk, of a controller or of a virtual machine's host may hold all of it, so that reads don't reach the disk; --size of more than 4 GB shows what the disk itself does",
 			bytes(first.FileBytes))})
 	}
 	return out
@@ -205,7 +205,7 @@ func few(names []string) string {
 // diskSettings are settings to try, as a section.
 func diskSettings(recs []result.Record) []Part {
 	t := &table{Header: []string{"setting", "to try", "formula", "source"},
-		Note: "Where to begin, and no result: measure each with the load that it is for. The highest rate of a disk is no setting."}
+		Note: "Starting points, not results: measure each with the load that it is for. The highest rate of a disk is not a setting."}
 	for _, s := range result.DiskSettings(recs) {
 		t.add(s.Name, strconv.FormatFloat(s.Value, 'f', -1, 64), s.Formula, s.Source)
 	}

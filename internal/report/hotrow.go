@@ -108,16 +108,19 @@ func leastAndMean(op, name string) []measure {
 
 // ceiling tells how near a way comes to its ceiling with the most clients, and what keeps it below.
 func (s *panel) ceiling(way string) string {
-	c := s.cell(s.axis[len(s.axis)-1], way)
+	most := s.axis[len(s.axis)-1]
+	c, clients := s.cell(most, way), plural(int(number(most)), "client", "clients")
 	switch {
 	case c == nil || math.IsNaN(c.middle(1)) && math.IsNaN(c.middle(4)):
 		return ""
 	case math.IsNaN(c.middle(1)): // no row is shared, or nothing stored
-		return sentence(fmt.Sprintf("%s has no lock as its ceiling; at what a run cost, the cores of this machine allow %s runs/s with %s clients", way, figure(c.middle(4)), s.axis[len(s.axis)-1]))
+		return sentence(fmt.Sprintf("%s has no lock as its ceiling; at what a run cost, the cores of this machine allow %s runs/s with %s", way, figure(c.middle(4)), clients))
 	}
 	rate, ceiling, share, allowed, retries := c.middle(0), c.middle(1), c.middle(2), c.middle(4), c.middle(6)
-	text := fmt.Sprintf("%s: %s of the ceiling of %s runs/s with %s clients", way, percent(share), figure(ceiling), s.axis[len(s.axis)-1])
+	text := fmt.Sprintf("%s: %s of the ceiling of %s runs/s with %s", way, percent(share), figure(ceiling), clients)
 	switch {
+	case share > 1:
+		text += ", so that the ceiling was measured too low"
 	case share >= nearCeiling:
 	case rate >= machineFull*allowed:
 		text += fmt.Sprintf("; the cores of this machine allow %s", figure(allowed))

@@ -141,7 +141,9 @@ func (t *table) Page() []pageRow {
 			case t.numeric(i):
 				c.Class = "n"
 			case len(text) > 40:
-				c.Class = "long"
+				c.Class = "wrap long"
+			case len(text) > 24:
+				c.Class = "wrap"
 			}
 			out.Cells = append(out.Cells, c)
 		}

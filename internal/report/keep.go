@@ -117,7 +117,7 @@ func (f *KeepFigures) lines() (out facts) {
 func (f *KeepFigures) table() *table {
 	listed := longest(f.Stalls, mostStalls, func(s result.KeepStall) float64 { return s.Seconds })
 	slices.SortFunc(listed, func(a, b result.KeepStall) int { return a.At.Compare(b.At) })
-	t := &table{Header: []string{"AT (UTC)", "LONGEST", "SYNC", "INSERTS", "DURING"}}
+	t := &table{Header: []string{"at (UTC)", "longest", "sync", "inserts", "during"}}
 	for _, s := range listed {
 		sync := none
 		switch {
@@ -128,7 +128,7 @@ func (f *KeepFigures) table() *table {
 		case f.Disk.Error != "":
 			sync = "?"
 		}
-		t.add(s.At.Format("15:04:05.000"), micros(1e6*s.Seconds), sync, count(s.Inserts), cmp.Or(strings.Join(s.During, "; "), "nothing of rowmill's"))
+		t.add(s.At.Format("15:04:05.000"), micros(1e6*s.Seconds), sync, count(s.Inserts), cmp.Or(strings.Join(s.During, "; "), "no maintenance"))
 	}
 	return t
 }

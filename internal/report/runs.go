@@ -373,7 +373,8 @@ func ratios(vs []view) (out []string) {
 			continue
 		}
 		p := plainBeside(vs, r)
-		if p == nil || p.tooShort()+r.tooShort() != "" {
+		offered := p != nil && p.loop != nil && r.loop != nil && !p.loop.Overloaded && !r.loop.Overloaded // the load decided both rates
+		if p == nil || offered || p.tooShort()+r.tooShort() != "" {
 			continue
 		}
 		pairs, _ := matched(of(p), of(r))
@@ -654,6 +655,7 @@ func (v *view) serverCPU() string {
 }
 
 func (v *view) cpu(s float64) string {
-	return "CPU " + seconds(s) + onlyIf(v.sum.Seconds > 0, fmt.Sprintf(", %s cores on average", figure(s/v.sum.Seconds))) +
+	cores := figure(s / v.sum.Seconds)
+	return "CPU " + seconds(s) + onlyIf(v.sum.Seconds > 0, ", "+cores+either(cores == "1", " core", " cores")+" on average") +
 		onlyIf(v.sum.Rows > 0, fmt.Sprintf(", %s/row", micros(1e6*s/float64(v.sum.Rows))))
 }

@@ -153,7 +153,7 @@ func (s *panel) fastest(unit string) string {
 		ranked = append(ranked, peak)
 		at := slices.DeleteFunc(slices.Clone(s.axis), func(at string) bool { return s.cell(at, name) == nil })
 		if enough := slices.IndexFunc(at, func(at string) bool { return s.cell(at, name).middle(0) >= saturated*peak.middle(0) }); len(at) > 1 {
-			ends = append(ends, name+either(enough == len(at)-1, " still grows at ", " stops growing at ")+clients(at[enough]))
+			ends = append(ends, either(len(ends) == 0, "the rate of ", "that of ")+name+either(enough == len(at)-1, " still grows at ", " stops growing at ")+clients(at[enough]))
 		}
 	}
 	if len(ranked) == 0 {

@@ -374,7 +374,7 @@ func steadyPanels(ss []steadyView, elapsed bool) (out charts) {
 		target, least     float64  // a level to draw, 0 for none, and the least upper end of the axis
 		figures           []string // the second is dashed
 	}{
-		{"rate", "", "rows/s", target(func(s *result.Steadiness) float64 { return s.Asked }), ss[0].s.Asked * 1.2, []string{"rate"}},
+		{"rate, rows/s", "", "rows/s", target(func(s *result.Steadiness) float64 { return s.Asked }), ss[0].s.Asked * 1.2, []string{"rate"}},
 		{"latency from when inserts were due", "p99, dashed p50", "microseconds",
 			target(func(s *result.Steadiness) float64 { return float64(s.P99LimitUS) }), 0, []string{"p99", "p50"}},
 		{"CPU time stolen by the host", "mean, dashed its peaks", "fraction", 0, 0.02, []string{"os_cpu_steal", "os_cpu_steal_peak"}},
@@ -463,7 +463,7 @@ var (
 
 // heatOf shows the hours: a row for each run and day, with a block for each hour of it.
 func heatOf(ss []steadyView) *chart {
-	c := &chart{Title: "Time below target in each hour of the day", Note: "green: none, then to 1, 5, 20 and 50%, dark red above", X: scale{To: 24}}
+	c := &chart{Title: "Time below target in each hour of the day", Note: "green: none; darker: up to 1, 5, 20, 50 and 100% of the hour", X: scale{To: 24}}
 	for h := range 24 {
 		c.X.Ticks = append(c.X.Ticks, tick{float64(h) + 0.5, fmt.Sprintf("%02d", h)})
 	}
@@ -497,7 +497,7 @@ func heatOf(ss []steadyView) *chart {
 
 func (v *steadyView) dayLabel(day int) string {
 	if v.s.Host != "" && len(v.s.Host) <= 12 {
-		return fmt.Sprintf("%s %d", v.s.Host, day+1)
+		return fmt.Sprintf("%s, day %d", v.s.Host, day+1)
 	}
 	return fmt.Sprintf("day %d", day+1)
 }

@@ -101,7 +101,7 @@ func (b benchmark) verdicts() []string {
 	}
 	switch {
 	case last.sum.Verified != nil:
-		out = append(out, "verified after the last step: "+last.verified())
+		out = append(out, "verified after the last step: "+strings.TrimPrefix(last.verified(), "yes: "))
 	case last.midway():
 		out = append(out, "not verified: the rows are checked after the last step, which is missing here")
 	}

@@ -192,9 +192,10 @@ func (s *panel) tablesLines() (out []string) {
 			if by[f.Line] == nil {
 				lines = append(lines, f.Line)
 			}
-			text := fmt.Sprintf("%s of %s (95%% %s..%s)", m.format(f.Slope), m.name, m.format(f.Low), m.format(f.High))
+			what := onlyIf(strings.HasSuffix(f.Figure, "_seconds"), "the time of ") + m.name
+			text := fmt.Sprintf("%s to %s (95%% %s..%s)", m.format(f.Slope), what, m.format(f.Low), m.format(f.High))
 			if f.Low <= 0 {
-				text = "no more " + m.name + " that could be told"
+				text = "nothing measurable to " + what
 			}
 			if phase == result.TablesHeld {
 				one = fmt.Sprintf("connection with %s open", count(int64(f.Opened)))

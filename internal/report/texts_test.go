@@ -71,7 +71,7 @@ func TestKeepText(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"; syncing another file took 300 ms then\n", "disk         4 syncs of another file, 2 of them over 10 ms, longest 300 ms\n",
-		`LONGEST\s+SYNC\s+INSERTS\s+DURING`, `310 ms\s+300 ms\s+2\s+merge p1`, `200 ms\s+-\s+1\s+drop p1`} {
+		`longest\s+sync\s+inserts\s+during`, `310 ms\s+300 ms\s+2\s+merge p1`, `200 ms\s+-\s+1\s+drop p1`} {
 		if !regexp.MustCompile(want).MatchString(out.String()) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}

@@ -115,7 +115,7 @@ func (p *projection) tpccSubtitle() []string {
 // tpccParts are why transactions were begun again, the response times of each, and the proof.
 func (p *projection) tpccParts() (out []Part) {
 	names := p.tpccNames(tpccLines(p.recs))
-	rates := &table{Header: []string{"run", "new orders/min", "a warehouse", "retries", "by cause"},
+	rates := &table{Header: []string{"run", "new orders/min", "per warehouse", "retries", "by cause"},
 		Note: "New orders include those that were rolled back. " + result.NotAudited + ": this is no result of TPC-C."}
 	times := &table{Header: []string{"run", "transaction", "count", "p50", "p95", "p99", "p99.9", "max"}, Note: "From the first try to the answer, without keying and thinking."}
 	for i := range p.recs {
@@ -130,7 +130,15 @@ func (p *projection) tpccParts() (out []Part) {
 			times.add(names[i], op, count(l.Count), micros(l.P50), micros(l.P95), micros(l.P99), micros(l.P999), micros(l.Max))
 		}
 	}
-	out = append(out, &section{Title: result.NotAudited, Parts: []Part{rates}}, &section{Title: "Response times by transaction", Parts: []Part{times}})
+	if len(p.recs) == 1 { // the title names the run
+		for _, t := range []*table{rates, times} {
+			t.Header = t.Header[1:]
+			for k := range t.Rows {
+				t.Rows[k] = t.Rows[k][1:]
+			}
+		}
+	}
+	out = append(out, &section{Title: "New orders and retries", Parts: []Part{rates}}, &section{Title: "Response times by transaction", Parts: []Part{times}})
 	if proof := p.tpccProof(names); len(proof.Rows) > 0 {
 		out = append(out, &section{Title: "Proof", Parts: []Part{proof}})
 	}
@@ -180,6 +188,7 @@ func (p *projection) tpccCharts() charts {
 		l := line{Name: name, Style: p.style(name)}
 		for k := range p.recs[i].Intervals {
 			if iv := &p.recs[i].Intervals[k]; !run.Brief(iv) {
+				c.X.To = max(c.X.To, iv.Elapsed)
 				l.X, l.Y = append(l.X, iv.Elapsed), append(l.Y, 60*iv.Rate())
 				l.Tips = append(l.Tips, fmt.Sprintf("%s, %s: %s new orders/min", run.Name, seconds(iv.Elapsed), figure(60*iv.Rate())))
 			}

@@ -132,7 +132,7 @@ Chart.prototype.build = function () {
   var range = spec.fixedX ? full(axis, spec.run) : state.range || full(axis);
   var unit = spec.unit, write = onAxis(unit);
   var opts = {
-    width: c.width(), height: c.height(), legend: { show: false }, padding: [10, 14, 0, 0], bands: bands,
+    width: c.width(), height: c.height(), legend: { show: false }, padding: [10, 24, 0, 0], bands: bands,
     scales: {
       x: { time: false, auto: false, min: range[0], max: range[1] },
       y: log ? { distr: 3, range: function (u, lo, hi) { return c.logRange(lo, hi); } }
@@ -141,7 +141,7 @@ Chart.prototype.build = function () {
     axes: [
       { stroke: function () { return theme.muted; }, font: "12px system-ui, sans-serif", size: 30, gap: 4, space: axis === "day" ? 110 : 70, incrs: steps(axis === "rows" ? "" : "clock"),
         grid: { stroke: function () { return theme.grid; }, width: 1 }, ticks: { show: false },
-        label: spec.events ? { rows: "rows inserted", day: "time of day", time: "time since the start" + (range[1] >= 120 ? ", h:mm:ss" : "") }[axis] : undefined,
+        label: spec.events ? { rows: "rows inserted", day: "time of day", time: "time since the start" + (range[1] >= 3600 ? ", h:mm:ss" : range[1] >= 120 ? ", m:ss" : "") }[axis] : undefined,
         labelFont: "12px system-ui, sans-serif", labelSize: 22, labelGap: 2,
         values: function (u, vals) { return vals.map(axis === "rows" ? short : function (v) { return place(axis, v, u.scales.x.max); }); } },
       { stroke: function () { return theme.muted; }, font: "12px system-ui, sans-serif", size: 66, gap: 6, space: log ? 22 : 34,

@@ -97,7 +97,7 @@ function latencyCharts() {
           set[p.key].forEach(function (v) { if (v !== null && v > 0) { extent[0] = Math.min(extent[0], v); extent[1] = Math.max(extent[1], v); } });
         });
         specs.push({ title: r.label, note: op + ", " + kind[1] + ", \u00b5s to s, logarithmic", unit: "us", height: 230, log: function () { return true; }, extent: extent, medium: true,
-          run: data.apart && r, fixedX: data.apart && function () { return state.x; },
+          run: r, fixedX: data.apart && function () { return state.x; },
           lines: percentiles.map(function (p) {
             return line(r, p.key, set[p.key], { own: true, width: p.width, dash: p.dash, colour: function () { return colourOf(r) + p.alpha; } });
           }).reverse() });
@@ -127,7 +127,7 @@ function loopCharts() {
     Object.keys(r.response).sort().forEach(function (op) {
       if (!r.latency[op] || !some(r.response[op].p99)) return;
       new Chart(grid, { title: r.label + ": response and service, p99", note: op + ", logarithmic", unit: "us", height: 230, medium: true, log: function () { return true; },
-        run: data.apart && r, fixedX: data.apart && function () { return state.x; },
+        run: r, fixedX: data.apart && function () { return state.x; },
         lines: [line(r, "response p99", r.response[op].p99, { own: true, width: 2.5, dash: [] }), line(r, "service p99", r.latency[op].p99, { own: true, width: 1.5, dash: [2, 3] })]
           .concat(r.limit ? [line(r, "limit", r.time.map(function () { return r.limit; }), { own: true, width: 1, dash: [2, 4], colour: function () { return theme.muted; } })] : []) });
     });
@@ -192,7 +192,7 @@ function counterCharts() {
     }
     if (!grid.childNodes.length) grid.remove();
     if (still.childNodes.length) {
-      still.insertBefore(document.createTextNode("The same throughout: "), still.firstChild);
+      still.insertBefore(document.createTextNode(data.runs.every(function (r) { return r.time.length < 2; }) ? "Read once: " : "The same throughout: "), still.firstChild);
       box.appendChild(still);
     }
   });
