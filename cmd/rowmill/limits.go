@@ -80,8 +80,8 @@ func (a *app) watchTables(ctx context.Context, f limitFlags, tables []*declared.
 }
 
 // watchReplicas begins to measure the replicas of a source. One that can't be reached is behind until it can.
-func (a *app) watchReplicas(ctx context.Context, f limitFlags, source engine.Keeper) (w *lagWatch, err error) {
-	w = &lagWatch{app: a, Limits: copier.Limits{Running: f.running}}
+func (a *app) watchReplicas(ctx context.Context, f limitFlags, source engine.Keeper) (_ *lagWatch, err error) {
+	w := &lagWatch{app: a, Limits: copier.Limits{Running: f.running}}
 	if len(f.replicas) == 0 {
 		return w, nil
 	}

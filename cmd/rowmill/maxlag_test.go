@@ -94,14 +94,16 @@ func TestMaxLag(t *testing.T) {
 	}
 }
 
-// What --max-lag needs is said before anything is opened.
+// What --max-lag needs is said before anything is kept.
 func TestMaxLagRefused(t *testing.T) {
 	t.Parallel()
-	file := declareUnopened(t, "sqlite", lagDeclaration).file
+	file, other := declareUnopened(t, "sqlite", lagDeclaration).file, testdb.Target(t, "mariadb").String()
+	mustPass(t, rowmill(t.Context(), "apply", file, "--yes"))
 	for args, want := range map[string]string{
-		"run --max-lag 5s":                        "name each replica whose lag counts with --replica URL",
-		"run --replica mysql://r@127.0.0.1:1/d":   "its delay would not be used",
-		"apply --replica mysql://r@127.0.0.1:1/d": "its delay would not be used",
+		"run --once --max-lag 5s --replica " + other: "it is mariadb, and can't be a replica of sqlite",
+		"run --max-lag 5s":                           "name each replica whose lag counts with --replica URL",
+		"run --replica mysql://r@127.0.0.1:1/d":      "its delay would not be used",
+		"apply --replica mysql://r@127.0.0.1:1/d":    "its delay would not be used",
 		"run --max-lag 5s --replica mysql://a@127.0.0.1:1/d --replica mysql://b@127.0.0.1:1/d": "127.0.0.1:1 is named twice",
 		"run --max-lag 5s --replica sqlite:x.db":                                               "want the URL of a server that repeats",
 		"run --max-lag 5s --replica mysql://a:secret@127.0.0.1:1/d":                            "a password on the command line",
