@@ -159,7 +159,7 @@ func TestKillAtEachPoint(t *testing.T) {
 // leastPoints is the least number of points that the killed run passes.
 const leastPoints = 60
 
-// TestKillAtEachPointOfAFile is the same test on SQLite, at every third point, whose files are
+// TestKillAtEachPointOfAFile is the same test on SQLite, at every seventh point, whose files are
 // restored each time to their state before the first.
 func TestKillAtEachPointOfAFile(t *testing.T) {
 	t.Parallel()
@@ -193,12 +193,12 @@ func TestKillAtEachPointOfAFile(t *testing.T) {
 		if !killed {
 			break
 		}
-		n += 3
+		n += 7
 	}
 	if n <= leastPoints {
-		t.Errorf("the last point at which it was killed is %d", n-3)
+		t.Errorf("the last point at which it was killed is %d", n-7)
 	}
-	t.Logf("killed at every third point to %d", n-3)
+	t.Logf("killed at every seventh point to %d", n-7)
 }
 
 // copyFolder copies the files of a directory that no process has open.

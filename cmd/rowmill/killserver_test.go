@@ -17,9 +17,9 @@ func TestKillServer(t *testing.T) {
 	if apart(t) {
 		return
 	}
-	most, every := "3s", 800*time.Millisecond
+	most, every, rate := "3s", 800*time.Millisecond, " --rate 10k"
 	if testdb.Nightly() {
-		most, every = "4s", 1500*time.Millisecond
+		most, every, rate = "4s", 1500*time.Millisecond, ""
 	}
 	kinds, done := testdb.Kinds(t, "mariadb", "mysql", "postgres"), map[bool]bool{}
 	for _, c := range []struct {
@@ -47,7 +47,7 @@ func TestKillServer(t *testing.T) {
 			if !strings.Contains(c.args, "--batch") {
 				args = append(args, "--batch", "100")
 			}
-			s := verb(t, "bench insert --interval 250ms --out run.jsonl --json "+c.args, args...)
+			s := verb(t, "bench insert --interval 250ms --out run.jsonl --json "+c.args+rate, args...)
 			if s.code != exitDone && strings.Contains(s.stderr, sandbox.ErrNotInstalled.Error()) {
 				testdb.Require(t, c.name, errors.New(s.stderr))
 			}
