@@ -33,7 +33,7 @@ func TestIbench(t *testing.T) {
 				target = testdb.Target(t, kind).String()
 			}
 			t.Chdir(t.TempDir())
-			s := benched(t, "ibench --rows 20k --interval 50ms --interval-format ibench --out run.jsonl --html run.html --md run.md --json",
+			s := benched(t, "ibench --rows 10k --interval 50ms --interval-format ibench --out run.jsonl --html run.html --md run.md --json",
 				"--target", target, "--query-time", queryTime)
 			runs, lines := summaries(t, s), figureLines(s.stderr)
 			if len(runs) != len(workload.IbenchSteps()) {
@@ -97,7 +97,7 @@ func TestIbenchGoesOn(t *testing.T) {
 	}
 	t.Chdir(t.TempDir())
 	steps := func(steps string) session {
-		return verb(t, "bench ibench --target sqlite:here.db?durability=none --rows 20k --query-time 100ms --interval 25ms --clients 2 --json --out run.jsonl --steps "+steps)
+		return verb(t, "bench ibench --target sqlite:here.db?durability=none --rows 10k --query-time 100ms --interval 25ms --clients 2 --json --out run.jsonl --steps "+steps)
 	}
 	wantFailure(t, steps("qp100"), exitFailed, "does not exist")
 	mustPass(t, steps("l.i0"))
@@ -144,14 +144,14 @@ func TestKeepRows(t *testing.T) {
 	}
 	t.Chdir(t.TempDir())
 	for _, target := range []string{"sqlite:?durability=none&cache=16MB", mariadb(t)} {
-		s := benched(t, "insert --layout plain,rolling --rows 24k --keep-rows 8k --batch 100 --writers 2 --readers 2 --read-after 4k --interval 50ms --out run.jsonl --md run.md --target "+target)
+		s := benched(t, "insert --layout plain,rolling --rows 12k --keep-rows 4k --batch 50 --writers 2 --readers 2 --read-after 2k --interval 50ms --out run.jsonl --md run.md --target "+target)
 		for i, rec := range records(t, "run.jsonl") {
 			v, held, queries := rec.End.Verified, rec.Held(), rec.Summary().Beside["query"]
 			gone := rec.End.DeletedRows + rec.End.DroppedRows
-			if v == nil || !v.Checksum || v.Found+gone != 24000 || (rec.End.DeletedRows > 0) != (i == 0) {
+			if v == nil || !v.Checksum || v.Found+gone != 12000 || (rec.End.DeletedRows > 0) != (i == 0) {
 				t.Errorf("%s, %s: verified %+v, %d rows gone", target, rec.Run.Layout, v, gone)
 			}
-			if held == nil || held.Least < 8000 || i == 0 && held.Most > rec.Run.HeldRows[1] {
+			if held == nil || held.Least < 4000 || i == 0 && held.Most > rec.Run.HeldRows[1] {
 				t.Errorf("%s, %s: held %+v, bounds %v", target, rec.Run.Layout, held, rec.Run.HeldRows)
 			}
 			if queries.Operations == 0 {
