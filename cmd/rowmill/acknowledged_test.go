@@ -215,10 +215,6 @@ func (o *oracle) write() {
 			o.paused.Store(false)
 		}
 	})
-	pause := 10 * time.Millisecond // readers take most of the test's time
-	if testdb.Nightly() {
-		pause = 2 * time.Millisecond
-	}
 	for range 2 {
 		all.Go(func() {
 			for ctx.Err() == nil {
@@ -226,7 +222,7 @@ func (o *oracle) write() {
 				told := maps.Clone(o.told)
 				o.mu.Unlock()
 				o.look(told)
-				time.Sleep(pause)
+				time.Sleep(2 * time.Millisecond)
 			}
 		})
 	}
