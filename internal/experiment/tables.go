@@ -67,7 +67,9 @@ func (s *Spec) validateTables() error {
 	}
 	db, err := target.Dry(s.Target())
 	if err == nil {
-		_, err = workload.NewTables(db, (&Trial{Spec: s}).tablesOptions())
+		if _, err = workload.NewTables(db, (&Trial{Spec: s}).tablesOptions()); errors.Is(err, engine.ErrUnsupported) {
+			err = engine.Hinted(err, "--target %s", target.ExampleServer)
+		}
 	}
 	if err == nil {
 		_, err = target.ForClients(s.Target(), t.Connections, "")

@@ -69,7 +69,7 @@ func NewTables(db engine.DB, opt TablesOptions) (*Tables, error) {
 	caps := db.Capabilities()
 	switch {
 	case !caps.Stores || caps.Embedded:
-		return nil, engine.Hinted(engine.Classed(engine.ErrUnsupported, fmt.Errorf("%s is no server: it has no memory and no files of its own that tables could fill", db.Info().Engine)), "--target sandbox:mariadb")
+		return nil, engine.Classed(engine.ErrUnsupported, fmt.Errorf("%s is no server: it has no memory and no files of its own that tables could fill", db.Info().Engine))
 	case opt.Tables < 1 || opt.Tables > MaxTables || opt.Tables*max(opt.Partitions, 1) > MaxTables:
 		return nil, fmt.Errorf("%d tables of %d partitions: want 1 to %d in all", opt.Tables, max(opt.Partitions, 1), MaxTables)
 	case caps.MaxPeriods > 0 && opt.Partitions >= caps.MaxPeriods:
