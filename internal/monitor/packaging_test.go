@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rowmill/rowmill/internal/maintain"
 )
@@ -20,6 +21,7 @@ func exported(t *testing.T) map[string]bool {
 	s := status()
 	s.HeadroomRows = new(int64(1))
 	m := newMonitor(&looker{s: s})
+	m.o.Delays = func() map[string]time.Duration { return map[string]time.Duration{"db2:3306": time.Second} }
 	m.Count(maintain.Event{Action: "seal"})
 	get(t, m, "/metrics")
 	m.history.points[0].at = m.history.points[0].at.Add(-10e9) // a rate needs time between two looks
