@@ -41,7 +41,7 @@ func disks(recs []result.Record) (experiment, error) {
 	}
 	p.measures = func(section string) []measure {
 		latencies := times("", "p50", "p99", "max")
-		latencies[1].chart = onlyIf(!diskSingle(section), "p99, ms")
+		latencies[1].chart = onlyIf(!diskSingle(section), "p99")
 		out := slices.Concat([]measure{{key: "requests_per_second", name: "requests/s", chart: "requests/s", of: func(v *view) float64 { return v.sum.Disk.PerSecond }},
 			{key: "bytes_per_second", name: "bytes/s", format: bytesPerSecond, chart: "MB/s", per: 1e6,
 				of: func(v *view) float64 { return v.sum.Disk.BytesPerSecond }}}, latencies,

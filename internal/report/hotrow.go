@@ -33,7 +33,7 @@ func hotRows(recs []result.Record) (experiment, error) {
 			return slices.Concat(first, leastAndMean(op, "min"), times(op, "p50", "p95", "p99.9", "max"))
 		}
 		latencies := times("run", "p50", "p99", "max")
-		latencies[1].chart = "p99 of runs, ms"
+		latencies[1].chart = "p99 of runs"
 		return slices.Concat([]measure{{key: "runs_per_second", name: "runs/s", of: rate, chart: "runs/s", compared: true},
 			{key: "ceiling_per_second", name: "ceiling", of: ceiling},
 			{key: "of_ceiling", name: "of it", format: percent, of: func(v *view) float64 { return rate(v) / ceiling(v) }},

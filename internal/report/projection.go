@@ -20,7 +20,7 @@ import (
 //	func hotRows(recs []result.Record) (experiment, error) {
 //		p := newProjection(recs, "", "clients", "remedy")
 //		p.measures = func(string) []measure {
-//			return []measure{{key: "runs_per_second", name: "runs/s", of: rate, chart: "runs/s", compared: true}, micro("mean_us", "mean", "mean, ms", mean)}
+//			return []measure{{key: "runs_per_second", name: "runs/s", of: rate, chart: "runs/s", compared: true}, micro("mean_us", "mean", "mean", mean)}
 //		}
 //		for i := range recs {
 //			p.run(i, "", strconv.Itoa(recs[i].Run.Writers), recs[i].Run.HotRow.Remedy)
@@ -65,7 +65,7 @@ type measure struct {
 	format    func(float64) string
 	// of is the figure of a run, NaN if it isn't known; nil if samples are added with their figures.
 	of func(v *view) float64
-	// chart is the title of its chart, "" for none; per divides what is drawn.
+	// chart is the title of its chart, "" for none. Its axis has the format's units, or figures of which each is so many units, per.
 	chart string
 	per   float64
 	log   bool
@@ -190,7 +190,7 @@ func (p *projection) run(i int, section, at, line string) {
 
 // micro is a measure of a time in microseconds, in milliseconds in its chart.
 func micro(key, name, chart string, of func(v *view) float64) measure {
-	return measure{key: key, name: name, format: micros[float64], of: of, chart: chart, per: 1e3, log: true}
+	return measure{key: key, name: name, format: micros[float64], of: of, chart: chart, log: true}
 }
 
 // times are measures of an operation's percentiles, without charts.
@@ -362,6 +362,9 @@ func (s *panel) charts() (out charts) {
 		c := &chart{Title: m.chart, X: axis, Height: 250, Ends: !s.doubling}
 		if m.log {
 			c.Note, c.Y = "logarithmic", scale{Log: true, Margin: 2}
+		}
+		if m.per == 0 {
+			c.Y.Format = m.format
 		}
 		c.Title = onlyIf(len(s.factors[0].Levels) > 1 && len(out) == 0, s.name+", ") + c.Title
 		for _, name := range s.lines {

@@ -44,7 +44,7 @@ func scans(recs []result.Record) (experiment, error) {
 		return p, errors.New("report: no query of the partition scan was answered")
 	}
 	p.measures = func(string) []measure {
-		return []measure{{key: "seconds", name: "time", format: func(s float64) string { return micros(1e6 * s) }, chart: "response time, s", compared: true, smaller: true}}
+		return []measure{{key: "seconds", name: "time", format: func(s float64) string { return micros(1e6 * s) }, chart: "response time", compared: true, smaller: true}}
 	}
 	p.verdict, p.strong = func(s *panel) []string { return s.scanned(tables[s.name]) }, true
 	p.text = func(s *panel) string { return tables[s.name].Scan.Query }

@@ -23,7 +23,7 @@ func speedTest(recs []result.Record) (experiment, error) {
 	p.measures = func(section string) []measure {
 		if unit := counts[section]; unit != "" {
 			latencies := times("", "p50", "p99", "max")
-			latencies[1].chart = "p99, ms"
+			latencies[1].chart = "p99"
 			first := measure{key: strings.ReplaceAll(unit, " ", "_") + "_per_second", name: unit + "/s", of: rate, chart: unit + "/s", compared: true}
 			return slices.Concat([]measure{first}, latencies, costs("operation", "op"))
 		}
@@ -35,7 +35,7 @@ func speedTest(recs []result.Record) (experiment, error) {
 				}
 				return selects
 			}},
-			micro("insert_p50_us", "insert p50", "", times("insert", "p50")[0].of), micro("insert_p99_us", "p99", "p99 of inserts, ms", times("insert", "p99")[0].of),
+			micro("insert_p50_us", "insert p50", "", times("insert", "p50")[0].of), micro("insert_p99_us", "p99", "p99 of inserts", times("insert", "p99")[0].of),
 			micro("select_p50_us", "select p50", "", times("select-pk", "p50")[0].of),
 			micro("select_p99_us", "p99", "", times("select-pk", "p99")[0].of)}, costs("operation", "op")...)
 	}

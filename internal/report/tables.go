@@ -62,8 +62,8 @@ func manyTables(recs []result.Record) (experiment, error) {
 	p.measures = func(section string) []measure {
 		switch {
 		case strings.HasPrefix(section, creating):
-			return []measure{memory, size("disk_bytes", "disk", "data directory, MiB"), {key: "create_seconds", name: "CREATE", format: brief, chart: "time of a CREATE, ms", per: 1e-3, compared: true, smaller: true},
-				{key: "schema_seconds", name: "inf. schema", format: brief, chart: "information_schema.columns, s"}, {key: "add_seconds", name: "adding one", format: brief},
+			return []measure{memory, size("disk_bytes", "disk", "data directory, MiB"), {key: "create_seconds", name: "CREATE", format: brief, chart: "time of a CREATE", compared: true, smaller: true},
+				{key: "schema_seconds", name: "inf. schema", format: brief, chart: "time of information_schema.columns"}, {key: "add_seconds", name: "adding one", format: brief},
 				{key: "files", name: "files"}, {key: "open_files", name: "open files"}, size("dictionary_bytes", "dictionary", ""), {key: "list_seconds", name: "file list", format: brief}}
 		case strings.HasPrefix(section, opening):
 			return []measure{memory, {key: "open_seconds", name: "opening one", format: brief}, {key: "open_files", name: "open files"}, {key: "opened_tables", name: "times opened"}}
