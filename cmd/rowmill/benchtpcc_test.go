@@ -48,7 +48,7 @@ func TestBenchTPCC(t *testing.T) {
 		}
 	}
 	shown := verb(t, "report tpcc.jsonl")
-	for _, want := range []string{"new orders/min; all ", "Response times by transaction", "stock-level", "1: W_YTD = sum(D_YTD)", "holds"} {
+	for _, want := range []string{"new orders/min; all ", "Response times by transaction", "stock-level", "1: W_YTD = sum(D_YTD)", "0 contradict it"} {
 		if shown.code != exitDone || !strings.Contains(shown.stdout, want) {
 			t.Errorf("exit %d: no %q in %s%s", shown.code, want, shown.stdout, shown.stderr)
 		}

@@ -158,6 +158,6 @@ func TestKeepRows(t *testing.T) {
 				t.Errorf("%s, %s: no queries", target, rec.Run.Layout)
 			}
 		}
-		contains(t, s.stdout, "Constant size", "drops of periods", "deletes", "8,000 to 8,300", "bloat")
+		contains(t, s.stdout, "Constant size", "drops of periods", "deletes", "4,000 to 4,150", "bloat")
 	}
 }
