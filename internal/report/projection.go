@@ -53,6 +53,8 @@ type projection struct {
 	// about are facts beside those of contenders and machine, serious the notes before all others.
 	about   facts
 	serious []Note
+	// drawn stands in place of the measures' charts, unless nil.
+	drawn charts
 	// fits are lines fitted to the figures.
 	fits []Fit
 	// more are sections of the family's own, behind those of the grid.
@@ -345,8 +347,8 @@ func (m *measure) text(v float64) string {
 
 // charts plots each measure that has a chart over the axis, with a line for each of the last factor's levels.
 func (s *panel) charts() (out charts) {
-	if out = s.tpccCharts(); out != nil {
-		return out
+	if s.drawn != nil {
+		return s.drawn
 	}
 	axis := scale{Log: s.doubling, Name: s.factors[1].Name}
 	if s.doubling {

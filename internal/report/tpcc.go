@@ -54,6 +54,9 @@ func tpccRuns(recs []result.Record) (experiment, error) {
 		return strings.TrimSpace(onlyIf(len(p.factors[1].Levels) > 1, "Perfect is the rate of the run with the fewest nodes, by node. ") + onlyIf(crossing, "The warehouses are divided among the nodes: "+
 			"a transaction crosses them if it changes rows of several, and what is expected follows from the definition and the terminals' homes."))
 	}
+	if len(p.factors[1].Levels) == 1 {
+		p.drawn = p.tpccCharts()
+	}
 	p.title, p.subtitle, p.more = p.tpccTitle(), p.tpccSubtitle(), p.tpccParts()
 	return p, nil
 }
@@ -176,14 +179,11 @@ func (p *projection) tpccProof(names []string) *table {
 	return out
 }
 
-// tpccCharts draw new orders per minute over time; nil for other runs, and for several numbers of nodes.
+// tpccCharts draw new orders per minute over time.
 func (p *projection) tpccCharts() charts {
 	c := &chart{Title: "new orders/min", X: scale{Name: "seconds"}, Height: 250}
 	for i := range p.recs {
 		run := &p.recs[i].Run
-		if run.TPCC == nil || len(p.factors[1].Levels) > 1 {
-			return nil
-		}
 		name := p.cellOf(i).levels[2]
 		l := line{Name: name, Style: p.style(name)}
 		for k := range p.recs[i].Intervals {
