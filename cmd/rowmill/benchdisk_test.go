@@ -47,7 +47,7 @@ const briefDisk = "disk . --size 64MiB --time 500ms --blocks 16KiB --depths 1,4 
 func TestBenchDisk(t *testing.T) {
 	needFio(t)
 	t.Chdir(onDisk(t))
-	s := benched(t, "disk . --size 64MiB --time 3s --blocks 16KiB --depths 4 --kinds random,fsync --writes 0 --out disk.jsonl --json")
+	s := benched(t, "disk . --size 64MiB --time 2s --blocks 16KiB --depths 4 --kinds random,fsync --writes 0 --out disk.jsonl --json")
 	var got report.Summaries
 	must(t, json.Unmarshal([]byte(s.stdout), &got))
 	if got.Grid == nil || len(got.Runs) != 3 {
