@@ -39,6 +39,14 @@ type ColumnValues struct {
 	Words       []string
 }
 
+// Of returns the description of a column; the zero value if it has none.
+func (v *Values) Of(column string) ColumnValues {
+	if i := slices.IndexFunc(v.Columns, func(c ColumnValues) bool { return c.Column == column }); i >= 0 {
+		return v.Columns[i]
+	}
+	return ColumnValues{}
+}
+
 // A ValueOrder says how the values of a column follow the order of the rows.
 type ValueOrder int
 
@@ -135,7 +143,7 @@ func (r *declarationReader) columnValues(at *tomlfile.Value) {
 			r.fail(at, "rows-per-second under [values]", "column %s is the one by which the table rolls: its values follow from the rows' order", found.Name)
 		}
 	}
-	if slices.ContainsFunc(r.d.Values.Columns, func(o ColumnValues) bool { return o.Column == c.Column }) {
+	if r.d.Values.Of(c.Column).Column != "" {
 		r.fail(at, "one of them", "there are two descriptions of column %s", c.Column)
 	}
 	before := len(r.errs)

@@ -101,22 +101,10 @@ func fillDaily(b *engine.Batch, s stream, first int64, n int) {
 		c[4].Ints = append(c[4].Ints, out)
 		c[5].Ints = append(c[5].Ints, 1+in/1000)
 		c[6].Ints = append(c[6].Ints, 1+out/1000)
-		c[7].Bytes = appendPath(c[7].Bytes, &d)
+		c[7].Bytes = appendLetters(c[7].Bytes, &d, pathLength)
 		c[7].EndBytes()
 	}
 	b.EndRows(n)
-}
-
-func appendPath(dst []byte, d *draws) []byte {
-	var r uint64
-	for i := range pathLength {
-		if i%10 == 0 { // a draw yields ten characters of six bits
-			r = d.next()
-		}
-		dst = append(dst, textAlphabet[r%64])
-		r >>= 6
-	}
-	return dst
 }
 
 // If two rows have the same values and the inserts skip existing keys, the table

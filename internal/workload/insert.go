@@ -368,20 +368,8 @@ func (w *Insert) Setup(ctx context.Context, dropExisting bool) (schema []string,
 	if w.opt.Layout == Rolling && !w.tables[0].Rolling() {
 		return nil, errors.New("set up rolling tables: the period isn't known; measure first")
 	}
-	var existing []*table
-	for _, t := range w.tables {
-		exists, err := w.exists(ctx, t, dropExisting)
-		if err != nil {
-			return nil, err
-		}
-		if exists {
-			existing = append(existing, t)
-		}
-	}
-	for _, t := range existing {
-		if err := w.drop(ctx, t); err != nil {
-			return nil, err
-		}
+	if err := w.clear(ctx, dropExisting); err != nil {
+		return nil, err
 	}
 	for i, t := range w.tables {
 		text, err := w.create(ctx, t)
@@ -396,6 +384,24 @@ func (w *Insert) Setup(ctx context.Context, dropExisting bool) (schema []string,
 		schema = append(schema, text...)
 	}
 	return schema, nil
+}
+
+// clear drops tables that exist, if they may be dropped, and refuses them before any is dropped otherwise.
+func (w *Insert) clear(ctx context.Context, mayDrop bool) error {
+	var existing []*table
+	for _, t := range w.tables {
+		if exists, err := w.exists(ctx, t, mayDrop); err != nil {
+			return err
+		} else if exists {
+			existing = append(existing, t)
+		}
+	}
+	for _, t := range existing {
+		if err := w.drop(ctx, t); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // exists reports whether a table exists, which is refused unless it may be dropped.

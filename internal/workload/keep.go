@@ -427,8 +427,8 @@ func (w *Keep) column(c engine.SchemaColumn, counted bool) (filler, engine.Colum
 	case counted:
 		most = min(w.opt.Keys, keySpace(c), mostDistinct)
 	}
-	f := form{Own: &Own{Declaration: &rolling.Declaration{}}, SchemaColumn: &c, v: rolling.ColumnValues{Distinct: most, Order: rolling.OrderRandom}, counted: counted, salt: salt}
-	made := ownColumn{Column: col}
+	f := form{SchemaColumn: &c, v: rolling.ColumnValues{Distinct: most, Order: rolling.OrderRandom}, counted: counted, salt: salt}
+	var made madeColumn
 	space, err := f.form(&made)
 	if err != nil {
 		return nil, col, err

@@ -109,7 +109,7 @@ func (o *Own) Learn(ctx context.Context, db engine.TableSampler, name string) (l
 		o.Values.RowsPerSecond = l.rate(columns)
 	}
 	for _, c := range columns[1:] {
-		if o.described(c.declared) == nil {
+		if o.Values.Of(c.declared).Column == "" {
 			o.Values.Columns = append(o.Values.Columns, l.learn(c))
 		}
 	}
@@ -337,7 +337,7 @@ func (l *learning) learn(c *learner) rolling.ColumnValues {
 		}
 	case c.Numeric() && c.Logical != value.Year && c.Kind != value.Float:
 		// From zero, or from as far below it, to a power of two or the greatest number of the type.
-		_, most, _ := numberOf(c.Type)
+		_, _, most, _ := numberOf(c.Type)
 		v.HasRange, v.To = true, min(math.Exp2(math.Ceil(math.Log2(c.most+1)))-1, most)
 		if c.negative {
 			v.From = -v.To

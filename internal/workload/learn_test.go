@@ -80,8 +80,8 @@ func TestLearn(t *testing.T) {
 					t.Errorf("%d rows sampled", learned.Sampled)
 				}
 				of := func(name string, order rolling.ValueOrder) rolling.ColumnValues {
-					if v := got.described(name); v != nil && v.Order == order {
-						return *v
+					if v := got.Values.Of(name); v.Order == order {
+						return v
 					}
 					t.Errorf("column %s isn't %s", name, order)
 					return rolling.ColumnValues{Heavy: []float64{0}}
@@ -124,8 +124,8 @@ func TestLearnOrders(t *testing.T) {
 		"counter":  {source{share: 1}, false, rolling.OrderAscending},
 		"late":     {source{share: 1, last: 500}, false, rolling.OrderAscending},
 		"sessions": {source{share: 0.05, last: 100}, true, rolling.OrderRecent},
-		"even":     {ranked(5000, nil, 0, 1), false, rolling.OrderRandom},
-		"skewed":   {ranked(5000, nil, 1, 1), true, rolling.OrderRandom},
+		"even":     {ranked(5000, nil, 0, 0), false, rolling.OrderRandom},
+		"skewed":   {ranked(5000, nil, 1, 0), true, rolling.OrderRandom},
 		"unique":   {source{share: 1}, true, rolling.OrderRandom},
 	} {
 		t.Run(name, func(t *testing.T) {

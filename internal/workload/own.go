@@ -8,12 +8,13 @@ import (
 	"math"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/value"
 	"github.com/rowmill/rowmill/rolling"
 )
 
 // A table of the user's: its declaration makes a preset, whose rows are drawn as [values]
 // describes them. Every value is a number first, of one of the distinct values or of a key that
-// came with an earlier row (ownnumbers.go); owntypes.go makes it a value of the column's type.
+// came with an earlier row (ownnumbers.go); values.go makes it a value of the column's type.
 
 // Own is a declared table to be measured.
 type Own struct {
@@ -25,34 +26,27 @@ type Own struct {
 // creates the table and drops it. Another table of its name is refused, or dropped first if
 // dropExisting is set. A table that is resumed is described as it is.
 func (o *Own) Describe(ctx context.Context, db engine.Keeper, dropExisting, resumed bool) (err error) {
-	w := &Insert{db: db}
 	t := &table{Table: engine.Table{Name: o.Name, Definition: o.Definition}}
-	fail := func(what string, err error) error {
-		return fmt.Errorf("%s: %s table %s: %w", o.Source, what, o.Name, err)
-	}
+	w := &Insert{db: db, tables: []*table{t}}
 	if !resumed {
-		left := &table{Table: t.Table} // an earlier run's may be rolling
-		left.Grid, left.By = o.Period, o.Time
-		if exists, err := w.exists(ctx, left, dropExisting); err != nil {
+		t.Grid, t.By = o.Period, o.Time // an earlier run's may be rolling
+		if err := w.clear(ctx, dropExisting); err != nil {
 			return err
-		} else if exists {
-			if err := w.drop(ctx, left); err != nil {
-				return err
-			}
 		}
+		t.Grid = rolling.Grid{}
 		defer func() {
 			clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUp)
 			defer cancel()
-			err = errors.Join(err, w.drop(clean, t))
+			err = errors.Join(err, w.Drop(clean))
 		}()
-		if err := db.Apply(ctx, engine.CreateTable{Table: &t.Table}); err != nil {
-			return fail("create", err)
+		if _, err := w.create(ctx, t); err != nil {
+			return fmt.Errorf("%s: %w", o.Source, err)
 		}
 	}
 	if o.schema, err = db.Describe(ctx, o.Name); err != nil {
-		return fail("describe", err)
+		err = fmt.Errorf("%s: describe table %s: %w", o.Source, o.Name, err)
 	}
-	return nil
+	return err
 }
 
 // PeriodRows returns the number of rows in a period as declared; 0 if it is to be measured.
@@ -70,43 +64,31 @@ func (o *Own) PeriodRows() int64 {
 
 // refuse returns the error of a column at its place in the file.
 func (o *Own) refuse(column, hint, format string, args ...any) error {
-	e := &rolling.Error{Source: o.Source, Text: fmt.Sprintf("column %s: ", column) + fmt.Sprintf(format, args...), Hint: hint}
-	if v := o.described(column); v != nil {
-		e.Line, e.Column = v.Line, v.Place
-	}
-	return engine.Hinted(e, "%s", hint)
-}
-
-func (o *Own) described(column string) *rolling.ColumnValues {
-	for i := range o.Values.Columns {
-		if o.Values.Columns[i].Column == column {
-			return &o.Values.Columns[i]
-		}
-	}
-	return nil
+	v := o.Values.Of(column)
+	text := fmt.Sprintf("column %s: ", column) + fmt.Sprintf(format, args...)
+	return engine.Hinted(&rolling.Error{Source: o.Source, Line: v.Line, Column: v.Place, Text: text, Hint: hint}, "%s", hint)
 }
 
 // preset returns the table as a preset. Before Describe, it has no rows.
 func (o *Own) preset() (preset, error) {
-	d := o.Declaration
 	p := preset{
-		name: d.Name, by: d.Time, axis: d.Period.Axis(), batch: 1000, clock: clockOf(d.Values.RowsPerSecond),
-		table:    engine.Table{Name: d.Name, Definition: d.Definition, PrimaryKey: d.Definition.PrimaryKey, By: d.Time},
-		declared: len(d.Definition.Keys) + len(d.Definition.Indexes),
+		name: o.Name, by: o.Time, axis: o.Period.Axis(), batch: 1000, clock: clockOf(o.Values.RowsPerSecond),
+		table:    engine.Table{Name: o.Name, Definition: o.Definition, By: o.Time},
+		declared: len(o.Definition.Keys) + len(o.Definition.Indexes),
 	}
-	if d.Epoch > 0 || d.WholeDays() || len(d.Shards.Nodes) > 0 {
-		return p, o.refuse(d.Time, "a column with the time of day, or rows = 1000000 under [period], and no [shards]",
+	if o.Epoch > 0 || o.WholeDays() || len(o.Shards.Nodes) > 0 {
+		return p, o.refuse(o.Time, "a column with the time of day, or rows = 1000000 under [period], and no [shards]",
 			"a table that rolls by a date or by an integer with an epoch, or is on several servers, can't be measured")
 	}
-	if o.schema != nil {
-		return p, o.columns(&p)
+	if o.schema == nil {
+		by := engine.Column{Name: o.Time, Type: pick(p.axis == rolling.Sequence, engine.Int64, engine.Time)}
+		p.table.Columns, p.table.PrimaryKey = []engine.Column{by}, []string{o.Time}
+	} else if err := o.columns(&p); err != nil {
+		return p, err
 	}
-	by := engine.Column{Name: d.Time, Type: engine.Time}
-	if p.axis == rolling.Sequence {
-		by.Type = engine.Int64
-		p.sequence = func(*engine.Batch, int, stream) int64 { return -1 }
+	if at := p.table.Column(o.Time); p.axis == rolling.Sequence {
+		p.sequence = func(b *engine.Batch, row int, _ stream) int64 { return b.Columns[at].Ints[row] - 1 }
 	}
-	p.table.Columns, p.table.PrimaryKey = []engine.Column{by}, []string{by.Name}
 	return p, nil
 }
 
@@ -116,42 +98,38 @@ func (o *Own) columns(p *preset) error {
 	if by == nil {
 		return o.refuse(o.Time, "its name as the server has it", "the server's table has no column of this name")
 	}
-	p.table.PrimaryKey = o.schema.PrimaryKey
-	var g generator
 	counted, err := o.counted(p, by)
 	if err != nil {
 		return err
 	}
+	var g generator
 	for i := range o.schema.Columns {
 		c := &o.schema.Columns[i]
 		if c.Generated {
 			continue
 		}
 		made, err := o.column(p, c, counted[c.Name])
-		unknown := errors.Is(err, errNoValues)
-		switch {
-		case unknown && (c.Null || c.Default != "") && o.described(c.Name) == nil:
-			p.deviations = append(p.deviations, fmt.Sprintf("column %s (%s) is left to the server: no values of this type are known", c.Name, c.Native))
-			continue
-		case unknown:
-			return o.refuse(c.Name, "a default or NULL in create, and no [values]", "no values of type %s are known", c.Native)
-		case err != nil:
-			return err
-		case c.Name == o.Time && p.axis == rolling.Sequence: // from 1
-			made.put = ints(func(n uint64) int64 { return int64(n) + 1 })
-			at := len(p.table.Columns)
-			p.sequence = func(b *engine.Batch, row int, _ stream) int64 { return b.Columns[at].Ints[row] - 1 }
+		if errors.Is(err, errNoValues) {
+			if (c.Null || c.Default != "") && o.Values.Of(c.Name).Column == "" {
+				p.deviations = append(p.deviations, fmt.Sprintf("column %s (%s) is left to the server: no values of this type are known", c.Name, c.Native))
+				continue
+			}
+			err = o.refuse(c.Name, "a default or NULL in create, and no [values]", "no values of type %s are known", c.Native)
 		}
-		p.table.Columns = append(p.table.Columns, made.Column)
-		g = append(g, made)
+		if err != nil {
+			return err
+		}
+		p.table.Columns, g = append(p.table.Columns, made.Column), append(g, made)
 	}
-	p.fill = g.fill
-	what := fmt.Sprintf("%d rows a second", p.clock.rows)
-	if p.clock.seconds > 1 {
-		what = fmt.Sprintf("a row every %d seconds", p.clock.seconds)
-	}
+	p.fill, p.table.PrimaryKey = g.fill, o.schema.PrimaryKey
+	what := pick(p.clock.seconds > 1, fmt.Sprintf("a row every %d seconds", p.clock.seconds), fmt.Sprintf("%d rows a second", p.clock.rows))
 	p.deviations = append(p.deviations, "the rows are drawn as [values] of the declaration describes them, by default from the columns' types; its clock begins at 2026-01-01 and has "+what)
 	return nil
+}
+
+// counts reports whether the values are those of a counter, of which none comes twice.
+func counts(v rolling.ColumnValues) bool {
+	return v.Order == rolling.OrderAscending && v.Window == 0 && cmp.Or(v.New, 1) == 1
 }
 
 // counted returns the columns in which rows of one tick must differ: one of each unique key, unless
@@ -162,11 +140,8 @@ func (o *Own) counted(p *preset, by *engine.SchemaColumn) (map[string]bool, erro
 		return out, nil
 	}
 	for _, k := range keyColumns(o.schema, o.Time, func(c *engine.SchemaColumn) int64 {
-		v := o.described(c.Name)
-		if v == nil {
-			return min(keySpace(*c), mostDistinct)
-		}
-		if v.Order == rolling.OrderAscending && v.Window == 0 && (v.New == 0 || v.New == 1) { // a counter
+		v := o.Values.Of(c.Name)
+		if counts(v) {
 			return math.MaxInt64
 		}
 		return min(cmp.Or(int64(len(v.Words)), v.Distinct, mostDistinct), keySpace(*c), mostDistinct)
@@ -180,19 +155,50 @@ func (o *Own) counted(p *preset, by *engine.SchemaColumn) (map[string]bool, erro
 	return out, nil
 }
 
-// A generator fills batches column by column.
-type generator []ownColumn
-
-// An ownColumn makes the values of a column.
-type ownColumn struct {
-	engine.Column
-	null   uint64 // of 2^64, how many draws are NULL
-	source source
-	put    put
+// column returns the generator of a column. Rows of a tick must differ in a counted one.
+func (o *Own) column(p *preset, c *engine.SchemaColumn, counted bool) (col madeColumn, err error) {
+	f := form{SchemaColumn: c, v: o.Values.Of(c.Name), clock: p.clock, counted: counted, salt: saltOf(golden, c.Name)}
+	v := &f.v
+	if v.Order == 0 {
+		advances := c.Name == o.Time || c.Auto || c.Kind == value.Time || c.Logical == value.Date
+		v.Order = pick(advances && v.Distinct == 0 && v.Skew == 0 && v.Heavy == nil && !v.HasRange, rolling.OrderAscending, rolling.OrderRandom)
+	}
+	space, err := f.form(&col)
+	if err == nil {
+		col.source, err = f.source(space)
+	}
+	if hint := engine.HintOf(err); hint != "" {
+		err = o.refuse(c.Name, hint, "%v", err)
+	}
+	if c.Name == o.Time && p.axis == rolling.Sequence { // from 1
+		col.put = ints(func(n uint64) int64 { return int64(n) + 1 })
+	}
+	return col, err
 }
 
-// A put appends the value with a number.
-type put func(v *engine.Vector, n uint64)
+// source returns the numbers of a column that has room for space values.
+func (f *form) source(space int64) (s source, err error) {
+	tick := int64(0)
+	if f.counted && !counts(f.v) {
+		tick = f.clock.rows
+	}
+	if f.v.Order == rolling.OrderRandom {
+		distinct := min(cmp.Or(f.v.Distinct, pick(tick > 0, max(10*tick, 1_000_000), defaultDistinct)), space)
+		if s.ranks = newRanks(distinct, f.v.Heavy, f.v.Skew, tick); s.ranks == nil {
+			return s, engine.Hinted(fmt.Errorf("%d values can't tell apart the %d rows of one time", distinct, tick), "a greater distinct, or a lower rows-per-second")
+		}
+	} else {
+		s.share = cmp.Or(f.v.New, 1)
+		s.last = uint64(float64(f.v.Window) * s.share)
+		if tick > 0 {
+			s.last = max(s.last, uint64(tick)+1)
+		}
+	}
+	return s.apart(tick), nil
+}
+
+// A generator fills batches column by column.
+type generator []madeColumn
 
 const nullDraw = 0xa0761d6478bd642f // odd, unrelated to golden
 

@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"errors"
 	"math"
 	"math/bits"
 	"sort"
@@ -19,16 +18,16 @@ type source struct {
 	cells uint64
 }
 
+// roundedShares makes up for the rounding of shares.
+const roundedShares = 1 - 1e-3
+
 // apart makes the numbers of the rows of a tick differ. No value may have more than their share of the draws.
 func (c source) apart(tick int64) source {
 	largest := 1 / float64(max(c.last, 1)) // share of a value
 	if c.ranks != nil {
-		largest = 0
-		for _, p := range c.ranks.parts {
-			largest = max(largest, p.share/float64(p.count))
-		}
+		largest = c.ranks.largest
 	}
-	c.tick, c.cells = tick, max(uint64(tick), uint64((1-1e-3)/largest)) // shares are rounded
+	c.tick, c.cells = tick, max(uint64(tick), uint64(roundedShares/largest))
 	return c
 }
 
@@ -72,7 +71,8 @@ func (c *source) number(s stream, seq int64, u uint64) uint64 {
 type ranks struct {
 	parts    []part
 	distinct uint64
-	spread   uint64 // coprime to distinct; 1 unless frequencies differ
+	spread   uint64  // coprime to distinct; 1 unless frequencies differ
+	largest  float64 // share of a value
 }
 
 // A part is a range of ranks of one frequency, and the draws, from 0 to 1, that are theirs.
@@ -96,40 +96,39 @@ func timesModulo(n, by, modulus uint64) uint64 {
 	return bits.Rem64(hi, lo, modulus)
 }
 
-var errTooFrequent = errors.New("too few values")
-
 // newRanks returns distinct values whose first ones have the shares of heavy, or those of a Zipf distribution, and the others
-// the rest. What exceeds the share most of a value goes to the following ones.
-func newRanks(distinct int64, heavy []float64, skew, most float64) (*ranks, error) {
+// the rest; nil if they can't number the rows of a tick, unless it is 0. What a value has beyond a row of each tick goes to the
+// following ones.
+func newRanks(distinct int64, heavy []float64, skew float64, tick int64) *ranks {
 	r := &ranks{distinct: uint64(distinct), spread: 1}
-	left, from, over := distinct, 0.0, 0.0
+	left, from, over, most := distinct, 0.0, 0.0, 1.0
+	if tick > 0 {
+		most = roundedShares / float64(tick)
+	}
 	add := func(count int64, share float64) {
 		share += over
 		over = max(share-most*float64(count), 0)
 		if share -= over; share > 0 {
 			r.parts = append(r.parts, part{uint64(distinct - left), uint64(count), from, share})
+			r.largest = max(r.largest, share/float64(count))
 		}
 		left, from = left-count, from+share
 	}
-	if len(heavy) > 0 {
-		for _, share := range heavy[:min(int64(len(heavy)), distinct-1)] {
-			add(1, share)
-		}
-	} else if skew > 0 { // singly first, then ranges that grow by a quarter
-		all := zipf(1, distinct+1, skew)
-		for at := int64(1); left > 1; {
-			count := min(max(1, at/4), left-1)
-			add(count, zipf(at, at+count, skew)/all)
-			at += count
-		}
+	for _, share := range heavy[:min(int64(len(heavy)), distinct-1)] {
+		add(1, share)
+	}
+	for at := int64(1); skew > 0 && left > 1; { // singly first, then ranges that grow by a quarter
+		count := min(max(1, at/4), left-1)
+		add(count, zipf(at, at+count, skew)/zipf(1, distinct+1, skew))
+		at += count
 	}
 	if add(left, max(1-from-over, 0)); over > 1e-9 {
-		return nil, errTooFrequent
+		return nil
 	}
 	if len(r.parts) > 1 {
 		r.spread = uint64(coprime(distinct))
 	}
-	return r, nil
+	return r
 }
 
 // zipf is the integral of x^-skew, which stands for the sum.

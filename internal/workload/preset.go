@@ -196,6 +196,18 @@ const minText, maxText = 10, 20
 // textAlphabet contains the characters of random text: printable, none that needs escaping.
 const textAlphabet = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-"
 
+// appendLetters appends n random characters, ten of each draw; none if n is negative.
+func appendLetters(dst []byte, d *draws, n int) []byte {
+	for ; n > 0; n -= 10 {
+		r := d.next()
+		for range min(n, 10) {
+			dst = append(dst, textAlphabet[r%64])
+			r >>= 6
+		}
+	}
+	return dst
+}
+
 const textFill = "aaaaaaaaaaaaaaaaaaaa" // maxText long
 
 func fillIbench(b *engine.Batch, s stream, first int64, n int) {
@@ -214,11 +226,7 @@ func fillIbench(b *engine.Batch, s stream, first int64, n int) {
 		random := length * 3 / 8
 		text := c[6].Bytes
 		text = append(text, textFill[:length-random]...)
-		for r := d.next(); random > 0; random-- {
-			text = append(text, textAlphabet[r%64])
-			r >>= 6
-		}
-		c[6].Bytes = text
+		c[6].Bytes = appendLetters(text, &d, random)
 		c[6].EndBytes()
 	}
 	b.EndRows(n)
