@@ -222,7 +222,7 @@ func fillIbench(b *engine.Batch, s stream, first int64, n int) {
 		c[5].Ints = append(c[5].Ints, d.below(500))
 		// length - random times 'a', then int(length * 0.75 * 0.5) random
 		// characters: compressible, like real text.
-		length := minText + int(d.below(maxText-minText+1))
+		length := int(d.between(minText, maxText))
 		random := length * 3 / 8
 		text := c[6].Bytes
 		text = append(text, textFill[:length-random]...)
@@ -404,4 +404,22 @@ func (d *draws) below(n uint64) int64 {
 // float returns a uniform float64 in [0, 1).
 func (d *draws) float() float64 {
 	return float64(d.next()>>(64-uniformBits)) / (1 << uniformBits)
+}
+
+// between returns a uniform integer in [least, most].
+func (d *draws) between(least, most int64) int64 { return least + d.below(uint64(most-least+1)) }
+
+// shuffle brings numbers into a random order.
+func (d *draws) shuffle(numbers []int64) {
+	for i := range numbers {
+		k := d.below(uint64(i + 1))
+		numbers[i], numbers[k] = numbers[k], numbers[i]
+	}
+}
+
+func pick[T any](first bool, a, b T) T {
+	if first {
+		return a
+	}
+	return b
 }

@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rowmill/rowmill/internal/engine"
-	"github.com/rowmill/rowmill/internal/value"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -59,7 +58,7 @@ type TPCC struct {
 	// Took is called with the time of each transaction, from the first try to the answer.
 	Took func(op string, d time.Duration)
 
-	head engine.Head // of Shards
+	head *engine.Head // of a table on Shards
 
 	mu     sync.Mutex
 	tally  map[tpccFact]int64
@@ -77,24 +76,29 @@ const (
 	loadDate = int64(1_500_000_000_000_000)
 )
 
-// tpccTables are those of clause 1.3, filled as clause 4.3.3 says. Each column has a type and what fills it. i and d
-// are integers of 32 and 64 bits, v and c texts, n decimals, ? may be NULL. A range A-B is a random number of so many
-// units, or a random text of so many characters; =X is X; w, d and n are warehouse, district and number in it;
-// other words are in tpccFill.
+// tpccTables are those of clause 1.3, filled as clause 4.3.3 says: columns, primary key and index. Each column has a type and what
+// fills it. i and d are integers of 32 and 64 bits, v and c texts, n decimals; those with ? may be NULL. A..B is a random number of so
+// many units, or a random text of so many characters; =X is X; other words are in tpccNumbers and tpccTexts.
 var tpccTables = []struct{ name, columns, key, index string }{
-	{"item", "i_id i n, i_im_id i 1-10000, i_name v24 14-24, i_price n5.2 100-10000, i_data v50 data", "i_id", ""},
-	{"warehouse", "w_id i w, w_name v10 6-10, w_street_1 v20 10-20, w_street_2 v20 10-20, w_city v20 10-20, w_state c2 2-2, w_zip c9 zip, w_tax n4.4 0-2000, w_ytd n12.2 wytd", "w_id", ""},
-	{"district", "d_id i d, d_w_id i w, d_name v10 6-10, d_street_1 v20 10-20, d_street_2 v20 10-20, d_city v20 10-20, d_state c2 2-2, d_zip c9 zip, d_tax n4.4 0-2000, d_ytd n12.2 dytd, d_next_o_id i next", "d_w_id, d_id", ""},
-	{"customer", "c_id i n, c_d_id i d, c_w_id i w, c_first v16 8-16, c_middle c2 =OE, c_last v16 name, c_street_1 v20 10-20, c_street_2 v20 10-20, c_city v20 10-20, c_state c2 2-2, c_zip c9 zip, c_phone c16 phone, " +
-		"c_since d date, c_credit c2 credit, c_credit_lim n12.2 =50000.00, c_discount n4.4 0-5000, c_balance n12.2 =-10.00, c_ytd_payment n12.2 =10.00, c_payment_cnt i 1-1, c_delivery_cnt i 0-0, c_data v500 300-500",
-		"c_w_id, c_d_id, c_id", "c_w_id, c_d_id, c_last, c_first"},
-	{"history", "h_c_id i n, h_c_d_id i d, h_c_w_id i w, h_d_id i d, h_w_id i w, h_date d date, h_amount n6.2 =10.00, h_data v24 12-24", "h_w_id, h_date", ""},
-	{"orders", "o_id i n, o_d_id i d, o_w_id i w, o_c_id i customer, o_entry_d d date, o_carrier_id i? carrier, o_ol_cnt i lines, o_all_local i 1-1", "o_w_id, o_d_id, o_id", "o_w_id, o_d_id, o_c_id, o_id"},
+	{"item", "i_id i n, i_im_id i 1..10000, i_name v24 14..24, i_price n5.2 100..10000, i_data v50 data", "i_id", ""},
+	{"warehouse", "w_id i w, w_name v10 6..10, " + tpccAddress("w") + ", w_tax n4.4 0..2000, w_ytd n12.2 wytd", "w_id", ""},
+	{"district", "d_id i d, d_w_id i w, d_name v10 6..10, " + tpccAddress("d") + ", d_tax n4.4 0..2000, d_ytd n12.2 dytd, d_next_o_id i next", "d_w_id, d_id", ""},
+	{"customer", "c_id i n, c_d_id i d, c_w_id i w, c_first v16 8..16, c_middle c2 =OE, c_last v16 name, " + tpccAddress("c") + ", c_phone c16 phone, " +
+		"c_since d date, c_credit c2 credit, c_credit_lim n12.2 =5000000, c_discount n4.4 0..5000, c_balance n12.2 =-1000, c_ytd_payment n12.2 =1000, " +
+		"c_payment_cnt i =1, c_delivery_cnt i =0, c_data v500 300..500", "c_w_id, c_d_id, c_id", "c_w_id, c_d_id, c_last, c_first"},
+	{"history", "h_c_id i n, h_c_d_id i d, h_c_w_id i w, h_d_id i d, h_w_id i w, h_date d date, h_amount n6.2 =1000, h_data v24 12..24", "h_w_id, h_date", ""},
+	{"orders", "o_id i n, o_d_id i d, o_w_id i w, o_c_id i customer, o_entry_d d date, o_carrier_id i? carrier, o_ol_cnt i lines, o_all_local i =1",
+		"o_w_id, o_d_id, o_id", "o_w_id, o_d_id, o_c_id, o_id"},
 	{"new_order", "no_o_id i n, no_d_id i d, no_w_id i w", "no_w_id, no_d_id, no_o_id", ""},
-	{"order_line", "ol_o_id i n, ol_d_id i d, ol_w_id i w, ol_number i line, ol_i_id i item, ol_supply_w_id i w, ol_delivery_d d? delivery, ol_quantity i 5-5, ol_amount n6.2 amount, ol_dist_info c24 24-24",
-		"ol_w_id, ol_d_id, ol_o_id, ol_number", ""},
-	{"stock", "s_i_id i n, s_w_id i w, s_quantity i 10-100, s_dist_01 c24 24-24, s_dist_02 c24 24-24, s_dist_03 c24 24-24, s_dist_04 c24 24-24, s_dist_05 c24 24-24, s_dist_06 c24 24-24, s_dist_07 c24 24-24, " +
-		"s_dist_08 c24 24-24, s_dist_09 c24 24-24, s_dist_10 c24 24-24, s_ytd i 0-0, s_order_cnt i 0-0, s_remote_cnt i 0-0, s_data v50 data", "s_w_id, s_i_id", ""},
+	{"order_line", "ol_o_id i n, ol_d_id i d, ol_w_id i w, ol_number i line, ol_i_id i item, ol_supply_w_id i w, ol_delivery_d d? delivery, " +
+		"ol_quantity i =5, ol_amount n6.2 amount, ol_dist_info c24 24..24", "ol_w_id, ol_d_id, ol_o_id, ol_number", ""},
+	{"stock", "s_i_id i n, s_w_id i w, s_quantity i 10..100, s_dist_01 c24 24..24, s_dist_02 c24 24..24, s_dist_03 c24 24..24, s_dist_04 c24 24..24, " +
+		"s_dist_05 c24 24..24, s_dist_06 c24 24..24, s_dist_07 c24 24..24, s_dist_08 c24 24..24, s_dist_09 c24 24..24, s_dist_10 c24 24..24, " +
+		"s_ytd i =0, s_order_cnt i =0, s_remote_cnt i =0, s_data v50 data", "s_w_id, s_i_id", ""},
+}
+
+func tpccAddress(of string) string {
+	return strings.ReplaceAll("@street_1 v20 10..20, @street_2 v20 10..20, @city v20 10..20, @state c2 2..2, @zip c9 zip", "@", of+"_")
 }
 
 // NewTPCC checks the options. It does not access the database.
@@ -123,10 +127,9 @@ func NewTPCC(db engine.DB, opt TPCCOptions) (*TPCC, error) {
 		w.nameRun = c.below(256)
 		delta = max(w.nameRun-w.nameLoad, w.nameLoad-w.nameRun)
 	}
-	w.tables = newInsert(db, InsertOptions{Layout: Plain, Seed: opt.Seed}, preset{})
-	w.tables.tables, w.fills = nil, map[string][]tpccFiller{}
+	w.tables, w.fills = &Insert{db: db, opt: InsertOptions{Layout: Plain}}, map[string][]tpccFiller{}
 	for i, of := range tpccTables {
-		t := &table{Table: engine.Table{Name: of.name, PrimaryKey: strings.Split(of.key, ", ")}, stream: newStream(opt.Seed, i), dropped: -1}
+		t := &table{Table: engine.Table{Name: of.name, PrimaryKey: strings.Split(of.key, ", ")}, stream: newStream(opt.Seed, i)}
 		for text := range strings.SplitSeq(of.columns, ", ") {
 			column, fill := tpccColumn(text)
 			t.Columns, w.fills[of.name] = append(t.Columns, column), append(w.fills[of.name], fill)
@@ -174,64 +177,45 @@ func (r *tpccRow) delivered() bool { return r.n <= r.of.customers-r.of.undeliver
 // lines is the number of lines of the order.
 func (r *tpccRow) lines() int64 {
 	d := newStream(r.of.opt.Seed, len(tpccTables)).row(r.u)
-	return 5 + d.below(11)
+	return d.between(5, 15)
 }
 
-// tpccFill makes the values that are no ranges. NULL is "".
-var tpccFill = map[string]func(r *tpccRow) string{
-	"w":        func(r *tpccRow) string { return digits(r.w) },
-	"d":        func(r *tpccRow) string { return digits(r.dist) },
-	"n":        func(r *tpccRow) string { return digits(r.n) },
-	"line":     func(r *tpccRow) string { return digits(r.line) },
-	"lines":    func(r *tpccRow) string { return digits(r.lines()) },
-	"item":     func(r *tpccRow) string { return digits(1 + r.d.below(uint64(r.of.items))) },
-	"customer": func(r *tpccRow) string { return digits(1 + r.shuffled[r.n-1]) },
-	"next":     func(r *tpccRow) string { return digits(r.of.customers + 1) },
-	"date":     func(r *tpccRow) string { return digits(loadDate + r.u) },
-	"zip":      func(r *tpccRow) string { return fmt.Sprintf("%04d11111", r.d.below(10_000)) },
-	"phone":    func(r *tpccRow) string { return fmt.Sprintf("%016d", r.d.below(1e16)) },
-	"wytd":     func(r *tpccRow) string { return decimal(districts*r.of.customers*1000, 2) },
-	"dytd":     func(r *tpccRow) string { return decimal(r.of.customers*1000, 2) },
-	"data": func(r *tpccRow) string {
-		text := appendRandom(nil, &r.d, 26, 50)
-		if r.d.below(10) == 0 {
-			copy(text[r.d.below(19):], "ORIGINAL")
-		}
-		return string(text)
-	},
-	"name": func(r *tpccRow) string {
+// tpccNumbers are numbers, or units of decimals; -1 is NULL. w, d and n are warehouse, district and number in it.
+var tpccNumbers = map[string]func(r *tpccRow) int64{
+	"w":        func(r *tpccRow) int64 { return r.w },
+	"d":        func(r *tpccRow) int64 { return r.dist },
+	"n":        func(r *tpccRow) int64 { return r.n },
+	"line":     func(r *tpccRow) int64 { return r.line },
+	"lines":    (*tpccRow).lines,
+	"item":     func(r *tpccRow) int64 { return r.d.between(1, r.of.items) },
+	"customer": func(r *tpccRow) int64 { return 1 + r.shuffled[r.n-1] },
+	"next":     func(r *tpccRow) int64 { return r.of.customers + 1 },
+	"date":     func(r *tpccRow) int64 { return loadDate + r.u },
+	"wytd":     func(r *tpccRow) int64 { return districts * r.of.customers * 1000 },
+	"dytd":     func(r *tpccRow) int64 { return r.of.customers * 1000 },
+	"carrier":  func(r *tpccRow) int64 { return pick(r.delivered(), r.d.between(1, 10), -1) },
+	"delivery": func(r *tpccRow) int64 { return pick(r.delivered(), loadDate+r.u, -1) },
+	"amount":   func(r *tpccRow) int64 { return pick(r.delivered(), 0, r.d.between(1, 999_999)) },
+}
+
+// tpccTexts append texts.
+var tpccTexts = map[string]func(dst []byte, r *tpccRow) []byte{
+	"zip":    func(dst []byte, r *tpccRow) []byte { return fmt.Appendf(dst, "%04d11111", r.d.below(10_000)) },
+	"phone":  func(dst []byte, r *tpccRow) []byte { return fmt.Appendf(dst, "%016d", r.d.below(1e16)) },
+	"credit": func(dst []byte, r *tpccRow) []byte { return append(dst, pick(r.d.below(10) == 0, "BC", "GC")...) },
+	"name": func(dst []byte, r *tpccRow) []byte {
 		if r.n <= 1000 {
-			return lastName(r.n - 1)
+			return append(dst, lastName(r.n-1)...)
 		}
-		return lastName(nuRand(&r.d, 255, r.of.nameLoad, 0, 999))
+		return append(dst, lastName(nuRand(&r.d, 255, r.of.nameLoad, 0, 999))...)
 	},
-	"credit":   func(r *tpccRow) string { return pick(r.d.below(10) == 0, "BC", "GC") },
-	"carrier":  func(r *tpccRow) string { return pick(r.delivered(), digits(1+r.d.below(10)), "") },
-	"delivery": func(r *tpccRow) string { return pick(r.delivered(), digits(loadDate+r.u), "") },
-	"amount":   func(r *tpccRow) string { return decimal(pick(r.delivered(), 0, 1+r.d.below(999_999)), 2) },
-}
-
-func digits[N int | int64](n N) string { return strconv.FormatInt(int64(n), 10) }
-
-func decimal(units int64, scale int) string { return value.FormatUnscaled(digits(units), scale) }
-
-func pick[T any](first bool, a, b T) T {
-	if first {
-		return a
-	}
-	return b
-}
-
-// appendRandom appends a text of random length, of characters that have no meaning in SQL.
-func appendRandom(dst []byte, d *draws, least, most int64) []byte {
-	var bits uint64
-	for i := range least + d.below(uint64(most-least+1)) {
-		if i%10 == 0 { // of 64 bits, 6 for each character
-			bits = d.next()
+	"data": func(dst []byte, r *tpccRow) []byte {
+		text := appendLetters(dst, &r.d, int(r.d.between(26, 50)))
+		if r.d.below(10) == 0 {
+			copy(text[len(dst)+int(r.d.below(19)):], "ORIGINAL")
 		}
-		dst, bits = append(dst, textAlphabet[bits&63]), bits>>6
-	}
-	return dst
+		return text
+	},
 }
 
 // lastName is clause 4.3.2.3.
@@ -242,15 +226,7 @@ func lastName(n int64) string {
 
 // nuRand is clause 2.1.6.
 func nuRand(d *draws, a, c, x, y int64) int64 {
-	return ((d.below(uint64(a+1))|(x+d.below(uint64(y-x+1))))+c)%(y-x+1) + x
-}
-
-// shuffle brings numbers into a random order.
-func shuffle(numbers []int64, d *draws) {
-	for i := range numbers {
-		k := d.below(uint64(i + 1))
-		numbers[i], numbers[k] = numbers[k], numbers[i]
-	}
+	return ((d.between(0, a)|d.between(x, y))+c)%(y-x+1) + x
 }
 
 // A tpccFiller appends a row's value of a column.
@@ -264,35 +240,29 @@ func tpccColumn(text string) (c engine.Column, _ tpccFiller) {
 	c.Size, _ = strconv.Atoi(size)
 	c.Scale, _ = strconv.Atoi(scale)
 	c.Type = map[byte]engine.Type{'i': engine.Int32, 'd': engine.Int64, 'v': engine.Varchar, 'c': engine.Char, 'n': engine.Decimal}[f[1][0]]
-	integer, made := c.Type == engine.Int32 || c.Type == engine.Int64, tpccFill[f[2]]
-	if constant, fixed := strings.CutPrefix(f[2], "="); fixed {
-		made = func(*tpccRow) string { return constant }
-	}
-	if made != nil {
-		return c, func(v *engine.Vector, r *tpccRow) {
-			switch text := made(r); {
-			case text == "":
-				v.AppendNull()
-			case integer:
-				n, _ := strconv.ParseInt(text, 10, 64) // of digits
-				v.Ints = append(v.Ints, n)
-			default:
-				v.AppendBytes([]byte(text))
-			}
-		}
-	}
-	from, to, _ := strings.Cut(f[2], "-")
+	constant, _ := strings.CutPrefix(f[2], "=")
+	from, to, random := strings.Cut(constant, "..")
 	least, _ := strconv.ParseInt(from, 10, 64)
 	most, _ := strconv.ParseInt(to, 10, 64)
+	number, write := tpccNumbers[f[2]], tpccTexts[f[2]]
+	switch {
+	case random:
+		number = func(r *tpccRow) int64 { return r.d.between(least, most) }
+		write = func(dst []byte, r *tpccRow) []byte { return appendLetters(dst, &r.d, int(r.d.between(least, most))) }
+	case constant != f[2]:
+		number = func(*tpccRow) int64 { return least }
+		write = func(dst []byte, _ *tpccRow) []byte { return append(dst, constant...) }
+	}
 	return c, func(v *engine.Vector, r *tpccRow) {
-		switch {
-		case integer:
-			v.Ints = append(v.Ints, least+r.d.below(uint64(most-least+1)))
-		case c.Type == engine.Decimal:
-			v.AppendBytes([]byte(decimal(least+r.d.below(uint64(most-least+1)), c.Scale)))
-		default:
-			v.Bytes = appendRandom(v.Bytes, &r.d, least, most)
+		if c.Type == engine.Varchar || c.Type == engine.Char {
+			v.Bytes = write(v.Bytes, r)
 			v.EndBytes()
+		} else if n := number(r); c.Null && n < 0 {
+			v.AppendNull()
+		} else if c.Type == engine.Decimal {
+			v.AppendBytes([]byte(decimal(n, c.Scale)))
+		} else {
+			v.Ints = append(v.Ints, n)
 		}
 	}
 }
@@ -326,49 +296,57 @@ func (w *TPCC) Load(ctx context.Context, dropExisting bool, progress func(rows i
 	return schema, all.Wait()
 }
 
-// create creates the tables. Those of warehouses are on the shards, if there are any.
+// create creates the tables. Those of warehouses are on the shards, if there are any, and the database presents them.
 func (w *TPCC) create(ctx context.Context, dropExisting bool) (schema []string, err error) {
-	if len(w.opt.Shards) == 0 {
-		return w.tables.Setup(ctx, dropExisting)
+	setup := func(db engine.DB, tables []*table) ([]string, error) {
+		return (&Insert{db: db, opt: w.tables.opt, tables: tables}).Setup(ctx, dropExisting)
 	}
-	of := func(db engine.DB, tables []*table) *Insert { return &Insert{db: db, opt: w.tables.opt, tables: tables} }
-	own, shared := of(w.db, w.tables.tables[:1]), w.tables.tables[1:] // the items, and the rest
-	if schema, err = own.Setup(ctx, dropExisting); err != nil {
+	if len(w.opt.Shards) == 0 {
+		return setup(w.db, w.tables.tables)
+	}
+	items, shared := w.tables.tables[:1], w.tables.tables[1:]
+	if schema, err = setup(w.db, items); err != nil {
 		return nil, err
 	}
+	var nodes []rolling.Node
 	var made []string
 	for i, db := range w.opt.Shards {
-		to, err := engine.ParseTarget(db.Info().Target)
-		if err != nil {
-			return nil, err
-		}
-		w.head.Nodes = append(w.head.Nodes, engine.HeadNode{Name: fmt.Sprintf("n%d", i+1), Target: to})
-		if made, err = of(db, shared).Setup(ctx, dropExisting); err != nil {
+		nodes = append(nodes, rolling.Node{Name: fmt.Sprintf("n%d", i+1), Target: db.Info().Target})
+		if made, err = setup(db, shared); err != nil {
 			return nil, fmt.Errorf("node %d: %w", i+1, err)
 		}
 	}
 	for _, t := range shared {
-		h := w.head
-		h.Table, h.By = &engine.Table{Name: t.Name}, t.PrimaryKey[0] // each key begins with the warehouse
-		text, err := w.db.Dialect().Render(engine.CreateTable{Table: &t.Table})
-		if err != nil {
-			return nil, err
-		}
-		if h.Table.Definition, err = rolling.ReadDefinition(text[0]); err != nil {
-			return nil, err
-		}
-		steps, err := w.db.(engine.Presenter).Present(ctx, &h)
-		for _, s := range steps {
-			if err == nil {
-				err = s.Run(ctx)
-				schema = append(schema, s.SQL...)
-			}
-		}
+		shown, err := w.present(ctx, t, nodes)
 		if err != nil {
 			return nil, fmt.Errorf("present table %s: %w", t.Name, err)
 		}
+		schema = append(schema, shown...)
 	}
 	return append(schema, made...), nil
+}
+
+// present makes the database present a table of the nodes, which are by warehouse, as each key begins with it.
+func (w *TPCC) present(ctx context.Context, t *table, nodes []rolling.Node) (schema []string, err error) {
+	text, err := w.db.Dialect().Render(engine.CreateTable{Table: &t.Table})
+	if err != nil {
+		return nil, err
+	}
+	d, err := rolling.ReadDefinition(text[0])
+	if err != nil {
+		return nil, err
+	}
+	if w.head, err = engine.NewHead(&engine.Table{Name: t.Name, Definition: d}, &rolling.Shards{By: t.PrimaryKey[0], Nodes: nodes}); err != nil {
+		return nil, err
+	}
+	steps, err := w.db.(engine.Presenter).Present(ctx, w.head)
+	for _, s := range steps {
+		schema = append(schema, s.SQL...)
+		if err = s.Run(ctx); err != nil {
+			break
+		}
+	}
+	return schema, err
 }
 
 // shard returns the index of the shard that has a warehouse; 0 without shards.
@@ -376,28 +354,28 @@ func (w *TPCC) shard(warehouse int64) int {
 	if len(w.opt.Shards) == 0 {
 		return 0
 	}
-	return w.db.(engine.Presenter).NodeOf(&w.head, warehouse)
+	return w.db.(engine.Presenter).NodeOf(w.head, warehouse)
 }
 
 // fill writes the rows of a warehouse, by the bulk method if the server has it and permits it.
 func (w *TPCC) fill(ctx context.Context, t *table, warehouse int64, done func(rows int)) error {
-	db, err := w.db, error(nil)
+	db := w.db
 	if len(w.opt.Shards) > 0 && t.Name != "item" {
 		db = w.opt.Shards[w.shard(warehouse)]
 	}
-	for _, m := range []engine.Method{engine.Load, db.Capabilities().Methods[0]} {
-		var wr engine.Writer
-		if wr, err = db.Writer(ctx, &t.Table, m); err == nil {
-			err = errors.Join(w.write(ctx, wr, t, warehouse, done), wr.Close())
-		}
-		if !errors.Is(err, engine.ErrUnsupported) {
-			break
-		}
+	err := w.write(ctx, db, engine.Load, t, warehouse, done)
+	if errors.Is(err, engine.ErrUnsupported) {
+		err = w.write(ctx, db, db.Capabilities().Methods[0], t, warehouse, done)
 	}
 	return err
 }
 
-func (w *TPCC) write(ctx context.Context, wr engine.Writer, t *table, warehouse int64, done func(rows int)) error {
+func (w *TPCC) write(ctx context.Context, db engine.DB, m engine.Method, t *table, warehouse int64, done func(rows int)) (err error) {
+	wr, err := db.Writer(ctx, &t.Table, m)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, wr.Close()) }()
 	parts, each, from := int64(districts), w.customers, int64(0)
 	switch t.Name {
 	case "item", "stock":
@@ -417,7 +395,7 @@ func (w *TPCC) write(ctx context.Context, wr engine.Writer, t *table, warehouse 
 				for n := range each {
 					r.shuffled = append(r.shuffled, n)
 				}
-				shuffle(r.shuffled, &r.d)
+				r.d.shuffle(r.shuffled)
 			}
 			lines := pick(t.Name == "order_line", r.lines(), 1)
 			for r.line = 1; r.line <= lines; r.line++ {

@@ -12,145 +12,126 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// A tpccCondition is a query for the number of rows that contradict it. Money is compared by ROUND: exactly where it is DECIMAL, and to
-// half a cent where an engine has fractions only.
-type tpccCondition struct {
-	name  string
-	query string // $NAME stands for a value of the proof
-	// When it is examined: after the load and after each run, unless deep is asked for or it holds at one time alone.
-	deep, loadOnly, runOnly bool
-	// across means that it is about rows of several warehouses.
-	across bool
-}
+// tpccWhen is the set of times at which a condition is examined.
+type tpccWhen int
 
-// tpccConditions are those of clause 3.3.2, in order, and one about the stock, which they lack.
-var tpccConditions = []tpccCondition{
-	{name: "1: W_YTD = sum(D_YTD)", query: `
-		SELECT COUNT(*) FROM warehouse
-		LEFT JOIN (SELECT d_w_id AS w, SUM(d_ytd) AS total FROM district GROUP BY d_w_id) x ON w = w_id
-		WHERE ROUND(w_ytd - COALESCE(total, 0), 2) <> 0`},
-	{name: "2: D_NEXT_O_ID - 1 = max(O_ID) = max(NO_O_ID)", query: `
-		SELECT COUNT(*) FROM district
-		LEFT JOIN (SELECT o_w_id AS w, o_d_id AS d, MAX(o_id) AS last FROM orders GROUP BY o_w_id, o_d_id) x ON w = d_w_id AND d = d_id
-		LEFT JOIN (SELECT no_w_id AS nw, no_d_id AS nd, MAX(no_o_id) AS newest FROM new_order GROUP BY no_w_id, no_d_id) y ON nw = d_w_id AND nd = d_id
-		WHERE d_next_o_id - 1 <> COALESCE(last, 0) OR d_next_o_id - 1 <> COALESCE(newest, d_next_o_id - 1)`},
-	{name: "3: NO_O_ID has no gaps", query: `
-		SELECT COUNT(*) FROM (
-			SELECT no_w_id FROM new_order GROUP BY no_w_id, no_d_id HAVING MAX(no_o_id) - MIN(no_o_id) + 1 <> COUNT(*)) x`},
-	{name: "4: sum(O_OL_CNT) = order lines", query: `
-		SELECT COUNT(*) FROM district
-		LEFT JOIN (SELECT o_w_id AS w, o_d_id AS d, SUM(o_ol_cnt) AS total FROM orders GROUP BY o_w_id, o_d_id) x ON w = d_w_id AND d = d_id
-		LEFT JOIN (SELECT ol_w_id AS lw, ol_d_id AS ld, COUNT(*) AS n FROM order_line GROUP BY ol_w_id, ol_d_id) y ON lw = d_w_id AND ld = d_id
-		WHERE COALESCE(total, 0) <> COALESCE(n, 0)`},
-	{name: "5: O_CARRIER_ID is null for new orders alone", deep: true, query: `
-		SELECT COUNT(*) FROM orders
-		LEFT JOIN new_order ON no_w_id = o_w_id AND no_d_id = o_d_id AND no_o_id = o_id
-		WHERE (o_carrier_id IS NULL) <> (no_o_id IS NOT NULL)`},
-	{name: "6: O_OL_CNT = lines of the order", deep: true, query: `
-		SELECT COUNT(*) FROM orders
-		LEFT JOIN (SELECT ol_w_id AS w, ol_d_id AS d, ol_o_id AS o, COUNT(*) AS n FROM order_line GROUP BY ol_w_id, ol_d_id, ol_o_id) x
-			ON w = o_w_id AND d = o_d_id AND o = o_id
-		WHERE o_ol_cnt <> COALESCE(n, 0)`},
-	{name: "7: OL_DELIVERY_D is null where O_CARRIER_ID is", deep: true, query: `
-		SELECT COUNT(*) FROM order_line
-		LEFT JOIN orders ON o_w_id = ol_w_id AND o_d_id = ol_d_id AND o_id = ol_o_id
+const (
+	atLoad tpccWhen = 1 << iota
+	atRun
+	deep   // only if all conditions are asked for
+	across // no time: it is about rows of several warehouses
+)
+
+// tpccConditions are those of clause 3.3.2, in order, and one about the stock, which they lack. A query counts the rows that
+// contradict it; $NAME stands for a value of the proof. Money is compared by ROUND: exactly where it is DECIMAL, and to half a cent
+// where an engine has fractions only. Sums by customer or item are joined: history and order_line have no index for them.
+var tpccConditions = []struct {
+	name  string
+	when  tpccWhen
+	query string
+}{
+	{"1: W_YTD = sum(D_YTD)", atLoad | atRun, `
+		warehouse WHERE ROUND(w_ytd - COALESCE((SELECT SUM(d_ytd) FROM district WHERE d_w_id = w_id), 0), 2) <> 0`},
+	{"2: D_NEXT_O_ID - 1 = max(O_ID) = max(NO_O_ID)", atLoad | atRun, `
+		district WHERE d_next_o_id - 1 <> COALESCE((SELECT MAX(o_id) FROM orders WHERE o_w_id = d_w_id AND o_d_id = d_id), 0)
+			OR d_next_o_id - 1 <> (SELECT MAX(no_o_id) FROM new_order WHERE no_w_id = d_w_id AND no_d_id = d_id)`},
+	{"3: NO_O_ID has no gaps", atLoad | atRun, `
+		(SELECT no_w_id FROM new_order GROUP BY no_w_id, no_d_id HAVING MAX(no_o_id) - MIN(no_o_id) + 1 <> COUNT(*)) x`},
+	{"4: sum(O_OL_CNT) = order lines", atLoad | atRun, `
+		district WHERE COALESCE((SELECT SUM(o_ol_cnt) FROM orders WHERE o_w_id = d_w_id AND o_d_id = d_id), 0)
+			<> (SELECT COUNT(*) FROM order_line WHERE ol_w_id = d_w_id AND ol_d_id = d_id)`},
+	{"5: O_CARRIER_ID is null for new orders alone", atLoad | atRun | deep, `
+		orders WHERE (o_carrier_id IS NULL) <> EXISTS (SELECT no_o_id FROM new_order WHERE no_w_id = o_w_id AND no_d_id = o_d_id AND no_o_id = o_id)`},
+	{"6: O_OL_CNT = lines of the order", atLoad | atRun | deep, `
+		orders WHERE o_ol_cnt <> (SELECT COUNT(*) FROM order_line WHERE ol_w_id = o_w_id AND ol_d_id = o_d_id AND ol_o_id = o_id)`},
+	{"7: OL_DELIVERY_D is null where O_CARRIER_ID is", atLoad | atRun | deep, `
+		order_line LEFT JOIN orders ON o_w_id = ol_w_id AND o_d_id = ol_d_id AND o_id = ol_o_id
 		WHERE o_id IS NULL OR (ol_delivery_d IS NULL) <> (o_carrier_id IS NULL)`},
-	{name: "8: W_YTD = sum(H_AMOUNT)", deep: true, query: `
-		SELECT COUNT(*) FROM warehouse
-		LEFT JOIN (SELECT h_w_id AS w, SUM(h_amount) AS total FROM history GROUP BY h_w_id) x ON w = w_id
-		WHERE ROUND(w_ytd - COALESCE(total, 0), 2) <> 0`},
-	{name: "9: D_YTD = sum(H_AMOUNT)", deep: true, query: `
-		SELECT COUNT(*) FROM district
-		LEFT JOIN (SELECT h_w_id AS w, h_d_id AS d, SUM(h_amount) AS total FROM history GROUP BY h_w_id, h_d_id) x ON w = d_w_id AND d = d_id
-		WHERE ROUND(d_ytd - COALESCE(total, 0), 2) <> 0`},
-	{name: "10: C_BALANCE = delivered - sum(H_AMOUNT)", deep: true, across: true, query: `
-		SELECT COUNT(*) FROM customer
-		LEFT JOIN (` + deliveredByCustomer + `) x ON w = c_w_id AND d = c_d_id AND c = c_id
-		LEFT JOIN (
-			SELECT h_c_w_id AS hw, h_c_d_id AS hd, h_c_id AS hc, SUM(h_amount) AS paid FROM history GROUP BY h_c_w_id, h_c_d_id, h_c_id) y
+	{"8: W_YTD = sum(H_AMOUNT)", atLoad | atRun | deep, `
+		warehouse WHERE ROUND(w_ytd - COALESCE((SELECT SUM(h_amount) FROM history WHERE h_w_id = w_id), 0), 2) <> 0`},
+	{"9: D_YTD = sum(H_AMOUNT)", atLoad | atRun | deep, `
+		district WHERE ROUND(d_ytd - COALESCE((SELECT SUM(h_amount) FROM history WHERE h_w_id = d_w_id AND h_d_id = d_id), 0), 2) <> 0`},
+	{"10: C_BALANCE = delivered - sum(H_AMOUNT)", atLoad | atRun | deep | across, `
+		customer LEFT JOIN $delivered_to ON w = c_w_id AND d = c_d_id AND c = c_id
+		LEFT JOIN (SELECT h_c_w_id AS hw, h_c_d_id AS hd, h_c_id AS hc, SUM(h_amount) AS paid FROM history GROUP BY h_c_w_id, h_c_d_id, h_c_id) y
 			ON hw = c_w_id AND hd = c_d_id AND hc = c_id
 		WHERE ROUND(c_balance - COALESCE(total, 0) + COALESCE(paid, 0), 2) <> 0`},
-	{name: "11: orders - new orders are those delivered at first", loadOnly: true, query: `
-		SELECT COUNT(*) FROM district
-		LEFT JOIN (SELECT o_w_id AS w, o_d_id AS d, COUNT(*) AS n FROM orders GROUP BY o_w_id, o_d_id) x ON w = d_w_id AND d = d_id
-		LEFT JOIN (SELECT no_w_id AS nw, no_d_id AS nd, COUNT(*) AS m FROM new_order GROUP BY no_w_id, no_d_id) y ON nw = d_w_id AND nd = d_id
-		WHERE COALESCE(n, 0) - COALESCE(m, 0) <> $delivered`},
-	{name: "12: C_BALANCE + C_YTD_PAYMENT = delivered", deep: true, query: `
-		SELECT COUNT(*) FROM customer
-		LEFT JOIN (` + deliveredByCustomer + `) x ON w = c_w_id AND d = c_d_id AND c = c_id
+	{"11: orders - new orders are those delivered at first", atLoad, `
+		district WHERE (SELECT COUNT(*) FROM orders WHERE o_w_id = d_w_id AND o_d_id = d_id)
+			- (SELECT COUNT(*) FROM new_order WHERE no_w_id = d_w_id AND no_d_id = d_id) <> $delivered`},
+	{"12: C_BALANCE + C_YTD_PAYMENT = delivered", atLoad | atRun | deep, `
+		customer LEFT JOIN $delivered_to ON w = c_w_id AND d = c_d_id AND c = c_id
 		WHERE ROUND(c_balance + c_ytd_payment - COALESCE(total, 0), 2) <> 0`},
-	{name: "stock: S_YTD, S_ORDER_CNT, S_REMOTE_CNT = those of new order lines", runOnly: true, across: true, query: `
-		SELECT COUNT(*) FROM stock
-		LEFT JOIN (
+	{"stock: S_YTD, S_ORDER_CNT, S_REMOTE_CNT = those of new order lines", atRun | across, `
+		stock LEFT JOIN (
 			SELECT ol_supply_w_id AS w, ol_i_id AS i, SUM(ol_quantity) AS total, COUNT(*) AS n, SUM(CASE WHEN ol_supply_w_id <> ol_w_id THEN 1 ELSE 0 END) AS remote
 			FROM order_line WHERE ol_o_id > $loaded GROUP BY ol_supply_w_id, ol_i_id) x ON w = s_w_id AND i = s_i_id
 		WHERE s_ytd <> COALESCE(total, 0) OR s_order_cnt <> COALESCE(n, 0) OR s_remote_cnt <> COALESCE(remote, 0)`},
 }
 
-const deliveredByCustomer = `
-	SELECT o_w_id AS w, o_d_id AS d, o_c_id AS c, SUM(ol_amount) AS total FROM orders
-	JOIN order_line ON ol_w_id = o_w_id AND ol_d_id = o_d_id AND ol_o_id = o_id
-	WHERE ol_delivery_d IS NOT NULL GROUP BY o_w_id, o_d_id, o_c_id`
+// tpccDeliveredTo is what was delivered to each customer.
+const tpccDeliveredTo = `(SELECT o_w_id AS w, o_d_id AS d, o_c_id AS c, SUM(ol_amount) AS total
+	FROM orders JOIN order_line ON ol_w_id = o_w_id AND ol_d_id = o_d_id AND ol_o_id = o_id
+	WHERE ol_delivery_d IS NOT NULL GROUP BY o_w_id, o_d_id, o_c_id) x`
 
-// Of the transactions that a terminal's new rows show: their terminals, warehouses, and number.
-const (
-	writtenOrders     = "SELECT o_entry_d % $terminals, o_w_id, COUNT(*) FROM orders WHERE o_id > $loaded GROUP BY o_entry_d % $terminals, o_w_id"
-	writtenPayments   = "SELECT h_date % $terminals, h_w_id, COUNT(*) FROM history WHERE h_date >= $since GROUP BY h_date % $terminals, h_w_id"
-	writtenDeliveries = "SELECT ol_delivery_d % $terminals, ol_w_id, COUNT(DISTINCT ol_delivery_d) FROM order_line WHERE ol_delivery_d >= $since" +
-		" GROUP BY ol_delivery_d % $terminals, ol_w_id"
-)
+// tpccWritten are the transactions that new rows show, and the facts that they are to agree with: the rows' terminals,
+// warehouses, and number.
+var tpccWritten = []struct{ name, fact, query string }{
+	{"new orders", factOrder, "SELECT o_entry_d % $terminals, o_w_id, COUNT(*) FROM orders WHERE o_id > $loaded GROUP BY o_entry_d % $terminals, o_w_id"},
+	{"payments", "payment", "SELECT h_date % $terminals, h_w_id, COUNT(*) FROM history WHERE h_date >= $since GROUP BY h_date % $terminals, h_w_id"},
+	{"deliveries", factDelivered, "SELECT ol_delivery_d % $terminals, ol_w_id, COUNT(DISTINCT ol_delivery_d) FROM order_line" +
+		" WHERE ol_delivery_d >= $since GROUP BY ol_delivery_d % $terminals, ol_w_id"},
+}
 
 // A tpccProof examines the tables on one connection.
 type tpccProof struct {
-	w *TPCC
-	s *engine.Session
+	w   *TPCC
+	ctx context.Context
+	s   *engine.Session
 	// parts are the sessions on the shards, or s alone. A condition about one warehouse is examined there: Spider's answers
 	// to MAX() with GROUP BY are wrong (MariaDB 10.11).
-	parts []*engine.Session
-	ctx   context.Context
-	// values are what queries have as $NAME.
-	values map[string]string
+	parts  []*engine.Session
+	values map[string]string // what queries have as $NAME
 	out    []result.Condition
 	err    error // of a query
 }
 
-func (w *TPCC) proof(ctx context.Context, db engine.DB, examine func(p *tpccProof)) ([]result.Condition, error) {
-	p := &tpccProof{w: w, ctx: ctx, values: map[string]string{"terminals": digits(w.opt.Terminals), "loaded": digits(w.customers), "delivered": digits(w.customers - w.undelivered),
-		"since": digits(w.running())}}
-	if p.s, p.err = db.(engine.Reader).ReadSession(ctx, w.opt.Causal); p.err != nil {
-		return nil, p.err
-	}
-	p.parts = []*engine.Session{p.s}
-	for i, shard := range w.opt.Shards {
-		s, err := shard.(engine.Reader).ReadSession(ctx, nil)
+// proof opens the sessions, and returns what was examined. A condition that doesn't hold is an error.
+func (w *TPCC) proof(ctx context.Context, db engine.DB, examine func(p *tpccProof)) (_ []result.Condition, err error) {
+	p := &tpccProof{w: w, ctx: ctx, values: map[string]string{
+		"terminals": digits(w.opt.Terminals), "loaded": digits(w.customers), "delivered": digits(w.customers - w.undelivered),
+		"since": digits(w.running()), "delivered_to": tpccDeliveredTo,
+	}}
+	for _, of := range append([]engine.DB{db}, w.opt.Shards...) {
+		s, err := of.(engine.Reader).ReadSession(ctx, pick(of == db, w.opt.Causal, nil))
 		if err != nil {
-			return nil, errors.Join(err, p.s.Close())
+			return nil, err
 		}
 		defer s.Close()
-		p.parts = append(p.parts[:i], s)
+		p.parts = append(p.parts, s)
+	}
+	if p.s = p.parts[0]; len(p.parts) > 1 {
+		p.parts = p.parts[1:]
 	}
 	examine(p)
-	err := errors.Join(p.err, p.s.Close())
 	for _, c := range p.out {
 		if !c.Holds {
-			err = errors.Join(err, fmt.Errorf("condition %s: %s", c.Name, c.Found))
+			p.err = errors.Join(p.err, fmt.Errorf("condition %s: %s", c.Name, c.Found))
 		}
 	}
-	return p.out, err
+	return p.out, p.err
 }
 
-// ProveLoad examines condition 11, which holds only now, and with deep all others.
-func (w *TPCC) ProveLoad(ctx context.Context, deep bool) error {
-	_, err := w.proof(ctx, w.db, func(p *tpccProof) {
-		p.conditions(func(c *tpccCondition) bool { return !c.runOnly && (deep || !c.deep) })
-	})
+// ProveLoad examines condition 11, which holds only now, and with all the others that take time.
+func (w *TPCC) ProveLoad(ctx context.Context, all bool) error {
+	_, err := w.proof(ctx, w.db, func(p *tpccProof) { p.conditions(atLoad, all) })
 	return err
 }
 
-// Prove examines the tables after a run whose clients are closed: the conditions of clause 3.3.2, of which deep has those from 5
-// on; that stock and order lines agree; that each acknowledged transaction is there once, and its terminal's home is one; and the audit's
-// bands. What doesn't hold is an error.
-func (w *TPCC) Prove(ctx context.Context, deep bool) (_ *result.Verified, _ []result.Condition, crossing *result.Crossing, _ error) {
+// Prove examines the tables after a run whose clients are closed: the conditions of clause 3.3.2, those that take time only if all are
+// asked for; that stock and order lines agree; that each acknowledged transaction is there once, and its terminal's home is one; and the
+// audit's bands. What doesn't hold is an error.
+func (w *TPCC) Prove(ctx context.Context, all bool) (_ *result.Verified, _ []result.Condition, crossing *result.Crossing, _ error) {
 	v := &result.Verified{Counted: true}
 	out, err := w.proof(ctx, w.db, func(p *tpccProof) {
 		for _, b := range w.doubts {
@@ -160,62 +141,165 @@ func (w *TPCC) Prove(ctx context.Context, deep bool) (_ *result.Verified, _ []re
 			}
 		}
 		w.doubts = nil
-		p.conditions(func(c *tpccCondition) bool { return !c.loadOnly && (deep || !c.deep) })
-		v.Found, v.Expected = p.acknowledged("new orders", factOrder, writtenOrders), w.total(factOrder)
-		p.acknowledged("payments", "payment", writtenPayments)
-		p.acknowledged("deliveries", factDelivered, writtenDeliveries)
-		all, skipped := districts*w.total("delivery"), w.total(factSkipped)
-		want, got := all-skipped, p.value("SELECT COUNT(*) FROM (SELECT ol_w_id FROM order_line WHERE ol_delivery_d >= $since GROUP BY ol_w_id, ol_d_id, ol_o_id) x")
-		p.add("deliveries: one order of each district", float64(want) == got, fmt.Sprintf("%.0f orders, of %d", got, want))
-		most := pick(w.opt.Scale < 1, scaledSkipped, mostSkipped)
-		p.add(fmt.Sprintf("deliveries: at most %d%% of districts had none", most), skipped <= max(1, all*most/100), fmt.Sprintf("%d of %d", skipped, all))
+		p.conditions(atRun, all)
+		for _, of := range tpccWritten {
+			found := p.acknowledged(of.name, of.fact, of.query)
+			if of.fact == factOrder {
+				v.Found, v.Expected = found, w.total(factOrder)
+			}
+		}
+		p.skipped()
 		p.bands()
 		if len(w.opt.Shards) > 0 {
 			crossing = p.crossing()
 		}
 	})
 	for i := 1; i < len(w.opt.Members); i++ {
+		orders := tpccWritten[0]
 		more, failed := w.proof(ctx, w.opt.Members[i], func(p *tpccProof) {
-			p.acknowledged(fmt.Sprintf("new orders on node %d", i+1), factOrder, writtenOrders)
+			p.acknowledged(fmt.Sprintf("%s on node %d", orders.name, i+1), orders.fact, orders.query)
 		})
 		out, err = append(out, more...), errors.Join(err, failed)
 	}
 	return v, out, crossing, err
 }
 
+// conditions examines those of a time: on the shards, if they are about one warehouse.
+func (p *tpccProof) conditions(when tpccWhen, all bool) {
+	for _, c := range tpccConditions {
+		if c.when&when == 0 || c.when&deep != 0 && !all {
+			continue
+		}
+		contradict, on := 0.0, p.parts
+		if c.when&across != 0 {
+			on = []*engine.Session{p.s}
+		}
+		for _, n := range p.rows("SELECT COUNT(*) FROM "+c.query, on...) {
+			contradict += n[0]
+		}
+		p.add(c.name, contradict == 0, fmt.Sprintf("%.0f contradict it", contradict))
+	}
+}
+
+// acknowledged compares transactions by terminal and warehouse with those acknowledged to terminals at home.
+func (p *tpccProof) acknowledged(name, fact, q string) (found int64) {
+	type at struct{ terminal, warehouse int }
+	got := map[at]int64{}
+	for _, v := range p.rows(q) {
+		got[at{int(v[0]), int(v[1])}] += int64(v[2])
+		found += int64(v[2])
+	}
+	away, wrong := found, 0
+	for n := range p.w.opt.Terminals {
+		home := got[at{n, n%p.w.opt.Warehouses + 1}]
+		if away -= home; home != p.w.tally[tpccFact{fact, n}] {
+			wrong++
+		}
+	}
+	p.add(name+": each acknowledged one is there, of its terminal's home", away == 0 && wrong == 0,
+		fmt.Sprintf("%d found, %d acknowledged; %d of a warehouse that is not their terminal's; %d terminals differ", found, p.w.total(fact), away, wrong))
+	return found
+}
+
+// mostSkipped is how many percent of districts may have no order to deliver, by clause 2.7.4.2. A part of a warehouse's rows has a part of the 900
+// orders that each district has in reserve. A generator that skips one district of ten is found in either case.
+const mostSkipped, scaledSkipped = int64(1), int64(5)
+
+// skipped examines the orders that deliveries delivered, one of each district.
+func (p *tpccProof) skipped() {
+	all, skipped := districts*p.w.total("delivery"), p.w.total(factSkipped)
+	want, got := all-skipped, p.row("SELECT COUNT(*) FROM (SELECT ol_w_id FROM order_line WHERE ol_delivery_d >= $since GROUP BY ol_w_id, ol_d_id, ol_o_id) x")[0]
+	p.add("deliveries: one order of each district", float64(want) == got, fmt.Sprintf("%.0f orders, of %d", got, want))
+	most := pick(p.w.opt.Scale < 1, scaledSkipped, mostSkipped)
+	p.add(fmt.Sprintf("deliveries: at most %d%% of districts had none", most), skipped <= max(1, all*most/100), fmt.Sprintf("%d of %d", skipped, all))
+}
+
+// bands are those of clause 9.2.2.5.
+func (p *tpccProof) bands() {
+	w, total := p.w, func(fact string) float64 { return float64(p.w.total(fact)) }
+	p.percent("rolled-back new orders", total(factRolledBack), total(result.NewOrder), 0.9, 1.1)
+	early := w.total(factEarly)
+	p.add("the unknown item is the last", early == 0, fmt.Sprintf("in %d orders it is not", early))
+	lines := p.row("SELECT COUNT(*), SUM(CASE WHEN ol_supply_w_id <> ol_w_id THEN 1 ELSE 0 END) FROM order_line WHERE ol_o_id > $loaded")
+	placed := p.row("SELECT COUNT(*) FROM orders WHERE o_id > $loaded")
+	p.band("lines of an order", "", lines[0], placed[0], 9.5, 10.5, 10) // of a uniform number from 5 to 15
+	paid := p.row("SELECT COUNT(*), SUM(CASE WHEN h_c_w_id <> h_w_id THEN 1 ELSE 0 END) FROM history WHERE h_date >= $since")
+	if w.opt.Warehouses > 1 {
+		p.percent("lines from a remote warehouse", lines[1], lines[0], 0.95, 1.05)
+		p.percent("payments of remote customers", paid[1], paid[0], 14, 16)
+	}
+	p.percent("customers by last name", total(factNamed), total(factNameable), 57, 63)
+	all := 0.0
+	for _, k := range tpccKinds {
+		all += total(k.op)
+	}
+	for _, k := range tpccKinds[1:] {
+		p.percent(k.op+" of all transactions", total(k.op), all, float64(k.share)-0.5, float64(k.share)+0.5)
+	}
+}
+
+// percent adds a condition that a part of n is from low to high percent.
+func (p *tpccProof) percent(name string, part, n, low, high float64) {
+	middle := (low + high) / 200
+	p.band(name, "%", 100*part, n, low, high, 1e4*middle*(1-middle))
+}
+
+// band adds a condition that sum/n is from low to high; variance is that of a single value.
+func (p *tpccProof) band(name, unit string, sum, n, low, high, variance float64) {
+	if n == 0 {
+		p.add("audit: "+name, true, "none")
+		return
+	}
+	holds, chance := p.within(sum/n, n, low, high, variance)
+	p.add("audit: "+name, holds, fmt.Sprintf("%.2f%s, band %g to %g%s%s", sum/n, unit, low, high, unit, chance))
+}
+
+// deckLeft is the variance of a deck of 100 cards, in those of a card, when half of it is dealt: 50 * 50/99.
+const deckLeft = 25
+
+// within reports whether a mean of n values is from low to high. The values are dealt from decks, of which those of all terminals may be at
+// any card, and a share of 2% at most is not counted: a short run may miss the band by four standard deviations of that.
+func (p *tpccProof) within(mean, n, low, high, variance float64) (holds bool, chance string) {
+	miss := max(low-mean, mean-high)
+	slack := 4 * math.Sqrt(variance*(deckLeft*float64(p.w.opt.Terminals)+0.02*n)) / n
+	if miss > 0 && miss <= slack {
+		chance = fmt.Sprintf("; chance explains that in %.0f", n)
+	}
+	return miss <= slack, chance
+}
+
 // crossing compares the share of transactions whose rows are on several shards with what the definition gives for the terminals' homes.
 // Orders that were rolled back have no rows.
 func (p *tpccProof) crossing() *result.Crossing {
-	w, apart := p.w, func(v []float64) bool { return p.w.shard(int64(v[0])) != p.w.shard(int64(v[1])) }
-	orders, crossed, all, expected := map[[3]float64]bool{}, 0.0, 0.0, 0.0
-	p.query("SELECT DISTINCT ol_w_id, ol_supply_w_id, ol_d_id, ol_o_id FROM order_line WHERE ol_supply_w_id <> ol_w_id AND ol_o_id > $loaded", func(v []float64) {
-		if apart(v) {
+	w, crossed, all, expected := p.w, 0.0, 0.0, 0.0
+	orders := map[[3]float64]bool{} // that cross
+	for _, v := range p.rows("SELECT DISTINCT ol_w_id, ol_supply_w_id, ol_d_id, ol_o_id FROM order_line WHERE ol_supply_w_id <> ol_w_id AND ol_o_id > $loaded") {
+		if w.shard(int64(v[0])) != w.shard(int64(v[1])) {
 			orders[[3]float64{v[0], v[2], v[3]}] = true
 		}
-	})
-	p.query("SELECT h_w_id, h_c_w_id, COUNT(*) FROM history WHERE h_c_w_id <> h_w_id AND h_date >= $since GROUP BY h_w_id, h_c_w_id", func(v []float64) {
-		if apart(v) {
+	}
+	for _, v := range p.rows("SELECT h_w_id, h_c_w_id, COUNT(*) FROM history WHERE h_c_w_id <> h_w_id AND h_date >= $since GROUP BY h_w_id, h_c_w_id") {
+		if w.shard(int64(v[0])) != w.shard(int64(v[1])) {
 			crossed += v[2]
 		}
-	})
-	crossed += float64(len(orders))
+	}
 	for n := range w.opt.Terminals {
-		home, others := w.shard(int64(n%w.opt.Warehouses)+1), 0.0
+		others := 0.0 // the share of other warehouses that are on another shard
 		for i := range w.opt.Warehouses {
-			if w.shard(int64(i)+1) != home {
+			if w.shard(int64(i)+1) != w.shard(int64(n%w.opt.Warehouses)+1) {
 				others += 1 / float64(max(w.opt.Warehouses-1, 1))
 			}
 		}
-		order := 10 * 0.01 * others // of its 10 lines, as one of 100 that follow each other is remote: two of an order hardly ever are
 		for _, k := range tpccKinds {
 			all += float64(w.tally[tpccFact{k.op, n}])
 		}
-		expected += float64(w.tally[tpccFact{factOrder, n}])*order + float64(w.tally[tpccFact{"payment", n}])*0.15*others
+		// Of the 10 lines of an order, as one of 100 that follow each other is remote: two of an order hardly ever are.
+		expected += others * (10*0.01*float64(w.tally[tpccFact{factOrder, n}]) + 0.15*float64(w.tally[tpccFact{"payment", n}]))
 	}
 	if all == 0 {
 		return nil
 	}
-	c := &result.Crossing{Transactions: int64(all), Expected: expected / all, Measured: crossed / all}
+	c := &result.Crossing{Transactions: int64(all), Expected: expected / all, Measured: (crossed + float64(len(orders))) / all}
 	holds, chance := p.within(c.Measured, all, 0.995*c.Expected, 1.005*c.Expected, c.Expected*(1-c.Expected))
 	p.add("transactions that cross nodes: within 0.5% of what is expected", holds, fmt.Sprintf("%.3f%% of %d, expected %.3f%%; off by %+.3f points, %+.2f%% of it%s",
 		100*c.Measured, c.Transactions, 100*c.Expected, 100*(c.Measured-c.Expected), 100*(c.Measured/c.Expected-1), chance))
@@ -240,130 +324,29 @@ func (p *tpccProof) add(name string, holds bool, found string) {
 	}
 }
 
-func (p *tpccProof) query(q string, row func(values []float64)) {
-	if p.err != nil {
-		return
+// rows returns the rows of a query of numbers, on some sessions or else on the proof's. NULL, as of no rows, is 0.
+func (p *tpccProof) rows(q string, on ...*engine.Session) (out [][]float64) {
+	if len(on) == 0 {
+		on = []*engine.Session{p.s}
 	}
 	q = os.Expand(q, func(name string) string { return p.values[name] })
-	p.err = p.s.Text(p.ctx, q, nil, func(texts [][]byte) error {
-		values := make([]float64, len(texts))
-		for i, text := range texts {
-			if text == nil {
-				continue // of no rows: 0
+	for _, s := range on {
+		if p.err != nil {
+			return nil
+		}
+		p.err = engine.About(p.ctx, s.Text(p.ctx, q, nil, func(texts [][]byte) (err error) {
+			values := make([]float64, len(texts))
+			for i, text := range texts {
+				if text != nil && err == nil {
+					values[i], err = strconv.ParseFloat(string(text), 64)
+				}
 			}
-			var err error
-			if values[i], err = strconv.ParseFloat(string(text), 64); err != nil {
-				return err
-			}
-		}
-		row(values)
-		return nil
-	})
-	if p.err != nil {
-		p.err = fmt.Errorf("examine the tables: %w: %s", p.err, q)
+			out = append(out, values)
+			return err
+		}), "examine the tables: "+q)
 	}
+	return out
 }
 
-func (p *tpccProof) value(q string) (v float64) {
-	p.query(q, func(values []float64) { v = values[0] })
-	return v
-}
-
-// conditions examines those that hold at this time: on the shards, if they are about one warehouse.
-func (p *tpccProof) conditions(holds func(c *tpccCondition) bool) {
-	whole := p.s
-	defer func() { p.s = whole }()
-	for i := range tpccConditions {
-		c, n := &tpccConditions[i], 0.0
-		if !holds(c) {
-			continue
-		}
-		parts := p.parts
-		if c.across {
-			parts = []*engine.Session{whole}
-		}
-		for _, p.s = range parts {
-			n += p.value(c.query)
-		}
-		p.add(c.name, n == 0, fmt.Sprintf("%.0f contradict it", n))
-	}
-}
-
-// acknowledged compares transactions by terminal and warehouse with those acknowledged to terminals at home.
-func (p *tpccProof) acknowledged(name, fact, q string) (found int64) {
-	type at struct{ terminal, warehouse int }
-	got := map[at]int64{}
-	p.query(q, func(v []float64) {
-		got[at{int(v[0]), int(v[1])}] += int64(v[2])
-		found += int64(v[2])
-	})
-	away, wrong := found, 0
-	for n := range p.w.opt.Terminals {
-		home := got[at{n, n%p.w.opt.Warehouses + 1}]
-		if away -= home; home != p.w.tally[tpccFact{fact, n}] {
-			wrong++
-		}
-	}
-	p.add(name+": each acknowledged one is there, of its terminal's home", away == 0 && wrong == 0,
-		fmt.Sprintf("%d found, %d acknowledged; %d of a warehouse that is not their terminal's; %d terminals differ", found, p.w.total(fact), away, wrong))
-	return found
-}
-
-// bands are those of clause 9.2.2.5.
-func (p *tpccProof) bands() {
-	w := p.w
-	several := w.opt.Warehouses > 1
-	orders := float64(w.total(result.NewOrder))
-	p.band("rolled-back new orders", "%", 100*float64(w.total(factRolledBack)), orders, 0.9, 1.1, 0)
-	early := w.total(factEarly)
-	p.add("the unknown item is the last", early == 0, fmt.Sprintf("in %d orders it is not", early))
-	var lines, remote, placed, paid, away float64
-	p.query("SELECT COUNT(*), SUM(CASE WHEN ol_supply_w_id <> ol_w_id THEN 1 ELSE 0 END) FROM order_line WHERE ol_o_id > $loaded", func(v []float64) { lines, remote = v[0], v[1] })
-	placed = p.value("SELECT COUNT(*) FROM orders WHERE o_id > $loaded")
-	p.band("lines of an order", "", lines, placed, 9.5, 10.5, 10) // of a uniform number from 5 to 15
-	p.query("SELECT COUNT(*), SUM(CASE WHEN h_c_w_id <> h_w_id THEN 1 ELSE 0 END) FROM history WHERE h_date >= $since", func(v []float64) { paid, away = v[0], v[1] })
-	if several {
-		p.band("lines from a remote warehouse", "%", 100*remote, lines, 0.95, 1.05, 0)
-		p.band("payments of remote customers", "%", 100*away, paid, 14, 16, 0)
-	}
-	p.band("customers by last name", "%", 100*float64(w.total(factNamed)), float64(w.total(factNameable)), 57, 63, 0)
-	var all float64
-	for _, k := range tpccKinds {
-		all += float64(w.total(k.op))
-	}
-	for _, k := range tpccKinds[1:] {
-		p.band(k.op+" of all transactions", "%", 100*float64(w.total(k.op)), all, float64(k.share)-0.5, float64(k.share)+0.5, 0)
-	}
-}
-
-// band adds a condition that sum/n is from low to high; variance is that of a single value.
-func (p *tpccProof) band(name, unit string, sum, n, low, high, variance float64) {
-	if n == 0 {
-		p.add("audit: "+name, true, "none")
-		return
-	}
-	if unit == "%" { // of hundreds
-		middle := (low + high) / 200
-		variance = 1e4 * middle * (1 - middle)
-	}
-	holds, chance := p.within(sum/n, n, low, high, variance)
-	p.add("audit: "+name, holds, fmt.Sprintf("%.2f%s, band %g to %g%s%s", sum/n, unit, low, high, unit, chance))
-}
-
-// within reports whether a mean of n values is from low to high. The values are dealt from decks, of which those of all terminals may be at
-// any card, and a share of 2% at most is not counted: a short run may miss the band by four standard deviations of that.
-func (p *tpccProof) within(mean, n, low, high, variance float64) (holds bool, chance string) {
-	miss := max(low-mean, mean-high)
-	slack := 4 * math.Sqrt(variance*(deckLeft*float64(p.w.opt.Terminals)+0.02*n)) / n
-	if miss > 0 && miss <= slack {
-		chance = fmt.Sprintf("; chance explains that in %.0f", n)
-	}
-	return miss <= slack, chance
-}
-
-// mostSkipped is how many percent of districts may have no order to deliver, by clause 2.7.4.2. A part of a warehouse's rows has a part of the 900
-// orders that each district has in reserve. A generator that skips one district of ten is found in either case.
-const mostSkipped, scaledSkipped = int64(1), int64(5)
-
-// deckLeft is the variance of a deck of 100 cards, in those of a card, when half of it is dealt: 50 * 50/99.
-const deckLeft = 25
+// row returns the first row of a query; zeros after an error.
+func (p *tpccProof) row(q string) []float64 { return append(p.rows(q), make([]float64, 2))[0] }

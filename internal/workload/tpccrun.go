@@ -17,20 +17,22 @@ import (
 )
 
 // A tpccKind is one of the transactions: its share in percent, for how many seconds a user types before and thinks
-// after it, by clauses 5.2.3 and 5.2.5, and what is sent.
+// after it, by clauses 5.2.3 and 5.2.5, what is sent between BEGIN and COMMIT, and a query that finds its date, if it has written one.
 type tpccKind struct {
 	op            string
 	share         int
 	keying, think float64
 	send          func(c *tpccTerminal, ctx context.Context)
+	written       string
 }
 
 var tpccKinds = []tpccKind{
-	{result.NewOrder, 45, 18, 12, (*tpccTerminal).newOrder},
-	{"payment", 43, 3, 12, (*tpccTerminal).payment},
-	{"order-status", 4, 2, 10, (*tpccTerminal).orderStatus},
-	{"delivery", 4, 2, 5, (*tpccTerminal).deliver},
-	{"stock-level", 4, 2, 5, (*tpccTerminal).stockLevel},
+	{result.NewOrder, 45, 18, 12, (*tpccTerminal).newOrder, "SELECT o_entry_d FROM orders WHERE o_w_id = $w_id AND o_d_id = $d_id AND o_id = $o_id"},
+	{"payment", 43, 3, 12, (*tpccTerminal).payment, "SELECT h_date FROM history WHERE h_w_id = $w_id AND h_date = $now"},
+	{"order-status", 4, 2, 10, (*tpccTerminal).orderStatus, ""},
+	{"delivery", 4, 2, 5, (*tpccTerminal).deliver,
+		"SELECT ol_delivery_d FROM order_line WHERE ol_w_id = $w_id AND ol_d_id = $d_id AND ol_o_id = $o_id AND ol_number = 1"},
+	{"stock-level", 4, 2, 5, (*tpccTerminal).stockLevel, ""},
 }
 
 // A tpccFact is something that terminals did and that was acknowledged: a transaction, or one of the facts below.
@@ -62,7 +64,7 @@ func (k *deck) deal(d *draws) int64 {
 		for i, n := range k.shares {
 			k.left = append(k.left, slices.Repeat([]int64{int64(i)}, n)...)
 		}
-		shuffle(k.left, d)
+		d.shuffle(k.left)
 	}
 	last := len(k.left) - 1
 	out := k.left[last]
@@ -129,29 +131,25 @@ func (w *TPCC) Background(context.Context, func(what, object string, began time.
 // Crashed is called when the server was killed; a terminal whose commit was not answered looks for it.
 func (w *TPCC) Crashed(time.Time) {}
 
-func (c *tpccTerminal) between(least, most int64) int64 {
-	return least + c.d.below(uint64(most-least+1))
-}
-
 // Prepare implements bench.Client: it deals the transaction and what the user enters (clauses 2.4.1 to 2.8.1).
 func (c *tpccTerminal) Prepare(int) {
 	w, v, several := c.w, c.v, c.w.opt.Warehouses > 1
 	c.kind, c.began = tpccKinds[c.mix.deal(&c.d)], time.Time{}
 	clear(v)
-	v["w_id"], v["d_id"], v["c_id"] = digits(c.home), digits(c.between(1, districts)), digits(nuRand(&c.d, 1023, w.customerC, 1, w.customers))
+	v["w_id"], v["d_id"], v["c_id"] = digits(c.home), digits(c.d.between(1, districts)), digits(nuRand(&c.d, 1023, w.customerC, 1, w.customers))
 	v["c_w_id"], v["c_d_id"] = v["w_id"], v["d_id"]
 	switch c.kind.op {
 	case result.NewOrder:
 		c.order(several)
 	case "payment":
-		v["amount"] = decimal(c.between(100, 500_000), 2)
+		v["amount"] = decimal(c.d.between(100, 500_000), 2)
 		if c.remotePay.deal(&c.d) == 1 && several {
-			v["c_w_id"], v["c_d_id"] = digits(1+c.away[0].deal(&c.d)), digits(c.between(1, districts))
+			v["c_w_id"], v["c_d_id"] = digits(1+c.away[0].deal(&c.d)), digits(c.d.between(1, districts))
 		}
 	case "delivery":
-		v["carrier"] = digits(c.between(1, 10))
+		v["carrier"] = digits(c.d.between(1, 10))
 	case "stock-level":
-		v["d_id"], v["threshold"] = digits(c.district), digits(c.between(10, 20))
+		v["d_id"], v["threshold"] = digits(c.district), digits(c.d.between(10, 20))
 	}
 	if (c.kind.op == "payment" || c.kind.op == "order-status") && c.byName.deal(&c.d) == 1 {
 		v["c_last"] = lastName(nuRand(&c.d, 255, w.nameRun, 0, min(w.customers, 1000)-1))
@@ -166,7 +164,7 @@ func (c *tpccTerminal) order(several bool) {
 	w := c.w
 	c.lines = nil
 	for n := c.sizes.deal(&c.d); int64(len(c.lines)) < n; {
-		line := &tpccLine{item: nuRand(&c.d, 8191, w.itemC, 1, w.items), supply: c.home, quantity: c.between(1, 10)}
+		line := &tpccLine{item: nuRand(&c.d, 8191, w.itemC, 1, w.items), supply: c.home, quantity: c.d.between(1, 10)}
 		if slices.ContainsFunc(c.lines, func(l *tpccLine) bool { return l.item == line.item }) {
 			continue
 		}
@@ -202,7 +200,13 @@ func (c *tpccTerminal) Do(ctx context.Context) error {
 	c.at = max(time.Now().UnixMicro()/terminals*terminals+int64(c.n), c.at+terminals)
 	c.v["now"] = digits(c.at)
 	c.err, c.asked, c.facts = nil, "", []string{c.kind.op}
+	c.exec(ctx, 0, pick(c.kind.written == "", "BEGIN", c.w.begin))
 	c.kind.send(c, ctx)
+	if slices.Contains(c.facts, factRolledBack) {
+		c.exec(ctx, 0, "ROLLBACK")
+	} else {
+		c.commit(ctx, c.kind.written)
+	}
 	if c.err == nil {
 		c.acknowledged()
 	}
@@ -242,45 +246,35 @@ func (w *TPCC) count(terminal int, facts []string) {
 
 // newOrder is clause 2.4.2. The unknown item of one order in a hundred is missed when all others were served.
 func (c *tpccTerminal) newOrder(ctx context.Context) {
-	c.exec(ctx, 0, c.w.begin)
 	c.change(ctx, 1, "UPDATE district SET d_next_o_id = d_next_o_id + 1 WHERE d_w_id = $w_id AND d_id = $d_id")
 	c.row(ctx, "SELECT d_next_o_id - 1, d_tax, w_tax, c_discount, c_last, c_credit FROM district, warehouse, customer"+
 		" WHERE d_w_id = $w_id AND d_id = $d_id AND w_id = d_w_id AND c_w_id = d_w_id AND c_d_id = d_id AND c_id = $c_id", "o_id")
 	c.prices(ctx)
-	supplied, unknown := map[int64][]*tpccLine{}, -1
+	supplied, outcome := map[int64][]*tpccLine{}, []string{factOrder}
 	for i, l := range c.lines {
-		if l.cents < 0 {
-			unknown = i
-		} else {
+		if l.cents >= 0 {
 			supplied[l.supply] = append(supplied[l.supply], l)
+		} else if outcome = []string{factRolledBack}; i < len(c.lines)-1 {
+			outcome = append(outcome, factEarly)
 		}
 	}
-	suppliers := slices.Sorted(maps.Keys(supplied)) // sorted, so that no two orders wait for each other
-	for _, supply := range suppliers {
+	for _, supply := range slices.Sorted(maps.Keys(supplied)) { // sorted, so that no two orders wait for each other
 		c.take(ctx, supply, supplied[supply])
 	}
 	var values []string
 	for i, l := range c.lines {
-		if i != unknown {
+		if l.cents >= 0 {
 			values = append(values, fmt.Sprintf("($o_id, $d_id, $w_id, %d, %d, %d, NULL, %d, %s, '%s')",
 				i+1, l.item, l.supply, l.quantity, decimal(l.cents*l.quantity, 2), l.dist))
 		}
 	}
-	c.v["ol_cnt"], c.v["all_local"] = digits(len(c.lines)), pick(len(suppliers) == 1 && suppliers[0] == c.home, "1", "0")
+	c.v["ol_cnt"], c.v["all_local"] = digits(len(c.lines)), pick(len(supplied) == 1 && supplied[c.home] != nil, "1", "0")
 	c.change(ctx, 1, "INSERT INTO orders (o_id, o_d_id, o_w_id, o_c_id, o_entry_d, o_carrier_id, o_ol_cnt, o_all_local)"+
 		" VALUES ($o_id, $d_id, $w_id, $c_id, $now, NULL, $ol_cnt, $all_local)")
 	c.change(ctx, 1, "INSERT INTO new_order (no_o_id, no_d_id, no_w_id) VALUES ($o_id, $d_id, $w_id)")
 	c.change(ctx, len(values), "INSERT INTO order_line (ol_o_id, ol_d_id, ol_w_id, ol_number, ol_i_id, ol_supply_w_id, ol_delivery_d, ol_quantity, ol_amount, ol_dist_info)"+
 		" VALUES "+strings.Join(values, ", "))
-	if unknown < 0 {
-		c.facts = append(c.facts, factOrder)
-		c.commit(ctx, "SELECT o_entry_d FROM orders WHERE o_w_id = $w_id AND o_d_id = $d_id AND o_id = $o_id")
-		return
-	}
-	c.exec(ctx, 0, "ROLLBACK")
-	if c.facts = append(c.facts, factRolledBack); unknown < len(c.lines)-1 {
-		c.facts = append(c.facts, factEarly)
-	}
+	c.facts = append(c.facts, outcome...)
 }
 
 // items notes the items of lines as a list, and returns the lines by item.
@@ -347,7 +341,6 @@ func (c *tpccTerminal) find(ctx context.Context) {
 
 // payment is clause 2.5.2. The warehouse, which all payments to it change, is locked last.
 func (c *tpccTerminal) payment(ctx context.Context) {
-	c.exec(ctx, 0, c.w.begin)
 	c.find(ctx)
 	c.change(ctx, 1, "UPDATE customer SET c_balance = c_balance - $amount, c_ytd_payment = c_ytd_payment + $amount, c_payment_cnt = c_payment_cnt + 1"+theCustomer)
 	c.row(ctx, "SELECT c_credit, c_data, w_name, d_name, c_first, c_middle, c_last, c_street_1, c_street_2, c_city, c_state, c_zip, c_phone, c_since, c_credit_lim, c_discount, c_balance,"+
@@ -362,12 +355,10 @@ func (c *tpccTerminal) payment(ctx context.Context) {
 	c.change(ctx, 1, "INSERT INTO history (h_c_id, h_c_d_id, h_c_w_id, h_d_id, h_w_id, h_date, h_amount, h_data)"+
 		" VALUES ($c_id, $c_d_id, $c_w_id, $d_id, $w_id, $now, $amount, '$w_name    $d_name')")
 	c.change(ctx, 1, "UPDATE warehouse SET w_ytd = w_ytd + $amount WHERE w_id = $w_id")
-	c.commit(ctx, "SELECT h_date FROM history WHERE h_w_id = $w_id AND h_date = $now")
 }
 
 // orderStatus is clause 2.6.2.
 func (c *tpccTerminal) orderStatus(ctx context.Context) {
-	c.exec(ctx, 0, "BEGIN")
 	c.find(ctx)
 	c.row(ctx, "SELECT c_balance, c_first, c_middle, c_last FROM customer"+theCustomer)
 	c.row(ctx, "SELECT o_id, o_ol_cnt, o_entry_d, o_carrier_id FROM orders WHERE o_w_id = $w_id AND o_d_id = $d_id AND o_c_id = $c_id ORDER BY o_id DESC LIMIT 1", "o_id", "ol_cnt")
@@ -375,7 +366,6 @@ func (c *tpccTerminal) orderStatus(ctx context.Context) {
 	if c.err == nil && digits(len(lines)) != c.v["ol_cnt"] {
 		c.err = fmt.Errorf("%d lines were found, and o_ol_cnt of the order is %s: %s", len(lines), c.v["ol_cnt"], c.sent)
 	}
-	c.exec(ctx, 0, "COMMIT")
 }
 
 // errOvertaken means that another delivery took an order, and that this one is to begin again.
@@ -392,11 +382,10 @@ func (c *tpccTerminal) of(prefix, column string, rows [][]string) string {
 
 // deliver is clause 2.7.4, for all districts in one transaction.
 func (c *tpccTerminal) deliver(ctx context.Context) {
-	c.exec(ctx, 0, c.w.begin)
 	oldest := c.rows(ctx, "SELECT no_d_id, MIN(no_o_id) FROM new_order WHERE no_w_id = $w_id GROUP BY no_d_id")
 	c.facts = append(c.facts, slices.Repeat([]string{factSkipped}, districts-len(oldest))...)
 	if len(oldest) == 0 {
-		c.exec(ctx, 0, "COMMIT")
+		c.v["o_id"] = "0" // none, to be found by
 		return
 	}
 	locked := 0
@@ -416,16 +405,13 @@ func (c *tpccTerminal) deliver(ctx context.Context) {
 	c.exec(ctx, 0, "UPDATE order_line SET ol_delivery_d = $now"+c.of("ol", "ol_o_id", oldest))
 	c.change(ctx, len(customers), "UPDATE customer SET c_balance = c_balance + CASE c_d_id"+amounts+" END, c_delivery_cnt = c_delivery_cnt + 1"+c.of("c", "c_id", customers))
 	c.facts, c.v["d_id"], c.v["o_id"] = append(c.facts, factDelivered), oldest[0][0], oldest[0][1]
-	c.commit(ctx, "SELECT ol_delivery_d FROM order_line WHERE ol_w_id = $w_id AND ol_d_id = $d_id AND ol_o_id = $o_id AND ol_number = 1")
 }
 
 // stockLevel is clause 2.8.2.
 func (c *tpccTerminal) stockLevel(ctx context.Context) {
-	c.exec(ctx, 0, "BEGIN")
 	c.row(ctx, "SELECT d_next_o_id FROM district WHERE d_w_id = $w_id AND d_id = $d_id", "next")
 	c.row(ctx, "SELECT COUNT(DISTINCT s_i_id) FROM order_line, stock WHERE ol_w_id = $w_id AND ol_d_id = $d_id AND ol_o_id < $next AND ol_o_id >= $next - 20"+
 		" AND s_w_id = $w_id AND s_i_id = ol_i_id AND s_quantity < $threshold")
-	c.exec(ctx, 0, "COMMIT")
 }
 
 // Recover implements bench.Client.

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rowmill/rowmill/internal/engine"
@@ -273,3 +274,8 @@ func texts(appended func(dst []byte, n uint64) []byte) put {
 		v.EndBytes()
 	}
 }
+
+func digits[N int | int64](n N) string { return strconv.FormatInt(int64(n), 10) }
+
+// decimal returns the text of a number of units, of which 10^scale make one.
+func decimal(units int64, scale int) string { return value.FormatUnscaled(digits(units), scale) }
