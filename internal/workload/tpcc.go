@@ -280,16 +280,12 @@ func (w *TPCC) Load(ctx context.Context, dropExisting bool, progress func(rows i
 	for _, t := range w.tables.tables {
 		for warehouse := range int64(pick(t.Name == "item", 1, w.opt.Warehouses)) {
 			all.Go(func() error {
-				err := w.fill(ctx, t, warehouse+1, func(n int) {
+				return engine.About(ctx, w.fill(ctx, t, warehouse+1, func(n int) {
 					w.mu.Lock()
 					defer w.mu.Unlock()
 					rows += int64(n)
 					progress(rows)
-				})
-				if err != nil {
-					return fmt.Errorf("fill table %s: %w", t.Name, err)
-				}
-				return nil
+				}), "fill table "+t.Name)
 			})
 		}
 	}
@@ -340,11 +336,8 @@ func (w *TPCC) present(ctx context.Context, t *table, nodes []rolling.Node) (sch
 		return nil, err
 	}
 	steps, err := w.db.(engine.Presenter).Present(ctx, w.head)
-	for _, s := range steps {
-		schema = append(schema, s.SQL...)
-		if err = s.Run(ctx); err != nil {
-			break
-		}
+	for i := 0; i < len(steps) && err == nil; i++ {
+		schema, err = append(schema, steps[i].SQL...), steps[i].Run(ctx)
 	}
 	return schema, err
 }

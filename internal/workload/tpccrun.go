@@ -88,7 +88,7 @@ type tpccTerminal struct {
 	think          float64 // seconds, about the last transaction
 
 	mix, sizes, rollback, byName, remotePay, remoteLine deck
-	away                                                [2]deck // the other warehouses, of payments and of lines
+	away                                                deck // the other warehouses
 }
 
 type tpccLine struct {
@@ -99,17 +99,14 @@ type tpccLine struct {
 
 // Client implements bench.Workload. A terminal's home doesn't change.
 func (w *TPCC) Client(ctx context.Context, n int) (_ bench.Client, err error) {
-	c := &tpccTerminal{w: w, n: n, home: int64(n%w.opt.Warehouses) + 1, district: int64(n/w.opt.Warehouses%districts) + 1,
+	c := &tpccTerminal{w: w, n: n, talk: talk{v: map[string]string{}}, home: int64(n%w.opt.Warehouses) + 1, district: int64(n/w.opt.Warehouses%districts) + 1,
 		d:        newStream(w.opt.Seed, n+len(tpccTables)+1).row(0),
 		rollback: percent(1), byName: percent(60), remotePay: percent(15), remoteLine: percent(1), sizes: deck{shares: slices.Concat(make([]int, 5), slices.Repeat([]int{1}, 11))}}
 	for _, k := range tpccKinds {
 		c.mix.shares = append(c.mix.shares, k.share)
 	}
-	for i := range c.away {
-		c.away[i].shares = slices.Repeat([]int{1}, w.opt.Warehouses)
-		c.away[i].shares[c.home-1] = 0
-	}
-	c.v = map[string]string{}
+	c.away.shares = slices.Repeat([]int{1}, w.opt.Warehouses)
+	c.away.shares[c.home-1] = 0
 	if w.rewrite != nil {
 		c.rewrite = func(q string) string { return w.rewrite(c, q) }
 	}
@@ -144,7 +141,7 @@ func (c *tpccTerminal) Prepare(int) {
 	case "payment":
 		v["amount"] = decimal(c.d.between(100, 500_000), 2)
 		if c.remotePay.deal(&c.d) == 1 && several {
-			v["c_w_id"], v["c_d_id"] = digits(1+c.away[0].deal(&c.d)), digits(c.d.between(1, districts))
+			v["c_w_id"], v["c_d_id"] = digits(1+c.away.deal(&c.d)), digits(c.d.between(1, districts))
 		}
 	case "delivery":
 		v["carrier"] = digits(c.d.between(1, 10))
@@ -169,7 +166,7 @@ func (c *tpccTerminal) order(several bool) {
 			continue
 		}
 		if c.remoteLine.deal(&c.d) == 1 && several {
-			line.supply = 1 + c.away[1].deal(&c.d)
+			line.supply = 1 + c.away.deal(&c.d)
 		}
 		c.lines = append(c.lines, line)
 	}
@@ -188,13 +185,23 @@ func (c *tpccTerminal) Await(ctx context.Context) error {
 	return engine.Sleep(ctx, time.Duration(wait*float64(time.Second)))
 }
 
-// Do implements bench.Client.
+// Do implements bench.Client. A transaction whose commit was not answered is counted if it is there.
 func (c *tpccTerminal) Do(ctx context.Context) error {
 	if c.began.IsZero() {
 		c.began = time.Now()
 	}
-	if done, err := c.resolve(ctx); done || err != nil {
-		return err
+	if c.asked != "" {
+		s, err := c.open(ctx, c.w.opt.Causal)
+		if err != nil {
+			return err
+		}
+		done, err := c.done(ctx, s, c.v["now"])
+		if err = errors.Join(err, s.Close()); done && err == nil {
+			c.acknowledged()
+		}
+		if done || err != nil {
+			return err
+		}
 	}
 	terminals := int64(c.w.opt.Terminals)
 	c.at = max(time.Now().UnixMicro()/terminals*terminals+int64(c.n), c.at+terminals)
@@ -211,22 +218,6 @@ func (c *tpccTerminal) Do(ctx context.Context) error {
 		c.acknowledged()
 	}
 	return c.err
-}
-
-// resolve looks for the transaction whose commit was not answered, and counts it if it is there.
-func (c *tpccTerminal) resolve(ctx context.Context) (done bool, err error) {
-	if c.asked == "" {
-		return false, nil
-	}
-	s, err := c.open(ctx, c.w.opt.Causal)
-	if err != nil {
-		return false, err
-	}
-	done, err = c.done(ctx, s, c.v["now"])
-	if err = errors.Join(err, s.Close()); done && err == nil {
-		c.acknowledged()
-	}
-	return done, err
 }
 
 // acknowledged counts the transaction.
