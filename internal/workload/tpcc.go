@@ -78,23 +78,23 @@ const (
 
 // tpccTables are those of clause 1.3, filled as clause 4.3.3 says: columns, primary key and index. Each column has a type and what
 // fills it. i and d are integers of 32 and 64 bits, v and c texts, n decimals; those with ? may be NULL. A..B is a random number of so
-// many units, or a random text of so many characters; =X is X; other words are in tpccNumbers and tpccTexts.
+// many units, or a random text of so many characters; A alone is A..A; words are in tpccNumbers and tpccTexts.
 var tpccTables = []struct{ name, columns, key, index string }{
 	{"item", "i_id i n, i_im_id i 1..10000, i_name v24 14..24, i_price n5.2 100..10000, i_data v50 data", "i_id", ""},
 	{"warehouse", "w_id i w, w_name v10 6..10, " + tpccAddress("w") + ", w_tax n4.4 0..2000, w_ytd n12.2 wytd", "w_id", ""},
 	{"district", "d_id i d, d_w_id i w, d_name v10 6..10, " + tpccAddress("d") + ", d_tax n4.4 0..2000, d_ytd n12.2 dytd, d_next_o_id i next", "d_w_id, d_id", ""},
-	{"customer", "c_id i n, c_d_id i d, c_w_id i w, c_first v16 8..16, c_middle c2 =OE, c_last v16 name, " + tpccAddress("c") + ", c_phone c16 phone, " +
-		"c_since d date, c_credit c2 credit, c_credit_lim n12.2 =5000000, c_discount n4.4 0..5000, c_balance n12.2 =-1000, c_ytd_payment n12.2 =1000, " +
-		"c_payment_cnt i =1, c_delivery_cnt i =0, c_data v500 300..500", "c_w_id, c_d_id, c_id", "c_w_id, c_d_id, c_last, c_first"},
-	{"history", "h_c_id i n, h_c_d_id i d, h_c_w_id i w, h_d_id i d, h_w_id i w, h_date d date, h_amount n6.2 =1000, h_data v24 12..24", "h_w_id, h_date", ""},
-	{"orders", "o_id i n, o_d_id i d, o_w_id i w, o_c_id i customer, o_entry_d d date, o_carrier_id i? carrier, o_ol_cnt i lines, o_all_local i =1",
+	{"customer", "c_id i n, c_d_id i d, c_w_id i w, c_first v16 8..16, c_middle c2 middle, c_last v16 name, " + tpccAddress("c") + ", c_phone c16 phone, " +
+		"c_since d date, c_credit c2 credit, c_credit_lim n12.2 5000000, c_discount n4.4 0..5000, c_balance n12.2 -1000, c_ytd_payment n12.2 1000, " +
+		"c_payment_cnt i 1, c_delivery_cnt i 0, c_data v500 300..500", "c_w_id, c_d_id, c_id", "c_w_id, c_d_id, c_last, c_first"},
+	{"history", "h_c_id i n, h_c_d_id i d, h_c_w_id i w, h_d_id i d, h_w_id i w, h_date d date, h_amount n6.2 1000, h_data v24 12..24", "h_w_id, h_date", ""},
+	{"orders", "o_id i n, o_d_id i d, o_w_id i w, o_c_id i customer, o_entry_d d date, o_carrier_id i? carrier, o_ol_cnt i lines, o_all_local i 1",
 		"o_w_id, o_d_id, o_id", "o_w_id, o_d_id, o_c_id, o_id"},
 	{"new_order", "no_o_id i n, no_d_id i d, no_w_id i w", "no_w_id, no_d_id, no_o_id", ""},
 	{"order_line", "ol_o_id i n, ol_d_id i d, ol_w_id i w, ol_number i line, ol_i_id i item, ol_supply_w_id i w, ol_delivery_d d? delivery, " +
-		"ol_quantity i =5, ol_amount n6.2 amount, ol_dist_info c24 24..24", "ol_w_id, ol_d_id, ol_o_id, ol_number", ""},
+		"ol_quantity i 5, ol_amount n6.2 amount, ol_dist_info c24 24..24", "ol_w_id, ol_d_id, ol_o_id, ol_number", ""},
 	{"stock", "s_i_id i n, s_w_id i w, s_quantity i 10..100, s_dist_01 c24 24..24, s_dist_02 c24 24..24, s_dist_03 c24 24..24, s_dist_04 c24 24..24, " +
 		"s_dist_05 c24 24..24, s_dist_06 c24 24..24, s_dist_07 c24 24..24, s_dist_08 c24 24..24, s_dist_09 c24 24..24, s_dist_10 c24 24..24, " +
-		"s_ytd i =0, s_order_cnt i =0, s_remote_cnt i =0, s_data v50 data", "s_w_id, s_i_id", ""},
+		"s_ytd i 0, s_order_cnt i 0, s_remote_cnt i 0, s_data v50 data", "s_w_id, s_i_id", ""},
 }
 
 func tpccAddress(of string) string {
@@ -163,13 +163,12 @@ func (w *TPCC) Tables() []*engine.Table { return w.tables.Tables() }
 
 // tpccRow is what the values of a row depend on.
 type tpccRow struct {
-	of       *TPCC
-	d        draws
-	u        int64 // the number of the row, or of the order of a line, through all warehouses
-	w, dist  int64
-	n        int64 // within the district, or of an item
-	line     int64
-	shuffled []int64 // the customers of the district's orders
+	of      *TPCC
+	d       draws
+	u       int64 // the number of the row, or of the order of a line, through all warehouses
+	w, dist int64
+	n       int64 // within the district, or of an item
+	line    int64
 }
 
 func (r *tpccRow) delivered() bool { return r.n <= r.of.customers-r.of.undelivered }
@@ -180,6 +179,12 @@ func (r *tpccRow) lines() int64 {
 	return d.between(5, 15)
 }
 
+// customer is that of the order: each of the district has one.
+func (r *tpccRow) customer() int64 {
+	key := newStream(r.of.opt.Seed, len(tpccTables)).row(-r.w*districts - r.dist)
+	return 1 + int64(shuffled(uint64(r.n-1), uint64(r.of.customers), uint64(key)))
+}
+
 // tpccNumbers are numbers, or units of decimals; -1 is NULL. w, d and n are warehouse, district and number in it.
 var tpccNumbers = map[string]func(r *tpccRow) int64{
 	"w":        func(r *tpccRow) int64 { return r.w },
@@ -188,7 +193,7 @@ var tpccNumbers = map[string]func(r *tpccRow) int64{
 	"line":     func(r *tpccRow) int64 { return r.line },
 	"lines":    (*tpccRow).lines,
 	"item":     func(r *tpccRow) int64 { return r.d.between(1, r.of.items) },
-	"customer": func(r *tpccRow) int64 { return 1 + r.shuffled[r.n-1] },
+	"customer": (*tpccRow).customer,
 	"next":     func(r *tpccRow) int64 { return r.of.customers + 1 },
 	"date":     func(r *tpccRow) int64 { return loadDate + r.u },
 	"wytd":     func(r *tpccRow) int64 { return districts * r.of.customers * 1000 },
@@ -202,6 +207,7 @@ var tpccNumbers = map[string]func(r *tpccRow) int64{
 var tpccTexts = map[string]func(dst []byte, r *tpccRow) []byte{
 	"zip":    func(dst []byte, r *tpccRow) []byte { return fmt.Appendf(dst, "%04d11111", r.d.below(10_000)) },
 	"phone":  func(dst []byte, r *tpccRow) []byte { return fmt.Appendf(dst, "%016d", r.d.below(1e16)) },
+	"middle": func(dst []byte, _ *tpccRow) []byte { return append(dst, "OE"...) },
 	"credit": func(dst []byte, r *tpccRow) []byte { return append(dst, pick(r.d.below(10) == 0, "BC", "GC")...) },
 	"name": func(dst []byte, r *tpccRow) []byte {
 		if r.n <= 1000 {
@@ -240,18 +246,15 @@ func tpccColumn(text string) (c engine.Column, _ tpccFiller) {
 	c.Size, _ = strconv.Atoi(size)
 	c.Scale, _ = strconv.Atoi(scale)
 	c.Type = map[byte]engine.Type{'i': engine.Int32, 'd': engine.Int64, 'v': engine.Varchar, 'c': engine.Char, 'n': engine.Decimal}[f[1][0]]
-	constant, _ := strings.CutPrefix(f[2], "=")
-	from, to, random := strings.Cut(constant, "..")
+	from, to, _ := strings.Cut(f[2], "..")
 	least, _ := strconv.ParseInt(from, 10, 64)
-	most, _ := strconv.ParseInt(to, 10, 64)
+	most, _ := strconv.ParseInt(cmp.Or(to, from), 10, 64)
 	number, write := tpccNumbers[f[2]], tpccTexts[f[2]]
-	switch {
-	case random:
+	if number == nil {
 		number = func(r *tpccRow) int64 { return r.d.between(least, most) }
+	}
+	if write == nil {
 		write = func(dst []byte, r *tpccRow) []byte { return appendLetters(dst, &r.d, int(r.d.between(least, most))) }
-	case constant != f[2]:
-		number = func(*tpccRow) int64 { return least }
-		write = func(dst []byte, _ *tpccRow) []byte { return append(dst, constant...) }
 	}
 	return c, func(v *engine.Vector, r *tpccRow) {
 		if c.Type == engine.Varchar || c.Type == engine.Char {
@@ -383,13 +386,6 @@ func (w *TPCC) write(ctx context.Context, db engine.DB, m engine.Method, t *tabl
 		for r.n = from + 1; r.n <= each; r.n++ {
 			r.u = ((warehouse-1)*parts+r.dist-1)*each + r.n - 1
 			r.d = t.stream.row(r.u)
-			if t.Name == "orders" && r.n == 1 {
-				r.shuffled = r.shuffled[:0]
-				for n := range each {
-					r.shuffled = append(r.shuffled, n)
-				}
-				r.d.shuffle(r.shuffled)
-			}
 			lines := pick(t.Name == "order_line", r.lines(), 1)
 			for r.line = 1; r.line <= lines; r.line++ {
 				for i, fill := range w.fills[t.Name] {

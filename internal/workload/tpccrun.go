@@ -260,11 +260,9 @@ func (c *tpccTerminal) newOrder(ctx context.Context) {
 		}
 	}
 	c.v["ol_cnt"], c.v["all_local"] = digits(len(c.lines)), pick(len(supplied) == 1 && supplied[c.home] != nil, "1", "0")
-	c.change(ctx, 1, "INSERT INTO orders (o_id, o_d_id, o_w_id, o_c_id, o_entry_d, o_carrier_id, o_ol_cnt, o_all_local)"+
-		" VALUES ($o_id, $d_id, $w_id, $c_id, $now, NULL, $ol_cnt, $all_local)")
-	c.change(ctx, 1, "INSERT INTO new_order (no_o_id, no_d_id, no_w_id) VALUES ($o_id, $d_id, $w_id)")
-	c.change(ctx, len(values), "INSERT INTO order_line (ol_o_id, ol_d_id, ol_w_id, ol_number, ol_i_id, ol_supply_w_id, ol_delivery_d, ol_quantity, ol_amount, ol_dist_info)"+
-		" VALUES "+strings.Join(values, ", "))
+	c.change(ctx, 1, "INSERT INTO orders VALUES ($o_id, $d_id, $w_id, $c_id, $now, NULL, $ol_cnt, $all_local)")
+	c.change(ctx, 1, "INSERT INTO new_order VALUES ($o_id, $d_id, $w_id)")
+	c.change(ctx, len(values), "INSERT INTO order_line VALUES "+strings.Join(values, ", "))
 	c.facts = append(c.facts, outcome...)
 }
 
@@ -323,11 +321,10 @@ func (c *tpccTerminal) find(ctx context.Context) {
 	}
 	c.facts = append(c.facts, factNamed)
 	rows := c.rows(ctx, "SELECT c_id FROM customer WHERE c_w_id = $c_w_id AND c_d_id = $c_d_id AND c_last = '$c_last' ORDER BY c_first")
-	if len(rows) > 0 {
-		c.v["c_id"] = rows[(len(rows)-1)/2][0]
-	} else if c.err == nil {
-		c.err = fmt.Errorf("no customer was found: %s", c.sent)
+	if len(rows) == 0 { // which the statements that follow find out
+		rows = [][]string{{"0"}}
 	}
+	c.v["c_id"] = rows[(len(rows)-1)/2][0]
 }
 
 // payment is clause 2.5.2. The warehouse, which all payments to it change, is locked last.
@@ -343,8 +340,7 @@ func (c *tpccTerminal) payment(ctx context.Context) {
 		c.change(ctx, 1, "UPDATE customer SET c_data = '$data'"+theCustomer)
 	}
 	c.change(ctx, 1, "UPDATE district SET d_ytd = d_ytd + $amount WHERE d_w_id = $w_id AND d_id = $d_id")
-	c.change(ctx, 1, "INSERT INTO history (h_c_id, h_c_d_id, h_c_w_id, h_d_id, h_w_id, h_date, h_amount, h_data)"+
-		" VALUES ($c_id, $c_d_id, $c_w_id, $d_id, $w_id, $now, $amount, '$w_name    $d_name')")
+	c.change(ctx, 1, "INSERT INTO history VALUES ($c_id, $c_d_id, $c_w_id, $d_id, $w_id, $now, $amount, '$w_name    $d_name')")
 	c.change(ctx, 1, "UPDATE warehouse SET w_ytd = w_ytd + $amount WHERE w_id = $w_id")
 }
 
