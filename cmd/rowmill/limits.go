@@ -62,7 +62,7 @@ type lagWatch struct {
 	copier.Limits
 	app      *app
 	delays   *probe.Delays // nil without replicas
-	replicas []*target.Replica
+	replicas target.Replicas
 }
 
 // watchTables is watchReplicas for tables of one server.
@@ -90,20 +90,18 @@ func (a *app) watchReplicas(ctx context.Context, f limitFlags, source engine.Kee
 			w.Close()
 		}
 	}()
+	w.replicas, err = target.OpenReplicas(ctx, source, f.replicas, a.logLine, func(err error) {
+		a.logLine(fmt.Sprintf("%s will be tried again: %v", stamp(time.Now()), err))
+	})
+	if errors.Is(err, target.ErrNoReplica) {
+		return nil, usagef("the URL of a replica of "+source.Info().Target, "--replica: %w", err)
+	}
+	if err != nil {
+		return nil, err
+	}
 	var all []probe.Replica
-	for _, text := range f.replicas {
-		r := &target.Replica{Text: text, Source: source, Note: a.logLine}
-		w.replicas = append(w.replicas, r)
-		_, err := r.Open(ctx)
-		switch {
-		case errors.Is(err, target.ErrNoReplica):
-			return nil, usagef("the URL of a replica of "+source.Info().Target, "--replica: %w", err)
-		case errors.Is(err, engine.ErrUnreachable):
-			a.logLine(fmt.Sprintf("%s will be tried again: %v", stamp(time.Now()), err))
-		case err != nil:
-			return nil, err
-		}
-		all = append(all, probe.Replica{Name: target.ReplicaName(text), Open: r.Open})
+	for _, r := range w.replicas {
+		all = append(all, probe.Replica{Name: target.ReplicaName(r.Text), Open: r.Open})
 	}
 	if w.delays, err = probe.NewDelays(ctx, source, all, probe.Coarse); err != nil {
 		return nil, err
@@ -135,9 +133,7 @@ func (w *lagWatch) Close() {
 	if w.delays != nil {
 		errs = append(errs, w.delays.Close())
 	}
-	for _, r := range w.replicas {
-		errs = append(errs, r.Close())
-	}
+	errs = append(errs, w.replicas.Close())
 	if err := errors.Join(errs...); err != nil {
 		w.app.logLine(fmt.Sprintf("%s warning: %v", stamp(time.Now()), err))
 	}

@@ -38,7 +38,7 @@ type measurement struct {
 	// counters are the counters of the probe; nil if the engine has none.
 	counters engine.Counters
 	// replicas are opened to measure their delay.
-	replicas []*target.Replica
+	replicas target.Replicas
 	rec      *result.Record
 	// kill kills the server during the run; nil if it is not to be killed.
 	kill *killer
@@ -127,17 +127,15 @@ func (m *measurement) watchReplicas(ctx context.Context) error {
 	if !ok {
 		return refuse("--target "+target.ExampleServer, "--replica: %s has no replicas", m.db.Text)
 	}
+	var err error
+	if m.replicas, err = target.OpenReplicas(ctx, source, all, m.env.Show.Note, nil); errors.Is(err, target.ErrNoReplica) {
+		return refuse("--replica URL of a replica of "+m.db.Text, "--replica: %w", err)
+	}
+	if err != nil {
+		return err
+	}
 	var replicas []probe.Replica
-	for i, text := range all {
-		r := &target.Replica{Text: text, Source: m.db.DB, Note: m.env.Show.Note}
-		m.replicas = append(m.replicas, r)
-		_, err := r.Open(ctx)
-		if errors.Is(err, target.ErrNoReplica) {
-			return refuse("--replica URL of a replica of "+m.db.Text, "--replica: %w", err)
-		}
-		if err != nil {
-			return err
-		}
+	for i, r := range m.replicas {
 		replicas = append(replicas, probe.Replica{Name: fmt.Sprintf("replica %d", i+1), Open: r.Open})
 	}
 	return m.probe.WatchReplicas(ctx, source, replicas)
@@ -153,9 +151,7 @@ func (m *measurement) close() error {
 		errs = append(errs, m.counters.Close())
 		m.counters = nil
 	}
-	for _, r := range m.replicas {
-		errs = append(errs, r.Close())
-	}
+	errs = append(errs, m.replicas.Close())
 	m.replicas = nil
 	return errors.Join(errs...)
 }

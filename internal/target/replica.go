@@ -82,3 +82,30 @@ func (r *Replica) Close() error {
 	}
 	return r.db.Close()
 }
+
+// Replicas are those of one source.
+type Replicas []*Replica
+
+// OpenReplicas opens replicas of a source, and returns those that Close is to close, also with an error. With later, a replica that can't
+// be reached is none: later is called with it.
+func OpenReplicas(ctx context.Context, source engine.DB, texts []string, note func(string), later func(error)) (all Replicas, err error) {
+	for _, text := range texts {
+		r := &Replica{Text: text, Source: source, Note: note}
+		all = append(all, r)
+		if _, err := r.Open(ctx); later != nil && errors.Is(err, engine.ErrUnreachable) {
+			later(err)
+		} else if err != nil {
+			return all, err
+		}
+	}
+	return all, nil
+}
+
+// Close closes those that are open.
+func (all Replicas) Close() error {
+	var errs []error
+	for _, r := range all {
+		errs = append(errs, r.Close())
+	}
+	return errors.Join(errs...)
+}
