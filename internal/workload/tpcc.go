@@ -22,6 +22,9 @@ const (
 	MaxWarehouses = 10_000
 	MaxTerminals  = 1000
 	minTPCCScale  = 0.005
+	districts     = 10 // of a warehouse
+	// loadDate is the date of the first row; a run's dates are later than those of all loaded rows.
+	loadDate = int64(1_500_000_000_000_000)
 )
 
 // TPCCOptions are the parameters of a TPCC.
@@ -69,12 +72,6 @@ type TPCC struct {
 	change  func(c *tpccTerminal)
 	rewrite func(c *tpccTerminal, statement string) string
 }
-
-const (
-	districts = 10 // of a warehouse
-	// loadDate is the date of the first row; a run's dates are later than those of all loaded rows.
-	loadDate = int64(1_500_000_000_000_000)
-)
 
 // tpccTables are those of clause 1.3, filled as clause 4.3.3 says: columns, primary key and index. Each column has a type and what
 // fills it. i and d are integers of 32 and 64 bits, v and c texts, n decimals; those with ? may be NULL. A..B is a random number of so
@@ -308,7 +305,7 @@ func (w *TPCC) create(ctx context.Context, dropExisting bool) (schema []string, 
 		return nil, err
 	}
 	var nodes []rolling.Node
-	var made []string
+	var made []string // on the last node, as on each
 	for i, db := range w.opt.Shards {
 		nodes = append(nodes, rolling.Node{Name: fmt.Sprintf("n%d", i+1), Target: db.Info().Target})
 		if made, err = setup(db, shared); err != nil {

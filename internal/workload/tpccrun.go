@@ -99,9 +99,11 @@ type tpccLine struct {
 
 // Client implements bench.Workload. A terminal's home doesn't change.
 func (w *TPCC) Client(ctx context.Context, n int) (_ bench.Client, err error) {
-	c := &tpccTerminal{w: w, n: n, talk: talk{v: map[string]string{}}, home: int64(n%w.opt.Warehouses) + 1, district: int64(n/w.opt.Warehouses%districts) + 1,
+	remote := pick(w.opt.Warehouses > 1, 1, 0)
+	c := &tpccTerminal{talk: talk{v: map[string]string{}}, w: w, n: n, home: int64(n%w.opt.Warehouses) + 1, district: int64(n/w.opt.Warehouses%districts) + 1,
 		d:        newStream(w.opt.Seed, n+len(tpccTables)+1).row(0),
-		rollback: percent(1), byName: percent(60), remotePay: percent(15), remoteLine: percent(1), sizes: deck{shares: slices.Concat(make([]int, 5), slices.Repeat([]int{1}, 11))}}
+		rollback: percent(1), byName: percent(60), remotePay: percent(15 * remote), remoteLine: percent(remote),
+		sizes: deck{shares: slices.Concat(make([]int, 5), slices.Repeat([]int{1}, 11))}}
 	for _, k := range tpccKinds {
 		c.mix.shares = append(c.mix.shares, k.share)
 	}
@@ -130,17 +132,17 @@ func (w *TPCC) Crashed(time.Time) {}
 
 // Prepare implements bench.Client: it deals the transaction and what the user enters (clauses 2.4.1 to 2.8.1).
 func (c *tpccTerminal) Prepare(int) {
-	w, v, several := c.w, c.v, c.w.opt.Warehouses > 1
+	w, v := c.w, c.v
 	c.kind, c.began = tpccKinds[c.mix.deal(&c.d)], time.Time{}
 	clear(v)
 	v["w_id"], v["d_id"], v["c_id"] = digits(c.home), digits(c.d.between(1, districts)), digits(nuRand(&c.d, 1023, w.customerC, 1, w.customers))
 	v["c_w_id"], v["c_d_id"] = v["w_id"], v["d_id"]
 	switch c.kind.op {
 	case result.NewOrder:
-		c.order(several)
+		c.order()
 	case "payment":
 		v["amount"] = decimal(c.d.between(100, 500_000), 2)
-		if c.remotePay.deal(&c.d) == 1 && several {
+		if c.remotePay.deal(&c.d) == 1 {
 			v["c_w_id"], v["c_d_id"] = digits(1+c.away.deal(&c.d)), digits(c.d.between(1, districts))
 		}
 	case "delivery":
@@ -157,7 +159,7 @@ func (c *tpccTerminal) Prepare(int) {
 }
 
 // order deals the lines of an order. In one of a hundred, the last item is one that doesn't exist.
-func (c *tpccTerminal) order(several bool) {
+func (c *tpccTerminal) order() {
 	w := c.w
 	c.lines = nil
 	for n := c.sizes.deal(&c.d); int64(len(c.lines)) < n; {
@@ -165,7 +167,7 @@ func (c *tpccTerminal) order(several bool) {
 		if slices.ContainsFunc(c.lines, func(l *tpccLine) bool { return l.item == line.item }) {
 			continue
 		}
-		if c.remoteLine.deal(&c.d) == 1 && several {
+		if c.remoteLine.deal(&c.d) == 1 {
 			line.supply = 1 + c.away.deal(&c.d)
 		}
 		c.lines = append(c.lines, line)
@@ -266,17 +268,20 @@ func (c *tpccTerminal) newOrder(ctx context.Context) {
 	c.facts = append(c.facts, outcome...)
 }
 
-// items notes the items of lines as a list, and returns the lines by item.
-func (c *tpccTerminal) items(lines []*tpccLine) map[string]*tpccLine {
+// ask notes the items of lines as a list, and calls note with each line and what a query says of its item.
+func (c *tpccTerminal) ask(ctx context.Context, lines []*tpccLine, q string, note func(l *tpccLine, value string)) {
 	var ids []string
 	of := map[string]*tpccLine{}
 	for _, l := range lines {
-		id := digits(l.item)
-		ids = append(ids, id)
-		of[id] = l
+		ids = append(ids, digits(l.item))
+		of[ids[len(ids)-1]] = l
 	}
 	c.v["items"] = strings.Join(ids, ", ")
-	return of
+	for _, r := range c.rows(ctx, q) {
+		if l := of[r[0]]; l != nil {
+			note(l, r[1])
+		}
+	}
 }
 
 // prices reads those of an order's items.
@@ -284,31 +289,25 @@ func (c *tpccTerminal) prices(ctx context.Context) {
 	for _, l := range c.lines {
 		l.cents = pick(c.s == nil && l.item <= c.w.items, int64(1), -1)
 	}
-	of := c.items(c.lines)
-	for _, r := range c.rows(ctx, "SELECT i_id, i_price, i_name, i_data FROM item WHERE i_id IN ($items)") {
-		if l := of[r[0]]; l != nil {
-			price, _ := strconv.ParseFloat(r[1], 64) // of digits
-			l.cents = int64(math.Round(100 * price))
-		}
-	}
+	c.ask(ctx, c.lines, "SELECT i_id, i_price, i_name, i_data FROM item WHERE i_id IN ($items)", func(l *tpccLine, value string) {
+		price, _ := strconv.ParseFloat(value, 64) // of digits
+		l.cents = int64(math.Round(100 * price))
+	})
 }
 
 // take serves the lines that a warehouse supplies, and notes what its stock says of the district.
 func (c *tpccTerminal) take(ctx context.Context, supply int64, lines []*tpccLine) {
-	of := c.items(lines)
-	var cases strings.Builder
+	quantity := []byte("CASE s_i_id")
 	for _, l := range lines {
-		fmt.Fprintf(&cases, " WHEN %d THEN %d", l.item, l.quantity)
+		quantity = fmt.Appendf(quantity, " WHEN %d THEN %d", l.item, l.quantity)
 	}
-	c.v["supply"], c.v["quantity"], c.v["remote"] = digits(supply), "CASE s_i_id"+cases.String()+" END", pick(supply == c.home, "0", "1")
+	c.v["supply"], c.v["quantity"], c.v["remote"] = digits(supply), string(quantity)+" END", pick(supply == c.home, "0", "1")
+	c.v["dist"] = "s_dist_" + pick(len(c.v["d_id"]) < 2, "0", "") + c.v["d_id"]
+	c.ask(ctx, lines, "SELECT s_i_id, $dist, s_quantity, s_data FROM stock WHERE s_w_id = $supply AND s_i_id IN ($items)", func(l *tpccLine, value string) {
+		l.dist = harmless(value)
+	})
 	c.change(ctx, len(lines), "UPDATE stock SET s_quantity = s_quantity - $quantity + CASE WHEN s_quantity - $quantity < 10 THEN 91 ELSE 0 END,"+
 		" s_ytd = s_ytd + $quantity, s_order_cnt = s_order_cnt + 1, s_remote_cnt = s_remote_cnt + $remote WHERE s_w_id = $supply AND s_i_id IN ($items)")
-	c.v["dist"] = "s_dist_" + pick(len(c.v["d_id"]) < 2, "0", "") + c.v["d_id"]
-	for _, r := range c.rows(ctx, "SELECT s_i_id, $dist, s_quantity, s_data FROM stock WHERE s_w_id = $supply AND s_i_id IN ($items)") {
-		if l := of[r[0]]; l != nil {
-			l.dist = harmless(r[1])
-		}
-	}
 }
 
 // theCustomer is the condition of the one who was entered, or found.
