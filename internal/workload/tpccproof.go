@@ -20,6 +20,7 @@ const (
 	atRun
 	deep   // only if all conditions are asked for
 	across // no time: it is about rows of several warehouses
+	always = atLoad | atRun
 )
 
 // tpccConditions are those of clause 3.3.2, in order, and one about the stock, which they lack. A query counts the rows that
@@ -30,29 +31,29 @@ var tpccConditions = []struct {
 	when  tpccWhen
 	query string
 }{
-	{"1: W_YTD = sum(D_YTD)", atLoad | atRun, `
+	{"1: W_YTD = sum(D_YTD)", always, `
 		warehouse WHERE ROUND(w_ytd - COALESCE((SELECT SUM(d_ytd) FROM district WHERE d_w_id = w_id), 0), 2) <> 0`},
-	{"2: D_NEXT_O_ID - 1 = max(O_ID) = max(NO_O_ID)", atLoad | atRun, `
+	{"2: D_NEXT_O_ID - 1 = max(O_ID) = max(NO_O_ID)", always, `
 		district WHERE d_next_o_id - 1 <> COALESCE((SELECT MAX(o_id) FROM orders WHERE o_w_id = d_w_id AND o_d_id = d_id), 0)
 			OR d_next_o_id - 1 <> (SELECT MAX(no_o_id) FROM new_order WHERE no_w_id = d_w_id AND no_d_id = d_id)`},
-	{"3: NO_O_ID has no gaps", atLoad | atRun, `
+	{"3: NO_O_ID has no gaps", always, `
 		(SELECT no_w_id FROM new_order GROUP BY no_w_id, no_d_id HAVING MAX(no_o_id) - MIN(no_o_id) + 1 <> COUNT(*)) x`},
-	{"4: sum(O_OL_CNT) = order lines", atLoad | atRun, `
+	{"4: sum(O_OL_CNT) = order lines", always, `
 		district WHERE COALESCE((SELECT SUM(o_ol_cnt) FROM orders WHERE o_w_id = d_w_id AND o_d_id = d_id), 0)
 			<> (SELECT COUNT(*) FROM order_line WHERE ol_w_id = d_w_id AND ol_d_id = d_id)`},
-	{"5: O_CARRIER_ID is null for new orders alone", atLoad | atRun | deep, `
+	{"5: O_CARRIER_ID is null for new orders alone", always | deep, `
 		orders WHERE (o_carrier_id IS NULL) <> EXISTS (SELECT no_o_id FROM new_order WHERE no_w_id = o_w_id AND no_d_id = o_d_id AND no_o_id = o_id)`},
-	{"6: O_OL_CNT = lines of the order", atLoad | atRun | deep, `
+	{"6: O_OL_CNT = lines of the order", always | deep, `
 		orders WHERE o_ol_cnt <> (SELECT COUNT(*) FROM order_line WHERE ol_w_id = o_w_id AND ol_d_id = o_d_id AND ol_o_id = o_id)`},
-	{"7: OL_DELIVERY_D is null where O_CARRIER_ID is", atLoad | atRun | deep, `
+	{"7: OL_DELIVERY_D is null where O_CARRIER_ID is", always | deep, `
 		order_line LEFT JOIN orders ON o_w_id = ol_w_id AND o_d_id = ol_d_id AND o_id = ol_o_id
 		WHERE o_id IS NULL OR (ol_delivery_d IS NULL) <> (o_carrier_id IS NULL)`},
-	{"8: W_YTD = sum(H_AMOUNT)", atLoad | atRun | deep, `
+	{"8: W_YTD = sum(H_AMOUNT)", always | deep, `
 		warehouse WHERE ROUND(w_ytd - COALESCE((SELECT SUM(h_amount) FROM history WHERE h_w_id = w_id), 0), 2) <> 0`},
-	{"9: D_YTD = sum(H_AMOUNT)", atLoad | atRun | deep, `
+	{"9: D_YTD = sum(H_AMOUNT)", always | deep, `
 		district LEFT JOIN (SELECT h_w_id AS w, h_d_id AS d, SUM(h_amount) AS total FROM history GROUP BY h_w_id, h_d_id) x ON w = d_w_id AND d = d_id
 		WHERE ROUND(d_ytd - COALESCE(total, 0), 2) <> 0`},
-	{"10: C_BALANCE = delivered - sum(H_AMOUNT)", atLoad | atRun | deep | across, `
+	{"10: C_BALANCE = delivered - sum(H_AMOUNT)", always | deep | across, `
 		customer LEFT JOIN $delivered_to ON w = c_w_id AND d = c_d_id AND c = c_id
 		LEFT JOIN (SELECT h_c_w_id AS hw, h_c_d_id AS hd, h_c_id AS hc, SUM(h_amount) AS paid FROM history GROUP BY h_c_w_id, h_c_d_id, h_c_id) y
 			ON hw = c_w_id AND hd = c_d_id AND hc = c_id
@@ -60,7 +61,7 @@ var tpccConditions = []struct {
 	{"11: orders - new orders are those delivered at first", atLoad, `
 		district WHERE (SELECT COUNT(*) FROM orders WHERE o_w_id = d_w_id AND o_d_id = d_id)
 			- (SELECT COUNT(*) FROM new_order WHERE no_w_id = d_w_id AND no_d_id = d_id) <> $delivered`},
-	{"12: C_BALANCE + C_YTD_PAYMENT = delivered", atLoad | atRun | deep, `
+	{"12: C_BALANCE + C_YTD_PAYMENT = delivered", always | deep, `
 		customer LEFT JOIN $delivered_to ON w = c_w_id AND d = c_d_id AND c = c_id
 		WHERE ROUND(c_balance + c_ytd_payment - COALESCE(total, 0), 2) <> 0`},
 	{"stock: S_YTD, S_ORDER_CNT, S_REMOTE_CNT = those of new order lines", atRun | across, `
