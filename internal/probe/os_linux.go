@@ -25,10 +25,12 @@ type system struct {
 	// stat returns the device that stores a file, and the device that the file
 	// itself represents, 0 if it is no block device.
 	stat func(path string) (holder, itself devNumber, err error)
+	// clock reads the CPU time of a process; nil where processes are not this machine's.
+	clock func(pid int) (seconds float64, err error)
 }
 
 func hostSystem() system {
-	return system{proc: procfs.DefaultMountPoint, sys: "/sys", etc: "/etc", stat: statDevice}
+	return system{proc: procfs.DefaultMountPoint, sys: "/sys", etc: "/etc", stat: statDevice, clock: processClock}
 }
 
 // open opens the sources of the machine. Most virtual machines have no frequency, and

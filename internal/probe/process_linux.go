@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -19,7 +21,9 @@ const userHZ = 100
 // processSource reads the server's process and its child processes.
 //
 // The CPU time of an ended child is added to its parent once the parent has waited
-// for it, so the sum over the living processes doesn't decrease when one ends.
+// for it, so the sum over the living processes doesn't decrease when one ends. Of a
+// living process its clock is read: the ticks of /proc/PID/stat showed 1.2 s of 5.3 s
+// that 1,000 processes of PostgreSQL had used, because each had used less than a tick.
 type processSource struct {
 	counters []result.Counter
 	sys      system
@@ -71,7 +75,7 @@ func (p *processSource) sample(now time.Time, out figures) error {
 	if err != nil {
 		return err
 	}
-	if grown, seconds, ok := p.cpuMeter.advance(use.ticks/userHZ, now); ok {
+	if grown, seconds, ok := p.cpuMeter.advance(use.cpu, now); ok {
 		put(out, "server_cpu", grown/seconds)
 		p.used.seconds, p.used.known = p.used.seconds+grown, true
 	}
@@ -114,7 +118,7 @@ func (p *processSource) read() (processUse, error) {
 		if main.ended {
 			return processUse{}, fmt.Errorf("process %s has ended", filepath.Base(p.dir))
 		}
-		use := processUse{ticks: main.ticks + main.reaped}
+		use := processUse{cpu: p.sys.cpuOf(p.dir, main)}
 		if err := use.add(p.dir, p.io); err != nil {
 			return processUse{}, err
 		}
@@ -129,7 +133,7 @@ func (p *processSource) read() (processUse, error) {
 			// A child may end at any moment: the sum is then read again.
 			dir := filepath.Join(p.sys.proc, strconv.Itoa(int(pid)))
 			if s, err := readProcessStat(dir); err == nil {
-				use.ticks += s.ticks + s.reaped
+				use.cpu += p.sys.cpuOf(dir, s)
 				_ = use.add(dir, p.io)
 			}
 		}
@@ -165,7 +169,7 @@ func readPeak(dir string) (float64, error) {
 
 // processUse is the resources that processes have used so far and hold at present.
 type processUse struct {
-	ticks        float64
+	cpu          float64 // seconds
 	private      float64 // pages
 	shared       float64 // pages, of the process with the most
 	reads, wrote float64 // bytes
@@ -220,6 +224,26 @@ func readProcessStat(dir string) (processStat, error) {
 	}
 	ended := strings.HasPrefix(rest, " Z") || strings.HasPrefix(rest, " X")
 	return processStat{ticks: v[14-4] + v[15-4], reaped: v[16-4] + v[17-4], started: v[22-4], kernel: int64(v[9-4])&kernelThread != 0, ended: ended}, nil
+}
+
+// cpuOf returns the CPU time in seconds of a process and of its ended children.
+func (sys system) cpuOf(dir string, s processStat) float64 {
+	own := s.ticks / userHZ
+	if pid, err := strconv.Atoi(filepath.Base(dir)); err == nil && sys.clock != nil {
+		if exact, err := sys.clock(pid); err == nil {
+			own = exact
+		}
+	}
+	return own + s.reaped/userHZ
+}
+
+// processClock reads the CPU time of a process in seconds, to the nanosecond. The clock's
+// number is that of clock_getcpuclockid(3): ~PID in all bits but three, which say that it
+// is a process's, and measured by the scheduler.
+func processClock(pid int) (seconds float64, err error) {
+	var ts unix.Timespec
+	err = unix.ClockGettime(int32(^pid<<3|2), &ts)
+	return float64(ts.Nano()) / 1e9, err
 }
 
 // ProcessCPU returns the user and system CPU time, in seconds, that a process has used; also of one that has ended, until it is waited for.

@@ -1,8 +1,11 @@
 package probe
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -118,6 +121,37 @@ func TestProcessWithChildren(t *testing.T) {
 	}
 	wantFigures(t, out, figures{"server_cpu": 1, "server_rss_bytes": (20 + 5 + 45) * page,
 		"server_io_read_bytes": 0, "server_io_write_bytes": 300})
+}
+
+// TestManyProcesses tests a server of which each process uses less than a tick of CPU time, and so none by its stat file.
+func TestManyProcesses(t *testing.T) {
+	cmd := exec.Command("sh", "-c", `exec 3<&0
+for n in $(seq 40); do (i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done; echo; read end <&3) & done
+wait`)
+	end, err1 := cmd.StdinPipe()
+	done, err2 := cmd.StdoutPipe()
+	if err := errors.Join(err1, err2, cmd.Start()); err != nil {
+		t.Fatal(err)
+	}
+	began, used := time.Now(), &cpuTime{}
+	p, err := hostSystem().openProcess(cmd.Process.Pid, used, func(text string) { t.Errorf("warning: %s", text) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.startedAfter(began)
+	if _, err := io.ReadFull(done, make([]byte, 40)); err != nil { // each of them has computed
+		t.Error(err)
+	}
+	if err := p.sample(time.Now(), figures{}); err != nil {
+		t.Error(err)
+	}
+	if err := errors.Join(end.Close(), cmd.Wait()); err != nil {
+		t.Fatal(err)
+	}
+	s := cmd.ProcessState
+	if all := (s.UserTime() + s.SystemTime()).Seconds(); used.seconds < 0.8*all || used.seconds > all {
+		t.Errorf("%.3f s of CPU time counted before the processes ended, they had %.3f s", used.seconds, all)
+	}
 }
 
 // TestProcessIsAnother tests a process id that is reused.
