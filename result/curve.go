@@ -199,7 +199,7 @@ func (r *Record) why(c Curve, rows float64, lasting bool) string {
 	perRow := func(name, what string) {
 		rb, ra := before.perRow(name), after.perRow(name)
 		if ra > 0.05 && ra > 2*rb {
-			add("%s rose from %.2f to %.2f per row", what, rb, ra)
+			add("%s rose from %s to %s per row", what, figure.Number(rb), figure.Number(ra))
 		}
 	}
 	perRow(figPageReads, "page reads")

@@ -69,12 +69,12 @@ func (r *Record) Summary() Summary {
 		s.Warnings = append(s.Warnings, fmt.Sprintf(
 			"client-bound: the clients spent %.0f%% of their time making rows, so the database could take more; add writers or another machine", 100*busy/(busy+wait)))
 	}
+	s.TPCC = s.tpcc(r)
 	round(&s)
 	s.Step = r.step(&s)
 	if r.Run.Scan != nil {
 		s.Scan = &ScanSummary{Scan: *r.Run.Scan, Points: ScanPoints(r)}
 	}
-	s.TPCC = s.tpcc(r)
 	s.Tables = s.tables(r)
 	s.Disk = s.disk(r)
 	return s

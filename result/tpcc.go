@@ -1,5 +1,7 @@
 package result
 
+import "math"
+
 // NotAudited goes with each figure of `bench tpcc`.
 const NotAudited = "TPC-C-like, not audited"
 
@@ -50,12 +52,12 @@ type Condition struct {
 	Found string `json:"found"`
 }
 
-// tpcc returns the result of a run of `bench tpcc`; nil for others.
+// tpcc returns the result of a run of `bench tpcc`, from its rate before that is rounded; nil for others.
 func (s *Summary) tpcc(r *Record) *TPCCSummary {
 	if r.Run.TPCC == nil {
 		return nil
 	}
-	out := &TPCCSummary{TPCC: *r.Run.TPCC, NewOrdersPerMinute: 60 * s.RowsPerSecond, Conditions: []Condition{}}
+	out := &TPCCSummary{TPCC: *r.Run.TPCC, NewOrdersPerMinute: math.Round(600*s.RowsPerSecond) / 10, Conditions: []Condition{}}
 	if r.End != nil {
 		out.Causes, out.Crossing = r.End.Causes, r.End.Crossing
 		out.Conditions = append(out.Conditions, r.End.Conditions...)

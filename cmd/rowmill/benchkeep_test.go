@@ -77,7 +77,7 @@ func TestBenchKeep(t *testing.T) {
 			}
 		}
 		if f.Rows >= 1000 && f.Dropped > 0 && events["create"] && events["seal"] && events["drop"] {
-			contains(t, s.stdout, "longest insert", "found, counting", "maintenance  create", "over 1 ms", "longest  inserts  during")
+			contains(t, s.stdout, "longest      ", "found, counting", "maintenance  create", "over 1 ms", "longest  inserts  during")
 			report := verb(t, "report "+record).stdout
 			contains(t, report, "rows counted of")
 			if text := readFile(t, page); len(text) < 10_000 || strings.Contains(report, "not verified") {

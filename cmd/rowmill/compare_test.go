@@ -69,7 +69,7 @@ func TestCompareCommand(t *testing.T) {
 		{"repeats", "before5.jsonl after5.jsonl", 0, "The interval is judged by how 5 pairs of runs differ", ""},
 		{"repeats that differ", "before5.jsonl after5.jsonl", 0, "B is slower by 10%", ""},
 		{"repeats that don't", "before5.jsonl same5.jsonl", 0, "No difference shown over 20k rows", ""},
-		{"more repeats on one side", "before.jsonl after5.jsonl", 0, "left out: B: classic plain (no counterpart)", ""},
+		{"more repeats on one side", "before.jsonl after5.jsonl", 0, "Left out: B: classic plain (no counterpart)", ""},
 		{"layouts of one record", "two.jsonl", 0, "B is faster by 105%", ""},
 		{"layouts of one record, by name", "two.jsonl --a layout=rolling --b layout=plain", 0, "B is slower by 51%", ""},
 		{"sides of one record", "sides.jsonl", 0, "B is faster by 11%", ""},

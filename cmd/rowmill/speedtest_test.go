@@ -76,7 +76,7 @@ func TestBenchMixed(t *testing.T) {
 	if again := verb(t, "report run.jsonl --json"); again.stdout != s.stdout {
 		t.Errorf("report shows another matrix:\n%s\nthan the run:\n%s", again.stdout, s.stdout)
 	}
-	contains(t, verb(t, "report run.jsonl").stdout, "Speed of inserts and selects: SQLite, MariaDB and PostgreSQL", "insert: ", "queries/s", "server CPU/op")
+	contains(t, verb(t, "report run.jsonl").stdout, "Speed of inserts and selects: SQLite, MariaDB and PostgreSQL", "Insert: ", "queries/s", "server CPU/op")
 	filesWritten(t)
 	contains(t, verb(t, "compare run.jsonl run.jsonl").stdout, "Over 24 cells, run.jsonl runs at 1.00x", "operation=mixed clients=2 contender=MariaDB, selects/s")
 	// The tables still exist, and are not taken for a user's tables.

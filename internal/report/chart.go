@@ -115,15 +115,16 @@ type face struct {
 
 // Sizes of a chart's parts in pixels.
 const (
-	titleRoom  = 24
-	tickRoom   = 20
-	nameRoom   = 18
-	labelSize  = 13
-	labelRow   = 17
-	mostKnees  = 4 // labels of more would cover each other
-	kneeRadius = 5
-	aboveAxis  = 4    // between a line's label and the axis
-	widerFonts = 1.25 // those of browsers against the one measured
+	titleRoom   = 24
+	tickRoom    = 20
+	nameRoom    = 18
+	labelSize   = 13
+	labelRow    = 17
+	labelColumn = 90 // of "500 µs" in the larger text of phones
+	mostKnees   = 4  // labels of more would cover each other
+	kneeRadius  = 5
+	aboveAxis   = 4    // between a line's label and the axis
+	widerFonts  = 1.25 // those of browsers against the one measured
 )
 
 // A plotArea is the place of a chart's data.
@@ -153,7 +154,7 @@ func (c *chart) draw(cv canvas, in box) {
 		p.at.y0 += titleRoom
 	}
 	lo, hi := c.extent(func(l *line) [][]float64 { return [][]float64{l.X} }, nil)
-	p.x = c.X.span(lo, hi, mostTicks, false)
+	p.x = c.X.span(lo, hi, min(mostTicks, max(2, int((p.at.x1-p.at.x0)/labelColumn))), false)
 	lo, hi = c.extent(func(l *line) [][]float64 { return [][]float64{l.Y, l.Lo, l.Hi} }, c.Levels)
 	p.y = c.Y.span(lo, hi, min(mostTicks, max(2, int((p.at.y1-p.at.y0-tickRoom)/labelRow))), true)
 	p.margins()
@@ -290,7 +291,7 @@ func (p *plotArea) grid() {
 			continue
 		}
 		free = x + half + 4
-		p.cv.text(xy{x, p.at.y1 + 12}, t.Label, face{labelSize, "muted", false, 0})
+		p.cv.text(xy{min(x, p.right-widerFonts*half), p.at.y1 + 12}, t.Label, face{labelSize, "muted", false, 0})
 	}
 	if p.x.Name != "" {
 		p.cv.text(xy{(p.at.x0 + p.at.x1) / 2, p.baseline - 7}, p.x.Name, face{labelSize, "muted", false, 0})

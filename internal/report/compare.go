@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,7 +43,8 @@ type Comparison struct {
 	// Unpaired lists the cells and runs left out, with the reason.
 	Unpaired []string `json:"unpaired"`
 
-	detailed bool // configurations, each with a chart and a table of figures
+	names    []string // the shortest of the files that differ
+	detailed bool     // configurations, each with a chart and a table of figures
 }
 
 // A CellChange is one figure of a cell, of Name in B and of Against in A. A and B are medians in Unit; the ratio is the
@@ -166,7 +168,7 @@ func compareCells(a, b gridSide) (*Comparison, error) {
 	if a.preset != b.preset {
 		return nil, fmt.Errorf("report: %s fills the table of preset %s, %s that of %s: their cells have nothing in common", a.source, a.preset, b.source, b.preset)
 	}
-	c := &Comparison{Format: ComparisonFormat, A: a.source, B: b.source, detailed: a.detailed && b.detailed,
+	c := &Comparison{Format: ComparisonFormat, A: a.source, B: b.source, names: shortest(a.source, b.source), detailed: a.detailed && b.detailed,
 		Cells: []CellChange{}, Flags: []Flag{}, Unpaired: []string{}}
 	pooled := statistics.SumOfSquares{SS: a.noise.SS + b.noise.SS, DF: a.noise.DF + b.noise.DF}
 	if c.detailed {
@@ -223,6 +225,14 @@ func compareCells(a, b gridSide) (*Comparison, error) {
 	}
 	c.judge(pooled)
 	return c, nil
+}
+
+// shortest returns the last parts of paths by which they differ.
+func shortest(paths ...string) []string {
+	return distinct(len(paths), func(i int) string { return filepath.Base(paths[i]) },
+		func(i int) string {
+			return filepath.Join(filepath.Base(filepath.Dir(paths[i])), filepath.Base(paths[i]))
+		}, func(i int) string { return paths[i] }, func(i int) string { return "AB"[i : i+1] })
 }
 
 // chance returns the p-value of a cell's mean log ratio; NaN without noise.
@@ -292,7 +302,7 @@ func (c *Comparison) Regression(threshold float64) (string, error) {
 	}
 	limit := figures.Share(threshold)
 	if len(c.Cells) > 1 && c.Verdict == Slower && *c.Overall < 1-threshold {
-		return fmt.Sprintf("all cells together run at %.3f of the rate of %s, more than %s slower", *c.Overall, c.A, limit), nil
+		return fmt.Sprintf("all cells together run at %.3f of the rate of %s, more than %s slower", *c.Overall, c.names[0], limit), nil
 	}
 	of := func(verdict func(cell *CellChange) bool) (first *CellChange, more string) {
 		n := 0
@@ -305,9 +315,9 @@ func (c *Comparison) Regression(threshold float64) (string, error) {
 	}
 	rate := func(cell *CellChange) string {
 		if cell.Name == cell.Against {
-			return "the rate in " + c.A
+			return "the rate in " + c.names[0]
 		}
-		return "the rate of " + cell.Against + " in " + c.A
+		return "the rate of " + cell.Against + " in " + c.names[0]
 	}
 	if cell, more := of(func(cell *CellChange) bool { return cell.Verdict == Slower && *cell.Ratio < 1-threshold }); cell != nil {
 		return fmt.Sprintf("%s runs at %.3f of %s, more than %s slower%s", cell.Name, *cell.Ratio, rate(cell), limit, more) +
@@ -334,7 +344,7 @@ func (c *Comparison) one() string { return either(c.detailed, "configuration", "
 // verdict describes the outcome in sentences.
 func (c *Comparison) verdict() (out []string) {
 	if len(c.Cells) > 1 || !c.detailed {
-		all := fmt.Sprintf("Over %s, %s runs at %s the rate of %s (geometric mean", plural(len(c.Cells), c.one(), c.one()+"s"), c.B, ratio(deref(c.Overall)), c.A)
+		all := fmt.Sprintf("Over %s, %s runs at %s the rate of %s (geometric mean", plural(len(c.Cells), c.one(), c.one()+"s"), c.names[1], ratio(deref(c.Overall)), c.names[0])
 		if c.Interval != nil {
 			all += fmt.Sprintf(", 95%% interval %s, judged by how the %s differ", interval(c.Interval), either(len(c.Cells) > 1, c.one()+"s", "runs"))
 		}
@@ -361,7 +371,7 @@ func (c *Comparison) verdict() (out []string) {
 
 // Document builds the report: the verdict, the differences in the conditions, the cells, and the figures of configurations.
 func (c *Comparison) Document() *Document {
-	d := &Document{Title: c.B + " against " + c.A, Untitled: true, Notes: flagged(c.Flags), sheet: c.sheet, Data: func() any { return c }}
+	d := &Document{Title: c.names[1] + " against " + c.names[0], Untitled: true, Notes: flagged(c.Flags), sheet: c.sheet, Data: func() any { return c }}
 	d.say(false, c.verdict()...)
 	if !c.detailed {
 		d.add(&section{Title: "Cells, the one that lost most first", Parts: c.parts()})
@@ -405,8 +415,8 @@ func (c *Comparison) parts() []Part {
 		about[0].Value, about[1].Value = cell.Against+" ("+c.A+")", cell.Name+" ("+c.B+")"
 		out = out[:1]
 	}
-	for _, name := range c.Unpaired {
-		out = append(out, paragraph("left out: "+name))
+	if len(c.Unpaired) > 0 {
+		out = append(out, paragraph("Left out: "+strings.Join(c.Unpaired, "; ")+"."))
 	}
 	return out
 }

@@ -31,7 +31,7 @@ const (
 
 // disks lays out the jobs of `bench disk`: kinds and sizes of requests, depths of the queue, and shares of writes.
 func disks(recs []result.Record) (experiment, error) {
-	p := newProjection(recs, "requests", "depth", "writes")
+	p := newProjection(recs, "requests", "depth", "operation")
 	p.doubling = true
 	if slices.ContainsFunc(recs, func(r result.Record) bool { return r.Run.Disk.WritePercent == 0 }) {
 		p.factors[2].Levels = []string{"reads"} // before the filling's writes

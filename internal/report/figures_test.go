@@ -46,6 +46,42 @@ func TestSearchPicture(t *testing.T) {
 	}
 }
 
+// TestTimeOfFastRun: the points of a run of 2 ms stay where they were; those at one moment differ.
+func TestTimeOfFastRun(t *testing.T) {
+	t.Parallel()
+	var a axis
+	for _, at := range []float64{0.000256, 0.000274, 0.000274, 0.002044, 1e12, 1e12} {
+		a = a.add(at)
+	}
+	if got := fmt.Sprint(a[:4]); got != "[0.000256 0.000274 0.000275 0.002044]" || a[5] <= a[4] || a[5] > 1e12+1 {
+		t.Errorf("%v", a)
+	}
+}
+
+// TestShortest: two records are named by the last parts of their paths that differ.
+func TestShortest(t *testing.T) {
+	t.Parallel()
+	for paths, want := range map[[2]string]string{{"/a/b/old.jsonl", "new.jsonl"}: "old.jsonl new.jsonl", {"/a/1/x.jsonl", "/a/2/x.jsonl"}: "1/x.jsonl 2/x.jsonl",
+		{"/a/1/x.jsonl", "/b/1/x.jsonl"}: "/a/1/x.jsonl /b/1/x.jsonl", {"x.jsonl", "x.jsonl"}: "A B"} {
+		if got := strings.Join(shortest(paths[:]...), " "); got != want {
+			t.Errorf("%v: %s, want %s", paths, got, want)
+		}
+	}
+}
+
+// TestNoKill: a run that ended before the first kill of its server says so, and its sentence names none.
+func TestNoKill(t *testing.T) {
+	t.Parallel()
+	v := &views(storedRuns(t, "killserver"))[0]
+	if got, sentence := v.kills(), v.verdict(); got != "none: the run ended before the first, after 1 s" || strings.Contains(sentence, "kill") {
+		t.Errorf("%s; %s", got, sentence)
+	}
+	v.rec.Intervals[0].Events = append(v.rec.Intervals[0].Events, result.Event{What: "kill server"})
+	if sentence := v.verdict(); !strings.HasSuffix(sentence, "; the server was killed 1 time") {
+		t.Error(sentence)
+	}
+}
+
 // TestAxisTicks: no tick of a logarithmic axis repeats another.
 func TestAxisTicks(t *testing.T) {
 	t.Parallel()

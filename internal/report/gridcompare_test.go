@@ -71,7 +71,7 @@ func TestCompareMixed(t *testing.T) {
 	recs := matrix(t)
 	got, _, text := cellsOf(t, recs, recs[1:])
 	for _, want := range []string{"operation=mixed clients=8 contender=MariaDB, selects/s", "operation=select-pk clients=4 contender=PostgreSQL, queries/s",
-		"left out: A: operation=insert clients=1 contender=MariaDB, rows/s (no counterpart)", "can't be judged"} {
+		"Left out: A: operation=insert clients=1 contender=MariaDB, rows/s (no counterpart)", "can't be judged"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}

@@ -40,8 +40,8 @@ func NewKeepFigures(rec *result.Record) *KeepFigures {
 // JSON writes the figures.
 func (f *KeepFigures) JSON(w io.Writer) error { return writeJSON(w, f) }
 
-// mostStalls is the maximum number of stalls listed in the text, the longest ones.
-const mostStalls = 40
+// mostStalls is the maximum number of stalls listed, the longest ones.
+const mostStalls = 10
 
 // Text writes the figures as lines, and the stalls as a table.
 func (f *KeepFigures) Text(w io.Writer) error {
@@ -83,7 +83,7 @@ func (f *KeepFigures) lines() (out facts) {
 		}
 	}
 	disk := onlyIf(f.Longest.Sync > 0, fmt.Sprintf("; syncing another file took %s then", micros(1e6*f.Longest.Sync)))
-	line("longest", "longest insert %s%s%s", micros(1e6*f.Longest.Seconds), duringText(f.Longest.During), disk)
+	line("longest", "%s%s%s", micros(1e6*f.Longest.Seconds), duringText(f.Longest.During), disk)
 	if d := f.Disk; d != nil {
 		line("disk", "%s of another file, %d of them over 10 ms, longest %s", plural(d.Syncs, "sync", "syncs"), d.Slow, micros(1e6*d.Longest))
 		if d.Error != "" {
@@ -118,6 +118,9 @@ func (f *KeepFigures) table() *table {
 	listed := longest(f.Stalls, mostStalls, func(s result.KeepStall) float64 { return s.Seconds })
 	slices.SortFunc(listed, func(a, b result.KeepStall) int { return a.At.Compare(b.At) })
 	t := &table{Header: []string{"at (UTC)", "longest", "sync", "inserts", "during"}}
+	if more := len(f.Stalls) - len(listed); more > 0 {
+		t.Note = fmt.Sprintf("The %d longest; %s more are in the JSON.", mostStalls, count(more))
+	}
 	for _, s := range listed {
 		sync := none
 		switch {

@@ -280,12 +280,12 @@ func (v *view) marks(d *runData) {
 		if math.IsNaN(at) {
 			at = v.sum.Seconds
 		}
-		d.Knee = &markData{float64(k.Rows), thousandths(at)}
+		d.Knee = &markData{float64(k.Rows), millionths(at)}
 	}
 }
 
 func (v *view) markAt(elapsed float64) markData {
-	return markData{math.Round(rowsAt(v.curve, elapsed)), thousandths(elapsed)}
+	return markData{math.Round(rowsAt(v.curve, elapsed)), millionths(elapsed)}
 }
 
 // longest returns the n longest of some stalls, the longest first.
@@ -385,7 +385,7 @@ type series []float64
 // MarshalJSON implements json.Marshaler.
 func (s series) MarshalJSON() ([]byte, error) { return jsonNumbers(s, 'g', 5) }
 
-// An axis is a list of strictly increasing positions; in JSON they have three decimals.
+// An axis is a list of strictly increasing positions.
 type axis []float64
 
 // MarshalJSON implements json.Marshaler.
@@ -407,24 +407,25 @@ func jsonNumbers(all []float64, format byte, precision int) ([]byte, error) {
 	return append(out, ']'), nil
 }
 
-// thousandths rounds to three decimals, unless the number is too large for that.
-func thousandths(f float64) float64 {
-	if r := math.Round(f*1e3) / 1e3; !math.IsNaN(r) && !math.IsInf(r, 0) {
+// millionths rounds to six decimals, unless the number is too large for that.
+func millionths(f float64) float64 {
+	if r := math.Round(f*1e6) / 1e6; !math.IsNaN(r) && !math.IsInf(r, 0) {
 		return r
 	}
 	return f
 }
 
-// add appends a position, a hundredth further than the last one at least: charts need
-// increasing positions, and an interval without rows ends where it began.
+// add appends a position, further than the last one: charts need increasing positions,
+// and an interval without rows ends where it began.
 func (a axis) add(f float64) axis {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		f = 0
 	}
+	f = millionths(f)
 	if n := len(a); n > 0 && f <= a[n-1] {
-		f = a[n-1] + 0.01
+		f = max(a[n-1]+1e-6, math.Nextafter(a[n-1], math.Inf(1)))
 	}
-	return append(a, thousandths(f))
+	return append(a, f)
 }
 
 // A bucket is a list of consecutive intervals that share one point in the charts.

@@ -497,7 +497,7 @@ func (m *Matrix) Document() *Document {
 		d.Notes = append(d.Notes, Note{Text: "left out: " + l.Factor + "=" + l.Level + ": " + l.Why})
 	}
 	if c := m.Baseline; c != nil {
-		against := &section{Title: "Against " + c.A, Parts: []Part{flagged(c.Flags)}}
+		against := &section{Title: "Against " + c.names[0], Parts: []Part{flagged(c.Flags)}}
 		for _, line := range c.verdict() {
 			against.Parts = append(against.Parts, paragraph(line))
 		}
@@ -523,7 +523,7 @@ func (m *Matrix) effects() *table {
 }
 
 func (m *Matrix) cellTable() *table {
-	t := &table{Header: []string{"cell", "rows/s", "of the best", "runs", "slowest", "fastest", ""}}
+	t := &table{Header: []string{"cell", "rows/s", "of the best", "runs", "slowest", "fastest", "notes"}}
 	for _, c := range m.cells {
 		rate, runs := c.middle(0), len(c.counted())
 		row := []string{cellName(c), figure(rate), percent(rate / m.cells[0].middle(0)), fmt.Sprint(runs), "", "", m.remarks(c)}

@@ -15,23 +15,8 @@ import (
 // the first (an operation, a table), an axis of the levels of the second, which are numbers (clients, partitions), and a
 // line for each level of the third (a server, a way of asking), whose first level is the base of the ratios. Text, page,
 // picture, JSON, doubts and comparison are the same for all, so a new experiment is its samples, its measures and the
-// sentences of its results:
-//
-//	func hotRows(recs []result.Record) (experiment, error) {
-//		p := newProjection(recs, "", "clients", "remedy")
-//		p.measures = func(string) []measure {
-//			return []measure{{key: "runs_per_second", name: "runs/s", of: rate, chart: "runs/s", compared: true}, micro("mean_us", "mean", "mean", mean)}
-//		}
-//		for i := range recs {
-//			p.run(i, "", strconv.Itoa(recs[i].Run.Writers), recs[i].Run.HotRow.Remedy)
-//		}
-//		p.title = "One row, updated by thousands of clients"
-//		p.verdict = func(s *panel) []string { ... }
-//		return p, nil
-//	}
-//
-// and a line in families, {"runs of the hot row", true, of(func(r *result.Run) bool { return r.HotRow != nil }), hotRows}.
-// With compared measures, compare pairs the cells of two records by their levels.
+// sentences of its results, as hotRows shows, and a line in families. With compared measures, compare pairs the cells of
+// two records by their levels.
 type projection struct {
 	*grid
 	recs []result.Record
@@ -47,6 +32,8 @@ type projection struct {
 	// verdict has the results of a section in sentences, strong if they are set in large type.
 	verdict func(s *panel) []string
 	strong  bool
+	// axes are the names of sections' axes that aren't the second factor's.
+	axes map[string]string
 	// doubling is set if the axis is logarithmic; text is an explanation below each table.
 	doubling bool
 	text     func(s *panel) string
@@ -258,6 +245,7 @@ type panel struct {
 	*projection
 	name     string
 	measures []measure
+	axisName string
 	axis     []string // the levels that it has
 	lines    []string
 }
@@ -265,7 +253,7 @@ type panel struct {
 func (p *projection) panels() (out []panel) {
 	p.sorted(1)
 	for _, name := range p.factors[0].Levels {
-		s := panel{projection: p, name: name, measures: p.measures(name)}
+		s := panel{projection: p, name: name, measures: p.measures(name), axisName: cmp.Or(p.axes[name], p.factors[1].Name)}
 		has := func(f int) []string {
 			return slices.DeleteFunc(slices.Clone(p.factors[f].Levels), func(level string) bool {
 				return !slices.ContainsFunc(p.cells, func(c *gridCell) bool { return c.levels[0] == name && c.levels[f] == level })
@@ -295,11 +283,11 @@ func (s *panel) between(base, c *gridCell) *change {
 
 // table has a row for each place of the axis and line.
 func (s *panel) table() *table {
-	t := &table{Header: []string{s.factors[1].Name, "", s.measures[0].name, either(s.measures[0].smaller, "gain", "ratio")}}
+	t := &table{Header: []string{s.axisName, s.factors[2].Name, s.measures[0].name, either(s.measures[0].smaller, "gain", "ratio")}}
 	for _, m := range s.measures[1:] {
 		t.Header = append(t.Header, m.name)
 	}
-	t.Header = append(t.Header, "")
+	t.Header = append(t.Header, "notes")
 	for _, at := range s.axis {
 		for _, line := range s.lines {
 			c := s.cell(at, line)
@@ -350,7 +338,7 @@ func (s *panel) charts() (out charts) {
 	if s.drawn != nil {
 		return s.drawn
 	}
-	axis := scale{Log: s.doubling, Name: s.factors[1].Name}
+	axis := scale{Log: s.doubling, Name: s.axisName}
 	if s.doubling {
 		axis.Margin = 1.2
 		for _, level := range s.axis {
@@ -373,7 +361,7 @@ func (s *panel) charts() (out charts) {
 			l := line{Name: name, Style: s.style(name), Dots: len(s.axis) <= 30}
 			for _, at := range s.axis {
 				if cell := s.cell(at, name); cell != nil {
-					l.point(number(at), cell, k, cmp.Or(m.per, 1), fmt.Sprintf("%s, %s %s: ", name, at, s.factors[1].Name)+m.text(cell.middle(k)))
+					l.point(number(at), cell, k, cmp.Or(m.per, 1), fmt.Sprintf("%s, %s %s: ", name, at, s.axisName)+m.text(cell.middle(k)))
 					if c.Ends && k == 0 {
 						if l.End = []string{m.text(cell.middle(k))}; s.change(at, name) != nil {
 							l.End[0] = ratio(deref(s.change(at, name).Ratio))
@@ -619,6 +607,7 @@ func (p *projection) unlike() (out []string) {
 				out = append(out, who+f.Text)
 			case !slices.Contains(serverFlags, f.Kind), !same && f.Kind == "server", !same && f.What != "" && f.Kind != "machine":
 				// Settings of other engines have different names.
+			case f.Kind == "settings" && strings.Contains(x.Run.Target+y.Run.Target, f.What+"="): // on purpose
 			case !f.of(p.contenders[0].Setting) && !f.of(p.contenders[n].Setting):
 				out = append(out, who+f.Text)
 			}

@@ -180,6 +180,11 @@ func (v *view) bundleLabel() string {
 	return v.configuration() + onlyIf(v.repeats != nil, fmt.Sprintf(", %d runs", len(v.repeats)))
 }
 
+// median names the run, or that it stands for its repeats.
+func (v *view) median() string {
+	return v.configuration() + onlyIf(v.repeats != nil, fmt.Sprintf(", the median of %d runs", len(v.repeats)))
+}
+
 // configuration names what repeats have in common, or a single run.
 func (v *view) configuration() string {
 	if v.repeats == nil {
@@ -197,7 +202,7 @@ func verdicts(vs []view) []string {
 			out = append(out, v.verdict())
 			continue
 		}
-		v.label = fmt.Sprintf("%s, the median of %d runs,", v.configuration(), len(v.repeats))
+		v.label = v.median() + ","
 		out = append(out, v.verdict()+"; "+spreadOf(vs, v.repeats))
 	}
 	return out

@@ -315,6 +315,9 @@ func (v *view) verdict() string {
 	if v.overloaded() {
 		s += fmt.Sprintf(", and did only %s of the %s offered", percent(v.loop.Done/v.loop.Asked), rowsRate(v.loop.Asked))
 	}
+	if kills := v.kills(); strings.HasPrefix(kills, "the server") {
+		s += "; " + kills
+	}
 	if how := v.incomplete(); how != "" {
 		how, _, _ = strings.Cut(how, ":")
 		s += ", before it " + map[string]string{"failed": "failed", "interrupted": "was interrupted", "cut off": "was cut off"}[how]
@@ -592,7 +595,8 @@ func (v *view) kills() string {
 		}
 	}
 	if kills == 0 {
-		return ""
+		every := v.rec.Run.KillServerSeconds
+		return onlyIf(every > 0, "none: the run ended before the first, after "+seconds(every))
 	}
 	s := "the server was killed " + plural(kills, "time", "times")
 	if len(back) > 0 {

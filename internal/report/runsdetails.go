@@ -54,7 +54,7 @@ func (v *view) stallTable() []Part {
 
 // partitions lists the deviations from the preset, the periods and their events.
 func (v *view) partitions() *section {
-	s := &section{Title: "Periods and partition events: " + v.label, In: inHTML, Fold: true, Folded: true}
+	s := &section{Title: "Deviations, periods and partition events: " + v.label, In: inHTML, Fold: true, Folded: true}
 	add := func(title string, p Part) { s.Parts = append(s.Parts, &section{Title: title, Parts: []Part{p}}) }
 	if d := v.rec.Run.Deviations; len(d) > 0 {
 		add("Deviations from the preset's published definition", noted(d...))
@@ -253,13 +253,13 @@ func (v *view) tenths() *table {
 	return t
 }
 
-// runCards are the figures of each run that are read first.
+// runCards are the figures of each run that are read first; of repeats those of the median run.
 func runCards(vs []view) cards {
 	st := styles(vs)
 	var out cards
-	for i := range vs {
+	for _, i := range leaders(vs) {
 		v := &vs[i]
-		c := card{Label: v.label, Style: st[i]}
+		c := card{Label: v.median(), Style: st[i]}
 		switch {
 		case v.asks():
 			c.Big, c.Unit, c.About = figure(v.sum.Step.QueriesPerSecond), "queries/s", "beside "+figure(v.sum.Step.InsertsPerSecond)+" rows/s inserted"

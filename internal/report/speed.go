@@ -59,7 +59,7 @@ func speedTest(recs []result.Record) (experiment, error) {
 		case counts[s.name] == "":
 			text = s.together()
 		}
-		return []string{s.name + ": " + sentence(text)}
+		return []string{sentence(s.name + ": " + text)}
 	}
 	r := &recs[0].Run
 	p.title = speedTitle(p)

@@ -45,6 +45,7 @@ type Fit struct {
 // manyTables lays out runs of `bench tables`: phases, the number of tables, partitions or connections, and servers.
 func manyTables(recs []result.Record) (experiment, error) {
 	p := newProjection(recs, "phase", "number", "server")
+	p.axes = map[string]string{connecting: "connections"}
 	for i := range recs {
 		t, server := recs[i].Run.Tables, p.label(i)
 		server += onlyIf(t.Partitions > 0 && t.Tables > 1, fmt.Sprintf(", %s each", plural(t.Partitions, "partition", "partitions")))
@@ -105,6 +106,7 @@ func (p *projection) tablesCost(v *view, server string, c *result.TablesCost, be
 		p.add(sample{v: v, figures: append([]float64{float64(c.PSSBytes)}, figures...)}, section, strconv.Itoa(at), line)
 	}
 	object := v.rec.Run.Tables.Object()
+	p.axes[creating+object], p.axes[opening+object] = object, object
 	switch c.Phase {
 	case result.TablesCreated:
 		add(creating+object, c.Objects, server, float64(c.DiskBytes), c.CreateSeconds, c.SchemaSeconds, c.AddSeconds, float64(c.Files), float64(c.OpenFiles), float64(c.DictionaryBytes), c.ListSeconds)

@@ -347,13 +347,13 @@ function drawMarks(u, c) {
     ctx.stroke();
     ctx.setLineDash([]);
     if (!c.spec.events) return;
-    var text = "knee of " + r.label + ": " + (axis === "rows" ? short(r.knee.rows) + " rows" : place(axis, r.knee[axis], 0)), right, level = row++;
+    var text = "knee of " + r.label + ": " + (axis === "rows" ? short(r.knee.rows) + " rows" : place(axis, r.knee[axis], 0)), width, level = row++;
     ctx.font = "600 " + 12 * dpr + "px system-ui, sans-serif";
-    right = x + 8 * dpr + ctx.measureText(text).width > box.left + box.width;
+    width = ctx.measureText(text).width + 6 * dpr;
     ctx.fillStyle = colourOf(r);
-    ctx.textAlign = right ? "right" : "left";
+    ctx.textAlign = "left";
     ctx.textBaseline = "top";
-    ctx.fillText(text, x + (right ? -6 : 6) * dpr, box.top + (6 + 17 * level) * dpr);
+    ctx.fillText(text, x + width <= box.left + box.width ? x + 6 * dpr : Math.max(box.left, x - width), box.top + (6 + 17 * level) * dpr);
   });
   ctx.restore();
 }
