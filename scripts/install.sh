@@ -45,7 +45,7 @@ declare -A packages=(
   [sysbench]="sysbench"
   [haproxy]="haproxy"
   [connectors]="default-jdk-headless maven python3-pymysql"
-  [chromium]="chromium"
+  [chromium]="chromium-headless-shell"
   [mydumper]="mydumper"
   [fio]="fio"
 )
@@ -65,7 +65,7 @@ has() {
     fio) command -v fio >/dev/null ;;
     mydumper) command -v mydumper >/dev/null ;;
     mysql-new | mariadb-new | postgres-new) has_newer "$1" ;;
-    chromium) command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null ;;
+    chromium) command -v chromium-headless-shell >/dev/null || command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null ;;
   esac
 }
 
