@@ -74,13 +74,19 @@ type kept struct {
 // kinds are the kinds of column By.
 var kinds = []string{"time", "seconds", "microseconds", "sequence"}
 
-// eachKind runs a test with each kind of column By, on a database of its own. MariaDB stands for MySQL, which gets the same statements and
-// takes several times as long: outside of the nightly run, MySQL has one kind of DATETIME and one of BIGINT.
+// stoodFor reports whether MariaDB's InnoDB stands for a server: outside of the nightly run, for MySQL and MyRocks, which get the same
+// statements and take several times as long.
+func stoodFor(db engine.DB) bool {
+	return os.Getenv(nightly) == "" && (db.Info().Engine == "mysql" || strings.EqualFold(db.Info().Storage, "rocksdb"))
+}
+
+// eachKind runs a test with each kind of column By, on a database of its own; if MariaDB stands for it, with one kind of DATETIME and one
+// of BIGINT.
 func eachKind[DB engine.Keeper](t *testing.T, open func(testing.TB) DB, run func(t *testing.T, db DB, kind string)) {
 	for _, kind := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			db := open(t)
-			if db.Info().Engine == "mysql" && strings.HasSuffix(kind, "seconds") && os.Getenv(nightly) == "" {
+			if strings.HasSuffix(kind, "seconds") && stoodFor(db) {
 				t.Skip("in the nightly run only")
 			}
 			run(t, db, kind)
