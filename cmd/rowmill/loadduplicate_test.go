@@ -16,11 +16,13 @@ import (
 // columns that the file has, the last row of a key wins, the counts add up, and a changed
 // row counts as such for roll-ups and seals.
 func TestLoadUpdates(t *testing.T) {
-	onKeepers(t, func(l *loading) {
+	t.Parallel()
+	onEach(t, keepers, func(t *testing.T, server string) {
+		l := newLoading(t, server, `keep  = "7d"`, "keep = \"7d\"\n[seal]\nafter = \"1h\"")
 		l.write("a.csv", "sensor,ts,value,note\n1,2026-03-29 00:00:00,1,one\n2,2026-03-29 00:00:01,2,two\n3,2026-03-29 02:00:00,3,\n")
 		l.loads(exitDone, "Inserted 3, Updated 0", "a.csv --on-duplicate update")
 		// Sealed: the first two hours.
-		l.tick(loadStart.Add(26 * time.Hour))
+		l.tick(loadStart.Add(4 * time.Hour))
 		mustPass(l.T, l.run("run", "--once"))
 		sealed := func() (n int) {
 			all, err := state.New(l.db).Periods(l.Context(), "readings")
@@ -52,7 +54,7 @@ func TestLoadUpdates(t *testing.T) {
 		l.prints(exitDone, "--list", "c.csv", "DIFFERENT")
 
 		// The seals break, as after late rows, and are made anew.
-		l.tick(loadStart.Add(100 * time.Hour))
+		l.tick(loadStart.Add(8 * time.Hour))
 		mustPass(l.T, l.run("run", "--once"))
 		mustPass(l.T, l.run("run", "--once"))
 		l.has("2", "SELECT COUNT(*) FROM rowmill_actions WHERE action = 'unseal'")

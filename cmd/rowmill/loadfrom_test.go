@@ -250,7 +250,7 @@ func TestTwoSites(t *testing.T) {
 			}
 			l.does("INSERT INTO readings (sensor, ts, value, note) VALUES " + strings.Join(rows, ", "))
 		}
-		const each, rounds = 100, 9
+		const each, rounds = 150, 6
 		var all sync.WaitGroup
 		for round := range rounds {
 			for n := range 2 { // two loads of each site overlap
