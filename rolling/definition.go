@@ -50,7 +50,38 @@ type Definition struct {
 	partitionLine, primaryLine int
 	// constraints are the places of CONSTRAINT x.
 	constraints [][2]int
+	// items are the columns, keys and constraints in their order.
+	items []definedItem
 }
+
+// A definedItem is a column, a key or a constraint, with its place in the text.
+type definedItem struct {
+	place
+	kind itemKind
+	name string // of a column or a key
+	// columns are those of a key, whose closing parenthesis is at end. Of a column, end is that of its name.
+	columns []string
+	end     int
+	// What a column has besides its type: parts of its text, which can be cut out.
+	primary, unique, references, null place
+}
+
+// A place is a part of a text; the zero place is none.
+type place struct{ from, to int }
+
+func (p place) is() bool { return p.to > 0 }
+
+type itemKind int
+
+const (
+	otherItem itemKind = iota
+	columnItem
+	primaryItem
+	uniqueItem
+	keyItem
+	specialItem // FULLTEXT, SPATIAL
+	foreignItem
+)
 
 // A DefinedColumn is one column of a Definition.
 type DefinedColumn struct {
@@ -83,6 +114,7 @@ type DefinedIndex struct {
 	// Line is its line, from 1.
 	Line int
 	rest string
+	end  int // of its columns in Text, for an index that follows the table
 }
 
 // As returns a CREATE INDEX statement for an index and a table with other names,
@@ -161,12 +193,12 @@ func ReadDefinition(text string) (*Definition, error) {
 }
 
 func definitionError(text string, err *sqlError) *Error {
-	line, column := place(text, err.at)
+	line, column := lineColumn(text, err.at)
 	return &Error{Line: line, Column: column, Text: err.text, Hint: err.hint}
 }
 
-// place returns line and column, from 1, of an offset.
-func place(text string, at int) (line, column int) {
+// lineColumn returns line and column, from 1, of an offset.
+func lineColumn(text string, at int) (line, column int) {
 	before := text[:min(max(at, 0), len(text))]
 	return 1 + strings.Count(before, "\n"), len(before) - strings.LastIndexByte(before, '\n')
 }
@@ -228,7 +260,7 @@ func (r *definitionReader) fail(t sqlToken, hint, format string, args ...any) *s
 }
 
 func (r *definitionReader) line(t sqlToken) int {
-	line, _ := place(r.text, t.from)
+	line, _ := lineColumn(r.text, t.from)
 	return line
 }
 
@@ -296,7 +328,7 @@ func (r *definitionReader) head() *sqlError {
 	if r.d.Schema, r.d.Name = r.qualified(); r.d.Name == "" {
 		return r.fail(t, "", "want the table's name, not %s", t)
 	}
-	r.d.nameLine, r.d.nameColumn = place(r.text, t.from)
+	r.d.nameLine, r.d.nameColumn = lineColumn(r.text, t.from)
 	r.d.nameTo = r.at(-1).to - r.start
 	t = r.at(0)
 	switch {
@@ -454,6 +486,8 @@ func (r *definitionReader) item(from, to int) *sqlError {
 	r.tokens, r.pos = all[:to], from
 	defer func() { r.tokens = all }()
 	first := r.at(0)
+	r.d.items = append(r.d.items, definedItem{place: r.place(first, r.tokens[to-1])})
+	item := &r.d.items[len(r.d.items)-1]
 	if first.is("constraint") {
 		if err := r.constraintName(); err != nil {
 			return err
@@ -463,19 +497,25 @@ func (r *definitionReader) item(from, to int) *sqlError {
 	switch {
 	case t.kind == sqlWord && t.is("primary") && r.at(1).is("key"):
 		r.pos += 2
+		item.kind = primaryItem
 		return r.primaryKey(t)
 	case t.is("unique"), r.tableKeys && t.isAny("fulltext", "spatial"):
 		r.pos++
 		if !r.accept("key") {
 			r.accept("index")
 		}
+		if item.kind = specialItem; t.is("unique") {
+			item.kind = uniqueItem
+		}
 		return r.key(first, t.is("unique"))
 	case r.tableKeys && t.isAny("key", "index"):
 		r.pos++
+		item.kind = keyItem
 		return r.key(first, false)
 	case t.isAny("key", "index", "fulltext", "spatial") && (r.at(1).isAny("(", "key", "index") || r.at(1).isName() && r.at(2).is("(") && r.d.Column(r.at(3).text) != nil):
 		return r.fail(t, "CREATE INDEX ON table (...); after the statement", "%s has no %s within CREATE TABLE", r.servers, strings.ToUpper(t.text))
 	case t.is("foreign") && r.at(1).is("key"):
+		item.kind = foreignItem
 		r.foreignKey(t)
 		return nil
 	case t.is("check") && r.at(1).is("("):
@@ -489,7 +529,13 @@ func (r *definitionReader) item(from, to int) *sqlError {
 	case first.is("constraint"):
 		return r.fail(t, "PRIMARY KEY (...), UNIQUE (...), CHECK (...)", "want a constraint, not %s", t)
 	}
-	return r.column()
+	item.kind = columnItem
+	return r.column(item)
+}
+
+// place returns that from one token to another.
+func (r *definitionReader) place(first, last sqlToken) place {
+	return place{first.from - r.start, last.to - r.start}
 }
 
 // constraintName advances past CONSTRAINT and its name, and records their place.
@@ -535,7 +581,14 @@ func (r *definitionReader) primaryKey(t sqlToken) *sqlError {
 	if err != nil {
 		return err
 	}
+	r.keyed("", columns)
 	return r.setPrimaryKey(t, columns)
+}
+
+// keyed records the columns of the key that was just read.
+func (r *definitionReader) keyed(name string, columns []string) {
+	item := &r.d.items[len(r.d.items)-1]
+	item.name, item.columns, item.end = name, columns, r.at(-1).from-r.start
 }
 
 func (r *definitionReader) key(first sqlToken, unique bool) *sqlError {
@@ -551,6 +604,7 @@ func (r *definitionReader) key(first sqlToken, unique bool) *sqlError {
 	if k.Columns, err = r.columns(); err != nil {
 		return err
 	}
+	r.keyed(k.Name, k.Columns)
 	k.Text = r.text[first.from:r.tokens[len(r.tokens)-1].to]
 	r.d.Keys = append(r.d.Keys, k)
 	if unique {
@@ -612,7 +666,7 @@ var attributes = map[string]bool{
 	"secondary_engine_attribute": true, "initially": true, "first": true, "after": true, "options": true,
 }
 
-func (r *definitionReader) column() *sqlError {
+func (r *definitionReader) column(item *definedItem) *sqlError {
 	t := r.at(0)
 	if !t.isName() {
 		return r.fail(t, "", "want a column or a key, not %s", t)
@@ -649,7 +703,8 @@ typed:
 	case "serial", "bigserial", "smallserial", "serial4", "serial8", "serial2":
 		c.Auto, c.NotNull, c.saysNotNull = true, true, true
 	}
-	if err := r.attributes(&c, r.text[t.from:t.to]); err != nil {
+	item.name, item.end = c.Name, t.to-r.start
+	if err := r.attributes(&c, item, r.text[t.from:t.to]); err != nil {
 		return err
 	}
 	c.NotNull = c.NotNull || c.saysNotNull
@@ -658,9 +713,14 @@ typed:
 }
 
 // attributes reads the text after a column's type; written is the column's name as written.
-func (r *definitionReader) attributes(c *DefinedColumn, written string) *sqlError {
+func (r *definitionReader) attributes(c *DefinedColumn, item *definedItem, written string) *sqlError {
+	named := sqlToken{} // the word CONSTRAINT before the attribute
 	for depth := 0; ; {
 		t := r.next()
+		first := t
+		if named.to > 0 {
+			first, named = named, sqlToken{}
+		}
 		switch {
 		case t.kind == sqlEnd:
 			return nil
@@ -673,36 +733,88 @@ func (r *definitionReader) attributes(c *DefinedColumn, written string) *sqlErro
 			if r.accept("null") {
 				c.saysNotNull = true
 			}
+		case t.is("null"):
+			item.null = r.place(t, t)
 		case t.isAny("default", "comment", "collate"):
 			if r.at(0).kind != sqlPunct {
-				r.pos++ // the value, which may look like an attribute
+				value := r.next() // which may look like an attribute
+				if t.is("default") && value.is("null") {
+					item.null = r.place(t, value)
+				}
 			}
 		case t.is("constraint"):
 			r.pos--
 			if err := r.constraintName(); err != nil {
 				return err
 			}
+			named = t
 		case t.is("primary"):
 			r.accept("key")
+			if r.at(0).isAny("asc", "desc") {
+				r.pos++
+			}
+			r.onConflict()
+			c.Auto = r.accept("autoincrement") || c.Auto
+			item.primary = r.place(first, r.at(-1))
 			if err := r.setPrimaryKey(t, []string{c.Name}); err != nil {
 				return err
 			}
 		case t.is("unique"):
 			r.accept("key")
+			r.onConflict()
+			item.unique = r.place(first, r.at(-1))
 			r.d.Unique = append(r.d.Unique, []string{c.Name})
 			r.d.Keys = append(r.d.Keys, DefinedIndex{Columns: []string{c.Name}, Unique: true, Text: "UNIQUE (" + written + ")", Line: r.line(t)})
 		case t.is("key") && r.tableKeys:
+			item.primary = r.place(t, t)
 			if err := r.setPrimaryKey(t, []string{c.Name}); err != nil {
 				return err
 			}
 		case t.is("references"):
 			r.foreignKey(t)
+			r.referred()
+			item.references = r.place(first, r.at(-1))
 		case t.isAny("auto_increment", "autoincrement", "identity"):
 			c.Auto = true
 		case t.is("as") && r.at(0).is("("):
 			c.Generated = true
 		case t.is("system") && r.at(0).is("versioning"):
 			return r.fail(t, "leave it out", "a table with SYSTEM VERSIONING can't roll")
+		}
+	}
+}
+
+// onConflict advances past SQLite's ON CONFLICT clause of a key.
+func (r *definitionReader) onConflict() {
+	if r.accept("on", "conflict") {
+		r.next()
+	}
+}
+
+// referred advances past what follows REFERENCES at a column.
+func (r *definitionReader) referred() {
+	r.qualified()
+	if r.at(0).is("(") {
+		for !r.at(0).is(")") && r.at(0).kind != sqlEnd {
+			r.pos++
+		}
+		r.next()
+	}
+	for {
+		switch t := r.at(0); {
+		case t.is("on") && r.at(1).isAny("delete", "update"):
+			r.pos += 2
+			if !r.accept("no", "action") && !r.accept("set") || r.at(-1).is("set") {
+				r.next()
+			}
+		case t.is("match"), t.is("initially"):
+			r.pos += 2
+		case t.is("not") && r.at(1).is("deferrable"):
+			r.pos += 2
+		case t.is("deferrable"):
+			r.pos++
+		default:
+			return
 		}
 	}
 }
@@ -741,11 +853,12 @@ func (r *definitionReader) index() *sqlError {
 	if ix.Columns, err = r.columns(); err != nil {
 		return err
 	}
+	closed := r.at(-1).from
 	end, err := r.rest(func(sqlToken) *sqlError { return nil })
 	if err != nil {
 		return err
 	}
-	ix.rest, ix.Text = r.text[rest.from:end], r.text[first.from:end]
+	ix.rest, ix.Text, ix.end = r.text[rest.from:end], r.text[first.from:end], closed-first.from
 	if ix.Name != "" && slices.ContainsFunc(r.d.Indexes, func(o DefinedIndex) bool { return r.sameName(o.Name, ix.Name) }) {
 		return r.fail(first, "another name", "there are two indexes %s", ix.Name)
 	}
