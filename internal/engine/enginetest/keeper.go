@@ -20,6 +20,7 @@ func RunKeeper(t *testing.T, open func(testing.TB) engine.Keeper) {
 	s := keepers{open}
 	beside(t, []test{
 		{"Describe", s.describe},
+		{"Define", s.define},
 		{"Create", s.create},
 		{"Outside", s.outside},
 		{"Positions", s.positions},

@@ -1,0 +1,41 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"regexp"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+var _ engine.Definer = (*DB)(nil)
+
+// Tables implements engine.Definer.
+func (db *DB) Tables(ctx context.Context) ([]engine.ListedTable, error) {
+	var out []engine.ListedTable
+	err := engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
+		var t engine.ListedTable
+		err := r.Scan(&t.Name, &t.Rows, &t.Data, &t.Index, &t.Partitions)
+		out = append(out, t)
+		return err
+	}, "SELECT t.TABLE_NAME, COALESCE(t.TABLE_ROWS, -1), COALESCE(t.DATA_LENGTH, 0), COALESCE(t.INDEX_LENGTH, 0), COALESCE(p.n, 0) FROM information_schema.TABLES t "+
+		"LEFT JOIN (SELECT TABLE_NAME, COUNT(DISTINCT PARTITION_NAME) AS n FROM information_schema.PARTITIONS WHERE TABLE_SCHEMA = DATABASE() AND PARTITION_NAME IS NOT NULL GROUP BY TABLE_NAME) p "+
+		"ON p.TABLE_NAME = t.TABLE_NAME WHERE t.TABLE_SCHEMA = DATABASE() AND t.TABLE_TYPE = 'BASE TABLE' ORDER BY t.TABLE_NAME")
+	if err != nil {
+		return nil, fmt.Errorf("list tables: %w", err)
+	}
+	return out, nil
+}
+
+// counter matches the option that says where AUTO_INCREMENT goes on, in the line of the options.
+var counter = regexp.MustCompile(`(\n\).*?) AUTO_INCREMENT=\d+`)
+
+// Definition implements engine.Definer.
+func (db *DB) Definition(ctx context.Context, name string) (string, error) {
+	text, err := db.likePeriod(ctx, db.pool, &engine.Table{Name: name}, name)
+	if err != nil {
+		return "", err
+	}
+	return counter.ReplaceAllString(text, "$1"), nil
+}
