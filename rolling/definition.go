@@ -192,6 +192,19 @@ func ReadDefinition(text string) (*Definition, error) {
 	return d, nil
 }
 
+// ReadDefinitionFor is ReadDefinition for the server of a target, which decides how the text is read.
+func ReadDefinitionFor(target, text string) (*Definition, error) {
+	try := dialects
+	if d := dialectOf(target); d != nil {
+		try = []*dialect{d}
+	}
+	d, err := readDefinition(text, try...)
+	if err != nil {
+		return nil, definitionError(text, err)
+	}
+	return d, nil
+}
+
 func definitionError(text string, err *sqlError) *Error {
 	line, column := lineColumn(text, err.at)
 	return &Error{Line: line, Column: column, Text: err.text, Hint: err.hint}

@@ -1,6 +1,10 @@
 package rolling
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // A dialect is what a group of servers has in common for declarations: how the text of a definition is
 // read, and which limits hold. The zero dialect is that of an unknown target. This table is the only
@@ -74,6 +78,18 @@ func timeTypes(others map[string]timeClass) map[string]timeClass {
 		out[name] = class
 	}
 	return out
+}
+
+// dialectOf returns that of a target's server, or nil.
+func dialectOf(target string) *dialect {
+	kind, rest, _ := strings.Cut(target, ":")
+	if kind = strings.ToLower(kind); kind == "sandbox" {
+		kind, _, _ = strings.Cut(rest, "?")
+	}
+	if i := slices.IndexFunc(dialects, func(d *dialect) bool { return slices.Contains(d.schemes, kind) }); i >= 0 {
+		return dialects[i]
+	}
+	return nil
 }
 
 // dialects are in the order in which a definition of an unknown target is tried.

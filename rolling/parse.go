@@ -252,26 +252,21 @@ func (r *declarationReader) target(table *tomlfile.Value) {
 		r.fail(v, targetForms, "target has no scheme")
 		return
 	}
-	scheme = strings.ToLower(scheme)
-	kind := scheme
-	if kind == "sandbox" {
-		kind, _, _ = strings.Cut(rest, "?")
-	}
-	i := slices.IndexFunc(dialects, func(d *dialect) bool { return slices.Contains(d.schemes, kind) })
+	d := dialectOf(text)
 	switch path, _, _ := strings.Cut(rest, "?"); {
-	case i < 0 && kind == "null":
+	case d == nil && strings.EqualFold(scheme, "null"):
 		r.fail(v, targetForms, "target null: stores nothing")
 		return
-	case i < 0:
-		r.fail(v, targetForms, "target has an unknown scheme, %q", scheme)
+	case d == nil:
+		r.fail(v, targetForms, "target has an unknown scheme, %q", strings.ToLower(scheme))
 		return
-	case dialects[i].file && path == "":
-		r.dialect = *dialects[i]
-		r.fail(v, kind+":PATH", "target %q names no file, and a temporary one isn't kept", text)
+	case d.file && path == "":
+		r.dialect = *d
+		r.fail(v, d.schemes[0]+":PATH", "target %q names no file, and a temporary one isn't kept", text)
 		return
 	}
-	r.dialect = *dialects[i]
-	if strings.HasPrefix(rest, "//") {
+	r.dialect = *d
+	if scheme = strings.ToLower(scheme); strings.HasPrefix(rest, "//") {
 		u, err := url.Parse(text)
 		if err != nil {
 			// The parser's error repeats the text, which may contain a password.

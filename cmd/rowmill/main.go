@@ -185,6 +185,7 @@ answers queries over partitioned tables on all cores (query, serve).`),
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetHelpCommand(helpCommand())
 	root.AddCommand(a.benchCommand())
+	root.AddCommand(a.initCommand())
 	root.AddCommand(a.planCommand())
 	root.AddCommand(a.applyCommand())
 	root.AddCommand(a.runCommand())

@@ -410,31 +410,36 @@ func (s *Sample) plainRate(ctx context.Context) (Figure, error) {
 	return Figure{From: "not known"}, nil
 }
 
-// ascending reports whether inserts go to the end of an index.
-func (s *Sample) ascending(columns []string) bool {
-	if len(columns) == 0 {
-		return false
+// Pieces returns the parts of a table with so many rows, whose rows are inserted in the order of a column.
+func Pieces(f *engine.Footprint, s *engine.Schema, by string, rows float64) []Piece {
+	// Inserts go to the end of an index that begins with that column or with a counter.
+	ascending := func(columns []string) bool {
+		if len(columns) == 0 {
+			return false
+		}
+		c := s.Column(columns[0])
+		return strings.EqualFold(columns[0], by) || c != nil && c.Auto
 	}
-	c := s.schema.Column(columns[0])
-	return strings.EqualFold(columns[0], s.Table.By) || c != nil && c.Auto
+	heap := Piece{Name: "rows", BytesPerRow: float64(f.Heap) / rows, Ascending: true}
+	if f.Clustered {
+		heap.Name = "rows, by primary key (" + strings.Join(s.PrimaryKey, ", ") + ")"
+		heap.Ascending = ascending(s.PrimaryKey)
+	}
+	out := []Piece{heap}
+	for _, ix := range f.Indexes {
+		p := Piece{Name: ix.Name, BytesPerRow: float64(ix.Bytes) / rows, Ascending: ascending(ix.Columns)}
+		if len(ix.Columns) > 0 {
+			p.Name = "index (" + strings.Join(ix.Columns, ", ") + ")"
+		}
+		out = append(out, p)
+	}
+	return out
 }
 
 // Fill copies the measurements to a plan's input.
 func (s *Sample) Fill(in *Input) {
 	n, f := float64(s.loaded), s.footprint
-	heap := Piece{Name: "rows", BytesPerRow: float64(f.Heap) / n, Ascending: true}
-	if f.Clustered {
-		heap.Name = "rows, by primary key (" + strings.Join(s.schema.PrimaryKey, ", ") + ")"
-		heap.Ascending = s.ascending(s.schema.PrimaryKey)
-	}
-	in.Pieces = append(in.Pieces, heap)
-	for _, ix := range f.Indexes {
-		p := Piece{Name: ix.Name, BytesPerRow: float64(ix.Bytes) / n, Ascending: s.ascending(ix.Columns)}
-		if len(ix.Columns) > 0 {
-			p.Name = "index (" + strings.Join(ix.Columns, ", ") + ")"
-		}
-		in.Pieces = append(in.Pieces, p)
-	}
+	in.Pieces = append(in.Pieces, Pieces(f, s.schema, s.Table.By, n)...)
 	in.Spare = float64(f.Spare)
 	in.PiecesFrom = fmt.Sprintf("measured on %d %s in a scratch table", s.loaded, s.source)
 	if f.Rough {

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rowmill/rowmill/internal/advise"
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/report"
+	"github.com/rowmill/rowmill/internal/target"
+)
+
+// initFlags are the flags of `rowmill init`.
+type initFlags struct {
+	target, table, column string
+	rate                  float64
+	memory                string
+	json                  bool
+}
+
+func (a *app) initCommand() *cobra.Command {
+	var f initFlags
+	c := &cobra.Command{
+		Use:   "init",
+		Short: "Write the declaration of a table that is there, or list the tables that need one",
+		Long: "Write the declaration of a table that is there to standard output: the column by\n" +
+			"which it rolls, its keys, the period that fits into memory, each with its reason,\n" +
+			"and what else could be declared, as comments. rowmill apply FILE --dry-run then\n" +
+			"shows what it would change.\n\n" +
+			"Without --table, list the tables of the database: first those whose inserts read\n" +
+			"the most pages from disk.\n\n" +
+			"The command reads catalogs, statistics and some 2,000 rows, and counts the rows of\n" +
+			"the last hour, or day. It changes nothing.",
+		Example: "  rowmill init --target mysql://ingest@db1/metrics\n" +
+			"  rowmill init --target mysql://ingest@db1/metrics --table events > events.toml",
+		Args: wantArgs(0, 0),
+		RunE: func(c *cobra.Command, _ []string) error { return a.init(c.Context(), f) },
+	}
+	flags := c.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&f.target, "target", "", "the database, a `URL` such as mysql://USER@HOST/DB, postgres://USER@HOST/DB, sqlite:PATH")
+	flags.StringVar(&f.table, "table", "", "the `TABLE` to declare")
+	flags.StringVar(&f.column, "time", "", "the `COLUMN` by which it is to roll (found in the table)")
+	flags.Var(rateOf(&f.rate, "to have it measured on the table"), "rate", "rows inserted per second (measured on the table)")
+	flags.StringVar(&f.memory, "memory", "", "memory for pages of tables and indexes, a `SIZE` such as 8GB (the server's cache)")
+	flags.BoolVar(&f.json, "json", false, "print the list of tables as JSON (default false)")
+	return c
+}
+
+func (a *app) init(ctx context.Context, f initFlags) (err error) {
+	switch {
+	case f.target == "":
+		return usagef("--target mysql://USER@HOST/DB", "init needs --target, the database with the table")
+	case f.json && f.table != "":
+		return usagef("no --json", "--json is for the list of tables, and a declaration is TOML")
+	case f.table == "" && (f.column != "" || f.rate > 0):
+		return usagef("--table TABLE", "--time and --rate are for one table")
+	}
+	if missing := target.MissingFile(f.target); missing != "" {
+		return fmt.Errorf("open %s: there is no such file", missing)
+	}
+	var memory int64
+	if f.memory != "" {
+		if memory, err = parseMemory(f.memory); err != nil {
+			return err
+		}
+	}
+	t, err := target.Open(ctx, f.target, a.note)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.Close()) }()
+	db, ok := t.DB.(engine.Definer)
+	if !ok {
+		return fmt.Errorf("target %s has no tables that roll", f.target)
+	}
+	if f.table == "" {
+		ranked, err := advise.Worst(ctx, db, memory)
+		switch {
+		case err != nil:
+			return err
+		case f.json:
+			return a.printJSON(ranked)
+		}
+		return report.Ranked(a.stdout, ranked, db.Info().Target)
+	}
+	p, err := advise.Propose(ctx, db, advise.Options{Table: f.table, Target: f.target, Time: f.column, Rate: f.rate, Memory: memory, Now: time.Now})
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprint(a.stdout, p.Text()); err != nil {
+		return err
+	}
+	file := strings.ToLower(f.table) + ".toml"
+	a.note(fmt.Sprintf("then: rowmill apply %s --dry-run, where %s is this text", file, file))
+	return nil
+}

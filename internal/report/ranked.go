@@ -1,0 +1,34 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+
+	"github.com/rowmill/rowmill/internal/advise"
+	figures "github.com/rowmill/rowmill/internal/figure"
+)
+
+// Ranked writes the tables of a database as a table: what each is, and what its inserts wait for.
+func Ranked(w io.Writer, tables []advise.Ranked, where string) error {
+	t := textWriter{width: planWidth}
+	t.line("Tables on %s, first those whose inserts read the most pages from disk", where)
+	tb := &table{Header: []string{"table", "rows", "data", "indexes", "touched", "reads/insert", "in periods", "time column"}}
+	for _, r := range tables {
+		touched, reads, rolled := "", "", ""
+		if r.Touched > 0 {
+			touched, reads = figures.Bytes(r.Touched), fmt.Sprintf("%.2f", r.Reads)
+		}
+		if r.Time != "" && r.Why == "" {
+			rolled = "0"
+		}
+		tb.addKnown(r.Name, either(r.Rows < 0, "", figures.Words(float64(r.Rows))), figures.Bytes(r.Data), figures.Bytes(r.Index), touched, reads, rolled, cmp.Or(r.Why, r.Time))
+	}
+	tb.Note = "touched: the indexes that an insert touches anywhere. reads/insert: how many of their pages are not in memory, on average. in periods: the same once inserts touch only periods that fit."
+	if len(tb.Rows) == 0 {
+		t.line("  no tables")
+	} else {
+		t.table(tb, "  ")
+	}
+	return t.writeTo(w)
+}
