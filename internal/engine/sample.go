@@ -24,7 +24,7 @@ type TableSampler interface {
 
 // Sampling limits a sample.
 type Sampling struct {
-	Share float64 // of the pages, at most
+	Share float64 // of the pages, at most; 1 is no limit
 	Rows  int64   // about as many at most
 }
 
@@ -74,7 +74,10 @@ func SampleRanges(ctx context.Context, db Keeper, s *Schema, parts []SamplePart,
 	if len(parts) > 1 {
 		cost += probes
 	}
-	ranges := min(int64(o.Share*float64(out.Pages)/cost), max(o.Rows/perPage, 1))
+	ranges := max(o.Rows/perPage, 1)
+	if o.Share < 1 {
+		ranges = min(ranges, int64(o.Share*float64(out.Pages)/cost))
+	}
 	random := rand.New(rand.NewPCG(1, 2))
 	at, before := 0, int64(0)
 	var ends [2]string
@@ -97,7 +100,7 @@ func SampleRanges(ctx context.Context, db Keeper, s *Schema, parts []SamplePart,
 		if err != nil {
 			return nil, err
 		}
-		query := fmt.Sprintf("SELECT %s FROM %s WHERE %s%s LIMIT %d", strings.Join(columns, ", "), from, where, keys.order(""), perPage)
+		query := fmt.Sprintf("SELECT %s FROM %s WHERE %s%s LIMIT %d", strings.Join(columns, ", "), from, where, keys.order(""), min(perPage, o.Rows))
 		if err := ScanTexts(ctx, db, db.SQL(), len(columns), func(row []sql.NullString) { fn(int(block), row) }, query, args...); err != nil {
 			return nil, err
 		}

@@ -35,7 +35,8 @@ func (db *DB) Tables(ctx context.Context) ([]engine.ListedTable, error) {
 }
 
 // defineTable returns the parts of a definition in their order: columns and constraints, then indexes and options.
-// A column with a default from a sequence becomes an identity: the declaration's table gets a sequence of its own.
+// A column with a default from a sequence becomes an identity: the declaration's table gets a sequence of its own. Constraints
+// are without their names, which only one table can have.
 const defineTable = `WITH t AS (SELECT * FROM pg_class WHERE oid = to_regclass($1::text))
 SELECT 'item', a.attnum::int, quote_ident(a.attname) || ' ' || format_type(a.atttypid, a.atttypmod)
 	|| COALESCE((SELECT ' COLLATE ' || quote_ident(n.nspname) || '.' || quote_ident(co.collname) FROM pg_collation co JOIN pg_namespace n ON n.oid = co.collnamespace
@@ -49,7 +50,7 @@ SELECT 'item', a.attnum::int, quote_ident(a.attname) || ' ' || format_type(a.att
 	|| CASE WHEN a.attnotnull THEN ' NOT NULL' ELSE '' END
 	FROM t JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum > 0 AND NOT a.attisdropped JOIN pg_type y ON y.oid = a.atttypid
 	LEFT JOIN pg_attrdef d ON d.adrelid = t.oid AND d.adnum = a.attnum
-UNION ALL SELECT 'item', 2000 + ascii(translate(contype::text, 'pucfx', '12345')), 'CONSTRAINT ' || quote_ident(conname) || ' ' || pg_get_constraintdef(k.oid, true)
+UNION ALL SELECT 'item', 2000 + ascii(translate(contype::text, 'pucfx', '12345')), pg_get_constraintdef(k.oid, true)
 	FROM t JOIN pg_constraint k ON k.conrelid = t.oid AND contype IN ('p', 'u', 'c', 'f', 'x')
 UNION ALL SELECT 'option', 3000, ' TABLESPACE ' || quote_ident(spcname) FROM t JOIN pg_tablespace s ON s.oid = t.reltablespace
 UNION ALL SELECT 'index', 3001, replace(pg_get_indexdef(i.indexrelid, 0, true), ' ON ONLY ' || quote_ident(t.relname) || ' ', ' ON ' || quote_ident(t.relname) || ' ')

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rowmill/rowmill/internal/engine"
@@ -11,7 +12,7 @@ import (
 
 var _ engine.Definer = (*DB)(nil)
 
-// Tables implements engine.Definer. The tables of rolling ones are listed as the view that joins them.
+// Tables implements engine.Definer. Rolling tables are views, and not listed, nor are the tables of their periods.
 func (db *DB) Tables(ctx context.Context) ([]engine.ListedTable, error) {
 	names, err := db.Named(ctx, "")
 	if err != nil {
@@ -22,9 +23,15 @@ func (db *DB) Tables(ctx context.Context) ([]engine.ListedTable, error) {
 		return nil, fmt.Errorf("list tables: %w", err)
 	}
 	defer conn.Close()
+	var periods []string
+	if slices.Contains(names, "rowmill_periods") {
+		if periods, err = texts(conn, "SELECT table_name || '_' || name FROM rowmill_periods"); err != nil {
+			return nil, fmt.Errorf("list tables: %w", err)
+		}
+	}
 	var out []engine.ListedTable
 	for _, name := range names {
-		if strings.HasPrefix(name, "sqlite_") {
+		if strings.HasPrefix(name, "sqlite_") || slices.Contains(periods, name) {
 			continue
 		}
 		var size engine.PeriodSize
