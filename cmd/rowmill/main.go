@@ -186,6 +186,7 @@ answers queries over partitioned tables on all cores (query, serve).`),
 	root.SetHelpCommand(helpCommand())
 	root.AddCommand(a.benchCommand())
 	root.AddCommand(a.initCommand())
+	root.AddCommand(a.doctorCommand())
 	root.AddCommand(a.planCommand())
 	root.AddCommand(a.applyCommand())
 	root.AddCommand(a.runCommand())

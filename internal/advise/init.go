@@ -341,7 +341,7 @@ func Worst(ctx context.Context, db engine.Definer, memory int64) ([]Ranked, erro
 	}
 	var out []Ranked
 	for _, t := range tables {
-		if strings.HasPrefix(t.Name, "rowmill_") || strings.Contains(t.Name, "__rowmill_") {
+		if own(t.Name) {
 			continue
 		}
 		out = append(out, Ranked{ListedTable: t})

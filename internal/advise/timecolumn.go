@@ -45,6 +45,7 @@ type sampled struct {
 	nulls, wrong int
 	distinct     map[string]bool // nil once there are too many
 	sevens       int             // UUIDs of version 7
+	fours        int             // and of version 4
 }
 
 // mostDistinct is how many values a column may have to be one by which a roll-up groups.
@@ -74,8 +75,13 @@ func (c *sampled) add(v sql.NullString) {
 		c.wrong++
 		n = math.NaN()
 	}
-	if len(v.String) == 36 && v.String[14] == '7' && strings.Count(v.String, "-") == 4 {
-		c.sevens++
+	if len(v.String) == 36 && strings.Count(v.String, "-") == 4 {
+		switch v.String[14] {
+		case '7':
+			c.sevens++
+		case '4':
+			c.fours++
+		}
 	}
 	c.values = append(c.values, n)
 }

@@ -27,23 +27,28 @@ func (f *File) Grants(ctx context.Context, verb string) (_ []string, err error) 
 	if !ok {
 		return nil, nil
 	}
+	tables := []string{f.Name}
+	for _, r := range f.Rollups {
+		tables = append(tables, r.Name, r.Name+"_live")
+	}
+	return granter.Grants(ctx, tables, Rights(verb, f.Name))
+}
+
+// Rights returns what a verb needs for a table.
+func Rights(verb, table string) []engine.Right {
 	rights := []engine.Right{{Privileges: engine.KeepRights}}
 	switch verb {
-	case "status":
+	case "status", "init":
 		rights[0].Privileges = "SELECT"
 	case "plan":
 		rights[0].Privileges = "SELECT, INSERT, DELETE, CREATE, ALTER, DROP, INDEX"
 	case "load":
-		rights[0] = engine.Right{Table: f.Name, Privileges: "SELECT, INSERT"}
+		rights[0] = engine.Right{Table: table, Privileges: "SELECT, INSERT"}
 		for privileges, tables := range loading {
 			for _, name := range strings.Fields(tables) {
 				rights = append(rights, engine.Right{Table: "rowmill_" + name, Privileges: privileges})
 			}
 		}
 	}
-	tables := []string{f.Name}
-	for _, r := range f.Rollups {
-		tables = append(tables, r.Name, r.Name+"_live")
-	}
-	return granter.Grants(ctx, tables, rights)
+	return rights
 }

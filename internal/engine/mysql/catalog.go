@@ -114,13 +114,17 @@ var settings = []string{
 }
 
 func (c catalog) Settings(ctx context.Context) (map[string]string, error) {
+	return c.db.settings(ctx, settings)
+}
+
+func (db *DB) settings(ctx context.Context, names []string) (map[string]string, error) {
 	out := map[string]string{}
-	err := engine.Each(ctx, c.db, c.db.pool, func(r *sql.Rows) error {
+	err := engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
 		var name, value string
 		err := r.Scan(&name, &value)
 		out[name] = value
 		return err
-	}, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ("+engine.QuoteList(settings, quoteText)+")")
+	}, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ("+engine.QuoteList(names, quoteText)+")")
 	if err != nil {
 		return nil, fmt.Errorf("read settings: %w", err)
 	}

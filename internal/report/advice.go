@@ -32,3 +32,22 @@ func Ranked(w io.Writer, tables []advise.Ranked, where string) error {
 	}
 	return t.writeTo(w)
 }
+
+// Findings writes what was found on a server, each with its evidence and what mends it.
+func Findings(w io.Writer, all []advise.Finding, where string, columns int) error {
+	t := textWriter{width: planWidth}
+	if columns > 0 {
+		t.width = columns
+	}
+	if len(all) == 0 {
+		t.line("%s: nothing found", where)
+	}
+	for i, f := range all {
+		t.block()
+		t.wrapped(fmt.Sprintf("%2d. ", i+1), "    ", onlyIf(f.Table != "", f.Table+": ")+f.What)
+		for _, part := range [][2]string{{"seen   ", f.Evidence + either(f.Measured, " (measured here)", "")}, {"mend   ", f.Fix}, {"cost   ", f.Cost}, {"source ", f.Source}} {
+			t.wrapped("    "+part[0]+" ", "            ", part[1])
+		}
+	}
+	return t.writeTo(w)
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rowmill/rowmill/internal/advise"
+	"github.com/rowmill/rowmill/internal/declared"
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/experiment"
+	"github.com/rowmill/rowmill/internal/report"
+	"github.com/rowmill/rowmill/internal/target"
+)
+
+// errFindings is returned by doctor if there is something to mend.
+var errFindings = errors.New("there are findings")
+
+// doctorFlags are the flags of `rowmill doctor`.
+type doctorFlags struct {
+	target, table string
+	interval      experiment.Duration
+	json, sql     bool
+}
+
+func (a *app) doctorCommand() *cobra.Command {
+	var f doctorFlags
+	c := &cobra.Command{
+		Use:   "doctor",
+		Short: "Find what slows down or endangers inserts on a server",
+		Long: "Find what slows down or endangers inserts on a server: in its settings, in its\n" +
+			"counters, which are read twice, and in the keys of one table, or of the ten\n" +
+			"largest. Each finding has its evidence, what mends it, and what that costs. A server\n" +
+			"that is set well has none.\n\n" +
+			"Exit status 1 means that there are findings. Nothing is changed.",
+		Example: "  rowmill doctor --target mysql://ingest@db1/metrics\n" +
+			"  rowmill doctor --target postgres://ingest@db1/metrics --table events --json",
+		Args: wantArgs(0, 0),
+		RunE: func(c *cobra.Command, _ []string) error { return a.doctor(c.Context(), f) },
+	}
+	flags := c.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&f.target, "target", "", "the database, a `URL` such as mysql://USER@HOST/DB, postgres://USER@HOST/DB")
+	flags.StringVar(&f.table, "table", "", "the `TABLE` to look at (the ten largest)")
+	durationVar(flags, &f.interval, "interval", time.Second, "`time` between two readings of the counters")
+	flags.BoolVar(&f.sql, "print-sql", false, "print the statements that give the account what each verb needs for --table, and\nlook at nothing (default false)")
+	flags.BoolVar(&f.json, "json", false, "print JSON (default false)")
+	return c
+}
+
+func (a *app) doctor(ctx context.Context, f doctorFlags) (err error) {
+	switch {
+	case f.target == "":
+		return usagef("--target mysql://USER@HOST/DB", "doctor needs --target, the database to look at")
+	case time.Duration(f.interval) < 100*time.Millisecond || time.Duration(f.interval) > time.Hour:
+		return usagef("--interval 10s", "--interval %v: want 100ms to 1h", f.interval)
+	case f.sql && f.table == "":
+		return usagef("--table TABLE", "--print-sql needs --table: most privileges are those of a table")
+	}
+	t, err := target.Open(ctx, f.target, a.note)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.Close()) }()
+	if f.sql {
+		return a.printSQL(ctx, t.DB, f.table)
+	}
+	db, ok := t.DB.(engine.Doctor)
+	if !ok {
+		return engine.Hinted(fmt.Errorf("target %s is no server: it has no settings or counters that slow down inserts", f.target), "rowmill init --target %s, for its tables", f.target)
+	}
+	var tables []string
+	if f.table != "" {
+		tables = []string{f.table}
+	}
+	found, err := advise.Examine(ctx, db, f.target, tables, time.Duration(f.interval))
+	if err != nil {
+		return err
+	}
+	if f.json {
+		err = a.printJSON(struct {
+			Format   string           `json:"format"`
+			Target   string           `json:"target"`
+			Findings []engine.Finding `json:"findings"`
+		}{"rowmill.doctor/1", db.Info().Target, append([]engine.Finding{}, found...)})
+	} else {
+		err = report.Findings(a.stdout, found, db.Info().Target, a.stdout.columns())
+	}
+	if err == nil && len(found) > 0 {
+		err = errFindings
+	}
+	return err
+}
+
+// printSQL prints the grants for each verb.
+func (a *app) printSQL(ctx context.Context, db engine.DB, table string) error {
+	granter, ok := db.(engine.Granter)
+	if !ok {
+		return fmt.Errorf("target %s has no accounts", db.Info().Target)
+	}
+	for _, verb := range []string{"init, doctor", "plan", "status", "load", "apply, run, rollup, restore"} {
+		first, _, _ := strings.Cut(verb, ",")
+		statements, err := granter.Grants(ctx, []string{table}, declared.Rights(first, table))
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(a.stdout, "-- %s\n%s;\n", verb, strings.Join(statements, ";\n")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
