@@ -96,8 +96,14 @@ func (c *crashing) finish() string {
 // requests. It reports whether the process did.
 func (c *crashing) crash(variable string, value any) bool {
 	c.Helper()
+	return c.crashVerb(variable, value, "run", c.file, "--once")
+}
+
+// crashVerb is crash with another verb.
+func (d *keptTable) crashVerb(variable string, value any, args ...string) bool {
+	d.Helper()
 	for {
-		killed, said := c.crashOrNot(variable, value)
+		killed, said := d.crashOrNot(variable, value, args...)
 		// A server may take a moment to notice that the previous process has ended.
 		if killed || !strings.Contains(said, "another process is doing it") {
 			return killed
@@ -106,9 +112,9 @@ func (c *crashing) crash(variable string, value any) bool {
 	}
 }
 
-func (c *crashing) crashOrNot(variable string, value any) (killed bool, said string) {
-	c.Helper()
-	p := exec.Command(os.Args[0], "run", c.file, "--clock", c.clock, "--once")
+func (d *keptTable) crashOrNot(variable string, value any, args ...string) (killed bool, said string) {
+	d.Helper()
+	p := exec.Command(os.Args[0], append(args, "--clock", d.clock)...)
 	p.Env = append(os.Environ(), processVariable+"=1", fmt.Sprintf("%s=%v", variable, value))
 	var stderr bytes.Buffer
 	p.Stderr = &stderr
@@ -117,7 +123,7 @@ func (c *crashing) crashOrNot(variable string, value any) (killed bool, said str
 		return false, stderr.String()
 	}
 	if st, ok := p.ProcessState.Sys().(syscall.WaitStatus); !ok || !st.Signaled() {
-		c.Fatalf("it was to be killed, %s=%v: %v\n%s", variable, value, err, stderr.String())
+		d.Fatalf("it was to be killed, %s=%v: %v\n%s", variable, value, err, stderr.String())
 	}
 	return true, stderr.String()
 }

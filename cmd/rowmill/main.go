@@ -196,6 +196,7 @@ answers queries over partitioned tables on all cores (query, serve).`),
 	root.AddCommand(a.serveCommand())
 	root.AddCommand(a.restoreCommand())
 	root.AddCommand(a.rollupCommand())
+	root.AddCommand(a.removeCommand())
 	root.AddCommand(a.versionCommand())
 	root.AddCommand(a.sandboxCommand())
 	root.AddCommand(a.reportCommand())

@@ -60,6 +60,8 @@ type Keeper interface {
 type Outsider interface {
 	// Outside returns the number of such rows.
 	Outside(ctx context.Context, t *Table) (int64, error)
+	// Spare names these partitions.
+	Spare(ctx context.Context, t *Table) ([]string, error)
 	// Enclose makes such rows those of a new period, within one of these partitions, however many
 	// they are: they change places with those of an empty table, with, and none is copied but those of the
 	// partition that lie outside of the period, which must be few. It tries once, and may be repeated

@@ -80,6 +80,15 @@ type Rename struct {
 
 func (Rename) step() {}
 
+// Release makes a rolling table, whose partitions are Have in order, an ordinary one: a table with partitions, without those
+// that only rowmill needs, or, where periods are tables of their own, a plain table, into which all rows are copied in one transaction.
+type Release struct {
+	Table *Table
+	Have  []rolling.Partition
+}
+
+func (Release) step() {}
+
 type (
 	// Detach makes a partition, one of Have, a standalone table called Into.
 	Detach struct {

@@ -179,6 +179,14 @@ func (s *Store) Statements(of ...string) []string {
 	return out
 }
 
+// Names returns the names of the tables, that of the declarations first.
+func (s *Store) Names() (out []string) {
+	for _, q := range schema("") {
+		out = append(out, nameOf(q))
+	}
+	return out
+}
+
 // Missing returns the names of the missing tables and columns, the latter as TABLE.COLUMN, and the
 // statements that create them.
 func (s *Store) Missing(ctx context.Context) (names, statements []string, err error) {

@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
@@ -63,6 +64,36 @@ func (s *Store) Undeclare(ctx context.Context, x Exec, table string) error {
 		}
 	}
 	return err
+}
+
+// recorded are the tables with rows about a table, by table_name.
+var recorded = strings.Fields("rollups parts touched loaded publications cuts sources ledger leaders actions journal states")
+
+// removals returns the statements that delete all rows about a table. Each takes its name.
+func removals() []string {
+	out := []string{"DELETE FROM rowmill_tables WHERE name = ?", "DELETE FROM rowmill_stale WHERE rollup_name IN (SELECT name FROM rowmill_rollups WHERE table_name = ?)"}
+	for _, name := range recorded {
+		out = append(out, "DELETE FROM rowmill_"+name+" WHERE table_name = ?")
+	}
+	return out
+}
+
+// Remove removes all information about a table, with the log of actions.
+func (s *Store) Remove(ctx context.Context, x Exec, table string) error {
+	for _, q := range removals() {
+		if err := s.run(ctx, x, "remove what is recorded of "+table, q, table); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Removals returns the statements of Remove, with ? for the name.
+func (s *Store) Removals() []string { return removals() }
+
+// Kept returns the names of all tables with an applied declaration.
+func (s *Store) Kept(ctx context.Context) ([]string, error) {
+	return list(ctx, s, "the declared tables", func(r *sql.Rows, name *string) error { return r.Scan(name) }, "SELECT name FROM rowmill_tables ORDER BY name")
 }
 
 // An Action is a completed or failed operation.

@@ -385,6 +385,17 @@ func (db *DB) tryChange(ctx context.Context, step engine.Step) (bool, error) {
 		t, what, run = s.Table, "attach partition "+s.Part.Name, func(c *changer) { c.attach(ctx, s) }
 	case engine.Replace:
 		t, what, run = s.Table, "replace by partition "+s.New.Name, func(c *changer) { c.replace(ctx, s) }
+	case engine.Release:
+		t, what = s.Table, "make an ordinary table"
+		run = func(c *changer) {
+			l := c.layout(ctx)
+			statements, err := c.release(c.t, l, func(name string) bool { return c.filled(ctx, c.partition(c.t, name)) })
+			c.fail(err)
+			if len(statements) > 0 {
+				c.few(ctx, l, partitionNames(l.free()), statements...)
+				c.run(ctx, c.alone(c.t, statements...)...)
+			}
+		}
 	case engine.AddColumn:
 		t, what, run = s.Table, "add column "+s.Name, func(c *changer) { c.addColumn(ctx, s) }
 	case engine.DropPartition:

@@ -87,6 +87,8 @@ func (d dialect) Render(s engine.Step) ([]string, error) {
 		return d.attach(s)
 	case engine.Replace:
 		return d.replace(s)
+	case engine.Release:
+		return d.release(s.Table, supposed(s.Table, s.Have), func(string) bool { return false })
 	case engine.Divide:
 		return d.divide(s)
 	case engine.DropTables:

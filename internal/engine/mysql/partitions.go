@@ -222,6 +222,25 @@ func (d dialect) removal(t *engine.Table, l layout, i int) (string, error) {
 	return d.reorganize(t, append(l.before(p), p), []rolling.Partition{floorTo(p.To)})
 }
 
+// release renders the removal of the floor and of gaps. One with rows stays, as an ordinary partition with another name, and so does the
+// only partition of a table.
+func (d dialect) release(t *engine.Table, l layout, filled func(name string) bool) (out []string, err error) {
+	for _, p := range l.free() {
+		if len(l.parts) > 0 && !filled(p.Name) {
+			out = append(out, d.drop(t, p))
+			continue
+		}
+		now := p
+		now.Name = strings.TrimPrefix(strings.ToLower(p.Name), "rowmill_")
+		q, err := d.reorganize(t, []rolling.Partition{p}, []rolling.Partition{now})
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, q)
+	}
+	return out, nil
+}
+
 // supposed returns the layout for a dry run.
 func supposed(t *engine.Table, have []rolling.Partition) layout {
 	l := layout{parts: have, hasFloor: floored(t)}

@@ -99,6 +99,12 @@ func (db *DB) flushRocksDB(ctx context.Context, conn *sql.Conn) error {
 	return nil
 }
 
+// Spare implements engine.Outsider.
+func (db *DB) Spare(ctx context.Context, t *engine.Table) ([]string, error) {
+	l, err := db.layout(ctx, db.pool, t)
+	return partitionNames(l.free()), err
+}
+
 // Outside counts the rows of a declared table before its first period, and between periods. The
 // servers store no lower bounds: see floorName and gapPrefix.
 func (db *DB) Outside(ctx context.Context, t *engine.Table) (int64, error) {

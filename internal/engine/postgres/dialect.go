@@ -105,6 +105,8 @@ func (d dialect) Render(s engine.Step) ([]string, error) {
 		return d.changeAttach(s)
 	case engine.Replace:
 		return d.changeReplace(s)
+	case engine.Release: // its partitions are ordinary ones
+		return nil, nil
 	case engine.Divide:
 		return d.divide(s)
 	case engine.DropTables:

@@ -128,6 +128,9 @@ func (db *DB) current(step engine.Step) (now engine.Step, done bool, err error) 
 	case engine.DropPartition:
 		s.Have = have(s.Table)
 		now = s
+	case engine.Release:
+		s.Have = have(s.Table)
+		now, done = s, there(s.Table.Name)
 	case engine.Detach:
 		s.Have = have(s.Table)
 		now, done = s, !slices.Contains(s.Have, s.Part) && there(s.Into)

@@ -31,6 +31,8 @@ func (d dialect) keep(s engine.Step) ([]string, error) {
 			d.note(s.Table, s.Part)), nil
 	case engine.Replace:
 		return d.replace(s)
+	case engine.Release:
+		return d.release(s)
 	case engine.DropTables:
 		return s.Statements(d), nil
 	case engine.Rename:
@@ -48,6 +50,27 @@ func (d dialect) keep(s engine.Step) ([]string, error) {
 		return transaction(append(out, d.layout(t, s.Have, rolling.DefinedColumn{Name: s.Name, Text: s.Definition})...)...), nil
 	}
 	return nil, fmt.Errorf("sqlite: no rendering of %T", s)
+}
+
+// release renders Release: a plain table with the rows of the view, of which the triggers go with it.
+func (d dialect) release(s engine.Release) ([]string, error) {
+	if s.Table.Definition == nil {
+		return nil, fmt.Errorf("release %s: it has no definition", s.Table.Name)
+	}
+	var columns []string
+	for _, c := range s.Table.Definition.Columns {
+		if !c.Generated {
+			columns = append(columns, d.Quote(c.Name))
+		}
+	}
+	names, plain := strings.Join(columns, ", "), s.Table.Name+"__rowmill_plain"
+	out := []string{s.Table.Definition.As(d.Quote(plain)), fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM %s", d.Quote(plain), names, names, d.Quote(s.Table.Name)), "DROP VIEW " + d.Quote(s.Table.Name)}
+	out = append(out, d.dropStores(s.Table, s.Have)...)
+	out = append(out, d.rename(plain, s.Table.Name))
+	for _, ix := range s.Table.Definition.Indexes {
+		out = append(out, ix.As(d.Quote(ix.Name), d.Quote(s.Table.Name)))
+	}
+	return slices.Concat([]string{"PRAGMA legacy_alter_table = ON"}, transaction(out...), []string{"PRAGMA legacy_alter_table = OFF"}), nil
 }
 
 // replace renders Replace. The new store may have the name of an old one, so these are renamed

@@ -399,6 +399,15 @@ func (s *Set) startAgain(ctx context.Context, l *level, sp spec, again bool) err
 
 // TriggerChange returns the change that makes the triggers match the declaration.
 func (s *Set) TriggerChange(ctx context.Context) (engine.TriggerChange, error) {
+	return s.triggerChange(ctx, s.declared.Exact)
+}
+
+// WithoutTriggers returns the change that removes them.
+func (s *Set) WithoutTriggers(ctx context.Context) (engine.TriggerChange, error) {
+	return s.triggerChange(ctx, false)
+}
+
+func (s *Set) triggerChange(ctx context.Context, wanted bool) (engine.TriggerChange, error) {
 	if len(s.levels) == 0 {
 		return engine.TriggerChange{}, nil
 	}
@@ -406,7 +415,7 @@ func (s *Set) TriggerChange(ctx context.Context) (engine.TriggerChange, error) {
 	if err != nil {
 		return engine.TriggerChange{}, err
 	}
-	return engine.ChangeTriggers(ctx, s.db, s.sums.HaveTriggers, s.table.Name, s.sums.Triggers(s.table, periods, s.note()), s.declared.Exact)
+	return engine.ChangeTriggers(ctx, s.db, s.sums.HaveTriggers, s.table.Name, s.sums.Triggers(s.table, periods, s.note()), wanted)
 }
 
 func (s *Set) exists(ctx context.Context, name string) (bool, error) {

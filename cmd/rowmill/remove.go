@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rowmill/rowmill/internal/maintain"
+)
+
+// removeFlags are the flags of `rowmill remove`.
+type removeFlags struct {
+	kept     keptFlags
+	yes, dry bool
+	rollups  bool
+}
+
+func (a *app) removeCommand() *cobra.Command {
+	var f removeFlags
+	c := &cobra.Command{
+		Use:   "remove FILE.toml",
+		Short: "Stop keeping a table, and remove all that is rowmill's",
+		Long: "Stop keeping a table. It stays with all of its rows, as an ordinary table with\n" +
+			"partitions; on SQLite, its rows are copied into a plain table. What is rowmill's\n" +
+			"goes: the declaration, triggers, the views of roll-ups, and all records of it; with\n" +
+			"the last table, also rowmill's own tables. Tables of roll-ups stay, as they are,\n" +
+			"without --drop-rollups.\n\n" +
+			"The command shows its plan and asks for confirmation. It may be interrupted or\n" +
+			"killed at any time: the next one completes it.",
+		Example: "  rowmill remove readings.toml --dry-run\n" +
+			"  rowmill remove readings.toml --yes",
+		Args: wantArgs(1, 1),
+		RunE: func(c *cobra.Command, args []string) error { return a.remove(c.Context(), args[0], f) },
+	}
+	flags := c.Flags()
+	flags.SortFlags = false
+	f.kept.define(flags)
+	flags.BoolVar(&f.dry, "dry-run", false, "print the SQL that would run, and change nothing (default false)")
+	flags.BoolVarP(&f.yes, "yes", "y", false, "don't ask (default false)")
+	flags.BoolVar(&f.rollups, "drop-rollups", false, "drop the tables of roll-ups, too (default false)")
+	return c
+}
+
+func (a *app) remove(ctx context.Context, file string, f removeFlags) (err error) {
+	d, err := a.declared(ctx, file, f.kept)
+	if err != nil {
+		return err
+	}
+	if d.Sharded() {
+		return usagef("--target "+d.Shards.Nodes[0].Name+", one node after the other", "table %s is on the nodes %s, and remove is about one server", d.Name, d.Shards.Names())
+	}
+	d.Dry = f.dry
+	k, err := d.Open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, k.Close()) }()
+	k.Say, k.Table.Reached = a.sayEvent, a.reached
+	plan, err := k.PlanRemove(ctx, f.rollups)
+	if err != nil {
+		return fmt.Errorf("remove %s: %w", d.Name, err)
+	}
+	switch {
+	case plan.Empty():
+		fmt.Fprintf(a.stdout, "nothing of rowmill's belongs to table %s\n", d.Name)
+		return nil
+	case f.dry:
+		fmt.Fprint(a.stdout, plan.Statements())
+		return nil
+	}
+	for _, n := range plan.Notes {
+		fmt.Fprintln(a.stderr, "note:", n)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "On %s:\n", k.DB.Info().Target)
+	for i, s := range plan.Steps {
+		fmt.Fprintf(&b, "%3d. %s\n", i+1, s.What)
+	}
+	if err := a.confirm(ctx, b.String(), f.yes, plan.Dropped...); err != nil {
+		return err
+	}
+	if err := plan.Run(ctx, func(s maintain.ApplyStep) { fmt.Fprintln(a.stderr, s.What) }); err != nil {
+		return stopped(ctx, err, "rowmill remove %s, which continues", file)
+	}
+	fmt.Fprintf(a.stdout, "%s is an ordinary table: nothing of rowmill's belongs to it\n", d.Name)
+	return nil
+}

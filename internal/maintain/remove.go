@@ -1,0 +1,256 @@
+package maintain
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/maintain/adopt"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// PlanRemove plans that rowmill no longer keeps the table: the table stays with its rows, as an ordinary one, and what is rowmill's
+// goes: the declaration, triggers, the views of roll-ups, partitions that only rowmill needs, and all records. Tables of roll-ups stay,
+// as they are, unless they are to be dropped. Each step is done at once or can be repeated, so that a removal that was
+// broken off is completed by the next one.
+func (t *Table) PlanRemove(ctx context.Context, dropRollups bool) (*Application, error) {
+	a := &Application{}
+	applied, err := t.Applied(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.mayRemove(ctx); err != nil {
+		return nil, err
+	}
+	add := func(what string, statements []string, run func(context.Context) error) {
+		a.Steps = append(a.Steps, ApplyStep{What: what, SQL: statements, run: func(ctx context.Context) error {
+			t.reach("remove: before " + what)
+			err := run(ctx)
+			t.reach("remove: after " + what)
+			return err
+		}})
+	}
+	if applied != nil {
+		add("stop keeping "+t.Table.Name+": processes that do so notice that it has no declaration", []string{"DELETE FROM rowmill_tables WHERE name = " + sqlText(t.Table.Name)}, func(ctx context.Context) error {
+			return t.declaring(ctx, applyWait, func(engine.Lease) error { return t.State.RemoveDeclaration(ctx, t.State.DB(), t.Table.Name) })
+		})
+	}
+	levels, err := t.recordedLevels(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.planTriggersGone(ctx, add); err != nil {
+		return nil, err
+	}
+	if err := t.planLevelsGone(ctx, a, levels, dropRollups, add); err != nil {
+		return nil, err
+	}
+	if err := t.planReleased(ctx, a, add); err != nil {
+		return nil, err
+	}
+	return a, t.planRecordsGone(ctx, applied != nil, add)
+}
+
+func sqlText(name string) string { return "'" + strings.ReplaceAll(name, "'", "''") + "'" }
+
+// mayRemove refuses a table with a change under way, which only rowmill can complete.
+func (t *Table) mayRemove(ctx context.Context) error {
+	c, err := adopt.UnderWay(ctx, t.State, t.Table.Name)
+	switch {
+	case err != nil:
+		return err
+	case adopt.Kept(c):
+		return engine.Hinted(fmt.Errorf("table %s has its table from before the adoption beside it", t.Table.Name), "rowmill apply %s --finish, which drops that; or --undo, which goes back to it", t.Declared.Source)
+	case c != nil:
+		return engine.Hinted(fmt.Errorf("table %s is being adopted", t.Table.Name), "rowmill apply %s, which completes that; or --undo", t.Declared.Source)
+	case t.Schema == nil:
+		return noTable(t.Table.Name)
+	}
+	changes, err := t.State.Changes(ctx, t.Table.Name)
+	if err != nil && !isNoTable(err) {
+		return err
+	}
+	if len(changes) > 0 {
+		return engine.Hinted(fmt.Errorf("%s of table %s under way: %s", figure.Plural(len(changes), "change is", "changes are"), t.Table.Name, changes[0].ID), "rowmill run %s --once, which completes them", t.Declared.Source)
+	}
+	return nil
+}
+
+// recordedLevels returns the names of the roll-ups that are recorded, declared or not.
+func (t *Table) recordedLevels(ctx context.Context) ([]string, error) {
+	names, err := engine.List[string](ctx, t.DB, t.DB.SQL(), t.DB.Bind("SELECT name FROM rowmill_rollups WHERE table_name = ? ORDER BY name"), t.Table.Name)
+	if isNoTable(err) {
+		return nil, nil
+	}
+	return names, err
+}
+
+type addStep func(what string, statements []string, run func(context.Context) error)
+
+func (t *Table) planTriggersGone(ctx context.Context, add addStep) error {
+	gone := func(what string, c engine.TriggerChange) {
+		if len(c.SQL) > 0 {
+			add("drop "+what, c.SQL, func(ctx context.Context) error {
+				return t.inTx(ctx, func(tx *sql.Tx) error { return t.exec(ctx, tx, c.SQL) })
+			})
+		}
+	}
+	if _, ok := t.DB.Words().(engine.LateWords); ok {
+		triggers, words, err := t.refusals(ctx)
+		if err != nil {
+			return err
+		}
+		c, err := engine.ChangeTriggers(ctx, t.DB, words.HaveTriggers, t.Table.Name, triggers, false)
+		if err != nil {
+			return err
+		}
+		gone(lateTriggers, c)
+	}
+	if t.Rollups == nil {
+		return nil
+	}
+	c, err := t.Rollups.WithoutTriggers(ctx)
+	if err == nil {
+		gone(exactTriggers, c)
+	}
+	return err
+}
+
+func (t *Table) exec(ctx context.Context, tx *sql.Tx, statements []string) error {
+	for _, q := range statements {
+		if _, err := tx.ExecContext(ctx, q); err != nil {
+			return t.DB.Classify(err)
+		}
+		t.reach("remove: " + engine.FirstWords(q))
+	}
+	return nil
+}
+
+func (t *Table) planLevelsGone(ctx context.Context, a *Application, levels []string, drop bool, add addStep) error {
+	quote := t.DB.Dialect().Quote
+	for _, name := range levels {
+		var statements []string
+		view, err := t.exists(ctx, name+"_live")
+		if err != nil {
+			return err
+		}
+		if view {
+			statements = append(statements, "DROP VIEW "+quote(name+"_live"))
+		}
+		table, err := t.exists(ctx, name)
+		if err != nil {
+			return err
+		}
+		what := "drop the view " + name + "_live"
+		switch {
+		case table && drop:
+			statements, what = append(statements, "DROP TABLE "+quote(name)), "drop roll-up "+name+", with its view"
+			a.Dropped = append(a.Dropped, "roll-up "+name+" is dropped with its rows, of which those of dropped periods can't be computed again")
+		case table:
+			a.Notes = append(a.Notes, fmt.Sprintf("roll-up %s stays, as an ordinary table that nobody refreshes", name))
+		}
+		if len(statements) > 0 {
+			add(what, statements, func(ctx context.Context) error {
+				return t.inTx(ctx, func(tx *sql.Tx) error { return t.exec(ctx, tx, statements) })
+			})
+		}
+	}
+	return nil
+}
+
+func (t *Table) planReleased(ctx context.Context, a *Application, add addStep) error {
+	if !t.Schema.Partitioned {
+		return nil
+	}
+	have, err := t.DB.Catalog().Partitions(ctx, t.Table)
+	if err != nil {
+		return err
+	}
+	statements, err := t.DB.Dialect().Render(engine.Release{Table: t.Table, Have: have})
+	if err != nil {
+		return err
+	}
+	what, stays := "", fmt.Sprintf("table %s stays, with %s: nothing creates or drops any from then on", t.Table.Name, figure.Plural(len(have), "partition"))
+	if t.Schema.View {
+		what, stays = "copy the rows of all periods into one plain table, while nobody else can write", fmt.Sprintf("table %s becomes a plain one", t.Table.Name)
+	}
+	a.Notes = append(a.Notes, stays)
+	if db, ok := t.DB.(engine.Outsider); ok {
+		spare, err := db.Spare(ctx, t.Table)
+		if err != nil || len(spare) == 0 {
+			return err
+		}
+		what = "drop the partitions that only rowmill needs, or rename those with rows: " + strings.Join(spare, ", ")
+	}
+	if len(statements) > 0 {
+		add(what, statements, func(ctx context.Context) error {
+			err := t.alter(ctx, func(have []rolling.Partition) engine.Step { return engine.Release{Table: t.Table, Have: have} })
+			if err != nil {
+				err = t.blocked(ctx, err)
+			}
+			return err
+		})
+	}
+	return nil
+}
+
+// planRecordsGone removes the rows about the table, and all tables of rowmill's if no other table is kept.
+func (t *Table) planRecordsGone(ctx context.Context, applied bool, add addStep) error {
+	missing, _, err := t.State.Missing(ctx)
+	if err != nil || slices.Contains(missing, "rowmill_tables") {
+		return err
+	}
+	kept, err := t.State.Kept(ctx)
+	if err != nil {
+		return err
+	}
+	if kept = slices.DeleteFunc(kept, func(name string) bool { return name == t.Table.Name }); len(kept) > 0 {
+		add("remove what is recorded of it", t.State.Removals(), func(ctx context.Context) error {
+			if err := t.State.Ensure(ctx); err != nil {
+				return err
+			}
+			return t.inTx(ctx, func(tx *sql.Tx) error { return t.State.Remove(ctx, tx, t.Table.Name) })
+		})
+		return nil
+	}
+	statements, err := t.ownTables(ctx)
+	if err != nil {
+		return err
+	}
+	add("drop rowmill's own tables: no other table of this database is kept", statements, func(ctx context.Context) error {
+		others, err := t.State.Kept(ctx)
+		if err != nil && !isNoTable(err) || len(others) > 0 {
+			return errors.Join(err, fmt.Errorf("table %s was declared meanwhile", strings.Join(others, ", ")))
+		}
+		for _, q := range statements {
+			if _, err := t.DB.SQL().ExecContext(ctx, q); err != nil {
+				return t.DB.Classify(err)
+			}
+			t.reach("remove: " + q)
+		}
+		return nil
+	})
+	return nil
+}
+
+// ownTables returns the statements that drop rowmill's own tables, the one of declarations last: until then, a removal that is
+// broken off finds the others.
+func (t *Table) ownTables(ctx context.Context) (out []string, err error) {
+	names := append(t.State.Names(), "rowmill_periods", "rowmill_heartbeat")
+	slices.Reverse(names)
+	for _, name := range names {
+		is, err := t.exists(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if is {
+			out = append(out, "DROP TABLE IF EXISTS "+t.DB.Dialect().Quote(name))
+		}
+	}
+	return out, nil
+}
