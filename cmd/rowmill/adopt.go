@@ -60,7 +60,7 @@ func (a *app) adopt(ctx context.Context, k *declared.Table, plan *maintain.Appli
 		return err
 	}
 	defer w.Close()
-	o.Limits = w.Limits
+	o.Limits, o.Postpone = w.limits(k.DB), f.postponed
 	if err := adopt.Run(ctx, o); err != nil {
 		return stopped(ctx, err, "rowmill apply %s, which continues; --undo reverses it", f.file)
 	}
@@ -131,7 +131,7 @@ func (a *app) endAdoption(ctx context.Context, k *declared.Table, f applyFlags) 
 		return err
 	}
 	defer w.Close()
-	o.Limits = w.Limits
+	o.Limits, o.Postpone = w.limits(k.DB), f.postponed
 	if err := adopt.Undo(ctx, o); err != nil {
 		return stopped(ctx, err, "rowmill apply %s --undo, which continues", f.file)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -22,6 +23,8 @@ type applyFlags struct {
 	file         string
 	memory, rate string
 	limits       limitFlags
+	// postpone is a file, and window the times of a day, that delay the swap of tables.
+	postpone, window string
 }
 
 func (a *app) applyCommand() *cobra.Command {
@@ -55,7 +58,43 @@ func (a *app) applyCommand() *cobra.Command {
 	flags.StringVar(&f.memory, "memory", "", "memory for every = \"auto\", a `SIZE` such as 8GB (the server's cache)")
 	flags.StringVar(&f.rate, "rate", "", "inserts to expect for every = \"auto\", as `N/s` (measured from the table)")
 	f.limits.define(flags)
+	flags.StringVar(&f.postpone, "postpone-cut-over", "", "don't swap the tables while this `FILE` exists: what is copied is kept up to date and\nverified again")
+	flags.StringVar(&f.window, "cut-over-window", "", "swap the tables only between these times of day, UTC, such as `02:00-04:00`")
 	return c
+}
+
+// postponed returns why the tables may not be swapped now.
+func (f *applyFlags) postponed(context.Context) (string, error) {
+	if f.postpone != "" {
+		if why, err := fileThere(f.postpone); err != nil || why != "" {
+			return why, err
+		}
+	}
+	return f.inWindow(time.Now())
+}
+
+// inWindow returns "" if a time lies within --cut-over-window, which may contain midnight.
+func (f *applyFlags) inWindow(now time.Time) (string, error) {
+	if f.window == "" {
+		return "", nil
+	}
+	from, to, ok := strings.Cut(f.window, "-")
+	begin, err := time.Parse("15:04", from)
+	end, failed := time.Parse("15:04", to)
+	if !ok || err != nil || failed != nil || begin.Equal(end) {
+		return "", usagef("--cut-over-window 02:00-04:00", "--cut-over-window %s: want two times of day", f.window)
+	}
+	clock := func(t time.Time) int { return t.Hour()*60 + t.Minute() }
+	at, in := clock(now.UTC()), false
+	if b, e := clock(begin), clock(end); b < e {
+		in = b <= at && at < e
+	} else {
+		in = at >= b || at < e
+	}
+	if in {
+		return "", nil
+	}
+	return "it is not between " + from + " and " + to + " UTC", nil
 }
 
 func (a *app) apply(ctx context.Context, file string, f applyFlags) (err error) {
@@ -66,6 +105,9 @@ func (a *app) apply(ctx context.Context, file string, f applyFlags) (err error) 
 		return err
 	}
 	if err := f.limits.check(false); err != nil {
+		return err
+	}
+	if _, err := f.inWindow(time.Now()); err != nil {
 		return err
 	}
 	f.file = file

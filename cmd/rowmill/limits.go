@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
+	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -17,15 +20,21 @@ import (
 
 // limitFlags are the flags of the verbs that copy rows.
 type limitFlags struct {
-	running  int
-	lag      time.Duration
-	replicas []string
+	running, critical int
+	lag               time.Duration
+	replicas          []string
+	query, file       string
+	nice              float64
 }
 
 func (f *limitFlags) define(flags *pflag.FlagSet) {
 	flags.IntVar(&f.running, "max-running", 0, "copy rows only while fewer statements run on the server; 0 is any number (default 0)")
+	flags.IntVar(&f.critical, "critical-running", 0, "stop once so many statements run on the server; the next start goes on; 0 is never (default 0)")
 	flags.DurationVar(&f.lag, "max-lag", 0, "copy rows only while no --replica is further behind; 0s is any lag (default 0s)")
 	flags.StringArrayVar(&f.replicas, "replica", nil, "`URL` of a replica whose delay is measured; may be given several times")
+	flags.StringVar(&f.query, "throttle-query", "", "copy rows only while this `SQL` returns no row, NULL, 0 or an empty text")
+	flags.StringVar(&f.file, "throttle-file", "", "copy rows only while this `FILE` doesn't exist")
+	flags.Float64Var(&f.nice, "nice", 0, "rest after each chunk of rows, this many times as long as it took (default 0)")
 }
 
 // check returns an error if the flags are invalid. shown is whether delays are shown elsewhere, without a limit.
@@ -33,6 +42,12 @@ func (f *limitFlags) check(shown bool) error {
 	const example = "--replica mariadb://reader@db2:3306/metrics"
 	if f.running < 0 {
 		return usagef("--max-running 20", "--max-running %d: want 0, which is any number, or more", f.running)
+	}
+	if f.critical < 0 || f.critical > 0 && f.critical <= f.running {
+		return usagef("--critical-running 100", "--critical-running %d: want more than --max-running, or 0, which is never", f.critical)
+	}
+	if !(f.nice >= 0 && f.nice <= 100) {
+		return usagef("--nice 1", "--nice %v: want 0 to 100", f.nice)
 	}
 	if f.lag < 0 {
 		return usagef("--max-lag 10s", "--max-lag %s: want 0s, which is any lag, or more", f.lag)
@@ -61,6 +76,7 @@ func (f *limitFlags) check(shown bool) error {
 type lagWatch struct {
 	copier.Limits
 	app      *app
+	flags    limitFlags
 	delays   *probe.Delays // nil without replicas
 	replicas target.Replicas
 }
@@ -68,7 +84,8 @@ type lagWatch struct {
 // watchTables is watchReplicas for tables of one server.
 func (a *app) watchTables(ctx context.Context, f limitFlags, tables []*declared.Table) (*lagWatch, error) {
 	if len(f.replicas) == 0 || len(tables) == 0 {
-		return a.watchReplicas(ctx, limitFlags{running: f.running}, nil)
+		f.replicas = nil
+		return a.watchReplicas(ctx, f, nil)
 	}
 	source := tables[0].DB
 	for _, k := range tables {
@@ -81,7 +98,10 @@ func (a *app) watchTables(ctx context.Context, f limitFlags, tables []*declared.
 
 // watchReplicas begins to measure the replicas of a source. One that can't be reached is behind until it can.
 func (a *app) watchReplicas(ctx context.Context, f limitFlags, source engine.Keeper) (_ *lagWatch, err error) {
-	w := &lagWatch{app: a, Limits: copier.Limits{Running: f.running}}
+	w := &lagWatch{app: a, flags: f, Limits: copier.Limits{Running: f.running, Critical: f.critical, Nice: f.nice}}
+	if f.file != "" {
+		w.Waits = append(w.Waits, func(context.Context) (string, error) { return fileThere(f.file) })
+	}
 	if len(f.replicas) == 0 {
 		return w, nil
 	}
@@ -107,16 +127,56 @@ func (a *app) watchReplicas(ctx context.Context, f limitFlags, source engine.Kee
 		return nil, err
 	}
 	if f.lag > 0 {
-		w.Behind = func() string {
+		w.Waits = append(w.Waits, func(context.Context) (string, error) {
 			why := w.delays.Exceeded(f.lag)
 			if why != "" {
 				why = "replica " + why
 			}
-			return why
-		}
+			return why, nil
+		})
 	}
 	return w, nil
 }
+
+// limits returns the limits for one table: the throttling query runs on its server.
+func (w *lagWatch) limits(db engine.Keeper) copier.Limits {
+	l := w.Limits
+	if f := w.flags; f.query != "" {
+		l.Waits = append(slices.Clone(l.Waits), func(ctx context.Context) (string, error) { return throttled(ctx, db, f.query) })
+	}
+	return l
+}
+
+// fileThere returns that a file exists, as a reason to wait.
+func fileThere(file string) (string, error) {
+	switch _, err := os.Stat(file); {
+	case err == nil:
+		return "file " + file + " exists", nil
+	case errors.Is(err, os.ErrNotExist):
+		return "", nil
+	default:
+		return "", err
+	}
+}
+
+// throttled runs --throttle-query, and returns what it says as a reason to wait.
+func throttled(ctx context.Context, db engine.Keeper, query string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, throttleTimeout)
+	defer cancel()
+	var v sql.NullString
+	err := db.SQL().QueryRowContext(ctx, query).Scan(&v)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("--throttle-query: %w", db.Classify(err))
+	case !v.Valid || v.String == "" || v.String == "0" || v.String == "false":
+		return "", nil
+	}
+	return fmt.Sprintf("--throttle-query returns %.40q", v.String), nil
+}
+
+const throttleTimeout = 10 * time.Second
 
 // behind returns how far each replica is behind, by its name.
 func (w *lagWatch) behind() map[string]time.Duration {

@@ -185,7 +185,7 @@ func (a *app) prepareForRun(ctx context.Context, k *declared.Table, w *lagWatch)
 		return err
 	}
 	k.Say = a.sayEventOf(k.Node)
-	k.Limits = w.Limits
+	k.Limits = w.limits(k.DB)
 	k.Reached = a.reached
 	return nil
 }

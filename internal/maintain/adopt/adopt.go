@@ -104,6 +104,9 @@ type Options struct {
 	Before func(ctx context.Context, from int64) error
 	// Limits are the limits of the server's load.
 	Limits copier.Limits
+	// Postpone, unless nil, returns why the tables may not be swapped yet; "" if they may. Meanwhile, changes are applied, and what was
+	// verified longer than a few minutes ago is verified again.
+	Postpone func(ctx context.Context) (why string, err error)
 	// Chunk is the number of rows copied at a time; 0 means as many as take a fraction of a second.
 	Chunk int
 	// Progress is called at least for each step and chunk.
@@ -111,6 +114,8 @@ type Options struct {
 
 	// at, unless nil, is called at each point; tests end the process there.
 	at func(point string) error
+	// again is the age from which a verification is repeated while the cut-over is postponed; 0 is verifyAgain. Tests shorten it.
+	again time.Duration
 }
 
 // Progress describes how far an adoption has come.

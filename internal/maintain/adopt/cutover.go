@@ -1,6 +1,7 @@
 package adopt
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,6 +44,9 @@ func (j *job) cutOver(ctx context.Context, m *mirror, next string) error {
 		return err
 	}
 	if err := errors.Join(m.readPeriods(ctx), m.logReturned(ctx)); err != nil {
+		return err
+	}
+	if err := j.postpone(ctx, m); err != nil {
 		return err
 	}
 	return j.locked(ctx, m.Source.Name, "change the names", func() error {
@@ -90,6 +94,41 @@ func (j *job) cutOver(ctx context.Context, m *mirror, next string) error {
 		}
 		return err
 	})
+}
+
+const (
+	verifyAgain  = 3 * time.Minute
+	postponePoll = time.Second
+)
+
+// postpone waits for as long as the cut-over may not happen. Meanwhile the log is applied, so that little of it is left for the
+// lock, and the tables are compared again and again, so that the comparison is never old.
+func (j *job) postpone(ctx context.Context, m *mirror) error {
+	if j.Postpone == nil {
+		return nil
+	}
+	for verified := time.Now(); ; {
+		why, err := j.Postpone(ctx)
+		if err != nil || why == "" {
+			return err
+		}
+		j.progress(Progress{Rows: j.data.CheckedRows, Of: j.data.Of, Paused: why})
+		if !m.unlogged() {
+			if err := j.follow(ctx, m); err != nil {
+				return err
+			}
+			if time.Since(verified) > cmp.Or(j.again, verifyAgain) {
+				j.data.Checked, j.data.CheckedRows = nil, 0
+				if err := j.verify(ctx, m); err != nil {
+					return err
+				}
+				verified = time.Now()
+			}
+		}
+		if err := engine.Sleep(ctx, postponePoll); err != nil {
+			return err
+		}
+	}
 }
 
 // catchUpBefore applies the log before the lock is taken. It detects TRUNCATE, which

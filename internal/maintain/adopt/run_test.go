@@ -94,6 +94,35 @@ func TestRun(t *testing.T) {
 	})
 }
 
+// TestPostponed: while the cut-over waits and writers go on, changes are applied, and the tables are compared again.
+func TestPostponed(t *testing.T) {
+	onServers(t, func(t *testing.T, w *world) {
+		w.fill(1000)
+		stop := w.load(2, 1000)
+		o := w.options()
+		o.again = time.Millisecond
+		asked, compared := 0, 0
+		o.Postpone = func(context.Context) (string, error) {
+			if asked++; asked < 4 {
+				w.wrote(20)
+				return "not yet", nil
+			}
+			return "", nil
+		}
+		o.Progress = func(p Progress) {
+			if p.Step == stepSwap && p.Paused == "" && p.Rows > 0 {
+				compared++
+			}
+		}
+		must(t, Run(t.Context(), o))
+		stop()
+		w.check("events")
+		if asked != 4 || compared < 2 && !o.DB.Capabilities().SerialWrites {
+			t.Errorf("asked %d times, compared %d chunks again", asked, compared)
+		}
+	})
+}
+
 // TestTrapPreparedStatements: statements prepared before the cut-over continue to
 // work.
 func TestTrapPreparedStatements(t *testing.T) {

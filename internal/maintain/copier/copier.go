@@ -11,6 +11,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"time"
 
@@ -66,9 +67,16 @@ type Statement struct {
 type Limits struct {
 	// Running is the number of statements running concurrently; 0 means no limit.
 	Running int
-	// Behind, unless nil, returns which replica is too far behind, as a reason to wait; "" if none is.
-	Behind func() string
+	// Critical is the number of them from which the work ends with ErrCritical; 0 means never.
+	Critical int
+	// Nice is how long the work rests after each piece, as a multiple of the time that took: with 1, half of the time.
+	Nice float64
+	// Waits return a reason to wait each, "" if there is none.
+	Waits []func(ctx context.Context) (why string, err error)
 }
+
+// ErrCritical is returned once the server's load is critical: the work can go on later.
+var ErrCritical = errors.New("the server's load is critical")
 
 const (
 	// chunkTime is the target duration of a chunk. It bounds how long its locks are
@@ -244,6 +252,7 @@ type Throttle struct {
 	Paused func(why string)
 
 	looked time.Time
+	since  time.Time // Wait has returned
 	// pause is how long a pause is at least; 0 is defaultPause. Tests shorten it.
 	pause time.Duration
 }
@@ -258,6 +267,12 @@ const (
 func (t *Throttle) Wait(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
+	}
+	defer func() { t.since = time.Now() }()
+	if t.Limits.Nice > 0 && !t.since.IsZero() {
+		if err := engine.Sleep(ctx, time.Duration(t.Limits.Nice*float64(time.Since(t.since)))); err != nil {
+			return err
+		}
 	}
 	if time.Since(t.looked) < lookEvery {
 		return nil
@@ -283,14 +298,20 @@ func (t *Throttle) Wait(ctx context.Context) error {
 
 // exceeded returns why the work has to wait; "" if it may continue.
 func (t *Throttle) exceeded(ctx context.Context) (why string, err error) {
-	if t.Limits.Behind != nil {
-		why = t.Limits.Behind()
+	for _, wait := range t.Limits.Waits {
+		if why, err := wait(ctx); err != nil || why != "" {
+			return why, err
+		}
 	}
-	if why != "" || t.Limits.Running == 0 {
-		return why, nil
+	if t.Limits.Running == 0 && t.Limits.Critical == 0 {
+		return "", nil
 	}
 	n, err := t.DB.Running(ctx)
-	if n > t.Limits.Running {
+	switch most := t.Limits.Critical; {
+	case err != nil:
+	case most > 0 && n >= most:
+		err = engine.Classed(ErrCritical, fmt.Errorf("%s, and %d are critical", figure.Plural(n, "statement runs", "statements run"), most))
+	case t.Limits.Running > 0 && n > t.Limits.Running:
 		why = fmt.Sprintf("%s, more than %d", figure.Plural(n, "statement runs", "statements run"), t.Limits.Running)
 	}
 	return why, err

@@ -437,7 +437,7 @@ func TestThrottle(t *testing.T) {
 			var told []string
 			limits := Limits{Running: c.most}
 			if c.behind != nil {
-				limits.Behind = func() string { return next(&c.behind) }
+				limits.Waits = append(limits.Waits, func(context.Context) (string, error) { return next(&c.behind), nil })
 			}
 			th := Throttle{DB: &busy{running: c.running}, Limits: limits, pause: time.Millisecond, Paused: func(why string) { told = append(told, why) }}
 			must(t, th.Wait(t.Context()))
@@ -446,6 +446,10 @@ func TestThrottle(t *testing.T) {
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
+			critical := Throttle{DB: &busy{running: []int{3, 4}}, Limits: Limits{Critical: 4}}
+			if first, then := critical.Wait(t.Context()), (&Throttle{DB: critical.DB, Limits: critical.Limits}).Wait(t.Context()); first != nil || !errors.Is(then, ErrCritical) {
+				t.Errorf("critical: %v, then %v", first, then)
+			}
 			if err := th.Wait(ctx); !errors.Is(err, context.Canceled) {
 				t.Errorf("after the end: %v", err)
 			}
