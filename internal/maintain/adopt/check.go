@@ -86,6 +86,8 @@ func (j *job) checkSchema() (errs []error) {
 		c, have := &d.Columns[i], s.Find(d.Columns[i].Name)
 		switch {
 		case have == nil:
+		case have.Null && c.NotNull && !within([]string{c.Name}, t.PrimaryKey):
+			add("declare it as it is", "column %s may be NULL in the table and not in the declaration", c.Name)
 		case c.Generated != have.Generated:
 			add("the same columns in both", "column %s is generated in only one of the two", c.Name)
 		case have.Auto && !c.Auto && !strings.Contains(strings.ToLower(c.Text), "nextval") && !j.DB.Capabilities().AutoWholeKey:
