@@ -347,17 +347,17 @@ func Worst(ctx context.Context, db engine.Definer, memory int64) ([]Ranked, erro
 		out = append(out, Ranked{ListedTable: t})
 	}
 	slices.SortStableFunc(out, func(a, b Ranked) int { return cmp.Compare(b.Data+b.Index, a.Data+a.Index) })
-	for i := range out[:min(len(out), mostRanked)] {
+	for i := range out[:min(len(out), MostRanked)] {
 		if err := out[i].look(ctx, db, cmp.Or(memory, db.Info().CacheBytes)); err != nil {
 			return nil, err
 		}
 	}
-	slices.SortStableFunc(out, func(a, b Ranked) int { return cmp.Compare(b.Reads, a.Reads) })
+	slices.SortStableFunc(out[:min(len(out), MostRanked)], func(a, b Ranked) int { return cmp.Compare(b.Reads, a.Reads) })
 	return out, nil
 }
 
-// mostRanked tables are looked at one by one: the largest.
-const mostRanked = 50
+// MostRanked tables are looked at one by one, the largest: the first of the list are among them.
+const MostRanked = 50
 
 // A Ranked table is one with what inserts into it wait for.
 type Ranked struct {

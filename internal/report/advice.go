@@ -14,7 +14,7 @@ func Ranked(w io.Writer, tables []advise.Ranked, where string) error {
 	t := textWriter{width: planWidth}
 	t.line("Tables on %s, first those whose inserts read the most pages from disk", where)
 	tb := &table{Header: []string{"table", "rows", "data", "indexes", "touched", "reads/insert", "in periods", "time column"}}
-	for _, r := range tables {
+	for _, r := range tables[:min(len(tables), advise.MostRanked)] {
 		touched, reads, rolled := "", "", ""
 		if r.Touched > 0 {
 			touched, reads = figures.Bytes(r.Touched), fmt.Sprintf("%.2f", r.Reads)
@@ -29,6 +29,9 @@ func Ranked(w io.Writer, tables []advise.Ranked, where string) error {
 		t.line("  no tables")
 	} else {
 		t.table(tb, "  ")
+	}
+	if more := len(tables) - len(tb.Rows); more > 0 {
+		t.line("  and %s more, which are smaller: --json has all", figures.Plural(more, "table"))
 	}
 	return t.writeTo(w)
 }
