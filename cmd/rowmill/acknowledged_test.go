@@ -222,7 +222,7 @@ func (o *oracle) write() {
 				told := maps.Clone(o.told)
 				o.mu.Unlock()
 				o.look(told)
-				time.Sleep(2 * time.Millisecond)
+				time.Sleep(8 * time.Millisecond)
 			}
 		})
 	}
