@@ -63,7 +63,8 @@ type definedItem struct {
 	columns []string
 	end     int
 	// What a column has besides its type: parts of its text, which can be cut out.
-	primary, unique, references, null place
+	primary, unique, references place
+	nulls                       []place
 }
 
 // A place is a part of a text; the zero place is none.
@@ -747,12 +748,12 @@ func (r *definitionReader) attributes(c *DefinedColumn, item *definedItem, writt
 				c.saysNotNull = true
 			}
 		case t.is("null"):
-			item.null = r.place(t, t)
+			item.nulls = append(item.nulls, r.place(t, t))
 		case t.isAny("default", "comment", "collate"):
 			if r.at(0).kind != sqlPunct {
 				value := r.next() // which may look like an attribute
 				if t.is("default") && value.is("null") {
-					item.null = r.place(t, value)
+					item.nulls = append(item.nulls, r.place(t, value))
 				}
 			}
 		case t.is("constraint"):

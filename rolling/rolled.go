@@ -86,7 +86,11 @@ func (r *roller) column(i definedItem) {
 	is := i.name == r.by.Name
 	name := r.d.Text[i.from:i.end]
 	if i.primary.is() && !is {
-		r.edit(i.primary, "")
+		counted := strings.EqualFold(r.d.Column(i.name).Type, "integer")
+		r.edit(i.primary, onlyIf(!r.d.Column(i.name).saysNotNull, "NOT NULL"))
+		if counted {
+			r.say("column %s no longer counts by itself, as an INTEGER PRIMARY KEY alone does: each insert must give it", i.name)
+		}
 		r.added = append(r.added, fmt.Sprintf("PRIMARY KEY (%s, %s)", name, r.written))
 		r.wider("the primary key", []string{i.name})
 	}
@@ -100,12 +104,19 @@ func (r *roller) column(i definedItem) {
 		r.say("column %s is without its %s: a table that rolls has no foreign keys; let the application or a report check it", i.name, strings.Join(strings.Fields(r.d.Text[i.references.from:i.references.to]), " "))
 	}
 	if is && !r.by.saysNotNull {
-		if i.null.is() {
-			r.edit(i.null, "")
+		for _, null := range i.nulls {
+			r.edit(null, "")
 		}
 		r.edit(place{i.to, i.to}, " NOT NULL")
 		r.say("column %s is NOT NULL: a row without it has no period", i.name)
 	}
+}
+
+func onlyIf(is bool, text string) string {
+	if is {
+		return text
+	}
+	return ""
 }
 
 // gone cuts out the items that the table can't have, each with a comma, and adds keys after the last one that stays.

@@ -61,6 +61,11 @@ func (a *app) adopt(ctx context.Context, k *declared.Table, plan *maintain.Appli
 	}
 	defer w.Close()
 	o.Limits, o.Postpone = w.limits(k.DB), f.postponed
+	for _, wait := range o.Limits.Waits { // what can't be asked is refused before anything is made
+		if _, err := wait(ctx); err != nil {
+			return err
+		}
+	}
 	if err := adopt.Run(ctx, o); err != nil {
 		return stopped(ctx, err, "rowmill apply %s, which continues; --undo reverses it", f.file)
 	}

@@ -300,7 +300,7 @@ func TestBadInput(t *testing.T) {
 		{"bench insert --row 5", []string{"unknown flag: --row", "Try: did you mean --rows?"}},
 		{"apply readings.toml --dryrun", []string{"Try: did you mean --dry-run?"}},
 		{"bench hotrow --clients 20k", []string{"--clients"}},
-		{"bench hotrow --clients 20000", []string{"20000 clients: want 1 to 10000"}},
+		{"bench hotrow --clients 20000", []string{"--clients: want 1 to 10000 each"}},
 		{"bench hotrow --ways faster", []string{`unknown way "faster"`, "one-trip"}},
 		{"bench hotrow --ways slots", []string{"one writer at a time"}},
 		{"bench hotrow --ways thread-pool", []string{"a setting of the server"}},

@@ -78,7 +78,7 @@ func TestBenchMixed(t *testing.T) {
 	}
 	contains(t, verb(t, "report run.jsonl").stdout, "Speed of inserts and selects: SQLite, MariaDB and PostgreSQL", "Insert: ", "queries/s", "server CPU/op")
 	filesWritten(t)
-	contains(t, verb(t, "compare run.jsonl run.jsonl").stdout, "Over 24 cells, run.jsonl runs at 1.00x", "operation=mixed clients=2 contender=MariaDB, selects/s")
+	contains(t, verb(t, "compare run.jsonl run.jsonl").stdout, "Over 24 cells, run.jsonl #2 runs at 1.00x", "operation=mixed clients=2 contender=MariaDB, selects/s")
 	// The tables still exist, and are not taken for a user's tables.
 	wantFailure(t, verb(t, "bench mixed --clients 1 --rows 100 --seconds 0.2 --target "+maria), exitFailed, "table sbtest1 exists")
 	nothingLeft(t)
@@ -133,7 +133,7 @@ func TestBenchPointsSet(t *testing.T) {
 				t.Fatalf("%+v", got)
 			}
 			cell := got.Cells[1]
-			if cell.Runs != 2 || cell.Ratio == nil || cell.Interval == nil || cell.Verdict == "" || !strings.HasPrefix(got.Verdicts[0], "select of 5 points: With ") {
+			if cell.Runs != 2 || cell.Ratio == nil || cell.Interval == nil || cell.Verdict == "" || !strings.HasPrefix(got.Verdicts[0], "Select of 5 points: with ") {
 				t.Errorf("%+v, %s", cell, got.Verdicts)
 			}
 			var order string

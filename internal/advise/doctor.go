@@ -90,7 +90,7 @@ func examineTable(ctx context.Context, db engine.Definer, target, name string) (
 			add(engine.Finding{Code: "foreign-key", What: "each insert looks up, and locks, a row of another table", Evidence: "FOREIGN KEY", Fix: "leave it out, and have the application or a report check it", Cost: "the server no longer checks it", Source: "docs/declaration.md"})
 		}
 		for _, key := range append(slices.Clone(s.Unique), s.PrimaryKey) {
-			if !s.Partitioned && !slices.Contains(key, by) {
+			if c := s.Column(key[0]); !s.Partitioned && !slices.Contains(key, by) && c != nil && !c.Auto {
 				add(engine.Finding{Code: "key-without-time", What: fmt.Sprintf("a unique key without %s is looked up all over the table by each insert, and can't be kept by partitions", by), Evidence: "(" + strings.Join(key, ", ") + ")",
 					Fix: "the key with " + by + " as its last column, as rowmill init proposes", Cost: "the server checks each period by itself", Source: "docs/declaration.md"})
 				break
@@ -105,7 +105,7 @@ func examineTable(ctx context.Context, db engine.Definer, target, name string) (
 	if failed != nil || of == nil || of.Rows == 0 || s.Partitioned {
 		return out, nil
 	}
-	f, err := db.Footprint(ctx, name)
+	f, err := db.Estimate(ctx, name)
 	if err != nil {
 		return nil, err
 	}

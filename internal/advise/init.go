@@ -90,9 +90,17 @@ func Propose(ctx context.Context, db engine.Definer, o Options) (*Proposal, erro
 	if err := r.sample(ctx, s, p); err != nil {
 		return fail(err)
 	}
+	var counters []string
+	for _, c := range s.Columns {
+		if c.Auto && strings.HasPrefix(c.Default, "nextval(") {
+			counters = append(counters, fmt.Sprintf("column %s counts by an identity in place of %s: programs that call it themselves must let the server count", c.Name, c.Default))
+		}
+	}
 	if p.Create, p.Changes, err = d.Rolled(p.Time.Column, db.Dialect().Quote(p.Time.Column)); err != nil {
 		return fail(err)
 	}
+	p.Changes = append(p.Changes, counters...)
+	r.definition = d
 	if err := r.period(ctx, s, p); err != nil {
 		return fail(err)
 	}
@@ -112,9 +120,10 @@ func Propose(ctx context.Context, db engine.Definer, o Options) (*Proposal, erro
 // A reader reads what a proposal needs.
 type reader struct {
 	Options
-	db      engine.Definer
-	columns []*sampled
-	of      *engine.TableSample // nil if no rows could be sampled
+	db         engine.Definer
+	columns    []*sampled
+	definition *rolling.Definition
+	of         *engine.TableSample // nil if no rows could be sampled
 }
 
 // missing is the error of a table that isn't there, with one that has a similar name.
@@ -248,7 +257,7 @@ func (r *reader) period(ctx context.Context, s *engine.Schema, p *Proposal) erro
 	in := sizing.Input{Table: s.Name, Axis: axis, WholeDays: s.Find(t.By).Logical == value.Date, MaxPeriods: r.db.Capabilities().MaxPeriods, Rate: sizing.Figure{Value: r.Rate, From: "--rate"},
 		Memory: sizing.Figure{Value: float64(cmp.Or(r.Memory, r.db.Info().CacheBytes))}}
 	auto := func(why string) error {
-		p.Every, p.EveryFrom = `every = "auto"`, why+": rowmill apply measures it, or takes --rate 5000/s and --memory 8GB"
+		p.Every, p.EveryFrom = `every = "1d"`, why+": a guess; rowmill plan FILE --rate 5000/s says what fits into memory"
 		if axis == rolling.Sequence {
 			p.Every, p.EveryFrom = "rows = 1000000", why+": a guess; rowmill plan says how much memory that takes"
 		}
@@ -261,7 +270,7 @@ func (r *reader) period(ctx context.Context, s *engine.Schema, p *Proposal) erro
 	if rows == 0 {
 		return auto("the table has no rows to measure")
 	}
-	f, err := r.db.Footprint(ctx, s.Name)
+	f, err := r.db.Estimate(ctx, s.Name)
 	if err != nil {
 		return err
 	}
@@ -301,6 +310,7 @@ var usual = []string{"1h", "2h", "3h", "4h", "6h", "8h", "12h", "1d", "1w", "1mo
 
 // present takes the period of the partitions that are there.
 func (r *reader) present(ctx context.Context, t *engine.Table, axis rolling.Axis, p *Proposal) error {
+	t.Definition = r.definition
 	t.Grid, _ = rolling.Parse("1d") // the bounds are read on the axis of times, whatever the grid
 	if axis == rolling.Sequence {
 		t.Grid, _ = rolling.Parse("1000 rows")
@@ -396,7 +406,7 @@ func (t *Ranked) look(ctx context.Context, db engine.Definer, memory int64) erro
 	if failed != nil || of.Rows == 0 {
 		return nil
 	}
-	f, err := db.Footprint(ctx, t.Name)
+	f, err := db.Estimate(ctx, t.Name)
 	if err != nil {
 		return err
 	}

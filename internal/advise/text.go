@@ -108,6 +108,13 @@ func (w *writer) rollup(p *Proposal) {
 	w.line("# select = { %s }", measures)
 }
 
+func onlyIf(is bool, text string) string {
+	if is {
+		return text
+	}
+	return ""
+}
+
 func prefixed(before, text string) string {
 	if text == "" {
 		return ""
@@ -117,8 +124,8 @@ func prefixed(before, text string) string {
 
 // long is a text of several lines in TOML: as it is, if it can be.
 func long(text string) string {
-	if !strings.Contains(text, "'''") && !strings.HasSuffix(text, "'") && !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r == 0x7f }) {
-		return "'''\n" + text + "'''"
+	if !strings.Contains(text, "'''") && !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r == 0x7f }) {
+		return "'''\n" + text + onlyIf(strings.HasSuffix(text, "'"), "\n") + "'''"
 	}
 	var b strings.Builder
 	for _, r := range text {

@@ -101,7 +101,7 @@ func (r *run) execute(ctx context.Context, w Workload) Outcome {
 			r.fail(err)
 		}
 	}
-	o := r.outcome()
+	o := r.outcome(ctx)
 	o.Elapsed, o.Backlog = t.last, r.loads[0].backlog
 	for _, b := range slices.Concat(brokenOff...) {
 		if b {
@@ -111,7 +111,7 @@ func (r *run) execute(ctx context.Context, w Workload) Outcome {
 	return o
 }
 
-func (r *run) outcome() Outcome {
+func (r *run) outcome(ctx context.Context) Outcome {
 	select {
 	case <-r.cfg.Died:
 		r.die() // clients may have seen its death first
@@ -119,6 +119,12 @@ func (r *run) outcome() Outcome {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if ctx.Err() != nil { // what an interrupt breaks off is no failure
+		r.failures = slices.DeleteFunc(r.failures, func(err error) bool { return errors.Is(err, context.Canceled) })
+		if r.stopped == StoppedFailed && len(r.failures) == 0 {
+			r.stopped = StoppedInterrupted
+		}
+	}
 	o := Outcome{Stopped: r.stopped, Rows: r.loads[0].rows.Load()}
 	if len(r.failures) > 0 {
 		o.Stopped, o.Err = StoppedFailed, errors.Join(r.failures...)

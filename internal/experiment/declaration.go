@@ -112,7 +112,11 @@ func LoadScenario(ctx context.Context, name string) (*Declaration, error) {
 		text, err = textfile.Read(ctx, name)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, refuse("rowmill bench scenario --list", "no scenario %q: built in are %s; a file of your own ends in .toml", name, strings.Join(Scenarios(), ", "))
+		own := "a file of your own ends in .toml"
+		if strings.HasSuffix(name, ".toml") {
+			own = "and there is no such file"
+		}
+		return nil, refuse("rowmill bench scenario --list", "no scenario %q: built in are %s; %s", name, strings.Join(Scenarios(), ", "), own)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read scenario: %w", err)

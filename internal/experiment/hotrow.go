@@ -43,6 +43,9 @@ func (s *Spec) validateHotRow() error {
 		list(s, "clients", "number", h.Clients, nil),
 		s.limits("slots", h.Slots, 1, 10_000),
 		s.limits("repeat", s.Repeat, 1, 0),
+		s.no(s.MaxTime < 0, "--time 60s", "--time %v is negative", s.MaxTime.D()),
+		s.no(s.Rows < 0, "--runs 100k", "--runs %d is negative", s.Rows),
+		s.no(len(h.Clients) > 0 && (slices.Min(h.Clients) < 1 || slices.Max(h.Clients) > workload.MaxHotClients), "--clients 1000,2000", "--clients: want 1 to %d each", workload.MaxHotClients),
 		s.no(h.Cache < 0, "--cache 5s", "--cache %v is negative", h.Cache.D()),
 		s.no(s.Rows == 0 && s.MaxTime == 0, "--runs 100k, or --time 60s", "--runs 0: the experiment needs an end")); err != nil {
 		return err

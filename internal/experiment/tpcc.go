@@ -51,7 +51,11 @@ func (s *Spec) validateTPCC() error {
 const tpccRetry = time.Minute
 
 func (e *Env) tpcc(ctx context.Context, s *Spec) ([]result.Record, error) {
-	return e.tpccRun(ctx, &Trial{Spec: s, Whole: s})
+	recs, err := e.tpccRun(ctx, &Trial{Spec: s, Whole: s})
+	if err == nil && ctx.Err() != nil {
+		err = ErrInterrupted
+	}
+	return recs, err
 }
 
 // tpccRun makes one run.
@@ -109,7 +113,7 @@ func (m *measurement) tpcc(ctx context.Context) (failed error) {
 		return refuse("--target "+target.ExampleServer, "--target %s: %s takes no statements of text", s.Target(), m.db.Info().Engine)
 	}
 	if loss := m.db.Info().CrashLoss; s.KillEvery > 0 && loss > 0 {
-		return refuse("--target "+target.ExampleServer+"?durability=full", "--kill-server-every: with its durability, %s may lose the transactions of %v before it is killed, and the proof expects each one", m.db.Info().Engine, loss)
+		return refuse("--target "+target.ExampleDurable, "--kill-server-every: with its durability, %s may lose the transactions of %v before it is killed, and the proof expects each one", m.db.Info().Engine, loss)
 	}
 	own, opt := result.Run{}, s.tpccOptions()
 	own.TPCC = &result.TPCC{Note: result.NotAudited, Warehouses: s.TPCC.Warehouses, Terminals: s.TPCC.Terminals, Keying: s.TPCC.Keying, Scale: s.TPCC.Scale}

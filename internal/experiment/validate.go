@@ -302,7 +302,8 @@ func (s *Spec) validateKeep() error {
 
 // validateWarmup refuses kills while nothing is measured.
 func (s *Spec) validateWarmup() error {
-	return s.no(s.Warmup > 0 && s.KillEvery > 0, "--kill-server-every without --warmup", "--warmup: a server that is killed meanwhile loses what it is warmed up for")
+	return cmp.Or(s.no(s.Warmup < 0, "--warmup 10s", "--warmup %v is negative", s.Warmup.D()),
+		s.no(s.Warmup > 0 && s.KillEvery > 0, "--kill-server-every without --warmup", "--warmup: a server that is killed meanwhile loses what it is warmed up for"))
 }
 
 func (s *Spec) validateCells() error {

@@ -232,7 +232,7 @@ func shortest(paths ...string) []string {
 	return distinct(len(paths), func(i int) string { return filepath.Base(paths[i]) },
 		func(i int) string {
 			return filepath.Join(filepath.Base(filepath.Dir(paths[i])), filepath.Base(paths[i]))
-		}, func(i int) string { return paths[i] }, func(i int) string { return "AB"[i : i+1] })
+		}, func(i int) string { return paths[i] })
 }
 
 // chance returns the p-value of a cell's mean log ratio; NaN without noise.

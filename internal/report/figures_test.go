@@ -62,7 +62,7 @@ func TestTimeOfFastRun(t *testing.T) {
 func TestShortest(t *testing.T) {
 	t.Parallel()
 	for paths, want := range map[[2]string]string{{"/a/b/old.jsonl", "new.jsonl"}: "old.jsonl new.jsonl", {"/a/1/x.jsonl", "/a/2/x.jsonl"}: "1/x.jsonl 2/x.jsonl",
-		{"/a/1/x.jsonl", "/b/1/x.jsonl"}: "/a/1/x.jsonl /b/1/x.jsonl", {"x.jsonl", "x.jsonl"}: "A B"} {
+		{"/a/1/x.jsonl", "/b/1/x.jsonl"}: "/a/1/x.jsonl /b/1/x.jsonl", {"x.jsonl", "x.jsonl"}: "x.jsonl #1 x.jsonl #2"} {
 		if got := strings.Join(shortest(paths[:]...), " "); got != want {
 			t.Errorf("%v: %s, want %s", paths, got, want)
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// nearCeiling is the share of a way's ceiling from which on nothing else is looked for.
-const nearCeiling = 0.85
+// nearCeiling is the share of a way's ceiling from which on nothing else is looked for, mostOfCeiling that up to which both may be right.
+const nearCeiling, mostOfCeiling = 0.85, 1.15
 
 // hotParts are the queries of a run of `bench hotrow`.
 var hotParts = []string{"read-count", "read-fan", "transaction"}
@@ -36,7 +36,12 @@ func hotRows(recs []result.Record) (experiment, error) {
 		latencies[1].chart = "p99 of runs"
 		return slices.Concat([]measure{{key: "runs_per_second", name: "runs/s", of: rate, chart: "runs/s", compared: true},
 			{key: "ceiling_per_second", name: "ceiling", of: ceiling},
-			{key: "of_ceiling", name: "of it", format: percent, of: func(v *view) float64 { return rate(v) / ceiling(v) }},
+			{key: "of_ceiling", name: "of it", format: percent, of: func(v *view) float64 {
+				if share := rate(v) / ceiling(v); share <= mostOfCeiling {
+					return share
+				}
+				return math.NaN()
+			}},
 			micro("held_us", "lock held", "", hot(func(h *result.HotRow) float64 { return h.HeldMicros })),
 			{key: "cpu_allows_per_second", name: "CPU allows", of: func(v *view) float64 {
 				return float64(v.rec.Run.Machine.Cores) * nonzero(float64(v.sum.Rows)) / (v.sum.Client.CPUSeconds + deref(v.sum.Server.CPUSeconds))
@@ -50,8 +55,12 @@ func hotRows(recs []result.Record) (experiment, error) {
 				return nonzero(v.rec.End.CatchUpSeconds)
 			}}})
 	}
+	proved, runs := 0, int64(0)
 	for i := range recs {
 		r := &recs[i].Run
+		if v := recs[i].Summary().Verified; v != nil && v.Sound() {
+			proved, runs = proved+1, runs+v.Found
+		}
 		server, clients := words(result.EngineName(r.Engine), r.ServerVersion), strconv.Itoa(r.Writers)
 		p.run(i, server, clients, r.HotRow.Way)
 		for _, part := range hotParts {
@@ -62,6 +71,9 @@ func hotRows(recs []result.Record) (experiment, error) {
 		if recs[i].End != nil && len(recs[i].End.Causes) > 0 {
 			p.about = append(p.about, fact{"begun again, " + r.Name, causesText(recs[i].End.Causes)})
 		}
+	}
+	if proved > 0 {
+		p.about = append(p.about, fact{"proof", fmt.Sprintf("in %d of %s, the counter, the rows and the acknowledged runs are equal: %s in all", proved, plural(len(recs), "measurement", "measurements"), count(runs))})
 	}
 	p.verdict = func(s *panel) []string {
 		if isPart(s.name) {
@@ -116,7 +128,11 @@ func (s *panel) ceiling(way string) string {
 	case math.IsNaN(c.middle(1)): // no row is shared, or nothing stored
 		return sentence(fmt.Sprintf("%s has no lock as its ceiling; at what a run cost, the cores of this machine allow %s runs/s with %s", way, figure(c.middle(4)), clients))
 	}
-	rate, ceiling, share, allowed, retries := c.middle(0), c.middle(1), c.middle(2), c.middle(4), c.middle(6)
+	rate, ceiling, allowed, retries := c.middle(0), c.middle(1), c.middle(4), c.middle(6)
+	share := rate / ceiling
+	if share > mostOfCeiling {
+		return sentence(fmt.Sprintf("%s: with %s it is faster than the ceiling that was measured with one client, %s runs/s: something slowed that down", way, clients, figure(ceiling)))
+	}
 	text := fmt.Sprintf("%s: %s of the ceiling of %s runs/s with %s", way, percent(share), figure(ceiling), clients)
 	switch {
 	case share > 1:

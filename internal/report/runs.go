@@ -424,6 +424,7 @@ func plainBeside(vs []view, r *view) *view {
 }
 
 func (v *view) facts() []fact {
+	run := &v.rec.Run
 	out := []fact{{"status", v.incomplete()}, {"rate", v.rate()}, {"knee", v.knee()}, {"disk reads", v.rec.LastDiskReads()}, {"rows", v.rows()}, {"open loop", v.openLoop()},
 		{"steadiness", v.steadiness()}}
 	for _, op := range slices.Sorted(maps.Keys(v.sum.Beside)) {
@@ -439,7 +440,8 @@ func (v *view) facts() []fact {
 		fact{"errors", plural(v.sum.Errors, "error", "errors") + ", " + plural(v.sum.Retries, "retry", "retries")},
 		fact{"kills", v.kills()}, fact{"verified", v.verified()}, fact{"size", v.size()}, fact{"client", v.client()},
 		fact{"server CPU", v.serverCPU()}, fact{"server", v.server()}, fact{"settings", v.settings()}, fact{"workload", v.workload()},
-		fact{"period", periodText(&v.rec.Run)}, fact{"machine", machine(v.rec.Run.Machine)}, fact{"target", v.rec.Run.Target})
+		fact{"period", onlyIf(run.Period != "", run.Period+onlyIf(run.KeepPeriods > 0, fmt.Sprintf(", %d kept", run.KeepPeriods))+onlyIf(run.PeriodWhy != "", ": "+run.PeriodWhy))},
+		fact{"machine", machine(run.Machine)}, fact{"target", run.Target})
 	return slices.DeleteFunc(out, func(f fact) bool { return f.Value == "" })
 }
 
@@ -501,13 +503,6 @@ func (v *view) workload() string {
 	return listed(", ", r.Workload, called("preset", r.Preset), called("layout", r.Layout), plural(r.Writers, "writer", "writers"),
 		plural(r.Batch, "row", "rows")+" a batch", called("method", r.Method), plural(r.Indexes, "secondary index", "secondary indexes"),
 		fmt.Sprintf("seed %d", r.Seed))
-}
-
-func periodText(r *result.Run) string {
-	if r.Period == "" {
-		return ""
-	}
-	return r.Period + onlyIf(r.KeepPeriods > 0, fmt.Sprintf(", %d kept", r.KeepPeriods)) + onlyIf(r.PeriodWhy != "", ": "+r.PeriodWhy)
 }
 
 func (v *view) rows() string {

@@ -252,10 +252,6 @@ func (v *steadyView) worst() string {
 	return fmt.Sprintf("%s: %s below, p99 %s", w.Start.In(v.zone).Format("2 Jan 15:04"), percent(w.BelowShare()), micros(w.P99US))
 }
 
-func (v *steadyView) zoneText() string {
-	return v.rec.Run.Started.In(v.zone).Format("MST (UTC-07:00)") + ", as at the start"
-}
-
 // absent lists the candidates that were recorded but never occurred, and those that were not recorded.
 func (v *steadyView) absent() (out []Part) {
 	var never []string
@@ -317,7 +313,7 @@ func steadyParts(d *Document, vs []view, ss []steadyView) {
 		causes := &section{Title: "What went with the time below target" + of, Parts: v.causes().parts()}
 		causes.Parts = append(causes.Parts, v.absent()...)
 		hours := &section{Title: "By hour of the day" + of, Parts: []Part{
-			paragraph(sentence("the clock is " + v.zoneText() + "; the worst hour was " + v.worst())), v.hours()}}
+			paragraph(sentence("the clock is " + v.rec.Run.Started.In(v.zone).Format("MST (UTC-07:00)") + ", as at the start; the worst hour was " + v.worst())), v.hours()}}
 		d.add(causes, hours)
 	}
 	d.add(runColumns(vs), settingsOf(vs))
@@ -486,7 +482,8 @@ func heatOf(ss []steadyView) *chart {
 			for heatLimits[shade] < h.BelowShare() && shade < len(heatLimits)-1 {
 				shade++
 			}
-			c.Blocks = append(c.Blocks, block{hour + 0.03, y + 0.06, hour + 0.97, y + 0.94, fmt.Sprintf("b%d", shade), v.hourText(h)})
+			c.Blocks = append(c.Blocks, block{hour + 0.03, y + 0.06, hour + 0.97, y + 0.94, fmt.Sprintf("b%d", shade), fmt.Sprintf("%s: %s of %s below target, p99 %s",
+				h.Start.In(v.zone).Format("2 Jan 15:04"), percent(h.BelowShare()), clock(h.Seconds), micros(h.P99US))})
 		}
 	}
 	c.Y.From = -float64(len(rows))
@@ -500,8 +497,4 @@ func (v *steadyView) dayLabel(day int) string {
 		return fmt.Sprintf("%s, day %d", v.s.Host, day+1)
 	}
 	return fmt.Sprintf("day %d", day+1)
-}
-
-func (v *steadyView) hourText(h *result.SteadyHour) string {
-	return fmt.Sprintf("%s: %s of %s below target, p99 %s", h.Start.In(v.zone).Format("2 Jan 15:04"), percent(h.BelowShare()), clock(h.Seconds), micros(h.P99US))
 }

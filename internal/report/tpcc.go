@@ -57,7 +57,10 @@ func tpccRuns(recs []result.Record) (experiment, error) {
 	if len(p.factors[1].Levels) == 1 {
 		p.drawn = p.tpccCharts()
 	}
-	p.title, p.subtitle, p.more = p.tpccTitle(), p.tpccSubtitle(), p.tpccParts()
+	p.title, p.more = p.tpccTitle(), p.tpccParts()
+	r := &recs[0].Run
+	p.subtitle = append([]string{plural(r.TPCC.Warehouses, "warehouse", "warehouses"), plural(r.TPCC.Terminals, "terminal", "terminals"), seconds(r.MaxTimeSeconds),
+		onlyIf(r.TPCC.Scale > 0, fmt.Sprintf("warehouses with %g of their rows", r.TPCC.Scale))}, p.common()...)
 	return p, nil
 }
 
@@ -106,13 +109,6 @@ func (p *projection) tpccTitle() string {
 		title += " on " + strings.Join(nodes, ", ") + " nodes"
 	}
 	return title
-}
-
-func (p *projection) tpccSubtitle() []string {
-	r := &p.recs[0].Run
-	parts := []string{plural(r.TPCC.Warehouses, "warehouse", "warehouses"), plural(r.TPCC.Terminals, "terminal", "terminals"), seconds(r.MaxTimeSeconds)}
-	parts = append(parts, onlyIf(r.TPCC.Scale > 0, fmt.Sprintf("warehouses with %g of their rows", r.TPCC.Scale)))
-	return append(parts, p.common()...)
 }
 
 // tpccParts are why transactions were begun again, the response times of each, and the proof.

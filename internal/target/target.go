@@ -42,6 +42,9 @@ const ExampleServer = "'sandbox:mariadb?memory=64MB'"
 // ExampleReplicas is that of one with a replica.
 const ExampleReplicas = "'sandbox:mariadb?replicas=1'"
 
+// ExampleDurable is that of one that loses nothing that was acknowledged.
+const ExampleDurable = "'sandbox:mariadb?durability=full'"
+
 // DeclareHint is the hint for a declaration without a target.
 const DeclareHint = "target = \"mysql://USER@HOST/DB\" below [table], or --target URL"
 

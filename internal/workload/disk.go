@@ -194,7 +194,7 @@ func (d *DiskFile) Run(ctx context.Context, command []string, interval time.Dura
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start fio: %w", err)
 	}
-	r := fioReader{tell: func(iv result.Interval) error { return tell(cmd.Process.Pid, iv) }}
+	r := fioReader{began: time.Now(), tell: func(iv result.Interval) error { return tell(cmd.Process.Pid, iv) }}
 	failed := r.read(out)
 	if failed != nil { // don't leave fio blocked on its output
 		failed = errors.Join(failed, cmd.Process.Kill())
@@ -233,12 +233,16 @@ func said(texts ...string) string {
 
 // A fioReader reads fio's reports, each of which covers the time since the start of the job.
 type fioReader struct {
+	began   time.Time // fio was started
 	tell    func(result.Interval) error
 	last    fioJob
 	any     bool
 	failure syscall.Errno
 	said    string
 }
+
+// fioClock is how far fio's clock may be ahead of the time since its start, in milliseconds.
+const fioClock = 100
 
 // fioJob is what is used of a job's report. Times are in milliseconds and nanoseconds.
 type fioJob struct {
@@ -298,7 +302,8 @@ func (r *fioReader) report(doc []byte) error {
 	}
 	j := got.Jobs[0]
 	r.any, r.failure = true, syscall.Errno(j.Error)
-	if j.Runtime <= r.last.Runtime {
+	// A report that comes before the job has begun has the time since the machine was started.
+	if j.Runtime <= r.last.Runtime || j.Runtime > float64(time.Since(r.began).Milliseconds())+fioClock {
 		return nil
 	}
 	iv := result.Interval{Elapsed: j.Runtime / 1000, Seconds: (j.Runtime - r.last.Runtime) / 1000, Rows: j.Read.Total + j.Write.Total, Latency: map[string]result.Histogram{},

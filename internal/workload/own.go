@@ -170,7 +170,7 @@ func (o *Own) column(p *preset, c *engine.SchemaColumn, counted bool) (col madeC
 	if hint := engine.HintOf(err); hint != "" {
 		err = o.refuse(c.Name, hint, "%v", err)
 	}
-	if c.Name == o.Time && p.axis == rolling.Sequence { // from 1
+	if c.Name == o.Time && p.axis == rolling.Sequence || c.Auto { // from 1: a server may count where it is given 0
 		col.put = ints(func(n uint64) int64 { return int64(n) + 1 })
 	}
 	return col, err

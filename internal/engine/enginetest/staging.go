@@ -105,12 +105,6 @@ func declaredTable(t testing.TB, db engine.Keeper, name, columns string, more ..
 func (k *kept) create(t testing.TB) {
 	t.Helper()
 	apply(t, k.db, engine.CreateTable{Table: k.Table, Partitions: k.parts})
-	if k.db.Info().Engine != "postgres" {
-		return // CreateTable has created them
-	}
-	for i := range k.Definition.Indexes {
-		k.exec(t, k.db.SQL(), k.Definition.Indexes[i].As("", k.quote(k.Name)))
-	}
 }
 
 // columnsOf returns the columns of a batch of k.

@@ -202,8 +202,9 @@ func (db *DB) examineTail(ctx context.Context, table string) (out []engine.Findi
 func (db *DB) Largest(ctx context.Context, n int) ([]string, error) {
 	names, err := engine.List[string](ctx, db, db.pool, "SELECT SUBSTRING_INDEX(SUBSTRING_INDEX(table_name, '#P#', 1), '#p#', 1) AS name FROM mysql.innodb_table_stats WHERE database_name = DATABASE() "+
 		"GROUP BY name ORDER BY SUM(clustered_index_size + sum_of_other_index_sizes) DESC LIMIT ?", n)
-	if missing(err) {
-		return nil, engine.Hinted(err, "--table TABLE, or GRANT SELECT ON mysql.innodb_table_stats to the account")
+	if missing(err) { // the account may read the tables of its database alone
+		names, err = engine.List[string](ctx, db, db.pool, "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_TYPE = 'BASE TABLE' "+
+			"ORDER BY DATA_LENGTH + INDEX_LENGTH DESC LIMIT ?", n)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("look for the largest tables: %w", err)

@@ -366,19 +366,48 @@ func (db *DB) Footprint(ctx context.Context, table string) (*engine.Footprint, e
 	if err != nil {
 		return nil, err
 	}
-	f := &engine.Footprint{Clustered: true, Saved: -1}
-	fail := func(err error) (*engine.Footprint, error) {
+	if _, err := db.pool.ExecContext(ctx, "ANALYZE TABLE "+db.dialect.Quote(table)); err != nil {
 		return nil, fmt.Errorf("measure table %s: %w", table, classify(err))
 	}
-	if _, err := db.pool.ExecContext(ctx, "ANALYZE TABLE "+db.dialect.Quote(table)); err != nil {
-		return fail(err)
+	f, err := db.known(ctx, schema, func() (engine.Sizes, error) { return db.Catalog().Sizes(ctx, &engine.Table{Name: table}) })
+	if err != nil || f.Rough {
+		return f, err
 	}
-	pages, err := db.leafPages(ctx, table)
+	disk, err := db.onDisk(ctx, table)
+	switch {
+	case err != nil: // it remains unknown
+	case db.dialect.mariadb:
+		// The part of the file beyond its pages in use is a hole, too.
+		f.Saved = max(f.Total()-disk.allocated, 0)
+	default:
+		// MySQL allocates that part. A page uses at least one of its four blocks.
+		f.Saved = min(max(disk.file-disk.allocated, 0), f.Total()*3/4)
+	}
+	f.Spare = max(disk.allocated-f.Total(), 0)
+	return f, nil
+}
+
+// Estimate implements engine.Definer.
+func (db *DB) Estimate(ctx context.Context, table string) (*engine.Footprint, error) {
+	schema, err := db.Describe(ctx, table)
+	if err != nil {
+		return nil, err
+	}
+	return db.known(ctx, schema, func() (s engine.Sizes, err error) {
+		err = db.pool.QueryRowContext(ctx, db.dialect.sizes(&engine.Table{Name: table})).Scan(&s.Data, &s.Index)
+		return s, classify(err)
+	})
+}
+
+// known returns the footprint by the statistics of InnoDB or, if there are none or they can't be read, by sizes.
+func (db *DB) known(ctx context.Context, schema *engine.Schema, sizes func() (engine.Sizes, error)) (*engine.Footprint, error) {
+	f := &engine.Footprint{Clustered: true, Saved: -1}
+	pages, err := db.leafPages(ctx, schema.Name)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	if err != nil || len(pages) == 0 || pages["PRIMARY"]+pages["GEN_CLUST_INDEX"] == 0 {
-		s, err := db.Catalog().Sizes(ctx, &engine.Table{Name: table})
+		s, err := sizes()
 		if err != nil {
 			return nil, err
 		}
@@ -392,17 +421,6 @@ func (db *DB) Footprint(ctx context.Context, table string) (*engine.Footprint, e
 	for _, ix := range schema.Indexes {
 		f.Indexes = append(f.Indexes, engine.IndexFootprint{Name: ix.Name, Columns: ix.Columns, Bytes: pages[ix.Name]})
 	}
-	disk, err := db.onDisk(ctx, table)
-	switch {
-	case err != nil: // it remains unknown
-	case db.dialect.mariadb:
-		// The part of the file beyond its pages in use is a hole, too.
-		f.Saved = max(f.Total()-disk.allocated, 0)
-	default:
-		// MySQL allocates that part. A page uses at least one of its four blocks.
-		f.Saved = min(max(disk.file-disk.allocated, 0), f.Total()*3/4)
-	}
-	f.Spare = max(disk.allocated-f.Total(), 0)
 	return f, nil
 }
 

@@ -39,7 +39,7 @@ UNION ALL SELECT 'stay', 'CLUSTER ON ' || indexrelid::regclass, 'ALTER TABLE {} 
 UNION ALL SELECT 'stay', 'the statistics target of column ' || attname, format('ALTER TABLE {} ALTER COLUMN %I SET STATISTICS -1, and default_statistics_target', attname), '' FROM of WHERE attstattarget >= 0
 UNION ALL SELECT 'stay', array_to_string(attoptions, ', ') || ' of column ' || attname, format('ALTER TABLE {} ALTER COLUMN %I RESET (...)', attname), '' FROM of WHERE attoptions IS NOT NULL
 UNION ALL SELECT DISTINCT 'stay', 'the security label of ' || provider, format('SECURITY LABEL FOR %I ON ... IS NULL', provider), '' FROM t JOIN pg_seclabel l ON l.classoid = 'pg_class'::regclass AND l.objoid = t.oid
-UNION ALL SELECT DISTINCT 'stay', COALESCE('view ' || view.relname, pg_describe_object(o.classid, o.objid, 0)), 'drop it, and create it again afterwards', ''
+UNION ALL SELECT DISTINCT 'stay', COALESCE('view ' || view.relname, pg_describe_object(o.classid, o.objid, 0)), CASE WHEN view.oid IS NOT NULL OR g.oid IS NOT NULL THEN 'drop it, and create it again afterwards' ELSE 'a table on which nothing of that kind depends: what it is to become is yours to decide' END, ''
 	FROM t, LATERAL (SELECT classid, objid FROM (SELECT 'pg_class'::regclass AS class, t.oid AS id UNION ALL SELECT 'pg_type'::regclass, unnest(ARRAY[y.oid, y.typarray]) FROM pg_type y WHERE y.oid = t.reltype) AS r
 			JOIN pg_depend ON refclassid = r.class AND refobjid = r.id AND deptype IN ('n', 'a')
 		UNION ALL SELECT refclassid, refobjid FROM pg_depend WHERE deptype IN ('n', 'a', 'e') AND classid = 'pg_class'::regclass AND objid = t.oid AND refclassid IN ('pg_class'::regclass, 'pg_extension'::regclass)) AS o

@@ -175,6 +175,15 @@ func (d dialect) createTable(s engine.CreateTable) ([]string, error) {
 	for _, ix := range t.Indexes {
 		out = append(out, d.createIndex(t, ix))
 	}
+	if t.Definition != nil {
+		for _, ix := range t.Definition.Indexes {
+			name := "" // the table that has the declared name may have an index of this one
+			if ix.Name != "" && t.Name == t.Definition.Name {
+				name = d.Quote(ix.Name)
+			}
+			out = append(out, ix.As(name, d.Quote(t.Name)))
+		}
+	}
 	if !t.Rolling() {
 		s.Partitions = nil
 	}

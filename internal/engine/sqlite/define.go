@@ -49,6 +49,11 @@ func (db *DB) Tables(ctx context.Context) ([]engine.ListedTable, error) {
 	return out, nil
 }
 
+// Estimate implements engine.Definer: sizes are those of the files anyway.
+func (db *DB) Estimate(ctx context.Context, table string) (*engine.Footprint, error) {
+	return db.Footprint(ctx, table)
+}
+
 // Definition implements engine.Definer.
 func (db *DB) Definition(ctx context.Context, name string) (string, error) {
 	fail := func(err error) (string, error) {
