@@ -17,10 +17,11 @@ type Definer interface {
 
 // A ListedTable is a table in a list.
 type ListedTable struct {
-	Name string
-	Rows int64 // estimated; -1 is unknown
+	Name string `json:"name"`
+	Rows int64  `json:"rows"` // estimated; -1 is unknown
 	// Data holds the rows with their primary key, Index the secondary indexes, in bytes.
-	Data, Index int64
+	Data  int64 `json:"data_bytes"`
+	Index int64 `json:"index_bytes"`
 	// Partitions is the number of its partitions; 0 for a plain table.
-	Partitions int
+	Partitions int `json:"partitions"`
 }
