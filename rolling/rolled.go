@@ -86,9 +86,12 @@ func (r *roller) column(i definedItem) {
 	is := i.name == r.by.Name
 	name := r.d.Text[i.from:i.end]
 	if i.primary.is() && !is {
-		counted := strings.EqualFold(r.d.Column(i.name).Type, "integer")
-		r.edit(i.primary, onlyIf(!r.d.Column(i.name).saysNotNull, "NOT NULL"))
-		if counted {
+		c, notNull := r.d.Column(i.name), "NOT NULL"
+		if c.saysNotNull {
+			notNull = ""
+		}
+		r.edit(i.primary, notNull)
+		if strings.EqualFold(c.Type, "integer") {
 			r.say("column %s no longer counts by itself, as an INTEGER PRIMARY KEY alone does: each insert must give it", i.name)
 		}
 		r.added = append(r.added, fmt.Sprintf("PRIMARY KEY (%s, %s)", name, r.written))
@@ -110,13 +113,6 @@ func (r *roller) column(i definedItem) {
 		r.edit(place{i.to, i.to}, " NOT NULL")
 		r.say("column %s is NOT NULL: a row without it has no period", i.name)
 	}
-}
-
-func onlyIf(is bool, text string) string {
-	if is {
-		return text
-	}
-	return ""
 }
 
 // gone cuts out the items that the table can't have, each with a comma, and adds keys after the last one that stays.

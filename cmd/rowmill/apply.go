@@ -167,17 +167,25 @@ func (a *app) applyPlan(ctx context.Context, plan *maintain.Application, d *roll
 		fmt.Fprintf(a.stdout, "%s matches %s: nothing to do\n", d.Name, f.file)
 		return nil
 	}
+	if err := a.runPlan(ctx, plan, where, f.yes, "rowmill apply "+f.file); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.stdout, "%s is applied: rowmill run %s keeps it\n", d.Name, f.file)
+	return nil
+}
+
+// runPlan shows the steps of a plan, asks, and runs it; again is the command that continues it.
+func (a *app) runPlan(ctx context.Context, plan *maintain.Application, where string, yes bool, again string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "On %s:\n", where)
 	for i, s := range plan.Steps {
 		fmt.Fprintf(&b, "%3d. %s\n", i+1, s.What)
 	}
-	if err := a.confirm(ctx, b.String(), f.yes, plan.Dropped...); err != nil {
+	if err := a.confirm(ctx, b.String(), yes, plan.Dropped...); err != nil {
 		return err
 	}
 	if err := plan.Run(ctx, func(s maintain.ApplyStep) { fmt.Fprintln(a.stderr, s.What) }); err != nil {
-		return stopped(ctx, err, "rowmill apply %s, which continues", f.file)
+		return stopped(ctx, err, "%s, which continues", again)
 	}
-	fmt.Fprintf(a.stdout, "%s is applied: rowmill run %s keeps it\n", d.Name, f.file)
 	return nil
 }

@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
-
-	"github.com/rowmill/rowmill/internal/maintain"
 )
 
 // removeFlags are the flags of `rowmill remove`.
@@ -74,16 +71,8 @@ func (a *app) remove(ctx context.Context, file string, f removeFlags) (err error
 	for _, n := range plan.Notes {
 		fmt.Fprintln(a.stderr, "note:", n)
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "On %s:\n", k.DB.Info().Target)
-	for i, s := range plan.Steps {
-		fmt.Fprintf(&b, "%3d. %s\n", i+1, s.What)
-	}
-	if err := a.confirm(ctx, b.String(), f.yes, plan.Dropped...); err != nil {
+	if err := a.runPlan(ctx, plan, k.DB.Info().Target, f.yes, "rowmill remove "+file); err != nil {
 		return err
-	}
-	if err := plan.Run(ctx, func(s maintain.ApplyStep) { fmt.Fprintln(a.stderr, s.What) }); err != nil {
-		return stopped(ctx, err, "rowmill remove %s, which continues", file)
 	}
 	fmt.Fprintf(a.stdout, "%s is an ordinary table: nothing of rowmill's belongs to it\n", d.Name)
 	return nil

@@ -12,15 +12,7 @@ import (
 )
 
 // removeDeclaration has everything that rowmill makes for a table.
-const removeDeclaration = `
-[table]
-name   = "readings"
-target = "$TARGET"
-create = '''
-CREATE TABLE readings (
-  sensor INT NOT NULL, ts $TIME NOT NULL, value INT NOT NULL,
-  PRIMARY KEY (sensor, ts))'''
-time   = "ts"
+const removeDeclaration = intsTable + `
 exact  = true
 
 [period]

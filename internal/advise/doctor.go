@@ -110,12 +110,8 @@ func examineTable(ctx context.Context, db engine.Definer, target, name string) (
 		return nil, err
 	}
 	memory := float64(db.Info().CacheBytes)
-	touched := 0.0
-	for _, p := range sizing.Pieces(f, s, by, float64(of.Rows)) {
-		if !p.Ascending {
-			touched += p.BytesPerRow * float64(of.Rows)
-		}
-	}
+	perRow, _ := sizing.Touched(sizing.Pieces(f, s, by, float64(of.Rows)))
+	touched := perRow * float64(of.Rows)
 	if memory > 0 && touched > sizing.CacheShare*memory {
 		add(engine.Finding{Code: "outgrown", What: "what inserts touch anywhere has outgrown the memory for pages", Evidence: fmt.Sprintf("%s of indexes are touched anywhere, and %s are for pages of all tables", figure.Bytes(touched), figure.Bytes(memory)), Measured: true,
 			Fix: "rowmill init --target " + target + " --table " + name, Cost: "a copy of the table while it is written to", Source: "docs/plan.md"})

@@ -169,7 +169,6 @@ func (r *reader) sample(ctx context.Context, s *engine.Schema, p *Proposal) (err
 	if want == "" && len(found) == 0 {
 		return r.counter(s, p, unusable)
 	}
-	p.Time = Candidate{}
 	for _, c := range found {
 		if want == "" || strings.EqualFold(c.Column, want) {
 			p.Time, want = c, c.Column
@@ -410,15 +409,10 @@ func (t *Ranked) look(ctx context.Context, db engine.Definer, memory int64) erro
 	if err != nil {
 		return err
 	}
-	pieces := 0
-	for _, p := range sizing.Pieces(f, s, t.Time, float64(of.Rows)) {
-		if !p.Ascending {
-			t.Touched += p.BytesPerRow * float64(of.Rows)
-			pieces++
-		}
-	}
+	perRow, pieces := sizing.Touched(sizing.Pieces(f, s, t.Time, float64(of.Rows)))
+	t.Touched = perRow * float64(of.Rows)
 	if t.Touched > 0 && memory > 0 {
-		t.Reads = float64(pieces) * max(0, 1-sizing.CacheShare*float64(memory)/t.Touched)
+		t.Reads = float64(len(pieces)) * max(0, 1-sizing.CacheShare*float64(memory)/t.Touched)
 	}
 	return nil
 }

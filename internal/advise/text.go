@@ -14,7 +14,7 @@ const width = 110
 // Text returns the declaration as TOML, with the reason of each line above it. What is only proposed is a comment.
 func (p *Proposal) Text() string {
 	w := writer{}
-	w.say("Table %s on %s%s.", p.Table, p.Target, prefixed(": ", p.Size))
+	w.say("Table %s on %s%s.", p.Table, p.Target, onlyIf(p.Size != "", ": "+p.Size))
 	for _, warning := range p.Warnings {
 		w.say("Warning: %s", warning)
 	}
@@ -90,7 +90,7 @@ func (w *writer) say(format string, args ...any) {
 func (w *writer) rollup(p *Proposal) {
 	w.line("")
 	w.say("A roll-up answers questions by the hour without reading the rows, and is kept after they are dropped. %s",
-		cmp.Or(prefixed("In the sampled rows, these have few values: ", strings.Join(p.groups, ", ")), "by names the columns of its groups, if any."))
+		cmp.Or(onlyIf(len(p.groups) > 0, "In the sampled rows, these have few values: "+strings.Join(p.groups, ", ")), "by names the columns of its groups, if any."))
 	w.line("# [[rollup]]")
 	w.line("# name   = %q", p.Table+"_1h")
 	w.line(`# every  = "1h"`)
@@ -113,13 +113,6 @@ func onlyIf(is bool, text string) string {
 		return text
 	}
 	return ""
-}
-
-func prefixed(before, text string) string {
-	if text == "" {
-		return ""
-	}
-	return before + text
 }
 
 // long is a text of several lines in TOML: as it is, if it can be.

@@ -53,7 +53,7 @@ func (t *Table) PlanRemove(ctx context.Context, dropRollups bool) (*Application,
 	if err := t.planReleased(ctx, a, add); err != nil {
 		return nil, err
 	}
-	return a, t.planRecordsGone(ctx, applied != nil, add)
+	return a, t.planRecordsGone(ctx, add)
 }
 
 func sqlText(name string) string { return "'" + strings.ReplaceAll(name, "'", "''") + "'" }
@@ -96,7 +96,7 @@ func (t *Table) planTriggersGone(ctx context.Context, add addStep) error {
 	gone := func(what string, c engine.TriggerChange) {
 		if len(c.SQL) > 0 {
 			add("drop "+what, c.SQL, func(ctx context.Context) error {
-				return t.inTx(ctx, func(tx *sql.Tx) error { return t.exec(ctx, tx, c.SQL) })
+				return t.execTogether(ctx, c.SQL)
 			})
 		}
 	}
@@ -119,16 +119,6 @@ func (t *Table) planTriggersGone(ctx context.Context, add addStep) error {
 		gone(exactTriggers, c)
 	}
 	return err
-}
-
-func (t *Table) exec(ctx context.Context, tx *sql.Tx, statements []string) error {
-	for _, q := range statements {
-		if _, err := tx.ExecContext(ctx, q); err != nil {
-			return t.DB.Classify(err)
-		}
-		t.reach("remove: " + engine.FirstWords(q))
-	}
-	return nil
 }
 
 func (t *Table) planLevelsGone(ctx context.Context, a *Application, levels []string, drop bool, add addStep) error {
@@ -156,7 +146,7 @@ func (t *Table) planLevelsGone(ctx context.Context, a *Application, levels []str
 		}
 		if len(statements) > 0 {
 			add(what, statements, func(ctx context.Context) error {
-				return t.inTx(ctx, func(tx *sql.Tx) error { return t.exec(ctx, tx, statements) })
+				return t.execTogether(ctx, statements)
 			})
 		}
 	}
@@ -204,7 +194,7 @@ func (t *Table) planReleased(ctx context.Context, a *Application, add addStep) e
 }
 
 // planRecordsGone removes the rows about the table, and all tables of rowmill's if no other table is kept.
-func (t *Table) planRecordsGone(ctx context.Context, applied bool, add addStep) error {
+func (t *Table) planRecordsGone(ctx context.Context, add addStep) error {
 	missing, _, err := t.State.Missing(ctx)
 	if err != nil || slices.Contains(missing, "rowmill_tables") {
 		return err

@@ -198,6 +198,19 @@ func (t *Table) inTx(ctx context.Context, fn func(*sql.Tx) error) error {
 	return engine.InTx(ctx, t.DB, t.DB.SQL(), nil, fn)
 }
 
+// execTogether executes statements in one transaction, where the server has that for changes of the schema.
+func (t *Table) execTogether(ctx context.Context, statements []string) error {
+	return t.inTx(ctx, func(tx *sql.Tx) error {
+		for _, q := range statements {
+			if _, err := tx.ExecContext(ctx, q); err != nil {
+				return t.DB.Classify(err)
+			}
+			t.reach("executed: " + engine.FirstWords(q))
+		}
+		return nil
+	})
+}
+
 func (t *Table) reach(point string) {
 	if t.Reached != nil {
 		t.Reached(point)

@@ -2,7 +2,6 @@ package maintain
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
@@ -86,8 +85,7 @@ func (t *Table) refusals(ctx context.Context) ([]engine.Trigger, engine.LateWord
 			periods = append(periods, t.Table.Name+"_"+p.Name)
 		}
 	}
-	name := "'" + strings.ReplaceAll(t.Table.Name, "'", "''") + "'"
-	return words.Refuse(t.Table, periods, "(SELECT MAX(sealed_to) FROM rowmill_tables WHERE name = "+name+")"), words, nil
+	return words.Refuse(t.Table, periods, "(SELECT MAX(sealed_to) FROM rowmill_tables WHERE name = "+sqlText(t.Table.Name)+")"), words, nil
 }
 
 // refuseLate makes the table's triggers match the declaration.
@@ -96,15 +94,7 @@ func (t *Table) refuseLate(ctx context.Context) error {
 	if err != nil || len(change.SQL) == 0 {
 		return err
 	}
-	err = t.inTx(ctx, func(tx *sql.Tx) error {
-		for _, q := range change.SQL {
-			if _, err := tx.ExecContext(ctx, q); err != nil {
-				return t.DB.Classify(err)
-			}
-		}
-		return nil
-	})
-	if err != nil {
+	if err := t.execTogether(ctx, change.SQL); err != nil {
 		return fmt.Errorf("triggers that refuse late rows of %s: %w", t.Table.Name, err)
 	}
 	return nil

@@ -12,7 +12,7 @@ import (
 // pieces that take inserts at random positions have outgrown memory. This is where bench insert
 // finds the knee.
 func (o *Output) plain(in Input) {
-	touched, names := touched(in.Pieces)
+	touched, names := Touched(in.Pieces)
 	if touched == 0 {
 		o.Plain.From = "everything grows at its end, so that inserts stay fast in one table, too; a rolling table drops, archives and compresses rows by period"
 		return
@@ -26,8 +26,8 @@ func (o *Output) plain(in Input) {
 	}
 }
 
-// touched returns the pieces that take inserts at random positions.
-func touched(pieces []Piece) (perRow float64, names []string) {
+// Touched returns the bytes per row, and the names, of the pieces that take inserts at random positions.
+func Touched(pieces []Piece) (perRow float64, names []string) {
 	for _, p := range pieces {
 		if !p.Ascending {
 			perRow += p.BytesPerRow
@@ -82,7 +82,7 @@ func measured(s *result.Summary, in Input) RatePlan {
 // touch are in memory. Beyond that, each row waits for one random read per piece, with the
 // probability that its page is not in memory.
 func estimated(in Input, rows float64) RatePlan {
-	perRow, names := touched(in.Pieces)
+	perRow, names := Touched(in.Pieces)
 	r := in.Sample.Value
 	switch {
 	case r <= 0:
