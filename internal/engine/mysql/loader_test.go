@@ -285,8 +285,8 @@ func testLoaderKillQuery(t *testing.T, db *mysql.DB) {
 }
 
 // TestLoaderCancelCommit: the result of a COMMIT interrupted by the context's end
-// is unknown, and the error reports this. Here, a lock delays the commit.
-func TestLoaderCancelCommit(t *testing.T) { onEach(t, testLoaderCancelCommit) }
+// is unknown, and the error reports this. Here, a lock of the whole server delays the commit.
+func TestLoaderCancelCommit(t *testing.T) { onEachOwn(t, testLoaderCancelCommit) }
 
 func testLoaderCancelCommit(t *testing.T, db *mysql.DB) {
 	table := createSmall(t, db)
