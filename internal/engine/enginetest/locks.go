@@ -171,7 +171,7 @@ func (s keepers) oddNames(t *testing.T) {
 			k.step(t, engine.Attach{Table: k.Table, Have: k.parts[1:], Part: k.parts[0], From: "out " + odd})
 			k.wantParts(t, k.parts)
 			want(t, "the whole table", k.whole(t), whole)
-			Must(t, db.Try(within(t), engine.AddColumn{Table: k.Table, Have: k.parts, Name: "x" + odd, Definition: k.quote("x"+odd) + " INT"}))
+			Must(t, Try(t, db, engine.AddColumn{Table: k.Table, Have: k.parts, Name: "x" + odd, Definition: k.quote("x"+odd) + " INT"}))
 			if k.schema(t, odd).Column("x"+odd) == nil {
 				t.Error("the column isn't there")
 			}

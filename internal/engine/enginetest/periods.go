@@ -69,7 +69,7 @@ func (s keepers) older(t *testing.T) {
 			for _, c := range []struct{ created, after []rolling.Partition }{
 				{pick(1, 2, 4), pick(1, 2, 4, 6, 7)}, {pick(3), pick(1, 2, 3, 4, 6, 7)}, {pick(0, 9), pick(0, 1, 2, 3, 4, 6, 7, 9)},
 			} {
-				Must(t, db.Try(within(t), engine.CreatePartitions{Table: k.Table, Have: k.parts, New: c.created}))
+				Must(t, Try(t, db, engine.CreatePartitions{Table: k.Table, Have: k.parts, New: c.created}))
 				k.parts = c.after
 				k.wantParts(t, k.parts)
 				k.insert(t, c.created, 0, 10)
@@ -90,7 +90,7 @@ func (s keepers) older(t *testing.T) {
 				Must(t, err)
 				want(t, "rows in gaps", n, 20)
 			}
-			Must(t, db.Try(within(t), engine.CreatePartitions{Table: k.Table, Have: k.parts, New: pick(5, 8)}))
+			Must(t, Try(t, db, engine.CreatePartitions{Table: k.Table, Have: k.parts, New: pick(5, 8)}))
 			k.wantParts(t, all)
 		})
 	}
@@ -317,7 +317,7 @@ var breakable = []struct {
 		return engine.Detach{Table: k.Table, Have: k.parts, Part: k.parts[1], Into: "gone"}, k.without(k.parts, 1), map[string]string{"gone": was[1]}
 	}},
 	{"AttachFirst", 40, -1, func(t testing.TB, k *kept, was []string) (engine.Step, []rolling.Partition, map[string]string) {
-		Must(t, k.db.Try(within(t), engine.Detach{Table: k.Table, Have: k.parts, Part: k.parts[0], Into: "with_it"}))
+		Must(t, Try(t, k.db, engine.Detach{Table: k.Table, Have: k.parts, Part: k.parts[0], Into: "with_it"}))
 		return engine.Attach{Table: k.Table, Have: k.without(k.parts, 0), Part: k.parts[0], From: "with_it"}, k.parts, nil
 	}},
 	{"ReplaceByNone", 30, -1, func(t testing.TB, k *kept, was []string) (engine.Step, []rolling.Partition, map[string]string) {
@@ -385,7 +385,7 @@ func (i Interrupter) prepare(t testing.TB, db engine.Keeper, n int) (k *kept, st
 	k = created(t, db, "readings", "time", 4)
 	k.insert(t, k.parts, 0, 10)
 	if i.Added {
-		Must(t, db.Try(within(t), engine.AddColumn{Table: k.Table, Have: k.parts, Name: "w", Definition: "w INT NOT NULL DEFAULT 5"}))
+		Must(t, Try(t, db, engine.AddColumn{Table: k.Table, Have: k.parts, Name: "w", Definition: "w INT NOT NULL DEFAULT 5"}))
 	}
 	var was []string
 	for _, p := range k.parts {
@@ -516,7 +516,7 @@ func (s keepers) addColumn(t *testing.T) {
 		before := k.whole(t)
 		columns := "INT NOT NULL DEFAULT 5"
 		step := engine.AddColumn{Table: k.Table, Have: k.parts, Name: "extra col", Definition: k.quote("extra col") + " " + columns}
-		Must(t, db.Try(within(t), step))
+		Must(t, Try(t, db, step))
 		if c := k.schema(t, k.Name).Column("extra col"); c == nil || c.Null || c.Kind != value.Int {
 			t.Fatalf("the column is %+v", c)
 		}
@@ -536,7 +536,7 @@ func (s keepers) addColumn(t *testing.T) {
 		k.step(t, engine.Attach{Table: k.Table, Have: k.without(k.parts, 1), Part: k.parts[1], From: "gone"})
 		want(t, "the whole table", k.whole(t), whole)
 		next := periods(t, k.Grid, k.parts[2].To, 1)
-		Must(t, db.Try(within(t), engine.CreatePartitions{Table: k.Table, Have: k.parts, New: next}))
+		Must(t, Try(t, db, engine.CreatePartitions{Table: k.Table, Have: k.parts, New: next}))
 		ts, id := k.Words().Literal(k.Table, next[0].From), int64(1)
 		if kind == "sequence" {
 			ts, id = "'2026-11-20 18:00:00'", next[0].From

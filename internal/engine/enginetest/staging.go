@@ -608,7 +608,7 @@ func (s stagers) refused(t *testing.T) {
 			}
 		}
 	}
-	Must(t, db.Try(within(t), engine.DropTables{Names: []string{staged}}))
+	Must(t, Try(t, db, engine.DropTables{Names: []string{staged}}))
 	if left := k.tables(t, staged); len(left) > 0 {
 		t.Errorf("tables %q are left", left)
 	}
@@ -722,7 +722,7 @@ func (s stagers) cancel(t *testing.T) {
 			t.Errorf("written after a canceled %s", what)
 		}
 		Must(t, st.Close())
-		Must(t, db.Try(within(t), engine.DropTables{Names: []string{staged}}))
+		Must(t, Try(t, db, engine.DropTables{Names: []string{staged}}))
 	}
 	fill(t, db, k.Table, o, b)
 }
