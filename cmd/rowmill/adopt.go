@@ -21,16 +21,17 @@ func (a *app) adoptOptions(k *declared.Table) adopt.Options {
 func (a *app) adopt(ctx context.Context, k *declared.Table, plan *maintain.Application, f applyFlags) error {
 	o := a.adoptOptions(k)
 	o.AllowDuplicates, o.Before = f.duplicates, plan.Before
-	statements, notes, err := adopt.Plan(ctx, o)
+	p, err := adopt.Plan(ctx, o)
 	if err != nil {
 		return err
 	}
+	o.Planned = p
 	if f.dry {
-		for _, n := range notes {
+		for _, n := range p.Notes {
 			fmt.Fprintf(a.stdout, "-- note: %s\n", n)
 		}
 		a.writePlanned(plan.BeforeSQL)
-		a.writePlanned(statements)
+		a.writePlanned(p.Statements)
 		fmt.Fprint(a.stdout, plan.Statements())
 		return nil
 	}
@@ -48,7 +49,7 @@ func (a *app) adopt(ctx context.Context, k *declared.Table, plan *maintain.Appli
 	if under != nil {
 		fmt.Fprintf(&b, "  it continues at the step %q\n", under.Step)
 	}
-	for _, n := range append(notes, plan.Notes...) {
+	for _, n := range append(p.Notes, plan.Notes...) {
 		fmt.Fprintf(&b, "  %s\n", n)
 	}
 	fmt.Fprintf(&b, "Its rows are copied while it is written to; then the two tables are swapped. The old table\nis kept until rowmill apply FILE --finish; --undo reverses the adoption. Both need room on disk.\n")

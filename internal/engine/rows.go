@@ -75,14 +75,14 @@ type Checksum struct {
 	Hash string
 }
 
-// ChecksumQuery returns the query for a checksum; from and where are operands.
-func ChecksumQuery(w Words, cols []SchemaColumn, from, where string) string {
-	return "SELECT COUNT(*), " + w.RowHash(cols) + " FROM " + from + " WHERE " + where
+// ChecksumQuery returns the query for a checksum. hash is that of Words; from and where are operands.
+func ChecksumQuery(hash, from, where string) string {
+	return "SELECT COUNT(*), " + hash + " FROM " + from + " WHERE " + where
 }
 
 // ReadChecksum computes a checksum: see ChecksumQuery.
-func ReadChecksum(ctx context.Context, db Keeper, x Exec, cols []SchemaColumn, from, where string, args ...any) (c Checksum, err error) {
-	q := ChecksumQuery(db.Words(), cols, from, where)
+func ReadChecksum(ctx context.Context, db Keeper, x Exec, hash, from, where string, args ...any) (c Checksum, err error) {
+	q := ChecksumQuery(hash, from, where)
 	if len(args) > 0 {
 		q = db.Bind(q)
 	}

@@ -32,6 +32,8 @@ type Words interface {
 	// RowHash is an aggregate expression of type text for a checksum of the columns
 	// of a group of rows. It is independent of their order and includes NULLs.
 	RowHash(cols []SchemaColumn) string
+	// MatchHash is RowHash in whatever form is fastest, for tables that are compared at one moment: it is never stored.
+	MatchHash(cols []SchemaColumn) string
 	// CreateTemplate returns statements that create an empty table of the given name
 	// with the columns and keys of a standalone table or of a period of t.
 	CreateTemplate(t *Table, name string, o Storage) []string

@@ -164,7 +164,7 @@ func (t *Table) merge(ctx context.Context, d *publishing, columns []engine.Colum
 	if err := t.DB.SQL().QueryRowContext(ctx, "SELECT COUNT(*) FROM "+with+" WHERE "+t.within(d.Part.Period)).Scan(&rows); err != nil {
 		return fmt.Errorf("verify table %s: %w", d.With, t.DB.Classify(err))
 	}
-	d.Sum, err = engine.ReadChecksum(ctx, t.DB, t.State.DB(), t.columns(), with+" n",
+	d.Sum, err = engine.ReadChecksum(ctx, t.DB, t.State.DB(), t.DB.Words().RowHash(t.columns()), with+" n",
 		"NOT EXISTS (SELECT 1 FROM "+own+" WHERE "+engine.EqualIn(t.DB.Dialect(), t.Schema.Key(), own+".", "n.")+")")
 	if err != nil {
 		return err

@@ -204,7 +204,7 @@ func (t *Table) proofs(old []rolling.Partition, sums []engine.Checksum) []engine
 		if sum.Rows == 0 {
 			out[i].Query = "SELECT COUNT(*), '' FROM (SELECT 1 AS one FROM " + from + " LIMIT 1) AS r"
 		} else {
-			out[i] = engine.Proof{Query: engine.ChecksumQuery(t.DB.Words(), t.columns(), from, "1 = 1"), Sum: sum}
+			out[i] = engine.Proof{Query: engine.ChecksumQuery(t.DB.Words().RowHash(t.columns()), from, "1 = 1"), Sum: sum}
 		}
 	}
 	return out

@@ -118,7 +118,7 @@ func (t *Table) checksum(ctx context.Context, x state.Exec, from string, within 
 	if within != nil {
 		where = t.within(*within)
 	}
-	return engine.ReadChecksum(ctx, t.DB, x, t.columns(), from, where)
+	return engine.ReadChecksum(ctx, t.DB, x, t.DB.Words().RowHash(t.columns()), from, where)
 }
 
 func (t *Table) periodChecksum(ctx context.Context, p rolling.Partition) (engine.Checksum, error) {

@@ -216,8 +216,8 @@ func (k *kept) schema(t testing.TB, name string) *engine.Schema {
 
 // A content is the number of rows and their checksum.
 type content struct {
-	Rows int64
-	Hash string
+	Rows        int64
+	Hash, Match string
 }
 
 // content returns the content of the quoted table or view from. The columns are
@@ -226,8 +226,10 @@ func (k *kept) content(t testing.TB, from string) content {
 	t.Helper()
 	var c content
 	cols := k.schema(t, k.Name).Columns
-	q := fmt.Sprintf("SELECT COUNT(*), %s FROM %s", k.Words().RowHash(cols), from)
-	err := Retry(t, func() error { return k.db.Classify(k.db.SQL().QueryRowContext(within(t), q).Scan(&c.Rows, &c.Hash)) })
+	q := fmt.Sprintf("SELECT COUNT(*), %s, %s FROM %s", k.Words().RowHash(cols), k.Words().MatchHash(cols), from)
+	err := Retry(t, func() error {
+		return k.db.Classify(k.db.SQL().QueryRowContext(within(t), q).Scan(&c.Rows, &c.Hash, &c.Match))
+	})
 	if err != nil {
 		t.Fatalf("%s: %v", q, err)
 	}

@@ -124,9 +124,9 @@ func (k *kept) merge(t testing.TB, i, n int, name, with string) engine.Replace {
 func (k *kept) proofs(t testing.TB, r engine.Replace) (out []engine.Proof) {
 	t.Helper()
 	for _, p := range r.Old {
-		q := engine.ChecksumQuery(k.Words(), k.schema(t, k.Name).Columns, k.Words().From(k.Table, p), "1 = 1")
+		q := engine.ChecksumQuery(k.Words().RowHash(k.schema(t, k.Name).Columns), k.Words().From(k.Table, p), "1 = 1")
 		is := k.part(t, p)
-		out = append(out, engine.Proof{Query: q, Sum: engine.Checksum(is)})
+		out = append(out, engine.Proof{Query: q, Sum: engine.Checksum{Rows: is.Rows, Hash: is.Hash}})
 	}
 	return out
 }

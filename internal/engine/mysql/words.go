@@ -3,6 +3,7 @@ package mysql
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -349,7 +350,42 @@ func (d dialect) RowHash(cols []engine.SchemaColumn) string {
 	if len(values) > 0 {
 		row = "CONCAT(" + strings.Join(values, ", ") + ")"
 	}
+	return sumOfHashes(row)
+}
+
+// sumOfHashes renders the sum of the first 64 bits of the hashes of an expression.
+func sumOfHashes(row string) string {
 	return "CONCAT('sha2:', CAST(COALESCE(SUM(CAST(CONV(LEFT(" + hashOf(row) + ", 16), 16, 10) AS UNSIGNED)), 0) AS CHAR))"
+}
+
+// MatchHash implements engine.Words. It takes half the time of RowHash: numbers and times are joined as they are, only texts have their
+// length, and which values are NULL, which CONCAT_WS leaves out, stands in front. 01#7#5#hello is a row of 7, 'hello' and, between, NULL.
+func (d dialect) MatchHash(cols []engine.SchemaColumn) string {
+	nulls, values := []string{"''"}, []string{"'#'"}
+	for _, c := range cols {
+		v := d.Quote(c.Name)
+		if c.Null {
+			nulls = append(nulls, "ISNULL("+v+")")
+		}
+		switch {
+		case c.Kind == value.Float && !d.mariadb:
+			v = "JSON_ARRAY(" + v + " + 0e0)" // all digits, as in RowHash
+		case c.Kind == value.Float:
+			v += " + 0e0"
+		case c.Kind == value.Int || c.Kind == value.Decimal || c.Kind == value.Time:
+		case c.Kind == value.Other || c.Logical == value.JSON:
+			v = "CAST(" + v + " AS CHAR)"
+			fallthrough
+		default:
+			if b := "CAST(" + v + " AS BINARY)"; long(c.Native) {
+				v = hashOf(b)
+			} else {
+				v = "LENGTH(" + v + "), " + b
+			}
+		}
+		values = append(values, v)
+	}
+	return sumOfHashes("CONCAT_WS(" + strings.Join(slices.Insert(values, 1, "CONCAT("+strings.Join(nulls, ", ")+")"), ", ") + ")")
 }
 
 // long reports whether values of a type can be large.

@@ -69,6 +69,8 @@ func (w words) RowHash(cols []engine.SchemaColumn) string {
 	return "COALESCE(sum(hashtextextended(ROW(" + w.d.list(names) + ")::text, 0)), 0)::text"
 }
 
+func (w words) MatchHash(cols []engine.SchemaColumn) string { return w.RowHash(cols) }
+
 // CreateTemplate implements engine.Words.
 //
 // Compress affects rows of more than 2 kB, because TOAST processes only those.

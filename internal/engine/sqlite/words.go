@@ -119,6 +119,8 @@ func (w words) RowHash(cols []engine.SchemaColumn) string {
 	return "rowmill_hash(" + strings.Join(append(rows, names...), ", ") + ")"
 }
 
+func (w words) MatchHash(cols []engine.SchemaColumn) string { return w.RowHash(cols) }
+
 // CreateTemplate implements engine.Words. Indexes keep their names when an earlier
 // template is renamed to become a period, so those of the next need others.
 func (w words) CreateTemplate(t *engine.Table, name string, _ engine.Storage) []string {

@@ -95,6 +95,8 @@ type Options struct {
 	Table    *engine.Table
 	Schema   *engine.Schema
 	Declared *rolling.Declaration
+	// Planned, unless nil, is what Plan has found: Run doesn't read all rows for it again.
+	Planned *Planned
 	// AllowDuplicates permits the loss of unique keys of the plain table: see Lost.
 	AllowDuplicates bool
 	// Now returns the current position on a time axis; nil means the clock.
@@ -417,7 +419,7 @@ func (j *job) begin(ctx context.Context) error {
 	if err := engine.Probe(ctx, j.DB, j.needs()); err != nil {
 		return fmt.Errorf("adopt %s: %w", j.Table.Name, err)
 	}
-	d, err := j.check(ctx)
+	d, err := j.planned(ctx)
 	if err != nil {
 		return err
 	}

@@ -63,8 +63,9 @@ func TestAttributes(t *testing.T) {
 			}
 		}
 		o := w.options()
-		statements, _, err := Plan(t.Context(), o)
-		planned := w.planned(statements, err)
+		plan, err := Plan(t.Context(), o)
+		must(t, err)
+		planned := w.planned(plan.Statements, nil)
 		// What comes during the adoption counts, too; what can't be carried over stops it.
 		o.at = func(p string) error {
 			if p == "verify: noted" {
@@ -125,7 +126,7 @@ func TestAttributesThatStay(t *testing.T) {
 			w.exec(q)
 		}
 		had := w.tables()
-		_, _, planned := Plan(t.Context(), w.options())
+		_, planned := Plan(t.Context(), w.options())
 		for _, err := range []error{planned, Run(t.Context(), w.options())} {
 			for _, want := range []string{
 				"table parent", "table child", "view mine", "policy owned on table events", "row level security", "rule quiet on table events", "statistics object related",

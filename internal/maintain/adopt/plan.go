@@ -10,35 +10,48 @@ import (
 	"github.com/rowmill/rowmill/internal/figure"
 )
 
-// Plan checks whether the plain table can be adopted, as Run does, and returns the
-// statements that Run would execute, in order, and notes for the user. Statements
-// that run repeatedly, for example once for each chunk, are listed once, with
-// placeholders for the values. Comments begin with "--". If an adoption is in
-// progress, the plan consists of a note only.
-func Plan(ctx context.Context, o Options) (statements, notes []string, err error) {
+// A Planned is the plan of an adoption.
+type Planned struct {
+	// Statements are those that Run would execute, in order. Those that run repeatedly, for example once for each chunk, are
+	// listed once, with placeholders for the values. Comments begin with "--".
+	Statements []string
+	Notes      []string // for the user
+	found      *data
+}
+
+// planned returns what Plan has found, or looks for it.
+func (j *job) planned(ctx context.Context) (*data, error) {
+	if j.Planned != nil && j.Planned.found != nil {
+		return j.Planned.found, nil
+	}
+	return j.check(ctx)
+}
+
+// Plan checks whether the plain table can be adopted, as Run does. If an adoption is in progress, the plan consists of a note only.
+func Plan(ctx context.Context, o Options) (*Planned, error) {
 	j := &job{Options: o}
 	c, err := UnderWay(ctx, o.State, o.Table.Name)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if c != nil {
-		return nil, []string{fmt.Sprintf("an adoption of %s is in progress, at step %s: it continues from there", o.Table.Name, c.Step)}, nil
+		return &Planned{Notes: []string{fmt.Sprintf("an adoption of %s is in progress, at step %s: it continues from there", o.Table.Name, c.Step)}}, nil
 	}
 	found, err := j.check(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	j.use(*found)
 	rows := j.data.extent
 	m := j.forward()
 	if m.Target.Periods, err = j.periods(ctx, rows); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	p := planner{job: j, mirror: m}
 	if err := p.show(ctx, stepCreate, stepKept); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	return p.out, p.notes(rows), nil
+	return &Planned{Statements: p.out, Notes: p.notes(rows), found: found}, nil
 }
 
 // A planner collects the statements of the steps, from the same functions that the
@@ -148,7 +161,9 @@ func (p *planner) compared(context.Context) error {
 		return err
 	}
 	m := p.mirror
-	sums := func(from, where string) string { return engine.ChecksumQuery(p.DB.Words(), m.Columns, from, where) }
+	sums := func(from, where string) string {
+		return engine.ChecksumQuery(p.DB.Words().MatchHash(m.Columns), from, where)
+	}
 	p.say("for each chunk, as of one moment: keys in the log, which are left out, and checksums of both tables",
 		p.DB.Bind(m.pendingQuery(keys, where)),
 		p.DB.Bind(sums(p.quote(m.Source.Name), and(where, m.Inside("")))), p.DB.Bind(sums(p.quote(m.Target.Name), where)))

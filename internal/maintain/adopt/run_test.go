@@ -195,16 +195,17 @@ func TestPlan(t *testing.T) {
 		w.fill(300)
 		w.exec("CREATE UNIQUE INDEX by_name ON events (name, ver, id)")
 		had, o := w.tables(), w.options()
-		statements, notes, err := Plan(t.Context(), o)
-		all := w.planned(statements, err)
+		plan, err := Plan(t.Context(), o)
+		must(t, err)
+		all := w.planned(plan.Statements, nil)
 		w.wantTables(had...)
 		for _, want := range []string{"events__rowmill_log", "CREATE TRIGGER", "INSERT", "p20260328", "events__rowmill_old", "DROP TRIGGER"} {
 			if !strings.Contains(all, want) {
 				t.Errorf("no %s in the plan:\n%s", want, all)
 			}
 		}
-		if said := strings.Join(notes, "\n"); !strings.HasPrefix(said, "300 rows are copied into") || !strings.Contains(said, "no longer unique: PRIMARY KEY (id), UNIQUE (name, ver, id)") {
-			t.Errorf("notes %q", notes)
+		if said := strings.Join(plan.Notes, "\n"); !strings.HasPrefix(said, "300 rows are copied into") || !strings.Contains(said, "no longer unique: PRIMARY KEY (id), UNIQUE (name, ver, id)") {
+			t.Errorf("notes %q", plan.Notes)
 		}
 		if _, err := PlanFinish(t.Context(), o); err == nil {
 			t.Error("there is nothing to finish")
@@ -213,8 +214,8 @@ func TestPlan(t *testing.T) {
 		if err := Run(t.Context(), o); !errors.Is(err, errKilled) {
 			t.Fatal(err)
 		}
-		if _, notes, err := Plan(t.Context(), o); err != nil || len(notes) != 1 || !strings.Contains(notes[0], "at step verify") {
-			t.Errorf("under way: %q, %v", notes, err)
+		if plan, err := Plan(t.Context(), o); err != nil || len(plan.Notes) != 1 || !strings.Contains(plan.Notes[0], "at step verify") {
+			t.Errorf("under way: %+v, %v", plan, err)
 		}
 		before := w.tables()
 		cancel := w.planned(PlanUndo(t.Context(), w.options()))

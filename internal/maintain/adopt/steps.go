@@ -109,6 +109,11 @@ func (j *job) copy(ctx context.Context, m *mirror) error {
 	c := m.copier()
 	c.After = j.data.After
 	before, from := j.data.Rows, j.data.After
+	early, err := j.compareEarly(ctx, m)
+	if err != nil {
+		return err
+	}
+	defer early.stop()
 	c.Paused = j.paused(&j.data.Rows)
 	c.Done = func(ctx context.Context, tx state.Exec, last []string, rows int64) error {
 		// A chunk may be retried. Until it is committed, from remains the end of the
@@ -117,6 +122,7 @@ func (j *job) copy(ctx context.Context, m *mirror) error {
 			return err
 		}
 		j.data.After, j.data.Rows = last, before+rows
+		j.data.Checked, j.data.CheckedRows = early.done()
 		return j.State.Advance(ctx, tx, j.change, stepCopy, j.data)
 	}
 	if err := m.arrived(ctx); err != nil {
@@ -132,13 +138,17 @@ func (j *job) copy(ctx context.Context, m *mirror) error {
 		if err := j.point("copy: chunk"); err != nil {
 			return err
 		}
-		return j.follow(ctx, m)
+		err := j.follow(ctx, m)
+		early.upTo(copied{after, m.Inside("")})
+		return err
 	}
 	if _, err := c.Run(ctx); err != nil {
 		return err
 	}
+	early.finish()
+	j.data.Checked, j.data.CheckedRows = early.done()
 	m.coming = engine.Predicate{}
-	err := m.locked(ctx, m.Source.Name, "look for rows outside of every period", func() error {
+	err = m.locked(ctx, m.Source.Name, "look for rows outside of every period", func() error {
 		return m.inTransaction(ctx, func(x state.Exec) error { return m.logOutside(ctx, x, c.Where, from, nil) })
 	})
 	if err != nil {

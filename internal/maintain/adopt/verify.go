@@ -118,7 +118,7 @@ func (m *mirror) compareAndRepair(ctx context.Context, keys *engine.Keys, after,
 	pending := 0
 	for try := 0; ; {
 		err = engine.Retry{First: firstPause, Last: lastPause, Tries: lockTries}.Do(ctx, func() (err error) {
-			rows, err = m.compare(ctx, keys, where, args)
+			rows, err = m.compare(ctx, keys, where, m.Inside(""), args)
 			return err
 		})
 		switch {
@@ -142,8 +142,8 @@ func (m *mirror) compareAndRepair(ctx context.Context, keys *engine.Keys, after,
 }
 
 // compare compares the rows that satisfy a condition, in one snapshot, except those
-// whose keys are in the log in that snapshot.
-func (m *mirror) compare(ctx context.Context, keys *engine.Keys, where string, args []any) (int64, error) {
+// whose keys are in the log in that snapshot, and those of the source that don't satisfy the condition inside.
+func (m *mirror) compare(ctx context.Context, keys *engine.Keys, where, inside string, args []any) (int64, error) {
 	tx, err := m.sql.Snapshot(ctx)
 	if err != nil {
 		return 0, m.DB.Classify(err)
@@ -161,7 +161,7 @@ func (m *mirror) compare(ctx context.Context, keys *engine.Keys, where string, a
 		where, args = where+" AND NOT ("+in+")", append(slices.Clone(args), more...)
 	}
 	var a, b engine.Checksum
-	if a, err = m.sum(ctx, tx, m.Quote(m.Source.Name), and(where, m.Inside("")), args); err != nil {
+	if a, err = m.sum(ctx, tx, m.Quote(m.Source.Name), and(where, inside), args); err != nil {
 		return 0, err
 	}
 	if b, err = m.sum(ctx, tx, m.Quote(m.Target.Name), where, args); err != nil {
@@ -195,7 +195,7 @@ func (m *mirror) pendingQuery(keys *engine.Keys, where string) string {
 }
 
 func (m *mirror) sum(ctx context.Context, x state.Exec, from, where string, args []any) (engine.Checksum, error) {
-	return engine.ReadChecksum(ctx, m.DB, x, m.Columns, from, where, args...)
+	return engine.ReadChecksum(ctx, m.DB, x, m.DB.Words().MatchHash(m.Columns), from, where, args...)
 }
 
 func (m *mirror) repair(ctx context.Context, where string, args []any) error {

@@ -1,0 +1,121 @@
+package adopt
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// An early compares rows that are copied while more are copied, on a connection of its own. It only ever gets as far as the rows are
+// equal: the step verify goes on from there, and repairs what differs.
+type early struct {
+	m    *mirror
+	keys *engine.Keys
+	news chan copied // holds the latest one
+	stop func()      // ends the comparison
+	all  sync.WaitGroup
+
+	mu      sync.Mutex
+	checked []string // the last key of rows that were equal
+	rows    int64
+}
+
+// copied are the rows that are copied: those up to a key. Rows of the source that don't satisfy inside have no period.
+type copied struct {
+	last   []string
+	inside string
+}
+
+// earlyTries is how often in succession a chunk may differ, each time after more changes were applied.
+const earlyTries = 10
+
+// compareEarly begins to compare what is copied. The server has room for that if it takes writes in parallel and nobody has limited
+// its load.
+func (j *job) compareEarly(ctx context.Context, m *mirror) (*early, error) {
+	e := &early{m: m, news: make(chan copied, 1), stop: func() {}, checked: j.data.Checked, rows: j.data.CheckedRows}
+	if l := j.Limits; m.DB.Capabilities().SerialWrites || l.Running > 0 || l.Critical > 0 || l.Nice > 0 {
+		return e, nil
+	}
+	var err error
+	if e.keys, err = engine.NewKeys(j.DB, j.data.Key); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	e.stop = func() { cancel(); e.all.Wait() }
+	e.all.Go(func() { e.run(ctx) })
+	return e, nil
+}
+
+// finish waits until all that is copied is compared, or can't be.
+func (e *early) finish() {
+	close(e.news)
+	e.all.Wait()
+}
+
+// upTo tells how far the rows are copied.
+func (e *early) upTo(c copied) {
+	select {
+	case <-e.news:
+	default:
+	}
+	e.news <- c
+}
+
+// done returns how far the rows are compared.
+func (e *early) done() (last []string, rows int64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.checked, e.rows
+}
+
+// run compares chunk by chunk until ctx ends, or a chunk remains different. Errors are left to the step verify, which meets them again.
+func (e *early) run(ctx context.Context) {
+	size, tries := firstCheck, 0
+	for tries < earlyTries {
+		var c copied
+		var more bool
+		select {
+		case c, more = <-e.news:
+		case <-ctx.Done():
+		}
+		if !more {
+			return
+		}
+		for more && ctx.Err() == nil {
+			began := time.Now()
+			var err error
+			if more, err = e.next(ctx, c, size); err != nil {
+				size = max(size/4, leastCheck)
+				tries++
+				break
+			}
+			if more {
+				size, tries = checkSize(size, time.Since(began)), 0
+			}
+		}
+	}
+}
+
+// next compares the next chunk; false means that there is none yet.
+func (e *early) next(ctx context.Context, c copied, size int) (more bool, err error) {
+	m := e.m
+	after, rows := e.done()
+	last, err := e.keys.Nth(ctx, m.DB.SQL(), m.Quote(m.Source.Name), c.inside, after, c.last, size)
+	if err != nil || last == nil {
+		return false, err
+	}
+	where, args, err := e.keys.Range(after, last)
+	if err != nil {
+		return false, err
+	}
+	n, err := m.compare(ctx, e.keys, where, c.inside, args)
+	if err != nil {
+		return false, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.checked, e.rows = last, rows+n
+	return true, nil
+}
