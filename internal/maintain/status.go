@@ -99,7 +99,7 @@ type ChangeStatus struct {
 	Since   time.Time `json:"since"`
 	Tries   int       `json:"failed_tries"`
 	Error   string    `json:"error,omitempty"`
-	Percent *float64  `json:"percent,omitempty"`
+	Percent *float64  `json:"percent,omitempty"` // of the whole change
 	// Rows are the rows that the step has processed, of about Of; 0 if it counts none.
 	Rows int64 `json:"rows,omitempty"`
 	Of   int64 `json:"of_rows,omitempty"`
@@ -726,11 +726,11 @@ func changeStatus(c *state.Change, what string) (ChangeStatus, error) {
 	if c.Kind != adopt.Kind {
 		return cs, nil
 	}
+	var done float64
 	var err error
-	if cs.Rows, cs.Of, err = adopt.Done(c); err != nil || cs.Of <= 0 {
+	if cs.Rows, cs.Of, done, err = adopt.Done(c); err != nil || cs.Of <= 0 {
 		return cs, err
 	}
-	percent := min(100*float64(cs.Rows)/float64(cs.Of), 100)
-	cs.Percent = &percent
+	cs.Percent = new(100 * done)
 	return cs, nil
 }

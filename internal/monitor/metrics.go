@@ -153,6 +153,11 @@ func (s *scrape) Collect(ch chan<- prometheus.Metric) {
 	}
 	set("changes", "Changes of several steps that are under way.", float64(len(st.Changes)))
 	set("change_failed_tries", "How often the current step has failed, of the change with the most failures.", float64(tries))
+	for _, c := range st.Changes {
+		if c.Percent != nil {
+			set("change_done_ratio", "What is done of a change of several steps, 0 to 1.", *c.Percent/100, "change", c.What)
+		}
+	}
 	set("blockers", "Transactions that block due tasks.", float64(len(st.Blockers)))
 	set("blocker_age_seconds", "Age of the oldest transaction that blocks due tasks; 0 without one.", age)
 	last := map[string]time.Time{} // two may have one time

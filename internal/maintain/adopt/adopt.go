@@ -123,12 +123,14 @@ type Options struct {
 // Progress describes how far an adoption has come.
 type Progress struct {
 	Step string
-	// Rows of approximately Of rows are copied or compared in the current step.
-	// PerSecond is the rate since this process began the step, Left the estimated
-	// remaining time at that rate. All are 0 in steps that count no rows.
+	// Rows of approximately Of rows are copied or compared in the current step, PerSecond is the rate since this process began
+	// the step. All are 0 in steps that count no rows.
 	Rows, Of  int64
 	PerSecond float64
-	Left      time.Duration
+	// Share is what is done of the whole adoption, 0 to 1: see share. Left is the estimated time until all is done, at the rate
+	// of this process; 0 if it isn't known.
+	Share float64
+	Left  time.Duration
 	// Paused is the reason for which the work waits, "" if it doesn't.
 	Paused string
 	// Blockers are the transactions that hold the requested lock.
@@ -144,8 +146,9 @@ func (p Progress) String() string {
 	case p.Of > 0:
 		line += fmt.Sprintf(": %s of about %s", figure.Count(p.Rows), figure.Plural(p.Of, "row"))
 		if p.PerSecond > 0 {
-			line += fmt.Sprintf(", %.0f rows/s", p.PerSecond)
+			line += fmt.Sprintf(", %s rows/s", figure.Count(int64(p.PerSecond)))
 		}
+		line += "; " + figure.Percent(p.Share) + " in all"
 		if p.Left > 0 {
 			line += fmt.Sprintf(", %s left", p.Left.Round(time.Second))
 		}
@@ -186,6 +189,9 @@ type job struct {
 	columns []engine.SchemaColumn
 	began   time.Time
 	first   int64 // rows already done when this process began the step
+	// started is when this process began to copy or compare, with what was done then.
+	started time.Time
+	had     float64
 	ahead   time.Time
 }
 
@@ -213,20 +219,33 @@ func Undoing(c *state.Change) bool { return c != nil && (c.Step == stepCancel ||
 
 func lockName(table string) string { return "adopt " + table }
 
-// Done returns how many rows of an adoption's step are done, and the approximate
-// total. Both are 0 in steps that count no rows.
-func Done(c *state.Change) (rows, of int64, err error) {
+// Done returns how many rows of an adoption's step are done, the approximate
+// total, and the share of the whole. All are 0 in steps that count no rows.
+func Done(c *state.Change) (rows, of int64, done float64, err error) {
 	if c.Step != stepCopy && c.Step != stepVerify && c.Step != stepBackVerify {
-		return 0, 0, nil
+		return 0, 0, 0, nil
 	}
 	var d data
 	if err := c.Load(&d); err != nil {
-		return 0, 0, err
+		return 0, 0, 0, err
 	}
+	rows = d.CheckedRows
 	if c.Step == stepCopy {
-		return d.Rows, d.Of, nil
+		rows = d.Rows
 	}
-	return d.CheckedRows, d.Of, nil
+	return rows, d.Of, d.share(c.Step), nil
+}
+
+// share is what is done of an adoption, 0 to 1: each row is copied and compared; in an undo, it is only compared.
+func (d *data) share(step string) float64 {
+	if d.Of == 0 {
+		return 0
+	}
+	done := float64(d.CheckedRows) / float64(d.Of)
+	if step == stepCopy || step == stepVerify || step == stepSwap {
+		done = (done + float64(d.Rows)/float64(d.Of)) / 2
+	}
+	return min(done, 1)
 }
 
 // Working reports whether a process holds the lock of those that adopt the table.
@@ -503,8 +522,14 @@ func (j *job) progress(p Progress) {
 	}
 	if took := time.Since(j.began); p.Rows > j.first && took > 0 {
 		p.PerSecond = float64(p.Rows-j.first) / took.Seconds()
-		if left := p.Of - p.Rows; left > 0 {
-			p.Left = time.Duration(float64(left) / p.PerSecond * float64(time.Second))
+	}
+	if p.Of > 0 {
+		p.Share = j.data.share(j.change.Step)
+		if j.started.IsZero() {
+			j.started, j.had = time.Now(), p.Share
+		}
+		if p.Share > j.had {
+			p.Left = time.Duration((1 - p.Share) / (p.Share - j.had) * float64(time.Since(j.started)))
 		}
 	}
 	j.Progress(p)
