@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/rowmill/rowmill/internal/declared"
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/experiment"
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/report"
 	"github.com/rowmill/rowmill/internal/target"
 )
@@ -25,6 +27,7 @@ type doctorFlags struct {
 	target, table string
 	interval      experiment.Duration
 	json, sql     bool
+	prove         bool
 }
 
 func (a *app) doctorCommand() *cobra.Command {
@@ -47,6 +50,7 @@ func (a *app) doctorCommand() *cobra.Command {
 	flags.StringVar(&f.target, "target", "", "the database, a `URL` such as mysql://USER@HOST/DB, postgres://USER@HOST/DB")
 	flags.StringVar(&f.table, "table", "", "the `TABLE` to look at (the ten largest)")
 	durationVar(flags, &f.interval, "interval", time.Second, "`time` between two readings of the counters")
+	flags.BoolVar(&f.prove, "prove", false, "show what mending a finding gains, where private servers can: insert rows like those of\n--table into one with it and one without, in turn, in at most 4 minutes a finding (default false)")
 	flags.BoolVar(&f.sql, "print-sql", false, "print the statements that give the account what each verb needs for --table, and\nlook at nothing (default false)")
 	flags.BoolVar(&f.json, "json", false, "print JSON (default false)")
 	return c
@@ -58,6 +62,8 @@ func (a *app) doctor(ctx context.Context, f doctorFlags) (err error) {
 		return usagef("--target mysql://USER@HOST/DB", "doctor needs --target, the database to look at")
 	case time.Duration(f.interval) < 100*time.Millisecond || time.Duration(f.interval) > time.Hour:
 		return usagef("--interval 10s", "--interval %v: want 100ms to 1h", f.interval)
+	case f.prove && f.table == "":
+		return usagef("--table TABLE", "--prove needs --table: what is gained depends on the rows")
 	case f.sql && f.table == "":
 		return usagef("--table TABLE", "--print-sql needs --table: most privileges are those of a table")
 	}
@@ -81,6 +87,10 @@ func (a *app) doctor(ctx context.Context, f doctorFlags) (err error) {
 	if err != nil {
 		return err
 	}
+	var proving error
+	if f.prove {
+		proving = a.prove(ctx, db, &f, found)
+	}
 	if f.json {
 		err = a.printJSON(struct {
 			Format   string           `json:"format"`
@@ -90,10 +100,45 @@ func (a *app) doctor(ctx context.Context, f doctorFlags) (err error) {
 	} else {
 		err = report.Findings(a.stdout, found, db.Info().Target, a.stdout.columns())
 	}
-	if err == nil && len(found) > 0 {
+	if err = errors.Join(err, proving); err == nil && len(found) > 0 {
 		err = errFindings
 	}
 	return err
+}
+
+// prove measures what mending findings gains, each with rows like those of the table.
+func (a *app) prove(ctx context.Context, db engine.Doctor, f *doctorFlags, found []engine.Finding) error {
+	if !slices.ContainsFunc(found, func(f engine.Finding) bool { return f.Trial != nil }) {
+		a.note("no finding can be proved by private servers")
+		return nil
+	}
+	p, err := advise.Propose(ctx, db, advise.Options{Table: f.table, Target: f.target, Now: time.Now})
+	if err != nil {
+		return fmt.Errorf("--prove: %w", err)
+	}
+	kind := db.Info().Engine
+	table := &experiment.TableSpec{File: f.table + ".toml", Declaration: p.Text()}
+	if err := a.learn(ctx, &tableFlags{sample: f.target, sampled: f.table}, table, "sandbox:"+kind); err != nil {
+		return fmt.Errorf("--prove: %w", err)
+	}
+	out, err := experiment.Create("")
+	if err != nil {
+		return err
+	}
+	env := &experiment.Env{Out: out, Show: &quiet{note: a.note}, Rowmill: versionString()}
+	for i := range found {
+		if t := found[i].Trial; t != nil {
+			rows, err := advise.TrialRows(ctx, db, f.table, p.Time.Column, t)
+			if err != nil {
+				return fmt.Errorf("--prove: %w", err)
+			}
+			a.note(fmt.Sprintf("proving %s with %s rows", found[i].Code, figure.Count(rows)))
+			if found[i].Gain, err = env.Prove(ctx, kind, table, t, rows); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // printSQL prints the grants for each verb.

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/rowmill/rowmill/internal/engine"
@@ -23,14 +25,14 @@ type planted struct {
 }
 
 var plantedServers = []planted{
-	{kind: "mariadb", faults: "durability=relaxed&set=innodb_doublewrite=0,innodb_flush_method=fsync,lock_wait_timeout=86400,sql_mode=,default_time_zone=%2B02:00,local_infile=0,general_log=1,innodb_file_per_table=0,query_cache_type=1,query_cache_size=1048576",
+	{kind: "mariadb", faults: "durability=relaxed&set=innodb_doublewrite=0,innodb_flush_method=fsync,lock_wait_timeout=86400,sql_mode=,default_time_zone=%2B02:00,local_infile=0,general_log=1,innodb_file_per_table=0,query_cache_type=1,query_cache_size=1048576&redo=32MB",
 		well: "set=lock_wait_timeout=60", tables: plantedMySQL, trigger: []string{"CREATE TRIGGER each_row BEFORE INSERT ON big FOR EACH ROW SET NEW.ref = NEW.ref"}, uuid: "CHAR(36) CHARACTER SET ascii", time: "DATETIME",
-		codes: "commits-lost torn-pages cached-twice metadata-wait not-strict local-time no-local-infile general-log shared-tablespace query-cache" + plantedCodes},
-	{kind: "mysql", faults: "durability=relaxed&set=innodb_doublewrite=0,innodb_flush_method=fsync,lock_wait_timeout=86400,sql_mode=,default_time_zone=%2B02:00,local_infile=0,general_log=1,innodb_file_per_table=0",
+		codes: "commits-lost torn-pages cached-twice metadata-wait not-strict local-time no-local-infile general-log shared-tablespace query-cache redo-small inserts-read" + plantedCodes},
+	{kind: "mysql", faults: "durability=relaxed&set=innodb_doublewrite=0,innodb_flush_method=fsync,lock_wait_timeout=86400,sql_mode=,default_time_zone=%2B02:00,local_infile=0,general_log=1,innodb_file_per_table=0&redo=32MB",
 		well: "set=lock_wait_timeout=60", tables: plantedMySQL, trigger: []string{"CREATE TRIGGER each_row BEFORE INSERT ON big FOR EACH ROW SET NEW.ref = NEW.ref"}, uuid: "CHAR(36) CHARACTER SET ascii", time: "DATETIME",
-		codes: "commits-lost torn-pages cached-twice metadata-wait not-strict local-time no-local-infile general-log shared-tablespace" + plantedCodes},
+		codes: "commits-lost torn-pages cached-twice metadata-wait not-strict local-time no-local-infile general-log shared-tablespace redo-small inserts-read" + plantedCodes},
 	{kind: "postgres", faults: "durability=relaxed&set=full_page_writes=off,autovacuum=off,track_counts=off,log_statement=all,checkpoint_completion_target=0.5,wal_compression=off,timezone=Europe/Berlin,max_locks_per_transaction=10,max_connections=20",
-		well: "set=wal_compression=on", tables: []string{"CREATE TABLE tail (id INT, at timestamptz NOT NULL, PRIMARY KEY (id, at)) PARTITION BY RANGE (at)", "CREATE TABLE tail_rest PARTITION OF tail DEFAULT", "INSERT INTO tail VALUES (1, '2026-01-01')",
+		well: "redo=32MB&set=wal_compression=on", tables: []string{"CREATE TABLE tail (id INT, at timestamptz NOT NULL, PRIMARY KEY (id, at)) PARTITION BY RANGE (at)", "CREATE TABLE tail_rest PARTITION OF tail DEFAULT", "INSERT INTO tail VALUES (1, '2026-01-01')",
 			"CREATE TABLE many (id INT PRIMARY KEY) PARTITION BY LIST (id)", "DO $$ BEGIN FOR i IN 1..220 LOOP EXECUTE format('CREATE TABLE many_%s PARTITION OF many FOR VALUES IN (%s)', i, i); END LOOP; END $$",
 			"SELECT pg_create_physical_replication_slot('unread', true)", "CREATE INDEX ON big (note)"},
 		trigger: []string{"CREATE FUNCTION same() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'", "CREATE TRIGGER each_row BEFORE INSERT ON big FOR EACH ROW EXECUTE FUNCTION same()"}, uuid: "uuid", time: "timestamptz",
@@ -70,12 +72,15 @@ func TestDoctor(t *testing.T) {
 				fmt.Sprintf("CREATE TABLE nk (at %s)", p.time), "CREATE TABLE clocked (item INT NOT NULL, clock INT NOT NULL, PRIMARY KEY (item, clock))")
 			run(p.tables...)
 			run(p.trigger...)
-			for i := range 25 { // 50,000 rows of some 250 bytes in 8 MB
+			insert := func(day int) string {
 				rows := make([]string, 2000)
 				for j := range rows {
-					rows[j] = fmt.Sprintf("('%s', '2026-10-%02d 12:00:00', 1, '%s')", uuid4(), 1+i, strings.Repeat(uuid4(), 5))
+					rows[j] = fmt.Sprintf("('%s', '2026-10-%02d 12:00:00', 1, '%s')", uuid4(), day, strings.Repeat(uuid4(), 5))
 				}
-				run("INSERT INTO big VALUES " + strings.Join(rows, ", "))
+				return "INSERT INTO big VALUES " + strings.Join(rows, ", ")
+			}
+			for day := range 25 { // 50,000 rows of some 250 bytes in 8 MB
+				run(insert(1 + day))
 			}
 			var clocks []string
 			for i := range 300 {
@@ -84,7 +89,10 @@ func TestDoctor(t *testing.T) {
 			run("INSERT INTO clocked VALUES "+strings.Join(clocks, ", "), "ANALYZE"+map[bool]string{true: "", false: " TABLE big, clocked, tail, ref, nk"}[p.kind == "postgres"])
 			target := db.Info().Target
 			var got struct{ Findings []engine.Finding }
-			s := rowmill(t.Context(), "doctor", "--target", target, "--json", "--interval", "100ms")
+			// Counters tell something while rows come.
+			stop := goOn(t, db, func() string { return insert(26) })
+			s := rowmill(t.Context(), "doctor", "--target", target, "--json", "--interval", "500ms")
+			stop()
 			if s.code != exitFailed {
 				t.Fatalf("exit %d: %s", s.code, s.stderr)
 			}
@@ -108,11 +116,38 @@ func TestDoctor(t *testing.T) {
 			well := testdb.Open(t, p.kind+"?memory=8MB&durability=full&"+p.well).(engine.Keeper)
 			_, err := well.SQL().ExecContext(t.Context(), fmt.Sprintf("CREATE TABLE good (item INT NOT NULL, at %s NOT NULL, v INT, PRIMARY KEY (at, item))", p.time))
 			must(t, err)
+			if p.kind == "postgres" { // the other server counts nothing
+				_, err = well.SQL().ExecContext(t.Context(), "CREATE TABLE hot (id INT)")
+				must(t, err)
+				stop := goOn(t, well, func() string { return "INSERT INTO hot SELECT generate_series(1, 5000)" })
+				if s := rowmill(t.Context(), "doctor", "--target", well.Info().Target, "--interval", "2s"); !strings.Contains(s.stdout, "max_wal_size is 32 MiB, and") {
+					t.Errorf("exit %d: %s%s", s.code, s.stdout, s.stderr)
+				}
+				stop()
+				_, err = well.SQL().ExecContext(t.Context(), "DROP TABLE hot")
+				must(t, err)
+			}
 			if s := rowmill(t.Context(), "doctor", "--target", well.Info().Target, "--interval", "100ms"); s.code != exitDone || !strings.Contains(s.stdout, "nothing found") {
 				t.Errorf("exit %d: %s%s", s.code, s.stdout, s.stderr)
 			}
 		})
 	}
+}
+
+// goOn executes statements until stop is called.
+func goOn(t *testing.T, db engine.Keeper, statement func() string) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	all.Go(func() {
+		for ctx.Err() == nil {
+			if _, err := db.SQL().ExecContext(t.Context(), statement()); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	return func() { cancel(); all.Wait() }
 }
 
 // TestDoctorRefuses checks the errors of a use that can't be meant.
@@ -122,6 +157,7 @@ func TestDoctorRefuses(t *testing.T) {
 		"":                                "doctor needs --target",
 		"--target sqlite: --interval 1ms": "want 100ms to 1h",
 		"--target sqlite: --print-sql":    "--print-sql needs --table",
+		"--target sqlite: --prove":        "--prove needs --table",
 		"--target sqlite:":                "is no server",
 		"--target null:":                  "is no server",
 	} {

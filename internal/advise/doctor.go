@@ -15,8 +15,11 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A Finding is one of an examination.
-type Finding = engine.Finding
+// A Finding is one of an examination, a Gain what mending it has gained on private servers.
+type (
+	Finding = engine.Finding
+	Gain    = engine.Gain
+)
 
 // examinedTables are how many tables are looked at, the largest, if none is named.
 const examinedTables = 10
@@ -110,11 +113,12 @@ func examineTable(ctx context.Context, db engine.Definer, target, name string) (
 		return nil, err
 	}
 	memory := float64(db.Info().CacheBytes)
-	perRow, _ := sizing.Touched(sizing.Pieces(f, s, by, float64(of.Rows)))
+	perRow, pieces := sizing.Touched(sizing.Pieces(f, s, by, float64(of.Rows)))
 	touched := perRow * float64(of.Rows)
 	if memory > 0 && touched > sizing.CacheShare*memory {
 		add(engine.Finding{Code: "outgrown", What: "what inserts touch anywhere has outgrown the memory for pages", Evidence: fmt.Sprintf("%s of indexes are touched anywhere, and %s are for pages of all tables", figure.Bytes(touched), figure.Bytes(memory)), Measured: true,
-			Fix: "rowmill init --target " + target + " --table " + name, Cost: "a copy of the table while it is written to", Source: "docs/plan.md"})
+			Fix: "rowmill init --target " + target + " --table " + name, Cost: "a copy of the table while it is written to", Source: "docs/plan.md",
+			Estimate: fmt.Sprintf("%.2f pages read an insert now, none once it touches two periods that fit", sizing.Reads(len(pieces), touched, memory)), Trial: &engine.Trial{Rolls: true, Large: true}})
 	}
 	return out, nil
 }
@@ -127,4 +131,38 @@ func random(columns []*sampled, key *engine.SchemaColumn) bool {
 		}
 	}
 	return false
+}
+
+// Limits of the rows of a trial.
+const (
+	leastTrial, mostTrial = 50_000, 3_000_000
+	// How many times as large as the memory for pages the table becomes; where it may roll, what inserts touch anywhere.
+	smallTrial, largeTrial = 0.5, 3
+)
+
+// TrialRows returns how many rows like those of a table show what a Trial is about.
+func TrialRows(ctx context.Context, db engine.Definer, table, by string, t *engine.Trial) (int64, error) {
+	s, err := db.Describe(ctx, table)
+	if err != nil {
+		return 0, err
+	}
+	f, err := db.Estimate(ctx, table)
+	if err != nil {
+		return 0, err
+	}
+	_, of, err := sample(ctx, db, s)
+	if err != nil {
+		return 0, err
+	}
+	perRow := 0.0
+	for _, p := range sizing.Pieces(f, s, by, float64(of.Rows)) {
+		if !t.Rolls || !p.Ascending {
+			perRow += p.BytesPerRow
+		}
+	}
+	size := smallTrial
+	if t.Large {
+		size = largeTrial
+	}
+	return int64(min(max(size*engine.TrialMemory/max(perRow, 1), leastTrial), mostTrial)), nil
 }

@@ -412,7 +412,7 @@ func (t *Ranked) look(ctx context.Context, db engine.Definer, memory int64) erro
 	perRow, pieces := sizing.Touched(sizing.Pieces(f, s, t.Time, float64(of.Rows)))
 	t.Touched = perRow * float64(of.Rows)
 	if t.Touched > 0 && memory > 0 {
-		t.Reads = float64(len(pieces)) * max(0, 1-sizing.CacheShare*float64(memory)/t.Touched)
+		t.Reads = sizing.Reads(len(pieces), t.Touched, float64(memory))
 	}
 	return nil
 }

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -32,6 +34,42 @@ type Finding struct {
 	Source string `json:"source"`
 	// Measured reports that it was measured on this server; otherwise its threshold is a rule of thumb, or the value of a setting.
 	Measured bool `json:"measured"`
+	// Estimate is what mending it gains by what is known; "" is unknown. Gain is what private servers have shown.
+	Estimate string `json:"estimate,omitempty"`
+	Gain     *Gain  `json:"gain,omitempty"`
+	// Trial shows it; nil if nothing does.
+	Trial *Trial `json:"-"`
+}
+
+// A Trial is how private servers show what mending a finding gains: inserts with it and without. Before and After are parameters of their
+// URLs. With Rolls, the table rolls in the second. Large says that it matters once the table has outgrown the memory.
+type Trial struct {
+	Before, After string
+	Rolls, Large  bool
+}
+
+// TrialMemory is the memory for pages of a Trial's servers, in bytes. Other sizes are to it as on the server they were found on.
+const TrialMemory = 64 << 20
+
+// A Gain is the outcome of a Trial: the rates of its runs in rows a second, with the finding and without, and the rows of each.
+type Gain struct {
+	Before []float64 `json:"before_rows_per_second"`
+	After  []float64 `json:"after_rows_per_second"`
+	Rows   int64     `json:"rows"`
+	Where  string    `json:"where"`
+}
+
+// Ratio returns how many times as fast the slowest run is without the finding as the fastest with it: above 1, the gain is beyond the
+// noise of the runs.
+func (g *Gain) Ratio() float64 { return slices.Min(g.After) / slices.Max(g.Before) }
+
+// RedoTrial is the Trial of a redo log of so many bytes beside a cache: ten times as many.
+func RedoTrial(redo, cache float64) *Trial {
+	const least = 32 << 20 // with which all servers start
+	mib := func(factor float64) string {
+		return fmt.Sprintf("redo=%dMiB", int64(max(redo/max(cache, 1)*TrialMemory, least)*factor)>>20)
+	}
+	return &Trial{Before: mib(1), After: mib(10), Large: true}
 }
 
 // Vitals are a server's settings, and counters with their growth a second, by the server's names.
@@ -52,6 +90,21 @@ type Check struct {
 	Finding
 	// Look returns the evidence; "" if there is nothing to find.
 	Look func(v *Vitals) string
+	// Try, unless nil, returns the Trial.
+	Try func(v *Vitals) *Trial
+}
+
+// OtherValue returns the Try of a setting that is to have another value.
+func OtherValue(name, after string) func(v *Vitals) *Trial {
+	return func(v *Vitals) *Trial {
+		return &Trial{Before: "set=" + name + "=" + v.Settings[name], After: "set=" + name + "=" + after}
+	}
+}
+
+// Tried returns the check with a Trial.
+func (c Check) Tried(try func(v *Vitals) *Trial) Check {
+	c.Try = try
+	return c
 }
 
 // RunChecks returns the findings of checks.
@@ -59,6 +112,9 @@ func RunChecks(v *Vitals, checks []Check) (out []Finding) {
 	for _, c := range checks {
 		if seen := c.Look(v); seen != "" {
 			c.Finding.Evidence = seen
+			if c.Try != nil {
+				c.Trial = c.Try(v)
+			}
 			out = append(out, c.Finding)
 		}
 	}

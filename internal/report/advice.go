@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/rowmill/rowmill/internal/advise"
 	figures "github.com/rowmill/rowmill/internal/figure"
@@ -48,9 +49,26 @@ func Findings(w io.Writer, all []advise.Finding, where string, columns int) erro
 	for i, f := range all {
 		t.block()
 		t.wrapped(fmt.Sprintf("%2d. ", i+1), "    ", onlyIf(f.Table != "", f.Table+": ")+f.What)
-		for _, part := range [][2]string{{"seen   ", f.Evidence + either(f.Measured, " (measured here)", "")}, {"mend   ", f.Fix}, {"cost   ", f.Cost}, {"source ", f.Source}} {
-			t.wrapped("    "+part[0]+" ", "            ", part[1])
+		for _, part := range [][2]string{{"seen   ", f.Evidence + either(f.Measured, " (measured here)", "")}, {"mend   ", f.Fix}, {"cost   ", f.Cost}, {"source ", f.Source}, {"expect ", f.Estimate}, {"gain   ", gain(f.Gain)}} {
+			if part[1] != "" {
+				t.wrapped("    "+part[0]+" ", "            ", part[1])
+			}
 		}
 	}
 	return t.writeTo(w)
+}
+
+// gain says what private servers have shown; "" if nothing was tried.
+func gain(g *advise.Gain) string {
+	if g == nil {
+		return ""
+	}
+	span := func(rates []float64) string {
+		return fmt.Sprintf("%s to %s rows/s", figures.Rounded(slices.Min(rates)), figures.Rounded(slices.Max(rates)))
+	}
+	what := "at least " + figures.Ratio(g.Ratio()) + " the rate"
+	if g.Ratio() <= 1 {
+		what = "none beyond the noise of the runs"
+	}
+	return fmt.Sprintf("%s: %s with it, %s without, in %d runs each of up to %s rows like the table's, on a %s", what, span(g.Before), span(g.After), len(g.Before), count(g.Rows), g.Where)
 }

@@ -37,6 +37,12 @@ func Touched(pieces []Piece) (perRow float64, names []string) {
 	return perRow, names
 }
 
+// Reads returns how many pages an insert reads from disk on average, one in each of so many pieces that it touches at random, of so many
+// bytes together, with so much memory for pages.
+func Reads(pieces int, touched, memory float64) float64 {
+	return float64(pieces) * max(0, 1-CacheShare*memory/touched)
+}
+
 func (o *Output) rates(in Input) {
 	o.Before, o.After = measured(in.Plain, in), measured(in.Rolling, in)
 	if !o.Before.Measured {

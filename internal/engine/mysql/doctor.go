@@ -49,21 +49,23 @@ var checks = []engine.Check{
 	setTo("torn-pages", "innodb_doublewrite", is("OFF", "0"), "a page that is being written when the machine fails can't be repaired",
 		"innodb_doublewrite = ON and a restart", "each page is written twice, in larger requests", "innodb_doublewrite"),
 	setTo("cached-twice", "innodb_flush_method", is("", "FSYNC", "O_DSYNC", "LITTLESYNC", "NOSYNC"), "the system caches the pages that the buffer pool has, too",
-		"innodb_flush_method = O_DIRECT and a restart, and a larger innodb_buffer_pool_size", "none", "innodb_flush_method"),
+		"innodb_flush_method = O_DIRECT and a restart, and a larger innodb_buffer_pool_size", "none", "innodb_flush_method").Tried(engine.OtherValue("innodb_flush_method", "O_DIRECT")),
 	{Finding: engine.Finding{Code: "redo-small", What: "the redo log is so small that pages are written again and again", Measured: true,
 		Fix: "innodb_log_file_size (MySQL 8.0.30 and later: innodb_redo_log_capacity) for an hour of writes", Cost: "that much disk, and a longer recovery after a crash", Source: manual + "Optimizing InnoDB Redo Logging"},
 		Look: func(v *engine.Vitals) string {
-			size := cmp.Or(v.Number("innodb_redo_log_capacity"), v.Number("innodb_log_file_size")*cmp.Or(v.Number("innodb_log_files_in_group"), 1))
+			size := redoSize(v)
 			written := v.Growth["Innodb_os_log_written"]
-			if minutes := size / written / 60; written > 0 && minutes < redoMinutes && v.Growth["Innodb_rows_inserted"] >= busyRows {
+			if minutes := size / written / 60; written > 0 && minutes < redoMinutes && inserted(v) >= busyRows {
 				return fmt.Sprintf("%.0f MiB of redo log, of which %.2f MiB/s were written: it is full after %.1f minutes", size/(1<<20), written/(1<<20), minutes)
 			}
 			return ""
+		}, Try: func(v *engine.Vitals) *engine.Trial {
+			return engine.RedoTrial(redoSize(v), v.Number("innodb_buffer_pool_size"))
 		}},
 	{Finding: engine.Finding{Code: "inserts-read", What: "inserts wait for pages to be read from disk: what they touch has outgrown the buffer pool", Measured: true,
 		Fix: "rowmill init --target URL, which says which tables would roll; or a larger innodb_buffer_pool_size", Cost: "a copy of the table while it is written to", Source: "docs/insert-benchmark.md"},
 		Look: func(v *engine.Vitals) string {
-			reads, rows := v.Growth["Innodb_buffer_pool_reads"], v.Growth["Innodb_rows_inserted"]
+			reads, rows := v.Growth["Innodb_buffer_pool_reads"], inserted(v)
 			if rows >= busyRows && reads > rows/10 {
 				return fmt.Sprintf("%.0f pages/s read from disk beside %.0f rows/s inserted: %.2f a row", reads, rows, reads/rows)
 			}
@@ -115,7 +117,7 @@ var checks = []engine.Check{
 			}
 			return ""
 		}},
-	setTo("general-log", "general_log", is("ON", "1"), "each statement is written to a log first", "SET GLOBAL general_log = OFF", "none", "The General Query Log"),
+	setTo("general-log", "general_log", is("ON", "1"), "each statement is written to a log first", "SET GLOBAL general_log = OFF", "none", "The General Query Log").Tried(engine.OtherValue("general_log", "OFF")),
 	setTo("shared-tablespace", "innodb_file_per_table", is("OFF", "0"), "the space of dropped tables and partitions is never given back", "SET GLOBAL innodb_file_per_table = ON, and ALTER TABLE ... FORCE", "tables are copied", "innodb_file_per_table"),
 	{Finding: engine.Finding{Code: "faulty-version", What: "this version doesn't start again if it has more than 10,000 tables", Fix: "the next release", Cost: "a restart", Source: "MySQL's release notes of 8.0.39, 8.4.2 and 9.0.1"},
 		Look: func(v *engine.Vitals) string {
@@ -132,6 +134,15 @@ var checks = []engine.Check{
 			}
 			return ""
 		}},
+}
+
+func redoSize(v *engine.Vitals) float64 {
+	return cmp.Or(v.Number("innodb_redo_log_capacity"), v.Number("innodb_log_file_size")*cmp.Or(v.Number("innodb_log_files_in_group"), 1))
+}
+
+// inserted is the rate of inserts. MariaDB has no Innodb_rows_inserted any more; Handler_write counts temporary tables, too.
+func inserted(v *engine.Vitals) float64 {
+	return cmp.Or(v.Growth["Innodb_rows_inserted"], v.Growth["Handler_write"])
 }
 
 // examined are the settings that checks read.
@@ -167,7 +178,7 @@ func (db *DB) vitalStatus(ctx context.Context) (map[string]float64, error) {
 		}
 		return err
 	}
-	err := engine.Each(ctx, db, db.pool, add, "SHOW GLOBAL STATUS WHERE Variable_name IN ('Innodb_os_log_written', 'Innodb_rows_inserted', 'Innodb_buffer_pool_reads', 'Innodb_log_waits')")
+	err := engine.Each(ctx, db, db.pool, add, "SHOW GLOBAL STATUS WHERE Variable_name IN ('Innodb_os_log_written', 'Innodb_rows_inserted', 'Handler_write', 'Innodb_buffer_pool_reads', 'Innodb_log_waits')")
 	if err == nil {
 		err = engine.Each(ctx, db, db.pool, add, "SELECT 'oldest transaction', COALESCE(MAX(TIMESTAMPDIFF(SECOND, trx_started, NOW())), 0) FROM information_schema.INNODB_TRX")
 		if missing(err) { // the account lacks PROCESS

@@ -51,9 +51,9 @@ var checks = []engine.Check{
 	setTo("torn-pages", "full_page_writes", []string{"off"}, "a page that is being written when the machine fails can't be repaired", alter("full_page_writes = on"), "a larger log: fewer checkpoints make it smaller", "full_page_writes"),
 	setTo("no-autovacuum", "autovacuum", []string{"off"}, "nothing removes old versions of rows, or keeps transaction ids from running out", alter("autovacuum = on"), "its reads and writes, which autovacuum_vacuum_cost_delay spreads", "The Autovacuum Daemon"),
 	setTo("no-counts", "track_counts", []string{"off"}, "autovacuum doesn't know which tables have changed, and rates can't be measured", alter("track_counts = on"), "none that can be measured", "track_counts"),
-	setTo("statement-log", "log_statement", []string{"all", "mod"}, "each insert is written to the server's log, too", alter("log_statement = 'ddl'"), "none", "log_statement"),
+	setTo("statement-log", "log_statement", []string{"all", "mod"}, "each insert is written to the server's log, too", alter("log_statement = 'ddl'"), "none", "log_statement").Tried(engine.OtherValue("log_statement", "ddl")),
 	setTo("early-spread", "checkpoint_completion_target", []string{"0", "0.1", "0.2", "0.3", "0.4", "0.5"}, "checkpoints write their pages in a burst", alter("checkpoint_completion_target = 0.9"), "a slightly longer recovery", "checkpoint_completion_target"),
-	setTo("plain-wal", "wal_compression", []string{"off"}, "the log has whole pages after each checkpoint, uncompressed", alter("wal_compression = on"), "CPU time of the writers", "wal_compression"),
+	setTo("plain-wal", "wal_compression", []string{"off"}, "the log has whole pages after each checkpoint, uncompressed", alter("wal_compression = on"), "CPU time of the writers", "wal_compression").Tried(engine.OtherValue("wal_compression", "on")),
 	{Finding: engine.Finding{Code: "redo-small", What: "checkpoints come so often that pages are written, and logged as a whole, again and again", Measured: true, Fix: alter("max_wal_size = '16GB'"), Cost: "that much disk, and a longer recovery after a crash", Source: manual + "WAL Configuration"},
 		Look: func(v *engine.Vitals) string {
 			written, size := v.Growth["wal bytes"], v.Status["max wal bytes"]
@@ -61,6 +61,8 @@ var checks = []engine.Check{
 				return fmt.Sprintf("max_wal_size is %.0f MiB, and %.2f MiB/s of log were written: it is full after %.1f minutes", size/(1<<20), written/(1<<20), minutes)
 			}
 			return ""
+		}, Try: func(v *engine.Vitals) *engine.Trial {
+			return engine.RedoTrial(v.Status["max wal bytes"], v.Status["cache bytes"])
 		}},
 	{Finding: engine.Finding{Code: "inserts-read", What: "inserts wait for pages from outside of shared_buffers: what they touch has outgrown it", Measured: true, Fix: "rowmill init --target URL, which says which tables would roll; or larger shared_buffers", Cost: "a copy of the table while it is written to", Source: "docs/insert-benchmark.md"},
 		Look: func(v *engine.Vitals) string {
@@ -88,6 +90,7 @@ var checks = []engine.Check{
 // vitalStatus reads counters and numbers, by names of our own.
 const vitalStatus = `SELECT 'wal bytes', pg_wal_lsn_diff(CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END, '0/0')::float8
 UNION ALL SELECT 'max wal bytes', pg_size_bytes(current_setting('max_wal_size'))::float8
+UNION ALL SELECT 'cache bytes', pg_size_bytes(current_setting('shared_buffers'))::float8
 UNION ALL SELECT 'rows inserted', tup_inserted::float8 FROM pg_stat_database WHERE datname = current_database()
 UNION ALL SELECT 'blocks read', blks_read::float8 FROM pg_stat_database WHERE datname = current_database()
 UNION ALL SELECT 'partitions without locks', COALESCE(max(n), 0)::float8 FROM (SELECT count(*) AS n FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhparent AND c.relkind = 'p' GROUP BY inhparent) p
