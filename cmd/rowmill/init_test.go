@@ -22,7 +22,9 @@ var initTables = map[string]struct {
 	"clocked": {"CREATE TABLE clocked (item INT NOT NULL, clock BIGINT NOT NULL, v FLOAT, PRIMARY KEY (item, clock))", "%[4]d, 1790000000 + %[1]d * 60, %[5]d",
 		[]string{"# it counts seconds since 1970", `time   = "clock"`, `epoch  = "s"`, `every = "1w"`}, true},
 	"counted": {"CREATE TABLE counted (n INT NOT NULL, v INT, PRIMARY KEY (n))", "%[1]d, %[5]d", []string{"no column tells the time", "--time COLUMN"}, false},
-	"nokey":   {"CREATE TABLE nokey (at %[1]s NOT NULL)", "'%[2]s'", []string{"it has no primary key", "ADD PRIMARY KEY"}, false},
+	"linked": {"CREATE TABLE linked (id INT NOT NULL, at %[1]s NOT NULL, parent INT, PRIMARY KEY (id), FOREIGN KEY (parent) REFERENCES linked (id))", "%[1]d, '%[2]s', NULL",
+		[]string{"# Warning: rowmill apply refuses the table because", "foreign key", `time   = "at"`}, false},
+	"nokey": {"CREATE TABLE nokey (at %[1]s NOT NULL)", "'%[2]s'", []string{"it has no primary key", "ADD PRIMARY KEY"}, false},
 }
 
 // TestInit writes declarations of tables that are there: each can be applied as it stands, or is refused with what to do.

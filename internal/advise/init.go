@@ -53,7 +53,7 @@ type Proposal struct {
 	EveryFrom string
 	// Size says how large the table is.
 	Size string
-	// Warnings are those of the declaration.
+	// Warnings are what apply will refuse, and those of the declaration.
 	Warnings []string
 	groups   []string // columns by which a roll-up may group
 	measures []string
@@ -100,6 +100,9 @@ func Propose(ctx context.Context, db engine.Definer, o Options) (*Proposal, erro
 		return fail(err)
 	}
 	p.Changes = append(p.Changes, counters...)
+	if p.Warnings, err = obstacles(ctx, db, s); err != nil {
+		return fail(err)
+	}
 	r.definition = d
 	if err := r.period(ctx, s, p); err != nil {
 		return fail(err)

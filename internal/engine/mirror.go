@@ -134,6 +134,21 @@ type Attribute struct {
 	Do, Undo string
 }
 
+// ReadAttributes reads what belongs to a table; one that doesn't exist has nothing.
+func ReadAttributes(ctx context.Context, db Keeper, m Mirroring, table string) (out []Attribute, err error) {
+	query, args := m.Attributes(table)
+	err = Each(ctx, db, db.SQL(), func(r *sql.Rows) error {
+		var a Attribute
+		err := r.Scan(&a.Kind, &a.What, &a.Do, &a.Undo)
+		out = append(out, a)
+		return err
+	}, query, args...)
+	if err != nil {
+		return nil, fmt.Errorf("read what belongs to table %s: %w", table, err)
+	}
+	return out, nil
+}
+
 // An AttributeKind says how the target of a Mirror gets an attribute of the source.
 type AttributeKind string
 

@@ -2,7 +2,6 @@ package adopt
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,19 +10,9 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// attributes reads those of a table; one that doesn't exist has none.
-func (m *mirror) attributes(ctx context.Context, table string) (out []engine.Attribute, err error) {
-	query, args := m.sql.Attributes(table)
-	err = engine.Each(ctx, m.DB, m.DB.SQL(), func(r *sql.Rows) error {
-		var a engine.Attribute
-		err := r.Scan(&a.Kind, &a.What, &a.Do, &a.Undo)
-		out = append(out, a)
-		return err
-	}, query, args...)
-	if err != nil {
-		return nil, fmt.Errorf("read what belongs to table %s: %w", table, err)
-	}
-	return out, nil
+// attributes reads those of a table.
+func (m *mirror) attributes(ctx context.Context, table string) ([]engine.Attribute, error) {
+	return engine.ReadAttributes(ctx, m.DB, m.sql, table)
 }
 
 // lacking compares the attributes of both tables. It returns the statements that make
