@@ -51,17 +51,27 @@ type Trial struct {
 // TrialMemory is the memory for pages of a Trial's servers, in bytes. Other sizes are to it as on the server they were found on.
 const TrialMemory = 64 << 20
 
-// A Gain is the outcome of a Trial: the rates of its runs in rows a second, with the finding and without, and the rows of each.
+// A Gain is the outcome of a Trial: the rates of its runs in rows a second, with the finding and without, what was measured on both sides, and
+// the rows of each run.
 type Gain struct {
-	Before []float64 `json:"before_rows_per_second"`
-	After  []float64 `json:"after_rows_per_second"`
-	Rows   int64     `json:"rows"`
-	Where  string    `json:"where"`
+	Before   []float64 `json:"before_rows_per_second"`
+	BeforeOn string    `json:"before_on"`
+	After    []float64 `json:"after_rows_per_second"`
+	AfterOn  string    `json:"after_on"`
+	Rows     int64     `json:"rows"`
 }
 
 // Ratio returns how many times as fast the slowest run is without the finding as the fastest with it: above 1, the gain is beyond the
 // noise of the runs.
 func (g *Gain) Ratio() float64 { return slices.Min(g.After) / slices.Max(g.Before) }
+
+// MoreMemory is the Try of four times the memory for pages.
+func MoreMemory(*Vitals) *Trial {
+	return &Trial{Before: TrialPages(1), After: TrialPages(4), Large: true}
+}
+
+// TrialPages is the parameter for so many times TrialMemory.
+func TrialPages(times int) string { return fmt.Sprintf("memory=%dMiB", times*TrialMemory>>20) }
 
 // RedoTrial is the Trial of a redo log of so many bytes beside a cache: ten times as many.
 func RedoTrial(redo, cache float64) *Trial {

@@ -3,10 +3,11 @@ package experiment
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
-	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/workload"
 )
 
@@ -24,19 +25,21 @@ func (e *Env) Prove(ctx context.Context, kind string, table *TableSpec, t *engin
 	type side struct {
 		params, layout string
 		rates          *[]float64
+		on             *string
 	}
 	g := &engine.Gain{}
-	sides := []side{{t.Before, workload.Plain, &g.Before}, {t.After, workload.Plain, &g.After}}
+	sides := []side{{t.Before, workload.Plain, &g.Before, &g.BeforeOn}, {t.After, workload.Plain, &g.After, &g.AfterOn}}
 	if t.Rolls {
 		sides[1].layout = workload.Rolling
 	}
 	for round := range proveRounds {
 		for i, of := range inTurn(sides, round) {
-			s := &Spec{Workload: Insert, Targets: []string{fmt.Sprintf("sandbox:%s?memory=%d&%s", kind, engine.TrialMemory, of.params)}, Layouts: []string{of.layout}, Repeat: 1, Rows: rows,
+			s := &Spec{Workload: Insert, Targets: []string{trialServer(kind, of.params)}, Layouts: []string{of.layout}, Repeat: 1, Rows: rows,
 				MaxTime: Duration(proveTime), Writers: proveWriters, Batch: proveBatch, Seed: 1, Interval: Duration(time.Second), NoVerify: true}
+			*of.on = of.layout + ", " + s.Target()
 			err := s.SetTable(table, true)
 			if err == nil {
-				e.Show.Note(fmt.Sprintf("run %d of %d: %s, %s, at most %v", round*len(sides)+i+1, proveRounds*len(sides), s.Target(), of.layout, proveTime))
+				e.Show.Note(fmt.Sprintf("run %d of %d: %s, at most %v", round*len(sides)+i+1, proveRounds*len(sides), *of.on, proveTime))
 				err = e.proveRun(ctx, s, g, of.rates, t.Rolls)
 			}
 			if err != nil {
@@ -45,6 +48,15 @@ func (e *Env) Prove(ctx context.Context, kind string, table *TableSpec, t *engin
 		}
 	}
 	return g, nil
+}
+
+// trialServer is a private server with the parameters of one side of a Trial.
+func trialServer(kind, params string) string {
+	all := strings.Split(params, "&")
+	if !slices.ContainsFunc(all, func(p string) bool { return strings.HasPrefix(p, "memory=") }) {
+		all = append(all, engine.TrialPages(1))
+	}
+	return "sandbox:" + kind + "?" + strings.TrimPrefix(strings.Join(all, "&"), "&")
 }
 
 func (e *Env) proveRun(ctx context.Context, s *Spec, g *engine.Gain, rates *[]float64, last bool) error {
@@ -59,6 +71,5 @@ func (e *Env) proveRun(ctx context.Context, s *Spec, g *engine.Gain, rates *[]fl
 	}
 	*rates = append(*rates, rate)
 	g.Rows = max(g.Rows, got.Rows)
-	g.Where = fmt.Sprintf("private %s %s with %s for pages", got.Engine, got.ServerVersion, figure.Bytes(int64(engine.TrialMemory)))
 	return nil
 }

@@ -70,5 +70,5 @@ func gain(g *advise.Gain) string {
 	if g.Ratio() <= 1 {
 		what = "none beyond the noise of the runs"
 	}
-	return fmt.Sprintf("%s: %s with it, %s without, in %d runs each of up to %s rows like the table's, on a %s", what, span(g.Before), span(g.After), len(g.Before), count(g.Rows), g.Where)
+	return fmt.Sprintf("%s: %s with it (%s), %s without (%s), in %d runs each of up to %s rows like the table's", what, span(g.Before), g.BeforeOn, span(g.After), g.AfterOn, len(g.Before), count(g.Rows))
 }

@@ -70,7 +70,7 @@ var checks = []engine.Check{
 				return fmt.Sprintf("%.0f pages/s read from disk beside %.0f rows/s inserted: %.2f a row", reads, rows, reads/rows)
 			}
 			return ""
-		}},
+		}, Try: engine.MoreMemory},
 	{Finding: engine.Finding{Code: "log-waits", What: "transactions wait for room in the log buffer", Measured: true, Fix: "a larger innodb_log_buffer_size, and a restart", Cost: "that much memory", Source: manual + "innodb_log_buffer_size"},
 		Look: func(v *engine.Vitals) string {
 			if n := v.Growth["Innodb_log_waits"]; n > 1 {

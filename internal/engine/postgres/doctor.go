@@ -71,7 +71,7 @@ var checks = []engine.Check{
 				return fmt.Sprintf("%.0f pages/s read beside %.0f rows/s inserted: %.2f a row", reads, rows, reads/rows)
 			}
 			return ""
-		}},
+		}, Try: engine.MoreMemory},
 	{Finding: engine.Finding{Code: "local-time", What: "the server's zone has hours that repeat or are missing: now() without a zone, and days, move with it", Fix: alter("timezone = 'UTC'"), Cost: "sessions that rely on local time set their own timezone", Source: manual + "Time Zones"},
 		Look: func(v *engine.Vitals) string {
 			zone := v.Settings["TimeZone"]
