@@ -40,7 +40,7 @@ func TestAdoptionWaits(t *testing.T) {
 			case strings.Contains(line, `waits: --throttle-query returns "7"`) && once("query"):
 				execSQL(t, db, "DELETE FROM busy")
 			case strings.Contains(line, "swap") && strings.Contains(line, "waits: file "+later) && once("later"):
-				if s := rowmill(t.Context(), "status", file); !strings.Contains(s.stdout, "swap") {
+				if s := rowmill(t.Context(), "status", file, "--json"); !strings.Contains(s.stdout, `"swap"`) || !strings.Contains(s.stdout, later+" exists") {
 					t.Errorf("%s%s", s.stdout, s.stderr)
 				}
 				for inserted < 10 {

@@ -30,7 +30,7 @@ type limitFlags struct {
 func (f *limitFlags) define(flags *pflag.FlagSet) {
 	flags.IntVar(&f.running, "max-running", 0, "copy rows only while fewer statements run on the server; 0 is any number (default 0)")
 	flags.IntVar(&f.critical, "critical-running", 0, "stop once so many statements run on the server; the next start goes on; 0 is never (default 0)")
-	flags.DurationVar(&f.lag, "max-lag", 0, "copy rows only while no --replica is further behind; 0s is any lag (default 0s)")
+	flags.DurationVar(&f.lag, "max-lag", 0, "copy rows so that no --replica is further behind; 0s is any lag (default 0s)")
 	flags.StringArrayVar(&f.replicas, "replica", nil, "`URL` of a replica whose delay is measured; may be given several times")
 	flags.StringVar(&f.query, "throttle-query", "", "copy rows only while this `SQL` returns no row, NULL, 0 or an empty text")
 	flags.StringVar(&f.file, "throttle-file", "", "copy rows only while this `FILE` doesn't exist")
@@ -123,19 +123,34 @@ func (a *app) watchReplicas(ctx context.Context, f limitFlags, source engine.Kee
 	for _, r := range w.replicas {
 		all = append(all, probe.Replica{Name: target.ReplicaName(r.Text), Open: r.Open})
 	}
-	if w.delays, err = probe.NewDelays(ctx, source, all, probe.Coarse); err != nil {
+	pace := probe.Coarse
+	if f.lag > 0 {
+		pace.Beat = min(pace.Beat, max(f.lag/25, leastBeat))
+		pace.Poll = min(pace.Poll, pace.Beat/2)
+		w.Piece, w.Lag = f.lag/lagPieces, w.behindBy(f.lag/2)
+	}
+	if w.delays, err = probe.NewDelays(ctx, source, all, pace); err != nil {
 		return nil, err
 	}
-	if f.lag > 0 {
-		w.Waits = append(w.Waits, func(context.Context) (string, error) {
-			why := w.delays.Exceeded(f.lag)
-			if why != "" {
-				why = "replica " + why
-			}
-			return why, nil
-		})
-	}
 	return w, nil
+}
+
+const (
+	leastBeat = 20 * time.Millisecond
+	// lagPieces is how many pieces of work take as long as --max-lag. A replica applies a piece once it is committed, as a whole, so that copying
+	// rests from half of --max-lag on: what is under way adds to it.
+	lagPieces = 10
+)
+
+// behindBy returns a function that says which replica is further behind.
+func (w *lagWatch) behindBy(most time.Duration) func() string {
+	return func() string {
+		why := w.delays.Exceeded(most)
+		if why != "" {
+			why = "half of --max-lag is reached: replica " + why
+		}
+		return why
+	}
 }
 
 // limits returns the limits for one table: the throttling query runs on its server.

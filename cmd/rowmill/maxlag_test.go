@@ -51,7 +51,7 @@ func TestMaxLag(t *testing.T) {
 					}
 				}
 			}
-			waits := "replica " + name + " is more than 700ms behind: it shows nothing that was committed after 20"
+			waits := "half of --max-lag is reached: replica " + name + " is more than 350ms behind: it shows nothing that was committed after 20"
 			said("waiting", func() bool { return strings.Contains(d.run("status").stdout, waits) })
 			value := regexp.MustCompile(`(?m)^rowmill_replica_delay_seconds\{replica="` + regexp.QuoteMeta(name) + `",table="readings"\} (\S+)$`)
 			delay := func() float64 {

@@ -109,6 +109,9 @@ func (j *job) postpone(ctx context.Context, m *mirror) error {
 	}
 	for verified := time.Now(); ; {
 		why, err := j.Postpone(ctx)
+		if err == nil && why != j.change.Error { // for status
+			err = j.State.Waits(ctx, j.change, why)
+		}
 		if err != nil || why == "" {
 			return err
 		}

@@ -71,9 +71,16 @@ type Limits struct {
 	Critical int
 	// Nice is how long the work rests after each piece, as a multiple of the time that took: with 1, half of the time.
 	Nice float64
-	// Waits return a reason to wait each, "" if there is none.
+	// Lag, unless nil, returns why replicas are too far behind, "" if they aren't. It is asked before each piece, which is to take at
+	// most the time Piece; 0 is no limit.
+	Lag   func() string
+	Piece time.Duration
+	// Waits return a reason to wait each, "" if there is none. They are asked once a second.
 	Waits []func(ctx context.Context) (why string, err error)
 }
+
+// shortest returns the time that a piece is to take, at most d.
+func (l *Limits) shortest(d time.Duration) time.Duration { return min(d, cmp.Or(l.Piece, d)) }
 
 // ErrCritical is returned once the server's load is critical: the work can go on later.
 var ErrCritical = errors.New("the server's load is critical")
@@ -178,7 +185,7 @@ func (c *Copy) resize(size int, took time.Duration) int {
 	if c.Chunk > 0 {
 		return c.Chunk
 	}
-	next := float64(size) * float64(chunkTime) / float64(max(took, time.Millisecond))
+	next := float64(size) * float64(c.Limits.shortest(chunkTime)) / float64(max(took, time.Millisecond))
 	next = min(max(next, float64(size)/2), float64(size)*2)
 	return min(max(int(next), leastChunk), mostChunk)
 }
@@ -274,7 +281,7 @@ func (t *Throttle) Wait(ctx context.Context) error {
 			return err
 		}
 	}
-	if time.Since(t.looked) < lookEvery {
+	if time.Since(t.looked) < lookEvery && (t.Limits.Lag == nil || t.Limits.Lag() == "") {
 		return nil
 	}
 	for paused := false; ; paused = true {
@@ -289,7 +296,7 @@ func (t *Throttle) Wait(ctx context.Context) error {
 			t.looked = time.Now()
 			return nil
 		}
-		pause := cmp.Or(t.pause, defaultPause)
+		pause := cmp.Or(t.pause, t.Limits.shortest(defaultPause))
 		if err := engine.Sleep(ctx, pause/2+engine.Jitter(pause)); err != nil {
 			return err
 		}
@@ -298,6 +305,11 @@ func (t *Throttle) Wait(ctx context.Context) error {
 
 // exceeded returns why the work has to wait; "" if it may continue.
 func (t *Throttle) exceeded(ctx context.Context) (why string, err error) {
+	if t.Limits.Lag != nil {
+		if why := t.Limits.Lag(); why != "" {
+			return why, nil
+		}
+	}
 	for _, wait := range t.Limits.Waits {
 		if why, err := wait(ctx); err != nil || why != "" {
 			return why, err
