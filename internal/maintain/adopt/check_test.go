@@ -35,6 +35,8 @@ func TestRunRefuses(t *testing.T) {
 		"a trigger": {before: []string{"CREATE TRIGGER mine AFTER INSERT ON events BEGIN SELECT 1; END"}, kinds: []string{"sqlite"}, want: "trigger mine would stay with events__rowmill_old"},
 		"a trigger of MySQL": {before: []string{"CREATE TRIGGER mine BEFORE INSERT ON events FOR EACH ROW SET NEW.ver = 1"},
 			kinds: []string{"mariadb", "mysql"}, want: "trigger mine would stay with events__rowmill_old"},
+		"a type that partitions can't have": {before: []string{"ALTER TABLE events ADD g POINT"}, change: func(d string) string { return strings.Replace(d, "ver BIGINT", "g POINT, ver BIGINT", 1) },
+			kinds: []string{"mariadb", "mysql"}, want: "doesn't support"},
 		"a view": {before: []string{"CREATE VIEW mine AS SELECT id FROM events"}, kinds: []string{"postgres"}, want: "view mine would stay with events__rowmill_old"},
 		"a column of the declaration only": {change: func(d string) string { return strings.Replace(d, "ver BIGINT", "more INT, ver BIGINT", 1) },
 			want: "column more is in the declaration only"},

@@ -38,7 +38,11 @@ func (j *job) create(ctx context.Context, m *mirror) error {
 		if err != nil {
 			return err
 		}
-		if err := j.DB.Try(ctx, engine.CreateTable{Table: m.Side(m.Target), Partitions: parts}); err != nil {
+		err = j.DB.Try(ctx, engine.CreateTable{Table: m.Side(m.Target), Partitions: parts})
+		if tried := errors.Is(err, engine.ErrLockTimeout) || errors.Is(err, engine.ErrConnectionLost) || ctx.Err() != nil; err != nil && !tried {
+			return j.withdraw(ctx, m, err) // the server has no such table
+		}
+		if err != nil {
 			return err
 		}
 		if err := j.point("create: table"); err != nil {
