@@ -194,14 +194,29 @@ func (m mirror) lock() string {
 }
 
 func (m mirror) CutOverStatements(final []string) (remark string, statements []string, err error) {
-	names, err := m.RenameStatements(m)
+	names, err := m.names()
 	return "", slices.Concat([]string{"BEGIN", m.lock()}, final, names, []string{"COMMIT"}), err
+}
+
+// names returns the statements that rename both tables, and what has their names in its own: indexes, with the constraints that
+// they are for, and sequences. Programs name them in ON CONFLICT ON CONSTRAINT and currval. Those of partitions are left.
+func (m mirror) names() ([]string, error) {
+	out, err := m.RenameStatements(m)
+	follow := func(on, from string) string {
+		return fmt.Sprintf(`DO $rowmill$ DECLARE r record; BEGIN
+FOR r IN SELECT p.kind, c.relname AS had, %[3]s || substr(c.relname, %[4]d) AS has FROM (SELECT 'INDEX' AS kind, indexrelid AS id FROM pg_index WHERE indrelid = %[1]s::regclass
+UNION ALL SELECT 'SEQUENCE', objid FROM pg_depend WHERE classid = 'pg_class'::regclass AND refobjid = %[1]s::regclass AND deptype IN ('a', 'i')) AS p JOIN pg_class AS c ON c.oid = p.id AND c.relkind IN ('i', 'I', 'S')
+WHERE left(c.relname, %[4]d - 1) = %[2]s LOOP
+IF octet_length(r.has) < 64 AND to_regclass(quote_ident(r.has)) IS NULL THEN EXECUTE format('ALTER %%s %%I RENAME TO %%I', r.kind, r.had, r.has); END IF;
+END LOOP; END $rowmill$`, quoteText(m.Quote(on)), quoteText(from), quoteText(on), len([]rune(from))+1)
+	}
+	return append(out, follow(m.Aside, m.Source.Name), follow(m.Table.Name, m.Target.Name)), err
 }
 
 // CutOver is one transaction. Sessions waiting for the lock resolve the name again afterwards, also
 // for prepared statements.
 func (m mirror) CutOver(ctx context.Context, c engine.CutOver) error {
-	names, err := m.RenameStatements(m)
+	names, err := m.names()
 	if err != nil {
 		return err
 	}

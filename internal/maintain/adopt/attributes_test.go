@@ -215,3 +215,24 @@ func TestGrantsOfColumns(t *testing.T) {
 		}
 	})
 }
+
+// TestNamesFollow: on PostgreSQL, what has the table's name in its own goes by it after the swap, too, as programs name constraints and
+// sequences; an undo restores all names.
+func TestNamesFollow(t *testing.T) {
+	on(t, []string{"postgres"}, func(t *testing.T, w *world) {
+		w.fill(50)
+		names := func() (out []string) {
+			out, err := engine.List[string](t.Context(), w.db, w.db.SQL(), "SELECT relname::text FROM pg_class WHERE relkind IN ('i', 'S') AND relname LIKE 'events%' ORDER BY 1")
+			must(t, err)
+			return out
+		}
+		had := names()
+		must(t, Run(t.Context(), w.options()))
+		w.exec("INSERT INTO events SELECT * FROM events ON CONFLICT ON CONSTRAINT events_pkey DO NOTHING")
+		w.exec("SELECT setval('events_id_seq', currval('events_id_seq')) FROM (SELECT nextval('events_id_seq')) AS n")
+		must(t, Undo(t.Context(), w.options()))
+		if got := names(); !slices.Equal(got, had) {
+			t.Errorf("names %v, want %v", got, had)
+		}
+	})
+}
