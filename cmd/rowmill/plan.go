@@ -32,6 +32,7 @@ type planFlags struct {
 	// connections have the table open; calibrate measures what that costs.
 	connections int
 	calibrate   bool
+	prices      priceFlags
 }
 
 // defaultReads is the assumed number of random page reads per second of a disk: that
@@ -51,9 +52,10 @@ func (a *app) planCommand() *cobra.Command {
 			"table, or with generated ones while that has none, and drops it, also after Ctrl-C.\n" +
 			"The next plan drops what a killed one left. Nothing else is changed.",
 		Example: "  rowmill plan readings.toml --rate 5000/s\n" +
-			"  rowmill plan readings.toml --row-bytes 102 --rate 509/s --memory 2GB",
-		Args: wantArgs(1, 1),
-		RunE: func(c *cobra.Command, args []string) error { return a.plan(c.Context(), args[0], f) },
+			"  rowmill plan readings.toml --row-bytes 102 --rate 509/s --memory 2GB\n" +
+			"  rowmill plan readings.toml --record run.jsonl --prices prices.toml --html prices.html",
+		Args: wantArgs(0, 1),
+		RunE: func(c *cobra.Command, args []string) error { return a.plan(c.Context(), args, f) },
 	}
 	flags := c.Flags()
 	flags.SortFlags = false
@@ -67,6 +69,7 @@ func (a *app) planCommand() *cobra.Command {
 	flags.StringVar(&f.disk, "disk", "", "take them from this `DISK.jsonl` of bench disk")
 	intVar(flags, &f.connections, "connections", engine.OpenConnections, "connections that have the table open, `N`, for the server's memory")
 	flags.BoolVar(&f.calibrate, "calibrate", false, "measure on private servers of the same kind, in about a minute, what open partitions\nof this table cost (default false: as bench tables measured it)")
+	f.prices.define(flags)
 	flags.BoolVar(&f.json, "json", false, "print JSON (default false)")
 	return c
 }
@@ -77,7 +80,7 @@ func (f *planFlags) check() error {
 		return usagef("--calibrate without --row-bytes", "--row-bytes uses no server, so that --calibrate doesn't know which kind to measure")
 	case f.connections < 1 || f.connections > 100_000:
 		return usagef("--connections 50", "--connections %d: want 1 to 100,000", f.connections)
-	case f.rate > 0 && f.record != "":
+	case f.rate > 0 && f.record != "" && f.prices.file == "":
 		return usagef("one of them", "--rate and --record both give the rate of inserts")
 	case f.disk != "" && f.reads != defaultReads:
 		return usagef("one of them", "--disk and --disk-reads both give the random reads of the disk")
@@ -91,9 +94,12 @@ func (f *planFlags) check() error {
 	return nil
 }
 
-func (a *app) plan(ctx context.Context, file string, f planFlags) error {
-	if err := f.check(); err != nil {
+func (a *app) plan(ctx context.Context, files []string, f planFlags) error {
+	if err := errors.Join(f.check(), f.prices.check(len(files), f.record)); err != nil {
 		return err
+	}
+	if len(files) == 0 {
+		return a.price(ctx, &f, nil)
 	}
 	in := sizing.Input{Reads: sizing.Figure{Value: f.reads, From: "--disk-reads"}, Rate: sizing.Figure{Value: f.rate, From: "--rate"}}
 	if f.reads == defaultReads {
@@ -112,13 +118,20 @@ func (a *app) plan(ctx context.Context, file string, f planFlags) error {
 		in.Memory = sizing.Figure{Value: float64(n), From: "--memory"}
 	}
 	if f.record != "" {
+		given := in.Rate
 		if err := takeRecord(ctx, &in, f.record); err != nil {
 			return err
 		}
+		if f.rate > 0 { // the record says what can be promised
+			in.Rate = given
+		}
 	}
-	out, err := a.planned(ctx, file, f, in)
+	out, err := a.planned(ctx, files[0], f, in)
 	if err != nil {
 		return err
+	}
+	if f.prices.file != "" {
+		return a.price(ctx, &f, out)
 	}
 	if f.json {
 		return a.printJSON(out)

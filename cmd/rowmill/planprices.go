@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/pflag"
+
+	"github.com/rowmill/rowmill/internal/experiment"
+	"github.com/rowmill/rowmill/internal/report"
+	"github.com/rowmill/rowmill/internal/sizing"
+	"github.com/rowmill/rowmill/internal/textfile"
+	"github.com/rowmill/rowmill/result"
+)
+
+// priceFlags are the flags of `rowmill plan` that are about prices.
+type priceFlags struct {
+	file    string
+	servers int
+	html    string
+}
+
+func (f *priceFlags) define(flags *pflag.FlagSet) {
+	flags.StringVar(&f.file, "prices", "", "print what machines and volumes of this price list, `PRICES.toml`, cost a month, and the rate that\neach can promise; with --record, FILE.toml may be left out (default none)")
+	intVar(flags, &f.servers, "servers", 1, "with --prices, `N` servers with the table, one of which takes the inserts")
+	flags.StringVar(&f.html, "html", "", "with --prices, write a page with a chart of price against rate to this `file` (default none)")
+}
+
+func (f *priceFlags) check(given int, record string) error {
+	switch {
+	case f.file == "" && given == 0:
+		return usagef("rowmill plan FILE.toml", "rowmill plan needs FILE.toml, a declaration; with --prices, a --record may take its place")
+	case f.file == "" && (f.html != "" || f.servers != 1):
+		return usagef("--prices PRICES.toml", "--html and --servers are for --prices")
+	case given == 0 && record == "":
+		return usagef("rowmill plan FILE.toml --prices PRICES.toml", "--prices needs a declaration, or a --record of bench insert")
+	case f.servers < 1 || f.servers > 100:
+		return usagef("--servers 3", "--servers %d: want 1 to 100", f.servers)
+	}
+	return nil
+}
+
+// price prints what the planned table costs; out is nil if only a record tells of it.
+func (a *app) price(ctx context.Context, f *planFlags, out *sizing.Output) error {
+	text, err := textfile.Read(ctx, f.prices.file)
+	if err != nil {
+		return fmt.Errorf("--prices: %w", err)
+	}
+	prices, err := sizing.ReadPrices(f.prices.file, text)
+	if err != nil {
+		return fmt.Errorf("--prices: %w", err)
+	}
+	var recs []result.Record
+	if f.record != "" {
+		if recs, err = experiment.Read(ctx, f.record); err != nil {
+			return fmt.Errorf("read the record: %w", err)
+		}
+	}
+	d, ok := sizing.RecordedDemand(recs, f.prices.servers)
+	if out != nil {
+		base, cores := sizing.Figure{}, 0
+		switch {
+		case ok && d.RollingRate.Value > 0:
+			base, cores = d.RollingRate, d.Cores
+		case out.After.First != nil:
+			base = sizing.Figure{Value: *out.After.First, From: out.After.From}
+		}
+		if base.Value <= 0 {
+			return usagef("--record RUN.jsonl of bench insert --table FILE.toml --layout rolling", "--prices: no rate is known that could be promised")
+		}
+		if d, err = out.Demand(base, cores, f.prices.servers); err != nil {
+			return usagef("--rate 5000/s", "--prices: %w", err)
+		}
+	} else if !ok {
+		return usagef("rowmill bench insert --layout plain,rolling --out RUN.jsonl", "%s holds no run of bench insert that inserted rows", f.record)
+	}
+	doc := report.Prices(prices.Offer(d))
+	if f.prices.html != "" {
+		if err := writePage(f.prices.html, doc); err != nil {
+			return err
+		}
+	}
+	if f.json {
+		return doc.JSON(a.stdout)
+	}
+	return doc.Text(a.stdout)
+}
+
+// writePage writes a document as a page.
+func writePage(path string, doc *report.Document) (err error) {
+	file, err := os.Create(path)
+	if err != nil {
+		return fmt.Errorf("--html: %w", err)
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	return doc.HTML(file)
+}

@@ -1,0 +1,83 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	figures "github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/sizing"
+)
+
+// Prices lays out what machines and volumes cost against the rate that each can promise.
+func Prices(o *sizing.Offers) *Document {
+	money := func(v float64) string { return o.Currency + cents(v) }
+	d := &Document{Title: "What " + o.Table + " costs a month", Subtitle: fmt.Sprintf("prices of %s, %s", o.Date, some(o.Servers, "server", "servers")), Data: func() any { return o }}
+	on := func(f *sizing.Offer) string { return f.Machine + " with " + f.Storage }
+	switch {
+	case len(o.All) == 0:
+		d.say(true, "no machine can hold the table")
+	case o.Needed > 0:
+		if c := o.Cheapest(); c != nil {
+			d.say(true, fmt.Sprintf("the cheapest for %s rows/s: %s, %s, for %s a month", figures.Words(o.Needed), c.Layout, on(c), money(c.Month)))
+		} else {
+			d.say(true, fmt.Sprintf("none takes the %s rows/s that come", figures.Words(o.Needed)))
+		}
+	}
+	if share := o.Share(); !math.IsNaN(share) {
+		plain, rolling := &o.All[o.Fastest], &o.All[o.SameRate]
+		d.say(o.Needed == 0, fmt.Sprintf("rolling is as fast as the plain layout at its best for %s of its price: %s on %s for %s, against %s on %s for %s",
+			figures.Percent(share), rowsRate(rolling.Rate), on(rolling), money(rolling.Month), rowsRate(plain.Rate), on(plain), money(plain.Month)))
+	}
+	all := &table{Header: []string{"a month", "layout", "machine", "storage", "rows/s", "limited by", "a billion rows", "best"},
+		Note: "rows/s: what can be promised. a billion rows: the price of the time in which so many come at that rate. best: nothing else is both cheaper and faster."}
+	best := &table{Header: all.Header[:7], Note: all.Note}
+	c := &chart{Title: "rows/s that can be promised", X: scale{Name: o.Currency + " a month", Log: true}, Y: scale{From: 0}, Height: 320}
+	lines := map[string]*line{}
+	var known legend
+	for i, layout := range []string{"plain", "rolling"} {
+		st := style{colour: []int{plainColour, rollingColour}[i]}
+		lines[layout] = &line{Name: layout, Style: st, Dots: true, Bare: true}
+		known = append(known, key{layout, st})
+	}
+	for i := range o.All {
+		f := &o.All[i]
+		limit := f.Limit + onlyIf(f.Extrapolated != "", " (extrapolated: "+f.Extrapolated+")")
+		cells := []string{money(f.Month), f.Layout, f.Machine, f.Storage, figure(f.Rate), limit, money(f.Billion)}
+		all.add(append(slices.Clone(cells), onlyIf(f.Best, "best"))...)
+		if f.Best {
+			best.add(cells...)
+		}
+		l := lines[f.Layout]
+		l.X, l.Y, l.Tips = append(l.X, f.Month), append(l.Y, f.Rate), append(l.Tips, fmt.Sprintf("%s, %s: %s a month, %s", f.Layout, on(f), money(f.Month), rowsRate(f.Rate)))
+		c.Y.To = max(c.Y.To, 1.05*f.Rate)
+	}
+	for _, layout := range []string{"plain", "rolling"} {
+		c.Lines = append(c.Lines, *lines[layout])
+	}
+	if len(all.Rows) > 0 {
+		d.add(&section{In: inHTML | inMarkdown, Parts: []Part{known, c}}, &section{Title: "Choices that nothing else beats", In: inText, Parts: []Part{best}},
+			&section{Title: "All choices", In: inHTML | inMarkdown, Parts: []Part{all}})
+		if more := len(all.Rows) - len(best.Rows); more > 0 {
+			d.add(&section{In: inText, Parts: []Part{paragraph(fmt.Sprintf("%s more, each slower or dearer than one of these: --html and --json have all.", plural(more, "choice", "choices")))}})
+		}
+	}
+	from := facts{{"stored, plain", bytes(o.Plain.Value) + ", " + o.Plain.From}, {"stored, rolling", bytes(o.Rolling.Value) + ", " + o.Rolling.From}}
+	if o.PlainAt.Value > 0 {
+		from = append(from, fact{"promised, plain", rowsRate(o.PlainAt.Value) + ", " + o.PlainAt.From})
+	}
+	if o.RollAt.Value > 0 {
+		from = append(from, fact{"promised, rolling", rowsRate(o.RollAt.Value) + ", " + o.RollAt.From})
+	}
+	d.add(&section{Title: "From", Parts: []Part{from}})
+	if len(o.Without) > 0 {
+		d.add(&section{Title: "Not to be had", Fold: true, Folded: true, Parts: []Part{noted(o.Without...)}})
+	}
+	return d
+}
+
+// cents writes an amount of money.
+func cents(v float64) string {
+	whole, part := math.Modf(math.Round(v*100) / 100)
+	return fmt.Sprintf("%s.%02.0f", count(int64(whole)), math.Round(part*100))
+}

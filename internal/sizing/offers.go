@@ -1,0 +1,271 @@
+package sizing
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/result"
+)
+
+// A Demand is what machines and volumes are to hold and to take.
+type Demand struct {
+	Table string
+	// Plain and Rolling are what each layout stores at full retention, in bytes; Rows are so many.
+	Plain, Rolling Figure
+	Rows           float64
+	// PlainRate and RollingRate are the rates in rows a second that can be promised while everything that inserts touch is in memory, as
+	// measured with so many Cores; 0 is not known.
+	PlainRate, RollingRate Figure
+	Cores                  int
+	// Pieces are what inserts touch, and Resident the rows of the two newest periods. Without pieces, the rates are those at full
+	// retention, with LeastPages of memory for pages.
+	Pieces     []Piece
+	Resident   float64
+	LeastPages float64
+	// Written are the bytes that a row writes, with all copies; 0 is not known.
+	Written Figure
+	// Rate are the rows that come in a second; 0 is not known. Servers are as many, one of which takes the inserts.
+	Rate    float64
+	Servers int
+}
+
+// An Offer is a machine with its storage, and what one layout does on it.
+type Offer struct {
+	Layout  string `json:"layout"`
+	Machine string `json:"machine"`
+	Storage string `json:"storage"`
+	// Items are what it costs a month, and Month their sum.
+	Items []Item  `json:"items"`
+	Month float64 `json:"month"`
+	// Rate is what can be promised in rows a second, and Limit what limits it. Extrapolated says why it was not measured; "" if it was.
+	Rate         float64 `json:"rows_per_second"`
+	Limit        string  `json:"limit"`
+	Extrapolated string  `json:"extrapolated,omitempty"`
+	// Billion is the price of the months in which a billion rows come at that rate.
+	Billion float64 `json:"per_billion_rows"`
+	// Best reports that no other offer is both cheaper and faster.
+	Best bool `json:"best"`
+}
+
+// An Item is a part of a price.
+type Item struct {
+	What  string  `json:"what"`
+	Month float64 `json:"month"`
+}
+
+// Offers are the choices for a Demand.
+type Offers struct {
+	Format   string  `json:"format"`
+	Table    string  `json:"table"`
+	Date     string  `json:"prices_of"`
+	Currency string  `json:"currency"`
+	Servers  int     `json:"servers"`
+	Needed   float64 `json:"needed_rows_per_second"` // 0 is not known
+	Plain    Figure  `json:"bytes_plain"`
+	Rolling  Figure  `json:"bytes_rolling"`
+	PlainAt  Figure  `json:"promised_plain"`
+	RollAt   Figure  `json:"promised_rolling"`
+	All      []Offer `json:"offers"`
+	// Without are the machines and volumes that can't be chosen, each with the reason.
+	Without []string `json:"without"`
+	// SameRate is the cheapest rolling offer that is as fast as the fastest plain one, whose index is Fastest; -1 if there is none.
+	SameRate int `json:"same_rate"`
+	Fastest  int `json:"fastest_plain"`
+}
+
+// OffersFormat is the version of the JSON form of Offers.
+const OffersFormat = "rowmill.prices/1"
+
+// Promised returns the rate that 99 of 100 intervals of a run have reached.
+func Promised(r *result.Record) float64 {
+	var rates []float64
+	for _, iv := range r.Intervals {
+		if iv.Seconds > 0 {
+			rates = append(rates, float64(iv.NewRows)/iv.Seconds)
+		}
+	}
+	if len(rates) > 1 {
+		rates = rates[:len(rates)-1] // the last is shorter
+	}
+	if len(rates) == 0 {
+		return 0
+	}
+	slices.Sort(rates)
+	return rates[len(rates)/100]
+}
+
+// Offer computes all choices, the cheapest first.
+func (p *Prices) Offer(d Demand) *Offers {
+	d.Servers = max(d.Servers, 1)
+	o := &Offers{Format: OffersFormat, Table: d.Table, Date: p.Date, Currency: p.Currency, Servers: d.Servers, Needed: d.Rate, Plain: d.Plain, Rolling: d.Rolling,
+		PlainAt: d.PlainRate, RollAt: d.RollingRate, All: []Offer{}, Without: []string{}, SameRate: -1, Fastest: -1}
+	for i := range p.Machines {
+		m := &p.Machines[i]
+		if *p.PageShare*m.MemoryGB*p.GB < d.LeastPages {
+			o.Without = append(o.Without, fmt.Sprintf("%s: the rate was measured with more memory for pages", m.Name))
+			continue
+		}
+		for _, layout := range []struct {
+			name  string
+			bytes Figure
+			rate  Figure
+		}{{"plain", d.Plain, d.PlainRate}, {"rolling", d.Rolling, d.RollingRate}} {
+			if layout.rate.Value <= 0 {
+				continue
+			}
+			need := layout.bytes.Value * (1 + *p.Room)
+			add := func(storage string, reads, mbps float64, items ...Item) {
+				f := Offer{Layout: layout.name, Machine: m.Name, Storage: storage, Items: append([]Item{{times(d.Servers) + m.Name, float64(d.Servers) * *m.Month}}, items...)}
+				if d.Servers > 1 && p.ZoneGB != nil && d.Rate > 0 && d.Rows > 0 {
+					f.Items = append(f.Items, Item{"traffic to replicas", float64(d.Servers-1) * d.Rate * p.Hours * 3600 * d.Plain.Value / d.Rows / p.GB * *p.ZoneGB})
+				}
+				for _, i := range f.Items {
+					f.Month += i.Month
+				}
+				d.promise(&f, layout.rate.Value, m.CPUs, *p.PageShare*m.MemoryGB*p.GB, reads, mbps)
+				f.Billion = f.Month * 1e9 / (f.Rate * p.Hours * 3600)
+				o.All = append(o.All, f)
+			}
+			switch {
+			case m.DiskGB*p.GB >= need:
+				add("own disks", m.DiskReads, m.DiskMBps)
+			case m.DiskGB > 0:
+				o.Without = append(o.Without, fmt.Sprintf("%s with its own disks, %s: %.0f GB are needed, and it has %.0f", m.Name, layout.name, need/p.GB, m.DiskGB))
+			}
+			for j := range p.Volumes {
+				v, gb := &p.Volumes[j], need/p.GB
+				if v.MostGB > 0 && gb > v.MostGB {
+					o.Without = append(o.Without, fmt.Sprintf("%s on %s, %s: %.0f GB are needed, and it has at most %.0f", m.Name, v.Name, layout.name, gb, v.MostGB))
+					continue
+				}
+				reads := atMost(atMost(max(v.Reads, v.ReadsPerGB*gb), v.MostReads), m.VolumeReads)
+				volume := fmt.Sprintf("%s GB of %s", figure.Number(gb), v.Name)
+				add(volume, reads, atMost(v.MBps, m.VolumeMBps), Item{times(d.Servers) + volume, float64(d.Servers) * gb * *v.GBMonth})
+			}
+		}
+	}
+	o.compare()
+	return o
+}
+
+// atMost returns a limit that another one may lower; 0 is none.
+func atMost(limit, other float64) float64 {
+	if limit == 0 || other > 0 && other < limit {
+		return other
+	}
+	return limit
+}
+
+func times(n int) string {
+	if n == 1 {
+		return ""
+	}
+	return fmt.Sprintf("%d x ", n)
+}
+
+// promise computes what an offer can take: what was measured, unless fewer processors, reads that wait for the disk, or its bandwidth allow less.
+// More processors than those of the measurement promise nothing more.
+func (d *Demand) promise(f *Offer, rate float64, cpus int, pages, reads, mbps float64) {
+	f.Rate, f.Limit = rate, "as measured"
+	if d.Cores > 0 && cpus < d.Cores {
+		f.Rate *= float64(cpus) / float64(d.Cores)
+		f.Limit, f.Extrapolated = "processors", fmt.Sprintf("from %d cores to %d", d.Cores, cpus)
+	}
+	rows := d.Rows
+	if f.Layout == "rolling" {
+		rows = d.Resident
+	}
+	if perRow, names := Touched(d.Pieces); perRow > 0 {
+		if n := Reads(len(names), perRow*rows, pages); n > 0 {
+			f.Rate = 1 / (1/f.Rate + n/reads)
+			f.Limit, f.Extrapolated = "page reads", fmt.Sprintf("%.2f page reads a row, of %s a second", n, figure.Rounded(reads))
+		}
+	}
+	if w := d.Written.Value; w > 0 && mbps > 0 && f.Rate > mbps*1e6/w {
+		f.Rate, f.Limit, f.Extrapolated = mbps*1e6/w, "bandwidth", fmt.Sprintf("%s bytes written a row", figure.Rounded(w))
+	}
+}
+
+// compare sorts the offers and finds those that no other beats.
+func (o *Offers) compare() {
+	slices.SortStableFunc(o.All, func(a, b Offer) int { return cmp.Or(cmp.Compare(a.Month, b.Month), cmp.Compare(b.Rate, a.Rate)) })
+	fastest := 0.0
+	for i := range o.All {
+		if f := &o.All[i]; f.Rate > fastest {
+			f.Best, fastest = true, f.Rate
+		}
+	}
+	for i, f := range o.All {
+		if f.Layout == "plain" && (o.Fastest < 0 || f.Rate > o.All[o.Fastest].Rate) {
+			o.Fastest = i
+		}
+	}
+	if o.Fastest < 0 {
+		return
+	}
+	for i, f := range o.All {
+		if f.Layout == "rolling" && f.Rate >= o.All[o.Fastest].Rate {
+			o.SameRate = i
+			return
+		}
+	}
+}
+
+// Share returns what the rolling offer of SameRate costs of the fastest plain one; NaN without either.
+func (o *Offers) Share() float64 {
+	if o.SameRate < 0 || o.Fastest < 0 {
+		return math.NaN()
+	}
+	return o.All[o.SameRate].Month / o.All[o.Fastest].Month
+}
+
+// Cheapest returns the cheapest offer that takes the rate that is needed; nil if none does.
+func (o *Offers) Cheapest() *Offer {
+	for i := range o.All {
+		if o.All[i].Rate >= o.Needed {
+			return &o.All[i]
+		}
+	}
+	return nil
+}
+
+// Demand returns what the planned table needs, at full retention. base is the rate that can be promised while what inserts touch is in memory, measured
+// with so many cores.
+func (o *Output) Demand(base Figure, cores, servers int) (Demand, error) {
+	if len(o.Sizes) == 0 {
+		return Demand{}, errors.New("the size of the table is not known, as the rate of inserts isn't")
+	}
+	full := o.Sizes[len(o.Sizes)-1]
+	d := Demand{Table: o.Table, Rows: full.Rows, Plain: Figure{full.Rows * o.PerRow.Value, fmt.Sprintf("%s, by %.1f bytes per row", full.After, o.PerRow.Value)},
+		Rolling: Figure{full.Bytes, "the same, in periods"}, PlainRate: base, RollingRate: base, Cores: cores, Pieces: o.Pieces, Resident: Resident * o.Period.Rows,
+		Rate: o.Rate.Value, Servers: servers}
+	if full.Compressed != nil {
+		d.Rolling = Figure{*full.Compressed, "the same, in periods, of which the sealed ones are compressed"}
+	}
+	return d, nil
+}
+
+// RecordedDemand returns the need for what runs of bench insert have made: their tables as they ended, at the rates that can be promised then. It returns
+// false if there is no such run.
+func RecordedDemand(recs []result.Record, servers int) (Demand, bool) {
+	d := Demand{Servers: servers}
+	for i := range recs {
+		run, s := &recs[i].Run, recs[i].Summary()
+		if run.Workload != "insert" || s.Rows == 0 || s.SizeBytes == nil {
+			continue
+		}
+		size := Figure{float64(s.SizeBytes.Data + s.SizeBytes.Index), fmt.Sprintf("%s after %.0f rows", s.Name, float64(s.Rows))}
+		rate := Figure{Promised(&recs[i]), fmt.Sprintf("%s: reached in 99 of 100 intervals", s.Name)}
+		if s.Layout == "rolling" {
+			d.Rolling, d.RollingRate = size, rate
+		} else {
+			d.Plain, d.PlainRate = size, rate
+		}
+		d.Table, d.Rows, d.Cores, d.LeastPages = s.Preset, float64(s.Rows), run.Machine.Cores, float64(run.CacheBytes)
+	}
+	return d, d.Rows > 0
+}
