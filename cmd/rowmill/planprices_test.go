@@ -17,7 +17,7 @@ func TestPlanPrices(t *testing.T) {
 	dir := t.TempDir()
 	record, page := filepath.Join(dir, "run.jsonl"), filepath.Join(dir, "prices.html")
 	file, _ := planTable(t, "sqlite", "CREATE TABLE readings (sensor BIGINT NOT NULL, ts TEXT NOT NULL, value NUMERIC(12,2), PRIMARY KEY (sensor, ts))", planPeriod)
-	mustPass(t, rowmill(t.Context(), "bench", "insert", "--layout", "plain,rolling", "--rows", "5000", "--interval", "10ms", "--out", record))
+	mustPass(t, rowmill(t.Context(), "bench", "insert", "--layout", "plain,rolling", "--rows", "5000", "--interval", "10s", "--out", record))
 	prices := filepath.Join(here(t), "../../docs/prices/network-2017.toml")
 	for name, args := range map[string][]string{"record": {}, "declaration": {file, "--rate", "500/s", "--memory", "64MB", "--sample-rows", "2000", "--html", page, "--servers", "3"}} {
 		args = append([]string{"plan", "--prices", prices, "--record", record}, args...)
