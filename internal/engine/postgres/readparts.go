@@ -168,8 +168,8 @@ func (db *DB) TableParts(ctx context.Context, s *engine.Session, database, table
 		"COALESCE((SELECT pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(co.collname) FROM pg_catalog.pg_collation co "+
 		"JOIN pg_catalog.pg_namespace n ON n.oid = co.collnamespace WHERE co.oid = a.attcollation AND a.attcollation <> COALESCE(b.typcollation, t.typcollation)), '') "+
 		"FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid LEFT JOIN LATERAL ("+
-		"WITH RECURSIVE d (oid) AS (SELECT t.typbasetype UNION ALL SELECT x.typbasetype FROM d JOIN pg_catalog.pg_type x ON x.oid = d.oid AND x.typtype = 'd') "+
-		"SELECT x.typname, x.typcollation FROM d JOIN pg_catalog.pg_type x ON x.oid = d.oid AND x.typtype <> 'd') b ON t.typtype = 'd' "+
+		"WITH RECURSIVE d (oid) AS (SELECT t.typbasetype WHERE t.typtype = 'd' UNION ALL SELECT x.typbasetype FROM d JOIN pg_catalog.pg_type x ON x.oid = d.oid AND x.typtype = 'd') "+
+		"SELECT x.typname, x.typcollation FROM d JOIN pg_catalog.pg_type x ON x.oid = d.oid AND x.typtype <> 'd') b ON true "+
 		"WHERE a.attrelid = "+oid+" AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum", nil, func(v [][]byte) error {
 		fmt.Fprintf(sum, "%q\n", v)
 		c := engine.SchemaColumn{
@@ -237,10 +237,11 @@ func (d dialect) childrenOf(ctx context.Context, s *engine.Session, t *engine.Ta
 		"pg_catalog.has_table_privilege(c.oid, 'SELECT'), pg_catalog.row_security_active(c.oid), pg_catalog.pg_get_expr(top.relpartbound, top.oid), "+
 		"CASE WHEN tree.child = tree.oid THEN (SELECT pg_catalog.string_agg(a.attname::text, E'\\x01' ORDER BY a.attnum) FROM pg_catalog.pg_attribute a "+
 		"WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) END, "+
-		"EXISTS (SELECT FROM pg_catalog.pg_foreign_table f WHERE f.ftrelid = c.oid AND (f.ftoptions IS NULL "+
+		// The server would read the options of the columns of all tables, however many it has.
+		"CASE WHEN c.relkind = 'f' THEN EXISTS (SELECT FROM pg_catalog.pg_foreign_table f WHERE f.ftrelid = c.oid AND (f.ftoptions IS NULL "+
 		"OR NOT 'table_name=' || (SELECT r.relname FROM pg_catalog.pg_class r WHERE r.oid = "+oid+") = ANY (f.ftoptions) "+
 		"OR EXISTS (SELECT FROM pg_catalog.unnest(f.ftoptions) o WHERE o LIKE 'schema\\_name=%' AND o <> 'schema_name=' || tn.nspname))) OR "+
-		"EXISTS (SELECT FROM pg_catalog.pg_attribute a, pg_catalog.unnest(a.attfdwoptions) o WHERE a.attrelid = c.oid AND NOT a.attisdropped AND o LIKE 'column\\_name=%') "+
+		"EXISTS (SELECT FROM pg_catalog.pg_attribute a, pg_catalog.unnest(a.attfdwoptions) o WHERE a.attrelid = c.oid AND NOT a.attisdropped AND o LIKE 'column\\_name=%') ELSE false END "+
 		"FROM tree JOIN pg_catalog.pg_class c ON c.oid = tree.oid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace "+
 		"JOIN pg_catalog.pg_class top ON top.oid = tree.child JOIN pg_catalog.pg_namespace tn ON tn.oid = top.relnamespace "+
 		"ORDER BY pg_catalog.pg_get_expr(top.relpartbound, top.oid) = 'DEFAULT', pg_catalog.pg_get_expr(top.relpartbound, top.oid) COLLATE \"C\", tree.child, tree.oid <> tree.child", nil,
