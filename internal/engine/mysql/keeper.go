@@ -142,12 +142,12 @@ func (db *DB) LocalLocks(ctx context.Context) error {
 
 // inGalera reports whether the server is a node of a Galera cluster.
 func (db *DB) inGalera(ctx context.Context) (bool, error) {
-	var name, on string
-	err := db.pool.QueryRowContext(ctx, "SHOW GLOBAL VARIABLES LIKE 'wsrep_on'").Scan(&name, &on)
-	if errors.Is(err, sql.ErrNoRows) {
+	var on bool
+	err := db.pool.QueryRowContext(ctx, "SELECT @@GLOBAL.wsrep_on").Scan(&on)
+	if serverError(err, errUnknownVariable) {
 		return false, nil
 	}
-	return on != "OFF", classify(err)
+	return on, classify(err)
 }
 
 // Session implements engine.Keeper.
