@@ -89,6 +89,9 @@ func OpenSession(ctx context.Context, db Keeper, pool *sql.DB, w SessionWords) (
 // engine.
 func (s *Session) ID() int64 { return s.id }
 
+// Lost reports whether the connection is lost, by itself or because a statement was interrupted.
+func (s *Session) Lost() bool { return s.conn == nil }
+
 // discard closes the connection instead of returning it to the pool: its settings
 // may have been changed.
 func (s *Session) discard() error {

@@ -91,7 +91,7 @@ func (r *Runner) Check(ctx context.Context, p *Plan) (*Checked, error) {
 		err = nil
 		x.cancel(errStopComparing)
 	}
-	err = errors.Join(err, x.end(err != nil || c.Stopped))
+	err = errors.Join(err, x.end())
 	c.Rows = int64(len(whole.rows))
 	if why := rerunReason(err); why != "" && got != nil && ctx.Err() == nil { // the whole has an answer
 		c.Report.Rerun = why
@@ -116,7 +116,7 @@ func (x *execution) asWhole(sink Sink) error {
 		return err
 	}
 	err = s.Text(x.ctx, x.p.Text, sink.Columns, sink.Row)
-	return errors.Join(err, n.pieces.put(x.ctx, s, err != nil))
+	return errors.Join(err, n.pieces.put(x.ctx, s))
 }
 
 // kept is a Sink that keeps an answer in memory.

@@ -364,7 +364,9 @@ func (c *comparer) whole(ctx context.Context, text string, st engine.State) *ans
 		return a
 	}
 	a.err = s.Text(ctx, text, a.Columns, a.Row)
-	if err := c.wholes.put(ctx, s, a.err != nil || strings.Contains(text, "@") || strings.Contains(strings.ToLower(text), "lock")); err != nil { // a variable, or a lock, would stay
+	if strings.Contains(text, "@") || strings.Contains(strings.ToLower(text), "lock") { // a variable, or a lock, would stay
+		a.err = errors.Join(a.err, s.Close())
+	} else if err := c.wholes.put(ctx, s); err != nil {
 		a.err = errors.Join(a.err, err)
 	}
 	return a

@@ -100,7 +100,7 @@ func (r *Runner) shard(ctx context.Context, p *Plan, i int) (pieces []Piece, row
 		}
 		return nil, 0, "", fmt.Errorf("node %s: %w", n.name, err)
 	}
-	defer func() { err = errors.Join(err, n.plain.put(ctx, s, err != nil)) }()
+	defer func() { err = errors.Join(err, n.plain.put(ctx, s)) }()
 	if why, err = r.local(ctx, p, n, s); err != nil || why != "" {
 		return nil, 0, why, err
 	}
@@ -163,7 +163,7 @@ func (r *Runner) local(ctx context.Context, p *Plan, n *node, s *session) (why s
 			return "", err
 		}
 		p.locals, err = head.Locals(ctx, own.Session, p.State)
-		if err = errors.Join(err, r.nodes[0].plain.put(ctx, own, err != nil)); err != nil {
+		if err = errors.Join(err, r.nodes[0].plain.put(ctx, own)); err != nil {
 			return "", err
 		}
 	}
@@ -197,7 +197,7 @@ func (n *node) ownDatabase(ctx context.Context, table string) (_ string, err err
 	if err != nil {
 		return "", err
 	}
-	defer func() { err = errors.Join(err, n.plain.put(ctx, s, true)) }() // no query needs one without settings
+	defer func() { err = errors.Join(err, s.Close()) }() // no query needs one without settings
 	t, err := n.TableParts(ctx, s.Session, "", table)
 	if err != nil {
 		return "", err

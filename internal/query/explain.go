@@ -273,7 +273,7 @@ func (r *Runner) snapshotOf(ctx context.Context, p *Plan) (snapshot, cache, whol
 			whole, err = e.why, nil
 		}
 	}
-	if err := errors.Join(err, x.end(err != nil)); err != nil {
+	if err := errors.Join(err, x.end()); err != nil {
 		return "", "", "", err
 	}
 	if cache = report.Uncached; cache == "" {

@@ -32,7 +32,7 @@ func (r *Runner) Plan(ctx context.Context, statement string, st engine.State) (*
 		}
 		return err
 	})
-	if perr := n.plain.put(ctx, s, err != nil); err == nil {
+	if perr := n.plain.put(ctx, s); err == nil {
 		err = perr
 	}
 	if err != nil {

@@ -30,7 +30,7 @@ func TestTrapRefilledWhileRead(t *testing.T) {
 	go func() {
 		for ctx.Err() == nil {
 			for _, q := range []string{"TRUNCATE cq_1", "DROP TABLE cq_2; CREATE TABLE cq_2 PARTITION OF cq FOR VALUES IN (2)"} {
-				_, err := db.SQL().ExecContext(context.WithoutCancel(ctx), "BEGIN; "+q+"; INSERT INTO cq SELECT "+map[bool]string{true: "1", false: "2"}[q == "TRUNCATE cq_1"]+
+				_, err := db.SQL().ExecContext(context.WithoutCancel(ctx), "BEGIN; SET LOCAL lock_timeout = 0; "+q+"; INSERT INTO cq SELECT "+map[bool]string{true: "1", false: "2"}[q == "TRUNCATE cq_1"]+
 					", g FROM generate_series(1, 100) g; COMMIT")
 				if err != nil {
 					refilled <- err

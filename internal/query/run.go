@@ -171,8 +171,8 @@ func (r *Runner) whole(ctx context.Context, p *Plan, sink Sink, report *Report) 
 	if err == nil {
 		err = s.Text(ctx, text, columns, sink.Row)
 	}
-	if err == nil && p.harmless {
-		return n.plain.put(ctx, s, false)
+	if p.harmless {
+		return errors.Join(err, n.plain.put(ctx, s))
 	}
 	return errors.Join(err, s.Close()) // the statement may have left anything in the session
 }
@@ -186,7 +186,7 @@ func (r *Runner) split(ctx context.Context, p *Plan, clock engine.State, sink Si
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, x.end(err != nil)) }()
+	defer func() { err = errors.Join(err, x.end()) }()
 	return engine.Guarded(func() error { return x.answer(sink) }) // a panic is an error before the sessions are given back
 }
 
@@ -240,7 +240,7 @@ func (r *Runner) begin(ctx context.Context, p *Plan, clock engine.State, report 
 	x.ctx, x.cancel = context.WithCancelCause(ctx)
 	x.state = append(append(engine.State(nil), p.State...), clock...)
 	if err := engine.Guarded(x.open); err != nil {
-		return nil, errors.Join(err, x.end(true))
+		return nil, errors.Join(err, x.end())
 	}
 	return x, nil
 }
@@ -389,7 +389,7 @@ func (r *Runner) freeze(ctx context.Context, st engine.State) (clock engine.Stat
 		clock, err = n.Freeze(ctx, s.Session)
 		return err
 	})
-	return clock, errors.Join(err, n.plain.put(ctx, s, err != nil))
+	return clock, errors.Join(err, n.plain.put(ctx, s))
 }
 
 func (x *execution) snapshot(run *nodeRun) error {
@@ -460,7 +460,7 @@ func (x *execution) unchanged(run *nodeRun) (err error) {
 		if broken != nil {
 			return broken
 		}
-		defer func() { err = errors.Join(err, run.plain.put(x.ctx, outside, err != nil)) }()
+		defer func() { err = errors.Join(err, run.plain.put(x.ctx, outside)) }()
 		s = outside.Session
 	}
 	tables := x.p.cutTables()
@@ -528,12 +528,12 @@ func (x *execution) unproven(why string) {
 }
 
 // end gives the sessions back.
-func (x *execution) end(failed bool) error {
+func (x *execution) end() error {
 	x.cancel(nil)
 	var errs []error
 	for _, run := range x.runs {
 		for _, s := range run.sessions {
-			errs = append(errs, run.node.pieces.put(x.ctx, s, failed))
+			errs = append(errs, run.node.pieces.put(x.ctx, s))
 		}
 	}
 	return errors.Join(errs...)

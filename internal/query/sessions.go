@@ -75,11 +75,12 @@ func sameNames(a, b engine.State) bool {
 	return slices.EqualFunc(a, b, func(x, y engine.Setting) bool { return x.Name == y.Name })
 }
 
-// put takes a session back. It is closed if the query on it has failed, or if its settings aren't known.
-func (p *pool) put(ctx context.Context, s *session, failed bool) error {
+// put takes a session back. A statement that the server refused has left nothing in it once its transaction is rolled back; a session
+// whose statement was interrupted is lost.
+func (p *pool) put(ctx context.Context, s *session) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
 	defer cancel()
-	if failed || s.Rollback(ctx) != nil {
+	if s.Lost() || s.Rollback(ctx) != nil {
 		return s.Close()
 	}
 	s.since = time.Now()
