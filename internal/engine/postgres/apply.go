@@ -32,11 +32,10 @@ func (db *DB) Try(ctx context.Context, steps ...engine.Step) error { return db.a
 
 // apply tries each step up to the given number of times.
 func (db *DB) apply(ctx context.Context, tries int, steps []engine.Step) error {
-	conn, err := db.dialSession(ctx, engine.Connect{Maintenance: true})
-	if err != nil {
-		return err
-	}
-	defer discard(conn)
+	return db.borrow(ctx, db.pool, func(c *pgconn.PgConn) error { return db.applyOn(ctx, c, tries, steps) })
+}
+
+func (db *DB) applyOn(ctx context.Context, conn *pgconn.PgConn, tries int, steps []engine.Step) error {
 	for _, s := range steps {
 		known := false
 		err := db.try(ctx, conn, tries, func(c *changer) { known = c.change(ctx, s) })

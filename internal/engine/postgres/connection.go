@@ -2,6 +2,8 @@ package postgres
 
 import (
 	"context"
+	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"strings"
@@ -46,6 +48,29 @@ func discard(c *pgconn.PgConn) {
 	case <-c.CleanupDone(): // a running query has been canceled
 	case <-ctx.Done():
 	}
+}
+
+// borrow passes fn a connection of a pool, which keeps it for the next unless fn fails: PostgreSQL takes several
+// milliseconds of CPU time for a new one.
+func (db *DB) borrow(ctx context.Context, pool *sql.DB, fn func(c *pgconn.PgConn) error) error {
+	conn, err := pool.Conn(ctx)
+	if err != nil {
+		return db.unreachable(ctx, err)
+	}
+	defer conn.Close()
+	var failed error
+	err = conn.Raw(func(c any) error {
+		borrowed := c.(*stdlib.Conn).Conn().PgConn()
+		if failed = fn(borrowed); failed != nil {
+			discard(borrowed)
+			return driver.ErrBadConn
+		}
+		return nil
+	})
+	if failed != nil {
+		return failed
+	}
+	return err
 }
 
 // query runs one statement on a connection of the pool and returns its rows as text.

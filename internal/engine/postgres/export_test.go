@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"net"
 	"time"
 	"unsafe"
@@ -20,7 +21,6 @@ func (db *DB) Config() *pgconn.Config                                  { return 
 func (db *DB) SetLockTries(n int)                                      { db.lockTries = n }
 func (db *DB) SetCopyRows(n int)                                       { db.copyRows = n }
 func (db *DB) SetQuietWait(d time.Duration)                            { db.quietWait = d }
-func (db *DB) SetNotice(fn pgconn.NoticeHandler)                       { db.config.OnNotice = fn }
 func (db *DB) Dial(ctx context.Context) (*pgconn.PgConn, error)        { return db.dial(ctx) }
 func (db *DB) Password() string                                        { return db.config.Password }
 func (db *DB) Query(ctx context.Context, q string) ([][][]byte, error) { return db.query(ctx, q) }
@@ -60,6 +60,12 @@ func SetLongest(l engine.Loader, t *engine.Table, cut, longest int) {
 func Binary(l engine.Loader, t *engine.Table) bool {
 	e := engine.ConnOf(l).(*loader).encoder(t)
 	return e.forms != nil && e.plain == 0 && !e.noCopy
+}
+
+// SetNotice sets the function that gets the notices of new connections, and ends those that are idle.
+func (db *DB) SetNotice(fn pgconn.NoticeHandler) error {
+	db.config.OnNotice = fn
+	return errors.Join(db.plain.Close(), db.pool.Close(), db.reads.Close(), db.openPools())
 }
 
 // SetBefore sets the hook that is called with a step's connection before its

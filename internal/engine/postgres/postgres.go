@@ -143,12 +143,10 @@ func configOf(ctx context.Context, t engine.Target) (*pgconn.Config, error) {
 func (db *DB) connect(ctx context.Context) error {
 	// Until the version is known, assume that the server has no optional feature.
 	db.dialect = dialect{}
-	c, err := db.dial(ctx)
-	if err != nil {
+	if err := db.openPools(); err != nil {
 		return err
 	}
-	defer discard(c)
-	rows, err := ask(ctx, c, probe(statViews))
+	rows, err := db.query(ctx, probe(statViews))
 	if err != nil {
 		return err
 	}
@@ -168,7 +166,8 @@ func (db *DB) connect(ctx context.Context) error {
 			db.dialect.views = append(db.dialect.views, v)
 		}
 	}
-	if err := db.openPools(); err != nil {
+	// Again, for the first connection, now that the version and the search path are known.
+	if _, err := db.query(ctx, strings.Join(db.dialect.session(engine.Connect{}), "; ")); err != nil {
 		return err
 	}
 	settings, err := db.Catalog().Settings(ctx)
@@ -231,17 +230,16 @@ func (db *DB) Scan(ctx context.Context, t *engine.Table, part *rolling.Partition
 	if err != nil {
 		return err
 	}
-	c, err := db.dial(ctx)
-	if err != nil {
-		return err
-	}
-	// If the scan ends before the last row, the server notices the close.
-	defer discard(c)
+	// If the scan ends before the last row, that is an error, after which the server notices the close.
+	return db.borrow(ctx, db.plain, func(c *pgconn.PgConn) error { return scan(ctx, c, statements[0], t, fn) })
+}
+
+func scan(ctx context.Context, c *pgconn.PgConn, statement string, t *engine.Table, fn func(*engine.Batch) error) error {
 	formats := make([]int16, len(t.Columns))
 	for i, col := range t.Columns {
 		formats[i] = resultFormat(col.Type)
 	}
-	rows := c.ExecParams(ctx, statements[0], nil, nil, nil, formats)
+	rows := c.ExecParams(ctx, statement, nil, nil, nil, formats)
 	return engine.Reading(ctx, t, fn, classify, func(fn func(*engine.Batch) error) error {
 		b := engine.NewBatch(t.Columns)
 		for rows.NextRow() {

@@ -161,7 +161,7 @@ func TestTrapAttachScans(t *testing.T) {
 	run(t, db, "ALTER TABLE rolls ADD CONSTRAINT key UNIQUE (n, id)")
 	filled := rolling.Partition{Name: "filled", Period: rolling.Period{From: 200, To: 100000}}
 	var notices []string
-	db.SetNotice(func(_ *pgconn.PgConn, n *pgconn.Notice) { notices = append(notices, n.Message) })
+	must(t, db.SetNotice(func(_ *pgconn.PgConn, n *pgconn.Notice) { notices = append(notices, n.Message) }))
 	fill := func(name string, p rolling.Partition) {
 		t.Helper()
 		run(t, db, "CREATE TABLE "+name+" (id BIGINT NOT NULL, n INT NOT NULL)",
