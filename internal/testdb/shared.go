@@ -13,6 +13,8 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"github.com/rowmill/rowmill/internal/sandbox"
 )
 
@@ -27,6 +29,33 @@ type Shared struct {
 	Params map[string]string
 	// own is the server if this process has started it, else nil.
 	own *sandbox.Server
+
+	adminLock sync.Mutex
+	admin     *pgconn.PgConn // see execute; nil before the first statement
+}
+
+// execute executes one statement: on PostgreSQL, which takes several milliseconds of CPU time for a new connection, on one that is
+// kept, elsewhere on a new one.
+func (s *Shared) execute(ctx context.Context, statement string) error {
+	if s.Kind != "postgres" {
+		return s.Execute(ctx, statement)
+	}
+	s.adminLock.Lock()
+	defer s.adminLock.Unlock()
+	if s.admin == nil || s.admin.IsClosed() {
+		c, err := pgconn.ParseConfig("sslmode=disable target_session_attrs=any")
+		if err != nil {
+			return err
+		}
+		c.Host, c.Port, c.User, c.Password, c.Database, c.Fallbacks = filepath.Dir(s.Socket), 5432, sandbox.User, "", sandbox.Database, nil
+		// Whatever the server's defaults are.
+		c.RuntimeParams = map[string]string{"default_transaction_read_only": "off", "statement_timeout": "0", "idle_session_timeout": "0"}
+		if s.admin, err = pgconn.ConnectConfig(ctx, c); err != nil {
+			return err
+		}
+	}
+	_, err := s.admin.Exec(ctx, statement).ReadAll()
+	return err
 }
 
 // Err returns an error with the end of the server's log if the server has ended.
@@ -41,6 +70,9 @@ func (s *Shared) Err() error {
 }
 
 func (s *Shared) stop(ctx context.Context) error {
+	if s.admin != nil {
+		_ = s.admin.Close(ctx) // it has nothing to lose
+	}
 	if s.own == nil {
 		return nil
 	}

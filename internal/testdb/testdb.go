@@ -259,11 +259,10 @@ func databaseName(test string, pid int, n int64) string {
 	return fmt.Sprintf("t%d_%d_%s", pid, n, clean[:min(len(clean), 40)])
 }
 
-// execute executes one statement on a new connection, so that no connection pool
-// outlives it.
+// execute executes one statement.
 func execute(s *Shared, statement string) error {
 	// Dropping a large table takes long on a busy disk.
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	return s.Execute(ctx, statement)
+	return s.execute(ctx, statement)
 }
