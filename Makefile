@@ -7,10 +7,10 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 # Time limits for the tests of one package, and for each fuzz target of `make fuzz`.
 TEST_TIMEOUT ?= 15m
 FUZZ_TIME    ?= 20s
-# `make check` vets the code. Without debug information (-w), a test binary is linked in half the time. Tests mostly
+# `make check` vets the code. Without symbols (-s), a test binary is linked in half the time. Tests mostly
 # wait for locks, servers and processes: two packages are tested at a time, with eight parallel tests each. Three take longer on
 # 2 cores: the servers then spend more time on waiting for each other.
-TEST_FLAGS   ?= -vet=off -ldflags=-w -p 2 -parallel 8
+TEST_FLAGS   ?= -vet=off -ldflags=-s -p 2 -parallel 8
 # Packages whose goroutines share data. `make race` tests them under -race on
 # SQLite only; their tests on servers run once, in `make test`, without -race.
 RACE_PACKAGES ?= ./internal/bench ./internal/ingest/... ./internal/state ./internal/monitor ./internal/probe ./internal/maintain/...

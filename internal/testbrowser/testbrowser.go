@@ -42,7 +42,8 @@ func Start(t *testing.T) *Browser {
 		chromedp.NoSandbox, chromedp.DisableGPU, chromedp.NoFirstRun,
 		chromedp.Flag("headless", true), chromedp.Flag("hide-scrollbars", true),
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true),
-		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true))
+		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true),
+		chromedp.Flag("renderer-process-limit", "1")) // tabs share one: each more takes CPU time
 	t.Cleanup(stop)
 	ctx, stopMain := chromedp.NewContext(alloc)
 	t.Cleanup(stopMain)
