@@ -54,17 +54,17 @@ func steadyRecord(t testing.TB, host string, started time.Time, hours int) resul
 	return rec
 }
 
-func steadyPair(t testing.TB) []result.Record {
+func steadyPair(t testing.TB, hours int) []result.Record {
 	cest := time.FixedZone("CEST", 7200)
 	return []result.Record{
-		steadyRecord(t, "db1", time.Date(2026, 5, 4, 10, 30, 0, 0, cest), 24),
+		steadyRecord(t, "db1", time.Date(2026, 5, 4, 10, 30, 0, 0, cest), hours),
 		// Two days later, beginning at another time of the day.
-		steadyRecord(t, "db2", time.Date(2026, 5, 6, 8, 0, 0, 0, cest), 24),
+		steadyRecord(t, "db2", time.Date(2026, 5, 6, 8, 0, 0, 0, cest), hours),
 	}
 }
 
 func TestSteadyGoldens(t *testing.T) {
-	pair := steadyPair(t)
+	pair := steadyPair(t, 24)
 	for name, recs := range map[string][]result.Record{"steady": pair[:1], "steady_pair": pair} {
 		t.Run(name, func(t *testing.T) {
 			goldens(t, name, recs, "txt", "md")
@@ -74,7 +74,7 @@ func TestSteadyGoldens(t *testing.T) {
 
 // The page has the panels, and the second machine's day shifted onto the first one's.
 func TestSteadyPage(t *testing.T) {
-	page := render(t, "html", steadyPair(t))
+	page := render(t, "html", steadyPair(t, 24))
 	if n := len(page); n > 1<<20 {
 		t.Errorf("the page has %d bytes", n)
 	}
@@ -112,7 +112,7 @@ func TestSteadyPage(t *testing.T) {
 }
 
 func TestSteadyPicture(t *testing.T) {
-	pair := steadyPair(t)
+	pair := steadyPair(t, 8)
 	short := steadyRecord(t, "db3", time.Date(2026, 5, 4, 23, 59, 0, 0, time.UTC), 1)
 	empty := short
 	empty.Intervals = nil
@@ -136,7 +136,7 @@ func TestSteadyPicture(t *testing.T) {
 
 // Among other workloads, the steadiness is one of the facts.
 func TestSteadyAmongOthers(t *testing.T) {
-	recs := append(steadyPair(t)[:1], synthetic(t, rollingCourse()))
+	recs := append(steadyPair(t, 24)[:1], synthetic(t, rollingCourse()))
 	if text := render(t, "txt", recs); !strings.Contains(text, "steadiness") || !strings.Contains(text, "below target for 1.7% of the time") {
 		t.Error(text)
 	}
@@ -145,7 +145,7 @@ func TestSteadyAmongOthers(t *testing.T) {
 // The page works in a browser, including a change of the axis.
 func TestSteadyBrowser(t *testing.T) {
 	open := opener(t)
-	b := open(t, 1240, 2000, steadyPair(t))
+	b := open(t, 1240, 2000, steadyPair(t, 8))
 	drawn := 0
 	for _, axis := range []string{"day", "time", "rows"} {
 		testbrowser.Eval[bool](b.Tab, `(document.querySelector('[data-x="`+axis+`"]').click(), true)`)

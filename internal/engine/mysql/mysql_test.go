@@ -24,12 +24,12 @@ func TestSuites(t *testing.T) {
 			t.Run("Engine", func(t *testing.T) { enginetest.Run(t, func(t testing.TB) engine.DB { return open(t) }) })
 			if kind != "mariadb-rocksdb" || testdb.Nightly() { // MariaDB's own stands for it, which renders the same statements
 				t.Run("Keeper", func(t *testing.T) { enginetest.RunKeeper(t, open) })
+				t.Run("Stager", func(t *testing.T) {
+					enginetest.RunStager(t, func(t testing.TB) engine.Stager { return open(t).(engine.Stager) })
+				})
 			}
 			t.Run("Reader", func(t *testing.T) { enginetest.RunReader(t, open) })
 			t.Run("Loader", func(t *testing.T) { enginetest.RunLoader(t, open) })
-			t.Run("Stager", func(t *testing.T) {
-				enginetest.RunStager(t, func(t testing.TB) engine.Stager { return open(t).(engine.Stager) })
-			})
 		})
 	}
 }
