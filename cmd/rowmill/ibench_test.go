@@ -39,10 +39,16 @@ func TestIbench(t *testing.T) {
 			if len(runs) != len(workload.IbenchSteps()) {
 				t.Fatalf("%d steps", len(runs))
 			}
-			held := int64(0)
+			var held, deleted int64
 			for i, name := range workload.IbenchSteps() {
 				checkStep(t, name, &runs[i], held)
 				held = runs[i].Step.EndRows
+				if runs[i].Step.SLA != nil { // a step with queries
+					deleted += runs[i].Beside["delete"].Rows
+				}
+			}
+			if deleted == 0 {
+				t.Error("no step with queries deleted a row")
 			}
 			proven(t, "the last step", runs[len(runs)-1].Verified, held)
 			if got := figureLines(verb(t, "report run.jsonl --interval-format ibench").stdout); len(got) == 0 || !slices.Equal(got, lines) {
@@ -63,7 +69,8 @@ func checkStep(t *testing.T, name string, r *result.Summary, start int64) {
 		t.Fatalf("%s: %+v", name, r)
 	}
 	deletes, queries := strings.HasPrefix(name, "q") || name == "l.i1" || name == "l.i2", strings.HasPrefix(name, "q")
-	if got := r.Beside["delete"].Rows; deletes != (got > 0) {
+	// On a busy machine, a short step with queries may end before its first delete.
+	if got := r.Beside["delete"].Rows; deletes != (got > 0) && !(queries && got == 0) {
 		t.Errorf("%s deleted %d rows", name, got)
 	}
 	if got := r.Beside["query"].Operations; queries != (got > 0) {
