@@ -153,7 +153,7 @@ func (r *reader) kept(ctx context.Context, s *engine.Schema) error {
 	case s.View:
 		return engine.Hinted(errors.New("it is a view"), "the table with its rows")
 	case s.Partitioned && s.By == "":
-		return engine.Hinted(errors.New("it is partitioned, and not by the range of one column of times or integers"), "a copy of it without partitions")
+		return s.Unkept()
 	}
 	return nil
 }
@@ -248,7 +248,7 @@ func (r *reader) rollups(s *engine.Schema, p *Proposal) {
 
 // period finds the period: that of the partitions that are there, or the longest that fits into memory.
 func (r *reader) period(ctx context.Context, s *engine.Schema, p *Proposal) error {
-	t := &engine.Table{Name: s.Name, By: p.Time.Column, Epoch: epochs[p.Time.Unit], PrimaryKey: s.PrimaryKey}
+	t := &engine.Table{Name: s.Name, By: p.Time.Column, Bounds: s.Bounds, Epoch: epochs[p.Time.Unit], PrimaryKey: s.PrimaryKey}
 	axis := rolling.Time
 	if p.Time.Unit == byRows {
 		axis = rolling.Sequence
@@ -308,7 +308,10 @@ func (r *reader) period(ctx context.Context, s *engine.Schema, p *Proposal) erro
 var epochs = map[string]time.Duration{"s": time.Second, "ms": time.Millisecond, "us": time.Microsecond}
 
 // usual are the grids of partitions that are there, the shortest first.
-var usual = []string{"1h", "2h", "3h", "4h", "6h", "8h", "12h", "1d", "1w", "1mo", "1y"}
+var usual = []string{"1h", "2h", "3h", "4h", "6h", "8h", "12h", "1d", "1w", "1mo", "3mo", "1y"}
+
+// alike is by how much partitions of one length may differ: months have 28 to 31 days, and days of local time 23 to 25 hours.
+const alike = 0.1
 
 // present takes the period of the partitions that are there.
 func (r *reader) present(ctx context.Context, t *engine.Table, axis rolling.Axis, p *Proposal) error {
@@ -322,27 +325,49 @@ func (r *reader) present(ctx context.Context, t *engine.Table, axis rolling.Axis
 		return err
 	}
 	b := t.Grid.Bounds()
+	if len(parts) > 1 && !r.db.Capabilities().Gaps { // the first one has no lower bound
+		parts = parts[1:]
+	}
 	parts = slices.DeleteFunc(parts, func(x rolling.Partition) bool { return x.From <= b.From || x.To >= b.To })
 	if len(parts) == 0 {
 		return engine.Hinted(errors.New("none of its partitions has two bounds"), "a period by hand: every = \"1d\" under [period]")
 	}
 	last := parts[len(parts)-1]
+	p.EveryFrom = fmt.Sprintf("as partition %s, the newest of %d with two bounds", last.Name, len(parts))
 	if axis == rolling.Sequence {
-		p.Every, p.EveryFrom = fmt.Sprintf("rows = %d", last.To-last.From), fmt.Sprintf("as partition %s, the newest of %d with two bounds", last.Name, len(parts))
+		p.Every = fmt.Sprintf("rows = %d", last.To-last.From)
 		return nil
+	}
+	length := rolling.Instant(last.To).Sub(rolling.Instant(last.From))
+	every := length.Round(time.Second).String() // one of its own
+	for _, unit := range []struct {
+		name string
+		time.Duration
+	}{{"d", 24 * time.Hour}, {"h", time.Hour}} {
+		if length%unit.Duration == 0 {
+			every = fmt.Sprintf("%d%s", length/unit.Duration, unit.name)
+			break
+		}
 	}
 	for _, name := range usual {
 		g, err := rolling.Parse(name)
 		if err != nil {
 			return err
 		}
-		if at, err := g.At(last.From); err == nil && at.From == last.From && at.To == last.To {
-			p.Every, p.EveryFrom = fmt.Sprintf("every = %q", name), fmt.Sprintf("as partition %s, the newest of %d with two bounds", last.Name, len(parts))
-			return nil
+		if of := float64(g.Span().Length()) / 1e6 / length.Seconds(); of > 1-alike && of < 1+alike {
+			every = name
 		}
 	}
-	return engine.Hinted(fmt.Errorf("its newest partition, %s, is from %s to %s UTC, which is no hour, day, week or month", last.Name, t.Grid.Format(last.From), t.Grid.Format(last.To)),
-		"ALTER TABLE, which adds partitions with bounds at midnight UTC")
+	g, err := rolling.Parse(every)
+	if err != nil {
+		return engine.Hinted(fmt.Errorf("its newest partition, %s, is from %s to %s UTC: %w", last.Name, t.Grid.Format(last.From), t.Grid.Format(last.To), err),
+			"ALTER TABLE, which adds a partition of an hour, a day, a week or a month")
+	}
+	p.Every = fmt.Sprintf("every = %q", every)
+	if at, err := g.At(last.From); err == nil && at != last.Period {
+		p.EveryFrom += fmt.Sprintf(", which is from %s to %s UTC: the first new period lies between it and the next %s of the calendar", t.Grid.Format(last.From), t.Grid.Format(last.To), every)
+	}
+	return nil
 }
 
 // Worst lists the tables of a database by how much of what inserts touch is not in memory, the worst first.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -147,10 +148,12 @@ type Schema struct {
 	Indexes []Index
 	// Triggers are the names of triggers on the table.
 	Triggers []string
-	// Partitioned reports that it has partitions of any kind. By is the column if it
-	// is partitioned by range of one column that rowmill supports.
-	Partitioned bool
-	By          string
+	// Partitioned reports that it has partitions of any kind, and PartitionedBy what the catalog says of them. By is the
+	// column if it is partitioned by ranges of one column, or of an expression of it, that rowmill supports; Bounds is
+	// that of Table.
+	Partitioned   bool
+	PartitionedBy string
+	By, Bounds    string
 	// View reports that the name is that of a view: in SQLite, of a rolling table.
 	View bool
 	// Compacts: its storage engine sorts and compresses rows by itself and exchanges no tables, so
@@ -176,6 +179,13 @@ type SchemaColumn struct {
 	Collation string
 	// Default is the default as SQL text, "" if there is none.
 	Default string
+}
+
+// Unkept is the error of a table whose partitions rowmill can't keep.
+func (s *Schema) Unkept() error {
+	return Hinted(Classed(ErrUnsupported, fmt.Errorf("table %s is partitioned by %s, and rowmill keeps ranges of one column of times or integers, or of an expression that grows with it: TO_DAYS, TO_SECONDS, UNIX_TIMESTAMP, YEAR, YEAR * 100 + MONTH",
+		s.Name, cmp.Or(s.PartitionedBy, "something"))),
+		"a plain table, which rowmill apply adopts by copying: ALTER TABLE %s REMOVE PARTITIONING where the server has that statement, at a time when inserts may wait; elsewhere a copy of its rows", s.Name)
 }
 
 // Column returns the named column, or nil.

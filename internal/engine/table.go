@@ -53,6 +53,9 @@ type Table struct {
 	// Grid and By, a column of the primary key, make it a rolling table; no Grid, a plain one.
 	Grid rolling.Grid
 	By   string
+	// Bounds names the expression of By in whose values the bounds of the partitions are, of a table that rowmill did not
+	// create: Describe returns it. "" is that of rowmill's own tables.
+	Bounds string
 	// Epoch is the unit of an integer By that counts since 1970: a second, a milli- or microsecond.
 	Epoch time.Duration
 	// Values, if it isn't 0, divides the table by By, an integer column of the primary key with values from 0 to

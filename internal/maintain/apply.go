@@ -213,8 +213,7 @@ func (t *Table) planChange(ctx context.Context, a *Application, applied *rolling
 		}
 	}
 	if t.Schema.By == "" {
-		return engine.Hinted(fmt.Errorf("table %s exists, partitioned in a way that rowmill can't keep: not by ranges of the values of one column", t.Table.Name),
-			"another name, or copy its rows into a plain table, which is adopted")
+		return t.Schema.Unkept()
 	}
 	if t.Schema.By != t.Table.By {
 		return engine.Hinted(fmt.Errorf("table %s is partitioned by column %s, and %s is declared", t.Table.Name, t.Schema.By, t.Table.By),

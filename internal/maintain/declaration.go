@@ -144,7 +144,7 @@ func (t *Table) changed(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	was := t.Schema
-	if err == nil && reflect.DeepEqual(is.Columns, was.Columns) && is.Partitioned == was.Partitioned && is.By == was.By {
+	if err == nil && reflect.DeepEqual(is.Columns, was.Columns) && is.PartitionedBy == was.PartitionedBy && is.By == was.By {
 		return false, nil
 	}
 	t.stale.Store(true)

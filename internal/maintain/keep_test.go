@@ -223,13 +223,13 @@ func TestForeignPartitions(t *testing.T) {
 	t.Parallel()
 	for _, server := range testdb.Kinds(t, "mariadb", "mysql") {
 		db := testdb.Open(t, server).(engine.Keeper)
-		_, err := db.SQL().ExecContext(t.Context(), create(db)+" PARTITION BY RANGE (TO_DAYS(ts)) (PARTITION a VALUES LESS THAN (TO_DAYS('2026-01-01')))")
+		_, err := db.SQL().ExecContext(t.Context(), create(db)+" PARTITION BY RANGE (MONTH(ts)) (PARTITION a VALUES LESS THAN (7))")
 		must(t, err)
 		table, err := Open(t.Context(), db, declare(t, db, nil), time.Now)
 		if err == nil {
 			_, err = table.PlanApply(t.Context())
 		}
-		if err == nil || !strings.Contains(err.Error(), "partitioned in a way") {
+		if err == nil || !strings.Contains(err.Error(), "is partitioned by RANGE (month(") || !strings.Contains(engine.HintOf(err), "REMOVE PARTITIONING") {
 			t.Errorf("%s: %v", server, err)
 		}
 	}

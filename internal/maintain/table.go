@@ -134,6 +134,10 @@ func (t *Table) readSchema(ctx context.Context) error {
 		return engine.Hinted(fmt.Errorf("%s is a view, and rowmill keeps tables", t.Table.Name), "the name of the table that it reads, or one that is free")
 	}
 	t.Schema = s
+	if t.Table.Bounds != s.Bounds {
+		table := *t.Table
+		table.Bounds, t.Table = s.Bounds, &table
+	}
 	return nil
 }
 

@@ -13,10 +13,9 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A period with the present's rows, or later ones, may reach over this many periods of the grid: two
-// in a table that is taken over, whose bounds may lie beside the grid's, and later, when a shorter
-// period may have been declared, 32, as many as a month has days.
-const mostTakenOver, mostKept = 2, 32
+// mostKept is over how many periods of the grid a period with the present's rows, or later ones, may reach: as many as a
+// month has days, because partitions of another length stay as they are until they are dropped.
+const mostKept = 32
 
 // overlong returns the first partition that takes rows for longer than most periods of the grid from the
 // present on, or for ever. Until its end, none of its rows is sealed, archived or dropped.
@@ -53,14 +52,10 @@ func (t *Table) planTakeover(ctx context.Context, a *Application, applied *rolli
 	if err != nil {
 		return err
 	}
-	most := mostKept
-	if applied == nil {
-		most = mostTakenOver
-		if !v.Gaps && len(v.Parts) > 0 { // the first partition has no lower bound
-			v.Parts[0].From = min(v.Parts[0].From, t.Table.Grid.Floor(v.Now))
-		}
+	if applied == nil && !v.Gaps && len(v.Parts) > 0 { // the first partition has no lower bound
+		v.Parts[0].From = min(v.Parts[0].From, t.Table.Grid.Floor(v.Now))
 	}
-	if i := v.overlong(t.Table.Grid, most); i >= 0 {
+	if i := v.overlong(t.Table.Grid, mostKept); i >= 0 {
 		divide, err := t.divide(ctx, v, i)
 		if err != nil {
 			return err
@@ -82,8 +77,13 @@ func (t *Table) planTakeover(ctx context.Context, a *Application, applied *rolli
 			"ALTER TABLE, which gives it the declared key; or declare the one that it has")
 	}
 	tasks, err := planCreate(t.Declared, v)
-	if err == nil && len(tasks) > 0 && tasks[0].Waits != "" {
-		err = errors.New(tasks[0].Waits)
+	for _, task := range tasks { // that it will be possible
+		if task.Waits != "" {
+			return errors.New(task.Waits)
+		}
+		if _, err := t.DB.Dialect().Render(engine.CreatePartitions{Table: t.Table, Have: v.Parts, New: task.Parts}); err != nil {
+			return err
+		}
 	}
 	return err
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/testdb"
+	"github.com/rowmill/rowmill/rolling"
 )
 
 // partition returns a definition of a partition of the tests' table by hand, from and up to an hour of the
@@ -105,6 +106,66 @@ func TestTakeover(t *testing.T) {
 				}
 				if known, err := w.State.Periods(t.Context(), "readings"); err != nil || len(known) == 0 {
 					t.Errorf("nothing is sealed of %s: %v", w.parts(), err)
+				}
+			})
+		}
+	}
+}
+
+// TestTakeoverOfExpression: a table that is partitioned by an expression of its time is kept by bounds of that expression: its
+// periods are created, sealed, merged and dropped, those of the former keeper with the others.
+func TestTakeoverOfExpression(t *testing.T) {
+	for expression, c := range map[string]struct{ every, merge string }{
+		"TO_DAYS(ts)":                {"1d", "4d"},
+		"TO_SECONDS(ts)":             {"12h", "2d"},
+		"YEAR(ts) * 100 + MONTH(ts)": {"1mo", "3mo"},
+		"YEAR(ts)":                   {"1y", ""},
+	} {
+		for _, kind := range testdb.Kinds(t, "mariadb", "mysql") {
+			t.Run(c.every+"/"+kind, func(t *testing.T) {
+				t.Parallel()
+				db, g := testdb.Open(t, kind).(engine.Keeper), grid(t, c.every)
+				first, err := g.At(at(0))
+				must(t, err)
+				// Two of them as they were made before: one of two periods, with another name, and one of what has no date.
+				old, err := g.At(first.To)
+				must(t, err)
+				bound := func(pos int64) string {
+					return strings.ReplaceAll(expression, "ts", "'"+rolling.Instant(pos).Format(time.DateTime)+"'")
+				}
+				exec(t, db.SQL(), fmt.Sprintf("%s PARTITION BY RANGE (%s) (PARTITION none VALUES LESS THAN (0), PARTITION before1 VALUES LESS THAN (%s), PARTITION `of old` VALUES LESS THAN (%s))",
+					create(db), expression, bound(first.From), bound(old.To)))
+				d := declare(t, db, func(d *rolling.Declaration) {
+					d.Period, d.Ahead, d.Seal.Compress = g, g.Span(), true
+					d.Keep = g.Span()
+					d.Keep.Micros, d.Keep.Months = d.Keep.Micros*6, d.Keep.Months*6
+					if c.merge != "" {
+						d.Seal.Merge = grid(t, c.merge)
+					}
+				})
+				w := applied(t, db, d, old.To-1e6)
+				rows := int64(0)
+				for range 12 {
+					w.insert(w.now, 1, 2)
+					w.keep()
+					p, err := g.At(w.now + 2e6)
+					must(t, err)
+					w.now = p.To - 1e6
+				}
+				w.keep()
+				for i, p := range w.partitions() {
+					var n, outside int64
+					must(t, db.SQL().QueryRowContext(t.Context(), fmt.Sprintf("SELECT COUNT(*), COALESCE(SUM(ts < %s OR ts >= %s), 0) FROM %s",
+						db.Words().Literal(w.Table.Table, p.From), db.Words().Literal(w.Table.Table, p.To), db.Words().From(w.Table.Table, p))).Scan(&n, &outside))
+					if rows += n; outside > 0 || i == 0 && p.From < d.Keep.Before(w.now)-2*g.Span().Length()*3 {
+						t.Errorf("%s has %d rows, %d of them outside; the first period is from %s, and it is %s", p.Name, n, outside, g.Format(p.From), g.Format(w.now))
+					}
+				}
+				if w.wantNoChanges(); rows != w.count() || rows == 0 || rows == 24 {
+					t.Errorf("%d rows in periods of %d; %s", rows, w.count(), w.parts())
+				}
+				if s := w.status(); len(s.Problems) > 1 || len(s.Problems) == 1 && s.Problems[0].Code != "stopped" {
+					t.Errorf("problems %+v", s.Problems)
 				}
 			})
 		}

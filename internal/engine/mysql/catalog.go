@@ -61,7 +61,7 @@ func (db *DB) layout(ctx context.Context, from querent, t *engine.Table) (layout
 		if err := r.Scan(&name, &bound); err != nil || !name.Valid { // a plain table has one row without a name
 			return err
 		}
-		to, err := t.ParseBound(bound.String, boundUnit(t))
+		to, err := parseBound(t, bound.String)
 		if err != nil {
 			return fmt.Errorf("partition %s: %w", name.String, err)
 		}
@@ -271,28 +271,21 @@ func (db *DB) describeKeys(ctx context.Context, s *engine.Schema) error {
 const describeTriggers = "SELECT TRIGGER_NAME FROM information_schema.TRIGGERS " +
 	"WHERE TRIGGER_SCHEMA = DATABASE() AND EVENT_OBJECT_TABLE = ? ORDER BY TRIGGER_NAME"
 
-// rangeColumn matches a column, or UNIX_TIMESTAMP of one, by which alone a TIMESTAMP rolls.
-var rangeColumn = regexp.MustCompile("(?i)^\\s*(?:unix_timestamp\\s*\\(\\s*)?(?:`((?:[^`]|``)+)`|([^`(),]+?))\\s*\\)?\\s*$")
-
 func (db *DB) describePartitions(ctx context.Context, s *engine.Schema) error {
 	return engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
-		var method, expr, sub sql.NullString
-		if err := r.Scan(&method, &expr, &sub); err != nil {
+		var method, expr, sub, subExpr sql.NullString
+		if err := r.Scan(&method, &expr, &sub, &subExpr); err != nil {
 			return err
 		}
 		s.Partitioned = method.String != ""
-		if !strings.HasPrefix(method.String, "RANGE") || sub.Valid {
+		if s.PartitionedBy = fmt.Sprintf("%s (%s)", method.String, expr.String); sub.Valid {
+			s.PartitionedBy += fmt.Sprintf(", each period by %s (%s)", sub.String, subExpr.String)
 			return nil
 		}
-		if m := rangeColumn.FindStringSubmatch(expr.String); m != nil {
-			name := strings.ReplaceAll(m[1], "``", "`") + m[2]
-			for _, c := range s.Columns {
-				if strings.EqualFold(c.Name, name) {
-					s.By = c.Name
-				}
-			}
+		if strings.HasPrefix(method.String, "RANGE") {
+			s.By, s.Bounds = recognize(expr.String, s.Columns)
 		}
 		return nil
-	}, "SELECT PARTITION_METHOD, PARTITION_EXPRESSION, SUBPARTITION_METHOD FROM information_schema.PARTITIONS "+
+	}, "SELECT PARTITION_METHOD, PARTITION_EXPRESSION, SUBPARTITION_METHOD, SUBPARTITION_EXPRESSION FROM information_schema.PARTITIONS "+
 		"WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? LIMIT 1", s.Name)
 }

@@ -58,13 +58,10 @@ func (d dialect) divide(s engine.Divide) ([]string, error) {
 		return engine.One(d.reorganize(s.Table, []rolling.Partition{s.Part}, s.New))
 	}
 	defs, err := d.partitions(s.Table, s.New)
-	end := "MAXVALUE"
-	if err == nil && s.Part.To < s.Table.Grid.Bounds().To {
-		end, err = bound(s.Table, s.Part.To)
-	}
+	end, endErr := bound(s.Table, s.Part.To)
 	rest := rolling.Partition{Name: engine.RestName}
 	return []string{fmt.Sprintf("ALTER TABLE %s REORGANIZE PARTITION %s INTO (%s, PARTITION %s VALUES LESS THAN (%s))",
-		d.Quote(s.Table.Name), d.Quote(s.Part.Name), defs, d.Quote(rest.Name), end), d.drop(s.Table, rest)}, err
+		d.Quote(s.Table.Name), d.Quote(s.Part.Name), defs, d.Quote(rest.Name), end), d.drop(s.Table, rest)}, errors.Join(err, endErr)
 }
 
 // add renders the creation of partitions. If only the floor is left, its end moves. split names the
@@ -99,8 +96,9 @@ func (d dialect) addPartitions(t *engine.Table, defs string) string {
 
 // layout is the partitions of a table.
 type layout struct {
-	// floor is the floor's upper bound; hasFloor is set if there is one.
+	// floor is the floor's upper bound, and floorIs its name; hasFloor is set if there is one.
 	floor    int64
+	floorIs  string
 	hasFloor bool
 	// gaps are the partitions between the periods, which are parts.
 	gaps, parts []rolling.Partition
@@ -123,7 +121,7 @@ func (l layout) free() []rolling.Partition {
 		return slices.Clone(l.gaps)
 	}
 	floor := floorTo(l.floor)
-	floor.From = math.MinInt64
+	floor.From, floor.Name = math.MinInt64, l.floorIs
 	return slices.Concat([]rolling.Partition{floor}, l.gaps)
 }
 
@@ -146,7 +144,7 @@ func (l layout) with(parts []rolling.Partition) layout {
 		gap(rolling.Period{From: to, To: g.To})
 	}
 	if len(l.parts) == 0 && len(l.gaps) == 0 {
-		l.floor, l.hasFloor = from, true
+		l.floor, l.floorIs, l.hasFloor = from, floorName, true
 	}
 	if l.hasFloor && from < l.floor {
 		gap(rolling.Period{From: to, To: l.floor})
@@ -183,8 +181,8 @@ type bounded struct {
 func layOut(t *engine.Table, have []bounded) (layout, error) {
 	var l layout
 	for i, h := range have {
-		if i == 0 && floored(t) && isFloor(h.name) {
-			l.floor, l.hasFloor = h.to, true
+		if i == 0 && floored(t) && (isFloor(h.name) || h.to <= t.Grid.Bounds().From) { // that of others takes what is no time
+			l.floor, l.floorIs, l.hasFloor = h.to, h.name, true
 			continue
 		}
 		p := rolling.Partition{Name: h.name, Period: rolling.Period{To: h.to}}
@@ -243,7 +241,7 @@ func (d dialect) release(t *engine.Table, l layout, filled func(name string) boo
 
 // supposed returns the layout for a dry run.
 func supposed(t *engine.Table, have []rolling.Partition) layout {
-	l := layout{parts: have, hasFloor: floored(t)}
+	l := layout{parts: have, floorIs: floorName, hasFloor: floored(t)}
 	if len(have) > 0 {
 		l.floor = have[0].From
 	}
@@ -485,7 +483,7 @@ func (d dialect) room(t *engine.Table, l layout, p rolling.Partition, more ...ro
 	case len(l.parts) == 0 && !l.hasFloor:
 		return "", nil, errors.New("the table has no partition")
 	case len(l.parts) == 0 && len(free) == 1:
-		return reorganize(floor, slices.Concat(floor, []rolling.Partition{p}, more))
+		return reorganize(free, slices.Concat(floor, []rolling.Partition{p}, more))
 	case p.From >= l.end():
 		defs, err := d.partitions(t, slices.Concat(gap(l.end(), p.From), []rolling.Partition{p}, more))
 		return d.addPartitions(t, defs), nil, err
@@ -496,7 +494,7 @@ func (d dialect) room(t *engine.Table, l layout, p rolling.Partition, more ...ro
 			break
 		}
 		before := floor
-		if !isFloor(free[0].Name) {
+		if !l.hasFloor || free[0].Name != l.floorIs {
 			before = gap(free[0].From, p.From)
 		}
 		return reorganize(free, slices.Concat(before, []rolling.Partition{p}, gap(p.To, free[n-1].To)))

@@ -33,8 +33,8 @@ func (d dialect) Literal(t *engine.Table, pos int64) string {
 		}
 		return strconv.FormatInt(n, 10)
 	case engine.ByDate:
-		if text, err := bound(t, pos); err == nil {
-			return text
+		if pos%boundUnit(t) == 0 {
+			return dateText(pos)
 		}
 	}
 	return datetimeText(pos)
@@ -173,6 +173,9 @@ func boundUnit(t *engine.Table) int64 {
 
 // partitionBy renders the partitioning expression.
 func (d dialect) partitionBy(t *engine.Table) string {
+	if f := formOf(t); f != nil {
+		return "RANGE (" + f.expression(d.Quote(t.By)) + ")"
+	}
 	switch kindOf(t) {
 	case engine.ByTimestamp, engine.ByDate:
 		return "RANGE COLUMNS (" + d.Quote(t.By) + ")"
@@ -180,22 +183,6 @@ func (d dialect) partitionBy(t *engine.Table) string {
 		return "RANGE (UNIX_TIMESTAMP(" + d.Quote(t.By) + "))"
 	}
 	return "RANGE (" + d.Quote(t.By) + ")"
-}
-
-// bound renders the upper bound of a partition, as in its definition. It returns an
-// error for a bound between two values that the column or its partitioning can
-// represent.
-func bound(t *engine.Table, pos int64) (string, error) {
-	unit := boundUnit(t)
-	switch {
-	case kindOf(t) == engine.ByTimestamp:
-		return datetimeText(pos), nil
-	case pos%unit != 0:
-		return "", fmt.Errorf("bound %s of table %s lies between two values of column %s", t.Grid.Format(pos), t.Name, t.By)
-	case kindOf(t) == engine.ByDate:
-		return "'" + rolling.Instant(pos).Format(time.DateOnly) + "'", nil
-	}
-	return strconv.FormatInt(pos/unit, 10), nil
 }
 
 // datetimeText renders a position as a DATETIME literal, with fractional seconds

@@ -179,7 +179,7 @@ const describeTable = `SELECT c.oid, c.relkind::text,
 	COALESCE((SELECT k.attname FROM pg_partitioned_table p JOIN pg_attribute k ON k.attrelid = p.partrelid AND k.attnum = p.partattrs[0]
 		JOIN pg_type ty ON ty.oid = k.atttypid
 		WHERE p.partrelid = c.oid AND p.partstrat = 'r' AND p.partnatts = 1
-		AND ty.typname IN ('int2', 'int4', 'int8', 'timestamp', 'timestamptz', 'date')), ''),
+		AND ty.typname IN ('int2', 'int4', 'int8', 'timestamp', 'timestamptz', 'date')), ''), COALESCE(pg_get_partkeydef(c.oid), ''),
 	COALESCE((SELECT p.partdefid::regclass::text FROM pg_partitioned_table p WHERE p.partrelid = c.oid AND p.partdefid <> 0), '')
 FROM pg_class c WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.oid = to_regclass($1::text)`
 
@@ -221,7 +221,7 @@ func (db *DB) describe(ctx context.Context, name string) (*engine.Schema, error)
 	var oid int64
 	var kind, fallback string
 	err = tx.QueryRowContext(ctx, describeTable, db.dialect.Quote(name)).
-		Scan(&oid, &kind, &s.By, &fallback)
+		Scan(&oid, &kind, &s.By, &s.PartitionedBy, &fallback)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, engine.Classed(engine.ErrNoTable, errors.New("no such table"))
 	}
