@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rowmill/rowmill/internal/declared"
 	"github.com/rowmill/rowmill/internal/maintain"
 	"github.com/rowmill/rowmill/internal/maintain/adopt"
 	"github.com/rowmill/rowmill/rolling"
@@ -38,6 +39,8 @@ func (a *app) applyCommand() *cobra.Command {
 			"a rolling one while it is written to: its rows are copied in chunks, triggers\n" +
 			"repeat its changes, and then the two tables are swapped. The old table is kept\n" +
 			"until --finish; --undo reverses the adoption.\n\n" +
+			"A table with partitions is taken over in place: what creates or drops them now,\n" +
+			"such as an event or pg_partman, is stopped, and --undo starts it again.\n\n" +
 			"With [shards] in the declaration, each node gets the table, and then the head\n" +
 			"presents them as one.\n\n" +
 			"The command shows its plan and asks for confirmation. It stores its state beside\n" +
@@ -54,7 +57,7 @@ func (a *app) applyCommand() *cobra.Command {
 	flags.BoolVarP(&f.yes, "yes", "y", false, "don't ask (default false)")
 	flags.BoolVar(&f.duplicates, "allow-duplicates", false, "adopt a table even if some of its keys are not unique\nafterwards: --dry-run names them (default false)")
 	flags.BoolVar(&f.finish, "finish", false, "drop the old table of an adopted one (default false)")
-	flags.BoolVar(&f.undo, "undo", false, "reverse the adoption of a plain table (default false)")
+	flags.BoolVar(&f.undo, "undo", false, "reverse the adoption of a plain table, or the takeover of one with partitions\n(default false)")
 	flags.StringVar(&f.memory, "memory", "", "memory for every = \"auto\", a `SIZE` such as 8GB (the server's cache)")
 	flags.StringVar(&f.rate, "rate", "", "inserts to expect for every = \"auto\", as `N/s` (measured from the table)")
 	f.limits.define(flags)
@@ -128,6 +131,11 @@ func (a *app) apply(ctx context.Context, file string, f applyFlags) (err error) 
 	}
 	defer func() { err = errors.Join(err, k.Close()) }()
 	k.Say = a.sayEvent
+	if f.undo {
+		if taken, err := k.TakenOver(ctx); err != nil || taken {
+			return errors.Join(err, a.undoTakeover(ctx, k, f))
+		}
+	}
 	if f.finish || f.undo {
 		return a.endAdoption(ctx, k, f)
 	}
@@ -171,6 +179,26 @@ func (a *app) applyPlan(ctx context.Context, plan *maintain.Application, d *roll
 		return err
 	}
 	fmt.Fprintf(a.stdout, "%s is applied: rowmill run %s keeps it\n", d.Name, f.file)
+	return nil
+}
+
+// undoTakeover makes the table again one that is kept by what kept it before.
+func (a *app) undoTakeover(ctx context.Context, k *declared.Table, f applyFlags) error {
+	plan, err := k.PlanUndoTakeover(ctx)
+	if err != nil {
+		return err
+	}
+	if f.dry {
+		fmt.Fprint(a.stdout, plan.Statements())
+		return nil
+	}
+	for _, n := range plan.Notes {
+		fmt.Fprintln(a.stderr, "note:", n)
+	}
+	if err := a.runPlan(ctx, plan, k.DB.Info().Target, f.yes, "rowmill apply "+f.file+" --undo"); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.stdout, "%s is kept as before rowmill took it over\n", k.Declared.Name)
 	return nil
 }
 

@@ -107,6 +107,15 @@ func Propose(ctx context.Context, db engine.Definer, o Options) (*Proposal, erro
 	if err := r.period(ctx, s, p); err != nil {
 		return fail(err)
 	}
+	if rivaled, ok := db.(engine.Rivaled); ok && s.Partitioned {
+		rivals, err := rivaled.Rivals(ctx, s.Name)
+		if err != nil {
+			return fail(err)
+		}
+		for _, r := range rivals {
+			p.Warnings = append(p.Warnings, r.Text(s.Name)+". rowmill apply stops it, or says what to do")
+		}
+	}
 	declared, err := rolling.ParseDeclarationFor(s.Name+".toml", []byte(p.Text()), "")
 	if err != nil {
 		return fail(err)
@@ -321,7 +330,8 @@ func (r *reader) present(ctx context.Context, t *engine.Table, axis rolling.Axis
 		t.Grid, _ = rolling.Parse("1000 rows")
 	}
 	parts, err := r.db.Catalog().Partitions(ctx, t)
-	if err != nil {
+	var tail *engine.DefaultError
+	if err != nil && !errors.As(err, &tail) {
 		return err
 	}
 	b := t.Grid.Bounds()

@@ -63,12 +63,23 @@ type Outsider interface {
 	Outside(ctx context.Context, t *Table) (int64, error)
 	// Spare names these partitions.
 	Spare(ctx context.Context, t *Table) ([]string, error)
-	// Enclose makes such rows those of a new period, within one of these partitions, however many
-	// they are: they change places with those of an empty table, with, and none is copied but those of the
-	// partition that lie outside of the period, which must be few. It tries once, and may be repeated
-	// after a crash at any point; until then, with may hold the rows. After ErrUnsupported,
-	// nothing has changed.
+	Encloser
+}
+
+// An Encloser is a Keeper with partitions for rows outside of the periods: those of an Outsider, MAXVALUE or DEFAULT.
+type Encloser interface {
+	// Enclose makes the rows of such a partition those of a new period, within its range, however many
+	// they are: none is copied but those that lie outside of the period, which must be few. It may use the table with, which
+	// then holds the rows for a moment. It tries once, and may be repeated after a crash at any point; until
+	// then, with may hold the rows. The partition remains, without rows. After ErrUnsupported, nothing has changed.
 	Enclose(ctx context.Context, t *Table, period rolling.Partition, with string) error
+}
+
+// A DefaultError is returned with the other partitions of a table if it has one for all rows of no other one.
+type DefaultError struct{ Part rolling.Partition }
+
+func (e *DefaultError) Error() string {
+	return fmt.Sprintf("%s is the default partition: it takes rows outside every period, each new period requires a scan of it, and no partition can be detached while inserts continue", e.Part.Name)
 }
 
 // A ClusterNode is a Keeper whose server may be a node of a cluster that writes on all of its nodes.

@@ -130,13 +130,26 @@ type (
 		Query string
 		Sum   Checksum
 	}
-	// Divide is only rendered, for an owner: it makes a partition the partitions New, which have all of its
-	// rows. Columns are the columns that can be written to.
+	// Divide makes a partition the partitions New, which have all of its rows: they are copied under the table's lock. The
+	// rest of its range is removed, unless it has rows: then it is a partition called RestName. Columns are the columns that can be
+	// written to.
 	Divide struct {
 		Table   *Table
 		Part    rolling.Partition
 		New     []rolling.Partition
 		Columns []string
+	}
+	// Enclose is only rendered: what Encloser does to a partition, Tail, that has no end.
+	Enclose struct {
+		Table *Table
+		Tail  rolling.Partition
+		Part  rolling.Partition
+		With  string
+	}
+	// AddTail adds a partition for all rows of no other one, MAXVALUE or DEFAULT, as others have it.
+	AddTail struct {
+		Table *Table
+		Name  string
 	}
 	// DropTables drops the standalone tables that exist.
 	DropTables struct{ Names []string }
@@ -200,6 +213,8 @@ func (Detach) step()     {}
 func (Attach) step()     {}
 func (Replace) step()    {}
 func (Divide) step()     {}
+func (Enclose) step()    {}
+func (AddTail) step()    {}
 func (DropTables) step() {}
 func (AddColumn) step()  {}
 

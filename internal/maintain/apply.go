@@ -78,7 +78,7 @@ func (t *Table) PlanApply(ctx context.Context) (*Application, error) {
 	case !t.Schema.Partitioned:
 		plan = t.planAdoption
 	}
-	for _, plan := range []func(context.Context, *Application, *rolling.Declaration) error{plan, t.planDropped, t.planLevels, t.planLate, t.planState} {
+	for _, plan := range []func(context.Context, *Application, *rolling.Declaration) error{plan, t.planRivals, t.planDropped, t.planLevels, t.planLate, t.planState} {
 		if err := plan(ctx, a, applied); err != nil {
 			return nil, err
 		}

@@ -83,7 +83,7 @@ func (t *Table) enclosure(ctx context.Context, crowd *engine.CrowdedError) (p ro
 
 // resume completes the change, or ends it if the server can't make it.
 func (d *enclosing) resume(ctx context.Context, t *Table, c *state.Change) (string, error) {
-	err := t.waitTurn(ctx, func() error { return t.DB.(engine.Outsider).Enclose(ctx, t.Table, d.Part, d.With) })
+	err := t.waitTurn(ctx, func() error { return t.DB.(engine.Encloser).Enclose(ctx, t.Table, d.Part, d.With) })
 	if err != nil && !errors.Is(err, engine.ErrUnsupported) {
 		return "", err
 	}

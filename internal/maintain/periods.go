@@ -91,7 +91,7 @@ func (t *Table) planEarlier(ctx context.Context, a *Application, applied *rollin
 	if t.Declared.From.IsZero() {
 		return nil
 	}
-	have, err := t.DB.Catalog().Partitions(ctx, t.Table)
+	have, _, err := t.withTail(ctx)
 	if err != nil {
 		return err
 	}

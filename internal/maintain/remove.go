@@ -53,6 +53,13 @@ func (t *Table) PlanRemove(ctx context.Context, dropRollups bool) (*Application,
 	if err := t.planReleased(ctx, a, add); err != nil {
 		return nil, err
 	}
+	undo, err := t.State.Undos(ctx, t.Table.Name)
+	if err != nil && !isNoTable(err) {
+		return nil, err
+	}
+	for _, u := range undo {
+		a.Notes = append(a.Notes, fmt.Sprintf("%s: %s: %s", notUndone, u.What, strings.Join(u.SQL, "; ")))
+	}
 	return a, t.planRecordsGone(ctx, add)
 }
 

@@ -55,7 +55,7 @@ func (t *Table) Dropped(ctx context.Context) ([]string, error) {
 
 // dropped tells which periods have passed retention by a declaration, and had not by the one before it.
 func (t *Table) dropped(ctx context.Context, d, was *rolling.Declaration) ([]string, error) {
-	parts, err := t.DB.Catalog().Partitions(ctx, t.Table)
+	parts, _, err := t.withTail(ctx)
 	if err != nil || d.Keep.IsZero() || len(parts) == 0 {
 		return nil, err
 	}

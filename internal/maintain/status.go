@@ -246,7 +246,7 @@ func (t *Table) status(ctx context.Context, s *Status) (*Status, error) {
 	}
 	l.next()
 	l.headroom()
-	for _, part := range []func(context.Context) error{l.blockers, l.gaps, l.outside, l.kept, l.triggers} {
+	for _, part := range []func(context.Context) error{l.blockers, l.gaps, l.outside, l.kept, l.triggers, l.besides} {
 		if err := part(ctx); err != nil {
 			return nil, err
 		}

@@ -47,7 +47,7 @@ func (t *Table) planTakeover(ctx context.Context, a *Application, applied *rolli
 	v := View{MaxPeriods: t.DB.Capabilities().MaxPeriods, Gaps: t.DB.Capabilities().Gaps}
 	var err error
 	if v.Now, err = t.Now(ctx); err == nil {
-		v.Parts, err = t.DB.Catalog().Partitions(ctx, t.Table)
+		v.Parts, err = t.planTail(ctx, a, v.Now)
 	}
 	if err != nil {
 		return err

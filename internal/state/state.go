@@ -92,6 +92,9 @@ func schema(text string) []string {
 			"sealed_to BIGINT NOT NULL, checked_us BIGINT NOT NULL, updated_us BIGINT NOT NULL, spec " + text + " NOT NULL, PRIMARY KEY (table_name, name))",
 		// Buckets below the watermark that must be computed again.
 		"CREATE TABLE IF NOT EXISTS rowmill_stale (rollup_name " + name + ", bucket BIGINT NOT NULL, PRIMARY KEY (rollup_name, bucket))",
+		// How what apply took away when it took a table over is given back: statements, as JSON.
+		"CREATE TABLE IF NOT EXISTS rowmill_undo (table_name " + name + ", serial BIGINT NOT NULL, what " + text + " NOT NULL, statements " + text + " NOT NULL, " +
+			"at_us BIGINT NOT NULL, PRIMARY KEY (table_name, serial))",
 		// What identifies the partitions of which exact roll-ups have the rows, and, without
 		// a name, when they were last compared.
 		"CREATE TABLE IF NOT EXISTS rowmill_parts (table_name " + name + ", name " + name + ", identity " + name + ", at_us BIGINT NOT NULL, PRIMARY KEY (table_name, name))",

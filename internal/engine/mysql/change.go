@@ -396,6 +396,8 @@ func (db *DB) tryChange(ctx context.Context, step engine.Step) (bool, error) {
 				c.run(ctx, c.alone(c.t, statements...)...)
 			}
 		}
+	case engine.Divide:
+		t, what, run = s.Table, "divide partition "+s.Part.Name, func(c *changer) { c.divideNow(ctx, s) }
 	case engine.AddColumn:
 		t, what, run = s.Table, "add column "+s.Name, func(c *changer) { c.addColumn(ctx, s) }
 	case engine.DropPartition:

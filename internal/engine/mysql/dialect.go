@@ -91,6 +91,10 @@ func (d dialect) Render(s engine.Step) ([]string, error) {
 		return d.release(s.Table, supposed(s.Table, s.Have), func(string) bool { return false })
 	case engine.Divide:
 		return d.divide(s)
+	case engine.Enclose:
+		return d.encloseTail(s)
+	case engine.AddTail:
+		return []string{d.addPartitions(s.Table, "PARTITION "+d.Quote(s.Name)+" VALUES LESS THAN (MAXVALUE)")}, nil
 	case engine.DropTables:
 		return s.Statements(d), nil
 	case engine.AddColumn:

@@ -54,7 +54,10 @@ func (d dialect) reorganize(t *engine.Table, old, now []rolling.Partition) (stri
 
 // divide renders a Divide. Only the end of the last partition may be moved, and only up: what is left is dropped.
 func (d dialect) divide(s engine.Divide) ([]string, error) {
-	if s.New[len(s.New)-1].To == s.Part.To {
+	switch n := len(s.New); {
+	case n == 0:
+		return []string{d.drop(s.Table, s.Part)}, nil
+	case s.New[n-1].To == s.Part.To:
 		return engine.One(d.reorganize(s.Table, []rolling.Partition{s.Part}, s.New))
 	}
 	defs, err := d.partitions(s.Table, s.New)
@@ -62,6 +65,42 @@ func (d dialect) divide(s engine.Divide) ([]string, error) {
 	rest := rolling.Partition{Name: engine.RestName}
 	return []string{fmt.Sprintf("ALTER TABLE %s REORGANIZE PARTITION %s INTO (%s, PARTITION %s VALUES LESS THAN (%s))",
 		d.Quote(s.Table.Name), d.Quote(s.Part.Name), defs, d.Quote(rest.Name), end), d.drop(s.Table, rest)}, errors.Join(err, endErr)
+}
+
+// divideNow executes a Divide, unless the partition is gone.
+func (c *changer) divideNow(ctx context.Context, s engine.Divide) {
+	l := c.layout(ctx)
+	if !slices.ContainsFunc(l.parts, func(p rolling.Partition) bool { return p.Name == s.Part.Name }) {
+		return
+	}
+	statements, err := c.divide(s)
+	c.fail(err)
+	c.few(ctx, l, []string{s.Part.Name}, statements...)
+	c.run(ctx, c.lockTables([]string{c.t.Name}))
+	for _, q := range statements {
+		if c.err != nil {
+			return
+		}
+		// Rows that came since the plan may lie in what is left.
+		left := engine.RestName
+		if len(statements) == 1 {
+			left = s.Part.Name
+		}
+		if strings.Contains(q, " DROP PARTITION ") && c.filled(ctx, c.partition(c.t, left)) {
+			break
+		}
+		c.run(ctx, q)
+	}
+	c.run(ctx, unlock)
+}
+
+// encloseTail renders an Enclose from its initial state.
+func (d dialect) encloseTail(s engine.Enclose) ([]string, error) {
+	left := s.Tail
+	left.From = s.Part.To
+	split, err := d.reorganize(s.Table, []rolling.Partition{s.Tail}, []rolling.Partition{s.Part, left})
+	return slices.Concat(d.CreateTemplate(s.Table, s.With, engine.Storage{}), []string{d.lockTables([]string{s.Table.Name, s.With}), d.exchange(s.Table, s.Tail.Name, s.With),
+		split, d.exchange(s.Table, s.Part.Name, s.With), "DROP TABLE " + d.Quote(s.With), unlock}), err
 }
 
 // add renders the creation of partitions. If only the floor is left, its end moves. split names the
@@ -189,6 +228,8 @@ func layOut(t *engine.Table, have []bounded) (layout, error) {
 		switch {
 		case i > 0:
 			p.From = have[i-1].to
+		case t.Rolling() && h.to == t.Grid.Bounds().To:
+			p.From = t.Grid.Bounds().From
 		case t.Rolling():
 			first, err := t.Grid.At(h.to - 1)
 			if err != nil {
@@ -203,6 +244,14 @@ func layOut(t *engine.Table, have []bounded) (layout, error) {
 		}
 	}
 	return l, nil
+}
+
+// tail returns the last partition, if it has no end.
+func (l layout) tail(t *engine.Table) []rolling.Partition {
+	if n := len(l.parts); n > 0 && l.parts[n-1].To == t.Grid.Bounds().To {
+		return l.parts[n-1:]
+	}
+	return nil
 }
 
 // before returns the floor, if there is one, and the gaps before a period.
@@ -363,7 +412,7 @@ func (c *changer) enclose(ctx context.Context, p rolling.Partition, with string)
 	by := c.Quote(c.t.By)
 	strays := fmt.Sprintf(" WHERE %s < %s OR %s >= %s", by, c.Literal(c.t, p.From), by, c.Literal(c.t, p.To))
 	holder := func(l layout) string {
-		for _, f := range l.free() {
+		for _, f := range slices.Concat(l.free(), l.tail(c.t)) {
 			if f.From <= p.From && p.To <= f.To {
 				return f.Name
 			}
@@ -509,6 +558,9 @@ func (d dialect) room(t *engine.Table, l layout, p rolling.Partition, more ...ro
 	for _, old := range l.parts {
 		if old.From <= p.From && p.To <= old.To {
 			now := append(filler(old.From, p.From), p)
+			if old.From <= t.Grid.Bounds().From && floored(t) {
+				now = slices.Concat(floor, []rolling.Partition{p})
+			}
 			if p.To < old.To {
 				now = append(now, rolling.Partition{Name: old.Name, Period: rolling.Period{From: p.To, To: old.To}})
 			}

@@ -158,6 +158,12 @@ func (c *changer) change(ctx context.Context, s engine.Step) bool {
 	case engine.CreatePartitions:
 		what = "create partitions of " + s.Table.Name
 		c.create(ctx, s)
+	case engine.Divide:
+		what = "divide partition " + s.Part.Name + " of " + s.Table.Name
+		statements, err := c.divide(s)
+		c.fail(err)
+		c.quiet(ctx, s.Table.Name, childName(s.Table, s.Part))
+		c.atOnce(ctx, statements...)
 	case engine.DropTables:
 		what = "drop tables"
 		c.dropTables(ctx, s)

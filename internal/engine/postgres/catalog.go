@@ -29,7 +29,7 @@ func (d dialect) exists(t *engine.Table) string {
 
 // parts is the query for Partitions: a row for the table without partitions, and one for each.
 func (d dialect) parts(t *engine.Table) string {
-	return "SELECT c.relname, pg_get_expr(c.relpartbound, c.oid), CASE WHEN NOT pg_table_is_visible(c.oid) THEN c.oid::regclass::text END FROM pg_class p " +
+	return "SELECT c.relname, pg_get_expr(c.relpartbound, c.oid), CASE WHEN NOT pg_table_is_visible(c.oid) THEN c.oid::regclass::text END, c.relkind::text FROM pg_class p " +
 		"LEFT JOIN pg_inherits i ON i.inhparent = p.oid LEFT JOIN pg_class c ON c.oid = i.inhrelid AND c.relispartition " +
 		"WHERE p.relkind IN ('r', 'p') AND p.oid = " + d.regclass(t.Name)
 }
@@ -55,7 +55,8 @@ func dropped(row [][]byte) bool { return row[0] != nil && row[1] == nil }
 // mostReads is how often the partitions are read again if some were dropped meanwhile.
 const mostReads = 20
 
-// Partitions includes one whose detach was interrupted: DropPartition finishes it.
+// Partitions includes one whose detach was interrupted: DropPartition finishes it. With a default partition, the others are returned with
+// an engine.DefaultError.
 func (c catalog) Partitions(ctx context.Context, t *engine.Table) ([]rolling.Partition, error) {
 	rows, err := c.db.query(ctx, c.db.dialect.parts(t))
 	for n := 0; err == nil && n < mostReads && slices.ContainsFunc(rows, dropped); n++ {
@@ -68,13 +69,24 @@ func (c catalog) Partitions(ctx context.Context, t *engine.Table) ([]rolling.Par
 		return nil, engine.Classed(engine.ErrNoTable, fmt.Errorf("partitions of %s: no such table", t.Name))
 	}
 	var parts []rolling.Partition
+	var byDefault error
 	for _, row := range rows {
 		if row[0] == nil {
 			continue // the table itself
 		}
 		p := rolling.Partition{Name: partitionName(t, string(row[0]))}
+		if string(row[1]) == "DEFAULT" {
+			p.Period = t.Grid.Bounds()
+			byDefault = engine.Hinted(engine.Classed(engine.ErrUnsupported, fmt.Errorf("partitions of %s: %w", t.Name, &engine.DefaultError{Part: p})),
+				"rowmill apply FILE, which replaces it by periods")
+			continue
+		}
 		if p.From, p.To, err = parseBounds(t, string(row[1])); err != nil {
 			return nil, fmt.Errorf("partition %s of %s: %w", p.Name, t.Name, err)
+		}
+		if string(row[3]) == "p" {
+			return nil, engine.Hinted(engine.Classed(engine.ErrUnsupported, fmt.Errorf("partition %s of %s has partitions of its own", childName(t, p), t.Name)),
+				"CREATE TABLE ... (LIKE %[1]s INCLUDING ALL), with its rows, to be attached in its place; or a plain table with the rows of %[1]s, which rowmill apply adopts", c.db.dialect.Quote(t.Name))
 		}
 		if row[2] != nil {
 			return nil, engine.Hinted(engine.Classed(engine.ErrUnsupported, fmt.Errorf("partition %s of %s is in a schema that isn't in search_path", p.Name, t.Name)),
@@ -83,7 +95,7 @@ func (c catalog) Partitions(ctx context.Context, t *engine.Table) ([]rolling.Par
 		parts = append(parts, p)
 	}
 	slices.SortFunc(parts, func(a, b rolling.Partition) int { return cmp.Compare(a.From, b.From) })
-	return parts, nil
+	return parts, byDefault
 }
 
 // relations is a query for the OIDs of tables and their partitions.

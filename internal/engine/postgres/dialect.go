@@ -109,6 +109,10 @@ func (d dialect) Render(s engine.Step) ([]string, error) {
 		return nil, nil
 	case engine.Divide:
 		return d.divide(s)
+	case engine.Enclose:
+		return d.encloseDefault(s)
+	case engine.AddTail:
+		return []string{fmt.Sprintf("CREATE TABLE %s PARTITION OF %s DEFAULT", d.Quote(childName(s.Table, rolling.Partition{Name: s.Name})), d.Quote(s.Table.Name))}, nil
 	case engine.DropTables:
 		return s.Statements(d), nil
 	case engine.AddColumn:

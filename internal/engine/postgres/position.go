@@ -121,11 +121,6 @@ func checkBounds(t *engine.Table, p rolling.Partition) error {
 // parseBounds parses the bounds of a range partition as pg_get_expr prints
 // them, FOR VALUES FROM ('0') TO ('1000').
 func parseBounds(t *engine.Table, s string) (from, to int64, err error) {
-	if s == "DEFAULT" {
-		return 0, 0, engine.Hinted(engine.Classed(engine.ErrUnsupported,
-			fmt.Errorf("it is the default partition: it takes rows outside every period, each new period requires a scan of it, and no partition can be detached while inserts continue")),
-			"move its rows to periods of their own, then ALTER TABLE ... DETACH PARTITION it")
-	}
 	text, ok := strings.CutPrefix(s, "FOR VALUES FROM (")
 	first, second, between := strings.Cut(text, ") TO (")
 	second, end := strings.CutSuffix(second, ")")

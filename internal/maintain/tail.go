@@ -1,0 +1,194 @@
+package maintain
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/state"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// fewRows is the number of rows of a tail that are copied into periods under the table's lock, in some 20 ms.
+const fewRows = 2000
+
+// mostTail limits the periods that the rows of a tail need.
+const mostTail = 1000
+
+// withTail returns the table's partitions, and that for all later rows (MAXVALUE) or for all rows of no other one (DEFAULT), which
+// has no end; nil if there is none.
+func (t *Table) withTail(ctx context.Context) (parts []rolling.Partition, tail *rolling.Partition, err error) {
+	parts, err = t.DB.Catalog().Partitions(ctx, t.Table)
+	var is *engine.DefaultError
+	if errors.As(err, &is) {
+		return parts, &is.Part, nil
+	}
+	if n := len(parts); n > 0 && parts[n-1].To == t.Table.Grid.Bounds().To {
+		last := parts[n-1]
+		return parts[:n-1], &last, err
+	}
+	return parts, nil, err
+}
+
+// A tailPlan says how a tail without an end is replaced by periods.
+type tailPlan struct {
+	tail rolling.Partition
+	// enclosed is the period that takes all rows of the tail first, without copying any; it has no name if they are few.
+	enclosed rolling.Partition
+	// periods are those that take the place of the tail, with its few rows.
+	periods []rolling.Partition
+	rows    int64 // at most one more than fewRows
+}
+
+// planTailOf plans the end of a tail of a table with these other partitions.
+func (t *Table) planTailOf(ctx context.Context, parts []rolling.Partition, tail rolling.Partition, now int64) (*tailPlan, error) {
+	p, words, g := &tailPlan{tail: tail}, t.DB.Words(), t.Table.Grid
+	by, from := t.DB.Dialect().Quote(t.Table.By), words.From(t.Table, tail)
+	var first, last sql.NullInt64
+	x := t.DB.SQL()
+	err := x.QueryRowContext(ctx, fmt.Sprintf("SELECT %s, %s FROM (SELECT MIN(%s) AS a, MAX(%s) AS z FROM %s) q", words.Position(t.Table, "q.a"), words.Position(t.Table, "q.z"), by, by, from)).Scan(&first, &last)
+	if err == nil {
+		err = x.QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*) FROM (SELECT 1 AS one FROM %s LIMIT %d) q", from, fewRows+1)).Scan(&p.rows)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look for the rows of %s: %w", tail.Name, t.DB.Classify(err))
+	}
+	begin := g.Floor(now)
+	if p.rows > 0 {
+		begin = min(begin, g.Floor(first.Int64))
+	}
+	if n := len(parts); n > 0 {
+		begin = parts[n-1].To
+	}
+	if p.rows > 0 && first.Int64 < begin {
+		return nil, engine.Hinted(fmt.Errorf("rows of partition %s lie before %s, where its last other partition ends: no later period takes them", tail.Name, g.Format(begin)),
+			"SELECT * FROM %s WHERE %s < %s, to move them to partitions of their own; or %s, which leaves all of its rows in a table of their own", from, by, words.Literal(t.Table, begin), t.leave(tail))
+	}
+	to := max(t.Declared.Ahead.After(now), now+1)
+	if p.rows > 0 {
+		to = max(to, last.Int64+1)
+	}
+	c := rolling.Creatable{Grid: g, Range: g.Bounds(), Sealed: math.MinInt64}
+	if begin < to {
+		if p.periods, err = c.Missing(parts, begin, to, mostTail); err != nil {
+			return nil, engine.Hinted(fmt.Errorf("the rows of partition %s: %w", tail.Name, err), "SELECT * FROM %s ORDER BY %s DESC, to mend or delete those of the far future; or a longer period", from, by)
+		}
+	}
+	if p.rows <= fewRows {
+		return p, nil
+	}
+	if most := t.DB.Capabilities().SwapRows; most > 0 {
+		var more int
+		err := x.QueryRowContext(ctx, fmt.Sprintf("SELECT 1 FROM %s LIMIT 1 OFFSET %d", from, most)).Scan(&more)
+		if err == nil {
+			divided, renderErr := t.DB.Dialect().Render(engine.Divide{Table: t.Table, Part: tail, New: p.periods, Columns: t.Schema.Names()})
+			return nil, errors.Join(engine.Hinted(fmt.Errorf("partition %s has no end, and more than %s rows: this server would read all of them under the table's lock", tail.Name, figure.Count(most)),
+				"%s, at a time when inserts may wait until its rows are copied", strings.Join(divided, "; ")), renderErr)
+		}
+		if !errors.Is(err, sql.ErrNoRows) {
+			return nil, t.DB.Classify(err)
+		}
+	}
+	n := slices.IndexFunc(p.periods, func(q rolling.Partition) bool { return q.To > max(last.Int64, now) }) + 1
+	p.enclosed = g.Named(rolling.Period{From: begin, To: p.periods[max(n, 1)-1].To})
+	p.periods = p.periods[n:]
+	return p, nil
+}
+
+// leave is the statement that makes a tail a table of its own.
+func (t *Table) leave(tail rolling.Partition) string {
+	q, err := t.DB.Dialect().Render(engine.Detach{Table: t.Table, Part: tail, Into: t.Table.Name + "_rest"})
+	if err != nil {
+		return "ALTER TABLE"
+	}
+	return strings.ReplaceAll(strings.Join(q, "; "), " CONCURRENTLY", "")
+}
+
+// divided returns the step that replaces the tail once it has few rows.
+func (t *Table) divided(p *tailPlan) engine.Divide {
+	d := engine.Divide{Table: t.Table, Part: p.tail, New: p.periods, Columns: t.Schema.Names()}
+	if p.enclosed.Name != "" {
+		d.Part.From = p.enclosed.To
+	}
+	return d
+}
+
+// planTail adds the step that replaces a tail by periods, and returns the partitions that there are then.
+func (t *Table) planTail(ctx context.Context, a *Application, now int64) ([]rolling.Partition, error) {
+	parts, tail, err := t.withTail(ctx)
+	if err != nil || tail == nil {
+		return parts, err
+	}
+	p, err := t.planTailOf(ctx, parts, *tail, now)
+	if err != nil {
+		return nil, err
+	}
+	var sql []string
+	what := fmt.Sprintf("replace partition %s, which has no end, by %s", tail.Name, figure.Plural(len(p.periods), "period"))
+	if p.enclosed.Name != "" {
+		what += fmt.Sprintf(", after its rows are those of one period from %s to %s, without copying them", t.Table.Grid.Format(p.enclosed.From), t.Table.Grid.Format(p.enclosed.To))
+		if sql, err = t.DB.Dialect().Render(engine.Enclose{Table: t.Table, Tail: *tail, Part: p.enclosed, With: standalone(t.Table.Name, "rows", p.enclosed)}); err != nil {
+			return nil, err
+		}
+		parts = append(parts, p.enclosed)
+	}
+	divided, err := t.DB.Dialect().Render(t.divided(p))
+	if err != nil {
+		return nil, err
+	}
+	undo, err := t.DB.Dialect().Render(engine.AddTail{Table: t.Table, Name: tail.Name})
+	if err != nil {
+		return nil, err
+	}
+	a.Steps = append(a.Steps, ApplyStep{What: what, SQL: append(sql, divided...), run: func(ctx context.Context) error {
+		if err := t.State.AddUndo(ctx, t.Table.Name, "create partition "+tail.Name+" again, for all rows of no other one", undo); err != nil {
+			return err
+		}
+		return t.endTail(ctx)
+	}})
+	a.Notes = append(a.Notes, fmt.Sprintf("once partition %s is replaced, inserts of rows without a period FAIL: rowmill run creates periods %s ahead, and its alarm says when it can't", tail.Name, orNone(t.Declared.Ahead.String())))
+	return slices.Concat(parts, p.periods), nil
+}
+
+// endTail replaces the table's tail by periods, from the state that it has.
+func (t *Table) endTail(ctx context.Context) error {
+	for {
+		now, err := t.Now(ctx)
+		if err != nil {
+			return err
+		}
+		parts, tail, err := t.withTail(ctx)
+		if err != nil || tail == nil {
+			return err
+		}
+		p, err := t.planTailOf(ctx, parts, *tail, now)
+		if err != nil {
+			return err
+		}
+		if p.enclosed.Name == "" {
+			err = t.tryLocked(ctx, t.divided(p))
+			t.reach("tail divided")
+		} else {
+			d := &enclosing{p.enclosed, standalone(t.Table.Name, "rows", p.enclosed)}
+			c := &state.Change{Table: t.Table.Name, ID: fmt.Sprintf("enclose %d", p.enclosed.From), Kind: string(Enclose), Step: stepEnclose}
+			fresh, beginErr := t.State.Begin(ctx, c, d)
+			if beginErr == nil && !fresh {
+				beginErr = c.Load(d)
+			}
+			if beginErr != nil {
+				return beginErr
+			}
+			t.reach("enclose begun")
+			_, err = d.resume(ctx, t, c)
+		}
+		if err != nil {
+			return t.blocked(ctx, err)
+		}
+	}
+}
