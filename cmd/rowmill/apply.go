@@ -57,7 +57,7 @@ func (a *app) applyCommand() *cobra.Command {
 	flags.BoolVarP(&f.yes, "yes", "y", false, "don't ask (default false)")
 	flags.BoolVar(&f.duplicates, "allow-duplicates", false, "adopt a table even if some of its keys are not unique\nafterwards: --dry-run names them (default false)")
 	flags.BoolVar(&f.finish, "finish", false, "drop the old table of an adopted one (default false)")
-	flags.BoolVar(&f.undo, "undo", false, "reverse the adoption of a plain table, or the takeover of one with partitions\n(default false)")
+	flags.BoolVar(&f.undo, "undo", false, "reverse an adoption, or a takeover of partitions (default false)")
 	flags.StringVar(&f.memory, "memory", "", "memory for every = \"auto\", a `SIZE` such as 8GB (the server's cache)")
 	flags.StringVar(&f.rate, "rate", "", "inserts to expect for every = \"auto\", as `N/s` (measured from the table)")
 	f.limits.define(flags)

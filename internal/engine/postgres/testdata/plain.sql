@@ -16,7 +16,7 @@ CREATE INDEX "purchases_a""b_idx" ON "purchases" ("note's ""name""");
 COMMIT;
 -- engine.Inspect
 SELECT COUNT(*) FROM pg_class WHERE relkind IN ('r', 'p') AND oid = to_regclass('"purchases"');
-SELECT c.relname, pg_get_expr(c.relpartbound, c.oid), CASE WHEN NOT pg_table_is_visible(c.oid) THEN c.oid::regclass::text END FROM pg_class p LEFT JOIN pg_inherits i ON i.inhparent = p.oid LEFT JOIN pg_class c ON c.oid = i.inhrelid AND c.relispartition WHERE p.relkind IN ('r', 'p') AND p.oid = to_regclass('"purchases"');
+SELECT c.relname, pg_get_expr(c.relpartbound, c.oid), CASE WHEN NOT pg_table_is_visible(c.oid) THEN c.oid::regclass::text END, c.relkind::text FROM pg_class p LEFT JOIN pg_inherits i ON i.inhparent = p.oid LEFT JOIN pg_class c ON c.oid = i.inhrelid AND c.relispartition WHERE p.relkind IN ('r', 'p') AND p.oid = to_regclass('"purchases"');
 -- engine.Select
 SELECT "id", "at", "register", "price", "weight", "note's ""name""", "code", "total" FROM "purchases";
 -- engine.Measure
