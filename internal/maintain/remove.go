@@ -58,6 +58,9 @@ func (t *Table) PlanRemove(ctx context.Context, dropRollups bool) (*Application,
 		return nil, err
 	}
 	for _, u := range undo {
+		if len(u.SQL) == 0 {
+			continue
+		}
 		a.Notes = append(a.Notes, fmt.Sprintf("%s: %s: %s", notUndone, u.What, strings.Join(u.SQL, "; ")))
 	}
 	return a, t.planRecordsGone(ctx, add)

@@ -84,6 +84,9 @@ func (t *Table) PlanUndoTakeover(ctx context.Context) (*Application, error) {
 	a.Steps = a.Steps[:len(a.Steps)-1]
 	for i := len(undo) - 1; i >= 0; i-- {
 		u := undo[i]
+		if len(u.SQL) == 0 {
+			continue
+		}
 		a.Steps = append(a.Steps, ApplyStep{What: u.What, SQL: u.SQL, run: func(ctx context.Context) error {
 			if err := t.execTogether(ctx, u.SQL); err != nil {
 				return err

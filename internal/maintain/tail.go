@@ -150,6 +150,7 @@ func (t *Table) planTail(ctx context.Context, a *Application, now int64) ([]roll
 		if err := t.State.AddUndo(ctx, t.Table.Name, "create partition "+tail.Name+" again, for all rows of no other one", undo); err != nil {
 			return err
 		}
+		t.reach("undo recorded")
 		return t.endTail(ctx)
 	}})
 	a.Notes = append(a.Notes, fmt.Sprintf("once partition %s is replaced, inserts of rows without a period FAIL: rowmill run creates periods %s ahead, and its alarm says when it can't", tail.Name, orNone(t.Declared.Ahead.String())))

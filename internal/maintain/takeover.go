@@ -69,6 +69,9 @@ func (t *Table) planTakeover(ctx context.Context, a *Application, applied *rolli
 	if applied != nil {
 		return nil
 	}
+	a.Steps = append(a.Steps, ApplyStep{What: "note that " + t.Table.Name + " is taken over (--undo ends that)", run: func(ctx context.Context) error {
+		return t.State.AddUndo(ctx, t.Table.Name, "it is as it was before the takeover", nil)
+	}})
 	key := func(columns []string) []string {
 		return slices.Sorted(slices.Values(strings.Split(strings.ToLower(strings.Join(columns, "\n")), "\n")))
 	}

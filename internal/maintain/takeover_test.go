@@ -1,7 +1,9 @@
 package maintain
 
 import (
+	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -188,6 +190,60 @@ func TestTakeoverRefusesWhatRunCannotKeep(t *testing.T) {
 			exec(t, db.SQL(), "DROP TABLE readings")
 		}
 	})
+}
+
+// TestTakeoverKilled: a takeover that is killed at any point is completed by the next one, with all rows, whether these are copied or not.
+func TestTakeoverKilled(t *testing.T) {
+	for _, kind := range append(testdb.Kinds(t, "mariadb", "mysql"), testdb.Kinds(t, "postgres")...) {
+		for _, point := range []string{"undo recorded", "enclose begun", "enclosed", "tail divided"} {
+			t.Run(strings.ReplaceAll(point, " ", "_")+"/"+kind, func(t *testing.T) {
+				t.Parallel()
+				db := testdb.Open(t, kind).(engine.Keeper)
+				if kind == "postgres" {
+					exec(t, db.SQL(), create(db)+" PARTITION BY RANGE (ts)")
+					exec(t, db.SQL(), partition(db, "p0", 0, 1))
+					exec(t, db.SQL(), partition(db, "rest", 1, -1))
+				} else {
+					exec(t, db.SQL(), create(db)+" PARTITION BY RANGE (TO_SECONDS(ts)) (PARTITION p0 VALUES LESS THAN (TO_SECONDS("+db.Words().Literal(tableOf(declare(t, db, nil)), at(1))+")), PARTITION pmax VALUES LESS THAN MAXVALUE)")
+				}
+				w := &world{t: t, now: at(3.6), Table: opened(t, db, declare(t, db, nil), at(3.6))}
+				w.insert(at(0.5), 1)
+				var rows []string
+				for i := range fewRows + 1 {
+					rows = append(rows, fmt.Sprintf("(%d, %s, 1)", i, db.Words().Literal(w.Table.Table, at(1+float64(i%150)/60))))
+				}
+				w.exec("INSERT INTO readings VALUES " + strings.Join(rows, ", "))
+				a := applyPlan(t, w.Table)
+				done := make(chan bool)
+				w.Reached = func(at string) {
+					if at == point {
+						done <- true
+						runtime.Goexit()
+					}
+				}
+				go func() {
+					if err := a.Run(context.Background(), func(ApplyStep) {}); err != nil {
+						t.Log(err)
+					}
+					done <- false
+				}()
+				if !<-done {
+					t.Fatalf("%q was not reached", point)
+				}
+				w.Table = opened(t, db, w.Declared, w.now)
+				applyPlan(t, w.Table).mustRun(t)
+				if a := applyPlan(t, opened(t, db, w.Declared, w.now)); !a.Empty() {
+					t.Errorf("applied twice: %+v", a)
+				}
+				w.keep()
+				w.wantCount(fewRows + 2)
+				w.wantNoChanges()
+				if got := w.parts(); !strings.HasPrefix(got, "0-1 1-4 4-5 ") {
+					t.Errorf("there is %s", got)
+				}
+			})
+		}
+	}
 }
 
 // TestOverlongPeriod: a period that takes rows for ever is a problem, whoever added it, and apply replaces it.

@@ -27,7 +27,12 @@ func (db *DB) Rivals(ctx context.Context, table string) ([]engine.Rival, error) 
 	if err != nil {
 		return fail(err)
 	}
-	is := "to_regclass(parent_table) = " + db.dialect.regclass(table)
+	// Names that the account may not look up would fail: pg_partman's text is compared.
+	named, err := db.query(ctx, "SELECT n.nspname || '.' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = "+db.dialect.regclass(table))
+	if err != nil || len(named) == 0 {
+		return nil, err
+	}
+	is := "parent_table = " + quoteText(string(named[0][0]))
 	for _, row := range found {
 		r := engine.Rival{Name: "pg_partman, by " + string(row[0])}
 		if string(row[1]) != "t" && string(row[1]) != "true" {
@@ -74,12 +79,13 @@ func (db *DB) Rivals(ctx context.Context, table string) ([]engine.Rival, error) 
 
 // cronJobs returns the active jobs of pg_cron in this database.
 func (db *DB) cronJobs(ctx context.Context) (jobs []engine.Job, err error) {
-	rows, err := db.query(ctx, "SELECT to_regclass('cron.job') IS NOT NULL AND has_table_privilege(to_regclass('cron.job'), 'SELECT'), to_regproc('cron.alter_job') IS NOT NULL")
-	if err != nil || !strings.HasPrefix(string(rows[0][0]), "t") {
+	rows, err := db.query(ctx, "SELECT EXISTS (SELECT FROM pg_proc p WHERE p.pronamespace = n.oid AND p.proname = 'alter_job') FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "+
+		"WHERE n.nspname = 'cron' AND c.relname = 'job' AND has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')")
+	if err != nil || len(rows) == 0 {
 		return nil, err
 	}
 	set := "UPDATE cron.job SET active = %[2]s WHERE jobid = %[1]s"
-	if strings.HasPrefix(string(rows[0][1]), "t") {
+	if strings.HasPrefix(string(rows[0][0]), "t") {
 		set = "SELECT cron.alter_job(%[1]s, active => %[2]s)"
 	}
 	if rows, err = db.query(ctx, "SELECT jobid::text, command FROM cron.job WHERE active AND database = current_database()"); err != nil {
