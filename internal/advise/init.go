@@ -192,6 +192,11 @@ func (r *reader) sample(ctx context.Context, s *engine.Schema, p *Proposal) (err
 		if p.Time, err = r.wanted(s, want); err != nil {
 			return err
 		}
+		if p.Time.Unit == byRows && s.Partitioned {
+			if err := r.unitOfBounds(ctx, s, &p.Time); err != nil {
+				return err
+			}
+		}
 	}
 	switch {
 	case s.Partitioned:
@@ -217,6 +222,33 @@ func (r *reader) wanted(s *engine.Schema, name string) (Candidate, error) {
 		out.Unit = byRows
 	}
 	return out, nil
+}
+
+// unitOfBounds finds in which unit the bounds of partitions by an integer are times; none leaves it as it is.
+func (r *reader) unitOfBounds(ctx context.Context, s *engine.Schema, c *Candidate) error {
+	g, err := rolling.EveryRows(1000)
+	if err != nil {
+		return err
+	}
+	parts, err := r.db.Catalog().Partitions(ctx, &engine.Table{Name: s.Name, By: c.Column, Grid: g})
+	var tail *engine.DefaultError
+	if err != nil && !errors.As(err, &tail) {
+		return err
+	}
+	bounds := sampled{}
+	for _, p := range parts {
+		if p.To < g.Bounds().To {
+			bounds.values = append(bounds.values, float64(p.To))
+		}
+	}
+	if len(bounds.values) == 0 {
+		return nil
+	}
+	bounds.values = bounds.values[len(bounds.values)-1:] // the first may be of what has no time
+	if unit := bounds.unit(r.Now()); epochs[unit] > 0 {
+		c.Unit, c.Reasons = unit, append(c.Reasons, "the bounds of its partitions are times since 1970 in "+unit)
+	}
+	return nil
 }
 
 // byRows is the unit of an integer that is no time.
