@@ -254,7 +254,7 @@ func (t *Table) planChange(ctx context.Context, a *Application, applied *rolling
 		return err
 	}
 	if applied == nil {
-		a.Notes = append(a.Notes, fmt.Sprintf("%s is a rolling table already: it is kept from now on as it is", t.Table.Name))
+		a.Notes = append(a.Notes, fmt.Sprintf("%s has partitions already: it is kept from now on with the rows and the partitions that it has", t.Table.Name))
 		return nil
 	}
 	changed := func(what, before, now, when string) {

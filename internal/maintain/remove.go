@@ -179,7 +179,7 @@ func (t *Table) planReleased(ctx context.Context, a *Application, add addStep) e
 	if n := len(have); n > 0 {
 		until = "; inserts of rows from " + t.Table.Grid.Format(have[n-1].To) + " on will FAIL unless somebody adds partitions, or one for all later rows"
 	}
-	what, stays := "", fmt.Sprintf("table %s stays, with %s: nothing creates or drops any from then on%s", t.Table.Name, figure.Plural(len(have), "partition"), until)
+	what, stays := "", fmt.Sprintf("table %s stays, with %s%s%s", t.Table.Name, figure.Plural(len(have), "partition"), released, until)
 	if t.Schema.View {
 		what, stays = "copy the rows of all periods into one plain table, while nobody else can write", fmt.Sprintf("table %s becomes a plain one", t.Table.Name)
 	}

@@ -56,6 +56,9 @@ func (t *Table) planRivals(ctx context.Context, a *Application, _ *rolling.Decla
 	return nil
 }
 
+// released is in the note of a removal that leaves a table with partitions.
+const released = ": nothing creates or drops any from then on"
+
 // notUndone begins the notes of a removal that leaves off what a takeover stopped.
 const notUndone = "the takeover is not undone, as rowmill apply FILE --undo does"
 
@@ -79,7 +82,7 @@ func (t *Table) PlanUndoTakeover(ctx context.Context) (*Application, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.Notes = slices.DeleteFunc(a.Notes, func(note string) bool { return strings.HasPrefix(note, notUndone) })
+	a.Notes = slices.DeleteFunc(a.Notes, func(note string) bool { return strings.HasPrefix(note, notUndone) || strings.Contains(note, released) })
 	records := a.Steps[len(a.Steps)-1] // the last step is the removal of all records
 	a.Steps = a.Steps[:len(a.Steps)-1]
 	for i := len(undo) - 1; i >= 0; i-- {

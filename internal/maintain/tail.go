@@ -131,6 +131,9 @@ func (t *Table) planTail(ctx context.Context, a *Application, now int64) ([]roll
 	}
 	var sql []string
 	what := fmt.Sprintf("replace partition %s, which has no end, by %s", tail.Name, figure.Plural(len(p.periods), "period"))
+	if len(p.periods) == 0 {
+		what = fmt.Sprintf("drop partition %s, which has no end", tail.Name)
+	}
 	if p.enclosed.Name != "" {
 		what += fmt.Sprintf(", after its rows are those of one period from %s to %s, without copying them", t.Table.Grid.Format(p.enclosed.From), t.Table.Grid.Format(p.enclosed.To))
 		if sql, err = t.DB.Dialect().Render(engine.Enclose{Table: t.Table, Tail: *tail, Part: p.enclosed, With: standalone(t.Table.Name, "rows", p.enclosed)}); err != nil {
@@ -153,7 +156,7 @@ func (t *Table) planTail(ctx context.Context, a *Application, now int64) ([]roll
 		t.reach("undo recorded")
 		return t.endTail(ctx)
 	}})
-	a.Notes = append(a.Notes, fmt.Sprintf("once partition %s is replaced, inserts of rows without a period FAIL: rowmill run creates periods %s ahead, and its alarm says when it can't", tail.Name, orNone(t.Declared.Ahead.String())))
+	a.Notes = append(a.Notes, fmt.Sprintf("without partition %s, inserts of rows without a period FAIL: rowmill run creates periods %s ahead, and its alarm says when it can't", tail.Name, orNone(t.Declared.Ahead.String())))
 	return slices.Concat(parts, p.periods), nil
 }
 

@@ -34,7 +34,7 @@ func (db *DB) Rivals(ctx context.Context, table string) ([]engine.Rival, error) 
 	}
 	is := "parent_table = " + quoteText(string(named[0][0]))
 	for _, row := range found {
-		r := engine.Rival{Name: "pg_partman, by " + string(row[0])}
+		r := engine.Rival{Name: "pg_partman (" + string(row[0]) + ")"}
 		if string(row[1]) != "t" && string(row[1]) != "true" {
 			r.Unsure, r.Does = true, "GRANT SELECT ON "+string(row[0])+" shows what it keeps"
 			out = append(out, r)
