@@ -223,7 +223,7 @@ func filledByDay(t *testing.T, db engine.Keeper, kind, table string, rows, tail 
 	for n := -9; n < 0; n++ {
 		parts += fmt.Sprintf("PARTITION d%d VALUES LESS THAN (TO_DAYS('%s')), ", -n, day(n+1))
 	}
-	execSQL(t, db, "CREATE TABLE "+table+" (id BIGINT NOT NULL, at DATETIME NOT NULL, v INT NOT NULL, PRIMARY KEY (id, at)) PARTITION BY RANGE (TO_DAYS(at)) ("+parts+"PARTITION rest VALUES LESS THAN MAXVALUE)")
+	execSQL(t, db, "CREATE TABLE "+table+" (id BIGINT NOT NULL, at DATETIME NOT NULL, v INT NOT NULL, PRIMARY KEY (id, at), KEY at (at)) PARTITION BY RANGE (TO_DAYS(at)) ("+parts+"PARTITION rest VALUES LESS THAN MAXVALUE)")
 	const numbers = "WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 999) SELECT 1000000 * %[4]d + 1000 * a.i + b.i AS i FROM n a, n b"
 	for million := 0; million*1_000_000 < rows; million++ {
 		execSQL(t, db, fmt.Sprintf("INSERT INTO %[1]s SELECT i, '%[2]s' + INTERVAL LEAST(i * 9 DIV %[5]d, 9) DAY + INTERVAL i %% 7200 SECOND, i FROM ("+numbers+") q WHERE i < %[3]d", table, day(-9), rows, million, rows-tail))

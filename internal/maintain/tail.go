@@ -83,7 +83,7 @@ func (t *Table) planTailOf(ctx context.Context, parts []rolling.Partition, tail 
 	if p.rows <= fewRows {
 		return p, nil
 	}
-	if most := t.DB.Capabilities().SwapRows; most > 0 {
+	if most := t.mostEnclosed(); most > 0 {
 		var more int
 		err := x.QueryRowContext(ctx, fmt.Sprintf("SELECT 1 FROM %s LIMIT 1 OFFSET %d", from, most)).Scan(&more)
 		if err == nil {
@@ -99,6 +99,21 @@ func (t *Table) planTailOf(ctx context.Context, parts []rolling.Partition, tail 
 	p.enclosed = g.Named(rolling.Period{From: begin, To: p.periods[max(n, 1)-1].To})
 	p.periods = p.periods[n:]
 	return p, nil
+}
+
+// readUnderLock is how many rows a server reads in some 200 ms.
+const readUnderLock = 500_000
+
+// mostEnclosed is the number of rows of a tail that become those of a period while inserts wait for about 200 ms; 0 is any number.
+// Where partitions have no lower bounds, rows of other times are looked for under the table's lock, which is done at once with an index
+// that begins with the time.
+func (t *Table) mostEnclosed() int64 {
+	can := t.DB.Capabilities()
+	indexed := slices.ContainsFunc(t.Schema.Indexes, func(ix engine.Index) bool { return ix.Columns[0] == t.Table.By }) || len(t.Schema.PrimaryKey) > 0 && t.Schema.PrimaryKey[0] == t.Table.By
+	if can.SwapRows > 0 || can.Gaps || indexed {
+		return can.SwapRows
+	}
+	return readUnderLock
 }
 
 // leave is the statement that makes a tail a table of its own.
