@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/maintain/adopt"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -69,9 +70,13 @@ func (t *Table) planTakeover(ctx context.Context, a *Application, applied *rolli
 	if applied != nil {
 		return nil
 	}
-	a.Steps = append(a.Steps, ApplyStep{What: "note that " + t.Table.Name + " is taken over (--undo ends that)", run: func(ctx context.Context) error {
-		return t.State.AddUndo(ctx, t.Table.Name, "it is as it was before the takeover", nil)
-	}})
+	under, err := adopt.UnderWay(ctx, t.State, t.Table.Name)
+	if err != nil {
+		return err
+	}
+	if under == nil { // an adoption has its own way back
+		a.Steps = append(a.Steps, t.noteTakeover())
+	}
 	key := func(columns []string) []string {
 		return slices.Sorted(slices.Values(strings.Split(strings.ToLower(strings.Join(columns, "\n")), "\n")))
 	}
@@ -89,6 +94,13 @@ func (t *Table) planTakeover(ctx context.Context, a *Application, applied *rolli
 		}
 	}
 	return err
+}
+
+// noteTakeover is the step by which --undo knows that a table was taken over.
+func (t *Table) noteTakeover() ApplyStep {
+	return ApplyStep{What: "note that " + t.Table.Name + " is taken over (--undo ends that)", run: func(ctx context.Context) error {
+		return t.State.AddUndo(ctx, t.Table.Name, "it is as it was before the takeover", nil)
+	}}
 }
 
 // divide returns the statements that divide a partition into the periods that its rows and the next
