@@ -82,6 +82,15 @@ func (e *DefaultError) Error() string {
 	return fmt.Sprintf("%s is the default partition: it takes rows outside every period, each new period requires a scan of it, and no partition can be detached while inserts continue", e.Part.Name)
 }
 
+// A Bounded is a Keeper whose connections for maintenance can be bounded.
+type Bounded interface {
+	// Bound limits the open connections to BoundConnections, for as long as it is open. Statements that find none free wait.
+	Bound()
+}
+
+// BoundConnections are enough for maintenance that takes turns as maintain.Scheduler does.
+const BoundConnections = 8
+
 // A ClusterNode is a Keeper whose server may be a node of a cluster that writes on all of its nodes.
 type ClusterNode interface {
 	// LocalLocks returns an error, which wraps ErrUnsupported, if the server's locks are those of a

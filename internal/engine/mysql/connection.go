@@ -2,7 +2,6 @@ package mysql
 
 import (
 	"context"
-	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 	"unsafe"
 
@@ -236,7 +234,7 @@ func (c *connector) sign(ctx context.Context, conn driver.Conn) {
 		return
 	}
 	if id, err := numberOf(ctx, conn, "SELECT CONNECTION_ID()"); err == nil {
-		c.db.own.sign(ctx, id)
+		c.db.sign(ctx, id)
 	}
 }
 
@@ -437,49 +435,9 @@ const errNoThread = 1094
 // the account, and connection attributes need the performance schema.
 const ownLock = "rowmill.connection."
 
-// A signature holds these locks for all connections of a DB on one connection: on the
-// maintenance connections themselves, they would interfere with LOCK TABLES.
-type signature struct {
-	db   *DB
-	mu   sync.Mutex
-	conn *sql.Conn // nil before the first lock
-}
-
-// signIdle is after how many seconds without a new lock the server closes the
-// connection of the locks: the largest value that it accepts.
-const signIdle = 31536000
-
-// sign marks a connection as one of maintenance. If that fails, it is treated like
-// any other.
-func (s *signature) sign(ctx context.Context, id int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.conn == nil {
-		conn, err := s.db.pool.Conn(ctx)
-		if err != nil {
-			return
-		}
-		s.conn = conn
-		if _, err := conn.ExecContext(ctx, fmt.Sprintf("SET SESSION wait_timeout = %d", signIdle)); err != nil {
-			s.discard()
-			return
-		}
-	}
-	if _, err := s.conn.ExecContext(ctx, "DO GET_LOCK("+quoteText(ownLock+strconv.FormatInt(id, 10))+", 0)"); err != nil {
-		s.discard()
-	}
-}
-
-func (s *signature) discard() {
-	if s.conn != nil {
-		_ = engine.DiscardConn(s.db, s.conn) // an error has no effect
-		s.conn = nil
-	}
-}
-
-// end releases the locks.
-func (s *signature) end() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.discard()
+// sign marks a connection as one of maintenance, with a lock that the session of the leases holds: on the connection
+// itself, it would interfere with LOCK TABLES. If that fails, or the session is lost, the connection is treated like any other.
+func (db *DB) sign(ctx context.Context, id int64) {
+	lock := quoteText(ownLock + strconv.FormatInt(id, 10))
+	_, _ = db.leases.Take(ctx, db, db.pool, "of a connection", leaseWords(lock))
 }

@@ -92,7 +92,7 @@ func (db *DB) replicaStatus(ctx context.Context, query string) (map[string]strin
 
 // How long a lease may go unnoticed.
 const (
-	// leasePing is how often a lease is checked, and leaseTimeout limits the wait for the answer.
+	// leasePing is how often the session of the leases is checked, and leaseTimeout limits the wait for the answer.
 	leasePing    = time.Second
 	leaseTimeout = 5 * time.Second
 	// leaseIdle is after how many seconds without a ping the server releases the lock: later than
@@ -112,20 +112,31 @@ func lockName(database, name string) string {
 	return "rowmill." + hex.EncodeToString(sum[:16])
 }
 
-// Lead implements engine.Keeper with GET_LOCK, which the server releases with the connection.
+// Lead implements engine.Keeper with GET_LOCK, of which a session holds any number; the server releases them when it ends.
 func (db *DB) Lead(ctx context.Context, name string) (engine.Lease, error) {
-	if err := db.LocalLocks(ctx); err != nil {
-		return nil, err
-	}
 	lock := quoteText(lockName(db.dialect.stored(db.config.DBName), db.dialect.stored(name)))
-	return db.leases.Take(ctx, db, db.pool, name, engine.LockWords{
+	w := leaseWords(lock)
+	w.Open = db.LocalLocks
+	return db.leases.Take(ctx, db, db.pool, name, w)
+}
+
+func leaseWords(lock string) engine.LockWords {
+	return engine.LockWords{
 		Begin:   []string{fmt.Sprintf("SET SESSION wait_timeout = %d", leaseIdle)},
+		ID:      "SELECT CONNECTION_ID()",
 		Take:    "SELECT GET_LOCK(" + lock + ", 0)",
-		Held:    "SELECT IS_USED_LOCK(" + lock + ") = CONNECTION_ID()",
 		Release: "DO RELEASE_LOCK(" + lock + ")",
 		Every:   leasePing,
 		Wait:    leaseTimeout,
-	})
+	}
+}
+
+// Bound implements engine.Bounded. A change of periods may need a second connection; work that takes long holds up to three of keep.
+func (db *DB) Bound() {
+	db.pool.SetMaxOpenConns(2)
+	db.keep.SetMaxOpenConns(4)
+	db.keep.SetMaxIdleConns(4)
+	db.changes.SetMaxOpenConns(2)
 }
 
 // LocalLocks implements engine.ClusterNode. GET_LOCK and LOCK TABLES of a node of Galera succeed, and

@@ -42,7 +42,6 @@ type DB struct {
 	reads     *sql.DB       // for queries in pieces
 	talks     *sql.DB       // for engine.Talker
 	leases    engine.Leases
-	own       signature // marks the connections of keep and changes
 	info      engine.Info
 	dialect   dialect
 	maxPacket int
@@ -74,7 +73,6 @@ func Open(ctx context.Context, t engine.Target) (*DB, error) {
 	}
 	cfg.User, cfg.Passwd = cmp.Or(cfg.User, option.user), option.password
 	db := &DB{target: t, config: cfg, lockTries: lockTries, loadRows: loadRows, splitRows: splitRows}
-	db.own.db = db
 	several := cfg.Clone()
 	several.MultiStatements = true
 	for _, p := range []struct {
@@ -344,7 +342,6 @@ func (db *DB) apply(ctx context.Context, tries int, steps []engine.Step) error {
 
 // Close implements engine.DB.
 func (db *DB) Close() error {
-	db.own.end()
 	return errors.Join(db.leases.Close(), unlessLost(db.reads.Close()), unlessLost(db.talks.Close()), unlessLost(db.changes.Close()), unlessLost(db.keep.Close()), unlessLost(db.pool.Close()))
 }
 

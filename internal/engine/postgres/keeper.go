@@ -128,7 +128,7 @@ func (db *DB) Blockers(ctx context.Context, t *engine.Table) (out []engine.Block
 	return out, nil
 }
 
-// A lease checks its connection every leadPing, and is lost after leadWait without
+// The session of the leases is checked every leadPing, and lost after leadWait without
 // an answer. The server releases an unresponsive client's lock only later, after the
 // timeouts of leadSession, so there are never two holders.
 const (
@@ -155,12 +155,19 @@ func leadKey(name string) int64 {
 func (db *DB) Lead(ctx context.Context, name string) (engine.Lease, error) {
 	return db.leases.Take(ctx, db, db.pool, name, engine.LockWords{
 		Begin:   leadSession,
+		ID:      "SELECT pg_backend_pid()",
 		Take:    fmt.Sprintf("SELECT pg_try_advisory_lock(%d)", leadKey(name)),
-		Held:    "SELECT true",
 		Release: fmt.Sprintf("SELECT pg_advisory_unlock(%d)", leadKey(name)),
 		Every:   leadPing,
 		Wait:    leadWait,
 	})
+}
+
+// Bound implements engine.Bounded. Work that takes long holds up to three connections of pool, and the leases one.
+func (db *DB) Bound() {
+	db.plain.SetMaxOpenConns(2)
+	db.pool.SetMaxOpenConns(6)
+	db.pool.SetMaxIdleConns(6)
 }
 
 // Session implements engine.Keeper.

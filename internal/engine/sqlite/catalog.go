@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/rolling"
@@ -53,24 +54,38 @@ func has(conn *connection, q string, args ...driver.Value) (bool, error) {
 	return len(rows) > 0, err
 }
 
-func (c catalog) Exists(ctx context.Context, t *engine.Table) (bool, error) {
-	conn, err := c.db.reader(ctx)
+// reading calls fn with a connection of a pool: to read the schema of thousands of tables takes a new one tens of milliseconds.
+func (db *DB) reading(ctx context.Context, fn func(*connection) error) error {
+	conn, err := db.reads.Conn(ctx)
+	if err != nil {
+		return classify(err)
+	}
+	defer conn.Close()
+	return conn.Raw(func(c any) error { return fn(c.(*pooled).connection) })
+}
+
+func (c catalog) Exists(ctx context.Context, t *engine.Table) (found bool, err error) {
+	err = c.db.reading(ctx, func(conn *connection) error {
+		found, err = exists(conn, t)
+		return err
+	})
 	if err != nil {
 		return false, fmt.Errorf("look for table %s: %w", t.Name, err)
 	}
-	defer conn.Close()
-	if found, err := has(conn, dialect{}.exists(t)); found {
-		return true, nil
-	} else if err != nil {
-		return false, fmt.Errorf("look for table %s: %w", t.Name, err)
+	return found, nil
+}
+
+func exists(conn *connection, t *engine.Table) (bool, error) {
+	if found, err := has(conn, dialect{}.exists(t)); found || err != nil {
+		return found, err
 	}
 	// Without its view, a table exists if that of a period does. Other rows are left from tables
 	// that their owner dropped.
 	found, err := has(conn, "SELECT 1 FROM rowmill_periods WHERE table_name = ? AND "+hasStore+" LIMIT 1", t.Name)
-	if err != nil && !errors.Is(err, engine.ErrNoTable) {
-		return false, fmt.Errorf("look for periods of table %s: %w", t.Name, err)
+	if errors.Is(err, engine.ErrNoTable) {
+		return false, nil
 	}
-	return found, nil
+	return found, err
 }
 
 // periods returns a table's periods in order.
@@ -93,21 +108,22 @@ func periods(conn *connection, t *engine.Table) (parts []rolling.Partition, err 
 	return parts, nil
 }
 
-func (c catalog) Partitions(ctx context.Context, t *engine.Table) ([]rolling.Partition, error) {
-	conn, err := c.db.reader(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("periods of %s: %w", t.Name, err)
-	}
-	defer conn.Close()
-	parts, err := periods(conn, t)
-	if err != nil && !errors.Is(err, engine.ErrNoTable) || len(parts) > 0 {
-		return parts, err
-	}
-	exists, err := c.Exists(ctx, t) // perhaps a plain table
-	if err == nil && !exists {
-		err = engine.Classed(engine.ErrNoTable, fmt.Errorf("periods of %s: no such table", t.Name))
-	}
-	return nil, err
+func (c catalog) Partitions(ctx context.Context, t *engine.Table) (parts []rolling.Partition, err error) {
+	err = c.db.reading(ctx, func(conn *connection) error {
+		parts, err = periods(conn, t)
+		if err != nil && !errors.Is(err, engine.ErrNoTable) || len(parts) > 0 {
+			return err
+		}
+		found, err := exists(conn, t) // perhaps a plain table
+		if err == nil && !found {
+			err = engine.Classed(engine.ErrNoTable, errors.New("no such table"))
+		}
+		if err != nil {
+			err = fmt.Errorf("periods of %s: %w", t.Name, err)
+		}
+		return err
+	})
+	return parts, err
 }
 
 // settingPragmas are the settings that a run record stores.
@@ -150,13 +166,45 @@ func (db *DB) Describe(ctx context.Context, name string) (s *engine.Schema, err 
 	}
 	defer conn.Close()
 	err = conn.Raw(func(c any) (err error) {
-		s, err = describer{c.(*pooled).connection}.describe(name)
+		s, err = db.describe(c.(*pooled).connection, name)
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("describe table %s: %w", name, err)
 	}
 	return s, nil
+}
+
+// A schemas cache has the tables that were described at a version of the schema: a description reads all entries of it.
+type schemas struct {
+	mu      sync.Mutex
+	version int64
+	tables  map[string]*engine.Schema
+}
+
+func (db *DB) describe(conn *connection, name string) (*engine.Schema, error) {
+	var version int64
+	err := each(conn, "PRAGMA schema_version", nil, func(row []driver.Value) error {
+		version, _ = row[0].(int64)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	db.schemas.mu.Lock()
+	defer db.schemas.mu.Unlock()
+	if db.schemas.tables == nil || db.schemas.version != version {
+		db.schemas.version, db.schemas.tables = version, map[string]*engine.Schema{}
+	}
+	s := db.schemas.tables[name]
+	if s == nil {
+		if s, err = (describer{conn}).describe(name); err != nil {
+			return nil, err
+		}
+		db.schemas.tables[name] = s
+	}
+	own := *s
+	return &own, nil
 }
 
 // A describer reads SQLite's schema.

@@ -76,6 +76,14 @@ func (db *DB) openPool() {
 	db.reads = sql.OpenDB(connector{db})
 }
 
+// Bound implements engine.Bounded. Each connection has the schema of all tables in memory.
+func (db *DB) Bound() {
+	db.pool.SetMaxOpenConns(4)
+	db.pool.SetMaxIdleConns(1)
+	db.reads.SetMaxOpenConns(1)
+	db.reads.SetMaxIdleConns(1)
+}
+
 // Bind implements engine.Keeper. SQLite's placeholders are question marks.
 func (db *DB) Bind(query string) string { return query }
 

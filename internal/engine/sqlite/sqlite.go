@@ -47,12 +47,13 @@ type DB struct {
 	stmts   map[string]stmt
 	epoch   int64
 
-	pool   *sql.DB       // returned by SQL
-	reads  *sql.DB       // for queries in pieces
-	facts  schemaFacts   // for them
-	txTurn chan struct{} // lock for its write transactions
-	pace   pace
-	loads  pace // for loaders
+	pool    *sql.DB       // returned by SQL
+	reads   *sql.DB       // for queries in pieces
+	facts   schemaFacts   // for them
+	txTurn  chan struct{} // lock for its write transactions
+	pace    pace
+	loads   pace // for loaders
+	schemas schemas
 }
 
 // defaultCache is SQLite's own default page cache: 2000 KiB.
