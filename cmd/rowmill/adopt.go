@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -61,7 +62,7 @@ func (a *app) adopt(ctx context.Context, k *declared.Table, plan *maintain.Appli
 		return err
 	}
 	defer w.Close()
-	o.Limits, o.Postpone = w.limits(k.DB), f.postponed
+	a.limitAdoption(&o, k, w, f)
 	for _, wait := range o.Limits.Waits { // what can't be asked is refused before anything is made
 		if _, err := wait(ctx); err != nil {
 			return err
@@ -82,6 +83,19 @@ func (a *app) adopt(ctx context.Context, k *declared.Table, plan *maintain.Appli
 	}
 	fmt.Fprintf(a.stdout, "%s is a rolling table now; the old one is kept until rowmill apply --finish, and --undo restores it\n", k.Declared.Name)
 	return nil
+}
+
+// limitAdoption sets the limits of the flags; and nothing is copied or swapped while the adoption is paused.
+func (a *app) limitAdoption(o *adopt.Options, k *declared.Table, w *lagWatch, f applyFlags) {
+	o.Limits = w.limits(k.DB)
+	paused := k.WhilePaused(adopt.Kind)
+	o.Limits.Waits = append(slices.Clone(o.Limits.Waits), paused)
+	o.Postpone = func(ctx context.Context) (string, error) {
+		if why, err := paused(ctx); why != "" || err != nil {
+			return why, err
+		}
+		return f.postponed(ctx)
+	}
 }
 
 // writePlanned prints statements and the comments between them.
@@ -137,7 +151,7 @@ func (a *app) endAdoption(ctx context.Context, k *declared.Table, f applyFlags) 
 		return err
 	}
 	defer w.Close()
-	o.Limits, o.Postpone = w.limits(k.DB), f.postponed
+	a.limitAdoption(&o, k, w, f)
 	if err := adopt.Undo(ctx, o); err != nil {
 		return stopped(ctx, err, "rowmill apply %s --undo, which continues", f.file)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -55,6 +56,8 @@ func (a *app) declared(ctx context.Context, path string, f keptFlags) (*declared
 		return nil, err
 	}
 	file.Now, file.Note = f.present(), a.note
+	a.logs.Lock()
+	defer a.logs.Unlock()
 	a.files = append(a.files, file)
 	return file, nil
 }
@@ -67,7 +70,10 @@ func (a *app) printGrants(err error) {
 	a.granted.Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		for _, f := range a.files {
+		a.logs.Lock()
+		files := slices.Clone(a.files)
+		a.logs.Unlock()
+		for _, f := range files {
 			if statements, err := f.Grants(ctx, a.args[0]); err == nil {
 				a.needs = append(a.needs, statements...)
 			}

@@ -76,13 +76,13 @@ type app struct {
 	// reached, unless nil, is called at each point that changes of several steps pass:
 	// tests end the process there.
 	reached func(point string)
-	// logs is held while a line of a log is written to stderr.
+	// logs is held while a line of a log is written to stderr, and guards files and lastLine.
 	logs sync.Mutex
 	// files are the declarations that were read, needs are statements that give the account what the verb needs. They are printed once, by granted.
 	files   []*declared.File
 	needs   []string
 	granted sync.Once
-	// lastLine is the last line on the terminal, if it is rewritten; guarded by logs.
+	// lastLine is the last line on the terminal, if it is rewritten.
 	lastLine string
 }
 
@@ -190,6 +190,8 @@ answers queries over partitioned tables on all cores (query, serve).`),
 	root.AddCommand(a.planCommand())
 	root.AddCommand(a.applyCommand())
 	root.AddCommand(a.runCommand())
+	root.AddCommand(a.pauseCommand())
+	root.AddCommand(a.resumeCommand())
 	root.AddCommand(a.loadCommand())
 	root.AddCommand(a.queryCommand())
 	root.AddCommand(a.statusCommand())

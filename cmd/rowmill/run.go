@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 
 	"github.com/rowmill/rowmill/internal/declared"
@@ -31,7 +35,7 @@ type runFlags struct {
 func (a *app) runCommand() *cobra.Command {
 	var f runFlags
 	c := &cobra.Command{
-		Use:   "run FILE.toml...",
+		Use:   "run FILE.toml|DIRECTORY...",
 		Short: "Keep rolling tables: periods, roll-ups, archive, retention",
 		Long: "Keep rolling tables until the command ends. Periods are created ahead of the\n" +
 			"inserts; rows are rolled up; periods that are over are sealed, rebuilt sorted and\n" +
@@ -41,6 +45,9 @@ func (a *app) runCommand() *cobra.Command {
 			"inserts don't queue behind it. Several rowmill run may keep a table: one leads, by\n" +
 			"a lock in the database, and another takes over within seconds when it ends.\n" +
 			"SIGTERM ends the command cleanly; the next one completes what a killed one left.\n\n" +
+			"A directory stands for its files *.toml. It is looked at again and again, as several\n" +
+			"files are, for what was added, changed and removed. A table that can't be kept is\n" +
+			"reported, tried again, and delays no other; with one file, it ends the command.\n\n" +
 			"With --ingest, rows are taken over HTTP: POST /write/TABLE with CSV, JSON or line\n" +
 			"protocol, or InfluxDB's /api/v2/write. A request is acknowledged once its rows are\n" +
 			"on disk below --ingest-spool, from where each is loaded once; while the database is\n" +
@@ -49,6 +56,7 @@ func (a *app) runCommand() *cobra.Command {
 			"the table rowmill_heartbeat is updated once a second, and read on the replica. The delay\n" +
 			"of one that doesn't answer, or repeats nothing, grows.",
 		Example: "  rowmill run readings.toml --listen :9187\n" +
+			"  rowmill run /etc/rowmill/tables --listen :9187\n" +
 			"  rowmill run readings.toml --once\n" +
 			"  rowmill run readings.toml --ingest :8186 --ingest-spool /var/spool/rowmill",
 		Args: wantArgs(1, -1),
@@ -59,13 +67,13 @@ func (a *app) runCommand() *cobra.Command {
 	f.kept.define(flags)
 	flags.BoolVar(&f.once, "once", false, "do all that is due and end, for cron; exit 1 if something is left (default false)")
 	flags.StringVar(&f.listen, "listen", "", "serve /metrics, /healthz and a page at `ADDRESS`: :9187 is on loopback, 0.0.0.0:9187 on all interfaces (nowhere)")
-	flags.DurationVar(&f.interval, "interval", 10*time.Second, "how often to look for late rows and other unplanned work")
+	flags.DurationVar(&f.interval, "interval", 10*time.Second, "how often to look for late rows, changed files and other unplanned work; with more\nthan 50 tables in a database less often, at most every minute")
 	f.limits.define(flags)
 	f.ingest.define(flags)
 	return c
 }
 
-func (a *app) keep(ctx context.Context, files []string, f runFlags) (err error) {
+func (a *app) keep(ctx context.Context, paths []string, f runFlags) (err error) {
 	if f.interval <= 0 {
 		return usagef("--interval 10s", "--interval %s: want more than 0s", f.interval)
 	}
@@ -75,38 +83,24 @@ func (a *app) keep(ctx context.Context, files []string, f runFlags) (err error) 
 	if f.once && f.listen != "" {
 		return usagef("one of them", "--listen serves for as long as rowmill runs, and --once ends")
 	}
-	if f.listen != "" && len(files) > 1 {
-		return usagef("one rowmill run for each table", "--listen serves one table, and %d are given", len(files))
-	}
-	if err := errors.Join(onLoopback("listen", &f.listen), f.ingest.check(f.once)); err != nil {
+	if err := errors.Join(onLoopback("listen", &f.listen), f.ingest.check(f.once), f.kept.check()); err != nil {
 		return err
 	}
-	var tables []*declared.Table
-	defer func() {
-		for _, k := range tables {
-			err = errors.Join(err, k.Close())
-		}
-	}()
-	units, err := a.unitsOfRun(ctx, files, f)
+	watched, err := a.watches(ctx, paths, f)
 	if err != nil {
 		return err
 	}
-	var away []unit // nodes that can't be reached yet
-	var missing []error
-	for _, u := range units {
-		k, err := a.openForRun(ctx, u, f)
-		if errors.Is(err, errStopped) {
+	servers := &declared.Servers{Bound: f.ingest.addr == ""}
+	defer func() { err = errors.Join(err, servers.Close()) }()
+	var tables []*declared.Table
+	var missing []error // why nodes are left out
+	if !watched {
+		if tables, missing, err = a.openForRun(ctx, servers, paths, f); errors.Is(err, errStopped) {
 			fmt.Fprintf(a.stderr, "%s ended before the database could be reached\n", stamp(time.Now()))
 			return nil
-		}
-		if err != nil && u.node != "" && errors.Is(err, engine.ErrUnreachable) {
-			away, missing = append(away, u), append(missing, err)
-			continue
-		}
-		if err != nil {
+		} else if err != nil {
 			return err
 		}
-		tables = append(tables, k)
 	}
 	w, err := a.watchTables(ctx, f.limits, tables)
 	if err != nil {
@@ -128,8 +122,8 @@ func (a *app) keep(ctx context.Context, files []string, f runFlags) (err error) 
 		return err
 	}
 	defer func() { err = errors.Join(err, received.Close()) }()
-	var leads atomic.Int32 // lanes in which this process is the leader
-	served, err := a.serveStatus(ctx, f.listen, tables, received, w, func() bool { return leads.Load() > 0 })
+	fleet := a.fleetOf(servers, w, f)
+	served, err := a.serveStatus(ctx, f.listen, fleet, tables, received, w)
 	if err != nil {
 		return err
 	}
@@ -142,25 +136,13 @@ func (a *app) keep(ctx context.Context, files []string, f runFlags) (err error) 
 			}
 		})
 	}
-	daemon := func(k *declared.Table) {
-		a.logLine(fmt.Sprintf("%s keeps %s on %s: periods of %s", stamp(time.Now()), k.Title(), k.DB.Info().Target, k.Table.Table.Grid))
-		d := &maintain.Daemon{Table: k.Table, Poll: f.interval, Leads: func(lane maintain.Lane, is bool) {
-			word, change := "leads", int32(1)
-			if !is {
-				word, change = "no longer leads", -1
-			}
-			leads.Add(change)
-			a.logLine(fmt.Sprintf("%s %s %s: %s", stamp(time.Now()), word, k.Title(), lane))
-		}}
-		d.Run(ctx)
+	if watched {
+		fleet.Paths = paths
 	}
 	for _, k := range tables {
-		all.Go(func() { daemon(k) })
+		fleet.Keep(ctx, k)
 	}
-	for i, u := range away {
-		a.logLine(fmt.Sprintf("%s will be tried again: %v", stamp(time.Now()), missing[i]))
-		all.Go(func() { a.runLater(ctx, u, w, daemon) })
-	}
+	fleet.Run(ctx)
 	all.Wait()
 	if receiving != nil {
 		return errors.Join(receiving, served())
@@ -169,13 +151,97 @@ func (a *app) keep(ctx context.Context, files []string, f runFlags) (err error) 
 	return served()
 }
 
-// openForRun opens a table. With --ingest it waits for a server that can't be reached:
-// senders expect an address that comes back.
-func (a *app) openForRun(ctx context.Context, u unit, f runFlags) (*declared.Table, error) {
-	if f.ingest.addr == "" {
-		return u.open(ctx)
+// watches reports whether the tables of a run are those of files that are looked at again and again: of a directory, several files, or one on
+// several nodes. Otherwise a table that can't be kept ends the command.
+func (a *app) watches(ctx context.Context, paths []string, f runFlags) (bool, error) {
+	single := map[string]string{"--ingest": f.ingest.addr, "--replica": strings.Join(f.limits.replicas, ",")}
+	dir := ""
+	for _, path := range paths {
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			dir = path
+		}
 	}
-	return a.untilOpen(ctx, u)
+	if dir != "" {
+		for flag, value := range single {
+			if value != "" {
+				return false, usagef("the files of the tables", "%s is for tables that are named by their files, and %s is a directory", flag, dir)
+			}
+		}
+	}
+	return !f.once && f.ingest.addr == "" && len(f.limits.replicas) == 0 && (dir != "" || len(paths) > 1 || a.onNodes(ctx, paths[0], f)), nil
+}
+
+// onNodes reports whether a file declares a table on several nodes, of which all are meant.
+func (a *app) onNodes(ctx context.Context, path string, f runFlags) bool {
+	d, err := declared.Read(ctx, path, f.kept.target)
+	return err == nil && d.Sharded()
+}
+
+// fleetOf returns a fleet without tables.
+func (a *app) fleetOf(servers *declared.Servers, w *lagWatch, f runFlags) *declared.Fleet {
+	return &declared.Fleet{
+		Every: f.interval, Servers: servers,
+		Read:    func(ctx context.Context, path string) (*declared.File, error) { return a.declared(ctx, path, f.kept) },
+		Prepare: func(ctx context.Context, k *declared.Table) error { return a.prepareForRun(ctx, k, w) },
+		Say: func(m *declared.Member, text string, err error) {
+			line := fmt.Sprintf("%s %s %s", stamp(time.Now()), m.Title(), text)
+			if err != nil {
+				line += fmt.Sprintf(": %v", err)
+				if hint := hintOf(err); hint != "" {
+					line += ". Try: " + hint
+				}
+			}
+			a.logLine(line)
+		},
+		Leads: func(k *declared.Table, leads bool) {
+			if !leads {
+				a.logLine(fmt.Sprintf("%s no longer keeps %s", stamp(time.Now()), k.Title()))
+				return
+			}
+			a.logLine(fmt.Sprintf("%s keeps %s on %s: periods of %s", stamp(time.Now()), k.Title(), k.DB.Info().Target, k.Table.Table.Grid))
+		},
+	}
+}
+
+// filesOf returns files, and those of directories.
+func filesOf(paths []string) ([]string, error) {
+	var out []string
+	for _, path := range paths {
+		files, err := declared.Files(path)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, files...)
+	}
+	return out, nil
+}
+
+// openForRun opens the tables of files. With --ingest it waits for a server that can't be reached:
+// senders expect an address that comes back. Nodes that can't be reached are left out of --once.
+func (a *app) openForRun(ctx context.Context, servers *declared.Servers, paths []string, f runFlags) (tables []*declared.Table, missing []error, err error) {
+	files, err := filesOf(paths)
+	if err != nil {
+		return nil, nil, err
+	}
+	units, err := a.unitsOfRun(ctx, files, f, servers)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, u := range units {
+		k, err := u.open(ctx)
+		if err != nil && f.ingest.addr != "" {
+			k, err = a.untilOpen(ctx, u)
+		}
+		switch {
+		case err == nil:
+			tables = append(tables, k)
+		case f.once && (u.node != "" && errors.Is(err, engine.ErrUnreachable) || len(units) > 1 && u.node == ""):
+			missing = append(missing, err)
+		default:
+			return nil, nil, err
+		}
+	}
+	return tables, missing, nil
 }
 
 func (a *app) prepareForRun(ctx context.Context, k *declared.Table, w *lagWatch) error {
@@ -186,6 +252,7 @@ func (a *app) prepareForRun(ctx context.Context, k *declared.Table, w *lagWatch)
 	}
 	k.Say = a.sayEventOf(k.Node)
 	k.Limits = w.limits(k.DB)
+	k.Limits.Waits = append(slices.Clone(k.Limits.Waits), k.WhilePaused(string(maintain.Rebuilding)))
 	k.Reached = a.reached
 	return nil
 }
@@ -240,9 +307,9 @@ func (a *app) statusLine(text string) {
 	fmt.Fprint(a.stderr, clearLine+text)
 }
 
-// serveStatus serves metrics, health and the page of a table until ctx ends. wait
+// serveStatus serves metrics, health and the page of the tables until ctx ends. wait
 // waits for the server to end.
-func (a *app) serveStatus(ctx context.Context, addr string, tables []*declared.Table, received *receive.Service, w *lagWatch, leads func() bool) (wait func() error, err error) {
+func (a *app) serveStatus(ctx context.Context, addr string, fleet *declared.Fleet, tables []*declared.Table, received *receive.Service, w *lagWatch) (wait func() error, err error) {
 	if addr == "" {
 		return func() error { return nil }, nil
 	}
@@ -250,19 +317,59 @@ func (a *app) serveStatus(ctx context.Context, addr string, tables []*declared.T
 	if err != nil {
 		return nil, err
 	}
-	k := tables[0] // the only one
-	o := monitor.Options{Table: k.Declared.Name, Look: k.Status, Self: state.Me(), Leads: leads, Version: versionString()}
-	if received != nil {
-		o.Collectors = append(o.Collectors, received.Server)
+	var handler http.Handler
+	run := func(context.Context) {}
+	if len(tables) == 1 {
+		k := tables[0]
+		o := monitor.Options{Table: k.Declared.Name, Look: k.Status, Self: state.Me(), Leads: func() bool {
+			all := fleet.Standings()
+			return len(all) > 0 && all[0].Leads
+		}, Version: versionString()}
+		if received != nil {
+			o.Collectors = append(o.Collectors, received.Server)
+		}
+		if w.delays != nil {
+			o.Delays = w.behind
+		}
+		m := monitor.New(o)
+		k.Count = m.Count
+		handler, run = m, m.Run
+	} else {
+		var further []prometheus.Collector
+		if received != nil {
+			further = append(further, received.Server)
+		}
+		m := monitor.NewFleet(func() []monitor.Member { return membersOf(fleet) }, versionString(), further...)
+		prepare := fleet.Prepare
+		fleet.Prepare = func(ctx context.Context, k *declared.Table) error {
+			k.Count = func(e maintain.Event) { m.Count(k.Title(), e) }
+			return prepare(ctx, k)
+		}
+		for _, k := range tables {
+			k.Count = func(e maintain.Event) { m.Count(k.Title(), e) }
+		}
+		handler = m
 	}
-	if w.delays != nil {
-		o.Delays = w.behind
-	}
-	m := monitor.New(o)
-	k.Count = m.Count
 	var all sync.WaitGroup
 	var served error
-	all.Go(func() { served = monitor.ServeOn(ctx, listener, m) })
-	all.Go(func() { m.Run(ctx) })
+	all.Go(func() { served = monitor.ServeOn(ctx, listener, handler) })
+	all.Go(func() { run(ctx) })
 	return func() error { all.Wait(); return served }, nil
+}
+
+// membersOf returns the tables of a fleet. One that has the name of another, on another server, has that of its file.
+func membersOf(fleet *declared.Fleet) (out []monitor.Member) {
+	named := map[string]bool{}
+	for _, s := range fleet.Standings() {
+		m := monitor.Member{Name: s.Title(), Path: s.Path, Target: s.Target, Err: s.Err, TableState: s.TableState}
+		if named[m.Name] {
+			m.Name = s.Path
+		}
+		named[m.Name] = true
+		if s.Table != nil {
+			m.Target, m.Look = s.Table.DB.Info().Target, s.Table.Status
+		}
+		out = append(out, m)
+	}
+	return out
 }

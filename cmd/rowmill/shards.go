@@ -11,10 +11,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/rowmill/rowmill/internal/declared"
-	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/ingest"
 	"github.com/rowmill/rowmill/internal/maintain"
 )
@@ -57,18 +55,19 @@ type unit struct {
 }
 
 // unitsOfRun returns the tables of declarations, of those with nodes one for each.
-func (a *app) unitsOfRun(ctx context.Context, files []string, f runFlags) ([]unit, error) {
+func (a *app) unitsOfRun(ctx context.Context, files []string, f runFlags, servers *declared.Servers) ([]unit, error) {
 	var out []unit
 	for _, file := range files {
 		d, err := a.declared(ctx, file, f.kept)
 		if err != nil {
 			return nil, err
 		}
+		d.Servers = servers
 		if !d.Sharded() {
 			out = append(out, unit{open: d.OpenApplied})
 			continue
 		}
-		for _, flag := range []struct{ name, value string }{{"--listen", f.listen}, {"--ingest", f.ingest.addr}, {"--replica", strings.Join(f.limits.replicas, ",")}} {
+		for _, flag := range []struct{ name, value string }{{"--ingest", f.ingest.addr}, {"--replica", strings.Join(f.limits.replicas, ",")}} {
 			if flag.value != "" {
 				return nil, usagef("--target "+d.Shards.Nodes[0].Name+", and one rowmill run for each node", "%s is for the table of one server, and %s is on the nodes %s", flag.name, d.Name, d.Shards.Names())
 			}
@@ -87,27 +86,6 @@ func (a *app) unitsOfRun(ctx context.Context, files []string, f runFlags) ([]uni
 func (a *app) untilOpen(ctx context.Context, u unit) (*declared.Table, error) {
 	return untilReached(ctx, a, loadFlags{Options: ingest.Options{RetryFor: -1}}, func() (*declared.Table, error) { return u.open(ctx) })
 }
-
-// runLater keeps the table of a node once that can be reached. The other nodes are kept meanwhile.
-func (a *app) runLater(ctx context.Context, u unit, w *lagWatch, daemon func(*declared.Table)) {
-	for ctx.Err() == nil {
-		k, err := a.untilOpen(ctx, u)
-		if err == nil {
-			if err = a.prepareForRun(ctx, k, w); err == nil {
-				daemon(k)
-			}
-			err = errors.Join(err, maintain.InNode(k.Node, k.Close()))
-		}
-		if err != nil && ctx.Err() == nil {
-			a.logLine(fmt.Sprintf("%s will be tried again: %v", stamp(time.Now()), err))
-			_ = engine.Sleep(ctx, nodeAgain) // the loop checks ctx
-		}
-	}
-}
-
-// nodeAgain is the pause before a node is tried again that can be reached and can't be kept: its table was not applied, for
-// example.
-const nodeAgain = time.Minute
 
 // loadShards loads sources into all nodes at once. Each node has a load of its own, with its ledger, which takes its
 // share of the rows; so that a node that is away gets its rows when the same command runs again.

@@ -44,6 +44,8 @@ type File struct {
 	Note func(line string)
 	// Dry opens a temporary database in the place of a file that doesn't exist yet.
 	Dry bool
+	// Servers, unless nil, opens the database, and closes it: other tables may share it.
+	Servers *Servers
 }
 
 // Parse reads and checks a declaration. A url that is not "" replaces its target.
@@ -105,6 +107,13 @@ func WantTarget(d *rolling.Declaration) error {
 }
 
 func (f *File) openTarget(ctx context.Context, url string) (*target.DB, error) {
+	if f.Servers != nil {
+		return f.Servers.open(ctx, f, url)
+	}
+	return f.openAlone(ctx, url)
+}
+
+func (f *File) openAlone(ctx context.Context, url string) (*target.DB, error) {
 	note := f.Note
 	if note == nil {
 		note = func(string) {}
@@ -120,9 +129,17 @@ func (f *File) connect(ctx context.Context, url string) (*target.DB, engine.Keep
 	}
 	db, ok := t.DB.(engine.Keeper)
 	if !ok {
-		return nil, nil, errors.Join(fmt.Errorf("target %s: it can't keep tables", f.Target), t.Close())
+		return nil, nil, errors.Join(fmt.Errorf("target %s: it can't keep tables", f.Target), f.close(t))
 	}
 	return t, db, nil
+}
+
+// close closes a database, unless it is shared.
+func (f *File) close(t *target.DB) error {
+	if f.Servers != nil {
+		return nil
+	}
+	return t.Close()
 }
 
 // unreached adds a hint to the error of an unreachable server: what to check. It

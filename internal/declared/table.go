@@ -19,10 +19,12 @@ type Table struct {
 	// Named is the target that was requested, even if a temporary one is open in its
 	// place.
 	Named string
+
+	file *File
 }
 
-// Close closes the database.
-func (t *Table) Close() error { return t.Target.Close() }
+// Close closes the database, unless it is shared.
+func (t *Table) Close() error { return t.file.close(t.Target) }
 
 // Open opens the table, which may not exist yet.
 func (f *File) Open(ctx context.Context) (*Table, error) { return f.openLocked(ctx, false) }
@@ -78,14 +80,14 @@ func (f *File) open(ctx context.Context, applied bool) (_ *Table, err error) {
 	}
 	table, err := maintain.Open(ctx, db, f.Declaration, now)
 	if err != nil {
-		return nil, errors.Join(err, t.Close())
+		return nil, errors.Join(err, f.close(t))
 	}
 	table.Dir, table.Node = filepath.Dir(f.Source), f.Node
 	named := db.Info().Target
 	if url != f.Target {
 		named = f.Target
 	}
-	return &Table{Table: table, Target: t, Named: named}, nil
+	return &Table{Table: table, Target: t, Named: named, file: f}, nil
 }
 
 // wantApplied refuses a table that has not been applied, or whose applied declaration

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,29 +46,33 @@ func (k Kind) lane() Lane {
 
 // View reads the state of the table: its partitions, their records and sizes.
 func (t *Table) View(ctx context.Context) (View, error) {
+	v, _, err := t.view(ctx)
+	return v, err
+}
+
+// view is View, with the changes in progress.
+func (t *Table) view(ctx context.Context) (v View, changes []state.Change, err error) {
 	can := t.DB.Capabilities()
-	v := View{MaxPeriods: can.MaxPeriods, SwapRows: can.SwapRows, Gaps: can.Gaps}
+	v = View{MaxPeriods: can.MaxPeriods, SwapRows: can.SwapRows, Gaps: can.Gaps}
 	if t.Schema != nil {
 		v.Compacts, v.Single = t.Schema.Compacts, can.MergesUntriggered && len(t.Schema.Triggers) > 0
 	}
-	var err error
 	if v.Now, err = t.Now(ctx); err != nil {
-		return v, err
+		return v, nil, err
 	}
 	if v.Parts, err = t.DB.Catalog().Partitions(ctx, t.Table); err != nil {
-		return v, err
+		return v, nil, err
 	}
 	if len(v.Parts) > 0 {
 		if v.Known, err = t.State.PeriodsFrom(ctx, t.Table.Name, v.Parts[0].From); err != nil {
-			return v, err
+			return v, nil, err
 		}
 	}
 	if v.Loading, err = t.loading(ctx); err != nil {
-		return v, err
+		return v, nil, err
 	}
-	changes, err := t.State.Changes(ctx, t.Table.Name)
-	if err != nil {
-		return v, err
+	if changes, err = t.State.Changes(ctx, t.Table.Name); err != nil {
+		return v, nil, err
 	}
 	for _, c := range changes {
 		v.Adopting = v.Adopting || c.Kind == adopt.Kind
@@ -78,7 +83,7 @@ func (t *Table) View(ctx context.Context) (View, error) {
 			}
 		}
 	}
-	return v, nil
+	return v, changes, nil
 }
 
 // plan returns the state of the table, and the tasks that follow from it.
@@ -130,68 +135,190 @@ func affected(c *state.Change) (rolling.Partition, bool) {
 	return d.period()
 }
 
+// A pass executes the due tasks of a lane, in order.
+type pass struct {
+	lane Lane
+	// table is as the declaration in force wants it, which may change from one task to the next.
+	table *Table
+	// done are the tasks that were tried. Each runs once per pass: one that is still due afterwards has
+	// failed, or waits for another lane.
+	done   map[string]bool
+	failed []error
+	// until is when the pass makes way for those of other tables; zero is never.
+	until time.Time
+	passed
+}
+
+// A passed is the result of a pass.
+type passed struct {
+	// next is the position at which the next task becomes due; false if none is known.
+	next int64
+	more bool
+	// again means that the pass has made way before its end.
+	again bool
+}
+
 // Pass executes all due tasks of a lane in order, and returns when the next task
 // will be due: a position, or false if none is known. A failure is reported and
 // logged, and the other tasks continue; the errors are returned together.
 func (t *Table) Pass(ctx context.Context, lane Lane) (next int64, more bool, err error) {
-	t, err = t.begin(ctx, lane)
-	if t == nil {
-		return 0, false, err
+	p, err := t.pass(ctx, lane, time.Time{})
+	return p.next, p.more, err
+}
+
+// pass is Pass, which makes way for other tables once it has taken until a time.
+func (t *Table) pass(ctx context.Context, lane Lane, until time.Time) (passed, error) {
+	now, err := t.begin(ctx, lane)
+	if now == nil {
+		return passed{}, err
 	}
-	failed := []error{err}
-	if lane == Creating {
-		if err := t.missedTriggers(ctx); err != nil {
-			failed = append(failed, fmt.Errorf("triggers of the periods of %s: %w", t.Table.Name, err))
+	p := &pass{lane: lane, table: now, until: until, done: map[string]bool{}, failed: []error{err}}
+	err = p.run(ctx)
+	return p.passed, errors.Join(append(p.failed, err)...)
+}
+
+// run returns what ends the pass early.
+func (p *pass) run(ctx context.Context) error {
+	if pause, err := p.table.paused(ctx, p.lane); pause != nil || err != nil {
+		return err
+	}
+	if p.lane == Creating {
+		if err := p.table.missedTriggers(ctx); err != nil {
+			p.failed = append(p.failed, fmt.Errorf("triggers of the periods of %s: %w", p.table.Table.Name, err))
 		}
 	}
-	if err := t.finish(ctx, lane); err != nil {
-		failed = append(failed, err)
-		if errors.Is(err, engine.ErrLockTimeout) {
-			return 0, false, err
-		}
+	if err := p.table.finish(ctx, p.lane); errors.Is(err, engine.ErrLockTimeout) {
+		return err
+	} else if err != nil {
+		p.failed = append(p.failed, err)
 	}
-	done := map[string]bool{}
 	for {
-		if ctx.Err() != nil {
-			return 0, false, errors.Join(append(failed, ctx.Err())...)
+		task, v, err := p.choose(ctx)
+		if err != nil || task == nil {
+			return err
 		}
-		v, tasks, err := t.plan(ctx)
-		if err != nil {
-			return 0, false, errors.Join(append(failed, err)...)
+		if p.again = len(p.done) > 0 && !p.until.IsZero() && time.Now().After(p.until); p.again {
+			return nil
 		}
-		more = false
-		var task *Task
-		for i := range tasks {
-			c := &tasks[i]
-			switch {
-			case c.Kind.lane() != lane:
-			case c.Due > v.Now:
-				if !more || c.Due < next {
-					next, more = c.Due, true
-				}
-			case c.Waits != "" || done[c.ID()]:
-			case task == nil:
-				task = c
+		if len(p.done) > 0 { // a task may have taken hours
+			if pause, err := p.table.paused(ctx, p.lane); pause != nil || err != nil {
+				return err
 			}
 		}
-		if task == nil {
-			return next, more, errors.Join(failed...)
+		p.done[task.ID()] = true
+		if err := p.table.Do(ctx, *task, v); errors.Is(err, engine.ErrLockTimeout) {
+			// The blocking transaction would block the others too, and each attempt delays inserts.
+			return err
+		} else if err != nil {
+			p.failed = append(p.failed, err)
 		}
-		// Each task runs once per pass: one that is still due afterwards has
-		// failed, or waits for another lane.
-		done[task.ID()] = true
-		if err := t.Do(ctx, *task, v); err != nil {
-			failed = append(failed, err)
-			if errors.Is(err, engine.ErrLockTimeout) {
-				// The blocking transaction would block the others too, and each attempt delays inserts.
-				return next, more, errors.Join(failed...)
-			}
-		}
-		now, err := t.forLane(ctx, lane)
+		now, err := p.table.forLane(ctx, p.lane)
 		if now == nil {
-			return next, more, errors.Join(append(failed, err)...)
+			return err
 		}
-		t = now
+		p.table = now
+	}
+}
+
+// choose returns the next task that is due, nil if there is none, and sets when another will be.
+func (p *pass) choose(ctx context.Context) (*Task, View, error) {
+	if ctx.Err() != nil {
+		return nil, View{}, ctx.Err()
+	}
+	v, tasks, err := p.table.plan(ctx)
+	if err != nil {
+		return nil, v, err
+	}
+	var task *Task
+	p.next, p.more = nextDue(tasks, p.lane, v.Now)
+	for i := range tasks {
+		if c := &tasks[i]; task == nil && c.Kind.lane() == p.lane && c.ready(v.Now) && !p.done[c.ID()] {
+			task = c
+		}
+	}
+	return task, v, nil
+}
+
+// ready reports whether a task is due and waits for nothing.
+func (t *Task) ready(now int64) bool { return t.Due <= now && t.Waits == "" }
+
+// nextDue returns when the next task of a lane will be due; false if none is known.
+func nextDue(tasks []Task, lane Lane, now int64) (next int64, more bool) {
+	for i := range tasks {
+		if c := &tasks[i]; c.Kind.lane() == lane && c.Due > now && (!more || c.Due < next) {
+			next, more = c.Due, true
+		}
+	}
+	return next, more
+}
+
+// A looked is what a look at a table has found.
+type looked struct {
+	work []Lane // lanes with work, of those that are not paused
+	// next is the position at which the next task of any lane will be due; false if none is known.
+	next int64
+	more bool
+	// covered is the position up to which inserts have a period, without a gap from the present, now; wanted is up to where they should.
+	covered, wanted, now int64
+	pauses               []state.Pause
+}
+
+// look looks at the table. Whether it was altered is checked by each pass, before it does anything.
+func (t *Table) look(ctx context.Context) (l looked, err error) {
+	now, err := t.forLane(ctx, Creating)
+	if now == nil {
+		return l, err
+	}
+	var lookErr error
+	if l.pauses, lookErr = t.State.Pauses(ctx, t.Table.Name); lookErr != nil {
+		return l, errors.Join(err, lookErr)
+	}
+	v, changes, lookErr := now.view(ctx)
+	if isNoTable(lookErr) {
+		t.stale.Store(true)
+		if _, err := t.forLane(ctx, Creating); err != nil { // it says what is missing
+			return l, err
+		}
+	}
+	if lookErr != nil {
+		return l, errors.Join(err, lookErr)
+	}
+	l.covered, l.wanted, l.now = covered(v.Parts, v.Now), now.wanted(v), v.Now
+	tasks, planErr := Plan(now.Declared, v)
+	triggers, lookErr := now.triggersMissed(ctx)
+	for _, lane := range Lanes {
+		if err != nil && lane != Creating { // by the declaration before
+			continue
+		}
+		due := slices.ContainsFunc(tasks, func(c Task) bool { return c.Kind.lane() == lane && c.ready(v.Now) })
+		due = due || slices.ContainsFunc(changes, func(c state.Change) bool {
+			d, err := load(&c)
+			return (d != nil || err != nil) && Kind(c.Kind).lane() == lane
+		})
+		if (due || triggers && lane == Creating) && state.Paused(l.pauses, string(lane)) == nil {
+			l.work = append(l.work, lane)
+		}
+		if at, known := nextDue(tasks, lane, v.Now); known && (!l.more || at < l.next) {
+			l.next, l.more = at, true
+		}
+	}
+	return l, errors.Join(err, planErr, lookErr)
+}
+
+// paused returns the pause of a lane, nil if it has none.
+func (t *Table) paused(ctx context.Context, lane Lane) (*state.Pause, error) {
+	pauses, err := t.State.Pauses(ctx, t.Table.Name)
+	return state.Paused(pauses, string(lane)), err
+}
+
+// WhilePaused returns a reason to wait for copies of rows: that a policy of the table is paused.
+func (t *Table) WhilePaused(policy string) func(ctx context.Context) (why string, err error) {
+	return func(ctx context.Context) (string, error) {
+		p, err := t.paused(ctx, Lane(policy))
+		if p == nil {
+			return "", err
+		}
+		return p.String(), nil
 	}
 }
 

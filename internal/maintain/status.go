@@ -53,10 +53,12 @@ type Status struct {
 	Late string `json:"late_rows,omitempty"`
 	// Adopting means that the table is a plain one in conversion to a rolling one,
 	// or back: its periods are not known.
-	Adopting bool           `json:"adopting,omitempty"`
-	Leader   string         `json:"leader"`  // the process that keeps the table, as far as can be seen
-	Changes  []ChangeStatus `json:"changes"` // in progress
-	Actions  []ActionStatus `json:"actions"` // the latest ones, newest first
+	Adopting bool `json:"adopting,omitempty"`
+	// Paused are policies that are paused.
+	Paused  []PauseStatus  `json:"paused,omitempty"`
+	Leader  string         `json:"leader"`  // the process that keeps the table, as far as can be seen
+	Changes []ChangeStatus `json:"changes"` // in progress
+	Actions []ActionStatus `json:"actions"` // the latest ones, newest first
 	// Latest are the last success and the last failure of each kind of action.
 	Latest   []ActionStatus  `json:"latest"`
 	Next     []NextStatus    `json:"next"` // the next tasks, in order
@@ -106,6 +108,14 @@ type ChangeStatus struct {
 	// Interrupted means that it stopped before its end, and that no process is
 	// working on it.
 	Interrupted bool `json:"interrupted,omitempty"`
+}
+
+// PauseStatus is a pause of a policy: a lane, the adoption, or all. It ends by itself.
+type PauseStatus struct {
+	Policy string    `json:"policy"` // create, rollup, keep, rebuild, adopt or all
+	Until  time.Time `json:"until"`
+	Reason string    `json:"reason,omitempty"`
+	By     string    `json:"by"`
 }
 
 // ActionStatus is a past action.
@@ -219,6 +229,8 @@ type look struct {
 	s     *Status
 	v     View
 	tasks []Task
+	// pauses are those that have not ended.
+	pauses []state.Pause
 	// latest are the latest attempts of each kind of action, if they were recent.
 	latest []ActionStatus
 }
@@ -329,6 +341,9 @@ func (l *look) activity(ctx context.Context) error {
 	if time.Since(at) < gone {
 		l.s.Leader = by
 	}
+	if l.pauses, err = l.pausesInto(ctx, l.s); err != nil {
+		return err
+	}
 	changes, err := l.State.Changes(ctx, l.s.Table)
 	if err != nil {
 		return err
@@ -363,6 +378,15 @@ func (l *look) activity(ctx context.Context) error {
 	return nil
 }
 
+// pausesInto adds the table's pauses to a status.
+func (t *Table) pausesInto(ctx context.Context, s *Status) ([]state.Pause, error) {
+	pauses, err := t.State.Pauses(ctx, s.Table)
+	for _, p := range pauses {
+		s.Paused = append(s.Paused, PauseStatus{Policy: p.Policy, Until: p.Until.UTC(), Reason: p.Reason, By: p.By})
+	}
+	return pauses, err
+}
+
 func actionStatuses(actions []state.Action) (out []ActionStatus) {
 	for _, a := range actions {
 		out = append(out, ActionStatus{At: a.At.UTC(), Action: a.Action, Detail: a.Detail, Seconds: a.Took.Seconds(), Error: a.Error, Locked: a.Locked, By: a.By})
@@ -394,6 +418,9 @@ func (l *look) next() {
 			}
 		}
 		n := NextStatus{Action: string(task.Kind), What: what, Why: task.Waits}
+		if p := state.Paused(l.pauses, string(task.Kind.lane())); p != nil {
+			n.Why = p.String()
+		}
 		if l.Table.Table.Grid.Axis() == rolling.Time {
 			at := rolling.Instant(max(task.Due, l.v.Now))
 			n.At = &at
@@ -640,7 +667,9 @@ func (l *look) delays() {
 		l.s.problem("retention", fmt.Sprintf("%s passed keep = %s, the oldest of %s, and stay: %s",
 			figure.Plural(n, "period has", "periods have"), l.Declared.Keep, label(waiting[0]), waiting[0].Waits), "")
 	}
-	due := slices.ContainsFunc(l.tasks, func(task Task) bool { return task.Kind != Rollup && task.Due <= l.v.Now && task.Waits == "" })
+	due := slices.ContainsFunc(l.tasks, func(task Task) bool {
+		return task.Kind != Rollup && task.ready(l.v.Now) && state.Paused(l.pauses, string(task.Kind.lane())) == nil
+	})
 	if l.s.Leader == "" && due {
 		l.s.problem("stopped", "no process maintains the table, and a task is due", "rowmill run FILE")
 	}
@@ -711,6 +740,9 @@ func (t *Table) AdoptionStatus(ctx context.Context) (*Status, error) {
 		s.problem("stopped", text, try)
 	}
 	s.Changes = []ChangeStatus{cs}
+	if _, err := t.pausesInto(ctx, s); err != nil {
+		return nil, err
+	}
 	if adopt.NeedsLock(c) {
 		who, err := t.DB.Blockers(ctx, &engine.Table{Name: s.Table})
 		if err != nil {

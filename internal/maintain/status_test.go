@@ -131,20 +131,20 @@ func TestChangedRollup(t *testing.T) {
 	})
 }
 
-// TestOnceBesideAnother: a pass skips lanes that another process keeps, reports
-// that once, and doesn't report their tasks as waiting.
+// TestOnceBesideAnother: a table that another process keeps is left alone, which is reported
+// once, and its tasks aren't reported as waiting.
 func TestOnceBesideAnother(t *testing.T) {
 	t.Parallel()
 	db := testdb.Open(t, "sqlite").(engine.Keeper)
 	w := applied(t, db, declare(t, db, nil), at(0.2))
-	lease, err := db.Lead(t.Context(), "readings/"+string(Creating))
+	lease, err := db.Lead(t.Context(), leaderLock(w.Table))
 	must(t, err)
 	var said []Event
 	w.Say = func(e Event) { said = append(said, e) }
 	w.keep()
 	must(t, lease.Release())
 	said = slices.DeleteFunc(said, func(e Event) bool { return e.Action != "lead" })
-	if len(said) != 1 || said[0].Waiting || !strings.HasSuffix(said[0].Detail, "another process is doing it") {
+	if len(said) != 1 || said[0].Waiting || !strings.HasSuffix(said[0].Detail, "another process keeps the table") {
 		t.Errorf("it said %+v", said)
 	}
 }

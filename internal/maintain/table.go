@@ -8,6 +8,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,7 +31,7 @@ type Table struct {
 	Limits copier.Limits
 	// Reached, unless nil, is called at each point of a change. Tests end the process there.
 	Reached func(point string)
-	// Say, unless nil, is called for each action, and for each failure but repeated ones; Count for each.
+	// Say, unless nil, is called for each action, and for each failure but the same again; Count for each.
 	Say, Count func(Event)
 
 	// Node is the name of the server if the table is on several: it has the rows of some keys. Its archive is a
@@ -228,9 +229,31 @@ const repeatAfter = 30 * time.Second
 // failures are the recent failures of this process.
 type failures struct {
 	// open holds the kinds of actions, and whether their last entry in the log is a
-	// failure; last when each failure was logged.
-	open, last sync.Map
-	logged     atomic.Int64 // entries of this process
+	// failure; last when each failure was logged; said the text of the failure of each action that was reported
+	// last.
+	open, last, said sync.Map
+	logged           atomic.Int64 // entries of this process
+}
+
+// news reports whether the result of an action is to be reported: a failure, once, until the action fails
+// otherwise or succeeds.
+func (f *failures) news(action, detail string, err error) bool {
+	what := action + " " + detail
+	switch {
+	case err == nil:
+		f.said.Range(func(key, _ any) bool {
+			if strings.HasPrefix(key.(string), action+" ") {
+				f.said.Delete(key)
+			}
+			return true
+		})
+		return true
+	case errors.Is(err, engine.ErrLockTimeout): // its text has the age of a transaction
+		_, said := f.said.Swap(what, "")
+		return !said
+	}
+	was, _ := f.said.Swap(what, err.Error())
+	return was != err.Error()
 }
 
 // trimEvery is the number of entries after which the oldest ones are removed.
@@ -270,7 +293,9 @@ func (t *Table) log(ctx context.Context, action, detail string, took time.Durati
 	if err != nil {
 		a.Error = err.Error()
 	}
-	t.say(e)
+	if t.failed.news(action, detail, err) {
+		t.say(e)
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	err = t.State.Log(ctx, a)

@@ -137,17 +137,24 @@ func (t *Table) sealedTo(ctx context.Context, x state.Exec, sealed rolling.Parti
 // them: a process that keeps or loads the table. It makes sure of all under each declaration
 // once.
 func (t *Table) missedTriggers(ctx context.Context) error {
-	if !t.Schema.View {
-		return nil
-	}
-	if was := t.passed.Load(); was != nil && *was == t.mark {
-		missing, _, err := t.triggerState(ctx)
-		if err != nil || len(missing) == 0 {
-			return err
-		}
+	missed, err := t.triggersMissed(ctx)
+	if err != nil || !missed {
+		return err
 	}
 	t.passed.Store(&t.mark)
 	return t.triggers(ctx)
+}
+
+// triggersMissed reports whether missedTriggers has work.
+func (t *Table) triggersMissed(ctx context.Context) (bool, error) {
+	if !t.Schema.View {
+		return false, nil
+	}
+	if was := t.passed.Load(); was == nil || *was != t.mark {
+		return true, nil
+	}
+	missing, _, err := t.triggerState(ctx)
+	return len(missing) > 0, err
 }
 
 // triggers creates the triggers of new periods, if triggers belong to periods.

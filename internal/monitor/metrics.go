@@ -24,14 +24,12 @@ var (
 
 // counted contains the counters that accumulate during the process's life.
 type counted struct {
-	table   string
 	actions *prometheus.CounterVec
 	seconds *prometheus.HistogramVec
 }
 
-func newCounted(table string) *counted {
+func newCounted() *counted {
 	return &counted{
-		table: table,
 		actions: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rowmill_actions_total",
 			Help: "Actions that this process has done, by kind and result (ok, failed)."}, []string{"table", "action", "result"}),
 		// From a catalog query (1 ms) to the copy of a large period (an hour).
@@ -41,13 +39,13 @@ func newCounted(table string) *counted {
 	}
 }
 
-func (c *counted) add(e maintain.Event) {
+func (c *counted) add(table string, e maintain.Event) {
 	action, result := strings.ToValidUTF8(e.Action, "\uFFFD"), "ok"
 	if e.Err != nil {
 		result = "failed"
 	}
-	c.actions.WithLabelValues(c.table, action, result).Inc()
-	c.seconds.WithLabelValues(c.table, action).Observe(e.Took.Seconds())
+	c.actions.WithLabelValues(table, action, result).Inc()
+	c.seconds.WithLabelValues(table, action).Observe(e.Took.Seconds())
 }
 
 // scrapeWait is how long a scrape waits for a look if Prometheus doesn't send its timeout: the

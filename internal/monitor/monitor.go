@@ -82,7 +82,7 @@ func New(o Options) *Monitor {
 	o.Every = cmp.Or(o.Every, defaultEvery)
 	o.LookTimeout = cmp.Or(o.LookTimeout, defaultLookTimeout)
 	o.Version = cmp.Or(o.Version, "unknown")
-	m := &Monitor{o: o, now: time.Now, counted: newCounted(o.Table)}
+	m := &Monitor{o: o, now: time.Now, counted: newCounted()}
 	m.handler = m.routes()
 	return m
 }
@@ -91,7 +91,7 @@ func New(o Options) *Monitor {
 func (m *Monitor) ServeHTTP(w http.ResponseWriter, r *http.Request) { m.handler.ServeHTTP(w, r) }
 
 // Count counts an action of this process.
-func (m *Monitor) Count(e maintain.Event) { m.counted.add(e) }
+func (m *Monitor) Count(e maintain.Event) { m.counted.add(m.o.Table, e) }
 
 // Run looks at the table every Every until ctx ends, so that the rate is also known without requests.
 func (m *Monitor) Run(ctx context.Context) {

@@ -2,6 +2,7 @@ package monitor
 
 import (
 	"encoding/json"
+	"net/http"
 	"os"
 	"os/exec"
 	"regexp"
@@ -27,10 +28,16 @@ func exported(t *testing.T) map[string]bool {
 	m.history.points[0].at = m.history.points[0].at.Add(-10e9) // a rate needs time between two looks
 	_, body, _ := get(t, m, "/metrics")
 	names := map[string]bool{}
-	for line := range strings.Lines(body) {
+	for line := range strings.Lines(body + metricsOf(t, fleet())) {
 		names[metricNames.FindString(line)] = true
 	}
 	return names
+}
+
+func metricsOf(t *testing.T, h http.Handler) string {
+	t.Helper()
+	_, body, _ := get(t, h, "/metrics")
+	return body
 }
 
 func wantExported(t *testing.T, names map[string]bool, expr string) {

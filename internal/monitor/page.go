@@ -35,20 +35,25 @@ func (m *Monitor) routes() http.Handler {
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, health{OK: true}) })
 	mux.HandleFunc("GET /status.json", m.statusJSON)
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { m.page(w, r, page) })
+	return guarded(mux)
+}
+
+// guarded adds what keeps other pages from reading these.
+func guarded(h http.Handler) http.Handler {
 	policy := "default-src 'none'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; script-src " +
 		source(pageJS) + "; style-src " + source(pageCSS)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h := w.Header()
-		h.Set("Content-Security-Policy", policy)
-		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("Referrer-Policy", "no-referrer")
-		h.Set("Cross-Origin-Resource-Policy", "same-origin")
-		h.Set("Cache-Control", "no-store")
+		to := w.Header()
+		to.Set("Content-Security-Policy", policy)
+		to.Set("X-Content-Type-Options", "nosniff")
+		to.Set("Referrer-Policy", "no-referrer")
+		to.Set("Cross-Origin-Resource-Policy", "same-origin")
+		to.Set("Cache-Control", "no-store")
 		if !knownHost(r) {
 			http.Error(w, fmt.Sprintf("this is rowmill's monitor, and %q is not one of its names: use its address", r.Host), http.StatusMisdirectedRequest)
 			return
 		}
-		mux.ServeHTTP(w, r)
+		h.ServeHTTP(w, r)
 	})
 }
 

@@ -73,6 +73,9 @@ func (t *textWriter) statusHead(s *maintain.Status) {
 	}
 	t.wrapped("", "  ", node+fmt.Sprintf("%s on %s (%s): a period every %s, %s ahead, %s", s.Table, s.Target, s.Engine, s.Every, s.Ahead, kept))
 	t.line("%s, at %s UTC", oneLine(by), when(s.At))
+	for _, p := range s.Paused {
+		t.wrapped("", "  ", fmt.Sprintf("paused: %s until %s UTC by %s%s", p.Policy, when(p.Until), oneLine(p.By), onlyIf(p.Reason != "", ": "+oneLine(p.Reason))))
+	}
 	if s.Adopting {
 		return
 	}

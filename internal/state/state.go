@@ -55,9 +55,12 @@ func schema(text string) []string {
 		"CREATE TABLE IF NOT EXISTS rowmill_actions (table_name " + name + ", at_us BIGINT NOT NULL, serial BIGINT NOT NULL, action VARCHAR(40) NOT NULL, " +
 			"detail " + text + " NOT NULL, took_us BIGINT NOT NULL, error " + text + " NOT NULL, locked BIGINT NOT NULL, by_whom VARCHAR(191) NOT NULL, " +
 			"PRIMARY KEY (table_name, at_us, serial))",
-		// The process that leads each lane of a table.
+		// The process that leads a table.
 		"CREATE TABLE IF NOT EXISTS rowmill_leaders (table_name " + name + ", lane VARCHAR(20) NOT NULL, by_whom VARCHAR(191) NOT NULL, " +
 			"at_us BIGINT NOT NULL, PRIMARY KEY (table_name, lane))",
+		// Until when policies of a table are paused, and why.
+		"CREATE TABLE IF NOT EXISTS rowmill_pauses (table_name " + name + ", policy VARCHAR(20) NOT NULL, until_us BIGINT NOT NULL, " +
+			"reason " + text + " NOT NULL, by_whom VARCHAR(191) NOT NULL, PRIMARY KEY (table_name, policy))",
 		// Loaded batches, each recorded in the transaction of its rows, so that
 		// nothing is loaded twice.
 		"CREATE TABLE IF NOT EXISTS rowmill_ledger (table_name " + name + ", batch " + name + ", lower_pos BIGINT NOT NULL, upper_pos BIGINT NOT NULL, " +

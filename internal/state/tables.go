@@ -67,7 +67,7 @@ func (s *Store) Undeclare(ctx context.Context, x Exec, table string) error {
 }
 
 // recorded are the tables with rows about a table, by table_name.
-var recorded = strings.Fields("undo rollups parts touched loaded publications cuts sources ledger leaders actions journal states")
+var recorded = strings.Fields("undo rollups parts touched loaded publications cuts sources ledger leaders pauses actions journal states")
 
 // removals returns the statements that delete all rows about a table. Each takes its name.
 func removals() []string {
@@ -163,12 +163,15 @@ func (s *Store) TrimActions(ctx context.Context, table string) error {
 	return s.run(ctx, s.DB(), "log of "+table, "DELETE FROM rowmill_actions WHERE table_name = ? AND at_us < ?", table, min(kept, some))
 }
 
-// Beat records that this process leads a lane of a table.
-func (s *Store) Beat(ctx context.Context, table, lane string) error {
+// leading is the lane of the rows of processes that keep all lanes of a table.
+const leading = "all"
+
+// Beat records that this process leads a table.
+func (s *Store) Beat(ctx context.Context, table string) error {
 	now := time.Now().UnixMicro()
-	n, err := s.exec(ctx, s.DB(), "UPDATE rowmill_leaders SET by_whom = ?, at_us = ? WHERE table_name = ? AND lane = ?", Me(), now, table, lane)
+	n, err := s.exec(ctx, s.DB(), "UPDATE rowmill_leaders SET by_whom = ?, at_us = ? WHERE table_name = ? AND lane = ?", Me(), now, table, leading)
 	if err == nil && n == 0 {
-		err = s.insert(ctx, s.DB(), "rowmill_leaders (table_name, lane, by_whom, at_us)", []any{table, lane, Me(), now})
+		err = s.insert(ctx, s.DB(), "rowmill_leaders (table_name, lane, by_whom, at_us)", []any{table, leading, Me(), now})
 		if errors.Is(err, engine.ErrDuplicateKey) { // the row exists; the UPDATE was in the same microsecond, and the server counts only changed rows
 			err = nil
 		}
@@ -176,7 +179,14 @@ func (s *Store) Beat(ctx context.Context, table, lane string) error {
 	return because("record the leader of "+table, err)
 }
 
-// Leader returns the process that recorded last that it leads a lane of a table, and when.
+// Beats records that this process still leads the tables of its last Beat each, unless another one has taken them over since. It returns
+// their number.
+func (s *Store) Beats(ctx context.Context) (int64, error) {
+	n, err := s.exec(ctx, s.DB(), "UPDATE rowmill_leaders SET at_us = ? WHERE by_whom = ? AND lane = ?", time.Now().UnixMicro(), Me(), leading)
+	return n, because("record the leader of tables", err)
+}
+
+// Leader returns the process that recorded last that it leads a table, and when.
 func (s *Store) Leader(ctx context.Context, table string) (by string, at time.Time, err error) {
 	_, err = s.one(ctx, s.DB(), "leaders of "+table, []any{&by, micros{&at}},
 		"SELECT by_whom, at_us FROM rowmill_leaders WHERE table_name = ? ORDER BY at_us DESC LIMIT 1", table)

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/maintain"
+	"github.com/rowmill/rowmill/internal/testdb"
+)
+
+// TestRunDirectory: the tables of a directory are kept whatever is wrong with some of them, of which each is reported once with its cause;
+// files come, change and go without a restart.
+func TestRunDirectory(t *testing.T) {
+	testdb.OnKinds(t, keepers, func(t *testing.T, kind string) {
+		target := testdb.Target(t, kind).String()
+		dir := manyDeclared(t, target, 8)
+		db := openKeeper(t, target)
+		path := func(i int) string { return filepath.Join(dir, fmt.Sprintf("t%04d.toml", i)) }
+		good := manyText(target, 1)
+		writeFile(t, path(0), "[table\nname =")
+		writeFile(t, path(3), strings.Replace(good, "every = ", "evry = ", 1))
+		writeFile(t, path(90), manyText(target, 90)) // never applied
+		writeFile(t, path(91), manyText("mariadb://nobody@127.0.0.1:1/none", 91))
+		writeFile(t, path(92), manyText("sqlite:/no/such/directory/file.db", 92))
+		writeFile(t, path(93), manyText("oracle://x", 93))
+		writeFile(t, path(94), strings.Replace(good, target, "", 1))
+		writeFile(t, filepath.Join(dir, "twice.toml"), good)
+		writeFile(t, path(4), strings.Replace(manyText(target, 4), `keep = "30d"`, `keep = "40d"`, 1)) // not applied
+		drop := "DROP TABLE t0005"
+		if db.Capabilities().PeriodTables {
+			drop = "DROP VIEW t0005"
+		}
+		execSQL(t, db, drop)
+		must(t, os.Mkdir(path(95), 0o755))
+		writeFile(t, filepath.Join(dir, ".#t0001.toml"), "an editor's")
+
+		addr := freePort(t)
+		r := startMany(t, dir, "--interval", "300ms", "--listen", addr)
+		kept := []string{"t0001", "t0002", "t0004", "t0006", "t0007"}
+		for _, name := range kept {
+			r.waits(1, " keeps "+name+" on", time.Minute)
+		}
+		causes := map[string]string{"t0000.toml": "not kept", "t0003.toml": "evry", "t0090": "has not been applied", "t0091": "no answer from", "t0092": "no such", "t0093.toml": "unknown scheme",
+			"t0094.toml": "target", "twice.toml is not kept": "is that of", "t0004 is kept as it was applied": "keep", "t0005": "no longer exists"}
+		for what, cause := range causes {
+			r.waits(1, what, time.Minute)
+			if lines := linesWith(r.says(), what); len(lines) == 0 || !strings.Contains(strings.Join(lines, "\n"), cause) {
+				t.Errorf("%s: %q lacks %q", what, lines, cause)
+			}
+		}
+		time.Sleep(2 * time.Second) // for further reports, of which there are to be none
+		for what := range causes {
+			if lines := linesWith(r.says(), what+" is not kept"); len(lines) > 1 {
+				t.Errorf("reported again: %q", lines)
+			}
+		}
+		code, metrics, err := fetch("http://" + addr + "/metrics")
+		if err != nil || code != http.StatusOK || !strings.Contains(metrics, `rowmill_broken{table="t0090"} 1`) || !strings.Contains(metrics, `rowmill_broken{table="t0001"} 0`) || !strings.Contains(metrics, `rowmill_headroom_seconds{table="t0007"} `) {
+			t.Errorf("metrics: %d %v\n%s", code, err, linesWith(metrics, "rowmill_"))
+		}
+		if code, page, err := fetch("http://" + addr + "/"); err != nil || code != http.StatusOK || !strings.Contains(page, "has not been applied") || !strings.Contains(page, `href="table/t0007/"`) {
+			t.Errorf("page: %d %v\n%s", code, err, page)
+		}
+		if code, page, err := fetch("http://" + addr + "/table/t0007/"); err != nil || code != http.StatusOK || !strings.Contains(page, "this process") {
+			t.Errorf("page of a table: %d %v\n%s", code, err, page)
+		}
+		if code, _, _ := fetch("http://" + addr + "/healthz"); code != http.StatusServiceUnavailable {
+			t.Errorf("health: %d", code)
+		}
+
+		wantDone(t, rowmill(t.Context(), "apply", path(90), "--yes")) // noticed without a change of the file
+		r.waits(1, " keeps t0090 on", 90*time.Second)
+		writeFile(t, path(0)+".new", manyText(target, 0))
+		must(t, os.Rename(path(0)+".new", path(0)))
+		r.waits(1, " keeps t0000 on", time.Minute)
+		must(t, os.Remove(path(6)))
+		r.waits(1, "no longer keeps t0006", time.Minute)
+		alone := filepath.Join(t.TempDir(), "t0006.toml")
+		writeFile(t, alone, manyText(target, 6))
+		if s := rowmill(t.Context(), "run", alone, "--once"); s.code != exitDone || strings.Contains(s.stderr, "another process") {
+			t.Errorf("its lock is not free: exit %d, %s", s.code, s.stderr)
+		}
+	})
+}
+
+func linesWith(text, what string) (out []string) {
+	for line := range strings.Lines(text) {
+		if strings.Contains(line, what) {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+// TestPause: what is paused isn't done until it is resumed, and status says so.
+func TestPause(t *testing.T) {
+	t.Parallel()
+	onEach(t, keepers, func(t *testing.T, kind string) {
+		d := declare(t, kind, intsTable+"[period]\nevery = \"1h\"\nahead = \"3h\"\nkeep = \"1d\"\n[seal]\nafter = \"1h\"\n")
+		start := time.Date(2026, 3, 20, 12, 10, 0, 0, time.UTC)
+		d.tick(start)
+		wantDone(t, d.run("apply", "--yes"))
+		d.insert(start, 1)
+		d.tick(start.Add(3 * time.Hour))
+		status := func() (s maintain.Status) {
+			t.Helper()
+			must(t, json.Unmarshal([]byte(d.run("status", "--json").stdout), &s))
+			return s
+		}
+		wantDone(t, rowmill(t.Context(), "pause", d.file, "--policy", "keep", "--for", "1h", "--reason", "an audit"))
+		wantDone(t, d.run("run", "--once"))
+		s := status()
+		if len(s.Paused) != 1 || s.Paused[0].Policy != "keep" || s.Paused[0].Reason != "an audit" || s.Periods[0].State != "closing" {
+			t.Errorf("paused %+v, period %+v", s.Paused, s.Periods[0])
+		}
+		if text := d.run("status").stdout; !strings.Contains(text, "paused: keep until ") || !strings.Contains(text, ": an audit") {
+			t.Errorf("status: %s", text)
+		}
+		if len(s.Periods) < 6 {
+			t.Errorf("periods are not created while another policy is paused: %d", len(s.Periods))
+		}
+		wantDone(t, rowmill(t.Context(), "resume", d.file))
+		wantDone(t, d.run("run", "--once"))
+		if s = status(); len(s.Paused) != 0 || s.Periods[0].State != "sealed" {
+			t.Errorf("resumed: paused %+v, period %+v", s.Paused, s.Periods[0])
+		}
+		wantDone(t, rowmill(t.Context(), "pause", d.file, "--for", "1ms"))
+		d.tick(start.Add(4 * time.Hour))
+		wantDone(t, d.run("run", "--once"))
+		if s = status(); len(s.Paused) != 0 || s.Periods[1].State != "sealed" {
+			t.Errorf("a pause that has ended: %+v, period %+v", s.Paused, s.Periods[1])
+		}
+	})
+	for args, want := range map[string]string{"pause x.toml": "--for 0s", "pause x.toml --for 1h --policy drop": "unknown policy", "pause x.toml --for 9000h": "at most a year", "resume x.toml --policy x": "unknown policy"} {
+		if s := rowmill(t.Context(), strings.Fields(args)...); s.code != exitUsage || !strings.Contains(s.stderr, want) {
+			t.Errorf("%s: exit %d, %s", args, s.code, s.stderr)
+		}
+	}
+}

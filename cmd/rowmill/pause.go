@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rowmill/rowmill/internal/declared"
+	"github.com/rowmill/rowmill/internal/maintain"
+	"github.com/rowmill/rowmill/internal/maintain/adopt"
+	"github.com/rowmill/rowmill/internal/state"
+)
+
+// policies are what can be paused: the lanes, an adoption, and all of these.
+func policies() []string {
+	var out []string
+	for _, lane := range maintain.Lanes {
+		out = append(out, string(lane))
+	}
+	return append(out, adopt.Kind, state.PauseAll)
+}
+
+// pauseFlags are the flags of `rowmill pause` and `rowmill resume`.
+type pauseFlags struct {
+	kept           keptFlags
+	policy, reason string
+	length         time.Duration
+}
+
+// mostPause is the longest pause. What is to rest for longer is no longer to be kept.
+const mostPause = 366 * 24 * time.Hour
+
+func (f *pauseFlags) check() error {
+	if !slices.Contains(policies(), f.policy) {
+		return usagef("one of "+strings.Join(policies(), ", "), "--policy: unknown policy %q", f.policy)
+	}
+	return nil
+}
+
+func checkPause(flag string, length time.Duration) error {
+	if length <= 0 || length > mostPause {
+		return usagef(flag+" 1h", "%s %s: want more than 0s, and at most a year", flag, length)
+	}
+	return nil
+}
+
+const policyHelp = "`POLICY`: create (periods ahead), rollup, keep (seal, archive, drop), rebuild (and merge), adopt, or all"
+
+func (a *app) pauseCommand() *cobra.Command {
+	var f pauseFlags
+	c := &cobra.Command{
+		Use:   "pause FILE.toml... --for 1h",
+		Short: "Pause what is done to a table, for a time",
+		Long: "Pause what rowmill run does to a table, or its adoption by rowmill apply, for a time\n" +
+			"that ends by itself. The pause is a row in the table's database: every process follows\n" +
+			"it, before its next task, or the next rows that it copies; rowmill status shows it.\n\n" +
+			"While the creation of periods is paused, inserts fail once the periods that exist are\n" +
+			"full.",
+		Example: "  rowmill pause readings.toml --policy keep --for 8h --reason \"audit until Friday\"\n" +
+			"  rowmill pause readings.toml --for 1h",
+		Args: wantArgs(1, -1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := errors.Join(f.check(), checkPause("--for", f.length)); err != nil {
+				return err
+			}
+			return a.eachKept(c.Context(), args, f.kept, func(ctx context.Context, k *declared.Table) error {
+				return a.pause(ctx, k, state.Pause{Policy: f.policy, Until: time.Now().Add(f.length), Reason: f.reason})
+			})
+		},
+	}
+	flags := c.Flags()
+	flags.SortFlags = false
+	f.kept.define(flags)
+	flags.StringVar(&f.policy, "policy", state.PauseAll, policyHelp)
+	flags.DurationVar(&f.length, "for", 0, "how long")
+	flags.StringVar(&f.reason, "reason", "", "why, for those who wonder")
+	return c
+}
+
+func (a *app) pause(ctx context.Context, k *declared.Table, p state.Pause) error {
+	if err := k.State.Pause(ctx, k.Declared.Name, p); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.stdout, "%s: %s is %s\n", k.Title(), p.Policy, &p)
+	return nil
+}
+
+func (a *app) resumeCommand() *cobra.Command {
+	var f pauseFlags
+	c := &cobra.Command{
+		Use:   "resume FILE.toml...",
+		Short: "End a pause",
+		Long: "End the pause of a policy, or all pauses of a table. Every process that keeps the table\n" +
+			"goes on at its next look at it.",
+		Example: "  rowmill resume readings.toml --policy keep\n" +
+			"  rowmill resume readings.toml",
+		Args: wantArgs(1, -1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := f.check(); err != nil {
+				return err
+			}
+			return a.eachKept(c.Context(), args, f.kept, func(ctx context.Context, k *declared.Table) error {
+				n, err := k.State.Resume(ctx, k.Declared.Name, f.policy)
+				if err != nil {
+					return err
+				}
+				if n == 0 {
+					fmt.Fprintf(a.stdout, "%s: %s was not paused\n", k.Title(), f.policy)
+					return nil
+				}
+				fmt.Fprintf(a.stdout, "%s: %s goes on\n", k.Title(), f.policy)
+				return nil
+			})
+		},
+	}
+	flags := c.Flags()
+	flags.SortFlags = false
+	f.kept.define(flags)
+	flags.StringVar(&f.policy, "policy", state.PauseAll, policyHelp)
+	return c
+}
+
+// eachKept calls fn for the table of each file, on all of its nodes. One that fails doesn't stop the others.
+func (a *app) eachKept(ctx context.Context, paths []string, f keptFlags, fn func(context.Context, *declared.Table) error) error {
+	files, err := filesOf(paths)
+	if err != nil {
+		return err
+	}
+	servers := &declared.Servers{}
+	var failed []error
+	for _, path := range files {
+		d, err := a.declared(ctx, path, f)
+		if err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		d.Servers = servers
+		nodes := []*declared.File{d}
+		if d.Sharded() {
+			nodes = d.OfNodes()
+		}
+		for _, n := range nodes {
+			k, err := n.Open(ctx)
+			if err == nil {
+				err = fn(ctx, k)
+			}
+			failed = append(failed, maintain.InNode(n.Node, err))
+		}
+	}
+	return errors.Join(append(failed, servers.Close())...)
+}

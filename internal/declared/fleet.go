@@ -1,0 +1,447 @@
+package declared
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/maintain"
+)
+
+// A Fleet keeps the tables of many declarations for as long as it runs. Tables of one target share a database and a scheduler. One that
+// can't be kept is reported and tried again, and delays no other.
+type Fleet struct {
+	// Paths are files and directories, whose files *.toml are meant. They are looked at every Every for added, changed and removed
+	// files. Without paths, only the tables of Keep are kept.
+	Paths []string
+	Every time.Duration
+	// Read reads a file.
+	Read func(ctx context.Context, path string) (*File, error)
+	// Prepare is called for each table before it is kept.
+	Prepare func(ctx context.Context, t *Table) error
+	// Leads is called when this process begins or ceases to lead a table.
+	Leads func(t *Table, leads bool)
+	// Say receives what happens to a member, and why one isn't kept: once, until that changes.
+	Say func(m *Member, text string, err error)
+	// Servers are the open databases.
+	Servers *Servers
+
+	mu      sync.Mutex
+	members map[string]*Member // by path and node
+	places  map[string]*place  // by target
+	running sync.WaitGroup
+}
+
+// A Member is a table of a fleet, or a file that can't be read.
+type Member struct {
+	// Path is its file, Node the node if it is on several servers; Name and Target are "" if the file was never understood.
+	Path, Node, Name, Target string
+
+	file  *File
+	stamp string // of the file, as it was read
+	// Guarded by the fleet's lock.
+	table *Table // nil while it isn't kept
+	check bool   // the file may differ from what was applied
+	err   error  // why it isn't kept, or not as the file says
+	said  string
+	again time.Time // of the next attempt to open it
+	tries int
+	gone  bool // the file was missing at the last look
+}
+
+// A place is a target with its tables.
+type place struct {
+	scheduler *maintain.Scheduler
+	wake      chan struct{}
+	byTable   map[*maintain.Table]*Table
+	left      []*Table // tables that are no longer to be kept
+}
+
+// Title names a member: its table, else its file.
+func (m *Member) Title() string {
+	name := cmp.Or(m.Name, m.Path)
+	if m.Node != "" {
+		name = "node " + m.Node + ": " + name
+	}
+	return name
+}
+
+// A Standing is the state of a member.
+type Standing struct {
+	*Member
+	// Table is nil while it isn't kept; Err is why, or why not as its file says.
+	Table *Table
+	Err   error
+	maintain.TableState
+}
+
+// Standings returns the state of all members, in the order of their names.
+func (f *Fleet) Standings() []Standing {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var out []Standing
+	for _, m := range f.members {
+		s := Standing{Member: m, Table: m.table, Err: m.err}
+		if m.table != nil {
+			s.TableState = f.places[m.Target].scheduler.State(m.table.Table)
+			if s.Err == nil {
+				s.Err = s.TableState.Err
+			}
+		}
+		out = append(out, s)
+	}
+	slices.SortFunc(out, func(a, b Standing) int {
+		return cmp.Or(strings.Compare(a.Title(), b.Title()), strings.Compare(a.Path, b.Path), strings.Compare(a.Target, b.Target))
+	})
+	return out
+}
+
+// Keep adds a table that is open and prepared.
+func (f *Fleet) Keep(ctx context.Context, t *Table) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	m := &Member{Path: t.Declared.Source, Node: t.Node, Name: t.Declared.Name, Target: t.file.Target, file: t.file}
+	f.add(ctx, m)
+	f.keep(m, t)
+}
+
+// add makes a member of the fleet. Its place begins to run with the first one.
+func (f *Fleet) add(ctx context.Context, m *Member) {
+	if f.members == nil {
+		f.members, f.places = map[string]*Member{}, map[string]*place{}
+	}
+	f.members[m.Path+"\x00"+m.Node] = m
+	if m.Target == "" {
+		return
+	}
+	p := f.places[m.Target]
+	if p == nil {
+		p = &place{wake: make(chan struct{}, 1), byTable: map[*maintain.Table]*Table{}}
+		p.scheduler = &maintain.Scheduler{Poll: f.Every, Leads: func(t *maintain.Table, leads bool) {
+			f.mu.Lock()
+			of := p.byTable[t]
+			f.mu.Unlock()
+			f.Leads(of, leads)
+		}}
+		f.places[m.Target] = p
+		f.running.Go(func() { p.scheduler.Run(ctx) })
+		f.running.Go(func() { f.openAll(ctx, p) })
+	}
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// keep begins to keep a table.
+func (f *Fleet) keep(m *Member, t *Table) {
+	p := f.places[m.Target]
+	m.table, p.byTable[t.Table] = t, t
+	p.scheduler.Add(t.Table)
+}
+
+// drop ends a member.
+func (f *Fleet) drop(m *Member) {
+	delete(f.members, m.Path+"\x00"+m.Node)
+	if p := f.places[m.Target]; p != nil && m.table != nil {
+		p.left = append(p.left, m.table)
+		select {
+		case p.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Run keeps the tables until ctx ends. It then waits until actions in progress reach a point where they can stop.
+func (f *Fleet) Run(ctx context.Context) {
+	for len(f.Paths) > 0 && ctx.Err() == nil {
+		f.look(ctx)
+		_ = engine.Sleep(ctx, f.Every) // the loop checks ctx
+	}
+	<-ctx.Done()
+	f.running.Wait()
+}
+
+// openAll opens the tables of a place, those first that were not tried yet, and stops keeping those that have left.
+func (f *Fleet) openAll(ctx context.Context, p *place) {
+	for ctx.Err() == nil {
+		m, left, pause := f.nextOf(p)
+		switch {
+		case left != nil:
+			p.scheduler.Remove(left.Table)
+			f.mu.Lock()
+			delete(p.byTable, left.Table)
+			f.mu.Unlock()
+		case m != nil:
+			f.open(ctx, m)
+		default:
+			select {
+			case <-ctx.Done():
+			case <-p.wake:
+			case <-time.After(pause):
+			}
+		}
+	}
+}
+
+// nextOf returns a member of a place that is to be opened, or a table that has left; else how long there is none.
+func (f *Fleet) nextOf(p *place) (next *Member, left *Table, pause time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if n := len(p.left); n > 0 {
+		left, p.left = p.left[n-1], p.left[:n-1]
+		return nil, left, 0
+	}
+	for _, m := range f.members {
+		if (m.table == nil || m.check) && m.file != nil && f.places[m.Target] == p && (next == nil || m.again.Before(next.again)) {
+			next = m
+		}
+	}
+	if next == nil {
+		return nil, nil, time.Minute
+	}
+	if pause = time.Until(next.again); pause > 0 {
+		return nil, nil, pause
+	}
+	return next, nil, 0
+}
+
+// openTime limits the time to open a table, and openAgain is the longest pause before that is tried again.
+const (
+	openTime  = 30 * time.Second
+	openAgain = time.Minute
+)
+
+// open opens a member's table and begins to keep it.
+func (f *Fleet) open(ctx context.Context, m *Member) {
+	opening, cancel := context.WithTimeout(ctx, openTime)
+	defer cancel()
+	t, err := f.tryOpen(opening, m)
+	if ctx.Err() != nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.members[m.Path+"\x00"+m.Node] != m { // it has changed meanwhile
+		return
+	}
+	if m.check = errors.Is(err, maintain.ErrOtherDeclaration) || t == nil && m.table != nil; m.check {
+		m.again = time.Now().Add(openAgain)
+	}
+	if m.table != nil {
+		if t != nil { // else its keeper notices, too
+			f.report(m, err)
+		}
+		return
+	}
+	if t == nil {
+		m.again = time.Now().Add(engine.Backoff(time.Second, openAgain, m.tries))
+		m.tries++
+		f.report(m, maintain.InNode(m.Node, err))
+		return
+	}
+	m.tries = 0
+	f.keep(m, t)
+	f.report(m, err)
+}
+
+// tryOpen opens a table that was applied. It is kept as that was, even if the file differs: then both a table and an error are returned.
+func (f *Fleet) tryOpen(ctx context.Context, m *Member) (*Table, error) {
+	t, err := m.file.openLocked(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	differs := t.wantApplied(ctx)
+	if differs != nil && !errors.Is(differs, maintain.ErrOtherDeclaration) {
+		return nil, differs
+	}
+	if err := f.Prepare(ctx, t); err != nil {
+		return nil, err
+	}
+	return t, differs
+}
+
+// report notes why a member isn't kept, or not as its file says; nil if it is.
+func (f *Fleet) report(m *Member, err error) {
+	m.err = err
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	if text == m.said {
+		return
+	}
+	m.said = text
+	switch {
+	case err == nil:
+		f.Say(m, "is kept again", nil)
+	case m.table != nil:
+		f.Say(m, "is kept as it was applied", err)
+	default:
+		f.Say(m, "is not kept, and will be tried again", err)
+	}
+}
+
+// look finds files that were added, changed or removed.
+func (f *Fleet) look(ctx context.Context) {
+	found, failed := map[string]string{}, map[string]error{} // stamps of files, errors of paths
+	for _, path := range f.Paths {
+		if err := list(path, found); err != nil {
+			failed[path] = err
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	byPath := map[string][]*Member{}
+	for _, m := range f.members {
+		byPath[m.Path] = append(byPath[m.Path], m)
+	}
+	for path, members := range byPath {
+		_, there := found[path]
+		for _, m := range members {
+			switch {
+			case there || failed[path] != nil || failed[filepath.Dir(path)] != nil:
+				m.gone = false
+			case !m.gone: // it may be about to be replaced
+				m.gone = true
+			default:
+				f.Say(m, "is no longer kept by this process: its file is gone", nil)
+				f.drop(m)
+			}
+		}
+	}
+	for path, err := range failed {
+		if byPath[path] == nil {
+			f.add(ctx, &Member{Path: path})
+			byPath[path] = []*Member{f.members[path+"\x00"]}
+		}
+		f.report(byPath[path][0], err)
+	}
+	for _, path := range slices.Sorted(maps.Keys(found)) {
+		if of, stamp := byPath[path], found[path]; len(of) == 0 || of[0].stamp != stamp {
+			f.read(ctx, path, stamp, of)
+		}
+	}
+}
+
+// read reads a file that is new or has changed, of which there are members. If it can't be understood, they are kept as before.
+func (f *Fleet) read(ctx context.Context, path, stamp string, were []*Member) {
+	file, err := f.Read(ctx, path)
+	if err != nil {
+		if len(were) == 0 {
+			were = []*Member{{Path: path}}
+			f.add(ctx, were[0])
+		}
+		for _, m := range were {
+			m.stamp = stamp
+			f.report(m, err)
+		}
+		return
+	}
+	file.Servers = f.Servers
+	files := []*File{file}
+	if file.Sharded() {
+		files = file.OfNodes()
+	}
+	for _, m := range were {
+		i := slices.IndexFunc(files, func(n *File) bool { return n.Node == m.Node && n.Name == m.Name && n.Target == m.Target })
+		if i < 0 {
+			f.drop(m)
+			continue
+		}
+		m.file, m.stamp, m.again, m.tries = files[i], stamp, time.Time{}, 0
+		files = slices.Delete(files, i, i+1)
+		m.check = m.table != nil // which follows what was applied
+		f.add(ctx, m)            // wakes its place
+	}
+	for _, n := range files {
+		m := &Member{Path: path, Node: n.Node, Name: n.Name, Target: n.Target, file: n, stamp: stamp}
+		if other := f.same(m); other != nil {
+			m.file, m.Name, m.Target = nil, "", ""
+			f.add(ctx, m)
+			f.report(m, fmt.Errorf("table %s is that of %s", n.Name, other.Path))
+			continue
+		}
+		if err := WantTarget(n.Declaration); err != nil {
+			m.file = nil
+			f.add(ctx, m)
+			f.report(m, err)
+			continue
+		}
+		f.add(ctx, m)
+	}
+}
+
+// same returns the member of another file with the same table.
+func (f *Fleet) same(m *Member) *Member {
+	for _, other := range f.members {
+		if other.Path != m.Path && other.Name == m.Name && other.Target == m.Target && other.Target != "" {
+			return other
+		}
+	}
+	return nil
+}
+
+// Files returns a file, or those of a directory that are declarations, in order.
+func Files(path string) ([]string, error) {
+	found := map[string]string{}
+	if err := list(path, found); err != nil {
+		if errors.Is(err, fs.ErrNotExist) { // the error of reading it says more
+			return []string{path}, nil
+		}
+		return nil, err
+	}
+	return slices.Sorted(maps.Keys(found)), nil
+}
+
+// list adds the declarations of a path, with a stamp of each that changes whenever it is written or replaced.
+func list(path string, into map[string]string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		into[path] = stampOf(info)
+		return nil
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		name := e.Name()
+		if !strings.HasSuffix(name, ".toml") || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "#") {
+			continue
+		}
+		info, err := os.Stat(filepath.Join(path, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if !info.IsDir() {
+			into[filepath.Join(path, name)] = stampOf(info)
+		}
+	}
+	return nil
+}
+
+func stampOf(info fs.FileInfo) string {
+	var inode any
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		inode = st.Ino
+	}
+	return fmt.Sprint(info.ModTime().UnixNano(), " ", info.Size(), " ", inode)
+}

@@ -1,0 +1,530 @@
+package maintain
+
+import (
+	"cmp"
+	"container/heap"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// Timing of a scheduler.
+const (
+	// takeover is how often a follower tries to lead, and so how soon a dead leader is replaced; with many tables, after
+	// takeoverEach of each.
+	takeover     = time.Second
+	takeoverEach = 10 * time.Millisecond
+	// beat is a leader's heartbeat. Status reports it as gone after three times that.
+	beat = 5 * time.Second
+	// firstRetry and lastRetry bound the pause after a failure, which doubles.
+	// Inserts that queued behind a lock request must pass first.
+	firstRetry = 500 * time.Millisecond
+	lastRetry  = time.Minute
+	// lockPause is the pause after a lock was not granted: each attempt delays
+	// inserts by up to a second. It is a fifth if periods are needed soon.
+	lockPause = 10 * time.Second
+	// With many tables, looks at one are lookEach for each of them apart, but at most longestPoll: one takes some milliseconds of CPU time.
+	lookEach    = 200 * time.Millisecond
+	longestPoll = time.Minute
+	// passTime is how long a table may keep others from a lane while it has more than one task.
+	passTime = 5 * time.Second
+)
+
+// Each lane has a slot: one table of a database has its pass at a time. So have looks. A table at which the last look failed, or of
+// which periods couldn't be created, takes another slot for that: however long it takes to fail again, for example because of a lock, it
+// delays only tables that fail, too. In the other lanes such a table is the last one of those that wait.
+const (
+	looking Lane = "look"
+	failing Lane = " again"
+)
+
+// A Scheduler keeps tables of one database for as long as it runs: it looks at each table whenever a task becomes due, and once in a
+// while, and executes what is due, each lane in a slot of its own, so that no work delays the creation of periods.
+//
+// A table is kept by one process at a time, which has its lock. The database is asked only for what a
+// look needs, and once in a while for all tables together.
+type Scheduler struct {
+	// Poll is the interval of looks at a table while nothing becomes due, to find late rows; 0 is 10 s. With more than
+	// 50 tables it is longer, up to a minute with 300.
+	Poll time.Duration
+	// LockPause is the pause after a lock was not granted; 0 is 10 s.
+	LockPause time.Duration
+	// Leads, unless nil, is called when this process begins or ceases to lead a table.
+	Leads func(t *Table, leads bool)
+
+	mu    sync.Mutex // guards the fields below, and those of jobs that change
+	jobs  map[*Table]*job
+	due   dueHeap
+	ready []*attempt // looks and passes that wait for a slot, in order
+	taken map[Lane]bool
+	wake  chan struct{}
+}
+
+// A job is a table of a scheduler.
+type job struct {
+	*Table
+	ctx    context.Context
+	cancel context.CancelFunc
+	ended  sync.WaitGroup // of its attempts
+	at     time.Time      // of the next look
+	place  int            // in the heap; -1 while a look waits or runs
+
+	lease    engine.Lease // nil while another process leads
+	followed bool         // it was led by another process at the last attempt
+	looked   looked       // at the last look
+	lanes    map[Lane]*laneState
+}
+
+// A laneState is the state of a lane of a table, or of looks at it.
+type laneState struct {
+	busy   bool // it waits or runs
+	failed int  // attempts in a row
+	err    error
+	since  time.Time // of the next attempt after a failure, at the earliest
+}
+
+// An attempt is a look at a table or a pass of a lane.
+type attempt struct {
+	*job
+	lane, slot Lane
+}
+
+type dueHeap []*job
+
+func (h dueHeap) Len() int           { return len(h) }
+func (h dueHeap) Less(i, k int) bool { return h[i].at.Before(h[k].at) }
+func (h dueHeap) Swap(i, k int)      { h[i], h[k] = h[k], h[i]; h[i].place, h[k].place = i, k }
+func (h *dueHeap) Push(x any)        { x.(*job).place = len(*h); *h = append(*h, x.(*job)) }
+func (h *dueHeap) Pop() any {
+	old := *h
+	j := old[len(old)-1]
+	j.place = -1
+	*h = old[:len(old)-1]
+	return j
+}
+
+// Add adds a table of the database. Its Say, Count and Limits must be set.
+func (s *Scheduler) Add(t *Table) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.init()
+	ctx, cancel := context.WithCancel(context.Background())
+	j := &job{Table: t, ctx: ctx, cancel: cancel, place: -1, lanes: map[Lane]*laneState{looking: {}}}
+	for _, lane := range Lanes {
+		j.lanes[lane] = &laneState{}
+	}
+	s.jobs[t] = j
+	s.lookAt(j, time.Now())
+}
+
+// Remove stops keeping a table, once its actions in progress reach a point where they can stop.
+func (s *Scheduler) Remove(t *Table) {
+	s.mu.Lock()
+	j := s.jobs[t]
+	delete(s.jobs, t)
+	if j == nil {
+		s.mu.Unlock()
+		return
+	}
+	if j.place >= 0 {
+		heap.Remove(&s.due, j.place)
+	}
+	s.ready = slices.DeleteFunc(s.ready, func(a *attempt) bool {
+		if a.job == j {
+			j.ended.Done()
+		}
+		return a.job == j
+	})
+	j.cancel()
+	s.mu.Unlock()
+	j.ended.Wait()
+	s.release(j)
+}
+
+func (s *Scheduler) init() {
+	if s.jobs == nil {
+		s.jobs, s.taken, s.wake = map[*Table]*job{}, map[Lane]bool{}, make(chan struct{}, 1)
+	}
+}
+
+// lookAt sets the time of the next look at a table to t, unless it is earlier. During a look it has no effect.
+func (s *Scheduler) lookAt(j *job, t time.Time) {
+	switch {
+	case j.lanes[looking].busy || s.jobs[j.Table] != j:
+		return
+	case j.place < 0:
+		j.at = t
+		heap.Push(&s.due, j)
+	case t.Before(j.at):
+		j.at = t
+		heap.Fix(&s.due, j.place)
+	default:
+		return
+	}
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run keeps the tables until ctx ends. It then waits until actions in progress reach a point where they can
+// stop. Errors are reported as events, and maintenance continues.
+func (s *Scheduler) Run(ctx context.Context) {
+	s.mu.Lock()
+	s.init()
+	s.mu.Unlock()
+	var beats sync.WaitGroup
+	beats.Go(func() { s.beats(ctx) })
+	for ctx.Err() == nil {
+		pause := s.start()
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+		case <-s.wake:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+	s.mu.Lock()
+	tables := make([]*Table, 0, len(s.jobs))
+	for t, j := range s.jobs {
+		tables = append(tables, t)
+		j.cancel()
+	}
+	s.mu.Unlock()
+	for _, t := range tables {
+		s.Remove(t)
+	}
+	beats.Wait()
+}
+
+// start starts all that can start, and returns how long nothing else becomes due.
+func (s *Scheduler) start() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	for len(s.due) > 0 && !s.due[0].at.After(now) {
+		s.enqueue(heap.Pop(&s.due).(*job), looking)
+	}
+	for _, failed := range []bool{false, true} {
+		s.ready = slices.DeleteFunc(s.ready, func(a *attempt) bool {
+			if s.taken[a.slot] || (a.lanes[a.lane].failed > 0) != failed {
+				return false
+			}
+			s.taken[a.slot] = true
+			go s.attempt(a)
+			return true
+		})
+	}
+	if len(s.due) == 0 {
+		return time.Minute
+	}
+	return max(time.Until(s.due[0].at), 0)
+}
+
+func (s *Scheduler) enqueue(j *job, lane Lane) {
+	l := j.lanes[lane]
+	l.busy = true
+	a := &attempt{job: j, lane: lane, slot: lane}
+	if l.failed > 0 && (lane == looking || lane == Creating) {
+		a.slot += failing
+	}
+	j.ended.Add(1)
+	s.ready = append(s.ready, a)
+}
+
+// attempt looks at a table or makes a pass of a lane.
+func (s *Scheduler) attempt(a *attempt) {
+	defer a.ended.Done()
+	var pause time.Duration
+	var err error
+	var work []Lane
+	if a.lane == looking {
+		work, pause, err = s.look(a.job)
+	} else {
+		pause, err = s.pass(a)
+	}
+	if a.lane == looking {
+		a.sayLook(a.lanes[looking].err, err) // which only looks set
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.taken[a.slot] = false
+	now := time.Now()
+	l := a.lanes[a.lane]
+	l.busy = false
+	if l.err = err; err != nil {
+		l.failed++
+	} else {
+		l.failed = 0
+	}
+	l.since = now.Add(pause)
+	for _, lane := range Lanes {
+		switch l := a.lanes[lane]; {
+		case a.lane != looking || err != nil && !slices.Contains(work, lane) || l.busy || s.jobs[a.Table] != a.job:
+		case !slices.Contains(work, lane):
+			l.failed, l.err = 0, nil // what failed is no longer to be done
+		case l.failed > 0 && l.since.After(now):
+			pause = min(pause, l.since.Sub(now))
+		default:
+			s.enqueue(a.job, lane)
+		}
+	}
+	s.lookAt(a.job, now.Add(pause))
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// sayLook reports that a look failed, once, unless the log has it, and when one succeeds again.
+func (j *job) sayLook(was, err error) {
+	var not *unfollowedError
+	if j.ctx.Err() != nil || errors.As(err, &not) || errors.As(was, &not) {
+		return
+	}
+	switch {
+	case err == nil && was != nil:
+		j.say(Event{At: time.Now(), Action: string(looking), Detail: "succeeds again"})
+	case err != nil && (was == nil || was.Error() != err.Error()):
+		j.say(Event{At: time.Now(), Action: string(looking), Err: err, Waiting: true})
+	}
+}
+
+func (s *Scheduler) poll() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return max(cmp.Or(s.Poll, 10*time.Second), min(time.Duration(len(s.jobs))*lookEach, longestPoll))
+}
+
+// retry returns the pause after a failure of a lane.
+func (s *Scheduler) retry(j *job, lane Lane) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return engine.Backoff(firstRetry, lastRetry, j.lanes[lane].failed)
+}
+
+// look looks at a table that this process leads, or tries to lead it. It returns the lanes with work, and the pause until the next look.
+func (s *Scheduler) look(j *job) (work []Lane, pause time.Duration, err error) {
+	had := s.leaseOf(j)
+	lease, pause, err := s.lead(j)
+	if lease == nil {
+		return nil, pause, err
+	}
+	if lease != had {
+		s.begins(j)
+	}
+	pause = s.poll()
+	var l looked
+	err = engine.WhileHeld(j.ctx, lease, context.Canceled, func(ctx context.Context) (err error) {
+		l, err = j.Table.look(ctx)
+		return err
+	})
+	s.mu.Lock()
+	j.looked = l
+	s.mu.Unlock()
+	for _, p := range l.pauses {
+		pause = min(pause, max(time.Until(p.Until), 0))
+	}
+	if err != nil {
+		return l.work, min(s.retry(j, looking), pause), err
+	}
+	return l.work, s.untilDue(j, pause, l.next, l.more), nil
+}
+
+// untilDue shortens a pause if a task is due before its end.
+func (s *Scheduler) untilDue(j *job, pause time.Duration, next int64, more bool) time.Duration {
+	t := j.lastFollowed()
+	if !more || t.Table.Grid.Axis() != rolling.Time {
+		return pause
+	}
+	now, err := t.Now(j.ctx)
+	if err != nil {
+		return pause
+	}
+	return min(pause, max(time.Duration(next-now)*time.Microsecond, 10*time.Millisecond))
+}
+
+// lead returns the lock of the table, which it takes unless this process has it. If another one has, it returns nil and when to try again.
+func (s *Scheduler) lead(j *job) (lease engine.Lease, pause time.Duration, err error) {
+	if lease = s.leaseOf(j); lease != nil {
+		select {
+		case <-lease.Lost():
+			s.release(j)
+		default:
+			return lease, 0, nil
+		}
+	}
+	lease, err = j.DB.Lead(j.ctx, leaderLock(j.Table))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case errors.Is(err, engine.ErrLockTimeout):
+		j.followed = true
+		return nil, engine.Jitter(max(takeover, time.Duration(len(s.jobs))*takeoverEach)), nil
+	case err != nil:
+		return nil, engine.Jitter(takeover), err
+	}
+	j.lease = lease
+	if j.followed { // the leader has ended: perhaps also that of the others
+		j.followed = false
+		for _, other := range s.jobs {
+			if other.followed {
+				s.lookAt(other, time.Now())
+			}
+		}
+	}
+	return lease, 0, nil
+}
+
+// begins records that this process leads a table.
+func (s *Scheduler) begins(j *job) {
+	if s.Leads != nil {
+		s.Leads(j.Table, true)
+	}
+	if err := j.State.Beat(j.ctx, j.Table.Table.Name); err != nil && j.ctx.Err() == nil {
+		j.say(Event{At: time.Now(), Action: "lead", Err: err})
+	}
+}
+
+func leaderLock(t *Table) string { return t.Table.Name + "/keep" }
+
+// release releases a table's lock, if this process has it.
+func (s *Scheduler) release(j *job) {
+	s.mu.Lock()
+	lease := j.lease
+	j.lease = nil
+	s.mu.Unlock()
+	if lease == nil {
+		return
+	}
+	err := lease.Release()
+	if s.Leads != nil {
+		s.Leads(j.Table, false)
+	}
+	if err != nil {
+		j.say(Event{At: time.Now(), Action: "lead", Err: err})
+	}
+}
+
+// pass makes a pass of a lane, and returns the pause until the next look that it needs.
+func (s *Scheduler) pass(a *attempt) (time.Duration, error) {
+	lease := s.leaseOf(a.job)
+	if lease == nil {
+		return takeover, nil
+	}
+	var p passed
+	err := engine.WhileHeld(a.ctx, lease, context.Canceled, func(ctx context.Context) (err error) {
+		p, err = a.Table.pass(ctx, a.lane, time.Now().Add(passTime))
+		return err
+	})
+	switch {
+	case errors.Is(err, engine.ErrLockTimeout):
+		return s.lockPause(a.job, a.lane), err
+	case err != nil:
+		return s.retry(a.job, a.lane), err
+	case p.again:
+		return 0, nil
+	}
+	return s.untilDue(a.job, s.poll(), p.next, p.more), nil
+}
+
+func (s *Scheduler) leaseOf(j *job) engine.Lease {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return j.lease
+}
+
+// lockPause is shorter for the creation of periods when more than half of the headroom is gone.
+func (s *Scheduler) lockPause(j *job, lane Lane) time.Duration {
+	pause := cmp.Or(s.LockPause, lockPause)
+	if lane != Creating {
+		return engine.Jitter(pause)
+	}
+	t := j.lastFollowed()
+	v, err := t.View(j.ctx)
+	if err != nil || len(v.Parts) == 0 {
+		return engine.Jitter(pause)
+	}
+	if left, wanted := v.Parts[len(v.Parts)-1].To-v.Now, t.wanted(v)-v.Now; left < wanted/2 {
+		pause /= 5
+	}
+	return engine.Jitter(pause)
+}
+
+// beats records once in a while, for all tables together, that this process leads them, until ctx ends. It also notices lost locks
+// of tables at which nobody looks meanwhile.
+func (s *Scheduler) beats(ctx context.Context) {
+	for pause := beat; engine.Sleep(ctx, pause) == nil; {
+		var led []*job
+		s.mu.Lock()
+		for _, j := range s.jobs {
+			if j.lease == nil {
+				continue
+			}
+			select {
+			case <-j.lease.Lost():
+				s.lookAt(j, time.Now())
+			default:
+				led = append(led, j)
+			}
+		}
+		s.mu.Unlock()
+		pause = beat
+		if len(led) == 0 {
+			continue
+		}
+		n, err := led[0].State.Beats(ctx)
+		for i := 0; i < len(led) && err == nil && n < int64(len(led)); i++ { // rows were removed
+			err = led[i].State.Beat(ctx, led[i].Table.Table.Name)
+		}
+		if err != nil && ctx.Err() == nil {
+			led[0].say(Event{At: time.Now(), Action: "lead", Err: err})
+			pause = lastRetry
+		}
+	}
+}
+
+// A TableState is what a scheduler knows of a table without a question to the database.
+type TableState struct {
+	Leads bool // this process keeps it
+	// Err is why the last look, or the last pass of a lane, failed.
+	Err error
+	// Headroom is for how long inserts had a period at the last look, and Wanted for how long they should; nil before one, and for a sequence.
+	Headroom, Wanted *time.Duration
+	// Failures are the failed passes since the last successful one, by policy, and Paused until when policies are paused.
+	Failures map[Lane]int
+	Paused   map[string]time.Time
+}
+
+// State returns what is known of a table.
+func (s *Scheduler) State(t *Table) (out TableState) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	j := s.jobs[t]
+	if j == nil {
+		return out
+	}
+	out = TableState{Leads: j.lease != nil, Err: j.lanes[looking].err, Failures: map[Lane]int{}, Paused: map[string]time.Time{}}
+	for _, lane := range Lanes {
+		l := j.lanes[lane]
+		if out.Failures[lane] = l.failed; out.Err == nil {
+			out.Err = l.err
+		}
+	}
+	for _, p := range j.looked.pauses {
+		if p.Until.After(time.Now()) {
+			out.Paused[p.Policy] = p.Until
+		}
+	}
+	if j.looked.now != 0 && t.lastFollowed().Table.Grid.Axis() == rolling.Time {
+		left, wanted := time.Duration(j.looked.covered-j.looked.now)*time.Microsecond, time.Duration(j.looked.wanted-j.looked.now)*time.Microsecond
+		out.Headroom, out.Wanted = &left, &wanted
+	}
+	return out
+}
