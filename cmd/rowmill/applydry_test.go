@@ -111,7 +111,7 @@ func TestStatusOfEditedFile(t *testing.T) {
 		s := rowmill(t.Context(), "status", d.file)
 		at, problem := strings.Index(s.stdout, "headroom "), strings.Index(s.stdout, "! declaration: ")
 		text := strings.Join(strings.Fields(s.stdout), " ")
-		if s.code != exitFailed || at < 0 || problem < at || !strings.Contains(text, "for table readings: keep none -> 100d") || !strings.Contains(text, "kept without limit") || !strings.Contains(text, "--dry-run, if the file is the newer one") {
+		if s.code != exitFailed || at < 0 || problem < at || !strings.Contains(text, "for table readings: keep none -> 100d") || !strings.Contains(text, "no retention") || !strings.Contains(text, "--dry-run, if the file is the newer one") {
 			t.Errorf("edited: exit %d, %s%s", s.code, s.stdout, s.stderr)
 		}
 	})

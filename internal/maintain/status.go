@@ -158,7 +158,7 @@ type HiddenStatus struct {
 // A Problem requires action.
 type Problem struct {
 	// Code is one of headroom, blocked, gap, stopped, rollup, failed, outside,
-	// declaration, triggers, retention, long, kept, node.
+	// declaration, triggers, retention, long, leftover, node.
 	Code string `json:"code"`
 	Text string `json:"text"`
 	Try  string `json:"try,omitempty"`
@@ -258,7 +258,7 @@ func (t *Table) status(ctx context.Context, s *Status) (*Status, error) {
 	}
 	l.next()
 	l.headroom()
-	for _, part := range []func(context.Context) error{l.blockers, l.gaps, l.outside, l.kept, l.triggers, l.besides} {
+	for _, part := range []func(context.Context) error{l.blockers, l.gaps, l.outside, l.leftovers, l.triggers, l.besides} {
 		if err := part(ctx); err != nil {
 			return nil, err
 		}
@@ -602,9 +602,9 @@ func (l *look) outside(ctx context.Context) error {
 	return err
 }
 
-// kept adds the tables with rows of periods that no change in progress needs: a former one has left them, or kept them
+// leftovers adds the tables with rows of periods that no change in progress needs: a former one has left them, or kept them
 // for inspection.
-func (l *look) kept(ctx context.Context) error {
+func (l *look) leftovers(ctx context.Context) error {
 	db, ok := l.DB.(engine.Sizer)
 	if !ok {
 		return nil
@@ -638,7 +638,7 @@ func (l *look) kept(ctx context.Context) error {
 			continue
 		}
 		from, _ := strconv.ParseInt(m[1]+m[2], 10, 64)
-		l.s.problem("kept", fmt.Sprintf("table %s has rows of the period from %s, and no change in progress needs it: rows that are missing from %s may be among them", name, l.Table.Table.Grid.Format(from), l.s.Table),
+		l.s.problem("leftover", fmt.Sprintf("table %s has rows of the period from %s, and no change in progress needs it: rows that are missing from %s may be among them", name, l.Table.Table.Grid.Format(from), l.s.Table),
 			fmt.Sprintf("INSERT INTO %s the rows that it lacks; then DROP TABLE %s", l.s.Table, name))
 	}
 	return nil

@@ -284,7 +284,7 @@ func TestKeptTables(t *testing.T) {
 		}
 		got := func() (out []string) {
 			for _, p := range w.status().Problems {
-				if p.Code == "kept" && strings.Contains(p.Text, "of the period from "+w.Table.Table.Grid.Format(part.From)) {
+				if p.Code == "leftover" && strings.Contains(p.Text, "of the period from "+w.Table.Table.Grid.Format(part.From)) {
 					out = append(out, strings.Fields(p.Text)[1])
 				}
 			}

@@ -90,7 +90,7 @@ func TestStatusPageInBrowser(t *testing.T) {
 	t.Run("everything", func(t *testing.T) {
 		b := open(t, 1280, 900, &looker{s: status()})
 		b.wantText("h1", "readings")
-		b.wantText("header", "mariadb", "mysql://ingest@db1:3306/metrics", "every 1h", "2d ahead", "kept 30d", self+", this process", "2026-")
+		b.wantText("header", "mariadb", "mysql://ingest@db1:3306/metrics", "every 1h", "2d ahead", "retention 30d", self+", this process", "2026-")
 		b.wantText(".problem", "drop p20261020 waits for connection 77", "Try: KILL 77", "blocked")
 		b.wantText("#headroom", "1d 23h", "wanted: 2d")
 		b.wantText("#size", "GiB", "73,250,000 rows in 137 periods")
@@ -160,7 +160,7 @@ func TestStatusPageInBrowser(t *testing.T) {
 		b.Until("the problem gone", `document.querySelectorAll(".problem").length === 0`)
 		b.wantText("#well", "No action required")
 		b.wantText("#headroom .big", "1h")
-		b.wantText("#leader", "not kept by any process")
+		b.wantText("#leader", "run by no process")
 		if class := testbrowser.Eval[string](b.Tab, `document.querySelector("#headroom .big").className`); class != "big bad" {
 			t.Errorf("an hour of two days is drawn as %q", class)
 		}

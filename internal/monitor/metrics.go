@@ -19,7 +19,7 @@ import (
 // States and codes that are exported with a count of 0 too, so that alerts end.
 var (
 	states = []string{"ahead", "open", "closing", "sealed", "archived", "restored", "dropped"}
-	codes  = []string{"headroom", "blocked", "gap", "stopped", "rollup", "failed", "outside", "declaration", "triggers", "retention", "long", "kept"}
+	codes  = []string{"headroom", "blocked", "gap", "stopped", "rollup", "failed", "outside", "declaration", "triggers", "retention", "long", "leftover"}
 )
 
 // counted contains the counters that accumulate during the process's life.
@@ -149,7 +149,7 @@ func (s *scrape) Collect(ch chan<- prometheus.Metric) {
 	for _, b := range st.Blockers {
 		age = max(age, b.Age)
 	}
-	set("changes", "Changes of several steps that are under way.", float64(len(st.Changes)))
+	set("changes", "Changes of several steps that are in progress.", float64(len(st.Changes)))
 	set("change_failed_tries", "How often the current step has failed, of the change with the most failures.", float64(tries))
 	for _, c := range st.Changes {
 		if c.Percent != nil {

@@ -55,7 +55,7 @@ func (t *textWriter) statusTable(tb *table) {
 }
 
 func (t *textWriter) statusHead(s *maintain.Status) {
-	kept, by := either(s.Keep != "", "kept "+s.Keep, "kept without limit"), either(s.Leader != "", "kept by "+s.Leader, "not kept by any process")
+	kept, by := either(s.Keep != "", "retention "+s.Keep, "no retention"), either(s.Leader != "", "run by "+s.Leader, "run by no process")
 	if s.Adopting {
 		by = either(s.Changes[0].What == "adopt", "it is being adopted", "its adoption is being undone") +
 			onlyIf(s.Changes[0].Interrupted, ", and no process works on it")
@@ -161,15 +161,15 @@ func statusRollups(s *maintain.Status) *table {
 	return c
 }
 
-// statusActions lists the actions in progress, the last and the next ones, and obstacles.
+// statusActions lists the changes in progress, the last and the next actions, and obstacles.
 func statusActions(s *maintain.Status) []*table {
-	changes := &table{Header: []string{"UNDER WAY", "STEP", "SINCE", "DONE", "ROWS", "FAILED TRIES", "ERROR"}}
+	changes := &table{Header: []string{"CHANGE", "STEP", "SINCE", "DONE", "ROWS", "FAILED TRIES", "ERROR"}}
 	for _, x := range s.Changes {
 		done := ifKnown(x.Percent, func(p float64) string { return fmt.Sprintf("%.0f%%", p) })
 		rows := onlyIf(x.Of > 0, fmt.Sprintf("%s of about %s", count(x.Rows), count(x.Of)))
 		changes.add(x.What, x.Step, when(x.Since), done, rows, countIfAny(x.Tries), x.Error)
 	}
-	last := &table{Header: []string{"LAST", "OF", "AT", "TOOK", "ERROR"}}
+	last := &table{Header: []string{"ACTION", "OF", "AT", "TOOK", "ERROR"}}
 	for _, x := range s.Actions[:min(len(s.Actions), lastActions)] {
 		last.add(x.Action, x.Detail, when(x.At), figures.Duration(x.Seconds), x.Error)
 	}
