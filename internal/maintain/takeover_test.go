@@ -255,7 +255,7 @@ func TestOverlongPeriod(t *testing.T) {
 			t.Errorf("%q", got)
 		}
 		a := applyPlan(t, opened(t, db, w.Declared, at(0.2)))
-		if len(a.Steps) == 0 || !strings.Contains(a.Statements(), "replace partition last") && !strings.Contains(a.Statements(), `replace partition "last"`) {
+		if len(a.Steps) == 0 || !strings.Contains(strings.ReplaceAll(a.Statements(), `"`, ""), "drop partition last, which has no end") {
 			t.Errorf("%+v", a)
 		}
 		a.mustRun(t)
