@@ -143,3 +143,34 @@ func TestPause(t *testing.T) {
 		}
 	}
 }
+
+// TestPauseAdoption: an adoption that is paused copies and swaps nothing until it is resumed.
+func TestPauseAdoption(t *testing.T) {
+	t.Parallel()
+	onEach(t, keepers, func(t *testing.T, kind string) {
+		d := declare(t, kind, intsTable+"[period]\nevery = \"1d\"\nahead = \"2d\"\n")
+		execSQL(t, d.db, "CREATE TABLE readings (sensor INT NOT NULL, ts "+timeType(d.target)+" NOT NULL, value INT NOT NULL, PRIMARY KEY (sensor, ts))")
+		d.insert(time.Now().UTC().Truncate(time.Second), 1)
+		wantDone(t, rowmill(t.Context(), "pause", d.file, "--policy", "adopt", "--for", "1h", "--reason", "wait for me"))
+		ended := make(chan session, 1)
+		go func() { ended <- rowmill(t.Context(), "apply", d.file, "--yes") }()
+		for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+			if s := rowmill(t.Context(), "status", d.file); strings.Contains(s.stdout, "paused: adopt until") {
+				break
+			} else if time.Now().After(end) {
+				t.Fatalf("status: %s%s", s.stdout, s.stderr)
+			}
+		}
+		select {
+		case s := <-ended:
+			t.Fatalf("it has ended: %d %s", s.code, s.stderr)
+		case <-time.After(2 * time.Second):
+		}
+		wantDone(t, rowmill(t.Context(), "resume", d.file, "--policy", "adopt"))
+		s := <-ended
+		wantDone(t, s)
+		if !strings.Contains(s.stderr, "wait for me") {
+			t.Errorf("the progress doesn't say why: %s", s.stderr)
+		}
+	})
+}
