@@ -278,9 +278,24 @@ func TestTakeoverCopiesNothing(t *testing.T) {
 				var writers sync.WaitGroup
 				for w := range 4 {
 					writers.Go(func() {
+						conn, err := db.SQL().Conn(t.Context())
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						defer engine.DiscardConn(db, conn)
+						// As a program does, and not as maintenance, which gives up after a second.
+						wait := "SET SESSION lock_wait_timeout = 60, innodb_lock_wait_timeout = 60"
+						if kind == "postgres" {
+							wait = "SET lock_timeout = '60s'"
+						}
+						if _, err = conn.ExecContext(t.Context(), wait); err != nil {
+							t.Error(err)
+							return
+						}
 						for n := 0; ctx.Err() == nil; n++ {
 							began := time.Now()
-							_, err := db.SQL().ExecContext(t.Context(), fmt.Sprintf("INSERT INTO %s VALUES (%d, '%s', 0)", table, 1_000_000_000*(w+1)+n, began.UTC().Format(time.DateTime)))
+							_, err := conn.ExecContext(t.Context(), fmt.Sprintf("INSERT INTO %s VALUES (%d, '%s', 0)", table, 1_000_000_000*(w+1)+n, began.UTC().Format(time.DateTime)))
 							if err != nil {
 								t.Errorf("insert: %v", err)
 								return

@@ -68,6 +68,9 @@ type lease struct {
 // enter waits for the turn.
 func (x *Leases) enter(ctx context.Context) error {
 	x.once.Do(func() { x.turn = make(chan struct{}, 1) })
+	if ctx.Err() != nil { // although it may be free
+		return ctx.Err()
+	}
 	select {
 	case x.turn <- struct{}{}:
 		return nil
@@ -78,7 +81,7 @@ func (x *Leases) enter(ctx context.Context) error {
 
 func (x *Leases) leave() { <-x.turn }
 
-// Close releases the leases.
+// Close releases the leases. That the session was lost is no error: the server has released them.
 func (x *Leases) Close() error {
 	_ = x.enter(context.Background()) // never fails
 	defer x.leave()
@@ -92,7 +95,8 @@ func (x *Leases) Close() error {
 		// The server notices a closed connection late, and so the lock is released before.
 		errs = append(errs, s.exec(l.free))
 	}
-	return errors.Join(append(errs, x.end())...)
+	errs = append(errs, x.end())
+	return errors.Join(slices.DeleteFunc(errs, func(err error) bool { return errors.Is(s.db.Classify(err), ErrConnectionLost) })...)
 }
 
 // Take takes a lock in the session, which it opens on a connection of a pool if there is none.
