@@ -121,6 +121,10 @@ func (a *app) prove(ctx context.Context, db engine.Doctor, f *doctorFlags, found
 	if err := a.learn(ctx, &tableFlags{sample: f.target, sampled: f.table}, table, "sandbox:"+kind); err != nil {
 		return fmt.Errorf("--prove: %w", err)
 	}
+	rows, err := advise.TrialRows(ctx, db, f.table, p.Time.Column)
+	if err != nil {
+		return fmt.Errorf("--prove: %w", err)
+	}
 	out, err := experiment.Create("")
 	if err != nil {
 		return err
@@ -128,12 +132,9 @@ func (a *app) prove(ctx context.Context, db engine.Doctor, f *doctorFlags, found
 	env := &experiment.Env{Out: out, Show: &quiet{note: a.note}, Rowmill: versionString()}
 	for i := range found {
 		if t := found[i].Trial; t != nil {
-			rows, err := advise.TrialRows(ctx, db, f.table, p.Time.Column, t)
-			if err != nil {
-				return fmt.Errorf("--prove: %w", err)
-			}
-			a.note(fmt.Sprintf("proving %s with %s rows", found[i].Code, figure.Count(rows)))
-			if found[i].Gain, err = env.Prove(ctx, kind, table, t, rows); err != nil {
+			n := rows(t)
+			a.note(fmt.Sprintf("proving %s with %s rows", found[i].Code, figure.Count(n)))
+			if found[i].Gain, err = env.Prove(ctx, kind, table, t, n); err != nil {
 				return err
 			}
 		}

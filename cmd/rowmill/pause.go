@@ -42,9 +42,9 @@ func (f *pauseFlags) check() error {
 	return nil
 }
 
-func checkPause(flag string, length time.Duration) error {
-	if length <= 0 || length > mostPause {
-		return usagef(flag+" 1h", "%s %s: want more than 0s, and at most a year", flag, length)
+func (f *pauseFlags) checkLength() error {
+	if f.length <= 0 || f.length > mostPause {
+		return usagef("--for 1h", "--for %s: want more than 0s, and at most a year", f.length)
 	}
 	return nil
 }
@@ -65,7 +65,7 @@ func (a *app) pauseCommand() *cobra.Command {
 			"  rowmill pause readings.toml --for 1h",
 		Args: wantArgs(1, -1),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := errors.Join(f.check(), checkPause("--for", f.length)); err != nil {
+			if err := errors.Join(f.check(), f.checkLength()); err != nil {
 				return err
 			}
 			return a.eachKept(c.Context(), args, f.kept, func(ctx context.Context, k *declared.Table) error {

@@ -98,8 +98,15 @@ func (a *app) plan(ctx context.Context, files []string, f planFlags) error {
 	if err := errors.Join(f.check(), f.prices.check(len(files), f.record)); err != nil {
 		return err
 	}
+	var recs []result.Record
+	if f.record != "" {
+		var err error
+		if recs, err = experiment.Read(ctx, f.record); err != nil {
+			return fmt.Errorf("read the record: %w", err)
+		}
+	}
 	if len(files) == 0 {
-		return a.price(ctx, &f, nil)
+		return a.price(ctx, &f, recs, nil)
 	}
 	in := sizing.Input{Reads: sizing.Figure{Value: f.reads, From: "--disk-reads"}, Rate: sizing.Figure{Value: f.rate, From: "--rate"}}
 	if f.reads == defaultReads {
@@ -119,7 +126,7 @@ func (a *app) plan(ctx context.Context, files []string, f planFlags) error {
 	}
 	if f.record != "" {
 		given := in.Rate
-		if err := takeRecord(ctx, &in, f.record); err != nil {
+		if err := takeRecord(&in, recs, f.record); err != nil {
 			return err
 		}
 		if f.rate > 0 { // the record says what can be promised
@@ -131,7 +138,7 @@ func (a *app) plan(ctx context.Context, files []string, f planFlags) error {
 		return err
 	}
 	if f.prices.file != "" {
-		return a.price(ctx, &f, out)
+		return a.price(ctx, &f, recs, out)
 	}
 	if f.json {
 		return a.printJSON(out)
@@ -257,11 +264,7 @@ func planHint(err error) error {
 }
 
 // takeRecord takes the rates from a record's runs.
-func takeRecord(ctx context.Context, in *sizing.Input, file string) error {
-	recs, err := experiment.Read(ctx, file)
-	if err != nil {
-		return fmt.Errorf("read the record: %w", err)
-	}
+func takeRecord(in *sizing.Input, recs []result.Record, file string) error {
 	if !in.Recorded(recs, file) {
 		return &usageError{fmt.Errorf("%s holds no run of bench insert that inserted rows", file), "rowmill bench insert --layout plain,rolling --out RUN.jsonl"}
 	}

@@ -2,13 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 
 	"github.com/spf13/pflag"
 
-	"github.com/rowmill/rowmill/internal/experiment"
 	"github.com/rowmill/rowmill/internal/report"
 	"github.com/rowmill/rowmill/internal/sizing"
 	"github.com/rowmill/rowmill/internal/textfile"
@@ -43,7 +40,7 @@ func (f *priceFlags) check(given int, record string) error {
 }
 
 // price prints what the planned table costs; out is nil if only a record tells of it.
-func (a *app) price(ctx context.Context, f *planFlags, out *sizing.Output) error {
+func (a *app) price(ctx context.Context, f *planFlags, recs []result.Record, out *sizing.Output) error {
 	text, err := textfile.Read(ctx, f.prices.file)
 	if err != nil {
 		return fmt.Errorf("--prices: %w", err)
@@ -51,12 +48,6 @@ func (a *app) price(ctx context.Context, f *planFlags, out *sizing.Output) error
 	prices, err := sizing.ReadPrices(f.prices.file, text)
 	if err != nil {
 		return fmt.Errorf("--prices: %w", err)
-	}
-	var recs []result.Record
-	if f.record != "" {
-		if recs, err = experiment.Read(ctx, f.record); err != nil {
-			return fmt.Errorf("read the record: %w", err)
-		}
 	}
 	d, ok := sizing.RecordedDemand(recs, f.prices.servers)
 	if out != nil {
@@ -78,7 +69,7 @@ func (a *app) price(ctx context.Context, f *planFlags, out *sizing.Output) error
 	}
 	doc := report.Prices(prices.Offer(d))
 	if f.prices.html != "" {
-		if err := writePage(f.prices.html, doc); err != nil {
+		if err := a.writeOutput(f.prices.html, doc.HTML); err != nil || f.prices.html == "-" {
 			return err
 		}
 	}
@@ -86,14 +77,4 @@ func (a *app) price(ctx context.Context, f *planFlags, out *sizing.Output) error
 		return doc.JSON(a.stdout)
 	}
 	return doc.Text(a.stdout)
-}
-
-// writePage writes a document as a page.
-func writePage(path string, doc *report.Document) (err error) {
-	file, err := os.Create(path)
-	if err != nil {
-		return fmt.Errorf("--html: %w", err)
-	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	return doc.HTML(file)
 }

@@ -137,32 +137,32 @@ func random(columns []*sampled, key *engine.SchemaColumn) bool {
 const (
 	leastTrial, mostTrial = 50_000, 3_000_000
 	// How many times as large as the memory for pages the table becomes; where it may roll, what inserts touch anywhere.
-	smallTrial, largeTrial = 0.5, 3
+	smallTrial, largeTrial = 0.5, 3.0
 )
 
-// TrialRows returns how many rows like those of a table show what a Trial is about.
-func TrialRows(ctx context.Context, db engine.Definer, table, by string, t *engine.Trial) (int64, error) {
+// TrialRows looks at a table, and returns how many rows like its own show what a Trial is about.
+func TrialRows(ctx context.Context, db engine.Definer, table, by string) (func(*engine.Trial) int64, error) {
 	s, err := db.Describe(ctx, table)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	f, err := db.Estimate(ctx, table)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	_, of, err := sample(ctx, db, s)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	perRow := 0.0
-	for _, p := range sizing.Pieces(f, s, by, float64(of.Rows)) {
-		if !t.Rolls || !p.Ascending {
-			perRow += p.BytesPerRow
+	pieces := sizing.Pieces(f, s, by, float64(of.Rows))
+	return func(t *engine.Trial) int64 {
+		perRow, size := sizing.PerRow(pieces), smallTrial
+		if t.Rolls {
+			perRow, _ = sizing.Touched(pieces)
 		}
-	}
-	size := smallTrial
-	if t.Large {
-		size = largeTrial
-	}
-	return int64(min(max(size*engine.TrialMemory/max(perRow, 1), leastTrial), mostTrial)), nil
+		if t.Large {
+			size = largeTrial
+		}
+		return int64(min(max(size*engine.TrialMemory/max(perRow, 1), leastTrial), mostTrial))
+	}, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/maintain/adopt"
+	"github.com/rowmill/rowmill/internal/state"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -19,6 +20,11 @@ import (
 // as they are, unless they are to be dropped. Each step is done at once or can be repeated, so that a removal that was
 // broken off is completed by the next one.
 func (t *Table) PlanRemove(ctx context.Context, dropRollups bool) (*Application, error) {
+	return t.planRemove(ctx, dropRollups, nil)
+}
+
+// planRemove is PlanRemove. With undone, what keeps the table then is given back: these records of a takeover.
+func (t *Table) planRemove(ctx context.Context, dropRollups bool, undone []state.Undo) (*Application, error) {
 	a := &Application{}
 	applied, err := t.Applied(ctx)
 	if err != nil {
@@ -50,7 +56,7 @@ func (t *Table) PlanRemove(ctx context.Context, dropRollups bool) (*Application,
 	if err := t.planLevelsGone(ctx, a, levels, dropRollups, add); err != nil {
 		return nil, err
 	}
-	if err := t.planReleased(ctx, a, add); err != nil {
+	if err := t.planReleased(ctx, a, undone != nil, add); err != nil {
 		return nil, err
 	}
 	undo, err := t.State.Undos(ctx, t.Table.Name)
@@ -58,10 +64,9 @@ func (t *Table) PlanRemove(ctx context.Context, dropRollups bool) (*Application,
 		return nil, err
 	}
 	for _, u := range undo {
-		if len(u.SQL) == 0 {
-			continue
+		if len(u.SQL) > 0 && undone == nil {
+			a.Notes = append(a.Notes, fmt.Sprintf("the takeover is not undone, as rowmill apply FILE --undo does: %s: %s", u.What, strings.Join(u.SQL, "; ")))
 		}
-		a.Notes = append(a.Notes, fmt.Sprintf("%s: %s: %s", notUndone, u.What, strings.Join(u.SQL, "; ")))
 	}
 	return a, t.planRecordsGone(ctx, add)
 }
@@ -163,7 +168,7 @@ func (t *Table) planLevelsGone(ctx context.Context, a *Application, levels []str
 	return nil
 }
 
-func (t *Table) planReleased(ctx context.Context, a *Application, add addStep) error {
+func (t *Table) planReleased(ctx context.Context, a *Application, undone bool, add addStep) error {
 	if !t.Schema.Partitioned {
 		return nil
 	}
@@ -179,11 +184,13 @@ func (t *Table) planReleased(ctx context.Context, a *Application, add addStep) e
 	if n := len(have); n > 0 {
 		until = "; inserts of rows from " + t.Table.Grid.Format(have[n-1].To) + " on will FAIL unless somebody adds partitions, or one for all later rows"
 	}
-	what, stays := "", fmt.Sprintf("table %s stays, with %s%s%s", t.Table.Name, figure.Plural(len(have), "partition"), released, until)
+	what, stays := "", fmt.Sprintf("table %s stays, with %s: nothing creates or drops any from then on%s", t.Table.Name, figure.Plural(len(have), "partition"), until)
 	if t.Schema.View {
 		what, stays = "copy the rows of all periods into one plain table, while nobody else can write", fmt.Sprintf("table %s becomes a plain one", t.Table.Name)
 	}
-	a.Notes = append(a.Notes, stays)
+	if !undone || t.Schema.View {
+		a.Notes = append(a.Notes, stays)
+	}
 	if db, ok := t.DB.(engine.Outsider); ok {
 		spare, err := db.Spare(ctx, t.Table)
 		if err != nil || len(spare) == 0 {

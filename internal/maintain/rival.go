@@ -3,7 +3,6 @@ package maintain
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/rowmill/rowmill/internal/engine"
@@ -56,12 +55,6 @@ func (t *Table) planRivals(ctx context.Context, a *Application, _ *rolling.Decla
 	return nil
 }
 
-// released is in the note of a removal that leaves a table with partitions.
-const released = ": nothing creates or drops any from then on"
-
-// notUndone begins the notes of a removal that leaves off what a takeover stopped.
-const notUndone = "the takeover is not undone, as rowmill apply FILE --undo does"
-
 // TakenOver reports whether apply has taken the table over from something that kept it before.
 func (t *Table) TakenOver(ctx context.Context) (bool, error) {
 	undo, err := t.State.Undos(ctx, t.Table.Name)
@@ -78,11 +71,10 @@ func (t *Table) PlanUndoTakeover(ctx context.Context) (*Application, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, err := t.PlanRemove(ctx, false)
+	a, err := t.planRemove(ctx, false, undo)
 	if err != nil {
 		return nil, err
 	}
-	a.Notes = slices.DeleteFunc(a.Notes, func(note string) bool { return strings.HasPrefix(note, notUndone) || strings.Contains(note, released) })
 	records := a.Steps[len(a.Steps)-1] // the last step is the removal of all records
 	a.Steps = a.Steps[:len(a.Steps)-1]
 	for i := len(undo) - 1; i >= 0; i-- {

@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -229,13 +228,7 @@ func (f fleetMetrics) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
 func (f fleetMetrics) Collect(ch chan<- prometheus.Metric) {
-	set := func(name, help string, v float64, labels ...string) {
-		var names, values []string
-		for pair := range slices.Chunk(labels, 2) {
-			names, values = append(names, pair[0]), append(values, strings.ToValidUTF8(pair[1], "\uFFFD"))
-		}
-		ch <- prometheus.MustNewConstMetric(prometheus.NewDesc("rowmill_"+name, help, names, nil), prometheus.GaugeValue, v, values...)
-	}
+	set := func(name, help string, v float64, labels ...string) { gauge(ch, name, help, v, labels...) }
 	set("build_info", "Always 1; the labels say what runs.", 1, "version", f.version, "goversion", runtime.Version())
 	members := f.members()
 	set("tables", "Tables that this process is to keep.", float64(len(members)))

@@ -90,15 +90,19 @@ type scrape struct {
 // Describe sends nothing, as for an unchecked collector: the metrics depend on the look.
 func (s *scrape) Describe(chan<- *prometheus.Desc) {}
 
+// gauge sends a metric. labels are names, each followed by its value.
+func gauge(ch chan<- prometheus.Metric, name, help string, v float64, labels ...string) {
+	var names, values []string
+	for pair := range slices.Chunk(labels, 2) {
+		names, values = append(names, pair[0]), append(values, strings.ToValidUTF8(pair[1], "\uFFFD"))
+	}
+	ch <- prometheus.MustNewConstMetric(prometheus.NewDesc("rowmill_"+name, help, names, nil), prometheus.GaugeValue, v, values...)
+}
+
 // Collect implements prometheus.Collector.
 func (s *scrape) Collect(ch chan<- prometheus.Metric) {
-	// labels are names, each followed by its value.
 	set := func(name, help string, v float64, labels ...string) {
-		names, values := []string{"table"}, []string{s.m.o.Table}
-		for pair := range slices.Chunk(labels, 2) {
-			names, values = append(names, pair[0]), append(values, strings.ToValidUTF8(pair[1], "\uFFFD"))
-		}
-		ch <- prometheus.MustNewConstMetric(prometheus.NewDesc("rowmill_"+name, help, names, nil), prometheus.GaugeValue, v, values...)
+		gauge(ch, name, help, v, append([]string{"table", s.m.o.Table}, labels...)...)
 	}
 	st := s.l.status
 	set("build_info", "Always 1; the labels say what runs.", 1, "version", s.m.o.Version, "goversion", runtime.Version())
