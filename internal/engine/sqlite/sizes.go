@@ -4,7 +4,9 @@ import (
 	"context"
 	"database/sql/driver"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -141,9 +143,14 @@ func (t *treeFile) walk(page int64, depth int, fn func(children []int64, leaves 
 	return nil
 }
 
-// children returns the child pages of an interior page, or none for a leaf.
+// children returns the child pages of an interior page, or none for a leaf. A page beyond the file's end is in the write-ahead log alone, as
+// others write meanwhile, and counts as a leaf.
 func (t *treeFile) children(page int64) ([]int64, error) {
-	if _, err := t.file.ReadAt(t.buf, (page-1)*t.size); err != nil {
+	_, err := t.file.ReadAt(t.buf, (page-1)*t.size)
+	if errors.Is(err, io.EOF) {
+		return nil, nil
+	}
+	if err != nil {
 		return nil, fmt.Errorf("page %d: %w", page, err)
 	}
 	head := t.buf
