@@ -25,7 +25,9 @@ type tail struct {
 	// inserted and removed count acknowledged rows, also those of an earlier run.
 	inserted, removed atomic.Int64
 	// moved wakes goroutines that wait for inserts or deletes to be acknowledged.
-	moved   gate
+	moved gate
+	// wanted is the row below which the next delete deletes.
+	wanted  atomic.Int64
 	mu      sync.Mutex
 	clients []*client // the clients that insert into the table
 	// followed makes the inserting clients announce and count their rows.
@@ -122,9 +124,13 @@ func (t *table) trim() {
 // A heldClient is a client whose inserts wait for the deletes of its table, which keeps its size.
 type heldClient struct{ *client }
 
+// Await implements bench.Waiter. Rows that the next delete waits for don't wait for it: their client
+// may have prepared them long before the others filled the table.
 func (c heldClient) Await(ctx context.Context) error {
-	t := c.table
-	return t.tail.moved.await(ctx, func() bool { return t.held() <= t.tail.keep+t.tail.lead })
+	t := &c.table.tail
+	return t.moved.await(ctx, func() bool {
+		return c.table.held() <= t.keep+t.lead || c.pending.Load() < t.wanted.Load()
+	})
 }
 
 // slackShare is the inverse of the tolerated excess of a table's size: the insert benchmark's
@@ -205,6 +211,8 @@ func (w *Insert) deleter(ctx context.Context, n int) (bench.Client, error) {
 func (d *deleter) Prepare(rows int) {
 	from := d.table.tail.gone.Load()
 	d.rows, d.lost = span{from, from + int64(rows)}, false
+	d.table.tail.wanted.Store(d.rows.to)
+	d.table.tail.moved.signal()
 }
 
 // Await implements bench.Waiter: only rows in excess of those to keep are deleted.

@@ -130,6 +130,46 @@ func TestDeletes(t *testing.T) {
 	}
 }
 
+// TestDeletesWaitForRows checks that a client whose rows the deletes wait for doesn't wait for the
+// deletes, though other clients have filled the table since it took its rows.
+func TestDeletesWaitForRows(t *testing.T) {
+	t.Parallel()
+	w, _ := keeping(t, testdb.Open(t, "sqlite"))
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	slow, fast, del := clientOf(t, w.Client), clientOf(t, w.Client), clientOf(t, w.deleter)
+	slow.Prepare(50)
+	del.Prepare(50)
+	for w.tables[0].held() <= w.tables[0].tail.keep+w.tables[0].tail.lead {
+		fast.Prepare(50)
+		if err := fast.Do(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []bench.Client{slow, del} {
+		if err := c.(bench.Waiter).Await(ctx); err != nil {
+			t.Fatalf("%T: %v", c, err)
+		}
+		if err := c.Do(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func clientOf(t *testing.T, open func(context.Context, int) (bench.Client, error)) bench.Client {
+	t.Helper()
+	c, err := open(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
 // TestDeleteInDoubt checks that a delete without acknowledgement leaves its rows
 // in doubt: either all or none of them exist. The next run deletes them.
 func TestDeleteInDoubt(t *testing.T) {
