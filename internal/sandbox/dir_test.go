@@ -192,7 +192,8 @@ func TestIndentTail(t *testing.T) {
 	for name, test := range map[string]struct{ log, want string }{
 		"nothing":    {"\n\n", ""},
 		"notes only": {"0 [Note] a\n0 [Note] b\n", "; its log ends with:\n  0 [Note] a\n  0 [Note] b"},
-		"news":       {"0 [Note] a\n0 [ERROR] b\n0 [Note] c\n", "; its log ends with:\n  0 [ERROR] b"},
+		"news":       {"0 [Note] a\n0 [Warning] b\n0 [Note] c\n", "; its log ends with:\n  0 [Warning] b"},
+		"error":      {"a\n0 [ERROR] b\n0 [Note] c\n" + strings.Repeat("help\n", 20), "; its log says:\n  0 [ERROR] b" + strings.Repeat("\n  help", tailLines-1)},
 		"long":       {strings.Repeat("x\n", 20) + "y", "; its log ends with:" + strings.Repeat("\n  x", tailLines-1) + "\n  y"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"syscall"
 	"time"
@@ -85,10 +86,11 @@ func readTail(path string) string {
 	return string(buf[:n])
 }
 
-// indentTail returns the last lines of a log, preferably the significant ones, indented, to be
-// appended to an error.
+// indentTail returns the lines of a log that tell most, indented, to be appended to an error: those
+// from the first error on, or the last ones, without notes if there is anything else.
 func indentTail(log string) string {
 	var all, significant []string
+	first := -1 // of the errors among the significant lines
 	for line := range strings.Lines(log) {
 		line = strings.TrimSpace(line)
 		if line == "" {
@@ -96,14 +98,24 @@ func indentTail(log string) string {
 		}
 		all = append(all, line)
 		if !strings.Contains(line, "[Note]") {
+			if first < 0 && saysError.MatchString(line) {
+				first = len(significant)
+			}
 			significant = append(significant, line)
 		}
 	}
 	if len(significant) > 0 {
 		all = significant
 	}
-	if len(all) == 0 {
+	switch {
+	case len(all) == 0:
 		return ""
+	case first >= 0:
+		return "; its log says:\n  " + strings.Join(all[first:min(len(all), first+tailLines)], "\n  ")
 	}
 	return "; its log ends with:\n  " + strings.Join(all[max(0, len(all)-tailLines):], "\n  ")
 }
+
+// saysError matches a line of a server's log that reports an error, such as "[ERROR] InnoDB: …" and
+// "FATAL:  …".
+var saysError = regexp.MustCompile(`\b(ERROR|FATAL|PANIC)\b`)
