@@ -248,7 +248,7 @@ func tidyRoot(root string) {
 	}
 	defer f.Close()
 	mark, err := os.ReadFile(filepath.Join(root, rootMark))
-	if err != nil || string(mark) != rootMarkText {
+	if err != nil || !strings.HasPrefix(rootMarkText, string(mark)) { // a kill may have cut it off
 		return
 	}
 	entries, err := os.ReadDir(root)

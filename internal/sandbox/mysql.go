@@ -215,7 +215,14 @@ func systemTables(share string) []string {
 // installer's root@127.0.0.1 and root@HOSTNAME have no password.
 func installMariaDB(ctx context.Context, bin binaries, dir string) error {
 	var as *account
-	common := append([]string{"--no-defaults", "--datadir=" + dir, "--innodb-log-file-size=4M", "--skip-log-bin"}, userArg()...)
+	// MariaDB deletes all temporary tables that it finds when it starts. In a directory that several
+	// servers share, it deletes those of the others, which then crash.
+	temporary := dir + "-tmp"
+	if err := os.Mkdir(temporary, 0o700); err != nil {
+		return err
+	}
+	defer os.RemoveAll(temporary)
+	common := append([]string{"--no-defaults", "--datadir=" + dir, "--tmpdir=" + temporary, "--innodb-log-file-size=4M", "--skip-log-bin"}, userArg()...)
 	bootstrap := func(statements io.Reader) error {
 		_, err := as.run(ctx, statements, bin.server, slices.Concat(common, homeArgs(bin), []string{"--bootstrap"})...)
 		return err
