@@ -14,7 +14,7 @@ GO=${GO:-go}
 # that the suite doesn't otherwise use. The remaining tests are in part `long`.
 kills='Kill|CutOff|BrokenOff|SimulatedMonth'
 servers='Hostile'
-flags='-vet=off -ldflags=-s -p 2 -parallel 8' # the Makefile has the reasons
+flags='-vet=off -ldflags=-s -p 2 -parallel 4' # the Makefile has the reasons
 
 beside() { # runs tests on the shared servers
   "$GO" run ./internal/testservers "$GO" test -count 1 -timeout 45m $flags "$@"
