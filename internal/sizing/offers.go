@@ -103,17 +103,23 @@ func (p *Prices) Offer(d Demand) *Offers {
 	d.Servers = max(d.Servers, 1)
 	o := &Offers{Format: OffersFormat, Table: d.Table, Date: p.Date, Currency: p.Currency, Servers: d.Servers, Needed: d.Rate, Plain: d.Plain, Rolling: d.Rolling,
 		PlainAt: d.PlainRate, RollAt: d.RollingRate, All: []Offer{}, Without: []string{}, SameRate: -1, Fastest: -1}
+	layouts := []struct {
+		name  string
+		bytes Figure
+		rate  Figure
+	}{{"plain", d.Plain, d.PlainRate}, {"rolling", d.Rolling, d.RollingRate}}
+	for _, l := range layouts {
+		if l.bytes.Value > 0 && l.rate.Value <= 0 {
+			o.Without = append(o.Without, fmt.Sprintf("layout %s: no row came in an interval of its run, so that no rate can be promised: measure for longer", l.name))
+		}
+	}
 	for i := range p.Machines {
 		m := &p.Machines[i]
 		if *p.PageShare*m.MemoryGB*p.GB < d.LeastPages {
 			o.Without = append(o.Without, fmt.Sprintf("%s: the rate was measured with more memory for pages", m.Name))
 			continue
 		}
-		for _, layout := range []struct {
-			name  string
-			bytes Figure
-			rate  Figure
-		}{{"plain", d.Plain, d.PlainRate}, {"rolling", d.Rolling, d.RollingRate}} {
+		for _, layout := range layouts {
 			if layout.rate.Value <= 0 {
 				continue
 			}

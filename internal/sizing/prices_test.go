@@ -46,6 +46,11 @@ func TestFieldReport(t *testing.T) {
 	if text := strings.Join(o.Without, "\n"); !strings.Contains(text, "i3.4xlarge with its own disks, rolling: 5785 GB are needed, and it has 3800") {
 		t.Errorf("%s", text)
 	}
+	stalled := d
+	stalled.PlainRate.Value = 0
+	if text := strings.Join(p.Offer(stalled).Without, "\n"); !strings.Contains(text, "layout plain: no row came in an interval") {
+		t.Errorf("%s", text)
+	}
 	d.Servers, d.Rate = 3, 100
 	three := p.Offer(d)
 	if got, want := three.All[len(three.All)-1].Month, 3*o.All[len(o.All)-1].Month; math.Abs(got-want) > 0.001 {
