@@ -142,6 +142,13 @@ func TestGrants(t *testing.T) {
 		mustPass(t, list)
 		period, _ := (&archived{g.keptTable}).firstArchive()
 		mustPass(t, verb(keeper, "restore", period, "--yes"))
+		if kind != "postgres" { // an event of the account's that keeps the table
+			execSQL(t, g.db, "CREATE DEFINER = "+g.account("apply")+"@localhost EVENT keeper ON SCHEDULE EVERY 1 DAY STARTS '2037-01-01' DO ALTER TABLE readings DROP PARTITION p")
+			mustPass(t, verb("apply", "apply", "--yes"))
+			if n := count(t, g.db, "information_schema.EVENTS WHERE EVENT_SCHEMA = DATABASE() AND STATUS = 'ENABLED'"); n != 0 {
+				t.Errorf("%d events are enabled after apply", n)
+			}
+		}
 		// The preset skips rows whose key exists, in large batches.
 		bench := strings.Replace(g.target, "://root@", "://"+g.account("bench")+"@", 1)
 		mustPass(t, rowmill(t.Context(), "bench", "insert", "--target", bench, "--preset", "daily", "--layout", "plain,rolling",

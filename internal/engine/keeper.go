@@ -363,7 +363,7 @@ type Granter interface {
 }
 
 // KeepRights are all privileges that a verb may need.
-const KeepRights = "SELECT, INSERT, UPDATE, DELETE, CREATE, CREATE TEMPORARY TABLES, ALTER, DROP, INDEX, TRIGGER, LOCK TABLES, CREATE VIEW, SHOW VIEW"
+const KeepRights = "SELECT, INSERT, UPDATE, DELETE, CREATE, CREATE TEMPORARY TABLES, ALTER, DROP, INDEX, TRIGGER, LOCK TABLES, CREATE VIEW, SHOW VIEW, EVENT"
 
 // A Right is a list of privileges on a table, or on all tables of the database for "".
 type Right struct{ Table, Privileges string }

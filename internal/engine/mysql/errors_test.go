@@ -96,7 +96,7 @@ func TestDenied(t *testing.T) {
 	}{
 		{1142, "CREATE command denied to user 'u'@'localhost' for table 'readings'", "GRANT CREATE ON DATABASE.* TO 'u'@'localhost'"},
 		{1142, "SELECT, INSERT command denied to user 'u'@'%' for table `d`.`readings`", "GRANT SELECT, INSERT ON `d`.* TO 'u'@'%'"},
-		{1044, "Access denied for user 'u'@'localhost' to database 'd'", "GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, CREATE TEMPORARY TABLES, ALTER, DROP, INDEX, TRIGGER, LOCK TABLES, CREATE VIEW, SHOW VIEW ON `d`.* TO 'u'@'localhost'"},
+		{1044, "Access denied for user 'u'@'localhost' to database 'd'", "GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, CREATE TEMPORARY TABLES, ALTER, DROP, INDEX, TRIGGER, LOCK TABLES, CREATE VIEW, SHOW VIEW, EVENT ON `d`.* TO 'u'@'localhost'"},
 		{1227, "Access denied; you need (at least one of) the SUPER privilege(s) for this operation", "GRANT one of SUPER ON *.*"},
 		{1142, "anything else", "a GRANT to"},
 		{1064, "You have an error in your SQL syntax", ""},
