@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -101,7 +100,7 @@ func (a *app) learn(ctx context.Context, f *tableFlags, table *experiment.TableS
 		note += ", which has nothing to learn columns " + workload.Join(learned.Without) + " from"
 	}
 	a.note(note)
-	table.Declaration = fmt.Sprintf("%s\n# Values were %s.\n%s", withoutValues(table.Declaration), note, d.Values.TOML())
+	*table = *table.WithValues(&d.Values, "Values were "+note+".")
 	if f.learned == "" {
 		return nil
 	}
@@ -109,19 +108,4 @@ func (a *app) learn(ctx context.Context, f *tableFlags, table *experiment.TableS
 		return fmt.Errorf("--learned: %w", err)
 	}
 	return nil
-}
-
-// withoutValues returns a declaration without its section of values.
-func withoutValues(text string) string {
-	var out strings.Builder
-	values := false
-	for line := range strings.Lines(text) {
-		if head := strings.TrimSpace(line); strings.HasPrefix(head, "[") {
-			values = strings.HasPrefix(head, "[values]") || strings.HasPrefix(head, "[values.")
-		}
-		if !values {
-			out.WriteString(line)
-		}
-	}
-	return strings.TrimRight(out.String(), "\n") + "\n"
 }

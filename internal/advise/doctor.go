@@ -1,6 +1,7 @@
 package advise
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -86,7 +87,7 @@ func examineTable(ctx context.Context, db engine.Definer, target, name string) (
 		add(engine.Finding{Code: "no-key", What: "there is no primary key: replicas read the whole table for each changed row, and rows that are sent twice are stored twice", Evidence: "no PRIMARY KEY", Fix: "ALTER TABLE ... ADD PRIMARY KEY", Cost: "the table is copied", Source: "docs/declaration.md"})
 	} else if c := s.Column(s.PrimaryKey[0]); random(columns, c) {
 		add(engine.Finding{Code: "random-key", What: "rows are stored, or found, by a key in no order: each insert touches another page of it", Evidence: "the primary key begins with " + c.Name + ", of UUIDs of version 4 in each sampled row", Measured: true,
-			Fix: "UUIDs of version 7, which begin with the time; or a key that begins with the time", Cost: "old rows keep their keys", Source: "RFC 9562, UUID Version 7"})
+			Fix: "UUIDs of version 7, which begin with the time; or a key that begins with the time", Cost: "old rows keep their keys", Source: "RFC 9562, UUID Version 7", Trial: &engine.Trial{Ascending: c.Name, Size: engine.Outgrown}})
 	}
 	if d, err := rolling.ReadDefinitionFor(target, text); err == nil && by != "" && len(d.PrimaryKey) > 0 {
 		if d.ForeignKey > 0 {
@@ -118,7 +119,7 @@ func examineTable(ctx context.Context, db engine.Definer, target, name string) (
 	if memory > 0 && touched > sizing.CacheShare*memory {
 		add(engine.Finding{Code: "outgrown", What: "what inserts touch anywhere has outgrown the memory for pages", Evidence: fmt.Sprintf("%s of indexes are touched anywhere, and %s are for pages of all tables", figure.Bytes(touched), figure.Bytes(memory)), Measured: true,
 			Fix: "rowmill init --target " + target + " --table " + name, Cost: "a copy of the table while it is written to", Source: "docs/plan.md",
-			Estimate: fmt.Sprintf("%.2f pages read an insert now, none once it touches two periods that fit", sizing.Reads(len(pieces), touched, memory)), Trial: &engine.Trial{Rolls: true, Large: true}})
+			Estimate: fmt.Sprintf("%.2f pages read an insert now, none once it touches two periods that fit", sizing.Reads(len(pieces), touched, memory)), Trial: &engine.Trial{Rolls: true, Size: engine.Outgrown}})
 	}
 	return out, nil
 }
@@ -134,11 +135,7 @@ func random(columns []*sampled, key *engine.SchemaColumn) bool {
 }
 
 // Limits of the rows of a trial.
-const (
-	leastTrial, mostTrial = 50_000, 3_000_000
-	// How many times as large as the memory for pages the table becomes; where it may roll, what inserts touch anywhere.
-	smallTrial, largeTrial = 0.5, 3.0
-)
+const leastTrial, mostTrial = 50_000, 3_000_000
 
 // TrialRows looks at a table, and returns how many rows like its own show what a Trial is about.
 func TrialRows(ctx context.Context, db engine.Definer, table, by string) (func(*engine.Trial) int64, error) {
@@ -154,15 +151,8 @@ func TrialRows(ctx context.Context, db engine.Definer, table, by string) (func(*
 	if err != nil {
 		return nil, err
 	}
-	pieces := sizing.Pieces(f, s, by, float64(of.Rows))
+	perRow, _ := sizing.Touched(sizing.Pieces(f, s, by, float64(of.Rows)))
 	return func(t *engine.Trial) int64 {
-		perRow, size := sizing.PerRow(pieces), smallTrial
-		if t.Rolls {
-			perRow, _ = sizing.Touched(pieces)
-		}
-		if t.Large {
-			size = largeTrial
-		}
-		return int64(min(max(size*engine.TrialMemory/max(perRow, 1), leastTrial), mostTrial))
+		return int64(min(max(cmp.Or(t.Size, 0.5)*engine.TrialMemory/max(perRow, 1), leastTrial), mostTrial))
 	}, nil
 }

@@ -42,14 +42,21 @@ type Finding struct {
 }
 
 // A Trial is how private servers show what mending a finding gains: inserts with it and without. Before and After are parameters of their
-// URLs. With Rolls, the table rolls in the second. Large says that it matters once the table has outgrown the memory.
+// URLs. In the second, the table rolls with Rolls, and the values of the column Ascending grow with the time.
 type Trial struct {
 	Before, After string
-	Rolls, Large  bool
+	Rolls         bool
+	Ascending     string
+	// Size is how large what inserts touch anywhere becomes, as a multiple of TrialMemory; 0 is half of it.
+	Size float64
 }
 
-// TrialMemory is the memory for pages of a Trial's servers, in bytes. Other sizes are to it as on the server they were found on.
-const TrialMemory = 64 << 20
+const (
+	// TrialMemory is the memory for pages of a Trial's servers, in bytes, unless it needs more.
+	TrialMemory = 64 << 20
+	// Outgrown is the Size of a Trial about what has outgrown the memory.
+	Outgrown = 3
+)
 
 // A Gain is the outcome of a Trial: the rates of its runs in rows a second, with the finding and without, what was measured on both sides, and
 // the rows of each run.
@@ -67,19 +74,20 @@ func (g *Gain) Ratio() float64 { return slices.Min(g.After) / slices.Max(g.Befor
 
 // MoreMemory is the Try of four times the memory for pages.
 func MoreMemory(*Vitals) *Trial {
-	return &Trial{Before: TrialPages(1), After: TrialPages(4), Large: true}
+	return &Trial{Before: TrialPages(1), After: TrialPages(4), Size: Outgrown}
 }
 
 // TrialPages is the parameter for so many times TrialMemory.
 func TrialPages(times int) string { return fmt.Sprintf("memory=%dMiB", times*TrialMemory>>20) }
 
-// RedoTrial is the Trial of a redo log of so many bytes beside a cache: ten times as many.
-func RedoTrial(redo, cache float64) *Trial {
-	const least = 32 << 20 // with which all servers start
-	mib := func(factor float64) string {
-		return fmt.Sprintf("redo=%dMiB", int64(max(redo/max(cache, 1)*TrialMemory, least)*factor)>>20)
+// RedoTrial is the Trial of a redo log of so many bytes beside a cache: ten times as many. It is as large beside that of its servers, and
+// no smaller than least, with which they start. What inserts touch fits into the cache: pages are written for the redo log's sake alone.
+func RedoTrial(redo, cache, least float64) *Trial {
+	const times = 4 // TrialMemory, so that least is small beside it
+	with := func(factor float64) string {
+		return fmt.Sprintf("%s&redo=%dMiB", TrialPages(times), int64(max(redo/max(cache, 1)*times*TrialMemory, least)*factor)>>20)
 	}
-	return &Trial{Before: mib(1), After: mib(10), Large: true}
+	return &Trial{Before: with(1), After: with(10), Size: times / 2}
 }
 
 // Vitals are a server's settings, and counters with their growth a second, by the server's names.

@@ -29,6 +29,37 @@ func (t *TableSpec) Declared(url string) (*rolling.Declaration, error) {
 	return rolling.ParseDeclarationFor(t.File, []byte(t.Declaration), url)
 }
 
+// WithValues returns the table with other [values], above which stands a comment.
+func (t *TableSpec) WithValues(v *rolling.Values, comment string) *TableSpec {
+	return &TableSpec{File: t.File, Declaration: withoutValues(t.Declaration) + "\n# " + comment + "\n" + v.TOML()}
+}
+
+// ascending returns the table with values of a column that grow with the time.
+func (t *TableSpec) ascending(url, column string) (*TableSpec, error) {
+	d, err := t.Declared(url)
+	if err != nil {
+		return nil, err
+	}
+	v := rolling.ColumnValues{Column: column, Order: rolling.OrderAscending, Length: d.Values.Of(column).Length}
+	d.Values.Columns = append(slices.DeleteFunc(d.Values.Columns, func(v rolling.ColumnValues) bool { return v.Column == column }), v)
+	return t.WithValues(&d.Values, "The values of "+column+" ascend."), nil
+}
+
+// withoutValues returns a declaration without its section of values.
+func withoutValues(text string) string {
+	var out strings.Builder
+	values := false
+	for line := range strings.Lines(text) {
+		if head := strings.TrimSpace(line); strings.HasPrefix(head, "[") {
+			values = strings.HasPrefix(head, "[values]") || strings.HasPrefix(head, "[values.")
+		}
+		if !values {
+			out.WriteString(line)
+		}
+	}
+	return strings.TrimRight(out.String(), "\n") + "\n"
+}
+
 // own returns the table to measure; nil without one. It is refused if it doesn't fit the target.
 func (s *Spec) own() (*workload.Own, error) {
 	if s.Table == nil {

@@ -23,24 +23,32 @@ const (
 // Prove inserts so many rows of a table into private servers of a kind, with a finding and without.
 func (e *Env) Prove(ctx context.Context, kind string, table *TableSpec, t *engine.Trial, rows int64) (*engine.Gain, error) {
 	type side struct {
-		params, layout string
-		rates          *[]float64
-		on             *string
+		params, layout, what string
+		table                *TableSpec
+		rates                *[]float64
+		on                   *string
 	}
 	g := &engine.Gain{}
-	sides := []side{{t.Before, workload.Plain, &g.Before, &g.BeforeOn}, {t.After, workload.Plain, &g.After, &g.AfterOn}}
+	sides := []side{{t.Before, workload.Plain, workload.Plain, table, &g.Before, &g.BeforeOn}, {t.After, workload.Plain, workload.Plain, table, &g.After, &g.AfterOn}}
 	if t.Rolls {
-		sides[1].layout = workload.Rolling
+		sides[1].layout, sides[1].what = workload.Rolling, workload.Rolling
+	}
+	if c := t.Ascending; c != "" {
+		ascends, err := table.ascending(trialServer(kind, ""), c)
+		if err != nil {
+			return nil, fmt.Errorf("prove a finding: %w", err)
+		}
+		sides[0].what, sides[1].what, sides[1].table = c+" in no order", c+" ascending", ascends
 	}
 	for round := range proveRounds {
 		for i, of := range inTurn(sides, round) {
 			s := &Spec{Workload: Insert, Targets: []string{trialServer(kind, of.params)}, Layouts: []string{of.layout}, Repeat: 1, Rows: rows,
 				MaxTime: Duration(proveTime), Writers: proveWriters, Batch: proveBatch, Seed: 1, Interval: Duration(time.Second), NoVerify: true}
-			*of.on = of.layout + ", " + s.Target()
-			err := s.SetTable(table, true)
+			*of.on = of.what + ", " + s.Target()
+			err := s.SetTable(of.table, true)
 			if err == nil {
 				e.Show.Note(fmt.Sprintf("run %d of %d: %s, at most %v", round*len(sides)+i+1, proveRounds*len(sides), *of.on, proveTime))
-				err = e.proveRun(ctx, s, g, of.rates, t.Rolls)
+				err = e.proveRun(ctx, s, g, of.rates, t.Rolls || t.Ascending != "")
 			}
 			if err != nil {
 				return nil, fmt.Errorf("prove a finding: %w", err)

@@ -35,6 +35,8 @@ const (
 	// redoMinutes is for how long the redo log should take the writes of the interval before it is reused: each checkpoint writes a
 	// page once, however often it was changed since the last.
 	redoMinutes = 10
+	// leastRedo is the smallest redo log, in bytes.
+	leastRedo = 8 << 20
 	// busyRows is the rate of inserts from which counters tell something.
 	busyRows = 100
 	// longWait is a wait for a metadata lock after which most clients have given up.
@@ -60,7 +62,7 @@ var checks = []engine.Check{
 			}
 			return ""
 		}, Try: func(v *engine.Vitals) *engine.Trial {
-			return engine.RedoTrial(redoSize(v), v.Number("innodb_buffer_pool_size"))
+			return engine.RedoTrial(redoSize(v), v.Number("innodb_buffer_pool_size"), leastRedo)
 		}},
 	{Finding: engine.Finding{Code: "inserts-read", What: "inserts wait for pages to be read from disk: what they touch has outgrown the buffer pool", Measured: true,
 		Fix: "rowmill init --target URL, which says which tables would roll; or a larger innodb_buffer_pool_size", Cost: "a copy of the table while it is written to", Source: "docs/insert-benchmark.md"},

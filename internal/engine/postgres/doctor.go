@@ -39,11 +39,16 @@ func alter(setting string) string {
 }
 
 const (
-	busyRows        = 100 // inserted a second, from which counters tell something
-	walMinutes      = 10  // for which max_wal_size should take the writes of the interval
-	longTransaction = 300 // seconds
-	wornAge         = 0.9 // of autovacuum_freeze_max_age
+	busyRows        = 100      // inserted a second, from which counters tell something
+	leastWAL        = 32 << 20 // bytes
+	walMinutes      = 10       // for which max_wal_size should take the writes of the interval
+	longTransaction = 300      // seconds
+	wornAge         = 0.9      // of autovacuum_freeze_max_age
 )
+
+func redoTrial(v *engine.Vitals) *engine.Trial {
+	return engine.RedoTrial(v.Status["max wal bytes"], v.Status["cache bytes"], leastWAL)
+}
 
 var checks = []engine.Check{
 	setTo("commits-lost", "synchronous_commit", []string{"off"}, "rows that were acknowledged are lost if the server fails", alter("synchronous_commit = on"), "a sync of the log for each commit: larger batches, or more writers, share it", "Asynchronous Commit"),
@@ -53,7 +58,10 @@ var checks = []engine.Check{
 	setTo("no-counts", "track_counts", []string{"off"}, "autovacuum doesn't know which tables have changed, and rates can't be measured", alter("track_counts = on"), "none that can be measured", "track_counts"),
 	setTo("statement-log", "log_statement", []string{"all", "mod"}, "each insert is written to the server's log, too", alter("log_statement = 'ddl'"), "none", "log_statement").Tried(engine.OtherValue("log_statement", "ddl")),
 	setTo("early-spread", "checkpoint_completion_target", []string{"0", "0.1", "0.2", "0.3", "0.4", "0.5"}, "checkpoints write their pages in a burst", alter("checkpoint_completion_target = 0.9"), "a slightly longer recovery", "checkpoint_completion_target"),
-	setTo("plain-wal", "wal_compression", []string{"off"}, "the log has whole pages after each checkpoint, uncompressed", alter("wal_compression = on"), "CPU time of the writers", "wal_compression").Tried(engine.OtherValue("wal_compression", "on")),
+	setTo("plain-wal", "wal_compression", []string{"off"}, "the log has whole pages after each checkpoint, uncompressed", alter("wal_compression = on"), "CPU time of the writers", "wal_compression").Tried(func(v *engine.Vitals) *engine.Trial {
+		t := redoTrial(v)
+		return &engine.Trial{Before: t.Before + "&set=wal_compression=off", After: t.Before + "&set=wal_compression=on", Size: t.Size}
+	}),
 	{Finding: engine.Finding{Code: "redo-small", What: "checkpoints come so often that pages are written, and logged as a whole, again and again", Measured: true, Fix: alter("max_wal_size = '16GB'"), Cost: "that much disk, and a longer recovery after a crash", Source: manual + "WAL Configuration"},
 		Look: func(v *engine.Vitals) string {
 			written, size := v.Growth["wal bytes"], v.Status["max wal bytes"]
@@ -61,9 +69,7 @@ var checks = []engine.Check{
 				return fmt.Sprintf("max_wal_size is %.0f MiB, and %.2f MiB/s of log were written: it is full after %.1f minutes", size/(1<<20), written/(1<<20), minutes)
 			}
 			return ""
-		}, Try: func(v *engine.Vitals) *engine.Trial {
-			return engine.RedoTrial(v.Status["max wal bytes"], v.Status["cache bytes"])
-		}},
+		}, Try: redoTrial},
 	{Finding: engine.Finding{Code: "inserts-read", What: "inserts wait for pages from outside of shared_buffers: what they touch has outgrown it", Measured: true, Fix: "rowmill init --target URL, which says which tables would roll; or larger shared_buffers", Cost: "a copy of the table while it is written to", Source: "docs/insert-benchmark.md"},
 		Look: func(v *engine.Vitals) string {
 			reads, rows := v.Growth["blocks read"], v.Growth["rows inserted"]
