@@ -16,7 +16,7 @@ TOOL_GC      ?= GOGC=300
 export GOFLAGS += '-toolexec=env $(TOOL_GC)'
 # Packages whose goroutines share data. `make race` tests them under -race on
 # SQLite only; their tests on servers run once, in `make test`, without -race.
-RACE_PACKAGES ?= ./internal/bench ./internal/ingest/... ./internal/state ./internal/monitor ./internal/probe ./internal/maintain/...
+RACE_PACKAGES ?= ./internal/bench ./internal/ingest/... ./internal/state ./internal/monitor ./internal/probe ./internal/maintain ./internal/maintain/adopt
 # The packages whose speed limits the rates that rowmill can measure.
 BENCH_PACKAGES ?= ./rolling/... ./internal/engine/... ./internal/workload/... ./internal/bench/... ./result/... ./internal/ingest/...
 
@@ -42,11 +42,10 @@ cross: ## build ./cross/rowmill-OS-ARCH for other systems, without cgo (minutes 
 demo: ## install missing dependencies, build, and compare two layouts on the embedded SQLite (under 3 minutes)
 	@scripts/demo.sh
 
-# SQLite is C. With -O1, which is enough for tests under -race, gcc compiles it in two fifths of the time.
-race: export CGO_CFLAGS = -O1
+# SQLite is C. With -O1, which is enough for tests, gcc compiles it in two fifths of the time.
+check test vet staticcheck imports race: export CGO_CFLAGS = -O1
 
-check: gofmt vet staticcheck imports ## lint, import rules, the build without cgo, and -race on SQLite for concurrent packages
-	@$(MAKE) --no-print-directory --output-sync=target -j 2 pure race # which wait a lot
+check: gofmt vet staticcheck imports pure race ## lint, import rules, and -race on SQLite for concurrent packages
 
 test: ## install missing servers and the browser, and run the whole suite (10 minutes on 2 cores)
 	@scripts/install.sh gcc mariadb rocksdb spider galera postgres chromium mydumper fio
@@ -69,13 +68,10 @@ staticcheck: gcc
 imports:
 	$(GO) test -run '^TestTree' -count 1 .
 
-# Part long of `make nightly` runs the whole suite on SQLite without cgo. Here, each package must have files in that build, and those are
-# vetted that have others than with cgo.
-FILES = $(GO) list -f '{{.ImportPath}} {{.GoFiles}} {{.CgoFiles}} {{.TestGoFiles}} {{.XTestGoFiles}}' ./...
+# Part long of `make nightly` vets the build without cgo, and runs the SQLite part of the suite in it. Here, each package must have files
+# in that build.
 pure:
 	@CGO_ENABLED=0 $(GO) list -deps -test ./... > /dev/null
-	CGO_ENABLED=0 $(GO) vet $$(comm -13 <(CGO_ENABLED=1 $(FILES) | sort) <(CGO_ENABLED=0 $(FILES) | sort) | cut -d ' ' -f 1)
-	CGO_ENABLED=0 ROWMILL_TEST_KINDS=sqlite $(GO) test -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./internal/engine/sqlite
 
 race: gcc
 	ROWMILL_TEST_KINDS=sqlite $(GO) run ./internal/testservers -kinds '' $(GO) test -race -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) $(RACE_PACKAGES)

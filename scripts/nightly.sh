@@ -42,6 +42,7 @@ newer() (
 # another SQLite driver.
 pure() (
   export CGO_ENABLED=0 ROWMILL_TEST_KINDS=sqlite
+  "$GO" vet ./... || return
   "$GO" test -count 1 -timeout 45m $flags ./...
 )
 
