@@ -190,6 +190,7 @@ answers queries over partitioned tables on all cores (query, serve).`),
 	root.AddCommand(a.planCommand())
 	root.AddCommand(a.applyCommand())
 	root.AddCommand(a.runCommand())
+	root.AddCommand(a.nowCommand())
 	root.AddCommand(a.pauseCommand())
 	root.AddCommand(a.resumeCommand())
 	root.AddCommand(a.loadCommand())

@@ -17,6 +17,8 @@ type Daemon struct {
 	Table *Table
 	// Poll and LockPause are those of a Scheduler.
 	Poll, LockPause time.Duration
+	// Only, unless nil, are the kinds of tasks that Once executes.
+	Only []Kind
 }
 
 // Run keeps the table until ctx ends, as Scheduler.Run.
@@ -34,17 +36,25 @@ const idleRounds = 2
 // progress: a task may wait for one of another lane, and a period for the one
 // before it. It returns what failed, and also an error if due tasks are left. It
 // skips a table that another process keeps.
-func (d *Daemon) Once(ctx context.Context) (err error) {
+func (d *Daemon) Once(ctx context.Context) error {
+	led, err := d.tryOnce(ctx)
+	if !led && err == nil {
+		d.Table.say(Event{At: time.Now(), Action: "lead", Detail: "another process keeps the table"})
+	}
+	return err
+}
+
+// tryOnce is Once. It reports whether it could lead the table: false without an error if another process does.
+func (d *Daemon) tryOnce(ctx context.Context) (led bool, err error) {
 	lease, err := d.Table.DB.Lead(ctx, leaderLock(d.Table))
 	if errors.Is(err, engine.ErrLockTimeout) {
-		d.Table.say(Event{At: time.Now(), Action: "lead", Detail: "another process keeps the table"})
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer func() { err = errors.Join(err, lease.Release()) }()
-	return engine.WhileHeld(ctx, lease, context.Canceled, d.once)
+	return true, engine.WhileHeld(ctx, lease, context.Canceled, d.once)
 }
 
 func (d *Daemon) once(ctx context.Context) error {
@@ -52,7 +62,10 @@ func (d *Daemon) once(ctx context.Context) error {
 	for round, idle := 0, 0; ; round++ {
 		var failed []error
 		for _, lane := range Lanes {
-			_, _, err := d.Table.Pass(ctx, lane)
+			if d.Only != nil && !slices.ContainsFunc(d.Only, func(k Kind) bool { return k.lane() == lane }) {
+				continue
+			}
+			_, err := d.Table.pass(ctx, lane, d.Only, time.Time{})
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
@@ -75,13 +88,16 @@ func (d *Daemon) once(ctx context.Context) error {
 		}
 		if idle == idleRounds {
 			if err == nil {
-				err = engine.Hinted(fmt.Errorf("%s: due, but blocked now: %s", d.Table.Table.Name, strings.Join(left, "; ")),
-					"rowmill status FILE, which shows the reason")
+				err = leftError(d.Table.Table.Name, left)
 			}
 			return err
 		}
 		before = left
 	}
+}
+
+func leftError(table string, left []string) error {
+	return engine.Hinted(fmt.Errorf("%s: due, but blocked now: %s", table, strings.Join(left, "; ")), "rowmill status FILE, which shows the reason")
 }
 
 // left lists the due tasks that are not done. It omits the refresh of roll-ups,
@@ -103,7 +119,7 @@ func (d *Daemon) left(ctx context.Context) ([]string, error) {
 		if task.Kind == Rollup || task.Due > v.Now || task.PutOff || state.Paused(pauses, string(task.Kind.lane())) != nil {
 			continue
 		}
-		if t.waits(task.ID()) || waits && task.Behind {
+		if t.waits(task.ID()) || waits && task.Behind || d.Only != nil && !slices.Contains(d.Only, task.Kind) {
 			continue
 		}
 		what := string(task.Kind) + " " + label(task)

@@ -138,6 +138,8 @@ func affected(c *state.Change) (rolling.Partition, bool) {
 // A pass executes the due tasks of a lane, in order.
 type pass struct {
 	lane Lane
+	// only, unless nil, are the kinds of tasks to execute.
+	only []Kind
 	// table is as the declaration in force wants it, which may change from one task to the next.
 	table *Table
 	// done are the tasks that were tried. Each runs once per pass: one that is still due afterwards has
@@ -162,17 +164,17 @@ type passed struct {
 // will be due: a position, or false if none is known. A failure is reported and
 // logged, and the other tasks continue; the errors are returned together.
 func (t *Table) Pass(ctx context.Context, lane Lane) (next int64, more bool, err error) {
-	p, err := t.pass(ctx, lane, time.Time{})
+	p, err := t.pass(ctx, lane, nil, time.Time{})
 	return p.next, p.more, err
 }
 
-// pass is Pass, which makes way for other tables once it has taken until a time.
-func (t *Table) pass(ctx context.Context, lane Lane, until time.Time) (passed, error) {
+// pass is Pass, of only some kinds of tasks unless these are nil, which makes way for other tables once it has taken until a time.
+func (t *Table) pass(ctx context.Context, lane Lane, only []Kind, until time.Time) (passed, error) {
 	now, err := t.begin(ctx, lane)
 	if now == nil {
 		return passed{}, err
 	}
-	p := &pass{lane: lane, table: now, until: until, done: map[string]bool{}, failed: []error{err}}
+	p := &pass{lane: lane, only: only, table: now, until: until, done: map[string]bool{}, failed: []error{err}}
 	err = p.run(ctx)
 	return p.passed, errors.Join(append(p.failed, err)...)
 }
@@ -232,7 +234,7 @@ func (p *pass) choose(ctx context.Context) (*Task, View, error) {
 	var task *Task
 	p.next, p.more = nextDue(tasks, p.lane, v.Now)
 	for i := range tasks {
-		if c := &tasks[i]; task == nil && c.Kind.lane() == p.lane && c.ready(v.Now) && !p.done[c.ID()] {
+		if c := &tasks[i]; task == nil && c.Kind.lane() == p.lane && c.ready(v.Now) && !p.done[c.ID()] && (p.only == nil || slices.Contains(p.only, c.Kind)) {
 			task = c
 		}
 	}

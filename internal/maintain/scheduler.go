@@ -86,6 +86,8 @@ type laneState struct {
 	failed int  // attempts in a row
 	err    error
 	since  time.Time // of the next attempt after a failure, at the earliest
+	// asked are the requests that wait for the next pass, and serving those of the pass that runs.
+	asked, serving []Work
 }
 
 // An attempt is a look at a table or a pass of a lane.
@@ -217,6 +219,8 @@ func (s *Scheduler) start() time.Duration {
 				return false
 			}
 			s.taken[a.slot] = true
+			l := a.lanes[a.lane]
+			l.serving, l.asked = l.asked, nil
 			go s.attempt(a)
 			return true
 		})
@@ -252,6 +256,13 @@ func (s *Scheduler) attempt(a *attempt) {
 	if a.lane == looking {
 		a.sayLook(a.lanes[looking].err, err) // which only looks set
 	}
+	for _, w := range s.finished(a, work, pause, err) {
+		a.answer(w, err)
+	}
+}
+
+// finished records that an attempt has ended, and starts what follows from it. It returns the requests that are done.
+func (s *Scheduler) finished(a *attempt, work []Lane, pause time.Duration, err error) (done []Work) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.taken[a.slot] = false
@@ -264,12 +275,27 @@ func (s *Scheduler) attempt(a *attempt) {
 		l.failed = 0
 	}
 	l.since = now.Add(pause)
+	if a.lease == nil { // requests are for the process that leads
+		for _, l := range a.lanes {
+			l.asked, l.serving = nil, nil
+		}
+	}
+	if a.lane != looking && pause == 0 && err == nil { // it has made way before its end
+		l.asked, l.serving = append(l.serving, l.asked...), nil
+	}
+	done, l.serving = l.serving, nil
+	if len(l.asked) > 0 {
+		pause = 0
+	}
 	for _, lane := range Lanes {
 		switch l := a.lanes[lane]; {
-		case a.lane != looking || err != nil && !slices.Contains(work, lane) || l.busy || s.jobs[a.Table] != a.job:
+		case a.lane != looking || l.busy || s.jobs[a.Table] != a.job:
 		case !slices.Contains(work, lane):
-			l.failed, l.err = 0, nil // what failed is no longer to be done
-		case l.failed > 0 && l.since.After(now):
+			if err == nil {
+				l.failed, l.err = 0, nil // what failed is no longer to be done
+			}
+			done, l.asked = append(done, l.asked...), nil
+		case l.failed > 0 && l.since.After(now) && len(l.asked) == 0:
 			pause = min(pause, l.since.Sub(now))
 		default:
 			s.enqueue(a.job, lane)
@@ -280,6 +306,7 @@ func (s *Scheduler) attempt(a *attempt) {
 	case s.wake <- struct{}{}:
 	default:
 	}
+	return done
 }
 
 // sayLook reports that a look failed, once, unless the log has it, and when one succeeds again.
@@ -420,7 +447,7 @@ func (s *Scheduler) pass(a *attempt) (time.Duration, error) {
 	}
 	var p passed
 	err := engine.WhileHeld(a.ctx, lease, context.Canceled, func(ctx context.Context) (err error) {
-		p, err = a.Table.pass(ctx, a.lane, time.Now().Add(passTime))
+		p, err = a.Table.pass(ctx, a.lane, nil, time.Now().Add(passTime))
 		return err
 	})
 	switch {
@@ -457,8 +484,8 @@ func (s *Scheduler) lockPause(j *job, lane Lane) time.Duration {
 	return engine.Jitter(pause)
 }
 
-// beats records once in a while, for all tables together, that this process leads them, until ctx ends. It also notices lost locks
-// of tables at which nobody looks meanwhile.
+// beats records once in a while, for all tables together, that this process leads them, and takes requests, until ctx ends. It also notices
+// lost locks of tables at which nobody looks meanwhile.
 func (s *Scheduler) beats(ctx context.Context) {
 	for pause := beat; engine.Sleep(ctx, pause) == nil; {
 		var led []*job
@@ -482,6 +509,9 @@ func (s *Scheduler) beats(ctx context.Context) {
 		n, err := led[0].State.Beats(ctx)
 		for i := 0; i < len(led) && err == nil && n < int64(len(led)); i++ { // rows were removed
 			err = led[i].State.Beat(ctx, led[i].Table.Table.Name)
+		}
+		if err == nil {
+			err = s.takeRequests(ctx, led)
 		}
 		if err != nil && ctx.Err() == nil {
 			led[0].say(Event{At: time.Now(), Action: "lead", Err: err})

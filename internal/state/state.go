@@ -61,6 +61,9 @@ func schema(text string) []string {
 		// Until when policies of a table are paused, and why.
 		"CREATE TABLE IF NOT EXISTS rowmill_pauses (table_name " + name + ", policy VARCHAR(20) NOT NULL, until_us BIGINT NOT NULL, " +
 			"reason " + text + " NOT NULL, by_whom VARCHAR(191) NOT NULL, PRIMARY KEY (table_name, policy))",
+		// Work that the process that keeps a table is asked for.
+		"CREATE TABLE IF NOT EXISTS rowmill_requests (table_name " + name + ", work VARCHAR(20) NOT NULL, by_whom VARCHAR(191) NOT NULL, " +
+			"taken_by VARCHAR(191) NOT NULL, at_us BIGINT NOT NULL, done BIGINT NOT NULL, error " + text + " NOT NULL, PRIMARY KEY (table_name, work))",
 		// Loaded batches, each recorded in the transaction of its rows, so that
 		// nothing is loaded twice.
 		"CREATE TABLE IF NOT EXISTS rowmill_ledger (table_name " + name + ", batch " + name + ", lower_pos BIGINT NOT NULL, upper_pos BIGINT NOT NULL, " +

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rowmill/rowmill/internal/maintain"
+)
+
+// nowFlags are the flags of the verbs below `rowmill now`.
+type nowFlags struct {
+	kept keptFlags
+	yes  bool
+}
+
+func (a *app) nowCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "now",
+		Short: "Do what is due of a table at once",
+		Long: "Do what is due of a table at once, as rowmill run would at its next look: with the\n" +
+			"same proofs, and not before its time. If a rowmill run keeps the table, it is asked,\n" +
+			"finds that within five seconds, and does all that is due of that policy; its actions\n" +
+			"are printed. Otherwise this command does the work. What is paused is refused.",
+		Args: cobra.ArbitraryArgs,
+		RunE: group,
+	}
+	c.AddCommand(a.nowWork("drop", "Drop the periods that have passed retention",
+		"Drop the periods that have passed retention. Each is sealed, and archived if that is\n"+
+			"declared, before it is dropped, and only when that is proven. The periods are shown\n"+
+			"first, and the command asks for confirmation."))
+	c.AddCommand(a.nowWork("seal", "Seal the periods that are over",
+		"Count the rows of the periods that are over, once seal.after has passed, too, and\n"+
+			"record their checksums."))
+	c.AddCommand(a.nowWork("rollup", "Refresh the roll-ups",
+		"Refresh the roll-ups up to the present, and the buckets with late rows."))
+	return c
+}
+
+func (a *app) nowWork(w maintain.Work, short, long string) *cobra.Command {
+	var f nowFlags
+	c := &cobra.Command{
+		Use:     string(w) + " FILE.toml",
+		Short:   short,
+		Long:    long,
+		Example: fmt.Sprintf("  rowmill now %s readings.toml", w),
+		Args:    wantArgs(1, 1),
+		RunE:    func(c *cobra.Command, args []string) error { return a.now(c.Context(), args[0], w, f) },
+	}
+	flags := c.Flags()
+	flags.SortFlags = false
+	f.kept.define(flags)
+	if w == "drop" {
+		flags.BoolVarP(&f.yes, "yes", "y", false, "don't ask (default false)")
+	}
+	return c
+}
+
+func (a *app) now(ctx context.Context, file string, w maintain.Work, f nowFlags) (err error) {
+	k, err := a.openApplied(ctx, file, f.kept)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, k.Close()) }()
+	k.Reached = a.reached
+	done := 0
+	k.Say = func(e maintain.Event) {
+		if e.Err != nil || e.Waiting {
+			a.sayEvent(e)
+			return
+		}
+		done++
+		fmt.Fprintln(a.stdout, e)
+	}
+	if w == "drop" {
+		drops, err := k.Drops(ctx)
+		if err != nil {
+			return err
+		}
+		if len(drops) == 0 {
+			fmt.Fprintf(a.stdout, "%s: no period has passed retention\n", k.Declared.Name)
+			return nil
+		}
+		var b strings.Builder
+		fmt.Fprintf(&b, "On %s:\n", k.DB.Info().Target)
+		for i, what := range drops {
+			fmt.Fprintf(&b, "%3d. %s\n", i+1, what)
+		}
+		if err := a.confirm(ctx, b.String(), f.yes); err != nil {
+			return err
+		}
+	}
+	if err := k.DoNow(ctx, w); err != nil {
+		return stopped(ctx, err, "rowmill now %s %s; a rowmill run that has begun the work goes on", w, file)
+	}
+	if done == 0 {
+		fmt.Fprintf(a.stdout, "%s: nothing is due\n", k.Declared.Name)
+	}
+	return nil
+}

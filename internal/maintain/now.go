@@ -1,0 +1,177 @@
+package maintain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/state"
+)
+
+// A Work is a part of a lane that can be asked for at once.
+type Work string
+
+// Works are the kinds of tasks of each work, which are of one lane.
+var Works = map[Work][]Kind{
+	"drop":   {Seal, Archive, Drop},
+	"seal":   {Seal},
+	"rollup": {Rollup},
+}
+
+// Lane returns the lane whose pause stops the work.
+func (w Work) Lane() Lane { return Works[w][0].lane() }
+
+// A request is looked for at each beat. One that nobody has taken after mostUntaken is withdrawn.
+const (
+	requestPoll = 500 * time.Millisecond
+	mostUntaken = 3 * beat
+)
+
+// Drops describes the periods that are due to be dropped, one by one.
+func (t *Table) Drops(ctx context.Context) (out []string, err error) {
+	v, tasks, err := t.plan(ctx)
+	for _, task := range tasks {
+		if task.Kind != Drop || task.Due > v.Now {
+			continue
+		}
+		what := "drop " + label(task)
+		if k := v.known(task.Parts[0]); k != nil {
+			what += ": " + figure.Plural(k.Rows, "row")
+		}
+		if task.Waits != "" && !task.Behind {
+			what += ", which waits: " + task.Waits
+		}
+		out = append(out, what)
+	}
+	return out, err
+}
+
+// DoNow does at once what is due of a work. If another process keeps the table, that one is asked, which has limits of its own; what it
+// does meanwhile is reported as events.
+func (t *Table) DoNow(ctx context.Context, w Work) error {
+	pause, err := t.paused(ctx, w.Lane())
+	if err != nil {
+		return err
+	}
+	if pause != nil {
+		return engine.Hinted(fmt.Errorf("%s of table %s is %s", pause.Policy, t.Table.Name, pause), "rowmill resume %s --policy %s", t.Declared.Source, pause.Policy)
+	}
+	d := &Daemon{Table: t, Only: Works[w]}
+	led, err := d.tryOnce(ctx)
+	if led || err != nil {
+		return err
+	}
+	reported := map[state.Action]bool{}
+	if err := t.report(ctx, reported, func(state.Action) {}); err != nil {
+		return err
+	}
+	name := t.Table.Name
+	if err := t.State.Ask(ctx, name, string(w)); err != nil {
+		return err
+	}
+	led, err = t.await(ctx, d, w, reported)
+	if err := errors.Join(err, t.State.Withdraw(context.WithoutCancel(ctx), name, string(w))); err != nil || led {
+		return err
+	}
+	left, err := d.left(ctx)
+	if err == nil && len(left) > 0 {
+		err = leftError(name, left)
+	}
+	return err
+}
+
+// await waits until the process that keeps the table has done what it is asked for, or has ended: then d does it, and led is true.
+func (t *Table) await(ctx context.Context, d *Daemon, w Work, reported map[state.Action]bool) (led bool, err error) {
+	for began := time.Now(); ; {
+		if err := engine.Sleep(ctx, requestPoll); err != nil {
+			return false, err
+		}
+		if led, err := d.tryOnce(ctx); led || err != nil {
+			return led, err
+		}
+		r, err := t.State.Request(ctx, t.Table.Name, string(w))
+		if err != nil {
+			return false, err
+		}
+		err = t.report(ctx, reported, func(a state.Action) {
+			e := Event{At: a.At, Action: a.Action, Detail: a.Detail, Took: a.Took}
+			if a.Error != "" {
+				e.Err = errors.New(a.Error)
+			}
+			if slices.Contains(Works[w], Kind(a.Action)) {
+				t.say(e)
+			}
+		})
+		switch {
+		case err != nil:
+			return false, err
+		case r == nil: // somebody else has asked for the same, and withdrawn it
+			return false, nil
+		case r.Done && r.Error != "":
+			return false, fmt.Errorf("%s says: %s", r.TakenBy, r.Error)
+		case r.Done:
+			return false, nil
+		case r.TakenBy == "" && time.Since(began) > mostUntaken:
+			by, _, err := t.State.Leader(ctx, t.Table.Name)
+			return false, errors.Join(engine.Hinted(fmt.Errorf("%s keeps table %s, and has not taken the request in %s: it doesn't reach the database, or is of an earlier version", by, t.Table.Name, mostUntaken),
+				"rowmill status %s; or end that process, and try again", t.Declared.Source), err)
+		}
+	}
+}
+
+// report passes the latest actions of the table's log that were not reported, in order.
+func (t *Table) report(ctx context.Context, reported map[state.Action]bool, say func(state.Action)) error {
+	latest, err := t.State.Actions(ctx, t.Table.Name, 100)
+	for _, a := range slices.Backward(latest) {
+		if !reported[a] {
+			reported[a] = true
+			say(a)
+		}
+	}
+	return err
+}
+
+// takeRequests takes the requests for tables that this process leads.
+func (s *Scheduler) takeRequests(ctx context.Context, led []*job) error {
+	requests, err := led[0].State.Requests(ctx)
+	for _, r := range requests {
+		i := slices.IndexFunc(led, func(j *job) bool { return j.Table.Table.Name == r.Table })
+		w := Work(r.Work)
+		if i < 0 || Works[w] == nil || s.asks(led[i], w, false) {
+			continue
+		}
+		taken, takeErr := led[i].State.Take(ctx, r.Table, r.Work)
+		if err = errors.Join(err, takeErr); taken {
+			s.asks(led[i], w, true)
+		}
+	}
+	return err
+}
+
+// asks reports whether a lane of a table was asked for a work, and with now asks it.
+func (s *Scheduler) asks(j *job, w Work, now bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := j.lanes[w.Lane()]
+	if slices.Contains(l.asked, w) || slices.Contains(l.serving, w) {
+		return true
+	}
+	if now {
+		l.asked = append(l.asked, w)
+		s.lookAt(j, time.Now())
+	}
+	return false
+}
+
+// answer answers a request for a work, which failed unless err is nil.
+func (a *attempt) answer(w Work, failed error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.ctx), beat)
+	defer cancel()
+	if err := a.State.Answer(ctx, a.Table.Table.Name, string(w), failed); err != nil {
+		a.say(Event{At: time.Now(), Action: string(w), Err: err})
+	}
+}

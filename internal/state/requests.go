@@ -1,0 +1,82 @@
+package state
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// A Request asks the process that keeps a table for work that is due, at once.
+type Request struct {
+	Table string
+	Work  string // drop, seal or rollup
+	By    string // the process that asks
+	// TakenBy is the process that has found the request, "" while none has.
+	TakenBy string
+	Done    bool
+	Error   string // why the work failed, once it is done; "" if it succeeded
+}
+
+// Ask records a request, in place of an earlier one for the same work.
+func (s *Store) Ask(ctx context.Context, table, work string) error {
+	if err := s.Ensure(ctx); err != nil {
+		return err
+	}
+	return s.within(ctx, func(tx *sql.Tx) error {
+		if err := s.withdraw(ctx, tx, table, work); err != nil {
+			return err
+		}
+		err := s.insert(ctx, tx, "rowmill_requests (table_name, work, by_whom, taken_by, at_us, done, error)", []any{table, work, Me(), "", time.Now().UnixMicro(), 0, ""})
+		return because("ask for "+work+" of "+table, err)
+	})
+}
+
+// Request returns the request for a work, nil if there is none.
+func (s *Store) Request(ctx context.Context, table, work string) (*Request, error) {
+	all, err := s.requests(ctx, "table_name = ? AND work = ?", table, work)
+	if len(all) == 0 {
+		return nil, err
+	}
+	return &all[0], nil
+}
+
+// Requests returns the requests for all tables that are not done.
+func (s *Store) Requests(ctx context.Context) ([]Request, error) { return s.requests(ctx, "done = 0") }
+
+func (s *Store) requests(ctx context.Context, where string, args ...any) ([]Request, error) {
+	out, err := list(ctx, s, "requests", func(r *sql.Rows, q *Request) error {
+		return r.Scan(&q.Table, &q.Work, &q.By, &q.TakenBy, &q.Done, &q.Error)
+	}, "SELECT table_name, work, by_whom, taken_by, done, error FROM rowmill_requests WHERE "+where, args...)
+	if errors.Is(err, engine.ErrNoTable) { // an earlier version has made the tables
+		return nil, nil
+	}
+	return out, err
+}
+
+// Take records that this process does what is asked. It reports whether the request is still there.
+func (s *Store) Take(ctx context.Context, table, work string) (bool, error) {
+	n, err := s.exec(ctx, s.DB(), "UPDATE rowmill_requests SET taken_by = ?, at_us = ? WHERE table_name = ? AND work = ? AND done = 0", Me(), time.Now().UnixMicro(), table, work)
+	return n > 0, because(fmt.Sprintf("take the request for %s of %s", work, table), err)
+}
+
+// Answer records that a request is done, or why it failed. The process that asked removes it.
+func (s *Store) Answer(ctx context.Context, table, work string, failed error) error {
+	text := ""
+	if failed != nil {
+		text = failed.Error()
+	}
+	return s.run(ctx, s.DB(), fmt.Sprintf("answer the request for %s of %s", work, table), "UPDATE rowmill_requests SET done = 1, error = ? WHERE table_name = ? AND work = ?", text, table, work)
+}
+
+// Withdraw removes a request.
+func (s *Store) Withdraw(ctx context.Context, table, work string) error {
+	return s.withdraw(ctx, s.DB(), table, work)
+}
+
+func (s *Store) withdraw(ctx context.Context, x Exec, table, work string) error {
+	return s.run(ctx, x, fmt.Sprintf("withdraw the request for %s of %s", work, table), "DELETE FROM rowmill_requests WHERE table_name = ? AND work = ?", table, work)
+}
