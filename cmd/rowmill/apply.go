@@ -26,6 +26,8 @@ type applyFlags struct {
 	limits       limitFlags
 	// postpone is a file, and window the times of a day, that delay the swap of tables.
 	postpone, window string
+	// pause pauses a running adoption for that long, and nothing else is done; 0 doesn't.
+	pause time.Duration
 }
 
 func (a *app) applyCommand() *cobra.Command {
@@ -63,6 +65,7 @@ func (a *app) applyCommand() *cobra.Command {
 	f.limits.define(flags)
 	flags.StringVar(&f.postpone, "postpone-cut-over", "", "don't swap the tables while this `FILE` exists: what is copied is kept up to date and\nverified again")
 	flags.StringVar(&f.window, "cut-over-window", "", "swap the tables only between these times of day, UTC, such as `02:00-04:00`")
+	flags.DurationVar(&f.pause, "pause", 0, "pause the adoption that another rowmill apply runs, for this time, as\nrowmill pause --policy adopt does, and do nothing else (don't)")
 	return c
 }
 
@@ -101,6 +104,12 @@ func (f *applyFlags) inWindow(now time.Time) (string, error) {
 }
 
 func (a *app) apply(ctx context.Context, file string, f applyFlags) (err error) {
+	if f.pause != 0 {
+		if f.finish || f.undo || f.dry {
+			return usagef("--pause alone", "--pause does nothing else, and --finish, --undo and --dry-run do")
+		}
+		return a.pause(ctx, []string{file}, pauseFlags{kept: f.kept, policy: adopt.Kind, length: f.pause}, "--pause")
+	}
 	if f.finish && f.undo {
 		return usagef("one of them", "--finish and --undo are opposites")
 	}

@@ -137,7 +137,7 @@ func TestPause(t *testing.T) {
 			t.Errorf("a pause that has ended: %+v, period %+v", s.Paused, s.Periods[1])
 		}
 	})
-	for args, want := range map[string]string{"pause x.toml": "--for 0s", "pause x.toml --for 1h --policy drop": "unknown policy", "pause x.toml --for 9000h": "at most a year", "resume x.toml --policy x": "unknown policy"} {
+	for args, want := range map[string]string{"pause x.toml": "--for 0s", "pause x.toml --for 1h --policy drop": "unknown policy", "pause x.toml --for 9000h": "at most a year", "resume x.toml --policy x": "unknown policy", "apply x.toml --pause -1s": "--pause -1s: want more", "apply x.toml --pause 1h --undo": "--pause does nothing else"} {
 		if s := rowmill(t.Context(), strings.Fields(args)...); s.code != exitUsage || !strings.Contains(s.stderr, want) {
 			t.Errorf("%s: exit %d, %s", args, s.code, s.stderr)
 		}
@@ -151,7 +151,7 @@ func TestPauseAdoption(t *testing.T) {
 		d := declare(t, kind, intsTable+"[period]\nevery = \"1d\"\nahead = \"2d\"\n")
 		execSQL(t, d.db, "CREATE TABLE readings (sensor INT NOT NULL, ts "+timeType(d.target)+" NOT NULL, value INT NOT NULL, PRIMARY KEY (sensor, ts))")
 		d.insert(time.Now().UTC().Truncate(time.Second), 1)
-		wantDone(t, rowmill(t.Context(), "pause", d.file, "--policy", "adopt", "--for", "1h", "--reason", "wait for me"))
+		wantDone(t, rowmill(t.Context(), "apply", d.file, "--pause", "1h"))
 		ended := make(chan session, 1)
 		go func() { ended <- rowmill(t.Context(), "apply", d.file, "--yes") }()
 		for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
@@ -169,7 +169,7 @@ func TestPauseAdoption(t *testing.T) {
 		wantDone(t, rowmill(t.Context(), "resume", d.file, "--policy", "adopt"))
 		s := <-ended
 		wantDone(t, s)
-		if !strings.Contains(s.stderr, "wait for me") {
+		if !strings.Contains(s.stderr, "paused until ") {
 			t.Errorf("the progress doesn't say why: %s", s.stderr)
 		}
 	})

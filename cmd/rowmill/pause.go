@@ -42,9 +42,10 @@ func (f *pauseFlags) check() error {
 	return nil
 }
 
-func (f *pauseFlags) checkLength() error {
+// checkLength checks the length that a flag gives.
+func (f *pauseFlags) checkLength(flag string) error {
 	if f.length <= 0 || f.length > mostPause {
-		return usagef("--for 1h", "--for %s: want more than 0s, and at most a year", f.length)
+		return usagef(flag+" 1h", "%s %s: want more than 0s, and at most a year", flag, f.length)
 	}
 	return nil
 }
@@ -64,14 +65,7 @@ func (a *app) pauseCommand() *cobra.Command {
 		Example: "  rowmill pause readings.toml --policy keep --for 8h --reason \"audit until Friday\"\n" +
 			"  rowmill pause readings.toml --for 1h",
 		Args: wantArgs(1, -1),
-		RunE: func(c *cobra.Command, args []string) error {
-			if err := errors.Join(f.check(), f.checkLength()); err != nil {
-				return err
-			}
-			return a.eachKept(c.Context(), args, f.kept, func(ctx context.Context, k *declared.Table) error {
-				return a.pause(ctx, k, state.Pause{Policy: f.policy, Until: time.Now().Add(f.length), Reason: f.reason})
-			})
-		},
+		RunE: func(c *cobra.Command, args []string) error { return a.pause(c.Context(), args, f, "--for") },
 	}
 	flags := c.Flags()
 	flags.SortFlags = false
@@ -82,12 +76,19 @@ func (a *app) pauseCommand() *cobra.Command {
 	return c
 }
 
-func (a *app) pause(ctx context.Context, k *declared.Table, p state.Pause) error {
-	if err := k.State.Pause(ctx, k.Declared.Name, p); err != nil {
+// pause pauses a policy of tables for the time that a flag gives.
+func (a *app) pause(ctx context.Context, files []string, f pauseFlags, flag string) error {
+	if err := errors.Join(f.check(), f.checkLength(flag)); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.stdout, "%s: %s is %s\n", k.Title(), p.Policy, &p)
-	return nil
+	p := state.Pause{Policy: f.policy, Until: time.Now().Add(f.length), Reason: f.reason}
+	return a.eachKept(ctx, files, f.kept, func(ctx context.Context, k *declared.Table) error {
+		if err := k.State.Pause(ctx, k.Declared.Name, p); err != nil {
+			return err
+		}
+		fmt.Fprintf(a.stdout, "%s: %s is %s\n", k.Title(), p.Policy, &p)
+		return nil
+	})
 }
 
 func (a *app) resumeCommand() *cobra.Command {
