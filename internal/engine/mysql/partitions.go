@@ -435,14 +435,23 @@ func (c *changer) enclose(ctx context.Context, p rolling.Partition, with string)
 		}
 	}
 	c.clone(ctx, with)
+	alone := !c.selfBlocking(ctx) // else others write between the statements
 	exchange := func() {
 		c.locked(ctx, []string{c.t.Name, with}, func() ([]string, bool) {
 			l, has := c.layout(ctx), c.filled(ctx, c.Quote(with))
 			switch created := l.index(p) >= 0; {
 			case !created && !has:
-				if name := holder(l); c.err == nil && c.filled(ctx, c.partition(c.t, name)) { // not if its rows were deleted
+				name := holder(l)
+				if c.err != nil || !c.filled(ctx, c.partition(c.t, name)) { // its rows were deleted
+					break
+				}
+				if !alone || c.filled(ctx, c.partition(c.t, name)+strays) {
 					return []string{c.exchange(c.t, name, with)}, true
 				}
+				// The rest is known, and sent with it, because writers wait.
+				split, _, err := c.room(c.t, l, p)
+				c.fail(err)
+				return []string{c.exchange(c.t, name, with), split, c.exchange(c.t, p.Name, with), unlock, "DROP TABLE " + c.Quote(with)}, false
 			case created && c.filled(ctx, c.Quote(with)+strays):
 				return c.moveAtOnce(c.writable(ctx), c.Quote(with)+strays, c.Quote(c.t.Name)), true
 			}
