@@ -57,6 +57,7 @@ type month struct {
 	sent      map[string]int // value by sensor and time
 	maxPeriod int
 	batches   int
+	rival     bool // what kept the table before still does
 }
 
 // TestSimulatedMonth simulates thirty days at full speed, with late rows, the start of
@@ -66,7 +67,7 @@ func TestSimulatedMonth(t *testing.T) {
 	testdb.SkipUnlessNightly(t, "TestSimulatedWeek")
 	for _, server := range []string{"sqlite", "mariadb", "mysql", "postgres"} {
 		t.Run(server, func(t *testing.T) {
-			simulate(t, server, time.Date(2026, 3, 10, 0, 0, 0, 0, time.UTC), 30, 12)
+			simulate(t, server, time.Date(2026, 3, 10, 0, 0, 0, 0, time.UTC), 30, 12, false)
 		})
 	}
 }
@@ -76,16 +77,19 @@ func TestSimulatedMonth(t *testing.T) {
 func TestSimulatedWeek(t *testing.T) {
 	t.Parallel()
 	onEach(t, keepers, func(t *testing.T, server string) {
-		simulate(t, server, time.Date(2026, 3, 26, 0, 0, 0, 0, time.UTC), 6, 3)
+		simulate(t, server, time.Date(2026, 3, 26, 0, 0, 0, 0, time.UTC), 6, 3, false)
 	})
 }
 
-// simulate runs a table for some days, beginning with first, and keeps the last keep days.
-func simulate(t *testing.T, server string, first time.Time, days, keep int) {
+// simulate runs a table for some days, beginning with first, and keeps the last keep days. With a rival, what kept the table before still does.
+func simulate(t *testing.T, server string, first time.Time, days, keep int, rival bool) {
 	m := &month{keptTable: declare(t, server, strings.Replace(monthDeclaration, "$KEEP", fmt.Sprint(keep), 1)),
-		rng: rand.New(rand.NewPCG(4, uint64(days))), first: rolling.Position(first), keep: keep, sent: map[string]int{}}
+		rng: rand.New(rand.NewPCG(4, uint64(days))), first: rolling.Position(first), keep: keep, sent: map[string]int{}, rival: rival}
 	m.setTo(m.first)
 	mustPass(t, m.run("apply", "--yes"))
+	if rival {
+		m.hireRival()
+	}
 	m.daemons, m.logs = make([]*exec.Cmd, 2), make([]*bytes.Buffer, 2)
 	for i := range m.daemons {
 		m.start(i)
@@ -145,6 +149,7 @@ func (m *month) stop() {
 func (m *month) step(step int) {
 	m.Helper()
 	m.setTo(m.now + 4*3600e6)
+	m.rivalKeeps(step)
 	m.wait()
 	m.insert(m.now, m.now+12000e6, 24)
 	switch step % 7 {
@@ -152,6 +157,9 @@ func (m *month) step(step int) {
 		m.insert(m.now-30*3600e6, m.now-2*3600e6, 6)
 	case 5:
 		m.insert(m.now-int64(m.keep)*16*3600e6, m.now-24*3600e6, 4)
+	}
+	if m.rival && !testdb.Nightly() {
+		return // which is quicker
 	}
 	if m.rng.IntN(3) == 0 {
 		i := m.rng.IntN(2)
@@ -177,7 +185,7 @@ func (m *month) wait() {
 		have, err := m.db.Catalog().Partitions(m.Context(), m.table)
 		must(m, err)
 		m.maxPeriod = max(m.maxPeriod, len(have))
-		if have[len(have)-1].To > m.now+4*3600e6 && len(have) < m.mostPeriods()-4 {
+		if have[len(have)-1].To > m.now+4*3600e6 && len(have) < m.mostPeriods()-4 && (!m.rival || m.sealed(have)) {
 			return
 		}
 		if time.Now().After(end) {
@@ -239,7 +247,7 @@ func (m *month) send(q string, lower, upper int64) error {
 	if _, err := tx.ExecContext(ctx, q); err != nil {
 		return m.db.Classify(err)
 	}
-	if m.batches%2 == 0 {
+	if m.batches%2 == 0 || m.rival { // which doesn't look for others before it drops a period
 		if err := m.note(ctx, tx, lower, upper); err != nil {
 			return m.db.Classify(err)
 		}
@@ -255,11 +263,16 @@ func (m *month) finish() {
 	// the table nor dropped: the next daemon finishes the change.
 	wantDone(t, m.run("run", "--once"))
 	m.check("before the end")
-	m.setTo(m.now + int64(m.keep+8)*24*3600e6)
+	more := 8
+	if m.rival { // its statements are about the days before
+		more = 2
+	}
+	m.setTo(m.now + int64(m.keep+more)*24*3600e6)
 	for range 4 {
 		wantDone(t, m.run("run", "--once"))
 	}
 	m.check("in the end")
+	m.dismissRival()
 	if s := m.run("status"); s.code != exitDone {
 		t.Errorf("status: exit %d\n%s%s", s.code, s.stdout, s.stderr)
 	}
@@ -284,6 +297,7 @@ func (m *month) check(when string) {
 			gone += p.Rows
 		}
 	}
+	gone += m.rivalDropped()
 	if there+gone != int64(len(m.sent)) {
 		t.Errorf("%s: %d rows were sent; %d are there and %d were dropped, which makes %d", when, len(m.sent), there, gone, there+gone)
 	}

@@ -399,7 +399,7 @@ func (t *Table) do(ctx context.Context, task Task, v View) (string, error) {
 	case Create:
 		return t.create(ctx, task, v)
 	case Rollup:
-		n, err := t.refresh(ctx, v.Now)
+		n, err := t.refresh(ctx, v)
 		// A level that is computed from an expired one would lack the history that a load
 		// still brings.
 		if err == nil && len(v.Loading) == 0 {

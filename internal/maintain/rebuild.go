@@ -99,12 +99,17 @@ func (t *Table) continueRebuild(ctx context.Context, c *state.Change) (string, e
 		case stepSwap:
 			next, err = stepClean, t.swap(ctx, &r)
 			if why := unswapped(err); why != "" {
-				return t.abandonRebuild(ctx, c, &r, why)
+				return t.abandonRebuild(ctx, c, &r, why, nil)
 			}
 		case stepClean:
 			return t.clean(ctx, c, &r)
 		default:
 			return "", fmt.Errorf("journal of %s: %s is at step %q, which this version doesn't know", c.Table, c.ID, c.Step)
+		}
+		if err != nil && ctx.Err() == nil {
+			if lost, lookErr := t.lost(ctx, r.Old, r.Out); lookErr == nil && len(lost) > 0 {
+				return t.abandonRebuild(ctx, c, &r, "others have dropped "+lost[0].Name, lost)
+			}
 		}
 		if err != nil {
 			return "", err
@@ -221,9 +226,9 @@ func unswapped(err error) string {
 	return ""
 }
 
-// abandonRebuild removes a copy that differs, and breaks the seals to start again. Where a server was
+// abandonRebuild removes a copy that differs, and breaks the seals to start again, but those of periods that are lost. Where a server was
 // killed between two statements of the exchange, rows of a period are in the table for old rows.
-func (t *Table) abandonRebuild(ctx context.Context, c *state.Change, r *rebuilding, why string) (string, error) {
+func (t *Table) abandonRebuild(ctx context.Context, c *state.Change, r *rebuilding, why string, lost []rolling.Partition) (string, error) {
 	for _, out := range r.Out {
 		there, err := t.exists(ctx, out)
 		if err == nil && there {
@@ -242,6 +247,9 @@ func (t *Table) abandonRebuild(ctx context.Context, c *state.Change, r *rebuildi
 	}
 	err := t.inTx(ctx, func(tx *sql.Tx) error {
 		for _, p := range r.Old {
+			if slices.Contains(lost, p) {
+				continue
+			}
 			if err := t.State.Forget(ctx, tx, t.Table.Name, p.Period); err != nil {
 				return err
 			}
@@ -272,7 +280,21 @@ func (t *Table) swap(ctx context.Context, r *rebuilding) error {
 }
 
 func (t *Table) clean(ctx context.Context, c *state.Change, r *rebuilding) (string, error) {
+	var want int64
+	for _, old := range r.Sums {
+		want += old.Rows
+	}
+	now, err := t.Now(ctx)
+	if err != nil {
+		return "", err
+	}
 	part, err := t.find(ctx, r.New.Period)
+	if due, drops := dropDue(t.Declared, r.New); err != nil && drops && due <= now {
+		if lost, lookErr := t.lost(ctx, []rolling.Partition{r.New}, nil); lookErr == nil && len(lost) > 0 {
+			k := state.Period{Table: t.Table.Name, Partition: r.New, Rows: want, Checked: now}
+			return lostText(k), errors.Join(t.DB.Try(ctx, engine.DropTables{Names: r.Out}), t.lose(ctx, k, c))
+		}
+	}
 	if err != nil {
 		return "", err
 	}
@@ -280,19 +302,11 @@ func (t *Table) clean(ctx context.Context, c *state.Change, r *rebuilding) (stri
 	if err != nil {
 		return "", err
 	}
-	var want int64
-	for _, old := range r.Sums {
-		want += old.Rows
-	}
 	if err := t.DB.Try(ctx, engine.DropTables{Names: r.Out}); err != nil {
 		return "", err
 	}
 	t.reach("rebuild cleaned")
 	if err := t.triggers(ctx); err != nil {
-		return "", err
-	}
-	now, err := t.Now(ctx)
-	if err != nil {
 		return "", err
 	}
 	k := state.Period{Table: t.Table.Name, Partition: part, State: state.Sealed, Rows: s.Rows, Checksum: s.Hash, Checked: now, Rebuilt: true}

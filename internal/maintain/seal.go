@@ -166,7 +166,11 @@ func (t *Table) present(ctx context.Context) ([]rolling.Period, error) {
 }
 
 // refresh refreshes the levels up to the present, with late rows that were not recorded.
-func (t *Table) refresh(ctx context.Context, now int64) (int, error) {
+func (t *Table) refresh(ctx context.Context, v View) (int, error) {
+	if err := t.noteLost(ctx, v); err != nil {
+		return 0, err
+	}
+	now := v.Now
 	n, err := t.Rollups.Refresh(ctx, now)
 	if err != nil {
 		return n, err
