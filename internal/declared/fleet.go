@@ -17,9 +17,11 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/maintain"
+	"github.com/rowmill/rowmill/internal/target"
 )
 
-// A Fleet keeps the tables of many declarations for as long as it runs. Tables of one target share a database and a scheduler. One that
+// A Fleet keeps the tables of many declarations for as long as it runs. Tables of one target share a database and a scheduler, and so do all
+// files of SQLite, whose work is done in this process. A table that
 // can't be kept is reported and tried again, and delays no other.
 type Fleet struct {
 	// Paths are files and directories, whose files *.toml are meant. They are looked at every Every for added, changed and removed
@@ -39,7 +41,7 @@ type Fleet struct {
 
 	mu      sync.Mutex
 	members map[string]*Member // by path and node
-	places  map[string]*place  // by target
+	places  map[string]*place  // by target.ServerOf, for as long as the fleet runs
 	running sync.WaitGroup
 }
 
@@ -49,6 +51,7 @@ type Member struct {
 	Path, Node, Name, Target string
 
 	file  *File
+	place *place // nil without a target
 	stamp string // of the file, as it was read
 	// Guarded by the fleet's lock.
 	table *Table // nil while it isn't kept
@@ -60,7 +63,7 @@ type Member struct {
 	gone  bool // the file was missing at the last look
 }
 
-// A place is a target with its tables.
+// A place is a target with its tables, or all files with theirs.
 type place struct {
 	scheduler *maintain.Scheduler
 	wake      chan struct{}
@@ -94,7 +97,7 @@ func (f *Fleet) Standings() []Standing {
 	for _, m := range f.members {
 		s := Standing{Member: m, Table: m.table, Err: m.err}
 		if m.table != nil {
-			s.TableState = f.places[m.Target].scheduler.State(m.table.Table)
+			s.TableState = m.place.scheduler.State(m.table.Table)
 			if s.Err == nil {
 				s.Err = s.TableState.Err
 			}
@@ -125,7 +128,8 @@ func (f *Fleet) add(ctx context.Context, m *Member) {
 	if m.Target == "" {
 		return
 	}
-	p := f.places[m.Target]
+	name := target.ServerOf(m.Target)
+	p := f.places[name]
 	if p == nil {
 		p = &place{wake: make(chan struct{}, 1), byTable: map[*maintain.Table]*Table{}}
 		p.scheduler = &maintain.Scheduler{Poll: f.Every, Leads: func(t *maintain.Table, leads bool) {
@@ -134,10 +138,11 @@ func (f *Fleet) add(ctx context.Context, m *Member) {
 			f.mu.Unlock()
 			f.Leads(of, leads)
 		}}
-		f.places[m.Target] = p
+		f.places[name] = p
 		f.running.Go(func() { p.scheduler.Run(ctx) })
 		f.running.Go(func() { f.openAll(ctx, p) })
 	}
+	m.place = p
 	select {
 	case p.wake <- struct{}{}:
 	default:
@@ -146,7 +151,7 @@ func (f *Fleet) add(ctx context.Context, m *Member) {
 
 // keep begins to keep a table.
 func (f *Fleet) keep(m *Member, t *Table) {
-	p := f.places[m.Target]
+	p := m.place
 	m.table, p.byTable[t.Table] = t, t
 	p.scheduler.Add(t.Table)
 }
@@ -154,7 +159,7 @@ func (f *Fleet) keep(m *Member, t *Table) {
 // drop ends a member.
 func (f *Fleet) drop(m *Member) {
 	delete(f.members, m.Path+"\x00"+m.Node)
-	if p := f.places[m.Target]; p != nil && m.table != nil {
+	if p := m.place; p != nil && m.table != nil {
 		p.left = append(p.left, m.table)
 		select {
 		case p.wake <- struct{}{}:
@@ -204,7 +209,7 @@ func (f *Fleet) nextOf(p *place) (next *Member, left *Table, pause time.Duration
 		return nil, left, 0
 	}
 	for _, m := range f.members {
-		if (m.table == nil || m.check) && m.file != nil && f.places[m.Target] == p && (next == nil || m.again.Before(next.again)) {
+		if (m.table == nil || m.check) && m.file != nil && m.place == p && (next == nil || m.again.Before(next.again)) {
 			next = m
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -86,6 +87,23 @@ func (e *DefaultError) Error() string {
 type Bounded interface {
 	// Bound limits the open connections to BoundConnections, for as long as it is open. Statements that find none free wait.
 	Bound()
+}
+
+// A LocalFile is a Keeper whose database is a file that this process reads itself: it tells more than a server about what nobody does.
+type LocalFile interface {
+	// Stamp returns a text that differs after each change of the database; "" if it can't tell now. It needs no connection.
+	Stamp() string
+	// Holder returns the process that holds a lock of Lead, as Process names it; "" if none does.
+	Holder(name string) (string, error)
+}
+
+// Process names this process in logs and locks: host and process id.
+func Process() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("%s:%d", host, os.Getpid())
 }
 
 // BoundConnections are enough for maintenance that takes turns as maintain.Scheduler does.

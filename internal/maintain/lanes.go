@@ -263,6 +263,9 @@ type looked struct {
 	// covered is the position up to which inserts have a period, without a gap from the present, now; wanted is up to where they should.
 	covered, wanted, now int64
 	pauses               []state.Pause
+	// quiet means that there is nothing to do before the database changes or the next task becomes due, but for the refresh of roll-ups,
+	// which then finds nothing.
+	quiet bool
 }
 
 // look looks at the table. Whether it was altered is checked by each pass, before it does anything.
@@ -288,6 +291,15 @@ func (t *Table) look(ctx context.Context) (l looked, err error) {
 	l.covered, l.wanted, l.now = covered(v.Parts, v.Now), now.wanted(v), v.Now
 	tasks, planErr := Plan(now.Declared, v)
 	triggers, lookErr := now.triggersMissed(ctx)
+	l.quiet = !triggers && len(changes) == 0 && len(v.Loading) == 0
+	for _, c := range tasks {
+		switch {
+		case c.Kind == Rollup:
+			l.quiet = l.quiet && c.Waits == ""
+		case c.Due <= v.Now:
+			l.quiet = false
+		}
+	}
 	for _, lane := range Lanes {
 		if err != nil && lane != Creating { // by the declaration before
 			continue
@@ -304,7 +316,27 @@ func (t *Table) look(ctx context.Context) (l looked, err error) {
 			l.next, l.more = at, true
 		}
 	}
+	if names, end := now.nextBuckets(v.Now); len(names) > 0 && (!l.more || end < l.next) {
+		l.next, l.more = end, true
+	}
 	return l, errors.Join(err, planErr, lookErr)
+}
+
+// nextBuckets returns the roll-ups whose present buckets end first, and when they do; none for a sequence, whose buckets end at unknown times.
+func (t *Table) nextBuckets(now int64) (names []string, end int64) {
+	for _, r := range t.Declared.Rollups {
+		bucket, err := r.Every.At(now)
+		if err != nil || t.Table.Grid.Axis() == rolling.Sequence {
+			continue
+		}
+		if len(names) == 0 || bucket.To < end {
+			names, end = nil, bucket.To
+		}
+		if bucket.To == end {
+			names = append(names, r.Name)
+		}
+	}
+	return names, end
 }
 
 // paused returns the pause of a lane, nil if it has none.

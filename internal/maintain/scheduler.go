@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/state"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -31,6 +32,8 @@ const (
 	// With many tables, looks at one are lookEach for each of them apart, but at most longestPoll: one takes some milliseconds of CPU time.
 	lookEach    = 200 * time.Millisecond
 	longestPoll = time.Minute
+	// A look at a table in a file that nobody has changed since the last one is skipped unless something is due, but for no longer than longestSkip.
+	longestSkip = 10 * time.Minute
 	// passTime is how long a table may keep others from a lane while it has more than one task.
 	passTime = 5 * time.Second
 )
@@ -43,7 +46,7 @@ const (
 	failing Lane = " again"
 )
 
-// A Scheduler keeps tables of one database for as long as it runs: it looks at each table whenever a task becomes due, and once in a
+// A Scheduler keeps tables of one database, or of several files, for as long as it runs: it looks at each table whenever a task becomes due, and once in a
 // while, and executes what is due, each lane in a slot of its own, so that no work delays the creation of periods.
 //
 // A table is kept by one process at a time, which has its lock. The database is asked only for what a
@@ -77,6 +80,8 @@ type job struct {
 	lease    engine.Lease // nil while another process leads
 	followed bool         // it was led by another process at the last attempt
 	looked   looked       // at the last look
+	stamp    string       // of the database before it, "" if that can't be told
+	lookedAt time.Time    // when it succeeded; zero if it failed
 	lanes    map[Lane]*laneState
 }
 
@@ -347,13 +352,23 @@ func (s *Scheduler) look(j *job) (work []Lane, pause time.Duration, err error) {
 		s.begins(j)
 	}
 	pause = s.poll()
+	stamp := ""
+	if f, ok := j.DB.(engine.LocalFile); ok {
+		stamp = f.Stamp()
+	}
+	if lease == had && s.unchanged(j, stamp) {
+		return nil, s.untilDue(j, pause, j.looked.next, j.looked.more), nil
+	}
 	var l looked
 	err = engine.WhileHeld(j.ctx, lease, context.Canceled, func(ctx context.Context) (err error) {
 		l, err = j.Table.look(ctx)
 		return err
 	})
 	s.mu.Lock()
-	j.looked = l
+	j.looked, j.stamp, j.lookedAt = l, stamp, time.Time{}
+	if err == nil {
+		j.lookedAt = time.Now().Round(0) // by the wall clock, which goes on while the machine sleeps
+	}
 	s.mu.Unlock()
 	for _, p := range l.pauses {
 		pause = min(pause, max(time.Until(p.Until), 0))
@@ -362,6 +377,36 @@ func (s *Scheduler) look(j *job) (work []Lane, pause time.Duration, err error) {
 		return l.work, min(s.retry(j, looking), pause), err
 	}
 	return l.work, s.untilDue(j, pause, l.next, l.more), nil
+}
+
+// unchanged reports whether a look would find what the last one did, and notes the time: nothing was or has become due, and nobody has
+// changed the database since.
+func (s *Scheduler) unchanged(j *job, stamp string) bool {
+	now, rolls := int64(0), j.lastFollowed().Table.Grid.Axis() == rolling.Time
+	if rolls {
+		var err error
+		if now, err = j.lastFollowed().Now(j.ctx); err != nil {
+			return false
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := &j.looked
+	if stamp == "" || stamp != j.stamp || !l.quiet || time.Since(j.lookedAt) > longestSkip || rolls && (now < l.now || l.more && now >= l.next) {
+		return false
+	}
+	for _, lane := range j.lanes {
+		if lane.failed > 0 {
+			return false
+		}
+	}
+	if slices.ContainsFunc(l.pauses, func(p state.Pause) bool { return !p.Until.After(time.Now()) }) {
+		return false
+	}
+	if rolls {
+		l.now, l.covered, l.wanted = now, max(l.covered, now), j.lastFollowed().wanted(View{Now: now})
+	}
+	return true
 }
 
 // untilDue shortens a pause if a task is due before its end.
@@ -413,6 +458,9 @@ func (s *Scheduler) lead(j *job) (lease engine.Lease, pause time.Duration, err e
 func (s *Scheduler) begins(j *job) {
 	if s.Leads != nil {
 		s.Leads(j.Table, true)
+	}
+	if _, ok := j.DB.(engine.LocalFile); ok {
+		return // its lock says who holds it
 	}
 	if err := j.State.Beat(j.ctx, j.Table.Table.Name); err != nil && j.ctx.Err() == nil {
 		j.say(Event{At: time.Now(), Action: "lead", Err: err})
@@ -484,11 +532,12 @@ func (s *Scheduler) lockPause(j *job, lane Lane) time.Duration {
 	return engine.Jitter(pause)
 }
 
-// beats records once in a while, for all tables together, that this process leads them, and takes requests, until ctx ends. It also notices
-// lost locks of tables at which nobody looks meanwhile.
+// beats records once in a while, for all tables of a database together, that this process leads them, and takes requests, until ctx ends.
+// It also notices lost locks of tables at which nobody looks meanwhile.
 func (s *Scheduler) beats(ctx context.Context) {
+	stamps := map[engine.Keeper]string{} // of files, when requests were looked for
 	for pause := beat; engine.Sleep(ctx, pause) == nil; {
-		var led []*job
+		led := map[engine.Keeper][]*job{}
 		s.mu.Lock()
 		for _, j := range s.jobs {
 			if j.lease == nil {
@@ -498,26 +547,36 @@ func (s *Scheduler) beats(ctx context.Context) {
 			case <-j.lease.Lost():
 				s.lookAt(j, time.Now())
 			default:
-				led = append(led, j)
+				led[j.DB] = append(led[j.DB], j)
 			}
 		}
 		s.mu.Unlock()
 		pause = beat
-		if len(led) == 0 {
-			continue
-		}
-		n, err := led[0].State.Beats(ctx)
-		for i := 0; i < len(led) && err == nil && n < int64(len(led)); i++ { // rows were removed
-			err = led[i].State.Beat(ctx, led[i].Table.Table.Name)
-		}
-		if err == nil {
-			err = s.takeRequests(ctx, led)
-		}
-		if err != nil && ctx.Err() == nil {
-			led[0].say(Event{At: time.Now(), Action: "lead", Err: err})
-			pause = lastRetry
+		for db, led := range led {
+			err := s.beat(ctx, db, led, stamps)
+			if err != nil && ctx.Err() == nil {
+				led[0].say(Event{At: time.Now(), Action: "lead", Err: err})
+				pause = lastRetry
+			}
 		}
 	}
+}
+
+// beat is that of the tables of a database. A file's lock tells that this process leads, and its stamp that nobody has asked for anything.
+func (s *Scheduler) beat(ctx context.Context, db engine.Keeper, led []*job, stamps map[engine.Keeper]string) error {
+	if f, ok := db.(engine.LocalFile); ok {
+		stamp := f.Stamp()
+		if stamp != "" && stamp == stamps[db] {
+			return nil
+		}
+		stamps[db] = stamp
+		return s.takeRequests(ctx, led)
+	}
+	n, err := led[0].State.Beats(ctx)
+	for i := 0; i < len(led) && err == nil && n < int64(len(led)); i++ { // rows were removed
+		err = led[i].State.Beat(ctx, led[i].Table.Table.Name)
+	}
+	return errors.Join(err, s.takeRequests(ctx, led))
 }
 
 // A TableState is what a scheduler knows of a table without a question to the database.

@@ -334,12 +334,9 @@ func (l *look) levels(ctx context.Context) error {
 }
 
 func (l *look) activity(ctx context.Context) error {
-	by, at, err := l.State.Leader(ctx, l.s.Table)
-	if err != nil {
+	var err error
+	if l.s.Leader, err = l.leader(ctx); err != nil {
 		return err
-	}
-	if time.Since(at) < gone {
-		l.s.Leader = by
 	}
 	if l.pauses, err = l.pausesInto(ctx, l.s); err != nil {
 		return err
@@ -376,6 +373,18 @@ func (l *look) activity(ctx context.Context) error {
 		seen[a.Action] = true
 	}
 	return nil
+}
+
+// leader returns the process that keeps the table, "" if none can be seen.
+func (t *Table) leader(ctx context.Context) (string, error) {
+	if f, ok := t.DB.(engine.LocalFile); ok {
+		return f.Holder(leaderLock(t))
+	}
+	by, at, err := t.State.Leader(ctx, t.Table.Name)
+	if time.Since(at) >= gone {
+		by = ""
+	}
+	return by, err
 }
 
 // pausesInto adds the table's pauses to a status.
@@ -433,25 +442,16 @@ func (l *look) next() {
 // are behind, at once; otherwise those whose bucket ends first. It returns none for
 // a sequence, whose buckets end at unknown times.
 func (l *look) nextRefresh() (levels string, due int64) {
-	var behind, first []string
+	var behind []string
 	for _, r := range l.s.Rollups {
 		if r.Lag > 0 || r.Stale > 0 {
 			behind = append(behind, r.Name)
-		}
-		bucket, err := levelOf(l.Declared, r.Name).Every.At(l.v.Now)
-		if err != nil || l.Table.Table.Grid.Axis() == rolling.Sequence {
-			continue
-		}
-		if len(first) == 0 || bucket.To < due {
-			first, due = nil, bucket.To
-		}
-		if bucket.To == due {
-			first = append(first, r.Name)
 		}
 	}
 	if len(behind) > 0 {
 		return strings.Join(behind, ", "), l.v.Now
 	}
+	first, due := l.nextBuckets(l.v.Now)
 	return strings.Join(first, ", "), due
 }
 

@@ -194,13 +194,7 @@ func (s *Store) Leader(ctx context.Context, table string) (by string, at time.Ti
 }
 
 // Me returns the name of this process in logs: host and process id.
-func Me() string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
-	return fmt.Sprintf("%s:%d", host, os.Getpid())
-}
+func Me() string { return engine.Process() }
 
 // SealedTo records that all periods up to a position are sealed. It never goes back.
 func (s *Store) SealedTo(ctx context.Context, x Exec, table string, to int64) error {

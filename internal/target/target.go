@@ -142,6 +142,14 @@ func Host(text string) string {
 	return cmp.Or(p.Host, "the target's socket")
 }
 
+// ServerOf names the server that does the work of a target; for all files that is this process.
+func ServerOf(text string) string {
+	if p, err := parse(text); err == nil && p.Scheme == "sqlite" {
+		return p.Scheme
+	}
+	return text
+}
+
 // MissingFile returns the path of a file that opening the target would create, "" if
 // there is none. The file's directory exists.
 func MissingFile(text string) string {

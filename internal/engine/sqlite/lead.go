@@ -1,16 +1,19 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
 )
@@ -33,10 +36,54 @@ func (db *DB) Lead(ctx context.Context, name string) (engine.Lease, error) {
 			return nil, fmt.Errorf("take the lock %s: %w", name, err)
 		}
 		if f != nil {
+			if f.Truncate(0) == nil {
+				_, _ = f.WriteAt([]byte(engine.Process()+"\n"), 0) // for Holder; the lock holds without it
+			}
 			return &lease{file: f, remove: strings.Contains(name, "/load/") || strings.Contains(name, "/publish/"), lost: make(chan struct{})}, nil
 		}
 	}
 }
+
+// Holder implements engine.LocalFile.
+func (db *DB) Holder(name string) (string, error) {
+	path, err := lockPath(db.path, name)
+	if err != nil {
+		return "", fmt.Errorf("look at the lock %s: %w", name, err)
+	}
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("look at the lock %s: %w", name, err)
+	}
+	defer f.Close()
+	held, err := shareFile(f)
+	if err != nil || !held {
+		return "", errors.Join(err, unlockFile(f))
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxName))
+	return cmp.Or(strings.TrimSpace(string(text)), "another process"), err
+}
+
+// Stamp implements engine.LocalFile. A change appends to the write-ahead log or a journal, or writes the file, and so changes a time or a
+// size. Times have steps of some milliseconds: what was written just now may be written again without a trace.
+func (db *DB) Stamp() string {
+	out := ""
+	for _, suffix := range []string{"", "-wal", "-journal"} {
+		info, err := os.Stat(db.path + suffix)
+		if errors.Is(err, os.ErrNotExist) && suffix != "" || err == nil && info.Size() == 0 {
+			continue
+		}
+		if err != nil || time.Since(info.ModTime()) < time.Second {
+			return ""
+		}
+		out += fmt.Sprintf("%s %d %d;", suffix, info.Size(), info.ModTime().UnixNano())
+	}
+	return out
+}
+
+var _ engine.LocalFile = (*DB)(nil)
 
 // takeLock locks the file at a path. It returns nil if the file was removed or
 // replaced meanwhile: a lock on it would have no effect.

@@ -10,9 +10,14 @@ import (
 
 // lockFile locks the file while it is open; held means that another open file
 // holds the lock.
-func lockFile(f *os.File) (held bool, err error) {
+func lockFile(f *os.File) (held bool, err error) { return flock(f, syscall.LOCK_EX) }
+
+// shareFile is lockFile that doesn't keep others out which do the same.
+func shareFile(f *os.File) (held bool, err error) { return flock(f, syscall.LOCK_SH) }
+
+func flock(f *os.File, how int) (held bool, err error) {
 	for {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		err := syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)
 		switch {
 		case errors.Is(err, syscall.EINTR):
 			continue

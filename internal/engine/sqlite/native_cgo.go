@@ -21,6 +21,14 @@ import (
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+static void rowmill_share(void) { mallopt(M_ARENA_MAX, 1); }
+static void rowmill_trim(void) { malloc_trim(0); }
+#else
+static void rowmill_share(void) {}
+static void rowmill_trim(void) {}
+#endif
 
 int sqlite3_db_status(void *db, int op, int *current, int *highest, int reset);
 int sqlite3_prepare_v2(void *db, const char *sql, int bytes, void **stmt, const char **tail);
@@ -187,6 +195,11 @@ static void *rowmill_prepare(void *db, const char *sql, int bytes, int *rc) {
 }
 */
 import "C"
+
+// shareHeap has all threads of the process allocate SQLite's memory from the heaps that exist, instead of one for each, where what a
+// connection has left stays free for the connections of that thread only. trimHeap returns what is free to the system. Only glibc needs them.
+func shareHeap() { C.rowmill_share() }
+func trimHeap()  { C.rowmill_trim() }
 
 // A handle is SQLite's own pointer to a connection.
 type handle struct{ p unsafe.Pointer }

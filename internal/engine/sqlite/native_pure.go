@@ -323,3 +323,7 @@ func (s *stopper) attach(h handle) {
 func detach(h handle) { sqlite3lib.Xsqlite3_progress_handler(h.tls, h.db, 0, 0, 0) }
 
 func (*stopper) free() {}
+
+// shareHeap and trimHeap do nothing: memory of Go has no heaps of threads, and returns by itself.
+func shareHeap() {}
+func trimHeap()  {}

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
@@ -21,6 +22,9 @@ import (
 // poolSize limits the connections of SQL. Only one writes at a time, and each has
 // a page cache of the target's size.
 const poolSize = 8
+
+// boundSize limits those of a bound DB: maintenance holds one while it asks for another.
+const boundSize = 4
 
 // A connector opens the connections of SQL to the DB's file, with the same pragmas
 // and with the functions that Words needs. Its write transactions begin with BEGIN
@@ -76,12 +80,57 @@ func (db *DB) openPool() {
 	db.reads = sql.OpenDB(connector{db})
 }
 
-// Bound implements engine.Bounded. Each connection has the schema of all tables in memory.
+// Bound implements engine.Bounded. Each connection has the schema of all tables in memory, and reads it again after another one has
+// changed it. So what is done in turn shares one. Connections are closed once nobody has used them for a second, and their memory is
+// returned to the system.
 func (db *DB) Bound() {
-	db.pool.SetMaxOpenConns(4)
-	db.pool.SetMaxIdleConns(1)
-	db.reads.SetMaxOpenConns(1)
-	db.reads.SetMaxIdleConns(1)
+	db.turn <- struct{}{}
+	db.bound = true
+	_ = errors.Join(db.write.Close(), db.reads.Close()) // nothing is lost with them
+	db.write, db.reads = nil, db.pool
+	<-db.turn
+	db.pool.SetMaxOpenConns(boundSize)
+	db.pool.SetMaxIdleConns(boundSize)
+	db.pool.SetConnMaxIdleTime(time.Second)
+	shareHeap()
+}
+
+// Close implements driver.Conn.
+func (c *pooled) Close() error {
+	err := c.connection.Close()
+	if c.db.bound && trimming.CompareAndSwap(false, true) {
+		time.AfterFunc(trimPause, func() {
+			trimming.Store(false)
+			trimHeap()
+		})
+	}
+	return err
+}
+
+// trimming is true while the memory of closed connections is to be returned after trimPause: then few are closed meanwhile.
+var trimming atomic.Bool
+
+const trimPause = 3 * time.Second
+
+// borrow takes a connection of the pool as the write connection of a bound DB, for one turn.
+func (db *DB) borrow(ctx context.Context) (err error) {
+	if db.lent, err = db.pool.Conn(ctx); err != nil {
+		return classify(err)
+	}
+	err = db.lent.Raw(func(c any) (err error) {
+		db.write = c.(*pooled).connection
+		db.handle, err = handleOf(db.write)
+		return err
+	})
+	if err != nil {
+		db.giveBack()
+	}
+	return err
+}
+
+func (db *DB) giveBack() {
+	_ = db.lent.Close() // it returns to the pool
+	db.write, db.lent = nil, nil
 }
 
 // Bind implements engine.Keeper. SQLite's placeholders are question marks.

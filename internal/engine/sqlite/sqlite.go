@@ -47,6 +47,9 @@ type DB struct {
 	stmts   map[string]stmt
 	epoch   int64
 
+	bound bool      // see Bound
+	lent  *sql.Conn // of write, while a bound DB has one
+
 	pool    *sql.DB       // returned by SQL
 	reads   *sql.DB       // for queries in pieces
 	facts   schemaFacts   // for them
@@ -183,17 +186,28 @@ func (db *DB) lock(ctx context.Context) error {
 	}
 	select {
 	case db.turn <- struct{}{}:
-		if db.write == nil {
-			db.unlock()
-			return fmt.Errorf("%s is closed", db.path)
+		var err error
+		switch {
+		case db.bound:
+			err = db.borrow(ctx)
+		case db.write == nil:
+			err = fmt.Errorf("%s is closed", db.path)
 		}
-		return nil
+		if err != nil {
+			<-db.turn
+		}
+		return err
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-func (db *DB) unlock() { <-db.turn }
+func (db *DB) unlock() {
+	if db.lent != nil {
+		db.giveBack()
+	}
+	<-db.turn
+}
 
 func (db *DB) Info() engine.Info                 { return db.info }
 func (db *DB) Dialect() engine.Dialect           { return dialect{pragmas: db.pragmas} }
