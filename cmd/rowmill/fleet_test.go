@@ -1,17 +1,23 @@
 package main
 
 import (
+	"database/sql"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/maintain"
+	"github.com/rowmill/rowmill/internal/state"
 	"github.com/rowmill/rowmill/internal/testdb"
+	"github.com/rowmill/rowmill/rolling"
 )
 
 // TestRunDirectory: the tables of a directory are kept whatever is wrong with some of them, of which each is reported once with its cause;
@@ -119,6 +125,7 @@ func TestPause(t *testing.T) {
 		if len(s.Paused) != 1 || s.Paused[0].Policy != "keep" || s.Paused[0].Reason != "an audit" || s.Periods[0].State != "closing" {
 			t.Errorf("paused %+v, period %+v", s.Paused, s.Periods[0])
 		}
+		jobsAgree(t, d)
 		if text := d.run("status").stdout; !strings.Contains(text, "paused: keep until ") || !strings.Contains(text, ": an audit") {
 			t.Errorf("status: %s", text)
 		}
@@ -130,16 +137,87 @@ func TestPause(t *testing.T) {
 		if s = status(); len(s.Paused) != 0 || s.Periods[0].State != "sealed" {
 			t.Errorf("resumed: paused %+v, period %+v", s.Paused, s.Periods[0])
 		}
+		jobsAgree(t, d)
 		wantDone(t, rowmill(t.Context(), "pause", d.file, "--for", "1ms"))
 		d.tick(start.Add(4 * time.Hour))
 		wantDone(t, d.run("run", "--once"))
 		if s = status(); len(s.Paused) != 0 || s.Periods[1].State != "sealed" {
 			t.Errorf("a pause that has ended: %+v, period %+v", s.Paused, s.Periods[1])
 		}
+		jobsAgree(t, d)
 	})
 	for args, want := range map[string]string{"pause x.toml": "--for 0s", "pause x.toml --for 1h --policy drop": "unknown policy", "pause x.toml --for 9000h": "at most a year", "resume x.toml --policy x": "unknown policy", "apply x.toml --pause -1s": "--pause -1s: want more", "apply x.toml --pause 1h --undo": "--pause does nothing else"} {
 		if s := rowmill(t.Context(), strings.Fields(args)...); s.code != exitUsage || !strings.Contains(s.stderr, want) {
 			t.Errorf("%s: exit %d, %s", args, s.code, s.stderr)
+		}
+	}
+}
+
+// jobsAgree compares rowmill_jobs and rowmill_job_history with the status of a table.
+func jobsAgree(t *testing.T, d *keptTable) {
+	t.Helper()
+	var s maintain.Status
+	must(t, json.Unmarshal([]byte(d.run("status", "--json").stdout), &s))
+	policyOf := func(action string) string {
+		for _, p := range state.Policies {
+			if slices.Contains(p.Actions, action) {
+				return p.Name
+			}
+		}
+		return action
+	}
+	us := func(column string) string {
+		return "COALESCE(" + d.db.Words().Position(&engine.Table{}, column) + ", 0)"
+	}
+	type job struct {
+		policy, state, task, last, result, reason string
+		next, until                               int64
+	}
+	read := func(from string, columns ...string) (out []job) {
+		t.Helper()
+		must(t, engine.Each(t.Context(), d.db, d.db.SQL(), func(r *sql.Rows) error {
+			var j job
+			err := r.Scan(&j.policy, &j.state, &j.task, &j.last, &j.result, &j.reason, &j.next, &j.until)
+			out = append(out, j)
+			return err
+		}, "SELECT "+strings.Join(columns, ", ")+" FROM "+from))
+		return out
+	}
+	jobs := read("rowmill_jobs ORDER BY policy", "policy", "state", "next_task", "COALESCE(last_task, '')", "COALESCE(last_result, '')", "COALESCE(pause_reason, '')", us("next_start"), us("paused_until"))
+	if len(jobs) != len(maintain.Lanes) {
+		t.Errorf("jobs: %+v", jobs)
+	}
+	for _, got := range jobs {
+		want := job{policy: got.policy, state: "scheduled"}
+		if i := slices.IndexFunc(s.Next, func(n maintain.NextStatus) bool { return policyOf(n.Action) == got.policy }); i >= 0 {
+			want.task, want.next = s.Next[i].Action+" "+s.Next[i].What, max(s.Next[i].At.UnixMicro(), got.next)
+			if due := rolling.Instant(got.next).Format(time.DateTime); due <= s.Now { // status says now
+				want.next = got.next
+			}
+		} else {
+			want.task, want.next = got.task, got.next // status lists no more
+		}
+		if i := slices.IndexFunc(s.Actions, func(a maintain.ActionStatus) bool { return policyOf(a.Action) == got.policy }); i >= 0 {
+			want.last, want.result = s.Actions[i].Action, map[bool]string{true: "ok", false: "failed"}[s.Actions[i].Error == ""]
+		}
+		for _, p := range s.Paused {
+			if p.Policy == got.policy || p.Policy == state.PauseAll {
+				want.state, want.reason, want.until = "paused", p.Reason, p.Until.UnixMicro()
+			}
+		}
+		if got != want {
+			t.Errorf("job %+v, status says %+v", got, want)
+		}
+	}
+	history := read("rowmill_job_history", "policy", "result", "detail", "action", "by_whom", "error", us("ended"), us("started"))
+	if len(history) < len(s.Actions) {
+		t.Fatalf("%d actions in the history, status has %d", len(history), len(s.Actions))
+	}
+	for i, a := range s.Actions {
+		got, end := history[i], a.At.UnixMicro()
+		want := job{policyOf(a.Action), got.state, a.Detail, a.Action, a.By, a.Error, end, end - int64(math.Round(a.Seconds*1e6))}
+		if got != want || (got.state == "ok") != (a.Error == "") {
+			t.Errorf("history %+v, status says %+v", got, want)
 		}
 	}
 }

@@ -19,6 +19,8 @@ type Words interface {
 	// column given as an expression; FromPosition is the reverse.
 	Position(t *Table, expr string) string
 	FromPosition(t *Table, expr string) string
+	// Now is the present as a position of an axis of time, in a view: a BIGINT.
+	Now() string
 	// AsText is an expression for a column's value as text, which the server accepts
 	// as exactly that value of the column.
 	AsText(c SchemaColumn) string

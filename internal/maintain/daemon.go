@@ -60,8 +60,8 @@ func (d *Daemon) tryOnce(ctx context.Context) (led bool, err error) {
 func (d *Daemon) once(ctx context.Context) error {
 	var before []string
 	for round, idle := 0, 0; ; round++ {
-		var failed []error
-		for _, lane := range Lanes {
+		failed := make([]error, len(Lanes))
+		for i, lane := range Lanes {
 			if d.Only != nil && !slices.ContainsFunc(d.Only, func(k Kind) bool { return k.lane() == lane }) {
 				continue
 			}
@@ -69,16 +69,26 @@ func (d *Daemon) once(ctx context.Context) error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			failed = append(failed, err)
+			failed[i] = err
 		}
 		err := errors.Join(failed...)
 		var not *unfollowedError
 		if errors.As(err, &not) {
 			return not // the same for each lane
 		}
-		left, lookErr := d.left(ctx)
+		left, jobs, lookErr := d.left(ctx)
 		if lookErr != nil {
 			return errors.Join(err, lookErr)
+		}
+		for i, of := range failed {
+			if of != nil {
+				jobs[i].Problem, jobs[i].Failures = of.Error(), 1
+			}
+		}
+		if d.Only == nil {
+			if noteErr := d.Table.State.Schedule(ctx, d.Table.Table.Name, jobs); noteErr != nil {
+				return errors.Join(err, noteErr)
+			}
 		}
 		if err == nil && len(left) == 0 {
 			return nil
@@ -102,19 +112,18 @@ func leftError(table string, left []string) error {
 
 // left lists the due tasks that are not done. It omits the refresh of roll-ups,
 // which is always due, tasks that the owner has put off or paused, and tasks that wait for their
-// time, such as the seal of a period until the buckets with its rows are over.
-func (d *Daemon) left(ctx context.Context) ([]string, error) {
+// time, such as the seal of a period until the buckets with its rows are over. It also returns what each lane does next.
+func (d *Daemon) left(ctx context.Context) (out []string, jobs []state.Job, err error) {
 	t := d.Table.lastFollowed()
 	v, tasks, err := t.plan(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	pauses, err := t.State.Pauses(ctx, t.Table.Name)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	waits := slices.ContainsFunc(tasks, func(task Task) bool { return t.waits(task.ID()) || task.PutOff })
-	var out []string
 	for _, task := range tasks {
 		if task.Kind == Rollup || task.Due > v.Now || task.PutOff || state.Paused(pauses, string(task.Kind.lane())) != nil {
 			continue
@@ -128,5 +137,5 @@ func (d *Daemon) left(ctx context.Context) ([]string, error) {
 		}
 		out = append(out, what)
 	}
-	return out, nil
+	return out, t.jobs(tasks, v.Now), nil
 }

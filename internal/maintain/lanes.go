@@ -31,17 +31,12 @@ const (
 var Lanes = []Lane{Creating, Summing, Keeping, Rebuilding}
 
 func (k Kind) lane() Lane {
-	switch k {
-	case Create, Enclose:
-		return Creating
-	case Rollup:
-		return Summing
-	case Rebuild, Merge, Publish:
-		return Rebuilding
-	case Restore:
-		return ""
+	for _, p := range state.Policies {
+		if slices.Contains(p.Actions, string(k)) {
+			return Lane(p.Name)
+		}
 	}
-	return Keeping
+	return "" // of the command line
 }
 
 // View reads the state of the table: its partitions, their records and sizes.
@@ -158,6 +153,7 @@ type passed struct {
 	more bool
 	// again means that the pass has made way before its end.
 	again bool
+	jobs  []state.Job // what each lane does next
 }
 
 // Pass executes all due tasks of a lane in order, and returns when the next task
@@ -233,6 +229,7 @@ func (p *pass) choose(ctx context.Context) (*Task, View, error) {
 	}
 	var task *Task
 	p.next, p.more = nextDue(tasks, p.lane, v.Now)
+	p.jobs = p.table.jobs(tasks, v.Now)
 	for i := range tasks {
 		if c := &tasks[i]; task == nil && c.Kind.lane() == p.lane && c.ready(v.Now) && !p.done[c.ID()] && (p.only == nil || slices.Contains(p.only, c.Kind)) {
 			task = c
@@ -263,6 +260,7 @@ type looked struct {
 	// covered is the position up to which inserts have a period, without a gap from the present, now; wanted is up to where they should.
 	covered, wanted, now int64
 	pauses               []state.Pause
+	jobs                 []state.Job // with the next task of each lane
 	// quiet means that there is nothing to do before the database changes or the next task becomes due, but for the refresh of roll-ups,
 	// which then finds nothing.
 	quiet bool
@@ -319,7 +317,29 @@ func (t *Table) look(ctx context.Context) (l looked, err error) {
 	if names, end := now.nextBuckets(v.Now); len(names) > 0 && (!l.more || end < l.next) {
 		l.next, l.more = end, true
 	}
+	l.jobs = now.jobs(tasks, v.Now)
 	return l, errors.Join(err, planErr, lookErr)
+}
+
+// jobs returns the next task of each lane.
+func (t *Table) jobs(tasks []Task, now int64) (out []state.Job) {
+	for _, lane := range Lanes {
+		job := state.Job{Policy: string(lane)}
+		if i := slices.IndexFunc(tasks, func(c Task) bool { return c.Kind.lane() == lane }); i >= 0 {
+			what, due := label(tasks[i]), tasks[i].Due
+			if lane == Summing {
+				var names []string
+				names, due = t.nextBuckets(now)
+				what = strings.Join(names, ", ")
+			}
+			job.Task = strings.TrimSpace(string(tasks[i].Kind) + " " + what)
+			if t.Table.Grid.Axis() == rolling.Time {
+				job.Next = rolling.Instant(due)
+			}
+		}
+		out = append(out, job)
+	}
+	return out
 }
 
 // nextBuckets returns the roll-ups whose present buckets end first, and when they do; none for a sequence, whose buckets end at unknown times.

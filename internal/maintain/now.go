@@ -77,7 +77,7 @@ func (t *Table) DoNow(ctx context.Context, w Work) error {
 	if err := errors.Join(err, t.State.Withdraw(context.WithoutCancel(ctx), name, string(w))); err != nil || led {
 		return err
 	}
-	left, err := d.left(ctx)
+	left, _, err := d.left(ctx)
 	if err == nil && len(left) > 0 {
 		err = leftError(name, left)
 	}

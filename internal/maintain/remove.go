@@ -252,15 +252,19 @@ func (t *Table) planRecordsGone(ctx context.Context, add addStep) error {
 // ownTables returns the statements that drop rowmill's own tables, the one of declarations last: until then, a removal that is
 // broken off finds the others.
 func (t *Table) ownTables(ctx context.Context) (out []string, err error) {
-	names := append(t.State.Names(), "rowmill_periods", "rowmill_heartbeat")
+	names := slices.Concat(t.State.Names(), []string{"rowmill_periods", "rowmill_heartbeat"}, t.State.Views())
 	slices.Reverse(names)
 	for _, name := range names {
 		is, err := t.exists(ctx, name)
 		if err != nil {
 			return nil, err
 		}
+		kind := "TABLE"
+		if slices.Contains(t.State.Views(), name) {
+			kind = "VIEW"
+		}
 		if is {
-			out = append(out, "DROP TABLE IF EXISTS "+t.DB.Dialect().Quote(name))
+			out = append(out, "DROP "+kind+" IF EXISTS "+t.DB.Dialect().Quote(name))
 		}
 	}
 	return out, nil

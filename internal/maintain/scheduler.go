@@ -82,7 +82,10 @@ type job struct {
 	looked   looked       // at the last look
 	stamp    string       // of the database before it, "" if that can't be told
 	lookedAt time.Time    // when it succeeded; zero if it failed
-	lanes    map[Lane]*laneState
+
+	noting sync.Mutex
+	noted  []state.Job // as recorded; guarded by noting and the scheduler's lock
+	lanes  map[Lane]*laneState
 }
 
 // A laneState is the state of a lane of a table, or of looks at it.
@@ -264,6 +267,7 @@ func (s *Scheduler) attempt(a *attempt) {
 	for _, w := range s.finished(a, work, pause, err) {
 		a.answer(w, err)
 	}
+	s.note(a.job)
 }
 
 // finished records that an attempt has ended, and starts what follows from it. It returns the requests that are done.
@@ -379,6 +383,45 @@ func (s *Scheduler) look(j *job) (work []Lane, pause time.Duration, err error) {
 	return l.work, s.untilDue(j, pause, l.next, l.more), nil
 }
 
+// note records what each lane does next and why it fails, if that has changed.
+func (s *Scheduler) note(j *job) {
+	j.noting.Lock()
+	defer j.noting.Unlock()
+	s.mu.Lock()
+	jobs, led := s.jobsOf(j), j.lease != nil
+	same := slices.Equal(jobs, j.noted)
+	s.mu.Unlock()
+	if same || !led {
+		return
+	}
+	if err := j.State.Schedule(j.ctx, j.Table.Table.Name, jobs); err != nil {
+		return // the next look fails, too, and says why
+	}
+	s.mu.Lock()
+	j.noted = jobs
+	s.mu.Unlock()
+}
+
+// jobsOf returns what is known of the lanes. If the last look has failed, all of them have its problem.
+func (s *Scheduler) jobsOf(j *job) []state.Job {
+	jobs := slices.Clone(j.looked.jobs)
+	for i := len(jobs); i < len(Lanes); i++ {
+		jobs = append(jobs, state.Job{Policy: string(Lanes[i])})
+	}
+	for i := range jobs {
+		l := j.lanes[Lane(jobs[i].Policy)]
+		jobs[i].Failures = l.failed
+		err := j.lanes[looking].err
+		if err == nil {
+			err = l.err
+		}
+		if err != nil {
+			jobs[i].Problem = err.Error()
+		}
+	}
+	return jobs
+}
+
 // unchanged reports whether a look would find what the last one did, and notes the time: nothing was or has become due, and nobody has
 // changed the database since.
 func (s *Scheduler) unchanged(j *job, stamp string) bool {
@@ -395,10 +438,8 @@ func (s *Scheduler) unchanged(j *job, stamp string) bool {
 	if stamp == "" || stamp != j.stamp || !l.quiet || time.Since(j.lookedAt) > longestSkip || rolls && (now < l.now || l.more && now >= l.next) {
 		return false
 	}
-	for _, lane := range j.lanes {
-		if lane.failed > 0 {
-			return false
-		}
+	if !slices.Equal(s.jobsOf(j), j.noted) || slices.ContainsFunc(j.noted, func(n state.Job) bool { return n.Problem != "" }) {
+		return false
 	}
 	if slices.ContainsFunc(l.pauses, func(p state.Pause) bool { return !p.Until.After(time.Now()) }) {
 		return false
@@ -498,6 +539,11 @@ func (s *Scheduler) pass(a *attempt) (time.Duration, error) {
 		p, err = a.Table.pass(ctx, a.lane, nil, time.Now().Add(passTime))
 		return err
 	})
+	if p.jobs != nil {
+		s.mu.Lock()
+		a.looked.jobs = p.jobs
+		s.mu.Unlock()
+	}
 	switch {
 	case errors.Is(err, engine.ErrLockTimeout):
 		return s.lockPause(a.job, a.lane), err

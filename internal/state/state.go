@@ -64,6 +64,9 @@ func schema(text string) []string {
 		// Work that the process that keeps a table is asked for.
 		"CREATE TABLE IF NOT EXISTS rowmill_requests (table_name " + name + ", work VARCHAR(20) NOT NULL, by_whom VARCHAR(191) NOT NULL, " +
 			"taken_by VARCHAR(191) NOT NULL, at_us BIGINT NOT NULL, done BIGINT NOT NULL, error " + text + " NOT NULL, PRIMARY KEY (table_name, work))",
+		// What each policy of a table does next, for rowmill_jobs.
+		"CREATE TABLE IF NOT EXISTS rowmill_schedule (table_name " + name + ", policy VARCHAR(20) NOT NULL, task " + text + " NOT NULL, next_us BIGINT NOT NULL, " +
+			"problem " + text + " NOT NULL, failures BIGINT NOT NULL, since_us BIGINT NOT NULL, PRIMARY KEY (table_name, policy))",
 		// Loaded batches, each recorded in the transaction of its rows, so that
 		// nothing is loaded twice.
 		"CREATE TABLE IF NOT EXISTS rowmill_ledger (table_name " + name + ", batch " + name + ", lower_pos BIGINT NOT NULL, upper_pos BIGINT NOT NULL, " +
@@ -116,7 +119,7 @@ var laterColumns = map[string][]string{
 	"rowmill_publications": {"different"},
 }
 
-// Ensure creates missing tables and columns.
+// Ensure creates missing tables, columns and views.
 func (s *Store) Ensure(ctx context.Context) error {
 	for _, q := range s.Statements() {
 		if err := s.run(ctx, s.DB(), "create rowmill's own tables: "+strings.SplitN(q, " (", 2)[0], q); err != nil {
@@ -130,6 +133,15 @@ func (s *Store) Ensure(ctx context.Context) error {
 			if _, left, lookErr := s.lacking(ctx); lookErr != nil || slices.Contains(left, q) {
 				return err
 			}
+		}
+	}
+	if err != nil {
+		return err
+	}
+	views, statements, err := s.lackingViews(ctx)
+	for _, q := range statements {
+		if err := s.run(ctx, s.DB(), "create rowmill's own views: "+strings.Join(views, ", "), q); err != nil && !errors.Is(err, engine.ErrTableExists) {
+			return err
 		}
 	}
 	return err
@@ -196,7 +208,7 @@ func (s *Store) Names() (out []string) {
 	return out
 }
 
-// Missing returns the names of the missing tables and columns, the latter as TABLE.COLUMN, and the
+// Missing returns the names of the missing tables, columns as TABLE.COLUMN, and views, and the
 // statements that create them.
 func (s *Store) Missing(ctx context.Context) (names, statements []string, err error) {
 	for _, q := range schema("") {
@@ -208,8 +220,14 @@ func (s *Store) Missing(ctx context.Context) (names, statements []string, err er
 			return nil, nil, fmt.Errorf("look for table %s: %w", name, err)
 		}
 	}
-	columns, more, err := s.lacking(ctx)
-	return append(names, columns...), append(statements, more...), err
+	for _, lacking := range []func(context.Context) ([]string, []string, error){s.lacking, s.lackingViews} {
+		more, adding, err := lacking(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		names, statements = append(names, more...), append(statements, adding...)
+	}
+	return names, statements, nil
 }
 
 func nameOf(create string) string {

@@ -67,7 +67,7 @@ func (s *Store) Undeclare(ctx context.Context, x Exec, table string) error {
 }
 
 // recorded are the tables with rows about a table, by table_name.
-var recorded = strings.Fields("undo rollups parts touched loaded publications cuts sources ledger leaders pauses requests actions journal states")
+var recorded = strings.Fields("undo rollups parts touched loaded publications cuts sources ledger leaders pauses requests schedule actions journal states")
 
 // removals returns the statements that delete all rows about a table. Each takes its name.
 func removals() []string {

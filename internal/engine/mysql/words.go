@@ -64,6 +64,9 @@ func (d dialect) Position(t *engine.Table, expr string) string {
 	return "TIMESTAMPDIFF(MICROSECOND, " + zeroTime + ", " + expr + ")"
 }
 
+// Now implements engine.Words.
+func (dialect) Now() string { return "TIMESTAMPDIFF(MICROSECOND, " + zeroTime + ", UTC_TIMESTAMP(6))" }
+
 func (d dialect) FromPosition(t *engine.Table, expr string) string {
 	at := "TIMESTAMPADD(MICROSECOND, " + expr + ", " + zeroTime + ")"
 	switch {

@@ -35,6 +35,9 @@ func (words) Position(t *engine.Table, expr string) string {
 	return fmt.Sprintf("(%s)::bigint", expr)
 }
 
+// Now implements engine.Words.
+func (words) Now() string { return "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint" }
+
 // FromPosition implements engine.Words. If the column can't represent the
 // position, it is rounded down.
 func (words) FromPosition(t *engine.Table, expr string) string {

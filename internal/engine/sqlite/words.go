@@ -82,6 +82,9 @@ func (words) Position(t *engine.Table, expr string) string {
 	}
 }
 
+// Now implements engine.Words, in whole seconds.
+func (words) Now() string { return "(strftime('%s', 'now') * 1000000)" }
+
 func (words) FromPosition(t *engine.Table, expr string) string {
 	// SQLite's division truncates towards zero, and a remainder has the sign of the
 	// dividend.
