@@ -339,6 +339,9 @@ func (a *app) serveStatus(ctx context.Context, addr string, fleet *declared.Flee
 		if received != nil {
 			further = append(further, received.Server)
 		}
+		if w.delays != nil {
+			further = append(further, monitor.Delays(w.behind))
+		}
 		m := monitor.NewFleet(func() []monitor.Member { return membersOf(fleet) }, versionString(), further...)
 		prepare := fleet.Prepare
 		fleet.Prepare = func(ctx context.Context, k *declared.Table) error {

@@ -48,6 +48,25 @@ type Fleet struct {
 	each map[string]*Monitor // of the tables that were asked for
 }
 
+// Delays are the metrics of the replicas of the tables: how far each is behind, by its name.
+type Delays func() map[string]time.Duration
+
+// Describe sends nothing: replicas may come and go.
+func (d Delays) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements prometheus.Collector.
+func (d Delays) Collect(ch chan<- prometheus.Metric) { d.send(ch) }
+
+// send sends the delays. labels are those of all metrics.
+func (d Delays) send(ch chan<- prometheus.Metric, labels ...string) {
+	if d == nil {
+		return
+	}
+	for replica, behind := range d() {
+		gauge(ch, "replica_delay_seconds", "How far a replica is behind; while it shows nothing new, that grows.", behind.Seconds(), append(slices.Clone(labels), "replica", replica)...)
+	}
+}
+
 // NewFleet returns a Fleet. members returns its tables, in order; further metrics are those of other parts of this process.
 func NewFleet(members func() []Member, version string, further ...prometheus.Collector) *Fleet {
 	f := &Fleet{members: members, version: version, counted: newCounted(), each: map[string]*Monitor{}}

@@ -109,11 +109,7 @@ func (s *scrape) Collect(ch chan<- prometheus.Metric) {
 	set("up", "1 when the last check of the table succeeded.", truth(st != nil))
 	set("look_seconds", "How long the last check of the table took.", s.l.took.Seconds())
 	set("leader", "1 when this process keeps the table, 0 when it stands by.", truth(s.m.leads(st)))
-	if s.m.o.Delays != nil {
-		for replica, behind := range s.m.o.Delays() {
-			set("replica_delay_seconds", "How far a replica is behind; while it shows nothing new, that grows.", behind.Seconds(), "replica", replica)
-		}
-	}
+	s.m.o.Delays.send(ch, "table", s.m.o.Table)
 	if st == nil {
 		return
 	}

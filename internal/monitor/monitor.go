@@ -37,8 +37,8 @@ type Options struct {
 	Self string
 	// Leads reports whether this process is the leader; nil asks the status whether Self is.
 	Leads func() bool
-	// Delays, unless nil, returns how far each replica is behind, by its name.
-	Delays func() map[string]time.Duration
+	// Delays, unless nil, are the replicas of the table.
+	Delays Delays
 	// Collectors have further metrics of this process.
 	Collectors []prometheus.Collector
 	// Version is the version of rowmill.
