@@ -145,11 +145,61 @@ func TestPause(t *testing.T) {
 			t.Errorf("a pause that has ended: %+v, period %+v", s.Paused, s.Periods[1])
 		}
 		jobsAgree(t, d)
+		pauseKilled(t, d)
 	})
 	for args, want := range map[string]string{"pause x.toml": "--for 0s", "pause x.toml --for 1h --policy drop": "unknown policy", "pause x.toml --for 9000h": "at most a year", "resume x.toml --policy x": "unknown policy", "apply x.toml --pause -1s": "--pause -1s: want more", "apply x.toml --pause 1h --undo": "--pause does nothing else"} {
 		if s := rowmill(t.Context(), strings.Fields(args)...); s.code != exitUsage || !strings.Contains(s.stderr, want) {
 			t.Errorf("%s: exit %d, %s", args, s.code, s.stderr)
 		}
+	}
+}
+
+// pauseKilled kills pause and resume at times of their runs: a pause is set or it isn't, is ended or isn't, and others stay.
+func pauseKilled(t *testing.T, d *keptTable) {
+	t.Helper()
+	wantDone(t, rowmill(t.Context(), "pause", d.file, "--policy", "create", "--for", "2h", "--reason", "stays"))
+	now := func() string {
+		var s maintain.Status
+		must(t, json.Unmarshal([]byte(d.run("status", "--json").stdout), &s))
+		text := ""
+		for _, p := range s.Paused {
+			text += p.Policy + " " + p.Reason + ";"
+		}
+		return text
+	}
+	n := 4
+	if testdb.Nightly() {
+		n = 50
+	}
+	var whole time.Duration // of a run that isn't killed
+	killed := 0
+	for i := range n {
+		before, after := now(), "create stays;"
+		args := []string{"resume", d.file, "--policy", "keep"}
+		if i%2 == 0 {
+			reason := fmt.Sprint("number ", i)
+			args, after = []string{"pause", d.file, "--policy", "keep", "--for", "1h", "--reason", reason}, after+"keep "+reason+";"
+		}
+		c := killable(0, args...)
+		began := time.Now()
+		must(t, c.Start())
+		if whole > 0 {
+			time.Sleep(whole * time.Duration(i) / time.Duration(n))
+			_ = c.Process.Kill()
+		}
+		err := c.Wait()
+		if whole == 0 {
+			whole = time.Since(began)
+		}
+		if err != nil {
+			killed++
+		}
+		if is := now(); is != after && (err == nil || is != before) {
+			t.Errorf("%v, ended by %v: %s, before it %s", args, err, is, before)
+		}
+	}
+	if killed == 0 {
+		t.Error("none was killed")
 	}
 }
 
