@@ -4,11 +4,13 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -23,27 +25,21 @@ import (
 // TestRunDirectory: the tables of a directory are kept whatever is wrong with some of them, of which each is reported once with its cause;
 // files come, change and go without a restart.
 func TestRunDirectory(t *testing.T) {
+	n, groups, every := 8, 1, "1d"
+	if testdb.Nightly() {
+		n, groups, every = 300, 5, "1m"
+	}
 	testdb.OnKinds(t, keepers, func(t *testing.T, kind string) {
 		target := testdb.Target(t, kind).String()
-		dir := manyDeclared(t, target, 8)
+		dir := manyDeclared(t, func(int) string { return target }, every, n)
 		db := openKeeper(t, target)
 		path := func(i int) string { return filepath.Join(dir, fmt.Sprintf("t%04d.toml", i)) }
-		good := manyText(target, 1)
-		writeFile(t, path(0), "[table\nname =")
-		writeFile(t, path(3), strings.Replace(good, "every = ", "evry = ", 1))
-		writeFile(t, path(90), manyText(target, 90)) // never applied
-		writeFile(t, path(91), manyText("mariadb://nobody@127.0.0.1:1/none", 91))
-		writeFile(t, path(92), manyText("sqlite:/no/such/directory/file.db", 92))
-		writeFile(t, path(93), manyText("oracle://x", 93))
-		writeFile(t, path(94), strings.Replace(good, target, "", 1))
-		writeFile(t, filepath.Join(dir, "twice.toml"), good)
-		writeFile(t, path(4), strings.Replace(manyText(target, 4), `keep = "30d"`, `keep = "40d"`, 1)) // not applied
-		drop := "DROP TABLE t0005"
-		if db.Capabilities().PeriodTables {
-			drop = "DROP VIEW t0005"
+		text := func(i int) string { return manyText(target, every, i) }
+		causes := map[string]string{}
+		for g := range groups {
+			maps.Copy(causes, breakTables(t, db, target, every, path, 10*g))
 		}
-		execSQL(t, db, drop)
-		must(t, os.Mkdir(path(95), 0o755))
+		must(t, os.Mkdir(path(2000), 0o755))
 		writeFile(t, filepath.Join(dir, ".#t0001.toml"), "an editor's")
 
 		addr := freePort(t)
@@ -52,8 +48,6 @@ func TestRunDirectory(t *testing.T) {
 		for _, name := range kept {
 			r.waits(1, " keeps "+name+" on", time.Minute)
 		}
-		causes := map[string]string{"t0000.toml": "not kept", "t0003.toml": "evry", "t0090": "has not been applied", "t0091": "no answer from", "t0092": "no such", "t0093.toml": "unknown scheme",
-			"t0094.toml": "target", "twice.toml is not kept": "is that of", "t0004 is kept as it was applied": "keep", "t0005": "no longer exists"}
 		for what, cause := range causes {
 			r.waits(1, what, time.Minute)
 			if lines := linesWith(r.says(), what); len(lines) == 0 || !strings.Contains(strings.Join(lines, "\n"), cause) {
@@ -66,9 +60,15 @@ func TestRunDirectory(t *testing.T) {
 				t.Errorf("reported again: %q", lines)
 			}
 		}
+		if testdb.Nightly() {
+			inTime(t, addr, n-4*groups)
+		}
 		code, metrics, err := fetch("http://" + addr + "/metrics")
-		if err != nil || code != http.StatusOK || !strings.Contains(metrics, `rowmill_broken{table="t0090"} 1`) || !strings.Contains(metrics, `rowmill_broken{table="t0001"} 0`) || !strings.Contains(metrics, `rowmill_headroom_seconds{table="t0007"} `) {
+		if err != nil || code != http.StatusOK || !strings.Contains(metrics, `rowmill_broken{table="t1000"} 1`) || !strings.Contains(metrics, `rowmill_broken{table="t0001"} 0`) || !strings.Contains(metrics, `rowmill_headroom_seconds{table="t0007"} `) {
 			t.Errorf("metrics: %d %v\n%s", code, err, linesWith(metrics, "rowmill_"))
+		}
+		if n := broken(metrics); n != 10*groups {
+			t.Errorf("%d tables are broken, want %d", n, 10*groups)
 		}
 		if code, page, err := fetch("http://" + addr + "/"); err != nil || code != http.StatusOK || !strings.Contains(page, "has not been applied") || !strings.Contains(page, `href="table/t0007/"`) {
 			t.Errorf("page: %d %v\n%s", code, err, page)
@@ -80,19 +80,83 @@ func TestRunDirectory(t *testing.T) {
 			t.Errorf("health: %d", code)
 		}
 
-		wantDone(t, rowmill(t.Context(), "apply", path(90), "--yes")) // noticed without a change of the file
-		r.waits(1, " keeps t0090 on", 90*time.Second)
-		writeFile(t, path(0)+".new", manyText(target, 0))
+		wantDone(t, rowmill(t.Context(), "apply", path(1000), "--yes")) // noticed without a change of the file
+		r.waits(1, " keeps t1000 on", 90*time.Second)
+		writeFile(t, path(0)+".new", text(0))
 		must(t, os.Rename(path(0)+".new", path(0)))
 		r.waits(1, " keeps t0000 on", time.Minute)
 		must(t, os.Remove(path(6)))
 		r.waits(1, "no longer keeps t0006", time.Minute)
 		alone := filepath.Join(t.TempDir(), "t0006.toml")
-		writeFile(t, alone, manyText(target, 6))
+		writeFile(t, alone, text(6))
 		if s := rowmill(t.Context(), "run", alone, "--once"); s.code != exitDone || strings.Contains(s.stderr, "another process") {
 			t.Errorf("its lock is not free: exit %d, %s", s.code, s.stderr)
 		}
 	})
+}
+
+// breakTables breaks ten declarations, each in another way, and returns what the log calls them, and the cause that it gives. Tables first, first+3,
+// first+4 and first+5 exist.
+func breakTables(t *testing.T, db engine.Keeper, target, every string, path func(int) string, first int) map[string]string {
+	t.Helper()
+	text := func(i int) string { return manyText(target, every, i) }
+	own, lost, kept, fresh := first, first+5, first+4, 1000+first
+	writeFile(t, path(own), "[table\nname =")
+	writeFile(t, path(first+3), strings.Replace(text(first+1), "every = ", "evry = ", 1))
+	writeFile(t, path(kept), strings.Replace(text(kept), "keep = \"120", "keep = \"150", 1)) // not applied
+	drop := "DROP TABLE "
+	if db.Capabilities().PeriodTables {
+		drop = "DROP VIEW "
+	}
+	execSQL(t, db, fmt.Sprintf("%st%04d", drop, lost))
+	writeFile(t, path(fresh), text(fresh)) // never applied
+	writeFile(t, path(fresh+1), manyText("mariadb://nobody@127.0.0.1:1/none", every, fresh+1))
+	writeFile(t, path(fresh+2), manyText("sqlite:/no/such/directory/file.db", every, fresh+2))
+	writeFile(t, path(fresh+3), manyText("oracle://x", every, fresh+3))
+	writeFile(t, path(fresh+4), strings.Replace(text(fresh+1), target, "", 1))
+	twice := fmt.Sprintf("twice%d.toml", first)
+	writeFile(t, filepath.Join(filepath.Dir(path(0)), twice), text(first+1))
+	name := func(i int, more string) string { return fmt.Sprintf("t%04d%s", i, more) }
+	return map[string]string{name(own, ".toml"): "not kept", name(first+3, ".toml"): "evry", name(fresh, ""): "has not been applied", name(fresh+1, ""): "no answer from",
+		name(fresh+2, ""): "no such", name(fresh+3, ".toml"): "unknown scheme", name(fresh+4, ".toml"): "target", twice + " is not kept": "is that of",
+		name(kept, " is kept as it was applied"): "keep", name(lost, ""): "no longer exists"}
+}
+
+// broken is the number of tables that can't be kept as they are declared.
+func broken(metrics string) (n int) {
+	for _, line := range linesWith(metrics, "rowmill_broken{") {
+		n += strings.Count(line, "} 1")
+	}
+	return n
+}
+
+// inTime checks for three minutes, in each of which a period of each of so many tables becomes due, that none is late by more than mostLate.
+func inTime(t *testing.T, addr string, tables int) {
+	t.Helper()
+	const mostLate = 10 * time.Second // the usual interval
+	least := map[string]float64{}
+	for end := time.Now().Add(3 * time.Minute); time.Now().Before(end); time.Sleep(time.Second) {
+		_, metrics, err := fetch("http://" + addr + "/metrics")
+		must(t, err)
+		for _, line := range linesWith(metrics, "rowmill_headroom_seconds{") {
+			name, value, _ := strings.Cut(strings.TrimSpace(line), "} ")
+			seconds, err := strconv.ParseFloat(value, 64)
+			must(t, err)
+			if was, ok := least[name]; !ok || seconds < was {
+				least[name] = seconds
+			}
+		}
+	}
+	late, worst := 0, math.Inf(1)
+	for _, seconds := range least {
+		if worst = min(worst, seconds); seconds < (3*time.Minute - mostLate).Seconds() {
+			late++
+		}
+	}
+	t.Logf("%d tables had always periods for at least %.1f s, of 180 s that are declared", len(least), worst)
+	if len(least) < tables || late > 0 {
+		t.Errorf("%d tables, of which %d are late, want %d and 0", len(least), late, tables)
+	}
 }
 
 func linesWith(text, what string) (out []string) {
