@@ -4,7 +4,7 @@
 # from its later suites. Both are unpacked into the user's cache directory.
 # Starts no service and changes no existing one.
 #
-#   scripts/install.sh WHAT...      WHAT: gcc mariadb rocksdb spider galera mysql postgres sysbench haproxy chromium mydumper connectors fio
+#   scripts/install.sh WHAT...      WHAT: gcc mariadb rocksdb spider galera mysql postgres sysbench haproxy chromium mydumper connectors fio prometheus systemd
 #                                         mysql-new mariadb-new postgres-new
 set -euo pipefail
 
@@ -30,6 +30,8 @@ declare -A why=(
   [chromium]="a browser, for the tests of the HTML report"
   [fio]="fio, for rowmill bench disk"
   [mydumper]="mydumper, for the tests that load its dumps"
+  [prometheus]="Prometheus and promtool, for the tests of alert rules and the dashboard"
+  [systemd]="systemd-analyze, for the tests of units"
   [mysql-new]="MySQL 9.7, for sandbox:mysql?version=9.7"
   [mariadb-new]="MariaDB 11.8, for sandbox:mariadb?version=11.8"
   [postgres-new]="PostgreSQL 18, or 17 where there is none, for sandbox:postgres?version=18"
@@ -48,6 +50,8 @@ declare -A packages=(
   [chromium]="chromium-headless-shell"
   [mydumper]="mydumper"
   [fio]="fio"
+  [prometheus]="prometheus"
+  [systemd]="systemd"
 )
 PATH=$PATH:/usr/sbin:/sbin
 has() {
@@ -62,6 +66,8 @@ has() {
     sysbench) command -v sysbench >/dev/null ;;
     haproxy) command -v haproxy >/dev/null ;;
     connectors) has_connectors ;;
+    prometheus) command -v prometheus >/dev/null && command -v promtool >/dev/null ;;
+    systemd) command -v systemd-analyze >/dev/null ;;
     fio) command -v fio >/dev/null ;;
     mydumper) command -v mydumper >/dev/null ;;
     mysql-new | mariadb-new | postgres-new) has_newer "$1" ;;
@@ -129,10 +135,11 @@ trap restore EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 case " ${missing[*]} " in
-  *" mariadb "* | *" rocksdb "* | *" spider "* | *" postgres "* | *" haproxy "*)
+  *" mariadb "* | *" rocksdb "* | *" spider "* | *" postgres "* | *" haproxy "* | *" prometheus "*)
     case " ${missing[*]} " in *" mariadb "* | *" rocksdb "* | *" spider "*) has mariadb || new_services+=(mariadb) ;; esac
     case " ${missing[*]} " in *" postgres "*) new_services+=(postgresql) ;; esac
     case " ${missing[*]} " in *" haproxy "*) new_services+=(haproxy) ;; esac
+    case " ${missing[*]} " in *" prometheus "*) new_services+=(prometheus) ;; esac
     if [ ! -e "$policy" ]; then
       wrote_policy=1
       printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee "$policy" >/dev/null

@@ -19,7 +19,7 @@ import (
 // States and codes that are exported with a count of 0 too, so that alerts end.
 var (
 	states = []string{"ahead", "open", "closing", "sealed", "archived", "restored", "dropped"}
-	codes  = []string{"headroom", "blocked", "gap", "stopped", "rollup", "failed", "outside", "declaration", "triggers", "retention", "long", "leftover"}
+	codes  = []string{"headroom", "blocked", "gap", "stopped", "rollup", "failed", "outside", "declaration", "triggers", "retention", "long", "leftover", "rival"}
 )
 
 // counted contains the counters that accumulate during the process's life.
