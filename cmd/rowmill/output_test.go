@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -128,6 +129,22 @@ func TestVersionFlag(t *testing.T) {
 	flag, verb := rowmill(t.Context(), "--version"), rowmill(t.Context(), "version")
 	if flag.code != exitDone || flag.stdout != verb.stdout || flag.stdout == "" {
 		t.Errorf("--version: exit %d, %q %q; version: %q", flag.code, flag.stdout, flag.stderr, verb.stdout)
+	}
+}
+
+// TestBuildInformation checks what is taken from Go's build information.
+func TestBuildInformation(t *testing.T) {
+	t.Parallel()
+	info := &debug.BuildInfo{Main: debug.Module{Version: "v1.2.3"}, Settings: []debug.BuildSetting{
+		{Key: "vcs.revision", Value: "abc"}, {Key: "vcs.time", Value: "2026-11-30T10:00:00Z"}, {Key: "vcs.modified", Value: "true"}}}
+	for name, c := range map[string]struct{ set, want built }{
+		"nothing is set": {built{}, built{Version: "v1.2.3", Commit: "abc+dirty", Date: "2026-11-30T10:00:00Z"}},
+		"the version":    {built{Version: "v2"}, built{Version: "v2", Commit: "abc+dirty", Date: "2026-11-30T10:00:00Z"}},
+		"the commit":     {built{Commit: "def"}, built{Version: "v1.2.3", Commit: "def"}},
+	} {
+		if c.set.fill(info); c.set != c.want {
+			t.Errorf("%s: %+v, want %+v", name, c.set, c.want)
+		}
 	}
 }
 
