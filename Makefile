@@ -31,13 +31,17 @@ help: ## list the targets
 build: ## build ./rowmill (needs gcc, for the embedded SQLite)
 	$(GO) build -ldflags "-X main.version=$(VERSION)" -o rowmill ./cmd/rowmill
 
-# The systems that `make cross` builds for.
-CROSS ?= linux/amd64 linux/arm64 darwin/arm64 openbsd/amd64
+# The systems that `make cross` and `make release` build for.
+CROSS ?= linux/amd64 linux/arm64 darwin/arm64 freebsd/amd64 openbsd/amd64
 
 .PHONY: cross
 cross: ## build ./cross/rowmill-OS-ARCH for other systems, without cgo (minutes per system the first time)
 	@for t in $(CROSS); do echo "$$t"; \
 		GOOS=$${t%/*} GOARCH=$${t#*/} CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o cross/rowmill-$${t/\//-} ./cmd/rowmill; done
+
+.PHONY: release
+release: ## make packages, archives and a container image in ./dist, the same bytes each time
+	cd packaging/release && $(GO) run . -out ../../dist -systems "$$(tr ' ' , <<< '$(CROSS)')"
 
 demo: ## install missing dependencies, build, and compare two layouts on the embedded SQLite (under 3 minutes)
 	@scripts/demo.sh
@@ -96,4 +100,4 @@ fuzz: gcc ## run each fuzz target for FUZZ_TIME (20s)
 	@scripts/fuzz.sh $(FUZZ_TIME)
 
 clean: ## remove the files created by build, demo and tests
-	rm -rf rowmill cross demo coverage* *.test *.out
+	rm -rf rowmill cross dist demo coverage* *.test *.out
