@@ -63,6 +63,7 @@ part() {
       ROWMILL_TEST_NIGHTLY=1 beside -skip "$kills|$servers" ./... || failed=1
       pure || failed=1
       scripts/tutorial-flights.sh || failed=1
+      scripts/release-check.sh || failed=1
       return $failed
       ;;
     *)
