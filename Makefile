@@ -52,7 +52,7 @@ check test vet staticcheck imports race: export CGO_CFLAGS = -O1
 check: gofmt vet staticcheck imports pure race ## lint, import rules, and -race on SQLite for concurrent packages
 
 test: ## install missing servers and the browser, and run the whole suite (10 minutes on 2 cores)
-	@scripts/install.sh gcc mariadb rocksdb spider galera postgres chromium mydumper fio prometheus systemd
+	@scripts/install.sh gcc mariadb rocksdb spider galera postgres chromium mydumper fio
 	@scripts/install.sh mysql || echo 'the tests of MySQL are skipped'
 	@scripts/install.sh connectors || echo 'the tests of Java and Python clients are skipped'
 	$(GO) run ./internal/testservers $(GO) test -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./...

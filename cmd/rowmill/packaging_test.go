@@ -51,8 +51,7 @@ func TestUnits(t *testing.T) {
 		}
 		takesCommand(t, line)
 	}
-	analyze, err := exec.LookPath("systemd-analyze")
-	testdb.Require(t, "systemd", err)
+	analyze := testdb.RequireTool(t, "systemd", "systemd-analyze")
 	if out, err := exec.Command(analyze, args...).CombinedOutput(); err != nil || len(out) > 0 {
 		t.Errorf("systemd-analyze %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
@@ -96,8 +95,7 @@ func dashboardQueries(t *testing.T) []string {
 func TestPrometheus(t *testing.T) {
 	testdb.SkipUnlessNightly(t, "internal/monitor.TestDashboard")
 	t.Parallel()
-	program, err := exec.LookPath("prometheus")
-	testdb.Require(t, "prometheus", err)
+	program := testdb.RequireTool(t, "prometheus", "prometheus")
 	d := declare(t, "sqlite", intsTable+`
 [period]
 every = "1h"

@@ -131,8 +131,7 @@ func TestAlertRules(t *testing.T) {
 	if alerts != 0 {
 		t.Errorf("alerts and expressions differ by %d", alerts)
 	}
-	tool, err := exec.LookPath("promtool")
-	testdb.Require(t, "prometheus", err)
+	tool := testdb.RequireTool(t, "prometheus", "promtool")
 	for _, args := range []string{"check rules rowmill.rules.yml", "test rules rowmill.rules_test.yml"} {
 		cmd := exec.Command(tool, strings.Fields(args)...)
 		cmd.Dir = "../../packaging/prometheus"

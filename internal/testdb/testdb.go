@@ -25,6 +25,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -51,6 +52,17 @@ func Require(t testing.TB, what string, err error) {
 		t.Fatalf("%s is required by %s: %v", what, RequireVariable, err)
 	}
 	t.Skipf("without %s: %v (%s=%s would make this a failure)", what, err, RequireVariable, what)
+}
+
+// RequireTool is Require of a program that only nightly installs: another run goes on without it.
+func RequireTool(t testing.TB, what, program string) (path string) {
+	t.Helper()
+	path, err := exec.LookPath(program)
+	if err != nil && !Nightly() {
+		t.Skipf("without %s: %v", what, err)
+	}
+	Require(t, what, err)
+	return path
 }
 
 // required reports whether a list contains what.
