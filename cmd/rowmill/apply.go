@@ -26,8 +26,9 @@ type applyFlags struct {
 	limits       limitFlags
 	// postpone is a file, and window the times of a day, that delay the swap of tables.
 	postpone, window string
-	// pause pauses a running adoption for that long, and nothing else is done; 0 doesn't.
-	pause time.Duration
+	// With pauses, a running adoption is paused for so long, and nothing else is done.
+	pauses bool
+	pause  time.Duration
 }
 
 func (a *app) applyCommand() *cobra.Command {
@@ -50,7 +51,10 @@ func (a *app) applyCommand() *cobra.Command {
 		Example: "  rowmill apply readings.toml --dry-run\n" +
 			"  rowmill apply readings.toml --yes",
 		Args: wantArgs(1, 1),
-		RunE: func(c *cobra.Command, args []string) error { return a.apply(c.Context(), args[0], f) },
+		RunE: func(c *cobra.Command, args []string) error {
+			f.pauses = c.Flags().Changed("pause")
+			return a.apply(c.Context(), args[0], f)
+		},
 	}
 	flags := c.Flags()
 	flags.SortFlags = false
@@ -104,7 +108,7 @@ func (f *applyFlags) inWindow(now time.Time) (string, error) {
 }
 
 func (a *app) apply(ctx context.Context, file string, f applyFlags) (err error) {
-	if f.pause != 0 {
+	if f.pauses {
 		if f.finish || f.undo || f.dry {
 			return usagef("--pause alone", "--pause does nothing else, and --finish, --undo and --dry-run do")
 		}

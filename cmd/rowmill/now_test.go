@@ -78,6 +78,9 @@ func TestNowAsks(t *testing.T) {
 				t.Fatalf("asked for %+v", asked)
 			}
 		}
+		if s := rowmill(t.Context(), "now", "seal", d.file, "--clock", d.clock); s.code != exitFailed || !strings.Contains(s.stderr, state.Me()+" has asked for seal of table readings already") {
+			t.Errorf("asked twice: exit %d: %s%s", s.code, s.stdout, s.stderr)
+		}
 		must(t, lease.Release())
 		if s := <-ended; s.code != exitDone || !strings.HasPrefix(s.stdout, "seal p20260320_12: 20 rows (") {
 			t.Errorf("exit %d: %s%s", s.code, s.stdout, s.stderr)
@@ -85,7 +88,7 @@ func TestNowAsks(t *testing.T) {
 		lease, err = d.db.Lead(t.Context(), "readings/keep")
 		must(t, err)
 		defer lease.Release()
-		if s := rowmill(t.Context(), "now", "seal", d.file, "--clock", d.clock); s.code != exitFailed || !strings.Contains(s.stderr, state.Me()+" keeps table readings, and has not taken the request in 15s") {
+		if s := rowmill(t.Context(), "now", "seal", d.file, "--clock", d.clock); s.code != exitFailed || !strings.Contains(s.stderr, state.Me()+" works on table readings, and has not taken the request in 15s") {
 			t.Errorf("exit %d: %s%s", s.code, s.stdout, s.stderr)
 		}
 		if asked, err := state.New(d.db).Requests(t.Context()); err != nil || len(asked) > 0 {

@@ -108,7 +108,7 @@ func (a *app) keep(ctx context.Context, paths []string, f runFlags) (err error) 
 	}
 	defer w.Close()
 	for _, k := range tables {
-		if err := a.prepareForRun(ctx, k, w); err != nil {
+		if err := a.prepareForRun(ctx, k, k.Node, w); err != nil {
 			return err
 		}
 	}
@@ -182,7 +182,7 @@ func (a *app) fleetOf(servers *declared.Servers, w *lagWatch, f runFlags) *decla
 	return &declared.Fleet{
 		Every: f.interval, Servers: servers,
 		Read:    func(ctx context.Context, path string) (*declared.File, error) { return a.declared(ctx, path, f.kept) },
-		Prepare: func(ctx context.Context, k *declared.Table) error { return a.prepareForRun(ctx, k, w) },
+		Prepare: func(ctx context.Context, k *declared.Table) error { return a.prepareForRun(ctx, k, k.Title(), w) },
 		Say: func(m *declared.Member, text string, err error) {
 			line := fmt.Sprintf("%s %s %s", stamp(time.Now()), m.Title(), text)
 			if err != nil {
@@ -244,13 +244,14 @@ func (a *app) openForRun(ctx context.Context, servers *declared.Servers, paths [
 	return tables, missing, nil
 }
 
-func (a *app) prepareForRun(ctx context.Context, k *declared.Table, w *lagWatch) error {
+// prepareForRun prepares a table, whose log lines begin with of unless it is "".
+func (a *app) prepareForRun(ctx context.Context, k *declared.Table, of string, w *lagWatch) error {
 	if err := k.MissingTriggers(ctx); errors.Is(err, maintain.ErrTriggers) {
 		a.logLine(fmt.Sprintf("%s warning: %v. Try: %s", stamp(time.Now()), err, hintOf(err)))
 	} else if err != nil {
 		return err
 	}
-	k.Say = a.sayEventOf(k.Node)
+	k.Say = a.sayEventOf(of)
 	k.Limits = w.limits(k.DB)
 	k.Limits.Waits = append(slices.Clone(k.Limits.Waits), k.WhilePaused(string(maintain.Rebuilding)))
 	k.Reached = a.reached

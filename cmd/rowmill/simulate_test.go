@@ -73,10 +73,12 @@ func TestSimulatedMonth(t *testing.T) {
 }
 
 // TestSimulatedWeek simulates six days around the start of daylight saving time, of
-// which three are kept. TestSimulatedDaysWithRival has a server.
+// which three are kept.
 func TestSimulatedWeek(t *testing.T) {
 	t.Parallel()
-	simulate(t, "sqlite", time.Date(2026, 3, 26, 0, 0, 0, 0, time.UTC), 6, 3, false)
+	onEach(t, keepers, func(t *testing.T, server string) {
+		simulate(t, server, time.Date(2026, 3, 26, 0, 0, 0, 0, time.UTC), 6, 3, false)
+	})
 }
 
 // simulate runs a table for some days, beginning with first, and keeps the last keep days. With a rival, what kept the table before still does.

@@ -16,20 +16,12 @@ import (
 // TestSimulatedMonthWithRival is TestSimulatedMonth beside what kept the table before: an event that calls a procedure, or a job of pg_cron, with
 // periods of the same length, as far ahead, and the same retention. No row may be dropped twice or lost, and status names the rival.
 func TestSimulatedMonthWithRival(t *testing.T) {
-	testdb.SkipUnlessNightly(t, "TestSimulatedDaysWithRival")
+	testdb.SkipUnlessNightly(t, "TestLayouts")
 	for _, server := range servers {
 		t.Run(server, func(t *testing.T) {
 			simulate(t, server, time.Date(2026, 3, 10, 0, 0, 0, 0, time.UTC), 30, 12, true)
 		})
 	}
-}
-
-// TestSimulatedDaysWithRival simulates four days, of which two are kept.
-func TestSimulatedDaysWithRival(t *testing.T) {
-	t.Parallel()
-	onEach(t, servers, func(t *testing.T, server string) {
-		simulate(t, server, time.Date(2026, 3, 27, 0, 0, 0, 0, time.UTC), 4, 2, true)
-	})
 }
 
 // rivalSQL are the statements that create what keeps the table besides rowmill, separated by empty lines. It is called with the present and with the

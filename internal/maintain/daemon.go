@@ -86,7 +86,7 @@ func (d *Daemon) once(ctx context.Context) error {
 			}
 		}
 		if d.Only == nil {
-			if noteErr := d.Table.State.Schedule(ctx, d.Table.Table.Name, jobs); noteErr != nil {
+			if noteErr := d.Table.State.Schedule(ctx, d.Table.Table.Name, jobs); noteErr != nil && !errors.Is(noteErr, engine.ErrNoTable) {
 				return errors.Join(err, noteErr)
 			}
 		}

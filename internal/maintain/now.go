@@ -53,27 +53,51 @@ func (t *Table) Drops(ctx context.Context) (out []string, err error) {
 // DoNow does at once what is due of a work. If another process keeps the table, that one is asked, which has limits of its own; what it
 // does meanwhile is reported as events.
 func (t *Table) DoNow(ctx context.Context, w Work) error {
-	pause, err := t.paused(ctx, w.Lane())
-	if err != nil {
+	if err := t.refusePaused(ctx, w); err != nil {
 		return err
 	}
-	if pause != nil {
-		return engine.Hinted(fmt.Errorf("%s of table %s is %s", pause.Policy, t.Table.Name, pause), "rowmill resume %s --policy %s", t.Declared.Source, pause.Policy)
+	err := t.doNow(ctx, w)
+	if err == nil {
+		err = t.refusePaused(ctx, w) // it was paused meanwhile, and something may be left
 	}
+	return err
+}
+
+func (t *Table) refusePaused(ctx context.Context, w Work) error {
+	pause, err := t.paused(ctx, w.Lane())
+	if err != nil || pause == nil {
+		return err
+	}
+	return engine.Hinted(fmt.Errorf("%s of table %s is %s", pause.Policy, t.Table.Name, pause), "rowmill resume %s --policy %s", t.Declared.Source, pause.Policy)
+}
+
+func (t *Table) doNow(ctx context.Context, w Work) error {
 	d := &Daemon{Table: t, Only: Works[w]}
 	led, err := d.tryOnce(ctx)
 	if led || err != nil {
 		return err
+	}
+	by, err := t.leader(ctx)
+	if err != nil {
+		return err
+	}
+	if by == "" {
+		return engine.Hinted(fmt.Errorf("another process works on table %s, and takes no requests: a rowmill run --once or rowmill now, or a rowmill run that begins or was cut off", t.Table.Name),
+			"the same in some seconds")
 	}
 	reported := map[state.Action]bool{}
 	if err := t.report(ctx, reported, func(state.Action) {}); err != nil {
 		return err
 	}
 	name := t.Table.Name
-	if err := t.State.Ask(ctx, name, string(w)); err != nil {
+	other, err := t.State.Ask(ctx, name, string(w), mostUntaken)
+	if err != nil {
 		return err
 	}
-	led, err = t.await(ctx, d, w, reported)
+	if other != nil {
+		return engine.Hinted(fmt.Errorf("%s has asked for %s of table %s already", other.By, w, name), "the same once that is done")
+	}
+	led, err = t.await(ctx, d, w, by, reported)
 	if err := errors.Join(err, t.State.Withdraw(context.WithoutCancel(ctx), name, string(w))); err != nil || led {
 		return err
 	}
@@ -84,8 +108,8 @@ func (t *Table) DoNow(ctx context.Context, w Work) error {
 	return err
 }
 
-// await waits until the process that keeps the table has done what it is asked for, or has ended: then d does it, and led is true.
-func (t *Table) await(ctx context.Context, d *Daemon, w Work, reported map[state.Action]bool) (led bool, err error) {
+// await waits until by, the process that keeps the table, has done what it is asked for, or has ended: then d does it, and led is true.
+func (t *Table) await(ctx context.Context, d *Daemon, w Work, by string, reported map[state.Action]bool) (led bool, err error) {
 	for began := time.Now(); ; {
 		if err := engine.Sleep(ctx, requestPoll); err != nil {
 			return false, err
@@ -109,16 +133,15 @@ func (t *Table) await(ctx context.Context, d *Daemon, w Work, reported map[state
 		switch {
 		case err != nil:
 			return false, err
-		case r == nil: // somebody else has asked for the same, and withdrawn it
+		case r == nil: // rowmill remove has removed it
 			return false, nil
 		case r.Done && r.Error != "":
 			return false, fmt.Errorf("%s says: %s", r.TakenBy, r.Error)
 		case r.Done:
 			return false, nil
 		case r.TakenBy == "" && time.Since(began) > mostUntaken:
-			by, _, err := t.State.Leader(ctx, t.Table.Name)
-			return false, errors.Join(engine.Hinted(fmt.Errorf("%s keeps table %s, and has not taken the request in %s: it doesn't reach the database, or is of an earlier version", by, t.Table.Name, mostUntaken),
-				"rowmill status %s; or end that process, and try again", t.Declared.Source), err)
+			return false, engine.Hinted(fmt.Errorf("%s works on table %s, and has not taken the request in %s: it is a rowmill now or run --once, doesn't reach the database, or is of an earlier version", by, t.Table.Name, mostUntaken),
+				"rowmill status %s; or the same once that process has ended", t.Declared.Source)
 		}
 	}
 }

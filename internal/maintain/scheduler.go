@@ -34,6 +34,9 @@ const (
 	longestPoll = time.Minute
 	// A look at a table in a file that nobody has changed since the last one is skipped unless something is due, but for no longer than longestSkip.
 	longestSkip = 10 * time.Minute
+	// What each lane does next is recorded when it changes, and after renote it is looked whether it still is: the table may have been removed and
+	// applied again.
+	renote = time.Minute
 	// passTime is how long a table may keep others from a lane while it has more than one task.
 	passTime = 5 * time.Second
 )
@@ -84,8 +87,10 @@ type job struct {
 	lookedAt time.Time    // when it succeeded; zero if it failed
 
 	noting sync.Mutex
-	noted  []state.Job // as recorded; guarded by noting and the scheduler's lock
-	lanes  map[Lane]*laneState
+	// noted are the jobs as recorded at notedAt; nil if that is unknown. Both are guarded by noting and the scheduler's lock.
+	noted   []state.Job
+	notedAt time.Time
+	lanes   map[Lane]*laneState
 }
 
 // A laneState is the state of a lane of a table, or of looks at it.
@@ -370,6 +375,9 @@ func (s *Scheduler) look(j *job) (work []Lane, pause time.Duration, err error) {
 	})
 	s.mu.Lock()
 	j.looked, j.stamp, j.lookedAt = l, stamp, time.Time{}
+	if err != nil || time.Since(j.notedAt) > renote {
+		j.noted = nil
+	}
 	if err == nil {
 		j.lookedAt = time.Now().Round(0) // by the wall clock, which goes on while the machine sleeps
 	}
@@ -398,7 +406,7 @@ func (s *Scheduler) note(j *job) {
 		return // the next look fails, too, and says why
 	}
 	s.mu.Lock()
-	j.noted = jobs
+	j.noted, j.notedAt = jobs, time.Now()
 	s.mu.Unlock()
 }
 
@@ -500,6 +508,9 @@ func (s *Scheduler) begins(j *job) {
 	if s.Leads != nil {
 		s.Leads(j.Table, true)
 	}
+	s.mu.Lock()
+	j.noted = nil
+	s.mu.Unlock()
 	if _, ok := j.DB.(engine.LocalFile); ok {
 		return // its lock says who holds it
 	}

@@ -47,12 +47,10 @@ func (s *Store) Jobs(ctx context.Context, table string) ([]Job, error) {
 	}, "SELECT policy, task, next_us, problem, failures, since_us FROM rowmill_schedule WHERE table_name = ? ORDER BY policy", table)
 }
 
-// Schedule records the jobs of a table, unless that is what is recorded. Since is found out.
+// Schedule records the jobs of a table, unless that is what is recorded. Since is found out. If an earlier version has made the tables,
+// the error is engine.ErrNoTable.
 func (s *Store) Schedule(ctx context.Context, table string, jobs []Job) error {
 	were, err := s.Jobs(ctx, table)
-	if errors.Is(err, engine.ErrNoTable) { // an earlier version has made the tables
-		return nil
-	}
 	if err != nil {
 		return err
 	}

@@ -17,17 +17,23 @@ type Request struct {
 	By    string // the process that asks
 	// TakenBy is the process that has found the request, "" while none has.
 	TakenBy string
+	At      time.Time // when it was asked for, or taken
 	Done    bool
 	Error   string // why the work failed, once it is done; "" if it succeeded
 }
 
-// Ask records a request, in place of an earlier one for the same work.
-func (s *Store) Ask(ctx context.Context, table, work string) error {
+// Ask records a request. It replaces one for the same work that is done, or that nobody has taken in time: whoever asked was killed. Otherwise it
+// returns the other one, and records nothing.
+func (s *Store) Ask(ctx context.Context, table, work string, untaken time.Duration) (other *Request, err error) {
 	if err := s.Ensure(ctx); err != nil {
-		return err
+		return nil, err
 	}
-	return s.within(ctx, func(tx *sql.Tx) error {
-		if err := s.withdraw(ctx, tx, table, work); err != nil {
+	other, err = s.Request(ctx, table, work)
+	if err != nil || other != nil && !other.Done && (other.TakenBy != "" || time.Since(other.At) < untaken) {
+		return other, err
+	}
+	return nil, s.within(ctx, func(tx *sql.Tx) error {
+		if err := s.run(ctx, tx, "ask for "+work+" of "+table, "DELETE FROM rowmill_requests WHERE table_name = ? AND work = ?", table, work); err != nil {
 			return err
 		}
 		err := s.insert(ctx, tx, "rowmill_requests (table_name, work, by_whom, taken_by, at_us, done, error)", []any{table, work, Me(), "", time.Now().UnixMicro(), 0, ""})
@@ -49,8 +55,8 @@ func (s *Store) Requests(ctx context.Context) ([]Request, error) { return s.requ
 
 func (s *Store) requests(ctx context.Context, where string, args ...any) ([]Request, error) {
 	out, err := list(ctx, s, "requests", func(r *sql.Rows, q *Request) error {
-		return r.Scan(&q.Table, &q.Work, &q.By, &q.TakenBy, &q.Done, &q.Error)
-	}, "SELECT table_name, work, by_whom, taken_by, done, error FROM rowmill_requests WHERE "+where, args...)
+		return r.Scan(&q.Table, &q.Work, &q.By, &q.TakenBy, micros{&q.At}, &q.Done, &q.Error)
+	}, "SELECT table_name, work, by_whom, taken_by, at_us, done, error FROM rowmill_requests WHERE "+where, args...)
 	if errors.Is(err, engine.ErrNoTable) { // an earlier version has made the tables
 		return nil, nil
 	}
@@ -72,11 +78,8 @@ func (s *Store) Answer(ctx context.Context, table, work string, failed error) er
 	return s.run(ctx, s.DB(), fmt.Sprintf("answer the request for %s of %s", work, table), "UPDATE rowmill_requests SET done = 1, error = ? WHERE table_name = ? AND work = ?", text, table, work)
 }
 
-// Withdraw removes a request.
+// Withdraw removes a request of this process.
 func (s *Store) Withdraw(ctx context.Context, table, work string) error {
-	return s.withdraw(ctx, s.DB(), table, work)
-}
-
-func (s *Store) withdraw(ctx context.Context, x Exec, table, work string) error {
-	return s.run(ctx, x, fmt.Sprintf("withdraw the request for %s of %s", work, table), "DELETE FROM rowmill_requests WHERE table_name = ? AND work = ?", table, work)
+	return s.run(ctx, s.DB(), fmt.Sprintf("withdraw the request for %s of %s", work, table),
+		"DELETE FROM rowmill_requests WHERE table_name = ? AND work = ? AND by_whom = ?", table, work, Me())
 }

@@ -120,7 +120,20 @@ var laterColumns = map[string][]string{
 }
 
 // Ensure creates missing tables, columns and views.
-func (s *Store) Ensure(ctx context.Context) error {
+func (s *Store) Ensure(ctx context.Context) (err error) {
+	// PostgreSQL's IF NOT EXISTS fails while another process creates the same.
+	for range ensureTries {
+		err = s.ensure(ctx)
+		if !errors.Is(err, engine.ErrDuplicateKey) && !errors.Is(err, engine.ErrTableExists) || engine.Sleep(ctx, engine.Jitter(ensurePause)) != nil {
+			break
+		}
+	}
+	return err
+}
+
+const ensureTries, ensurePause = 10, 100 * time.Millisecond
+
+func (s *Store) ensure(ctx context.Context) error {
 	for _, q := range s.Statements() {
 		if err := s.run(ctx, s.DB(), "create rowmill's own tables: "+strings.SplitN(q, " (", 2)[0], q); err != nil {
 			return err

@@ -82,8 +82,10 @@ func (words) Position(t *engine.Table, expr string) string {
 	}
 }
 
-// Now implements engine.Words, in whole seconds.
-func (words) Now() string { return "(strftime('%s', 'now') * 1000000)" }
+// Now implements engine.Words, in milliseconds.
+func (words) Now() string {
+	return "((strftime('%s', 'now') * 1000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER)) * 1000)"
+}
 
 func (words) FromPosition(t *engine.Table, expr string) string {
 	// SQLite's division truncates towards zero, and a remainder has the sign of the
