@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"database/sql"
 	"encoding/json"
 	"fmt"
@@ -272,14 +273,7 @@ func jobsAgree(t *testing.T, d *keptTable) {
 	t.Helper()
 	var s maintain.Status
 	must(t, json.Unmarshal([]byte(d.run("status", "--json").stdout), &s))
-	policyOf := func(action string) string {
-		for _, p := range state.Policies {
-			if slices.Contains(p.Actions, action) {
-				return p.Name
-			}
-		}
-		return action
-	}
+	policyOf := func(action string) string { return cmp.Or(state.PolicyOf(action), action) }
 	us := func(column string) string {
 		return "COALESCE(" + d.db.Words().Position(&engine.Table{}, column) + ", 0)"
 	}

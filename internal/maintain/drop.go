@@ -96,10 +96,8 @@ func (t *Table) continueDrop(ctx context.Context, c *state.Change) (string, erro
 func (t *Table) dropSteps(ctx context.Context, c *state.Change, d dropping) (string, error) {
 	if c.Step == stepDetach {
 		err := t.withDeclarationLocked(ctx, d.Applied, func(ctx context.Context) error { return t.detach(ctx, c, d) })
-		if err != nil && ctx.Err() == nil {
-			if lost, lookErr := t.lost(ctx, []rolling.Partition{d.Part}, []string{d.Table}); lookErr == nil && len(lost) > 0 {
-				return lostText(d.Known), t.lose(ctx, d.Known, c)
-			}
+		if err != nil && len(t.lost(ctx, []rolling.Partition{d.Part}, []string{d.Table})) > 0 {
+			return lostText(d.Known), t.lose(ctx, d.Known, c)
 		}
 		if err != nil {
 			return "", err

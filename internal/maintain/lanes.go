@@ -30,14 +30,7 @@ const (
 // Lanes are all lanes.
 var Lanes = []Lane{Creating, Summing, Keeping, Rebuilding}
 
-func (k Kind) lane() Lane {
-	for _, p := range state.Policies {
-		if slices.Contains(p.Actions, string(k)) {
-			return Lane(p.Name)
-		}
-	}
-	return "" // of the command line
-}
+func (k Kind) lane() Lane { return Lane(state.PolicyOf(string(k))) }
 
 // View reads the state of the table: its partitions, their records and sizes.
 func (t *Table) View(ctx context.Context) (View, error) {

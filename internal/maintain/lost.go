@@ -72,15 +72,16 @@ func lostText(k state.Period) string {
 	return k.Name + ": " + figure.Plural(k.Rows, "row") + ", by others than rowmill"
 }
 
-// lost returns those of the periods of a change that others have dropped; none once one of the tables exists into which the change moves rows.
-func (t *Table) lost(ctx context.Context, parts []rolling.Partition, beside []string) (out []rolling.Partition, err error) {
+// lost returns those of the periods of a change that others have dropped, for a change that has failed: none if that can't be told, or once one of
+// the tables exists into which the change moves rows.
+func (t *Table) lost(ctx context.Context, parts []rolling.Partition, beside []string) (out []rolling.Partition) {
 	have, err := t.DB.Catalog().Partitions(ctx, t.Table)
 	if err != nil {
-		return nil, err
+		return nil
 	}
 	for _, name := range beside {
 		if there, err := t.exists(ctx, name); there || err != nil {
-			return nil, err
+			return nil
 		}
 	}
 	for _, p := range parts {
@@ -88,5 +89,5 @@ func (t *Table) lost(ctx context.Context, parts []rolling.Partition, beside []st
 			out = append(out, p)
 		}
 	}
-	return out, nil
+	return out
 }

@@ -106,12 +106,10 @@ func (t *Table) continueRebuild(ctx context.Context, c *state.Change) (string, e
 		default:
 			return "", fmt.Errorf("journal of %s: %s is at step %q, which this version doesn't know", c.Table, c.ID, c.Step)
 		}
-		if err != nil && ctx.Err() == nil {
-			if lost, lookErr := t.lost(ctx, r.Old, r.Out); lookErr == nil && len(lost) > 0 {
+		if err != nil {
+			if lost := t.lost(ctx, r.Old, r.Out); len(lost) > 0 {
 				return t.abandonRebuild(ctx, c, &r, "others have dropped "+lost[0].Name, lost)
 			}
-		}
-		if err != nil {
 			return "", err
 		}
 		t.reach("rebuild " + c.Step + " done")
@@ -290,7 +288,7 @@ func (t *Table) clean(ctx context.Context, c *state.Change, r *rebuilding) (stri
 	}
 	part, err := t.find(ctx, r.New.Period)
 	if due, drops := dropDue(t.Declared, r.New); err != nil && drops && due <= now {
-		if lost, lookErr := t.lost(ctx, []rolling.Partition{r.New}, nil); lookErr == nil && len(lost) > 0 {
+		if len(t.lost(ctx, []rolling.Partition{r.New}, nil)) > 0 {
 			k := state.Period{Table: t.Table.Name, Partition: r.New, Rows: want, Checked: now}
 			return lostText(k), errors.Join(t.DB.Try(ctx, engine.DropTables{Names: r.Out}), t.lose(ctx, k, c))
 		}

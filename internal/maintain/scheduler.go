@@ -5,6 +5,7 @@ import (
 	"container/heap"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -608,6 +609,7 @@ func (s *Scheduler) beats(ctx context.Context) {
 			}
 		}
 		s.mu.Unlock()
+		maps.DeleteFunc(stamps, func(db engine.Keeper, _ string) bool { return led[db] == nil })
 		pause = beat
 		for db, led := range led {
 			err := s.beat(ctx, db, led, stamps)

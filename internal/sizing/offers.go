@@ -143,7 +143,7 @@ func (p *Prices) Offer(d Demand) *Offers {
 				o.Without = append(o.Without, fmt.Sprintf("%s with its own disks, %s: %.0f GB are needed, and it has %.0f", m.Name, layout.name, need/p.GB, m.DiskGB))
 			}
 			for j := range p.Volumes {
-				v, gb := &p.Volumes[j], max(need/p.GB, 1) // volumes have whole GB
+				v, gb := &p.Volumes[j], max(need/p.GB, 1) // no volume is smaller
 				if v.MostGB > 0 && gb > v.MostGB {
 					o.Without = append(o.Without, fmt.Sprintf("%s on %s, %s: %.0f GB are needed, and it has at most %.0f", m.Name, v.Name, layout.name, gb, v.MostGB))
 					continue

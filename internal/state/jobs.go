@@ -36,6 +36,16 @@ var Policies = []struct {
 	{"rebuild", []string{"rebuild", "merge", "publish"}},
 }
 
+// PolicyOf returns the policy of an action, "" for one of the command line.
+func PolicyOf(action string) string {
+	for _, p := range Policies {
+		if slices.Contains(p.Actions, action) {
+			return p.Name
+		}
+	}
+	return ""
+}
+
 // Jobs returns the jobs of a table.
 func (s *Store) Jobs(ctx context.Context, table string) ([]Job, error) {
 	return list(ctx, s, "jobs of "+table, func(r *sql.Rows, j *Job) error {
