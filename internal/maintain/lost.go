@@ -13,8 +13,24 @@ import (
 // What keeps a table besides rowmill drops periods, too. A sealed period that has passed retention and is gone counts as dropped: its
 // roll-ups stay as they are, although its rows are missing. Other rows that are gone were deleted, and roll-ups follow.
 
-// noteLost records the periods that others have dropped.
-func (t *Table) noteLost(ctx context.Context, v View) error {
+// noteLost records the periods that others have dropped of a range, if retention may have passed some of it.
+func (t *Table) noteLost(ctx context.Context, p rolling.Period) error {
+	if t.Declared.Keep.IsZero() {
+		return nil
+	}
+	now, err := t.Now(ctx)
+	if err != nil || p.From >= t.Declared.Keep.Before(now) {
+		return err
+	}
+	parts, err := t.DB.Catalog().Partitions(ctx, t.Table)
+	if err != nil {
+		return err
+	}
+	return t.noteMissing(ctx, parts, now)
+}
+
+// noteMissing records the periods that others have dropped, given the ones that there are.
+func (t *Table) noteMissing(ctx context.Context, parts []rolling.Partition, now int64) error {
 	if t.Declared.Keep.IsZero() || t.Rollups == nil {
 		return nil
 	}
@@ -34,8 +50,8 @@ func (t *Table) noteLost(ctx context.Context, v View) error {
 	for _, k := range known {
 		due, drops := dropDue(t.Declared, k.Partition)
 		busy := slices.ContainsFunc(changes, func(c state.Change) bool { p, ok := affected(&c); return ok && p.Overlaps(k.Period) })
-		kept := slices.ContainsFunc(v.Parts, func(p rolling.Partition) bool { return p.To <= k.To })
-		if !drops || due > v.Now || busy || kept || k.State == state.Restored {
+		kept := slices.ContainsFunc(parts, func(p rolling.Partition) bool { return p.To <= k.To })
+		if !drops || due > now || busy || kept || k.State == state.Restored {
 			return nil // and so are later ones
 		}
 		if err := t.lose(ctx, k, nil); err != nil {
@@ -52,7 +68,7 @@ func (t *Table) lose(ctx context.Context, k state.Period, c *state.Change) error
 	}
 	err := t.inTx(ctx, func(tx *sql.Tx) error {
 		if t.Rollups != nil {
-			if err := t.Rollups.Seal(ctx, tx, k.To); err != nil {
+			if err := t.Rollups.Lose(ctx, tx, k.To); err != nil {
 				return err
 			}
 		}

@@ -167,7 +167,7 @@ func (t *Table) present(ctx context.Context) ([]rolling.Period, error) {
 
 // refresh refreshes the levels up to the present, with late rows that were not recorded.
 func (t *Table) refresh(ctx context.Context, v View) (int, error) {
-	if err := t.noteLost(ctx, v); err != nil {
+	if err := t.noteMissing(ctx, v.Parts, v.Now); err != nil {
 		return 0, err
 	}
 	now := v.Now

@@ -151,7 +151,7 @@ func (t *Table) openLevels() error {
 	if err != nil {
 		return err
 	}
-	set.Reading = t.gate.read
+	set.Reading, set.Lost = t.gate.read, t.noteLost
 	t.Rollups = set
 	return nil
 }

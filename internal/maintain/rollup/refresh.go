@@ -256,6 +256,9 @@ func (w *worker) recompute(ctx context.Context, l *level) (int, error) {
 	}
 	began := time.Now()
 	rows, err := w.compute(ctx, l, r.Period)
+	if err == nil && l.from == nil && w.Lost != nil {
+		err = w.Lost(ctx, r.Period)
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -267,6 +270,9 @@ func (w *worker) recompute(ctx context.Context, l *level) (int, error) {
 		}
 		return w.markChildren(ctx, tx, l, r.Period)
 	})
+	if errors.Is(err, errSealed) {
+		return r.count, nil // the others of these buckets are still stale
+	}
 	if err != nil {
 		return 0, err
 	}

@@ -62,6 +62,9 @@ type Set struct {
 	// A process about to change the table's partitions delays the statements, so
 	// that neither its lock nor the inserts queued behind that have to wait.
 	Reading func() (end func())
+	// Lost, unless nil, is called with a period after its raw rows were read, and calls Lose if somebody has removed some of
+	// them: the buckets computed from the rest are then discarded.
+	Lost func(ctx context.Context, p rolling.Period) error
 }
 
 // New checks the declaration's roll-ups against the table's schema.

@@ -17,52 +17,60 @@ import (
 // removed: buckets that contain any of them are never computed again. It fails if
 // one of these buckets isn't computed. The caller must check Proof first.
 func (s *Set) Seal(ctx context.Context, x state.Exec, upTo int64) error {
-	for _, l := range s.levels {
-		if l.from != nil {
-			continue // made from rows that stay
-		}
+	return s.eachRaw(ctx, x, func(l *level, m mark) error {
 		to := l.Every.Ceil(upTo)
-		// The workers' lock: no worker replaces buckets in the meantime.
-		if _, err := s.exec(ctx, x, lockRollups, s.table.Name); err != nil {
-			return fmt.Errorf("seal roll-up %s: %w", l.Name, err)
-		}
-		marks, err := s.marks(ctx, x)
-		m, ok := marks[l.Name]
-		if err == nil && !ok {
-			err = errors.New("it does not exist yet")
-		}
-		if err != nil {
-			return fmt.Errorf("seal roll-up %s: %w", l.Name, err)
-		}
 		if m.watermark < to && m.watermark > l.Every.Bounds().From {
-			return fmt.Errorf("seal roll-up %s up to %s: it is computed up to %s only", l.Name, l.Every.Format(to), l.Every.Format(m.watermark))
+			return fmt.Errorf("it is computed up to %s only, not to %s", l.Every.Format(m.watermark), l.Every.Format(to))
 		}
 		if m.sealedTo >= to {
-			continue
+			return nil
 		}
 		// They would never be recomputed, and may be incomplete.
 		stale, err := s.staleIn(ctx, x, l, rolling.Period{From: m.sealedTo, To: to})
 		if err != nil {
-			return fmt.Errorf("seal roll-up %s: %w", l.Name, err)
+			return err
 		}
 		if stale > 0 {
-			return fmt.Errorf("seal roll-up %s up to %s: %s still to be computed again", l.Name, l.Every.Format(to), figure.Plural(stale, "bucket is", "buckets are"))
+			return fmt.Errorf("up to %s, %s still to be computed again", l.Every.Format(to), figure.Plural(stale, "bucket is", "buckets are"))
 		}
-		if err := s.seal(ctx, x, l, to); err != nil {
-			return err
+		return s.seal(ctx, x, l, to)
+	})
+}
+
+// Lose records, in the transaction of x, that raw rows below upTo are gone without a Seal before. What is computed of them stays as it is.
+func (s *Set) Lose(ctx context.Context, x state.Exec, upTo int64) error {
+	return s.eachRaw(ctx, x, func(l *level, m mark) error { return s.seal(ctx, x, l, min(l.Every.Ceil(upTo), m.watermark)) })
+}
+
+// eachRaw calls fn with each level that is computed from raw rows, while no worker replaces its buckets.
+func (s *Set) eachRaw(ctx context.Context, x state.Exec, fn func(*level, mark) error) error {
+	for _, l := range s.levels {
+		if l.from != nil {
+			continue // made from rows that stay
+		}
+		_, err := s.exec(ctx, x, lockRollups, s.table.Name)
+		var marks map[string]mark
+		if err == nil {
+			marks, err = s.marks(ctx, x)
+		}
+		if m, ok := marks[l.Name]; err == nil && !ok {
+			err = errors.New("it does not exist yet")
+		} else if err == nil {
+			err = fn(l, m)
+		}
+		if err != nil {
+			return fmt.Errorf("seal roll-up %s: %w", l.Name, err)
 		}
 	}
 	return nil
 }
 
 func (s *Set) seal(ctx context.Context, x execer, l *level, to int64) error {
-	if _, err := s.exec(ctx, x, "UPDATE rowmill_rollups SET sealed_to = ? WHERE table_name = ? AND name = ? AND sealed_to < ?", to, s.table.Name, l.Name, to); err != nil {
-		return fmt.Errorf("seal roll-up %s: %w", l.Name, err)
+	_, err := s.exec(ctx, x, "UPDATE rowmill_rollups SET sealed_to = ? WHERE table_name = ? AND name = ? AND sealed_to < ?", to, s.table.Name, l.Name, to)
+	if err == nil {
+		_, err = s.exec(ctx, x, "DELETE FROM rowmill_stale WHERE rollup_name = ? AND bucket < ?", l.Name, to)
 	}
-	if _, err := s.exec(ctx, x, "DELETE FROM rowmill_stale WHERE rollup_name = ? AND bucket < ?", l.Name, to); err != nil {
-		return fmt.Errorf("seal roll-up %s: %w", l.Name, err)
-	}
-	return nil
+	return err
 }
 
 // SealedTo returns the position below which new rows would be missing from a level, the lowest one

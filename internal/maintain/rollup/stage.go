@@ -2,6 +2,7 @@ package rollup
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -170,6 +171,9 @@ func (s *Set) readable(l *level) []string {
 	return out
 }
 
+// errSealed is why buckets are not replaced whose raw rows may have been removed while they were computed.
+var errSealed = errors.New("sealed while it was computed")
+
 // publish replaces buckets of the level with those of the stage, which have the given number of rows,
 // and calls last in the final transaction. Many rows take several transactions, each for a range of
 // groups: the buckets are stale until the end, so that live views ignore them.
@@ -189,8 +193,11 @@ func (w *worker) publish(ctx context.Context, l *level, p rolling.Period, rows i
 		}
 		err = w.tx(ctx, func(tx *transaction) error {
 			m := tx.marks[l.Name]
-			if p.From < m.sealedTo || p.To > m.watermark {
-				return fmt.Errorf("bucket %s was sealed, or taken back, while it was computed", l.Every.Format(p.From))
+			if p.From < m.sealedTo {
+				return errSealed
+			}
+			if p.To > m.watermark {
+				return fmt.Errorf("bucket %s was taken back while it was computed", l.Every.Format(p.From))
 			}
 			if took, err = w.replace(ctx, tx, l, own, cond, args); err != nil || more {
 				return err
