@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -278,6 +279,13 @@ func (m *month) finish() {
 	}
 	for level, length := range map[string]int64{"readings_1h": 3600e6, "readings_1d": 24 * 3600e6} {
 		m.compareLevel(level, length)
+	}
+	if t.Failed() {
+		actions, err := state.New(m.db).Actions(t.Context(), "readings", 5000)
+		must(t, err)
+		for _, a := range slices.Backward(actions) {
+			t.Logf("%s %s %s %s", a.At.UTC().Format(time.TimeOnly), a.Action, a.Detail, a.Error)
+		}
 	}
 	if m.maxPeriod > m.mostPeriods() {
 		t.Errorf("there were %d periods at a time, more than %d", m.maxPeriod, m.mostPeriods())

@@ -331,12 +331,14 @@ func (w *worker) recount(ctx context.Context, l *level, now int64) (stale int, e
 			r = &recounting{last: last, done: map[time.Duration]int64{}}
 			w.recounting[l.Name] = r
 		}
+		none := true
 		err := r.run(l.Every, now, func(p rolling.Period) error {
+			none = false
 			n, err := w.check(ctx, l, p)
 			stale += n
 			return err
 		})
-		if err != nil {
+		if none || err != nil { // none: the same buckets are due later as since the last time
 			return stale, err
 		}
 	}

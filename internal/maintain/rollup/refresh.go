@@ -33,7 +33,56 @@ func (s *Set) Refresh(ctx context.Context, upTo int64) (int, error) {
 	if len(s.levels) == 0 {
 		return 0, nil
 	}
+	if done, err := s.done(ctx, upTo); done || err != nil {
+		return 0, err
+	}
 	return s.exclusively(ctx, func(ctx context.Context, w *worker) (int, error) { return w.refresh(ctx, upTo) })
+}
+
+// done reports whether a refresh has nothing to do, without a lock or a write: no note, no stale bucket, and no bucket has ended. With
+// exact = true that isn't known before the partitions are compared.
+func (s *Set) done(ctx context.Context, upTo int64) (bool, error) {
+	if s.declared.Exact {
+		return false, nil
+	}
+	n, err := s.number(ctx, s.db.SQL(), "SELECT CASE WHEN EXISTS (SELECT 1 FROM rowmill_touched WHERE table_name = ?) THEN 1 ELSE 0 END", s.table.Name)
+	for _, l := range s.levels {
+		if n == 0 && err == nil {
+			n, err = s.number(ctx, s.db.SQL(), "SELECT CASE WHEN EXISTS (SELECT 1 FROM rowmill_stale WHERE rollup_name = ?) THEN 1 ELSE 0 END", l.Name)
+		}
+	}
+	if n > 0 || err != nil {
+		return false, err
+	}
+	marks, err := s.marks(ctx, s.db.SQL())
+	if err != nil {
+		return false, err
+	}
+	for _, l := range s.levels {
+		m, known := marks[l.Name]
+		next := l.next(marks, upTo)
+		switch {
+		case !known:
+			return false, nil // the refresh says what is missing
+		case next.From >= next.To:
+		case m.watermark > l.Every.Bounds().From:
+			return false, nil
+		default:
+			if first, err := s.firstOf(ctx, s.db.SQL(), l, next); first < next.To || err != nil {
+				return false, err
+			}
+		}
+	}
+	return true, nil
+}
+
+// next returns the buckets of a level that have ended by a position and haven't been computed.
+func (l *level) next(marks map[string]mark, upTo int64) rolling.Period {
+	if l.from != nil {
+		upTo = min(upTo, marks[l.from.Name].watermark)
+	}
+	m := marks[l.Name]
+	return rolling.Period{From: max(m.watermark, m.sealedTo), To: l.Every.Floor(upTo)}
 }
 
 func (w *worker) refresh(ctx context.Context, upTo int64) (total int, err error) {
@@ -363,33 +412,29 @@ func (w *worker) ready(ctx context.Context, tx *transaction, l *level, p rolling
 func (w *worker) advance(ctx context.Context, l *level, upTo int64) (more bool, err error) {
 	err = w.tx(ctx, func(tx *transaction) error {
 		more = false
-		m, to := tx.marks[l.Name], l.Every.Floor(upTo)
-		if l.from != nil {
-			to = l.Every.Floor(min(upTo, tx.marks[l.from.Name].watermark))
-		}
-		from := max(m.watermark, m.sealedTo)
-		if from >= to {
+		p := l.next(tx.marks, upTo)
+		if p.From >= p.To {
 			return nil
 		}
 		if l.from != nil {
-			stale, err := w.stale(ctx, tx, l.from, rolling.Period{From: from, To: to})
+			stale, err := w.stale(ctx, tx, l.from, p)
 			if err != nil {
 				return err
 			}
 			if len(stale) > 0 {
-				if to = l.Every.Floor(stale[0]); from >= to {
+				if p.To = l.Every.Floor(stale[0]); p.From >= p.To {
 					return nil
 				}
 			}
 		}
-		next, err := w.firstOf(ctx, tx, l, rolling.Period{From: from, To: to})
+		next, err := w.firstOf(ctx, tx, l, p)
 		if err != nil {
 			return err
 		}
-		if next = min(max(next, from), to); next >= to && m.watermark <= l.Every.Bounds().From {
+		if p.From = min(max(next, p.From), p.To); p.From >= p.To && tx.marks[l.Name].watermark <= l.Every.Bounds().From {
 			return nil // no row yet: the watermark stays unset
 		}
-		some, err := l.run(rolling.Period{From: next, To: to}, min(l.batch, marksAtOnce))
+		some, err := l.run(p, min(l.batch, marksAtOnce))
 		if err != nil {
 			return err
 		}
