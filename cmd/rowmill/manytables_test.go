@@ -175,7 +175,7 @@ func TestManyTables(t *testing.T) {
 			if most > engine.BoundConnections {
 				t.Errorf("%d connections", most)
 			}
-			if testdb.Nightly() && (share > 3 || r.memory() > 150<<20) {
+			if testdb.Nightly() && (share > 2 || r.memory() > 150<<20) {
 				t.Errorf("%.2f%% of a core, %d MB", share, r.memory()>>20)
 			}
 			next := startMany(t, dir)

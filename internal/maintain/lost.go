@@ -10,7 +10,7 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// What keeps a table besides rowmill drops periods, too. A sealed period that has passed retention and is gone counts as dropped: its
+// What keeps a table besides rowmill drops periods, too. A period that was sealed once, has passed retention and is gone counts as dropped: its
 // roll-ups stay as they are, although its rows are missing. Other rows that are gone were deleted, and roll-ups follow.
 
 // noteLost records the periods that others have dropped of a range, if retention may have passed some of it.
@@ -43,7 +43,7 @@ func (t *Table) noteMissing(ctx context.Context, parts []rolling.Partition, now 
 	if err != nil {
 		return err
 	}
-	known, err := t.State.PeriodsFrom(ctx, t.Table.Name, from)
+	known, err := t.State.EverSealed(ctx, t.Table.Name, from)
 	if err != nil {
 		return err
 	}

@@ -66,7 +66,7 @@ func (t *Table) rolledUp(ctx context.Context, p rolling.Partition) error {
 	return nil
 }
 
-// unseal deletes the record of a period whose rows have changed, to be sealed again.
+// unseal opens a period whose rows have changed, to be sealed again.
 func (t *Table) unseal(ctx context.Context, p rolling.Partition, why string) error {
 	err := t.inTx(ctx, func(tx *sql.Tx) error {
 		if t.Rollups != nil {
@@ -75,7 +75,7 @@ func (t *Table) unseal(ctx context.Context, p rolling.Partition, why string) err
 				return err
 			}
 		}
-		return t.State.Forget(ctx, tx, t.Table.Name, p.Period)
+		return t.State.Unseal(ctx, tx, t.Table.Name, p.Period)
 	})
 	if err != nil {
 		return err

@@ -245,6 +245,8 @@ const (
 	Dropped = "dropped"
 	// Restored periods came from their archive, and stay until their owner releases them.
 	Restored = "restored"
+	// Unsealed periods are open, and were sealed before: their rows have changed since.
+	Unsealed = "unsealed"
 )
 
 // A Period is the information about a period that the catalog doesn't have.
@@ -265,14 +267,19 @@ type Period struct {
 
 const periodColumns = "lower_pos, upper_pos, name, state, row_count, checksum, checked_pos, rebuilt, archive, archive_sum"
 
-// Periods returns the recorded periods of a table in order, including dropped ones.
+// Periods returns the recorded periods of a table in order, including dropped ones, but for those that are open again.
 func (s *Store) Periods(ctx context.Context, table string) ([]Period, error) {
-	return s.periods(ctx, table, "")
+	return s.periods(ctx, table, " AND state <> ?", Unsealed)
 }
 
 // PeriodsFrom returns those that are not dropped and begin at a position or later. It
 // reads no others, of which a table that is kept for years has many.
 func (s *Store) PeriodsFrom(ctx context.Context, table string, from int64) ([]Period, error) {
+	return s.periods(ctx, table, " AND lower_pos >= ? AND state NOT IN (?, ?)", from, Dropped, Unsealed)
+}
+
+// EverSealed is PeriodsFrom, including those that are open again.
+func (s *Store) EverSealed(ctx context.Context, table string, from int64) ([]Period, error) {
 	return s.periods(ctx, table, " AND lower_pos >= ? AND state <> ?", from, Dropped)
 }
 
@@ -332,6 +339,11 @@ func ParseSeal(row [][]byte) (s Seal, err error) {
 	}
 	s.Name, s.ID = string(row[2]), string(bytes.Join(row, []byte{' '}))
 	return s, err
+}
+
+// Unseal records that periods within the bounds are open again.
+func (s *Store) Unseal(ctx context.Context, x Exec, table string, within rolling.Period) error {
+	return s.run(ctx, x, "periods of "+table, "UPDATE rowmill_states SET state = ? WHERE table_name = ? AND lower_pos >= ? AND upper_pos <= ?", Unsealed, table, within.From, within.To)
 }
 
 // Forget removes the records of periods within the bounds: they are open.
