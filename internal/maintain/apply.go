@@ -16,6 +16,11 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
+// An applier plans what a declaration changes.
+type applier struct{ *table }
+
+func (t *Table) applier() applier { return applier{t} }
+
 // An ApplyStep is one step of applying a declaration.
 type ApplyStep struct {
 	// What describes the step, as a sentence.
@@ -71,27 +76,27 @@ func (t *Table) PlanApply(ctx context.Context) (*Application, error) {
 	if err != nil {
 		return nil, err
 	}
-	plan := t.planChange
+	plan := t.applier().planChange
 	switch {
 	case t.Schema == nil:
-		plan = t.planTable
+		plan = t.applier().planTable
 	case !t.Schema.Partitioned:
-		plan = t.planAdoption
+		plan = t.applier().planAdoption
 	}
-	for _, plan := range []func(context.Context, *Application, *rolling.Declaration) error{plan, t.planRivals, t.planDropped, t.planLevels, t.planLate, t.planState} {
+	for _, plan := range []func(context.Context, *Application, *rolling.Declaration) error{plan, t.taker().planRivals, t.applier().planDropped, t.applier().planLevels, t.applier().planLate, t.applier().planState} {
 		if err := plan(ctx, a, applied); err != nil {
 			return nil, err
 		}
 	}
-	t.planProbe(a)
+	t.applier().planProbe(a)
 	if len(a.Steps) > 0 || a.Adopt || applied == nil || !sameDeclaration(applied, t.Declared) {
-		a.Steps = append(a.Steps, ApplyStep{What: "record the declaration in rowmill_tables", run: t.declare})
+		a.Steps = append(a.Steps, ApplyStep{What: "record the declaration in rowmill_tables", run: t.follower().declare})
 	}
 	return a, nil
 }
 
 // planProbe tests privileges before the first step that needs them, as an adoption does itself.
-func (t *Table) planProbe(a *Application) {
+func (t applier) planProbe(a *Application) {
 	words, ok := t.DB.Words().(engine.ProbeWords)
 	if !ok || a.Adopt || len(a.Steps) == 0 {
 		return
@@ -103,7 +108,7 @@ func (t *Table) planProbe(a *Application) {
 }
 
 // planState creates missing tables and columns of rowmill's own first, as an adoption does itself.
-func (t *Table) planState(ctx context.Context, a *Application, _ *rolling.Declaration) error {
+func (t applier) planState(ctx context.Context, a *Application, _ *rolling.Declaration) error {
 	if a.Adopt {
 		return nil
 	}
@@ -147,7 +152,7 @@ func sameDeclaration(a, b *rolling.Declaration) bool {
 }
 
 // planTable creates a missing table, with periods for the present and ahead of it.
-func (t *Table) planTable(ctx context.Context, a *Application, applied *rolling.Declaration) error {
+func (t applier) planTable(ctx context.Context, a *Application, applied *rolling.Declaration) error {
 	if left, err := t.DB.Catalog().Exists(ctx, t.Table); err != nil {
 		return err
 	} else if left {
@@ -171,14 +176,14 @@ func (t *Table) planTable(ctx context.Context, a *Application, applied *rolling.
 		return err
 	}
 	a.Notes = append(a.Notes, former.notes...)
-	c, err := t.creatable(ctx, now)
+	c, err := t.creator().creatable(ctx, now)
 	if err != nil {
 		return err
 	}
 	if len(former.rollups.SQL) > 0 {
 		c.Sealed = step.Partitions[0].From // they keep what they have of the former table
 	}
-	earlier, notes, err := t.planFrom(step.Partitions, c, now, true)
+	earlier, notes, err := t.creator().planFrom(step.Partitions, c, now, true)
 	if err != nil {
 		return err
 	}
@@ -198,7 +203,7 @@ func (t *Table) planTable(ctx context.Context, a *Application, applied *rolling.
 	a.Steps = append(a.Steps, ApplyStep{What: what, SQL: slices.Concat(former.rollups.SQL, sql),
 		run: func(ctx context.Context) error {
 			// The lock admits one apply at a time: the table of another may have rows already.
-			if err := t.declaring(ctx, applyWait, func(engine.Lease) error { return t.createTable(ctx, former, step) }); err != nil {
+			if err := t.locks().declaring(ctx, applyWait, func(engine.Lease) error { return t.createTable(ctx, former, step) }); err != nil {
 				return err
 			}
 			return t.readSchema(ctx)
@@ -206,7 +211,7 @@ func (t *Table) planTable(ctx context.Context, a *Application, applied *rolling.
 	return nil
 }
 
-func (t *Table) planChange(ctx context.Context, a *Application, applied *rolling.Declaration) error {
+func (t applier) planChange(ctx context.Context, a *Application, applied *rolling.Declaration) error {
 	if applied != nil {
 		if err := t.sameAxis(applied); err != nil {
 			return err
@@ -226,7 +231,7 @@ func (t *Table) planChange(ctx context.Context, a *Application, applied *rolling
 				"change them on the server first, or declare them as they were")
 		}
 	}
-	if err := t.planTakeover(ctx, a, applied); err != nil {
+	if err := t.taker().planTakeover(ctx, a, applied); err != nil {
 		return err
 	}
 	columns, err := adopt.AddedColumns(t.Schema, t.Declared.Definition)
@@ -240,17 +245,17 @@ func (t *Table) planChange(ctx context.Context, a *Application, applied *rolling
 			return err
 		}
 		a.Steps = append(a.Steps, ApplyStep{What: fmt.Sprintf("add column %s", c.Name), SQL: sql, run: func(ctx context.Context) error {
-			err := t.alter(ctx, func(have []rolling.Partition) engine.Step {
+			err := t.locks().alter(ctx, func(have []rolling.Partition) engine.Step {
 				c.Have = have
 				return c
 			})
 			if err != nil {
-				return t.blocked(ctx, err)
+				return t.locks().blocked(ctx, err)
 			}
 			return t.readSchema(ctx)
 		}})
 	}
-	if err := t.planEarlier(ctx, a, applied); err != nil {
+	if err := t.creator().planEarlier(ctx, a, applied); err != nil {
 		return err
 	}
 	if applied == nil {
@@ -268,7 +273,7 @@ func (t *Table) planChange(ctx context.Context, a *Application, applied *rolling
 	return nil
 }
 
-func (t *Table) planLevels(ctx context.Context, a *Application, applied *rolling.Declaration) error {
+func (t applier) planLevels(ctx context.Context, a *Application, applied *rolling.Declaration) error {
 	if applied != nil {
 		for _, was := range applied.Rollups {
 			if !slices.Contains(namesOf(t.Declared), was.Name) {
@@ -323,8 +328,8 @@ func (t *Table) planLevels(ctx context.Context, a *Application, applied *rolling
 }
 
 // planLate creates or removes the triggers that reject late rows.
-func (t *Table) planLate(ctx context.Context, a *Application, _ *rolling.Declaration) error {
-	change, err := t.lateChange(ctx)
+func (t applier) planLate(ctx context.Context, a *Application, _ *rolling.Declaration) error {
+	change, err := t.guard().lateChange(ctx)
 	if err != nil || t.Schema != nil && len(change.SQL) == 0 || t.Schema == nil && t.Declared.Late != rolling.LateReject {
 		return err
 	}
@@ -334,7 +339,7 @@ func (t *Table) planLate(ctx context.Context, a *Application, _ *rolling.Declara
 	} else if change.Old > 0 {
 		what = change.What(lateTriggers)
 	}
-	a.Steps = append(a.Steps, ApplyStep{What: what, SQL: change.SQL, run: t.refuseLate})
+	a.Steps = append(a.Steps, ApplyStep{What: what, SQL: change.SQL, run: t.guard().refuseLate})
 	return nil
 }
 

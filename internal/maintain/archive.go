@@ -18,8 +18,13 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
+// An archiver writes periods to files.
+type archiver struct{ *table }
+
+func (t *Table) archiver() archiver { return archiver{t} }
+
 // archiveDir is absolute: it is stored for processes with other working directories.
-func (t *Table) archiveDir() string {
+func (t archiver) archiveDir() string {
 	dir := t.Declared.Seal.Archive
 	if !filepath.IsAbs(dir) {
 		dir = filepath.Join(t.Dir, dir)
@@ -32,11 +37,11 @@ func (t *Table) archiveDir() string {
 }
 
 // archive writes a sealed period to its file, reads that back, and records the result.
-func (t *Table) archive(ctx context.Context, p rolling.Partition, k *state.Period) (string, error) {
-	if err := t.errIfChanged(ctx); err != nil {
+func (t archiver) archive(ctx context.Context, p rolling.Partition, k *state.Period) (string, error) {
+	if err := t.dropper().errIfChanged(ctx); err != nil {
 		return "", err
 	}
-	if same, err := t.unchanged(ctx, p, k); err != nil || !same {
+	if same, err := t.sealer().unchanged(ctx, p, k); err != nil || !same {
 		return p.Name + ": rows have arrived since it was sealed", err
 	}
 	t.reach("archive begun")
@@ -53,7 +58,7 @@ func (t *Table) archive(ctx context.Context, p rolling.Partition, k *state.Perio
 		return "", fmt.Errorf("archive %s: the file reads back as %s with checksum %s, and was written with %s and %s", f.Path, figure.Plural(read.Rows, "row"), read.Sum, figure.Count(f.Rows), f.Sum)
 	}
 	// A row that arrived while the file was written may or may not be in it.
-	if same, err := t.unchanged(ctx, p, k); err != nil || !same {
+	if same, err := t.sealer().unchanged(ctx, p, k); err != nil || !same {
 		return p.Name + ": rows have arrived while it was archived", err
 	}
 	if f.Rows != k.Rows {
@@ -84,7 +89,7 @@ func (t *Table) archive(ctx context.Context, p rolling.Partition, k *state.Perio
 func (t *Table) Archives(ctx context.Context) ([]archive.Info, error) {
 	var out []archive.Info
 	if t.Declared.Seal.Archive != "" {
-		dir := t.archiveDir()
+		dir := t.archiver().archiveDir()
 		var err error
 		if out, err = archive.List(dir, t.Table.Name); err != nil {
 			return nil, err
@@ -130,7 +135,7 @@ func (t *Table) FindArchive(ctx context.Context, period string) (string, error) 
 		}
 	}
 	if t.Declared.Seal.Archive != "" {
-		dir := t.archiveDir()
+		dir := t.archiver().archiveDir()
 		// A damaged file may not say what it holds, but its name has the period's.
 		if path := archive.Path(dir, t.Table.Name, period); slices.ContainsFunc(all, func(i archive.Info) bool { return samePath(i.Path, path) }) {
 			return path, nil

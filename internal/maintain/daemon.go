@@ -65,7 +65,7 @@ func (d *Daemon) once(ctx context.Context) error {
 			if d.Only != nil && !slices.ContainsFunc(d.Only, func(k Kind) bool { return k.lane() == lane }) {
 				continue
 			}
-			_, err := d.Table.pass(ctx, lane, d.Only, time.Time{})
+			_, err := d.Table.runner().pass(ctx, lane, d.Only, time.Time{})
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
@@ -137,5 +137,5 @@ func (d *Daemon) left(ctx context.Context) (out []string, jobs []state.Job, err 
 		}
 		out = append(out, what)
 	}
-	return out, t.jobs(tasks, v.Now), nil
+	return out, t.runner().jobs(tasks, v.Now), nil
 }

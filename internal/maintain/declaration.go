@@ -16,6 +16,11 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
+// A follower follows the declaration in force.
+type follower struct{ *table }
+
+func (t *Table) follower() follower { return follower{t} }
+
 // Declaring is the log's action for a declaration that takes effect or can't be followed.
 const Declaring = "declaration"
 
@@ -86,19 +91,19 @@ func (t *Table) Follow(ctx context.Context) (*Table, error) {
 	}
 	f := t.last.Load()
 	if f == nil || t.stale.Load() || f.mark != markOf(stored) {
-		if f, err = t.read(ctx, stored); err != nil {
+		if f, err = t.follower().read(ctx, stored); err != nil {
 			return nil, err
 		}
 		t.last.Store(f)
 		t.stale.Store(false)
 	}
-	return t.by(f), nil
+	return t.follower().by(f), nil
 }
 
 // lastFollowed returns the table by the last declaration that could be followed.
 func (t *Table) lastFollowed() *Table {
 	if f := t.last.Load(); f != nil {
-		return t.by(f)
+		return t.follower().by(f)
 	}
 	return t
 }
@@ -107,7 +112,7 @@ func (t *Table) lastFollowed() *Table {
 // declaration. If the declaration in force can't be followed, periods are still
 // created according to the previous one, so that inserts continue: then both a
 // table and an error are returned.
-func (t *Table) forLane(ctx context.Context, lane Lane) (*Table, error) {
+func (t follower) forLane(ctx context.Context, lane Lane) (*Table, error) {
 	now, err := t.Follow(ctx)
 	var not *unfollowedError
 	switch {
@@ -138,7 +143,7 @@ func (t *Table) forLane(ctx context.Context, lane Lane) (*Table, error) {
 
 // changed reports whether the table differs from the one being kept, for example because
 // it has other columns or was dropped. In that case the next Follow inspects it.
-func (t *Table) changed(ctx context.Context) (bool, error) {
+func (t follower) changed(ctx context.Context) (bool, error) {
 	is, err := t.DB.Describe(ctx, t.Table.Name)
 	if err != nil && !isNoTable(err) {
 		return false, err
@@ -151,8 +156,8 @@ func (t *Table) changed(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-func (t *Table) by(f *followed) *Table {
-	n := *t
+func (t follower) by(f *followed) *Table {
+	n := *t.table
 	n.followed = *f
 	switch was, is := t.Table.Grid.Axis(), f.Table.Grid.Axis(); {
 	case is == rolling.Sequence:
@@ -163,7 +168,7 @@ func (t *Table) by(f *followed) *Table {
 	return &n
 }
 
-func (t *Table) read(ctx context.Context, stored *state.Declared) (*followed, error) {
+func (t follower) read(ctx context.Context, stored *state.Declared) (*followed, error) {
 	name := stored.Name
 	unreadable := func(err error) error {
 		return &unfollowedError{why: fmt.Sprintf("this rowmill can't follow revision %d of the declaration of %s: %v", stored.Revision, name, err),
@@ -173,7 +178,7 @@ func (t *Table) read(ctx context.Context, stored *state.Declared) (*followed, er
 	if err != nil {
 		return nil, unreadable(err)
 	}
-	n := *t
+	n := *t.table
 	n.followed = followed{mark: markOf(stored), Declared: d, Table: tableOf(d)}
 	if err := n.readSchema(ctx); err != nil {
 		return nil, err
@@ -192,7 +197,7 @@ func (t *Table) read(ctx context.Context, stored *state.Declared) (*followed, er
 	}
 	if n.Rollups != nil {
 		n.Rollups.Guard = func(ctx context.Context, remove func(context.Context) error) error {
-			return t.withDeclarationLocked(ctx, markOf(stored), remove)
+			return t.locks().withDeclarationLocked(ctx, markOf(stored), remove)
 		}
 	}
 	return &n.followed, nil
@@ -286,8 +291,8 @@ func stripped(r rolling.Rollup) rolling.Rollup {
 
 // declare stores the declaration. A drop in progress either ends first, or sees the
 // new declaration before it removes anything.
-func (t *Table) declare(ctx context.Context) error {
-	return t.declaring(ctx, applyWait, func(engine.Lease) error {
+func (t follower) declare(ctx context.Context) error {
+	return t.locks().declaring(ctx, applyWait, func(engine.Lease) error {
 		return t.State.Declare(ctx, t.State.DB(), t.Table.Name, t.Declared.Text, t.Table.Grid.String())
 	})
 }
@@ -295,5 +300,5 @@ func (t *Table) declare(ctx context.Context) error {
 // Undeclare removes the applied declaration and all records of the table except the
 // log of actions.
 func (t *Table) Undeclare(ctx context.Context) error {
-	return t.declaring(ctx, applyWait, func(engine.Lease) error { return t.State.Undeclare(ctx, t.State.DB(), t.Table.Name) })
+	return t.locks().declaring(ctx, applyWait, func(engine.Lease) error { return t.State.Undeclare(ctx, t.State.DB(), t.Table.Name) })
 }

@@ -237,7 +237,7 @@ func onPoint(t *testing.T, point string, test func(t *testing.T, db engine.Keepe
 
 // declaredElsewhere tries for a while to store a declaration, as apply does.
 func (w *world) declaredElsewhere(d *rolling.Declaration, patience time.Duration) error {
-	lease, err := w.declareLease(w.t.Context(), patience)
+	lease, err := w.locks().declareLease(w.t.Context(), patience)
 	if err != nil {
 		return err
 	}

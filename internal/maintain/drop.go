@@ -15,6 +15,11 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
+// A dropper removes periods that have passed retention, and notices those that others have removed.
+type dropper struct{ *table }
+
+func (t *Table) dropper() dropper { return dropper{t} }
+
 // A dropping is the state of a drop, as its steps record it.
 type dropping struct {
 	state.Dropping
@@ -30,7 +35,7 @@ func (d *dropping) period() (rolling.Partition, bool) { return d.Part, true }
 func (d *dropping) tables(string) (_, rows []string)  { return nil, []string{d.Table} }
 
 func (d *dropping) resume(ctx context.Context, t *Table, c *state.Change) (string, error) {
-	return t.continueDrop(ctx, c)
+	return t.dropper().continueDrop(ctx, c)
 }
 
 // Steps of a drop.
@@ -44,15 +49,15 @@ const (
 // declared, in an intact archive. It first detaches the period, so that the table's
 // lock is held only for moments, and verifies it once more when no writer can add
 // rows.
-func (t *Table) drop(ctx context.Context, p rolling.Partition, k *state.Period) (string, error) {
+func (t dropper) drop(ctx context.Context, p rolling.Partition, k *state.Period) (string, error) {
 	c := &state.Change{Table: t.Table.Name, ID: fmt.Sprintf("drop %d", p.From), Kind: string(Drop), Step: stepDetach}
 	if err := t.errIfChanged(ctx); err != nil {
 		return "", err
 	}
-	if err := t.rolledUp(ctx, p); err != nil {
+	if err := t.sealer().rolledUp(ctx, p); err != nil {
 		return "", err
 	}
-	if same, err := t.unchanged(ctx, p, k); err != nil || !same {
+	if same, err := t.sealer().unchanged(ctx, p, k); err != nil || !same {
 		return p.Name + ": rows have arrived since it was sealed", err
 	}
 	if t.Declared.Seal.Archive != "" {
@@ -81,7 +86,7 @@ func (t *Table) drop(ctx context.Context, p rolling.Partition, k *state.Period) 
 // continueDrop completes a drop from its current step. A step that removes data
 // runs while no process can apply another declaration, and only under the
 // declaration with which the drop began.
-func (t *Table) continueDrop(ctx context.Context, c *state.Change) (string, error) {
+func (t dropper) continueDrop(ctx context.Context, c *state.Change) (string, error) {
 	var d dropping
 	if err := c.Load(&d); err != nil {
 		return "", err
@@ -93,9 +98,9 @@ func (t *Table) continueDrop(ctx context.Context, c *state.Change) (string, erro
 	return detail, err
 }
 
-func (t *Table) dropSteps(ctx context.Context, c *state.Change, d dropping) (string, error) {
+func (t dropper) dropSteps(ctx context.Context, c *state.Change, d dropping) (string, error) {
 	if c.Step == stepDetach {
-		err := t.withDeclarationLocked(ctx, d.Applied, func(ctx context.Context) error { return t.detach(ctx, c, d) })
+		err := t.locks().withDeclarationLocked(ctx, d.Applied, func(ctx context.Context) error { return t.detach(ctx, c, d) })
 		if err != nil && len(t.lost(ctx, []rolling.Partition{d.Part}, []string{d.Table})) > 0 {
 			return lostText(d.Known), t.lose(ctx, d.Known, c)
 		}
@@ -104,7 +109,7 @@ func (t *Table) dropSteps(ctx context.Context, c *state.Change, d dropping) (str
 		}
 	}
 	if c.Step == stepCheck {
-		s, err := t.checksum(ctx, t.State.DB(), t.DB.Dialect().Quote(d.Table), nil)
+		s, err := t.sums().checksum(ctx, t.State.DB(), t.DB.Dialect().Quote(d.Table), nil)
 		if isNoTable(err) { // a crash followed its re-attachment
 			if _, findErr := t.find(ctx, d.Part.Period); findErr != nil {
 				return "", errors.Join(err, findErr)
@@ -120,13 +125,13 @@ func (t *Table) dropSteps(ctx context.Context, c *state.Change, d dropping) (str
 		}
 		t.reach("drop checked")
 	}
-	if err := t.withDeclarationLocked(ctx, d.Applied, func(ctx context.Context) error { return t.remove(ctx, c, d) }); err != nil {
+	if err := t.locks().withDeclarationLocked(ctx, d.Applied, func(ctx context.Context) error { return t.remove(ctx, c, d) }); err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("%s: %s", d.Part.Name, figure.Plural(d.Known.Rows, "row")), t.State.End(ctx, t.State.DB(), c)
 }
 
-func (t *Table) detach(ctx context.Context, c *state.Change, d dropping) error {
+func (t dropper) detach(ctx context.Context, c *state.Change, d dropping) error {
 	// From here on no refresh computes its buckets, which would become empty.
 	if t.Rollups != nil {
 		if err := t.inTx(ctx, func(tx *sql.Tx) error { return t.Rollups.Seal(ctx, tx, d.Part.To) }); err != nil {
@@ -138,7 +143,7 @@ func (t *Table) detach(ctx context.Context, c *state.Change, d dropping) error {
 	if err := t.State.DropTo(ctx, t.Table.Name, d.Part.To); err != nil {
 		return err
 	}
-	err := t.alter(ctx, func(have []rolling.Partition) engine.Step {
+	err := t.locks().alter(ctx, func(have []rolling.Partition) engine.Step {
 		return engine.Detach{Table: t.Table, Have: have, Part: d.Part, Into: d.Table}
 	})
 	if err != nil {
@@ -149,7 +154,7 @@ func (t *Table) detach(ctx context.Context, c *state.Change, d dropping) error {
 }
 
 // remove records that the period's table is about to be dropped, and drops it.
-func (t *Table) remove(ctx context.Context, c *state.Change, d dropping) error {
+func (t dropper) remove(ctx context.Context, c *state.Change, d dropping) error {
 	if c.Step == stepCheck {
 		err := t.inTx(ctx, func(tx *sql.Tx) error {
 			gone := d.Known
@@ -174,7 +179,7 @@ func (t *Table) remove(ctx context.Context, c *state.Change, d dropping) error {
 // revertDrop ends a drop because the declaration in force is no longer the one under
 // which it began. The next plan decides whether the period is due, and what must
 // happen before.
-func (t *Table) revertDrop(ctx context.Context, c *state.Change, d dropping) (string, error) {
+func (t dropper) revertDrop(ctx context.Context, c *state.Change, d dropping) (string, error) {
 	const why = "another declaration was applied since the drop began"
 	have, err := t.DB.Catalog().Partitions(ctx, t.Table)
 	if err != nil {
@@ -190,7 +195,7 @@ func (t *Table) revertDrop(ctx context.Context, c *state.Change, d dropping) (st
 	case apart && within:
 		// After a crash during the detachment, or during its reversal, either table
 		// may hold the rows: first complete the detachment.
-		if err := t.tryLocked(ctx, engine.Detach{Table: t.Table, Have: have, Part: d.Part, Into: d.Table}); err != nil {
+		if err := t.locks().tryLocked(ctx, engine.Detach{Table: t.Table, Have: have, Part: d.Part, Into: d.Table}); err != nil {
 			return "", err
 		}
 		fallthrough
@@ -205,8 +210,8 @@ func (t *Table) revertDrop(ctx context.Context, c *state.Change, d dropping) (st
 }
 
 // reattach attaches a detached period again, with known as its record; nil breaks its seal.
-func (t *Table) reattach(ctx context.Context, c *state.Change, d dropping, known *state.Period, why string) (string, error) {
-	err := t.alter(ctx, func(have []rolling.Partition) engine.Step {
+func (t dropper) reattach(ctx context.Context, c *state.Change, d dropping, known *state.Period, why string) (string, error) {
+	err := t.locks().alter(ctx, func(have []rolling.Partition) engine.Step {
 		return engine.Attach{Table: t.Table, Have: have, Part: d.Part, From: d.Table}
 	})
 	if err != nil {
@@ -217,7 +222,7 @@ func (t *Table) reattach(ctx context.Context, c *state.Change, d dropping, known
 	return d.Part.Name + ": " + why + "; it was reattached", err
 }
 
-func (t *Table) recordKept(ctx context.Context, tx *sql.Tx, c *state.Change, d dropping, known *state.Period) error {
+func (t dropper) recordKept(ctx context.Context, tx *sql.Tx, c *state.Change, d dropping, known *state.Period) error {
 	var err error
 	if known == nil {
 		err = t.State.Forget(ctx, tx, t.Table.Name, d.Part.Period)
@@ -237,8 +242,8 @@ func (t *Table) recordKept(ctx context.Context, tx *sql.Tx, c *state.Change, d d
 
 // errIfChanged returns errChanged if the table has changed since the pass began. A
 // column added since then would be missing from an archive, and lost with the drop.
-func (t *Table) errIfChanged(ctx context.Context) error {
-	changed, err := t.changed(ctx)
+func (t dropper) errIfChanged(ctx context.Context) error {
+	changed, err := t.follower().changed(ctx)
 	if err == nil && changed {
 		err = errChanged
 	}

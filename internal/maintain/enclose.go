@@ -32,8 +32,8 @@ func (d *enclosing) tables(string) (copies, rows []string) { return nil, []strin
 // createIn creates periods. If the partition that has their range has too many rows to be split, its rows
 // become those of one long period, which takes the place of those created within its range; the caller looks
 // again which are missing. enclosed is that period, "" if there was none.
-func (t *Table) createIn(ctx context.Context, step engine.CreatePartitions) (enclosed string, err error) {
-	err = t.tryLocked(ctx, step)
+func (t creator) createIn(ctx context.Context, step engine.CreatePartitions) (enclosed string, err error) {
+	err = t.locks().tryLocked(ctx, step)
 	var crowd *engine.CrowdedError
 	if !errors.As(err, &crowd) {
 		return "", err
@@ -52,7 +52,7 @@ func (t *Table) createIn(ctx context.Context, step engine.CreatePartitions) (enc
 		return "", errors.Join(err, beginErr)
 	}
 	t.reach("enclose begun")
-	detail, encloseErr := d.resume(ctx, t, c)
+	detail, encloseErr := d.resume(ctx, t.table, c)
 	if errors.Is(encloseErr, engine.ErrUnsupported) {
 		return "", err // with the statements that would split the partition
 	}
@@ -61,7 +61,7 @@ func (t *Table) createIn(ctx context.Context, step engine.CreatePartitions) (enc
 
 // enclosure returns the period that the rows of a crowded partition make: those that retention would
 // not drop, up to the end of the present period. It has no name if there are none.
-func (t *Table) enclosure(ctx context.Context, crowd *engine.CrowdedError) (p rolling.Partition, err error) {
+func (t creator) enclosure(ctx context.Context, crowd *engine.CrowdedError) (p rolling.Partition, err error) {
 	now, err := t.Now(ctx)
 	if err != nil {
 		return p, err
@@ -83,7 +83,7 @@ func (t *Table) enclosure(ctx context.Context, crowd *engine.CrowdedError) (p ro
 
 // resume completes the change, or ends it if the server can't make it.
 func (d *enclosing) resume(ctx context.Context, t *Table, c *state.Change) (string, error) {
-	err := t.waitTurn(ctx, func() error { return t.DB.(engine.Encloser).Enclose(ctx, t.Table, d.Part, d.With) })
+	err := t.locks().waitTurn(ctx, func() error { return t.DB.(engine.Encloser).Enclose(ctx, t.Table, d.Part, d.With) })
 	if err != nil && !errors.Is(err, engine.ErrUnsupported) {
 		return "", err
 	}

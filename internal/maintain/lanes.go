@@ -15,6 +15,11 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
+// A runner looks for due tasks, and executes those of a lane.
+type runner struct{ *table }
+
+func (t *Table) runner() runner { return runner{t} }
+
 // A Lane is a sequence of tasks with a loop of its own. Lanes don't wait for each
 // other: no other work delays the creation of periods.
 type Lane string
@@ -56,7 +61,7 @@ func (t *Table) view(ctx context.Context) (v View, changes []state.Change, err e
 			return v, nil, err
 		}
 	}
-	if v.Loading, err = t.loading(ctx); err != nil {
+	if v.Loading, err = t.creator().loading(ctx); err != nil {
 		return v, nil, err
 	}
 	if changes, err = t.State.Changes(ctx, t.Table.Name); err != nil {
@@ -153,12 +158,12 @@ type passed struct {
 // will be due: a position, or false if none is known. A failure is reported and
 // logged, and the other tasks continue; the errors are returned together.
 func (t *Table) Pass(ctx context.Context, lane Lane) (next int64, more bool, err error) {
-	p, err := t.pass(ctx, lane, nil, time.Time{})
+	p, err := t.runner().pass(ctx, lane, nil, time.Time{})
 	return p.next, p.more, err
 }
 
 // pass is Pass, of only some kinds of tasks unless these are nil, which makes way for other tables once it has taken until a time.
-func (t *Table) pass(ctx context.Context, lane Lane, only []Kind, until time.Time) (passed, error) {
+func (t runner) pass(ctx context.Context, lane Lane, only []Kind, until time.Time) (passed, error) {
 	now, err := t.begin(ctx, lane)
 	if now == nil {
 		return passed{}, err
@@ -170,15 +175,15 @@ func (t *Table) pass(ctx context.Context, lane Lane, only []Kind, until time.Tim
 
 // run returns what ends the pass early.
 func (p *pass) run(ctx context.Context) error {
-	if pause, err := p.table.paused(ctx, p.lane); pause != nil || err != nil {
+	if pause, err := p.table.runner().paused(ctx, p.lane); pause != nil || err != nil {
 		return err
 	}
 	if p.lane == Creating {
-		if err := p.table.missedTriggers(ctx); err != nil {
+		if err := p.table.guard().missedTriggers(ctx); err != nil {
 			p.failed = append(p.failed, fmt.Errorf("triggers of the periods of %s: %w", p.table.Table.Name, err))
 		}
 	}
-	if err := p.table.finish(ctx, p.lane); errors.Is(err, engine.ErrLockTimeout) {
+	if err := p.table.runner().finish(ctx, p.lane); errors.Is(err, engine.ErrLockTimeout) {
 		return err
 	} else if err != nil {
 		p.failed = append(p.failed, err)
@@ -192,7 +197,7 @@ func (p *pass) run(ctx context.Context) error {
 			return nil
 		}
 		if len(p.done) > 0 { // a task may have taken hours
-			if pause, err := p.table.paused(ctx, p.lane); pause != nil || err != nil {
+			if pause, err := p.table.runner().paused(ctx, p.lane); pause != nil || err != nil {
 				return err
 			}
 		}
@@ -203,7 +208,7 @@ func (p *pass) run(ctx context.Context) error {
 		} else if err != nil {
 			p.failed = append(p.failed, err)
 		}
-		now, err := p.table.forLane(ctx, p.lane)
+		now, err := p.table.follower().forLane(ctx, p.lane)
 		if now == nil {
 			return err
 		}
@@ -222,7 +227,7 @@ func (p *pass) choose(ctx context.Context) (*Task, View, error) {
 	}
 	var task *Task
 	p.next, p.more = nextDue(tasks, p.lane, v.Now)
-	p.jobs = p.table.jobs(tasks, v.Now)
+	p.jobs = p.table.runner().jobs(tasks, v.Now)
 	for i := range tasks {
 		if c := &tasks[i]; task == nil && c.Kind.lane() == p.lane && c.ready(v.Now) && !p.done[c.ID()] && (p.only == nil || slices.Contains(p.only, c.Kind)) {
 			task = c
@@ -260,8 +265,8 @@ type looked struct {
 }
 
 // look looks at the table. Whether it was altered is checked by each pass, before it does anything.
-func (t *Table) look(ctx context.Context) (l looked, err error) {
-	now, err := t.forLane(ctx, Creating)
+func (t runner) look(ctx context.Context) (l looked, err error) {
+	now, err := t.follower().forLane(ctx, Creating)
 	if now == nil {
 		return l, err
 	}
@@ -272,16 +277,16 @@ func (t *Table) look(ctx context.Context) (l looked, err error) {
 	v, changes, lookErr := now.view(ctx)
 	if isNoTable(lookErr) {
 		t.stale.Store(true)
-		if _, err := t.forLane(ctx, Creating); err != nil { // it says what is missing
+		if _, err := t.follower().forLane(ctx, Creating); err != nil { // it says what is missing
 			return l, err
 		}
 	}
 	if lookErr != nil {
 		return l, errors.Join(err, lookErr)
 	}
-	l.covered, l.wanted, l.now = covered(v.Parts, v.Now), now.wanted(v), v.Now
+	l.covered, l.wanted, l.now = covered(v.Parts, v.Now), now.runner().wanted(v), v.Now
 	tasks, planErr := Plan(now.Declared, v)
-	triggers, lookErr := now.triggersMissed(ctx)
+	triggers, lookErr := now.guard().triggersMissed(ctx)
 	l.quiet = !triggers && len(changes) == 0 && len(v.Loading) == 0
 	for _, c := range tasks {
 		switch {
@@ -307,15 +312,15 @@ func (t *Table) look(ctx context.Context) (l looked, err error) {
 			l.next, l.more = at, true
 		}
 	}
-	if names, end := now.nextBuckets(v.Now); len(names) > 0 && (!l.more || end < l.next) {
+	if names, end := now.runner().nextBuckets(v.Now); len(names) > 0 && (!l.more || end < l.next) {
 		l.next, l.more = end, true
 	}
-	l.jobs = now.jobs(tasks, v.Now)
+	l.jobs = now.runner().jobs(tasks, v.Now)
 	return l, errors.Join(err, planErr, lookErr)
 }
 
 // jobs returns the next task of each lane.
-func (t *Table) jobs(tasks []Task, now int64) (out []state.Job) {
+func (t runner) jobs(tasks []Task, now int64) (out []state.Job) {
 	for _, lane := range Lanes {
 		job := state.Job{Policy: string(lane)}
 		if i := slices.IndexFunc(tasks, func(c Task) bool { return c.Kind.lane() == lane }); i >= 0 {
@@ -336,7 +341,7 @@ func (t *Table) jobs(tasks []Task, now int64) (out []state.Job) {
 }
 
 // nextBuckets returns the roll-ups whose present buckets end first, and when they do; none for a sequence, whose buckets end at unknown times.
-func (t *Table) nextBuckets(now int64) (names []string, end int64) {
+func (t runner) nextBuckets(now int64) (names []string, end int64) {
 	for _, r := range t.Declared.Rollups {
 		bucket, err := r.Every.At(now)
 		if err != nil || t.Table.Grid.Axis() == rolling.Sequence {
@@ -353,7 +358,7 @@ func (t *Table) nextBuckets(now int64) (names []string, end int64) {
 }
 
 // paused returns the pause of a lane, nil if it has none.
-func (t *Table) paused(ctx context.Context, lane Lane) (*state.Pause, error) {
+func (t runner) paused(ctx context.Context, lane Lane) (*state.Pause, error) {
 	pauses, err := t.State.Pauses(ctx, t.Table.Name)
 	return state.Paused(pauses, string(lane)), err
 }
@@ -361,7 +366,7 @@ func (t *Table) paused(ctx context.Context, lane Lane) (*state.Pause, error) {
 // WhilePaused returns a reason to wait for copies of rows: that a policy of the table is paused.
 func (t *Table) WhilePaused(policy string) func(ctx context.Context) (why string, err error) {
 	return func(ctx context.Context) (string, error) {
-		p, err := t.paused(ctx, Lane(policy))
+		p, err := t.runner().paused(ctx, Lane(policy))
 		if p == nil {
 			return "", err
 		}
@@ -370,17 +375,17 @@ func (t *Table) WhilePaused(policy string) func(ctx context.Context) (why string
 }
 
 // begin returns the table as forLane does, after checking that it is unchanged.
-func (t *Table) begin(ctx context.Context, lane Lane) (*Table, error) {
-	now, err := t.forLane(ctx, lane)
+func (t runner) begin(ctx context.Context, lane Lane) (*Table, error) {
+	now, err := t.follower().forLane(ctx, lane)
 	if now == nil {
 		return nil, err
 	}
-	changed, lookErr := now.changed(ctx)
+	changed, lookErr := now.follower().changed(ctx)
 	if lookErr != nil {
 		return nil, lookErr
 	}
 	if changed {
-		return t.forLane(ctx, lane)
+		return t.follower().forLane(ctx, lane)
 	}
 	return now, err
 }
@@ -388,7 +393,7 @@ func (t *Table) begin(ctx context.Context, lane Lane) (*Table, error) {
 // Do executes one task, and reports and logs the result.
 func (t *Table) Do(ctx context.Context, task Task, v View) error {
 	began := time.Now()
-	detail, err := t.do(ctx, task, v)
+	detail, err := t.runner().do(ctx, task, v)
 	var wait *waitError
 	if errors.As(err, &wait) {
 		t.waiting.Store(task.ID(), true)
@@ -403,17 +408,17 @@ func (t *Table) Do(ctx context.Context, task Task, v View) error {
 		t.say(Event{At: began, Action: string(task.Kind), Detail: wait.why, Waiting: true})
 		return nil
 	}
-	return t.ended(ctx, string(task.Kind), label(task), detail, began, err)
+	return t.runner().ended(ctx, string(task.Kind), label(task), detail, began, err)
 }
 
 // ended reports and logs how an action on something ended. It returns the error as the
 // log has it, with the name of the action.
-func (t *Table) ended(ctx context.Context, action, what, detail string, began time.Time, err error) error {
+func (t runner) ended(ctx context.Context, action, what, detail string, began time.Time, err error) error {
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return ctx.Err()
 	case errors.Is(err, engine.ErrLockTimeout):
-		err = t.blocked(ctx, err)
+		err = t.locks().blocked(ctx, err)
 	case err == nil && detail == "" && !t.failed.over(action):
 		return nil
 	}
@@ -439,12 +444,12 @@ func label(task Task) string {
 	return strings.Join(names, ", ")
 }
 
-func (t *Table) do(ctx context.Context, task Task, v View) (string, error) {
+func (t runner) do(ctx context.Context, task Task, v View) (string, error) {
 	switch task.Kind {
 	case Create:
-		return t.create(ctx, task, v)
+		return t.creator().create(ctx, task, v)
 	case Rollup:
-		n, err := t.refresh(ctx, v)
+		n, err := t.sealer().refresh(ctx, v)
 		// A level that is computed from an expired one would lack the history that a load
 		// still brings.
 		if err == nil && len(v.Loading) == 0 {
@@ -458,21 +463,21 @@ func (t *Table) do(ctx context.Context, task Task, v View) (string, error) {
 		}
 		return figure.Plural(n, "bucket"), err
 	case Seal:
-		return t.seal(ctx, task.Parts[0])
+		return t.sealer().seal(ctx, task.Parts[0])
 	case Check:
-		return t.check(ctx, task.Parts[0], v.known(task.Parts[0]), v.Now)
+		return t.sealer().check(ctx, task.Parts[0], v.known(task.Parts[0]), v.Now)
 	case Archive:
-		return t.archive(ctx, task.Parts[0], v.known(task.Parts[0]))
+		return t.archiver().archive(ctx, task.Parts[0], v.known(task.Parts[0]))
 	case Drop:
-		return t.drop(ctx, task.Parts[0], v.known(task.Parts[0]))
+		return t.dropper().drop(ctx, task.Parts[0], v.known(task.Parts[0]))
 	case Rebuild, Merge:
-		return t.rebuild(ctx, task)
+		return t.rebuilder().rebuild(ctx, task)
 	}
 	return "", fmt.Errorf("no such task: %s", task.Kind)
 }
 
 // finish completes the changes of a lane whose process has ended.
-func (t *Table) finish(ctx context.Context, lane Lane) error {
+func (t runner) finish(ctx context.Context, lane Lane) error {
 	changes, err := t.State.Changes(ctx, t.Table.Name)
 	if err != nil {
 		return err
@@ -490,7 +495,7 @@ func (t *Table) finish(ctx context.Context, lane Lane) error {
 			// The entry has the task's name: the previous entry may report that the
 			// task failed.
 			action, what = string(d.task().Kind), label(d.task())
-			detail, err = d.resume(ctx, t, c)
+			detail, err = d.resume(ctx, t.table, c)
 		}
 		err = t.ended(ctx, action, what, detail, began, err)
 		if ctx.Err() != nil {
@@ -507,7 +512,7 @@ func (t *Table) finish(ctx context.Context, lane Lane) error {
 }
 
 // blocked adds the blocking transaction to the error of a lock.
-func (t *Table) blocked(ctx context.Context, err error) error {
+func (t locks) blocked(ctx context.Context, err error) error {
 	who, lookErr := t.DB.Blockers(ctx, t.Table)
 	own, others := ownAndOthers(who)
 	if lookErr == nil && len(others) == 0 && len(own) > 0 {
@@ -521,7 +526,7 @@ func (t *Table) blocked(ctx context.Context, err error) error {
 }
 
 // create adds the partitions one at a time, so that a blocked one doesn't affect the others.
-func (t *Table) create(ctx context.Context, task Task, v View) (string, error) {
+func (t creator) create(ctx context.Context, task Task, v View) (string, error) {
 	have := v.Parts
 	for i, p := range task.Parts {
 		enclosed, err := t.createIn(ctx, engine.CreatePartitions{Table: t.Table, Have: have, New: []rolling.Partition{p}})
@@ -534,5 +539,5 @@ func (t *Table) create(ctx context.Context, task Task, v View) (string, error) {
 		t.reach("created")
 		have = append(have[:len(have):len(have)], p)
 	}
-	return label(task), t.triggers(ctx)
+	return label(task), t.guard().triggers(ctx)
 }

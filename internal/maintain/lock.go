@@ -12,6 +12,11 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
+// locks changes the table under locks that are waited for briefly, and the declaration under its lock.
+type locks struct{ *table }
+
+func (t *Table) locks() locks { return locks{t} }
+
 const (
 	// turnWait is how long a step waits for its turn: longer than any turn should last.
 	turnWait = 5 * time.Second
@@ -24,12 +29,12 @@ const (
 // tryLocked tries a step that needs the table's lock. The steps of a table take
 // turns across all lanes and processes: if two were queued for the lock, an insert
 // behind both would wait for twice the lock timeout.
-func (t *Table) tryLocked(ctx context.Context, step engine.Step) error {
+func (t locks) tryLocked(ctx context.Context, step engine.Step) error {
 	return t.waitTurn(ctx, func() error { return t.DB.Try(ctx, step) })
 }
 
 // waitTurn is tryLocked for any change under the table's lock.
-func (t *Table) waitTurn(ctx context.Context, change func() error) error {
+func (t locks) waitTurn(ctx context.Context, change func() error) error {
 	defer t.turn(ctx)()
 	settle := func(context.Context) {}
 	if t.Rollups != nil {
@@ -49,7 +54,7 @@ func (t *Table) waitTurn(ctx context.Context, change func() error) error {
 }
 
 // alter is tryLocked for a step that depends on the existing partitions.
-func (t *Table) alter(ctx context.Context, step func(have []rolling.Partition) engine.Step) error {
+func (t locks) alter(ctx context.Context, step func(have []rolling.Partition) engine.Step) error {
 	have, err := t.DB.Catalog().Partitions(ctx, t.Table)
 	if err != nil {
 		return err
@@ -57,7 +62,7 @@ func (t *Table) alter(ctx context.Context, step func(have []rolling.Partition) e
 	return t.tryLocked(ctx, step(have))
 }
 
-func (t *Table) turn(ctx context.Context) (end func()) {
+func (t locks) turn(ctx context.Context) (end func()) {
 	if t.DB.Capabilities().SerialWrites { // its transactions are serial anyway
 		return func() {}
 	}
@@ -162,7 +167,7 @@ const (
 )
 
 // declareLease waits for the lock of the declaration and takes it.
-func (t *Table) declareLease(ctx context.Context, patience time.Duration) (_ engine.Lease, err error) {
+func (t locks) declareLease(ctx context.Context, patience time.Duration) (_ engine.Lease, err error) {
 	end := time.Now().Add(patience)
 	next, err := t.lease(ctx, applyLock, end)
 	if err != nil {
@@ -178,7 +183,7 @@ func (t *Table) declareLease(ctx context.Context, patience time.Duration) (_ eng
 	return lease, nil
 }
 
-func (t *Table) lease(ctx context.Context, lock string, end time.Time) (lease engine.Lease, err error) {
+func (t locks) lease(ctx context.Context, lock string, end time.Time) (lease engine.Lease, err error) {
 	err = engine.Retry{First: lockPoll, Last: lockPoll, Until: end}.Do(ctx, func() (err error) {
 		lease, err = t.DB.Lead(ctx, t.Table.Name+lock)
 		return err
@@ -193,7 +198,7 @@ func (t *Table) lease(ctx context.Context, lock string, end time.Time) (lease en
 // withDeclarationLocked calls remove, which deletes rows or detaches them, while no process
 // can apply another declaration. If the declaration in force isn't the one of the
 // mark, it returns errChanged instead.
-func (t *Table) withDeclarationLocked(ctx context.Context, as mark, remove func(ctx context.Context) error) error {
+func (t locks) withDeclarationLocked(ctx context.Context, as mark, remove func(ctx context.Context) error) error {
 	return t.declaring(ctx, removeWait, func(lease engine.Lease) error {
 		stored, err := t.State.Declared(ctx, t.Table.Name)
 		if err != nil {
@@ -207,7 +212,7 @@ func (t *Table) withDeclarationLocked(ctx context.Context, as mark, remove func(
 }
 
 // declaring runs fn while it holds the lock of the declaration.
-func (t *Table) declaring(ctx context.Context, patience time.Duration, fn func(engine.Lease) error) (err error) {
+func (t locks) declaring(ctx context.Context, patience time.Duration, fn func(engine.Lease) error) (err error) {
 	lease, err := t.declareLease(ctx, patience)
 	if err != nil {
 		return err

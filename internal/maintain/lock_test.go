@@ -45,7 +45,7 @@ func TestTrapRequestsForTheLockQueueUp(t *testing.T) {
 			table := &Table{DB: counted{db, &active, &most}, followed: followed{Table: name}, shared: &shared{}}
 			for range 3 {
 				all.Go(func() {
-					if err := table.tryLocked(t.Context(), engine.CreatePartitions{Table: name, New: []rolling.Partition{{Name: "p"}}}); err != nil {
+					if err := table.locks().tryLocked(t.Context(), engine.CreatePartitions{Table: name, New: []rolling.Partition{{Name: "p"}}}); err != nil {
 						t.Error(err)
 					}
 				})
@@ -68,7 +68,7 @@ func TestReplaceWaitsForCopy(t *testing.T) {
 		w.copying.RLock()
 		var all sync.WaitGroup
 		all.Go(func() {
-			_ = w.swapPublished(t.Context(), &state.Change{Table: "readings"}, &publishing{}, 0) // nothing is recorded of it
+			_ = w.publisher().swapPublished(t.Context(), &state.Change{Table: "readings"}, &publishing{}, 0) // nothing is recorded of it
 		})
 		time.Sleep(50 * time.Millisecond)
 		if n := most.Load(); n != 0 {

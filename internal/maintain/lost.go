@@ -14,7 +14,7 @@ import (
 // roll-ups stay as they are, although its rows are missing. Other rows that are gone were deleted, and roll-ups follow.
 
 // noteLost records the periods that others have dropped of a range, if retention may have passed some of it.
-func (t *Table) noteLost(ctx context.Context, p rolling.Period) error {
+func (t dropper) noteLost(ctx context.Context, p rolling.Period) error {
 	if t.Declared.Keep.IsZero() {
 		return nil
 	}
@@ -30,7 +30,7 @@ func (t *Table) noteLost(ctx context.Context, p rolling.Period) error {
 }
 
 // noteMissing records the periods that others have dropped, given the ones that there are.
-func (t *Table) noteMissing(ctx context.Context, parts []rolling.Partition, now int64) error {
+func (t dropper) noteMissing(ctx context.Context, parts []rolling.Partition, now int64) error {
 	if t.Declared.Keep.IsZero() || t.Rollups == nil {
 		return nil
 	}
@@ -62,7 +62,7 @@ func (t *Table) noteMissing(ctx context.Context, parts []rolling.Partition, now 
 }
 
 // lose records that others have dropped a period, and ends the change of it that was in progress, if any.
-func (t *Table) lose(ctx context.Context, k state.Period, c *state.Change) error {
+func (t dropper) lose(ctx context.Context, k state.Period, c *state.Change) error {
 	if err := t.State.DropTo(ctx, t.Table.Name, k.To); err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func lostText(k state.Period) string {
 
 // lost returns those of the periods of a change that others have dropped, for a change that has failed: none if that can't be told, or once one of
 // the tables exists into which the change moves rows.
-func (t *Table) lost(ctx context.Context, parts []rolling.Partition, beside []string) (out []rolling.Partition) {
+func (t dropper) lost(ctx context.Context, parts []rolling.Partition, beside []string) (out []rolling.Partition) {
 	have, err := t.DB.Catalog().Partitions(ctx, t.Table)
 	if err != nil {
 		return nil

@@ -63,13 +63,13 @@ func (t *Table) Mergeable(ctx context.Context, p rolling.Period) error {
 	if p.To > now {
 		return errors.New("it is not over")
 	}
-	_, err = t.sealedRecord(ctx, p)
+	_, err = t.rebuilder().sealedRecord(ctx, p)
 	return err
 }
 
 // sealedRecord returns the record of a period, nil if it isn't sealed, and an error if its rows
 // must stay as they are.
-func (t *Table) sealedRecord(ctx context.Context, p rolling.Period) (*state.Period, error) {
+func (t rebuilder) sealedRecord(ctx context.Context, p rolling.Period) (*state.Period, error) {
 	all, err := t.State.PeriodsFrom(ctx, t.Table.Name, p.From)
 	if err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func (t *Table) sealedRecord(ctx context.Context, p rolling.Period) (*state.Peri
 }
 
 // beginMerge decides whether the rows of a publication are merged with others.
-func (t *Table) beginMerge(ctx context.Context, d *publishing) (err error) {
+func (t rebuilder) beginMerge(ctx context.Context, d *publishing) (err error) {
 	d.Into, d.Had, d.Sum = false, 0, engine.Checksum{}
 	if !d.Merges {
 		return nil
@@ -93,14 +93,14 @@ func (t *Table) beginMerge(ctx context.Context, d *publishing) (err error) {
 	if d.Sealed, err = t.sealedRecord(ctx, d.Part.Period); err != nil {
 		return fmt.Errorf("%w: %v", state.ErrFilled, err)
 	}
-	rows, err := t.rowsUpTo(ctx, d.Part, 1)
+	rows, err := t.publisher().rowsUpTo(ctx, d.Part, 1)
 	d.Into = rows > 0
 	return err
 }
 
 // merge fills the table that replaces the period with its rows and those of the publication
 // that it doesn't have, and removes the others from the publication's table.
-func (t *Table) merge(ctx context.Context, d *publishing, columns []engine.Column) (err error) {
+func (t rebuilder) merge(ctx context.Context, d *publishing, columns []engine.Column) (err error) {
 	db, isStager := t.DB.(engine.Stager)
 	words, is := t.DB.Words().(engine.MergeWords)
 	if !is || !isStager {
@@ -108,7 +108,7 @@ func (t *Table) merge(ctx context.Context, d *publishing, columns []engine.Colum
 	}
 	var names []string
 	all := make([]engine.Column, 0, len(t.Schema.Columns))
-	for _, c := range t.columns() {
+	for _, c := range t.sums().columns() {
 		names, all = append(names, c.Name), append(all, engine.Column{Name: c.Name})
 	}
 	s, err := db.Stage(ctx, t.Table, engine.StageOptions{Name: d.With, Columns: all, Storage: engine.Storage{Compress: t.Declared.Seal.Compress}})
@@ -161,10 +161,10 @@ func (t *Table) merge(ctx context.Context, d *publishing, columns []engine.Colum
 		}
 	}
 	var rows int64
-	if err := t.DB.SQL().QueryRowContext(ctx, "SELECT COUNT(*) FROM "+with+" WHERE "+t.within(d.Part.Period)).Scan(&rows); err != nil {
+	if err := t.DB.SQL().QueryRowContext(ctx, "SELECT COUNT(*) FROM "+with+" WHERE "+t.sums().within(d.Part.Period)).Scan(&rows); err != nil {
 		return fmt.Errorf("verify table %s: %w", d.With, t.DB.Classify(err))
 	}
-	d.Sum, err = engine.ReadChecksum(ctx, t.DB, t.State.DB(), t.DB.Words().RowHash(t.columns()), with+" n",
+	d.Sum, err = engine.ReadChecksum(ctx, t.DB, t.State.DB(), t.DB.Words().RowHash(t.sums().columns()), with+" n",
 		"NOT EXISTS (SELECT 1 FROM "+own+" WHERE "+engine.EqualIn(t.DB.Dialect(), t.Schema.Key(), own+".", "n.")+")")
 	if err != nil {
 		return err
@@ -178,7 +178,7 @@ func (t *Table) merge(ctx context.Context, d *publishing, columns []engine.Colum
 }
 
 // endMerge records a publication all of whose rows were in the period.
-func (t *Table) endMerge(ctx context.Context, c *state.Change, d *publishing) error {
+func (t rebuilder) endMerge(ctx context.Context, c *state.Change, d *publishing) error {
 	d.Out, d.Sealed, d.State = d.With, nil, state.Published
 	return t.inTx(ctx, func(tx *sql.Tx) error {
 		if err := t.State.PutPublication(ctx, tx, &d.Publication); err != nil { // state.ErrForgotten
@@ -190,7 +190,7 @@ func (t *Table) endMerge(ctx context.Context, c *state.Change, d *publishing) er
 
 // sealAgain ends a publication. A period that was sealed is sealed as it is now: its roll-ups
 // are refreshed as after any late row, and proven before it is dropped.
-func (t *Table) sealAgain(ctx context.Context, c *state.Change, d *publishing) error {
+func (t rebuilder) sealAgain(ctx context.Context, c *state.Change, d *publishing) error {
 	if d.Sealed == nil {
 		return t.State.End(ctx, t.State.DB(), c)
 	}
@@ -198,7 +198,7 @@ func (t *Table) sealAgain(ctx context.Context, c *state.Change, d *publishing) e
 	if err != nil {
 		return err
 	}
-	s, err := t.periodChecksum(ctx, part)
+	s, err := t.sums().periodChecksum(ctx, part)
 	if err != nil {
 		return err
 	}

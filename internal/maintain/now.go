@@ -12,6 +12,11 @@ import (
 	"github.com/rowmill/rowmill/internal/state"
 )
 
+// A requester does work that a user has asked for, or asks the process that keeps the table.
+type requester struct{ *table }
+
+func (t *Table) requester() requester { return requester{t} }
+
 // A Work is a part of a lane that can be asked for at once.
 type Work string
 
@@ -53,31 +58,31 @@ func (t *Table) Drops(ctx context.Context) (out []string, err error) {
 // DoNow does at once what is due of a work. If another process keeps the table, that one is asked, which has limits of its own; what it
 // does meanwhile is reported as events.
 func (t *Table) DoNow(ctx context.Context, w Work) error {
-	if err := t.refusePaused(ctx, w); err != nil {
+	if err := t.requester().refusePaused(ctx, w); err != nil {
 		return err
 	}
-	err := t.doNow(ctx, w)
+	err := t.requester().doNow(ctx, w)
 	if err == nil {
-		err = t.refusePaused(ctx, w) // it was paused meanwhile, and something may be left
+		err = t.requester().refusePaused(ctx, w) // it was paused meanwhile, and something may be left
 	}
 	return err
 }
 
-func (t *Table) refusePaused(ctx context.Context, w Work) error {
-	pause, err := t.paused(ctx, w.Lane())
+func (t requester) refusePaused(ctx context.Context, w Work) error {
+	pause, err := t.runner().paused(ctx, w.Lane())
 	if err != nil || pause == nil {
 		return err
 	}
 	return engine.Hinted(fmt.Errorf("%s of table %s is %s", pause.Policy, t.Table.Name, pause), "rowmill resume %s --policy %s", t.Declared.Source, pause.Policy)
 }
 
-func (t *Table) doNow(ctx context.Context, w Work) error {
-	d := &Daemon{Table: t, Only: Works[w]}
+func (t requester) doNow(ctx context.Context, w Work) error {
+	d := &Daemon{Table: t.table, Only: Works[w]}
 	led, err := d.tryOnce(ctx)
 	if led || err != nil {
 		return err
 	}
-	by, err := t.leader(ctx)
+	by, err := t.reporter().leader(ctx)
 	if err != nil {
 		return err
 	}
@@ -109,7 +114,7 @@ func (t *Table) doNow(ctx context.Context, w Work) error {
 }
 
 // await waits until by, the process that keeps the table, has done what it is asked for, or has ended: then d does it, and led is true.
-func (t *Table) await(ctx context.Context, d *Daemon, w Work, by string, reported map[state.Action]bool) (led bool, err error) {
+func (t requester) await(ctx context.Context, d *Daemon, w Work, by string, reported map[state.Action]bool) (led bool, err error) {
 	for began := time.Now(); ; {
 		if err := engine.Sleep(ctx, requestPoll); err != nil {
 			return false, err
@@ -147,7 +152,7 @@ func (t *Table) await(ctx context.Context, d *Daemon, w Work, by string, reporte
 }
 
 // report passes the latest actions of the table's log that were not reported, in order.
-func (t *Table) report(ctx context.Context, reported map[state.Action]bool, say func(state.Action)) error {
+func (t requester) report(ctx context.Context, reported map[state.Action]bool, say func(state.Action)) error {
 	latest, err := t.State.Actions(ctx, t.Table.Name, 100)
 	for _, a := range slices.Backward(latest) {
 		if !reported[a] {

@@ -14,6 +14,11 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
+// A creator creates periods, ahead and for rows that are loaded.
+type creator struct{ *table }
+
+func (t *Table) creator() creator { return creator{t} }
+
 // Creatable returns which missing periods rows may have at present: those that
 // retention would not drop, up to one period after those that are created ahead.
 func (t *Table) Creatable(ctx context.Context) (*rolling.Creatable, error) {
@@ -25,11 +30,11 @@ func (t *Table) Creatable(ctx context.Context) (*rolling.Creatable, error) {
 	if err != nil {
 		return nil, err
 	}
-	return t.creatable(ctx, now)
+	return t.creator().creatable(ctx, now)
 }
 
 // creatable is Creatable by the declaration that t has.
-func (t *Table) creatable(ctx context.Context, now int64) (c *rolling.Creatable, err error) {
+func (t creator) creatable(ctx context.Context, now int64) (c *rolling.Creatable, err error) {
 	d := t.Declared
 	c = &rolling.Creatable{Grid: d.Period, Keep: d.Keep, Range: d.Period.Bounds()}
 	if c.Range.From, err = oldest(d, now); err != nil {
@@ -59,7 +64,7 @@ const mostFrom = 8192
 
 // planFrom returns the periods that a declaration's from wants before those that begin at
 // present, of a table that has some, and notes for the owner.
-func (t *Table) planFrom(have []rolling.Partition, c *rolling.Creatable, now int64, changed bool) (out []rolling.Partition, notes []string, err error) {
+func (t creator) planFrom(have []rolling.Partition, c *rolling.Creatable, now int64, changed bool) (out []rolling.Partition, notes []string, err error) {
 	d := t.Declared
 	if d.From.IsZero() || len(have) == 0 {
 		return nil, nil, nil
@@ -87,11 +92,11 @@ func (t *Table) planFrom(have []rolling.Partition, c *rolling.Creatable, now int
 }
 
 // planEarlier adds the step that creates the missing periods since the declaration's from.
-func (t *Table) planEarlier(ctx context.Context, a *Application, applied *rolling.Declaration) error {
+func (t creator) planEarlier(ctx context.Context, a *Application, applied *rolling.Declaration) error {
 	if t.Declared.From.IsZero() {
 		return nil
 	}
-	have, _, err := t.withTail(ctx)
+	have, _, err := t.taker().withTail(ctx)
 	if err != nil {
 		return err
 	}
@@ -168,7 +173,7 @@ func (t *Table) CreatePeriods(ctx context.Context, parts []rolling.Partition) er
 		}
 		some := missing[:min(len(missing), createAtOnce)]
 		t.reach("create period")
-		enclosed, err := t.createIn(ctx, engine.CreatePartitions{Table: t.Table, Have: have, New: some})
+		enclosed, err := t.creator().createIn(ctx, engine.CreatePartitions{Table: t.Table, Have: have, New: some})
 		if enclosed != "" {
 			t.log(ctx, string(Enclose), enclosed, time.Since(began), err)
 			continue
@@ -177,7 +182,7 @@ func (t *Table) CreatePeriods(ctx context.Context, parts []rolling.Partition) er
 			now, lookErr := t.DB.Catalog().Partitions(ctx, t.Table)
 			if lookErr != nil || len(now) == len(have) { // no other process has created it meanwhile
 				if errors.Is(err, engine.ErrLockTimeout) {
-					err = t.blocked(ctx, err)
+					err = t.locks().blocked(ctx, err)
 				}
 				return fmt.Errorf("create %s: %w", label(Task{Parts: some}), err)
 			}
@@ -189,7 +194,7 @@ func (t *Table) CreatePeriods(ctx context.Context, parts []rolling.Partition) er
 	if len(made) == 0 {
 		return nil
 	}
-	if err := t.triggers(ctx); err != nil {
+	if err := t.guard().triggers(ctx); err != nil {
 		return fmt.Errorf("triggers of %s: %w", label(Task{Parts: made}), err)
 	}
 	t.reach("period triggers")
@@ -209,7 +214,7 @@ func (l *Loading) why() string { return l.Path + " is being loaded into it" }
 
 // loading returns the files that are being loaded. A load that was killed has lost its lock.
 // Streams, which may never end, are not among them.
-func (t *Table) loading(ctx context.Context) ([]Loading, error) {
+func (t creator) loading(ctx context.Context) ([]Loading, error) {
 	files, err := t.State.Unfinished(ctx, t.Table.Name)
 	if err != nil {
 		return nil, err
@@ -237,7 +242,7 @@ func (t *Table) loading(ctx context.Context) ([]Loading, error) {
 
 // waitForLoads returns a waitError if a load fills a period that is about to be sealed with a
 // number of rows. One without rows may have been created for rows that are on their way.
-func (t *Table) waitForLoads(ctx context.Context, p rolling.Partition, rows int64) error {
+func (t creator) waitForLoads(ctx context.Context, p rolling.Partition, rows int64) error {
 	loads, err := t.loading(ctx)
 	if err != nil {
 		return err

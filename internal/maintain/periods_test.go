@@ -208,12 +208,12 @@ func TestTriggersOfCreated(t *testing.T) {
 		p, err := w.Table.Table.Grid.At(at(-3.5))
 		must(t, err)
 		must(t, enginetest.Try(t, db, engine.CreatePartitions{Table: w.Table.Table, Have: w.partitions(), New: []rolling.Partition{w.Table.Table.Grid.Named(p)}}))
-		if missing, _, err := w.triggerState(t.Context()); err != nil || len(missing) == 0 {
+		if missing, _, err := w.guard().triggerState(t.Context()); err != nil || len(missing) == 0 {
 			t.Fatalf("no triggers are missing: %v", err)
 		}
 		_, _, err = w.Pass(t.Context(), Creating)
 		must(t, err)
-		if missing, _, err := w.triggerState(t.Context()); err != nil || len(missing) > 0 {
+		if missing, _, err := w.guard().triggerState(t.Context()); err != nil || len(missing) > 0 {
 			t.Errorf("missing are %v, %v", missing, err)
 		}
 	})

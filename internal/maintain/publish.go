@@ -14,6 +14,11 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
+// A publisher publishes loaded periods: fills a copy beside the table, and exchanges both.
+type publisher struct{ *table }
+
+func (t *Table) publisher() publisher { return publisher{t} }
+
 // Publish is the kind of change that makes a table filled by a load a period. A load
 // begins it; if that dies, the next load or maintenance completes it.
 const Publish Kind = "publish"
@@ -60,7 +65,7 @@ func (d *publishing) finish(ctx context.Context, t *Table, c *state.Change, leas
 	if err := now.Load(d); err != nil {
 		return "", err
 	}
-	detail, err = t.finishPublish(ctx, now, d, patience)
+	detail, err = t.publisher().finishPublish(ctx, now, d, patience)
 	var given givenUp
 	if errors.As(err, &given) {
 		return given.Error(), nil
@@ -117,13 +122,13 @@ func (t *Table) FinishPublications(ctx context.Context, source string) error {
 		began, own, detail := time.Now(), d.Source == source, ""
 		if own {
 			var lease engine.Lease
-			if lease, err = t.lead(ctx, d); err == nil {
+			if lease, err = t.publisher().lead(ctx, d); err == nil {
 				detail, err = d.finish(ctx, t, c, lease, busyWait)
 			}
 		} else {
 			detail, err = d.resume(ctx, t, c)
 		}
-		if err := t.ended(ctx, string(Publish), d.Part.Name, detail, began, err); err != nil && (own || ctx.Err() != nil) {
+		if err := t.runner().ended(ctx, string(Publish), d.Part.Name, detail, began, err); err != nil && (own || ctx.Err() != nil) {
 			return err
 		}
 	}
@@ -140,13 +145,13 @@ func (t *Table) FinishPublications(ctx context.Context, source string) error {
 func (t *Table) Publish(ctx context.Context, p *state.Publication, columns []engine.Column,
 	fill func(ctx context.Context, sourceOrder bool, write func(*engine.Batch) error) error) (err error) {
 	d := &publishing{Publication: *p}
-	lease, err := t.lead(ctx, d)
+	lease, err := t.publisher().lead(ctx, d)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, lease.Release()) }()
 	return engine.WhileHeld(ctx, lease, errPublishLost, func(ctx context.Context) error {
-		err := t.publishAsDeclared(ctx, d, columns, fill)
+		err := t.publisher().publishAsDeclared(ctx, d, columns, fill)
 		if cause := context.Cause(ctx); errors.Is(cause, errPublishLost) {
 			return cause
 		}
@@ -159,12 +164,12 @@ func (t *Table) Publish(ctx context.Context, p *state.Publication, columns []eng
 
 // publishAsDeclared publishes by the declaration in force, and once more if the table has been
 // altered meanwhile.
-func (t *Table) publishAsDeclared(ctx context.Context, d *publishing, columns []engine.Column,
+func (t publisher) publishAsDeclared(ctx context.Context, d *publishing, columns []engine.Column,
 	fill func(ctx context.Context, sourceOrder bool, write func(*engine.Batch) error) error) error {
 	for n := 1; ; n++ {
 		now, err := t.Follow(ctx)
 		if err == nil {
-			err = now.publish(ctx, d, columns, fill)
+			err = now.publisher().publish(ctx, d, columns, fill)
 		}
 		if !errors.Is(err, engine.ErrDiffers) {
 			return err
@@ -177,7 +182,7 @@ func (t *Table) publishAsDeclared(ctx context.Context, d *publishing, columns []
 }
 
 // lead waits for the lock on the period.
-func (t *Table) lead(ctx context.Context, d *publishing) (lease engine.Lease, err error) {
+func (t publisher) lead(ctx context.Context, d *publishing) (lease engine.Lease, err error) {
 	err = engine.Retry{First: busyPoll, Last: busyPoll}.Do(ctx, func() (err error) {
 		lease, err = t.DB.Lead(ctx, d.lock())
 		return err
@@ -193,20 +198,20 @@ func (e givenUp) Unwrap() error { return e.error }
 
 // unfinished is an error of a change that is completed later: its rows must not be sent in
 // another way, whatever the class of the error.
-func (t *Table) unfinished(ctx context.Context, err error) error {
+func (t publisher) unfinished(ctx context.Context, err error) error {
 	var given givenUp
 	switch {
 	case errors.As(err, &given):
 		t.log(ctx, string(Publish), given.Error(), 0, nil)
 	case errors.Is(err, engine.ErrLockTimeout):
-		return engine.Hinted(t.blocked(ctx, err), "end the transaction that blocks it; the same command, or rowmill run, then completes it")
+		return engine.Hinted(t.locks().blocked(ctx, err), "end the transaction that blocks it; the same command, or rowmill run, then completes it")
 	case errors.Is(err, engine.ErrRefused) || errors.Is(err, engine.ErrUnsupported) || errors.Is(err, state.ErrFilled):
 		return engine.Hinted(errors.New(err.Error()), "rowmill status, which shows the change; the same command, once its cause is removed")
 	}
 	return err
 }
 
-func (t *Table) publish(ctx context.Context, d *publishing, columns []engine.Column,
+func (t publisher) publish(ctx context.Context, d *publishing, columns []engine.Column,
 	fill func(ctx context.Context, sourceOrder bool, write func(*engine.Batch) error) error) error {
 	began := time.Now()
 	c := &state.Change{Table: t.Table.Name, ID: fmt.Sprintf("publish %d", d.From), Kind: string(Publish), Step: stepStage}
@@ -249,7 +254,7 @@ func (t *Table) publish(ctx context.Context, d *publishing, columns []engine.Col
 	t.reach("publish begun")
 	err = t.unbusy(ctx, c)
 	if err == nil {
-		err = t.beginMerge(ctx, d)
+		err = t.rebuilder().beginMerge(ctx, d)
 	}
 	if err == nil {
 		err = t.checkPublish(ctx, d)
@@ -258,13 +263,13 @@ func (t *Table) publish(ctx context.Context, d *publishing, columns []engine.Col
 		err = t.stage(ctx, d, columns, fill)
 	}
 	if err == nil && d.Into {
-		err = t.merge(ctx, d, columns)
+		err = t.rebuilder().merge(ctx, d, columns)
 	}
 	if err == nil {
 		err = t.checkPublish(ctx, d)
 	}
 	if err == nil && d.Into && d.Inserted == 0 {
-		err = t.endMerge(ctx, c, d) // the period has all of the rows
+		err = t.rebuilder().endMerge(ctx, c, d) // the period has all of the rows
 	} else if err == nil {
 		err = t.beginSwap(ctx, c, d)
 	}
@@ -289,7 +294,7 @@ func (d *publishing) detail() string {
 
 // unbusy waits until no other change of the period is under way. None begins while the
 // publication is recorded.
-func (t *Table) unbusy(ctx context.Context, c *state.Change) error {
+func (t publisher) unbusy(ctx context.Context, c *state.Change) error {
 	for end := time.Now().Add(busyWait); ; {
 		changes, err := t.State.Changes(ctx, c.Table)
 		if err != nil {
@@ -313,7 +318,7 @@ func (t *Table) unbusy(ctx context.Context, c *state.Change) error {
 }
 
 // stage fills a table with the rows, and verifies it.
-func (t *Table) stage(ctx context.Context, d *publishing, columns []engine.Column,
+func (t publisher) stage(ctx context.Context, d *publishing, columns []engine.Column,
 	fill func(ctx context.Context, sourceOrder bool, write func(*engine.Batch) error) error) error {
 	staged, err := t.fillStage(ctx, d, columns, false, fill)
 	if errors.Is(err, engine.ErrDuplicateKey) && ctx.Err() == nil {
@@ -346,7 +351,7 @@ func (t *Table) stage(ctx context.Context, d *publishing, columns []engine.Colum
 	return nil
 }
 
-func (t *Table) fillStage(ctx context.Context, d *publishing, columns []engine.Column, skip bool,
+func (t publisher) fillStage(ctx context.Context, d *publishing, columns []engine.Column, skip bool,
 	fill func(ctx context.Context, sourceOrder bool, write func(*engine.Batch) error) error) (out engine.Staged, err error) {
 	db, is := t.DB.(engine.Stager)
 	if !is {
@@ -365,7 +370,7 @@ func (t *Table) fillStage(ctx context.Context, d *publishing, columns []engine.C
 }
 
 // checkPublish returns state.ErrFilled if rows of the period can't be replaced any more.
-func (t *Table) checkPublish(ctx context.Context, d *publishing) error {
+func (t publisher) checkPublish(ctx context.Context, d *publishing) error {
 	if t.Declared.Late == rolling.LateReject {
 		to, err := t.State.SealedUpTo(ctx, t.Table.Name)
 		if err != nil {
@@ -387,7 +392,7 @@ func (t *Table) checkPublish(ctx context.Context, d *publishing) error {
 
 // rowsUpTo returns the number of rows of a period, at most a number. Another period of the
 // table may be replaced at this moment.
-func (t *Table) rowsUpTo(ctx context.Context, p rolling.Partition, most int64) (rows int64, err error) {
+func (t publisher) rowsUpTo(ctx context.Context, p rolling.Partition, most int64) (rows int64, err error) {
 	err = engine.RetryLocks(ctx, countTries, func() error {
 		defer t.gate.read()()
 		return t.DB.Classify(t.DB.SQL().QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*) FROM (SELECT 1 AS one FROM %s LIMIT %d) AS r",
@@ -401,7 +406,7 @@ func (t *Table) rowsUpTo(ctx context.Context, p rolling.Partition, most int64) (
 
 // beginSwap records that the filled table is about to become the period. The range is
 // noted before the rows are there, too, so that no crash leaves roll-ups without them.
-func (t *Table) beginSwap(ctx context.Context, c *state.Change, d *publishing) error {
+func (t publisher) beginSwap(ctx context.Context, c *state.Change, d *publishing) error {
 	return t.inTx(ctx, func(tx *sql.Tx) error {
 		known := d.Publication
 		known.Counts = state.Counts{}
@@ -416,7 +421,7 @@ func (t *Table) beginSwap(ctx context.Context, c *state.Change, d *publishing) e
 }
 
 // gone reports that the period was dropped, or became a part of another, before it was replaced.
-func (t *Table) gone(ctx context.Context, d *publishing) (bool, error) {
+func (t publisher) gone(ctx context.Context, d *publishing) (bool, error) {
 	have, err := t.DB.Catalog().Partitions(ctx, t.Table)
 	if err != nil {
 		return false, err
@@ -428,7 +433,7 @@ func (t *Table) gone(ctx context.Context, d *publishing) (bool, error) {
 	return !replaced && err == nil, err
 }
 
-func (t *Table) touch(ctx context.Context, tx *sql.Tx, d *publishing, r rolling.Period) error {
+func (t publisher) touch(ctx context.Context, tx *sql.Tx, d *publishing, r rolling.Period) error {
 	if len(t.Declared.Rollups) == 0 {
 		return nil
 	}
@@ -439,14 +444,14 @@ func (t *Table) touch(ctx context.Context, tx *sql.Tx, d *publishing, r rolling.
 const abandonWait = 30 * time.Second
 
 // abandonPublish removes the table of a publication that can't be made.
-func (t *Table) abandonPublish(ctx context.Context, c *state.Change, d *publishing) error {
+func (t publisher) abandonPublish(ctx context.Context, c *state.Change, d *publishing) error {
 	if c.Step != stepStage {
 		return nil // it can be completed
 	}
 	return t.removePublish(ctx, c, d)
 }
 
-func (t *Table) removePublish(ctx context.Context, c *state.Change, d *publishing) error {
+func (t publisher) removePublish(ctx context.Context, c *state.Change, d *publishing) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandonWait)
 	defer cancel()
 	// The server may not yet have ended the connection that filled it.
@@ -459,7 +464,7 @@ func (t *Table) removePublish(ctx context.Context, c *state.Change, d *publishin
 }
 
 // giveUp ends a publication whose table the server refuses as a period. It returns a givenUp.
-func (t *Table) giveUp(ctx context.Context, c *state.Change, d *publishing, cause error) error {
+func (t publisher) giveUp(ctx context.Context, c *state.Change, d *publishing, cause error) error {
 	var rows int64
 	if err := t.DB.SQL().QueryRowContext(ctx, "SELECT COUNT(*) FROM "+t.DB.Dialect().Quote(d.With)).Scan(&rows); err != nil {
 		return errors.Join(cause, t.DB.Classify(err))
@@ -488,7 +493,7 @@ func (t *Table) giveUp(ctx context.Context, c *state.Change, d *publishing, caus
 
 // finishPublish completes a publication from its current step. It waits for the lock that
 // replaces the period for as long as patience, and tries once at least.
-func (t *Table) finishPublish(ctx context.Context, c *state.Change, d *publishing, patience time.Duration) (string, error) {
+func (t publisher) finishPublish(ctx context.Context, c *state.Change, d *publishing, patience time.Duration) (string, error) {
 	for {
 		t.reach("publish " + c.Step)
 		var err error
@@ -505,7 +510,7 @@ func (t *Table) finishPublish(ctx context.Context, c *state.Change, d *publishin
 				return "", err
 			}
 			t.reach("publish cleaned")
-			return d.detail(), t.sealAgain(ctx, c, d)
+			return d.detail(), t.rebuilder().sealAgain(ctx, c, d)
 		default:
 			return "", fmt.Errorf("journal of %s: %s is at step %q, which this version doesn't know", c.Table, c.ID, c.Step)
 		}
@@ -516,15 +521,15 @@ func (t *Table) finishPublish(ctx context.Context, c *state.Change, d *publishin
 }
 
 // swapPublished replaces the period, while others wait for as little as possible.
-func (t *Table) swapPublished(ctx context.Context, c *state.Change, d *publishing, patience time.Duration) error {
+func (t publisher) swapPublished(ctx context.Context, c *state.Change, d *publishing, patience time.Duration) error {
 	old := []rolling.Partition{d.Part}
-	proofs := t.proofs(old, []engine.Checksum{d.Sum})
+	proofs := t.rebuilder().proofs(old, []engine.Checksum{d.Sum})
 	t.copying.Lock()
 	err := engine.Retry{First: firstRetry, Last: lockPause, Until: time.Now().Add(patience), Waiting: func(err error) error {
-		t.say(Event{At: time.Now(), Action: string(Publish), Detail: d.Part.Name, Err: t.blocked(ctx, err), Waiting: true})
+		t.say(Event{At: time.Now(), Action: string(Publish), Detail: d.Part.Name, Err: t.locks().blocked(ctx, err), Waiting: true})
 		return nil
 	}}.Do(ctx, func() error {
-		return t.alter(ctx, func(have []rolling.Partition) engine.Step {
+		return t.locks().alter(ctx, func(have []rolling.Partition) engine.Step {
 			return engine.Replace{Table: t.Table, Have: have, Old: old, New: d.Part, With: d.With, Out: []string{d.Out}, Proofs: proofs}
 		})
 	})
@@ -540,7 +545,7 @@ func (t *Table) swapPublished(ctx context.Context, c *state.Change, d *publishin
 		return errors.Join(fmt.Errorf("replace %s: %w", d.Part.Name, err), lookErr)
 	}
 	t.reach("publish swapped")
-	if err := t.triggers(ctx); err != nil {
+	if err := t.guard().triggers(ctx); err != nil {
 		return err
 	}
 	d.State = state.Published

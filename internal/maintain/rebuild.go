@@ -16,6 +16,11 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
+// A rebuilder rebuilds periods sorted and compressed, and merges them.
+type rebuilder struct{ *table }
+
+func (t *Table) rebuilder() rebuilder { return rebuilder{t} }
+
 // A rebuilding is the state of a rebuild or a merge, as its steps record it.
 type rebuilding struct {
 	Old  []rolling.Partition
@@ -47,7 +52,7 @@ func (r *rebuilding) tables(step string) (copies, rows []string) {
 }
 
 func (r *rebuilding) resume(ctx context.Context, t *Table, c *state.Change) (string, error) {
-	return t.continueRebuild(ctx, c)
+	return t.rebuilder().continueRebuild(ctx, c)
 }
 
 // Steps of a rebuild.
@@ -63,7 +68,7 @@ const (
 // rebuild writes the rows of one or more sealed periods sorted and, if so declared,
 // compressed, and replaces the periods with the result, unless others have written to them
 // meanwhile.
-func (t *Table) rebuild(ctx context.Context, task Task) (string, error) {
+func (t rebuilder) rebuild(ctx context.Context, task Task) (string, error) {
 	// A table that an interrupted change has left may have the only copy of rows: names must not recur.
 	once := fmt.Sprintf("_%x", time.Now().UnixMilli()&0xffffff)
 	r := rebuilding{Old: task.Parts, New: task.New, With: standalone(t.Table.Name, "new", task.New)}
@@ -79,7 +84,7 @@ func (t *Table) rebuild(ctx context.Context, task Task) (string, error) {
 }
 
 // continueRebuild completes a rebuild from its current step.
-func (t *Table) continueRebuild(ctx context.Context, c *state.Change) (string, error) {
+func (t rebuilder) continueRebuild(ctx context.Context, c *state.Change) (string, error) {
 	var r rebuilding
 	if err := c.Load(&r); err != nil {
 		return "", err
@@ -107,7 +112,7 @@ func (t *Table) continueRebuild(ctx context.Context, c *state.Change) (string, e
 			return "", fmt.Errorf("journal of %s: %s is at step %q, which this version doesn't know", c.Table, c.ID, c.Step)
 		}
 		if err != nil {
-			if lost := t.lost(ctx, r.Old, r.Out); len(lost) > 0 {
+			if lost := t.dropper().lost(ctx, r.Old, r.Out); len(lost) > 0 {
 				return t.abandonRebuild(ctx, c, &r, "others have dropped "+lost[0].Name, lost)
 			}
 			return "", err
@@ -121,7 +126,7 @@ func (t *Table) continueRebuild(ctx context.Context, c *state.Change) (string, e
 
 // createCopy creates an empty table for the rows of periods, in place of one that an
 // interrupted change has left.
-func (t *Table) createCopy(ctx context.Context, name string) error {
+func (t rebuilder) createCopy(ctx context.Context, name string) error {
 	if err := t.DB.Try(ctx, engine.DropTables{Names: []string{name}}); err != nil {
 		return err
 	}
@@ -134,12 +139,12 @@ func (t *Table) createCopy(ctx context.Context, name string) error {
 	return nil
 }
 
-func (t *Table) copyRows(ctx context.Context, c *state.Change, r *rebuilding) error {
+func (t rebuilder) copyRows(ctx context.Context, c *state.Change, r *rebuilding) error {
 	paused := t.pauses(ctx, c, r.New.Name)
 	for r.Part < len(r.Old) {
 		cp := copier.Copy{
 			DB: t.DB, From: t.DB.Words().From(t.Table, r.Old[r.Part]), Into: t.DB.Dialect().Quote(r.With),
-			Columns: t.columns(), Key: t.Schema.Key(), After: r.After, Limits: t.Limits, Paused: paused,
+			Columns: t.sums().columns(), Key: t.Schema.Key(), After: r.After, Limits: t.Limits, Paused: paused,
 			Done: func(ctx context.Context, tx state.Exec, last []string, _ int64) error {
 				r.After = last
 				return t.State.Advance(ctx, tx, c, stepCopy, r)
@@ -158,7 +163,7 @@ func (t *Table) copyRows(ctx context.Context, c *state.Change, r *rebuilding) er
 }
 
 // pauses returns a function that reports why the copy of a period waits, and that it continues.
-func (t *Table) pauses(ctx context.Context, c *state.Change, period string) func(why string) {
+func (t rebuilder) pauses(ctx context.Context, c *state.Change, period string) func(why string) {
 	waits := false
 	return func(why string) {
 		if waits == (why != "") {
@@ -173,7 +178,7 @@ func (t *Table) pauses(ctx context.Context, c *state.Change, period string) func
 }
 
 // compact sorts and packs indexes that grew row by row.
-func (t *Table) compact(ctx context.Context, r *rebuilding) error {
+func (t rebuilder) compact(ctx context.Context, r *rebuilding) error {
 	words, ok := t.DB.Words().(engine.CompactWords)
 	if !ok {
 		return nil
@@ -187,10 +192,10 @@ func (t *Table) compact(ctx context.Context, r *rebuilding) error {
 }
 
 // sumCopy computes the sums of the rows that were copied from each partition.
-func (t *Table) sumCopy(ctx context.Context, r *rebuilding) error {
+func (t rebuilder) sumCopy(ctx context.Context, r *rebuilding) error {
 	r.Sums = nil
 	for _, p := range r.Old {
-		sum, err := t.checksum(ctx, t.State.DB(), t.DB.Dialect().Quote(r.With), &p.Period)
+		sum, err := t.sums().checksum(ctx, t.State.DB(), t.DB.Dialect().Quote(r.With), &p.Period)
 		if err != nil {
 			return err
 		}
@@ -200,14 +205,14 @@ func (t *Table) sumCopy(ctx context.Context, r *rebuilding) error {
 }
 
 // proofs returns the proofs that partitions still have rows with these sums.
-func (t *Table) proofs(old []rolling.Partition, sums []engine.Checksum) []engine.Proof {
+func (t rebuilder) proofs(old []rolling.Partition, sums []engine.Checksum) []engine.Proof {
 	out := make([]engine.Proof, len(old))
 	for i, p := range old {
 		from, sum := t.DB.Words().From(t.Table, p), sums[i]
 		if sum.Rows == 0 {
 			out[i].Query = "SELECT COUNT(*), '' FROM (SELECT 1 AS one FROM " + from + " LIMIT 1) AS r"
 		} else {
-			out[i] = engine.Proof{Query: engine.ChecksumQuery(t.DB.Words().RowHash(t.columns()), from, "1 = 1"), Sum: sum}
+			out[i] = engine.Proof{Query: engine.ChecksumQuery(t.DB.Words().RowHash(t.sums().columns()), from, "1 = 1"), Sum: sum}
 		}
 	}
 	return out
@@ -226,7 +231,7 @@ func unswapped(err error) string {
 
 // abandonRebuild removes a copy that differs, and breaks the seals to start again, but those of periods that are lost. Where a server was
 // killed between two statements of the exchange, rows of a period are in the table for old rows.
-func (t *Table) abandonRebuild(ctx context.Context, c *state.Change, r *rebuilding, why string, lost []rolling.Partition) (string, error) {
+func (t rebuilder) abandonRebuild(ctx context.Context, c *state.Change, r *rebuilding, why string, lost []rolling.Partition) (string, error) {
 	for _, out := range r.Out {
 		there, err := t.exists(ctx, out)
 		if err == nil && there {
@@ -258,8 +263,8 @@ func (t *Table) abandonRebuild(ctx context.Context, c *state.Change, r *rebuildi
 }
 
 // putBack moves rows of a period back into the table, where a row with the same key is newer.
-func (t *Table) putBack(ctx context.Context, out string) error {
-	d, cols := t.DB.Dialect(), t.columns()
+func (t rebuilder) putBack(ctx context.Context, out string) error {
+	d, cols := t.DB.Dialect(), t.sums().columns()
 	table, out := d.Quote(t.Table.Name), d.Quote(out)
 	return t.inTx(ctx, func(tx *sql.Tx) error {
 		return engine.ExecEach(ctx, tx, []string{
@@ -270,14 +275,14 @@ func (t *Table) putBack(ctx context.Context, out string) error {
 	})
 }
 
-func (t *Table) swap(ctx context.Context, r *rebuilding) error {
+func (t rebuilder) swap(ctx context.Context, r *rebuilding) error {
 	proofs := t.proofs(r.Old, r.Sums)
-	return t.alter(ctx, func(have []rolling.Partition) engine.Step {
+	return t.locks().alter(ctx, func(have []rolling.Partition) engine.Step {
 		return engine.Replace{Table: t.Table, Have: have, Old: r.Old, New: r.New, With: r.With, Out: r.Out, Proofs: proofs}
 	})
 }
 
-func (t *Table) clean(ctx context.Context, c *state.Change, r *rebuilding) (string, error) {
+func (t rebuilder) clean(ctx context.Context, c *state.Change, r *rebuilding) (string, error) {
 	var want int64
 	for _, old := range r.Sums {
 		want += old.Rows
@@ -288,15 +293,15 @@ func (t *Table) clean(ctx context.Context, c *state.Change, r *rebuilding) (stri
 	}
 	part, err := t.find(ctx, r.New.Period)
 	if due, drops := dropDue(t.Declared, r.New); err != nil && drops && due <= now {
-		if len(t.lost(ctx, []rolling.Partition{r.New}, nil)) > 0 {
+		if len(t.dropper().lost(ctx, []rolling.Partition{r.New}, nil)) > 0 {
 			k := state.Period{Table: t.Table.Name, Partition: r.New, Rows: want, Checked: now}
-			return lostText(k), errors.Join(t.DB.Try(ctx, engine.DropTables{Names: r.Out}), t.lose(ctx, k, c))
+			return lostText(k), errors.Join(t.DB.Try(ctx, engine.DropTables{Names: r.Out}), t.dropper().lose(ctx, k, c))
 		}
 	}
 	if err != nil {
 		return "", err
 	}
-	s, err := t.checksum(ctx, t.State.DB(), t.DB.Words().From(t.Table, part), nil)
+	s, err := t.sums().checksum(ctx, t.State.DB(), t.DB.Words().From(t.Table, part), nil)
 	if err != nil {
 		return "", err
 	}
@@ -304,7 +309,7 @@ func (t *Table) clean(ctx context.Context, c *state.Change, r *rebuilding) (stri
 		return "", err
 	}
 	t.reach("rebuild cleaned")
-	if err := t.triggers(ctx); err != nil {
+	if err := t.guard().triggers(ctx); err != nil {
 		return "", err
 	}
 	k := state.Period{Table: t.Table.Name, Partition: part, State: state.Sealed, Rows: s.Rows, Checksum: s.Hash, Checked: now, Rebuilt: true}

@@ -29,7 +29,7 @@ type recreation struct {
 }
 
 // planRecreation relies on the records, which may exist without a declaration: applied may be nil.
-func (t *Table) planRecreation(ctx context.Context, applied *rolling.Declaration, from func() (int64, error)) (*recreation, error) {
+func (t applier) planRecreation(ctx context.Context, applied *rolling.Declaration, from func() (int64, error)) (*recreation, error) {
 	n := &recreation{rows: t.Schema == nil || applied != nil}
 	var err error
 	if n.rollups, err = rollup.PlanRecreation(ctx, t.DB, t.Table, t.Declared, from); err != nil {
@@ -51,7 +51,7 @@ func (t *Table) planRecreation(ctx context.Context, applied *rolling.Declaration
 
 // resetRecords executes the plan in one transaction: a crash leaves either all records
 // unchanged, or none of the former table.
-func (t *Table) resetRecords(ctx context.Context, n *recreation) error {
+func (t applier) resetRecords(ctx context.Context, n *recreation) error {
 	var changes []state.Change
 	var said []string
 	var err error
@@ -90,7 +90,7 @@ func (t *Table) resetRecords(ctx context.Context, n *recreation) error {
 
 // planAdoption plans what happens to the records of a former table whose name a
 // plain table has, before the plain table is adopted.
-func (t *Table) planAdoption(ctx context.Context, a *Application, applied *rolling.Declaration) error {
+func (t applier) planAdoption(ctx context.Context, a *Application, applied *rolling.Declaration) error {
 	a.Adopt = true
 	under, err := adopt.UnderWay(ctx, t.State, t.Table.Name)
 	if err != nil {
@@ -116,7 +116,7 @@ func (t *Table) planAdoption(ctx context.Context, a *Application, applied *rolli
 	}
 	a.BeforeSQL = n.rollups.SQL
 	a.Before = func(ctx context.Context, from int64) error {
-		return t.declaring(ctx, applyWait, func(engine.Lease) error {
+		return t.locks().declaring(ctx, applyWait, func(engine.Lease) error {
 			n, err := t.planRecreation(ctx, applied, func() (int64, error) { return from, nil })
 			if err != nil {
 				return err
@@ -131,7 +131,7 @@ func (t *Table) planAdoption(ctx context.Context, a *Application, applied *rolli
 }
 
 // firstPeriod returns where a plain table's periods begin: at its first row, or the present if earlier.
-func (t *Table) firstPeriod(ctx context.Context) (int64, error) {
+func (t applier) firstPeriod(ctx context.Context) (int64, error) {
 	now, err := t.Now(ctx)
 	if err != nil {
 		return 0, err
@@ -149,7 +149,7 @@ func (t *Table) firstPeriod(ctx context.Context) (int64, error) {
 	return t.Table.Grid.Floor(now), nil
 }
 
-func (t *Table) createTable(ctx context.Context, n *recreation, step engine.CreateTable) error {
+func (t applier) createTable(ctx context.Context, n *recreation, step engine.CreateTable) error {
 	// The records are reset while the table doesn't exist, so that no crash leaves
 	// a table with the records of another one.
 	if there, err := t.DB.Catalog().Exists(ctx, t.Table); err != nil {
@@ -166,7 +166,7 @@ func (t *Table) createTable(ctx context.Context, n *recreation, step engine.Crea
 // dropped, and returns them with their entries for the log: they have nothing left
 // to change. Tables that are mere copies are removed. Tables that may hold the only
 // copy of rows stay, and the log names them.
-func (t *Table) endChanges(ctx context.Context) (ended []state.Change, said []string, err error) {
+func (t applier) endChanges(ctx context.Context) (ended []state.Change, said []string, err error) {
 	changes, err := t.State.Changes(ctx, t.Table.Name)
 	if err != nil {
 		return nil, nil, err
@@ -205,7 +205,7 @@ func (t *Table) endChanges(ctx context.Context) (ended []state.Change, said []st
 }
 
 // otherAxis describes how positions differ, on which all records depend, and how they were declared.
-func (t *Table) otherAxis(applied *rolling.Declaration) (differs, as string) {
+func (t applier) otherAxis(applied *rolling.Declaration) (differs, as string) {
 	is := t.Declared
 	if was := applied.Period.Axis(); was != t.Table.Grid.Axis() {
 		return fmt.Sprintf("the period was %s, along %s, and is %s, along %s", applied.Period, axisName(was), t.Table.Grid, axisName(t.Table.Grid.Axis())), "periods of " + applied.Period.String()
@@ -231,7 +231,7 @@ func epochText(d *rolling.Declaration) string {
 }
 
 // sameAxis rejects a declaration under which existing periods would have other bounds.
-func (t *Table) sameAxis(applied *rolling.Declaration) error {
+func (t applier) sameAxis(applied *rolling.Declaration) error {
 	differs, as := t.otherAxis(applied)
 	if differs == "" {
 		return nil
@@ -242,7 +242,7 @@ func (t *Table) sameAxis(applied *rolling.Declaration) error {
 
 // recreatedAxis reports whether a table is created anew with another axis. It rejects
 // that if roll-ups of these names or archives of the former table are left.
-func (t *Table) recreatedAxis(ctx context.Context, applied *rolling.Declaration, rollups []string) (other bool, err error) {
+func (t applier) recreatedAxis(ctx context.Context, applied *rolling.Declaration, rollups []string) (other bool, err error) {
 	differs, as := t.otherAxis(applied)
 	if differs == "" {
 		return false, nil

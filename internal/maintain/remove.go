@@ -15,16 +15,21 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
+// A remover plans that a table is no longer kept.
+type remover struct{ *table }
+
+func (t *Table) remover() remover { return remover{t} }
+
 // PlanRemove plans that rowmill no longer keeps the table: the table stays with its rows, as an ordinary one, and what is rowmill's
 // goes: the declaration, triggers, the views of roll-ups, partitions that only rowmill needs, and all records. Tables of roll-ups stay,
 // as they are, unless they are to be dropped. Each step is done at once or can be repeated, so that a removal that was
 // broken off is completed by the next one.
 func (t *Table) PlanRemove(ctx context.Context, dropRollups bool) (*Application, error) {
-	return t.planRemove(ctx, dropRollups, nil)
+	return t.remover().planRemove(ctx, dropRollups, nil)
 }
 
 // planRemove is PlanRemove. With undone, what keeps the table then is given back: these records of a takeover.
-func (t *Table) planRemove(ctx context.Context, dropRollups bool, undone []state.Undo) (*Application, error) {
+func (t remover) planRemove(ctx context.Context, dropRollups bool, undone []state.Undo) (*Application, error) {
 	a := &Application{}
 	applied, err := t.Applied(ctx)
 	if err != nil {
@@ -43,7 +48,7 @@ func (t *Table) planRemove(ctx context.Context, dropRollups bool, undone []state
 	}
 	if applied != nil {
 		add("stop keeping "+t.Table.Name+": processes that do so notice that it has no declaration", []string{"DELETE FROM rowmill_tables WHERE name = " + sqlText(t.Table.Name)}, func(ctx context.Context) error {
-			return t.declaring(ctx, applyWait, func(engine.Lease) error { return t.State.RemoveDeclaration(ctx, t.State.DB(), t.Table.Name) })
+			return t.locks().declaring(ctx, applyWait, func(engine.Lease) error { return t.State.RemoveDeclaration(ctx, t.State.DB(), t.Table.Name) })
 		})
 	}
 	levels, err := t.recordedLevels(ctx)
@@ -74,7 +79,7 @@ func (t *Table) planRemove(ctx context.Context, dropRollups bool, undone []state
 func sqlText(name string) string { return "'" + strings.ReplaceAll(name, "'", "''") + "'" }
 
 // mayRemove refuses a table with a change under way, which only rowmill can complete.
-func (t *Table) mayRemove(ctx context.Context) error {
+func (t remover) mayRemove(ctx context.Context) error {
 	c, err := adopt.UnderWay(ctx, t.State, t.Table.Name)
 	switch {
 	case err != nil:
@@ -97,7 +102,7 @@ func (t *Table) mayRemove(ctx context.Context) error {
 }
 
 // recordedLevels returns the names of the roll-ups that are recorded, declared or not.
-func (t *Table) recordedLevels(ctx context.Context) ([]string, error) {
+func (t remover) recordedLevels(ctx context.Context) ([]string, error) {
 	names, err := engine.List[string](ctx, t.DB, t.DB.SQL(), t.DB.Bind("SELECT name FROM rowmill_rollups WHERE table_name = ? ORDER BY name"), t.Table.Name)
 	if isNoTable(err) {
 		return nil, nil
@@ -107,16 +112,16 @@ func (t *Table) recordedLevels(ctx context.Context) ([]string, error) {
 
 type addStep func(what string, statements []string, run func(context.Context) error)
 
-func (t *Table) planTriggersGone(ctx context.Context, add addStep) error {
+func (t remover) planTriggersGone(ctx context.Context, add addStep) error {
 	gone := func(what string, c engine.TriggerChange) {
 		if len(c.SQL) > 0 {
 			add("drop "+what, c.SQL, func(ctx context.Context) error {
-				return t.execTogether(ctx, c.SQL)
+				return t.locks().execTogether(ctx, c.SQL)
 			})
 		}
 	}
 	if _, ok := t.DB.Words().(engine.LateWords); ok {
-		triggers, words, err := t.refusals(ctx)
+		triggers, words, err := t.guard().refusals(ctx)
 		if err != nil {
 			return err
 		}
@@ -136,7 +141,7 @@ func (t *Table) planTriggersGone(ctx context.Context, add addStep) error {
 	return err
 }
 
-func (t *Table) planLevelsGone(ctx context.Context, a *Application, levels []string, drop bool, add addStep) error {
+func (t remover) planLevelsGone(ctx context.Context, a *Application, levels []string, drop bool, add addStep) error {
 	quote := t.DB.Dialect().Quote
 	for _, name := range levels {
 		var statements []string
@@ -161,14 +166,14 @@ func (t *Table) planLevelsGone(ctx context.Context, a *Application, levels []str
 		}
 		if len(statements) > 0 {
 			add(what, statements, func(ctx context.Context) error {
-				return t.execTogether(ctx, statements)
+				return t.locks().execTogether(ctx, statements)
 			})
 		}
 	}
 	return nil
 }
 
-func (t *Table) planReleased(ctx context.Context, a *Application, undone bool, add addStep) error {
+func (t remover) planReleased(ctx context.Context, a *Application, undone bool, add addStep) error {
 	if !t.Schema.Partitioned {
 		return nil
 	}
@@ -200,9 +205,9 @@ func (t *Table) planReleased(ctx context.Context, a *Application, undone bool, a
 	}
 	if len(statements) > 0 {
 		add(what, statements, func(ctx context.Context) error {
-			err := t.alter(ctx, func(have []rolling.Partition) engine.Step { return engine.Release{Table: t.Table, Have: have} })
+			err := t.locks().alter(ctx, func(have []rolling.Partition) engine.Step { return engine.Release{Table: t.Table, Have: have} })
 			if err != nil {
-				err = t.blocked(ctx, err)
+				err = t.locks().blocked(ctx, err)
 			}
 			return err
 		})
@@ -211,7 +216,7 @@ func (t *Table) planReleased(ctx context.Context, a *Application, undone bool, a
 }
 
 // planRecordsGone removes the rows about the table, and all tables of rowmill's if no other table is kept.
-func (t *Table) planRecordsGone(ctx context.Context, add addStep) error {
+func (t remover) planRecordsGone(ctx context.Context, add addStep) error {
 	missing, _, err := t.State.Missing(ctx)
 	if err != nil || slices.Contains(missing, "rowmill_tables") {
 		return err
@@ -251,7 +256,7 @@ func (t *Table) planRecordsGone(ctx context.Context, add addStep) error {
 
 // ownTables returns the statements that drop rowmill's own tables, the one of declarations last: until then, a removal that is
 // broken off finds the others.
-func (t *Table) ownTables(ctx context.Context) (out []string, err error) {
+func (t remover) ownTables(ctx context.Context) (out []string, err error) {
 	names := slices.Concat(t.State.Names(), []string{"rowmill_periods", "rowmill_heartbeat"}, t.State.Views())
 	slices.Reverse(names)
 	for _, name := range names {

@@ -204,15 +204,15 @@ func (r *Restoration) place(ctx context.Context, waiting func(error)) (err error
 	if r.Into != "" {
 		return nil
 	}
-	if err := t.triggers(ctx); err != nil {
+	if err := t.guard().triggers(ctx); err != nil {
 		return err
 	}
-	return t.unsealLevels(ctx, r.Part.Period)
+	return t.archiver().unsealLevels(ctx, r.Part.Period)
 }
 
 // unsealLevels allows the buckets of a restored period to be recomputed, unless a
 // later period is still dropped: the levels would lose its rows.
-func (t *Table) unsealLevels(ctx context.Context, p rolling.Period) error {
+func (t archiver) unsealLevels(ctx context.Context, p rolling.Period) error {
 	if t.Rollups == nil {
 		return nil
 	}
@@ -231,7 +231,7 @@ func (t *Table) unsealLevels(ctx context.Context, p rolling.Period) error {
 // fill creates a table from the file and compares its rows with the file and the period's seal.
 func (r *Restoration) fill(ctx context.Context, note func(int64)) error {
 	t := r.t
-	if err := t.createCopy(ctx, r.Table); err != nil {
+	if err := t.rebuilder().createCopy(ctx, r.Table); err != nil {
 		return err
 	}
 	t.reach("restore created")
@@ -241,22 +241,22 @@ func (r *Restoration) fill(ctx context.Context, note func(int64)) error {
 	}
 	t.reach("restore filled")
 	from := t.DB.Dialect().Quote(r.Table)
-	all, err := t.checksum(ctx, t.State.DB(), from, nil)
+	all, err := t.sums().checksum(ctx, t.State.DB(), from, nil)
 	if err != nil {
 		return err
 	}
-	within, err := t.checksum(ctx, t.State.DB(), from, &r.Part.Period)
+	within, err := t.sums().checksum(ctx, t.State.DB(), from, &r.Part.Period)
 	if err != nil {
 		return err
 	}
 	if within != all || all.Rows != f.Rows {
 		return fmt.Errorf("restore %s: of %s in it, %s outside of the period", r.Part.Name, figure.Plural(all.Rows, "row"), figure.Plural(all.Rows-within.Rows, "lies", "lie"))
 	}
-	known, err := t.sealed(ctx, r.Part.Period)
+	known, err := t.sealer().sealed(ctx, r.Part.Period)
 	if err != nil {
 		return err
 	}
-	if err := r.compareWithSeal(ctx, f, known, len(r.File.Columns()) == len(t.columns())); err != nil {
+	if err := r.compareWithSeal(ctx, f, known, len(r.File.Columns()) == len(t.sums().columns())); err != nil {
 		return err
 	}
 	if r.Into != "" {
@@ -288,7 +288,7 @@ func (r *Restoration) abandon(ctx context.Context) error {
 }
 
 // sealed returns the record of exactly this period, or nil.
-func (t *Table) sealed(ctx context.Context, p rolling.Period) (*state.Period, error) {
+func (t sealer) sealed(ctx context.Context, p rolling.Period) (*state.Period, error) {
 	known, err := t.State.Periods(ctx, t.Table.Name)
 	if err != nil {
 		return nil, err
@@ -308,7 +308,7 @@ func (r *Restoration) attach(ctx context.Context, waiting func(error)) error {
 	var locked error
 	err := engine.Retry{First: firstRetry, Last: firstRetry, Waiting: func(err error) error {
 		if locked = err; waiting != nil {
-			waiting(t.blocked(ctx, err))
+			waiting(t.locks().blocked(ctx, err))
 		}
 		return nil
 	}}.Do(ctx, func() error {
@@ -316,7 +316,7 @@ func (r *Restoration) attach(ctx context.Context, waiting func(error)) error {
 		if err != nil {
 			return err
 		}
-		return t.tryLocked(ctx, engine.Attach{Table: t.Table, Have: have, Part: r.Part, From: r.Table})
+		return t.locks().tryLocked(ctx, engine.Attach{Table: t.Table, Have: have, Part: r.Part, From: r.Table})
 	})
 	if ctx.Err() != nil {
 		err = errors.Join(locked, err)
@@ -354,7 +354,7 @@ func (r *Restoration) compareWithSeal(ctx context.Context, f archive.File, known
 		return nil
 	}
 	from := t.DB.Dialect().Quote(r.Table)
-	now, err := t.checksum(ctx, t.State.DB(), from, nil)
+	now, err := t.sums().checksum(ctx, t.State.DB(), from, nil)
 	if err != nil {
 		return err
 	}

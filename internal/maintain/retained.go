@@ -11,7 +11,7 @@ import (
 )
 
 // planDropped tells what retention removes under the declaration and not under the applied one.
-func (t *Table) planDropped(ctx context.Context, a *Application, applied *rolling.Declaration) error {
+func (t applier) planDropped(ctx context.Context, a *Application, applied *rolling.Declaration) error {
 	if t.Schema == nil || a.Adopt {
 		return nil
 	}
@@ -50,12 +50,12 @@ func (t *Table) Dropped(ctx context.Context) ([]string, error) {
 	if err != nil || applied == nil {
 		return nil, err
 	}
-	return t.dropped(ctx, applied, &rolling.Declaration{})
+	return t.applier().dropped(ctx, applied, &rolling.Declaration{})
 }
 
 // dropped tells which periods have passed retention by a declaration, and had not by the one before it.
-func (t *Table) dropped(ctx context.Context, d, was *rolling.Declaration) ([]string, error) {
-	parts, _, err := t.withTail(ctx)
+func (t applier) dropped(ctx context.Context, d, was *rolling.Declaration) ([]string, error) {
+	parts, _, err := t.taker().withTail(ctx)
 	if err != nil || d.Keep.IsZero() || len(parts) == 0 {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func (t *Table) dropped(ctx context.Context, d, was *rolling.Declaration) ([]str
 	return []string{t.droppedText(d, was, fmt.Sprintf("%s with %s%s", figure.Plural(periods, "period"), about, figure.Plural(rows, "row")), first.From, last.To)}, err
 }
 
-func (t *Table) droppedText(d, was *rolling.Declaration, what string, from, to int64) string {
+func (t applier) droppedText(d, was *rolling.Declaration, what string, from, to int64) string {
 	how := "no archive is declared: the rows are then gone"
 	if d.Seal.Archive != "" {
 		how = "each is archived before, in " + d.Seal.Archive
@@ -102,7 +102,7 @@ func (t *Table) droppedText(d, was *rolling.Declaration, what string, from, to i
 }
 
 // plainDropped tells which rows of a plain table retention will drop once its adoption is finished.
-func (t *Table) plainDropped(ctx context.Context) ([]string, error) {
+func (t applier) plainDropped(ctx context.Context) ([]string, error) {
 	d := t.Declared
 	now, err := t.Now(ctx)
 	if err != nil || d.Keep.IsZero() {
@@ -124,7 +124,7 @@ func (t *Table) plainDropped(ctx context.Context) ([]string, error) {
 }
 
 // rowsBefore counts the rows of a table before a position, and returns the first one's.
-func (t *Table) rowsBefore(ctx context.Context, table, by string, cut int64) (rows, first int64, err error) {
+func (t applier) rowsBefore(ctx context.Context, table, by string, cut int64) (rows, first int64, err error) {
 	words, quote := t.DB.Words(), t.DB.Dialect().Quote
 	q := fmt.Sprintf("SELECT n, COALESCE(%s, 0) FROM (SELECT COUNT(*) AS n, MIN(%s) AS t FROM %s WHERE %s < %s) q", words.Position(t.Table, "q.t"), quote(by), quote(table), quote(by), words.Literal(t.Table, cut))
 	err = t.DB.Classify(t.DB.SQL().QueryRowContext(ctx, q).Scan(&rows, &first))

@@ -10,7 +10,7 @@ import (
 )
 
 // rivals returns what creates or drops partitions of the table besides rowmill.
-func (t *Table) rivals(ctx context.Context) ([]engine.Rival, error) {
+func (t taker) rivals(ctx context.Context) ([]engine.Rival, error) {
 	db, ok := t.DB.(engine.Rivaled)
 	if !ok || t.Schema == nil || !t.Schema.Partitioned {
 		return nil, nil
@@ -20,7 +20,7 @@ func (t *Table) rivals(ctx context.Context) ([]engine.Rival, error) {
 
 // besides looks for what keeps the table besides rowmill.
 func (l *look) besides(ctx context.Context) error {
-	all, err := l.rivals(ctx)
+	all, err := l.taker().rivals(ctx)
 	for _, r := range all {
 		if !r.Unsure {
 			l.s.problem("rival", r.Text(l.s.Table), "rowmill apply FILE, which stops it; or: "+strings.Join(r.Off, "; "))
@@ -30,7 +30,7 @@ func (l *look) besides(ctx context.Context) error {
 }
 
 // planRivals stops what keeps the table besides rowmill. What also keeps others is left to the owner.
-func (t *Table) planRivals(ctx context.Context, a *Application, _ *rolling.Declaration) error {
+func (t taker) planRivals(ctx context.Context, a *Application, _ *rolling.Declaration) error {
 	all, err := t.rivals(ctx)
 	if err != nil {
 		return err
@@ -49,7 +49,7 @@ func (t *Table) planRivals(ctx context.Context, a *Application, _ *rolling.Decla
 				return err
 			}
 			t.reach("undo recorded")
-			return t.execTogether(ctx, r.Off)
+			return t.locks().execTogether(ctx, r.Off)
 		}})
 	}
 	return nil
@@ -71,7 +71,7 @@ func (t *Table) PlanUndoTakeover(ctx context.Context) (*Application, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, err := t.planRemove(ctx, false, undo)
+	a, err := t.remover().planRemove(ctx, false, undo)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (t *Table) PlanUndoTakeover(ctx context.Context) (*Application, error) {
 			continue
 		}
 		a.Steps = append(a.Steps, ApplyStep{What: u.What, SQL: u.SQL, run: func(ctx context.Context) error {
-			if err := t.execTogether(ctx, u.SQL); err != nil {
+			if err := t.locks().execTogether(ctx, u.SQL); err != nil {
 				return err
 			}
 			t.reach("undone")

@@ -371,7 +371,7 @@ func (s *Scheduler) look(j *job) (work []Lane, pause time.Duration, err error) {
 	}
 	var l looked
 	err = engine.WhileHeld(j.ctx, lease, context.Canceled, func(ctx context.Context) (err error) {
-		l, err = j.Table.look(ctx)
+		l, err = j.Table.runner().look(ctx)
 		return err
 	})
 	s.mu.Lock()
@@ -454,7 +454,7 @@ func (s *Scheduler) unchanged(j *job, stamp string) bool {
 		return false
 	}
 	if rolls {
-		l.now, l.covered, l.wanted = now, max(l.covered, now), j.lastFollowed().wanted(View{Now: now})
+		l.now, l.covered, l.wanted = now, max(l.covered, now), j.lastFollowed().runner().wanted(View{Now: now})
 	}
 	return true
 }
@@ -548,7 +548,7 @@ func (s *Scheduler) pass(a *attempt) (time.Duration, error) {
 	}
 	var p passed
 	err := engine.WhileHeld(a.ctx, lease, context.Canceled, func(ctx context.Context) (err error) {
-		p, err = a.Table.pass(ctx, a.lane, nil, time.Now().Add(passTime))
+		p, err = a.Table.runner().pass(ctx, a.lane, nil, time.Now().Add(passTime))
 		return err
 	})
 	if p.jobs != nil {
@@ -584,7 +584,7 @@ func (s *Scheduler) lockPause(j *job, lane Lane) time.Duration {
 	if err != nil || len(v.Parts) == 0 {
 		return engine.Jitter(pause)
 	}
-	if left, wanted := v.Parts[len(v.Parts)-1].To-v.Now, t.wanted(v)-v.Now; left < wanted/2 {
+	if left, wanted := v.Parts[len(v.Parts)-1].To-v.Now, t.runner().wanted(v)-v.Now; left < wanted/2 {
 		pause /= 5
 	}
 	return engine.Jitter(pause)

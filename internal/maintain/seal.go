@@ -7,24 +7,28 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/state"
 	"github.com/rowmill/rowmill/rolling"
 )
 
+// A sealer seals periods, compares them with their seals, and refreshes roll-ups.
+type sealer struct{ *table }
+
+func (t *Table) sealer() sealer { return sealer{t} }
+
 // seal completes a period's roll-ups, counts its rows and records their checksum.
 // Each action that relies on the checksum (an archive, a drop) first compares it
 // with the rows: a late row breaks the seal.
-func (t *Table) seal(ctx context.Context, p rolling.Partition) (detail string, err error) {
+func (t sealer) seal(ctx context.Context, p rolling.Partition) (detail string, err error) {
 	if err := t.rolledUp(ctx, p); err != nil {
 		return "", err
 	}
-	s, err := t.periodChecksum(ctx, p)
+	s, err := t.sums().periodChecksum(ctx, p)
 	if err != nil {
 		return "", err
 	}
-	if err := t.waitForLoads(ctx, p, s.Rows); err != nil {
+	if err := t.creator().waitForLoads(ctx, p, s.Rows); err != nil {
 		return "", err
 	}
 	t.reach("seal summed")
@@ -33,7 +37,7 @@ func (t *Table) seal(ctx context.Context, p rolling.Partition) (detail string, e
 		return "", err
 	}
 	k := state.Period{Table: t.Table.Name, Partition: p, State: state.Sealed, Rows: s.Rows, Checksum: s.Hash, Checked: now}
-	if err := t.sealedTo(ctx, t.State.DB(), p); err != nil {
+	if err := t.guard().sealedTo(ctx, t.State.DB(), p); err != nil {
 		return "", err
 	}
 	err = t.inTx(ctx, func(tx *sql.Tx) error { return t.State.Put(ctx, tx, k) })
@@ -42,7 +46,7 @@ func (t *Table) seal(ctx context.Context, p rolling.Partition) (detail string, e
 }
 
 // rolledUp refreshes the levels up to a period's end and verifies that they have all its rows.
-func (t *Table) rolledUp(ctx context.Context, p rolling.Partition) error {
+func (t sealer) rolledUp(ctx context.Context, p rolling.Partition) error {
 	if t.Rollups == nil {
 		return nil
 	}
@@ -67,7 +71,7 @@ func (t *Table) rolledUp(ctx context.Context, p rolling.Partition) error {
 }
 
 // unseal opens a period whose rows have changed, to be sealed again.
-func (t *Table) unseal(ctx context.Context, p rolling.Partition, why string) error {
+func (t sealer) unseal(ctx context.Context, p rolling.Partition, why string) error {
 	err := t.inTx(ctx, func(tx *sql.Tx) error {
 		if t.Rollups != nil {
 			// Counts don't reveal changed values: all of its buckets are recomputed.
@@ -86,8 +90,8 @@ func (t *Table) unseal(ctx context.Context, p rolling.Partition, why string) err
 
 // unchanged compares a sealed period's rows with its seal, and breaks the seal if
 // they differ.
-func (t *Table) unchanged(ctx context.Context, p rolling.Partition, k *state.Period) (bool, error) {
-	now, err := t.periodChecksum(ctx, p)
+func (t sealer) unchanged(ctx context.Context, p rolling.Partition, k *state.Period) (bool, error) {
+	now, err := t.sums().periodChecksum(ctx, p)
 	if err != nil {
 		return false, err
 	}
@@ -97,7 +101,7 @@ func (t *Table) unchanged(ctx context.Context, p rolling.Partition, k *state.Per
 	return false, t.unseal(ctx, p, fmt.Sprintf("it had %s when it was sealed and has %s, with another checksum", figure.Plural(k.Rows, "row"), figure.Count(now.Rows)))
 }
 
-func (t *Table) check(ctx context.Context, p rolling.Partition, k *state.Period, now int64) (string, error) {
+func (t sealer) check(ctx context.Context, p rolling.Partition, k *state.Period, now int64) (string, error) {
 	same, err := t.unchanged(ctx, p, k)
 	if err != nil || !same {
 		return "", err
@@ -112,27 +116,6 @@ type waitError struct{ why string }
 
 func (e *waitError) Error() string { return e.why }
 
-// checksum returns the sum of the rows of a FROM clause, within a period if one is given.
-func (t *Table) checksum(ctx context.Context, x state.Exec, from string, within *rolling.Period) (engine.Checksum, error) {
-	where := "1 = 1"
-	if within != nil {
-		where = t.within(*within)
-	}
-	return engine.ReadChecksum(ctx, t.DB, x, t.DB.Words().RowHash(t.columns()), from, where)
-}
-
-func (t *Table) periodChecksum(ctx context.Context, p rolling.Partition) (engine.Checksum, error) {
-	defer t.gate.read()()
-	return t.checksum(ctx, t.State.DB(), t.DB.Words().From(t.Table, p), nil)
-}
-
-func (t *Table) within(p rolling.Period) string {
-	w, by := t.DB.Words(), t.DB.Dialect().Quote(t.Table.By)
-	return fmt.Sprintf("%s >= %s AND %s < %s", by, w.Literal(t.Table, p.From), by, w.Literal(t.Table, p.To))
-}
-
-func (t *Table) columns() []engine.SchemaColumn { return engine.Writable(t.Schema.Columns) }
-
 // RefreshRange recomputes the roll-ups of a range; see rollup.RefreshRange. It
 // includes sealed buckets if all of their rows exist, as those of restored periods
 // do.
@@ -140,13 +123,13 @@ func (t *Table) RefreshRange(ctx context.Context, from, to int64) (int, error) {
 	if t.Rollups == nil {
 		return 0, errors.New("it has no roll-ups")
 	}
-	return t.Rollups.RefreshRange(ctx, from, to, t.present)
+	return t.Rollups.RefreshRange(ctx, from, to, t.sealer().present)
 }
 
 // present returns the periods whose rows are complete. It excludes periods affected
 // by a change in progress, and those that cover dropped ones, as on servers without
 // lower bounds.
-func (t *Table) present(ctx context.Context) ([]rolling.Period, error) {
+func (t sealer) present(ctx context.Context) ([]rolling.Period, error) {
 	v, err := t.View(ctx)
 	if err != nil {
 		return nil, err
@@ -166,8 +149,8 @@ func (t *Table) present(ctx context.Context) ([]rolling.Period, error) {
 }
 
 // refresh refreshes the levels up to the present, with late rows that were not recorded.
-func (t *Table) refresh(ctx context.Context, v View) (int, error) {
-	if err := t.noteMissing(ctx, v.Parts, v.Now); err != nil {
+func (t sealer) refresh(ctx context.Context, v View) (int, error) {
+	if err := t.dropper().noteMissing(ctx, v.Parts, v.Now); err != nil {
 		return 0, err
 	}
 	now := v.Now

@@ -28,7 +28,7 @@ func PlanShards(ctx context.Context, d *rolling.Declaration, head engine.Keeper,
 	}
 	all := &Application{}
 	for _, n := range nodes {
-		a, err := n.planNode(ctx)
+		a, err := n.reporter().planNode(ctx)
 		if err != nil {
 			return nil, InNode(n.Node, err)
 		}
@@ -163,7 +163,7 @@ func (t *Table) Title() string {
 	return t.Declared.Name + " of node " + t.Node
 }
 
-func (t *Table) planNode(ctx context.Context) (*Application, error) {
+func (t reporter) planNode(ctx context.Context) (*Application, error) {
 	applied, err := t.Applied(ctx)
 	if err != nil {
 		return nil, err

@@ -17,6 +17,11 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
+// A reporter describes the state of a table to users.
+type reporter struct{ *table }
+
+func (t *Table) reporter() reporter { return reporter{t} }
+
 // A Status describes the state of a rolling table, for people and programs. Times
 // are UTC; durations are in seconds; positions of time axes are given as times.
 type Status struct {
@@ -185,19 +190,19 @@ func (t *Table) Status(ctx context.Context) (*Status, error) {
 		return nil, err
 	}
 	if not == nil {
-		return now.status(ctx, &Status{})
+		return now.reporter().status(ctx, &Status{})
 	}
 	s := &Status{}
 	s.problem(Declaring, not.why, not.try)
 	if !not.gone {
-		t.lastFollowed().describe(s)
+		t.lastFollowed().reporter().describe(s)
 		return s, nil
 	}
-	return t.lastFollowed().status(ctx, s)
+	return t.lastFollowed().reporter().status(ctx, s)
 }
 
 // describe sets what follows from the declaration.
-func (t *Table) describe(s *Status) {
+func (t reporter) describe(s *Status) {
 	d, info := t.Declared, t.DB.Info()
 	s.Format, s.Table, s.Target, s.Engine = "rowmill.status/1", d.Name, info.Target, info.Engine
 	s.Node, s.At = t.Node, time.Now().UTC()
@@ -236,7 +241,7 @@ type look struct {
 }
 
 // status completes a status that may have problems already.
-func (t *Table) status(ctx context.Context, s *Status) (*Status, error) {
+func (t reporter) status(ctx context.Context, s *Status) (*Status, error) {
 	t.describe(s)
 	v, err := t.View(ctx)
 	if isNoTable(err) {
@@ -247,7 +252,7 @@ func (t *Table) status(ctx context.Context, s *Status) (*Status, error) {
 		return nil, err
 	}
 	s.Now = t.Table.Grid.Format(v.Now)
-	l := &look{Table: t, s: s, v: v}
+	l := &look{Table: t.table, s: s, v: v}
 	for _, part := range []func(context.Context) error{l.periods, l.levels, l.activity, l.hidden} {
 		if err := part(ctx); err != nil {
 			return nil, err
@@ -335,10 +340,10 @@ func (l *look) levels(ctx context.Context) error {
 
 func (l *look) activity(ctx context.Context) error {
 	var err error
-	if l.s.Leader, err = l.leader(ctx); err != nil {
+	if l.s.Leader, err = l.reporter().leader(ctx); err != nil {
 		return err
 	}
-	if l.pauses, err = l.pausesInto(ctx, l.s); err != nil {
+	if l.pauses, err = l.reporter().pausesInto(ctx, l.s); err != nil {
 		return err
 	}
 	changes, err := l.State.Changes(ctx, l.s.Table)
@@ -376,9 +381,9 @@ func (l *look) activity(ctx context.Context) error {
 }
 
 // leader returns the process that keeps the table, "" if none can be seen.
-func (t *Table) leader(ctx context.Context) (string, error) {
+func (t reporter) leader(ctx context.Context) (string, error) {
 	if f, ok := t.DB.(engine.LocalFile); ok {
-		return f.Holder(leaderLock(t))
+		return f.Holder(leaderLock(t.table))
 	}
 	by, at, err := t.State.Leader(ctx, t.Table.Name)
 	if time.Since(at) >= gone {
@@ -388,7 +393,7 @@ func (t *Table) leader(ctx context.Context) (string, error) {
 }
 
 // pausesInto adds the table's pauses to a status.
-func (t *Table) pausesInto(ctx context.Context, s *Status) ([]state.Pause, error) {
+func (t reporter) pausesInto(ctx context.Context, s *Status) ([]state.Pause, error) {
 	pauses, err := t.State.Pauses(ctx, s.Table)
 	for _, p := range pauses {
 		s.Paused = append(s.Paused, PauseStatus{Policy: p.Policy, Until: p.Until.UTC(), Reason: p.Reason, By: p.By})
@@ -451,7 +456,7 @@ func (l *look) nextRefresh() (levels string, due int64) {
 	if len(behind) > 0 {
 		return strings.Join(behind, ", "), l.v.Now
 	}
-	first, due := l.nextBuckets(l.v.Now)
+	first, due := l.runner().nextBuckets(l.v.Now)
 	return strings.Join(first, ", "), due
 }
 
@@ -462,7 +467,7 @@ func (l *look) headroom() {
 		s.HeadroomRows = &left
 		return
 	}
-	seconds, wanted := float64(left)/1e6, float64(l.wanted(l.v)-l.v.Now)/1e6
+	seconds, wanted := float64(left)/1e6, float64(l.runner().wanted(l.v)-l.v.Now)/1e6
 	s.Headroom, s.HeadroomWanted = &seconds, &wanted
 	now := "no period covers the present: inserts fail"
 	if n := len(parts); !l.v.Gaps && n > 0 && parts[n-1].To > l.v.Now {
@@ -485,7 +490,7 @@ func inSeconds(n float64) time.Duration {
 }
 
 // wanted is the position up to which periods should exist at present.
-func (t *Table) wanted(v View) int64 {
+func (t runner) wanted(v View) int64 {
 	if !t.Declared.Ahead.IsZero() {
 		return t.Declared.Ahead.After(v.Now)
 	}
@@ -576,7 +581,7 @@ func (l *look) gaps(context.Context) error {
 	}
 	for _, g := range steps.Gaps {
 		had := slices.ContainsFunc(l.v.Known, func(k state.Period) bool { return k.State != state.Dropped && k.Overlaps(g) })
-		if !had && l.Declared.Seal.After.After(g.To) <= l.v.Now || g.From >= l.wanted(l.v) {
+		if !had && l.Declared.Seal.After.After(g.To) <= l.v.Now || g.From >= l.runner().wanted(l.v) {
 			continue
 		}
 		what := "inserts with these times fail"
@@ -645,7 +650,7 @@ func (l *look) leftovers(ctx context.Context) error {
 }
 
 func (l *look) triggers(ctx context.Context) error {
-	missing, old, err := l.triggerState(ctx)
+	missing, old, err := l.guard().triggerState(ctx)
 	if len(missing) > 0 {
 		l.s.problem("triggers", missed(missing), "rowmill apply FILE, which creates them")
 	}
@@ -717,7 +722,7 @@ func (t *Table) AdoptionStatus(ctx context.Context) (*Status, error) {
 		return nil, err
 	}
 	s := &Status{Adopting: true}
-	t.describe(s)
+	t.reporter().describe(s)
 	cs, err := changeStatus(c, "adopt")
 	if err != nil {
 		return nil, err
@@ -740,7 +745,7 @@ func (t *Table) AdoptionStatus(ctx context.Context) (*Status, error) {
 		s.problem("stopped", text, try)
 	}
 	s.Changes = []ChangeStatus{cs}
-	if _, err := t.pausesInto(ctx, s); err != nil {
+	if _, err := t.reporter().pausesInto(ctx, s); err != nil {
 		return nil, err
 	}
 	if adopt.NeedsLock(c) {

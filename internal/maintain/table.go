@@ -46,6 +46,10 @@ type Table struct {
 	*shared
 }
 
+// table is Table, as it is embedded in the types below: each policy and each verb has a small type of its own, in the file named for it,
+// which a method of the table returns.
+type table = Table
+
 // An Event is an event of a table's maintenance.
 type Event struct {
 	At     time.Time
@@ -151,7 +155,7 @@ func (t *Table) openLevels() error {
 	if err != nil {
 		return err
 	}
-	set.Reading, set.Lost = t.gate.read, t.noteLost
+	set.Reading, set.Lost = t.gate.read, t.dropper().noteLost
 	t.Rollups = set
 	return nil
 }
@@ -204,7 +208,7 @@ func (t *Table) inTx(ctx context.Context, fn func(*sql.Tx) error) error {
 }
 
 // execTogether executes statements in one transaction, where the server has that for changes of the schema.
-func (t *Table) execTogether(ctx context.Context, statements []string) error {
+func (t locks) execTogether(ctx context.Context, statements []string) error {
 	return t.inTx(ctx, func(tx *sql.Tx) error {
 		for _, q := range statements {
 			if _, err := tx.ExecContext(ctx, q); err != nil {

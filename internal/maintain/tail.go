@@ -23,7 +23,7 @@ const mostTail = 1000
 
 // withTail returns the table's partitions, and that for all later rows (MAXVALUE) or for all rows of no other one (DEFAULT), which
 // has no end; nil if there is none.
-func (t *Table) withTail(ctx context.Context) (parts []rolling.Partition, tail *rolling.Partition, err error) {
+func (t taker) withTail(ctx context.Context) (parts []rolling.Partition, tail *rolling.Partition, err error) {
 	parts, err = t.DB.Catalog().Partitions(ctx, t.Table)
 	var is *engine.DefaultError
 	if errors.As(err, &is) {
@@ -47,7 +47,7 @@ type tailPlan struct {
 }
 
 // planTailOf plans the end of a tail of a table with these other partitions.
-func (t *Table) planTailOf(ctx context.Context, parts []rolling.Partition, tail rolling.Partition, now int64) (*tailPlan, error) {
+func (t taker) planTailOf(ctx context.Context, parts []rolling.Partition, tail rolling.Partition, now int64) (*tailPlan, error) {
 	p, words, g := &tailPlan{tail: tail}, t.DB.Words(), t.Table.Grid
 	by, from := t.DB.Dialect().Quote(t.Table.By), words.From(t.Table, tail)
 	var first, last sql.NullInt64
@@ -107,7 +107,7 @@ const readUnderLock = 500_000
 // mostEnclosed is the number of rows of a tail that become those of a period while inserts wait for about 200 ms; 0 is any number.
 // Where partitions have no lower bounds, rows of other times are looked for under the table's lock, which is done at once with an index
 // that begins with the time.
-func (t *Table) mostEnclosed() int64 {
+func (t taker) mostEnclosed() int64 {
 	can := t.DB.Capabilities()
 	indexed := slices.ContainsFunc(t.Schema.Indexes, func(ix engine.Index) bool { return ix.Columns[0] == t.Table.By }) || len(t.Schema.PrimaryKey) > 0 && t.Schema.PrimaryKey[0] == t.Table.By
 	if can.SwapRows > 0 || can.Gaps || indexed {
@@ -117,7 +117,7 @@ func (t *Table) mostEnclosed() int64 {
 }
 
 // leave is the statement that makes a tail a table of its own.
-func (t *Table) leave(tail rolling.Partition) string {
+func (t taker) leave(tail rolling.Partition) string {
 	q, err := t.DB.Dialect().Render(engine.Detach{Table: t.Table, Part: tail, Into: t.Table.Name + "_rest"})
 	if err != nil {
 		return "ALTER TABLE"
@@ -126,7 +126,7 @@ func (t *Table) leave(tail rolling.Partition) string {
 }
 
 // divided returns the step that replaces the tail once it has few rows.
-func (t *Table) divided(p *tailPlan) engine.Divide {
+func (t taker) divided(p *tailPlan) engine.Divide {
 	d := engine.Divide{Table: t.Table, Part: p.tail, New: p.periods, Columns: t.Schema.Names()}
 	if p.enclosed.Name != "" {
 		d.Part.From = p.enclosed.To
@@ -135,7 +135,7 @@ func (t *Table) divided(p *tailPlan) engine.Divide {
 }
 
 // planTail adds the step that replaces a tail by periods, and returns the partitions that there are then.
-func (t *Table) planTail(ctx context.Context, a *Application, now int64) ([]rolling.Partition, error) {
+func (t taker) planTail(ctx context.Context, a *Application, now int64) ([]rolling.Partition, error) {
 	parts, tail, err := t.withTail(ctx)
 	if err != nil || tail == nil {
 		return parts, err
@@ -176,7 +176,7 @@ func (t *Table) planTail(ctx context.Context, a *Application, now int64) ([]roll
 }
 
 // endTail replaces the table's tail by periods, from the state that it has.
-func (t *Table) endTail(ctx context.Context) error {
+func (t taker) endTail(ctx context.Context) error {
 	for {
 		now, err := t.Now(ctx)
 		if err != nil {
@@ -191,7 +191,7 @@ func (t *Table) endTail(ctx context.Context) error {
 			return err
 		}
 		if p.enclosed.Name == "" {
-			err = t.tryLocked(ctx, t.divided(p))
+			err = t.locks().tryLocked(ctx, t.divided(p))
 			t.reach("tail divided")
 		} else {
 			d := &enclosing{p.enclosed, standalone(t.Table.Name, "rows", p.enclosed)}
@@ -204,10 +204,10 @@ func (t *Table) endTail(ctx context.Context) error {
 				return beginErr
 			}
 			t.reach("enclose begun")
-			_, err = d.resume(ctx, t, c)
+			_, err = d.resume(ctx, t.table, c)
 		}
 		if err != nil {
-			return t.blocked(ctx, err)
+			return t.locks().blocked(ctx, err)
 		}
 	}
 }

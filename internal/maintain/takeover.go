@@ -14,6 +14,11 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
+// A taker plans how a partitioned table of others is taken over.
+type taker struct{ *table }
+
+func (t *Table) taker() taker { return taker{t} }
+
 // mostKept is over how many periods of the grid a period with the present's rows, or later ones, may reach: as many as a
 // month has days, because partitions of another length stay as they are until they are dropped.
 const mostKept = 32
@@ -44,7 +49,7 @@ func (v View) overlongText(g rolling.Grid, p rolling.Partition) string {
 
 // planTakeover checks that existing partitions are such as rowmill run can keep. Of a table that was
 // applied before, what was added since is only noted.
-func (t *Table) planTakeover(ctx context.Context, a *Application, applied *rolling.Declaration) error {
+func (t taker) planTakeover(ctx context.Context, a *Application, applied *rolling.Declaration) error {
 	v := View{MaxPeriods: t.DB.Capabilities().MaxPeriods, Gaps: t.DB.Capabilities().Gaps}
 	var err error
 	if v.Now, err = t.Now(ctx); err == nil {
@@ -97,7 +102,7 @@ func (t *Table) planTakeover(ctx context.Context, a *Application, applied *rolli
 }
 
 // noteTakeover is the step by which --undo knows that a table was taken over.
-func (t *Table) noteTakeover() ApplyStep {
+func (t taker) noteTakeover() ApplyStep {
 	return ApplyStep{What: "note that " + t.Table.Name + " is taken over (--undo ends that)", run: func(ctx context.Context) error {
 		return t.State.AddUndo(ctx, t.Table.Name, "it is as it was before the takeover", nil)
 	}}
@@ -105,7 +110,7 @@ func (t *Table) noteTakeover() ApplyStep {
 
 // divide returns the statements that divide a partition into the periods that its rows and the next
 // inserts need.
-func (t *Table) divide(ctx context.Context, v View, i int) ([]string, error) {
+func (t taker) divide(ctx context.Context, v View, i int) ([]string, error) {
 	p, words, by := v.Parts[i], t.DB.Words(), t.DB.Dialect().Quote(t.Table.By)
 	var first, last sql.NullInt64
 	err := t.DB.SQL().QueryRowContext(ctx, fmt.Sprintf("SELECT %s, %s FROM (SELECT MIN(%s) AS a, MAX(%s) AS z FROM %s) q",

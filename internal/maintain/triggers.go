@@ -11,6 +11,11 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
+// A guard creates the triggers that note or refuse rows, and finds missing ones.
+type guard struct{ *table }
+
+func (t *Table) guard() guard { return guard{t} }
+
 // Names of the triggers in plans and status.
 const (
 	lateTriggers  = "the triggers that refuse late rows"
@@ -19,7 +24,7 @@ const (
 
 // triggerState returns the names of declared triggers that are missing, and of those
 // that apply would replace: an earlier version or declaration made them.
-func (t *Table) triggerState(ctx context.Context) (missing, old []string, err error) {
+func (t guard) triggerState(ctx context.Context) (missing, old []string, err error) {
 	read := func(name string, change func(context.Context) (engine.TriggerChange, error)) {
 		if err != nil {
 			return
@@ -58,7 +63,7 @@ func (t *Table) MissingTriggers(ctx context.Context) error {
 	if t.Schema == nil || t.Schema.View {
 		return nil
 	}
-	missing, _, err := t.triggerState(ctx)
+	missing, _, err := t.guard().triggerState(ctx)
 	if err != nil || len(missing) == 0 {
 		return err
 	}
@@ -70,7 +75,7 @@ func (t *Table) MissingTriggers(ctx context.Context) error {
 var ErrTriggers = errors.New("triggers are missing")
 
 // refusals returns the triggers that reject rows of sealed periods.
-func (t *Table) refusals(ctx context.Context) ([]engine.Trigger, engine.LateWords, error) {
+func (t guard) refusals(ctx context.Context) ([]engine.Trigger, engine.LateWords, error) {
 	words, ok := t.DB.Words().(engine.LateWords)
 	if !ok {
 		return nil, nil, fmt.Errorf("table %s: %s can't refuse late rows", t.Table.Name, t.DB.Info().Engine)
@@ -89,18 +94,18 @@ func (t *Table) refusals(ctx context.Context) ([]engine.Trigger, engine.LateWord
 }
 
 // refuseLate makes the table's triggers match the declaration.
-func (t *Table) refuseLate(ctx context.Context) error {
+func (t guard) refuseLate(ctx context.Context) error {
 	change, err := t.lateChange(ctx)
 	if err != nil || len(change.SQL) == 0 {
 		return err
 	}
-	if err := t.execTogether(ctx, change.SQL); err != nil {
+	if err := t.locks().execTogether(ctx, change.SQL); err != nil {
 		return fmt.Errorf("triggers that refuse late rows of %s: %w", t.Table.Name, err)
 	}
 	return nil
 }
 
-func (t *Table) lateChange(ctx context.Context) (engine.TriggerChange, error) {
+func (t guard) lateChange(ctx context.Context) (engine.TriggerChange, error) {
 	if t.Schema == nil {
 		return engine.TriggerChange{}, nil
 	}
@@ -112,7 +117,7 @@ func (t *Table) lateChange(ctx context.Context) (engine.TriggerChange, error) {
 }
 
 // sealedTo records up to where every period is sealed: the triggers reject rows below.
-func (t *Table) sealedTo(ctx context.Context, x state.Exec, sealed rolling.Partition) error {
+func (t guard) sealedTo(ctx context.Context, x state.Exec, sealed rolling.Partition) error {
 	if t.Declared.Late != rolling.LateReject {
 		return nil
 	}
@@ -136,7 +141,7 @@ func (t *Table) sealedTo(ctx context.Context, x state.Exec, sealed rolling.Parti
 // missedTriggers creates the triggers of periods whose creator was killed before it created
 // them: a process that keeps or loads the table. It makes sure of all under each declaration
 // once.
-func (t *Table) missedTriggers(ctx context.Context) error {
+func (t guard) missedTriggers(ctx context.Context) error {
 	missed, err := t.triggersMissed(ctx)
 	if err != nil || !missed {
 		return err
@@ -146,7 +151,7 @@ func (t *Table) missedTriggers(ctx context.Context) error {
 }
 
 // triggersMissed reports whether missedTriggers has work.
-func (t *Table) triggersMissed(ctx context.Context) (bool, error) {
+func (t guard) triggersMissed(ctx context.Context) (bool, error) {
 	if !t.Schema.View {
 		return false, nil
 	}
@@ -158,7 +163,7 @@ func (t *Table) triggersMissed(ctx context.Context) (bool, error) {
 }
 
 // triggers creates the triggers of new periods, if triggers belong to periods.
-func (t *Table) triggers(ctx context.Context) error {
+func (t guard) triggers(ctx context.Context) error {
 	if !t.Schema.View {
 		return nil
 	}

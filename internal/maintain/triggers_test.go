@@ -130,7 +130,7 @@ func (w *world) triggersOf() (plan []string, problem string) {
 func (w *world) earlier() {
 	w.t.Helper()
 	w.dropTriggers(true, true)
-	late, err := w.lateChange(w.t.Context())
+	late, err := w.guard().lateChange(w.t.Context())
 	must(w.t, err)
 	exact, err := w.Rollups.TriggerChange(w.t.Context())
 	must(w.t, err)
@@ -201,7 +201,7 @@ func (w *world) dropTriggers(late, exact bool) {
 	defer func() { w.Declared.Late, w.Declared.Exact = reject, true }()
 	if late {
 		w.Declared.Late = rolling.LateMerge
-		c, err := w.lateChange(w.t.Context())
+		c, err := w.guard().lateChange(w.t.Context())
 		must(w.t, err)
 		w.execAll(c.SQL)
 	}
