@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/rowmill/rowmill/internal/maintain"
 )
 
 // removeFlags are the flags of `rowmill remove`.
@@ -13,6 +15,8 @@ type removeFlags struct {
 	kept     keptFlags
 	yes, dry bool
 	rollups  bool
+	plain    bool
+	limits   limitFlags
 }
 
 func (a *app) removeCommand() *cobra.Command {
@@ -21,7 +25,8 @@ func (a *app) removeCommand() *cobra.Command {
 		Use:   "remove FILE.toml",
 		Short: "Stop keeping a table, and remove all that is rowmill's",
 		Long: "Stop keeping a table. It stays with all of its rows, as an ordinary table with\n" +
-			"partitions; on SQLite, its rows are copied into a plain table. What is rowmill's\n" +
+			"partitions, or becomes a plain one with --plain, as it always does on SQLite: its\n" +
+			"rows are copied while it is written to, as by rowmill apply. What is rowmill's\n" +
 			"goes: the declaration, triggers, the views of roll-ups, and all records of it; with\n" +
 			"the last table, also rowmill's own tables. Tables of roll-ups stay, as they are,\n" +
 			"without --drop-rollups.\n\n" +
@@ -37,11 +42,16 @@ func (a *app) removeCommand() *cobra.Command {
 	f.kept.define(flags)
 	flags.BoolVar(&f.dry, "dry-run", false, "print the SQL that would run, and change nothing (default false)")
 	flags.BoolVarP(&f.yes, "yes", "y", false, "don't ask (default false)")
+	flags.BoolVar(&f.plain, "plain", false, "copy the rows into a plain table while it is written to (default false, but on SQLite)")
 	flags.BoolVar(&f.rollups, "drop-rollups", false, "drop the tables of roll-ups, too (default false)")
+	f.limits.define(flags)
 	return c
 }
 
 func (a *app) remove(ctx context.Context, file string, f removeFlags) (err error) {
+	if err := f.limits.check(false); err != nil {
+		return err
+	}
 	d, err := a.declared(ctx, file, f.kept)
 	if err != nil {
 		return err
@@ -56,7 +66,17 @@ func (a *app) remove(ctx context.Context, file string, f removeFlags) (err error
 	}
 	defer func() { err = errors.Join(err, k.Close()) }()
 	k.Say, k.Table.Reached = a.sayEvent, a.reached
-	plan, err := k.PlanRemove(ctx, f.rollups)
+	how := maintain.Removal{DropRollups: f.rollups}
+	if f.plain {
+		w, err := a.watchReplicas(ctx, f.limits, k.DB)
+		if err != nil {
+			return err
+		}
+		defer w.Close()
+		o := a.adoptOptions(k)
+		o.Limits, how.Plain = w.limits(k.DB), &o
+	}
+	plan, err := k.PlanRemove(ctx, how)
 	if err != nil {
 		return fmt.Errorf("remove %s: %w", d.Name, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/testdb"
 )
 
 // removeDeclaration has everything that rowmill makes for a table.
@@ -111,5 +112,18 @@ func TestRemove(t *testing.T) {
 		}
 		execSQL(t, d.db, "DROP TABLE readings_1h")
 		mustPass(t, d.run("apply", "--yes")) // and back
+		if kind == "sqlite" { // it was plain, and was adopted
+			mustPass(t, d.run("apply", "--finish", "--yes"))
+		}
+		was = sum("readings")
+		if testdb.Nightly() { // else TestCutOff kills at its points
+			for d.crashVerb(crashLogVariable, filepath.Join(d.dir, "passed plainly"), "remove", d.file, "--plain", "--drop-rollups", "--yes") {
+			}
+		} else {
+			mustPass(t, d.run("remove", "--plain", "--drop-rollups", "--yes"))
+		}
+		if left := append(objects(t, d.db, "rowmill"), objects(t, d.db, "partition ")...); len(left) > 0 || sum("readings") != was {
+			t.Errorf("as a plain table it has rows %s, before %s; left: %v", sum("readings"), was, left)
+		}
 	})
 }

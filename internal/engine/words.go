@@ -53,6 +53,8 @@ type Storage struct {
 	// Compress requests the engine's best compression for a period. Alone permits one
 	// that a table can't have if it is to become a period.
 	Compress, Alone bool
+	// Assigns requests that the server assigns values to the same columns as in the table, where a period gets none.
+	Assigns bool
 }
 
 // UntypedWords are those of an engine whose columns accept values outside of their

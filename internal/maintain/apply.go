@@ -63,7 +63,10 @@ func (a *Application) Statements() string {
 	for _, s := range a.Steps {
 		fmt.Fprintf(&b, "-- %s\n", s.What)
 		for _, q := range s.SQL {
-			fmt.Fprintf(&b, "%s;\n", q)
+			if !strings.HasPrefix(q, "-- ") {
+				q += ";"
+			}
+			fmt.Fprintln(&b, q)
 		}
 	}
 	return b.String()

@@ -24,18 +24,25 @@ func (t *Table) remover() remover { return remover{t} }
 // goes: the declaration, triggers, the views of roll-ups, partitions that only rowmill needs, and all records. Tables of roll-ups stay,
 // as they are, unless they are to be dropped. Each step is done at once or can be repeated, so that a removal that was
 // broken off is completed by the next one.
-func (t *Table) PlanRemove(ctx context.Context, dropRollups bool) (*Application, error) {
-	return t.remover().planRemove(ctx, dropRollups, nil)
+func (t *Table) PlanRemove(ctx context.Context, how Removal) (*Application, error) {
+	return t.remover().planRemove(ctx, how, nil)
+}
+
+// A Removal is what is to become of a table that is no longer kept.
+type Removal struct {
+	DropRollups bool
+	// Plain, unless nil, are the options with which its rows are copied into a plain table. Without, it stays as it is, but on SQLite.
+	Plain *adopt.Options
 }
 
 // planRemove is PlanRemove. With undone, what keeps the table then is given back: these records of a takeover.
-func (t remover) planRemove(ctx context.Context, dropRollups bool, undone []state.Undo) (*Application, error) {
+func (t remover) planRemove(ctx context.Context, how Removal, undone []state.Undo) (*Application, error) {
 	a := &Application{}
 	applied, err := t.Applied(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := t.mayRemove(ctx); err != nil {
+	if err := t.mayRemove(ctx, how); err != nil {
 		return nil, err
 	}
 	add := func(what string, statements []string, run func(context.Context) error) {
@@ -58,10 +65,15 @@ func (t remover) planRemove(ctx context.Context, dropRollups bool, undone []stat
 	if err := t.planTriggersGone(ctx, add); err != nil {
 		return nil, err
 	}
-	if err := t.planLevelsGone(ctx, a, levels, dropRollups, add); err != nil {
+	if err := t.planLevelsGone(ctx, a, levels, how.DropRollups, add); err != nil {
 		return nil, err
 	}
-	if err := t.planReleased(ctx, a, undone != nil, add); err != nil {
+	if how.Plain != nil && !t.Schema.View {
+		err = t.planPlain(ctx, a, *how.Plain, add)
+	} else {
+		err = t.planReleased(ctx, a, undone != nil, add)
+	}
+	if err != nil {
 		return nil, err
 	}
 	undo, err := t.State.Undos(ctx, t.Table.Name)
@@ -79,13 +91,17 @@ func (t remover) planRemove(ctx context.Context, dropRollups bool, undone []stat
 func sqlText(name string) string { return "'" + strings.ReplaceAll(name, "'", "''") + "'" }
 
 // mayRemove refuses a table with a change under way, which only rowmill can complete.
-func (t remover) mayRemove(ctx context.Context) error {
+func (t remover) mayRemove(ctx context.Context, how Removal) error {
 	c, err := adopt.UnderWay(ctx, t.State, t.Table.Name)
 	switch {
 	case err != nil:
 		return err
 	case adopt.Kept(c):
 		return engine.Hinted(fmt.Errorf("table %s has its table from before the adoption beside it", t.Table.Name), "rowmill apply %s --finish, which drops that; or --undo, which goes back to it", t.Declared.Source)
+	case adopt.Leaving(c) && how.Plain != nil:
+		return nil
+	case adopt.Leaving(c):
+		return engine.Hinted(fmt.Errorf("table %s is becoming a plain one", t.Table.Name), "rowmill remove %s --plain, which completes that", t.Declared.Source)
 	case c != nil:
 		return engine.Hinted(fmt.Errorf("table %s is being adopted", t.Table.Name), "rowmill apply %s, which completes that; or --undo", t.Declared.Source)
 	case t.Schema == nil:
@@ -170,6 +186,21 @@ func (t remover) planLevelsGone(ctx context.Context, a *Application, levels []st
 			})
 		}
 	}
+	return nil
+}
+
+// planPlain copies the rows into a plain table while the table is written to.
+func (t remover) planPlain(ctx context.Context, a *Application, o adopt.Options, add addStep) error {
+	c, err := adopt.UnderWay(ctx, t.State, t.Table.Name)
+	if err != nil || !t.Schema.Partitioned && c == nil {
+		return err
+	}
+	statements, err := adopt.PlanLeave(ctx, o)
+	if err != nil {
+		return err
+	}
+	a.Notes = append(a.Notes, fmt.Sprintf("table %s becomes a plain one: its rows are copied while it is written to, and the partitions with their copies are dropped", t.Table.Name))
+	add("copy the rows into a plain table, which takes the place of the partitioned one", statements, func(ctx context.Context) error { return adopt.Leave(ctx, o) })
 	return nil
 }
 

@@ -71,7 +71,7 @@ func (t *Table) PlanUndoTakeover(ctx context.Context) (*Application, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, err := t.remover().planRemove(ctx, false, undo)
+	a, err := t.remover().planRemove(ctx, Removal{}, undo)
 	if err != nil {
 		return nil, err
 	}

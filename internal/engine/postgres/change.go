@@ -189,7 +189,11 @@ const compressedTarget = "toast_tuple_target=128"
 // chooses unique names for the indexes.
 func (d dialect) createTemplate(t *engine.Table, name string, o engine.Storage, like string) []string {
 	quoted := d.Quote(name)
-	q := fmt.Sprintf("CREATE TABLE %s (LIKE %s %s%s)", quoted, d.Quote(t.Name), likeTable, like)
+	copied := likeTable
+	if o.Assigns {
+		copied = strings.Replace(likeTable, "EXCLUDING IDENTITY ", "", 1)
+	}
+	q := fmt.Sprintf("CREATE TABLE %s (LIKE %s %s%s)", quoted, d.Quote(t.Name), copied, like)
 	if !o.Compress {
 		return []string{q}
 	}

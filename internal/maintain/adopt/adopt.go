@@ -52,6 +52,7 @@ const (
 
 	stepCancel = "cancel" // before the cut-over: drop all created objects
 
+	stepPlain      = "plain"       // create an empty plain table, where no old one is kept
 	stepBack       = "back"        // create the log and triggers on the rolling table
 	stepBackVerify = "back-verify" // chunk by chunk; chunks that differ are copied
 	stepBackSwap   = "back-swap"   // rename the tables back
@@ -80,6 +81,7 @@ var steps = map[string]step{
 
 	stepCancel: {locks: true, do: (*job).cancel, show: (*planner).cancelled},
 
+	stepPlain:      {next: stepBack, back: true, do: (*job).createPlain},
 	stepBack:       {next: stepBackVerify, back: true, locks: true, do: (*job).prepareUndo, show: (*planner).undoPrepared},
 	stepBackVerify: {next: stepBackSwap, back: true, do: (*job).verify, show: (*planner).comparedBack},
 	stepBackSwap:   {next: stepBackClean, back: true, locks: true, do: cutOverTo(stepBackClean), show: (*planner).cutOverBack},

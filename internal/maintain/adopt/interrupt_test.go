@@ -95,25 +95,30 @@ func unseen() func(point string) bool {
 // afterwards.
 type interruption struct {
 	name, verb, then string
-	adopted          bool                    // the table is adopted before
+	adopted          []string                // the verbs before
 	at               func(point string) bool // nil: at each point
 	least            int                     // the number of points that there are at least
 }
 
 var interruptions = []interruption{
-	{"resumed", "run", "run", false, nil, 15},
-	{"undone", "run", "undo", false, removes, 8},
-	{"undo resumed", "undo", "undo", true, nil, 6},
+	{"resumed", "run", "run", nil, nil, 15},
+	{"undone", "run", "undo", nil, removes, 8},
+	{"undo resumed", "undo", "undo", []string{"run"}, nil, 6},
+	{"left", "leave", "leave", []string{"run", "finish"}, nil, 8},
 }
 
-// prepare fills the table, and adopts it if the interruption is of an undo.
+func (c *interruption) before(w *world) {
+	for _, verb := range c.adopted {
+		w.again(verb)
+	}
+}
+
+// prepare fills the table, and adopts it if the interruption is of a way back.
 func (c *interruption) prepare(w *world) (stop func()) {
 	w.fill(700)
-	if c.adopted {
-		w.again("run")
-	}
+	c.before(w)
 	stop = w.load(2, 700)
-	if c.adopted {
+	if c.adopted != nil {
 		w.wrote(10)
 	}
 	return stop
@@ -145,7 +150,7 @@ func TestCutOff(t *testing.T) {
 			onServers(t, func(t *testing.T, w *world) {
 				stop := c.prepare(w)
 				seen, all := unseen(), []string(nil)
-				for killed := "begin"; killed != "" && !(c.verb == "undo" && w.underWay() == "nothing"); {
+				for killed := "begin"; killed != "" && !(len(all) > 0 && c.adopted != nil && w.underWay() == "nothing"); {
 					killed = w.cutOff(c.verb, func(p string) bool { return (c.at == nil || c.at(p)) && seen(p) })
 					all = append(all, killed+" at step "+w.underWay())
 					w.wrote(2)

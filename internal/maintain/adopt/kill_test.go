@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	testdb.Main(m)
 }
 
-var verbs = map[string]func(context.Context, Options) error{"run": Run, "undo": Undo, "finish": Finish}
+var verbs = map[string]func(context.Context, Options) error{"run": Run, "undo": Undo, "finish": Finish, "leave": Leave}
 
 // child executes the instruction in killVariable.
 func child(s string) error {
@@ -147,9 +147,7 @@ func TestKilled(t *testing.T) {
 			t.Run(kind+"/"+c.name, func(t *testing.T) {
 				w := newWorld(t, kind)
 				w.fill(700)
-				if c.adopted {
-					points(t, w, "run")
-				}
+				c.before(w)
 				all := points(t, w, c.verb)
 				t.Logf("points: %q", all)
 				if len(all) < c.least {

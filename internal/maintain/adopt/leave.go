@@ -1,0 +1,100 @@
+package adopt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/state"
+)
+
+// A rolling table that has no old table beside it becomes a plain one in the way of Undo: with an empty table in place of the old one, every
+// chunk of which differs and is copied.
+
+// Leaving reports whether a table is becoming a plain one, by Leave or Undo.
+func Leaving(c *state.Change) bool { return c != nil && steps[c.Step].back }
+
+// Leave makes the rolling table a plain one with the same rows and keys, while it is written to, or continues to. The rolling table is dropped.
+func Leave(ctx context.Context, o Options) error {
+	return exclusively(ctx, o, func(ctx context.Context, j *job) error {
+		if j.change == nil {
+			if err := j.beginLeave(ctx); err != nil {
+				return err
+			}
+		}
+		if !Leaving(j.change) {
+			return fmt.Errorf("%s is being adopted, at step %s", o.Table.Name, j.change.Step)
+		}
+		return j.runSteps(ctx, "")
+	})
+}
+
+// PlanLeave returns the statements that Leave would run, in the form of Plan. If it is under way, they are a note only.
+func PlanLeave(ctx context.Context, o Options) ([]string, error) {
+	j, err := open(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	if j.change != nil {
+		return []string{"-- it is in progress, at step " + j.change.Step + ", and continues from there"}, nil
+	}
+	if err := j.mayLeave(ctx); err != nil {
+		return nil, err
+	}
+	p := planner{job: j, mirror: j.back()}
+	p.say("an empty plain table with the same columns and keys", p.template(p.mirror)...)
+	p.say("a log of keys that change in the rolling table", p.mirror.sql.Tables()...)
+	p.say("what belongs to the table, and not to its name or definition, as the catalog has it then")
+	if err := p.triggers(ctx); err != nil {
+		return nil, err
+	}
+	if err := p.comparedBack(ctx); err != nil {
+		return nil, err
+	}
+	remark, statements, err := p.mirror.sql.CutOverStatements(nil)
+	if err != nil {
+		return nil, err
+	}
+	p.say("under the lock: what is left in the log as above, and the names"+remark, statements...)
+	return p.out, p.cleanedBack(ctx)
+}
+
+func (j *job) mayLeave(ctx context.Context) error {
+	s := j.Schema
+	if len(s.PrimaryKey) == 0 {
+		return engine.Hinted(fmt.Errorf("%s has no primary key, and rows are copied in the order of its values", s.Name), "ALTER TABLE ... ADD PRIMARY KEY")
+	}
+	j.use(data{Columns: s.Columns, Key: pick(s, s.PrimaryKey), NewKey: pick(s, s.PrimaryKey)})
+	sizes, err := j.DB.PeriodSizes(ctx, j.Table)
+	for _, size := range sizes {
+		j.data.Of += size.Rows
+	}
+	return errors.Join(err, j.checkRoom(ctx))
+}
+
+func (j *job) beginLeave(ctx context.Context) error {
+	if err := engine.Probe(ctx, j.DB, j.needs()); err != nil {
+		return fmt.Errorf("make %s plain: %w", j.Table.Name, err)
+	}
+	if err := errors.Join(j.mayLeave(ctx), j.State.Ensure(ctx)); err != nil {
+		return err
+	}
+	j.change = &state.Change{Table: j.Table.Name, ID: Kind, Kind: Kind, Step: stepPlain}
+	if _, err := j.State.Begin(ctx, j.change, j.data); err != nil {
+		return err
+	}
+	return j.point("begun")
+}
+
+// createPlain creates the empty table that is to become the plain one.
+func (j *job) createPlain(ctx context.Context, m *mirror) error {
+	if err := j.exec(ctx, "DROP TABLE IF EXISTS "+j.quote(m.Target.Name)); err != nil { // a killed process may have made it in part
+		return err
+	}
+	return j.exec(ctx, j.template(m)...)
+}
+
+func (j *job) template(m *mirror) []string {
+	return j.DB.Words().CreateTemplate(j.Table, m.Target.Name, engine.Storage{Assigns: true})
+}
