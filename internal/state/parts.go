@@ -23,7 +23,7 @@ type Compared struct {
 	At                 int64
 }
 
-// ofColumn begins the name of what is a column's instead of a partition's.
+// ofColumn begins the names under which identities of columns are recorded, beside those of partitions.
 const ofColumn = "column "
 
 // ColumnKey is the name by which PutParts records what identifies a column.

@@ -340,7 +340,7 @@ func headColumns(h *engine.Head) []engine.SchemaColumn {
 	return out
 }
 
-// headStatements returns what makes a head of what is there, nil if that is one.
+// headStatements returns the statements that turn the table there into a head, nil if it is one.
 func (db *DB) headStatements(h *engine.Head, links []link, columns []engine.SchemaColumn, is *engine.Schema) (statements []string, what string) {
 	quote := db.dialect.Quote
 	define := func(c engine.SchemaColumn) string {

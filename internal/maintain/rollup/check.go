@@ -268,7 +268,7 @@ func (s *Set) LateBound() string {
 	case s.table.Grid.Axis() != rolling.Time:
 		return "rows that other programs insert below the watermark are included when their period is sealed"
 	}
-	return fmt.Sprintf("rows of writers beside rowmill that come after their bucket is over are counted within %d times as long as they were late, %v at least (and the time of a refresh)", recountFactor, firstRecount)
+	return fmt.Sprintf("a row that another program inserts after the end of its bucket is found at most %d times as late as it came, after %v at the earliest: one that came 1m late, within %v of the bucket's end (and the time of a refresh)", recountFactor, firstRecount, recountFactor*time.Minute)
 }
 
 // Recount counts the rows of those buckets that have reached one of the ages since

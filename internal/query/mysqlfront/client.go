@@ -51,7 +51,7 @@ type client struct {
 	// What the session has done that decides whether a query may be split: see inspect.go.
 	statements map[uint32]*statement
 	preparing  *statement   // the statement whose response is awaited
-	found      int64        // what FOUND_ROWS() has to return before the next command; -1 is what it does
+	found      int64        // FOUND_ROWS() as the server would have it; -1 if the server's own is right
 	zero       bool         // ROW_COUNT() has to return 0 before the next command, and not -1 as after the front's statements
 	why        *string      // why the last query was passed on whole; nil is unknown, or it wasn't
 	quiet      bool         // the session wants no notes
