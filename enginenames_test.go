@@ -22,10 +22,7 @@ import (
 // Comments may name engines. So may prose for users in cmd/rowmill: help,
 // examples and messages, which is any literal there with a space in it.
 var engineFolders = []string{"internal/engine/mysql", "internal/engine/postgres", "internal/engine/sqlite", "internal/engine/null",
-	"internal/engine/enginetest", "internal/target", "internal/sandbox", "internal/testdb", "internal/testservers", "internal/query/" + protocolPackage}
-
-// protocolPackage speaks the protocol of some servers, and has its name.
-const protocolPackage = "mysqlfront"
+	"internal/engine/enginetest", "internal/target", "internal/sandbox", "internal/testdb", "internal/testservers", "internal/serve"}
 
 // proseFolder may name engines in prose.
 const proseFolder = "cmd/rowmill"
@@ -73,11 +70,11 @@ func namesEngine(fset *token.FileSet, path string, file *ast.File) (out []string
 				break
 			}
 			text, err := strconv.Unquote(n.Value)
-			if prose := strings.HasPrefix(path, proseFolder+"/") && strings.ContainsAny(text, " \n\t"); err == nil && !prose && engineInText.MatchString(strings.TrimSuffix(text, "/"+protocolPackage)) {
+			if prose := strings.HasPrefix(path, proseFolder+"/") && strings.ContainsAny(text, " \n\t"); err == nil && !prose && engineInText.MatchString(text) {
 				at(n, "the text "+n.Value+" names an engine")
 			}
 		case *ast.Ident:
-			if n.Name != protocolPackage && engineInName.MatchString(n.Name) {
+			if engineInName.MatchString(n.Name) {
 				at(n, "the identifier "+n.Name+" names an engine")
 			}
 		case *ast.BinaryExpr:

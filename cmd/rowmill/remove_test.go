@@ -112,7 +112,7 @@ func TestRemove(t *testing.T) {
 		}
 		execSQL(t, d.db, "DROP TABLE readings_1h")
 		mustPass(t, d.run("apply", "--yes")) // and back
-		if kind == "sqlite" { // it was plain, and was adopted
+		if kind == "sqlite" {                // it was plain, and was adopted
 			mustPass(t, d.run("apply", "--finish", "--yes"))
 		}
 		was = sum("readings")

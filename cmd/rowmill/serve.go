@@ -14,7 +14,7 @@ import (
 	"github.com/rowmill/rowmill/internal/maintain"
 	"github.com/rowmill/rowmill/internal/monitor"
 	"github.com/rowmill/rowmill/internal/query"
-	"github.com/rowmill/rowmill/internal/query/mysqlfront"
+	"github.com/rowmill/rowmill/internal/serve"
 	"github.com/rowmill/rowmill/internal/target"
 )
 
@@ -49,7 +49,7 @@ func (a *app) serveCommand() *cobra.Command {
 	}
 	flags := c.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&f.listen, mysqlfront.Protocol, "", "serve clients at `ADDRESS`: :4406 is on loopback, 0.0.0.0:4406 on all interfaces")
+	flags.StringVar(&f.listen, serve.Protocol, "", "serve clients at `ADDRESS`: :4406 is on loopback, 0.0.0.0:4406 on all interfaces")
 	flags.StringVar(&f.target, "target", "", "the server, as a `URL`, with the account for pieces of queries")
 	flags.StringVar(&f.cert, "tls-cert", "", "`FILE` with the certificate for clients, in PEM (no TLS)")
 	flags.StringVar(&f.key, "tls-key", "", "`FILE` with the certificate's key")
@@ -83,7 +83,7 @@ func (f *serveFlags) check() (err error) {
 	if f.memoryBytes, err = engine.ParseBytes(f.memory); err != nil || f.memoryBytes < 1<<20 {
 		return usagef("--memory 256MiB", "--memory %q: want a size of 1MiB or more", f.memory)
 	}
-	return errors.Join(onLoopback("metrics", &f.metrics), onLoopback(mysqlfront.Protocol, &f.listen))
+	return errors.Join(onLoopback("metrics", &f.metrics), onLoopback(serve.Protocol, &f.listen))
 }
 
 // onLoopback completes the address of a flag, unless it is empty: without a host it is on loopback.
@@ -141,7 +141,7 @@ func (a *app) serve(ctx context.Context, f serveFlags) (err error) {
 	if reader != nil {
 		rollups = maintain.NewRolled(reader)
 	}
-	front, err := mysqlfront.New(mysqlfront.Options{
+	front, err := serve.New(serve.Options{
 		Wire: wired.Wire(), TLS: secure, MaxConnections: f.maxConnections,
 		Reader: reader, Parallel: f.parallel, MaxPieces: f.maxPieces, Memory: f.memoryBytes, Rollups: rollups, NoRollups: f.noRollups, NoCache: f.noCache,
 		Say: func(line string) { a.logLine(stamp(time.Now()) + " " + line) },

@@ -2,7 +2,7 @@ package engine
 
 import "crypto/tls"
 
-// A Wired is a DB whose connections a front can relay byte by byte: see package query/mysqlfront.
+// A Wired is a DB whose connections a front can relay byte by byte: see package serve.
 type Wired interface {
 	// Wire returns where the server is.
 	Wire() Wire

@@ -11,7 +11,7 @@ import (
 	"github.com/rowmill/rowmill/internal/bench"
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/query"
-	"github.com/rowmill/rowmill/internal/query/mysqlfront"
+	"github.com/rowmill/rowmill/internal/serve"
 	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/internal/workload"
 	"github.com/rowmill/rowmill/result"
@@ -292,7 +292,7 @@ type serveAsker struct {
 
 func (r *scanRun) serve(ctx context.Context, reader engine.Reader) (_ workload.Asker, err error) {
 	wired := r.db.DB.(engine.Wired)
-	front, err := mysqlfront.New(mysqlfront.Options{Wire: wired.Wire(), Reader: reader, Parallel: r.spec.Scan.Sessions})
+	front, err := serve.New(serve.Options{Wire: wired.Wire(), Reader: reader, Parallel: r.spec.Scan.Sessions})
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,396 @@
+package serve
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/query/parse"
+)
+
+// Types of columns and parameters.
+const (
+	typeDecimal    = 0
+	typeTiny       = 1
+	typeShort      = 2
+	typeLong       = 3
+	typeFloat      = 4
+	typeDouble     = 5
+	typeNull       = 6
+	typeTimestamp  = 7
+	typeLonglong   = 8
+	typeInt24      = 9
+	typeDate       = 10
+	typeTime       = 11
+	typeDatetime   = 12
+	typeYear       = 13
+	typeVarchar    = 15
+	typeNewDecimal = 246
+	typeTinyBlob   = 249
+	typeBlob       = 252
+	typeVarString  = 253
+	typeString     = 254
+
+	flagUnsigned = 32
+)
+
+// encodable reports whether a text of the server gives the value's binary form. Those of binary fractions may have lost
+// digits.
+func encodable(t columnType) bool { return t.kind != typeFloat && t.kind != typeDouble }
+
+// appendBinaryRow appends the payload of a row of a prepared statement's result.
+func appendBinaryRow(to []byte, values [][]byte, types []columnType) ([]byte, error) {
+	to = append(to, 0)
+	nulls := len(to)
+	to = append(to, make([]byte, (len(values)+7+2)/8)...)
+	for i, v := range values {
+		if v == nil {
+			to[nulls+(i+2)/8] |= 1 << ((i + 2) % 8)
+			continue
+		}
+		var err error
+		if to, err = appendBinary(to, string(v), types[i]); err != nil {
+			return to, fmt.Errorf("column %d: %w", i+1, err)
+		}
+	}
+	return to, nil
+}
+
+var errValue = errors.New("the text has another form than values of its type")
+
+func appendBinary(to []byte, v string, t columnType) ([]byte, error) {
+	size := 0
+	switch t.kind {
+	case typeTiny:
+		size = 1
+	case typeShort, typeYear:
+		size = 2
+	case typeLong, typeInt24:
+		size = 4
+	case typeLonglong:
+		size = 8
+	case typeDate, typeDatetime, typeTimestamp:
+		return appendDatetime(to, v)
+	case typeTime:
+		return appendTime(to, v)
+	case typeFloat, typeDouble, typeNull:
+		return to, errValue
+	default:
+		return append(appendLenenc(to, uint64(len(v))), v...), nil
+	}
+	var n uint64
+	var err error
+	if t.flags&flagUnsigned != 0 {
+		n, err = strconv.ParseUint(v, 10, 8*size)
+	} else {
+		var signed int64
+		signed, err = strconv.ParseInt(v, 10, 8*size)
+		n = uint64(signed)
+	}
+	if err != nil {
+		return to, errValue
+	}
+	for range size {
+		to = append(to, byte(n))
+		n >>= 8
+	}
+	return to, nil
+}
+
+// number reads digits at the start of s, up to a separator or the end.
+func number(s string, sep byte) (n int, rest string, ok bool) {
+	head, rest := s, ""
+	if sep != 0 {
+		var found bool
+		if head, rest, found = strings.Cut(s, string(sep)); !found {
+			return 0, s, false
+		}
+	}
+	n, err := strconv.Atoi(head)
+	return n, rest, err == nil && n >= 0 && head[0] != '+' && len(head) < 6
+}
+
+// clock reads HH:MM:SS[.ffffff].
+func clock(s string) (h, m, sec, micro int, ok bool) {
+	s, fraction, _ := strings.Cut(s, ".")
+	var a, b, c, d bool
+	h, s, a = number(s, ':')
+	m, s, b = number(s, ':')
+	sec, _, c = number(s, 0)
+	micro, d = fractionOf(fraction)
+	return h, m, sec, micro, a && b && c && d
+}
+
+// fractionOf reads up to six digits after a point as microseconds.
+func fractionOf(s string) (int, bool) {
+	if len(s) > 6 || strings.Trim(s, "0123456789") != "" {
+		return 0, false
+	}
+	n, err := strconv.Atoi((s + "000000")[:6])
+	return n, err == nil
+}
+
+func appendDatetime(to []byte, v string) ([]byte, error) {
+	date, at, timed := strings.Cut(v, " ")
+	year, date, a := number(date, '-')
+	month, date, b := number(date, '-')
+	day, _, c := number(date, 0)
+	if !a || !b || !c {
+		return to, errValue
+	}
+	var h, m, s, micro int
+	if timed {
+		var ok bool
+		if h, m, s, micro, ok = clock(at); !ok {
+			return to, errValue
+		}
+	}
+	p := []byte{0, byte(year), byte(year >> 8), byte(month), byte(day), byte(h), byte(m), byte(s), byte(micro), byte(micro >> 8), byte(micro >> 16), byte(micro >> 24)}
+	switch {
+	case micro != 0:
+		p[0] = 11
+	case h|m|s != 0:
+		p[0] = 7
+	case year|month|day != 0:
+		p[0] = 4
+	}
+	return append(to, p[:1+p[0]]...), nil
+}
+
+func appendTime(to []byte, v string) ([]byte, error) {
+	v, negative := strings.CutPrefix(v, "-")
+	h, m, s, micro, ok := clock(v)
+	if !ok {
+		return to, errValue
+	}
+	p := []byte{0, 0, byte(h / 24), 0, 0, 0, byte(h % 24), byte(m), byte(s), byte(micro), byte(micro >> 8), byte(micro >> 16), byte(micro >> 24)}
+	if negative {
+		p[1] = 1
+	}
+	switch {
+	case micro != 0:
+		p[0] = 12
+	case h|m|s != 0:
+		p[0] = 8
+	}
+	return append(to, p[:1+p[0]]...), nil
+}
+
+// parameters returns the literals of the values that a COM_STMT_EXECUTE has, and the part behind the statement's number with the
+// types in it.
+func (s *statement) parameters(p []byte, noBackslash bool) (literals []string, values []byte, err error) {
+	if len(p) < 10 || p[5] != 0 {
+		return nil, nil, &whole{whyForm, "the client asks for a cursor"}
+	}
+	values = append(values, p[5:10]...)
+	if s.params == 0 {
+		return nil, values, nil
+	}
+	size := (s.params + 7) / 8
+	if len(p) < 10+size+1 || len(s.types) != 2*s.params {
+		return nil, nil, &whole{whyForm, "the types of the parameters aren't known"}
+	}
+	nulls := p[10 : 10+size]
+	rest := p[10+size+1:]
+	if p[10+size] == 1 {
+		rest = rest[min(len(rest), 2*s.params):]
+	}
+	values = append(append(append(append(values, nulls...), 1), s.types...), rest...)
+	for i := range s.params {
+		if nulls[i/8]&(1<<(i%8)) != 0 {
+			literals = append(literals, "NULL")
+			continue
+		}
+		literal, after, err := literalOf(rest, s.types[2*i], s.types[2*i+1]&0x80 != 0, noBackslash)
+		if err != nil {
+			return nil, nil, err
+		}
+		literals, rest = append(literals, literal), after
+	}
+	if len(rest) != 0 {
+		return nil, nil, &whole{whyForm, "values of parameters have another form"}
+	}
+	return literals, values, nil
+}
+
+// literalOf reads a value and returns a literal with the same type.
+func literalOf(p []byte, kind byte, unsigned, noBackslash bool) (literal string, rest []byte, err error) {
+	unknown := &whole{whyForm, fmt.Sprintf("a parameter of type %d has no literal", kind)}
+	size := map[byte]int{typeTiny: 1, typeShort: 2, typeYear: 2, typeLong: 4, typeInt24: 4, typeLonglong: 8, typeFloat: 4, typeDouble: 8}[kind]
+	if size > 0 {
+		if len(p) < size {
+			return "", nil, unknown
+		}
+		var n uint64
+		for i := size - 1; i >= 0; i-- {
+			n = n<<8 | uint64(p[i])
+		}
+		switch {
+		case kind == typeFloat:
+			literal = strconv.FormatFloat(float64(math.Float32frombits(uint32(n))), 'e', -1, 64)
+		case kind == typeDouble:
+			literal = strconv.FormatFloat(math.Float64frombits(n), 'e', -1, 64)
+		case unsigned || kind == typeYear: // a literal has a sign
+			return "", nil, unknown
+		default:
+			shift := 64 - 8*size
+			literal = strconv.FormatInt(int64(n<<shift)>>shift, 10)
+		}
+		if strings.ContainsAny(literal, "NI") { // not a number, infinite
+			return "", nil, unknown
+		}
+		if literal[0] == '-' {
+			literal = "(" + literal + ")"
+		}
+		return literal, p[size:], nil
+	}
+	text, rest, ok := lenencBytes(p)
+	dated := kind == typeDate || kind == typeDatetime || kind == typeTimestamp
+	if !ok || !dated && !utf8.Valid(text) {
+		return "", nil, unknown
+	}
+	switch kind {
+	case typeDecimal, typeNewDecimal:
+		digits := strings.TrimPrefix(string(text), "-")
+		if whole, fraction, _ := strings.Cut(digits, "."); strings.Trim(whole+fraction, "0123456789") != "" || whole == "" || fraction == "" {
+			return "", nil, unknown
+		}
+		return "(" + string(text) + ")", rest, nil
+	case typeVarchar, typeVarString, typeString:
+		return quoteText(string(text), noBackslash), rest, nil
+	case typeTinyBlob, typeTinyBlob + 1, typeTinyBlob + 2, typeBlob:
+		if strings.IndexByte(string(text), 0) >= 0 {
+			return "", nil, unknown
+		}
+		return "_binary" + quoteText(string(text), noBackslash), rest, nil
+	case typeDate, typeDatetime, typeTimestamp:
+		if literal, ok = datetimeLiteral(text, kind == typeDate); ok {
+			return literal, rest, nil
+		}
+	}
+	return "", nil, unknown
+}
+
+// datetimeLiteral returns the literal of a date, or a date with a time. Zero dates have none.
+func datetimeLiteral(p []byte, date bool) (string, bool) {
+	if len(p) != 4 && len(p) != 7 && len(p) != 11 || date && len(p) != 4 {
+		return "", false
+	}
+	p = append(append([]byte(nil), p...), make([]byte, 11-len(p))...)
+	day := fmt.Sprintf("%04d-%02d-%02d", binary.LittleEndian.Uint16(p), p[2], p[3])
+	if p[2] == 0 || p[3] == 0 {
+		return "", false
+	}
+	if date {
+		return "DATE'" + day + "'", true
+	}
+	at := fmt.Sprintf("TIMESTAMP'%s %02d:%02d:%02d", day, p[4], p[5], p[6])
+	if micro := binary.LittleEndian.Uint32(p[7:]); micro != 0 {
+		at += fmt.Sprintf(".%06d", micro)
+	}
+	return at + "'", true
+}
+
+func quoteText(s string, noBackslash bool) string {
+	s = strings.ReplaceAll(s, "'", "''")
+	if !noBackslash {
+		s = strings.ReplaceAll(s, `\`, `\\`)
+	}
+	return "'" + s + "'"
+}
+
+// comparisons are the operators with which a parameter and a column are compared.
+var comparisons = map[string]bool{"=": true, "<=>": true, "<>": true, "!=": true, "<": true, "<=": true, ">": true, ">=": true, "LIKE": true}
+
+// compared returns the parameters that an expression compares with a column. The server takes the other operand's type for a parameter's:
+// for those of columns, a literal has the same value.
+func compared(e *parse.Expr) (params []*parse.Expr) {
+	switch {
+	case e.Kind != parse.Between && e.Kind != parse.In && (e.Kind != parse.Binary || !comparisons[e.Name]):
+	case e.Args[0].Kind == parse.Column:
+		for _, a := range e.Args[1:] {
+			if isParam(a) {
+				params = append(params, a)
+			}
+		}
+	case e.Kind == parse.Binary && isParam(e.Args[0]) && e.Args[1].Kind == parse.Column:
+		params = e.Args[:1]
+	}
+	return params
+}
+
+func isParam(e *parse.Expr) bool { return e != nil && e.Kind == parse.Param }
+
+// insertLiterals puts literals in the places of parameters that columns are compared with, and of limits. Elsewhere a parameter can have another meaning
+// than a literal: a position in ORDER BY, the name of a column; or another type: that of an operand, or a text for a time.
+func insertLiterals(text string, literals []string, syntax engine.Syntax) (string, error) {
+	if len(literals) == 0 {
+		return text, nil
+	}
+	q, err := parse.Parse(text, syntax)
+	if err != nil {
+		return "", &whole{whyForm, err.Error()}
+	}
+	all, permitted := map[parse.Span]bool{}, map[parse.Span]bool{}
+	collect := func(e *parse.Expr) {
+		parse.Walk(e, func(e *parse.Expr) bool {
+			for _, p := range compared(e) {
+				permitted[p.Span] = true
+			}
+			return true
+		})
+	}
+	limits := map[parse.Span]bool{}
+	var joins func(f *parse.From)
+	joins = func(f *parse.From) {
+		if f == nil {
+			return
+		}
+		collect(f.On)
+		joins(f.Left)
+		joins(f.Right)
+	}
+	q.Walk(func(q *parse.Query) bool {
+		if q.Body != nil {
+			collect(q.Body.Where)
+			collect(q.Body.Having)
+			for _, f := range q.Body.From {
+				joins(f)
+			}
+		}
+		for _, e := range []*parse.Expr{q.Limit, q.Offset} {
+			if isParam(e) {
+				permitted[e.Span], limits[e.Span] = true, true
+			}
+		}
+		return true
+	}, func(e *parse.Expr) bool {
+		if e.Kind == parse.Param {
+			all[e.Span] = true
+		}
+		return true
+	})
+	if len(all) != len(literals) || len(permitted) != len(all) {
+		return "", &whole{whyForm, "a parameter is compared with something else than a column, or stands elsewhere"}
+	}
+	spans := slices.SortedFunc(maps.Keys(all), func(a, b parse.Span) int { return a.From - b.From })
+	edits := make([]parse.Edit, len(spans))
+	for i, s := range spans {
+		literal := literals[i]
+		if limits[s] { // a text of digits is a number there
+			literal = strings.Trim(literal, "'")
+		}
+		if s.Of(text) != "?" || limits[s] && (strings.Trim(literal, "0123456789") != "" || literal == "" || len(literal) > 18) {
+			return "", &whole{whyForm, "a parameter has another form"}
+		}
+		edits[i] = parse.Edit{Span: s, Text: literal}
+	}
+	return parse.Replace(text, edits), nil
+}

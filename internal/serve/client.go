@@ -1,0 +1,437 @@
+package serve
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// A client is one session: a client's connection and its own connection to the server. One goroutine
+// runs it. A command goes to the server, and the response comes back, before the next command is read; so a
+// statement costs two reads and two writes, and no hand-over between goroutines.
+type client struct {
+	front *Front
+	// user is the client's side, server the server's.
+	user, server side
+	sockets      sockets   // of both, below TLS
+	links        [2]hanger // the same, for the sweep
+
+	id      uint32                 // of the connection on the server
+	name    atomic.Pointer[string] // of the account, as the client gave it
+	caps    uint32
+	secured bool // the client's connection is encrypted
+	mariadb bool // the server is
+	shift   int  // of sequence numbers during the authentication
+	lastSeq byte
+	reply   reply
+
+	// phase is what the session does, with a number that grows: see the sweep.
+	phase atomic.Uint64
+	// gone is set by the sweep: the server has closed an idle connection.
+	gone atomic.Bool
+	// The session on its loop, if it has one: see step. mu is held by the loop and by whoever changes these fields.
+	mu     sync.Mutex
+	socks  [2]*sock        // the client's and the server's; nil without a loop
+	wake   chan wakeReason // the loop hands the session over
+	owned  bool            // by the session's goroutine
+	busy   bool            // a response is awaited
+	final  bool            // the response is complete, but for
+	partly int             // bytes that are not passed on
+	ready  [2]bool         // something may be read
+	cause  error           // why the loop can't go on
+
+	// What the session has done that decides whether a query may be split: see inspect.go.
+	statements map[uint32]*statement
+	preparing  *statement   // the statement whose response is awaited
+	found      int64        // FOUND_ROWS() as the server would have it; -1 if the server's own is right
+	zero       bool         // ROW_COUNT() has to return 0 before the next command, and not -1 as after the front's statements
+	why        *string      // why the last query was passed on whole; nil is unknown, or it wasn't
+	quiet      bool         // the session wants no notes
+	relayed    *string      // why the session is relayed until it begins anew; nil if it isn't
+	mode       engine.State // as last read, for the rules by which texts are read; nil is not yet
+	changes    int          // commands that may change what prepared statements to come mean
+	answered   *answered    // the last command, if it was a query in pieces
+	last       []byte       // the end of the last response to the front's own statement
+	broken     bool         // the connection can't be used after such a response
+	stopMu     sync.Mutex
+	stop       context.CancelCauseFunc // of the query in pieces that is running
+
+	in, out atomic.Int64 // bytes from and to the client
+	count   atomic.Int64 // commands
+
+	// inTransaction reports an open transaction.
+	inTransaction atomic.Bool
+}
+
+// setCancel notes what ends the pieces of a query; nil if none are running.
+func (c *client) setCancel(stop context.CancelCauseFunc) {
+	c.stopMu.Lock()
+	defer c.stopMu.Unlock()
+	c.stop = stop
+}
+
+// running returns what ends the pieces of the query that the session is running; nil if it isn't.
+func (c *client) running() context.CancelCauseFunc {
+	c.stopMu.Lock()
+	defer c.stopMu.Unlock()
+	return c.stop
+}
+
+// interrupt ends the pieces of the query that the session is running, if it is.
+func (c *client) interrupt(why error) {
+	c.stopMu.Lock()
+	defer c.stopMu.Unlock()
+	if c.stop != nil {
+		c.stop(why)
+	}
+}
+
+// The phases of a session.
+const (
+	phaseIdle    = iota // waits for a command
+	phaseServer         // waits for the server
+	phaseUser           // writes to the client
+	phasePieces         // waits for pieces of a query
+	phaseOther          // begins to connect, or passes bytes without looking at them
+	phaseLoop           // is the loop's
+	phaseConnect        // waits for the client or the server in the handshake
+	phaseBits    = 3
+	phasesOfSize = 1 << phaseBits
+)
+
+func (c *client) enter(phase uint64) {
+	c.phase.Store((c.phase.Load()>>phaseBits+1)<<phaseBits | phase)
+}
+
+// run serves the client until it or the server ends the connection.
+func (c *client) run(ctx context.Context) error {
+	if err := c.handshake(ctx); err != nil {
+		return err
+	}
+	defer c.release()
+	if err := c.front.loops.adopt(c); err != nil {
+		return err
+	}
+	for !c.front.closing.Load() || c.inTransaction.Load() {
+		more, err := c.command(ctx)
+		if err != nil || !more {
+			return err
+		}
+	}
+	return errGone
+}
+
+// errGone ends a session whose client or server has closed its connection, which is not an error.
+var errGone = errors.New("closed")
+
+// command takes one command from the client through to its response. It reports whether the session goes on.
+func (c *client) command(ctx context.Context) (more bool, err error) {
+	u := &c.user
+	if u.r == u.w && c.socks[0] != nil {
+		c.user.shrink()
+		c.server.shrink()
+		switch why := c.await(); {
+		case why == wakeEnd:
+			return false, c.ended(c.cause)
+		case c.cause != nil:
+			return false, c.lost(c.cause)
+		case why == wakeSend:
+			if _, err := c.server.Write(u.buf[u.r:u.w]); err != nil {
+				return false, c.lost(err)
+			}
+			if u.r = u.w; !c.busy {
+				return true, nil
+			}
+			if err := c.respond(); err != nil {
+				return false, err
+			}
+			c.after()
+			return true, nil
+		case why == wakeRespond:
+			if err := c.resume(); err != nil {
+				return false, err
+			}
+			c.after()
+			return true, nil
+		}
+	}
+	for u.w-u.r < headerSize+1 && !u.empty() {
+		c.enter(phaseIdle)
+		err := u.fill()
+		c.enter(phaseOther)
+		if err != nil {
+			return false, c.ended(err)
+		}
+	}
+	if u.empty() {
+		c.refuse(&serverError{codeUnknownCommand, "08S01", "Unknown command"}, u.buf[u.r+3]+1)
+		return false, nil
+	}
+	if err := c.wantHead(); err != nil {
+		return false, c.ended(err)
+	}
+	p := u.buf[u.r:u.w]
+	if complete := len(p) >= headerSize+length(p); !complete && length(p) <= mostText+16 && c.examines(p[headerSize:]) {
+		if err := u.want(headerSize + length(p)); err != nil {
+			return false, c.ended(err)
+		}
+		p = u.buf[u.r:u.w]
+	}
+	what := p[headerSize]
+	if size := headerSize + length(p); c.examines(p[headerSize:min(size, len(p))]) {
+		handled, err := false, error(nil)
+		if len(p) >= size {
+			handled, err = c.handle(ctx, p[:size])
+		} else {
+			err = c.passAnswered(p[headerSize:], nil)
+		}
+		if err == nil && !handled {
+			err = c.restore()
+		}
+		if handled || err != nil {
+			c.found, c.zero = -1, false
+			u.r += min(size, u.w-u.r)
+			return err == nil, err
+		}
+	}
+	lacks := c.lacksTypes(p[headerSize:])
+	c.note(p)
+	switch {
+	case what == comQuit:
+		_, _ = c.server.Write(u.buf[u.r:u.w]) // it closes the connection in any case
+		return false, nil
+	case silent(what):
+		return true, c.send()
+	case what == comChangeUser:
+		name, _, _ := bytes.Cut(p[headerSize+1:], []byte{0})
+		user := string(name)
+		if err := c.send(); err != nil {
+			return false, err
+		}
+		if err := c.exchange(0); err != nil {
+			return errors.Is(err, errDenied), noDenied(err) // after which it is up to the server whether the connection goes on
+		}
+		c.name.Store(&user)
+		return true, nil
+	case opaque(what):
+		return false, c.pass()
+	}
+	c.reply.follow(p[headerSize:])
+	send := c.send
+	if lacks {
+		send = c.sendTyped
+	}
+	if err := send(); err != nil {
+		return false, err
+	}
+	if err := c.respond(); err != nil {
+		return false, err
+	}
+	c.after()
+	return true, nil
+}
+
+// empty reports that the next packet has no payload.
+func (s *side) empty() bool { return s.w-s.r >= headerSize && length(s.buf[s.r:]) == 0 }
+
+// note notes a command that is passed on. p is what has come of it, with its header.
+func (c *client) note(p []byte) {
+	size := headerSize + length(p)
+	c.in.Add(int64(size))
+	c.count.Add(1)
+	c.before(p[headerSize:min(size, len(p))], len(p) >= size)
+}
+
+// send passes the command on that begins the buffer, which may be incomplete. Commands without a response that
+// follow each other go in one piece.
+func (c *client) send() error {
+	u := &c.user
+	end := u.r
+	for {
+		p := u.buf[end:u.w]
+		if len(p) < headerSize+1 {
+			break
+		}
+		n := headerSize + length(p)
+		if n > len(p) || n == headerSize+maxPayload {
+			if end == u.r {
+				return c.sendLong()
+			}
+			break
+		}
+		end += n
+		if !silent(p[headerSize]) {
+			break
+		}
+		next := u.buf[end:u.w]
+		if len(next) < headerSize+1 || !silent(next[headerSize]) || len(next) < headerSize+length(next) || length(next) == maxPayload {
+			break
+		}
+		c.note(next)
+	}
+	if _, err := c.server.Write(u.buf[u.r:end]); err != nil {
+		return c.lost(err)
+	}
+	u.r = end
+	return nil
+}
+
+// sendLong passes on a command that is not in the buffer as a whole.
+func (c *client) sendLong() error {
+	for {
+		if size, err := c.copyPacket(); err != nil || size < maxPayload {
+			return err
+		}
+	}
+}
+
+// respond passes the server's response on.
+func (c *client) respond() error {
+	s := &c.server
+	for {
+		n, ended := c.reply.feed(s.buf[s.r:s.w])
+		if n > 0 {
+			c.enter(phaseUser)
+			if _, err := c.user.Write(s.buf[s.r : s.r+n]); err != nil {
+				return c.ended(err)
+			}
+			s.r += n
+			c.out.Add(int64(n))
+		}
+		switch {
+		case ended && c.reply.expect == expectFile:
+			if err := c.file(); err != nil {
+				return err
+			}
+			c.reply.expect = expectFirst
+		case ended:
+			s.shrink()
+			c.user.shrink()
+			return nil
+		}
+		if s.r == s.w && s.w == usualBuffer && len(s.buf) == usualBuffer {
+			s.buf = make([]byte, largeBuffer) // a long result
+		}
+		c.enter(phaseServer)
+		if err := s.fill(); err != nil {
+			return c.ended(err)
+		}
+	}
+}
+
+// resume continues a response that the loop has begun.
+func (c *client) resume() error {
+	s := &c.server
+	c.enter(phaseUser)
+	if _, err := c.user.Write(s.buf[s.r : s.r+c.partly]); err != nil {
+		return c.ended(err)
+	}
+	s.r += c.partly
+	if c.final && c.reply.expect != expectFile {
+		return nil
+	}
+	return c.respond()
+}
+
+// file passes on what the client sends for LOAD DATA LOCAL: packets up to an empty one.
+func (c *client) file() error {
+	for continued := false; ; {
+		size, err := c.copyPacket()
+		if err != nil || size == 0 && !continued {
+			return err
+		}
+		continued = size == maxPayload
+	}
+}
+
+// copyPacket passes one packet on from the client, and returns the size of its payload.
+func (c *client) copyPacket() (size int, err error) {
+	u := &c.user
+	if err := u.want(headerSize); err != nil {
+		return 0, c.ended(err)
+	}
+	size = length(u.buf[u.r:])
+	for left := headerSize + size; left > 0; {
+		if u.r == u.w {
+			if err := u.fill(); err != nil {
+				return 0, c.ended(err)
+			}
+		}
+		n := min(left, u.w-u.r)
+		if _, err := c.server.Write(u.buf[u.r : u.r+n]); err != nil {
+			return 0, c.lost(err)
+		}
+		u.r += n
+		left -= n
+	}
+	return size, nil
+}
+
+// pass copies bytes in both directions until one side ends.
+func (c *client) pass() error {
+	if _, err := c.server.Write(c.user.buf[c.user.r:c.user.w]); err != nil {
+		return err
+	}
+	if _, err := c.user.Write(c.server.buf[c.server.r:c.server.w]); err != nil {
+		return err
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = io.Copy(c.server.Conn, c.user.Conn)
+		_ = c.server.SetReadDeadline(past)
+	}()
+	_, _ = io.Copy(c.user.Conn, c.server.Conn)
+	_ = c.user.SetReadDeadline(past)
+	<-done
+	return nil
+}
+
+// lost returns the error of a write to the server, after passing on what the server still said: that a packet
+// is too large, for instance.
+func (c *client) lost(err error) error {
+	c.gone.Store(true)
+	return c.ended(err)
+}
+
+// lastWords is how long a server that has closed a connection is listened to, where that isn't known to be there
+// already.
+const lastWords = 100 * time.Millisecond
+
+// ended returns the error of a read or write: errGone if the other side has closed the connection, after
+// passing on what the server still said.
+func (c *client) ended(err error) error {
+	if c.gone.Load() {
+		_ = c.server.SetReadDeadline(time.Now().Add(lastWords))
+		for c.server.r == c.server.w {
+			if c.server.fill() != nil {
+				return errGone
+			}
+		}
+		_, _ = c.user.Write(c.server.buf[c.server.r:c.server.w])
+		return errGone
+	}
+	if c.front.closing.Load() && errors.Is(err, os.ErrDeadlineExceeded) {
+		return errGone
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || isReset(err) || errors.Is(err, net.ErrClosed) {
+		return errGone
+	}
+	return err
+}
+
+// account is the name of the client's account, as it gave it.
+func (c *client) account() string {
+	if name := c.name.Load(); name != nil {
+		return *name
+	}
+	return ""
+}

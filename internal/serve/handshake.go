@@ -1,0 +1,349 @@
+package serve
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"regexp"
+	"time"
+)
+
+// The handshake is relayed: the server's random bytes go to the client, the client's answer to them goes to the
+// server, and so for every method of authentication. A password is seen only by a method that sends it
+// within TLS or over a socket, and it is not kept.
+
+// connectTimeout limits a connection to the server, handshakeTimeout the whole handshake: as the server's
+// connect_timeout, with time for a user who types a one-time password.
+const (
+	connectTimeout   = 10 * time.Second
+	handshakeTimeout = 60 * time.Second
+)
+
+// mostHandshake limits packets before a client is known: the attributes of a connection may have 64 KiB. The buffer for them grows
+// to twice as much.
+const mostHandshake = 72 << 10
+
+// masked are the capabilities that are not offered: the bytes of a compressed connection can't be followed, and
+// results without definitions have another form in each server.
+const masked = capCompress | capZstd | capOptionalMeta
+
+// refuse sends an error in place of, or during, the handshake.
+func (c *client) refuse(e *serverError, seq byte) {
+	_ = c.user.SetWriteDeadline(time.Now().Add(connectTimeout))
+	_, _ = c.user.Write(e.packet(seq)) // the client may be gone
+}
+
+// dial connects to the server.
+func (f *Front) dial(ctx context.Context) (net.Conn, error) {
+	d := net.Dialer{Timeout: connectTimeout, KeepAlive: keepAlive}
+	return d.DialContext(ctx, f.o.Wire.Network, f.o.Wire.Address)
+}
+
+// handshake connects the client to the server. The client has been told if it fails with errRefused.
+func (c *client) handshake(ctx context.Context) error {
+	upstream, err := c.front.dial(ctx)
+	if err != nil {
+		c.refuse(&serverError{codeNoServer, "HY000", fmt.Sprintf("rowmill serve: no answer from the server: %v", err)}, 0)
+		return fmt.Errorf("connect to the server: %w", err)
+	}
+	c.server.Conn = upstream
+	c.sockets.add(upstream)
+	c.link()
+	c.enter(phaseConnect)
+	defer c.enter(phaseOther)
+	deadline := time.Now().Add(handshakeTimeout)
+	if err := errors.Join(c.user.SetDeadline(deadline), c.server.SetDeadline(deadline)); err != nil {
+		return err
+	}
+	greeting, err := c.server.packet(mostHandshake)
+	if err != nil {
+		c.refuse(&serverError{codeNoServer, "HY000", fmt.Sprintf("rowmill serve: the server at %s closed the connection: %v", c.front.o.Wire.Address, err)}, 0)
+		return fmt.Errorf("read the server's greeting: %w", err)
+	}
+	offered, err := c.greet(greeting)
+	if err != nil {
+		return err
+	}
+	answer, err := c.user.packet(mostHandshake)
+	if err != nil {
+		return noClient(err)
+	}
+	if len(answer) < headerSize+32 || binary.LittleEndian.Uint32(answer[headerSize:])&capProtocol41 == 0 {
+		c.refuse(&serverError{codeUnknown, "HY000", "rowmill serve: this client speaks a protocol older than 4.1"}, answer[3]+1)
+		return errRefused
+	}
+	if answer, err = c.secure(ctx, answer, offered); err != nil {
+		return err
+	}
+	return c.authenticate(answer, offered)
+}
+
+// errRefused ends a session whose client has been told why, and errDenied is the server's own refusal of an account.
+var (
+	errRefused = errors.New("refused")
+	errDenied  = fmt.Errorf("access denied: %w", errRefused)
+)
+
+// noDenied returns an error, but for errDenied.
+func noDenied(err error) error {
+	if errors.Is(err, errDenied) {
+		return nil
+	}
+	return err
+}
+
+// noClient returns the error of a client that has gone during the handshake, such as a probe, or that was cut off.
+func noClient(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded) {
+		return errRefused
+	}
+	return err
+}
+
+// greet passes the server's greeting on, without the capabilities that are not offered.
+func (c *client) greet(p []byte) (offered uint32, err error) {
+	body := p[headerSize:]
+	if len(body) > 0 && body[0] == respError {
+		// Too many connections, or a host that is blocked.
+		_, err := c.user.Write(p)
+		return 0, errors.Join(errRefused, err)
+	}
+	version := bytes.IndexByte(body, 0)
+	// After the version: id (4), random bytes (8), a zero, capabilities (2), character set (1), status (2),
+	// capabilities (2), length (1), six zeros, MariaDB's capabilities (4).
+	at := version + 1
+	if len(body) == 0 || body[0] != 10 || version < 0 || len(body) < at+31 {
+		c.refuse(&serverError{codeNoServer, "HY000", "rowmill serve: the server does not speak the MySQL protocol"}, 0)
+		return 0, fmt.Errorf("read the server's greeting: %w", errPacket)
+	}
+	c.id = binary.LittleEndian.Uint32(body[at:])
+	low, high := body[at+13:at+15], body[at+18:at+20]
+	offered = uint32(binary.LittleEndian.Uint16(low)) | uint32(binary.LittleEndian.Uint16(high))<<16
+	if offered&capProtocol41 == 0 || offered&capPluginAuth == 0 {
+		c.refuse(&serverError{codeNoServer, "HY000", "rowmill serve: the server speaks a protocol older than 5.5"}, 0)
+		return 0, fmt.Errorf("read the server's greeting: %w", errPacket)
+	}
+	shown := offered &^ masked
+	if c.front.o.TLS != nil && (offered&capSSL != 0 || c.front.o.Wire.Network == "unix") {
+		shown |= capSSL
+	} else {
+		shown &^= capSSL
+	}
+	binary.LittleEndian.PutUint16(low, uint16(shown))
+	binary.LittleEndian.PutUint16(high, uint16(shown>>16))
+	_, err = c.user.Write(p)
+	return offered, err
+}
+
+// secure encrypts the two connections as the client and the options ask for, and returns the client's answer to
+// the greeting. Methods of authentication send a password in the clear within TLS, and so a client with TLS implies
+// TLS to the server, unless that is reached over a socket.
+func (c *client) secure(ctx context.Context, answer []byte, offered uint32) ([]byte, error) {
+	wants := binary.LittleEndian.Uint32(answer[headerSize:])&capSSL != 0
+	if wants && (c.front.o.TLS == nil || len(answer) != headerSize+32) {
+		c.refuse(&serverError{codeUnknown, "08S01", "rowmill serve: TLS was not offered"}, answer[3]+1)
+		return nil, errRefused
+	}
+	upstream := offered&capSSL != 0 && (wants && c.front.o.Wire.Network != "unix" || c.front.o.Wire.Encrypted)
+	if c.front.o.Wire.Encrypted && !upstream {
+		c.refuse(&serverError{codeNoServer, "08S01", "rowmill serve: the target asks for TLS, and the server doesn't offer it"}, answer[3]+1)
+		return nil, errRefused
+	}
+	if upstream {
+		request := bytes.Clone(answer[:headerSize+32])
+		request[0], request[1], request[2], request[3] = 32, 0, 0, 1
+		flags := binary.LittleEndian.Uint32(request[headerSize:])
+		binary.LittleEndian.PutUint32(request[headerSize:], flags|capSSL)
+		if _, err := c.server.Write(request); err != nil {
+			return nil, err
+		}
+		over := tls.Client(c.server.plain(), c.front.o.Wire.TLS)
+		if err := over.HandshakeContext(ctx); err != nil {
+			c.refuse(&serverError{codeNoServer, "08S01", fmt.Sprintf("rowmill serve: TLS with the server: %v", err)}, answer[3]+1)
+			return nil, fmt.Errorf("TLS with the server: %w", err)
+		}
+		c.server.Conn = over
+	}
+	c.secured, c.shift = wants, 0
+	if upstream {
+		c.shift++ // the server has had one packet more
+	}
+	if wants {
+		c.shift--
+		over := tls.Server(c.user.plain(), c.front.o.TLS)
+		if err := over.HandshakeContext(ctx); err != nil {
+			return nil, noClient(fmt.Errorf("TLS with the client: %w", err))
+		}
+		c.user.Conn = over
+		again, err := c.user.packet(mostHandshake)
+		if err != nil {
+			return nil, noClient(err)
+		}
+		if answer = again; len(answer) < headerSize+32 {
+			return nil, errPacket
+		}
+	}
+	flags := binary.LittleEndian.Uint32(answer[headerSize:]) &^ capSSL
+	if upstream {
+		flags |= capSSL
+	}
+	binary.LittleEndian.PutUint32(answer[headerSize:], flags)
+	return answer, nil
+}
+
+// plain returns the connection below TLS: bytes that have been read already come first.
+func (s *side) plain() net.Conn {
+	early := bytes.Clone(s.buf[s.r:s.w])
+	s.r, s.w = 0, 0
+	if len(early) == 0 {
+		return s.Conn
+	}
+	return &prefixed{s.Conn, early}
+}
+
+type prefixed struct {
+	net.Conn
+	early []byte
+}
+
+func (p *prefixed) Read(to []byte) (int, error) {
+	if len(p.early) > 0 {
+		n := copy(to, p.early)
+		p.early = p.early[n:]
+		return n, nil
+	}
+	return p.Conn.Read(to)
+}
+
+// authenticate passes the client's answer on, and then packets in both directions until the server accepts or
+// refuses the client.
+func (c *client) authenticate(answer []byte, offered uint32) error {
+	body := answer[headerSize:]
+	caps := binary.LittleEndian.Uint32(body) & offered &^ masked
+	c.caps, c.mariadb = caps, offered&capMySQL == 0
+	var extended uint32
+	if offered&capMySQL == 0 && caps&capMySQL == 0 {
+		extended = binary.LittleEndian.Uint32(body[28:])
+	}
+	name, _, _ := bytes.Cut(body[32:], []byte{0})
+	user := string(name)
+	c.name.Store(&user)
+	c.reply.eofs = caps&capDeprecateEOF == 0
+	c.reply.meta = extended&capCacheMeta != 0
+	binary.LittleEndian.PutUint32(body, binary.LittleEndian.Uint32(body)&^masked) // whatever was offered
+	answer[3] = byte(int(answer[3]) + c.shift)
+	if _, err := c.server.Write(answer); err != nil {
+		return err
+	}
+	err := c.exchange(c.shift)
+	if err != nil {
+		return err
+	}
+	return errors.Join(c.user.SetDeadline(time.Time{}), c.server.SetDeadline(time.Time{}))
+}
+
+// exchange passes the packets of an authentication in both directions, until the server's last. Their
+// sequence numbers differ by shift, if one of the connections had packets about TLS.
+func (c *client) exchange(shift int) error {
+	done := make(chan error, 1)
+	go func() {
+		for {
+			p, err := c.user.packet(mostHandshake)
+			if err == nil {
+				p[3] = byte(int(p[3]) + shift)
+				_, err = c.server.Write(p)
+			}
+			if err != nil {
+				if !errors.Is(err, os.ErrDeadlineExceeded) {
+					_ = c.server.SetReadDeadline(past) // nothing will come
+				}
+				done <- err
+				return
+			}
+		}
+	}()
+	for {
+		p, err := c.server.packet(mostHandshake)
+		// The client's goroutine reads what belongs to the authentication alone, and so it ends before
+		// the client is told that it may go on.
+		last := err != nil || len(p) == headerSize || p[headerSize] == respOK || p[headerSize] == respError
+		mismatch := !last && c.needsKey(p[headerSize:])
+		if last || mismatch {
+			_ = c.user.SetReadDeadline(past)
+			if stopped := <-done; err != nil && !errors.Is(stopped, os.ErrDeadlineExceeded) {
+				return noClient(stopped)
+			}
+			_ = c.user.SetReadDeadline(time.Time{})
+		}
+		if err != nil {
+			c.refuse(&serverError{codeNoServer, "08S01", fmt.Sprintf("rowmill serve: the server closed the connection: %v", err)}, c.lastSeq+1)
+			return err
+		}
+		p[3] = byte(int(p[3]) - shift)
+		c.lastSeq = p[3]
+		if mismatch {
+			c.refuse(&serverError{codeUnknown, "08S01", "rowmill serve: the server asks for the password itself, which is not passed between an encrypted connection and one that is not. " +
+				"Try: connect with TLS, which needs serve's --tls-cert, or give serve a target with host and port and without tls"}, p[3])
+			return errRefused
+		}
+		if last && p[headerSize] == respOK && c.front.o.Wire.Network == "unix" {
+			p = bytes.Clone(p)
+			if err := c.checkPeer(p[3]); err != nil {
+				return err
+			}
+		}
+		if _, err := c.user.Write(p); err != nil {
+			return err
+		}
+		if !last {
+			continue
+		}
+		if p[headerSize] == respError {
+			return errDenied
+		}
+		c.reply.read(p[headerSize:])
+		return nil
+	}
+}
+
+// byPeer are the methods of authentication that ask the kernel who is at the other end of a socket: it is rowmill, whoever its client is.
+var byPeer = regexp.MustCompile(`(?i)\b(unix_socket|auth_socket)\b`)
+
+// checkPeer refuses an account, which the server has just accepted, if a method of byPeer may have let it in: packets don't tell. seq is the number of the
+// packet to the client.
+func (c *client) checkPeer(seq byte) error {
+	account, err := c.ask("SHOW CREATE USER CURRENT_USER()")
+	why := "this account is authenticated by the socket's other end, which is rowmill and not the client"
+	var refused *serverError
+	switch {
+	case errors.As(err, &refused):
+		why = "the server doesn't say whether this account is authenticated by the socket's other end, which is rowmill and not the client: " + refused.Text
+	case err != nil:
+		return err
+	case len(account.rows) == 1 && !byPeer.Match(bytes.Join(account.rows[0], nil)):
+		c.found, c.zero = 0, true // as on a new connection
+		return c.restore()
+	}
+	c.refuse(&serverError{codeAccessDenied, "28000", "rowmill serve: access denied: " + why + ". Try: an account with a password, or serve with a --target that has a host and a port"}, seq)
+	return errRefused
+}
+
+// past is a deadline that ends a read at once.
+var past = time.Unix(1, 0)
+
+// needsKey reports that caching_sha2_password asks for the password in full, where one of the two connections is
+// safe in the server's or client's view and the other is not: the client would encrypt it, and the server expect it
+// plain, or the reverse.
+func (c *client) needsKey(p []byte) bool {
+	if len(p) != 2 || p[0] != 1 || p[1] != 4 {
+		return false
+	}
+	_, over := c.server.Conn.(*tls.Conn)
+	return c.secured != (over || c.front.o.Wire.Network == "unix")
+}

@@ -1,0 +1,160 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// handle looks at a command before it is passed on. handled is set if it isn't to be passed on any more. p is the packet.
+func (c *client) handle(ctx context.Context, p []byte) (handled bool, err error) {
+	what, body := p[headerSize], p[headerSize:]
+	t := c.text(body)
+	rows := what == comQuery && showsWarnings(t)
+	if done := c.answered; done != nil {
+		if rows && !done.warned {
+			return true, c.warnings(string(t), done.notes)
+		}
+		if err := c.passAnswered(body, t); err != nil {
+			return true, err
+		}
+	}
+	if !c.examines(body) {
+		return false, nil
+	}
+	switch {
+	case rows && !c.quiet:
+		return true, c.warnings(string(t), []note{{"Note", fmt.Sprint(codeUnknown), "rowmill: passed on whole: " + *c.why}})
+	case what == comQuery && kindOf(t) == kills:
+		if id, ok := parseKill(string(t)); ok {
+			return true, c.kill(p, id)
+		}
+	case what == comQuery && kindOf(t) == selects && asksAboutLast(t):
+		// The front's own statements would change the answer.
+	case what == comQuery && kindOf(t) == selects:
+		return c.split(ctx, c.shapeOf(t), &execution{seq: p[3] + 1, text: string(t)})
+	case what == comStmtExecute:
+		s := c.statements[statementID(body)]
+		s.unsent = s.noteTypes(body) || s.unsent
+		return c.split(ctx, s.shape, &execution{seq: p[3] + 1, text: s.text, prepared: s, values: append([]byte(nil), body...)})
+	}
+	return false, nil
+}
+
+// asksAboutLast reports a statement whose answer depends on the statement before it.
+func asksAboutLast(t []byte) bool {
+	for _, word := range []string{"found_rows", "warning_count", "error_count", "row_count", "diagnostics"} {
+		if containsFold(t, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// passAnswered leaves a query in pieces behind, whose rows a command may ask about. p is its payload, or the beginning, t its text; nil is unknown.
+func (c *client) passAnswered(p, t []byte) error {
+	done, what := c.answered, p[0]
+	if done == nil || silent(what) || what == comPing || what == comQuit {
+		return nil
+	}
+	c.answered = nil
+	asks := what == comQuery && (t == nil || asksAboutLast(t) || kindOf(t) == shows && (containsFold(t, "warnings") || containsFold(t, "errors")))
+	switch {
+	case what == comReset, what == comChangeUser:
+		return nil
+	case asks, done.found < 0:
+		return c.repeat(done.text)
+	}
+	c.found = done.found
+	return nil
+}
+
+// restore makes FOUND_ROWS() and ROW_COUNT() what the client's own statements would have made them: a view or a function may call them.
+func (c *client) restore() error {
+	found, zero := c.found, c.zero
+	c.found, c.zero = -1, false
+	if found >= 0 {
+		if err := c.repeat(findsRows(found)); err != nil {
+			return err
+		}
+	}
+	if zero {
+		return c.repeat("SET SESSION sql_notes = @@SESSION.sql_notes") // which leaves FOUND_ROWS() alone: DO doesn't, on MySQL
+	}
+	return nil
+}
+
+// findsRows returns a query of at most a few rows after which FOUND_ROWS() is n: a join of as many rows for each digit.
+func findsRows(n int64) string {
+	if n < 10 {
+		return "SELECT 1" + []string{"", " FROM (" + ones(9) + ") AS rowmill"}[min(n, 2)/2] + " LIMIT " + strconv.FormatInt(n, 10)
+	}
+	digits := strconv.FormatInt(n, 10)
+	var branches []string
+	for i, d := range digits {
+		if d == '0' {
+			continue
+		}
+		b := "SELECT 1 FROM (" + ones(int(d-'0')) + ") AS rowmill"
+		for k := range len(digits) - 1 - i {
+			b += ", (" + ones(10) + ") AS rowmill_" + strconv.Itoa(k)
+		}
+		branches = append(branches, "("+b+")")
+	}
+	branches[0] = strings.Replace(branches[0], "SELECT", "SELECT SQL_CALC_FOUND_ROWS", 1)
+	if len(branches) == 1 {
+		branches[0] = strings.Trim(branches[0], "()")
+	}
+	return strings.Join(branches, " UNION ALL ") + " LIMIT 1"
+}
+
+// ones returns a query of n rows.
+func ones(n int) string { return "SELECT 1" + strings.Repeat(" UNION ALL SELECT 1", n-1) }
+
+// repeat runs a query that was answered in pieces on the client's own connection, for a statement that asks about it.
+func (c *client) repeat(text string) error {
+	err := c.converse(c.asQuery(text), math.MaxInt, func(expectation, []byte) error { return nil })
+	var refused *serverError
+	if errors.As(err, &refused) {
+		return nil
+	}
+	return err
+}
+
+// parseKill returns the connection of a KILL QUERY. Another KILL ends a connection, with which its pieces end, and MariaDB's with the number of a query ends none.
+func parseKill(text string) (id uint64, ok bool) {
+	words := strings.Fields(strings.TrimRight(string(skipBlank([]byte(text))), "; \t\r\n"))
+	if len(words) != 3 || !strings.EqualFold(words[0], "kill") || !strings.EqualFold(words[1], "query") {
+		return 0, false
+	}
+	id, err := strconv.ParseUint(words[2], 10, 64)
+	return id, err == nil
+}
+
+// kill passes a KILL QUERY on. If the server accepts it, it has checked the privileges: then pieces of a query of that connection, which
+// the server doesn't know, end as well.
+func (c *client) kill(p []byte, id uint64) error {
+	// The one that runs now: when the server has answered, the next query may already run.
+	var stop context.CancelCauseFunc
+	for _, other := range c.front.connected() {
+		if other != c && uint64(other.id) == id {
+			stop = other.running()
+		}
+	}
+	c.note(p)
+	c.reply.follow(p[headerSize:])
+	if _, err := c.server.Write(p); err != nil {
+		return c.lost(err)
+	}
+	if err := c.respond(); err != nil {
+		return err
+	}
+	c.after()
+	if !c.reply.failed && stop != nil {
+		stop(errKilled)
+	}
+	return nil
+}

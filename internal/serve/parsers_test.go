@@ -1,0 +1,225 @@
+package serve
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+var testSyntax = engine.Syntax{Backslash: true, DoubleQuoted: true, Backquoted: true, Introducer: true, Hash: true, DashSpace: true, Executable: true, UserVars: true, LimitComma: true}
+
+func TestKindOf(t *testing.T) {
+	for _, test := range []struct {
+		text string
+		want kind
+	}{
+		{"SELECT 1", selects}, {"  /* a */ select 1", selects}, {"(SELECT 1) UNION (SELECT 2)", selects}, {"-- x\n# y\nWITH c AS (SELECT 1) SELECT 1", selects},
+		{"SELECTED", plain}, {"INSERT INTO t SELECT 1", plain}, {"", plain}, {"/* not ended", plain}, {"--", plain},
+		{"KILL 5", kills}, {"kill query 5", kills}, {"/*!40101 SET NAMES utf8 */", plain}, {"SELECT 1;", selects}, {"SELECT ';' FROM t", selects}, {"SHOW WARNINGS", shows},
+	} {
+		if got := kindOf([]byte(test.text)); got != test.want {
+			t.Errorf("%q: %v, want %v", test.text, got, test.want)
+		}
+	}
+}
+
+// knowing has the functions of a server.
+type knowing struct{ engine.Reader }
+
+func (knowing) Syntax(engine.State) engine.Syntax { return testSyntax }
+
+func (knowing) Function(name string, _ int) engine.FunctionKind {
+	if name == "abs" {
+		return engine.PureFunction
+	}
+	return engine.UnknownFunction
+}
+
+// TestRelays has statements after which a session is relayed.
+func TestRelays(t *testing.T) {
+	c := &client{front: &Front{o: Options{Reader: knowing{}}}}
+	for text, want := range map[string]*string{
+		"SET TRANSACTION READ ONLY": &whyHidden, "set /* x */ transaction isolation level serializable": &whyHidden, "SET @@tx_isolation = 'READ-UNCOMMITTED'": &whyHidden,
+		"SET transaction_isolation = 'x'": &whyHidden, "SET SESSION sql_mode = '', @@tx_isolation = 'x'": &whyHidden,
+		"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ ONLY": nil, "SET @@session.tx_isolation = 'x'": nil, "SET GLOBAL transaction_isolation = 'x'": nil,
+		"SET NAMES utf8mb4": nil, "set session_track_system_variables = CONCAT(@@global.session_track_system_variables, ',tx_isolation'), NAMES utf8mb4": nil, "SET \"tx_isolation\" = 'x'": &whyHidden, "SET @a = f()": &whyHidden, "SET @a = ABS(-1), @b = 'f (1)'": nil, "USE x": nil, "ALTER TABLE t ADD a INT": nil,
+		"SET STATEMENT max_statement_time=1 FOR SELECT 1": &whyHidden, "SET /*!100000 STATEMENT a=1 FOR*/ EXECUTE p": &whyHidden,
+		"CALL p()": &whyHidden, "EXECUTE s": &whyHidden, "EXECUTE IMMEDIATE 'x'": &whyHidden, "BEGIN": nil, "BEGIN NOT ATOMIC CALL p(); END": &whyHidden, "LOCK TABLES t READ": &whyHidden, "FLUSH TABLES WITH READ LOCK": &whyHidden, "INSERT INTO t VALUES ('a; b')": nil, "nonsense": &whyHidden, "": &whyHidden,
+		"/*!40101 SET TRANSACTION READ ONLY */": &whyHidden, "DO f()": &whyHidden, "DO 1": nil, "SET profiling = 1": &whyTraced, "SELECT * FROM information_schema.PROFILING": nil,
+		"SELECT abs (1), (2), 3 / (4), COUNT(*) AS 'f(1)' FROM t WHERE a IN (1) AND b <> \"it\\\"s f(1)\" -- f(1)": nil, "SELECT /* ' */ f(1), 'x'": &whyHidden,
+		"SELECT f (1)": &whyHidden, "SELECT x.abs(1)": &whyHidden, "SELECT `f`(1)": &whyHidden, "SELECT f/**/(1)": &whyHidden, "SELECT /*!1 f(1)*/": &whyHidden,
+		"WITH RECURSIVE c (n) AS (SELECT 1) SELECT * FROM (SELECT n FROM c) AS d (m)": nil, "SELECT 'not ended (": &whyHidden,
+		"INSERT INTO t VALUES (f(1))": &whyHidden, "INSERT INTO t (a, b) VALUES (1, ABS(2)), (3, 'f(4)')": nil, "INSERT INTO x.t (a) VALUE (f(1))": &whyHidden, "REPLACE t SELECT f()": &whyHidden,
+		"VALUES (f())": &whyHidden, "values (1), (2)": nil, "UPDATE t SET a = f()": &whyHidden, "DELETE FROM t WHERE a IN (1)": nil, "SHOW TABLES WHERE f()": &whyHidden,
+		"SHOW COUNT(*) WARNINGS": nil, "EXPLAIN SELECT f()": &whyHidden,
+	} {
+		if got := c.relays([]byte(text), true); got != want {
+			t.Errorf("%q: %v, want %v", text, got, want)
+		}
+	}
+	if c.relays([]byte("INSERT INTO t (a) VALUES ('x'), ('cut (o"), false) != nil {
+		t.Error("the beginning of a long text")
+	}
+}
+
+func TestParseKill(t *testing.T) {
+	for text, want := range map[string]uint64{
+		"KILL QUERY 77": 77, "/* x */ kill query 5;": 5, "KILL 5": 0, "KILL CONNECTION 5": 0, "KILL QUERY": 0, "KILL QUERY ID 9": 0, "KILL QUERY CONNECTION_ID()": 0, "": 0,
+	} {
+		if got, ok := parseKill(text); got != want || ok != (want > 0) {
+			t.Errorf("%q: %d, %v", text, got, ok)
+		}
+	}
+}
+
+func TestShape(t *testing.T) {
+	same := []string{"SELECT a FROM t1 WHERE b = 5 AND c = 'x'", "SELECT a FROM t1 WHERE b = 77 AND c = 'it''s'", `SELECT a FROM t1 WHERE b = 1.5 AND c = "\"y"`}
+	if shapeOf([]byte(same[0])) != shapeOf([]byte(same[2])) {
+		t.Error("statements that differ in values alone have different shapes")
+	}
+	for _, other := range []string{"SELECT a FROM t2 WHERE b = 5 AND c = 'x'", "SELECT a FROM t1 WHERE b = 5", ""} {
+		if shapeOf([]byte(other)) == shapeOf([]byte(same[0])) {
+			t.Errorf("%q has the same shape", other)
+		}
+	}
+	var s shapes
+	if !s.due(7, 100) {
+		t.Error("a new shape isn't due")
+	}
+	why := "small"
+	if s.rest(7, 200, &why); s.due(7, 199) || s.why(7) != &why || !s.due(7, 200) {
+		t.Error("a shape isn't due at its time")
+	}
+}
+
+// TestParameters puts values of all types in the places of parameters.
+func TestParameters(t *testing.T) {
+	lenencText := func(s string) string { return string(appendLenenc(nil, uint64(len(s)))) + s }
+	for _, test := range []struct {
+		kind   byte
+		sign   byte
+		value  string
+		want   string
+		refuse bool
+	}{
+		{typeTiny, 0, "\xff", "(-1)", false}, {typeTiny, 0x80, "\xff", "", true}, {typeShort, 0, "\x00\x80", "(-32768)", false},
+		{typeLong, 0x80, "\xff\xff\xff\xff", "", true}, {typeLonglong, 0, "\x00\x00\x00\x00\x00\x00\x00\x80", "(-9223372036854775808)", false},
+		{typeDouble, 0, "\x00\x00\x00\x00\x00\x00\xf8\x3f", "1.5e+00", false}, {typeDouble, 0, "\x00\x00\x00\x00\x00\x00\xf0\x7f", "", true}, {typeFloat, 0, "\x00\x00\x00\xc0", "(-2e+00)", false},
+		{typeVarString, 0, lenencText(`it's \ "ä"`), `'it''s \\ "ä"'`, false}, {typeVarString, 0, lenencText("\xff"), "", true},
+		{typeNewDecimal, 0, lenencText("-12.50"), "(-12.50)", false}, {typeNewDecimal, 0, lenencText("1; DROP TABLE t"), "", true},
+		{typeBlob, 0, lenencText("ab"), "_binary'ab'", false}, {typeBlob, 0, lenencText("a\x00"), "", true},
+		{typeDate, 0, lenencText("\xe8\x07\x02\x1d"), "DATE'2024-02-29'", false}, {typeDate, 0, lenencText(""), "", true},
+		{typeDatetime, 0, lenencText("\xe8\x07\x02\x1d\x01\x02\x03\x04\x00\x00\x00"), "TIMESTAMP'2024-02-29 01:02:03.000004'", false},
+		{typeTime, 0, lenencText("\x00\x00\x00\x00\x00\x01\x02\x03"), "", true}, {typeTiny, 0, "", "", true}, {99, 0, "x", "", true},
+	} {
+		s := &statement{params: 1, types: []byte{test.kind, test.sign}}
+		p := "\x17\x01\x00\x00\x00\x00\x01\x00\x00\x00\x00\x01" + string(test.kind) + string([]byte{test.sign}) + test.value
+		if test.kind >= 0x80 {
+			p = "\x17\x01\x00\x00\x00\x00\x01\x00\x00\x00\x00\x01" + string([]byte{test.kind, test.sign}) + test.value
+		}
+		literals, _, err := s.parameters([]byte(p), false)
+		if (err != nil) != test.refuse || err == nil && literals[0] != test.want {
+			t.Errorf("type %d, value %q: %q, %v; want %q", test.kind, test.value, literals, err, test.want)
+		}
+	}
+	for _, test := range []struct {
+		text     string
+		literals []string
+		want     string
+	}{
+		{"SELECT a FROM t WHERE b = ? AND c IN (?, ?) LIMIT ?", []string{"1", "'?'", "NULL", "5"}, "SELECT a FROM t WHERE b = 1 AND c IN ('?', NULL) LIMIT 5"},
+		{"SELECT a FROM t JOIN u ON t.x = ? WHERE '?' = b AND ? < c AND d BETWEEN ? AND ?", []string{"1", "2", "3", "4"}, "SELECT a FROM t JOIN u ON t.x = 1 WHERE '?' = b AND 2 < c AND d BETWEEN 3 AND 4"},
+		{"SELECT a FROM t WHERE b - ? > 3", []string{"1"}, ""}, {"SELECT a FROM t WHERE b > 3 - ?", []string{"1"}, ""}, {"SELECT a FROM t WHERE CONCAT(?, b) = 'x'", []string{"1"}, ""}, {"SELECT a FROM t WHERE b AND ?", []string{"1"}, ""},
+		{"SELECT ? FROM t", []string{"1"}, ""}, {"SELECT a FROM t ORDER BY ?", []string{"1"}, ""}, {"SELECT a FROM t GROUP BY ?", []string{"1"}, ""},
+		{"SELECT a FROM t LIMIT ?", []string{"'10'"}, "SELECT a FROM t LIMIT 10"}, {"SELECT a FROM t LIMIT ?", []string{"''"}, ""}, {"SELECT a FROM t LIMIT ?", []string{"_binary'1'"}, ""}, {"SELECT a FROM t WHERE b = ?", []string{"1", "2"}, ""},
+	} {
+		got, err := insertLiterals(test.text, test.literals, testSyntax)
+		if (err != nil) != (test.want == "") || got != test.want {
+			t.Errorf("%s: %q, %v", test.text, got, err)
+		}
+	}
+}
+
+func FuzzParameters(f *testing.F) {
+	f.Add([]byte("\x17\x01\x00\x00\x00\x00\x01\x00\x00\x00\x00\x01\x08\x00\x05\x00\x00\x00\x00\x00\x00\x00"), byte(1))
+	f.Add([]byte("\x17\x01\x00\x00\x00\x00\x01\x00\x00\x00\x00\x01\xfd\x00\x03it'\x06\x00"), byte(2))
+	f.Fuzz(func(t *testing.T, p []byte, params byte) {
+		s := &statement{params: int(params % 8)}
+		s.noteTypes(p)
+		literals, _, err := s.parameters(p, false)
+		if err != nil {
+			return
+		}
+		// Each value is one literal: the text has as many tokens of a condition as it has parameters.
+		text := "SELECT a FROM t WHERE b IN (0" + strings.Repeat(", ?", len(literals)) + ")"
+		if _, err := insertLiterals(text, literals, testSyntax); err != nil {
+			t.Fatalf("%q: %v", literals, err)
+		}
+	})
+}
+
+func FuzzPackets(f *testing.F) {
+	f.Add([]byte(definition), []byte("\x011\xfb"), "KILL QUERY 5")
+	f.Add([]byte("\x03def\x00"), []byte("\xfc"), "SET TRANSACTION READ ONLY; LOCK")
+	f.Fuzz(func(t *testing.T, a, b []byte, text string) {
+		// None of them may panic, or read beyond its input.
+		columnName(a)
+		_, _ = typeOf(a)
+		_, _ = textRow(b, 2)
+		readError(a)
+		parseKill(text)
+		kindOf([]byte(text))
+		shapeOf([]byte(text))
+		showsWarnings([]byte(text))
+		c := &client{front: &Front{o: Options{}}}
+		c.user.buf, c.user.w = a, len(a)
+		if len(b) > 0 {
+			c.before(b, true)
+		}
+		if to, err := appendBinary(nil, text, columnType{kind: byte(len(a))}); err == nil && len(to) == 0 {
+			t.Errorf("%q of type %d has no form", text, byte(len(a)))
+		}
+	})
+}
+
+func TestBinaryValues(t *testing.T) {
+	for _, test := range []struct {
+		kind  byte
+		flags uint16
+		text  string
+		want  string
+	}{
+		{typeTiny, 0, "-5", "\xfb"}, {typeShort, flagUnsigned, "65535", "\xff\xff"}, {typeLong, 0, "000042", "\x2a\x00\x00\x00"}, {typeYear, flagUnsigned, "2024", "\xe8\x07"},
+		{typeLonglong, flagUnsigned, "18446744073709551615", "\xff\xff\xff\xff\xff\xff\xff\xff"}, {typeTiny, 0, "300", ""}, {typeLong, 0, "x", ""},
+		{typeDate, 0, "2024-02-29", "\x04\xe8\x07\x02\x1d"}, {typeDate, 0, "0000-00-00", "\x00"}, {typeDatetime, 0, "2024-02-29 00:00:00.000", "\x04\xe8\x07\x02\x1d"},
+		{typeDatetime, 0, "2024-02-29 01:02:03", "\x07\xe8\x07\x02\x1d\x01\x02\x03"}, {typeTimestamp, 0, "2024-02-29 01:02:03.5", "\x0b\xe8\x07\x02\x1d\x01\x02\x03\x20\xa1\x07\x00"},
+		{typeTime, 0, "-100:10:11.50", "\x0c\x01\x04\x00\x00\x00\x04\x0a\x0b\x20\xa1\x07\x00"}, {typeTime, 0, "00:00:00", "\x00"}, {typeTime, 0, "838:59:59", "\x08\x00\x22\x00\x00\x00\x16\x3b\x3b"},
+		{typeVarString, 0, "ab", "\x02ab"}, {typeDouble, 0, "1.5", ""}, {typeDatetime, 0, "yesterday", ""},
+	} {
+		got, err := appendBinary(nil, test.text, columnType{kind: test.kind, flags: test.flags})
+		if (err != nil) != (test.want == "") || err == nil && !bytes.Equal(got, []byte(test.want)) {
+			t.Errorf("type %d, %q: %q, %v; want %q", test.kind, test.text, got, err, test.want)
+		}
+	}
+	// A packet of more than 16 MB is divided.
+	long := append(begin(nil, 3), make([]byte, maxPayload+5)...)
+	p, seq := end(long, 0)
+	if seq != 5 || length(p) != maxPayload || p[3] != 3 || length(p[headerSize+maxPayload:]) != 5 || p[headerSize+maxPayload+3] != 4 || len(p) != maxPayload+5+2*headerSize {
+		t.Errorf("sequence %d, %d bytes", seq, len(p))
+	}
+}
+
+func BenchmarkExamines(b *testing.B) {
+	c := &client{front: &Front{o: Options{Answer: &counting{}}}}
+	c.reply.status = statusAutocommit
+	p := append([]byte{comQuery}, "SELECT c FROM sbtest1 WHERE id = 500123 AND k BETWEEN 17 AND 42 ORDER BY c LIMIT 10"...)
+	c.front.shapes.rest(c.shapeOf(p[1:]), 1<<60, &whyNotNow)
+	b.ReportAllocs()
+	for b.Loop() {
+		if c.examines(p) {
+			b.Fatal("the statement is due")
+		}
+	}
+}

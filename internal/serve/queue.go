@@ -1,0 +1,39 @@
+package serve
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// A queue shares the sessions for pieces among queries, in the order in which they come. A query gets all its sessions at once.
+type queue struct {
+	sessions      *semaphore.Weighted
+	most          int
+	used, waiting atomic.Int64
+}
+
+func newQueue(most int) *queue {
+	return &queue{sessions: semaphore.NewWeighted(int64(most)), most: most}
+}
+
+// take waits for n sessions, or as many as there are at all, for at most a time. It returns what gives them back; ok is false if the
+// wait was too long or ctx has ended.
+func (q *queue) take(ctx context.Context, n int, wait time.Duration) (give func(), ok bool) {
+	size := int64(min(n, q.most))
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	q.waiting.Add(1)
+	err := q.sessions.Acquire(ctx, size)
+	q.waiting.Add(-1)
+	if err != nil {
+		return nil, false
+	}
+	q.used.Add(size)
+	return func() {
+		q.used.Add(-size)
+		q.sessions.Release(size)
+	}, true
+}

@@ -1,0 +1,121 @@
+package serve
+
+import (
+	"bytes"
+	"encoding/binary"
+	"net"
+	"testing"
+	"time"
+)
+
+// A rawClient speaks the protocol itself, so that tests compare answers byte by byte. Its user has no password.
+type rawClient struct {
+	t testing.TB
+	side
+	caps     uint32
+	extended uint32
+	id       uint32
+	reply    reply
+}
+
+// capsOfTests are the capabilities of clients of today.
+const capsOfTests = capProtocol41 | capPluginAuth | capConnectWithDB | 1<<2 /* all flags of columns */ | 1<<13 | 1<<15 |
+	1<<16 /* several statements */ | 1<<17 | 1<<18
+
+// dialRaw connects to an address, which is the front's or the server's.
+func dialRaw(t testing.TB, network, address, database string, caps, extended uint32) *rawClient {
+	t.Helper()
+	conn, err := net.Dial(network, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	_ = conn.SetDeadline(time.Now().Add(2 * time.Minute))
+	r := &rawClient{t: t, side: side{Conn: conn}}
+	greeting, err := r.packet(1 << 16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := greeting[headerSize:]
+	at := bytes.IndexByte(body, 0) + 1
+	r.id = binary.LittleEndian.Uint32(body[at:])
+	offered := uint32(binary.LittleEndian.Uint16(body[at+13:])) | uint32(binary.LittleEndian.Uint16(body[at+18:]))<<16
+	r.caps = (caps | capsOfTests) & offered
+	if offered&capMySQL == 0 {
+		r.extended = extended & binary.LittleEndian.Uint32(body[at+27:])
+	}
+	p := begin(nil, 1)
+	p = binary.LittleEndian.AppendUint32(p, r.caps)
+	p = append(p, 0, 0, 0, 1, 45)
+	p = append(p, make([]byte, 19)...)
+	p = binary.LittleEndian.AppendUint32(p, r.extended)
+	p = append(p, "root\x00\x00"...)
+	p = append(p, database...)
+	p, _ = end(append(p, "\x00mysql_native_password\x00"...), 0)
+	if _, err := r.Write(p); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		p, err := r.packet(1 << 16)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case p[headerSize] == respOK:
+			r.reply.eofs, r.reply.meta = r.caps&capDeprecateEOF == 0, r.extended&capCacheMeta != 0
+			return r
+		case p[headerSize] == respEOF:
+			p, _ := end(begin(nil, p[3]+1), 0)
+			if _, err := r.Write(p); err != nil {
+				t.Fatal(err)
+			}
+		case p[headerSize] == respError:
+			t.Fatal(readError(p[headerSize:]))
+		}
+	}
+}
+
+// changeUser sends COM_CHANGE_USER for an account without a password, and returns the server's last packet.
+func (r *rawClient) changeUser(name, database string) []byte {
+	r.t.Helper()
+	p, _ := end(append(begin(nil, 0), "\x11"+name+"\x00\x00"+database+"\x00\x2d\x00mysql_native_password\x00"...), 0)
+	for {
+		if _, err := r.Write(p); err != nil {
+			r.t.Fatal(err)
+		}
+		answer, err := r.packet(1 << 16)
+		if err != nil {
+			r.t.Fatalf("%s: %v", name, err)
+		}
+		if answer[headerSize] != respEOF { // another method of authentication
+			return answer
+		}
+		p, _ = end(begin(nil, answer[3]+1), 0)
+	}
+}
+
+// command sends a command and returns the packets of its response, with their headers.
+func (r *rawClient) command(what byte, payload string) [][]byte {
+	r.t.Helper()
+	p := append(begin(nil, 0), what)
+	if what == comQuery && r.caps&capAttributes != 0 {
+		p = append(p, 0, 1)
+	}
+	p, _ = end(append(p, payload...), 0)
+	if _, err := r.Write(p); err != nil {
+		r.t.Fatal(err)
+	}
+	r.reply.follow(p[headerSize:])
+	var all [][]byte
+	for r.reply.expect != expectNothing {
+		p, err := r.packet(maxPayload)
+		if err != nil {
+			r.t.Fatalf("%.60s: %v", payload, err)
+		}
+		if n, _ := r.reply.feed(p); n != len(p) {
+			r.t.Fatalf("%.60s: the reply took %d bytes of a packet of %d", payload, n, len(p))
+		}
+		all = append(all, bytes.Clone(p))
+	}
+	return all
+}

@@ -1,0 +1,239 @@
+package serve
+
+import "encoding/binary"
+
+// A reply follows a server's response to one command through its bytes, in order to know where it ends, and
+// what it says about the session. It keeps no bytes.
+type reply struct {
+	// Negotiated: definitions end with an EOF packet; a count of columns is followed by a flag.
+	eofs, meta bool
+
+	expect expectation
+	cursor bool // the command asks for a cursor
+	count  int  // of packets that expectSkip passes over
+	then   bool // expectSkip is followed by rows, after an EOF packet if eofs is set
+	left   int  // bytes of the present packet that are still to come
+	more   bool // the next packet continues the present one
+
+	// What the last OK, EOF or error packet said.
+	status, warnings uint16
+	failed           bool
+	affected         bool // the last result had no columns, and rows that were changed
+	several          bool // there was more than one result
+	// The statement that was prepared, with its numbers of parameters and columns.
+	statement       uint32
+	params, columns int
+}
+
+// An expectation is which packet comes next.
+type expectation int
+
+const (
+	expectNothing expectation = iota // the response is complete
+	expectFirst                      // of the response to a query
+	expectOne                        // the only one
+	expectPrepared
+	expectFields // definitions, until EOF
+	expectSkip   // count packets
+	expectDefsEOF
+	expectRows
+	expectFile // the client sends a file
+)
+
+// headBytes is the part of a payload that has what a reply needs: an OK packet's two length-encoded integers,
+// status and warnings.
+const headBytes = 23
+
+// follow prepares for the response to a command. p is its payload, or the beginning, with the flags of an execution.
+func (r *reply) follow(p []byte) {
+	r.start(expected[p[0]])
+	r.cursor = p[0] == comStmtExecute && len(p) > executionFlags && p[executionFlags]&cursorReadOnly != 0
+}
+
+// start prepares for a response.
+func (r *reply) start(e expectation) {
+	r.expect, r.left, r.more, r.failed, r.several = e, 0, false, false, false
+	if e == expectNothing {
+		return
+	}
+	r.warnings = 0
+	if e == expectFirst {
+		r.affected = false
+	}
+}
+
+// feed follows the bytes, and returns how many of them may be passed on: all but the beginning of a packet
+// that is too short for a decision. The response is complete, or the client has to send a file, if
+// ended is set.
+func (r *reply) feed(p []byte) (n int, ended bool) {
+	for {
+		if r.left > 0 {
+			k := min(r.left, len(p)-n)
+			n += k
+			r.left -= k
+			if r.left > 0 {
+				return n, false
+			}
+		}
+		if !r.more && (r.expect == expectNothing || r.expect == expectFile) {
+			return n, true
+		}
+		rest := p[n:]
+		if len(rest) < headerSize {
+			return n, false
+		}
+		size := length(rest)
+		if r.more {
+			r.more = size == maxPayload
+			r.left = size
+			n += headerSize
+			continue
+		}
+		body := rest[headerSize:]
+		if size > 0 && r.expect != expectSkip {
+			need := 1
+			if len(body) > 0 && (r.expect != expectRows || body[0] >= respEOF) {
+				need = min(size, headBytes)
+			}
+			if len(body) < need {
+				return n, false
+			}
+		}
+		r.packet(body[:min(size, len(body))], size)
+		r.more = size == maxPayload
+		r.left = size
+		n += headerSize
+	}
+}
+
+// packet decides by the beginning of a packet what comes next. size is the length of its payload.
+func (r *reply) packet(head []byte, size int) {
+	first := byte(respOK)
+	if len(head) > 0 {
+		first = head[0]
+	}
+	if r.expect != expectSkip && first == respError && size < maxPayload {
+		r.error(head)
+		return
+	}
+	switch r.expect {
+	case expectFirst:
+		switch {
+		case first == respOK:
+			r.affected = len(head) > 1 && head[1] != 0
+			r.ok(head)
+		case first == respFile:
+			r.expect = expectFile
+		default:
+			r.resultSet(head)
+		}
+	case expectOne:
+		// A response of another form, such as that to COM_STATISTICS, says nothing.
+		if first == respOK || first == respEOF {
+			r.ok(head)
+		}
+		r.expect = expectNothing
+	case expectPrepared:
+		r.prepared(head)
+	case expectFields:
+		if first == respEOF {
+			r.ok(head)
+			r.expect = expectNothing
+		}
+	case expectSkip:
+		if r.count--; r.count > 0 {
+			return
+		}
+		switch {
+		case !r.then:
+			r.expect = expectNothing
+		case r.eofs:
+			r.expect = expectDefsEOF
+		default:
+			r.expect = expectRows
+		}
+	case expectDefsEOF:
+		r.expect = expectRows
+		r.read(head)
+		// The server also sets the bit, to the end of a command, for the cursors of the programs that it calls. Their rows follow, and a further result.
+		if r.cursor && r.status&(statusCursor|statusMoreResults) == statusCursor {
+			r.expect = expectNothing
+		}
+	case expectRows:
+		// A row may begin with the same byte, if its first value has 16 MB or more.
+		if first == respEOF && (size < 9 || !r.eofs && size < maxPayload) {
+			r.ok(head)
+		}
+	}
+}
+
+// error ends the response. MariaDB also reports progress in the form of an error.
+func (r *reply) error(head []byte) {
+	if len(head) >= 3 && head[1] == 0xFF && head[2] == 0xFF {
+		return
+	}
+	r.failed = true
+	r.expect = expectNothing
+}
+
+// ok reads an OK or EOF packet and expects another result, if there is one.
+func (r *reply) ok(head []byte) {
+	r.read(head)
+	r.expect = expectNothing
+	if r.status&statusMoreResults != 0 {
+		r.expect, r.several = expectFirst, true
+	}
+}
+
+// read reads the status of an OK or EOF packet. One with five bytes is EOF.
+func (r *reply) read(head []byte) {
+	if len(head) == 5 && head[0] == respEOF {
+		r.warnings, r.status = binary.LittleEndian.Uint16(head[1:]), binary.LittleEndian.Uint16(head[3:])
+		return
+	}
+	if len(head) == 0 {
+		return
+	}
+	_, p, ok := lenenc(head[1:])
+	if ok {
+		_, p, ok = lenenc(p)
+	}
+	if ok && len(p) >= 4 {
+		r.status, r.warnings = binary.LittleEndian.Uint16(p), binary.LittleEndian.Uint16(p[2:])
+	}
+}
+
+// resultSet begins a result with rows.
+func (r *reply) resultSet(head []byte) {
+	r.affected = false
+	n, p, ok := lenenc(head)
+	defined := true
+	if r.meta && ok && len(p) > 0 {
+		defined = p[0] != 0
+	}
+	r.expect, r.count, r.then = expectSkip, int(min(n, 1<<20)), true
+	if !defined || r.count == 0 {
+		r.expect = expectRows
+		if r.eofs {
+			r.expect = expectDefsEOF
+		}
+	}
+}
+
+// prepared reads the response to COM_STMT_PREPARE.
+func (r *reply) prepared(head []byte) {
+	r.expect = expectNothing
+	if len(head) < 12 {
+		return
+	}
+	r.statement = binary.LittleEndian.Uint32(head[1:])
+	r.columns, r.params = int(binary.LittleEndian.Uint16(head[5:])), int(binary.LittleEndian.Uint16(head[7:]))
+	r.warnings = binary.LittleEndian.Uint16(head[10:])
+	r.count, r.then = r.columns+r.params, false
+	if r.eofs {
+		r.count += min(r.columns, 1) + min(r.params, 1)
+	}
+	if r.count > 0 {
+		r.expect = expectSkip
+	}
+}

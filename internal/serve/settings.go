@@ -1,0 +1,136 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// A sessionState is what the client's connection has set.
+type sessionState struct {
+	engine.State
+	notes bool // SHOW WARNINGS has notes
+	// unconverted reports that the server returns texts in the character sets of their columns. Pieces return UTF-8, which is the
+	// same if those are UTF-8.
+	unconverted bool
+	idle        time.Duration // after so long without a statement the server ends the connection
+}
+
+// resultsSetting is the character set to which texts of results are converted; "" is none.
+const resultsSetting = "character_set_results"
+
+// leastPacket is more than any own statement of the front has: texts have at most mostText bytes, and lists of their tables a multiple. To one that
+// is longer than max_allowed_packet, the server ends the connection.
+const leastPacket = 1 << 20
+
+// askRow runs a query of the front's own that has one row. Its error is that of refusal.
+func (c *client) askRow(text string) ([][]byte, error) {
+	r, err := c.ask(text)
+	if err == nil && len(r.rows) != 1 {
+		err = errPacket
+	}
+	if err != nil {
+		return nil, c.refusal(err)
+	}
+	return r.rows[0], nil
+}
+
+// settings reads the settings of the client's connection. It refuses a session that has set the time, which is then the same in every statement.
+func (c *client) settings() (*sessionState, error) {
+	names, err := c.front.stateNames()
+	if err != nil {
+		return nil, &whole{whyState, err.Error()}
+	}
+	row, err := c.askRow("SELECT ROW_COUNT(), FOUND_ROWS(), @@SESSION.max_allowed_packet, CAST(@@SESSION.timestamp AS CHAR) LIMIT 1")
+	if err != nil {
+		return nil, err
+	}
+	if n, err := strconv.ParseInt(string(row[1]), 10, 64); err == nil && c.found < 0 {
+		c.found, c.zero = n, string(row[0]) == "0"
+	}
+	at := string(row[3])
+	if most, _ := strconv.Atoi(string(row[2])); most < leastPacket {
+		return nil, &whole{whyState, fmt.Sprintf("max_allowed_packet is %d, and less than %d", most, leastPacket)}
+	}
+	var list strings.Builder
+	list.WriteString("SELECT ")
+	for _, name := range names {
+		if name == "database" {
+			list.WriteString("CAST(CONVERT(DATABASE() USING utf8mb4) AS BINARY), ")
+		} else {
+			fmt.Fprintf(&list, "CAST(CONVERT(@@SESSION.%s USING utf8mb4) AS BINARY), ", name)
+		}
+	}
+	list.WriteString("CAST(@@SESSION.timestamp AS CHAR), @@SESSION.sql_notes, @@SESSION." + c.front.isolation + ", @@SESSION.wait_timeout LIMIT 1")
+	if row, err = c.askRow(list.String()); err != nil {
+		return nil, err
+	}
+	st := &sessionState{}
+	for i, name := range names {
+		value := string(row[i])
+		if name == resultsSetting && value == "" {
+			st.unconverted, value = true, "utf8mb4"
+		}
+		st.State = append(st.State, engine.Setting{Name: name, Value: value})
+	}
+	own := row[len(names):]
+	st.notes = string(own[1]) == "1"
+	seconds, err := strconv.ParseInt(string(own[3]), 10, 64)
+	if err != nil {
+		return nil, &whole{whyState, "wait_timeout has another form"}
+	}
+	st.idle = time.Duration(seconds) * time.Second
+	c.mode, c.quiet = st.State, !st.notes
+	if string(own[0]) == at {
+		return nil, &whole{whyState, "the session has set the time"}
+	}
+	if level := string(own[2]); level == "READ-UNCOMMITTED" || level == "SERIALIZABLE" {
+		return nil, &whole{whyState, "the isolation level is " + level}
+	}
+	// An error, such as that of a procedure, doesn't say that a transaction is open now; this answer does.
+	if !c.maySplit() {
+		return nil, &whole{whyState, "a transaction is open"}
+	}
+	if why := c.front.o.Reader.StateRefusal(st.State); why != "" {
+		return nil, &whole{whyState, why}
+	}
+	return st, nil
+}
+
+// stateNames returns the names of the settings that can change an answer, in the order in which they have to be
+// set. It asks the server once.
+func (f *Front) stateNames() ([]string, error) {
+	f.names.Lock()
+	defer f.names.Unlock()
+	if f.names.list != nil {
+		return f.names.list, nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
+	defer cancel()
+	s, err := f.o.Reader.ReadSession(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	st, err := f.o.Reader.ReadState(ctx, s)
+	isolation := "transaction_isolation"
+	if err == nil {
+		// MariaDB has had the standard's name since 11.1, and MySQL no other one since 8.0.
+		if _, missing := s.State(ctx, isolation); missing != nil {
+			isolation = "tx_isolation"
+		}
+	}
+	if err = errors.Join(err, s.Close()); err != nil {
+		return nil, err
+	}
+	names := make([]string, len(st))
+	for i, x := range st {
+		names[i] = x.Name
+	}
+	f.names.list, f.isolation = names, isolation
+	return names, nil
+}

@@ -1,0 +1,190 @@
+package serve
+
+import "errors"
+
+// errAgain reports that a read or write would have to wait.
+var errAgain = errors.New("not ready")
+
+// A wakeReason is why a loop hands a session over to its goroutine.
+type wakeReason int
+
+const (
+	wakeCommand wakeReason = iota // a command is to be handled
+	wakeSend                      // a command is partly sent
+	wakeRespond                   // a response is partly passed on
+	wakeEnd                       // a side has closed its connection, or failed: c.cause
+)
+
+// await hands the session to its loop until that hands it back.
+func (c *client) await() wakeReason {
+	c.mu.Lock()
+	c.owned, c.cause = false, nil
+	c.busy, c.partly = false, 0
+	c.ready = [2]bool{true, true} // or not: step tries
+	c.phase.Store(phaseLoop)
+	c.step()
+	c.mu.Unlock()
+	return <-c.wake
+}
+
+// giveBack hands the session over to its goroutine. c.mu is held.
+func (c *client) giveBack(why wakeReason, cause error) {
+	c.owned, c.cause = true, cause
+	c.phase.Store(phaseOther)
+	c.wake <- why
+}
+
+// step does what can be done without waiting. c.mu is held, and the session is the loop's. A panic ends this session
+// only: other sessions have the same loop.
+func (c *client) step() {
+	defer func() {
+		if bug := recover(); bug != nil {
+			err := c.front.panicked(c, bug)
+			if !c.owned {
+				c.giveBack(wakeEnd, err)
+			}
+		}
+	}()
+	for {
+		if c.busy {
+			if !c.ready[1] || !c.stepServer() {
+				return
+			}
+			continue
+		}
+		if c.ready[1] && !c.stepIdleServer() {
+			return
+		}
+		if !c.ready[0] || !c.stepUser() {
+			return
+		}
+	}
+}
+
+// stepIdleServer looks at a server that says something without having been asked: it closes the connection.
+func (c *client) stepIdleServer() (goOn bool) {
+	s := &c.server
+	n, err := 0, error(nil)
+	if s.r == s.w {
+		s.room()
+		n, err = c.socks[1].read(s.buf[s.w:])
+		s.w += n
+	}
+	if err == errAgain {
+		c.ready[1] = false
+		return true
+	}
+	c.gone.Store(true)
+	c.giveBack(wakeEnd, err)
+	return false
+}
+
+// stepUser reads from the client and passes a small command on.
+func (c *client) stepUser() (goOn bool) {
+	u := &c.user
+	u.room()
+	n, err := c.socks[0].read(u.buf[u.w:])
+	if err == errAgain {
+		c.ready[0] = false
+		return false
+	}
+	if err != nil {
+		c.giveBack(wakeEnd, err)
+		return false
+	}
+	c.ready[0] = n == len(u.buf)-u.w || c.socks[0].hangup
+	u.w += n
+	p := u.buf[u.r:u.w]
+	// One whole command, and nothing behind it.
+	if len(p) < headerSize+1 || headerSize+length(p) != len(p) || !c.simple(p[headerSize:]) {
+		c.giveBack(wakeCommand, nil)
+		return false
+	}
+	c.note(p)
+	c.reply.follow(p[headerSize:])
+	c.busy = !silent(p[headerSize])
+	n, err = c.socks[1].write(p)
+	u.r += n
+	if err == errAgain {
+		err = nil
+	}
+	if n < len(p) || err != nil {
+		c.giveBack(wakeSend, err)
+		return false
+	}
+	return true
+}
+
+// simple reports a command that is passed on without a further look.
+func (c *client) simple(p []byte) bool {
+	return (expected[p[0]] != expectNothing || silent(p[0])) && !c.examines(p) && !c.lacksTypes(p)
+}
+
+// stepServer passes on what has come of a response.
+func (c *client) stepServer() (goOn bool) {
+	s := &c.server
+	s.room()
+	n, err := c.socks[1].read(s.buf[s.w:])
+	if err == errAgain {
+		c.ready[1] = false
+		return false
+	}
+	if err != nil {
+		c.giveBack(wakeEnd, err)
+		return false
+	}
+	long := n == len(s.buf)-s.w
+	c.ready[1] = long || c.socks[1].hangup
+	s.w += n
+	n, ended := c.reply.feed(s.buf[s.r:s.w])
+	for n > 0 {
+		k, err := c.socks[0].write(s.buf[s.r : s.r+n])
+		s.r += k
+		n -= k
+		c.out.Add(int64(k))
+		if err == errAgain {
+			c.partly, c.final = n, ended
+			c.giveBack(wakeRespond, nil)
+			return false
+		}
+		if err != nil {
+			c.giveBack(wakeEnd, err)
+			return false
+		}
+	}
+	if !ended && !long {
+		return true
+	}
+	if !ended || c.reply.expect == expectFile {
+		c.partly, c.final = 0, ended
+		c.giveBack(wakeRespond, nil)
+		return false
+	}
+	c.busy = false
+	c.after()
+	return true
+}
+
+// room makes room for a read.
+func (s *side) room() {
+	switch {
+	case s.buf == nil:
+		s.buf = make([]byte, usualBuffer)
+	case s.r == s.w:
+		s.r, s.w = 0, 0
+	case s.w == len(s.buf) && s.r > 0:
+		s.w = copy(s.buf, s.buf[s.r:s.w])
+		s.r = 0
+	case s.w == len(s.buf):
+		s.buf = append(s.buf, make([]byte, len(s.buf))...)
+	}
+}
+
+// recall ends a session that is idle, if it is its loop's.
+func (c *client) recall() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.phase.Load() == phaseLoop && !c.owned && !c.busy && !c.inTransaction.Load() {
+		c.giveBack(wakeEnd, errGone)
+	}
+}

@@ -1,0 +1,104 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"net"
+	"syscall"
+	"time"
+)
+
+// A session's goroutine waits for one of its two connections. The sweep looks at the other one: a server that closes
+// an idle connection, because it is stopped or the connection was killed, or a client that leaves while pieces run.
+
+// sweepEvery is the longest time until such an end is noticed. A look costs about a microsecond.
+const sweepEvery = 200 * time.Millisecond
+
+// slowClient is for how long a client may not read at all before it is cut off.
+const slowClient = 10 * time.Minute
+
+// A link is a network connection below whatever encrypts it.
+type link struct{ raw syscall.RawConn }
+
+// A hanger tells whether the other end of a connection has closed it.
+type hanger interface{ hungUp() bool }
+
+func linkOf(conn net.Conn) link {
+	if s, ok := conn.(syscall.Conn); ok {
+		if raw, err := s.SyscallConn(); err == nil {
+			return link{raw}
+		}
+	}
+	return link{}
+}
+
+// hungUp reports that the other end has closed the connection.
+func (l link) hungUp() (is bool) {
+	if l.raw == nil {
+		return false
+	}
+	err := l.raw.Control(func(fd uintptr) { is = hungUp(fd) })
+	return is || err != nil
+}
+
+// link notes the session's connections for the sweep.
+func (c *client) link() { c.links = [2]hanger{linkOf(c.user.Conn), linkOf(c.server.Conn)} }
+
+// sweep looks at all sessions until ctx ends.
+func (f *Front) sweep(ctx context.Context) {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	type seen struct {
+		phase uint64
+		since time.Time
+	}
+	last := map[*client]seen{}
+	f.clock.Store(uint64(time.Now().UnixMilli()))
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		now := time.Now()
+		f.clock.Store(uint64(now.UnixMilli()))
+		clients := f.connected()
+		for _, c := range clients {
+			phase := c.phase.Load()
+			switch phase % phasesOfSize {
+			case phaseIdle:
+				if c.links[1].hungUp() && c.phase.Load() == phase {
+					c.gone.Store(true)
+					_ = c.user.SetReadDeadline(past)
+				}
+			case phaseConnect: // the server limits its time; its last words are passed on before the next sweep
+				if c.links[1].hungUp() {
+					if last[c].phase == phase {
+						c.cut()
+					}
+					last[c] = seen{phase, now}
+				}
+			case phasePieces:
+				if c.links[0].hungUp() || c.links[1].hungUp() {
+					c.interrupt(errGone)
+				}
+			case phaseUser:
+				if s := last[c]; s.phase != phase {
+					last[c] = seen{phase, now}
+				} else if now.Sub(s.since) > slowClient {
+					_ = c.user.SetWriteDeadline(past)
+				}
+			}
+		}
+		for c := range last {
+			if _, ok := f.holds(c); !ok {
+				delete(last, c)
+			}
+		}
+	}
+}
+
+// isReset reports the error of a connection that the other end has closed.
+func isReset(err error) bool {
+	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}
