@@ -22,7 +22,7 @@ import (
 // Comments may name engines. So may prose for users in cmd/rowmill: help,
 // examples and messages, which is any literal there with a space in it.
 var engineFolders = []string{"internal/engine/mysql", "internal/engine/postgres", "internal/engine/sqlite", "internal/engine/null",
-	"internal/engine/enginetest", "internal/target", "internal/sandbox", "internal/testdb", "internal/testservers", "internal/serve"}
+	"internal/engine/enginetest", "internal/target", "internal/sandbox", "internal/testdb", "internal/testservers", "internal/serve", "internal/mysqlwire"}
 
 // proseFolder may name engines in prose.
 const proseFolder = "cmd/rowmill"

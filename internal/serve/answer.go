@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/mysqlwire"
 	"github.com/rowmill/rowmill/internal/query"
 	"github.com/rowmill/rowmill/internal/query/parse"
 )
@@ -99,8 +100,8 @@ func (c *client) split(ctx context.Context, shape uint64, run *execution) (handl
 		return true, nil
 	case errors.Is(cause, errKilled), !run.begun && errors.Is(err, errKilled):
 		f.metrics.whole.WithLabelValues(whyGone).Inc()
-		interrupted := &serverError{codeInterrupted, "70100", "Query execution was interrupted"}
-		_, err := c.user.Write(interrupted.packet(run.seq))
+		interrupted := serverErrorOf(codeInterrupted, "70100", "Query execution was interrupted")
+		_, err := c.user.Write(interrupted.Packet(run.seq))
 		return true, err
 	case cause != nil:
 		f.metrics.whole.WithLabelValues(whyGone).Inc()
@@ -108,7 +109,7 @@ func (c *client) split(ctx context.Context, shape uint64, run *execution) (handl
 	case run.begun:
 		// Rows have been passed on already.
 		f.metrics.whole.WithLabelValues(whyFailed).Inc()
-		_, err := c.user.Write((&serverError{codeUnknown, "HY000", "rowmill serve: " + err.Error()}).packet(run.seq))
+		_, err := c.user.Write(serverErrorOf(codeUnknown, "HY000", "rowmill serve: "+err.Error()).Packet(run.seq))
 		return true, err
 	case c.broken:
 		return true, errGone
@@ -410,7 +411,7 @@ func (c *client) explain(text string) (string, error) {
 		return "", c.refusal(err)
 	}
 	column := func(name string) int {
-		return slices.IndexFunc(r.definitions, func(d []byte) bool { return columnName(d) == name })
+		return slices.IndexFunc(r.definitions, func(d []byte) bool { c, _ := mysqlwire.ReadColumn(d); return c.Name == name })
 	}
 	kind, table, access, extra := column("select_type"), column("table"), column("type"), column("Extra")
 	if kind < 0 || table < 0 || access < 0 || extra < 0 {
@@ -430,17 +431,4 @@ func (c *client) explain(text string) (string, error) {
 		out.WriteByte('\n')
 	}
 	return out.String(), nil
-}
-
-// columnName returns the name of a column by its definition.
-func columnName(definition []byte) string {
-	p := definition
-	for range 4 { // catalog, database, table, its own name
-		var ok bool
-		if _, p, ok = lenencBytes(p); !ok {
-			return ""
-		}
-	}
-	name, _, _ := lenencBytes(p)
-	return string(name)
 }

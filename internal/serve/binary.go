@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/mysqlwire"
 	"github.com/rowmill/rowmill/internal/query/parse"
 )
 
@@ -83,7 +84,7 @@ func appendBinary(to []byte, v string, t columnType) ([]byte, error) {
 	case typeFloat, typeDouble, typeNull:
 		return to, errValue
 	default:
-		return append(appendLenenc(to, uint64(len(v))), v...), nil
+		return append(mysqlwire.AppendInt(to, uint64(len(v))), v...), nil
 	}
 	var n uint64
 	var err error
@@ -251,7 +252,7 @@ func literalOf(p []byte, kind byte, unsigned, noBackslash bool) (literal string,
 		}
 		return literal, p[size:], nil
 	}
-	text, rest, ok := lenencBytes(p)
+	text, rest, ok := mysqlwire.Bytes(p)
 	dated := kind == typeDate || kind == typeDatetime || kind == typeTimestamp
 	if !ok || !dated && !utf8.Valid(text) {
 		return "", nil, unknown

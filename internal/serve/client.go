@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/mysqlwire"
 )
 
 // A client is one session: a client's connection and its own connection to the server. One goroutine
@@ -163,7 +164,7 @@ func (c *client) command(ctx context.Context) (more bool, err error) {
 			return true, nil
 		}
 	}
-	for u.w-u.r < headerSize+1 && !u.empty() {
+	for u.w-u.r < mysqlwire.HeaderSize+1 && !u.empty() {
 		c.enter(phaseIdle)
 		err := u.fill()
 		c.enter(phaseOther)
@@ -172,26 +173,26 @@ func (c *client) command(ctx context.Context) (more bool, err error) {
 		}
 	}
 	if u.empty() {
-		c.refuse(&serverError{codeUnknownCommand, "08S01", "Unknown command"}, u.buf[u.r+3]+1)
+		c.refuse(serverErrorOf(codeUnknownCommand, "08S01", "Unknown command"), u.buf[u.r+3]+1)
 		return false, nil
 	}
 	if err := c.wantHead(); err != nil {
 		return false, c.ended(err)
 	}
 	p := u.buf[u.r:u.w]
-	if complete := len(p) >= headerSize+length(p); !complete && length(p) <= mostText+16 && c.examines(p[headerSize:]) {
-		if err := u.want(headerSize + length(p)); err != nil {
+	if complete := len(p) >= mysqlwire.HeaderSize+mysqlwire.Length(p); !complete && mysqlwire.Length(p) <= mostText+16 && c.examines(p[mysqlwire.HeaderSize:]) {
+		if err := u.want(mysqlwire.HeaderSize + mysqlwire.Length(p)); err != nil {
 			return false, c.ended(err)
 		}
 		p = u.buf[u.r:u.w]
 	}
-	what := p[headerSize]
-	if size := headerSize + length(p); c.examines(p[headerSize:min(size, len(p))]) {
+	what := p[mysqlwire.HeaderSize]
+	if size := mysqlwire.HeaderSize + mysqlwire.Length(p); c.examines(p[mysqlwire.HeaderSize:min(size, len(p))]) {
 		handled, err := false, error(nil)
 		if len(p) >= size {
 			handled, err = c.handle(ctx, p[:size])
 		} else {
-			err = c.passAnswered(p[headerSize:], nil)
+			err = c.passAnswered(p[mysqlwire.HeaderSize:], nil)
 		}
 		if err == nil && !handled {
 			err = c.restore()
@@ -202,7 +203,7 @@ func (c *client) command(ctx context.Context) (more bool, err error) {
 			return err == nil, err
 		}
 	}
-	lacks := c.lacksTypes(p[headerSize:])
+	lacks := c.lacksTypes(p[mysqlwire.HeaderSize:])
 	c.note(p)
 	switch {
 	case what == comQuit:
@@ -211,7 +212,7 @@ func (c *client) command(ctx context.Context) (more bool, err error) {
 	case silent(what):
 		return true, c.send()
 	case what == comChangeUser:
-		name, _, _ := bytes.Cut(p[headerSize+1:], []byte{0})
+		name, _, _ := bytes.Cut(p[mysqlwire.HeaderSize+1:], []byte{0})
 		user := string(name)
 		if err := c.send(); err != nil {
 			return false, err
@@ -224,7 +225,7 @@ func (c *client) command(ctx context.Context) (more bool, err error) {
 	case opaque(what):
 		return false, c.pass()
 	}
-	c.reply.follow(p[headerSize:])
+	c.reply.follow(p[mysqlwire.HeaderSize:])
 	send := c.send
 	if lacks {
 		send = c.sendTyped
@@ -240,14 +241,16 @@ func (c *client) command(ctx context.Context) (more bool, err error) {
 }
 
 // empty reports that the next packet has no payload.
-func (s *side) empty() bool { return s.w-s.r >= headerSize && length(s.buf[s.r:]) == 0 }
+func (s *side) empty() bool {
+	return s.w-s.r >= mysqlwire.HeaderSize && mysqlwire.Length(s.buf[s.r:]) == 0
+}
 
 // note notes a command that is passed on. p is what has come of it, with its header.
 func (c *client) note(p []byte) {
-	size := headerSize + length(p)
+	size := mysqlwire.HeaderSize + mysqlwire.Length(p)
 	c.in.Add(int64(size))
 	c.count.Add(1)
-	c.before(p[headerSize:min(size, len(p))], len(p) >= size)
+	c.before(p[mysqlwire.HeaderSize:min(size, len(p))], len(p) >= size)
 }
 
 // send passes the command on that begins the buffer, which may be incomplete. Commands without a response that
@@ -257,22 +260,22 @@ func (c *client) send() error {
 	end := u.r
 	for {
 		p := u.buf[end:u.w]
-		if len(p) < headerSize+1 {
+		if len(p) < mysqlwire.HeaderSize+1 {
 			break
 		}
-		n := headerSize + length(p)
-		if n > len(p) || n == headerSize+maxPayload {
+		n := mysqlwire.HeaderSize + mysqlwire.Length(p)
+		if n > len(p) || n == mysqlwire.HeaderSize+mysqlwire.MaxPayload {
 			if end == u.r {
 				return c.sendLong()
 			}
 			break
 		}
 		end += n
-		if !silent(p[headerSize]) {
+		if !silent(p[mysqlwire.HeaderSize]) {
 			break
 		}
 		next := u.buf[end:u.w]
-		if len(next) < headerSize+1 || !silent(next[headerSize]) || len(next) < headerSize+length(next) || length(next) == maxPayload {
+		if len(next) < mysqlwire.HeaderSize+1 || !silent(next[mysqlwire.HeaderSize]) || len(next) < mysqlwire.HeaderSize+mysqlwire.Length(next) || mysqlwire.Length(next) == mysqlwire.MaxPayload {
 			break
 		}
 		c.note(next)
@@ -287,7 +290,7 @@ func (c *client) send() error {
 // sendLong passes on a command that is not in the buffer as a whole.
 func (c *client) sendLong() error {
 	for {
-		if size, err := c.copyPacket(); err != nil || size < maxPayload {
+		if size, err := c.copyPacket(); err != nil || size < mysqlwire.MaxPayload {
 			return err
 		}
 	}
@@ -348,18 +351,18 @@ func (c *client) file() error {
 		if err != nil || size == 0 && !continued {
 			return err
 		}
-		continued = size == maxPayload
+		continued = size == mysqlwire.MaxPayload
 	}
 }
 
 // copyPacket passes one packet on from the client, and returns the size of its payload.
 func (c *client) copyPacket() (size int, err error) {
 	u := &c.user
-	if err := u.want(headerSize); err != nil {
+	if err := u.want(mysqlwire.HeaderSize); err != nil {
 		return 0, c.ended(err)
 	}
-	size = length(u.buf[u.r:])
-	for left := headerSize + size; left > 0; {
+	size = mysqlwire.Length(u.buf[u.r:])
+	for left := mysqlwire.HeaderSize + size; left > 0; {
 		if u.r == u.w {
 			if err := u.fill(); err != nil {
 				return 0, c.ended(err)

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/rowmill/rowmill/internal/mysqlwire"
 	"github.com/rowmill/rowmill/internal/query"
 	"github.com/rowmill/rowmill/internal/testdb"
 )
@@ -55,7 +56,7 @@ func TestExact(t *testing.T) {
 			"SELECT host, SUM(w) FROM m GROUP BY host",
 			"SELECT STD(n), VARIANCE(v), BIT_OR(n), GROUP_CONCAT(DISTINCT host ORDER BY host) FROM m",
 		}
-		for _, caps := range []struct{ caps, extended uint32 }{{0, 0}, {capDeprecateEOF, 0x1F}} {
+		for _, caps := range []struct{ caps, extended uint32 }{{0, 0}, {mysqlwire.CapDeprecateEOF, 0x1F}} {
 			direct := dialRaw(t, x.wire.Network, x.wire.Address, x.name, caps.caps, caps.extended)
 			through := dialRaw(t, "tcp", x.address, x.name, caps.caps, caps.extended)
 			through.command(comQuery, "SET SESSION sql_notes = 0")

@@ -232,12 +232,12 @@ func (f *Front) serve(ctx context.Context, conn net.Conn) {
 	}()
 	c.phase.Store(phaseOther)
 	if f.closing.Load() {
-		c.refuse(&serverError{codeShutdown, "08S01", "rowmill serve: it is shutting down"}, 0)
+		c.refuse(serverErrorOf(codeShutdown, "08S01", "rowmill serve: it is shutting down"), 0)
 		return
 	}
 	if n := f.add(c); f.o.MaxConnections > 0 && n > f.o.MaxConnections {
 		f.metrics.refused.Inc()
-		c.refuse(&serverError{codeTooManyConnections, "08004", fmt.Sprintf("Too many connections (rowmill serve: --max-connections %d)", f.o.MaxConnections)}, 0)
+		c.refuse(serverErrorOf(codeTooManyConnections, "08004", fmt.Sprintf("Too many connections (rowmill serve: --max-connections %d)", f.o.MaxConnections)), 0)
 		return
 	}
 	f.metrics.accepted.Inc()

@@ -12,6 +12,8 @@ import (
 	"os"
 	"regexp"
 	"time"
+
+	"github.com/rowmill/rowmill/internal/mysqlwire"
 )
 
 // The handshake is relayed: the server's random bytes go to the client, the client's answer to them goes to the
@@ -31,12 +33,12 @@ const mostHandshake = 72 << 10
 
 // masked are the capabilities that are not offered: the bytes of a compressed connection can't be followed, and
 // results without definitions have another form in each server.
-const masked = capCompress | capZstd | capOptionalMeta
+const masked = mysqlwire.CapCompress | mysqlwire.CapZstd | mysqlwire.CapOptionalMeta
 
 // refuse sends an error in place of, or during, the handshake.
 func (c *client) refuse(e *serverError, seq byte) {
 	_ = c.user.SetWriteDeadline(time.Now().Add(connectTimeout))
-	_, _ = c.user.Write(e.packet(seq)) // the client may be gone
+	_, _ = c.user.Write(e.Packet(seq)) // the client may be gone
 }
 
 // dial connects to the server.
@@ -49,7 +51,7 @@ func (f *Front) dial(ctx context.Context) (net.Conn, error) {
 func (c *client) handshake(ctx context.Context) error {
 	upstream, err := c.front.dial(ctx)
 	if err != nil {
-		c.refuse(&serverError{codeNoServer, "HY000", fmt.Sprintf("rowmill serve: no answer from the server: %v", err)}, 0)
+		c.refuse(serverErrorOf(codeNoServer, "HY000", fmt.Sprintf("rowmill serve: no answer from the server: %v", err)), 0)
 		return fmt.Errorf("connect to the server: %w", err)
 	}
 	c.server.Conn = upstream
@@ -63,7 +65,7 @@ func (c *client) handshake(ctx context.Context) error {
 	}
 	greeting, err := c.server.packet(mostHandshake)
 	if err != nil {
-		c.refuse(&serverError{codeNoServer, "HY000", fmt.Sprintf("rowmill serve: the server at %s closed the connection: %v", c.front.o.Wire.Address, err)}, 0)
+		c.refuse(serverErrorOf(codeNoServer, "HY000", fmt.Sprintf("rowmill serve: the server at %s closed the connection: %v", c.front.o.Wire.Address, err)), 0)
 		return fmt.Errorf("read the server's greeting: %w", err)
 	}
 	offered, err := c.greet(greeting)
@@ -74,8 +76,8 @@ func (c *client) handshake(ctx context.Context) error {
 	if err != nil {
 		return noClient(err)
 	}
-	if len(answer) < headerSize+32 || binary.LittleEndian.Uint32(answer[headerSize:])&capProtocol41 == 0 {
-		c.refuse(&serverError{codeUnknown, "HY000", "rowmill serve: this client speaks a protocol older than 4.1"}, answer[3]+1)
+	if len(answer) < mysqlwire.HeaderSize+32 || binary.LittleEndian.Uint32(answer[mysqlwire.HeaderSize:])&mysqlwire.CapProtocol41 == 0 {
+		c.refuse(serverErrorOf(codeUnknown, "HY000", "rowmill serve: this client speaks a protocol older than 4.1"), answer[3]+1)
 		return errRefused
 	}
 	if answer, err = c.secure(ctx, answer, offered); err != nil {
@@ -108,8 +110,8 @@ func noClient(err error) error {
 
 // greet passes the server's greeting on, without the capabilities that are not offered.
 func (c *client) greet(p []byte) (offered uint32, err error) {
-	body := p[headerSize:]
-	if len(body) > 0 && body[0] == respError {
+	body := p[mysqlwire.HeaderSize:]
+	if len(body) > 0 && body[0] == mysqlwire.Error {
 		// Too many connections, or a host that is blocked.
 		_, err := c.user.Write(p)
 		return 0, errors.Join(errRefused, err)
@@ -119,21 +121,21 @@ func (c *client) greet(p []byte) (offered uint32, err error) {
 	// capabilities (2), length (1), six zeros, MariaDB's capabilities (4).
 	at := version + 1
 	if len(body) == 0 || body[0] != 10 || version < 0 || len(body) < at+31 {
-		c.refuse(&serverError{codeNoServer, "HY000", "rowmill serve: the server does not speak the MySQL protocol"}, 0)
+		c.refuse(serverErrorOf(codeNoServer, "HY000", "rowmill serve: the server does not speak the MySQL protocol"), 0)
 		return 0, fmt.Errorf("read the server's greeting: %w", errPacket)
 	}
 	c.id = binary.LittleEndian.Uint32(body[at:])
 	low, high := body[at+13:at+15], body[at+18:at+20]
 	offered = uint32(binary.LittleEndian.Uint16(low)) | uint32(binary.LittleEndian.Uint16(high))<<16
-	if offered&capProtocol41 == 0 || offered&capPluginAuth == 0 {
-		c.refuse(&serverError{codeNoServer, "HY000", "rowmill serve: the server speaks a protocol older than 5.5"}, 0)
+	if offered&mysqlwire.CapProtocol41 == 0 || offered&mysqlwire.CapPluginAuth == 0 {
+		c.refuse(serverErrorOf(codeNoServer, "HY000", "rowmill serve: the server speaks a protocol older than 5.5"), 0)
 		return 0, fmt.Errorf("read the server's greeting: %w", errPacket)
 	}
 	shown := offered &^ masked
-	if c.front.o.TLS != nil && (offered&capSSL != 0 || c.front.o.Wire.Network == "unix") {
-		shown |= capSSL
+	if c.front.o.TLS != nil && (offered&mysqlwire.CapSSL != 0 || c.front.o.Wire.Network == "unix") {
+		shown |= mysqlwire.CapSSL
 	} else {
-		shown &^= capSSL
+		shown &^= mysqlwire.CapSSL
 	}
 	binary.LittleEndian.PutUint16(low, uint16(shown))
 	binary.LittleEndian.PutUint16(high, uint16(shown>>16))
@@ -145,27 +147,27 @@ func (c *client) greet(p []byte) (offered uint32, err error) {
 // the greeting. Methods of authentication send a password in the clear within TLS, and so a client with TLS implies
 // TLS to the server, unless that is reached over a socket.
 func (c *client) secure(ctx context.Context, answer []byte, offered uint32) ([]byte, error) {
-	wants := binary.LittleEndian.Uint32(answer[headerSize:])&capSSL != 0
-	if wants && (c.front.o.TLS == nil || len(answer) != headerSize+32) {
-		c.refuse(&serverError{codeUnknown, "08S01", "rowmill serve: TLS was not offered"}, answer[3]+1)
+	wants := binary.LittleEndian.Uint32(answer[mysqlwire.HeaderSize:])&mysqlwire.CapSSL != 0
+	if wants && (c.front.o.TLS == nil || len(answer) != mysqlwire.HeaderSize+32) {
+		c.refuse(serverErrorOf(codeUnknown, "08S01", "rowmill serve: TLS was not offered"), answer[3]+1)
 		return nil, errRefused
 	}
-	upstream := offered&capSSL != 0 && (wants && c.front.o.Wire.Network != "unix" || c.front.o.Wire.Encrypted)
+	upstream := offered&mysqlwire.CapSSL != 0 && (wants && c.front.o.Wire.Network != "unix" || c.front.o.Wire.Encrypted)
 	if c.front.o.Wire.Encrypted && !upstream {
-		c.refuse(&serverError{codeNoServer, "08S01", "rowmill serve: the target asks for TLS, and the server doesn't offer it"}, answer[3]+1)
+		c.refuse(serverErrorOf(codeNoServer, "08S01", "rowmill serve: the target asks for TLS, and the server doesn't offer it"), answer[3]+1)
 		return nil, errRefused
 	}
 	if upstream {
-		request := bytes.Clone(answer[:headerSize+32])
+		request := bytes.Clone(answer[:mysqlwire.HeaderSize+32])
 		request[0], request[1], request[2], request[3] = 32, 0, 0, 1
-		flags := binary.LittleEndian.Uint32(request[headerSize:])
-		binary.LittleEndian.PutUint32(request[headerSize:], flags|capSSL)
+		flags := binary.LittleEndian.Uint32(request[mysqlwire.HeaderSize:])
+		binary.LittleEndian.PutUint32(request[mysqlwire.HeaderSize:], flags|mysqlwire.CapSSL)
 		if _, err := c.server.Write(request); err != nil {
 			return nil, err
 		}
 		over := tls.Client(c.server.plain(), c.front.o.Wire.TLS)
 		if err := over.HandshakeContext(ctx); err != nil {
-			c.refuse(&serverError{codeNoServer, "08S01", fmt.Sprintf("rowmill serve: TLS with the server: %v", err)}, answer[3]+1)
+			c.refuse(serverErrorOf(codeNoServer, "08S01", fmt.Sprintf("rowmill serve: TLS with the server: %v", err)), answer[3]+1)
 			return nil, fmt.Errorf("TLS with the server: %w", err)
 		}
 		c.server.Conn = over
@@ -185,15 +187,15 @@ func (c *client) secure(ctx context.Context, answer []byte, offered uint32) ([]b
 		if err != nil {
 			return nil, noClient(err)
 		}
-		if answer = again; len(answer) < headerSize+32 {
+		if answer = again; len(answer) < mysqlwire.HeaderSize+32 {
 			return nil, errPacket
 		}
 	}
-	flags := binary.LittleEndian.Uint32(answer[headerSize:]) &^ capSSL
+	flags := binary.LittleEndian.Uint32(answer[mysqlwire.HeaderSize:]) &^ mysqlwire.CapSSL
 	if upstream {
-		flags |= capSSL
+		flags |= mysqlwire.CapSSL
 	}
-	binary.LittleEndian.PutUint32(answer[headerSize:], flags)
+	binary.LittleEndian.PutUint32(answer[mysqlwire.HeaderSize:], flags)
 	return answer, nil
 }
 
@@ -224,18 +226,18 @@ func (p *prefixed) Read(to []byte) (int, error) {
 // authenticate passes the client's answer on, and then packets in both directions until the server accepts or
 // refuses the client.
 func (c *client) authenticate(answer []byte, offered uint32) error {
-	body := answer[headerSize:]
+	body := answer[mysqlwire.HeaderSize:]
 	caps := binary.LittleEndian.Uint32(body) & offered &^ masked
-	c.caps, c.mariadb = caps, offered&capMySQL == 0
+	c.caps, c.mariadb = caps, offered&mysqlwire.CapMySQL == 0
 	var extended uint32
-	if offered&capMySQL == 0 && caps&capMySQL == 0 {
+	if offered&mysqlwire.CapMySQL == 0 && caps&mysqlwire.CapMySQL == 0 {
 		extended = binary.LittleEndian.Uint32(body[28:])
 	}
 	name, _, _ := bytes.Cut(body[32:], []byte{0})
 	user := string(name)
 	c.name.Store(&user)
-	c.reply.eofs = caps&capDeprecateEOF == 0
-	c.reply.meta = extended&capCacheMeta != 0
+	c.reply.eofs = caps&mysqlwire.CapDeprecateEOF == 0
+	c.reply.meta = extended&mysqlwire.CapCacheMeta != 0
 	binary.LittleEndian.PutUint32(body, binary.LittleEndian.Uint32(body)&^masked) // whatever was offered
 	answer[3] = byte(int(answer[3]) + c.shift)
 	if _, err := c.server.Write(answer); err != nil {
@@ -272,8 +274,8 @@ func (c *client) exchange(shift int) error {
 		p, err := c.server.packet(mostHandshake)
 		// The client's goroutine reads what belongs to the authentication alone, and so it ends before
 		// the client is told that it may go on.
-		last := err != nil || len(p) == headerSize || p[headerSize] == respOK || p[headerSize] == respError
-		mismatch := !last && c.needsKey(p[headerSize:])
+		last := err != nil || len(p) == mysqlwire.HeaderSize || p[mysqlwire.HeaderSize] == mysqlwire.OK || p[mysqlwire.HeaderSize] == mysqlwire.Error
+		mismatch := !last && c.needsKey(p[mysqlwire.HeaderSize:])
 		if last || mismatch {
 			_ = c.user.SetReadDeadline(past)
 			if stopped := <-done; err != nil && !errors.Is(stopped, os.ErrDeadlineExceeded) {
@@ -282,17 +284,17 @@ func (c *client) exchange(shift int) error {
 			_ = c.user.SetReadDeadline(time.Time{})
 		}
 		if err != nil {
-			c.refuse(&serverError{codeNoServer, "08S01", fmt.Sprintf("rowmill serve: the server closed the connection: %v", err)}, c.lastSeq+1)
+			c.refuse(serverErrorOf(codeNoServer, "08S01", fmt.Sprintf("rowmill serve: the server closed the connection: %v", err)), c.lastSeq+1)
 			return err
 		}
 		p[3] = byte(int(p[3]) - shift)
 		c.lastSeq = p[3]
 		if mismatch {
-			c.refuse(&serverError{codeUnknown, "08S01", "rowmill serve: the server asks for the password itself, which is not passed between an encrypted connection and one that is not. " +
-				"Try: connect with TLS, which needs serve's --tls-cert, or give serve a target with host and port and without tls"}, p[3])
+			c.refuse(serverErrorOf(codeUnknown, "08S01", "rowmill serve: the server asks for the password itself, which is not passed between an encrypted connection and one that is not. "+
+				"Try: connect with TLS, which needs serve's --tls-cert, or give serve a target with host and port and without tls"), p[3])
 			return errRefused
 		}
-		if last && p[headerSize] == respOK && c.front.o.Wire.Network == "unix" {
+		if last && p[mysqlwire.HeaderSize] == mysqlwire.OK && c.front.o.Wire.Network == "unix" {
 			p = bytes.Clone(p)
 			if err := c.checkPeer(p[3]); err != nil {
 				return err
@@ -304,10 +306,10 @@ func (c *client) exchange(shift int) error {
 		if !last {
 			continue
 		}
-		if p[headerSize] == respError {
+		if p[mysqlwire.HeaderSize] == mysqlwire.Error {
 			return errDenied
 		}
-		c.reply.read(p[headerSize:])
+		c.reply.read(p[mysqlwire.HeaderSize:])
 		return nil
 	}
 }
@@ -330,7 +332,7 @@ func (c *client) checkPeer(seq byte) error {
 		c.found, c.zero = 0, true // as on a new connection
 		return c.restore()
 	}
-	c.refuse(&serverError{codeAccessDenied, "28000", "rowmill serve: access denied: " + why + ". Try: an account with a password, or serve with a --target that has a host and a port"}, seq)
+	c.refuse(serverErrorOf(codeAccessDenied, "28000", "rowmill serve: access denied: "+why+". Try: an account with a password, or serve with a --target that has a host and a port"), seq)
 	return errRefused
 }
 

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"sync/atomic"
+
+	"github.com/rowmill/rowmill/internal/mysqlwire"
 )
 
 // A kind is what the front has to know about a statement.
@@ -148,7 +150,7 @@ func (s *shapes) why(shape uint64) *string { return s[shape%uint64(len(s))].why.
 // text returns the text of a COM_QUERY or COM_STMT_PREPARE; nil if it is long, or has parameters of its own.
 func (c *client) text(p []byte) []byte {
 	t := p[1:]
-	if p[0] == comQuery && c.caps&capAttributes != 0 {
+	if p[0] == comQuery && c.caps&mysqlwire.CapAttributes != 0 {
 		if len(t) < 2 || t[0] != 0 || t[1] != 1 {
 			return nil
 		}
@@ -210,7 +212,7 @@ func (c *client) before(p []byte, complete bool) {
 		if c.relayed = c.relays(t, complete); c.relayed == nil && !keeps {
 			c.relayed = &whyDrifts
 		}
-		if complete && kindOf(t) == selects && !asksAboutLast(t) && len(c.statements) < mostStatements && c.caps&capAttributes == 0 && !c.reply.meta {
+		if complete && kindOf(t) == selects && !asksAboutLast(t) && len(c.statements) < mostStatements && c.caps&mysqlwire.CapAttributes == 0 && !c.reply.meta {
 			c.preparing = &statement{text: string(t), shape: c.shapeOf(t), changes: c.changes}
 		}
 	case comStmtExecute, comBulkExecute:
@@ -245,7 +247,7 @@ func quiets(t []byte) bool { return containsFold(t, "sql_notes") }
 
 // attributeless skips the head of a COM_QUERY that may have parameters.
 func (c *client) attributeless(t []byte) []byte {
-	if c.caps&capAttributes != 0 && len(t) > 2 && t[0] == 0 {
+	if c.caps&mysqlwire.CapAttributes != 0 && len(t) > 2 && t[0] == 0 {
 		return t[2:]
 	}
 	return t
@@ -256,7 +258,7 @@ const mostStatements = 1024
 
 // after notes what a response says about the session.
 func (c *client) after() {
-	c.inTransaction.Store(c.reply.status&statusInTransaction != 0)
+	c.inTransaction.Store(c.reply.status&mysqlwire.StatusInTransaction != 0)
 	if c.reply.several && c.relayed == nil {
 		c.relayed = &whyHidden
 	}
@@ -313,7 +315,7 @@ func (c *client) due(shape uint64) bool {
 	switch {
 	case c.relayed != nil:
 		c.why = c.relayed
-	case c.reply.status&statusAutocommit == 0:
+	case c.reply.status&mysqlwire.StatusAutocommit == 0:
 		c.why = &whyManual
 	case !c.maySplit():
 		c.why = &whyNotNow
@@ -329,5 +331,5 @@ func (c *client) due(shape uint64) bool {
 // maySplit reports that the session is in a state in which a query may be split: not relayed, outside of a transaction, and not after a
 // statement that has changed rows: no statement of the front's own restores ROW_COUNT(), which the query's views may call.
 func (c *client) maySplit() bool {
-	return c.reply.status&(statusInTransaction|statusAutocommit) == statusAutocommit && c.relayed == nil && !c.reply.affected
+	return c.reply.status&(mysqlwire.StatusInTransaction|mysqlwire.StatusAutocommit) == mysqlwire.StatusAutocommit && c.relayed == nil && !c.reply.affected
 }

@@ -7,11 +7,13 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/rowmill/rowmill/internal/mysqlwire"
 )
 
 // handle looks at a command before it is passed on. handled is set if it isn't to be passed on any more. p is the packet.
 func (c *client) handle(ctx context.Context, p []byte) (handled bool, err error) {
-	what, body := p[headerSize], p[headerSize:]
+	what, body := p[mysqlwire.HeaderSize], p[mysqlwire.HeaderSize:]
 	t := c.text(body)
 	rows := what == comQuery && showsWarnings(t)
 	if done := c.answered; done != nil {
@@ -145,7 +147,7 @@ func (c *client) kill(p []byte, id uint64) error {
 		}
 	}
 	c.note(p)
-	c.reply.follow(p[headerSize:])
+	c.reply.follow(p[mysqlwire.HeaderSize:])
 	if _, err := c.server.Write(p); err != nil {
 		return c.lost(err)
 	}

@@ -24,6 +24,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/rowmill/rowmill/internal/mysqlwire"
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
@@ -121,11 +122,11 @@ func TestChangeUser(t *testing.T) {
 		r := dialRaw(t, "tcp", x.address, x.name, 0, 0)
 		c := x.connected()[0]
 		for _, test := range []struct{ user, want string }{{user, user}, {"nobody", user}, {"root", "root"}} {
-			answer := r.changeUser(test.user, x.name)[headerSize]
-			if (answer == respError) != (test.user == "nobody") {
+			answer := r.changeUser(test.user, x.name)[mysqlwire.HeaderSize]
+			if (answer == mysqlwire.Error) != (test.user == "nobody") {
 				t.Errorf("%s: answer %x", test.user, answer)
 			}
-			if answer == respError && kind == "mysql" {
+			if answer == mysqlwire.Error && kind == "mysql" {
 				break // the server has closed the connection
 			}
 			if got := fmt.Sprintf("%q", r.command(comQuery, "SELECT CURRENT_USER()")); !strings.Contains(got, test.want+"@") || c.account() != test.want {
@@ -169,7 +170,7 @@ func TestAccountsOfTheSocket(t *testing.T) {
 			t.Errorf("%s: got %q, %v; want %q, %v", first, got, err, want, directly)
 		}
 	}
-	if p := r.changeUser(me.Username, ""); p[headerSize] != respError || readError(p[headerSize:]).Code != codeAccessDenied {
+	if p := r.changeUser(me.Username, ""); p[mysqlwire.HeaderSize] != mysqlwire.Error || readError(p[mysqlwire.HeaderSize:]).Code != codeAccessDenied {
 		t.Errorf("changed to: %q", p)
 	}
 	if _, err := r.packet(1 << 16); err == nil {
@@ -269,7 +270,7 @@ func greeted(t *testing.T, address string) uint32 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, body, _ := bytes.Cut(p[headerSize:], []byte{0})
+	_, body, _ := bytes.Cut(p[mysqlwire.HeaderSize:], []byte{0})
 	return binary.LittleEndian.Uint32(body)
 }
 

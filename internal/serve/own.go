@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+
+	"github.com/rowmill/rowmill/internal/mysqlwire"
 )
 
 // The front's own statements on the client's connection: they read the session's settings and prove its privileges. They
@@ -20,11 +22,11 @@ type ownResult struct {
 
 // asQuery returns a query as a command.
 func (c *client) asQuery(text string) []byte {
-	p := append(begin(nil, 0), comQuery)
-	if c.caps&capAttributes != 0 {
+	p := append(mysqlwire.Begin(nil, 0), comQuery)
+	if c.caps&mysqlwire.CapAttributes != 0 {
 		p = append(p, 0, 1) // no parameters, in one set
 	}
-	p, _ = end(append(p, text...), 0)
+	p, _ = mysqlwire.End(append(p, text...), 0)
 	return p
 }
 
@@ -42,7 +44,7 @@ func (c *client) ask(text string) (*ownResult, error) {
 			}
 			r.rows = append(r.rows, row)
 		case expectFirst:
-			if len(payload) > 0 && payload[0] == respFile {
+			if len(payload) > 0 && payload[0] == mysqlwire.File {
 				return errPacket
 			}
 		}
@@ -59,14 +61,14 @@ func (c *client) ask(text string) (*ownResult, error) {
 // of the packet that ends rows is c.last.
 func (c *client) converse(command []byte, limit int, fn func(expectation, []byte) error) error {
 	c.last = nil
-	c.reply.follow(command[headerSize:])
+	c.reply.follow(command[mysqlwire.HeaderSize:])
 	if _, err := c.server.Write(command); err != nil {
 		return err
 	}
 	var failed error
 	for size := 0; c.reply.expect != expectNothing; {
 		expect := c.reply.expect
-		p, err := c.server.packet(maxPayload)
+		p, err := c.server.packet(mysqlwire.MaxPayload)
 		if err != nil {
 			return err
 		}
@@ -76,7 +78,7 @@ func (c *client) converse(command []byte, limit int, fn func(expectation, []byte
 		if n, _ := c.reply.feed(p); n != len(p) {
 			return errPacket
 		}
-		payload := p[headerSize:]
+		payload := p[mysqlwire.HeaderSize:]
 		switch {
 		case c.reply.failed:
 			failed = errors.Join(failed, readError(payload))
@@ -100,7 +102,7 @@ func textRow(p []byte, columns int) ([][]byte, error) {
 			row, p = append(row, nil), p[1:]
 			continue
 		}
-		value, rest, ok := lenencBytes(p)
+		value, rest, ok := mysqlwire.Bytes(p)
 		if !ok {
 			return nil, errPacket
 		}

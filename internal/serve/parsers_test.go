@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/mysqlwire"
 )
 
 var testSyntax = engine.Syntax{Backslash: true, DoubleQuoted: true, Backquoted: true, Introducer: true, Hash: true, DashSpace: true, Executable: true, UserVars: true, LimitComma: true}
@@ -96,7 +97,7 @@ func TestShape(t *testing.T) {
 
 // TestParameters puts values of all types in the places of parameters.
 func TestParameters(t *testing.T) {
-	lenencText := func(s string) string { return string(appendLenenc(nil, uint64(len(s)))) + s }
+	lenencText := func(s string) string { return string(mysqlwire.AppendInt(nil, uint64(len(s)))) + s }
 	for _, test := range []struct {
 		kind   byte
 		sign   byte
@@ -165,7 +166,7 @@ func FuzzPackets(f *testing.F) {
 	f.Add([]byte("\x03def\x00"), []byte("\xfc"), "SET TRANSACTION READ ONLY; LOCK")
 	f.Fuzz(func(t *testing.T, a, b []byte, text string) {
 		// None of them may panic, or read beyond its input.
-		columnName(a)
+		mysqlwire.ReadColumn(a)
 		_, _ = typeOf(a)
 		_, _ = textRow(b, 2)
 		readError(a)
@@ -204,16 +205,16 @@ func TestBinaryValues(t *testing.T) {
 		}
 	}
 	// A packet of more than 16 MB is divided.
-	long := append(begin(nil, 3), make([]byte, maxPayload+5)...)
-	p, seq := end(long, 0)
-	if seq != 5 || length(p) != maxPayload || p[3] != 3 || length(p[headerSize+maxPayload:]) != 5 || p[headerSize+maxPayload+3] != 4 || len(p) != maxPayload+5+2*headerSize {
+	long := append(mysqlwire.Begin(nil, 3), make([]byte, mysqlwire.MaxPayload+5)...)
+	p, seq := mysqlwire.End(long, 0)
+	if seq != 5 || mysqlwire.Length(p) != mysqlwire.MaxPayload || p[3] != 3 || mysqlwire.Length(p[mysqlwire.HeaderSize+mysqlwire.MaxPayload:]) != 5 || p[mysqlwire.HeaderSize+mysqlwire.MaxPayload+3] != 4 || len(p) != mysqlwire.MaxPayload+5+2*mysqlwire.HeaderSize {
 		t.Errorf("sequence %d, %d bytes", seq, len(p))
 	}
 }
 
 func BenchmarkExamines(b *testing.B) {
 	c := &client{front: &Front{o: Options{Answer: &counting{}}}}
-	c.reply.status = statusAutocommit
+	c.reply.status = mysqlwire.StatusAutocommit
 	p := append([]byte{comQuery}, "SELECT c FROM sbtest1 WHERE id = 500123 AND k BETWEEN 17 AND 42 ORDER BY c LIMIT 10"...)
 	c.front.shapes.rest(c.shapeOf(p[1:]), 1<<60, &whyNotNow)
 	b.ReportAllocs()

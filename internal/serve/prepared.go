@@ -2,6 +2,8 @@ package serve
 
 import (
 	"slices"
+
+	"github.com/rowmill/rowmill/internal/mysqlwire"
 )
 
 // Commands about prepared statements that are passed on. What executions that were answered in pieces have kept from the server, it gets with the
@@ -32,18 +34,18 @@ func ofStatement(command byte) bool {
 // wantHead reads what decides about a command for a prepared statement: which one it is, and the types of its parameters.
 func (c *client) wantHead() error {
 	u := &c.user
-	size := length(u.buf[u.r:])
-	if !ofStatement(u.buf[u.r+headerSize]) {
+	size := mysqlwire.Length(u.buf[u.r:])
+	if !ofStatement(u.buf[u.r+mysqlwire.HeaderSize]) {
 		return nil
 	}
-	if err := u.want(headerSize + min(size, executionFlags+1)); err != nil {
+	if err := u.want(mysqlwire.HeaderSize + min(size, executionFlags+1)); err != nil {
 		return err
 	}
-	s := c.statements[statementID(u.buf[u.r+headerSize:u.w])]
-	if s == nil || u.buf[u.r+headerSize] != comStmtExecute {
+	s := c.statements[statementID(u.buf[u.r+mysqlwire.HeaderSize:u.w])]
+	if s == nil || u.buf[u.r+mysqlwire.HeaderSize] != comStmtExecute {
 		return nil
 	}
-	return u.want(headerSize + min(size, s.boundAt()+1+2*s.params))
+	return u.want(mysqlwire.HeaderSize + min(size, s.boundAt()+1+2*s.params))
 }
 
 // lastStatement stands for the statement that was prepared last, on MariaDB. It is passed on as it is: libraries use it right behind COM_STMT_PREPARE, between
@@ -83,12 +85,12 @@ func (s *statement) withTypes(p []byte) []byte {
 // sendTyped passes a COM_STMT_EXECUTE on with the types of its parameters, which it lacks. One that is as long as a packet may be has no room for them,
 // and ends the session.
 func (c *client) sendTyped() error {
-	p, err := c.user.packet(maxPayload - 1)
+	p, err := c.user.packet(mysqlwire.MaxPayload - 1)
 	if err != nil {
 		return c.ended(err)
 	}
-	s := c.statements[statementID(p[headerSize:])]
-	out, _ := end(append(begin(nil, p[3]), s.withTypes(p[headerSize:])...), 0)
+	s := c.statements[statementID(p[mysqlwire.HeaderSize:])]
+	out, _ := mysqlwire.End(append(mysqlwire.Begin(nil, p[3]), s.withTypes(p[mysqlwire.HeaderSize:])...), 0)
 	if _, err := c.server.Write(out); err != nil {
 		return c.lost(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rowmill/rowmill/internal/mysqlwire"
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
@@ -89,7 +90,7 @@ func TestTypesReachTheServer(t *testing.T) {
 			}
 		}
 		// Two parts of a packet, as networks may deliver it: the types in it are the server's, and known.
-		p, _ := end(append(append(begin(nil, 0), comStmtExecute), ids[0]+bound(typeLonglong, 2)...), 0)
+		p, _ := mysqlwire.End(append(append(mysqlwire.Begin(nil, 0), comStmtExecute), ids[0]+bound(typeLonglong, 2)...), 0)
 		for _, part := range [][]byte{p[:7], p[7:18], p[18:]} {
 			if _, err := through.Conn.Write(part); err != nil {
 				t.Fatal(err)
@@ -97,7 +98,7 @@ func TestTypesReachTheServer(t *testing.T) {
 		}
 		through.reply.start(expectFirst)
 		for through.reply.expect != expectNothing {
-			p, err := through.packet(maxPayload)
+			p, err := through.packet(mysqlwire.MaxPayload)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -168,7 +169,7 @@ func TestLimitAsText(t *testing.T) {
 			split bool
 		}{{"3", true}, {"03", true}, {"", false}, {"3 ", false}, {"-1", false}, {"99999999999999999999", false}} {
 			clear(x.shapes[:])
-			before, text := a.ran.Load(), "\x00\x01\x00\x00\x00\x00\x01\xfd\x00"+string(appendLenenc(nil, uint64(len(test.limit))))+test.limit
+			before, text := a.ran.Load(), "\x00\x01\x00\x00\x00\x00\x01\xfd\x00"+string(mysqlwire.AppendInt(nil, uint64(len(test.limit))))+test.limit
 			got, want := through.command(comStmtExecute, id+text), direct.command(comStmtExecute, own+text)
 			if !sameAnswer(got, want) || (a.ran.Load() > before) != test.split {
 				t.Errorf("LIMIT %q: got %q, want %q; in pieces: %v", test.limit, got, want, a.ran.Load() > before)
@@ -199,7 +200,7 @@ func TestCursorIsClosed(t *testing.T) {
 		} {
 			clear(x.shapes[:])
 			got, want := through.command(step.command, ids[0]+step.text), direct.command(step.command, ids[1]+step.text)
-			if !sameAnswer(got, want) && (!through.reply.failed || !direct.reply.failed || readError(got[0][headerSize:]).Code != readError(want[0][headerSize:]).Code) {
+			if !sameAnswer(got, want) && (!through.reply.failed || !direct.reply.failed || readError(got[0][mysqlwire.HeaderSize:]).Code != readError(want[0][mysqlwire.HeaderSize:]).Code) {
 				t.Errorf("%d: %#x:\n got %q\nwant %q", i, step.command, got, want)
 			}
 			if n := a.ran.Load(); n != step.pieces {
@@ -215,7 +216,7 @@ func TestCursorsOfPrograms(t *testing.T) {
 	testdb.OnKinds(t, kinds, func(t *testing.T, kind string) {
 		x := start(t, kind, nil)
 		execute(t, x.client(t), "CREATE PROCEDURE walk(n INT) BEGIN DECLARE c CURSOR FOR SELECT 1; OPEN c; CLOSE c; SELECT n; SELECT n + 1 UNION ALL SELECT 7; END")
-		for _, caps := range []uint32{0, capDeprecateEOF} {
+		for _, caps := range []uint32{0, mysqlwire.CapDeprecateEOF} {
 			through, direct := x.pair(t, caps, 0)
 			var ids [2]string
 			for k, c := range []*rawClient{through, direct} {
@@ -225,12 +226,12 @@ func TestCursorsOfPrograms(t *testing.T) {
 			for _, command := range []string{"\x03CALL walk(5)", "\x17ID\x00\x01\x00\x00\x00", "\x17ID\x01\x01\x00\x00\x00", "\x03SELECT 1; CALL walk(2); SELECT 3"} {
 				var answers [2]string
 				for k, c := range []*rawClient{through, direct} {
-					p, _ := end(append(begin(nil, 0), strings.Replace(command, "ID", ids[k], 1)...), 0)
+					p, _ := mysqlwire.End(append(mysqlwire.Begin(nil, 0), strings.Replace(command, "ID", ids[k], 1)...), 0)
 					if _, err := c.Conn.Write(append(p, 1, 0, 0, 0, comPing)); err != nil {
 						t.Fatal(err)
 					}
 					for n := 0; ; n++ {
-						p, err := c.packet(maxPayload)
+						p, err := c.packet(mysqlwire.MaxPayload)
 						if err != nil {
 							t.Fatalf("%q: packet %d: %v", command, n, err)
 						}
@@ -259,7 +260,7 @@ func TestSilentCommands(t *testing.T) {
 			one, two := c.prepare("SELECT COUNT(*) FROM p WHERE v = ?"), c.prepare("SELECT COUNT(*), MAX(id) FROM p WHERE v = ?")
 			var all []byte
 			for _, id := range []string{one, two} {
-				p, _ := end(append(append(begin(nil, 0), comStmtLongData), id+"\x00\x00b"...), 0)
+				p, _ := mysqlwire.End(append(append(mysqlwire.Begin(nil, 0), comStmtLongData), id+"\x00\x00b"...), 0)
 				all = append(all, p...)
 			}
 			if _, err := c.Conn.Write(all); err != nil {

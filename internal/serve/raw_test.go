@@ -6,6 +6,8 @@ import (
 	"net"
 	"testing"
 	"time"
+
+	"github.com/rowmill/rowmill/internal/mysqlwire"
 )
 
 // A rawClient speaks the protocol itself, so that tests compare answers byte by byte. Its user has no password.
@@ -19,7 +21,7 @@ type rawClient struct {
 }
 
 // capsOfTests are the capabilities of clients of today.
-const capsOfTests = capProtocol41 | capPluginAuth | capConnectWithDB | 1<<2 /* all flags of columns */ | 1<<13 | 1<<15 |
+const capsOfTests = mysqlwire.CapProtocol41 | mysqlwire.CapPluginAuth | mysqlwire.CapConnectWithDB | 1<<2 /* all flags of columns */ | 1<<13 | 1<<15 |
 	1<<16 /* several statements */ | 1<<17 | 1<<18
 
 // dialRaw connects to an address, which is the front's or the server's.
@@ -36,22 +38,22 @@ func dialRaw(t testing.TB, network, address, database string, caps, extended uin
 	if err != nil {
 		t.Fatal(err)
 	}
-	body := greeting[headerSize:]
+	body := greeting[mysqlwire.HeaderSize:]
 	at := bytes.IndexByte(body, 0) + 1
 	r.id = binary.LittleEndian.Uint32(body[at:])
 	offered := uint32(binary.LittleEndian.Uint16(body[at+13:])) | uint32(binary.LittleEndian.Uint16(body[at+18:]))<<16
 	r.caps = (caps | capsOfTests) & offered
-	if offered&capMySQL == 0 {
+	if offered&mysqlwire.CapMySQL == 0 {
 		r.extended = extended & binary.LittleEndian.Uint32(body[at+27:])
 	}
-	p := begin(nil, 1)
+	p := mysqlwire.Begin(nil, 1)
 	p = binary.LittleEndian.AppendUint32(p, r.caps)
 	p = append(p, 0, 0, 0, 1, 45)
 	p = append(p, make([]byte, 19)...)
 	p = binary.LittleEndian.AppendUint32(p, r.extended)
 	p = append(p, "root\x00\x00"...)
 	p = append(p, database...)
-	p, _ = end(append(p, "\x00mysql_native_password\x00"...), 0)
+	p, _ = mysqlwire.End(append(p, "\x00mysql_native_password\x00"...), 0)
 	if _, err := r.Write(p); err != nil {
 		t.Fatal(err)
 	}
@@ -61,16 +63,16 @@ func dialRaw(t testing.TB, network, address, database string, caps, extended uin
 			t.Fatal(err)
 		}
 		switch {
-		case p[headerSize] == respOK:
-			r.reply.eofs, r.reply.meta = r.caps&capDeprecateEOF == 0, r.extended&capCacheMeta != 0
+		case p[mysqlwire.HeaderSize] == mysqlwire.OK:
+			r.reply.eofs, r.reply.meta = r.caps&mysqlwire.CapDeprecateEOF == 0, r.extended&mysqlwire.CapCacheMeta != 0
 			return r
-		case p[headerSize] == respEOF:
-			p, _ := end(begin(nil, p[3]+1), 0)
+		case p[mysqlwire.HeaderSize] == mysqlwire.EOF:
+			p, _ := mysqlwire.End(mysqlwire.Begin(nil, p[3]+1), 0)
 			if _, err := r.Write(p); err != nil {
 				t.Fatal(err)
 			}
-		case p[headerSize] == respError:
-			t.Fatal(readError(p[headerSize:]))
+		case p[mysqlwire.HeaderSize] == mysqlwire.Error:
+			t.Fatal(readError(p[mysqlwire.HeaderSize:]))
 		}
 	}
 }
@@ -78,7 +80,7 @@ func dialRaw(t testing.TB, network, address, database string, caps, extended uin
 // changeUser sends COM_CHANGE_USER for an account without a password, and returns the server's last packet.
 func (r *rawClient) changeUser(name, database string) []byte {
 	r.t.Helper()
-	p, _ := end(append(begin(nil, 0), "\x11"+name+"\x00\x00"+database+"\x00\x2d\x00mysql_native_password\x00"...), 0)
+	p, _ := mysqlwire.End(append(mysqlwire.Begin(nil, 0), "\x11"+name+"\x00\x00"+database+"\x00\x2d\x00mysql_native_password\x00"...), 0)
 	for {
 		if _, err := r.Write(p); err != nil {
 			r.t.Fatal(err)
@@ -87,28 +89,28 @@ func (r *rawClient) changeUser(name, database string) []byte {
 		if err != nil {
 			r.t.Fatalf("%s: %v", name, err)
 		}
-		if answer[headerSize] != respEOF { // another method of authentication
+		if answer[mysqlwire.HeaderSize] != mysqlwire.EOF { // another method of authentication
 			return answer
 		}
-		p, _ = end(begin(nil, answer[3]+1), 0)
+		p, _ = mysqlwire.End(mysqlwire.Begin(nil, answer[3]+1), 0)
 	}
 }
 
 // command sends a command and returns the packets of its response, with their headers.
 func (r *rawClient) command(what byte, payload string) [][]byte {
 	r.t.Helper()
-	p := append(begin(nil, 0), what)
-	if what == comQuery && r.caps&capAttributes != 0 {
+	p := append(mysqlwire.Begin(nil, 0), what)
+	if what == comQuery && r.caps&mysqlwire.CapAttributes != 0 {
 		p = append(p, 0, 1)
 	}
-	p, _ = end(append(p, payload...), 0)
+	p, _ = mysqlwire.End(append(p, payload...), 0)
 	if _, err := r.Write(p); err != nil {
 		r.t.Fatal(err)
 	}
-	r.reply.follow(p[headerSize:])
+	r.reply.follow(p[mysqlwire.HeaderSize:])
 	var all [][]byte
 	for r.reply.expect != expectNothing {
-		p, err := r.packet(maxPayload)
+		p, err := r.packet(mysqlwire.MaxPayload)
 		if err != nil {
 			r.t.Fatalf("%.60s: %v", payload, err)
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/mysqlwire"
 	"github.com/rowmill/rowmill/internal/query/parse"
 )
 
@@ -57,7 +58,7 @@ func (c *client) relays(t []byte, complete bool) *string {
 // scanner reads a text by the session's rules, as far as they are known.
 func (c *client) scanner(text string) parse.Scanner {
 	syntax := c.front.o.Reader.Syntax(c.mode)
-	syntax.Backslash = c.reply.status&statusNoBackslash == 0
+	syntax.Backslash = c.reply.status&mysqlwire.StatusNoBackslash == 0
 	return parse.NewScanner(text, syntax)
 }
 

@@ -1,6 +1,10 @@
 package serve
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/rowmill/rowmill/internal/mysqlwire"
+)
 
 // A reply follows a server's response to one command through its bytes, in order to know where it ends, and
 // what it says about the session. It keeps no bytes.
@@ -79,20 +83,20 @@ func (r *reply) feed(p []byte) (n int, ended bool) {
 			return n, true
 		}
 		rest := p[n:]
-		if len(rest) < headerSize {
+		if len(rest) < mysqlwire.HeaderSize {
 			return n, false
 		}
-		size := length(rest)
+		size := mysqlwire.Length(rest)
 		if r.more {
-			r.more = size == maxPayload
+			r.more = size == mysqlwire.MaxPayload
 			r.left = size
-			n += headerSize
+			n += mysqlwire.HeaderSize
 			continue
 		}
-		body := rest[headerSize:]
+		body := rest[mysqlwire.HeaderSize:]
 		if size > 0 && r.expect != expectSkip {
 			need := 1
-			if len(body) > 0 && (r.expect != expectRows || body[0] >= respEOF) {
+			if len(body) > 0 && (r.expect != expectRows || body[0] >= mysqlwire.EOF) {
 				need = min(size, headBytes)
 			}
 			if len(body) < need {
@@ -100,43 +104,43 @@ func (r *reply) feed(p []byte) (n int, ended bool) {
 			}
 		}
 		r.packet(body[:min(size, len(body))], size)
-		r.more = size == maxPayload
+		r.more = size == mysqlwire.MaxPayload
 		r.left = size
-		n += headerSize
+		n += mysqlwire.HeaderSize
 	}
 }
 
 // packet decides by the beginning of a packet what comes next. size is the length of its payload.
 func (r *reply) packet(head []byte, size int) {
-	first := byte(respOK)
+	first := byte(mysqlwire.OK)
 	if len(head) > 0 {
 		first = head[0]
 	}
-	if r.expect != expectSkip && first == respError && size < maxPayload {
+	if r.expect != expectSkip && first == mysqlwire.Error && size < mysqlwire.MaxPayload {
 		r.error(head)
 		return
 	}
 	switch r.expect {
 	case expectFirst:
 		switch {
-		case first == respOK:
+		case first == mysqlwire.OK:
 			r.affected = len(head) > 1 && head[1] != 0
 			r.ok(head)
-		case first == respFile:
+		case first == mysqlwire.File:
 			r.expect = expectFile
 		default:
 			r.resultSet(head)
 		}
 	case expectOne:
 		// A response of another form, such as that to COM_STATISTICS, says nothing.
-		if first == respOK || first == respEOF {
+		if first == mysqlwire.OK || first == mysqlwire.EOF {
 			r.ok(head)
 		}
 		r.expect = expectNothing
 	case expectPrepared:
 		r.prepared(head)
 	case expectFields:
-		if first == respEOF {
+		if first == mysqlwire.EOF {
 			r.ok(head)
 			r.expect = expectNothing
 		}
@@ -156,12 +160,12 @@ func (r *reply) packet(head []byte, size int) {
 		r.expect = expectRows
 		r.read(head)
 		// The server also sets the bit, to the end of a command, for the cursors of the programs that it calls. Their rows follow, and a further result.
-		if r.cursor && r.status&(statusCursor|statusMoreResults) == statusCursor {
+		if r.cursor && r.status&(mysqlwire.StatusCursor|mysqlwire.StatusMoreResults) == mysqlwire.StatusCursor {
 			r.expect = expectNothing
 		}
 	case expectRows:
 		// A row may begin with the same byte, if its first value has 16 MB or more.
-		if first == respEOF && (size < 9 || !r.eofs && size < maxPayload) {
+		if first == mysqlwire.EOF && (size < 9 || !r.eofs && size < mysqlwire.MaxPayload) {
 			r.ok(head)
 		}
 	}
@@ -180,33 +184,22 @@ func (r *reply) error(head []byte) {
 func (r *reply) ok(head []byte) {
 	r.read(head)
 	r.expect = expectNothing
-	if r.status&statusMoreResults != 0 {
+	if r.status&mysqlwire.StatusMoreResults != 0 {
 		r.expect, r.several = expectFirst, true
 	}
 }
 
 // read reads the status of an OK or EOF packet. One with five bytes is EOF.
 func (r *reply) read(head []byte) {
-	if len(head) == 5 && head[0] == respEOF {
-		r.warnings, r.status = binary.LittleEndian.Uint16(head[1:]), binary.LittleEndian.Uint16(head[3:])
-		return
-	}
-	if len(head) == 0 {
-		return
-	}
-	_, p, ok := lenenc(head[1:])
-	if ok {
-		_, p, ok = lenenc(p)
-	}
-	if ok && len(p) >= 4 {
-		r.status, r.warnings = binary.LittleEndian.Uint16(p), binary.LittleEndian.Uint16(p[2:])
+	if d, ok := mysqlwire.ReadDone(head); ok && d.Complete {
+		r.status, r.warnings = d.Status, d.Warnings
 	}
 }
 
 // resultSet begins a result with rows.
 func (r *reply) resultSet(head []byte) {
 	r.affected = false
-	n, p, ok := lenenc(head)
+	n, p, ok := mysqlwire.Int(head)
 	defined := true
 	if r.meta && ok && len(p) > 0 {
 		defined = p[0] != 0

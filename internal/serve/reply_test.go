@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"slices"
 	"testing"
+
+	"github.com/rowmill/rowmill/internal/mysqlwire"
 )
 
 // packets returns packets with these payloads.
@@ -11,8 +13,8 @@ func packets(payloads ...string) []byte {
 	var all []byte
 	for i, p := range payloads {
 		start := len(all)
-		all = append(begin(all, byte(i+1)), p...)
-		all, _ = end(all, start)
+		all = append(mysqlwire.Begin(all, byte(i+1)), p...)
+		all, _ = mysqlwire.End(all, start)
 	}
 	return all
 }
@@ -29,7 +31,7 @@ const (
 )
 
 func TestReply(t *testing.T) {
-	huge := "\xfe" + string(make([]byte, maxPayload+10))
+	huge := "\xfe" + string(make([]byte, mysqlwire.MaxPayload+10))
 	for _, test := range []struct {
 		name       string
 		eofs, meta bool

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/mysqlwire"
 	"github.com/rowmill/rowmill/internal/query"
 )
 
@@ -56,20 +57,20 @@ func (c *client) sample(run *execution, text string) (*sampled, error) {
 	if run.prepared == nil {
 		command = c.asQuery(text)
 	} else {
-		p, _ := end(append(append(begin(nil, 0), comStmtPrepare), text...), 0)
+		p, _ := mysqlwire.End(append(append(mysqlwire.Begin(nil, 0), comStmtPrepare), text...), 0)
 		if err := c.converse(p, mostOwn, func(expectation, []byte) error { return nil }); err != nil {
 			return nil, c.refusal(err)
 		}
 		id := c.reply.statement
 		defer func() {
-			drop, _ := end(append(begin(nil, 0), comStmtClose, byte(id), byte(id>>8), byte(id>>16), byte(id>>24)), 0)
+			drop, _ := mysqlwire.End(append(mysqlwire.Begin(nil, 0), comStmtClose, byte(id), byte(id>>8), byte(id>>16), byte(id>>24)), 0)
 			if _, err := c.server.Write(drop); err != nil {
 				c.broken = true
 			}
 		}()
-		command = append(begin(nil, 0), comStmtExecute)
+		command = append(mysqlwire.Begin(nil, 0), comStmtExecute)
 		command = binary.LittleEndian.AppendUint32(command, id)
-		command, _ = end(append(command, run.values...), 0)
+		command, _ = mysqlwire.End(append(command, run.values...), 0)
 	}
 	err := c.converse(command, math.MaxInt, func(expect expectation, payload []byte) error {
 		if expect == expectRows {
@@ -98,24 +99,12 @@ func (c *client) sample(run *execution, text string) (*sampled, error) {
 }
 
 // typeOf reads a column's type from its definition.
-func typeOf(definition []byte) (t columnType, err error) {
-	p := definition
-	for range 6 {
-		var ok bool
-		if _, p, ok = lenencBytes(p); !ok {
-			return t, errPacket
-		}
+func typeOf(definition []byte) (columnType, error) {
+	c, ok := mysqlwire.ReadColumn(definition)
+	if !ok {
+		return columnType{}, errPacket
 	}
-	// MariaDB may add a text about the type, before the part of fixed length.
-	if len(p) > 13 {
-		if _, rest, ok := lenencBytes(p); ok {
-			p = rest
-		}
-	}
-	if len(p) < 11 || p[0] != 12 {
-		return t, errPacket
-	}
-	return columnType{p[7], binary.LittleEndian.Uint16(p[8:]), binary.LittleEndian.Uint16(p[1:])}, nil
+	return columnType{c.Type, c.Flags, c.Charset}, nil
 }
 
 // A sink passes the answer of pieces on to the client.
@@ -160,14 +149,14 @@ func (s *sink) Columns(cols []engine.ResultColumn) error {
 
 func (s *sink) packet(payload []byte) {
 	start := len(s.buf)
-	s.buf = append(begin(s.buf, s.seq), payload...)
-	s.buf, s.seq = end(s.buf, start)
+	s.buf = append(mysqlwire.Begin(s.buf, s.seq), payload...)
+	s.buf, s.seq = mysqlwire.End(s.buf, start)
 }
 
 // Row implements query.Sink.
 func (s *sink) Row(values [][]byte) error {
 	start := len(s.buf)
-	s.buf = begin(s.buf, s.seq)
+	s.buf = mysqlwire.Begin(s.buf, s.seq)
 	if s.run.prepared != nil {
 		var err error
 		if s.buf, err = appendBinaryRow(s.buf, values, s.got.types); err != nil {
@@ -179,10 +168,10 @@ func (s *sink) Row(values [][]byte) error {
 				s.buf = append(s.buf, 0xFB)
 				continue
 			}
-			s.buf = append(appendLenenc(s.buf, uint64(len(v))), v...)
+			s.buf = append(mysqlwire.AppendInt(s.buf, uint64(len(v))), v...)
 		}
 	}
-	s.buf, s.seq = end(s.buf, start)
+	s.buf, s.seq = mysqlwire.End(s.buf, start)
 	if len(s.buf) < flushAt {
 		return nil
 	}
@@ -273,15 +262,15 @@ func (c *client) warnings(text string, notes []note) error {
 	for _, n := range notes {
 		var row []byte
 		for _, v := range []string{n.level, n.code, n.text} {
-			row = append(appendLenenc(row, uint64(len(v))), v...)
+			row = append(mysqlwire.AppendInt(row, uint64(len(v))), v...)
 		}
 		rows = append(rows, row)
 	}
 	out, seq := []byte(nil), byte(1)
 	for _, payload := range append(append(s.head, rows...), c.last) {
 		start := len(out)
-		out = append(begin(out, seq), payload...)
-		out, seq = end(out, start)
+		out = append(mysqlwire.Begin(out, seq), payload...)
+		out, seq = mysqlwire.End(out, start)
 	}
 	_, err = c.user.Write(out)
 	return err

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rowmill/rowmill/internal/mysqlwire"
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
@@ -141,7 +142,7 @@ func TestEmptyPacket(t *testing.T) {
 	if _, err := through.Conn.Write([]byte{0, 0, 0, 0}); err != nil {
 		t.Fatal(err)
 	}
-	if p, err := through.packet(1 << 16); err != nil || readError(p[headerSize:]).Code != codeUnknownCommand {
+	if p, err := through.packet(1 << 16); err != nil || readError(p[mysqlwire.HeaderSize:]).Code != codeUnknownCommand {
 		t.Errorf("got %q, %v", p, err)
 	}
 	if p, err := through.packet(1 << 16); err == nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/rowmill/rowmill/internal/mysqlwire"
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
@@ -31,8 +32,8 @@ func TestSettings(t *testing.T) {
 		} {
 			for _, c := range []*rawClient{through, direct} {
 				c.command(comReset, "")
-				if got := c.command(comQuery, "SET sql_notes = 0, "+test.setting); got[0][headerSize] == respError {
-					t.Error(test.setting, readError(got[0][headerSize:]))
+				if got := c.command(comQuery, "SET sql_notes = 0, "+test.setting); got[0][mysqlwire.HeaderSize] == mysqlwire.Error {
+					t.Error(test.setting, readError(got[0][mysqlwire.HeaderSize:]))
 				}
 			}
 			clear(x.shapes[:])

@@ -14,6 +14,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/mysqlwire"
 	"github.com/rowmill/rowmill/internal/query"
 	"github.com/rowmill/rowmill/internal/query/parse"
 	"github.com/rowmill/rowmill/internal/testdb"
@@ -106,7 +107,7 @@ func TestAnswersInPieces(t *testing.T) {
 	testdb.OnKinds(t, kinds, func(t *testing.T, kind string) {
 		x, a := startSplitting(t, kind, nil)
 		table(t, x)
-		for _, caps := range []struct{ caps, extended uint32 }{{0, 0}, {capDeprecateEOF, 0}, {capDeprecateEOF | capAttributes, 0x1F}, {0, 0x1F}} {
+		for _, caps := range []struct{ caps, extended uint32 }{{0, 0}, {mysqlwire.CapDeprecateEOF, 0}, {mysqlwire.CapDeprecateEOF | mysqlwire.CapAttributes, 0x1F}, {0, 0x1F}} {
 			direct := dialRaw(t, x.wire.Network, x.wire.Address, x.name, caps.caps, caps.extended)
 			through := dialRaw(t, "tcp", x.address, x.name, caps.caps, caps.extended)
 			through.command(comQuery, "SET SESSION sql_notes = 0") // no count of notes in the last packet
@@ -128,7 +129,7 @@ func TestAnswersInPieces(t *testing.T) {
 					t.Errorf("caps %x %x: %s:\n got %q\nwant %q", caps.caps, caps.extended, q, got, want)
 				}
 			}
-			if caps.caps&capAttributes != 0 {
+			if caps.caps&mysqlwire.CapAttributes != 0 {
 				continue
 			}
 			for _, q := range []string{"SELECT * FROM t WHERE id < ?", "SELECT id, ti, si, mi, bi, de, vc, tx, bl, en, se, bt, dt, dm, ts, tm, ye, js, zf FROM t WHERE id < ?"} {
@@ -139,7 +140,7 @@ func TestAnswersInPieces(t *testing.T) {
 						t.Errorf("caps %x %x: %s:\n got %q\nwant %q", caps.caps, caps.extended, q, got, want)
 					}
 					// MySQL converts parameters for TIME and YEAR by other rules than literals, and MariaDB's libraries keep definitions.
-					may := !strings.Contains(q, "*") && kind == "mariadb" && caps.extended&capCacheMeta == 0
+					may := !strings.Contains(q, "*") && kind == "mariadb" && caps.extended&mysqlwire.CapCacheMeta == 0
 					if split := a.ran.Load() > before; split && strings.Contains(q, "*") && !bytes.Equal(got[0], want[0]) || split != may && !strings.Contains(q, "*") {
 						t.Errorf("%s: in pieces: %v", q, split)
 					}
@@ -159,8 +160,8 @@ func sameAnswer(got, want [][]byte) bool {
 		if got[i][3] != want[i][3] {
 			return false
 		}
-		rows[string(got[i][headerSize:])]++
-		rows[string(want[i][headerSize:])]--
+		rows[string(got[i][mysqlwire.HeaderSize:])]++
+		rows[string(want[i][mysqlwire.HeaderSize:])]--
 	}
 	for _, n := range rows {
 		if n != 0 {

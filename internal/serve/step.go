@@ -1,6 +1,10 @@
 package serve
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/rowmill/rowmill/internal/mysqlwire"
+)
 
 // errAgain reports that a read or write would have to wait.
 var errAgain = errors.New("not ready")
@@ -96,13 +100,13 @@ func (c *client) stepUser() (goOn bool) {
 	u.w += n
 	p := u.buf[u.r:u.w]
 	// One whole command, and nothing behind it.
-	if len(p) < headerSize+1 || headerSize+length(p) != len(p) || !c.simple(p[headerSize:]) {
+	if len(p) < mysqlwire.HeaderSize+1 || mysqlwire.HeaderSize+mysqlwire.Length(p) != len(p) || !c.simple(p[mysqlwire.HeaderSize:]) {
 		c.giveBack(wakeCommand, nil)
 		return false
 	}
 	c.note(p)
-	c.reply.follow(p[headerSize:])
-	c.busy = !silent(p[headerSize])
+	c.reply.follow(p[mysqlwire.HeaderSize:])
+	c.busy = !silent(p[mysqlwire.HeaderSize])
 	n, err = c.socks[1].write(p)
 	u.r += n
 	if err == errAgain {

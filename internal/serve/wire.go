@@ -1,53 +1,12 @@
 package serve
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"net"
-)
 
-// A packet has a header of four bytes: the length of its payload in three, and a sequence number. A payload
-// of maxPayload bytes is continued by the next packet.
-const (
-	headerSize = 4
-	maxPayload = 1<<24 - 1
-)
-
-// Capabilities, which client and server negotiate when they connect.
-const (
-	capMySQL         = 1 << 0 // the server is no MariaDB
-	capConnectWithDB = 1 << 3
-	capCompress      = 1 << 5
-	capLocalFiles    = 1 << 7
-	capProtocol41    = 1 << 9
-	capSSL           = 1 << 11
-	capPluginAuth    = 1 << 19
-	capLenencAuth    = 1 << 21
-	capDeprecateEOF  = 1 << 24
-	capOptionalMeta  = 1 << 25
-	capZstd          = 1 << 26
-	capAttributes    = 1 << 27 // COM_QUERY has parameters before its text
-	// MariaDB's own, in a field of their own.
-	capCacheMeta uint32 = 1 << 4 // a count of columns says whether definitions follow
-)
-
-// Bits of a server's status.
-const (
-	statusInTransaction = 1 << 0
-	statusAutocommit    = 1 << 1
-	statusMoreResults   = 1 << 3
-	statusCursor        = 1 << 6
-	statusNoBackslash   = 1 << 9 // \ is a character of strings like others
-)
-
-// First bytes of responses.
-const (
-	respOK    = 0x00
-	respFile  = 0xFB
-	respEOF   = 0xFE
-	respError = 0xFF
+	"github.com/rowmill/rowmill/internal/mysqlwire"
 )
 
 // A side is one of the two connections of a session, with the bytes that were read from it and not
@@ -102,105 +61,19 @@ var errPacket = errors.New("a packet is too long, or not of the MySQL protocol")
 
 // packet reads a packet of at most limit bytes, and returns it with its header. It is valid until the next call.
 func (s *side) packet(limit int) ([]byte, error) {
-	if err := s.want(headerSize); err != nil {
+	if err := s.want(mysqlwire.HeaderSize); err != nil {
 		return nil, err
 	}
-	n := length(s.buf[s.r:])
+	n := mysqlwire.Length(s.buf[s.r:])
 	if n > limit {
 		return nil, fmt.Errorf("read a packet of %d bytes: %w", n, errPacket)
 	}
-	if err := s.want(headerSize + n); err != nil {
+	if err := s.want(mysqlwire.HeaderSize + n); err != nil {
 		return nil, err
 	}
-	p := s.buf[s.r : s.r+headerSize+n]
-	s.r += headerSize + n
+	p := s.buf[s.r : s.r+mysqlwire.HeaderSize+n]
+	s.r += mysqlwire.HeaderSize + n
 	return p, nil
-}
-
-// length returns the length of a packet's payload.
-func length(header []byte) int {
-	return int(header[0]) | int(header[1])<<8 | int(header[2])<<16
-}
-
-// begin appends a packet's header, to be completed by end.
-func begin(to []byte, seq byte) []byte { return append(to, 0, 0, 0, seq) }
-
-// end completes the packet whose header is at start, dividing it into several if it is longer than
-// maxPayload, and returns the sequence number for the next one.
-func end(to []byte, start int) (_ []byte, seq byte) {
-	seq = to[start+3]
-	for {
-		n := len(to) - start - headerSize
-		if n < maxPayload {
-			to[start], to[start+1], to[start+2], to[start+3] = byte(n), byte(n>>8), byte(n>>16), seq
-			return to, seq + 1
-		}
-		to[start], to[start+1], to[start+2], to[start+3] = 0xFF, 0xFF, 0xFF, seq
-		seq++
-		start += headerSize + maxPayload
-		to = append(to, 0, 0, 0, 0)
-		copy(to[start+headerSize:], to[start:])
-	}
-}
-
-// appendLenenc appends a length-encoded integer.
-func appendLenenc(to []byte, n uint64) []byte {
-	switch {
-	case n < 251:
-		return append(to, byte(n))
-	case n < 1<<16:
-		return append(to, 0xFC, byte(n), byte(n>>8))
-	case n < 1<<24:
-		return append(to, 0xFD, byte(n), byte(n>>8), byte(n>>16))
-	}
-	return binary.LittleEndian.AppendUint64(append(to, 0xFE), n)
-}
-
-// lenenc reads a length-encoded integer. ok is false for NULL and if p is too short.
-func lenenc(p []byte) (n uint64, rest []byte, ok bool) {
-	if len(p) == 0 {
-		return 0, p, false
-	}
-	size := 0
-	switch p[0] {
-	case 0xFB, 0xFF:
-		return 0, p, false
-	case 0xFC:
-		size = 2
-	case 0xFD:
-		size = 3
-	case 0xFE:
-		size = 8
-	default:
-		return uint64(p[0]), p[1:], true
-	}
-	if len(p) < 1+size {
-		return 0, p, false
-	}
-	for i := size; i > 0; i-- {
-		n = n<<8 | uint64(p[i])
-	}
-	return n, p[1+size:], true
-}
-
-// lenencBytes reads a length-encoded string.
-func lenencBytes(p []byte) (s, rest []byte, ok bool) {
-	n, rest, ok := lenenc(p)
-	if !ok || n > uint64(len(rest)) {
-		return nil, p, false
-	}
-	return rest[:n], rest[n:], true
-}
-
-// A serverError is an error in the form of the protocol.
-type serverError struct {
-	Code  uint16
-	State string // SQLSTATE
-	Text  string
-}
-
-func (e *serverError) Error() string {
-	return fmt.Sprintf("Error %d (%s): %s", e.Code, e.State, e.Text)
 }
 
 // Errors of the front have codes of the server's that mean the same.
@@ -217,24 +90,16 @@ const (
 	codeNoTable            = 1146
 )
 
-// packet returns the error as a packet.
-func (e *serverError) packet(seq byte) []byte {
-	p := begin(nil, seq)
-	p = append(p, respError, byte(e.Code), byte(e.Code>>8), '#')
-	p = append(p, (e.State + "HY000")[:5]...)
-	p, _ = end(append(p, e.Text[:min(len(e.Text), 4096)]...), 0)
-	return p
-}
-
 // readError reads the payload of an error packet.
 func readError(p []byte) *serverError {
-	e := &serverError{Code: codeUnknown, State: "HY000", Text: "malformed error packet"}
-	if len(p) < 3 || p[0] != respError {
+	if e := mysqlwire.ReadError(p); e != nil {
 		return e
 	}
-	e.Code, e.Text = binary.LittleEndian.Uint16(p[1:]), string(p[3:])
-	if len(p) >= 9 && p[3] == '#' {
-		e.State, e.Text = string(p[4:9]), string(p[9:])
-	}
-	return e
+	return &serverError{Code: codeUnknown, State: "HY000", Text: "malformed error packet"}
+}
+
+type serverError = mysqlwire.ServerError
+
+func serverErrorOf(code uint16, state, text string) *serverError {
+	return &serverError{Code: code, State: state, Text: text}
 }

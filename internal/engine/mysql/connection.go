@@ -15,6 +15,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/mysqlwire"
 )
 
 // Every connection is made here and begins with the session settings that rowmill relies
@@ -285,7 +286,7 @@ func (db *DB) dial(ctx context.Context) (*conn, error) { return db.dialWith(ctx,
 // dialWith opens a connection for a purpose, and prepares it with a function unless
 // that is nil.
 func (db *DB) dialWith(ctx context.Context, p purpose, prepare func(*conn) error) (*conn, error) {
-	c := &conn{db: db, wrapped: db.config.TLSConfig != "false", largest: min(db.maxPacket, maxPacket-1)}
+	c := &conn{db: db, wrapped: db.config.TLSConfig != "false", largest: min(db.maxPacket, mysqlwire.MaxPayload-1)}
 	cfg := db.config.Clone()
 	cfg.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		d := net.Dialer{Timeout: connectTimeout}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/mysqlwire"
 )
 
 // Syntax implements engine.Reader: sql_mode decides about some of it.
@@ -114,7 +115,7 @@ func (db *DB) Ambiguous(c engine.ResultColumn, expr string, use engine.KeyUse) s
 		return expr + " IN (" + clipped + ")"
 	}
 	var list []string
-	if f, texts := texts(c); texts && f.length > usualSortLength {
+	if f, texts := texts(c); texts && f.Length > usualSortLength {
 		list = append(list, fmt.Sprintf("LENGTH(%[1]s) >= %[2]d OR LENGTH(WEIGHT_STRING(%[1]s)) >= %[3]d", expr, surelyCompared, 2*surelyCompared))
 	}
 	if a := db.ambiguousEmpty(c, expr, use); a != "" {
@@ -139,7 +140,7 @@ func (db *DB) ambiguousEmpty(c engine.ResultColumn, expr string, use engine.KeyU
 	f, texts := texts(c)
 	switch {
 	case db == nil || db.dialect.mariadb || !texts || use == engine.KeyDistinct:
-	case f.computed && f.flags&flagNotNull == 0:
+	case f.Computed && f.Flags&flagNotNull == 0:
 		return expr + " = ''"
 	case c.Class == engine.ClassText && use == engine.KeyWindows:
 		return expr + " = '' AND LENGTH(" + expr + ") > 0"
@@ -152,7 +153,7 @@ func (db *DB) ambiguousEmpty(c engine.ResultColumn, expr string, use engine.KeyU
 const surelyCompared = usualSortLength / 4
 
 // texts reports whether values are texts or bytes.
-func texts(c engine.ResultColumn) (field, bool) {
+func texts(c engine.ResultColumn) (mysqlwire.Column, bool) {
 	f, err := parseField(c.Packet)
 	return f, err == nil && (binaryNames[c.Native] != "" || c.Binary && c.Class == engine.ClassBytes)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/mysqlwire"
 )
 
 // A loader inserts rows of several tables in one transaction, with text statements and
@@ -82,7 +83,7 @@ func (l *loader) dial(ctx context.Context) (*conn, error) {
 		l.warnings = c.warnings
 		// The server's limit may have changed since the DB was opened.
 		packet, err := c.number("SELECT @@max_allowed_packet")
-		c.largest = min(int(packet), maxPacket-1)
+		c.largest = min(int(packet), mysqlwire.MaxPayload-1)
 		// A larger row is sent alone, up to the server's limit.
 		l.limit = max(min(int(packet)/2, c.largest), 1024)
 		return err

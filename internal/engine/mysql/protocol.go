@@ -8,6 +8,8 @@ import (
 	"math"
 
 	"github.com/go-sql-driver/mysql"
+
+	"github.com/rowmill/rowmill/internal/mysqlwire"
 )
 
 // The client's side of the protocol of MariaDB and MySQL for text statements without a
@@ -23,17 +25,6 @@ const (
 	// bytes of length, the sequence number, the command.
 	packetHead = 5
 	comQuery   = 3
-	// maxPacket is the length from which the protocol splits packets.
-	maxPacket = 1<<24 - 1
-
-	// First bytes of packets. A row in the binary protocol begins with 0, like OK.
-	headOK, headRow  = 0x00, 0x00
-	headFile         = 0xfb // the request for the data of LOAD DATA LOCAL
-	headEnd, headErr = 0xfe, 0xff
-	// classicEnd is the length of the end packet of servers that also send one after
-	// the columns: before MySQL 5.7.5 and MariaDB 10.2. Later ones end with an OK
-	// packet with a different first byte, which is longer.
-	classicEnd = 5
 )
 
 // emptyHead is the space for a header.
@@ -136,7 +127,7 @@ func (r *answers) next(src io.Reader, seq byte) (affected int64, warned int, err
 // asks reads the answer to LOAD DATA LOCAL and reports whether it asks for the data.
 func (r *answers) asks(src io.Reader) (bool, error) {
 	p, err := r.only(src, 1)
-	if err != nil || len(p) > 0 && p[0] == headFile {
+	if err != nil || len(p) > 0 && p[0] == mysqlwire.File {
 		return err == nil, err
 	}
 	_, _, err = parseAnswer(p)
@@ -155,46 +146,19 @@ func (r *answers) only(src io.Reader, seq byte) ([]byte, error) {
 
 // parseAnswer parses an OK packet, for ok, or returns the error of an error packet.
 func parseAnswer(p []byte) (affected int64, warned int, err error) {
+	if e := mysqlwire.ReadError(p); e != nil {
+		out := &mysql.MySQLError{Number: e.Code, Message: e.Text}
+		copy(out.SQLState[:], e.State)
+		return 0, -1, out
+	}
+	d, ok := mysqlwire.ReadDone(p)
 	switch {
-	case len(p) > 0 && p[0] == headOK:
-		n, rest, ok := lengthEncoded(p[1:])
-		if !ok || n > math.MaxInt64 {
-			return 0, -1, malformed()
-		}
-		warned = -1
-		if _, rest, ok = lengthEncoded(rest); ok && len(rest) >= 4 { // after the last key, the status
-			warned = int(binary.LittleEndian.Uint16(rest[2:]))
-		}
-		return int64(n), warned, nil
-	case len(p) >= 3 && p[0] == headErr:
-		e := &mysql.MySQLError{Number: binary.LittleEndian.Uint16(p[1:])}
-		p = p[3:]
-		if len(p) >= 6 && p[0] == '#' {
-			copy(e.SQLState[:], p[1:6])
-			p = p[6:]
-		}
-		e.Message = string(p)
-		return 0, -1, e
+	case !ok || p[0] != mysqlwire.OK || d.Affected > math.MaxInt64:
+		return 0, -1, malformed()
+	case !d.Complete:
+		return int64(d.Affected), -1, nil
 	}
-	return 0, -1, malformed()
-}
-
-// lengthEncoded reads an integer of 1, 3, 4 or 9 bytes, and returns the bytes after it.
-func lengthEncoded(p []byte) (n uint64, rest []byte, ok bool) {
-	if len(p) == 0 || p[0] == 0xfb || p[0] == 0xff { // NULL, and an error's header
-		return 0, nil, false
-	}
-	if p[0] < 0xfb {
-		return uint64(p[0]), p[1:], true
-	}
-	size := [...]int{2, 3, 8}[p[0]-0xfc]
-	if len(p) < 1+size {
-		return 0, nil, false
-	}
-	for i := size; i > 0; i-- {
-		n = n<<8 | uint64(p[i])
-	}
-	return n, p[1+size:], true
+	return int64(d.Affected), int(d.Warnings), nil
 }
 
 // count reads the whole answer to a prepared statement: OK, an error, or a result set (the
@@ -206,11 +170,11 @@ func (r *answers) count(src io.Reader) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if len(head) == 0 || head[0] == headOK || head[0] == headErr {
+	if len(head) == 0 || head[0] == mysqlwire.OK || head[0] == mysqlwire.Error {
 		n, _, err := parseAnswer(head)
 		return n, err
 	}
-	columns, rest, ok := lengthEncoded(head)
+	columns, rest, ok := mysqlwire.Int(head)
 	if !ok || columns < 1 || columns > 1<<16 {
 		return 0, malformed()
 	}
@@ -228,17 +192,17 @@ func (r *answers) count(src io.Reader) (int64, error) {
 			return 0, err
 		case len(head) == 0:
 			return 0, malformed()
-		case head[0] == headRow:
+		case head[0] == mysqlwire.OK: // as a row of the binary protocol begins
 			rows++
-			for size == maxPacket { // a row of more than 16 MB continues
+			for size == mysqlwire.MaxPayload { // a row of more than 16 MB continues
 				if _, size, err = r.packet(src); err != nil {
 					return 0, err
 				}
 			}
-		case head[0] == headEnd && first && size == classicEnd:
-		case head[0] == headEnd && r.at == r.have:
+		case head[0] == mysqlwire.EOF && first && size == mysqlwire.ClassicEOF:
+		case head[0] == mysqlwire.EOF && r.at == r.have:
 			return rows, nil
-		case head[0] == headErr:
+		case head[0] == mysqlwire.Error:
 			_, _, err := parseAnswer(head)
 			return 0, err
 		default:
@@ -254,7 +218,7 @@ func (r *answers) packet(src io.Reader) (body []byte, size int, err error) {
 		return nil, 0, err
 	}
 	head := r.buf[r.at:]
-	size = int(head[0]) | int(head[1])<<8 | int(head[2])<<16
+	size = mysqlwire.Length(head)
 	if head[3] != r.seq {
 		return nil, 0, malformed()
 	}
@@ -313,7 +277,7 @@ func (t *tap) through(p []byte, n int, err error) (int, error) {
 // statementID is the server's id of the statement in an answer to COM_STMT_PREPARE,
 // which follows the packet's header and OK; 0 if the answer is another, or encrypted.
 func (t *tap) statementID() uint32 {
-	if t.n < len(t.bytes) || t.bytes[3] != 1 || t.bytes[4] != headOK {
+	if t.n < len(t.bytes) || t.bytes[3] != 1 || t.bytes[4] != mysqlwire.OK {
 		return 0
 	}
 	return binary.LittleEndian.Uint32(t.bytes[5:])

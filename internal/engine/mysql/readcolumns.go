@@ -2,13 +2,13 @@ package mysql
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/mysqlwire"
 )
 
 // A fieldType is a type in the protocol, and its name in SQL for a text result.
@@ -52,42 +52,19 @@ const (
 	flagSet      = 2048
 )
 
-// A field is what a column's packet tells. Computed is one of an expression, not of a table.
-type field struct {
-	name           string
-	computed       bool
-	charset, flags uint16
-	length         uint32
-	kind, decimals byte
-}
-
 // parseField parses the packet of a column.
-func parseField(p []byte) (f field, err error) {
-	for i := range 6 { // catalog, database, table and its own name, column and its own name
-		n, rest, ok := lengthEncoded(p)
-		if !ok || n > uint64(len(rest)) {
-			return field{}, malformed()
-		}
-		switch i {
-		case 3:
-			f.computed = n == 0
-		case 4:
-			f.name = string(rest[:n])
-		}
-		p = rest[n:]
+func parseField(p []byte) (mysqlwire.Column, error) {
+	f, ok := mysqlwire.ReadColumn(p)
+	if !ok {
+		return f, malformed()
 	}
-	if len(p) < 11 {
-		return field{}, malformed()
-	}
-	f.charset, f.length = binary.LittleEndian.Uint16(p[1:]), binary.LittleEndian.Uint32(p[3:])
-	f.kind, f.flags, f.decimals = p[7], binary.LittleEndian.Uint16(p[8:]), p[10]
 	return f, nil
 }
 
 // computed reports a column of an expression, or one of which that isn't known.
 func computed(c engine.ResultColumn) bool {
 	f, err := parseField(c.Packet)
-	return err != nil || f.computed
+	return err != nil || f.Computed
 }
 
 // parseColumn parses the packet of a column. It keeps the packet.
@@ -96,40 +73,40 @@ func parseColumn(p []byte) (engine.ResultColumn, error) {
 	if err != nil {
 		return engine.ResultColumn{}, err
 	}
-	t := fieldTypes[f.kind]
-	c := engine.ResultColumn{Name: f.name, Native: t.name, Class: t.class, Packet: p}
+	t := fieldTypes[f.Type]
+	c := engine.ResultColumn{Name: f.Name, Native: t.name, Class: t.class, Packet: p}
 	switch {
-	case f.flags&flagEnum != 0:
+	case f.Flags&flagEnum != 0:
 		c.Native = "ENUM"
-	case f.flags&flagSet != 0:
+	case f.Flags&flagSet != 0:
 		c.Native = "SET"
-	case f.charset == binaryCharset && binaryNames[t.name] != "":
+	case f.Charset == binaryCharset && binaryNames[t.name] != "":
 		c.Native, c.Class, c.Binary = binaryNames[t.name], engine.ClassBytes, true
 	}
 	c.Binary = c.Binary || c.Native == "BIT" || c.Native == "GEOMETRY"
 	switch c.Native {
 	case "CHAR", "BINARY":
-		c.Width = int(f.length)
+		c.Width = int(f.Length)
 	case "BIT":
-		if f.computed {
-			c.Width = int(f.length)
+		if f.Computed {
+			c.Width = int(f.Length)
 		}
 	case "TIME":
-		if f.decimals <= 6 {
-			c.Scale = int(f.decimals)
+		if f.Decimals <= 6 {
+			c.Scale = int(f.Decimals)
 		}
 	}
 	switch c.Class {
 	case engine.ClassInt:
-		c.Unsigned = f.flags&flagUnsigned != 0
+		c.Unsigned = f.Flags&flagUnsigned != 0
 	case engine.ClassDecimal, engine.ClassTime, engine.ClassFloat:
-		if c.Scale = int(f.decimals); f.decimals > 38 || c.Class == engine.ClassFloat && f.decimals >= 31 {
+		if c.Scale = int(f.Decimals); f.Decimals > 38 || c.Class == engine.ClassFloat && f.Decimals >= 31 {
 			c.Scale = -1
 		}
 	}
 	if c.Class == engine.ClassDecimal { // its length includes a point and a sign
-		c.Unsigned = f.flags&flagUnsigned != 0
-		c.Precision = int(f.length)
+		c.Unsigned = f.Flags&flagUnsigned != 0
+		c.Precision = int(f.Length)
 		if c.Scale > 0 {
 			c.Precision--
 		}
@@ -138,7 +115,7 @@ func parseColumn(p []byte) (engine.ResultColumn, error) {
 		}
 	}
 	// Leading zeros are part of the text.
-	if f.flags&flagZerofill != 0 && (c.Class == engine.ClassInt || c.Class == engine.ClassDecimal || c.Class == engine.ClassFloat) {
+	if f.Flags&flagZerofill != 0 && (c.Class == engine.ClassInt || c.Class == engine.ClassDecimal || c.Class == engine.ClassFloat) {
 		c.Class = engine.ClassOther
 	}
 	return c, nil
@@ -196,9 +173,9 @@ func (db *DB) DescribeQuery(ctx context.Context, s *engine.Session, query string
 			continue
 		}
 		switch {
-		case !known.isFaithful(f.charset, results):
+		case !known.isFaithful(f.Charset, results):
 			cols[i].Class = engine.ClassOther
-		case results == utf8mb4 && binaryNames[c.Native] != "" && slices.Contains(known.exact, f.charset):
+		case results == utf8mb4 && binaryNames[c.Native] != "" && slices.Contains(known.exact, f.Charset):
 			cols[i].Class = engine.ClassBytes
 		}
 	}
@@ -229,7 +206,7 @@ func (db *DB) Collations(ctx context.Context, s *engine.Session, query string) (
 		if err == nil {
 			err = ferr
 		}
-		list = append(list, int(f.charset))
+		list = append(list, int(f.Charset))
 	}
 	return list, err
 }
@@ -244,13 +221,13 @@ const mostStoredLength = 512
 func (db *DB) provisional(c engine.ResultColumn) bool {
 	f, err := parseField(c.Packet)
 	switch {
-	case err != nil || !f.computed:
+	case err != nil || !f.Computed:
 		return false
 	case c.Class == engine.ClassInt, c.Native == "YEAR":
-		return !db.dialect.mariadb && (f.length < 12 || c.Native != "BIGINT")
+		return !db.dialect.mariadb && (f.Length < 12 || c.Native != "BIGINT")
 	}
 	return c.Native == "CHAR" || strings.HasSuffix(c.Native, "TEXT") || strings.HasSuffix(c.Native, "BLOB") ||
-		f.length > mostStoredLength && (c.Native == "VARCHAR" || c.Native == "VARBINARY")
+		f.Length > mostStoredLength && (c.Native == "VARCHAR" || c.Native == "VARBINARY")
 }
 
 // fixedZone reports whether different instants have different local times in a time zone.

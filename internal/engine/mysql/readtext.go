@@ -10,6 +10,7 @@ import (
 	"net"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/mysqlwire"
 )
 
 // Results of queries are read from the connection's own bytes, because the driver parses numbers: a FLOAT, a
@@ -51,9 +52,6 @@ const (
 	comPrepare   = 0x16
 	comCloseStmt = 0x19
 )
-
-// moreResults is the status flag of a result that another follows.
-const moreResults = 0x0008
 
 // text is engine.SessionWords.Text.
 func text(ctx context.Context, conn any, query string, head func([]engine.ResultColumn) error, row func([][]byte) error) (engine.TextEnd, error) {
@@ -104,20 +102,20 @@ func (c *readConn) text(query string, head func([]engine.ResultColumn) error, ro
 	if err != nil {
 		return end, err
 	}
-	if len(p) > 0 && (p[0] == headOK || p[0] == headErr) {
+	if len(p) > 0 && (p[0] == mysqlwire.OK || p[0] == mysqlwire.Error) {
 		end.Affected, end.Warnings, err = parseAnswer(p)
 		if err != nil {
 			return end, err
 		}
-		if end.Status, err = okStatus(p); err == nil && end.Status&moreResults != 0 {
+		if _, end.Status, err = parseEnd(p); err == nil && end.Status&mysqlwire.StatusMoreResults != 0 {
 			err = severalResults()
 		}
 		return end, err
 	}
-	if len(p) > 0 && p[0] == headFile {
+	if len(p) > 0 && p[0] == mysqlwire.File {
 		return end, lost(errors.New("the statement asks for a file of the client, which it doesn't get"))
 	}
-	count, rest, ok := lengthEncoded(p)
+	count, rest, ok := mysqlwire.Int(p)
 	// MariaDB reports after it whether column packets follow, which a text result always has.
 	if !ok || len(rest) > 1 || len(rest) == 1 && rest[0] != 1 || count < 1 || count > 1<<16 {
 		return end, malformed()
@@ -141,14 +139,14 @@ func (c *readConn) text(query string, head func([]engine.ResultColumn) error, ro
 			return end, err
 		case len(p) == 0:
 			return end, malformed()
-		case p[0] == headErr:
+		case p[0] == mysqlwire.Error:
 			_, _, err := parseAnswer(p)
 			return end, err
-		case p[0] == headEnd && len(p) < maxPacket:
+		case p[0] == mysqlwire.EOF && len(p) < mysqlwire.MaxPayload:
 			if end.Warnings, end.Status, err = parseEnd(p); err != nil {
 				return end, err
 			}
-			if end.Status&moreResults != 0 {
+			if end.Status&mysqlwire.StatusMoreResults != 0 {
 				return end, severalResults()
 			}
 			if c.in.at != c.in.have {
@@ -157,11 +155,11 @@ func (c *readConn) text(query string, head func([]engine.ResultColumn) error, ro
 			return end, nil
 		}
 		for i := range values {
-			if len(p) > 0 && p[0] == headFile { // NULL
+			if len(p) > 0 && p[0] == mysqlwire.File { // NULL
 				values[i], p = nil, p[1:]
 				continue
 			}
-			n, rest, ok := lengthEncoded(p)
+			n, rest, ok := mysqlwire.Int(p)
 			if !ok || n > uint64(len(rest)) {
 				return end, malformed()
 			}
@@ -182,25 +180,11 @@ func severalResults() error { return lost(errors.New("the statement has several 
 
 // parseEnd reads the packet after the last row: that of old servers, or OK with another first byte.
 func parseEnd(p []byte) (warnings int, status uint16, err error) {
-	if len(p) == classicEnd {
-		return int(binary.LittleEndian.Uint16(p[1:])), binary.LittleEndian.Uint16(p[3:]), nil
+	d, ok := mysqlwire.ReadDone(p)
+	if !ok || !d.Complete {
+		return -1, 0, malformed()
 	}
-	if status, err = okStatus(p); err != nil {
-		return -1, 0, err
-	}
-	_, rest, _ := lengthEncoded(p[1:])
-	_, rest, _ = lengthEncoded(rest)
-	return int(binary.LittleEndian.Uint16(rest[2:])), status, nil
-}
-
-// okStatus returns the status flags of an OK packet.
-func okStatus(p []byte) (uint16, error) {
-	if _, rest, ok := lengthEncoded(p[1:]); ok { // affected rows
-		if _, rest, ok = lengthEncoded(rest); ok && len(rest) >= 4 { // the last key
-			return binary.LittleEndian.Uint16(rest), nil
-		}
-	}
-	return 0, malformed()
+	return int(d.Warnings), d.Status, nil
 }
 
 // columns reads column definitions. Their packets are copied.
@@ -211,7 +195,7 @@ func (c *readConn) columns(count int) ([]engine.ResultColumn, error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(p) > 0 && p[0] == headErr {
+		if len(p) > 0 && p[0] == mysqlwire.Error {
 			_, _, err := parseAnswer(p)
 			return nil, err
 		}
@@ -236,7 +220,7 @@ func (c *readConn) describe(query string) ([]engine.ResultColumn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(p) == 0 || p[0] != headOK {
+	if len(p) == 0 || p[0] != mysqlwire.OK {
 		_, _, err := parseAnswer(p)
 		if err == nil {
 			err = malformed()
@@ -276,13 +260,13 @@ func (c *readConn) probe() error {
 		if err != nil {
 			return err
 		}
-		if len(p) > 0 && p[0] == headErr {
+		if len(p) > 0 && p[0] == mysqlwire.Error {
 			_, _, err := parseAnswer(p)
 			return err
 		}
-		if packets >= 2 && len(p) > 0 && p[0] == headEnd { // after the number of columns and the column
+		if packets >= 2 && len(p) > 0 && p[0] == mysqlwire.EOF { // after the number of columns and the column
 			ends++
-			if c.classic = len(p) == classicEnd; !c.classic || ends == 2 {
+			if c.classic = len(p) == mysqlwire.ClassicEOF; !c.classic || ends == 2 {
 				return nil
 			}
 		}
@@ -301,8 +285,8 @@ func (c *readConn) send(command byte, body string) error {
 		if first {
 			n++
 		}
-		more = n >= maxPacket
-		n = min(n, maxPacket)
+		more = n >= mysqlwire.MaxPayload
+		n = min(n, mysqlwire.MaxPayload)
 		c.out = append(c.out[:0], byte(n), byte(n>>8), byte(n>>16), seq)
 		if first {
 			c.out = append(c.out, command)
@@ -350,11 +334,11 @@ func (r *textReader) release() {
 // packet reads a packet, which is valid until the next call.
 func (r *textReader) packet() ([]byte, error) {
 	p, err := r.part()
-	if err != nil || len(p) < maxPacket {
+	if err != nil || len(p) < mysqlwire.MaxPayload {
 		return p, err
 	}
 	r.long = append(r.long[:0], p...)
-	for len(p) == maxPacket {
+	for len(p) == mysqlwire.MaxPayload {
 		if p, err = r.part(); err != nil {
 			return nil, err
 		}

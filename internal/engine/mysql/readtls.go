@@ -10,6 +10,8 @@ import (
 	"net"
 
 	"github.com/go-sql-driver/mysql"
+
+	"github.com/rowmill/rowmill/internal/mysqlwire"
 )
 
 // A tunnel is a connection that is encrypted below the driver, so that readConn can read what the server sends: the
@@ -27,9 +29,6 @@ type tunnel struct {
 	pending []byte // read from the server for the driver
 	offers  bool   // the server has TLS
 }
-
-// capabilitySSL is the flag of a client and a server with TLS.
-const capabilitySSL = 0x0800
 
 // tlsOf returns the settings of TLS for a target's option; nil is none.
 func tlsOf(cfg *mysql.Config) *tls.Config {
@@ -54,7 +53,7 @@ func (t *tunnel) greet() error {
 	}
 	t.pending = p
 	body := p[4:]
-	if len(body) == 0 || body[0] == headErr {
+	if len(body) == 0 || body[0] == mysqlwire.Error {
 		t.offers = false
 		return nil // the driver returns the error
 	}
@@ -66,7 +65,7 @@ func (t *tunnel) greet() error {
 	if at+2 > len(body) {
 		return malformed()
 	}
-	t.offers = binary.LittleEndian.Uint16(body[at:])&capabilitySSL != 0
+	t.offers = binary.LittleEndian.Uint16(body[at:])&mysqlwire.CapSSL != 0
 	if !t.offers && !t.optional {
 		return mysql.ErrNoTLS
 	}
@@ -130,7 +129,7 @@ func (t *tunnel) encrypt(answer []byte) error {
 	if len(answer) < 4+part {
 		return errors.New("begin TLS: the driver's answer is too short")
 	}
-	answer[4], answer[5] = answer[4]|capabilitySSL&0xff, answer[5]|capabilitySSL>>8
+	answer[4], answer[5] = answer[4]|mysqlwire.CapSSL&0xff, answer[5]|mysqlwire.CapSSL>>8
 	request := append([]byte{part, 0, 0, 1}, answer[4:4+part]...)
 	if _, err := t.Conn.Write(request); err != nil {
 		return err
