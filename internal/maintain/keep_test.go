@@ -111,6 +111,17 @@ func (w *world) wantParts(want string) {
 	}
 }
 
+// wantMerged compares the partitions: as merged, or as they are where a table with triggers can't be merged.
+func (w *world) wantMerged(merged, single string) (merges bool) {
+	w.t.Helper()
+	merges = !w.DB.Capabilities().MergesUntriggered || !w.Declared.Exact && w.Declared.Late != rolling.LateReject
+	if !merges {
+		merged = single
+	}
+	w.wantParts(merged)
+	return merges
+}
+
 func (w *world) count() int64 {
 	w.t.Helper()
 	return w.number("SELECT COUNT(*) FROM " + w.DB.Dialect().Quote(w.Table.Table.Name))
@@ -151,7 +162,7 @@ func (w *world) halfDay() {
 	}
 	w.now = at(12.6)
 	w.keep()
-	w.wantParts("6-9 9-12 12-13 13-14 14-15 15-16")
+	w.wantMerged("6-9 9-12 12-13 13-14 14-15 15-16", "6-7 7-8 8-9 9-10 10-11 11-12 12-13 13-14 14-15 15-16")
 	w.wantCount(6 * 30)
 	w.wantNoChanges()
 }
@@ -169,8 +180,11 @@ func TestTriggersAndSwaps(t *testing.T) {
 		})
 		w := applied(t, db, d, at(0.2))
 		w.hours(0, 12)
-		w.wantParts("3-6 6-9 9-10 10-11 11-12 12-13 13-14 14-15")
-		w.wantCount(9 * 3)
+		hours := int64(9)
+		if !w.wantMerged("3-6 6-9 9-10 10-11 11-12 12-13 13-14 14-15", "5-6 6-7 7-8 8-9 9-10 10-11 11-12 12-13 13-14 14-15") {
+			hours = 7 // a merged period is dropped as a whole
+		}
+		w.wantCount(hours * 3)
 	})
 }
 
