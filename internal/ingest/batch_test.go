@@ -419,7 +419,7 @@ func TestFlush(t *testing.T) {
 func TestBatchesDropped(t *testing.T) {
 	db := testdb.Open(t, "sqlite").(engine.Keeper)
 	o := &Options{DB: db, Dry: true, Writers: 1}
-	l := &fileLoad{load: &load{opt: o, shared: newShared(o), source: &state.Source{}, pace: newPace(1)}}
+	l := &fileLoad{load: &load{opt: o, pool: newPool(o), source: &state.Source{}, pace: newPace(1)}}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	c := newCutter(t.Context(), strings.NewReader(strings.Repeat("1\n", 1000)), &Format{Kind: CSV, NoHeader: true}, 1, 4<<20, 0)

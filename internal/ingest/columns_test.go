@@ -13,7 +13,7 @@ import (
 func targetOfText(t *testing.T, f *Format, text string) (*target, error) {
 	t.Helper()
 	db, table, schema := measurements(t)
-	l := &load{opt: &Options{Table: table, Schema: schema}, db: db, shared: newShared(&Options{DB: db, Writers: 1})}
+	l := &load{opt: &Options{Table: table, Schema: schema}, db: db, pool: newPool(&Options{DB: db, Writers: 1})}
 	ctx, stop := context.WithCancel(t.Context())
 	c := newCutter(ctx, strings.NewReader(text), f, 10, 1000, 0)
 	defer c.wait(stop)

@@ -170,8 +170,8 @@ func (f *fetch) rows(ctx context.Context, s *engine.Session, most int, query str
 // A reader is a connection to the server from which rows are read, and the snapshot
 // that several of them share.
 type reader struct {
-	shared  *snapshot
-	session *engine.Session
+	snapshot *snapshot
+	session  *engine.Session
 }
 
 // ready opens the connection, within the snapshot if there is one.
@@ -179,10 +179,10 @@ func (r *reader) ready(ctx context.Context) (err error) {
 	if r.session != nil {
 		return nil
 	}
-	if r.session, err = r.shared.db.Session(ctx); err != nil {
+	if r.session, err = r.snapshot.db.Session(ctx); err != nil {
 		return err
 	}
-	if err = r.shared.enter(ctx, r.session); err != nil {
+	if err = r.snapshot.enter(ctx, r.session); err != nil {
 		err = errors.Join(err, r.close())
 	}
 	return err

@@ -288,7 +288,7 @@ func (l *fileLoad) read(ctx context.Context) (err error) {
 
 // publish publishes what the lane has collected, of one file at a time.
 func (l *fileLoad) publish(ctx context.Context, lane *lane, t *target, c *cutter) error {
-	unlock, err := l.shared.lock(ctx, "publications")
+	unlock, err := l.pool.lock(ctx, "publications")
 	if err != nil {
 		return err
 	}

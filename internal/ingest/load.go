@@ -144,8 +144,8 @@ type Options struct {
 	// Reached, unless nil, is called at each point where a test simulates a crash.
 	Reached func(point string)
 
-	// shared is what the loads of a Many have in common; nil means that the load has its own.
-	shared *shared
+	// pool is what the loads of a Many have in common; nil means that the load has its own.
+	pool *pool
 }
 
 const (
@@ -251,8 +251,8 @@ type load struct {
 	source *state.Source
 	bad    *badFile
 	began  time.Time
-	// shared is that of all loads of a command; alone means that there are no others.
-	*shared
+	// pool is that of all loads of the command; alone means that there are no others.
+	*pool
 	alone bool
 	// lane, unless nil, takes rows that are published.
 	lane *lane
@@ -313,13 +313,13 @@ func newLoad(options *Options) (*load, error) {
 	if o.Reached == nil {
 		o.Reached = func(string) {}
 	}
-	l := &load{opt: &o, db: o.DB, state: state.New(o.DB), began: time.Now(), shared: o.shared, alone: o.shared == nil,
+	l := &load{opt: &o, db: o.DB, state: state.New(o.DB), began: time.Now(), pool: o.pool, alone: o.pool == nil,
 		unit: "line", patience: endWait}
 	if l.pace = newPace(o.Rows); options.Rows > 0 {
 		l.pace.least, l.pace.most = o.Rows, o.Rows
 	}
 	if l.alone {
-		l.shared = newShared(&o)
+		l.pool = newPool(&o)
 	}
 	var err error
 	l.bad, err = l.badFile(o.Bad)

@@ -118,8 +118,8 @@ func (m *Many) Run(ctx context.Context, sources []string) ([]Outcome, []error, S
 	if n := int64(min(files, len(sources))); n > 1 {
 		o.Memory = cmp.Or(o.Memory, DefaultMemory) / n
 	}
-	o.shared = newShared(&o)
-	r := &manyRun{Many: m, shared: o.shared, began: time.Now(), sources: sources, outcomes: make([]*Outcome, len(sources)),
+	o.pool = newPool(&o)
+	r := &manyRun{Many: m, pool: o.pool, began: time.Now(), sources: sources, outcomes: make([]*Outcome, len(sources)),
 		errs: make([]error, len(sources)), sizes: make([]int64, len(sources))}
 	for i, s := range sources {
 		if info, err := os.Stat(s); err == nil && info.Mode().IsRegular() {
@@ -158,7 +158,7 @@ func (m *Many) Run(ctx context.Context, sources []string) ([]Outcome, []error, S
 	all.Wait()
 	end()
 	tick.Wait()
-	err := o.shared.close()
+	err := o.pool.close()
 	outcomes, errs, sum := r.result()
 	if ended := ctx.Err(); sum.NotBegun > 0 && ended != nil && !slices.ContainsFunc(errs, func(err error) bool { return errors.Is(err, ended) }) {
 		err = errors.Join(err, ended)
@@ -169,7 +169,7 @@ func (m *Many) Run(ctx context.Context, sources []string) ([]Outcome, []error, S
 // A manyRun is a Run in progress.
 type manyRun struct {
 	*Many
-	shared  *shared
+	pool    *pool
 	began   time.Time
 	sources []string
 	sizes   []int64 // on disk; 0 is unknown
@@ -223,7 +223,7 @@ func (r *manyRun) progress() ManyProgress {
 	p := ManyProgress{Files: r.done, Of: len(r.sources)}
 	p.Rows, p.Bytes, p.Size, p.Elapsed = r.rows, r.bytes, r.total, time.Since(r.began)
 	r.mu.Unlock()
-	for _, l := range r.shared.running() {
+	for _, l := range r.pool.running() {
 		var one Progress
 		if l.position != nil {
 			l.position(&one)

@@ -127,7 +127,7 @@ func (p *parser) parseSpan(b *batch, s span) {
 		}
 		column, err := p.row(record)
 		if err == nil {
-			column, err = p.shared()
+			column, err = p.unshared()
 		}
 		if err != nil {
 			p.batch.Truncate(len(p.places))

@@ -458,7 +458,7 @@ func (l *serverLoad) chunks(ctx context.Context, out chan<- *batch) error {
 	var all sync.WaitGroup
 	for range readers {
 		all.Go(func() {
-			r := &reader{shared: l.snapshot}
+			r := &reader{snapshot: l.snapshot}
 			for c := range work {
 				if ctx.Err() != nil {
 					continue // receive the rest, so that the planner doesn't block
@@ -678,7 +678,7 @@ func (l *serverLoad) divide(ctx context.Context, r *reader, c *chunk, rows int, 
 
 // onePass reads all rows with one query for each segment, and cuts them into batches.
 func (l *serverLoad) onePass(ctx context.Context, out chan<- *batch) error {
-	r := &reader{shared: l.snapshot}
+	r := &reader{snapshot: l.snapshot}
 	defer func() { _ = r.close() }() // nothing was written on it
 	if err := l.retry(ctx, func() error { return r.ready(ctx) }); err != nil {
 		return err

@@ -67,8 +67,8 @@ func (p *parser) others() bool {
 	return !p.share.Has(keys[len(keys)-1])
 }
 
-// shared returns an error if a row of an object lacks the column that decides.
-func (p *parser) shared() (column string, err error) {
+// unshared returns an error if a row of an object lacks the column that decides.
+func (p *parser) unshared() (column string, err error) {
 	if p.share != nil && len(p.absent) > 0 && p.absent[p.shareBy/8]>>(p.shareBy%8)&1 == 1 {
 		return p.share.By, errNoShare
 	}

@@ -15,9 +15,9 @@ import (
 	"github.com/rowmill/rowmill/internal/state"
 )
 
-// A shared is what the loads of one command have in common: connections, memory, the
+// A pool is what the loads of one command have in common: connections, memory, the
 // table's periods, and descriptions that are the same for many sources.
-type shared struct {
+type pool struct {
 	periods *periods
 	// ahead limits the bytes of batches that are cut but not yet taken by a sender.
 	ahead *semaphore.Weighted
@@ -37,8 +37,8 @@ type shared struct {
 	tidied  bool
 }
 
-func newShared(o *Options) *shared {
-	s := &shared{
+func newPool(o *Options) *pool {
+	s := &pool{
 		periods: newPeriods(o, state.New(o.DB)),
 		ahead:   semaphore.NewWeighted(aheadBytes),
 		idle:    make(chan *sender, o.Writers),
@@ -52,7 +52,7 @@ func newShared(o *Options) *shared {
 }
 
 // take waits for an idle sender, and passes it to a load until give.
-func (s *shared) take(ctx context.Context, l *load) (*sender, error) {
+func (s *pool) take(ctx context.Context, l *load) (*sender, error) {
 	select {
 	case out := <-s.idle:
 		out.load, out.lane = l, l.lane
@@ -64,7 +64,7 @@ func (s *shared) take(ctx context.Context, l *load) (*sender, error) {
 
 // give makes a sender idle. Its connection is closed after an error: its state is
 // unknown.
-func (s *shared) give(out *sender, failed error) {
+func (s *pool) give(out *sender, failed error) {
 	if failed != nil {
 		_ = out.close() // failed is the reason
 	}
@@ -73,7 +73,7 @@ func (s *shared) give(out *sender, failed error) {
 }
 
 // close closes the connections of all senders, which remain usable.
-func (s *shared) close() error {
+func (s *pool) close() error {
 	var errs []error
 	all := make([]*sender, s.writers)
 	for i := range all {
@@ -88,7 +88,7 @@ func (s *shared) close() error {
 }
 
 // runs notes that a load is sending; stop ends that.
-func (s *shared) runs(l *load) (stop func()) {
+func (s *pool) runs(l *load) (stop func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.loads[l] = true
@@ -99,7 +99,7 @@ func (s *shared) runs(l *load) (stop func()) {
 	}
 }
 
-func (s *shared) running() []*load {
+func (s *pool) running() []*load {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Collect(maps.Keys(s.loads))
@@ -110,7 +110,7 @@ const maxTargets = 64
 
 // target returns the target for rows in a format with these columns. Sources that agree
 // in both share it, and with it the parsers and the statements that are prepared for it.
-func (s *shared) target(l *load, f *Format, names []string) (*target, error) {
+func (s *pool) target(l *load, f *Format, names []string) (*target, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := fmt.Sprintf("%q %+v %s", names, *f, l.opt.Values.Bytes)
@@ -129,7 +129,7 @@ func (s *shared) target(l *load, f *Format, names []string) (*target, error) {
 }
 
 // badFile opens a file of bad rows, once for all loads that name it.
-func (s *shared) badFile(path string) (b *badFile, err error) {
+func (s *pool) badFile(path string) (b *badFile, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if b = s.bad[path]; b != nil {
@@ -144,7 +144,7 @@ func (s *shared) badFile(path string) (b *badFile, err error) {
 // lock waits until no other load of this process holds a lock of that name. The
 // database's own locks exclude other processes; between loads of one process
 // they would fail instead of waiting.
-func (s *shared) lock(ctx context.Context, name string) (unlock func(), err error) {
+func (s *pool) lock(ctx context.Context, name string) (unlock func(), err error) {
 	for {
 		s.mu.Lock()
 		other := s.held[name]
@@ -182,7 +182,7 @@ func (l lease) Release() error {
 
 // lease takes a lock of the database, after it was released by other loads of this process.
 func (l *load) lease(ctx context.Context, name string) (engine.Lease, error) {
-	unlock, err := l.shared.lock(ctx, name)
+	unlock, err := l.pool.lock(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -196,7 +196,7 @@ func (l *load) lease(ctx context.Context, name string) (engine.Lease, error) {
 
 // tidy removes outdated lines of the ledger, once for all loads.
 func (l *load) tidy(ctx context.Context) error {
-	s := l.shared
+	s := l.pool
 	s.tidying.Lock()
 	defer s.tidying.Unlock()
 	if s.tidied {
