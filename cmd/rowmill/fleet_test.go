@@ -68,8 +68,8 @@ func TestRunDirectory(t *testing.T) {
 		if err != nil || code != http.StatusOK || !strings.Contains(metrics, `rowmill_broken{table="t1000"} 1`) || !strings.Contains(metrics, `rowmill_broken{table="t0001"} 0`) || !strings.Contains(metrics, `rowmill_headroom_seconds{table="t0007"} `) {
 			t.Errorf("metrics: %d %v\n%s", code, err, linesWith(metrics, "rowmill_"))
 		}
-		if n := broken(metrics); n != 10*groups {
-			t.Errorf("%d tables are broken, want %d", n, 10*groups)
+		if n, causes := broken(metrics), len(linesWith(metrics, "rowmill_broken_cause{")); n != 10*groups || causes != n {
+			t.Errorf("%d tables are broken with %d causes, want %d", n, causes, 10*groups)
 		}
 		if code, page, err := fetch("http://" + addr + "/"); err != nil || code != http.StatusOK || !strings.Contains(page, "has not been applied") || !strings.Contains(page, `href="table/t0007/"`) {
 			t.Errorf("page: %d %v\n%s", code, err, page)

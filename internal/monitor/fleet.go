@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -259,6 +260,9 @@ func (f fleetMetrics) Collect(ch chan<- prometheus.Metric) {
 		seen[m.Name] = true
 		set("up", "1 when the last check of the table succeeded.", truth(m.Look != nil && m.TableState.Err == nil), "table", m.Name)
 		set("broken", "1 when the table can't be kept, or not as it should: its status says why.", truth(m.Broken()), "table", m.Name)
+		if m.Err != nil {
+			set("broken_cause", "1, with the cause for which the table is broken.", 1, "table", m.Name, "cause", firstLine(m.Err))
+		}
 		set("leader", "1 when this process keeps the table, 0 when it stands by.", truth(m.Leads), "table", m.Name)
 		if m.Headroom != nil {
 			set("headroom_seconds", "How long inserts still find a period if no further one is created.", m.Headroom.Seconds(), "table", m.Name)
@@ -271,4 +275,16 @@ func (f fleetMetrics) Collect(ch chan<- prometheus.Metric) {
 			set("paused_until_timestamp_seconds", "Until when a policy is paused.", float64(until.Unix()), "table", m.Name, "policy", policy)
 		}
 	}
+}
+
+// mostCause is how many bytes of an error a label has.
+const mostCause = 200
+
+// firstLine returns the first line of an error, or its beginning.
+func firstLine(err error) string {
+	text, _, _ := strings.Cut(err.Error(), "\n")
+	if len(text) > mostCause {
+		text = strings.ToValidUTF8(text[:mostCause], "") + "..."
+	}
+	return text
 }

@@ -32,7 +32,7 @@ func TestFleet(t *testing.T) {
 		says []string
 	}{
 		"/": {http.StatusOK, []string{"2 tables", "table &lt;orders&gt; has not been applied", `href="table/node%20n1:%20readings/"`, "rollup 2026-11-20 12:30:00"}},
-		"/metrics": {http.StatusOK, []string{`rowmill_broken{table="orders"} 1`, `rowmill_broken{table="node n1: readings"} 0`, `rowmill_headroom_seconds{table="node n1: readings"} 3600`,
+		"/metrics": {http.StatusOK, []string{`rowmill_broken{table="orders"} 1`, `rowmill_broken_cause{cause="table <orders> has not been applied",table="orders"} 1`, `rowmill_broken{table="node n1: readings"} 0`, `rowmill_headroom_seconds{table="node n1: readings"} 3600`,
 			`rowmill_policy_failures{policy="keep",table="node n1: readings"} 2`, `rowmill_paused_until_timestamp_seconds{policy="rollup",table="node n1: readings"} `}},
 		"/healthz":                      {http.StatusServiceUnavailable, []string{"orders: table \\u003corders\\u003e has not been applied"}},
 		"/status.json":                  {http.StatusOK, []string{`"format": "rowmill.tables/1"`, `"headroom_seconds": 3600`, `"keep": 2`}},
