@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/state"
 )
 
@@ -78,7 +79,7 @@ func TestNowAsks(t *testing.T) {
 				t.Fatalf("asked for %+v", asked)
 			}
 		}
-		if s := rowmill(t.Context(), "now", "seal", d.file, "--clock", d.clock); s.code != exitFailed || !strings.Contains(s.stderr, state.Me()+" has asked for seal of table readings already") {
+		if s := rowmill(t.Context(), "now", "seal", d.file, "--clock", d.clock); s.code != exitFailed || !strings.Contains(s.stderr, engine.Process()+" has asked for seal of table readings already") {
 			t.Errorf("asked twice: exit %d: %s%s", s.code, s.stdout, s.stderr)
 		}
 		must(t, lease.Release())
@@ -88,7 +89,7 @@ func TestNowAsks(t *testing.T) {
 		lease, err = d.db.Lead(t.Context(), "readings/keep")
 		must(t, err)
 		defer lease.Release()
-		if s := rowmill(t.Context(), "now", "seal", d.file, "--clock", d.clock); s.code != exitFailed || !strings.Contains(s.stderr, state.Me()+" works on table readings, and has not taken the request in 15s") {
+		if s := rowmill(t.Context(), "now", "seal", d.file, "--clock", d.clock); s.code != exitFailed || !strings.Contains(s.stderr, engine.Process()+" works on table readings, and has not taken the request in 15s") {
 			t.Errorf("exit %d: %s%s", s.code, s.stdout, s.stderr)
 		}
 		if asked, err := state.New(d.db).Requests(t.Context()); err != nil || len(asked) > 0 {

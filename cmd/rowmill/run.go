@@ -19,7 +19,6 @@ import (
 	"github.com/rowmill/rowmill/internal/ingest/receive"
 	"github.com/rowmill/rowmill/internal/maintain"
 	"github.com/rowmill/rowmill/internal/monitor"
-	"github.com/rowmill/rowmill/internal/state"
 )
 
 // runFlags are the flags of `rowmill run`.
@@ -322,7 +321,7 @@ func (a *app) serveStatus(ctx context.Context, addr string, fleet *declared.Flee
 	run := func(context.Context) {}
 	if len(tables) == 1 {
 		k := tables[0]
-		o := monitor.Options{Table: k.Declared.Name, Look: k.Status, Self: state.Me(), Leads: func() bool {
+		o := monitor.Options{Table: k.Declared.Name, Look: k.Status, Self: engine.Process(), Leads: func() bool {
 			all := fleet.Standings()
 			return len(all) > 0 && all[0].Leads
 		}, Version: versionString()}

@@ -62,7 +62,7 @@ func (s *Store) Pause(ctx context.Context, table string, p Pause) error {
 		if _, err := s.resume(ctx, tx, table, p.Policy); err != nil {
 			return err
 		}
-		err := s.insert(ctx, tx, "rowmill_pauses (table_name, policy, until_us, reason, by_whom)", []any{table, p.Policy, p.Until.UnixMicro(), p.Reason, Me()})
+		err := s.insert(ctx, tx, "rowmill_pauses (table_name, policy, until_us, reason, by_whom)", []any{table, p.Policy, p.Until.UnixMicro(), p.Reason, engine.Process()})
 		return because("pause "+table, err)
 	})
 }

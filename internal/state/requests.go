@@ -36,7 +36,7 @@ func (s *Store) Ask(ctx context.Context, table, work string, untaken time.Durati
 		if err := s.run(ctx, tx, "ask for "+work+" of "+table, "DELETE FROM rowmill_requests WHERE table_name = ? AND work = ?", table, work); err != nil {
 			return err
 		}
-		err := s.insert(ctx, tx, "rowmill_requests (table_name, work, by_whom, taken_by, at_us, done, error)", []any{table, work, Me(), "", time.Now().UnixMicro(), 0, ""})
+		err := s.insert(ctx, tx, "rowmill_requests (table_name, work, by_whom, taken_by, at_us, done, error)", []any{table, work, engine.Process(), "", time.Now().UnixMicro(), 0, ""})
 		return because("ask for "+work+" of "+table, err)
 	})
 }
@@ -65,7 +65,7 @@ func (s *Store) requests(ctx context.Context, where string, args ...any) ([]Requ
 
 // Take records that this process does what is asked. It reports whether the request is still there.
 func (s *Store) Take(ctx context.Context, table, work string) (bool, error) {
-	n, err := s.exec(ctx, s.DB(), "UPDATE rowmill_requests SET taken_by = ?, at_us = ? WHERE table_name = ? AND work = ? AND done = 0", Me(), time.Now().UnixMicro(), table, work)
+	n, err := s.exec(ctx, s.DB(), "UPDATE rowmill_requests SET taken_by = ?, at_us = ? WHERE table_name = ? AND work = ? AND done = 0", engine.Process(), time.Now().UnixMicro(), table, work)
 	return n > 0, because(fmt.Sprintf("take the request for %s of %s", work, table), err)
 }
 
@@ -81,5 +81,5 @@ func (s *Store) Answer(ctx context.Context, table, work string, failed error) er
 // Withdraw removes a request of this process.
 func (s *Store) Withdraw(ctx context.Context, table, work string) error {
 	return s.run(ctx, s.DB(), fmt.Sprintf("withdraw the request for %s of %s", work, table),
-		"DELETE FROM rowmill_requests WHERE table_name = ? AND work = ? AND by_whom = ?", table, work, Me())
+		"DELETE FROM rowmill_requests WHERE table_name = ? AND work = ? AND by_whom = ?", table, work, engine.Process())
 }

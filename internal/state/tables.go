@@ -115,7 +115,7 @@ const keepActions, trimActions = 1000, 10000
 // Log records an action of this process. The log is for users: nothing depends on it.
 func (s *Store) Log(ctx context.Context, a Action) error {
 	err := s.insert(ctx, s.DB(), "rowmill_actions (table_name, at_us, serial, action, detail, took_us, error, locked, by_whom)",
-		[]any{a.Table, a.At.UnixMicro(), time.Now().UnixNano()%1e9*10000 + int64(os.Getpid()%10000), a.Action, a.Detail, a.Took.Microseconds(), a.Error, bit(a.Locked), Me()})
+		[]any{a.Table, a.At.UnixMicro(), time.Now().UnixNano()%1e9*10000 + int64(os.Getpid()%10000), a.Action, a.Detail, a.Took.Microseconds(), a.Error, bit(a.Locked), engine.Process()})
 	return because("log of "+a.Table, err)
 }
 
@@ -169,9 +169,9 @@ const leading = "all"
 // Beat records that this process leads a table.
 func (s *Store) Beat(ctx context.Context, table string) error {
 	now := time.Now().UnixMicro()
-	n, err := s.exec(ctx, s.DB(), "UPDATE rowmill_leaders SET by_whom = ?, at_us = ? WHERE table_name = ? AND lane = ?", Me(), now, table, leading)
+	n, err := s.exec(ctx, s.DB(), "UPDATE rowmill_leaders SET by_whom = ?, at_us = ? WHERE table_name = ? AND lane = ?", engine.Process(), now, table, leading)
 	if err == nil && n == 0 {
-		err = s.insert(ctx, s.DB(), "rowmill_leaders (table_name, lane, by_whom, at_us)", []any{table, leading, Me(), now})
+		err = s.insert(ctx, s.DB(), "rowmill_leaders (table_name, lane, by_whom, at_us)", []any{table, leading, engine.Process(), now})
 		if errors.Is(err, engine.ErrDuplicateKey) { // the row exists; the UPDATE was in the same microsecond, and the server counts only changed rows
 			err = nil
 		}
@@ -182,7 +182,7 @@ func (s *Store) Beat(ctx context.Context, table string) error {
 // Beats records that this process still leads the tables of its last Beat each, unless another one has taken them over since. It returns
 // their number.
 func (s *Store) Beats(ctx context.Context) (int64, error) {
-	n, err := s.exec(ctx, s.DB(), "UPDATE rowmill_leaders SET at_us = ? WHERE by_whom = ? AND lane = ?", time.Now().UnixMicro(), Me(), leading)
+	n, err := s.exec(ctx, s.DB(), "UPDATE rowmill_leaders SET at_us = ? WHERE by_whom = ? AND lane = ?", time.Now().UnixMicro(), engine.Process(), leading)
 	return n, because("record the leader of tables", err)
 }
 
@@ -192,9 +192,6 @@ func (s *Store) Leader(ctx context.Context, table string) (by string, at time.Ti
 		"SELECT by_whom, at_us FROM rowmill_leaders WHERE table_name = ? ORDER BY at_us DESC LIMIT 1", table)
 	return by, at, err
 }
-
-// Me returns the name of this process in logs: host and process id.
-func Me() string { return engine.Process() }
 
 // SealedTo records that all periods up to a position are sealed. It never goes back.
 func (s *Store) SealedTo(ctx context.Context, x Exec, table string, to int64) error {
