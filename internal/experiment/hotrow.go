@@ -73,7 +73,7 @@ const spareFiles = 100
 // enoughFiles refuses more connections than this process may have open.
 func enoughFiles(clients int) error {
 	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || uint64(clients+spareFiles) <= limit.Max {
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || uint64(clients+spareFiles) <= uint64(limit.Max) { // it is signed on FreeBSD
 		return nil // Go raises the soft limit to the hard one
 	}
 	return engine.Hinted(fmt.Errorf("%d clients need %d open files, and this process may have %d", clients, clients+spareFiles, limit.Max),
