@@ -208,6 +208,10 @@ func noTable(name string) *unfollowedError {
 }
 
 func declaredOf(stored *state.Declared, target string) (*rolling.Declaration, error) {
+	if stored.Format > state.Format {
+		return nil, engine.Hinted(fmt.Errorf("a later version of rowmill applied it, whose records in rowmill's own tables have format %d, and this version knows up to %d",
+			stored.Format, state.Format), "rowmill of the later version")
+	}
 	d, err := rolling.ParseDeclarationFor("what was applied for "+stored.Name, []byte(stored.Text), target)
 	if err == nil && d.Auto {
 		d.Period, err = inForce(stored)

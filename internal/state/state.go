@@ -41,7 +41,7 @@ func schema(text string) []string {
 	return []string{
 		// The applied declaration of each rolling table, one row per table.
 		"CREATE TABLE IF NOT EXISTS rowmill_tables (name " + name + ", declaration " + text + " NOT NULL, period VARCHAR(40) NOT NULL, " +
-			"revision BIGINT NOT NULL, sealed_to BIGINT NOT NULL, created_us BIGINT NOT NULL, updated_us BIGINT NOT NULL, dropped_to BIGINT NOT NULL DEFAULT 0, PRIMARY KEY (name))",
+			"revision BIGINT NOT NULL, sealed_to BIGINT NOT NULL, created_us BIGINT NOT NULL, updated_us BIGINT NOT NULL, dropped_to BIGINT NOT NULL DEFAULT 0, format BIGINT NOT NULL DEFAULT 0, PRIMARY KEY (name))",
 		// Periods with information beyond the catalog's.
 		"CREATE TABLE IF NOT EXISTS rowmill_states (table_name " + name + ", lower_pos BIGINT NOT NULL, upper_pos BIGINT NOT NULL, " +
 			"name " + name + ", state VARCHAR(20) NOT NULL, row_count BIGINT NOT NULL, checksum VARCHAR(80) NOT NULL, checked_pos BIGINT NOT NULL, " +
@@ -115,7 +115,7 @@ func schema(text string) []string {
 var laterColumns = map[string][]string{
 	"rowmill_ledger":       {"updated", "different", "repeated"},
 	"rowmill_sources":      {"updated", "different", "repeated"},
-	"rowmill_tables":       {"dropped_to"},
+	"rowmill_tables":       {"dropped_to", "format"},
 	"rowmill_publications": {"different"},
 }
 

@@ -26,15 +26,35 @@ type Declared struct {
 	Period   string
 	Revision int64
 	Created  time.Time
+	// Format is that of the records of the version that applied it; 0 if it recorded none.
+	Format int64
 }
+
+// Format is the format of the records in rowmill's own tables. It is raised with each change
+// that an earlier version would misread: a version refuses tables of a later format.
+const Format = 1
 
 // Declared returns the applied declaration of the table, or nil.
 func (s *Store) Declared(ctx context.Context, table string) (*Declared, error) {
-	d := Declared{Name: table}
-	found, err := s.one(ctx, s.DB(), "the declaration applied for "+table, []any{&d.Text, &d.Period, &d.Revision, micros{&d.Created}},
-		"SELECT declaration, period, revision, created_us FROM rowmill_tables WHERE name = ?", table)
-	if !found {
-		return nil, err
+	d, found := Declared{Name: table}, false
+	into := map[string]any{"declaration": &d.Text, "period": &d.Period, "revision": &d.Revision, "created_us": micros{&d.Created}, "format": &d.Format}
+	// All columns: a table of an earlier version has no format.
+	err := engine.Each(ctx, s.db, s.DB(), func(r *sql.Rows) error {
+		found = true
+		columns, err := r.Columns()
+		values := make([]any, len(columns))
+		for i, c := range columns {
+			if values[i] = into[c]; values[i] == nil {
+				values[i] = new(any)
+			}
+		}
+		if err != nil {
+			return err
+		}
+		return r.Scan(values...)
+	}, "SELECT * FROM rowmill_tables WHERE name = ?", table)
+	if err != nil || !found {
+		return nil, because("the declaration applied for "+table, err)
 	}
 	return &d, nil
 }
@@ -42,10 +62,10 @@ func (s *Store) Declared(ctx context.Context, table string) (*Declared, error) {
 // Declare records an applied declaration, as the next revision.
 func (s *Store) Declare(ctx context.Context, x Exec, table, text, period string) error {
 	now := time.Now().UnixMicro()
-	n, err := s.exec(ctx, x, "UPDATE rowmill_tables SET declaration = ?, period = ?, revision = revision + 1, updated_us = ? WHERE name = ?", text, period, now, table)
+	n, err := s.exec(ctx, x, "UPDATE rowmill_tables SET declaration = ?, period = ?, revision = revision + 1, updated_us = ?, format = ? WHERE name = ?", text, period, now, Format, table)
 	if err == nil && n == 0 {
-		err = s.insert(ctx, x, "rowmill_tables (name, declaration, period, revision, sealed_to, created_us, updated_us)",
-			[]any{table, text, period, 1, int64(math.MinInt64), now, now})
+		err = s.insert(ctx, x, "rowmill_tables (name, declaration, period, revision, sealed_to, created_us, updated_us, format)",
+			[]any{table, text, period, 1, int64(math.MinInt64), now, now, Format})
 	}
 	return because("record the declaration of "+table, err)
 }
