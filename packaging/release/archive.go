@@ -71,10 +71,7 @@ func (r *release) archive(s system, binary string, t *texts) error {
 		files[i].path = path.Join(folder, files[i].path)
 	}
 	return r.create(folder+".tar.gz", func(f *os.File) error {
-		z, err := gzip.NewWriterLevel(f, gzip.BestCompression)
-		if err != nil {
-			return err
-		}
+		z := gzip.NewWriter(f) // a higher level takes three times as long for 1% less
 		if err := writeTar(z, files, r.time); err != nil {
 			return err
 		}

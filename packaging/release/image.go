@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -15,8 +17,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// user is the account in the image, as in packaging/Containerfile.
-const user = 10001
+// account is the user and group rowmill of the image, as in packaging/Containerfile.
+const account = 10001
 
 // An image is the container image for a system.
 type image struct {
@@ -78,8 +80,8 @@ func (r *release) imageOf(i image) (v1.Image, error) {
 	var layer bytes.Buffer
 	err = writeTar(&layer, []file{
 		{path: "etc", mode: 0o755, folder: true},
-		{path: "etc/passwd", mode: 0o644, data: []byte("root:x:0:0:root:/:/sbin/nologin\nrowmill:x:10001:10001::/var/lib/rowmill:/sbin/nologin\n")},
-		{path: "etc/group", mode: 0o644, data: []byte("root:x:0:\nrowmill:x:10001:\n")},
+		{path: "etc/passwd", mode: 0o644, data: fmt.Appendf(nil, "root:x:0:0:root:/:/sbin/nologin\nrowmill:x:%d:%[1]d::/var/lib/rowmill:/sbin/nologin\n", account)},
+		{path: "etc/group", mode: 0o644, data: fmt.Appendf(nil, "root:x:0:\nrowmill:x:%d:\n", account)},
 		{path: "etc/rowmill", mode: 0o755, folder: true},
 		{path: "tmp", mode: 0o1777, folder: true},
 		{path: "usr", mode: 0o755, folder: true},
@@ -87,7 +89,7 @@ func (r *release) imageOf(i image) (v1.Image, error) {
 		{path: "usr/bin/rowmill", mode: 0o755, data: program},
 		{path: "var", mode: 0o755, folder: true},
 		{path: "var/lib", mode: 0o755, folder: true},
-		{path: "var/lib/rowmill", mode: 0o750, folder: true, owner: user},
+		{path: "var/lib/rowmill", mode: 0o750, folder: true, owner: account},
 	}, r.time)
 	if err != nil {
 		return nil, err
@@ -99,7 +101,7 @@ func (r *release) imageOf(i image) (v1.Image, error) {
 	}
 	base := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	base, err = mutate.ConfigFile(base, &v1.ConfigFile{OS: i.os, Architecture: i.arch, Created: v1.Time{Time: r.time}, RootFS: v1.RootFS{Type: "layers"}, Config: v1.Config{
-		User: "10001", WorkingDir: "/var/lib/rowmill", Env: []string{"PATH=/usr/bin", "HOME=/var/lib/rowmill"},
+		User: strconv.Itoa(account), WorkingDir: "/var/lib/rowmill", Env: []string{"PATH=/usr/bin", "HOME=/var/lib/rowmill"},
 		Entrypoint: []string{"rowmill"}, Cmd: []string{"run", "/etc/rowmill/table.toml", "--listen", "0.0.0.0:9187"},
 		ExposedPorts: map[string]struct{}{"9187/tcp": {}}, Volumes: map[string]struct{}{"/var/lib/rowmill": {}}, StopSignal: "SIGTERM",
 		Healthcheck: &v1.HealthConfig{Test: []string{"CMD", "rowmill", "status", "/etc/rowmill/table.toml"}, Interval: time.Minute,

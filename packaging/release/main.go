@@ -18,9 +18,12 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 func main() {
@@ -35,12 +38,13 @@ func main() {
 
 // A release is what all its files have in common.
 type release struct {
-	root    string // of rowmill's source
-	out     string // folder of the files that are released
-	work    string // folder for binaries
-	version string // as rowmill prints it
-	commit  string
-	time    time.Time // of the commit: the time of each file
+	root       string // of rowmill's source
+	out        string // folder of the files that are released
+	work       string // folder for binaries
+	version    string // as rowmill prints it
+	commit     string
+	maintainer string    // "NAME <ADDRESS>", in packages
+	time       time.Time // of the commit: the time of each file
 }
 
 // A system is one that rowmill is built for.
@@ -49,7 +53,7 @@ type system struct{ os, arch string }
 func (s system) String() string { return s.os + "-" + s.arch }
 
 func makeRelease(root, out string, systems []string) error {
-	r := &release{root: root, out: out}
+	r := &release{root: root, out: out, maintainer: cmp.Or(os.Getenv("ROWMILL_MAINTAINER"), unnamed)}
 	if err := r.identify(); err != nil {
 		return err
 	}
@@ -74,31 +78,40 @@ func makeRelease(root, out string, systems []string) error {
 	if err != nil {
 		return err
 	}
-	var images []image
-	for _, name := range systems {
-		var s system
-		s.os, s.arch, _ = strings.Cut(name, "/")
-		binary, err := r.build(s)
-		if err != nil {
+	// Links and compression take one core each.
+	var each errgroup.Group
+	each.SetLimit(runtime.NumCPU())
+	images := make([]image, len(systems))
+	for i, name := range systems {
+		each.Go(func() (err error) {
+			s := &images[i].system
+			s.os, s.arch, _ = strings.Cut(name, "/")
+			images[i].binary, err = r.files(*s, texts)
 			return err
-		}
-		if err := r.archive(s, binary, texts); err != nil {
-			return err
-		}
-		if s.os != "linux" {
-			continue
-		}
-		if err := r.packages(s, binary, texts); err != nil {
-			return err
-		}
-		images = append(images, image{s, binary})
+		})
 	}
+	if err := each.Wait(); err != nil {
+		return err
+	}
+	images = slices.DeleteFunc(images, func(i image) bool { return i.os != "linux" })
 	if len(images) > 0 {
 		if err := r.image(images); err != nil {
 			return err
 		}
 	}
 	return r.sums()
+}
+
+// files writes the archive of a system, and its packages if it is Linux. It returns the path of
+// its binary.
+func (r *release) files(s system, t *texts) (binary string, err error) {
+	if binary, err = r.build(s); err == nil {
+		err = r.archive(s, binary, t)
+	}
+	if err == nil && s.os == "linux" {
+		err = r.packages(s, binary, t)
+	}
+	return binary, err
 }
 
 // identify reads version, commit and time from git, or takes ROWMILL_VERSION,

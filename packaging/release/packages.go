@@ -17,7 +17,9 @@ import (
 )
 
 const (
-	maintainer  = "The rowmill authors <rowmill@users.noreply.github.com>"
+	// unnamed is the maintainer of packages without ROWMILL_MAINTAINER: package managers ask for a
+	// name and an address, and no mail reaches a domain below .invalid.
+	unnamed     = "The rowmill authors <rowmill@rowmill.invalid>"
 	homepage    = "https://github.com/rowmill/rowmill"
 	description = "keeps the inserts of large SQL tables fast\n" +
 		"rowmill partitions a table by time so that inserts touch only pages in\n" +
@@ -89,7 +91,7 @@ func (r *release) debianChangelog() []byte {
 		version += "~" + prerelease
 	}
 	return fmt.Appendf(nil, "rowmill (%s) unstable; urgency=medium\n\n  * rowmill %s. CHANGELOG.md has the changes.\n\n -- %s  %s\n",
-		version, r.version, maintainer, r.time.Format(time.RFC1123Z))
+		version, r.version, r.maintainer, r.time.Format(time.RFC1123Z))
 }
 
 // packages writes a deb, an rpm and an apk package.
@@ -133,12 +135,12 @@ func (r *release) packageAs(format string, s system, binary string, t *texts) er
 	summary, _, _ := strings.Cut(description, "\n")
 	info := nfpm.WithDefaults(&nfpm.Info{
 		Name: "rowmill", Arch: s.arch, Platform: s.os, Version: version, VersionSchema: "none", VersionMetadata: metadata, Prerelease: prerelease,
-		Section: "database", Priority: "optional", Maintainer: maintainer, Description: description, Homepage: homepage, License: "MIT",
+		Section: "database", Priority: "optional", Maintainer: r.maintainer, Description: description, Homepage: homepage, License: "MIT",
 		DisableGlobbing: true, MTime: r.time,
 		Overridables: nfpm.Overridables{
 			Contents: contents, Umask: 0o022, Recommends: []string{"ca-certificates"},
 			Scripts: nfpm.Scripts{PostInstall: filepath.Join(scripts, "installed.sh"), PreRemove: filepath.Join(scripts, "removed.sh")},
-			RPM:     nfpm.RPM{BuildHost: "localhost", Summary: summary, Group: "Applications/Databases"},
+			RPM:     nfpm.RPM{BuildHost: "localhost", Compression: "gzip:6", Summary: summary, Group: "Applications/Databases"},
 		},
 	})
 	packager, err := nfpm.Get(format)
