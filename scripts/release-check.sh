@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Checks what `make release` makes: twice the same bytes; man pages without errors; packages
-# and an image that other programs read; and, as root, the deb installed, upgraded and purged
-# in a folder made by debootstrap, where a changed configuration file is kept. Programs that
-# are missing are named, and what they check is left out.
+# Checks what `make release` makes: twice the same bytes; archives with a program for their
+# system; man pages without errors; packages and an image that other programs read; and, as root,
+# the program run in the image's files alone, and the deb installed, upgraded and purged in a
+# folder made by debootstrap, where a changed configuration file is kept. Programs that are
+# missing are named, and what they check is left out.
 #
-#   scripts/release-check.sh [SYSTEM...]      SYSTEM: linux/amd64 (the default), ...
+#   scripts/release-check.sh [SYSTEM...]      SYSTEM: linux/amd64, ...; all of the Makefile's CROSS by default
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 work=$(mktemp -d)
@@ -19,23 +20,32 @@ has() { command -v "$1" >/dev/null || { say "without $1: $2 is left out" && fals
 
 release() { (cd packaging/release && go run . -out "$1" -systems "$(IFS=, && echo "${systems[*]}")"); }
 
-systems=("${@:-linux/amd64}")
+systems=("$@")
+[ $# -gt 0 ] || read -ra systems <<<"$(sed -n 's/^CROSS *?= *//p' Makefile)"
 release "$work/one"
+say "${#systems[@]} systems after $SECONDS s"
 release "$work/two"
 diff -r "$work/one" "$work/two" || fail 'two runs differ'
 (cd "$work/one" && sha256sum --quiet --check SHA256SUMS)
 say "two runs wrote the same $(find "$work/one" -type f | wc -l) files"
 
-mkdir "$work/archive"
-tar -xzf "$(printf '%s\n' "$work"/one/*.tar.gz | head -1)" -C "$work/archive" --strip-components 1
+for system in "${systems[@]}"; do
+  mkdir -p "$work/archive/$system"
+  tar -xzf "$(echo "$work"/one/*-"${system/\//-}.tar.gz")" -C "$work/archive/$system" --strip-components 1
+  is=$(go version -m "$work/archive/$system/rowmill")
+  for setting in "GOOS=${system%/*}" "GOARCH=${system#*/}" CGO_ENABLED=0; do
+    grep -q "build.$setting$" <<<"$is" || fail "the program for $system wasn't built with $setting"
+  done
+done
+archive=$work/archive/${systems[0]}
 if has man 'a look at the man pages'; then
-  for page in "$work"/archive/man/*.1; do
+  for page in "$archive"/man/*.1; do
     said=$(LC_ALL=C.UTF-8 MANWIDTH=200 man --warnings -E UTF-8 -l -Tutf8 -Z "$page" 2>&1 >/dev/null)
     [ -z "$said" ] || fail "$page: $said"
   done
-  say "$(find "$work/archive/man" -type f | wc -l) man pages have no errors"
+  say "$(find "$archive/man" -type f | wc -l) man pages have no errors"
 fi
-bash -n "$work/archive/completions/rowmill.bash"
+bash -n "$archive/completions/rowmill.bash"
 
 mkdir "$work/image"
 tar -xf "$work"/one/*-image.tar -C "$work/image"
@@ -46,11 +56,34 @@ if has skopeo 'a look at the image'; then
   skopeo inspect --config "oci-archive:$(echo "$work"/one/*-image.tar)" | grep -q 9187/tcp || fail 'the image has no port'
 fi
 
+# image_of prints the blobs of the layers of an architecture's image.
+image_of() {
+  local index manifest
+  index=$(jq -r '.manifests[0].digest' "$work/image/index.json")
+  manifest=$(jq -r --arg arch "$1" '.manifests[] | select(.platform.architecture == $arch).digest' "$work/image/blobs/${index/://}")
+  jq -r '.layers[].digest' "$work/image/blobs/${manifest/://}" | sed "s|:|/|; s|^|$work/image/blobs/|"
+}
+if has jq 'a look into the image'; then
+  for system in "${systems[@]}"; do
+    [ "${system%/*}" = linux ] || continue
+    rootfs=$work/rootfs/$system
+    mkdir -p "$rootfs"
+    for layer in $(image_of "${system#*/}"); do tar -xzf "$layer" -C "$rootfs"; done
+    cmp "$rootfs/usr/bin/rowmill" "$work/archive/$system/rowmill" || fail "the image for $system has another program"
+  done
+  rootfs=$work/rootfs/linux/$(go env GOHOSTARCH)
+  if [ "$(id -u)" = 0 ] && [ -d "$rootfs" ]; then
+    is=$(chroot "$rootfs" /usr/bin/rowmill version)
+    say "in the image's files alone: ${is//$'\n'/; }"
+    grep -q "${ROWMILL_COMMIT:-$(git rev-parse HEAD)}.*T.*Z" <<<"$is" || fail 'the image has another version'
+  fi
+fi
+
 deb=$(find "$work/one" -name "*_$(dpkg --print-architecture 2>/dev/null).deb")
 [ -n "$deb" ] || { say 'no deb of this machine: nothing is installed' && exit; }
 if has lintian 'a check of the deb'; then
   # Go's programs are static, and this one has no bug number of Debian's.
-  lintian --fail-on error --suppress-tags statically-linked-binary "$deb" || fail 'lintian has errors'
+  lintian --fail-on error --suppress-tags statically-linked-binary "$work"/one/*.deb || fail 'lintian has errors'
 fi
 if has rpm 'a look at the rpm'; then
   rpm -qp --nosignature --configfiles "$work"/one/*."$(uname -m)".rpm | grep -qx /etc/rowmill/my.cnf || fail 'the rpm has no configuration file'
