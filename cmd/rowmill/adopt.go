@@ -63,10 +63,8 @@ func (a *app) adopt(ctx context.Context, k *declared.Table, plan *maintain.Appli
 	}
 	defer w.Close()
 	a.limitAdoption(&o, k, w, f)
-	for _, wait := range o.Limits.Waits { // what can't be asked is refused before anything is made
-		if _, err := wait(ctx); err != nil {
-			return err
-		}
+	if err := askWaits(ctx, o); err != nil {
+		return err
 	}
 	if err := adopt.Run(ctx, o); err != nil {
 		return stopped(ctx, err, "rowmill apply %s, which continues; --undo reverses it", f.file)
@@ -85,17 +83,33 @@ func (a *app) adopt(ctx context.Context, k *declared.Table, plan *maintain.Appli
 	return nil
 }
 
+// askWaits returns an error if a limit can't be asked, before anything is made.
+func askWaits(ctx context.Context, o adopt.Options) error {
+	for _, wait := range o.Limits.Waits {
+		if _, err := wait(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // limitAdoption sets the limits of the flags; and nothing is copied or swapped while the adoption is paused.
 func (a *app) limitAdoption(o *adopt.Options, k *declared.Table, w *lagWatch, f applyFlags) {
-	o.Limits = w.limits(k.DB)
-	paused := k.WhilePaused(adopt.Kind)
-	o.Limits.Waits = append(slices.Clone(o.Limits.Waits), paused)
+	a.limitCopy(o, k, w)
+	paused := o.Postpone
 	o.Postpone = func(ctx context.Context) (string, error) {
 		if why, err := paused(ctx); why != "" || err != nil {
 			return why, err
 		}
 		return f.postponed(ctx)
 	}
+}
+
+// limitCopy sets the limits of the flags; and nothing is copied or swapped while that is paused.
+func (a *app) limitCopy(o *adopt.Options, k *declared.Table, w *lagWatch) {
+	o.Limits = w.limits(k.DB)
+	o.Postpone = k.WhilePaused(adopt.Kind)
+	o.Limits.Waits = append(slices.Clone(o.Limits.Waits), o.Postpone)
 }
 
 // writePlanned prints statements and the comments between them.

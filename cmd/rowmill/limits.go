@@ -37,6 +37,11 @@ func (f *limitFlags) define(flags *pflag.FlagSet) {
 	flags.Float64Var(&f.nice, "nice", 0, "rest after each chunk of rows, this many times as long as it took (default 0)")
 }
 
+// given reports whether any limit is set.
+func (f *limitFlags) given() bool {
+	return f.running > 0 || f.critical > 0 || f.lag > 0 || len(f.replicas) > 0 || f.query != "" || f.file != "" || f.nice > 0
+}
+
 // check returns an error if the flags are invalid. shown is whether delays are shown elsewhere, without a limit.
 func (f *limitFlags) check(shown bool) error {
 	const example = "--replica mariadb://reader@db2:3306/metrics"

@@ -7,7 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rowmill/rowmill/internal/declared"
 	"github.com/rowmill/rowmill/internal/maintain"
+	"github.com/rowmill/rowmill/internal/maintain/adopt"
 )
 
 // removeFlags are the flags of `rowmill remove`.
@@ -16,6 +18,7 @@ type removeFlags struct {
 	yes, dry bool
 	rollups  bool
 	plain    bool
+	cancel   bool
 	limits   limitFlags
 }
 
@@ -25,8 +28,9 @@ func (a *app) removeCommand() *cobra.Command {
 		Use:   "remove FILE.toml",
 		Short: "Stop keeping a table, and remove all that is rowmill's",
 		Long: "Stop keeping a table. It stays with all of its rows, as an ordinary table with\n" +
-			"partitions, or becomes a plain one with --plain, as it always does on SQLite: its\n" +
-			"rows are copied while it is written to, as by rowmill apply. What is rowmill's\n" +
+			"partitions, or becomes a plain one with --plain: its rows are copied while it is\n" +
+			"written to, as by rowmill apply, within the limits below, and it is kept until the\n" +
+			"end. On SQLite its rows are always copied, in one transaction. What is rowmill's\n" +
 			"goes: the declaration, triggers, the views of roll-ups, and all records of it; with\n" +
 			"the last table, also rowmill's own tables. Tables of roll-ups stay, as they are,\n" +
 			"without --drop-rollups.\n\n" +
@@ -42,7 +46,8 @@ func (a *app) removeCommand() *cobra.Command {
 	f.kept.define(flags)
 	flags.BoolVar(&f.dry, "dry-run", false, "print the SQL that would run, and change nothing (default false)")
 	flags.BoolVarP(&f.yes, "yes", "y", false, "don't ask (default false)")
-	flags.BoolVar(&f.plain, "plain", false, "copy the rows into a plain table while it is written to (default false, but on SQLite)")
+	flags.BoolVar(&f.plain, "plain", false, "copy the rows into a plain table while it is written to (default false)")
+	flags.BoolVar(&f.cancel, "cancel", false, "give up a --plain that was stopped before the tables were swapped (default false)")
 	flags.BoolVar(&f.rollups, "drop-rollups", false, "drop the tables of roll-ups, too (default false)")
 	f.limits.define(flags)
 	return c
@@ -51,6 +56,9 @@ func (a *app) removeCommand() *cobra.Command {
 func (a *app) remove(ctx context.Context, file string, f removeFlags) (err error) {
 	if err := f.limits.check(false); err != nil {
 		return err
+	}
+	if !f.plain && (f.cancel || f.limits.given()) {
+		return usagef("--plain", "--cancel and limits of load are for --plain")
 	}
 	d, err := a.declared(ctx, file, f.kept)
 	if err != nil {
@@ -74,7 +82,14 @@ func (a *app) remove(ctx context.Context, file string, f removeFlags) (err error
 		}
 		defer w.Close()
 		o := a.adoptOptions(k)
-		o.Limits, how.Plain = w.limits(k.DB), &o
+		a.limitCopy(&o, k, w)
+		if f.cancel {
+			return a.cancelLeave(ctx, k, o, f)
+		}
+		if err := askWaits(ctx, o); err != nil {
+			return err
+		}
+		how.Plain = &o
 	}
 	plan, err := k.PlanRemove(ctx, how)
 	if err != nil {
@@ -91,9 +106,32 @@ func (a *app) remove(ctx context.Context, file string, f removeFlags) (err error
 	for _, n := range plan.Notes {
 		fmt.Fprintln(a.stderr, "note:", n)
 	}
-	if err := a.runPlan(ctx, plan, k.DB.Info().Target, f.yes, "rowmill remove "+file); err != nil {
+	again := "rowmill remove " + file
+	for flag, given := range map[string]bool{" --plain": f.plain, " --drop-rollups": f.rollups} {
+		if given {
+			again += flag
+		}
+	}
+	if err := a.runPlan(ctx, plan, k.DB.Info().Target, f.yes, again); err != nil {
 		return err
 	}
 	fmt.Fprintf(a.stdout, "%s is an ordinary table: nothing of rowmill's belongs to it\n", d.Name)
+	return nil
+}
+
+// cancelLeave gives up a copy into a plain table.
+func (a *app) cancelLeave(ctx context.Context, k *declared.Table, o adopt.Options, f removeFlags) error {
+	plan := fmt.Sprintf("On %s, table %s stays a rolling one, and the copy of its rows is dropped.\n", k.DB.Info().Target, k.Declared.Name)
+	if f.dry {
+		fmt.Fprint(a.stdout, "-- ", plan)
+		return nil
+	}
+	if err := a.confirm(ctx, plan, f.yes); err != nil {
+		return err
+	}
+	if err := adopt.CancelLeave(ctx, o); err != nil {
+		return stopped(ctx, err, "rowmill remove %s --plain --cancel", k.Declared.Source)
+	}
+	fmt.Fprintf(a.stdout, "%s stays a rolling table\n", k.Declared.Name)
 	return nil
 }

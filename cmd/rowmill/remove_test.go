@@ -116,13 +116,26 @@ func TestRemove(t *testing.T) {
 			mustPass(t, d.run("apply", "--finish", "--yes"))
 		}
 		was = sum("readings")
+		stays := map[string][2]string{"postgres": {"CREATE VIEW mine AS SELECT * FROM readings", "DROP VIEW mine"},
+			"sqlite": {"SELECT 1", "SELECT 1"}}[kind]
+		if stays[0] == "" {
+			stays = [2]string{"CREATE TRIGGER mine BEFORE INSERT ON readings FOR EACH ROW SET NEW.value = NEW.value", "DROP TRIGGER mine"}
+		}
+		execSQL(t, d.db, stays[0])
+		if s := d.run("remove", "--plain", "--yes"); kind != "sqlite" && (s.code != exitFailed || !strings.Contains(s.stderr, " mine would stay with ") || !strings.Contains(d.run("status").stdout, "readings_1h")) {
+			t.Errorf("exit %d: %s", s.code, s.stderr)
+		}
+		execSQL(t, d.db, stays[1])
+		if kind == "postgres" {
+			execSQL(t, d.db, "CREATE INDEX named_so ON readings (value)")
+		}
 		if testdb.Nightly() { // else TestCutOff kills at its points
 			for d.crashVerb(crashLogVariable, filepath.Join(d.dir, "passed plainly"), "remove", d.file, "--plain", "--drop-rollups", "--yes") {
 			}
 		} else {
 			mustPass(t, d.run("remove", "--plain", "--drop-rollups", "--yes"))
 		}
-		if left := append(objects(t, d.db, "rowmill"), objects(t, d.db, "partition ")...); len(left) > 0 || sum("readings") != was {
+		if left := append(objects(t, d.db, "rowmill"), objects(t, d.db, "partition ")...); len(left) > 0 || sum("readings") != was || kind == "postgres" && len(objects(t, d.db, "named_so")) != 1 {
 			t.Errorf("as a plain table it has rows %s, before %s; left: %v", sum("readings"), was, left)
 		}
 	})

@@ -99,6 +99,16 @@ func changes(ctx context.Context, db Keeper, have string, triggers []Trigger, wa
 	return out, there, nil
 }
 
+// TriggerDrops returns the statements that drop triggers, under each of their names.
+func TriggerDrops(triggers []Trigger) (out []string) {
+	for i := range triggers {
+		for x := &triggers[i]; x != nil; x = x.Other {
+			out = append(out, x.Drop...)
+		}
+	}
+	return out
+}
+
 // A TriggerHider is an engine whose catalog hides triggers from accounts without a privilege.
 type TriggerHider interface {
 	// TriggerExists reports whether a trigger exists, whether or not it is shown.

@@ -53,27 +53,34 @@ func (t remover) planRemove(ctx context.Context, how Removal, undone []state.Und
 			return err
 		}})
 	}
-	if applied != nil {
-		add("stop keeping "+t.Table.Name+": processes that do so notice that it has no declaration", []string{"DELETE FROM rowmill_tables WHERE name = " + sqlText(t.Table.Name)}, func(ctx context.Context) error {
-			return t.locks().declaring(ctx, applyWait, func(engine.Lease) error { return t.State.RemoveDeclaration(ctx, t.State.DB(), t.Table.Name) })
-		})
+	plain := how.Plain != nil && !t.Schema.View
+	release := func() {
+		if applied != nil {
+			add("stop keeping "+t.Table.Name+": processes that do so notice that it has no declaration", []string{"DELETE FROM rowmill_tables WHERE name = " + sqlText(t.Table.Name)}, func(ctx context.Context) error {
+				return t.locks().declaring(ctx, applyWait, func(engine.Lease) error { return t.State.RemoveDeclaration(ctx, t.State.DB(), t.Table.Name) })
+			})
+		}
+	}
+	if plain { // the table is kept until it is a plain one, and can stay so
+		if err := t.planPlain(ctx, a, *how.Plain, add); err != nil {
+			return nil, err
+		}
+	} else {
+		release()
 	}
 	levels, err := t.recordedLevels(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := t.planTriggersGone(ctx, add); err != nil {
+	if err := t.planTriggersGone(ctx, plain && applied != nil, add); err != nil {
 		return nil, err
 	}
 	if err := t.planLevelsGone(ctx, a, levels, how.DropRollups, add); err != nil {
 		return nil, err
 	}
-	if how.Plain != nil && !t.Schema.View {
-		err = t.planPlain(ctx, a, *how.Plain, add)
-	} else {
-		err = t.planReleased(ctx, a, undone != nil, add)
-	}
-	if err != nil {
+	if plain {
+		release()
+	} else if err := t.planReleased(ctx, a, undone != nil, add); err != nil {
 		return nil, err
 	}
 	undo, err := t.State.Undos(ctx, t.Table.Name)
@@ -128,8 +135,12 @@ func (t remover) recordedLevels(ctx context.Context) ([]string, error) {
 
 type addStep func(what string, statements []string, run func(context.Context) error)
 
-func (t remover) planTriggersGone(ctx context.Context, add addStep) error {
-	gone := func(what string, c engine.TriggerChange) {
+// planTriggersGone drops the triggers that are there; with all, whatever is there of them: a table that was dropped has left their functions.
+func (t remover) planTriggersGone(ctx context.Context, all bool, add addStep) error {
+	gone := func(what string, c engine.TriggerChange, drops []string) {
+		if all {
+			c.SQL = drops
+		}
 		if len(c.SQL) > 0 {
 			add("drop "+what, c.SQL, func(ctx context.Context) error {
 				return t.locks().execTogether(ctx, c.SQL)
@@ -145,14 +156,14 @@ func (t remover) planTriggersGone(ctx context.Context, add addStep) error {
 		if err != nil {
 			return err
 		}
-		gone(lateTriggers, c)
+		gone(lateTriggers, c, engine.TriggerDrops(triggers))
 	}
 	if t.Rollups == nil {
 		return nil
 	}
 	c, err := t.Rollups.WithoutTriggers(ctx)
 	if err == nil {
-		gone(exactTriggers, c)
+		gone(exactTriggers, c, t.Rollups.TriggerDrops())
 	}
 	return err
 }
@@ -166,7 +177,7 @@ func (t remover) planLevelsGone(ctx context.Context, a *Application, levels []st
 			return err
 		}
 		if view {
-			statements = append(statements, "DROP VIEW "+quote(name+"_live"))
+			statements = append(statements, "DROP VIEW IF EXISTS "+quote(name+"_live"))
 		}
 		table, err := t.exists(ctx, name)
 		if err != nil {

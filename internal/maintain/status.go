@@ -728,7 +728,10 @@ func (t *Table) AdoptionStatus(ctx context.Context) (*Status, error) {
 		return nil, err
 	}
 	what, try := "the adoption", "rowmill apply FILE, which continues, or rowmill apply FILE --undo"
-	if adopt.Undoing(c) {
+	switch {
+	case adopt.Leaving(c):
+		cs.What, what, try = "make plain", "the copy into a plain table", "rowmill remove FILE --plain, which continues, or rowmill remove FILE --plain --cancel"
+	case adopt.Undoing(c):
 		cs.What, what, try = "undo adopt", "the undo of the adoption", "rowmill apply FILE --undo, which continues"
 	}
 	s.Rows = cs.Of

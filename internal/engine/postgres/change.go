@@ -191,7 +191,7 @@ func (d dialect) createTemplate(t *engine.Table, name string, o engine.Storage, 
 	quoted := d.Quote(name)
 	copied := likeTable
 	if o.Assigns {
-		copied = strings.Replace(likeTable, "EXCLUDING IDENTITY ", "", 1)
+		copied = "INCLUDING ALL EXCLUDING STATISTICS"
 	}
 	q := fmt.Sprintf("CREATE TABLE %s (LIKE %s %s%s)", quoted, d.Quote(t.Name), copied, like)
 	if !o.Compress {

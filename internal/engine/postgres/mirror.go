@@ -210,7 +210,24 @@ WHERE left(c.relname, %[4]d - 1) = %[2]s LOOP
 IF octet_length(r.has) < 64 AND to_regclass(quote_ident(r.has)) IS NULL THEN EXECUTE format('ALTER %%s %%I RENAME TO %%I', r.kind, r.had, r.has); END IF;
 END LOOP; END $rowmill$`, quoteText(m.Quote(on)), quoteText(from), quoteText(on), len([]rune(from))+1)
 	}
+	if m.Alike {
+		out = append(out, m.alike())
+	}
 	return append(out, follow(m.Aside, m.Source.Name), follow(m.Table.Name, m.Target.Name)), err
+}
+
+// alike returns the statement that gives the target's indexes, with the constraints that they are for, the names of the source's indexes of the same definition, after
+// both tables have their new names.
+func (m mirror) alike() string {
+	indexes := func(table string) string {
+		return fmt.Sprintf(`(SELECT c.relname, i.indexrelid, d.def, row_number() OVER (PARTITION BY d.def ORDER BY c.relname) AS n FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid,
+LATERAL (SELECT concat(indisprimary, ' ', indisunique, ' ', regexp_replace(pg_get_indexdef(indexrelid), '^.*? USING ', '')) AS def) AS d WHERE indrelid = %s::regclass)`, quoteText(m.Quote(table)))
+	}
+	return fmt.Sprintf(`DO $rowmill$ DECLARE r record; BEGIN
+FOR r IN SELECT s.relname AS name, s.indexrelid AS id, t.relname AS had FROM %s AS s JOIN %s AS t USING (def, n) WHERE s.relname <> t.relname LOOP
+EXECUTE format('ALTER INDEX %%I RENAME TO %%I', r.name, 'rowmill_index_' || r.id);
+EXECUTE format('ALTER INDEX %%I RENAME TO %%I', r.had, r.name);
+END LOOP; END $rowmill$`, indexes(m.Aside), indexes(m.Table.Name))
 }
 
 // CutOver is one transaction. Sessions waiting for the lock resolve the name again afterwards, also

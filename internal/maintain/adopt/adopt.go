@@ -180,6 +180,8 @@ type data struct {
 	Checked     []string
 	CheckedRows int64
 	Repaired    int
+	// Left means that the table leaves rowmill: see Leave.
+	Left bool
 }
 
 // A job is an adoption in this process.
@@ -289,8 +291,11 @@ func (j *job) use(d data) {
 // Run adopts the table, or continues to, until after the cut-over. The old table is kept.
 func Run(ctx context.Context, o Options) error {
 	return exclusively(ctx, o, func(ctx context.Context, j *job) error {
-		if Undoing(j.change) {
-			return engine.Hinted(fmt.Errorf("adopt %s: its adoption is being undone", o.Table.Name), "rowmill apply FILE --undo, which continues")
+		switch {
+		case j.data.Left:
+			return j.leaving()
+		case Undoing(j.change):
+			return refusal{engine.Hinted(fmt.Errorf("adopt %s: its adoption is being undone", o.Table.Name), "rowmill apply FILE --undo, which continues")}
 		}
 		if j.change == nil {
 			if err := j.begin(ctx); err != nil {
@@ -380,6 +385,8 @@ func (j *job) mayUndo() error {
 	switch {
 	case j.change == nil:
 		return j.none("undo")
+	case j.data.Left:
+		return j.leaving()
 	case j.change.Step == stepDrop:
 		return fmt.Errorf("undo the adoption of %s: the old table is being dropped", j.Table.Name)
 	}
@@ -418,11 +425,24 @@ func exclusively(ctx context.Context, o Options, fn func(context.Context, *job) 
 		if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 			err = errors.Join(cause, err)
 		}
-		if j != nil && j.change != nil && j.change.Step != "" && ctx.Err() == nil && !errors.Is(err, errKilled) {
+		if j != nil && j.change != nil && j.change.Step != "" && ctx.Err() == nil && !errors.Is(err, errKilled) && !errors.As(err, &refusal{}) {
 			err = errors.Join(err, j.State.Failed(ctx, j.change, err))
 		}
 		return err
 	})
+}
+
+// A refusal is the error of a verb that isn't possible while another one is in progress, whose own error stays recorded.
+type refusal struct{ error }
+
+func (r refusal) Unwrap() error { return r.error }
+
+// what returns what the job does, for errors.
+func (j *job) what() string {
+	if j.data.Left {
+		return "make " + j.Table.Name + " plain"
+	}
+	return "adopt " + j.Table.Name
 }
 
 // errKilled is returned where a test simulates the end of the process.
@@ -479,7 +499,7 @@ func (j *job) runSteps(ctx context.Context, last string) error {
 		j.began, j.first = time.Time{}, 0
 		j.progress(Progress{})
 		if err := s.do(j, ctx, m); err != nil {
-			return fmt.Errorf("adopt %s: %s: %w", j.Table.Name, name, err)
+			return fmt.Errorf("%s: %s: %w", j.what(), name, err)
 		}
 		if err := j.point(name + ": done"); err != nil {
 			return err

@@ -27,6 +27,21 @@ func (m *mirror) lacking(ctx context.Context, created bool) (now, swap []string,
 	if err != nil {
 		return nil, nil, err
 	}
+	return m.compared(want, have, created)
+}
+
+// staying refuses what a table made like the source can't be given.
+func (m *mirror) staying(ctx context.Context) error {
+	want, err := m.attributes(ctx, m.Source.Name)
+	if err != nil {
+		return err
+	}
+	have := slices.DeleteFunc(slices.Clone(want), func(a engine.Attribute) bool { return a.Kind == engine.Stays || a.Kind == engine.Refused })
+	_, _, err = m.compared(want, have, true)
+	return err
+}
+
+func (m *mirror) compared(want, have []engine.Attribute, created bool) (now, swap []string, err error) {
 	within := func(list []engine.Attribute, what string) bool {
 		return slices.ContainsFunc(list, func(a engine.Attribute) bool { return a.What == what })
 	}

@@ -285,13 +285,17 @@ func (j *job) strays(ctx context.Context, key []engine.SchemaColumn, all extent,
 
 // checkRoom reports that the disk has no room for both tables, where that is known.
 func (j *job) checkRoom(ctx context.Context) error {
+	return j.checkRoomFor(ctx, "the rolling table", "the plain one")
+}
+
+func (j *job) checkRoomFor(ctx context.Context, made, there string) error {
 	size, err := j.DB.Catalog().Sizes(ctx, &engine.Table{Name: j.Table.Name})
 	if err != nil {
 		return fmt.Errorf("measure the table: %w", err)
 	}
 	dir, need := j.DB.Info().DataDir, size.Data+size.Index
 	if free, ok := room(dir); ok && dir != "" && free < need+need/5 {
-		return engine.Hinted(fmt.Errorf("the rolling table needs about %s beside the plain one, and %s are free in %s", figure.Bytes(need), figure.Bytes(free), dir),
+		return engine.Hinted(fmt.Errorf("%s needs about %s beside %s, and %s are free in %s", made, figure.Bytes(need), there, figure.Bytes(free), dir),
 			"a larger disk, or delete old rows first")
 	}
 	return nil

@@ -12,10 +12,18 @@ import (
 // A rolling table that has no old table beside it becomes a plain one in the way of Undo: with an empty table in place of the old one, every
 // chunk of which differs and is copied.
 
-// Leaving reports whether a table is becoming a plain one, by Leave or Undo.
-func Leaving(c *state.Change) bool { return c != nil && steps[c.Step].back }
+// Leaving reports whether a table is becoming a plain one by Leave.
+func Leaving(c *state.Change) bool {
+	var d data
+	return c != nil && c.Kind == Kind && c.Load(&d) == nil && d.Left
+}
 
-// Leave makes the rolling table a plain one with the same rows and keys, while it is written to, or continues to. The rolling table is dropped.
+// leaving is the error of other verbs meanwhile.
+func (j *job) leaving() error {
+	return refusal{engine.Hinted(fmt.Errorf("table %s is becoming a plain one", j.Table.Name), "rowmill remove FILE --plain, which completes that, or rowmill remove FILE --plain --cancel")}
+}
+
+// Leave makes the rolling table a plain one with the same rows and keys, while it is written to and kept, or continues to. The rolling table is dropped.
 func Leave(ctx context.Context, o Options) error {
 	return exclusively(ctx, o, func(ctx context.Context, j *job) error {
 		if j.change == nil {
@@ -23,14 +31,38 @@ func Leave(ctx context.Context, o Options) error {
 				return err
 			}
 		}
-		if !Leaving(j.change) {
-			return fmt.Errorf("%s is being adopted, at step %s", o.Table.Name, j.change.Step)
+		if !j.data.Left {
+			return refusal{engine.Hinted(fmt.Errorf("table %s is being adopted, at step %s", o.Table.Name, j.change.Step), "rowmill apply FILE, which completes that; or --undo")}
 		}
 		return j.runSteps(ctx, "")
 	})
 }
 
-// PlanLeave returns the statements that Leave would run, in the form of Plan. If it is under way, they are a note only.
+// CancelLeave gives Leave up before the cut-over: the table stays a rolling one, and the copy is dropped.
+func CancelLeave(ctx context.Context, o Options) error {
+	return exclusively(ctx, o, func(ctx context.Context, j *job) error {
+		if j.change == nil || !j.data.Left {
+			return engine.Hinted(fmt.Errorf("table %s isn't becoming a plain one", o.Table.Name), "rowmill status FILE")
+		}
+		m := j.back()
+		if err := m.sql.Recover(ctx); err != nil {
+			return err
+		}
+		if rolls, err := j.swapped(ctx); err != nil || !rolls {
+			return errors.Join(err, refusal{engine.Hinted(fmt.Errorf("table %s is a plain one already", o.Table.Name), "rowmill remove FILE --plain, which completes that")})
+		}
+		if err := j.dropTriggers(ctx, m, j.Table.Name); err != nil {
+			return err
+		}
+		if err := j.exec(ctx, "DROP TABLE IF EXISTS "+j.quote(m.Target.Name)); err != nil {
+			return err
+		}
+		return j.State.End(ctx, j.State.DB(), j.change)
+	})
+}
+
+// PlanLeave returns the statements that Leave would run, in the form of Plan. If it is in progress, they are a note only. It fails if Leave would
+// refuse.
 func PlanLeave(ctx context.Context, o Options) ([]string, error) {
 	j, err := open(ctx, o)
 	if err != nil {
@@ -65,12 +97,17 @@ func (j *job) mayLeave(ctx context.Context) error {
 	if len(s.PrimaryKey) == 0 {
 		return engine.Hinted(fmt.Errorf("%s has no primary key, and rows are copied in the order of its values", s.Name), "ALTER TABLE ... ADD PRIMARY KEY")
 	}
-	j.use(data{Columns: s.Columns, Key: pick(s, s.PrimaryKey), NewKey: pick(s, s.PrimaryKey)})
+	for _, name := range []string{oldName(j.Table.Name), newName(j.Table.Name), logName(j.Table.Name)} {
+		if there, err := j.exists(ctx, name); there != nil || err != nil {
+			return errors.Join(err, engine.Hinted(fmt.Errorf("there is a table %s, a name that is needed", name), "rename it, or drop it if nobody needs its rows"))
+		}
+	}
+	j.use(data{Columns: s.Columns, Key: pick(s, s.PrimaryKey), NewKey: pick(s, s.PrimaryKey), Left: true})
 	sizes, err := j.DB.PeriodSizes(ctx, j.Table)
 	for _, size := range sizes {
 		j.data.Of += size.Rows
 	}
-	return errors.Join(err, j.checkRoom(ctx))
+	return errors.Join(err, j.back().staying(ctx), j.checkRoomFor(ctx, "the plain table", "the rolling one"))
 }
 
 func (j *job) beginLeave(ctx context.Context) error {

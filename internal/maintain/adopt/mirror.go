@@ -40,7 +40,7 @@ func (j *job) back() *mirror {
 
 func (j *job) mirror(source, target engine.MirrorSide, aside string) *mirror {
 	m := &mirror{job: j, Mirror: engine.Mirror{DB: j.Options.DB, Table: j.Options.Table, Source: source, Target: target, Aside: aside,
-		Log: logName(j.Options.Table.Name), Late: lateName(j.Options.Table.Name), Columns: j.columns, Plain: j.data.Key}}
+		Log: logName(j.Options.Table.Name), Late: lateName(j.Options.Table.Name), Columns: j.columns, Plain: j.data.Key, Alike: j.data.Left}}
 	m.sql = m.DB.Mirroring(&m.Mirror)
 	return m
 }

@@ -45,6 +45,9 @@ func (s *Set) done(ctx context.Context, upTo int64) (bool, error) {
 	if s.declared.Exact {
 		return false, nil
 	}
+	if was, _, err := s.recorded(ctx); was != nil || err != nil { // of a declaration that was exact
+		return false, err
+	}
 	n, err := s.number(ctx, s.db.SQL(), "SELECT CASE WHEN EXISTS (SELECT 1 FROM rowmill_touched WHERE table_name = ?) THEN 1 ELSE 0 END", s.table.Name)
 	for _, l := range s.levels {
 		if n == 0 && err == nil {

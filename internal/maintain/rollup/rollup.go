@@ -410,6 +410,14 @@ func (s *Set) WithoutTriggers(ctx context.Context) (engine.TriggerChange, error)
 	return s.triggerChange(ctx, false)
 }
 
+// TriggerDrops returns the statements that drop all triggers, with their functions, whether or not they are there.
+func (s *Set) TriggerDrops() (out []string) {
+	if len(s.levels) > 0 {
+		out = engine.TriggerDrops(s.sums.Triggers(s.table, nil, s.note()))
+	}
+	return out
+}
+
 func (s *Set) triggerChange(ctx context.Context, wanted bool) (engine.TriggerChange, error) {
 	if len(s.levels) == 0 {
 		return engine.TriggerChange{}, nil
