@@ -106,8 +106,6 @@ type rolledTest struct {
 	state engine.State
 	day   time.Time
 	asks  int
-	// changed reports that a plan left out a partition that was written just before an ALTER TABLE of another test.
-	changed bool
 }
 
 // typed reports whether the server's columns have types, without which groups aren't merged.
@@ -155,17 +153,13 @@ func (r *rolledTest) ask(what string) (rolled int) {
 		if len(p.Rollups) > 0 {
 			rolled++
 		}
-		r.changed = r.changed || len(p.Changed) > 0
-		if len(p.Rollups) == 0 && want && what == "complete" && r.typed() && len(p.Changed) == 0 || len(p.Rollups) > 0 && !want {
+		if len(p.Rollups) == 0 && want && what == "complete" && r.typed() || len(p.Rollups) > 0 && !want {
 			r.Errorf("%s: %s: it reads a roll-up: %t; whole %q, %q", what, text, len(p.Rollups) > 0, p.Whole, p.NoRollup)
 		}
 		if p.Whole != "" {
 			continue
 		}
 		checked, err := r.asker.Check(r.Context(), p)
-		if err != nil && strings.Contains(err.Error(), "isn't the one of which") {
-			continue // an ALTER TABLE of another test, after which a partition that has just been written proves nothing
-		}
 		must(r, err)
 		if !checked.Same() {
 			r.Errorf("%s: %s: %+v", what, text, checked.Differences)
@@ -184,7 +178,12 @@ func TestQueryRollups(t *testing.T) {
 		if kind == "sqlite" {
 			text = strings.Replace(strings.Replace(text, "$TIME", "INTEGER", 1), `time   = "ts"`, "time   = \"ts\"\nepoch  = \"s\"", 1)
 		}
-		r := &rolledTest{keptTable: declare(t, kind, text), day: time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)}
+		on := kind
+		if kind == "mariadb" { // a server of its own: after an ALTER TABLE of another test, a partition that was written just before is read
+			on += "?memory=72MB"
+		}
+		r := &rolledTest{keptTable: declareAt(t, kind, testdb.Target(t, on).String(), text), day: time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)}
+		r.db = openKeeper(t, r.target)
 		reader := r.db.(engine.Reader)
 		rolled := maintain.NewRolled(reader)
 		r.asker = query.New(reader, query.Options{Always: true, Parallel: 2, Rollups: rolled})
@@ -227,11 +226,11 @@ func TestQueryRollups(t *testing.T) {
 		}
 		change(fmt.Sprintf("UPDATE %s SET price = 77 WHERE sensor = 2 AND ts >= %s AND ts < %s", stored, r.at(r.day.Add(30*time.Hour)), r.at(r.day.Add(31*time.Hour))))
 		change(fmt.Sprintf("DELETE FROM %s WHERE sensor = 3 AND ts >= %s AND ts < %s", stored, r.at(r.day.Add(40*time.Hour)), r.at(r.day.Add(41*time.Hour))))
-		if n := r.ask("changed rows"); n == 0 && r.typed() && !r.changed {
+		if n := r.ask("changed rows"); n == 0 && r.typed() {
 			t.Error("no query reads the buckets that are exact")
 		}
 		maintained(now.Add(2 * time.Minute))
-		if n := r.ask("computed again"); n != full && !r.changed {
+		if n := r.ask("computed again"); n != full {
 			t.Errorf("%d queries read roll-ups, and %d before", n, full)
 		}
 		change(fmt.Sprintf("INSERT INTO rowmill_stale (rollup_name, bucket) VALUES ('readings_15m', %d), ('readings_1d', %d)", r.day.Add(time.Hour).UnixMicro(), r.day.UnixMicro()))
@@ -248,7 +247,7 @@ func TestQueryRollups(t *testing.T) {
 		if (len(p.Rollups) == 0 || before.rerun != "") && r.typed() {
 			t.Errorf("it reads a roll-up: %t; %+v", len(p.Rollups) > 0, before)
 		}
-		if after := countRolled(t, r.asker, p); after.value != before.value+1 || (after.rerun == "") != (len(p.Rollups) == 0) && len(p.Changed) == 0 {
+		if after := countRolled(t, r.asker, p); after.value != before.value+1 || (after.rerun == "") != (len(p.Rollups) == 0) {
 			t.Errorf("before %+v, after a row has come %+v", before, after)
 		}
 		// Dropped rows are in the roll-ups, and not in the answer.

@@ -3,13 +3,18 @@ package rollup_test
 import (
 	"testing"
 	"time"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/testdb"
 )
 
 // TestAlteredAllTheTime: after an ALTER TABLE of another table, a partition that was written may have left the table, and is computed again;
 // where that happens all the time, it is so for a part of the time only, while late rows are still included.
 func TestAlteredAllTheTime(t *testing.T) {
 	on(t, []string{"mariadb", "mysql"}, func(t *testing.T, kind string) {
-		f := open(t, kind, true, few(t))
+		// A server of its own, whose counter of ALTER TABLE counts this test's alone.
+		f := openOn(t, testdb.Open(t, kind+"?memory=72MB").(engine.Keeper), kind, true, few(t))
+		f.counts()
 		f.exec("CREATE TABLE other (a INT)")
 		m := model(some(start+hour, 20))
 		f.bypass(f.db.SQL(), m...)
@@ -26,21 +31,11 @@ func TestAlteredAllTheTime(t *testing.T) {
 			f.checkTables(m, start+day)
 			return n
 		}
-		// While another test waits for a lock, the server's counter proves nothing, and the partition is compared later.
-		whole := func(fn func() int) int {
-			t.Helper()
-			n := 0
-			for range 100 {
-				f.set.PauseForTest(-time.Second)
-				if n = fn(); n > 2 {
-					return n
-				}
-				time.Sleep(50 * time.Millisecond)
-			}
-			t.Fatalf("%d buckets were computed after an ALTER TABLE, want all of the partition", n)
-			return 0
+		f.set.PauseForTest(-time.Second)
+		all := write()
+		if all <= 2 {
+			t.Fatalf("%d buckets were computed after an ALTER TABLE, want all of the partition", all)
 		}
-		all := whole(write)
 		// The server forgets when the other partitions were written. For rowmill's own changes that is no reason to compute them again.
 		change := func(statement string) {
 			t.Helper()
@@ -50,24 +45,20 @@ func TestAlteredAllTheTime(t *testing.T) {
 			settle(t.Context())
 		}
 		change("ALTER TABLE readings ADD PARTITION (PARTITION last VALUES LESS THAN MAXVALUE)")
-		for try := 0; ; try++ { // while another test waits for a lock, comparisons aren't recorded
-			time.Sleep(1100 * time.Millisecond) // times of changes have the resolution of seconds
-			f.refresh(start + day)
-			change("ALTER TABLE readings REBUILD PARTITION last")
-			f.exec("ALTER TABLE other COMMENT = 'altered'")
-			f.set.PauseForTest(-time.Second)
-			n := f.refresh(start + day)
-			if n == 0 {
-				break
-			}
-			if try == 20 {
-				t.Fatalf("%d buckets were computed after rowmill changed the table's definition, want none", n)
-			}
+		f.nextSecond()
+		f.set.PauseForTest(-time.Second) // the last refresh has begun one
+		f.refresh(start + day)
+		change("ALTER TABLE readings REBUILD PARTITION last")
+		f.exec("ALTER TABLE other COMMENT = 'altered'")
+		f.set.PauseForTest(-time.Second)
+		if n := f.refresh(start + day); n != 0 {
+			t.Fatalf("%d buckets were computed after rowmill changed the table's definition, want none", n)
 		}
-		time.Sleep(1100 * time.Millisecond)
+		f.nextSecond()
 		if kind == "mysql" { // MariaDB doesn't forget them
 			f.exec("ALTER TABLE readings REBUILD PARTITION last")
-			if n := whole(func() int { return f.refresh(start + day) }); n != all {
+			f.set.PauseForTest(-time.Second)
+			if n := f.refresh(start + day); n != all {
 				t.Errorf("%d buckets were computed after somebody changed the table's definition, want %d", n, all)
 			}
 		}
@@ -77,8 +68,40 @@ func TestAlteredAllTheTime(t *testing.T) {
 				t.Errorf("%d buckets were computed again, want those of the late row", n)
 			}
 		}
-		if n := whole(func() int { return f.refresh(start + day) }); n != all {
+		f.set.PauseForTest(-time.Second)
+		if n := f.refresh(start + day); n != all {
 			t.Errorf("%d buckets were computed after the pause, want %d", n, all)
 		}
 	})
+}
+
+// counts waits until the server is old enough for its counter of ALTER TABLE to prove something.
+func (f *fixture) counts() {
+	f.t.Helper()
+	f.until("the server counts", func() bool {
+		now, err := f.db.(engine.PartIdentifier).PartIdentities(f.t.Context(), nil, "", f.table.Name, nil)
+		must(f.t, err)
+		return now.Alters != ""
+	})
+}
+
+// nextSecond waits for the next second of the server's clock: it has the times of changes in seconds.
+func (f *fixture) nextSecond() {
+	f.t.Helper()
+	second := func() (n int64) {
+		must(f.t, f.db.SQL().QueryRowContext(f.t.Context(), "SELECT UNIX_TIMESTAMP()").Scan(&n))
+		return n
+	}
+	begin := second()
+	f.until("its clock", func() bool { return second() > begin })
+}
+
+// until waits until a condition is true.
+func (f *fixture) until(what string, is func() bool) {
+	f.t.Helper()
+	for end := time.Now().Add(patience); !is(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			f.t.Fatalf("%s: not within %v", what, patience)
+		}
+	}
 }
