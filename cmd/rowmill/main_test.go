@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -154,6 +155,24 @@ type keptTable struct {
 func declare(t *testing.T, server, declaration string) *keptTable {
 	t.Helper()
 	d := declareUnopened(t, server, declaration)
+	d.db = openKeeper(t, d.target)
+	return d
+}
+
+// undisturbed is held by the test that has the servers of declareUndisturbed.
+var undisturbed sync.Mutex
+
+// declareUndisturbed is declare for tests that depend on the counter of ALTER TABLE of MariaDB or MySQL, which is the whole server's: after one
+// of another test, partitions that were just written are read again. Such tests share a server and run one after another.
+func declareUndisturbed(t *testing.T, server, declaration string) *keptTable {
+	t.Helper()
+	if server == "mariadb" || server == "mysql" {
+		undisturbed.Lock()
+		t.Cleanup(undisturbed.Unlock)
+		server += "?memory=72MB"
+	}
+	kind, _, _ := strings.Cut(server, "?")
+	d := declareAt(t, kind, testdb.Target(t, server).String(), declaration)
 	d.db = openKeeper(t, d.target)
 	return d
 }
