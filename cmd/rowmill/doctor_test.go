@@ -68,19 +68,19 @@ func TestDoctor(t *testing.T) {
 				}
 			}
 			run("CREATE TABLE ref (id INT PRIMARY KEY)", "INSERT INTO ref VALUES (1)",
-				fmt.Sprintf("CREATE TABLE big (id %s NOT NULL PRIMARY KEY, at %s NOT NULL, ref INT NOT NULL, note VARCHAR(200), FOREIGN KEY (ref) REFERENCES ref (id))", p.uuid, p.time),
+				fmt.Sprintf("CREATE TABLE big (id %s NOT NULL PRIMARY KEY, at %s NOT NULL, ref INT NOT NULL, note VARCHAR(400), FOREIGN KEY (ref) REFERENCES ref (id))", p.uuid, p.time),
 				fmt.Sprintf("CREATE TABLE nk (at %s)", p.time), "CREATE TABLE clocked (item INT NOT NULL, clock INT NOT NULL, PRIMARY KEY (item, clock))")
 			run(p.tables...)
 			run(p.trigger...)
-			insert := func(day int) string {
-				rows := make([]string, 2000)
+			insert := func(day, n int) string {
+				rows := make([]string, n)
 				for j := range rows {
-					rows[j] = fmt.Sprintf("('%s', '2026-10-%02d 12:00:00', 1, '%s')", uuid4(), day, strings.Repeat(uuid4(), 5))
+					rows[j] = fmt.Sprintf("('%s', '2026-10-%02d 12:00:00', 1, '%s')", uuid4(), day, strings.Repeat(uuid4(), 10))
 				}
 				return "INSERT INTO big VALUES " + strings.Join(rows, ", ")
 			}
-			for day := range 25 { // 50,000 rows of some 250 bytes in 8 MB
-				run(insert(1 + day))
+			for day := range 25 { // 25,000 rows of some 450 bytes in 8 MB
+				run(insert(1+day, 1000))
 			}
 			var clocks []string
 			for i := range 300 {
@@ -90,7 +90,7 @@ func TestDoctor(t *testing.T) {
 			target := db.Info().Target
 			var got struct{ Findings []engine.Finding }
 			// Counters tell something while rows come.
-			stop := goOn(t, db, func() string { return insert(26) })
+			stop := goOn(t, db, func() string { return insert(26, 200) })
 			s := rowmill(t.Context(), "doctor", "--target", target, "--json", "--interval", "500ms")
 			stop()
 			if s.code != exitFailed {

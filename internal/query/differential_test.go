@@ -160,15 +160,15 @@ func readWritten(t *testing.T, kind string) (out []written) {
 	return out
 }
 
-// turn reports whether a query's turn is on a kind of server: outside of the nightly run, what is for both MySQL and MariaDB runs on one of them.
+// turn reports whether a query's turn is on a kind of server: outside of the nightly run, what is for several kinds runs on one of them.
 func (q *written) turn(kind string) bool {
-	both := []string{"mysql", "mariadb"}
-	if testdb.Nightly() || kind == "postgres" || q.on != nil && !(slices.Contains(q.on, both[0]) && slices.Contains(q.on, both[1])) {
-		return true
+	kinds := q.on
+	if kinds == nil {
+		kinds = []string{"mariadb", "mysql", "postgres"}
 	}
 	h := fnv.New32a()
 	h.Write([]byte(q.file + "/" + q.name))
-	return both[h.Sum32()%2] == kind
+	return testdb.Nightly() || kinds[h.Sum32()%uint32(len(kinds))] == kind
 }
 
 // line reads a line before the text of a query. It returns false if it is of the text.
@@ -226,7 +226,7 @@ func (d *differential) written(t *testing.T) {
 	})
 	t.Logf("%s, written: %s", d.kind, &tally)
 	// A run of some of the queries doesn't have to, nor of those whose turn it is.
-	if n := tally.queries(); n == len(queries) && (testdb.Nightly() || d.kind == "postgres") && float64(tally.split) < leastSplit*float64(n) {
+	if n := tally.queries(); n == len(queries) && testdb.Nightly() && float64(tally.split) < leastSplit*float64(n) {
 		t.Errorf("%d of %d queries are split: want at least %.0f%%", tally.split, n, leastSplit*100)
 	}
 }

@@ -20,7 +20,7 @@ const (
 	seedVariable = "ROWMILL_TEST_SEED"
 	// generatedQueries is how many random queries of fixedSeed each server gets, nightlyQueries how many of a random one in the
 	// nightly run.
-	generatedQueries = 200
+	generatedQueries = 100
 	fixedSeed        = 14
 	nightlyQueries   = 20_000
 	// mostFailures is how many random queries with another answer are made shorter and reported.

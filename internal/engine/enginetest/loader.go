@@ -3,6 +3,7 @@ package enginetest
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"testing"
 
@@ -14,10 +15,30 @@ import (
 // transaction. open is as for RunKeeper.
 func RunLoader(t *testing.T, open func(testing.TB) engine.Keeper) {
 	s := loaders{keepers{open}}
-	beside(t, []test{
+	beside(t, append(s.rows(), []test{
 		{"Together", s.together},
 		{"Transactions", s.transactions},
 		{"Has", s.has},
+		{"Waits", s.waits},
+		{"LockTimeout", s.lockTimeout},
+		{"CancelBetween", s.cancelBetween},
+		{"TwoAtOnce", s.twoAtOnce},
+		{"Closed", s.loaderClosed},
+	}...))
+}
+
+// RunLoaderRows runs those tests of the suite whose outcome depends on how rows are sent, for an engine with several ways to do so; in
+// the nightly run all of them.
+func RunLoaderRows(t *testing.T, open func(testing.TB) engine.Keeper) {
+	if os.Getenv(nightly) != "" {
+		RunLoader(t, open)
+		return
+	}
+	beside(t, loaders{keepers{open}}.rows())
+}
+
+func (s loaders) rows() []test {
+	return []test{
 		{"Refused", s.refused},
 		{"RefusedByTrigger", s.refusedByTrigger},
 		{"NotRefused", s.notRefused},
@@ -38,13 +59,8 @@ func RunLoader(t *testing.T, open func(testing.TB) engine.Keeper) {
 		{"ManyRows", s.manyRows},
 		{"LongRows", s.longRows},
 		{"OddNames", s.loadOddNames},
-		{"Waits", s.waits},
-		{"LockTimeout", s.lockTimeout},
 		{"CancelWait", s.cancelWait},
-		{"CancelBetween", s.cancelBetween},
-		{"TwoAtOnce", s.twoAtOnce},
-		{"Closed", s.loaderClosed},
-	})
+	}
 }
 
 type loaders struct{ keepers }

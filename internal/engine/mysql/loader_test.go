@@ -39,7 +39,7 @@ func (d byDriver) Querier(ctx context.Context) (engine.Querier, error) {
 }
 
 func TestLoaderByDriver(t *testing.T) {
-	enginetest.RunLoader(t, func(t testing.TB) engine.Keeper { return byDriver{testdb.Open(t, "mariadb").(*mysql.DB)} })
+	enginetest.RunLoaderRows(t, func(t testing.TB) engine.Keeper { return byDriver{testdb.Open(t, "mariadb").(*mysql.DB)} })
 }
 
 // smallStatements is a DB whose loaders send one row per statement in small
@@ -70,7 +70,7 @@ func TestLoaderSmallStatements(t *testing.T) {
 	}
 	for _, kind := range list {
 		t.Run(kind, func(t *testing.T) {
-			enginetest.RunLoader(t, func(t testing.TB) engine.Keeper { return smallStatements{testdb.Open(t, kind).(*mysql.DB)} })
+			enginetest.RunLoaderRows(t, func(t testing.TB) engine.Keeper { return smallStatements{testdb.Open(t, kind).(*mysql.DB)} })
 		})
 	}
 }
@@ -84,7 +84,7 @@ func TestLoaderLoads(t *testing.T) {
 	}
 	for _, kind := range list {
 		t.Run(kind, func(t *testing.T) {
-			enginetest.RunLoader(t, func(t testing.TB) engine.Keeper {
+			enginetest.RunLoaderRows(t, func(t testing.TB) engine.Keeper {
 				db := testdb.Open(t, kind).(*mysql.DB)
 				db.SetLoadRows(1)
 				return db

@@ -35,7 +35,7 @@ func TestAlone(t *testing.T) {
 
 // TestLoaderCopies runs the suite with COPY wherever it is possible.
 func TestLoaderCopies(t *testing.T) {
-	enginetest.RunLoader(t, func(t testing.TB) engine.Keeper {
+	enginetest.RunLoaderRows(t, func(t testing.TB) engine.Keeper {
 		db := testdb.Open(t, "postgres").(*postgres.DB)
 		db.SetCopyRows(1)
 		return db
