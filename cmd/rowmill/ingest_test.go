@@ -416,7 +416,7 @@ func TestIngestDatabaseKilled(t *testing.T) {
 			r := receives(l)
 			stop := make(chan struct{})
 			acknowledged := clients(t, func() string { return r.url }, 8, 5, stop)
-			time.Sleep(half)
+			time.Sleep(half) // the server is killed and started at any point of the work
 			s.Kill()
 			time.Sleep(half / 2)
 			must(t, s.Restart(t.Context()))

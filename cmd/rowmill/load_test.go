@@ -105,7 +105,7 @@ func onKeepers(t *testing.T, fn func(l *loading)) {
 
 func onNumbered(t *testing.T, fn func(l *loading)) {
 	t.Parallel()
-	onEach(t, keepers, func(t *testing.T, server string) { fn(newLoading(t, server, numbered(server, "")...)) })
+	onEach(t, testdb.OneKind(t, keepers...), func(t *testing.T, server string) { fn(newLoading(t, server, numbered(server, "")...)) })
 }
 
 func onSQLite(t *testing.T, fn func(l *loading)) {

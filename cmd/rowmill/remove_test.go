@@ -60,7 +60,7 @@ func objects(t *testing.T, db engine.Keeper, word string) (out []string) {
 // TestRemove removes a table whose process is killed at each kind of point: nothing of rowmill's is left, and all rows are there.
 func TestRemove(t *testing.T) {
 	t.Parallel()
-	onEach(t, keepers, func(t *testing.T, kind string) {
+	onEach(t, testdb.OneKind(t, keepers...), func(t *testing.T, kind string) {
 		d := declare(t, kind, removeDeclaration)
 		start := time.Date(2026, 3, 29, 0, 40, 0, 0, time.UTC)
 		d.tick(start)

@@ -307,7 +307,7 @@ func TestTakeoverCopiesNothing(t *testing.T) {
 						}
 					})
 				}
-				time.Sleep(200 * time.Millisecond)
+				time.Sleep(200 * time.Millisecond) // measures the usual inserts
 				usual, began := longest.Swap(0), time.Now()
 				s = rowmill(t.Context(), "apply", file, "--yes")
 				took := time.Since(began)

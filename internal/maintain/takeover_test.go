@@ -121,9 +121,8 @@ func TestTakeoverOfExpression(t *testing.T) {
 		"YEAR(ts) * 100 + MONTH(ts)": {"1mo", "3mo"},
 		"YEAR(ts)":                   {"1y", ""},
 	} {
-		for _, kind := range testdb.Kinds(t, "mariadb", "mysql") {
-			t.Run(c.every+"/"+kind, func(t *testing.T) {
-				t.Parallel()
+		t.Run(c.every, func(t *testing.T) {
+			testdb.OnKinds(t, []string{"mariadb", "mysql"}, func(t *testing.T, kind string) {
 				db, g := testdb.Open(t, kind).(engine.Keeper), grid(t, c.every)
 				first, err := g.At(at(0))
 				must(t, err)
@@ -168,7 +167,7 @@ func TestTakeoverOfExpression(t *testing.T) {
 					t.Errorf("problems %+v", s.Problems)
 				}
 			})
-		}
+		})
 	}
 }
 

@@ -98,7 +98,7 @@ func TestRestartOwnerKilled(t *testing.T) {
 			for _, wait := range []time.Duration{50 * time.Millisecond, 400 * time.Millisecond} {
 				c := startChild(t, o, func(cmd *exec.Cmd) { cmd.Env = append(cmd.Env, restartVariable+"=1") })
 				c.info(t)
-				time.Sleep(wait)
+				time.Sleep(wait) // in the restart, and after it
 				must(t, c.cmd.Process.Kill())
 				io.Copy(io.Discard, c.out)
 				c.cmd.Wait()

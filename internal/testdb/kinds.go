@@ -46,6 +46,16 @@ func Kinds(t testing.TB, kinds ...string) []string {
 	return kinds
 }
 
+// OneKind returns one of the given kinds, chosen by a hash of the test's name, for a suite of many tests that together cover each kind. In
+// the nightly run it returns all.
+func OneKind(t testing.TB, kinds ...string) []string {
+	t.Helper()
+	if Nightly() {
+		return kinds
+	}
+	return []string{kinds[hash(t.Name())%uint32(len(kinds))]}
+}
+
 // OnKinds runs a test on those of the kinds that Kinds returns, in parallel with other
 // tests.
 func OnKinds(t *testing.T, kinds []string, test func(t *testing.T, kind string)) {
@@ -72,9 +82,13 @@ func choose(test string, kinds []string) []string {
 	if len(servers) == 0 {
 		return chosen
 	}
+	return append(chosen, servers[hash(test)%uint32(len(servers))])
+}
+
+func hash(test string) uint32 {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(test))
-	return append(chosen, servers[h.Sum32()%uint32(len(servers))])
+	return h.Sum32()
 }
 
 // VersionsVariable lists the server versions that tests use, such as

@@ -243,7 +243,7 @@ func (s Server) applyWaitsForLock(t *testing.T) {
 	s.LockTries(db, 0)
 	result := make(chan error, 1)
 	go func() { result <- db.Apply(t.Context(), drop) }()
-	time.Sleep(2300 * time.Millisecond) // longer than one try
+	time.Sleep(2300 * time.Millisecond) // longer than one try, in which the server waits for 2 s
 	Must(t, other.Rollback(within(t)))
 	if err := <-result; err != nil {
 		t.Fatalf("after the lock was free: %v", err)

@@ -2,11 +2,14 @@ package enginetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -269,7 +272,27 @@ func Try(t testing.TB, db engine.Keeper, s engine.Step) error {
 
 // Retry calls fn again while its lock isn't granted, as Apply does. Other tests share the server: it can lock its own catalog for seconds, and
 // connections that were just killed may still hold their locks.
-func Retry(t testing.TB, fn func() error) error { return engine.RetryLocks(within(t), 20, fn) }
+//
+// A test that needs more than mostRetries in all fails: what it tests waits for locks, or holds them, for too long.
+func Retry(t testing.TB, fn func() error) error {
+	n, found := retries.LoadOrStore(t, &atomic.Int64{})
+	if !found {
+		t.Cleanup(func() { retries.Delete(t) })
+	}
+	left := mostRetries - n.(*atomic.Int64).Load()
+	return engine.RetryLocks(within(t), int(max(left, 0))+1, func() error {
+		err := fn()
+		if errors.Is(err, engine.ErrLockTimeout) {
+			n.(*atomic.Int64).Add(1)
+		}
+		return err
+	})
+}
+
+const mostRetries = 20
+
+// retries has the number of them by test.
+var retries sync.Map
 
 // step executes a step twice; the second time it must have no effect.
 func (k *kept) step(t testing.TB, s engine.Step) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -281,6 +282,7 @@ func (s loaders) twoAtOnce(t *testing.T) {
 	lo := s.loading(t)
 	const loaders, rounds, each = 2, 30, 20
 	results := make(chan error, loaders)
+	var again atomic.Int64 // retries, of which each transaction needs one on average at most
 	for n := range loaders {
 		one := lo.another()
 		go func() {
@@ -291,13 +293,13 @@ func (s loaders) twoAtOnce(t *testing.T) {
 					for i := range each {
 						ids = append(ids, int64((n*rounds+r)*each+i))
 					}
-					for try := 0; ; try++ {
+					for {
 						err := one.all(within(t), key, ids, r%3 == 1)
 						if err == nil {
 							break
 						}
-						if !engine.Retryable(err) || try == 50 {
-							return err
+						if !engine.Retryable(err) || again.Add(1) > loaders*rounds {
+							return fmt.Errorf("%d retries: %w", again.Load(), err)
 						}
 						if err := one.l.Reset(within(t)); err != nil {
 							return err
@@ -313,6 +315,7 @@ func (s loaders) twoAtOnce(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	lo.Logf("%d retries", again.Load())
 	lo.rows(loaders*rounds*each, loaders*rounds)
 }
 

@@ -145,6 +145,10 @@ func (s suite) values(t *testing.T) {
 }
 
 func (s suite) partitions(t *testing.T) {
+	db := s.open(t)
+	if !db.Capabilities().Rolling {
+		t.Skip("the engine has no rolling tables")
+	}
 	for _, c := range []struct {
 		name  string
 		table *engine.Table
@@ -159,13 +163,7 @@ func (s suite) partitions(t *testing.T) {
 		{"rows from 0", sequenceTable(t, "from 0", 10), 0},
 		{"rows near the end", sequenceTable(t, "huge", 1<<60), 1 << 61},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			db := s.open(t)
-			if !db.Capabilities().Rolling {
-				t.Skip("the engine has no rolling tables")
-			}
-			rollOn(t, db, c.table, periods(t, c.table.Grid, c.pos, 5))
-		})
+		t.Run(c.name, func(t *testing.T) { rollOn(t, db, c.table, periods(t, c.table.Grid, c.pos, 5)) })
 	}
 }
 
@@ -256,10 +254,10 @@ func bridged(db engine.DB, first rolling.Partition, after []rolling.Partition) [
 }
 
 func (s suite) identifiers(t *testing.T) {
+	db := s.open(t)
 	// MySQL supports no characters beyond the basic multilingual plane in names.
 	for _, odd := range []string{"select", "a b", "a`b", `a"b`, "a'b", "100%s", "a.b", `a\b`, "ünï✓", "a;--b", "a?b", "$x", "A", "日本"} {
 		t.Run(odd, func(t *testing.T) {
-			db := s.open(t)
 			table := &engine.Table{
 				Name: odd, PrimaryKey: []string{odd},
 				Columns: []engine.Column{{Name: odd, Type: engine.Int64}, {Name: odd + "2", Type: engine.Varchar, Size: 10}},

@@ -268,7 +268,7 @@ func testLoaderKillQuery(t *testing.T, db *mysql.DB) {
 		_, err := b.Insert(ctx, table, rowsOf(1), 0, 1)
 		done <- err
 	}()
-	time.Sleep(300 * time.Millisecond)
+	blocked(t, db, id)
 	exec(t, session(t, db), fmt.Sprintf("KILL QUERY %d", id))
 	if err := <-done; !engine.Retryable(err) || errors.Is(err, engine.ErrRefused) || errors.Is(err, engine.ErrConnectionLost) {
 		t.Errorf("got %v", err)
