@@ -201,6 +201,9 @@ func (m *month) wait() {
 	}
 }
 
+// mostRetries is the maximum number of retries of all batches together; most simulations need none.
+const mostRetries = 20
+
 // insert inserts rows at random times of a span, either as a loader with a ledger or
 // as a client that bypasses it.
 func (m *month) insert(from, to int64, rows int) {
@@ -231,8 +234,8 @@ func (m *month) insert(from, to int64, rows int) {
 	m.batches++
 	err := m.send(q, lower, upper)
 	for ; errors.Is(err, engine.ErrLockTimeout) || errors.Is(err, engine.ErrDeadlock); err = m.send(q, lower, upper) {
-		if m.retries++; m.retries > 20+m.batches {
-			m.Fatalf("%d retries of %d batches", m.retries, m.batches)
+		if m.retries++; m.retries > mostRetries {
+			m.Fatalf("%d retries in %d batches: %v", m.retries, m.batches, err)
 		}
 	}
 	if err != nil {

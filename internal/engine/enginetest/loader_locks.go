@@ -282,7 +282,7 @@ func (s loaders) twoAtOnce(t *testing.T) {
 	lo := s.loading(t)
 	const loaders, rounds, each = 2, 30, 20
 	results := make(chan error, loaders)
-	var again atomic.Int64 // retries, of which each transaction needs one on average at most
+	var again atomic.Int64 // retries of all transactions
 	for n := range loaders {
 		one := lo.another()
 		go func() {
@@ -298,7 +298,7 @@ func (s loaders) twoAtOnce(t *testing.T) {
 						if err == nil {
 							break
 						}
-						if !engine.Retryable(err) || again.Add(1) > loaders*rounds {
+						if !engine.Retryable(err) || again.Add(1) > mostRetries {
 							return fmt.Errorf("%d retries: %w", again.Load(), err)
 						}
 						if err := one.l.Reset(within(t)); err != nil {
