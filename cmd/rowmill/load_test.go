@@ -223,11 +223,7 @@ func (l *loading) hasRows(want int) {
 // waits until a condition holds.
 func (l *loading) waits(what string, done func() bool) {
 	l.Helper()
-	for deadline := time.Now().Add(time.Minute); !done(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			l.Fatalf("%s: not within a minute", what)
-		}
-	}
+	testdb.Until(l, what, done)
 }
 
 // rows returns the table's rows as sensor, time and note, in order.

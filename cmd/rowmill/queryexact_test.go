@@ -48,17 +48,6 @@ func (untold) PartsWritten(context.Context, string, string) (*engine.PartsWritte
 	return nil, nil
 }
 
-// nextSecond waits for the next second of the server's clock.
-func (r *rolledTest) nextSecond() {
-	r.Helper()
-	seconds := func() (n int64) {
-		must(r, r.db.SQL().QueryRowContext(r.Context(), map[bool]string{true: "SELECT EXTRACT(EPOCH FROM now())::bigint", false: "SELECT UNIX_TIMESTAMP()"}[r.server == "postgres"]).Scan(&n))
-		return n
-	}
-	for begin := seconds(); seconds() == begin; time.Sleep(20 * time.Millisecond) {
-	}
-}
-
 // TestQueryExact: the answers from roll-ups and cached results are those of the server after each change of a partition that no trigger sees,
 // of the process that has asked before and of a new one. A run of the maintenance makes the roll-ups usable again.
 func TestQueryExact(t *testing.T) {
@@ -119,7 +108,9 @@ func TestQueryExact(t *testing.T) {
 		}
 		usable := func(what string) {
 			t.Helper()
-			r.nextSecond() // after which commits are told from those before
+			if kind != "postgres" {
+				testdb.NextSecond(t, r.db.SQL()) // after which commits are told from those before
+			}
 			maintained()
 			if n, _ := ask(what, r.asker); n == 0 {
 				p, err := r.asker.Plan(t.Context(), text1, r.state)

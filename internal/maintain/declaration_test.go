@@ -217,11 +217,7 @@ func TestFollowWhileDropping(t *testing.T) {
 // await waits for a condition.
 func (w *world) await(what string, is func() bool) {
 	w.t.Helper()
-	for end := time.Now().Add(time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			w.t.Fatalf("there was no %s within a minute", what)
-		}
-	}
+	testdb.Until(w.t, what, is)
 }
 
 // onPoint runs the test of a point of a drop on SQLite. Points between which rows

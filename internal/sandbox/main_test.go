@@ -19,7 +19,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5"
@@ -251,14 +250,7 @@ func alive(pid int) bool {
 }
 
 // eventually waits for a condition that another process fulfils.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within a minute: %s", what)
-		}
-	}
-}
+var eventually = testdb.Until
 
 // assertGone fails if a path exists.
 func assertGone(t *testing.T, path string) {

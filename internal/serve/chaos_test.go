@@ -134,7 +134,7 @@ func TestChaos(t *testing.T) {
 	if err := a.Close(); err != nil {
 		t.Error(err)
 	}
-	until(t, "no statement is left on the server", func() bool {
+	testdb.Until(t, "no statement is left on the server", func() bool {
 		got, err := answer(direct, "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE COMMAND = 'Query' AND ID <> CONNECTION_ID()")
 		return err == nil && strings.HasSuffix(got, "\n0|")
 	})

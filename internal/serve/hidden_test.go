@@ -165,7 +165,7 @@ func TestBugPassesOneQueryOn(t *testing.T) {
 			}
 		}
 		// An answer is counted once it has been sent.
-		until(t, "the queries afterwards are in pieces", func() bool { return x.shows("rowmill_serve_split_total 2\n") })
+		testdb.Until(t, "the queries afterwards are in pieces", func() bool { return x.shows("rowmill_serve_split_total 2\n") })
 	})
 }
 

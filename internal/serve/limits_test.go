@@ -198,7 +198,7 @@ func TestHandshakeIsLimited(t *testing.T) {
 		if _, err := s.packet(1 << 16); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("the server waits for the rest: %v", err)
 		}
-		until(t, "the session has ended", func() bool { return len(x.connected()) == 0 })
+		testdb.Until(t, "the session has ended", func() bool { return len(x.connected()) == 0 })
 	})
 }
 
@@ -213,7 +213,7 @@ func TestMaxConnections(t *testing.T) {
 			t.Errorf("a third client: %v", err)
 		}
 		one.Close()
-		until(t, "a place for a client", func() bool { return x.client(t).Ping() == nil })
+		testdb.Until(t, "a place for a client", func() bool { return x.client(t).Ping() == nil })
 		w := httptest.NewRecorder()
 		x.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
 		for _, want := range []string{"rowmill_serve_connections 2\n", "rowmill_serve_commands_total", `rowmill_serve_bytes_total{direction="in"}`, `rowmill_serve_whole_total{reason="small"} 0`, "rowmill_serve_cache_periods 0\n", "rowmill_serve_cache_bytes 0\n"} {
@@ -237,13 +237,13 @@ func TestShutdown(t *testing.T) {
 			_, err := busy.Exec("DO SLEEP(1)")
 			slept <- err
 		}()
-		until(t, "a statement runs", func() bool {
+		testdb.Until(t, "a statement runs", func() bool {
 			got, _ := answer(idle, "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE 'DO SLEEP%' AND DB = '"+x.name+"'")
 			return strings.HasSuffix(got, "\n1|")
 		})
 		var stopped sync.WaitGroup
 		stopped.Go(x.stop)
-		until(t, "no client is accepted", func() bool { return x.client(t).Ping() != nil })
+		testdb.Until(t, "no client is accepted", func() bool { return x.client(t).Ping() != nil })
 		if err := <-slept; err != nil {
 			t.Errorf("a statement that was running: %v", err)
 		}
@@ -291,7 +291,7 @@ func TestServerClosesIdleConnection(t *testing.T) {
 			}
 		}
 		begin := time.Now()
-		until(t, "the sessions have ended", func() bool { return len(x.connected()) == 0 })
+		testdb.Until(t, "the sessions have ended", func() bool { return len(x.connected()) == 0 })
 		if time.Since(begin) > handshakeTimeout/2 {
 			t.Errorf("the sessions ended after %v", time.Since(begin))
 		}
@@ -320,7 +320,7 @@ func TestQueue(t *testing.T) {
 		}
 		give()
 	})
-	until(t, "the query waits", func() bool { return q.waiting.Load() == 1 })
+	testdb.Until(t, "the query waits", func() bool { return q.waiting.Load() == 1 })
 	all()
 	wg.Wait()
 	if used, waiting := q.used.Load(), q.waiting.Load(); used != 0 || waiting != 0 {

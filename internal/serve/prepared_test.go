@@ -276,7 +276,7 @@ func TestSilentCommands(t *testing.T) {
 			if c.id != through.id {
 				continue
 			}
-			until(t, "the session waits for a command", func() bool { return c.phase.Load() == phaseLoop })
+			testdb.Until(t, "the session waits for a command", func() bool { return c.phase.Load() == phaseLoop })
 			c.mu.Lock()
 			for id, s := range c.statements {
 				if !s.long {

@@ -57,7 +57,7 @@ func TestMergeWithFewPrivileges(t *testing.T) {
 			if got != want || err != nil || wantErr != nil {
 				t.Errorf("%s: got %q, %v; want %q, %v", setting, got, err, want, wantErr)
 			}
-			until(t, setting+": it is in pieces", func() bool { return x.shows(fmt.Sprintf("rowmill_serve_split_total %d\n", i+1)) })
+			testdb.Until(t, setting+": it is in pieces", func() bool { return x.shows(fmt.Sprintf("rowmill_serve_split_total %d\n", i+1)) })
 		}
 	})
 }

@@ -385,7 +385,7 @@ func TestKillEndsPieces(t *testing.T) {
 				}
 				done <- err
 			}()
-			until(t, "the query is in pieces", func() bool { return a.ran.Load() > int64(i) })
+			testdb.Until(t, "the query is in pieces", func() bool { return a.ran.Load() > int64(i) })
 			time.Sleep(100 * time.Millisecond)
 			if end != "" {
 				execute(t, other, end)
@@ -402,7 +402,7 @@ func TestKillEndsPieces(t *testing.T) {
 				t.Fatalf("%q: the query goes on", end)
 			}
 			cancel()
-			until(t, "no pieces run", func() bool {
+			testdb.Until(t, "no pieces run", func() bool {
 				got, err := answer(other, "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE '%SLEEP(IF(id%' AND ID <> CONNECTION_ID() AND DB = '"+x.name+"'")
 				return err == nil && strings.HasSuffix(got, "\n0|")
 			})
@@ -413,16 +413,6 @@ func TestKillEndsPieces(t *testing.T) {
 			}
 		}
 	})
-}
-
-// until waits for something.
-func until(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !is(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("waited for: %s", what)
-		}
-	}
 }
 
 // TestUnconverted reads as MySQL's connector for Java does: without a character set of results.

@@ -22,6 +22,7 @@ package testdb
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"os"
@@ -73,6 +74,29 @@ func required(list, what string) bool {
 		}
 	}
 	return false
+}
+
+// Until waits until a condition is true, for up to a minute: far longer than it takes on a slow machine.
+func Until(t testing.TB, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !is(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within a minute: %s", what)
+		}
+	}
+}
+
+// NextSecond waits for the next second of the clock of a MariaDB or MySQL server, which has the times of changes in seconds.
+func NextSecond(t testing.TB, db *sql.DB) {
+	t.Helper()
+	seconds := func() (n int64) {
+		if err := db.QueryRowContext(t.Context(), "SELECT UNIX_TIMESTAMP()").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	begin := seconds()
+	Until(t, "the next second", func() bool { return seconds() > begin })
 }
 
 // KindsVariable lists the kinds of database that tests may use, "sqlite" or a

@@ -45,7 +45,7 @@ func TestAlteredAllTheTime(t *testing.T) {
 			settle(t.Context())
 		}
 		change("ALTER TABLE readings ADD PARTITION (PARTITION last VALUES LESS THAN MAXVALUE)")
-		f.nextSecond()
+		testdb.NextSecond(t, f.db.SQL())
 		f.set.PauseForTest(-time.Second) // the last refresh has begun one
 		f.refresh(start + day)
 		change("ALTER TABLE readings REBUILD PARTITION last")
@@ -54,7 +54,7 @@ func TestAlteredAllTheTime(t *testing.T) {
 		if n := f.refresh(start + day); n != 0 {
 			t.Fatalf("%d buckets were computed after rowmill changed the table's definition, want none", n)
 		}
-		f.nextSecond()
+		testdb.NextSecond(t, f.db.SQL())
 		if kind == "mysql" { // MariaDB doesn't forget them
 			f.exec("ALTER TABLE readings REBUILD PARTITION last")
 			f.set.PauseForTest(-time.Second)
@@ -78,30 +78,9 @@ func TestAlteredAllTheTime(t *testing.T) {
 // counts waits until the server is old enough for its counter of ALTER TABLE to prove something.
 func (f *fixture) counts() {
 	f.t.Helper()
-	f.until("the server counts", func() bool {
+	testdb.Until(f.t, "the server counts", func() bool {
 		now, err := f.db.(engine.PartIdentifier).PartIdentities(f.t.Context(), nil, "", f.table.Name, nil)
 		must(f.t, err)
 		return now.Alters != ""
 	})
-}
-
-// nextSecond waits for the next second of the server's clock: it has the times of changes in seconds.
-func (f *fixture) nextSecond() {
-	f.t.Helper()
-	second := func() (n int64) {
-		must(f.t, f.db.SQL().QueryRowContext(f.t.Context(), "SELECT UNIX_TIMESTAMP()").Scan(&n))
-		return n
-	}
-	begin := second()
-	f.until("its clock", func() bool { return second() > begin })
-}
-
-// until waits until a condition is true.
-func (f *fixture) until(what string, is func() bool) {
-	f.t.Helper()
-	for end := time.Now().Add(patience); !is(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			f.t.Fatalf("%s: not within %v", what, patience)
-		}
-	}
 }
