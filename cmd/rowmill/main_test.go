@@ -159,20 +159,20 @@ func declare(t *testing.T, server, declaration string) *keptTable {
 	return d
 }
 
-// undisturbed is held by the test that has the servers of declareUndisturbed.
-var undisturbed sync.Mutex
+// undisturbed are held by the tests that have the servers of declareUndisturbed.
+var undisturbed = map[string]*sync.Mutex{"mariadb": {}, "mysql": {}}
 
 // declareUndisturbed is declare for tests that depend on the counter of ALTER TABLE of MariaDB or MySQL, which is the whole server's: after one
 // of another test, partitions that were just written are read again. Such tests share a server and run one after another.
 func declareUndisturbed(t *testing.T, server, declaration string) *keptTable {
 	t.Helper()
-	if server == "mariadb" || server == "mysql" {
-		undisturbed.Lock()
-		t.Cleanup(undisturbed.Unlock)
-		server += "?memory=72MB"
+	at := server
+	if own := undisturbed[server]; own != nil {
+		own.Lock()
+		t.Cleanup(own.Unlock)
+		at += "?memory=72MB"
 	}
-	kind, _, _ := strings.Cut(server, "?")
-	d := declareAt(t, kind, testdb.Target(t, server).String(), declaration)
+	d := declareAt(t, server, testdb.Target(t, at).String(), declaration)
 	d.db = openKeeper(t, d.target)
 	return d
 }
