@@ -1,0 +1,171 @@
+package replicate
+
+import (
+	"slices"
+	"sync"
+	"time"
+)
+
+// A State is how far a host is.
+type State string
+
+// The states of a host. Done and Failed are final.
+const (
+	Waiting  State = "waiting"  // not reached yet, or not any more
+	Checking State = "checking" // reads what it has from an earlier run
+	Copying  State = "copying"
+	Syncing  State = "syncing" // has everything, and writes it to its disk
+	Done     State = "done"
+	Failed   State = "failed"
+)
+
+func (s State) final() bool { return s == Done || s == Failed }
+
+// A Status is what is known of a host.
+type Status struct {
+	Host  string `json:"host"`
+	State State  `json:"state"`
+	// Bytes are those on its disk, or in state Checking those found right.
+	Bytes int64 `json:"bytes"`
+	// Reason says why it failed, or waits.
+	Reason string `json:"reason,omitempty"`
+	// Hash is the copy's, once it is done.
+	Hash string `json:"hash,omitempty"`
+	// Busy is the share of the last second in which the host checked and wrote what came. A slow host with a low share waits
+	// for its network.
+	Busy float64 `json:"busy"`
+	// SentAgain are the bytes that its sender has sent more than once.
+	SentAgain int64 `json:"sent_again"`
+	// Rate is in bytes per second, over the last rateOver.
+	Rate float64 `json:"rate"`
+}
+
+// Left returns how many seconds the host needs for the rest of size bytes at its rate, -1 if that isn't known.
+func (s Status) Left(size int64) float64 {
+	if s.Rate <= 0 || s.State != Copying {
+		return -1
+	}
+	return float64(size-s.Bytes) / s.Rate
+}
+
+// rateOver is the time over which rates are measured: several chunks even at 10 MB/s.
+const rateOver = 5 * time.Second
+
+// A Board has the status of each host that a process knows of, in the order of the chain.
+type Board struct {
+	mu    sync.Mutex
+	size  int64
+	list  []*watched
+	began time.Time
+}
+
+// watched is a status with its positions of the last rateOver, the oldest first.
+type watched struct {
+	Status
+	seen []seen
+}
+
+type seen struct {
+	at    time.Time
+	bytes int64
+}
+
+// set changes a host's status, unless that is final. It reports whether it did.
+func (b *Board) set(host string, change func(*Status)) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	i := slices.IndexFunc(b.list, func(w *watched) bool { return w.Host == host })
+	if i < 0 {
+		i = len(b.list)
+		b.list = append(b.list, &watched{Status: Status{Host: host, State: Waiting}})
+	}
+	w := b.list[i]
+	if w.State.final() {
+		return false
+	}
+	change(&w.Status)
+	w.Host = host
+	now := time.Now()
+	if n := len(w.seen); w.State == Copying && (n == 0 || now.Sub(w.seen[n-1].at) > rateOver/50) {
+		w.seen = append(w.seen, seen{now, w.Bytes})
+		for len(w.seen) > 2 && now.Sub(w.seen[1].at) > rateOver {
+			w.seen = w.seen[1:]
+		}
+	}
+	return true
+}
+
+// merge takes over what another host says.
+func (b *Board) merge(list []Status) {
+	for _, s := range list {
+		b.set(s.Host, func(mine *Status) {
+			again := max(mine.SentAgain, s.SentAgain)
+			*mine = s
+			mine.SentAgain = again
+		})
+	}
+}
+
+func (b *Board) fail(host string, why error) bool {
+	return b.set(host, func(s *Status) { s.State, s.Reason = Failed, why.Error() })
+}
+
+// List returns the statuses in the order of the chain.
+func (b *Board) List() []Status {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	out := make([]Status, len(b.list))
+	for i, w := range b.list {
+		out[i] = w.Status
+		out[i].Rate = 0
+		if n := len(w.seen); n > 1 && w.State == Copying {
+			first := w.seen[0]
+			out[i].Rate = float64(w.Bytes-first.bytes) / time.Since(first.at).Seconds()
+		}
+	}
+	return out
+}
+
+// Size returns the bytes of a whole copy, 0 while that isn't known, and when the copying began.
+func (b *Board) Size() (int64, time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.size, b.began
+}
+
+func (b *Board) begin(size int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.size, b.began = size, time.Now()
+}
+
+// get returns the status of a host.
+func (b *Board) get(host string) Status {
+	for _, s := range b.List() {
+		if s.Host == host {
+			return s
+		}
+	}
+	return Status{Host: host, State: Waiting}
+}
+
+// pending returns the hosts that aren't final.
+func (b *Board) pending(hosts []string) (out []string) {
+	for _, h := range hosts {
+		if !b.get(h).State.final() {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+// retry has hosts that failed tried again.
+func (b *Board) retry() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, w := range b.list {
+		if w.State == Failed {
+			w.State = Waiting
+		}
+	}
+}

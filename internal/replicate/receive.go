@@ -1,0 +1,478 @@
+package replicate
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+	"lukechampine.com/blake3"
+)
+
+// ReceiveOptions are those of Receive.
+type ReceiveOptions struct {
+	Token string
+	Say   func(string)
+}
+
+// A receiver makes a copy in its directory, and feeds the hosts after it from there.
+type receiver struct {
+	ReceiveOptions
+	cert  tls.Certificate
+	root  *os.Root
+	board *Board
+	all   sync.WaitGroup
+	bye   chan struct{} // closed when every host has ended
+	ended chan error    // why there is no copy
+
+	turn sync.Mutex // held while a session begins
+
+	mu       sync.Mutex
+	st       *store
+	me       string
+	run      string
+	patience time.Duration
+	current  *incoming // nil without a sender
+	lost     time.Time // when the last sender was lost
+	feeding  *feeder
+	unfeed   func() // ends feeding and waits for it
+	said     bool   // the end of the chain was said
+	finished bool   // finish has begun
+}
+
+// An incoming session is a sender's connection.
+type incoming struct {
+	depth   int
+	replace context.CancelCauseFunc
+	over    chan struct{}
+}
+
+var errReplaced = &refusal{Reason: "a host nearer to the source sends to it", Fed: true}
+
+// Receive makes a copy of what is sent to a listener in a directory that is empty or has a part of that copy. It returns
+// when the copy is complete and the hosts after it have ended. While it waits for a sender it has no time limit.
+func Receive(ctx context.Context, l net.Listener, dir string, board *Board, o ReceiveOptions) (res Result, err error) {
+	began := time.Now()
+	root, unlock, err := takeDirectory(dir)
+	if err != nil {
+		return res, errors.Join(err, l.Close())
+	}
+	cert, err := certificate()
+	if err != nil {
+		return res, errors.Join(err, unlock(), l.Close())
+	}
+	r := &receiver{ReceiveOptions: o, cert: cert, root: root, board: board, bye: make(chan struct{}), ended: make(chan error, 1), unfeed: func() {}}
+	ctx, stop := context.WithCancel(ctx)
+	r.all.Go(func() { r.serve(ctx, l) })
+	err = r.wait(ctx)
+	r.mu.Lock()
+	unfeed := r.unfeed
+	r.mu.Unlock()
+	unfeed()
+	stop()
+	err = errors.Join(err, l.Close())
+	r.all.Wait()
+	if st := r.st; st != nil && err == nil {
+		res = Result{Bytes: st.m.size, Files: st.m.files, Hash: board.get(r.me).Hash, Hosts: board.List(), Seconds: time.Since(began).Seconds()}
+		err = root.Remove(stateName)
+	}
+	if r.st != nil {
+		err = errors.Join(err, r.st.state.Close())
+	}
+	return res, errors.Join(err, root.Close(), unlock())
+}
+
+// takeDirectory opens a directory that is empty or has a part of a copy, and locks it.
+func takeDirectory(dir string) (_ *os.Root, unlock func() error, err error) {
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, nil, err
+	}
+	lock, err := os.Open(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, lock.Close())
+		}
+	}()
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return nil, nil, fmt.Errorf("%s: another rowmill copy receive uses it: %w", dir, err)
+	}
+	names, err := lock.Readdirnames(-1)
+	if err != nil {
+		return nil, nil, err
+	}
+	names = slices.DeleteFunc(names, func(n string) bool { return n == lostAndFound })
+	if len(names) > 0 && !slices.Contains(names, stateName) {
+		return nil, nil, fmt.Errorf("%s is not empty, and %s in it is no part of a copy", dir, slices.Min(names))
+	}
+	root, err := os.OpenRoot(dir)
+	return root, lock.Close, err
+}
+
+// mostUnproven is how many connections may be open whose sender has not proved its token.
+const mostUnproven = 32
+
+func (r *receiver) serve(ctx context.Context, l net.Listener) {
+	slots := make(chan struct{}, mostUnproven)
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			if ctx.Err() == nil && !errors.Is(err, net.ErrClosed) {
+				r.end(fmt.Errorf("accept a connection: %w", err))
+			}
+			return
+		}
+		slots <- struct{}{}
+		r.all.Go(func() {
+			defer context.AfterFunc(ctx, func() { _ = c.Close() })()
+			defer c.Close() //nolint:errcheck // closed already
+			w, err := accept(ctx, c, r.cert, r.Token)
+			<-slots
+			if err == nil {
+				err = r.hear(ctx, w)
+			}
+			if err != nil && ctx.Err() == nil {
+				r.Say(fmt.Sprintf("connection of %s: %v", c.RemoteAddr(), err))
+			}
+		})
+	}
+}
+
+// end ends Receive with an error.
+func (r *receiver) end(err error) {
+	select {
+	case r.ended <- err:
+	default:
+	}
+}
+
+// wait returns when the copy is complete and nobody needs this host any more.
+func (r *receiver) wait(ctx context.Context) error {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case err := <-r.ended:
+			return err
+		case <-r.bye:
+			if mine := r.board.get(r.me); mine.State != Done {
+				return fmt.Errorf("the source has ended, and the copy is incomplete: %d bytes", mine.Bytes)
+			}
+			return nil
+		case <-tick.C:
+		}
+		r.mu.Lock()
+		// Without a sender, nobody says when the chain has ended: then it is when the hosts after this one have.
+		if r.st != nil && r.current == nil && time.Since(r.lost) > r.patience && r.board.get(r.me).State == Done &&
+			(r.feeding == nil || r.feeding.taken || len(r.board.pending(r.feeding.hosts)) == 0) {
+			r.sayBye()
+		}
+		r.mu.Unlock()
+	}
+}
+
+// sayBye ends the chain from here on. r.mu is held.
+func (r *receiver) sayBye() {
+	if !r.said {
+		r.said = true
+		close(r.bye)
+	}
+}
+
+// hear serves a sender.
+func (r *receiver) hear(ctx context.Context, w *wire) error {
+	var h hello
+	if err := w.receiveJSON(frameHello, &h); err != nil {
+		return noEOF(err)
+	}
+	if h.Version != protocol {
+		no := fmt.Errorf("protocol %d of its sender is not %d of its rowmill: use the same version", h.Version, protocol)
+		return errors.Join(no, w.refuse(no))
+	}
+	if h.Probe {
+		mine := Probe{Host: h.Host}
+		var err error
+		if mine.Free, err = room(r.root, h.Capacity); err != nil {
+			mine.Error = err.Error()
+		}
+		return w.sendJSON(frameAnswer, answer{Probes: append([]Probe{mine}, Ask(ctx, h.Rest, h.Capacity, r.Token)...)})
+	}
+	if h.Options.Patience <= 0 || CheckHosts(h.Rest) != nil {
+		no := errors.New("its sender gives an invalid chain")
+		return errors.Join(no, w.refuse(no))
+	}
+	m, err := newManifest(h.Entries)
+	if err != nil {
+		return errors.Join(err, w.refuse(err))
+	}
+	sctx, replace := context.WithCancelCause(ctx)
+	defer replace(nil)
+	in := &incoming{depth: h.Depth, replace: replace, over: make(chan struct{})}
+	defer close(in.over)
+	r.turn.Lock()
+	if no := r.takeOver(in, h.Depth); no != nil {
+		r.turn.Unlock()
+		return w.refuse(no)
+	}
+	err = r.session(ctx, sctx, w, h, m)
+	r.mu.Lock()
+	if r.current == in {
+		r.current, r.lost = nil, time.Now()
+	}
+	r.mu.Unlock()
+	if no, ok := errors.AsType[*refusal](err); ok {
+		return errors.Join(err, w.refuse(no))
+	}
+	return errors.Join(err, w.Close())
+}
+
+// takeOver makes a session the only one, unless the present sender is nearer to the source.
+func (r *receiver) takeOver(in *incoming, depth int) *refusal {
+	r.mu.Lock()
+	was := r.current
+	if was != nil && was.depth < depth {
+		r.mu.Unlock()
+		return errReplaced
+	}
+	r.current = in
+	r.mu.Unlock()
+	if was != nil {
+		was.replace(errReplaced)
+		<-was.over
+	}
+	return nil
+}
+
+// session receives what a sender sends. r.turn is held, and released once the session has begun.
+func (r *receiver) session(ctx, sctx context.Context, w *wire, h hello, m *manifest) error {
+	g, sctx := errgroup.WithContext(sctx)
+	defer w.cutOff(sctx)()
+	over, stop := context.WithCancel(sctx)
+	g.Go(func() error { return r.report(over, w) })
+	g.Go(func() error {
+		defer stop()
+		st, err := r.begin(ctx, sctx, h, m)
+		r.turn.Unlock()
+		if err != nil {
+			return err
+		}
+		have, _ := st.position()
+		if err := w.sendJSON(frameAnswer, answer{Position: have}); err != nil {
+			return err
+		}
+		return r.take(sctx, w, st, have)
+	})
+	err := g.Wait()
+	if cause := context.Cause(sctx); errors.Is(cause, errReplaced) {
+		return errReplaced
+	}
+	return err
+}
+
+// begin opens the copy, and starts to feed the hosts after this one.
+func (r *receiver) begin(ctx, sctx context.Context, h hello, m *manifest) (_ *store, err error) {
+	st := r.st // only changed here, with r.turn held
+	r.board.set(h.Host, func(s *Status) { s.Reason = "" })
+	for _, rest := range h.Rest {
+		r.board.set(rest, func(*Status) {})
+	}
+	switch {
+	case st == nil:
+		r.board.begin(m.size)
+		r.board.set(h.Host, func(s *Status) { s.State = Checking })
+		st, err = openCopy(sctx, r.root, m, func(n int) { r.board.set(h.Host, func(s *Status) { s.Bytes = m.end(n) }) })
+		if err != nil {
+			return nil, r.fault(h.Host, err)
+		}
+		have, _ := st.position()
+		if _, err := room(r.root, m.size-m.end(have)); err != nil {
+			return nil, errors.Join(r.fault(h.Host, err), st.state.Close())
+		}
+		r.board.set(h.Host, func(s *Status) { s.State, s.Bytes = Copying, m.end(have) })
+		text := "begins"
+		if have > 0 {
+			text = "continues at " + fmt.Sprint(m.end(have))
+		}
+		r.Say(fmt.Sprintf("the copy of %d files, %d bytes %s", m.files, m.size, text))
+	case st.m.hash != m.hash:
+		return nil, &refusal{Reason: "it receives another copy"}
+	}
+	r.mu.Lock()
+	newRun := r.run != h.Run
+	r.st, r.me, r.run, r.patience = st, h.Host, h.Run, h.Options.Patience
+	r.mu.Unlock()
+	if newRun {
+		r.unfeed()
+		r.board.retry()
+		f := &feeder{st: st, token: r.Token, o: h.Options, run: h.Run, depth: h.Depth + 1, hosts: h.Rest, board: r.board, say: r.Say, bye: r.bye}
+		fctx, stop := context.WithCancel(ctx)
+		fed := make(chan struct{})
+		r.all.Go(func() { defer close(fed); f.feed(fctx) })
+		r.mu.Lock()
+		r.feeding = f
+		r.unfeed = func() {
+			select {
+			case <-r.bye: // which it passes on
+				select {
+				case <-fed:
+				case <-time.After(handshakeTime):
+				}
+			default:
+			}
+			stop()
+			<-fed
+		}
+		r.mu.Unlock()
+	}
+	r.finishWhole(ctx, st)
+	return st, nil
+}
+
+// fault ends Receive with an error of this machine, and returns it as a refusal for the sender. A refusal itself only ends
+// the session, as does the loss of the sender.
+func (r *receiver) fault(me string, err error) error {
+	if no, ok := errors.AsType[*refusal](err); ok {
+		return no
+	}
+	if errors.Is(err, context.Canceled) {
+		return err
+	}
+	r.board.fail(me, err)
+	r.end(err)
+	return &refusal{Reason: err.Error()}
+}
+
+// finishWhole syncs a copy that is whole, once.
+func (r *receiver) finishWhole(ctx context.Context, st *store) {
+	if have, _ := st.position(); have < st.m.chunks() {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.finished {
+		return
+	}
+	r.finished = true
+	me := r.me
+	r.board.set(me, func(s *Status) { s.State = Syncing })
+	r.all.Go(func() {
+		err := st.finish(ctx)
+		var whole hash
+		if err == nil {
+			whole, err = st.whole(ctx)
+		}
+		if err != nil {
+			_ = r.fault(me, err)
+			return
+		}
+		r.board.set(me, func(s *Status) { s.State, s.Hash = Done, whole.String() })
+	})
+}
+
+// report tells the sender every statusEvery what is known of this host and those after it.
+func (r *receiver) report(ctx context.Context, w *wire) error {
+	tick := time.NewTicker(statusEvery)
+	defer tick.Stop()
+	for {
+		if list := r.board.List(); len(list) > 0 {
+			if err := w.sendJSON(frameStatus, statuses{w.below.got.Load(), list}); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// take writes chunks as they come, and returns at the end of the session. The next one is received while one is written.
+func (r *receiver) take(ctx context.Context, w *wire, st *store, next int) error {
+	g, ctx := errgroup.WithContext(ctx)
+	defer w.cutOff(ctx)()
+	const most = 3
+	free, come := make(chan []byte, most), make(chan []byte, most)
+	for range most {
+		free <- make([]byte, chunkHead+chunkSize+chunkSize/8)
+	}
+	g.Go(func() error {
+		defer close(come)
+		for {
+			var buf []byte
+			select {
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			case buf = <-free:
+			}
+			kind, body, err := w.receive(buf)
+			switch {
+			case err != nil:
+				return fmt.Errorf("the sender is lost: %w", err)
+			case kind == frameBye:
+				r.mu.Lock()
+				r.sayBye()
+				r.mu.Unlock()
+				return nil
+			case kind != frameChunk || len(body) < chunkHead:
+				return fmt.Errorf("an unexpected frame %q", kind)
+			}
+			come <- body
+		}
+	})
+	g.Go(func() error {
+		decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(2*chunkSize))
+		if err != nil {
+			return err
+		}
+		defer decoder.Close()
+		var plain []byte
+		since, busy := time.Now(), time.Duration(0)
+		for body := range come {
+			began := time.Now()
+			chunk, want, data := int(binary.BigEndian.Uint64(body)), hash(body[8:]), body[chunkHead:]
+			if body[chunkHead-1] == 1 {
+				if plain, err = decoder.DecodeAll(data, plain[:0]); err != nil {
+					return fmt.Errorf("chunk %d: %w", chunk, err)
+				}
+				data = plain
+			}
+			if chunk != next || chunk >= st.m.chunks() || int64(len(data)) != st.m.end(chunk+1)-st.m.end(chunk) || blake3.Sum256(data) != want {
+				return fmt.Errorf("chunk %d arrived damaged, or in place of chunk %d", chunk, next)
+			}
+			if err := st.write(chunk, data, want); err != nil {
+				return r.fault(r.me, err)
+			}
+			next++
+			free <- body[:cap(body)]
+			busy += time.Since(began)
+			r.board.set(r.me, func(s *Status) {
+				s.Bytes = st.m.end(next)
+				if over := time.Since(since); over > time.Second {
+					s.Busy = busy.Seconds() / over.Seconds()
+					since, busy = time.Now(), 0
+				}
+			})
+			r.finishWhole(ctx, st)
+			if err := w.send(framePosition, binary.BigEndian.AppendUint64(nil, uint64(next))); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return g.Wait()
+}

@@ -1,0 +1,247 @@
+package replicate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"lukechampine.com/blake3"
+)
+
+// A store is a directory as a sequence of chunks, of which it has the first ones. The source's store has all; that of a
+// receiver grows, so that each host can send what it has to the next one.
+type store struct {
+	root *os.Root
+	m    *manifest
+	// state has the manifest's hash and the hash of each chunk that was written; nil at the source.
+	state *os.File
+
+	mu     sync.Mutex
+	hashes []hash        // of all chunks; at the source the zero hash until it has been read once
+	have   int           // the chunks that are written
+	grown  chan struct{} // closed when have grows
+}
+
+func newStore(root *os.Root, m *manifest) *store {
+	return &store{root: root, m: m, hashes: make([]hash, m.chunks()), grown: make(chan struct{})}
+}
+
+// openSource returns the store of a directory that has everything.
+func openSource(dir string, skip []string) (*store, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	m, err := scan(root, skip)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", dir, err), root.Close())
+	}
+	s := newStore(root, m)
+	s.have = m.chunks()
+	return s, nil
+}
+
+// openCopy returns the store of a receiver's directory for a manifest. Chunks that are there from an earlier run are read
+// and compared with their hashes; checked is told how many are right.
+func openCopy(ctx context.Context, root *os.Root, m *manifest, checked func(n int)) (_ *store, err error) {
+	s := newStore(root, m)
+	if s.state, err = root.OpenFile(stateName, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.state.Close())
+		}
+	}()
+	was, err := io.ReadAll(s.state)
+	switch head := len(m.hash); {
+	case err != nil:
+		return nil, err
+	case len(was) < head: // new, or killed before it was written
+		if _, err := s.state.WriteAt(m.hash[:], 0); err != nil {
+			return nil, err
+		}
+	case hash(was[:head]) != m.hash:
+		return nil, &refusal{Reason: "its directory has a part of another copy: the source has changed since, or it is another one; empty the directory"}
+	default:
+		was = was[head:]
+		data := make([]byte, chunkSize)
+		for i := range min(len(was)/len(hash{}), m.chunks()) {
+			want := hash(was[i*len(hash{}):])
+			got, err := s.readFiles(i, data)
+			if err != nil || blake3.Sum256(got) != want {
+				break
+			}
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			s.hashes[i] = want
+			s.have = i + 1
+			checked(s.have)
+		}
+	}
+	return s, s.makeFiles()
+}
+
+// makeFiles makes the directories and the files that aren't there.
+func (s *store) makeFiles() error {
+	for _, e := range s.m.Entries {
+		if e.Dir {
+			if err := s.root.Mkdir(e.Path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+				return err
+			}
+			continue
+		}
+		f, err := s.root.OpenFile(e.Path, os.O_WRONLY|os.O_CREATE, 0o600)
+		if err != nil {
+			return err
+		}
+		if err := f.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// close gives up the directory.
+func (s *store) close() error {
+	err := s.root.Close()
+	if s.state != nil {
+		err = errors.Join(err, s.state.Close())
+	}
+	return err
+}
+
+// position returns how many chunks are there, and a channel that is closed when there are more.
+func (s *store) position() (int, <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.have, s.grown
+}
+
+// await waits until a chunk is there.
+func (s *store) await(ctx context.Context, chunk int) error {
+	for {
+		have, grown := s.position()
+		if have > chunk {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-grown:
+		}
+	}
+}
+
+// read reads a chunk that is there into buf, and returns it with its hash.
+func (s *store) read(chunk int, buf []byte) ([]byte, hash, error) {
+	data, err := s.readFiles(chunk, buf)
+	if err != nil {
+		return nil, hash{}, err
+	}
+	s.mu.Lock()
+	h := s.hashes[chunk]
+	s.mu.Unlock()
+	if h == (hash{}) {
+		h = blake3.Sum256(data)
+		s.mu.Lock()
+		s.hashes[chunk] = h
+		s.mu.Unlock()
+	}
+	return data, h, nil
+}
+
+func (s *store) readFiles(chunk int, buf []byte) ([]byte, error) {
+	data := buf[:s.m.end(chunk+1)-s.m.end(chunk)]
+	return data, s.m.each(chunk, data, func(e *entry, at int64, buf []byte) error {
+		f, err := s.root.Open(e.Path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if _, err := f.ReadAt(buf, at); err != nil {
+			return fmt.Errorf("read %s: %w", e.Path, err)
+		}
+		return nil
+	})
+}
+
+// write adds the next chunk, whose hash was checked.
+func (s *store) write(chunk int, data []byte, h hash) error {
+	err := s.m.each(chunk, data, func(e *entry, at int64, buf []byte) error {
+		f, err := s.root.OpenFile(e.Path, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		_, err = f.WriteAt(buf, at)
+		return errors.Join(err, f.Close())
+	})
+	if err == nil {
+		_, err = s.state.WriteAt(h[:], int64((1+chunk)*len(h)))
+	}
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hashes[chunk] = h
+	s.have = chunk + 1
+	close(s.grown)
+	s.grown = make(chan struct{})
+	return nil
+}
+
+// finish syncs all files to the disk, and gives them the permissions and times of the source's.
+func (s *store) finish(ctx context.Context) error {
+	for _, e := range slices.Backward(s.m.Entries) { // a directory after what is in it
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		f, err := s.root.Open(e.Path)
+		if err != nil {
+			return err
+		}
+		err = errors.Join(f.Chmod(fs.FileMode(e.Mode)), f.Sync(), f.Close())
+		if at := time.Unix(0, e.Modified); err == nil && !e.Dir {
+			err = s.root.Chtimes(e.Path, at, at)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// whole returns the hash of the copy: the BLAKE3 of the manifest's hash and those of all chunks. At the source it reads the
+// chunks that weren't sent by this process.
+func (s *store) whole(ctx context.Context) (hash, error) {
+	h := blake3.New(len(hash{}), nil)
+	h.Write(s.m.hash[:])
+	var buf []byte
+	for i := range s.m.chunks() {
+		s.mu.Lock()
+		known := s.hashes[i]
+		s.mu.Unlock()
+		if known == (hash{}) {
+			if err := ctx.Err(); err != nil {
+				return hash{}, err
+			}
+			if buf == nil {
+				buf = make([]byte, chunkSize)
+			}
+			var err error
+			if _, known, err = s.read(i, buf); err != nil {
+				return hash{}, err
+			}
+		}
+		h.Write(known[:])
+	}
+	return hash(h.Sum(nil)), nil
+}
