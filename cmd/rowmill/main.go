@@ -204,6 +204,7 @@ answers queries over partitioned tables on all cores (query, serve).`),
 	root.AddCommand(a.sandboxCommand())
 	root.AddCommand(a.reportCommand())
 	root.AddCommand(a.compareCommand())
+	root.AddCommand(a.copyCommand())
 	completeValues(root)
 	return root
 }

@@ -1,0 +1,321 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/monitor"
+	"github.com/rowmill/rowmill/internal/replicate"
+	"github.com/rowmill/rowmill/internal/sandbox"
+	"github.com/rowmill/rowmill/internal/target"
+	"github.com/rowmill/rowmill/internal/textfile"
+)
+
+// copyFlags are the flags of `rowmill copy send` and `rowmill copy receive`.
+type copyFlags struct {
+	replicate.Options
+	tokenFile, limit, stage string
+	listen, replicaOf       string
+	metrics                 string
+	dry, withJSON           bool
+}
+
+func (a *app) copyCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "copy",
+		Short: "Copy a server's data to many hosts, in a chain",
+		Long: "Copy a server's data to many hosts, in a chain: each host writes to its disk what it\n" +
+			"receives, and passes it on to the next one, so that many take hardly longer than one.\n\n" +
+			"Start rowmill copy receive on each host, then rowmill copy send at the source. All\n" +
+			"connections have TLS, and both sides prove that they know a common token; there are no\n" +
+			"certificates to make. Each chunk of 4 MiB is checked by its BLAKE3.\n\n" +
+			"A process that was killed is started again with the same command, and goes on where the\n" +
+			"copy on disk ends. A host that doesn't answer, or whose disk is full, is left out and\n" +
+			"named, and the others get their copies.",
+		Example: "  openssl rand -hex 32 > token; chmod 600 token\n" +
+			"  rowmill copy receive /var/lib/mysql --listen 0.0.0.0:9189 --token-file token\n" +
+			"  rowmill copy send /srv/mysql host1:9189 host2:9189 --token-file token",
+		Args: cobra.ArbitraryArgs,
+		RunE: group,
+	}
+	c.AddCommand(a.copySendCommand(), a.copyReceiveCommand())
+	return c
+}
+
+func (a *app) copySendCommand() *cobra.Command {
+	var f copyFlags
+	c := &cobra.Command{
+		Use:   "send SOURCE HOST:PORT...",
+		Short: "Send a server's data to the hosts of a chain",
+		Long: "Send a server's data to the hosts of a chain, on which rowmill copy receive runs.\n\n" +
+			"SOURCE is the data directory of a stopped server of MariaDB, MySQL or PostgreSQL; that\n" +
+			"of a running one is refused. Or it is the URL of a running server: then a backup is made\n" +
+			"first, in a directory that is removed once all hosts have their copy: by mariadb-backup,\n" +
+			"prepared here, once for all hosts; by pg_basebackup, checked by pg_verifybackup; of an\n" +
+			"SQLite file by VACUUM INTO. Symbolic links are refused, and so are tablespaces outside\n" +
+			"of the directory. For a running MySQL server there is no such program in Debian.\n\n" +
+			"The exit code is 0 when each host has its copy, with the same BLAKE3 as the source, and\n" +
+			"else 1. Send again to the hosts that failed, with the same command: they go on where\n" +
+			"they were.",
+		Example: "  rowmill copy send /srv/mysql host1:9189 host2:9189 --token-file token\n" +
+			"  rowmill copy send mariadb://root@localhost/?socket=/run/mysqld/mysqld.sock host1:9189 --token-file token --zstd\n" +
+			"  rowmill copy send /srv/mysql host1:9189 host2:9189 --token-file token --dry-run",
+		Args: wantArgs(2, -1),
+		RunE: func(c *cobra.Command, args []string) error { return a.copySend(c.Context(), args[0], args[1:], f) },
+	}
+	flags := c.Flags()
+	flags.SortFlags = false
+	f.defineCommon(flags)
+	flags.BoolVar(&f.Zstd, "zstd", false, "compress on the network (default false)")
+	flags.StringVar(&f.limit, "limit", "", "the most that each host sends in a second, a `SIZE` such as 100MB/s (no limit)")
+	flags.DurationVar(&f.Patience, "patience", 30*time.Second, "how long a host that doesn't answer is tried before it is left out")
+	flags.StringVar(&f.stage, "stage", "", "`DIRECTORY` for the backup of a running server (one in .rowmill in the working directory)")
+	flags.BoolVar(&f.dry, "dry-run", false, "ask all hosts what they could take, and send nothing (default false)")
+	return c
+}
+
+func (a *app) copyReceiveCommand() *cobra.Command {
+	var f copyFlags
+	c := &cobra.Command{
+		Use:   "receive DIRECTORY",
+		Short: "Receive a copy, and pass it on to the next host",
+		Long: "Receive a copy in a directory, and pass it on to the next host of the chain, which the\n" +
+			"source names. The directory is made, or is empty, or has a part of the copy from an\n" +
+			"earlier run, which is checked by its hashes and continued.\n\n" +
+			"The command waits for its sender as long as it takes, also after it has lost it. It ends\n" +
+			"when the copy is complete and on disk, and the hosts after it have ended. The copy of a\n" +
+			"MariaDB or MySQL server gets the file rowmill-replica.sql with the statements that start\n" +
+			"it as a replica at its position; that of PostgreSQL is a standby with --replica-of. The\n" +
+			"files belong to the account that runs this command.",
+		Example: "  rowmill copy receive /var/lib/mysql --listen 0.0.0.0:9189 --token-file token\n" +
+			"  rowmill copy receive /var/lib/postgresql/15/main --listen 0.0.0.0:9189 --token-file token --replica-of postgres://replicator@db1/",
+		Args: wantArgs(1, 1),
+		RunE: func(c *cobra.Command, args []string) error { return a.copyReceive(c.Context(), args[0], f) },
+	}
+	flags := c.Flags()
+	flags.SortFlags = false
+	f.defineCommon(flags)
+	flags.StringVar(&f.listen, "listen", "", "wait for the sender at `ADDRESS`: :9189 is on loopback, 0.0.0.0:9189 on all interfaces")
+	flags.StringVar(&f.replicaOf, "replica-of", "", "`URL` of the server whose replica the copy becomes, with the account for it (none)")
+	return c
+}
+
+func (f *copyFlags) defineCommon(flags *pflag.FlagSet) {
+	flags.StringVar(&f.tokenFile, "token-file", "", "`FILE` with the secret of all hosts, at least 16 characters, that only its owner may read")
+	flags.StringVar(&f.metrics, "listen-metrics", "", "serve a page and /metrics at `ADDRESS`: :9188 is on loopback (nowhere)")
+	flags.BoolVar(&f.withJSON, "json", false, "print the result as JSON (default false)")
+}
+
+// token returns the secret of the hosts.
+func (f *copyFlags) token() (string, error) {
+	if f.tokenFile == "" {
+		return "", usagef("openssl rand -hex 32 > token; chmod 600 token, the same on each host", "--token-file is missing: the secret of all hosts")
+	}
+	return replicate.ReadToken(f.tokenFile)
+}
+
+func (a *app) copySend(ctx context.Context, source string, hosts []string, f copyFlags) (err error) {
+	if err := replicate.CheckHosts(hosts); err != nil {
+		return usagef("rowmill copy send "+source+" host1:9189 host2:9189", "%w", err)
+	}
+	if f.Patience < time.Second {
+		return usagef("--patience 30s", "--patience %v: want 1s or more", f.Patience)
+	}
+	if f.limit != "" {
+		if f.Limit, err = engine.ParseBytes(strings.TrimSuffix(f.limit, "/s")); err != nil || f.Limit == 0 {
+			return usagef("--limit 100MB/s", "--limit %q: want a size in a second", f.limit)
+		}
+	}
+	token, err := f.token()
+	if err != nil {
+		return err
+	}
+	dir, unstage, err := a.copySource(ctx, source, f)
+	if err != nil {
+		return stopped(ctx, err, "")
+	}
+	skip, known, err := target.Stopped(dir)
+	if err != nil {
+		return err
+	}
+	if !known {
+		a.copySay(dir + " is not the data directory of a server that rowmill knows: its files are copied as they are")
+	}
+	if f.dry {
+		return a.copyAsk(ctx, dir, hosts, skip, token, f)
+	}
+	board := &replicate.Board{}
+	res, err := withBoard(ctx, a, board, f, func(ctx context.Context) (replicate.Result, error) {
+		return replicate.Send(ctx, dir, hosts, board, replicate.SendOptions{Options: f.Options, Token: token, Skip: skip, Say: a.copySay})
+	})
+	if err == nil {
+		err = unstage()
+	}
+	return errors.Join(stopped(ctx, err, "the same command, which continues"), a.printCopy(res, f))
+}
+
+// copySource returns the directory that is sent: the source itself, or a backup of it, which unstage removes. One that an
+// earlier run has made and not sent to all hosts is sent again, so that their copies can go on.
+func (a *app) copySource(ctx context.Context, source string, f copyFlags) (dir string, unstage func() error, err error) {
+	info, err := os.Stat(source)
+	switch {
+	case err == nil && info.IsDir():
+		return source, func() error { return nil }, nil
+	case err == nil:
+		return "", nil, usagef("rowmill copy send sqlite:"+source+" host1:9189, for an SQLite file", "%s is not a directory", source)
+	case target.Check(source) != nil:
+		return "", nil, fmt.Errorf("%w, and it is no URL of a server: %w", err, target.Check(source))
+	}
+	stage, err := filepath.Abs(cmp.Or(f.stage, filepath.Join(sandbox.DefaultRoot, fmt.Sprintf("copy-%x", sha256.Sum256([]byte(source)))[:13])))
+	if err != nil {
+		return "", nil, err
+	}
+	dir, complete := filepath.Join(stage, "data"), filepath.Join(stage, "complete")
+	unstage = func() error { return errors.Join(os.Remove(complete), os.RemoveAll(dir), os.Remove(stage)) }
+	switch info, err := os.Stat(complete); {
+	case err == nil:
+		a.copySay(fmt.Sprintf("sends the backup of %s that an earlier run has left in %s; remove that for a new one", info.ModTime().UTC().Format("2006-01-02 15:04"), stage))
+		return dir, unstage, nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return "", nil, err
+	}
+	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o700)); err != nil {
+		return "", nil, err
+	}
+	if err := target.Backup(ctx, source, dir, a.copySay); err != nil {
+		return "", nil, errors.Join(err, os.RemoveAll(dir), os.Remove(stage))
+	}
+	return dir, unstage, textfile.Replace(complete, func(w io.Writer) error { _, err := io.WriteString(w, source+"\n"); return err })
+}
+
+// copyAsk prints what would be sent, and what each host could take.
+func (a *app) copyAsk(ctx context.Context, dir string, hosts, skip []string, token string, f copyFlags) error {
+	res, err := replicate.Scan(dir, skip)
+	if err != nil {
+		return err
+	}
+	list := replicate.Ask(ctx, hosts, res.Bytes, token)
+	var failed []error
+	for _, p := range list {
+		if p.Error != "" {
+			failed = append(failed, fmt.Errorf("%s: %s", p.Host, p.Error))
+		}
+	}
+	if f.withJSON {
+		err = a.printJSON(map[string]any{"bytes": res.Bytes, "files": res.Files, "hosts": list})
+		return errors.Join(err, errors.Join(failed...))
+	}
+	fmt.Fprintf(a.stdout, "%s: %s, %s\n", dir, figure.Plural(res.Files, "file"), figure.Bytes(res.Bytes))
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	for _, p := range list {
+		free := figure.None
+		if p.Free >= 0 {
+			free = figure.Bytes(p.Free) + " free"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\n", p.Host, free, cmp.Or(p.Error, "could take it"))
+	}
+	return errors.Join(w.Flush(), errors.Join(failed...))
+}
+
+func (a *app) copyReceive(ctx context.Context, dir string, f copyFlags) error {
+	if f.listen == "" {
+		return usagef("--listen 0.0.0.0:9189", "--listen is missing: where the sender connects")
+	}
+	if err := onLoopback("listen", &f.listen); err != nil {
+		return err
+	}
+	if f.replicaOf != "" && target.Host(f.replicaOf) == "" {
+		return usagef("--replica-of postgres://USER@HOST/", "--replica-of %s: want the URL of a server", f.replicaOf)
+	}
+	token, err := f.token()
+	if err != nil {
+		return err
+	}
+	l, err := a.listen("the sender of a copy", f.listen)
+	if err != nil {
+		return err
+	}
+	board := &replicate.Board{}
+	res, err := withBoard(ctx, a, board, f, func(ctx context.Context) (replicate.Result, error) {
+		return replicate.Receive(ctx, l, dir, board, replicate.ReceiveOptions{Token: token, Say: a.copySay})
+	})
+	if err != nil {
+		return stopped(ctx, err, "the same command, which continues")
+	}
+	left, err := target.MakeReplica(dir, f.replicaOf)
+	for _, line := range left {
+		a.copySay(line)
+	}
+	return errors.Join(err, a.printCopy(res, f))
+}
+
+func (a *app) copySay(line string) { a.logLine(stamp(time.Now()) + " " + line) }
+
+// withBoard runs do, and shows its board meanwhile: a line on stderr, and a page if that is asked for.
+func withBoard(ctx context.Context, a *app, board *replicate.Board, f copyFlags, do func(context.Context) (replicate.Result, error)) (res replicate.Result, err error) {
+	if err := onLoopback("listen-metrics", &f.metrics); err != nil {
+		return res, err
+	}
+	shown, stop := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	var failed error
+	if f.metrics != "" {
+		l, err := a.listen("metrics and a page", f.metrics)
+		if err != nil {
+			stop()
+			return res, err
+		}
+		all.Go(func() { failed = monitor.ServeOn(shown, l, board.Handler()) })
+	}
+	all.Go(func() {
+		say, tick := a.everyTenth(), time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-shown.Done():
+				return
+			case <-tick.C:
+				say(board.Line())
+			}
+		}
+	})
+	res, err = do(ctx)
+	stop()
+	all.Wait()
+	a.statusLine("")
+	return res, errors.Join(err, failed)
+}
+
+// printCopy prints a result, unless there is none.
+func (a *app) printCopy(res replicate.Result, f copyFlags) error {
+	switch {
+	case res.Files == 0:
+		return nil
+	case f.withJSON:
+		return a.printJSON(res)
+	}
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	for _, h := range res.Hosts {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s sent again\t%s\n", h.Host, h.State, figure.Bytes(h.Bytes), figure.Bytes(h.SentAgain), h.Reason)
+	}
+	err := w.Flush()
+	fmt.Fprintf(a.stdout, "%s, %s in %s, %s/s; BLAKE3 %s\n", figure.Plural(res.Files, "file"), figure.Bytes(res.Bytes), figure.Seconds(res.Seconds),
+		figure.Bytes(float64(res.Bytes)/res.Seconds), res.Hash)
+	return err
+}

@@ -1,0 +1,31 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// Backup writes a copy of a target's file as it is at one moment, without what was deleted from it. Others may read and write
+// meanwhile, and the journal mode stays as it is. The copy must not exist.
+func Backup(ctx context.Context, t engine.Target, file string) error {
+	if _, _, err := optionsOf(t); err != nil {
+		return err
+	}
+	if _, err := os.Stat(t.Path); err != nil {
+		return err
+	}
+	db := &DB{path: t.Path}
+	c, err := db.connect(ctx, []string{fmt.Sprintf("PRAGMA busy_timeout = %d", busyTimeout)})
+	if err != nil {
+		return err
+	}
+	if _, err = c.Exec("VACUUM INTO '"+strings.ReplaceAll(file, "'", "''")+"'", nil); err != nil {
+		err = fmt.Errorf("back up %s: %w", t.Path, classify(err))
+	}
+	return errors.Join(err, c.Close())
+}

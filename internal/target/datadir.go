@@ -1,0 +1,260 @@
+package target
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// A dataDir is what rowmill knows of the data directories of a kind of server.
+type dataDir struct {
+	mark string // a file at its top that the others don't have
+	// skip are files that belong to one server and its process.
+	skip []string
+	// running returns an error if a server uses the directory.
+	running func(dir string) error
+	// replica has a copy start as a replica of a server; it returns what is left to do, a line each.
+	replica func(dir string, of engine.Target) ([]string, error)
+}
+
+// dataDirs are the kinds of data directories.
+func dataDirs() []dataDir {
+	return []dataDir{
+		{"PG_VERSION", []string{"postmaster.pid", "postmaster.opts"}, runningPostgres, replicaPostgres},
+		{"ibdata1", []string{"auto.cnf", replicaSQL}, runningMySQL, replicaMySQL},
+	}
+}
+
+func dataDirOf(dir string) (dataDir, bool) {
+	for _, d := range dataDirs() {
+		if info, err := os.Stat(filepath.Join(dir, d.mark)); err == nil && info.Mode().IsRegular() {
+			return d, true
+		}
+	}
+	return dataDir{}, false
+}
+
+// Stopped returns an error if a server uses a data directory, and else the files that a copy must not have. It knows no
+// other directories than those of servers, of which known is false.
+func Stopped(dir string) (skip []string, known bool, err error) {
+	d, ok := dataDirOf(dir)
+	if !ok {
+		return nil, false, nil
+	}
+	if err := d.running(dir); err != nil {
+		return nil, true, engine.Hinted(fmt.Errorf("%s: %w", dir, err), "stop the server, or its URL in place of the directory")
+	}
+	return d.skip, true, nil
+}
+
+// MakeReplica prepares a copied data directory to start as a replica of the server at a URL, which may be "", and returns
+// what is left to do, a line each.
+func MakeReplica(dir, of string) ([]string, error) {
+	d, ok := dataDirOf(dir)
+	if !ok {
+		return nil, nil
+	}
+	var t engine.Target
+	if of != "" {
+		p, err := parse(of)
+		if err != nil {
+			return nil, err
+		}
+		t = p.Target
+	}
+	return d.replica(dir, t)
+}
+
+func runningPostgres(dir string) error {
+	text, err := os.ReadFile(filepath.Join(dir, "postmaster.pid"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	pid, bad := strconv.Atoi(strings.TrimSpace(line))
+	if err := errors.Join(err, bad); err != nil {
+		return err
+	}
+	if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
+		return fmt.Errorf("a server uses it: postmaster.pid names process %d, which runs", pid)
+	}
+	return nil
+}
+
+// runningMySQL asks for the locks that a server holds on its files.
+func runningMySQL(dir string) error {
+	for _, name := range []string{"ibdata1", "aria_log_control"} {
+		f, err := os.Open(filepath.Join(dir, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		lock := syscall.Flock_t{Type: syscall.F_RDLCK}
+		err = syscall.FcntlFlock(f.Fd(), syscall.F_GETLK, &lock)
+		if err = errors.Join(err, f.Close()); err != nil {
+			return err
+		}
+		if lock.Type != syscall.F_UNLCK {
+			return fmt.Errorf("a server uses it: %s is locked by process %d", name, lock.Pid)
+		}
+	}
+	return nil
+}
+
+// replicaPostgres makes a copy a standby, unless no primary is given.
+func replicaPostgres(dir string, of engine.Target) ([]string, error) {
+	if of.Scheme == "" {
+		return nil, nil
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "postgresql.auto.conf"), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	_, err = fmt.Fprintf(f, "\n# by rowmill copy receive --replica-of\nprimary_conninfo = '%s'\n", strings.ReplaceAll(connInfo(of), "'", "''"))
+	if err = errors.Join(err, f.Close()); err != nil {
+		return nil, err
+	}
+	left := []string{"start the server on " + dir + ": it is a standby of " + of.String(),
+		"the password of " + of.User + " is not in it: it belongs in the .pgpass file of the server's account"}
+	return left, os.WriteFile(filepath.Join(dir, "standby.signal"), nil, 0o600)
+}
+
+// connInfo returns the connection string of a target, without a password.
+func connInfo(t engine.Target) string {
+	host, port := split(t, "5432")
+	if dir := t.Query.Get("host"); dir != "" {
+		host = dir
+	}
+	if p := t.Query.Get("port"); p != "" {
+		port = p
+	}
+	text := fmt.Sprintf("host=%s port=%s user=%s", connValue(host), connValue(port), connValue(t.User))
+	for _, o := range []string{"sslmode", "sslrootcert", "sslcert", "sslkey"} {
+		if v := t.Query.Get(o); v != "" {
+			text += " " + o + "=" + connValue(v)
+		}
+	}
+	return text
+}
+
+// connValue quotes a value of a connection string.
+func connValue(v string) string {
+	if v != "" && !strings.ContainsAny(v, ` '\`) {
+		return v
+	}
+	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(v) + "'"
+}
+
+// split returns the host and the port of a target.
+func split(t engine.Target, port string) (string, string) {
+	if host, p, err := net.SplitHostPort(t.Host); err == nil {
+		return host, p
+	}
+	return strings.Trim(t.Host, "[]"), port
+}
+
+// replicaSQL is the file with the statements that make a copy a replica.
+const replicaSQL = "rowmill-replica.sql"
+
+// replicaMySQL writes the statements that start replication at the copy's position. A copy of which that is unknown gets none.
+func replicaMySQL(dir string, of engine.Target) ([]string, error) {
+	if err := os.Remove(filepath.Join(dir, "auto.cnf")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	at, err := positionOf(dir)
+	if err != nil || at.file == "" {
+		return []string{"it can't become a replica: the source kept no binary log in its directory"}, err
+	}
+	host, port := "SOURCE", "3306"
+	user := "REPLICATION_USER"
+	if of.Scheme != "" {
+		host, port = split(of, port)
+		user = of.User
+	}
+	mariadb := isFile(filepath.Join(dir, "aria_log_control"))
+	change, word, replica := "CHANGE REPLICATION SOURCE TO", "SOURCE", "REPLICA"
+	if mariadb {
+		change, word, replica = "CHANGE MASTER TO", "MASTER", "SLAVE"
+	}
+	var b strings.Builder
+	b.WriteString("-- Give the server a server_id of its own, other than its source's, start it, and then run this.\n")
+	where := fmt.Sprintf("%[1]s_LOG_FILE = '%[2]s', %[1]s_LOG_POS = %[3]d", word, at.file, at.pos)
+	switch {
+	case mariadb && at.gtid != "":
+		fmt.Fprintf(&b, "SET GLOBAL gtid_slave_pos = %s;\n", sqlText(at.gtid))
+		where = "MASTER_USE_GTID = slave_pos"
+	case mariadb:
+		where += ", MASTER_USE_GTID = no"
+	}
+	fmt.Fprintf(&b, "%s\n  %[2]s_HOST = %s, %[2]s_PORT = %s, %[2]s_USER = %s,\n  %[2]s_PASSWORD = 'PASSWORD',\n  %s;\nSTART %s;\n",
+		change, word, sqlText(host), port, sqlText(user), where, replica)
+	path := filepath.Join(dir, replicaSQL)
+	return []string{path + " has the statements that start it as a replica; its server_id must differ from its source's"}, os.WriteFile(path, []byte(b.String()), 0o600)
+}
+
+func sqlText(s string) string {
+	return "'" + strings.NewReplacer(`\`, `\\`, "'", "''").Replace(s) + "'"
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// A logPosition is a place in a source's binary log.
+type logPosition struct {
+	file string
+	pos  int64
+	gtid string // MariaDB's, empty if unknown
+}
+
+// positionOf returns the position of a copy: the one that its backup has recorded, or the end of the last log of a stopped
+// server. It has no file if there is none.
+func positionOf(dir string) (logPosition, error) {
+	for _, name := range []string{"mariadb_backup_binlog_info", "xtrabackup_binlog_info"} {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		fields := strings.Fields(string(text)) // a set of GTIDs may span lines
+		if err != nil || len(fields) < 2 {
+			return logPosition{}, errors.Join(fmt.Errorf("%s has no position", name), err)
+		}
+		pos, err := strconv.ParseInt(fields[1], 10, 64)
+		return logPosition{fields[0], pos, strings.Join(fields[2:], "")}, err
+	}
+	indexes, err := filepath.Glob(filepath.Join(dir, "*.index"))
+	if err != nil {
+		return logPosition{}, err
+	}
+	for _, index := range indexes {
+		text, err := os.ReadFile(index)
+		if err != nil {
+			return logPosition{}, err
+		}
+		logs := strings.Fields(string(text))
+		if len(logs) == 0 || strings.Contains(filepath.Base(index), "relay") {
+			continue
+		}
+		last := filepath.Base(logs[len(logs)-1])
+		info, err := os.Stat(filepath.Join(dir, last))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return logPosition{}, err
+		}
+		return logPosition{file: last, pos: info.Size()}, nil
+	}
+	return logPosition{}, nil
+}
