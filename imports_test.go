@@ -54,6 +54,7 @@ var mayImport = map[string][]string{
 	"internal/maintain/archive": {"internal/engine", "rolling", "internal/value", "internal/tabular", "internal/figure"},
 	"internal/maintain/adopt":   {"internal/engine", "rolling", "internal/value", "internal/state", "internal/maintain/copier", "internal/figure"},
 	"internal/monitor":          {"internal/maintain", "internal/figure"},
+	"internal/replicate":        {"internal/figure"},
 	"internal/query":            {"internal/engine", "rolling", "internal/value", "internal/state", "internal/figure", "internal/query/parse"},
 	"internal/query/parse":      {"internal/engine"},
 	"internal/serve":            {"internal/query", "internal/query/parse", "internal/engine", "internal/mysqlwire", "internal/figure"},

@@ -14,11 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
 	"lukechampine.com/blake3"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const testToken = "a token of some length"
 

@@ -190,6 +190,9 @@ func (f *feeder) listen(w *wire, fl *flow) error {
 				return errors.Join(errors.New("a status that can't be read"), err)
 			}
 			f.board.merge(now.Hosts)
+			if now.Hosts[0].State == Failed {
+				return &refusal{Reason: now.Hosts[0].Reason}
+			}
 			fl.mu.Lock()
 			if now.Got > got || now.Hosts[0].State != Copying || fl.acked >= fl.sent {
 				got, *fl.alive = now.Got, time.Now()

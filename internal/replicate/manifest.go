@@ -1,3 +1,18 @@
+// Package replicate copies a directory through a chain of hosts: the source sends it to the first one, each host writes what it
+// receives and sends it on to the next one.
+//
+// A directory is a manifest, which lists its files, and the files' bytes in that order, cut into chunks of 4 MiB. A host has
+// the first n chunks, on disk, and says so; whoever sends to it sends the chunks from n on, out of its own directory. So the
+// source, a host that passes on, one that comes back after a crash and one whose predecessor has died all work in the same
+// way, and none of them keeps anything but the directory and a file with the hashes of its chunks.
+//
+// Send and Receive are the two ends, and feeder is what both do to the host after them. Nothing leaves a process before the
+// other side has proved that it knows the token, over TLS; a manifest is checked before anything is written, and files are
+// opened so that no path leaves the directory. What Send is given must not change meanwhile. It copies files and directories,
+// with their permissions and times, but no symbolic links, and no owners.
+//
+//	go replicate.Receive(ctx, listener, "/var/lib/mysql", &replicate.Board{}, replicate.ReceiveOptions{Token: token, Say: log.Print})
+//	result, err := replicate.Send(ctx, "/srv/mysql", []string{"host1:9189"}, &replicate.Board{}, options)
 package replicate
 
 import (

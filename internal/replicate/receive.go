@@ -234,8 +234,12 @@ func (r *receiver) hear(ctx context.Context, w *wire) error {
 		r.current, r.lost = nil, time.Now()
 	}
 	r.mu.Unlock()
-	if no, ok := errors.AsType[*refusal](err); ok {
-		return errors.Join(err, w.refuse(no))
+	_, mine := errors.AsType[fault](err)
+	if _, ok := errors.AsType[*refusal](err); ok || mine {
+		err = errors.Join(err, w.refuse(err))
+	}
+	if mine {
+		r.end(err)
 	}
 	return errors.Join(err, w.Close())
 }
@@ -296,11 +300,11 @@ func (r *receiver) begin(ctx, sctx context.Context, h hello, m *manifest) (_ *st
 		r.board.set(h.Host, func(s *Status) { s.State = Checking })
 		st, err = openCopy(sctx, r.root, m, func(n int) { r.board.set(h.Host, func(s *Status) { s.Bytes = m.end(n) }) })
 		if err != nil {
-			return nil, r.fault(h.Host, err)
+			return nil, r.faultOf(h.Host, err)
 		}
 		have, _ := st.position()
 		if _, err := room(r.root, m.size-m.end(have)); err != nil {
-			return nil, errors.Join(r.fault(h.Host, err), st.state.Close())
+			return nil, errors.Join(r.faultOf(h.Host, err), st.state.Close())
 		}
 		r.board.set(h.Host, func(s *Status) { s.State, s.Bytes = Copying, m.end(have) })
 		text := "begins"
@@ -342,18 +346,18 @@ func (r *receiver) begin(ctx, sctx context.Context, h hello, m *manifest) (_ *st
 	return st, nil
 }
 
-// fault ends Receive with an error of this machine, and returns it as a refusal for the sender. A refusal itself only ends
-// the session, as does the loss of the sender.
-func (r *receiver) fault(me string, err error) error {
-	if no, ok := errors.AsType[*refusal](err); ok {
-		return no
-	}
-	if errors.Is(err, context.Canceled) {
+// A fault is an error of this machine, such as a full disk. It ends Receive, once the sender has been told.
+type fault struct{ error }
+
+func (f fault) Unwrap() error { return f.error }
+
+// faultOf makes an error a fault, unless it is a refusal or the loss of the sender, which only end the session.
+func (r *receiver) faultOf(me string, err error) error {
+	if _, ok := errors.AsType[*refusal](err); ok || errors.Is(err, context.Canceled) {
 		return err
 	}
 	r.board.fail(me, err)
-	r.end(err)
-	return &refusal{Reason: err.Error()}
+	return fault{err}
 }
 
 // finishWhole syncs a copy that is whole, once.
@@ -376,7 +380,9 @@ func (r *receiver) finishWhole(ctx context.Context, st *store) {
 			whole, err = st.whole(ctx)
 		}
 		if err != nil {
-			_ = r.fault(me, err)
+			r.board.fail(me, err)
+			time.Sleep(2 * statusEvery) // the sender is told by a status
+			r.end(err)
 			return
 		}
 		r.board.set(me, func(s *Status) { s.State, s.Hash = Done, whole.String() })
@@ -455,7 +461,7 @@ func (r *receiver) take(ctx context.Context, w *wire, st *store, next int) error
 				return fmt.Errorf("chunk %d arrived damaged, or in place of chunk %d", chunk, next)
 			}
 			if err := st.write(chunk, data, want); err != nil {
-				return r.fault(r.me, err)
+				return r.faultOf(r.me, err)
 			}
 			next++
 			free <- body[:cap(body)]

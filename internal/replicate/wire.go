@@ -161,11 +161,13 @@ func noEOF(err error) error {
 	return err
 }
 
-// cutOff has reading and writing fail once ctx ends, until the returned function is called.
+// cutOff has reading fail once ctx ends, and writing soon after, until the returned function is called. A write that has
+// begun may end, as nothing could be written after it otherwise.
 func (w *wire) cutOff(ctx context.Context) (stop func()) {
 	done := make(chan struct{})
 	end := context.AfterFunc(ctx, func() {
-		_ = w.SetDeadline(time.Unix(1, 0))
+		_ = w.SetReadDeadline(time.Unix(1, 0))
+		_ = w.SetWriteDeadline(time.Now().Add(5 * statusEvery))
 		close(done)
 	})
 	return func() {
@@ -182,9 +184,9 @@ func (w *wire) refuse(why error) error {
 	if !ok {
 		no = &refusal{Reason: why.Error()}
 	}
+	_ = w.SetDeadline(time.Now().Add(handshakeTime))
 	err := w.sendJSON(frameRefusal, no)
 	if err == nil {
-		_ = w.SetDeadline(time.Now().Add(handshakeTime))
 		_, _ = io.Copy(io.Discard, w.Conn) // until the other side closes, or the deadline
 	}
 	return errors.Join(err, w.Close())
