@@ -196,7 +196,7 @@ func replicaMySQL(dir string, of engine.Target) ([]string, error) {
 	case mariadb:
 		where += ", MASTER_USE_GTID = no"
 	}
-	fmt.Fprintf(&b, "%s\n  %[2]s_HOST = %s, %[2]s_PORT = %s, %[2]s_USER = %s,\n  %[2]s_PASSWORD = 'PASSWORD',\n  %s;\nSTART %s;\n",
+	fmt.Fprintf(&b, "%[1]s\n  %[2]s_HOST = %[3]s, %[2]s_PORT = %[4]s, %[2]s_USER = %[5]s,\n  %[2]s_PASSWORD = 'PASSWORD',\n  %[6]s;\nSTART %[7]s;\n",
 		change, word, sqlText(host), port, sqlText(user), where, replica)
 	path := filepath.Join(dir, replicaSQL)
 	return []string{path + " has the statements that start it as a replica; its server_id must differ from its source's"}, os.WriteFile(path, []byte(b.String()), 0o600)
