@@ -146,9 +146,18 @@ func (a *app) copySend(ctx context.Context, source string, hosts []string, f cop
 	if err != nil {
 		return err
 	}
-	dir, unstage, err := a.copySource(ctx, source, f)
+	stage, err := copyStage(source, f)
 	if err != nil {
-		return stopped(ctx, err, "")
+		return err
+	}
+	if f.dry {
+		return a.copyAsk(ctx, source, stage, hosts, token, f)
+	}
+	dir, unstage := source, func() error { return nil }
+	if stage != "" {
+		if dir, unstage, err = a.copyBackup(ctx, source, stage); err != nil {
+			return stopped(ctx, err, "")
+		}
 	}
 	skip, known, err := target.Stopped(dir)
 	if err != nil {
@@ -156,9 +165,6 @@ func (a *app) copySend(ctx context.Context, source string, hosts []string, f cop
 	}
 	if !known {
 		a.copySay(dir + " is not the data directory of a server that rowmill knows: its files are copied as they are")
-	}
-	if f.dry {
-		return a.copyAsk(ctx, dir, hosts, skip, token, f)
 	}
 	board := &replicate.Board{}
 	res, err := withBoard(ctx, a, board, f, func(ctx context.Context) (replicate.Result, error) {
@@ -170,22 +176,23 @@ func (a *app) copySend(ctx context.Context, source string, hosts []string, f cop
 	return errors.Join(stopped(ctx, err, "the same command, which continues"), a.printCopy(res, f))
 }
 
-// copySource returns the directory that is sent: the source itself, or a backup of it, which unstage removes. One that an
-// earlier run has made and not sent to all hosts is sent again, so that their copies can go on.
-func (a *app) copySource(ctx context.Context, source string, f copyFlags) (dir string, unstage func() error, err error) {
+// copyStage returns the directory for the backup of a source, "" if that is a directory itself.
+func copyStage(source string, f copyFlags) (string, error) {
 	info, err := os.Stat(source)
 	switch {
 	case err == nil && info.IsDir():
-		return source, func() error { return nil }, nil
+		return "", nil
 	case err == nil:
-		return "", nil, usagef("rowmill copy send sqlite:"+source+" host1:9189, for an SQLite file", "%s is not a directory", source)
+		return "", usagef("rowmill copy send sqlite:"+source+" host1:9189, for an SQLite file", "%s is not a directory", source)
 	case target.Check(source) != nil:
-		return "", nil, fmt.Errorf("%w, and it is no URL of a server: %w", err, target.Check(source))
+		return "", fmt.Errorf("%w, and it is no URL of a server: %w", err, target.Check(source))
 	}
-	stage, err := filepath.Abs(cmp.Or(f.stage, filepath.Join(sandbox.DefaultRoot, fmt.Sprintf("copy-%x", sha256.Sum256([]byte(source)))[:13])))
-	if err != nil {
-		return "", nil, err
-	}
+	return filepath.Abs(cmp.Or(f.stage, filepath.Join(sandbox.DefaultRoot, fmt.Sprintf("copy-%x", sha256.Sum256([]byte(source)))[:13])))
+}
+
+// copyBackup makes a backup of a running server, which unstage removes. One that an earlier run has made and not sent to all
+// hosts is sent again, so that their copies can go on.
+func (a *app) copyBackup(ctx context.Context, source, stage string) (dir string, unstage func() error, err error) {
 	dir, complete := filepath.Join(stage, "data"), filepath.Join(stage, "complete")
 	unstage = func() error { return errors.Join(os.Remove(complete), os.RemoveAll(dir), os.Remove(stage)) }
 	switch info, err := os.Stat(complete); {
@@ -205,8 +212,12 @@ func (a *app) copySource(ctx context.Context, source string, f copyFlags) (dir s
 }
 
 // copyAsk prints what would be sent, and what each host could take.
-func (a *app) copyAsk(ctx context.Context, dir string, hosts, skip []string, token string, f copyFlags) error {
-	res, err := replicate.Scan(dir, skip)
+func (a *app) copyAsk(ctx context.Context, source, stage string, hosts []string, token string, f copyFlags) error {
+	var res replicate.Result
+	skip, _, err := target.Stopped(source)
+	if stage == "" && err == nil {
+		res, err = replicate.Scan(source, skip)
+	}
 	if err != nil {
 		return err
 	}
@@ -221,7 +232,11 @@ func (a *app) copyAsk(ctx context.Context, dir string, hosts, skip []string, tok
 		err = a.printJSON(map[string]any{"bytes": res.Bytes, "files": res.Files, "hosts": list})
 		return errors.Join(err, errors.Join(failed...))
 	}
-	fmt.Fprintf(a.stdout, "%s: %s, %s\n", dir, figure.Plural(res.Files, "file"), figure.Bytes(res.Bytes))
+	if stage != "" {
+		fmt.Fprintf(a.stdout, "%s: a backup is made first, in %s\n", source, stage)
+	} else {
+		fmt.Fprintf(a.stdout, "%s: %s, %s\n", source, figure.Plural(res.Files, "file"), figure.Bytes(res.Bytes))
+	}
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	for _, p := range list {
 		free := figure.None
@@ -305,7 +320,7 @@ func withBoard(ctx context.Context, a *app, board *replicate.Board, f copyFlags,
 // printCopy prints a result, unless there is none.
 func (a *app) printCopy(res replicate.Result, f copyFlags) error {
 	switch {
-	case res.Files == 0:
+	case res.Hash == "": // it was stopped
 		return nil
 	case f.withJSON:
 		return a.printJSON(res)

@@ -50,7 +50,12 @@ func TestCopySQLite(t *testing.T) {
 	db := openKeeper(t, "sqlite:live.db")
 	execSQL(t, db, "CREATE TABLE t (a INTEGER)")
 	execSQL(t, db, "INSERT INTO t VALUES (1), (2)")
-	s := copied(t, "sqlite:live.db", []string{"one", "two"}, "", "--zstd")
+	s := copied(t, "sqlite:live.db", nil, "", "--dry-run", "127.0.0.1:1")
+	if s.code != exitFailed {
+		t.Errorf("exit %d", s.code)
+	}
+	contains(t, s.stdout, "sqlite:live.db: a backup is made first, in "+filepath.Join(dir, ".rowmill", "copy-"), "127.0.0.1:1  -  dial tcp")
+	s = copied(t, "sqlite:live.db", []string{"one", "two"}, "", "--zstd")
 	if s.code != exitDone {
 		t.Fatalf("exit %d\n%s%s", s.code, s.stdout, s.stderr)
 	}
@@ -125,7 +130,7 @@ func TestCopyReplica(t *testing.T) {
 					}
 				}
 			}
-			for rows, deadline := 0, time.Now().Add(30*time.Second); rows < 3; time.Sleep(20 * time.Millisecond) {
+			for rows, deadline := 0, time.Now().Add(60*time.Second); rows < 3; time.Sleep(20 * time.Millisecond) {
 				must(t, replica.SQL().QueryRow("SELECT count(*) FROM t").Scan(&rows))
 				if time.Now().After(deadline) {
 					t.Fatalf("the replica has %d rows\n%s", rows, readFile(t, filepath.Join(home, "log")))
@@ -179,7 +184,7 @@ func startCopy(t *testing.T, program string, args []string, home, kind, socket s
 		_ = c.Wait()
 		_ = log.Close()
 	})
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(60 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		opened, err := target.Open(context.Background(), at, func(string) {})
 		if err == nil {
 			t.Cleanup(func() { _ = opened.Close() })

@@ -62,7 +62,6 @@ var errReplaced = &refusal{Reason: "a host nearer to the source sends to it", Fe
 // Receive makes a copy of what is sent to a listener in a directory that is empty or has a part of that copy. It returns
 // when the copy is complete and the hosts after it have ended. While it waits for a sender it has no time limit.
 func Receive(ctx context.Context, l net.Listener, dir string, board *Board, o ReceiveOptions) (res Result, err error) {
-	began := time.Now()
 	root, unlock, err := takeDirectory(dir)
 	if err != nil {
 		return res, errors.Join(err, l.Close())
@@ -83,6 +82,7 @@ func Receive(ctx context.Context, l net.Listener, dir string, board *Board, o Re
 	err = errors.Join(err, l.Close())
 	r.all.Wait()
 	if st := r.st; st != nil && err == nil {
+		_, began := board.Size()
 		res = Result{Bytes: st.m.size, Files: st.m.files, Hash: board.get(r.me).Hash, Hosts: board.List(), Seconds: time.Since(began).Seconds()}
 		err = root.Remove(stateName)
 	}
