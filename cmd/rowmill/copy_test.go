@@ -55,7 +55,16 @@ func TestCopySQLite(t *testing.T) {
 		t.Errorf("exit %d", s.code)
 	}
 	contains(t, s.stdout, "sqlite:live.db: a backup is made first, in "+filepath.Join(dir, ".rowmill", "copy-"), "127.0.0.1:1  -  dial tcp")
+	// A backup that no host has got is sent by the next run.
+	s = copied(t, "sqlite:live.db", nil, "", "127.0.0.1:1", "--patience", "1s")
+	if s.code != exitFailed {
+		t.Errorf("exit %d", s.code)
+	}
+	contains(t, s.stdout, "127.0.0.1:1  failed  0 B")
+	contains(t, s.stderr, "1 host has no copy: 127.0.0.1:1: dial tcp")
+	execSQL(t, db, "INSERT INTO t VALUES (3)")
 	s = copied(t, "sqlite:live.db", []string{"one", "two"}, "", "--zstd")
+	contains(t, s.stderr, "that an earlier run has left in")
 	if s.code != exitDone {
 		t.Fatalf("exit %d\n%s%s", s.code, s.stdout, s.stderr)
 	}
