@@ -52,10 +52,13 @@ tar -xf "$work"/one/*-image.tar -C "$work/image"
 for blob in "$work"/image/blobs/sha256/*; do
   [ "$(sha256sum <"$blob")" = "${blob##*/}  -" ] || fail "$blob has another checksum"
 done
+linux=() # architectures
+for system in "${systems[@]}"; do if [[ $system = linux/* ]]; then linux+=("${system#*/}"); fi; done
 if has skopeo 'a look at the image'; then
-  skopeo inspect --config "oci-archive:$(echo "$work"/one/*-image.tar)" | grep -q 9187/tcp || fail 'the image has no port'
+  for arch in "${linux[@]}"; do
+    skopeo --override-arch "$arch" inspect --config "oci-archive:$(echo "$work"/one/*-image.tar)" | grep -q 9187/tcp || fail "the image for $arch has no port"
+  done
 fi
-
 # image_of prints the blobs of the layers of an architecture's image.
 image_of() {
   local index manifest
@@ -64,14 +67,12 @@ image_of() {
   jq -r '.layers[].digest' "$work/image/blobs/${manifest/://}" | sed "s|:|/|; s|^|$work/image/blobs/|"
 }
 if has jq 'a look into the image'; then
-  for system in "${systems[@]}"; do
-    [ "${system%/*}" = linux ] || continue
-    rootfs=$work/rootfs/$system
-    mkdir -p "$rootfs"
-    for layer in $(image_of "${system#*/}"); do tar -xzf "$layer" -C "$rootfs"; done
-    cmp "$rootfs/usr/bin/rowmill" "$work/archive/$system/rowmill" || fail "the image for $system has another program"
+  for arch in "${linux[@]}"; do
+    mkdir -p "$work/rootfs/$arch"
+    for layer in $(image_of "$arch"); do tar -xzf "$layer" -C "$work/rootfs/$arch"; done
+    cmp "$work/rootfs/$arch/usr/bin/rowmill" "$work/archive/linux/$arch/rowmill" || fail "the image for $arch has another program"
   done
-  rootfs=$work/rootfs/linux/$(go env GOHOSTARCH)
+  rootfs=$work/rootfs/$(go env GOHOSTARCH)
   if [ "$(id -u)" = 0 ] && [ -d "$rootfs" ]; then
     is=$(chroot "$rootfs" /usr/bin/rowmill version)
     say "in the image's files alone: ${is//$'\n'/; }"
