@@ -132,17 +132,15 @@ func (u *upgraded) make(program string) {
 		rows = append(rows, fmt.Sprintf("(%d, '%s', %d)", i, loadStart.Add(-time.Duration(i)*time.Minute).Format(time.DateTime), i%7))
 	}
 	execSQL(u, db, "INSERT INTO orders VALUES "+strings.Join(rows, ", "))
-	c := older("apply", u.orders.file, "--yes", "--allow-duplicates", "--nice", "100", "--throttle-query",
-		fmt.Sprintf(`SELECT COUNT(*) FROM rowmill_journal WHERE step = 'copy' AND data LIKE '%%"%d"%%'`, firstChunk-1))
-	var said bytes.Buffer
-	c.Stderr = told(func(line string) {
-		fmt.Fprintln(&said, line)
-		if strings.Contains(line, "waits: --throttle-query") {
-			_ = c.Process.Kill() // its end is awaited below
-		}
+	// After its first chunk the copy rests, a hundred times as long as that took.
+	c := older("apply", u.orders.file, "--yes", "--allow-duplicates", "--nice", "100")
+	must(u, c.Start())
+	u.waits("a chunk of the copy", func() bool {
+		return count(u.T, db, fmt.Sprintf(`rowmill_journal WHERE step = 'copy' AND data LIKE '%%"%d"%%'`, firstChunk-1)) > 0
 	})
-	if c.Run() == nil {
-		u.Fatalf("the adoption ended:\n%s", said.String())
+	must(u, c.Process.Kill())
+	if c.Wait() == nil {
+		u.Fatal("the adoption ended")
 	}
 	execSQL(u, db, "UPDATE orders SET amount = 100 WHERE id < 10")
 	execSQL(u, db, "DELETE FROM orders WHERE id BETWEEN 10 AND 14")
@@ -155,28 +153,28 @@ var upgradeTime = loadStart.Add(3 * time.Hour)
 
 // client returns a command of a database's own tools on the test's database.
 func (u *upgraded) client(name string, args ...string) *exec.Cmd {
-	c := exec.Command(name, args...)
 	switch q := u.at.Query; u.server {
 	case "sqlite":
-		c.Args = append([]string{name, u.at.Path}, args...)
+		args = append([]string{u.at.Path}, args...)
 	case "postgres":
-		c.Args = append(c.Args, "--host="+q.Get("host"), "--port="+q.Get("port"), "--username="+u.at.User, u.at.Path)
+		args = append(args, "--host="+q.Get("host"), "--port="+q.Get("port"), "--username="+u.at.User, u.at.Path)
 	default:
-		c.Args = append([]string{name, "--no-defaults"}, append(args, "--socket="+q.Get("socket"), "--user="+u.at.User, u.at.Path)...)
+		args = slices.Concat([]string{"--no-defaults"}, args, []string{"--socket=" + q.Get("socket"), "--user=" + u.at.User, u.at.Path})
 	}
-	return c
+	return exec.Command(name, args...)
 }
 
 // dump writes the database to a file.
 func (u *upgraded) dump(path string) {
 	u.Helper()
-	c := map[string]*exec.Cmd{
-		"sqlite":   u.client("sqlite3", ".dump"),
-		"postgres": u.client("pg_dump", "--rows-per-insert=500", "--no-owner", "--no-privileges"),
-	}[u.server]
-	if c == nil {
-		c = u.client("mariadb-dump", "--skip-comments", "--no-tablespaces", "--triggers", "--routines")
+	name, args := "mariadb-dump", []string{"--skip-comments", "--no-tablespaces", "--triggers", "--routines"}
+	switch u.server {
+	case "sqlite":
+		name, args = "sqlite3", []string{".dump"}
+	case "postgres":
+		name, args = "pg_dump", []string{"--rows-per-insert=500", "--no-owner", "--no-privileges"}
 	}
+	c := u.client(name, args...)
 	c.Stderr = os.Stderr
 	text, err := c.Output()
 	must(u, err)
@@ -212,9 +210,9 @@ func (u *upgraded) restore(path string) {
 	must(u, opened.Close())
 }
 
-// TestUpgrade: what an older version has left half-done is finished by this one. The databases are
+// TestUpgraded: what an older version has left half-done is finished by this one. The databases are
 // those of the commit in scripts/upgrade-states.sh.
-func TestUpgrade(t *testing.T) {
+func TestUpgraded(t *testing.T) {
 	t.Parallel()
 	onEach(t, keepers, func(t *testing.T, server string) {
 		u, path := newUpgraded(t, server), filepath.Join("testdata", "upgrade", server+".sql.gz")
