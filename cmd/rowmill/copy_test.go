@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -142,7 +143,7 @@ func TestCopyReplica(t *testing.T) {
 			for rows, deadline := 0, time.Now().Add(60*time.Second); rows < 3; time.Sleep(20 * time.Millisecond) {
 				must(t, replica.SQL().QueryRow("SELECT count(*) FROM t").Scan(&rows))
 				if time.Now().After(deadline) {
-					t.Fatalf("the replica has %d rows\n%s", rows, readFile(t, filepath.Join(home, "log")))
+					t.Fatalf("the replica has %d rows\n%s", rows, readFile(t, filepath.Join(home, "log.err")))
 				}
 			}
 			t.Logf("caught up %v after the last byte, with the start of the server", time.Since(lastByte).Round(time.Millisecond))
@@ -181,9 +182,11 @@ func startCopy(t *testing.T, program string, args []string, home, kind, socket s
 			c.Dir = "/"
 		}
 	} else {
-		c.Args = append(c.Args, "--server-id=77", "--skip-networking", "--log-error="+filepath.Join(home, "log"), "--socket="+socket)
+		// MySQL cuts the value of an option in place, at its comma.
+		c.Args = slices.DeleteFunc(c.Args, func(a string) bool { return a != program && !strings.HasPrefix(a, "-") })
+		c.Args = append(c.Args, "--server-id=77", "--skip-networking", "--log-error="+filepath.Join(home, "log.err"), "--socket="+socket)
 	}
-	log, err := os.Create(filepath.Join(home, "log"))
+	log, err := os.Create(filepath.Join(home, "log.err"))
 	must(t, err)
 	c.Stdout, c.Stderr = log, log
 	must(t, c.Start())
@@ -200,7 +203,7 @@ func startCopy(t *testing.T, program string, args []string, home, kind, socket s
 			return opened.DB.(engine.Keeper)
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%v\n%s\n%s", err, strings.Join(c.Args, " "), readFile(t, filepath.Join(home, "log")))
+			t.Fatalf("%v\n%s\n%s", err, strings.Join(c.Args, " "), readFile(t, filepath.Join(home, "log.err")))
 		}
 	}
 }

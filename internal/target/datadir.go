@@ -3,10 +3,12 @@ package target
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -183,7 +185,7 @@ func replicaMySQL(dir string, of engine.Target) ([]string, error) {
 	}
 	mariadb := isFile(filepath.Join(dir, "aria_log_control"))
 	change, word, replica := "CHANGE REPLICATION SOURCE TO", "SOURCE", "REPLICA"
-	if mariadb {
+	if mariadb || strings.HasPrefix(at.version, "5.") || olderWords.MatchString(at.version) {
 		change, word, replica = "CHANGE MASTER TO", "MASTER", "SLAVE"
 	}
 	var b strings.Builder
@@ -195,12 +197,17 @@ func replicaMySQL(dir string, of engine.Target) ([]string, error) {
 		where = "MASTER_USE_GTID = slave_pos"
 	case mariadb:
 		where += ", MASTER_USE_GTID = no"
+	case !strings.HasPrefix(at.version, "5."): // encrypts the password on a connection without TLS
+		where += ", GET_" + word + "_PUBLIC_KEY = 1"
 	}
 	fmt.Fprintf(&b, "%[1]s\n  %[2]s_HOST = %[3]s, %[2]s_PORT = %[4]s, %[2]s_USER = %[5]s,\n  %[2]s_PASSWORD = 'PASSWORD',\n  %[6]s;\nSTART %[7]s;\n",
 		change, word, sqlText(host), port, sqlText(user), where, replica)
 	path := filepath.Join(dir, replicaSQL)
 	return []string{path + " has the statements that start it as a replica; its server_id must differ from its source's"}, os.WriteFile(path, []byte(b.String()), 0o600)
 }
+
+// olderWords matches versions of MySQL 8.0 before 8.0.23, which has the newer words.
+var olderWords = regexp.MustCompile(`^8\.0\.(1?[0-9]|2[0-2])\b`)
 
 func sqlText(s string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, "'", "''").Replace(s) + "'"
@@ -216,6 +223,31 @@ type logPosition struct {
 	file string
 	pos  int64
 	gtid string // MariaDB's, empty if unknown
+	// version is the server's that wrote the log, empty if unknown.
+	version string
+}
+
+// A log begins with four bytes, and an event whose header has 19 bytes, followed by the format's version in two bytes and the
+// server's in 50.
+const (
+	versionAt    = 4 + 19 + 2
+	versionBytes = 50
+)
+
+// versionOf returns the version of the server that wrote a log; text that is none if the log is encrypted.
+func versionOf(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	var text [versionBytes]byte
+	n, err := f.ReadAt(text[:], versionAt)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	version, _, _ := strings.Cut(string(text[:n]), "\x00")
+	return version, err
 }
 
 // positionOf returns the position of a copy: the one that its backup has recorded, or the end of the last log of a stopped
@@ -231,7 +263,7 @@ func positionOf(dir string) (logPosition, error) {
 			return logPosition{}, errors.Join(fmt.Errorf("%s has no position", name), err)
 		}
 		pos, err := strconv.ParseInt(fields[1], 10, 64)
-		return logPosition{fields[0], pos, strings.Join(fields[2:], "")}, err
+		return logPosition{fields[0], pos, strings.Join(fields[2:], ""), ""}, err
 	}
 	indexes, err := filepath.Glob(filepath.Join(dir, "*.index"))
 	if err != nil {
@@ -254,7 +286,8 @@ func positionOf(dir string) (logPosition, error) {
 		if err != nil {
 			return logPosition{}, err
 		}
-		return logPosition{file: last, pos: info.Size()}, nil
+		version, err := versionOf(filepath.Join(dir, last))
+		return logPosition{file: last, pos: info.Size(), version: version}, err
 	}
 	return logPosition{}, nil
 }
