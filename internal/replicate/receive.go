@@ -222,7 +222,6 @@ func (r *receiver) hear(ctx context.Context, w *wire) error {
 	sctx, replace := context.WithCancelCause(ctx)
 	defer replace(nil)
 	in := &incoming{depth: h.Depth, replace: replace, over: make(chan struct{})}
-	defer close(in.over)
 	r.turn.Lock()
 	if no := r.takeOver(in, h.Depth); no != nil {
 		r.turn.Unlock()
@@ -234,6 +233,7 @@ func (r *receiver) hear(ctx context.Context, w *wire) error {
 		r.current, r.lost = nil, time.Now()
 	}
 	r.mu.Unlock()
+	close(in.over) // before a refusal, which a sender that has stopped doesn't read
 	_, mine := errors.AsType[fault](err)
 	if _, ok := errors.AsType[*refusal](err); ok || mine {
 		err = errors.Join(err, w.refuse(err))
