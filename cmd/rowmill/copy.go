@@ -125,7 +125,7 @@ func (f *copyFlags) defineCommon(flags *pflag.FlagSet) {
 // token returns the secret of the hosts.
 func (f *copyFlags) token() (string, error) {
 	if f.tokenFile == "" {
-		return "", usagef("openssl rand -hex 32 > token; chmod 600 token, the same on each host", "--token-file is missing: the secret of all hosts")
+		return "", usagef("openssl rand -hex 32 > token; chmod 600 token, the same on each host", "--token-file is missing: the file with what all hosts know")
 	}
 	return replicate.ReadToken(f.tokenFile)
 }

@@ -271,6 +271,11 @@ func TestBadInput(t *testing.T) {
 		args string
 		says []string
 	}{
+		{"copy send . host1", []string{`"host1": want HOST:PORT`}},
+		{"copy send . h:1 h:1", []string{"h:1 is there twice"}},
+		{"copy send . h:1", []string{"--token-file is missing", "Try: openssl rand"}},
+		{"copy send . h:1 --limit fast", []string{`--limit "fast"`, "Try: --limit 100MB/s"}},
+		{"copy receive x", []string{"--listen is missing"}},
 		{"bench inser", []string{`unknown command "rowmill bench inser"`, "Try: did you mean insert?"}},
 		{"bench swim", []string{`unknown command "rowmill bench swim"`, "Try: one of disk, hotrow, ibench, insert"}},
 		{"bench insert now", []string{`unexpected argument "now"`}},

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"net"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -148,9 +149,20 @@ func TestCopyToThree(t *testing.T) {
 			}
 			o := options(10 * time.Second)
 			o.Zstd = compressed
-			res, err := Send(t.Context(), dir, addresses(hosts), &Board{}, o)
+			board := &Board{}
+			res, err := Send(t.Context(), dir, addresses(hosts), board, o)
 			if err != nil {
 				t.Fatal(err)
+			}
+			for path, text := range map[string]string{
+				"/":        fmt.Sprintf(`<tr class="done"><td>%s</td><td>done</td>`, hosts[2].addr),
+				"/metrics": fmt.Sprintf("\nrowmill_copy_host_state{host=%q,state=\"done\"} 1\n", hosts[2].addr),
+			} {
+				w := httptest.NewRecorder()
+				board.Handler().ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+				if page := w.Body.String(); !strings.Contains(page, text) {
+					t.Errorf("%s lacks %q:\n%s", path, text, page)
+				}
 			}
 			want := fingerprint(t, dir)
 			for i, h := range hosts {

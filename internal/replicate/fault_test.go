@@ -162,7 +162,7 @@ func newRelay(t testing.TB, to string, onSent func()) *relay {
 // TestCopyKilled kills the source or a receiver at a random byte, and starts it again: the copies are equal, and little is
 // sent again. Nightly it does so 60 times.
 func TestCopyKilled(t *testing.T) {
-	size, kills := 60<<20, 3
+	size, kills := 36<<20, 3
 	if os.Getenv("ROWMILL_TEST_NIGHTLY") == "1" {
 		size, kills = 160<<20, 60
 	}
