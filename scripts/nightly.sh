@@ -73,7 +73,7 @@ part() {
   esac
 }
 
-scripts/install.sh gcc mariadb rocksdb spider galera postgres mysql chromium prometheus systemd || exit 1
+scripts/install.sh gcc mariadb rocksdb spider galera postgres mysql chromium prometheus systemd backup || exit 1
 [ $# -gt 0 ] || set -- kills servers race fuzz long
 failed=()
 for name in "$@"; do
