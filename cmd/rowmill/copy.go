@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -153,9 +154,14 @@ func (a *app) copySend(ctx context.Context, source string, hosts []string, f cop
 	if f.dry {
 		return a.copyAsk(ctx, source, stage, hosts, token, f)
 	}
-	dir, unstage := source, func() error { return nil }
+	dir := source
 	if stage != "" {
-		if dir, unstage, err = a.copyBackup(ctx, source, stage); err != nil {
+		lock, err := lockStage(source, stage)
+		if err != nil {
+			return err
+		}
+		defer lock.Close() // it has no bytes
+		if dir, err = a.copyBackup(ctx, source, stage, lock); err != nil {
 			return stopped(ctx, err, "")
 		}
 	}
@@ -170,54 +176,101 @@ func (a *app) copySend(ctx context.Context, source string, hosts []string, f cop
 	res, err := withBoard(ctx, a, board, f, func(ctx context.Context) (replicate.Result, error) {
 		return replicate.Send(ctx, dir, hosts, board, replicate.SendOptions{Options: f.Options, Token: token, Skip: skip, Say: a.copySay})
 	})
-	if err == nil {
-		err = unstage()
+	switch {
+	case stage != "" && err == nil:
+		err = os.RemoveAll(stage)
+	case stage != "":
+		a.copySay(fmt.Sprintf("the backup stays in %s, and the next run sends it; without one, remove that", stage))
 	}
 	return errors.Join(stopped(ctx, err, "the same command, which continues"), a.printCopy(res, f))
 }
 
-// copyStage returns the directory for the backup of a source, "" if that is a directory itself.
+// copyStage returns the directory for the backup of a source, "" if that is a directory itself. Each source has one of its own.
 func copyStage(source string, f copyFlags) (string, error) {
-	info, err := os.Stat(source)
-	switch {
-	case err == nil && info.IsDir():
-		return "", nil
-	case err == nil:
-		return "", usagef("rowmill copy send sqlite:"+source+" host1:9189, for an SQLite file", "%s is not a directory", source)
-	case target.Check(source) != nil:
-		return "", fmt.Errorf("%w, and it is no URL of a server: %w", err, target.Check(source))
+	err := target.Check(source)
+	if err != nil && strings.Contains(source, "://") {
+		return "", err // without the text, which may have a password
 	}
-	return filepath.Abs(cmp.Or(f.stage, filepath.Join(sandbox.DefaultRoot, fmt.Sprintf("copy-%x", sha256.Sum256([]byte(source)))[:13])))
+	if info, statErr := os.Stat(source); err != nil && statErr == nil && info.IsDir() {
+		return "", nil
+	} else if err != nil && statErr == nil {
+		return "", usagef("rowmill copy send sqlite:"+source+" host1:9189, for an SQLite file", "%s is not a directory", source)
+	} else if err != nil {
+		return "", fmt.Errorf("%w, and it is no URL of a server: %w", statErr, err)
+	}
+	return filepath.Abs(filepath.Join(cmp.Or(f.stage, sandbox.DefaultRoot), fmt.Sprintf("copy-%x", sha256.Sum256([]byte(source)))[:13]))
 }
 
-// copyBackup makes a backup of a running server, which unstage removes. One that an earlier run has made and not sent to all
-// hosts is sent again, so that their copies can go on.
-func (a *app) copyBackup(ctx context.Context, source, stage string) (dir string, unstage func() error, err error) {
-	dir, complete := filepath.Join(stage, "data"), filepath.Join(stage, "complete")
-	unstage = func() error { return errors.Join(os.Remove(complete), os.RemoveAll(dir), os.Remove(stage)) }
+// oldBackup is the age from which a backup that was left is made anew.
+const oldBackup = 24 * time.Hour
+
+// lockStage makes the directory for a backup, and locks it for this process and the programs that it starts.
+func lockStage(source, stage string) (*os.File, error) {
+	if err := os.MkdirAll(stage, 0o700); err != nil {
+		return nil, err
+	}
+	lock, err := os.Create(filepath.Join(stage, "lock"))
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return nil, errors.Join(engine.Hinted(fmt.Errorf("another process makes or sends a backup of %s in %s: %w", source, stage, err), "one rowmill copy send with all hosts, or another --stage"), lock.Close())
+	}
+	return lock, nil
+}
+
+// copyBackup makes a backup of a running server. One that an earlier run has made and not sent to all
+// hosts is sent again, so that their copies can go on, unless it is old.
+func (a *app) copyBackup(ctx context.Context, source, stage string, lock *os.File) (dir string, err error) {
+	dir, private, complete := filepath.Join(stage, "data"), filepath.Join(stage, "private"), filepath.Join(stage, "complete")
 	switch info, err := os.Stat(complete); {
+	case err == nil && time.Since(info.ModTime()) < oldBackup:
+		a.copySay(fmt.Sprintf("sends the backup of %s of %s UTC that an earlier run has left in %s; remove that for a new one", source, info.ModTime().UTC().Format("2006-01-02 15:04"), stage))
+		return dir, nil
 	case err == nil:
-		a.copySay(fmt.Sprintf("sends the backup of %s that an earlier run has left in %s; remove that for a new one", info.ModTime().UTC().Format("2006-01-02 15:04"), stage))
-		return dir, unstage, nil
+		a.copySay(fmt.Sprintf("the backup that an earlier run has left in %s is of %s UTC: a new one is made", stage, info.ModTime().UTC().Format("2006-01-02 15:04")))
 	case !errors.Is(err, fs.ErrNotExist):
-		return "", nil, err
+		return "", err
 	}
-	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o700)); err != nil {
-		return "", nil, err
+	if err := errors.Join(os.RemoveAll(complete), os.RemoveAll(dir), os.RemoveAll(private), os.Mkdir(dir, 0o700), os.Mkdir(private, 0o700)); err != nil {
+		return "", err
 	}
-	if err := target.Backup(ctx, source, dir, a.copySay); err != nil {
-		return "", nil, errors.Join(err, os.RemoveAll(dir), os.Remove(stage))
+	b, err := target.PlanBackup(ctx, source, dir, private)
+	if err == nil {
+		err = b.Run(ctx, lock, a.copySay)
 	}
-	return dir, unstage, textfile.Replace(complete, func(w io.Writer) error { _, err := io.WriteString(w, source+"\n"); return err })
+	if err != nil {
+		return "", errors.Join(err, os.RemoveAll(stage))
+	}
+	if err := os.RemoveAll(private); err != nil {
+		return "", err
+	}
+	return dir, textfile.Replace(complete, func(w io.Writer) error { _, err := io.WriteString(w, source+"\n"); return err })
+}
+
+// copyPlanned returns the size of what would be sent, and the number of files; 0 if that isn't known.
+func copyPlanned(ctx context.Context, source, stage string) (res replicate.Result, err error) {
+	if stage == "" {
+		skip, _, err := target.Stopped(source)
+		if err != nil {
+			return res, err
+		}
+		return replicate.Scan(source, skip)
+	}
+	private, err := os.MkdirTemp("", "rowmill-copy-")
+	if err != nil {
+		return res, err
+	}
+	b, err := target.PlanBackup(ctx, source, stage, private)
+	if err == nil {
+		res.Bytes = b.Bytes
+	}
+	return res, errors.Join(err, os.RemoveAll(private))
 }
 
 // copyAsk prints what would be sent, and what each host could take.
 func (a *app) copyAsk(ctx context.Context, source, stage string, hosts []string, token string, f copyFlags) error {
-	var res replicate.Result
-	skip, _, err := target.Stopped(source)
-	if stage == "" && err == nil {
-		res, err = replicate.Scan(source, skip)
-	}
+	res, err := copyPlanned(ctx, source, stage)
 	if err != nil {
 		return err
 	}
@@ -233,7 +286,11 @@ func (a *app) copyAsk(ctx context.Context, source, stage string, hosts []string,
 		return errors.Join(err, errors.Join(failed...))
 	}
 	if stage != "" {
-		fmt.Fprintf(a.stdout, "%s: a backup is made first, in %s\n", source, stage)
+		size := ""
+		if res.Bytes == 0 {
+			size = "; its size, and so whether it has space, is not known before"
+		}
+		fmt.Fprintf(a.stdout, "%s: a backup is made first, in %s%s\n", source, stage, size)
 	} else {
 		fmt.Fprintf(a.stdout, "%s: %s, %s\n", source, figure.Plural(res.Files, "file"), figure.Bytes(res.Bytes))
 	}
@@ -255,8 +312,13 @@ func (a *app) copyReceive(ctx context.Context, dir string, f copyFlags) error {
 	if err := onLoopback("listen", &f.listen); err != nil {
 		return err
 	}
-	if f.replicaOf != "" && target.Host(f.replicaOf) == "" {
-		return usagef("--replica-of postgres://USER@HOST/", "--replica-of %s: want the URL of a server", f.replicaOf)
+	if f.replicaOf != "" {
+		if err := target.Check(f.replicaOf); err != nil {
+			return fmt.Errorf("--replica-of: %w", err)
+		}
+		if target.Host(f.replicaOf) == "" || !strings.Contains(f.replicaOf, "@") {
+			return usagef("--replica-of postgres://USER@HOST/", "--replica-of %s: want the URL of a server, with the account that replicates", f.replicaOf)
+		}
 	}
 	token, err := f.token()
 	if err != nil {

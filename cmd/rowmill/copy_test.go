@@ -56,6 +56,22 @@ func TestCopySQLite(t *testing.T) {
 		t.Errorf("exit %d", s.code)
 	}
 	contains(t, s.stdout, "sqlite:live.db: a backup is made first, in "+filepath.Join(dir, ".rowmill", "copy-"), "127.0.0.1:1  -  dial tcp")
+	if s := copied(t, "sqlite:absent.db", nil, "", "--dry-run", "127.0.0.1:1"); s.code != exitFailed || !strings.Contains(s.stderr, "there is no such file") {
+		t.Errorf("a file that isn't there: exit %d\n%s", s.code, s.stderr)
+	}
+	// What a user has in the directory of the backup stays, and a backup of another source isn't sent.
+	must(t, os.MkdirAll("stage/data", 0o700))
+	must(t, os.WriteFile("stage/data/mine", nil, 0o600))
+	other := openKeeper(t, "sqlite:other.db")
+	execSQL(t, other, "CREATE TABLE other (a INTEGER)")
+	if s := copied(t, "sqlite:other.db", nil, "", "--stage", "stage", "127.0.0.1:1", "--patience", "1s"); s.code != exitFailed || !strings.Contains(s.stderr, "the backup stays in "+filepath.Join(dir, "stage", "copy-")) {
+		t.Errorf("exit %d\n%s", s.code, s.stderr)
+	}
+	if s := copied(t, "sqlite:live.db", []string{"staged"}, "", "--stage", "stage"); s.code != exitDone || strings.Contains(s.stderr, "earlier run") {
+		t.Errorf("exit %d\n%s", s.code, s.stderr)
+	}
+	_, err := os.Stat("stage/data/mine")
+	must(t, err)
 	// A backup that no host has got is sent by the next run.
 	s = copied(t, "sqlite:live.db", nil, "", "127.0.0.1:1", "--patience", "1s")
 	if s.code != exitFailed {

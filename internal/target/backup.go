@@ -16,51 +16,68 @@ import (
 	"github.com/rowmill/rowmill/internal/engine/sqlite"
 )
 
-// Backup makes a backup of a running server in an empty directory, ready to be started: by mariadb-backup, by pg_basebackup,
-// or of an SQLite file. note gets a line for each step.
-func Backup(ctx context.Context, text, dir string, note func(string)) error {
+// A Backup is one of a running server, or of an SQLite file, which isn't made yet.
+type Backup struct {
+	// Bytes is about its size; 0 if that isn't known.
+	Bytes    int64
+	file     *engine.Target // of SQLite
+	dir      string
+	programs []*exec.Cmd
+}
+
+// PlanBackup plans a backup in a directory, ready to be started: by mariadb-backup, by pg_basebackup, or of an SQLite file. It returns an error if
+// the server can't be reached, or the programs are missing. Passwords are kept in the directory private.
+func PlanBackup(ctx context.Context, text, dir, private string) (*Backup, error) {
 	p, err := parse(text)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if p.Scheme == "sqlite" {
-		if p.Path == "" {
-			return errors.New("target sqlite: without a path is an empty file")
+	switch p.Scheme {
+	case "sqlite":
+		info, err := os.Stat(p.Path)
+		if err != nil || !info.Mode().IsRegular() {
+			return nil, errors.Join(fmt.Errorf("target %s: there is no such file", text), err)
 		}
-		return sqlite.Backup(ctx, p.Target, filepath.Join(dir, filepath.Base(p.Path)))
+		return &Backup{Bytes: info.Size(), file: &p.Target, dir: dir}, nil
+	case "sandbox", "null":
+		return nil, fmt.Errorf("target %s has no data to copy", text)
 	}
-	if p.Scheme == "sandbox" || p.Scheme == "null" {
-		return fmt.Errorf("target %s has no data to copy", text)
+	if strings.Trim(p.Path, "/") == "" { // to ask for its version; all databases are backed up
+		p.Path = map[bool]string{true: "/postgres", false: "/mysql"}[strings.HasPrefix(p.Scheme, "postgres")]
 	}
 	db, err := Connect(ctx, p.Target)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	info := db.Info()
 	if err := db.Close(); err != nil {
-		return err
+		return nil, err
 	}
-	private, err := os.MkdirTemp("", "rowmill-copy-") // for passwords, 0700
-	if err != nil {
-		return err
-	}
-	var programs []*exec.Cmd
+	b := &Backup{}
 	switch info.Engine {
 	case "mariadb":
-		programs, err = mariadbBackup(ctx, p.Target, dir, private)
+		b.programs, err = mariadbBackup(ctx, p.Target, dir, private)
 	case "postgres":
-		programs, err = postgresBackup(ctx, p.Target, info.Version, dir, private)
+		b.programs, err = postgresBackup(ctx, p.Target, info.Version, dir, private)
 	default:
 		err = engine.Hinted(fmt.Errorf("target %s: there is no program here that backs up a running MySQL server", p.Target), "its data directory, once the server is stopped")
 	}
-	for _, c := range programs {
-		if err != nil {
-			break
-		}
-		note(strings.Join(c.Args, " "))
-		err = runProgram(c)
+	return b, err
+}
+
+// Run makes the backup. note gets a line for each step. The file held stays open in the programs, which so hold a lock of it also if this process is killed.
+func (b *Backup) Run(ctx context.Context, held *os.File, note func(string)) error {
+	if b.file != nil {
+		return sqlite.Backup(ctx, *b.file, filepath.Join(b.dir, filepath.Base(b.file.Path)))
 	}
-	return errors.Join(err, os.RemoveAll(private))
+	for _, c := range b.programs {
+		note(strings.Join(c.Args, " "))
+		c.ExtraFiles = []*os.File{held}
+		if err := runProgram(c); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // runProgram runs a program of a server's packages. Its error has the end of what the program said.
@@ -74,8 +91,12 @@ func runProgram(c *exec.Cmd) error {
 	if err == nil {
 		return nil
 	}
-	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	return fmt.Errorf("run %s: %w; it says:\n  %s", c.Path, err, strings.Join(lines[max(0, len(lines)-8):], "\n  "))
+	err = fmt.Errorf("run %s: %w", c.Path, err)
+	if said := strings.TrimSpace(out.String()); said != "" {
+		lines := strings.Split(said, "\n")
+		err = fmt.Errorf("%w; it says:\n  %s", err, strings.Join(lines[max(0, len(lines)-8):], "\n  "))
+	}
+	return err
 }
 
 // mariadbBackup returns the programs that back up a MariaDB server of this machine. The account may read the server's files.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -18,7 +19,8 @@ import (
 
 // A dataDir is what rowmill knows of the data directories of a kind of server.
 type dataDir struct {
-	mark string // a file at its top that the others don't have
+	mark    string   // a file at its top that the others don't have
+	schemes []string // of its server's URL
 	// skip are files that belong to one server and its process.
 	skip []string
 	// running returns an error if a server uses the directory.
@@ -27,11 +29,14 @@ type dataDir struct {
 	replica func(dir string, of engine.Target) ([]string, error)
 }
 
+// backupInfos are the files in which a backup of MariaDB has its position.
+var backupInfos = []string{"mariadb_backup_binlog_info", "xtrabackup_binlog_info"}
+
 // dataDirs are the kinds of data directories.
 func dataDirs() []dataDir {
 	return []dataDir{
-		{"PG_VERSION", []string{"postmaster.pid", "postmaster.opts"}, runningPostgres, replicaPostgres},
-		{"ibdata1", []string{"auto.cnf", replicaSQL}, runningMySQL, replicaMySQL},
+		{"PG_VERSION", []string{"postgres", "postgresql"}, []string{"postmaster.pid", "postmaster.opts"}, runningPostgres, replicaPostgres},
+		{"ibdata1", []string{"mariadb", "mysql"}, []string{"auto.cnf", replicaSQL}, runningMySQL, replicaMySQL},
 	}
 }
 
@@ -70,7 +75,9 @@ func MakeReplica(dir, of string) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		t = p.Target
+		if t = p.Target; !slices.Contains(d.schemes, t.Scheme) {
+			return nil, engine.Hinted(fmt.Errorf("--replica-of %s: the copy in %s is of another kind of server, and is not made a replica", t, dir), "--replica-of %s://USER@HOST/, with the same send again", d.schemes[0])
+		}
 	}
 	return d.replica(dir, t)
 }
@@ -203,6 +210,11 @@ func replicaMySQL(dir string, of engine.Target) ([]string, error) {
 	fmt.Fprintf(&b, "%[1]s\n  %[2]s_HOST = %[3]s, %[2]s_PORT = %[4]s, %[2]s_USER = %[5]s,\n  %[2]s_PASSWORD = 'PASSWORD',\n  %[6]s;\nSTART %[7]s;\n",
 		change, word, sqlText(host), port, sqlText(user), where, replica)
 	path := filepath.Join(dir, replicaSQL)
+	for _, name := range backupInfos { // which would be taken for the position of a copy of this copy
+		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+	}
 	return []string{path + " has the statements that start it as a replica; its server_id must differ from its source's"}, os.WriteFile(path, []byte(b.String()), 0o600)
 }
 
@@ -250,10 +262,14 @@ func versionOf(path string) (string, error) {
 	return version, err
 }
 
-// positionOf returns the position of a copy: the one that its backup has recorded, or the end of the last log of a stopped
-// server. It has no file if there is none.
+// positionOf returns the position of a copy: the end of the last log of a stopped server, or else what its backup has recorded, which has
+// no logs. It has no file if there is none.
 func positionOf(dir string) (logPosition, error) {
-	for _, name := range []string{"mariadb_backup_binlog_info", "xtrabackup_binlog_info"} {
+	at, err := endOfLog(dir)
+	if err != nil || at.file != "" {
+		return at, err
+	}
+	for _, name := range backupInfos {
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -265,6 +281,10 @@ func positionOf(dir string) (logPosition, error) {
 		pos, err := strconv.ParseInt(fields[1], 10, 64)
 		return logPosition{fields[0], pos, strings.Join(fields[2:], ""), ""}, err
 	}
+	return logPosition{}, nil
+}
+
+func endOfLog(dir string) (logPosition, error) {
 	indexes, err := filepath.Glob(filepath.Join(dir, "*.index"))
 	if err != nil {
 		return logPosition{}, err
