@@ -500,6 +500,46 @@ func TestCopyContinues(t *testing.T) {
 	}
 }
 
+// TestCopyUnconfirmed: a receiver doesn't call its copy good while the source may have changed, and a later run does.
+func TestCopyUnconfirmed(t *testing.T) {
+	dir := source(t, 8<<20)
+	file := filepath.Join(dir, "z")
+	was, err := os.Stat(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied := filepath.Join(t.TempDir(), "copy")
+	first, second := receive(t, copied, testToken), receive(t, filepath.Join(t.TempDir(), "copy"), testToken)
+	o := options(time.Second)
+	o.Limit = 40 << 20
+	changed := make(chan error, 1)
+	go func() {
+		for first.board.get(first.addr).Bytes == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		changed <- os.Chtimes(file, time.Time{}, time.Now())
+	}()
+	_, err = Send(t.Context(), dir, []string{first.addr, second.addr}, &Board{}, o)
+	if err == nil || !strings.Contains(err.Error(), "changed while it was copied") {
+		t.Error(err)
+	}
+	for _, h := range []*host{first, second} {
+		if err := h.await(t); err == nil || !strings.Contains(err.Error(), "its sender has not confirmed it for 1s") || h.res.Hash != "" {
+			t.Errorf("%v, %+v", err, h.res)
+		}
+	}
+	if err := errors.Join(<-changed, os.Chtimes(file, time.Time{}, was.ModTime())); err != nil {
+		t.Fatal(err)
+	}
+	again := receive(t, copied, testToken)
+	if _, err := Send(t.Context(), dir, []string{again.addr}, &Board{}, o); err != nil {
+		t.Error(err)
+	}
+	if err := again.await(t); err != nil || fingerprint(t, copied) != fingerprint(t, dir) {
+		t.Errorf("the copy differs, or %v", err)
+	}
+}
+
 func TestReadToken(t *testing.T) {
 	for name, c := range map[string]struct {
 		text string

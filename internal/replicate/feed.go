@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -25,11 +27,13 @@ type feeder struct {
 	hosts []string
 	board *Board
 	say   func(string)
-	// bye is closed when all hosts have ended.
+	// bye is closed when all hosts have ended, and the source has confirmed their copies.
 	bye <-chan struct{}
 	// taken is set when another, nearer to the source, feeds the next host.
 	taken bool
-	high  map[string]int // the chunks that were sent to a host once
+	// untold are hosts whose copies are complete, and that could not be told so.
+	untold map[string]error
+	high   map[string]int // the chunks that were sent to a host once
 }
 
 // errStalled is why a host is left out that no longer answers.
@@ -45,9 +49,9 @@ const retryEvery = 300 * time.Millisecond
 // feed returns when bye has been passed on, when no host is left, or when ctx ends.
 func (f *feeder) feed(ctx context.Context) {
 	alive, of, said := time.Now(), "", ""
-	f.high = map[string]int{}
+	f.high, f.untold = map[string]int{}, map[string]error{}
 	for ctx.Err() == nil {
-		hosts := f.board.pending(f.hosts)
+		hosts := slices.DeleteFunc(slices.Clone(f.hosts), func(h string) bool { return f.untold[h] != nil || f.board.get(h).State == Failed })
 		if len(hosts) == 0 {
 			return
 		}
@@ -67,6 +71,8 @@ func (f *feeder) feed(ctx context.Context) {
 		if final || time.Since(alive) >= f.o.Patience {
 			if f.board.fail(host, err) {
 				f.say(fmt.Sprintf("%s gets no copy: %v", host, err))
+			} else if f.board.get(host).State == Done {
+				f.untold[host] = fmt.Errorf("its copy is complete, but could not be confirmed to it: %w", err)
 			}
 			continue
 		}
@@ -91,6 +97,7 @@ type flow struct {
 	moved chan struct{} // has an element when acked has grown
 	begin chan answer   // the answer to the hello
 	ended chan struct{} // closed when the host has closed the connection
+	told  atomic.Bool   // bye is being sent
 }
 
 // session sends to one host, until bye. alive is the last time at which the host did what it should.
@@ -131,7 +138,12 @@ func (f *feeder) session(ctx context.Context, host string, rest []string, alive 
 			return context.Cause(ctx)
 		case <-f.bye:
 		}
-		if err := w.send(frameBye); err != nil {
+		whole, err := f.st.whole(ctx)
+		if err != nil {
+			return err
+		}
+		fl.told.Store(true)
+		if err := w.send(frameBye, whole[:]); err != nil {
 			return err
 		}
 		select {
@@ -157,12 +169,10 @@ func (f *feeder) listen(w *wire, fl *flow) error {
 	for {
 		kind, body, err := w.receive(buf)
 		if err != nil {
-			select {
-			case <-f.bye:
+			if fl.told.Load() {
 				return errBye
-			default:
-				return err
 			}
+			return err
 		}
 		buf = body[:cap(body)]
 		switch kind {

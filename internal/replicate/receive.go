@@ -32,7 +32,7 @@ type receiver struct {
 	root  *os.Root
 	board *Board
 	all   sync.WaitGroup
-	bye   chan struct{} // closed when every host has ended
+	bye   chan struct{} // closed when every host has ended, and the source has confirmed the copy
 	ended chan error    // why there is no copy
 
 	turn sync.Mutex // held while a session begins
@@ -60,7 +60,9 @@ type incoming struct {
 var errReplaced = &refusal{Reason: "a host nearer to the source sends to it", Fed: true}
 
 // Receive makes a copy of what is sent to a listener in a directory that is empty or has a part of that copy. It returns
-// when the copy is complete and the hosts after it have ended. While it waits for a sender it has no time limit.
+// when the source has confirmed the copy, which it does once all hosts have ended. While it waits for a sender it has no
+// time limit, except with a complete copy: if nobody has confirmed that for the sender's patience, it is an error, and a later
+// run can still have it confirmed.
 func Receive(ctx context.Context, l net.Listener, dir string, board *Board, o ReceiveOptions) (res Result, err error) {
 	root, unlock, err := takeDirectory(dir)
 	if err != nil {
@@ -158,7 +160,7 @@ func (r *receiver) end(err error) {
 	}
 }
 
-// wait returns when the copy is complete and nobody needs this host any more.
+// wait returns when the source has confirmed the copy, or nobody does.
 func (r *receiver) wait(ctx context.Context) error {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -169,25 +171,31 @@ func (r *receiver) wait(ctx context.Context) error {
 		case err := <-r.ended:
 			return err
 		case <-r.bye:
-			if mine := r.board.get(r.me); mine.State != Done {
-				return fmt.Errorf("the source has ended, and the copy is incomplete: %d bytes", mine.Bytes)
-			}
 			return nil
 		case <-tick.C:
 		}
 		r.mu.Lock()
 		// Without a sender, nobody says when the chain has ended: then it is when the hosts after this one have.
-		if r.st != nil && r.current == nil && time.Since(r.lost) > r.patience && r.board.get(r.me).State == Done &&
-			(r.feeding == nil || r.feeding.taken || len(r.board.pending(r.feeding.hosts)) == 0) {
-			r.sayBye()
-		}
+		unconfirmed := r.st != nil && r.current == nil && time.Since(r.lost) > r.patience && r.board.get(r.me).State == Done &&
+			(r.feeding == nil || r.feeding.taken || len(r.board.pending(r.feeding.hosts)) == 0)
+		patience := r.patience
 		r.mu.Unlock()
+		if unconfirmed {
+			return fmt.Errorf("the copy is complete, but its sender has not confirmed it for %v, so that the source may have changed: "+
+				"don't use it before the same receive and the same send have ended well", patience)
+		}
 	}
 }
 
-// sayBye ends the chain from here on. r.mu is held.
-func (r *receiver) sayBye() {
-	if !r.said {
+// confirm ends the chain from here on, if the source's copy is the same as this one.
+func (r *receiver) confirm(whole hash) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	mine := r.board.get(r.me)
+	switch {
+	case mine.State != Done || mine.Hash != whole.String():
+		r.end(fmt.Errorf("the source has ended with BLAKE3 %v, and the copy is %s, %d bytes, BLAKE3 %s", whole, mine.State, mine.Bytes, mine.Hash))
+	case !r.said:
 		r.said = true
 		close(r.bye)
 	}
@@ -429,10 +437,8 @@ func (r *receiver) take(ctx context.Context, w *wire, st *store, next int) error
 			switch {
 			case err != nil:
 				return fmt.Errorf("the sender is lost: %w", err)
-			case kind == frameBye:
-				r.mu.Lock()
-				r.sayBye()
-				r.mu.Unlock()
+			case kind == frameBye && len(body) == len(hash{}):
+				r.confirm(hash(body))
 				return nil
 			case kind != frameChunk || len(body) < chunkHead:
 				return fmt.Errorf("an unexpected frame %q", kind)

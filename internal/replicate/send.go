@@ -93,6 +93,9 @@ func Send(ctx context.Context, dir string, hosts []string, board *Board, o SendO
 		if s.State == Done && s.Hash != res.Hash {
 			s.State, s.Reason = Failed, "its copy has the BLAKE3 "+s.Hash
 		}
+		if err := f.untold[s.Host]; err != nil {
+			s.State, s.Reason = Failed, err.Error()
+		}
 		if s.State != Done {
 			failed = append(failed, fmt.Errorf("%s: %s", s.Host, s.Reason))
 		}
