@@ -481,10 +481,20 @@ func TestCopyContinues(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.Close()
+	// A file is too long, and one is there that the source hasn't.
+	if err := errors.Join(os.WriteFile(filepath.Join(copied, "z"), make([]byte, 100), 0o600), os.WriteFile(filepath.Join(copied, "metrics", "more"), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
 	o.Limit = 0
 	h = receive(t, copied, testToken)
 	if _, err := Send(t.Context(), source(t, 1), []string{h.addr}, &Board{}, o); err == nil || !strings.Contains(err.Error(), "part of another copy") {
 		t.Error(err)
+	}
+	if _, err := Send(t.Context(), dir, []string{h.addr}, &Board{}, o); err == nil || !strings.Contains(err.Error(), `"metrics/more" in its directory is no part of the copy`) {
+		t.Error(err)
+	}
+	if err := os.Remove(filepath.Join(copied, "metrics", "more")); err != nil {
+		t.Fatal(err)
 	}
 	if _, err := Send(t.Context(), dir, []string{h.addr}, &Board{}, o); err != nil {
 		t.Fatal(err)

@@ -86,7 +86,42 @@ func openCopy(ctx context.Context, root *os.Root, m *manifest, checked func(n in
 			checked(s.have)
 		}
 	}
+	if err := s.tidy(); err != nil {
+		return nil, err
+	}
 	return s, s.makeFiles()
+}
+
+// tidy makes the directory one of this copy: files that are too long end where the source's do, and anything that the source
+// hasn't is refused.
+func (s *store) tidy() error {
+	want := make(map[string]*entry, len(s.m.Entries))
+	for i := range s.m.Entries {
+		want[s.m.Entries[i].Path] = &s.m.Entries[i]
+	}
+	return fs.WalkDir(s.root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
+		e := want[path]
+		switch {
+		case err != nil:
+			return err
+		case path == stateName, path == ".":
+			return nil
+		case path == lostAndFound && d.IsDir():
+			return fs.SkipDir
+		case e == nil || e.Dir != d.IsDir() || !e.Dir && !d.Type().IsRegular():
+			return &refusal{Reason: fmt.Sprintf("%q in its directory is no part of the copy: remove it, or empty the directory", path)}
+		case e.Dir:
+			return nil
+		}
+		if info, err := d.Info(); err != nil || info.Size() <= e.Size {
+			return err
+		}
+		f, err := s.root.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		return errors.Join(f.Truncate(e.Size), f.Close())
+	})
 }
 
 // makeFiles makes the directories and the files that aren't there.
@@ -200,6 +235,9 @@ func (s *store) write(chunk int, data []byte, h hash) error {
 
 // finish syncs all files to the disk, and gives them the permissions and times of the source's.
 func (s *store) finish(ctx context.Context) error {
+	if err := s.tidy(); err != nil {
+		return err
+	}
 	for _, e := range slices.Backward(s.m.Entries) { // a directory after what is in it
 		if err := ctx.Err(); err != nil {
 			return err
