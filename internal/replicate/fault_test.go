@@ -550,6 +550,37 @@ func TestCopyUnconfirmed(t *testing.T) {
 	}
 }
 
+// TestCopyAgain: the same commands again find complete copies, which are not touched, and a host that has ended is named.
+func TestCopyAgain(t *testing.T) {
+	dir := source(t, 1<<20)
+	first := receive(t, filepath.Join(t.TempDir(), "copy"), testToken)
+	o := options(time.Second)
+	res, err := Send(t.Context(), dir, []string{first.addr}, &Board{}, o)
+	if err := errors.Join(err, first.await(t)); err != nil {
+		t.Fatal(err)
+	}
+	// A server uses the copy.
+	if err := errors.Join(os.WriteFile(filepath.Join(first.dir, "z"), []byte("used"), 0o600), os.WriteFile(filepath.Join(first.dir, "new"), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	used := fingerprint(t, first.dir)
+	_, err = Send(t.Context(), dir, []string{first.addr}, &Board{}, o)
+	if err == nil || !strings.Contains(err.Error(), "if its receive has ended with exit 0, it has its copy") {
+		t.Error(err)
+	}
+	again, other := receive(t, first.dir, testToken), receive(t, filepath.Join(t.TempDir(), "copy"), testToken)
+	if _, err := Send(t.Context(), source(t, 1), []string{again.addr}, &Board{}, o); err == nil || !strings.Contains(err.Error(), "another copy") {
+		t.Error(err)
+	}
+	now, err := Send(t.Context(), dir, []string{again.addr, other.addr}, &Board{}, o)
+	if err := errors.Join(err, again.await(t), other.await(t)); err != nil || now.Hash != res.Hash || !again.res.Earlier || again.res.Hash != res.Hash || other.res.Hash != res.Hash {
+		t.Errorf("%v, %+v, %+v, want the BLAKE3 %s", err, again.res, other.res, res.Hash)
+	}
+	if fingerprint(t, first.dir) != used || fingerprint(t, other.dir) != fingerprint(t, dir) {
+		t.Error("a complete copy was written to, or the other copy differs")
+	}
+}
+
 func TestReadToken(t *testing.T) {
 	for name, c := range map[string]struct {
 		text string

@@ -31,9 +31,9 @@ type feeder struct {
 	bye <-chan struct{}
 	// taken is set when another, nearer to the source, feeds the next host.
 	taken bool
-	// untold are hosts whose copies are complete, and that could not be told so.
-	untold map[string]error
-	high   map[string]int // the chunks that were sent to a host once
+	// left are the hosts with complete copies that need no session any more: with nil, or why they couldn't be told so.
+	left map[string]error
+	high map[string]int // the chunks that were sent to a host once
 }
 
 // errStalled is why a host is left out that no longer answers.
@@ -49,9 +49,12 @@ const retryEvery = 300 * time.Millisecond
 // feed returns when bye has been passed on, when no host is left, or when ctx ends.
 func (f *feeder) feed(ctx context.Context) {
 	alive, of, said := time.Now(), "", ""
-	f.high, f.untold = map[string]int{}, map[string]error{}
+	f.high, f.left = map[string]int{}, map[string]error{}
 	for ctx.Err() == nil {
-		hosts := slices.DeleteFunc(slices.Clone(f.hosts), func(h string) bool { return f.untold[h] != nil || f.board.get(h).State == Failed })
+		hosts := slices.DeleteFunc(slices.Clone(f.hosts), func(h string) bool {
+			_, left := f.left[h]
+			return left || f.board.get(h).State == Failed
+		})
 		if len(hosts) == 0 {
 			return
 		}
@@ -68,11 +71,16 @@ func (f *feeder) feed(ctx context.Context) {
 			f.taken = true
 			return
 		}
+		if final && refused.Whole != "" {
+			f.board.set(host, func(s *Status) { s.State, s.Bytes, s.Hash, s.Reason = Done, f.st.m.size, refused.Whole, "" })
+			f.left[host] = nil
+			continue
+		}
 		if final || time.Since(alive) >= f.o.Patience {
 			if f.board.fail(host, err) {
 				f.say(fmt.Sprintf("%s gets no copy: %v", host, err))
 			} else if f.board.get(host).State == Done {
-				f.untold[host] = fmt.Errorf("its copy is complete, but could not be confirmed to it: %w", err)
+				f.left[host] = fmt.Errorf("its copy is complete, but could not be confirmed to it: %w", err)
 			}
 			continue
 		}

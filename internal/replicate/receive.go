@@ -48,6 +48,8 @@ type receiver struct {
 	unfeed   func() // ends feeding and waits for it
 	said     bool   // the end of the chain was said
 	finished bool   // finish has begun
+
+	earlier *Result // of a run that has completed this directory
 }
 
 // An incoming session is a sender's connection.
@@ -83,10 +85,13 @@ func Receive(ctx context.Context, l net.Listener, dir string, board *Board, o Re
 	stop()
 	err = errors.Join(err, l.Close())
 	r.all.Wait()
+	if r.earlier != nil && err == nil {
+		res = *r.earlier
+	}
 	if st := r.st; st != nil && err == nil {
 		_, began := board.Size()
 		res = Result{Bytes: st.m.size, Files: st.m.files, Hash: board.get(r.me).Hash, Hosts: board.List(), Seconds: time.Since(began).Seconds()}
-		err = root.Remove(stateName)
+		err = st.complete(context.WithoutCancel(ctx))
 	}
 	if r.st != nil {
 		err = errors.Join(err, r.st.state.Close())
@@ -201,6 +206,16 @@ func (r *receiver) confirm(whole hash) {
 	}
 }
 
+// confirmEarlier ends Receive with the result of an earlier run.
+func (r *receiver) confirmEarlier(res *Result) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.said {
+		r.said, r.earlier = true, res
+		close(r.bye)
+	}
+}
+
 // hear serves a sender.
 func (r *receiver) hear(ctx context.Context, w *wire) error {
 	var h hello
@@ -231,6 +246,20 @@ func (r *receiver) hear(ctx context.Context, w *wire) error {
 	defer replace(nil)
 	in := &incoming{depth: h.Depth, replace: replace, over: make(chan struct{})}
 	r.turn.Lock()
+	switch whole, complete, err := completed(r.root, m); {
+	case err != nil:
+		r.turn.Unlock()
+		return errors.Join(err, w.refuse(err))
+	case complete:
+		r.turn.Unlock()
+		err := w.refuse(&refusal{Reason: "it has this copy from an earlier run", Whole: whole.String()})
+		if err == nil {
+			r.board.begin(m.size)
+			r.board.set(h.Host, func(s *Status) { s.State, s.Bytes, s.Hash = Done, m.size, whole.String() })
+			r.confirmEarlier(&Result{Bytes: m.size, Files: m.files, Hash: whole.String(), Hosts: r.board.List(), Earlier: true})
+		}
+		return err
+	}
 	if no := r.takeOver(in, h.Depth); no != nil {
 		r.turn.Unlock()
 		return w.refuse(no)

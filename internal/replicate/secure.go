@@ -16,6 +16,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -85,6 +86,9 @@ func certificate() (tls.Certificate, error) {
 func dial(ctx context.Context, host, token string) (_ *wire, err error) {
 	d := net.Dialer{Timeout: handshakeTime}
 	c, err := d.DialContext(ctx, "tcp", host)
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return nil, fmt.Errorf("nobody listens there; if its receive has ended with exit 0, it has its copy: %w", err)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -40,6 +40,8 @@ type Result struct {
 	Seconds float64 `json:"seconds"`
 	// Hosts are all of the chain at Send, the receiver and those after it at Receive.
 	Hosts []Status `json:"hosts"`
+	// Earlier says that Receive has written nothing, as an earlier run has made this copy, which may be in use since.
+	Earlier bool `json:"-"`
 }
 
 // CheckHosts refuses a chain that can't be one.
@@ -93,7 +95,7 @@ func Send(ctx context.Context, dir string, hosts []string, board *Board, o SendO
 		if s.State == Done && s.Hash != res.Hash {
 			s.State, s.Reason = Failed, "its copy has the BLAKE3 "+s.Hash
 		}
-		if err := f.untold[s.Host]; err != nil {
+		if err := f.left[s.Host]; err != nil {
 			s.State, s.Reason = Failed, err.Error()
 		}
 		if s.State != Done {

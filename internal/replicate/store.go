@@ -1,6 +1,7 @@
 package replicate
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -68,7 +69,7 @@ func openCopy(ctx context.Context, root *os.Root, m *manifest, checked func(n in
 			return nil, err
 		}
 	case hash(was[:head]) != m.hash:
-		return nil, &refusal{Reason: "its directory has a part of another copy: the source has changed since, or it is another one; empty the directory"}
+		return nil, errAnother
 	default:
 		was = was[head:]
 		data := make([]byte, chunkSize)
@@ -123,6 +124,46 @@ func (s *store) tidy() error {
 		return errors.Join(f.Truncate(e.Size), f.Close())
 	})
 }
+
+// A state file that begins with completeMark is that of a copy that the source has confirmed: the hashes of its manifest and
+// of the copy follow. Its files may be in use since, so they are not read or written again.
+const completeMark = "complete"
+
+// complete marks the directory as a confirmed copy. A power failure in between leaves no state, as before a first run.
+func (s *store) complete(ctx context.Context) error {
+	whole, err := s.whole(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.state.Truncate(0); err != nil {
+		return err
+	}
+	_, err = s.state.WriteAt(slices.Concat([]byte(completeMark), s.m.hash[:], whole[:]), 0)
+	return errors.Join(err, s.state.Sync())
+}
+
+// completed says whether a directory is a confirmed copy, and returns its BLAKE3. One of another manifest is refused.
+func completed(root *os.Root, m *manifest) (whole hash, yes bool, err error) {
+	text := make([]byte, len(completeMark)+2*len(whole))
+	f, err := root.Open(stateName)
+	if errors.Is(err, fs.ErrNotExist) {
+		return whole, false, nil
+	}
+	if err != nil {
+		return whole, false, err
+	}
+	n, _ := io.ReadFull(f, text)
+	text, mark := bytes.CutPrefix(text[:n], []byte(completeMark))
+	switch err := f.Close(); {
+	case err != nil || !mark || len(text) != 2*len(whole):
+		return whole, false, err
+	case hash(text) != m.hash:
+		return whole, false, errAnother
+	}
+	return hash(text[len(whole):]), true, nil
+}
+
+var errAnother = &refusal{Reason: "its directory has a part of another copy: the source has changed since, or it is another one; empty the directory"}
 
 // makeFiles makes the directories and the files that aren't there.
 func (s *store) makeFiles() error {

@@ -77,6 +77,8 @@ type refusal struct {
 	Reason string
 	// Fed says that the host has another sender.
 	Fed bool
+	// Whole is the BLAKE3 of the copy if the host has it from an earlier run.
+	Whole string
 }
 
 func (r *refusal) Error() string { return r.Reason }
