@@ -581,6 +581,33 @@ func TestCopyAgain(t *testing.T) {
 	}
 }
 
+// TestCopyOfAnother: a sender of something else doesn't disturb the copy that is received.
+func TestCopyOfAnother(t *testing.T) {
+	dir, wrong := source(t, 12<<20), source(t, 1)
+	h := receive(t, filepath.Join(t.TempDir(), "copy"), testToken)
+	o := options(5 * time.Second)
+	o.Limit = 40 << 20
+	other := make(chan error, 1)
+	go func() {
+		for h.board.get(h.addr).Bytes == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		_, err := Send(context.Background(), wrong, []string{h.addr}, &Board{}, options(5*time.Second))
+		other <- err
+	}()
+	var said strings.Builder
+	o.Say = func(line string) { said.WriteString(line) }
+	if _, err := Send(t.Context(), dir, []string{h.addr}, &Board{}, o); err != nil || said.Len() > 0 {
+		t.Errorf("%v, and it says %q", err, said.String())
+	}
+	if err := <-other; err == nil || !strings.Contains(err.Error(), "it receives another copy") {
+		t.Error(err)
+	}
+	if err := h.await(t); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestReadToken(t *testing.T) {
 	for name, c := range map[string]struct {
 		text string

@@ -260,6 +260,10 @@ func (r *receiver) hear(ctx context.Context, w *wire) error {
 		}
 		return err
 	}
+	if r.st != nil && r.st.m.hash != m.hash { // only changed with r.turn held
+		r.turn.Unlock()
+		return w.refuse(&refusal{Reason: "it receives another copy"})
+	}
 	if no := r.takeOver(in, h.Depth); no != nil {
 		r.turn.Unlock()
 		return w.refuse(no)
@@ -331,8 +335,7 @@ func (r *receiver) begin(ctx, sctx context.Context, h hello, m *manifest) (_ *st
 	for _, rest := range h.Rest {
 		r.board.set(rest, func(*Status) {})
 	}
-	switch {
-	case st == nil:
+	if st == nil {
 		r.board.begin(m.size)
 		r.board.set(h.Host, func(s *Status) { s.State = Checking })
 		st, err = openCopy(sctx, r.root, m, func(n int) { r.board.set(h.Host, func(s *Status) { s.Bytes = m.end(n) }) })
@@ -349,8 +352,6 @@ func (r *receiver) begin(ctx, sctx context.Context, h hello, m *manifest) (_ *st
 			text = "continues at " + fmt.Sprint(m.end(have))
 		}
 		r.Say(fmt.Sprintf("the copy of %d files, %d bytes %s", m.files, m.size, text))
-	case st.m.hash != m.hash:
-		return nil, &refusal{Reason: "it receives another copy"}
 	}
 	r.mu.Lock()
 	newRun := r.run != h.Run
