@@ -309,7 +309,7 @@ func TestCopyRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		h := receive(t, busy, testToken)
-		if err := h.await(t); err == nil || !strings.Contains(err.Error(), "ibdata1 in it is no part of a copy") {
+		if err := h.await(t); err == nil || !strings.Contains(err.Error(), "it has ibdata1; empty it") {
 			t.Error(err)
 		}
 		first := receive(t, filepath.Join(t.TempDir(), "copy"), testToken)
@@ -487,7 +487,7 @@ func TestCopyContinues(t *testing.T) {
 	}
 	o.Limit = 0
 	h = receive(t, copied, testToken)
-	if _, err := Send(t.Context(), source(t, 1), []string{h.addr}, &Board{}, o); err == nil || !strings.Contains(err.Error(), "part of another copy") {
+	if _, err := Send(t.Context(), source(t, 1), []string{h.addr}, &Board{}, o); err == nil || !strings.Contains(err.Error(), "it has .rowmill-copy, ibdata1, metrics, mysql, nothing, 1 more; empty the directory, and remove also .rowmill-copy") {
 		t.Error(err)
 	}
 	if _, err := Send(t.Context(), dir, []string{h.addr}, &Board{}, o); err == nil || !strings.Contains(err.Error(), `"metrics/more" in its directory is no part of the copy`) {

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -122,10 +123,20 @@ func takeDirectory(dir string) (_ *os.Root, unlock func() error, err error) {
 	}
 	names = slices.DeleteFunc(names, func(n string) bool { return n == lostAndFound })
 	if len(names) > 0 && !slices.Contains(names, stateName) {
-		return nil, nil, fmt.Errorf("%s is not empty, and %s in it is no part of a copy", dir, slices.Min(names))
+		return nil, nil, fmt.Errorf("%s is not empty, and no rowmill copy: %s; empty it, or give another directory", dir, someOf(names))
 	}
 	root, err := os.OpenRoot(dir)
 	return root, lock.Close, err
+}
+
+// someOf lists the first of the names in a directory.
+func someOf(names []string) string {
+	const most = 5
+	slices.Sort(names)
+	if n := len(names) - most; n > 0 {
+		names = append(names[:most:most], fmt.Sprintf("%d more", n))
+	}
+	return "it has " + strings.Join(names, ", ")
 }
 
 // mostUnproven is how many connections may be open whose sender has not proved its token.

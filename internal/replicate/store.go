@@ -69,7 +69,7 @@ func openCopy(ctx context.Context, root *os.Root, m *manifest, checked func(n in
 			return nil, err
 		}
 	case hash(was[:head]) != m.hash:
-		return nil, errAnother
+		return nil, another(root)
 	default:
 		was = was[head:]
 		data := make([]byte, chunkSize)
@@ -158,12 +158,24 @@ func completed(root *os.Root, m *manifest) (whole hash, yes bool, err error) {
 	case err != nil || !mark || len(text) != 2*len(whole):
 		return whole, false, err
 	case hash(text) != m.hash:
-		return whole, false, errAnother
+		return whole, false, another(root)
 	}
 	return hash(text[len(whole):]), true, nil
 }
 
-var errAnother = &refusal{Reason: "its directory has a part of another copy: the source has changed since, or it is another one; empty the directory"}
+// another refuses a directory with a state file of another manifest.
+func another(root *os.Root) error {
+	var names []string
+	list, err := fs.ReadDir(root.FS(), ".")
+	for _, d := range list {
+		names = append(names, d.Name())
+	}
+	if err != nil {
+		return err
+	}
+	return &refusal{Reason: "its directory has another copy, or a part of one: the source has changed since, or it is another one; " + someOf(names) +
+		"; empty the directory, and remove also " + stateName}
+}
 
 // makeFiles makes the directories and the files that aren't there.
 func (s *store) makeFiles() error {
