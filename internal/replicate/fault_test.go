@@ -608,6 +608,52 @@ func TestCopyOfAnother(t *testing.T) {
 	}
 }
 
+// TestCopyFrozen: hosts that take connections, or chunks, and then do nothing delay the others by the patience only.
+func TestCopyFrozen(t *testing.T) {
+	var frozen []*host
+	var listeners []net.Listener
+	for range 2 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { l.Close() })
+		frozen, listeners = append(frozen, &host{addr: l.Addr().String()}), append(listeners, l)
+	}
+	cert, err := certificate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	ctx, stop := context.WithCancel(t.Context())
+	all.Go(func() {
+		c, err := listeners[1].Accept()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		w, err := accept(ctx, c, cert, testToken)
+		if err == nil {
+			err = w.receiveJSON(frameHello, &hello{})
+		}
+		if err == nil {
+			err = w.sendJSON(frameAnswer, answer{})
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		<-ctx.Done()
+	})
+	defer all.Wait()
+	defer stop()
+	good := receive(t, filepath.Join(t.TempDir(), "copy"), testToken)
+	began := time.Now()
+	send(t, source(t, 30<<20), append(frozen, good), options(time.Second), map[int]string{0: "doesn't answer", 1: "it has acknowledged nothing for 1s"})
+	if took := time.Since(began); took > 6*time.Second {
+		t.Errorf("the copy takes %v", took)
+	}
+}
+
 func TestReadToken(t *testing.T) {
 	for name, c := range map[string]struct {
 		text string

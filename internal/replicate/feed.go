@@ -110,7 +110,9 @@ type flow struct {
 
 // session sends to one host, until bye. alive is the last time at which the host did what it should.
 func (f *feeder) session(ctx context.Context, host string, rest []string, alive *time.Time) error {
-	w, err := dial(ctx, host, f.token)
+	dctx, dialed := context.WithTimeout(ctx, min(handshakeTime, max(retryEvery, f.o.Patience-time.Since(*alive))))
+	w, err := dial(dctx, host, f.token)
+	dialed()
 	if err != nil {
 		return err
 	}

@@ -84,7 +84,9 @@ func certificate() (tls.Certificate, error) {
 
 // dial connects to a receiver, and proves the token both ways. A wrong token is a refusal.
 func dial(ctx context.Context, host, token string) (_ *wire, err error) {
-	d := net.Dialer{Timeout: handshakeTime}
+	ctx, done := context.WithTimeout(ctx, handshakeTime)
+	defer done()
+	var d net.Dialer
 	c, err := d.DialContext(ctx, "tcp", host)
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return nil, fmt.Errorf("nobody listens there; if its receive has ended with exit 0, it has its copy: %w", err)
@@ -99,12 +101,13 @@ func dial(ctx context.Context, host, token string) (_ *wire, err error) {
 	}), below: below, most: unprovenBytes}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, c.Close())
+			_ = c.Close() // closed already, or of no more use
+		}
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			err = errors.New("it takes connections and doesn't answer")
 		}
 	}()
-	if err := w.SetDeadline(time.Now().Add(handshakeTime)); err != nil {
-		return nil, err
-	}
+	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
 	if err := w.HandshakeContext(ctx); err != nil {
 		if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
 			return nil, &refusal{Reason: "it doesn't answer with TLS: it is no rowmill copy receive"}

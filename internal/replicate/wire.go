@@ -91,6 +91,10 @@ type wire struct {
 	most  int64      // bytes of a body
 }
 
+// Close closes the connection at once. TLS would first wait to say so, 5 s if the other side reads nothing; frames have a
+// length, so that an end in the middle of one shows without it.
+func (w *wire) Close() error { return w.below.Close() }
+
 // send writes a frame.
 func (w *wire) send(kind byte, parts ...[]byte) error {
 	n := 0
