@@ -608,44 +608,103 @@ func TestCopyOfAnother(t *testing.T) {
 	}
 }
 
-// TestCopyFrozen: hosts that take connections, or chunks, and then do nothing delay the others by the patience only.
-func TestCopyFrozen(t *testing.T) {
-	var frozen []*host
-	var listeners []net.Listener
-	for range 2 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { l.Close() })
-		frozen, listeners = append(frozen, &host{addr: l.Addr().String()}), append(listeners, l)
+// pretend returns a host that hears a hello, then does something, and then nothing.
+func pretend(t *testing.T, do func(w *wire) error) *host {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
 	}
 	cert, err := certificate()
 	if err != nil {
 		t.Fatal(err)
 	}
+	ctx, stop := context.WithCancel(context.Background())
 	var all sync.WaitGroup
-	ctx, stop := context.WithCancel(t.Context())
 	all.Go(func() {
-		c, err := listeners[1].Accept()
-		if err != nil {
-			return
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() {
+				defer c.Close()
+				w, err := accept(ctx, c, cert, testToken)
+				if err == nil {
+					err = w.receiveJSON(frameHello, &hello{})
+				}
+				if err == nil {
+					err = do(w)
+				}
+				if err != nil {
+					t.Error(err)
+				}
+				<-ctx.Done()
+			})
 		}
-		defer c.Close()
-		w, err := accept(ctx, c, cert, testToken)
-		if err == nil {
-			err = w.receiveJSON(frameHello, &hello{})
-		}
-		if err == nil {
-			err = w.sendJSON(frameAnswer, answer{})
-		}
-		if err != nil {
-			t.Error(err)
-		}
-		<-ctx.Done()
 	})
-	defer all.Wait()
-	defer stop()
+	t.Cleanup(func() { stop(); l.Close(); all.Wait() })
+	return &host{addr: l.Addr().String()}
+}
+
+// TestCopyAnswers: one that answers too often, or with too much, ends its session and not the copy.
+func TestCopyAnswers(t *testing.T) {
+	twice := pretend(t, func(w *wire) error {
+		return errors.Join(w.sendJSON(frameAnswer, answer{}), w.sendJSON(frameAnswer, answer{}), w.sendJSON(frameAnswer, answer{}))
+	})
+	much := pretend(t, func(w *wire) error {
+		return errors.Join(w.sendJSON(frameAnswer, answer{}), w.send(framePosition, []byte{255, 0, 0, 0, 0, 0, 0, 0}))
+	})
+	good := receive(t, filepath.Join(t.TempDir(), "copy"), testToken)
+	send(t, source(t, 1), []*host{twice, much, good}, options(time.Second), map[int]string{0: "it answers twice", 1: "a position that is impossible"})
+}
+
+// TestCopyTooMuch: sizes and numbers that are impossible are refused before anything is allocated for them.
+func TestCopyTooMuch(t *testing.T) {
+	for name, sizes := range map[string][]int64{"negative": {-1}, "large": {mostSize}, "sum": {mostSize / 2, mostSize / 2}, "overflow": {1, 1<<63 - 1}} {
+		entries := []entry{{Path: "x"}}
+		for i, n := range sizes {
+			entries = append(entries, entry{Path: fmt.Sprint(i), Size: n})
+		}
+		if _, err := newManifest(entries); err == nil || !strings.Contains(err.Error(), "invalid size") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if list, err := decodeEntries([]byte(`[{"path":"a"},{"path":"b"}]`), 2); err != nil || len(list) != 2 || list[1].Path != "b" {
+		t.Errorf("%v, %v", list, err)
+	}
+	if _, err := decodeEntries([]byte(`[null,null,null]`), 2); !errors.Is(err, errTooMany) {
+		t.Error(err)
+	}
+	h := receive(t, filepath.Join(t.TempDir(), "copy"), testToken)
+	w, err := dial(t.Context(), h.addr, testToken)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	// A patience out of its limits is none of the errors.
+	if err := w.sendJSON(frameHello, hello{Version: protocol, Host: "me", Options: Options{Patience: -1}, Entries: []entry{{Path: "x", Mode: 0o600, Size: mostSize - 1}}}); err != nil {
+		t.Fatal(err)
+	}
+	for err == nil {
+		_, _, err = w.receive(nil)
+	}
+	if !strings.Contains(err.Error(), "its disk is too full") {
+		t.Error(err)
+	}
+	w.Close()
+	if err := h.await(t); err == nil || !strings.Contains(err.Error(), "its disk is too full") {
+		t.Error(err)
+	}
+}
+
+// TestCopyFrozen: hosts that take connections, or chunks, and then do nothing delay the others by the patience only.
+func TestCopyFrozen(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	frozen := []*host{{addr: l.Addr().String()}, pretend(t, func(w *wire) error { return w.sendJSON(frameAnswer, answer{}) })}
 	good := receive(t, filepath.Join(t.TempDir(), "copy"), testToken)
 	began := time.Now()
 	send(t, source(t, 30<<20), append(frozen, good), options(time.Second), map[int]string{0: "doesn't answer", 1: "it has acknowledged nothing for 1s"})

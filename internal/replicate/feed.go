@@ -176,6 +176,7 @@ func (f *feeder) listen(w *wire, fl *flow) error {
 	defer close(fl.ended)
 	var buf []byte
 	var got int64
+	answered := false
 	for {
 		kind, body, err := w.receive(buf)
 		if err != nil {
@@ -191,10 +192,14 @@ func (f *feeder) listen(w *wire, fl *flow) error {
 			if err := json.Unmarshal(body, &a); err != nil {
 				return err
 			}
-			fl.begin <- a
+			if answered {
+				return errors.New("it answers twice")
+			}
+			answered = true
+			fl.begin <- a // has room for one
 		case framePosition:
-			if len(body) != 8 {
-				return errors.New("a position without a number")
+			if len(body) != 8 || binary.BigEndian.Uint64(body) > uint64(f.st.m.chunks()) {
+				return errors.New("a position that is impossible")
 			}
 			fl.mu.Lock()
 			fl.acked = int(binary.BigEndian.Uint64(body))

@@ -16,6 +16,7 @@
 package replicate
 
 import (
+	"bytes"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -101,8 +102,47 @@ func scan(root *os.Root, skip []string) (*manifest, error) {
 // lostAndFound is at the top of a file system of its own.
 const lostAndFound = "lost+found"
 
-// newManifest checks entries, which may be those of a hostile sender: no path leaves the directory.
+// Limits of a copy, above any that fits on a machine: 1 PiB, and as many entries as a frame has room for.
+const (
+	mostSize    = 1 << 50
+	mostEntries = 10_000_000
+)
+
+// An entryList is what a sender says that it copies.
+type entryList []entry
+
+// UnmarshalJSON refuses too many entries before they take memory.
+func (l *entryList) UnmarshalJSON(text []byte) (err error) {
+	*l, err = decodeEntries(text, mostEntries)
+	return err
+}
+
+func decodeEntries(text []byte, most int) (list []entry, err error) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	if _, err := d.Token(); err != nil {
+		return nil, err
+	}
+	for d.More() {
+		if len(list) >= most {
+			return nil, errTooMany
+		}
+		var e entry
+		if err := d.Decode(&e); err != nil {
+			return nil, err
+		}
+		list = append(list, e)
+	}
+	return list, nil
+}
+
+var errTooMany = fmt.Errorf("a copy of more than %d files and directories is refused", mostEntries)
+
+// newManifest checks entries, which may be those of a hostile sender: no path leaves the directory, and the sizes are
+// possible ones.
 func newManifest(entries []entry) (*manifest, error) {
+	if len(entries) > mostEntries {
+		return nil, errTooMany
+	}
 	m := &manifest{Entries: entries, starts: make([]int64, len(entries))}
 	seen := make(map[string]bool, len(entries))
 	for i, e := range entries {
@@ -112,7 +152,7 @@ func newManifest(entries []entry) (*manifest, error) {
 			return nil, fmt.Errorf("the path %q is refused: it could leave the directory", e.Path)
 		case seen[e.Path] || e.Path == stateName || !e.Dir && e.Path == ".":
 			return nil, fmt.Errorf("the path %q is refused", e.Path)
-		case e.Size < 0 || e.Dir && e.Size != 0 || m.size+e.Size < m.size:
+		case e.Size < 0 || e.Dir && e.Size != 0 || e.Size >= mostSize-m.size:
 			return nil, fmt.Errorf("%q has an invalid size", e.Path)
 		case e.Mode&^0o777 != 0:
 			return nil, fmt.Errorf("%q has invalid permissions", e.Path)

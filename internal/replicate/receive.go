@@ -60,6 +60,12 @@ type incoming struct {
 	over    chan struct{}
 }
 
+// Limits of what a sender may give as its patience.
+const (
+	leastPatience = time.Second
+	mostPatience  = time.Hour
+)
+
 var errReplaced = &refusal{Reason: "a host nearer to the source sends to it", Fed: true}
 
 // Receive makes a copy of what is sent to a listener in a directory that is empty or has a part of that copy. It returns
@@ -245,7 +251,8 @@ func (r *receiver) hear(ctx context.Context, w *wire) error {
 		}
 		return w.sendJSON(frameAnswer, answer{Probes: append([]Probe{mine}, Ask(ctx, h.Rest, h.Capacity, r.Token)...)})
 	}
-	if h.Options.Patience <= 0 || CheckHosts(h.Rest) != nil {
+	h.Options.Patience = min(max(h.Options.Patience, leastPatience), mostPatience)
+	if CheckHosts(h.Rest) != nil {
 		no := errors.New("its sender gives an invalid chain")
 		return errors.Join(no, w.refuse(no))
 	}
@@ -354,9 +361,6 @@ func (r *receiver) begin(ctx, sctx context.Context, h hello, m *manifest) (_ *st
 			return nil, r.faultOf(h.Host, err)
 		}
 		have, _ := st.position()
-		if _, err := room(r.root, m.size-m.end(have)); err != nil {
-			return nil, errors.Join(r.faultOf(h.Host, err), st.state.Close())
-		}
 		r.board.set(h.Host, func(s *Status) { s.State, s.Bytes = Copying, m.end(have) })
 		text := "begins"
 		if have > 0 {

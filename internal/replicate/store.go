@@ -51,29 +51,37 @@ func openSource(dir string, skip []string) (*store, error) {
 // openCopy returns the store of a receiver's directory for a manifest. Chunks that are there from an earlier run are read
 // and compared with their hashes; checked is told how many are right.
 func openCopy(ctx context.Context, root *os.Root, m *manifest, checked func(n int)) (_ *store, err error) {
-	s := newStore(root, m)
-	if s.state, err = root.OpenFile(stateName, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+	state, err := root.OpenFile(stateName, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, s.state.Close())
+			err = errors.Join(err, state.Close())
 		}
 	}()
-	was, err := io.ReadAll(s.state)
-	switch head := len(m.hash); {
-	case err != nil:
+	was, err := io.ReadAll(state)
+	if err != nil {
 		return nil, err
-	case len(was) < head: // new, or killed before it was written
+	}
+	fresh := len(was) < len(m.hash) // new, or killed before it was written
+	if !fresh && hash(was) != m.hash {
+		return nil, another(root)
+	}
+	was = was[min(len(was), len(m.hash)):]
+	old := min(len(was)/len(hash{}), m.chunks()) // chunks that may be there
+	if _, err := room(root, m.size-m.end(old)); err != nil {
+		return nil, err
+	}
+	s := newStore(root, m)
+	s.state = state
+	if fresh {
 		if _, err := s.state.WriteAt(m.hash[:], 0); err != nil {
 			return nil, err
 		}
-	case hash(was[:head]) != m.hash:
-		return nil, another(root)
-	default:
-		was = was[head:]
+	} else {
 		data := make([]byte, chunkSize)
-		for i := range min(len(was)/len(hash{}), m.chunks()) {
+		for i := range old {
 			want := hash(was[i*len(hash{}):])
 			got, err := s.readFiles(i, data)
 			if err != nil || blake3.Sum256(got) != want {
@@ -86,6 +94,9 @@ func openCopy(ctx context.Context, root *os.Root, m *manifest, checked func(n in
 			s.have = i + 1
 			checked(s.have)
 		}
+	}
+	if _, err := room(root, m.size-m.end(s.have)); err != nil {
+		return nil, err
 	}
 	if err := s.tidy(); err != nil {
 		return nil, err

@@ -55,7 +55,7 @@ type hello struct {
 	Run string
 	// Depth is the sender's place in the chain, 0 the source. A session with a lesser depth replaces one with a greater.
 	Depth    int
-	Entries  []entry
+	Entries  entryList
 	Options  Options
 	Capacity int64 // of a probe, the bytes that would be sent
 }
