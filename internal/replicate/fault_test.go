@@ -697,6 +697,34 @@ func TestCopyTooMuch(t *testing.T) {
 	}
 }
 
+// TestCopyCrowd: idle connections without a proof keep no sender out, and the oldest are closed.
+func TestCopyCrowd(t *testing.T) {
+	h := receive(t, filepath.Join(t.TempDir(), "copy"), testToken)
+	var crowd []net.Conn
+	for range mostOfAddress + mostUnproven {
+		c, err := net.Dial("tcp", h.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		crowd = append(crowd, c)
+	}
+	began := time.Now()
+	if _, err := Send(t.Context(), source(t, 1), []string{h.addr}, &Board{}, options(time.Second)); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(began); took > proofTime {
+		t.Errorf("the sender has waited %v", took)
+	}
+	_ = crowd[0].SetReadDeadline(time.Now().Add(time.Second))
+	if _, err := crowd[0].Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the oldest connection is still open: %v", err)
+	}
+	if err := h.await(t); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestCopyFrozen: hosts that take connections, or chunks, and then do nothing delay the others by the patience only.
 func TestCopyFrozen(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")

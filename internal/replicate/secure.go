@@ -27,8 +27,11 @@ import (
 // leastToken is the fewest characters of a token.
 const leastToken = 16
 
-// handshakeTime is how long a connection has to become a proven one.
-const handshakeTime = 10 * time.Second
+// handshakeTime is how long a host is given to answer, proofTime how long a listener waits for a sender's proof.
+const (
+	handshakeTime = 10 * time.Second
+	proofTime     = 3 * time.Second
+)
 
 // ReadToken reads the secret that the hosts of a chain share from a file that only its owner may read.
 func ReadToken(path string) (string, error) {
@@ -141,7 +144,7 @@ func accept(ctx context.Context, c net.Conn, cert tls.Certificate, token string)
 	w := &wire{Conn: tls.Server(below, &tls.Config{
 		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{cert}, DynamicRecordSizingDisabled: true,
 	}), below: below, most: unprovenBytes}
-	if err := w.SetDeadline(time.Now().Add(handshakeTime)); err != nil {
+	if err := w.SetDeadline(time.Now().Add(proofTime)); err != nil {
 		return nil, err
 	}
 	if err := w.HandshakeContext(ctx); err != nil {
