@@ -2,8 +2,12 @@ package replicate
 
 import (
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // A State is how far a host is.
@@ -70,8 +74,17 @@ type seen struct {
 	bytes int64
 }
 
+// printable returns a text that others have sent as it can be shown on a terminal.
+func printable(text string) string {
+	if !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.Quote(text)
+	}
+	return text
+}
+
 // set changes a host's status, unless that is final. It reports whether it did.
 func (b *Board) set(host string, change func(*Status)) bool {
+	host = printable(host)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	i := slices.IndexFunc(b.list, func(w *watched) bool { return w.Host == host })
@@ -101,6 +114,7 @@ func (b *Board) merge(list []Status) {
 		b.set(s.Host, func(mine *Status) {
 			again := max(mine.SentAgain, s.SentAgain)
 			*mine = s
+			mine.State, mine.Reason, mine.Hash = State(printable(string(s.State))), printable(s.Reason), printable(s.Hash)
 			mine.SentAgain = again
 		})
 	}
@@ -142,7 +156,7 @@ func (b *Board) begin(size int64) {
 // get returns the status of a host.
 func (b *Board) get(host string) Status {
 	for _, s := range b.List() {
-		if s.Host == host {
+		if s.Host == printable(host) {
 			return s
 		}
 	}

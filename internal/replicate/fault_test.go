@@ -725,6 +725,26 @@ func TestCopyCrowd(t *testing.T) {
 	}
 }
 
+// TestPrintable: nothing that another host sends moves the cursor of a terminal.
+func TestPrintable(t *testing.T) {
+	var b Board
+	b.begin(1)
+	b.merge([]Status{{Host: "h\x1b[2J:1", State: Failed, Reason: "no\r\x1b[A"}})
+	if s := b.get("h\x1b[2J:1"); s.Host != `"h\x1b[2J:1"` || s.Reason != `"no\r\x1b[A"` || strings.ContainsAny(b.Line()+b.metrics(), "\x1b\r") {
+		t.Errorf("%+v, %q", s, b.Line())
+	}
+	b.merge([]Status{{Host: "other:1", State: "\x1b", Hash: "\x1b"}})
+	if s := b.get("other:1"); s.Hash != `"\x1b"` || strings.Contains(b.Line(), "\x1b") {
+		t.Errorf("%+v, %q", s, b.Line())
+	}
+	if err := CheckHosts([]string{"h\x1b:1"}); err == nil || !strings.Contains(err.Error(), "can't be printed") {
+		t.Error(err)
+	}
+	if _, err := newManifest([]entry{{Path: "a\xff"}}); err == nil || !strings.Contains(err.Error(), `"a\xff" is not UTF-8`) {
+		t.Error(err)
+	}
+}
+
 // TestCopyFrozen: hosts that take connections, or chunks, and then do nothing delay the others by the patience only.
 func TestCopyFrozen(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")

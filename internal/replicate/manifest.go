@@ -148,7 +148,9 @@ func newManifest(entries []entry) (*manifest, error) {
 	for i, e := range entries {
 		local := filepath.FromSlash(e.Path)
 		switch {
-		case !filepath.IsLocal(local) || filepath.Clean(local) != local || !utf8.ValidString(e.Path):
+		case !utf8.ValidString(e.Path):
+			return nil, fmt.Errorf("the name of %q is not UTF-8: it can't be copied; rename or remove it", e.Path)
+		case !filepath.IsLocal(local) || filepath.Clean(local) != local:
 			return nil, fmt.Errorf("the path %q is refused: it could leave the directory", e.Path)
 		case seen[e.Path] || e.Path == stateName || !e.Dir && e.Path == ".":
 			return nil, fmt.Errorf("the path %q is refused", e.Path)

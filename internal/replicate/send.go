@@ -47,6 +47,9 @@ type Result struct {
 // CheckHosts refuses a chain that can't be one.
 func CheckHosts(hosts []string) error {
 	for i, h := range hosts {
+		if printable(h) != h {
+			return fmt.Errorf("%q has characters that can't be printed", h)
+		}
 		if host, port, err := net.SplitHostPort(h); err != nil || host == "" || port == "" {
 			return fmt.Errorf("%q: want HOST:PORT", h)
 		}

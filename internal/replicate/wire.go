@@ -142,6 +142,7 @@ func (w *wire) receive(buf []byte) (kind byte, body []byte, err error) {
 		if err := json.Unmarshal(body, &r); err != nil {
 			return 0, nil, err
 		}
+		r.Reason = printable(r.Reason)
 		return 0, nil, &r
 	}
 	return head[0], body, nil
