@@ -92,7 +92,7 @@ func dial(ctx context.Context, host, token string) (_ *wire, err error) {
 	var d net.Dialer
 	c, err := d.DialContext(ctx, "tcp", host)
 	if errors.Is(err, syscall.ECONNREFUSED) {
-		return nil, fmt.Errorf("nobody listens there; if its receive has ended with exit 0, it has its copy: %w", err)
+		return nil, fmt.Errorf("%w: nobody listens there; if its receive has ended with exit 0, it has its copy", err)
 	}
 	if err != nil {
 		return nil, err
