@@ -34,7 +34,7 @@ func TestCopyUnconfirmed(t *testing.T) {
 		t.Error(err)
 	}
 	for _, h := range []*host{first, second} {
-		if err := h.await(t); err == nil || !strings.Contains(err.Error(), "its sender has not confirmed it for 1s") || h.res.Hash != "" {
+		if err := h.await(t); err == nil || !strings.Contains(err.Error(), "its sender has not confirmed it for ") || h.res.Hash != "" {
 			t.Errorf("%v, %+v", err, h.res)
 		}
 	}
@@ -47,6 +47,38 @@ func TestCopyUnconfirmed(t *testing.T) {
 	}
 	if err := again.await(t); err != nil || fingerprint(t, copied) != fingerprint(t, dir) {
 		t.Errorf("the copy differs, or %v", err)
+	}
+}
+
+// TestCopyConfirmedLate: a host is lost when all copies are complete. The next one is told by the source that it is good.
+func TestCopyConfirmedLate(t *testing.T) {
+	st, err := openSource(source(t, 1<<20), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.close()
+	hosts := []*host{receive(t, filepath.Join(t.TempDir(), "copy"), testToken), receive(t, filepath.Join(t.TempDir(), "copy"), testToken)}
+	o, bye, board := options(time.Second), make(chan struct{}), &Board{}
+	f := &feeder{st: st, token: testToken, o: o.Options, run: "run", hosts: addresses(hosts), board: board, say: o.Say, bye: bye}
+	for _, h := range f.hosts {
+		board.set(h, func(*Status) {})
+	}
+	fed := make(chan struct{})
+	go func() { defer close(fed); f.feed(t.Context()) }()
+	for len(board.pending(f.hosts)) > 0 {
+		time.Sleep(time.Millisecond)
+	}
+	hosts[0].stop()
+	if err := hosts[0].await(t); !errors.Is(err, context.Canceled) || hosts[0].res.Hash != "" {
+		t.Errorf("%v, %+v", err, hosts[0].res)
+	}
+	close(bye)
+	if err := hosts[1].await(t); err != nil || hosts[1].res.Hash == "" {
+		t.Errorf("%v, %+v", err, hosts[1].res)
+	}
+	<-fed
+	if err := f.left[hosts[0].addr]; err == nil || !strings.Contains(err.Error(), "its copy is complete, but could not be confirmed") || len(f.left) != 1 {
+		t.Errorf("%v", f.left)
 	}
 }
 

@@ -158,10 +158,12 @@ func (f *feeder) session(ctx context.Context, host string, rest []string, alive 
 		}
 		select {
 		case <-fl.ended:
-		case <-time.After(handshakeTime):
+			return nil
 		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(handshakeTime):
+			return errStalled{handshakeTime}
 		}
-		return errBye
 	})
 	if err := g.Wait(); !errors.Is(err, errBye) {
 		return err
@@ -180,13 +182,15 @@ func (f *feeder) listen(w *wire, fl *flow) error {
 	for {
 		kind, body, err := w.receive(buf)
 		if err != nil {
-			if fl.told.Load() {
-				return errBye
-			}
 			return err
 		}
 		buf = body[:cap(body)]
 		switch kind {
+		case frameBye:
+			if !fl.told.Load() {
+				return errors.New("it ends before it is told to")
+			}
+			return errBye
 		case frameAnswer:
 			var a answer
 			if err := json.Unmarshal(body, &a); err != nil {

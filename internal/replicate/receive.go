@@ -42,9 +42,9 @@ type receiver struct {
 	st       *store
 	me       string
 	run      string
-	patience time.Duration
-	current  *incoming // nil without a sender
-	lost     time.Time // when the last sender was lost
+	patience time.Duration // how long a complete copy waits to be confirmed
+	current  *incoming     // nil without a sender
+	lost     time.Time     // when the last sender was lost
 	feeding  *feeder
 	unfeed   func() // ends feeding and waits for it
 	said     bool   // the end of the chain was said
@@ -64,14 +64,16 @@ type incoming struct {
 const (
 	leastPatience = time.Second
 	mostPatience  = time.Hour
+	mostDepth     = 1000 // hosts before a receiver, for how long it waits
 )
 
 var errReplaced = &refusal{Reason: "a host nearer to the source sends to it", Fed: true}
 
 // Receive makes a copy of what is sent to a listener in a directory that is empty or has a part of that copy. It returns
 // when the source has confirmed the copy, which it does once all hosts have ended. While it waits for a sender it has no
-// time limit, except with a complete copy: if nobody has confirmed that for the sender's patience, it is an error, and a later
-// run can still have it confirmed.
+// time limit, except with a complete copy: if nobody has confirmed that for the sender's patience, once for each host of the
+// chain up to this one, it is an error, and a later run can still have it confirmed. On a directory that an earlier run has
+// completed it only tells the sender so.
 func Receive(ctx context.Context, l net.Listener, dir string, board *Board, o ReceiveOptions) (res Result, err error) {
 	root, unlock, err := takeDirectory(dir)
 	if err != nil {
@@ -181,17 +183,21 @@ func (r *receiver) wait(ctx context.Context) error {
 }
 
 // confirm ends the chain from here on, if the source's copy is the same as this one.
-func (r *receiver) confirm(whole hash) {
+func (r *receiver) confirm(w *wire, whole hash) error {
+	mine := r.board.get(r.me)
+	if mine.State != Done || mine.Hash != whole.String() {
+		err := fmt.Errorf("the source has ended with BLAKE3 %v, and the copy is %s, %d bytes, BLAKE3 %s", whole, mine.State, mine.Bytes, mine.Hash)
+		r.end(err)
+		return err
+	}
+	err := w.send(frameBye) // before Receive ends, and with it the connection
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	mine := r.board.get(r.me)
-	switch {
-	case mine.State != Done || mine.Hash != whole.String():
-		r.end(fmt.Errorf("the source has ended with BLAKE3 %v, and the copy is %s, %d bytes, BLAKE3 %s", whole, mine.State, mine.Bytes, mine.Hash))
-	case !r.said:
+	if !r.said {
 		r.said = true
 		close(r.bye)
 	}
+	return err
 }
 
 // confirmEarlier ends Receive with the result of an earlier run.
@@ -341,7 +347,8 @@ func (r *receiver) begin(ctx, sctx context.Context, h hello, m *manifest) (_ *st
 	}
 	r.mu.Lock()
 	newRun := r.run != h.Run
-	r.st, r.me, r.run, r.patience = st, h.Host, h.Run, h.Options.Patience
+	// Each host before this one may be tried for the patience, before this one is.
+	r.st, r.me, r.run, r.patience = st, h.Host, h.Run, h.Options.Patience*time.Duration(1+min(max(h.Depth, 0), mostDepth))
 	r.mu.Unlock()
 	if newRun {
 		r.unfeed()
@@ -454,8 +461,7 @@ func (r *receiver) take(ctx context.Context, w *wire, st *store, next int) error
 			case err != nil:
 				return fmt.Errorf("the sender is lost: %w", err)
 			case kind == frameBye && len(body) == len(hash{}):
-				r.confirm(hash(body))
-				return nil
+				return r.confirm(w, hash(body))
 			case kind != frameChunk || len(body) < chunkHead:
 				return fmt.Errorf("an unexpected frame %q", kind)
 			}

@@ -24,7 +24,7 @@ const (
 	framePosition = 'P' // up: the chunks that are written, in eight bytes
 	frameStatus   = 'S' // up, every statusEvery: what is known of the receiver and those after it, as JSON
 	frameRefusal  = 'R' // either way, and the last frame: why there is no copy, as JSON
-	frameBye      = 'B' // down: every host has ended, and the source did not change; its BLAKE3
+	frameBye      = 'B' // down: every host has ended, and the source did not change; its BLAKE3. Up: so it is
 )
 
 const (
