@@ -335,6 +335,10 @@ func (a *app) copyReceive(ctx context.Context, dir string, f copyFlags) error {
 	if err != nil {
 		return stopped(ctx, err, "the same command, which continues")
 	}
+	if res.Earlier { // a server may use it
+		a.copySay(dir + " has this copy from an earlier run, and is left as it is")
+		return a.printCopy(res, f)
+	}
 	left, err := target.MakeReplica(dir, f.replicaOf)
 	for _, line := range left {
 		a.copySay(line)

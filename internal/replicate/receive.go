@@ -314,7 +314,7 @@ func (r *receiver) session(ctx, sctx context.Context, w *wire, h hello, m *manif
 		if err := w.sendJSON(frameAnswer, answer{Position: have}); err != nil {
 			return err
 		}
-		return r.take(sctx, w, st, have)
+		return r.take(ctx, sctx, w, st, have)
 	})
 	err := g.Wait()
 	if cause := context.Cause(sctx); errors.Is(cause, errReplaced) {
@@ -439,7 +439,7 @@ func (r *receiver) report(ctx context.Context, w *wire) error {
 }
 
 // take writes chunks as they come, and returns at the end of the session. The next one is received while one is written.
-func (r *receiver) take(ctx context.Context, w *wire, st *store, next int) error {
+func (r *receiver) take(life, ctx context.Context, w *wire, st *store, next int) error {
 	g, ctx := errgroup.WithContext(ctx)
 	defer w.cutOff(ctx)()
 	const most = 3
@@ -501,7 +501,7 @@ func (r *receiver) take(ctx context.Context, w *wire, st *store, next int) error
 					since, busy = time.Now(), 0
 				}
 			})
-			r.finishWhole(ctx, st)
+			r.finishWhole(life, st) // also if the sender is lost meanwhile
 			if err := w.send(framePosition, binary.BigEndian.AppendUint64(nil, uint64(next))); err != nil {
 				return err
 			}
