@@ -23,7 +23,7 @@ BENCH_PACKAGES ?= ./rolling/... ./internal/engine/... ./internal/workload/... ./
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help build demo test nightly check gofmt vet staticcheck imports pure race bench bench-load bench-sysbench bench-serve fuzz clean
+.PHONY: help build demo test nightly check gofmt vet staticcheck imports pure race bench bench-load bench-sysbench bench-serve bench-copy fuzz clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -95,6 +95,9 @@ bench-sysbench: build ## compare rowmill with sysbench on a private server
 
 bench-serve: build ## compare rowmill serve with HAProxy in TCP mode and with the server directly
 	@scripts/bench-serve.sh
+
+bench-copy: build ## compare rowmill copy with tar, netcat and pigz on loopback
+	@scripts/bench-copy.sh
 
 fuzz: gcc ## run each fuzz target for FUZZ_TIME (20s)
 	@scripts/fuzz.sh $(FUZZ_TIME)

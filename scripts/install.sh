@@ -4,7 +4,7 @@
 # from its later suites. Both are unpacked into the user's cache directory.
 # Starts no service and changes no existing one.
 #
-#   scripts/install.sh WHAT...      WHAT: gcc mariadb rocksdb spider galera mysql postgres sysbench haproxy chromium mydumper connectors fio prometheus systemd backup
+#   scripts/install.sh WHAT...      WHAT: gcc mariadb rocksdb spider galera mysql postgres sysbench haproxy chromium mydumper connectors fio prometheus systemd backup netcat
 #                                         mysql-new mariadb-new postgres-new
 set -euo pipefail
 
@@ -22,6 +22,7 @@ declare -A why=(
   [rocksdb]="MariaDB's RocksDB storage engine"
   [spider]="MariaDB's Spider storage engine, for tables on several servers"
   [backup]="mariadb-backup, for copies of a running server"
+  [netcat]="netcat and pigz, to compare rowmill copy with"
   [galera]="Galera and rsync, for clusters of MariaDB servers"
   [mysql]="the MySQL 8.0 server, for private throw-away servers"
   [postgres]="the PostgreSQL server, for private throw-away servers"
@@ -43,6 +44,7 @@ declare -A packages=(
   [rocksdb]="mariadb-plugin-rocksdb"
   [spider]="mariadb-plugin-spider"
   [backup]="mariadb-backup"
+  [netcat]="netcat-openbsd pigz"
   [galera]="galera-4 rsync"
   [mysql]="" # the libraries that the fetched server lacks: see lacks_mysql
   [postgres]="postgresql"
@@ -62,6 +64,7 @@ has() {
     mariadb) command -v mariadbd >/dev/null && command -v mariadb-install-db >/dev/null ;;
     rocksdb) compgen -G '/usr/lib*/mysql/plugin/ha_rocksdb.so' >/dev/null ;;
     spider) compgen -G '/usr/lib*/mysql/plugin/ha_spider.so' >/dev/null ;;
+    netcat) command -v nc >/dev/null && command -v pigz >/dev/null ;;
     backup) command -v mariadb-backup >/dev/null ;;
     galera) compgen -G '/usr/lib*/galera*/libgalera_smm.so' >/dev/null && command -v rsync >/dev/null ;;
     mysql) has_mysql ;;
