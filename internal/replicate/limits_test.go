@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -135,7 +137,9 @@ func TestPrintable(t *testing.T) {
 	var b Board
 	b.begin(1)
 	b.merge([]Status{{Host: "h\x1b[2J:1", State: Failed, Reason: "no\r\x1b[A"}})
-	if s := b.get("h\x1b[2J:1"); s.Host != `"h\x1b[2J:1"` || s.Reason != `"no\r\x1b[A"` || strings.ContainsAny(b.Line()+b.metrics(), "\x1b\r") {
+	served := httptest.NewRecorder()
+	b.Handler().ServeHTTP(served, httptest.NewRequest("GET", "/metrics", nil))
+	if s := b.get("h\x1b[2J:1"); s.Host != `"h\x1b[2J:1"` || s.Reason != `"no\r\x1b[A"` || strings.ContainsAny(b.Line()+served.Body.String(), "\x1b\r") || served.Code != http.StatusOK {
 		t.Errorf("%+v, %q", s, b.Line())
 	}
 	b.merge([]Status{{Host: "other:1", State: "\x1b", Hash: "\x1b"}})

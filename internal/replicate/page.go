@@ -7,6 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
 	"github.com/rowmill/rowmill/internal/figure"
 )
 
@@ -18,10 +21,9 @@ func (b *Board) Handler() http.Handler {
 		size, _ := b.Size()
 		_ = page.Execute(w, map[string]any{"Hosts": b.List(), "Size": size, "Line": b.Line()}) // the reader is gone
 	})
-	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/plain; version=0.0.4")
-		_, _ = w.Write([]byte(b.metrics()))
-	})
+	metrics := prometheus.NewRegistry()
+	metrics.MustRegister(b)
+	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
 	return mux
 }
 
@@ -62,37 +64,27 @@ func (b *Board) Line() string {
 	return line
 }
 
-// metrics returns the board in Prometheus's text format.
-func (b *Board) metrics() string {
-	var t strings.Builder
-	size, _ := b.Size()
-	gauge := func(name, help string) { fmt.Fprintf(&t, "# HELP %s %s\n# TYPE %[1]s gauge\n", name, help) }
-	gauge("rowmill_copy_size_bytes", "Bytes of the whole copy.")
-	fmt.Fprintf(&t, "rowmill_copy_size_bytes %d\n", size)
-	list := b.List()
-	for _, m := range []struct {
-		name, help string
-		value      func(Status) float64
-	}{
-		{"rowmill_copy_host_bytes", "Bytes of the copy on a host's disk.", func(s Status) float64 { return float64(s.Bytes) }},
-		{"rowmill_copy_host_rate_bytes", "Bytes per second of the last seconds.", func(s Status) float64 { return s.Rate }},
-		{"rowmill_copy_host_busy", "Share of its time in which a host checks and writes.", func(s Status) float64 { return s.Busy }},
-		{"rowmill_copy_host_sent_again_bytes", "Bytes that were sent to a host more than once.", func(s Status) float64 { return float64(s.SentAgain) }},
-	} {
-		gauge(m.name, m.help)
-		for _, s := range list {
-			fmt.Fprintf(&t, "%s{host=%q} %g\n", m.name, s.Host, m.value(s))
-		}
+// Describe sends nothing: hosts come and go.
+func (b *Board) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements prometheus.Collector.
+func (b *Board) Collect(ch chan<- prometheus.Metric) {
+	gauge := func(name, help string, value float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(prometheus.NewDesc("rowmill_copy_"+name, help, []string{"host", "state"}[:len(labels)], nil), prometheus.GaugeValue, value, labels...)
 	}
-	gauge("rowmill_copy_host_state", "1 for the state of a host.")
-	for _, s := range list {
+	size, _ := b.Size()
+	gauge("size_bytes", "Bytes of the whole copy.", float64(size))
+	for _, s := range b.List() {
+		gauge("host_bytes", "Bytes of the copy on a host's disk.", float64(s.Bytes), s.Host)
+		gauge("host_rate_bytes", "Bytes per second of the last seconds.", s.Rate, s.Host)
+		gauge("host_busy", "Share of its time in which a host checks and writes.", s.Busy, s.Host)
+		gauge("host_sent_again_bytes", "Bytes that were sent to a host more than once.", float64(s.SentAgain), s.Host)
 		for _, state := range []State{Waiting, Checking, Copying, Syncing, Done, Failed} {
-			value := 0
+			value := 0.0
 			if s.State == state {
 				value = 1
 			}
-			fmt.Fprintf(&t, "rowmill_copy_host_state{host=%q,state=%q} %d\n", s.Host, state, value)
+			gauge("host_state", "1 for the state of a host.", value, s.Host, string(state))
 		}
 	}
-	return t.String()
 }
