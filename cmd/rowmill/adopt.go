@@ -31,8 +31,7 @@ func (a *app) adopt(ctx context.Context, k *declared.Table, plan *maintain.Appli
 		for _, n := range p.Notes {
 			fmt.Fprintf(a.stdout, "-- note: %s\n", n)
 		}
-		a.writePlanned(plan.BeforeSQL)
-		a.writePlanned(p.Statements)
+		fmt.Fprint(a.stdout, adopt.Script(plan.BeforeSQL), adopt.Script(p.Statements))
 		fmt.Fprint(a.stdout, plan.Statements())
 		return nil
 	}
@@ -112,16 +111,6 @@ func (a *app) limitCopy(o *adopt.Options, k *declared.Table, w *lagWatch) {
 	o.Limits.Waits = append(slices.Clone(o.Limits.Waits), o.Postpone)
 }
 
-// writePlanned prints statements and the comments between them.
-func (a *app) writePlanned(statements []string) {
-	for _, q := range statements {
-		if !strings.HasPrefix(q, "-- ") {
-			q += ";"
-		}
-		fmt.Fprintln(a.stdout, q)
-	}
-}
-
 // endAdoption drops the old table, or reverses the adoption.
 func (a *app) endAdoption(ctx context.Context, k *declared.Table, f applyFlags) error {
 	o, planned := a.adoptOptions(k), adopt.PlanUndo
@@ -139,7 +128,7 @@ func (a *app) endAdoption(ctx context.Context, k *declared.Table, f applyFlags) 
 		}
 	}
 	if f.dry {
-		a.writePlanned(statements)
+		fmt.Fprint(a.stdout, adopt.Script(statements))
 		for _, d := range dropped {
 			fmt.Fprintf(a.stdout, "-- dropped: %s\n", d)
 		}

@@ -100,10 +100,11 @@ func (a *app) copyReceiveCommand() *cobra.Command {
 			"source names. The directory is made, or is empty, or has a part of the copy from an\n" +
 			"earlier run, which is checked by its hashes and continued.\n\n" +
 			"The command waits for its sender as long as it takes, also after it has lost it. It ends\n" +
-			"when the copy is complete and on disk, and the hosts after it have ended. The copy of a\n" +
-			"MariaDB or MySQL server gets the file rowmill-replica.sql with the statements that start\n" +
-			"it as a replica at its position; that of PostgreSQL is a standby with --replica-of. The\n" +
-			"files belong to the account that runs this command.",
+			"when the copy is on disk and the source has confirmed it, once all hosts have ended; a\n" +
+			"complete copy that nobody confirms is an error, and the same commands again confirm it.\n" +
+			"The copy of a MariaDB or MySQL server gets the file rowmill-replica.sql with the\n" +
+			"statements that start it as a replica at its position; that of PostgreSQL is a standby\n" +
+			"with --replica-of. The files belong to the account that runs this command.",
 		Example: "  rowmill copy receive /var/lib/mysql --listen 0.0.0.0:9189 --token-file token\n" +
 			"  rowmill copy receive /var/lib/postgresql/15/main --listen 0.0.0.0:9189 --token-file token --replica-of postgres://replicator@db1/",
 		Args: wantArgs(1, 1),
@@ -188,17 +189,19 @@ func (a *app) copySend(ctx context.Context, source string, hosts []string, f cop
 // copyStage returns the directory for the backup of a source, "" if that is a directory itself. Each source has one of its own.
 func copyStage(source string, f copyFlags) (string, error) {
 	err := target.Check(source)
-	if err != nil && strings.Contains(source, "://") {
+	switch {
+	case err == nil:
+		return filepath.Abs(filepath.Join(cmp.Or(f.stage, sandbox.DefaultRoot), fmt.Sprintf("copy-%x", sha256.Sum256([]byte(source)))[:13]))
+	case strings.Contains(source, "://"):
 		return "", err // without the text, which may have a password
 	}
-	if info, statErr := os.Stat(source); err != nil && statErr == nil && info.IsDir() {
-		return "", nil
-	} else if err != nil && statErr == nil {
+	switch info, noFile := os.Stat(source); {
+	case noFile != nil:
+		return "", fmt.Errorf("%w, and it is no URL of a server: %w", noFile, err)
+	case !info.IsDir():
 		return "", usagef("rowmill copy send sqlite:"+source+" host1:9189, for an SQLite file", "%s is not a directory", source)
-	} else if err != nil {
-		return "", fmt.Errorf("%w, and it is no URL of a server: %w", statErr, err)
 	}
-	return filepath.Abs(filepath.Join(cmp.Or(f.stage, sandbox.DefaultRoot), fmt.Sprintf("copy-%x", sha256.Sum256([]byte(source)))[:13]))
+	return "", nil
 }
 
 // oldBackup is the age from which a backup that was left is made anew.

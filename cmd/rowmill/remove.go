@@ -107,10 +107,11 @@ func (a *app) remove(ctx context.Context, file string, f removeFlags) (err error
 		fmt.Fprintln(a.stderr, "note:", n)
 	}
 	again := "rowmill remove " + file
-	for flag, given := range map[string]bool{" --plain": f.plain, " --drop-rollups": f.rollups} {
-		if given {
-			again += flag
-		}
+	if f.plain {
+		again += " --plain"
+	}
+	if f.rollups {
+		again += " --drop-rollups"
 	}
 	if err := a.runPlan(ctx, plan, k.DB.Info().Target, f.yes, again); err != nil {
 		return err

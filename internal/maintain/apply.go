@@ -62,12 +62,7 @@ func (a *Application) Statements() string {
 	}
 	for _, s := range a.Steps {
 		fmt.Fprintf(&b, "-- %s\n", s.What)
-		for _, q := range s.SQL {
-			if !strings.HasPrefix(q, "-- ") {
-				q += ";"
-			}
-			fmt.Fprintln(&b, q)
-		}
+		b.WriteString(adopt.Script(s.SQL))
 	}
 	return b.String()
 }
@@ -79,19 +74,20 @@ func (t *Table) PlanApply(ctx context.Context) (*Application, error) {
 	if err != nil {
 		return nil, err
 	}
-	plan := t.applier().planChange
+	p := t.applier()
+	plan := p.planChange
 	switch {
 	case t.Schema == nil:
-		plan = t.applier().planTable
+		plan = p.planTable
 	case !t.Schema.Partitioned:
-		plan = t.applier().planAdoption
+		plan = p.planAdoption
 	}
-	for _, plan := range []func(context.Context, *Application, *rolling.Declaration) error{plan, t.taker().planRivals, t.applier().planDropped, t.applier().planLevels, t.applier().planLate, t.applier().planState} {
+	for _, plan := range []func(context.Context, *Application, *rolling.Declaration) error{plan, t.taker().planRivals, p.planDropped, p.planLevels, p.planLate, p.planState} {
 		if err := plan(ctx, a, applied); err != nil {
 			return nil, err
 		}
 	}
-	t.applier().planProbe(a)
+	p.planProbe(a)
 	if len(a.Steps) > 0 || a.Adopt || applied == nil || !sameDeclaration(applied, t.Declared) {
 		a.Steps = append(a.Steps, ApplyStep{What: "record the declaration in rowmill_tables", run: t.follower().declare})
 	}

@@ -98,8 +98,12 @@ func (j *job) mayLeave(ctx context.Context) error {
 		return engine.Hinted(fmt.Errorf("%s has no primary key, and rows are copied in the order of its values", s.Name), "ALTER TABLE ... ADD PRIMARY KEY")
 	}
 	for _, name := range []string{oldName(j.Table.Name), newName(j.Table.Name), logName(j.Table.Name)} {
-		if there, err := j.exists(ctx, name); there != nil || err != nil {
-			return errors.Join(err, engine.Hinted(fmt.Errorf("there is a table %s, a name that is needed", name), "rename it, or drop it if nobody needs its rows"))
+		there, err := j.exists(ctx, name)
+		if err != nil {
+			return err
+		}
+		if there != nil {
+			return engine.Hinted(fmt.Errorf("there is a table %s, a name that is needed", name), "rename it, or drop it if nobody needs its rows")
 		}
 	}
 	j.use(data{Columns: s.Columns, Key: pick(s, s.PrimaryKey), NewKey: pick(s, s.PrimaryKey), Left: true})

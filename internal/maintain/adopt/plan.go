@@ -54,6 +54,18 @@ func Plan(ctx context.Context, o Options) (*Planned, error) {
 	return &Planned{Statements: p.out, Notes: p.notes(rows), found: found}, nil
 }
 
+// Script renders statements, and the comments between them, a line each.
+func Script(statements []string) string {
+	var b strings.Builder
+	for _, q := range statements {
+		if !strings.HasPrefix(q, "-- ") {
+			q += ";"
+		}
+		b.WriteString(q + "\n")
+	}
+	return b.String()
+}
+
 // A planner collects the statements of the steps, from the same functions that the
 // steps use.
 type planner struct {
