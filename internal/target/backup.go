@@ -43,7 +43,7 @@ func PlanBackup(ctx context.Context, text, dir, private string) (*Backup, error)
 		return nil, fmt.Errorf("target %s has no data to copy", text)
 	}
 	if strings.Trim(p.Path, "/") == "" { // to ask for its version; all databases are backed up
-		p.Path = map[bool]string{true: "/postgres", false: "/mysql"}[strings.HasPrefix(p.Scheme, "postgres")]
+		p.Path = map[bool]string{true: "postgres", false: "mysql"}[strings.HasPrefix(p.Scheme, "postgres")]
 	}
 	db, err := Connect(ctx, p.Target)
 	if err != nil {
