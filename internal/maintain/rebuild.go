@@ -162,15 +162,19 @@ func (t rebuilder) copyRows(ctx context.Context, c *state.Change, r *rebuilding)
 	return nil
 }
 
+// reasonEvery is how often another reason for the same wait is reported.
+const reasonEvery = 10 * time.Second
+
 // pauses returns a function that reports why the copy of a period waits, and that it continues.
 func (t rebuilder) pauses(ctx context.Context, c *state.Change, period string) func(why string) {
-	waits := false
+	var said string
+	var at time.Time
 	return func(why string) {
-		if waits == (why != "") {
-			return // reported
+		if why == said || why != "" && said != "" && time.Since(at) < reasonEvery {
+			return
 		}
-		waits = why != ""
-		t.say(Event{At: time.Now(), Action: c.Kind, Detail: period + ": " + cmp.Or(why, "copying continues"), Waiting: waits})
+		said, at = why, time.Now()
+		t.say(Event{At: at, Action: c.Kind, Detail: period + ": " + cmp.Or(why, "copying continues"), Waiting: why != ""})
 		if err := t.State.Waits(ctx, c, why); err != nil && ctx.Err() == nil {
 			t.say(Event{At: time.Now(), Action: "log", Err: err})
 		}

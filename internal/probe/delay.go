@@ -43,7 +43,8 @@ const (
 	replicaLimit = 10 * time.Second
 	// standstill is how long CatchUp waits for a replica that makes no progress.
 	standstill = 30 * time.Second
-	// askAfter is how long it waits before it asks whether that replica's replication has stopped.
+	// askAfter is how long a replica makes no progress before it is asked whether its replication has
+	// stopped, and the time between two such questions.
 	askAfter = 3 * time.Second
 )
 
@@ -95,6 +96,8 @@ type follower struct {
 	acked      time.Duration // when that was acknowledged
 	failed     gap
 	last       error // of the latest query
+	asked      time.Duration
+	halted     error // why its replication has stopped, when it was asked
 }
 
 // NewDelays creates the table and its row, and measures until Close.
@@ -225,6 +228,7 @@ func (d *Delays) watch(ctx context.Context, f *follower) {
 			}
 			if ctx.Err() == nil {
 				d.note(f, tick, at, err)
+				d.ask(ctx, f)
 			}
 			if d.behind(f) && engine.Sleep(ctx, wait) != nil {
 				return
@@ -258,6 +262,9 @@ func (d *Delays) note(f *follower, tick, at time.Duration, err error) {
 	if err != nil {
 		return
 	}
+	if tick > f.seen {
+		f.asked, f.halted = at, nil
+	}
 	for _, b := range d.missing(f) {
 		if b.tick > tick {
 			break
@@ -276,6 +283,21 @@ func (d *Delays) note(f *follower, tick, at time.Duration, err error) {
 	for len(d.beats) > 0 && d.beats[0].tick <= least {
 		d.beats = d.beats[1:]
 	}
+}
+
+// ask asks a replica that answers and makes no progress whether its replication has stopped.
+func (d *Delays) ask(ctx context.Context, f *follower) {
+	d.mu.Lock()
+	now := time.Since(d.began)
+	due := f.last == nil && len(d.missing(f)) > 0 && now-f.asked > askAfter
+	d.mu.Unlock()
+	if !due {
+		return
+	}
+	why := f.stopped(ctx)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	f.asked, f.halted = now, why
 }
 
 // sampleOf returns the function that samples a replica. While it lacks a commit, its delay is at
@@ -308,7 +330,7 @@ type Delay struct {
 	Behind time.Duration
 	// Shown is false until it has shown a first beat. Behind is then the time since the start of measuring.
 	Shown bool
-	// Err is why nothing is known of it now; nil if it answers.
+	// Err is why nothing is known of it now, or why its replication has stopped.
 	Err error
 }
 
@@ -326,7 +348,7 @@ func (d *Delays) Now() []Delay {
 		if f.seen == 0 || d.unsaid != nil {
 			since = f.acked
 		}
-		out[i] = Delay{f.Name, max(f.late, now-since), f.seen > 0, cmp.Or(d.unsaid, f.last)}
+		out[i] = Delay{f.Name, max(f.late, now-since), f.seen > 0, cmp.Or(d.unsaid, f.last, f.halted)}
 	}
 	return out
 }
@@ -357,10 +379,10 @@ func (d *Delays) catchUp(ctx context.Context) (time.Duration, error) {
 	last := d.beats[len(d.beats)-1]
 	d.mu.Unlock()
 	for _, f := range d.follow {
-		moved, at, asked := time.Now(), time.Duration(-1), time.Now()
+		moved, at := time.Now(), time.Duration(-1)
 		for {
 			d.mu.Lock()
-			seen, failed := f.seen, f.last
+			seen, failed, halted := f.seen, f.last, f.halted
 			d.mu.Unlock()
 			if seen >= last.tick {
 				break
@@ -368,11 +390,8 @@ func (d *Delays) catchUp(ctx context.Context) (time.Duration, error) {
 			if seen != at {
 				moved, at = time.Now(), seen
 			}
-			if still := time.Since(moved); still > askAfter && time.Since(asked) > askAfter || still > standstill {
-				why := f.stopped(ctx)
-				if asked = time.Now(); why != "" || still > standstill {
-					return 0, standing(f.Name, last.tick-seen, still, why, failed)
-				}
+			if still := time.Since(moved); still > askAfter && halted != nil || still > standstill {
+				return 0, standing(f.Name, last.tick-seen, still, halted, failed)
 			}
 			if err := engine.Sleep(ctx, d.pace.Poll); err != nil {
 				return 0, fmt.Errorf("wait for %s: %w", f.Name, err)
@@ -382,32 +401,33 @@ func (d *Delays) catchUp(ctx context.Context) (time.Duration, error) {
 	return time.Since(d.began) - last.acked, nil
 }
 
-// stopped returns why a replica repeats no changes; "" if it does, or doesn't tell.
-func (f *follower) stopped(ctx context.Context) string {
+// stopped returns why a replica repeats no changes; nil if it does, or doesn't tell.
+func (f *follower) stopped(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, replicaLimit)
 	defer cancel()
 	db, err := f.Open(ctx)
 	if err != nil {
-		return ""
+		return nil
 	}
 	follower, ok := db.(engine.Follower)
 	if !ok {
-		return ""
+		return nil
 	}
 	why, err := follower.Standing(ctx)
-	if err != nil { // without the privilege it doesn't tell
-		return ""
+	if err != nil || why == "" { // without the privilege it doesn't tell
+		return nil
 	}
-	return why
+	return errors.New(why)
 }
 
 // standing is the error of a replica that has stopped.
-func standing(name string, behind, still time.Duration, why string, cause error) error {
+func standing(name string, behind, still time.Duration, halted, failed error) error {
+	why := "it answers, and repeats no changes: is its replication stopped?"
 	switch {
-	case cause != nil:
-		why = "it doesn't answer: " + cause.Error()
-	case why == "":
-		why = "it answers, and repeats no changes: is its replication stopped?"
+	case failed != nil:
+		why = "it doesn't answer: " + failed.Error()
+	case halted != nil:
+		why = halted.Error()
 	}
 	return fmt.Errorf("%s is %s behind the source, and has made no progress for %s; %s", name, figure.Seconds(behind.Seconds()), figure.Seconds(still.Seconds()), why)
 }

@@ -260,6 +260,9 @@ func TestReplicaStops(t *testing.T) {
 			if _, err := p.CatchUp(t.Context()); err == nil || !strings.Contains(err.Error(), "replica 1 is") || !strings.Contains(err.Error(), want) {
 				t.Errorf("%v, want %q", err, want)
 			}
+			if why := p.delays.Exceeded(time.Second); !strings.Contains(why, want) {
+				t.Errorf("%q, want %q", why, want)
+			}
 		})
 	}
 }
@@ -267,15 +270,14 @@ func TestReplicaStops(t *testing.T) {
 // A replica without progress is named with the reason.
 func TestStanding(t *testing.T) {
 	for _, test := range []struct {
-		why   string
-		cause error
-		want  string
+		halted, failed error
+		want           string
 	}{
-		{"its SQL thread has stopped: disk full", nil, "replica 2 is 12 s behind the source, and has made no progress for 30 s; its SQL thread has stopped: disk full"},
-		{"", nil, "replica 2 is 12 s behind the source, and has made no progress for 30 s; it answers, and repeats no changes: is its replication stopped?"},
-		{"", engine.ErrUnreachable, "replica 2 is 12 s behind the source, and has made no progress for 30 s; it doesn't answer: " + engine.ErrUnreachable.Error()},
+		{errors.New("its SQL thread has stopped: disk full"), nil, "replica 2 is 12 s behind the source, and has made no progress for 30 s; its SQL thread has stopped: disk full"},
+		{nil, nil, "replica 2 is 12 s behind the source, and has made no progress for 30 s; it answers, and repeats no changes: is its replication stopped?"},
+		{nil, engine.ErrUnreachable, "replica 2 is 12 s behind the source, and has made no progress for 30 s; it doesn't answer: " + engine.ErrUnreachable.Error()},
 	} {
-		if got := standing("replica 2", 12*time.Second, standstill, test.why, test.cause).Error(); got != test.want {
+		if got := standing("replica 2", 12*time.Second, standstill, test.halted, test.failed).Error(); got != test.want {
 			t.Error(got)
 		}
 	}

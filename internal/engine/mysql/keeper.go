@@ -60,7 +60,8 @@ func (db *DB) Standing(ctx context.Context) (string, error) {
 	var all []string
 	for _, thread := range []string{"SQL", "IO"} {
 		if cmp.Or(status["Replica_"+thread+"_Running"], status["Slave_"+thread+"_Running"]) == "No" {
-			all = append(all, fmt.Sprintf("its %s thread has stopped: %s", thread, cmp.Or(status["Last_"+thread+"_Error"], "without an error")))
+			line := strings.Join(strings.Fields(status["Last_"+thread+"_Error"]), " ") // it ends in the statement, of any length
+			all = append(all, fmt.Sprintf("its %s thread has stopped: %.300s", thread, cmp.Or(line, "without an error")))
 		}
 	}
 	return strings.Join(all, "; "), nil
