@@ -215,14 +215,18 @@ func (o *oracle) write() {
 			o.paused.Store(false)
 		}
 	})
-	for range 2 {
+	readers, pause := 1, 40*time.Millisecond
+	if testdb.Nightly() {
+		readers, pause = 2, 8*time.Millisecond
+	}
+	for range readers {
 		all.Go(func() {
 			for ctx.Err() == nil {
 				o.mu.Lock()
 				told := maps.Clone(o.told)
 				o.mu.Unlock()
 				o.look(told)
-				time.Sleep(8 * time.Millisecond)
+				time.Sleep(pause)
 			}
 		})
 	}

@@ -55,7 +55,7 @@ func TestFindRate(t *testing.T) {
 	if testdb.Nightly() {
 		most = "20s"
 	}
-	for _, kind := range testdb.Kinds(t, "sqlite", "mariadb", "postgres") {
+	for _, kind := range testdb.OneKind(t, "sqlite", "mariadb", "postgres") {
 		t.Run(kind, func(t *testing.T) {
 			target := "sqlite:?durability=none"
 			if kind != "sqlite" {

@@ -26,7 +26,7 @@ func TestIbench(t *testing.T) {
 	if testdb.Nightly() {
 		queryTime = "400ms"
 	}
-	for _, kind := range testdb.Kinds(t, "sqlite", "mariadb", "mariadb-rocksdb", "mysql", "postgres") {
+	for _, kind := range testdb.OneKind(t, "sqlite", "mariadb", "mariadb-rocksdb", "mysql", "postgres") {
 		t.Run(kind, func(t *testing.T) {
 			target := "sqlite:?durability=none&cache=16MB"
 			if kind != "sqlite" {

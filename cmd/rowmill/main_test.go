@@ -166,16 +166,23 @@ var undisturbed = map[string]*sync.Mutex{"mariadb": {}, "mysql": {}}
 // of another test, partitions that were just written are read again. Such tests share a server and run one after another.
 func declareUndisturbed(t *testing.T, server, declaration string) *keptTable {
 	t.Helper()
-	at := server
-	if own := undisturbed[server]; own != nil {
+	at, own := server, undisturbed[server]
+	if own != nil {
 		own.Lock()
 		t.Cleanup(own.Unlock)
 		at += "?memory=72MB"
 	}
 	d := declareAt(t, server, testdb.Target(t, at).String(), declaration)
 	d.db = openKeeper(t, d.target)
+	for n := 0; own != nil && n < settledUptime; time.Sleep(100 * time.Millisecond) {
+		var name string
+		must(t, d.db.SQL().QueryRowContext(t.Context(), "SHOW GLOBAL STATUS LIKE 'Uptime'").Scan(&name, &n))
+	}
 	return d
 }
+
+// settledUptime is for how many seconds a server must have run before its counter proves anything: it began at 0 in some second.
+const settledUptime = 3
 
 // declareUnopened is declare without the test's own connection.
 func declareUnopened(t *testing.T, server, declaration string) *keptTable {
