@@ -46,9 +46,12 @@ func PolicyOf(action string) string {
 	return ""
 }
 
+// A schedule has the jobs of all tables.
+type schedule struct{ *database }
+
 // Jobs returns the jobs of a table.
-func (s *Store) Jobs(ctx context.Context, table string) ([]Job, error) {
-	return list(ctx, s, "jobs of "+table, func(r *sql.Rows, j *Job) error {
+func (s schedule) Jobs(ctx context.Context, table string) ([]Job, error) {
+	return list(ctx, s.database, "jobs of "+table, func(r *sql.Rows, j *Job) error {
 		err := r.Scan(&j.Policy, &j.Task, micros{&j.Next}, &j.Problem, &j.Failures, micros{&j.Since})
 		if j.Next.UnixMicro() == 0 {
 			j.Next = time.Time{}
@@ -59,7 +62,7 @@ func (s *Store) Jobs(ctx context.Context, table string) ([]Job, error) {
 
 // Schedule records the jobs of a table, unless that is what is recorded. Since is found out. If an earlier version has made the tables,
 // the error is engine.ErrNoTable.
-func (s *Store) Schedule(ctx context.Context, table string, jobs []Job) error {
+func (s schedule) Schedule(ctx context.Context, table string, jobs []Job) error {
 	were, err := s.Jobs(ctx, table)
 	if err != nil {
 		return err
@@ -98,7 +101,7 @@ func (s *Store) Schedule(ctx context.Context, table string, jobs []Job) error {
 type view struct{ name, query string }
 
 // views returns the views. Their times are in UTC.
-func (s *Store) views() []view {
+func (s *database) views() []view {
 	words := s.db.Words()
 	at := func(us string) string { return words.FromPosition(&engine.Table{}, us) }
 	var of strings.Builder
@@ -127,7 +130,7 @@ func (s *Store) views() []view {
 }
 
 // Views returns the names of the views.
-func (s *Store) Views() (out []string) {
+func (s *database) Views() (out []string) {
 	for _, v := range s.views() {
 		out = append(out, v.name)
 	}
@@ -135,7 +138,7 @@ func (s *Store) Views() (out []string) {
 }
 
 // lackingViews returns the names of the views that don't exist, and the statements that create them.
-func (s *Store) lackingViews(ctx context.Context) (names, statements []string, err error) {
+func (s *database) lackingViews(ctx context.Context) (names, statements []string, err error) {
 	for _, v := range s.views() {
 		_, err := s.db.Describe(ctx, v.name)
 		if errors.Is(err, engine.ErrNoTable) {

@@ -55,9 +55,12 @@ func (c *Change) Drops() (rolling.Partition, bool) {
 	return d.Part, true
 }
 
+// A journal has the changes in progress.
+type journal struct{ *database }
+
 // Begin records a change, before its first step. If a change with that ID is in
 // progress, it returns false and reads that change into c.
-func (s *Store) Begin(ctx context.Context, c *Change, data any) (bool, error) {
+func (s journal) Begin(ctx context.Context, c *Change, data any) (bool, error) {
 	old, err := s.Change(ctx, c.Table, c.ID)
 	if err != nil {
 		return false, err
@@ -76,7 +79,7 @@ func (s *Store) Begin(ctx context.Context, c *Change, data any) (bool, error) {
 }
 
 // Advance records, in the transaction of x, that the change is at another step; data may be nil.
-func (s *Store) Advance(ctx context.Context, x Exec, c *Change, step string, data any) error {
+func (s journal) Advance(ctx context.Context, x Exec, c *Change, step string, data any) error {
 	if data != nil {
 		p, err := json.Marshal(data)
 		if err != nil {
@@ -97,20 +100,20 @@ func (s *Store) Advance(ctx context.Context, x Exec, c *Change, step string, dat
 }
 
 // Failed records that the current step has failed.
-func (s *Store) Failed(ctx context.Context, c *Change, cause error) error {
+func (s journal) Failed(ctx context.Context, c *Change, cause error) error {
 	c.Tries++
 	return s.Waits(ctx, c, cause.Error())
 }
 
 // Waits records why the current step waits; "" if it continues.
-func (s *Store) Waits(ctx context.Context, c *Change, why string) error {
+func (s journal) Waits(ctx context.Context, c *Change, why string) error {
 	c.Error = why
 	return s.run(ctx, s.DB(), c.name(), "UPDATE rowmill_journal SET tries = ?, error = ?, updated_us = ?"+begun,
 		append([]any{c.Tries, c.Error, time.Now().UnixMicro()}, c.begun()...)...)
 }
 
 // End removes a completed change, in the transaction of x.
-func (s *Store) End(ctx context.Context, x Exec, c *Change) error {
+func (s journal) End(ctx context.Context, x Exec, c *Change) error {
 	return s.run(ctx, x, fmt.Sprintf("journal of %s: end %s", c.Table, c.ID), "DELETE FROM rowmill_journal"+begun, c.begun()...)
 }
 
@@ -123,7 +126,7 @@ func (c *Change) begun() []any { return []any{c.Table, c.ID, c.Started.UnixMicro
 const changeColumns = "table_name, id, kind, step, data, started_us, tries, error"
 
 // Change returns the change with that ID, or nil.
-func (s *Store) Change(ctx context.Context, table, id string) (*Change, error) {
+func (s journal) Change(ctx context.Context, table, id string) (*Change, error) {
 	all, err := s.changes(ctx, table, " AND id = ?", id)
 	if len(all) == 0 {
 		return nil, err
@@ -132,12 +135,12 @@ func (s *Store) Change(ctx context.Context, table, id string) (*Change, error) {
 }
 
 // Changes returns the changes in progress, oldest first.
-func (s *Store) Changes(ctx context.Context, table string) ([]Change, error) {
+func (s journal) Changes(ctx context.Context, table string) ([]Change, error) {
 	return s.changes(ctx, table, " ORDER BY started_us, id")
 }
 
-func (s *Store) changes(ctx context.Context, table, which string, args ...any) ([]Change, error) {
-	return list(ctx, s, "journal of "+table, func(r *sql.Rows, c *Change) error {
+func (s journal) changes(ctx context.Context, table, which string, args ...any) ([]Change, error) {
+	return list(ctx, s.database, "journal of "+table, func(r *sql.Rows, c *Change) error {
 		var data string
 		err := r.Scan(&c.Table, &c.ID, &c.Kind, &c.Step, &data, micros{&c.Started}, &c.Tries, &c.Error)
 		c.Data = json.RawMessage(data)

@@ -190,10 +190,13 @@ func fill(b *engine.Batch, values ...any) {
 // that notes the same range.
 func writerKey(writer string) string { return fmt.Sprintf("%.150s#%016x", writer, rand.Uint64()) }
 
+// A ledger has what was loaded: batches, sources with their cuts, and where their rows lie.
+type ledger struct{ *database }
+
 // Touch notes for a table's roll-ups that rows in a range have changed, in the
 // transaction of x, which must be that of the change. The writer's name is for
 // information only.
-func (s *Store) Touch(ctx context.Context, x Exec, table, writer string, r rolling.Period) error {
+func (s ledger) Touch(ctx context.Context, x Exec, table, writer string, r rolling.Period) error {
 	return because("record changed rows of "+table,
 		s.insert(ctx, x, "rowmill_touched (table_name, lower_pos, upper_pos, writer)", []any{table, r.From, r.To - 1, writerKey(writer)}))
 }
@@ -205,7 +208,7 @@ func (b *Batch) fields() []any {
 }
 
 // Noted returns the ledger's line of a batch, or nil.
-func (s *Store) Noted(ctx context.Context, x Exec, table, id string) (*Batch, error) {
+func (s ledger) Noted(ctx context.Context, x Exec, table, id string) (*Batch, error) {
 	b := Batch{Table: table}
 	found, err := s.one(ctx, x, "ledger of "+table, b.fields(), "SELECT "+batchColumns+" FROM rowmill_ledger WHERE table_name = ? AND batch = ?", table, id)
 	if !found {
@@ -265,14 +268,14 @@ func (c Cut) ID(source string) string {
 const sourceColumns = "source, path, kind, loaded, loaded_lines, loaded_hash, head, head_hash, options, " + countColumns + ", finished, started_us, updated_us"
 
 // Sources returns a table's sources, newest first, of a kind and a path unless these are empty.
-func (s *Store) Sources(ctx context.Context, table, kind, path string) ([]Source, error) {
+func (s ledger) Sources(ctx context.Context, table, kind, path string) ([]Source, error) {
 	all, err := s.sources(ctx, table, "")
 	// Here, because a server's collation may consider two different paths equal.
 	return slices.DeleteFunc(all, func(f Source) bool { return kind != "" && f.Kind != kind || path != "" && f.Path != path }), err
 }
 
-func (s *Store) sources(ctx context.Context, table, where string, args ...any) ([]Source, error) {
-	all, err := list(ctx, s, "sources of "+table, func(r *sql.Rows, f *Source) error {
+func (s ledger) sources(ctx context.Context, table, where string, args ...any) ([]Source, error) {
+	all, err := list(ctx, s.database, "sources of "+table, func(r *sql.Rows, f *Source) error {
 		f.Table = table
 		return r.Scan(slices.Concat([]any{&f.Key, &f.Path, &f.Kind, &f.Loaded, &f.Lines, &f.Hash, &f.Head, &f.HeadHash, &f.Options},
 			f.into(), []any{&f.Finished, micros{&f.Started}, micros{&f.At}})...)
@@ -281,7 +284,7 @@ func (s *Store) sources(ctx context.Context, table, where string, args ...any) (
 }
 
 // Source returns a source of a table by its key, or nil.
-func (s *Store) Source(ctx context.Context, table, key string) (*Source, error) {
+func (s ledger) Source(ctx context.Context, table, key string) (*Source, error) {
 	all, err := s.sources(ctx, table, " AND source = ?", key)
 	if err != nil || len(all) == 0 {
 		return nil, err
@@ -294,7 +297,7 @@ func (s *Store) Source(ctx context.Context, table, key string) (*Source, error) 
 // whether the file's first n bytes, at most up to the given number, have a hash. A table
 // that is loaded for years has many files, so that all of them are read only in the few
 // columns that this takes.
-func (s *Store) FilesLike(ctx context.Context, table, path string, most int64, has func(n int64, hash string) bool) ([]Source, error) {
+func (s ledger) FilesLike(ctx context.Context, table, path string, most int64, has func(n int64, hash string) bool) ([]Source, error) {
 	var keys []string
 	err := engine.Each(ctx, s.db, s.DB(), func(r *sql.Rows) error {
 		var key, hash string
@@ -334,15 +337,15 @@ func (s *Store) FilesLike(ctx context.Context, table, path string, most int64, h
 
 // Unfinished returns the files and the tables of other servers whose load into a table has begun and
 // not ended, with their keys and paths only. Their loads may be running, or may have been killed.
-func (s *Store) Unfinished(ctx context.Context, table string) ([]Source, error) {
-	return list(ctx, s, "sources of "+table, func(r *sql.Rows, f *Source) error {
+func (s ledger) Unfinished(ctx context.Context, table string) ([]Source, error) {
+	return list(ctx, s.database, "sources of "+table, func(r *sql.Rows, f *Source) error {
 		f.Table = table
 		return r.Scan(&f.Key, &f.Path, &f.Kind)
 	}, "SELECT source, path, kind FROM rowmill_sources WHERE table_name = ? AND kind IN (?, ?) AND finished = 0 ORDER BY source", table, FileSource, ServerSource)
 }
 
 // Reach returns the range of the rows that the ledger has of a source, empty if it has none.
-func (s *Store) Reach(ctx context.Context, f *Source) (p rolling.Period, err error) {
+func (s ledger) Reach(ctx context.Context, f *Source) (p rolling.Period, err error) {
 	var from, to sql.NullInt64
 	_, err = s.one(ctx, s.DB(), "ledger of "+f.Table, []any{&from, &to},
 		"SELECT MIN(lower_pos), MAX(upper_pos) FROM rowmill_ledger WHERE table_name = ? AND batch LIKE ? AND sent > rejected", f.Table, f.Key+"@%")
@@ -361,7 +364,7 @@ var ErrForgotten = errors.New("its record was removed while it was loaded: its t
 
 // PutSource records a source, in the transaction of x. If the record of a partly
 // loaded file was removed meanwhile, it is not recorded again: ErrForgotten.
-func (s *Store) PutSource(ctx context.Context, x Exec, f *Source) error {
+func (s ledger) PutSource(ctx context.Context, x Exec, f *Source) error {
 	f.At = time.Now()
 	if f.Started.IsZero() {
 		f.Started = f.At
@@ -381,18 +384,18 @@ func (s *Store) PutSource(ctx context.Context, x Exec, f *Source) error {
 }
 
 // Cuts returns the cuts of a file, in order.
-func (s *Store) Cuts(ctx context.Context, table, source string) ([]Cut, error) {
-	return list(ctx, s, "batches of "+table, func(r *sql.Rows, c *Cut) error { return r.Scan(&c.From, &c.To, &c.Line, &c.Lines, &c.Hash) },
+func (s ledger) Cuts(ctx context.Context, table, source string) ([]Cut, error) {
+	return list(ctx, s.database, "batches of "+table, func(r *sql.Rows, c *Cut) error { return r.Scan(&c.From, &c.To, &c.Line, &c.Lines, &c.Hash) },
 		"SELECT lower_byte, upper_byte, line, line_count, hash FROM rowmill_cuts WHERE table_name = ? AND source = ? ORDER BY lower_byte", table, source)
 }
 
 // PutCuts records cuts of a file. It returns once they are committed.
-func (s *Store) PutCuts(ctx context.Context, table, source string, cuts []Cut) error {
+func (s ledger) PutCuts(ctx context.Context, table, source string, cuts []Cut) error {
 	return s.putCuts(ctx, s.DB(), table, source, cuts)
 }
 
 // BeginSource records a file and its first cuts in one transaction.
-func (s *Store) BeginSource(ctx context.Context, f *Source, cuts []Cut) error {
+func (s ledger) BeginSource(ctx context.Context, f *Source, cuts []Cut) error {
 	return s.within(ctx, func(tx *sql.Tx) error {
 		if err := s.PutSource(ctx, tx, f); err != nil {
 			return err
@@ -401,7 +404,7 @@ func (s *Store) BeginSource(ctx context.Context, f *Source, cuts []Cut) error {
 	})
 }
 
-func (s *Store) putCuts(ctx context.Context, x Exec, table, source string, cuts []Cut) error {
+func (s ledger) putCuts(ctx context.Context, x Exec, table, source string, cuts []Cut) error {
 	if len(cuts) == 0 {
 		return nil
 	}
@@ -431,7 +434,7 @@ func batchesOf(table string, ids []string, fn func(from string, args []any) erro
 }
 
 // NotedOf returns the batches of a source that are in the ledger, by their ids.
-func (s *Store) NotedOf(ctx context.Context, table, source string, cuts []Cut) (map[string]Batch, error) {
+func (s ledger) NotedOf(ctx context.Context, table, source string, cuts []Cut) (map[string]Batch, error) {
 	ids := make([]string, len(cuts))
 	for i, c := range cuts {
 		ids[i] = c.ID(source)
@@ -440,7 +443,7 @@ func (s *Store) NotedOf(ctx context.Context, table, source string, cuts []Cut) (
 }
 
 // NotedWith returns those of the batches with these ids that are in the ledger.
-func (s *Store) NotedWith(ctx context.Context, table string, ids []string) (map[string]Batch, error) {
+func (s ledger) NotedWith(ctx context.Context, table string, ids []string) (map[string]Batch, error) {
 	out := map[string]Batch{}
 	err := batchesOf(table, ids, func(from string, args []any) error {
 		return engine.Each(ctx, s.db, s.DB(), func(r *sql.Rows) error {
@@ -466,7 +469,7 @@ const (
 // Settle records the loaded offset of a source and the extents of its rows, and
 // removes the cuts up to there and its publications, in one transaction. Its lines of the ledger are
 // kept: see Tidy.
-func (s *Store) Settle(ctx context.Context, f *Source, extents []Extent) error {
+func (s ledger) Settle(ctx context.Context, f *Source, extents []Extent) error {
 	return s.within(ctx, func(tx *sql.Tx) error {
 		if err := s.PutSource(ctx, tx, f); err != nil {
 			return err
@@ -483,7 +486,7 @@ func (s *Store) Settle(ctx context.Context, f *Source, extents []Extent) error {
 }
 
 // Unload removes all records about a source without rows in the table, except the source itself.
-func (s *Store) Unload(ctx context.Context, f *Source) error {
+func (s ledger) Unload(ctx context.Context, f *Source) error {
 	fresh := Source{Table: f.Table, Key: f.Key, Path: f.Path, Kind: f.Kind, Head: f.Head, HeadHash: f.HeadHash, Started: f.Started}
 	return s.within(ctx, func(tx *sql.Tx) error {
 		if err := s.PutSource(ctx, tx, &fresh); err != nil {
@@ -504,7 +507,7 @@ func (s *Store) Unload(ctx context.Context, f *Source) error {
 // batches from the ledger, in one transaction. They are not sent again: a spool has
 // one owner. It refuses to decrease the offset: in that case a copy of the spool is
 // also being loaded, as on a cloned machine.
-func (s *Store) Acknowledge(ctx context.Context, f *Source, ids []string) error {
+func (s ledger) Acknowledge(ctx context.Context, f *Source, ids []string) error {
 	f.At = time.Now()
 	return s.within(ctx, func(tx *sql.Tx) error {
 		n, err := s.exec(ctx, tx, "UPDATE rowmill_sources SET loaded = ?, "+setCounts+", updated_us = ? "+
@@ -527,7 +530,7 @@ func (s *Store) Acknowledge(ctx context.Context, f *Source, ids []string) error 
 // Tidy removes lines of the ledger that are older than the given time, of loaded
 // files and of streams. Until then they prevent a batch that a server has delayed
 // since the death of its loader from being committed in addition to its repetition.
-func (s *Store) Tidy(ctx context.Context, table string, before time.Time) error {
+func (s ledger) Tidy(ctx context.Context, table string, before time.Time) error {
 	old, err := engine.List[string](ctx, s.db, s.DB(), "SELECT DISTINCT SUBSTR(batch, 1, 16) FROM rowmill_ledger WHERE table_name = ? AND at_us < ?", table, before.UnixMicro())
 	if err != nil {
 		return fmt.Errorf("ledger of %s: %w", table, err)
@@ -570,8 +573,8 @@ var Accepted = Extent{Period: rolling.Period{From: math.MinInt64 + 1, To: math.M
 
 // Extents returns where the rows of a loaded source lie, in order. It is what
 // the ledger's lines come to, which go a day after the source was loaded.
-func (s *Store) Extents(ctx context.Context, table, source string) ([]Extent, error) {
-	return list(ctx, s, "where rows of sources of "+table+" lie", func(r *sql.Rows, e *Extent) error {
+func (s ledger) Extents(ctx context.Context, table, source string) ([]Extent, error) {
+	return list(ctx, s.database, "where rows of sources of "+table+" lie", func(r *sql.Rows, e *Extent) error {
 		err := r.Scan(&e.From, &e.To, &e.Rows)
 		e.To++
 		return err
@@ -582,7 +585,7 @@ func (s *Store) Extents(ctx context.Context, table, source string) ([]Extent, er
 const extentsAtATime = 200
 
 // putExtents replaces the extents of a source, of which no two have the same bounds.
-func (s *Store) putExtents(ctx context.Context, x Exec, f *Source, all []Extent) error {
+func (s ledger) putExtents(ctx context.Context, x Exec, f *Source, all []Extent) error {
 	_, err := s.exec(ctx, x, "DELETE FROM rowmill_loaded WHERE table_name = ? AND source = ?", f.Table, f.Key)
 	for part := range slices.Chunk(all, extentsAtATime) {
 		rows := make([][]any, len(part))
@@ -597,14 +600,14 @@ func (s *Store) putExtents(ctx context.Context, x Exec, f *Source, all []Extent)
 }
 
 // PutExtents replaces the extents of a source.
-func (s *Store) PutExtents(ctx context.Context, f *Source, all []Extent) error {
+func (s ledger) PutExtents(ctx context.Context, f *Source, all []Extent) error {
 	return s.within(ctx, func(tx *sql.Tx) error { return s.putExtents(ctx, tx, f, all) })
 }
 
 // ForgetSource removes all information about a source except where its existing rows
 // lie, in one transaction: the file is then treated as new. The rows are not
 // removed.
-func (s *Store) ForgetSource(ctx context.Context, f *Source, there []Extent) error {
+func (s ledger) ForgetSource(ctx context.Context, f *Source, there []Extent) error {
 	return s.within(ctx, func(tx *sql.Tx) error {
 		err := s.putExtents(ctx, tx, f, there)
 		for _, q := range []string{removeSource, removeCuts, removePublications} {
@@ -624,7 +627,7 @@ func (s *Store) ForgetSource(ctx context.Context, f *Source, there []Extent) err
 // of the new table is sealed. Periods that were archived are known as dropped,
 // so that they can be restored. What a spool has delivered stays known, for the
 // spool has let go of it; batches that it still has are loaded again.
-func (s *Store) ResetRows(ctx context.Context, x Exec, table string) error {
+func (s ledger) ResetRows(ctx context.Context, x Exec, table string) error {
 	for _, q := range []struct {
 		text string
 		args []any

@@ -39,16 +39,19 @@ func (c Compared) text() string {
 	return c.Alters + defined + c.Definition
 }
 
+// identities are those of the partitions of which roll-ups have the rows.
+type identities struct{ *database }
+
 // Parts returns the recorded partitions of a table, nil if none were recorded yet. The table of them is missing, and the error
 // engine.ErrNoTable, if an earlier version made rowmill's own tables.
-func (s *Store) Parts(ctx context.Context, table string) (*Parts, error) {
+func (s identities) Parts(ctx context.Context, table string) (*Parts, error) {
 	p := &Parts{IDs: map[string]string{}, Columns: map[string]string{}}
 	begun := false
 	type line struct {
 		name, identity string
 		at             int64
 	}
-	lines, err := list(ctx, s, "partitions of "+table, func(r *sql.Rows, l *line) error { return r.Scan(&l.name, &l.identity, &l.at) },
+	lines, err := list(ctx, s.database, "partitions of "+table, func(r *sql.Rows, l *line) error { return r.Scan(&l.name, &l.identity, &l.at) },
 		"SELECT name, identity, at_us FROM rowmill_parts WHERE table_name = ?", table)
 	for _, l := range lines {
 		if name, ok := strings.CutPrefix(l.name, ofColumn); ok {
@@ -67,7 +70,7 @@ func (s *Store) Parts(ctx context.Context, table string) (*Parts, error) {
 }
 
 // Redefine records another definition, unless they were compared since was.
-func (s *Store) Redefine(ctx context.Context, x Exec, table string, was Compared, definition string) error {
+func (s identities) Redefine(ctx context.Context, x Exec, table string, was Compared, definition string) error {
 	now := was
 	now.Definition = definition
 	return s.run(ctx, x, "the definition of "+table, "UPDATE rowmill_parts SET identity = ? WHERE table_name = ? AND name = '' AND identity = ?", now.text(), table, was.text())
@@ -75,7 +78,7 @@ func (s *Store) Redefine(ctx context.Context, x Exec, table string, was Compared
 
 // PutParts records partitions in place of those of the same names, removes others, and records when they were compared, in the
 // transaction of x.
-func (s *Store) PutParts(ctx context.Context, x Exec, table string, put map[string]string, gone []string, c Compared) error {
+func (s identities) PutParts(ctx context.Context, x Exec, table string, put map[string]string, gone []string, c Compared) error {
 	const what = "partitions of "
 	rows := [][]any{{table, "", c.text(), c.At}}
 	for name, id := range put {
@@ -98,6 +101,6 @@ func (s *Store) PutParts(ctx context.Context, x Exec, table string, put map[stri
 }
 
 // ForgetParts removes the records of a table's partitions.
-func (s *Store) ForgetParts(ctx context.Context, x Exec, table string) error {
+func (s identities) ForgetParts(ctx context.Context, x Exec, table string) error {
 	return s.run(ctx, x, "partitions of "+table, "DELETE FROM rowmill_parts WHERE table_name = ?", table)
 }

@@ -31,9 +31,12 @@ func (p *Pause) String() string {
 	return text
 }
 
+// pauses are those of all tables.
+type pauses struct{ *database }
+
 // Pauses returns the pauses of a table that have not ended.
-func (s *Store) Pauses(ctx context.Context, table string) ([]Pause, error) {
-	pauses, err := list(ctx, s, "pauses of "+table, func(r *sql.Rows, p *Pause) error {
+func (s pauses) Pauses(ctx context.Context, table string) ([]Pause, error) {
+	pauses, err := list(ctx, s.database, "pauses of "+table, func(r *sql.Rows, p *Pause) error {
 		return r.Scan(&p.Policy, micros{&p.Until}, &p.Reason, &p.By)
 	}, "SELECT policy, until_us, reason, by_whom FROM rowmill_pauses WHERE table_name = ? AND until_us > ? ORDER BY policy", table, time.Now().UnixMicro())
 	if errors.Is(err, engine.ErrNoTable) { // an earlier version has made the tables
@@ -54,7 +57,7 @@ func Paused(pauses []Pause, policy string) (of *Pause) {
 }
 
 // Pause pauses a policy of a table, in place of an earlier pause of it.
-func (s *Store) Pause(ctx context.Context, table string, p Pause) error {
+func (s pauses) Pause(ctx context.Context, table string, p Pause) error {
 	if err := s.Ensure(ctx); err != nil {
 		return err
 	}
@@ -68,7 +71,7 @@ func (s *Store) Pause(ctx context.Context, table string, p Pause) error {
 }
 
 // Resume ends the pause of a policy of a table, or all of its pauses for PauseAll, and returns how many it ended.
-func (s *Store) Resume(ctx context.Context, table, policy string) (int64, error) {
+func (s pauses) Resume(ctx context.Context, table, policy string) (int64, error) {
 	n, err := s.resume(ctx, s.DB(), table, policy)
 	if errors.Is(err, engine.ErrNoTable) {
 		return 0, nil
@@ -76,7 +79,7 @@ func (s *Store) Resume(ctx context.Context, table, policy string) (int64, error)
 	return n, err
 }
 
-func (s *Store) resume(ctx context.Context, x Exec, table, policy string) (int64, error) {
+func (s pauses) resume(ctx context.Context, x Exec, table, policy string) (int64, error) {
 	q, args := "DELETE FROM rowmill_pauses WHERE table_name = ?", []any{table}
 	if policy != PauseAll {
 		q, args = q+" AND policy = ?", append(args, policy)

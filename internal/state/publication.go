@@ -68,9 +68,12 @@ func (p *Publication) Extents() []Extent {
 
 const publicationColumns = "lower_pos, upper_pos, lower_byte, upper_byte, state, sent, inserted, duplicate, different, rejected, first_pos, last_pos"
 
+// publications are those of files that are being loaded.
+type publications struct{ *database }
+
 // Publications returns those of a source that is not loaded to its end, in order.
-func (s *Store) Publications(ctx context.Context, table, source string) ([]*Publication, error) {
-	all, err := list(ctx, s, "publications of "+table, func(r *sql.Rows, p *Publication) error {
+func (s publications) Publications(ctx context.Context, table, source string) ([]*Publication, error) {
+	all, err := list(ctx, s.database, "publications of "+table, func(r *sql.Rows, p *Publication) error {
 		p.Table, p.Source = table, source
 		return r.Scan(&p.From, &p.To, &p.FromByte, &p.ToByte, &p.State, &p.Sent, &p.Inserted, &p.Duplicate, &p.Different, &p.Rejected, &p.First, &p.Last)
 	}, "SELECT "+publicationColumns+" FROM rowmill_publications WHERE table_name = ? AND source = ? ORDER BY lower_pos", table, source)
@@ -82,7 +85,7 @@ func (s *Store) Publications(ctx context.Context, table, source string) ([]*Publ
 }
 
 // Publication returns what is recorded of a publication, or ErrForgotten.
-func (s *Store) Publication(ctx context.Context, p *Publication) (*Publication, error) {
+func (s publications) Publication(ctx context.Context, p *Publication) (*Publication, error) {
 	all, err := s.Publications(ctx, p.Table, p.Source)
 	if err != nil {
 		return nil, err
@@ -97,7 +100,7 @@ func (s *Store) Publication(ctx context.Context, p *Publication) (*Publication, 
 
 // EnsurePublications creates the table of publications, or its columns, which a database of an
 // earlier version lacks.
-func (s *Store) EnsurePublications(ctx context.Context) (failed error) {
+func (s publications) EnsurePublications(ctx context.Context) (failed error) {
 	const table = "rowmill_publications"
 	for range 2 { // another process may create them at the same time
 		var statements []string
@@ -122,7 +125,7 @@ func (s *Store) EnsurePublications(ctx context.Context) (failed error) {
 }
 
 // AddPublications records publications, none of whose rows is in the table.
-func (s *Store) AddPublications(ctx context.Context, x Exec, all []*Publication) error {
+func (s publications) AddPublications(ctx context.Context, x Exec, all []*Publication) error {
 	if len(all) == 0 {
 		return nil
 	}
@@ -136,7 +139,7 @@ func (s *Store) AddPublications(ctx context.Context, x Exec, all []*Publication)
 
 // PutPublication records the state of a publication, in the transaction of x. It returns
 // ErrForgotten if the publication is no longer recorded.
-func (s *Store) PutPublication(ctx context.Context, x Exec, p *Publication) error {
+func (s publications) PutPublication(ctx context.Context, x Exec, p *Publication) error {
 	n, err := s.exec(ctx, x, "UPDATE rowmill_publications SET upper_byte = ?, state = ?, sent = ?, inserted = ?, duplicate = ?, different = ?, rejected = ?, "+
 		"first_pos = ?, last_pos = ?, updated_us = ? WHERE table_name = ? AND source = ? AND lower_pos = ?",
 		p.ToByte, p.State, p.Sent, p.Inserted, p.Duplicate, p.Different, p.Rejected, p.First, p.Last, time.Now().UnixMicro(), p.Table, p.Source, p.From)
@@ -150,7 +153,7 @@ const removePublications = "DELETE FROM rowmill_publications WHERE table_name = 
 
 // EndPublications records where those of a source end for which that isn't known: rows
 // from there on don't belong to them.
-func (s *Store) EndPublications(ctx context.Context, table, source string, to int64) error {
+func (s publications) EndPublications(ctx context.Context, table, source string, to int64) error {
 	return s.run(ctx, s.DB(), "record the publications of "+table,
 		"UPDATE rowmill_publications SET upper_byte = ? WHERE table_name = ? AND source = ? AND upper_byte = 0", to, table, source)
 }

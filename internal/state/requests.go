@@ -22,9 +22,12 @@ type Request struct {
 	Error   string // why the work failed, once it is done; "" if it succeeded
 }
 
+// requests are those of all tables.
+type requests struct{ *database }
+
 // Ask records a request. It replaces one for the same work that is done, or that nobody has taken in time: whoever asked was killed. Otherwise it
 // returns the other one, and records nothing.
-func (s *Store) Ask(ctx context.Context, table, work string, untaken time.Duration) (other *Request, err error) {
+func (s requests) Ask(ctx context.Context, table, work string, untaken time.Duration) (other *Request, err error) {
 	if err := s.Ensure(ctx); err != nil {
 		return nil, err
 	}
@@ -42,7 +45,7 @@ func (s *Store) Ask(ctx context.Context, table, work string, untaken time.Durati
 }
 
 // Request returns the request for a work, nil if there is none.
-func (s *Store) Request(ctx context.Context, table, work string) (*Request, error) {
+func (s requests) Request(ctx context.Context, table, work string) (*Request, error) {
 	all, err := s.requests(ctx, "table_name = ? AND work = ?", table, work)
 	if len(all) == 0 {
 		return nil, err
@@ -51,10 +54,12 @@ func (s *Store) Request(ctx context.Context, table, work string) (*Request, erro
 }
 
 // Requests returns the requests for all tables that are not done.
-func (s *Store) Requests(ctx context.Context) ([]Request, error) { return s.requests(ctx, "done = 0") }
+func (s requests) Requests(ctx context.Context) ([]Request, error) {
+	return s.requests(ctx, "done = 0")
+}
 
-func (s *Store) requests(ctx context.Context, where string, args ...any) ([]Request, error) {
-	out, err := list(ctx, s, "requests", func(r *sql.Rows, q *Request) error {
+func (s requests) requests(ctx context.Context, where string, args ...any) ([]Request, error) {
+	out, err := list(ctx, s.database, "requests", func(r *sql.Rows, q *Request) error {
 		return r.Scan(&q.Table, &q.Work, &q.By, &q.TakenBy, micros{&q.At}, &q.Done, &q.Error)
 	}, "SELECT table_name, work, by_whom, taken_by, at_us, done, error FROM rowmill_requests WHERE "+where, args...)
 	if errors.Is(err, engine.ErrNoTable) { // an earlier version has made the tables
@@ -64,13 +69,13 @@ func (s *Store) requests(ctx context.Context, where string, args ...any) ([]Requ
 }
 
 // Take records that this process does what is asked. It reports whether the request is still there.
-func (s *Store) Take(ctx context.Context, table, work string) (bool, error) {
+func (s requests) Take(ctx context.Context, table, work string) (bool, error) {
 	n, err := s.exec(ctx, s.DB(), "UPDATE rowmill_requests SET taken_by = ?, at_us = ? WHERE table_name = ? AND work = ? AND done = 0", engine.Process(), time.Now().UnixMicro(), table, work)
 	return n > 0, because(fmt.Sprintf("take the request for %s of %s", work, table), err)
 }
 
 // Answer records that a request is done, or why it failed. The process that asked removes it.
-func (s *Store) Answer(ctx context.Context, table, work string, failed error) error {
+func (s requests) Answer(ctx context.Context, table, work string, failed error) error {
 	text := ""
 	if failed != nil {
 		text = failed.Error()
@@ -79,7 +84,7 @@ func (s *Store) Answer(ctx context.Context, table, work string, failed error) er
 }
 
 // Withdraw removes a request of this process.
-func (s *Store) Withdraw(ctx context.Context, table, work string) error {
+func (s requests) Withdraw(ctx context.Context, table, work string) error {
 	return s.run(ctx, s.DB(), fmt.Sprintf("withdraw the request for %s of %s", work, table),
 		"DELETE FROM rowmill_requests WHERE table_name = ? AND work = ? AND by_whom = ?", table, work, engine.Process())
 }

@@ -22,16 +22,42 @@ import (
 )
 
 // A Store represents the rowmill_* tables of one database.
-type Store struct{ db engine.Keeper }
+type Store struct {
+	*database
+	declarations
+	periods
+	journal
+	takeovers
+	identities
+	actions
+	leaders
+	schedule
+	pauses
+	requests
+	ledger
+	publications
+}
+
+// A database creates rowmill's own tables, and runs statements on them.
+type database struct{ db engine.Keeper }
 
 // New returns the store of a database. Ensure creates its tables.
-func New(db engine.Keeper) *Store { return &Store{db} }
+func New(db engine.Keeper) *Store {
+	d := &database{db}
+	return &Store{
+		database:     d,
+		declarations: declarations{d}, periods: periods{d}, journal: journal{d},
+		takeovers: takeovers{d}, identities: identities{d},
+		actions: actions{d}, leaders: leaders{d}, schedule: schedule{d}, pauses: pauses{d}, requests: requests{d},
+		ledger: ledger{d}, publications: publications{d},
+	}
+}
 
 // An Exec is engine.Exec: with a transaction, a record commits together with its subject.
 type Exec = engine.Exec
 
 // DB returns an Exec outside any transaction.
-func (s *Store) DB() Exec { return s.db.SQL() }
+func (s *database) DB() Exec { return s.db.SQL() }
 
 // schema returns the statements that create the tables. Every name has at most 191
 // characters, so that a key of two fits InnoDB's 3072 bytes.
@@ -120,7 +146,7 @@ var laterColumns = map[string][]string{
 }
 
 // Ensure creates missing tables, columns and views.
-func (s *Store) Ensure(ctx context.Context) (err error) {
+func (s *database) Ensure(ctx context.Context) (err error) {
 	// PostgreSQL's IF NOT EXISTS fails while another process creates the same.
 	for range ensureTries {
 		err = s.ensure(ctx)
@@ -133,7 +159,7 @@ func (s *Store) Ensure(ctx context.Context) (err error) {
 
 const ensureTries, ensurePause = 10, 100 * time.Millisecond
 
-func (s *Store) ensure(ctx context.Context) error {
+func (s *database) ensure(ctx context.Context) error {
 	for _, q := range s.Statements() {
 		if err := s.run(ctx, s.DB(), "create rowmill's own tables: "+strings.SplitN(q, " (", 2)[0], q); err != nil {
 			return err
@@ -162,7 +188,7 @@ func (s *Store) ensure(ctx context.Context) error {
 
 // lacking returns the columns that tables of an earlier version lack, as TABLE.COLUMN, and the
 // statements that add them.
-func (s *Store) lacking(ctx context.Context) (columns, statements []string, err error) {
+func (s *database) lacking(ctx context.Context) (columns, statements []string, err error) {
 	for _, table := range slices.Sorted(maps.Keys(laterColumns)) {
 		is, err := s.db.Describe(ctx, table)
 		if errors.Is(err, engine.ErrNoTable) {
@@ -189,7 +215,7 @@ func lackingIn(table string, is *engine.Schema) (columns, statements []string) {
 
 // outdated explains the error of a statement if tables are of an earlier version. It is not for
 // statements in a transaction, which may have the only connection.
-func (s *Store) outdated(ctx context.Context, err error) error {
+func (s *database) outdated(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() != nil || engine.Retryable(err) {
 		return err
 	}
@@ -202,7 +228,7 @@ func (s *Store) outdated(ctx context.Context, err error) error {
 }
 
 // Statements returns the statements of Ensure, or those that create the given tables.
-func (s *Store) Statements(of ...string) []string {
+func (s *database) Statements(of ...string) []string {
 	words := s.db.Words()
 	var out []string
 	for _, q := range schema(words.Text()) {
@@ -214,7 +240,7 @@ func (s *Store) Statements(of ...string) []string {
 }
 
 // Names returns the names of the tables, that of the declarations first.
-func (s *Store) Names() (out []string) {
+func (s *database) Names() (out []string) {
 	for _, q := range schema("") {
 		out = append(out, nameOf(q))
 	}
@@ -223,7 +249,7 @@ func (s *Store) Names() (out []string) {
 
 // Missing returns the names of the missing tables, columns as TABLE.COLUMN, and views, and the
 // statements that create them.
-func (s *Store) Missing(ctx context.Context) (names, statements []string, err error) {
+func (s *database) Missing(ctx context.Context) (names, statements []string, err error) {
 	for _, q := range schema("") {
 		name := nameOf(q)
 		_, err := s.db.Describe(ctx, name)
@@ -248,7 +274,7 @@ func nameOf(create string) string {
 	return name
 }
 
-func (s *Store) exec(ctx context.Context, x Exec, q string, args ...any) (int64, error) {
+func (s *database) exec(ctx context.Context, x Exec, q string, args ...any) (int64, error) {
 	r, err := x.ExecContext(ctx, s.db.Bind(q), args...)
 	if err != nil {
 		return 0, s.db.Classify(err)
@@ -257,13 +283,13 @@ func (s *Store) exec(ctx context.Context, x Exec, q string, args ...any) (int64,
 }
 
 // run executes a statement; what begins its error.
-func (s *Store) run(ctx context.Context, x Exec, what, q string, args ...any) error {
+func (s *database) run(ctx context.Context, x Exec, what, q string, args ...any) error {
 	_, err := s.exec(ctx, x, q, args...)
 	return because(what, err)
 }
 
 // insert inserts rows into a table with its columns, as "t (a, b)".
-func (s *Store) insert(ctx context.Context, x Exec, into string, rows ...[]any) error {
+func (s *database) insert(ctx context.Context, x Exec, into string, rows ...[]any) error {
 	row := places(len(rows[0]))
 	_, err := s.exec(ctx, x, "INSERT INTO "+into+" VALUES "+row+strings.Repeat(", "+row, len(rows)-1), slices.Concat(rows...)...)
 	return err
@@ -273,7 +299,7 @@ func (s *Store) insert(ctx context.Context, x Exec, into string, rows ...[]any) 
 func places(n int) string { return "(?" + strings.Repeat(", ?", n-1) + ")" }
 
 // one reads a row, and reports whether there is one.
-func (s *Store) one(ctx context.Context, x Exec, what string, into []any, q string, args ...any) (bool, error) {
+func (s *database) one(ctx context.Context, x Exec, what string, into []any, q string, args ...any) (bool, error) {
 	err := x.QueryRowContext(ctx, s.db.Bind(q), args...).Scan(into...)
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil
@@ -282,7 +308,7 @@ func (s *Store) one(ctx context.Context, x Exec, what string, into []any, q stri
 }
 
 // list reads the rows of a query.
-func list[T any](ctx context.Context, s *Store, what string, scan func(*sql.Rows, *T) error, q string, args ...any) (out []T, err error) {
+func list[T any](ctx context.Context, s *database, what string, scan func(*sql.Rows, *T) error, q string, args ...any) (out []T, err error) {
 	err = engine.Each(ctx, s.db, s.DB(), func(r *sql.Rows) error {
 		var row T
 		err := scan(r, &row)
@@ -295,7 +321,7 @@ func list[T any](ctx context.Context, s *Store, what string, scan func(*sql.Rows
 	return out, nil
 }
 
-func (s *Store) within(ctx context.Context, fn func(*sql.Tx) error) error {
+func (s *database) within(ctx context.Context, fn func(*sql.Tx) error) error {
 	return engine.InTx(ctx, s.db, s.db.SQL(), nil, fn)
 }
 

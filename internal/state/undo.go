@@ -14,8 +14,11 @@ type Undo struct {
 	SQL    []string
 }
 
+// takeovers has how each is undone.
+type takeovers struct{ *database }
+
 // AddUndo records how something is given back, before it is taken away; once, whatever the number of attempts.
-func (s *Store) AddUndo(ctx context.Context, table, what string, statements []string) error {
+func (s takeovers) AddUndo(ctx context.Context, table, what string, statements []string) error {
 	have, err := s.Undos(ctx, table)
 	if err != nil {
 		return err
@@ -36,8 +39,8 @@ func (s *Store) AddUndo(ctx context.Context, table, what string, statements []st
 }
 
 // Undos returns what is recorded of a table, in order.
-func (s *Store) Undos(ctx context.Context, table string) ([]Undo, error) {
-	return list(ctx, s, "how the takeover of "+table+" is undone", func(r *sql.Rows, u *Undo) error {
+func (s takeovers) Undos(ctx context.Context, table string) ([]Undo, error) {
+	return list(ctx, s.database, "how the takeover of "+table+" is undone", func(r *sql.Rows, u *Undo) error {
 		var text string
 		if err := r.Scan(&u.Serial, &u.What, &text); err != nil {
 			return err
@@ -47,6 +50,6 @@ func (s *Store) Undos(ctx context.Context, table string) ([]Undo, error) {
 }
 
 // DropUndo removes a record, once it is undone.
-func (s *Store) DropUndo(ctx context.Context, table string, u Undo) error {
+func (s takeovers) DropUndo(ctx context.Context, table string, u Undo) error {
 	return s.run(ctx, s.DB(), "undo "+u.What, "DELETE FROM rowmill_undo WHERE table_name = ? AND serial = ?", table, u.Serial)
 }
