@@ -22,10 +22,7 @@ type Keeper interface {
 	// waits for locks. Its statements have the placeholders that Bind produces. Times are returned
 	// as text or as time.Time, depending on the driver: use AsText to be certain.
 	SQL() *sql.DB
-	// Bind replaces question marks, none of them in a literal, by the engine's placeholders.
-	Bind(query string) string
-	// Classify adds its class to an error of SQL. Nil stays nil.
-	Classify(err error) error
+	Driver
 
 	// Session opens a connection of its own for statements and transactions.
 	Session(ctx context.Context) (*Session, error)
@@ -55,6 +52,14 @@ type Keeper interface {
 	Words() Words
 	// Mirroring returns what keeps the target of m equal to its source.
 	Mirroring(m *Mirror) Mirroring
+}
+
+// A Driver is what package sql lacks.
+type Driver interface {
+	// Bind replaces question marks, none of them in a literal, by the engine's placeholders.
+	Bind(query string) string
+	// Classify adds its class to an error of SQL. Nil stays nil.
+	Classify(err error) error
 }
 
 // An Outsider is a Keeper whose partitions have no lower bounds: tables keep rows outside of their

@@ -44,7 +44,7 @@ type Leases struct {
 
 // A lockSession is the connection that holds the locks.
 type lockSession struct {
-	db    Keeper
+	db    Driver
 	conn  *sql.Conn
 	words LockWords
 	id    string
@@ -100,7 +100,7 @@ func (x *Leases) Close() error {
 }
 
 // Take takes a lock in the session, which it opens on a connection of a pool if there is none.
-func (x *Leases) Take(ctx context.Context, db Keeper, pool *sql.DB, name string, w LockWords) (Lease, error) {
+func (x *Leases) Take(ctx context.Context, db Driver, pool *sql.DB, name string, w LockWords) (Lease, error) {
 	fail := func(err error) (Lease, error) { return nil, fmt.Errorf("take lock %s: %w", name, db.Classify(err)) }
 	if err := x.enter(ctx); err != nil {
 		return fail(err)
@@ -144,7 +144,7 @@ func (x *Leases) Take(ctx context.Context, db Keeper, pool *sql.DB, name string,
 	}
 }
 
-func (x *Leases) open(ctx context.Context, db Keeper, pool *sql.DB, w LockWords) error {
+func (x *Leases) open(ctx context.Context, db Driver, pool *sql.DB, w LockWords) error {
 	conn, err := pool.Conn(ctx)
 	if err != nil {
 		return err

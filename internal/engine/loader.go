@@ -98,10 +98,10 @@ type LoaderConn interface {
 }
 
 // NewLoader returns the Loader of a connection of db.
-func NewLoader(db Keeper, conn LoaderConn) Loader { return &loader{db: db, conn: conn} }
+func NewLoader(db Driver, conn LoaderConn) Loader { return &loader{db: db, conn: conn} }
 
 type loader struct {
-	db     Keeper
+	db     Driver
 	conn   LoaderConn
 	open   bool // a transaction is open
 	more   bool // it has rows

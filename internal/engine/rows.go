@@ -15,8 +15,8 @@ type Queryer interface {
 }
 
 // Each passes every row to scan and stops at its error, which it returns unchanged. With args, the
-// placeholders are question marks: see Keeper.Bind. Errors of the server have their class.
-func Each(ctx context.Context, db Keeper, x Queryer, scan func(*sql.Rows) error, query string, args ...any) error {
+// placeholders are question marks: see Driver.Bind. Errors of the server have their class.
+func Each(ctx context.Context, db Driver, x Queryer, scan func(*sql.Rows) error, query string, args ...any) error {
 	if len(args) > 0 {
 		query = db.Bind(query)
 	}
@@ -34,7 +34,7 @@ func Each(ctx context.Context, db Keeper, x Queryer, scan func(*sql.Rows) error,
 }
 
 // List returns the values of a query's only column.
-func List[T any](ctx context.Context, db Keeper, x Queryer, query string, args ...any) (out []T, err error) {
+func List[T any](ctx context.Context, db Driver, x Queryer, query string, args ...any) (out []T, err error) {
 	err = Each(ctx, db, x, func(r *sql.Rows) error {
 		var v T
 		err := r.Scan(&v)
@@ -54,7 +54,7 @@ type Beginner interface {
 var Committed = &sql.TxOptions{Isolation: sql.LevelReadCommitted}
 
 // InTx runs fn in a transaction, which it commits unless fn fails. Errors have their class.
-func InTx(ctx context.Context, db Keeper, on Beginner, o *sql.TxOptions, fn func(*sql.Tx) error) error {
+func InTx(ctx context.Context, db Driver, on Beginner, o *sql.TxOptions, fn func(*sql.Tx) error) error {
 	tx, err := on.BeginTx(ctx, o)
 	if err != nil {
 		return db.Classify(err)

@@ -172,7 +172,7 @@ func (k *Keys) place(ctx context.Context, from string, ends [2]string, share flo
 }
 
 // ScanTexts passes the rows of a query to fn as texts, which are valid until the next row.
-func ScanTexts(ctx context.Context, db Keeper, x Queryer, n int, fn func(row []sql.NullString), query string, args ...any) error {
+func ScanTexts(ctx context.Context, db Driver, x Queryer, n int, fn func(row []sql.NullString), query string, args ...any) error {
 	row, into := make([]sql.NullString, n), make([]any, n)
 	for i := range row {
 		into[i] = &row[i]

@@ -18,7 +18,7 @@ import (
 // during a call, the connection is ended on the server before the call returns: then, as
 // after ErrConnectionLost, the session can only be closed.
 type Session struct {
-	db    Keeper
+	db    Killer
 	words SessionWords
 	conn  *sql.Conn // nil if it is lost
 	tx    *sql.Tx   // nil outside of a transaction
@@ -66,8 +66,14 @@ type Transaction struct {
 	Snapshot string
 }
 
+// A Killer is a Driver that ends connections: see Keeper.Kill.
+type Killer interface {
+	Driver
+	Kill(ctx context.Context, id int64) error
+}
+
 // OpenSession opens a session on a new connection of a pool.
-func OpenSession(ctx context.Context, db Keeper, pool *sql.DB, w SessionWords) (*Session, error) {
+func OpenSession(ctx context.Context, db Killer, pool *sql.DB, w SessionWords) (*Session, error) {
 	conn, err := pool.Conn(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("open a session: %w", db.Classify(err))
@@ -162,7 +168,7 @@ func (s *Session) kill(ctx context.Context) {
 }
 
 // Exec runs a statement and returns the number of rows that it affected. Values of
-// args take the places of question marks: see Keeper.Bind.
+// args take the places of question marks: see Driver.Bind.
 func (s *Session) Exec(ctx context.Context, query string, args ...any) (affected int64, err error) {
 	s.forget()
 	err = s.do(ctx, FirstWords(query), func() error {
@@ -353,7 +359,7 @@ func (s *Session) Close() error { return s.discard() }
 
 // DiscardConn closes a connection instead of returning it to its pool. A connection
 // that is lost already is no error.
-func DiscardConn(db Keeper, c *sql.Conn) error {
+func DiscardConn(db Driver, c *sql.Conn) error {
 	err := errors.Join(c.Raw(func(any) error { return driver.ErrBadConn }), c.Close())
 	if Disconnected(err) || errors.Is(db.Classify(err), ErrConnectionLost) {
 		return nil

@@ -100,12 +100,12 @@ type StagingConn interface {
 
 // NewStaging returns a Staging that calls those of an engine's own, conn, as long as none
 // has failed. db classifies its errors.
-func NewStaging(db Keeper, o StageOptions, conn StagingConn) Staging {
+func NewStaging(db Driver, o StageOptions, conn StagingConn) Staging {
 	return &staging{db: db, table: o.Table(), conn: conn}
 }
 
 type staging struct {
-	db    Keeper
+	db    Driver
 	table *Table
 	conn  StagingConn
 	ended error // why no call is possible any more
