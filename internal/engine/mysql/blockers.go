@@ -71,7 +71,7 @@ const trxCache = 120 * time.Millisecond
 
 // Blockers implements engine.Keeper. Without the performance schema and MariaDB's plugin
 // METADATA_LOCK_INFO, it also lists transactions of this database on other tables.
-func (db *DB) Blockers(ctx context.Context, t *engine.Table) ([]engine.Blocker, error) {
+func (db *server) Blockers(ctx context.Context, t *engine.Table) ([]engine.Blocker, error) {
 	if err := engine.Sleep(ctx, trxCache); err != nil {
 		return nil, err
 	}
@@ -128,7 +128,7 @@ func (d dialect) sessions() string { return cmp.Or(d.listed, processList) }
 
 // Sessions lists the sessions visible to the target's user. Unlike the view, the
 // statement also lists those with bytes that the view's columns can't hold.
-func (db *DB) Sessions(ctx context.Context) ([]engine.ServerSession, error) {
+func (db *server) Sessions(ctx context.Context) ([]engine.ServerSession, error) {
 	var out []engine.ServerSession
 	err := engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
 		columns, err := r.Columns()
@@ -165,7 +165,7 @@ func (db *DB) Sessions(ctx context.Context) ([]engine.ServerSession, error) {
 
 // probeSessions returns the view that lists sessions. MySQL 8.0.22 and later have one
 // without the limits of the older, if the performance schema is enabled.
-func (db *DB) probeSessions(ctx context.Context) (string, error) {
+func (db *server) probeSessions(ctx context.Context) (string, error) {
 	if db.dialect.mariadb {
 		return processList, nil
 	}
@@ -181,7 +181,7 @@ func (db *DB) probeSessions(ctx context.Context) (string, error) {
 	return processList, nil
 }
 
-func (db *DB) blockers(ctx context.Context, v blockerView, table string) ([]engine.Blocker, error) {
+func (db *server) blockers(ctx context.Context, v blockerView, table string) ([]engine.Blocker, error) {
 	args := slices.Repeat([]any{db.dialect.stored(table)}, strings.Count(v.query, "?"))
 	var out []engine.Blocker
 	seen := map[int64]bool{}

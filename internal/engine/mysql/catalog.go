@@ -14,10 +14,13 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-type catalog struct{ db *DB }
+// A catalog reads information_schema: see engine.Catalog.
+type catalog struct{ *server }
 
 // Catalog implements engine.DB.
-func (db *DB) Catalog() engine.Catalog { return catalog{db} }
+func (db *server) Catalog() engine.Catalog { return db.catalog() }
+
+func (db *server) catalog() catalog { return catalog{db} }
 
 // exists renders the query of Exists.
 func (d dialect) exists(t *engine.Table) string {
@@ -30,9 +33,9 @@ func (d dialect) parts(t *engine.Table) string {
 		"WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = " + quoteText(t.Name) + " ORDER BY PARTITION_ORDINAL_POSITION"
 }
 
-func (c catalog) Exists(ctx context.Context, t *engine.Table) (bool, error) {
+func (db catalog) Exists(ctx context.Context, t *engine.Table) (bool, error) {
 	var n int
-	err := c.db.pool.QueryRowContext(ctx, c.db.dialect.exists(t)).Scan(&n)
+	err := db.pool.QueryRowContext(ctx, db.dialect.exists(t)).Scan(&n)
 	if err != nil {
 		return false, fmt.Errorf("look for table %s: %w", t.Name, classify(err))
 	}
@@ -40,8 +43,8 @@ func (c catalog) Exists(ctx context.Context, t *engine.Table) (bool, error) {
 }
 
 // Partitions implements engine.Catalog. It leaves out the floor and gaps.
-func (c catalog) Partitions(ctx context.Context, t *engine.Table) ([]rolling.Partition, error) {
-	l, err := c.db.layout(ctx, c.db.pool, t)
+func (db catalog) Partitions(ctx context.Context, t *engine.Table) ([]rolling.Partition, error) {
+	l, err := db.layout(ctx, db.pool, t)
 	return l.parts, err
 }
 
@@ -52,7 +55,7 @@ type querent interface {
 }
 
 // layout reads a table's partitions.
-func (db *DB) layout(ctx context.Context, from querent, t *engine.Table) (layout, error) {
+func (db catalog) layout(ctx context.Context, from querent, t *engine.Table) (layout, error) {
 	var have []bounded
 	found := false
 	err := engine.Each(ctx, db, from, func(r *sql.Rows) error {
@@ -113,11 +116,11 @@ var settings = []string{
 	"tx_isolation", "unique_checks",
 }
 
-func (c catalog) Settings(ctx context.Context) (map[string]string, error) {
-	return c.db.settings(ctx, settings)
+func (db catalog) Settings(ctx context.Context) (map[string]string, error) {
+	return db.settings(ctx, settings)
 }
 
-func (db *DB) settings(ctx context.Context, names []string) (map[string]string, error) {
+func (db catalog) settings(ctx context.Context, names []string) (map[string]string, error) {
 	out := map[string]string{}
 	err := engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
 		var name, value string
@@ -175,7 +178,7 @@ func crashLoss(settings map[string]string, storage string) time.Duration {
 }
 
 // Describe implements engine.Keeper.
-func (db *DB) Describe(ctx context.Context, name string) (*engine.Schema, error) {
+func (db catalog) Describe(ctx context.Context, name string) (*engine.Schema, error) {
 	s := &engine.Schema{Name: name, Options: map[string]string{}}
 	found := false
 	err := engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
@@ -208,7 +211,7 @@ func (db *DB) Describe(ctx context.Context, name string) (*engine.Schema, error)
 	return s, nil
 }
 
-func (db *DB) describeColumns(ctx context.Context, s *engine.Schema) error {
+func (db catalog) describeColumns(ctx context.Context, s *engine.Schema) error {
 	return engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
 		var c engine.SchemaColumn
 		var nullable, extra string
@@ -253,7 +256,7 @@ func (d dialect) defaultText(c engine.SchemaColumn, value sql.NullString, isExpr
 	return quoteText(value.String)
 }
 
-func (db *DB) describeKeys(ctx context.Context, s *engine.Schema) error {
+func (db catalog) describeKeys(ctx context.Context, s *engine.Schema) error {
 	var parts []engine.KeyPart
 	err := engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
 		var p engine.KeyPart
@@ -271,7 +274,7 @@ func (db *DB) describeKeys(ctx context.Context, s *engine.Schema) error {
 const describeTriggers = "SELECT TRIGGER_NAME FROM information_schema.TRIGGERS " +
 	"WHERE TRIGGER_SCHEMA = DATABASE() AND EVENT_OBJECT_TABLE = ? ORDER BY TRIGGER_NAME"
 
-func (db *DB) describePartitions(ctx context.Context, s *engine.Schema) error {
+func (db catalog) describePartitions(ctx context.Context, s *engine.Schema) error {
 	return engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
 		var method, expr, sub, subExpr sql.NullString
 		if err := r.Scan(&method, &expr, &sub, &subExpr); err != nil {

@@ -41,14 +41,14 @@ func serverError(err error, numbers ...uint16) bool {
 // first error: after it, reads return zero values and nothing more is executed.
 type changer struct {
 	dialect
-	db   *DB
+	db   *server
 	conn *sql.Conn
 	t    *engine.Table
 	err  error
 }
 
 // change attempts a change of periods once.
-func (db *DB) change(ctx context.Context, t *engine.Table, run func(*changer)) error {
+func (db *server) change(ctx context.Context, t *engine.Table, run func(*changer)) error {
 	conn, err := db.changes.Conn(ctx)
 	if err != nil {
 		return db.unreachable(err)
@@ -152,7 +152,7 @@ func (d dialect) exchange(t *engine.Table, part, table string) string {
 // layout returns the table's partitions.
 func (c *changer) layout(ctx context.Context) (l layout) {
 	if c.err == nil {
-		l, c.err = c.db.layout(ctx, c.conn, c.t)
+		l, c.err = c.db.catalog().layout(ctx, c.conn, c.t)
 	}
 	return l
 }
@@ -227,7 +227,7 @@ func (c *changer) renew(ctx context.Context, names ...string) {
 func (c *changer) columns(ctx context.Context, name string) *engine.Schema {
 	s := &engine.Schema{Name: name}
 	if c.err == nil {
-		c.err = c.db.describeColumns(ctx, s)
+		c.err = c.db.catalog().describeColumns(ctx, s)
 	}
 	return s
 }
@@ -374,7 +374,7 @@ func (d dialect) addColumn(s engine.AddColumn, algorithm string) string {
 
 // tryChange executes a change of periods or columns from its current state; false means that step
 // isn't one.
-func (db *DB) tryChange(ctx context.Context, step engine.Step) (bool, error) {
+func (db *server) tryChange(ctx context.Context, step engine.Step) (bool, error) {
 	var t *engine.Table
 	var what string
 	var run func(*changer)
@@ -454,7 +454,7 @@ var namedCheck = regexp.MustCompile("\n  CONSTRAINT `(?:[^`]|``)+` CHECK ")
 
 // likePeriod returns the statement that creates an empty table like a period of t. CREATE TABLE ...
 // LIKE would first create all partitions, which takes seconds for hundreds of them.
-func (db *DB) likePeriod(ctx context.Context, from querent, t *engine.Table, name string) (string, error) {
+func (db *server) likePeriod(ctx context.Context, from querent, t *engine.Table, name string) (string, error) {
 	var shown, text string
 	if err := from.QueryRowContext(ctx, "SHOW CREATE TABLE "+db.dialect.Quote(t.Name)).Scan(&shown, &text); err != nil {
 		return "", fmt.Errorf("create a table like %s: %w", t.Name, classify(err))
@@ -476,7 +476,7 @@ func (db *DB) likePeriod(ctx context.Context, from querent, t *engine.Table, nam
 // A speaker is a dialect that can query the server.
 type speaker struct {
 	dialect
-	db *DB
+	db *server
 }
 
 // likeTimeout limits the query of CreateTemplate.

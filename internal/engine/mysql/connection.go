@@ -156,12 +156,12 @@ func refusedSetting(err error) bool {
 // A connector makes connections of one purpose.
 type connector struct {
 	cfg *mysql.Config
-	db  *DB
+	db  *server
 	purpose
 }
 
 // connector returns a connector for a configuration.
-func (db *DB) connector(cfg *mysql.Config, p purpose) (driver.Connector, error) {
+func (db *server) connector(cfg *mysql.Config, p purpose) (driver.Connector, error) {
 	if _, err := mysql.NewConnector(cfg); err != nil {
 		return nil, fmt.Errorf("target %s: %w", db.target, err)
 	}
@@ -264,7 +264,7 @@ func numberOf(ctx context.Context, conn driver.Conn, q string) (int64, error) {
 // gets contexts that can't be cancelled, because it wakes a goroutine for every statement
 // with another one: watch fails the network calls instead.
 type conn struct {
-	db   *DB
+	db   *server
 	conn driver.Conn
 	net  *socket
 	exec driver.ExecerContext
@@ -281,11 +281,11 @@ type conn struct {
 }
 
 // dial opens a connection for inserting and querying.
-func (db *DB) dial(ctx context.Context) (*conn, error) { return db.dialWith(ctx, inserting, nil) }
+func (db *server) dial(ctx context.Context) (*conn, error) { return db.dialWith(ctx, inserting, nil) }
 
 // dialWith opens a connection for a purpose, and prepares it with a function unless
 // that is nil.
-func (db *DB) dialWith(ctx context.Context, p purpose, prepare func(*conn) error) (*conn, error) {
+func (db *server) dialWith(ctx context.Context, p purpose, prepare func(*conn) error) (*conn, error) {
 	c := &conn{db: db, wrapped: db.config.TLSConfig != "false", largest: min(db.maxPacket, mysqlwire.MaxPayload-1)}
 	cfg := db.config.Clone()
 	cfg.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -405,7 +405,7 @@ const killWait = 5 * time.Second
 //
 // MySQL 9.7 removes a connection from the list as soon as it is killed, while its
 // commit may still be running; its lock is held until the commit ends.
-func (db *DB) kill(ctx context.Context, id int64) error {
+func (db *server) kill(ctx context.Context, id int64) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killWait)
 	defer cancel()
 	if _, err := db.pool.ExecContext(ctx, fmt.Sprintf("KILL %d", id)); err != nil && !serverError(err, errNoThread) {
@@ -438,7 +438,7 @@ const ownLock = "rowmill.connection."
 
 // sign marks a connection as one of maintenance, with a lock that the session of the leases holds: on the connection
 // itself, it would interfere with LOCK TABLES. If that fails, or the session is lost, the connection is treated like any other.
-func (db *DB) sign(ctx context.Context, id int64) {
+func (db *server) sign(ctx context.Context, id int64) {
 	lock := quoteText(ownLock + strconv.FormatInt(id, 10))
 	_, _ = db.leases.Take(ctx, db, db.pool, "of a connection", leaseWords(lock))
 }

@@ -80,7 +80,7 @@ const errPrivilege = 1227
 
 // Counters implements engine.DB. Figures that the server doesn't have are left out: for
 // example, MariaDB dropped Innodb_rows_inserted in 10.9.
-func (db *DB) Counters(ctx context.Context, tables ...*engine.Table) (engine.Counters, error) {
+func (db *server) Counters(ctx context.Context, tables ...*engine.Table) (engine.Counters, error) {
 	var page float64
 	if err := db.pool.QueryRowContext(ctx, "SELECT @@innodb_page_size").Scan(&page); err != nil {
 		page = math.NaN() // a server without InnoDB has none of its figures either
@@ -119,7 +119,7 @@ func (db *DB) Counters(ctx context.Context, tables ...*engine.Table) (engine.Cou
 }
 
 // readStatus reads rows of names and values.
-func (db *DB) readStatus(ctx context.Context, conn *sql.Conn, q string, values map[string]float64) error {
+func (db *server) readStatus(ctx context.Context, conn *sql.Conn, q string, values map[string]float64) error {
 	return engine.Each(ctx, db, conn, func(r *sql.Rows) error {
 		var name, value string
 		if err := r.Scan(&name, &value); err != nil {

@@ -12,7 +12,7 @@ import (
 var _ engine.Definer = (*DB)(nil)
 
 // Tables implements engine.Definer.
-func (db *DB) Tables(ctx context.Context) ([]engine.ListedTable, error) {
+func (db catalog) Tables(ctx context.Context) ([]engine.ListedTable, error) {
 	var out []engine.ListedTable
 	err := engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
 		var t engine.ListedTable
@@ -32,7 +32,7 @@ func (db *DB) Tables(ctx context.Context) ([]engine.ListedTable, error) {
 var counter = regexp.MustCompile(`(\n\).*?) AUTO_INCREMENT=\d+`)
 
 // Definition implements engine.Definer.
-func (db *DB) Definition(ctx context.Context, name string) (string, error) {
+func (db catalog) Definition(ctx context.Context, name string) (string, error) {
 	text, err := db.likePeriod(ctx, db.pool, &engine.Table{Name: name}, name)
 	if err != nil {
 		return "", err

@@ -150,12 +150,15 @@ func inserted(v *engine.Vitals) float64 {
 // examined are the settings that checks read.
 var examined = append(slices.Clone(settings), "lock_wait_timeout", "time_zone", "system_time_zone", "local_infile")
 
+// A doctor examines a server: see engine.Doctor.
+type doctor struct{ *server }
+
 // Examine implements engine.Doctor.
-func (db *DB) Examine(ctx context.Context, tables []string, interval time.Duration) ([]engine.Finding, error) {
+func (db doctor) Examine(ctx context.Context, tables []string, interval time.Duration) ([]engine.Finding, error) {
 	fail := func(err error) ([]engine.Finding, error) {
 		return nil, fmt.Errorf("examine the server: %w", classify(err))
 	}
-	v, err := engine.ReadVitals(ctx, interval, func() (map[string]string, error) { return db.settings(ctx, examined) }, func() (map[string]float64, error) { return db.vitalStatus(ctx) })
+	v, err := engine.ReadVitals(ctx, interval, func() (map[string]string, error) { return db.catalog().settings(ctx, examined) }, func() (map[string]float64, error) { return db.vitalStatus(ctx) })
 	if err != nil {
 		return fail(err)
 	}
@@ -170,7 +173,7 @@ func (db *DB) Examine(ctx context.Context, tables []string, interval time.Durati
 	return out, nil
 }
 
-func (db *DB) vitalStatus(ctx context.Context) (map[string]float64, error) {
+func (db doctor) vitalStatus(ctx context.Context) (map[string]float64, error) {
 	out := map[string]float64{}
 	add := func(r *sql.Rows) error {
 		var name, value string
@@ -191,7 +194,7 @@ func (db *DB) vitalStatus(ctx context.Context) (map[string]float64, error) {
 }
 
 // examineTail looks for a last partition without an end that has rows.
-func (db *DB) examineTail(ctx context.Context, table string) (out []engine.Finding, err error) {
+func (db doctor) examineTail(ctx context.Context, table string) (out []engine.Finding, err error) {
 	err = engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
 		var name string
 		if err := r.Scan(&name); err != nil {
@@ -212,7 +215,7 @@ func (db *DB) examineTail(ctx context.Context, table string) (out []engine.Findi
 }
 
 // Largest implements engine.Doctor, from the tables in which InnoDB keeps its statistics: information_schema would open each table.
-func (db *DB) Largest(ctx context.Context, n int) ([]string, error) {
+func (db doctor) Largest(ctx context.Context, n int) ([]string, error) {
 	names, err := engine.List[string](ctx, db, db.pool, "SELECT SUBSTRING_INDEX(SUBSTRING_INDEX(table_name, '#P#', 1), '#p#', 1) AS name FROM mysql.innodb_table_stats WHERE database_name = DATABASE() "+
 		"GROUP BY name ORDER BY SUM(clustered_index_size + sum_of_other_index_sizes) DESC LIMIT ?", n)
 	if missing(err) { // the account may read the tables of its database alone

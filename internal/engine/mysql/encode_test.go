@@ -176,7 +176,7 @@ func encodings() map[string]func() {
 		rows.Columns[3].AppendBytes([]byte{0, '\'', 0xff, byte(i)})
 		rows.EndRow()
 	}
-	l := &loader{db: &DB{}, encoders: map[*engine.Table]*encoder{}, limit: 16 << 10}
+	l := &loader{db: &server{}, encoders: map[*engine.Table]*encoder{}, limit: 16 << 10}
 	return map[string]func(){
 		"text": func() { text, _ = e.appendInsert(text[:0], b, 0, b.Rows(), math.MaxInt) },
 		"load": func() {
@@ -209,7 +209,7 @@ func TestLoaderEncodes(t *testing.T) {
 	for _, limit := range []int{1, 50, 100, 160, 250, 300, 2200, 1 << 20} {
 		for from := range b.Rows() {
 			for to := from + 1; to <= b.Rows(); to++ {
-				l := &loader{db: &DB{}, encoders: map[*engine.Table]*encoder{}, limit: limit}
+				l := &loader{db: &server{}, encoders: map[*engine.Table]*encoder{}, limit: limit}
 				e, got := l.encoder(table), ""
 				for row := from; row < to; {
 					next := l.encode(e, b, row, to)

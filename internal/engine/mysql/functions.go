@@ -11,8 +11,11 @@ import (
 	"github.com/rowmill/rowmill/internal/mysqlwire"
 )
 
+// recipes say how aggregates, functions and values are treated in pieces.
+type recipes struct{ *server }
+
 // Syntax implements engine.Reader: sql_mode decides about some of it.
-func (db *DB) Syntax(st engine.State) engine.Syntax {
+func (db recipes) Syntax(st engine.State) engine.Syntax {
 	mode := map[string]bool{}
 	for m := range strings.SplitSeq(strings.ToUpper(st.Get("sql_mode")), ",") {
 		mode[strings.TrimSpace(m)] = true
@@ -75,7 +78,7 @@ var windowFunctions = engine.WordSet(`
 var functions = engine.Functions{Pure: pureFunctions, Aggregate: aggregateFunctions, Window: windowFunctions}
 
 // Function implements engine.Reader.
-func (db *DB) Function(name string, _ int) engine.FunctionKind {
+func (db recipes) Function(name string, _ int) engine.FunctionKind {
 	// In versions of MySQL, such as 8.0.15, a NULL makes the results for the rows after it NULL, so that they depend on the order of the rows.
 	if !db.dialect.mariadb && strings.HasPrefix(name, "regexp_") {
 		return engine.UnknownFunction
@@ -84,7 +87,7 @@ func (db *DB) Function(name string, _ int) engine.FunctionKind {
 }
 
 // Bytes implements engine.Reader.
-func (db *DB) Bytes(c engine.ResultColumn, expr string) string {
+func (db recipes) Bytes(c engine.ResultColumn, expr string) string {
 	switch c.Class {
 	case engine.ClassInt, engine.ClassDecimal, engine.ClassBytes, engine.ClassTime:
 		return ""
@@ -93,21 +96,21 @@ func (db *DB) Bytes(c engine.ResultColumn, expr string) string {
 }
 
 // UserFunction implements engine.Reader: a stored function of the name of one of the server's own is called with its database.
-func (db *DB) UserFunction(context.Context, *engine.Session, string, []string) (string, error) {
+func (db recipes) UserFunction(context.Context, *engine.Session, string, []string) (string, error) {
 	return "", nil
 }
 
 // ClockValue implements engine.Reader: no function is a ClockFunction.
-func (db *DB) ClockValue(string) string { return "" }
+func (db recipes) ClockValue(string) string { return "" }
 
 // Ambiguous implements engine.Reader. An enumeration has an empty text for invalid values, and may have one for a valid one. Texts whose
 // beginnings are the same up to max_sort_length are equal where the server sorts them, also for groups, and not where it looks them up in a
 // table.
-func (db *DB) Ambiguous(c engine.ResultColumn, expr string, use engine.KeyUse) string {
+func (db recipes) Ambiguous(c engine.ResultColumn, expr string, use engine.KeyUse) string {
 	switch {
 	case c.Native == "BIT":
 		return "TRUE" // results have it as bytes or as a number, depending on how groups are made
-	case use == engine.KeyWindows && db != nil && !db.dialect.mariadb && (c.Native == "TIME" || c.Native == "ENUM" || c.Native == "SET"):
+	case use == engine.KeyWindows && db.server != nil && !db.dialect.mariadb && (c.Native == "TIME" || c.Native == "ENUM" || c.Native == "SET"):
 		return "TRUE" // MySQL may take different ones for equal, depending on what else the window is ordered by
 	case c.Native == "ENUM" || c.Native == "SET":
 		return expr + " = ''"
@@ -126,8 +129,8 @@ func (db *DB) Ambiguous(c engine.ResultColumn, expr string, use engine.KeyUse) s
 
 // clips reports integers that a server may cut to the range of their type where it groups in a table, and not where it sorts: it describes
 // those of some functions with too few digits, such as TO_SECONDS on MySQL and PERIOD_ADD on MariaDB.
-func (db *DB) clips(c engine.ResultColumn) bool {
-	return db != nil && c.Class == engine.ClassInt && computed(c)
+func (db recipes) clips(c engine.ResultColumn) bool {
+	return db.server != nil && c.Class == engine.ClassInt && computed(c)
 }
 
 // clipped are the ends of the ranges of INT and BIGINT, with and without a sign.
@@ -136,10 +139,10 @@ const clipped = "2147483647, -2147483648, 4294967295, 9223372036854775807, -9223
 // ambiguousEmpty is a condition for texts that MySQL takes for the empty one, or the empty one for NULL: its temporary tables have
 // groups of their own for blanks that sort as the empty text does, and what it sorts by begins alike for NULL and for an empty result
 // of an expression.
-func (db *DB) ambiguousEmpty(c engine.ResultColumn, expr string, use engine.KeyUse) string {
+func (db recipes) ambiguousEmpty(c engine.ResultColumn, expr string, use engine.KeyUse) string {
 	f, texts := texts(c)
 	switch {
-	case db == nil || db.dialect.mariadb || !texts || use == engine.KeyDistinct:
+	case db.server == nil || db.dialect.mariadb || !texts || use == engine.KeyDistinct:
 	case f.Computed && f.Flags&flagNotNull == 0:
 		return expr + " = ''"
 	case c.Class == engine.ClassText && use == engine.KeyWindows:
@@ -159,7 +162,7 @@ func texts(c engine.ResultColumn) (mysqlwire.Column, bool) {
 }
 
 // Aggregate implements engine.Reader.
-func (db *DB) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
+func (db recipes) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 	// The server computes with digits beyond those of the type of a quotient, which no result shows.
 	if c.Divided && (c.Result.Class == engine.ClassDecimal || slices.ContainsFunc(c.Inputs, func(in engine.ResultColumn) bool { return in.Class == engine.ClassDecimal })) && (c.Name != "count" || c.Distinct) {
 		return engine.Recipe{}, false
@@ -172,7 +175,7 @@ func (db *DB) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 		return engine.Recipe{}, false
 	}
 	// Versions of MySQL after 8.0.15 round a quotient within an expression, and don't round an average there.
-	alone := db != nil && !db.dialect.mariadb
+	alone := db.server != nil && !db.dialect.mariadb
 	if c.Distinct {
 		r, ok := distinctRecipe(c)
 		return r, ok && sumDigits(c) < 0
@@ -233,7 +236,7 @@ func (db *DB) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 	case "bit_and", "bit_or", "bit_xor":
 		if c.Result.Class == engine.ClassInt {
 			// MariaDB takes it for a signed number where it computes with binary fractions, unless it has stored it before.
-			same.Alone = db != nil && db.dialect.mariadb
+			same.Alone = db.server != nil && db.dialect.mariadb
 			return step(map[string]engine.MergeStep{"bit_and": engine.MergeBitAnd, "bit_or": engine.MergeBitOr, "bit_xor": engine.MergeBitXor}[c.Name])
 		}
 	case "std", "stddev", "stddev_pop", "stddev_samp", "var_pop", "var_samp", "variance":
@@ -411,7 +414,7 @@ func distinctRecipe(c engine.AggregateCall) (engine.Recipe, bool) {
 	switch c.Name {
 	case "min", "max", "bit_and", "bit_or":
 		c.Distinct = false
-		return (*DB)(nil).Aggregate(c)
+		return recipes{}.Aggregate(c)
 	case "count":
 		return r, true
 	case "sum":

@@ -10,8 +10,11 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
+// A housekeeper creates and drops databases: see engine.Housekeeper.
+type housekeeper struct{ *server }
+
 // HasDatabase implements engine.Housekeeper.
-func (db *DB) HasDatabase(ctx context.Context, name string) (found bool, err error) {
+func (db housekeeper) HasDatabase(ctx context.Context, name string) (found bool, err error) {
 	err = engine.Each(ctx, db, db.pool, func(*sql.Rows) error {
 		found = true
 		return nil
@@ -20,13 +23,13 @@ func (db *DB) HasDatabase(ctx context.Context, name string) (found bool, err err
 }
 
 // CreateDatabase implements engine.Housekeeper.
-func (db *DB) CreateDatabase(ctx context.Context, name string) error {
+func (db housekeeper) CreateDatabase(ctx context.Context, name string) error {
 	_, err := db.pool.ExecContext(ctx, "CREATE DATABASE "+db.dialect.Quote(name))
 	return engine.About(ctx, db.Classify(err), "create database "+name)
 }
 
 // DropDatabase implements engine.Housekeeper.
-func (db *DB) DropDatabase(ctx context.Context, name string) error {
+func (db housekeeper) DropDatabase(ctx context.Context, name string) error {
 	_, err := db.pool.ExecContext(ctx, "DROP DATABASE IF EXISTS "+db.dialect.Quote(name))
 	return engine.About(ctx, db.Classify(err), "drop database "+name)
 }
@@ -36,7 +39,7 @@ var caches = []string{"table_definition_cache", "table_open_cache", "table_open_
 
 // Household implements engine.Housekeeper. The dictionary is MySQL's own tablespace; MariaDB's lies in InnoDB's system
 // tablespace, and beside it a file .frm for each table.
-func (db *DB) Household(ctx context.Context) (h engine.Household, err error) {
+func (db housekeeper) Household(ctx context.Context) (h engine.Household, err error) {
 	h = engine.Household{Opened: -1, Caches: map[string]string{}}
 	dictionary := "SELECT COALESCE(SUM(FILE_SIZE), 0) FROM information_schema.INNODB_TABLESPACES WHERE NAME = 'mysql'"
 	if db.dialect.mariadb {
@@ -66,7 +69,7 @@ func (db *DB) Household(ctx context.Context) (h engine.Household, err error) {
 }
 
 // HoldTables implements engine.Housekeeper: each session that has a table locked has an open table of its own.
-func (db *DB) HoldTables(tables []string) []string {
+func (db housekeeper) HoldTables(tables []string) []string {
 	list := make([]string, len(tables))
 	for i, t := range tables {
 		list[i] = db.dialect.Quote(t) + " READ"

@@ -25,21 +25,21 @@ const maxIdle = time.Minute
 const keepIdle = 8
 
 // SQL implements engine.Keeper.
-func (db *DB) SQL() *sql.DB { return db.keep }
+func (db *server) SQL() *sql.DB { return db.keep }
 
 // Bind implements engine.Keeper.
-func (db *DB) Bind(query string) string { return query }
+func (db *server) Bind(query string) string { return query }
 
 // Classify implements engine.Keeper.
-func (db *DB) Classify(err error) error { return classify(err) }
+func (db *server) Classify(err error) error { return classify(err) }
 
 // Try implements engine.Keeper.
-func (db *DB) Try(ctx context.Context, steps ...engine.Step) error {
+func (db *server) Try(ctx context.Context, steps ...engine.Step) error {
 	return db.apply(ctx, 1, steps)
 }
 
 // Running implements engine.Keeper.
-func (db *DB) Running(ctx context.Context) (n int, err error) {
+func (db *server) Running(ctx context.Context) (n int, err error) {
 	var name string
 	if err := db.pool.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE 'Threads_running'").Scan(&name, &n); err != nil {
 		return 0, fmt.Errorf("count the statements that run: %w", classify(err))
@@ -49,7 +49,7 @@ func (db *DB) Running(ctx context.Context) (n int, err error) {
 
 // Standing implements engine.Follower. Servers before MySQL 8.0.22 and MariaDB 10.5 have only the older statement, and
 // MySQL from 8.4 on only the newer one.
-func (db *DB) Standing(ctx context.Context) (string, error) {
+func (db *server) Standing(ctx context.Context) (string, error) {
 	status, err := db.replicaStatus(ctx, "SHOW REPLICA STATUS")
 	if serverError(err, errSyntax) {
 		status, err = db.replicaStatus(ctx, "SHOW SLAVE STATUS")
@@ -67,7 +67,7 @@ func (db *DB) Standing(ctx context.Context) (string, error) {
 	return strings.Join(all, "; "), nil
 }
 
-func (db *DB) replicaStatus(ctx context.Context, query string) (map[string]string, error) {
+func (db *server) replicaStatus(ctx context.Context, query string) (map[string]string, error) {
 	rows, err := db.pool.QueryContext(ctx, query)
 	if err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func lockName(database, name string) string {
 }
 
 // Lead implements engine.Keeper with GET_LOCK, of which a session holds any number; the server releases them when it ends.
-func (db *DB) Lead(ctx context.Context, name string) (engine.Lease, error) {
+func (db *server) Lead(ctx context.Context, name string) (engine.Lease, error) {
 	lock := quoteText(lockName(db.dialect.stored(db.config.DBName), db.dialect.stored(name)))
 	w := leaseWords(lock)
 	w.Open = db.LocalLocks
@@ -133,7 +133,7 @@ func leaseWords(lock string) engine.LockWords {
 }
 
 // Bound implements engine.Bounded. A change of periods may need a second connection; work that takes long holds up to three of keep.
-func (db *DB) Bound() {
+func (db *server) Bound() {
 	db.pool.SetMaxOpenConns(2)
 	db.keep.SetMaxOpenConns(4)
 	db.keep.SetMaxIdleConns(4)
@@ -142,7 +142,7 @@ func (db *DB) Bound() {
 
 // LocalLocks implements engine.ClusterNode. GET_LOCK and LOCK TABLES of a node of Galera succeed, and
 // other nodes don't know of them.
-func (db *DB) LocalLocks(ctx context.Context) error {
+func (db *server) LocalLocks(ctx context.Context) error {
 	on, err := db.inGalera(ctx)
 	if err != nil || !on {
 		return err
@@ -153,7 +153,7 @@ func (db *DB) LocalLocks(ctx context.Context) error {
 }
 
 // inGalera reports whether the server is a node of a Galera cluster.
-func (db *DB) inGalera(ctx context.Context) (bool, error) {
+func (db *server) inGalera(ctx context.Context) (bool, error) {
 	var on bool
 	err := db.pool.QueryRowContext(ctx, "SELECT @@GLOBAL.wsrep_on").Scan(&on)
 	if serverError(err, errUnknownVariable) {
@@ -163,11 +163,11 @@ func (db *DB) inGalera(ctx context.Context) (bool, error) {
 }
 
 // Session implements engine.Keeper.
-func (db *DB) Session(ctx context.Context) (*engine.Session, error) {
+func (db *server) Session(ctx context.Context) (*engine.Session, error) {
 	return engine.OpenSession(ctx, db, db.pool, db.sessionWords())
 }
 
-func (db *DB) sessionWords() engine.SessionWords {
+func (db *server) sessionWords() engine.SessionWords {
 	return engine.SessionWords{
 		ID:       "SELECT " + unlimited + "CONNECTION_ID()",
 		Prepares: true, // as text, a FLOAT loses digits
@@ -183,7 +183,7 @@ func (db *DB) sessionWords() engine.SessionWords {
 }
 
 // Kill implements engine.Keeper.
-func (db *DB) Kill(ctx context.Context, id int64) error { return db.kill(ctx, id) }
+func (db *server) Kill(ctx context.Context, id int64) error { return db.kill(ctx, id) }
 
 // variable returns the name of a system variable, in the server's form. Names can't be
 // bound, and a quoted name would be an expression.

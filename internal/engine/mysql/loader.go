@@ -22,7 +22,7 @@ import (
 // refused Insert.
 type loader struct {
 	engine.Link[*conn]
-	db       *DB
+	db       *server
 	limit    int // of a statement, in bytes
 	warnings int // the number of warnings that the server keeps per statement
 	encoders map[*engine.Table]*encoder
@@ -59,7 +59,7 @@ var (
 )
 
 // Loader implements engine.Keeper.
-func (db *DB) Loader(ctx context.Context) (engine.Loader, error) {
+func (db *server) Loader(ctx context.Context) (engine.Loader, error) {
 	l := &loader{db: db, encoders: map[*engine.Table]*encoder{}, journal: journal{on: db.dialect.rocksdb()}}
 	l.Dial = l.dial
 	if err := l.Connect(ctx); err != nil {

@@ -15,11 +15,11 @@ import (
 )
 
 // Mirroring implements engine.Keeper.
-func (db *DB) Mirroring(m *engine.Mirror) engine.Mirroring { return mirror{m, db} }
+func (db *server) Mirroring(m *engine.Mirror) engine.Mirroring { return mirror{m, db} }
 
 type mirror struct {
 	*engine.Mirror
-	db *DB
+	db *server
 }
 
 // attributes returns those of a table, whose name is each parameter. Privileges belong to its name.
@@ -252,7 +252,7 @@ func (m mirror) CutOver(ctx context.Context, c engine.CutOver) error {
 const behindWait = 2 * time.Second
 
 // waitsForLock returns once the connection waits for a table lock, or its statement has ended.
-func (db *DB) waitsForLock(ctx context.Context, id int64, ended chan error) (bool, error) {
+func (db *server) waitsForLock(ctx context.Context, id int64, ended chan error) (bool, error) {
 	for deadline := time.Now().Add(behindWait); time.Now().Before(deadline); {
 		sessions, err := db.Sessions(ctx)
 		if err != nil {
@@ -326,7 +326,7 @@ func (m mirror) Recover(ctx context.Context) error {
 // then.
 func (m mirror) dropSentries(ctx context.Context) error {
 	for _, name := range []string{m.Aside, m.Target.Name} {
-		s, err := m.db.Describe(ctx, name)
+		s, err := m.db.catalog().Describe(ctx, name)
 		if errors.Is(err, engine.ErrNoTable) {
 			continue
 		}

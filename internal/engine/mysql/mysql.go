@@ -34,6 +34,27 @@ const connectTimeout = 10 * time.Second
 
 // DB is an open MariaDB or MySQL server.
 type DB struct {
+	*server
+	catalog
+	sizer
+	reader
+	recipes
+	versions
+	presenter
+	doctor
+	housekeeper
+	settler
+}
+
+func newDB(s *server) *DB {
+	return &DB{
+		server: s, catalog: catalog{s}, sizer: sizer{s}, reader: reader{s}, recipes: recipes{s}, versions: versions{s},
+		presenter: presenter{s}, doctor: doctor{s}, housekeeper: housekeeper{s}, settler: settler{s},
+	}
+}
+
+// A server has the connections, and runs statements.
+type server struct {
 	target    engine.Target
 	config    *mysql.Config // of all connections; never printed
 	pool      *sql.DB       // for the catalog and counters
@@ -72,7 +93,7 @@ func Open(ctx context.Context, t engine.Target) (*DB, error) {
 		return nil, err
 	}
 	cfg.User, cfg.Passwd = cmp.Or(cfg.User, option.user), option.password
-	db := &DB{target: t, config: cfg, lockTries: lockTries, loadRows: loadRows, splitRows: splitRows}
+	db := &server{target: t, config: cfg, lockTries: lockTries, loadRows: loadRows, splitRows: splitRows}
 	several := cfg.Clone()
 	several.MultiStatements = true
 	for _, p := range []struct {
@@ -93,7 +114,7 @@ func Open(ctx context.Context, t engine.Target) (*DB, error) {
 	if err := db.connect(ctx); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	return db, nil
+	return newDB(db), nil
 }
 
 // Dry checks the target like Open and returns a DB that renders the same statements,
@@ -155,7 +176,7 @@ func configOf(t engine.Target) (*mysql.Config, error) {
 }
 
 // connect reads the server's version, settings and features.
-func (db *DB) connect(ctx context.Context) error {
+func (db *server) connect(ctx context.Context) error {
 	var full, datadir, pidFile string
 	var folds int
 	err := db.pool.QueryRowContext(ctx,
@@ -202,7 +223,7 @@ func (db *DB) connect(ctx context.Context) error {
 // probeUnchecked reports whether EXCHANGE PARTITION supports WITHOUT VALIDATION, as
 // in MySQL, and in MariaDB from 11.4 on. A server without the clause reports a
 // syntax error; others report that the tables don't exist.
-func (db *DB) probeUnchecked(ctx context.Context) (bool, error) {
+func (db *server) probeUnchecked(ctx context.Context) (bool, error) {
 	_, err := db.pool.ExecContext(ctx, "ALTER TABLE rowmill_no_such_table EXCHANGE PARTITION p WITH TABLE rowmill_no_such_table_either WITHOUT VALIDATION")
 	var server *mysql.MySQLError
 	if err != nil && !errors.As(err, &server) {
@@ -213,7 +234,7 @@ func (db *DB) probeUnchecked(ctx context.Context) (bool, error) {
 
 // storage checks that the server has the requested storage engine and returns the
 // name of the engine for new tables.
-func (db *DB) storage(ctx context.Context, want string) (string, error) {
+func (db *server) storage(ctx context.Context, want string) (string, error) {
 	var found string
 	var have []string
 	err := engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
@@ -241,7 +262,7 @@ func (db *DB) storage(ctx context.Context, want string) (string, error) {
 	return "", engine.Classed(engine.ErrUnsupported, err)
 }
 
-func (db *DB) unreachable(err error) error {
+func (db *server) unreachable(err error) error {
 	where := db.config.Addr
 	var server *mysql.MySQLError
 	if errors.As(err, &server) {
@@ -261,9 +282,9 @@ func (db *DB) unreachable(err error) error {
 		"check that the server runs and listens there; a private one to try things is --target 'sandbox:mariadb'")
 }
 
-func (db *DB) Info() engine.Info                 { return db.info }
-func (db *DB) Dialect() engine.Dialect           { return db.dialect }
-func (db *DB) Capabilities() engine.Capabilities { return capabilities(db.dialect) }
+func (db *server) Info() engine.Info                 { return db.info }
+func (db *server) Dialect() engine.Dialect           { return db.dialect }
+func (db *server) Capabilities() engine.Capabilities { return capabilities(db.dialect) }
 
 // swapRows is the number of rows that the server validates within about 200 ms when
 // they are exchanged into a partition: MariaDB 10.11 took 0.33 s for a million rows
@@ -301,11 +322,11 @@ const lockTries = 20
 
 // Apply implements engine.DB. DDL runs on a separate connection with a short lock
 // wait: a waiting ALTER blocks every new statement on its table.
-func (db *DB) Apply(ctx context.Context, steps ...engine.Step) error {
+func (db *server) Apply(ctx context.Context, steps ...engine.Step) error {
 	return db.apply(ctx, db.lockTries, steps)
 }
 
-func (db *DB) apply(ctx context.Context, tries int, steps []engine.Step) error {
+func (db *server) apply(ctx context.Context, tries int, steps []engine.Step) error {
 	conn, err := db.keep.Conn(ctx)
 	if err != nil {
 		return db.unreachable(err)
@@ -341,7 +362,7 @@ func (db *DB) apply(ctx context.Context, tries int, steps []engine.Step) error {
 }
 
 // Close implements engine.DB.
-func (db *DB) Close() error {
+func (db *server) Close() error {
 	return errors.Join(db.leases.Close(), unlessLost(db.reads.Close()), unlessLost(db.talks.Close()), unlessLost(db.changes.Close()), unlessLost(db.keep.Close()), unlessLost(db.pool.Close()))
 }
 
@@ -356,7 +377,7 @@ func unlessLost(err error) error {
 
 // Scan implements engine.DB. It uses the binary protocol, because FLOAT values lose
 // digits as text.
-func (db *DB) Scan(ctx context.Context, t *engine.Table, part *rolling.Partition, fn func(*engine.Batch) error) error {
+func (db *server) Scan(ctx context.Context, t *engine.Table, part *rolling.Partition, fn func(*engine.Batch) error) error {
 	statements, err := db.dialect.Render(engine.Select{Table: t, Partition: part})
 	if err != nil {
 		return err

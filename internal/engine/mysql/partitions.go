@@ -399,7 +399,7 @@ func (c *changer) span(ctx context.Context, p rolling.Partition) (r rolling.Peri
 }
 
 // Enclose implements engine.Outsider.
-func (db *DB) Enclose(ctx context.Context, t *engine.Table, period rolling.Partition, with string) error {
+func (db *server) Enclose(ctx context.Context, t *engine.Table, period rolling.Partition, with string) error {
 	if err := db.change(ctx, t, func(c *changer) { c.enclose(ctx, period, with) }); err != nil {
 		return fmt.Errorf("make rows of table %s outside of its periods those of period %s: %w", t.Name, period.Name, err)
 	}

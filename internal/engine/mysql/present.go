@@ -23,8 +23,11 @@ import (
 
 var _ engine.Presenter = (*DB)(nil)
 
+// A presenter makes the tables of several nodes one: see engine.Presenter.
+type presenter struct{ *server }
+
 // NodeOf implements engine.Presenter with the rule of PARTITION BY HASH.
-func (db *DB) NodeOf(h *engine.Head, key int64) int {
+func (db presenter) NodeOf(h *engine.Head, key int64) int {
 	if h.Slice > 0 {
 		key = h.SliceOf(key, baseOf(h))
 	}
@@ -87,7 +90,7 @@ type link struct {
 }
 
 // Present implements engine.Presenter.
-func (db *DB) Present(ctx context.Context, h *engine.Head) ([]engine.HeadStep, error) {
+func (db presenter) Present(ctx context.Context, h *engine.Head) ([]engine.HeadStep, error) {
 	if err := db.needSpider(ctx, h.Table.Name); err != nil {
 		return nil, err
 	}
@@ -134,7 +137,7 @@ func (db *DB) Present(ctx context.Context, h *engine.Head) ([]engine.HeadStep, e
 }
 
 // Place implements engine.Presenter. Spider's tables can't be on their own server.
-func (db *DB) Place(ctx context.Context) (engine.Place, error) {
+func (db presenter) Place(ctx context.Context) (engine.Place, error) {
 	p := engine.Place{Foreign: true}
 	err := db.pool.QueryRowContext(ctx, "SELECT DATABASE()").Scan(&p.Database)
 	if err != nil {
@@ -149,7 +152,7 @@ func (db *DB) Place(ctx context.Context) (engine.Place, error) {
 	return p, err
 }
 
-func (db *DB) needSpider(ctx context.Context, table string) error {
+func (db presenter) needSpider(ctx context.Context, table string) error {
 	// Spider takes a space as the end of a name, and asks for the size of a table whose name has a backquote by another name.
 	if strings.ContainsAny(table, "\"'\\`") || strings.ContainsFunc(table, unicode.IsSpace) {
 		return fmt.Errorf("table %s: Spider can't present a table whose name has quotes, backquotes, backslashes or spaces", table)
@@ -217,7 +220,7 @@ func (l *link) statement(verb, password string) string {
 }
 
 // presentServers returns the steps for servers that are missing or have another password.
-func (db *DB) presentServers(ctx context.Context, links []link) ([]engine.HeadStep, error) {
+func (db presenter) presentServers(ctx context.Context, links []link) ([]engine.HeadStep, error) {
 	have := map[string]string{}
 	err := engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
 		var name, password string
@@ -247,7 +250,7 @@ func (db *DB) presentServers(ctx context.Context, links []link) ([]engine.HeadSt
 }
 
 // execSecret executes a statement with a password, which no log of the server may get.
-func (db *DB) execSecret(ctx context.Context, statement, password string) (err error) {
+func (db presenter) execSecret(ctx context.Context, statement, password string) (err error) {
 	conn, err := db.keep.Conn(ctx)
 	if err != nil {
 		return db.unreachable(err)
@@ -266,8 +269,8 @@ func (db *DB) execSecret(ctx context.Context, statement, password string) (err e
 
 // presents reports whether a table of the head's name is there, and whether it is as h says. It is an
 // error if it isn't a head of the same nodes.
-func (db *DB) presents(ctx context.Context, h *engine.Head, links []link) (there, current bool, err error) {
-	is, err := db.Describe(ctx, h.Table.Name)
+func (db presenter) presents(ctx context.Context, h *engine.Head, links []link) (there, current bool, err error) {
+	is, err := db.catalog().Describe(ctx, h.Table.Name)
 	if errors.Is(err, engine.ErrNoTable) {
 		return false, false, nil
 	}
@@ -322,8 +325,8 @@ func alike(head, node *engine.Schema) string {
 }
 
 // checkPresents proves that the head reaches each node, and has their columns.
-func (db *DB) checkPresents(ctx context.Context, h *engine.Head, links []link) error {
-	is, err := db.Describe(ctx, h.Table.Name)
+func (db presenter) checkPresents(ctx context.Context, h *engine.Head, links []link) error {
+	is, err := db.catalog().Describe(ctx, h.Table.Name)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 var _ engine.Limited = (*DB)(nil)
 
 // Hidden implements engine.Limited: all that may be hidden needs the privilege PROCESS.
-func (db *DB) Hidden(ctx context.Context) ([]engine.Hidden, error) {
+func (db *server) Hidden(ctx context.Context) ([]engine.Hidden, error) {
 	if db.dialect.rocksdb() {
 		return nil, nil // MyRocks has its own views, which need no privilege
 	}
@@ -38,7 +38,7 @@ func (db *DB) Hidden(ctx context.Context) ([]engine.Hidden, error) {
 }
 
 // Grants implements engine.Granter.
-func (db *DB) Grants(ctx context.Context, _ []string, rights []engine.Right) ([]string, error) {
+func (db *server) Grants(ctx context.Context, _ []string, rights []engine.Right) ([]string, error) {
 	var user, name string
 	if err := db.pool.QueryRowContext(ctx, "SELECT CURRENT_USER(), DATABASE()").Scan(&user, &name); err != nil {
 		return nil, fmt.Errorf("read the account: %w", err)
@@ -65,7 +65,7 @@ func account(current string) string {
 
 // TriggerExists implements engine.TriggerHider. SHOW CREATE TRIGGER checks the TRIGGER privilege of
 // an existing trigger before it opens the table, and reports that a missing one doesn't exist.
-func (db *DB) TriggerExists(ctx context.Context, name string) (bool, error) {
+func (db *server) TriggerExists(ctx context.Context, name string) (bool, error) {
 	rows, err := db.pool.QueryContext(ctx, "SHOW CREATE TRIGGER "+db.dialect.Quote(name))
 	if err == nil {
 		return true, classify(rows.Close())

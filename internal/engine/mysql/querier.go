@@ -23,7 +23,7 @@ import (
 // again after an execution that pruned all partitions.
 type querier struct {
 	engine.Link[*conn]
-	db      *DB
+	db      *server
 	buf     []byte
 	binder  binder
 	finds   map[*engine.Find]*statement
@@ -46,7 +46,7 @@ type deletion struct {
 }
 
 // Querier implements engine.DB.
-func (db *DB) Querier(ctx context.Context) (engine.Querier, error) {
+func (db *server) Querier(ctx context.Context) (engine.Querier, error) {
 	q := &querier{db: db, deletes: map[*engine.Delete]*deletion{}}
 	q.Dial = func(ctx context.Context) (*conn, error) {
 		q.finds = map[*engine.Find]*statement{}

@@ -113,8 +113,11 @@ func (d dialect) settle(s engine.Settle) []string {
 	return out
 }
 
+// A settler waits until the server has completed what writes have left to it.
+type settler struct{ *server }
+
 // Settle implements engine.DB.
-func (db *DB) Settle(ctx context.Context, s engine.Settle) (warnings []string, err error) {
+func (db settler) Settle(ctx context.Context, s engine.Settle) (warnings []string, err error) {
 	for _, q := range db.dialect.analyze(s) {
 		// ANALYZE reports its outcome, also an error, as a row.
 		if err := db.checkTable(ctx, q); err != nil {
@@ -151,7 +154,7 @@ func (db *DB) Settle(ctx context.Context, s engine.Settle) (warnings []string, e
 	return warnings, nil
 }
 
-func (db *DB) checkTable(ctx context.Context, q string) error {
+func (db settler) checkTable(ctx context.Context, q string) error {
 	err := engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
 		var table, op, kind, text string
 		if err := r.Scan(&table, &op, &kind, &text); err != nil || kind != "Error" {
@@ -184,7 +187,7 @@ const restoreWait = 10 * time.Second
 
 // writeDirty makes InnoDB write back every dirty page, and returns a function that
 // restores its settings. The caller must call it in any case.
-func (db *DB) writeDirty(ctx context.Context, set []hurry) (restore func(context.Context) error, err error) {
+func (db settler) writeDirty(ctx context.Context, set []hurry) (restore func(context.Context) error, err error) {
 	old, to := make([]any, len(set)), make([]any, len(set)) // integers and fractions
 	for i := range old {
 		to[i] = &old[i]
@@ -222,7 +225,7 @@ func (db *DB) writeDirty(ctx context.Context, set []hurry) (restore func(context
 }
 
 // figure returns the number in the last column of a query's only row.
-func (db *DB) figure(ctx context.Context, q string) (n int64, err error) {
+func (db settler) figure(ctx context.Context, q string) (n int64, err error) {
 	err = sql.ErrNoRows
 	failed := engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
 		columns, _ := r.Columns() // fails only if the rows are closed
@@ -239,7 +242,7 @@ func (db *DB) figure(ctx context.Context, q string) (n int64, err error) {
 
 // await waits until a figure is small or stops decreasing; in the latter case it
 // returns a note.
-func (db *DB) await(ctx context.Context, w debt) (note string, err error) {
+func (db settler) await(ctx context.Context, w debt) (note string, err error) {
 	least, since := int64(-1), time.Now()
 	for {
 		n, err := db.figure(ctx, w.query)

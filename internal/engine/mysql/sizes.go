@@ -14,9 +14,14 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
+// A sizer measures tables.
+type sizer struct{ *server }
+
+func (db *server) sizer() sizer { return sizer{db} }
+
 // PeriodSizes implements engine.Keeper. If InnoDB's files can be read, the sizes are
 // theirs, divided between data and indexes by the statistics, which may be outdated.
-func (db *DB) PeriodSizes(ctx context.Context, t *engine.Table) (map[string]engine.PeriodSize, error) {
+func (db sizer) PeriodSizes(ctx context.Context, t *engine.Table) (map[string]engine.PeriodSize, error) {
 	out, err := db.periodSizes(ctx, t)
 	if err != nil {
 		return nil, fmt.Errorf("sizes of the periods of %s: %w", t.Name, err)
@@ -24,7 +29,7 @@ func (db *DB) PeriodSizes(ctx context.Context, t *engine.Table) (map[string]engi
 	return out, nil
 }
 
-func (db *DB) periodSizes(ctx context.Context, t *engine.Table) (map[string]engine.PeriodSize, error) {
+func (db sizer) periodSizes(ctx context.Context, t *engine.Table) (map[string]engine.PeriodSize, error) {
 	conn, err := db.freshConn(ctx)
 	if err != nil {
 		return nil, err
@@ -72,7 +77,7 @@ func indexPart(bytes, data, index int64) int64 {
 }
 
 // freshConn returns a connection that reads the statistics of now.
-func (db *DB) freshConn(ctx context.Context) (*sql.Conn, error) {
+func (db *server) freshConn(ctx context.Context) (*sql.Conn, error) {
 	conn, err := db.pool.Conn(ctx)
 	if err != nil {
 		return nil, db.unreachable(err)
@@ -87,7 +92,7 @@ func (db *DB) freshConn(ctx context.Context) (*sql.Conn, error) {
 
 // flushRocksDB brings MyRocks' statistics up to date. Without the privilege, they are
 // outdated.
-func (db *DB) flushRocksDB(ctx context.Context, conn *sql.Conn) error {
+func (db sizer) flushRocksDB(ctx context.Context, conn *sql.Conn) error {
 	if !db.dialect.rocksdb() {
 		return nil
 	}
@@ -100,15 +105,15 @@ func (db *DB) flushRocksDB(ctx context.Context, conn *sql.Conn) error {
 }
 
 // Spare implements engine.Outsider.
-func (db *DB) Spare(ctx context.Context, t *engine.Table) ([]string, error) {
-	l, err := db.layout(ctx, db.pool, t)
+func (db sizer) Spare(ctx context.Context, t *engine.Table) ([]string, error) {
+	l, err := db.catalog().layout(ctx, db.pool, t)
 	return partitionNames(l.free()), err
 }
 
 // Outside counts the rows of a declared table before its first period, and between periods. The
 // servers store no lower bounds: see floorName and gapPrefix.
-func (db *DB) Outside(ctx context.Context, t *engine.Table) (int64, error) {
-	l, err := db.layout(ctx, db.pool, t)
+func (db sizer) Outside(ctx context.Context, t *engine.Table) (int64, error) {
+	l, err := db.catalog().layout(ctx, db.pool, t)
 	if err != nil || len(l.free()) == 0 {
 		return 0, err
 	}
@@ -154,7 +159,7 @@ func (d dialect) files(database, table string) string {
 // files returns the files of a table by the partition's fileKey, "" for a plain table.
 // It returns none if they can't be read, which needs the privilege PROCESS, or if there
 // are none, as with another storage engine.
-func (db *DB) files(ctx context.Context, from querent, table string) (map[string]tablespace, error) {
+func (db sizer) files(ctx context.Context, from querent, table string) (map[string]tablespace, error) {
 	database := db.dialect.stored(fileName(db.config.DBName))
 	name := database + "/" + db.dialect.stored(fileName(table))
 	out := map[string]tablespace{}
@@ -180,7 +185,7 @@ func (db *DB) files(ctx context.Context, from querent, table string) (map[string
 // tablespace returns the number of the tablespace that only this table has, or 0 if there is none
 // or it can't be read, which needs the privilege PROCESS. After a crash MySQL's list of tablespaces
 // may lack it; the dictionary has it, but is slow to read.
-func (db *DB) tablespace(ctx context.Context, from querent, table string) (space int64, err error) {
+func (db sizer) tablespace(ctx context.Context, from querent, table string) (space int64, err error) {
 	files, err := db.files(ctx, from, table)
 	if f, ok := files[""]; err != nil || ok && len(files) == 1 {
 		return f.id, err
@@ -219,7 +224,7 @@ func (d dialect) statistics(table string) string {
 
 // partitionStatistics returns the statistics by the partition's name, "" for a
 // plain table.
-func (db *DB) partitionStatistics(ctx context.Context, from querent, table string) (map[string]statistic, error) {
+func (db sizer) partitionStatistics(ctx context.Context, from querent, table string) (map[string]statistic, error) {
 	out := map[string]statistic{}
 	err := engine.Each(ctx, db, from, func(r *sql.Rows) error {
 		var name string
@@ -262,36 +267,36 @@ func (d dialect) measure(t *engine.Table) []string {
 // refreshed. If those of a partition are nearly empty (STATS_AUTO_RECALC=0), the size of
 // its file is used. If files can't be read (this needs the privilege PROCESS), in a
 // shared tablespace, and with another storage engine, all statistics are refreshed.
-func (c catalog) Sizes(ctx context.Context, t *engine.Table) (engine.Sizes, error) {
+func (db catalog) Sizes(ctx context.Context, t *engine.Table) (engine.Sizes, error) {
 	fail := func(err error) (engine.Sizes, error) {
 		return engine.Sizes{}, fmt.Errorf("measure table %s: %w", t.Name, err)
 	}
-	conn, err := c.db.freshConn(ctx)
+	conn, err := db.freshConn(ctx)
 	if err != nil {
 		return fail(err)
 	}
 	defer conn.Close()
-	d := c.db.dialect
+	d := db.dialect
 	var files map[string]tablespace
 	if !d.rocksdb() {
-		if files, err = c.db.files(ctx, conn, t.Name); err != nil {
+		if files, err = db.sizer().files(ctx, conn, t.Name); err != nil {
 			return fail(err)
 		}
 	}
-	stats, err := c.db.partitionStatistics(ctx, conn, t.Name)
+	stats, err := db.sizer().partitionStatistics(ctx, conn, t.Name)
 	if err != nil {
 		return fail(err)
 	}
 	for name := range stats {
 		if _, ok := files[fileKey(name)]; !ok {
-			return c.analyzed(ctx, conn, t)
+			return db.analyzed(ctx, conn, t)
 		}
 	}
 	if latest := lastChanged(stats); len(latest) > 0 {
 		if _, err := conn.ExecContext(ctx, d.analyzeSome(t.Name, latest)); err != nil {
 			return fail(classify(err))
 		}
-		if stats, err = c.db.partitionStatistics(ctx, conn, t.Name); err != nil {
+		if stats, err = db.sizer().partitionStatistics(ctx, conn, t.Name); err != nil {
 			return fail(err)
 		}
 	}
@@ -299,9 +304,9 @@ func (c catalog) Sizes(ctx context.Context, t *engine.Table) (engine.Sizes, erro
 }
 
 // analyzed measures by the statistics alone, after refreshing all of them.
-func (c catalog) analyzed(ctx context.Context, conn *sql.Conn, t *engine.Table) (engine.Sizes, error) {
-	d := c.db.dialect
-	if err := c.db.flushRocksDB(ctx, conn); err != nil {
+func (db catalog) analyzed(ctx context.Context, conn *sql.Conn, t *engine.Table) (engine.Sizes, error) {
+	d := db.dialect
+	if err := db.sizer().flushRocksDB(ctx, conn); err != nil {
 		return engine.Sizes{}, err
 	}
 	q := d.analyzeSome(t.Name, []string{""})
@@ -350,7 +355,7 @@ func sizesOf(stats map[string]statistic, files map[string]tablespace) engine.Siz
 var _ engine.Sizer = (*DB)(nil)
 
 // Named implements engine.Sizer.
-func (db *DB) Named(ctx context.Context, prefix string) ([]string, error) {
+func (db sizer) Named(ctx context.Context, prefix string) ([]string, error) {
 	out, err := engine.List[string](ctx, db, db.pool, "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND LEFT(TABLE_NAME, CHAR_LENGTH(?)) = ? ORDER BY TABLE_NAME", prefix, prefix)
 	if err != nil {
 		return nil, fmt.Errorf("list tables: %w", err)
@@ -361,8 +366,8 @@ func (db *DB) Named(ctx context.Context, prefix string) ([]string, error) {
 // Footprint implements engine.Sizer. InnoDB's persistent statistics count the leaf pages
 // in use of each index. DATA_LENGTH and INDEX_LENGTH count whole extents, megabytes for a
 // small table; they are used if there are no such statistics.
-func (db *DB) Footprint(ctx context.Context, table string) (*engine.Footprint, error) {
-	schema, err := db.Describe(ctx, table)
+func (db sizer) Footprint(ctx context.Context, table string) (*engine.Footprint, error) {
+	schema, err := db.catalog().Describe(ctx, table)
 	if err != nil {
 		return nil, err
 	}
@@ -388,8 +393,8 @@ func (db *DB) Footprint(ctx context.Context, table string) (*engine.Footprint, e
 }
 
 // Estimate implements engine.Definer.
-func (db *DB) Estimate(ctx context.Context, table string) (*engine.Footprint, error) {
-	schema, err := db.Describe(ctx, table)
+func (db sizer) Estimate(ctx context.Context, table string) (*engine.Footprint, error) {
+	schema, err := db.catalog().Describe(ctx, table)
 	if err != nil {
 		return nil, err
 	}
@@ -400,7 +405,7 @@ func (db *DB) Estimate(ctx context.Context, table string) (*engine.Footprint, er
 }
 
 // known returns the footprint by the statistics of InnoDB or, if there are none or they can't be read, by sizes.
-func (db *DB) known(ctx context.Context, schema *engine.Schema, sizes func() (engine.Sizes, error)) (*engine.Footprint, error) {
+func (db sizer) known(ctx context.Context, schema *engine.Schema, sizes func() (engine.Sizes, error)) (*engine.Footprint, error) {
 	f := &engine.Footprint{Clustered: true, Saved: -1}
 	pages, err := db.leafPages(ctx, schema.Name)
 	if ctx.Err() != nil {
@@ -426,7 +431,7 @@ func (db *DB) known(ctx context.Context, schema *engine.Schema, sizes func() (en
 
 // leafPages returns the size of the leaf pages of each index, in bytes. MariaDB counts
 // one leaf page for an index of less than 32 pages, of which one, the root, is no leaf.
-func (db *DB) leafPages(ctx context.Context, table string) (map[string]int64, error) {
+func (db sizer) leafPages(ctx context.Context, table string) (map[string]int64, error) {
 	out := map[string]int64{}
 	err := engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
 		var name string
@@ -445,7 +450,7 @@ func (db *DB) leafPages(ctx context.Context, table string) (map[string]int64, er
 
 // onDisk returns the table's file. Dirty pages are flushed first, because the holes of
 // page compression appear only when pages are written.
-func (db *DB) onDisk(ctx context.Context, table string) (tablespace, error) {
+func (db sizer) onDisk(ctx context.Context, table string) (tablespace, error) {
 	conn, err := db.freshConn(ctx)
 	if err != nil {
 		return tablespace{}, err

@@ -16,7 +16,7 @@ import (
 // (unique_checks and foreign_key_checks off) isn't used, because it needs all rows in one transaction.
 type staging struct {
 	engine.Link[*conn]
-	db       *DB
+	db       *server
 	enc      encoder
 	loadable loadable
 	source   source
@@ -34,7 +34,7 @@ const commitBytes = 16 << 20
 var _ engine.Stager = (*DB)(nil)
 
 // Stage implements engine.Stager.
-func (db *DB) Stage(ctx context.Context, t *engine.Table, o engine.StageOptions) (engine.Staging, error) {
+func (db *server) Stage(ctx context.Context, t *engine.Table, o engine.StageOptions) (engine.Staging, error) {
 	s, err := db.stage(ctx, t, o)
 	if err != nil {
 		return nil, engine.About(ctx, err, "create table "+o.Name)
@@ -42,8 +42,8 @@ func (db *DB) Stage(ctx context.Context, t *engine.Table, o engine.StageOptions)
 	return engine.NewStaging(db, o, s), nil
 }
 
-func (db *DB) stage(ctx context.Context, t *engine.Table, o engine.StageOptions) (*staging, error) {
-	schema, err := db.Describe(ctx, t.Name)
+func (db *server) stage(ctx context.Context, t *engine.Table, o engine.StageOptions) (*staging, error) {
+	schema, err := db.catalog().Describe(ctx, t.Name)
 	if err == nil {
 		err = o.Check(t, schema)
 	}

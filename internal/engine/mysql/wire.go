@@ -8,7 +8,7 @@ import (
 )
 
 // Wire implements engine.Wired.
-func (db *DB) Wire() engine.Wire {
+func (db *server) Wire() engine.Wire {
 	w := engine.Wire{Network: db.config.Net, Address: db.config.Addr}
 	host, _, _ := net.SplitHostPort(db.config.Addr)
 	ip := net.ParseIP(host)

@@ -14,7 +14,7 @@ import (
 )
 
 // Words implements engine.Keeper.
-func (db *DB) Words() engine.Words { return speaker{db.dialect, db} }
+func (db *server) Words() engine.Words { return speaker{db.dialect, db} }
 
 func (d dialect) From(t *engine.Table, p rolling.Partition) string {
 	return d.Quote(t.Name) + " PARTITION (" + d.Quote(p.Name) + ")"

@@ -26,7 +26,7 @@ const (
 // A writer inserts batches on one connection.
 type writer struct {
 	engine.Link[*conn]
-	db     *DB
+	db     *server
 	table  *engine.Table
 	method engine.Method
 	enc    encoder
@@ -44,7 +44,7 @@ type writer struct {
 var sources atomic.Int64
 
 // Writer implements engine.DB.
-func (db *DB) Writer(ctx context.Context, t *engine.Table, m engine.Method) (engine.Writer, error) {
+func (db *server) Writer(ctx context.Context, t *engine.Table, m engine.Method) (engine.Writer, error) {
 	if err := t.Validate(); err != nil {
 		return nil, err
 	}
