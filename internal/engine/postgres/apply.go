@@ -20,7 +20,7 @@ const lockTries = 15
 
 // Apply implements engine.DB. DDL runs on a separate connection with a short
 // lock timeout, because a waiting ALTER blocks every new statement on its table.
-func (db *DB) Apply(ctx context.Context, steps ...engine.Step) error {
+func (db *server) Apply(ctx context.Context, steps ...engine.Step) error {
 	return db.apply(ctx, db.lockTries, steps)
 }
 
@@ -28,14 +28,16 @@ func (db *DB) Apply(ctx context.Context, steps ...engine.Step) error {
 // inserts or queries wait for, for at most exclusiveWait. Before, they wait up to
 // quietWait without a lock for the transactions that use the period, so that one that stays open
 // blocks the step, but never inserts.
-func (db *DB) Try(ctx context.Context, steps ...engine.Step) error { return db.apply(ctx, 1, steps) }
+func (db *server) Try(ctx context.Context, steps ...engine.Step) error {
+	return db.apply(ctx, 1, steps)
+}
 
 // apply tries each step up to the given number of times.
-func (db *DB) apply(ctx context.Context, tries int, steps []engine.Step) error {
+func (db *server) apply(ctx context.Context, tries int, steps []engine.Step) error {
 	return db.borrow(ctx, db.pool, func(c *pgconn.PgConn) error { return db.applyOn(ctx, c, tries, steps) })
 }
 
-func (db *DB) applyOn(ctx context.Context, conn *pgconn.PgConn, tries int, steps []engine.Step) error {
+func (db *server) applyOn(ctx context.Context, conn *pgconn.PgConn, tries int, steps []engine.Step) error {
 	for _, s := range steps {
 		known := false
 		err := db.try(ctx, conn, tries, func(c *changer) { known = c.change(ctx, s) })
@@ -77,13 +79,13 @@ func transactionLength(statements []string) int {
 // return zero values and nothing more is executed.
 type changer struct {
 	dialect
-	db   *DB
+	db   *server
 	conn *pgconn.PgConn
 	err  error
 }
 
 // try runs fn up to tries times, while a lock is not granted.
-func (db *DB) try(ctx context.Context, conn *pgconn.PgConn, tries int, fn func(c *changer)) error {
+func (db *server) try(ctx context.Context, conn *pgconn.PgConn, tries int, fn func(c *changer)) error {
 	return engine.RetryLocks(ctx, tries, func() error {
 		c := &changer{dialect: db.dialect, db: db, conn: conn}
 		fn(c)
@@ -446,7 +448,7 @@ func (d dialect) settle(s engine.Settle) []string {
 }
 
 // Settle implements engine.DB. It changes no setting.
-func (db *DB) Settle(ctx context.Context, s engine.Settle) (warnings []string, err error) {
+func (db *server) Settle(ctx context.Context, s engine.Settle) (warnings []string, err error) {
 	cfg := db.config.Copy()
 	// VACUUM without the privilege for a table only raises a warning.
 	cfg.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {

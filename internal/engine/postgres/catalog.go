@@ -15,10 +15,13 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-type catalog struct{ db *DB }
+// A catalog reads pg_catalog: see engine.Catalog.
+type catalog struct{ *server }
 
 // Catalog implements engine.DB.
-func (db *DB) Catalog() engine.Catalog { return catalog{db} }
+func (db *server) Catalog() engine.Catalog { return db.catalog() }
+
+func (db *server) catalog() catalog { return catalog{db} }
 
 // regclass renders a table's OID, which is NULL if the table does not exist.
 func (d dialect) regclass(name string) string { return "to_regclass(" + quoteText(d.Quote(name)) + ")" }
@@ -40,8 +43,8 @@ func (d dialect) pending(t *engine.Table) string {
 		"WHERE i.inhdetachpending AND i.inhparent = " + d.regclass(t.Name)
 }
 
-func (c catalog) Exists(ctx context.Context, t *engine.Table) (bool, error) {
-	rows, err := c.db.query(ctx, c.db.dialect.exists(t))
+func (db catalog) Exists(ctx context.Context, t *engine.Table) (bool, error) {
+	rows, err := db.query(ctx, db.dialect.exists(t))
 	if err != nil {
 		return false, fmt.Errorf("look for table %s: %w", t.Name, err)
 	}
@@ -57,10 +60,10 @@ const mostReads = 20
 
 // Partitions includes one whose detach was interrupted: DropPartition finishes it. With a default partition, the others are returned with
 // an engine.DefaultError.
-func (c catalog) Partitions(ctx context.Context, t *engine.Table) ([]rolling.Partition, error) {
-	rows, err := c.db.query(ctx, c.db.dialect.parts(t))
+func (db catalog) Partitions(ctx context.Context, t *engine.Table) ([]rolling.Partition, error) {
+	rows, err := db.query(ctx, db.dialect.parts(t))
 	for n := 0; err == nil && n < mostReads && slices.ContainsFunc(rows, dropped); n++ {
-		rows, err = c.db.query(ctx, c.db.dialect.parts(t))
+		rows, err = db.query(ctx, db.dialect.parts(t))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("partitions of %s: %w", t.Name, err)
@@ -86,7 +89,7 @@ func (c catalog) Partitions(ctx context.Context, t *engine.Table) ([]rolling.Par
 		}
 		if string(row[3]) == "p" {
 			return nil, engine.Hinted(engine.Classed(engine.ErrUnsupported, fmt.Errorf("partition %s of %s has partitions of its own", childName(t, p), t.Name)),
-				"CREATE TABLE ... (LIKE %[1]s INCLUDING ALL), with its rows, to be attached in its place; or a plain table with the rows of %[1]s, which rowmill apply adopts", c.db.dialect.Quote(t.Name))
+				"CREATE TABLE ... (LIKE %[1]s INCLUDING ALL), with its rows, to be attached in its place; or a plain table with the rows of %[1]s, which rowmill apply adopts", db.dialect.Quote(t.Name))
 		}
 		if row[2] != nil {
 			return nil, engine.Hinted(engine.Classed(engine.ErrUnsupported, fmt.Errorf("partition %s of %s is in a schema that isn't in search_path", p.Name, t.Name)),
@@ -115,8 +118,8 @@ const sizeColumns = "COALESCE(sum(pg_table_size(r.oid) + " +
 	"COALESCE((SELECT sum(pg_relation_size(i.indexrelid)) FROM pg_index i WHERE i.indrelid = r.oid AND i.indisprimary), 0)), 0) AS data, " +
 	"COALESCE(sum((SELECT sum(pg_relation_size(i.indexrelid)) FROM pg_index i WHERE i.indrelid = r.oid AND NOT i.indisprimary)), 0) AS index"
 
-func (c catalog) Sizes(ctx context.Context, t *engine.Table) (engine.Sizes, error) {
-	rows, err := c.db.query(ctx, c.db.dialect.sizes(t))
+func (db catalog) Sizes(ctx context.Context, t *engine.Table) (engine.Sizes, error) {
+	rows, err := db.query(ctx, db.dialect.sizes(t))
 	if err != nil {
 		return engine.Sizes{}, fmt.Errorf("measure table %s: %w", t.Name, err)
 	}
@@ -144,8 +147,8 @@ var settings = []string{
 	"wal_segment_size", "wal_sync_method", "wal_writer_delay", "wal_writer_flush_after", "work_mem",
 }
 
-func (c catalog) Settings(ctx context.Context) (map[string]string, error) {
-	rows, err := c.db.query(ctx, "SELECT name, current_setting(name) FROM pg_settings WHERE name IN ("+engine.QuoteList(settings, quoteText)+")")
+func (db catalog) Settings(ctx context.Context) (map[string]string, error) {
+	rows, err := db.query(ctx, "SELECT name, current_setting(name) FROM pg_settings WHERE name IN ("+engine.QuoteList(settings, quoteText)+")")
 	if err != nil {
 		return nil, fmt.Errorf("read settings: %w", err)
 	}
@@ -214,7 +217,7 @@ const describeTriggers = `SELECT tgname FROM pg_trigger WHERE tgrelid = $1::oid 
 
 // Describe implements engine.Keeper. Options contains those that apply of: identity (always: the
 // identity columns that accept a value only with OVERRIDING SYSTEM VALUE), default_partition.
-func (db *DB) Describe(ctx context.Context, name string) (*engine.Schema, error) {
+func (db catalog) Describe(ctx context.Context, name string) (*engine.Schema, error) {
 	s, err := db.describe(ctx, name)
 	if err != nil {
 		return nil, fmt.Errorf("describe table %s: %w", name, classify(err))
@@ -222,7 +225,7 @@ func (db *DB) Describe(ctx context.Context, name string) (*engine.Schema, error)
 	return s, nil
 }
 
-func (db *DB) describe(ctx context.Context, name string) (*engine.Schema, error) {
+func (db catalog) describe(ctx context.Context, name string) (*engine.Schema, error) {
 	// One transaction, so that all queries use the same snapshot.
 	tx, err := db.pool.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
 	if err != nil {
@@ -256,7 +259,7 @@ func (db *DB) describe(ctx context.Context, name string) (*engine.Schema, error)
 	return s, tx.Commit()
 }
 
-func (db *DB) readColumns(ctx context.Context, tx *sql.Tx, oid int64, s *engine.Schema) error {
+func (db catalog) readColumns(ctx context.Context, tx *sql.Tx, oid int64, s *engine.Schema) error {
 	var always []string
 	err := engine.Each(ctx, db, tx, func(rows *sql.Rows) error {
 		var c engine.SchemaColumn
@@ -281,7 +284,7 @@ func (db *DB) readColumns(ctx context.Context, tx *sql.Tx, oid int64, s *engine.
 	return err
 }
 
-func (db *DB) readIndexes(ctx context.Context, tx *sql.Tx, oid int64, s *engine.Schema) error {
+func (db catalog) readIndexes(ctx context.Context, tx *sql.Tx, oid int64, s *engine.Schema) error {
 	var parts []engine.KeyPart
 	err := engine.Each(ctx, db, tx, func(rows *sql.Rows) error {
 		var p engine.KeyPart

@@ -16,15 +16,15 @@ import (
 )
 
 // dial opens a connection and prepares it with the default engine.Connect.
-func (db *DB) dial(ctx context.Context) (*pgconn.PgConn, error) {
+func (db *server) dial(ctx context.Context) (*pgconn.PgConn, error) {
 	return db.dialSession(ctx, engine.Connect{})
 }
 
-func (db *DB) dialSession(ctx context.Context, s engine.Connect) (*pgconn.PgConn, error) {
+func (db *server) dialSession(ctx context.Context, s engine.Connect) (*pgconn.PgConn, error) {
 	return db.connectAs(ctx, db.config, s)
 }
 
-func (db *DB) connectAs(ctx context.Context, cfg *pgconn.Config, s engine.Connect) (*pgconn.PgConn, error) {
+func (db *server) connectAs(ctx context.Context, cfg *pgconn.Config, s engine.Connect) (*pgconn.PgConn, error) {
 	c, err := pgconn.ConnectConfig(ctx, cfg)
 	if err != nil {
 		return nil, db.unreachable(ctx, err)
@@ -52,7 +52,7 @@ func discard(c *pgconn.PgConn) {
 
 // borrow passes fn a connection of a pool, which keeps it for the next unless fn fails: PostgreSQL takes several
 // milliseconds of CPU time for a new one.
-func (db *DB) borrow(ctx context.Context, pool *sql.DB, fn func(c *pgconn.PgConn) error) error {
+func (db *server) borrow(ctx context.Context, pool *sql.DB, fn func(c *pgconn.PgConn) error) error {
 	conn, err := pool.Conn(ctx)
 	if err != nil {
 		return db.unreachable(ctx, err)
@@ -74,7 +74,7 @@ func (db *DB) borrow(ctx context.Context, pool *sql.DB, fn func(c *pgconn.PgConn
 }
 
 // query runs one statement on a connection of the pool and returns its rows as text.
-func (db *DB) query(ctx context.Context, q string) (rows [][][]byte, err error) {
+func (db *server) query(ctx context.Context, q string) (rows [][][]byte, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -103,7 +103,7 @@ func classifyIn(ctx context.Context, err error) error {
 	return classify(err)
 }
 
-func (db *DB) unreachable(ctx context.Context, err error) error {
+func (db *server) unreachable(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(ctx.Err(), context.Canceled) {
 		return ctx.Err()
 	}
@@ -128,7 +128,7 @@ func (db *DB) unreachable(ctx context.Context, err error) error {
 const killWait = 5 * time.Second
 
 // kill terminates a connection on the server and waits until it is gone: see engine.Linked.
-func (db *DB) kill(ctx context.Context, pid uint32) error {
+func (db *server) kill(ctx context.Context, pid uint32) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killWait)
 	defer cancel()
 	if _, err := db.query(ctx, fmt.Sprintf("SELECT pg_terminate_backend(%d)", pid)); err != nil {
@@ -202,7 +202,7 @@ func (d dialect) searchPath() string {
 // prepareSession prepares a connection. The SET statements go in one message. A
 // query goes in a second one: in the same transaction it could block, if the
 // account's transactions are read-only and deferrable by default.
-func (db *DB) prepareSession(ctx context.Context, c *pgconn.PgConn, s engine.Connect) error {
+func (db *server) prepareSession(ctx context.Context, c *pgconn.PgConn, s engine.Connect) error {
 	statements := db.dialect.session(s)
 	messages := []string{strings.Join(statements, "; ")}
 	if db.dialect.path == "" {

@@ -92,7 +92,7 @@ func (d dialect) sample(tables []*engine.Table) []string {
 }
 
 // Counters implements engine.DB.
-func (db *DB) Counters(ctx context.Context, tables ...*engine.Table) (engine.Counters, error) {
+func (db *server) Counters(ctx context.Context, tables ...*engine.Table) (engine.Counters, error) {
 	query := strings.Join(db.dialect.sample(tables), "; ")
 	s := &engine.Sampler[*pgconn.PgConn]{Sources: sources, Dial: db.dial, Discard: func(c *pgconn.PgConn) error {
 		discard(c)

@@ -20,7 +20,7 @@ LEFT JOIN pg_class l ON l.oid = p.relid AND l.relkind = 'r'
 WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition GROUP BY c.oid, c.relname ORDER BY c.relname`
 
 // Tables implements engine.Definer.
-func (db *DB) Tables(ctx context.Context) ([]engine.ListedTable, error) {
+func (db catalog) Tables(ctx context.Context) ([]engine.ListedTable, error) {
 	var out []engine.ListedTable
 	err := engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
 		var t engine.ListedTable
@@ -58,12 +58,12 @@ UNION ALL SELECT 'index', 3001, replace(pg_get_indexdef(i.indexrelid, 0, true), 
 ORDER BY 2, 3`
 
 // Estimate implements engine.Definer: sizes are those of the files anyway.
-func (db *DB) Estimate(ctx context.Context, table string) (*engine.Footprint, error) {
+func (db sizer) Estimate(ctx context.Context, table string) (*engine.Footprint, error) {
 	return db.Footprint(ctx, table)
 }
 
 // Definition implements engine.Definer.
-func (db *DB) Definition(ctx context.Context, name string) (string, error) {
+func (db catalog) Definition(ctx context.Context, name string) (string, error) {
 	var items, after []string
 	options := ""
 	err := engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {

@@ -64,7 +64,7 @@ func TestRender(t *testing.T) {
 
 func TestVersions(t *testing.T) {
 	for version, old := range map[int]bool{90624: true, 130023: true, 140000: false, 180001: false} {
-		db := &DB{dialect: dialect{version: version}}
+		db := &server{dialect: dialect{version: version}}
 		db.info.Version = "13.23"
 		if err := db.checkVersion(); errors.Is(err, engine.ErrUnsupported) != old || old && !strings.Contains(err.Error(), "PostgreSQL 13.23") {
 			t.Errorf("%d: %v", version, err)

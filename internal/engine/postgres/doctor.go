@@ -107,8 +107,11 @@ UNION ALL SELECT 'idle slots', count(*)::float8 FROM pg_replication_slots WHERE 
 UNION ALL SELECT 'waits for standbys', count(*)::float8 FROM (SELECT 1 WHERE current_setting('synchronous_standby_names') <> '' AND current_setting('synchronous_commit') NOT IN ('off', 'local')
 	AND NOT EXISTS (SELECT FROM pg_stat_replication WHERE sync_state IN ('sync', 'quorum'))) s`
 
+// A doctor examines a server: see engine.Doctor.
+type doctor struct{ *server }
+
 // Examine implements engine.Doctor.
-func (db *DB) Examine(ctx context.Context, tables []string, interval time.Duration) ([]engine.Finding, error) {
+func (db doctor) Examine(ctx context.Context, tables []string, interval time.Duration) ([]engine.Finding, error) {
 	fail := func(err error) ([]engine.Finding, error) {
 		return nil, fmt.Errorf("examine the server: %w", classify(err))
 	}
@@ -147,8 +150,8 @@ func (db *DB) Examine(ctx context.Context, tables []string, interval time.Durati
 }
 
 // examineDefault looks for a partition for all other rows that has rows.
-func (db *DB) examineDefault(ctx context.Context, table string) ([]engine.Finding, error) {
-	s, err := db.Describe(ctx, table)
+func (db doctor) examineDefault(ctx context.Context, table string) ([]engine.Finding, error) {
+	s, err := db.catalog().Describe(ctx, table)
 	if err != nil || s.Options["default_partition"] == "" {
 		return nil, err
 	}
@@ -165,7 +168,7 @@ func (db *DB) examineDefault(ctx context.Context, table string) ([]engine.Findin
 }
 
 // Largest implements engine.Doctor.
-func (db *DB) Largest(ctx context.Context, n int) ([]string, error) {
+func (db doctor) Largest(ctx context.Context, n int) ([]string, error) {
 	names, err := engine.List[string](ctx, db, db.pool, `SELECT relname::text FROM (SELECT COALESCE(p.relname, c.relname) AS relname, sum(c.relpages) AS pages FROM pg_class c
 		LEFT JOIN pg_inherits i ON i.inhrelid = c.oid AND c.relispartition LEFT JOIN pg_class p ON p.oid = i.inhparent
 		WHERE c.relkind = 'r' AND c.relnamespace = current_schema()::regnamespace GROUP BY 1) t ORDER BY pages DESC, relname LIMIT $1`, n)

@@ -7,8 +7,11 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
+// recipes say how aggregates, functions and values are treated in pieces.
+type recipes struct{}
+
 // Syntax implements engine.Reader.
-func (db *DB) Syntax(st engine.State) engine.Syntax {
+func (recipes) Syntax(st engine.State) engine.Syntax {
 	return engine.Syntax{
 		Backslash:  st.Get("standard_conforming_strings") == "off",
 		TempSchema: "pg_temp.",
@@ -49,7 +52,7 @@ var clockFunctions = engine.WordSet("now current_timestamp transaction_timestamp
 
 // UserFunction implements engine.Reader: a user's function with arguments of other types may fit a call better than the server's
 // own, such as round(double precision, integer).
-func (db *DB) UserFunction(ctx context.Context, s *engine.Session, statement string, names []string) (why string, err error) {
+func (recipes) UserFunction(ctx context.Context, s *engine.Session, statement string, names []string) (why string, err error) {
 	list := make([]string, len(names))
 	for i, n := range names {
 		list[i] = "'" + strings.ReplaceAll(n, "'", "''") + "'"
@@ -90,10 +93,12 @@ const changingOperators = "SELECT o.oprname, 'the operator ' || o.oprname || ' m
 	"p.proname || ' isn''t IMMUTABLE' FROM pg_catalog.pg_cast c JOIN pg_catalog.pg_proc p ON p.oid = c.castfunc WHERE c.oid >= 16384 AND p.provolatile <> 'i'"
 
 // Collations implements engine.Reader.
-func (db *DB) Collations(context.Context, *engine.Session, string) ([]int, error) { return nil, nil }
+func (recipes) Collations(context.Context, *engine.Session, string) ([]int, error) {
+	return nil, nil
+}
 
 // ClockValue implements engine.Reader.
-func (db *DB) ClockValue(call string) string {
+func (recipes) ClockValue(call string) string {
 	return "quote_literal((" + call + ")::text) || '::' || pg_typeof(" + call + ")::text"
 }
 
@@ -111,7 +116,7 @@ var windowFunctions = engine.WordSet(`
 var functions = engine.Functions{Pure: pureFunctions, Clock: clockFunctions, Aggregate: aggregateFunctions, Window: windowFunctions}
 
 // Function implements engine.Reader.
-func (db *DB) Function(name string, args int) engine.FunctionKind {
+func (recipes) Function(name string, args int) engine.FunctionKind {
 	if name == "age" && args == 2 {
 		return engine.PureFunction
 	}
@@ -119,7 +124,7 @@ func (db *DB) Function(name string, args int) engine.FunctionKind {
 }
 
 // Bytes implements engine.Reader.
-func (db *DB) Bytes(c engine.ResultColumn, expr string) string {
+func (recipes) Bytes(c engine.ResultColumn, expr string) string {
 	switch c.Class {
 	case engine.ClassInt, engine.ClassBytes, engine.ClassTime:
 		return ""
@@ -139,10 +144,10 @@ func (db *DB) Bytes(c engine.ResultColumn, expr string) string {
 }
 
 // Ambiguous implements engine.Reader.
-func (db *DB) Ambiguous(engine.ResultColumn, string, engine.KeyUse) string { return "" }
+func (recipes) Ambiguous(engine.ResultColumn, string, engine.KeyUse) string { return "" }
 
 // Aggregate implements engine.Reader.
-func (db *DB) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
+func (recipes) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 	if c.Distinct {
 		return distinctRecipe(c)
 	}
@@ -270,7 +275,7 @@ func distinctRecipe(c engine.AggregateCall) (engine.Recipe, bool) {
 	switch c.Name {
 	case "min", "max", "bit_and", "bit_or", "bool_and", "bool_or", "every":
 		c.Distinct = false
-		return (*DB)(nil).Aggregate(c)
+		return recipes{}.Aggregate(c)
 	case "count":
 		return engine.Recipe{Group: c.Args, Merge: []string{"count(DISTINCT $1)"}, Zero: true}, !c.Ordered
 	case "sum", "avg":
@@ -279,7 +284,7 @@ func distinctRecipe(c engine.AggregateCall) (engine.Recipe, bool) {
 			!c.Ordered && exactNumber(c.Result) && (in.Class == engine.ClassInt || in.Class == engine.ClassDecimal && in.Scale >= 0)
 	case "array_agg":
 		return engine.Recipe{Group: c.Args, Merge: []string{"array_agg(DISTINCT $1 ORDER BY $1 " + c.Order + ")"}},
-			c.SelfOrdered && c.Separator == "" && in.Class != engine.ClassOther && in.Class != engine.ClassFloat && (*DB)(nil).Bytes(in, "") == ""
+			c.SelfOrdered && c.Separator == "" && in.Class != engine.ClassOther && in.Class != engine.ClassFloat && recipes{}.Bytes(in, "") == ""
 	}
 	return engine.Recipe{}, false
 }

@@ -8,20 +8,23 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
+// A housekeeper creates and drops databases: see engine.Housekeeper.
+type housekeeper struct{ *server }
+
 // HasDatabase implements engine.Housekeeper.
-func (db *DB) HasDatabase(ctx context.Context, name string) (bool, error) {
+func (db housekeeper) HasDatabase(ctx context.Context, name string) (bool, error) {
 	rows, err := db.query(ctx, "SELECT datname FROM pg_database WHERE datname = "+quoteText(name))
 	return len(rows) > 0, engine.About(ctx, err, "look for database "+name)
 }
 
 // CreateDatabase implements engine.Housekeeper.
-func (db *DB) CreateDatabase(ctx context.Context, name string) error {
+func (db housekeeper) CreateDatabase(ctx context.Context, name string) error {
 	_, err := db.pool.ExecContext(ctx, "CREATE DATABASE "+db.dialect.Quote(name))
 	return engine.About(ctx, db.Classify(err), "create database "+name)
 }
 
 // DropDatabase implements engine.Housekeeper. Sessions that have just been closed may still be there.
-func (db *DB) DropDatabase(ctx context.Context, name string) error {
+func (db housekeeper) DropDatabase(ctx context.Context, name string) error {
 	_, err := db.pool.ExecContext(ctx, "DROP DATABASE IF EXISTS "+db.dialect.Quote(name)+" WITH (FORCE)")
 	return engine.About(ctx, db.Classify(err), "drop database "+name)
 }
@@ -30,7 +33,7 @@ func (db *DB) DropDatabase(ctx context.Context, name string) error {
 var caches = []string{"max_files_per_process", "max_locks_per_transaction", "max_connections"}
 
 // Household implements engine.Housekeeper. The dictionary is the tables of pg_catalog.
-func (db *DB) Household(ctx context.Context) (engine.Household, error) {
+func (db housekeeper) Household(ctx context.Context) (engine.Household, error) {
 	h := engine.Household{Opened: -1, Caches: map[string]string{}}
 	rows, err := db.query(ctx, "SELECT COALESCE(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class WHERE relnamespace = 'pg_catalog'::regnamespace AND relkind = 'r'")
 	if err == nil {
@@ -50,7 +53,7 @@ func (db *DB) Household(ctx context.Context) (engine.Household, error) {
 }
 
 // HoldTables implements engine.Housekeeper: a connection keeps the description of each table that it has read.
-func (db *DB) HoldTables(tables []string) []string {
+func (db housekeeper) HoldTables(tables []string) []string {
 	out := make([]string, len(tables))
 	for i, t := range tables {
 		out[i] = "SELECT COUNT(*) FROM " + db.dialect.Quote(t)

@@ -14,7 +14,7 @@ const altered = "none"
 // PartIdentities implements engine.PartIdentifier: a partition's OID; its file, which TRUNCATE and what writes the table anew change; the transaction
 // that attached it; and those that last changed rowmill's triggers, such as by DISABLE TRIGGER. Catalogs are read in the
 // transaction's snapshot, as the rows are.
-func (db *DB) PartIdentities(ctx context.Context, s *engine.Session, database, table string, parts []string) (*engine.PartIdentities, error) {
+func (db reader) PartIdentities(ctx context.Context, s *engine.Session, database, table string, parts []string) (*engine.PartIdentities, error) {
 	name := dialect{}.Quote(table)
 	if database != "" {
 		name = quoted(database, table)
@@ -46,6 +46,6 @@ func (db *DB) PartIdentities(ctx context.Context, s *engine.Session, database, t
 }
 
 // PartsWritten implements engine.PartIdentifier; it isn't needed.
-func (db *DB) PartsWritten(context.Context, string, string) (*engine.PartsWritten, error) {
+func (db reader) PartsWritten(context.Context, string, string) (*engine.PartsWritten, error) {
 	return &engine.PartsWritten{}, nil
 }

@@ -32,7 +32,7 @@ func maintenanceName(cfg *pgconn.Config) string {
 // openPools creates the pools, which connect on first use. Statements use QueryExecModeExec: values
 // are sent as text, whose type the server infers, and no cached plan or description becomes stale
 // when a table changes.
-func (db *DB) openPools() error {
+func (db *server) openPools() error {
 	open := func(config *pgconn.Config, session engine.Connect, o ...stdlib.OptionOpenDB) (*sql.DB, error) {
 		// pgx accepts only a configuration that it has parsed; all of it is replaced.
 		cfg, err := pgx.ParseConfig("sslmode=disable")
@@ -54,26 +54,26 @@ func (db *DB) openPools() error {
 	return errors.Join(failed[0], failed[1], db.openReads())
 }
 
-func (db *DB) maintenanceConfig() *pgconn.Config {
+func (db *server) maintenanceConfig() *pgconn.Config {
 	cfg := db.config.Copy()
 	cfg.RuntimeParams["application_name"] = maintenanceName(db.config)
 	return cfg
 }
 
 // SQL implements engine.Keeper. Times are time.Time in UTC; types that Go lacks are text.
-func (db *DB) SQL() *sql.DB { return db.pool }
+func (db *server) SQL() *sql.DB { return db.pool }
 
 // Bind implements engine.Keeper.
-func (db *DB) Bind(query string) string { return bind(query) }
+func (db *server) Bind(query string) string { return bind(query) }
 
 // Classify implements engine.Keeper.
-func (db *DB) Classify(err error) error { return classify(err) }
+func (db *server) Classify(err error) error { return classify(err) }
 
 // Words implements engine.Keeper.
-func (db *DB) Words() engine.Words { return words{db.dialect} }
+func (db *server) Words() engine.Words { return words{db.dialect} }
 
 // Running implements engine.Keeper. Without pg_read_all_stats an account sees only its own statements.
-func (db *DB) Running(ctx context.Context) (n int, err error) {
+func (db *server) Running(ctx context.Context) (n int, err error) {
 	err = db.plain.QueryRowContext(ctx, "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND backend_type = 'client backend' "+
 		"AND pid <> pg_backend_pid() AND application_name <> "+quoteText(maintenanceName(db.config))).Scan(&n)
 	if err != nil {
@@ -83,7 +83,7 @@ func (db *DB) Running(ctx context.Context) (n int, err error) {
 }
 
 // Standing implements engine.Follower.
-func (db *DB) Standing(ctx context.Context) (why string, err error) {
+func (db *server) Standing(ctx context.Context) (why string, err error) {
 	err = db.plain.QueryRowContext(ctx, "SELECT CASE WHEN NOT pg_is_in_recovery() THEN 'it is no standby' "+
 		"WHEN pg_is_wal_replay_paused() THEN 'its replay is paused, by pg_wal_replay_pause() or a setting that is smaller than the source''s' ELSE '' END").Scan(&why)
 	return why, classifyIn(ctx, err)
@@ -113,7 +113,7 @@ func (d dialect) blockers(t *engine.Table, own string) string {
 
 // Blockers implements engine.Keeper. A prepared transaction has the ID 0; COMMIT PREPARED or
 // ROLLBACK PREPARED ends it. Without pg_read_all_stats, age and statement of others are hidden.
-func (db *DB) Blockers(ctx context.Context, t *engine.Table) (out []engine.Blocker, err error) {
+func (db *server) Blockers(ctx context.Context, t *engine.Table) (out []engine.Blocker, err error) {
 	err = engine.Each(ctx, db, db.plain, func(r *sql.Rows) error {
 		var b engine.Blocker
 		var age int64
@@ -152,7 +152,7 @@ func leadKey(name string) int64 {
 
 // Lead implements engine.Keeper with a session's advisory lock; a connection pooler must be in
 // session mode.
-func (db *DB) Lead(ctx context.Context, name string) (engine.Lease, error) {
+func (db *server) Lead(ctx context.Context, name string) (engine.Lease, error) {
 	return db.leases.Take(ctx, db, db.pool, name, engine.LockWords{
 		Begin:   leadSession,
 		ID:      "SELECT pg_backend_pid()",
@@ -164,14 +164,14 @@ func (db *DB) Lead(ctx context.Context, name string) (engine.Lease, error) {
 }
 
 // Bound implements engine.Bounded. Work that takes long holds up to three connections of pool, and the leases one.
-func (db *DB) Bound() {
+func (db *server) Bound() {
 	db.plain.SetMaxOpenConns(2)
 	db.pool.SetMaxOpenConns(6)
 	db.pool.SetMaxIdleConns(6)
 }
 
 // Session implements engine.Keeper.
-func (db *DB) Session(ctx context.Context) (*engine.Session, error) {
+func (db *server) Session(ctx context.Context) (*engine.Session, error) {
 	return engine.OpenSession(ctx, db, db.plain, sessionWords())
 }
 
@@ -188,4 +188,4 @@ func sessionWords() engine.SessionWords {
 }
 
 // Kill implements engine.Keeper.
-func (db *DB) Kill(ctx context.Context, id int64) error { return db.kill(ctx, uint32(id)) }
+func (db *server) Kill(ctx context.Context, id int64) error { return db.kill(ctx, uint32(id)) }

@@ -16,7 +16,7 @@ import (
 // a time. The first Insert needs none; if it fails, the transaction is begun again.
 type loader struct {
 	engine.Link[*wire]
-	db       *DB
+	db       *server
 	encoders map[*engine.Table]*encoder
 	buf      []byte
 	longest  int    // maximum length of a statement, in bytes
@@ -55,7 +55,7 @@ const (
 )
 
 // Loader implements engine.Keeper. The server's settings determine durability.
-func (db *DB) Loader(ctx context.Context) (engine.Loader, error) {
+func (db *server) Loader(ctx context.Context) (engine.Loader, error) {
 	l := &loader{db: db, encoders: map[*engine.Table]*encoder{}, longest: longestStatement}
 	l.Dial = func(ctx context.Context) (*wire, error) {
 		return db.dialWire(ctx, loadSession...)
@@ -134,7 +134,7 @@ func (l *loader) copy(ctx context.Context, e *encoder, t *engine.Table, b *engin
 		return ack, false, nil
 	}
 	if e.copy == "" {
-		schema, err := l.db.Describe(ctx, t.Name)
+		schema, err := l.db.catalog().Describe(ctx, t.Name)
 		if err != nil {
 			e.pause = copyPause // the INSERT may have the same error, as of a table that isn't there
 			return ack, false, nil

@@ -28,7 +28,7 @@ SELECT 'cast from ' || pg_catalog.format_type(k.castsource, NULL) || ' to ' || p
 	k.castcontext::text || ' ' || k.castmethod::text || CASE k.castfunc WHEN 0 THEN '' ELSE pg_catalog.pg_get_functiondef(k.castfunc) END FROM pg_catalog.pg_cast k WHERE k.oid >= 16384`
 
 // Locals implements engine.LocalReader.
-func (db *DB) Locals(ctx context.Context, s *engine.Session, _ engine.State) (map[string]string, error) {
+func (db reader) Locals(ctx context.Context, s *engine.Session, _ engine.State) (map[string]string, error) {
 	list := map[string]string{}
 	err := s.Text(ctx, locals, nil, func(v [][]byte) error {
 		list[string(v[0])] += string(v[1])
@@ -45,6 +45,6 @@ func (db *DB) Locals(ctx context.Context, s *engine.Session, _ engine.State) (ma
 var localWords = regexp.MustCompile(`(?i)\b(reg(class|collation|config|dictionary|namespace|oper|operator|proc|procedure|role|type)|pg_typeof|\w*ts(vector|query)|ts_\w+)\b`)
 
 // LocalWord implements engine.LocalReader.
-func (db *DB) LocalWord(query string) string { return localWords.FindString(query) }
+func (db reader) LocalWord(query string) string { return localWords.FindString(query) }
 
 var _ engine.LocalReader = (*DB)(nil)

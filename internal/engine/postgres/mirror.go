@@ -12,11 +12,11 @@ import (
 )
 
 // Mirroring implements engine.Keeper.
-func (db *DB) Mirroring(m *engine.Mirror) engine.Mirroring { return mirror{m, db} }
+func (db *server) Mirroring(m *engine.Mirror) engine.Mirroring { return mirror{m, db} }
 
 type mirror struct {
 	*engine.Mirror
-	db *DB
+	db *server
 }
 
 // NoPosition implements engine.Mirroring: infinity, and years beyond.
@@ -237,7 +237,7 @@ func (m mirror) CutOver(ctx context.Context, c engine.CutOver) error {
 	if err != nil {
 		return err
 	}
-	target, err := m.db.Describe(ctx, m.Target.Name) // before the lock is taken, as it would wait for it
+	target, err := m.db.catalog().Describe(ctx, m.Target.Name) // before the lock is taken, as it would wait for it
 	if err != nil {
 		return err
 	}

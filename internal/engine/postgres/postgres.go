@@ -33,8 +33,27 @@ import (
 // server that takes longer is down.
 const connectTimeout = 10 * time.Second
 
-// DB is a PostgreSQL server. It implements engine.DB.
+// DB is an open PostgreSQL server. It implements engine.DB.
 type DB struct {
+	*server
+	catalog
+	sizer
+	reader
+	recipes
+	presenter
+	doctor
+	housekeeper
+}
+
+func newDB(s *server) *DB {
+	return &DB{
+		server: s, catalog: catalog{s}, sizer: sizer{s}, reader: reader{s},
+		presenter: presenter{s}, doctor: doctor{s}, housekeeper: housekeeper{s},
+	}
+}
+
+// A server has the connections, and runs statements.
+type server struct {
 	target    engine.Target
 	config    *pgconn.Config // for every connection; never printed
 	info      engine.Info
@@ -62,11 +81,11 @@ func Open(ctx context.Context, t engine.Target) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{target: t, config: cfg, lockTries: lockTries, copyRows: copyRows, quietWait: quietWait, checked: map[string]string{}}
+	db := &server{target: t, config: cfg, lockTries: lockTries, copyRows: copyRows, quietWait: quietWait, checked: map[string]string{}}
 	if err := db.connect(ctx); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	return db, nil
+	return newDB(db), nil
 }
 
 // Dry checks the target as Open does. The DB that it returns renders the
@@ -140,7 +159,7 @@ func configOf(ctx context.Context, t engine.Target) (*pgconn.Config, error) {
 }
 
 // connect reads the server's properties into db.
-func (db *DB) connect(ctx context.Context) error {
+func (db *server) connect(ctx context.Context) error {
 	// Until the version is known, assume that the server has no optional feature.
 	db.dialect = dialect{}
 	if err := db.openPools(); err != nil {
@@ -186,7 +205,7 @@ func (db *DB) connect(ctx context.Context) error {
 // leastVersion is the lowest server_version_num: the first with DETACH CONCURRENTLY.
 const leastVersion = 140000
 
-func (db *DB) checkVersion() error {
+func (db *server) checkVersion() error {
 	if db.dialect.version >= leastVersion {
 		return nil
 	}
@@ -205,9 +224,9 @@ func probe(views []string) string {
 	return q
 }
 
-func (db *DB) Info() engine.Info                 { return db.info }
-func (db *DB) Dialect() engine.Dialect           { return db.dialect }
-func (db *DB) Capabilities() engine.Capabilities { return capabilities() }
+func (db *server) Info() engine.Info                 { return db.info }
+func (db *server) Dialect() engine.Dialect           { return db.dialect }
+func (db *server) Capabilities() engine.Capabilities { return capabilities() }
 
 func capabilities() engine.Capabilities {
 	return engine.Capabilities{
@@ -225,7 +244,7 @@ func capabilities() engine.Capabilities {
 
 // Scan implements engine.DB. Numbers and times are read in the binary format,
 // so that they are exact.
-func (db *DB) Scan(ctx context.Context, t *engine.Table, part *rolling.Partition, fn func(*engine.Batch) error) error {
+func (db *server) Scan(ctx context.Context, t *engine.Table, part *rolling.Partition, fn func(*engine.Batch) error) error {
 	statements, err := db.dialect.Render(engine.Select{Table: t, Partition: part})
 	if err != nil {
 		return err
@@ -266,7 +285,7 @@ func scan(ctx context.Context, c *pgconn.PgConn, statement string, t *engine.Tab
 const scanBatch = 1000
 
 // Close implements engine.DB.
-func (db *DB) Close() error {
+func (db *server) Close() error {
 	err := db.leases.Close()
 	for _, pool := range []*sql.DB{db.plain, db.pool, db.reads} {
 		if pool != nil {

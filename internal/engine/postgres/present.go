@@ -18,9 +18,12 @@ import (
 
 var _ engine.Presenter = (*DB)(nil)
 
+// A presenter makes the tables of several nodes one: see engine.Presenter.
+type presenter struct{ *server }
+
 // NodeOf implements engine.Presenter with the rule of PARTITION BY HASH: compute_partition_hash_value of the
 // server's partbounds.c, for smallint, integer and bigint alike.
-func (db *DB) NodeOf(h *engine.Head, key int64) int {
+func (db presenter) NodeOf(h *engine.Head, key int64) int {
 	if h.Slice > 0 {
 		key = h.SliceOf(key, baseOf(h))
 	}
@@ -91,7 +94,7 @@ type link struct {
 }
 
 // Present implements engine.Presenter.
-func (db *DB) Present(ctx context.Context, h *engine.Head) ([]engine.HeadStep, error) {
+func (db presenter) Present(ctx context.Context, h *engine.Head) ([]engine.HeadStep, error) {
 	links, err := engine.Links(h, func(n engine.HeadNode) (link, error) { return linkOf(ctx, h, n) })
 	if err != nil {
 		return nil, err
@@ -130,7 +133,7 @@ func (db *DB) Present(ctx context.Context, h *engine.Head) ([]engine.HeadStep, e
 }
 
 // Place implements engine.Presenter. A copy of a server has its identifier, but did not start in the same microsecond.
-func (db *DB) Place(ctx context.Context) (engine.Place, error) {
+func (db presenter) Place(ctx context.Context) (engine.Place, error) {
 	var p engine.Place
 	err := db.plain.QueryRowContext(ctx, "SELECT concat_ws(' ', (SELECT system_identifier FROM pg_control_system()), current_setting('port'), extract(epoch FROM pg_postmaster_start_time())),"+
 		" concat_ws('.', current_database(), current_schema()),"+
@@ -172,7 +175,7 @@ func (l *link) mapping(password string) [][2]string {
 }
 
 // presentServers returns the steps for the extension, and for servers that are missing or have another account.
-func (db *DB) presentServers(ctx context.Context, links []link) ([]engine.HeadStep, error) {
+func (db presenter) presentServers(ctx context.Context, links []link) ([]engine.HeadStep, error) {
 	var steps []engine.HeadStep
 	plain := func(what string, statements ...string) {
 		steps = append(steps, engine.HeadStep{What: what, SQL: statements, Run: func(ctx context.Context) error {
@@ -238,7 +241,7 @@ func (db *DB) presentServers(ctx context.Context, links []link) ([]engine.HeadSt
 }
 
 // execSecret executes statements with a password in one transaction. No log of the server may get it.
-func (db *DB) execSecret(ctx context.Context, password string, statements ...string) error {
+func (db presenter) execSecret(ctx context.Context, password string, statements ...string) error {
 	err := engine.InTx(ctx, db, db.pool, nil, func(tx *sql.Tx) error {
 		if password != "" {
 			var logs bool
@@ -267,8 +270,8 @@ func (db *DB) execSecret(ctx context.Context, password string, statements ...str
 
 // presents returns the head's table, nil if there is none. It is an error if that isn't a head of the same
 // nodes. Its Options say in "servers" which ones its partitions have.
-func (db *DB) presents(ctx context.Context, h *engine.Head, links []link) (*engine.Schema, error) {
-	is, err := db.Describe(ctx, h.Table.Name)
+func (db presenter) presents(ctx context.Context, h *engine.Head, links []link) (*engine.Schema, error) {
+	is, err := db.catalog().Describe(ctx, h.Table.Name)
 	if errors.Is(err, engine.ErrNoTable) {
 		return nil, nil
 	}
@@ -341,7 +344,7 @@ func headColumns(h *engine.Head) []engine.SchemaColumn {
 }
 
 // headStatements returns the statements that turn the table there into a head, nil if it is one.
-func (db *DB) headStatements(h *engine.Head, links []link, columns []engine.SchemaColumn, is *engine.Schema) (statements []string, what string) {
+func (db presenter) headStatements(h *engine.Head, links []link, columns []engine.SchemaColumn, is *engine.Schema) (statements []string, what string) {
 	quote := db.dialect.Quote
 	define := func(c engine.SchemaColumn) string {
 		text := quote(c.Name) + " " + c.Native
@@ -395,7 +398,7 @@ func alike(a, b engine.SchemaColumn) bool {
 func named(a, b engine.SchemaColumn) bool { return a.Name == b.Name }
 
 // checkPresents proves that the head reaches each node.
-func (db *DB) checkPresents(ctx context.Context, links []link) error {
+func (db presenter) checkPresents(ctx context.Context, links []link) error {
 	for _, l := range links {
 		var one int
 		err := db.pool.QueryRowContext(ctx, "SELECT 1 FROM "+db.dialect.Quote(l.table)+" LIMIT 1").Scan(&one)

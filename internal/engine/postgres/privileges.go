@@ -12,7 +12,7 @@ import (
 var _ engine.Limited = (*DB)(nil)
 
 // Hidden implements engine.Limited.
-func (db *DB) Hidden(ctx context.Context) ([]engine.Hidden, error) {
+func (db *server) Hidden(ctx context.Context) ([]engine.Hidden, error) {
 	var sees bool
 	var user string
 	err := db.pool.QueryRowContext(ctx, "SELECT pg_has_role(current_user, 'pg_read_all_stats', 'USAGE'), current_user::text").Scan(&sees, &user)
@@ -29,7 +29,7 @@ func (db *DB) Hidden(ctx context.Context) ([]engine.Hidden, error) {
 }
 
 // Grants implements engine.Granter.
-func (db *DB) Grants(ctx context.Context, tables []string, rights []engine.Right) ([]string, error) {
+func (db *server) Grants(ctx context.Context, tables []string, rights []engine.Right) ([]string, error) {
 	var user, schema string
 	if err := db.pool.QueryRowContext(ctx, "SELECT quote_ident(current_user), quote_ident(current_schema())").Scan(&user, &schema); err != nil {
 		return nil, fmt.Errorf("read the account: %w", err)

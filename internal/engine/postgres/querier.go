@@ -14,7 +14,7 @@ import (
 // write and one reply, which is read in place, and allocates nothing.
 type querier struct {
 	engine.Link[*wire]
-	db  *DB
+	db  *server
 	buf []byte
 	// stmts are the prepared statements by their *engine.Find or *engine.Delete.
 	stmts map[any]*statement
@@ -27,7 +27,7 @@ type statement struct {
 }
 
 // Querier implements engine.DB.
-func (db *DB) Querier(ctx context.Context) (engine.Querier, error) {
+func (db *server) Querier(ctx context.Context) (engine.Querier, error) {
 	q := &querier{db: db}
 	q.Dial = func(ctx context.Context) (*wire, error) {
 		q.stmts = map[any]*statement{}

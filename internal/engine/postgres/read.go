@@ -27,7 +27,7 @@ var readSettings = []string{
 }
 
 // openReads creates the pool of connections for reading, whose settings are otherwise those of any client.
-func (db *DB) openReads() error {
+func (db *server) openReads() error {
 	cfg, err := pgx.ParseConfig("sslmode=disable")
 	if err != nil {
 		return fmt.Errorf("target %s: %w", db.target, err)
@@ -42,8 +42,11 @@ func (db *DB) openReads() error {
 	return nil
 }
 
+// A reader is what queries in pieces need of a server: see engine.Reader.
+type reader struct{ *server }
+
 // ReadSession implements engine.Reader.
-func (db *DB) ReadSession(ctx context.Context, st engine.State) (*engine.Session, error) {
+func (db reader) ReadSession(ctx context.Context, st engine.State) (*engine.Session, error) {
 	words := sessionWords()
 	words.Text, words.Describe, words.SetAll = text, describe, setAll
 	s, err := engine.OpenSession(ctx, db, db.reads, words)
@@ -110,7 +113,7 @@ var stateSettings = []string{
 var plainName = regexp.MustCompile(`"([a-z_][a-z0-9_]*)"`)
 
 // ReadState implements engine.Reader.
-func (db *DB) ReadState(ctx context.Context, s *engine.Session) (engine.State, error) {
+func (db reader) ReadState(ctx context.Context, s *engine.Session) (engine.State, error) {
 	st := make(engine.State, len(stateSettings))
 	list := make([]string, len(stateSettings))
 	for i, name := range stateSettings {
@@ -149,10 +152,10 @@ func escaped(s string) string {
 }
 
 // Freeze implements engine.Reader. now() is the time at which a transaction began, which can't be set.
-func (db *DB) Freeze(context.Context, *engine.Session) (engine.State, error) { return nil, nil }
+func (db reader) Freeze(context.Context, *engine.Session) (engine.State, error) { return nil, nil }
 
 // StateRefusal implements engine.Reader. The driver reads only texts in UTF-8.
-func (db *DB) StateRefusal(st engine.State) string {
+func (db reader) StateRefusal(st engine.State) string {
 	// Abbreviations of time zones, which the other styles have, may be read as those of other zones.
 	if v := st.Get("datestyle"); v != "" && !strings.HasPrefix(strings.ToUpper(v), "ISO") {
 		return "the session writes times in a style that may not be read as it was written: datestyle is " + v
@@ -174,7 +177,7 @@ func (db *DB) StateRefusal(st engine.State) string {
 }
 
 // Cores implements engine.Reader.
-func (db *DB) Cores() int {
+func (db reader) Cores() int {
 	if db.info.DataDir == "" {
 		return 0
 	}
@@ -229,7 +232,7 @@ func columnsOf(c *pgconn.PgConn, fields []pgconn.FieldDescription) []engine.Resu
 
 // DescribeQuery implements engine.Reader. The order of texts of dates is that of the dates only in the ISO style,
 // and the order of instants only where the offset from UTC never changes.
-func (db *DB) DescribeQuery(ctx context.Context, s *engine.Session, query string) ([]engine.ResultColumn, error) {
+func (db reader) DescribeQuery(ctx context.Context, s *engine.Session, query string) ([]engine.ResultColumn, error) {
 	cols, err := s.Describe(ctx, query)
 	if err != nil {
 		return nil, err
@@ -292,7 +295,7 @@ func fixedZone(zone string) bool {
 //
 // A snapshot doesn't have the rows of a table that a transaction has emptied by TRUNCATE, or created, and filled after it: the table is empty in it.
 // So all tables are locked against that before the snapshot, as a statement locks its own.
-func (db *DB) OneSnapshot(ctx context.Context, sessions []*engine.Session, tables []string, _ bool) (proof string, err error) {
+func (db reader) OneSnapshot(ctx context.Context, sessions []*engine.Session, tables []string, _ bool) (proof string, err error) {
 	rollback := func() {
 		for _, s := range sessions {
 			_ = s.Rollback(context.WithoutCancel(ctx)) // the first error is returned
@@ -323,7 +326,7 @@ var waitForTables = engine.State{{Name: "lock_timeout", Value: strconv.FormatInt
 
 // snapshot is one attempt of OneSnapshot. Only the first session waits for its locks: another one that did would wait for a statement that
 // waits for the first.
-func (db *DB) snapshot(ctx context.Context, sessions []*engine.Session, tables []string) (proof string, err error) {
+func (db reader) snapshot(ctx context.Context, sessions []*engine.Session, tables []string) (proof string, err error) {
 	lock := func(s *engine.Session, how string) error {
 		if len(tables) == 0 {
 			return nil

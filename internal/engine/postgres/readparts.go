@@ -34,7 +34,7 @@ var childAlias = regexp.MustCompile(`^(.*)_\d+$`)
 
 // ExplainQuery implements engine.Reader. The plan has the partitions themselves, with aliases that the server
 // makes from that of the table.
-func (db *DB) ExplainQuery(ctx context.Context, s *engine.Session, query string) (*engine.QueryPlan, error) {
+func (db reader) ExplainQuery(ctx context.Context, s *engine.Session, query string) (*engine.QueryPlan, error) {
 	var text []byte
 	if err := s.Text(ctx, "EXPLAIN (FORMAT JSON, VERBOSE) "+query, nil, func(v [][]byte) error {
 		text = append(text, v[0]...)
@@ -126,13 +126,13 @@ func relationsOf(ctx context.Context, s *engine.Session, scans []*planNode) (map
 }
 
 // LockedParts implements engine.Reader.
-func (db *DB) LockedParts(ctx context.Context, s *engine.Session, database, table string) (*engine.TableParts, error) {
+func (db reader) LockedParts(ctx context.Context, s *engine.Session, database, table string) (*engine.TableParts, error) {
 	return db.TableParts(ctx, s, database, table)
 }
 
 // TableParts implements engine.Reader. Partitions are the table's children, by their quoted names with
 // their schemas; one that is partitioned itself is read with all its own. Database is the schema.
-func (db *DB) TableParts(ctx context.Context, s *engine.Session, database, table string) (*engine.TableParts, error) {
+func (db reader) TableParts(ctx context.Context, s *engine.Session, database, table string) (*engine.TableParts, error) {
 	name := dialect{}.Quote(table)
 	if database != "" {
 		name = quoted(database, table)
@@ -296,7 +296,7 @@ func add(to *int64, text []byte) {
 }
 
 // PartFrom implements engine.Reader. A partition may have the table's columns in another order.
-func (db *DB) PartFrom(t *engine.TableParts, parts []string) string {
+func (db reader) PartFrom(t *engine.TableParts, parts []string) string {
 	plain := len(parts) == 1
 	for _, p := range t.Parts {
 		if plain && p.Name == parts[0] {

@@ -18,7 +18,7 @@ FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relname = 
 AND EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = 'automatic_maintenance')`
 
 // Rivals implements engine.Rivaled: pg_partman's configuration, and the jobs of pg_cron.
-func (db *DB) Rivals(ctx context.Context, table string) ([]engine.Rival, error) {
+func (db *server) Rivals(ctx context.Context, table string) ([]engine.Rival, error) {
 	fail := func(err error) ([]engine.Rival, error) {
 		return nil, fmt.Errorf("look for what keeps table %s besides rowmill: %w", table, err)
 	}
@@ -78,7 +78,7 @@ func (db *DB) Rivals(ctx context.Context, table string) ([]engine.Rival, error) 
 }
 
 // cronJobs returns the active jobs of pg_cron in this database.
-func (db *DB) cronJobs(ctx context.Context) (jobs []engine.Job, err error) {
+func (db *server) cronJobs(ctx context.Context) (jobs []engine.Job, err error) {
 	rows, err := db.query(ctx, "SELECT EXISTS (SELECT FROM pg_proc p WHERE p.pronamespace = n.oid AND p.proname = 'alter_job') FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "+
 		"WHERE n.nspname = 'cron' AND c.relname = 'job' AND has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')")
 	if err != nil || len(rows) == 0 {

@@ -26,8 +26,11 @@ WHERE i.inhparent = $1::oid GROUP BY p.oid, p.relname`
 // server updates its counts within 10 s of the inserts.
 const sampleBytes = 16 * 8192
 
+// A sizer measures tables.
+type sizer struct{ *server }
+
 // PeriodSizes implements engine.Keeper.
-func (db *DB) PeriodSizes(ctx context.Context, t *engine.Table) (map[string]engine.PeriodSize, error) {
+func (db sizer) PeriodSizes(ctx context.Context, t *engine.Table) (map[string]engine.PeriodSize, error) {
 	out, err := db.periodSizes(ctx, t)
 	if err != nil {
 		return nil, fmt.Errorf("measure the periods of %s: %w", t.Name, classify(err))
@@ -35,7 +38,7 @@ func (db *DB) PeriodSizes(ctx context.Context, t *engine.Table) (map[string]engi
 	return out, nil
 }
 
-func (db *DB) periodSizes(ctx context.Context, t *engine.Table) (map[string]engine.PeriodSize, error) {
+func (db sizer) periodSizes(ctx context.Context, t *engine.Table) (map[string]engine.PeriodSize, error) {
 	var oid int64
 	err := db.pool.QueryRowContext(ctx, "SELECT COALESCE(to_regclass($1::text)::oid, 0)::bigint", db.dialect.Quote(t.Name)).Scan(&oid)
 	if err != nil {
@@ -83,7 +86,7 @@ func (db *DB) periodSizes(ctx context.Context, t *engine.Table) (map[string]engi
 var _ engine.Sizer = (*DB)(nil)
 
 // Named implements engine.Sizer.
-func (db *DB) Named(ctx context.Context, prefix string) ([]string, error) {
+func (db sizer) Named(ctx context.Context, prefix string) ([]string, error) {
 	out, err := engine.List[string](ctx, db, db.pool, "SELECT relname::text FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') "+
 		"AND starts_with(relname::text, $1) ORDER BY relname", prefix)
 	if err != nil {
@@ -94,7 +97,7 @@ func (db *DB) Named(ctx context.Context, prefix string) ([]string, error) {
 
 // Footprint implements engine.Sizer. It returns the sizes of the files; the
 // heap's size includes TOAST.
-func (db *DB) Footprint(ctx context.Context, table string) (*engine.Footprint, error) {
+func (db sizer) Footprint(ctx context.Context, table string) (*engine.Footprint, error) {
 	fail := func(err error) (*engine.Footprint, error) {
 		return nil, fmt.Errorf("measure table %s: %w", table, classify(err))
 	}

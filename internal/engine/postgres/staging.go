@@ -36,7 +36,7 @@ type staging struct {
 var _ engine.Stager = (*DB)(nil)
 
 // Stage implements engine.Stager.
-func (db *DB) Stage(ctx context.Context, t *engine.Table, o engine.StageOptions) (engine.Staging, error) {
+func (db *server) Stage(ctx context.Context, t *engine.Table, o engine.StageOptions) (engine.Staging, error) {
 	s, err := db.stage(ctx, t, o)
 	if err != nil {
 		return nil, engine.About(ctx, err, "create table "+o.Name)
@@ -44,8 +44,8 @@ func (db *DB) Stage(ctx context.Context, t *engine.Table, o engine.StageOptions)
 	return engine.NewStaging(db, o, s), nil
 }
 
-func (db *DB) stage(ctx context.Context, t *engine.Table, o engine.StageOptions) (*staging, error) {
-	schema, err := db.Describe(ctx, t.Name)
+func (db *server) stage(ctx context.Context, t *engine.Table, o engine.StageOptions) (*staging, error) {
+	schema, err := db.catalog().Describe(ctx, t.Name)
 	if err == nil {
 		err = o.Check(t, schema)
 	}

@@ -34,7 +34,7 @@ func (d dialect) encloseDefault(s engine.Enclose) ([]string, error) {
 }
 
 // Enclose implements engine.Encloser for the default partition. It needs no other table.
-func (db *DB) Enclose(ctx context.Context, t *engine.Table, period rolling.Partition, _ string) error {
+func (db *server) Enclose(ctx context.Context, t *engine.Table, period rolling.Partition, _ string) error {
 	conn, err := db.dialSession(ctx, engine.Connect{Maintenance: true})
 	if err != nil {
 		return err
@@ -49,7 +49,7 @@ func (db *DB) Enclose(ctx context.Context, t *engine.Table, period rolling.Parti
 
 func (c *changer) enclose(ctx context.Context, t *engine.Table, p rolling.Partition) {
 	c.fail(fits(t, p))
-	_, err := catalog{c.db}.Partitions(ctx, t)
+	_, err := c.db.catalog().Partitions(ctx, t)
 	var is *engine.DefaultError
 	name := childName(t, p)
 	switch r := c.look(ctx, t, name); {

@@ -14,16 +14,16 @@ import (
 const readOnlyDefault = "default_transaction_read_only"
 
 // Carry implements engine.Reader.
-func (db *DB) Carry(engine.ResultColumn, string) string { return "" }
+func (db reader) Carry(engine.ResultColumn, string) string { return "" }
 
 // MergeState implements engine.Reader.
-func (db *DB) MergeState(st engine.State) engine.State {
+func (db reader) MergeState(st engine.State) engine.State {
 	out := slices.DeleteFunc(slices.Clone(st), func(x engine.Setting) bool { return x.Name == readOnlyDefault })
 	return append(out, engine.Setting{Name: readOnlyDefault, Value: "off"})
 }
 
 // TempTable implements engine.Reader. Values are inserted as their types' own texts.
-func (db *DB) TempTable(ctx context.Context, s *engine.Session, name, query string, cols []engine.ResultColumn) (*engine.TempTable, error) {
+func (db reader) TempTable(ctx context.Context, s *engine.Session, name, query string, cols []engine.ResultColumn) (*engine.TempTable, error) {
 	literals := make([]engine.Literal, len(cols))
 	for i, c := range cols {
 		literals[i] = escapedLiteral

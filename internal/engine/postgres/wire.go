@@ -20,7 +20,7 @@ import (
 // pgconn establishes, encrypts and authenticates it. The formats are those of
 // https://www.postgresql.org/docs/current/protocol-message-formats.html.
 type wire struct {
-	db  *DB
+	db  *server
 	net net.Conn
 	// from is the reader of the connection. pgconn starts to read net in the
 	// background when a write takes long, and from returns that data first.
@@ -37,7 +37,7 @@ type wire struct {
 var errProtocol = errors.New("malformed answer of the server")
 
 // dialWire opens a connection for a writer or querier, and executes statements on it.
-func (db *DB) dialWire(ctx context.Context, statements ...string) (*wire, error) {
+func (db *server) dialWire(ctx context.Context, statements ...string) (*wire, error) {
 	var from io.Reader
 	cfg := db.config.Copy()
 	build := cfg.BuildFrontend

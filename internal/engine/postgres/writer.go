@@ -13,7 +13,7 @@ import (
 // A writer inserts batches on one connection.
 type writer struct {
 	engine.Link[*wire]
-	db     *DB
+	db     *server
 	table  *engine.Table
 	method engine.Method
 	enc    encoder
@@ -24,7 +24,7 @@ type writer struct {
 }
 
 // Writer implements engine.DB.
-func (db *DB) Writer(ctx context.Context, t *engine.Table, m engine.Method) (engine.Writer, error) {
+func (db *server) Writer(ctx context.Context, t *engine.Table, m engine.Method) (engine.Writer, error) {
 	if err := t.Validate(); err != nil {
 		return nil, err
 	}
