@@ -19,7 +19,7 @@ func Backup(ctx context.Context, t engine.Target, file string) error {
 	if _, err := os.Stat(t.Path); err != nil {
 		return err
 	}
-	db := &DB{path: t.Path}
+	db := &database{path: t.Path}
 	c, err := db.connect(ctx, []string{fmt.Sprintf("PRAGMA busy_timeout = %d", busyTimeout)})
 	if err != nil {
 		return err

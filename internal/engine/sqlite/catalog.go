@@ -14,10 +14,13 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-type catalog struct{ db *DB }
+// A catalog reads sqlite_schema and rowmill_periods: see engine.Catalog.
+type catalog struct{ *database }
 
 // Catalog implements engine.DB.
-func (db *DB) Catalog() engine.Catalog { return catalog{db} }
+func (db *database) Catalog() engine.Catalog { return db.catalog() }
+
+func (db *database) catalog() catalog { return catalog{db} }
 
 // each calls fn for each row of a query.
 func each(conn *connection, q string, args []driver.Value, fn func(row []driver.Value) error) error {
@@ -55,7 +58,7 @@ func has(conn *connection, q string, args ...driver.Value) (bool, error) {
 }
 
 // reading calls fn with a connection of a pool: to read the schema of thousands of tables takes a new one tens of milliseconds.
-func (db *DB) reading(ctx context.Context, fn func(*connection) error) error {
+func (db *database) reading(ctx context.Context, fn func(*connection) error) error {
 	conn, err := db.reads.Conn(ctx)
 	if err != nil {
 		return classify(err)
@@ -64,8 +67,8 @@ func (db *DB) reading(ctx context.Context, fn func(*connection) error) error {
 	return conn.Raw(func(c any) error { return fn(c.(*pooled).connection) })
 }
 
-func (c catalog) Exists(ctx context.Context, t *engine.Table) (found bool, err error) {
-	err = c.db.reading(ctx, func(conn *connection) error {
+func (db catalog) Exists(ctx context.Context, t *engine.Table) (found bool, err error) {
+	err = db.reading(ctx, func(conn *connection) error {
 		found, err = exists(conn, t)
 		return err
 	})
@@ -108,8 +111,8 @@ func periods(conn *connection, t *engine.Table) (parts []rolling.Partition, err 
 	return parts, nil
 }
 
-func (c catalog) Partitions(ctx context.Context, t *engine.Table) (parts []rolling.Partition, err error) {
-	err = c.db.reading(ctx, func(conn *connection) error {
+func (db catalog) Partitions(ctx context.Context, t *engine.Table) (parts []rolling.Partition, err error) {
+	err = db.reading(ctx, func(conn *connection) error {
 		parts, err = periods(conn, t)
 		if err != nil && !errors.Is(err, engine.ErrNoTable) || len(parts) > 0 {
 			return err
@@ -131,14 +134,14 @@ var settingPragmas = []string{"journal_mode", "synchronous", "cache_size", "page
 	"mmap_size", "temp_store", "auto_vacuum", "locking_mode", "secure_delete", "busy_timeout", "threads"}
 
 // Settings implements engine.Catalog: pragmas of the write connection.
-func (c catalog) Settings(ctx context.Context) (map[string]string, error) {
-	if err := c.db.lock(ctx); err != nil {
+func (db catalog) Settings(ctx context.Context) (map[string]string, error) {
+	if err := db.lock(ctx); err != nil {
 		return nil, err
 	}
-	defer c.db.unlock()
+	defer db.unlock()
 	out := map[string]string{}
 	for _, p := range settingPragmas {
-		err := each(c.db.write, "PRAGMA "+p, nil, func(row []driver.Value) error {
+		err := each(db.write, "PRAGMA "+p, nil, func(row []driver.Value) error {
 			if text, ok := row[0].([]byte); ok {
 				row[0] = string(text)
 			}
@@ -149,7 +152,7 @@ func (c catalog) Settings(ctx context.Context) (map[string]string, error) {
 			return nil, fmt.Errorf("read setting %s: %w", p, err)
 		}
 	}
-	options, err := texts(c.db.write, "PRAGMA compile_options")
+	options, err := texts(db.write, "PRAGMA compile_options")
 	options = slices.DeleteFunc(options, func(s string) bool {
 		return !strings.HasPrefix(s, "DEFAULT_") && !strings.HasPrefix(s, "THREADSAFE")
 	})
@@ -159,7 +162,7 @@ func (c catalog) Settings(ctx context.Context) (map[string]string, error) {
 
 // Describe implements engine.Keeper. For a rolling table, which is a view, it
 // describes the newest store. By is set only for a declared table.
-func (db *DB) Describe(ctx context.Context, name string) (s *engine.Schema, err error) {
+func (db catalog) Describe(ctx context.Context, name string) (s *engine.Schema, err error) {
 	conn, err := db.pool.Conn(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("describe table %s: %w", name, classify(err))
@@ -182,7 +185,7 @@ type schemas struct {
 	tables  map[string]*engine.Schema
 }
 
-func (db *DB) describe(conn *connection, name string) (*engine.Schema, error) {
+func (db catalog) describe(conn *connection, name string) (*engine.Schema, error) {
 	var version int64
 	err := each(conn, "PRAGMA schema_version", nil, func(row []driver.Value) error {
 		version, _ = row[0].(int64)

@@ -16,9 +16,12 @@ import (
 // tryTimeout is how long, in milliseconds, Try waits for another writer.
 const tryTimeout = 2000
 
+// A changer changes periods, each step in one transaction.
+type changer struct{ *database }
+
 // Try implements engine.Keeper. Every step is one transaction: after a crash it is complete or not
 // begun.
-func (db *DB) Try(ctx context.Context, steps ...engine.Step) error {
+func (db changer) Try(ctx context.Context, steps ...engine.Step) error {
 	if err := db.tryAll(ctx, steps); err != nil {
 		return err
 	}
@@ -28,7 +31,7 @@ func (db *DB) Try(ctx context.Context, steps ...engine.Step) error {
 	return nil
 }
 
-func (db *DB) tryAll(ctx context.Context, steps []engine.Step) error {
+func (db changer) tryAll(ctx context.Context, steps []engine.Step) error {
 	if err := db.tryLock(ctx); err != nil {
 		return err
 	}
@@ -49,7 +52,7 @@ func (db *DB) tryAll(ctx context.Context, steps []engine.Step) error {
 }
 
 // transact runs fn in a transaction on the write connection.
-func (db *DB) transact(fn func() error) error {
+func (db *database) transact(fn func() error) error {
 	if err := db.exec(beginStatement); err != nil {
 		return fmt.Errorf("%s: %w", beginStatement, err)
 	}
@@ -64,13 +67,13 @@ func (db *DB) transact(fn func() error) error {
 }
 
 // exec executes a statement on the write connection.
-func (db *DB) exec(q string, args ...driver.Value) error {
+func (db *database) exec(q string, args ...driver.Value) error {
 	_, err := db.write.Exec(q, args)
 	return classify(err)
 }
 
 // tryLock acquires the turn on the write connection, with the timeout for the file's lock.
-func (db *DB) tryLock(ctx context.Context) error {
+func (db changer) tryLock(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, tryTimeout*time.Millisecond)
 	defer cancel()
 	err := db.lock(bounded)
@@ -82,7 +85,7 @@ func (db *DB) tryLock(ctx context.Context) error {
 
 // try executes a step in a transaction, in which it reads the periods again: another process may
 // have changed them since.
-func (db *DB) try(s engine.Step) error {
+func (db changer) try(s engine.Step) error {
 	s, done, err := db.current(s)
 	if err != nil || done {
 		return err
@@ -107,7 +110,7 @@ func (db *DB) try(s engine.Step) error {
 }
 
 // current returns a step with the present periods, and whether it has been executed.
-func (db *DB) current(step engine.Step) (now engine.Step, done bool, err error) {
+func (db changer) current(step engine.Step) (now engine.Step, done bool, err error) {
 	have := func(t *engine.Table) (parts []rolling.Partition) {
 		parts, err = periods(db.write, t)
 		return parts
@@ -158,7 +161,7 @@ func (db *DB) current(step engine.Step) (now engine.Step, done bool, err error) 
 }
 
 // checksum returns the answer to a proof.
-func (db *DB) checksum(query string) (sum engine.Checksum, err error) {
+func (db changer) checksum(query string) (sum engine.Checksum, err error) {
 	err = each(db.write, query, nil, func(row []driver.Value) error {
 		sum.Rows, _ = row[0].(int64)
 		sum.Hash = text(row[1])
@@ -168,7 +171,7 @@ func (db *DB) checksum(query string) (sum engine.Checksum, err error) {
 }
 
 // alike returns ErrDiffers unless two tables have columns of the same names: the view reads them all.
-func (db *DB) alike(a, b string) error {
+func (db changer) alike(a, b string) error {
 	only, err := texts(db.write, "SELECT a.name FROM pragma_table_xinfo(?1) AS a WHERE lower(a.name) NOT IN (SELECT lower(name) FROM pragma_table_xinfo(?2)) "+
 		"UNION SELECT b.name FROM pragma_table_xinfo(?2) AS b WHERE lower(b.name) NOT IN (SELECT lower(name) FROM pragma_table_xinfo(?1))", a, b)
 	if err == nil && len(only) > 0 {
@@ -178,7 +181,7 @@ func (db *DB) alike(a, b string) error {
 }
 
 // forgetDropped removes the periods of a table that was dropped without rowmill.
-func (db *DB) forgetDropped(t *engine.Table) error {
+func (db changer) forgetDropped(t *engine.Table) error {
 	if !t.Rolling() {
 		return nil
 	}
@@ -191,7 +194,7 @@ func (db *DB) forgetDropped(t *engine.Table) error {
 }
 
 // tables reports whether all these tables exist.
-func (db *DB) tables(names ...string) (bool, error) {
+func (db changer) tables(names ...string) (bool, error) {
 	for _, name := range names {
 		if found, err := has(db.write, "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?", name); !found {
 			return false, err
@@ -201,13 +204,15 @@ func (db *DB) tables(names ...string) (bool, error) {
 }
 
 // Blockers implements engine.Keeper. SQLite doesn't tell which process locks the file.
-func (db *DB) Blockers(context.Context, *engine.Table) ([]engine.Blocker, error) { return nil, nil }
+func (db *database) Blockers(context.Context, *engine.Table) ([]engine.Blocker, error) {
+	return nil, nil
+}
 
 // Running implements engine.Keeper. There is no server whose statements it could count.
-func (db *DB) Running(context.Context) (int, error) { return 0, nil }
+func (db *database) Running(context.Context) (int, error) { return 0, nil }
 
 // hasIndex reports whether an index exists; an error will be that of its creation.
-func (db *DB) hasIndex(name string) bool {
+func (db *database) hasIndex(name string) bool {
 	var n int
 	err := db.pool.QueryRow("SELECT count(*) FROM sqlite_schema WHERE type = 'index' AND lower(name) = lower(?)", name).Scan(&n)
 	return err == nil && n > 0
@@ -226,7 +231,7 @@ const (
 )
 
 // dropTables drops small tables and renames large ones for clearDoomed.
-func (db *DB) dropTables(names []string) error {
+func (db changer) dropTables(names []string) error {
 	quote := dialect{}.Quote
 	for i, name := range names {
 		there, err := db.tables(name)
@@ -255,7 +260,7 @@ func (db *DB) dropTables(names []string) error {
 }
 
 // clearDoomed empties and drops the renamed tables, in transactions with pauses for other writers.
-func (db *DB) clearDoomed(ctx context.Context) error {
+func (db changer) clearDoomed(ctx context.Context) error {
 	var names []string
 	err := db.part(ctx, func() (err error) {
 		names, err = texts(db.write, "SELECT name FROM sqlite_schema WHERE type = 'table' AND substr(name, 1, ?) = ?",
@@ -273,7 +278,7 @@ func (db *DB) clearDoomed(ctx context.Context) error {
 	return nil
 }
 
-func (db *DB) clear(ctx context.Context, name string) error {
+func (db changer) clear(ctx context.Context, name string) error {
 	quote := dialect{}.Quote
 	var indexes, key []string
 	err := db.part(ctx, func() error {
@@ -327,7 +332,7 @@ func (db *DB) clear(ctx context.Context, name string) error {
 
 // clearPart deletes rows from the start of the key and returns the next key, or nil once it has
 // dropped the table.
-func (db *DB) clearPart(name string, key []string, rows int) (last []driver.Value, err error) {
+func (db changer) clearPart(name string, key []string, rows int) (last []driver.Value, err error) {
 	table, list := dialect{}.Quote(name), strings.Join(key, ", ")
 	// Without the unary plus, the driver converts columns declared as times.
 	q := fmt.Sprintf("SELECT +%s FROM %s ORDER BY %s LIMIT 1 OFFSET %d", strings.Join(key, ", +"), table, list, rows)
@@ -346,7 +351,7 @@ func (db *DB) clearPart(name string, key []string, rows int) (last []driver.Valu
 }
 
 // part runs fn in a transaction on the write connection, after a pause for others.
-func (db *DB) part(ctx context.Context, fn func() error) error {
+func (db changer) part(ctx context.Context, fn func() error) error {
 	if err := db.pace.wait(ctx); err != nil {
 		return err
 	}

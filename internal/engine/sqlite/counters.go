@@ -13,13 +13,13 @@ import (
 
 // counters samples the write connection and the files.
 type counters struct {
-	db *DB
+	db *database
 	// SQLite counts in 32 bits: sum continues across overflows.
 	last, sum [4]float64
 }
 
 // Counters implements engine.DB.
-func (db *DB) Counters(context.Context, ...*engine.Table) (engine.Counters, error) {
+func (db *database) Counters(context.Context, ...*engine.Table) (engine.Counters, error) {
 	return &counters{db: db}, nil
 }
 

@@ -449,7 +449,7 @@ func TestPeriodSizes(t *testing.T) {
 		}
 		check(0.1)
 		// While a reader keeps the last writes in the log, rows are counted.
-		tx, err := db.reader(t.Context())
+		tx, err := db.openReader(t.Context())
 		must(t, err)
 		for _, q := range []string{"BEGIN", "SELECT count(*) FROM r"} {
 			if _, err := tx.Exec(q, nil); err != nil {

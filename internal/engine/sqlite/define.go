@@ -13,12 +13,12 @@ import (
 var _ engine.Definer = (*DB)(nil)
 
 // Tables implements engine.Definer. Rolling tables are views, and not listed, nor are the tables of their periods.
-func (db *DB) Tables(ctx context.Context) ([]engine.ListedTable, error) {
-	names, err := db.Named(ctx, "")
+func (db catalog) Tables(ctx context.Context) ([]engine.ListedTable, error) {
+	names, err := db.sizer().Named(ctx, "")
 	if err != nil {
 		return nil, err
 	}
-	conn, err := db.reader(ctx)
+	conn, err := db.openReader(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list tables: %w", err)
 	}
@@ -35,7 +35,7 @@ func (db *DB) Tables(ctx context.Context) ([]engine.ListedTable, error) {
 			continue
 		}
 		var size engine.PeriodSize
-		whole, err := db.trees(conn, &engine.Table{Name: name}, func(f *treeFile, r root) error {
+		whole, err := db.sizer().trees(conn, &engine.Table{Name: name}, func(f *treeFile, r root) error {
 			return errors.Join(ctx.Err(), f.add(&size, r))
 		})
 		if err != nil {
@@ -50,16 +50,16 @@ func (db *DB) Tables(ctx context.Context) ([]engine.ListedTable, error) {
 }
 
 // Estimate implements engine.Definer: sizes are those of the files anyway.
-func (db *DB) Estimate(ctx context.Context, table string) (*engine.Footprint, error) {
+func (db sizer) Estimate(ctx context.Context, table string) (*engine.Footprint, error) {
 	return db.Footprint(ctx, table)
 }
 
 // Definition implements engine.Definer.
-func (db *DB) Definition(ctx context.Context, name string) (string, error) {
+func (db catalog) Definition(ctx context.Context, name string) (string, error) {
 	fail := func(err error) (string, error) {
 		return "", fmt.Errorf("read how table %s was made: %w", name, err)
 	}
-	conn, err := db.reader(ctx)
+	conn, err := db.openReader(ctx)
 	if err != nil {
 		return fail(err)
 	}

@@ -18,7 +18,7 @@ import (
 // triggers of those tables. The checks of the view's triggers, the type of column By and
 // that a period exists, are made here.
 type destination struct {
-	db     *DB
+	db     *database
 	table  *engine.Table
 	method engine.Method
 	// For a rolling table: the index of column By in a batch, -1 if it is the key that
@@ -56,7 +56,7 @@ const (
 )
 
 // destination returns the destination for a table. The caller holds the turn.
-func (db *DB) destination(t *engine.Table, m engine.Method) (*destination, error) {
+func (db *database) destination(t *engine.Table, m engine.Method) (*destination, error) {
 	d := &destination{db: db, table: t, method: m, tables: map[string]*stored{}}
 	if !t.Rolling() {
 		return d, nil

@@ -6,8 +6,11 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
+// recipes say how aggregates, functions and values are treated in pieces.
+type recipes struct{}
+
 // Syntax implements engine.Reader.
-func (db *DB) Syntax(engine.State) engine.Syntax {
+func (recipes) Syntax(engine.State) engine.Syntax {
 	return engine.Syntax{Backquoted: true, Bracketed: true, ConcatPipes: true, GroupOrder: true, LimitComma: true, Affinity: true}
 }
 
@@ -36,7 +39,7 @@ var timeFunctions = map[string]int{"date": 1, "time": 1, "datetime": 1, "juliand
 var functions = engine.Functions{Pure: pureFunctions, Aggregate: aggregateFunctions, Window: windowFunctions}
 
 // Function implements engine.Reader. min and max of several arguments aren't aggregates.
-func (db *DB) Function(name string, args int) engine.FunctionKind {
+func (recipes) Function(name string, args int) engine.FunctionKind {
 	least, isTime := timeFunctions[name]
 	if (name == "min" || name == "max") && args > 1 || isTime && args >= least {
 		return engine.PureFunction
@@ -45,7 +48,7 @@ func (db *DB) Function(name string, args int) engine.FunctionKind {
 }
 
 // Bytes implements engine.Reader. 1 is equal to 1.0. Values of columns that have a type are equal only if their texts are.
-func (db *DB) Bytes(c engine.ResultColumn, expr string) string {
+func (recipes) Bytes(c engine.ResultColumn, expr string) string {
 	if c.Class == engine.ClassInt || c.Class == engine.ClassBytes {
 		return ""
 	}
@@ -53,21 +56,23 @@ func (db *DB) Bytes(c engine.ResultColumn, expr string) string {
 }
 
 // UserFunction implements engine.Reader: users have none.
-func (db *DB) UserFunction(context.Context, *engine.Session, string, []string) (string, error) {
+func (recipes) UserFunction(context.Context, *engine.Session, string, []string) (string, error) {
 	return "", nil
 }
 
 // Collations implements engine.Reader.
-func (db *DB) Collations(context.Context, *engine.Session, string) ([]int, error) { return nil, nil }
+func (recipes) Collations(context.Context, *engine.Session, string) ([]int, error) {
+	return nil, nil
+}
 
 // ClockValue implements engine.Reader: no function is a ClockFunction.
-func (db *DB) ClockValue(string) string { return "" }
+func (recipes) ClockValue(string) string { return "" }
 
 // Ambiguous implements engine.Reader.
-func (db *DB) Ambiguous(engine.ResultColumn, string, engine.KeyUse) string { return "" }
+func (recipes) Ambiguous(engine.ResultColumn, string, engine.KeyUse) string { return "" }
 
 // Aggregate implements engine.Reader. A column may hold values of any type: a sum is exact only if all of them are integers.
-func (db *DB) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
+func (recipes) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 	if c.Ordered || c.Separator != "" || len(c.Args) > 1 {
 		return engine.Recipe{}, false
 	}

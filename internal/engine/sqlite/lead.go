@@ -22,7 +22,7 @@ import (
 // PATH-rowmill-NAME.lock, with a lock of the operating system, which ends with the
 // process. Release keeps the file, except for the locks of a source that is loaded and of
 // a period that is published: their number is unlimited. On a network file system the lock is as reliable as its locks.
-func (db *DB) Lead(ctx context.Context, name string) (engine.Lease, error) {
+func (db *database) Lead(ctx context.Context, name string) (engine.Lease, error) {
 	path, err := lockPath(db.path, name)
 	if err != nil {
 		return nil, fmt.Errorf("take the lock %s: %w", name, err)
@@ -45,7 +45,7 @@ func (db *DB) Lead(ctx context.Context, name string) (engine.Lease, error) {
 }
 
 // Holder implements engine.LocalFile.
-func (db *DB) Holder(name string) (string, error) {
+func (db *database) Holder(name string) (string, error) {
 	path, err := lockPath(db.path, name)
 	if err != nil {
 		return "", fmt.Errorf("look at the lock %s: %w", name, err)
@@ -68,7 +68,7 @@ func (db *DB) Holder(name string) (string, error) {
 
 // Stamp implements engine.LocalFile. A change appends to the write-ahead log or a journal, or writes the file, and so changes a time or a
 // size. Times have steps of some milliseconds: what was written just now may be written again without a trace.
-func (db *DB) Stamp() string {
+func (db *database) Stamp() string {
 	out := ""
 	for _, suffix := range []string{"", "-wal", "-journal"} {
 		info, err := os.Stat(db.path + suffix)

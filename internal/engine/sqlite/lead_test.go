@@ -19,7 +19,7 @@ func leading(t *testing.T) (db *DB, dir string) {
 	dir = t.TempDir()
 	path := filepath.Join(dir, "a.db")
 	must(t, os.WriteFile(path, nil, 0o600))
-	return &DB{path: path}, dir
+	return newDB(&database{path: path}), dir
 }
 
 // TestLeadOfLongNames takes locks whose names are too long for a file name.

@@ -22,7 +22,7 @@ import (
 // every page at its first change after the savepoint, so that rows take up to
 // twice as long with three secondary indexes.
 type loader struct {
-	db     *DB
+	db     *database
 	tables map[*engine.Table]*destination
 	schema int64     // PRAGMA schema_version of the tables, -1 before the first
 	held   bool      // a transaction holds the turn
@@ -40,7 +40,7 @@ const (
 )
 
 // Loader implements engine.Keeper.
-func (db *DB) Loader(ctx context.Context) (engine.Loader, error) {
+func (db *database) Loader(ctx context.Context) (engine.Loader, error) {
 	return engine.NewLoader(db, &loader{db: db, tables: map[*engine.Table]*destination{}, schema: -1}), ctx.Err()
 }
 

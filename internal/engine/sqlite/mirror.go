@@ -12,11 +12,11 @@ import (
 )
 
 // Mirroring implements engine.Keeper.
-func (db *DB) Mirroring(m *engine.Mirror) engine.Mirroring { return mirror{m, db} }
+func (db *database) Mirroring(m *engine.Mirror) engine.Mirroring { return mirror{m, db} }
 
 type mirror struct {
 	*engine.Mirror
-	db *DB
+	db *database
 }
 
 // Attributes implements engine.Mirroring. SQLite has no names for foreign keys of the table, and of

@@ -29,7 +29,7 @@ const boundSize = 4
 // A connector opens the connections of SQL to the DB's file, with the same pragmas
 // and with the functions that Words needs. Its write transactions begin with BEGIN
 // IMMEDIATE: one that first reads would fail if another has written in between.
-type connector struct{ db *DB }
+type connector struct{ db *database }
 
 func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	conn, err := c.db.connectWith(ctx, "?_txlock=immediate", c.db.pragmas)
@@ -45,10 +45,10 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 func (c connector) Driver() driver.Driver { return newDriver() }
 
 // SQL implements engine.Keeper.
-func (db *DB) SQL() *sql.DB { return db.pool }
+func (db *database) SQL() *sql.DB { return db.pool }
 
 // Session implements engine.Keeper. The settings are pragmas.
-func (db *DB) Session(ctx context.Context) (*engine.Session, error) {
+func (db *database) Session(ctx context.Context) (*engine.Session, error) {
 	return engine.OpenSession(ctx, db, db.pool, sessionWords())
 }
 
@@ -69,11 +69,11 @@ func sessionWords() engine.SessionWords {
 }
 
 // Kill implements engine.Keeper.
-func (db *DB) Kill(context.Context, int64) error {
+func (db *database) Kill(context.Context, int64) error {
 	return engine.Classed(engine.ErrUnsupported, errors.New("end a connection: SQLite has no server"))
 }
 
-func (db *DB) openPool() {
+func (db *database) openPool() {
 	db.pool = sql.OpenDB(connector{db})
 	db.pool.SetMaxOpenConns(poolSize)
 	db.pool.SetMaxIdleConns(2)
@@ -83,7 +83,7 @@ func (db *DB) openPool() {
 // Bound implements engine.Bounded. Each connection has the schema of all tables in memory, and reads it again after another one has
 // changed it. So what is done in turn shares one. Connections are closed once nobody has used them for a second, and their memory is
 // returned to the system.
-func (db *DB) Bound() {
+func (db *database) Bound() {
 	db.turn <- struct{}{}
 	db.bound = true
 	_ = errors.Join(db.write.Close(), db.reads.Close()) // nothing is lost with them
@@ -113,7 +113,7 @@ var trimming atomic.Bool
 const trimPause = 3 * time.Second
 
 // borrow takes a connection of the pool as the write connection of a bound DB, for one turn.
-func (db *DB) borrow(ctx context.Context) (err error) {
+func (db *database) borrow(ctx context.Context) (err error) {
 	if db.lent, err = db.pool.Conn(ctx); err != nil {
 		return classify(err)
 	}
@@ -128,16 +128,16 @@ func (db *DB) borrow(ctx context.Context) (err error) {
 	return err
 }
 
-func (db *DB) giveBack() {
+func (db *database) giveBack() {
 	_ = db.lent.Close() // it returns to the pool
 	db.write, db.lent = nil, nil
 }
 
 // Bind implements engine.Keeper. SQLite's placeholders are question marks.
-func (db *DB) Bind(query string) string { return query }
+func (db *database) Bind(query string) string { return query }
 
 // Classify implements engine.Keeper.
-func (db *DB) Classify(err error) error { return classify(err) }
+func (db *database) Classify(err error) error { return classify(err) }
 
 // textOf returns a value as text that SQLite reads back as the same value in a
 // column of the same affinity. SQLite's own conversion of a real keeps only 15
@@ -279,7 +279,7 @@ func (p *pace) wait(ctx context.Context) error {
 // turns within this process, with the pauses of pace.
 type pooled struct {
 	*connection
-	db *DB
+	db *database
 }
 
 // BeginTx implements driver.ConnBeginTx. A read-only transaction takes no lock
@@ -343,7 +343,7 @@ func (t readTx) end(q string) error {
 
 type pooledTx struct {
 	driver.Tx
-	db    *DB
+	db    *database
 	began time.Time
 	once  sync.Once
 }

@@ -382,7 +382,7 @@ func TestTrapDropOfLargeTable(t *testing.T) {
 			err     error
 		}
 		done := make(chan result)
-		conn, err := db.reader(ctx) // as another process
+		conn, err := db.openReader(ctx) // as another process
 		must(t, err)
 		go func() {
 			var r result

@@ -17,7 +17,7 @@ import (
 // deletes on the DB's write connection, taking turns with the writers. Each execution of
 // a prepared statement is one call of C, and allocates nothing.
 type querier struct {
-	db     *DB
+	db     *database
 	conn   *connection // nil when closed
 	handle handle
 	stop   *stopper // of the connection that executes a statement
@@ -46,7 +46,7 @@ type deletion struct {
 func readPragmas(pragmas []string) []string { return []string{pragmas[0], pragmas[len(pragmas)-1]} }
 
 // Querier implements engine.DB.
-func (db *DB) Querier(ctx context.Context) (engine.Querier, error) {
+func (db *database) Querier(ctx context.Context) (engine.Querier, error) {
 	conn, err := db.connect(ctx, readPragmas(db.pragmas))
 	if err != nil {
 		return nil, err
@@ -310,7 +310,7 @@ func (d dialect) createIndexes(s engine.CreateIndexes) ([]string, error) {
 const checkpoint = "PRAGMA wal_checkpoint(TRUNCATE)"
 
 // Settle implements engine.DB.
-func (db *DB) Settle(ctx context.Context, s engine.Settle) (warnings []string, err error) {
+func (db *database) Settle(ctx context.Context, s engine.Settle) (warnings []string, err error) {
 	if err := db.lock(ctx); err != nil {
 		return nil, err
 	}

@@ -17,12 +17,12 @@ import (
 // Sizes implements engine.Catalog. SQLite keeps no sizes, and not every build has its
 // dbstat table. So it counts the pages of each b-tree in the file, reading only interior
 // pages ("Database File Format", section 1.6, at sqlite.org).
-func (c catalog) Sizes(ctx context.Context, t *engine.Table) (s engine.Sizes, err error) {
-	if err := c.db.lock(ctx); err != nil {
+func (db catalog) Sizes(ctx context.Context, t *engine.Table) (s engine.Sizes, err error) {
+	if err := db.lock(ctx); err != nil {
 		return s, err
 	}
-	defer c.db.unlock()
-	_, err = c.db.trees(c.db.write, t, func(f *treeFile, r root) error {
+	defer db.unlock()
+	_, err = db.sizer().trees(db.write, t, func(f *treeFile, r root) error {
 		pages, err := f.pages(r.page, maxDepth)
 		if r.table {
 			s.Data += pages * f.size
@@ -44,9 +44,14 @@ type root struct {
 	name, of string
 }
 
+// A sizer measures tables.
+type sizer struct{ *database }
+
+func (db *database) sizer() sizer { return sizer{db} }
+
 // trees copies the write-ahead log to the file, and calls fn for the b-trees of a
 // table. whole reports whether the file then contains all writes.
-func (db *DB) trees(conn *connection, t *engine.Table, fn func(*treeFile, root) error) (whole bool, err error) {
+func (db sizer) trees(conn *connection, t *engine.Table, fn func(*treeFile, root) error) (whole bool, err error) {
 	statements, err := dialect{}.Render(engine.Measure{Table: t})
 	if err != nil {
 		return false, err
@@ -183,7 +188,7 @@ const sampleLeaves = 32
 // PeriodSizes implements engine.Keeper. Rows are estimated from a sample of the
 // leaves of each table, which takes a few reads. If a reader has prevented the
 // latest writes from reaching the file, the rows are counted instead.
-func (db *DB) PeriodSizes(ctx context.Context, t *engine.Table) (map[string]engine.PeriodSize, error) {
+func (db sizer) PeriodSizes(ctx context.Context, t *engine.Table) (map[string]engine.PeriodSize, error) {
 	parts, err := db.Catalog().Partitions(ctx, t)
 	if err != nil {
 		return nil, err
@@ -192,7 +197,7 @@ func (db *DB) PeriodSizes(ctx context.Context, t *engine.Table) (map[string]engi
 	if len(parts) == 0 {
 		return out, nil
 	}
-	conn, err := db.reader(ctx)
+	conn, err := db.openReader(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -282,8 +287,8 @@ func (t *treeFile) cells(page int64) (n int64, index bool, err error) {
 var _ engine.Sizer = (*DB)(nil)
 
 // Named implements engine.Sizer.
-func (db *DB) Named(ctx context.Context, prefix string) ([]string, error) {
-	conn, err := db.reader(ctx)
+func (db sizer) Named(ctx context.Context, prefix string) ([]string, error) {
+	conn, err := db.openReader(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list tables: %w", err)
 	}
@@ -296,8 +301,8 @@ func (db *DB) Named(ctx context.Context, prefix string) ([]string, error) {
 }
 
 // Footprint implements engine.Sizer. A table WITHOUT ROWID has its rows in its primary key.
-func (db *DB) Footprint(ctx context.Context, table string) (*engine.Footprint, error) {
-	schema, err := db.Describe(ctx, table)
+func (db sizer) Footprint(ctx context.Context, table string) (*engine.Footprint, error) {
+	schema, err := db.catalog().Describe(ctx, table)
 	if err != nil {
 		return nil, err
 	}

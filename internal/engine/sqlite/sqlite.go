@@ -32,6 +32,20 @@ import (
 
 // DB is an open SQLite file.
 type DB struct {
+	*database
+	catalog
+	sizer
+	reader
+	recipes
+	changer
+}
+
+func newDB(d *database) *DB {
+	return &DB{database: d, catalog: catalog{d}, sizer: sizer{d}, reader: reader{d}, changer: changer{d}}
+}
+
+// A database has the connections, and runs statements.
+type database struct {
 	path    string
 	tempDir string // removed at Close
 	info    engine.Info
@@ -72,7 +86,7 @@ func Open(ctx context.Context, t engine.Target) (_ *DB, err error) {
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{path: t.Path, info: info, pragmas: pragmas, turn: make(chan struct{}, 1), txTurn: make(chan struct{}, 1), nextKey: map[string]int64{}, stmts: map[string]stmt{}}
+	db := &database{path: t.Path, info: info, pragmas: pragmas, turn: make(chan struct{}, 1), txTurn: make(chan struct{}, 1), nextKey: map[string]int64{}, stmts: map[string]stmt{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, db.Close())
@@ -95,7 +109,7 @@ func Open(ctx context.Context, t engine.Target) (_ *DB, err error) {
 		return nil, fmt.Errorf("open %s: %w", db.path, err)
 	}
 	db.openPool()
-	return db, nil
+	return newDB(db), nil
 }
 
 // Dry checks the target as Open does and returns a DB that renders the same
@@ -146,12 +160,12 @@ func optionsOf(t engine.Target) (info engine.Info, pragmas []string, err error) 
 }
 
 // connect opens a connection and executes pragmas on it.
-func (db *DB) connect(ctx context.Context, pragmas []string) (*connection, error) {
+func (db *database) connect(ctx context.Context, pragmas []string) (*connection, error) {
 	return db.connectWith(ctx, "", pragmas)
 }
 
 // connectWith is connect with driver options.
-func (db *DB) connectWith(ctx context.Context, options string, pragmas []string) (*connection, error) {
+func (db *database) connectWith(ctx context.Context, options string, pragmas []string) (*connection, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -174,13 +188,13 @@ func (db *DB) connectWith(ctx context.Context, options string, pragmas []string)
 	return conn, nil
 }
 
-// reader opens a connection for queries, with SQLite's own small cache.
-func (db *DB) reader(ctx context.Context) (*connection, error) {
+// openReader opens a connection for queries, with SQLite's own small cache.
+func (db *database) openReader(ctx context.Context) (*connection, error) {
 	return db.connect(ctx, db.pragmas[:1])
 }
 
 // lock acquires the turn on the write connection.
-func (db *DB) lock(ctx context.Context) error {
+func (db *database) lock(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -202,16 +216,16 @@ func (db *DB) lock(ctx context.Context) error {
 	}
 }
 
-func (db *DB) unlock() {
+func (db *database) unlock() {
 	if db.lent != nil {
 		db.giveBack()
 	}
 	<-db.turn
 }
 
-func (db *DB) Info() engine.Info                 { return db.info }
-func (db *DB) Dialect() engine.Dialect           { return dialect{pragmas: db.pragmas} }
-func (db *DB) Capabilities() engine.Capabilities { return capabilities() }
+func (db *database) Info() engine.Info                 { return db.info }
+func (db *database) Dialect() engine.Dialect           { return dialect{pragmas: db.pragmas} }
+func (db *database) Capabilities() engine.Capabilities { return capabilities() }
 
 func capabilities() engine.Capabilities {
 	return engine.Capabilities{
@@ -230,7 +244,7 @@ func capabilities() engine.Capabilities {
 }
 
 // Apply implements engine.DB. Each step is one transaction.
-func (db *DB) Apply(ctx context.Context, steps ...engine.Step) error {
+func (db *database) Apply(ctx context.Context, steps ...engine.Step) error {
 	if err := db.lock(ctx); err != nil {
 		return err
 	}
@@ -239,7 +253,7 @@ func (db *DB) Apply(ctx context.Context, steps ...engine.Step) error {
 }
 
 // apply is Apply for a caller that holds the turn.
-func (db *DB) apply(ctx context.Context, steps ...engine.Step) error {
+func (db *database) apply(ctx context.Context, steps ...engine.Step) error {
 	db.epoch++
 	for _, s := range steps {
 		switch s := s.(type) { // keys of a dropped or earlier table of this name are invalid
@@ -266,7 +280,7 @@ func (db *DB) apply(ctx context.Context, steps ...engine.Step) error {
 
 // rollback rolls back the open transaction, if any. Some errors have already
 // rolled it back.
-func (db *DB) rollback() error {
+func (db *database) rollback() error {
 	if db.write.AutoCommit() {
 		return nil
 	}
@@ -275,7 +289,7 @@ func (db *DB) rollback() error {
 }
 
 // Close implements engine.DB.
-func (db *DB) Close() error {
+func (db *database) Close() error {
 	var err error
 	if db.pool != nil {
 		err = errors.Join(classify(db.reads.Close()), classify(db.pool.Close()))
@@ -297,8 +311,8 @@ func (db *DB) Close() error {
 }
 
 // Scan implements engine.DB.
-func (db *DB) Scan(ctx context.Context, t *engine.Table, part *rolling.Partition, fn func(*engine.Batch) error) error {
-	conn, err := db.reader(ctx)
+func (db *database) Scan(ctx context.Context, t *engine.Table, part *rolling.Partition, fn func(*engine.Batch) error) error {
+	conn, err := db.openReader(ctx)
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 // other writers take turns with it; a transaction over all of them would exclude
 // every other writer meanwhile.
 type staging struct {
-	db   *DB
+	db   *database
 	t    *engine.Table
 	o    engine.StageOptions
 	to   *destination
@@ -26,8 +26,8 @@ type staging struct {
 var _ engine.Stager = (*DB)(nil)
 
 // Stage implements engine.Stager.
-func (db *DB) Stage(ctx context.Context, t *engine.Table, o engine.StageOptions) (engine.Staging, error) {
-	schema, err := db.Describe(ctx, t.Name)
+func (db *database) Stage(ctx context.Context, t *engine.Table, o engine.StageOptions) (engine.Staging, error) {
+	schema, err := db.catalog().Describe(ctx, t.Name)
 	if err == nil {
 		err = o.Check(t, schema)
 	}

@@ -158,7 +158,7 @@ func TestTrapReadTransactionThatWrites(t *testing.T) {
 	}
 	wantLines(t, db, "SELECT n FROM t", fmt.Sprint(each*writers))
 	// A plain BEGIN doesn't take the lock:
-	reader, err := db.reader(t.Context())
+	reader, err := db.openReader(t.Context())
 	must(t, err)
 	defer reader.Close()
 	for _, q := range []string{"BEGIN", "SELECT n FROM t"} {

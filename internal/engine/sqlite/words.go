@@ -18,7 +18,7 @@ type words struct {
 }
 
 // Words implements engine.Keeper.
-func (db *DB) Words() engine.Words { return words{dialect{pragmas: db.pragmas}, db.hasIndex} }
+func (db *database) Words() engine.Words { return words{dialect{pragmas: db.pragmas}, db.hasIndex} }
 
 // epochOf returns the value of one unit of t's column By in units of a position if
 // the column is an integer, or 0 if it is a time as text.

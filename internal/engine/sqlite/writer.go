@@ -12,7 +12,7 @@ import (
 
 // A writer inserts batches. All writers of a DB share its write connection.
 type writer struct {
-	db     *DB
+	db     *database
 	table  *engine.Table
 	method engine.Method
 	to     *destination // nil if the periods must be read again
@@ -20,7 +20,7 @@ type writer struct {
 }
 
 // Writer implements engine.DB.
-func (db *DB) Writer(ctx context.Context, t *engine.Table, m engine.Method) (engine.Writer, error) {
+func (db *database) Writer(ctx context.Context, t *engine.Table, m engine.Method) (engine.Writer, error) {
 	if err := t.Validate(); err != nil {
 		return nil, err
 	}
@@ -121,7 +121,7 @@ const (
 )
 
 // run executes one of these statements on the write connection.
-func (db *DB) run(q string) error {
+func (db *database) run(q string) error {
 	s, ok := db.stmts[q]
 	if !ok {
 		var err error
