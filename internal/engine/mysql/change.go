@@ -40,7 +40,7 @@ func serverError(err error, numbers ...uint16) bool {
 // A changer makes one attempt at a change, on a connection of its own. It keeps the
 // first error: after it, reads return zero values and nothing more is executed.
 type changer struct {
-	dialect
+	partitioner
 	db   *server
 	conn *sql.Conn
 	t    *engine.Table
@@ -53,7 +53,7 @@ func (db *server) change(ctx context.Context, t *engine.Table, run func(*changer
 	if err != nil {
 		return db.unreachable(err)
 	}
-	c := &changer{dialect: db.dialect, db: db, conn: conn, t: t, err: db.dialect.checkName(t.Name)}
+	c := &changer{partitioner: db.dialect.partitioner(), db: db, conn: conn, t: t, err: db.dialect.checkName(t.Name)}
 	run(c)
 	if c.err != nil { // closes the session: releases its locks, rolls back
 		return errors.Join(c.err, engine.DiscardConn(db, conn))
@@ -131,17 +131,17 @@ func (c *changer) locked(ctx context.Context, tables []string, plan func() (stat
 const unlock = "UNLOCK TABLES"
 
 // lockTables renders the statement that locks tables exclusively.
-func (d dialect) lockTables(tables []string) string {
+func (d partitioner) lockTables(tables []string) string {
 	return "LOCK TABLES " + engine.QuoteList(tables, func(name string) string { return d.Quote(name) + " WRITE" })
 }
 
 // partition renders a reference to one partition for a FROM clause.
-func (d dialect) partition(t *engine.Table, name string) string {
+func (d partitioner) partition(t *engine.Table, name string) string {
 	return d.Quote(t.Name) + " PARTITION (" + d.Quote(name) + ")"
 }
 
 // exchange renders the exchange of a partition's rows with those of a table.
-func (d dialect) exchange(t *engine.Table, part, table string) string {
+func (d partitioner) exchange(t *engine.Table, part, table string) string {
 	q := fmt.Sprintf("ALTER TABLE %s EXCHANGE PARTITION %s WITH TABLE %s", d.Quote(t.Name), d.Quote(part), d.Quote(table))
 	if d.unchecked {
 		q += " WITHOUT VALIDATION"
@@ -239,7 +239,7 @@ func (c *changer) writable(ctx context.Context) string {
 
 // move renders the statements that move all rows from one place to another, for one
 // transaction. A dry run doesn't know the columns that can be written to.
-func (d dialect) move(columns, from, to string) []string {
+func (d partitioner) move(columns, from, to string) []string {
 	insert := "INSERT INTO " + to + " SELECT * FROM " + from
 	if columns != "" {
 		insert = fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM %s", to, columns, columns, from)
@@ -250,12 +250,12 @@ func (d dialect) move(columns, from, to string) []string {
 // moveAtOnce renders the move of all rows as a transaction while the tables are
 // locked; START TRANSACTION would release those locks. The transaction ends before
 // MariaDB exchanges partitions, because its row locks would block the exchange.
-func (d dialect) moveAtOnce(columns, from, to string) []string {
+func (d partitioner) moveAtOnce(columns, from, to string) []string {
 	return slices.Concat([]string{"SET SESSION autocommit = 0"}, d.move(columns, from, to), []string{"COMMIT", "SET SESSION autocommit = 1"})
 }
 
 // moveLocked renders statements as one transaction with the tables locked.
-func (d dialect) moveLocked(tables, statements []string) []string {
+func (d partitioner) moveLocked(tables, statements []string) []string {
 	return slices.Concat([]string{"SET SESSION autocommit = 0", d.lockTables(tables)}, statements,
 		[]string{"COMMIT", unlock, "SET SESSION autocommit = 1"})
 }
@@ -347,7 +347,7 @@ func (c *changer) detachPlan(ctx context.Context, s engine.Detach) (statements [
 }
 
 // detach renders a Detach from its initial state.
-func (d dialect) detach(s engine.Detach) ([]string, error) {
+func (d partitioner) detach(s engine.Detach) ([]string, error) {
 	l := supposed(s.Table, s.Have)
 	i := l.find(s.Part)
 	if i < 0 {
@@ -358,17 +358,17 @@ func (d dialect) detach(s engine.Detach) ([]string, error) {
 	}
 	q, err := d.removal(s.Table, l, i)
 	if d.rocksdb() {
-		return slices.Concat(d.CreateTemplate(s.Table, s.Into, engine.Storage{}),
+		return slices.Concat(d.words().CreateTemplate(s.Table, s.Into, engine.Storage{}),
 			d.moveLocked([]string{s.Table.Name, s.Into}, d.move("", d.partition(s.Table, l.parts[i].Name), d.Quote(s.Into))), []string{q}), err
 	}
-	return slices.Concat(d.CreateTemplate(s.Table, s.Into, engine.Storage{}),
+	return slices.Concat(d.words().CreateTemplate(s.Table, s.Into, engine.Storage{}),
 		[]string{d.lockTables([]string{s.Table.Name, s.Into}), d.exchange(s.Table, l.parts[i].Name, s.Into), q, unlock}), err
 }
 
 // algorithms are the clauses to try for adding a column; the last leaves the choice to the server.
 var algorithms = []string{", ALGORITHM=INSTANT", ", ALGORITHM=INPLACE, LOCK=NONE", ""}
 
-func (d dialect) addColumn(s engine.AddColumn, algorithm string) string {
+func (d partitioner) addColumn(s engine.AddColumn, algorithm string) string {
 	return fmt.Sprintf("ALTER TABLE %s ADD COLUMN %s%s", d.Quote(s.Table.Name), s.Definition, algorithm)
 }
 
@@ -434,7 +434,7 @@ func (db *server) tryChange(ctx context.Context, step engine.Step) (bool, error)
 // addColumn adds a column with the first algorithm that the server supports for it.
 func (c *changer) addColumn(ctx context.Context, s engine.AddColumn) {
 	for i, algorithm := range algorithms {
-		c.run(ctx, c.dialect.addColumn(s, algorithm))
+		c.run(ctx, c.partitioner.addColumn(s, algorithm))
 		if i == len(algorithms)-1 || !c.failed(1845, 1846, 4111, 1221) { // algorithm or lock level not supported
 			break
 		}
@@ -473,9 +473,9 @@ func (db *server) likePeriod(ctx context.Context, from querent, t *engine.Table,
 	return "CREATE TABLE " + db.dialect.Quote(name) + rest, nil
 }
 
-// A speaker is a dialect that can query the server.
+// A speaker has words that query the server.
 type speaker struct {
-	dialect
+	words
 	db *server
 }
 
@@ -488,7 +488,7 @@ func (s speaker) CreateTemplate(t *engine.Table, name string, o engine.Storage) 
 	defer cancel()
 	q, err := s.db.likePeriod(ctx, s.db.pool, t, name)
 	if err != nil {
-		return s.dialect.CreateTemplate(t, name, o)
+		return s.words.CreateTemplate(t, name, o)
 	}
 	return append([]string{q}, s.compress(name, o)...)
 }

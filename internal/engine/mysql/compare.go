@@ -25,12 +25,12 @@ func (l *loader) Compare(_ context.Context, t *engine.Table, cols []engine.Schem
 		if cols[i].Kind == value.Bytes && cols[i].Logical != value.Bit {
 			return "HEX(" + d.Quote(cols[i].Name) + ")"
 		}
-		return d.AsText(cols[i])
+		return d.words().AsText(cols[i])
 	}
 	c.Equal = func(i int) string {
 		return d.Quote(cols[i].Name) + " = " + asStored(cols[i], fmt.Sprint("rowmill.rowmill_c", i))
 	}
-	c.Differ = func(i int) string { return d.differs(cols[i], fmt.Sprint("rowmill.rowmill_c", i)) }
+	c.Differ = func(i int) string { return d.words().differs(cols[i], fmt.Sprint("rowmill.rowmill_c", i)) }
 	c.Text = text
 	c.Short = func(i int) string { return fmt.Sprintf("LEFT(%s, %d)", text(i), engine.MostStored) }
 	e := l.encoder(t)
@@ -123,7 +123,7 @@ func asStored(c engine.SchemaColumn, expr string) string {
 
 // differs is the condition that the column's value isn't that of an expression, as it
 // would be stored.
-func (d dialect) differs(c engine.SchemaColumn, expr string) string {
+func (d words) differs(c engine.SchemaColumn, expr string) string {
 	name := d.Quote(c.Name)
 	same := name + " <=> " + asStored(c, expr)
 	switch {
@@ -147,7 +147,7 @@ func (d dialect) differs(c engine.SchemaColumn, expr string) string {
 }
 
 // Differs implements engine.MergeWords.
-func (d dialect) Differs(c engine.SchemaColumn, a, b string) string {
+func (d words) Differs(c engine.SchemaColumn, a, b string) string {
 	if c.Kind == value.Text && c.Logical != value.Enum && c.Logical != value.Set && c.Logical != value.JSON {
 		a, b = "CAST("+a+" AS BINARY)", "CAST("+b+" AS BINARY)"
 	}

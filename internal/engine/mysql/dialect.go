@@ -76,29 +76,29 @@ func (d dialect) Render(s engine.Step) ([]string, error) {
 		if len(s.New) == 0 {
 			return nil, nil
 		}
-		q, _, err := d.add(s.Table, supposed(s.Table, s.Have), s.New)
-		return d.alone(s.Table, q...), err
+		q, _, err := d.partitioner().add(s.Table, supposed(s.Table, s.Have), s.New)
+		return d.partitioner().alone(s.Table, q...), err
 	case engine.DropPartition:
-		q, err := d.dropPartition(s.Table, supposed(s.Table, s.Have), s.Drop)
-		return d.alone(s.Table, q...), err
+		q, err := d.partitioner().dropPartition(s.Table, supposed(s.Table, s.Have), s.Drop)
+		return d.partitioner().alone(s.Table, q...), err
 	case engine.Detach:
-		return d.detach(s)
+		return d.partitioner().detach(s)
 	case engine.Attach:
-		return d.attach(s)
+		return d.partitioner().attach(s)
 	case engine.Replace:
-		return d.replace(s)
+		return d.partitioner().replace(s)
 	case engine.Release:
-		return d.release(s.Table, supposed(s.Table, s.Have), func(string) bool { return false })
+		return d.partitioner().release(s.Table, supposed(s.Table, s.Have), func(string) bool { return false })
 	case engine.Divide:
-		return d.divide(s)
+		return d.partitioner().divide(s)
 	case engine.Enclose:
-		return d.encloseTail(s)
+		return d.partitioner().encloseTail(s)
 	case engine.AddTail:
-		return []string{d.addPartitions(s.Table, "PARTITION "+d.Quote(s.Name)+" VALUES LESS THAN (MAXVALUE)")}, nil
+		return []string{d.partitioner().addPartitions(s.Table, "PARTITION "+d.Quote(s.Name)+" VALUES LESS THAN (MAXVALUE)")}, nil
 	case engine.DropTables:
 		return s.Statements(d), nil
 	case engine.AddColumn:
-		return []string{d.addColumn(s, algorithms[0])}, nil
+		return []string{d.partitioner().addColumn(s, algorithms[0])}, nil
 	case engine.Insert:
 		return d.insert(s)
 	case engine.Select:

@@ -201,7 +201,7 @@ func (db doctor) examineTail(ctx context.Context, table string) (out []engine.Fi
 			return err
 		}
 		var any int
-		switch err := db.pool.QueryRowContext(ctx, "SELECT 1 FROM "+db.dialect.partition(&engine.Table{Name: table}, name)+" LIMIT 1").Scan(&any); {
+		switch err := db.pool.QueryRowContext(ctx, "SELECT 1 FROM "+db.dialect.partitioner().partition(&engine.Table{Name: table}, name)+" LIMIT 1").Scan(&any); {
 		case err == sql.ErrNoRows:
 			return nil
 		case err != nil:

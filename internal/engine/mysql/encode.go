@@ -52,9 +52,9 @@ func newEncoder(d dialect, t *engine.Table) encoder {
 		update.ignore, update.prefix = false, strings.Replace(e.prefix, verb, "INSERT", 1)
 		var to []string
 		for _, c := range set {
-			to = append(to, d.Quote(c.Name)+" = "+d.Sent(c.Name))
+			to = append(to, d.Quote(c.Name)+" = "+d.words().Sent(c.Name))
 		}
-		update.suffix = d.OnKey(t.PrimaryKey) + strings.Join(to, ", ")
+		update.suffix = d.words().OnKey(t.PrimaryKey) + strings.Join(to, ", ")
 		e.update = &update
 	}
 	return e

@@ -56,7 +56,7 @@ func (mirror) Notes() []string {
 
 func (m mirror) Tables() []string {
 	// Without NULL, a TIMESTAMP would be NOT NULL.
-	typeOf := func(c engine.SchemaColumn) string { return m.db.dialect.SumColumn(c) + " NULL" }
+	typeOf := func(c engine.SchemaColumn) string { return m.db.dialect.words().SumColumn(c) + " NULL" }
 	out := []string{fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s (rowmill_id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, %s)",
 		m.Quote(m.Log), m.Definitions(m.Logged(), typeOf))}
 	if m.Target.Rolls {
@@ -352,7 +352,7 @@ func (m mirror) dropSentry(ctx context.Context, name string) error {
 	return engine.ExecEach(ctx, conn, []string{"LOCK TABLES " + name + " WRITE", "DELETE FROM " + name + " WHERE " + m.Quote(sentryColumn) + " = 0", "DROP TABLE " + name})
 }
 
-func (d dialect) KeyText(c engine.SchemaColumn) string {
+func (d words) KeyText(c engine.SchemaColumn) string {
 	if c.Kind == value.Bytes {
 		return "HEX(" + d.Quote(c.Name) + ")"
 	}
@@ -360,7 +360,7 @@ func (d dialect) KeyText(c engine.SchemaColumn) string {
 }
 
 // KeyValue casts a DECIMAL, which would be compared with text as binary floating point.
-func (dialect) KeyValue(c engine.SchemaColumn, text string) (placeholder string, arg any, err error) {
+func (words) KeyValue(c engine.SchemaColumn, text string) (placeholder string, arg any, err error) {
 	switch c.Kind {
 	case value.Bytes:
 		arg, err = engine.BytesFromKey(c, text)
@@ -380,7 +380,7 @@ func (dialect) KeyValue(c engine.SchemaColumn, text string) (placeholder string,
 }
 
 // CopyRows uses no INSERT IGNORE, which changes invalid values and drops rows without a partition.
-func (d dialect) CopyRows(c engine.CopyRows) string {
+func (d words) CopyRows(c engine.CopyRows) string {
 	tail := ""
 	if c.Skip {
 		first := d.Quote(c.Columns[0])

@@ -43,8 +43,13 @@ func floorTo(pos int64) rolling.Partition {
 	return rolling.Partition{Name: floorName, Period: rolling.Period{To: pos}}
 }
 
+// A partitioner renders changes of periods.
+type partitioner struct{ dialect }
+
+func (d dialect) partitioner() partitioner { return partitioner{d} }
+
 // reorganize renders the change of adjacent partitions to others of the same range, with a copy.
-func (d dialect) reorganize(t *engine.Table, old, now []rolling.Partition) (string, error) {
+func (d partitioner) reorganize(t *engine.Table, old, now []rolling.Partition) (string, error) {
 	defs, err := d.partitions(t, now)
 	if err != nil {
 		return "", err
@@ -53,7 +58,7 @@ func (d dialect) reorganize(t *engine.Table, old, now []rolling.Partition) (stri
 }
 
 // divide renders a Divide. Only the end of the last partition may be moved, and only up: what is left is dropped.
-func (d dialect) divide(s engine.Divide) ([]string, error) {
+func (d partitioner) divide(s engine.Divide) ([]string, error) {
 	switch n := len(s.New); {
 	case n == 0:
 		return []string{d.drop(s.Table, s.Part)}, nil
@@ -95,17 +100,17 @@ func (c *changer) divideNow(ctx context.Context, s engine.Divide) {
 }
 
 // encloseTail renders an Enclose from its initial state.
-func (d dialect) encloseTail(s engine.Enclose) ([]string, error) {
+func (d partitioner) encloseTail(s engine.Enclose) ([]string, error) {
 	left := s.Tail
 	left.From = s.Part.To
 	split, err := d.reorganize(s.Table, []rolling.Partition{s.Tail}, []rolling.Partition{s.Part, left})
-	return slices.Concat(d.CreateTemplate(s.Table, s.With, engine.Storage{}), []string{d.lockTables([]string{s.Table.Name, s.With}), d.exchange(s.Table, s.Tail.Name, s.With),
+	return slices.Concat(d.words().CreateTemplate(s.Table, s.With, engine.Storage{}), []string{d.lockTables([]string{s.Table.Name, s.With}), d.exchange(s.Table, s.Tail.Name, s.With),
 		split, d.exchange(s.Table, s.Part.Name, s.With), "DROP TABLE " + d.Quote(s.With), unlock}), err
 }
 
 // add renders the creation of partitions. If only the floor is left, its end moves. split names the
 // partitions whose rows are copied for them.
-func (d dialect) add(t *engine.Table, l layout, parts []rolling.Partition) (statements, split []string, err error) {
+func (d partitioner) add(t *engine.Table, l layout, parts []rolling.Partition) (statements, split []string, err error) {
 	if !floored(t) {
 		defs, err := d.partitions(t, parts)
 		return []string{d.addPartitions(t, defs)}, nil, err
@@ -129,7 +134,7 @@ func (d dialect) add(t *engine.Table, l layout, parts []rolling.Partition) (stat
 	return statements, split, err
 }
 
-func (d dialect) addPartitions(t *engine.Table, defs string) string {
+func (d partitioner) addPartitions(t *engine.Table, defs string) string {
 	return fmt.Sprintf("ALTER TABLE %s ADD PARTITION (%s)", d.Quote(t.Name), defs)
 }
 
@@ -261,7 +266,7 @@ func (l layout) before(p rolling.Partition) []rolling.Partition {
 
 // removal renders the removal of an empty partition. The first one's range goes to the floor, so
 // that the next period keeps its lower bound, any other's to the next period.
-func (d dialect) removal(t *engine.Table, l layout, i int) (string, error) {
+func (d partitioner) removal(t *engine.Table, l layout, i int) (string, error) {
 	p := l.parts[i]
 	if i > 0 || !floored(t) {
 		return d.drop(t, p), nil
@@ -271,7 +276,7 @@ func (d dialect) removal(t *engine.Table, l layout, i int) (string, error) {
 
 // release renders the removal of the floor and of gaps. One with rows stays, as an ordinary partition with another name, and so does the
 // only partition of a table.
-func (d dialect) release(t *engine.Table, l layout, filled func(name string) bool) (out []string, err error) {
+func (d partitioner) release(t *engine.Table, l layout, filled func(name string) bool) (out []string, err error) {
 	for _, p := range l.free() {
 		if len(l.parts) > 0 && !filled(p.Name) {
 			out = append(out, d.drop(t, p))
@@ -303,7 +308,7 @@ func supposed(t *engine.Table, have []rolling.Partition) layout {
 }
 
 // dropPartition renders dropping a partition with its rows.
-func (d dialect) dropPartition(t *engine.Table, l layout, p rolling.Partition) ([]string, error) {
+func (d partitioner) dropPartition(t *engine.Table, l layout, p rolling.Partition) ([]string, error) {
 	i := slices.IndexFunc(l.parts, func(q rolling.Partition) bool { return q.Name == p.Name })
 	if i < 0 {
 		i = l.find(p)
@@ -317,7 +322,7 @@ func (d dialect) dropPartition(t *engine.Table, l layout, p rolling.Partition) (
 
 // alone renders changes of a declared table's partitions under a lock. Without it, MariaDB waits a
 // second time for a metadata lock that an ALTER TABLE did not get.
-func (d dialect) alone(t *engine.Table, statements ...string) []string {
+func (d partitioner) alone(t *engine.Table, statements ...string) []string {
 	if !floored(t) {
 		return statements
 	}
@@ -390,8 +395,8 @@ func (c *changer) few(ctx context.Context, l layout, split []string, statements 
 func (c *changer) span(ctx context.Context, p rolling.Partition) (r rolling.Period) {
 	by := c.Quote(c.t.By)
 	var first, last sql.NullInt64
-	c.read(ctx, fmt.Sprintf("SELECT %s, %s FROM %s WHERE %s >= %s", c.Position(c.t, "MIN("+by+")"), c.Position(c.t, "MAX("+by+")"),
-		c.partition(c.t, p.Name), by, c.Literal(c.t, c.t.Grid.Bounds().From)), &first, &last)
+	c.read(ctx, fmt.Sprintf("SELECT %s, %s FROM %s WHERE %s >= %s", c.words().Position(c.t, "MIN("+by+")"), c.words().Position(c.t, "MAX("+by+")"),
+		c.partition(c.t, p.Name), by, c.words().Literal(c.t, c.t.Grid.Bounds().From)), &first, &last)
 	if first.Valid && last.Valid {
 		r = rolling.Period{From: first.Int64, To: last.Int64 + 1}
 	}
@@ -410,7 +415,7 @@ func (db *server) Enclose(ctx context.Context, t *engine.Table, period rolling.P
 // partition, and exchanges them again, into p.
 func (c *changer) enclose(ctx context.Context, p rolling.Partition, with string) {
 	by := c.Quote(c.t.By)
-	strays := fmt.Sprintf(" WHERE %s < %s OR %s >= %s", by, c.Literal(c.t, p.From), by, c.Literal(c.t, p.To))
+	strays := fmt.Sprintf(" WHERE %s < %s OR %s >= %s", by, c.words().Literal(c.t, p.From), by, c.words().Literal(c.t, p.To))
 	holder := func(l layout) string {
 		for _, f := range slices.Concat(l.free(), l.tail(c.t)) {
 			if f.From <= p.From && p.To <= f.To {
@@ -490,7 +495,7 @@ func (c *changer) attachBehind(ctx context.Context, s engine.Attach) {
 		name := l.parts[l.index(s.Part)].Name
 		c.exchangeBehind(ctx, name, s.From, func() {
 			if p := c.partition(c.t, name); c.filled(ctx, p) {
-				c.run(ctx, c.CopyRows(engine.CopyRows{Into: c.Quote(s.From), From: p, Columns: c.columns(ctx, c.t.Name).Names(), Skip: true}))
+				c.run(ctx, c.words().CopyRows(engine.CopyRows{Into: c.Quote(s.From), From: p, Columns: c.columns(ctx, c.t.Name).Names(), Skip: true}))
 			}
 		})
 	}
@@ -515,7 +520,7 @@ func (c *changer) attachPlan(ctx context.Context, s engine.Attach) (statements [
 
 // room renders the creation of an empty partition with p's bounds, with those of more that follow it
 // after the last one, and names the partitions that are split for it.
-func (d dialect) room(t *engine.Table, l layout, p rolling.Partition, more ...rolling.Partition) (q string, split []string, err error) {
+func (d partitioner) room(t *engine.Table, l layout, p rolling.Partition, more ...rolling.Partition) (q string, split []string, err error) {
 	filler := func(from, to int64) []rolling.Partition {
 		if from >= to {
 			return nil
@@ -580,7 +585,7 @@ func (d dialect) room(t *engine.Table, l layout, p rolling.Partition, more ...ro
 }
 
 // attach renders an Attach from its initial state.
-func (d dialect) attach(s engine.Attach) ([]string, error) {
+func (d partitioner) attach(s engine.Attach) ([]string, error) {
 	q, _, err := d.room(s.Table, supposed(s.Table, s.Have), s.Part)
 	if err != nil {
 		return nil, fmt.Errorf("attach partition %s of %s: %w", s.Part.Name, s.Table.Name, err)

@@ -83,7 +83,7 @@ func (db *server) TriggerExists(ctx context.Context, name string) (bool, error) 
 }
 
 // Probe: a process killed here leaves the scratch table, which the next probe drops.
-func (d dialect) Probe(n engine.Needs) (statements, undo []string) {
+func (d words) Probe(n engine.Needs) (statements, undo []string) {
 	const table, view = engine.ProbeTable, engine.ProbeTable + "_view"
 	// Another process may be using the same name.
 	const lock, unlock = "DO GET_LOCK('" + table + "', 60)", "DO RELEASE_LOCK('" + table + "')"

@@ -24,7 +24,7 @@ const (
 	emptyMark = "rowmill: it has no rows to move into partitions"
 )
 
-func (d dialect) mark(table, text string) string {
+func (d partitioner) mark(table, text string) string {
 	return "ALTER TABLE " + d.Quote(table) + " COMMENT = " + quoteText(text)
 }
 
@@ -280,7 +280,7 @@ func (c *changer) rename(ctx context.Context, s engine.Replace) {
 }
 
 // renameOut renders the last step. No other session uses the table, so it needs no lock.
-func (d dialect) renameOut(s engine.Replace) string {
+func (d partitioner) renameOut(s engine.Replace) string {
 	return "ALTER TABLE " + d.Quote(s.With) + " RENAME TO " + d.Quote(s.Out[len(s.Out)-1]) + ", COMMENT = ''"
 }
 
@@ -335,7 +335,7 @@ func (c *changer) identity(ctx context.Context, name, like string) string {
 	}
 	var rows int64
 	var hash string
-	c.read(ctx, "SELECT COUNT(*), "+c.RowHash(columns)+" FROM "+c.Quote(name), &rows, &hash)
+	c.read(ctx, "SELECT COUNT(*), "+c.words().RowHash(columns)+" FROM "+c.Quote(name), &rows, &hash)
 	return fmt.Sprintf("%d rows %s", rows, hash)
 }
 
@@ -348,7 +348,7 @@ func (c *changer) exchanged(ctx context.Context, s engine.Replace, comment strin
 	// A mark of the statements that Render shows: rows of several partitions include the first
 	// ones'.
 	last := s.Old[len(s.Old)-1]
-	early := fmt.Sprintf("%s WHERE %s < %s", c.Quote(s.With), c.Quote(c.t.By), c.Literal(c.t, last.From))
+	early := fmt.Sprintf("%s WHERE %s < %s", c.Quote(s.With), c.Quote(c.t.By), c.words().Literal(c.t, last.From))
 	return marked && len(s.Old) > 1 && !c.filled(ctx, early)
 }
 
@@ -405,7 +405,7 @@ func (c *changer) takeOut(ctx context.Context, have []rolling.Partition, out []s
 }
 
 // drop renders the drop of partitions with their rows.
-func (d dialect) drop(t *engine.Table, parts ...rolling.Partition) string {
+func (d partitioner) drop(t *engine.Table, parts ...rolling.Partition) string {
 	return "ALTER TABLE " + d.Quote(t.Name) + " DROP PARTITION " + d.list(partitionNames(parts))
 }
 
@@ -418,7 +418,7 @@ func partitionNames(parts []rolling.Partition) []string {
 }
 
 // convert renders the conversion of a partition to a table in MariaDB, from 10.7 on.
-func (d dialect) convert(t *engine.Table, p rolling.Partition, table string) string {
+func (d partitioner) convert(t *engine.Table, p rolling.Partition, table string) string {
 	return fmt.Sprintf("ALTER TABLE %s CONVERT PARTITION %s TO TABLE %s", d.Quote(t.Name), d.Quote(p.Name), d.Quote(table))
 }
 
@@ -453,7 +453,7 @@ func (c *changer) replaceRows(ctx context.Context, s engine.Replace) {
 }
 
 // joined renders the end of a Replace by moving rows: one partition, and no table.
-func (d dialect) joined(s engine.Replace, have []rolling.Partition) ([]string, error) {
+func (d partitioner) joined(s engine.Replace, have []rolling.Partition) ([]string, error) {
 	drop, n := "DROP TABLE "+d.Quote(s.With), len(have)
 	if n == 1 {
 		return []string{drop}, nil
@@ -463,10 +463,10 @@ func (d dialect) joined(s engine.Replace, have []rolling.Partition) ([]string, e
 }
 
 // replaceAll renders a Replace by moving rows.
-func (d dialect) replaceAll(s engine.Replace) ([]string, error) {
+func (d partitioner) replaceAll(s engine.Replace) ([]string, error) {
 	var out, moves []string
 	for i, p := range s.Old {
-		out = append(out, d.CreateTemplate(s.Table, s.Out[i], engine.Storage{})...)
+		out = append(out, d.words().CreateTemplate(s.Table, s.Out[i], engine.Storage{})...)
 		moves = append(moves, d.move("", d.partition(s.Table, p.Name), d.Quote(s.Out[i]))...)
 	}
 	moves = append(moves, d.move("", d.Quote(s.With), d.Quote(s.Table.Name))...)
@@ -476,7 +476,7 @@ func (d dialect) replaceAll(s engine.Replace) ([]string, error) {
 }
 
 // replace renders a Replace from its initial state, without the identity in the comment.
-func (d dialect) replace(s engine.Replace) ([]string, error) {
+func (d partitioner) replace(s engine.Replace) ([]string, error) {
 	if err := checkReplace(s); err != nil {
 		return nil, fmt.Errorf("replace by partition %s of table %s: %w", s.New.Name, s.Table.Name, err)
 	}
@@ -491,7 +491,7 @@ func (d dialect) replace(s engine.Replace) ([]string, error) {
 			outs = append(outs, d.convert(s.Table, p, s.Out[i]))
 			continue
 		}
-		clones = append(clones, d.CreateTemplate(s.Table, s.Out[i], engine.Storage{})...)
+		clones = append(clones, d.words().CreateTemplate(s.Table, s.Out[i], engine.Storage{})...)
 		locks = append(locks, s.Out[i])
 		outs = append(outs, d.exchange(s.Table, p.Name, s.Out[i]))
 	}

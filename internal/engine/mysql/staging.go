@@ -70,7 +70,7 @@ func (db *server) stage(ctx context.Context, t *engine.Table, o engine.StageOpti
 	s.source.open()
 	err = s.Do(ctx, func() (err error) {
 		s.enc.warnings = s.Conn.warnings
-		statements := append([]string{"DROP TABLE IF EXISTS " + db.dialect.Quote(o.Name), create}, db.dialect.compress(o.Name, o.Storage)...)
+		statements := append([]string{"DROP TABLE IF EXISTS " + db.dialect.Quote(o.Name), create}, db.dialect.words().compress(o.Name, o.Storage)...)
 		for _, q := range statements {
 			if _, err := s.Conn.run(q); err != nil {
 				return fmt.Errorf("%s: %w", engine.FirstWords(q), classify(err))

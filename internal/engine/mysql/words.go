@@ -14,16 +14,21 @@ import (
 )
 
 // Words implements engine.Keeper.
-func (db *server) Words() engine.Words { return speaker{db.dialect, db} }
+func (db *server) Words() engine.Words { return speaker{db.dialect.words(), db} }
 
-func (d dialect) From(t *engine.Table, p rolling.Partition) string {
+// words are the server's SQL for constructs that differ between servers: see engine.Words.
+type words struct{ dialect }
+
+func (d dialect) words() words { return words{d} }
+
+func (d words) From(t *engine.Table, p rolling.Partition) string {
 	return d.Quote(t.Name) + " PARTITION (" + d.Quote(p.Name) + ")"
 }
 
 // Literal implements engine.Words. If the column holds integers, a position between
 // two values is rounded up, so that a condition on a half-open range matches the
 // same rows.
-func (d dialect) Literal(t *engine.Table, pos int64) string {
+func (d words) Literal(t *engine.Table, pos int64) string {
 	switch kindOf(t) {
 	case engine.ByInteger:
 		unit := t.ByUnit()
@@ -52,7 +57,7 @@ const (
 
 // Position implements engine.Words. A TIMESTAMP is converted independently of the
 // session's time zone: triggers and views run in the sessions of other programs.
-func (d dialect) Position(t *engine.Table, expr string) string {
+func (d words) Position(t *engine.Table, expr string) string {
 	switch {
 	case t.CountsTime():
 		return "CAST(" + expr + " AS SIGNED) * " + strconv.FormatInt(t.ByUnit(), 10)
@@ -65,9 +70,9 @@ func (d dialect) Position(t *engine.Table, expr string) string {
 }
 
 // Now implements engine.Words.
-func (dialect) Now() string { return "TIMESTAMPDIFF(MICROSECOND, " + zeroTime + ", UTC_TIMESTAMP(6))" }
+func (words) Now() string { return "TIMESTAMPDIFF(MICROSECOND, " + zeroTime + ", UTC_TIMESTAMP(6))" }
 
-func (d dialect) FromPosition(t *engine.Table, expr string) string {
+func (d words) FromPosition(t *engine.Table, expr string) string {
 	at := "TIMESTAMPADD(MICROSECOND, " + expr + ", " + zeroTime + ")"
 	switch {
 	case t.CountsTime():
@@ -86,7 +91,7 @@ func (d dialect) FromPosition(t *engine.Table, expr string) string {
 	return at
 }
 
-func (d dialect) AsText(c engine.SchemaColumn) string {
+func (d words) AsText(c engine.SchemaColumn) string {
 	name := d.Quote(c.Name)
 	switch c.Kind {
 	case value.Text, value.Bytes:
@@ -102,7 +107,7 @@ func (d dialect) AsText(c engine.SchemaColumn) string {
 	return "CAST(" + name + " AS CHAR)"
 }
 
-func (d dialect) CreateTemplate(t *engine.Table, name string, o engine.Storage) []string {
+func (d words) CreateTemplate(t *engine.Table, name string, o engine.Storage) []string {
 	out := []string{"CREATE TABLE " + d.Quote(name) + " LIKE " + d.Quote(t.Name)}
 	if t.Rolling() {
 		out = append(out, "ALTER TABLE "+d.Quote(name)+" REMOVE PARTITIONING")
@@ -113,7 +118,7 @@ func (d dialect) CreateTemplate(t *engine.Table, name string, o engine.Storage) 
 // compress renders the page compression of an empty InnoDB table. In MariaDB it can't
 // then be exchanged with a partition unless the whole table was created with
 // compression: see createDeclared.
-func (d dialect) compress(name string, o engine.Storage) []string {
+func (d words) compress(name string, o engine.Storage) []string {
 	switch {
 	case !o.Compress || d.rocksdb() || d.mariadb && !o.Alone:
 		return nil
@@ -123,11 +128,11 @@ func (d dialect) compress(name string, o engine.Storage) []string {
 	return []string{"ALTER TABLE " + d.Quote(name) + " COMPRESSION = 'zlib'"}
 }
 
-func (dialect) Text() string { return "LONGTEXT CHARACTER SET utf8mb4" }
-func (dialect) Blob() string { return "LONGBLOB" }
+func (words) Text() string { return "LONGTEXT CHARACTER SET utf8mb4" }
+func (words) Blob() string { return "LONGBLOB" }
 
 // OwnTable implements engine.Words. The server's and database's defaults may not do.
-func (d dialect) OwnTable() string {
+func (d words) OwnTable() string {
 	storage, collation := "InnoDB", "utf8mb4_bin"
 	if d.rocksdb() {
 		storage = d.storage
@@ -139,7 +144,7 @@ func (d dialect) OwnTable() string {
 }
 
 // Compact implements engine.CompactWords. MyRocks compacts by itself.
-func (d dialect) Compact(table string) []string {
+func (d words) Compact(table string) []string {
 	if d.rocksdb() {
 		return nil
 	}
@@ -198,46 +203,46 @@ func datetimeText(pos int64) string {
 	return "'" + rolling.Instant(pos).Format(layout) + "'"
 }
 
-var _ engine.SumWords = dialect{}
+var _ engine.SumWords = words{}
 
 // SumType implements engine.SumWords. Like the server's own SUM, it has 22 digits
 // more than a value, up to the maximum of 65.
-func (dialect) SumType(c engine.SchemaColumn) string {
+func (words) SumType(c engine.SchemaColumn) string {
 	if c.Kind == value.Float {
 		return "DOUBLE"
 	}
 	return fmt.Sprintf("DECIMAL(%d,%d)", min(cmp.Or(c.Precision, 20)+22, 65), c.Scale)
 }
 
-func (dialect) Double() string { return "DOUBLE" }
+func (words) Double() string { return "DOUBLE" }
 
 // AsDouble implements engine.SumWords. MySQL can cast to DOUBLE only since 8.0.17.
-func (dialect) AsDouble(expr string) string   { return "(" + expr + " + 0e0)" }
-func (dialect) Variance(expr string) string   { return "VAR_POP(" + expr + ")" }
-func (dialect) SquareRoot(expr string) string { return "SQRT(" + expr + ")" }
+func (words) AsDouble(expr string) string   { return "(" + expr + " + 0e0)" }
+func (words) Variance(expr string) string   { return "VAR_POP(" + expr + ")" }
+func (words) SquareRoot(expr string) string { return "SQRT(" + expr + ")" }
 
-func (dialect) Month(pos string) string {
+func (words) Month(pos string) string {
 	at := "TIMESTAMPADD(MICROSECOND, " + pos + ", " + zeroTime + ")"
 	return "(YEAR(" + at + ") * 12 + MONTH(" + at + ") - 1)"
 }
 
-func (dialect) MonthStart(month string) string {
+func (words) MonthStart(month string) string {
 	return fmt.Sprintf("TIMESTAMPDIFF(MICROSECOND, %s, MAKEDATE((%s) DIV 12, 1) + INTERVAL ((%s) %% 12) MONTH)", zeroTime, month, month)
 }
 
 // SkipLocked implements engine.SumWords. MariaDB supports it since 10.6.
-func (dialect) SkipLocked() string { return " FOR UPDATE SKIP LOCKED" }
+func (words) SkipLocked() string { return " FOR UPDATE SKIP LOCKED" }
 
 // InsertNew implements engine.SumWords. In the tables it is used for, of integers and
 // short names without partitions, IGNORE ignores only duplicate keys.
-func (dialect) InsertNew() (begin, end string) { return "INSERT IGNORE", "" }
-func (dialect) OnKey([]string) string          { return " ON DUPLICATE KEY UPDATE " }
+func (words) InsertNew() (begin, end string) { return "INSERT IGNORE", "" }
+func (words) OnKey([]string) string          { return " ON DUPLICATE KEY UPDATE " }
 
 // Sent implements engine.SumWords. MariaDB has no other form.
-func (d dialect) Sent(column string) string { return "VALUES(" + d.Quote(column) + ")" }
+func (d words) Sent(column string) string { return "VALUES(" + d.Quote(column) + ")" }
 
 // Temporary implements engine.SumWords. MyRocks has no temporary tables.
-func (d dialect) Temporary(name, body string) engine.TemporaryTable {
+func (d words) Temporary(name, body string) engine.TemporaryTable {
 	q := d.Quote(name)
 	return engine.TemporaryTable{
 		Create: "CREATE TEMPORARY TABLE " + q + " (" + body + ") ENGINE=InnoDB",
@@ -247,7 +252,7 @@ func (d dialect) Temporary(name, body string) engine.TemporaryTable {
 	}
 }
 
-func (d dialect) SumColumn(c engine.SchemaColumn) string {
+func (d words) SumColumn(c engine.SchemaColumn) string {
 	if c.Collation == "" || c.Logical == value.JSON {
 		return c.Native
 	}
@@ -255,13 +260,13 @@ func (d dialect) SumColumn(c engine.SchemaColumn) string {
 	return c.Native + " CHARACTER SET " + charset + " COLLATE " + c.Collation
 }
 
-func (d dialect) ReplaceView(name, query string) []string {
+func (d words) ReplaceView(name, query string) []string {
 	return []string{"CREATE OR REPLACE VIEW " + d.Quote(name) + " AS\n" + query}
 }
 
 // Triggers implements engine.SumWords. The first row of a connection writes its note,
 // the others look it up, which locks it: consumers skip notes of open transactions.
-func (d dialect) Triggers(t *engine.Table, _ []string, n engine.NoteRow) []engine.Trigger {
+func (d words) Triggers(t *engine.Table, _ []string, n engine.NoteRow) []engine.Trigger {
 	insert := func(row string) string {
 		return fmt.Sprintf("INSERT IGNORE INTO %s VALUES (%s, CONCAT('connection ', CONNECTION_ID()))",
 			n.Into, strings.Join(n.Values(row+"."+d.Quote(t.By)), ", "))
@@ -279,7 +284,7 @@ func (d dialect) Triggers(t *engine.Table, _ []string, n engine.NoteRow) []engin
 
 // trigger returns a row trigger with two alternative names of the same length, which is
 // limited to 64. MySQL can't replace a trigger, and MariaDB may lose it in a crash.
-func (d dialect) trigger(t *engine.Table, name, when, body string) engine.Trigger {
+func (d words) trigger(t *engine.Table, name, when, body string) engine.Trigger {
 	named := func(name string) engine.Trigger {
 		return engine.Trigger{
 			Name: name, Table: t.Name, Body: unquoted.Replace(body),
@@ -299,7 +304,7 @@ var unquoted = strings.NewReplacer("'", "", `\`, "")
 // HaveTriggers implements engine.SumWords. CHAR(39) and CHAR(92) are a quote and a
 // backslash under any sql_mode. MariaDB opens the tables of every database unless
 // EVENT_OBJECT_SCHEMA is given; with EVENT_OBJECT_TABLE it opens only one.
-func (dialect) HaveTriggers(table string) string {
+func (words) HaveTriggers(table string) string {
 	q := "SELECT TRIGGER_NAME, EVENT_OBJECT_TABLE, REPLACE(REPLACE(ACTION_STATEMENT, CHAR(39), ''), CHAR(92), '') " +
 		"FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = DATABASE() AND EVENT_OBJECT_SCHEMA = DATABASE()"
 	if table != "" {
@@ -308,7 +313,7 @@ func (dialect) HaveTriggers(table string) string {
 	return q
 }
 
-func (d dialect) Refuse(t *engine.Table, _ []string, boundary string) []engine.Trigger {
+func (d words) Refuse(t *engine.Table, _ []string, boundary string) []engine.Trigger {
 	body := fmt.Sprintf("BEGIN IF %s < %s THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = %s; END IF; END",
 		d.Position(t, "NEW."+d.Quote(t.By)), boundary, quoteText("rowmill: the period of this row is sealed"))
 	return []engine.Trigger{d.trigger(t, "rowmill_late_"+t.Name, "BEFORE INSERT", body)}
@@ -319,7 +324,7 @@ func hashOf(expr string) string { return "SHA2(" + expr + ", 256)" }
 
 // RowHash implements engine.Words: the sum of the first 64 bits of each row's hash. The length precedes
 // each value but NULL, so that different rows have different texts.
-func (d dialect) RowHash(cols []engine.SchemaColumn) string {
+func (d words) RowHash(cols []engine.SchemaColumn) string {
 	values := make([]string, len(cols))
 	for i, c := range cols {
 		v := d.Quote(c.Name)
@@ -350,7 +355,7 @@ func sumOfHashes(row string) string {
 
 // MatchHash implements engine.Words. It takes half the time of RowHash: numbers and times are joined as they are, only texts have their
 // length, and which values are NULL, which CONCAT_WS leaves out, stands in front. 01#7#5#hello is a row of 7, 'hello' and, between, NULL.
-func (d dialect) MatchHash(cols []engine.SchemaColumn) string {
+func (d words) MatchHash(cols []engine.SchemaColumn) string {
 	nulls, values := []string{"''"}, []string{"'#'"}
 	for _, c := range cols {
 		v := d.Quote(c.Name)
