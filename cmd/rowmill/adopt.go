@@ -12,14 +12,17 @@ import (
 	"github.com/rowmill/rowmill/internal/maintain/adopt"
 )
 
+// adoptions turn plain tables into rolling ones, and back.
+type adoptions struct{ *app }
+
 // adoptOptions returns the options for adopting a table.
-func (a *app) adoptOptions(k *declared.Table) adopt.Options {
+func (a adoptions) adoptOptions(k *declared.Table) adopt.Options {
 	return adopt.Options{DB: k.DB, State: k.State, Table: k.Table.Table, Schema: k.Schema, Declared: k.Declared, Now: k.Now, Progress: a.sayAdoption()}
 }
 
 // adopt converts a plain table into a rolling one while it is written to, and then
 // applies the rest of the declaration.
-func (a *app) adopt(ctx context.Context, k *declared.Table, plan *maintain.Application, f applyFlags) error {
+func (a adoptions) adopt(ctx context.Context, k *declared.Table, plan *maintain.Application, f applyFlags) error {
 	o := a.adoptOptions(k)
 	o.AllowDuplicates, o.Before = f.duplicates, plan.Before
 	p, err := adopt.Plan(ctx, o)
@@ -93,7 +96,7 @@ func askWaits(ctx context.Context, o adopt.Options) error {
 }
 
 // limitAdoption sets the limits of the flags; and nothing is copied or swapped while the adoption is paused.
-func (a *app) limitAdoption(o *adopt.Options, k *declared.Table, w *lagWatch, f applyFlags) {
+func (a adoptions) limitAdoption(o *adopt.Options, k *declared.Table, w *lagWatch, f applyFlags) {
 	a.limitCopy(o, k, w)
 	paused := o.Postpone
 	o.Postpone = func(ctx context.Context) (string, error) {
@@ -105,14 +108,14 @@ func (a *app) limitAdoption(o *adopt.Options, k *declared.Table, w *lagWatch, f 
 }
 
 // limitCopy sets the limits of the flags; and nothing is copied or swapped while that is paused.
-func (a *app) limitCopy(o *adopt.Options, k *declared.Table, w *lagWatch) {
+func (a adoptions) limitCopy(o *adopt.Options, k *declared.Table, w *lagWatch) {
 	o.Limits = w.limits(k.DB)
 	o.Postpone = k.WhilePaused(adopt.Kind)
 	o.Limits.Waits = append(slices.Clone(o.Limits.Waits), o.Postpone)
 }
 
 // endAdoption drops the old table, or reverses the adoption.
-func (a *app) endAdoption(ctx context.Context, k *declared.Table, f applyFlags) error {
+func (a adoptions) endAdoption(ctx context.Context, k *declared.Table, f applyFlags) error {
 	o, planned := a.adoptOptions(k), adopt.PlanUndo
 	if f.finish {
 		planned = adopt.PlanFinish
@@ -167,7 +170,7 @@ func (a *app) endAdoption(ctx context.Context, k *declared.Table, f applyFlags) 
 
 // sayAdoption returns a function that prints the progress as lines, at most one a
 // second within a step.
-func (a *app) sayAdoption() func(adopt.Progress) {
+func (a adoptions) sayAdoption() func(adopt.Progress) {
 	var step, paused string
 	var last time.Time
 	return func(p adopt.Progress) {

@@ -112,7 +112,7 @@ func (a *app) apply(ctx context.Context, file string, f applyFlags) (err error) 
 		if f.finish || f.undo || f.dry {
 			return usagef("--pause alone", "--pause does nothing else, and --finish, --undo and --dry-run do")
 		}
-		return a.pause(ctx, []string{file}, pauseFlags{kept: f.kept, policy: adopt.Kind, length: f.pause}, "--pause")
+		return pauses{a}.pause(ctx, []string{file}, pauseFlags{kept: f.kept, policy: adopt.Kind, length: f.pause}, "--pause")
 	}
 	if f.finish && f.undo {
 		return usagef("one of them", "--finish and --undo are opposites")
@@ -150,9 +150,9 @@ func (a *app) apply(ctx context.Context, file string, f applyFlags) (err error) 
 		}
 	}
 	if f.finish || f.undo {
-		return a.endAdoption(ctx, k, f)
+		return adoptions{a}.endAdoption(ctx, k, f)
 	}
-	if err := a.findPeriod(ctx, k, f); err != nil {
+	if err := (planner{a}).findPeriod(ctx, k, f); err != nil {
 		return err
 	}
 	plan, err := k.PlanApply(ctx)
@@ -164,7 +164,7 @@ func (a *app) apply(ctx context.Context, file string, f applyFlags) (err error) 
 		return err
 	}
 	if plan.Adopt || under != nil && !adopt.Kept(under) {
-		return a.adopt(ctx, k, plan, f)
+		return adoptions{a}.adopt(ctx, k, plan, f)
 	}
 	return a.applyPlan(ctx, plan, k.Declared, k.DB.Info().Target, f)
 }

@@ -35,7 +35,10 @@ const (
 
 var errInterrupted, errInterruptedEarly = experiment.ErrInterrupted, experiment.ErrInterruptedEarly
 
-func (a *app) benchCommand() *cobra.Command {
+// benchmarks are the verbs of `rowmill bench`.
+type benchmarks struct{ *app }
+
+func (a benchmarks) benchCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "bench WORKLOAD",
 		Short: "Measure a database with a workload",
@@ -72,7 +75,7 @@ func (a *app) benchCommand() *cobra.Command {
 	return c
 }
 
-func (a *app) benchInsertCommand() *cobra.Command {
+func (a benchmarks) benchInsertCommand() *cobra.Command {
 	var f benchFlags
 	var presets strings.Builder
 	for _, p := range workload.Presets() {
@@ -209,7 +212,7 @@ var ownFlags = []string{"resume", "html", "png", "md", "csv", "json"}
 
 // resumeInsert continues the interrupted run or search of a record, and makes the
 // remaining ones. given are the flags of the command itself.
-func (a *app) resumeInsert(ctx context.Context, f *benchFlags, given *pflag.FlagSet) error {
+func (a benchmarks) resumeInsert(ctx context.Context, f *benchFlags, given *pflag.FlagSet) error {
 	r, err := experiment.ResumeInsert(ctx, f.resume)
 	if err != nil {
 		return err

@@ -55,7 +55,7 @@ func (f *cellFlags) defineOutputs(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.spec.NoVerify, "no-verify", false, "don't read the table back after cells that insert (default false)")
 }
 
-func (a *app) benchMixedCommand() *cobra.Command {
+func (a benchmarks) benchMixedCommand() *cobra.Command {
 	f := newCellFlags(experiment.Mixed)
 	c := &cobra.Command{
 		Use:   "mixed",
@@ -95,7 +95,7 @@ func (a *app) benchMixedCommand() *cobra.Command {
 	return c
 }
 
-func (a *app) benchPointsCommand() *cobra.Command {
+func (a benchmarks) benchPointsCommand() *cobra.Command {
 	f := newCellFlags(experiment.Points)
 	c := &cobra.Command{
 		Use:   "points",
@@ -133,7 +133,7 @@ func (a *app) benchPointsCommand() *cobra.Command {
 	return c
 }
 
-func (a *app) benchCells(ctx context.Context, f *cellFlags) error {
+func (a benchmarks) benchCells(ctx context.Context, f *cellFlags) error {
 	f.cells.Seconds = f.time.D().Seconds()
 	if err := cmp.Or(f.spec.Validate(), f.out.check("rowmill bench "+f.spec.Workload)); err != nil {
 		return err

@@ -18,7 +18,7 @@ const (
 	defaultDiskFile = "4GB"
 )
 
-func (a *app) benchDiskCommand() *cobra.Command {
+func (a benchmarks) benchDiskCommand() *cobra.Command {
 	var disk experiment.DiskSpec
 	var out benchOutputs
 	var blocks []string

@@ -15,7 +15,7 @@ const (
 	defaultHotSlots = 32
 )
 
-func (a *app) benchHotRowCommand() *cobra.Command {
+func (a benchmarks) benchHotRowCommand() *cobra.Command {
 	var hot experiment.HotRowSpec
 	var out benchOutputs
 	spec := experiment.Spec{Workload: experiment.HotRow, HotRow: &hot, Layouts: []string{workload.Plain}, RetryFor: experiment.Duration(time.Hour)}

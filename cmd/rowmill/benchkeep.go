@@ -24,7 +24,7 @@ type keepFlags struct {
 	out    benchOutputs
 }
 
-func (a *app) benchKeepCommand() *cobra.Command {
+func (a benchmarks) benchKeepCommand() *cobra.Command {
 	var f keepFlags
 	c := &cobra.Command{
 		Use:   "keep FILE.toml",
@@ -81,7 +81,7 @@ func (a *app) benchKeepCommand() *cobra.Command {
 // errInsertsFailed is returned if an insert failed, also where a retry inserted the rows.
 var errInsertsFailed = errors.New("inserts failed")
 
-func (a *app) benchKeep(ctx context.Context, file string, f *keepFlags) error {
+func (a benchmarks) benchKeep(ctx context.Context, file string, f *keepFlags) error {
 	d, err := declared.Parse(ctx, file, f.target)
 	if err != nil {
 		return err
@@ -93,7 +93,7 @@ func (a *app) benchKeep(ctx context.Context, file string, f *keepFlags) error {
 	return a.bench(ctx, measuring{spec: &f.spec, out: f.out, open: a.openSpecTable, write: func(recs []result.Record) error { return a.reportKeep(f, recs) }})
 }
 
-func (a *app) openSpecTable(ctx context.Context, s *experiment.Spec) (*maintain.Table, *target.DB, error) {
+func (a benchmarks) openSpecTable(ctx context.Context, s *experiment.Spec) (*maintain.Table, *target.DB, error) {
 	d, err := rolling.ParseDeclarationFor(s.Keep.File, []byte(s.Keep.Declaration), s.Target())
 	if err != nil {
 		return nil, nil, err
@@ -105,7 +105,7 @@ func (a *app) openSpecTable(ctx context.Context, s *experiment.Spec) (*maintain.
 	return k.Table, k.Target, nil
 }
 
-func (a *app) reportKeep(f *keepFlags, recs []result.Record) error {
+func (a benchmarks) reportKeep(f *keepFlags, recs []result.Record) error {
 	rec := &recs[len(recs)-1] // before it, the inserts without maintenance
 	if rec.End == nil {
 		return nil

@@ -80,7 +80,7 @@ type measuring struct {
 }
 
 // bench runs an experiment, and reports all measurements made, even if it fails.
-func (a *app) bench(ctx context.Context, m measuring) error {
+func (a benchmarks) bench(ctx context.Context, m measuring) error {
 	if m.spec != nil {
 		if err := cmp.Or(m.spec.Validate(), m.out.check("rowmill bench "+m.spec.Workload)); err != nil {
 			return err
@@ -125,7 +125,7 @@ func (a *app) measure(ctx context.Context, m measuring) ([]result.Record, error)
 	return recs, errors.Join(err, out.Close())
 }
 
-func (a *app) printSpec(s *experiment.Spec) error {
+func (a benchmarks) printSpec(s *experiment.Spec) error {
 	parts, err := s.Statements()
 	if err != nil {
 		return err

@@ -19,7 +19,7 @@ const (
 	defaultScanRepeats = 3
 )
 
-func (a *app) benchScanCommand() *cobra.Command {
+func (a benchmarks) benchScanCommand() *cobra.Command {
 	var scan experiment.ScanSpec
 	var out benchOutputs
 	spec := experiment.Spec{Workload: experiment.Scan, Scan: &scan, Layouts: []string{workload.Plain}}

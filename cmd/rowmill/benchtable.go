@@ -31,7 +31,7 @@ func (f *tableFlags) define(flags *pflag.FlagSet) {
 }
 
 // ownTable completes the Spec with the declared table, if there is one.
-func (a *app) ownTable(ctx context.Context, f *benchFlags, flags *pflag.FlagSet) error {
+func (a benchmarks) ownTable(ctx context.Context, f *benchFlags, flags *pflag.FlagSet) error {
 	t := &f.table
 	switch {
 	case t.file == "" && (t.sample != "" || t.sampled != "" || t.learned != ""):

@@ -14,7 +14,7 @@ const (
 	defaultOpen = 100
 )
 
-func (a *app) benchTablesCommand() *cobra.Command {
+func (a benchmarks) benchTablesCommand() *cobra.Command {
 	var tables experiment.TablesSpec
 	var out benchOutputs
 	var number, partitions, open int64

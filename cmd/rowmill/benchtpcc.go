@@ -15,7 +15,7 @@ const (
 	tpccRetry = time.Minute
 )
 
-func (a *app) benchTPCCCommand() *cobra.Command {
+func (a benchmarks) benchTPCCCommand() *cobra.Command {
 	var tpcc experiment.TPCCSpec
 	var out benchOutputs
 	spec := experiment.Spec{Workload: experiment.TPCC, TPCC: &tpcc, Layouts: []string{workload.Plain}, RetryFor: experiment.Duration(tpccRetry)}

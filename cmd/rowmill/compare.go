@@ -40,7 +40,10 @@ const fewRepeats = 5
 // noThreshold is the threshold if --threshold isn't given.
 const noThreshold = -1
 
-func (a *app) compareCommand() *cobra.Command {
+// comparisons are those of `rowmill compare`.
+type comparisons struct{ *app }
+
+func (a comparisons) compareCommand() *cobra.Command {
 	f := compareFlags{threshold: noThreshold}
 	c := &cobra.Command{
 		Use:   "compare A.jsonl [B.jsonl]",
@@ -112,7 +115,7 @@ type regressionError struct{ text string }
 
 func (e *regressionError) Error() string { return e.text }
 
-func (a *app) compare(ctx context.Context, f compareFlags, paths []string) error {
+func (a comparisons) compare(ctx context.Context, f compareFlags, paths []string) error {
 	before, after, err := f.sides(ctx, paths)
 	if err != nil {
 		return err
@@ -149,7 +152,7 @@ func (a *app) compare(ctx context.Context, f compareFlags, paths []string) error
 }
 
 // writeComparison writes the files, and the text or the JSON unless one of them is standard output.
-func (a *app) writeComparison(f compareFlags, d *report.Document) error {
+func (a comparisons) writeComparison(f compareFlags, d *report.Document) error {
 	taken, err := a.writeFiles(f.reports, func() (*report.Document, error) { return d, nil })
 	switch {
 	case err != nil || taken:
@@ -209,7 +212,7 @@ func (f *compareFlags) repetition(before, after []result.Record) (*experiment.Re
 	return again, nil
 }
 
-func (a *app) repeat(ctx context.Context, again *experiment.Repetition, path string) (before, after []result.Record, err error) {
+func (a comparisons) repeat(ctx context.Context, again *experiment.Repetition, path string) (before, after []result.Record, err error) {
 	recs, err := a.measure(ctx, measuring{out: benchOutputs{record: path}, run: again.Run})
 	for _, rec := range recs {
 		rec.Source = cmp.Or(path, "run again")

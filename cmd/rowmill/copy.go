@@ -37,7 +37,10 @@ type copyFlags struct {
 	dry, withJSON           bool
 }
 
-func (a *app) copyCommand() *cobra.Command {
+// copies are the verbs of `rowmill copy`.
+type copies struct{ *app }
+
+func (a copies) copyCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "copy",
 		Short: "Copy a server's data to many hosts, in a chain",
@@ -59,7 +62,7 @@ func (a *app) copyCommand() *cobra.Command {
 	return c
 }
 
-func (a *app) copySendCommand() *cobra.Command {
+func (a copies) copySendCommand() *cobra.Command {
 	var f copyFlags
 	c := &cobra.Command{
 		Use:   "send SOURCE HOST:PORT...",
@@ -91,7 +94,7 @@ func (a *app) copySendCommand() *cobra.Command {
 	return c
 }
 
-func (a *app) copyReceiveCommand() *cobra.Command {
+func (a copies) copyReceiveCommand() *cobra.Command {
 	var f copyFlags
 	c := &cobra.Command{
 		Use:   "receive DIRECTORY",
@@ -132,7 +135,7 @@ func (f *copyFlags) token() (string, error) {
 	return replicate.ReadToken(f.tokenFile)
 }
 
-func (a *app) copySend(ctx context.Context, source string, hosts []string, f copyFlags) (err error) {
+func (a copies) copySend(ctx context.Context, source string, hosts []string, f copyFlags) (err error) {
 	if err := replicate.CheckHosts(hosts); err != nil {
 		return usagef("rowmill copy send "+source+" host1:9189 host2:9189", "%w", err)
 	}
@@ -174,7 +177,7 @@ func (a *app) copySend(ctx context.Context, source string, hosts []string, f cop
 		a.copySay(dir + " is not the data directory of a server that rowmill knows: its files are copied as they are")
 	}
 	board := &replicate.Board{}
-	res, err := withBoard(ctx, a, board, f, func(ctx context.Context) (replicate.Result, error) {
+	res, err := withBoard(ctx, a.app, board, f, func(ctx context.Context) (replicate.Result, error) {
 		return replicate.Send(ctx, dir, hosts, board, replicate.SendOptions{Options: f.Options, Token: token, Skip: skip, Say: a.copySay})
 	})
 	switch {
@@ -224,7 +227,7 @@ func lockStage(source, stage string) (*os.File, error) {
 
 // copyBackup makes a backup of a running server. One that an earlier run has made and not sent to all
 // hosts is sent again, so that their copies can go on, unless it is old.
-func (a *app) copyBackup(ctx context.Context, source, stage string, lock *os.File) (dir string, err error) {
+func (a copies) copyBackup(ctx context.Context, source, stage string, lock *os.File) (dir string, err error) {
 	dir, private, complete := filepath.Join(stage, "data"), filepath.Join(stage, "private"), filepath.Join(stage, "complete")
 	switch info, err := os.Stat(complete); {
 	case err == nil && time.Since(info.ModTime()) < oldBackup:
@@ -272,7 +275,7 @@ func copyPlanned(ctx context.Context, source, stage string) (res replicate.Resul
 }
 
 // copyAsk prints what would be sent, and what each host could take.
-func (a *app) copyAsk(ctx context.Context, source, stage string, hosts []string, token string, f copyFlags) error {
+func (a copies) copyAsk(ctx context.Context, source, stage string, hosts []string, token string, f copyFlags) error {
 	res, err := copyPlanned(ctx, source, stage)
 	if err != nil {
 		return err
@@ -308,7 +311,7 @@ func (a *app) copyAsk(ctx context.Context, source, stage string, hosts []string,
 	return errors.Join(w.Flush(), errors.Join(failed...))
 }
 
-func (a *app) copyReceive(ctx context.Context, dir string, f copyFlags) error {
+func (a copies) copyReceive(ctx context.Context, dir string, f copyFlags) error {
 	if f.listen == "" {
 		return usagef("--listen 0.0.0.0:9189", "--listen is missing: where the sender connects")
 	}
@@ -332,7 +335,7 @@ func (a *app) copyReceive(ctx context.Context, dir string, f copyFlags) error {
 		return err
 	}
 	board := &replicate.Board{}
-	res, err := withBoard(ctx, a, board, f, func(ctx context.Context) (replicate.Result, error) {
+	res, err := withBoard(ctx, a.app, board, f, func(ctx context.Context) (replicate.Result, error) {
 		return replicate.Receive(ctx, l, dir, board, replicate.ReceiveOptions{Token: token, Say: a.copySay})
 	})
 	if err != nil {
@@ -349,7 +352,7 @@ func (a *app) copyReceive(ctx context.Context, dir string, f copyFlags) error {
 	return errors.Join(err, a.printCopy(res, f))
 }
 
-func (a *app) copySay(line string) { a.logLine(stamp(time.Now()) + " " + line) }
+func (a copies) copySay(line string) { a.logLine(stamp(time.Now()) + " " + line) }
 
 // withBoard runs do, and shows its board meanwhile: a line on stderr, and a page if that is asked for.
 func withBoard(ctx context.Context, a *app, board *replicate.Board, f copyFlags, do func(context.Context) (replicate.Result, error)) (res replicate.Result, err error) {
@@ -387,7 +390,7 @@ func withBoard(ctx context.Context, a *app, board *replicate.Board, f copyFlags,
 }
 
 // printCopy prints a result, unless there is none.
-func (a *app) printCopy(res replicate.Result, f copyFlags) error {
+func (a copies) printCopy(res replicate.Result, f copyFlags) error {
 	switch {
 	case res.Hash == "": // it was stopped
 		return nil

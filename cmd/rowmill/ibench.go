@@ -25,7 +25,7 @@ type ibenchFlags struct {
 // which includes checkpoints and vacuums, is available as --time 30m.
 const defaultQueryTime = time.Minute
 
-func (a *app) benchIbenchCommand() *cobra.Command {
+func (a benchmarks) benchIbenchCommand() *cobra.Command {
 	var f ibenchFlags
 	c := &cobra.Command{
 		Use:   "ibench",
@@ -85,7 +85,7 @@ func (f *ibenchFlags) define(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.printSQL, "print-sql", false, "print every statement that would be used and exit, touching nothing (default false)")
 }
 
-func (a *app) benchIbench(ctx context.Context, f *ibenchFlags) error {
+func (a benchmarks) benchIbench(ctx context.Context, f *ibenchFlags) error {
 	m := measuring{spec: &f.spec, out: f.out, printSQL: f.printSQL}
 	if f.format == formatIbench {
 		m.show = func(context.Context) progress { return &ibenchLines{lines: lines{w: a.stderr}} }

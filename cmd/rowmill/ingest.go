@@ -102,7 +102,7 @@ func certificateOf(certFlag, cert, keyFlag, key string) (*tls.Config, error) {
 }
 
 // openIngest opens the spools of the tables and listens, if the flags say so.
-func (a *app) openIngest(ctx context.Context, f ingestFlags, tables []*declared.Table) (*receive.Service, error) {
+func (a runner) openIngest(ctx context.Context, f ingestFlags, tables []*declared.Table) (*receive.Service, error) {
 	if f.addr == "" {
 		return nil, nil
 	}

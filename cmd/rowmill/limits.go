@@ -87,7 +87,7 @@ type lagWatch struct {
 }
 
 // watchTables is watchReplicas for tables of one server.
-func (a *app) watchTables(ctx context.Context, f limitFlags, tables []*declared.Table) (*lagWatch, error) {
+func (a runner) watchTables(ctx context.Context, f limitFlags, tables []*declared.Table) (*lagWatch, error) {
 	if len(f.replicas) == 0 || len(tables) == 0 {
 		f.replicas = nil
 		return a.watchReplicas(ctx, f, nil)

@@ -41,7 +41,10 @@ type loadFlags struct {
 	withJSON   bool
 }
 
-func (a *app) loadCommand() *cobra.Command {
+// loads are those of `rowmill load`: of files, other servers and a directory that is watched.
+type loads struct{ *app }
+
+func (a loads) loadCommand() *cobra.Command {
 	var f loadFlags
 	c := &cobra.Command{
 		Use:   "load FILE.toml [SOURCE...]",
@@ -214,7 +217,7 @@ func (f *loadFlags) check(sources []string) (err error) {
 // processMemory is the memory that a load needs besides the rows that it collects.
 const processMemory = 48 << 20
 
-func (a *app) load(ctx context.Context, sources []string, f loadFlags) (err error) {
+func (a loads) load(ctx context.Context, sources []string, f loadFlags) (err error) {
 	if sources, err = f.checkWatch(sources); err != nil {
 		return err
 	}
@@ -245,8 +248,8 @@ func (a *app) load(ctx context.Context, sources []string, f loadFlags) (err erro
 }
 
 // loadInto loads sources into the table of one server.
-func (a *app) loadInto(ctx context.Context, sources []string, f loadFlags, d *declared.File) (err error) {
-	k, err := untilReached(ctx, a, f, func() (*declared.Table, error) { return d.OpenApplied(ctx) })
+func (a loads) loadInto(ctx context.Context, sources []string, f loadFlags, d *declared.File) (err error) {
+	k, err := untilReached(ctx, a.app, f, func() (*declared.Table, error) { return d.OpenApplied(ctx) })
 	if err != nil {
 		return err
 	}
@@ -287,7 +290,7 @@ func (a *app) loadInto(ctx context.Context, sources []string, f loadFlags, d *de
 	return a.loadAll(ctx, o, f, sources, k.Declared.Name)
 }
 
-func (a *app) printLoads(all []ingest.Outcome) error {
+func (a loads) printLoads(all []ingest.Outcome) error {
 	return a.printJSON(struct {
 		Format  string           `json:"format"`
 		Sources []ingest.Outcome `json:"sources"`
@@ -339,7 +342,7 @@ func (a *app) everyTenth() func(line string) {
 }
 
 // sayLoad returns a function that prints the progress.
-func (a *app) sayLoad(source string, dry bool) func(ingest.Progress) {
+func (a loads) sayLoad(source string, dry bool) func(ingest.Progress) {
 	say := a.everyTenth()
 	return func(p ingest.Progress) {
 		line := p.Text(dry)
@@ -351,7 +354,7 @@ func (a *app) sayLoad(source string, dry bool) func(ingest.Progress) {
 }
 
 // listLoaded prints what was loaded into a table, the newest first.
-func (a *app) listLoaded(ctx context.Context, k *declared.Table, withJSON bool) error {
+func (a loads) listLoaded(ctx context.Context, k *declared.Table, withJSON bool) error {
 	all, err := ingest.Sources(ctx, k.State, k.Declared.Name)
 	if err != nil {
 		return err

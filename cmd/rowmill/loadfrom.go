@@ -87,7 +87,7 @@ func momentOf(flag, text string, now time.Time) (int64, error) {
 }
 
 // loadFrom loads the rows of another database's table.
-func (a *app) loadFrom(ctx context.Context, k *declared.Table, f loadFlags, o ingest.Options) (err error) {
+func (a loads) loadFrom(ctx context.Context, k *declared.Table, f loadFlags, o ingest.Options) (err error) {
 	within, err := f.from.rangeOf(k.Declared, f.kept.present()())
 	if err != nil {
 		return err
@@ -119,7 +119,7 @@ func (a *app) loadFrom(ctx context.Context, k *declared.Table, f loadFlags, o in
 }
 
 // sayLoaded prints the outcome of a load from a server, and returns the error that describes it.
-func (a *app) sayLoaded(ctx context.Context, f loadFlags, one ingest.Outcome, err error) error {
+func (a loads) sayLoaded(ctx context.Context, f loadFlags, one ingest.Outcome, err error) error {
 	a.statusLine("")
 	if f.withJSON {
 		err = errors.Join(err, a.printLoads([]ingest.Outcome{one}))
@@ -137,11 +137,11 @@ func (a *app) sayLoaded(ctx context.Context, f loadFlags, one ingest.Outcome, er
 
 // openSource opens the database of --from. While it can't be reached, it retries for the time
 // given by --retry.
-func (a *app) openSource(ctx context.Context, f loadFlags) (*target.DB, error) {
+func (a loads) openSource(ctx context.Context, f loadFlags) (*target.DB, error) {
 	if missing := target.MissingFile(f.from.url); missing != "" {
 		return nil, engine.Hinted(fmt.Errorf("--from: there is no file %s", missing), "the path of an existing database")
 	}
-	source, err := untilReached(ctx, a, f, func() (*target.DB, error) {
+	source, err := untilReached(ctx, a.app, f, func() (*target.DB, error) {
 		return target.Open(ctx, f.from.url, a.note)
 	})
 	if err != nil {

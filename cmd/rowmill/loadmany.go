@@ -16,7 +16,7 @@ import (
 const maxLines = 20
 
 // expand replaces directories and patterns by the files that they name.
-func (a *app) expand(sources []string, f *loadFlags) ([]string, error) {
+func (a loads) expand(sources []string, f *loadFlags) ([]string, error) {
 	e, err := ingest.Expand(sources, f.Format.Kind != "")
 	if err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func (f *loadFlags) badPath(source, table string) string {
 }
 
 // loadAll loads sources, prints what became of each and, of several, their summary.
-func (a *app) loadAll(ctx context.Context, o ingest.Options, f loadFlags, sources []string, table string) error {
+func (a loads) loadAll(ctx context.Context, o ingest.Options, f loadFlags, sources []string, table string) error {
 	if len(sources) == 0 {
 		sources = []string{""}
 	}
@@ -106,7 +106,7 @@ func (a *app) loadAll(ctx context.Context, o ingest.Options, f loadFlags, source
 }
 
 // sayNotBegun names the sources that were not reached.
-func (a *app) sayNotBegun(sources []string, outcomes []ingest.Outcome) {
+func (a loads) sayNotBegun(sources []string, outcomes []ingest.Outcome) {
 	left := ingest.NotBegun(sources, outcomes)
 	if len(left) == 0 {
 		return

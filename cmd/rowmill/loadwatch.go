@@ -31,7 +31,7 @@ func (f *loadFlags) checkWatch(sources []string) ([]string, error) {
 }
 
 // watch loads the files that appear in a directory until ctx ends.
-func (a *app) watch(ctx context.Context, o ingest.Options, f loadFlags) error {
+func (a loads) watch(ctx context.Context, o ingest.Options, f loadFlags) error {
 	a.logLine(fmt.Sprintf("%s watches %s", stamp(time.Now()), f.watch))
 	w := ingest.Watch{Options: o, Dir: f.watch, Any: f.Format.Kind != "",
 		Bad:      func(source string) string { return f.badPath(source, o.Table.Name) },

@@ -42,7 +42,7 @@ const (
 	longMatrix = 2 * time.Hour
 )
 
-func (a *app) benchMatrixCommand() *cobra.Command {
+func (a benchmarks) benchMatrixCommand() *cobra.Command {
 	var f matrixFlags
 	c := &cobra.Command{
 		Use:   "matrix",
@@ -163,7 +163,7 @@ func (f *matrixFlags) prepare(ctx context.Context, given *pflag.FlagSet) (m *exp
 
 // benchMatrix runs the matrix, or the remaining part of it. It reports all
 // measurements made, even if it fails.
-func (a *app) benchMatrix(ctx context.Context, f *matrixFlags, given *pflag.FlagSet) error {
+func (a benchmarks) benchMatrix(ctx context.Context, f *matrixFlags, given *pflag.FlagSet) error {
 	fitInterval(given, &f.spec)
 	m, done, err := f.prepare(ctx, given)
 	if err == nil {
@@ -211,7 +211,7 @@ func (a *app) benchMatrix(ctx context.Context, f *matrixFlags, given *pflag.Flag
 
 // reportMatrix writes the reports and compares with the baseline. ended is the error
 // that ended the runs, or nil.
-func (a *app) reportMatrix(f *matrixFlags, recs, baseline []result.Record, ended error) error {
+func (a benchmarks) reportMatrix(f *matrixFlags, recs, baseline []result.Record, ended error) error {
 	for i := range recs {
 		recs[i].Source = cmp.Or(f.resume, f.out.record, "this run")
 	}

@@ -52,7 +52,10 @@ func (f *pauseFlags) checkLength(flag string) error {
 
 const policyHelp = "`POLICY`: create (periods ahead), rollup, keep (seal, archive, drop), rebuild (and merge), adopt, or all"
 
-func (a *app) pauseCommand() *cobra.Command {
+// pauses are the verbs that pause and resume policies.
+type pauses struct{ *app }
+
+func (a pauses) pauseCommand() *cobra.Command {
 	var f pauseFlags
 	c := &cobra.Command{
 		Use:   "pause FILE.toml... --for 1h",
@@ -77,7 +80,7 @@ func (a *app) pauseCommand() *cobra.Command {
 }
 
 // pause pauses a policy of tables for the time that a flag gives.
-func (a *app) pause(ctx context.Context, files []string, f pauseFlags, flag string) error {
+func (a pauses) pause(ctx context.Context, files []string, f pauseFlags, flag string) error {
 	if err := errors.Join(f.check(), f.checkLength(flag)); err != nil {
 		return err
 	}
@@ -91,7 +94,7 @@ func (a *app) pause(ctx context.Context, files []string, f pauseFlags, flag stri
 	})
 }
 
-func (a *app) resumeCommand() *cobra.Command {
+func (a pauses) resumeCommand() *cobra.Command {
 	var f pauseFlags
 	c := &cobra.Command{
 		Use:   "resume FILE.toml...",
@@ -127,7 +130,7 @@ func (a *app) resumeCommand() *cobra.Command {
 }
 
 // eachKept calls fn for the table of each file, on all of its nodes. One that fails doesn't stop the others.
-func (a *app) eachKept(ctx context.Context, paths []string, f keptFlags, fn func(context.Context, *declared.Table) error) error {
+func (a pauses) eachKept(ctx context.Context, paths []string, f keptFlags, fn func(context.Context, *declared.Table) error) error {
 	files, err := filesOf(paths)
 	if err != nil {
 		return err

@@ -40,7 +40,10 @@ type planFlags struct {
 // reads.
 const defaultReads = 10000
 
-func (a *app) planCommand() *cobra.Command {
+// A planner finds the period that suits a table.
+type planner struct{ *app }
+
+func (a planner) planCommand() *cobra.Command {
 	var f planFlags
 	c := &cobra.Command{
 		Use:   "plan FILE.toml",
@@ -94,7 +97,7 @@ func (f *planFlags) check() error {
 	return nil
 }
 
-func (a *app) plan(ctx context.Context, files []string, f planFlags) error {
+func (a planner) plan(ctx context.Context, files []string, f planFlags) error {
 	if err := errors.Join(f.check(), f.prices.check(len(files), f.record)); err != nil {
 		return err
 	}
@@ -147,7 +150,7 @@ func (a *app) plan(ctx context.Context, files []string, f planFlags) error {
 }
 
 // planned measures the values that aren't given and computes the plan.
-func (a *app) planned(ctx context.Context, file string, f planFlags, in sizing.Input) (_ *sizing.Output, err error) {
+func (a planner) planned(ctx context.Context, file string, f planFlags, in sizing.Input) (_ *sizing.Output, err error) {
 	if f.rowBytes > 0 {
 		d, err := declared.Parse(ctx, file, f.kept.target)
 		if err != nil {
@@ -181,7 +184,7 @@ func (a *app) planned(ctx context.Context, file string, f planFlags, in sizing.I
 }
 
 // planKept computes the plan for an open table.
-func (a *app) planKept(ctx context.Context, k *declared.Table, in sizing.Input, rows int) (*sizing.Output, error) {
+func (a planner) planKept(ctx context.Context, k *declared.Table, in sizing.Input, rows int) (*sizing.Output, error) {
 	in.Declare(k.Declared)
 	info := k.DB.Info()
 	in.MaxPeriods = k.DB.Capabilities().MaxPeriods
@@ -230,7 +233,7 @@ func (a *app) planKept(ctx context.Context, k *declared.Table, in sizing.Input, 
 }
 
 // calibrate measures what open partitions of a table cost.
-func (a *app) calibrate(ctx context.Context, k *declared.Table, in *sizing.Input) error {
+func (a planner) calibrate(ctx context.Context, k *declared.Table, in *sizing.Input) error {
 	out, err := experiment.Create("")
 	if err != nil {
 		return err
@@ -301,7 +304,7 @@ func (f *applyFlags) given() (rate float64, memory int64, err error) {
 
 // findPeriod fills in the period of a declaration with every = "auto", unless one is already
 // in force: the longest that fits into memory at the rate.
-func (a *app) findPeriod(ctx context.Context, k *declared.Table, f applyFlags) error {
+func (a planner) findPeriod(ctx context.Context, k *declared.Table, f applyFlags) error {
 	if !k.Declared.Auto || k.Declared.Period.Valid() {
 		return nil
 	}

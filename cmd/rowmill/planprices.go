@@ -40,7 +40,7 @@ func (f *priceFlags) check(given int, record string) error {
 }
 
 // price prints what the planned table costs; out is nil if only a record tells of it.
-func (a *app) price(ctx context.Context, f *planFlags, recs []result.Record, out *sizing.Output) error {
+func (a planner) price(ctx context.Context, f *planFlags, recs []result.Record, out *sizing.Output) error {
 	text, err := textfile.Read(ctx, f.prices.file)
 	if err != nil {
 		return fmt.Errorf("--prices: %w", err)

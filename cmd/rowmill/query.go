@@ -44,7 +44,10 @@ const (
 
 func snapshots() []string { return []string{snapshotAuto, snapshotLock, snapshotRequire} }
 
-func (a *app) queryCommand() *cobra.Command {
+// queries are those of `rowmill query`.
+type queries struct{ *app }
+
+func (a queries) queryCommand() *cobra.Command {
 	var f queryFlags
 	c := &cobra.Command{
 		Use:   "query [SQL]",
@@ -146,7 +149,7 @@ func (f *queryFlags) complete(args []string, terminal bool) (err error) {
 }
 
 // statements reads the text of the statements.
-func (a *app) statements(ctx context.Context, args []string, file string) (string, error) {
+func (a queries) statements(ctx context.Context, args []string, file string) (string, error) {
 	switch {
 	case len(args) > 0 && args[0] != "-":
 		return args[0], nil
@@ -167,7 +170,7 @@ func (a *app) statements(ctx context.Context, args []string, file string) (strin
 	return string(text), nil
 }
 
-func (a *app) query(ctx context.Context, args []string, f queryFlags) (err error) {
+func (a queries) query(ctx context.Context, args []string, f queryFlags) (err error) {
 	if err := f.complete(args, a.stdout.columns() > 0); err != nil {
 		return err
 	}
@@ -202,7 +205,7 @@ func (a *app) query(ctx context.Context, args []string, f queryFlags) (err error
 	}
 	var shown *queryProgress
 	if live.IsTerminal(a.stderr) {
-		shown = &queryProgress{a: a}
+		shown = &queryProgress{a: a.app}
 		f.options.Progress = shown.note
 	}
 	f.options.Rollups = maintain.NewRolled(reader)
@@ -234,7 +237,7 @@ func (a *app) query(ctx context.Context, args []string, f queryFlags) (err error
 
 // openShards opens the nodes of --shards, and sets the default of --target. A node that can't be reached is an error only
 // of the queries that need it.
-func (a *app) openShards(ctx context.Context, f *queryFlags) (*declared.Readers, error) {
+func (a queries) openShards(ctx context.Context, f *queryFlags) (*declared.Readers, error) {
 	if f.shards == "" {
 		return &declared.Readers{}, nil
 	}
@@ -277,7 +280,7 @@ func queryAll(ctx context.Context, batch *query.Batch, one func(text string) err
 // errAnswersDiffer is returned by --check.
 var errAnswersDiffer = errors.New("the answers of the whole query and of the split one differ")
 
-func (a *app) queryOne(ctx context.Context, r *query.Runner, text string, st engine.State, f queryFlags, w io.Writer) error {
+func (a queries) queryOne(ctx context.Context, r *query.Runner, text string, st engine.State, f queryFlags, w io.Writer) error {
 	plan, err := r.Plan(ctx, text, st)
 	switch {
 	case err != nil:
@@ -319,7 +322,7 @@ func (a *app) queryOne(ctx context.Context, r *query.Runner, text string, st eng
 }
 
 // show prints what --explain and --check have found.
-func (a *app) show(w io.Writer, asJSON bool, v interface{ Text(io.Writer) error }) error {
+func (a queries) show(w io.Writer, asJSON bool, v interface{ Text(io.Writer) error }) error {
 	if asJSON {
 		return a.printJSON(v)
 	}

@@ -295,7 +295,7 @@ func TestQueryExamples(t *testing.T) {
 	t.Chdir(t.TempDir())
 	writeFile(t, "month.sql", "SELECT sensor, value FROM readings WHERE value > 0")
 	a := &app{stdin: strings.NewReader(""), stdout: &results{w: io.Discard}, stderr: io.Discard}
-	c := a.queryCommand()
+	c := queries{a}.queryCommand()
 	examples := strings.Split(strings.ReplaceAll(c.Example, "\\\n", ""), "\n")
 	if len(examples) != 2 {
 		t.Fatalf("%d examples: %q", len(examples), examples)

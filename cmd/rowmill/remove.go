@@ -22,7 +22,7 @@ type removeFlags struct {
 	limits   limitFlags
 }
 
-func (a *app) removeCommand() *cobra.Command {
+func (a adoptions) removeCommand() *cobra.Command {
 	var f removeFlags
 	c := &cobra.Command{
 		Use:   "remove FILE.toml",
@@ -53,7 +53,7 @@ func (a *app) removeCommand() *cobra.Command {
 	return c
 }
 
-func (a *app) remove(ctx context.Context, file string, f removeFlags) (err error) {
+func (a adoptions) remove(ctx context.Context, file string, f removeFlags) (err error) {
 	if err := f.limits.check(false); err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (a *app) remove(ctx context.Context, file string, f removeFlags) (err error
 }
 
 // cancelLeave gives up a copy into a plain table.
-func (a *app) cancelLeave(ctx context.Context, k *declared.Table, o adopt.Options, f removeFlags) error {
+func (a adoptions) cancelLeave(ctx context.Context, k *declared.Table, o adopt.Options, f removeFlags) error {
 	plan := fmt.Sprintf("On %s, table %s stays a rolling one, and the copy of its rows is dropped.\n", k.DB.Info().Target, k.Declared.Name)
 	if f.dry {
 		fmt.Fprint(a.stdout, "-- ", plan)

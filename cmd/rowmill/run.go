@@ -31,7 +31,10 @@ type runFlags struct {
 	ingest   ingestFlags
 }
 
-func (a *app) runCommand() *cobra.Command {
+// A runner keeps tables until it is stopped: `rowmill run`.
+type runner struct{ *app }
+
+func (a runner) runCommand() *cobra.Command {
 	var f runFlags
 	c := &cobra.Command{
 		Use:   "run FILE.toml|DIRECTORY...",
@@ -72,7 +75,7 @@ func (a *app) runCommand() *cobra.Command {
 	return c
 }
 
-func (a *app) keep(ctx context.Context, paths []string, f runFlags) (err error) {
+func (a runner) keep(ctx context.Context, paths []string, f runFlags) (err error) {
 	if f.interval <= 0 {
 		return usagef("--interval 10s", "--interval %s: want more than 0s", f.interval)
 	}
@@ -152,7 +155,7 @@ func (a *app) keep(ctx context.Context, paths []string, f runFlags) (err error) 
 
 // watches reports whether the tables of a run are those of files that are looked at again and again: of a directory, several files, or one on
 // several nodes. Otherwise a table that can't be kept ends the command.
-func (a *app) watches(ctx context.Context, paths []string, f runFlags) (bool, error) {
+func (a runner) watches(ctx context.Context, paths []string, f runFlags) (bool, error) {
 	single := map[string]string{"--ingest": f.ingest.addr, "--replica": strings.Join(f.limits.replicas, ",")}
 	dir := ""
 	for _, path := range paths {
@@ -171,13 +174,13 @@ func (a *app) watches(ctx context.Context, paths []string, f runFlags) (bool, er
 }
 
 // onNodes reports whether a file declares a table on several nodes, of which all are meant.
-func (a *app) onNodes(ctx context.Context, path string, f runFlags) bool {
+func (a runner) onNodes(ctx context.Context, path string, f runFlags) bool {
 	d, err := declared.Read(ctx, path, f.kept.target)
 	return err == nil && d.Sharded()
 }
 
 // fleetOf returns a fleet without tables.
-func (a *app) fleetOf(servers *declared.Servers, w *lagWatch, f runFlags) *declared.Fleet {
+func (a runner) fleetOf(servers *declared.Servers, w *lagWatch, f runFlags) *declared.Fleet {
 	return &declared.Fleet{
 		Every: f.interval, Servers: servers,
 		Read:    func(ctx context.Context, path string) (*declared.File, error) { return a.declared(ctx, path, f.kept) },
@@ -217,7 +220,7 @@ func filesOf(paths []string) ([]string, error) {
 
 // openForRun opens the tables of files. With --ingest it waits for a server that can't be reached:
 // senders expect an address that comes back. Nodes that can't be reached are left out of --once.
-func (a *app) openForRun(ctx context.Context, servers *declared.Servers, paths []string, f runFlags) (tables []*declared.Table, missing []error, err error) {
+func (a runner) openForRun(ctx context.Context, servers *declared.Servers, paths []string, f runFlags) (tables []*declared.Table, missing []error, err error) {
 	files, err := filesOf(paths)
 	if err != nil {
 		return nil, nil, err
@@ -259,7 +262,7 @@ func (a *app) prepareForRun(ctx context.Context, k *declared.Table, of string, w
 
 // keepOnce executes the due maintenance once, and prints a message if a table was
 // skipped because of a lock.
-func (a *app) keepOnce(ctx context.Context, tables []*declared.Table) error {
+func (a runner) keepOnce(ctx context.Context, tables []*declared.Table) error {
 	var failed []error
 	for _, k := range tables {
 		err := (&maintain.Daemon{Table: k.Table}).Once(ctx)
@@ -309,7 +312,7 @@ func (a *app) statusLine(text string) {
 
 // serveStatus serves metrics, health and the page of the tables until ctx ends. wait
 // waits for the server to end.
-func (a *app) serveStatus(ctx context.Context, addr string, fleet *declared.Fleet, tables []*declared.Table, received *receive.Service, w *lagWatch) (wait func() error, err error) {
+func (a runner) serveStatus(ctx context.Context, addr string, fleet *declared.Fleet, tables []*declared.Table, received *receive.Service, w *lagWatch) (wait func() error, err error) {
 	if addr == "" {
 		return func() error { return nil }, nil
 	}

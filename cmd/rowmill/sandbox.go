@@ -18,7 +18,10 @@ import (
 	"github.com/rowmill/rowmill/internal/target"
 )
 
-func (a *app) sandboxCommand() *cobra.Command {
+// sandboxes are the verbs of `rowmill sandbox`.
+type sandboxes struct{ *app }
+
+func (a sandboxes) sandboxCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "sandbox",
 		Short: "Start, list and stop private database servers",
@@ -40,7 +43,7 @@ sandbox:mariadb instead.`),
 	return c
 }
 
-func (a *app) sandboxStartCommand() *cobra.Command {
+func (a sandboxes) sandboxStartCommand() *cobra.Command {
 	var of string
 	var asJSON bool
 	c := &cobra.Command{
@@ -136,7 +139,7 @@ options unless a target is given.`),
 	return c
 }
 
-func (a *app) startSandbox(ctx context.Context, name string, o sandbox.Options, asJSON bool) error {
+func (a sandboxes) startSandbox(ctx context.Context, name string, o sandbox.Options, asJSON bool) error {
 	info, err := sandbox.StartNamed(ctx, name, o, func(format string, args ...any) {
 		fmt.Fprintf(a.stderr, format+"\n", args...)
 	})
@@ -177,7 +180,7 @@ func (a *app) startSandbox(ctx context.Context, name string, o sandbox.Options, 
 	return w.Flush()
 }
 
-func (a *app) sandboxListCommand() *cobra.Command {
+func (a sandboxes) sandboxListCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "list",
@@ -227,7 +230,7 @@ func (a *app) sandboxListCommand() *cobra.Command {
 	return c
 }
 
-func (a *app) sandboxStopCommand() *cobra.Command {
+func (a sandboxes) sandboxStopCommand() *cobra.Command {
 	var all, yes, keepData bool
 	c := &cobra.Command{
 		Use:   "stop NAME | stop --all",
@@ -271,7 +274,7 @@ func (a *app) sandboxStopCommand() *cobra.Command {
 	return c
 }
 
-func (a *app) stopSandboxes(ctx context.Context, list []sandbox.Instance, yes, keepData bool) error {
+func (a sandboxes) stopSandboxes(ctx context.Context, list []sandbox.Instance, yes, keepData bool) error {
 	if len(list) == 0 {
 		fmt.Fprintln(a.stderr, "no sandboxes here")
 		return nil

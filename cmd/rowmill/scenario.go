@@ -25,7 +25,7 @@ type scenarioFlags struct {
 	resume      string
 }
 
-func (a *app) benchScenarioCommand() *cobra.Command {
+func (a benchmarks) benchScenarioCommand() *cobra.Command {
 	var f scenarioFlags
 	c := &cobra.Command{
 		Use:   "scenario NAME|FILE.toml",
@@ -120,7 +120,7 @@ func (f *scenarioFlags) checkArgs(args []string) error {
 	return nil
 }
 
-func (a *app) listScenarios(ctx context.Context) error {
+func (a benchmarks) listScenarios(ctx context.Context) error {
 	for i, name := range experiment.Scenarios() {
 		d, err := experiment.LoadScenario(ctx, name)
 		if err != nil {
@@ -134,7 +134,7 @@ func (a *app) listScenarios(ctx context.Context) error {
 	return nil
 }
 
-func (a *app) resumeScenario(ctx context.Context, flags *pflag.FlagSet, f *scenarioFlags) error {
+func (a benchmarks) resumeScenario(ctx context.Context, flags *pflag.FlagSet, f *scenarioFlags) error {
 	if f.out.record != "" {
 		return usagef("rowmill bench scenario --resume "+f.resume, "--out can't be used with --resume: the runs are added to the resumed record")
 	}
@@ -155,7 +155,7 @@ func (a *app) resumeScenario(ctx context.Context, flags *pflag.FlagSet, f *scena
 }
 
 // scenarioProgress is the usual progress, or a line for each job of a disk.
-func (a *app) scenarioProgress(ofDisk bool) func(context.Context) progress {
+func (a benchmarks) scenarioProgress(ofDisk bool) func(context.Context) progress {
 	if ofDisk {
 		return a.runLines(report.DiskLine)
 	}

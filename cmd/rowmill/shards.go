@@ -55,7 +55,7 @@ type unit struct {
 }
 
 // unitsOfRun returns the tables of declarations, of those with nodes one for each.
-func (a *app) unitsOfRun(ctx context.Context, files []string, f runFlags, servers *declared.Servers) ([]unit, error) {
+func (a runner) unitsOfRun(ctx context.Context, files []string, f runFlags, servers *declared.Servers) ([]unit, error) {
 	var out []unit
 	for _, file := range files {
 		d, err := a.declared(ctx, file, f.kept)
@@ -83,13 +83,13 @@ func (a *app) unitsOfRun(ctx context.Context, files []string, f runFlags, server
 }
 
 // untilOpen opens a table, again while its server can't be reached.
-func (a *app) untilOpen(ctx context.Context, u unit) (*declared.Table, error) {
-	return untilReached(ctx, a, loadFlags{Options: ingest.Options{RetryFor: -1}}, func() (*declared.Table, error) { return u.open(ctx) })
+func (a runner) untilOpen(ctx context.Context, u unit) (*declared.Table, error) {
+	return untilReached(ctx, a.app, loadFlags{Options: ingest.Options{RetryFor: -1}}, func() (*declared.Table, error) { return u.open(ctx) })
 }
 
 // loadShards loads sources into all nodes at once. Each node has a load of its own, with its ledger, which takes its
 // share of the rows; so that a node that is away gets its rows when the same command runs again.
-func (a *app) loadShards(ctx context.Context, sources []string, f loadFlags, d *declared.File) error {
+func (a loads) loadShards(ctx context.Context, sources []string, f loadFlags, d *declared.File) error {
 	nodes := d.OfNodes()
 	stdin := make([]io.Reader, len(nodes))
 	for i := range stdin {
@@ -121,7 +121,7 @@ func (a *app) loadShards(ctx context.Context, sources []string, f loadFlags, d *
 		one := &app{stdin: stdin[i], stdout: &results{w: out}, stderr: &prefixed{to: a.stderr, prefix: n.Node + ": ", lock: &lock}, args: a.args, reached: a.reached}
 		n.Note = one.note
 		load := func() {
-			errs[i] = maintain.InNode(n.Node, one.loadInto(ctx, sources, f, n))
+			errs[i] = maintain.InNode(n.Node, loads{one}.loadInto(ctx, sources, f, n))
 			if pipe, ok := stdin[i].(*io.PipeReader); ok {
 				_ = pipe.Close() // never fails
 			}

@@ -28,7 +28,7 @@ const (
 	steadyRetry = 10 * time.Minute
 )
 
-func (a *app) benchSteadyCommand() *cobra.Command {
+func (a benchmarks) benchSteadyCommand() *cobra.Command {
 	var f steadyFlags
 	c := &cobra.Command{
 		Use:   "steady",
@@ -84,7 +84,7 @@ func (f *steadyFlags) define(flags *pflag.FlagSet) {
 }
 
 // benchSteady runs the load and reports, however the run ended.
-func (a *app) benchSteady(ctx context.Context, f *steadyFlags) error {
+func (a benchmarks) benchSteady(ctx context.Context, f *steadyFlags) error {
 	s := &f.spec
 	s.CompleteSteady()
 	if f.out.record == "" {
