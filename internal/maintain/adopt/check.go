@@ -20,9 +20,14 @@ import (
 // file, and takes memory in every connection that opens the table.
 const maxPeriods = 4000
 
+// A checker finds what an adoption would fail at.
+type checker struct{ *job }
+
+func (j *job) checker() checker { return checker{j} }
+
 // check determines, before anything is changed, whether the table can be adopted,
 // and the data that the steps need. It reports all obstacles at once.
-func (j *job) check(ctx context.Context) (*data, error) {
+func (j checker) check(ctx context.Context) (*data, error) {
 	s, t := j.Schema, j.Table
 	fail := func(err error) error { return fmt.Errorf("adopt %s: %w", t.Name, err) }
 	if s == nil {
@@ -66,7 +71,7 @@ func pick(s *engine.Schema, names []string) []engine.SchemaColumn {
 	return out
 }
 
-func (j *job) checkSchema() (errs []error) {
+func (j checker) checkSchema() (errs []error) {
 	s, t, d := j.Schema, j.Table, j.Declared.Definition
 	add := func(hint, format string, args ...any) {
 		errs = append(errs, engine.Hinted(fmt.Errorf(format, args...), "%s", hint))
@@ -156,7 +161,7 @@ func within(a, b []string) bool {
 
 // checkKeys reports rows with NULL in a column of the primary key, which SQLite
 // permits. No chunk would contain them, and their changes could not be applied.
-func (j *job) checkKeys(ctx context.Context, x state.Exec, key []engine.SchemaColumn, table string) error {
+func (j checker) checkKeys(ctx context.Context, x state.Exec, key []engine.SchemaColumn, table string) error {
 	var parts []string
 	for _, c := range key {
 		if c.Null {
@@ -187,7 +192,7 @@ type extent struct {
 // for the others with their number. It reads the table along its primary key, chunk by
 // chunk. During one long statement, the server would have to keep the old versions of
 // all changed rows; and if MySQL used a secondary index, it would look up each row.
-func (j *job) checkRows(ctx context.Context, key []engine.SchemaColumn, in rolling.Period) (e extent, outside string, n int64, err error) {
+func (j checker) checkRows(ctx context.Context, key []engine.SchemaColumn, in rolling.Period) (e extent, outside string, n int64, err error) {
 	t, by, from := j.Table, j.quote(j.Table.By), j.quote(j.Table.Name)
 	outside = by + " < " + j.DB.Words().Literal(t, in.From)
 	if in.To < t.Grid.Bounds().To {
@@ -254,7 +259,7 @@ func (j *job) checkRows(ctx context.Context, key []engine.SchemaColumn, in rolli
 
 // strays completes the error that the rows take too many periods: a few of them may be
 // far from all others.
-func (j *job) strays(ctx context.Context, key []engine.SchemaColumn, all extent, tooMany error) error {
+func (j checker) strays(ctx context.Context, key []engine.SchemaColumn, all extent, tooMany error) error {
 	now, err := j.now(ctx, all)
 	if err != nil {
 		return err
@@ -284,11 +289,11 @@ func (j *job) strays(ctx context.Context, key []engine.SchemaColumn, all extent,
 }
 
 // checkRoom reports that the disk has no room for both tables, where that is known.
-func (j *job) checkRoom(ctx context.Context) error {
+func (j checker) checkRoom(ctx context.Context) error {
 	return j.checkRoomFor(ctx, "the rolling table", "the plain one")
 }
 
-func (j *job) checkRoomFor(ctx context.Context, made, there string) error {
+func (j checker) checkRoomFor(ctx context.Context, made, there string) error {
 	size, err := j.DB.Catalog().Sizes(ctx, &engine.Table{Name: j.Table.Name})
 	if err != nil {
 		return fmt.Errorf("measure the table: %w", err)
@@ -302,7 +307,7 @@ func (j *job) checkRoomFor(ctx context.Context, made, there string) error {
 }
 
 // checkNew compares the columns of the plain table with those that the rolling one has got.
-func (j *job) checkNew(ctx context.Context) error {
+func (j checker) checkNew(ctx context.Context) error {
 	created, err := j.DB.Describe(ctx, newName(j.Table.Name))
 	if err != nil {
 		return err

@@ -79,7 +79,7 @@ func (j *job) cutOver(ctx context.Context, m *mirror, next string) error {
 				}
 				if !m.Source.Rolls {
 					// Rows without a key may have been inserted since the check.
-					if err := j.checkKeys(ctx, x, m.Source.Key, m.Source.Name); err != nil {
+					if err := j.checker().checkKeys(ctx, x, m.Source.Key, m.Source.Name); err != nil {
 						return err
 					}
 				}

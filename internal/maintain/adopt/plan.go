@@ -24,7 +24,7 @@ func (j *job) planned(ctx context.Context) (*data, error) {
 	if j.Planned != nil && j.Planned.found != nil {
 		return j.Planned.found, nil
 	}
-	return j.check(ctx)
+	return j.checker().check(ctx)
 }
 
 // Plan checks whether the plain table can be adopted, as Run does. If an adoption is in progress, the plan consists of a note only.
@@ -37,7 +37,7 @@ func Plan(ctx context.Context, o Options) (*Planned, error) {
 	if c != nil {
 		return &Planned{Notes: []string{fmt.Sprintf("an adoption of %s is in progress, at step %s: it continues from there", o.Table.Name, c.Step)}}, nil
 	}
-	found, err := j.check(ctx)
+	found, err := j.checker().check(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -49,7 +49,7 @@ func (j *job) create(ctx context.Context, m *mirror) error {
 			return err
 		}
 	}
-	if err := j.checkNew(ctx); err != nil {
+	if err := j.checker().checkNew(ctx); err != nil {
 		return j.withdraw(ctx, m, err)
 	}
 	own, err := m.attributes(ctx, m.Target.Name)
