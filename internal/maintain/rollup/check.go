@@ -39,7 +39,7 @@ func (w *worker) check(ctx context.Context, l *level, p rolling.Period) (stale i
 	}
 	m := marks[l.Name]
 	within := rolling.Period{From: max(l.Every.Floor(p.From), m.sealedTo), To: min(l.Every.Ceil(p.To), m.watermark)}
-	differ, err := w.differing(ctx, w.conn, l, within)
+	differ, err := w.comparer().differing(ctx, w.conn, l, within)
 	if err != nil {
 		return 0, err
 	}
@@ -74,8 +74,13 @@ func (s *Set) marks(ctx context.Context, x state.Exec) (map[string]mark, error) 
 	return out, nil
 }
 
+// A comparer finds buckets that differ from their rows.
+type comparer struct{ *Set }
+
+func (s *Set) comparer() comparer { return comparer{s} }
+
 // differing returns the buckets in a range whose counts differ from their source's.
-func (s *Set) differing(ctx context.Context, x state.Exec, l *level, p rolling.Period) ([]rolling.Period, error) {
+func (s comparer) differing(ctx context.Context, x state.Exec, l *level, p rolling.Period) ([]rolling.Period, error) {
 	if p.From >= p.To {
 		return nil, nil
 	}
@@ -126,7 +131,7 @@ func (s *Set) least(ctx context.Context, x state.Exec, src source, where string,
 	return pos.Int64, nil
 }
 
-func (s *Set) compare(ctx context.Context, x state.Exec, l *level, p rolling.Period) ([]rolling.Period, error) {
+func (s comparer) compare(ctx context.Context, x state.Exec, l *level, p rolling.Period) ([]rolling.Period, error) {
 	w := s.db.Words()
 	counts := map[int64]int64{}
 	read := func(sign int64, src source, b, rows string) error {
@@ -196,7 +201,7 @@ func (s *Set) Proof(ctx context.Context, p rolling.Period) (rows int64, why stri
 		if !ok {
 			return rows, "roll-up " + l.Name + " isn't there yet", nil
 		}
-		if why, err = s.lacking(ctx, l, m, p, rows); why != "" || err != nil {
+		if why, err = s.comparer().lacking(ctx, l, m, p, rows); why != "" || err != nil {
 			return rows, why, err
 		}
 	}
@@ -204,7 +209,7 @@ func (s *Set) Proof(ctx context.Context, p rolling.Period) (rows int64, why stri
 }
 
 // lacking describes what a level lacks of a period, "" if nothing.
-func (s *Set) lacking(ctx context.Context, l *level, m mark, p rolling.Period, rows int64) (string, error) {
+func (s comparer) lacking(ctx context.Context, l *level, m mark, p rolling.Period, rows int64) (string, error) {
 	whole := rolling.Period{From: max(l.Every.Floor(p.From), m.sealedTo), To: l.Every.Ceil(p.To)}
 	if l.from != nil {
 		// Its source is another level, whose rows stay, so the bucket that contains p.To

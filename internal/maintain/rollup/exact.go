@@ -45,7 +45,7 @@ func (s *Set) Exact(ctx context.Context, t *engine.RolledTable, applied *state.D
 	if t.Why != "" {
 		return nil
 	}
-	if err := s.exactParts(ctx, t); err != nil || t.Why != "" {
+	if err := s.prover().exactParts(ctx, t); err != nil || t.Why != "" {
 		return err
 	}
 	marks, err := s.marks(ctx, s.db.SQL())
@@ -65,11 +65,11 @@ func (s *Set) Exact(ctx context.Context, t *engine.RolledTable, applied *state.D
 			runs = append(runs, p.Period)
 		}
 	}
-	notes, err := s.notes(ctx)
+	notes, err := s.prover().notes(ctx)
 	if err != nil {
 		return err
 	}
-	stale, err := s.staleBuckets(ctx)
+	stale, err := s.prover().staleBuckets(ctx)
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (s *Set) Exact(ctx context.Context, t *engine.RolledTable, applied *state.D
 	}
 	for _, l := range s.levels {
 		r := engine.RolledLevel{Rollup: l.Rollup}
-		if err := s.exactLevel(l, marks, runs, notes, stale[l.Name], applied, &r); err != nil {
+		if err := s.prover().exactLevel(l, marks, runs, notes, stale[l.Name], applied, &r); err != nil {
 			return fmt.Errorf("roll-up %s: %w", l.Name, err)
 		}
 		switch {
@@ -94,8 +94,13 @@ func (s *Set) Exact(ctx context.Context, t *engine.RolledTable, applied *state.D
 	return nil
 }
 
+// A prover decides from which buckets a query may be answered: see Exact.
+type prover struct{ *Set }
+
+func (s *Set) prover() prover { return prover{s} }
+
 // notes returns the ranges in which rows have changed that no bucket has, at most mostMarks.
-func (s *Set) notes(ctx context.Context) (list []rolling.Period, err error) {
+func (s prover) notes(ctx context.Context) (list []rolling.Period, err error) {
 	err = s.each(ctx, s.db.SQL(), func(rows *sql.Rows) error {
 		var p rolling.Period
 		err := rows.Scan(&p.From, &p.To)
@@ -107,7 +112,7 @@ func (s *Set) notes(ctx context.Context) (list []rolling.Period, err error) {
 }
 
 // staleBuckets returns the buckets of each level that are to be computed again; nil if they are too many for one to be exact.
-func (s *Set) staleBuckets(ctx context.Context) (map[string][]int64, error) {
+func (s prover) staleBuckets(ctx context.Context) (map[string][]int64, error) {
 	out := map[string][]int64{}
 	if len(s.levels) == 0 {
 		return out, nil
@@ -140,7 +145,7 @@ func of(g rolling.Grid, p rolling.Period) bool {
 	return err == nil && p == q
 }
 
-func (s *Set) exactLevel(l *level, marks map[string]mark, runs, notes []rolling.Period, stale []int64, applied *state.Declared, r *engine.RolledLevel) error {
+func (s prover) exactLevel(l *level, marks map[string]mark, runs, notes []rolling.Period, stale []int64, applied *state.Declared, r *engine.RolledLevel) error {
 	m, ok := marks[l.Name]
 	if !ok {
 		r.Why = "it isn't there yet"
@@ -205,7 +210,7 @@ func (s *Set) exactLevel(l *level, marks map[string]mark, runs, notes []rolling.
 }
 
 // proof renders the query of engine.RolledLevel.Proof.
-func (s *Set) proof(l *level, applied *state.Declared, database string, ranges []rolling.Period) string {
+func (s prover) proof(l *level, applied *state.Declared, database string, ranges []rolling.Period) string {
 	in := func(table string) string {
 		if database == "" {
 			return table

@@ -162,7 +162,7 @@ func (a *aggregate) suffixes() []string {
 	return []string{""}
 }
 
-func (s *Set) columns(a *aggregate) (out []column) {
+func (s creator) columns(a *aggregate) (out []column) {
 	for _, suffix := range a.suffixes() {
 		typ := "BIGINT"
 		switch {
@@ -202,11 +202,11 @@ func (s *Set) quote(names ...string) string {
 
 // createTable renders the statement that creates the level's table. Rows are accessed and
 // arrive by bucket, so the key begins with it.
-func (s *Set) createTable(l *level) string {
+func (s creator) createTable(l *level) string {
 	return "CREATE TABLE IF NOT EXISTS " + s.quote(l.Name) + " (" + s.tableBody(l) + ")"
 }
 
-func (s *Set) tableBody(l *level) string {
+func (s creator) tableBody(l *level) string {
 	t := s.schema.Column(s.declared.Time)
 	lines := []string{s.quote(Bucket) + " " + s.sums.SumColumn(*t) + " NOT NULL"}
 	for _, c := range l.by {

@@ -96,7 +96,7 @@ func left(name string, was state.Compared, now *engine.PartIdentities, w *engine
 }
 
 // other returns a column of the roll-ups that isn't the recorded one of its name; "" if none is known.
-func (s *Set) other(was *state.Parts, now *engine.PartIdentities) string {
+func (s prover) other(was *state.Parts, now *engine.PartIdentities) string {
 	for _, l := range s.levels {
 		for _, name := range l.columns(s.table) {
 			if id := was.Columns[name]; id != "" && id != now.Columns[name] {
@@ -184,7 +184,7 @@ func (w *worker) identify(ctx context.Context) (suspected bool, err error) {
 			return false, nil
 		}
 	}
-	other := w.other(was, now) != ""
+	other := w.prover().other(was, now) != ""
 	put := map[string]string{}
 	for name, id := range now.Columns {
 		if was.Columns[name] != id {
@@ -317,7 +317,7 @@ func (s *Set) Compare(ctx context.Context) (settle func(context.Context), err er
 const comparedEvery = 1_000_000
 
 // exactParts fills in Changed and Same of t, and its Why if no partition is known to be the one of which the roll-ups have the rows.
-func (s *Set) exactParts(ctx context.Context, t *engine.RolledTable) error {
+func (s prover) exactParts(ctx context.Context, t *engine.RolledTable) error {
 	db, ok := s.db.(engine.PartIdentifier)
 	if !ok {
 		return nil

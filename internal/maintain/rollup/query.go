@@ -262,7 +262,7 @@ func quoteText(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") 
 // changed, and raw rows for everything else. The state that decides this changes in one
 // transaction each time, and a statement sees one state. The bounds of the raw rows are scalar
 // subqueries, which servers evaluate before they choose the partitions to read.
-func (s *Set) viewQuery(l *level) string {
+func (s creator) viewQuery(l *level) string {
 	w := s.db.Words()
 	table, name := quoteText(s.table.Name), quoteText(l.Name)
 	of := func(level, expr string) string {

@@ -112,7 +112,12 @@ func usable(name, suffix string) error {
 
 const triggerName = "rowmill_touch"
 
-func (s *Set) note() engine.NoteRow {
+// A noter makes the triggers that note changes of rows.
+type noter struct{ *Set }
+
+func (s *Set) noter() noter { return noter{s} }
+
+func (s noter) note() engine.NoteRow {
 	finest := s.levels[0]
 	for _, l := range s.levels {
 		if l.from == nil && s.shorter(l, finest) {
@@ -130,7 +135,7 @@ func (s *Set) note() engine.NoteRow {
 	}
 }
 
-func (s *Set) shorter(a, b *level) bool {
+func (s noter) shorter(a, b *level) bool {
 	x, y := a.Every.Bucketing(), b.Every.Bucketing()
 	if (x.Months > 0) != (y.Months > 0) {
 		return y.Months > 0
@@ -146,8 +151,8 @@ func (s *Set) Statements(names ...string) []string {
 		if !slices.Contains(names, l.Name) {
 			continue
 		}
-		out = append(out, s.createTable(l))
-		out = append(out, s.sums.ReplaceView(l.view(), s.viewQuery(l))...)
+		out = append(out, s.creator().createTable(l))
+		out = append(out, s.sums.ReplaceView(l.view(), s.creator().viewQuery(l))...)
 	}
 	return out
 }
@@ -157,7 +162,7 @@ func levelRow(table, level string) string {
 }
 
 // periods returns the tables of the periods, if those are tables of their own.
-func (s *Set) periods(ctx context.Context) ([]string, error) {
+func (s noter) periods(ctx context.Context) ([]string, error) {
 	if !s.schema.View {
 		return nil, nil
 	}
@@ -181,7 +186,12 @@ type spec struct {
 	View    string            `json:"view"`
 }
 
-func (s *Set) specOf(l *level) spec {
+// A creator makes the tables and views of levels.
+type creator struct{ *Set }
+
+func (s *Set) creator() creator { return creator{s} }
+
+func (s creator) specOf(l *level) spec {
 	sp := newSpec(l.Rollup)
 	sp.View = fmt.Sprintf("%x", sha256.Sum256([]byte(s.viewQuery(l))))
 	return sp
@@ -205,7 +215,7 @@ func newSpec(r rolling.Rollup) spec {
 // rows to be recomputed.
 func (s *Set) Create(ctx context.Context) error {
 	for _, l := range s.levels {
-		if err := s.createLevel(ctx, l); err != nil {
+		if err := s.creator().createLevel(ctx, l); err != nil {
 			return fmt.Errorf("create roll-up %s: %w", l.Name, err)
 		}
 	}
@@ -214,7 +224,7 @@ func (s *Set) Create(ctx context.Context) error {
 	}
 	c, err := s.TriggerChange(ctx)
 	if err == nil && len(c.SQL) > 0 {
-		err = s.run(ctx, c.SQL)
+		err = s.creator().run(ctx, c.SQL)
 	}
 	if err != nil {
 		return fmt.Errorf("create triggers of %s: %w", s.table.Name, err)
@@ -222,7 +232,7 @@ func (s *Set) Create(ctx context.Context) error {
 	return nil
 }
 
-func (s *Set) createLevel(ctx context.Context, l *level) error {
+func (s creator) createLevel(ctx context.Context, l *level) error {
 	want := s.specOf(l)
 	have, err := s.spec(ctx, l)
 	if err == nil {
@@ -265,7 +275,7 @@ func (s *Set) createLevel(ctx context.Context, l *level) error {
 
 // unlessDropped returns what is recorded of a level, nil if its table was dropped by a statement of somebody else: then the record
 // goes, too, and the level begins as a new one does, with the raw rows that there are. It would have no buckets before its watermark otherwise.
-func (s *Set) unlessDropped(ctx context.Context, l *level, have *spec) (*spec, error) {
+func (s creator) unlessDropped(ctx context.Context, l *level, have *spec) (*spec, error) {
 	if there, err := s.levelTable(ctx, l); there != nil || err != nil {
 		return have, err
 	}
@@ -321,7 +331,7 @@ func fits(have *spec, want spec) error {
 	return nil
 }
 
-func (s *Set) spec(ctx context.Context, l *level) (*spec, error) {
+func (s creator) spec(ctx context.Context, l *level) (*spec, error) {
 	var text string
 	err := s.db.SQL().QueryRowContext(ctx, s.db.Bind("SELECT spec FROM rowmill_rollups WHERE table_name = ? AND name = ?"), s.table.Name, l.Name).Scan(&text)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -342,7 +352,7 @@ func parseSpec(text string) (*spec, error) {
 }
 
 // levelTable returns the level's table, nil if it doesn't exist yet.
-func (s *Set) levelTable(ctx context.Context, l *level) (*engine.Schema, error) {
+func (s creator) levelTable(ctx context.Context, l *level) (*engine.Schema, error) {
 	there, err := s.db.Describe(ctx, l.Name)
 	if errors.Is(err, engine.ErrNoTable) {
 		return nil, nil
@@ -356,7 +366,7 @@ func (s *Set) levelTable(ctx context.Context, l *level) (*engine.Schema, error) 
 	return there, nil
 }
 
-func (s *Set) createColumns(ctx context.Context, l *level) error {
+func (s creator) createColumns(ctx context.Context, l *level) error {
 	there, err := s.levelTable(ctx, l)
 	if err != nil {
 		return err
@@ -378,7 +388,7 @@ func (s *Set) createColumns(ctx context.Context, l *level) error {
 
 // startAgain stores a level's new spec. With again, it resets the watermark so that all buckets
 // with existing raw rows are recomputed; the live view uses raw rows until then.
-func (s *Set) startAgain(ctx context.Context, l *level, sp spec, again bool) error {
+func (s creator) startAgain(ctx context.Context, l *level, sp spec, again bool) error {
 	return engine.InTx(ctx, s.db, s.db.SQL(), nil, func(tx *sql.Tx) error {
 		if err := s.record(ctx, tx, l, sp); err != nil || !again {
 			return err
@@ -402,23 +412,23 @@ func (s *Set) startAgain(ctx context.Context, l *level, sp spec, again bool) err
 
 // TriggerChange returns the change that makes the triggers match the declaration.
 func (s *Set) TriggerChange(ctx context.Context) (engine.TriggerChange, error) {
-	return s.triggerChange(ctx, s.declared.Exact)
+	return s.noter().triggerChange(ctx, s.declared.Exact)
 }
 
 // WithoutTriggers returns the change that removes them.
 func (s *Set) WithoutTriggers(ctx context.Context) (engine.TriggerChange, error) {
-	return s.triggerChange(ctx, false)
+	return s.noter().triggerChange(ctx, false)
 }
 
 // TriggerDrops returns the statements that drop all triggers, with their functions, whether or not they are there.
 func (s *Set) TriggerDrops() (out []string) {
 	if len(s.levels) > 0 {
-		out = engine.TriggerDrops(s.sums.Triggers(s.table, nil, s.note()))
+		out = engine.TriggerDrops(s.sums.Triggers(s.table, nil, s.noter().note()))
 	}
 	return out
 }
 
-func (s *Set) triggerChange(ctx context.Context, wanted bool) (engine.TriggerChange, error) {
+func (s noter) triggerChange(ctx context.Context, wanted bool) (engine.TriggerChange, error) {
 	if len(s.levels) == 0 {
 		return engine.TriggerChange{}, nil
 	}
@@ -441,7 +451,7 @@ func (s *Set) exists(ctx context.Context, name string) (bool, error) {
 }
 
 // run executes changes of the schema in one transaction, if the server supports that.
-func (s *Set) run(ctx context.Context, statements []string) error {
+func (s creator) run(ctx context.Context, statements []string) error {
 	return engine.InTx(ctx, s.db, s.db.SQL(), nil, func(tx *sql.Tx) error {
 		for _, q := range statements {
 			if _, err := tx.ExecContext(ctx, q); err != nil {
@@ -482,8 +492,8 @@ func errTaken() error {
 // is changed.
 func (s *Set) Changes(ctx context.Context) (made, changed []string, err error) {
 	for _, l := range s.levels {
-		want := s.specOf(l)
-		have, err := s.spec(ctx, l)
+		want := s.creator().specOf(l)
+		have, err := s.creator().spec(ctx, l)
 		if errors.Is(err, engine.ErrNoTable) {
 			have, err = nil, nil
 		}
@@ -492,7 +502,7 @@ func (s *Set) Changes(ctx context.Context) (made, changed []string, err error) {
 		}
 		var there *engine.Schema
 		if err == nil {
-			there, err = s.levelTable(ctx, l)
+			there, err = s.creator().levelTable(ctx, l)
 		}
 		same := have != nil && have.View == want.View && maps.Equal(have.Columns, want.Columns)
 		if err == nil && there != nil && same {

@@ -29,7 +29,7 @@ func (w *worker) staged(ctx context.Context, l *level) (*stage, error) {
 		_, err := w.exec(ctx, w.conn, w.stage.table.Clear)
 		return w.stage, err
 	}
-	st := &stage{l, w.sums.Temporary(stageName, w.tableBody(l))}
+	st := &stage{l, w.sums.Temporary(stageName, w.creator().tableBody(l))}
 	for _, q := range []string{st.table.Drop, st.table.Create} {
 		if _, err := w.exec(ctx, w.conn, q); err != nil {
 			return nil, fmt.Errorf("make a temporary table: %w", err)
