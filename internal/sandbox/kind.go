@@ -21,15 +21,7 @@ type kind struct {
 	// reserved are the variables that Options.Set may not contain, in lower case with _, each
 	// with the alternative.
 	reserved map[string]string
-	// programs are the possible names of the server's process; the first is the name
-	// of its program. dirs are the directories, as patterns, where packages put it.
-	programs, dirs []string
-	// versionArgs make the program print its version, which follows versionMark. A
-	// program that then says foreign, in lower case, is another make of server.
-	versionArgs          []string
-	versionMark, foreign string
-	// hint describes how to install a server, or one of another version.
-	hint string
+	software
 	// installer returns the program that creates data directories for a server.
 	installer func(server string) (string, error)
 	// install fills the empty directory dir with a new data directory of this version.
@@ -38,21 +30,10 @@ type kind struct {
 	// directory. It proves that a process is the server of that directory.
 	args       func(l *launch) []string
 	dataDirArg string
-	// query executes statements as User on a socket, and returns the rows of the last
-	// one, which has two columns. It fails while the server is not up.
-	query func(ctx context.Context, socket string, statements ...string) (map[string]string, error)
+	access
 	// setup returns the statements that a server executes each time it has started.
 	setup func(l *launch) []string
-	// reported are the settings whose effective values are recorded: settings is the
-	// query for them, with %s in place of their names. check returns an error if they
-	// differ from the requested ones.
-	reported []string
-	settings string
-	check    func(l *launch, settings map[string]string) error
-	// client returns the command line of the interactive client, socketQuery the option
-	// of the server's targets that specifies the socket, whose name is socketName.
-	client, socketQuery func(socket string) string
-	socketName          string
+	readback
 	// stopSignal is the signal for an orderly shutdown, deathSignal that which the kernel sends
 	// the first process when its owner ends: it ends the server at once, whatever it executes.
 	stopSignal, deathSignal syscall.Signal
@@ -67,8 +48,6 @@ type kind struct {
 
 	// replication is how servers of the kind replicate.
 	replication replication
-	// libraries are the packages of shared libraries that the program needs.
-	libraries string
 	// installed are the variables that are set when a data directory is installed, once.
 	installed []string
 	// prepare changes the files before each start.
@@ -81,6 +60,42 @@ type kind struct {
 	// children means that the server consists of several processes, which may end slightly later
 	// than the first, and work in the data directory.
 	children bool
+}
+
+// software is a server's program, and how packages install it.
+type software struct {
+	// programs are the possible names of the server's process; the first is the name
+	// of its program. dirs are the directories, as patterns, where packages put it.
+	programs, dirs []string
+	// versionArgs make the program print its version, which follows versionMark. A
+	// program that then says foreign, in lower case, is another make of server.
+	versionArgs          []string
+	versionMark, foreign string
+	// hint describes how to install a server, or one of another version.
+	hint string
+	// libraries are the packages of shared libraries that the program needs.
+	libraries string
+}
+
+// A readback asks a server for its settings.
+type readback struct {
+	// reported are the settings whose effective values are recorded: settings is the
+	// query for them, with %s in place of their names. check returns an error if they
+	// differ from the requested ones.
+	reported []string
+	settings string
+	check    func(l *launch, settings map[string]string) error
+}
+
+// access is how a server is reached on its socket.
+type access struct {
+	// query executes statements as User on a socket, and returns the rows of the last
+	// one, which has two columns. It fails while the server is not up.
+	query func(ctx context.Context, socket string, statements ...string) (map[string]string, error)
+	// client returns the command line of the interactive client, socketQuery the option
+	// of the server's targets that specifies the socket, whose name is socketName.
+	client, socketQuery func(socket string) string
+	socketName          string
 }
 
 const versionQuery = "SELECT 'version', VERSION()"

@@ -42,19 +42,25 @@ func mysqlFamily(program string, args func(*launch) []string) *kind {
 		reserved[name] = inside
 	}
 	return &kind{
-		reserved:    reserved,
-		versionArgs: []string{"--no-defaults", "--version"},
-		versionMark: " Ver ",
-		dataDirArg:  "--datadir=",
-		query:       queryMySQL,
-		setup:       setupMySQL,
-		reported:    reportedMySQL,
-		settings:    "SHOW GLOBAL VARIABLES WHERE Variable_name IN (%s)",
-		client: func(socket string) string {
-			return program + " --no-defaults --user=" + User + " --socket=" + shellQuote(socket) + " " + Database
+		reserved: reserved,
+		software: software{
+			versionArgs: []string{"--no-defaults", "--version"},
+			versionMark: " Ver ",
 		},
-		socketQuery: func(socket string) string { return "socket=" + escape(socket) },
-		socketName:  socketName,
+		dataDirArg: "--datadir=",
+		access: access{
+			query: queryMySQL,
+			client: func(socket string) string {
+				return program + " --no-defaults --user=" + User + " --socket=" + shellQuote(socket) + " " + Database
+			},
+			socketQuery: func(socket string) string { return "socket=" + escape(socket) },
+			socketName:  socketName,
+		},
+		setup: setupMySQL,
+		readback: readback{
+			reported: reportedMySQL,
+			settings: "SHOW GLOBAL VARIABLES WHERE Variable_name IN (%s)",
+		},
 		stopSignal:  syscall.SIGTERM,
 		deathSignal: syscall.SIGKILL,
 		account:     func() (*account, error) { return nil, nil },

@@ -41,43 +41,49 @@ func postgres() *kind {
 		storages: []string{Heap},
 		// A thousand connections that each hold a few pages of 8 KiB; two WAL
 		// segments of 16 MiB.
-		minMemory:   8 << 20,
-		minRedo:     32 << 20,
-		reserved:    reserved,
-		programs:    []string{"postgres", "postmaster"},
-		versionArgs: []string{"--version"},
-		versionMark: "(PostgreSQL) ",
-		// Debian installs each major version in a separate directory outside PATH.
-		dirs: []string{"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql@*/bin",
-			"/usr/local/pgsql/bin", "/usr/local/bin", "/usr/bin"},
-		hint:       postgresHint,
+		minMemory: 8 << 20,
+		minRedo:   32 << 20,
+		reserved:  reserved,
+		software: software{
+			programs:    []string{"postgres", "postmaster"},
+			versionArgs: []string{"--version"},
+			versionMark: "(PostgreSQL) ",
+			// Debian installs each major version in a separate directory outside PATH.
+			dirs: []string{"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql@*/bin",
+				"/usr/local/pgsql/bin", "/usr/local/bin", "/usr/bin"},
+			hint: postgresHint,
+		},
 		installer:  installerOfPostgres,
 		install:    installPostgres,
 		prepare:    preparePostgres,
 		args:       argsPostgres,
 		dataDirArg: "-D",
-		query:      queryPostgres,
-		setup:      setupPostgres,
-		nodesKey:   "fdw",
+		access: access{
+			query:      queryPostgres,
+			socketName: postgresSocket,
+			// Otherwise PGPORT would apply.
+			socketQuery: func(socket string) string { return "host=" + escape(filepath.Dir(socket)) + "&port=5432" },
+			client: func(socket string) string {
+				return "psql --host=" + shellQuote(filepath.Dir(socket)) + " --port=5432 --username=" + User + " " + Database
+			},
+		},
+		setup:    setupPostgres,
+		nodesKey: "fdw",
 		replication: replication{
 			copy: copyPostgres, position: []string{"SELECT 'position', pg_current_wal_flush_lsn()::text"},
 			reached: "SELECT 'reached', (pg_last_wal_replay_lsn() >= '%s'::pg_lsn)::int::text",
 		},
-		reported:   reportedPostgres,
-		settings:   "SELECT name, current_setting(name) FROM pg_settings WHERE name IN (%s)",
-		check:      checkPostgres,
+		readback: readback{
+			reported: reportedPostgres,
+			settings: "SELECT name, current_setting(name) FROM pg_settings WHERE name IN (%s)",
+			check:    checkPostgres,
+		},
 		account:    postgresAccount,
 		children:   true,
 		stopSignal: syscall.SIGINT, // SIGTERM waits for the clients to disconnect
 		// Sessions notice the end of a killed postmaster only when they wait, so a statement
 		// would run on. At SIGQUIT it ends them at once, and kills them after 5 s.
 		deathSignal: syscall.SIGQUIT,
-		socketName:  postgresSocket,
-		// Otherwise PGPORT would apply.
-		socketQuery: func(socket string) string { return "host=" + escape(filepath.Dir(socket)) + "&port=5432" },
-		client: func(socket string) string {
-			return "psql --host=" + shellQuote(filepath.Dir(socket)) + " --port=5432 --username=" + User + " " + Database
-		},
 	}
 }
 
