@@ -297,7 +297,7 @@ func (r *reader) period(ctx context.Context, s *engine.Schema, p *Proposal) erro
 	if s.Partitioned {
 		return r.present(ctx, t, axis, p)
 	}
-	in := sizing.Input{Table: s.Name, Axis: axis, WholeDays: s.Find(t.By).Logical == value.Date, MaxPeriods: r.db.Capabilities().MaxPeriods, Rate: sizing.Figure{Value: r.Rate, From: "--rate"},
+	in := sizing.Input{Table: s.Name, Declared: sizing.Declared{Axis: axis, WholeDays: s.Find(t.By).Logical == value.Date}, MaxPeriods: r.db.Capabilities().MaxPeriods, Rate: sizing.Figure{Value: r.Rate, From: "--rate"},
 		Memory: sizing.Figure{Value: float64(cmp.Or(r.Memory, r.db.Info().CacheBytes))}}
 	auto := func(why string) error {
 		p.Every, p.EveryFrom = `every = "1d"`, why+": a guess; rowmill plan FILE --rate 5000/s says what fits into memory"

@@ -15,7 +15,7 @@ func TestRateOfPeriods(t *testing.T) {
 	t.Parallel()
 	in := sizing.Input{
 		Pieces: []sizing.Piece{{Name: "rows", BytesPerRow: 60, Ascending: true}, {Name: "index (a)", BytesPerRow: 40}},
-		Memory: sizing.Figure{Value: 1e9}, Rate: sizing.Figure{Value: 1000}, Keep: span(t, "30d"), Sample: sizing.Figure{Value: 50000, From: "the sample"},
+		Memory: sizing.Figure{Value: 1e9}, Rate: sizing.Figure{Value: 1000}, Declared: sizing.Declared{Keep: span(t, "30d")}, Sample: sizing.Figure{Value: 50000, From: "the sample"},
 		Reads: sizing.Figure{Value: 10000, From: "assumed"},
 	}
 	out, err := sizing.Plan(in)

@@ -55,16 +55,8 @@ type Input struct {
 	Memory Figure
 	// Rate is the insert rate; 0 means unknown.
 	Rate Figure
-	// Axis is the axis along which the table is partitioned. Period is the declared
-	// grid; for the zero Grid, Plan chooses one.
-	Axis   rolling.Axis
-	Period rolling.Grid
-	// Keep, Ahead, After, Merge and Compress come from the declaration.
-	Keep, Ahead, After rolling.Span
-	Merge              rolling.Grid
-	Compress           bool
-	// WholeDays is true if the column contains dates.
-	WholeDays bool
+	Declared
+
 	// MaxPeriods is the engine's limit; 0 means no limit.
 	MaxPeriods int
 	// Open is the memory of open partitions, on Connections, and OpenFrom its source.
@@ -82,6 +74,20 @@ type Input struct {
 	// Reads is the disk's random page reads per second, used to estimate a plain
 	// table's rate.
 	Reads Figure
+}
+
+// Declared is what the declaration of a table says.
+type Declared struct {
+	// Axis is the axis along which the table is partitioned. Period is the declared
+	// grid; for the zero Grid, Plan chooses one.
+	Axis   rolling.Axis
+	Period rolling.Grid
+	// Keep, Ahead, After, Merge and Compress come from the declaration.
+	Keep, Ahead, After rolling.Span
+	Merge              rolling.Grid
+	Compress           bool
+	// WholeDays is true if the column contains dates.
+	WholeDays bool
 }
 
 // Shares of memory, the same as in bench insert.

@@ -49,7 +49,7 @@ func TestFieldEstimate(t *testing.T) {
 	const gb = 1 << 30
 	out, err := sizing.Plan(sizing.Input{
 		Table: "field", Pieces: sizing.Estimate(102), PiecesFrom: "--row-bytes",
-		Memory: sizing.Figure{Value: 2 * gb}, Rate: sizing.Figure{Value: 44e6 / 86400}, Keep: span(t, "30d"), Ahead: span(t, "1d"),
+		Memory: sizing.Figure{Value: 2 * gb}, Rate: sizing.Figure{Value: 44e6 / 86400}, Declared: sizing.Declared{Keep: span(t, "30d"), Ahead: span(t, "1d")},
 	})
 	must(t, err)
 	if out.Period.Every != "2h" || out.Partitions.PerDay != 12 {
@@ -92,7 +92,7 @@ func TestPeriodThatFits(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			out, err := sizing.Plan(sizing.Input{Pieces: []sizing.Piece{{Name: "rows", BytesPerRow: c.perRow}}, Memory: sizing.Figure{Value: c.mem},
-				Rate: sizing.Figure{Value: c.rate}, Period: grid(t, c.declared), Keep: span(t, c.keep), Merge: grid(t, c.merge), WholeDays: c.days, MaxPeriods: c.limit, Ahead: span(t, "1m")})
+				Rate: sizing.Figure{Value: c.rate}, Declared: sizing.Declared{Period: grid(t, c.declared), Keep: span(t, c.keep), Merge: grid(t, c.merge), WholeDays: c.days, Ahead: span(t, "1m")}, MaxPeriods: c.limit})
 			must(t, err)
 			all := strings.Join(out.Warnings, "\n")
 			if c.name == "declared too long" {
@@ -106,8 +106,11 @@ func TestPeriodThatFits(t *testing.T) {
 }
 
 func TestSequence(t *testing.T) {
-	in := sizing.Input{Pieces: []sizing.Piece{{Name: "rows", BytesPerRow: 100}}, Memory: sizing.Figure{Value: 64 << 20}, Axis: rolling.Sequence,
-		Keep: rolling.Span{Rows: 10_000_000}, Ahead: rolling.Span{Rows: 500_000}, After: rolling.Span{Rows: 100_000}, Compressed: sizing.Figure{Value: 25}}
+	in := sizing.Input{Pieces: []sizing.Piece{{Name: "rows", BytesPerRow: 100}}, Memory: sizing.Figure{Value: 64 << 20}, Declared: sizing.Declared{
+		Axis: rolling.Sequence,
+		Keep: rolling.Span{Rows: 10_000_000}, Ahead: rolling.Span{Rows: 500_000}, After: rolling.Span{Rows: 100_000},
+	},
+		Compressed: sizing.Figure{Value: 25}}
 	out, err := sizing.Plan(in)
 	must(t, err)
 	if out.Period.Every != "200000 rows" || len(out.Sizes) != 1 || out.Sizes[0].Rows != 10_200_000 || *out.Partitions.Total != 50+3+1 {
@@ -125,7 +128,7 @@ func TestSequence(t *testing.T) {
 
 func TestSizesOverTime(t *testing.T) {
 	in := sizing.Input{Pieces: []sizing.Piece{{Name: "rows", BytesPerRow: 100}}, Memory: sizing.Figure{Value: 1 << 30}, Rate: sizing.Figure{Value: 100},
-		Period: grid(t, "1d"), After: span(t, "1d"), Keep: span(t, "90d"), Compressed: sizing.Figure{Value: 20}}
+		Declared: sizing.Declared{Period: grid(t, "1d"), After: span(t, "1d"), Keep: span(t, "90d")}, Compressed: sizing.Figure{Value: 20}}
 	out, err := sizing.Plan(in)
 	must(t, err)
 	day := 8640000.0
@@ -153,7 +156,7 @@ func TestSizesOverTime(t *testing.T) {
 func TestPlainTable(t *testing.T) {
 	in := sizing.Input{
 		Pieces: []sizing.Piece{{Name: "rows", BytesPerRow: 60, Ascending: true}, {Name: "index (a)", BytesPerRow: 25}, {Name: "index (b)", BytesPerRow: 15}},
-		Memory: sizing.Figure{Value: 1e9}, Rate: sizing.Figure{Value: 1000}, Keep: span(t, "10d"), Sample: sizing.Figure{Value: 50000, From: "the sample"},
+		Memory: sizing.Figure{Value: 1e9}, Rate: sizing.Figure{Value: 1000}, Declared: sizing.Declared{Keep: span(t, "10d")}, Sample: sizing.Figure{Value: 50000, From: "the sample"},
 		Reads: sizing.Figure{Value: 10000, From: "assumed"},
 	}
 	out, err := sizing.Plan(in)
@@ -237,7 +240,7 @@ func TestTrapRoomForTwoPeriods(t *testing.T) {
 // The number of partitions affects the choice of a period: numbers beyond the
 // server's limit are refused, large ones cause a warning.
 func TestTrapManyPartitionsCostMemory(t *testing.T) {
-	in := sizing.Input{Pieces: []sizing.Piece{{Name: "rows", BytesPerRow: 100}}, Memory: sizing.Figure{Value: 128 << 20}, Rate: sizing.Figure{Value: 5000}, Keep: span(t, "90d"), Ahead: span(t, "1d")}
+	in := sizing.Input{Pieces: []sizing.Piece{{Name: "rows", BytesPerRow: 100}}, Memory: sizing.Figure{Value: 128 << 20}, Rate: sizing.Figure{Value: 5000}, Declared: sizing.Declared{Keep: span(t, "90d"), Ahead: span(t, "1d")}}
 	for limit, want := range map[int]string{0: "1m", 8192: "30m", 500: "6h"} {
 		in.MaxPeriods = limit
 		out, err := sizing.Plan(in)
