@@ -42,15 +42,7 @@ type Status struct {
 	Ahead string `json:"ahead"`
 	Keep  string `json:"keep,omitempty"`
 
-	Periods []PeriodStatus `json:"periods"`
-	Rows    int64          `json:"rows"`  // estimated
-	Bytes   int64          `json:"bytes"` // data and indexes
-	// Headroom is how long inserts will find a period if no more are created: from
-	// the present to the end of the last period. HeadroomWanted is the declared
-	// value. Both are null for a sequence, which has HeadroomRows instead.
-	Headroom       *float64 `json:"headroom_seconds"`
-	HeadroomWanted *float64 `json:"headroom_wanted_seconds"`
-	HeadroomRows   *int64   `json:"headroom_rows,omitempty"`
+	Coverage
 
 	Rollups []RollupStatus `json:"rollups"`
 	// Late is the maximum time for which roll-ups and their live views may lack
@@ -60,19 +52,38 @@ type Status struct {
 	// or back: its periods are not known.
 	Adopting bool `json:"adopting,omitempty"`
 	// Paused are policies that are paused.
-	Paused  []PauseStatus  `json:"paused,omitempty"`
-	Leader  string         `json:"leader"`  // the process that keeps the table, as far as can be seen
-	Changes []ChangeStatus `json:"changes"` // in progress
-	Actions []ActionStatus `json:"actions"` // the latest ones, newest first
-	// Latest are the last success and the last failure of each kind of action.
-	Latest   []ActionStatus  `json:"latest"`
-	Next     []NextStatus    `json:"next"` // the next tasks, in order
+	Paused []PauseStatus `json:"paused,omitempty"`
+	Activity
+
 	Blockers []BlockerStatus `json:"blockers"`
 	Hidden   []HiddenStatus  `json:"hidden,omitempty"`
 	// Notes are worth knowing, and require no action.
 	Notes []string `json:"notes,omitempty"`
 	// Problems require action. If there are none, rowmill status exits with 0.
 	Problems []Problem `json:"problems"`
+}
+
+// Coverage is what the periods of a table hold, and how far they reach.
+type Coverage struct {
+	Periods []PeriodStatus `json:"periods"`
+	Rows    int64          `json:"rows"`  // estimated
+	Bytes   int64          `json:"bytes"` // data and indexes
+	// Headroom is how long inserts will find a period if no more are created: from
+	// the present to the end of the last period. HeadroomWanted is the declared
+	// value. Both are null for a sequence, which has HeadroomRows instead.
+	Headroom       *float64 `json:"headroom_seconds"`
+	HeadroomWanted *float64 `json:"headroom_wanted_seconds"`
+	HeadroomRows   *int64   `json:"headroom_rows,omitempty"`
+}
+
+// Activity is what maintenance does, has done and does next.
+type Activity struct {
+	Leader  string         `json:"leader"`  // the process that keeps the table, as far as can be seen
+	Changes []ChangeStatus `json:"changes"` // in progress
+	Actions []ActionStatus `json:"actions"` // the latest ones, newest first
+	// Latest are the last success and the last failure of each kind of action.
+	Latest []ActionStatus `json:"latest"`
+	Next   []NextStatus   `json:"next"` // the next tasks, in order
 }
 
 // PeriodStatus is the status of one period.

@@ -120,7 +120,7 @@ func TestLeader(t *testing.T) {
 func TestHistory(t *testing.T) {
 	var h history
 	look := func(second int, periods ...maintain.PeriodStatus) {
-		h.add(noon.Add(time.Duration(second)*time.Second), &maintain.Status{Periods: periods})
+		h.add(noon.Add(time.Duration(second)*time.Second), &maintain.Status{Coverage: maintain.Coverage{Periods: periods}})
 	}
 	p := func(name, state string, rows int64) maintain.PeriodStatus {
 		return maintain.PeriodStatus{Name: name, State: state, Rows: rows}
@@ -201,7 +201,7 @@ func oddStatuses() map[string]*maintain.Status {
 	hostile.Blockers[0].Statement = script
 	hostile.Periods[0] = maintain.PeriodStatus{Name: script, From: script, To: script, State: script, Archive: script}
 	hostile.Actions[0].Error, hostile.Actions[0].Action = script, script
-	many := &maintain.Status{Table: "many", At: noon, Headroom: new(0.0), HeadroomWanted: new(0.0)}
+	many := &maintain.Status{Table: "many", At: noon, Coverage: maintain.Coverage{Headroom: new(0.0), HeadroomWanted: new(0.0)}}
 	for i := range 8192 {
 		from := noon.Add(time.Duration(i-8000) * time.Hour)
 		state := "sealed"
@@ -210,8 +210,8 @@ func oddStatuses() map[string]*maintain.Status {
 		}
 		many.Periods = append(many.Periods, maintain.PeriodStatus{Name: fmt.Sprint("p", i), From: from.Format(time.RFC3339), To: from.Add(time.Hour).Format(time.RFC3339), State: state, Rows: 1e12, Bytes: 1 << 50})
 	}
-	sequence := &maintain.Status{Now: "750000", Table: "orders", HeadroomRows: new(int64(250_000)), Ahead: "500000 rows", Periods: []maintain.PeriodStatus{
+	sequence := &maintain.Status{Now: "750000", Table: "orders", Coverage: maintain.Coverage{HeadroomRows: new(int64(250_000)), Periods: []maintain.PeriodStatus{
 		{Name: "p1", From: "0", To: "500000", State: "sealed", Rows: 500_000, Bytes: 1 << 20},
-		{Name: "p2", From: "500000", To: "1000000", State: "open", Rows: 250_000, Bytes: 1 << 19}}}
+		{Name: "p2", From: "500000", To: "1000000", State: "open", Rows: 250_000, Bytes: 1 << 19}}}, Ahead: "500000 rows"}
 	return map[string]*maintain.Status{"hostile": hostile, "many periods": many, "sequence": sequence, "empty": {}}
 }

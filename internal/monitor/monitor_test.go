@@ -33,17 +33,19 @@ const self = "db1:4711"
 func status() *maintain.Status {
 	s := &maintain.Status{
 		Format: "rowmill.status/1", Table: "readings", Target: "mysql://ingest@db1:3306/metrics", Engine: "mariadb", At: noon, Now: "2026-11-20 12:30:00",
-		Every: "1h", Ahead: "2d", Keep: "30d", Leader: self,
-		Headroom: new(47.5 * 3600), HeadroomWanted: new(48.0 * 3600),
+		Every: "1h", Ahead: "2d", Keep: "30d", Activity: maintain.Activity{
+			Leader: self,
+			Changes: []maintain.ChangeStatus{{What: "merge p20261117", Step: "copy", Since: noon.Add(-time.Minute), Percent: new(42.0)},
+				{What: "seal p20261118", Step: "detach", Since: noon.Add(-2 * time.Minute), Tries: 3, Error: "lock wait timeout"}},
+			Actions: []maintain.ActionStatus{
+				{At: noon.Add(-time.Minute), Action: "drop", Detail: "p20261020", Seconds: .02, Error: "lock wait timeout", By: self},
+				{At: noon.Add(-2 * time.Minute), Action: "create", Detail: "p20261122_12", Seconds: .004, By: self},
+				{At: noon.Add(-time.Hour), Action: "create", Detail: "p20261122_11", Seconds: .004, By: "db2:99"}},
+			Next: []maintain.NextStatus{{Action: "rollup", What: "readings_1h", At: new(noon.Add(30 * time.Minute))}, {Action: "drop", What: "p20261020", Why: "older than 30d"}},
+		},
+		Coverage: maintain.Coverage{Headroom: new(47.5 * 3600), HeadroomWanted: new(48.0 * 3600)},
 		Rollups: []maintain.RollupStatus{{Name: "readings_1h", Every: "1h", To: "2026-11-20 12:00:00", Lag: 0, Stale: 3, Rows: 5000},
 			{Name: "readings_1d", Every: "1d", To: "2026-11-19 00:00:00", Lag: 86400, Rows: 30}},
-		Changes: []maintain.ChangeStatus{{What: "merge p20261117", Step: "copy", Since: noon.Add(-time.Minute), Percent: new(42.0)},
-			{What: "seal p20261118", Step: "detach", Since: noon.Add(-2 * time.Minute), Tries: 3, Error: "lock wait timeout"}},
-		Actions: []maintain.ActionStatus{
-			{At: noon.Add(-time.Minute), Action: "drop", Detail: "p20261020", Seconds: .02, Error: "lock wait timeout", By: self},
-			{At: noon.Add(-2 * time.Minute), Action: "create", Detail: "p20261122_12", Seconds: .004, By: self},
-			{At: noon.Add(-time.Hour), Action: "create", Detail: "p20261122_11", Seconds: .004, By: "db2:99"}},
-		Next:     []maintain.NextStatus{{Action: "rollup", What: "readings_1h", At: new(noon.Add(30 * time.Minute))}, {Action: "drop", What: "p20261020", Why: "older than 30d"}},
 		Blockers: []maintain.BlockerStatus{{ID: 77, User: "report", Host: "10.0.0.9", Age: 612, Statement: "SELECT * FROM readings"}},
 		Problems: []maintain.Problem{{Code: "blocked", Text: "drop p20261020 waits for connection 77 of report@10.0.0.9", Try: "KILL 77"}},
 	}

@@ -18,12 +18,14 @@ func statusFixture() *maintain.Status {
 	noon := time.Date(2026, 11, 20, 12, 30, 0, 0, time.UTC)
 	s := &maintain.Status{
 		Format: "rowmill.status/1", Table: "readings", Target: "mysql://ingest@db1:3306/metrics", Engine: "mariadb", At: noon, Now: "2026-11-20 12:30:00",
-		Every: "1h", Ahead: "6h", Keep: "5d", Leader: "db1:4711", Headroom: new(5.5 * 3600), HeadroomWanted: new(6.0 * 3600),
+		Every: "1h", Ahead: "6h", Keep: "5d", Activity: maintain.Activity{
+			Leader: "db1:4711",
+			Changes: []maintain.ChangeStatus{{What: "merge p20261117", Step: "copy", Since: noon.Add(-time.Minute), Percent: new(42.0)},
+				{What: "seal p20261118", Step: "detach", Since: noon.Add(-2 * time.Minute), Tries: 3, Error: "lock wait\ntimeout"}},
+			Next: []maintain.NextStatus{{Action: "drop", What: "p20261115", At: new(noon), Why: "older than 5d"}, {Action: "rollup", What: "readings_1h", At: new(noon.Add(30 * time.Minute))}},
+		}, Coverage: maintain.Coverage{Headroom: new(5.5 * 3600), HeadroomWanted: new(6.0 * 3600)},
 		Rollups: []maintain.RollupStatus{{Name: "readings_1h", Every: "1h", To: "2026-11-20 12:00:00", Stale: 3, Rows: 5000},
 			{Name: "readings_1d", Every: "1d", To: "2026-11-19 00:00:00", Lag: 86400, Rows: 30}},
-		Changes: []maintain.ChangeStatus{{What: "merge p20261117", Step: "copy", Since: noon.Add(-time.Minute), Percent: new(42.0)},
-			{What: "seal p20261118", Step: "detach", Since: noon.Add(-2 * time.Minute), Tries: 3, Error: "lock wait\ntimeout"}},
-		Next:     []maintain.NextStatus{{Action: "drop", What: "p20261115", At: new(noon), Why: "older than 5d"}, {Action: "rollup", What: "readings_1h", At: new(noon.Add(30 * time.Minute))}},
 		Blockers: []maintain.BlockerStatus{{ID: 77, User: "report", Host: "10.0.0.9", Age: 612, Statement: "SELECT sensor, avg(value) FROM readings GROUP BY sensor ORDER BY 2 DESC"}},
 		Problems: []maintain.Problem{
 			{Code: "blocked", Text: "drop p20261115 waits for a lock on the table, held by connection 77 of report@10.0.0.9 in a transaction of 10m12s; inserts have periods for 5h30m0s more", Try: "end that transaction, or wait for it: due tasks are retried automatically"},
@@ -72,15 +74,15 @@ func TestStatusText(t *testing.T) {
 	well.Changes, well.Blockers, well.Problems, well.Keep = nil, nil, nil, ""
 	well.Notes = []string{"900 periods are too many for 64 MiB of memory for pages: open on 50 connections they take about 350 MiB beside it (rowmill plan FILE --calibrate measures it); a longer period, or sealed ones merged"}
 	sequence := &maintain.Status{Table: "orders", Target: "postgres://db1/shop", Engine: "postgres", At: well.At, Now: "750000", Every: "500000 rows", Ahead: "1000000 rows",
-		HeadroomRows: new(int64(750_000)), Rows: 750_000, Bytes: 90 << 20, Periods: []maintain.PeriodStatus{
+		Coverage: maintain.Coverage{HeadroomRows: new(int64(750_000)), Rows: 750_000, Bytes: 90 << 20, Periods: []maintain.PeriodStatus{
 			{Name: "p0000000000000000000", From: "0", To: "500000", State: "sealed", Rows: 500_000, Bytes: 60 << 20},
-			{Name: "p0000000000000500000", From: "500000", To: "1000000", State: "open", Rows: 250_000, Bytes: 30 << 20}}}
+			{Name: "p0000000000000500000", From: "500000", To: "1000000", State: "open", Rows: 250_000, Bytes: 30 << 20}}}}
 	for name, c := range map[string]struct {
 		s     *maintain.Status
 		width int
 	}{
 		"amiss": {statusFixture(), 0}, "narrow": {statusFixture(), 80}, "well": {well, 0}, "sequence": {sequence, 0},
-		"new": {&maintain.Status{Table: "readings", Target: "sqlite:m.db", Engine: "sqlite", At: well.At, Every: "1d", Ahead: "2d", Headroom: new(-5.0), HeadroomWanted: new(172800.0)}, 0},
+		"new": {&maintain.Status{Table: "readings", Target: "sqlite:m.db", Engine: "sqlite", At: well.At, Every: "1d", Ahead: "2d", Coverage: maintain.Coverage{Headroom: new(-5.0), HeadroomWanted: new(172800.0)}}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			golden(t, "status-"+name+".golden", func(w io.Writer) error { return report.Status(w, c.s, c.width) })
