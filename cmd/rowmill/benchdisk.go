@@ -10,6 +10,7 @@ import (
 	"github.com/rowmill/rowmill/internal/experiment"
 	"github.com/rowmill/rowmill/internal/report"
 	"github.com/rowmill/rowmill/internal/workload"
+	"github.com/rowmill/rowmill/internal/workload/disk"
 )
 
 const (
@@ -19,11 +20,11 @@ const (
 )
 
 func (a benchmarks) benchDiskCommand() *cobra.Command {
-	var disk experiment.DiskSpec
+	var of experiment.DiskSpec
 	var out benchOutputs
 	var blocks []string
 	var size string
-	spec := experiment.Spec{Workload: experiment.Disk, Disk: &disk, Layouts: []string{workload.Plain}}
+	spec := experiment.Spec{Workload: experiment.Disk, Disk: &of, Layouts: []string{workload.Plain}}
 	c := &cobra.Command{
 		Use:   "disk DIR",
 		Short: "Measure what the disk below a folder gives, before a server is blamed",
@@ -50,16 +51,16 @@ func (a benchmarks) benchDiskCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			spec.Targets = args
 			var err error
-			if disk.FileBytes, err = engine.ParseBytes(size); err != nil {
+			if of.FileBytes, err = engine.ParseBytes(size); err != nil {
 				return usagef("--size "+defaultDiskFile, "--size %q is not a size", size)
 			}
-			disk.Sizes = nil
+			of.Sizes = nil
 			for _, text := range blocks {
 				n, err := engine.ParseBytes(text)
 				if err != nil {
 					return usagef("--blocks 8KiB,16KiB,1MiB", "--blocks: %q is not a size", text)
 				}
-				disk.Sizes = append(disk.Sizes, n)
+				of.Sizes = append(of.Sizes, n)
 			}
 			fitInterval(c.Flags(), &spec)
 			return a.bench(c.Context(), measuring{spec: &spec, out: out, show: a.runLines(report.DiskLine)})
@@ -67,10 +68,10 @@ func (a benchmarks) benchDiskCommand() *cobra.Command {
 	}
 	flags := c.Flags()
 	flags.SortFlags = false
-	flags.StringSliceVar(&disk.Kinds, "kinds", workload.DiskKinds(), "kinds of jobs, `list`: "+strings.Join(workload.DiskKinds(), ", "))
+	flags.StringSliceVar(&of.Kinds, "kinds", disk.Kinds(), "kinds of jobs, `list`: "+strings.Join(disk.Kinds(), ", "))
 	flags.StringSliceVar(&blocks, "blocks", []string{"8KiB", "16KiB", "1MiB"}, "sizes of random and sequential requests, `list`")
-	flags.IntSliceVar(&disk.Depths, "depths", []int{1, 8, 32}, "depths of the queue, how many requests are under way at a time, `list`")
-	flags.IntSliceVar(&disk.Writes, "writes", []int{0, 50, 100}, "percentages of requests that write, `list`")
+	flags.IntSliceVar(&of.Depths, "depths", []int{1, 8, 32}, "depths of the queue, how many requests are under way at a time, `list`")
+	flags.IntSliceVar(&of.Writes, "writes", []int{0, 50, 100}, "percentages of requests that write, `list`")
 	flags.StringVar(&size, "size", defaultDiskFile, "`size` of the file: more than any cache in front of the disk")
 	timeVar(flags, &spec.MaxTime, defaultDiskTime, "measure each job for this `time`")
 	intVar(flags, &spec.Repeat, "repeat", 1, "measure each job `N` times, in turn")

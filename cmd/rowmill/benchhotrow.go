@@ -8,6 +8,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/experiment"
 	"github.com/rowmill/rowmill/internal/workload"
+	"github.com/rowmill/rowmill/internal/workload/oltp"
 )
 
 const (
@@ -59,7 +60,7 @@ func (a benchmarks) benchHotRowCommand() *cobra.Command {
 	flags.IntSliceVar(&hot.Clients, "clients", []int{1000}, "numbers of clients to measure with, each with a connection, `list`")
 	flags.Var(countOf(&spec.Rows), "runs", "runs of all clients together, such as 100k (none with --time)")
 	timeVar(flags, &spec.MaxTime, 0, "end after this `time` (default none)")
-	flags.StringSliceVar(&hot.Ways, "ways", []string{workload.HotPlain}, "ways to count, `list`: "+strings.Join(workload.HotWays(), ", "))
+	flags.StringSliceVar(&hot.Ways, "ways", []string{oltp.HotPlain}, "ways to count, `list`: "+strings.Join(oltp.HotWays(), ", "))
 	intVar(flags, &hot.Slots, "slots", defaultHotSlots, "rows that way slots spreads the count over, `N`")
 	durationVar(flags, &hot.Cache, "cache", 0, "how old the count may be that a run reads, such as 5s (default it is read each time)")
 	durationVar(flags, &spec.KillEvery, "kill-server-every", 0, "kill the private server at this `interval` and restart it (default never)")

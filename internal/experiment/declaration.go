@@ -22,6 +22,8 @@ import (
 	"github.com/rowmill/rowmill/internal/textfile"
 	"github.com/rowmill/rowmill/internal/tomlfile"
 	"github.com/rowmill/rowmill/internal/workload"
+	"github.com/rowmill/rowmill/internal/workload/disk"
+	"github.com/rowmill/rowmill/internal/workload/oltp"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -442,11 +444,11 @@ func (r *scenarioReader) run(t *tomlfile.Value, run ScriptedRun) {
 	}
 	if r.d.Disk != nil {
 		run.Job = result.Disk{Kind: result.DiskRandom, Depth: 1}
-		keys = []scenarioKey{choice("kind", &run.Job.Kind, workload.DiskKinds()...), {name: "block", into: (*size)(&run.Job.BlockBytes)}, positive("depth", &run.Job.Depth),
+		keys = []scenarioKey{choice("kind", &run.Job.Kind, disk.Kinds()...), {name: "block", into: (*size)(&run.Job.BlockBytes)}, positive("depth", &run.Job.Depth),
 			{"writes", &run.Job.WritePercent, func() bool { return run.Job.WritePercent >= 0 && run.Job.WritePercent <= 100 }, "a percentage, 0 to 100"}}
 	}
 	if r.d.HotRow != nil {
-		keys = []scenarioKey{choice("way", &run.Way, workload.HotWays()...), positive("clients", &run.Clients)}
+		keys = []scenarioKey{choice("way", &run.Way, oltp.HotWays()...), positive("clients", &run.Clients)}
 	}
 	if r.d.TPCC != nil {
 		keys = []scenarioKey{{"option", &run.Option, func() bool { return strings.Contains(run.Option, "=") }, `an option of the target: option = "spider=2"`}}

@@ -15,7 +15,7 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/probe"
-	"github.com/rowmill/rowmill/internal/workload"
+	"github.com/rowmill/rowmill/internal/workload/disk"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -42,14 +42,14 @@ const (
 func (s *Spec) validateDisk() error {
 	d := s.Disk
 	if err := cmp.Or(s.no(len(s.Targets) != 1 || s.Targets[0] == "", "rowmill bench disk /srv/data", "name the folder on the disk to measure"),
-		list(s, "kinds", "kind", d.Kinds, workload.DiskKinds()),
+		list(s, "kinds", "kind", d.Kinds, disk.Kinds()),
 		list(s, "blocks", "size", d.Sizes, nil), list(s, "depths", "depth", d.Depths, nil), list(s, "writes", "percentage", d.Writes, nil),
 		s.limits("repeat", s.Repeat, 1, 0),
 		s.no(s.MaxTime.D() < leastDiskTime, "--time 3s", "--time %v: want at least %v for each job", s.MaxTime.D(), leastDiskTime),
 		s.no(d.FileBytes < leastFile, "--size 4GB", "--size %s: want at least %s", figure.Bytes(d.FileBytes), figure.Bytes(int64(leastFile)))); err != nil {
 		return err
 	}
-	logical, _, _ := workload.Sectors(s.Target())
+	logical, _, _ := disk.Sectors(s.Target())
 	least := max(logical, 512)
 	for _, n := range d.Sizes {
 		if err := cmp.Or(s.no(n < least || n > maxBlock, "--blocks 8KiB,16KiB,1MiB", "--blocks %d: want %d to %d bytes", n, least, maxBlock),
@@ -108,13 +108,13 @@ func diskName(d *result.Disk) string {
 type diskRun struct {
 	*Env
 	spec  *Spec
-	file  *workload.DiskFile
+	file  *disk.File
 	began time.Time // the first job after filling
 	wrote bool      // the job before this one
 }
 
 func (e *Env) disk(ctx context.Context, s *Spec) ([]result.Record, error) {
-	jobs := workload.DiskJobs(s.Disk.Kinds, s.Disk.Sizes, s.Disk.Depths, s.Disk.Writes)
+	jobs := disk.Jobs(s.Disk.Kinds, s.Disk.Sizes, s.Disk.Depths, s.Disk.Writes)
 	var all []diskTrial
 	for round := range s.Repeat {
 		for i, job := range jobs {
@@ -132,7 +132,7 @@ func (e *Env) diskTrials(ctx context.Context, s *Spec, all []diskTrial) (recs []
 	for i := range all {
 		all[i].order, all[i].total = i, len(all)
 	}
-	if r.file, err = workload.NewDiskFile(ctx, s.Target(), s.Disk.FileBytes); err != nil {
+	if r.file, err = disk.NewFile(ctx, s.Target(), s.Disk.FileBytes); err != nil {
 		return nil, early(ctx, err)
 	}
 	defer func() { err = errors.Join(err, r.file.Close()) }()
@@ -173,7 +173,7 @@ func (r *diskRun) place(t diskTrial) string {
 func (r *diskRun) measure(ctx context.Context, t diskTrial) (_ *result.Record, err error) {
 	s, job := r.spec, t.job
 	job.FileBytes, job.AllocatedBytes = s.Disk.FileBytes, r.file.Allocated
-	_, job.SectorBytes, job.WriteCache = workload.Sectors(s.Target())
+	_, job.SectorBytes, job.WriteCache = disk.Sectors(s.Target())
 	length, interval := s.MaxTime.D(), s.Interval.D()
 	if job.Kind == result.DiskFill {
 		length, interval = 0, time.Second

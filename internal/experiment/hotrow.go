@@ -19,7 +19,7 @@ import (
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/maintain"
 	"github.com/rowmill/rowmill/internal/target"
-	"github.com/rowmill/rowmill/internal/workload"
+	"github.com/rowmill/rowmill/internal/workload/oltp"
 	"github.com/rowmill/rowmill/result"
 	"github.com/rowmill/rowmill/rolling"
 )
@@ -32,20 +32,20 @@ type HotRowSpec struct {
 	Cache   Duration `json:"cache,omitzero" toml:"cache,omitzero"`
 }
 
-func (s *Spec) hotOptions(way string, clients int) workload.HotRowOptions {
-	return workload.HotRowOptions{Way: way, Clients: clients, Slots: s.HotRow.Slots, Cache: s.HotRow.Cache.D()}
+func (s *Spec) hotOptions(way string, clients int) oltp.HotRowOptions {
+	return oltp.HotRowOptions{Way: way, Clients: clients, Slots: s.HotRow.Slots, Cache: s.HotRow.Cache.D()}
 }
 
 func (s *Spec) validateHotRow() error {
 	h := s.HotRow
 	if err := cmp.Or(s.validateTargets(1), s.validateInterval(), s.validateKills(),
-		list(s, "ways", "way", h.Ways, workload.HotWays()),
+		list(s, "ways", "way", h.Ways, oltp.HotWays()),
 		list(s, "clients", "number", h.Clients, nil),
 		s.limits("slots", h.Slots, 1, 10_000),
 		s.limits("repeat", s.Repeat, 1, 0),
 		s.no(s.MaxTime < 0, "--time 60s", "--time %v is negative", s.MaxTime.D()),
 		s.no(s.Rows < 0, "--runs 100k", "--runs %d is negative", s.Rows),
-		s.no(len(h.Clients) > 0 && (slices.Min(h.Clients) < 1 || slices.Max(h.Clients) > workload.MaxHotClients), "--clients 1000,2000", "--clients: want 1 to %d each", workload.MaxHotClients),
+		s.no(len(h.Clients) > 0 && (slices.Min(h.Clients) < 1 || slices.Max(h.Clients) > oltp.MaxHotClients), "--clients 1000,2000", "--clients: want 1 to %d each", oltp.MaxHotClients),
 		s.no(h.Cache < 0, "--cache 5s", "--cache %v is negative", h.Cache.D()),
 		s.no(s.Rows == 0 && s.MaxTime == 0, "--runs 100k, or --time 60s", "--runs 0: the experiment needs an end")); err != nil {
 		return err
@@ -54,12 +54,12 @@ func (s *Spec) validateHotRow() error {
 	for _, way := range h.Ways {
 		for _, n := range h.Clients {
 			if err == nil {
-				_, err = workload.NewHotRow(db, s.hotOptions(way, n))
+				_, err = oltp.NewHotRow(db, s.hotOptions(way, n))
 			}
 			if err == nil {
 				_, err = target.ForClients(s.Target(), n, way)
 			}
-			if err == nil && way == workload.HotAppend && !target.Private(s.Target()) {
+			if err == nil && way == oltp.HotAppend && !target.Private(s.Target()) {
 				err = engine.Hinted(fmt.Errorf("way %s creates a rolling table with its state, which needs a private server, and %s is none", way, s.Target()), target.ExampleServer+", or --ways without it")
 			}
 		}
@@ -131,7 +131,7 @@ func (m *measurement) hotRow(ctx context.Context, way string, clients int) error
 		return err
 	}
 	head := &result.HotRow{Way: way, CacheSeconds: s.HotRow.Cache.D().Seconds()}
-	if way == workload.HotSlots {
+	if way == oltp.HotSlots {
 		head.Slots = s.HotRow.Slots
 	}
 	if err := m.ceiling(ctx, head); err != nil {
@@ -140,7 +140,7 @@ func (m *measurement) hotRow(ctx context.Context, way string, clients int) error
 	if err := m.clientAlone(ctx, head, clients); err != nil {
 		return err
 	}
-	w, err := workload.NewHotRow(m.db.DB, s.hotOptions(way, clients))
+	w, err := oltp.NewHotRow(m.db.DB, s.hotOptions(way, clients))
 	if err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func (m *measurement) hotRow(ctx context.Context, way string, clients int) error
 	if err != nil {
 		return err
 	}
-	if way == workload.HotAppend {
+	if way == oltp.HotAppend {
 		if schema, w.Roll, err = m.hotEvents(ctx, w.Tables()[0]); err != nil {
 			return err
 		}
@@ -160,8 +160,8 @@ func (m *measurement) hotRow(ctx context.Context, way string, clients int) error
 	if m.trial.Repeat > 0 {
 		own.Name += fmt.Sprintf(" #%d", m.trial.Repeat)
 	}
-	cfg := bench.Config{Operation: workload.OpRun, Clients: clients, Batch: 1, Rows: s.Rows, MaxTime: s.MaxTime.D(),
-		Interval: s.Interval.D(), RetryFor: s.RetryFor.D(), Grace: workload.HotGrace(clients)}
+	cfg := bench.Config{Operation: oltp.OpRun, Clients: clients, Batch: 1, Rows: s.Rows, MaxTime: s.MaxTime.D(),
+		Interval: s.Interval.D(), RetryFor: s.RetryFor.D(), Grace: oltp.HotGrace(clients)}
 	parts := partLatencies{of: map[string]*hdrhistogram.Histogram{}}
 	w.Took, m.note = parts.took, parts.note
 	if err := m.begin(ctx, w.Tables(), cfg, own, own.Name); err != nil {
@@ -221,7 +221,7 @@ func (p *partLatencies) note(iv *result.Interval) {
 }
 
 // proveReplicas proves the same on each replica, which has caught up.
-func (m *measurement) proveReplicas(ctx context.Context, w *workload.HotRow) error {
+func (m *measurement) proveReplicas(ctx context.Context, w *oltp.HotRow) error {
 	for i, text := range m.replicaTargets() {
 		db, err := target.Open(ctx, text, m.env.Show.Note)
 		if err == nil {
@@ -237,12 +237,12 @@ func (m *measurement) proveReplicas(ctx context.Context, w *workload.HotRow) err
 
 // ceiling measures for how long one client alone holds the counter's lock, on tables that are made anew afterwards.
 func (m *measurement) ceiling(ctx context.Context, head *result.HotRow) error {
-	if !m.db.Capabilities().Stores || head.Way == workload.HotAppend { // which locks no row of others
+	if !m.db.Capabilities().Stores || head.Way == oltp.HotAppend { // which locks no row of others
 		return nil
 	}
 	s := m.trial.Spec
 	o := s.hotOptions(head.Way, 1)
-	w, err := workload.NewHotRow(m.db.DB, o)
+	w, err := oltp.NewHotRow(m.db.DB, o)
 	if err != nil {
 		return err
 	}
@@ -268,7 +268,7 @@ func (m *measurement) hotEvents(ctx context.Context, t *engine.Table) (schema []
 	if err != nil {
 		return nil, nil, err
 	}
-	d, err := rolling.ParseDeclarationFor("the events", fmt.Appendf(nil, hotDeclaration, t.Name, strings.Join(create, ";\n"), workload.HotEventTime, workload.HotLevel), m.db.Text)
+	d, err := rolling.ParseDeclarationFor("the events", fmt.Appendf(nil, hotDeclaration, t.Name, strings.Join(create, ";\n"), oltp.HotEventTime, oltp.HotLevel), m.db.Text)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -330,10 +330,10 @@ func (m *measurement) clientAlone(ctx context.Context, head *result.HotRow, clie
 	if err != nil {
 		return err
 	}
-	w, err := workload.NewHotRow(db.DB, m.trial.Spec.hotOptions(workload.HotPlain, clients))
+	w, err := oltp.NewHotRow(db.DB, m.trial.Spec.hotOptions(oltp.HotPlain, clients))
 	if err == nil {
 		var done bench.Outcome
-		done, err = bench.Run(ctx, w, bench.Config{Operation: workload.OpRun, Clients: clients, Batch: 1, MaxTime: aloneTime})
+		done, err = bench.Run(ctx, w, bench.Config{Operation: oltp.OpRun, Clients: clients, Batch: 1, MaxTime: aloneTime})
 		err = errors.Join(err, done.Err)
 		if seconds := done.Elapsed.Seconds(); seconds > 0 {
 			head.ClientAlone = float64(done.Rows) / seconds

@@ -13,6 +13,7 @@ import (
 	"github.com/rowmill/rowmill/internal/sandbox"
 	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/internal/workload"
+	"github.com/rowmill/rowmill/internal/workload/disk"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -106,10 +107,10 @@ func (p *ScenarioPlan) disk(ctx context.Context, env *Env) ([]result.Record, err
 	}
 	one := *p.trials[0].Spec
 	fill := Trial{Spec: &one, Whole: p.trials[0].Whole}
-	all := []diskTrial{{job: workload.DiskJobs(nil, nil, nil, nil)[0], trial: &fill}}
+	all := []diskTrial{{job: disk.Jobs(nil, nil, nil, nil)[0], trial: &fill}}
 	for i := range p.trials {
 		d := p.trials[i].Spec.Disk
-		all = append(all, diskTrial{job: workload.DiskJobs(d.Kinds, d.Sizes, d.Depths, d.Writes)[1], trial: &p.trials[i]})
+		all = append(all, diskTrial{job: disk.Jobs(d.Kinds, d.Sizes, d.Depths, d.Writes)[1], trial: &p.trials[i]})
 	}
 	return env.diskTrials(ctx, &one, all)
 }

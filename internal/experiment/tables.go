@@ -19,7 +19,7 @@ import (
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/probe"
 	"github.com/rowmill/rowmill/internal/target"
-	"github.com/rowmill/rowmill/internal/workload"
+	"github.com/rowmill/rowmill/internal/workload/oltp"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -47,8 +47,8 @@ const (
 	endPatience = 10 * time.Second
 )
 
-func (t *Trial) tablesOptions() workload.TablesOptions {
-	o := workload.TablesOptions{Tables: t.Spec.Tables.Tables, Partitions: t.Spec.Tables.Partitions, Declared: t.calibrates}
+func (t *Trial) tablesOptions() oltp.TablesOptions {
+	o := oltp.TablesOptions{Tables: t.Spec.Tables.Tables, Partitions: t.Spec.Tables.Partitions, Declared: t.calibrates}
 	if t.calibrates != nil {
 		o.Steps = calibrateSteps
 	}
@@ -58,8 +58,8 @@ func (t *Trial) tablesOptions() workload.TablesOptions {
 func (s *Spec) validateTables() error {
 	t := s.Tables
 	if err := cmp.Or(s.validateTargets(1), s.validateInterval(),
-		s.limits("tables", t.Tables, 1, workload.MaxTables),
-		s.limits("partitions", t.Partitions, 0, workload.MaxTables),
+		s.limits("tables", t.Tables, 1, oltp.MaxTables),
+		s.limits("partitions", t.Partitions, 0, oltp.MaxTables),
 		s.limits("connections", t.Connections, 1, MaxWriters),
 		s.limits("open", t.Open, 1, t.Tables),
 		s.limits("repeat", s.Repeat, 1, 0)); err != nil {
@@ -67,7 +67,7 @@ func (s *Spec) validateTables() error {
 	}
 	db, err := target.Dry(s.Target())
 	if err == nil {
-		if _, err = workload.NewTables(db, (&Trial{Spec: s}).tablesOptions()); errors.Is(err, engine.ErrUnsupported) {
+		if _, err = oltp.NewTables(db, (&Trial{Spec: s}).tablesOptions()); errors.Is(err, engine.ErrUnsupported) {
 			err = engine.Hinted(err, "--target %s", target.ExampleServer)
 		}
 	}
@@ -112,7 +112,7 @@ func (e *Env) tablesRun(ctx context.Context, s *Spec, t *Trial) (recs []result.R
 // A tablesRun is one run on an open target.
 type tablesRun struct {
 	measurement
-	w *workload.Tables
+	w *oltp.Tables
 	// private means that the server is thrown away.
 	private bool
 	// later are the costs after the creation.
@@ -125,7 +125,7 @@ func (r *tablesRun) run(ctx context.Context) (err error) {
 	if !ok || len(r.db.Nodes) > 1 {
 		return refuse("--target "+target.ExampleServer, "--target %s: it is not one server", s.Target())
 	}
-	if r.w, err = workload.NewTables(h, r.trial.tablesOptions()); err != nil {
+	if r.w, err = oltp.NewTables(h, r.trial.tablesOptions()); err != nil {
 		return err
 	}
 	if err := r.roomFor(ctx, s.Tables.Connections); err != nil {
@@ -231,7 +231,7 @@ func (r *tablesRun) create(ctx context.Context, house engine.Household) error {
 		}
 		own.Schema = append(own.Schema, text...)
 	}
-	cfg := bench.Config{Operation: workload.OpTables, Clients: 1, Batch: r.w.Batch(), Rows: int64(head.Objects()), Interval: s.Interval.D(), RetryFor: time.Nanosecond}
+	cfg := bench.Config{Operation: oltp.OpTables, Clients: 1, Batch: r.w.Batch(), Rows: int64(head.Objects()), Interval: s.Interval.D(), RetryFor: time.Nanosecond}
 	parts := partLatencies{of: map[string]*hdrhistogram.Histogram{}}
 	r.w.Took, r.note = parts.took, func(iv *result.Interval) {
 		parts.note(iv)

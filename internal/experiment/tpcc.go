@@ -13,7 +13,7 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/target"
-	"github.com/rowmill/rowmill/internal/workload"
+	"github.com/rowmill/rowmill/internal/workload/oltp"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -28,21 +28,21 @@ type TPCCSpec struct {
 	Scale float64 `json:"scale,omitempty" toml:"scale,omitempty"`
 }
 
-func (s *Spec) tpccOptions() *workload.TPCCOptions {
+func (s *Spec) tpccOptions() *oltp.TPCCOptions {
 	c := s.TPCC
-	return &workload.TPCCOptions{Warehouses: c.Warehouses, Terminals: c.Terminals, Seed: uint64(s.Seed), Keying: c.Keying, Scale: c.Scale}
+	return &oltp.TPCCOptions{Warehouses: c.Warehouses, Terminals: c.Terminals, Seed: uint64(s.Seed), Keying: c.Keying, Scale: c.Scale}
 }
 
 func (s *Spec) validateTPCC() error {
 	if err := cmp.Or(s.validateTargets(1), s.validateInterval(), s.validateKills(), s.validateWarmup(),
-		s.limits("warehouses", s.TPCC.Warehouses, 1, workload.MaxWarehouses),
-		s.limits("terminals", s.TPCC.Terminals, 1, workload.MaxTerminals),
+		s.limits("warehouses", s.TPCC.Warehouses, 1, oltp.MaxWarehouses),
+		s.limits("terminals", s.TPCC.Terminals, 1, oltp.MaxTerminals),
 		s.no(s.MaxTime <= 0, "--time 60s", "--time %v: want more than 0", s.MaxTime.D())); err != nil {
 		return err
 	}
 	db, err := target.Dry(s.Target())
 	if err == nil {
-		_, err = workload.NewTPCC(db, *s.tpccOptions())
+		_, err = oltp.NewTPCC(db, *s.tpccOptions())
 	}
 	return s.refused(err)
 }
@@ -69,7 +69,7 @@ func (e *Env) tpccRun(ctx context.Context, t *Trial) ([]result.Record, error) {
 }
 
 // tpccNodes opens the nodes of a cluster, or those among which the warehouses are divided.
-func (m *measurement) tpccNodes(ctx context.Context, o *workload.TPCCOptions, head *result.TPCC) (closeAll func() error, err error) {
+func (m *measurement) tpccNodes(ctx context.Context, o *oltp.TPCCOptions, head *result.TPCC) (closeAll func() error, err error) {
 	var opened []*target.DB
 	closeAll = func() (err error) {
 		for _, db := range opened {
@@ -122,7 +122,7 @@ func (m *measurement) tpcc(ctx context.Context) (failed error) {
 	if err != nil {
 		return err
 	}
-	w, err := workload.NewTPCC(m.db.DB, *opt)
+	w, err := oltp.NewTPCC(m.db.DB, *opt)
 	if err != nil {
 		return err
 	}

@@ -237,17 +237,3 @@ func (t *table) doubtRows() (n int64) {
 	}
 	return n
 }
-
-// renewed makes a session ready for an operation that is begun again: it rolls back, or opens a new one if the connection is lost.
-func renewed(ctx context.Context, s *engine.Session, failed error, open func(context.Context) (*engine.Session, error)) (*engine.Session, error) {
-	if !errors.Is(failed, engine.ErrConnectionLost) {
-		if _, err := s.Exec(ctx, "ROLLBACK"); err == nil || !errors.Is(err, engine.ErrConnectionLost) {
-			return s, err
-		}
-	}
-	next, err := open(ctx)
-	if err != nil {
-		return s, err
-	}
-	return next, s.Close()
-}

@@ -13,6 +13,7 @@ import (
 	"github.com/rowmill/rowmill/internal/bench"
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/testdb"
+	"github.com/rowmill/rowmill/internal/workload/draw"
 )
 
 var errLost = engine.Classed(engine.ErrConnectionLost, errors.New("lost on purpose"))
@@ -29,7 +30,7 @@ func TestLostConnections(t *testing.T) {
 					var n, resets atomic.Int64
 					db := &faulty{DB: testdb.Open(t, kind)}
 					db.write = func(write func() (engine.Ack, error)) (engine.Ack, error) {
-						switch mix(uint64(n.Add(1))) % 6 { // random, but the same in every run
+						switch draw.Mix(uint64(n.Add(1))) % 6 { // random, but the same in every run
 						case 1:
 							return engine.Ack{}, errLost
 						case 2:
@@ -41,7 +42,7 @@ func TestLostConnections(t *testing.T) {
 						return write()
 					}
 					db.reset = func(reset func() error) error {
-						if mix(uint64(resets.Add(1)))%2 > 0 { // as for a server that restarts
+						if draw.Mix(uint64(resets.Add(1)))%2 > 0 { // as for a server that restarts
 							return engine.Classed(engine.ErrUnreachable, errors.New("not yet"))
 						}
 						return reset()

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/workload/draw"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -56,15 +57,15 @@ const (
 
 // repeatPlan returns the first row of a second that is sent twice; the others
 // follow at intervals of freshStep.
-func repeatPlan(s stream, second int64) (first int64) {
+func repeatPlan(s draw.Stream, second int64) (first int64) {
 	_, _, d := permutation(s, second)
-	return d.below(freshStep)
+	return d.Below(freshStep)
 }
 
 // freshStep spreads the repeated rows evenly over the second.
 const freshStep = freshPerSecond / repeatsPerSecond
 
-func twinDaily(s stream, seq int64) (other int64, repeat, ok bool) {
+func twinDaily(s draw.Stream, seq int64) (other int64, repeat, ok bool) {
 	second, at := seq/readingsPerSecond, seq%readingsPerSecond
 	first := repeatPlan(s, second)
 	if at >= freshPerSecond {
@@ -76,32 +77,32 @@ func twinDaily(s stream, seq int64) (other int64, repeat, ok bool) {
 	return 0, false, false
 }
 
-func fillDaily(b *engine.Batch, s stream, first int64, n int) {
+func fillDaily(b *engine.Batch, s draw.Stream, first int64, n int) {
 	c := b.Columns
 	var scale, shift, repeated, second int64 = 0, 0, 0, -1
 	for seq := first; seq < first+int64(n); seq++ {
 		if seq/readingsPerSecond != second {
 			second = seq / readingsPerSecond
-			var rest draws
+			var rest draw.Values
 			scale, shift, rest = permutation(s, second)
-			repeated = rest.below(freshStep)
+			repeated = rest.Below(freshStep)
 		}
 		at, source := seq%readingsPerSecond, seq
 		if at >= freshPerSecond {
 			at = repeated + (at-freshPerSecond)*freshStep
 			source = second*readingsPerSecond + at
 		}
-		d := s.row(source)
+		d := s.Row(source)
 		id := (scale*at + shift) % sensors
 		c[0].Ints = append(c[0].Ints, id/devicesPerCustomer)
 		c[1].Ints = append(c[1].Ints, id%devicesPerCustomer)
 		c[2].Ints = append(c[2].Ints, readingsClock.at(seq))
-		in, out := d.below(1<<30), d.below(1<<30)
+		in, out := d.Below(1<<30), d.Below(1<<30)
 		c[3].Ints = append(c[3].Ints, in)
 		c[4].Ints = append(c[4].Ints, out)
 		c[5].Ints = append(c[5].Ints, 1+in/1000)
 		c[6].Ints = append(c[6].Ints, 1+out/1000)
-		c[7].Bytes = appendLetters(c[7].Bytes, &d, pathLength)
+		c[7].Bytes = draw.AppendLetters(c[7].Bytes, &d, pathLength)
 		c[7].EndBytes()
 	}
 	b.EndRows(n)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/testdb"
+	"github.com/rowmill/rowmill/internal/workload/draw"
 )
 
 // distinctRows returns the number of different rows among a preset's first rows.
@@ -24,7 +25,7 @@ func distinctRows(preset string, rows int64) int64 {
 func TestDailyTwins(t *testing.T) {
 	const rows = 20000
 	p := daily()
-	s := newStream(1, 0)
+	s := draw.NewStream(1, 0)
 	b := fill(p, s, 0, rows)
 	keys := map[[3]int64]int{}
 	repeats := 0

@@ -28,6 +28,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/workload/draw"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -94,7 +95,7 @@ type Insert struct {
 
 type table struct {
 	engine.Table
-	stream stream
+	stream draw.Stream
 	next   atomic.Int64 // sequence number of the next row
 	// skipped counts rows that the server skipped because their keys existed.
 	skipped atomic.Int64
@@ -197,7 +198,7 @@ func newInsert(db engine.DB, opt InsertOptions, p preset) *Insert {
 		n = opt.Writers
 	}
 	for i := range n {
-		t := &table{Table: p.table, stream: newStream(opt.Seed, i), dropped: -1}
+		t := &table{Table: p.table, stream: draw.NewStream(opt.Seed, i), dropped: -1}
 		if n > 1 {
 			t.Name = fmt.Sprintf("%s_%d", t.Name, i+1)
 		}
@@ -386,11 +387,20 @@ func (w *Insert) Setup(ctx context.Context, dropExisting bool) (schema []string,
 	return schema, nil
 }
 
+// CreatePlain creates plain tables as Setup does.
+func CreatePlain(ctx context.Context, db engine.DB, tables []*engine.Table, dropExisting bool) (schema []string, err error) {
+	w := &Insert{db: db, opt: InsertOptions{Layout: Plain}}
+	for _, t := range tables {
+		w.tables = append(w.tables, &table{Table: *t})
+	}
+	return w.Setup(ctx, dropExisting)
+}
+
 // clear drops tables that exist, if they may be dropped, and refuses them before any is dropped otherwise.
 func (w *Insert) clear(ctx context.Context, mayDrop bool) error {
 	var existing []*table
 	for _, t := range w.tables {
-		if exists, err := w.exists(ctx, t, mayDrop); err != nil {
+		if exists, err := Exists(ctx, w.db, &t.Table, mayDrop); err != nil {
 			return err
 		} else if exists {
 			existing = append(existing, t)
@@ -404,11 +414,11 @@ func (w *Insert) clear(ctx context.Context, mayDrop bool) error {
 	return nil
 }
 
-// exists reports whether a table exists, which is refused unless it may be dropped.
-func (w *Insert) exists(ctx context.Context, t *table, mayDrop bool) (bool, error) {
-	exists, err := w.db.Catalog().Exists(ctx, &t.Table)
+// Exists reports whether a table exists, which is refused unless it may be dropped.
+func Exists(ctx context.Context, db engine.DB, t *engine.Table, mayDrop bool) (bool, error) {
+	exists, err := db.Catalog().Exists(ctx, t)
 	if err == nil && exists && !mayDrop {
-		err = engine.Hinted(engine.Classed(engine.ErrTableExists, fmt.Errorf("table %s exists in %s", t.Name, w.db.Info().Target)),
+		err = engine.Hinted(engine.Classed(engine.ErrTableExists, fmt.Errorf("table %s exists in %s", t.Name, db.Info().Target)),
 			"--drop-existing to drop it with all its rows, or another database")
 	}
 	return exists, err
@@ -553,7 +563,7 @@ func (w *Insert) total(of func(*table) int64) int64 {
 // A transfer describes rows to insert by one connection, outside of a run.
 type transfer struct {
 	into   *engine.Table
-	stream stream
+	stream draw.Stream
 	rows   span
 	batch  int64
 	method engine.Method

@@ -16,6 +16,7 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/value"
+	"github.com/rowmill/rowmill/internal/workload/draw"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -415,7 +416,7 @@ func wholeSeconds(v *engine.Vector, _, now int64) {
 func (w *Keep) column(c engine.SchemaColumn, counted bool) (filler, engine.Column, error) {
 	col := engine.Column{Name: c.Name, Null: c.Null}
 	salt := saltOf(w.opt.Seed, c.Name)
-	number := func(row int64) uint64 { return mix(salt ^ uint64(row)) }
+	number := func(row int64) uint64 { return draw.Mix(salt ^ uint64(row)) }
 	if c.Kind == value.Time {
 		col.Type = engine.Time
 		return wholeSeconds, col, nil
@@ -444,7 +445,7 @@ func (w *Keep) column(c engine.SchemaColumn, counted bool) (filler, engine.Colum
 // saltOf returns what makes a column's values differ from those of others.
 func saltOf(seed uint64, name string) uint64 {
 	for _, b := range []byte(name) {
-		seed = mix(seed ^ uint64(b))
+		seed = draw.Mix(seed ^ uint64(b))
 	}
 	return seed
 }

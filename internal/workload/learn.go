@@ -14,6 +14,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/value"
+	"github.com/rowmill/rowmill/internal/workload/draw"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -122,7 +123,7 @@ func hashOf(row ...sql.NullString) uint64 {
 	for _, v := range row {
 		fmt.Fprintf(h, "%t%q", v.Valid, v.String)
 	}
-	return mix(h.Sum64())
+	return draw.Mix(h.Sum64())
 }
 
 // A learner has a column of a sample. It keeps hashes of values, and numbers by which they are compared.

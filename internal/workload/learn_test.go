@@ -11,6 +11,7 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/testdb"
 	"github.com/rowmill/rowmill/internal/value"
+	"github.com/rowmill/rowmill/internal/workload/draw"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -115,7 +116,7 @@ func TestLearn(t *testing.T) {
 // Statistics of the distances tell orders apart, also without a server.
 func TestLearnOrders(t *testing.T) {
 	const rows = 100_000
-	s := newStream(1, 0)
+	s := draw.NewStream(1, 0)
 	for name, x := range map[string]struct {
 		from  source
 		mixed bool // spread over all numbers
@@ -132,9 +133,9 @@ func TestLearnOrders(t *testing.T) {
 			by := &learner{SchemaColumn: &engine.SchemaColumn{Name: "at", Type: value.Type{Kind: value.Int}}}
 			c := &learner{SchemaColumn: &engine.SchemaColumn{Name: "x", Type: value.Type{Kind: value.Int}}, declared: "x"}
 			l := &learning{TableSample: &engine.TableSample{Rows: rows}}
-			d, seen := draws(7), map[int64]bool{}
+			d, seen := draw.Values(7), map[int64]bool{}
 			for page := range 30 { // of 100 rows
-				first := d.below(rows - 100)
+				first := d.Below(rows - 100)
 				for seq := first; seq < first+100; seq++ {
 					if seen[seq] {
 						continue
@@ -142,9 +143,9 @@ func TestLearnOrders(t *testing.T) {
 					seen[seq] = true
 					l.blocks = append(l.blocks, page)
 					by.add(text(seq))
-					n := x.from.number(s, seq, mix(uint64(s.row(seq))+golden))
+					n := x.from.number(s, seq, draw.Mix(uint64(s.Row(seq))+draw.Golden))
 					if x.mixed {
-						n = mix(n)
+						n = draw.Mix(n)
 					}
 					c.add(text(int64(n & math.MaxInt64)))
 				}

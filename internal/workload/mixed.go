@@ -11,6 +11,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/bench"
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/workload/draw"
 )
 
 // Operations of a Mixed workload.
@@ -76,7 +77,7 @@ type lookup struct {
 	slots int64
 	exact bool
 	// values returns the values to look for to find a row, and the row's slot.
-	values func(s stream, seq int64) ([2]engine.Value, int64)
+	values func(s draw.Stream, seq int64) ([2]engine.Value, int64)
 	// slot returns the slot of row i of a batch.
 	slot func(b *engine.Batch, i int) int64
 }
@@ -134,7 +135,7 @@ func keyedSbtest(rows int64) (preset, lookup) {
 	p := sbtest()
 	keys := uint64(rows)
 	p.table.ServerKey = ""
-	p.fill = func(b *engine.Batch, s stream, first int64, n int) {
+	p.fill = func(b *engine.Batch, s draw.Stream, first int64, n int) {
 		for seq := first; seq < first+int64(n); seq++ {
 			b.Columns[0].Ints = append(b.Columns[0].Ints, seq+1)
 		}
@@ -149,9 +150,9 @@ func keyedSbtest(rows int64) (preset, lookup) {
 	return p, lookup{
 		key: "id", pk: []string{"c"}, index: "k_1", on: []string{"k"}, columns: []string{"id", "k", "c", "pad"},
 		slots: rows, exact: true,
-		values: func(s stream, seq int64) ([2]engine.Value, int64) {
-			d := s.row(seq)
-			k := d.below(keys)
+		values: func(s draw.Stream, seq int64) ([2]engine.Value, int64) {
+			d := s.Row(seq)
+			k := d.Below(keys)
 			return [2]engine.Value{{Int: k + 1}}, k
 		},
 		slot: func(b *engine.Batch, i int) int64 { return b.Columns[1].Ints[i] - 1 },
@@ -163,12 +164,12 @@ func keyedSbtest(rows int64) (preset, lookup) {
 func classicLookup(rows int64) lookup {
 	slots := 2 * rows
 	slot := func(price float64, customer int64) int64 {
-		d := draws(mix(uint64(customer)) ^ uint64(price*1e4))
-		return d.below(uint64(slots))
+		d := draw.Values(draw.Mix(uint64(customer)) ^ uint64(price*1e4))
+		return d.Below(uint64(slots))
 	}
 	return lookup{
 		key: "transactionid", index: "marketsegment", on: []string{"price", "customerid"}, slots: slots,
-		values: func(s stream, seq int64) ([2]engine.Value, int64) {
+		values: func(s draw.Stream, seq int64) ([2]engine.Value, int64) {
 			price, customer := purchase(s, seq)
 			return [2]engine.Value{{Float: price}, {Int: customer}}, slot(price, customer)
 		},
@@ -177,11 +178,11 @@ func classicLookup(rows int64) lookup {
 }
 
 // purchase returns the values that fillClassic gives a row; it must draw in the same order.
-func purchase(s stream, seq int64) (price float64, customer int64) {
-	d := s.row(seq)
-	customer = d.below(100000)
-	d.next() // the register
-	d.next() // the product
+func purchase(s draw.Stream, seq int64) (price float64, customer int64) {
+	d := s.Row(seq)
+	customer = d.Below(100000)
+	d.Next() // the register
+	d.Next() // the product
 	return float64(float32(classicPrice(&d, customer))), customer
 }
 
@@ -269,8 +270,8 @@ func (m *Mixed) Clients(operation string, turn int) (Clients, error) {
 			return nil, err
 		}
 		// Writers and readers use different streams: the writers' numbers are small.
-		source := newStream(m.opt.Seed, firstReader+n)
-		return &reader{m: m, operation: operation, find: f, querier: q, random: source.row(int64(turn)),
+		source := draw.NewStream(m.opt.Seed, firstReader+n)
+		return &reader{m: m, operation: operation, find: f, querier: q, random: source.Row(int64(turn)),
 			values: make([]engine.Value, 0, f.Values()), slots: make([]int64, 0, max(f.Points, 1))}, nil
 	}, nil
 }
@@ -311,7 +312,7 @@ type reader struct {
 	operation string
 	find      *engine.Find
 	querier   engine.Querier
-	random    draws
+	random    draw.Values
 	values    []engine.Value
 	slots     []int64 // of the keys to look for; empty for a primary key
 }
@@ -334,7 +335,7 @@ func (c *reader) Prepare(int) {
 	}
 }
 
-func (c *reader) draw() int64 { return c.random.below(uint64(c.m.opt.Rows)) }
+func (c *reader) draw() int64 { return c.random.Below(uint64(c.m.opt.Rows)) }
 
 func (c *reader) Do(ctx context.Context) error {
 	least := c.sum(c.m.acked)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/value"
+	"github.com/rowmill/rowmill/internal/workload/draw"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -87,7 +88,7 @@ func (o *Own) preset() (preset, error) {
 		return p, err
 	}
 	if at := p.table.Column(o.Time); p.axis == rolling.Sequence {
-		p.sequence = func(b *engine.Batch, row int, _ stream) int64 { return b.Columns[at].Ints[row] - 1 }
+		p.sequence = func(b *engine.Batch, row int, _ draw.Stream) int64 { return b.Columns[at].Ints[row] - 1 }
 	}
 	return p, nil
 }
@@ -157,7 +158,7 @@ func (o *Own) counted(p *preset, by *engine.SchemaColumn) (map[string]bool, erro
 
 // column returns the generator of a column. Rows of a tick must differ in a counted one.
 func (o *Own) column(p *preset, c *engine.SchemaColumn, counted bool) (col madeColumn, err error) {
-	f := form{SchemaColumn: c, v: o.Values.Of(c.Name), clock: p.clock, counted: counted, salt: saltOf(golden, c.Name)}
+	f := form{SchemaColumn: c, v: o.Values.Of(c.Name), clock: p.clock, counted: counted, salt: saltOf(draw.Golden, c.Name)}
 	v := &f.v
 	if v.Order == 0 {
 		advances := c.Name == o.Time || c.Auto || c.Kind == value.Time || c.Logical == value.Date
@@ -202,12 +203,12 @@ type generator []madeColumn
 
 const nullDraw = 0xa0761d6478bd642f // odd, unrelated to golden
 
-func (g generator) fill(b *engine.Batch, s stream, first int64, n int) {
+func (g generator) fill(b *engine.Batch, s draw.Stream, first int64, n int) {
 	for i := range g {
-		c, v, salt := &g[i], &b.Columns[i], uint64(i+1)*golden
+		c, v, salt := &g[i], &b.Columns[i], uint64(i+1)*draw.Golden
 		for seq := first; seq < first+int64(n); seq++ {
-			u := mix(uint64(s.row(seq)) + salt)
-			if c.null > 0 && mix(u+nullDraw) < c.null {
+			u := draw.Mix(uint64(s.Row(seq)) + salt)
+			if c.null > 0 && draw.Mix(u+nullDraw) < c.null {
 				v.AppendNull()
 				continue
 			}

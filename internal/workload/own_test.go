@@ -10,6 +10,7 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/testdb"
 	"github.com/rowmill/rowmill/internal/value"
+	"github.com/rowmill/rowmill/internal/workload/draw"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -137,8 +138,10 @@ func TestOwnResume(t *testing.T) {
 }
 
 func TestOwnNumbers(t *testing.T) {
-	s := newStream(1, 0)
-	draw := func(src source, seq int64) uint64 { return src.number(s, seq, mix(uint64(s.row(seq))+golden)) }
+	s := draw.NewStream(1, 0)
+	draw := func(src source, seq int64) uint64 {
+		return src.number(s, seq, draw.Mix(uint64(s.Row(seq))+draw.Golden))
+	}
 	t.Run("heavy", func(t *testing.T) {
 		r := ranked(1000, []float64{0.5, 0.2}, 0, 0)
 		got := map[uint64]int{}
@@ -248,7 +251,7 @@ func BenchmarkOwnFill(b *testing.B) {
 	p, err := o.preset()
 	ok(b, err)
 	const rows = 1000
-	batch, s := engine.NewBatch(p.table.Columns), newStream(1, 0)
+	batch, s := engine.NewBatch(p.table.Columns), draw.NewStream(1, 0)
 	p.fill(batch, s, 0, rows)
 	b.ReportAllocs()
 	b.ResetTimer()

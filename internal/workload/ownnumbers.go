@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"github.com/rowmill/rowmill/internal/workload/draw"
 	"math"
 	"math/bits"
 	"sort"
@@ -31,27 +32,11 @@ func (c source) apart(tick int64) source {
 	return c
 }
 
-// shuffled returns the place of i in an order of the numbers below n that depends on key. Each round is a permutation of the
-// numbers below the next power of two; those from n on are passed over.
-func shuffled(i, n, key uint64) uint64 {
-	size := bits.Len64(n - 1)
-	mask, half := uint64(1)<<size-1, (size+1)/2
-	for {
-		for k := key; k != key+3; k++ {
-			i = (i*(mix(k)|1) + key) & mask
-			i ^= i >> half
-		}
-		if i < n {
-			return i
-		}
-	}
-}
-
 // number returns the number of the value of a row; u is uniform in [0, 2^64).
-func (c *source) number(s stream, seq int64, u uint64) uint64 {
+func (c *source) number(s draw.Stream, seq int64, u uint64) uint64 {
 	if c.tick > 0 {
-		d, width := s.row(-1-seq/c.tick), math.MaxUint64/c.cells
-		u = shuffled(uint64(seq%c.tick), c.cells, d.next())*width + uint64(d.below(width))
+		d, width := s.Row(-1-seq/c.tick), math.MaxUint64/c.cells
+		u = draw.Shuffled(uint64(seq%c.tick), c.cells, d.Next())*width + uint64(d.Below(width))
 	}
 	if c.ranks != nil {
 		return c.ranks.number(u)

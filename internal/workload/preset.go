@@ -2,14 +2,13 @@ package workload
 
 import (
 	"cmp"
-	"encoding/binary"
 	"fmt"
 	"math"
-	"math/bits"
 	"strings"
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/workload/draw"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -29,14 +28,14 @@ type preset struct {
 	declared int
 	// fill appends rows [first, first+n) of a writer's stream to an empty batch
 	// with the inserted columns.
-	fill func(b *engine.Batch, s stream, first int64, n int)
+	fill func(b *engine.Batch, s draw.Stream, first int64, n int)
 	// twin returns the number of the row with the same values as a given row, if there is one, and
 	// whether the given row is the later of the two. Both are in the same second of the clock,
 	// hence in the same period. nil means that no two rows are equal.
-	twin func(s stream, seq int64) (other int64, repeat, ok bool)
+	twin func(s draw.Stream, seq int64) (other int64, repeat, ok bool)
 	// sequence returns the sequence number in a writer's stream of a row read
 	// from the table, -1 if there is none; nil if rows don't contain it.
-	sequence func(b *engine.Batch, row int, s stream) int64
+	sequence func(b *engine.Batch, row int, s draw.Stream) int64
 	// queries returns the readers' queries on a table; nil if the publication
 	// defines none. With turns, readers execute them in turn, otherwise at random.
 	queries func(*engine.Table) []query
@@ -156,22 +155,24 @@ func classic() preset {
 	}
 }
 
-func fillClassic(b *engine.Batch, s stream, first int64, n int) {
+func fillClassic(b *engine.Batch, s draw.Stream, first int64, n int) {
 	c := b.Columns
 	for seq := first; seq < first+int64(n); seq++ {
-		d := s.row(seq)
-		customer := d.below(100000)
+		d := s.Row(seq)
+		customer := d.Below(100000)
 		c[0].Ints = append(c[0].Ints, seq+1)
 		c[1].Ints = append(c[1].Ints, purchasesClock.at(seq))
-		c[2].Ints = append(c[2].Ints, d.below(1000))
+		c[2].Ints = append(c[2].Ints, d.Below(1000))
 		c[3].Ints = append(c[3].Ints, customer)
-		c[4].Ints = append(c[4].Ints, d.below(10000))
+		c[4].Ints = append(c[4].Ints, d.Below(10000))
 		c[5].Floats = append(c[5].Floats, float64(float32(classicPrice(&d, customer))))
 	}
 	b.EndRows(n)
 }
 
-func classicPrice(d *draws, customer int64) float64 { return (d.float()*500 + float64(customer)) / 100 }
+func classicPrice(d *draw.Values, customer int64) float64 {
+	return (d.Float()*500 + float64(customer)) / 100
+}
 
 // ibench is the table of the modern insert benchmark.
 func ibench() preset {
@@ -193,40 +194,25 @@ func ibench() preset {
 // The length of ibench's text is uniform in [minText, maxText].
 const minText, maxText = 10, 20
 
-// textAlphabet contains the characters of random text: printable, none that needs escaping.
-const textAlphabet = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-"
-
-// appendLetters appends n random characters, ten of each draw; none if n is negative.
-func appendLetters(dst []byte, d *draws, n int) []byte {
-	for ; n > 0; n -= 10 {
-		r := d.next()
-		for range min(n, 10) {
-			dst = append(dst, textAlphabet[r%64])
-			r >>= 6
-		}
-	}
-	return dst
-}
-
 const textFill = "aaaaaaaaaaaaaaaaaaaa" // maxText long
 
-func fillIbench(b *engine.Batch, s stream, first int64, n int) {
+func fillIbench(b *engine.Batch, s draw.Stream, first int64, n int) {
 	c := b.Columns
 	for seq := first; seq < first+int64(n); seq++ {
-		d := s.row(seq)
+		d := s.Row(seq)
 		c[0].Ints = append(c[0].Ints, seq+1)
 		c[1].Ints = append(c[1].Ints, purchasesClock.at(seq))
-		c[2].Ints = append(c[2].Ints, d.below(1000))
-		c[3].Ints = append(c[3].Ints, d.below(100000))
-		c[4].Ints = append(c[4].Ints, d.below(10000))
-		c[5].Ints = append(c[5].Ints, d.below(500))
+		c[2].Ints = append(c[2].Ints, d.Below(1000))
+		c[3].Ints = append(c[3].Ints, d.Below(100000))
+		c[4].Ints = append(c[4].Ints, d.Below(10000))
+		c[5].Ints = append(c[5].Ints, d.Below(500))
 		// length - random times 'a', then int(length * 0.75 * 0.5) random
 		// characters: compressible, like real text.
-		length := int(d.between(minText, maxText))
+		length := int(d.Between(minText, maxText))
 		random := length * 3 / 8
 		text := c[6].Bytes
 		text = append(text, textFill[:length-random]...)
-		c[6].Bytes = appendLetters(text, &d, random)
+		c[6].Bytes = draw.AppendLetters(text, &d, random)
 		c[6].EndBytes()
 	}
 	b.EndRows(n)
@@ -260,13 +246,13 @@ func timeseries() preset {
 const sensors = 1000003
 
 // permutation returns the coefficients of a second's ids, and the draws after them.
-func permutation(s stream, second int64) (scale, shift int64, rest draws) {
-	d := s.row(-1 - second)
-	scale, shift = 1+d.below(sensors-1), d.below(sensors)
+func permutation(s draw.Stream, second int64) (scale, shift int64, rest draw.Values) {
+	d := s.Row(-1 - second)
+	scale, shift = 1+d.Below(sensors-1), d.Below(sensors)
 	return scale, shift, d
 }
 
-func fillTimeseries(b *engine.Batch, s stream, first int64, n int) {
+func fillTimeseries(b *engine.Batch, s draw.Stream, first int64, n int) {
 	c := b.Columns
 	var scale, shift, second int64 = 0, 0, -1
 	for seq := first; seq < first+int64(n); seq++ {
@@ -276,10 +262,10 @@ func fillTimeseries(b *engine.Batch, s stream, first int64, n int) {
 			second = seq / readingsPerSecond
 			scale, shift, _ = permutation(s, second)
 		}
-		d := s.row(seq)
+		d := s.Row(seq)
 		c[0].Ints = append(c[0].Ints, (scale*(seq%readingsPerSecond)+shift)%sensors)
 		c[1].Ints = append(c[1].Ints, readingsClock.at(seq))
-		c[2].Floats = append(c[2].Floats, d.float()*1000)
+		c[2].Floats = append(c[2].Floats, d.Float()*1000)
 	}
 	b.EndRows(n)
 }
@@ -303,7 +289,7 @@ func sbtest() preset {
 		},
 		by: "id", axis: rolling.Sequence,
 		indexes: 1, batch: 1,
-		fill: func(b *engine.Batch, s stream, first int64, n int) { fillSbtestKeys(b, s, first, n, sbtestKeys) },
+		fill: func(b *engine.Batch, s draw.Stream, first int64, n int) { fillSbtestKeys(b, s, first, n, sbtestKeys) },
 		deviations: []string{
 			"k is uniform in 1..10000, as sysbench has it with --rand-type=uniform and its default table size",
 			"the table begins empty; sysbench prepares it with rows",
@@ -319,102 +305,17 @@ const (
 )
 
 // fillSbtestKeys appends rows whose k is uniform in 1..keys.
-func fillSbtestKeys(b *engine.Batch, s stream, first int64, n int, keys uint64) {
+func fillSbtestKeys(b *engine.Batch, s draw.Stream, first int64, n int, keys uint64) {
 	c := b.Columns
 	for seq := first; seq < first+int64(n); seq++ {
-		d := s.row(seq)
-		c[0].Ints = append(c[0].Ints, 1+d.below(keys))
-		c[1].Bytes = appendGroups(c[1].Bytes, &d, cGroups)
+		d := s.Row(seq)
+		c[0].Ints = append(c[0].Ints, 1+d.Below(keys))
+		c[1].Bytes = draw.AppendGroups(c[1].Bytes, &d, cGroups)
 		c[1].EndBytes()
-		c[2].Bytes = appendGroups(c[2].Bytes, &d, padGroups)
+		c[2].Bytes = draw.AppendGroups(c[2].Bytes, &d, padGroups)
 		c[2].EndBytes()
 	}
 	b.EndRows(n)
-}
-
-// appendGroups appends groups of 11 random digits, joined by dashes.
-func appendGroups(dst []byte, d *draws, groups int) []byte {
-	for g := range groups {
-		if g > 0 {
-			dst = append(dst, '-')
-		}
-		v := uint64(d.below(1e11))
-		high, low := v/1e8, v%1e8
-		dst = append(dst, byte('0'+high/100), byte('0'+high/10%10), byte('0'+high%10))
-		dst = binary.LittleEndian.AppendUint64(dst, digits8(low))
-	}
-	return dst
-}
-
-// digits8 returns the 8 decimal digits of v < 10^8 as text, the first in the lowest byte. It splits
-// all digits at once, in lanes of one word: halves into hundreds by multiplying with 2^20/100,
-// hundreds into digits with 2^10/10, both rounded up, which is exact in these ranges. If computed
-// digit by digit, the texts of sbtest would take most of the time of a row.
-func digits8(v uint64) uint64 {
-	v = v/10000 | v%10000<<32
-	q := v * 10486 >> 20 & 0x0000007f0000007f
-	v = q | (v-q*100)<<16
-	q = v * 103 >> 10 & 0x000f000f000f000f
-	v = q | (v-q*10)<<8
-	return v | 0x3030303030303030
-}
-
-// Rows are drawn from a counter-based generator: every value is a hash of (seed, writer, sequence,
-// draw), so any row can be recomputed independently and in any order. The hash is the finalizer of
-// SplitMix64 (Steele, Lea, Flood: "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014),
-// which passes BigCrush if its input is a counter.
-
-const (
-	golden      = 0x9e3779b97f4a7c15 // 2^64 / golden ratio, the counter's step
-	writerStep  = 0xd1b54a32d192ed03 // odd, unrelated to golden
-	uniformBits = 53                 // of a float64's mantissa
-)
-
-func mix(x uint64) uint64 {
-	x ^= x >> 30
-	x *= 0xbf58476d1ce4e5b9
-	x ^= x >> 27
-	x *= 0x94d049bb133111eb
-	return x ^ x>>31
-}
-
-// A stream is the random source of one writer.
-type stream uint64
-
-func newStream(seed uint64, writer int) stream {
-	return stream(mix(seed+golden) ^ mix(uint64(writer+1)*writerStep))
-}
-
-func (s stream) row(seq int64) draws { return draws(mix(uint64(s) + uint64(seq)*golden)) }
-
-// draws are the random values of one row: the n-th value is a hash of n.
-type draws uint64
-
-func (d *draws) next() uint64 {
-	*d += golden
-	return mix(uint64(*d))
-}
-
-// below returns a uniform integer in [0, n). The bias is less than n / 2^64.
-func (d *draws) below(n uint64) int64 {
-	hi, _ := bits.Mul64(d.next(), n)
-	return int64(hi)
-}
-
-// float returns a uniform float64 in [0, 1).
-func (d *draws) float() float64 {
-	return float64(d.next()>>(64-uniformBits)) / (1 << uniformBits)
-}
-
-// between returns a uniform integer in [least, most].
-func (d *draws) between(least, most int64) int64 { return least + d.below(uint64(most-least+1)) }
-
-// shuffle brings numbers into a random order.
-func (d *draws) shuffle(numbers []int64) {
-	for i := range numbers {
-		k := d.below(uint64(i + 1))
-		numbers[i], numbers[k] = numbers[k], numbers[i]
-	}
 }
 
 func pick[T any](first bool, a, b T) T {

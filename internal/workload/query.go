@@ -6,13 +6,14 @@ import (
 
 	"github.com/rowmill/rowmill/internal/bench"
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/workload/draw"
 	"github.com/rowmill/rowmill/rolling"
 )
 
 // A query is one kind of query: the rows it finds, and how its values are drawn.
 type query struct {
 	find   *engine.Find
-	values func(d *draws, live span, out []engine.Value)
+	values func(d *draw.Values, live span, out []engine.Value)
 }
 
 // A connection is that of a client that finds or deletes rows.
@@ -31,7 +32,7 @@ type asker struct {
 	// turns selects the queries in turn, as in the classic benchmark; otherwise one is drawn
 	// at random, as in the modern one.
 	turns  bool
-	stream stream
+	stream draw.Stream
 	asked  int64
 	below  int64 // rows below it were acknowledged at the last refresh
 	after  int64 // number of rows in the table before the first query
@@ -56,7 +57,7 @@ func (w *Insert) newAsker(ctx context.Context, n, run int, queries func(*engine.
 		return nil, err
 	}
 	r := &asker{connection: connection{q}, w: w, table: t, queries: queries(&t.Table), turns: turns,
-		stream: newStream(w.opt.Seed, queryStreams+run<<20+n)}
+		stream: draw.NewStream(w.opt.Seed, queryStreams+run<<20+n)}
 	for _, q := range r.queries {
 		r.values = append(r.values, make([]engine.Value, max(0, q.find.Values()-len(r.values)))...)
 	}
@@ -64,10 +65,10 @@ func (w *Insert) newAsker(ctx context.Context, n, run int, queries func(*engine.
 }
 
 func (r *asker) Prepare(int) {
-	d := r.stream.row(r.asked)
+	d := r.stream.Row(r.asked)
 	r.next = int(r.asked % int64(len(r.queries)))
 	if !r.turns {
-		r.next = int(d.below(uint64(len(r.queries))))
+		r.next = int(d.Below(uint64(len(r.queries))))
 	}
 	r.asked++
 	q := r.queries[r.next]
@@ -111,8 +112,8 @@ func (r *asker) Do(ctx context.Context) error {
 	return err
 }
 
-func below(n uint64) func(*draws, span, []engine.Value) {
-	return func(d *draws, _ span, out []engine.Value) { out[0].Int = d.below(n) }
+func below(n uint64) func(*draw.Values, span, []engine.Value) {
+	return func(d *draw.Values, _ span, out []engine.Value) { out[0].Int = d.Below(n) }
 }
 
 // byIndex finds the first rows of an index at or above a value of its first column.
@@ -133,9 +134,9 @@ func ibenchPoints(t *engine.Table) []query {
 	key := t.PrimaryKey[0]
 	return []query{{
 		find: &engine.Find{Table: t, On: []string{key}, How: engine.In, Points: points},
-		values: func(d *draws, live span, out []engine.Value) {
+		values: func(d *draw.Values, live span, out []engine.Value) {
 			for i := range out {
-				out[i].Int = 1 + live.from + d.below(uint64(live.rows()))
+				out[i].Int = 1 + live.from + d.Below(uint64(live.rows()))
 			}
 		},
 	}}
@@ -147,17 +148,17 @@ func classicQueries(t *engine.Table) []query {
 	key := t.PrimaryKey[0]
 	all := []query{{
 		find: &engine.Find{Table: t, On: []string{key}, How: engine.AtLeast, Order: []string{key}, Limit: limit},
-		values: func(d *draws, live span, out []engine.Value) {
-			out[0].Int = 1 + live.from + d.below(uint64(live.rows()))
+		values: func(d *draw.Values, live span, out []engine.Value) {
+			out[0].Int = 1 + live.from + d.Below(uint64(live.rows()))
 		},
 	}}
 	for _, ix := range t.Indexes {
 		find := &engine.Find{Table: t, Columns: ix.Columns, Index: ix.Name, On: ix.Columns, How: engine.Keyset, Order: ix.Columns, Limit: limit}
-		all = append(all, query{find, func(d *draws, live span, out []engine.Value) {
+		all = append(all, query{find, func(d *draw.Values, live span, out []engine.Value) {
 			// As in a row of the table, the price depends on customerid.
-			customer := d.below(100000)
+			customer := d.Below(100000)
 			price := classicPrice(d, customer)
-			register, row := d.below(1000), live.from+d.below(uint64(live.rows()))
+			register, row := d.Below(1000), live.from+d.Below(uint64(live.rows()))
 			for i, c := range ix.Columns {
 				switch c {
 				case "price":

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/workload/draw"
 )
 
 // Continuing a load that was interrupted, perhaps because rowmill or the server
@@ -269,11 +270,11 @@ func (r *rowSet) holes(from, to int64) []span {
 }
 
 // keySequence is a preset's sequence if the table's first column is the sequence number, from 1.
-func keySequence(b *engine.Batch, row int, _ stream) int64 { return b.Columns[0].Ints[row] - 1 }
+func keySequence(b *engine.Batch, row int, _ draw.Stream) int64 { return b.Columns[0].Ints[row] - 1 }
 
 // readingsSequence inverts fillTimeseries: it computes the position within the
 // second from the id, by the inverse of the permutation.
-func readingsSequence(b *engine.Batch, row int, s stream) int64 {
+func readingsSequence(b *engine.Batch, row int, s draw.Stream) int64 {
 	id, since := b.Columns[0].Ints[row], b.Columns[1].Ints[row]-virtualStart
 	if since < 0 || since%1e6 != 0 || id < 0 || id >= sensors {
 		return -1

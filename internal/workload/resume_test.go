@@ -7,6 +7,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/testdb"
+	"github.com/rowmill/rowmill/internal/workload/draw"
 )
 
 // TestSequence: each row identifies its sequence number.
@@ -15,7 +16,7 @@ func TestSequence(t *testing.T) {
 		if p.sequence == nil {
 			continue
 		}
-		s := newStream(7, 3)
+		s := draw.NewStream(7, 3)
 		b := engine.NewBatch(p.table.Columns)
 		for range 200 {
 			first := rand.Int64N(1e9)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/testdb"
+	"github.com/rowmill/rowmill/internal/workload/draw"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -20,7 +21,7 @@ func rowText(b *engine.Batch, i int) string {
 	return string(out)
 }
 
-func fill(p preset, s stream, first int64, n int) *engine.Batch {
+func fill(p preset, s draw.Stream, first int64, n int) *engine.Batch {
 	b := engine.NewBatch(p.table.Inserted())
 	p.fill(b, s, first, n)
 	return b
@@ -33,7 +34,7 @@ func TestRowsArePure(t *testing.T) {
 	for _, p := range presets() {
 		t.Run(p.name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
-				s := newStream(rapid.Uint64().Draw(t, "seed"), rapid.IntRange(0, 1000).Draw(t, "writer"))
+				s := draw.NewStream(rapid.Uint64().Draw(t, "seed"), rapid.IntRange(0, 1000).Draw(t, "writer"))
 				first := rapid.Int64Range(0, 1<<40).Draw(t, "first")
 				n := rapid.IntRange(1, 2500).Draw(t, "rows")
 				whole := fill(p, s, first, n)
@@ -79,7 +80,7 @@ func TestRowsStay(t *testing.T) {
 		p, err := findPreset(name)
 		ok(t, err)
 		var sum engine.Sum
-		b := fill(p, newStream(1, 0), 0, 100000)
+		b := fill(p, draw.NewStream(1, 0), 0, 100000)
 		sum.Add(b, nil)
 		if got := fmt.Sprintf("%016x %s", sum.Hash, rowText(b, 99999)); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
@@ -96,13 +97,13 @@ func TestDraws(t *testing.T) {
 	n, seen := 0, map[uint64]bool{}
 	for seed := range uint64(50) {
 		for writer := range 50 {
-			s := newStream(seed, writer)
+			s := draw.NewStream(seed, writer)
 			for seq := range int64(40) {
-				d := s.row(seq)
+				d := s.Row(seq)
 				first := d
-				seen[first.next()] = true
-				counts[0][d.below(bins)]++
-				counts[1][int(d.float()*bins)]++
+				seen[first.Next()] = true
+				counts[0][d.Below(bins)]++
+				counts[1][int(d.Float()*bins)]++
 				n++
 			}
 		}
@@ -142,8 +143,8 @@ func TestFirstAt(t *testing.T) {
 
 func TestFillAllocates(t *testing.T) {
 	for _, p := range presets() {
-		b := fill(p, newStream(1, 0), 0, 1000)
-		if n := testing.AllocsPerRun(10, func() { b.Reset(); p.fill(b, newStream(1, 0), 777, 1000) }); n != 0 {
+		b := fill(p, draw.NewStream(1, 0), 0, 1000)
+		if n := testing.AllocsPerRun(10, func() { b.Reset(); p.fill(b, draw.NewStream(1, 0), 777, 1000) }); n != 0 {
 			t.Errorf("%s: %v allocations for a batch", p.name, n)
 		}
 	}

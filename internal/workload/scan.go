@@ -13,6 +13,7 @@ import (
 	"github.com/rowmill/rowmill/internal/bench"
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/value"
+	"github.com/rowmill/rowmill/internal/workload/draw"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -105,23 +106,23 @@ func factTable() engine.Table {
 }
 
 // factRow returns what the sums depend on.
-func (w *Scan) factRow(s stream, seq int64) (d draws, partition int, qty, price int64) {
-	d = s.row(seq)
-	qty, price = d.below(32768), d.below(1e7)
+func (w *Scan) factRow(s draw.Stream, seq int64) (d draw.Values, partition int, qty, price int64) {
+	d = s.Row(seq)
+	qty, price = d.Below(32768), d.Below(1e7)
 	return d, int(seq * int64(w.opt.Partitions) / w.opt.Rows), qty, price
 }
 
-func (w *Scan) fillFact(b *engine.Batch, s stream, first int64, n int) {
+func (w *Scan) fillFact(b *engine.Batch, s draw.Stream, first int64, n int) {
 	c := b.Columns
 	for seq := first; seq < first+int64(n); seq++ {
 		d, partition, qty, price := w.factRow(s, seq)
 		c[0].Ints = append(c[0].Ints, seq+1)
-		c[1].Ints = append(c[1].Ints, d.below(1e9))
-		c[2].Ints = append(c[2].Ints, d.below(1e6))
-		c[3].Ints = append(c[3].Ints, d.below(1e4))
+		c[1].Ints = append(c[1].Ints, d.Below(1e9))
+		c[2].Ints = append(c[2].Ints, d.Below(1e6))
+		c[3].Ints = append(c[3].Ints, d.Below(1e4))
 		c[4].Ints = append(c[4].Ints, int64(partition))
 		c[5].Ints = append(c[5].Ints, qty)
-		c[6].Bytes = append(c[6].Bytes, value.FormatUnscaled(strconv.FormatInt(d.below(1e10), 10), 10)...)
+		c[6].Bytes = append(c[6].Bytes, value.FormatUnscaled(strconv.FormatInt(d.Below(1e10), 10), 10)...)
 		c[6].EndBytes()
 		if w.scale == 0 {
 			c[7].Ints = append(c[7].Ints, price)
@@ -129,9 +130,9 @@ func (w *Scan) fillFact(b *engine.Batch, s stream, first int64, n int) {
 			c[7].Bytes = append(c[7].Bytes, value.FormatUnscaled(strconv.FormatInt(price, 10), priceScale)...)
 			c[7].EndBytes()
 		}
-		c[8].Ints = append(c[8].Ints, d.below(1e9))
-		c[9].Ints = append(c[9].Ints, d.below(100))
-		c[10].Bytes = appendGroups(c[10].Bytes, &d, 4)
+		c[8].Ints = append(c[8].Ints, d.Below(1e9))
+		c[9].Ints = append(c[9].Ints, d.Below(100))
+		c[10].Bytes = draw.AppendGroups(c[10].Bytes, &d, 4)
 		c[10].EndBytes()
 	}
 	b.EndRows(n)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/testdb"
+	"github.com/rowmill/rowmill/internal/workload/draw"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -22,7 +23,7 @@ func BenchmarkFill(b *testing.B) {
 		for _, batch := range []int{1, 1000} {
 			b.Run(fmt.Sprintf("%s/batch=%d", p.name, batch), func(b *testing.B) {
 				b.ReportAllocs()
-				rows, s := engine.NewBatch(p.table.Inserted()), newStream(1, 0)
+				rows, s := engine.NewBatch(p.table.Inserted()), draw.NewStream(1, 0)
 				p.fill(rows, s, 0, batch)
 				b.ResetTimer()
 				for i := range b.N {

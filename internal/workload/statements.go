@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/workload/draw"
 )
 
 // A Statement is SQL that a run executes, and its purpose.
@@ -125,7 +126,7 @@ func (l *listing) end(t *table, verify bool) {
 // assumedPeriodRows is the assumed length of a period that is not measured yet.
 const assumedPeriodRows = 100000
 
-func (l *listing) insert(purpose string, t *engine.Table, from stream, n int) {
+func (l *listing) insert(purpose string, t *engine.Table, from draw.Stream, n int) {
 	b := engine.NewBatch(t.Inserted())
 	shown := min(n, shownRows)
 	l.w.preset.fill(b, from, 0, shown)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/value"
+	"github.com/rowmill/rowmill/internal/workload/draw"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -197,7 +198,7 @@ func timeTexts(at func(n uint64) int64, from, to int) put {
 }
 
 func (f *form) uuid(dst []byte, n uint64) []byte {
-	a, b := mix(n^f.salt), n
+	a, b := draw.Mix(n^f.salt), n
 	if f.v.Order == rolling.OrderAscending {
 		a, b = n<<16, a
 	}
@@ -242,7 +243,7 @@ func (f *form) texts(col *madeColumn, json bool) (space int64) {
 		width = min(10, most)
 	}
 	if f.v.Order == rolling.OrderRecent { // still different, and not near the one before
-		spread = golden
+		spread = draw.Golden
 	}
 	if f.counted {
 		least = max(least, width)
@@ -252,14 +253,14 @@ func (f *form) texts(col *madeColumn, json bool) (space int64) {
 	}
 	salt, lengths := f.salt, uint64(most-least+1)
 	col.put = texts(func(dst []byte, n uint64) []byte {
-		h := mix(n ^ salt)
+		h := draw.Mix(n ^ salt)
 		length := least + int(h>>32%lengths)
 		dst, n = append(dst, quote...), n*spread
 		for i := range min(width, length) {
 			dst = append(dst, ownLetters[n>>(textBits*pick(ascends, width-1-i, i))&31])
 		}
-		d := draws(h)
-		return append(appendLetters(dst, &d, length-width), quote...)
+		d := draw.Values(h)
+		return append(draw.AppendLetters(dst, &d, length-width), quote...)
 	})
 	return space
 }

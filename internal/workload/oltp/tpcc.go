@@ -1,4 +1,4 @@
-package workload
+package oltp
 
 import (
 	"cmp"
@@ -14,6 +14,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/workload"
+	"github.com/rowmill/rowmill/internal/workload/draw"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -25,6 +27,8 @@ const (
 	districts     = 10 // of a warehouse
 	// loadDate is the date of the first row; a run's dates are later than those of all loaded rows.
 	loadDate = int64(1_500_000_000_000_000)
+	// loadBatch is the number of rows per statement of the load: so many that the cost of the statement doesn't matter.
+	loadBatch = 5000
 )
 
 // TPCCOptions are the parameters of a TPCC.
@@ -51,8 +55,7 @@ type TPCCOptions struct {
 type TPCC struct {
 	db     engine.DB
 	opt    TPCCOptions
-	tables *Insert                 // creates them
-	fills  map[string][]tpccFiller // of the columns, by table
+	tables []*tpccTable
 	// Numbers of rows: of all items, and in a district of customers, of orders, and of those not yet delivered.
 	items, customers, undelivered int64
 	// The constants C of NURand; those of names differ between load and run (clause 2.1.6.1).
@@ -118,23 +121,22 @@ func NewTPCC(db engine.DB, opt TPCCOptions) (*TPCC, error) {
 	if db.Capabilities().SerialWrites {
 		w.begin = "BEGIN IMMEDIATE" // a transaction that first reads would fail if another has written in between
 	}
-	c := newStream(opt.Seed, -1).row(0)
-	w.nameLoad, w.customerC, w.itemC = c.below(256), c.below(1024), c.below(8192)
+	c := draw.NewStream(opt.Seed, -1).Row(0)
+	w.nameLoad, w.customerC, w.itemC = c.Below(256), c.Below(1024), c.Below(8192)
 	for delta := int64(0); delta < 65 || delta > 119 || delta == 96 || delta == 112; {
-		w.nameRun = c.below(256)
+		w.nameRun = c.Below(256)
 		delta = max(w.nameRun-w.nameLoad, w.nameLoad-w.nameRun)
 	}
-	w.tables, w.fills = &Insert{db: db, opt: InsertOptions{Layout: Plain}}, map[string][]tpccFiller{}
 	for i, of := range tpccTables {
-		t := &table{Table: engine.Table{Name: of.name, PrimaryKey: strings.Split(of.key, ", ")}, stream: newStream(opt.Seed, i)}
+		t := &tpccTable{Table: engine.Table{Name: of.name, PrimaryKey: strings.Split(of.key, ", ")}, stream: draw.NewStream(opt.Seed, i)}
 		for text := range strings.SplitSeq(of.columns, ", ") {
 			column, fill := tpccColumn(text)
-			t.Columns, w.fills[of.name] = append(t.Columns, column), append(w.fills[of.name], fill)
+			t.Columns, t.fill = append(t.Columns, column), append(t.fill, fill)
 		}
 		if of.index != "" {
 			t.Indexes = []engine.Index{{Name: of.name + "_by", Columns: strings.Split(of.index, ", ")}}
 		}
-		w.tables.tables = append(w.tables.tables, t)
+		w.tables = append(w.tables, t)
 	}
 	return w, nil
 }
@@ -156,12 +158,26 @@ func (w *TPCC) Deviations() []string {
 }
 
 // Tables returns the tables.
-func (w *TPCC) Tables() []*engine.Table { return w.tables.Tables() }
+func (w *TPCC) Tables() []*engine.Table { return plain(w.tables) }
+
+// A tpccTable has what its rows are made of, and of each column what fills it.
+type tpccTable struct {
+	engine.Table
+	stream draw.Stream
+	fill   []tpccFiller
+}
+
+func plain(tables []*tpccTable) (out []*engine.Table) {
+	for _, t := range tables {
+		out = append(out, &t.Table)
+	}
+	return out
+}
 
 // tpccRow is what the values of a row depend on.
 type tpccRow struct {
 	of      *TPCC
-	d       draws
+	d       draw.Values
 	u       int64 // the number of the row, or of the order of a line, through all warehouses
 	w, dist int64
 	n       int64 // within the district, or of an item
@@ -172,14 +188,14 @@ func (r *tpccRow) delivered() bool { return r.n <= r.of.customers-r.of.undeliver
 
 // lines is the number of lines of the order.
 func (r *tpccRow) lines() int64 {
-	d := newStream(r.of.opt.Seed, len(tpccTables)).row(r.u)
-	return d.between(5, 15)
+	d := draw.NewStream(r.of.opt.Seed, len(tpccTables)).Row(r.u)
+	return d.Between(5, 15)
 }
 
 // customer is that of the order: each of the district has one.
 func (r *tpccRow) customer() int64 {
-	key := newStream(r.of.opt.Seed, len(tpccTables)).row(-r.w*districts - r.dist)
-	return 1 + int64(shuffled(uint64(r.n-1), uint64(r.of.customers), uint64(key)))
+	key := draw.NewStream(r.of.opt.Seed, len(tpccTables)).Row(-r.w*districts - r.dist)
+	return 1 + int64(draw.Shuffled(uint64(r.n-1), uint64(r.of.customers), uint64(key)))
 }
 
 // tpccNumbers are numbers, or units of decimals; -1 is NULL. w, d and n are warehouse, district and number in it.
@@ -189,23 +205,23 @@ var tpccNumbers = map[string]func(r *tpccRow) int64{
 	"n":        func(r *tpccRow) int64 { return r.n },
 	"line":     func(r *tpccRow) int64 { return r.line },
 	"lines":    (*tpccRow).lines,
-	"item":     func(r *tpccRow) int64 { return r.d.between(1, r.of.items) },
+	"item":     func(r *tpccRow) int64 { return r.d.Between(1, r.of.items) },
 	"customer": (*tpccRow).customer,
 	"next":     func(r *tpccRow) int64 { return r.of.customers + 1 },
 	"date":     func(r *tpccRow) int64 { return loadDate + r.u },
 	"wytd":     func(r *tpccRow) int64 { return districts * r.of.customers * 1000 },
 	"dytd":     func(r *tpccRow) int64 { return r.of.customers * 1000 },
-	"carrier":  func(r *tpccRow) int64 { return pick(r.delivered(), r.d.between(1, 10), -1) },
+	"carrier":  func(r *tpccRow) int64 { return pick(r.delivered(), r.d.Between(1, 10), -1) },
 	"delivery": func(r *tpccRow) int64 { return pick(r.delivered(), loadDate+r.u, -1) },
-	"amount":   func(r *tpccRow) int64 { return pick(r.delivered(), 0, r.d.between(1, 999_999)) },
+	"amount":   func(r *tpccRow) int64 { return pick(r.delivered(), 0, r.d.Between(1, 999_999)) },
 }
 
 // tpccTexts append texts.
 var tpccTexts = map[string]func(dst []byte, r *tpccRow) []byte{
-	"zip":    func(dst []byte, r *tpccRow) []byte { return fmt.Appendf(dst, "%04d11111", r.d.below(10_000)) },
-	"phone":  func(dst []byte, r *tpccRow) []byte { return fmt.Appendf(dst, "%016d", r.d.below(1e16)) },
+	"zip":    func(dst []byte, r *tpccRow) []byte { return fmt.Appendf(dst, "%04d11111", r.d.Below(10_000)) },
+	"phone":  func(dst []byte, r *tpccRow) []byte { return fmt.Appendf(dst, "%016d", r.d.Below(1e16)) },
 	"middle": func(dst []byte, _ *tpccRow) []byte { return append(dst, "OE"...) },
-	"credit": func(dst []byte, r *tpccRow) []byte { return append(dst, pick(r.d.below(10) == 0, "BC", "GC")...) },
+	"credit": func(dst []byte, r *tpccRow) []byte { return append(dst, pick(r.d.Below(10) == 0, "BC", "GC")...) },
 	"name": func(dst []byte, r *tpccRow) []byte {
 		if r.n <= 1000 {
 			return append(dst, lastName(r.n-1)...)
@@ -213,9 +229,9 @@ var tpccTexts = map[string]func(dst []byte, r *tpccRow) []byte{
 		return append(dst, lastName(nuRand(&r.d, 255, r.of.nameLoad, 0, 999))...)
 	},
 	"data": func(dst []byte, r *tpccRow) []byte {
-		text := appendLetters(dst, &r.d, int(r.d.between(26, 50)))
-		if r.d.below(10) == 0 {
-			copy(text[len(dst)+int(r.d.below(19)):], "ORIGINAL")
+		text := draw.AppendLetters(dst, &r.d, int(r.d.Between(26, 50)))
+		if r.d.Below(10) == 0 {
+			copy(text[len(dst)+int(r.d.Below(19)):], "ORIGINAL")
 		}
 		return text
 	},
@@ -228,8 +244,8 @@ func lastName(n int64) string {
 }
 
 // nuRand is clause 2.1.6.
-func nuRand(d *draws, a, c, x, y int64) int64 {
-	return ((d.between(0, a)|d.between(x, y))+c)%(y-x+1) + x
+func nuRand(d *draw.Values, a, c, x, y int64) int64 {
+	return ((d.Between(0, a)|d.Between(x, y))+c)%(y-x+1) + x
 }
 
 // A tpccFiller appends a row's value of a column.
@@ -248,10 +264,12 @@ func tpccColumn(text string) (c engine.Column, _ tpccFiller) {
 	most, _ := strconv.ParseInt(cmp.Or(to, from), 10, 64)
 	number, write := tpccNumbers[f[2]], tpccTexts[f[2]]
 	if number == nil {
-		number = func(r *tpccRow) int64 { return r.d.between(least, most) }
+		number = func(r *tpccRow) int64 { return r.d.Between(least, most) }
 	}
 	if write == nil {
-		write = func(dst []byte, r *tpccRow) []byte { return appendLetters(dst, &r.d, int(r.d.between(least, most))) }
+		write = func(dst []byte, r *tpccRow) []byte {
+			return draw.AppendLetters(dst, &r.d, int(r.d.Between(least, most)))
+		}
 	}
 	return c, func(v *engine.Vector, r *tpccRow) {
 		if c.Type == engine.Varchar || c.Type == engine.Char {
@@ -277,7 +295,7 @@ func (w *TPCC) Load(ctx context.Context, dropExisting bool, progress func(rows i
 		all.SetLimit(1)
 	}
 	var rows int64
-	for _, t := range w.tables.tables {
+	for _, t := range w.tables {
 		for warehouse := range int64(pick(t.Name == "item", 1, w.opt.Warehouses)) {
 			all.Go(func() error {
 				return engine.About(ctx, w.fill(ctx, t, warehouse+1, func(n int) {
@@ -294,13 +312,13 @@ func (w *TPCC) Load(ctx context.Context, dropExisting bool, progress func(rows i
 
 // create creates the tables. Those of warehouses are on the shards, if there are any, and the database presents them.
 func (w *TPCC) create(ctx context.Context, dropExisting bool) (schema []string, err error) {
-	setup := func(db engine.DB, tables []*table) ([]string, error) {
-		return (&Insert{db: db, opt: w.tables.opt, tables: tables}).Setup(ctx, dropExisting)
+	setup := func(db engine.DB, tables []*tpccTable) ([]string, error) {
+		return workload.CreatePlain(ctx, db, plain(tables), dropExisting)
 	}
 	if len(w.opt.Shards) == 0 {
-		return setup(w.db, w.tables.tables)
+		return setup(w.db, w.tables)
 	}
-	items, shared := w.tables.tables[:1], w.tables.tables[1:]
+	items, shared := w.tables[:1], w.tables[1:]
 	if schema, err = setup(w.db, items); err != nil {
 		return nil, err
 	}
@@ -323,7 +341,7 @@ func (w *TPCC) create(ctx context.Context, dropExisting bool) (schema []string, 
 }
 
 // present makes the database present a table of the nodes, which are by warehouse, as each key begins with it.
-func (w *TPCC) present(ctx context.Context, t *table, nodes []rolling.Node) (schema []string, err error) {
+func (w *TPCC) present(ctx context.Context, t *tpccTable, nodes []rolling.Node) (schema []string, err error) {
 	text, err := w.db.Dialect().Render(engine.CreateTable{Table: &t.Table})
 	if err != nil {
 		return nil, err
@@ -351,7 +369,7 @@ func (w *TPCC) shard(warehouse int64) int {
 }
 
 // fill writes the rows of a warehouse, by the bulk method if the server has it and permits it.
-func (w *TPCC) fill(ctx context.Context, t *table, warehouse int64, done func(rows int)) error {
+func (w *TPCC) fill(ctx context.Context, t *tpccTable, warehouse int64, done func(rows int)) error {
 	db := w.db
 	if len(w.opt.Shards) > 0 && t.Name != "item" {
 		db = w.opt.Shards[w.shard(warehouse)]
@@ -363,7 +381,7 @@ func (w *TPCC) fill(ctx context.Context, t *table, warehouse int64, done func(ro
 	return err
 }
 
-func (w *TPCC) write(ctx context.Context, db engine.DB, m engine.Method, t *table, warehouse int64, done func(rows int)) (err error) {
+func (w *TPCC) write(ctx context.Context, db engine.DB, m engine.Method, t *tpccTable, warehouse int64, done func(rows int)) (err error) {
 	wr, err := db.Writer(ctx, &t.Table, m)
 	if err != nil {
 		return err
@@ -382,15 +400,15 @@ func (w *TPCC) write(ctx context.Context, db engine.DB, m engine.Method, t *tabl
 	for r.dist = 1; r.dist <= parts; r.dist++ {
 		for r.n = from + 1; r.n <= each; r.n++ {
 			r.u = ((warehouse-1)*parts+r.dist-1)*each + r.n - 1
-			r.d = t.stream.row(r.u)
+			r.d = t.stream.Row(r.u)
 			lines := pick(t.Name == "order_line", r.lines(), 1)
 			for r.line = 1; r.line <= lines; r.line++ {
-				for i, fill := range w.fills[t.Name] {
+				for i, fill := range t.fill {
 					fill(&b.Columns[i], &r)
 				}
 				b.EndRow()
 			}
-			if last := r.n == each && r.dist == parts; b.Rows() < fillBatch && !last {
+			if last := r.n == each && r.dist == parts; b.Rows() < loadBatch && !last {
 				continue
 			}
 			if _, err := wr.Write(ctx, b); err != nil {

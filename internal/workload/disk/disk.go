@@ -1,4 +1,5 @@
-package workload
+// Package disk measures a directory's disk with fio: the file that it fills, the jobs that it runs, and what their output says.
+package disk
 
 import (
 	"bufio"
@@ -32,9 +33,9 @@ const (
 	spareShare = 0.05
 )
 
-// A DiskFile is a file of rowmill's own for the requests of `bench disk`, which fio makes. It has no name from the
+// A File is a file of rowmill's own for the requests of `bench disk`, which fio makes. It has no name from the
 // start, so that it is gone when rowmill and fio are, however they end.
-type DiskFile struct {
+type File struct {
 	f    *os.File
 	Dir  string
 	Size int64
@@ -44,9 +45,9 @@ type DiskFile struct {
 	Allocated int64
 }
 
-// DiskJobs returns the jobs of a matrix in their order: filling, reads, mixtures and writes, and syncs. Reads come first so that
+// Jobs returns the jobs of a matrix in their order: filling, reads, mixtures and writes, and syncs. Reads come first so that
 // the writes of one don't slow down the other.
-func DiskJobs(kinds []string, sizes []int64, depths, writes []int) (out []result.Disk) {
+func Jobs(kinds []string, sizes []int64, depths, writes []int) (out []result.Disk) {
 	out = append(out, result.Disk{Kind: result.DiskFill, BlockBytes: fillBlock, Depth: fillDepth, WritePercent: 100})
 	writes = slices.Sorted(slices.Values(writes))
 	for _, share := range writes {
@@ -68,13 +69,13 @@ func DiskJobs(kinds []string, sizes []int64, depths, writes []int) (out []result
 	return out
 }
 
-// DiskKinds are the kinds of jobs that can be chosen.
-func DiskKinds() []string {
+// Kinds are the kinds of jobs that can be chosen.
+func Kinds() []string {
 	return []string{result.DiskRandom, result.DiskSequential, result.DiskSync, result.DiskLog}
 }
 
-// CheckDisk refuses a folder that has no disk below it or no space for a file of a size, and looks for fio.
-func CheckDisk(ctx context.Context, dir string, size int64) (version string, err error) {
+// Check refuses a folder that has no disk below it or no space for a file of a size, and looks for fio.
+func Check(ctx context.Context, dir string, size int64) (version string, err error) {
 	st, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
@@ -107,10 +108,10 @@ func CheckDisk(ctx context.Context, dir string, size int64) (version string, err
 	return strings.TrimPrefix(strings.TrimSpace(string(out)), "fio-"), nil
 }
 
-// NewDiskFile makes a file of a size in a folder that CheckDisk accepts, and reserves its space.
-func NewDiskFile(ctx context.Context, dir string, size int64) (_ *DiskFile, err error) {
-	d := &DiskFile{Dir: dir, Size: size}
-	if d.Version, err = CheckDisk(ctx, dir, size); err != nil {
+// NewFile makes a file of a size in a folder that Check accepts, and reserves its space.
+func NewFile(ctx context.Context, dir string, size int64) (_ *File, err error) {
+	d := &File{Dir: dir, Size: size}
+	if d.Version, err = Check(ctx, dir, size); err != nil {
 		return nil, err
 	}
 	if d.f, err = os.CreateTemp(dir, "rowmill-disk-*"); err != nil {
@@ -127,13 +128,13 @@ func NewDiskFile(ctx context.Context, dir string, size int64) (_ *DiskFile, err 
 }
 
 // Close gives the space back.
-func (d *DiskFile) Close() error { return d.f.Close() }
+func (d *File) Close() error { return d.f.Close() }
 
 // FileArgument stands for the file in the recorded command of a job.
 const FileArgument = "FILE"
 
 // Command is the fio command of a job of the given length; its seed decides which blocks are requested.
-func (d *DiskFile) Command(job *result.Disk, length time.Duration, seed uint64) []string {
+func (d *File) Command(job *result.Disk, length time.Duration, seed uint64) []string {
 	mode, random := "", ""
 	if job.Kind == result.DiskRandom || job.Kind == result.DiskSync {
 		random = "rand"
@@ -176,7 +177,7 @@ func (d *DiskFile) Command(job *result.Disk, length time.Duration, seed uint64) 
 
 // Run makes the requests of a job, and passes what was measured in each interval, with fio's process, to tell. If ctx ends, fio is
 // stopped, and the last interval is lost.
-func (d *DiskFile) Run(ctx context.Context, command []string, interval time.Duration, tell func(pid int, iv result.Interval) error) error {
+func (d *File) Run(ctx context.Context, command []string, interval time.Duration, tell func(pid int, iv result.Interval) error) error {
 	const inChild = "/proc/self/fd/3" // the first of ExtraFiles
 	args := slices.Clone(command[1:])
 	for i := range args {

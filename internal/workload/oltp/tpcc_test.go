@@ -1,4 +1,4 @@
-package workload
+package oltp
 
 import (
 	"errors"
@@ -101,7 +101,7 @@ func TestTPCCFaults(t *testing.T) {
 		}), "lines from a remote warehouse"},
 		"payments of the home's customers alone": {of("payment", func(c *tpccTerminal) { c.v["c_w_id"], c.v["c_d_id"] = c.v["w_id"], c.v["d_id"] }), "payments of remote customers"},
 		"* the home drawn anew": {func(w *TPCC) {
-			w.change = func(c *tpccTerminal) { c.v["w_id"] = digits(c.d.between(1, 2)) }
+			w.change = func(c *tpccTerminal) { c.v["w_id"] = digits(c.d.Between(1, 2)) }
 		}, "of its terminal's home"},
 		"nine districts delivered": {instead("GROUP BY no_d_id", "AND no_d_id < 10 GROUP BY no_d_id"), ""},
 		"S_YTD not updated":        {instead(", s_ytd = s_ytd + ", ", s_ytd = s_ytd + 0 * "), "stock:"},

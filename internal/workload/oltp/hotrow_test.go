@@ -1,4 +1,4 @@
-package workload_test
+package oltp_test
 
 import (
 	"errors"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/testdb"
-	"github.com/rowmill/rowmill/internal/workload"
+	"github.com/rowmill/rowmill/internal/workload/oltp"
 )
 
 // TestHotRow: each way counts each run once, and the proof finds a count that is wrong by one.
@@ -16,15 +16,15 @@ func TestHotRow(t *testing.T) {
 	for _, kind := range testdb.Kinds(t, "sqlite", "mariadb", "mysql", "postgres") {
 		t.Run(kind, func(t *testing.T) {
 			db := testdb.Open(t, kind).(engine.Reader)
-			for _, way := range workload.HotWays() {
-				w, err := workload.NewHotRow(db, workload.HotRowOptions{Clients: 2, Way: way, Slots: 3})
-				if (way == workload.HotSlots || way == workload.HotAppend) && kind == "sqlite" {
+			for _, way := range oltp.HotWays() {
+				w, err := oltp.NewHotRow(db, oltp.HotRowOptions{Clients: 2, Way: way, Slots: 3})
+				if (way == oltp.HotSlots || way == oltp.HotAppend) && kind == "sqlite" {
 					if !errors.Is(err, engine.ErrUnsupported) {
 						t.Errorf("%s on SQLite: %v", way, err)
 					}
 					continue
 				}
-				if way == workload.HotAppend {
+				if way == oltp.HotAppend {
 					continue // its tables are the experiment's: see TestBenchHotRow
 				}
 				if err == nil {

@@ -1,4 +1,4 @@
-package workload
+package oltp
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/bench"
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/workload/draw"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -59,12 +60,12 @@ type deck struct {
 
 func percent(n int) deck { return deck{shares: []int{100 - n, n}} }
 
-func (k *deck) deal(d *draws) int64 {
+func (k *deck) deal(d *draw.Values) int64 {
 	if len(k.left) == 0 {
 		for i, n := range k.shares {
 			k.left = append(k.left, slices.Repeat([]int64{int64(i)}, n)...)
 		}
-		d.shuffle(k.left)
+		d.Shuffle(k.left)
 	}
 	last := len(k.left) - 1
 	out := k.left[last]
@@ -79,7 +80,7 @@ type tpccTerminal struct {
 	w              *TPCC
 	n              int   // from 0
 	home, district int64 // its warehouse, and the district of its stock levels
-	d              draws
+	d              draw.Values
 	kind           tpccKind
 	lines          []*tpccLine // of an order
 	facts          []string
@@ -101,7 +102,7 @@ type tpccLine struct {
 func (w *TPCC) Client(ctx context.Context, n int) (_ bench.Client, err error) {
 	remote := pick(w.opt.Warehouses > 1, 1, 0)
 	c := &tpccTerminal{talk: talk{v: map[string]string{}}, w: w, n: n, home: int64(n%w.opt.Warehouses) + 1, district: int64(n/w.opt.Warehouses%districts) + 1,
-		d:        newStream(w.opt.Seed, n+len(tpccTables)+1).row(0),
+		d:        draw.NewStream(w.opt.Seed, n+len(tpccTables)+1).Row(0),
 		rollback: percent(1), byName: percent(60), remotePay: percent(15 * remote), remoteLine: percent(remote),
 		sizes: deck{shares: slices.Concat(make([]int, 5), slices.Repeat([]int{1}, 11))}}
 	for _, k := range tpccKinds {
@@ -135,20 +136,20 @@ func (c *tpccTerminal) Prepare(int) {
 	w, v := c.w, c.v
 	c.kind, c.began = tpccKinds[c.mix.deal(&c.d)], time.Time{}
 	clear(v)
-	v["w_id"], v["d_id"], v["c_id"] = digits(c.home), digits(c.d.between(1, districts)), digits(nuRand(&c.d, 1023, w.customerC, 1, w.customers))
+	v["w_id"], v["d_id"], v["c_id"] = digits(c.home), digits(c.d.Between(1, districts)), digits(nuRand(&c.d, 1023, w.customerC, 1, w.customers))
 	v["c_w_id"], v["c_d_id"] = v["w_id"], v["d_id"]
 	switch c.kind.op {
 	case result.NewOrder:
 		c.order()
 	case "payment":
-		v["amount"] = decimal(c.d.between(100, 500_000), 2)
+		v["amount"] = decimal(c.d.Between(100, 500_000), 2)
 		if c.remotePay.deal(&c.d) == 1 {
-			v["c_w_id"], v["c_d_id"] = digits(1+c.away.deal(&c.d)), digits(c.d.between(1, districts))
+			v["c_w_id"], v["c_d_id"] = digits(1+c.away.deal(&c.d)), digits(c.d.Between(1, districts))
 		}
 	case "delivery":
-		v["carrier"] = digits(c.d.between(1, 10))
+		v["carrier"] = digits(c.d.Between(1, 10))
 	case "stock-level":
-		v["d_id"], v["threshold"] = digits(c.district), digits(c.d.between(10, 20))
+		v["d_id"], v["threshold"] = digits(c.district), digits(c.d.Between(10, 20))
 	}
 	if (c.kind.op == "payment" || c.kind.op == "order-status") && c.byName.deal(&c.d) == 1 {
 		v["c_last"] = lastName(nuRand(&c.d, 255, w.nameRun, 0, min(w.customers, 1000)-1))
@@ -163,7 +164,7 @@ func (c *tpccTerminal) order() {
 	w := c.w
 	c.lines = nil
 	for n := c.sizes.deal(&c.d); int64(len(c.lines)) < n; {
-		line := &tpccLine{item: nuRand(&c.d, 8191, w.itemC, 1, w.items), supply: c.home, quantity: c.d.between(1, 10)}
+		line := &tpccLine{item: nuRand(&c.d, 8191, w.itemC, 1, w.items), supply: c.home, quantity: c.d.Between(1, 10)}
 		if slices.ContainsFunc(c.lines, func(l *tpccLine) bool { return l.item == line.item }) {
 			continue
 		}
@@ -183,7 +184,7 @@ func (c *tpccTerminal) Await(ctx context.Context) error {
 		return nil
 	}
 	wait := c.think + c.kind.keying
-	c.think = min(-math.Log(max(c.d.float(), 1e-9)), 10) * c.kind.think
+	c.think = min(-math.Log(max(c.d.Float(), 1e-9)), 10) * c.kind.think
 	return engine.Sleep(ctx, time.Duration(wait*float64(time.Second)))
 }
 

@@ -1,4 +1,4 @@
-package workload
+package oltp
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"github.com/rowmill/rowmill/internal/bench"
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/workload"
 )
 
 // Operations of a HotRow: a run as a whole, and its parts.
@@ -86,7 +87,7 @@ type HotRow struct {
 	db     engine.DB
 	reader engine.Reader // nil if the engine stores nothing
 	opt    HotRowOptions
-	tables *Insert
+	tables []*engine.Table
 
 	made time.Time
 	// read is when the count was last read, in nanoseconds since made; 0 is never.
@@ -121,21 +122,16 @@ func NewHotRow(db engine.DB, opt HotRowOptions) (*HotRow, error) {
 		return nil, engine.Classed(engine.ErrUnsupported, fmt.Errorf("way %s: %s has one writer at a time, and no locks of rows", opt.Way, db.Info().Engine))
 	}
 	user, item, slot := engine.Column{Name: "user_id", Type: engine.Int64}, engine.Column{Name: "item_id", Type: engine.Int64}, engine.Column{Name: "slot", Type: engine.Int64}
-	tables := []engine.Table{
+	tables := []*engine.Table{
 		{Name: "fan_of", Columns: []engine.Column{user, item}, PrimaryKey: []string{"user_id", "item_id"}, Indexes: []engine.Index{{Name: "fans_of_item", Columns: []string{"item_id"}}}},
 		{Name: "fan_count", Columns: []engine.Column{item, slot, {Name: "fans", Type: engine.Int64}}, PrimaryKey: []string{"item_id", "slot"}},
 	}
 	if opt.Way == HotAppend {
 		opt.Cache = max(opt.Cache, hotFreshness)
-		tables = []engine.Table{{Name: "fan_of", Columns: []engine.Column{{Name: HotEventTime, Type: engine.Time}, item, user}, PrimaryKey: []string{HotEventTime, "item_id", "user_id"},
+		tables = []*engine.Table{{Name: "fan_of", Columns: []engine.Column{{Name: HotEventTime, Type: engine.Time}, item, user}, PrimaryKey: []string{HotEventTime, "item_id", "user_id"},
 			Indexes: []engine.Index{{Name: "item_of_fan", Columns: []string{"user_id", "item_id"}}}}}
 	}
-	w := &HotRow{db: db, opt: opt, made: time.Now(), arriving: make(chan struct{}, hotArriving), tables: newInsert(db, InsertOptions{Layout: Plain}, preset{})}
-	w.tables.tables = nil
-	for _, t := range tables {
-		w.tables.tables = append(w.tables.tables, &table{Table: t})
-	}
-	return w, nil
+	return &HotRow{db: db, opt: opt, made: time.Now(), arriving: make(chan struct{}, hotArriving), tables: tables}, nil
 }
 
 // counter is the table or view that a run reads the count from.
@@ -158,14 +154,14 @@ func (w *HotRow) Deviations() []string {
 }
 
 // Tables returns the tables.
-func (w *HotRow) Tables() []*engine.Table { return w.tables.Tables() }
+func (w *HotRow) Tables() []*engine.Table { return w.tables }
 
 // Setup creates the tables, with a counter of 0; of HotAppend the caller creates fan_of. It returns the statements that created the schema.
 func (w *HotRow) Setup(ctx context.Context, dropExisting bool) (schema []string, err error) {
 	if w.opt.Way == HotAppend {
-		_, err = w.tables.exists(ctx, w.tables.tables[0], false)
+		_, err = workload.Exists(ctx, w.db, w.tables[0], false)
 	} else {
-		schema, err = w.tables.Setup(ctx, dropExisting)
+		schema, err = workload.CreatePlain(ctx, w.db, w.tables, dropExisting)
 	}
 	if err != nil || !w.db.Capabilities().Stores {
 		return schema, err
@@ -264,17 +260,6 @@ func (w *HotRow) Held(ctx context.Context, runs int) (time.Duration, error) {
 	}
 	slices.Sort(all)
 	return all[len(all)/2], nil
-}
-
-// firstValue returns the first value of a query's first row; "" without one.
-func firstValue(ctx context.Context, s *engine.Session, q string) (out string, err error) {
-	err = s.Text(ctx, q, nil, func(values [][]byte) error {
-		if out == "" {
-			out = string(values[0])
-		}
-		return nil
-	})
-	return out, err
 }
 
 // Causes returns how often runs were begun again, by the error that ended them.

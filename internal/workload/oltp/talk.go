@@ -1,14 +1,18 @@
-package workload
+// Package oltp contains the workloads of transactions, one file each: a hot row, many tables, and TPC-C in three files, its
+// rows, its transactions and the proof of them. Each client has a connection, on which it sends statements in text (talk.go).
+package oltp
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/value"
 )
 
 // A talk is one client's transactions of statements in text, whose values stand in place of $NAME. The first error ends a transaction:
@@ -151,4 +155,41 @@ func (k *causes) add(failed error, own ...cause) {
 			return
 		}
 	}
+}
+
+// firstValue returns the first value of a query's first row; "" without one.
+func firstValue(ctx context.Context, s *engine.Session, q string) (out string, err error) {
+	err = s.Text(ctx, q, nil, func(values [][]byte) error {
+		if out == "" {
+			out = string(values[0])
+		}
+		return nil
+	})
+	return out, err
+}
+
+// renewed makes a session ready for an operation that is begun again: it rolls back, or opens a new one if the connection is lost.
+func renewed(ctx context.Context, s *engine.Session, failed error, open func(context.Context) (*engine.Session, error)) (*engine.Session, error) {
+	if !errors.Is(failed, engine.ErrConnectionLost) {
+		if _, err := s.Exec(ctx, "ROLLBACK"); err == nil || !errors.Is(err, engine.ErrConnectionLost) {
+			return s, err
+		}
+	}
+	next, err := open(ctx)
+	if err != nil {
+		return s, err
+	}
+	return next, s.Close()
+}
+
+func digits[N int | int64](n N) string { return strconv.FormatInt(int64(n), 10) }
+
+// decimal returns a decimal of so many units, with scale digits after the point.
+func decimal(units int64, scale int) string { return value.FormatUnscaled(digits(units), scale) }
+
+func pick[T any](first bool, a, b T) T {
+	if first {
+		return a
+	}
+	return b
 }
