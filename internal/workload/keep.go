@@ -436,7 +436,7 @@ func (w *Keep) column(c engine.SchemaColumn, counted bool) (filler, engine.Colum
 	}
 	most = min(most, space)
 	if counted {
-		step := coprime(most)
+		step := draw.Coprime(most)
 		number = func(row int64) uint64 { return uint64((row % most) * step % most) }
 	}
 	return func(v *engine.Vector, row, _ int64) { made.put(v, number(row)%uint64(most)) }, made.Column, nil
@@ -448,25 +448,4 @@ func saltOf(seed uint64, name string) uint64 {
 		seed = draw.Mix(seed ^ uint64(b))
 	}
 	return seed
-}
-
-// coprime returns a step with which a walk visits all n values, in an order that
-// is not favorable to an index.
-func coprime(n int64) int64 {
-	if n <= 2 {
-		return 1
-	}
-	// The golden ratio spreads the steps most evenly.
-	for step := int64(float64(n)*0.618033988749895) | 1; ; step++ {
-		if gcd(step, n) == 1 {
-			return step
-		}
-	}
-}
-
-func gcd(a, b int64) int64 {
-	for b != 0 {
-		a, b = b, a%b
-	}
-	return a
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/testdb"
 	"github.com/rowmill/rowmill/internal/value"
+	"github.com/rowmill/rowmill/internal/workload/draw"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -179,7 +180,7 @@ func TestKeepRefuses(t *testing.T) {
 func TestCoprime(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int64{1, 2, 3, 7, 100, 127, 1000, 4096, 1_000_000} {
-		step, seen := coprime(n), map[int64]bool{}
+		step, seen := draw.Coprime(n), map[int64]bool{}
 		for i := range n {
 			seen[i%n*step%n] = true
 		}

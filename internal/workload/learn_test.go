@@ -118,16 +118,16 @@ func TestLearnOrders(t *testing.T) {
 	const rows = 100_000
 	s := draw.NewStream(1, 0)
 	for name, x := range map[string]struct {
-		from  source
+		from  draw.Source
 		mixed bool // spread over all numbers
 		want  rolling.ValueOrder
 	}{
-		"counter":  {source{share: 1}, false, rolling.OrderAscending},
-		"late":     {source{share: 1, last: 500}, false, rolling.OrderAscending},
-		"sessions": {source{share: 0.05, last: 100}, true, rolling.OrderRecent},
+		"counter":  {draw.Source{Share: 1}, false, rolling.OrderAscending},
+		"late":     {draw.Source{Share: 1, Last: 500}, false, rolling.OrderAscending},
+		"sessions": {draw.Source{Share: 0.05, Last: 100}, true, rolling.OrderRecent},
 		"even":     {ranked(5000, nil, 0, 0), false, rolling.OrderRandom},
 		"skewed":   {ranked(5000, nil, 1, 0), true, rolling.OrderRandom},
-		"unique":   {source{share: 1}, true, rolling.OrderRandom},
+		"unique":   {draw.Source{Share: 1}, true, rolling.OrderRandom},
 	} {
 		t.Run(name, func(t *testing.T) {
 			by := &learner{SchemaColumn: &engine.SchemaColumn{Name: "at", Type: value.Type{Kind: value.Int}}}
@@ -143,7 +143,7 @@ func TestLearnOrders(t *testing.T) {
 					seen[seq] = true
 					l.blocks = append(l.blocks, page)
 					by.add(text(seq))
-					n := x.from.number(s, seq, draw.Mix(uint64(s.Row(seq))+draw.Golden))
+					n := x.from.Number(s, seq, draw.Mix(uint64(s.Row(seq))+draw.Golden))
 					if x.mixed {
 						n = draw.Mix(n)
 					}

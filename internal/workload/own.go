@@ -178,24 +178,24 @@ func (o *Own) column(p *preset, c *engine.SchemaColumn, counted bool) (col madeC
 }
 
 // source returns the numbers of a column that has room for space values.
-func (f *form) source(space int64) (s source, err error) {
+func (f *form) source(space int64) (s draw.Source, err error) {
 	tick := int64(0)
 	if f.counted && !counts(f.v) {
 		tick = f.clock.rows
 	}
 	if f.v.Order == rolling.OrderRandom {
 		distinct := min(cmp.Or(f.v.Distinct, pick(tick > 0, max(10*tick, 1_000_000), defaultDistinct)), space)
-		if s.ranks = newRanks(distinct, f.v.Heavy, f.v.Skew, tick); s.ranks == nil {
+		if s.Ranks = draw.NewRanks(distinct, f.v.Heavy, f.v.Skew, tick); s.Ranks == nil {
 			return s, engine.Hinted(fmt.Errorf("%d values can't tell apart the %d rows of one time", distinct, tick), "a greater distinct, or a lower rows-per-second")
 		}
 	} else {
-		s.share = cmp.Or(f.v.New, 1)
-		s.last = uint64(float64(f.v.Window) * s.share)
+		s.Share = cmp.Or(f.v.New, 1)
+		s.Last = uint64(float64(f.v.Window) * s.Share)
 		if tick > 0 {
-			s.last = max(s.last, uint64(tick)+1)
+			s.Last = max(s.Last, uint64(tick)+1)
 		}
 	}
-	return s.apart(tick), nil
+	return s.Apart(tick), nil
 }
 
 // A generator fills batches column by column.
@@ -212,7 +212,7 @@ func (g generator) fill(b *engine.Batch, s draw.Stream, first int64, n int) {
 				v.AppendNull()
 				continue
 			}
-			c.put(v, c.source.number(s, seq, u))
+			c.put(v, c.source.Number(s, seq, u))
 		}
 	}
 	b.EndRows(n)

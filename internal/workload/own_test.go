@@ -139,15 +139,15 @@ func TestOwnResume(t *testing.T) {
 
 func TestOwnNumbers(t *testing.T) {
 	s := draw.NewStream(1, 0)
-	draw := func(src source, seq int64) uint64 {
-		return src.number(s, seq, draw.Mix(uint64(s.Row(seq))+draw.Golden))
+	drawn := func(src draw.Source, seq int64) uint64 {
+		return src.Number(s, seq, draw.Mix(uint64(s.Row(seq))+draw.Golden))
 	}
 	t.Run("heavy", func(t *testing.T) {
 		r := ranked(1000, []float64{0.5, 0.2}, 0, 0)
 		got := map[uint64]int{}
 		const rows = 100_000
 		for seq := range int64(rows) {
-			got[draw(r, seq)]++
+			got[drawn(r, seq)]++
 		}
 		counts := slices.Sorted(func(yield func(int) bool) {
 			for _, n := range got {
@@ -162,10 +162,10 @@ func TestOwnNumbers(t *testing.T) {
 		}
 	})
 	t.Run("recent", func(t *testing.T) {
-		k := source{share: 0.1, last: 200} // keys of the last 2,000 rows
+		k := draw.Source{Share: 0.1, Last: 200} // keys of the last 2,000 rows
 		last := map[uint64]int64{}
 		for seq := range int64(50_000) {
-			n := draw(k, seq)
+			n := drawn(k, seq)
 			if first, seen := last[n]; seen && seq-first > 2010 {
 				t.Fatalf("key %d came again after %d rows", n, seq-first)
 			} else if !seen {
@@ -177,18 +177,18 @@ func TestOwnNumbers(t *testing.T) {
 		}
 	})
 	// Rows of one tick differ, whatever the frequencies, and the frequencies stay.
-	for name, of := range map[string]source{
+	for name, of := range map[string]draw.Source{
 		"tick, even":   ranked(1100, nil, 0, 1000),
 		"tick, heavy":  ranked(1100, []float64{0.5, 0.0001}, 0, 1000),
 		"tick, skewed": ranked(100_000, nil, 1.2, 1000),
-		"tick, recent": {share: 0.5, last: 1001},
+		"tick, recent": {Share: 0.5, Last: 1001},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := of.apart(1000)
+			c := of.Apart(1000)
 			for tick := range int64(200) {
 				seen := map[uint64]bool{}
 				for seq := tick * 1000; seq < (tick+1)*1000; seq++ {
-					n := draw(c, seq)
+					n := drawn(c, seq)
 					if seen[n] {
 						t.Fatalf("%d twice in tick %d", n, tick)
 					}
@@ -199,11 +199,11 @@ func TestOwnNumbers(t *testing.T) {
 	}
 	// Otherwise they are as if drawn: of 1000 parts of the values, 1000 rows are in 1000 (1 - 1/e) = 632.
 	t.Run("tick, in no order", func(t *testing.T) {
-		c, parts := ranked(1_000_000, nil, 0, 1000).apart(1000), 0
+		c, parts := ranked(1_000_000, nil, 0, 1000).Apart(1000), 0
 		for tick := range int64(200) {
 			seen := map[uint64]bool{}
 			for seq := tick * 1000; seq < (tick+1)*1000; seq++ {
-				seen[draw(c, seq)/1000] = true
+				seen[drawn(c, seq)/1000] = true
 			}
 			parts += len(seen)
 		}
@@ -211,13 +211,13 @@ func TestOwnNumbers(t *testing.T) {
 			t.Errorf("%.1f parts", mean)
 		}
 	})
-	if newRanks(900, nil, 0, 1000) != nil {
+	if draw.NewRanks(900, nil, 0, 1000) != nil {
 		t.Error("900 values for 1000 rows of a tick")
 	}
 }
 
-func ranked(distinct int64, heavy []float64, skew float64, tick int64) source {
-	return source{ranks: newRanks(distinct, heavy, skew, tick)}
+func ranked(distinct int64, heavy []float64, skew float64, tick int64) draw.Source {
+	return draw.Source{Ranks: draw.NewRanks(distinct, heavy, skew, tick)}
 }
 
 // What a server's types rule out is refused with its place in the file.

@@ -30,7 +30,7 @@ const (
 type madeColumn struct {
 	engine.Column
 	null   uint64 // of 2^64, how many draws are NULL
-	source source
+	source draw.Source
 	put    put
 }
 
@@ -153,9 +153,9 @@ func (f *form) numbers(col *madeColumn) (space int64, err error) {
 		step = max(1, room/uint64(cmp.Or(f.v.Distinct, defaultDistinct)))
 	}
 	if f.v.Order == rolling.OrderRecent { // no key is near the one before
-		step = uint64(coprime(int64(room)))
+		step = uint64(draw.Coprime(int64(room)))
 	}
-	place := func(n uint64) int64 { return first + int64(timesModulo(n, step, room)) }
+	place := func(n uint64) int64 { return first + int64(draw.TimesModulo(n, step, room)) }
 	switch scale := f.Scale; col.Type {
 	case engine.Float32, engine.Float64:
 		col.put = func(v *engine.Vector, n uint64) { v.Floats = append(v.Floats, float64(place(n))/4) }

@@ -1,18 +1,17 @@
-package workload
+package draw
 
 import (
-	"github.com/rowmill/rowmill/internal/workload/draw"
 	"math"
 	"math/bits"
 	"sort"
 )
 
-// A source numbers the values of a column: one of some distinct ones, which don't change, or of the keys that come with time.
-type source struct {
-	ranks *ranks // nil: keys that come with time
-	// share is that of the rows that bring a new key. Each row has one of the last ones; 0 and 1 are the newest.
-	share float64
-	last  uint64
+// A Source numbers the values of a column: one of some distinct ones, which don't change, or of the keys that come with time.
+type Source struct {
+	Ranks *Ranks // nil: keys that come with time
+	// Share is that of the rows that bring a new key. Each row has one of the last ones; 0 and 1 are the newest.
+	Share float64
+	Last  uint64
 	// tick is the number of rows whose numbers must differ, 0 if they needn't. All draws are divided into cells, none
 	// smaller than the draws of the most frequent value, and the rows of a tick have different cells, in no order.
 	tick  int64
@@ -22,38 +21,38 @@ type source struct {
 // roundedShares makes up for the rounding of shares.
 const roundedShares = 1 - 1e-3
 
-// apart makes the numbers of the rows of a tick differ. No value may have more than their share of the draws.
-func (c source) apart(tick int64) source {
-	largest := 1 / float64(max(c.last, 1)) // share of a value
-	if c.ranks != nil {
-		largest = c.ranks.largest
+// Apart makes the numbers of the rows of a tick differ. No value may have more than their share of the draws.
+func (c Source) Apart(tick int64) Source {
+	largest := 1 / float64(max(c.Last, 1)) // share of a value
+	if c.Ranks != nil {
+		largest = c.Ranks.largest
 	}
 	c.tick, c.cells = tick, max(uint64(tick), uint64(roundedShares/largest))
 	return c
 }
 
-// number returns the number of the value of a row; u is uniform in [0, 2^64).
-func (c *source) number(s draw.Stream, seq int64, u uint64) uint64 {
+// Number returns the number of the value of a row; u is uniform in [0, 2^64).
+func (c *Source) Number(s Stream, seq int64, u uint64) uint64 {
 	if c.tick > 0 {
 		d, width := s.Row(-1-seq/c.tick), math.MaxUint64/c.cells
-		u = draw.Shuffled(uint64(seq%c.tick), c.cells, d.Next())*width + uint64(d.Below(width))
+		u = Shuffled(uint64(seq%c.tick), c.cells, d.Next())*width + uint64(d.Below(width))
 	}
-	if c.ranks != nil {
-		return c.ranks.number(u)
+	if c.Ranks != nil {
+		return c.Ranks.number(u)
 	}
 	if c.tick > 0 { // from the same newest key for all rows of the tick
 		seq -= seq % c.tick
 	}
-	n := uint64(float64(seq) * c.share)
-	if c.last <= 1 {
+	n := uint64(float64(seq) * c.Share)
+	if c.Last <= 1 {
 		return n
 	}
-	back, _ := bits.Mul64(u, c.last)
-	return n + c.last - 1 - back
+	back, _ := bits.Mul64(u, c.Last)
+	return n + c.Last - 1 - back
 }
 
-// ranks number distinct values. The most frequent ones have low ranks, but are spread over the numbers.
-type ranks struct {
+// Ranks number distinct values. The most frequent ones have low ranks, but are spread over the numbers.
+type Ranks struct {
 	parts    []part
 	distinct uint64
 	spread   uint64  // coprime to distinct; 1 unless frequencies differ
@@ -66,26 +65,27 @@ type part struct {
 	from, share  float64
 }
 
-func (r *ranks) number(u uint64) uint64 {
+func (r *Ranks) number(u uint64) uint64 {
 	x := float64(u) * 0x1p-64
 	p := &r.parts[sort.Search(len(r.parts)-1, func(i int) bool { return x < r.parts[i+1].from })]
 	n := p.first + min(uint64((x-p.from)/p.share*float64(p.count)), p.count-1)
 	if r.spread == 1 {
 		return n
 	}
-	return timesModulo(n, r.spread, r.distinct)
+	return TimesModulo(n, r.spread, r.distinct)
 }
 
-func timesModulo(n, by, modulus uint64) uint64 {
+// TimesModulo returns n * by modulo modulus.
+func TimesModulo(n, by, modulus uint64) uint64 {
 	hi, lo := bits.Mul64(n, by)
 	return bits.Rem64(hi, lo, modulus)
 }
 
-// newRanks returns distinct values whose first ones have the shares of heavy, or those of a Zipf distribution, and the others
+// NewRanks returns distinct values whose first ones have the shares of heavy, or those of a Zipf distribution, and the others
 // the rest; nil if they can't number the rows of a tick, unless it is 0. What a value has beyond a row of each tick goes to the
 // following ones.
-func newRanks(distinct int64, heavy []float64, skew float64, tick int64) *ranks {
-	r := &ranks{distinct: uint64(distinct), spread: 1}
+func NewRanks(distinct int64, heavy []float64, skew float64, tick int64) *Ranks {
+	r := &Ranks{distinct: uint64(distinct), spread: 1}
 	left, from, over, most := distinct, 0.0, 0.0, 1.0
 	if tick > 0 {
 		most = roundedShares / float64(tick)
@@ -111,7 +111,7 @@ func newRanks(distinct int64, heavy []float64, skew float64, tick int64) *ranks 
 		return nil
 	}
 	if len(r.parts) > 1 {
-		r.spread = uint64(coprime(distinct))
+		r.spread = uint64(Coprime(distinct))
 	}
 	return r
 }
@@ -122,4 +122,25 @@ func zipf(from, to int64, skew float64) float64 {
 		return math.Log(float64(to) / float64(from))
 	}
 	return (math.Pow(float64(to), 1-skew) - math.Pow(float64(from), 1-skew)) / (1 - skew)
+}
+
+// Coprime returns a step with which a walk visits all n values, in an order that
+// is not favorable to an index.
+func Coprime(n int64) int64 {
+	if n <= 2 {
+		return 1
+	}
+	// The golden ratio spreads the steps most evenly.
+	for step := int64(float64(n)*0.618033988749895) | 1; ; step++ {
+		if gcd(step, n) == 1 {
+			return step
+		}
+	}
+}
+
+func gcd(a, b int64) int64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
 }
