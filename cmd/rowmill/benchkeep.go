@@ -11,6 +11,7 @@ import (
 	"github.com/rowmill/rowmill/internal/experiment"
 	"github.com/rowmill/rowmill/internal/maintain"
 	"github.com/rowmill/rowmill/internal/report"
+	"github.com/rowmill/rowmill/internal/report/document"
 	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/internal/workload"
 	"github.com/rowmill/rowmill/result"
@@ -115,7 +116,7 @@ func (a benchmarks) reportKeep(f *keepFlags, recs []result.Record) error {
 		without := recs[0].Summary()
 		figures.Without = &without
 	}
-	taken, err := a.writeFiles(f.out.reports, func() (*report.Document, error) { return report.New(recs) })
+	taken, err := a.writeFiles(f.out.reports, func() (*document.Document, error) { return report.New(recs) })
 	switch {
 	case f.out.reports.json:
 		err = errors.Join(err, figures.JSON(a.stdout))

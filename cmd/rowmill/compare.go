@@ -14,6 +14,7 @@ import (
 	"github.com/rowmill/rowmill/internal/experiment"
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/report"
+	"github.com/rowmill/rowmill/internal/report/document"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -152,8 +153,8 @@ func (a comparisons) compare(ctx context.Context, f compareFlags, paths []string
 }
 
 // writeComparison writes the files, and the text or the JSON unless one of them is standard output.
-func (a comparisons) writeComparison(f compareFlags, d *report.Document) error {
-	taken, err := a.writeFiles(f.reports, func() (*report.Document, error) { return d, nil })
+func (a comparisons) writeComparison(f compareFlags, d *document.Document) error {
+	taken, err := a.writeFiles(f.reports, func() (*document.Document, error) { return d, nil })
 	switch {
 	case err != nil || taken:
 		return err

@@ -17,6 +17,7 @@ import (
 	"github.com/rowmill/rowmill/internal/experiment"
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/report"
+	"github.com/rowmill/rowmill/internal/report/document"
 	"github.com/rowmill/rowmill/internal/workload"
 	"github.com/rowmill/rowmill/result"
 )
@@ -224,7 +225,7 @@ func (a benchmarks) reportMatrix(f *matrixFlags, recs, baseline []result.Record,
 		ended = errors.Join(ended, err)
 	}
 	d := m.Document()
-	taken, err := a.writeFiles(f.out.reports, func() (*report.Document, error) { return d, nil })
+	taken, err := a.writeFiles(f.out.reports, func() (*document.Document, error) { return d, nil })
 	switch {
 	case err != nil:
 	case f.out.reports.json:

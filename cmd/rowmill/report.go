@@ -12,6 +12,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/experiment"
 	"github.com/rowmill/rowmill/internal/report"
+	"github.com/rowmill/rowmill/internal/report/document"
 	"github.com/rowmill/rowmill/internal/textfile"
 	"github.com/rowmill/rowmill/result"
 )
@@ -68,17 +69,17 @@ var endings = map[string]string{".html": "--html", ".htm": "--html", ".png": "--
 
 type output struct {
 	flag, path string
-	write      func(*report.Document, io.Writer) error
+	write      func(*document.Document, io.Writer) error
 }
 
 func (f reportFlags) outputs() []output {
 	return []output{
-		{"--html", f.html, (*report.Document).HTML},
-		{"--png", f.png, func(d *report.Document, w io.Writer) error {
-			return d.PNG(w, report.PNGOptions{Title: f.title, Log: f.log})
+		{"--html", f.html, (*document.Document).HTML},
+		{"--png", f.png, func(d *document.Document, w io.Writer) error {
+			return d.PNG(w, document.PNGOptions{Title: f.title, Log: f.log})
 		}},
-		{"--md", f.md, (*report.Document).Markdown},
-		{"--csv", f.csv, (*report.Document).CSV},
+		{"--md", f.md, (*document.Document).Markdown},
+		{"--csv", f.csv, (*document.Document).CSV},
 	}
 }
 
@@ -131,7 +132,7 @@ func (a *app) report(ctx context.Context, f reportFlags, paths []string) error {
 // writeReports writes the requested reports. The text goes to standard output unless
 // another report does.
 func (a *app) writeReports(f reportFlags, recs []result.Record) error {
-	build := sync.OnceValues(func() (*report.Document, error) { return report.New(recs) })
+	build := sync.OnceValues(func() (*document.Document, error) { return report.New(recs) })
 	taken, err := a.writeFiles(f, build)
 	switch {
 	case err != nil:
@@ -154,7 +155,7 @@ func (a *app) writeReports(f reportFlags, recs []result.Record) error {
 
 // writeFiles writes the reports that go to files. taken reports whether one of them
 // went to standard output.
-func (a *app) writeFiles(f reportFlags, build func() (*report.Document, error)) (taken bool, err error) {
+func (a *app) writeFiles(f reportFlags, build func() (*document.Document, error)) (taken bool, err error) {
 	for _, o := range f.outputs() {
 		if o.path == "" {
 			continue

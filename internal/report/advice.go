@@ -8,13 +8,14 @@ import (
 
 	"github.com/rowmill/rowmill/internal/advise"
 	figures "github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/report/document"
 )
 
 // Ranked writes the tables of a database as a table: what each is, and what its inserts wait for.
 func Ranked(w io.Writer, tables []advise.Ranked, where string) error {
-	t := textWriter{width: planWidth}
-	t.line("Tables on %s, first those whose inserts read the most pages from disk", where)
-	tb := &table{Header: []string{"table", "rows", "data", "indexes", "touched", "reads/insert", "in periods", "time column"}}
+	t := document.TextWriter{Width: planWidth}
+	t.Line("Tables on %s, first those whose inserts read the most pages from disk", where)
+	tb := &document.Table{Header: []string{"table", "rows", "data", "indexes", "touched", "reads/insert", "in periods", "time column"}}
 	for _, r := range tables[:min(len(tables), advise.MostRanked)] {
 		touched, reads, rolled := "", "", ""
 		if r.Touched > 0 {
@@ -23,39 +24,39 @@ func Ranked(w io.Writer, tables []advise.Ranked, where string) error {
 		if r.Time != "" && r.Why == "" {
 			rolled = "0"
 		}
-		tb.addKnown(r.Name, either(r.Rows < 0, "", figures.Words(float64(r.Rows))), figures.Bytes(r.Data), figures.Bytes(r.Index), touched, reads, rolled, cmp.Or(r.Why, r.Time))
+		tb.AddKnown(r.Name, either(r.Rows < 0, "", figures.Words(float64(r.Rows))), figures.Bytes(r.Data), figures.Bytes(r.Index), touched, reads, rolled, cmp.Or(r.Why, r.Time))
 	}
 	tb.Note = "touched: the indexes that an insert touches anywhere. reads/insert: how many of their pages are not in memory, on average. in periods: the same once inserts touch only periods that fit."
 	if len(tb.Rows) == 0 {
-		t.line("  no tables")
+		t.Line("  no tables")
 	} else {
-		t.table(tb, "  ")
+		t.Table(tb, "  ")
 	}
 	if more := len(tables) - len(tb.Rows); more > 0 {
-		t.line("  and %s more, which are smaller: --json has all", figures.Plural(more, "table"))
+		t.Line("  and %s more, which are smaller: --json has all", figures.Plural(more, "table"))
 	}
-	return t.writeTo(w)
+	return t.Flush(w)
 }
 
 // Findings writes what was found on a server, each with its evidence and what mends it.
 func Findings(w io.Writer, all []advise.Finding, where string, columns int) error {
-	t := textWriter{width: planWidth}
+	t := document.TextWriter{Width: planWidth}
 	if columns > 0 {
-		t.width = columns
+		t.Width = columns
 	}
 	if len(all) == 0 {
-		t.line("%s: nothing found", where)
+		t.Line("%s: nothing found", where)
 	}
 	for i, f := range all {
-		t.block()
-		t.wrapped(fmt.Sprintf("%2d. ", i+1), "    ", onlyIf(f.Table != "", f.Table+": ")+f.What)
+		t.Block()
+		t.Wrapped(fmt.Sprintf("%2d. ", i+1), "    ", onlyIf(f.Table != "", f.Table+": ")+f.What)
 		for _, part := range [][2]string{{"seen   ", f.Evidence + either(f.Measured, " (measured here)", "")}, {"mend   ", f.Fix}, {"cost   ", f.Cost}, {"source ", f.Source}, {"expect ", f.Estimate}, {"gain   ", gain(f.Gain)}} {
 			if part[1] != "" {
-				t.wrapped("    "+part[0]+" ", "            ", part[1])
+				t.Wrapped("    "+part[0]+" ", "            ", part[1])
 			}
 		}
 	}
-	return t.writeTo(w)
+	return t.Flush(w)
 }
 
 // gain says what private servers have shown; "" if nothing was tried.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rowmill/rowmill/internal/report/document"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -95,9 +96,11 @@ func findings(cs []capacity) []string {
 }
 
 // problems returns what a reader must know before believing the result.
-func (c *capacity) problems() []Note {
-	var out []Note
-	add := func(serious bool, text string) { out = append(out, Note{"capacity of " + c.label, text, serious}) }
+func (c *capacity) problems() []document.Note {
+	var out []document.Note
+	add := func(serious bool, text string) {
+		out = append(out, document.Note{Label: "capacity of " + c.label, Text: text, Serious: serious})
+	}
 	switch v := c.Verified; {
 	case v != nil && !v.Sound():
 		add(true, "verification "+proof(v))
@@ -118,8 +121,8 @@ func (c *capacity) rule() string {
 
 var purposes = map[string]string{"bracket": "bracket", "halve": "halving", "confirm": "confirming", "above": "more must break"}
 
-func (c *capacity) trialTable() *table {
-	out := &table{Header: []string{"trial", "for", "offered, rows/s", "done, rows/s", "p99", "over the limit", "service p99", "backlog", "rows in the table", "verdict"},
+func (c *capacity) trialTable() *document.Table {
+	out := &document.Table{Header: []string{"trial", "for", "offered, rows/s", "done, rows/s", "p99", "over the limit", "service p99", "backlog", "rows in the table", "verdict"},
 		Bad: map[int]bool{}}
 	for i := range c.Trials {
 		t := &c.Trials[i]
@@ -128,31 +131,31 @@ func (c *capacity) trialTable() *table {
 		if t.Operations > 0 {
 			p99, over, service = micros(t.P99US), percent(t.Over), micros(t.ServiceP99US)
 		}
-		out.add(fmt.Sprint(t.Number), cmp.Or(purposes[t.Purpose], t.Purpose), figure(t.Rate), figure(t.Done), p99, over, service,
+		out.Add(fmt.Sprint(t.Number), cmp.Or(purposes[t.Purpose], t.Purpose), figure(t.Rate), figure(t.Done), p99, over, service,
 			count(t.Backlog), count(t.TableRows[1]), verdict)
 		out.Bad[i] = t.Verdict == result.VerdictBroke
 	}
 	return out
 }
 
-func (c *capacity) section() *section {
-	s := &section{Title: "Capacity of " + c.label, Parts: []Part{paragraph(c.rule())}}
+func (c *capacity) section() *document.Section {
+	s := &document.Section{Title: "Capacity of " + c.label, Parts: []document.Part{document.Paragraph(c.rule())}}
 	if ch := c.chart(); len(ch.Lines[0].X)+len(ch.Lines[1].X) > 0 {
 		s.Parts = append(s.Parts, ch)
 	}
-	s.Parts = append(s.Parts, c.trialTable().parts()...)
-	about := facts{{"verified", proof(c.Verified)}}
+	s.Parts = append(s.Parts, c.trialTable().Parts()...)
+	about := document.Facts{{Name: "verified", Value: proof(c.Verified)}}
 	if z := c.SizeBytes; z != nil {
-		about = append(about, fact{"size", fmt.Sprintf("rows %s, indexes %s", bytes(z.Data), bytes(z.Index))})
+		about = append(about, document.Fact{Name: "size", Value: fmt.Sprintf("rows %s, indexes %s", bytes(z.Data), bytes(z.Index))})
 	}
 	s.Parts = append(s.Parts, about)
 	return s
 }
 
 // searchPicture draws the trials of searches, and their answers.
-func searchPicture(cs []capacity) *picture {
-	p := &picture{Lines: findings(cs)}
-	var row charts
+func searchPicture(cs []capacity) *document.Picture {
+	p := &document.Picture{Lines: findings(cs)}
+	var row document.Charts
 	for i := range cs {
 		ch := cs[i].chart()
 		if len(cs) > 1 {
@@ -167,9 +170,9 @@ func searchPicture(cs []capacity) *picture {
 }
 
 // chart plots p99 over the rate, one point per trial with a verdict.
-func (c *capacity) chart() *chart {
-	held := line{Style: style{colour: rollingColour}, Dots: true, Bare: true}
-	broke := line{Style: style{colour: plainColour}, Dots: true, Crosses: true, Bare: true}
+func (c *capacity) chart() *document.Chart {
+	held := document.Line{Style: document.Style{Colour: document.RollingColour}, Dots: true, Bare: true}
+	broke := document.Line{Style: document.Style{Colour: document.PlainColour}, Dots: true, Crosses: true, Bare: true}
 	trials := slices.SortedStableFunc(slices.Values(c.Trials), func(a, b result.Trial) int { return cmp.Compare(a.Rate, b.Rate) })
 	for i := range trials {
 		t := &trials[i]
@@ -183,12 +186,12 @@ func (c *capacity) chart() *chart {
 		l.X, l.Y = append(l.X, t.Rate), append(l.Y, float64(t.P99US))
 		l.Tips = append(l.Tips, fmt.Sprintf("trial %d: %s, p99 %s, %s", t.Number, rowsRate(t.Rate), micros(t.P99US), t.Verdict))
 	}
-	var answer []knee
+	var answer []document.Knee
 	if c.State == "found" {
-		answer = []knee{{At: c.RowsPerSecond, Label: "sustained:\n" + rowsRate(c.RowsPerSecond)}}
+		answer = []document.Knee{{At: c.RowsPerSecond, Label: "sustained:\n" + rowsRate(c.RowsPerSecond)}}
 	}
 	limit := float64(c.P99LimitUS)
-	return &chart{Knees: answer, Title: "Response time, p99, over the offered rate", Note: "both logarithmic; dot: the rate was held, cross: it was not",
-		X: scale{Log: true, Name: "offered, rows/s", Margin: 1.1}, Y: scale{Log: true, Format: micros[float64], Margin: 1.5},
-		Lines: []line{held, broke}, Levels: []level{{limit, "limit " + micros(limit)}}}
+	return &document.Chart{Knees: answer, Title: "Response time, p99, over the offered rate", Note: "both logarithmic; dot: the rate was held, cross: it was not",
+		X: document.Scale{Log: true, Name: "offered, rows/s", Margin: 1.1}, Y: document.Scale{Log: true, Format: micros[float64], Margin: 1.5},
+		Lines: []document.Line{held, broke}, Levels: []document.Level{{At: limit, Label: "limit " + micros(limit)}}}
 }

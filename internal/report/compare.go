@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	figures "github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/report/document"
 	"github.com/rowmill/rowmill/internal/statistics"
 	"github.com/rowmill/rowmill/result"
 )
@@ -129,7 +130,7 @@ func (p *projection) side() gridSide {
 			out.noise.SS, out.noise.DF = out.noise.SS+noise.SS, out.noise.DF+noise.DF
 			for _, c := range p.cells {
 				if c.levels[0] == s.name && !math.IsNaN(c.middle(k)) {
-					out.cells = append(out.cells, comparedCell{listed(", ", p.name(c), m.name), c.levels, c.records(), m,
+					out.cells = append(out.cells, comparedCell{document.Listed(", ", p.name(c), m.name), c.levels, c.records(), m,
 						func(r *result.Record) float64 { return c.figureOf(r, k) }})
 				}
 			}
@@ -370,16 +371,16 @@ func (c *Comparison) verdict() (out []string) {
 }
 
 // Document builds the report: the verdict, the differences in the conditions, the cells, and the figures of configurations.
-func (c *Comparison) Document() *Document {
-	d := &Document{Title: c.names[1] + " against " + c.names[0], Untitled: true, Notes: flagged(c.Flags), sheet: c.sheet, Data: func() any { return c }}
-	d.say(false, c.verdict()...)
+func (c *Comparison) Document() *document.Document {
+	d := &document.Document{Title: c.names[1] + " against " + c.names[0], Untitled: true, Notes: flagged(c.Flags), Sheet: c.sheet, Data: func() any { return c }}
+	d.Say(false, c.verdict()...)
 	if !c.detailed {
-		d.add(&section{Title: "Cells, the one that lost most first", Parts: c.parts()})
+		d.Add(&document.Section{Title: "Cells, the one that lost most first", Parts: c.parts()})
 		return d
 	}
-	d.add(&section{Title: onlyIf(len(c.Cells) > 1, "Configurations, the one that lost most first"), Parts: c.parts()})
-	d.picture = func(opts PNGOptions) *picture {
-		p := &picture{Legend: sideLegend(), Rows: []charts{nil}}
+	d.Add(&document.Section{Title: onlyIf(len(c.Cells) > 1, "Configurations, the one that lost most first"), Parts: c.parts()})
+	d.Picture = func(opts document.PNGOptions) *document.Picture {
+		p := &document.Picture{Legend: sideLegend(), Rows: []document.Charts{nil}}
 		for i := range c.Cells {
 			ch := c.Cells[i].chart()
 			ch.Y.Log = opts.Log
@@ -389,34 +390,34 @@ func (c *Comparison) Document() *Document {
 	}
 	for i := range c.Cells {
 		cell := &c.Cells[i]
-		s := &section{}
+		s := &document.Section{}
 		if len(c.Cells) > 1 {
-			s.Title, s.Parts = cell.Name, []Part{paragraph(cell.verdict())}
+			s.Title, s.Parts = cell.Name, []document.Part{document.Paragraph(cell.verdict())}
 		}
 		if cell.Rows > 0 {
-			s.Parts = append(s.Parts, later{inHTML, cell.charts}, cell.table())
+			s.Parts = append(s.Parts, document.Later{In: document.InHTML, Parts: cell.charts}, cell.table())
 		}
-		d.add(s)
+		d.Add(s)
 	}
 	return d
 }
 
 // parts are the names of the sides, the table of the cells, and what was left out.
-func (c *Comparison) parts() []Part {
-	about := facts{{"A", c.A}, {"B", c.B}}
-	t := &table{Header: []string{c.one(), "A", "B", "B/A", "95% interval", "p", "verdict"}}
+func (c *Comparison) parts() []document.Part {
+	about := document.Facts{{Name: "A", Value: c.A}, {Name: "B", Value: c.B}}
+	t := &document.Table{Header: []string{c.one(), "A", "B", "B/A", "95% interval", "p", "verdict"}}
 	for i := range c.Cells {
 		cell := &c.Cells[i]
-		t.add(cell.Name, cell.format(deref(cell.A)), cell.format(deref(cell.B)), ratio(deref(cell.Ratio)),
+		t.Add(cell.Name, cell.format(deref(cell.A)), cell.format(deref(cell.B)), ratio(deref(cell.Ratio)),
 			interval(cell.Interval), chanceText(cell.Adjusted), cell.Verdict)
 	}
-	out := []Part{about, t}
+	out := []document.Part{about, t}
 	if cell := &c.Cells[0]; c.detailed && len(c.Cells) == 1 {
 		about[0].Value, about[1].Value = cell.Against+" ("+c.A+")", cell.Name+" ("+c.B+")"
 		out = out[:1]
 	}
 	if len(c.Unpaired) > 0 {
-		out = append(out, paragraph("Left out: "+strings.Join(c.Unpaired, "; ")+"."))
+		out = append(out, document.Paragraph("Left out: "+strings.Join(c.Unpaired, "; ")+"."))
 	}
 	return out
 }

@@ -2,27 +2,14 @@ package report
 
 import (
 	"cmp"
-	"encoding/csv"
-	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/rowmill/rowmill/internal/report/document"
 	"github.com/rowmill/rowmill/result"
 )
-
-// CSV writes the figures behind the document as RFC 4180 has it: a header, whose names have the units, and a line for each
-// cell of a grid, figure of a comparison, or interval of a run. Numbers are plain, and what isn't known is empty.
-func (d *Document) CSV(w io.Writer) error {
-	t := d.sheet()
-	out := csv.NewWriter(w)
-	if err := out.WriteAll(append([][]string{t.Header}, t.Rows...)); err != nil {
-		return fmt.Errorf("write CSV report: %w", err)
-	}
-	return nil
-}
 
 func plain(f float64) string {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
@@ -40,7 +27,7 @@ func plainBounds(b *Bounds) []string {
 
 // figureSheet has a line for each of some things with named figures, in columns after others: in order of their names, those
 // that any of them has.
-func figureSheet(header []string, rows [][]string, figures []map[string]float64) *table {
+func figureSheet(header []string, rows [][]string, figures []map[string]float64) *document.Table {
 	names := map[string]bool{}
 	for _, of := range figures {
 		for name := range of {
@@ -48,7 +35,7 @@ func figureSheet(header []string, rows [][]string, figures []map[string]float64)
 		}
 	}
 	columns := sortedNames(names)
-	t := &table{Header: append(header, columns...)}
+	t := &document.Table{Header: append(header, columns...)}
 	for i, of := range figures {
 		for _, name := range columns {
 			v, ok := of[name]
@@ -57,13 +44,13 @@ func figureSheet(header []string, rows [][]string, figures []map[string]float64)
 			}
 			rows[i] = append(rows[i], plain(v))
 		}
-		t.add(rows[i]...)
+		t.Add(rows[i]...)
 	}
 	return t
 }
 
 // cellSheet has a line for each cell of a grid.
-func cellSheet(factors []result.Factor, cells []GridCell) *table {
+func cellSheet(factors []result.Factor, cells []GridCell) *document.Table {
 	var header []string
 	var rows [][]string
 	var figures []map[string]float64
@@ -80,8 +67,8 @@ func cellSheet(factors []result.Factor, cells []GridCell) *table {
 }
 
 // sheet has a line for each cell, or for each figure of a configuration, the first of which has been judged.
-func (c *Comparison) sheet() *table {
-	t := &table{Header: []string{"cell", "against", "rows", "runs", "figure", "unit",
+func (c *Comparison) sheet() *document.Table {
+	t := &document.Table{Header: []string{"cell", "against", "rows", "runs", "figure", "unit",
 		"a", "b", "ratio", "ratio_95_low", "ratio_95_high", "p", "p_adjusted", "verdict"}}
 	for i := range c.Cells {
 		x := &c.Cells[i]
@@ -92,7 +79,7 @@ func (c *Comparison) sheet() *table {
 		about := append(plainBounds(x.Interval), plain(deref(x.P)), plain(deref(x.Adjusted)), x.Verdict)
 		for _, f := range figures {
 			row := []string{x.Name, x.Against, strconv.FormatInt(x.Rows, 10), strconv.Itoa(len(x.Repeats)), f.Name, f.Unit}
-			t.add(append(append(row, plain(deref(f.A)), plain(deref(f.B)), plain(deref(f.Ratio))), about...)...)
+			t.Add(append(append(row, plain(deref(f.A)), plain(deref(f.B)), plain(deref(f.Ratio))), about...)...)
 			about = []string{"", "", "", "", ""}
 		}
 	}
@@ -100,7 +87,7 @@ func (c *Comparison) sheet() *table {
 }
 
 // intervalSheet has a line for each interval of each run.
-func intervalSheet(recs []result.Record) *table {
+func intervalSheet(recs []result.Record) *document.Table {
 	var rows [][]string
 	var figures []map[string]float64
 	for i := range recs {

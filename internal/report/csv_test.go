@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/rowmill/rowmill/internal/report"
+	"github.com/rowmill/rowmill/internal/report/document"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -46,7 +47,7 @@ func TestCSV(t *testing.T) {
 		"matrix":     {"indexes", "batch", "rows_per_second", "rows_per_second_low"},
 	} {
 		recs := stored(t, name)
-		header, rows := sheet(t, rendered(t, (*report.Document).CSV, recs))
+		header, rows := sheet(t, rendered(t, (*document.Document).CSV, recs))
 		want, cells := 0, recs[0].Run.Speed != nil || recs[0].Run.Cell != nil
 		for i := range recs {
 			want += len(recs[i].Intervals)
@@ -74,7 +75,7 @@ func TestCSV(t *testing.T) {
 func TestCSVOfCells(t *testing.T) {
 	t.Parallel()
 	recs := scanRecords()
-	_, rows := sheet(t, rendered(t, (*report.Document).CSV, recs))
+	_, rows := sheet(t, rendered(t, (*document.Document).CSV, recs))
 	last := rows[7]
 	ratio, err := strconv.ParseFloat(last["ratio"], 64)
 	if err != nil || ratio < 1.92 || ratio > 1.94 || last["seconds"] != "0.622" || last["seconds_low"] != "0.621" || last["way"] != "split by rowmill" || last["verdict"] != report.Faster {

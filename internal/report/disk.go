@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rowmill/rowmill/internal/report/document"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -74,10 +75,10 @@ func disks(recs []result.Record) (experiment, error) {
 	longest := slices.MaxFunc(p.vs, func(a, b view) int { return cmp.Compare(a.rec.Run.MaxTimeSeconds, b.rec.Run.MaxTimeSeconds) }).rec.Run.MaxTimeSeconds
 	p.subtitle = []string{words("fio", recs[0].Run.ServerVersion), bytes(d.FileBytes) + " file", seconds(longest) + " a job", some(recs[0].Run.Machine.Cores, "core", "cores")}
 	if d.SectorBytes > 0 {
-		p.about = append(p.about, fact{"sector", bytes(d.SectorBytes)})
+		p.about = append(p.about, document.Fact{Name: "sector", Value: bytes(d.SectorBytes)})
 	}
 	by := max(0, slices.IndexFunc(recs, func(r result.Record) bool { return r.Run.Disk.Kind == result.DiskRandom }))
-	p.about = append(p.about, fact{"by hand, with FILE", recs[by].Run.Name + ": " + strings.Join(recs[by].Run.Disk.Job, " ")})
+	p.about = append(p.about, document.Fact{Name: "by hand, with FILE", Value: recs[by].Run.Name + ": " + strings.Join(recs[by].Run.Disk.Job, " ")})
 	return p, nil
 }
 
@@ -123,13 +124,13 @@ func (s *panel) disk() (out []string) {
 		if v := best.middle(2); !math.IsNaN(v) {
 			text += ", p50 " + micros(v) + ", p99 " + micros(best.middle(3))
 		}
-		out = append(out, sentence(text))
+		out = append(out, document.AsSentence(text))
 	}
 	return out
 }
 
 // diskDoubts are the reasons for which figures are not those of the disk.
-func diskDoubts(p *projection) (out []Note) {
+func diskDoubts(p *projection) (out []document.Note) {
 	most := map[string]float64{} // bytes per second of large requests
 	for i := range p.vs {
 		if d := p.vs[i].sum.Disk; d.BlockBytes >= largeBlock {
@@ -183,11 +184,11 @@ func diskDoubts(p *projection) (out []Note) {
 		{"packed", "the file takes less on the disk than its size: the file system compresses it or finds duplicates, and doesn't write what it is given"},
 	} {
 		if names := who[doubt[0]]; len(names) > 0 {
-			out = append(out, Note{Label: few(names), Text: doubt[1], Serious: true})
+			out = append(out, document.Note{Label: few(names), Text: doubt[1], Serious: true})
 		}
 	}
 	if first.FileBytes < smallFile {
-		out = append(out, Note{Text: fmt.Sprintf("the file has %s: a cache of the disk, of a controller or of a virtual machine's host may hold all of it, so that reads don't reach the disk; --size of more than 4 GB shows what the disk itself does",
+		out = append(out, document.Note{Text: fmt.Sprintf("the file has %s: a cache of the disk, of a controller or of a virtual machine's host may hold all of it, so that reads don't reach the disk; --size of more than 4 GB shows what the disk itself does",
 			bytes(first.FileBytes))})
 	}
 	return out
@@ -203,16 +204,16 @@ func few(names []string) string {
 }
 
 // diskSettings are settings to try, as a section.
-func diskSettings(recs []result.Record) []Part {
-	t := &table{Header: []string{"setting", "to try", "formula", "source"},
+func diskSettings(recs []result.Record) []document.Part {
+	t := &document.Table{Header: []string{"setting", "to try", "formula", "source"},
 		Note: "Starting points, not results: measure each with the load that it is for. The highest rate of a disk is not a setting."}
 	for _, s := range result.DiskSettings(recs) {
-		t.add(s.Name, strconv.FormatFloat(s.Value, 'f', -1, 64), s.Formula, s.Source)
+		t.Add(s.Name, strconv.FormatFloat(s.Value, 'f', -1, 64), s.Formula, s.Source)
 	}
 	if len(t.Rows) == 0 {
 		return nil
 	}
-	return []Part{&section{Title: "Settings to try", Parts: []Part{t}}}
+	return []document.Part{&document.Section{Title: "Settings to try", Parts: []document.Part{t}}}
 }
 
 // DiskLine describes the result of a job in a few words.
@@ -222,5 +223,5 @@ func DiskLine(s result.Summary) string {
 	}
 	l := s.LatencyUS[s.Disk.Operation()]
 	return fmt.Sprintf("%s/s, %s, p50 %s, p99 %s", figure(s.RowsPerSecond), bytesPerSecond(s.Disk.BytesPerSecond), micros(l.P50), micros(l.P99)) +
-		listed("", onlyIf(s.Disk.Trend != "", ", it "+s.Disk.Trend), onlyIf(s.Disk.SubmitterCPU > fullCore, ", CPU saturated"), onlyIf(s.Failure != "", ", FAILED"))
+		document.Listed("", onlyIf(s.Disk.Trend != "", ", it "+s.Disk.Trend), onlyIf(s.Disk.SubmitterCPU > fullCore, ", CPU saturated"), onlyIf(s.Failure != "", ", FAILED"))
 }

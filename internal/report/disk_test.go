@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rowmill/rowmill/internal/report"
+	"github.com/rowmill/rowmill/internal/report/document"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -21,7 +21,7 @@ func storedDisk(t *testing.T) []result.Record {
 
 func TestDiskReport(t *testing.T) {
 	goldens(t, "disk", storedDisk(t), "txt", "md")
-	pngOf(t, report.PNGOptions{}, storedDisk(t), 1200, 675)
+	pngOf(t, document.PNGOptions{}, storedDisk(t), 1200, 675)
 	recs := storedDisk(t)[:2]
 	recs[1].End, recs[1].Intervals = nil, nil
 	if text := render(t, "txt", recs); !strings.Contains(text, "cut off") && !strings.Contains(text, "incomplete") || strings.Contains(text, "NaN") {

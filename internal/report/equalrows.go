@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rowmill/rowmill/internal/report/document"
 	"github.com/rowmill/rowmill/internal/statistics"
 	"github.com/rowmill/rowmill/result"
 )
@@ -236,7 +237,7 @@ func (c *CellChange) verdict() string {
 	return strings.TrimSpace(s + " In the last tenth of the rows B runs at " + c.LastTenth.text() + ".")
 }
 
-func (c *CellChange) charts() []Part {
+func (c *CellChange) charts() []document.Part {
 	var sets []distribution
 	for k, name := range []string{"A", "B"} {
 		set := distribution{name: name, style: sideStyle(k)}
@@ -245,33 +246,35 @@ func (c *CellChange) charts() []Part {
 		}
 		sets = append(sets, set)
 	}
-	return []Part{sideLegend(), c.chart(), distributions(sets)}
+	return []document.Part{sideLegend(), c.chart(), distributions(sets)}
 }
 
-func (c *CellChange) table() *table {
-	t := &table{Header: []string{"at equal rows", "A", "B", "B/A"}}
+func (c *CellChange) table() *document.Table {
+	t := &document.Table{Header: []string{"at equal rows", "A", "B", "B/A"}}
 	if len(c.Repeats) > 1 {
 		t.Header[0] += ", medians of " + plural(len(c.Repeats), "pair", "pairs")
 	}
 	for _, f := range c.Figures {
-		t.add(f.Name, f.format(deref(f.A)), f.format(deref(f.B)), ratio(deref(f.Ratio)))
+		t.Add(f.Name, f.format(deref(f.A)), f.format(deref(f.B)), ratio(deref(f.Ratio)))
 	}
 	return t
 }
 
-func sideStyle(k int) style { return nthStyle(1 - k) }
+func sideStyle(k int) document.Style { return document.NthStyle(1 - k) }
 
-func sideLegend() legend { return legend{{"A", sideStyle(0)}, {"B", sideStyle(1)}} }
+func sideLegend() document.Legend {
+	return document.Legend{{Label: "A", Style: sideStyle(0)}, {Label: "B", Style: sideStyle(1)}}
+}
 
 // chart plots the rate of both sides over their rows, up to those that all runs have.
-func (c *CellChange) chart() *chart {
-	out := &chart{Title: "rows inserted per second (rows/s)", X: scale{Name: "rows inserted", To: max(1, float64(c.Rows))}, Ends: true}
+func (c *CellChange) chart() *document.Chart {
+	out := &document.Chart{Title: "rows inserted per second (rows/s)", X: document.Scale{Name: "rows inserted", To: max(1, float64(c.Rows))}, Ends: true}
 	out.Note = onlyIf(len(c.pairs) > 1, "a line for each run")
 	mean := [2]*float64{c.A, c.B}
 	for i := range c.pairs {
 		for k, name := range []string{"A", "B"} {
 			v := &c.pairs[i][k]
-			at := out.addRate(v.curve, v.windows(pictureWindows), line{Name: name, Style: sideStyle(k), Thin: i > 0})
+			at := addRate(out, v.curve, v.windows(pictureWindows), document.Line{Name: name, Style: sideStyle(k), Thin: i > 0})
 			if at >= 0 && i == 0 {
 				out.Lines[at].End = []string{short(deref(mean[k])) + " rows/s", "on average"}
 			}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rowmill/rowmill/internal/report/document"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -20,13 +21,13 @@ func storedRuns(t *testing.T, name string) []result.Record {
 
 // A texts is a canvas that keeps what is written on it.
 type texts struct {
-	at map[string]xy
+	at map[string]document.XY
 }
 
-func (c *texts) stroke([]xy, pen)                      {}
-func (c *texts) fill(xy, xy, string, string)           {}
-func (c *texts) dot(xy, float64, string, bool, string) {}
-func (c *texts) text(at xy, s string, _ face)          { c.at[s] = at }
+func (c *texts) Stroke([]document.XY, document.Pen)             {}
+func (c *texts) Fill(document.XY, document.XY, string, string)  {}
+func (c *texts) Dot(document.XY, float64, string, bool, string) {}
+func (c *texts) Text(at document.XY, s string, _ document.Face) { c.at[s] = at }
 
 // TestSearchPicture: the picture of a search shows its trials and its answer, not the filling.
 func TestSearchPicture(t *testing.T) {
@@ -35,8 +36,8 @@ func TestSearchPicture(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, cv := d.picture(PNGOptions{}), &texts{at: map[string]xy{}}
-	if err := p.draw(cv, box{0, 0, 1200, 675}, d.Title, ""); err != nil {
+	p, cv := d.Picture(document.PNGOptions{}), &texts{at: map[string]document.XY{}}
+	if err := p.Draw(cv, document.Box{X0: 0, Y0: 0, X1: 1200, Y1: 675}, d.Title, ""); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"12,955 rows/s", "offered, rows/s", "limit 50 ms"} {
@@ -82,20 +83,6 @@ func TestNoKill(t *testing.T) {
 	}
 }
 
-// TestAxisTicks: no tick of a logarithmic axis repeats another.
-func TestAxisTicks(t *testing.T) {
-	t.Parallel()
-	for e := -6.0; e < 10; e++ {
-		seen := map[string]bool{}
-		for _, tick := range decadeTicks(math.Pow(10, e), math.Pow(10, e+2.5), mostTicks) {
-			if seen[tick.Label] {
-				t.Errorf("%s is there twice, for %v", tick.Label, tick.At)
-			}
-			seen[tick.Label] = true
-		}
-	}
-}
-
 // TestManyRuns: the labels of six runs stand near their lines, and the legend has all of them.
 func TestManyRuns(t *testing.T) {
 	t.Parallel()
@@ -108,8 +95,8 @@ func TestManyRuns(t *testing.T) {
 		recs = append(recs, r)
 	}
 	vs := views(recs)
-	cv := &texts{at: map[string]xy{}}
-	if err := ratePicture(vs, PNGOptions{}).draw(cv, box{0, 0, 1200, 675}, "", ""); err != nil {
+	cv := &texts{at: map[string]document.XY{}}
+	if err := ratePicture(vs, document.PNGOptions{}).Draw(cv, document.Box{X0: 0, Y0: 0, X1: 1200, Y1: 675}, "", ""); err != nil {
 		t.Fatal(err)
 	}
 	low, high := math.Inf(1), math.Inf(-1)
@@ -121,9 +108,9 @@ func TestManyRuns(t *testing.T) {
 		if !ok {
 			t.Errorf("%s has no label: %v", vs[i].label, cv.at)
 		}
-		low, high = min(low, at.y), max(high, at.y)
+		low, high = min(low, at.Y), max(high, at.Y)
 	}
-	if high-low > 6*labelRow {
+	if high-low > 6*document.LabelRow {
 		t.Errorf("the labels of lines at one height stand %.0f pixels apart", high-low)
 	}
 }
@@ -174,22 +161,5 @@ func TestKeepReport(t *testing.T) {
 	}
 	if !strings.Contains(d.Title, "beside its maintenance") {
 		t.Errorf("title %q", d.Title)
-	}
-}
-
-// TestLowLabels: the labels of lines stand above the axis, also of lines near it, and titles within their charts.
-func TestLowLabels(t *testing.T) {
-	t.Parallel()
-	cv := &texts{at: map[string]xy{}}
-	end := []string{"2 rows/s", "in the last tenth"}
-	c := &chart{Title: strings.Repeat("long ", 50), Ends: true, Lines: []line{{Name: "high", X: []float64{0, 9}, Y: []float64{900, 900}}, {Name: "low", X: []float64{0, 9}, Y: []float64{2, 2}, End: end}}}
-	c.draw(cv, box{0, 0, 600, 300})
-	if low, axis := cv.at[end[1]].y+labelRow/2, cv.at["0"].y; low >= axis {
-		t.Errorf("the label ends at %v, the axis is at %v", low, axis)
-	}
-	for s := range cv.at {
-		if strings.HasPrefix(s, "long") && textWidthOf(s, 14, true) > 620 {
-			t.Errorf("a title of %.0f pixels over a chart of 600", textWidthOf(s, 14, true))
-		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rowmill/rowmill/internal/report/document"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -101,9 +102,9 @@ func flagsOf(pairs [][2]*result.Record) (all []Flag) {
 }
 
 // flagged returns what makes two hard to compare.
-func flagged(flags []Flag) (out notes) {
+func flagged(flags []Flag) (out document.Notes) {
 	for _, f := range flags {
-		out = append(out, Note{Text: f.Text})
+		out = append(out, document.Note{Text: f.Text})
 	}
 	return out
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rowmill/rowmill/internal/report"
+	"github.com/rowmill/rowmill/internal/report/document"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -46,9 +47,9 @@ func golden(t *testing.T, name string, write func(io.Writer) error) {
 }
 
 // formats are the renderers of a report.
-var formats = map[string]func(*report.Document, io.Writer) error{
-	"txt": (*report.Document).Text, "md": (*report.Document).Markdown, "json": (*report.Document).JSON, "html": (*report.Document).HTML,
-	"png": func(d *report.Document, w io.Writer) error { return d.PNG(w, report.PNGOptions{}) },
+var formats = map[string]func(*document.Document, io.Writer) error{
+	"txt": (*document.Document).Text, "md": (*document.Document).Markdown, "json": (*document.Document).JSON, "html": (*document.Document).HTML,
+	"png": func(d *document.Document, w io.Writer) error { return d.PNG(w, document.PNGOptions{}) },
 }
 
 func render(t testing.TB, format string, recs []result.Record) string {
@@ -56,7 +57,7 @@ func render(t testing.TB, format string, recs []result.Record) string {
 	return rendered(t, formats[format], recs)
 }
 
-func rendered(t testing.TB, write func(*report.Document, io.Writer) error, recs []result.Record) string {
+func rendered(t testing.TB, write func(*document.Document, io.Writer) error, recs []result.Record) string {
 	t.Helper()
 	d, err := report.New(recs)
 	if err != nil {
@@ -69,12 +70,12 @@ func rendered(t testing.TB, write func(*report.Document, io.Writer) error, recs 
 	return b.String()
 }
 
-func picture(opts report.PNGOptions) func(*report.Document, io.Writer) error {
-	return func(d *report.Document, w io.Writer) error { return d.PNG(w, opts) }
+func picture(opts document.PNGOptions) func(*document.Document, io.Writer) error {
+	return func(d *document.Document, w io.Writer) error { return d.PNG(w, opts) }
 }
 
 // pngOf decodes the picture of runs, and checks its size.
-func pngOf(t testing.TB, opts report.PNGOptions, recs []result.Record, width, height int) image.Image {
+func pngOf(t testing.TB, opts document.PNGOptions, recs []result.Record, width, height int) image.Image {
 	t.Helper()
 	img, err := png.Decode(strings.NewReader(rendered(t, picture(opts), recs)))
 	if err != nil {

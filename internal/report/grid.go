@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rowmill/rowmill/internal/report/document"
 	"github.com/rowmill/rowmill/internal/statistics"
 	"github.com/rowmill/rowmill/result"
 )
@@ -303,7 +304,7 @@ func (c *change) text() string {
 	if c == nil || c.Ratio == nil {
 		return none
 	}
-	return listed(" ", ratio(*c.Ratio), onlyIf(c.Interval != nil, "("+interval(c.Interval)+")"))
+	return document.Listed(" ", ratio(*c.Ratio), onlyIf(c.Interval != nil, "("+interval(c.Interval)+")"))
 }
 
 // by says by how much a ratio outside of 1 differs from it, with its named interval.

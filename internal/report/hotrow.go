@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rowmill/rowmill/internal/report/document"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -69,17 +70,17 @@ func hotRows(recs []result.Record) (experiment, error) {
 			}
 		}
 		if recs[i].End != nil && len(recs[i].End.Causes) > 0 {
-			p.about = append(p.about, fact{"begun again, " + r.Name, causesText(recs[i].End.Causes)})
+			p.about = append(p.about, document.Fact{Name: "begun again, " + r.Name, Value: causesText(recs[i].End.Causes)})
 		}
 	}
 	if proved > 0 {
-		p.about = append(p.about, fact{"proof", fmt.Sprintf("in %d of %s, the counter, the rows and the acknowledged runs are equal: %s in all", proved, plural(len(recs), "measurement", "measurements"), count(runs))})
+		p.about = append(p.about, document.Fact{Name: "proof", Value: fmt.Sprintf("in %d of %s, the counter, the rows and the acknowledged runs are equal: %s in all", proved, plural(len(recs), "measurement", "measurements"), count(runs))})
 	}
 	p.verdict = func(s *panel) []string {
 		if isPart(s.name) {
 			return nil
 		}
-		out := []string{sentence(s.fastest("runs"))}
+		out := []string{document.AsSentence(s.fastest("runs"))}
 		for _, way := range s.lines {
 			if text := s.ceiling(way); text != "" {
 				out = append(out, text)
@@ -126,12 +127,12 @@ func (s *panel) ceiling(way string) string {
 	case c == nil || math.IsNaN(c.middle(1)) && math.IsNaN(c.middle(4)):
 		return ""
 	case math.IsNaN(c.middle(1)): // no row is shared, or nothing stored
-		return sentence(fmt.Sprintf("%s has no lock as its ceiling; at what a run cost, the cores of this machine allow %s runs/s with %s", way, figure(c.middle(4)), clients))
+		return document.AsSentence(fmt.Sprintf("%s has no lock as its ceiling; at what a run cost, the cores of this machine allow %s runs/s with %s", way, figure(c.middle(4)), clients))
 	}
 	rate, ceiling, allowed, retries := c.middle(0), c.middle(1), c.middle(4), c.middle(6)
 	share := rate / ceiling
 	if share > mostOfCeiling {
-		return sentence(fmt.Sprintf("%s: with %s it is faster than the ceiling that was measured with one client, %s runs/s: something slowed that down", way, clients, figure(ceiling)))
+		return document.AsSentence(fmt.Sprintf("%s: with %s it is faster than the ceiling that was measured with one client, %s runs/s: something slowed that down", way, clients, figure(ceiling)))
 	}
 	text := fmt.Sprintf("%s: %s of the ceiling of %s runs/s with %s", way, percent(share), figure(ceiling), clients)
 	switch {
@@ -147,7 +148,7 @@ func (s *panel) ceiling(way string) string {
 	default:
 		text += fmt.Sprintf("; the clients wait for the lock, which is passed on %s times as slowly as one client gets it", figure(ceiling/rate))
 	}
-	return sentence(text)
+	return document.AsSentence(text)
 }
 
 func causesText(n map[string]int64) string {

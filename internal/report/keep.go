@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	figures "github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/report/document"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -38,35 +39,35 @@ func NewKeepFigures(rec *result.Record) *KeepFigures {
 }
 
 // JSON writes the figures.
-func (f *KeepFigures) JSON(w io.Writer) error { return writeJSON(w, f) }
+func (f *KeepFigures) JSON(w io.Writer) error { return document.WriteJSON(w, f) }
 
 // mostStalls is the maximum number of stalls listed, the longest ones.
 const mostStalls = 10
 
 // Text writes the figures as lines, and the stalls as a table.
 func (f *KeepFigures) Text(w io.Writer) error {
-	var t textWriter
+	var t document.TextWriter
 	for _, l := range f.lines() {
-		t.line("%-12s %s", l.Name, l.Value)
+		t.Line("%-12s %s", l.Name, l.Value)
 	}
-	t.statusTable(f.table())
-	return t.writeTo(w)
+	statusTable(&t, f.table())
+	return t.Flush(w)
 }
 
 // upkeep are the sections of the runs beside maintenance.
-func upkeep(vs []view) (out []Part) {
+func upkeep(vs []view) (out []document.Part) {
 	for i := range vs {
 		if r := vs[i].rec; r.End != nil && r.End.Keep != nil {
 			f := NewKeepFigures(r)
-			out = append(out, &section{Title: "Inserts beside maintenance: " + r.Run.Name, Parts: append([]Part{f.lines()}, f.table().parts()...)})
+			out = append(out, &document.Section{Title: "Inserts beside maintenance: " + r.Run.Name, Parts: append([]document.Part{f.lines()}, f.table().Parts()...)})
 		}
 	}
 	return out
 }
 
-func (f *KeepFigures) lines() (out facts) {
+func (f *KeepFigures) lines() (out document.Facts) {
 	line := func(what, format string, args ...any) {
-		out = append(out, fact{what, oneLine(fmt.Sprintf(format, args...))})
+		out = append(out, document.Fact{Name: what, Value: oneLine(fmt.Sprintf(format, args...))})
 	}
 	s := &f.Summary
 	line("inserted", "%s in %s, %s rows/s", plural(f.Rows, "row", "rows"), figures.Duration(s.Seconds), figures.Rounded(s.RowsPerSecond))
@@ -114,10 +115,10 @@ func (f *KeepFigures) lines() (out facts) {
 
 // table lists the longest stalls in order of time; the sync column is for a disk that
 // was timed.
-func (f *KeepFigures) table() *table {
+func (f *KeepFigures) table() *document.Table {
 	listed := longest(f.Stalls, mostStalls, func(s result.KeepStall) float64 { return s.Seconds })
 	slices.SortFunc(listed, func(a, b result.KeepStall) int { return a.At.Compare(b.At) })
-	t := &table{Header: []string{"at (UTC)", "longest", "sync", "inserts", "during"}}
+	t := &document.Table{Header: []string{"at (UTC)", "longest", "sync", "inserts", "during"}}
 	if more := len(f.Stalls) - len(listed); more > 0 {
 		t.Note = fmt.Sprintf("The %d longest; %s more are in the JSON.", mostStalls, count(more))
 	}
@@ -131,7 +132,7 @@ func (f *KeepFigures) table() *table {
 		case f.Disk.Error != "":
 			sync = "?"
 		}
-		t.add(s.At.Format("15:04:05.000"), micros(1e6*s.Seconds), sync, count(s.Inserts), cmp.Or(strings.Join(s.During, "; "), "no maintenance"))
+		t.Add(s.At.Format("15:04:05.000"), micros(1e6*s.Seconds), sync, count(s.Inserts), cmp.Or(strings.Join(s.During, "; "), "no maintenance"))
 	}
 	return t
 }
@@ -145,7 +146,7 @@ func (f *KeepFigures) maintenance() string {
 		}
 	}
 	parts = append(parts, onlyIf(len(f.Failed) > 0, fmt.Sprintf("%d failed", len(f.Failed))))
-	return either(f.unmaintained, "none, to compare with", cmp.Or(listed(", ", parts...), "none: does rowmill run keep the table?"))
+	return either(f.unmaintained, "none, to compare with", cmp.Or(document.Listed(", ", parts...), "none: does rowmill run keep the table?"))
 }
 
 func (f *KeepFigures) found() string {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rowmill/rowmill/internal/report/document"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -136,20 +137,20 @@ var telling = []string{
 }
 
 // liveRuns are the charts of the runs that can be zoomed, those of telling counters first.
-func liveRuns(vs []view, telling []string) *live {
+func liveRuns(vs []view, telling []string) *document.Live {
 	st := styles(vs)
 	d := &pageData{Counters: pageCounters(vs, telling), Apart: len(vs) > 1 && !slices.ContainsFunc(vs, func(v view) bool { return v.rec.Run.Step == nil })}
-	l := &live{PerPoint: 1}
+	l := &document.Live{PerPoint: 1}
 	for i := range vs {
 		v := &vs[i]
 		d.Runs = append(d.Runs, v.data(st[i]))
 		_, size := buckets(v.rec.Intervals)
 		l.PerPoint = max(l.PerPoint, size)
 		if k := v.sum.Knee; k != nil {
-			l.Knees = append(l.Knees, liveKnee{v.label, count(k.Rows), sentence(k.Why), st[i]})
+			l.Knees = append(l.Knees, document.LiveKnee{Label: v.label, At: count(k.Rows), Why: document.AsSentence(k.Why), Style: st[i]})
 		}
 		if v.loop != nil {
-			l.Loops = append(l.Loops, Note{Label: v.label, Text: sentence(v.openLoop())})
+			l.Loops = append(l.Loops, document.Note{Label: v.label, Text: document.AsSentence(v.openLoop())})
 		}
 	}
 	l.Data = d
@@ -209,10 +210,10 @@ func counterNames(ivs []result.Interval) map[string]bool {
 	return out
 }
 
-func (v *view) data(s style) runData {
+func (v *view) data(s document.Style) runData {
 	bs, size := buckets(v.rec.Intervals)
 	d := runData{
-		Label: oneLine(v.label), Light: palette[s.colour].light, Dark: palette[s.colour].dark, Dash: s.dash, Asked: v.rec.Run.Rate,
+		Label: oneLine(v.label), Light: document.Palette[s.Colour].Light, Dark: document.Palette[s.Colour].Dark, Dash: s.Dashes, Asked: v.rec.Run.Rate,
 		Rate: v.rateData(bs), Rows: axis{}, Time: axis{}, Events: []eventData{}, Stalls: []stallData{},
 		Latency:  percentiles(bs, v.sum.LatencyUS, func(iv *result.Interval) map[string]result.Histogram { return iv.Latency }),
 		Response: percentiles(bs, v.sum.ResponseUS, func(iv *result.Interval) map[string]result.Histogram { return iv.Response }),
@@ -333,7 +334,7 @@ func (v *view) rateData(bs []bucket) rateData {
 			d.Time.add(b.rates(), len(b) > 1 || d.Time.Lo != nil)
 		}
 	}
-	d.Rows.Smooth, d.Time.Smooth = smoothed(d.Rows.Mean), smoothed(d.Time.Mean)
+	d.Rows.Smooth, d.Time.Smooth = document.Smoothed(d.Rows.Mean), document.Smoothed(d.Time.Mean)
 	return d
 }
 

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rowmill/rowmill/internal/report/document"
 	"github.com/rowmill/rowmill/internal/statistics"
 	"github.com/rowmill/rowmill/result"
 )
@@ -131,7 +132,7 @@ func NewMatrix(recs []result.Record) (*Matrix, error) {
 	m.analyse()
 	m.recommend()
 	for _, n := range m.notes() {
-		m.Problems = append(m.Problems, listed(": ", n.Label, n.Text))
+		m.Problems = append(m.Problems, document.Listed(": ", n.Label, n.Text))
 	}
 	return m, nil
 }
@@ -224,10 +225,10 @@ func (m *Matrix) side() gridSide {
 }
 
 // notes are what a reader must know.
-func (m *Matrix) notes() (out []Note) {
+func (m *Matrix) notes() (out []document.Note) {
 	add := func(n int, format string, args ...any) {
 		if n > 0 {
-			out = append(out, Note{Text: fmt.Sprintf(format, args...)})
+			out = append(out, document.Note{Text: fmt.Sprintf(format, args...)})
 		}
 	}
 	are := func(n int) string { return either(n == 1, "is", "are") }
@@ -248,7 +249,7 @@ func (m *Matrix) notes() (out []Note) {
 	out = append(out, gridNotes(m.vs)...)
 	for i := range m.recs {
 		for _, f := range flags(&m.vs[0], &m.vs[i]) {
-			if n := (Note{Text: f.Text}); slices.Contains([]string{"server", "cache", "machine", "rowmill"}, f.Kind) && !slices.Contains(out, n) {
+			if n := (document.Note{Text: f.Text}); slices.Contains([]string{"server", "cache", "machine", "rowmill"}, f.Kind) && !slices.Contains(out, n) {
 				out = append(out, n)
 			}
 		}
@@ -445,7 +446,7 @@ func (m *Matrix) title() string {
 	for _, f := range m.Factors {
 		names = append(names, onlyIf(len(f.Levels) > 1, f.Name))
 	}
-	return "What matters for inserting into " + result.EngineName(m.run.Engine) + ": " + listed(", ", names...)
+	return "What matters for inserting into " + result.EngineName(m.run.Engine) + ": " + document.Listed(", ", names...)
 }
 
 func (m *Matrix) subtitle() string {
@@ -455,7 +456,7 @@ func (m *Matrix) subtitle() string {
 	for _, f := range m.Factors {
 		parts = append(parts, onlyIf(len(f.Levels) == 1, f.Name+" "+f.Levels[0]))
 	}
-	return listed(" · ", append(parts, some(r.Machine.Cores, "core", "cores"))...)
+	return document.Listed(" · ", append(parts, some(r.Machine.Cores, "core", "cores"))...)
 }
 
 func (e *Effect) text() string {
@@ -463,7 +464,7 @@ func (e *Effect) text() string {
 	if e.Pairs > 1 {
 		s += fmt.Sprintf("; %s to %s from cell to cell", ratio(*e.Low), ratio(*e.High))
 	}
-	return sentence(s + ")")
+	return document.AsSentence(s + ")")
 }
 
 func (r *Recommendation) text(several bool) string {
@@ -489,41 +490,43 @@ func (r *Recommendation) text(several bool) string {
 const cheaper = 0.9
 
 // Document builds the report.
-func (m *Matrix) Document() *Document {
-	d := &Document{Title: m.title(), Subtitle: m.subtitle(), Footer: footer(m.run),
-		sheet: func() *table { return cellSheet(m.Factors, m.Cells) }, Notes: m.notes(), Data: func() any { return m }}
-	d.say(false, m.verdicts()...)
+func (m *Matrix) Document() *document.Document {
+	d := &document.Document{Title: m.title(), Subtitle: m.subtitle(), Footer: footer(m.run),
+		Sheet: func() *document.Table { return cellSheet(m.Factors, m.Cells) }, Notes: m.notes(), Data: func() any { return m }}
+	d.Say(false, m.verdicts()...)
 	for _, l := range m.LeftOut {
-		d.Notes = append(d.Notes, Note{Text: "left out: " + l.Factor + "=" + l.Level + ": " + l.Why})
+		d.Notes = append(d.Notes, document.Note{Text: "left out: " + l.Factor + "=" + l.Level + ": " + l.Why})
 	}
 	if c := m.Baseline; c != nil {
-		against := &section{Title: "Against " + c.names[0], Parts: []Part{flagged(c.Flags)}}
+		against := &document.Section{Title: "Against " + c.names[0], Parts: []document.Part{flagged(c.Flags)}}
 		for _, line := range c.verdict() {
-			against.Parts = append(against.Parts, paragraph(line))
+			against.Parts = append(against.Parts, document.Paragraph(line))
 		}
 		against.Parts = append(against.Parts, c.parts()...)
-		d.add(against)
+		d.Add(against)
 	}
 	if m.Done > 0 && len(m.varied) > 0 {
-		d.picture = func(PNGOptions) *picture { return &picture{Rows: []charts{m.charts()}, Lines: []string{matrixHint}} }
-		d.add(&section{Title: "Rows per second by each choice", In: inHTML, Parts: []Part{m.charts(), paragraph(matrixHint)}})
+		d.Picture = func(document.PNGOptions) *document.Picture {
+			return &document.Picture{Rows: []document.Charts{m.charts()}, Lines: []string{matrixHint}}
+		}
+		d.Add(&document.Section{Title: "Rows per second by each choice", In: document.InHTML, Parts: []document.Part{m.charts(), document.Paragraph(matrixHint)}})
 	}
-	d.add(&section{Title: "What each choice does", Parts: m.effects().parts()}, &section{Title: "All cells, the fastest first", Fold: true, Parts: m.cellTable().parts()})
-	d.delays(m.recs)
+	d.Add(&document.Section{Title: "What each choice does", Parts: m.effects().Parts()}, &document.Section{Title: "All cells, the fastest first", Fold: true, Parts: m.cellTable().Parts()})
+	addDelays(d, m.recs)
 	return d
 }
 
-func (m *Matrix) effects() *table {
-	t := &table{Header: []string{"choice", "against", "ratio", "least", "most", "cells compared"},
+func (m *Matrix) effects() *document.Table {
+	t := &document.Table{Header: []string{"choice", "against", "ratio", "least", "most", "cells compared"},
 		Note: "Ratio is the geometric mean, all else equal; least and most are of two cells that differ in nothing else."}
 	for _, e := range m.Effects {
-		t.add(e.Factor+" "+e.Level, e.Base, ratio(deref(e.Ratio)), ratio(deref(e.Low)), ratio(deref(e.High)), fmt.Sprint(e.Pairs))
+		t.Add(e.Factor+" "+e.Level, e.Base, ratio(deref(e.Ratio)), ratio(deref(e.Low)), ratio(deref(e.High)), fmt.Sprint(e.Pairs))
 	}
 	return t
 }
 
-func (m *Matrix) cellTable() *table {
-	t := &table{Header: []string{"cell", "rows/s", "of the best", "runs", "slowest", "fastest", "notes"}}
+func (m *Matrix) cellTable() *document.Table {
+	t := &document.Table{Header: []string{"cell", "rows/s", "of the best", "runs", "slowest", "fastest", "notes"}}
 	for _, c := range m.cells {
 		rate, runs := c.middle(0), len(c.counted())
 		row := []string{cellName(c), figure(rate), percent(rate / m.cells[0].middle(0)), fmt.Sprint(runs), "", "", m.remarks(c)}
@@ -531,7 +534,7 @@ func (m *Matrix) cellTable() *table {
 			row[4], row[5] = figure(low), figure(high)
 		}
 		t.Heat = append(t.Heat, m.heat(rate))
-		t.add(row...)
+		t.Add(row...)
 	}
 	return t
 }
@@ -541,13 +544,13 @@ const matrixHint = "A dot is the rate of a cell in rows/s, logarithmic; bars are
 
 // charts plots the rates of all cells by the level of each choice that was varied, with
 // a common axis. The bar is the geometric mean.
-func (m *Matrix) charts() charts {
+func (m *Matrix) charts() document.Charts {
 	low, high := m.extremes()
 	pad := max(0.05, (high-low)*0.05)
-	var out charts
+	var out document.Charts
 	for n, f := range m.varied {
 		levels := m.Factors[f].Levels
-		c := &chart{Title: m.Factors[f].Name, X: scale{To: float64(len(levels))}, Y: scale{Log: true, From: math.Exp(low - pad), To: math.Exp(high + pad)},
+		c := &document.Chart{Title: m.Factors[f].Name, X: document.Scale{To: float64(len(levels))}, Y: document.Scale{Log: true, From: math.Exp(low - pad), To: math.Exp(high + pad)},
 			Width: float64(len(levels)) + 0.5, Height: 340}
 		most := 0.0
 		for _, e := range m.Effects {
@@ -558,8 +561,8 @@ func (m *Matrix) charts() charts {
 		}
 		for l, level := range levels {
 			at := float64(l) + 0.5
-			c.X.Ticks = append(c.X.Ticks, tick{at, level})
-			dots := line{Style: nthStyle(n), Dots: true, Bare: true}
+			c.X.Ticks = append(c.X.Ticks, document.Tick{At: at, Label: level})
+			dots := document.Line{Style: document.NthStyle(n), Dots: true, Bare: true}
 			for i, cell := range m.rated() {
 				if rate := cell.middle(0); cell.levels[f] == level {
 					// Multiples of the golden ratio spread the dots evenly.
@@ -572,7 +575,7 @@ func (m *Matrix) charts() charts {
 				continue
 			}
 			mean := statistics.GeometricMean(dots.Y)
-			c.Lines = append(c.Lines, dots, line{Style: style{colour: len(palette) - 1}, X: []float64{at - 0.32, at + 0.32}, Y: []float64{mean, mean}})
+			c.Lines = append(c.Lines, dots, document.Line{Style: document.Style{Colour: len(document.Palette) - 1}, X: []float64{at - 0.32, at + 0.32}, Y: []float64{mean, mean}})
 		}
 		out = append(out, c)
 	}

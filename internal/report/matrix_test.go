@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/report"
+	"github.com/rowmill/rowmill/internal/report/document"
 	"github.com/rowmill/rowmill/internal/testbrowser"
 	"github.com/rowmill/rowmill/result"
 )
@@ -283,7 +284,7 @@ func TestMatrixGuards(t *testing.T) {
 func TestMatrixPNG(t *testing.T) {
 	none := unlucky()[7:8]
 	for name, recs := range map[string][]result.Record{"whole": wide().records(), "unlucky": unlucky(), "nothing": none} {
-		t.Run(name, func(t *testing.T) { pngOf(t, report.PNGOptions{}, recs, 1200, 675) })
+		t.Run(name, func(t *testing.T) { pngOf(t, document.PNGOptions{}, recs, 1200, 675) })
 	}
 	for _, format := range []string{"txt", "md", "json", "html"} {
 		render(t, format, none)

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	figures "github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/report/document"
 	"github.com/rowmill/rowmill/internal/sizing"
 )
 
@@ -17,12 +18,12 @@ const (
 
 // Plan writes a plan as text: the figures first, their sources below them.
 func Plan(w io.Writer, o *sizing.Output) error {
-	t := planText{textWriter{width: planWidth}}
-	t.line("%s", o.Table+onlyIf(o.Target != "", " on "+o.Target)+onlyIf(o.Engine != "", " ("+o.Engine+" "+o.Server+")"))
+	t := planText{document.TextWriter{Width: planWidth}}
+	t.Line("%s", o.Table+onlyIf(o.Target != "", " on "+o.Target)+onlyIf(o.Engine != "", " ("+o.Engine+" "+o.Server+")"))
 	t.rowBytes(o)
 	t.period(o)
 	t.sizes(o)
-	t.block()
+	t.Block()
 	knee := "In one table inserts would not slow down"
 	if p := o.Plain; p.KneeRows != nil {
 		knee = fmt.Sprintf("In one table inserts slow down from %s rows on", figures.Words(*p.KneeRows))
@@ -30,20 +31,20 @@ func Plan(w io.Writer, o *sizing.Output) error {
 			knee += ", after " + figures.Span(*p.Seconds)
 		}
 	}
-	t.line("%s", knee)
+	t.Line("%s", knee)
 	t.from(o.Plain.From)
 	t.rate("Rate to expect in one table", o.Before)
 	t.rate("Rate to expect in periods", o.After)
-	t.block()
+	t.Block()
 	for _, warning := range o.Warnings {
-		t.wrapped("warning: ", "         ", warning)
+		t.Wrapped("warning: ", "         ", warning)
 	}
-	return t.writeTo(w)
+	return t.Flush(w)
 }
 
-type planText struct{ textWriter }
+type planText struct{ document.TextWriter }
 
-func (t *planText) from(text string) { t.wrapped("    ", "    ", text) }
+func (t *planText) from(text string) { t.Wrapped("    ", "    ", text) }
 
 // A planFigure is a figure with what to add; it is omitted without a value.
 type planFigure struct{ name, value, more string }
@@ -52,7 +53,7 @@ type planFigure struct{ name, value, more string }
 func (t *planText) figures(from string, all ...planFigure) {
 	for _, f := range all {
 		if f.value != "" {
-			t.line("%s%*s  %s", f.name, planColumn-len(f.name), f.value, f.more)
+			t.Line("%s%*s  %s", f.name, planColumn-len(f.name), f.value, f.more)
 		}
 	}
 	if from != "" {
@@ -69,14 +70,14 @@ func (t *planText) rowBytes(o *sizing.Output) {
 	for _, n := range names {
 		width = max(width, len([]rune(n)))
 	}
-	t.block()
-	t.line("%-*s %8.1f", width+2, names[0], o.PerRow.Value)
+	t.Block()
+	t.Line("%-*s %8.1f", width+2, names[0], o.PerRow.Value)
 	for _, p := range o.Pieces {
-		t.line("  %-*s %8.1f  %s", width, p.Name, p.BytesPerRow, either(p.Ascending, "inserts go to its end", "inserts go everywhere"))
+		t.Line("  %-*s %8.1f  %s", width, p.Name, p.BytesPerRow, either(p.Ascending, "inserts go to its end", "inserts go everywhere"))
 	}
 	t.from(o.PerRow.From)
 	if c := o.Compressed; c != nil {
-		t.line("  %-*s %8.1f  %.0f%% of the above", width, names[1], c.Value, 100*c.Value/o.PerRow.Value)
+		t.Line("  %-*s %8.1f  %.0f%% of the above", width, names[1], c.Value, 100*c.Value/o.PerRow.Value)
 		t.from(c.From)
 	}
 }
@@ -86,12 +87,12 @@ func (t *planText) period(o *sizing.Output) {
 	if p.Declared {
 		name, fits = "Period declared", p.Fits
 	}
-	t.block()
+	t.Block()
 	t.figures(o.Memory.From, planFigure{"Memory for pages", bytes(o.Memory.Value), ""})
 	if o.Rate.Value > 0 {
 		t.figures(o.Rate.From, planFigure{"Rate of inserts", figures.Words(o.Rate.Value) + " rows/s", ""})
 	}
-	t.block()
+	t.Block()
 	t.figures("", planFigure{name, p.Every, ""}, planFigure{"  the longest that fits", fits, ""},
 		planFigure{"  rows that fit into one", figures.Words(float64(p.FitRows)), ""})
 	if p.Rows > 0 {
@@ -104,12 +105,12 @@ func (t *planText) period(o *sizing.Output) {
 	if q.Total != nil {
 		total = fmt.Sprint(*q.Total)
 	}
-	t.line("Partitions")
+	t.Line("Partitions")
 	t.figures(q.From, planFigure{"  new ones a day", ifAny(q.PerDay, figures.Words), ""},
 		planFigure{"  open, and made ahead", fmt.Sprintf("%d, %d", q.Open, q.Ahead), ""},
 		planFigure{"  at full retention", total, ""})
 	if m := o.Open; m != nil {
-		t.line("Memory of the server with all of these open on %s", plural(m.Connections, "connection", "connections"))
+		t.Line("Memory of the server with all of these open on %s", plural(m.Connections, "connection", "connections"))
 		t.figures(m.From, planFigure{"  its cache for pages being full", bytes(m.Bytes), ""}, planFigure{"  of which the partitions take", bytes(m.PartitionBytes), ""},
 			planFigure{"  adding one locks the table for", ifKnown(m.AddSeconds, seconds), ""})
 	}
@@ -119,11 +120,11 @@ func (t *planText) sizes(o *sizing.Output) {
 	if len(o.Sizes) == 0 {
 		return
 	}
-	sizes := &table{Header: []string{"Size after", "rows", "bytes", "compressed"}}
+	sizes := &document.Table{Header: []string{"Size after", "rows", "bytes", "compressed"}}
 	for _, s := range o.Sizes {
-		sizes.add("  "+s.After, figures.Words(s.Rows), bytes(s.Bytes), onlyIf(o.Compressed != nil, ifKnown(s.Compressed, bytes)))
+		sizes.Add("  "+s.After, figures.Words(s.Rows), bytes(s.Bytes), onlyIf(o.Compressed != nil, ifKnown(s.Compressed, bytes)))
 	}
-	t.statusTable(sizes)
+	statusTable(&t.TextWriter, sizes)
 	t.from("the rate, for so long, by bytes per row" + onlyIf(o.Compressed != nil, "; compressed are the sealed periods"))
 }
 
@@ -135,6 +136,6 @@ func (t *planText) rate(what string, r sizing.RatePlan) {
 			text += fmt.Sprintf(", at %s rows %s rows/s", figures.Words(r.LastRows), figures.Words(*r.Last))
 		}
 	}
-	t.line("%-28s %s  %s", what, text, kind)
+	t.Line("%-28s %s  %s", what, text, kind)
 	t.from(r.From)
 }

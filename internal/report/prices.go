@@ -6,47 +6,48 @@ import (
 	"slices"
 
 	figures "github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/report/document"
 	"github.com/rowmill/rowmill/internal/sizing"
 )
 
 // Prices lays out what machines and volumes cost against the rate that each can promise.
-func Prices(o *sizing.Offers) *Document {
+func Prices(o *sizing.Offers) *document.Document {
 	money := func(v float64) string { return o.Currency + cents(v) }
-	d := &Document{Title: "What " + o.Table + " costs a month", Subtitle: fmt.Sprintf("prices of %s, %s", o.Date, some(o.Servers, "server", "servers")), Data: func() any { return o }}
+	d := &document.Document{Title: "What " + o.Table + " costs a month", Subtitle: fmt.Sprintf("prices of %s, %s", o.Date, some(o.Servers, "server", "servers")), Data: func() any { return o }}
 	on := func(f *sizing.Offer) string { return f.Machine + " with " + f.Storage }
 	switch {
 	case len(o.All) == 0:
-		d.say(true, "no machine can hold the table")
+		d.Say(true, "no machine can hold the table")
 	case o.Needed > 0:
 		if c := o.Cheapest(); c != nil {
-			d.say(true, fmt.Sprintf("the cheapest for %s rows/s: %s, %s, for %s a month", figures.Words(o.Needed), c.Layout, on(c), money(c.Month)))
+			d.Say(true, fmt.Sprintf("the cheapest for %s rows/s: %s, %s, for %s a month", figures.Words(o.Needed), c.Layout, on(c), money(c.Month)))
 		} else {
-			d.say(true, fmt.Sprintf("none takes the %s rows/s that come", figures.Words(o.Needed)))
+			d.Say(true, fmt.Sprintf("none takes the %s rows/s that come", figures.Words(o.Needed)))
 		}
 	}
 	if share := o.Share(); !math.IsNaN(share) {
 		plain, rolling := &o.All[o.Fastest], &o.All[o.SameRate]
-		d.say(o.Needed == 0, fmt.Sprintf("rolling is as fast as the plain layout at its best for %s of its price: %s on %s for %s, against %s on %s for %s",
+		d.Say(o.Needed == 0, fmt.Sprintf("rolling is as fast as the plain layout at its best for %s of its price: %s on %s for %s, against %s on %s for %s",
 			figures.Percent(share), rowsRate(rolling.Rate), on(rolling), money(rolling.Month), rowsRate(plain.Rate), on(plain), money(plain.Month)))
 	}
-	all := &table{Header: []string{"a month", "layout", "machine", "storage", "rows/s", "limited by", "a billion rows", "best"},
+	all := &document.Table{Header: []string{"a month", "layout", "machine", "storage", "rows/s", "limited by", "a billion rows", "best"},
 		Note: "rows/s: what can be promised. a billion rows: the price of the time in which so many come at that rate. best: nothing else is both cheaper and faster."}
-	best := &table{Header: all.Header[:7], Note: all.Note}
-	c := &chart{Title: "rows/s that can be promised", X: scale{Name: o.Currency + " a month", Log: true}, Y: scale{From: 0}, Height: 320}
-	lines := map[string]*line{}
-	var known legend
+	best := &document.Table{Header: all.Header[:7], Note: all.Note}
+	c := &document.Chart{Title: "rows/s that can be promised", X: document.Scale{Name: o.Currency + " a month", Log: true}, Y: document.Scale{From: 0}, Height: 320}
+	lines := map[string]*document.Line{}
+	var known document.Legend
 	for i, layout := range []string{"plain", "rolling"} {
-		st := style{colour: []int{plainColour, rollingColour}[i]}
-		lines[layout] = &line{Name: layout, Style: st, Dots: true, Bare: true}
-		known = append(known, key{layout, st})
+		st := document.Style{Colour: []int{document.PlainColour, document.RollingColour}[i]}
+		lines[layout] = &document.Line{Name: layout, Style: st, Dots: true, Bare: true}
+		known = append(known, document.Key{Label: layout, Style: st})
 	}
 	for i := range o.All {
 		f := &o.All[i]
 		limit := f.Limit + onlyIf(f.Extrapolated != "", " (extrapolated: "+f.Extrapolated+")")
 		cells := []string{money(f.Month), f.Layout, f.Machine, f.Storage, figure(f.Rate), limit, money(f.Billion)}
-		all.add(append(slices.Clone(cells), onlyIf(f.Best, "best"))...)
+		all.Add(append(slices.Clone(cells), onlyIf(f.Best, "best"))...)
 		if f.Best {
-			best.add(cells...)
+			best.Add(cells...)
 		}
 		l := lines[f.Layout]
 		l.X, l.Y, l.Tips = append(l.X, f.Month), append(l.Y, f.Rate), append(l.Tips, fmt.Sprintf("%s, %s: %s a month, %s", f.Layout, on(f), money(f.Month), rowsRate(f.Rate)))
@@ -56,22 +57,22 @@ func Prices(o *sizing.Offers) *Document {
 		c.Lines = append(c.Lines, *lines[layout])
 	}
 	if len(all.Rows) > 0 {
-		d.add(&section{In: inHTML | inMarkdown, Parts: []Part{known, c}}, &section{Title: "Choices that nothing else beats", In: inText, Parts: []Part{best}},
-			&section{Title: "All choices", In: inHTML | inMarkdown, Parts: []Part{all}})
+		d.Add(&document.Section{In: document.InHTML | document.InMarkdown, Parts: []document.Part{known, c}}, &document.Section{Title: "Choices that nothing else beats", In: document.InText, Parts: []document.Part{best}},
+			&document.Section{Title: "All choices", In: document.InHTML | document.InMarkdown, Parts: []document.Part{all}})
 		if more := len(all.Rows) - len(best.Rows); more > 0 {
-			d.add(&section{In: inText, Parts: []Part{paragraph(fmt.Sprintf("%s more, each slower or dearer than one of these: --html and --json have all.", plural(more, "choice", "choices")))}})
+			d.Add(&document.Section{In: document.InText, Parts: []document.Part{document.Paragraph(fmt.Sprintf("%s more, each slower or dearer than one of these: --html and --json have all.", plural(more, "choice", "choices")))}})
 		}
 	}
-	from := facts{{"stored, plain", bytes(o.Plain.Value) + ", " + o.Plain.From}, {"stored, rolling", bytes(o.Rolling.Value) + ", " + o.Rolling.From}}
+	from := document.Facts{{Name: "stored, plain", Value: bytes(o.Plain.Value) + ", " + o.Plain.From}, {Name: "stored, rolling", Value: bytes(o.Rolling.Value) + ", " + o.Rolling.From}}
 	if o.PlainAt.Value > 0 {
-		from = append(from, fact{"promised, plain", rowsRate(o.PlainAt.Value) + ", " + o.PlainAt.From})
+		from = append(from, document.Fact{Name: "promised, plain", Value: rowsRate(o.PlainAt.Value) + ", " + o.PlainAt.From})
 	}
 	if o.RollAt.Value > 0 {
-		from = append(from, fact{"promised, rolling", rowsRate(o.RollAt.Value) + ", " + o.RollAt.From})
+		from = append(from, document.Fact{Name: "promised, rolling", Value: rowsRate(o.RollAt.Value) + ", " + o.RollAt.From})
 	}
-	d.add(&section{Title: "From", Parts: []Part{from}})
+	d.Add(&document.Section{Title: "From", Parts: []document.Part{from}})
 	if len(o.Without) > 0 {
-		d.add(&section{Title: "Not to be had", Fold: true, Folded: true, Parts: []Part{noted(o.Without...)}})
+		d.Add(&document.Section{Title: "Not to be had", Fold: true, Folded: true, Parts: []document.Part{document.Noted(o.Without...)}})
 	}
 	return d
 }

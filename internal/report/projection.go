@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rowmill/rowmill/internal/report/document"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -38,14 +39,14 @@ type projection struct {
 	doubling bool
 	text     func(s *panel) string
 	// about are facts beside those of contenders and machine, serious the notes before all others.
-	about   facts
-	serious []Note
+	about   document.Facts
+	serious []document.Note
 	// drawn stands in place of the measures' charts, unless nil.
-	drawn charts
+	drawn document.Charts
 	// fits are lines fitted to the figures.
 	fits []Fit
 	// more are sections of the family's own, behind those of the grid.
-	more []Part
+	more []document.Part
 }
 
 // A measure is one figure of a sample.
@@ -124,7 +125,7 @@ func (d *doubts) crowd() string {
 		return ""
 	}
 	part := func(who string, share float64) string { return onlyIf(share >= 0.01, who+percent(share)) }
-	return listed(", ", part("others ", *d.OthersShare), part("steal ", d.StealShare))
+	return document.Listed(", ", part("others ", *d.OthersShare), part("steal ", d.StealShare))
 }
 
 // machineFull is the share of all cores at which the machine counts as full, crowdedShare that which an idle one may use.
@@ -282,8 +283,8 @@ func (s *panel) between(base, c *gridCell) *change {
 }
 
 // table has a row for each place of the axis and line.
-func (s *panel) table() *table {
-	t := &table{Header: []string{s.axisName, s.factors[2].Name, s.measures[0].name, either(s.measures[0].smaller, "gain", "ratio")}}
+func (s *panel) table() *document.Table {
+	t := &document.Table{Header: []string{s.axisName, s.factors[2].Name, s.measures[0].name, either(s.measures[0].smaller, "gain", "ratio")}}
 	for _, m := range s.measures[1:] {
 		t.Header = append(t.Header, m.name)
 	}
@@ -304,7 +305,7 @@ func (s *panel) table() *table {
 					row = append(row, to)
 				}
 			}
-			t.add(append(row, s.remarks(c))...)
+			t.Add(append(row, s.remarks(c))...)
 		}
 	}
 	return t
@@ -313,7 +314,7 @@ func (s *panel) table() *table {
 // remarks are what the figures of a cell are doubtful for, in a few words.
 func (p *projection) remarks(c *gridCell) string {
 	d := p.doubts(c)
-	return listed(", ", onlyIf(d.ClientBound, "CLIENT-BOUND"), onlyIf(d.ClientHeavy, "client-heavy"), onlyIf(c.incomplete(), "incomplete"), d.crowd())
+	return document.Listed(", ", onlyIf(d.ClientBound, "CLIENT-BOUND"), onlyIf(d.ClientHeavy, "client-heavy"), onlyIf(c.incomplete(), "incomplete"), d.crowd())
 }
 
 func onlyIf(is bool, text string) string { return either(is, text, "") }
@@ -334,34 +335,34 @@ func (m *measure) text(v float64) string {
 }
 
 // charts plots each measure that has a chart over the axis, with a line for each of the last factor's levels.
-func (s *panel) charts() (out charts) {
+func (s *panel) charts() (out document.Charts) {
 	if s.drawn != nil {
 		return s.drawn
 	}
-	axis := scale{Log: s.doubling, Name: s.axisName}
+	axis := document.Scale{Log: s.doubling, Name: s.axisName}
 	if s.doubling {
 		axis.Margin = 1.2
 		for _, level := range s.axis {
-			axis.Ticks = append(axis.Ticks, tick{number(level), count(int64(number(level)))})
+			axis.Ticks = append(axis.Ticks, document.Tick{At: number(level), Label: count(int64(number(level)))})
 		}
 	}
 	for k, m := range s.measures {
 		if m.chart == "" {
 			continue
 		}
-		c := &chart{Title: m.chart, X: axis, Height: 250, Ends: !s.doubling}
+		c := &document.Chart{Title: m.chart, X: axis, Height: 250, Ends: !s.doubling}
 		if m.log {
-			c.Note, c.Y = "logarithmic", scale{Log: true, Margin: 2}
+			c.Note, c.Y = "logarithmic", document.Scale{Log: true, Margin: 2}
 		}
 		if m.per == 0 {
 			c.Y.Format = m.format
 		}
 		c.Title = onlyIf(len(s.factors[0].Levels) > 1 && len(out) == 0, s.name+", ") + c.Title
 		for _, name := range s.lines {
-			l := line{Name: name, Style: s.style(name), Dots: len(s.axis) <= 30}
+			l := document.Line{Name: name, Style: s.style(name), Dots: len(s.axis) <= 30}
 			for _, at := range s.axis {
 				if cell := s.cell(at, name); cell != nil {
-					l.point(number(at), cell, k, cmp.Or(m.per, 1), fmt.Sprintf("%s, %s %s: ", name, at, s.axisName)+m.text(cell.middle(k)))
+					addPoint(&l, number(at), cell, k, cmp.Or(m.per, 1), fmt.Sprintf("%s, %s %s: ", name, at, s.axisName)+m.text(cell.middle(k)))
 					if c.Ends && k == 0 {
 						if l.End = []string{m.text(cell.middle(k))}; s.change(at, name) != nil {
 							l.End[0] = ratio(deref(s.change(at, name).Ratio))
@@ -377,12 +378,12 @@ func (s *panel) charts() (out charts) {
 }
 
 // style is that of a line, the same in all sections.
-func (p *projection) style(line string) style {
-	return nthStyle(slices.Index(p.factors[2].Levels, line))
+func (p *projection) style(line string) document.Style {
+	return document.NthStyle(slices.Index(p.factors[2].Levels, line))
 }
 
 // point adds a cell's figure, if there is one, and the extremes behind the first.
-func (l *line) point(at float64, c *gridCell, figure int, per float64, tip string) {
+func addPoint(l *document.Line, at float64, c *gridCell, figure int, per float64, tip string) {
 	v := c.middle(figure) / per
 	if !(v > 0) || math.IsInf(v, 0) {
 		return
@@ -401,10 +402,10 @@ const (
 )
 
 // Document shows the projection in every format.
-func (p *projection) Document() *Document {
+func (p *projection) Document() *document.Document {
 	all := p.panels()
-	sheet := func() *table { return cellSheet(p.factors, p.data().Cells) }
-	d := &Document{Title: p.title, Notes: p.notes(), Footer: footer(&p.recs[0].Run), sheet: sheet, Data: func() any {
+	sheet := func() *document.Table { return cellSheet(p.factors, p.data().Cells) }
+	d := &document.Document{Title: p.title, Notes: p.notes(), Footer: footer(&p.recs[0].Run), Sheet: sheet, Data: func() any {
 		out := summaries(p.recs)
 		out.Grid = p.data()
 		return out
@@ -413,27 +414,27 @@ func (p *projection) Document() *Document {
 	if slices.ContainsFunc(p.cells, func(c *gridCell) bool { d := p.doubts(c); return d.crowded() }) {
 		subtitle = append(slices.Clone(subtitle), "DISTURBED by other programs or the host")
 	}
-	d.Subtitle = listed(" · ", subtitle...)
-	var names legend
+	d.Subtitle = document.Listed(" · ", subtitle...)
+	var names document.Legend
 	for _, line := range p.factors[2].Levels {
-		names = append(names, key{line, p.style(line)})
+		names = append(names, document.Key{Label: line, Style: p.style(line)})
 	}
-	d.scenarios(Scenarios(p.recs))
-	d.add(names)
+	addScenarios(d, Scenarios(p.recs))
+	d.Add(names)
 	for i := range all {
 		s := &all[i]
 		for _, text := range p.verdict(s) {
-			d.Lines = append(d.Lines, Sentence{text, p.strong})
+			d.Lines = append(d.Lines, document.Sentence{Text: text, Strong: p.strong})
 		}
-		parts := []Part{s.charts(), s.table()}
+		parts := []document.Part{s.charts(), s.table()}
 		if p.text != nil && p.text(s) != "" {
-			parts = append(parts, paragraph(p.text(s)))
+			parts = append(parts, document.Paragraph(p.text(s)))
 		}
-		d.add(&section{Title: cmp.Or(s.name, p.factors[1].Name), Parts: parts})
+		d.Add(&document.Section{Title: cmp.Or(s.name, p.factors[1].Name), Parts: parts})
 	}
-	d.add(p.more...)
-	d.picture = func(opts PNGOptions) *picture {
-		out := &picture{}
+	d.Add(p.more...)
+	d.Picture = func(opts document.PNGOptions) *document.Picture {
+		out := &document.Picture{}
 		if len(all) == 1 {
 			out.Lines = p.verdict(&all[0])
 		}
@@ -458,20 +459,20 @@ func (p *projection) Document() *Document {
 				}
 			}
 		}
-		out.Legend = slices.DeleteFunc(slices.Clone(names), func(k key) bool { return !drawn[k.Label] })
+		out.Legend = slices.DeleteFunc(slices.Clone(names), func(k document.Key) bool { return !drawn[k.Label] })
 		if more := len(out.Rows) - 2; more > 0 {
-			out.Height = defaultHeight + more*rowHeight
+			out.Height = document.DefaultHeight + more*rowHeight
 		}
 		return out
 	}
-	about := facts{}
+	about := document.Facts{}
 	for i := range p.contenders {
 		c := &p.contenders[i]
-		about = append(about, fact{c.Label, listed(", ", words(c.Engine, c.ServerVersion), called("storage", c.Storage), called("cache", ifAny(c.CacheBytes, bytes)),
+		about = append(about, document.Fact{Name: c.Label, Value: document.Listed(", ", words(c.Engine, c.ServerVersion), called("storage", c.Storage), called("cache", ifAny(c.CacheBytes, bytes)),
 			called("durability", c.Durability), c.Target)})
 	}
-	d.add(&section{Title: "Measured", Parts: []Part{append(append(about, fact{"machine", machine(p.recs[0].Run.Machine)}), p.about...)}})
-	d.delays(p.recs)
+	d.Add(&document.Section{Title: "Measured", Parts: []document.Part{append(append(about, document.Fact{Name: "machine", Value: machine(p.recs[0].Run.Machine)}), p.about...)}})
+	addDelays(d, p.recs)
 	return d
 }
 
@@ -495,7 +496,7 @@ func (p *projection) data() *Grid {
 		}
 	}
 	for _, n := range p.notes() {
-		out.Problems = append(out.Problems, listed(": ", n.Label, n.Text))
+		out.Problems = append(out.Problems, document.Listed(": ", n.Label, n.Text))
 	}
 	return out
 }
@@ -546,22 +547,22 @@ func (p *projection) doubts(c *gridCell) (out doubts) {
 }
 
 // notes returns what a reader must know before believing the figures.
-func (p *projection) notes() []Note {
+func (p *projection) notes() []document.Note {
 	out := slices.Clone(p.serious)
 	for _, text := range p.unlike() {
-		out = append(out, Note{Text: text})
+		out = append(out, document.Note{Text: text})
 	}
 	for _, n := range gridNotes(p.vs) {
 		if n.Text != unverified { // selects insert nothing
 			out = append(out, n)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b Note) int { return cmp.Compare(rankOf(a), rankOf(b)) })
+	slices.SortStableFunc(out, func(a, b document.Note) int { return cmp.Compare(rankOf(a), rankOf(b)) })
 	return out
 }
 
 // gridNotes are the problems of the runs of a grid, those that have to do with the machine by the number of runs.
-func gridNotes(vs []view) (out []Note) {
+func gridNotes(vs []view) (out []document.Note) {
 	var bound, heavy, disturbed int
 	for i := range vs {
 		d := vs[i].doubts()
@@ -573,7 +574,7 @@ func gridNotes(vs []view) (out []Note) {
 	}
 	add := func(n int, serious bool, text string) {
 		if n > 0 {
-			out = append(out, Note{Serious: serious, Text: fmt.Sprintf(text, fmt.Sprintf("%d of %s", n, plural(len(vs), "run", "runs")))})
+			out = append(out, document.Note{Serious: serious, Text: fmt.Sprintf(text, fmt.Sprintf("%d of %s", n, plural(len(vs), "run", "runs")))})
 		}
 	}
 	for _, n := range allProblems(vs) {
@@ -589,7 +590,7 @@ func gridNotes(vs []view) (out []Note) {
 }
 
 // rankOf puts serious notes first.
-func rankOf(n Note) int { return map[bool]int{false: 1}[n.Serious] }
+func rankOf(n document.Note) int { return map[bool]int{false: 1}[n.Serious] }
 
 // serverFlags are the kinds of flags that matter between contenders, which are different servers on purpose.
 var serverFlags = []string{"durability", "cache", "machine", "settings", "server"}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rowmill/rowmill/internal/report/document"
 	"github.com/rowmill/rowmill/internal/statistics"
 	"github.com/rowmill/rowmill/result"
 )
@@ -220,9 +221,9 @@ func spreadOf(vs []view, group []int) string {
 }
 
 // allProblems collects what a reader must know of all runs, each text once, with the labels of the runs if there are several.
-func allProblems(vs []view) (out []Note) {
+func allProblems(vs []view) (out []document.Note) {
 	var who [][]string
-	at := map[Note]int{}
+	at := map[document.Note]int{}
 	for i := range vs {
 		for _, p := range vs[i].problems() {
 			if missing := "server counters missing"; len(vs) > 1 && strings.HasPrefix(p.Text, missing) {
@@ -241,18 +242,18 @@ func allProblems(vs []view) (out []Note) {
 	return out
 }
 
-func repeatSections(vs []view) []Part {
-	var out []Part
+func repeatSections(vs []view) []document.Part {
+	var out []document.Part
 	for i := range vs {
 		if vs[i].repeats == nil || vs[i].repeats[0] != i {
 			continue
 		}
-		t := &table{Header: []string{"", "mean rate", "last tenth", "rows"}}
+		t := &document.Table{Header: []string{"", "mean rate", "last tenth", "rows"}}
 		for _, j := range vs[i].repeats {
 			s := &vs[j].sum
-			t.add(vs[j].label, rowsRate(s.RowsPerSecond), rowsRate(s.Rate.Last), count(s.Rows))
+			t.Add(vs[j].label, rowsRate(s.RowsPerSecond), rowsRate(s.Rate.Last), count(s.Rows))
 		}
-		out = append(out, &section{Title: vs[i].bundleLabel(), In: inText, Parts: []Part{t}})
+		out = append(out, &document.Section{Title: vs[i].bundleLabel(), In: document.InText, Parts: []document.Part{t}})
 	}
 	return out
 }

@@ -14,11 +14,10 @@
 package report
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 
+	"github.com/rowmill/rowmill/internal/report/document"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -41,7 +40,7 @@ type Summaries struct {
 
 // An experiment is the records of one family, laid out.
 type experiment interface {
-	Document() *Document
+	Document() *document.Document
 	// side has the cells to compare.
 	side() gridSide
 }
@@ -96,7 +95,7 @@ func familyOf(recs []result.Record) (family, error) {
 
 // New builds the report of the runs: a sentence on each run, what to know before believing it, and then the figures of
 // each run. The runs of one experiment are reported together, as their family is.
-func New(recs []result.Record) (*Document, error) {
+func New(recs []result.Record) (*document.Document, error) {
 	f, err := familyOf(recs)
 	if err != nil {
 		return nil, err
@@ -115,14 +114,4 @@ func JSON(w io.Writer, recs []result.Record) error {
 		return err
 	}
 	return d.JSON(w)
-}
-
-func writeJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return fmt.Errorf("write JSON report: %w", err)
-	}
-	return nil
 }

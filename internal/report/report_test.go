@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/rowmill/rowmill/internal/report"
+	"github.com/rowmill/rowmill/internal/report/document"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -46,7 +47,7 @@ func TestOddRecords(t *testing.T) {
 			if !json.Valid([]byte(render(t, "json", recs))) {
 				t.Error("the JSON is none")
 			}
-			pngOf(t, report.PNGOptions{}, recs, 1200, 675)
+			pngOf(t, document.PNGOptions{}, recs, 1200, 675)
 			c := compared(t, recs, recs).Document()
 			if err := c.JSON(io.Discard); err != nil {
 				t.Errorf("comparison: %v", err)
@@ -100,12 +101,12 @@ func TestPNG(t *testing.T) {
 	recs := []result.Record{synthetic(t, plainCourse()), synthetic(t, rollingCourse())}
 	for _, c := range []struct {
 		name          string
-		opts          report.PNGOptions
+		opts          document.PNGOptions
 		width, height int
 	}{
-		{"default", report.PNGOptions{}, 1200, 675},
-		{"log", report.PNGOptions{Log: true, Title: "A title that is far too long for its picture, and so must be cut off somewhere before its end, wherever that is"}, 1200, 675},
-		{"small", report.PNGOptions{Width: 300, Height: 300}, 300, 300},
+		{"default", document.PNGOptions{}, 1200, 675},
+		{"log", document.PNGOptions{Log: true, Title: "A title that is far too long for its picture, and so must be cut off somewhere before its end, wherever that is"}, 1200, 675},
+		{"small", document.PNGOptions{Width: 300, Height: 300}, 300, 300},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			img := pngOf(t, c.opts, recs, c.width, c.height)
@@ -125,7 +126,7 @@ func TestPNG(t *testing.T) {
 			}
 		})
 	}
-	for _, o := range []report.PNGOptions{{Width: 10}, {Height: 1e6}, {Width: -1}} {
+	for _, o := range []document.PNGOptions{{Width: 10}, {Height: 1e6}, {Width: -1}} {
 		if err := o.Validate(); err == nil {
 			t.Errorf("a picture of %d x %d is valid", o.Width, o.Height)
 		}
@@ -283,7 +284,7 @@ func FuzzReport(f *testing.F) {
 		for _, format := range []string{"txt", "md", "json"} {
 			render(t, format, recs)
 		}
-		pngOf(t, report.PNGOptions{Width: 300, Height: 300, Log: true}, recs, 300, 300)
+		pngOf(t, document.PNGOptions{Width: 300, Height: 300, Log: true}, recs, 300, 300)
 		c, err := report.Compare(recs, recs)
 		if err != nil {
 			return

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rowmill/rowmill/internal/report/document"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -18,28 +19,28 @@ var conditions = []string{"server", "settings", "machine", "target"}
 type runs []result.Record
 
 // Document reports the runs.
-func (recs runs) Document() *Document {
+func (recs runs) Document() *document.Document {
 	loads := views(loading(recs))
-	d := &Document{Title: title(loads), Subtitle: subtitle(loads), Untitled: true, Data: func() any { return summaries(recs) },
-		sheet: func() *table { return intervalSheet(recs) }, Footer: footer(&loads[0].rec.Run)}
+	d := &document.Document{Title: title(loads), Subtitle: subtitle(loads), Untitled: true, Data: func() any { return summaries(recs) },
+		Sheet: func() *document.Table { return intervalSheet(recs) }, Footer: footer(&loads[0].rec.Run)}
 	if ss := steadies(loads); ss != nil {
 		steadyParts(d, loads, ss)
-		d.delays(recs)
+		addDelays(d, recs)
 		return d
 	}
 	searches := capacities(recs)
-	d.picture = func(opts PNGOptions) *picture {
+	d.Picture = func(opts document.PNGOptions) *document.Picture {
 		if len(searches) > 0 {
 			return searchPicture(searches)
 		}
 		return ratePicture(views(atFullSpeed(recs)), opts)
 	}
-	d.scenarios(Scenarios(recs))
+	addScenarios(d, Scenarios(recs))
 	for i := range searches {
-		d.add(searches[i].section())
+		d.Add(searches[i].section())
 	}
-	d.add(upkeep(loads)...)
-	d.add(append(capacityCards(searches), runCards(loads)...), later{inHTML, func() []Part { return []Part{liveRuns(loads, telling), histograms(loads)} }})
+	d.Add(upkeep(loads)...)
+	d.Add(append(capacityCards(searches), runCards(loads)...), document.Later{In: document.InHTML, Parts: func() []document.Part { return []document.Part{liveRuns(loads, telling), histograms(loads)} }})
 	others, benchmarks := splitSteps(recs)
 	for _, steps := range benchmarks {
 		benchmark(views(steps)).parts(d, len(benchmarks) > 1)
@@ -50,10 +51,10 @@ func (recs runs) Document() *Document {
 	case len(others) > 0:
 		insertParts(d, views(others), capacities(others))
 	default:
-		d.add(&section{Title: "All figures", In: inHTML, Fold: true, Parts: []Part{runColumns(loads).Sheet()}})
+		d.Add(&document.Section{Title: "All figures", In: document.InHTML, Fold: true, Parts: []document.Part{runColumns(loads).Sheet()}})
 	}
-	d.delays(recs)
-	d.add(later{inHTML | inMarkdown, func() []Part { return runDetails(loads) }})
+	addDelays(d, recs)
+	d.Add(document.Later{In: document.InHTML | document.InMarkdown, Parts: func() []document.Part { return runDetails(loads) }})
 	return d
 }
 
@@ -67,21 +68,21 @@ func summaries(recs []result.Record) Summaries {
 }
 
 // insertParts adds the report of runs that are not steps.
-func insertParts(d *Document, vs []view, searches []capacity) {
-	d.say(true, findings(searches)...)
-	d.say(false, verdicts(vs)...)
-	d.say(len(searches) == 0, ratios(vs)...)
+func insertParts(d *document.Document, vs []view, searches []capacity) {
+	d.Say(true, findings(searches)...)
+	d.Say(false, verdicts(vs)...)
+	d.Say(len(searches) == 0, ratios(vs)...)
 	d.Notes = append(d.Notes, allProblems(vs)...)
 	for i := range searches {
 		d.Notes = append(d.Notes, searches[i].problems()...)
 	}
-	d.add(constantSize(vs))
-	d.add(repeatSections(vs)...)
-	d.add(runColumns(vs))
+	d.Add(constantSize(vs))
+	d.Add(repeatSections(vs)...)
+	d.Add(runColumns(vs))
 }
 
-func runColumns(vs []view) *columns {
-	c := &columns{Shown: leaders(vs), Shared: conditions}
+func runColumns(vs []view) *document.Columns {
+	c := &document.Columns{Shown: leaders(vs), Shared: conditions}
 	for i := range vs {
 		n := len(vs[i].repeats)
 		title := cmp.Or(vs[i].rec.Run.Name, vs[i].label) + onlyIf(n > 0, fmt.Sprintf(", the median of %d", n))
@@ -120,7 +121,7 @@ func subtitle(vs []view) string {
 		other := vs[i+1].circumstances()
 		common = slices.DeleteFunc(common, func(s string) bool { return !slices.Contains(other, s) })
 	}
-	return listed(" · ", common...)
+	return document.Listed(" · ", common...)
 }
 
 // circumstances returns the conditions of a run, a few words each.
@@ -224,21 +225,21 @@ func (v *view) incomplete() string {
 }
 
 // problems returns what a reader must know before any figure, worst first.
-func (v *view) problems() []Note {
-	var out []Note
+func (v *view) problems() []document.Note {
+	var out []document.Note
 	if how := v.incomplete(); how != "" {
-		out = append(out, Note{Serious: true, Text: how})
+		out = append(out, document.Note{Serious: true, Text: how})
 	}
 	switch c := v.sum.Verified; {
 	case c != nil && !c.Sound():
-		out = append(out, Note{Serious: true, Text: "verification " + v.verified()})
+		out = append(out, document.Note{Serious: true, Text: "verification " + v.verified()})
 	case c == nil && v.sum.Rows > 0 && v.whole() == "" && !saidWhy(v.sum.Warnings):
-		out = append(out, Note{Text: unverified})
+		out = append(out, document.Note{Text: unverified})
 	}
 	for _, w := range v.sum.Warnings {
 		// The first problem already covers this.
 		if v.rec.End != nil || !strings.HasPrefix(w, "the run was cut off") {
-			out = append(out, Note{Serious: v.overloaded() && strings.HasPrefix(w, "overload:"), Text: w})
+			out = append(out, document.Note{Serious: v.overloaded() && strings.HasPrefix(w, "overload:"), Text: w})
 		}
 	}
 	return out
@@ -423,26 +424,26 @@ func plainBeside(vs []view, r *view) *view {
 	return found
 }
 
-func (v *view) facts() []fact {
+func (v *view) facts() []document.Fact {
 	run := &v.rec.Run
-	out := []fact{{"status", v.incomplete()}, {"rate", v.rate()}, {"knee", v.knee()}, {"disk reads", v.rec.LastDiskReads()}, {"rows", v.rows()}, {"open loop", v.openLoop()},
-		{"steadiness", v.steadiness()}}
+	out := []document.Fact{{Name: "status", Value: v.incomplete()}, {Name: "rate", Value: v.rate()}, {Name: "knee", Value: v.knee()}, {Name: "disk reads", Value: v.rec.LastDiskReads()}, {Name: "rows", Value: v.rows()}, {Name: "open loop", Value: v.openLoop()},
+		{Name: "steadiness", Value: v.steadiness()}}
 	for _, op := range slices.Sorted(maps.Keys(v.sum.Beside)) {
-		out = append(out, fact{op, beside(v.sum.Beside[op])})
+		out = append(out, document.Fact{Name: op, Value: beside(v.sum.Beside[op])})
 	}
 	for _, op := range ops(v.sum.LatencyUS) {
-		out = append(out, fact{op + " service", latency(v.sum.LatencyUS[op])})
+		out = append(out, document.Fact{Name: op + " service", Value: latency(v.sum.LatencyUS[op])})
 	}
 	for _, op := range ops(v.sum.ResponseUS) {
-		out = append(out, fact{op + " response", latency(v.sum.ResponseUS[op])})
+		out = append(out, document.Fact{Name: op + " response", Value: latency(v.sum.ResponseUS[op])})
 	}
-	out = append(out, fact{"stalls", v.stalls()},
-		fact{"errors", plural(v.sum.Errors, "error", "errors") + ", " + plural(v.sum.Retries, "retry", "retries")},
-		fact{"kills", v.kills()}, fact{"verified", v.verified()}, fact{"size", v.size()}, fact{"client", v.client()},
-		fact{"server CPU", v.serverCPU()}, fact{"server", v.server()}, fact{"settings", v.settings()}, fact{"workload", v.workload()},
-		fact{"period", onlyIf(run.Period != "", run.Period+onlyIf(run.KeepPeriods > 0, fmt.Sprintf(", %d kept", run.KeepPeriods))+onlyIf(run.PeriodWhy != "", ": "+run.PeriodWhy))},
-		fact{"machine", machine(run.Machine)}, fact{"target", run.Target})
-	return slices.DeleteFunc(out, func(f fact) bool { return f.Value == "" })
+	out = append(out, document.Fact{Name: "stalls", Value: v.stalls()},
+		document.Fact{Name: "errors", Value: plural(v.sum.Errors, "error", "errors") + ", " + plural(v.sum.Retries, "retry", "retries")},
+		document.Fact{Name: "kills", Value: v.kills()}, document.Fact{Name: "verified", Value: v.verified()}, document.Fact{Name: "size", Value: v.size()}, document.Fact{Name: "client", Value: v.client()},
+		document.Fact{Name: "server CPU", Value: v.serverCPU()}, document.Fact{Name: "server", Value: v.server()}, document.Fact{Name: "settings", Value: v.settings()}, document.Fact{Name: "workload", Value: v.workload()},
+		document.Fact{Name: "period", Value: onlyIf(run.Period != "", run.Period+onlyIf(run.KeepPeriods > 0, fmt.Sprintf(", %d kept", run.KeepPeriods))+onlyIf(run.PeriodWhy != "", ": "+run.PeriodWhy))},
+		document.Fact{Name: "machine", Value: machine(run.Machine)}, document.Fact{Name: "target", Value: run.Target})
+	return slices.DeleteFunc(out, func(f document.Fact) bool { return f.Value == "" })
 }
 
 // mainSettings are the server settings needed to judge an insert rate, beside durability.
@@ -461,11 +462,6 @@ var durabilitySettings = []string{
 	"synchronous", "journal_mode", "locking_mode", "fullfsync",
 }
 
-// listed joins the parts that are not empty.
-func listed(separator string, parts ...string) string {
-	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), separator)
-}
-
 // called names a value; empty if there is none.
 func called(name, value string) string { return onlyIf(value != "", name+" "+value) }
 
@@ -480,12 +476,12 @@ func some(n int, one, many string) string { return onlyIf(n != 0, plural(n, one,
 
 func (v *view) server() string {
 	r := &v.rec.Run
-	return listed(", ", words(r.Engine, r.ServerVersion), called("storage", r.Storage), called("cache", ifAny(r.CacheBytes, bytes)),
+	return document.Listed(", ", words(r.Engine, r.ServerVersion), called("storage", r.Storage), called("cache", ifAny(r.CacheBytes, bytes)),
 		called("durability", r.Durability), onlyIf(r.Embedded, "embedded"))
 }
 
 func machine(m result.Machine) string {
-	return listed(", ", some(m.Cores, "core", "cores"), m.CPU, onlyIf(m.MemoryBytes > 0, bytes(m.MemoryBytes)+" memory"), called("disk", words(m.Disk, m.Filesystem)), words(m.OS, m.Kernel, m.Arch))
+	return document.Listed(", ", some(m.Cores, "core", "cores"), m.CPU, onlyIf(m.MemoryBytes > 0, bytes(m.MemoryBytes)+" memory"), called("disk", words(m.Disk, m.Filesystem)), words(m.OS, m.Kernel, m.Arch))
 }
 
 func (v *view) settings() string {
@@ -500,7 +496,7 @@ func (v *view) settings() string {
 
 func (v *view) workload() string {
 	r := &v.rec.Run
-	return listed(", ", r.Workload, called("preset", r.Preset), called("layout", r.Layout), plural(r.Writers, "writer", "writers"),
+	return document.Listed(", ", r.Workload, called("preset", r.Preset), called("layout", r.Layout), plural(r.Writers, "writer", "writers"),
 		plural(r.Batch, "row", "rows")+" a batch", called("method", r.Method), plural(r.Indexes, "secondary index", "secondary indexes"),
 		fmt.Sprintf("seed %d", r.Seed))
 }
@@ -639,7 +635,7 @@ func (v *view) client() string {
 	if len(v.rec.Intervals) == 0 {
 		return ""
 	}
-	return listed("; ", onlyIf(v.rec.End != nil, v.cpu(v.sum.Client.CPUSeconds)),
+	return document.Listed("; ", onlyIf(v.rec.End != nil, v.cpu(v.sum.Client.CPUSeconds)),
 		either(v.sum.Client.Bound, "CLIENT-BOUND: the figures are rowmill's limit, not the database's", "not the limit"))
 }
 

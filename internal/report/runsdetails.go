@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rowmill/rowmill/internal/report/document"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -19,17 +20,17 @@ const (
 )
 
 // runDetails are the parts that a reader opens on demand.
-func runDetails(vs []view) []Part {
-	tenths := &section{Title: "Rate and latency over each tenth of the rows", In: inHTML | inMarkdown, Fold: true, Folded: true}
-	stalls := &section{Title: "Stalls", In: inHTML, Fold: true, Folded: true, Parts: []Part{paragraph(
+func runDetails(vs []view) []document.Part {
+	tenths := &document.Section{Title: "Rate and latency over each tenth of the rows", In: document.InHTML | document.InMarkdown, Fold: true, Folded: true}
+	stalls := &document.Section{Title: "Stalls", In: document.InHTML, Fold: true, Folded: true, Parts: []document.Part{document.Paragraph(
 		"An interval whose rate is below half the median of the twenty around it. The longest are listed, with what differed from the intervals around.")}}
-	out := []Part{tenths, stalls, settingsOf(vs)}
+	out := []document.Part{tenths, stalls, settingsOf(vs)}
 	for i := range vs {
 		v := &vs[i]
 		if t := v.tenths(); len(t.Rows) > 0 {
-			tenths.Parts = append(tenths.Parts, &section{Title: v.label, Parts: []Part{t}})
+			tenths.Parts = append(tenths.Parts, &document.Section{Title: v.label, Parts: []document.Part{t}})
 		}
-		stalls.Parts = append(stalls.Parts, &section{Title: v.label, Parts: v.stallTable()})
+		stalls.Parts = append(stalls.Parts, &document.Section{Title: v.label, Parts: v.stallTable()})
 		if s := v.partitions(); len(s.Parts) > 0 {
 			out = append(out, s)
 		}
@@ -37,48 +38,50 @@ func runDetails(vs []view) []Part {
 	return out
 }
 
-func (v *view) stallTable() []Part {
-	t := &table{Header: []string{"at", "rows", "lasted", "rate, rows/s", "around it", "what moved"}}
+func (v *view) stallTable() []document.Part {
+	t := &document.Table{Header: []string{"at", "rows", "lasted", "rate, rows/s", "around it", "what moved"}}
 	for _, st := range v.longestStalls(listedStalls) {
-		t.add(figure(st.From)+" s", short(float64(st.Rows)), figure(st.Seconds())+" s", figure(st.Rate), figure(st.Around),
-			sentence(cmp.Or(st.Why, "no recorded figure moved with it")))
+		t.Add(figure(st.From)+" s", short(float64(st.Rows)), figure(st.Seconds())+" s", figure(st.Rate), figure(st.Around),
+			document.AsSentence(cmp.Or(st.Why, "no recorded figure moved with it")))
 	}
 	if len(t.Rows) == 0 {
-		return []Part{paragraph("none")}
+		return []document.Part{document.Paragraph("none")}
 	}
 	if more := len(v.stalled) - len(t.Rows); more > 0 {
 		t.Note = fmt.Sprintf("and %d shorter ones", more)
 	}
-	return []Part{t}
+	return []document.Part{t}
 }
 
 // partitions lists the deviations from the preset, the periods and their events.
-func (v *view) partitions() *section {
-	s := &section{Title: "Deviations, periods and partition events: " + v.label, In: inHTML, Fold: true, Folded: true}
-	add := func(title string, p Part) { s.Parts = append(s.Parts, &section{Title: title, Parts: []Part{p}}) }
+func (v *view) partitions() *document.Section {
+	s := &document.Section{Title: "Deviations, periods and partition events: " + v.label, In: document.InHTML, Fold: true, Folded: true}
+	add := func(title string, p document.Part) {
+		s.Parts = append(s.Parts, &document.Section{Title: title, Parts: []document.Part{p}})
+	}
 	if d := v.rec.Run.Deviations; len(d) > 0 {
-		add("Deviations from the preset's published definition", noted(d...))
+		add("Deviations from the preset's published definition", document.Noted(d...))
 	}
 	if v.rec.End != nil && len(v.rec.End.Periods) > 0 {
-		t := &table{Header: []string{"period", "from", "to", "rows expected", "found", "checksum"}, Bad: map[int]bool{}}
+		t := &document.Table{Header: []string{"period", "from", "to", "rows expected", "found", "checksum"}, Bad: map[int]bool{}}
 		for i, p := range v.rec.End.Periods {
 			checksum := none
 			if p.Checksum != nil {
 				checksum = either(*p.Checksum, "equal", "differs")
 			}
-			t.add(p.Name, p.From, p.To, count(p.Expected), count(p.Found), checksum)
+			t.Add(p.Name, p.From, p.To, count(p.Expected), count(p.Found), checksum)
 			t.Bad[i] = p.Expected != p.Found+p.Lost || checksum == "differs"
 		}
 		add("Periods", t)
 	}
-	events, more := &table{Header: []string{"at", "took", "what"}}, 0
+	events, more := &document.Table{Header: []string{"at", "took", "what"}}, 0
 	for j := range v.rec.Intervals {
 		for _, e := range v.rec.Intervals[j].Events {
 			if len(events.Rows) == listedEvents {
 				more++
 				continue
 			}
-			events.add(figure(e.Elapsed)+" s", micros(1e6*e.Seconds), strings.TrimSpace(e.What+" "+e.Object))
+			events.Add(figure(e.Elapsed)+" s", micros(1e6*e.Seconds), strings.TrimSpace(e.What+" "+e.Object))
 		}
 	}
 	events.Note = onlyIf(more > 0, fmt.Sprintf("and %d more in the record", more))
@@ -211,9 +214,9 @@ var properties = []property{
 func sortedNames(names map[string]bool) []string { return slices.Sorted(maps.Keys(names)) }
 
 // tenths summarizes the run over each tenth of its rows.
-func (v *view) tenths() *table {
+func (v *view) tenths() *document.Table {
 	const tenths = 10
-	t := &table{Header: []string{"rows", "mean rate, rows/s"}}
+	t := &document.Table{Header: []string{"rows", "mean rate, rows/s"}}
 	operations := ops(v.sum.LatencyUS)
 	for _, op := range operations {
 		t.Header = append(t.Header, op+" p50", op+" p95", op+" p99", op+" max")
@@ -248,18 +251,18 @@ func (v *view) tenths() *table {
 		if mean := b.counter("page_reads").mean; !math.IsNaN(mean) && b.rate() > 0 {
 			reads = figure(mean / b.rate())
 		}
-		t.add(append(row, reads)...)
+		t.Add(append(row, reads)...)
 	}
 	return t
 }
 
 // runCards are the figures of each run that are read first; of repeats those of the median run.
-func runCards(vs []view) cards {
+func runCards(vs []view) document.Cards {
 	st := styles(vs)
-	var out cards
+	var out document.Cards
 	for _, i := range leaders(vs) {
 		v := &vs[i]
-		c := card{Label: v.median(), Style: st[i]}
+		c := document.Card{Label: v.median(), Style: st[i]}
 		switch {
 		case v.asks():
 			c.Big, c.Unit, c.About = figure(v.sum.Step.QueriesPerSecond), "queries/s", "beside "+figure(v.sum.Step.InsertsPerSecond)+" rows/s inserted"
@@ -275,10 +278,10 @@ func runCards(vs []view) cards {
 	return out
 }
 
-func capacityCards(searches []capacity) (out cards) {
+func capacityCards(searches []capacity) (out document.Cards) {
 	for i := range searches {
 		if c := &searches[i]; c.State == "found" {
-			out = append(out, card{Label: "Capacity of " + c.label, Style: nthStyle(len(palette) - 1), Big: figure(c.RowsPerSecond), Unit: "rows/s",
+			out = append(out, document.Card{Label: "Capacity of " + c.label, Style: document.NthStyle(len(document.Palette) - 1), Big: figure(c.RowsPerSecond), Unit: "rows/s",
 				About: fmt.Sprintf("sustained at %s rows with p99 <= %s", short(float64(c.Rows)), micros(c.P99LimitUS))})
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rowmill/rowmill/internal/report/document"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -50,7 +51,7 @@ func scans(recs []result.Record) (experiment, error) {
 	p.text = func(s *panel) string { return tables[s.name].Scan.Query }
 	for i := range recs {
 		if s := recs[i].Run.Scan; s.Whole != "" {
-			if n := (Note{wayNames[s.Way], "the query was passed to the server whole: " + s.Whole, true}); !slices.Contains(p.serious, n) {
+			if n := (document.Note{Label: wayNames[s.Way], Text: "the query was passed to the server whole: " + s.Whole, Serious: true}); !slices.Contains(p.serious, n) {
 				p.serious = append(p.serious, n)
 			}
 		}
@@ -59,7 +60,7 @@ func scans(recs []result.Record) (experiment, error) {
 	p.title = "Partition scan: " + p.contenders[0].Label
 	p.subtitle = append([]string{words(result.EngineName(r.Engine), r.ServerVersion), tableOf(r)}, p.common()...)
 	for _, text := range r.Deviations {
-		p.about = append(p.about, fact{"deviation", text})
+		p.about = append(p.about, document.Fact{Name: "deviation", Value: text})
 	}
 	return p, nil
 }
@@ -72,7 +73,7 @@ func (s *panel) scanned(r *result.Run) (out []string) {
 		out = append(out, fmt.Sprintf("%s: %s reads %s of %s in %s.", s.name, base, plural(int(number(most)), "partition", "partitions"), plural(r.Scan.TableRows, "row", "rows"), micros(1e6*c.middle(0))))
 	}
 	for _, way := range s.lines {
-		name := either(len(s.factors[0].Levels) > 1, s.name+", "+way, strings.TrimSuffix(sentence(way), "."))
+		name := either(len(s.factors[0].Levels) > 1, s.name+", "+way, strings.TrimSuffix(document.AsSentence(way), "."))
 		both := slices.DeleteFunc(slices.Clone(s.axis), func(at string) bool { return s.change(at, way) == nil })
 		if len(both) == 0 {
 			continue

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/report"
+	"github.com/rowmill/rowmill/internal/report/document"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -52,7 +53,7 @@ func TestScanReport(t *testing.T) {
 	if page := render(t, "html", recs); !strings.Contains(page, "through rowmill serve") || !strings.Contains(page, "<svg") {
 		t.Error("the page has no chart")
 	}
-	pngOf(t, report.PNGOptions{}, recs, 1200, 675)
+	pngOf(t, document.PNGOptions{}, recs, 1200, 675)
 	var b strings.Builder
 	if err := report.JSON(&b, recs); err != nil {
 		t.Fatal(err)

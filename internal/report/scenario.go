@@ -6,6 +6,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/rowmill/rowmill/internal/report/document"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -214,12 +215,12 @@ func bounds(c result.Check) string {
 	return figure(*c.Above) + " to " + figure(*c.Below)
 }
 
-func (s *Scenario) besideTable() *table {
-	t := &table{Header: []string{"run", "what", "ours", "published", "unit", "ours to the first", "published to the first"},
+func (s *Scenario) besideTable() *document.Table {
+	t := &document.Table{Header: []string{"run", "what", "ours", "published", "unit", "ours to the first", "published to the first"},
 		Note: "Other machines, versions and sizes: rates don't compare, their ratios to the first one do."}
 	for _, b := range s.Beside {
 		published := either(b.High > 0, figure(b.Low)+" to "+figure(b.High), figure(b.Published))
-		t.add(b.Run, cmp.Or(b.What, b.Figure), figure(deref(b.Ours)), published, b.Unit, figure(deref(b.OursToFirst)), figure(b.PublishedToFirst))
+		t.Add(b.Run, cmp.Or(b.What, b.Figure), figure(deref(b.Ours)), published, b.Unit, figure(deref(b.OursToFirst)), figure(b.PublishedToFirst))
 	}
 	return t
 }
@@ -229,7 +230,7 @@ func (s *Scenario) tally() string {
 	for _, c := range s.Checks {
 		n[c.Verdict]++
 	}
-	return listed(", ", fmt.Sprintf("%d of %s of its shape agree", n[Agrees], plural(len(s.Checks), "check", "checks")),
+	return document.Listed(", ", fmt.Sprintf("%d of %s of its shape agree", n[Agrees], plural(len(s.Checks), "check", "checks")),
 		ifAny(n[Differs], func(n int64) string { return plural(n, "differs", "differ") }),
 		onlyIf(n[NotMeasured] > 0, fmt.Sprintf("%d not measured", n[NotMeasured])))
 }
@@ -240,25 +241,25 @@ func (s *Scenario) outcome() string {
 }
 
 // scenarios adds the results of scenarios, and their figures.
-func (d *Document) scenarios(all []Scenario) {
+func addScenarios(d *document.Document, all []Scenario) {
 	for i := range all {
-		d.Lines = append(d.Lines, Sentence{all[i].outcome(), true})
-		d.add(all[i].section())
+		d.Lines = append(d.Lines, document.Sentence{Text: all[i].outcome(), Strong: true})
+		d.Add(all[i].section())
 	}
 }
 
-func (s *Scenario) section() *section {
-	story := &section{In: inHTML}
+func (s *Scenario) section() *document.Section {
+	story := &document.Section{In: document.InHTML}
 	for part := range strings.SplitSeq(s.Story, "\n\n") {
 		if part = strings.TrimSpace(part); part != "" {
-			story.Parts = append(story.Parts, paragraph(part))
+			story.Parts = append(story.Parts, document.Paragraph(part))
 		}
 	}
-	checks := &table{Header: []string{"verdict", "claim", "why"}, Bad: map[int]bool{}}
+	checks := &document.Table{Header: []string{"verdict", "claim", "why"}, Bad: map[int]bool{}}
 	for i, c := range s.Checks {
-		checks.add(c.Verdict, c.Claim, c.Why)
+		checks.Add(c.Verdict, c.Claim, c.Why)
 		checks.Bad[i] = c.Verdict == Differs
 	}
-	return &section{Title: s.Name + ": " + s.Title, Parts: []Part{story, noted(s.Notes...),
-		&section{Title: "Beside the published figures", Parts: s.besideTable().parts()}, &section{Title: "Shape", Parts: checks.parts()}}}
+	return &document.Section{Title: s.Name + ": " + s.Title, Parts: []document.Part{story, document.Noted(s.Notes...),
+		&document.Section{Title: "Beside the published figures", Parts: s.besideTable().Parts()}, &document.Section{Title: "Shape", Parts: checks.Parts()}}}
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rowmill/rowmill/internal/report/document"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -59,7 +60,7 @@ func speedTest(recs []result.Record) (experiment, error) {
 		case counts[s.name] == "":
 			text = s.together()
 		}
-		return []string{sentence(s.name + ": " + text)}
+		return []string{document.AsSentence(s.name + ": " + text)}
 	}
 	r := &recs[0].Run
 	p.title = speedTitle(p)
@@ -170,7 +171,7 @@ func (s *panel) fastest(unit string) string {
 			out = c.cantTell(best.levels[2]+" and "+next.levels[2], " at their best", func(v float64) string { return figure(v) + " " + unit + "/s" })
 		}
 	}
-	return listed("; ", out, strings.Join(ends, ", "))
+	return document.Listed("; ", out, strings.Join(ends, ", "))
 }
 
 // together reports both parts of a mixed rate at the largest number of clients. It names no winner, because the faster

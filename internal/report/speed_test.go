@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/report"
+	"github.com/rowmill/rowmill/internal/report/document"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -152,7 +153,7 @@ func TestSpeedGoldens(t *testing.T) {
 			if charts := map[string]int{"speed_mixed": 6, "speed_settings": 2}[name]; strings.Count(page, `<svg class="chart-svg"`) != charts || strings.Count(page, "<circle") < 2*charts {
 				t.Errorf("the page has %d charts, want %d", strings.Count(page, `<svg class="chart-svg"`), charts)
 			}
-			pngOf(t, report.PNGOptions{}, recs, 1200, 675)
+			pngOf(t, document.PNGOptions{}, recs, 1200, 675)
 		})
 	}
 }
@@ -191,7 +192,7 @@ func TestSpeedOdd(t *testing.T) {
 					t.Errorf("%s", out)
 				}
 			}
-			pngOf(t, report.PNGOptions{Log: true}, recs, 1200, 675)
+			pngOf(t, document.PNGOptions{Log: true}, recs, 1200, 675)
 		})
 	}
 	if _, err := report.New([]result.Record{whole, synthetic(t, plainCourse())}); err == nil || !strings.Contains(err.Error(), "report them apart") {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rowmill/rowmill/internal/report/document"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -136,8 +137,8 @@ func shareRange(b *[2]float64) string {
 	return percent(max(0, b[0])) + ".." + percent(max(0, b[1]))
 }
 
-func (v *steadyView) causes() *table {
-	out := &table{Header: []string{"went with it", "below target", "on target", "explains", "95% interval", "attributed", "what it is"}}
+func (v *steadyView) causes() *document.Table {
+	out := &document.Table{Header: []string{"went with it", "below target", "on target", "explains", "95% interval", "attributed", "what it is"}}
 	for i := range v.s.Causes {
 		c := &v.s.Causes[i]
 		if c.InBelow+c.InOn == 0 {
@@ -150,11 +151,11 @@ func (v *steadyView) causes() *table {
 		case c.Unit != "":
 			what += ": above " + inUnit(c.Threshold, c.Unit)
 		}
-		out.add(c.Name, percent(c.InBelow), percent(c.InOn), percent(c.Explained), shareRange(c.ExplainedIn95),
+		out.Add(c.Name, percent(c.InBelow), percent(c.InOn), percent(c.Explained), shareRange(c.ExplainedIn95),
 			either(c.Witness, none, percent(c.Attributed)), what+onlyIf(!c.Shown, "; not shown"))
 	}
 	if len(out.Rows) > 0 {
-		out.add("unexplained", "", "", "", "", percent(v.s.Unexplained), "none of those shown")
+		out.Add("unexplained", "", "", "", "", percent(v.s.Unexplained), "none of those shown")
 	}
 	return out
 }
@@ -176,7 +177,7 @@ func inUnit(v float64, unit string) string {
 }
 
 // hours returns the table of the hours of the day, each of them over several days.
-func (v *steadyView) hours() *table {
+func (v *steadyView) hours() *document.Table {
 	type sum struct{ seconds, below, rows, steal, stealOver, pressure, pressureOver, p99 float64 }
 	var all [24]sum
 	for i := range v.s.Hours {
@@ -195,17 +196,17 @@ func (v *steadyView) hours() *table {
 			d.pressureOver += h.Seconds
 		}
 	}
-	out := &table{Header: []string{"hour", "measured", "below target", "rows/s", "p99 from due", "steal", "CPU pressure"}}
+	out := &document.Table{Header: []string{"hour", "measured", "below target", "rows/s", "p99 from due", "steal", "CPU pressure"}}
 	for hour, h := range all {
 		if h.seconds > 0 {
-			out.add(fmt.Sprintf("%02d:00", hour), clock(h.seconds), percent(h.below/h.seconds), figure(h.rows/h.seconds),
+			out.Add(fmt.Sprintf("%02d:00", hour), clock(h.seconds), percent(h.below/h.seconds), figure(h.rows/h.seconds),
 				micros(h.p99), percent(h.steal/h.stealOver), percent(h.pressure/h.pressureOver))
 		}
 	}
 	return out
 }
 
-func (v *steadyView) inShort() []fact {
+func (v *steadyView) inShort() []document.Fact {
 	median := func(name, unit string) string {
 		if m, ok := v.s.Medians[name]; ok {
 			return inUnit(m, unit)
@@ -223,24 +224,24 @@ func (v *steadyView) inShort() []fact {
 	if v.s.Longest != nil {
 		longest = clock(v.s.Longest.Seconds()) + " from " + v.clockAt(v.s.Longest.From)
 	}
-	return []fact{
-		{"target", v.target()},
-		{"began", v.rec.Run.Started.In(v.zone).Format("2006-01-02 15:04 MST")},
-		{"measured", clock(v.s.Seconds)},
-		{"share below target", percent(v.s.BelowShare)},
-		{"longest stretch below", longest},
-		{"p50 from due", micros(v.s.ResponseUS.P50)},
-		{"p99 from due", micros(v.s.ResponseUS.P99)},
-		{"longest from due", micros(v.s.ResponseUS.Max)},
-		{"median steal", median("os_cpu_steal", "fraction")},
-		{"median CPU pressure", median("pressure_cpu_some", "fraction")},
-		{"median I/O pressure", median("pressure_io_some", "fraction")},
-		{"median frequency", median("cpu_frequency", "Hz")},
-		{"fixed piece of computing", median("work_seconds", "seconds")},
-		{"worst hour", v.worst()},
-		{"explained by steal", explained("steal")},
-		{"explained by CPU pressure", explained("CPU pressure")},
-		{"unexplained", either(v.s.BelowSeconds > 0, percent(v.s.Unexplained), none)},
+	return []document.Fact{
+		{Name: "target", Value: v.target()},
+		{Name: "began", Value: v.rec.Run.Started.In(v.zone).Format("2006-01-02 15:04 MST")},
+		{Name: "measured", Value: clock(v.s.Seconds)},
+		{Name: "share below target", Value: percent(v.s.BelowShare)},
+		{Name: "longest stretch below", Value: longest},
+		{Name: "p50 from due", Value: micros(v.s.ResponseUS.P50)},
+		{Name: "p99 from due", Value: micros(v.s.ResponseUS.P99)},
+		{Name: "longest from due", Value: micros(v.s.ResponseUS.Max)},
+		{Name: "median steal", Value: median("os_cpu_steal", "fraction")},
+		{Name: "median CPU pressure", Value: median("pressure_cpu_some", "fraction")},
+		{Name: "median I/O pressure", Value: median("pressure_io_some", "fraction")},
+		{Name: "median frequency", Value: median("cpu_frequency", "Hz")},
+		{Name: "fixed piece of computing", Value: median("work_seconds", "seconds")},
+		{Name: "worst hour", Value: v.worst()},
+		{Name: "explained by steal", Value: explained("steal")},
+		{Name: "explained by CPU pressure", Value: explained("CPU pressure")},
+		{Name: "unexplained", Value: either(v.s.BelowSeconds > 0, percent(v.s.Unexplained), none)},
 	}
 }
 
@@ -253,7 +254,7 @@ func (v *steadyView) worst() string {
 }
 
 // absent lists the candidates that were recorded but never occurred, and those that were not recorded.
-func (v *steadyView) absent() (out []Part) {
+func (v *steadyView) absent() (out []document.Part) {
 	var never []string
 	for i := range v.s.Causes {
 		if c := &v.s.Causes[i]; c.InBelow+c.InOn == 0 {
@@ -262,7 +263,7 @@ func (v *steadyView) absent() (out []Part) {
 	}
 	for i, names := range [][]string{never, v.s.Missing} {
 		if len(names) > 0 {
-			out = append(out, paragraph([]string{"Recorded, and never there: ", "Not recorded here, so that nothing can be said of it: "}[i]+strings.Join(names, ", ")+"."))
+			out = append(out, document.Paragraph([]string{"Recorded, and never there: ", "Not recorded here, so that nothing can be said of it: "}[i]+strings.Join(names, ", ")+"."))
 		}
 	}
 	return out
@@ -279,23 +280,23 @@ func (v *view) steadiness() string {
 // steadyTelling are the counters that explain most of the time below target.
 var steadyTelling = []string{"os_cpu_steal", "pressure_cpu_some", "pressure_io_some", "cgroup_throttled", "cpu_frequency", "work_seconds"}
 
-func steadyParts(d *Document, vs []view, ss []steadyView) {
+func steadyParts(d *document.Document, vs []view, ss []steadyView) {
 	d.Title = "A constant load of " + ss[0].target()
 	for i := range ss {
-		d.say(false, ss[i].verdicts(len(ss) > 1)...)
+		d.Say(false, ss[i].verdicts(len(ss) > 1)...)
 	}
 	d.Notes = allProblems(vs)
-	beside := &columns{}
+	beside := &document.Columns{}
 	for i := range ss {
 		beside.Labels, beside.Facts = append(beside.Labels, ss[i].label), append(beside.Facts, ss[i].inShort())
 	}
-	short := &section{Title: "In short", Parts: []Part{beside.Sheet()}}
+	short := &document.Section{Title: "In short", Parts: []document.Part{beside.Sheet()}}
 	if len(ss) == 1 {
-		short.In = inHTML | inMarkdown
+		short.In = document.InHTML | document.InMarkdown
 	}
-	d.add(later{inHTML, func() []Part {
+	d.Add(document.Later{In: document.InHTML, Parts: func() []document.Part {
 		heat := heatOf(ss)
-		hours := &section{Title: heat.Title, Parts: []Part{heat}}
+		hours := &document.Section{Title: heat.Title, Parts: []document.Part{heat}}
 		heat.Title = "Each row is a day"
 		l := liveRuns(vs, steadyTelling)
 		page := l.Data.(*pageData)
@@ -303,28 +304,28 @@ func steadyParts(d *Document, vs []view, ss []steadyView) {
 		for i := range ss {
 			page.Runs[i].Shift, page.Runs[i].Limit = ss[i].shift, float64(ss[i].s.P99LimitUS)
 		}
-		return []Part{hours, l}
+		return []document.Part{hours, l}
 	}})
-	d.picture = func(PNGOptions) *picture { return steadyPicture(ss, d.Elapsed) }
-	d.add(short)
+	d.Picture = func(document.PNGOptions) *document.Picture { return steadyPicture(ss, d.Elapsed) }
+	d.Add(short)
 	for i := range ss {
 		v := &ss[i]
 		of := ": " + v.label
-		causes := &section{Title: "What went with the time below target" + of, Parts: v.causes().parts()}
+		causes := &document.Section{Title: "What went with the time below target" + of, Parts: v.causes().Parts()}
 		causes.Parts = append(causes.Parts, v.absent()...)
-		hours := &section{Title: "By hour of the day" + of, Parts: []Part{
-			paragraph(sentence("the clock is " + v.rec.Run.Started.In(v.zone).Format("MST (UTC-07:00)") + ", as at the start; the worst hour was " + v.worst())), v.hours()}}
-		d.add(causes, hours)
+		hours := &document.Section{Title: "By hour of the day" + of, Parts: []document.Part{
+			document.Paragraph(document.AsSentence("the clock is " + v.rec.Run.Started.In(v.zone).Format("MST (UTC-07:00)") + ", as at the start; the worst hour was " + v.worst())), v.hours()}}
+		d.Add(causes, hours)
 	}
-	d.add(runColumns(vs), settingsOf(vs))
+	d.Add(runColumns(vs), settingsOf(vs))
 }
 
 // steadyHeight is the default height of a picture of constant loads in pixels.
 const steadyHeight = 1000
 
 // steadyPicture has panels above each other over one axis of time, and the hours.
-func steadyPicture(ss []steadyView, elapsed bool) *picture {
-	out := &picture{Height: steadyHeight}
+func steadyPicture(ss []steadyView, elapsed bool) *document.Picture {
+	out := &document.Picture{Height: steadyHeight}
 	first := &ss[0]
 	if len(ss) == 1 {
 		out.Lines = []string{first.label + ": " + first.below()}
@@ -333,28 +334,28 @@ func steadyPicture(ss []steadyView, elapsed bool) *picture {
 		}
 	} else {
 		for i := range ss {
-			out.Legend = append(out.Legend, key{ss[i].label + ": " + percent(ss[i].s.BelowShare) + " of the time below target", nthStyle(i)})
+			out.Legend = append(out.Legend, document.Key{Label: ss[i].label + ": " + percent(ss[i].s.BelowShare) + " of the time below target", Style: document.NthStyle(i)})
 		}
 	}
 	for _, c := range steadyPanels(ss, elapsed) {
-		out.Rows = append(out.Rows, charts{c})
+		out.Rows = append(out.Rows, document.Charts{c})
 	}
 	if heat := heatOf(ss); len(heat.Blocks) > 0 {
 		heat.Height = 0.5 - 0.12*heat.Y.From
-		out.Rows = append(out.Rows, charts{heat})
+		out.Rows = append(out.Rows, document.Charts{heat})
 	}
 	return out
 }
 
 // steadyPanels returns the charts for which any of the runs has figures.
-func steadyPanels(ss []steadyView, elapsed bool) (out charts) {
-	x := scale{From: math.Inf(1), To: math.Inf(-1), Bare: true}
+func steadyPanels(ss []steadyView, elapsed bool) (out document.Charts) {
+	x := document.Scale{From: math.Inf(1), To: math.Inf(-1), Bare: true}
 	begin, data := make([]float64, len(ss)), make([]runData, len(ss))
 	for i := range ss {
 		if !elapsed {
 			begin[i] = ss[i].shift
 		}
-		data[i] = ss[i].data(nthStyle(i))
+		data[i] = ss[i].data(document.NthStyle(i))
 		x.From, x.To = min(x.From, begin[i]), max(x.To, begin[i]+max(1, ss[i].sum.Seconds))
 	}
 	x.Ticks = timeTicks(x.From, x.To, elapsed)
@@ -379,11 +380,11 @@ func steadyPanels(ss []steadyView, elapsed bool) (out charts) {
 		{"frequency of the processors", "", "Hz", 0, 0, []string{"cpu_frequency"}},
 		{"a fixed piece of computing", "time taken, dashed the longest", "seconds", 0, 0, []string{"work_seconds", "work_worst_seconds"}},
 	} {
-		c := &chart{Title: p.title, Note: p.note, X: x, Y: scale{Room: 58}}
+		c := &document.Chart{Title: p.title, Note: p.note, X: x, Y: document.Scale{Room: 58}}
 		most := 0.0
 		for i := range ss {
 			for n, name := range p.figures {
-				l := line{Style: nthStyle(i), Thin: true}
+				l := document.Line{Style: document.NthStyle(i), Thin: true}
 				at, f := data[i].Time, data[i].Counters[name]
 				switch op := ss[i].rec.Intervals; {
 				case name == "rate":
@@ -394,7 +395,7 @@ func steadyPanels(ss []steadyView, elapsed bool) (out charts) {
 				if l.Y = f.Mean; n == 0 {
 					l.Lo, l.Hi = f.Lo, f.Hi
 				} else {
-					l.Style.dash = []float64{4, 3}
+					l.Style.Dashes = []float64{4, 3}
 				}
 				for _, t := range at {
 					l.X = append(l.X, begin[i]+t)
@@ -415,7 +416,7 @@ func steadyPanels(ss []steadyView, elapsed bool) (out charts) {
 			continue
 		}
 		if p.target > 0 {
-			most, c.Levels = max(most, 1.1*p.target), []level{{At: p.target}}
+			most, c.Levels = max(most, 1.1*p.target), []document.Level{{At: p.target}}
 		}
 		c.Y.To, c.Y.Format = 1.06*cmp.Or(max(most, p.least), 1), func(v float64) string { return inUnit(v, p.unit) }
 		out = append(out, c)
@@ -430,7 +431,7 @@ func steadyPanels(ss []steadyView, elapsed bool) (out charts) {
 var clockSteps = []float64{1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800}
 
 // timeTicks returns up to a dozen ticks at round times.
-func timeTicks(from, to float64, elapsed bool) (out []tick) {
+func timeTicks(from, to float64, elapsed bool) (out []document.Tick) {
 	step := clockSteps[len(clockSteps)-1]
 	if i := slices.IndexFunc(clockSteps, func(s float64) bool { return (to-from)/s <= 12 }); i >= 0 {
 		step = clockSteps[i]
@@ -445,23 +446,19 @@ func timeTicks(from, to float64, elapsed bool) (out []tick) {
 				label = fmt.Sprintf("day %d %s", int(day)+1, label)
 			}
 		}
-		out = append(out, tick{at, label})
+		out = append(out, document.Tick{At: at, Label: label})
 	}
 	return out
 }
 
-// heatColours are the colours of a share of time below target, light to dark, also in grey;
-// heatLimits are their upper limits.
-var (
-	heatColours = []string{"#d7ecd9", "#fdf0b5", "#fdc776", "#f08a4b", "#cc3d33", "#7a0f22"}
-	heatLimits  = []float64{0, 0.01, 0.05, 0.2, 0.5, 1}
-)
+// heatLimits are the upper limits of heatColours.
+var heatLimits = []float64{0, 0.01, 0.05, 0.2, 0.5, 1}
 
 // heatOf shows the hours: a row for each run and day, with a block for each hour of it.
-func heatOf(ss []steadyView) *chart {
-	c := &chart{Title: "Time below target in each hour of the day", Note: "green: none; darker: up to 1, 5, 20, 50 and 100% of the hour", X: scale{To: 24}}
+func heatOf(ss []steadyView) *document.Chart {
+	c := &document.Chart{Title: "Time below target in each hour of the day", Note: "green: none; darker: up to 1, 5, 20, 50 and 100% of the hour", X: document.Scale{To: 24}}
 	for h := range 24 {
-		c.X.Ticks = append(c.X.Ticks, tick{float64(h) + 0.5, fmt.Sprintf("%02d", h)})
+		c.X.Ticks = append(c.X.Ticks, document.Tick{At: float64(h) + 0.5, Label: fmt.Sprintf("%02d", h)})
 	}
 	rows := map[[2]int]float64{}
 	for i := range ss {
@@ -475,14 +472,14 @@ func heatOf(ss []steadyView) *chart {
 			if !ok {
 				y = -float64(len(rows)) - 1
 				rows[[2]int{i, day}] = y
-				c.Y.Ticks = append(c.Y.Ticks, tick{y + 0.5, v.dayLabel(day)})
+				c.Y.Ticks = append(c.Y.Ticks, document.Tick{At: y + 0.5, Label: v.dayLabel(day)})
 			}
 			hour := math.Floor((at - float64(day)*daySeconds) / 3600)
 			shade := 0
 			for heatLimits[shade] < h.BelowShare() && shade < len(heatLimits)-1 {
 				shade++
 			}
-			c.Blocks = append(c.Blocks, block{hour + 0.03, y + 0.06, hour + 0.97, y + 0.94, fmt.Sprintf("b%d", shade), fmt.Sprintf("%s: %s of %s below target, p99 %s",
+			c.Blocks = append(c.Blocks, document.Block{X0: hour + 0.03, Y0: y + 0.06, X1: hour + 0.97, Y1: y + 0.94, Paint: fmt.Sprintf("b%d", shade), Tip: fmt.Sprintf("%s: %s of %s below target, p99 %s",
 				h.Start.In(v.zone).Format("2 Jan 15:04"), percent(h.BelowShare()), clock(h.Seconds), micros(h.P99US))})
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/report"
+	"github.com/rowmill/rowmill/internal/report/document"
 	"github.com/rowmill/rowmill/internal/testbrowser"
 	"github.com/rowmill/rowmill/result"
 )
@@ -117,19 +118,19 @@ func TestSteadyPicture(t *testing.T) {
 	empty := short
 	empty.Intervals = nil
 	for _, recs := range [][]result.Record{pair[:1], {short}, {empty}} {
-		pngOf(t, report.PNGOptions{}, recs, 1200, 1000)
+		pngOf(t, document.PNGOptions{}, recs, 1200, 1000)
 	}
 	for _, recs := range [][]result.Record{pair, {empty}} {
-		rendered(t, func(d *report.Document, w io.Writer) error {
+		rendered(t, func(d *document.Document, w io.Writer) error {
 			d.Elapsed = true
-			return d.PNG(w, report.PNGOptions{})
+			return d.PNG(w, document.PNGOptions{})
 		}, recs)
 	}
 	d, err := report.New(pair)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := d.PNG(io.Discard, report.PNGOptions{Height: 300}); err == nil {
+	if err := d.PNG(io.Discard, document.PNGOptions{Height: 300}); err == nil {
 		t.Error("five panels in 300 pixels")
 	}
 }

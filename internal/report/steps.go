@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rowmill/rowmill/internal/report/document"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -109,31 +110,31 @@ func (b benchmark) verdicts() []string {
 }
 
 // parts adds the benchmark's report; named puts its title to what it says.
-func (b benchmark) parts(d *Document, named bool) {
-	d.say(false, b.verdicts()...)
+func (b benchmark) parts(d *document.Document, named bool) {
+	d.Say(false, b.verdicts()...)
 	of := onlyIf(named, ": "+b.title())
 	all := allProblems(b)
 	for i := range all {
 		all[i].Label = cmp.Or(all[i].Label, b[0].label)
 	}
 	d.Notes = append(d.Notes, all...)
-	for _, s := range []*section{b.rates(), b.latencies(), b.buckets(), b.costs(), b.did()} {
+	for _, s := range []*document.Section{b.rates(), b.latencies(), b.buckets(), b.costs(), b.did()} {
 		s.Title += of
-		d.add(s)
+		d.Add(s)
 	}
-	d.add(&section{Title: "How it was run" + of, Parts: []Part{b.facts()}})
+	d.Add(&document.Section{Title: "How it was run" + of, Parts: []document.Part{b.facts()}})
 }
 
 // table is a section of the benchmark with a table of what rows adds for each step.
-func (b benchmark) table(title, note string, header []string, rows func(v *view, s *result.StepSummary, add func(cells ...string))) *section {
-	t := &table{Header: header, Note: note}
+func (b benchmark) table(title, note string, header []string, rows func(v *view, s *result.StepSummary, add func(cells ...string))) *document.Section {
+	t := &document.Table{Header: header, Note: note}
 	for i := range b {
-		rows(&b[i], b[i].sum.Step, t.addKnown)
+		rows(&b[i], b[i].sum.Step, t.AddKnown)
 	}
-	return &section{Title: title, Parts: t.parts()}
+	return &document.Section{Title: title, Parts: t.Parts()}
 }
 
-func (b benchmark) rates() *section {
+func (b benchmark) rates() *document.Section {
 	return b.table("Rates", "Inserts and deletes are rows per second. The SLA is 95% of the rate asked for. Rows held are those at the step's end, off is by how much they differed from those to keep at most.",
 		[]string{"step", "seconds", "rows", "inserts/s", "deletes/s", "queries/s", "asked", "SLA", "rows held", "off", "stalls"},
 		func(v *view, s *result.StepSummary, add func(cells ...string)) {
@@ -156,7 +157,7 @@ func (b benchmark) rates() *section {
 // stepOps are the operations of the steps, in the order of the tables.
 var stepOps = []string{"insert", "delete", "query"}
 
-func (b benchmark) latencies() *section {
+func (b benchmark) latencies() *document.Section {
 	header := []string{"step"}
 	for _, op := range stepOps {
 		header = append(header, op+" p50", "p99", "max")
@@ -180,7 +181,7 @@ func (b benchmark) latencies() *section {
 		})
 }
 
-func (b benchmark) buckets() *section {
+func (b benchmark) buckets() *document.Section {
 	header := []string{"step"}
 	for _, us := range result.BucketMicros() {
 		header = append(header, "<="+strings.ReplaceAll(micros(us), " ", ""))
@@ -198,7 +199,7 @@ func (b benchmark) buckets() *section {
 	})
 }
 
-func (b benchmark) costs() *section {
+func (b benchmark) costs() *document.Section {
 	return b.table("Cost of an operation", "An insert is a row, with its delete where deletes run. The disk's figures are of the whole device where that is known, else of the server's process. "+
 		"Memory is the most that was seen, of some servers since they started.",
 		[]string{"step", "per", "disk read", "disk written", "client CPU", "server CPU", "tables", "server's memory"},
@@ -210,7 +211,7 @@ func (b benchmark) costs() *section {
 }
 
 // did returns the table of the actions of steps without inserts.
-func (b benchmark) did() *section {
+func (b benchmark) did() *document.Section {
 	return b.table("Indexes and settling", "", []string{"step", "what", "seconds", "dirty pages before", "after"}, func(_ *view, s *result.StepSummary, add func(cells ...string)) {
 		before, after := "", ""
 		if len(s.DirtyBytes) == 2 {
@@ -223,9 +224,9 @@ func (b benchmark) did() *section {
 	})
 }
 
-func (b benchmark) facts() facts {
+func (b benchmark) facts() document.Facts {
 	r := &b[0].rec.Run
-	out := facts{{"clients", fmt.Sprintf("%s of %s, method %s, seed %d", plural(r.Writers, "client", "clients"),
+	out := document.Facts{{Name: "clients", Value: fmt.Sprintf("%s of %s, method %s, seed %d", plural(r.Writers, "client", "clients"),
 		plural(r.Step.Tables, "table", "tables"), r.Method, r.Seed)}}
 	for _, f := range b[0].facts() {
 		if slices.Contains(conditions, f.Name) {
@@ -233,14 +234,14 @@ func (b benchmark) facts() facts {
 		}
 	}
 	for _, d := range r.Deviations {
-		out = append(out, fact{"deviation", d})
+		out = append(out, document.Fact{Name: "deviation", Value: d})
 	}
 	return out
 }
 
 // constantSize compares the runs whose tables were kept at a number of rows.
-func constantSize(vs []view) *section {
-	c := &columns{}
+func constantSize(vs []view) *document.Section {
+	c := &document.Columns{}
 	for i := range vs {
 		if vs[i].rec.Run.KeepRows > 0 && vs[i].rec.Run.Search == nil {
 			c.Labels, c.Facts = append(c.Labels, vs[i].label), append(c.Facts, vs[i].constant())
@@ -251,10 +252,10 @@ func constantSize(vs []view) *section {
 	}
 	t := c.Sheet()
 	t.Note = "Bounds are without the rows that come in while a drop is awaited. Rates are from when the tables had their size. Bloat is the tables' bytes on disk for each row held at the end, against those when the size was reached."
-	return &section{Title: "Constant size", Parts: []Part{t}}
+	return &document.Section{Title: "Constant size", Parts: []document.Part{t}}
 }
 
-func (v *view) constant() []fact {
+func (v *view) constant() []document.Fact {
 	r := v.rec
 	keep := float64(r.Run.KeepRows)
 	held, rate, size, perRow, bloat := none, none, none, none, none
@@ -272,21 +273,21 @@ func (v *view) constant() []fact {
 	}
 	by, removals, rows, removal := v.removals()
 	insert := v.sum.LatencyUS["insert"]
-	out := []fact{{"rows to keep", count(r.Run.KeepRows)}, {"bounds", fmt.Sprintf("%s to %s", count(r.Run.HeldRows[0]), count(r.Run.HeldRows[1]))},
-		{"rows held", held}, {"removed by", by}, {"removals", removals}, {"rows removed", rows}}
+	out := []document.Fact{{Name: "rows to keep", Value: count(r.Run.KeepRows)}, {Name: "bounds", Value: fmt.Sprintf("%s to %s", count(r.Run.HeldRows[0]), count(r.Run.HeldRows[1]))},
+		{Name: "rows held", Value: held}, {Name: "removed by", Value: by}, {Name: "removals", Value: removals}, {Name: "rows removed", Value: rows}}
 	times := func(name string, l result.Latency) {
 		for _, q := range []struct {
 			name string
 			us   int64
 		}{{" p50", l.P50}, {" p99", l.P99}, {" max", l.Max}} {
-			out = append(out, fact{name + q.name, cmp.Or(onlyIf(l.Count > 0, micros(q.us)), none)})
+			out = append(out, document.Fact{Name: name + q.name, Value: cmp.Or(onlyIf(l.Count > 0, micros(q.us)), none)})
 		}
 	}
 	times("removal", removal)
-	out = append(out, fact{"inserts/s at that size", rate})
+	out = append(out, document.Fact{Name: "inserts/s at that size", Value: rate})
 	times("insert", insert)
-	return append(out, fact{"size at the end", size}, fact{"bytes for each row", perRow}, fact{"bloat", bloat},
-		fact{"purge lag at most", v.lag()}, fact{"stalls", v.stalls()})
+	return append(out, document.Fact{Name: "size at the end", Value: size}, document.Fact{Name: "bytes for each row", Value: perRow}, document.Fact{Name: "bloat", Value: bloat},
+		document.Fact{Name: "purge lag at most", Value: v.lag()}, document.Fact{Name: "stalls", Value: v.stalls()})
 }
 
 // removals describes how the oldest rows were removed, and how long that took.

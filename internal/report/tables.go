@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rowmill/rowmill/internal/report/document"
 	"github.com/rowmill/rowmill/internal/statistics"
 	"github.com/rowmill/rowmill/result"
 )
@@ -79,10 +80,10 @@ func manyTables(recs []result.Record) (experiment, error) {
 		return ""
 	}
 	if len(p.fits) > 0 {
-		p.more = append(p.more, &section{Title: "Fitted lines", Parts: []Part{fitTable(p.fits)}})
+		p.more = append(p.more, &document.Section{Title: "Fitted lines", Parts: []document.Part{fitTable(p.fits)}})
 	}
 	if later := laterTable(p); len(later.Rows) > 0 {
-		p.more = append(p.more, &section{Title: "A later day", Parts: []Part{later}})
+		p.more = append(p.more, &document.Section{Title: "A later day", Parts: []document.Part{later}})
 	}
 	t := recs[0].Run.Tables
 	p.title = "Many " + either(t.Partitions > 0, "partitions", "tables") + ": what a server pays for each"
@@ -92,7 +93,7 @@ func manyTables(recs []result.Record) (experiment, error) {
 		for _, name := range slices.Sorted(maps.Keys(recs[i].Run.Tables.Caches)) {
 			all = append(all, name+"="+recs[i].Run.Tables.Caches[name])
 		}
-		p.about = append(p.about, fact{"limits, " + p.label(i), strings.Join(all, " ")})
+		p.about = append(p.about, document.Fact{Name: "limits, " + p.label(i), Value: strings.Join(all, " ")})
 	}
 	return p, nil
 }
@@ -139,19 +140,19 @@ func tablesFits(p *projection) (out []Fit) {
 	return out
 }
 
-func fitTable(fits []Fit) *table {
-	t := &table{Header: []string{"", "figure", "while", "with none", "for each", "95% interval", "R²", "points"},
+func fitTable(fits []Fit) *document.Table {
+	t := &document.Table{Header: []string{"", "figure", "while", "with none", "for each", "95% interval", "R²", "points"},
 		Note: "The interval is that of the points about the line. While connections are made, each is a connection; else a table or a partition."}
 	for _, f := range fits {
 		m := tablesFigures[f.Figure]
-		t.add(f.Line, m.name, f.Phase, m.format(f.Fixed), m.format(f.Slope), m.format(f.Low)+" .. "+m.format(f.High), fmt.Sprintf("%.3f", f.R2), count(int64(f.Points)))
+		t.Add(f.Line, m.name, f.Phase, m.format(f.Fixed), m.format(f.Slope), m.format(f.Low)+" .. "+m.format(f.High), fmt.Sprintf("%.3f", f.R2), count(int64(f.Points)))
 	}
 	return t
 }
 
 // laterTable is what happens once: the restart, and opening all again.
-func laterTable(p *projection) *table {
-	t := &table{Header: []string{"", "restart", "memory then", "memory, all open", "opened again", "memory then"}}
+func laterTable(p *projection) *document.Table {
+	t := &document.Table{Header: []string{"", "restart", "memory then", "memory, all open", "opened again", "memory then"}}
 	for i := range p.recs {
 		row := slices.Repeat([]string{none}, 5)
 		for _, c := range p.recs[i].TablesCosts() {
@@ -167,7 +168,7 @@ func laterTable(p *projection) *table {
 			}
 		}
 		if row[0] != none || row[2] != none {
-			t.add(append([]string{p.recs[i].Run.Name}, row...)...)
+			t.Add(append([]string{p.recs[i].Run.Name}, row...)...)
 		}
 	}
 	return t
@@ -206,7 +207,7 @@ func (s *panel) tablesLines() (out []string) {
 		}
 	}
 	for _, name := range lines {
-		out = append(out, sentence(fmt.Sprintf("%s: each %s adds %s", name, one, strings.Join(by[name], ", "))))
+		out = append(out, document.AsSentence(fmt.Sprintf("%s: each %s adds %s", name, one, strings.Join(by[name], ", "))))
 	}
 	return out
 }

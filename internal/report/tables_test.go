@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rowmill/rowmill/internal/report"
+	"github.com/rowmill/rowmill/internal/report/document"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -15,7 +15,7 @@ func TestTablesReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	goldens(t, "tables", recs, "txt", "md")
-	pngOf(t, report.PNGOptions{}, recs, 1200, 1035)
+	pngOf(t, document.PNGOptions{}, recs, 1200, 1035)
 	recs[0].End = nil
 	recs[0].Intervals = recs[0].Intervals[:2]
 	text := render(t, "txt", recs)

@@ -6,14 +6,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rowmill/rowmill/internal/report/document"
 	"github.com/rowmill/rowmill/result"
 )
 
 func TestTexts(t *testing.T) {
 	for _, c := range []struct{ name, got, want string }{
-		{"sentence", sentence("éclair fell"), "Éclair fell."},
-		{"sentence that ends", sentence("Done."), "Done."},
-		{"no sentence", sentence(""), ""},
+		{"sentence", document.AsSentence("éclair fell"), "Éclair fell."},
+		{"sentence that ends", document.AsSentence("Done."), "Done."},
+		{"no sentence", document.AsSentence(""), ""},
 		{"control characters", oneLine("a\x1b[31mb\nc"), "a [31mb c"},
 	} {
 		if c.got != c.want {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rowmill/rowmill/internal/report/document"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -80,7 +81,7 @@ func tpccLines(recs []result.Record) (out []string) {
 		name := oneLine(result.EngineName(r.Engine))
 		for _, f := range of {
 			if slices.ContainsFunc(recs, func(o result.Record) bool { return o.Run.Engine == r.Engine && f(&o.Run) != f(r) }) {
-				name = listed(", ", name, f(r))
+				name = document.Listed(", ", name, f(r))
 			}
 		}
 		if r.TPCC.Sharded && slices.ContainsFunc(several, func(o result.Record) bool { return !o.Run.TPCC.Sharded }) {
@@ -112,41 +113,41 @@ func (p *projection) tpccTitle() string {
 }
 
 // tpccParts are why transactions were begun again, the response times of each, and the proof.
-func (p *projection) tpccParts() (out []Part) {
+func (p *projection) tpccParts() (out []document.Part) {
 	names := p.tpccNames(tpccLines(p.recs))
-	rates := &table{Header: []string{"run", "new orders/min", "per warehouse", "retries", "by cause"},
+	rates := &document.Table{Header: []string{"run", "new orders/min", "per warehouse", "retries", "by cause"},
 		Note: "New orders include those that were rolled back. " + result.NotAudited + ": this is no result of TPC-C."}
-	times := &table{Header: []string{"run", "transaction", "count", "p50", "p95", "p99", "p99.9", "max"}, Note: "From the first try to the answer, without keying and thinking."}
+	times := &document.Table{Header: []string{"run", "transaction", "count", "p50", "p95", "p99", "p99.9", "max"}, Note: "From the first try to the answer, without keying and thinking."}
 	for i := range p.recs {
 		s := &p.vs[i].sum
 		t, retries := s.TPCC, none
 		if n := s.Retries; n > 0 {
 			retries = count(n)
 		}
-		rates.add(names[i], figure(t.NewOrdersPerMinute), figure(t.NewOrdersPerMinute/float64(t.Warehouses)), retries, causesText(t.Causes))
+		rates.Add(names[i], figure(t.NewOrdersPerMinute), figure(t.NewOrdersPerMinute/float64(t.Warehouses)), retries, causesText(t.Causes))
 		for _, op := range ops(s.LatencyUS) {
 			l := s.LatencyUS[op]
-			times.add(names[i], op, count(l.Count), micros(l.P50), micros(l.P95), micros(l.P99), micros(l.P999), micros(l.Max))
+			times.Add(names[i], op, count(l.Count), micros(l.P50), micros(l.P95), micros(l.P99), micros(l.P999), micros(l.Max))
 		}
 	}
 	if len(p.recs) == 1 { // the title names the run
-		for _, t := range []*table{rates, times} {
+		for _, t := range []*document.Table{rates, times} {
 			t.Header = t.Header[1:]
 			for k := range t.Rows {
 				t.Rows[k] = t.Rows[k][1:]
 			}
 		}
 	}
-	out = append(out, &section{Title: "New orders and retries", Parts: []Part{rates}}, &section{Title: "Response times by transaction", Parts: []Part{times}})
+	out = append(out, &document.Section{Title: "New orders and retries", Parts: []document.Part{rates}}, &document.Section{Title: "Response times by transaction", Parts: []document.Part{times}})
 	if proof := p.tpccProof(names); len(proof.Rows) > 0 {
-		out = append(out, &section{Title: "Proof", Parts: []Part{proof}})
+		out = append(out, &document.Section{Title: "Proof", Parts: []document.Part{proof}})
 	}
 	return out
 }
 
 // tpccProof has a row for each condition, with what each run found: of several in short, but in full if it doesn't hold.
-func (p *projection) tpccProof(names []string) *table {
-	out := &table{Header: append([]string{"condition"}, names...), Bad: map[int]bool{}}
+func (p *projection) tpccProof(names []string) *document.Table {
+	out := &document.Table{Header: append([]string{"condition"}, names...), Bad: map[int]bool{}}
 	if len(p.recs) > 1 {
 		out.Note = "What each run found, in short: rows that contradict the condition, transactions, or a share. The report of one run alone has it in full."
 	}
@@ -157,7 +158,7 @@ func (p *projection) tpccProof(names []string) *table {
 			if !ok {
 				row = len(out.Rows)
 				rows[c.Name] = row
-				out.add(append([]string{c.Name}, slices.Repeat([]string{none}, len(p.recs))...)...)
+				out.Add(append([]string{c.Name}, slices.Repeat([]string{none}, len(p.recs))...)...)
 			}
 			found := c.Found
 			if len(p.recs) > 1 {
@@ -176,12 +177,12 @@ func (p *projection) tpccProof(names []string) *table {
 }
 
 // tpccCharts draw new orders per minute over time.
-func (p *projection) tpccCharts() charts {
-	c := &chart{Title: "new orders/min", X: scale{Name: "seconds"}, Height: 250}
+func (p *projection) tpccCharts() document.Charts {
+	c := &document.Chart{Title: "new orders/min", X: document.Scale{Name: "seconds"}, Height: 250}
 	for i := range p.recs {
 		run := &p.recs[i].Run
 		name := p.cellOf(i).levels[2]
-		l := line{Name: name, Style: p.style(name)}
+		l := document.Line{Name: name, Style: p.style(name)}
 		for k := range p.recs[i].Intervals {
 			if iv := &p.recs[i].Intervals[k]; !run.Brief(iv) {
 				c.X.To = max(c.X.To, iv.Elapsed)
@@ -191,7 +192,7 @@ func (p *projection) tpccCharts() charts {
 		}
 		c.Lines = append(c.Lines, l)
 	}
-	return charts{c}
+	return document.Charts{c}
 }
 
 // cellOf returns the cell of a record.

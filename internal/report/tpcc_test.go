@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rowmill/rowmill/internal/report"
+	"github.com/rowmill/rowmill/internal/report/document"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -20,7 +20,7 @@ func storedTPCC(t *testing.T) []result.Record {
 
 func TestTPCCReport(t *testing.T) {
 	goldens(t, "tpcc", storedTPCC(t), "txt", "md")
-	pngOf(t, report.PNGOptions{}, storedTPCC(t), 1200, 675)
+	pngOf(t, document.PNGOptions{}, storedTPCC(t), 1200, 675)
 	for name, c := range map[string]struct {
 		recs       func() []result.Record
 		want, lack string

@@ -1,7 +1,15 @@
-package report
+// Package document is the model of a report, without a format: sections, tables, notes and charts. It is
+// rendered as text, Markdown, HTML with live charts, PNG, CSV and JSON.
+//
+//	d := &document.Document{Title: "insert benchmark"}
+//	d.Add(&document.Table{Header: []string{"run", "rows/s"}, Rows: [][]string{{"plain", "12,000"}}})
+//	return d.Text(os.Stdout)
+package document
 
 import (
 	"cmp"
+	"encoding/csv"
+	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -10,8 +18,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	figures "github.com/rowmill/rowmill/internal/figure"
-	"github.com/rowmill/rowmill/result"
+	"github.com/rowmill/rowmill/internal/figure"
 )
 
 // A Document is a report without a format, which text, Markdown, HTML, PNG and JSON render.
@@ -27,9 +34,9 @@ type Document struct {
 	Footer string
 	// Data returns the content of the JSON format, sheet that of CSV.
 	Data  func() any
-	sheet func() *table
-	// picture returns the charts of the PNG format.
-	picture func(PNGOptions) *picture
+	Sheet func() *Table
+	// Picture returns the charts of the PNG format.
+	Picture func(PNGOptions) *Picture
 	// Elapsed initially aligns constant loads by the time since their start instead of
 	// the time of day; the page can switch.
 	Elapsed bool
@@ -58,14 +65,14 @@ type Part interface {
 type medium uint8
 
 const (
-	inText medium = 1 << iota
-	inMarkdown
-	inHTML
+	InText medium = 1 << iota
+	InMarkdown
+	InHTML
 )
 
-// A section has a title of its own. In limits it to some formats; 0 means all. Folded ones
+// A Section has a title of its own. In limits it to some formats; 0 means all. Folded ones
 // are closed in HTML until the reader opens them.
-type section struct {
+type Section struct {
 	Title  string
 	In     medium
 	Fold   bool // a part that can be closed
@@ -73,28 +80,28 @@ type section struct {
 	Parts  []Part
 }
 
-// A paragraph is wrapped text.
-type paragraph string
+// A Paragraph is wrapped text.
+type Paragraph string
 
-// notes are warnings about the section that they are in.
-type notes []Note
+// Notes are warnings about the section that they are in.
+type Notes []Note
 
-// noted are texts as notes.
-func noted(texts ...string) (out notes) {
+// Noted are texts as notes.
+func Noted(texts ...string) (out Notes) {
 	for _, text := range texts {
 		out = append(out, Note{Text: text})
 	}
 	return out
 }
 
-// facts are names with values, one per line.
-type facts []fact
+// Facts are names with values, one per line.
+type Facts []Fact
 
-// A fact is one line of a run's summary, in words and with units.
-type fact struct{ Name, Value string }
+// A Fact is one line of a run's summary, in words and with units.
+type Fact struct{ Name, Value string }
 
-// A table has one line per row. Columns without a value are omitted.
-type table struct {
+// A Table has one line per row. Columns without a value are omitted.
+type Table struct {
 	Header []string
 	Rows   [][]string
 	// Note explains the columns.
@@ -104,76 +111,78 @@ type table struct {
 	Heat []int
 }
 
-// parts returns the table as the parts of a section; nil if it has no rows.
-func (t *table) parts() []Part {
+// Parts returns the table as the parts of a section; nil if it has no rows.
+func (t *Table) Parts() []Part {
 	if len(t.Rows) == 0 {
 		return nil
 	}
 	return []Part{t}
 }
 
-func (t *table) add(cells ...string) { t.Rows = append(t.Rows, cells) }
+// Add appends a row.
+func (t *Table) Add(cells ...string) { t.Rows = append(t.Rows, cells) }
 
-// addKnown adds a row of cells of which those that are empty are not known.
-func (t *table) addKnown(cells ...string) {
+// AddKnown adds a row of cells of which those that are empty are not known.
+func (t *Table) AddKnown(cells ...string) {
 	for i := range cells {
-		cells[i] = cmp.Or(cells[i], none)
+		cells[i] = cmp.Or(cells[i], figure.None)
 	}
-	t.add(cells...)
+	t.Add(cells...)
 }
 
-// columns are the facts of several runs. Text shows those of the runs in Shown one after
+// Columns are the facts of several runs. Text shows those of the runs in Shown one after
 // the other, with what all share at the end; other formats show all side by side.
-type columns struct {
+type Columns struct {
 	Labels []string
 	Titles []string
 	Shown  []int
-	Facts  [][]fact
+	Facts  [][]Fact
 	// Shared are the names of facts to be shown once if all runs have the same.
 	Shared []string
 }
 
-// A later part is made only for the formats that show it, because that takes long.
-type later struct {
-	in    medium
-	parts func() []Part
+// A Later part is made only for the formats that show it, because that takes long.
+type Later struct {
+	In    medium
+	Parts func() []Part
 }
 
-func (later) Kind() string { return "later" }
+func (Later) Kind() string { return "later" }
 
-func (*section) Kind() string  { return "section" }
-func (paragraph) Kind() string { return "paragraph" }
-func (notes) Kind() string     { return "notes" }
-func (facts) Kind() string     { return "facts" }
-func (*table) Kind() string    { return "table" }
-func (*columns) Kind() string  { return "columns" }
+func (*Section) Kind() string  { return "section" }
+func (Paragraph) Kind() string { return "paragraph" }
+func (Notes) Kind() string     { return "notes" }
+func (Facts) Kind() string     { return "facts" }
+func (*Table) Kind() string    { return "table" }
+func (*Columns) Kind() string  { return "columns" }
 
-// add appends parts; a nil section is none.
-func (d *Document) add(parts ...Part) {
+// Add appends parts; a nil section is none.
+func (d *Document) Add(parts ...Part) {
 	for _, p := range parts {
-		if s, ok := p.(*section); !ok || s != nil {
+		if s, ok := p.(*Section); !ok || s != nil {
 			d.Parts = append(d.Parts, p)
 		}
 	}
 }
 
-func (d *Document) say(strong bool, lines ...string) {
+// Say appends sentences to the document's results.
+func (d *Document) Say(strong bool, lines ...string) {
 	for _, line := range lines {
-		d.Lines = append(d.Lines, Sentence{sentence(line), strong})
+		d.Lines = append(d.Lines, Sentence{AsSentence(line), strong})
 	}
 }
 
 // JSON writes the document's data as indented JSON.
-func (d *Document) JSON(w io.Writer) error { return writeJSON(w, d.Data()) }
+func (d *Document) JSON(w io.Writer) error { return WriteJSON(w, d.Data()) }
 
 func shown(parts []Part, in medium) (out []Part) {
 	for _, p := range parts {
 		switch p := p.(type) {
-		case later:
-			if p.in&in != 0 {
-				out = append(out, shown(p.parts(), in)...)
+		case Later:
+			if p.In&in != 0 {
+				out = append(out, shown(p.Parts(), in)...)
 			}
-		case *section:
+		case *Section:
 			if s := *p; p.In == 0 || p.In&in != 0 {
 				if s.Parts = shown(p.Parts, in); len(s.Parts) > 0 {
 					out = append(out, &s)
@@ -186,11 +195,11 @@ func shown(parts []Part, in medium) (out []Part) {
 	return out
 }
 
-// filled returns the table without its columns that have no value in any row.
-func (t *table) filled() *table {
+// Filled returns the table without its columns that have no value in any row.
+func (t *Table) Filled() *Table {
 	var keep []int
 	for i := range t.Header {
-		if i == 0 || slices.ContainsFunc(t.Rows, func(r []string) bool { return r[i] != "" && r[i] != none }) {
+		if i == 0 || slices.ContainsFunc(t.Rows, func(r []string) bool { return r[i] != "" && r[i] != figure.None }) {
 			keep = append(keep, i)
 		}
 	}
@@ -201,7 +210,7 @@ func (t *table) filled() *table {
 		}
 		return out
 	}
-	out := &table{Header: pick(t.Header), Note: t.Note, Bad: t.Bad, Heat: t.Heat}
+	out := &Table{Header: pick(t.Header), Note: t.Note, Bad: t.Bad, Heat: t.Heat}
 	for _, r := range t.Rows {
 		out.Rows = append(out.Rows, pick(r))
 	}
@@ -212,7 +221,7 @@ func (t *table) filled() *table {
 const mostSpaces = 5
 
 // numeric reports whether a column contains only figures: neither sentences nor times.
-func (t *table) numeric(column int) bool {
+func (t *Table) numeric(column int) bool {
 	some := false
 	for _, r := range t.Rows {
 		cell := strings.TrimLeft(r[column], "<+-")
@@ -228,8 +237,8 @@ func (t *table) numeric(column int) bool {
 }
 
 // Sheet arranges the facts of all runs side by side, one row for each.
-func (c *columns) Sheet() *table {
-	t := &table{Header: append([]string{""}, c.Labels...)}
+func (c *Columns) Sheet() *Table {
+	t := &Table{Header: append([]string{""}, c.Labels...)}
 	var names []string
 	values := make([]map[string]string, len(c.Facts))
 	for i, of := range c.Facts {
@@ -256,13 +265,13 @@ func (c *columns) Sheet() *table {
 }
 
 // shared returns the facts that all of several runs have in common.
-func (c *columns) shared() []fact {
-	var out []fact
+func (c *Columns) shared() []Fact {
+	var out []Fact
 	if len(c.Facts) < 2 {
 		return nil
 	}
 	for _, f := range c.Facts[0] {
-		differs := slices.ContainsFunc(c.Facts[1:], func(of []fact) bool { return !slices.Contains(of, f) })
+		differs := slices.ContainsFunc(c.Facts[1:], func(of []Fact) bool { return !slices.Contains(of, f) })
 		if slices.Contains(c.Shared, f.Name) && !differs {
 			out = append(out, f)
 		}
@@ -270,7 +279,8 @@ func (c *columns) shared() []fact {
 	return out
 }
 
-func sentence(s string) string {
+// AsSentence begins a text with a capital letter, and ends it with a full stop.
+func AsSentence(s string) string {
 	if s == "" {
 		return ""
 	}
@@ -282,27 +292,29 @@ func sentence(s string) string {
 	return s + "."
 }
 
-// footer tells which rowmill measured, and when.
-func footer(r *result.Run) string {
-	return fmt.Sprintf("Measured by rowmill %s, started %s. This page is one file: it loads nothing and sends nothing.",
-		r.Rowmill, r.Started.UTC().Format(time.DateTime+" UTC"))
+// Listed joins the parts that are not empty.
+func Listed(separator string, parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), separator)
 }
 
-// The figures of reports, under short names.
-const none = figures.None
+// WriteJSON writes a value as indented JSON.
+func WriteJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return fmt.Errorf("write JSON report: %w", err)
+	}
+	return nil
+}
 
-var (
-	figure, short, seconds, clock = figures.Number, figures.Short, figures.Seconds, figures.Clock
-	percent, ratio, oneLine       = figures.Percent, figures.Ratio, figures.OneLine
-)
-
-func count[N int | int64](n N) string { return figures.Count(n) }
-
-func micros[N int64 | float64](us N) string { return figures.Micros(us) }
-
-func bytes[N int64 | float64](n N) string { return figures.Bytes(n) }
-
-func plural[N int | int64](n N, one, many string) string { return figures.Plural(n, one, many) }
-
-// rowsRate formats a rate in rows per second.
-func rowsRate(f float64) string { return figure(f) + " rows/s" }
+// CSV writes the figures behind the document as RFC 4180 has it: a header, whose names have the units, and a line for each
+// cell of a grid, figure of a comparison, or interval of a run. Numbers are plain, and what isn't known is empty.
+func (d *Document) CSV(w io.Writer) error {
+	t := d.Sheet()
+	out := csv.NewWriter(w)
+	if err := out.WriteAll(append([][]string{t.Header}, t.Rows...)); err != nil {
+		return fmt.Errorf("write CSV report: %w", err)
+	}
+	return nil
+}

@@ -1,4 +1,4 @@
-package report
+package document
 
 import (
 	"cmp"
@@ -8,6 +8,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"github.com/rowmill/rowmill/internal/figure"
 
 	xfont "golang.org/x/image/font"
 	"gonum.org/v1/plot"
@@ -29,28 +31,32 @@ const svgHeight = 300
 type svg struct{ strings.Builder }
 
 // SVG draws the chart for a page.
-func (c *chart) SVG(beside int) template.HTML {
+func (c *Chart) SVG(beside int) template.HTML {
 	width, height := svgWidths[min(beside, len(svgWidths))-1], cmp.Or(c.Height, svgHeight)
 	var out svg
-	fmt.Fprintf(&out, `<svg class="chart-svg" role="img" viewBox="0 0 %g %g" aria-label="%s">`, width, height, template.HTMLEscapeString(oneLine(listed(", ", c.Title, c.Note))))
+	fmt.Fprintf(&out, `<svg class="chart-svg" role="img" viewBox="0 0 %g %g" aria-label="%s">`, width, height, template.HTMLEscapeString(figure.OneLine(Listed(", ", c.Title, c.Note))))
 	titled := *c
 	titled.Title, titled.Note = "", "" // the page's heading says it
-	titled.draw(&out, box{0, 0, width, height})
+	titled.draw(&out, Box{0, 0, width, height})
 	out.WriteString("</svg>")
 	return template.HTML(out.String())
 }
 
-func (s *svg) stroke(pts []xy, p pen) {
-	fmt.Fprintf(s, `<polyline class="s-%s" stroke-width="%g"`, p.paint+onlyIf(p.faint, " faint"), p.width)
-	if len(p.dash) > 0 {
-		fmt.Fprintf(s, ` stroke-dasharray="%s"`, strings.Trim(fmt.Sprint(p.dash), "[]"))
+func (s *svg) Stroke(pts []XY, p Pen) {
+	class := p.paint
+	if p.faint {
+		class += " faint"
+	}
+	fmt.Fprintf(s, `<polyline class="s-%s" stroke-width="%g"`, class, p.width)
+	if len(p.Dashes) > 0 {
+		fmt.Fprintf(s, ` stroke-dasharray="%s"`, strings.Trim(fmt.Sprint(p.Dashes), "[]"))
 	}
 	s.WriteString(` points="`)
 	for i, pt := range pts {
 		if i > 0 {
 			s.WriteByte(' ')
 		}
-		fmt.Fprintf(s, "%.1f,%.1f", pt.x, pt.y)
+		fmt.Fprintf(s, "%.1f,%.1f", pt.X, pt.Y)
 	}
 	s.WriteString(`"/>`)
 }
@@ -61,27 +67,31 @@ func (s *svg) titled(element, tip string) {
 		s.WriteString("/>")
 		return
 	}
-	fmt.Fprintf(s, "><title>%s</title></%s>", template.HTMLEscapeString(oneLine(tip)), element)
+	fmt.Fprintf(s, "><title>%s</title></%s>", template.HTMLEscapeString(figure.OneLine(tip)), element)
 }
 
-func (s *svg) fill(from, to xy, paint, tip string) {
-	fmt.Fprintf(s, `<rect class="f-%s" x="%.1f" y="%.1f" width="%.1f" height="%.1f"`, paint, from.x, from.y, to.x-from.x, to.y-from.y)
+func (s *svg) Fill(from, to XY, paint, tip string) {
+	fmt.Fprintf(s, `<rect class="f-%s" x="%.1f" y="%.1f" width="%.1f" height="%.1f"`, paint, from.X, from.Y, to.X-from.X, to.Y-from.Y)
 	s.titled("rect", tip)
 }
 
-func (s *svg) dot(at xy, radius float64, paint string, cross bool, tip string) {
+func (s *svg) Dot(at XY, radius float64, paint string, cross bool, tip string) {
 	if cross {
-		fmt.Fprintf(s, `<path class="s-%s" stroke-width="2.5" d="M%.1f %.1fl%g %gm%g 0l%g %g"`, paint, at.x-radius, at.y-radius, 2*radius, 2*radius, -2*radius, 2*radius, -2*radius)
+		fmt.Fprintf(s, `<path class="s-%s" stroke-width="2.5" d="M%.1f %.1fl%g %gm%g 0l%g %g"`, paint, at.X-radius, at.Y-radius, 2*radius, 2*radius, -2*radius, 2*radius, -2*radius)
 		s.titled("path", tip)
 		return
 	}
-	fmt.Fprintf(s, `<circle class="f-%s" cx="%.1f" cy="%.1f" r="%g"`, paint, at.x, at.y, radius)
+	fmt.Fprintf(s, `<circle class="f-%s" cx="%.1f" cy="%.1f" r="%g"`, paint, at.X, at.Y, radius)
 	s.titled("circle", tip)
 }
 
-func (s *svg) text(at xy, text string, f face) {
-	fmt.Fprintf(s, `<text class="f-%s" x="%.1f" y="%.1f" dy=".35em" font-size="%g" text-anchor="%s"%s>%s</text>`, f.paint, at.x, at.y, f.size,
-		[]string{"start", "middle", "end"}[f.align+1], onlyIf(f.bold, ` font-weight="600"`), template.HTMLEscapeString(oneLine(text)))
+func (s *svg) Text(at XY, text string, f Face) {
+	weight := ""
+	if f.bold {
+		weight = ` font-weight="600"`
+	}
+	fmt.Fprintf(s, `<text class="f-%s" x="%.1f" y="%.1f" dy=".35em" font-size="%g" text-anchor="%s"%s>%s</text>`, f.paint, at.X, at.Y, f.size,
+		[]string{"start", "middle", "end"}[f.align+1], weight, template.HTMLEscapeString(figure.OneLine(text)))
 }
 
 // paintCSS defines the colours of lines and blocks, for both themes.
@@ -90,10 +100,10 @@ func paintCSS() string {
 	rule := func(name string) {
 		fmt.Fprintf(&rules, ".s-%s { stroke: var(--%s); fill: none; } .f-%s { fill: var(--%s); }\n", name, name, name, name)
 	}
-	for i, c := range palette {
-		name := style{colour: i}.paint()
-		fmt.Fprintf(&light, " --%s: %s;", name, c.light)
-		fmt.Fprintf(&dark, " --%s: %s;", name, c.dark)
+	for i, c := range Palette {
+		name := Style{Colour: i}.paint()
+		fmt.Fprintf(&light, " --%s: %s;", name, c.Light)
+		fmt.Fprintf(&dark, " --%s: %s;", name, c.Dark)
 		rule(name)
 	}
 	for i, c := range heatColours {
@@ -107,16 +117,16 @@ func paintCSS() string {
 	return fmt.Sprintf(":root {%s }\n:root[data-theme=\"dark\"] {%s }\n%s.f-ground { fill: var(--panel); } .faint { opacity: .35; }\n", light.String(), dark.String(), rules.String())
 }
 
-// A style determines how the lines of one run are drawn, the same in every picture.
-type style struct {
-	colour int // index in palette
+// A Style determines how the lines of one run are drawn, the same in every picture.
+type Style struct {
+	Colour int // index in palette
 	// dash contains the lengths of strokes and gaps in pixels; empty means solid.
-	dash []float64
+	Dashes []float64
 }
 
-// palette is that of Okabe and Ito (2008), which people with any common colour blindness can
+// Palette is that of Okabe and Ito (2008), which people with any common colour blindness can
 // distinguish, without its yellow, which is too faint on white; dark is for dark backgrounds.
-var palette = []struct{ light, dark string }{
+var Palette = []struct{ Light, Dark string }{
 	{"#0072b2", "#56b4e9"}, // blue
 	{"#d55e00", "#ff8a3d"}, // vermilion
 	{"#007f5f", "#2fc99a"}, // bluish green
@@ -125,49 +135,27 @@ var palette = []struct{ light, dark string }{
 	{"#4b5563", "#b6bfca"}, // grey
 }
 
-func (s style) paint() string { return fmt.Sprintf("p%d", s.colour) }
+func (s Style) paint() string { return fmt.Sprintf("p%d", s.Colour) }
 
 // Dash is the dash as an attribute of SVG.
-func (s style) Dash() string { return strings.Trim(fmt.Sprint(s.dash), "[]") }
+func (s Style) Dash() string { return strings.Trim(fmt.Sprint(s.Dashes), "[]") }
 
 // Paint is the name of the colour, as a class of the page.
-func (s style) Paint() string { return s.paint() }
+func (s Style) Paint() string { return s.paint() }
 
 // The palette indexes of the first run of each layout, the same in every report; other runs have the following ones.
 const (
-	rollingColour = 0
-	plainColour   = 1
+	RollingColour = 0
+	PlainColour   = 1
 )
 
-// nthStyle returns the style of the n-th line: a colour and, beyond the palette, a dash.
-func nthStyle(n int) style {
-	s := style{colour: n % len(palette)}
-	if round := n / len(palette); round > 0 {
-		s.dash = []float64{float64(2 + 2*round), 3}
+// NthStyle returns the style of the n-th line: a colour and, beyond the palette, a dash.
+func NthStyle(n int) Style {
+	s := Style{Colour: n % len(Palette)}
+	if round := n / len(Palette); round > 0 {
+		s.Dashes = []float64{float64(2 + 2*round), 3}
 	}
 	return s
-}
-
-// styles assigns each run a colour, the same to all repeats, and a dash for its layout, so that neither alone carries the
-// meaning.
-func styles(vs []view) []style {
-	out := make([]style, len(vs))
-	free, next := map[string]int{"rolling": rollingColour, "plain": plainColour}, plainColour+1
-	for i := range vs {
-		layout := vs[i].rec.Run.Layout
-		if r := vs[i].repeats; r != nil && r[0] < i {
-			out[i] = out[r[0]]
-			continue
-		}
-		n, ok := free[layout]
-		if delete(free, layout); !ok {
-			n, next = next, next+1
-		}
-		if out[i] = nthStyle(n); layout != "rolling" && out[i].dash == nil {
-			out[i].dash = []float64{7, 3}
-		}
-	}
-	return out
 }
 
 // PNGOptions contains the options of PNG. The zero value is the documented default.
@@ -196,25 +184,25 @@ func (o PNGOptions) Validate() error {
 	return nil
 }
 
-// A picture is what PNG draws: rows of charts below a heading and one legend.
-type picture struct {
+// A Picture is what PNG draws: rows of charts below a heading and one legend.
+type Picture struct {
 	// Lines are sentences below the subtitle.
 	Lines  []string
-	Legend []key
-	Rows   []charts
+	Legend []Key
+	Rows   []Charts
 	Height int // in pixels, if the options give none
 }
 
-// A key is one entry of a legend.
-type key struct {
+// A Key is one entry of a legend.
+type Key struct {
 	Label string
-	Style style
+	Style Style
 }
 
 // Default sizes of a picture in pixels.
 const (
 	defaultWidth  = 1200
-	defaultHeight = 675
+	DefaultHeight = 675
 )
 
 // Space in a picture, in pixels.
@@ -230,13 +218,13 @@ func (d *Document) PNG(w io.Writer, opts PNGOptions) error {
 	if err := opts.Validate(); err != nil {
 		return err
 	}
-	p := &picture{Lines: []string{"nothing to draw: no run came far enough"}}
-	if d.picture != nil {
-		p = d.picture(opts)
+	p := &Picture{Lines: []string{"nothing to draw: no run came far enough"}}
+	if d.Picture != nil {
+		p = d.Picture(opts)
 	}
-	in := box{0, 0, float64(cmp.Or(opts.Width, defaultWidth)), float64(cmp.Or(opts.Height, p.Height, defaultHeight))}
-	c := vgimg.NewWith(vgimg.UseWH(px(in.x1), px(in.y1)), vgimg.UseDPI(dpi), vgimg.UseBackgroundColor(color.White))
-	if err := p.draw(&image{draw.New(c), in.y1}, in, cmp.Or(opts.Title, d.Title), d.Subtitle); err != nil {
+	in := Box{0, 0, float64(cmp.Or(opts.Width, defaultWidth)), float64(cmp.Or(opts.Height, p.Height, DefaultHeight))}
+	c := vgimg.NewWith(vgimg.UseWH(px(in.X1), px(in.Y1)), vgimg.UseDPI(dpi), vgimg.UseBackgroundColor(color.White))
+	if err := p.Draw(&image{draw.New(c), in.Y1}, in, cmp.Or(opts.Title, d.Title), d.Subtitle); err != nil {
 		return fmt.Errorf("draw picture: %w", err)
 	}
 	if _, err := (vgimg.PngCanvas{Canvas: c}).WriteTo(w); err != nil {
@@ -245,25 +233,26 @@ func (d *Document) PNG(w io.Writer, opts PNGOptions) error {
 	return nil
 }
 
-func (p *picture) draw(cv canvas, in box, title, subtitle string) error {
-	left, room := in.x0+pictureSide, in.x1-in.x0-2*pictureSide
-	y := in.y0 + 32
-	cv.text(xy{left, y}, fitted(title, 24, true, room), face{24, "ink", true, -1})
+// Draw draws the picture.
+func (p *Picture) Draw(cv Canvas, in Box, title, subtitle string) error {
+	left, room := in.X0+pictureSide, in.X1-in.X0-2*pictureSide
+	y := in.Y0 + 32
+	cv.Text(XY{left, y}, fitted(title, 24, true, room), Face{24, "ink", true, -1})
 	y += 30
 	for _, s := range append([]string{subtitle}, p.Lines...) {
 		if s != "" {
-			cv.text(xy{left, y}, fitted(s, 15, false, room), face{15, "muted", false, -1})
+			cv.Text(XY{left, y}, fitted(s, 15, false, room), Face{15, "muted", false, -1})
 			y += 22
 		}
 	}
 	x := left
 	for _, k := range p.Legend {
 		width := textWidthOf(k.Label, 15, false)
-		if x > left && x+44+width > in.x1 {
+		if x > left && x+44+width > in.X1 {
 			x, y = left, y+20
 		}
-		cv.stroke([]xy{{x, y + 4}, {x + 36, y + 4}}, pen{paint: k.Style.paint(), width: 3, dash: k.Style.dash})
-		cv.text(xy{x + 44, y + 4}, oneLine(k.Label), face{15, "ink", false, -1})
+		cv.Stroke([]XY{{x, y + 4}, {x + 36, y + 4}}, Pen{paint: k.Style.paint(), width: 3, Dashes: k.Style.Dashes})
+		cv.Text(XY{x + 44, y + 4}, figure.OneLine(k.Label), Face{15, "ink", false, -1})
 		x += 72 + width
 	}
 	if len(p.Legend) > 0 {
@@ -272,22 +261,22 @@ func (p *picture) draw(cv canvas, in box, title, subtitle string) error {
 	y += 10
 	total := 0.0
 	for _, row := range p.Rows {
-		total += weight(row[0].Height)
+		total += Weight(row[0].Height)
 	}
-	height := in.y1 - pictureBottom - y
+	height := in.Y1 - pictureBottom - y
 	for _, row := range p.Rows {
-		h := height * weight(row[0].Height) / total
+		h := height * Weight(row[0].Height) / total
 		if h < leastRow && len(p.Rows) > 1 {
 			return fmt.Errorf("%d rows of charts need a higher picture", len(p.Rows))
 		}
 		widths := 0.0
 		for _, c := range row {
-			widths += weight(c.Width)
+			widths += Weight(c.Width)
 		}
 		x := left
 		for _, c := range row {
-			w := room * weight(c.Width) / widths
-			c.draw(cv, box{x, y, x + w - 2*rowGap, y + h - rowGap})
+			w := room * Weight(c.Width) / widths
+			c.draw(cv, Box{x, y, x + w - 2*rowGap, y + h - rowGap})
 			x += w
 		}
 		y += h
@@ -295,8 +284,8 @@ func (p *picture) draw(cv canvas, in box, title, subtitle string) error {
 	return nil
 }
 
-// weight is the share of a chart in a picture, 1 if it has none.
-func weight(f float64) float64 { return cmp.Or(f, 1) }
+// Weight is the share of a chart in a picture, 1 if it has none.
+func Weight(f float64) float64 { return cmp.Or(f, 1) }
 
 // dpi makes a point 4/3 of a pixel, as in browsers.
 const dpi = 96
@@ -309,11 +298,11 @@ type image struct {
 	height float64
 }
 
-func (m *image) point(at xy) vg.Point { return vg.Point{X: px(at.x), Y: px(m.height - at.y)} }
+func (m *image) point(at XY) vg.Point { return vg.Point{X: px(at.X), Y: px(m.height - at.Y)} }
 
-func (m *image) stroke(pts []xy, p pen) {
+func (m *image) Stroke(pts []XY, p Pen) {
 	line := draw.LineStyle{Color: colourOf(p.paint, p.faint), Width: px(p.width)}
-	for _, d := range p.dash {
+	for _, d := range p.Dashes {
 		line.Dashes = append(line.Dashes, px(1.4*d))
 	}
 	points := make([]vg.Point, len(pts))
@@ -323,21 +312,21 @@ func (m *image) stroke(pts []xy, p pen) {
 	m.dc.StrokeLines(line, points)
 }
 
-func (m *image) fill(from, to xy, paint, _ string) {
+func (m *image) Fill(from, to XY, paint, _ string) {
 	m.dc.SetColor(colourOf(paint, false))
-	m.dc.Fill(vg.Rectangle{Min: m.point(xy{from.x, to.y}), Max: m.point(xy{to.x, from.y})}.Path())
+	m.dc.Fill(vg.Rectangle{Min: m.point(XY{from.X, to.Y}), Max: m.point(XY{to.X, from.Y})}.Path())
 }
 
-func (m *image) dot(at xy, radius float64, paint string, cross bool, _ string) {
+func (m *image) Dot(at XY, radius float64, paint string, cross bool, _ string) {
 	if cross {
-		m.stroke([]xy{{at.x - radius, at.y - radius}, {at.x + radius, at.y + radius}}, pen{paint: paint, width: 2.5})
-		m.stroke([]xy{{at.x + radius, at.y - radius}, {at.x - radius, at.y + radius}}, pen{paint: paint, width: 2.5})
+		m.Stroke([]XY{{at.X - radius, at.Y - radius}, {at.X + radius, at.Y + radius}}, Pen{paint: paint, width: 2.5})
+		m.Stroke([]XY{{at.X + radius, at.Y - radius}, {at.X - radius, at.Y + radius}}, Pen{paint: paint, width: 2.5})
 		return
 	}
 	m.dc.DrawGlyph(draw.GlyphStyle{Color: colourOf(paint, false), Radius: px(radius), Shape: draw.CircleGlyph{}}, m.point(at))
 }
 
-func (m *image) text(at xy, s string, f face) {
+func (m *image) Text(at XY, s string, f Face) {
 	style := textStyle(f.size, f.bold)
 	style.Color = colourOf(f.paint, false)
 	style.XAlign, style.YAlign = []text.XAlignment{text.XLeft, text.XCenter, text.XRight}[f.align+1], text.YCenter
@@ -354,12 +343,12 @@ func textStyle(size float64, bold bool) text.Style {
 }
 
 func textWidthOf(s string, size float64, bold bool) float64 {
-	return float64(textStyle(size, bold).Width(oneLine(s)) * dpi / vg.Inch)
+	return float64(textStyle(size, bold).Width(figure.OneLine(s)) * dpi / vg.Inch)
 }
 
 // fitted returns a line of text, truncated with an ellipsis if it is too long.
 func fitted(s string, size float64, bold bool, room float64) string {
-	s = oneLine(s)
+	s = figure.OneLine(s)
 	if textWidthOf(s, size, bold) <= room {
 		return s
 	}
@@ -377,7 +366,7 @@ func colourOf(paint string, faint bool) color.Color {
 	if n, err := strconv.Atoi(paint[1:]); !ok && err == nil {
 		hex = heatColours[n%len(heatColours)]
 		if paint[0] == 'p' {
-			hex = palette[n].light
+			hex = Palette[n].Light
 		}
 	}
 	n, _ := strconv.ParseUint(strings.TrimPrefix(hex, "#"), 16, 24) // all are constants
@@ -387,3 +376,6 @@ func colourOf(paint string, faint bool) color.Color {
 	}
 	return out
 }
+
+// heatColours are the colours of a share of time below target, light to dark, also in grey.
+var heatColours = []string{"#d7ecd9", "#fdf0b5", "#fdc776", "#f08a4b", "#cc3d33", "#7a0f22"}

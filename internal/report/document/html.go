@@ -1,4 +1,4 @@
-package report
+package document
 
 import (
 	"crypto/sha256"
@@ -37,39 +37,41 @@ type page struct {
 	Failures, Warnings []Note
 }
 
-// A live part is a set of charts that can be zoomed, drawn by a script of the page.
-type live struct {
+// A Live part is a set of charts that can be zoomed, drawn by a script of the page.
+type Live struct {
 	Data any
 	// PerPoint is the maximum number of intervals per point of a chart.
 	PerPoint int
 	// Knees and Loops are the text beside the charts.
-	Knees []liveKnee
+	Knees []LiveKnee
 	Loops []Note
 }
 
-type liveKnee struct {
+// A LiveKnee is a mark in a live chart.
+type LiveKnee struct {
 	Label, At, Why string
-	Style          style
+	Style          Style
 }
 
-func (*live) Kind() string { return "live" }
+func (*Live) Kind() string { return "live" }
 
-// A card has the result of one run.
-type card struct {
+// A Card has the result of one run.
+type Card struct {
 	Label string
-	Style style
+	Style Style
 	// Big is the most important figure, of the given Unit; About says what it means.
 	Big, Unit, About string
 }
 
-type cards []card
+// Cards are shown side by side.
+type Cards []Card
 
-func (cards) Kind() string { return "cards" }
+func (Cards) Kind() string { return "cards" }
 
-// A legend names the lines of the charts after it.
-type legend []key
+// A Legend names the lines of the charts after it.
+type Legend []Key
 
-func (legend) Kind() string { return "legend" }
+func (Legend) Kind() string { return "legend" }
 
 // HTML writes the document as a self-contained page, whose policy forbids network access.
 func (d *Document) HTML(w io.Writer) error {
@@ -78,9 +80,9 @@ func (d *Document) HTML(w io.Writer) error {
 		return fmt.Errorf("parse the page's template: %w", err)
 	}
 	css, script := asset("report.css")+paintCSS(), asset("theme.js")
-	p := &page{Document: d, Parts: shown(d.Parts, inHTML)}
+	p := &page{Document: d, Parts: shown(d.Parts, InHTML)}
 	for _, part := range p.Parts {
-		l, ok := part.(*live)
+		l, ok := part.(*Live)
 		if !ok {
 			continue
 		}
@@ -97,7 +99,7 @@ func (d *Document) HTML(w io.Writer) error {
 	p.CSS, p.Script = template.CSS(css), template.JS(script)
 	p.CSP = fmt.Sprintf("default-src 'none'; script-src '%s'; style-src '%s'; img-src data:; base-uri 'none'; form-action 'none'", hashSource(script), hashSource(css))
 	for _, n := range d.Notes {
-		n.Text = sentence(n.Text)
+		n.Text = AsSentence(n.Text)
 		if n.Serious {
 			p.Failures = append(p.Failures, n)
 		} else {
@@ -132,8 +134,8 @@ type pageRow struct {
 }
 
 // Page returns the rows of the table as they stand in the page, the header first.
-func (t *table) Page() []pageRow {
-	t = t.filled()
+func (t *Table) Page() []pageRow {
+	t = t.Filled()
 	row := func(cells []string) (out pageRow) {
 		for i, text := range cells {
 			c := pageCell{Text: text}

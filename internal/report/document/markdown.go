@@ -1,9 +1,11 @@
-package report
+package document
 
 import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/rowmill/rowmill/internal/figure"
 )
 
 // Markdown writes the document as headings, paragraphs and tables.
@@ -17,7 +19,7 @@ func (d *Document) Markdown(w io.Writer) error {
 		m.add(emphasis(line.Strong, markdownText(line.Text)))
 	}
 	m.notes(d.Notes)
-	m.parts(shown(d.Parts, inMarkdown), "##")
+	m.parts(shown(d.Parts, InMarkdown), "##")
 	if _, err := io.WriteString(w, strings.Join(m.blocks, "\n\n")+"\n"); err != nil {
 		return fmt.Errorf("write Markdown report: %w", err)
 	}
@@ -36,24 +38,24 @@ func (m *markdownWriter) add(lines ...string) {
 func (m *markdownWriter) parts(parts []Part, heading string) {
 	for _, p := range parts {
 		switch p := p.(type) {
-		case *section:
+		case *Section:
 			if p.Title != "" {
 				m.add(heading + " " + markdownText(p.Title))
 			}
 			m.parts(p.Parts, heading+"#")
-		case paragraph:
+		case Paragraph:
 			m.add(markdownText(string(p)))
-		case notes:
+		case Notes:
 			m.notes(p)
-		case facts:
-			t := &table{Header: []string{"", ""}}
+		case Facts:
+			t := &Table{Header: []string{"", ""}}
 			for _, f := range p {
-				t.add(f.Name, f.Value)
+				t.Add(f.Name, f.Value)
 			}
 			m.table(t)
-		case *table:
-			m.table(p.filled())
-		case *columns:
+		case *Table:
+			m.table(p.Filled())
+		case *Columns:
 			m.table(p.Sheet())
 		}
 	}
@@ -62,12 +64,12 @@ func (m *markdownWriter) parts(parts []Part, heading string) {
 func (m *markdownWriter) notes(all []Note) {
 	var lines []string
 	for _, n := range all {
-		lines = append(lines, "- "+emphasis(n.Serious, markdownText(listed(": ", n.Label, n.Text))))
+		lines = append(lines, "- "+emphasis(n.Serious, markdownText(Listed(": ", n.Label, n.Text))))
 	}
 	m.add(lines...)
 }
 
-func (m *markdownWriter) table(t *table) {
+func (m *markdownWriter) table(t *Table) {
 	line := func(cells []string) (out string) {
 		for _, c := range cells {
 			if c = markdownText(c); c == "" {
@@ -88,7 +90,10 @@ func (m *markdownWriter) table(t *table) {
 }
 
 func emphasis(strong bool, text string) string {
-	return either(strong, "**"+text+"**", text)
+	if strong {
+		return "**" + text + "**"
+	}
+	return text
 }
 
 // markdownEscaper escapes the characters that begin inline markup; apart from these,
@@ -97,5 +102,5 @@ var markdownEscaper = strings.NewReplacer(
 	`\`, `\\`, "|", `\|`, "*", `\*`, "_", `\_`, "`", "\\`", "<", "&lt;", ">", "&gt;", "&", "&amp;", "[", `\[`, "]", `\]`)
 
 func markdownText(s string) string {
-	return strings.TrimSpace(markdownEscaper.Replace(oneLine(s)))
+	return strings.TrimSpace(markdownEscaper.Replace(figure.OneLine(s)))
 }
