@@ -65,7 +65,7 @@ var checks = []engine.Check{
 			return engine.RedoTrial(redoSize(v), v.Number("innodb_buffer_pool_size"), leastRedo)
 		}},
 	{Finding: engine.Finding{Code: "inserts-read", What: "inserts wait for pages to be read from disk: what they touch has outgrown the buffer pool", Measured: true,
-		Fix: "rowmill init --target URL, which says which tables would roll; or a larger innodb_buffer_pool_size", Cost: "a copy of the table while it is written to", Source: "docs/insert-benchmark.md"},
+		Fix: "rowmill init --target URL, which says which tables would roll; or a larger innodb_buffer_pool_size", Cost: "a copy of the table while it is written to", Source: "docs/guide/measure.md"},
 		Look: func(v *engine.Vitals) string {
 			reads, rows := v.Growth["Innodb_buffer_pool_reads"], inserted(v)
 			if rows >= busyRows && reads > rows/10 {

@@ -70,7 +70,7 @@ var checks = []engine.Check{
 			}
 			return ""
 		}, Try: redoTrial},
-	{Finding: engine.Finding{Code: "inserts-read", What: "inserts wait for pages from outside of shared_buffers: what they touch has outgrown it", Measured: true, Fix: "rowmill init --target URL, which says which tables would roll; or larger shared_buffers", Cost: "a copy of the table while it is written to", Source: "docs/insert-benchmark.md"},
+	{Finding: engine.Finding{Code: "inserts-read", What: "inserts wait for pages from outside of shared_buffers: what they touch has outgrown it", Measured: true, Fix: "rowmill init --target URL, which says which tables would roll; or larger shared_buffers", Cost: "a copy of the table while it is written to", Source: "docs/guide/measure.md"},
 		Look: func(v *engine.Vitals) string {
 			reads, rows := v.Growth["blocks read"], v.Growth["rows inserted"]
 			if rows >= busyRows && reads > rows/10 {
