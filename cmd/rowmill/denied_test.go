@@ -13,13 +13,13 @@ import (
 )
 
 // TestPrivileges checks that a read-only user is told what to grant, and that a user
-// with the privileges of docs/operations.md can adopt and keep a table.
+// with the privileges of docs/privileges.md can adopt and keep a table.
 func TestPrivileges(t *testing.T) {
 	t.Parallel()
-	docs := readFile(t, filepath.Join(here(t), "../../docs/operations.md"))
+	docs := readFile(t, filepath.Join(here(t), "../../docs/privileges.md"))
 	listed := regexp.MustCompile(`(?m)^GRANT (.*) ON db\.\* TO`).FindStringSubmatch(string(docs))
 	if listed == nil {
-		t.Fatal("docs/operations.md lists no privileges")
+		t.Fatal("docs/privileges.md lists no privileges")
 	}
 	onEach(t, servers, func(t *testing.T, kind string) {
 		file, db := plainTable(t, kind, 100)
@@ -43,7 +43,7 @@ func TestPrivileges(t *testing.T) {
 			exec("GRANT SELECT ON readings TO " + at)
 		}
 		s := rowmill(t.Context(), "apply", file, "--yes", "--allow-duplicates")
-		if s.code != exitFailed || !strings.Contains(s.stderr, "docs/operations.md") || !regexp.MustCompile("Try: GRANT").MatchString(s.stderr) {
+		if s.code != exitFailed || !strings.Contains(s.stderr, "docs/privileges.md") || !regexp.MustCompile("Try: GRANT").MatchString(s.stderr) {
 			t.Errorf("may only read: exit %d, stderr: %s", s.code, s.stderr)
 		}
 		untouched := func(when string) {

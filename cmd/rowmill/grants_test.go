@@ -20,20 +20,20 @@ type granted struct {
 	done  map[string]bool
 }
 
-// grantLine matches a GRANT statement of docs/servers.md.
+// grantLine matches a GRANT statement of docs/privileges.md.
 var grantLine = regexp.MustCompile(`(?m)^GRANT .* TO '?(apply|adopt|run|status|plan|load|restore|bench)'?(@'host')?;`)
 
-// newGranted reads the statements of docs/servers.md for a server.
+// newGranted reads the statements of docs/privileges.md for a server.
 func newGranted(t *testing.T, kind string) *granted {
 	t.Helper()
-	text := readFile(t, filepath.Join(here(t), "../../docs/servers.md"))
+	text := readFile(t, filepath.Join(here(t), "../../docs/privileges.md"))
 	heading := "### MySQL and MariaDB"
 	if kind == "postgres" {
 		heading = "### PostgreSQL"
 	}
 	_, section, ok := strings.Cut(string(text), heading+"\n")
 	if !ok {
-		t.Fatalf("docs/servers.md has no section %s", heading)
+		t.Fatalf("docs/privileges.md has no section %s", heading)
 	}
 	section, _, _ = strings.Cut(section, "\n#")
 	g := &granted{keptTable: declare(t, kind, strings.Replace(crashDeclaration, "\n[period]", "\nexact = true\n\n[period]", 1)), lines: grantLine.FindAllString(section, -1), done: map[string]bool{}}
@@ -86,7 +86,7 @@ func (g *granted) account(verb string) string {
 			}
 		}
 		if !found {
-			g.Fatalf("docs/servers.md lists no privileges for %s on %s", verb, g.server)
+			g.Fatalf("docs/privileges.md lists no privileges for %s on %s", verb, g.server)
 		}
 	}
 	return user
@@ -100,7 +100,7 @@ func (g *granted) as(account string) string {
 	return path
 }
 
-// TestGrants checks that each verb runs with the privileges that docs/servers.md lists
+// TestGrants checks that each verb runs with the privileges that docs/privileges.md lists
 // for it.
 func TestGrants(t *testing.T) {
 	t.Parallel()

@@ -116,7 +116,7 @@ func classify(err error) error {
 }
 
 // allPrivileges is a hint to the list of all privileges that rowmill needs.
-const allPrivileges = "docs/operations.md, Privileges, has all that rowmill needs"
+const allPrivileges = "docs/privileges.md has all that rowmill needs"
 
 var (
 	commandDenied  = regexp.MustCompile("^(.+) command denied to user ('.*'@'.*') for (?:table|column) (?:`([^`]+)`\\.)?")

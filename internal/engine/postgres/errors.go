@@ -99,5 +99,5 @@ func denied(server *pgconn.PgError, err error) error {
 	} else if m := mustOwn.FindStringSubmatch(server.Message); m != nil {
 		grant = fmt.Sprintf("ALTER %s %s OWNER", strings.Replace(m[1], "relation", "TABLE", 1), m[2])
 	}
-	return engine.Hinted(engine.Classed(engine.ErrDenied, err), "%s TO the target's user; docs/operations.md, Privileges, has all that rowmill needs", grant)
+	return engine.Hinted(engine.Classed(engine.ErrDenied, err), "%s TO the target's user; docs/privileges.md has all that rowmill needs", grant)
 }
