@@ -12,7 +12,7 @@ import (
 // The examples of the docs are declarations.
 func TestDocsDeclarations(t *testing.T) {
 	n := 0
-	for _, file := range []string{"../docs/declaration.md", "../docs/keeping.md", "../README.md"} {
+	for _, file := range []string{"../docs/declaration.md", "../docs/guide/keep.md", "../README.md"} {
 		text, err := os.ReadFile(file)
 		must(t, err)
 		for _, m := range regexp.MustCompile("(?s)```toml\n(.*?)```").FindAllStringSubmatch(string(text), -1) {

@@ -12,11 +12,11 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// TestTutorial runs the commands of docs/tutorial.md as they stand, with fewer rows outside of the nightly run.
+// TestTutorial runs the commands of docs/guide/start.md as they stand, with fewer rows outside of the nightly run.
 func TestTutorial(t *testing.T) {
 	t.Parallel()
 	testdb.Require(t, "mariadb", sandbox.Installed(t.Context(), "mariadb"))
-	text := string(readFile(t, filepath.Join("..", "..", "docs", "tutorial.md")))
+	text := string(readFile(t, filepath.Join("..", "..", "docs", "guide", "start.md")))
 	script := "set -eum\n"
 	for _, part := range strings.Split(text, "```sh\n")[1:] {
 		commands, _, _ := strings.Cut(part, "```")
