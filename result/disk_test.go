@@ -7,7 +7,7 @@ import (
 
 // TestDiskReads checks that reads of other programs aren't taken for the server's.
 func TestDiskReads(t *testing.T) {
-	r := &Record{Run: Run{Writers: 1, MeasuredDisk: &MeasuredDisk{Reads: []DiskReads{{BlockBytes: 16 << 10, Depth: 1, PerSecond: 4000}}}}}
+	r := &Record{Run: Run{Load: Load{Writers: 1}, Benchmark: Benchmark{MeasuredDisk: &MeasuredDisk{Reads: []DiskReads{{BlockBytes: 16 << 10, Depth: 1, PerSecond: 4000}}}}}}
 	part := figures{"disk_reads": 3000, "disk_read_bytes": 3000 * 16 << 10}
 	const want = "the disk did 3,000 reads/s of 16 KiB, 75% of the 4,000 random reads/s of 16 KiB that this disk did at queue depth 1"
 	for server, more := range map[float64]string{-1: "", 2900 * 16 << 10: "", 750 * 16 << 10: "; the server had 25% of these bytes read, other programs the rest"} {

@@ -24,10 +24,16 @@ func full(t testing.TB) Record {
 		Source: "run.jsonl",
 		Run: Run{
 			Type: "run", Format: Format, Name: "classic rolling", Started: time.Date(2026, 5, 4, 10, 0, 0, 0, time.UTC), Rowmill: "v1", Command: []string{"bench", "insert"},
-			Workload: "insert", Preset: "classic", Layout: "rolling", Seed: math.MaxUint64, Rows: 2000, MaxTimeSeconds: 60, Writers: 2, Batch: 100, Method: "multi-row",
-			Indexes: 3, Rate: 500, IntervalSeconds: 1, Period: "1000 rows", PeriodWhy: "asked for", KeepPeriods: 4, Deviations: []string{"none"},
-			Target: "sandbox:mariadb", Engine: "mariadb", ServerVersion: "10.11.19", Storage: "InnoDB", Durability: "full", CacheBytes: 64 << 20, Embedded: true,
-			Settings: map[string]string{"fsync": "on"}, Schema: []string{"CREATE TABLE t (a INT)"}, Machine: Machine{2, "cpu", 8 << 30, "6.1", "linux", "amd64", "vda", "ext4"},
+			Benchmark: Benchmark{Workload: "insert", Preset: "classic", Layout: "rolling"}, Load: Load{
+				Seed: math.MaxUint64, Rows: 2000, MaxTimeSeconds: 60, Writers: 2, Batch: 100, Method: "multi-row",
+				Indexes: 3, Rate: 500, IntervalSeconds: 1,
+			},
+			Retention: Retention{Period: "1000 rows", PeriodWhy: "asked for", KeepPeriods: 4}, Deviations: []string{"none"},
+			Database: Database{
+				Target: "sandbox:mariadb", Engine: "mariadb", ServerVersion: "10.11.19", Storage: "InnoDB", Durability: "full", CacheBytes: 64 << 20, Embedded: true,
+				Settings: map[string]string{"fsync": "on"}, Schema: []string{"CREATE TABLE t (a INT)"},
+			},
+			Machine:  Machine{2, "cpu", 8 << 30, "6.1", "linux", "amd64", "vda", "ext4"},
 			Counters: []Counter{{Name: "page_reads", Group: "server", Unit: "pages/s", Help: "pages read"}}, Warnings: []string{"a warning"},
 		},
 		Intervals: []Interval{

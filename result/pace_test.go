@@ -10,7 +10,7 @@ import (
 func TestBriefInterval(t *testing.T) {
 	var written bytes.Buffer
 	w := NewWriter(&written)
-	r := Record{Run: Run{IntervalSeconds: 1}}
+	r := Record{Run: Run{Load: Load{IntervalSeconds: 1}}}
 	if err := w.Run(r.Run); err != nil {
 		t.Fatal(err)
 	}

@@ -38,6 +38,38 @@ type Run struct {
 	// repeats the run. Old records lack it.
 	Spec json.RawMessage `json:"spec,omitempty"`
 
+	Benchmark
+
+	// Repeat numbers the runs of one configuration that alternated with others, from
+	// 1. Side is "A" or "B" in runs made for comparison with each other.
+	Repeat int    `json:"repeat,omitempty"`
+	Side   string `json:"side,omitempty"`
+	// Cell is the run's cell of an insert-method matrix; nil elsewhere.
+	Cell *Cell `json:"cell,omitempty"`
+	Load
+
+	Retention
+
+	// Readers is the number of clients that query once the table has ReadAfter rows.
+	Readers   int   `json:"readers,omitempty"`
+	ReadAfter int64 `json:"read_after,omitempty"`
+	// Step is set if the run is one step of a longer benchmark.
+	Step *Step `json:"step,omitempty"`
+	// Deviations lists the preset's differences from its published definition.
+	Deviations []string `json:"deviations,omitempty"`
+	// Resumes is set if the run continues the one before it in the file.
+	Resumes *Resumes `json:"resumes,omitempty"`
+
+	Database
+
+	Machine Machine `json:"machine"`
+	// Counters describes the figures of the intervals' Counters.
+	Counters []Counter `json:"counters,omitempty"`
+	Warnings []string  `json:"warnings,omitempty"`
+}
+
+// Benchmark is what a run executes, with what only some workloads have.
+type Benchmark struct {
 	Workload string `json:"workload"`
 	Preset   string `json:"preset"`
 	Layout   string `json:"layout"` // "plain" or "rolling"
@@ -54,12 +86,10 @@ type Run struct {
 	// Disk is set in a run of `bench disk`, whose rows count requests; MeasuredDisk in one that is compared with such.
 	Disk         *Disk         `json:"disk,omitempty"`
 	MeasuredDisk *MeasuredDisk `json:"measured_disk,omitempty"`
-	// Repeat numbers the runs of one configuration that alternated with others, from
-	// 1. Side is "A" or "B" in runs made for comparison with each other.
-	Repeat int    `json:"repeat,omitempty"`
-	Side   string `json:"side,omitempty"`
-	// Cell is the run's cell of an insert-method matrix; nil elsewhere.
-	Cell *Cell  `json:"cell,omitempty"`
+}
+
+// Load is how much a run inserts, and how fast.
+type Load struct {
 	Seed uint64 `json:"seed"`
 	// Rows is the requested number of rows; 0 if only time limits the run.
 	Rows           int64   `json:"rows"`
@@ -77,6 +107,10 @@ type Run struct {
 	IntervalSeconds float64 `json:"interval_seconds"`
 	// KillServerSeconds is the interval at which the server was killed and restarted.
 	KillServerSeconds float64 `json:"kill_server_seconds,omitempty"`
+}
+
+// Retention is how a run's table is divided, and how much of it is kept.
+type Retention struct {
 	// Period is a rolling table's period ("125000 rows"), and PeriodWhy its source.
 	// KeepPeriods is the number of periods kept; 0 means all.
 	Period      string `json:"period,omitempty"`
@@ -92,16 +126,10 @@ type Run struct {
 	// 0 keeps all rows.
 	KeepRows int64    `json:"keep_rows,omitempty"`
 	HeldRows [2]int64 `json:"held_rows,omitzero"`
-	// Readers is the number of clients that query once the table has ReadAfter rows.
-	Readers   int   `json:"readers,omitempty"`
-	ReadAfter int64 `json:"read_after,omitempty"`
-	// Step is set if the run is one step of a longer benchmark.
-	Step *Step `json:"step,omitempty"`
-	// Deviations lists the preset's differences from its published definition.
-	Deviations []string `json:"deviations,omitempty"`
-	// Resumes is set if the run continues the one before it in the file.
-	Resumes *Resumes `json:"resumes,omitempty"`
+}
 
+// Database is what a run is about: a server, or several.
+type Database struct {
 	Target        string            `json:"target"`
 	Engine        string            `json:"engine"`
 	ServerVersion string            `json:"server_version"`
@@ -113,11 +141,7 @@ type Run struct {
 	// Nodes are the servers of a target that has several; empty for one.
 	Nodes []Node `json:"nodes,omitempty"`
 	// Schema contains the statements that created the table.
-	Schema  []string `json:"schema,omitempty"`
-	Machine Machine  `json:"machine"`
-	// Counters describes the figures of the intervals' Counters.
-	Counters []Counter `json:"counters,omitempty"`
-	Warnings []string  `json:"warnings,omitempty"`
+	Schema []string `json:"schema,omitempty"`
 }
 
 // A Node is one server of a target.
@@ -312,35 +336,24 @@ type Event struct {
 
 // Summary is the end of a run, and its part of the output of `report --json`.
 type Summary struct {
-	Name          string  `json:"name"`
-	Workload      string  `json:"workload"`
-	Preset        string  `json:"preset"`
-	Layout        string  `json:"layout"`
-	Speed         *Speed  `json:"speed,omitempty"`
-	Engine        string  `json:"engine"`
-	ServerVersion string  `json:"server_version"`
-	Rows          int64   `json:"rows"`
-	Seconds       float64 `json:"seconds"`
-	RowsPerSecond float64 `json:"rows_per_second"`
-	Rate          Rate    `json:"rate"`
-	Knee          *Knee   `json:"knee"`
+	Name          string `json:"name"`
+	Workload      string `json:"workload"`
+	Preset        string `json:"preset"`
+	Layout        string `json:"layout"`
+	Speed         *Speed `json:"speed,omitempty"`
+	Engine        string `json:"engine"`
+	ServerVersion string `json:"server_version"`
+	Throughput
+
 	// LatencyUS is the service time; ResponseUS, measured from the intended start,
 	// is null without a rate.
 	LatencyUS  map[string]Latency `json:"latency_us"`
 	ResponseUS map[string]Latency `json:"response_us"`
 	// Beside contains the loads that ran beside the main one, by operation.
 	Beside map[string]Done `json:"beside,omitempty"`
-	// Step is the result of a step of a longer benchmark.
-	Step *StepSummary `json:"step,omitempty"`
-	// Scan is the result of a run of `bench scan`.
-	Scan *ScanSummary `json:"scan,omitempty"`
-	// TPCC is the result of a run of `bench tpcc`.
-	TPCC *TPCCSummary `json:"tpcc,omitempty"`
-	// Tables is the result of a run of `bench tables`.
-	Tables *TablesSummary `json:"tables,omitempty"`
-	// Disk is the result of a run of `bench disk`.
-	Disk         *DiskSummary `json:"disk,omitempty"`
-	StallSeconds float64      `json:"stall_seconds"`
+	Outcomes
+
+	StallSeconds float64 `json:"stall_seconds"`
 	// Errors and Retries are totals over all loads.
 	Errors  int64 `json:"errors"`
 	Retries int64 `json:"retries"`
@@ -356,6 +369,29 @@ type Summary struct {
 	Warnings  []string  `json:"warnings"`
 	// Failure is the error that ended the run early; empty if there was none.
 	Failure string `json:"failure,omitempty"`
+}
+
+// Throughput is how many rows were inserted, in which time, and how the rate changed.
+type Throughput struct {
+	Rows          int64   `json:"rows"`
+	Seconds       float64 `json:"seconds"`
+	RowsPerSecond float64 `json:"rows_per_second"`
+	Rate          Rate    `json:"rate"`
+	Knee          *Knee   `json:"knee"`
+}
+
+// Outcomes are results that only some workloads have.
+type Outcomes struct {
+	// Step is the result of a step of a longer benchmark.
+	Step *StepSummary `json:"step,omitempty"`
+	// Scan is the result of a run of `bench scan`.
+	Scan *ScanSummary `json:"scan,omitempty"`
+	// TPCC is the result of a run of `bench tpcc`.
+	TPCC *TPCCSummary `json:"tpcc,omitempty"`
+	// Tables is the result of a run of `bench tables`.
+	Tables *TablesSummary `json:"tables,omitempty"`
+	// Disk is the result of a run of `bench disk`.
+	Disk *DiskSummary `json:"disk,omitempty"`
 }
 
 // Done is the total of a load beside the main one over the whole run.

@@ -19,7 +19,7 @@ func pieces(t *testing.T) string {
 	}
 	server := 3.0
 	for _, err := range []error{
-		w.Run(Run{Name: "x", Started: started, IntervalSeconds: 1, Rows: 4000, Counters: []Counter{{Name: "client_cpu"}}}),
+		w.Run(Run{Name: "x", Started: started, Load: Load{IntervalSeconds: 1, Rows: 4000}, Counters: []Counter{{Name: "client_cpu"}}}),
 		w.Interval(iv(1, 1, 1000, 1000)),
 		w.Run(Run{Name: "x", Started: started.Add(time.Hour), Counters: []Counter{{Name: "client_cpu"}, {Name: "server_cpu"}},
 			Resumes: &Resumes{Rows: 1500, Seconds: 1.5, PausedSeconds: 3598.5, Stopped: StoppedKilled, Refilled: 100, Missing: 40}}),

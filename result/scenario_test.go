@@ -7,7 +7,7 @@ import (
 
 // sawtooth returns periods of 1000 rows: 100 rows/s over the first half, then 50.
 func sawtooth(periods int) *Record {
-	r := &Record{Run: Run{PeriodRows: 1000}}
+	r := &Record{Run: Run{Retention: Retention{PeriodRows: 1000}}}
 	var rows int64
 	var at float64
 	for range 2 * periods {
@@ -33,7 +33,7 @@ func TestFigure(t *testing.T) {
 	}
 	r.Intervals[1].Costs = []TablesCost{{Phase: TablesCreated, Objects: 10, DiskBytes: 500, PSSBytes: 100, CreateSeconds: 2}, {Phase: TablesCreated, Objects: 30, DiskBytes: 1500, PSSBytes: 160, CreateSeconds: 3},
 		{Phase: TablesOpened, Objects: 30, PSSBytes: 9000}}
-	disk := &Record{Run: Run{Disk: &Disk{Kind: DiskRandom, BlockBytes: 8192, Depth: 5}}, Intervals: []Interval{{Elapsed: 2, Seconds: 2, Rows: 20_000, NewRows: 20_000}}}
+	disk := &Record{Run: Run{Benchmark: Benchmark{Disk: &Disk{Kind: DiskRandom, BlockBytes: 8192, Depth: 5}}}, Intervals: []Interval{{Elapsed: 2, Seconds: 2, Rows: 20_000, NewRows: 20_000}}}
 	for name, want := range map[string]float64{"disk-requests": 10_000, "disk-bytes": 81.92, "disk-latency": 500, "nosuch": math.NaN()} {
 		if got := disk.Figure(name); math.Abs(got-want) > 1e-9 || math.IsNaN(got) != math.IsNaN(want) {
 			t.Errorf("%s = %v, want %v", name, got, want)

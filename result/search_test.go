@@ -9,8 +9,10 @@ import (
 // trialRecord returns a trial with one interval per list of response times in microseconds.
 func trialRecord(t *testing.T, rate float64, purpose string, backlog int64, stopped string, intervals ...[]int64) *Record {
 	t.Helper()
-	r := &Record{Run: Run{Rate: rate, Batch: 10, Writers: 4, IntervalSeconds: 1,
-		Search: &Search{Trial: 3, Purpose: purpose, LimitUS: 20000, TrialSeconds: float64(len(intervals)), RampSeconds: 1, TableRows: 500}}}
+	r := &Record{Run: Run{Load: Load{
+		Rate: rate, Batch: 10, Writers: 4, IntervalSeconds: 1,
+		Search: &Search{Trial: 3, Purpose: purpose, LimitUS: 20000, TrialSeconds: float64(len(intervals)), RampSeconds: 1, TableRows: 500},
+	}}}
 	rows := int64(0)
 	for i, times := range intervals {
 		e, n := encoded(t, times...), int64(10*len(times))
@@ -69,7 +71,7 @@ func TestTrialVerdict(t *testing.T) {
 			}
 		})
 	}
-	if (&Record{Run: Run{Search: &Search{}}}).Trial() != nil || (&Record{}).Trial() != nil {
+	if (&Record{Run: Run{Load: Load{Search: &Search{}}}}).Trial() != nil || (&Record{}).Trial() != nil {
 		t.Error("a run that is no trial has a verdict")
 	}
 }

@@ -96,7 +96,7 @@ func TestStallIsExplained(t *testing.T) {
 func TestOpenLoop(t *testing.T) {
 	// loop returns a run with the given backlogs at the ends of its intervals.
 	loop := func(asked float64, done int64, backlogs ...int64) *Record {
-		r := &Record{Run: Run{Rate: asked, Writers: 2, Batch: 100}, Intervals: steady(len(backlogs), done)}
+		r := &Record{Run: Run{Load: Load{Rate: asked, Writers: 2, Batch: 100}}, Intervals: steady(len(backlogs), done)}
 		for i, b := range backlogs {
 			r.Intervals[i].Backlog = b
 		}

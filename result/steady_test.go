@@ -36,9 +36,9 @@ func histogram(t testing.TB, us int64) Histogram {
 
 func (c steadyCourse) record(t testing.TB) *Record {
 	t.Helper()
-	r := &Record{Run: Run{Workload: "steady", Rate: 100, Batch: 10, Writers: 1, IntervalSeconds: 10,
-		Started: time.Date(2026, 3, 28, 22, 15, 0, 0, time.UTC),
-		Steady:  &SteadyGoal{P99LimitUS: c.limit, Host: "one", Zone: "IST", UTCOffsetSeconds: 19800}}}
+	r := &Record{Run: Run{Benchmark: Benchmark{Workload: "steady"}, Load: Load{Rate: 100, Batch: 10, Writers: 1, IntervalSeconds: 10},
+		Started:   time.Date(2026, 3, 28, 22, 15, 0, 0, time.UTC),
+		Retention: Retention{Steady: &SteadyGoal{P99LimitUS: c.limit, Host: "one", Zone: "IST", UTCOffsetSeconds: 19800}}}}
 	rng := rand.New(rand.NewPCG(7, uint64(c.n)))
 	var rows int64
 	for i := range c.n {
@@ -286,7 +286,7 @@ func TestTooLittle(t *testing.T) {
 			}
 		})
 	}
-	if (&Record{Run: Run{Rate: 5}}).Steadiness() != nil {
+	if (&Record{Run: Run{Load: Load{Rate: 5}}}).Steadiness() != nil {
 		t.Error("a run of another workload was judged")
 	}
 }

@@ -44,7 +44,7 @@ func TestHeld(t *testing.T) {
 	if h := held(1000, 5, 999); h != nil {
 		t.Errorf("never reached: %+v", h)
 	}
-	r := &Record{Run: Run{KeepRows: 10}, Intervals: []Interval{{HeldRows: 12}}}
+	r := &Record{Run: Run{Retention: Retention{KeepRows: 10}}, Intervals: []Interval{{HeldRows: 12}}}
 	if h := r.Held(); h == nil || h.Off != 0.2 {
 		t.Errorf("of a run that is no step: %+v", h)
 	}
@@ -53,7 +53,7 @@ func TestHeld(t *testing.T) {
 func TestStepSummary(t *testing.T) {
 	server := 0.5
 	r := &Record{
-		Run: Run{Rate: 1000, Batch: 50, Step: &Step{Benchmark: "ibench", Name: "qr1000", StartRows: 5000, KeepRows: 5000, Query: "qr"}},
+		Run: Run{Load: Load{Rate: 1000, Batch: 50}, Step: &Step{Benchmark: "ibench", Name: "qr1000", StartRows: 5000, KeepRows: 5000, Query: "qr"}},
 		Intervals: []Interval{{Elapsed: 2, Seconds: 2, Rows: 1880, NewRows: 1880, HeldRows: 5010,
 			Beside:   map[string]Tally{"delete": {Rows: 1870}, "query": {Rows: 1000}},
 			Latency:  map[string]Histogram{"insert": encoded(t, 10), "delete": encoded(t, 10), "query": encoded(t, slices.Repeat([]int64{5}, 1000)...)},

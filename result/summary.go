@@ -18,10 +18,12 @@ func (r *Record) Summary() Summary {
 		Speed:         r.Run.Speed,
 		Engine:        r.Run.Engine,
 		ServerVersion: r.Run.ServerVersion,
-		Rate:          c.rate(),
-		Knee:          r.knee(c),
-		StallSeconds:  stallSeconds(r.Intervals),
-		Warnings:      []string{},
+		Throughput: Throughput{
+			Rate: c.rate(),
+			Knee: r.knee(c),
+		},
+		StallSeconds: stallSeconds(r.Intervals),
+		Warnings:     []string{},
 	}
 	s.Warnings = append(s.Warnings, r.Run.Warnings...)
 	if n := len(r.Intervals); n > 0 {

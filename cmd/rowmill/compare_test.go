@@ -21,7 +21,7 @@ func writeRuns(t *testing.T, path string, rates []float64, edit func(i int, r *r
 	must(t, err)
 	w := result.NewWriter(f)
 	for i, rate := range rates {
-		run := result.Run{Name: "classic plain", Workload: "insert", Preset: "classic", Layout: "plain", Engine: "mariadb", Durability: "full", Writers: 1, Batch: 100}
+		run := result.Run{Name: "classic plain", Benchmark: result.Benchmark{Workload: "insert", Preset: "classic", Layout: "plain"}, Database: result.Database{Engine: "mariadb", Durability: "full"}, Load: result.Load{Writers: 1, Batch: 100}}
 		if edit != nil {
 			edit(i, &run)
 		}

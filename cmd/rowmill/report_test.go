@@ -17,7 +17,7 @@ func writeRecord(t *testing.T, dir, name string, rate int64) string {
 	f, err := os.Create(path)
 	must(t, err)
 	w := result.NewWriter(f)
-	err = w.Run(result.Run{Name: "classic plain", Workload: "insert", Preset: "classic", Layout: "plain", Engine: "mariadb", Durability: "full", Writers: 1, Batch: 100})
+	err = w.Run(result.Run{Name: "classic plain", Benchmark: result.Benchmark{Workload: "insert", Preset: "classic", Layout: "plain"}, Database: result.Database{Engine: "mariadb", Durability: "full"}, Load: result.Load{Writers: 1, Batch: 100}})
 	for i := range int64(20) {
 		err = errors.Join(err, w.Interval(result.Interval{Elapsed: float64(i + 1), Seconds: 1, Rows: (i + 1) * rate, NewRows: rate}))
 	}

@@ -121,7 +121,7 @@ func TestManyTablesChecks(t *testing.T) {
 		c.spoil(&files, &one)
 		var recs []result.Record
 		for run, last := range map[string]result.TablesCost{"files": files, "one": one} {
-			recs = append(recs, result.Record{Run: result.Run{Scenario: d.Record(run, 1, 0)}, Intervals: []result.Interval{{Costs: []result.TablesCost{first, last}}}, End: &result.End{Stopped: "rows"}})
+			recs = append(recs, result.Record{Run: result.Run{Retention: result.Retention{Scenario: d.Record(run, 1, 0)}}, Intervals: []result.Interval{{Costs: []result.TablesCost{first, last}}}, End: &result.End{Stopped: "rows"}})
 		}
 		sc := report.Scenarios(recs)[0]
 		if len(sc.Checks) != 3 || len(sc.Beside) != 2 {

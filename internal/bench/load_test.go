@@ -72,7 +72,7 @@ func TestBeside(t *testing.T) {
 				t.Fatalf("response of %d operations, want of delete alone", len(iv.Response))
 			}
 		}
-		rec := result.Record{Run: result.Run{Rows: 20000}, Intervals: ivs}
+		rec := result.Record{Run: result.Run{Load: result.Load{Rows: 20000}}, Intervals: ivs}
 		if d := rec.Summary().Beside["query"]; d.Operations != queries.ops.Load() || d.PerSecond < 2900 || d.PerSecond > 3100 {
 			t.Errorf("summary %+v", d)
 		}

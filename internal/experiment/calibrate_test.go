@@ -13,7 +13,7 @@ const madeUpCache = 8 << 20
 
 // madeUp is the record of a run of `bench tables` on a server of which each figure is known. It takes jump once, when 12 connections have the table open.
 func madeUp(cost engine.OpenCost, idle, jump float64, partitions, connections int) result.Record {
-	run := result.Run{Engine: "mariadb", ServerVersion: "10.11", CacheBytes: madeUpCache, Tables: &result.Tables{Tables: 1, Partitions: partitions, Connections: connections, Held: 1}}
+	run := result.Run{Database: result.Database{Engine: "mariadb", ServerVersion: "10.11", CacheBytes: madeUpCache}, Benchmark: result.Benchmark{Tables: &result.Tables{Tables: 1, Partitions: partitions, Connections: connections, Held: 1}}}
 	var all []result.TablesCost
 	for n := partitions / 4; n <= partitions; n += partitions / 4 {
 		all = append(all, result.TablesCost{Phase: result.TablesCreated, Objects: n, PSSBytes: 1 << 20, AddSeconds: 0.001 + 1e-5*float64(n)})

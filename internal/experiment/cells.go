@@ -277,10 +277,10 @@ func (r *cellsRun) measure(ctx context.Context, c cell) (_ *result.Record, err e
 	defer func() { err = errors.Join(err, idle.close()) }()
 	t := &Trial{Spec: s, Whole: s, Side: c.side}
 	own := result.Run{
-		Name: r.name(c), Writers: c.clients, Indexes: db.w.Indexes(),
-		Deviations: db.w.Deviations(), Schema: db.schema, Warnings: append(idle.settle(ctx), db.warnings...),
-		Speed: &result.Speed{Operation: c.op, Clients: c.clients, Readers: s.readers(c.turn), Counts: result.CountsQueries,
-			Points: s.Cells.Points, TableRows: db.w.Rows(), Filled: s.Rows},
+		Name: r.name(c), Load: result.Load{Writers: c.clients, Indexes: db.w.Indexes()},
+		Deviations: db.w.Deviations(), Database: result.Database{Schema: db.schema}, Warnings: append(idle.settle(ctx), db.warnings...),
+		Benchmark: result.Benchmark{Speed: &result.Speed{Operation: c.op, Clients: c.clients, Readers: s.readers(c.turn), Counts: result.CountsQueries,
+			Points: s.Cells.Points, TableRows: db.w.Rows(), Filled: s.Rows}},
 	}
 	if s.Repeat > 1 {
 		t.Repeat = c.round + 1

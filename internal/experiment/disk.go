@@ -183,7 +183,7 @@ func (r *diskRun) measure(ctx context.Context, t diskTrial) (_ *result.Record, e
 	p := probe.New(ctx, probe.Config{Nodes: []probe.Node{{DataDir: s.Target(), Embedded: true}}, Interval: interval})
 	defer func() { err = errors.Join(err, p.Close()) }()
 	trial := cmp.Or(t.trial, &Trial{Spec: s, Whole: s})
-	own := result.Run{Name: diskName(&job), Disk: &job, Writers: job.Depth}
+	own := result.Run{Name: diskName(&job), Benchmark: result.Benchmark{Disk: &job}, Load: result.Load{Writers: job.Depth}}
 	if trial.Scenario != nil {
 		own.Name = trial.Scenario.Run + ": " + own.Name
 	}

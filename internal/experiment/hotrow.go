@@ -154,8 +154,8 @@ func (m *measurement) hotRow(ctx context.Context, way string, clients int) error
 		}
 	}
 	own := result.Run{
-		Name:   fmt.Sprintf("%s, %s on %s", way, figure.Plural(clients, "client"), m.db.Info().Engine),
-		HotRow: head, Schema: schema, Deviations: w.Deviations(),
+		Name:      fmt.Sprintf("%s, %s on %s", way, figure.Plural(clients, "client"), m.db.Info().Engine),
+		Benchmark: result.Benchmark{HotRow: head}, Database: result.Database{Schema: schema}, Deviations: w.Deviations(),
 	}
 	if m.trial.Repeat > 0 {
 		own.Name += fmt.Sprintf(" #%d", m.trial.Repeat)

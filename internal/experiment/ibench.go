@@ -111,8 +111,8 @@ func (s *ibenchStep) run(ctx context.Context, schema []string, before *result.Re
 	}
 	cfg.Interval = s.trial.Spec.Interval.D()
 	own := result.Run{
-		Name:   fmt.Sprintf("ibench %s on %s", s.step.Name, s.db.Info().Engine),
-		Method: string(w.Options().Method), Batch: s.step.Batch, Indexes: indexes, Deviations: w.Deviations(), Schema: schema,
+		Name: fmt.Sprintf("ibench %s on %s", s.step.Name, s.db.Info().Engine),
+		Load: result.Load{Method: string(w.Options().Method), Batch: s.step.Batch, Indexes: indexes}, Deviations: w.Deviations(), Database: result.Database{Schema: schema},
 		Step: &result.Step{
 			Benchmark: "ibench", Name: s.step.Name, Number: s.number, Of: s.of, Tables: len(w.Tables()),
 			StartRows: start, Query: s.step.Query,

@@ -162,9 +162,12 @@ func (r *insertRun) header(ctx context.Context, schema []string, cfg bench.Confi
 func (r *insertRun) names(schema []string) (own result.Run, shown string) {
 	o, t := r.w.Options(), r.trial
 	own = result.Run{
-		Name: fmt.Sprintf("%s %s on %s", o.Preset, t.layout(), r.db.Info().Engine), Method: string(o.Method), Indexes: r.w.Indexes(),
-		KeepPeriods: o.KeepPeriods, KeepRows: o.KeepRows, Readers: o.Readers, ReadAfter: o.ReadAfter,
-		Deviations: r.w.Deviations(), Schema: schema, Search: r.search,
+		Name: fmt.Sprintf("%s %s on %s", o.Preset, t.layout(), r.db.Info().Engine), Load: result.Load{
+			Method: string(o.Method), Indexes: r.w.Indexes(),
+			Search: r.search,
+		},
+		Retention: result.Retention{KeepPeriods: o.KeepPeriods, KeepRows: o.KeepRows}, Readers: o.Readers, ReadAfter: o.ReadAfter,
+		Deviations: r.w.Deviations(), Database: result.Database{Schema: schema},
 	}
 	own.HeldRows[0], own.HeldRows[1] = r.w.HeldRows()
 	if own.Period, own.PeriodWhy = r.w.Period(); own.Period != "" {

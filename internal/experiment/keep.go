@@ -208,8 +208,8 @@ func (r *keepRun) unkept(ctx context.Context, clock *fastClock) error {
 func (r *keepRun) insert(ctx context.Context, clock *fastClock, name string) error {
 	s, t := r.spec, r.table
 	own := result.Run{
-		Name: name, Method: string(r.w.Method()), Indexes: len(t.Schema.Indexes),
-		Period: t.Table.Grid.String(), PeriodWhy: "declared", Schema: []string{t.Declared.Definition.Text},
+		Name: name, Load: result.Load{Method: string(r.w.Method()), Indexes: len(t.Schema.Indexes)},
+		Retention: result.Retention{Period: t.Table.Grid.String(), PeriodWhy: "declared"}, Database: result.Database{Schema: []string{t.Declared.Definition.Text}},
 	}
 	cfg := bench.Config{Operation: "insert", Clients: s.Writers, Batch: s.Batch, MaxTime: s.MaxTime.D(), Rate: s.Rate, Interval: s.Interval.D()}
 	if err := r.begin(ctx, []*engine.Table{r.w.Table()}, cfg, own, own.Name); err != nil {

@@ -358,7 +358,7 @@ func notInterrupt(err error) error {
 func (e *Env) failedCell(t *Trial) result.Run {
 	s := t.Spec
 	cfg := s.config(workload.InsertOptions{Writers: s.Writers, Batch: s.Batch})
-	run := e.header(t, &cfg, result.Run{Name: t.Label, Method: s.Method, Indexes: *s.Indexes})
+	run := e.header(t, &cfg, result.Run{Name: t.Label, Load: result.Load{Method: s.Method, Indexes: *s.Indexes}})
 	run.Started = time.Now().UTC()
 	if db, err := target.Dry(s.Target()); err == nil {
 		run.Engine = db.Info().Engine

@@ -163,8 +163,8 @@ func (r *scanRun) measure(ctx context.Context, reader engine.Reader, t scanTrial
 	}
 	run := r.w.Run(asker, numbers, scanRounds)
 	own := result.Run{
-		Name: fmt.Sprintf("scan %s on %s", t.way, r.db.Info().Engine), Deviations: r.w.Deviations(), Schema: r.schema, Warnings: r.warnings, Indexes: 0,
-		Scan: &result.Scan{Way: t.way, Partitions: s.Scan.Partitions, TableRows: s.Rows, Ways: s.Scan.Ways, Query: most, Sessions: 1},
+		Name: fmt.Sprintf("scan %s on %s", t.way, r.db.Info().Engine), Deviations: r.w.Deviations(), Database: result.Database{Schema: r.schema}, Warnings: r.warnings, Load: result.Load{Indexes: 0},
+		Benchmark: result.Benchmark{Scan: &result.Scan{Way: t.way, Partitions: s.Scan.Partitions, TableRows: s.Rows, Ways: s.Scan.Ways, Query: most, Sessions: 1}},
 	}
 	trial := r.trial(t.way)
 	if s.Repeat > 1 {

@@ -212,7 +212,7 @@ func (r *tablesRun) create(ctx context.Context, house engine.Household) error {
 	s := r.trial.Spec
 	head := &result.Tables{Tables: s.Tables.Tables, Partitions: s.Tables.Partitions, Connections: s.Tables.Connections, Held: s.Tables.Open,
 		Definitions: r.w.Definitions(), Caches: house.Caches}
-	own := result.Run{Name: figure.Plural(head.Tables, "table"), Tables: head}
+	own := result.Run{Name: figure.Plural(head.Tables, "table"), Benchmark: result.Benchmark{Tables: head}}
 	if head.Partitions > 0 {
 		own.Name += " of " + figure.Plural(head.Partitions, "partition")
 	}

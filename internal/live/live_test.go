@@ -23,7 +23,7 @@ func newDrawn(width, height int) *View {
 
 // fall shows a run whose rate falls from 100,000 rows/s.
 func fall(c *View, layout string, n int) {
-	c.Begin(result.Run{Name: "classic " + layout + " on mariadb", Layout: layout, Engine: "mariadb", ServerVersion: "10.11.19", Rows: 2000000, IntervalSeconds: 1})
+	c.Begin(result.Run{Name: "classic " + layout + " on mariadb", Benchmark: result.Benchmark{Layout: layout}, Database: result.Database{Engine: "mariadb", ServerVersion: "10.11.19"}, Load: result.Load{Rows: 2000000, IntervalSeconds: 1}})
 	var rows int64
 	for i := 1; i <= n; i++ {
 		added := int64(100000 / (1 + i/4))
@@ -89,7 +89,7 @@ func TestRuns(t *testing.T) {
 	c.Note("starting a server")
 	expect("before the first run", "starting a server")
 	fall(c, "plain", 10)
-	c.End(result.Summary{Layout: "plain", Rows: 5000, RowsPerSecond: 100, Warnings: []string{"odd"}})
+	c.End(result.Summary{Layout: "plain", Throughput: result.Throughput{Rows: 5000, RowsPerSecond: 100}, Warnings: []string{"odd"}})
 	if len(c.kept) != 1 || !strings.Contains(c.kept[0], "done: 5,000 rows") || !strings.Contains(c.kept[0], "! odd") {
 		t.Errorf("kept: %q", c.kept)
 	}
@@ -105,8 +105,8 @@ func TestRuns(t *testing.T) {
 
 // TestQueryStep checks that a step of queries ends with their rate.
 func TestQueryStep(t *testing.T) {
-	got := verdict(&result.Summary{Rows: 1000, Seconds: 10, RowsPerSecond: 100, Rate: result.Rate{First: 100, Last: 100, Flatness: 1},
-		Step: &result.StepSummary{Step: result.Step{Name: "qr100", Query: "qr"}, QueriesPerSecond: 2345, InsertsPerSecond: 100}})
+	got := verdict(&result.Summary{Throughput: result.Throughput{Rows: 1000, Seconds: 10, RowsPerSecond: 100, Rate: result.Rate{First: 100, Last: 100, Flatness: 1}},
+		Outcomes: result.Outcomes{Step: &result.StepSummary{Step: result.Step{Name: "qr100", Query: "qr"}, QueriesPerSecond: 2345, InsertsPerSecond: 100}}})
 	if want := "done: 2,345 queries/s beside 100 rows/s inserted, in 10s"; ansi.Strip(got) != want {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -116,7 +116,7 @@ func TestQueryStep(t *testing.T) {
 func TestHostile(t *testing.T) {
 	c := newDrawn(80, 24)
 	c.plain = false
-	c.Begin(result.Run{Name: "x\x1b]0;title\a\x1b[2J", ServerVersion: "\r\n1", Warnings: []string{"\x1b[3J"}})
+	c.Begin(result.Run{Name: "x\x1b]0;title\a\x1b[2J", Database: result.Database{ServerVersion: "\r\n1"}, Warnings: []string{"\x1b[3J"}})
 	c.Note("\x1b[31mred\x1b[0m\nline")
 	for _, r := range ansi.Strip(c.draw()) {
 		if r < ' ' && r != '\n' || r == 0x7f {
@@ -151,10 +151,10 @@ func TestProgress(t *testing.T) {
 		header     result.Run
 		done, left string
 	}{
-		"rows":            {result.Run{Rows: 1000}, "0.4", "6"},
-		"time":            {result.Run{MaxTimeSeconds: 8}, "0.5", "4"},
-		"rows, then time": {result.Run{Rows: 1000, MaxTimeSeconds: 8}, "0.5", "4"},
-		"time, then rows": {result.Run{Rows: 1000, MaxTimeSeconds: 80}, "0.4", "6"},
+		"rows":            {result.Run{Load: result.Load{Rows: 1000}}, "0.4", "6"},
+		"time":            {result.Run{Load: result.Load{MaxTimeSeconds: 8}}, "0.5", "4"},
+		"rows, then time": {result.Run{Load: result.Load{Rows: 1000, MaxTimeSeconds: 8}}, "0.5", "4"},
+		"time, then rows": {result.Run{Load: result.Load{Rows: 1000, MaxTimeSeconds: 80}}, "0.4", "6"},
 		"no limit":        {result.Run{}, "0", "+Inf"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -178,7 +178,7 @@ func TestProgress(t *testing.T) {
 func TestResponse(t *testing.T) {
 	for rate, want := range map[float64]string{0: "insert p50 0 µs   p99 12 ms", 100: "insert response p50 0 µs   p99 2.4 s"} {
 		v := newDrawn(80, 24)
-		v.Begin(result.Run{Rate: rate})
+		v.Begin(result.Run{Load: result.Load{Rate: rate}})
 		iv := result.Interval{Elapsed: 1, Seconds: 1, Latency: map[string]result.Histogram{"insert": {Latency: result.Latency{Count: 1, P99: 12e3}}}}
 		if rate > 0 {
 			iv.Response = map[string]result.Histogram{"insert": {Latency: result.Latency{Count: 1, P99: 2.4e6}}}
@@ -196,7 +196,7 @@ func TestClose(t *testing.T) {
 	v := New(t.Context(), &out)
 	for _, name := range []string{"first", "second"} {
 		v.Begin(result.Run{Name: name})
-		v.End(result.Summary{Rows: 5})
+		v.End(result.Summary{Throughput: result.Throughput{Rows: 5}})
 	}
 	v.Close()
 	v.Close()

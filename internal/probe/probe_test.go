@@ -317,7 +317,7 @@ func TestKneeIsExplained(t *testing.T) {
 			dst[0], dst[1] = reads, size
 			return nil
 		}, pageReads, indexSize)})
-		rec := result.Record{Run: result.Run{CacheBytes: 64 << 20, Counters: p.Describe()}}
+		rec := result.Record{Run: result.Run{Database: result.Database{CacheBytes: 64 << 20}, Counters: p.Describe()}}
 		p.Start(t.Context())
 		var total int64
 		for i := range 40 {

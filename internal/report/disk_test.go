@@ -126,7 +126,7 @@ func flushesTake(t *testing.T, r *result.Record, micros int64) {
 func TestDiskSettings(t *testing.T) {
 	var recs []result.Record
 	add := func(kind string, size int64, depth, writes int, perSecond int64) {
-		recs = append(recs, result.Record{Run: result.Run{Disk: &result.Disk{Kind: kind, BlockBytes: size, Depth: depth, WritePercent: writes}},
+		recs = append(recs, result.Record{Run: result.Run{Benchmark: result.Benchmark{Disk: &result.Disk{Kind: kind, BlockBytes: size, Depth: depth, WritePercent: writes}}},
 			Intervals: []result.Interval{{Elapsed: 1, Seconds: 1, Rows: perSecond, NewRows: perSecond}}, End: &result.End{}})
 	}
 	const kib, mib = 1 << 10, 1 << 20

@@ -88,7 +88,7 @@ func TestManyRuns(t *testing.T) {
 	t.Parallel()
 	var recs []result.Record
 	for i := range 6 {
-		r := result.Record{Run: result.Run{Name: fmt.Sprint("run ", i), Layout: fmt.Sprintf("a layout with a long name, number %d", i), Batch: 1, Writers: 1}}
+		r := result.Record{Run: result.Run{Name: fmt.Sprint("run ", i), Benchmark: result.Benchmark{Layout: fmt.Sprintf("a layout with a long name, number %d", i)}, Load: result.Load{Batch: 1, Writers: 1}}}
 		for s := range 100 {
 			r.Intervals = append(r.Intervals, result.Interval{Elapsed: float64(s + 1), Seconds: 1, Rows: int64(s+1) * 1000, NewRows: 1000})
 		}
@@ -118,7 +118,7 @@ func TestManyRuns(t *testing.T) {
 // TestStallOfStep: a stall in a step is not its knee.
 func TestStallOfStep(t *testing.T) {
 	t.Parallel()
-	r := result.Record{Run: result.Run{Step: &result.Step{Name: "l.i1", Benchmark: "ibench", Number: 3, Of: 11}, Batch: 50}}
+	r := result.Record{Run: result.Run{Step: &result.Step{Name: "l.i1", Benchmark: "ibench", Number: 3, Of: 11}, Load: result.Load{Batch: 50}}}
 	rows := int64(0)
 	for s := range 50 {
 		n := int64(1000)

@@ -78,10 +78,15 @@ func (g grid) records() []result.Record {
 			cell := &result.Cell{Factors: g.factors, LeftOut: g.leftOut, Repeats: g.repeats, Runs: g.repeats * len(all), Levels: all[at], Order: len(out) + 1}
 			run := result.Run{
 				Type: "run", Format: result.Format, Name: cell.Name(), Cell: cell, Rowmill: "v0.2.0", Command: []string{"bench", "matrix"},
-				Started:  time.Date(2026, 5, 4, 10, 0, len(out), 0, time.UTC),
-				Workload: "insert", Preset: "classic", Layout: levels["layout"], Method: levels["method"], Batch: number("batch"), Writers: number("writers"),
-				Indexes: number("indexes"), Durability: levels["durability"], Seed: 1, Rows: 100e3, IntervalSeconds: 1,
-				Target: "sandbox:mariadb?memory=64MB", Engine: "mariadb", ServerVersion: "10.11.19", CacheBytes: 64 * mib,
+				Started:   time.Date(2026, 5, 4, 10, 0, len(out), 0, time.UTC),
+				Benchmark: result.Benchmark{Workload: "insert", Preset: "classic", Layout: levels["layout"]}, Load: result.Load{
+					Method: levels["method"], Batch: number("batch"), Writers: number("writers"),
+					Indexes: number("indexes"), Seed: 1, Rows: 100e3, IntervalSeconds: 1,
+				},
+				Database: result.Database{
+					Durability: levels["durability"],
+					Target:     "sandbox:mariadb?memory=64MB", Engine: "mariadb", ServerVersion: "10.11.19", CacheBytes: 64 * mib,
+				},
 				Machine: result.Machine{Cores: 2, CPU: "EPYC 7B13"},
 			}
 			if g.repeats > 1 {

@@ -51,7 +51,7 @@ func recordOf(parts []float64, rate float64, nth int) result.Record {
 	}
 	iv.Seconds = iv.Elapsed
 	return result.Record{
-		Run:       result.Run{Name: "classic plain on sqlite", Preset: "classic", Layout: "plain", Engine: "sqlite", Repeat: nth, Started: time.Unix(int64(nth), 0)},
+		Run:       result.Run{Name: "classic plain on sqlite", Benchmark: result.Benchmark{Preset: "classic", Layout: "plain"}, Database: result.Database{Engine: "sqlite"}, Repeat: nth, Started: time.Unix(int64(nth), 0)},
 		Intervals: []result.Interval{iv},
 		End:       &result.End{Stopped: "rows", Verified: &result.Verified{Expected: 100_000, Found: 100_000, Checksum: true}},
 	}

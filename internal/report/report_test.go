@@ -135,7 +135,7 @@ func TestPNG(t *testing.T) {
 
 // steadyRun returns a run at a constant rate, in intervals of a second.
 func steadyRun(rows int64, rate float64) result.Record {
-	r := result.Record{Source: "r", Run: result.Run{Name: "n", Layout: "plain", Engine: "mariadb", Machine: result.Machine{MemoryBytes: 1000}}}
+	r := result.Record{Source: "r", Run: result.Run{Name: "n", Benchmark: result.Benchmark{Layout: "plain"}, Database: result.Database{Engine: "mariadb"}, Machine: result.Machine{MemoryBytes: 1000}}}
 	for at := 0.0; at < float64(rows); {
 		n := min(rate, float64(rows)-at)
 		at += n

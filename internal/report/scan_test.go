@@ -17,11 +17,14 @@ import (
 // scanned returns the record of a way whose times are a fixed one and one for each partition, in ms.
 func scanned(way, target string, repeat int, fixed, each float64) result.Record {
 	rec := result.Record{Source: "scan.jsonl", Run: result.Run{
-		Type: "run", Format: result.Format, Name: fmt.Sprintf("scan %s on mariadb #%d", way, repeat), Rowmill: "v0.1.0", Workload: "scan", Repeat: repeat,
-		Started: time.Date(2026, 5, 4, 10, 0, 0, 0, time.UTC), Writers: 1, IntervalSeconds: 1, Layout: "plain",
-		Target: target, Engine: "mariadb", ServerVersion: "10.11.19", CacheBytes: 1 << 30,
-		Machine: result.Machine{Cores: 2, CPU: "EPYC 7B13", MemoryBytes: 8 << 30, Kernel: "6.1.0", OS: "linux", Arch: "amd64"},
-		Scan:    &result.Scan{Way: way, Partitions: 100, TableRows: 4_000_000, Sessions: 2, Ways: result.ScanWays(), Query: "SELECT i1, SUM(qty*price) FROM fact WHERE i1 IN (0,...) GROUP BY i1"},
+		Type: "run", Format: result.Format, Name: fmt.Sprintf("scan %s on mariadb #%d", way, repeat), Rowmill: "v0.1.0", Benchmark: result.Benchmark{
+			Workload: "scan",
+			Layout:   "plain",
+			Scan:     &result.Scan{Way: way, Partitions: 100, TableRows: 4_000_000, Sessions: 2, Ways: result.ScanWays(), Query: "SELECT i1, SUM(qty*price) FROM fact WHERE i1 IN (0,...) GROUP BY i1"},
+		}, Repeat: repeat,
+		Started: time.Date(2026, 5, 4, 10, 0, 0, 0, time.UTC), Load: result.Load{Writers: 1, IntervalSeconds: 1},
+		Database: result.Database{Target: target, Engine: "mariadb", ServerVersion: "10.11.19", CacheBytes: 1 << 30},
+		Machine:  result.Machine{Cores: 2, CPU: "EPYC 7B13", MemoryBytes: 8 << 30, Kernel: "6.1.0", OS: "linux", Arch: "amd64"},
 	}}
 	iv := result.Interval{Type: "interval", Elapsed: 1, Seconds: 1, Latency: map[string]result.Histogram{}}
 	for _, n := range []int{1, 50, 100} {

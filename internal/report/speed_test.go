@@ -38,12 +38,17 @@ func (m madeCell) record(t *testing.T) result.Record {
 		main, counts, readers = "insert", result.CountsRows, 0
 	}
 	run := result.Run{
-		Name: fmt.Sprintf("%s, %d clients on %s", m.operation, m.clients, m.engine), Workload: "mixed", Preset: "sbtest", Layout: "plain",
+		Name: fmt.Sprintf("%s, %d clients on %s", m.operation, m.clients, m.engine), Benchmark: result.Benchmark{
+			Workload: "mixed", Preset: "sbtest", Layout: "plain",
+			Speed: &result.Speed{Operation: m.operation, Clients: m.clients, Counts: counts, TableRows: 1e5, Filled: 1e5},
+		},
 		Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Rowmill: "1.0",
-		MaxTimeSeconds: cellSeconds, IntervalSeconds: 1, Writers: m.clients, Batch: 1, Target: "sandbox:" + m.engine, Engine: m.engine,
-		ServerVersion: "15.4", Durability: "full", CacheBytes: 256 * mib, Side: m.side, Repeat: m.repeat,
+		Load: result.Load{MaxTimeSeconds: cellSeconds, IntervalSeconds: 1, Writers: m.clients, Batch: 1}, Database: result.Database{
+			Target: "sandbox:" + m.engine, Engine: m.engine,
+			ServerVersion: "15.4", Durability: "full", CacheBytes: 256 * mib,
+		},
+		Side: m.side, Repeat: m.repeat,
 		Machine: result.Machine{Cores: 2, CPU: "AMD EPYC", MemoryBytes: 8 << 30},
-		Speed:   &result.Speed{Operation: m.operation, Clients: m.clients, Counts: counts, TableRows: 1e5, Filled: 1e5},
 	}
 	if m.engine == "mariadb" {
 		run.Durability, run.ServerVersion = "relaxed", "10.11.4"

@@ -22,11 +22,16 @@ func steadyRecord(t testing.TB, host string, started time.Time, hours int) resul
 	zone, offset := started.Zone()
 	rec := result.Record{Source: host + ".jsonl", Run: result.Run{Type: "run", Format: result.Format,
 		Name: "steady 100 rows/s on mariadb " + host, Started: started.UTC(), Rowmill: "v0.1.0", Command: []string{"bench", "steady"},
-		Workload: "steady", Preset: "classic", Layout: "rolling", Seed: 1, Writers: 1, Batch: 10, Method: "multi", Indexes: 3, Rate: 100,
-		MaxTimeSeconds: float64(hours * 3600), IntervalSeconds: 10, Period: "60000 rows", KeepPeriods: 3,
-		Target: "mariadb://bench@localhost/test", Engine: "mariadb", ServerVersion: "10.11.19", Storage: "InnoDB", Durability: "full",
-		Machine: result.Machine{Cores: 2, CPU: "EPYC 7B13", OS: "linux", Arch: "amd64"},
-		Steady:  &result.SteadyGoal{P99LimitUS: 20_000, Host: host, Zone: zone, UTCOffsetSeconds: offset},
+		Benchmark: result.Benchmark{Workload: "steady", Preset: "classic", Layout: "rolling"}, Load: result.Load{
+			Seed: 1, Writers: 1, Batch: 10, Method: "multi", Indexes: 3, Rate: 100,
+			MaxTimeSeconds: float64(hours * 3600), IntervalSeconds: 10,
+		},
+		Retention: result.Retention{
+			Period: "60000 rows", KeepPeriods: 3,
+			Steady: &result.SteadyGoal{P99LimitUS: 20_000, Host: host, Zone: zone, UTCOffsetSeconds: offset},
+		},
+		Database: result.Database{Target: "mariadb://bench@localhost/test", Engine: "mariadb", ServerVersion: "10.11.19", Storage: "InnoDB", Durability: "full"},
+		Machine:  result.Machine{Cores: 2, CPU: "EPYC 7B13", OS: "linux", Arch: "amd64"},
 		Counters: []result.Counter{
 			{Name: "os_cpu_steal", Group: "os", Unit: "fraction"}, {Name: "pressure_cpu_some", Group: "os", Unit: "fraction"},
 			{Name: "pressure_io_some", Group: "os", Unit: "fraction"}, {Name: "work_seconds", Group: "os", Unit: "seconds"},

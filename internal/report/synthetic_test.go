@@ -99,19 +99,22 @@ func (c course) record(t testing.TB) result.Record {
 	rng := rand.New(rand.NewPCG(c.seed, 7))
 	rec := result.Record{Source: "run.jsonl", Run: result.Run{
 		Type: "run", Format: result.Format, Name: c.name, Rowmill: "v0.1.0",
-		Started: time.Date(2026, 5, 4, 10, 0, 0, 0, time.UTC),
-		Command: []string{"bench", "insert", "--preset", "classic", "--layout", c.layout},
-
-		Workload: "insert", Preset: "classic", Layout: c.layout, Seed: 1, Rows: c.rows, Writers: 1, Batch: batch,
-		Method: "multi-row", Indexes: 3, Rate: c.asked, IntervalSeconds: 1,
-		Target: "sandbox:mariadb?memory=64MB", Engine: "mariadb", ServerVersion: "10.11.19", Storage: "InnoDB",
-		Durability: "full", CacheBytes: 64 * mib,
-		Settings: map[string]string{
-			"innodb_buffer_pool_size": "67108864", "innodb_flush_log_at_trx_commit": "1", "innodb_doublewrite": "ON",
-			"innodb_log_file_size": "100663296", "innodb_page_size": "16384", "log_bin": "OFF", "sql_mode": "STRICT_TRANS_TABLES",
+		Started:   time.Date(2026, 5, 4, 10, 0, 0, 0, time.UTC),
+		Command:   []string{"bench", "insert", "--preset", "classic", "--layout", c.layout},
+		Benchmark: result.Benchmark{Workload: "insert", Preset: "classic", Layout: c.layout}, Load: result.Load{
+			Seed: 1, Rows: c.rows, Writers: 1, Batch: batch,
+			Method: "multi-row", Indexes: 3, Rate: c.asked, IntervalSeconds: 1,
 		},
-		Schema: []string{"CREATE TABLE purchases (\n  transactionid INT NOT NULL AUTO_INCREMENT,\n  price FLOAT NOT NULL,\n" +
-			"  PRIMARY KEY (transactionid),\n  KEY marketsegment (price, customerid)\n) ENGINE=InnoDB"},
+		Database: result.Database{
+			Target: "sandbox:mariadb?memory=64MB", Engine: "mariadb", ServerVersion: "10.11.19", Storage: "InnoDB",
+			Durability: "full", CacheBytes: 64 * mib,
+			Settings: map[string]string{
+				"innodb_buffer_pool_size": "67108864", "innodb_flush_log_at_trx_commit": "1", "innodb_doublewrite": "ON",
+				"innodb_log_file_size": "100663296", "innodb_page_size": "16384", "log_bin": "OFF", "sql_mode": "STRICT_TRANS_TABLES",
+			},
+			Schema: []string{"CREATE TABLE purchases (\n  transactionid INT NOT NULL AUTO_INCREMENT,\n  price FLOAT NOT NULL,\n" +
+				"  PRIMARY KEY (transactionid),\n  KEY marketsegment (price, customerid)\n) ENGINE=InnoDB"},
+		},
 		Machine:  result.Machine{Cores: 2, CPU: "EPYC 7B13", MemoryBytes: 8 << 30, Kernel: "6.1.0", OS: "linux", Arch: "amd64", Disk: "nvme0n1", Filesystem: "ext4"},
 		Counters: counters,
 	}}

@@ -40,12 +40,12 @@ func TestLine(t *testing.T) {
 	} {
 		edited := iv
 		c.edit(&edited)
-		lines := Lines{Run: &result.Run{Rows: c.total}}
+		lines := Lines{Run: &result.Run{Load: result.Load{Rows: c.total}}}
 		if got := lines.Line(edited); got != c.want {
 			t.Errorf("%s:\n%q, want\n%q", c.name, got, c.want)
 		}
 	}
-	brief, lines := iv, Lines{Run: &result.Run{Rows: 1e6, MaxTimeSeconds: 20, Rate: 100, IntervalSeconds: 1}}
+	brief, lines := iv, Lines{Run: &result.Run{Load: result.Load{Rows: 1e6, MaxTimeSeconds: 20, Rate: 100, IntervalSeconds: 1}}}
 	brief.Seconds, brief.NewRows = 0.4, 1234567
 	if got := lines.Line(brief); strings.Contains(got, figure(brief.Rate())) {
 		t.Errorf("less than half an interval gives a rate: %q", got)

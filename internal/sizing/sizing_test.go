@@ -174,7 +174,7 @@ func TestPlainTable(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 
-	in.Plain = &result.Summary{Name: "classic plain", Engine: "mariadb", Rows: 4000000, Rate: result.Rate{First: 144000, Last: 4500}}
+	in.Plain = &result.Summary{Name: "classic plain", Engine: "mariadb", Throughput: result.Throughput{Rows: 4000000, Rate: result.Rate{First: 144000, Last: 4500}}}
 	in.RunsFrom = "run.jsonl"
 	out, err = sizing.Plan(in)
 	must(t, err)
