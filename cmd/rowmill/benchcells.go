@@ -36,7 +36,7 @@ const (
 
 func newCellFlags(verb string) *cellFlags {
 	f := &cellFlags{}
-	f.spec = experiment.Spec{Workload: verb, Cells: &f.cells, Preset: "sbtest", Layouts: []string{workload.Plain}, Rows: defaultSpeedRows, Batch: 1}
+	f.spec = experiment.Spec{Workload: verb, WorkloadSpecs: experiment.WorkloadSpecs{Cells: &f.cells}, Preset: "sbtest", Layouts: []string{workload.Plain}, Rows: defaultSpeedRows, LoadSpec: experiment.LoadSpec{Batch: 1}}
 	return f
 }
 

@@ -24,7 +24,7 @@ func (a benchmarks) benchDiskCommand() *cobra.Command {
 	var out benchOutputs
 	var blocks []string
 	var size string
-	spec := experiment.Spec{Workload: experiment.Disk, Disk: &of, Layouts: []string{workload.Plain}}
+	spec := experiment.Spec{Workload: experiment.Disk, WorkloadSpecs: experiment.WorkloadSpecs{Disk: &of}, Layouts: []string{workload.Plain}}
 	c := &cobra.Command{
 		Use:   "disk DIR",
 		Short: "Measure what the disk below a folder gives, before a server is blamed",

@@ -19,7 +19,7 @@ const (
 func (a benchmarks) benchHotRowCommand() *cobra.Command {
 	var hot experiment.HotRowSpec
 	var out benchOutputs
-	spec := experiment.Spec{Workload: experiment.HotRow, HotRow: &hot, Layouts: []string{workload.Plain}, RetryFor: experiment.Duration(time.Hour)}
+	spec := experiment.Spec{Workload: experiment.HotRow, WorkloadSpecs: experiment.WorkloadSpecs{HotRow: &hot}, Layouts: []string{workload.Plain}, LoadSpec: experiment.LoadSpec{RetryFor: experiment.Duration(time.Hour)}}
 	c := &cobra.Command{
 		Use:   "hotrow",
 		Short: "Measure thousands of clients that count in one row, and what helps",

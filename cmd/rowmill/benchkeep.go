@@ -58,7 +58,7 @@ func (a benchmarks) benchKeepCommand() *cobra.Command {
 		},
 	}
 	flags, s, k := c.Flags(), &f.spec, &f.keep
-	*s = experiment.Spec{Workload: experiment.Keep, Keep: k, Layouts: []string{workload.Rolling}, Rate: 1000}
+	*s = experiment.Spec{Workload: experiment.Keep, WorkloadSpecs: experiment.WorkloadSpecs{Keep: k}, Layouts: []string{workload.Rolling}, LoadSpec: experiment.LoadSpec{Rate: 1000}}
 	flags.SortFlags = false
 	flags.StringVar(&f.target, "target", "", "database to use instead of the declaration's `URL`")
 	replicaVar(flags, s)

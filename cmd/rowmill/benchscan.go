@@ -22,7 +22,7 @@ const (
 func (a benchmarks) benchScanCommand() *cobra.Command {
 	var scan experiment.ScanSpec
 	var out benchOutputs
-	spec := experiment.Spec{Workload: experiment.Scan, Scan: &scan, Layouts: []string{workload.Plain}}
+	spec := experiment.Spec{Workload: experiment.Scan, WorkloadSpecs: experiment.WorkloadSpecs{Scan: &scan}, Layouts: []string{workload.Plain}}
 	c := &cobra.Command{
 		Use:   "scan",
 		Short: "Measure a sum over 1 to N partitions, on one connection and on several",

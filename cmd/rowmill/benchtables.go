@@ -18,7 +18,7 @@ func (a benchmarks) benchTablesCommand() *cobra.Command {
 	var tables experiment.TablesSpec
 	var out benchOutputs
 	var number, partitions, open int64
-	spec := experiment.Spec{Workload: experiment.Tables, Tables: &tables, Layouts: []string{workload.Plain}}
+	spec := experiment.Spec{Workload: experiment.Tables, WorkloadSpecs: experiment.WorkloadSpecs{Tables: &tables}, Layouts: []string{workload.Plain}}
 	c := &cobra.Command{
 		Use:   "tables",
 		Short: "Measure what a server pays for each table, or partition",

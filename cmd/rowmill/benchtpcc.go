@@ -18,7 +18,7 @@ const (
 func (a benchmarks) benchTPCCCommand() *cobra.Command {
 	var tpcc experiment.TPCCSpec
 	var out benchOutputs
-	spec := experiment.Spec{Workload: experiment.TPCC, TPCC: &tpcc, Layouts: []string{workload.Plain}, RetryFor: experiment.Duration(tpccRetry)}
+	spec := experiment.Spec{Workload: experiment.TPCC, WorkloadSpecs: experiment.WorkloadSpecs{TPCC: &tpcc}, Layouts: []string{workload.Plain}, LoadSpec: experiment.LoadSpec{RetryFor: experiment.Duration(tpccRetry)}}
 	c := &cobra.Command{
 		Use:   "tpcc",
 		Short: "Measure TPC-C's five transactions, and prove that each one is there",

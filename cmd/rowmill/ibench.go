@@ -64,7 +64,7 @@ func (a benchmarks) benchIbenchCommand() *cobra.Command {
 
 func (f *ibenchFlags) define(flags *pflag.FlagSet) {
 	s, b := &f.spec, &f.ibench
-	*s = experiment.Spec{Workload: experiment.Ibench, Ibench: b, Preset: "ibench", Layouts: []string{workload.Plain}, Rows: defaultRows}
+	*s = experiment.Spec{Workload: experiment.Ibench, WorkloadSpecs: experiment.WorkloadSpecs{Ibench: b}, Preset: "ibench", Layouts: []string{workload.Plain}, Rows: defaultRows}
 	f.format = formatRowmill
 	flags.SortFlags = false
 	oneTarget(flags, s)

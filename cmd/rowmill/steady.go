@@ -60,7 +60,7 @@ func (a benchmarks) benchSteadyCommand() *cobra.Command {
 
 func (f *steadyFlags) define(flags *pflag.FlagSet) {
 	s := &f.spec
-	*s = experiment.Spec{Workload: experiment.Steady, Rate: steadyRate}
+	*s = experiment.Spec{Workload: experiment.Steady, LoadSpec: experiment.LoadSpec{Rate: steadyRate}}
 	flags.SortFlags = false
 	oneTarget(flags, s)
 	timeVar(flags, &s.MaxTime, steadyFor, "hold the load for this `time`")

@@ -42,7 +42,7 @@ func (e *Env) Calibrate(ctx context.Context, kind string, t *engine.Table, conne
 	for _, n := range calibrated {
 		e.Show.Note(fmt.Sprintf("calibrating: %d partitions on a private server", n))
 		s := &Spec{Workload: Tables, Targets: []string{url}, Layouts: []string{workload.Plain}, Repeat: 1, Interval: Duration(1e9),
-			Tables: &TablesSpec{Tables: 1, Partitions: n, Connections: connections, Open: 1}}
+			WorkloadSpecs: WorkloadSpecs{Tables: &TablesSpec{Tables: 1, Partitions: n, Connections: connections, Open: 1}}}
 		err := s.Validate()
 		var made []result.Record
 		if err == nil {

@@ -383,7 +383,7 @@ func (r *scenarioReader) read(root *tomlfile.Value) {
 			}
 		}
 	}
-	defaults := ScriptedRun{Spec: Spec{Layouts: []string{workload.Plain}, Writers: 1}}
+	defaults := ScriptedRun{Spec: Spec{Layouts: []string{workload.Plain}, LoadSpec: LoadSpec{Writers: 1}}}
 	r.table(root.Find("defaults"), settings(&defaults)...)
 	for _, t := range root.Find("run").In {
 		r.run(t, defaults)

@@ -62,8 +62,8 @@ func TestParseScenario(t *testing.T) {
 	}
 	zero := 0
 	want := []ScriptedRun{
-		{Name: "plain", Spec: Spec{Preset: "classic", Layouts: []string{"plain"}, Writers: 2, Indexes: &zero, MaxTime: Duration(time.Minute)}},
-		{Name: "rolls", PeriodShare: 0.1, Spec: Spec{Preset: "classic", Layouts: []string{"rolling"}, Writers: 2, MaxTime: Duration(90 * time.Second)}},
+		{Name: "plain", Spec: Spec{Preset: "classic", Layouts: []string{"plain"}, LoadSpec: LoadSpec{Writers: 2}, Indexes: &zero, MaxTime: Duration(time.Minute)}},
+		{Name: "rolls", PeriodShare: 0.1, Spec: Spec{Preset: "classic", Layouts: []string{"rolling"}, LoadSpec: LoadSpec{Writers: 2}, MaxTime: Duration(90 * time.Second)}},
 	}
 	if diff := cmp.Diff(want, d.Runs); diff != "" {
 		t.Error(diff)

@@ -43,7 +43,7 @@ func (e *Env) Prove(ctx context.Context, kind string, table *TableSpec, t *engin
 	for round := range proveRounds {
 		for i, of := range inTurn(sides, round) {
 			s := &Spec{Workload: Insert, Targets: []string{trialServer(kind, of.params)}, Layouts: []string{of.layout}, Repeat: 1, Rows: rows,
-				MaxTime: Duration(proveTime), Writers: proveWriters, Batch: proveBatch, Seed: 1, Interval: Duration(time.Second), NoVerify: true}
+				MaxTime: Duration(proveTime), LoadSpec: LoadSpec{Writers: proveWriters, Batch: proveBatch, Seed: 1}, Interval: Duration(time.Second), NoVerify: true}
 			*of.on = of.what + ", " + s.Target()
 			err := s.SetTable(of.table, true)
 			if err == nil {

@@ -89,8 +89,8 @@ func (p *ScenarioPlan) planDisk(s *Spec) (*ScenarioPlan, error) {
 		r := &p.d.Runs[i]
 		disk := DiskSpec{Kinds: []string{r.Job.Kind}, Sizes: []int64{max(r.Job.BlockBytes, 4096)}, Depths: []int{r.Job.Depth}, Writes: []int{r.Job.WritePercent},
 			FileBytes: int64(math.Round(p.scale*float64(p.d.Disk.FileBytes))) &^ (1<<20 - 1)}
-		one := &Spec{Workload: Disk, Disk: &disk, Targets: []string{p.target}, Layouts: []string{workload.Plain}, Repeat: 1, MaxTime: length,
-			Interval: min(s.Interval, length/20), Seed: s.Seed}
+		one := &Spec{Workload: Disk, WorkloadSpecs: WorkloadSpecs{Disk: &disk}, Targets: []string{p.target}, Layouts: []string{workload.Plain}, Repeat: 1, MaxTime: length,
+			Interval: min(s.Interval, length/20), LoadSpec: LoadSpec{Seed: s.Seed}}
 		if err := one.Validate(); err != nil {
 			return nil, refuse(Hint(err), "%s: run %s: %w", p.d.At(r.Name, "name"), r.Name, err)
 		}

@@ -52,6 +52,33 @@ type Spec struct {
 	KeepPeriods int   `json:"keep-periods,omitempty" toml:"keep-periods,omitempty"`
 	KeepRows    int64 `json:"keep-rows,omitempty" toml:"keep-rows,omitempty"`
 
+	LoadSpec
+
+	// Rows and MaxTime end a run; 0 is no limit. Interval is the time between two
+	// readings of all figures.
+	Rows     int64    `json:"rows,omitempty" toml:"rows,omitempty"`
+	MaxTime  Duration `json:"max-time,omitzero" toml:"max-time,omitzero"`
+	Interval Duration `json:"interval" toml:"interval"`
+	// Warmup is for how long the load runs before it is measured.
+	Warmup Duration `json:"warmup,omitzero" toml:"warmup,omitzero"`
+
+	SearchSpec
+
+	// DiskRecord is a record of `bench disk` that the disk reads of inserts are compared with.
+	DiskRecord string `json:"disk,omitempty" toml:"disk,omitempty"`
+
+	// DropExisting drops tables of the same names first. NoVerify omits the proof that
+	// the tables hold the rows that were sent.
+	DropExisting bool `json:"drop-existing,omitempty" toml:"drop-existing,omitempty"`
+	NoVerify     bool `json:"no-verify,omitempty" toml:"no-verify,omitempty"`
+	// NoWork omits to time a fixed computation beside a steady load.
+	NoWork bool `json:"no-work,omitempty" toml:"no-work,omitempty"`
+
+	WorkloadSpecs
+}
+
+// A LoadSpec is what clients do, and how fast.
+type LoadSpec struct {
 	// Writers insert Batch rows in a transaction, by Method, at Rate rows per second
 	// together; a rate of 0 is as fast as possible. All rows derive from Seed.
 	Writers int     `json:"writers,omitempty" toml:"writers,omitempty"`
@@ -66,31 +93,19 @@ type Spec struct {
 	KillEvery Duration `json:"kill-server-every,omitzero" toml:"kill-server-every,omitzero"`
 	// RetryFor is how long an operation that failed is retried.
 	RetryFor Duration `json:"retry-for,omitzero" toml:"retry-for,omitzero"`
+}
 
-	// Rows and MaxTime end a run; 0 is no limit. Interval is the time between two
-	// readings of all figures.
-	Rows     int64    `json:"rows,omitempty" toml:"rows,omitempty"`
-	MaxTime  Duration `json:"max-time,omitzero" toml:"max-time,omitzero"`
-	Interval Duration `json:"interval" toml:"interval"`
-	// Warmup is for how long the load runs before it is measured.
-	Warmup Duration `json:"warmup,omitzero" toml:"warmup,omitzero"`
-
+// A SearchSpec is the search for the highest rate.
+type SearchSpec struct {
 	// FindRate searches the filled table's highest rate at which 99 of 100 operations
 	// stay within P99. Each rate is tried for the time Trial.
 	FindRate bool     `json:"find-rate,omitempty" toml:"find-rate,omitempty"`
 	P99      Duration `json:"p99,omitzero" toml:"p99,omitzero"`
 	Trial    Duration `json:"trial,omitzero" toml:"trial,omitzero"`
+}
 
-	// DiskRecord is a record of `bench disk` that the disk reads of inserts are compared with.
-	DiskRecord string `json:"disk,omitempty" toml:"disk,omitempty"`
-
-	// DropExisting drops tables of the same names first. NoVerify omits the proof that
-	// the tables hold the rows that were sent.
-	DropExisting bool `json:"drop-existing,omitempty" toml:"drop-existing,omitempty"`
-	NoVerify     bool `json:"no-verify,omitempty" toml:"no-verify,omitempty"`
-	// NoWork omits to time a fixed computation beside a steady load.
-	NoWork bool `json:"no-work,omitempty" toml:"no-work,omitempty"`
-
+// WorkloadSpecs are what only these workloads have; nil in others.
+type WorkloadSpecs struct {
 	// What only these workloads have.
 	Ibench   *IbenchSpec `json:"ibench,omitempty" toml:"ibench,omitempty"`
 	Cells    *CellsSpec  `json:"cells,omitempty" toml:"cells,omitempty"`

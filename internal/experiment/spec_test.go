@@ -77,7 +77,7 @@ func TestSpecForms(t *testing.T) {
 // insertSpec is a small insert run.
 func insertSpec(target string) *Spec {
 	return &Spec{Workload: Insert, Targets: []string{target}, Preset: "classic", Layouts: []string{"plain"}, Repeat: 1,
-		Rows: 3000, Writers: 1, Seed: 1, Interval: Duration(time.Second)}
+		Rows: 3000, LoadSpec: LoadSpec{Writers: 1, Seed: 1}, Interval: Duration(time.Second)}
 }
 
 type silent struct{ notes []string }
@@ -135,20 +135,23 @@ func TestRun(t *testing.T) {
 		spec *Spec
 		runs int
 	}{
-		{&Spec{Workload: Insert, Targets: target, Preset: "classic", Layouts: []string{"plain"}, Repeat: 2, Rows: 3000, Writers: 1, Seed: 1, Interval: second}, 2},
-		{&Spec{Workload: Ibench, Targets: target, Preset: "ibench", Layouts: []string{"plain"}, Rows: 5000, Seed: 1, Interval: few,
-			Ibench: &IbenchSpec{Clients: 1, Steps: []string{"l.i0", "l.x", "qr100"}, QueryTime: 3 * few}}, 3},
-		{&Spec{Workload: Mixed, Targets: append(target, "null:"), Preset: "classic", Layouts: []string{"plain"}, Rows: 500, Batch: 2, Repeat: 1, Seed: 1,
-			Cells: &CellsSpec{Ops: []string{"insert", "mixed"}, Clients: []int{2}, Seconds: 0.2, Mix: 50}}, 4},
-		{&Spec{Workload: Points, Targets: target, Preset: "sbtest", Layouts: []string{"plain"}, Rows: 500, Batch: 1, Repeat: 1, Seed: 1,
-			Cells: &CellsSpec{Ops: []string{"points"}, Clients: []int{1}, Seconds: 0.2, Points: 3, Set: []string{"cache=1MB,cache=2MB"}}}, 2},
-		{&Spec{Workload: Steady, Targets: target, Preset: "classic", Layouts: []string{"rolling"}, Repeat: 1, Rate: 1000, Batch: 10, Writers: 1, Seed: 1,
-			PeriodRows: 5000, KeepPeriods: 3, MaxTime: 10 * few, Interval: 4 * few, RetryFor: second, NoWork: true}, 1},
-		{&Spec{Workload: Keep, Targets: []string{"sqlite:kept.db?durability=none"}, Layouts: []string{"rolling"}, Rate: 100, Batch: 10, Writers: 1, Seed: 1, MaxTime: 5 * few, Interval: few,
-			Keep: &KeepSpec{File: "readings.toml", Declaration: keepDeclaration, Stall: few, Speed: 1, WithRun: true}}, 1},
-		{&Spec{Workload: Matrix, Targets: target, Preset: "classic", Layouts: []string{"plain", "rolling"}, Repeat: 2, Rows: 300, PeriodRows: 100, Seed: 1, Interval: few,
-			Matrix: &Levels{Methods: []string{"multi"}, Batches: []string{"10", "100"}, Writers: []string{"1"}}}, 8},
-		{&Spec{Workload: Scenario, Targets: target, Seed: 1, Interval: few, Scenario: &Script{Text: small, Source: "small.toml", Scale: 10}}, 2},
+		{&Spec{Workload: Insert, Targets: target, Preset: "classic", Layouts: []string{"plain"}, Repeat: 2, Rows: 3000, LoadSpec: LoadSpec{Writers: 1, Seed: 1}, Interval: second}, 2},
+		{&Spec{Workload: Ibench, Targets: target, Preset: "ibench", Layouts: []string{"plain"}, Rows: 5000, LoadSpec: LoadSpec{Seed: 1}, Interval: few,
+			WorkloadSpecs: WorkloadSpecs{Ibench: &IbenchSpec{Clients: 1, Steps: []string{"l.i0", "l.x", "qr100"}, QueryTime: 3 * few}}}, 3},
+		{&Spec{Workload: Mixed, Targets: append(target, "null:"), Preset: "classic", Layouts: []string{"plain"}, Rows: 500, LoadSpec: LoadSpec{Batch: 2, Seed: 1}, Repeat: 1,
+			WorkloadSpecs: WorkloadSpecs{Cells: &CellsSpec{Ops: []string{"insert", "mixed"}, Clients: []int{2}, Seconds: 0.2, Mix: 50}}}, 4},
+		{&Spec{Workload: Points, Targets: target, Preset: "sbtest", Layouts: []string{"plain"}, Rows: 500, LoadSpec: LoadSpec{Batch: 1, Seed: 1}, Repeat: 1,
+			WorkloadSpecs: WorkloadSpecs{Cells: &CellsSpec{Ops: []string{"points"}, Clients: []int{1}, Seconds: 0.2, Points: 3, Set: []string{"cache=1MB,cache=2MB"}}}}, 2},
+		{&Spec{Workload: Steady, Targets: target, Preset: "classic", Layouts: []string{"rolling"}, Repeat: 1, LoadSpec: LoadSpec{
+			Rate: 1000, Batch: 10, Writers: 1, Seed: 1,
+			RetryFor: second,
+		},
+			PeriodRows: 5000, KeepPeriods: 3, MaxTime: 10 * few, Interval: 4 * few, NoWork: true}, 1},
+		{&Spec{Workload: Keep, Targets: []string{"sqlite:kept.db?durability=none"}, Layouts: []string{"rolling"}, LoadSpec: LoadSpec{Rate: 100, Batch: 10, Writers: 1, Seed: 1}, MaxTime: 5 * few, Interval: few,
+			WorkloadSpecs: WorkloadSpecs{Keep: &KeepSpec{File: "readings.toml", Declaration: keepDeclaration, Stall: few, Speed: 1, WithRun: true}}}, 1},
+		{&Spec{Workload: Matrix, Targets: target, Preset: "classic", Layouts: []string{"plain", "rolling"}, Repeat: 2, Rows: 300, PeriodRows: 100, LoadSpec: LoadSpec{Seed: 1}, Interval: few,
+			WorkloadSpecs: WorkloadSpecs{Matrix: &Levels{Methods: []string{"multi"}, Batches: []string{"10", "100"}, Writers: []string{"1"}}}}, 8},
+		{&Spec{Workload: Scenario, Targets: target, LoadSpec: LoadSpec{Seed: 1}, Interval: few, WorkloadSpecs: WorkloadSpecs{Scenario: &Script{Text: small, Source: "small.toml", Scale: 10}}}, 2},
 	} {
 		t.Run(c.spec.Workload, func(t *testing.T) {
 			spec := c.spec
@@ -203,7 +206,7 @@ func TestRecorded(t *testing.T) {
 // A Spec that lacks nearly everything is refused, and doesn't end the process.
 func TestValidateIncomplete(t *testing.T) {
 	for _, workload := range []string{"", "tpcc", Insert, Ibench, Mixed, Points, Keep, Steady} {
-		full := Spec{Workload: workload, Layouts: []string{"plain"}, Ibench: &IbenchSpec{}, Cells: &CellsSpec{}, Keep: &KeepSpec{}}
+		full := Spec{Workload: workload, Layouts: []string{"plain"}, WorkloadSpecs: WorkloadSpecs{Ibench: &IbenchSpec{}, Cells: &CellsSpec{}, Keep: &KeepSpec{}}}
 		for name, s := range map[string]*Spec{"empty": {Workload: workload}, "sections": &full} {
 			var refusal *Refusal
 			if err := s.Validate(); !errors.As(err, &refusal) || refusal.Hint == "" {
@@ -224,10 +227,10 @@ func TestFitInterval(t *testing.T) {
 		"by rows":     {Spec{Workload: Insert, Interval: d(time.Second), Rows: 1}, time.Second},
 		"5 s":         {Spec{Workload: Insert, Interval: d(time.Second), MaxTime: d(5 * time.Second)}, 250 * time.Millisecond},
 		"0.1 s":       {Spec{Workload: Insert, Interval: d(time.Second), MaxTime: d(100 * time.Millisecond)}, 50 * time.Millisecond},
-		"a search":    {Spec{Workload: Insert, Interval: d(time.Second), FindRate: true, Trial: d(5 * time.Second), MaxTime: d(time.Hour)}, 500 * time.Millisecond},
-		"queries":     {Spec{Workload: Ibench, Interval: d(time.Second), Ibench: &IbenchSpec{QueryTime: d(2 * time.Second)}}, 100 * time.Millisecond},
-		"a load":      {Spec{Workload: Steady, Interval: d(10 * time.Second), MaxTime: d(time.Minute), Rate: 100, Batch: 1}, 3 * time.Second},
-		"few inserts": {Spec{Workload: Steady, Interval: d(10 * time.Second), MaxTime: d(time.Minute), Rate: 10, Batch: 2}, 4 * time.Second},
+		"a search":    {Spec{Workload: Insert, Interval: d(time.Second), SearchSpec: SearchSpec{FindRate: true, Trial: d(5 * time.Second)}, MaxTime: d(time.Hour)}, 500 * time.Millisecond},
+		"queries":     {Spec{Workload: Ibench, Interval: d(time.Second), WorkloadSpecs: WorkloadSpecs{Ibench: &IbenchSpec{QueryTime: d(2 * time.Second)}}}, 100 * time.Millisecond},
+		"a load":      {Spec{Workload: Steady, Interval: d(10 * time.Second), MaxTime: d(time.Minute), LoadSpec: LoadSpec{Rate: 100, Batch: 1}}, 3 * time.Second},
+		"few inserts": {Spec{Workload: Steady, Interval: d(10 * time.Second), MaxTime: d(time.Minute), LoadSpec: LoadSpec{Rate: 10, Batch: 2}}, 4 * time.Second},
 	} {
 		if c.spec.FitInterval(); c.spec.Interval.D() != c.want {
 			t.Errorf("%s: %v, want %v", name, c.spec.Interval.D(), c.want)
