@@ -1,0 +1,281 @@
+package parse
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// A cursor is a place among the tokens of a text. As with a parser, a method that
+// finds what it can't read panics with an *Error.
+type cursor struct {
+	text   string
+	syn    engine.Syntax
+	tokens []Token // with an End
+	match  []int32 // of each ( the index of its ), else 0
+	i      int
+	depth  int
+}
+
+// scan reads all tokens and matches parentheses.
+func (c *cursor) scan() error {
+	c.tokens = make([]Token, 0, len(c.text)/5+8)
+	var open []int32
+	for s := NewScanner(c.text, c.syn); ; {
+		t, err := s.Next()
+		if err != nil {
+			return err
+		}
+		switch {
+		case t.Kind == UserVar:
+			return errorAt(c.text, t.From, "user variable "+shorten(c.text[t.From:t.To]))
+		case t.Kind == Executable:
+			return errorAt(c.text, t.From, "executable comment")
+		case t.Word == "(" && t.Kind == Operator:
+			open = append(open, int32(len(c.tokens)))
+		case t.Word == ")" && t.Kind == Operator:
+			if len(open) == 0 {
+				return errorAt(c.text, t.From, "a ) without its (")
+			}
+			if c.match == nil {
+				c.match = make([]int32, cap(c.tokens))
+			}
+			from := int(open[len(open)-1])
+			if from >= len(c.match) {
+				c.match = append(c.match, make([]int32, cap(c.tokens)-len(c.match))...)
+			}
+			c.match[from] = int32(len(c.tokens))
+			open = open[:len(open)-1]
+		}
+		c.tokens = append(c.tokens, t)
+		if t.Kind == End {
+			break
+		}
+	}
+	if len(open) > 0 {
+		return errorAt(c.text, c.tokens[open[len(open)-1]].From, "a ( without its )")
+	}
+	return nil
+}
+
+// closing returns the index of the ) of the ( at an index.
+func (c *cursor) closing(i int) int { return int(c.match[i]) }
+
+func shorten(s string) string {
+	const limit = 40
+	if utf8.RuneCountInString(s) > limit {
+		s = string([]rune(s)[:limit]) + "..."
+	}
+	return s
+}
+
+func (c *cursor) fail(t Token, reason string) {
+	panic(errorAt(c.text, t.From, reason))
+}
+
+// reasons name what words mean that the parser meets where it knows no use for them.
+var reasons = map[string]string{
+	"INTO": "SELECT ... INTO", "FOR": "FOR, which locks rows or reads others", "LOCK": "LOCK IN SHARE MODE", "PROCEDURE": "PROCEDURE", "AGAINST": "MATCH ... AGAINST",
+	"WITHIN": "WITHIN GROUP", "QUALIFY": "QUALIFY", "TABLE": "a TABLE statement", "VALUES": "VALUES", "RETURNING": "RETURNING",
+	"RESPECT": "RESPECT NULLS", "IGNORE": "IGNORE NULLS", "OPERATOR": "OPERATOR()", "FULL": "FULL JOIN",
+}
+
+// unexpected fails at the next token.
+func (c *cursor) unexpected() {
+	t := c.peek()
+	if reason := reasons[t.Word]; reason != "" && t.Kind == Word {
+		c.fail(t, reason)
+	}
+	switch t.Kind {
+	case End:
+		c.fail(t, "an end where more is expected")
+	case Hint:
+		c.fail(t, "an optimizer hint that isn't after SELECT")
+	case Operator:
+		if t.Word == ";" {
+			c.fail(t, "several statements")
+		}
+	}
+	c.fail(t, "unknown syntax at "+shorten(c.text[t.From:t.To]))
+}
+
+func (c *cursor) peek() Token { return c.tokens[c.i] }
+
+// at returns the token n places after the next one.
+func (c *cursor) at(n int) Token { return c.tokens[min(c.i+n, len(c.tokens)-1)] }
+
+func (c *cursor) next() Token {
+	t := c.tokens[c.i]
+	if t.Kind != End {
+		c.i++
+	}
+	return t
+}
+
+// is reports whether a token is this keyword or operator.
+func (t Token) is(word string) bool {
+	return t.Word == word && (t.Kind == Word || t.Kind == Operator)
+}
+
+// isOne reports whether a token is one of these keywords or operators.
+func (t Token) isOne(words ...string) bool {
+	return t.Word != "" && slices.Contains(words, t.Word)
+}
+
+// accept moves over the next token if it is this keyword or operator.
+func (c *cursor) accept(word string) bool {
+	if c.tokens[c.i].Word == word {
+		c.i++
+		return true
+	}
+	return false
+}
+
+func (c *cursor) expect(word string) Token {
+	if !c.peek().is(word) {
+		c.unexpected()
+	}
+	return c.next()
+}
+
+// end returns the end of the last token.
+func (c *cursor) end() int { return c.tokens[c.i-1].To }
+
+// text of a token.
+func (c *cursor) of(t Token) string { return c.text[t.From:t.To] }
+
+func (c *cursor) enter() {
+	if c.depth++; c.depth > maxDepth {
+		c.fail(c.peek(), "a statement that is nested too deeply")
+	}
+}
+
+func (c *cursor) leave() { c.depth-- }
+
+// isQuery reports whether a query begins at the index of a token, which may be in parentheses that
+// belong to the query alone.
+func (c *cursor) isQuery(i int) bool {
+	// ((SELECT 1) + 1) isn't one, ((SELECT 1) UNION (SELECT 2)) is: what follows the inner parentheses decides.
+	query := true
+	for c.tokens[i].is("(") {
+		after := c.tokens[c.closing(i)+1]
+		query = after.is(")") || after.isOne("UNION", "INTERSECT", "EXCEPT", "MINUS", "ORDER", "LIMIT", "OFFSET", "FETCH")
+		if !query {
+			return false
+		}
+		i++
+	}
+	return c.tokens[i].isOne("SELECT", "WITH")
+}
+
+// alias reads [AS] name, if there is one. Texts reports whether the name may be a string.
+func (c *cursor) alias(texts bool) string {
+	texts = texts && !c.syn.Casts
+	t := c.peek()
+	if c.accept("AS") {
+		t = c.peek()
+		if texts && t.Kind == String && chars[c.text[t.From]]&charWord == 0 {
+			return c.stringName(c.next())
+		}
+		if texts && t.Kind == Word {
+			// After AS of an expression, some servers permit any word.
+			c.next()
+			return c.fold(c.of(t))
+		}
+		return c.name()
+	}
+	switch {
+	case t.Kind == Quoted:
+		return c.name()
+	case t.Kind == String && texts && chars[c.text[t.From]]&charWord == 0:
+		return c.stringName(c.next())
+	case t.Kind == Word && !keyword(t.Word).notAlias:
+		return c.name()
+	}
+	return ""
+}
+
+// stringName returns the name that a string stands for.
+func (c *cursor) stringName(t Token) string {
+	if strings.IndexByte(c.of(t), '\\') >= 0 || c.peek().Kind == String {
+		c.fail(t, "an alias that isn't simple")
+	}
+	return unquote(c.of(t))
+}
+
+// name reads a name.
+func (c *cursor) name() string {
+	t := c.peek()
+	switch {
+	case t.Kind == Word && !keyword(t.Word).reserved:
+		c.next()
+		return c.limited(t, c.fold(c.of(t)))
+	case t.Kind == Quoted:
+		c.next()
+		return c.limited(t, unquote(c.of(t)))
+	}
+	c.unexpected()
+	return ""
+}
+
+// member reads a name after a point, where every word is one.
+func (c *cursor) member() string {
+	if t := c.peek(); t.Kind == Word {
+		c.next()
+		return c.limited(t, c.fold(c.of(t)))
+	}
+	return c.name()
+}
+
+// maxName is the length in bytes at which servers with Syntax.Casts cut names, without an error.
+const maxName = 63
+
+func (c *cursor) limited(t Token, name string) string {
+	if c.syn.Casts && len(name) > maxName {
+		c.fail(t, "a name of more than 63 bytes")
+	}
+	return name
+}
+
+// fold returns a name without quotes as the server takes it.
+func (c *cursor) fold(name string) string {
+	if !c.syn.Casts {
+		return name
+	}
+	for i := range len(name) {
+		if b := name[i]; b >= 'A' && b <= 'Z' {
+			return strings.Map(func(r rune) rune {
+				if r >= 'A' && r <= 'Z' {
+					r += 'a' - 'A'
+				}
+				return r
+			}, name)
+		}
+	}
+	return name
+}
+
+// unquote returns the name within quotes.
+func unquote(s string) string {
+	quote := s[:1]
+	inner := s[1 : len(s)-1]
+	if quote != "[" && strings.Contains(inner, quote) {
+		inner = strings.ReplaceAll(inner, quote+quote, quote)
+	}
+	return inner
+}
+
+// names reads (name, ...).
+func (c *cursor) names() (list []string) {
+	c.expect("(")
+	for {
+		list = append(list, c.name())
+		if !c.accept(",") {
+			break
+		}
+	}
+	c.expect(")")
+	return list
+}
