@@ -51,7 +51,7 @@ func flagChoices() map[string][]string {
 		"lane":                       ingest.Lanes,
 		"snapshot":                   snapshots(),
 		"rowmill query format":       formats,
-		"on-duplicate":               {ingest.Skip, ingest.Update, ingest.Reject},
+		"on-duplicate":               {ingest.SkipDuplicate, ingest.UpdateDuplicate, ingest.RejectDuplicate},
 	}
 }
 

@@ -123,8 +123,8 @@ func (a runner) openIngest(ctx context.Context, f ingestFlags, tables []*declare
 		Spool:   f.spool, TLS: secure, Listen: func() (net.Listener, error) { return a.listen("requests with rows", f.addr) },
 	}
 	for _, k := range tables {
-		o.Into = append(o.Into, ingest.Options{DB: k.DB, Table: k.Table.Table, Schema: k.Schema, Late: k.Declared.Late == rolling.LateReject, RetryFor: -1,
-			SpoolBytes: f.spoolBytes, Reached: a.reached, Say: say})
+		o.Into = append(o.Into, ingest.Options{SpoolBytes: f.spoolBytes, Sending: ingest.Sending{DB: k.DB, Reading: ingest.Reading{Table: k.Table.Table, Schema: k.Schema},
+			Late: k.Declared.Late == rolling.LateReject, RetryFor: -1, Reached: a.reached, Say: say}})
 	}
 	return receive.Open(ctx, o)
 }

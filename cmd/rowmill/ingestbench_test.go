@@ -31,8 +31,8 @@ func BenchmarkIngest(b *testing.B) {
 	must(b, err)
 	for _, rows := range []int{1, 100, 5000} {
 		b.Run(fmt.Sprintf("rows=%d", rows), func(b *testing.B) {
-			in, err := ingest.OpenInbox(b.Context(), ingest.Options{DB: db, Table: table.Table, Schema: table.Schema,
-				Spool: filepath.Join(b.TempDir(), "spool"), SpoolBytes: 64 << 30, Bad: filepath.Join(dir, "bad")})
+			in, err := ingest.OpenInbox(b.Context(), ingest.Options{Spool: filepath.Join(b.TempDir(), "spool"), SpoolBytes: 64 << 30,
+				Sending: ingest.Sending{DB: db, Reading: ingest.Reading{Table: table.Table, Schema: table.Schema}, Bad: filepath.Join(dir, "bad")}})
 			must(b, err)
 			defer in.Close()
 			h := receive.New(receive.Options{Tables: map[string]*ingest.Inbox{"readings": in}})

@@ -89,7 +89,7 @@ func (a loads) loadCommand() *cobra.Command {
 		}},
 		{"How they are written", f.defineFormat},
 		{"What happens to them", func(flags *pflag.FlagSet) {
-			flags.StringVar(&f.OnDuplicate, "on-duplicate", ingest.Skip, "`WAY` to treat rows whose key is in the table: skip them, update the table's\nrow, or error: they are bad rows")
+			flags.StringVar(&f.OnDuplicate, "on-duplicate", ingest.SkipDuplicate, "`WAY` to treat rows whose key is in the table: skip them, update the table's\nrow, or error: they are bad rows")
 			flags.StringVar(&f.periods, "create-periods", createPeriods, "create periods that rows lack and keep allows: `WAY` true, false, or always, also over 1,000 or in the far future")
 			flags.StringVar(&f.Bad, "bad", "", "`PATH` of the file for rows that can't be loaded (SOURCE.bad.jsonl in the working directory)")
 			flags.Int64Var(&f.MaxBad, "max-bad", 1000, "stop before more than `N` rows are rejected; -1 is never")

@@ -467,7 +467,8 @@ func (l *loading) options(db engine.Keeper) ingest.Options {
 	must(l, err)
 	table, err := maintain.Open(l.Context(), db, d, func() time.Time { return loadStart })
 	must(l, err)
-	return ingest.Options{DB: db, Table: table.Table, Schema: table.Schema, MaxBad: -1, RetryFor: time.Minute, Bad: filepath.Join(l.dir, "bad.jsonl")}
+	return ingest.Options{Sending: ingest.Sending{DB: db, Reading: ingest.Reading{Table: table.Table, Schema: table.Schema},
+		MaxBad: -1, RetryFor: time.Minute, Bad: filepath.Join(l.dir, "bad.jsonl")}}
 }
 
 // begin starts a load in this process, and returns once reached is closed. end waits for

@@ -104,7 +104,7 @@ func TestUpdateOfADeadLoader(t *testing.T) {
 			return cmp.Or(commit(), engine.Classed(engine.ErrConnectionLost, errors.New("the connection broke at the commit")))
 		}}
 		o := l.options(db)
-		o.OnDuplicate = ingest.Update
+		o.OnDuplicate = ingest.UpdateDuplicate
 		r, err := ingest.File(l.Context(), o, path)
 		must(l, err)
 		if r.Inserted != 1 || r.Updated != 1 || r.Duplicate != 1 {

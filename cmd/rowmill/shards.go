@@ -84,7 +84,7 @@ func (a runner) unitsOfRun(ctx context.Context, files []string, f runFlags, serv
 
 // untilOpen opens a table, again while its server can't be reached.
 func (a runner) untilOpen(ctx context.Context, u unit) (*declared.Table, error) {
-	return untilReached(ctx, a.app, loadFlags{Options: ingest.Options{RetryFor: -1}}, func() (*declared.Table, error) { return u.open(ctx) })
+	return untilReached(ctx, a.app, loadFlags{Options: ingest.Options{Sending: ingest.Sending{RetryFor: -1}}}, func() (*declared.Table, error) { return u.open(ctx) })
 }
 
 // loadShards loads sources into all nodes at once. Each node has a load of its own, with its ledger, which takes its

@@ -17,7 +17,6 @@ import (
 type batch struct {
 	state.Cut
 	data []byte
-	held int64 // bytes of it reserved in load.ahead
 	// target is the destination of its rows and describes its fields.
 	target *target
 	// first reports that it starts the file, including the header if there is one.
@@ -27,28 +26,22 @@ type batch struct {
 	torn error
 	// rows is the number of its rows as counted by the cutter.
 	rows int
-	// noted reports that it is in the ledger: only its rows that are published are read.
-	// single reports that only the rows of publications are sent that can't be
-	// published.
-	noted, single bool
-	// taken are the publications, by their indexes, whose rows have been collected.
-	taken []int
 	// numbered reports that its rows have numbers, and no offsets in bytes: From and To
-	// are numbers, too. chunk is what was recorded of it, if it was.
+	// are numbers, too.
 	numbered bool
-	chunk    *chunk
 	// spans are the records of a spool that it merges; nil if it is a single one.
 	spans []span
-	// sent are the extents of its rows that a dry run has checked.
-	sent []state.Extent
-	// unkept is the number of its rejected rows that the file of bad rows has no room for.
-	unkept int64
 }
 
 // hashOf returns the hash of a batch's bytes: xxHash64 as 16 hexadecimal digits.
 func hashOf(data []byte) string { return fmt.Sprintf("%016x", xxhash.Sum64(data)) }
 
-const blockSize = 256 << 10
+const (
+	blockSize = 256 << 10
+	// headBytes is the length of a file's beginning that is compared to distinguish
+	// it from another file with the same name.
+	headBytes = 4096
+)
 
 // A block is the result of one read.
 type block struct {

@@ -418,12 +418,12 @@ func TestFlush(t *testing.T) {
 // is free for other loads of the same command.
 func TestBatchesDropped(t *testing.T) {
 	db := testdb.Open(t, "sqlite").(engine.Keeper)
-	o := &Options{DB: db, Dry: true, Writers: 1}
-	l := &fileLoad{load: &load{opt: o, pool: newPool(o), source: &state.Source{}, pace: newPace(1)}}
+	o := &Options{Sending: Sending{DB: db, Dry: true, Writers: 1}}
+	l := &fileLoad{opt: o, load: &load{opt: &o.Sending, pool: newPool(&o.Sending), source: &state.Source{}, pace: newPace(1)}}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	c := newCutter(t.Context(), strings.NewReader(strings.Repeat("1\n", 1000)), &Format{Kind: CSV, NoHeader: true}, 1, 4<<20, 0)
-	out, taken := make(chan *batch), make(chan bool)
+	out, taken := make(chan *outBatch), make(chan bool)
 	go func() {
 		defer close(taken)
 		for b := range out {

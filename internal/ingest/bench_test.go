@@ -111,8 +111,8 @@ func BenchmarkParseClassic(b *testing.B) {
 	}
 	s.Columns = append(s.Columns, engine.SchemaColumn{Name: "dateandtime", Type: value.Type{Kind: value.Time}},
 		engine.SchemaColumn{Name: "price", Type: value.Type{Kind: value.Float}})
-	t, err := newTarget(db, &engine.Table{Name: "purchases", Grid: grid, By: "dateandtime"}, s, &Format{Kind: CSV, NoHeader: true},
-		[]string{"transactionid", "dateandtime", "cashregisterid", "customerid", "productid", "price"}, &Options{})
+	t, err := newTarget(db.Capabilities(), &Format{Kind: CSV, NoHeader: true},
+		[]string{"transactionid", "dateandtime", "cashregisterid", "customerid", "productid", "price"}, &Reading{Table: &engine.Table{Name: "purchases", Grid: grid, By: "dateandtime"}, Schema: s})
 	must(b, err)
 	rnd := rand.New(rand.NewPCG(1, 2))
 	var data []byte

@@ -21,7 +21,7 @@ func (l *fileLoad) unfit(t *target) string {
 		return "this server has no bulk path that rowmill uses"
 	case s.Compacts:
 		return "its storage engine exchanges no tables"
-	case l.opt.OnDuplicate != Skip:
+	case l.opt.OnDuplicate != SkipDuplicate:
 		return "rows whose key is there already are not skipped"
 	case slices.ContainsFunc(s.Triggers, func(name string) bool { return !own(name) }):
 		return "the table has triggers, which run for inserted rows only"

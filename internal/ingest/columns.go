@@ -41,9 +41,9 @@ type target struct {
 	points
 }
 
-// newTarget returns the target for rows with these columns. The catalog describes the
-// table t as s.
-func newTarget(db engine.Keeper, t *engine.Table, s *engine.Schema, f *Format, names []string, o *Options) (*target, error) {
+// newTarget returns the target for rows with these columns.
+func newTarget(caps engine.Capabilities, f *Format, names []string, o *Reading) (*target, error) {
+	t, s := o.Table, o.Schema
 	if f.raw { // of a dump, columns that the server computes are skipped
 		own := *f
 		own.SkipColumns = slices.Clone(f.SkipColumns)
@@ -59,7 +59,7 @@ func newTarget(db engine.Keeper, t *engine.Table, s *engine.Schema, f *Format, n
 	if err != nil {
 		return nil, err
 	}
-	notation := f.notation(o)
+	notation := f.notation(o.Values)
 	if f.Kind == LineProtocol {
 		notation.Unix = cmp.Or(notation.Unix, pointsUnit)
 		out.points = points{measurement: cmp.Or(f.Measurement, t.Name), byTime: t.Grid.Axis() == rolling.Time, epoch: t.Epoch,
@@ -67,7 +67,7 @@ func newTarget(db engine.Keeper, t *engine.Table, s *engine.Schema, f *Format, n
 	}
 	table := *t
 	table.Columns, table.PrimaryKey = nil, s.PrimaryKey
-	table.Ignore, table.Update = o.OnDuplicate == Skip, o.OnDuplicate == Update
+	table.Ignore, table.Update = o.OnDuplicate == SkipDuplicate, o.OnDuplicate == UpdateDuplicate
 	var indexes []int
 	for _, name := range names {
 		c := s.Find(name)
@@ -91,7 +91,7 @@ func newTarget(db engine.Keeper, t *engine.Table, s *engine.Schema, f *Format, n
 		if strings.EqualFold(c.Name, t.By) && c.Kind == value.Text && t.Grid.Axis() == rolling.Time && t.Epoch == 0 {
 			typed.Type = value.Type{Kind: value.Time, Digits: 6} // stored without a type of its own
 		}
-		col, as, err := newColumn(typed, db.Capabilities(), &notation, slices.Contains(s.PrimaryKey, c.Name))
+		col, as, err := newColumn(typed, caps, &notation, slices.Contains(s.PrimaryKey, c.Name))
 		if err != nil {
 			return nil, fmt.Errorf("column %s: %w", c.Name, err)
 		}
@@ -100,7 +100,7 @@ func newTarget(db engine.Keeper, t *engine.Table, s *engine.Schema, f *Format, n
 				return nil, fmt.Errorf("column %s, by which table %s rolls, is of type %s, which can't be loaded", c.Name, t.Name, c.Native)
 			}
 		}
-		col.comma, col.hints, col.formed = o.Values.DecimalComma && c.Numeric(), !o.posted, notation.Unix != "" || notation.TimeFormatOf(c.Name) != nil
+		col.comma, col.hints, col.formed = o.Values.DecimalComma && c.Numeric(), !o.Posted, notation.Unix != "" || notation.TimeFormatOf(c.Name) != nil
 		out.byName[c.Name] = len(out.columns)
 		indexes = append(indexes, len(out.columns))
 		out.columns = append(out.columns, col)
@@ -150,8 +150,7 @@ func newTarget(db engine.Keeper, t *engine.Table, s *engine.Schema, f *Format, n
 }
 
 // notation returns how values are written in the format.
-func (f *Format) notation(o *Options) value.Notation {
-	n := o.Values
+func (f *Format) notation(n value.Notation) value.Notation {
 	if f.raw {
 		n.Bytes = value.Raw
 	}
@@ -282,9 +281,10 @@ func newColumn(c engine.SchemaColumn, caps engine.Capabilities, n *value.Notatio
 	return column{Reader: read, SchemaColumn: c}, as, err
 }
 
-// targetOf determines the columns of the fields from the options, the header or the
-// table. It returns nil if the source is empty.
-func (l *load) targetOf(ctx context.Context, c *cutter, f *Format) (*target, error) {
+// destination determines the columns of the fields from the options, the header or the
+// table s, and returns the target that of makes of them. It returns nil if the source is empty.
+func (c *cutter) destination(ctx context.Context, s *engine.Schema, of func(names []string) (*target, error)) (*target, error) {
+	f := c.format
 	record, err := c.peek(ctx)
 	if err == nil {
 		err = f.checkBreaks(c.buf)
@@ -307,9 +307,9 @@ func (l *load) targetOf(ctx context.Context, c *cutter, f *Format) (*target, err
 			return nil, header(err)
 		}
 	default:
-		names = loadable(l.opt.Schema, f)
+		names = loadable(s, f)
 	}
-	t, err := l.target(l, f, names)
+	t, err := of(names)
 	switch {
 	case err != nil && f.header() && f.Columns == nil:
 		return nil, header(err)

@@ -13,11 +13,12 @@ import (
 func targetOfText(t *testing.T, f *Format, text string) (*target, error) {
 	t.Helper()
 	db, table, schema := measurements(t)
-	l := &load{opt: &Options{Table: table, Schema: schema}, db: db, pool: newPool(&Options{DB: db, Writers: 1})}
+	o := &Sending{DB: db, Reading: Reading{Table: table, Schema: schema}, Writers: 1}
+	l := &load{opt: o, db: db, pool: newPool(o)}
 	ctx, stop := context.WithCancel(t.Context())
 	c := newCutter(ctx, strings.NewReader(text), f, 10, 1000, 0)
 	defer c.wait(stop)
-	return l.targetOf(ctx, c, f)
+	return l.targetOf(ctx, c)
 }
 
 // TestColumnsOfAFileWithoutHeader gives column names for a file without a header:

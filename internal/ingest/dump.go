@@ -71,7 +71,7 @@ type dump struct {
 
 // newDumpFormat returns the format of a dump as the options describe it, and changes f to the
 // format of its rows.
-func newDumpFormat(o *Options, f *Format) *dumpFormat {
+func newDumpFormat(o *Reading, f *Format) *dumpFormat {
 	d := &dumpFormat{of: *f.dump, table: cmp.Or(o.FromTable, o.Table.Name), schema: o.Schema, offset: "+00:00", encoding: f.Encoding}
 	if zone := o.Values.Zone; zone != nil && zone.String() != time.UTC.String() {
 		d.offset = zone.String()

@@ -114,10 +114,10 @@ func TestCutDumps(t *testing.T) {
 // TestDumpOptions: a dump on stdin is opened while records of the spool are read with the same options.
 func TestDumpOptions(t *testing.T) {
 	t.Parallel()
-	o := &Options{Table: &engine.Table{Name: "t"}}
+	o := &Reading{Table: &engine.Table{Name: "t"}}
 	f := &Format{Kind: Dump, dump: &backslashed}
 	_ = newDumpFormat(o, f)
-	if o.Values.Bytes != "" || f.notation(o).Bytes != value.Raw {
+	if o.Values.Bytes != "" || f.notation(o.Values).Bytes != value.Raw {
 		t.Errorf("%+v", o.Values)
 	}
 }

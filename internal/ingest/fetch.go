@@ -1,7 +1,6 @@
 package ingest
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"errors"
@@ -123,28 +122,6 @@ func (f *fetch) record(dst []byte, rows *engine.Batch, i int, buf []byte) (out, 
 		dst = appendEscaped(dst, text)
 	}
 	return append(dst, '\n'), buf
-}
-
-// appendEscaped appends a field of TSV.
-func appendEscaped(dst, text []byte) []byte {
-	for {
-		i := bytes.IndexAny(text, "\\\t\n\r")
-		if i < 0 {
-			return append(dst, text...)
-		}
-		dst = append(dst, text[:i]...)
-		letter := text[i]
-		switch letter {
-		case '\t':
-			letter = 't'
-		case '\n':
-			letter = 'n'
-		case '\r':
-			letter = 'r'
-		}
-		dst = append(dst, '\\', letter)
-		text = text[i+1:]
-	}
 }
 
 // errWide is returned for rows that exceed a limit of bytes together.

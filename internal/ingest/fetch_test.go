@@ -92,9 +92,10 @@ func TestRecallCounts(t *testing.T) {
 	db := testdb.Open(t, "sqlite").(engine.Keeper)
 	st := state.New(db)
 	must(t, st.Ensure(t.Context()))
-	common, err := newLoad(&Options{DB: db, Table: &engine.Table{Name: "readings"}, Bad: filepath.Join(t.TempDir(), "bad")})
+	o := &Options{Sending: Sending{DB: db, Reading: Reading{Table: &engine.Table{Name: "readings"}}, Bad: filepath.Join(t.TempDir(), "bad")}}
+	common, err := newLoad(&o.Sending, nil)
 	must(t, err)
-	l := &serverLoad{load: common, done: map[*chunk]state.Counts{}, plan: plan{Columns: []string{"a"}, Ends: map[int64][]string{}}}
+	l := &serverLoad{load: common, opt: o, done: map[state.Cut]state.Counts{}, plan: plan{Columns: []string{"a"}, Ends: map[int64][]string{}}}
 	for i := range int64(3) {
 		l.plan.Open = append(l.plan.Open, &chunk{From: 10 * i, To: 10*i + 10, Last: []string{"x"}})
 	}

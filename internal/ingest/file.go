@@ -19,9 +19,6 @@ import (
 )
 
 const (
-	// headBytes is the length of a file's beginning that is compared to distinguish
-	// it from another file with the same name.
-	headBytes = 4096
 	// cutsAhead limits the number of cuts recorded at a time before the first of
 	// their batches is sent.
 	cutsAhead = 16
@@ -35,7 +32,7 @@ const (
 // process is loading the file, File returns ErrHeld. If ctx ends, committed batches
 // remain, and the next load continues after them.
 func File(ctx context.Context, o Options, path string) (Result, error) {
-	common, err := newLoad(&o)
+	common, err := newLoad(&o.Sending, o.pool)
 	if err != nil {
 		return Result{}, err
 	}
@@ -45,7 +42,7 @@ func File(ctx context.Context, o Options, path string) (Result, error) {
 			return Result{}, err
 		}
 	}
-	l := &fileLoad{load: common, path: path, format: o.Format}
+	l := &fileLoad{load: common, opt: &o, path: path, format: o.Format}
 	l.position = l.bytesDone
 	l.source = &state.Source{Table: o.Table.Name, Path: name, Kind: state.FileSource, Key: newKey()}
 	if o.Dry {
@@ -62,6 +59,7 @@ func File(ctx context.Context, o Options, path string) (Result, error) {
 // before they are sent, so that the next load after a crash finds the same ones.
 type fileLoad struct {
 	*load
+	opt    *Options
 	path   string
 	format Format
 	input  *input
@@ -135,7 +133,7 @@ func (l *fileLoad) start(ctx context.Context) error {
 		return fmt.Errorf("%s: %w", l.path, err)
 	}
 	if l.format.Kind.isDump() {
-		l.dump = newDumpFormat(l.opt, &l.format)
+		l.dump = newDumpFormat(&l.opt.Reading, &l.format)
 		l.opt.Values.Bytes = value.Raw
 	}
 	if err := l.format.Validate(); err != nil {
@@ -215,7 +213,7 @@ func (l *fileLoad) read(ctx context.Context) (err error) {
 			return fail(err)
 		}
 	}
-	t, err := l.targetOf(ctx, c, &l.format)
+	t, err := l.targetOf(ctx, c)
 	if errors.Is(err, errGrowing) {
 		l.sayGrowing(c)
 		return nil
@@ -248,9 +246,9 @@ func (l *fileLoad) read(ctx context.Context) (err error) {
 	l.laneNow.Store(lane)
 	defer func() { err = errors.Join(err, lane.close()) }()
 	was := *l.source
-	err = l.run(ctx, false, func(ctx context.Context, out chan<- *batch) error {
+	err = l.run(ctx, false, func(ctx context.Context, out chan<- *outBatch) error {
 		return fail(l.batches(ctx, c, t, out))
-	}, func(_ context.Context, b *batch, noted state.Batch) error {
+	}, func(_ context.Context, b *outBatch, noted state.Batch) error {
 		l.countSent(noted, b)
 		return nil
 	})
@@ -382,7 +380,7 @@ func (l *fileLoad) recut(ctx context.Context, c *cutter, cut state.Cut) (*batch,
 
 // batches produces the batches of a file: first the recorded cuts that are not in the
 // ledger, then new ones, after their cuts are recorded.
-func (l *fileLoad) batches(ctx context.Context, c *cutter, t *target, out chan<- *batch) error {
+func (l *fileLoad) batches(ctx context.Context, c *cutter, t *target, out chan<- *outBatch) error {
 	for _, cut := range l.cuts {
 		b, err := l.recut(ctx, c, cut)
 		if err != nil {
@@ -394,16 +392,17 @@ func (l *fileLoad) batches(ctx context.Context, c *cutter, t *target, out chan<-
 			l.skipped.Add(b.To - b.From)
 			continue
 		}
-		b.target, b.noted = t, there
-		if err := l.hold(ctx, b); err != nil {
+		b.target = t
+		one := &outBatch{batch: b, noted: there}
+		if err := l.hold(ctx, one); err != nil {
 			return err
 		}
-		l.handOut(b, out)
+		l.handOut(one, out)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 	}
-	news := make(chan *batch, cutsAhead)
+	news := make(chan *outBatch, cutsAhead)
 	var failed error
 	cutting, enough := context.WithCancel(ctx)
 	defer enough()
@@ -415,15 +414,17 @@ func (l *fileLoad) batches(ctx context.Context, c *cutter, t *target, out chan<-
 			if errors.Is(err, io.EOF) || errors.Is(err, errGrowing) {
 				return
 			}
+			var one *outBatch
 			if err == nil {
 				b.target = t
-				err = l.hold(cutting, b)
+				one = &outBatch{batch: b}
+				err = l.hold(cutting, one)
 			}
 			if err != nil {
 				failed = err
 				return
 			}
-			news <- b
+			news <- one
 		}
 	}()
 	err := l.record(ctx, news, out)
@@ -435,9 +436,9 @@ func (l *fileLoad) batches(ctx context.Context, c *cutter, t *target, out chan<-
 }
 
 // record passes batches on after recording their cuts, as many at a time as are ready.
-func (l *fileLoad) record(ctx context.Context, news <-chan *batch, out chan<- *batch) error {
+func (l *fileLoad) record(ctx context.Context, news <-chan *outBatch, out chan<- *outBatch) error {
 	for b := range news {
-		group := []*batch{b}
+		group := []*outBatch{b}
 	more:
 		for len(group) < cutsAhead {
 			select {
@@ -470,7 +471,7 @@ func (l *fileLoad) record(ctx context.Context, news <-chan *batch, out chan<- *b
 }
 
 // putCuts records the cuts of batches, before the first of them the source.
-func (l *fileLoad) putCuts(ctx context.Context, group []*batch) error {
+func (l *fileLoad) putCuts(ctx context.Context, group []*outBatch) error {
 	s := l.source
 	cuts := make([]state.Cut, len(group))
 	for i, b := range group {
@@ -529,12 +530,12 @@ func (l *fileLoad) countBefore() {
 	l.recount(l.known())
 }
 
-func (l *fileLoad) handOut(b *batch, out chan<- *batch) {
+func (l *fileLoad) handOut(b *outBatch, out chan<- *outBatch) {
 	l.sending.CompareAndSwap(0, int64(max(time.Since(l.began), 1)))
 	out <- b
 }
 
-func (l *fileLoad) countSent(noted state.Batch, b *batch) {
+func (l *fileLoad) countSent(noted state.Batch, b *outBatch) {
 	l.mu.Lock()
 	l.passed.Add(b.To - b.From)
 	l.sentIn = l.gathered(l.sentIn, extentsOf(noted))

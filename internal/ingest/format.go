@@ -500,6 +500,28 @@ func appendUnescaped(dst, value []byte, quoted bool) []byte {
 	return dst
 }
 
+// appendEscaped appends a field of TSV.
+func appendEscaped(dst, text []byte) []byte {
+	for {
+		i := bytes.IndexAny(text, "\\\t\n\r")
+		if i < 0 {
+			return append(dst, text...)
+		}
+		dst = append(dst, text[:i]...)
+		letter := text[i]
+		switch letter {
+		case '\t':
+			letter = 't'
+		case '\n':
+			letter = 'n'
+		case '\r':
+			letter = 'r'
+		}
+		dst = append(dst, '\\', letter)
+		text = text[i+1:]
+	}
+}
+
 func trimBreak(record []byte) []byte {
 	record = bytes.TrimSuffix(record, []byte("\n"))
 	return bytes.TrimSuffix(record, []byte("\r"))

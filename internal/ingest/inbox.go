@@ -141,9 +141,9 @@ type shapePool struct {
 // OpenInbox opens the inbox of a table, whose spool is o.Spool, and records the spool in
 // the database. All fields that concern files and single streams are ignored.
 func OpenInbox(ctx context.Context, o Options) (*Inbox, error) {
-	o.MaxBad, o.Again, o.Dry, o.Progress, o.Name, o.posted = -1, false, false, nil, "", true
+	o.MaxBad, o.Again, o.Dry, o.Progress, o.Name, o.Posted = -1, false, false, nil, "", true
 	o.Bytes, o.Rows = cmp.Or(o.Bytes, DefaultBytes), cmp.Or(o.Rows, DefaultRows)
-	o.OnDuplicate = cmp.Or(o.OnDuplicate, Skip)
+	o.OnDuplicate = cmp.Or(o.OnDuplicate, SkipDuplicate)
 	if o.Say == nil {
 		o.Say = func(string) {}
 	}
@@ -176,12 +176,11 @@ func (in *Inbox) begin(ctx context.Context, first func(*streamLoad)) (*streamLoa
 	in.shapes.Lock()
 	o.Schema = in.shapes.schema
 	in.shapes.Unlock()
-	common, err := newLoad(&o)
+	l, err := newStreamLoad(&o)
 	if err != nil {
 		return nil, err
 	}
-	l := &streamLoad{load: common, spool: in.spool}
-	l.pace, l.hurry, l.patience, l.bad.most = newPace(l.opt.Rows), in.ending, inboxPatience, mostBadBytes
+	l.spool, l.pace, l.hurry, l.patience, l.bad.most = in.spool, newPace(l.opt.Rows), in.ending, inboxPatience, mostBadBytes
 	dir, err := filepath.Abs(o.Spool)
 	if err != nil {
 		return nil, err
@@ -339,9 +338,9 @@ func (in *Inbox) shape(head *spooled) (*shapePool, error) {
 	if pool := in.shapes.pools[key]; pool != nil {
 		return pool, nil
 	}
-	o := in.opt
-	o.Schema = in.shapes.schema
-	t, err := head.target(&o)
+	r := in.opt.Reading
+	r.Schema = in.shapes.schema
+	t, err := head.target(in.opt.DB, r)
 	if err != nil {
 		return nil, err
 	}
@@ -550,14 +549,14 @@ func (in *Inbox) load(ctx context.Context, changed <-chan struct{}) error {
 	ticking.Go(func() { done.each(acknowledging) })
 	// Records of an earlier process, or that an earlier call sent, may be in the ledger.
 	old := in.spool.End()
-	err = l.run(ctx, false, func(ctx context.Context, out chan<- *batch) error {
+	err = l.run(ctx, false, func(ctx context.Context, out chan<- *outBatch) error {
 		return l.fromSpool(ctx, in.spool, old, done, out)
-	}, func(work context.Context, b *batch, noted state.Batch) error {
+	}, func(work context.Context, b *outBatch, noted state.Batch) error {
 		in.loadedRows.Lock()
 		in.loadedRows.Add(noted.Counts)
 		in.loadedRows.unkept += b.unkept
 		in.loadedRows.Unlock()
-		return done.add(work, b, noted)
+		return done.add(work, b.batch, noted)
 	})
 	stop()
 	ticking.Wait()

@@ -104,7 +104,12 @@ func (c *counted) Read(p []byte) (int, error) {
 		if time.Since(began) >= growWait {
 			return 0, errGrowing
 		}
-		if c.waits != nil && !isClosed(c.quit) {
+		select {
+		case <-c.quit:
+			return 0, errGrowing
+		default:
+		}
+		if c.waits != nil {
 			c.waits()
 			c.waits = nil
 		}
@@ -208,4 +213,30 @@ func (in *input) Close() error {
 		return nil
 	}
 	return in.file.Close()
+}
+
+// look calls fn with a file, and a reader of it that ends with the context. It doesn't wait
+// for a file that is being written.
+func look(ctx context.Context, path string, open func() (*input, error), fn func(*input, io.Reader) error) error {
+	in, err := open()
+	if err != nil {
+		return err
+	}
+	close(in.quit)
+	if err := errors.Join(fn(in, ended{ctx, in}), in.Close()); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+type ended struct {
+	ctx context.Context
+	io.Reader
+}
+
+func (e ended) Read(p []byte) (int, error) {
+	if err := e.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return e.Reader.Read(p)
 }

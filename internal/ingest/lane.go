@@ -189,7 +189,7 @@ func (n *lane) sorterOf(of *sender) *sorter {
 
 // take removes the rows of publications from a parsed batch. It collects them, unless they
 // are in the table, or an earlier attempt to send the batch has collected them.
-func (n *lane) take(s *sender, b *batch, p *parser) error {
+func (n *lane) take(s *sender, b *outBatch, p *parser) error {
 	all := *n.all.Load()
 	if len(all) == 0 {
 		return nil
@@ -235,7 +235,7 @@ func (n *lane) take(s *sender, b *batch, p *parser) error {
 
 // only leaves those rows in a parsed batch that belong to publications whose rows are
 // sent. Everything else about the batch is in the ledger already.
-func (n *lane) only(b *batch, p *parser) {
+func (n *lane) only(b *outBatch, p *parser) {
 	all, keep := *n.all.Load(), p.kept[:0]
 	for i := range p.batch.Rows() {
 		if f := find(all, p.position(i), b.From); f != nil && f.State == state.Single {
@@ -249,7 +249,7 @@ func (n *lane) only(b *batch, p *parser) {
 
 // route takes the rows of a batch that are published. The ranges are those of its rows,
 // which may be sent; it returns those that are left.
-func (n *lane) route(ctx context.Context, s *sender, b *batch, p *parser, ranges []state.Extent) ([]state.Extent, error) {
+func (n *lane) route(ctx context.Context, s *sender, b *outBatch, p *parser, ranges []state.Extent) ([]state.Extent, error) {
 	if b.From < n.base {
 		return ranges, nil
 	}
@@ -617,7 +617,7 @@ func (l *fileLoad) singly(ctx context.Context, n *lane, t *target, torn error) (
 			return err
 		}
 	}
-	return l.run(ctx, false, func(ctx context.Context, out chan<- *batch) error {
+	return l.run(ctx, false, func(ctx context.Context, out chan<- *outBatch) error {
 		for i, cut := range cuts {
 			b, err := l.recut(ctx, c, cut)
 			if err != nil {
@@ -626,17 +626,18 @@ func (l *fileLoad) singly(ctx context.Context, n *lane, t *target, torn error) (
 			if _, there := noted[ids[i]]; there || !n.sends(cut.From) {
 				continue
 			}
-			b.target, b.single = t, true
-			if err := l.hold(ctx, b); err != nil {
+			b.target = t
+			one := &outBatch{batch: b, single: true}
+			if err := l.hold(ctx, one); err != nil {
 				return err
 			}
-			out <- b
+			out <- one
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
 		}
 		return nil
-	}, func(_ context.Context, _ *batch, noted state.Batch) error {
+	}, func(_ context.Context, _ *outBatch, noted state.Batch) error {
 		l.mu.Lock()
 		l.sentIn = l.gathered(l.sentIn, extentsOf(noted))
 		l.mu.Unlock()

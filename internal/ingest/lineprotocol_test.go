@@ -114,7 +114,7 @@ func TestTimestamps(t *testing.T) {
 			schema.Columns[1].Type = value.Type{Kind: value.Int}
 		}
 		f := &Format{Kind: LineProtocol, Columns: []string{"sensor", "ts", "note"}}
-		target, err := newTarget(db, table, schema, f, f.Columns, &Options{Values: value.Notation{Unix: c.unix, TruncateTimes: c.truncate}})
+		target, err := newTarget(db.Capabilities(), f, f.Columns, &Reading{Table: table, Schema: schema, Values: value.Notation{Unix: c.unix, TruncateTimes: c.truncate}})
 		must(t, err)
 		if _, rows := parsed(newParser(target), []byte("m,note=x sensor=1i "+c.in)); len(rows) != 1 || !strings.Contains(rows[0].text, c.want) {
 			t.Errorf("%s %s %v %s: %v, want %s", c.unix, c.epoch, c.truncate, c.in, rows, c.want)

@@ -39,85 +39,21 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/state"
-	"github.com/rowmill/rowmill/internal/value"
 	"github.com/rowmill/rowmill/rolling"
-)
-
-// Treatments of rows whose key is already in the table.
-const (
-	// Skip keeps the table's row and counts the duplicate.
-	Skip = "skip"
-	// Update gives the table's row the values of the columns that the source has.
-	Update = "update"
-	// Reject writes the duplicate to the file of bad rows.
-	Reject = "error"
 )
 
 // Options describe the destination of a load and its settings.
 type Options struct {
-	DB engine.Keeper
-	// posted means that the rows come in requests, which have no flags.
-	posted bool
-	// Table and Schema describe the rolling table, which must exist.
-	Table  *engine.Table
-	Schema *engine.Schema
-	// Late means that the table refuses rows below the position up to which all of
-	// its periods are sealed.
-	Late bool
-	// Periods creates the periods that rows lack; with nil, such rows are rejected.
-	// AnyPeriods also creates more than MaxCreated of them, and those in the far future.
-	Periods    Periods
-	AnyPeriods bool
-
-	// Share, unless nil, restricts the load to some rows.
-	Share *Share
-
+	Sending
 	// Format is the format of the source. If Kind is empty, it is derived from the
 	// file's name.
 	Format Format
-	Values value.Notation
-	// FromTable is the table of a dump whose rows are loaded, if it isn't called as Table:
-	// its name, or a pattern of path.Match.
-	FromTable string
 	// Name, unless empty, identifies the source instead of its path, so that the file
 	// may be moved.
 	Name string
-	// OnDuplicate is Skip (also if ""), Update or Reject. Update needs all columns of the
-	// primary key, which must be the table's only unique key.
-	OnDuplicate string
-
-	// Rows and Bytes limit a batch; 0 means DefaultBytes, and DefaultRows at first, which
-	// then adapt to the server (see pace). A record is never split.
-	Rows, Bytes int
-	// Lane is how rows reach the table; "" means Auto. Publisher, unless nil, publishes
-	// rows. Memory limits the rows that are collected for it in memory, in bytes; 0 means
-	// DefaultMemory. The others are in a temporary file in Dir; "" means .rowmill in the
-	// working directory. Parallel is the number of periods that are published at a time;
-	// 0 means the number of processors.
-	Lane      Lane
-	Publisher Publisher
-	Memory    int64
-	Dir       string
-	Parallel  int
-	// Writers is the number of batches sent concurrently; 0 means DefaultWriters.
-	// Engines with serial writes always use 1, and so does Update.
-	Writers int
 	// Flush limits how long rows of a stream wait for further rows before they are
 	// sent; 0 means DefaultFlush.
 	Flush time.Duration
-	// RetryFor limits how long a batch is retried after transient errors: a lost
-	// connection, a server that is down, a deadlock. Negative means without limit, 0
-	// no retries.
-	RetryFor time.Duration
-
-	// Bad is the path of the file for rows that can't be loaded. The load ends if
-	// there are more than MaxBad of them, before the batch that exceeds the limit is
-	// committed; negative means no limit.
-	Bad    string
-	MaxBad int64
-	// ListSkipped also writes rows to that file that were skipped and have other values
-	// than the row in the table, or the key of an earlier row of their batch.
-	ListSkipped bool
 
 	// Spool is the directory that stores a stream until it is loaded; if it is "",
 	// the stream is sent directly. SpoolBytes limits its size; 0 means the spool's
@@ -132,6 +68,53 @@ type Options struct {
 	// missing from the table: they were removed on purpose.
 	AcceptMissing bool
 
+	// pool is what the loads of a Many have in common; nil means that the load has its own.
+	pool *pool
+}
+
+// Sending describes how rows get into the table.
+type Sending struct {
+	DB engine.Keeper
+	Reading
+	// Late means that the table refuses rows below the position up to which all of
+	// its periods are sealed.
+	Late bool
+	// Periods creates the periods that rows lack; with nil, such rows are rejected.
+	// AnyPeriods also creates more than MaxCreated of them, and those in the far future.
+	Periods    Periods
+	AnyPeriods bool
+
+	// Rows and Bytes limit a batch; 0 means DefaultBytes, and DefaultRows at first, which
+	// then adapt to the server (see pace). A record is never split.
+	Rows, Bytes int
+	// Writers is the number of batches sent concurrently; 0 means DefaultWriters.
+	// Engines with serial writes always use 1, and so does UpdateDuplicate.
+	Writers int
+	// RetryFor limits how long a batch is retried after transient errors: a lost
+	// connection, a server that is down, a deadlock. Negative means without limit, 0
+	// no retries.
+	RetryFor time.Duration
+
+	// Lane is how rows reach the table; "" means Auto. Publisher, unless nil, publishes
+	// rows. Memory limits the rows that are collected for it in memory, in bytes; 0 means
+	// DefaultMemory. The others are in a temporary file in Dir; "" means .rowmill in the
+	// working directory. Parallel is the number of periods that are published at a time;
+	// 0 means the number of processors.
+	Lane      Lane
+	Publisher Publisher
+	Memory    int64
+	Dir       string
+	Parallel  int
+
+	// Bad is the path of the file for rows that can't be loaded. The load ends if
+	// there are more than MaxBad of them, before the batch that exceeds the limit is
+	// committed; negative means no limit.
+	Bad    string
+	MaxBad int64
+	// ListSkipped also writes rows to that file that were skipped and have other values
+	// than the row in the table, or the key of an earlier row of their batch.
+	ListSkipped bool
+
 	// Dry reads and checks all rows and sends none.
 	Dry bool
 	// Say, unless nil, receives messages for the user. It is called from several
@@ -143,9 +126,6 @@ type Options struct {
 	Every    time.Duration
 	// Reached, unless nil, is called at each point where a test simulates a crash.
 	Reached func(point string)
-
-	// pool is what the loads of a Many have in common; nil means that the load has its own.
-	pool *pool
 }
 
 const (
@@ -245,7 +225,7 @@ type Result struct {
 
 // A load is the common part of the load of a file and of a stream.
 type load struct {
-	opt    *Options
+	opt    *Sending
 	db     engine.Keeper
 	state  *state.Store
 	source *state.Source
@@ -295,16 +275,16 @@ type load struct {
 	saidFull time.Time
 }
 
-func newLoad(options *Options) (*load, error) {
-	o := *options
+// newLoad returns a load with these options, whose defaults it sets. With nil, it has a pool of its own.
+func newLoad(o *Sending, shared *pool) (*load, error) {
+	fixed := o.Rows > 0
 	o.Rows, o.Bytes, o.Writers = cmp.Or(o.Rows, DefaultRows), cmp.Or(o.Bytes, DefaultBytes), cmp.Or(o.Writers, DefaultWriters)
-	o.Flush, o.Every = cmp.Or(o.Flush, DefaultFlush), cmp.Or(o.Every, DefaultEvery)
-	o.OnDuplicate = cmp.Or(o.OnDuplicate, Skip)
+	o.Every, o.OnDuplicate = cmp.Or(o.Every, DefaultEvery), cmp.Or(o.OnDuplicate, SkipDuplicate)
 	o.Lane, o.Memory, o.Dir, o.Parallel = cmp.Or(o.Lane, Auto), cmp.Or(o.Memory, DefaultMemory), cmp.Or(o.Dir, spillDir), cmp.Or(o.Parallel, runtime.GOMAXPROCS(0))
 	if o.DB.Capabilities().SerialWrites {
 		o.Writers, o.Parallel = 1, 1
 	}
-	if o.OnDuplicate == Update { // the last row of a key wins
+	if o.OnDuplicate == UpdateDuplicate { // the last row of a key wins
 		o.Writers = 1
 	}
 	if o.Say == nil {
@@ -313,13 +293,13 @@ func newLoad(options *Options) (*load, error) {
 	if o.Reached == nil {
 		o.Reached = func(string) {}
 	}
-	l := &load{opt: &o, db: o.DB, state: state.New(o.DB), began: time.Now(), pool: o.pool, alone: o.pool == nil,
+	l := &load{opt: o, db: o.DB, state: state.New(o.DB), began: time.Now(), pool: shared, alone: shared == nil,
 		unit: "line", patience: endWait}
-	if l.pace = newPace(o.Rows); options.Rows > 0 {
+	if l.pace = newPace(o.Rows); fixed {
 		l.pace.least, l.pace.most = o.Rows, o.Rows
 	}
 	if l.alone {
-		l.pool = newPool(&o)
+		l.pool = newPool(o)
 	}
 	var err error
 	l.bad, err = l.badFile(o.Bad)
@@ -331,7 +311,7 @@ func newLoad(options *Options) (*load, error) {
 const aheadBytes = DefaultBytes
 
 // hold waits for room for a batch, which the sender that takes it frees.
-func (l *load) hold(ctx context.Context, b *batch) error {
+func (l *load) hold(ctx context.Context, b *outBatch) error {
 	held := min(int64(len(b.data)), aheadBytes)
 	err := l.ahead.Acquire(ctx, held)
 	if err == nil {
@@ -341,7 +321,7 @@ func (l *load) hold(ctx context.Context, b *batch) error {
 }
 
 // unhold frees the room of batches that no sender takes.
-func (l *load) unhold(all ...*batch) {
+func (l *load) unhold(all ...*outBatch) {
 	for _, b := range all {
 		l.ahead.Release(b.held)
 	}
@@ -380,7 +360,7 @@ func (l *load) enough(rejected []Rejected) error {
 	return &TooManyError{Most: l.opt.MaxBad, Path: l.opt.Bad, First: rejected[0], unit: l.unit}
 }
 
-func (l *load) reject(rows []Rejected, b *batch) error {
+func (l *load) reject(rows []Rejected, b *outBatch) error {
 	slices.SortFunc(rows, func(a, b Rejected) int { return int(a.Offset - b.Offset) })
 	key := cmp.Or(l.badKey, l.source.Key)
 	if b.single { // the other rows of the batch have entries, too
@@ -441,13 +421,13 @@ func (l *load) progress(ctx context.Context) {
 }
 
 // A produce sends batches to out until there are no more.
-type produce func(ctx context.Context, out chan<- *batch) error
+type produce func(ctx context.Context, out chan<- *outBatch) error
 
 // run sends the batches of produce, several concurrently, and passes each committed
 // batch to done, in no particular order. When ctx ends, batches in flight are
 // completed; with drain, also those already produced, and rows of batches that can't
 // be sent are counted as lost.
-func (l *load) run(ctx context.Context, drain bool, produce produce, done func(context.Context, *batch, state.Batch) error) error {
+func (l *load) run(ctx context.Context, drain bool, produce produce, done func(context.Context, *outBatch, state.Batch) error) error {
 	// Sending continues for up to l.patience after ctx has ended.
 	work, fail := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer fail(nil)
@@ -457,8 +437,8 @@ func (l *load) run(ctx context.Context, drain bool, produce produce, done func(c
 	defer stop()
 	source, end := context.WithCancel(ctx)
 	defer end()
-	batches := make(chan *batch, l.opt.Writers)
-	drop := func(b *batch) {
+	batches := make(chan *outBatch, l.opt.Writers)
+	drop := func(b *outBatch) {
 		if drain {
 			l.lost.Add(int64(b.rows))
 		}
@@ -579,7 +559,7 @@ func passes(err error) bool {
 func (l *load) finish(err error) (Result, error) {
 	l.result.Lost = l.lost.Load()
 	l.result.Reasons, l.result.Stopped = l.reasons.all(), l.stopped.Load()
-	if l.opt.OnDuplicate == Skip && !l.opt.Dry {
+	if l.opt.OnDuplicate == SkipDuplicate && !l.opt.Dry {
 		l.result.NotCompared = l.notCompared.Load()
 	}
 	if l.continues {

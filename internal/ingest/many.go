@@ -112,13 +112,13 @@ func (m *Many) Run(ctx context.Context, sources []string) ([]Outcome, []error, S
 	if o.DB.Capabilities().SerialWrites {
 		o.Writers, files = 1, 1
 	}
-	if o.OnDuplicate == Update {
+	if o.OnDuplicate == UpdateDuplicate {
 		files = 1 // the last source with a key decides
 	}
 	if n := int64(min(files, len(sources))); n > 1 {
 		o.Memory = cmp.Or(o.Memory, DefaultMemory) / n
 	}
-	o.pool = newPool(&o)
+	o.pool = newPool(&o.Sending)
 	r := &manyRun{Many: m, pool: o.pool, began: time.Now(), sources: sources, outcomes: make([]*Outcome, len(sources)),
 		errs: make([]error, len(sources)), sizes: make([]int64, len(sources))}
 	for i, s := range sources {

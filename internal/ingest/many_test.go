@@ -13,7 +13,7 @@ import (
 func TestInterruptedBetweenSources(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	m := Many{
-		Options: Options{DB: testdb.Open(t, "sqlite").(engine.Keeper), Table: &engine.Table{}},
+		Options: Options{Sending: Sending{DB: testdb.Open(t, "sqlite").(engine.Keeper), Reading: Reading{Table: &engine.Table{}}}},
 		Bad:     func(string) string { return "" },
 		Done:    func(Outcome) { interrupt() },
 	}

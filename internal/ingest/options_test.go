@@ -63,7 +63,7 @@ func TestRowsByOptions(t *testing.T) {
 // TestDecimalComma reads numbers with a decimal comma, also where JSON has them as strings.
 func TestDecimalComma(t *testing.T) {
 	db, table, schema := measurements(t)
-	o := &Options{}
+	o := &Reading{Table: table, Schema: schema}
 	o.Values.DecimalComma = true
 	for _, c := range []struct{ in, want string }{
 		{`{"sensor":1,"ts":"2026-03-29","note":"1,5.2","value":"-1,5","price":"2,25"}`, "[1][2026-03-29 00:00:00][-1.5][1,5.2][2.25]"},
@@ -72,7 +72,7 @@ func TestDecimalComma(t *testing.T) {
 		{`{"sensor":1,"ts":"2026-03-29","note":"","value":"1,2,3"}`, "it is not a number"},
 		{`{"sensor":"1.234","ts":"2026-03-29","note":""}`, "it has a point"},
 	} {
-		target, err := newTarget(db, table, schema, &Format{Kind: JSONL}, strings.Split("sensor,ts,value,note,price", ","), o)
+		target, err := newTarget(db.Capabilities(), &Format{Kind: JSONL}, strings.Split("sensor,ts,value,note,price", ","), o)
 		must(t, err)
 		p := newParser(target)
 		p.parse(bytesOf([]byte(c.in), 1, 0, true))
@@ -93,7 +93,7 @@ func TestUnused(t *testing.T) {
 		o    Options
 		used string // by these kinds
 	}{
-		"none":               {Options{Values: value.Notation{Bytes: value.Hex, Unix: "ms"}}, "csv tsv jsonl json lineprotocol parquet dump"},
+		"none":               {Options{Sending: Sending{Reading: Reading{Values: value.Notation{Bytes: value.Hex, Unix: "ms"}}}}, "csv tsv jsonl json lineprotocol parquet dump"},
 		"delimiter":          {Options{Format: Format{Delimiter: ';'}}, "csv tsv"},
 		"no header":          {Options{Format: Format{NoHeader: true}}, "csv tsv"},
 		"header":             {Options{Format: Format{Header: true}}, "csv tsv"},
@@ -103,13 +103,13 @@ func TestUnused(t *testing.T) {
 		"NULL":               {Options{Format: Format{Nulls: []string{""}}}, "csv tsv"},
 		"quoted NULL":        {Options{Format: Format{Nulls: []string{""}, NullQuoted: true}}, "csv tsv jsonl json"},
 		"quoted":             {Options{Format: Format{NullQuoted: true}}, "csv tsv jsonl json"},
-		"comma":              {Options{Values: value.Notation{DecimalComma: true}}, "csv tsv jsonl json lineprotocol"},
-		"bytes":              {Options{Values: value.Notation{Bytes: value.Raw}}, "csv tsv jsonl json lineprotocol"},
+		"comma":              {Options{Sending: Sending{Reading: Reading{Values: value.Notation{DecimalComma: true}}}}, "csv tsv jsonl json lineprotocol"},
+		"bytes":              {Options{Sending: Sending{Reading: Reading{Values: value.Notation{Bytes: value.Raw}}}}, "csv tsv jsonl json lineprotocol"},
 		"encoding":           {Options{Format: Format{Encoding: "utf-16le"}}, "csv tsv jsonl json lineprotocol dump"},
-		"times of a column":  {Options{Values: at}, "csv tsv jsonl json lineprotocol"},
-		"times of the table": {Options{Values: at, Table: table}, "csv tsv jsonl json"},
+		"times of a column":  {Options{Sending: Sending{Reading: Reading{Values: at}}}, "csv tsv jsonl json lineprotocol"},
+		"times of the table": {Options{Sending: Sending{Reading: Reading{Values: at, Table: table}}}, "csv tsv jsonl json"},
 		"measurement":        {Options{Format: Format{Measurement: "m"}}, "lineprotocol"},
-		"table of a dump":    {Options{FromTable: "u"}, "dump"},
+		"table of a dump":    {Options{Sending: Sending{Reading: Reading{FromTable: "u"}}}, "dump"},
 	} {
 		var used []string
 		for _, k := range Kinds() {

@@ -245,3 +245,21 @@ func Sources(ctx context.Context, st *state.Store, table string) ([]Known, error
 	}
 	return out, nil
 }
+
+// present describes the rows that were already present, in parentheses; "" if nothing
+// is known of them.
+func (l Outcome) present() string {
+	var parts []string
+	for _, p := range []struct {
+		n    int64
+		what string
+	}{{l.Different, "with other values"}, {l.Repeated, "twice in the source"}, {l.NotCompared, "not compared"}} {
+		if p.n > 0 {
+			parts = append(parts, figure.Count(p.n)+" "+p.what)
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(parts, ", ") + ")"
+}

@@ -47,7 +47,7 @@ func TestPace(t *testing.T) {
 func TestPaceOfOptions(t *testing.T) {
 	db := testdb.Open(t, "sqlite").(engine.Keeper)
 	for rows, want := range map[int]int{0: 2 * DefaultRows, 100: 100} {
-		l, err := newLoad(&Options{DB: db, Table: &engine.Table{Name: "readings"}, Bad: filepath.Join(t.TempDir(), "bad"), Rows: rows})
+		l, err := newLoad(&Sending{DB: db, Reading: Reading{Table: &engine.Table{Name: "readings"}}, Bad: filepath.Join(t.TempDir(), "bad"), Rows: rows}, nil)
 		must(t, err)
 		l.pace.sent(int64(l.pace.limit()), time.Millisecond, false)
 		if n := l.pace.limit(); n != want {

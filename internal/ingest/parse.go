@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/cespare/xxhash/v2"
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/value"
@@ -468,4 +470,57 @@ func pick(b *engine.Batch, columns, rows []int) *engine.Batch {
 	}
 	out.EndRows(len(rows))
 	return out
+}
+
+// keyHash returns a hash of the key of row i of the batch. Trailing blanks don't count, which
+// most servers ignore.
+func (p *parser) keyHash(i int) uint64 {
+	p.keyBuf = p.keyBuf[:0]
+	for _, c := range p.primary {
+		v := &p.batch.Columns[c]
+		if len(v.Ints) > 0 {
+			p.keyBuf = binary.LittleEndian.AppendUint64(p.keyBuf, uint64(v.Ints[i]))
+			continue
+		}
+		from := len(p.keyBuf)
+		p.keyBuf = v.AppendText(p.keyBuf, i)
+		p.keyBuf = p.keyBuf[:from+len(bytes.TrimRight(p.keyBuf[from:], " "))]
+		p.keyBuf = append(p.keyBuf, 0xff) // in no UTF-8
+	}
+	return xxhash.Sum64(p.keyBuf)
+}
+
+// hasKey reports whether the rows have all columns of the primary key.
+func (s *shape) hasKey() bool {
+	return len(s.table.PrimaryKey) > 0 && !slices.ContainsFunc(s.table.PrimaryKey, func(name string) bool { return s.table.Column(name) < 0 })
+}
+
+// schemaOf returns the columns of a part.
+func (p *parser) schemaOf(part *part) []engine.SchemaColumn {
+	cols := make([]engine.SchemaColumn, len(part.shape.columns))
+	for i, c := range part.shape.columns {
+		cols[i] = p.columns[c].SchemaColumn
+	}
+	return cols
+}
+
+// foreignTriggers reports whether a table has triggers that aren't rowmill's.
+func foreignTriggers(s *engine.Schema) bool {
+	return slices.ContainsFunc(s.Triggers, func(name string) bool { return !strings.HasPrefix(name, "rowmill_") })
+}
+
+// keyInShapes reports whether a key occurs in rows of different shapes.
+func (p *parser) keyInShapes() bool {
+	if len(p.primary) == 0 || !slices.ContainsFunc(p.rowShapes, func(s *shape) bool { return s != p.rowShapes[0] }) {
+		return false
+	}
+	of := make(map[uint64]*shape, len(p.rowShapes))
+	for i, s := range p.rowShapes {
+		h := p.keyHash(i)
+		if was, there := of[h]; there && was != s {
+			return true
+		}
+		of[h] = s
+	}
+	return false
 }

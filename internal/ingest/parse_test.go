@@ -38,7 +38,7 @@ func measurements(t testing.TB) (engine.Keeper, *engine.Table, *engine.Schema) {
 func parserOf(t testing.TB, f *Format, columns string) *parser {
 	t.Helper()
 	db, table, schema := measurements(t)
-	target, err := newTarget(db, table, schema, f, strings.Split(columns, ","), &Options{})
+	target, err := newTarget(db.Capabilities(), f, strings.Split(columns, ","), &Reading{Table: table, Schema: schema})
 	must(t, err)
 	return newParser(target)
 }
@@ -59,7 +59,7 @@ func TestNewTarget(t *testing.T) {
 		"sensor;ts;note":           `column "sensor;ts;note"`,
 		"sensor,ts,note,\"); DROP": "isn't one",
 	} {
-		_, err := newTarget(db, table, schema, &Format{Kind: CSV}, strings.Split(columns, ","), &Options{})
+		_, err := newTarget(db.Capabilities(), &Format{Kind: CSV}, strings.Split(columns, ","), &Reading{Table: table, Schema: schema})
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", columns, err, want)
 		}
@@ -72,7 +72,7 @@ func TestNewTarget(t *testing.T) {
 	}
 	table.By = "doc"
 	schema.Columns = append(schema.Columns, engine.SchemaColumn{Name: "doc", Type: value.Type{Kind: value.Bytes}})
-	if _, err := newTarget(db, table, schema, &Format{Kind: CSV}, []string{"sensor", "doc", "note"}, &Options{}); err == nil {
+	if _, err := newTarget(db.Capabilities(), &Format{Kind: CSV}, []string{"sensor", "doc", "note"}, &Reading{Table: table, Schema: schema}); err == nil {
 		t.Error("a table rolls by bytes")
 	}
 }
@@ -255,7 +255,7 @@ func FuzzRows(f *testing.F) {
 	var parsers []*parser
 	add := func(format *Format, n value.Notation, names []string) {
 		n.TruncateTimes = true
-		target, err := newTarget(db, table, schema, format, names, &Options{Values: n})
+		target, err := newTarget(db.Capabilities(), format, names, &Reading{Table: table, Schema: schema, Values: n})
 		must(f, err)
 		parsers = append(parsers, newParser(target))
 	}

@@ -43,7 +43,7 @@ type periods struct {
 	asked     time.Time // when creatable was read
 }
 
-func newPeriods(o *Options, st *state.Store) *periods {
+func newPeriods(o *Sending, st *state.Store) *periods {
 	return &periods{db: o.DB, state: st, table: o.Table, late: o.Late, creates: o.Periods, any: o.AnyPeriods, dry: o.Dry}
 }
 

@@ -37,7 +37,7 @@ type pool struct {
 	tidied  bool
 }
 
-func newPool(o *Options) *pool {
+func newPool(o *Sending) *pool {
 	s := &pool{
 		periods: newPeriods(o, state.New(o.DB)),
 		ahead:   semaphore.NewWeighted(aheadBytes),
@@ -118,7 +118,7 @@ func (s *pool) target(l *load, f *Format, names []string) (*target, error) {
 		return t, nil
 	}
 	own := *f
-	t, err := newTarget(l.db, l.opt.Table, l.opt.Schema, &own, names, l.opt)
+	t, err := newTarget(l.db.Capabilities(), &own, names, &l.opt.Reading)
 	if err == nil {
 		if len(s.targets) >= maxTargets {
 			clear(s.targets)
@@ -126,6 +126,11 @@ func (s *pool) target(l *load, f *Format, names []string) (*target, error) {
 		s.targets[key] = t
 	}
 	return t, err
+}
+
+// targetOf returns the target of what a cutter cuts; nil if the source is empty.
+func (l *load) targetOf(ctx context.Context, c *cutter) (*target, error) {
+	return c.destination(ctx, l.opt.Schema, func(names []string) (*target, error) { return l.target(l, c.format, names) })
 }
 
 // badFile opens a file of bad rows, once for all loads that name it.

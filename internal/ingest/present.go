@@ -1,9 +1,7 @@
 package ingest
 
 import (
-	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,10 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cespare/xxhash/v2"
-
 	"github.com/rowmill/rowmill/internal/engine"
-	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/state"
 )
 
@@ -30,24 +25,6 @@ const (
 	compareRows  = 100_000
 	compareShare = 0.1
 )
-
-// keyHash returns a hash of the key of row i of the batch. Trailing blanks don't count, which
-// most servers ignore.
-func (p *parser) keyHash(i int) uint64 {
-	p.keyBuf = p.keyBuf[:0]
-	for _, c := range p.primary {
-		v := &p.batch.Columns[c]
-		if len(v.Ints) > 0 {
-			p.keyBuf = binary.LittleEndian.AppendUint64(p.keyBuf, uint64(v.Ints[i]))
-			continue
-		}
-		from := len(p.keyBuf)
-		p.keyBuf = v.AppendText(p.keyBuf, i)
-		p.keyBuf = p.keyBuf[:from+len(bytes.TrimRight(p.keyBuf[from:], " "))]
-		p.keyBuf = append(p.keyBuf, 0xff) // in no UTF-8
-	}
-	return xxhash.Sum64(p.keyBuf)
-}
 
 // errCompare is the error of a comparison that the server refuses.
 var errCompare = errors.New("rows that are there already can't be compared")
@@ -121,62 +98,9 @@ func (s *sender) compare(ctx context.Context, part *part, skipped int64, counts 
 	return list, true, nil
 }
 
-// hasKey reports whether the rows have all columns of the primary key.
-func (s *shape) hasKey() bool {
-	return len(s.table.PrimaryKey) > 0 && !slices.ContainsFunc(s.table.PrimaryKey, func(name string) bool { return s.table.Column(name) < 0 })
-}
-
-// schemaOf returns the columns of a part.
-func (p *parser) schemaOf(part *part) []engine.SchemaColumn {
-	cols := make([]engine.SchemaColumn, len(part.shape.columns))
-	for i, c := range part.shape.columns {
-		cols[i] = p.columns[c].SchemaColumn
-	}
-	return cols
-}
-
-// foreignTriggers reports whether a table has triggers that aren't rowmill's.
-func foreignTriggers(s *engine.Schema) bool {
-	return slices.ContainsFunc(s.Triggers, func(name string) bool { return !strings.HasPrefix(name, "rowmill_") })
-}
-
 func storedText(text *string) string {
 	if text == nil {
 		return "NULL"
 	}
 	return strconv.Quote(*text)
-}
-
-// keyInShapes reports whether a key occurs in rows of different shapes.
-func (p *parser) keyInShapes() bool {
-	if len(p.primary) == 0 || !slices.ContainsFunc(p.rowShapes, func(s *shape) bool { return s != p.rowShapes[0] }) {
-		return false
-	}
-	of := make(map[uint64]*shape, len(p.rowShapes))
-	for i, s := range p.rowShapes {
-		h := p.keyHash(i)
-		if was, there := of[h]; there && was != s {
-			return true
-		}
-		of[h] = s
-	}
-	return false
-}
-
-// present describes the rows that were already present, in parentheses; "" if nothing
-// is known of them.
-func (l Outcome) present() string {
-	var parts []string
-	for _, p := range []struct {
-		n    int64
-		what string
-	}{{l.Different, "with other values"}, {l.Repeated, "twice in the source"}, {l.NotCompared, "not compared"}} {
-		if p.n > 0 {
-			parts = append(parts, figure.Count(p.n)+" "+p.what)
-		}
-	}
-	if len(parts) == 0 {
-		return ""
-	}
-	return " (" + strings.Join(parts, ", ") + ")"
 }

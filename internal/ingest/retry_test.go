@@ -13,7 +13,7 @@ import (
 // failed, and for how long.
 func TestRetryAfterLongWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // only waiting takes time
-		l, tries := &load{opt: &Options{RetryFor: time.Minute, Say: func(string) {}}}, 0
+		l, tries := &load{opt: &Sending{RetryFor: time.Minute, Say: func(string) {}}}, 0
 		err := l.retry(t.Context(), func() error {
 			time.Sleep([]time.Duration{2 * time.Hour, 50 * time.Second, time.Hour}[tries])
 			tries++

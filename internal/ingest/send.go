@@ -12,6 +12,22 @@ import (
 	"github.com/rowmill/rowmill/internal/state"
 )
 
+// An outBatch is a batch that is sent.
+type outBatch struct {
+	*batch
+	held int64 // bytes of it reserved in load.ahead
+	// noted reports that it is in the ledger: only its rows that are published are read.
+	// single reports that only the rows of publications are sent that can't be
+	// published.
+	noted, single bool
+	// taken are the publications, by their indexes, whose rows have been collected.
+	taken []int
+	// sent are the extents of its rows that a dry run has checked.
+	sent []state.Extent
+	// unkept is the number of its rejected rows that the file of bad rows has no room for.
+	unkept int64
+}
+
 // A sender commits batches, one after the other, on its own connection.
 type sender struct {
 	*load  // of the current batch
@@ -29,7 +45,7 @@ type sender struct {
 // maxParsers limits the parsers of a sender, each of which has the memory of a batch.
 const maxParsers = 4
 
-func (s *sender) parse(b *batch) *parser {
+func (s *sender) parse(b *outBatch) *parser {
 	p := s.parsers[b.target]
 	if p == nil {
 		if len(s.parsers) >= maxParsers || s.parsers == nil {
@@ -39,7 +55,7 @@ func (s *sender) parse(b *batch) *parser {
 		s.parsers[b.target] = p
 	}
 	s.parser = p
-	p.parse(b)
+	p.parse(b.batch)
 	return p
 }
 
@@ -61,13 +77,14 @@ var errOverlap = errors.New("some of the merged batches are in the ledger")
 // send commits a batch together with its line of the ledger, which it returns. With Dry
 // it only checks the batch. If some of the batches that it merges turn out to be
 // committed, they are sent one by one.
-func (s *sender) send(ctx context.Context, b *batch) (state.Batch, error) {
+func (s *sender) send(ctx context.Context, b *outBatch) (state.Batch, error) {
 	out, err := s.sendOnce(ctx, b)
 	if !errors.Is(err, errOverlap) {
 		return out, err
 	}
 	out.Counts, b.unkept = state.Counts{}, 0
-	for _, one := range b.split() {
+	for _, part := range b.split() {
+		one := &outBatch{batch: part}
 		noted, err := s.sendOnce(ctx, one)
 		if err != nil {
 			return out, err
@@ -78,7 +95,7 @@ func (s *sender) send(ctx context.Context, b *batch) (state.Batch, error) {
 	return out, nil
 }
 
-func (s *sender) sendOnce(ctx context.Context, b *batch) (state.Batch, error) {
+func (s *sender) sendOnce(ctx context.Context, b *outBatch) (state.Batch, error) {
 	ids := b.ids(s.source.Key)
 	if b.single {
 		ids[0] += again
@@ -150,7 +167,7 @@ func (s *sender) sendOnce(ctx context.Context, b *batch) (state.Batch, error) {
 	return out, nil
 }
 
-func (s *sender) check(ctx context.Context, b *batch, out *state.Batch) error {
+func (s *sender) check(ctx context.Context, b *outBatch, out *state.Batch) error {
 	p := s.parse(b)
 	ranges, err := s.periods.check(ctx, s.load, p)
 	if err != nil {
@@ -173,7 +190,7 @@ func (s *sender) reset(ctx context.Context) error {
 	return s.loader.Reset(ctx)
 }
 
-func (s *sender) commit(ctx context.Context, b *batch, out *state.Batch) error {
+func (s *sender) commit(ctx context.Context, b *outBatch, out *state.Batch) error {
 	p := s.parse(b)
 	ranges, err := s.divide(ctx, b, p)
 	if err != nil || s.lane != nil && p.rows == 0 {
@@ -272,7 +289,7 @@ func (l *load) dontCompare(why error) {
 // divide leaves those rows in a parsed batch that are to be sent now: it rejects rows
 // that have no period, and passes those that are published to the lane. It returns the
 // ranges of the rows that are left.
-func (s *sender) divide(ctx context.Context, b *batch, p *parser) ([]state.Extent, error) {
+func (s *sender) divide(ctx context.Context, b *outBatch, p *parser) ([]state.Extent, error) {
 	if s.lane == nil {
 		return s.periods.check(ctx, s.load, p)
 	}
@@ -304,7 +321,7 @@ func forgotten(err error) error {
 // insert inserts rows of a part of the parser's batch. If the server refuses
 // some, the rows are bisected until the refused ones are found; these are
 // rejected. The others are then in the transaction, each inserted once.
-func (s *sender) insert(ctx context.Context, b *batch, part *part, from, to int) (engine.Ack, error) {
+func (s *sender) insert(ctx context.Context, b *outBatch, part *part, from, to int) (engine.Ack, error) {
 	if from == to {
 		return engine.Ack{}, nil
 	}
@@ -332,7 +349,7 @@ func sum(a, b engine.Ack) engine.Ack {
 // duplicates, err may be misleading: such an insert can turn a note into an
 // error, and can hide the actual error among warnings. The row is therefore
 // inserted again without ignoring duplicates, and that result decides.
-func (s *sender) one(ctx context.Context, b *batch, part *part, row int, err error) (engine.Ack, error) {
+func (s *sender) one(ctx context.Context, b *outBatch, part *part, row int, err error) (engine.Ack, error) {
 	p := s.parser
 	if part.table.Ignore || part.table.Update {
 		ack, plain := s.loader.Insert(ctx, part.plain, part.batch, row, row+1)

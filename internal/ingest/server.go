@@ -46,11 +46,11 @@ func (f *From) whole() bool { return f.Range == rolling.Period{} }
 func Server(ctx context.Context, o Options, from From) (Result, error) {
 	o.Format = Format{Kind: TSV, NoHeader: true, Nulls: []string{`\N`}, Columns: o.Format.Columns}
 	o.Values = value.Notation{Bytes: value.Raw, TruncateTimes: o.Values.TruncateTimes, Unix: o.Values.Unix}
-	common, err := newLoad(&o)
+	common, err := newLoad(&o.Sending, o.pool)
 	if err != nil {
 		return Result{}, err
 	}
-	l := &serverLoad{load: common, from: from}
+	l := &serverLoad{load: common, opt: &o, from: from}
 	l.unit = "row"
 	l.position = l.share
 	name := cmp.Or(o.Name, from.Name)
@@ -68,6 +68,7 @@ func Server(ctx context.Context, o Options, from From) (Result, error) {
 // A serverLoad is the load of another server's table.
 type serverLoad struct {
 	*load
+	opt      *Options
 	from     From
 	fetch    *fetch
 	keys     *engine.Keys // nil without a usable primary key
@@ -80,7 +81,7 @@ type serverLoad struct {
 
 	mu   sync.Mutex
 	plan plan
-	done map[*chunk]state.Counts // of plan.Open
+	done map[state.Cut]state.Counts // of plan.Open, by their cuts
 	// read counts the records that were read, and their bytes.
 	readRows, readBytes atomic.Int64
 	// passed is the part of the rows up to the last planned chunk, in millionths, and
@@ -196,7 +197,7 @@ func (l *serverLoad) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if l.target, err = newTarget(l.db, l.opt.Table, l.opt.Schema, &l.opt.Format, names, l.opt); err != nil {
+	if l.target, err = newTarget(l.db.Capabilities(), &l.opt.Format, names, &l.opt.Reading); err != nil {
 		return err
 	}
 	l.columns, l.fetch = names, newFetch(db, columns, l.target.columns)
@@ -291,7 +292,7 @@ func (l *serverLoad) find(ctx context.Context) error {
 // recorded loads the rows that are not loaded yet, and records its progress.
 func (l *serverLoad) recorded(ctx context.Context) error {
 	options := fmt.Sprintf("truncate-times=%t unix-times=%s", l.opt.Values.TruncateTimes, l.opt.Values.Unix)
-	l.plan, l.done = plan{Columns: l.columns, Options: options, Ends: map[int64][]string{}}, map[*chunk]state.Counts{}
+	l.plan, l.done = plan{Columns: l.columns, Options: options, Ends: map[int64][]string{}}, map[state.Cut]state.Counts{}
 	if !l.source.Started.IsZero() {
 		if l.opt.Again {
 			if err := l.forget(ctx); err != nil {
@@ -344,12 +345,12 @@ func (l *serverLoad) recall(ctx context.Context, options string) error {
 		if !there {
 			continue
 		}
-		l.done[c] = b.Counts
+		l.done[c.cut()] = b.Counts
 		known.Add(b.Counts)
 	}
 	if !slices.Equal(was.Columns, fresh.Columns) || was.Options != options {
 		if known.Inserted+known.Updated+known.Duplicate == 0 {
-			l.plan, l.done = fresh, map[*chunk]state.Counts{}
+			l.plan, l.done = fresh, map[state.Cut]state.Counts{}
 			return l.anew(ctx, "its load begins anew, because no row of it is in the table")
 		}
 		return engine.Hinted(fmt.Errorf("it was loaded with other options: columns %s, %s; they are now %s, %s",
@@ -401,12 +402,12 @@ func (l *serverLoad) record(ctx context.Context, group []*chunk, instead *chunk)
 	}
 	n := 0
 	for _, c := range p.Open {
-		counts, is := l.done[c]
+		counts, is := l.done[c.cut()]
 		if !is {
 			break
 		}
 		s.Add(counts)
-		delete(l.done, c)
+		delete(l.done, c.cut())
 		p.Ends[c.Segment], p.Next = c.Last, c.To
 		n++
 	}
@@ -424,15 +425,15 @@ func (l *serverLoad) records() bool { return l.source.Kind == state.ServerSource
 
 // send reads the rows and sends them.
 func (l *serverLoad) send(ctx context.Context) error {
-	err := l.run(ctx, false, func(ctx context.Context, out chan<- *batch) error {
+	err := l.run(ctx, false, func(ctx context.Context, out chan<- *outBatch) error {
 		if l.keys == nil {
 			return l.onePass(ctx, out)
 		}
 		return l.chunks(ctx, out)
-	}, func(_ context.Context, b *batch, noted state.Batch) error {
-		if b.chunk != nil && l.records() {
+	}, func(_ context.Context, b *outBatch, noted state.Batch) error {
+		if l.keys != nil && l.records() {
 			l.mu.Lock()
-			l.done[b.chunk] = noted.Counts
+			l.done[b.Cut] = noted.Counts
 			l.mu.Unlock()
 		}
 		l.count(noted.Counts, int64(len(b.data)))
@@ -450,7 +451,7 @@ const planAhead = 4
 const wideBytes = 4
 
 // chunks produces the batches of chunks: those that were recorded and not sent, then new ones.
-func (l *serverLoad) chunks(ctx context.Context, out chan<- *batch) error {
+func (l *serverLoad) chunks(ctx context.Context, out chan<- *outBatch) error {
 	readers := l.opt.Writers
 	work := make(chan *chunk, readers*planAhead)
 	ctx, fail := context.WithCancelCause(ctx)
@@ -486,13 +487,10 @@ func (l *serverLoad) planAll(ctx context.Context, work chan<- *chunk) error {
 	l.mu.Lock()
 	open := slices.Clone(l.plan.Open)
 	ends, next := maps.Clone(l.plan.Ends), l.plan.Next
-	loaded := map[*chunk]bool{}
-	for c := range l.done {
-		loaded[c] = true
-	}
+	loaded := maps.Clone(l.done)
 	l.mu.Unlock()
 	for _, c := range open {
-		if !loaded[c] {
+		if _, is := loaded[c.cut()]; !is {
 			work <- c
 		}
 		ends[c.Segment], next = c.Last, c.To
@@ -595,7 +593,7 @@ func (l *serverLoad) shareOf(i int, begin, until, at []string) int64 {
 }
 
 // pass reads a chunk and passes on its batch. A chunk that is too wide is divided.
-func (l *serverLoad) pass(ctx context.Context, r *reader, c *chunk, out chan<- *batch) error {
+func (l *serverLoad) pass(ctx context.Context, r *reader, c *chunk, out chan<- *outBatch) error {
 	s := slices.IndexFunc(l.segments, func(s segment) bool { return s.at == c.Segment })
 	if s < 0 {
 		return engine.Hinted(fmt.Errorf("%s: the period of the source that begins at %s is gone, of which not all rows were loaded", l.source.Path, l.opt.Table.Grid.Format(c.Segment)),
@@ -630,12 +628,12 @@ func (l *serverLoad) pass(ctx context.Context, r *reader, c *chunk, out chan<- *
 	}
 	l.readRows.Add(int64(rows))
 	l.readBytes.Add(int64(len(data)))
-	b := &batch{Cut: c.cut(), data: data, target: l.target, rows: rows, chunk: c, numbered: true}
-	return l.give(ctx, b, out)
+	b := &batch{Cut: c.cut(), data: data, target: l.target, rows: rows, numbered: true}
+	return l.give(ctx, &outBatch{batch: b}, out)
 }
 
 // give passes a batch on once there is room for it.
-func (l *serverLoad) give(ctx context.Context, b *batch, out chan<- *batch) error {
+func (l *serverLoad) give(ctx context.Context, b *outBatch, out chan<- *outBatch) error {
 	if err := l.hold(ctx, b); err != nil {
 		return err
 	}
@@ -649,7 +647,7 @@ func (l *serverLoad) give(ctx context.Context, b *batch, out chan<- *batch) erro
 }
 
 // divide replaces a chunk by two, the first of which has at most so many rows, and passes on both.
-func (l *serverLoad) divide(ctx context.Context, r *reader, c *chunk, rows int, out chan<- *batch) error {
+func (l *serverLoad) divide(ctx context.Context, r *reader, c *chunk, rows int, out chan<- *outBatch) error {
 	s := l.segments[slices.IndexFunc(l.segments, func(s segment) bool { return s.at == c.Segment })]
 	middle, err := retried(ctx, l.load, func() ([]string, error) {
 		return l.keys.Nth(ctx, l.from.DB.SQL(), s.from, s.where, c.After, c.Last, max(rows/2, 1))
@@ -677,7 +675,7 @@ func (l *serverLoad) divide(ctx context.Context, r *reader, c *chunk, rows int, 
 }
 
 // onePass reads all rows with one query for each segment, and cuts them into batches.
-func (l *serverLoad) onePass(ctx context.Context, out chan<- *batch) error {
+func (l *serverLoad) onePass(ctx context.Context, out chan<- *outBatch) error {
 	r := &reader{snapshot: l.snapshot}
 	defer func() { _ = r.close() }() // nothing was written on it
 	if err := l.retry(ctx, func() error { return r.ready(ctx) }); err != nil {
@@ -693,7 +691,7 @@ func (l *serverLoad) onePass(ctx context.Context, out chan<- *batch) error {
 		b := &batch{Cut: state.Cut{From: from, To: from + int64(rows), Line: from + 1, Lines: int64(rows), Hash: hashOf(data)},
 			data: data, target: l.target, rows: rows, numbered: true}
 		data, from, rows = nil, from+int64(rows), 0
-		return l.give(ctx, b, out)
+		return l.give(ctx, &outBatch{batch: b}, out)
 	}
 	for _, s := range l.segments {
 		query := "SELECT " + l.fetch.list + " FROM " + s.from

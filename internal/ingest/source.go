@@ -137,32 +137,6 @@ func (l *fileLoad) agrees(ctx context.Context, s *state.Source) (bool, error) {
 	return agree && err == nil, err
 }
 
-// look calls fn with a file, and a reader of it that ends with the context. It doesn't wait
-// for a file that is being written.
-func look(ctx context.Context, path string, open func() (*input, error), fn func(*input, io.Reader) error) error {
-	in, err := open()
-	if err != nil {
-		return err
-	}
-	close(in.quit)
-	if err := errors.Join(fn(in, ended{ctx, in}), in.Close()); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	return nil
-}
-
-type ended struct {
-	ctx context.Context
-	io.Reader
-}
-
-func (e ended) Read(p []byte) (int, error) {
-	if err := e.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return e.Reader.Read(p)
-}
-
 // optionsText returns, as JSON, the options that determine how a file's bytes become
 // rows. Other options would produce different rows from the rest of the file.
 func (l *fileLoad) optionsText() string {

@@ -19,9 +19,10 @@ func TestAgreesWithEndingLoad(t *testing.T) {
 	must(t, st.Ensure(t.Context()))
 	path, data := filepath.Join(t.TempDir(), "copy.csv"), []byte("ts\n2026-03-29\n")
 	must(t, os.WriteFile(path, data, 0o600))
-	common, err := newLoad(&Options{DB: db, Table: &engine.Table{Name: "readings"}, Bad: filepath.Join(t.TempDir(), "bad")})
+	o := &Options{Sending: Sending{DB: db, Reading: Reading{Table: &engine.Table{Name: "readings"}}, Bad: filepath.Join(t.TempDir(), "bad")}}
+	common, err := newLoad(&o.Sending, nil)
 	must(t, err)
-	l := &fileLoad{load: common, path: path, format: Format{Kind: CSV}}
+	l := &fileLoad{load: common, opt: o, path: path, format: Format{Kind: CSV}}
 	for _, end := range []bool{false, true} {
 		s := state.Source{Table: "readings", Path: "day.csv", Kind: state.FileSource, Key: newKey(), Started: time.Now()}
 		must(t, st.BeginSource(t.Context(), &s, []state.Cut{{To: int64(len(data)), Line: 1, Lines: 2, Hash: hashOf(data)}}))

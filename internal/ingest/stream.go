@@ -27,11 +27,10 @@ import (
 //
 // With a spool, its records are loaded first; r may be nil to load only those.
 func Stream(ctx context.Context, o Options, r io.Reader) (Result, error) {
-	common, err := newLoad(&o)
+	l, err := newStreamLoad(&o)
 	if err != nil {
 		return Result{}, err
 	}
-	l := &streamLoad{load: common}
 	if o.Format.Kind != "" {
 		if err := o.Format.Validate(); err != nil {
 			return l.finish(err)
@@ -50,9 +49,16 @@ func Stream(ctx context.Context, o Options, r io.Reader) (Result, error) {
 // A streamLoad is the load of a stream, directly or through a spool.
 type streamLoad struct {
 	*load
+	opt   *Options
 	spool *spool.Spool
 	dump  *dump // that is read, if it is one
 	gap   int64 // if the spool's first record follows a gap, the end of that gap; otherwise 0
+}
+
+func newStreamLoad(o *Options) (*streamLoad, error) {
+	o.Flush = cmp.Or(o.Flush, DefaultFlush)
+	common, err := newLoad(&o.Sending, o.pool)
+	return &streamLoad{load: common, opt: o}, err
 }
 
 // begin opens a stream, and sets the kind of its format if that isn't given.
@@ -74,7 +80,7 @@ func (l *streamLoad) begin(ctx context.Context, r io.Reader, f *Format) (*input,
 		return nil, errors.Join(err, in.Close())
 	}
 	if f.Kind.isDump() {
-		l.dump = in.readDump(newDumpFormat(l.opt, f))
+		l.dump = in.readDump(newDumpFormat(&l.opt.Reading, f))
 	}
 	return in, nil
 }
@@ -101,7 +107,7 @@ func (l *streamLoad) direct(ctx context.Context, r io.Reader) (err error) {
 	defer func() { err = errors.Join(err, in.Close()) }()
 	c := newCutter(reading, in, &l.opt.Format, l.opt.Rows, l.opt.Bytes, l.opt.Flush)
 	defer func() { l.lost.Add(c.abandon(stop)) }()
-	t, err := l.targetOf(ctx, c, &l.opt.Format)
+	t, err := l.targetOf(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -115,19 +121,20 @@ func (l *streamLoad) direct(ctx context.Context, r io.Reader) (err error) {
 			return err
 		}
 	}
-	err = l.run(ctx, true, func(ctx context.Context, out chan<- *batch) error {
+	err = l.run(ctx, true, func(ctx context.Context, out chan<- *outBatch) error {
 		defer func() { l.result.Unfinished = c.unfinished() }()
 		return c.each(ctx, stop, func(b *batch) error {
 			b.target = t
 			c.rows = l.pace.limit() // this goroutine cuts
 			// Senders free room even after ctx has ended.
-			if err := l.hold(context.WithoutCancel(ctx), b); err != nil {
+			one := &outBatch{batch: b}
+			if err := l.hold(context.WithoutCancel(ctx), one); err != nil {
 				return err
 			}
-			out <- b
+			out <- one
 			return nil
 		})
-	}, func(_ context.Context, b *batch, noted state.Batch) error {
+	}, func(_ context.Context, b *outBatch, noted state.Batch) error {
 		l.count(noted.Counts, b.To-b.From)
 		return nil
 	})
@@ -177,7 +184,7 @@ func (s *spooled) shape() (string, error) {
 }
 
 // target returns the target of a record's rows.
-func (s *spooled) target(options *Options) (_ *target, err error) {
+func (s *spooled) target(db engine.DB, r Reading) (_ *target, err error) {
 	f := s.Format
 	f.NoHeader = true
 	if f.Columns = nil; s.Named {
@@ -186,12 +193,11 @@ func (s *spooled) target(options *Options) (_ *target, err error) {
 	if err := f.Validate(); err != nil {
 		return nil, err
 	}
-	o := *options
-	o.OnDuplicate, o.Values = s.Duplicates, s.Notation
-	if o.Values.Zone, err = value.ParseZone(s.Zone); err != nil {
+	r.OnDuplicate, r.Values = s.Duplicates, s.Notation
+	if r.Values.Zone, err = value.ParseZone(s.Zone); err != nil {
 		return nil, fmt.Errorf("its time zone %q: %w", s.Zone, err)
 	}
-	return newTarget(o.DB, o.Table, o.Schema, &f, s.Columns, &o)
+	return newTarget(db.Capabilities(), &f, s.Columns, &r)
 }
 
 // zoneName is what value.ParseZone reads as the zone.
@@ -245,11 +251,11 @@ func (l *streamLoad) throughSpool(ctx context.Context, r io.Reader) (err error) 
 	// sent, only this timer acknowledges them.
 	var ticking sync.WaitGroup
 	ticking.Go(func() { done.each(keeping) })
-	err = l.run(ctx, false, func(ctx context.Context, out chan<- *batch) error {
+	err = l.run(ctx, false, func(ctx context.Context, out chan<- *outBatch) error {
 		return l.fromSpool(ctx, sp, end, done, out)
-	}, func(work context.Context, b *batch, noted state.Batch) error {
+	}, func(work context.Context, b *outBatch, noted state.Batch) error {
 		l.count(noted.Counts, b.To-b.From)
-		return done.add(work, b, noted)
+		return done.add(work, b.batch, noted)
 	})
 	stop(err)
 	appender.Wait()
@@ -270,14 +276,14 @@ func (l *streamLoad) throughSpool(ctx context.Context, r io.Reader) (err error) 
 // fromSpool produces the batches of the spool's remaining records, as many at a time as
 // are there and as the pace allows. Records below an offset were there when the spool
 // was opened, so they may already be in the ledger.
-func (l *streamLoad) fromSpool(ctx context.Context, sp *spool.Spool, below int64, done *acknowledger, out chan<- *batch) error {
+func (l *streamLoad) fromSpool(ctx context.Context, sp *spool.Spool, below int64, done *acknowledger, out chan<- *outBatch) error {
 	targets := map[string]*target{}
 	send := func(all []*batch) error {
 		if len(all) == 0 {
 			return nil
 		}
-		b := join(all)
-		done.expect(b)
+		b := &outBatch{batch: join(all)}
+		done.expect(b.batch)
 		if err := l.hold(ctx, b); err != nil {
 			return err
 		}
@@ -449,11 +455,11 @@ func (l *streamLoad) spoolUp(ctx, keeping context.Context, sp *spool.Spool, r io
 	defer func() { err = errors.Join(err, in.Close()) }()
 	c := newCutter(reading, in, &f, l.opt.Rows, size, l.opt.Flush)
 	defer func() { l.lost.Add(c.abandon(stop)) }()
-	t, err := l.targetOf(ctx, c, &f)
+	t, err := l.targetOf(ctx, c)
 	if err != nil || t == nil {
 		return err
 	}
-	head := spooled{Table: l.opt.Table.Name, Named: f.Columns != nil, Format: f, Notation: f.notation(l.opt), Zone: zoneName(l.opt.Values.Zone), Duplicates: l.opt.OnDuplicate}
+	head := spooled{Table: l.opt.Table.Name, Named: f.Columns != nil, Format: f, Notation: f.notation(l.opt.Values), Zone: zoneName(l.opt.Values.Zone), Duplicates: l.opt.OnDuplicate}
 	head.Columns = t.names
 	put := func(b *batch) error {
 		data := b.data
@@ -507,7 +513,7 @@ func (l *streamLoad) unspool(rec spool.Record, targets map[string]*target) (*bat
 	}
 	t := targets[key]
 	if t == nil {
-		if t, err = head.target(l.opt); err != nil {
+		if t, err = head.target(l.db, l.opt.Reading); err != nil {
 			return nil, err
 		}
 		if len(targets) >= mostShapes { // senders may name any columns
