@@ -8,13 +8,14 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/state"
 	"github.com/rowmill/rowmill/rolling"
 )
 
 // unfit returns the reason why no rows of a source can be published, or "".
-func (l *fileLoad) unfit(t *target) string {
+func (l *load) unfit(t *target) string {
 	s := l.opt.Schema
-	_, is := l.db.(engine.Stager)
+	_, is := l.opt.DB.(engine.Stager)
 	own := func(name string) bool { return strings.HasPrefix(name, "rowmill_") }
 	switch {
 	case !is || l.opt.Publisher == nil:
@@ -32,7 +33,7 @@ func (l *fileLoad) unfit(t *target) string {
 		}
 	}
 	for _, c := range t.columns {
-		if l.format.Kind.keyed() && (c.Default != "" || c.Auto) && c.Name != t.columns[t.by].Name {
+		if t.format.Kind.keyed() && (c.Default != "" || c.Auto) && c.Name != t.columns[t.by].Name {
 			return fmt.Sprintf("column %s has a default, and rows may lack it", c.Name)
 		}
 	}
@@ -40,7 +41,7 @@ func (l *fileLoad) unfit(t *target) string {
 }
 
 // sendsAll returns the reason why all rows of a file are sent, or "".
-func (l *fileLoad) sendsAll(t *target) (why string, err error) {
+func (l *load) sendsAll(t *target, published []*state.Publication, size int64) (why string, err error) {
 	why = l.unfit(t)
 	if why != "" && l.opt.Lane.forced() {
 		return "", engine.Hinted(fmt.Errorf("rows of it can't be published: %s", why), "--lane auto")
@@ -49,28 +50,20 @@ func (l *fileLoad) sendsAll(t *target) (why string, err error) {
 	case why != "":
 	case l.opt.Lane == Live:
 		why = "--lane live"
-	case l.opt.Lane == Auto && l.size() < smallFile && !slices.ContainsFunc(l.published, routed):
+	case l.opt.Lane == Auto && size < smallFile && !slices.ContainsFunc(published, routed):
 		why = "the file is small"
 	}
 	return why, nil
 }
 
-// size is about that of the file's text.
-func (l *fileLoad) size() int64 {
-	if l.input.packed {
-		return l.input.size * expansion
-	}
-	return l.input.size
+func (l *load) newCollector(t *target, size int64) *collector {
+	return &collector{load: l, target: t, layout: newLayout(t.all.table.Columns, l.opt.Schema.PrimaryKey), sent: map[int64]bool{}, bySender: map[*sender]*sorter{},
+		file: &spillFile{dir: l.opt.Dir}, inserts: l.opt.Lane == Auto && size < fewIndexesFile && len(l.opt.Schema.Indexes) <= 1}
 }
 
-func (l *fileLoad) newLane(t *target) *lane {
-	return &lane{load: l.load, target: t, layout: newLayout(t.all.table.Columns, l.opt.Schema.PrimaryKey), sent: map[int64]bool{}, bySender: map[*sender]*sorter{},
-		file: &spillFile{dir: l.opt.Dir}, inserts: l.opt.Lane == Auto && l.size() < fewIndexesFile && len(l.opt.Schema.Indexes) <= 1}
-}
-
-// sayLanes says how the rows of a file that was only checked would go in.
-func (l *fileLoad) sayLanes(ctx context.Context, t *target) error {
-	all, err := l.sendsAll(t)
+// sayLanes says how the rows of a file that was only checked would go in, given their extents.
+func (l *load) sayLanes(ctx context.Context, t *target, checked []state.Extent, size int64) error {
+	all, err := l.sendsAll(t, nil, size)
 	if err != nil {
 		return err
 	}
@@ -79,12 +72,12 @@ func (l *fileLoad) sayLanes(ctx context.Context, t *target) error {
 		return err
 	}
 	rows := make([]int64, len(parts))
-	for _, e := range l.offered {
+	for _, e := range checked {
 		if i := rolling.Find(parts, e.From); i >= 0 {
 			rows[i] += e.Rows
 		}
 	}
-	n := l.newLane(t)
+	n := l.newCollector(t, size)
 	for i, p := range parts {
 		if rows[i] == 0 {
 			continue
@@ -109,18 +102,18 @@ func (l *fileLoad) sayLanes(ctx context.Context, t *target) error {
 }
 
 // rowsIn returns the number of rows of a period, most at the most.
-func (n *lane) rowsIn(ctx context.Context, part rolling.Partition, most int64) (rows int64, err error) {
+func (n *collector) rowsIn(ctx context.Context, part rolling.Partition, most int64) (rows int64, err error) {
 	return retried(ctx, n.load, func() (rows int64, err error) {
-		q := fmt.Sprintf("SELECT COUNT(*) FROM (SELECT 1 AS one FROM %s LIMIT %d) AS r", n.db.Words().From(n.opt.Table, part), most)
+		q := fmt.Sprintf("SELECT COUNT(*) FROM (SELECT 1 AS one FROM %s LIMIT %d) AS r", n.opt.DB.Words().From(n.opt.Table, part), most)
 		if err = n.state.DB().QueryRowContext(ctx, q).Scan(&rows); err != nil {
-			err = fmt.Errorf("look whether period %s has rows: %w", part.Name, n.db.Classify(err))
+			err = fmt.Errorf("look whether period %s has rows: %w", part.Name, n.opt.DB.Classify(err))
 		}
 		return rows, err
 	})
 }
 
 // unmerged returns the reason why rows of a period with rows are not merged with them, or "".
-func (n *lane) unmerged(ctx context.Context, p rolling.Period) (why string, err error) {
+func (n *collector) unmerged(ctx context.Context, p rolling.Period) (why string, err error) {
 	switch {
 	case n.opt.Lane == Publish:
 		return "it has rows", nil
@@ -142,7 +135,7 @@ func (n *lane) unmerged(ctx context.Context, p rolling.Period) (why string, err 
 
 // choose decides how the collected rows of a period go in. why is the reason why they are
 // inserted, or why they can't be merged with rows that the period has.
-func (n *lane) choose(ctx context.Context, p rolling.Period, rows int64) (_ Lane, why string, err error) {
+func (n *collector) choose(ctx context.Context, p rolling.Period, rows int64) (_ Lane, why string, err error) {
 	if n.opt.Lane == Auto && rows < fewRows {
 		return Live, tooFew, nil
 	}

@@ -14,7 +14,7 @@ func targetOfText(t *testing.T, f *Format, text string) (*target, error) {
 	t.Helper()
 	db, table, schema := measurements(t)
 	o := &Sending{DB: db, Reading: Reading{Table: table, Schema: schema}, Writers: 1}
-	l := &load{opt: o, db: db, pool: newPool(o)}
+	l := &load{opt: o, pool: newPool(o)}
 	ctx, stop := context.WithCancel(t.Context())
 	c := newCutter(ctx, strings.NewReader(text), f, 10, 1000, 0)
 	defer c.wait(stop)

@@ -114,7 +114,7 @@ func TestRecallCounts(t *testing.T) {
 	}
 	l.recount(state.Counts{})
 	must(t, l.recall(t.Context(), ""))
-	if r := l.result; r.Sent != 19 || l.before.Sent != 0 || len(l.done) != 2 {
+	if r := l.result; r.Sent != 19 || l.earlier.Sent != 0 || len(l.done) != 2 {
 		t.Errorf("%+v, %d chunks are loaded", r, len(l.done))
 	}
 }

@@ -20,23 +20,23 @@ func fewID(source string, p *state.Publication) string {
 
 // insertFew inserts the rows of a publication in one transaction with their line of the
 // ledger.
-func (l *fileLoad) insertFew(ctx context.Context, n *lane, p *publication) (err error) {
-	loader, err := retried(ctx, l.load, func() (engine.Loader, error) { return l.db.Loader(ctx) })
+func (n *collector) insertFew(ctx context.Context, p *publication) (err error) {
+	loader, err := retried(ctx, n.load, func() (engine.Loader, error) { return n.opt.DB.Loader(ctx) })
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, loader.Close()) }()
-	out := state.Batch{Table: l.source.Table, ID: fewID(l.source.Key, p.Publication), Lower: p.First, Upper: p.Last}
+	out := state.Batch{Table: n.source.Table, ID: fewID(n.source.Key, p.Publication), Lower: p.First, Upper: p.Last}
 	began := false
-	err = l.retry(ctx, func() error {
+	err = n.retry(ctx, func() error {
 		if began {
 			_ = loader.Reset(ctx) // if no connection can be opened, the attempt reports it
-			if there, err := l.notedFew(ctx, &out); there || err != nil {
+			if there, err := n.notedFew(ctx, &out); there || err != nil {
 				return err
 			}
 		}
 		began = true
-		if l.opt.Late {
+		if n.opt.Late {
 			_, upTo, err := n.periods.look(ctx, true)
 			if err != nil {
 				return err
@@ -45,17 +45,17 @@ func (l *fileLoad) insertFew(ctx context.Context, n *lane, p *publication) (err 
 				return fmt.Errorf("%w: it has been sealed, and the table refuses late rows", state.ErrFilled)
 			}
 		}
-		err := l.commitFew(ctx, loader, n, p, &out)
+		err := n.commitFew(ctx, loader, p, &out)
 		if errors.Is(err, errCompare) {
-			l.dontCompare(err)
+			n.dontCompare(err)
 			if err = loader.Reset(ctx); err == nil {
-				err = l.commitFew(ctx, loader, n, p, &out)
+				err = n.commitFew(ctx, loader, p, &out)
 			}
 		}
 		if errors.Is(err, errDone) {
 			// A commit whose answer was lost has ended since the ledger was read.
 			_ = loader.Reset(ctx)
-			there, lookErr := l.notedFew(ctx, &out)
+			there, lookErr := n.notedFew(ctx, &out)
 			if there || lookErr != nil {
 				return lookErr
 			}
@@ -65,27 +65,24 @@ func (l *fileLoad) insertFew(ctx context.Context, n *lane, p *publication) (err 
 	if err != nil {
 		return err
 	}
-	l.publishing(p, out.Sent)
-	l.notCompared.Add(out.Duplicate - p.Compared)
+	n.note(p, out.Sent)
+	n.notCompared.Add(out.Duplicate - p.Compared)
 	p.State, p.Counts = state.Published, out.Counts
 	within := rolling.Period{From: p.First, To: p.Last + 1}
-	l.mu.Lock()
-	l.sentIn = l.gathered(l.sentIn, []state.Extent{{Period: within, Rows: out.Inserted}})
-	l.mu.Unlock()
-	l.count(out.Counts, 0)
+	n.countTogether(out.Counts, []state.Extent{{Period: within, Rows: out.Inserted}})
 	return nil
 }
 
 // notedFew reports whether the line of a batch is in the ledger, and sets its counts.
-func (l *fileLoad) notedFew(ctx context.Context, out *state.Batch) (bool, error) {
-	noted, err := l.state.Noted(ctx, l.state.DB(), out.Table, out.ID)
+func (n *collector) notedFew(ctx context.Context, out *state.Batch) (bool, error) {
+	noted, err := n.state.Noted(ctx, n.state.DB(), out.Table, out.ID)
 	if noted != nil {
 		out.Counts = noted.Counts
 	}
 	return noted != nil, err
 }
 
-func (l *fileLoad) commitFew(ctx context.Context, loader engine.Loader, n *lane, p *publication, out *state.Batch) error {
+func (n *collector) commitFew(ctx context.Context, loader engine.Loader, p *publication, out *state.Batch) error {
 	if err := loader.Begin(ctx); err != nil {
 		return err
 	}
@@ -102,10 +99,10 @@ func (l *fileLoad) commitFew(ctx context.Context, loader engine.Loader, n *lane,
 	if err != nil {
 		return err
 	}
-	if p.Compared, err = l.compareFew(ctx, loader, n, p, out); err != nil {
+	if p.Compared, err = n.compareFew(ctx, loader, p, out); err != nil {
 		return err
 	}
-	rolled, err := n.periods.before(ctx, loader, l.source, []state.Extent{{Period: rolling.Period{From: p.First, To: p.Last + 1}}})
+	rolled, err := n.periods.before(ctx, loader, n.source, []state.Extent{{Period: rolling.Period{From: p.First, To: p.Last + 1}}})
 	if errors.Is(err, errDropped) {
 		return fmt.Errorf("%w: %v", state.ErrFilled, err)
 	}
@@ -120,24 +117,24 @@ func (l *fileLoad) commitFew(ctx context.Context, loader engine.Loader, n *lane,
 			return fmt.Errorf("record the rows of %s: %w", n.label(p), err)
 		}
 	}
-	l.opt.Reached("before commit of few rows")
+	n.opt.Reached("before commit of few rows")
 	if err := loader.Commit(ctx); err != nil {
 		return err
 	}
-	l.opt.Reached("after commit of few rows")
+	n.opt.Reached("after commit of few rows")
 	return nil
 }
 
 // compareFew compares the rows of a publication with those of the table, if some were skipped,
 // and returns how many skipped ones it has compared.
-func (l *fileLoad) compareFew(ctx context.Context, loader engine.Loader, n *lane, p *publication, out *state.Batch) (compared int64, err error) {
+func (n *collector) compareFew(ctx context.Context, loader engine.Loader, p *publication, out *state.Batch) (compared int64, err error) {
 	all := n.target.all
-	if out.Duplicate == 0 || !n.target.comparable || !all.hasKey() || !l.comparing(int(out.Sent)) {
+	if out.Duplicate == 0 || !n.target.comparable || !all.hasKey() || !n.mayCompare(int(out.Sent)) {
 		return 0, nil
 	}
 	cols := make([]engine.SchemaColumn, len(n.layout.columns))
 	for i, c := range n.layout.columns {
-		cols[i] = *l.opt.Schema.Find(c.Name)
+		cols[i] = *n.opt.Schema.Find(c.Name)
 	}
 	keys := map[string]bool{}
 	err = n.rowsOf(ctx, p, true, func(b *engine.Batch) error {

@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"path/filepath"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -22,9 +22,6 @@ const (
 	// cutsAhead limits the number of cuts recorded at a time before the first of
 	// their batches is sent.
 	cutsAhead = 16
-	// ledgerKept is how long the ledger keeps the batches of finished sources. No
-	// transaction of a broken connection is still pending on a server after a day.
-	ledgerKept = 24 * time.Hour
 )
 
 // File loads a file, or the part of it that is not loaded yet. A file that has grown is
@@ -48,7 +45,7 @@ func File(ctx context.Context, o Options, path string) (Result, error) {
 	if o.Dry {
 		// Remove the lines of an earlier dry run of the file.
 		l.source.Key = "dry run " + hashOf([]byte(name))
-		if err := l.bad.add(name, l.source.Key, 0, math.MaxInt64, nil); err != nil {
+		if err := l.forgetBad(l.source.Key); err != nil {
 			return l.finish(err)
 		}
 	}
@@ -84,10 +81,9 @@ type fileLoad struct {
 	cuts  []state.Cut
 	noted map[string]state.Batch
 	// published are the recorded publications.
-	published []*state.Publication
-	// written counts the rows that are written for each publication, by its period.
-	written map[int64]int64
-	laneNow atomic.Pointer[lane] // that of load, for another goroutine
+	published  []*state.Publication
+	collecting atomic.Pointer[collector] // that of load, for another goroutine
+	mu         sync.Mutex                // for what batches that were sent have
 	// settledIn, earlierIn and sentIn are the extents of the file's rows: the settled
 	// ones, those of noted, and those sent since the file was opened. offered are the
 	// extents of the rows that a dry run has checked.
@@ -107,19 +103,7 @@ func (l *fileLoad) bytesDone(p *Progress) {
 	if began := l.sending.Load(); began > 0 {
 		p.Sending = p.Elapsed - time.Duration(began)
 	}
-	n := l.laneNow.Load()
-	if n == nil {
-		return
-	}
-	p.Collected = n.collected.Load()
-	if began := n.publishing.Load(); began > 0 {
-		p.Publishing = p.Elapsed - time.Duration(began)
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, rows := range l.written {
-		p.Written += rows
-	}
+	l.collecting.Load().describe(p)
 }
 
 // start loads the file while holding its locks, which are taken again if they are
@@ -238,13 +222,13 @@ func (l *fileLoad) read(ctx context.Context) (err error) {
 		return fail(err)
 	}
 	l.looked = true // after a lost lock, rows found are this load's own
-	lane, err := l.openLane(ctx, t)
+	n, err := l.collect(ctx, t, l.published, l.cutTo(), l.size())
 	if err != nil {
 		return fail(err)
 	}
-	l.lane, l.written = lane, nil
-	l.laneNow.Store(lane)
-	defer func() { err = errors.Join(err, lane.close()) }()
+	l.collector = n
+	l.collecting.Store(n)
+	defer func() { err = errors.Join(err, n.close()) }()
 	was := *l.source
 	err = l.run(ctx, false, func(ctx context.Context, out chan<- *outBatch) error {
 		return fail(l.batches(ctx, c, t, out))
@@ -256,8 +240,8 @@ func (l *fileLoad) read(ctx context.Context) (err error) {
 		err = fail(fmt.Errorf("the batches don't add up: they have %s of the %d that were read; this is an error of rowmill, please report it",
 			figure.Plural(done, "byte", "bytes"), c.at))
 	}
-	if err == nil && lane != nil {
-		err = l.publish(ctx, lane, t, c)
+	if err == nil && n != nil {
+		err = l.publish(ctx, n, t, c)
 	}
 	if err != nil {
 		return err
@@ -270,9 +254,9 @@ func (l *fileLoad) read(ctx context.Context) (err error) {
 		l.sayGrowing(c)
 	}
 	if l.opt.Dry {
-		return l.sayLanes(ctx, t)
+		return l.sayLanes(ctx, t, l.offered, l.size())
 	}
-	all := l.before
+	all := l.earlier.Counts
 	if all.Add(l.result.Counts); all.Rejected > 0 && all.Inserted+all.Updated+all.Duplicate == 0 {
 		// No row was loaded. The user will repeat the load with other options, for
 		// which the file must count as new.
@@ -284,17 +268,33 @@ func (l *fileLoad) read(ctx context.Context) (err error) {
 	return l.settle(ctx, c, all)
 }
 
-// publish publishes what the lane has collected, of one file at a time.
-func (l *fileLoad) publish(ctx context.Context, lane *lane, t *target, c *cutter) error {
+// cutTo returns the offset up to which batches are recorded.
+func (l *fileLoad) cutTo() int64 {
+	if n := len(l.cuts); n > 0 {
+		return l.cuts[n-1].To
+	}
+	return l.source.Loaded
+}
+
+// size is about that of the file's text.
+func (l *fileLoad) size() int64 {
+	if l.input.packed {
+		return l.input.size * expansion
+	}
+	return l.input.size
+}
+
+// publish publishes what the collector has collected, of one file at a time.
+func (l *fileLoad) publish(ctx context.Context, n *collector, t *target, c *cutter) error {
 	unlock, err := l.pool.lock(ctx, "publications")
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	if err := l.publishAll(ctx, lane, c.at); err != nil {
+	if err := n.publishAll(ctx, c.at); err != nil {
 		return err
 	}
-	return l.singly(ctx, lane, t, c.tornBy)
+	return l.singly(ctx, n, t, c.tornBy)
 }
 
 func (l *fileLoad) sayGrowing(c *cutter) {
@@ -387,7 +387,7 @@ func (l *fileLoad) batches(ctx context.Context, c *cutter, t *target, out chan<-
 			return err
 		}
 		_, there := l.noted[cut.ID(l.source.Key)]
-		if there && !l.lane.collects(cut.From) {
+		if there && !l.collector.collects(cut.From) {
 			l.passed.Add(b.To - b.From)
 			l.skipped.Add(b.To - b.From)
 			continue
@@ -531,7 +531,7 @@ func (l *fileLoad) countBefore() {
 }
 
 func (l *fileLoad) handOut(b *outBatch, out chan<- *outBatch) {
-	l.sending.CompareAndSwap(0, int64(max(time.Since(l.began), 1)))
+	l.sending.CompareAndSwap(0, int64(l.elapsed()))
 	out <- b
 }
 
@@ -553,6 +553,6 @@ func (l *fileLoad) settle(ctx context.Context, c *cutter, all state.Counts) erro
 	if head := c.head; int64(len(head)) > s.Head {
 		s.Head, s.HeadHash = int64(len(head)), hashOf(head)
 	}
-	extents := merged(l.opt.Table.Grid, slices.Concat(l.settledIn, l.earlierIn, l.sentIn))
+	extents := merged(l.opt.Table.Grid, slices.Concat(l.settledIn, l.earlierIn, l.sentIn, l.collector.rowsSent()))
 	return forgotten(l.retry(ctx, func() error { return l.state.Settle(ctx, s, l.toStore(extents)) }))
 }

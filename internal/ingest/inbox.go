@@ -142,7 +142,7 @@ type shapePool struct {
 // the database. All fields that concern files and single streams are ignored.
 func OpenInbox(ctx context.Context, o Options) (*Inbox, error) {
 	o.MaxBad, o.Again, o.Dry, o.Progress, o.Name, o.Posted = -1, false, false, nil, "", true
-	o.Bytes, o.Rows = cmp.Or(o.Bytes, DefaultBytes), cmp.Or(o.Rows, DefaultRows)
+	o.Bytes = cmp.Or(o.Bytes, DefaultBytes)
 	o.OnDuplicate = cmp.Or(o.OnDuplicate, SkipDuplicate)
 	if o.Say == nil {
 		o.Say = func(string) {}
@@ -173,6 +173,7 @@ func OpenInbox(ctx context.Context, o Options) (*Inbox, error) {
 // begin returns a load that continues where the database has the spool.
 func (in *Inbox) begin(ctx context.Context, first func(*streamLoad)) (*streamLoad, error) {
 	o := in.opt
+	o.BadBytes, o.Hurry, o.Patience = mostBadBytes, in.ending, inboxPatience
 	in.shapes.Lock()
 	o.Schema = in.shapes.schema
 	in.shapes.Unlock()
@@ -180,7 +181,7 @@ func (in *Inbox) begin(ctx context.Context, first func(*streamLoad)) (*streamLoa
 	if err != nil {
 		return nil, err
 	}
-	l.spool, l.pace, l.hurry, l.patience, l.bad.most = in.spool, newPace(l.opt.Rows), in.ending, inboxPatience, mostBadBytes
+	l.spool = in.spool
 	dir, err := filepath.Abs(o.Spool)
 	if err != nil {
 		return nil, err

@@ -29,6 +29,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -94,6 +95,11 @@ type Sending struct {
 	// connection, a server that is down, a deadlock. Negative means without limit, 0
 	// no retries.
 	RetryFor time.Duration
+	// Hurry, unless nil, is closed when transient errors end the load: its rows are kept
+	// elsewhere. Patience is how long batches in flight may take after the load was asked to
+	// end; 0 means 10 seconds.
+	Hurry    <-chan struct{}
+	Patience time.Duration
 
 	// Lane is how rows reach the table; "" means Auto. Publisher, unless nil, publishes
 	// rows. Memory limits the rows that are collected for it in memory, in bytes; 0 means
@@ -111,6 +117,9 @@ type Sending struct {
 	// committed; negative means no limit.
 	Bad    string
 	MaxBad int64
+	// BadBytes limits the size of that file: once it has that, further rows are counted and
+	// not kept. 0 means no limit.
+	BadBytes int64
 	// ListSkipped also writes rows to that file that were skipped and have other values
 	// than the row in the table, or the key of an earlier row of their batch.
 	ListSkipped bool
@@ -147,7 +156,7 @@ type Periods interface {
 	CreatePeriods(ctx context.Context, parts []rolling.Partition) error
 }
 
-// endWait limits how long batches in flight may take after the load was asked to end.
+// endWait is the default of Sending.Patience.
 const endWait = 10 * time.Second
 
 // A Progress describes how far a load has come.
@@ -223,10 +232,10 @@ type Result struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// A load is the common part of the load of a file and of a stream.
+// A load brings the batches of a source into a table. The loads of files, streams and
+// servers have one.
 type load struct {
 	opt    *Sending
-	db     engine.Keeper
 	state  *state.Store
 	source *state.Source
 	bad    *badFile
@@ -234,8 +243,8 @@ type load struct {
 	// pool is that of all loads of the command; alone means that there are no others.
 	*pool
 	alone bool
-	// lane, unless nil, takes rows that are published.
-	lane *lane
+	// collector, unless nil, takes rows that are published.
+	collector *collector
 	// unit is what the lines of the source are called: line, or row.
 	unit string
 	// badKey, unless empty, replaces the source's key in the file of bad rows.
@@ -243,12 +252,13 @@ type load struct {
 	// position adds to a Progress how far the source has come; it may be nil.
 	position func(*Progress)
 
-	// compareOff ends the comparison of rows that are there already; the others count those
-	// compared so far, and the time it took.
-	compareOff   bool
-	comparedRows int
-	compareTime  time.Duration
-	notCompared  atomic.Int64 // see Result.NotCompared
+	// comparing limits the comparison of rows that are there already.
+	comparing struct {
+		off  bool
+		rows int           // compared so far
+		took time.Duration // for them
+	}
+	notCompared atomic.Int64 // see Result.NotCompared
 
 	reasons reasons
 	// stopped counts the bad rows of batches that were not committed because of them.
@@ -257,29 +267,27 @@ type load struct {
 	rows   atomic.Int64
 	tooOld atomic.Int64 // see Result.TooOld
 	lost   atomic.Int64 // see Result.Lost
-	// before counts the rows that were recorded when this load began. continues means that
-	// their load was interrupted, and that this one goes on with it; recounted that both are
-	// set.
-	before               state.Counts
-	continues, recounted bool
-	pace                 *pace
-	// hurry, unless nil, is closed when transient errors end the load: its rows are kept
-	// elsewhere. failing reports that the last attempt to reach the database has failed, and
-	// patience how long batches in flight may take after the load was asked to end.
-	hurry    <-chan struct{}
-	failing  atomic.Bool
-	patience time.Duration
-	mu       sync.Mutex
-	result   Result
-	said     time.Time
-	saidFull time.Time
+	// earlier has what was recorded of the source when this load began.
+	earlier struct {
+		state.Counts
+		// continues means that their load was interrupted, and that this one goes on with it.
+		continues bool
+		known     bool // both are set
+	}
+	pace *pace
+	// failing reports that the last attempt to reach the database has failed.
+	failing atomic.Bool
+	mu      sync.Mutex
+	result  Result
+	// said is when messages that may recur were last said.
+	said struct{ waiting, full time.Time }
 }
 
 // newLoad returns a load with these options, whose defaults it sets. With nil, it has a pool of its own.
 func newLoad(o *Sending, shared *pool) (*load, error) {
 	fixed := o.Rows > 0
 	o.Rows, o.Bytes, o.Writers = cmp.Or(o.Rows, DefaultRows), cmp.Or(o.Bytes, DefaultBytes), cmp.Or(o.Writers, DefaultWriters)
-	o.Every, o.OnDuplicate = cmp.Or(o.Every, DefaultEvery), cmp.Or(o.OnDuplicate, SkipDuplicate)
+	o.Every, o.OnDuplicate, o.Patience = cmp.Or(o.Every, DefaultEvery), cmp.Or(o.OnDuplicate, SkipDuplicate), cmp.Or(o.Patience, endWait)
 	o.Lane, o.Memory, o.Dir, o.Parallel = cmp.Or(o.Lane, Auto), cmp.Or(o.Memory, DefaultMemory), cmp.Or(o.Dir, spillDir), cmp.Or(o.Parallel, runtime.GOMAXPROCS(0))
 	if o.DB.Capabilities().SerialWrites {
 		o.Writers, o.Parallel = 1, 1
@@ -293,8 +301,7 @@ func newLoad(o *Sending, shared *pool) (*load, error) {
 	if o.Reached == nil {
 		o.Reached = func(string) {}
 	}
-	l := &load{opt: o, db: o.DB, state: state.New(o.DB), began: time.Now(), pool: shared, alone: shared == nil,
-		unit: "line", patience: endWait}
+	l := &load{opt: o, state: state.New(o.DB), began: time.Now(), pool: shared, alone: shared == nil, unit: "line"}
 	if l.pace = newPace(o.Rows); fixed {
 		l.pace.least, l.pace.most = o.Rows, o.Rows
 	}
@@ -302,7 +309,7 @@ func newLoad(o *Sending, shared *pool) (*load, error) {
 		l.pool = newPool(o)
 	}
 	var err error
-	l.bad, err = l.badFile(o.Bad)
+	l.bad, err = l.badFile(o.Bad, o.BadBytes)
 	return l, err
 }
 
@@ -345,7 +352,7 @@ func (l *load) due(last *time.Time, every time.Duration) bool {
 }
 
 func (l *load) waiting(why error) {
-	if l.due(&l.said, sayWaiting) {
+	if l.due(&l.said.waiting, sayWaiting) {
 		l.say("will be tried again: %v", why)
 	}
 }
@@ -354,7 +361,7 @@ func (l *load) waiting(why error) {
 func (l *load) enough(rejected []Rejected) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.opt.MaxBad < 0 || l.before.Rejected+l.result.Rejected+int64(len(rejected)) <= l.opt.MaxBad || len(rejected) == 0 {
+	if l.opt.MaxBad < 0 || l.earlier.Rejected+l.result.Rejected+int64(len(rejected)) <= l.opt.MaxBad || len(rejected) == 0 {
 		return nil
 	}
 	return &TooManyError{Most: l.opt.MaxBad, Path: l.opt.Bad, First: rejected[0], unit: l.unit}
@@ -375,11 +382,16 @@ func (l *load) reject(rows []Rejected, b *outBatch) error {
 	return err
 }
 
+// forgetBad removes the lines of an earlier load from the file of bad rows.
+func (l *load) forgetBad(key string) error {
+	return l.bad.add(l.source.Path, key, 0, math.MaxInt64, nil)
+}
+
 const sayFullEvery = time.Minute
 
 // sayFull says now and then that rejected rows are not kept.
 func (l *load) sayFull(rows []Rejected) {
-	if l.due(&l.saidFull, sayFullEvery) {
+	if l.due(&l.said.full, sayFullEvery) {
 		l.say("%s: rows that can't be loaded are counted and no longer kept, as %s has %s: move it away; the first of them now: %s", l.opt.Table.Name,
 			l.opt.Bad, figure.Bytes(l.bad.most), rows[0].Reason)
 	}
@@ -401,24 +413,32 @@ func (l *load) count(b state.Counts, size int64) {
 func (l *load) recount(known state.Counts) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.recounted {
-		l.before, l.continues, l.recounted = known, !l.source.Started.IsZero() && !l.source.Finished, true
-	} else if known.Sent < l.before.Sent { // another process has loaded the source anew
-		l.before = state.Counts{}
+	e := &l.earlier
+	if !e.known {
+		e.Counts, e.continues, e.known = known, !l.source.Started.IsZero() && !l.source.Finished, true
+	} else if known.Sent < e.Sent { // another process has loaded the source anew
+		e.Counts = state.Counts{}
 	}
 	l.result.Counts = known
-	l.result.Sub(l.before)
+	l.result.Sub(e.Counts)
 }
 
 func (l *load) progress(ctx context.Context) {
 	for engine.Sleep(ctx, l.opt.Every) == nil {
-		p := Progress{Rows: l.rows.Load(), Elapsed: time.Since(l.began)}
-		if l.position != nil {
-			l.position(&p)
-		}
-		l.opt.Progress(p)
+		l.opt.Progress(l.progressNow())
 	}
 }
+
+func (l *load) progressNow() Progress {
+	p := Progress{Rows: l.rows.Load(), Elapsed: time.Since(l.began)}
+	if l.position != nil {
+		l.position(&p)
+	}
+	return p
+}
+
+// elapsed returns the time since the load began, and never 0.
+func (l *load) elapsed() time.Duration { return max(time.Since(l.began), 1) }
 
 // A produce sends batches to out until there are no more.
 type produce func(ctx context.Context, out chan<- *outBatch) error
@@ -428,11 +448,11 @@ type produce func(ctx context.Context, out chan<- *outBatch) error
 // completed; with drain, also those already produced, and rows of batches that can't
 // be sent are counted as lost.
 func (l *load) run(ctx context.Context, drain bool, produce produce, done func(context.Context, *outBatch, state.Batch) error) error {
-	// Sending continues for up to l.patience after ctx has ended.
+	// Sending continues for up to l.opt.Patience after ctx has ended.
 	work, fail := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer fail(nil)
 	stop := context.AfterFunc(ctx, func() {
-		time.AfterFunc(l.patience, func() { fail(ctx.Err()) })
+		time.AfterFunc(l.opt.Patience, func() { fail(ctx.Err()) })
 	})
 	defer stop()
 	source, end := context.WithCancel(ctx)
@@ -514,13 +534,13 @@ func (l *load) retry(ctx context.Context, fn func() error) error {
 		if err == nil || !passes(err) || ctx.Err() != nil {
 			return err
 		}
-		if l.opt.RetryFor >= 0 && time.Since(began) >= l.opt.RetryFor || isClosed(l.hurry) {
+		if l.opt.RetryFor >= 0 && time.Since(began) >= l.opt.RetryFor || isClosed(l.opt.Hurry) {
 			return err
 		}
 		if try > 0 {
 			l.waiting(err)
 		}
-		if err := sleepUnless(ctx, l.hurry, engine.Backoff(firstPause, lastPause, try)); err != nil {
+		if err := sleepUnless(ctx, l.opt.Hurry, engine.Backoff(firstPause, lastPause, try)); err != nil {
 			return err
 		}
 	}
@@ -562,11 +582,11 @@ func (l *load) finish(err error) (Result, error) {
 	if l.opt.OnDuplicate == SkipDuplicate && !l.opt.Dry {
 		l.result.NotCompared = l.notCompared.Load()
 	}
-	if l.continues {
-		l.result.Add(l.before)
-		l.result.Continued = l.before.Sent
+	if e := &l.earlier; e.continues {
+		l.result.Add(e.Counts)
+		l.result.Continued = e.Sent
 	} else {
-		l.result.Before, l.result.BeforeRejected = l.before.Sent, l.before.Rejected
+		l.result.Before, l.result.BeforeRejected = e.Sent, e.Rejected
 	}
 	l.result.TooOld = l.tooOld.Load()
 	l.result.Seconds = time.Since(l.began).Seconds()

@@ -6,16 +6,9 @@ import (
 	"fmt"
 	"io"
 	"sync"
-	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
-	"github.com/rowmill/rowmill/internal/state"
 )
-
-var errLockLost = errors.New("the lock on this source is lost")
-
-// ErrHeld is returned if another process is loading the file.
-var ErrHeld = errors.New("another process is loading it")
 
 // locked loads the file while holding two locks: on its name and on its source's key.
 // No other process can then load the file, or the same bytes under another name. again
@@ -65,64 +58,6 @@ func (l *fileLoad) found(ctx context.Context, head []byte, again bool) error {
 		}
 		return l.read(ctx)
 	})
-}
-
-// whileLocked calls fn while holding a lock. If the lock is lost meanwhile, the error
-// wraps errLockLost.
-func (l *load) whileLocked(outer context.Context, name string, again bool, fn func(context.Context) error) error {
-	lease, err := l.lead(outer, state.LoadLock(l.opt.Table.Name, name), again)
-	if err != nil {
-		return err
-	}
-	lost := false
-	err = engine.WhileHeld(outer, lease, errLockLost, func(ctx context.Context) error {
-		err := fn(ctx)
-		lost = errors.Is(context.Cause(ctx), errLockLost)
-		return err
-	})
-	if released := lease.Release(); !lost && !passes(released) { // a broken connection has already released it
-		err = errors.Join(err, released)
-	}
-	if lost {
-		err = lostLock(outer, err)
-	}
-	return err
-}
-
-// lostLock returns the error of work that was ended because a lock was lost, but not ctx.
-func lostLock(ctx context.Context, err error) error {
-	if err != nil && ctx.Err() == nil && (passes(err) || errors.Is(err, context.Canceled)) {
-		err = fmt.Errorf("%w: %w", errLockLost, err)
-	}
-	return err
-}
-
-// looks is how long a lock may be held by a process that only looks whether a load is
-// running: maintenance, which leaves alone what a load fills.
-const looks = time.Second
-
-// lead takes a lock. It waits for a lock held by another load only with again.
-func (l *load) lead(ctx context.Context, name string, again bool) (lease engine.Lease, err error) {
-	var held error
-	end := time.Now().Add(looks)
-	err = l.retry(ctx, func() (err error) {
-		err = engine.Retry{First: firstPause, Last: firstPause, Until: end}.Do(ctx, func() (err error) {
-			lease, err = l.lease(ctx, name)
-			return err
-		})
-		if errors.Is(err, engine.ErrLockTimeout) && !again {
-			held, err = err, nil
-		}
-		return err
-	})
-	switch {
-	case held != nil:
-		held = engine.Classed(ErrHeld, fmt.Errorf("%s is being loaded into %s by another process: %w", l.source.Path, l.opt.Table.Name, held))
-		return nil, engine.Hinted(held, "again after that load has ended")
-	case err != nil && again:
-		return nil, fmt.Errorf("%v, and can't be taken again: %w", errLockLost, err)
-	}
-	return lease, err
 }
 
 // lockHead takes a lock that excludes other loads of files with the same head, and

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -78,27 +77,6 @@ type Summary struct {
 	Mismatch string `json:"mismatch,omitempty"`
 
 	dry bool
-}
-
-// A Why says why rows were rejected.
-type Why struct {
-	// Reasons are the most frequent first.
-	Reasons []Reason `json:"reasons,omitempty"`
-	// Stopped counts the bad rows at which loads ended because there were too many. They
-	// are among those of Reasons and of the file of bad rows, and not among Counts.
-	Stopped int64 `json:"stopped_at,omitempty"`
-}
-
-// A Reason is a reason for which rows were rejected.
-type Reason struct {
-	// Column is the column concerned, "" if it is unknown. Reason lacks the values of
-	// single rows.
-	Column string `json:"column,omitempty"`
-	Reason string `json:"reason"`
-	Rows   int64  `json:"rows"`
-	// Source and Line are those of one of these rows.
-	Source string `json:"source"`
-	Line   int64  `json:"line"`
 }
 
 // Run loads sources. It returns an outcome for each that was begun, in their order, and
@@ -224,11 +202,8 @@ func (r *manyRun) progress() ManyProgress {
 	p.Rows, p.Bytes, p.Size, p.Elapsed = r.rows, r.bytes, r.total, time.Since(r.began)
 	r.mu.Unlock()
 	for _, l := range r.pool.running() {
-		var one Progress
-		if l.position != nil {
-			l.position(&one)
-		}
-		p.Rows += l.rows.Load()
+		one := l.progressNow()
+		p.Rows += one.Rows
 		p.Bytes += one.Bytes
 	}
 	p.Sent, p.Sending = p.Bytes, p.Elapsed
@@ -343,95 +318,6 @@ func (s Summary) Text() string {
 		fmt.Fprintf(&b, "\nbad rows are in %s", bad)
 	}
 	return b.String()
-}
-
-// lines describes the reasons, in lines that begin with a line break.
-func (w *Why) lines() string {
-	var b strings.Builder
-	for i, reason := range w.Reasons {
-		if i == 0 {
-			b.WriteString("\nbad rows by reason:")
-		}
-		text := reason.Reason
-		if reason.Column != "" {
-			text = "column " + reason.Column + ": " + text
-		}
-		fmt.Fprintf(&b, "\n%12s  %s, as in %s, line %d", figure.Count(reason.Rows), text, reason.Source, reason.Line)
-		if i == maxReasons-1 && len(w.Reasons) > maxReasons {
-			fmt.Fprintf(&b, "\n              and %s", figure.Plural(len(w.Reasons)-maxReasons, "other reason", "other reasons"))
-			break
-		}
-	}
-	if w.Stopped > 0 {
-		fmt.Fprintf(&b, "\n%s of these ended their load, and weren't counted as read (--max-bad)", figure.Count(w.Stopped))
-	}
-	return b.String()
-}
-
-const (
-	// maxReasons limits the reasons and files that are printed, keptReasons the reasons
-	// that are counted separately.
-	maxReasons  = 10
-	keptReasons = 1000
-)
-
-// reasons count rejected rows by reason.
-type reasons struct {
-	mu sync.Mutex
-	by map[[2]string]*Reason
-}
-
-var (
-	// leadingValue is the value with which the reader of a column begins a reason.
-	leadingValue = regexp.MustCompile(`^"(?:[^"\\]|\\.)*"(?:\.\.\.)?: `)
-	// serverValue is a value in a server's message.
-	serverValue = regexp.MustCompile(`(value:?|entry|syntax for type [a-z ]+:) (?:'[^']*'|"[^"]*")`)
-	numbers     = regexp.MustCompile(`[-+]?\b\d+(?:[-:., T+]*\d+)*Z?\b`)
-)
-
-// withoutValues returns a reason without the values of its row.
-func withoutValues(reason string) string {
-	reason, _, _ = strings.Cut(reason, "\n")
-	reason = leadingValue.ReplaceAllString(reason, "")
-	reason = serverValue.ReplaceAllString(reason, "$1 ...")
-	return numbers.ReplaceAllString(reason, "N")
-}
-
-func (r *reasons) reject(source string, rows []Rejected) {
-	for _, row := range rows {
-		r.add(Reason{Column: row.Column, Reason: withoutValues(row.Reason), Rows: 1, Source: source, Line: row.Line})
-	}
-}
-
-func (r *reasons) add(more Reason) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.by == nil {
-		r.by = map[[2]string]*Reason{}
-	}
-	key := [2]string{more.Column, more.Reason}
-	if r.by[key] == nil && len(r.by) >= keptReasons {
-		key = [2]string{"", "other reasons"}
-	}
-	if was := r.by[key]; was != nil {
-		was.Rows += more.Rows
-		return
-	}
-	more.Column, more.Reason = key[0], key[1]
-	r.by[key] = &more
-}
-
-func (r *reasons) all() []Reason {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var out []Reason
-	for _, one := range r.by {
-		out = append(out, *one)
-	}
-	slices.SortFunc(out, func(a, b Reason) int {
-		return cmp.Or(cmp.Compare(b.Rows, a.Rows), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Column, b.Column))
-	})
-	return out
 }
 
 // Failures returns the errors of a Many's outcomes, at most so many, and then their number.

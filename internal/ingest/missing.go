@@ -1,7 +1,6 @@
 package ingest
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -12,60 +11,6 @@ import (
 	"github.com/rowmill/rowmill/internal/state"
 	"github.com/rowmill/rowmill/rolling"
 )
-
-// inserted returns a lower bound for the number of rows inserted in each range, given
-// the rows sent to each. there is the number of rows that already existed and refused
-// the number that were refused; their ranges are unknown.
-func inserted(sent []state.Extent, there, refused int64) []state.Extent {
-	out := []state.Extent{}
-	for _, e := range sent {
-		if e.Rows > refused {
-			e.Rows = max(e.Rows-refused-there, 0)
-			out = append(out, e)
-		}
-	}
-	return out
-}
-
-// extentsOf returns the extents of the rows of a batch. A line of the ledger has only
-// their first and last position.
-func extentsOf(b state.Batch) []state.Extent {
-	if b.Extents == nil && b.Inserted+b.Updated+b.Duplicate > 0 {
-		return []state.Extent{{Period: rolling.Period{From: b.Lower, To: b.Upper + 1}, Rows: b.Inserted}}
-	}
-	return b.Extents
-}
-
-// merged reduces the number of extents: it merges those in the same period of the
-// grid, and those that span the same periods.
-func merged(g rolling.Grid, all []state.Extent) []state.Extent {
-	by := map[rolling.Period]state.Extent{}
-	for _, e := range all {
-		span := spanOf(g, e)
-		if was, there := by[span]; there {
-			e = state.Extent{Period: rolling.Period{From: min(e.From, was.From), To: max(e.To, was.To)}, Rows: e.Rows + was.Rows}
-		}
-		by[span] = e
-	}
-	out := make([]state.Extent, 0, len(by))
-	for _, e := range by {
-		out = append(out, e)
-	}
-	slices.SortFunc(out, func(a, b state.Extent) int { return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To)) })
-	return out
-}
-
-// spanOf returns the periods of the grid in which an extent lies, as one.
-func spanOf(g rolling.Grid, e state.Extent) rolling.Period {
-	first, err1 := g.At(e.From)
-	last, err2 := g.At(e.To - 1)
-	if err1 != nil || err2 != nil {
-		return e.Period
-	}
-	return rolling.Period{From: first.From, To: last.To}
-}
-
-const mergeAt = 4096
 
 // lookFor limits how long to look for rows that were loaded earlier. The last query
 // may exceed it.
@@ -173,15 +118,6 @@ func (l *fileLoad) lookBack(ctx context.Context) error {
 	return nil
 }
 
-// gathered adds extents to others, and merges them once they are many: each batch
-// adds one per period.
-func (l *fileLoad) gathered(all, more []state.Extent) []state.Extent {
-	if all = append(all, more...); len(all) >= mergeAt {
-		all = merged(l.opt.Table.Grid, all)
-	}
-	return all
-}
-
 // forget makes a file that is already loaded new again. It refuses if rows are still
 // in the table and no key would detect the duplicates.
 func (l *fileLoad) forget(ctx context.Context, t *target) error {
@@ -278,7 +214,7 @@ func (l *fileLoad) present(ctx context.Context) (p presence, err error) {
 				p.gone = append(p.gone, k.Period)
 			}
 		}
-		p.parts, err = l.db.Catalog().Partitions(ctx, l.opt.Table)
+		p.parts, err = l.opt.DB.Catalog().Partitions(ctx, l.opt.Table)
 		return err
 	})
 	return p, err
@@ -300,7 +236,7 @@ func (p presence) has(r rolling.Period) bool {
 }
 
 func (l *fileLoad) rowsIn(ctx context.Context, p presence, e state.Extent) (int64, error) {
-	t, w, by := l.opt.Table, l.db.Words(), l.db.Dialect().Quote(l.opt.Table.By)
+	t, w, by := l.opt.Table, l.opt.DB.Words(), l.opt.DB.Dialect().Quote(l.opt.Table.By)
 	n := int64(0)
 	for _, part := range p.parts {
 		if n >= wanted(e) || !part.Overlaps(e.Period) {
@@ -309,14 +245,14 @@ func (l *fileLoad) rowsIn(ctx context.Context, p presence, e state.Extent) (int6
 		// The server prunes to the one partition. The partition is not addressed by
 		// its own name, because a privilege on the table need not cover it. A view is
 		// not pruned, so there the partition's table is read.
-		from := l.db.Dialect().Quote(t.Name)
+		from := l.opt.DB.Dialect().Quote(t.Name)
 		if l.opt.Schema.View {
 			from = w.From(t, part)
 		}
 		q := fmt.Sprintf("SELECT COUNT(*) FROM (SELECT 1 AS one FROM %s WHERE %s >= %s AND %s < %s LIMIT %d) AS r",
 			from, by, w.Literal(t, max(part.From, e.From)), by, w.Literal(t, min(part.To, e.To)), wanted(e)-n)
 		var some int64
-		err := l.retry(ctx, func() error { return l.db.Classify(l.state.DB().QueryRowContext(ctx, q).Scan(&some)) })
+		err := l.retry(ctx, func() error { return l.opt.DB.Classify(l.state.DB().QueryRowContext(ctx, q).Scan(&some)) })
 		if err != nil {
 			return 0, fmt.Errorf("count rows of %s: %w", t.Name, err)
 		}

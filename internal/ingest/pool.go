@@ -11,7 +11,6 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
-	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/state"
 )
 
@@ -55,7 +54,7 @@ func newPool(o *Sending) *pool {
 func (s *pool) take(ctx context.Context, l *load) (*sender, error) {
 	select {
 	case out := <-s.idle:
-		out.load, out.lane = l, l.lane
+		out.load, out.collector = l, l.collector
 		return out, nil
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
@@ -68,7 +67,7 @@ func (s *pool) give(out *sender, failed error) {
 	if failed != nil {
 		_ = out.close() // failed is the reason
 	}
-	out.load, out.lane, out.parser = nil, nil, nil
+	out.load, out.collector, out.parser = nil, nil, nil
 	s.idle <- out
 }
 
@@ -118,7 +117,7 @@ func (s *pool) target(l *load, f *Format, names []string) (*target, error) {
 		return t, nil
 	}
 	own := *f
-	t, err := newTarget(l.db.Capabilities(), &own, names, &l.opt.Reading)
+	t, err := newTarget(l.opt.DB.Capabilities(), &own, names, &l.opt.Reading)
 	if err == nil {
 		if len(s.targets) >= maxTargets {
 			clear(s.targets)
@@ -134,13 +133,14 @@ func (l *load) targetOf(ctx context.Context, c *cutter) (*target, error) {
 }
 
 // badFile opens a file of bad rows, once for all loads that name it.
-func (s *pool) badFile(path string) (b *badFile, err error) {
+func (s *pool) badFile(path string, most int64) (b *badFile, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if b = s.bad[path]; b != nil {
 		return b, nil
 	}
 	if b, err = openBad(path); err == nil {
+		b.most = most
 		s.bad[path] = b
 	}
 	return b, err
@@ -173,31 +173,9 @@ func (s *pool) lock(ctx context.Context, name string) (unlock func(), err error)
 	}
 }
 
-// A lease is a lock of the database that no other load of this process holds either.
-type lease struct {
-	engine.Lease
-	unlock func()
-}
-
-// Release implements engine.Lease.
-func (l lease) Release() error {
-	defer l.unlock()
-	return l.Lease.Release()
-}
-
-// lease takes a lock of the database, after it was released by other loads of this process.
-func (l *load) lease(ctx context.Context, name string) (engine.Lease, error) {
-	unlock, err := l.pool.lock(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	held, err := l.db.Lead(ctx, name)
-	if err != nil {
-		unlock()
-		return nil, err
-	}
-	return lease{held, unlock}, nil
-}
+// ledgerKept is how long the ledger keeps the batches of finished sources. No
+// transaction of a broken connection is still pending on a server after a day.
+const ledgerKept = 24 * time.Hour
 
 // tidy removes outdated lines of the ledger, once for all loads.
 func (l *load) tidy(ctx context.Context) error {

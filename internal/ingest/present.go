@@ -29,14 +29,15 @@ const (
 // errCompare is the error of a comparison that the server refuses.
 var errCompare = errors.New("rows that are there already can't be compared")
 
-// comparing reports whether the rows of a part may be compared, and takes them into account.
-func (l *load) comparing(rows int) bool {
+// mayCompare reports whether the rows of a part may be compared, and takes them into account.
+func (l *load) mayCompare(rows int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.compareOff || l.comparedRows >= compareRows && float64(l.compareTime) > compareShare*float64(time.Since(l.began)) {
+	c := &l.comparing
+	if c.off || c.rows >= compareRows && float64(c.took) > compareShare*float64(time.Since(l.began)) {
 		return false
 	}
-	l.comparedRows += rows
+	c.rows += rows
 	return true
 }
 
@@ -44,13 +45,13 @@ func (l *load) comparing(rows int) bool {
 // the table. It adds what it finds to counts, and returns the rows to list.
 func (s *sender) compare(ctx context.Context, part *part, skipped int64, counts *state.Counts) (list []Rejected, compared bool, err error) {
 	p, rows := s.parser, part.batch.Rows()
-	if !p.comparable || !part.hasKey() || !s.comparing(rows) {
+	if !p.comparable || !part.hasKey() || !s.mayCompare(rows) {
 		return nil, false, nil
 	}
 	began := time.Now()
 	defer func() {
 		s.mu.Lock()
-		s.compareTime += time.Since(began)
+		s.comparing.took += time.Since(began)
 		s.mu.Unlock()
 	}()
 	cols := p.schemaOf(part)

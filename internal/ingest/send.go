@@ -36,8 +36,8 @@ type sender struct {
 	// current batch.
 	parsers map[*target]*parser
 	parser  *parser
-	// lane, unless nil, takes the rows that are published.
-	lane *lane
+	// collector, unless nil, takes the rows that are published.
+	collector *collector
 	// repeated reports that the last batch had to be sent more than once.
 	repeated bool
 }
@@ -193,14 +193,14 @@ func (s *sender) reset(ctx context.Context) error {
 func (s *sender) commit(ctx context.Context, b *outBatch, out *state.Batch) error {
 	p := s.parse(b)
 	ranges, err := s.divide(ctx, b, p)
-	if err != nil || s.lane != nil && p.rows == 0 {
+	if err != nil || s.collector != nil && p.rows == 0 {
 		return err // none of its rows is left to send
 	}
 	if err := s.enough(p.rejected); err != nil {
 		return err
 	}
 	if s.loader == nil {
-		if s.loader, err = s.db.Loader(ctx); err != nil {
+		if s.loader, err = s.opt.DB.Loader(ctx); err != nil {
 			return err
 		}
 	}
@@ -280,24 +280,24 @@ type skipped struct {
 func (l *load) dontCompare(why error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.compareOff {
+	if !l.comparing.off {
 		l.say("from now on they are only counted: %v", why)
 	}
-	l.compareOff = true
+	l.comparing.off = true
 }
 
 // divide leaves those rows in a parsed batch that are to be sent now: it rejects rows
 // that have no period, and passes those that are published to the lane. It returns the
 // ranges of the rows that are left.
 func (s *sender) divide(ctx context.Context, b *outBatch, p *parser) ([]state.Extent, error) {
-	if s.lane == nil {
+	if s.collector == nil {
 		return s.periods.check(ctx, s.load, p)
 	}
 	if b.single {
-		s.lane.only(b, p)
+		s.collector.only(b, p)
 		return s.periods.check(ctx, s.load, p)
 	}
-	if err := s.lane.take(s, b, p); err != nil {
+	if err := s.collector.take(s, b, p); err != nil {
 		return nil, err
 	}
 	if b.noted {
@@ -306,7 +306,7 @@ func (s *sender) divide(ctx context.Context, b *outBatch, p *parser) ([]state.Ex
 	}
 	ranges, err := s.periods.check(ctx, s.load, p)
 	if err == nil {
-		ranges, err = s.lane.route(ctx, s, b, p, ranges)
+		ranges, err = s.collector.route(ctx, s, b, p, ranges)
 	}
 	return ranges, err
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -154,7 +153,7 @@ func (l *serverLoad) loadAll(ctx context.Context) error {
 	if l.opt.Dry || !resumes {
 		// The bad rows of the run before are replaced: all of them are read again.
 		l.badKey = "anew " + hashOf([]byte(l.from.Name+l.opt.Name))
-		if err := l.bad.add(l.source.Path, l.badKey, 0, math.MaxInt64, nil); err != nil {
+		if err := l.forgetBad(l.badKey); err != nil {
 			return err
 		}
 	}
@@ -197,7 +196,7 @@ func (l *serverLoad) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if l.target, err = newTarget(l.db.Capabilities(), &l.opt.Format, names, &l.opt.Reading); err != nil {
+	if l.target, err = newTarget(l.opt.DB.Capabilities(), &l.opt.Format, names, &l.opt.Reading); err != nil {
 		return err
 	}
 	l.columns, l.fetch = names, newFetch(db, columns, l.target.columns)
@@ -302,7 +301,7 @@ func (l *serverLoad) recorded(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", l.source.Path, err)
 		}
 	}
-	if !l.recounted {
+	if !l.earlier.known {
 		l.recount(state.Counts{})
 	}
 	if err := l.send(ctx); err != nil {
@@ -357,7 +356,7 @@ func (l *serverLoad) recall(ctx context.Context, options string) error {
 			strings.Join(was.Columns, ","), was.Options, strings.Join(fresh.Columns, ","), options),
 			"the same options; --again loads all of it, and skips rows whose key is in the table")
 	}
-	if !l.recounted {
+	if !l.earlier.known {
 		l.result.LoadedAt = s.At
 	}
 	l.recount(known)
@@ -517,7 +516,7 @@ func (l *serverLoad) planSegment(ctx context.Context, i int, after []string, nex
 	}
 	done := l.shareOf(i, begin, until, after)
 	l.passed.Store(done)
-	if l.sending.CompareAndSwap(0, int64(max(time.Since(l.began), 1))) {
+	if l.sending.CompareAndSwap(0, int64(l.elapsed())) {
 		l.skipped.Store(done)
 	}
 	for size := 1; ; size = l.opt.Writers * planAhead {
@@ -681,7 +680,7 @@ func (l *serverLoad) onePass(ctx context.Context, out chan<- *outBatch) error {
 	if err := l.retry(ctx, func() error { return r.ready(ctx) }); err != nil {
 		return err
 	}
-	l.sending.Store(int64(max(time.Since(l.began), 1)))
+	l.sending.Store(int64(l.elapsed()))
 	var data, buf []byte
 	rows, from := 0, int64(0)
 	flush := func() error {

@@ -74,7 +74,7 @@ func TestSorter(t *testing.T) {
 			r := rand.New(rand.NewPCG(1, 2))
 			file := &spillFile{dir: dir}
 			layout := newLayout(sortColumns, []string{"a", "b", "c"})
-			n := &lane{load: &load{opt: &Sending{Rows: 1000, Bytes: 1 << 20, Memory: 16 << 20, Parallel: 1, Dir: dir}}, layout: layout,
+			n := &collector{load: &load{opt: &Sending{Rows: 1000, Bytes: 1 << 20, Memory: 16 << 20, Parallel: 1, Dir: dir}}, layout: layout,
 				sorters: []*sorter{newSorter(layout, limit, file), newSorter(layout, limit, file)}}
 			type row struct{ key, text string }
 			want := make([][]row, groups)

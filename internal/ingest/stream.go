@@ -513,7 +513,7 @@ func (l *streamLoad) unspool(rec spool.Record, targets map[string]*target) (*bat
 	}
 	t := targets[key]
 	if t == nil {
-		if t, err = head.target(l.db, l.opt.Reading); err != nil {
+		if t, err = head.target(l.opt.DB, l.opt.Reading); err != nil {
 			return nil, err
 		}
 		if len(targets) >= mostShapes { // senders may name any columns

@@ -73,10 +73,10 @@ const (
 	mergeShare = 10
 )
 
-// A lane collects the rows of a file that are published, by period, while the other rows
+// A collector collects the rows of a file that are published, by period, while the other rows
 // are sent. Which rows it takes is recorded in the database before any batch with such
 // rows is recorded as loaded.
-type lane struct {
+type collector struct {
 	*load
 	target *target
 	layout *layout
@@ -100,6 +100,11 @@ type lane struct {
 	inserts  bool   // whether rows of empty periods are inserted
 	asked    bool   // whether the account may publish
 	refused  string // why not
+
+	// written counts the rows that are written for each publication, by its period, and sentIn
+	// are the extents of those that are in the table. load.mu protects them.
+	written map[int64]int64
+	sentIn  []state.Extent
 }
 
 type publication struct {
@@ -107,28 +112,24 @@ type publication struct {
 	index int
 }
 
-// openLane begins the lane of a reading of the file, from the recorded publications. It
-// returns nil if all rows are sent.
-func (l *fileLoad) openLane(ctx context.Context, t *target) (*lane, error) {
+// collect begins the collection of a reading of a file of a size, from the recorded publications,
+// and up to where batches are recorded. It returns nil if all rows are sent.
+func (l *load) collect(ctx context.Context, t *target, published []*state.Publication, base, size int64) (*collector, error) {
 	if l.opt.Dry {
 		return nil, nil
 	}
-	why, err := l.sendsAll(t)
+	why, err := l.sendsAll(t, published, size)
 	if err != nil {
 		return nil, err
 	}
-	base := l.source.Loaded
-	if n := len(l.cuts); n > 0 {
-		base = l.cuts[n-1].To
-	}
 	wanted := why == ""
-	if !wanted && len(l.published) == 0 {
+	if !wanted && len(published) == 0 {
 		return nil, nil
 	}
-	n := l.newLane(t)
+	n := l.newCollector(t, size)
 	n.base = base
 	var all []*publication
-	for i, p := range l.published {
+	for i, p := range published {
 		if routed(p) && !wanted {
 			// Its rows are sent instead.
 			p.State = state.Single
@@ -153,7 +154,7 @@ func (l Lane) forced() bool { return l == Publish || l == Merge }
 func routed(p *state.Publication) bool { return p.State == state.Routed }
 
 // collects reports whether rows of a recorded batch are collected.
-func (n *lane) collects(from int64) bool {
+func (n *collector) collects(from int64) bool {
 	return n != nil && slices.ContainsFunc(*n.all.Load(), func(p *publication) bool { return routed(p.Publication) && p.Has(p.From, from) })
 }
 
@@ -175,7 +176,7 @@ func find(all []*publication, pos, from int64) *publication {
 }
 
 // sorterOf returns the sorter of a sender, which it alone uses.
-func (n *lane) sorterOf(of *sender) *sorter {
+func (n *collector) sorterOf(of *sender) *sorter {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	s := n.bySender[of]
@@ -189,7 +190,7 @@ func (n *lane) sorterOf(of *sender) *sorter {
 
 // take removes the rows of publications from a parsed batch. It collects them, unless they
 // are in the table, or an earlier attempt to send the batch has collected them.
-func (n *lane) take(s *sender, b *outBatch, p *parser) error {
+func (n *collector) take(s *sender, b *outBatch, p *parser) error {
 	all := *n.all.Load()
 	if len(all) == 0 {
 		return nil
@@ -235,7 +236,7 @@ func (n *lane) take(s *sender, b *outBatch, p *parser) error {
 
 // only leaves those rows in a parsed batch that belong to publications whose rows are
 // sent. Everything else about the batch is in the ledger already.
-func (n *lane) only(b *outBatch, p *parser) {
+func (n *collector) only(b *outBatch, p *parser) {
 	all, keep := *n.all.Load(), p.kept[:0]
 	for i := range p.batch.Rows() {
 		if f := find(all, p.position(i), b.From); f != nil && f.State == state.Single {
@@ -249,7 +250,7 @@ func (n *lane) only(b *outBatch, p *parser) {
 
 // route takes the rows of a batch that are published. The ranges are those of its rows,
 // which may be sent; it returns those that are left.
-func (n *lane) route(ctx context.Context, s *sender, b *outBatch, p *parser, ranges []state.Extent) ([]state.Extent, error) {
+func (n *collector) route(ctx context.Context, s *sender, b *outBatch, p *parser, ranges []state.Extent) ([]state.Extent, error) {
 	if b.From < n.base {
 		return ranges, nil
 	}
@@ -270,7 +271,7 @@ func (n *lane) route(ctx context.Context, s *sender, b *outBatch, p *parser, ran
 }
 
 // publishes decides, once for each period of a reading, whether its rows are published.
-func (n *lane) publishes(ctx context.Context, pos int64) (bool, error) {
+func (n *collector) publishes(ctx context.Context, pos int64) (bool, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	all := *n.all.Load()
@@ -299,7 +300,7 @@ func (n *lane) publishes(ctx context.Context, pos int64) (bool, error) {
 	return is, nil
 }
 
-func (n *lane) decide(ctx context.Context, part rolling.Partition, all []*publication) (bool, error) {
+func (n *collector) decide(ctx context.Context, part rolling.Partition, all []*publication) (bool, error) {
 	if n.refused != "" || slices.ContainsFunc(all, func(p *publication) bool { return p.Overlaps(part.Period) }) {
 		return false, nil
 	}
@@ -355,7 +356,7 @@ func (n *lane) decide(ctx context.Context, part rolling.Partition, all []*public
 
 // counts returns the number of rows of a publication, and their lowest and highest
 // position.
-func (n *lane) counts(p *publication) (rows, first, last int64) {
+func (n *collector) counts(p *publication) (rows, first, last int64) {
 	first, last = p.To, p.From
 	for _, s := range n.sorters {
 		rows += s.rows(p.index)
@@ -366,7 +367,7 @@ func (n *lane) counts(p *publication) (rows, first, last int64) {
 
 // rowsOf passes the rows of a publication to write, in the order of the key or of the
 // source.
-func (n *lane) rowsOf(ctx context.Context, p *publication, sourceOrder bool, write func(*engine.Batch) error) (err error) {
+func (n *collector) rowsOf(ctx context.Context, p *publication, sourceOrder bool, write func(*engine.Batch) error) (err error) {
 	buffer := n.runBuffer()
 	var all []cursor
 	for _, s := range n.sorters {
@@ -388,7 +389,7 @@ func (n *lane) rowsOf(ctx context.Context, p *publication, sourceOrder bool, wri
 
 // each passes the merged rows of cursors on, in batches of at most that many rows, with
 // the ordinal of the last one.
-func (n *lane) each(ctx context.Context, l *layout, all []cursor, rows int, fn func(*engine.Batch, uint64) error) error {
+func (n *collector) each(ctx context.Context, l *layout, all []cursor, rows int, fn func(*engine.Batch, uint64) error) error {
 	m, err := newMerge(all)
 	if err != nil {
 		return err
@@ -424,7 +425,7 @@ func (n *lane) each(ctx context.Context, l *layout, all []cursor, rows int, fn f
 
 // runBuffer is the size of the buffer with which a run is read. All of those that are
 // read at a time fit a fraction of the memory.
-func (n *lane) runBuffer() int {
+func (n *collector) runBuffer() int {
 	runs := 1
 	for _, s := range n.sorters {
 		for _, g := range s.groups {
@@ -435,7 +436,7 @@ func (n *lane) runBuffer() int {
 	return int(min(max(share, 4<<10), 256<<10))
 }
 
-func (n *lane) close() error {
+func (n *collector) close() error {
 	if n == nil {
 		return nil
 	}
@@ -443,13 +444,13 @@ func (n *lane) close() error {
 }
 
 // label names the period of a publication for users.
-func (n *lane) label(p *publication) string {
+func (n *collector) label(p *publication) string {
 	return "period " + n.opt.Table.Grid.Name(p.Period)
 }
 
 // publishAll puts all collected rows into the table. All batches up to byte to have been
 // read.
-func (l *fileLoad) publishAll(ctx context.Context, n *lane, to int64) error {
+func (n *collector) publishAll(ctx context.Context, to int64) error {
 	var due []*publication
 	for _, p := range *n.all.Load() {
 		if routed(p.Publication) {
@@ -459,37 +460,37 @@ func (l *fileLoad) publishAll(ctx context.Context, n *lane, to int64) error {
 	if len(due) == 0 {
 		return nil
 	}
-	err := l.retry(ctx, func() error { return l.state.EndPublications(ctx, l.source.Table, l.source.Key, to) })
+	err := n.retry(ctx, func() error { return n.state.EndPublications(ctx, n.source.Table, n.source.Key, to) })
 	if err != nil {
 		return err
 	}
-	l.opt.Reached("rows collected")
-	n.publishing.Store(int64(max(time.Since(l.began), 1)))
+	n.opt.Reached("rows collected")
+	n.publishing.Store(int64(n.elapsed()))
 	ctx, fail := context.WithCancelCause(ctx)
 	var ticking sync.WaitGroup
-	if l.opt.Progress != nil {
-		ticking.Go(func() { l.progress(ctx) })
+	if n.opt.Progress != nil {
+		ticking.Go(func() { n.load.progress(ctx) })
 	}
 	defer ticking.Wait()
 	defer fail(nil)
 	work := make(chan *publication)
 	var all sync.WaitGroup
 	var went [len(together)]struct{ periods, rows int64 }
-	for range min(l.opt.Parallel, len(due)) {
+	for range min(n.opt.Parallel, len(due)) {
 		all.Go(func() {
 			for p := range work {
 				if ctx.Err() == nil {
-					lane, err := l.publishOne(ctx, n, p, to)
+					lane, err := n.publishOne(ctx, p, to)
 					if err != nil {
 						fail(err)
 						continue
 					}
-					l.mu.Lock()
+					n.load.mu.Lock()
 					if i := slices.Index(together[:], lane); i >= 0 {
 						went[i].periods++
 						went[i].rows += p.Sent
 					}
-					l.mu.Unlock()
+					n.load.mu.Unlock()
 				}
 			}
 		})
@@ -501,7 +502,7 @@ func (l *fileLoad) publishAll(ctx context.Context, n *lane, to int64) error {
 	all.Wait()
 	for i, one := range went {
 		if one.periods > 0 {
-			l.say("%s %s, %s", figure.Plural(one.periods, "period", "periods"), together[i].did(), figure.Plural(one.rows, "row", "rows"))
+			n.say("%s %s, %s", figure.Plural(one.periods, "period", "periods"), together[i].did(), figure.Plural(one.rows, "row", "rows"))
 		}
 	}
 	return context.Cause(ctx)
@@ -517,7 +518,7 @@ func (l Lane) did() string {
 
 // publishOne puts the rows of a publication into the table. It returns their lane, or "" if
 // they are left to be sent in batches.
-func (l *fileLoad) publishOne(ctx context.Context, n *lane, p *publication, to int64) (lane Lane, err error) {
+func (n *collector) publishOne(ctx context.Context, p *publication, to int64) (lane Lane, err error) {
 	if p.ToByte == 0 {
 		p.ToByte = to
 	}
@@ -533,124 +534,90 @@ func (l *fileLoad) publishOne(ctx context.Context, n *lane, p *publication, to i
 	p.Merges, p.Compared = lane == Merge, 0
 	switch {
 	case why == tooFew:
-		err = l.insertFew(ctx, n, p)
+		err = n.insertFew(ctx, p)
 	case lane == Live:
-		l.say("%s: live, %s: %s", n.label(p), figure.Plural(rows, "row", "rows"), why)
+		n.say("%s: live, %s: %s", n.label(p), figure.Plural(rows, "row", "rows"), why)
 		return "", n.single(ctx, p)
 	default:
-		err = l.retry(ctx, func() error {
-			l.publishing(p, 0)
-			return l.opt.Publisher.Publish(ctx, p.Publication, n.layout.columns, func(ctx context.Context, sourceOrder bool, write func(*engine.Batch) error) error {
-				l.publishing(p, 0)
+		err = n.retry(ctx, func() error {
+			n.note(p, 0)
+			return n.opt.Publisher.Publish(ctx, p.Publication, n.layout.columns, func(ctx context.Context, sourceOrder bool, write func(*engine.Batch) error) error {
+				n.note(p, 0)
 				return n.rowsOf(ctx, p, sourceOrder, func(b *engine.Batch) error {
 					err := write(b)
-					l.publishing(p, int64(b.Rows()))
+					n.note(p, int64(b.Rows()))
 					return err
 				})
 			})
 		})
 		if err == nil {
-			l.mu.Lock()
-			l.sentIn = l.gathered(l.sentIn, p.Extents())
-			l.mu.Unlock()
-			l.count(p.Counts, 0)
-			l.notCompared.Add(p.Duplicate - p.Compared)
+			n.countTogether(p.Counts, p.Extents())
+			n.notCompared.Add(p.Duplicate - p.Compared)
 		}
 	}
 	if !errors.Is(err, engine.ErrRefused) && !errors.Is(err, state.ErrFilled) && !errors.Is(err, engine.ErrUnsupported) || ctx.Err() != nil {
 		return lane, err
 	}
-	l.say("%s: live, because its rows can't be published: %v", n.label(p), err)
+	n.say("%s: live, because its rows can't be published: %v", n.label(p), err)
 	return "", n.single(ctx, p)
 }
 
 // single records that the rows of a publication are sent in batches.
-func (n *lane) single(ctx context.Context, p *publication) error {
+func (n *collector) single(ctx context.Context, p *publication) error {
 	p.Counts, p.State = state.Counts{}, state.Single
 	return n.retry(ctx, func() error { return n.state.PutPublication(ctx, n.state.DB(), p.Publication) })
 }
 
-// publishing notes the progress of a publication: rows more are written, 0 begins anew.
-func (l *fileLoad) publishing(p *publication, rows int64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.written == nil {
-		l.written = map[int64]int64{}
+// note notes the progress of a publication: rows more are written, 0 begins anew.
+func (n *collector) note(p *publication, rows int64) {
+	n.load.mu.Lock()
+	defer n.load.mu.Unlock()
+	if n.written == nil {
+		n.written = map[int64]int64{}
 	}
 	if rows == 0 {
-		l.written[p.From] = 0
+		n.written[p.From] = 0
 	}
-	l.written[p.From] += rows
+	n.written[p.From] += rows
 }
 
-// singly sends the rows of publications that couldn't be published, in the batches of
-// the file, each with a second line of the ledger.
-func (l *fileLoad) singly(ctx context.Context, n *lane, t *target, torn error) (err error) {
-	if !slices.ContainsFunc(*n.all.Load(), func(p *publication) bool { return p.State == state.Single }) {
+// countTogether counts the rows of a publication that are in the table.
+func (n *collector) countTogether(c state.Counts, in []state.Extent) {
+	n.load.mu.Lock()
+	n.sentIn = n.gathered(n.sentIn, in)
+	n.load.mu.Unlock()
+	n.count(c, 0)
+}
+
+// rowsSent returns the extents of the collected rows that are in the table.
+func (n *collector) rowsSent() []state.Extent {
+	if n == nil {
 		return nil
 	}
-	cuts, err := l.cutsOf(ctx, l.source)
-	if err != nil {
-		return err
+	return n.sentIn
+}
+
+// describe adds to a Progress how far the collected rows have come.
+func (n *collector) describe(p *Progress) {
+	if n == nil {
+		return
 	}
-	ids := make([]string, len(cuts))
-	for i, cut := range cuts {
-		ids[i] = cut.ID(l.source.Key) + again
+	p.Collected = n.collected.Load()
+	if began := n.publishing.Load(); began > 0 {
+		p.Publishing = p.Elapsed - time.Duration(began)
 	}
-	noted, err := retried(ctx, l.load, func() (map[string]state.Batch, error) { return l.state.NotedWith(ctx, l.source.Table, ids) })
-	if err != nil {
-		return err
+	n.load.mu.Lock()
+	defer n.load.mu.Unlock()
+	for _, rows := range n.written {
+		p.Written += rows
 	}
-	in, err := l.open()
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, in.Close()) }()
-	reading, stop := context.WithCancel(ctx)
-	defer stop()
-	c := newCutter(reading, in, &l.format, l.opt.Rows, l.opt.Bytes, 0)
-	defer c.wait(stop)
-	defer close(in.quit)
-	c.tornBy = torn
-	if l.source.Loaded > 0 {
-		if _, err := c.skip(ctx, l.source.Loaded, l.source.Lines); err != nil {
-			return err
-		}
-	}
-	return l.run(ctx, false, func(ctx context.Context, out chan<- *outBatch) error {
-		for i, cut := range cuts {
-			b, err := l.recut(ctx, c, cut)
-			if err != nil {
-				return err
-			}
-			if _, there := noted[ids[i]]; there || !n.sends(cut.From) {
-				continue
-			}
-			b.target = t
-			one := &outBatch{batch: b, single: true}
-			if err := l.hold(ctx, one); err != nil {
-				return err
-			}
-			out <- one
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-		}
-		return nil
-	}, func(_ context.Context, _ *outBatch, noted state.Batch) error {
-		l.mu.Lock()
-		l.sentIn = l.gathered(l.sentIn, extentsOf(noted))
-		l.mu.Unlock()
-		l.count(noted.Counts, 0)
-		return nil
-	})
 }
 
 // again ends the id in the ledger of the second line of a batch.
 const again = "~"
 
 // sends reports whether rows of a batch belong to publications whose rows are sent.
-func (n *lane) sends(from int64) bool {
+func (n *collector) sends(from int64) bool {
 	return slices.ContainsFunc(*n.all.Load(), func(p *publication) bool { return p.State == state.Single && p.Has(p.From, from) })
 }
 
