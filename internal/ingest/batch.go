@@ -132,6 +132,12 @@ var errEnds = errors.New("the source ends before")
 
 func (c *cutter) final() bool { return errors.Is(c.ends, io.EOF) }
 
+// growing reports that the last line is incomplete, and is being written to.
+func (c *cutter) growing() bool { return errors.Is(c.ends, errGrowing) }
+
+// pending returns the number of bytes that were read but not cut.
+func (c *cutter) pending() int { return len(c.buf) }
+
 // fill reads more bytes. After the end of the stream it returns nil, after an
 // error of the stream that error, at each call.
 func (c *cutter) fill(ctx context.Context, flush <-chan time.Time) error {

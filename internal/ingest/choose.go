@@ -28,7 +28,7 @@ func (l *load) unfit(t *target) string {
 		return "the table has triggers, which run for inserted rows only"
 	}
 	for _, c := range s.Columns {
-		if _, has := t.byName[c.Name]; c.Auto && !has {
+		if c.Auto && !t.has(c.Name) {
 			return fmt.Sprintf("the server assigns the values of column %s", c.Name)
 		}
 	}

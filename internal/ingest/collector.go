@@ -60,8 +60,6 @@ const (
 	// primary key, or none: while these fit in memory, a publication costs more.
 	smallFile      = 4 << 20
 	fewIndexesFile = 64 << 20
-	// expansion is a guess of how much larger a compressed file is.
-	expansion = 4
 	// fewRows is the number of rows of a period that are inserted in one transaction
 	// rather than published: a publication costs about ten statements.
 	fewRows = 20000
@@ -615,6 +613,11 @@ func (n *collector) describe(p *Progress) {
 
 // again ends the id in the ledger of the second line of a batch.
 const again = "~"
+
+// sendsAny reports whether there are publications whose rows are sent.
+func (n *collector) sendsAny() bool {
+	return slices.ContainsFunc(*n.all.Load(), func(p *publication) bool { return p.State == state.Single })
+}
 
 // sends reports whether rows of a batch belong to publications whose rows are sent.
 func (n *collector) sends(from int64) bool {

@@ -149,6 +149,12 @@ func newTarget(caps engine.Capabilities, f *Format, names []string, o *Reading) 
 	return out, out.constant(&table)
 }
 
+// has reports whether a column is loaded.
+func (t *target) has(name string) bool {
+	_, has := t.byName[name]
+	return has
+}
+
 // notation returns how values are written in the format.
 func (f *Format) notation(n value.Notation) value.Notation {
 	if f.raw {

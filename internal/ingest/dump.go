@@ -80,9 +80,6 @@ func newDumpFormat(o *Reading, f *Format) *dumpFormat {
 	return d
 }
 
-// isDump reports whether the rows are those of a dump.
-func (k Kind) isDump() bool { return k == Dump }
-
 // mostTables limits the tables that an error lists.
 const mostTables = 20
 
@@ -110,6 +107,9 @@ func newDump(f *dumpFormat, r io.Reader) *dump {
 	source := &ended{context.Background(), r}
 	return &dump{dumpFormat: f, source: source, r: bufio.NewReaderSize(source, blockSize), plain: f.of.Standard, wasPlain: f.of.Standard}
 }
+
+// within has reads end with ctx.
+func (d *dump) within(ctx context.Context) { d.source.ctx = ctx }
 
 // Read implements io.Reader.
 func (d *dump) Read(p []byte) (int, error) {

@@ -126,7 +126,7 @@ func (e *expander) directory(root string) error {
 			e.left(path, why)
 		case !d.Type().IsRegular():
 			e.left(path, "not a regular file")
-		case KindOf(path) == "" && !e.any && extension(path) != ".json" && packedName(path) != "zip": // the content of these tells
+		case !e.any && !mayLoad(path):
 			e.left(path, "of an unknown format")
 		default:
 			e.file(path)

@@ -116,7 +116,7 @@ func (l *fileLoad) start(ctx context.Context) error {
 	if err := l.opt.Unused(l.format.Kind); err != nil {
 		return fmt.Errorf("%s: %w", l.path, err)
 	}
-	if l.format.Kind.isDump() {
+	if l.format.Kind == Dump {
 		l.dump = newDumpFormat(&l.opt.Reading, &l.format)
 		l.opt.Values.Bytes = value.Raw
 	}
@@ -148,10 +148,9 @@ func (l *fileLoad) open() (*input, error) {
 		if err != nil {
 			return nil, err
 		}
-		*in.array = l.format.Kind == JSON
-		*in.waits = func() {
+		in.follow(l.format.Kind == JSON, func() {
 			l.say("%s: its last line has no line break, and it was written to just now: the load waits until it wasn't for %s", l.path, settledAfter)
-		}
+		})
 		if l.dump != nil {
 			l.reading = in.readDump(l.dump)
 		}
@@ -172,11 +171,11 @@ func (l *fileLoad) read(ctx context.Context) (err error) {
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
 	if l.reading != nil {
-		l.reading.source.ctx = reading
+		l.reading.within(reading)
 	}
 	c := newCutter(reading, l.input, &l.format, l.opt.Rows, l.opt.Bytes, 0)
 	defer c.wait(stop)
-	defer close(l.input.quit)
+	defer l.input.unfollow()
 	fail := func(err error) error {
 		if err == nil || ctx.Err() != nil {
 			return err
@@ -222,7 +221,7 @@ func (l *fileLoad) read(ctx context.Context) (err error) {
 		return fail(err)
 	}
 	l.looked = true // after a lost lock, rows found are this load's own
-	n, err := l.collect(ctx, t, l.published, l.cutTo(), l.size())
+	n, err := l.collect(ctx, t, l.published, l.cutTo(), l.input.textSize())
 	if err != nil {
 		return fail(err)
 	}
@@ -250,13 +249,13 @@ func (l *fileLoad) read(ctx context.Context) (err error) {
 	if l.dump != nil && c.final() {
 		l.reading.saySkipped(l.say)
 	}
-	if errors.Is(c.ends, errGrowing) {
+	if c.growing() {
 		l.sayGrowing(c)
 	}
 	if l.opt.Dry {
-		return l.sayLanes(ctx, t, l.offered, l.size())
+		return l.sayLanes(ctx, t, l.offered, l.input.textSize())
 	}
-	all := l.earlier.Counts
+	all := l.before()
 	if all.Add(l.result.Counts); all.Rejected > 0 && all.Inserted+all.Updated+all.Duplicate == 0 {
 		// No row was loaded. The user will repeat the load with other options, for
 		// which the file must count as new.
@@ -276,14 +275,6 @@ func (l *fileLoad) cutTo() int64 {
 	return l.source.Loaded
 }
 
-// size is about that of the file's text.
-func (l *fileLoad) size() int64 {
-	if l.input.packed {
-		return l.input.size * expansion
-	}
-	return l.input.size
-}
-
 // publish publishes what the collector has collected, of one file at a time.
 func (l *fileLoad) publish(ctx context.Context, n *collector, t *target, c *cutter) error {
 	unlock, err := l.pool.lock(ctx, "publications")
@@ -298,7 +289,7 @@ func (l *fileLoad) publish(ctx context.Context, n *collector, t *target, c *cutt
 }
 
 func (l *fileLoad) sayGrowing(c *cutter) {
-	l.result.Finished, l.result.Unfinished = true, len(c.buf)
+	l.result.Finished, l.result.Unfinished = true, c.pending()
 	l.say("%s: line %d is incomplete, and the file is being written to: the next load reads it", l.path, c.line)
 }
 
@@ -369,7 +360,7 @@ func (l *fileLoad) recut(ctx context.Context, c *cutter, cut state.Cut) (*batch,
 	b, err := c.again(ctx, cut)
 	switch {
 	case errors.Is(err, errEnds):
-		return nil, shorter(c.at+int64(len(c.buf)), cut.To)
+		return nil, shorter(c.at+int64(c.pending()), cut.To)
 	case err != nil:
 		return nil, err
 	case b.Hash != cut.Hash:
@@ -409,7 +400,7 @@ func (l *fileLoad) batches(ctx context.Context, c *cutter, t *target, out chan<-
 	go func() {
 		defer close(news)
 		for {
-			c.rows = l.pace.limit()
+			c.rows = l.batchRows()
 			b, err := c.next(cutting)
 			if errors.Is(err, io.EOF) || errors.Is(err, errGrowing) {
 				return

@@ -99,6 +99,11 @@ var kindsByName = map[string]Kind{".csv": CSV, ".tsv": TSV, ".tab": TSV, ".jsonl
 // unknown.
 func KindOf(path string) Kind { return kindsByName[extension(path)] }
 
+// mayLoad reports whether a file's name implies its kind, or that its content does.
+func mayLoad(path string) bool {
+	return KindOf(path) != "" || extension(path) == ".json" || packedName(path) == "zip"
+}
+
 // extension returns the extension of a file's name, in lower case, without those of what it is
 // compressed by.
 func extension(path string) string {

@@ -535,7 +535,7 @@ func (in *Inbox) load(ctx context.Context, changed <-chan struct{}) error {
 	watch.Go(func() {
 		select {
 		case <-in.ending:
-			if !l.failing.Load() {
+			if !l.isFailing() {
 				return
 			}
 		case <-changed:

@@ -25,8 +25,7 @@ type input struct {
 	// wide means that the text was UTF-16, as spreadsheets write it.
 	wide   bool
 	packed bool // it is compressed
-	// array and waits, unless nil, are set before the file is read: whether it is a JSON
-	// array, and what is called before a wait for its writer.
+	// array and waits are what follow sets.
 	array  *bool
 	waits  *func()
 	closes []func()
@@ -38,6 +37,24 @@ func (in *input) Read(p []byte) (int, error) {
 	n, err := in.Reader.Read(p)
 	in.given.Add(int64(n))
 	return n, err
+}
+
+// follow sets what is needed to read a file that is being written to: whether it is a JSON array,
+// and what is called before a wait for its writer.
+func (in *input) follow(array bool, waits func()) { *in.array, *in.waits = array, waits }
+
+// unfollow ends the wait for the writer.
+func (in *input) unfollow() { close(in.quit) }
+
+// expansion is a guess of how much larger the text of a compressed file is.
+const expansion = 4
+
+// textSize is about the size of the text in bytes.
+func (in *input) textSize() int64 {
+	if in.packed {
+		return in.size * expansion
+	}
+	return in.size
 }
 
 // upTo converts a number of decompressed bytes to the corresponding number of bytes on disk.
@@ -222,7 +239,7 @@ func look(ctx context.Context, path string, open func() (*input, error), fn func
 	if err != nil {
 		return err
 	}
-	close(in.quit)
+	in.unfollow()
 	if err := errors.Join(fn(in, ended{ctx, in}), in.Close()); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}

@@ -1,27 +1,3 @@
-// Package ingest loads rows from files and streams into a rolling table without loss
-// and without duplicates, even if any process is killed at any time.
-//
-// A source is divided into batches at record boundaries. A batch is identified by its
-// source, its byte range and the hash of those bytes. The cuts of a file are recorded
-// in the database before a batch is sent, and the batch's line of the ledger commits
-// in one transaction with its rows. An interrupted load therefore resumes with
-// exactly the same batches, and the ledger refuses a batch that is already in the
-// table. A stream can't be read twice, so it is first written to a spool, whose
-// records are the batches.
-//
-// Rows that can't be loaded, because of their values, the table's periods or the
-// server, are written to a file before their batch is committed; the others are loaded.
-//
-// The pipeline, and where an addition belongs:
-//
-//	source  file.go, stream.go,        opens, locks and recognises it; a new source is a file beside them
-//	        server.go, fetch.go
-//	cut     batch.go, FORMAT.go        at record boundaries; a new format is a file and an entry of formats (format.go)
-//	parse   parse.go, columns.go       into an engine.Batch, with values that package value reads
-//	send    send.go, periods.go        within the table's periods: the live lane
-//	publish lane.go, sorter.go,        whole periods, sorted: the publish and merge lanes;
-//	        choose.go, few.go          which one, and rows that are too few
-//	account missing.go, rejected.go    where the rows lie, which were refused; outcome.go describes the result
 package ingest
 
 import (
@@ -30,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"runtime"
 	"slices"
 	"sync"
@@ -42,36 +17,6 @@ import (
 	"github.com/rowmill/rowmill/internal/state"
 	"github.com/rowmill/rowmill/rolling"
 )
-
-// Options describe the destination of a load and its settings.
-type Options struct {
-	Sending
-	// Format is the format of the source. If Kind is empty, it is derived from the
-	// file's name.
-	Format Format
-	// Name, unless empty, identifies the source instead of its path, so that the file
-	// may be moved.
-	Name string
-	// Flush limits how long rows of a stream wait for further rows before they are
-	// sent; 0 means DefaultFlush.
-	Flush time.Duration
-
-	// Spool is the directory that stores a stream until it is loaded; if it is "",
-	// the stream is sent directly. SpoolBytes limits its size; 0 means the spool's
-	// own default.
-	Spool      string
-	SpoolBytes int64
-
-	// Again loads a file that is already loaded as if it were new. Rows whose key is
-	// in the table are duplicates.
-	Again bool
-	// AcceptMissing stops the check for rows of a file that were loaded and are
-	// missing from the table: they were removed on purpose.
-	AcceptMissing bool
-
-	// pool is what the loads of a Many have in common; nil means that the load has its own.
-	pool *pool
-}
 
 // Sending describes how rows get into the table.
 type Sending struct {
@@ -141,7 +86,6 @@ const (
 	DefaultRows    = 5000
 	DefaultBytes   = 4 << 20
 	DefaultWriters = 2
-	DefaultFlush   = time.Second
 	DefaultEvery   = time.Second
 )
 
@@ -334,8 +278,6 @@ func (l *load) unhold(all ...*outBatch) {
 	}
 }
 
-func newKey() string { return fmt.Sprintf("%016x", rand.Uint64()) }
-
 func (l *load) say(format string, args ...any) { l.opt.Say(fmt.Sprintf(format, args...)) }
 
 const sayWaiting = 5 * time.Second
@@ -387,6 +329,7 @@ func (l *load) forgetBad(key string) error {
 	return l.bad.add(l.source.Path, key, 0, math.MaxInt64, nil)
 }
 
+// sayFullEvery is the interval of messages about what recurs for as long as nothing is done.
 const sayFullEvery = time.Minute
 
 // sayFull says now and then that rejected rows are not kept.
@@ -436,6 +379,21 @@ func (l *load) progressNow() Progress {
 	}
 	return p
 }
+
+// isFailing reports that the last attempt to reach the database has failed.
+func (l *load) isFailing() bool { return l.failing.Load() }
+
+// lose counts rows that were read but are neither loaded nor kept.
+func (l *load) lose(rows int64) { l.lost.Add(rows) }
+
+// batchRows returns the number of rows that the next batch may have.
+func (l *load) batchRows() int { return l.pace.limit() }
+
+// before returns the counts that were recorded of the source when the load began.
+func (l *load) before() state.Counts { return l.earlier.Counts }
+
+// isRecounted reports whether recount was called.
+func (l *load) isRecounted() bool { return l.earlier.known }
 
 // elapsed returns the time since the load began, and never 0.
 func (l *load) elapsed() time.Duration { return max(time.Since(l.began), 1) }

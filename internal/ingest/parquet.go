@@ -38,9 +38,7 @@ func parquetFormat(f *Format, columns []string) Format {
 // parquetMagic begins and ends a file.
 const parquetMagic = "PAR1"
 
-func errParquetStream() error {
-	return engine.Hinted(errors.New("a stream can't be Parquet: the description of a Parquet file is at its end"), "a file")
-}
+var errParquetStream = engine.Hinted(errors.New("a stream can't be Parquet: the description of a Parquet file is at its end"), "a file")
 
 // openParquet opens a Parquet file. It returns an input with the text of the columns that
 // the format selects, and their names. The types of the columns of s decide

@@ -45,8 +45,7 @@ type parser struct {
 	places   []place // of the batch's rows
 	rejected []Rejected
 	rows     int64  // rows of the batch, including rejected ones
-	kept     []int  // buffer of periods.check
-	tooOld   int64  // rows that periods.check rejected because they have passed retention
+	kept     []int  // a buffer for callers of keep
 	keyBuf   []byte // buffer of keyHash
 
 	fields []field

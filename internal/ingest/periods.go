@@ -216,9 +216,9 @@ func (t *periods) outside(c *rolling.Creatable, parts []rolling.Partition, pos i
 }
 
 // check keeps the rows of a parsed batch that can be sent and rejects the others, after it
-// has created the periods that they lack for the load. It returns the range of the kept rows
+// has created the periods that they lack. It returns the range of the kept rows
 // in each period.
-func (t *periods) check(ctx context.Context, l *load, p *parser) ([]state.Extent, error) {
+func (t *periods) check(ctx context.Context, s *sender, p *parser) ([]state.Extent, error) {
 	parts, upTo, err := t.look(ctx, false)
 	if err != nil {
 		return nil, err
@@ -233,7 +233,7 @@ func (t *periods) check(ctx context.Context, l *load, p *parser) ([]state.Extent
 			if err == nil && c != nil && len(t.missing(p, c, parts, upTo)) > 0 {
 				// Retention may have dropped the period a moment ago.
 				if c, err = t.allowed(ctx, true); err == nil && c != nil {
-					parts, upTo, err = t.create(ctx, l, p, c)
+					parts, upTo, err = t.create(ctx, s.load, p, c)
 				}
 			}
 			if err != nil {
@@ -242,7 +242,7 @@ func (t *periods) check(ctx context.Context, l *load, p *parser) ([]state.Extent
 			break
 		}
 	}
-	p.tooOld = 0
+	s.expired = 0
 	ranges := make([]state.Extent, len(parts))
 	keep := p.kept[:0]
 	last := -1
@@ -258,7 +258,7 @@ func (t *periods) check(ctx context.Context, l *load, p *parser) ([]state.Extent
 		}
 		if last < 0 {
 			if c != nil && pos < c.Range.From {
-				p.tooOld++
+				s.expired++
 			}
 			p.reject(p.places[i], p.columns[p.by].Name, t.outside(c, parts, pos))
 			continue

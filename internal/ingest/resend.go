@@ -3,7 +3,6 @@ package ingest
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/rowmill/rowmill/internal/state"
 )
@@ -11,7 +10,7 @@ import (
 // singly sends the rows of publications that couldn't be published, in the batches of
 // the file, each with a second line of the ledger.
 func (l *fileLoad) singly(ctx context.Context, n *collector, t *target, torn error) (err error) {
-	if !slices.ContainsFunc(*n.all.Load(), func(p *publication) bool { return p.State == state.Single }) {
+	if !n.sendsAny() {
 		return nil
 	}
 	cuts, err := l.cutsOf(ctx, l.source)
@@ -35,7 +34,7 @@ func (l *fileLoad) singly(ctx context.Context, n *collector, t *target, torn err
 	defer stop()
 	c := newCutter(reading, in, &l.format, l.opt.Rows, l.opt.Bytes, 0)
 	defer c.wait(stop)
-	defer close(in.quit)
+	defer in.unfollow()
 	c.tornBy = torn
 	if l.source.Loaded > 0 {
 		if _, err := c.skip(ctx, l.source.Loaded, l.source.Lines); err != nil {

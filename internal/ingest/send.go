@@ -38,6 +38,8 @@ type sender struct {
 	parser  *parser
 	// collector, unless nil, takes the rows that are published.
 	collector *collector
+	// expired counts the rows of the batch that are rejected because they have passed retention.
+	expired int64
 	// repeated reports that the last batch had to be sent more than once.
 	repeated bool
 }
@@ -169,7 +171,7 @@ func (s *sender) sendOnce(ctx context.Context, b *outBatch) (state.Batch, error)
 
 func (s *sender) check(ctx context.Context, b *outBatch, out *state.Batch) error {
 	p := s.parse(b)
-	ranges, err := s.periods.check(ctx, s.load, p)
+	ranges, err := s.periods.check(ctx, s, p)
 	if err != nil {
 		return err
 	}
@@ -177,7 +179,7 @@ func (s *sender) check(ctx context.Context, b *outBatch, out *state.Batch) error
 	if err := s.reject(p.rejected, b); err != nil {
 		return err
 	}
-	s.tooOld.Add(p.tooOld)
+	s.tooOld.Add(s.expired)
 	out.Counts = state.Counts{Sent: p.rows, Inserted: int64(p.batch.Rows()), Rejected: int64(len(p.rejected))}
 	return s.enough(p.rejected)
 }
@@ -265,7 +267,7 @@ func (s *sender) commit(ctx context.Context, b *outBatch, out *state.Batch) erro
 	if err := s.loader.Commit(ctx); err != nil {
 		return err
 	}
-	s.tooOld.Add(p.tooOld)
+	s.tooOld.Add(s.expired)
 	s.notCompared.Add(out.Duplicate - compared)
 	s.opt.Reached("after commit")
 	return nil
@@ -291,11 +293,11 @@ func (l *load) dontCompare(why error) {
 // ranges of the rows that are left.
 func (s *sender) divide(ctx context.Context, b *outBatch, p *parser) ([]state.Extent, error) {
 	if s.collector == nil {
-		return s.periods.check(ctx, s.load, p)
+		return s.periods.check(ctx, s, p)
 	}
 	if b.single {
 		s.collector.only(b, p)
-		return s.periods.check(ctx, s.load, p)
+		return s.periods.check(ctx, s, p)
 	}
 	if err := s.collector.take(s, b, p); err != nil {
 		return nil, err
@@ -304,7 +306,7 @@ func (s *sender) divide(ctx context.Context, b *outBatch, p *parser) ([]state.Ex
 		p.rows = 0
 		return nil, nil
 	}
-	ranges, err := s.periods.check(ctx, s.load, p)
+	ranges, err := s.periods.check(ctx, s, p)
 	if err == nil {
 		ranges, err = s.collector.route(ctx, s, b, p, ranges)
 	}

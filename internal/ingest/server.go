@@ -301,7 +301,7 @@ func (l *serverLoad) recorded(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", l.source.Path, err)
 		}
 	}
-	if !l.earlier.known {
+	if !l.isRecounted() {
 		l.recount(state.Counts{})
 	}
 	if err := l.send(ctx); err != nil {
@@ -356,7 +356,7 @@ func (l *serverLoad) recall(ctx context.Context, options string) error {
 			strings.Join(was.Columns, ","), was.Options, strings.Join(fresh.Columns, ","), options),
 			"the same options; --again loads all of it, and skips rows whose key is in the table")
 	}
-	if !l.earlier.known {
+	if !l.isRecounted() {
 		l.result.LoadedAt = s.At
 	}
 	l.recount(known)
@@ -640,7 +640,7 @@ func (l *serverLoad) give(ctx context.Context, b *outBatch, out chan<- *outBatch
 	case out <- b:
 		return nil
 	case <-ctx.Done():
-		l.ahead.Release(b.held)
+		l.unhold(b)
 		return ctx.Err()
 	}
 }

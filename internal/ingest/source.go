@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -195,3 +196,5 @@ func (l *fileLoad) begunOtherwise() (bool, error) {
 	return false, engine.Hinted(fmt.Errorf("its load is incomplete, and was begun with other options: %s", strings.Join(differ, ", ")),
 		"the same options; --again, which loads all of it and skips rows whose key is in the table")
 }
+
+func newKey() string { return fmt.Sprintf("%016x", rand.Uint64()) }

@@ -37,7 +37,7 @@ func Stream(ctx context.Context, o Options, r io.Reader) (Result, error) {
 		}
 	}
 	if o.Format.Kind == Parquet {
-		return l.finish(errParquetStream())
+		return l.finish(errParquetStream)
 	}
 	if o.Spool != "" && !o.Dry {
 		return l.finish(l.throughSpool(ctx, r))
@@ -68,7 +68,7 @@ func (l *streamLoad) begin(ctx context.Context, r io.Reader, f *Format) (*input,
 		return nil, err
 	}
 	if err = f.setKind(in, false); err == nil && f.Kind == Parquet {
-		err = errParquetStream()
+		err = errParquetStream
 	}
 	if err == nil {
 		err = l.opt.Unused(f.Kind)
@@ -79,7 +79,7 @@ func (l *streamLoad) begin(ctx context.Context, r io.Reader, f *Format) (*input,
 	if err != nil {
 		return nil, errors.Join(err, in.Close())
 	}
-	if f.Kind.isDump() {
+	if f.Kind == Dump {
 		l.dump = in.readDump(newDumpFormat(&l.opt.Reading, f))
 	}
 	return in, nil
@@ -106,7 +106,7 @@ func (l *streamLoad) direct(ctx context.Context, r io.Reader) (err error) {
 	}
 	defer func() { err = errors.Join(err, in.Close()) }()
 	c := newCutter(reading, in, &l.opt.Format, l.opt.Rows, l.opt.Bytes, l.opt.Flush)
-	defer func() { l.lost.Add(c.abandon(stop)) }()
+	defer func() { l.lose(c.abandon(stop)) }()
 	t, err := l.targetOf(ctx, c)
 	if err != nil {
 		return err
@@ -125,7 +125,7 @@ func (l *streamLoad) direct(ctx context.Context, r io.Reader) (err error) {
 		defer func() { l.result.Unfinished = c.unfinished() }()
 		return c.each(ctx, stop, func(b *batch) error {
 			b.target = t
-			c.rows = l.pace.limit() // this goroutine cuts
+			c.rows = l.batchRows() // this goroutine cuts
 			// Senders free room even after ctx has ended.
 			one := &outBatch{batch: b}
 			if err := l.hold(context.WithoutCancel(ctx), one); err != nil {
@@ -316,7 +316,7 @@ func (l *streamLoad) fromSpool(ctx context.Context, sp *spool.Spool, below int64
 				}
 			}
 			rows, size = rows+next.Lines, size+len(next.data)
-			if len(all) > 0 && (next.target != all[0].target || rows > int64(l.pace.limit()) || size > l.opt.Bytes || len(all) == mostMerged) {
+			if len(all) > 0 && (next.target != all[0].target || rows > int64(l.batchRows()) || size > l.opt.Bytes || len(all) == mostMerged) {
 				break
 			}
 			all, next = append(all, next), nil
@@ -454,7 +454,7 @@ func (l *streamLoad) spoolUp(ctx, keeping context.Context, sp *spool.Spool, r io
 	}
 	defer func() { err = errors.Join(err, in.Close()) }()
 	c := newCutter(reading, in, &f, l.opt.Rows, size, l.opt.Flush)
-	defer func() { l.lost.Add(c.abandon(stop)) }()
+	defer func() { l.lose(c.abandon(stop)) }()
 	t, err := l.targetOf(ctx, c)
 	if err != nil || t == nil {
 		return err
@@ -481,7 +481,7 @@ func (l *streamLoad) spoolUp(ctx, keeping context.Context, sp *spool.Spool, r io
 			data = bytes.TrimPrefix(data, byteOrderMark)
 		}
 		if _, err = sp.Append(keeping, append(append(record, '\n'), data...)); err != nil {
-			l.lost.Add(int64(b.rows))
+			l.lose(int64(b.rows))
 			return fmt.Errorf("%s read from line %d on and not stored: %w", figure.Plural(head.Lines, "line was", "lines were"), head.Line, err)
 		}
 		return nil

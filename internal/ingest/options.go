@@ -1,0 +1,60 @@
+// Package ingest loads rows from files and streams into a rolling table without loss
+// and without duplicates, even if any process is killed at any time.
+//
+// A source is divided into batches at record boundaries. A batch is identified by its
+// source, its byte range and the hash of those bytes. The cuts of a file are recorded
+// in the database before a batch is sent, and the batch's line of the ledger commits
+// in one transaction with its rows. An interrupted load therefore resumes with
+// exactly the same batches, and the ledger refuses a batch that is already in the
+// table. A stream can't be read twice, so it is first written to a spool, whose
+// records are the batches.
+//
+// Rows that can't be loaded, because of their values, the table's periods or the
+// server, are written to a file before their batch is committed; the others are loaded.
+//
+// The pipeline, and where an addition belongs:
+//
+//	source  file.go, stream.go,        opens, locks and recognises it; a new source is a file beside them
+//	        server.go, fetch.go
+//	cut     batch.go, FORMAT.go        at record boundaries; a new format is a file and an entry of formats (format.go)
+//	parse   parse.go, columns.go       into an engine.Batch, with values that package value reads
+//	send    send.go, periods.go        within the table's periods: the live lane
+//	publish lane.go, sorter.go,        whole periods, sorted: the publish and merge lanes;
+//	        choose.go, few.go          which one, and rows that are too few
+//	account missing.go, rejected.go    where the rows lie, which were refused; outcome.go describes the result
+package ingest
+
+import "time"
+
+// Options describe the destination of a load and its settings.
+type Options struct {
+	Sending
+	// Format is the format of the source. If Kind is empty, it is derived from the
+	// file's name.
+	Format Format
+	// Name, unless empty, identifies the source instead of its path, so that the file
+	// may be moved.
+	Name string
+	// Flush limits how long rows of a stream wait for further rows before they are
+	// sent; 0 means DefaultFlush.
+	Flush time.Duration
+
+	// Spool is the directory that stores a stream until it is loaded; if it is "",
+	// the stream is sent directly. SpoolBytes limits its size; 0 means the spool's
+	// own default.
+	Spool      string
+	SpoolBytes int64
+
+	// Again loads a file that is already loaded as if it were new. Rows whose key is
+	// in the table are duplicates.
+	Again bool
+	// AcceptMissing stops the check for rows of a file that were loaded and are
+	// missing from the table: they were removed on purpose.
+	AcceptMissing bool
+
+	// pool is what the loads of a Many have in common; nil means that the load has its own.
+	pool *pool
+}
+
+// DefaultFlush is the default of Options.Flush.
+const DefaultFlush = time.Second
