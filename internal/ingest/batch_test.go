@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -418,8 +419,11 @@ func TestFlush(t *testing.T) {
 // is free for other loads of the same command.
 func TestBatchesDropped(t *testing.T) {
 	db := testdb.Open(t, "sqlite").(engine.Keeper)
-	o := &Options{Sending: Sending{DB: db, Dry: true, Writers: 1}}
-	l := &fileLoad{opt: o, load: &load{opt: &o.Sending, pool: newPool(&o.Sending), source: &state.Source{}, pace: newPace(1)}}
+	o := &Options{Sending: Sending{DB: db, Dry: true, Rows: 1, Writers: 1, Bad: filepath.Join(t.TempDir(), "bad")}}
+	common, err := newLoad(&o.Sending, nil)
+	must(t, err)
+	common.source = &state.Source{}
+	l := &fileLoad{opt: o, load: common}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	c := newCutter(t.Context(), strings.NewReader(strings.Repeat("1\n", 1000)), &Format{Kind: CSV, NoHeader: true}, 1, 4<<20, 0)
@@ -428,7 +432,7 @@ func TestBatchesDropped(t *testing.T) {
 		defer close(taken)
 		for b := range out {
 			cancel() // the first one failed
-			l.ahead.Release(b.held)
+			l.unhold(b)
 		}
 	}()
 	if err := l.batches(ctx, c, nil, out); !errors.Is(err, context.Canceled) {
@@ -436,7 +440,9 @@ func TestBatchesDropped(t *testing.T) {
 	}
 	close(out)
 	<-taken
-	if !l.ahead.TryAcquire(aheadBytes) {
-		t.Error("batches that are not sent take room")
+	ctx, end := context.WithTimeout(t.Context(), time.Second)
+	defer end()
+	if err := l.hold(ctx, &outBatch{batch: &batch{data: make([]byte, DefaultBytes)}}); err != nil {
+		t.Error("batches that are not sent take room:", err)
 	}
 }

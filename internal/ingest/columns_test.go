@@ -13,12 +13,12 @@ import (
 func targetOfText(t *testing.T, f *Format, text string) (*target, error) {
 	t.Helper()
 	db, table, schema := measurements(t)
-	o := &Sending{DB: db, Reading: Reading{Table: table, Schema: schema}, Writers: 1}
-	l := &load{opt: o, pool: newPool(o)}
 	ctx, stop := context.WithCancel(t.Context())
 	c := newCutter(ctx, strings.NewReader(text), f, 10, 1000, 0)
 	defer c.wait(stop)
-	return l.targetOf(ctx, c)
+	return c.destination(ctx, schema, func(names []string) (*target, error) {
+		return newTarget(db.Capabilities(), f, names, &Reading{Table: table, Schema: schema})
+	})
 }
 
 // TestColumnsOfAFileWithoutHeader gives column names for a file without a header:

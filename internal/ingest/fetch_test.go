@@ -4,26 +4,33 @@ import (
 	"bytes"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/state"
 	"github.com/rowmill/rowmill/internal/testdb"
 	"github.com/rowmill/rowmill/internal/value"
+	"github.com/rowmill/rowmill/rolling"
 )
 
 // FuzzFetchedRecord: the values of a fetched row are those of its record, of which there is one.
 func FuzzFetchedRecord(f *testing.F) {
+	grid, err := rolling.EveryDuration(24 * time.Hour)
+	must(f, err)
 	f.Add([]byte("a"), []byte("\\N"), []byte(""))
 	f.Add([]byte("\x00\t\n\r\\"), []byte("\r"), []byte("\\"))
 	f.Fuzz(func(t *testing.T, a, b, c []byte) {
-		want := [][]byte{a, nil, b, c}
+		want := [][]byte{[]byte("7"), a, nil, b, c}
 		columns := make([]engine.Column, len(want))
-		for i := range columns {
+		schema, names := &engine.Schema{}, []string{"n", "a", "none", "b", "c"}
+		for i, name := range names {
 			columns[i] = engine.Column{Type: engine.Binary, Null: true}
+			schema.Columns = append(schema.Columns, engine.SchemaColumn{Name: name, Null: i > 0, Type: value.Type{Kind: value.Bytes}})
 		}
+		schema.Columns[0].Kind = value.Int
 		rows := engine.NewBatch(columns)
 		for i, v := range want {
-			if v == nil && i == 1 {
+			if names[i] == "none" {
 				rows.Columns[i].AppendNull()
 				continue
 			}
@@ -32,17 +39,18 @@ func FuzzFetchedRecord(f *testing.F) {
 		rows.EndRow()
 		fetched := &fetch{convert: make([]func(dst, text []byte) []byte, len(want))}
 		record, _ := fetched.record(nil, rows, 0, nil)
-		format := &Format{Kind: TSV, NoHeader: true, Nulls: []string{`\N`}}
-		if n, err := format.end(record, false); n != len(record) || err != nil {
-			t.Fatalf("%q ends at %d, %v", record, n, err)
+		target, err := newTarget(engine.Capabilities{}, &Format{Kind: TSV, NoHeader: true, Nulls: []string{`\N`}}, names,
+			&Reading{Table: &engine.Table{Name: "t", By: "n", Grid: grid}, Schema: schema, Values: value.Notation{Bytes: value.Raw}})
+		must(t, err)
+		p := newParser(target)
+		p.parse(&batch{data: record, target: target})
+		if p.batch.Rows() != 1 || len(p.rejected) > 0 {
+			t.Fatalf("%q: %d rows, %v", record, p.batch.Rows(), p.rejected)
 		}
-		fields, _, err := format.split(trimBreak(record), nil, nil)
-		if err != nil || len(fields) != len(want) {
-			t.Fatalf("%q: %d fields, %v", record, len(fields), err)
-		}
-		for i, v := range want {
-			if fields[i].null != (i == 1) || i != 1 && !bytes.Equal(fields[i].value, v) {
-				t.Errorf("field %d of %q: %q, null %t", i, record, fields[i].value, fields[i].null)
+		for i, v := range want[1:] {
+			got := &p.batch.Columns[i+1]
+			if null := names[i+1] == "none"; got.Null(0) != null || !null && !bytes.Equal(got.Value(0), v) {
+				t.Errorf("column %s of %q: %q, null %t", names[i+1], record, got.Value(0), got.Null(0))
 			}
 		}
 	})
@@ -114,7 +122,7 @@ func TestRecallCounts(t *testing.T) {
 	}
 	l.recount(state.Counts{})
 	must(t, l.recall(t.Context(), ""))
-	if r := l.result; r.Sent != 19 || l.earlier.Sent != 0 || len(l.done) != 2 {
+	if r := l.result; r.Sent != 19 || l.before().Sent != 0 || len(l.done) != 2 {
 		t.Errorf("%+v, %d chunks are loaded", r, len(l.done))
 	}
 }
