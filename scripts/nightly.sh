@@ -32,7 +32,7 @@ newer() (
   "$GO" test -count 1 -run 'TestVersions$' ./internal/sandbox || return
   local failed=0
   beside ./internal/engine/mysql ./internal/engine/postgres || failed=1
-  beside -skip "$kills|Memory" ./internal/maintain/... ./internal/ingest ./internal/state || failed=1
+  beside -skip "$kills|Memory" ./internal/maintain/... ./internal/ingest ./internal/ingest/format ./internal/ingest/lane ./internal/state || failed=1
   ROWMILL_TEST_NIGHTLY= beside -run 'Differential' ./internal/query || failed=1
   beside -run 'Grants|Privileges|Restore$|Trap|'"$servers" -skip "$kills" ./cmd/rowmill || failed=1
   return $failed

@@ -8,7 +8,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rowmill/rowmill/internal/experiment"
-	"github.com/rowmill/rowmill/internal/ingest"
+	"github.com/rowmill/rowmill/internal/ingest/format"
+	"github.com/rowmill/rowmill/internal/ingest/lane"
 	"github.com/rowmill/rowmill/internal/sandbox"
 	"github.com/rowmill/rowmill/internal/tabular"
 	"github.com/rowmill/rowmill/internal/value"
@@ -25,7 +26,7 @@ func flagChoices() map[string][]string {
 		presets = append(presets, p[0]+"\t"+p[1])
 	}
 	var kinds []string
-	for _, k := range ingest.Kinds() {
+	for _, k := range format.Kinds() {
 		kinds = append(kinds, string(k))
 	}
 	var formats []string
@@ -46,12 +47,12 @@ func flagChoices() map[string][]string {
 		"unix-times":                 value.Units(),
 		"bytes":                      value.Encodings(),
 		"escape":                     {escapeDoubled, escapeBackslash},
-		"encoding":                   ingest.Encodings(),
+		"encoding":                   format.Encodings(),
 		"create-periods":             {createPeriods, createNoPeriods, createAnyPeriods},
-		"lane":                       ingest.Lanes,
+		"lane":                       lane.Lanes,
 		"snapshot":                   snapshots(),
 		"rowmill query format":       formats,
-		"on-duplicate":               {ingest.SkipDuplicate, ingest.UpdateDuplicate, ingest.RejectDuplicate},
+		"on-duplicate":               {format.SkipDuplicate, format.UpdateDuplicate, format.RejectDuplicate},
 	}
 }
 

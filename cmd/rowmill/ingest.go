@@ -13,6 +13,8 @@ import (
 	"github.com/rowmill/rowmill/internal/declared"
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/ingest"
+	"github.com/rowmill/rowmill/internal/ingest/format"
+	"github.com/rowmill/rowmill/internal/ingest/lane"
 	"github.com/rowmill/rowmill/internal/ingest/receive"
 	"github.com/rowmill/rowmill/internal/monitor"
 	"github.com/rowmill/rowmill/internal/textfile"
@@ -123,7 +125,7 @@ func (a runner) openIngest(ctx context.Context, f ingestFlags, tables []*declare
 		Spool:   f.spool, TLS: secure, Listen: func() (net.Listener, error) { return a.listen("requests with rows", f.addr) },
 	}
 	for _, k := range tables {
-		o.Into = append(o.Into, ingest.Options{SpoolBytes: f.spoolBytes, Sending: ingest.Sending{DB: k.DB, Reading: ingest.Reading{Table: k.Table.Table, Schema: k.Schema},
+		o.Into = append(o.Into, ingest.Options{SpoolBytes: f.spoolBytes, Sending: lane.Sending{DB: k.DB, Reading: format.Reading{Table: k.Table.Table, Schema: k.Schema},
 			Late: k.Declared.Late == rolling.LateReject, RetryFor: -1, Reached: a.reached, Say: say}})
 	}
 	return receive.Open(ctx, o)

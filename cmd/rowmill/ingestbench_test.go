@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/rowmill/rowmill/internal/ingest"
+	"github.com/rowmill/rowmill/internal/ingest/format"
+	"github.com/rowmill/rowmill/internal/ingest/lane"
 	"github.com/rowmill/rowmill/internal/ingest/receive"
 	"github.com/rowmill/rowmill/internal/maintain"
 	"github.com/rowmill/rowmill/rolling"
@@ -32,7 +34,7 @@ func BenchmarkIngest(b *testing.B) {
 	for _, rows := range []int{1, 100, 5000} {
 		b.Run(fmt.Sprintf("rows=%d", rows), func(b *testing.B) {
 			in, err := ingest.OpenInbox(b.Context(), ingest.Options{Spool: filepath.Join(b.TempDir(), "spool"), SpoolBytes: 64 << 30,
-				Sending: ingest.Sending{DB: db, Reading: ingest.Reading{Table: table.Table, Schema: table.Schema}, Bad: filepath.Join(dir, "bad")}})
+				Sending: lane.Sending{DB: db, Reading: format.Reading{Table: table.Table, Schema: table.Schema}, Bad: filepath.Join(dir, "bad")}})
 			must(b, err)
 			defer in.Close()
 			h := receive.New(receive.Options{Tables: map[string]*ingest.Inbox{"readings": in}})

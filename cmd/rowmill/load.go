@@ -18,6 +18,8 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/ingest"
+	"github.com/rowmill/rowmill/internal/ingest/format"
+	"github.com/rowmill/rowmill/internal/ingest/lane"
 	"github.com/rowmill/rowmill/internal/live"
 	"github.com/rowmill/rowmill/internal/maintain"
 	"github.com/rowmill/rowmill/internal/target"
@@ -89,7 +91,7 @@ func (a loads) loadCommand() *cobra.Command {
 		}},
 		{"How they are written", f.defineFormat},
 		{"What happens to them", func(flags *pflag.FlagSet) {
-			flags.StringVar(&f.OnDuplicate, "on-duplicate", ingest.SkipDuplicate, "`WAY` to treat rows whose key is in the table: skip them, update the table's\nrow, or error: they are bad rows")
+			flags.StringVar(&f.OnDuplicate, "on-duplicate", format.SkipDuplicate, "`WAY` to treat rows whose key is in the table: skip them, update the table's\nrow, or error: they are bad rows")
 			flags.StringVar(&f.periods, "create-periods", createPeriods, "create periods that rows lack and keep allows: `WAY` true, false, or always, also over 1,000 or in the far future")
 			flags.StringVar(&f.Bad, "bad", "", "`PATH` of the file for rows that can't be loaded (SOURCE.bad.jsonl in the working directory)")
 			flags.Int64Var(&f.MaxBad, "max-bad", 1000, "stop before more than `N` rows are rejected; -1 is never")
@@ -98,11 +100,11 @@ func (a loads) loadCommand() *cobra.Command {
 			flags.BoolVar(&f.AcceptMissing, "accept-missing", false, "no longer look for rows of a file that were loaded and aren't in the table any more (default false)")
 		}},
 		{"How fast", func(flags *pflag.FlagSet) {
-			flags.StringVar((*string)(&f.Lane), "lane", string(ingest.Auto), "how rows of files go in: `LANE` auto, live (inserted into their periods), publish (empty periods are filled as a whole), or merge (others, too, that are over)")
+			flags.StringVar((*string)(&f.Lane), "lane", string(lane.Auto), "how rows of files go in: `LANE` auto, live (inserted into their periods), publish (empty periods are filled as a whole), or merge (others, too, that are over)")
 			flags.StringVar(&f.memory, "memory", "256MiB", "`SIZE` of rows kept in memory to be published; the others are in .rowmill in the working directory")
 			flags.IntVar(&f.Parallel, "parallel", 0, "periods published at a time; SQLite takes one (the number of processors)")
 			intVar(flags, &f.files, "files", ingest.DefaultFiles, "sources read at a time, which share the --writers; SQLite takes one")
-			intVar(flags, &f.Writers, "writers", ingest.DefaultWriters, "batches sent at a time; SQLite takes one")
+			intVar(flags, &f.Writers, "writers", lane.DefaultWriters, "batches sent at a time; SQLite takes one")
 			intVar(flags, &f.Rows, "batch", 0, "rows of a batch; 0 begins with 5000, and adapts to the server")
 			flags.DurationVar(&f.RetryFor, "retry", 5*time.Minute, "how long to retry when the server can't be reached or a lock is not granted; -1s is forever")
 		}},
@@ -187,7 +189,7 @@ func (f *loadFlags) check(sources []string) (err error) {
 		return usagef("--writers 2", "--writers %d: want 1 to 64", f.Writers)
 	case f.Parallel < 0 || f.Parallel > 64:
 		return usagef("--parallel 2", "--parallel %d: want 1 to 64, or 0 for the number of processors", f.Parallel)
-	case (f.Lane == ingest.Publish || f.Lane == ingest.Merge) && (streams > 0 || len(sources) == 0):
+	case (f.Lane == lane.Publish || f.Lane == lane.Merge) && (streams > 0 || len(sources) == 0):
 		return usagef("--lane "+string(f.Lane)+" with files", "--lane %s needs all rows of a period before the first is sent, and a stream is sent as it arrives", f.Lane)
 	case f.files < 1 || f.files > 64:
 		return usagef("--files 4", "--files %d: want 1 to 64", f.files)
@@ -225,7 +227,7 @@ func (a loads) load(ctx context.Context, sources []string, f loadFlags) (err err
 		return err
 	}
 	memory := int64(processMemory)
-	if f.Lane != ingest.Live {
+	if f.Lane != lane.Live {
 		memory += f.Memory
 	}
 	debug.SetMemoryLimit(memory)
@@ -261,7 +263,7 @@ func (a loads) loadInto(ctx context.Context, sources []string, f loadFlags, d *d
 	o := f.Options
 	o.FromTable, o.Format.Dumps = f.from.table, target.Dumps()
 	o.DB, o.Table, o.Schema, o.Late = k.DB, k.Table.Table, k.Schema, k.Declared.Late == rolling.LateReject
-	if o.Share, err = ingest.ShareOf(k.DB, k.Table.Table, k.Declared.Shards, k.Node); err != nil {
+	if o.Share, err = format.ShareOf(k.DB, k.Table.Table, k.Declared.Shards, k.Node); err != nil {
 		return err
 	}
 	k.Table.Reached = a.reached
@@ -299,7 +301,7 @@ func (a loads) printLoads(all []ingest.Outcome) error {
 
 // tooMany returns an error of too many bad rows with a hint, and nil for any other.
 func tooMany(err error) error {
-	var many *ingest.TooManyError
+	var many *lane.TooManyError
 	if !errors.As(err, &many) {
 		return nil
 	}
@@ -342,9 +344,9 @@ func (a *app) everyTenth() func(line string) {
 }
 
 // sayLoad returns a function that prints the progress.
-func (a loads) sayLoad(source string, dry bool) func(ingest.Progress) {
+func (a loads) sayLoad(source string, dry bool) func(lane.Progress) {
 	say := a.everyTenth()
-	return func(p ingest.Progress) {
+	return func(p lane.Progress) {
 		line := p.Text(dry)
 		if source != "" && source != "-" {
 			line = filepath.Base(source) + ": " + line

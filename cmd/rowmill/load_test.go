@@ -24,6 +24,8 @@ import (
 	"github.com/rowmill/rowmill/internal/declared"
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/ingest"
+	"github.com/rowmill/rowmill/internal/ingest/format"
+	"github.com/rowmill/rowmill/internal/ingest/lane"
 	"github.com/rowmill/rowmill/internal/maintain"
 	"github.com/rowmill/rowmill/internal/testdb"
 	"github.com/rowmill/rowmill/rolling"
@@ -467,7 +469,7 @@ func (l *loading) options(db engine.Keeper) ingest.Options {
 	must(l, err)
 	table, err := maintain.Open(l.Context(), db, d, func() time.Time { return loadStart })
 	must(l, err)
-	return ingest.Options{Sending: ingest.Sending{DB: db, Reading: ingest.Reading{Table: table.Table, Schema: table.Schema},
+	return ingest.Options{Sending: lane.Sending{DB: db, Reading: format.Reading{Table: table.Table, Schema: table.Schema},
 		MaxBad: -1, RetryFor: time.Minute, Bad: filepath.Join(l.dir, "bad.jsonl")}}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/ingest"
+	"github.com/rowmill/rowmill/internal/ingest/format"
 	"github.com/rowmill/rowmill/internal/state"
 )
 
@@ -104,7 +105,7 @@ func TestUpdateOfADeadLoader(t *testing.T) {
 			return cmp.Or(commit(), engine.Classed(engine.ErrConnectionLost, errors.New("the connection broke at the commit")))
 		}}
 		o := l.options(db)
-		o.OnDuplicate = ingest.UpdateDuplicate
+		o.OnDuplicate = format.UpdateDuplicate
 		r, err := ingest.File(l.Context(), o, path)
 		must(l, err)
 		if r.Inserted != 1 || r.Updated != 1 || r.Duplicate != 1 {

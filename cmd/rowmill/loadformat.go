@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/rowmill/rowmill/internal/ingest"
+	"github.com/rowmill/rowmill/internal/ingest/format"
 	"github.com/rowmill/rowmill/internal/value"
 )
 
@@ -77,20 +77,20 @@ func (f *loadFlags) checkFormat() (err error) {
 			return usagef("--delimiter ';'", "--delimiter %q: want one character of ASCII", f.delimiter)
 		}
 		f.Format.Delimiter = d[0]
-		any := ingest.Format{Kind: ingest.CSV, Delimiter: d[0]}
+		any := format.Format{Kind: format.CSV, Delimiter: d[0]}
 		if err := any.Validate(); err != nil {
 			return usagef("--delimiter ';'", "--delimiter: %w", err)
 		}
 	}
 	if f.encoding != "" {
-		if f.Format.Encoding, err = ingest.Encoding(f.encoding); err != nil {
-			return usagef("--encoding "+strings.Join(ingest.Encodings(), ", "), "--encoding: %w", err)
+		if f.Format.Encoding, err = format.Encoding(f.encoding); err != nil {
+			return usagef("--encoding "+strings.Join(format.Encodings(), ", "), "--encoding: %w", err)
 		}
 	}
 	if f.Format.SkipLines < 0 {
 		return usagef("--skip-lines 3", "--skip-lines %d: want 0 or more", f.Format.SkipLines)
 	}
-	f.Format.Kind = ingest.Kind(strings.ToLower(string(f.Format.Kind)))
+	f.Format.Kind = format.Kind(strings.ToLower(string(f.Format.Kind)))
 	if f.Format.Kind != "" {
 		if err := f.Format.Validate(); err != nil {
 			return usagef("--format csv, tsv, jsonl, json, lineprotocol, parquet or dump", "--format, --delimiter, --escape, --comment, --skip-lines: %w", err)
@@ -110,10 +110,10 @@ func (f *loadFlags) checkFormat() (err error) {
 		if name = strings.TrimSpace(name); !found || name == "" {
 			return usagef("--set source=one", "--set %q: want COLUMN=VALUE", s)
 		}
-		if slices.ContainsFunc(f.Format.Set, func(c ingest.Constant) bool { return strings.EqualFold(c.Column, name) }) {
+		if slices.ContainsFunc(f.Format.Set, func(c format.Constant) bool { return strings.EqualFold(c.Column, name) }) {
 			return usagef("one of them", "--set %q: there is another for the same column", s)
 		}
-		f.Format.Set = append(f.Format.Set, ingest.Constant{Column: name, Value: text})
+		f.Format.Set = append(f.Format.Set, format.Constant{Column: name, Value: text})
 	}
 	if f.Values.Zone, err = value.ParseZone(f.zone); err != nil {
 		return usagef("--time-zone Europe/Berlin, UTC or +01:00", "--time-zone %q: %w", f.zone, err)

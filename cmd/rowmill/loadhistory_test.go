@@ -12,6 +12,7 @@ import (
 	"github.com/rowmill/rowmill/internal/declared"
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/ingest"
+	"github.com/rowmill/rowmill/internal/ingest/lane"
 	"github.com/rowmill/rowmill/internal/maintain"
 	"github.com/rowmill/rowmill/rolling"
 )
@@ -79,7 +80,7 @@ func TestHistoryLimit(t *testing.T) {
 	l := newLoading(t, "sqlite", `keep  = "7d"`, "", `every = "1h"`, `every = "1m"`, `ahead = "6h"`, `ahead = "10m"`)
 	clock := " --clock " + l.clock
 	var at []time.Duration
-	for i := range ingest.MaxCreated + 1 {
+	for i := range lane.MaxCreated + 1 {
 		at = append(at, -time.Duration(i+60)*time.Minute)
 	}
 	l.write("many.csv", historyHeader+history(1, at...))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/ingest"
+	"github.com/rowmill/rowmill/internal/ingest/lane"
 )
 
 // maxLines is how many sources without anything unusual are listed on a terminal, and
@@ -71,7 +72,7 @@ func (a loads) loadAll(ctx context.Context, o ingest.Options, f loadFlags, sourc
 				}
 			}
 			if several { // the summary has the reasons of all
-				one.Why = ingest.Why{}
+				one.Why = lane.Why{}
 			}
 			a.statusLine("")
 			fmt.Fprintln(a.stdout, one.Text())

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/ingest"
+	"github.com/rowmill/rowmill/internal/ingest/lane"
 	"github.com/rowmill/rowmill/internal/state"
 )
 
@@ -729,7 +730,7 @@ func TestLoadBadInput(t *testing.T) {
 func TestProgressOfLoad(t *testing.T) {
 	t.Parallel()
 	const mb = 1 << 20
-	for want, p := range map[string]ingest.Progress{
+	for want, p := range map[string]lane.Progress{
 		"0 rows, 0 rows/s, 0% of 4 MiB loaded":                  {Size: 4 * mb, Elapsed: time.Second},
 		"1,000 rows, 100 rows/s, 25% of 4 MiB loaded, 30s left": {Rows: 1000, Bytes: mb, Size: 4 * mb, Sent: mb, Sending: 10 * time.Second, Elapsed: 12 * time.Second},
 		// Half of it was loaded before.
@@ -743,7 +744,7 @@ func TestProgressOfLoad(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	dry := ingest.Progress{Rows: 10, Bytes: 5 * mb, Size: 4 * mb, Sent: 5 * mb, Sending: 2 * time.Second, Elapsed: 2 * time.Second}
+	dry := lane.Progress{Rows: 10, Bytes: 5 * mb, Size: 4 * mb, Sent: 5 * mb, Sending: 2 * time.Second, Elapsed: 2 * time.Second}
 	if got := dry.Text(true); got != "10 rows, 5 rows/s, 100% of 4 MiB checked" {
 		t.Error(got)
 	}
@@ -775,8 +776,8 @@ func TestLoadProgressIsWhatIsAcknowledged(t *testing.T) {
 			}})
 			o.Rows, o.Writers, o.Every = 300, 1, 5*time.Millisecond
 			var seen atomic.Int64
-			var last atomic.Pointer[ingest.Progress]
-			o.Progress = func(p ingest.Progress) {
+			var last atomic.Pointer[lane.Progress]
+			o.Progress = func(p lane.Progress) {
 				last.Store(&p)
 				seen.Add(1)
 			}

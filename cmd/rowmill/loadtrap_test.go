@@ -19,6 +19,8 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/ingest"
+	"github.com/rowmill/rowmill/internal/ingest/format"
+	"github.com/rowmill/rowmill/internal/ingest/lane"
 	"github.com/rowmill/rowmill/internal/state"
 	"github.com/rowmill/rowmill/internal/testdb"
 	"github.com/rowmill/rowmill/rolling"
@@ -549,7 +551,7 @@ func TestStreamCountsWhatIsLost(t *testing.T) {
 			return work.Err()
 		}})
 		o.Rows, o.RetryFor, o.Writers = 1000, 0, 1
-		o.Format = ingest.Format{Kind: ingest.CSV, NoHeader: true}
+		o.Format = format.Format{Kind: format.CSV, NoHeader: true}
 		r, err := ingest.Stream(ctx, o, in)
 		if failure == nil && !errors.Is(err, context.Canceled) || !errors.Is(err, failure) && failure != nil {
 			l.Errorf("it ended with %v", err)
@@ -566,7 +568,7 @@ func TestStreamCountsWhatIsLost(t *testing.T) {
 // can't simply be loaded again.
 func TestStoppedHint(t *testing.T) {
 	t.Parallel()
-	lost := ingest.Outcome{Result: ingest.Result{Lost: 1234}}
+	lost := ingest.Outcome{Result: lane.Result{Lost: 1234}}
 	for _, test := range []struct {
 		last                ingest.Outcome
 		source, spool, want string

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/ingest"
+	"github.com/rowmill/rowmill/internal/ingest/lane"
 )
 
 // checkWatch returns the sources with the watched directory.
@@ -35,7 +36,7 @@ func (a loads) watch(ctx context.Context, o ingest.Options, f loadFlags) error {
 	a.logLine(fmt.Sprintf("%s watches %s", stamp(time.Now()), f.watch))
 	w := ingest.Watch{Options: o, Dir: f.watch, Any: f.Format.Kind != "",
 		Bad:      func(source string) string { return f.badPath(source, o.Table.Name) },
-		Progress: func(source string) func(ingest.Progress) { return a.sayLoad(source, false) },
+		Progress: func(source string) func(lane.Progress) { return a.sayLoad(source, false) },
 		Done: func(one ingest.Outcome) error {
 			a.statusLine("")
 			if f.withJSON {

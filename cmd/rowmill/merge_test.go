@@ -8,6 +8,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/ingest"
+	"github.com/rowmill/rowmill/internal/ingest/lane"
 	"github.com/rowmill/rowmill/internal/maintain"
 )
 
@@ -88,7 +89,7 @@ func TestMergeMeanwhile(t *testing.T) {
 					l.does(fmt.Sprintf("UPDATE %s SET note = 'changed' WHERE sensor = %d", readings, i))
 				}
 			})
-			o.Lane, o.Publisher.(*maintain.Table).Now = ingest.Merge, maintain.Clock(func() time.Time { return now })
+			o.Lane, o.Publisher.(*maintain.Table).Now = lane.Merge, maintain.Clock(func() time.Time { return now })
 			r, err := ingest.File(l.Context(), o, l.write(at+".csv", strings.ReplaceAll(hourOf(n), "file", fmt.Sprint("file", i))))
 			must(l, err)
 			if r.Sent != int64(n) || r.Inserted+r.Duplicate != r.Sent || !reached {
@@ -108,7 +109,7 @@ func TestMergeMeanwhile(t *testing.T) {
 				l.Error("a period that is not over is merged")
 			}
 		})
-		o.Lane, o.Publisher.(*maintain.Table).Now = ingest.Merge, maintain.Clock(func() time.Time { return now })
+		o.Lane, o.Publisher.(*maintain.Table).Now = lane.Merge, maintain.Clock(func() time.Time { return now })
 		_, err := ingest.File(l.Context(), o, l.write("d.csv", hourOf(120)))
 		must(l, err)
 	})

@@ -14,6 +14,7 @@ import (
 	"github.com/rowmill/rowmill/internal/declared"
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/ingest"
+	"github.com/rowmill/rowmill/internal/ingest/lane"
 	"github.com/rowmill/rowmill/internal/maintain"
 	"github.com/rowmill/rowmill/internal/state"
 	"github.com/rowmill/rowmill/rolling"
@@ -39,7 +40,7 @@ func (l *loading) publisher(reached func(point string)) ingest.Options {
 	table, err := maintain.Open(l.Context(), l.db, d, func() time.Time { return loadStart })
 	must(l, err)
 	table.Reached = reached
-	o.Publisher, o.Reached, o.Lane, o.Dir = table, reached, ingest.Publish, filepath.Join(l.dir, ".rowmill")
+	o.Publisher, o.Reached, o.Lane, o.Dir = table, reached, lane.Publish, filepath.Join(l.dir, ".rowmill")
 	return o
 }
 
@@ -184,16 +185,16 @@ func TestFewRowsOfSealedPeriod(t *testing.T) {
 		l.stop(path, "rows collected")
 		l.tick(loadStart.Add(6 * time.Hour))
 		mustPass(l.T, l.run("run", "--once"))
-		for _, lane := range []ingest.Lane{ingest.Auto, ingest.Publish} {
+		for _, name := range []lane.Lane{lane.Auto, lane.Publish} {
 			o := l.publisher(func(string) {})
 			var said strings.Builder
-			o.Lane, o.Late, o.Say = lane, true, func(line string) { said.WriteString(line) }
+			o.Lane, o.Late, o.Say = name, true, func(line string) { said.WriteString(line) }
 			r, err := ingest.File(l.Context(), o, path)
 			must(l, err)
 			if want := (state.Counts{Sent: 100, Rejected: 100}); r.Counts != want {
-				t.Errorf("lane %s: the counts are %+v, want %+v", lane, r.Counts, want)
+				t.Errorf("lane %s: the counts are %+v, want %+v", name, r.Counts, want)
 			}
-			if lane == ingest.Auto && !strings.Contains(said.String(), "it has been sealed, and the table refuses late rows") {
+			if name == lane.Auto && !strings.Contains(said.String(), "it has been sealed, and the table refuses late rows") {
 				t.Errorf("it says %s", said.String())
 			}
 			l.hasRows(0)
@@ -211,7 +212,7 @@ func TestFewRowsWithoutKeep(t *testing.T) {
 		l.stop(path, "rows collected")
 		var said strings.Builder
 		o := l.publisher(func(string) {})
-		o.Lane, o.Say = ingest.Auto, func(line string) { said.WriteString(line) }
+		o.Lane, o.Say = lane.Auto, func(line string) { said.WriteString(line) }
 		_, err := ingest.File(l.Context(), o, path)
 		must(l, err)
 		if strings.Contains(said.String(), "live, because") {
@@ -237,7 +238,7 @@ func TestFewRowsCommittedTwice(t *testing.T) {
 					"VALUES ('readings', ?, ?, ?, 100, 100, 0, 0, 0, 0, 0, ?)", source+"@period "+from, from, from, time.Now().UnixMicro())
 			}
 		})
-		o.Lane = ingest.Auto
+		o.Lane = lane.Auto
 		r, err := ingest.File(l.Context(), o, path)
 		must(l, err)
 		if want := (state.Counts{Sent: 100, Inserted: 100}); r.Counts != want {

@@ -14,6 +14,8 @@ import (
 
 	"github.com/rowmill/rowmill/internal/declared"
 	"github.com/rowmill/rowmill/internal/ingest"
+	"github.com/rowmill/rowmill/internal/ingest/format"
+	"github.com/rowmill/rowmill/internal/ingest/lane"
 	"github.com/rowmill/rowmill/internal/maintain"
 )
 
@@ -84,7 +86,7 @@ func (a runner) unitsOfRun(ctx context.Context, files []string, f runFlags, serv
 
 // untilOpen opens a table, again while its server can't be reached.
 func (a runner) untilOpen(ctx context.Context, u unit) (*declared.Table, error) {
-	return untilReached(ctx, a.app, loadFlags{Options: ingest.Options{Sending: ingest.Sending{RetryFor: -1}}}, func() (*declared.Table, error) { return u.open(ctx) })
+	return untilReached(ctx, a.app, loadFlags{Options: ingest.Options{Sending: lane.Sending{RetryFor: -1}}}, func() (*declared.Table, error) { return u.open(ctx) })
 }
 
 // loadShards loads sources into all nodes at once. Each node has a load of its own, with its ledger, which takes its
@@ -100,7 +102,7 @@ func (a loads) loadShards(ctx context.Context, sources []string, f loadFlags, d 
 	defer stop()
 	if slices.Contains(sources, "-") {
 		var pipes []*io.PipeReader
-		pipes, wait = ingest.Tee(reading, a.stdin, len(nodes))
+		pipes, wait = format.Tee(reading, a.stdin, len(nodes))
 		for i, r := range pipes {
 			stdin[i] = r
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/ingest/format"
 )
 
 // Expanded are the sources that patterns and directories name.
@@ -126,7 +127,7 @@ func (e *expander) directory(root string) error {
 			e.left(path, why)
 		case !d.Type().IsRegular():
 			e.left(path, "not a regular file")
-		case !e.any && !mayLoad(path):
+		case !e.any && !format.MayLoad(path):
 			e.left(path, "of an unknown format")
 		default:
 			e.file(path)

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/ingest/format"
 	"github.com/rowmill/rowmill/internal/value"
 )
 
@@ -26,7 +27,7 @@ type fetch struct {
 }
 
 // newFetch returns the fetch of columns for those of a target.
-func newFetch(db engine.Keeper, columns []engine.SchemaColumn, into []column) *fetch {
+func newFetch(db engine.Keeper, columns []engine.SchemaColumn, into []format.Column) *fetch {
 	f := &fetch{db: db}
 	var list []string
 	for i, c := range columns {
@@ -119,7 +120,7 @@ func (f *fetch) record(dst []byte, rows *engine.Batch, i int, buf []byte) (out, 
 			buf = convert(buf[:0], text)
 			text = buf
 		}
-		dst = appendEscaped(dst, text)
+		dst = format.AppendEscaped(dst, text)
 	}
 	return append(dst, '\n'), buf
 }

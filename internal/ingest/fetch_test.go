@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/ingest/format"
+	"github.com/rowmill/rowmill/internal/ingest/lane"
 	"github.com/rowmill/rowmill/internal/state"
 	"github.com/rowmill/rowmill/internal/testdb"
 	"github.com/rowmill/rowmill/internal/value"
@@ -39,16 +41,16 @@ func FuzzFetchedRecord(f *testing.F) {
 		rows.EndRow()
 		fetched := &fetch{convert: make([]func(dst, text []byte) []byte, len(want))}
 		record, _ := fetched.record(nil, rows, 0, nil)
-		target, err := newTarget(engine.Capabilities{}, &Format{Kind: TSV, NoHeader: true, Nulls: []string{`\N`}}, names,
-			&Reading{Table: &engine.Table{Name: "t", By: "n", Grid: grid}, Schema: schema, Values: value.Notation{Bytes: value.Raw}})
+		target, err := format.NewTarget(engine.Capabilities{}, &format.Format{Kind: format.TSV, NoHeader: true, Nulls: []string{`\N`}}, names,
+			&format.Reading{Table: &engine.Table{Name: "t", By: "n", Grid: grid}, Schema: schema, Values: value.Notation{Bytes: value.Raw}})
 		must(t, err)
-		p := newParser(target)
-		p.parse(&batch{data: record, target: target})
-		if p.batch.Rows() != 1 || len(p.rejected) > 0 {
-			t.Fatalf("%q: %d rows, %v", record, p.batch.Rows(), p.rejected)
+		p := format.NewParser(target)
+		p.Parse(&format.Batch{Data: record, Target: target})
+		if p.Batch.Rows() != 1 || len(p.Rejected) > 0 {
+			t.Fatalf("%q: %d rows, %v", record, p.Batch.Rows(), p.Rejected)
 		}
 		for i, v := range want[1:] {
-			got := &p.batch.Columns[i+1]
+			got := &p.Batch.Columns[i+1]
 			if null := names[i+1] == "none"; got.Null(0) != null || !null && !bytes.Equal(got.Value(0), v) {
 				t.Errorf("column %s of %q: %q, null %t", names[i+1], record, got.Value(0), got.Null(0))
 			}
@@ -100,17 +102,17 @@ func TestRecallCounts(t *testing.T) {
 	db := testdb.Open(t, "sqlite").(engine.Keeper)
 	st := state.New(db)
 	must(t, st.Ensure(t.Context()))
-	o := &Options{Sending: Sending{DB: db, Reading: Reading{Table: &engine.Table{Name: "readings"}}, Bad: filepath.Join(t.TempDir(), "bad")}}
-	common, err := newLoad(&o.Sending, nil)
+	o := &Options{Sending: lane.Sending{DB: db, Reading: format.Reading{Table: &engine.Table{Name: "readings"}}, Bad: filepath.Join(t.TempDir(), "bad")}}
+	common, err := lane.New(&o.Sending, nil)
 	must(t, err)
-	l := &serverLoad{load: common, opt: o, done: map[state.Cut]state.Counts{}, plan: plan{Columns: []string{"a"}, Ends: map[int64][]string{}}}
+	l := &serverLoad{Load: common, opt: o, done: map[state.Cut]state.Counts{}, plan: plan{Columns: []string{"a"}, Ends: map[int64][]string{}}}
 	for i := range int64(3) {
 		l.plan.Open = append(l.plan.Open, &chunk{From: 10 * i, To: 10*i + 10, Last: []string{"x"}})
 	}
-	l.source = &state.Source{Table: "readings", Path: "p", Kind: state.ServerSource, Key: newKey()}
+	l.Source = &state.Source{Table: "readings", Path: "p", Kind: state.ServerSource, Key: newKey()}
 	must(t, l.record(t.Context(), nil, nil))
 	for i, c := range l.plan.Open[:2] {
-		line := state.Batch{Table: "readings", ID: c.cut().ID(l.source.Key), Counts: state.Counts{Sent: int64(10 - i), Inserted: int64(10 - i)}}
+		line := state.Batch{Table: "readings", ID: c.cut().ID(l.Source.Key), Counts: state.Counts{Sent: int64(10 - i), Inserted: int64(10 - i)}}
 		loader, err := db.Loader(t.Context())
 		must(t, err)
 		must(t, loader.Begin(t.Context()))
@@ -120,9 +122,9 @@ func TestRecallCounts(t *testing.T) {
 		must(t, loader.Commit(t.Context()))
 		must(t, loader.Close())
 	}
-	l.recount(state.Counts{})
+	l.Recount(state.Counts{})
 	must(t, l.recall(t.Context(), ""))
-	if r := l.result; r.Sent != 19 || l.before().Sent != 0 || len(l.done) != 2 {
+	if r := l.Result; r.Sent != 19 || l.Before().Sent != 0 || len(l.done) != 2 {
 		t.Errorf("%+v, %d chunks are loaded", r, len(l.done))
 	}
 }

@@ -14,6 +14,8 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/ingest/format"
+	"github.com/rowmill/rowmill/internal/ingest/lane"
 	"github.com/rowmill/rowmill/internal/state"
 	"github.com/rowmill/rowmill/internal/value"
 )
@@ -28,44 +30,44 @@ const (
 // loaded from its previous end; a file that has changed otherwise is refused. If another
 // process is loading the file, File returns ErrHeld. If ctx ends, committed batches
 // remain, and the next load continues after them.
-func File(ctx context.Context, o Options, path string) (Result, error) {
-	common, err := newLoad(&o.Sending, o.pool)
+func File(ctx context.Context, o Options, path string) (lane.Result, error) {
+	common, err := lane.New(&o.Sending, o.pool)
 	if err != nil {
-		return Result{}, err
+		return lane.Result{}, err
 	}
 	name := o.Name
 	if name == "" {
 		if name, err = filepath.Abs(path); err != nil {
-			return Result{}, err
+			return lane.Result{}, err
 		}
 	}
-	l := &fileLoad{load: common, opt: &o, path: path, format: o.Format}
-	l.position = l.bytesDone
-	l.source = &state.Source{Table: o.Table.Name, Path: name, Kind: state.FileSource, Key: newKey()}
+	l := &fileLoad{Load: common, opt: &o, path: path, format: o.Format}
+	l.Position = l.bytesDone
+	l.Source = &state.Source{Table: o.Table.Name, Path: name, Kind: state.FileSource, Key: newKey()}
 	if o.Dry {
 		// Remove the lines of an earlier dry run of the file.
-		l.source.Key = "dry run " + hashOf([]byte(name))
-		if err := l.forgetBad(l.source.Key); err != nil {
-			return l.finish(err)
+		l.Source.Key = "dry run " + format.HashOf([]byte(name))
+		if err := l.ForgetBad(l.Source.Key); err != nil {
+			return l.Finish(err)
 		}
 	}
-	return l.finish(l.start(ctx))
+	return l.Finish(l.start(ctx))
 }
 
 // A fileLoad is the load of a file. Its batches are recorded as cuts of the file
 // before they are sent, so that the next load after a crash finds the same ones.
 type fileLoad struct {
-	*load
+	*lane.Load
 	opt    *Options
 	path   string
-	format Format
-	input  *input
+	format format.Format
+	input  *format.Input
 	// parquet means that format is that of the text of a Parquet file.
 	parquet bool
 	// dump, unless nil, describes which rows of a dump are read.
-	dump *dumpFormat
+	dump *format.DumpTable
 	// reading is the dump that was opened last.
-	reading *dump
+	reading *format.DumpReader
 
 	// passed counts the bytes of the current reading that are done: compared with
 	// earlier loads, or committed. skipped is the part of them that earlier loads had
@@ -82,8 +84,8 @@ type fileLoad struct {
 	noted map[string]state.Batch
 	// published are the recorded publications.
 	published  []*state.Publication
-	collecting atomic.Pointer[collector] // that of load, for another goroutine
-	mu         sync.Mutex                // for what batches that were sent have
+	collecting atomic.Pointer[lane.Collector] // that of load, for another goroutine
+	mu         sync.Mutex                     // for what batches that were sent have
 	// settledIn, earlierIn and sentIn are the extents of the file's rows: the settled
 	// ones, those of noted, and those sent since the file was opened. offered are the
 	// extents of the rows that a dry run has checked.
@@ -93,71 +95,71 @@ type fileLoad struct {
 	accepted, looked bool
 }
 
-func (l *fileLoad) bytesDone(p *Progress) {
+func (l *fileLoad) bytesDone(p *lane.Progress) {
 	if l.input == nil {
 		return
 	}
-	skipped := l.input.upTo(l.skipped.Load())
-	p.Bytes, p.Size = l.input.upTo(l.passed.Load()), l.input.size
+	skipped := l.input.UpTo(l.skipped.Load())
+	p.Bytes, p.Size = l.input.UpTo(l.passed.Load()), l.input.Size
 	p.Sent = max(p.Bytes-skipped, 0)
 	if began := l.sending.Load(); began > 0 {
 		p.Sending = p.Elapsed - time.Duration(began)
 	}
-	l.collecting.Load().describe(p)
+	l.collecting.Load().Describe(p)
 }
 
 // start loads the file while holding its locks, which are taken again if they are
 // lost.
 func (l *fileLoad) start(ctx context.Context) error {
 	var err error
-	if l.format, err = formatOf(ctx, l.path, l.format); err != nil {
+	if l.format, err = format.OfFile(ctx, l.path, l.format); err != nil {
 		return err
 	}
 	if err := l.opt.Unused(l.format.Kind); err != nil {
 		return fmt.Errorf("%s: %w", l.path, err)
 	}
-	if l.format.Kind == Dump {
-		l.dump = newDumpFormat(&l.opt.Reading, &l.format)
+	if l.format.Kind == format.Dump {
+		l.dump = format.NewDumpTable(&l.opt.Reading, &l.format)
 		l.opt.Values.Bytes = value.Raw
 	}
 	if err := l.format.Validate(); err != nil {
 		return err
 	}
-	if l.format.Kind == Parquet {
-		l.parquet, l.unit, l.opt.Values.Bytes = true, "row", value.Hex
+	if l.format.Kind == format.Parquet {
+		l.parquet, l.Unit, l.opt.Values.Bytes = true, "row", value.Hex
 	}
 	if l.opt.Dry {
 		return l.read(ctx)
 	}
-	fresh := *l.source
+	fresh := *l.Source
 	for again := false; ; again = true {
 		s := fresh
-		l.source = &s
+		l.Source = &s
 		err := l.locked(ctx, again)
-		if !errors.Is(err, errLockLost) || ctx.Err() != nil || l.opt.RetryFor == 0 {
+		if !errors.Is(err, lane.ErrLockLost) || ctx.Err() != nil || l.opt.RetryFor == 0 {
 			return err
 		}
-		l.say("%s: %v; the lock is taken again, and the load continues", l.path, errLockLost)
+		l.Say("%s: %v; the lock is taken again, and the load continues", l.path, lane.ErrLockLost)
 	}
 }
 
 // open opens the file. The rows of a dump are read as TSV.
-func (l *fileLoad) open() (*input, error) {
+func (l *fileLoad) open() (*format.Input, error) {
 	if !l.parquet {
-		in, err := openFile(l.path, l.format.Encoding)
+		in, err := format.OpenFile(l.path, l.format.Encoding)
 		if err != nil {
 			return nil, err
 		}
-		in.follow(l.format.Kind == JSON, func() {
-			l.say("%s: its last line has no line break, and it was written to just now: the load waits until it wasn't for %s", l.path, settledAfter)
+		in.Follow(l.format.Kind == format.JSON, func() {
+			l.Say("%s: its last line has no line break, and it was written to just now: the load waits until it wasn't for %s", l.path, format.SettledAfter)
 		})
 		if l.dump != nil {
-			l.reading = in.readDump(l.dump)
+			l.reading = in.ReadDump(l.dump)
 		}
 		return in, nil
 	}
-	in, names, err := openParquet(l.path, l.opt.Schema, &l.opt.Format)
-	l.format = parquetFormat(&l.opt.Format, names)
+	in, names, err := format.OpenParquet(l.path, l.opt.Schema, &l.opt.Format)
+	l.format = format.ParquetFormat(&l.opt.Format, names)
 	return in, err
 }
 
@@ -171,11 +173,11 @@ func (l *fileLoad) read(ctx context.Context) (err error) {
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
 	if l.reading != nil {
-		l.reading.within(reading)
+		l.reading.Within(reading)
 	}
-	c := newCutter(reading, l.input, &l.format, l.opt.Rows, l.opt.Bytes, 0)
-	defer c.wait(stop)
-	defer l.input.unfollow()
+	c := format.NewCutter(reading, l.input, &l.format, l.opt.Rows, l.opt.Bytes, 0)
+	defer c.Wait(stop)
+	defer l.input.Unfollow()
 	fail := func(err error) error {
 		if err == nil || ctx.Err() != nil {
 			return err
@@ -183,7 +185,7 @@ func (l *fileLoad) read(ctx context.Context) (err error) {
 		return fmt.Errorf("%s: %w", l.path, err)
 	}
 	if l.opt.Publisher != nil && !l.opt.Dry {
-		if err := l.retry(ctx, func() error { return l.opt.Publisher.FinishPublications(ctx, l.source.Key) }); err != nil {
+		if err := l.Retry(ctx, func() error { return l.opt.Publisher.FinishPublications(ctx, l.Source.Key) }); err != nil {
 			return fail(err)
 		}
 	}
@@ -196,8 +198,8 @@ func (l *fileLoad) read(ctx context.Context) (err error) {
 			return fail(err)
 		}
 	}
-	t, err := l.targetOf(ctx, c)
-	if errors.Is(err, errGrowing) {
+	t, err := l.TargetOf(ctx, c)
+	if errors.Is(err, format.ErrGrowing) {
 		l.sayGrowing(c)
 		return nil
 	}
@@ -205,15 +207,15 @@ func (l *fileLoad) read(ctx context.Context) (err error) {
 		return fail(err)
 	}
 	if t == nil {
-		l.say("%s is empty", l.path)
-		l.result.Finished = true
+		l.Say("%s is empty", l.path)
+		l.Result.Finished = true
 		return nil
 	}
 	if again && !l.opt.Dry {
 		if err := l.forget(ctx, t); err != nil {
 			return fail(err)
 		}
-		l.source.Options = l.optionsText()
+		l.Source.Options = l.optionsText()
 		l.opt.Again = false // if a lock is lost, the load continues
 	}
 	l.countBefore()
@@ -221,23 +223,23 @@ func (l *fileLoad) read(ctx context.Context) (err error) {
 		return fail(err)
 	}
 	l.looked = true // after a lost lock, rows found are this load's own
-	n, err := l.collect(ctx, t, l.published, l.cutTo(), l.input.textSize())
+	n, err := l.Collect(ctx, t, l.published, l.cutTo(), l.input.TextSize())
 	if err != nil {
 		return fail(err)
 	}
-	l.collector = n
+	l.Collector = n
 	l.collecting.Store(n)
-	defer func() { err = errors.Join(err, n.close()) }()
-	was := *l.source
-	err = l.run(ctx, false, func(ctx context.Context, out chan<- *outBatch) error {
+	defer func() { err = errors.Join(err, n.Close()) }()
+	was := *l.Source
+	err = l.Run(ctx, false, func(ctx context.Context, out chan<- *lane.Batch) error {
 		return fail(l.batches(ctx, c, t, out))
-	}, func(_ context.Context, b *outBatch, noted state.Batch) error {
+	}, func(_ context.Context, b *lane.Batch, noted state.Batch) error {
 		l.countSent(noted, b)
 		return nil
 	})
-	if done := l.passed.Load(); err == nil && done != c.at {
+	if done := l.passed.Load(); err == nil && done != c.At {
 		err = fail(fmt.Errorf("the batches don't add up: they have %s of the %d that were read; this is an error of rowmill, please report it",
-			figure.Plural(done, "byte", "bytes"), c.at))
+			figure.Plural(done, "byte", "bytes"), c.At))
 	}
 	if err == nil && n != nil {
 		err = l.publish(ctx, n, t, c)
@@ -245,23 +247,23 @@ func (l *fileLoad) read(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	l.result.Finished = true
-	if l.dump != nil && c.final() {
-		l.reading.saySkipped(l.say)
+	l.Result.Finished = true
+	if l.dump != nil && c.Final() {
+		l.reading.SaySkipped(l.Say)
 	}
-	if c.growing() {
+	if c.Growing() {
 		l.sayGrowing(c)
 	}
 	if l.opt.Dry {
-		return l.sayLanes(ctx, t, l.offered, l.input.textSize())
+		return l.SayLanes(ctx, t, l.offered, l.input.TextSize())
 	}
-	all := l.before()
-	if all.Add(l.result.Counts); all.Rejected > 0 && all.Inserted+all.Updated+all.Duplicate == 0 {
+	all := l.Before()
+	if all.Add(l.Result.Counts); all.Rejected > 0 && all.Inserted+all.Updated+all.Duplicate == 0 {
 		// No row was loaded. The user will repeat the load with other options, for
 		// which the file must count as new.
-		return l.retry(ctx, func() error { return l.state.Unload(ctx, l.source) })
+		return l.Retry(ctx, func() error { return l.State.Unload(ctx, l.Source) })
 	}
-	if was.Finished && was.Loaded == c.at {
+	if was.Finished && was.Loaded == c.At {
 		return nil // nothing has changed
 	}
 	return l.settle(ctx, c, all)
@@ -272,36 +274,36 @@ func (l *fileLoad) cutTo() int64 {
 	if n := len(l.cuts); n > 0 {
 		return l.cuts[n-1].To
 	}
-	return l.source.Loaded
+	return l.Source.Loaded
 }
 
 // publish publishes what the collector has collected, of one file at a time.
-func (l *fileLoad) publish(ctx context.Context, n *collector, t *target, c *cutter) error {
-	unlock, err := l.pool.lock(ctx, "publications")
+func (l *fileLoad) publish(ctx context.Context, n *lane.Collector, t *format.Target, c *format.Cutter) error {
+	unlock, err := l.Pool.Lock(ctx, "publications")
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	if err := n.publishAll(ctx, c.at); err != nil {
+	if err := n.PublishAll(ctx, c.At); err != nil {
 		return err
 	}
-	return l.singly(ctx, n, t, c.tornBy)
+	return l.singly(ctx, n, t, c.TornBy)
 }
 
-func (l *fileLoad) sayGrowing(c *cutter) {
-	l.result.Finished, l.result.Unfinished = true, c.pending()
-	l.say("%s: line %d is incomplete, and the file is being written to: the next load reads it", l.path, c.line)
+func (l *fileLoad) sayGrowing(c *format.Cutter) {
+	l.Result.Finished, l.Result.Unfinished = true, c.Pending()
+	l.Say("%s: line %d is incomplete, and the file is being written to: the next load reads it", l.path, c.Line)
 }
 
 // recall reads what is recorded of the source: its cuts, those in the ledger, and where
 // its settled rows lie.
 func (l *fileLoad) recall(ctx context.Context) (err error) {
 	l.cuts, l.noted, l.published = nil, nil, nil
-	if l.opt.Dry || l.source.Started.IsZero() {
+	if l.opt.Dry || l.Source.Started.IsZero() {
 		return nil
 	}
-	err = l.retry(ctx, func() (err error) {
-		l.cuts, l.published, l.noted, err = recordedOf(ctx, l.state, l.source)
+	err = l.Retry(ctx, func() (err error) {
+		l.cuts, l.published, l.noted, err = lane.RecordedOf(ctx, l.State, l.Source)
 		return err
 	})
 	if err == nil {
@@ -312,18 +314,18 @@ func (l *fileLoad) recall(ctx context.Context) (err error) {
 
 // resume skips the part of the file that is loaded, after comparing its hash, and looks
 // whether the rows loaded earlier are in the table.
-func (l *fileLoad) resume(ctx context.Context, c *cutter) error {
-	s := l.source
+func (l *fileLoad) resume(ctx context.Context, c *format.Cutter) error {
+	s := l.Source
 	if l.opt.Dry || s.Started.IsZero() {
 		return nil
 	}
-	c.tornBy = fmt.Errorf("it is the rest of a line that was incomplete when it was loaded, on %s: check that row in the table", minute(s.At))
+	c.TornBy = fmt.Errorf("it is the rest of a line that was incomplete when it was loaded, on %s: check that row in the table", minute(s.At))
 	if s.Loaded > 0 {
-		hash, err := c.skip(ctx, s.Loaded, s.Lines)
-		l.passed.Store(c.at)
-		l.skipped.Store(c.at)
-		if errors.Is(err, errEnds) {
-			return shorter(c.at, s.Loaded)
+		hash, err := c.Skip(ctx, s.Loaded, s.Lines)
+		l.passed.Store(c.At)
+		l.skipped.Store(c.At)
+		if errors.Is(err, format.ErrEnds) {
+			return shorter(c.At, s.Loaded)
 		}
 		if err != nil {
 			return err
@@ -346,7 +348,7 @@ func minute(at time.Time) string { return at.UTC().Format("2006-01-02 15:04") }
 
 func (l *fileLoad) changed(from, to int64) error {
 	return engine.Hinted(fmt.Errorf("it has changed since it was loaded: bytes %d to %d differ from those loaded on %s", from, to,
-		minute(l.source.At)),
+		minute(l.Source.At)),
 		"--source with another name if it is another file: all of it is loaded then, and rows whose key is in the table are skipped")
 }
 
@@ -356,11 +358,11 @@ func shorter(is, was int64) error {
 }
 
 // recut returns the bytes of a recorded cut, which must be those that were loaded.
-func (l *fileLoad) recut(ctx context.Context, c *cutter, cut state.Cut) (*batch, error) {
-	b, err := c.again(ctx, cut)
+func (l *fileLoad) recut(ctx context.Context, c *format.Cutter, cut state.Cut) (*format.Batch, error) {
+	b, err := c.Again(ctx, cut)
 	switch {
-	case errors.Is(err, errEnds):
-		return nil, shorter(c.at+int64(c.pending()), cut.To)
+	case errors.Is(err, format.ErrEnds):
+		return nil, shorter(c.At+int64(c.Pending()), cut.To)
 	case err != nil:
 		return nil, err
 	case b.Hash != cut.Hash:
@@ -371,21 +373,21 @@ func (l *fileLoad) recut(ctx context.Context, c *cutter, cut state.Cut) (*batch,
 
 // batches produces the batches of a file: first the recorded cuts that are not in the
 // ledger, then new ones, after their cuts are recorded.
-func (l *fileLoad) batches(ctx context.Context, c *cutter, t *target, out chan<- *outBatch) error {
+func (l *fileLoad) batches(ctx context.Context, c *format.Cutter, t *format.Target, out chan<- *lane.Batch) error {
 	for _, cut := range l.cuts {
 		b, err := l.recut(ctx, c, cut)
 		if err != nil {
 			return err
 		}
-		_, there := l.noted[cut.ID(l.source.Key)]
-		if there && !l.collector.collects(cut.From) {
+		_, there := l.noted[cut.ID(l.Source.Key)]
+		if there && !l.Collector.Collects(cut.From) {
 			l.passed.Add(b.To - b.From)
 			l.skipped.Add(b.To - b.From)
 			continue
 		}
-		b.target = t
-		one := &outBatch{batch: b, noted: there}
-		if err := l.hold(ctx, one); err != nil {
+		b.Target = t
+		one := &lane.Batch{Batch: b, Noted: there}
+		if err := l.Hold(ctx, one); err != nil {
 			return err
 		}
 		l.handOut(one, out)
@@ -393,23 +395,23 @@ func (l *fileLoad) batches(ctx context.Context, c *cutter, t *target, out chan<-
 			return ctx.Err()
 		}
 	}
-	news := make(chan *outBatch, cutsAhead)
+	news := make(chan *lane.Batch, cutsAhead)
 	var failed error
 	cutting, enough := context.WithCancel(ctx)
 	defer enough()
 	go func() {
 		defer close(news)
 		for {
-			c.rows = l.batchRows()
-			b, err := c.next(cutting)
-			if errors.Is(err, io.EOF) || errors.Is(err, errGrowing) {
+			c.Rows = l.BatchRows()
+			b, err := c.Next(cutting)
+			if errors.Is(err, io.EOF) || errors.Is(err, format.ErrGrowing) {
 				return
 			}
-			var one *outBatch
+			var one *lane.Batch
 			if err == nil {
-				b.target = t
-				one = &outBatch{batch: b}
-				err = l.hold(cutting, one)
+				b.Target = t
+				one = &lane.Batch{Batch: b}
+				err = l.Hold(cutting, one)
 			}
 			if err != nil {
 				failed = err
@@ -421,15 +423,15 @@ func (l *fileLoad) batches(ctx context.Context, c *cutter, t *target, out chan<-
 	err := l.record(ctx, news, out)
 	enough()
 	for b := range news { // until the cutting goroutine ends
-		l.unhold(b)
+		l.Unhold(b)
 	}
 	return cmp.Or(err, failed)
 }
 
 // record passes batches on after recording their cuts, as many at a time as are ready.
-func (l *fileLoad) record(ctx context.Context, news <-chan *outBatch, out chan<- *outBatch) error {
+func (l *fileLoad) record(ctx context.Context, news <-chan *lane.Batch, out chan<- *lane.Batch) error {
 	for b := range news {
-		group := []*outBatch{b}
+		group := []*lane.Batch{b}
 	more:
 		for len(group) < cutsAhead {
 			select {
@@ -444,7 +446,7 @@ func (l *fileLoad) record(ctx context.Context, news <-chan *outBatch, out chan<-
 		}
 		if !l.opt.Dry {
 			if err := l.putCuts(ctx, group); err != nil {
-				l.unhold(group...)
+				l.Unhold(group...)
 				return err
 			}
 			l.recorded()
@@ -452,7 +454,7 @@ func (l *fileLoad) record(ctx context.Context, news <-chan *outBatch, out chan<-
 		}
 		for i, b := range group {
 			if ctx.Err() != nil {
-				l.unhold(group[i:]...)
+				l.Unhold(group[i:]...)
 				return ctx.Err()
 			}
 			l.handOut(b, out)
@@ -462,27 +464,27 @@ func (l *fileLoad) record(ctx context.Context, news <-chan *outBatch, out chan<-
 }
 
 // putCuts records the cuts of batches, before the first of them the source.
-func (l *fileLoad) putCuts(ctx context.Context, group []*outBatch) error {
-	s := l.source
+func (l *fileLoad) putCuts(ctx context.Context, group []*lane.Batch) error {
+	s := l.Source
 	cuts := make([]state.Cut, len(group))
 	for i, b := range group {
 		cuts[i] = b.Cut
 	}
 	if s.Head == 0 && cuts[0].From == 0 {
-		head := group[0].data[:min(headBytes, len(group[0].data))]
-		s.Head, s.HeadHash = int64(len(head)), hashOf(head)
+		head := group[0].Data[:min(format.HeadBytes, len(group[0].Data))]
+		s.Head, s.HeadHash = int64(len(head)), format.HashOf(head)
 	}
-	put := func() error { return l.state.PutCuts(ctx, s.Table, s.Key, cuts) }
+	put := func() error { return l.State.PutCuts(ctx, s.Table, s.Key, cuts) }
 	if s.Started.IsZero() || s.Finished {
 		s.Finished = false
-		put = func() error { return l.state.BeginSource(ctx, s, cuts) }
+		put = func() error { return l.State.BeginSource(ctx, s, cuts) }
 	}
 	tried := false
-	return l.retry(ctx, func() error {
+	return l.Retry(ctx, func() error {
 		err := put()
 		if tried && errors.Is(err, engine.ErrDuplicateKey) {
 			// The connection may have broken after the commit.
-			have, haveErr := l.state.Cuts(ctx, s.Table, s.Key)
+			have, haveErr := l.State.Cuts(ctx, s.Table, s.Key)
 			if haveErr != nil {
 				return haveErr
 			}
@@ -499,7 +501,7 @@ func (l *fileLoad) putCuts(ctx context.Context, group []*outBatch) error {
 
 // known returns the counts of the rows that are recorded.
 func (l *fileLoad) known() state.Counts {
-	all := l.source.Counts
+	all := l.Source.Counts
 	for _, b := range l.noted {
 		all.Add(b.Counts)
 	}
@@ -513,37 +515,37 @@ func (l *fileLoad) known() state.Counts {
 func (l *fileLoad) countBefore() {
 	l.earlierIn, l.sentIn, l.offered = nil, nil, nil
 	for _, b := range l.noted {
-		l.earlierIn = append(l.earlierIn, extentsOf(b)...)
+		l.earlierIn = append(l.earlierIn, lane.ExtentsOf(b)...)
 	}
 	for _, p := range l.published {
 		l.earlierIn = append(l.earlierIn, p.Extents()...)
 	}
-	l.recount(l.known())
+	l.Recount(l.known())
 }
 
-func (l *fileLoad) handOut(b *outBatch, out chan<- *outBatch) {
-	l.sending.CompareAndSwap(0, int64(l.elapsed()))
+func (l *fileLoad) handOut(b *lane.Batch, out chan<- *lane.Batch) {
+	l.sending.CompareAndSwap(0, int64(l.Elapsed()))
 	out <- b
 }
 
-func (l *fileLoad) countSent(noted state.Batch, b *outBatch) {
+func (l *fileLoad) countSent(noted state.Batch, b *lane.Batch) {
 	l.mu.Lock()
 	l.passed.Add(b.To - b.From)
-	l.sentIn = l.gathered(l.sentIn, extentsOf(noted))
+	l.sentIn = l.Gathered(l.sentIn, lane.ExtentsOf(noted))
 	if l.opt.Dry {
-		l.offered = l.gathered(l.offered, b.sent)
+		l.offered = l.Gathered(l.offered, b.Sent)
 	}
 	l.mu.Unlock()
-	l.count(noted.Counts, b.To-b.From)
+	l.Count(noted.Counts, b.To-b.From)
 }
 
 // settle records that the whole file is loaded, and all of its counts.
-func (l *fileLoad) settle(ctx context.Context, c *cutter, all state.Counts) error {
-	s := l.source
-	s.Loaded, s.Lines, s.Hash, s.Finished, s.Counts = c.at, c.line-1, c.total(), true, all
-	if head := c.head; int64(len(head)) > s.Head {
-		s.Head, s.HeadHash = int64(len(head)), hashOf(head)
+func (l *fileLoad) settle(ctx context.Context, c *format.Cutter, all state.Counts) error {
+	s := l.Source
+	s.Loaded, s.Lines, s.Hash, s.Finished, s.Counts = c.At, c.Line-1, c.Total(), true, all
+	if head := c.Head; int64(len(head)) > s.Head {
+		s.Head, s.HeadHash = int64(len(head)), format.HashOf(head)
 	}
-	extents := merged(l.opt.Table.Grid, slices.Concat(l.settledIn, l.earlierIn, l.sentIn, l.collector.rowsSent()))
-	return forgotten(l.retry(ctx, func() error { return l.state.Settle(ctx, s, l.toStore(extents)) }))
+	extents := lane.Merged(l.opt.Table.Grid, slices.Concat(l.settledIn, l.earlierIn, l.sentIn, l.Collector.RowsSent()))
+	return lane.Forgotten(l.Retry(ctx, func() error { return l.State.Settle(ctx, s, l.toStore(extents)) }))
 }

@@ -16,6 +16,8 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/ingest/format"
+	"github.com/rowmill/rowmill/internal/ingest/lane"
 	"github.com/rowmill/rowmill/internal/ingest/spool"
 	"github.com/rowmill/rowmill/internal/state"
 	"github.com/rowmill/rowmill/internal/value"
@@ -23,7 +25,7 @@ import (
 
 // A Post is a group of rows that is kept whole, such as the body of a request.
 type Post struct {
-	Format Format
+	Format format.Format
 	Values value.Notation
 	Body   []byte
 	// Key, unless empty, identifies the post: one with a key that was taken before is
@@ -36,7 +38,7 @@ type Receipt struct {
 	// Rows counts its rows, Bad those whose values can't be loaded, which go to the file
 	// of bad rows; First are some of these.
 	Rows, Bad int64
-	First     []Rejected
+	First     []format.Rejected
 	// Repeated reports that a post with the same key had been taken before.
 	Repeated bool
 }
@@ -134,7 +136,7 @@ type mark struct {
 
 // A shapePool has the parsers for posts of one shape.
 type shapePool struct {
-	target *target
+	target *format.Target
 	idle   sync.Pool
 }
 
@@ -142,8 +144,8 @@ type shapePool struct {
 // the database. All fields that concern files and single streams are ignored.
 func OpenInbox(ctx context.Context, o Options) (*Inbox, error) {
 	o.MaxBad, o.Again, o.Dry, o.Progress, o.Name, o.Posted = -1, false, false, nil, "", true
-	o.Bytes = cmp.Or(o.Bytes, DefaultBytes)
-	o.OnDuplicate = cmp.Or(o.OnDuplicate, SkipDuplicate)
+	o.Bytes = cmp.Or(o.Bytes, lane.DefaultBytes)
+	o.OnDuplicate = cmp.Or(o.OnDuplicate, format.SkipDuplicate)
 	if o.Say == nil {
 		o.Say = func(string) {}
 	}
@@ -187,10 +189,10 @@ func (in *Inbox) begin(ctx context.Context, first func(*streamLoad)) (*streamLoa
 		return nil, err
 	}
 	first(l)
-	l.source = &state.Source{Table: o.Table.Name, Path: dir, Kind: state.SpoolSource, Key: in.spool.ID()}
+	l.Source = &state.Source{Table: o.Table.Name, Path: dir, Kind: state.SpoolSource, Key: in.spool.ID()}
 	err = l.findSpool(ctx, in.spool)
-	for _, d := range l.result.Damaged {
-		l.say("spool %s: damaged: %s", o.Spool, d)
+	for _, d := range l.Result.Damaged {
+		l.Say("spool %s: damaged: %s", o.Spool, d)
 	}
 	return l, err
 }
@@ -218,26 +220,26 @@ func (in *Inbox) Put(ctx context.Context, post Post) (Receipt, error) {
 	if post.Key == "" {
 		return in.put(ctx, post, "")
 	}
-	sum := hashOf(post.Body)
+	sum := format.HashOf(post.Body)
 	return in.keys.once(ctx, post.Key, sum, func() (Receipt, error) { return in.put(ctx, post, sum) })
 }
 
 func (in *Inbox) put(ctx context.Context, post Post, sum string) (Receipt, error) {
-	if bytes.Count(post.Body, lineBreak) > MaxPostLines {
+	if bytes.Count(post.Body, format.LineBreak) > MaxPostLines {
 		return Receipt{}, ErrManyRows
 	}
 	if err := post.Format.Validate(); err != nil {
 		return Receipt{}, &PostError{Err: err}
 	}
-	data, line := bytes.TrimPrefix(post.Body, byteOrderMark), int64(1)
+	data, line := bytes.TrimPrefix(post.Body, format.ByteOrderMark), int64(1)
 	names, skip, err := in.columns(&post.Format, data)
 	if err == nil {
-		err = post.Format.checkBreaks(data)
+		err = post.Format.CheckBreaks(data)
 	}
 	if err != nil {
 		return Receipt{}, &PostError{Line: 1, Err: err}
 	}
-	line += int64(bytes.Count(data[:skip], lineBreak))
+	line += int64(bytes.Count(data[:skip], format.LineBreak))
 	head := spooled{Table: in.opt.Table.Name, Columns: names, Named: post.Format.Columns != nil, Format: post.Format, Notation: post.Values, Zone: zoneName(post.Values.Zone), Duplicates: in.opt.OnDuplicate}
 	pool, err := in.shape(&head)
 	if err != nil && in.look(ctx) == nil {
@@ -245,15 +247,15 @@ func (in *Inbox) put(ctx context.Context, post Post, sum string) (Receipt, error
 	}
 	if err != nil {
 		refused := &PostError{Err: err}
-		if post.Format.header() && !head.Named {
+		if post.Format.HasHeader() && !head.Named {
 			refused.Line = 1
 		}
 		return Receipt{}, refused
 	}
 	// Telegraf with csv_header = true writes the header only in its first request: also
 	// where the sender says that there is one, a row of values isn't skipped.
-	if post.Format.header() && head.Named {
-		if err := pool.target.checkHeader(data[:skip], 1); err != nil && (!post.Format.Header || pool.target.hasValues(data[:skip])) {
+	if post.Format.HasHeader() && head.Named {
+		if err := pool.target.CheckHeader(data[:skip], 1); err != nil && (!post.Format.Header || pool.target.HasValues(data[:skip])) {
 			return Receipt{}, &PostError{Err: err}
 		}
 	}
@@ -262,7 +264,7 @@ func (in *Inbox) put(ctx context.Context, post Post, sum string) (Receipt, error
 	if err != nil {
 		return Receipt{}, err
 	}
-	head.Line, head.Lines, head.Key, head.Sum = line, int64(bytes.Count(data, lineBreak)), post.Key, sum
+	head.Line, head.Lines, head.Key, head.Sum = line, int64(bytes.Count(data, format.LineBreak)), post.Key, sum
 	if data[len(data)-1] != '\n' {
 		head.Lines++
 	}
@@ -289,7 +291,7 @@ func (in *Inbox) kept(err error) {
 	r := &in.refusal
 	r.Lock()
 	defer r.Unlock()
-	if r.err, r.at = err, time.Now(); err != nil && r.at.Sub(r.said) >= sayFullEvery {
+	if r.err, r.at = err, time.Now(); err != nil && r.at.Sub(r.said) >= lane.SayFullEvery {
 		r.said = r.at
 		in.opt.Say(fmt.Sprintf("%s: rows are refused, because they can't be kept: %v", in.opt.Table.Name, err))
 	}
@@ -308,22 +310,22 @@ func (in *Inbox) refuses() error {
 }
 
 // columns returns the columns of a post's fields, and the length of its header.
-func (in *Inbox) columns(f *Format, data []byte) (names []string, header int, err error) {
-	if f.header() {
-		if header, err = f.end(data, true); err != nil {
+func (in *Inbox) columns(f *format.Format, data []byte) (names []string, header int, err error) {
+	if f.HasHeader() {
+		if header, err = f.End(data, true); err != nil {
 			return nil, 0, err
 		}
-		if names, err = f.names(data[:header]); err != nil {
+		if names, err = f.HeaderNames(data[:header]); err != nil {
 			return nil, 0, err
 		}
 	}
 	if f.Columns != nil {
 		return f.Columns, header, nil
 	}
-	if !f.header() {
+	if !f.HasHeader() {
 		in.shapes.Lock()
 		defer in.shapes.Unlock()
-		names = loadable(in.shapes.schema, f)
+		names = format.Loadable(in.shapes.schema, f)
 	}
 	return names, header, nil
 }
@@ -348,30 +350,30 @@ func (in *Inbox) shape(head *spooled) (*shapePool, error) {
 	if len(in.shapes.pools) >= mostShapes {
 		clear(in.shapes.pools)
 	}
-	pool := &shapePool{target: t, idle: sync.Pool{New: func() any { return newParser(t) }}}
+	pool := &shapePool{target: t, idle: sync.Pool{New: func() any { return format.NewParser(t) }}}
 	in.shapes.pools[key] = pool
 	return pool, nil
 }
 
 // check parses the rows of a post, some of which must be good.
 func (in *Inbox) check(pool *shapePool, data []byte, line int64) (Receipt, error) {
-	p, _ := pool.idle.Get().(*parser)
+	p, _ := pool.idle.Get().(*format.Parser)
 	if len(data) <= in.opt.Bytes { // the memory of larger ones isn't kept
 		defer pool.idle.Put(p)
 	}
-	b := &batch{data: data, target: pool.target}
+	b := &format.Batch{Data: data, Target: pool.target}
 	b.Line = line
-	p.parse(b)
-	p.from = nil // it refers to the body
-	out := Receipt{Rows: p.rows, Bad: int64(len(p.rejected))}
+	p.Parse(b)
+	p.From = nil // it refers to the body
+	out := Receipt{Rows: p.Rows, Bad: int64(len(p.Rejected))}
 	if out.Rows == 0 {
 		return out, &PostError{Err: errors.New("it has no rows")}
 	}
-	for _, r := range p.rejected[:min(len(p.rejected), firstBad)] {
+	for _, r := range p.Rejected[:min(len(p.Rejected), firstBad)] {
 		r.Row = nil
 		out.First = append(out.First, r)
 	}
-	clear(p.rejected) // they hold copies of rows
+	clear(p.Rejected) // they hold copies of rows
 	if out.Bad == 0 {
 		return out, nil
 	}
@@ -502,7 +504,7 @@ func (in *Inbox) Run(ctx context.Context) error {
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
-		if isClosed(changed) {
+		if lane.IsClosed(changed) {
 			continue
 		}
 		if time.Since(began) > lastFailure {
@@ -510,12 +512,12 @@ func (in *Inbox) Run(ctx context.Context) error {
 		}
 		text := err.Error()
 		in.failure.Store(&text)
-		if isClosed(in.ending) {
+		if lane.IsClosed(in.ending) {
 			return err
 		}
 		pause := engine.Backoff(firstFailure, lastFailure, try)
 		in.opt.Say(fmt.Sprintf("%s: rows that were received are kept and not loaded, will be tried again in %s: %v", in.opt.Table.Name, pause.Round(time.Second), err))
-		if sleepUnless(ctx, in.ending, pause) != nil || isClosed(in.ending) {
+		if lane.SleepUnless(ctx, in.ending, pause) != nil || lane.IsClosed(in.ending) {
 			return err
 		}
 		_ = in.look(ctx) // if the database can't be reached, the load reports it
@@ -535,7 +537,7 @@ func (in *Inbox) load(ctx context.Context, changed <-chan struct{}) error {
 	watch.Go(func() {
 		select {
 		case <-in.ending:
-			if !l.isFailing() {
+			if !l.Failing() {
 				return
 			}
 		case <-changed:
@@ -544,25 +546,25 @@ func (in *Inbox) load(ctx context.Context, changed <-chan struct{}) error {
 		cancel()
 	})
 	in.failure.Store(nil)
-	done := &acknowledger{load: l.load, sp: in.spool, at: max(l.source.Loaded, l.gap), done: map[int64]committed{}}
+	done := &acknowledger{Load: l.Load, sp: in.spool, at: max(l.Source.Loaded, l.gap), done: map[int64]committed{}}
 	acknowledging, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var ticking sync.WaitGroup
 	ticking.Go(func() { done.each(acknowledging) })
 	// Records of an earlier process, or that an earlier call sent, may be in the ledger.
 	old := in.spool.End()
-	err = l.run(ctx, false, func(ctx context.Context, out chan<- *outBatch) error {
+	err = l.Run(ctx, false, func(ctx context.Context, out chan<- *lane.Batch) error {
 		return l.fromSpool(ctx, in.spool, old, done, out)
-	}, func(work context.Context, b *outBatch, noted state.Batch) error {
+	}, func(work context.Context, b *lane.Batch, noted state.Batch) error {
 		in.loadedRows.Lock()
 		in.loadedRows.Add(noted.Counts)
-		in.loadedRows.unkept += b.unkept
+		in.loadedRows.unkept += b.Unkept
 		in.loadedRows.Unlock()
-		return done.add(work, b.batch, noted)
+		return done.add(work, b.Batch, noted)
 	})
 	stop()
 	ticking.Wait()
 	for _, bad := range in.spool.Bad() {
-		l.say("spool %s: damaged: %s at %d: %s; set aside in %s", in.opt.Spool, figure.Plural(bad.Bytes, "byte", "bytes"), bad.Offset, bad.Reason, bad.File)
+		l.Say("spool %s: damaged: %s at %d: %s; set aside in %s", in.opt.Spool, figure.Plural(bad.Bytes, "byte", "bytes"), bad.Offset, bad.Reason, bad.File)
 	}
 	last, end := context.WithTimeout(context.WithoutCancel(ctx), inboxPatience)
 	defer end()

@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/ingest/format"
+	"github.com/rowmill/rowmill/internal/ingest/lane"
 )
 
 // locked loads the file while holding two locks: on its name and on its source's key.
@@ -15,7 +17,7 @@ import (
 // means that this load held the locks before, and that the server may not yet have
 // detected the loss of its connection.
 func (l *fileLoad) locked(ctx context.Context, again bool) error {
-	return l.whileLocked(ctx, l.source.Path, again, func(ctx context.Context) error {
+	return l.WhileLocked(ctx, l.Source.Path, again, func(ctx context.Context) error {
 		head, err := headOf(ctx, l.path, l.open)
 		if err != nil {
 			return err
@@ -27,8 +29,8 @@ func (l *fileLoad) locked(ctx context.Context, again bool) error {
 		}
 		defer func() { l.recorded() }()
 		err = l.found(locked, head, again)
-		if errors.Is(context.Cause(locked), errLockLost) {
-			err = lostLock(ctx, err)
+		if errors.Is(context.Cause(locked), lane.ErrLockLost) {
+			err = lane.LostLock(ctx, err)
 		}
 		return err
 	})
@@ -37,9 +39,9 @@ func (l *fileLoad) locked(ctx context.Context, again bool) error {
 // found finds the record of the file, and loads the file while holding the lock on its source's key.
 func (l *fileLoad) found(ctx context.Context, head []byte, again bool) error {
 	err := l.findSource(ctx, head)
-	if errors.Is(err, errGrowing) {
-		l.result.Finished = true
-		l.say("%s is being written to, and may become a copy of a file that was loaded already: it is left for the next load", l.path)
+	if errors.Is(err, format.ErrGrowing) {
+		l.Result.Finished = true
+		l.Say("%s is being written to, and may become a copy of a file that was loaded already: it is left for the next load", l.path)
 		return nil
 	}
 	if err != nil {
@@ -50,8 +52,8 @@ func (l *fileLoad) found(ctx context.Context, head []byte, again bool) error {
 	} else if is && !l.opt.Again { // a load with Again records it anew
 		l.recorded()
 	}
-	return l.whileLocked(ctx, l.source.Key, again, func(ctx context.Context) error {
-		if !l.source.Started.IsZero() {
+	return l.WhileLocked(ctx, l.Source.Key, again, func(ctx context.Context) error {
+		if !l.Source.Started.IsZero() {
 			if err := l.reread(ctx); err != nil {
 				return err
 			}
@@ -68,11 +70,11 @@ func (l *fileLoad) lockHead(ctx context.Context, head []byte, lose context.Cance
 	if len(head) == 0 {
 		return func() {}, nil
 	}
-	lease, err := retried(ctx, l.load, func() (engine.Lease, error) {
-		return l.lease(ctx, l.opt.Table.Name+"/load/begun/"+hashOf(head))
+	lease, err := lane.Retried(ctx, l.Load, func() (engine.Lease, error) {
+		return l.Lease(ctx, l.opt.Table.Name+"/load/begun/"+format.HashOf(head))
 	})
 	if errors.Is(err, engine.ErrLockTimeout) {
-		held := engine.Classed(ErrHeld, fmt.Errorf("a file that begins as %s does is being loaded into %s by another process: %w", l.source.Path, l.opt.Table.Name, err))
+		held := engine.Classed(lane.ErrHeld, fmt.Errorf("a file that begins as %s does is being loaded into %s by another process: %w", l.Source.Path, l.opt.Table.Name, err))
 		return nil, engine.Hinted(held, "again in a moment; --retry, to wait for it")
 	}
 	if err != nil {
@@ -83,7 +85,7 @@ func (l *fileLoad) lockHead(ctx context.Context, head []byte, lose context.Cance
 		defer close(watched)
 		select {
 		case <-lease.Lost():
-			lose(errLockLost)
+			lose(lane.ErrLockLost)
 		case <-release:
 		}
 	}()
@@ -96,19 +98,19 @@ func (l *fileLoad) lockHead(ctx context.Context, head []byte, lose context.Cance
 
 // anyRecorded reports whether enough of the source is recorded to recognise its bytes.
 func (l *fileLoad) anyRecorded(ctx context.Context) (bool, error) {
-	if l.source.Started.IsZero() || l.source.Loaded > 0 {
-		return l.source.Loaded > 0, nil
+	if l.Source.Started.IsZero() || l.Source.Loaded > 0 {
+		return l.Source.Loaded > 0, nil
 	}
-	cuts, err := l.cutsOf(ctx, l.source)
+	cuts, err := l.cutsOf(ctx, l.Source)
 	return len(cuts) > 0, err
 }
 
 // headOf reads the first bytes of a file, which distinguish it from other files. Of one that
 // is damaged soon they are those before that.
-func headOf(ctx context.Context, path string, open func() (*input, error)) (head []byte, err error) {
-	err = look(ctx, path, open, func(_ *input, r io.Reader) error {
-		head, err = io.ReadAll(io.LimitReader(r, headBytes))
-		if errors.Is(err, errGrowing) || len(head) > 0 && ctx.Err() == nil {
+func headOf(ctx context.Context, path string, open func() (*format.Input, error)) (head []byte, err error) {
+	err = format.WithFile(ctx, path, open, func(_ *format.Input, r io.Reader) error {
+		head, err = io.ReadAll(io.LimitReader(r, format.HeadBytes))
+		if errors.Is(err, format.ErrGrowing) || len(head) > 0 && ctx.Err() == nil {
 			return nil
 		}
 		return err

@@ -14,6 +14,8 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/ingest/format"
+	"github.com/rowmill/rowmill/internal/ingest/lane"
 	"github.com/rowmill/rowmill/internal/state"
 )
 
@@ -44,7 +46,7 @@ type ManyProgress struct {
 	// Files of Of sources are done.
 	Files, Of int
 	// Progress adds up all sources: those that are done, in progress, or not begun.
-	Progress
+	lane.Progress
 }
 
 // Text describes the progress.
@@ -70,7 +72,7 @@ type Summary struct {
 	Missing   int64   `json:"missing,omitempty"`
 	Bytes     int64   `json:"bytes"`
 	Seconds   float64 `json:"seconds"`
-	Why
+	lane.Why
 	// Bad are the files that have the rejected rows.
 	Bad []string `json:"bad,omitempty"`
 	// Mismatch says what doesn't add up, "" if all does.
@@ -85,18 +87,18 @@ type Summary struct {
 // sources: the outcomes have their own.
 func (m *Many) Run(ctx context.Context, sources []string) ([]Outcome, []error, Summary, error) {
 	o := m.Options
-	o.Writers, o.Every = cmp.Or(o.Writers, DefaultWriters), cmp.Or(o.Every, DefaultEvery)
+	o.Writers, o.Every = cmp.Or(o.Writers, lane.DefaultWriters), cmp.Or(o.Every, lane.DefaultEvery)
 	files := cmp.Or(m.Files, DefaultFiles)
 	if o.DB.Capabilities().SerialWrites {
 		o.Writers, files = 1, 1
 	}
-	if o.OnDuplicate == UpdateDuplicate {
+	if o.OnDuplicate == format.UpdateDuplicate {
 		files = 1 // the last source with a key decides
 	}
 	if n := int64(min(files, len(sources))); n > 1 {
-		o.Memory = cmp.Or(o.Memory, DefaultMemory) / n
+		o.Memory = cmp.Or(o.Memory, lane.DefaultMemory) / n
 	}
-	o.pool = newPool(&o.Sending)
+	o.pool = lane.NewPool(&o.Sending)
 	r := &manyRun{Many: m, pool: o.pool, began: time.Now(), sources: sources, outcomes: make([]*Outcome, len(sources)),
 		errs: make([]error, len(sources)), sizes: make([]int64, len(sources))}
 	for i, s := range sources {
@@ -136,7 +138,7 @@ func (m *Many) Run(ctx context.Context, sources []string) ([]Outcome, []error, S
 	all.Wait()
 	end()
 	tick.Wait()
-	err := o.pool.close()
+	err := o.pool.Close()
 	outcomes, errs, sum := r.result()
 	if ended := ctx.Err(); sum.NotBegun > 0 && ended != nil && !slices.ContainsFunc(errs, func(err error) bool { return errors.Is(err, ended) }) {
 		err = errors.Join(err, ended)
@@ -147,7 +149,7 @@ func (m *Many) Run(ctx context.Context, sources []string) ([]Outcome, []error, S
 // A manyRun is a Run in progress.
 type manyRun struct {
 	*Many
-	pool    *pool
+	pool    *lane.Pool
 	began   time.Time
 	sources []string
 	sizes   []int64 // on disk; 0 is unknown
@@ -201,8 +203,8 @@ func (r *manyRun) progress() ManyProgress {
 	p := ManyProgress{Files: r.done, Of: len(r.sources)}
 	p.Rows, p.Bytes, p.Size, p.Elapsed = r.rows, r.bytes, r.total, time.Since(r.began)
 	r.mu.Unlock()
-	for _, l := range r.pool.running() {
-		one := l.progressNow()
+	for _, l := range r.pool.Running() {
+		one := l.ProgressNow()
 		p.Rows += one.Rows
 		p.Bytes += one.Bytes
 	}
@@ -214,7 +216,7 @@ func (r *manyRun) progress() ManyProgress {
 func (r *manyRun) result() (outcomes []Outcome, errs []error, sum Summary) {
 	outcomes = []Outcome{}
 	sum = Summary{Files: len(r.sources), Seconds: time.Since(r.began).Seconds(), dry: r.Options.Dry}
-	var found reasons
+	var found lane.Reasons
 	wrong := func(format string, args ...any) {
 		if sum.Mismatch == "" {
 			sum.Mismatch = fmt.Sprintf(format, args...)
@@ -246,7 +248,7 @@ func (r *manyRun) result() (outcomes []Outcome, errs []error, sum Summary) {
 		sum.Bytes += out.Result.Bytes
 		sum.Stopped += out.Stopped
 		for _, why := range out.Reasons {
-			found.add(why)
+			found.Add(why)
 		}
 		if out.Bad != "" && !slices.Contains(sum.Bad, out.Bad) {
 			sum.Bad = append(sum.Bad, out.Bad)
@@ -255,7 +257,7 @@ func (r *manyRun) result() (outcomes []Outcome, errs []error, sum Summary) {
 	if why := mismatch(sum.Counts); why != "" {
 		wrong("all sources: %s", why)
 	}
-	sum.Reasons = found.all()
+	sum.Reasons = found.All()
 	return outcomes, errs, sum
 }
 
@@ -309,10 +311,10 @@ func (s Summary) Text() string {
 	if s.Mismatch != "" {
 		fmt.Fprintf(&b, "\nTHE NUMBERS DON'T ADD UP: %s", s.Mismatch)
 	}
-	b.WriteString(s.lines())
+	b.WriteString(s.Lines())
 	for i, bad := range s.Bad {
-		if i == maxReasons {
-			fmt.Fprintf(&b, "\nand %s", figure.Plural(len(s.Bad)-maxReasons, "other file", "other files"))
+		if i == lane.MaxReasons {
+			fmt.Fprintf(&b, "\nand %s", figure.Plural(len(s.Bad)-lane.MaxReasons, "other file", "other files"))
 			break
 		}
 		fmt.Fprintf(&b, "\nbad rows are in %s", bad)

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/ingest/format"
+	"github.com/rowmill/rowmill/internal/ingest/lane"
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
@@ -13,7 +15,7 @@ import (
 func TestInterruptedBetweenSources(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	m := Many{
-		Options: Options{Sending: Sending{DB: testdb.Open(t, "sqlite").(engine.Keeper), Reading: Reading{Table: &engine.Table{}}}},
+		Options: Options{Sending: lane.Sending{DB: testdb.Open(t, "sqlite").(engine.Keeper), Reading: format.Reading{Table: &engine.Table{}}}},
 		Bad:     func(string) string { return "" },
 		Done:    func(Outcome) { interrupt() },
 	}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/ingest/format"
+	"github.com/rowmill/rowmill/internal/ingest/lane"
 	"github.com/rowmill/rowmill/internal/state"
 	"github.com/rowmill/rowmill/rolling"
 )
@@ -88,12 +90,12 @@ func (l *fileLoad) look(ctx context.Context, all []state.Extent) (finding, error
 func (l *fileLoad) recordedRows() []state.Extent {
 	all := slices.Clone(l.settledIn)
 	for _, b := range l.noted {
-		all = append(all, extentsOf(b)...)
+		all = append(all, lane.ExtentsOf(b)...)
 	}
 	for _, p := range l.published {
 		all = append(all, p.Extents()...)
 	}
-	return merged(l.opt.Table.Grid, all)
+	return lane.Merged(l.opt.Table.Grid, all)
 }
 
 func (l *fileLoad) lookBack(ctx context.Context) error {
@@ -104,40 +106,40 @@ func (l *fileLoad) lookBack(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r, s := &l.result, l.source
+	r, s := &l.Result, l.Source
 	l.looked = true
 	known := l.known()
 	accepted := known.Sent - known.Rejected // rows that may be there, whoever inserted them
 	r.LoadedAt, r.Missing, r.Gone, r.Unlooked = s.At, min(f.missing, accepted), f.gone, f.unlooked
 	if r.Missing > 0 && l.opt.AcceptMissing && len(l.cuts) == 0 {
 		l.settledIn = f.found
-		l.say("%s: %s not in the table and no longer looked for", s.Path, figure.Plural(r.Missing, "loaded row is", "loaded rows are"))
+		l.Say("%s: %s not in the table and no longer looked for", s.Path, figure.Plural(r.Missing, "loaded row is", "loaded rows are"))
 		l.accepted, r.Missing = true, 0
-		return l.retry(ctx, func() error { return l.state.PutExtents(ctx, s, l.toStore(l.settledIn)) })
+		return l.Retry(ctx, func() error { return l.State.PutExtents(ctx, s, l.toStore(l.settledIn)) })
 	}
 	return nil
 }
 
 // forget makes a file that is already loaded new again. It refuses if rows are still
 // in the table and no key would detect the duplicates.
-func (l *fileLoad) forget(ctx context.Context, t *target) error {
-	s := l.source
+func (l *fileLoad) forget(ctx context.Context, t *format.Target) error {
+	s := l.Source
 	if s.Started.IsZero() {
 		return nil
 	}
-	there, err := l.stillThere(ctx, !t.hasKey(l.opt.Schema))
+	there, err := l.stillThere(ctx, !t.HasKey(l.opt.Schema))
 	if err != nil {
 		return err
 	}
-	if err := l.retry(ctx, func() error { return l.state.ForgetSource(ctx, s, there) }); err != nil {
+	if err := l.Retry(ctx, func() error { return l.State.ForgetSource(ctx, s, there) }); err != nil {
 		return err
 	}
 	l.settledIn, l.accepted, l.cuts, l.noted, l.published = there, false, nil, nil, nil
 	if l.opt.Again {
-		l.say("%s was loaded on %s: it is loaded again", s.Path, minute(s.At))
+		l.Say("%s was loaded on %s: it is loaded again", s.Path, minute(s.At))
 	}
 	// Keep the key, because it is locked.
-	l.source = &state.Source{Table: s.Table, Path: s.Path, Kind: s.Kind, Key: s.Key}
+	l.Source = &state.Source{Table: s.Table, Path: s.Path, Kind: s.Kind, Key: s.Key}
 	return nil
 }
 
@@ -153,7 +155,7 @@ func (l *fileLoad) stillThere(ctx context.Context, none bool) ([]state.Extent, e
 	if err != nil {
 		return nil, err
 	}
-	whole := f.unlooked == "" && (len(all) > 0 || l.accepted || l.source.Inserted+l.source.Updated+l.source.Duplicate == 0)
+	whole := f.unlooked == "" && (len(all) > 0 || l.accepted || l.Source.Inserted+l.Source.Updated+l.Source.Duplicate == 0)
 	if none && (!whole || f.missing+f.gone < rows) {
 		return nil, engine.Hinted(fmt.Errorf("table %s has no key without NULL of which the source has all columns: rows of it that are in the table would be there twice", l.opt.Table.Name),
 			"DELETE the rows of the file first; then --again loads all of it")
@@ -173,7 +175,7 @@ func (l *fileLoad) toStore(all []state.Extent) []state.Extent {
 
 // extents returns the settled extents of the source's rows. It also sets l.accepted.
 func (l *fileLoad) extents(ctx context.Context) (all []state.Extent, err error) {
-	all, err = retried(ctx, l.load, func() ([]state.Extent, error) { return l.state.Extents(ctx, l.source.Table, l.source.Key) })
+	all, err = lane.Retried(ctx, l.Load, func() ([]state.Extent, error) { return l.State.Extents(ctx, l.Source.Table, l.Source.Key) })
 	l.accepted = slices.Contains(all, state.Accepted)
 	return slices.DeleteFunc(all, func(e state.Extent) bool { return e.To <= state.Accepted.To }), err
 }
@@ -192,9 +194,9 @@ func (l *fileLoad) present(ctx context.Context) (p presence, err error) {
 	name := l.opt.Table.Name
 	// The changes are read before the catalog: when a drop has left the list of
 	// changes, the catalog no longer has the period.
-	err = l.retry(ctx, func() error {
+	err = l.Retry(ctx, func() error {
 		p = presence{}
-		changes, err := l.state.Changes(ctx, name)
+		changes, err := l.State.Changes(ctx, name)
 		if err != nil {
 			return err
 		}
@@ -205,7 +207,7 @@ func (l *fileLoad) present(ctx context.Context) (p presence, err error) {
 				p.changing = changes[i].ID
 			}
 		}
-		known, err := l.state.Periods(ctx, name)
+		known, err := l.State.Periods(ctx, name)
 		if err != nil {
 			return err
 		}
@@ -252,7 +254,7 @@ func (l *fileLoad) rowsIn(ctx context.Context, p presence, e state.Extent) (int6
 		q := fmt.Sprintf("SELECT COUNT(*) FROM (SELECT 1 AS one FROM %s WHERE %s >= %s AND %s < %s LIMIT %d) AS r",
 			from, by, w.Literal(t, max(part.From, e.From)), by, w.Literal(t, min(part.To, e.To)), wanted(e)-n)
 		var some int64
-		err := l.retry(ctx, func() error { return l.opt.DB.Classify(l.state.DB().QueryRowContext(ctx, q).Scan(&some)) })
+		err := l.Retry(ctx, func() error { return l.opt.DB.Classify(l.State.DB().QueryRowContext(ctx, q).Scan(&some)) })
 		if err != nil {
 			return 0, fmt.Errorf("count rows of %s: %w", t.Name, err)
 		}

@@ -14,24 +14,26 @@
 //
 // The pipeline, and where an addition belongs:
 //
-//	source  file.go, stream.go,        opens, locks and recognises it; a new source is a file beside them
+//	source  file.go, stream.go,   opens, locks and recognises it; a new source is a file beside them
 //	        server.go, fetch.go
-//	cut     batch.go, FORMAT.go        at record boundaries; a new format is a file and an entry of formats (format.go)
-//	parse   parse.go, columns.go       into an engine.Batch, with values that package value reads
-//	send    send.go, periods.go        within the table's periods: the live lane
-//	publish lane.go, sorter.go,        whole periods, sorted: the publish and merge lanes;
-//	        choose.go, few.go          which one, and rows that are too few
-//	account missing.go, rejected.go    where the rows lie, which were refused; outcome.go describes the result
+//	format  package format        cuts it at record boundaries, and parses its records into an engine.Batch
+//	lane    package lane          sends the rows within the table's periods, or publishes whole periods
+//	account missing.go            which rows that were loaded are missing; outcome.go describes the result
 package ingest
 
-import "time"
+import (
+	"time"
+
+	"github.com/rowmill/rowmill/internal/ingest/format"
+	"github.com/rowmill/rowmill/internal/ingest/lane"
+)
 
 // Options describe the destination of a load and its settings.
 type Options struct {
-	Sending
+	lane.Sending
 	// Format is the format of the source. If Kind is empty, it is derived from the
 	// file's name.
-	Format Format
+	Format format.Format
 	// Name, unless empty, identifies the source instead of its path, so that the file
 	// may be moved.
 	Name string
@@ -53,7 +55,7 @@ type Options struct {
 	AcceptMissing bool
 
 	// pool is what the loads of a Many have in common; nil means that the load has its own.
-	pool *pool
+	pool *lane.Pool
 }
 
 // DefaultFlush is the default of Options.Flush.

@@ -11,56 +11,14 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/ingest/lane"
 	"github.com/rowmill/rowmill/internal/state"
 )
-
-// Text describes the progress of a load. The time left is estimated from the rows that
-// this load has sent itself: rows loaded earlier are only compared.
-func (p Progress) Text(dry bool) string {
-	sending := p.Sending
-	if sending <= 0 {
-		sending = p.Elapsed
-	}
-	line := fmt.Sprintf("%s rows, %s rows/s", figure.Count(p.Rows), figure.Rounded(float64(p.Rows)/max(sending.Seconds(), 1e-3)))
-	if p.Size > 0 {
-		what := "loaded"
-		if dry {
-			what = "checked"
-		}
-		done := min(p.Bytes, p.Size)
-		line += fmt.Sprintf(", %d%% of %s %s", int64(100*float64(done)/float64(p.Size)), figure.Bytes(p.Size), what)
-		if left := p.Size - done; left > 0 && p.Sent > 0 && p.Sending >= time.Second {
-			line += fmt.Sprintf(", %s left", time.Duration(float64(p.Sending)*float64(left)/float64(p.Sent)).Round(time.Second))
-		}
-	}
-	if done := p.Share; done > 0 && p.Size == 0 {
-		line += fmt.Sprintf(", about %d%% read", int64(100*done))
-		if part := done - p.ShareBefore; part > 0 && done < 1 && p.Sending >= time.Second {
-			line += fmt.Sprintf(", %s left", time.Duration(float64(p.Sending)*(1-done)/part).Round(time.Second))
-		}
-	}
-	switch {
-	case p.Publishing > 0:
-		line = fmt.Sprintf("%s rows; publishing %s of %s collected rows", figure.Count(p.Rows), figure.Count(p.Written), figure.Count(p.Collected))
-		if left := p.Collected - p.Written; left > 0 && p.Written > 0 && p.Publishing >= time.Second {
-			line += fmt.Sprintf(", %s left", time.Duration(float64(p.Publishing)*float64(left)/float64(p.Written)).Round(time.Second))
-		}
-	case p.Collected > 0:
-		line += fmt.Sprintf(", %s rows collected to be published", figure.Count(p.Collected))
-	}
-	if p.Waiting > 0 {
-		line += fmt.Sprintf(", %s in the spool", figure.Bytes(p.Waiting))
-	}
-	if p.Full > time.Second {
-		line += fmt.Sprintf(", which is full: the sender has been waiting for %s", p.Full.Round(time.Second))
-	}
-	return line
-}
 
 // An Outcome is what a program is told about the load of one source.
 type Outcome struct {
 	Table string `json:"table"`
-	Result
+	lane.Result
 	DryRun bool `json:"dry_run,omitempty"`
 	// Argument is the source as it was given.
 	Argument string `json:"-"`
@@ -73,18 +31,18 @@ type Outcome struct {
 
 // NewOutcome returns the outcome of a load that ended with r and err. source is its
 // name if the load found none.
-func NewOutcome(o Options, source string, r Result, err error) Outcome {
+func NewOutcome(o Options, source string, r lane.Result, err error) Outcome {
 	out := Outcome{Table: o.Table.Name, Result: r, DryRun: o.Dry, Argument: source}
 	out.Source, out.LoadedAt = cmp.Or(r.Source, source), r.LoadedAt.UTC()
 	if r.Rejected > 0 || o.ListSkipped && r.Different+r.Repeated > 0 {
 		out.Bad = o.Bad
 	}
-	var many *TooManyError
+	var many *lane.TooManyError
 	if errors.As(err, &many) {
 		out.Bad = o.Bad
 	}
 	if err != nil {
-		out.Error, out.Held = err.Error(), errors.Is(err, ErrHeld)
+		out.Error, out.Held = err.Error(), errors.Is(err, lane.ErrHeld)
 	}
 	return out
 }
@@ -145,7 +103,7 @@ func (l Outcome) Text() string {
 	}
 	say(l.Lost, "; %s rows were read and not loaded", rows(l.Lost))
 	say(int64(l.Unfinished), "; %s bytes of an incomplete row were left", figure.Count(l.Unfinished))
-	b.WriteString(l.lines())
+	b.WriteString(l.Lines())
 	for _, d := range l.Damaged {
 		fmt.Fprintf(&b, "\ndamaged in the spool: %s", d)
 	}
@@ -224,7 +182,7 @@ func Sources(ctx context.Context, st *state.Store, table string) ([]Known, error
 	out := []Known{}
 	for _, s := range all {
 		// Of a source that isn't loaded to its end, the counts lack the committed batches.
-		cuts, published, noted, err := recordedOf(ctx, st, &s)
+		cuts, published, noted, err := lane.RecordedOf(ctx, st, &s)
 		if err != nil {
 			return nil, err
 		}

@@ -4,24 +4,26 @@ import (
 	"context"
 	"errors"
 
+	"github.com/rowmill/rowmill/internal/ingest/format"
+	"github.com/rowmill/rowmill/internal/ingest/lane"
 	"github.com/rowmill/rowmill/internal/state"
 )
 
 // singly sends the rows of publications that couldn't be published, in the batches of
 // the file, each with a second line of the ledger.
-func (l *fileLoad) singly(ctx context.Context, n *collector, t *target, torn error) (err error) {
-	if !n.sendsAny() {
+func (l *fileLoad) singly(ctx context.Context, n *lane.Collector, t *format.Target, torn error) (err error) {
+	if !n.SendsAny() {
 		return nil
 	}
-	cuts, err := l.cutsOf(ctx, l.source)
+	cuts, err := l.cutsOf(ctx, l.Source)
 	if err != nil {
 		return err
 	}
 	ids := make([]string, len(cuts))
 	for i, cut := range cuts {
-		ids[i] = cut.ID(l.source.Key) + again
+		ids[i] = cut.ID(l.Source.Key) + lane.SecondLine
 	}
-	noted, err := retried(ctx, l.load, func() (map[string]state.Batch, error) { return l.state.NotedWith(ctx, l.source.Table, ids) })
+	noted, err := lane.Retried(ctx, l.Load, func() (map[string]state.Batch, error) { return l.State.NotedWith(ctx, l.Source.Table, ids) })
 	if err != nil {
 		return err
 	}
@@ -32,27 +34,27 @@ func (l *fileLoad) singly(ctx context.Context, n *collector, t *target, torn err
 	defer func() { err = errors.Join(err, in.Close()) }()
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
-	c := newCutter(reading, in, &l.format, l.opt.Rows, l.opt.Bytes, 0)
-	defer c.wait(stop)
-	defer in.unfollow()
-	c.tornBy = torn
-	if l.source.Loaded > 0 {
-		if _, err := c.skip(ctx, l.source.Loaded, l.source.Lines); err != nil {
+	c := format.NewCutter(reading, in, &l.format, l.opt.Rows, l.opt.Bytes, 0)
+	defer c.Wait(stop)
+	defer in.Unfollow()
+	c.TornBy = torn
+	if l.Source.Loaded > 0 {
+		if _, err := c.Skip(ctx, l.Source.Loaded, l.Source.Lines); err != nil {
 			return err
 		}
 	}
-	return l.run(ctx, false, func(ctx context.Context, out chan<- *outBatch) error {
+	return l.Run(ctx, false, func(ctx context.Context, out chan<- *lane.Batch) error {
 		for i, cut := range cuts {
 			b, err := l.recut(ctx, c, cut)
 			if err != nil {
 				return err
 			}
-			if _, there := noted[ids[i]]; there || !n.sends(cut.From) {
+			if _, there := noted[ids[i]]; there || !n.Sends(cut.From) {
 				continue
 			}
-			b.target = t
-			one := &outBatch{batch: b, single: true}
-			if err := l.hold(ctx, one); err != nil {
+			b.Target = t
+			one := &lane.Batch{Batch: b, Single: true}
+			if err := l.Hold(ctx, one); err != nil {
 				return err
 			}
 			out <- one
@@ -61,11 +63,11 @@ func (l *fileLoad) singly(ctx context.Context, n *collector, t *target, torn err
 			}
 		}
 		return nil
-	}, func(_ context.Context, _ *outBatch, noted state.Batch) error {
+	}, func(_ context.Context, _ *lane.Batch, noted state.Batch) error {
 		l.mu.Lock()
-		l.sentIn = l.gathered(l.sentIn, extentsOf(noted))
+		l.sentIn = l.Gathered(l.sentIn, lane.ExtentsOf(noted))
 		l.mu.Unlock()
-		l.count(noted.Counts, 0)
+		l.Count(noted.Counts, 0)
 		return nil
 	})
 }

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/ingest/format"
+	"github.com/rowmill/rowmill/internal/ingest/lane"
 	"github.com/rowmill/rowmill/internal/state"
 	"github.com/rowmill/rowmill/internal/value"
 	"github.com/rowmill/rowmill/rolling"
@@ -42,16 +44,16 @@ func (f *From) whole() bool { return f.Range == rolling.Period{} }
 // A table without a usable primary key, and the rows of From.Range, have no recorded
 // chunks: an interrupted load begins anew. That requires a key of the destination that
 // tells which rows are there.
-func Server(ctx context.Context, o Options, from From) (Result, error) {
-	o.Format = Format{Kind: TSV, NoHeader: true, Nulls: []string{`\N`}, Columns: o.Format.Columns}
+func Server(ctx context.Context, o Options, from From) (lane.Result, error) {
+	o.Format = format.Format{Kind: format.TSV, NoHeader: true, Nulls: []string{`\N`}, Columns: o.Format.Columns}
 	o.Values = value.Notation{Bytes: value.Raw, TruncateTimes: o.Values.TruncateTimes, Unix: o.Values.Unix}
-	common, err := newLoad(&o.Sending, o.pool)
+	common, err := lane.New(&o.Sending, o.pool)
 	if err != nil {
-		return Result{}, err
+		return lane.Result{}, err
 	}
-	l := &serverLoad{load: common, opt: &o, from: from}
-	l.unit = "row"
-	l.position = l.share
+	l := &serverLoad{Load: common, opt: &o, from: from}
+	l.Unit = "row"
+	l.Position = l.share
 	name := cmp.Or(o.Name, from.Name)
 	if !from.whole() {
 		grid := o.Table.Grid
@@ -60,13 +62,13 @@ func Server(ctx context.Context, o Options, from From) (Result, error) {
 			name += " until " + grid.Format(from.Range.To)
 		}
 	}
-	l.source = &state.Source{Table: o.Table.Name, Path: name, Kind: state.ServerSource, Key: newKey()}
-	return l.finish(l.start(ctx))
+	l.Source = &state.Source{Table: o.Table.Name, Path: name, Kind: state.ServerSource, Key: newKey()}
+	return l.Finish(l.start(ctx))
 }
 
 // A serverLoad is the load of another server's table.
 type serverLoad struct {
-	*load
+	*lane.Load
 	opt      *Options
 	from     From
 	fetch    *fetch
@@ -74,7 +76,7 @@ type serverLoad struct {
 	first    engine.SchemaColumn
 	segments []segment
 	snapshot *snapshot
-	target   *target
+	target   *format.Target
 	// columns are the names of those that are loaded.
 	columns []string
 
@@ -122,11 +124,11 @@ type chunk struct {
 // cut returns the chunk as a cut of the source, which identifies its batch.
 func (c *chunk) cut() state.Cut {
 	text, _ := json.Marshal(c) // contains only numbers and strings
-	return state.Cut{From: c.From, To: c.To, Line: c.From + 1, Lines: c.To - c.From, Hash: hashOf(text)}
+	return state.Cut{From: c.From, To: c.To, Line: c.From + 1, Lines: c.To - c.From, Hash: format.HashOf(text)}
 }
 
 // share adds to a Progress how far the source has come.
-func (l *serverLoad) share(p *Progress) {
+func (l *serverLoad) share(p *lane.Progress) {
 	p.Share, p.ShareBefore = float64(l.passed.Load())/1e6, float64(l.skipped.Load())/1e6
 	if began := l.sending.Load(); began > 0 {
 		p.Sending = p.Elapsed - time.Duration(began)
@@ -135,14 +137,14 @@ func (l *serverLoad) share(p *Progress) {
 
 // start looks at both tables and loads the rows.
 func (l *serverLoad) start(ctx context.Context) error {
-	if err := l.retry(ctx, func() error { return l.look(ctx) }); err != nil {
-		return fmt.Errorf("source %s: %w", l.source.Path, err)
+	if err := l.Retry(ctx, func() error { return l.look(ctx) }); err != nil {
+		return fmt.Errorf("source %s: %w", l.Source.Path, err)
 	}
 	l.snapshot = newSnapshot(l.from.DB, func() {
-		l.say("%s: the connection that held its snapshot was lost: what remains is read as it is now", l.source.Path)
+		l.Say("%s: the connection that held its snapshot was lost: what remains is read as it is now", l.Source.Path)
 	})
 	err := l.loadAll(ctx)
-	if closed := l.snapshot.close(); !passes(closed) {
+	if closed := l.snapshot.close(); !lane.Transient(closed) {
 		err = errors.Join(err, closed)
 	}
 	return err
@@ -152,8 +154,8 @@ func (l *serverLoad) loadAll(ctx context.Context) error {
 	resumes := l.keys != nil && l.from.whole()
 	if l.opt.Dry || !resumes {
 		// The bad rows of the run before are replaced: all of them are read again.
-		l.badKey = "anew " + hashOf([]byte(l.from.Name+l.opt.Name))
-		if err := l.forgetBad(l.badKey); err != nil {
+		l.BadKey = "anew " + format.HashOf([]byte(l.from.Name+l.opt.Name))
+		if err := l.ForgetBad(l.BadKey); err != nil {
 			return err
 		}
 	}
@@ -162,27 +164,27 @@ func (l *serverLoad) loadAll(ctx context.Context) error {
 		return l.send(ctx)
 	case resumes:
 		return l.resumable(ctx)
-	case !l.target.hasKey(l.opt.Schema):
+	case !l.target.HasKey(l.opt.Schema):
 		err := fmt.Errorf("table %s has no key without NULL of which the source has all columns: a row that is loaded twice would be there twice", l.opt.Table.Name)
 		if l.from.whole() {
 			err = fmt.Errorf("%s can't be read in the order of a primary key, so that an interrupted load begins anew, and %w", l.from.Table, err)
 		}
 		return engine.Hinted(err, "a primary key of numbers, times or text in the source")
 	case l.from.whole():
-		l.say("%s has no primary key in whose order it can be read: it is read in one pass, and an interrupted load begins anew", l.from.Table)
+		l.Say("%s has no primary key in whose order it can be read: it is read in one pass, and an interrupted load begins anew", l.from.Table)
 	}
-	l.source.Kind = state.StreamSource
-	if err := l.tidy(ctx); err != nil {
+	l.Source.Kind = state.StreamSource
+	if err := l.Tidy(ctx); err != nil {
 		return err
 	}
-	if err := l.retry(ctx, func() error { return l.state.PutSource(ctx, l.state.DB(), l.source) }); err != nil {
+	if err := l.Retry(ctx, func() error { return l.State.PutSource(ctx, l.State.DB(), l.Source) }); err != nil {
 		return err
 	}
 	err := l.send(ctx)
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWait)
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lane.EndWait)
 	defer cancel()
-	l.source.Finished, l.source.Counts = true, l.result.Counts // it is not needed any more, however the load ended
-	return errors.Join(err, l.state.PutSource(last, l.state.DB(), l.source))
+	l.Source.Finished, l.Source.Counts = true, l.Result.Counts // it is not needed any more, however the load ended
+	return errors.Join(err, l.State.PutSource(last, l.State.DB(), l.Source))
 }
 
 // look reads the source's description.
@@ -196,10 +198,10 @@ func (l *serverLoad) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if l.target, err = newTarget(l.opt.DB.Capabilities(), &l.opt.Format, names, &l.opt.Reading); err != nil {
+	if l.target, err = format.NewTarget(l.opt.DB.Capabilities(), &l.opt.Format, names, &l.opt.Reading); err != nil {
 		return err
 	}
-	l.columns, l.fetch = names, newFetch(db, columns, l.target.columns)
+	l.columns, l.fetch = names, newFetch(db, columns, l.target.Columns)
 	key := s.Key()
 	if !slices.ContainsFunc(key, func(k engine.SchemaColumn) bool { return k.Null || !k.SortsByValue() }) {
 		if keys, err := engine.NewKeys(db, key); err == nil {
@@ -256,34 +258,34 @@ func (l *serverLoad) split(ctx context.Context, s *engine.Schema) error {
 
 // resumable loads the rows under the lock of the source, which is taken again if it is lost.
 func (l *serverLoad) resumable(ctx context.Context) error {
-	fresh := *l.source
+	fresh := *l.Source
 	for again := false; ; again = true {
 		s := fresh
-		l.source = &s
-		err := l.whileLocked(ctx, s.Path, again, func(ctx context.Context) error {
+		l.Source = &s
+		err := l.WhileLocked(ctx, s.Path, again, func(ctx context.Context) error {
 			if err := l.find(ctx); err != nil {
 				return err
 			}
 			// Maintenance leaves alone what the holder of this lock fills.
-			return l.whileLocked(ctx, l.source.Key, again, l.recorded)
+			return l.WhileLocked(ctx, l.Source.Key, again, l.recorded)
 		})
-		if !errors.Is(err, errLockLost) || ctx.Err() != nil || l.opt.RetryFor == 0 {
+		if !errors.Is(err, lane.ErrLockLost) || ctx.Err() != nil || l.opt.RetryFor == 0 {
 			return err
 		}
-		l.say("%s: %v; the lock is taken again, and the load continues", s.Path, errLockLost)
+		l.Say("%s: %v; the lock is taken again, and the load continues", s.Path, lane.ErrLockLost)
 	}
 }
 
 // find finds the record of the source, if it has one.
 func (l *serverLoad) find(ctx context.Context) error {
-	if err := l.tidy(ctx); err != nil {
+	if err := l.Tidy(ctx); err != nil {
 		return err
 	}
-	known, err := retried(ctx, l.load, func() ([]state.Source, error) {
-		return l.state.Sources(ctx, l.source.Table, state.ServerSource, l.source.Path)
+	known, err := lane.Retried(ctx, l.Load, func() ([]state.Source, error) {
+		return l.State.Sources(ctx, l.Source.Table, state.ServerSource, l.Source.Path)
 	})
 	if err == nil && len(known) > 0 {
-		l.source = &known[0]
+		l.Source = &known[0]
 	}
 	return err
 }
@@ -292,36 +294,36 @@ func (l *serverLoad) find(ctx context.Context) error {
 func (l *serverLoad) recorded(ctx context.Context) error {
 	options := fmt.Sprintf("truncate-times=%t unix-times=%s", l.opt.Values.TruncateTimes, l.opt.Values.Unix)
 	l.plan, l.done = plan{Columns: l.columns, Options: options, Ends: map[int64][]string{}}, map[state.Cut]state.Counts{}
-	if !l.source.Started.IsZero() {
+	if !l.Source.Started.IsZero() {
 		if l.opt.Again {
 			if err := l.forget(ctx); err != nil {
 				return err
 			}
 		} else if err := l.recall(ctx, options); err != nil {
-			return fmt.Errorf("%s: %w", l.source.Path, err)
+			return fmt.Errorf("%s: %w", l.Source.Path, err)
 		}
 	}
-	if !l.isRecounted() {
-		l.recount(state.Counts{})
+	if !l.Recounted() {
+		l.Recount(state.Counts{})
 	}
 	if err := l.send(ctx); err != nil {
 		return err
 	}
-	all := l.source.Counts
+	all := l.Source.Counts
 	for _, c := range l.done {
 		all.Add(c)
 	}
 	if all.Rejected > 0 && all.Inserted+all.Updated+all.Duplicate == 0 {
 		// No row was loaded: the same command with other options loads all.
-		return l.retry(ctx, func() error { return l.state.Unload(ctx, l.source) })
+		return l.Retry(ctx, func() error { return l.State.Unload(ctx, l.Source) })
 	}
-	l.source.Finished = true
-	return forgotten(l.record(ctx, nil, nil))
+	l.Source.Finished = true
+	return lane.Forgotten(l.record(ctx, nil, nil))
 }
 
 // recall reads the plan of an earlier load.
 func (l *serverLoad) recall(ctx context.Context, options string) error {
-	s, was := l.source, plan{}
+	s, was := l.Source, plan{}
 	if s.Options == "" {
 		return nil // all of its rows were rejected
 	}
@@ -334,7 +336,7 @@ func (l *serverLoad) recall(ctx context.Context, options string) error {
 	for i, c := range was.Open {
 		cuts[i] = c.cut()
 	}
-	noted, err := retried(ctx, l.load, func() (map[string]state.Batch, error) { return l.state.NotedOf(ctx, s.Table, s.Key, cuts) })
+	noted, err := lane.Retried(ctx, l.Load, func() (map[string]state.Batch, error) { return l.State.NotedOf(ctx, s.Table, s.Key, cuts) })
 	if err != nil {
 		return err
 	}
@@ -356,12 +358,12 @@ func (l *serverLoad) recall(ctx context.Context, options string) error {
 			strings.Join(was.Columns, ","), was.Options, strings.Join(fresh.Columns, ","), options),
 			"the same options; --again loads all of it, and skips rows whose key is in the table")
 	}
-	if !l.isRecounted() {
-		l.result.LoadedAt = s.At
+	if !l.Recounted() {
+		l.Result.LoadedAt = s.At
 	}
-	l.recount(known)
+	l.Recount(known)
 	if s.Finished {
-		l.say("%s was loaded on %s: only rows with a higher key than then are loaded; --again loads all of it, and skips rows whose key is in the table", s.Path, minute(s.At))
+		l.Say("%s was loaded on %s: only rows with a higher key than then are loaded; --again loads all of it, and skips rows whose key is in the table", s.Path, minute(s.At))
 	}
 	s.Finished = false
 	return nil
@@ -369,21 +371,21 @@ func (l *serverLoad) recall(ctx context.Context, options string) error {
 
 // forget makes a source that was loaded new again.
 func (l *serverLoad) forget(ctx context.Context) error {
-	if !l.target.hasKey(l.opt.Schema) {
+	if !l.target.HasKey(l.opt.Schema) {
 		return engine.Hinted(fmt.Errorf("table %s has no key without NULL of which the source has all columns: rows of it that are in the table would be there twice", l.opt.Table.Name),
 			"DELETE the rows of the source first, and --source with another name")
 	}
-	return l.anew(ctx, fmt.Sprintf("it was loaded on %s: it is loaded again", minute(l.source.At)))
+	return l.anew(ctx, fmt.Sprintf("it was loaded on %s: it is loaded again", minute(l.Source.At)))
 }
 
 // anew removes the record of a source.
 func (l *serverLoad) anew(ctx context.Context, why string) error {
-	s := l.source
-	if err := l.retry(ctx, func() error { return l.state.ForgetSource(ctx, s, nil) }); err != nil {
+	s := l.Source
+	if err := l.Retry(ctx, func() error { return l.State.ForgetSource(ctx, s, nil) }); err != nil {
 		return err
 	}
-	l.say("%s: %s", s.Path, why)
-	l.source = &state.Source{Table: s.Table, Path: s.Path, Kind: s.Kind, Key: s.Key}
+	l.Say("%s: %s", s.Path, why)
+	l.Source = &state.Source{Table: s.Table, Path: s.Path, Kind: s.Kind, Key: s.Key}
 	l.opt.Again = false // if the lock is lost, the load continues
 	return nil
 }
@@ -393,7 +395,7 @@ func (l *serverLoad) anew(ctx context.Context, why string) error {
 func (l *serverLoad) record(ctx context.Context, group []*chunk, instead *chunk) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	p, s := &l.plan, l.source
+	p, s := &l.plan, l.Source
 	if i := slices.Index(p.Open, instead); instead != nil && i >= 0 {
 		p.Open = slices.Replace(p.Open, i, i+1, group...)
 	} else {
@@ -416,29 +418,29 @@ func (l *serverLoad) record(ctx context.Context, group []*chunk, instead *chunk)
 		return err
 	}
 	s.Options, s.Loaded, s.Lines = string(text), p.Next, p.Next
-	return l.retry(ctx, func() error { return l.state.PutSource(ctx, l.state.DB(), s) })
+	return l.Retry(ctx, func() error { return l.State.PutSource(ctx, l.State.DB(), s) })
 }
 
 // records reports whether the load records its progress.
-func (l *serverLoad) records() bool { return l.source.Kind == state.ServerSource && !l.opt.Dry }
+func (l *serverLoad) records() bool { return l.Source.Kind == state.ServerSource && !l.opt.Dry }
 
 // send reads the rows and sends them.
 func (l *serverLoad) send(ctx context.Context) error {
-	err := l.run(ctx, false, func(ctx context.Context, out chan<- *outBatch) error {
+	err := l.Run(ctx, false, func(ctx context.Context, out chan<- *lane.Batch) error {
 		if l.keys == nil {
 			return l.onePass(ctx, out)
 		}
 		return l.chunks(ctx, out)
-	}, func(_ context.Context, b *outBatch, noted state.Batch) error {
+	}, func(_ context.Context, b *lane.Batch, noted state.Batch) error {
 		if l.keys != nil && l.records() {
 			l.mu.Lock()
 			l.done[b.Cut] = noted.Counts
 			l.mu.Unlock()
 		}
-		l.count(noted.Counts, int64(len(b.data)))
+		l.Count(noted.Counts, int64(len(b.Data)))
 		return nil
 	})
-	l.result.Finished = err == nil
+	l.Result.Finished = err == nil
 	return err
 }
 
@@ -450,7 +452,7 @@ const planAhead = 4
 const wideBytes = 4
 
 // chunks produces the batches of chunks: those that were recorded and not sent, then new ones.
-func (l *serverLoad) chunks(ctx context.Context, out chan<- *outBatch) error {
+func (l *serverLoad) chunks(ctx context.Context, out chan<- *lane.Batch) error {
 	readers := l.opt.Writers
 	work := make(chan *chunk, readers*planAhead)
 	ctx, fail := context.WithCancelCause(ctx)
@@ -467,7 +469,7 @@ func (l *serverLoad) chunks(ctx context.Context, out chan<- *outBatch) error {
 					fail(err)
 				}
 			}
-			if err := r.close(); err != nil && !passes(err) {
+			if err := r.close(); err != nil && !lane.Transient(err) {
 				fail(err)
 			}
 		})
@@ -506,24 +508,24 @@ func (l *serverLoad) planAll(ctx context.Context, work chan<- *chunk) error {
 // planSegment plans the chunks of a segment after a key.
 func (l *serverLoad) planSegment(ctx context.Context, i int, after []string, next int64, work chan<- *chunk) (int64, error) {
 	s, x := l.segments[i], l.from.DB.SQL()
-	until, err := retried(ctx, l.load, func() ([]string, error) { return l.keys.Last(ctx, x, s.from, s.where) })
+	until, err := lane.Retried(ctx, l.Load, func() ([]string, error) { return l.keys.Last(ctx, x, s.from, s.where) })
 	if err != nil || until == nil {
 		return next, err
 	}
-	begin, err := retried(ctx, l.load, func() ([]string, error) { return l.keys.Nth(ctx, x, s.from, s.where, nil, until, 1) })
+	begin, err := lane.Retried(ctx, l.Load, func() ([]string, error) { return l.keys.Nth(ctx, x, s.from, s.where, nil, until, 1) })
 	if err != nil {
 		return next, err
 	}
 	done := l.shareOf(i, begin, until, after)
 	l.passed.Store(done)
-	if l.sending.CompareAndSwap(0, int64(l.elapsed())) {
+	if l.sending.CompareAndSwap(0, int64(l.Elapsed())) {
 		l.skipped.Store(done)
 	}
 	for size := 1; ; size = l.opt.Writers * planAhead {
 		var group []*chunk
 		for range size {
 			n := l.rowsOfChunk()
-			last, err := retried(ctx, l.load, func() ([]string, error) { return l.keys.Nth(ctx, x, s.from, s.where, after, until, n) })
+			last, err := lane.Retried(ctx, l.Load, func() ([]string, error) { return l.keys.Nth(ctx, x, s.from, s.where, after, until, n) })
 			if err != nil {
 				return next, err
 			}
@@ -538,7 +540,7 @@ func (l *serverLoad) planSegment(ctx context.Context, i int, after []string, nex
 		}
 		if l.records() {
 			if err := l.record(ctx, group, nil); err != nil {
-				return next, forgotten(err)
+				return next, lane.Forgotten(err)
 			}
 			l.opt.Reached("cuts noted")
 		}
@@ -592,10 +594,10 @@ func (l *serverLoad) shareOf(i int, begin, until, at []string) int64 {
 }
 
 // pass reads a chunk and passes on its batch. A chunk that is too wide is divided.
-func (l *serverLoad) pass(ctx context.Context, r *reader, c *chunk, out chan<- *outBatch) error {
+func (l *serverLoad) pass(ctx context.Context, r *reader, c *chunk, out chan<- *lane.Batch) error {
 	s := slices.IndexFunc(l.segments, func(s segment) bool { return s.at == c.Segment })
 	if s < 0 {
-		return engine.Hinted(fmt.Errorf("%s: the period of the source that begins at %s is gone, of which not all rows were loaded", l.source.Path, l.opt.Table.Grid.Format(c.Segment)),
+		return engine.Hinted(fmt.Errorf("%s: the period of the source that begins at %s is gone, of which not all rows were loaded", l.Source.Path, l.opt.Table.Grid.Format(c.Segment)),
 			"--again, which loads what there is")
 	}
 	seg := l.segments[s]
@@ -609,7 +611,7 @@ func (l *serverLoad) pass(ctx context.Context, r *reader, c *chunk, out chan<- *
 	query := "SELECT " + l.fetch.list + " FROM " + seg.from + " WHERE " + where
 	var data []byte
 	var rows int
-	err = l.retry(ctx, func() error {
+	err = l.Retry(ctx, func() error {
 		err := r.ready(ctx)
 		if err == nil {
 			data, rows, err = l.fetch.rows(ctx, r.session, wideBytes*l.opt.Bytes, query, args)
@@ -623,46 +625,46 @@ func (l *serverLoad) pass(ctx context.Context, r *reader, c *chunk, out chan<- *
 		return l.divide(ctx, r, c, rows, out)
 	}
 	if err != nil {
-		return fmt.Errorf("read rows of %s: %w", l.source.Path, err)
+		return fmt.Errorf("read rows of %s: %w", l.Source.Path, err)
 	}
 	l.readRows.Add(int64(rows))
 	l.readBytes.Add(int64(len(data)))
-	b := &batch{Cut: c.cut(), data: data, target: l.target, rows: rows, numbered: true}
-	return l.give(ctx, &outBatch{batch: b}, out)
+	b := &format.Batch{Cut: c.cut(), Data: data, Target: l.target, Rows: rows, Numbered: true}
+	return l.give(ctx, &lane.Batch{Batch: b}, out)
 }
 
 // give passes a batch on once there is room for it.
-func (l *serverLoad) give(ctx context.Context, b *outBatch, out chan<- *outBatch) error {
-	if err := l.hold(ctx, b); err != nil {
+func (l *serverLoad) give(ctx context.Context, b *lane.Batch, out chan<- *lane.Batch) error {
+	if err := l.Hold(ctx, b); err != nil {
 		return err
 	}
 	select {
 	case out <- b:
 		return nil
 	case <-ctx.Done():
-		l.unhold(b)
+		l.Unhold(b)
 		return ctx.Err()
 	}
 }
 
 // divide replaces a chunk by two, the first of which has at most so many rows, and passes on both.
-func (l *serverLoad) divide(ctx context.Context, r *reader, c *chunk, rows int, out chan<- *outBatch) error {
+func (l *serverLoad) divide(ctx context.Context, r *reader, c *chunk, rows int, out chan<- *lane.Batch) error {
 	s := l.segments[slices.IndexFunc(l.segments, func(s segment) bool { return s.at == c.Segment })]
-	middle, err := retried(ctx, l.load, func() ([]string, error) {
+	middle, err := lane.Retried(ctx, l.Load, func() ([]string, error) {
 		return l.keys.Nth(ctx, l.from.DB.SQL(), s.from, s.where, c.After, c.Last, max(rows/2, 1))
 	})
 	if err != nil {
 		return err
 	}
 	if middle == nil || slices.Equal(middle, c.Last) {
-		return fmt.Errorf("%s: rows after the key %s can't be divided", l.source.Path, strings.Join(c.After, ", "))
+		return fmt.Errorf("%s: rows after the key %s can't be divided", l.Source.Path, strings.Join(c.After, ", "))
 	}
 	at := min(c.From+int64(max(rows/2, 1)), c.To)
 	parts := []*chunk{{From: c.From, To: at, Segment: c.Segment, After: c.After, Last: middle},
 		{From: at, To: c.To, Segment: c.Segment, After: middle, Last: c.Last}}
 	if l.records() {
 		if err := l.record(ctx, parts, c); err != nil {
-			return forgotten(err)
+			return lane.Forgotten(err)
 		}
 	}
 	for _, part := range parts {
@@ -674,23 +676,23 @@ func (l *serverLoad) divide(ctx context.Context, r *reader, c *chunk, rows int, 
 }
 
 // onePass reads all rows with one query for each segment, and cuts them into batches.
-func (l *serverLoad) onePass(ctx context.Context, out chan<- *outBatch) error {
+func (l *serverLoad) onePass(ctx context.Context, out chan<- *lane.Batch) error {
 	r := &reader{snapshot: l.snapshot}
 	defer func() { _ = r.close() }() // nothing was written on it
-	if err := l.retry(ctx, func() error { return r.ready(ctx) }); err != nil {
+	if err := l.Retry(ctx, func() error { return r.ready(ctx) }); err != nil {
 		return err
 	}
-	l.sending.Store(int64(l.elapsed()))
+	l.sending.Store(int64(l.Elapsed()))
 	var data, buf []byte
 	rows, from := 0, int64(0)
 	flush := func() error {
 		if rows == 0 {
 			return nil
 		}
-		b := &batch{Cut: state.Cut{From: from, To: from + int64(rows), Line: from + 1, Lines: int64(rows), Hash: hashOf(data)},
-			data: data, target: l.target, rows: rows, numbered: true}
+		b := &format.Batch{Cut: state.Cut{From: from, To: from + int64(rows), Line: from + 1, Lines: int64(rows), Hash: format.HashOf(data)},
+			Data: data, Target: l.target, Rows: rows, Numbered: true}
 		data, from, rows = nil, from+int64(rows), 0
-		return l.give(ctx, &outBatch{batch: b}, out)
+		return l.give(ctx, &lane.Batch{Batch: b}, out)
 	}
 	for _, s := range l.segments {
 		query := "SELECT " + l.fetch.list + " FROM " + s.from
@@ -709,7 +711,7 @@ func (l *serverLoad) onePass(ctx context.Context, out chan<- *outBatch) error {
 			return nil
 		}, query)
 		if err != nil {
-			return fmt.Errorf("read rows of %s: %w", l.source.Path, err)
+			return fmt.Errorf("read rows of %s: %w", l.Source.Path, err)
 		}
 	}
 	return flush()

@@ -16,6 +16,8 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/ingest/format"
+	"github.com/rowmill/rowmill/internal/ingest/lane"
 	"github.com/rowmill/rowmill/internal/state"
 	"github.com/rowmill/rowmill/internal/value"
 )
@@ -24,12 +26,12 @@ import (
 // with the same name and head, or a source with another name whose bytes the file
 // contains.
 func (l *fileLoad) findSource(ctx context.Context, head []byte) error {
-	s := l.source
+	s := l.Source
 	var all []state.Source
-	err := l.tidy(ctx)
+	err := l.Tidy(ctx)
 	if err == nil {
-		all, err = retried(ctx, l.load, func() ([]state.Source, error) {
-			return l.state.FilesLike(ctx, s.Table, s.Path, int64(len(head)), func(n int64, hash string) bool { return hashOf(head[:n]) == hash })
+		all, err = lane.Retried(ctx, l.Load, func() ([]state.Source, error) {
+			return l.State.FilesLike(ctx, s.Table, s.Path, int64(len(head)), func(n int64, hash string) bool { return format.HashOf(head[:n]) == hash })
 		})
 	}
 	if err != nil || len(all) == 0 {
@@ -41,7 +43,7 @@ func (l *fileLoad) findSource(ctx context.Context, head []byte) error {
 		if was.Path == s.Path && newest == nil {
 			newest = &all[i]
 		}
-		if was.Head > int64(len(head)) || hashOf(head[:was.Head]) != was.HeadHash {
+		if was.Head > int64(len(head)) || format.HashOf(head[:was.Head]) != was.HeadHash {
 			continue
 		}
 		switch {
@@ -55,7 +57,7 @@ func (l *fileLoad) findSource(ctx context.Context, head []byte) error {
 		return fmt.Errorf("%s: %w", l.path, shorter(0, newest.Loaded))
 	}
 	if len(same) == 1 && len(other) == 0 {
-		l.source = &same[0]
+		l.Source = &same[0]
 		return nil
 	}
 	for _, was := range append(slices.Clone(same), other...) {
@@ -66,35 +68,35 @@ func (l *fileLoad) findSource(ctx context.Context, head []byte) error {
 		if !is {
 			continue
 		}
-		if l.source = &was; was.Path != s.Path {
-			l.say("%s has what was loaded already as %s, the first %s of it: only what follows is loaded", s.Path, was.Path, figure.Plural(was.Loaded, "byte", "bytes"))
+		if l.Source = &was; was.Path != s.Path {
+			l.Say("%s has what was loaded already as %s, the first %s of it: only what follows is loaded", s.Path, was.Path, figure.Plural(was.Loaded, "byte", "bytes"))
 		}
 		return nil
 	}
 	if len(same) > 0 {
-		l.source = &same[0]
+		l.Source = &same[0]
 		return nil
 	}
 	if newest != nil && !newest.Finished {
-		l.say("%s is not the file whose load of %s is incomplete: it is loaded from its start", s.Path, minute(newest.Started))
+		l.Say("%s is not the file whose load of %s is incomplete: it is loaded from its start", s.Path, minute(newest.Started))
 	}
 	return nil
 }
 
 // reread reads the recorded state of the source, once its lock is held.
 func (l *fileLoad) reread(ctx context.Context) error {
-	s, err := retried(ctx, l.load, func() (*state.Source, error) { return l.state.Source(ctx, l.source.Table, l.source.Key) })
+	s, err := lane.Retried(ctx, l.Load, func() (*state.Source, error) { return l.State.Source(ctx, l.Source.Table, l.Source.Key) })
 	if err == nil && s == nil {
-		err = fmt.Errorf("the record of %s was removed a moment ago", l.source.Path)
+		err = fmt.Errorf("the record of %s was removed a moment ago", l.Source.Path)
 	}
 	if err == nil {
-		l.source = s
+		l.Source = s
 	}
 	return err
 }
 
 func (l *fileLoad) cutsOf(ctx context.Context, s *state.Source) ([]state.Cut, error) {
-	return retried(ctx, l.load, func() ([]state.Cut, error) { return l.state.Cuts(ctx, s.Table, s.Key) })
+	return lane.Retried(ctx, l.Load, func() ([]state.Cut, error) { return l.State.Cuts(ctx, s.Table, s.Key) })
 }
 
 // agrees reports whether the file contains the bytes of a source: the loaded part and
@@ -107,7 +109,7 @@ func (l *fileLoad) agrees(ctx context.Context, s *state.Source) (bool, error) {
 		if cuts, err = l.cutsOf(ctx, s); err != nil {
 			return false, err
 		}
-		now, err := retried(ctx, l.load, func() (*state.Source, error) { return l.state.Source(ctx, s.Table, s.Key) })
+		now, err := lane.Retried(ctx, l.Load, func() (*state.Source, error) { return l.State.Source(ctx, s.Table, s.Key) })
 		if err != nil || now == nil {
 			return false, err
 		}
@@ -122,7 +124,7 @@ func (l *fileLoad) agrees(ctx context.Context, s *state.Source) (bool, error) {
 		}
 	}
 	agree := len(parts) > 0
-	err := look(ctx, l.path, l.open, func(_ *input, r io.Reader) error {
+	err := format.WithFile(ctx, l.path, l.open, func(_ *format.Input, r io.Reader) error {
 		for _, part := range parts {
 			sum := xxhash.New()
 			_, err := io.CopyN(sum, r, part.To-part.From)
@@ -145,9 +147,9 @@ func (l *fileLoad) optionsText() string {
 	m := map[string]string{"on-duplicate": l.opt.OnDuplicate, "format": string(f.Kind), "columns": strings.Join(f.Columns, ","), "bytes": cmp.Or(v.Bytes, value.Hex),
 		"time-zone": zoneName(v.Zone), "truncate-times": strconv.FormatBool(v.TruncateTimes), "unix-times": v.Unix}
 	if l.parquet {
-		m["format"] = string(Parquet)
+		m["format"] = string(format.Parquet)
 	}
-	if f.Kind == LineProtocol {
+	if f.Kind == format.LineProtocol {
 		m["measurement"] = f.Measurement
 	}
 	m["encoding"], m["null-quoted"], m["decimal-comma"] = f.Encoding, strconv.FormatBool(f.NullQuoted), strconv.FormatBool(v.DecimalComma)
@@ -155,11 +157,11 @@ func (l *fileLoad) optionsText() string {
 	for _, c := range f.Set {
 		m["set"] += c.Column + "=" + c.Value + "\n"
 	}
-	if !f.Kind.keyed() || f.NullQuoted {
+	if !f.Kind.Keyed() || f.NullQuoted {
 		m["null"] = strings.Join(f.Nulls, "\n")
 	}
-	if !f.Kind.keyed() {
-		m["header"], m["delimiter"] = strconv.FormatBool(f.header()), string(f.delimiter())
+	if !f.Kind.Keyed() {
+		m["header"], m["delimiter"] = strconv.FormatBool(f.HasHeader()), string(f.Separator())
 		m["comment"], m["escape"], m["skip-lines"] = f.Comment, strconv.FormatBool(f.Escape), strconv.Itoa(f.SkipLines)
 	}
 	text, _ := json.Marshal(m) // contains only strings
@@ -170,7 +172,7 @@ func (l *fileLoad) optionsText() string {
 // and that none of those is in the table, so that it begins anew. If some are, it returns an
 // error.
 func (l *fileLoad) begunOtherwise() (bool, error) {
-	s := l.source
+	s := l.Source
 	is, was := map[string]string{}, map[string]string{}
 	now := l.optionsText()
 	if !s.Finished && s.Options != "" && !s.Started.IsZero() {
@@ -190,7 +192,7 @@ func (l *fileLoad) begunOtherwise() (bool, error) {
 	}
 	slices.Sort(differ)
 	if all := l.known(); all.Inserted+all.Updated+all.Duplicate == 0 {
-		l.say("%s: its load begins anew, because no row of it is in the table, and %s", s.Path, strings.Join(differ, ", "))
+		l.Say("%s: its load begins anew, because no row of it is in the table, and %s", s.Path, strings.Join(differ, ", "))
 		return true, nil
 	}
 	return false, engine.Hinted(fmt.Errorf("its load is incomplete, and was begun with other options: %s", strings.Join(differ, ", ")),

@@ -7,12 +7,14 @@ import (
 	"os"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/ingest/format"
+	"github.com/rowmill/rowmill/internal/ingest/lane"
 	"github.com/rowmill/rowmill/internal/textfile"
 )
 
 // Load loads a source; "" is the contents of the spool, "-" is stdin. A source that isn't
 // a file on disk is read as a stream.
-func Load(ctx context.Context, o Options, source string, stdin io.Reader) (Result, error) {
+func Load(ctx context.Context, o Options, source string, stdin io.Reader) (lane.Result, error) {
 	switch source {
 	case "":
 		return Stream(ctx, o, nil)
@@ -22,17 +24,17 @@ func Load(ctx context.Context, o Options, source string, stdin io.Reader) (Resul
 	if info, err := os.Stat(source); err != nil || info.Mode().IsRegular() {
 		return File(ctx, o, source)
 	}
-	if o.Again || o.AcceptMissing || o.Lane == Publish || o.Lane == Merge {
-		return Result{}, engine.Hinted(fmt.Errorf("source %s isn't a file on disk: --again, --accept-missing, --lane publish and --lane merge need one that can be read again", source),
+	if o.Again || o.AcceptMissing || o.Lane == lane.Publish || o.Lane == lane.Merge {
+		return lane.Result{}, engine.Hinted(fmt.Errorf("source %s isn't a file on disk: --again, --accept-missing, --lane publish and --lane merge need one that can be read again", source),
 			"the file itself as SOURCE")
 	}
 	in, err := textfile.Open(ctx, source)
 	if err != nil {
-		return Result{}, err
+		return lane.Result{}, err
 	}
 	defer in.Close()
 	if o.Format.Kind == "" {
-		o.Format.Kind = KindOf(source)
+		o.Format.Kind = format.KindOf(source)
 	}
 	if o.Name == "" {
 		o.Name = source

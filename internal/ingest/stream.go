@@ -15,6 +15,8 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/ingest/format"
+	"github.com/rowmill/rowmill/internal/ingest/lane"
 	"github.com/rowmill/rowmill/internal/ingest/spool"
 	"github.com/rowmill/rowmill/internal/state"
 	"github.com/rowmill/rowmill/internal/value"
@@ -26,49 +28,49 @@ import (
 // lost.
 //
 // With a spool, its records are loaded first; r may be nil to load only those.
-func Stream(ctx context.Context, o Options, r io.Reader) (Result, error) {
+func Stream(ctx context.Context, o Options, r io.Reader) (lane.Result, error) {
 	l, err := newStreamLoad(&o)
 	if err != nil {
-		return Result{}, err
+		return lane.Result{}, err
 	}
 	if o.Format.Kind != "" {
 		if err := o.Format.Validate(); err != nil {
-			return l.finish(err)
+			return l.Finish(err)
 		}
 	}
-	if o.Format.Kind == Parquet {
-		return l.finish(errParquetStream)
+	if o.Format.Kind == format.Parquet {
+		return l.Finish(format.ErrParquetStream)
 	}
 	if o.Spool != "" && !o.Dry {
-		return l.finish(l.throughSpool(ctx, r))
+		return l.Finish(l.throughSpool(ctx, r))
 	}
-	l.source = &state.Source{Table: o.Table.Name, Path: cmp.Or(o.Name, "stdin"), Kind: state.StreamSource, Key: newKey()}
-	return l.finish(l.direct(ctx, r))
+	l.Source = &state.Source{Table: o.Table.Name, Path: cmp.Or(o.Name, "stdin"), Kind: state.StreamSource, Key: newKey()}
+	return l.Finish(l.direct(ctx, r))
 }
 
 // A streamLoad is the load of a stream, directly or through a spool.
 type streamLoad struct {
-	*load
+	*lane.Load
 	opt   *Options
 	spool *spool.Spool
-	dump  *dump // that is read, if it is one
-	gap   int64 // if the spool's first record follows a gap, the end of that gap; otherwise 0
+	dump  *format.DumpReader // that is read, if it is one
+	gap   int64              // if the spool's first record follows a gap, the end of that gap; otherwise 0
 }
 
 func newStreamLoad(o *Options) (*streamLoad, error) {
 	o.Flush = cmp.Or(o.Flush, DefaultFlush)
-	common, err := newLoad(&o.Sending, o.pool)
-	return &streamLoad{load: common, opt: o}, err
+	common, err := lane.New(&o.Sending, o.pool)
+	return &streamLoad{Load: common, opt: o}, err
 }
 
 // begin opens a stream, and sets the kind of its format if that isn't given.
-func (l *streamLoad) begin(ctx context.Context, r io.Reader, f *Format) (*input, error) {
-	in, err := openStream(ctx, r, f.Encoding)
+func (l *streamLoad) begin(ctx context.Context, r io.Reader, f *format.Format) (*format.Input, error) {
+	in, err := format.OpenStream(ctx, r, f.Encoding)
 	if err != nil {
 		return nil, err
 	}
-	if err = f.setKind(in, false); err == nil && f.Kind == Parquet {
-		err = errParquetStream
+	if err = f.Detect(in, false); err == nil && f.Kind == format.Parquet {
+		err = format.ErrParquetStream
 	}
 	if err == nil {
 		err = l.opt.Unused(f.Kind)
@@ -79,8 +81,8 @@ func (l *streamLoad) begin(ctx context.Context, r io.Reader, f *Format) (*input,
 	if err != nil {
 		return nil, errors.Join(err, in.Close())
 	}
-	if f.Kind == Dump {
-		l.dump = in.readDump(newDumpFormat(&l.opt.Reading, f))
+	if f.Kind == format.Dump {
+		l.dump = in.ReadDump(format.NewDumpTable(&l.opt.Reading, f))
 	}
 	return in, nil
 }
@@ -88,13 +90,13 @@ func (l *streamLoad) begin(ctx context.Context, r io.Reader, f *Format) (*input,
 // saySkipped says what was not read of a dump that was read to its end.
 func (l *streamLoad) saySkipped(err error) {
 	if err == nil && l.dump != nil {
-		l.dump.saySkipped(l.say)
+		l.dump.SaySkipped(l.Say)
 	}
 }
 
 func (l *streamLoad) direct(ctx context.Context, r io.Reader) (err error) {
 	if !l.opt.Dry {
-		if err := l.tidy(ctx); err != nil {
+		if err := l.Tidy(ctx); err != nil {
 			return err
 		}
 	}
@@ -105,52 +107,52 @@ func (l *streamLoad) direct(ctx context.Context, r io.Reader) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, in.Close()) }()
-	c := newCutter(reading, in, &l.opt.Format, l.opt.Rows, l.opt.Bytes, l.opt.Flush)
-	defer func() { l.lose(c.abandon(stop)) }()
-	t, err := l.targetOf(ctx, c)
+	c := format.NewCutter(reading, in, &l.opt.Format, l.opt.Rows, l.opt.Bytes, l.opt.Flush)
+	defer func() { l.Lose(c.Abandon(stop)) }()
+	t, err := l.TargetOf(ctx, c)
 	if err != nil {
 		return err
 	}
 	if t == nil {
-		l.say("%s is empty", l.source.Path)
-		l.result.Finished = true
+		l.Say("%s is empty", l.Source.Path)
+		l.Result.Finished = true
 		return nil
 	}
 	if !l.opt.Dry {
-		if err := l.retry(ctx, func() error { return l.state.PutSource(ctx, l.state.DB(), l.source) }); err != nil {
+		if err := l.Retry(ctx, func() error { return l.State.PutSource(ctx, l.State.DB(), l.Source) }); err != nil {
 			return err
 		}
 	}
-	err = l.run(ctx, true, func(ctx context.Context, out chan<- *outBatch) error {
-		defer func() { l.result.Unfinished = c.unfinished() }()
-		return c.each(ctx, stop, func(b *batch) error {
-			b.target = t
-			c.rows = l.batchRows() // this goroutine cuts
+	err = l.Run(ctx, true, func(ctx context.Context, out chan<- *lane.Batch) error {
+		defer func() { l.Result.Unfinished = c.Unfinished() }()
+		return c.Each(ctx, stop, func(b *format.Batch) error {
+			b.Target = t
+			c.Rows = l.BatchRows() // this goroutine cuts
 			// Senders free room even after ctx has ended.
-			one := &outBatch{batch: b}
-			if err := l.hold(context.WithoutCancel(ctx), one); err != nil {
+			one := &lane.Batch{Batch: b}
+			if err := l.Hold(context.WithoutCancel(ctx), one); err != nil {
 				return err
 			}
 			out <- one
 			return nil
 		})
-	}, func(_ context.Context, b *outBatch, noted state.Batch) error {
-		l.count(noted.Counts, b.To-b.From)
+	}, func(_ context.Context, b *lane.Batch, noted state.Batch) error {
+		l.Count(noted.Counts, b.To-b.From)
 		return nil
 	})
-	l.result.Finished = err == nil
+	l.Result.Finished = err == nil
 	l.saySkipped(err)
 	if l.opt.Dry {
 		return err
 	}
 	// The recorded state is no longer needed, however the load ended.
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWait)
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lane.EndWait)
 	defer cancel()
-	s := l.source
+	s := l.Source
 	s.Finished = true
-	s.Loaded, s.Lines = c.at, c.line-1
-	s.Counts = l.result.Counts
-	return errors.Join(err, l.state.PutSource(last, l.state.DB(), s))
+	s.Loaded, s.Lines = c.At, c.Line-1
+	s.Counts = l.Result.Counts
+	return errors.Join(err, l.State.PutSource(last, l.State.DB(), s))
 }
 
 // A spooled describes how to read the rows of a spool record. It is the first line of
@@ -161,7 +163,7 @@ type spooled struct {
 	// Named means that the options named the columns: other keys of objects are
 	// skipped.
 	Named bool `json:"named,omitempty"`
-	Format
+	format.Format
 	value.Notation
 	// Zone replaces that of the notation. Duplicates is Options.OnDuplicate.
 	Zone       string `json:"zone"`
@@ -184,7 +186,7 @@ func (s *spooled) shape() (string, error) {
 }
 
 // target returns the target of a record's rows.
-func (s *spooled) target(db engine.DB, r Reading) (_ *target, err error) {
+func (s *spooled) target(db engine.DB, r format.Reading) (_ *format.Target, err error) {
 	f := s.Format
 	f.NoHeader = true
 	if f.Columns = nil; s.Named {
@@ -197,7 +199,7 @@ func (s *spooled) target(db engine.DB, r Reading) (_ *target, err error) {
 	if r.Values.Zone, err = value.ParseZone(s.Zone); err != nil {
 		return nil, fmt.Errorf("its time zone %q: %w", s.Zone, err)
 	}
-	return newTarget(db.Capabilities(), &f, s.Columns, &r)
+	return format.NewTarget(db.Capabilities(), &f, s.Columns, &r)
 }
 
 // zoneName is what value.ParseZone reads as the zone.
@@ -215,7 +217,7 @@ func (l *streamLoad) throughSpool(ctx context.Context, r io.Reader) (err error) 
 	}
 	l.spool = sp
 	end := sp.End()
-	l.position = func(p *Progress) {
+	l.Position = func(p *lane.Progress) {
 		_, p.Waiting = sp.Size()
 		p.Full = sp.Full()
 	}
@@ -225,7 +227,7 @@ func (l *streamLoad) throughSpool(ctx context.Context, r io.Reader) (err error) 
 	if err != nil {
 		return err
 	}
-	l.source = &state.Source{Table: l.opt.Table.Name, Path: cmp.Or(l.opt.Name, dir), Kind: state.SpoolSource, Key: sp.ID()}
+	l.Source = &state.Source{Table: l.opt.Table.Name, Path: cmp.Or(l.opt.Name, dir), Kind: state.SpoolSource, Key: sp.ID()}
 	if err := l.findSpool(ctx, sp); err != nil {
 		return err
 	}
@@ -235,7 +237,7 @@ func (l *streamLoad) throughSpool(ctx context.Context, r io.Reader) (err error) 
 	defer stop(nil)
 	keeping, give := context.WithCancel(context.WithoutCancel(ctx))
 	defer give()
-	defer context.AfterFunc(reading, func() { time.AfterFunc(endWait, give) })()
+	defer context.AfterFunc(reading, func() { time.AfterFunc(lane.EndWait, give) })()
 	var appender sync.WaitGroup
 	var readErr error
 	if r == nil {
@@ -246,16 +248,16 @@ func (l *streamLoad) throughSpool(ctx context.Context, r io.Reader) (err error) 
 			sp.Finish()
 		})
 	}
-	done := &acknowledger{load: l.load, sp: sp, at: max(l.source.Loaded, l.gap), done: map[int64]committed{}}
+	done := &acknowledger{Load: l.Load, sp: sp, at: max(l.Source.Loaded, l.gap), done: map[int64]committed{}}
 	// A pending Append may need the room of the last records. Once all records are
 	// sent, only this timer acknowledges them.
 	var ticking sync.WaitGroup
 	ticking.Go(func() { done.each(keeping) })
-	err = l.run(ctx, false, func(ctx context.Context, out chan<- *outBatch) error {
+	err = l.Run(ctx, false, func(ctx context.Context, out chan<- *lane.Batch) error {
 		return l.fromSpool(ctx, sp, end, done, out)
-	}, func(work context.Context, b *outBatch, noted state.Batch) error {
-		l.count(noted.Counts, b.To-b.From)
-		return done.add(work, b.batch, noted)
+	}, func(work context.Context, b *lane.Batch, noted state.Batch) error {
+		l.Count(noted.Counts, b.To-b.From)
+		return done.add(work, b.Batch, noted)
 	})
 	stop(err)
 	appender.Wait()
@@ -267,8 +269,8 @@ func (l *streamLoad) throughSpool(ctx context.Context, r io.Reader) (err error) 
 	for _, bad := range sp.Bad() {
 		l.damaged(bad)
 	}
-	l.result.Finished = err == nil && readErr == nil
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWait)
+	l.Result.Finished = err == nil && readErr == nil
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lane.EndWait)
 	defer cancel()
 	return errors.Join(err, readErr, done.acknowledge(last))
 }
@@ -276,21 +278,21 @@ func (l *streamLoad) throughSpool(ctx context.Context, r io.Reader) (err error) 
 // fromSpool produces the batches of the spool's remaining records, as many at a time as
 // are there and as the pace allows. Records below an offset were there when the spool
 // was opened, so they may already be in the ledger.
-func (l *streamLoad) fromSpool(ctx context.Context, sp *spool.Spool, below int64, done *acknowledger, out chan<- *outBatch) error {
-	targets := map[string]*target{}
-	send := func(all []*batch) error {
+func (l *streamLoad) fromSpool(ctx context.Context, sp *spool.Spool, below int64, done *acknowledger, out chan<- *lane.Batch) error {
+	targets := map[string]*format.Target{}
+	send := func(all []*format.Batch) error {
 		if len(all) == 0 {
 			return nil
 		}
-		b := &outBatch{batch: join(all)}
-		done.expect(b.batch)
-		if err := l.hold(ctx, b); err != nil {
+		b := &lane.Batch{Batch: format.Join(all)}
+		done.expect(b.Batch)
+		if err := l.Hold(ctx, b); err != nil {
 			return err
 		}
 		out <- b
 		return ctx.Err()
 	}
-	var next *batch
+	var next *format.Batch
 	read := func() (err error) {
 		rec, err := sp.Next(ctx)
 		if err != nil {
@@ -302,7 +304,7 @@ func (l *streamLoad) fromSpool(ctx context.Context, sp *spool.Spool, below int64
 		return nil
 	}
 	for {
-		var all []*batch
+		var all []*format.Batch
 		rows, size := int64(0), 0
 		for next != nil || len(all) == 0 || sp.Waiting() {
 			if next == nil {
@@ -315,8 +317,8 @@ func (l *streamLoad) fromSpool(ctx context.Context, sp *spool.Spool, below int64
 					return errors.Join(send(all), err)
 				}
 			}
-			rows, size = rows+next.Lines, size+len(next.data)
-			if len(all) > 0 && (next.target != all[0].target || rows > int64(l.batchRows()) || size > l.opt.Bytes || len(all) == mostMerged) {
+			rows, size = rows+next.Lines, size+len(next.Data)
+			if len(all) > 0 && (next.Target != all[0].Target || rows > int64(l.BatchRows()) || size > l.opt.Bytes || len(all) == mostMerged) {
 				break
 			}
 			all, next = append(all, next), nil
@@ -338,20 +340,20 @@ const mostMerged = 1000
 
 // unsent sends the batches before the last one that is in the ledger, was committed but
 // not acknowledged before a crash, and returns those after it.
-func (l *streamLoad) unsent(ctx context.Context, all []*batch, done *acknowledger, send func([]*batch) error) ([]*batch, error) {
+func (l *streamLoad) unsent(ctx context.Context, all []*format.Batch, done *acknowledger, send func([]*format.Batch) error) ([]*format.Batch, error) {
 	var cuts []state.Cut
 	for _, b := range all {
 		cuts = append(cuts, b.Cut)
 	}
-	noted, err := retried(ctx, l.load, func() (map[string]state.Batch, error) {
-		return l.state.NotedOf(ctx, l.source.Table, l.source.Key, cuts)
+	noted, err := lane.Retried(ctx, l.Load, func() (map[string]state.Batch, error) {
+		return l.State.NotedOf(ctx, l.Source.Table, l.Source.Key, cuts)
 	})
 	if err != nil {
 		return nil, err
 	}
 	from := 0
 	for i, b := range all {
-		was, is := noted[b.ID(l.source.Key)]
+		was, is := noted[b.ID(l.Source.Key)]
 		if !is {
 			continue
 		}
@@ -360,7 +362,7 @@ func (l *streamLoad) unsent(ctx context.Context, all []*batch, done *acknowledge
 		}
 		from = i + 1
 		done.expect(b)
-		l.count(was.Counts, 0)
+		l.Count(was.Counts, 0)
 		if err := done.add(ctx, b, was); err != nil {
 			return nil, err
 		}
@@ -375,59 +377,59 @@ const emptySegments = 64
 // findSpool reads the offset up to which the database has the spool, and continues
 // there.
 func (l *streamLoad) findSpool(ctx context.Context, sp *spool.Spool) error {
-	if err := l.tidy(ctx); err != nil {
+	if err := l.Tidy(ctx); err != nil {
 		return err
 	}
-	known, err := l.state.Sources(ctx, l.source.Table, state.SpoolSource, "")
+	known, err := l.State.Sources(ctx, l.Source.Table, state.SpoolSource, "")
 	if err != nil {
 		return err
 	}
 	if i := slices.IndexFunc(known, func(s state.Source) bool { return s.Key == sp.ID() }); i >= 0 {
-		path := l.source.Path
-		l.source = &known[i]
-		l.source.Path = path
+		path := l.Source.Path
+		l.Source = &known[i]
+		l.Source.Path = path
 	}
-	if l.source.Started.IsZero() {
+	if l.Source.Started.IsZero() {
 		if records, _ := sp.Size(); records > 0 && l.opt.Name == "" {
 			return engine.Hinted(fmt.Errorf("spool %s has %s, and the database doesn't know it: it was begun for another one", l.opt.Spool, figure.Plural(records, "record", "records")),
 				"the target that it was begun for; --source NAME, to load all that lies in it into this one; or another --spool")
 		}
-		if err := l.state.PutSource(ctx, l.state.DB(), l.source); err != nil {
+		if err := l.State.PutSource(ctx, l.State.DB(), l.Source); err != nil {
 			return err
 		}
 	}
 	// The bytes before the spool's first segment are neither in the spool nor known
 	// to be in the database. This is reported once and then acknowledged.
-	if from, to := l.source.Loaded, sp.First(); from < to {
+	if from, to := l.Source.Loaded, sp.First(); from < to {
 		l.gap = to
 		if to-from <= emptySegments {
 			return sp.SeekTo(to)
 		}
-		l.result.Damaged = append(l.result.Damaged, fmt.Sprintf("%s missing at %d, and the database has the spool up to byte %d: set aside, or in another database, or in a newer state of this one",
+		l.Result.Damaged = append(l.Result.Damaged, fmt.Sprintf("%s missing at %d, and the database has the spool up to byte %d: set aside, or in another database, or in a newer state of this one",
 			figure.Plural(to-from, "byte", "bytes"), from, from))
 		return sp.SeekTo(to)
 	}
-	err = sp.SeekTo(l.source.Loaded)
+	err = sp.SeekTo(l.Source.Loaded)
 	if errors.Is(err, spool.ErrBeyond) {
-		return engine.Hinted(fmt.Errorf("the database has spool %s up to byte %d: %w", l.opt.Spool, l.source.Loaded, err),
+		return engine.Hinted(fmt.Errorf("the database has spool %s up to byte %d: %w", l.opt.Spool, l.Source.Loaded, err),
 			"the spool's present files, not an older copy; or another --spool")
 	}
 	if err != nil {
 		return err
 	}
-	return sp.Release(l.source.Loaded)
+	return sp.Release(l.Source.Loaded)
 }
 
 func (l *streamLoad) damaged(bad spool.Bad) {
-	l.result.Damaged = append(l.result.Damaged, fmt.Sprintf("%s at %d: %s; set aside in %s", figure.Plural(bad.Bytes, "byte", "bytes"), bad.Offset, bad.Reason, bad.File))
+	l.Result.Damaged = append(l.Result.Damaged, fmt.Sprintf("%s at %d: %s; set aside in %s", figure.Plural(bad.Bytes, "byte", "bytes"), bad.Offset, bad.Reason, bad.File))
 }
 
 func (l *streamLoad) sayFound(f spool.Found) {
 	if f.Torn > 0 {
-		l.say("spool %s: %s removed, of a record that was never completed", l.opt.Spool, figure.Plural(f.Torn, "byte was", "bytes were"))
+		l.Say("spool %s: %s removed, of a record that was never completed", l.opt.Spool, figure.Plural(f.Torn, "byte was", "bytes were"))
 	}
 	for _, gap := range f.Missing {
-		l.result.Damaged = append(l.result.Damaged, fmt.Sprintf("%s at %d: the file isn't there", figure.Plural(gap.To-gap.From, "byte", "bytes"), gap.From))
+		l.Result.Damaged = append(l.Result.Damaged, fmt.Sprintf("%s at %d: the file isn't there", figure.Plural(gap.To-gap.From, "byte", "bytes"), gap.From))
 	}
 	for _, bad := range f.Bad {
 		if !bad.Known {
@@ -453,18 +455,18 @@ func (l *streamLoad) spoolUp(ctx, keeping context.Context, sp *spool.Spool, r io
 		return err
 	}
 	defer func() { err = errors.Join(err, in.Close()) }()
-	c := newCutter(reading, in, &f, l.opt.Rows, size, l.opt.Flush)
-	defer func() { l.lose(c.abandon(stop)) }()
-	t, err := l.targetOf(ctx, c)
+	c := format.NewCutter(reading, in, &f, l.opt.Rows, size, l.opt.Flush)
+	defer func() { l.Lose(c.Abandon(stop)) }()
+	t, err := l.TargetOf(ctx, c)
 	if err != nil || t == nil {
 		return err
 	}
-	head := spooled{Table: l.opt.Table.Name, Named: f.Columns != nil, Format: f, Notation: f.notation(l.opt.Values), Zone: zoneName(l.opt.Values.Zone), Duplicates: l.opt.OnDuplicate}
-	head.Columns = t.names
-	put := func(b *batch) error {
-		data := b.data
-		if b.first {
-			n := f.beginning(data)
+	head := spooled{Table: l.opt.Table.Name, Named: f.Columns != nil, Format: f, Notation: f.Notation(l.opt.Values), Zone: zoneName(l.opt.Values.Zone), Duplicates: l.opt.OnDuplicate}
+	head.Columns = t.Names
+	put := func(b *format.Batch) error {
+		data := b.Data
+		if b.First {
+			n := f.Beginning(data)
 			head.Line, data = b.Line+int64(bytes.Count(data[:n], []byte("\n"))), data[n:]
 		} else {
 			head.Line = b.Line
@@ -477,17 +479,17 @@ func (l *streamLoad) spoolUp(ctx, keeping context.Context, sp *spool.Spool, r io
 		if err != nil {
 			return err
 		}
-		if b.first {
-			data = bytes.TrimPrefix(data, byteOrderMark)
+		if b.First {
+			data = bytes.TrimPrefix(data, format.ByteOrderMark)
 		}
 		if _, err = sp.Append(keeping, append(append(record, '\n'), data...)); err != nil {
-			l.lose(int64(b.rows))
+			l.Lose(int64(b.Rows))
 			return fmt.Errorf("%s read from line %d on and not stored: %w", figure.Plural(head.Lines, "line was", "lines were"), head.Line, err)
 		}
 		return nil
 	}
-	defer func() { l.result.Unfinished = c.unfinished() }()
-	err = c.each(ctx, stop, func(b *batch) error {
+	defer func() { l.Result.Unfinished = c.Unfinished() }()
+	err = c.Each(ctx, stop, func(b *format.Batch) error {
 		if err := put(b); err != nil {
 			return err
 		}
@@ -498,7 +500,7 @@ func (l *streamLoad) spoolUp(ctx, keeping context.Context, sp *spool.Spool, r io
 	return err
 }
 
-func (l *streamLoad) unspool(rec spool.Record, targets map[string]*target) (*batch, error) {
+func (l *streamLoad) unspool(rec spool.Record, targets map[string]*format.Target) (*format.Batch, error) {
 	first, data, _ := bytes.Cut(rec.Data, []byte("\n"))
 	var head spooled
 	if err := json.Unmarshal(first, &head); err != nil {
@@ -521,7 +523,7 @@ func (l *streamLoad) unspool(rec spool.Record, targets map[string]*target) (*bat
 		}
 		targets[key] = t
 	}
-	b := &batch{data: data, target: t}
+	b := &format.Batch{Data: data, Target: t}
 	b.From, b.To, b.Line, b.Lines, b.Hash = rec.From, rec.To, head.Line, head.Lines, fmt.Sprintf("%016x", rec.Sum)
 	return b, nil
 }
@@ -536,7 +538,7 @@ const (
 // An acknowledger records in the database up to which offset all of a spool is
 // committed, and then releases that part of the spool.
 type acknowledger struct {
-	*load
+	*lane.Load
 	sp *spool.Spool
 
 	mu   sync.Mutex
@@ -556,16 +558,16 @@ type committed struct {
 	rows state.Counts
 }
 
-func (s *acknowledger) expect(b *batch) {
+func (s *acknowledger) expect(b *format.Batch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.next = append(s.next, b.From)
 }
 
-func (s *acknowledger) add(ctx context.Context, b *batch, noted state.Batch) error {
+func (s *acknowledger) add(ctx context.Context, b *format.Batch, noted state.Batch) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.done[b.From] = committed{b.To, b.ids(s.source.Key), noted.Counts}
+	s.done[b.From] = committed{b.To, b.IDs(s.Source.Key), noted.Counts}
 	for len(s.next) > 0 {
 		part, there := s.done[s.next[0]]
 		if !there {
@@ -598,17 +600,17 @@ func (s *acknowledger) acknowledge(ctx context.Context) error {
 
 func (s *acknowledger) acknowledgeLocked(ctx context.Context) error {
 	s.last = time.Now()
-	if s.at == s.source.Loaded {
+	if s.at == s.Source.Loaded {
 		return nil
 	}
-	f := *s.source
+	f := *s.Source
 	f.Loaded = s.at
 	f.Add(s.sums)
-	if err := s.retry(ctx, func() error { return s.state.Acknowledge(ctx, &f, s.ids) }); err != nil {
+	if err := s.Retry(ctx, func() error { return s.State.Acknowledge(ctx, &f, s.ids) }); err != nil {
 		return err
 	}
-	s.source.Loaded, s.source.Counts = f.Loaded, f.Counts
+	s.Source.Loaded, s.Source.Counts = f.Loaded, f.Counts
 	s.ids, s.sums, s.n = s.ids[:0], state.Counts{}, 0
-	s.opt.Reached("acknowledged")
+	s.Opt.Reached("acknowledged")
 	return s.sp.Release(f.Loaded)
 }

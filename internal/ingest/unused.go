@@ -6,20 +6,21 @@ import (
 	"strings"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/ingest/format"
 	"github.com/rowmill/rowmill/internal/value"
 )
 
 // Unused returns an error if an option is given that has no meaning for sources of a kind:
 // it would be ignored.
-func (o *Options) Unused(k Kind) error {
+func (o *Options) Unused(k format.Kind) error {
 	f, v := &o.Format, &o.Values
-	lines, objects := []Kind{CSV, TSV}, []Kind{JSONL, JSON}
+	lines, objects := []format.Kind{format.CSV, format.TSV}, []format.Kind{format.JSONL, format.JSON}
 	quoted := append(objects, lines...)
-	written := append(quoted, LineProtocol)
+	written := append(quoted, format.LineProtocol)
 	for _, c := range []struct {
 		given bool
 		flag  string
-		kinds []Kind
+		kinds []format.Kind
 	}{
 		{f.Delimiter != 0, "delimiter", lines},
 		{f.NoHeader || f.Header, "header", lines},
@@ -31,15 +32,15 @@ func (o *Options) Unused(k Kind) error {
 		{f.NullQuoted, "null-quoted", quoted},
 		{v.DecimalComma, "decimal-comma", written},
 		{v.Bytes != "" && v.Bytes != value.Hex, "bytes " + v.Bytes, written},
-		{f.Encoding != "", "encoding", append(written, Dump)},
+		{f.Encoding != "", "encoding", append(written, format.Dump)},
 		{o.stampFormat(), "time-format for timestamps", quoted},
 		{len(v.TimeFormats) > 0, "time-format", written},
-		{f.Measurement != "", "measurement", []Kind{LineProtocol}},
-		{o.FromTable != "", "from-table", []Kind{Dump}},
+		{f.Measurement != "", "measurement", []format.Kind{format.LineProtocol}},
+		{o.FromTable != "", "from-table", []format.Kind{format.Dump}},
 	} {
 		if c.given && !slices.Contains(c.kinds, k) {
 			var names []string
-			for _, kind := range Kinds() {
+			for _, kind := range format.Kinds() {
 				if slices.Contains(c.kinds, kind) {
 					names = append(names, string(kind))
 				}

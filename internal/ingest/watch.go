@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/ingest/lane"
 )
 
 const (
@@ -34,7 +35,7 @@ type Watch struct {
 	// Bad returns the path of the file of bad rows, Progress what shows the progress of a
 	// source.
 	Bad      func(source string) string
-	Progress func(source string) func(Progress)
+	Progress func(source string) func(lane.Progress)
 	// Done is called after each load in which something happened. Its error ends the Watch.
 	Done func(Outcome) error
 }

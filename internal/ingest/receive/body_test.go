@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rowmill/rowmill/internal/ingest"
+	"github.com/rowmill/rowmill/internal/ingest/format"
 )
 
 func none(string) bool { return false }
@@ -82,19 +82,19 @@ func FuzzByMeasurement(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, in []byte) {
-		format := ingest.Format{Kind: ingest.LineProtocol}
-		parts, _, err := byMeasurement(&format, in)
+		f := format.Format{Kind: format.LineProtocol}
+		parts, _, err := byMeasurement(&f, in)
 		if err != nil {
 			return
 		}
 		want := map[string]int{}
-		if err := format.Records(in, func(_ int64, r []byte) error { want[ingest.Measurement(r)]++; return nil }); err != nil {
+		if err := f.Records(in, func(_ int64, r []byte) error { want[format.Measurement(r)]++; return nil }); err != nil {
 			t.Fatal(err)
 		}
 		for _, p := range parts {
 			n := 0
-			if err := format.Records(p.text, func(_ int64, r []byte) error {
-				if n++; ingest.Measurement(r) != p.measurement {
+			if err := f.Records(p.text, func(_ int64, r []byte) error {
+				if n++; format.Measurement(r) != p.measurement {
 					t.Errorf("%q is with %q", r, p.measurement)
 				}
 				return nil
@@ -109,8 +109,8 @@ func FuzzByMeasurement(f *testing.F) {
 }
 
 func TestByMeasurement(t *testing.T) {
-	format := ingest.Format{Kind: ingest.LineProtocol}
-	parts, bad, err := byMeasurement(&format, []byte("m a=1\n# note\nn b=\"x\ny\"\n,\nm c=2"))
+	f := format.Format{Kind: format.LineProtocol}
+	parts, bad, err := byMeasurement(&f, []byte("m a=1\n# note\nn b=\"x\ny\"\n,\nm c=2"))
 	if err != nil || len(parts) != 2 || string(parts[0].text) != "m a=1\nm c=2\n" || parts[1].line != 3 || !strings.Contains(bad, "line 5") {
 		t.Errorf("%+v %q %v", parts, bad, err)
 	}

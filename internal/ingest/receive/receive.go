@@ -34,6 +34,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/rowmill/rowmill/internal/ingest"
+	"github.com/rowmill/rowmill/internal/ingest/format"
 	"github.com/rowmill/rowmill/internal/ingest/spool"
 	"github.com/rowmill/rowmill/internal/value"
 )
@@ -347,7 +348,7 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request, table string) err
 			post.Values.Unix = "s"
 		}
 	}
-	if post.Body = body; post.Format.Kind == ingest.LineProtocol {
+	if post.Body = body; post.Format.Kind == format.LineProtocol {
 		post.Values.TruncateTimes = post.Values.TruncateTimes || s.o.TruncateTimes
 	}
 	receipt, err := in.Put(r.Context(), post)
@@ -366,7 +367,7 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request, table string) err
 	return nil
 }
 
-func badOf(rows []ingest.Rejected) (out []map[string]any) {
+func badOf(rows []format.Rejected) (out []map[string]any) {
 	for _, r := range rows {
 		row := map[string]any{"line": r.Line, "reason": r.Reason}
 		if r.Column != "" {
@@ -411,7 +412,7 @@ func (s *Server) points(w http.ResponseWriter, r *http.Request, units map[string
 	if bytes.Count(body, []byte("\n")) > ingest.MaxPostLines {
 		return ingest.ErrManyRows
 	}
-	format := ingest.Format{Kind: ingest.LineProtocol}
+	format := format.Format{Kind: format.LineProtocol}
 	parts, unknown, err := byMeasurement(&format, body)
 	if err != nil {
 		return err
@@ -479,10 +480,10 @@ const mostMeasurements = 1000
 
 // byMeasurement splits line protocol by measurement, in the order of their first lines.
 // bad describes the first line without a measurement.
-func byMeasurement(f *ingest.Format, body []byte) (parts []*part, bad string, err error) {
+func byMeasurement(f *format.Format, body []byte) (parts []*part, bad string, err error) {
 	known := map[string]*part{}
 	err = f.Records(body, func(line int64, record []byte) error {
-		name := ingest.Measurement(record)
+		name := format.Measurement(record)
 		if name == "" {
 			if trimmed := bytes.TrimSpace(record); bad == "" && len(trimmed) > 0 && trimmed[0] != '#' {
 				bad = fmt.Sprintf("line %d: it is not a point", line)
@@ -600,9 +601,9 @@ func postOf(r *http.Request) (post ingest.Post, as form, err error) {
 	if kind == "json" {
 		kind, as = "jsonl", jsonForm
 	}
-	f.Kind = ingest.Kind(kind)
+	f.Kind = format.Kind(kind)
 	err = f.Validate()
-	if err == nil && (f.Kind == ingest.Parquet || f.Kind == ingest.Dump) {
+	if err == nil && (f.Kind == format.Parquet || f.Kind == format.Dump) {
 		err = fmt.Errorf("format %s can't be sent: it is for files", kind)
 	}
 	if err != nil {

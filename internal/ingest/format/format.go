@@ -1,0 +1,584 @@
+// Package format turns the bytes of a source into rows of a table: CSV, TSV, JSON, line
+// protocol, Parquet files and dumps of SQL, compressed or not.
+//
+// An Input is an open file or stream, decompressed and decoded to UTF-8; Parquet and dumps are
+// read as the TSV of their rows. A Cutter divides it into batches at record boundaries. A Parser
+// fills an engine.Batch with the rows of such a batch, for a Target: the columns of the table that
+// the source has. Rows that can't be read are Rejected, with the line and the reason; what makes
+// all rows of a source unreadable is an error.
+//
+//	in, err := format.OpenFile(path, "")
+//	c := format.NewCutter(ctx, in, &f, 5000, 4<<20, 0)
+//	target, err := c.Destination(ctx, schema, func(names []string) (*format.Target, error) {
+//		return format.NewTarget(db.Capabilities(), &f, names, &reading)
+//	})
+//	p := format.NewParser(target)
+//	for b, err := c.Next(ctx); err == nil; b, err = c.Next(ctx) {
+//		p.Parse(b) // p.Batch has its rows
+//	}
+//
+// A new format is a file and an entry of Kinds. The text that is read of a Parquet file or a dump
+// must never change: batches are identified by its bytes.
+package format
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/rowmill/rowmill/internal/engine"
+)
+
+// A Kind is a file format.
+type Kind string
+
+const (
+	// CSV is RFC 4180: fields may be quoted, a quote within them is doubled, and
+	// quoted fields may contain line breaks.
+	CSV Kind = "csv"
+	// TSV is the output of COPY and SELECT ... INTO OUTFILE: fields separated by
+	// tabs, with the escapes \t, \n and \\, and \N for NULL.
+	TSV Kind = "tsv"
+	// JSONL has one object per line, whose keys are column names.
+	JSONL Kind = "jsonl"
+	// LineProtocol is InfluxDB's line protocol: the measurement is the table, tags and
+	// fields are columns, and the timestamp is the column by which the table rolls.
+	LineProtocol Kind = "lineprotocol"
+	// JSON is an array of such objects.
+	JSON Kind = "json"
+	// Parquet is a file of columns, with their names and types. It can't be a stream.
+	Parquet Kind = "parquet"
+	// Dump is SQL that a program has written which dumps a server's tables; the rows of one
+	// table are read.
+	Dump Kind = "dump"
+)
+
+// Keyed reports whether each row names its columns.
+func (k Kind) Keyed() bool { return k == JSONL || k == JSON || k == LineProtocol }
+
+// Kinds returns all kinds.
+func Kinds() []Kind { return []Kind{CSV, TSV, JSONL, JSON, LineProtocol, Parquet, Dump} }
+
+// A Format describes how to read a source. The tags are those of a spool's records.
+type Format struct {
+	Kind Kind `json:"format"`
+	// Delimiter separates fields; 0 means a comma, for TSV a tab.
+	Delimiter byte `json:"delimiter,omitempty"`
+	// NoHeader means that the first line contains values, not column names.
+	NoHeader bool `json:"-"`
+	// Header means that the first line contains column names although Columns are
+	// given. Without it, a first line that is a row of values is refused, because it
+	// would be skipped.
+	Header bool `json:"-"`
+	// Nulls are the texts that mean NULL; if there are none, it is \N. Quoted fields and
+	// JSON strings are compared with them only if NullQuoted is set.
+	Nulls      []string `json:"nulls,omitempty"`
+	NullQuoted bool     `json:"null_quoted,omitempty"`
+	// Escape means that a backslash in CSV escapes the next character, also a quote, as
+	// in MySQL's FIELDS ESCAPED BY.
+	Escape bool `json:"escape,omitempty"`
+	// Comment, unless empty, begins lines of CSV and TSV that are skipped.
+	Comment string `json:"comment,omitempty"`
+	// SkipLines is the number of lines before the header, or before the first row, that
+	// are skipped.
+	SkipLines int `json:"-"`
+	// Encoding is the encoding of the text, as Encoding returns it. Text with the byte
+	// order mark of UTF-16 is that without it.
+	Encoding string `json:"-"`
+	// Columns are the columns of the fields, in order, or Skipped. If nil, they are taken
+	// from the header or, without a header, are all writable columns of the table.
+	Columns []string `json:"-"`
+	// Dumps are the kinds of dumps that can be read; dump is that of the source.
+	Dumps []engine.Dump `json:"-"`
+	dump  *engine.Dump
+	// raw means that bytes are written as they are: the rows are those of a dump.
+	raw bool
+	// Measurement is the measurement of line protocol that is loaded; "" is the
+	// table's name.
+	Measurement string `json:"measurement,omitempty"`
+	// SkipColumns are the names in the header, or keys of objects, that are skipped.
+	SkipColumns []string `json:"skip_columns,omitempty"`
+	// Set gives columns the same value in each row.
+	Set []Constant `json:"set,omitempty"`
+}
+
+// Skipped stands in Format.Columns for a field that is not loaded.
+const Skipped = "-"
+
+// A Constant is a column's value in all rows of a source, as text.
+type Constant struct {
+	Column string `json:"column"`
+	Value  string `json:"value"`
+}
+
+var kindsByName = map[string]Kind{".csv": CSV, ".tsv": TSV, ".tab": TSV, ".jsonl": JSONL, ".ndjson": JSONL, ".lp": LineProtocol, ".parquet": Parquet, ".sql": Dump}
+
+// KindOf returns the kind that a file's name implies, compressed or not; "" is
+// unknown.
+func KindOf(path string) Kind { return kindsByName[extension(path)] }
+
+// MayLoad reports whether a file's name implies its kind, or that its content does.
+func MayLoad(path string) bool {
+	return KindOf(path) != "" || extension(path) == ".json" || packedName(path) == "zip"
+}
+
+// extension returns the extension of a file's name, in lower case, without those of what it is
+// compressed by.
+func extension(path string) string {
+	for packedName(path) != "" {
+		path = strings.TrimSuffix(path, filepath.Ext(path))
+	}
+	return strings.ToLower(filepath.Ext(path))
+}
+
+// Validate checks the format for contradictions.
+func (f *Format) Validate() error {
+	if !slices.Contains(Kinds(), f.Kind) {
+		return fmt.Errorf("format %q is unknown: there are %v", f.Kind, Kinds())
+	}
+	if d := f.Separator(); !f.Kind.Keyed() && (d == '"' || d == '\n' || d == '\r' || d == '\\' || d >= 0x80) {
+		return fmt.Errorf("%q can't be a delimiter", d)
+	}
+	switch {
+	case f.Escape && f.Kind != CSV:
+		return fmt.Errorf("backslashes escape in csv only if asked for; in %s they always do", f.Kind)
+	case f.Kind.Keyed() && (f.SkipLines > 0 || f.Comment != ""):
+		return fmt.Errorf("lines of %s can't be skipped", f.Kind)
+	case f.Comment != "" && strings.ContainsAny(f.Comment, "\"\r\n"):
+		return fmt.Errorf("a comment can't begin with %q", f.Comment)
+	}
+	return nil
+}
+
+func (f *Format) Separator() byte {
+	switch {
+	case f.Delimiter != 0:
+		return f.Delimiter
+	case f.Kind == TSV:
+		return '\t'
+	}
+	return ','
+}
+
+// isNull reports whether a text, as written in the source, means NULL.
+func (f *Format) isNull(text []byte) bool {
+	if len(f.Nulls) == 0 {
+		return len(text) == 2 && text[0] == '\\' && text[1] == 'N'
+	}
+	for _, null := range f.Nulls {
+		if string(text) == null {
+			return true
+		}
+	}
+	return false
+}
+
+func (f *Format) HasHeader() bool { return !f.Kind.Keyed() && !f.NoHeader }
+
+// preamble returns the length of what precedes the header or the first row: skipped lines,
+// and before a header also comments; of a JSON array its first bracket. known reports that no
+// more bytes are needed.
+func (f *Format) preamble(p []byte, final bool) (n int, known bool) {
+	if f.Kind == JSON {
+		return bracketEnd(p, final)
+	}
+	mark := 0
+	if bytes.HasPrefix(p, ByteOrderMark) {
+		mark = len(ByteOrderMark)
+	}
+	for lines := 0; ; lines++ {
+		if lines >= f.SkipLines && (f.Comment == "" || !f.HasHeader()) {
+			return n, true
+		}
+		at := max(n, mark)
+		i := bytes.IndexByte(p[at:], '\n')
+		if i < 0 && !final {
+			return 0, false
+		}
+		if lines >= f.SkipLines && !f.isComment(p[at:]) || at == len(p) {
+			return n, true
+		}
+		if i < 0 {
+			return len(p), true
+		}
+		n = at + i + 1
+	}
+}
+
+// Beginning returns the length of what precedes the first row, with the header, of bytes
+// that contain all of it.
+func (f *Format) Beginning(p []byte) int {
+	n, _ := f.preamble(p, true)
+	if f.HasHeader() {
+		if more, err := f.End(p[n:], true); err == nil {
+			n += more
+		}
+	}
+	return n
+}
+
+func (f *Format) isComment(record []byte) bool {
+	return f.Comment != "" && len(record) >= len(f.Comment) && string(record[:len(f.Comment)]) == f.Comment
+}
+
+const (
+	// maxLine is the length in bytes of the longest record that is loaded. A longer
+	// record is a bad row.
+	maxLine = 16 << 20
+	// maxRecord limits the search for the end of a record, which is held in memory
+	// meanwhile. A longer record ends the load.
+	maxRecord = 128 << 20
+	// maxQuoted limits the search for the closing quote of a record, in bytes. If it
+	// isn't found, the record is taken to end with its line, so that a stray quote
+	// doesn't consume the rest of the file.
+	maxQuoted = 1 << 20
+)
+
+var (
+	errLong    = fmt.Errorf("it is longer than %d MiB", maxLine>>20)
+	errEndless = fmt.Errorf("it has no end within %d MiB", maxRecord>>20)
+)
+
+// End returns the end of the first record of p, including its line break, or 0 if
+// more bytes are needed. final means that p is the end of the source.
+func (f *Format) End(p []byte, final bool) (int, error) {
+	if f.Kind == JSON {
+		return elementEnd(p, final)
+	}
+	i := bytes.IndexByte(p, '\n')
+	line := p
+	if i >= 0 {
+		line = p[:i]
+	}
+	if f.Kind != JSONL && !f.isComment(line) {
+		if f.Kind == TSV || f.Escape {
+			i, line = unescapedBreak(p, i)
+		}
+		if f.Kind == LineProtocol && bytes.IndexByte(line, '"') >= 0 {
+			return f.pointEnd(p, i+1, final)
+		}
+		if f.Kind == CSV && bytes.IndexByte(line, '"') >= 0 {
+			return f.quotedEnd(p, i+1, final)
+		}
+	}
+	return lineEnd(p, i+1, final)
+}
+
+// lineEnd is end for a record that ends with its line. line is the end of that, 0 if unknown.
+func lineEnd(p []byte, line int, final bool) (int, error) {
+	switch {
+	case line > maxRecord || line == 0 && len(p) > maxRecord:
+		return 0, errEndless
+	case line > 0:
+		return line, nil
+	case final:
+		return len(p), nil
+	}
+	return 0, nil
+}
+
+// unescapedBreak returns the place of the first line break that isn't escaped, -1 if there
+// is none, and the line that it ends. i is the place of the first one.
+func unescapedBreak(p []byte, i int) (int, []byte) {
+	for i >= 0 && escaped(p[:i]) {
+		next := bytes.IndexByte(p[i+1:], '\n')
+		if next < 0 {
+			i = -1
+			break
+		}
+		i += 1 + next
+	}
+	if i < 0 {
+		return i, p
+	}
+	return i, p[:i]
+}
+
+// escaped reports whether a backslash at the end of p escapes the next byte.
+func escaped(p []byte) bool {
+	n := 0
+	for n < len(p) && p[len(p)-1-n] == '\\' {
+		n++
+	}
+	return n%2 == 1
+}
+
+// quotedEnd is end for a CSV record with quotes. line is the end of its first line, 0
+// if unknown. If a closing quote is followed by text, it is in fact the opening quote
+// of a later field or row, and an earlier quote is stray. Such a record also ends
+// with its line.
+func (f *Format) quotedEnd(p []byte, line int, final bool) (int, error) {
+	q := p[:min(len(p), maxQuoted)]
+	delimiter := f.Separator()
+	i, stray := 0, false
+	if bytes.HasPrefix(p, ByteOrderMark) {
+		i = len(ByteOrderMark)
+	}
+	for {
+		if i < len(q) && q[i] == '"' {
+			if i = f.closing(q, i+1); i < 0 {
+				break
+			}
+			if i < len(q) && q[i] != delimiter && q[i] != '\n' && q[i] != '\r' {
+				stray = true
+				break
+			}
+		}
+		for i < len(q) && q[i] != delimiter && q[i] != '\n' {
+			if f.Escape && q[i] == '\\' {
+				i++
+			}
+			i++
+		}
+		if i >= len(q) {
+			break
+		}
+		if q[i] == '\n' {
+			return i + 1, nil
+		}
+		i++
+	}
+	switch {
+	case i >= len(q) && len(q) == len(p) && final: // the last line has no line break
+		return len(p), nil
+	case !stray && !final && len(p) <= maxQuoted:
+		return 0, nil
+	}
+	return lineEnd(p, line, final)
+}
+
+// closing is closingQuote for the format.
+func (f *Format) closing(p []byte, i int) int {
+	if !f.Escape {
+		return closingQuote(p, i)
+	}
+	for ; i < len(p); i++ {
+		switch {
+		case p[i] == '\\':
+			i++
+		case p[i] == '"' && i+1 < len(p) && p[i+1] == '"':
+			i++
+		case p[i] == '"':
+			return i + 1
+		}
+	}
+	return -1
+}
+
+// closingQuote returns the position after the quote that closes a field whose text
+// begins at i, or -1 if there is none.
+func closingQuote(p []byte, i int) int {
+	for {
+		j := bytes.IndexByte(p[i:], '"')
+		if j < 0 {
+			return -1
+		}
+		i += j + 1
+		if i >= len(p) || p[i] != '"' {
+			return i
+		}
+		i++
+	}
+}
+
+// A field is a value as written in the file.
+type field struct {
+	value  []byte
+	quoted bool
+	null   bool
+	absent bool // its column gets the default
+}
+
+var (
+	errUnclosed = errors.New("a quote isn't closed")
+	errBehind   = errors.New("text follows the quote that ends a field")
+	// errBackslash is errBehind after a backslash and a quote.
+	errBackslash = errors.New("text follows the quote that ends a field; --escape backslash, if a backslash escapes a quote")
+)
+
+// split splits a record, given without its line break, into fields. Values refer to
+// the record or to buf, which is returned grown.
+func (f *Format) split(record []byte, fields []field, buf []byte) ([]field, []byte, error) {
+	if f.Kind == TSV || f.Escape {
+		return f.splitEscaped(record, fields, buf)
+	}
+	delimiter, given := f.Separator(), len(f.Nulls) > 0
+	for {
+		if len(record) > 0 && record[0] == '"' {
+			end := closingQuote(record, 1)
+			if end < 0 {
+				return fields, buf, errUnclosed
+			}
+			value := record[1 : end-1]
+			if bytes.IndexByte(value, '"') >= 0 {
+				from := len(buf)
+				for {
+					i := bytes.IndexByte(value, '"')
+					if i < 0 {
+						break
+					}
+					buf = append(buf, value[:i+1]...)
+					value = value[i+2:]
+				}
+				buf = append(buf, value...)
+				value = buf[from:len(buf):len(buf)]
+			}
+			fields = append(fields, field{value: value, quoted: true, null: f.NullQuoted && f.isNull(value)})
+			if end == len(record) {
+				return fields, buf, nil
+			}
+			if record[end] != delimiter {
+				if bytes.HasSuffix(value, []byte(`\`)) {
+					return fields, buf, errBackslash
+				}
+				return fields, buf, errBehind
+			}
+			record = record[end+1:]
+			continue
+		}
+		i := bytes.IndexByte(record, delimiter)
+		value := record
+		if i >= 0 {
+			value = record[:i]
+		}
+		// isNull isn't inlined, and this is called for each field.
+		null := len(value) == 2 && value[0] == '\\' && value[1] == 'N'
+		if given {
+			null = f.isNull(value)
+		}
+		fields = append(fields, field{value: value, null: null})
+		if i < 0 {
+			return fields, buf, nil
+		}
+		record = record[i+1:]
+	}
+}
+
+// escapes has the meaning of letters after a backslash, where that is not the letter itself.
+var escapes = [256]byte{'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t', 'v': '\v', 'Z': 26}
+
+// splitEscaped splits a record with backslash escapes; only those of CSV have quotes.
+func (f *Format) splitEscaped(record []byte, fields []field, buf []byte) ([]field, []byte, error) {
+	delimiter := f.Separator()
+	for {
+		quoted := f.Kind == CSV && len(record) > 0 && record[0] == '"'
+		var value []byte
+		var end int
+		plain := true
+		if quoted {
+			if end = f.closing(record, 1); end < 0 {
+				return fields, buf, errUnclosed
+			}
+			if end < len(record) && record[end] != delimiter {
+				return fields, buf, errBehind
+			}
+			value = record[1 : end-1]
+			plain = bytes.IndexByte(value, '\\') < 0 && bytes.IndexByte(value, '"') < 0
+		} else {
+			if end = bytes.IndexByte(record, delimiter); end < 0 {
+				end = len(record)
+			}
+			if first := bytes.IndexByte(record[:end], '\\'); first >= 0 { // it may escape the delimiter
+				for end = first; end < len(record) && record[end] != delimiter; end++ {
+					if record[end] == '\\' && end+1 < len(record) {
+						plain = false
+						end++
+					}
+				}
+			}
+			value = record[:end]
+		}
+		null := (!quoted || f.NullQuoted) && f.isNull(value)
+		if !plain && !null {
+			from := len(buf)
+			buf = appendUnescaped(buf, value, quoted)
+			value = buf[from:len(buf):len(buf)]
+		}
+		fields = append(fields, field{value: value, quoted: quoted, null: null})
+		if end >= len(record) {
+			return fields, buf, nil
+		}
+		record = record[end+1:]
+	}
+}
+
+// appendUnescaped appends a field's value without its escapes.
+func appendUnescaped(dst, value []byte, quoted bool) []byte {
+	for i := 0; i < len(value); i++ {
+		c := value[i]
+		switch {
+		case c == '\\' && i+1 < len(value):
+			i++
+			switch c = value[i]; {
+			case c == '0':
+				c = 0
+			case escapes[c] != 0:
+				c = escapes[c]
+			}
+		case c == '"' && quoted:
+			i++ // it is doubled
+		}
+		dst = append(dst, c)
+	}
+	return dst
+}
+
+// AppendEscaped appends a field of TSV.
+func AppendEscaped(dst, text []byte) []byte {
+	for {
+		i := bytes.IndexAny(text, "\\\t\n\r")
+		if i < 0 {
+			return append(dst, text...)
+		}
+		dst = append(dst, text[:i]...)
+		letter := text[i]
+		switch letter {
+		case '\t':
+			letter = 't'
+		case '\n':
+			letter = 'n'
+		case '\r':
+			letter = 'r'
+		}
+		dst = append(dst, '\\', letter)
+		text = text[i+1:]
+	}
+}
+
+func trimBreak(record []byte) []byte {
+	record = bytes.TrimSuffix(record, []byte("\n"))
+	return bytes.TrimSuffix(record, []byte("\r"))
+}
+
+var ByteOrderMark = []byte("\xef\xbb\xbf")
+
+// HeaderNames returns the column names in a header.
+func (f *Format) HeaderNames(record []byte) ([]string, error) {
+	record = trimBreak(bytes.TrimPrefix(record, ByteOrderMark))
+	var out []string
+	fields, _, err := f.split(record, nil, nil)
+	for _, v := range fields {
+		out = append(out, strings.TrimSpace(string(v.value)))
+	}
+	return out, err
+}
+
+// Records calls fn with each record of a text, its line break included, and the number of
+// its first line.
+func (f *Format) Records(p []byte, fn func(line int64, record []byte) error) error {
+	for line := int64(1); len(p) > 0; {
+		n, err := f.End(p, true)
+		if err == nil {
+			err = fn(line, p[:n])
+		}
+		if err != nil {
+			return err
+		}
+		line += int64(bytes.Count(p[:n], LineBreak))
+		p = p[n:]
+	}
+	return nil
+}

@@ -1,0 +1,85 @@
+package format
+
+import (
+	"slices"
+
+	"github.com/rowmill/rowmill/internal/state"
+)
+
+// A span is a record of a spool within the batch that merges several of them.
+type span struct {
+	state.Cut
+	at, end int // its rows in the batch's data
+}
+
+// Join returns one batch of several that follow each other in a spool and have the same
+// target. It is committed in one transaction. Each of them keeps its line of the ledger,
+// so it doesn't matter how they are merged after a crash.
+func Join(all []*Batch) *Batch {
+	if len(all) == 1 {
+		return all[0]
+	}
+	out := &Batch{Cut: all[0].Cut, Target: all[0].Target}
+	size := 0
+	for _, b := range all {
+		size += len(b.Data) + 1
+	}
+	out.Data, out.Lines = make([]byte, 0, size), 0
+	for _, b := range all {
+		at := len(out.Data)
+		out.Data = append(out.Data, b.Data...)
+		out.spans = append(out.spans, span{b.Cut, at, len(out.Data)})
+		out.To, out.Lines = b.To, out.Lines+b.Lines
+	}
+	return out
+}
+
+// parts are the spans of a batch, at least one.
+func (b *Batch) parts() []span {
+	if b.spans == nil {
+		return []span{{b.Cut, 0, len(b.Data)}}
+	}
+	return b.spans
+}
+
+// cuts are the cuts that have a line of the ledger each.
+func (b *Batch) cuts() []state.Cut {
+	if b.spans == nil {
+		return []state.Cut{b.Cut}
+	}
+	out := make([]state.Cut, len(b.spans))
+	for i, s := range b.spans {
+		out[i] = s.Cut
+	}
+	return out
+}
+
+// IDs are the IDs of these cuts.
+func (b *Batch) IDs(source string) []string {
+	var out []string
+	for _, c := range b.cuts() {
+		out = append(out, c.ID(source))
+	}
+	return out
+}
+
+// Split returns the batches that were merged.
+func (b *Batch) Split() []*Batch {
+	var out []*Batch
+	for _, s := range b.spans {
+		out = append(out, &Batch{Cut: s.Cut, Data: b.Data[s.at:s.end:s.end], Target: b.Target})
+	}
+	return out
+}
+
+// offset returns the offset in the source of a position in the batch's data.
+func (b *Batch) offset(at int) int64 {
+	if b.spans == nil {
+		return b.From + int64(at)
+	}
+	i, found := slices.BinarySearchFunc(b.spans, at, func(s span, at int) int { return s.at - at })
+	if !found {
+		i--
+	}
+	return b.spans[i].From + int64(at-b.spans[i].at)
+}

@@ -1,0 +1,50 @@
+package lane
+
+import (
+	"sync"
+	"time"
+)
+
+// slowCommit is the duration of a transaction above which batches become smaller: it
+// holds locks and makes replicas wait for as long.
+const slowCommit = 200 * time.Millisecond
+
+// paceRange is how many times larger or smaller than Options.Rows batches may become.
+const paceRange = 8
+
+// A pace adapts the size of batches to the server. It doubles them as long as that raises the
+// rate and a transaction takes less than half of slowCommit, and halves them if one takes
+// longer than slowCommit or had to be repeated.
+type pace struct {
+	mu          sync.Mutex
+	rows        int
+	least, most int
+	rate        float64 // rows/s of the batch after which it last grew
+}
+
+func newPace(rows int) *pace {
+	return &pace{rows: rows, least: max(rows/paceRange, 1), most: rows * paceRange}
+}
+
+// limit is the number of rows that the next batch may have.
+func (p *pace) limit() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.rows
+}
+
+// sent reports that a batch was committed, after how long and whether transient errors
+// came before.
+func (p *pace) sent(rows int64, took time.Duration, repeated bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	rate := float64(rows) / max(took.Seconds(), 1e-6)
+	full := rows >= int64(p.rows)*9/10
+	switch {
+	case rows > int64(p.rows): // it was cut before batches became smaller
+	case repeated, took > slowCommit && rows > int64(p.least):
+		p.rows, p.rate = max(int(rows)/2, p.least), 0
+	case full && took < slowCommit/2 && rate > p.rate*1.02:
+		p.rows, p.rate = min(2*p.rows, p.most), rate
+	}
+}

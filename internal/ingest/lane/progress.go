@@ -1,0 +1,125 @@
+package lane
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/state"
+)
+
+// A Progress describes how far a load has come.
+type Progress struct {
+	// Rows counts the rows sent by this load: inserted, duplicate and rejected.
+	Rows int64
+	// Bytes is the part of the file (of Size bytes on disk, compressed or not; 0
+	// means unknown) that is in the database or was checked by a dry run. Sent is the
+	// part of Bytes sent by this load, and Sending the time since it began to send.
+	Bytes, Size int64
+	Sent        int64
+	Sending     time.Duration
+	// Share is the part of a source without a size that is read, from 0 to 1, if it is
+	// known, and ShareBefore the part of it that earlier loads had sent.
+	Share, ShareBefore float64
+	// Collected is the number of rows that are published together, Written how many of
+	// them are in tables of their own or in their periods, and Publishing the time since
+	// all of them were collected.
+	Collected, Written int64
+	Publishing         time.Duration
+	// Waiting is the number of bytes in the spool; Full is how long the sender has
+	// been waiting for room in it.
+	Waiting int64
+	Full    time.Duration
+	Elapsed time.Duration
+}
+
+// A Result summarises a load.
+type Result struct {
+	// Source is the source's name; Key identifies it in the IDs of its batches.
+	Source string `json:"source"`
+	Key    string `json:"-"`
+	// Counts are the rows of this load, and of the loads that it continues because they
+	// were interrupted: these sent Continued rows. In a dry run, sent rows were checked,
+	// and inserted rows are those that could be sent.
+	state.Counts
+	Continued int64 `json:"continued,omitempty"`
+	// Before is the number of rows that earlier loads of the same source sent, if they
+	// came to its end; BeforeRejected is how many of them were rejected.
+	Before         int64 `json:"before"`
+	BeforeRejected int64 `json:"before_rejected"`
+	// LoadedAt is when rows of an earlier load were last recorded. For a file,
+	// Missing counts those rows that are not in the table although it has their
+	// periods; Gone counts those whose periods were dropped. Unlooked is the reason
+	// why not all of them were looked for, "" if all were.
+	LoadedAt time.Time `json:"loaded_at,omitzero"`
+	Missing  int64     `json:"missing,omitempty"`
+	Gone     int64     `json:"gone_with_periods,omitempty"`
+	Unlooked string    `json:"not_looked,omitempty"`
+	// Created are the names of the periods that were created for rows, in order of
+	// creation; in a dry run, those that would be. TooOld is the number of rejected rows
+	// that have passed the table's retention.
+	Created []string `json:"periods_created,omitempty"`
+	TooOld  int64    `json:"older_than_keep,omitempty"`
+	// Why are the reasons of those of this load.
+	Why
+	// NotCompared is the number of duplicates that were not compared with the table's rows.
+	NotCompared int64 `json:"not_compared,omitempty"`
+	// Batches and Bytes count the batches of this load and their bytes.
+	Batches int64 `json:"batches"`
+	Bytes   int64 `json:"bytes"`
+	// Finished means that the source was loaded to its end.
+	Finished bool `json:"finished"`
+	// Damaged lists byte ranges of the spool that were set aside, with the path of
+	// their copy.
+	Damaged []string `json:"damaged,omitempty"`
+	// Unfinished is the number of bytes of a stream's last record that were not
+	// loaded because the load ended in the middle of it.
+	Unfinished int `json:"unread_bytes,omitempty"`
+	// Lost is the number of rows of a stream that were read but neither loaded nor
+	// kept in a spool, because the load failed or had to end.
+	Lost    int64   `json:"not_loaded,omitempty"`
+	Seconds float64 `json:"seconds"`
+}
+
+// Text describes the progress of a load. The time left is estimated from the rows that
+// this load has sent itself: rows loaded earlier are only compared.
+func (p Progress) Text(dry bool) string {
+	sending := p.Sending
+	if sending <= 0 {
+		sending = p.Elapsed
+	}
+	line := fmt.Sprintf("%s rows, %s rows/s", figure.Count(p.Rows), figure.Rounded(float64(p.Rows)/max(sending.Seconds(), 1e-3)))
+	if p.Size > 0 {
+		what := "loaded"
+		if dry {
+			what = "checked"
+		}
+		done := min(p.Bytes, p.Size)
+		line += fmt.Sprintf(", %d%% of %s %s", int64(100*float64(done)/float64(p.Size)), figure.Bytes(p.Size), what)
+		if left := p.Size - done; left > 0 && p.Sent > 0 && p.Sending >= time.Second {
+			line += fmt.Sprintf(", %s left", time.Duration(float64(p.Sending)*float64(left)/float64(p.Sent)).Round(time.Second))
+		}
+	}
+	if done := p.Share; done > 0 && p.Size == 0 {
+		line += fmt.Sprintf(", about %d%% read", int64(100*done))
+		if part := done - p.ShareBefore; part > 0 && done < 1 && p.Sending >= time.Second {
+			line += fmt.Sprintf(", %s left", time.Duration(float64(p.Sending)*(1-done)/part).Round(time.Second))
+		}
+	}
+	switch {
+	case p.Publishing > 0:
+		line = fmt.Sprintf("%s rows; publishing %s of %s collected rows", figure.Count(p.Rows), figure.Count(p.Written), figure.Count(p.Collected))
+		if left := p.Collected - p.Written; left > 0 && p.Written > 0 && p.Publishing >= time.Second {
+			line += fmt.Sprintf(", %s left", time.Duration(float64(p.Publishing)*float64(left)/float64(p.Written)).Round(time.Second))
+		}
+	case p.Collected > 0:
+		line += fmt.Sprintf(", %s rows collected to be published", figure.Count(p.Collected))
+	}
+	if p.Waiting > 0 {
+		line += fmt.Sprintf(", %s in the spool", figure.Bytes(p.Waiting))
+	}
+	if p.Full > time.Second {
+		line += fmt.Sprintf(", which is full: the sender has been waiting for %s", p.Full.Round(time.Second))
+	}
+	return line
+}
