@@ -19,7 +19,6 @@ import (
 	"github.com/rowmill/rowmill/internal/ingest/lane"
 	"github.com/rowmill/rowmill/internal/ingest/spool"
 	"github.com/rowmill/rowmill/internal/state"
-	"github.com/rowmill/rowmill/internal/value"
 )
 
 // Stream loads a source that can't be read twice, until it or ctx ends. When it
@@ -153,61 +152,6 @@ func (l *streamLoad) direct(ctx context.Context, r io.Reader) (err error) {
 	s.Loaded, s.Lines = c.At, c.Line-1
 	s.Counts = l.Result.Counts
 	return errors.Join(err, l.State.PutSource(last, l.State.DB(), s))
-}
-
-// A spooled describes how to read the rows of a spool record. It is the first line of
-// the record, as JSON.
-type spooled struct {
-	Table   string   `json:"table"`
-	Columns []string `json:"columns"`
-	// Named means that the options named the columns: other keys of objects are
-	// skipped.
-	Named bool `json:"named,omitempty"`
-	format.Format
-	value.Notation
-	// Zone replaces that of the notation. Duplicates is Options.OnDuplicate.
-	Zone       string `json:"zone"`
-	Duplicates string `json:"duplicates"`
-	// Line is the number of the first line, counted from the beginning of the stream,
-	// and Lines how many there are.
-	Line  int64 `json:"line"`
-	Lines int64 `json:"lines"`
-	// Key and Sum identify the Post that the record is; see Post.Key.
-	Key string `json:"key,omitempty"`
-	Sum string `json:"key_sum,omitempty"`
-}
-
-// shape returns the head without what differs between records that are read alike.
-func (s *spooled) shape() (string, error) {
-	shape := *s
-	shape.Line, shape.Lines, shape.Key, shape.Sum = 0, 0, "", ""
-	text, err := json.Marshal(shape)
-	return string(text), err
-}
-
-// target returns the target of a record's rows.
-func (s *spooled) target(db engine.DB, r format.Reading) (_ *format.Target, err error) {
-	f := s.Format
-	f.NoHeader = true
-	if f.Columns = nil; s.Named {
-		f.Columns = s.Columns
-	}
-	if err := f.Validate(); err != nil {
-		return nil, err
-	}
-	r.OnDuplicate, r.Values = s.Duplicates, s.Notation
-	if r.Values.Zone, err = value.ParseZone(s.Zone); err != nil {
-		return nil, fmt.Errorf("its time zone %q: %w", s.Zone, err)
-	}
-	return format.NewTarget(db.Capabilities(), &f, s.Columns, &r)
-}
-
-// zoneName is what value.ParseZone reads as the zone.
-func zoneName(zone *time.Location) string {
-	if zone == nil {
-		zone = time.UTC
-	}
-	return zone.String()
 }
 
 func (l *streamLoad) throughSpool(ctx context.Context, r io.Reader) (err error) {
@@ -498,119 +442,4 @@ func (l *streamLoad) spoolUp(ctx, keeping context.Context, sp *spool.Spool, r io
 	})
 	l.saySkipped(err)
 	return err
-}
-
-func (l *streamLoad) unspool(rec spool.Record, targets map[string]*format.Target) (*format.Batch, error) {
-	first, data, _ := bytes.Cut(rec.Data, []byte("\n"))
-	var head spooled
-	if err := json.Unmarshal(first, &head); err != nil {
-		return nil, fmt.Errorf("it isn't one of rowmill load's: %w", err)
-	}
-	if head.Table != l.opt.Table.Name {
-		return nil, engine.Hinted(fmt.Errorf("its rows are for table %s, not for %s", head.Table, l.opt.Table.Name), "a spool of its own for each table")
-	}
-	key, err := head.shape()
-	if err != nil {
-		return nil, err
-	}
-	t := targets[key]
-	if t == nil {
-		if t, err = head.target(l.opt.DB, l.opt.Reading); err != nil {
-			return nil, err
-		}
-		if len(targets) >= mostShapes { // senders may name any columns
-			clear(targets)
-		}
-		targets[key] = t
-	}
-	b := &format.Batch{Data: data, Target: t}
-	b.From, b.To, b.Line, b.Lines, b.Hash = rec.From, rec.To, head.Line, head.Lines, fmt.Sprintf("%016x", rec.Sum)
-	return b, nil
-}
-
-const (
-	// acknowledgeEach and acknowledgeAfter limit the number of committed batches
-	// that a spool keeps, and for how long.
-	acknowledgeEach  = 64
-	acknowledgeAfter = time.Second
-)
-
-// An acknowledger records in the database up to which offset all of a spool is
-// committed, and then releases that part of the spool.
-type acknowledger struct {
-	*lane.Load
-	sp *spool.Spool
-
-	mu   sync.Mutex
-	at   int64               // all records below are committed
-	next []int64             // start offsets of the batches above at, in order
-	done map[int64]committed // committed batches above at, by start offset
-	ids  []string            // IDs of batches below at that are still in the ledger
-	sums state.Counts        // the rows of those
-	n    int                 // batches among them
-	last time.Time
-}
-
-// A committed batch of the spool.
-type committed struct {
-	to   int64
-	ids  []string
-	rows state.Counts
-}
-
-func (s *acknowledger) expect(b *format.Batch) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.next = append(s.next, b.From)
-}
-
-func (s *acknowledger) add(ctx context.Context, b *format.Batch, noted state.Batch) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.done[b.From] = committed{b.To, b.IDs(s.Source.Key), noted.Counts}
-	for len(s.next) > 0 {
-		part, there := s.done[s.next[0]]
-		if !there {
-			break
-		}
-		delete(s.done, s.next[0])
-		s.next, s.at, s.ids = s.next[1:], part.to, append(s.ids, part.ids...)
-		s.n++
-		s.sums.Add(part.rows)
-	}
-	if s.n < acknowledgeEach && time.Since(s.last) < acknowledgeAfter {
-		return nil
-	}
-	return s.acknowledgeLocked(ctx)
-}
-
-// each acknowledges committed batches periodically until ctx ends. Errors are
-// ignored: they recur with the next batch or at the end.
-func (s *acknowledger) each(ctx context.Context) {
-	for engine.Sleep(ctx, acknowledgeAfter) == nil {
-		_ = s.acknowledge(ctx)
-	}
-}
-
-func (s *acknowledger) acknowledge(ctx context.Context) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.acknowledgeLocked(ctx)
-}
-
-func (s *acknowledger) acknowledgeLocked(ctx context.Context) error {
-	s.last = time.Now()
-	if s.at == s.Source.Loaded {
-		return nil
-	}
-	f := *s.Source
-	f.Loaded = s.at
-	f.Add(s.sums)
-	if err := s.Retry(ctx, func() error { return s.State.Acknowledge(ctx, &f, s.ids) }); err != nil {
-		return err
-	}
-	s.Source.Loaded, s.Source.Counts = f.Loaded, f.Counts
-	s.ids, s.sums, s.n = s.ids[:0], state.Counts{}, 0
-	s.Opt.Reached("acknowledged")
-	return s.sp.Release(f.Loaded)
 }

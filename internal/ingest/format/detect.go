@@ -111,7 +111,7 @@ func (f *Format) Detect(in *Input, wait bool) error {
 	return nil
 }
 
-// peekHead returns the first bytes of a text, headBytes of them or what is enough.
+// peekHead returns the first bytes of a text, HeadBytes of them or what is enough.
 func peekHead(r *bufio.Reader, enough func(head []byte) bool) ([]byte, error) {
 	for n := 1; ; n++ {
 		head, err := r.Peek(n)

@@ -46,7 +46,7 @@ type Parser struct {
 	Places   []place // of the batch's rows
 	Rejected []Rejected
 	Rows     int64  // rows of the batch, including rejected ones
-	Kept     []int  // a buffer for callers of keep
+	Kept     []int  // a buffer for callers of Keep
 	keyBuf   []byte // buffer of keyHash
 
 	fields []field

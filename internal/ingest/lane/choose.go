@@ -13,6 +13,52 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
+// A Lane is how rows reach the table.
+type Lane string
+
+// Lanes.
+const (
+	// Auto publishes the rows of empty periods, and merges those of others that are over,
+	// if that is worth it.
+	Auto Lane = "auto"
+	// Live inserts all rows into the periods.
+	Live Lane = "live"
+	// Publish publishes the rows of all empty periods, however few.
+	Publish Lane = "publish"
+	// Merge publishes those, and merges the rows of all other periods that are over,
+	// however few.
+	Merge Lane = "merge"
+)
+
+// Lanes are the names of all lanes.
+var Lanes = []string{string(Auto), string(Live), string(Publish), string(Merge)}
+
+// forced reports that a load fails if the lane can't be taken.
+func (l Lane) forced() bool { return l == Publish || l == Merge }
+
+// did says what became of rows that went in together.
+func (l Lane) did() string {
+	return map[Lane]string{Publish: "published", Merge: "merged", Live: "with few rows: live"}[l]
+}
+
+const (
+	DefaultMemory = 256 << 20
+	// smallFile is the size of a file that is not worth a publication, and fewIndexesFile that
+	// of one whose rows are inserted into empty periods of a table with one index besides its
+	// primary key, or none: while these fit in memory, a publication costs more.
+	smallFile      = 4 << 20
+	fewIndexesFile = 64 << 20
+	// fewRows is the number of rows of a period that are inserted in one transaction
+	// rather than published: a publication costs about ten statements.
+	fewRows = 20000
+	// mergeShare is how many rows that a period has are copied for each row merged with
+	// them; beyond, they are inserted. A merge writes a new row twice and copies each old
+	// one, on the sorted path: n rows take the time of 2n + old of them. Inserts took a
+	// fifth of a merge's time while the period's indexes were in memory, and seven times
+	// as long where they were not (docs/loading.md).
+	mergeShare = 10
+)
+
 // unfit returns the reason why no rows of a source can be published, or "".
 func (l *Load) unfit(t *format.Target) string {
 	s := l.Opt.Schema

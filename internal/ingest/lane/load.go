@@ -11,7 +11,8 @@
 // (Publish), also together with the rows that these have (Merge).
 //
 //	send     send.go, periods.go, present.go, pace.go   the live lane
-//	publish  collector.go, sorter.go, rowcode.go        the publish and merge lanes
+//	publish  collector.go, sorter.go, rowcode.go,       the publish and merge lanes
+//	         publish.go
 //	choose   choose.go, few.go                          which lane, and rows that are too few
 //	account  extents.go, rejected.go, reasons.go        where rows lie, which were refused, and why
 //	share    pool.go, lease.go                          connections and locks of several loads
@@ -46,14 +47,14 @@ type Load struct {
 	Source *state.Source
 	bad    *badFile
 	began  time.Time
-	// pool is that of all loads of the command; alone means that there are no others.
+	// Pool is that of all loads of the command; alone means that there are no others.
 	*Pool
 	alone bool
-	// collector, unless nil, takes rows that are published.
+	// Collector, unless nil, takes rows that are published.
 	Collector *Collector
 	// Unit is what the lines of the source are called: line, or row.
 	Unit string
-	// badKey, unless empty, replaces the source's key in the file of bad rows.
+	// BadKey, unless empty, replaces the source's key in the file of bad rows.
 	BadKey string
 	// Position adds to a Progress how far the source has come; it may be nil.
 	Position func(*Progress)
@@ -119,7 +120,7 @@ func New(o *Sending, shared *Pool) (*Load, error) {
 	return l, err
 }
 
-// aheadBytes limits load.ahead: what is cut early has the size that the pace had then. A larger
+// aheadBytes limits Pool.ahead: what is cut early has the size that the pace had then. A larger
 // batch is admitted alone.
 const aheadBytes = DefaultBytes
 
@@ -254,7 +255,7 @@ func (l *Load) BatchRows() int { return l.pace.limit() }
 // Before returns the counts that were recorded of the source when the load began.
 func (l *Load) Before() state.Counts { return l.earlier.Counts }
 
-// Recounted reports whether recount was called.
+// Recounted reports whether Recount was called.
 func (l *Load) Recounted() bool { return l.earlier.known }
 
 // Elapsed returns the time since the load began, and never 0.

@@ -13,12 +13,12 @@ import (
 	"github.com/rowmill/rowmill/internal/state"
 )
 
-// An Batch is a batch that is sent.
+// A Batch is a batch of a source that is sent.
 type Batch struct {
 	*format.Batch
-	held int64 // bytes of it reserved in load.ahead
+	held int64 // bytes of it reserved in Pool.ahead
 	// Noted reports that it is in the ledger: only its rows that are published are read.
-	// single reports that only the rows of publications are sent that can't be
+	// Single reports that only the rows of publications are sent that can't be
 	// published.
 	Noted, Single bool
 	// taken are the publications, by their indexes, whose rows have been collected.

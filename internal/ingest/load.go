@@ -41,20 +41,3 @@ func Load(ctx context.Context, o Options, source string, stdin io.Reader) (lane.
 	}
 	return Stream(ctx, o, in)
 }
-
-// ServerName returns the name of a table of a server's database as a source, by which it is
-// recognised: without the user and the options that don't tell one database from another.
-// printable is the target without its password.
-func ServerName(printable, table string) (string, error) {
-	t, err := engine.ParseTarget(printable)
-	if err != nil {
-		return "", err
-	}
-	t.User = ""
-	for name := range t.Query {
-		if name != "socket" && name != "host" {
-			t.Query.Del(name)
-		}
-	}
-	return t.String() + " " + table, nil
-}
