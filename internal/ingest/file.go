@@ -131,16 +131,7 @@ func (l *fileLoad) start(ctx context.Context) error {
 	if l.opt.Dry {
 		return l.read(ctx)
 	}
-	fresh := *l.Source
-	for again := false; ; again = true {
-		s := fresh
-		l.Source = &s
-		err := l.locked(ctx, again)
-		if !errors.Is(err, lane.ErrLockLost) || ctx.Err() != nil || l.opt.RetryFor == 0 {
-			return err
-		}
-		l.Say("%s: %v; the lock is taken again, and the load continues", l.path, lane.ErrLockLost)
-	}
+	return l.Relock(ctx, l.path, func(again bool) error { return l.locked(ctx, again) })
 }
 
 // open opens the file. The rows of a dump are read as TSV.

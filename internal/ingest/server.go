@@ -220,22 +220,15 @@ func (l *serverLoad) split(ctx context.Context, s *engine.Schema) error {
 
 // resumable loads the rows under the lock of the source, which is taken again if it is lost.
 func (l *serverLoad) resumable(ctx context.Context) error {
-	fresh := *l.Source
-	for again := false; ; again = true {
-		s := fresh
-		l.Source = &s
-		err := l.WhileLocked(ctx, s.Path, again, func(ctx context.Context) error {
+	return l.Relock(ctx, l.Source.Path, func(again bool) error {
+		return l.WhileLocked(ctx, l.Source.Path, again, func(ctx context.Context) error {
 			if err := l.find(ctx); err != nil {
 				return err
 			}
 			// Maintenance leaves alone what the holder of this lock fills.
 			return l.WhileLocked(ctx, l.Source.Key, again, l.recorded)
 		})
-		if !errors.Is(err, lane.ErrLockLost) || ctx.Err() != nil || l.opt.RetryFor == 0 {
-			return err
-		}
-		l.Say("%s: %v; the lock is taken again, and the load continues", s.Path, lane.ErrLockLost)
-	}
+	})
 }
 
 // find finds the record of the source, if it has one.

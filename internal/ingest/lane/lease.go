@@ -63,6 +63,21 @@ func (l *Load) WhileLocked(outer context.Context, name string, again bool, fn fu
 	return err
 }
 
+// Relock calls fn, and calls it again, with the source as it was, each time after a lock was lost.
+// name is what the source is called in messages.
+func (l *Load) Relock(ctx context.Context, name string, fn func(again bool) error) error {
+	fresh := *l.Source
+	for again := false; ; again = true {
+		s := fresh
+		l.Source = &s
+		err := fn(again)
+		if !errors.Is(err, ErrLockLost) || ctx.Err() != nil || l.Opt.RetryFor == 0 {
+			return err
+		}
+		l.Say("%s: %v; the lock is taken again, and the load continues", name, ErrLockLost)
+	}
+}
+
 // LostLock returns the error of work that was ended because a lock was lost, but not ctx.
 func LostLock(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() == nil && (Transient(err) || errors.Is(err, context.Canceled)) {
