@@ -15,7 +15,7 @@ import (
 // PartIdentities implements engine.PartIdentifier: InnoDB's ids of a partition's table and file, which TRUNCATE, EXCHANGE, REBUILD and
 // DISCARD TABLESPACE change, the times of creation of rowmill's triggers, and the server's id: a replica that has run the same DDL may have
 // the same ids and times. See alters for an EXCHANGE there and back.
-func (db versions) PartIdentities(ctx context.Context, s *engine.Session, database, table string, parts []string) (out *engine.PartIdentities, err error) {
+func (db *versions) PartIdentities(ctx context.Context, s *engine.Session, database, table string, parts []string) (out *engine.PartIdentities, err error) {
 	err = whileDropped(func() error {
 		out, err = db.partIdentities(ctx, s, database, table, parts)
 		return err
@@ -38,7 +38,7 @@ func whileDropped(read func() error) error {
 	}
 }
 
-func (db versions) partIdentities(ctx context.Context, s *engine.Session, database, table string, parts []string) (*engine.PartIdentities, error) {
+func (db *versions) partIdentities(ctx context.Context, s *engine.Session, database, table string, parts []string) (*engine.PartIdentities, error) {
 	if database == "" {
 		database = db.config.DBName
 	}
@@ -120,7 +120,7 @@ func (d dialect) serverID() string {
 }
 
 // PartsWritten implements engine.PartIdentifier.
-func (db versions) PartsWritten(ctx context.Context, database, table string) (*engine.PartsWritten, error) {
+func (db *versions) PartsWritten(ctx context.Context, database, table string) (*engine.PartsWritten, error) {
 	if database == "" {
 		database = db.config.DBName
 	}

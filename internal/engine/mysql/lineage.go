@@ -19,7 +19,7 @@ import (
 
 // alters reads the server's counter of ALTER TABLE: a text that is the same as long as none has begun since; "" if that
 // isn't certain, as while one may be waiting for its lock. now is the server's clock in Unix seconds, before, and server its serverID.
-func (db versions) alters(ctx context.Context) (text string, now int64, server string, err error) {
+func (db *versions) alters(ctx context.Context) (text string, now int64, server string, err error) {
 	view := "performance_schema.global_status"
 	if db.dialect.mariadb {
 		view = "information_schema.GLOBAL_STATUS"
@@ -67,7 +67,7 @@ func (db versions) alters(ctx context.Context) (text string, now int64, server s
 }
 
 // touch opens a table in the transaction of a session, which from then on keeps others from changing it by DDL, and returns values of expressions.
-func (db versions) touch(ctx context.Context, s *engine.Session, t *engine.TableParts, expressions ...string) (values []string, err error) {
+func (db *versions) touch(ctx context.Context, s *engine.Session, t *engine.TableParts, expressions ...string) (values []string, err error) {
 	err = s.Text(ctx, "SELECT "+bytesOf(expressions...)+" FROM (SELECT 1 FROM "+db.qualified(t)+" LIMIT 0) AS x RIGHT JOIN (SELECT 1) AS y ON 1 = 1"+whole, nil, func(v [][]byte) error {
 		for _, x := range v {
 			values = append(values, string(x))
@@ -87,7 +87,7 @@ const writtenTimeout = 2 * time.Second
 // written returns when the last commit changed each partition, in Unix seconds, as far as the server knows it: not since
 // it opened the partition, which it may do anew at any time. It is nil if the server doesn't tell in time. definition is the time
 // of the last ALTER TABLE, other than EXCHANGE PARTITION.
-func (db versions) written(ctx context.Context, database, table string) (out map[string]int64, definition string, err error) {
+func (db *versions) written(ctx context.Context, database, table string) (out map[string]int64, definition string, err error) {
 	limited, cancel := context.WithTimeout(ctx, writtenTimeout)
 	defer cancel()
 	out, definition, err = db.readWritten(limited, database, table)
@@ -97,7 +97,7 @@ func (db versions) written(ctx context.Context, database, table string) (out map
 	return out, definition, err
 }
 
-func (db versions) readWritten(ctx context.Context, database, table string) (out map[string]int64, definition string, err error) {
+func (db *server) readWritten(ctx context.Context, database, table string) (out map[string]int64, definition string, err error) {
 	conn, err := db.pool.Conn(ctx)
 	if err != nil {
 		return nil, "", classify(err)
@@ -147,7 +147,7 @@ type lineages struct {
 const mostTraced = 1000
 
 // lineages returns the numbers of the present lineages of partitions that have these ids. alters and now were read before the ids.
-func (db versions) lineages(ctx context.Context, t *engine.TableParts, ids map[string]string, alters string, now int64) (numbers map[string]uint64, err error) {
+func (db *versions) lineages(ctx context.Context, t *engine.TableParts, ids map[string]string, alters string, now int64) (numbers map[string]uint64, err error) {
 	l := &db.traced
 	key := db.qualified(t)
 	l.mu.Lock()

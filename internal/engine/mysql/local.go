@@ -13,7 +13,7 @@ import (
 // Locals implements engine.LocalReader: the session's time zone, which is the server's own, or has a definition in its
 // tables. Servers tell the abbreviation of their zone, which several have. So it is when the first hours of
 // weeks are, in the years that all of them know.
-func (db reader) Locals(ctx context.Context, s *engine.Session, st engine.State) (map[string]string, error) {
+func (db *reader) Locals(ctx context.Context, s *engine.Session, st engine.State) (map[string]string, error) {
 	zone := "''"
 	if !fixedZone(st.Get("time_zone")) {
 		var list []string
@@ -37,6 +37,6 @@ func (db reader) Locals(ctx context.Context, s *engine.Session, st engine.State)
 var localWords = regexp.MustCompile(`(?i)\bCONVERT_TZ\b`)
 
 // LocalWord implements engine.LocalReader.
-func (db reader) LocalWord(query string) string { return localWords.FindString(query) }
+func (db *reader) LocalWord(query string) string { return localWords.FindString(query) }
 
 var _ engine.LocalReader = (*DB)(nil)

@@ -48,7 +48,7 @@ type DB struct {
 
 func newDB(s *server) *DB {
 	return &DB{
-		server: s, catalog: catalog{s}, sizer: sizer{s}, reader: reader{s}, recipes: recipes{s}, versions: versions{s},
+		server: s, catalog: catalog{s}, sizer: sizer{s}, reader: reader{server: s}, recipes: recipes{s}, versions: versions{server: s},
 		presenter: presenter{s}, doctor: doctor{s}, housekeeper: housekeeper{s}, settler: settler{s},
 	}
 }
@@ -72,13 +72,7 @@ type server struct {
 	splitRows int          // likewise
 	// interrupt is called before each statement of a change, in tests. If it
 	// returns an error, the change fails with it and its connection is discarded.
-	interrupt  func(statement string) error
-	states     lazily[[]string]   // of stateVariables, those that the server has
-	spider     lazily[bool]       // whether it has the variable by which Spider leaves a query to the server
-	collations lazily[collations] // see knownCollations
-	logged     lazily[logging]    // see logsAll
-	tables     knownTables        // see TableParts
-	traced     lineages           // of partitions of which versions were asked for
+	interrupt func(statement string) error
 }
 
 // Open connects to the target and reads the server's version and settings. If the

@@ -87,19 +87,26 @@ func readSettings() []string {
 const unlimited = "/*+ MAX_EXECUTION_TIME(60000) */ "
 
 // A reader is what queries in pieces need of a server: see engine.Reader.
-type reader struct{ *server }
+type reader struct {
+	*server
+	states     lazily[[]string]   // of stateVariables, those that the server has
+	spider     lazily[bool]       // whether it has the variable by which Spider leaves a query to the server
+	collations lazily[collations] // see knownCollations
+	logged     lazily[logging]    // see logsAll
+	tables     knownTables        // see TableParts
+}
 
 // ReadSession implements engine.Reader.
-func (db reader) ReadSession(ctx context.Context, st engine.State) (*engine.Session, error) {
+func (db *reader) ReadSession(ctx context.Context, st engine.State) (*engine.Session, error) {
 	return db.readSession(ctx, db.reads, st)
 }
 
 // Talk implements engine.Talker.
-func (db reader) Talk(ctx context.Context) (*engine.Session, error) {
+func (db *reader) Talk(ctx context.Context) (*engine.Session, error) {
 	return db.readSession(ctx, db.talks, nil)
 }
 
-func (db reader) readSession(ctx context.Context, pool *sql.DB, st engine.State) (*engine.Session, error) {
+func (db *reader) readSession(ctx context.Context, pool *sql.DB, st engine.State) (*engine.Session, error) {
 	words := db.sessionWords()
 	words.Prepares = false
 	words.Text, words.Describe, words.SetAll, words.Fixed = text, describe, setAll, []string{packetLimit}
@@ -139,7 +146,7 @@ var stateVariables = []string{
 const packetLimit = "max_allowed_packet"
 
 // stateNames returns those of stateVariables that the server has.
-func (db reader) stateNames(ctx context.Context) ([]string, error) {
+func (db *reader) stateNames(ctx context.Context) ([]string, error) {
 	return db.states.once(func() ([]string, error) {
 		quoted := make([]string, len(stateVariables))
 		for i, v := range stateVariables {
@@ -163,7 +170,7 @@ func (db reader) stateNames(ctx context.Context) ([]string, error) {
 }
 
 // ReadState implements engine.Reader. The values are read as bytes, because the session may convert texts.
-func (db reader) ReadState(ctx context.Context, s *engine.Session) (engine.State, error) {
+func (db *reader) ReadState(ctx context.Context, s *engine.Session) (engine.State, error) {
 	names, err := db.stateNames(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the settings of a session: %w", err)
@@ -237,7 +244,7 @@ func setAll(st, from engine.State) ([]string, error) {
 }
 
 // Freeze implements engine.Reader.
-func (db reader) Freeze(ctx context.Context, s *engine.Session) (engine.State, error) {
+func (db *reader) Freeze(ctx context.Context, s *engine.Session) (engine.State, error) {
 	at := ""
 	err := s.Text(ctx, "SELECT "+asBytes("@@SESSION.timestamp")+" LIMIT 1", nil, func(v [][]byte) error {
 		at = string(v[0])
@@ -250,7 +257,7 @@ func (db reader) Freeze(ctx context.Context, s *engine.Session) (engine.State, e
 const usualSortLength = 1024
 
 // StateRefusal implements engine.Reader.
-func (db reader) StateRefusal(st engine.State) string {
+func (db *reader) StateRefusal(st engine.State) string {
 	for _, name := range []string{"character_set_client", "character_set_results"} {
 		if v := st.Get(name); v != "utf8mb4" && v != "utf8mb3" && v != "utf8" {
 			return fmt.Sprintf("%s of the session is %q, and not utf8mb4", name, v)
@@ -280,7 +287,7 @@ func (db reader) StateRefusal(st engine.State) string {
 }
 
 // Cores implements engine.Reader.
-func (db reader) Cores() int {
+func (db *reader) Cores() int {
 	if db.info.DataDir == "" {
 		return 0
 	}

@@ -123,7 +123,7 @@ func parseColumn(p []byte) (engine.ResultColumn, error) {
 
 // DescribeQuery implements engine.Reader by preparing the query. In the result of a text, the character set of a
 // column is that of the session: the collations are those of a result that isn't converted.
-func (db reader) DescribeQuery(ctx context.Context, s *engine.Session, query string) ([]engine.ResultColumn, error) {
+func (db *reader) DescribeQuery(ctx context.Context, s *engine.Session, query string) ([]engine.ResultColumn, error) {
 	cols, err := s.Describe(ctx, query)
 	if err != nil {
 		return nil, err
@@ -195,7 +195,7 @@ func unconverted(ctx context.Context, s *engine.Session, query, results string) 
 }
 
 // Collations implements engine.Reader. A collation of its own weighs more in a column than in an expression of the same collation.
-func (db reader) Collations(ctx context.Context, s *engine.Session, query string) (list []int, err error) {
+func (db *reader) Collations(ctx context.Context, s *engine.Session, query string) (list []int, err error) {
 	results, err := s.State(ctx, "character_set_results")
 	if err != nil {
 		return nil, err
@@ -218,7 +218,7 @@ const mostStoredLength = 512
 // provisional reports whether the result of a query may have another type for a computed column than its
 // description: one that is kept in a table on the way gets that table's type. In MySQL, an integer becomes an INT or a
 // BIGINT by the digits that it may have; a text has the size that it needs; and in MariaDB a CHAR may become a VARCHAR.
-func (db reader) provisional(c engine.ResultColumn) bool {
+func (db *reader) provisional(c engine.ResultColumn) bool {
 	f, err := parseField(c.Packet)
 	switch {
 	case err != nil || !f.Computed:
@@ -256,7 +256,7 @@ func (k collations) isFaithful(id uint16, results string) bool {
 }
 
 // knownCollations returns the collations that are used by their properties.
-func (db reader) knownCollations(ctx context.Context) (collations, error) {
+func (db *reader) knownCollations(ctx context.Context) (collations, error) {
 	return db.collations.once(func() (known collations, err error) {
 		for _, part := range []struct {
 			ids   *[]uint16

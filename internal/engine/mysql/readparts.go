@@ -49,7 +49,7 @@ func (d dialect) explain() string {
 
 // ExplainQuery implements engine.Reader. The names of partitions are joined by commas, which a name may have:
 // see engine.TableParts.Read.
-func (db reader) ExplainQuery(ctx context.Context, s *engine.Session, query string) (*engine.QueryPlan, error) {
+func (db *reader) ExplainQuery(ctx context.Context, s *engine.Session, query string) (*engine.QueryPlan, error) {
 	plan := &engine.QueryPlan{Tables: []engine.PlannedTable{}, Parallel: 1}
 	spider, err := db.hasSpider(ctx, s)
 	if err != nil {
@@ -99,16 +99,16 @@ var partitioned = map[string]struct{ versioned bool }{
 }
 
 // TableParts implements engine.Reader.
-func (db reader) TableParts(ctx context.Context, s *engine.Session, database, table string) (*engine.TableParts, error) {
+func (db *reader) TableParts(ctx context.Context, s *engine.Session, database, table string) (*engine.TableParts, error) {
 	return db.tableParts(ctx, s, database, table, false)
 }
 
 // LockedParts implements engine.Reader.
-func (db reader) LockedParts(ctx context.Context, s *engine.Session, database, table string) (*engine.TableParts, error) {
+func (db *reader) LockedParts(ctx context.Context, s *engine.Session, database, table string) (*engine.TableParts, error) {
 	return db.tableParts(ctx, s, database, table, true)
 }
 
-func (db reader) tableParts(ctx context.Context, s *engine.Session, database, table string, locked bool) (*engine.TableParts, error) {
+func (db *reader) tableParts(ctx context.Context, s *engine.Session, database, table string, locked bool) (*engine.TableParts, error) {
 	t := &engine.TableParts{Database: database, Name: table}
 	fail := func(err error) (*engine.TableParts, error) {
 		return nil, fmt.Errorf("read table %s from the catalog: %w", db.qualified(t), err)
@@ -297,6 +297,6 @@ func partitionColumns(method, expression string, t *engine.TableParts) []string 
 }
 
 // PartFrom implements engine.Reader.
-func (db reader) PartFrom(t *engine.TableParts, parts []string) string {
+func (db *reader) PartFrom(t *engine.TableParts, parts []string) string {
 	return db.qualified(t) + " PARTITION (" + db.dialect.list(parts) + ")"
 }

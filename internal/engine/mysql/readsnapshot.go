@@ -24,7 +24,7 @@ const snapshotTries = 40
 // The tables that a transaction has used can't be changed by DDL until it ends. One that was changed after its
 // begin is refused by the server. They are used at once: a session that came to one later would wait for a statement that waits to alter
 // it, and that for the other sessions.
-func (db reader) OneSnapshot(ctx context.Context, sessions []*engine.Session, tables []string, lock bool) (proof string, err error) {
+func (db *reader) OneSnapshot(ctx context.Context, sessions []*engine.Session, tables []string, lock bool) (proof string, err error) {
 	defer func() {
 		if err != nil {
 			for _, s := range sessions {
@@ -52,7 +52,7 @@ func (db reader) OneSnapshot(ctx context.Context, sessions []*engine.Session, ta
 var waitForTables = engine.State{{Name: "lock_wait_timeout", Value: strconv.Itoa(int(engine.WaitForTables.Seconds()))}}
 
 // snapshot is OneSnapshot without locks on tables.
-func (db reader) snapshot(ctx context.Context, sessions []*engine.Session, lock bool) (proof string, err error) {
+func (db *reader) snapshot(ctx context.Context, sessions []*engine.Session, lock bool) (proof string, err error) {
 	if err := each(sessions, func(s *engine.Session) error { return s.Begin(ctx, engine.Transaction{ReadOnly: true}) }); err != nil {
 		return "", err
 	}
@@ -105,7 +105,7 @@ func (db reader) snapshot(ctx context.Context, sessions []*engine.Session, lock 
 
 // withoutCommits calls fn under a global read lock. If it returns an error, fn may not have been called,
 // or not under the lock.
-func (db reader) withoutCommits(ctx context.Context, fn func()) (err error) {
+func (db *reader) withoutCommits(ctx context.Context, fn func()) (err error) {
 	conn, err := db.pool.Conn(ctx)
 	if err != nil {
 		return classify(err)
@@ -133,7 +133,7 @@ type logging struct {
 
 // logsAll reports whether the binary log has the position of snapshots and every change of rows. A session with
 // sql_log_bin = 0 is left out, which needs a privilege of its own.
-func (db reader) logsAll(ctx context.Context) (bool, error) {
+func (db *reader) logsAll(ctx context.Context) (bool, error) {
 	l, err := db.logged.once(func() (l logging, err error) {
 		if !db.dialect.mariadb {
 			return l, nil
@@ -158,7 +158,7 @@ func (db reader) logsAll(ctx context.Context) (bool, error) {
 }
 
 // filtered reports whether the binary log leaves out databases, or that can't be known.
-func (db reader) filtered(ctx context.Context) (bool, error) {
+func (db *reader) filtered(ctx context.Context) (bool, error) {
 	rows, err := db.pool.QueryContext(ctx, "SHOW MASTER STATUS")
 	if err != nil {
 		return true, nil // without the privilege it isn't known

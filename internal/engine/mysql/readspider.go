@@ -16,14 +16,14 @@ import (
 var _ engine.RemoteReader = (*DB)(nil)
 
 // hasSpider reports whether the server has loaded Spider.
-func (db reader) hasSpider(ctx context.Context, s *engine.Session) (bool, error) {
+func (db *reader) hasSpider(ctx context.Context, s *engine.Session) (bool, error) {
 	return db.spider.once(func() (has bool, err error) {
 		return has, s.Text(ctx, "SHOW SESSION VARIABLES WHERE Variable_name = 'spider_disable_group_by_handler'", nil, func([][]byte) error { has = true; return nil })
 	})
 }
 
 // RemoteTables implements engine.RemoteReader. A view whose definition the account may not read may read any table.
-func (db reader) RemoteTables(ctx context.Context, s *engine.Session) ([]engine.RemoteTable, error) {
+func (db *reader) RemoteTables(ctx context.Context, s *engine.Session) ([]engine.RemoteTable, error) {
 	if spider, err := db.hasSpider(ctx, s); err != nil || !spider {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func (db reader) RemoteTables(ctx context.Context, s *engine.Session) ([]engine.
 
 // RowsFrom implements engine.RemoteReader. The limit keeps the server from giving Spider conditions of the query around it, and
 // no index is used, by whose ranges Spider reads rows twice. Spider passes on a limit of more than 63 bits as -1.
-func (db reader) RowsFrom(t *engine.TableParts, parts, columns []string, where string) string {
+func (db *reader) RowsFrom(t *engine.TableParts, parts, columns []string, where string) string {
 	from := db.qualified(t)
 	if len(parts) > 0 {
 		from = db.PartFrom(t, parts)
@@ -74,7 +74,7 @@ func (db reader) RowsFrom(t *engine.TableParts, parts, columns []string, where s
 }
 
 // Pushed implements engine.RemoteReader.
-func (db reader) Pushed(ctx context.Context, s *engine.Session, query string) (pushed bool, err error) {
+func (db *reader) Pushed(ctx context.Context, s *engine.Session, query string) (pushed bool, err error) {
 	rows, table, extra := 0, -1, -1
 	err = s.Text(ctx, "EXPLAIN "+query, func(cols []engine.ResultColumn) error {
 		for i, c := range cols {

@@ -14,13 +14,14 @@ import (
 )
 
 // versions are those of partitions, by which unchanged ones are known.
-type versions struct{ *server }
-
-func (db *server) versions() versions { return versions{db} }
+type versions struct {
+	*server
+	traced lineages // of partitions of which versions were asked for
+}
 
 // TimeWords implements engine.PartVersioner: the functions of pureFunctions that return the current time, some of them only
 // without arguments.
-func (db versions) TimeWords() []string {
+func (db *versions) TimeWords() []string {
 	return []string{"now", "curdate", "current_date", "current_time", "current_timestamp", "curtime", "localtime", "localtimestamp",
 		"unix_timestamp", "utc_date", "utc_time", "utc_timestamp", "sysdate"}
 }
@@ -33,7 +34,7 @@ const settled = 2
 // after TRUNCATE, EXCHANGE or REBUILD, InnoDB has another table for it, and after an EXCHANGE there and back its lineage is
 // another one. Values that a column gets without a new table come with another time of creation. The triggers have theirs, with hundredths
 // of a second.
-func (db versions) PartVersions(ctx context.Context, s *engine.Session, t *engine.TableParts, into string) (versions map[string]string, why string, err error) {
+func (db *versions) PartVersions(ctx context.Context, s *engine.Session, t *engine.TableParts, into string) (versions map[string]string, why string, err error) {
 	err = whileDropped(func() error {
 		versions, why, err = db.partVersions(ctx, s, t, into)
 		return err
@@ -41,7 +42,7 @@ func (db versions) PartVersions(ctx context.Context, s *engine.Session, t *engin
 	return versions, why, err
 }
 
-func (db versions) partVersions(ctx context.Context, s *engine.Session, t *engine.TableParts, into string) (versions map[string]string, why string, err error) {
+func (db *versions) partVersions(ctx context.Context, s *engine.Session, t *engine.TableParts, into string) (versions map[string]string, why string, err error) {
 	fail := func(err error) (map[string]string, string, error) {
 		return nil, "", fmt.Errorf("read versions of the partitions of %s: %w", db.qualified(t), err)
 	}
@@ -104,7 +105,7 @@ func (db versions) partVersions(ctx context.Context, s *engine.Session, t *engin
 
 // notes checks that the table has triggers that note all changes of rows, and passes what identifies them to fn. into is
 // the beginning of the statement of each trigger.
-func (db versions) notes(ctx context.Context, t *engine.TableParts, into string, fn func(string)) (why string, err error) {
+func (db *versions) notes(ctx context.Context, t *engine.TableParts, into string, fn func(string)) (why string, err error) {
 	want := map[string][]string{"INSERT": {"NEW."}, "UPDATE": {"OLD.", "NEW."}, "DELETE": {"OLD."}}
 	err = engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
 		var event, body, created string
@@ -135,7 +136,7 @@ func (db versions) notes(ctx context.Context, t *engine.TableParts, into string,
 
 // innodbTables returns what InnoDB has about the tables of partitions, by fileKey: these columns, or all without any. Partitions whose names, or
 // those of their tables, differ by case alone have what it has of all of them.
-func (db versions) innodbTables(ctx context.Context, t *engine.TableParts, columns ...string) (map[string]string, error) {
+func (db *versions) innodbTables(ctx context.Context, t *engine.TableParts, columns ...string) (map[string]string, error) {
 	view := "INNODB_TABLES"
 	if db.dialect.mariadb {
 		view = "INNODB_SYS_TABLES"

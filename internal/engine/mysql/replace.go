@@ -150,7 +150,7 @@ func (p *proving) again(ctx context.Context, c *changer) {
 	case p.before == nil:
 		c.fail(p.ask(ctx, c.conn))
 	default:
-		now, _, err := c.db.versions().readWritten(ctx, c.db.config.DBName, c.t.Name)
+		now, _, err := c.db.readWritten(ctx, c.db.config.DBName, c.t.Name)
 		c.fail(err)
 		for _, h := range p.have {
 			if now[h.Name] != p.before[h.Name] {
@@ -165,7 +165,7 @@ func (p *proving) again(ctx context.Context, c *changer) {
 // its transaction's begin: it is ErrWritten or ErrLockTimeout if that isn't certain. Nil means that
 // the server doesn't say which transactions there are.
 func (c *changer) writes(ctx context.Context, x querent, of []rolling.Partition) (map[string]int64, error) {
-	at, _, err := c.db.versions().readWritten(ctx, c.db.config.DBName, c.t.Name)
+	at, _, err := c.db.readWritten(ctx, c.db.config.DBName, c.t.Name)
 	if err != nil {
 		return nil, err
 	}

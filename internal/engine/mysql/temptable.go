@@ -18,10 +18,10 @@ var refusingModes = []string{"STRICT_TRANS_TABLES", "STRICT_ALL_TABLES", "TRADIT
 	"ERROR_FOR_DIVISION_BY_ZERO", "EMPTY_STRING_IS_NULL", "ALLOW_INVALID_DATES"}
 
 // Carry implements engine.Reader.
-func (db reader) Carry(engine.ResultColumn, string) string { return "" }
+func (db *reader) Carry(engine.ResultColumn, string) string { return "" }
 
 // MergeState implements engine.Reader.
-func (db reader) MergeState(st engine.State) engine.State {
+func (db *reader) MergeState(st engine.State) engine.State {
 	out := slices.Clone(st)
 	for i, x := range out {
 		if x.Name != "sql_mode" {
@@ -36,7 +36,7 @@ func (db reader) MergeState(st engine.State) engine.State {
 }
 
 // TempTable implements engine.Reader with literals. A query with LIMIT 0 is optimized and not executed.
-func (db reader) TempTable(ctx context.Context, s *engine.Session, name, query string, cols []engine.ResultColumn) (*engine.TempTable, error) {
+func (db *reader) TempTable(ctx context.Context, s *engine.Session, name, query string, cols []engine.ResultColumn) (*engine.TempTable, error) {
 	literals := make([]engine.Literal, len(cols))
 	for i, c := range cols {
 		var why string

@@ -14,10 +14,13 @@ import (
 )
 
 // A reader is what queries in pieces need of a database: see engine.Reader.
-type reader struct{ *database }
+type reader struct {
+	*database
+	facts schemaFacts
+}
 
 // ReadSession implements engine.Reader. No pragma changes an answer that others rely on: there are no settings.
-func (db reader) ReadSession(ctx context.Context, st engine.State) (*engine.Session, error) {
+func (db *reader) ReadSession(ctx context.Context, st engine.State) (*engine.Session, error) {
 	words := sessionWords()
 	words.Text, words.Describe = textResult, describe
 	s, err := engine.OpenSession(ctx, db, db.reads, words)
@@ -31,18 +34,18 @@ func (db reader) ReadSession(ctx context.Context, st engine.State) (*engine.Sess
 }
 
 // ReadState implements engine.Reader.
-func (db reader) ReadState(context.Context, *engine.Session) (engine.State, error) {
+func (db *reader) ReadState(context.Context, *engine.Session) (engine.State, error) {
 	return engine.State{}, nil
 }
 
 // StateRefusal implements engine.Reader.
-func (db reader) StateRefusal(engine.State) string { return "" }
+func (db *reader) StateRefusal(engine.State) string { return "" }
 
 // Freeze implements engine.Reader: the time is that of the machine.
-func (db reader) Freeze(context.Context, *engine.Session) (engine.State, error) { return nil, nil }
+func (db *reader) Freeze(context.Context, *engine.Session) (engine.State, error) { return nil, nil }
 
 // Cores implements engine.Reader.
-func (db reader) Cores() int { return runtime.NumCPU() }
+func (db *reader) Cores() int { return runtime.NumCPU() }
 
 // textBuffer is the size of the buffer for rows.
 const textBuffer = 64 << 10
@@ -164,7 +167,7 @@ func columnsOf(names, types []string) []engine.ResultColumn {
 }
 
 // ExplainQuery implements engine.Reader. SQLite reads all tables of a rolling table's view.
-func (db reader) ExplainQuery(ctx context.Context, s *engine.Session, query string) (*engine.QueryPlan, error) {
+func (db *reader) ExplainQuery(ctx context.Context, s *engine.Session, query string) (*engine.QueryPlan, error) {
 	plan := &engine.QueryPlan{Parallel: 1, Rows: -1}
 	version, _, err := schemaVersion(ctx, s)
 	if err != nil || db.facts.described(version, query) != nil { // it has been prepared before
@@ -182,7 +185,7 @@ const snapshotTries = 20
 
 // OneSnapshot implements engine.Reader. A transaction sees what is committed at its first read. Another connection
 // knows whether anything was committed meanwhile; a lock prevents it. Tables need no locks: the snapshot has their definitions, too.
-func (db reader) OneSnapshot(ctx context.Context, sessions []*engine.Session, _ []string, lock bool) (proof string, err error) {
+func (db *reader) OneSnapshot(ctx context.Context, sessions []*engine.Session, _ []string, lock bool) (proof string, err error) {
 	rollback := func() error {
 		var errs []error
 		for _, s := range sessions {

@@ -13,13 +13,13 @@ import (
 )
 
 // LockedParts implements engine.Reader.
-func (db reader) LockedParts(ctx context.Context, s *engine.Session, database, table string) (*engine.TableParts, error) {
+func (db *reader) LockedParts(ctx context.Context, s *engine.Session, database, table string) (*engine.TableParts, error) {
 	return db.TableParts(ctx, s, database, table)
 }
 
 // TableParts implements engine.Reader. The partitions of a rolling table, which is a view, are the tables of its periods.
 // No other table has partitions.
-func (db reader) TableParts(ctx context.Context, s *engine.Session, database, table string) (*engine.TableParts, error) {
+func (db *reader) TableParts(ctx context.Context, s *engine.Session, database, table string) (*engine.TableParts, error) {
 	t := &engine.TableParts{Database: "main", Name: table, Versioned: true}
 	fail := func(err error) (*engine.TableParts, error) {
 		return nil, fmt.Errorf("read table %s from the catalog: %w", table, err)
@@ -168,7 +168,7 @@ func storesOf(ctx context.Context, s *engine.Session, t *engine.TableParts) (sto
 }
 
 // PartFrom implements engine.Reader.
-func (db reader) PartFrom(t *engine.TableParts, parts []string) string {
+func (db *reader) PartFrom(t *engine.TableParts, parts []string) string {
 	names := make([]string, len(t.Columns))
 	for i, c := range t.Columns {
 		names[i] = c.Name

@@ -114,7 +114,7 @@ func (f *schemaFacts) rootTables(ctx context.Context, s *engine.Session, version
 // typed reports whether values of a query's columns are equal only if a temporary table compares them as equal: neither the
 // tables that it reads nor the query have a collation. strict reports that all values have the declared types of their columns: all tables
 // are STRICT.
-func (db reader) typed(ctx context.Context, s *engine.Session, version, query string) (plain, strict bool, err error) {
+func (db *reader) typed(ctx context.Context, s *engine.Session, version, query string) (plain, strict bool, err error) {
 	if compound.MatchString(query) || collated.MatchString(query) {
 		return false, false, nil
 	}
@@ -142,7 +142,7 @@ func (db reader) typed(ctx context.Context, s *engine.Session, version, query st
 
 // DescribeQuery implements engine.Reader. Where there is no collation, a temporary table holds the values of any column, as Carry
 // makes them.
-func (db reader) DescribeQuery(ctx context.Context, s *engine.Session, query string) ([]engine.ResultColumn, error) {
+func (db *reader) DescribeQuery(ctx context.Context, s *engine.Session, query string) ([]engine.ResultColumn, error) {
 	version, temporary, err := schemaVersion(ctx, s)
 	if err != nil {
 		return nil, err

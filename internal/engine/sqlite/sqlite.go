@@ -41,7 +41,7 @@ type DB struct {
 }
 
 func newDB(d *database) *DB {
-	return &DB{database: d, catalog: catalog{d}, sizer: sizer{d}, reader: reader{d}, changer: changer{d}}
+	return &DB{database: d, catalog: catalog{d}, sizer: sizer{d}, reader: reader{database: d}, changer: changer{d}}
 }
 
 // A database has the connections, and runs statements.
@@ -66,7 +66,6 @@ type database struct {
 
 	pool    *sql.DB       // returned by SQL
 	reads   *sql.DB       // for queries in pieces
-	facts   schemaFacts   // for them
 	txTurn  chan struct{} // lock for its write transactions
 	pace    pace
 	loads   pace // for loaders

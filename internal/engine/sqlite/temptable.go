@@ -14,11 +14,11 @@ import (
 )
 
 // MergeState implements engine.Reader.
-func (db reader) MergeState(st engine.State) engine.State { return st }
+func (db *reader) MergeState(st engine.State) engine.State { return st }
 
 // Carry implements engine.Reader: a value of SQLite has a type of its own, which isn't in its text, and that of a binary fraction
 // doesn't have all digits. The letter of the type comes first.
-func (db reader) Carry(c engine.ResultColumn, expr string) string {
+func (db *reader) Carry(c engine.ResultColumn, expr string) string {
 	if c.Class == engine.ClassInt || c.Class == engine.ClassBytes {
 		return ""
 	}
@@ -58,7 +58,7 @@ var declaredType = regexp.MustCompile(`^[A-Z_][A-Z0-9_]*( [A-Z_][A-Z0-9_]*)*( ?\
 
 // TempTable implements engine.Reader. A column of the query that is one of a table has the same declared type, and so its affinity,
 // by which it is compared; one that is an expression has none. Its values are bound.
-func (db reader) TempTable(ctx context.Context, s *engine.Session, name, query string, cols []engine.ResultColumn) (*engine.TempTable, error) {
+func (db *reader) TempTable(ctx context.Context, s *engine.Session, name, query string, cols []engine.ResultColumn) (*engine.TempTable, error) {
 	fail := func(err error) (*engine.TempTable, error) {
 		return nil, fmt.Errorf("create temporary table %s: %w", name, err)
 	}
