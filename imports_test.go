@@ -340,3 +340,85 @@ func TestTreeFindsInit(t *testing.T) {
 		})
 	}
 }
+
+// lexicalFolders are the packages that may use the fields of engine.Syntax: the scanner and the parser, and the engines that fill them in.
+// Elsewhere they would say which server it is: what else differs is a field of engine.Semantics.
+var lexicalFolders = []string{"internal/query/parse/", "internal/engine/mysql/", "internal/engine/postgres/", "internal/engine/sqlite/"}
+
+// lexical returns where a file uses a field of engine.Syntax.
+func lexical(fset *token.FileSet, file *ast.File, fields map[string]bool) (out []string) {
+	ast.Inspect(file, func(n ast.Node) bool {
+		if s, ok := n.(*ast.SelectorExpr); ok && fields[s.Sel.Name] {
+			out = append(out, fset.Position(s.Sel.Pos()).String()+": uses the lexical flag "+s.Sel.Name)
+		}
+		return true
+	})
+	return out
+}
+
+// structFields returns the names of the fields of a struct in a file.
+func structFields(file *ast.File, name string) map[string]bool {
+	fields := map[string]bool{}
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.TypeSpec)
+		if !ok || spec.Name.Name != name {
+			return true
+		}
+		for _, f := range spec.Type.(*ast.StructType).Fields.List {
+			for _, id := range f.Names {
+				fields[id.Name] = true
+			}
+		}
+		return false
+	})
+	return fields
+}
+
+func syntaxFields(t *testing.T) map[string]bool {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "internal/engine/read.go", nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := structFields(file, "Syntax")
+	if len(fields) < 10 {
+		t.Fatalf("engine.Syntax has %d fields", len(fields))
+	}
+	return fields
+}
+
+func TestTreeLexicalFlags(t *testing.T) {
+	fset, fields := token.NewFileSet(), syntaxFields(t)
+	goFiles(t, func(path string, text []byte) {
+		if strings.HasSuffix(path, "_test.go") || slices.ContainsFunc(lexicalFolders, func(dir string) bool { return strings.HasPrefix(path, dir) }) {
+			return
+		}
+		file, err := parser.ParseFile(fset, path, text, parser.SkipObjectResolution)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		for _, use := range lexical(fset, file, fields) {
+			t.Errorf("%s: make what differs a field of engine.Semantics", use)
+		}
+	})
+}
+
+// The rule must be able to fail.
+func TestTreeLexicalFlagRuleCatches(t *testing.T) {
+	fields := syntaxFields(t)
+	for text, want := range map[string]int{
+		"var x = b.syntax.Casts":                       1,
+		"func f() { syntax.Backslash = s.Introducer }": 2,
+		"var x = b.traits.NullsLast":                   0,
+	} {
+		fset := token.NewFileSet()
+		file, err := parser.ParseFile(fset, "p.go", "package p\n"+text, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := lexical(fset, file, fields); len(got) != want {
+			t.Errorf("%s: got %q, want %d", text, got, want)
+		}
+	}
+}

@@ -16,6 +16,8 @@ type Reader interface {
 	Keeper
 	// Syntax returns the lexical rules of statements in sessions with these settings.
 	Syntax(State) Syntax
+	// Semantics returns what else a query in pieces has to know of the server in such sessions.
+	Semantics(State) Semantics
 	// ReadSession opens a session with these settings. Nil settings are those that the
 	// server gives to any client, and not rowmill's own.
 	ReadSession(ctx context.Context, st State) (*Session, error)
@@ -146,31 +148,23 @@ func (st State) Get(name string) string {
 // Syntax is the lexical rules of a server's statements. The zero value is standard SQL: 'text'
 // with doubled quotes, "identifier", -- comment, /* comment */.
 type Syntax struct {
-	Backslash    bool // \ escapes within strings
-	DoubleQuoted bool // "x" is a string, not an identifier
-	Backquoted   bool // `x` is an identifier
-	Bracketed    bool // [x] is an identifier
-	Dollar       bool // $tag$text$tag$ is a string, $1 a parameter
-	Prefixed     bool // E'..', B'..', X'..', U&'..' are strings
-	Introducer   bool // _utf8mb4'..', N'..', x'..', b'..', 0x.., 0b.. are literals, and adjacent strings are one
-	Hash         bool // # begins a comment
-	DashSpace    bool // -- begins a comment only before white space
-	Executable   bool // /*! begins text that is executed
-	Nested       bool // comments nest
-	ConcatPipes  bool // || concatenates; otherwise it is OR
-	HighNot      bool // NOT binds as tightly as unary operators
-	Casts        bool // x::type
-	GroupOrder   bool // numbers in GROUP BY are positions of the result
-	Rollup       bool // GROUP BY ... WITH ROLLUP
-	LimitComma   bool // LIMIT offset, count
-	UserVars     bool // @x and @@x are variables
-	NullsLast    bool // ORDER BY sorts NULL after all values, and with DESC before them
-	// QuotientDigits is how many digits after the point a quotient has beyond those of the dividend, where that is a setting.
-	QuotientDigits int
-	ZeroDates      bool // a date without a month or a day may become another where the server stores it in between
-	Affinity       bool // a column may be compared in another way than an expression of the same value, such as +x
-	// TempSchema is what stands before the name of a temporary table where another table of this name may come first; "" if none may.
-	TempSchema string
+	Backslash          bool // \ escapes within strings
+	DoubleQuoted       bool // "x" is a string, not an identifier
+	Backquoted         bool // `x` is an identifier
+	Bracketed          bool // [x] is an identifier
+	Dollar             bool // $tag$text$tag$ is a string, $1 a parameter
+	Prefixed           bool // E'..', B'..', X'..', U&'..' are strings
+	Introducer         bool // _utf8mb4'..', N'..', x'..', b'..', 0x.., 0b.. are literals, and adjacent strings are one
+	HashComments       bool // # begins a comment
+	DashSpace          bool // -- begins a comment only before white space
+	ExecutableComments bool // /*! begins text that is executed
+	NestedComments     bool // comments nest
+	ConcatPipes        bool // || concatenates; otherwise it is OR
+	HighNot            bool // NOT binds as tightly as unary operators
+	Casts              bool // x::type
+	WithRollup         bool // GROUP BY ... WITH ROLLUP
+	LimitComma         bool // LIMIT offset, count
+	UserVars           bool // @x and @@x are variables
 }
 
 // A ResultColumn is one column of a result, as the server describes it.
@@ -191,6 +185,12 @@ type ResultColumn struct {
 	Binary, Hex bool
 	// Folded reports texts that may be equal though they aren't the same, by their collation. Not all engines tell.
 	Folded bool
+	// Long texts and bytes have no limit of their own: see Semantics.SortsPrefix.
+	Long bool
+	// Temporal tells types of time apart where Semantics.OperandForm holds.
+	Temporal Temporal
+	// AllDigits reports a binary fraction whose text stands for no other.
+	AllDigits bool
 	// Unsigned integers reach 2^64-1.
 	Unsigned bool
 	// Provisional reports that the type may be another one when the query runs, which depends on how the server computes
@@ -204,6 +204,18 @@ type ResultColumn struct {
 	// that speaks the same; nil if there is none.
 	Packet []byte
 }
+
+// A Temporal is a type of time.
+type Temporal int
+
+// Types of time.
+const (
+	NotTemporal Temporal = iota
+	Duration             // or a time of day
+	Year
+	Date
+	DateTime
+)
 
 // A KeyUse is what equal values of a column are wanted for.
 type KeyUse int
@@ -449,7 +461,7 @@ type AggregateCall struct {
 	Computed bool
 	// Quotients is how many divisions there may be between the call and a value of the statement, at most.
 	Quotients int
-	// QuotientDigits is Syntax.QuotientDigits.
+	// QuotientDigits is Semantics.QuotientDigits.
 	QuotientDigits int
 	// Fractions reports that an argument has a binary fraction: a column, or a number with a point or an exponent.
 	Fractions        bool

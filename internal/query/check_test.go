@@ -133,7 +133,7 @@ func TestStatementsThatRead(t *testing.T) {
 		"SELECT 1 INTO OUTFILE 'x'": "INTO stores", "WITH a AS (SELECT 1) SELECT 1 INTO b": "INTO stores", "WITH a AS (SELECT 1), b AS (SELECT 2) UPDATE t SET a = 1": "main statement is UPDATE",
 		"/*! DELETE FROM t */": "not a query", "WITH a AS (INSERT INTO t VALUES (1) RETURNING *) SELECT * FROM a": "", // the transaction refuses it
 	} {
-		err := checkReads(q, engine.Syntax{Backquoted: true, Executable: true})
+		err := checkReads(q, engine.Syntax{Backquoted: true, ExecutableComments: true})
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", q, err, want)
 		}

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,7 +28,8 @@ import (
 //
 //	-- name: what it is about
 //	-- on: the kinds of servers that it is for; before the first name: for all of the file
-//	-- expect: split, or whole with a part of the reason; "split: usual versions" expects nothing of others
+//	-- expect: split, or whole with a part of the reason; "split: usual versions" expects nothing of others. With a kind, as in
+//	   "expect mysql": of this kind alone
 //	-- set: setting = value, of the session
 //	-- order: numbers of the columns of the answer that ORDER BY fixes, if it isn't total
 func TestDifferential(t *testing.T) {
@@ -117,6 +119,7 @@ type written struct {
 	file, name, text string
 	on               []string
 	expect           string
+	expects          map[string]string // by kind, in place of expect
 	settings         engine.State
 	order            []int
 }
@@ -142,7 +145,7 @@ func readWritten(t *testing.T, kind string) (out []written) {
 			all.line(line)
 		}
 		for part := range strings.SplitSeq(rest, "\n-- name: ") {
-			q := written{file: strings.TrimSuffix(filepath.Base(file), ".sql"), on: all.on}
+			q := written{file: strings.TrimSuffix(filepath.Base(file), ".sql"), on: all.on, expects: map[string]string{}}
 			q.name, part, _ = strings.Cut(part, "\n")
 			for {
 				line, after, _ := strings.Cut(part, "\n")
@@ -151,6 +154,7 @@ func readWritten(t *testing.T, kind string) (out []written) {
 				}
 				part = after
 			}
+			q.expect = cmp.Or(q.expects[kind], q.expect)
 			q.text = strings.TrimSuffix(strings.TrimSpace(part), ";")
 			if (q.on == nil || slices.Contains(q.on, kind)) && q.turn(kind) {
 				out = append(out, q)
@@ -194,7 +198,11 @@ func (q *written) line(line string) bool {
 			q.order = append(q.order, n-1)
 		}
 	default:
-		return false
+		kind, ok := strings.CutPrefix(key, "expect ")
+		if ok {
+			q.expects[kind] = value
+		}
+		return ok
 	}
 	return true
 }

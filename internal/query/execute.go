@@ -116,9 +116,9 @@ func (x *execution) storedTimes() (list []int) {
 	if x.p.Merge.Kind == Concatenate && (x.all == nil || x.all.p.Merge.Kind == Concatenate) {
 		return nil
 	}
-	dates := x.r.nodes[0].Reader.Syntax(x.state).ZeroDates
+	dates := x.r.nodes[0].Reader.Semantics(x.state).ZeroDates
 	for i, c := range x.p.PartialColumns {
-		if c.Native == "YEAR" || dates && isDate(c) {
+		if c.Temporal == engine.Year || dates && isDate(c) {
 			list = append(list, i)
 		}
 	}
@@ -130,7 +130,7 @@ func (x *execution) storedTimes() (list []int) {
 // a column takes for 2000, and 0000 in other plans.
 func (x *execution) checkStored(column int, text []byte) error {
 	switch c := x.p.PartialColumns[column]; {
-	case c.Native != "YEAR":
+	case c.Temporal != engine.Year:
 		if isZeroDate(text) {
 			return inexact("it stores dates without a month or a day, which sql_mode refuses")
 		}
@@ -141,7 +141,7 @@ func (x *execution) checkStored(column int, text []byte) error {
 }
 
 func isDate(c engine.ResultColumn) bool {
-	return c.Native == "DATE" || c.Native == "DATETIME" || c.Native == "TIMESTAMP"
+	return c.Temporal == engine.Date || c.Temporal == engine.DateTime
 }
 
 // isZeroDate reports whether the text of a date has a month or a day of zero.

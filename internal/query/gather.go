@@ -135,7 +135,7 @@ func (g *gather) answer(sink Sink) error {
 	}
 	x, m := g.x, &g.x.p.Merge
 	if m.Groups != "" {
-		statement := "INSERT INTO " + x.r.nodes[0].Syntax(x.state).TempSchema + GroupTable + " " + m.Groups
+		statement := "INSERT INTO " + x.r.nodes[0].Semantics(x.state).TempSchema + GroupTable + " " + m.Groups
 		if err := g.s.Text(x.ctx, statement, nil, func([][]byte) error { return nil }); err != nil {
 			return x.unmerged("merge groups", err)
 		}

@@ -14,11 +14,11 @@ import (
 
 // A rolledTime judges expressions of a roll-up's time column: whether they have one value for all rows of a bucket.
 type rolledTime struct {
-	table *engine.RolledTable
-	level *engine.RolledLevel
-	utc   bool // the session's time zone is UTC
-	same  func(a, b string) bool
-	syn   engine.Syntax
+	table  *engine.RolledTable
+	level  *engine.RolledLevel
+	utc    bool // the session's time zone is UTC
+	same   func(a, b string) bool
+	traits engine.Semantics
 }
 
 // Lengths of what an expression of a time may be constant in, in microseconds; months are apart.
@@ -139,7 +139,7 @@ func (t *rolledTime) own() granule {
 	switch {
 	case t.table.Unit > 0:
 		return granule{step: max(t.table.Unit.Microseconds(), 1)}
-	case strings.EqualFold(t.table.Time.Native, "date"):
+	case t.table.Time.Logical == value.Date:
 		return perDay
 	}
 	return granule{step: 1}
@@ -190,13 +190,7 @@ func (t *rolledTime) exact(c engine.SchemaColumn) bool {
 	case value.Decimal:
 		return c.Precision > 0 // the same number of digits for all
 	case value.Text:
-		switch {
-		case t.table.Untyped:
-			return c.Collation == ""
-		case t.syn.Casts: // of a domain, and of bpchar without a length, equal values may differ
-			return c.Collation == "" && (c.Native == "text" || strings.HasPrefix(c.Native, "character varying") || strings.HasPrefix(c.Native, "character("))
-		}
-		return strings.HasSuffix(c.Collation, "_0900_bin") || strings.HasSuffix(c.Collation, "_nopad_bin") // no others tell blanks at the end apart
+		return t.traits.ExactText(c)
 	}
 	return false
 }
@@ -213,7 +207,7 @@ func (t *rolledTime) granule(e *parse.Expr) (granule, bool) {
 	if e.Kind != parse.Call || len(e.Args) == 0 {
 		return granule{}, false
 	}
-	seconds := t.table.Unit == time.Second && !t.syn.Introducer && !t.syn.Casts && unixEpoch(e.Args)
+	seconds := t.table.Unit == time.Second && t.traits.UnixEpoch && unixEpoch(e.Args)
 	switch first := t.isInstant(e.Args[0]); e.Name {
 	case "extract":
 		g, ok := timeFields[strings.ToLower(e.Unit)]
@@ -309,7 +303,7 @@ func (t *rolledTime) division(e *parse.Expr) (int64, bool) {
 	switch {
 	case e.Kind == parse.Binary && e.Name == "DIV":
 		return t.quotient(e)
-	case e.Kind == parse.Binary && e.Name == "/" && !t.syn.Introducer && t.table.Unit > 0 && t.isTime(e.Args[0]):
+	case e.Kind == parse.Binary && e.Name == "/" && t.traits.IntegerDivision && t.table.Unit > 0 && t.isTime(e.Args[0]):
 		return t.quotient(e) // of integers
 	case e.Kind == parse.Call && e.Name == "floor" && len(e.Args) == 1:
 		if q := parse.Bare(e.Args[0]); q.Kind == parse.Binary && q.Name == "/" {
@@ -354,7 +348,7 @@ var timeLayouts = []string{"2006-01-02", "2006-01-02 15:04", "2006-01-02 15:04:0
 func (t *rolledTime) bound(e *parse.Expr) (int64, bool) {
 	e = parse.Bare(e)
 	types := []string{""}
-	if e.Kind == parse.Cast && t.syn.Casts {
+	if e.Kind == parse.Cast && t.traits.TypedLiterals {
 		types[0], e = strings.ToLower(e.Type), parse.Bare(e.Args[0])
 	}
 	if e.Kind != parse.Literal {
@@ -371,7 +365,7 @@ func (t *rolledTime) bound(e *parse.Expr) (int64, bool) {
 	s := e.Name
 	if i := strings.IndexAny(s, `'"`); i > 0 {
 		types, s = append(types, strings.ToLower(strings.TrimSpace(s[:i]))), s[i:]
-	} else if types[0] == "" && t.syn.Casts && strings.EqualFold(t.table.Time.Native, "date") {
+	} else if types[0] == "" && t.traits.TypedLiterals && t.table.Time.Logical == value.Date {
 		types[0] = "date" // a bare string becomes a value of the column's type
 	}
 	layouts := timeLayouts

@@ -11,16 +11,27 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
+// rules are those of a server.
+type rules struct {
+	syntax engine.Syntax
+	traits engine.Semantics
+}
+
+// timeTypes has the type of which values are days.
+var timeTypes = map[string]value.Type{"date": {Kind: value.Time, Logical: value.Date}}
+
 // Expressions of a time, with the longest buckets of 1m, 15m, 1h, 1d, 7d, 1mo and 1y within which they have one value; "" is none.
 func TestRolledTime(t *testing.T) {
-	loose := engine.Syntax{Backslash: true, DoubleQuoted: true, Backquoted: true, Introducer: true, Hash: true}
-	casts := engine.Syntax{Dollar: true, Prefixed: true, ConcatPipes: true, Casts: true}
-	plain := engine.Syntax{Backquoted: true, Bracketed: true, ConcatPipes: true}
+	every := func(engine.SchemaColumn) bool { return true }
+	none := func(engine.SchemaColumn) bool { return false }
+	loose := rules{engine.Syntax{Backslash: true, DoubleQuoted: true, Backquoted: true, Introducer: true, HashComments: true}, engine.Semantics{ExactText: none}}
+	casts := rules{engine.Syntax{Dollar: true, Prefixed: true, ConcatPipes: true, Casts: true}, engine.Semantics{TypedLiterals: true, IntegerDivision: true, ExactText: every}}
+	plain := rules{engine.Syntax{Backquoted: true, Bracketed: true, ConcatPipes: true}, engine.Semantics{UnixEpoch: true, IntegerDivision: true, ExactText: every}}
 	for _, c := range []struct {
-		syntax engine.Syntax
-		unit   time.Duration
-		expr   string
-		want   string
+		rules
+		unit time.Duration
+		expr string
+		want string
 	}{
 		{loose, 0, "ts", ""},
 		{loose, 0, "DATE(ts)", "1d"},
@@ -90,7 +101,7 @@ func TestRolledTime(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			x := &rolledTime{utc: true, syn: c.syntax, same: strings.EqualFold, level: &engine.RolledLevel{Rollup: rolling.Rollup{Every: g, By: []string{"sensor", "site"}}},
+			x := &rolledTime{utc: true, traits: c.traits, same: strings.EqualFold, level: &engine.RolledLevel{Rollup: rolling.Rollup{Every: g, By: []string{"sensor", "site"}}},
 				table: &engine.RolledTable{Unit: c.unit, Time: engine.SchemaColumn{Name: "ts", Native: "datetime"},
 					Columns: []engine.SchemaColumn{{Name: "sensor", Type: value.Type{Kind: value.Int}}, {Name: "site", Native: "text", Type: value.Type{Kind: value.Text}}, {Name: "value", Type: value.Type{Kind: value.Int}}}}}
 			if x.fixed(q.Body.Items[0].Expr) {
@@ -105,9 +116,10 @@ func TestRolledTime(t *testing.T) {
 
 // Literals that a time is compared with: a date has no time of day, and an instant is a time of the session's zone.
 func TestBoundOfRolledTime(t *testing.T) {
-	loose, casts := engine.Syntax{Introducer: true}, engine.Syntax{Prefixed: true, Casts: true}
+	loose := rules{syntax: engine.Syntax{Introducer: true}}
+	casts := rules{engine.Syntax{Prefixed: true, Casts: true}, engine.Semantics{TypedLiterals: true}}
 	for _, c := range []struct {
-		syntax       engine.Syntax
+		rules
 		native, expr string
 		utc          bool
 		want         string
@@ -135,7 +147,7 @@ func TestBoundOfRolledTime(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", c.expr, err)
 		}
-		x := &rolledTime{utc: c.utc, syn: c.syntax, table: &engine.RolledTable{Time: engine.SchemaColumn{Name: "ts", Native: c.native}}}
+		x := &rolledTime{utc: c.utc, traits: c.traits, table: &engine.RolledTable{Time: engine.SchemaColumn{Name: "ts", Type: timeTypes[c.native]}}}
 		got := ""
 		if pos, ok := x.bound(q.Body.Items[0].Expr); ok {
 			got = time.UnixMicro(pos).UTC().Format("2006-01-02 15:04:05.999999")

@@ -151,6 +151,7 @@ type rolledUp struct {
 	plan   *Plan
 	table  *engine.RolledTable
 	syn    engine.Syntax
+	traits engine.Semantics
 	utc    bool
 	text   string // of a piece that reads the table itself
 	sel    *parse.Select
@@ -159,7 +160,7 @@ type rolledUp struct {
 }
 
 func newRolledUp(reader engine.Reader, p *Plan, t *engine.RolledTable) (*rolledUp, string) {
-	u := &rolledUp{reader: reader, plan: p, table: t, syn: reader.Syntax(p.State)}
+	u := &rolledUp{reader: reader, plan: p, table: t, syn: reader.Syntax(p.State), traits: reader.Semantics(p.State)}
 	u.text = p.Partial[0] + reader.Dialect().Quote(p.Table.Name) + p.Partial[1]
 	for _, st := range p.State {
 		if name := strings.ToLower(st.Name); name == "time_zone" || name == "timezone" {
@@ -194,14 +195,11 @@ func newRolledUp(reader engine.Reader, p *Plan, t *engine.RolledTable) (*rolledU
 
 // sameName compares names of columns as the server does.
 func (u *rolledUp) sameName(a, b string) bool {
-	if u.syn.Casts {
-		return a == b
-	}
-	return strings.EqualFold(a, b)
+	return sameColumn(u.traits, a, b)
 }
 
 func (u *rolledUp) times(l *engine.RolledLevel) *rolledTime {
-	return &rolledTime{table: u.table, level: l, utc: u.utc, same: u.sameName, syn: u.syn}
+	return &rolledTime{table: u.table, level: l, utc: u.utc, same: u.sameName, traits: u.traits}
 }
 
 // bounds returns the time that the conditions of the query leave.
@@ -267,7 +265,7 @@ func (u *rolledUp) level(r *engine.RolledLevel) (_ *leveled, why string) {
 	l := &leveled{RolledLevel: r, counts: map[int]bool{}}
 	t := u.times(r)
 	for _, c := range parse.Conjuncts(u.sel.Where) {
-		if _, _, bounded := t.bounded(c); !bounded && (!t.fixed(c) || t.syn.Introducer && hasFraction(c)) {
+		if _, _, bounded := t.bounded(c); !bounded && (!t.fixed(c) || t.traits.MisreadsFractions && hasFraction(c)) {
 			return nil, "it doesn't have what the condition " + c.Of(u.text) + " asks for"
 		}
 	}

@@ -26,6 +26,7 @@ type splitter struct {
 	session *engine.Session
 	options Options
 	syntax  engine.Syntax
+	traits  engine.Semantics
 	text    string
 	query   *parse.Query
 	plan    *Plan
@@ -57,7 +58,7 @@ type splitter struct {
 func split(ctx context.Context, r engine.Reader, s *engine.Session, text string, st engine.State, o Options, slower func(*Plan) string) (*Plan, error) {
 	p := &Plan{Text: text, State: st, EstimatedRows: -1}
 	p.Merge.Limit = -1
-	x := &splitter{ctx: ctx, reader: r, session: s, options: o, syntax: r.Syntax(st), text: text, plan: p, tables: map[string]*engine.TableParts{}, slower: slower}
+	x := &splitter{ctx: ctx, reader: r, session: s, options: o, syntax: r.Syntax(st), traits: r.Semantics(st), text: text, plan: p, tables: map[string]*engine.TableParts{}, slower: slower}
 	err := x.split()
 	p.harmless = x.scanned
 	var why refusal
@@ -89,13 +90,11 @@ func (x *splitter) split() (err error) {
 		x.scanned = len(x.functions) == 0
 		return refuse("it reads no table")
 	}
-	if len(x.functions) > 0 || x.syntax.Casts {
-		switch why, err := x.reader.UserFunction(x.ctx, x.session, x.text, x.functions); {
-		case err != nil:
-			return x.failed("the catalog doesn't list functions", err)
-		case why != "":
-			return refuse("%s", why)
-		}
+	switch why, err := x.reader.UserFunction(x.ctx, x.session, x.text, x.functions); {
+	case err != nil:
+		return x.failed("the catalog doesn't list functions", err)
+	case why != "":
+		return refuse("%s", why)
 	}
 	for _, u := range x.uses {
 		if u.cte == nil {
@@ -210,7 +209,7 @@ func (x *splitter) failed(what string, err error) error {
 }
 
 // temporary is the name of a temporary table in a statement.
-func (x *splitter) temporary(table string) string { return x.syntax.TempSchema + table }
+func (x *splitter) temporary(table string) string { return x.traits.TempSchema + table }
 
 // unanswered reports an error that is not the server's answer: it can't be reached, or nobody waits any more.
 func unanswered(ctx context.Context, err error) bool {
@@ -437,9 +436,9 @@ func (x *splitter) scanExpr(e *parse.Expr, scope []*cte) (err error) {
 			switch {
 			case len(e.Names) > 2:
 				err = refuse("the column %s is written with the name of its database", strings.Join(e.Names, "."))
-			case x.syntax.Casts && systemColumns[e.Names[len(e.Names)-1]]:
+			case x.traits.SystemColumns[e.Names[len(e.Names)-1]]:
 				err = refuse("%s is not the same in a partition as in the table", e.Names[len(e.Names)-1])
-			case x.syntax.Casts && len(e.Names) > 1:
+			case x.traits.TableRows && len(e.Names) > 1:
 				x.functions = append(x.functions, e.Names[len(e.Names)-1]) // t.f may be f(t)
 			}
 		case parse.Literal, parse.Cast:
@@ -452,7 +451,7 @@ func (x *splitter) scanExpr(e *parse.Expr, scope []*cte) (err error) {
 				err = refuse("%s has a schema before its name, and may be a function of a user", e.Name)
 			case e.Limited:
 				err = refuse("%s has LIMIT", e.Name)
-			case x.syntax.Casts && x.hasRow(e):
+			case x.traits.TableRows && x.hasRow(e):
 				err = refuse("%s has rows, whose type is another in a partition", x.of(e.Span))
 			case grouping[e.Name]:
 			case x.reader.Function(e.Name, len(e.Args)) == engine.ClockFunction:
@@ -484,7 +483,7 @@ func (x *splitter) hasRow(e *parse.Expr) bool {
 
 // checkClock refuses what may be the current time, where the server reads it from texts such as 'now'.
 func (x *splitter) checkClock(e *parse.Expr) error {
-	if x.syntax.Introducer {
+	if !x.traits.ClockTexts {
 		return nil
 	}
 	var args []*parse.Expr
@@ -516,7 +515,7 @@ func (x *splitter) checkClock(e *parse.Expr) error {
 
 // checkClockColumns refuses texts of a table that are read as times, where a text such as 'now' is the current time.
 func (x *splitter) checkClockColumns() (err error) {
-	if !x.syntax.Casts {
+	if !x.traits.ClockTexts {
 		return nil
 	}
 	x.query.Walk(nil, func(e *parse.Expr) bool {
@@ -545,9 +544,6 @@ var (
 	clockTexts = engine.WordSet("now today tomorrow yesterday subsec subsecond")
 	timeNames  = engine.WordSet("date time timetz timestamp timestamptz datetime julianday unixepoch strftime timediff")
 )
-
-// systemColumns are those of tables that no catalog lists, where Syntax.Casts holds.
-var systemColumns = map[string]bool{"tableoid": true, "ctid": true, "xmin": true, "xmax": true, "cmin": true, "cmax": true}
 
 // grouping are the elements of GROUP BY that the parser returns as calls.
 var grouping = map[string]bool{"rollup": true, "cube": true, "grouping sets": true}

@@ -19,9 +19,9 @@ func (g *grouped) write() error {
 	if g.offset > 0 && len(g.keys) == 0 {
 		return refuse("it has OFFSET of a single row")
 	}
-	if g.offset > 0 && g.sel.Distinct && g.syntax.Introducer && !slices.ContainsFunc(g.sel.Items, func(it parse.Item) bool {
+	if g.offset > 0 && g.sel.Distinct && g.traits.LosesOffset && !slices.ContainsFunc(g.sel.Items, func(it parse.Item) bool {
 		return it.Star || it.Expr.Kind == parse.Column
-	}) { // MariaDB forgets the OFFSET if it finds that all of them are constant
+	}) {
 		return refuse("it has DISTINCT of expressions, and OFFSET")
 	}
 	items, err := g.items()
@@ -71,10 +71,10 @@ func (g *grouped) write() error {
 	return nil
 }
 
-// onlyCounts refuses an expression of counts of all rows and nothing else. There are servers, such as MySQL 8.0.15, that take COUNT(x) for COUNT(*)
-// if a query without WHERE selects counts alone, as a piece of partitions would, but not within an expression; a piece of a range or a roll-up counts x.
+// onlyCounts refuses an expression of counts of all rows and nothing else where the server takes COUNT(x) for COUNT(*), as it would in a piece of
+// partitions: it doesn't within an expression, and a piece of a range or a roll-up counts x.
 func (g *grouped) onlyCounts() error {
-	if len(g.keys) > 0 || g.sel.Where != nil || !g.syntax.Executable {
+	if len(g.keys) > 0 || g.sel.Where != nil || !g.traits.CountsAll {
 		return nil
 	}
 	several := false
@@ -241,7 +241,7 @@ func (g *grouped) keyValue(i int) string {
 	name := keyName + strconv.Itoa(i+1)
 	e := parse.Bare(g.keys[i].expr)
 	switch {
-	case !g.syntax.Affinity || e.Kind == parse.Column:
+	case !g.traits.Affinity || e.Kind == parse.Column:
 		return name
 	case e.Kind == parse.Cast:
 		return g.of(e.Span, parse.Edit{Span: e.Args[0].Span, Text: name})
@@ -319,7 +319,7 @@ func (g *grouped) checkWindowed(e *parse.Expr) (err error) {
 			}
 			switch {
 			case e.Name == "count":
-			case e.Name == "avg" && c.Class == engine.ClassInt && !g.syntax.Casts && slices.ContainsFunc(of, computed):
+			case e.Name == "avg" && c.Class == engine.ClassInt && g.traits.ShortTypes && slices.ContainsFunc(of, computed):
 				err = refuse("%s may have more digits than its type, to which the server may cut it", g.of(e.Span))
 			case c.Class == engine.ClassFloat && (e.Name == "sum" || e.Name == "avg"):
 				err = refuse("the last digits of %s may depend on the order of the additions", g.of(e.Span))
@@ -383,10 +383,9 @@ func (g *grouped) orders() (list []string, unique bool, err error) {
 	return list, unique, nil
 }
 
-// checkSort refuses an expression to sort by that has an alias of the select list in it: versions of MySQL, such as 8.0.15, don't sort by
-// it then.
+// checkSort refuses an expression to sort by that has an alias of the select list in it, where the server doesn't sort by it then.
 func (g *grouped) checkSort(e *parse.Expr) (err error) {
-	if !g.syntax.Introducer {
+	if !g.traits.MissortsAliases {
 		return nil
 	}
 	parse.Walk(e, func(x *parse.Expr) bool {
@@ -452,7 +451,7 @@ func (g *grouped) writePartial() error {
 	}
 	g.plan.Keys = len(g.keys) + len(g.values)
 	for _, c := range g.plan.PartialColumns[:len(g.keys)] {
-		if long := strings.ToUpper(c.Native); len(g.query.OrderBy) > 0 && g.syntax.Introducer && (strings.HasSuffix(long, "TEXT") || strings.HasSuffix(long, "BLOB")) {
+		if len(g.query.OrderBy) > 0 && g.traits.SortsPrefix && c.Long {
 			return refuse("it sorts groups of a long text, of which the server compares the beginning only")
 		}
 	}
@@ -650,12 +649,12 @@ func (g *grouped) inMemory() {
 			default:
 				return
 			}
-			k := SortKey{Output: item, Desc: o.Desc, NullsLast: g.syntax.NullsLast != o.Desc}
+			k := SortKey{Output: item, Desc: o.Desc, NullsLast: g.traits.NullsLast != o.Desc}
 			if o.Nulls != "" {
 				k.NullsLast = o.Nulls == "LAST"
 			}
 			sorts = append(sorts, k)
 		}
 	}
-	m.Kind, m.Outputs, m.OrderBy, m.NullsLast, m.Limit, m.Offset = InMemory, outputs, sorts, g.syntax.NullsLast, g.limit, g.offset
+	m.Kind, m.Outputs, m.OrderBy, m.NullsLast, m.Limit, m.Offset = InMemory, outputs, sorts, g.traits.NullsLast, g.limit, g.offset
 }

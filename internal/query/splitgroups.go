@@ -199,9 +199,9 @@ func (g *grouped) checkRollup() error {
 	return nil
 }
 
-// checkTwice refuses two elements of the select list that are the same computed column: MariaDB and MySQL may give both of them the name of one.
+// checkTwice refuses two elements of the select list that are the same computed column, where both may get the name of one.
 func (g *grouped) checkTwice() error {
-	if !g.merged || !g.syntax.Introducer {
+	if !g.merged || !g.traits.SwapsNames {
 		return nil
 	}
 	for i, it := range g.sel.Items {
@@ -471,20 +471,20 @@ func (g *grouped) checkKey(k *key) error {
 	if g.reader.Ambiguous(k.col, k.text, g.keyUse()) == "TRUE" {
 		return refuse("it groups by %s, whose text may stand for several values", k.text)
 	}
-	if g.syntax.Affinity && parse.Bare(k.expr).Kind == parse.Column && k.col.Native == "" {
+	if g.traits.Affinity && parse.Bare(k.expr).Kind == parse.Column && k.col.Native == "" {
 		return refuse("it groups by %s, which may be a column without a type, or none", k.text)
 	}
 	switch k.col.Class {
 	case engine.ClassOther:
 		return refuse("it groups by %s, whose text may stand for several values", k.text)
 	case engine.ClassFloat:
-		if g.syntax.Casts || g.reader.Carry(k.col, k.text) != "" {
-			return nil // the text has all digits
+		if k.col.AllDigits || g.reader.Carry(k.col, k.text) != "" {
+			return nil
 		}
 		return refuse("it groups by %s, a binary fraction, whose text may stand for several values", k.text)
 	case engine.ClassDecimal:
 		// The server may compute an expression with more digits than its type has, and group by them.
-		if g.syntax.Introducer && (k.expr.Kind != parse.Column || g.merged || k.col.Scale < 0) {
+		if g.traits.HiddenDigits && (k.expr.Kind != parse.Column || g.merged || k.col.Scale < 0) {
 			return refuse("it groups by %s, a decimal number that may have more digits than its text", k.text)
 		}
 	}
@@ -553,12 +553,11 @@ func (g *grouped) disjoint() bool {
 		return false
 	}
 	for _, k := range g.keys {
-		if k.bytes != "" || g.reader.Ambiguous(k.col, k.text, engine.KeySorts) != "" || g.syntax.ZeroDates && isDate(k.col) {
+		if k.bytes != "" || g.reader.Ambiguous(k.col, k.text, engine.KeySorts) != "" || g.traits.ZeroDates && isDate(k.col) {
 			return false
 		}
 	}
-	// PostgreSQL's are listed by the texts of their bounds.
-	if !g.groupsBy(t.By) || len(g.query.OrderBy) == 0 && (g.syntax.Casts || !t.Period || !g.keyIs(g.keys[0], t.By[0])) {
+	if !g.groupsBy(t.By) || len(g.query.OrderBy) == 0 && (g.traits.UnorderedParts || !t.Period || !g.keyIs(g.keys[0], t.By[0])) {
 		return false
 	}
 	for _, a := range g.aggregates {
@@ -583,10 +582,10 @@ func (g *grouped) keyIs(k *key, column string) bool {
 		(len(names) == 2 && g.sameName(names[0], g.alias) || len(names) == 1 && len(g.uses) == 1)
 }
 
-// hasOthers reports a column that is neither grouped by nor aggregated, and a subquery, which may have one. It may depend on a primary key, which the
-// partitions of a piece together don't have on PostgreSQL. Other servers return that of any row of the group.
+// hasOthers reports a column that is neither grouped by nor aggregated, and a subquery, which may have one. Where there are no loose columns, it depends
+// on a primary key, which the partitions of a piece together don't have.
 func (g *grouped) hasOthers() bool {
-	if t := g.cut.table; !g.syntax.Casts && len(g.uses) == 1 && len(t.PrimaryKey) > 0 && g.groupsBy(t.PrimaryKey) {
+	if t := g.cut.table; g.traits.LooseColumns && len(g.uses) == 1 && len(t.PrimaryKey) > 0 && g.groupsBy(t.PrimaryKey) {
 		return false // a group is one row
 	}
 	found := false
@@ -612,7 +611,7 @@ func (g *grouped) recipe(a *aggregate) (engine.Recipe, bool) {
 	c := engine.AggregateCall{
 		Name: e.Name, Distinct: e.Distinct, Star: e.Star && e.Filter == nil, Args: a.args, Inputs: a.inputs,
 		Ordered: len(e.OrderBy) > 0, Separator: e.Separator, Result: a.result, Divided: g.merged && g.divides(), Computed: g.merged,
-		Quotients: g.quotients(), QuotientDigits: g.syntax.QuotientDigits,
+		Quotients: g.quotients(), QuotientDigits: g.traits.QuotientDigits,
 	}
 	if len(e.OrderBy) == 1 && len(e.Args) > 0 && g.equal(e.OrderBy[0].Expr, e.Args[0]) {
 		c.SelfOrdered = true

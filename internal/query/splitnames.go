@@ -26,7 +26,7 @@ func (x *splitter) checkScopes() error {
 		have := map[string]int{}
 		for _, f := range tables {
 			name := cmp.Or(f.Alias, f.Table)
-			if old, found := operands[folded(name)]; found && old != name && x.syntax.Introducer {
+			if old, found := operands[folded(name)]; found && old != name && x.traits.FoldsOperands {
 				return refuse("the names %s and %s of what it reads differ in case alone", old, name)
 			}
 			operands[folded(name)] = name
@@ -54,7 +54,7 @@ func (x *splitter) checkScopes() error {
 
 // checkLetters refuses names that differ in the case of letters that not all servers know.
 func (x *splitter) checkLetters() error {
-	if x.syntax.Casts {
+	if !x.traits.FoldsColumns {
 		return nil
 	}
 	first := map[string]string{}
@@ -69,9 +69,9 @@ func (x *splitter) checkLetters() error {
 	return nil
 }
 
-// checkCTEs refuses a CTE on SQLite that may come before a table in a CTE before it, or before the tables of periods.
+// checkCTEs refuses a CTE that may come before a table in a CTE before it, or before the tables of periods.
 func (x *splitter) checkCTEs() error {
-	if !x.syntax.Bracketed {
+	if !x.traits.EarlyCTEs {
 		return nil
 	}
 	for _, c := range x.ctes {
@@ -155,7 +155,7 @@ func (b *block) nameOf(item int) (string, error) {
 		return it.Alias, nil
 	case it.Expr.Kind == parse.Column:
 		return it.Expr.Names[len(it.Expr.Names)-1], nil
-	case b.syntax.Bracketed:
+	case !b.traits.ImplicitNames:
 		return "", nil
 	}
 	switch {

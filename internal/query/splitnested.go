@@ -176,7 +176,7 @@ func (b *block) checkOuterQuery(q *parse.Query) error {
 // loose refuses a column that is neither a key nor within an aggregate: some servers, or modes of them, permit it, and take its value from
 // any row of the group.
 func (b *block) loose(list, keys []*parse.Expr) (why error) {
-	if b.syntax.Casts || b.sel.Distinct && len(keys) == 0 && !b.hasAggregates() {
+	if !b.traits.LooseColumns || b.sel.Distinct && len(keys) == 0 && !b.hasAggregates() {
 		return nil
 	}
 	for _, e := range list {

@@ -12,10 +12,10 @@ import (
 // MariaDB and MySQL convert the constant that a column of integers or times is compared with to the column's type, such as 90 to the
 // year 1990. They don't if it is compared with an expression, such as MIN(y). MariaDB's COALESCE loses the sign of a TIME as an integer.
 func (g *grouped) noColumn(text string, c engine.ResultColumn) string {
-	if !g.syntax.Introducer || c.Class != engine.ClassInt && c.Class != engine.ClassTime && c.Native != "TIME" {
+	if !g.traits.OperandForm || c.Class != engine.ClassInt && c.Class != engine.ClassTime && c.Temporal != engine.Duration {
 		return text
 	}
-	if c.Native == "TIME" {
+	if c.Temporal == engine.Duration {
 		return "GREATEST(" + text + ", " + text + ")"
 	}
 	return "COALESCE(" + text + ")"
@@ -24,7 +24,7 @@ func (g *grouped) noColumn(text string, c engine.ResultColumn) string {
 // checkOperands refuses an expression over groups whose value depends on what its operands are, beyond their types and
 // values: they are columns of the groups in the merge, and expressions in the query.
 func (g *grouped) checkOperands(e *parse.Expr, in nameUse, part bool) error {
-	if !g.syntax.Introducer {
+	if !g.traits.OperandForm {
 		return nil
 	}
 	if !part && e != nil && g.keyOf(e) < 0 && !g.isAggregate(e) {
@@ -52,9 +52,9 @@ func (g *grouped) checkOperands(e *parse.Expr, in nameUse, part bool) error {
 			err = refuse("%s tells texts, JSON and truth values apart, which columns of groups don't", g.of(x.Span))
 		case x.Over != nil && g.quotientWithin(x):
 			err = refuse("%s has a quotient, whose digits beyond its type would be cut", g.of(x.Span))
-		case x.Kind == parse.Call && readsTimes[x.Name] && g.within(x, func(c engine.ResultColumn) bool { return c.Class != engine.ClassTime && c.Native != "TIME" }):
+		case x.Kind == parse.Call && readsTimes[x.Name] && g.within(x, func(c engine.ResultColumn) bool { return c.Class != engine.ClassTime && c.Temporal != engine.Duration }):
 			err = refuse("%s takes a number for a time, which depends on whether it is a column", g.of(x.Span))
-		case x.Kind == parse.Call && (x.Name == "addtime" || x.Name == "subtime") && g.within(x, func(c engine.ResultColumn) bool { return c.Native == "DATE" }):
+		case x.Kind == parse.Call && (x.Name == "addtime" || x.Name == "subtime") && g.within(x, func(c engine.ResultColumn) bool { return c.Temporal == engine.Date }):
 			err = refuse("%s takes a date for a time of day in some plans of the server", g.of(x.Span))
 		case !ofValues(x) && g.hasComputedKey(x):
 			err = refuse("%s is computed from a key that is an expression, whose type may not tell all of its values", g.of(x.Span))
@@ -220,7 +220,7 @@ func (g *grouped) checkCollations(e *parse.Expr, in nameUse) error {
 
 // hasCollation reports characters or bytes, and no duration.
 func hasCollation(c engine.ResultColumn) bool {
-	return (c.Class == engine.ClassText || c.Class == engine.ClassBytes) && c.Native != "TIME"
+	return (c.Class == engine.ClassText || c.Class == engine.ClassBytes) && c.Temporal != engine.Duration
 }
 
 // namesCollation reports an expression that names a collation or a character set, or has bytes.

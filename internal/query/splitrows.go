@@ -112,7 +112,7 @@ func (b *block) splitOrdered() error {
 		if c.Class == engine.ClassOther {
 			return refuse("it sorts by what can't be stored in between with certainty")
 		}
-		if long := strings.ToUpper(c.Native); (strings.HasSuffix(long, "TEXT") || strings.HasSuffix(long, "BLOB")) && b.syntax.Introducer && (i >= len(names) || sorted[names[i]]) {
+		if c.Long && b.traits.SortsPrefix && (i >= len(names) || sorted[names[i]]) {
 			return refuse("it sorts by a long text, of which the server compares the beginning only")
 		}
 	}
@@ -165,7 +165,7 @@ func (b *block) rowItems() (columns, list []string, err error) {
 			continue
 		}
 		// A quotient has digits that its type doesn't have; other values may have fewer.
-		if n := len(columns); n < len(p.Columns) && p.Columns[n].Class == engine.ClassDecimal && b.syntax.Introducer && (b.merged || parse.Bare(it.Expr).Kind != parse.Column) && !b.isAggregate(parse.Bare(it.Expr)) {
+		if n := len(columns); n < len(p.Columns) && p.Columns[n].Class == engine.ClassDecimal && b.traits.HiddenDigits && (b.merged || parse.Bare(it.Expr).Kind != parse.Column) && !b.isAggregate(parse.Bare(it.Expr)) {
 			return nil, nil, refuse("%s is a decimal number that may have other digits than its type", b.of(it.Span))
 		}
 		name := itemName + strconv.Itoa(i+1)
@@ -202,7 +202,7 @@ func (b *block) rowSort(e *parse.Expr) (string, error) {
 		}
 		r, rerr := b.resolve(e, inHaving)
 		parse.Walk(r, func(e *parse.Expr) bool {
-			if e.Over != nil && b.syntax.Introducer { // versions of MySQL, such as 8.0.15, don't sort by it
+			if e.Over != nil && b.traits.MissortsAliases {
 				rerr = refuse("it sorts by an expression of a window function's alias")
 			}
 			return true

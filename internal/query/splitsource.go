@@ -309,7 +309,7 @@ func (b *block) checkJoins() error {
 // checkAliases refuses a name in WHERE or ON that may stand for an alias of the select list, where a server permits that: a piece has other
 // aliases, and there the server would take a name in double quotes for a text.
 func (b *block) checkAliases() (err error) {
-	if !b.syntax.Bracketed {
+	if !b.traits.AliasesInWhere {
 		return nil
 	}
 	visit := func(e *parse.Expr) bool {
@@ -400,10 +400,12 @@ func (x *splitter) sameNames(a, b []string) bool {
 }
 
 func (x *splitter) sameName(a, b string) bool {
-	if x.syntax.Casts {
-		return a == b
-	}
-	return strings.EqualFold(a, b)
+	return sameColumn(x.traits, a, b)
+}
+
+// sameColumn compares names of columns as the server does.
+func sameColumn(traits engine.Semantics, a, b string) bool {
+	return a == b || traits.FoldsColumns && strings.EqualFold(a, b)
 }
 
 func (x *splitter) equal(a, b *parse.Expr) bool { return parse.Equal(a, b, x.sameNames) }
@@ -411,10 +413,10 @@ func (x *splitter) equal(a, b *parse.Expr) bool { return parse.Equal(a, b, x.sam
 // isColumn reports whether the operand of FROM has a column of that name.
 func (b *block) isColumn(name string) (bool, error) {
 	fold := strings.ToLower
-	if b.syntax.Casts {
+	if !b.traits.FoldsColumns {
 		fold = strings.Clone // names without quotes are in lower case already
 	}
-	if low := strings.ToLower(name); b.syntax.Introducer && low == "_rowid" || b.syntax.Bracketed && (low == "rowid" || low == "oid" || low == "_rowid_") {
+	if b.traits.HiddenColumns[strings.ToLower(name)] {
 		return false, refuse("the name %s may stand for a column that no list has", name)
 	}
 	if from := b.sel.From; b.fromColumns == nil && b.cut != nil && len(from) == 1 && from[0] == b.cut.from {
@@ -487,7 +489,7 @@ func (b *block) element(e *parse.Expr, in nameUse) (_ *parse.Expr, item int, err
 	what := map[nameUse]string{inGroupBy: "GROUP BY", inOrderBy: "ORDER BY"}[in]
 	if e.Kind == parse.Literal {
 		n, err := strconv.Atoi(e.Name)
-		if err != nil || n < 1 || n > len(b.sel.Items) || !b.syntax.GroupOrder {
+		if err != nil || n < 1 || n > len(b.sel.Items) {
 			return nil, -1, refuse("%s has a constant", what)
 		}
 		for _, it := range b.sel.Items[:n] {
@@ -506,9 +508,6 @@ func (b *block) element(e *parse.Expr, in nameUse) (_ *parse.Expr, item int, err
 		return nil, -1, err
 	}
 	if r != nil {
-		if e != bare && b.syntax.NullsLast {
-			return nil, -1, refuse("%s has an alias in parentheses", what)
-		}
 		bare = r
 	}
 	for i, it := range b.sel.Items {

@@ -86,7 +86,7 @@ func (x *splitter) splitUnion(original string) (err error) {
 		}
 		for k, it := range b.query.Body.Items {
 			// See rowItems: a value may have digits that its type doesn't have.
-			if x.syntax.Introducer && it.Expr != nil && mayBeDecimal(b, k) {
+			if x.traits.HiddenDigits && it.Expr != nil && mayBeDecimal(b, k) {
 				if e := parse.Bare(it.Expr); e.Kind != parse.Column && e.Kind != parse.Literal && !x.isAggregate(e) {
 					return refuse("%s is a decimal number that may have other digits than its type", x.of(it.Span))
 				}
@@ -121,7 +121,7 @@ func (x *splitter) planBranch(b *branch, with parse.Span) error {
 	text := x.of(with) + " " + x.of(b.span)
 	p := &Plan{Text: text, State: x.plan.State, EstimatedRows: -1, branch: true}
 	p.Merge.Limit = -1
-	y := &splitter{ctx: x.ctx, reader: x.reader, session: x.session, options: x.options, syntax: x.syntax, text: text, plan: p, tables: x.tables}
+	y := &splitter{ctx: x.ctx, reader: x.reader, session: x.session, options: x.options, syntax: x.syntax, traits: x.traits, text: text, plan: p, tables: x.tables}
 	b.plan = p
 	var why refusal
 	err := y.split()
@@ -216,24 +216,22 @@ func (x *splitter) storeBranches(o *block, list []*branch, all bool, with parse.
 			if (numeric(c.Class) || c.Class == engine.ClassFloat) && want.Class != c.Class || c.Unsigned != want.Unsigned {
 				return refuse("the branches have numbers of different types in the column %s", want.Name)
 			}
-			// A quotient has more digits than its type, which MariaDB and MySQL store if the column of the result has them.
-			if x.syntax.Introducer && c.Class == engine.ClassDecimal && c.Scale < want.Scale && b.quotients() {
+			// A quotient has more digits than its type, which are stored if the column of the result has them.
+			if x.traits.HiddenDigits && c.Class == engine.ClassDecimal && c.Scale < want.Scale && b.quotients() {
 				return refuse("the branches have quotients, and numbers with more digits, in the column %s", want.Name)
 			}
-			// PostgreSQL describes the digits or the length of another branch if it finds out that the conditions of one are never met.
-			if x.syntax.Casts && filtered && (c.Scale != want.Scale || c.Width != want.Width) {
+			if x.traits.DescribesAnyBranch && filtered && (c.Scale != want.Scale || c.Width != want.Width) {
 				return refuse("the branches have values of different sizes in the column %s", want.Name)
 			}
 		}
 	}
 	for i, c := range p.Columns {
-		long := strings.ToUpper(c.Native)
 		switch {
 		case x.reader.Ambiguous(c, "x", engine.KeySorts) == "TRUE" || x.reader.Carry(c, "x") != "":
 			return refuse("the column %s can't be stored in between with certainty", c.Name)
 		case !all && (x.reader.Bytes(c, "x") != "" || c.Class == engine.ClassOther):
 			return refuse("which of the equal values of %s it returns is up to the server", c.Name)
-		case len(q.OrderBy) > 0 && x.syntax.Introducer && (strings.HasSuffix(long, "TEXT") || strings.HasSuffix(long, "BLOB")):
+		case len(q.OrderBy) > 0 && x.traits.SortsPrefix && c.Long:
 			return refuse("it sorts rows with a long text, of which the server compares the beginning only")
 		case slices.ContainsFunc(p.Columns[:i], func(d engine.ResultColumn) bool { return strings.EqualFold(c.Name, d.Name) }):
 			return refuse("two columns of its result are called %s", c.Name)
@@ -309,7 +307,7 @@ func (x *splitter) storeBranch(b *branch, at *Branch, table string, with parse.S
 	for _, it := range items {
 		collated := false
 		parse.Walk(it.Expr, func(e *parse.Expr) bool { collated = collated || e.Kind == parse.Collate; return !collated })
-		if collated && x.syntax.Casts { // a collation that is asked for counts for more than that of a column
+		if collated && x.traits.NamedCollations {
 			return "", refuse("a branch of its set operation has the collation of %s", x.of(it.Span))
 		}
 	}

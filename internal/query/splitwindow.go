@@ -80,9 +80,9 @@ func orderItems(q *parse.Query) (list []parse.Item) {
 	return list
 }
 
-// returnsText reports a function that returns a text of another row, whose type MySQL describes in another way than it returns it.
+// returnsText reports a function that returns a text of another row, whose type isn't that described.
 func (b *block) returnsText(e *parse.Expr, it parse.Item) bool {
-	if !b.syntax.Introducer || len(e.Args) == 0 || e.Name == "ntile" {
+	if !b.traits.MistypesNeighbours || len(e.Args) == 0 || e.Name == "ntile" {
 		return false
 	}
 	n := slices.IndexFunc(b.sel.Items, func(x parse.Item) bool { return x.Expr == it.Expr })

@@ -9,7 +9,7 @@ import (
 	"github.com/rowmill/rowmill/internal/mysqlwire"
 )
 
-var testSyntax = engine.Syntax{Backslash: true, DoubleQuoted: true, Backquoted: true, Introducer: true, Hash: true, DashSpace: true, Executable: true, UserVars: true, LimitComma: true}
+var testSyntax = engine.Syntax{Backslash: true, DoubleQuoted: true, Backquoted: true, Introducer: true, HashComments: true, DashSpace: true, ExecutableComments: true, UserVars: true, LimitComma: true}
 
 func TestKindOf(t *testing.T) {
 	for _, test := range []struct {

@@ -57,9 +57,9 @@ func (c *client) relays(t []byte, complete bool) *string {
 
 // scanner reads a text by the session's rules, as far as they are known.
 func (c *client) scanner(text string) parse.Scanner {
-	syntax := c.front.o.Reader.Syntax(c.mode)
-	syntax.Backslash = c.reply.status&mysqlwire.StatusNoBackslash == 0
-	return parse.NewScanner(text, syntax)
+	scanner := parse.NewScanner(text, c.front.o.Reader.Syntax(c.mode))
+	scanner.Escape(c.reply.status&mysqlwire.StatusNoBackslash == 0)
+	return scanner
 }
 
 // aboutTransactions reports that a SET has the name of a variable about transactions outside of strings: MariaDB's libraries have it in a list of variables to track.

@@ -20,20 +20,43 @@ func (db recipes) Syntax(st engine.State) engine.Syntax {
 	for m := range strings.SplitSeq(strings.ToUpper(st.Get("sql_mode")), ",") {
 		mode[strings.TrimSpace(m)] = true
 	}
-	digits, err := strconv.Atoi(st.Get("div_precision_increment"))
-	if err != nil {
-		digits = 4 // the default, of a session that wasn't asked
-	}
 	// The server returns a combination, such as ANSI, together with the modes that it stands for.
 	return engine.Syntax{
 		Backslash:    !mode["NO_BACKSLASH_ESCAPES"],
 		DoubleQuoted: !mode["ANSI_QUOTES"],
 		ConcatPipes:  mode["PIPES_AS_CONCAT"],
 		HighNot:      mode["HIGH_NOT_PRECEDENCE"],
-		ZeroDates:    mode["NO_ZERO_IN_DATE"] || mode["NO_ZERO_DATE"],
-		Backquoted:   true, Introducer: true, Hash: true, DashSpace: true, Executable: true,
-		GroupOrder: true, Rollup: true, LimitComma: true, UserVars: true, QuotientDigits: digits,
+		Backquoted:   true, Introducer: true, HashComments: true, DashSpace: true, ExecutableComments: true,
+		WithRollup: true, LimitComma: true, UserVars: true,
 	}
+}
+
+// Semantics implements engine.Reader.
+func (db *DB) Semantics(st engine.State) engine.Semantics {
+	digits, err := strconv.Atoi(st.Get("div_precision_increment"))
+	if err != nil {
+		digits = 4 // the default, of a session that wasn't asked
+	}
+	mariadb, early := db.dialect.mariadb, db.before(9, 7)
+	mode := strings.ToUpper(st.Get("sql_mode"))
+	return engine.Semantics{
+		FoldsColumns: true, FoldsOperands: true, ImplicitNames: true, HiddenColumns: map[string]bool{"_rowid": true},
+		SortsPrefix: true, LooseColumns: true, SwapsNames: true, OperandForm: true, HiddenDigits: true, ShortTypes: true,
+		LosesOffset: mariadb, MissortsAliases: early, CountsAll: early, MistypesNeighbours: early, MisreadsFractions: mariadb || early,
+		ExactText: exactText, QuotientDigits: digits, ZeroDates: strings.Contains(mode, "NO_ZERO_"),
+	}
+}
+
+// exactText reports one of the collations that tell blanks at the end apart.
+func exactText(c engine.SchemaColumn) bool {
+	return strings.HasSuffix(c.Collation, "_0900_bin") || strings.HasSuffix(c.Collation, "_nopad_bin")
+}
+
+// before reports MySQL of a version before this one.
+func (db *DB) before(major, minor int) bool {
+	var x, y int
+	_, err := fmt.Sscanf(db.info.Version, "%d.%d", &x, &y)
+	return !db.dialect.mariadb && (err != nil || x < major || x == major && y < minor)
 }
 
 // pureFunctions always return the same for the same arguments and settings. The current time

@@ -67,6 +67,11 @@ func computed(c engine.ResultColumn) bool {
 	return err != nil || f.Computed
 }
 
+// temporals are the types of time by their names.
+var temporals = map[string]engine.Temporal{
+	"TIME": engine.Duration, "YEAR": engine.Year, "DATE": engine.Date, "DATETIME": engine.DateTime, "TIMESTAMP": engine.DateTime,
+}
+
 // parseColumn parses the packet of a column. It keeps the packet.
 func parseColumn(p []byte) (engine.ResultColumn, error) {
 	f, err := parseField(p)
@@ -96,6 +101,8 @@ func parseColumn(p []byte) (engine.ResultColumn, error) {
 			c.Scale = int(f.Decimals)
 		}
 	}
+	c.Temporal = temporals[c.Native]
+	c.Long = strings.HasSuffix(c.Native, "TEXT") || strings.HasSuffix(c.Native, "BLOB")
 	switch c.Class {
 	case engine.ClassInt:
 		c.Unsigned = f.Flags&flagUnsigned != 0
@@ -114,6 +121,7 @@ func parseColumn(p []byte) (engine.ResultColumn, error) {
 			c.Precision--
 		}
 	}
+	c.AllDigits = c.Native == "DOUBLE" && c.Scale < 0
 	// Leading zeros are part of the text.
 	if f.Flags&flagZerofill != 0 && (c.Class == engine.ClassInt || c.Class == engine.ClassDecimal || c.Class == engine.ClassFloat) {
 		c.Class = engine.ClassOther
@@ -226,7 +234,7 @@ func (db *reader) provisional(c engine.ResultColumn) bool {
 	case c.Class == engine.ClassInt, c.Native == "YEAR":
 		return !db.dialect.mariadb && (f.Length < 12 || c.Native != "BIGINT")
 	}
-	return c.Native == "CHAR" || strings.HasSuffix(c.Native, "TEXT") || strings.HasSuffix(c.Native, "BLOB") ||
+	return c.Native == "CHAR" || c.Long ||
 		f.Length > mostStoredLength && (c.Native == "VARCHAR" || c.Native == "VARBINARY")
 }
 

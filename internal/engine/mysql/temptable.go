@@ -105,13 +105,13 @@ func literalOf(c engine.ResultColumn) (literal engine.Literal, refusal string) {
 		return quotedLiteral, ""
 	case c.Class == engine.ClassOther:
 		return nil, "a " + c.Native + " can't be made from its text"
-	case c.Class == engine.ClassFloat && (c.Native != "DOUBLE" || c.Scale >= 0):
+	case c.Class == engine.ClassFloat && !c.AllDigits:
 		return nil, "the text of a " + c.Native + " doesn't have all digits"
 	case c.Class == engine.ClassFloat:
 		return floatLiteral, ""
 	case c.Class == engine.ClassInt, c.Class == engine.ClassDecimal:
 		return numericLiteral, ""
-	case c.Native == "DATE" || c.Native == "DATETIME" || c.Native == "TIMESTAMP":
+	case c.Temporal == engine.Date || c.Temporal == engine.DateTime:
 		return dateLiteral, ""
 	case c.Binary:
 		return hexLiteral, ""

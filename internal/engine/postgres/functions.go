@@ -13,10 +13,25 @@ type recipes struct{}
 // Syntax implements engine.Reader.
 func (recipes) Syntax(st engine.State) engine.Syntax {
 	return engine.Syntax{
-		Backslash:  st.Get("standard_conforming_strings") == "off",
-		TempSchema: "pg_temp.",
-		Dollar:     true, Prefixed: true, Nested: true, ConcatPipes: true, Casts: true, GroupOrder: true, NullsLast: true,
+		Backslash: st.Get("standard_conforming_strings") == "off",
+		Dollar:    true, Prefixed: true, NestedComments: true, ConcatPipes: true, Casts: true,
 	}
+}
+
+// systemColumns are those of every table, with values that belong to a partition.
+var systemColumns = engine.WordSet("tableoid ctid xmin xmax cmin cmax")
+
+// Semantics implements engine.Reader.
+func (db *DB) Semantics(engine.State) engine.Semantics {
+	return engine.Semantics{
+		ImplicitNames: true, TableRows: true, SystemColumns: systemColumns, TempSchema: "pg_temp.", NullsLast: true, UnorderedParts: true,
+		ExactText: exactText, IntegerDivision: true, ClockTexts: true, TypedLiterals: true, DescribesAnyBranch: true, NamedCollations: true,
+	}
+}
+
+// exactText reports texts of the default collation. Equal values of a domain, and of bpchar without a length, may differ.
+func exactText(c engine.SchemaColumn) bool {
+	return c.Collation == "" && (c.Native == "text" || strings.HasPrefix(c.Native, "character varying") || strings.HasPrefix(c.Native, "character("))
 }
 
 // pureFunctions always return the same for the same arguments and settings: those of pg_proc that are

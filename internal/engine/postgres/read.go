@@ -213,7 +213,7 @@ func columnsOf(c *pgconn.PgConn, fields []pgconn.FieldDescription) []engine.Resu
 		if !ok {
 			t = sqlType{fmt.Sprintf("type %d", f.DataTypeOID), engine.ClassText}
 		}
-		cols[i] = engine.ResultColumn{Name: f.Name, Native: t.name, Class: t.class}
+		cols[i] = engine.ResultColumn{Name: f.Name, Native: t.name, Class: t.class, AllDigits: t.class == engine.ClassFloat}
 		switch f.DataTypeOID {
 		case 17:
 			cols[i].Binary, cols[i].Hex = true, true

@@ -11,8 +11,22 @@ type recipes struct{}
 
 // Syntax implements engine.Reader.
 func (recipes) Syntax(engine.State) engine.Syntax {
-	return engine.Syntax{Backquoted: true, Bracketed: true, ConcatPipes: true, GroupOrder: true, LimitComma: true, Affinity: true}
+	return engine.Syntax{Backquoted: true, Bracketed: true, ConcatPipes: true, LimitComma: true}
 }
+
+// hiddenColumns are names of a row's number.
+var hiddenColumns = engine.WordSet("rowid oid _rowid_")
+
+// Semantics implements engine.Reader.
+func (recipes) Semantics(engine.State) engine.Semantics {
+	return engine.Semantics{
+		FoldsColumns: true, AliasesInWhere: true, EarlyCTEs: true, HiddenColumns: hiddenColumns, LooseColumns: true, IntegerDivision: true, Affinity: true,
+		ExactText: exactText, ClockTexts: true, UnixEpoch: true,
+	}
+}
+
+// exactText reports texts of the default collation.
+func exactText(c engine.SchemaColumn) bool { return c.Collation == "" }
 
 // pureFunctions always return the same for the same arguments.
 var pureFunctions = engine.WordSet(`
@@ -76,7 +90,7 @@ func (recipes) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 	if c.Ordered || c.Separator != "" || len(c.Args) > 1 {
 		return engine.Recipe{}, false
 	}
-	// A value in a temporary table is that of an expression, and not of a column: see Syntax.Affinity.
+	// A value in a temporary table is that of an expression, and not of a column: see Semantics.Affinity.
 	const value = "(+$1)"
 	compared := len(c.Inputs) == 1 && c.Inputs[0].Class != engine.ClassOther
 	count := engine.Recipe{Parts: []string{"count($1)"}, Merge: []string{"coalesce(sum($1), 0)"}, Value: value, Steps: []engine.MergeStep{engine.MergeSum}, Zero: true, Integers: true}

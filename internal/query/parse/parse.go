@@ -303,7 +303,7 @@ func (p *parser) groupBy(s *Select) {
 		}
 	}
 	s.GroupSpan.To = p.end()
-	if p.peek().is("WITH") && p.at(1).is("ROLLUP") && p.syn.Rollup {
+	if p.peek().is("WITH") && p.at(1).is("ROLLUP") && p.syn.WithRollup {
 		p.next()
 		p.next()
 		s.Rollup = true

@@ -10,10 +10,10 @@ import (
 
 // The lexical rules of the servers, as their engines give them.
 var (
-	mySyntax = engine.Syntax{Backslash: true, DoubleQuoted: true, Backquoted: true, Introducer: true, Hash: true, DashSpace: true, Executable: true,
-		GroupOrder: true, Rollup: true, LimitComma: true, UserVars: true}
-	pgSyntax   = engine.Syntax{Dollar: true, Prefixed: true, Nested: true, ConcatPipes: true, Casts: true, GroupOrder: true}
-	liteSyntax = engine.Syntax{Backquoted: true, Bracketed: true, ConcatPipes: true, GroupOrder: true, LimitComma: true}
+	mySyntax = engine.Syntax{Backslash: true, DoubleQuoted: true, Backquoted: true, Introducer: true, HashComments: true, DashSpace: true, ExecutableComments: true,
+		WithRollup: true, LimitComma: true, UserVars: true}
+	pgSyntax   = engine.Syntax{Dollar: true, Prefixed: true, NestedComments: true, ConcatPipes: true, Casts: true}
+	liteSyntax = engine.Syntax{Backquoted: true, Bracketed: true, ConcatPipes: true, LimitComma: true}
 	syntaxes   = map[string]engine.Syntax{"my": mySyntax, "pg": pgSyntax, "lite": liteSyntax, "high": {HighNot: true}}
 )
 

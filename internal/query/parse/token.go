@@ -71,6 +71,9 @@ func NewScanner(text string, syntax engine.Syntax) Scanner {
 	return Scanner{text: text, syn: syntax}
 }
 
+// Escape sets whether \ escapes within strings.
+func (s *Scanner) Escape(yes bool) { s.syn.Backslash = yes }
+
 const (
 	charSpace  = 1 << iota // white space of all servers
 	charWord               // may be within a name
@@ -181,7 +184,7 @@ func (s *Scanner) next() (Token, error) {
 
 // executable reports whether an executable comment begins.
 func (s *Scanner) executable(at int) bool {
-	return s.syn.Executable && (strings.HasPrefix(s.text[at:], "/*!") || strings.HasPrefix(s.text[at:], "/*M!"))
+	return s.syn.ExecutableComments && (strings.HasPrefix(s.text[at:], "/*!") || strings.HasPrefix(s.text[at:], "/*M!"))
 }
 
 // skip moves over white space and comments.
@@ -192,7 +195,7 @@ func (s *Scanner) skip() error {
 		switch {
 		case chars[c]&charSpace != 0 || c == '\v' && s.syn.Introducer:
 			s.at++
-		case c == '#' && s.syn.Hash, c == '-' && strings.HasPrefix(rest, "--") && (!s.syn.DashSpace || len(rest) == 2 || rest[2] <= ' ' || rest[2] == 127):
+		case c == '#' && s.syn.HashComments, c == '-' && strings.HasPrefix(rest, "--") && (!s.syn.DashSpace || len(rest) == 2 || rest[2] <= ' ' || rest[2] == 127):
 			i := strings.IndexByte(rest, '\n')
 			if i < 0 {
 				i = len(rest)
@@ -225,7 +228,7 @@ func (s *Scanner) commentEnd(at int) int {
 				return i + 2
 			}
 			i++
-		case s.text[i] == '/' && s.text[i+1] == '*' && s.syn.Nested:
+		case s.text[i] == '/' && s.text[i+1] == '*' && s.syn.NestedComments:
 			depth++
 			i++
 		}

@@ -216,7 +216,8 @@ SELECT host_id, MIN(y) FROM events GROUP BY host_id WITH ROLLUP
 -- name: extremes of years of zero
 SELECT host_id, MIN(y), MAX(y) FROM events GROUP BY host_id ORDER BY 1
 -- name: texts of other rows of a window
--- expect: whole: window functions over rows
+-- expect mysql: whole: window functions over rows
+-- expect mariadb: split
 SELECT id, LAST_VALUE(v) OVER (PARTITION BY id, at ORDER BY id), LEAD(vbin) OVER (PARTITION BY id, at ORDER BY id) FROM events WHERE id < 50
 -- name: numbers of other rows of a window
 SELECT country, id, LEAD(units) OVER (PARTITION BY country ORDER BY id), ROW_NUMBER() OVER (PARTITION BY country ORDER BY id) FROM sales

@@ -450,3 +450,9 @@ SELECT (SELECT max(h.id) FROM hosts h WHERE h.id = m.cnt), count(*) FROM metrics
 -- name: columns of a CTE that are renamed where it is read
 -- expect: whole
 WITH c AS (SELECT host_id, i, count(*) AS n FROM events GROUP BY host_id, i) SELECT * FROM c AS d(host_id, n, i) ORDER BY host_id, i LIMIT 30;
+-- name: an alias in parentheses in the order
+-- expect: split
+SELECT -i AS i, id FROM events WHERE id < 500 ORDER BY (i), id LIMIT 20;
+-- name: an alias in parentheses in the keys
+-- expect: split
+SELECT host_id % 3 AS x, COUNT(*) FROM events GROUP BY (x) ORDER BY (x) DESC;
