@@ -185,12 +185,12 @@ type ResultColumn struct {
 	Binary, Hex bool
 	// Folded reports texts that may be equal though they aren't the same, by their collation. Not all engines tell.
 	Folded bool
-	// Long texts and bytes have no limit of their own: see Semantics.SortsPrefix.
-	Long bool
 	// Temporal tells types of time apart where Semantics.OperandForm holds.
 	Temporal Temporal
 	// AllDigits reports a binary fraction whose text stands for no other.
 	AllDigits bool
+	// Padded reports texts that are equal if they differ in the blanks at their ends alone.
+	Padded bool
 	// Unsigned integers reach 2^64-1.
 	Unsigned bool
 	// Provisional reports that the type may be another one when the query runs, which depends on how the server computes

@@ -30,9 +30,6 @@ type Semantics struct {
 
 	// NullsLast: ORDER BY sorts NULL after all values, and with DESC before them. PostgreSQL: SELECT NULLIF(k, 1) FROM t ORDER BY 1.
 	NullsLast bool
-	// SortsPrefix: texts of unlimited length are sorted by their beginning. MariaDB, MySQL:
-	// SELECT v FROM (SELECT CONCAT(REPEAT('a', 2000), k) AS v FROM t) AS s ORDER BY v DESC.
-	SortsPrefix bool
 	// MissortsAliases: ORDER BY an expression in which the alias of an aggregate or of a window function stands sorts wrongly. MySQL
 	// before 9.7: SELECT k, MAX(k) AS m FROM t GROUP BY k ORDER BY 0 - m.
 	MissortsAliases bool
@@ -46,6 +43,12 @@ type Semantics struct {
 	UnorderedParts bool
 	// LosesOffset: DISTINCT of a constant ignores OFFSET. MariaDB: SELECT DISTINCT 1 + 0 FROM t LIMIT 1 OFFSET 1 returns a row.
 	LosesOffset bool
+	// KeepsKeys: a subtotal may have the value of the row before in place of NULL, for a key that is selected twice, whose name another
+	// element has, or that is an expression; and counts different values like those of the last group. MariaDB:
+	// SELECT 'k', k FROM t GROUP BY k WITH ROLLUP.
+	KeepsKeys bool
+	// KeepsOperands: the same of an expression of a key. MariaDB, MySQL before 9.7: SELECT k % 2 + 1 FROM t GROUP BY k % 2 WITH ROLLUP.
+	KeepsOperands bool
 	// SwapsNames: of two elements of the select list that are one computed column, both may get the name of one. MariaDB, MySQL:
 	// SELECT x AS a, x AS b, COUNT(*) FROM (SELECT k % 2 AS x FROM t) AS s GROUP BY x.
 	SwapsNames bool
@@ -59,6 +62,11 @@ type Semantics struct {
 	// OperandForm: what an expression returns depends on whether its operands are columns. MariaDB, MySQL: MIN(y) = 90 is false for a
 	// YEAR of 1990, and m = 90 is true for SELECT MIN(y) AS m in a table.
 	OperandForm bool
+	// NumbersAsTimes: whether a function takes a number for a time depends on whether it is a column. MySQL: UNIX_TIMESTAMP(MIN(k)) is NULL.
+	NumbersAsTimes bool
+	// MistakesDates: ADDTIME and SUBTIME may take the extreme of dates for a time of day. MySQL before 9.7:
+	// SELECT ADDTIME(MIN(DATE('2024-01-01')), '01:00:00') FROM t.
+	MistakesDates bool
 	// HiddenDigits: decimal numbers are computed with more digits than their types have. MariaDB, MySQL:
 	// SELECT k / 3 AS x, COUNT(*) FROM t GROUP BY x.
 	HiddenDigits bool

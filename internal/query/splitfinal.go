@@ -450,11 +450,6 @@ func (g *grouped) writePartial() error {
 		return err
 	}
 	g.plan.Keys = len(g.keys) + len(g.values)
-	for _, c := range g.plan.PartialColumns[:len(g.keys)] {
-		if len(g.query.OrderBy) > 0 && g.traits.SortsPrefix && c.Long {
-			return refuse("it sorts groups of a long text, of which the server compares the beginning only")
-		}
-	}
 	g.typeParts()
 	if g.merges {
 		m.Steps = []engine.MergeStep{}

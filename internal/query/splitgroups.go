@@ -146,21 +146,23 @@ func (g *grouped) checkTypes() error {
 	return nil
 }
 
-// checkRollup refuses WITH ROLLUP where servers have defects: MariaDB shows a key that is selected twice in the second place with the
-// value of the row before, and counts DISTINCT values of a subtotal like those of its last group.
+// checkRollup refuses WITH ROLLUP where the server's subtotals aren't certain.
 func (g *grouped) checkRollup() error {
 	if !g.sel.Rollup {
 		return nil
-	}
-	if g.sel.Distinct {
-		return refuse("it has WITH ROLLUP and DISTINCT")
 	}
 	for _, c := range g.plan.Columns {
 		if c.Provisional && g.plan.Joined {
 			return refuse("the type of %s depends on how the server computes it", c.Name) // which table is sorted decides
 		}
 	}
-	// Servers rewrite some expressions, such as NOT x, before they look for them among the keys. Then a subtotal has the value of the last
+	if !g.traits.KeepsKeys {
+		return nil
+	}
+	if g.sel.Distinct {
+		return refuse("it has WITH ROLLUP and DISTINCT")
+	}
+	// The server rewrites some expressions, such as NOT x, before it looks for them among the keys. Then a subtotal has the value of the last
 	// row in place of NULL, unless the key stands for the select list's own expression.
 	for _, e := range append(outputs(g.query), g.sel.Having) {
 		var again *parse.Expr
@@ -483,8 +485,7 @@ func (g *grouped) checkKey(k *key) error {
 		}
 		return refuse("it groups by %s, a binary fraction, whose text may stand for several values", k.text)
 	case engine.ClassDecimal:
-		// The server may compute an expression with more digits than its type has, and group by them.
-		if g.traits.HiddenDigits && (k.expr.Kind != parse.Column || g.merged || k.col.Scale < 0) {
+		if g.otherDigits(k.expr, k.col) || g.traits.HiddenDigits && divided(k.expr) {
 			return refuse("it groups by %s, a decimal number that may have more digits than its text", k.text)
 		}
 	}
@@ -678,15 +679,39 @@ func (x *splitter) quotients() (n int) {
 	return n
 }
 
+// widestDecimal is how many digits a decimal number can have where HiddenDigits holds.
+const widestDecimal = 65
+
+// otherDigits reports a decimal number that is stored with other digits than it is computed with, beside those of a quotient: what a function
+// returns may have fewer than its type, and the widest type may be too short.
+func (b *block) otherDigits(e *parse.Expr, c engine.ResultColumn) bool {
+	return b.traits.HiddenDigits && c.Class == engine.ClassDecimal && (b.merged || c.Scale < 0 || b.computedValue(e) || c.Precision >= widestDecimal && parse.Bare(e).Kind != parse.Column)
+}
+
+// computedValue is computed of an expression that may have aggregates, whose values have the digits of what they aggregate.
+func (x *splitter) computedValue(e *parse.Expr) bool {
+	yes := false
+	parse.Walk(e, func(e *parse.Expr) bool {
+		yes = yes || !arithmetic(e) && !x.isAggregate(e)
+		return !yes
+	})
+	return yes
+}
+
+// arithmetic reports a column, a literal, or an operation on others.
+func arithmetic(e *parse.Expr) bool {
+	switch e.Kind {
+	case parse.Literal, parse.Column, parse.Unary, parse.Binary, parse.Paren:
+		return true
+	}
+	return false
+}
+
 // computed reports an expression that isn't made of columns, literals and arithmetic alone.
 func computed(e *parse.Expr) bool {
 	yes := false
 	parse.Walk(e, func(e *parse.Expr) bool {
-		switch e.Kind {
-		case parse.Literal, parse.Column, parse.Unary, parse.Binary, parse.Paren:
-		default:
-			yes = true
-		}
+		yes = yes || !arithmetic(e)
 		return !yes
 	})
 	return yes

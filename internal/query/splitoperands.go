@@ -40,7 +40,7 @@ func (g *grouped) checkOperands(e *parse.Expr, in nameUse, part bool) error {
 		case g.keyOf(x) >= 0:
 			switch k := g.keys[g.keyOf(x)].expr; {
 			case !part && x == e:
-			case g.super:
+			case g.super && g.traits.KeepsOperands && (g.traits.KeepsKeys || parse.Bare(k).Kind != parse.Column):
 				err = refuse("it has WITH ROLLUP and an expression of %s, in which the server may not replace it", g.of(x.Span))
 			case makesJSON(k):
 				err = refuse("an expression of %s may take it for JSON or for a text", g.of(x.Span))
@@ -52,9 +52,9 @@ func (g *grouped) checkOperands(e *parse.Expr, in nameUse, part bool) error {
 			err = refuse("%s tells texts, JSON and truth values apart, which columns of groups don't", g.of(x.Span))
 		case x.Over != nil && g.quotientWithin(x):
 			err = refuse("%s has a quotient, whose digits beyond its type would be cut", g.of(x.Span))
-		case x.Kind == parse.Call && readsTimes[x.Name] && g.within(x, func(c engine.ResultColumn) bool { return c.Class != engine.ClassTime && c.Temporal != engine.Duration }):
+		case g.traits.NumbersAsTimes && x.Kind == parse.Call && readsTimes[x.Name] && g.within(x, func(c engine.ResultColumn) bool { return c.Class != engine.ClassTime && c.Temporal != engine.Duration }):
 			err = refuse("%s takes a number for a time, which depends on whether it is a column", g.of(x.Span))
-		case x.Kind == parse.Call && (x.Name == "addtime" || x.Name == "subtime") && g.within(x, func(c engine.ResultColumn) bool { return c.Temporal == engine.Date }):
+		case g.traits.MistakesDates && x.Kind == parse.Call && (x.Name == "addtime" || x.Name == "subtime") && g.within(x, func(c engine.ResultColumn) bool { return c.Temporal == engine.Date }):
 			err = refuse("%s takes a date for a time of day in some plans of the server", g.of(x.Span))
 		case !ofValues(x) && g.hasComputedKey(x):
 			err = refuse("%s is computed from a key that is an expression, whose type may not tell all of its values", g.of(x.Span))

@@ -48,7 +48,7 @@ func (b *block) splitOrdered() error {
 	}
 	var sorts, inner, hidden []string
 	exact := true // all columns are sorted by, and the same if they are equal
-	sorted := map[string]bool{}
+	sorted, quotients := map[string]bool{}, map[string]bool{}
 	for _, o := range b.query.OrderBy {
 		e, item, err := b.element(o.Expr, inOrderBy)
 		if err != nil {
@@ -69,7 +69,7 @@ func (b *block) splitOrdered() error {
 			list = append(list, text+" AS "+name)
 			inner = append(inner, strconv.Itoa(len(p.Columns)+len(hidden))+direction(o))
 		}
-		sorted[name] = true
+		sorted[name], quotients[name] = true, divided(e)
 		sorts = append(sorts, name+direction(o))
 	}
 	for i, name := range names {
@@ -109,11 +109,11 @@ func (b *block) splitOrdered() error {
 		if a := b.reader.Ambiguous(c, name, engine.KeySorts); a != "" && (i >= len(names) || sorted[name]) {
 			p.Merge.Ties = append(p.Merge.Ties, "SELECT 1 FROM "+b.temporary(PartialTable)+" WHERE "+a+" LIMIT 1")
 		}
+		if c.Class == engine.ClassDecimal && b.traits.HiddenDigits && quotients[name] {
+			return refuse("it sorts by a quotient, whose digits beyond its type would be cut")
+		}
 		if c.Class == engine.ClassOther {
 			return refuse("it sorts by what can't be stored in between with certainty")
-		}
-		if c.Long && b.traits.SortsPrefix && (i >= len(names) || sorted[names[i]]) {
-			return refuse("it sorts by a long text, of which the server compares the beginning only")
 		}
 	}
 	m := &p.Merge
@@ -164,8 +164,7 @@ func (b *block) rowItems() (columns, list []string, err error) {
 			}
 			continue
 		}
-		// A quotient has digits that its type doesn't have; other values may have fewer.
-		if n := len(columns); n < len(p.Columns) && p.Columns[n].Class == engine.ClassDecimal && b.traits.HiddenDigits && (b.merged || parse.Bare(it.Expr).Kind != parse.Column) && !b.isAggregate(parse.Bare(it.Expr)) {
+		if n := len(columns); n < len(p.Columns) && b.otherDigits(it.Expr, p.Columns[n]) {
 			return nil, nil, refuse("%s is a decimal number that may have other digits than its type", b.of(it.Span))
 		}
 		name := itemName + strconv.Itoa(i+1)

@@ -85,9 +85,9 @@ func (x *splitter) splitUnion(original string) (err error) {
 			return err
 		}
 		for k, it := range b.query.Body.Items {
-			// See rowItems: a value may have digits that its type doesn't have.
+			// What a function returns may have fewer digits than its type.
 			if x.traits.HiddenDigits && it.Expr != nil && mayBeDecimal(b, k) {
-				if e := parse.Bare(it.Expr); e.Kind != parse.Column && e.Kind != parse.Literal && !x.isAggregate(e) {
+				if x.computedValue(it.Expr) {
 					return refuse("%s is a decimal number that may have other digits than its type", x.of(it.Span))
 				}
 			}
@@ -231,8 +231,6 @@ func (x *splitter) storeBranches(o *block, list []*branch, all bool, with parse.
 			return refuse("the column %s can't be stored in between with certainty", c.Name)
 		case !all && (x.reader.Bytes(c, "x") != "" || c.Class == engine.ClassOther):
 			return refuse("which of the equal values of %s it returns is up to the server", c.Name)
-		case len(q.OrderBy) > 0 && x.traits.SortsPrefix && c.Long:
-			return refuse("it sorts rows with a long text, of which the server compares the beginning only")
 		case slices.ContainsFunc(p.Columns[:i], func(d engine.ResultColumn) bool { return strings.EqualFold(c.Name, d.Name) }):
 			return refuse("two columns of its result are called %s", c.Name)
 		}

@@ -3,6 +3,7 @@ package mysql
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,7 +33,7 @@ func (db recipes) Syntax(st engine.State) engine.Syntax {
 }
 
 // Semantics implements engine.Reader.
-func (db *DB) Semantics(st engine.State) engine.Semantics {
+func (db recipes) Semantics(st engine.State) engine.Semantics {
 	digits, err := strconv.Atoi(st.Get("div_precision_increment"))
 	if err != nil {
 		digits = 4 // the default, of a session that wasn't asked
@@ -41,8 +42,9 @@ func (db *DB) Semantics(st engine.State) engine.Semantics {
 	mode := strings.ToUpper(st.Get("sql_mode"))
 	return engine.Semantics{
 		FoldsColumns: true, FoldsOperands: true, ImplicitNames: true, HiddenColumns: map[string]bool{"_rowid": true},
-		SortsPrefix: true, LooseColumns: true, SwapsNames: true, OperandForm: true, HiddenDigits: true, ShortTypes: true,
-		LosesOffset: mariadb, MissortsAliases: early, CountsAll: early, MistypesNeighbours: early, MisreadsFractions: mariadb || early,
+		LooseColumns: true, SwapsNames: true, OperandForm: true, HiddenDigits: true, ShortTypes: true,
+		LosesOffset: mariadb, KeepsKeys: mariadb, KeepsOperands: mariadb || early, NumbersAsTimes: !mariadb, MistakesDates: early,
+		MissortsAliases: early, CountsAll: early, MistypesNeighbours: early, MisreadsFractions: mariadb || early,
 		ExactText: exactText, QuotientDigits: digits, ZeroDates: strings.Contains(mode, "NO_ZERO_"),
 	}
 }
@@ -53,10 +55,13 @@ func exactText(c engine.SchemaColumn) bool {
 }
 
 // before reports MySQL of a version before this one.
-func (db *DB) before(major, minor int) bool {
-	var x, y int
-	_, err := fmt.Sscanf(db.info.Version, "%d.%d", &x, &y)
-	return !db.dialect.mariadb && (err != nil || x < major || x == major && y < minor)
+func (db recipes) before(version ...int) bool {
+	var have []int
+	for part := range strings.SplitSeq(db.info.Version, ".") {
+		n, _ := strconv.Atoi(part)
+		have = append(have, n)
+	}
+	return !db.dialect.mariadb && slices.Compare(have, version) < 0
 }
 
 // pureFunctions always return the same for the same arguments and settings. The current time
@@ -197,12 +202,11 @@ func (db recipes) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 	if fewerDigits(c) {
 		return engine.Recipe{}, false
 	}
-	// Versions of MySQL after 8.0.15 round a quotient within an expression, and don't round an average there.
-	alone := db.server != nil && !db.dialect.mariadb
 	if c.Distinct {
-		r, ok := distinctRecipe(c)
+		r, ok := db.distinctRecipe(c)
 		return r, ok && sumDigits(c) < 0
 	}
+	mysql := db.server != nil && !db.dialect.mariadb
 	if c.Ordered || c.Separator != "" || len(c.Args) > 1 && c.Name != "grouping" {
 		return engine.Recipe{}, false
 	}
@@ -242,9 +246,10 @@ func (db recipes) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 		case c.Result.Class == engine.ClassFloat && numeric(c.Inputs):
 			r.Order = true
 			return r, true
-		case c.Result.Class == engine.ClassDecimal && numeric(c.Inputs):
-			r.Alone, r.Cut = alone, true
-			if (alone && c.Inputs[0].Class == engine.ClassInt || c.Computed) && computed(c.Inputs[0]) {
+		case c.Result.Class == engine.ClassDecimal:
+			// Versions of MySQL after 8.0.15 round a quotient within an expression, and don't round an average there.
+			r.Alone, r.Cut = mysql && !db.before(8, 0, 16), true
+			if (mysql && c.Inputs[0].Class == engine.ClassInt || c.Computed) && computed(c.Inputs[0]) {
 				// On MySQL, COALESCE of an unsigned integer and a signed one has a digit less than its values, and FLOOR of a large one several; so
 				// have BIT_COUNT and YEARWEEK on MariaDB. To them the server cuts the average where it stores it.
 				r.Tie = "ABS($1) >= $2 * 1" + strings.Repeat("0", max(0, c.Result.Precision-c.Result.Scale))
@@ -255,7 +260,7 @@ func (db recipes) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 			return unlessCut(c, r), true
 		}
 	case "min", "max":
-		return extremeRecipe(c, same, alone)
+		return extremeRecipe(c, same, mysql)
 	case "bit_and", "bit_or", "bit_xor":
 		if c.Result.Class == engine.ClassInt {
 			// MariaDB takes it for a signed number where it computes with binary fractions, unless it has stored it before.
@@ -395,6 +400,15 @@ func extremeRecipe(c engine.AggregateCall, same engine.Recipe, mysql bool) (engi
 		same.Merge = append(same.Merge, "MAX($1)")
 		same.Tie = "$1 = 0 AND $2 = 1"
 		return same, true
+	case mysql && c.Result.Class == engine.ClassText && c.Inputs[0].Temporal != engine.NotTemporal && c.Inputs[0].Temporal != engine.Year:
+		// MySQL 8.0.15 describes the extreme of a computed time as a text, and stores it as a time.
+		undecided := "CAST($1 AS CHAR) LIKE '%-00%'" // a date without a month or a day
+		if c.Inputs[0].Temporal == engine.Duration {
+			undecided = "$1 = 0 AND CAST($1 AS CHAR) LIKE '-%'"
+		}
+		same.Parts, same.Merge = append(same.Parts, "MAX("+undecided+")"), append(same.Merge, "MAX($1)")
+		same.Value, same.Tie, same.Alone = "CAST($1 AS CHAR)", "$2 = 1", true
+		return same, true
 	case c.Result.Class == engine.ClassInt || c.Result.Class == engine.ClassDecimal || c.Result.Class == engine.ClassBytes || c.Result.Class == engine.ClassTime:
 		// MySQL may take the extreme of unsigned integers, and nothing else, for one with a sign in an expression.
 		same.Alone = mysql && c.Result.Native == "BIGINT" && c.Result.Unsigned
@@ -407,6 +421,10 @@ func extremeRecipe(c engine.AggregateCall, same engine.Recipe, mysql bool) (engi
 			same.Tie = "ABS($1) = " + largest(c.Result)
 		}
 		return same, true
+	case c.Result.Padded:
+		same.Parts, same.Merge = append(same.Parts, "MAX($1 LIKE '% ')"), append(same.Merge, "MAX($1)")
+		same.Tie = "$2 = 1"
+		return same, true
 	case c.Result.Class == engine.ClassFloat:
 		same.Parts = append(same.Parts, "MAX($1 = 0 AND CAST($1 AS CHAR) = '-0')")
 		same.Merge = append(same.Merge, "MAX($1)")
@@ -416,13 +434,16 @@ func extremeRecipe(c engine.AggregateCall, same engine.Recipe, mysql bool) (engi
 	return engine.Recipe{}, false
 }
 
+// separatorArgument is what would be taken for a place where an argument goes.
+var separatorArgument = regexp.MustCompile(`\$[1-9]`)
+
 // largest is the largest number of a DECIMAL type.
 func largest(c engine.ResultColumn) string {
 	return strings.TrimSuffix(strings.Repeat("9", c.Precision-c.Scale)+"."+strings.Repeat("9", c.Scale), ".")
 }
 
-// distinctRecipe is that of COUNT and SUM(DISTINCT ...) and of lists of distinct values in their own order.
-func distinctRecipe(c engine.AggregateCall) (engine.Recipe, bool) {
+// distinctRecipe is that of COUNT, SUM and AVG(DISTINCT ...) and of lists of distinct values in their own order.
+func (db recipes) distinctRecipe(c engine.AggregateCall) (engine.Recipe, bool) {
 	var args []string
 	for i, in := range c.Inputs {
 		if in.Class == engine.ClassOther || in.Class == engine.ClassFloat || in.Native == "BIT" {
@@ -437,15 +458,20 @@ func distinctRecipe(c engine.AggregateCall) (engine.Recipe, bool) {
 	switch c.Name {
 	case "min", "max", "bit_and", "bit_or":
 		c.Distinct = false
-		return recipes{}.Aggregate(c)
+		return db.Aggregate(c)
 	case "count":
 		return r, true
 	case "sum":
 		return r, c.Result.Class == engine.ClassDecimal && numeric(c.Inputs)
+	case "avg":
+		c.Distinct = false
+		all, ok := db.Aggregate(c)
+		r.Merge, r.Typed = []string{"SUM(DISTINCT $1)", "COUNT(DISTINCT $1)"}, all.Parts
+		r.Value, r.Tie, r.Alone, r.Cut = all.Value, all.Tie, all.Alone, all.Cut
+		return r, ok && !all.Order
 	case "group_concat":
 		// group_concat_max_len cuts the text of the merge as it does that of the whole.
-		// A separator with a dollar sign would be taken for a place where an argument goes.
-		if !c.SelfOrdered || len(args) != 1 || c.Inputs[0].Class == engine.ClassText || strings.Contains(c.Separator, "$") {
+		if !c.SelfOrdered || len(args) != 1 || c.Inputs[0].Class == engine.ClassText || separatorArgument.MatchString(c.Separator) {
 			return engine.Recipe{}, false
 		}
 		r.Merge[0] = "GROUP_CONCAT(DISTINCT $1 ORDER BY $1 " + c.Order

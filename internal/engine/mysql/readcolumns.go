@@ -102,7 +102,6 @@ func parseColumn(p []byte) (engine.ResultColumn, error) {
 		}
 	}
 	c.Temporal = temporals[c.Native]
-	c.Long = strings.HasSuffix(c.Native, "TEXT") || strings.HasSuffix(c.Native, "BLOB")
 	switch c.Class {
 	case engine.ClassInt:
 		c.Unsigned = f.Flags&flagUnsigned != 0
@@ -185,6 +184,8 @@ func (db *reader) DescribeQuery(ctx context.Context, s *engine.Session, query st
 			cols[i].Class = engine.ClassOther
 		case results == utf8mb4 && binaryNames[c.Native] != "" && slices.Contains(known.exact, f.Charset):
 			cols[i].Class = engine.ClassBytes
+		default:
+			cols[i].Padded = binaryNames[c.Native] != "" && slices.Contains(known.padded, f.Charset)
 		}
 	}
 	return cols, nil
@@ -234,7 +235,7 @@ func (db *reader) provisional(c engine.ResultColumn) bool {
 	case c.Class == engine.ClassInt, c.Native == "YEAR":
 		return !db.dialect.mariadb && (f.Length < 12 || c.Native != "BIGINT")
 	}
-	return c.Native == "CHAR" || c.Long ||
+	return c.Native == "CHAR" || strings.HasSuffix(c.Native, "TEXT") || strings.HasSuffix(c.Native, "BLOB") ||
 		f.Length > mostStoredLength && (c.Native == "VARCHAR" || c.Native == "VARBINARY")
 }
 
@@ -245,9 +246,9 @@ func fixedZone(zone string) bool {
 
 // collations are ids of some of the server's collations.
 type collations struct {
-	// exact are those under which texts are equal only if their bytes are, and ordered as they are in UTF-8. Others that compare bytes ignore
-	// trailing blanks.
-	exact []uint16
+	// exact are those under which texts are equal only if their bytes are, and ordered as they are in UTF-8; padded are those that ignore trailing
+	// blanks beside.
+	exact, padded []uint16
 	// faithful are those of character sets each of whose texts has another text in UTF-8 with three bytes: in others, such as cp932, two codes may
 	// stand for one character, or some for none. four are those of UTF-8 with four bytes.
 	faithful, four []uint16
@@ -271,6 +272,7 @@ func (db *reader) knownCollations(ctx context.Context) (collations, error) {
 			where string
 		}{
 			{&known.exact, "COLLATION_NAME IN ('utf8mb4_0900_bin', 'utf8mb4_nopad_bin', 'utf8mb3_nopad_bin', 'utf8_nopad_bin', 'ascii_nopad_bin')"},
+			{&known.padded, "COLLATION_NAME IN ('utf8mb4_bin', 'utf8mb3_bin', 'utf8_bin', 'ascii_bin', 'latin1_bin')"},
 			{&known.faithful, "CHARACTER_SET_NAME IN ('utf8mb3', 'utf8', 'ascii', 'latin1', 'binary')"},
 			{&known.four, "CHARACTER_SET_NAME = 'utf8mb4'"},
 		} {

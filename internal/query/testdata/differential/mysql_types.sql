@@ -198,3 +198,15 @@ SELECT CONCAT(SUM(CASE WHEN value >= 0.5 THEN seq ELSE value END)), CONCAT(MAX(L
 SELECT CONCAT(v, REPEAT('x', 600)) AS k, COUNT(*) FROM events WHERE id < 5000 GROUP BY 1;
 -- name: extremes of bytes by host, which are stored
 SELECT host_id, MIN(bl) AS k, MAX(REPEAT(vbin, 90)) AS m FROM events WHERE id < 5000 GROUP BY host_id ORDER BY host_id LIMIT 5;
+-- name: rows in the order of a quotient whose digits beyond its type decide
+-- expect: whole: sorts by a quotient
+SELECT id, i FROM events WHERE id < 5000 ORDER BY i / 1000000, id DESC LIMIT 20;
+-- name: rows with products in order
+-- expect: split
+SELECT id, d * i AS p, d + 1.5 FROM events WHERE id < 5000 ORDER BY p, id LIMIT 20;
+-- name: groups of a product
+-- expect: split
+SELECT d * 2 AS p, COUNT(*) FROM events WHERE id < 5000 GROUP BY d * 2 ORDER BY p LIMIT 20;
+-- name: extremes of texts that end in blanks, ordered as bytes
+-- expect: whole: rows tie
+SELECT MIN(t), MAX(t), COUNT(*) FROM (SELECT CONCAT(vb, ' ') COLLATE utf8mb4_bin AS t, id FROM events) AS x WHERE id < 5000;

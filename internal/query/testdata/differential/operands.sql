@@ -106,16 +106,19 @@ SELECT DATE_FORMAT(at, '%Y-%m') AS k, COUNT(*), CONCAT(DATE_FORMAT(at, '%Y-%m'),
 SELECT CONCAT('host ', host_id), COUNT(*), host_id DIV 2, host_id / 2, FROM_UNIXTIME(host_id) FROM events GROUP BY host_id ORDER BY host_id
 -- name: an expression of a key with subtotals
 -- set: sql_mode = NO_ENGINE_SUBSTITUTION
--- expect: whole: it has WITH ROLLUP, and repeats
+-- expect mariadb: whole: it has WITH ROLLUP, and repeats
+-- expect mysql: whole: usual versions
 SELECT i % 2, i % 2 + 1, COUNT(*) FROM events WHERE id < 5000 GROUP BY i % 2 WITH ROLLUP
 -- name: HAVING of a key with subtotals
--- expect: whole: it has WITH ROLLUP and an expression of
+-- expect mariadb: whole: it has WITH ROLLUP and an expression of
+-- expect mysql: split
 SELECT host_id, i, COUNT(*) FROM events WHERE id < 20 GROUP BY host_id, i WITH ROLLUP HAVING i IS NULL AND host_id > 2
 -- name: HAVING of an aggregate with subtotals
 -- expect: split
 SELECT host_id, COUNT(*) FROM events WHERE id < 5000 GROUP BY host_id WITH ROLLUP HAVING COUNT(*) > 90
 -- name: DISTINCT with subtotals
--- expect: whole: it has WITH ROLLUP and DISTINCT
+-- expect mariadb: whole: it has WITH ROLLUP and DISTINCT
+-- expect mysql: split
 SELECT DISTINCT COUNT(*) > 90 FROM events WHERE id < 5000 GROUP BY host_id WITH ROLLUP
 -- name: windows over quotients
 -- expect: whole: has a quotient
@@ -199,7 +202,8 @@ SELECT TO_SECONDS(day) AS k, COUNT(*) FROM events WHERE id < 500 GROUP BY k WITH
 -- expect: split
 SELECT MONTH(at) AS k, COUNT(DISTINCT i), COUNT(DISTINCT host_id) FROM events WHERE id < 5000 GROUP BY k ORDER BY 1
 -- name: a number that is taken for a time
--- expect: whole: takes a number for a time
+-- expect mariadb: split
+-- expect mysql: whole: takes a number for a time
 SELECT UNIX_TIMESTAMP(MIN(i)), UNIX_TIMESTAMP(MIN(d)) FROM events WHERE id < 5000
 -- name: a sort by an expression of an alias
 -- expect: whole
@@ -216,7 +220,7 @@ SELECT host_id, MIN(y) FROM events GROUP BY host_id WITH ROLLUP
 -- name: extremes of years of zero
 SELECT host_id, MIN(y), MAX(y) FROM events GROUP BY host_id ORDER BY 1
 -- name: texts of other rows of a window
--- expect mysql: whole: window functions over rows
+-- expect mysql: whole: usual versions
 -- expect mariadb: split
 SELECT id, LAST_VALUE(v) OVER (PARTITION BY id, at ORDER BY id), LEAD(vbin) OVER (PARTITION BY id, at ORDER BY id) FROM events WHERE id < 50
 -- name: numbers of other rows of a window
