@@ -11,8 +11,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// rules are those of a server.
-type rules struct {
+// serverRules are those of a server.
+type serverRules struct {
 	syntax engine.Syntax
 	traits engine.Semantics
 }
@@ -24,11 +24,11 @@ var timeTypes = map[string]value.Type{"date": {Kind: value.Time, Logical: value.
 func TestRolledTime(t *testing.T) {
 	every := func(engine.SchemaColumn) bool { return true }
 	none := func(engine.SchemaColumn) bool { return false }
-	loose := rules{engine.Syntax{Backslash: true, DoubleQuoted: true, Backquoted: true, Introducer: true, HashComments: true}, engine.Semantics{ExactText: none}}
-	casts := rules{engine.Syntax{Dollar: true, Prefixed: true, ConcatPipes: true, Casts: true}, engine.Semantics{TypedLiterals: true, IntegerDivision: true, ExactText: every}}
-	plain := rules{engine.Syntax{Backquoted: true, Bracketed: true, ConcatPipes: true}, engine.Semantics{UnixEpoch: true, IntegerDivision: true, ExactText: every}}
+	loose := serverRules{engine.Syntax{Backslash: true, DoubleQuoted: true, Backquoted: true, Introducer: true, HashComments: true}, engine.Semantics{ExactText: none}}
+	casts := serverRules{engine.Syntax{Dollar: true, Prefixed: true, ConcatPipes: true, Casts: true}, engine.Semantics{TypedLiterals: true, IntegerDivision: true, ExactText: every}}
+	plain := serverRules{engine.Syntax{Backquoted: true, Bracketed: true, ConcatPipes: true}, engine.Semantics{UnixEpoch: true, IntegerDivision: true, ExactText: every}}
 	for _, c := range []struct {
-		rules
+		serverRules
 		unit time.Duration
 		expr string
 		want string
@@ -116,10 +116,10 @@ func TestRolledTime(t *testing.T) {
 
 // Literals that a time is compared with: a date has no time of day, and an instant is a time of the session's zone.
 func TestBoundOfRolledTime(t *testing.T) {
-	loose := rules{syntax: engine.Syntax{Introducer: true}}
-	casts := rules{engine.Syntax{Prefixed: true, Casts: true}, engine.Semantics{TypedLiterals: true}}
+	loose := serverRules{syntax: engine.Syntax{Introducer: true}}
+	casts := serverRules{engine.Syntax{Prefixed: true, Casts: true}, engine.Semantics{TypedLiterals: true}}
 	for _, c := range []struct {
-		rules
+		serverRules
 		native, expr string
 		utc          bool
 		want         string

@@ -18,7 +18,7 @@ func (r *Runner) sample(ctx context.Context, s *engine.Session, p *Plan) error {
 		return nil
 	}
 	why := fmt.Sprintf("the type of %s depends on how the server computes it", p.Columns[at].Name)
-	sorted := p.Merge.Rows || slices.ContainsFunc(p.Columns, func(c engine.ResultColumn) bool { return c.Provisional && c.Native == "CHAR" })
+	sorted := p.Merge.Rows || slices.ContainsFunc(p.Columns, func(c engine.ResultColumn) bool { return c.Provisional && c.Width > 0 })
 	if sorted && p.Joined {
 		p.Whole = why // which table is sorted decides, and that may be another one for few rows
 		return nil

@@ -3,7 +3,6 @@ package query
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -11,13 +10,6 @@ import (
 	"github.com/rowmill/rowmill/internal/query/parse"
 	"github.com/rowmill/rowmill/internal/value"
 )
-
-// A refusal is why a statement is passed to the server whole.
-type refusal string
-
-func (r refusal) Error() string { return string(r) }
-
-func refuse(format string, args ...any) error { return refusal(fmt.Sprintf(format, args...)) }
 
 // A splitter makes the plan of one statement.
 type splitter struct {
@@ -71,10 +63,10 @@ func split(ctx context.Context, r engine.Reader, s *engine.Session, text string,
 
 func (x *splitter) split() (err error) {
 	if why := x.reader.StateRefusal(x.plan.State); why != "" {
-		return refuse("%s", why)
+		return refuse(fromEngine, why)
 	}
 	if strings.ContainsRune(x.text, hole) {
-		return refuse("it has a zero byte")
+		return refuse(zeroByte)
 	}
 	x.text = strings.TrimRight(x.text, "; \t\r\n")
 	if err := x.parse(); err != nil {
@@ -88,13 +80,13 @@ func (x *splitter) split() (err error) {
 	}
 	if len(x.uses) == 0 {
 		x.scanned = len(x.functions) == 0
-		return refuse("it reads no table")
+		return refuse(noTable)
 	}
 	switch why, err := x.reader.UserFunction(x.ctx, x.session, x.text, x.functions); {
 	case err != nil:
 		return x.failed("the catalog doesn't list functions", err)
 	case why != "":
-		return refuse("%s", why)
+		return refuse(fromEngine, why)
 	}
 	for _, u := range x.uses {
 		if u.cte == nil {
@@ -127,7 +119,7 @@ func (x *splitter) split() (err error) {
 	x.plan.Alone = tables == 1
 	for _, q := range x.limited {
 		if q != b.query {
-			return refuse("a subquery has LIMIT: which rows it has is up to the server")
+			return refuse(limitBelow)
 		}
 	}
 	if err := x.explain(b); err != nil {
@@ -135,7 +127,7 @@ func (x *splitter) split() (err error) {
 	}
 	if x.slower != nil {
 		if why := x.slower(x.plan); why != "" {
-			return refuse("%s", why)
+			return refuse(fromEngine, why)
 		}
 	}
 	if x.plan.Columns, err = x.describe(original); err != nil {
@@ -173,7 +165,7 @@ func (x *splitter) carry() {
 // parse reads the statement and scans it.
 func (x *splitter) parse() (err error) {
 	if x.query, err = parse.Parse(x.text, x.syntax); err != nil {
-		return refuse("%s", err)
+		return refuse(fromEngine, err)
 	}
 	x.uses, x.ctes, x.limited, x.clocks = nil, nil, nil, nil
 	return x.scan(x.query, nil, false)
@@ -205,7 +197,7 @@ func (x *splitter) failed(what string, err error) error {
 	if unanswered(x.ctx, err) {
 		return err
 	}
-	return refuse("%s: %s", what, err)
+	return refuse(fromServer, what, err)
 }
 
 // temporary is the name of a temporary table in a statement.
@@ -236,7 +228,7 @@ func (x *splitter) describeAs(n int, query string) ([]engine.ResultColumn, error
 // wantColumns refuses a query that the server reads in another way than this package.
 func wantColumns(cols []engine.ResultColumn, n int) error {
 	if len(cols) != n {
-		return refuse("the server describes %d columns in place of %d", len(cols), n)
+		return refuse(otherColumns, len(cols), n)
 	}
 	return nil
 }
@@ -249,12 +241,12 @@ func (x *splitter) describeTable(f *parse.From) (*engine.TableParts, error) {
 	t, err := x.reader.TableParts(x.ctx, x.session, f.Database, f.Table)
 	switch {
 	case errors.Is(err, engine.ErrNoTable):
-		return nil, refuse("%s is a view, or no table that the account may read", f.Table)
+		return nil, refuse(view, f.Table)
 	case err != nil:
 		return nil, x.failed("the catalog doesn't describe "+f.Table, err)
 	}
 	if t.Fleeting != "" {
-		return nil, refuse("the generated column %s of %s may have another value in each session", t.Fleeting, t.Name)
+		return nil, refuse(fleetingColumn, t.Fleeting, t.Name)
 	}
 	x.tables[name] = t
 	return t, nil
@@ -275,7 +267,7 @@ func (x *splitter) explain(b *block) error {
 		}
 	}
 	if planned.Tables != nil && len(planned.Tables) == 0 {
-		return refuse("the server answers it without reading a table")
+		return refuse(notRead)
 	}
 	read, rows := planned.Of(t, b.alias, p.namesakes)
 	p.EstimatedRows = rows
@@ -285,7 +277,7 @@ func (x *splitter) explain(b *block) error {
 		for _, i := range read {
 			name := t.Parts[i].Name
 			if len(chosen) > 0 && !slices.ContainsFunc(chosen, func(c string) bool { return strings.EqualFold(c, name) }) {
-				return refuse("which of the partitions that it names are read is not certain")
+				return refuse(partitionsUncertain)
 			}
 			p.Parts = append(p.Parts, name)
 		}
@@ -297,7 +289,7 @@ func (x *splitter) explain(b *block) error {
 	}
 	for _, pt := range planned.Tables {
 		if !strings.EqualFold(pt.Alias, b.alias) && (len(x.uses) > 1 || !t.Has(pt.Parts)) && p.EstimatedRows > 0 && pt.Rows > p.EstimatedRows/4 {
-			return refuse("each piece would read %s again, about %d rows", pt.Alias, pt.Rows)
+			return refuse(readsAgain, pt.Alias, pt.Rows)
 		}
 	}
 	return nil
@@ -362,7 +354,7 @@ func (x *splitter) scan(q *parse.Query, scope []*cte, exists bool) error {
 func (x *splitter) scanSelect(s *parse.Select, scope []*cte) error {
 	for _, o := range s.Options {
 		if o != "SQL_NO_CACHE" {
-			return refuse("SELECT has the option %s", o)
+			return refuse(selectOption, o)
 		}
 	}
 	for _, f := range s.From {
@@ -412,7 +404,7 @@ func (x *splitter) scanFrom(f *parse.From, scope []*cte) error {
 	for _, c := range slices.Backward(scope) {
 		if strings.EqualFold(c.Name, f.Table) {
 			if c.Name != f.Table {
-				return refuse("the name %s differs in case from that of a CTE", f.Table)
+				return refuse(caseOfCTE, f.Table)
 			}
 			u.cte = c
 			c.uses++
@@ -430,14 +422,14 @@ func (x *splitter) scanExpr(e *parse.Expr, scope []*cte) (err error) {
 		}
 		switch e.Kind {
 		case parse.Param:
-			err = refuse("it has a parameter")
+			err = refuse(parameter)
 		case parse.Column:
 			x.spell(e.Names...)
 			switch {
 			case len(e.Names) > 2:
-				err = refuse("the column %s is written with the name of its database", strings.Join(e.Names, "."))
+				err = refuse(databaseOfColumn, strings.Join(e.Names, "."))
 			case x.traits.SystemColumns[e.Names[len(e.Names)-1]]:
-				err = refuse("%s is not the same in a partition as in the table", e.Names[len(e.Names)-1])
+				err = refuse(systemColumn, e.Names[len(e.Names)-1])
 			case x.traits.TableRows && len(e.Names) > 1:
 				x.functions = append(x.functions, e.Names[len(e.Names)-1]) // t.f may be f(t)
 			}
@@ -448,17 +440,17 @@ func (x *splitter) scanExpr(e *parse.Expr, scope []*cte) (err error) {
 			switch {
 			case err != nil:
 			case e.Qualified:
-				err = refuse("%s has a schema before its name, and may be a function of a user", e.Name)
+				err = refuse(qualifiedFunction, e.Name)
 			case e.Limited:
-				err = refuse("%s has LIMIT", e.Name)
+				err = refuse(limitedCall, e.Name)
 			case x.traits.TableRows && x.hasRow(e):
-				err = refuse("%s has rows, whose type is another in a partition", x.of(e.Span))
+				err = refuse(rowType, x.of(e.Span))
 			case grouping[e.Name]:
 			case x.reader.Function(e.Name, len(e.Args)) == engine.ClockFunction:
 				x.clocks = append(x.clocks, e.Span)
 				return false
 			case x.reader.Function(e.Name, len(e.Args)) == engine.UnknownFunction:
-				err = refuse("%s is not known to return the same in every piece", strings.ToUpper(e.Name))
+				err = refuse(unknownFunction, strings.ToUpper(e.Name))
 			case !slices.Contains(x.functions, e.Name):
 				x.functions = append(x.functions, e.Name)
 			}
@@ -494,7 +486,7 @@ func (x *splitter) checkClock(e *parse.Expr) error {
 			text = text[i:]
 		}
 		if clockTexts[strings.ToLower(strings.Trim(text, "'$ \t\r\n"))] {
-			return refuse("%s may be the current time, which differs between sessions", e.Name)
+			return refuse(clockText, e.Name)
 		}
 	case parse.Cast:
 		if name, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(e.Type)), " "); timeNames[name] {
@@ -507,7 +499,7 @@ func (x *splitter) checkClock(e *parse.Expr) error {
 	}
 	for _, a := range args {
 		if bare := parse.Bare(a); bare.Kind != parse.Literal && constant(bare) {
-			return refuse("%s may make the current time, which differs between sessions", x.of(e.Span))
+			return refuse(clockText, x.of(e.Span))
 		}
 	}
 	return nil
@@ -529,7 +521,7 @@ func (x *splitter) checkClockColumns() (err error) {
 					return c.Kind == value.Text && x.sameName(c.Name, a.Names[len(a.Names)-1])
 				})
 			}) {
-				err = refuse("%s may read the current time from a text such as 'now'", x.of(e.Span))
+				err = refuse(clockColumn, x.of(e.Span))
 			}
 			return err == nil
 		})

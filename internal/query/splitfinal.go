@@ -14,15 +14,15 @@ import (
 func (g *grouped) write() error {
 	p, m := g.plan, &g.plan.Merge
 	if g.limit >= 0 && len(g.query.OrderBy) == 0 && len(g.keys) > 0 {
-		return refuse("it has LIMIT without ORDER BY: which rows it returns is up to the server")
+		return refuse(unorderedLimit)
 	}
 	if g.offset > 0 && len(g.keys) == 0 {
-		return refuse("it has OFFSET of a single row")
+		return refuse(offsetOfOne)
 	}
 	if g.offset > 0 && g.sel.Distinct && g.traits.LosesOffset && !slices.ContainsFunc(g.sel.Items, func(it parse.Item) bool {
 		return it.Star || it.Expr.Kind == parse.Column
 	}) {
-		return refuse("it has DISTINCT of expressions, and OFFSET")
+		return refuse(lostOffset)
 	}
 	items, err := g.items()
 	if err != nil {
@@ -35,7 +35,7 @@ func (g *grouped) write() error {
 	if g.sel.Distinct && (len(g.sel.GroupBy) > 0 || g.hasAggregates()) {
 		for _, c := range p.Columns {
 			if c.Class == engine.ClassText || c.Class == engine.ClassFloat || c.Class == engine.ClassOther {
-				return refuse("it has DISTINCT of groups, and which of the equal texts of %s it returns is up to the server", c.Name)
+				return refuse(distinctGroups, c.Name)
 			}
 		}
 		final += "DISTINCT "
@@ -86,7 +86,7 @@ func (g *grouped) onlyCounts() error {
 	}
 	for _, it := range g.sel.Items {
 		if several && (len(g.cut.table.Parts) == 0 || it.Expr != nil && !g.isAggregate(parse.Bare(it.Expr))) {
-			return refuse("it computes with counts alone, which some versions of the server count in another way")
+			return refuse(countsAlone)
 		}
 	}
 	g.plan.onlyCounts = several && len(g.aggregates) > 1
@@ -115,7 +115,7 @@ func (g *grouped) items() (list []string, err error) {
 	}
 	for i, it := range g.sel.Items {
 		if it.Star {
-			return nil, refuse("it has a star over groups")
+			return nil, refuse(starOfGroups)
 		}
 		g.window = false
 		text, err := g.render(it.Expr, inItems)
@@ -124,7 +124,7 @@ func (g *grouped) items() (list []string, err error) {
 		}
 		if g.window && !g.nested && i < len(g.plan.Columns) {
 			if c := g.plan.Columns[i].Class; c == engine.ClassText || c == engine.ClassOther {
-				return nil, refuse("which of equal texts %s returns is up to the server", g.of(it.Span))
+				return nil, refuse(equalValues, g.of(it.Span))
 			}
 		}
 		if g.nested {
@@ -205,11 +205,11 @@ func (g *grouped) renderPart(e *parse.Expr, in nameUse, part bool) (string, erro
 		}
 		switch {
 		case e.Query != nil:
-			err = refuse("it has a subquery over groups")
+			err = refuse(subqueryOfGroups)
 		case g.isAggregate(e):
 			a := g.aggregateOf(e)
 			if within && (a.recipe.Alone || a.recipe.Cut && g.storesGroups()) {
-				err = refuse("%s within an expression has more digits than can be computed from parts, or another sign", g.of(e.Span))
+				err = refuse(digitsWithin, g.of(e.Span))
 				return false
 			}
 			text := g.value(a)
@@ -225,7 +225,7 @@ func (g *grouped) renderPart(e *parse.Expr, in nameUse, part bool) (string, erro
 				edits = append(edits, parse.Edit{Span: e.Over.Span, Text: text})
 			}
 		case e.Kind == parse.Column:
-			err = refuse("%s is neither grouped by nor aggregated", g.of(e.Span))
+			err = refuse(looseColumn, g.of(e.Span))
 		}
 		return err == nil
 	})
@@ -284,18 +284,18 @@ func (g *grouped) checkWindow(e, whole *parse.Expr) error {
 		peers = o.Frame.From == o.Frame.To && map[string]bool{"count": true, "sum": true, "avg": true, "min": true, "max": true}[e.Name]
 		for i, it := range g.sel.Items {
 			if it.Expr == whole && (g.nested || i < len(g.plan.Columns) && g.plan.Columns[i].Class == engine.ClassFloat) && e.Name != "count" {
-				return refuse("the last digits of %s may depend on the order of the additions", g.of(e.Span))
+				return refuse(lastDigits, g.of(e.Span))
 			}
 		}
 		if len(e.Args) > 1 || e.Distinct {
-			return refuse("%s is not known to be certain over groups", g.of(e.Span))
+			return refuse(windowOfGroups, g.of(e.Span))
 		}
 		if err := g.checkWindowed(e); err != nil {
 			return err
 		}
 	}
 	if !unique && !peers {
-		return refuse("%s depends on the order of groups that are equal in its order", g.of(e.Span))
+		return refuse(equalGroups, g.of(e.Span))
 	}
 	return nil
 }
@@ -320,11 +320,11 @@ func (g *grouped) checkWindowed(e *parse.Expr) (err error) {
 			switch {
 			case e.Name == "count":
 			case e.Name == "avg" && c.Class == engine.ClassInt && g.traits.ShortTypes && slices.ContainsFunc(of, computed):
-				err = refuse("%s may have more digits than its type, to which the server may cut it", g.of(e.Span))
+				err = refuse(shortType, g.of(e.Span))
 			case c.Class == engine.ClassFloat && (e.Name == "sum" || e.Name == "avg"):
-				err = refuse("the last digits of %s may depend on the order of the additions", g.of(e.Span))
+				err = refuse(lastDigits, g.of(e.Span))
 			case c.Class == engine.ClassDecimal && c.Scale < 0 && (e.Name == "min" || e.Name == "max"):
-				err = refuse("which of equal numbers %s returns is up to the server", g.of(e.Span))
+				err = refuse(equalValues, g.of(e.Span))
 			}
 			return false
 		})
@@ -394,7 +394,7 @@ func (g *grouped) checkSort(e *parse.Expr) (err error) {
 			r, err = g.resolve(x, inHaving)
 		}
 		if r != nil {
-			err = refuse("it sorts by %s, which has an alias in it", g.of(e.Span))
+			err = refuse(sortsByAlias, g.of(e.Span))
 		}
 		return err == nil
 	})
@@ -440,7 +440,7 @@ func (g *grouped) writePartial() error {
 		}
 	}
 	if len(partial) == 0 {
-		return refuse("it has nothing to compute")
+		return refuse(nothingComputed)
 	}
 	query := g.with() + "SELECT " + strings.Join(partial, ", ") + g.rows()
 	if len(by) > 0 {

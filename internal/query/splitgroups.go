@@ -87,7 +87,7 @@ func (b *block) splitGroups() error {
 	g.super = s.Rollup || s.Sets
 	switch {
 	case s.Having != nil && len(s.GroupBy) == 0 && !b.hasAggregates():
-		return refuse("it has HAVING without groups")
+		return refuse(havingAlone)
 	}
 	if err := g.checkAliases(); err != nil {
 		return err
@@ -135,12 +135,12 @@ func (g *grouped) checkTypes() error {
 	}
 	for _, c := range g.plan.Columns {
 		if c.Provisional {
-			return refuse("the type of %s depends on how the server computes it", c.Name)
+			return refuse(typeUncertain, c.Name)
 		}
 	}
 	for _, a := range g.aggregates { // MariaDB describes an extreme of an expression of INT as a BIGINT, and returns an INT if it sorts it
 		if len(a.inputs) == 1 && a.result.Class == engine.ClassInt && a.inputs[0].Class == engine.ClassInt && (a.call.Name == "min" || a.call.Name == "max") && a.inputs[0].Native != a.result.Native {
-			return refuse("the type of %s depends on how the server computes it", g.of(a.call.Span))
+			return refuse(typeUncertain, g.of(a.call.Span))
 		}
 	}
 	return nil
@@ -153,14 +153,14 @@ func (g *grouped) checkRollup() error {
 	}
 	for _, c := range g.plan.Columns {
 		if c.Provisional && g.plan.Joined {
-			return refuse("the type of %s depends on how the server computes it", c.Name) // which table is sorted decides
+			return refuse(typeUncertain, c.Name) // which table is sorted decides
 		}
 	}
 	if !g.traits.KeepsKeys {
 		return nil
 	}
 	if g.sel.Distinct {
-		return refuse("it has WITH ROLLUP and DISTINCT")
+		return refuse(rollupDistinct)
 	}
 	// The server rewrites some expressions, such as NOT x, before it looks for them among the keys. Then a subtotal has the value of the last
 	// row in place of NULL, unless the key stands for the select list's own expression.
@@ -173,7 +173,7 @@ func (g *grouped) checkRollup() error {
 			return again == nil
 		})
 		if again != nil {
-			return refuse("it has WITH ROLLUP, and repeats %s, which it groups by: an alias, or a position, would be certain", g.of(again.Span))
+			return refuse(rollupRepeats, g.of(again.Span))
 		}
 	}
 	seen := map[int]bool{}
@@ -185,17 +185,17 @@ func (g *grouped) checkRollup() error {
 		}
 		for other, k := range g.keys {
 			if e := parse.Bare(k.expr); other != i && e.Kind == parse.Column && g.sameName(e.Names[len(e.Names)-1], name) {
-				return refuse("it has WITH ROLLUP, and another element of its select list has the name of %s", k.text)
+				return refuse(rollupName, k.text)
 			}
 		}
 		if i >= 0 && seen[i] {
-			return refuse("it has WITH ROLLUP and selects %s twice", g.keys[i].text)
+			return refuse(rollupTwice, g.keys[i].text)
 		}
 		seen[i] = true
 	}
 	for _, a := range g.aggregates {
 		if a.call.Distinct {
-			return refuse("it has WITH ROLLUP and %s", g.of(a.call.Span))
+			return refuse(rollupOfDistinct, g.of(a.call.Span))
 		}
 	}
 	return nil
@@ -210,7 +210,7 @@ func (g *grouped) checkTwice() error {
 		if it.Expr != nil && parse.Bare(it.Expr).Kind == parse.Column && slices.ContainsFunc(g.sel.Items[:i], func(before parse.Item) bool {
 			return before.Expr != nil && before.Alias != it.Alias && g.equal(parse.Bare(before.Expr), parse.Bare(it.Expr))
 		}) {
-			return refuse("it selects %s twice, of which one may get the name of the other", g.of(it.Expr.Span))
+			return refuse(swappedNames, g.of(it.Expr.Span))
 		}
 	}
 	return nil
@@ -235,7 +235,7 @@ func (g *grouped) findKeys() error {
 		for _, it := range s.Items {
 			switch {
 			case it.Star:
-				return refuse("it has DISTINCT of a star")
+				return refuse(distinctStar)
 			case constant(it.Expr):
 				continue
 			}
@@ -244,7 +244,7 @@ func (g *grouped) findKeys() error {
 			}
 		}
 		if len(g.keys) == 0 {
-			return refuse("it has DISTINCT of constants")
+			return refuse(distinctConstants)
 		}
 		return nil
 	}
@@ -252,7 +252,7 @@ func (g *grouped) findKeys() error {
 		if err := g.eachKey(e, func(e *parse.Expr) error {
 			r, _, err := g.element(e, inGroupBy)
 			if err == nil && s.Sets && r != nil && constant(r) {
-				err = refuse("%s among its grouping sets is a constant, by which the server may not sort", g.of(r.Span))
+				err = refuse(constantInSets, g.of(r.Span))
 			}
 			if err == nil {
 				_, err = g.addKey(r)
@@ -293,18 +293,18 @@ func (g *grouped) addKey(e *parse.Expr) (int, error) {
 		return i, nil
 	}
 	if e == nil {
-		return 0, refuse("GROUP BY has the position of a star")
+		return 0, refuse(groupsByStar)
 	}
 	var err error
 	parse.Walk(e, func(e *parse.Expr) bool {
 		switch {
 		case err != nil:
 		case e.Query != nil:
-			err = refuse("it groups by a subquery")
+			err = refuse(groupsBySubquery)
 		case e.Kind == parse.Row:
-			err = refuse("it groups by a row")
+			err = refuse(groupsByRow)
 		case e.Over != nil || g.isAggregate(e):
-			err = refuse("it groups by an aggregate or a window function")
+			err = refuse(groupsByAggregate)
 		case e.Kind == parse.Column && len(e.Names) == 1:
 			err = g.onlyColumn(e)
 		}
@@ -326,7 +326,7 @@ func (b *block) onlyColumn(e *parse.Expr) error {
 		if column, err := b.isColumn(e.Names[0]); err != nil {
 			return err
 		} else if !column {
-			return refuse("the alias %s is used within an expression", e.Names[0])
+			return refuse(aliasWithin, e.Names[0])
 		}
 	}
 	return nil
@@ -379,11 +379,11 @@ func (g *grouped) addAggregate(e *parse.Expr, later bool) error {
 			switch {
 			case err != nil:
 			case a.Query != nil:
-				err = refuse("%s has a subquery", strings.ToUpper(e.Name))
+				err = refuse(subqueryInAggregate, strings.ToUpper(e.Name))
 			case a.Kind == parse.Column && later && len(a.Names) == 1:
 				for _, it := range g.sel.Items {
 					if it.Alias != "" && g.sameName(it.Alias, a.Names[0]) && !g.equal(it.Expr, a) {
-						err = refuse("the name %s stands for several expressions", a.Names[0])
+						err = refuse(nameOfSeveral, a.Names[0])
 					}
 				}
 			}
@@ -433,7 +433,7 @@ func (g *grouped) describeGroups() error {
 		}
 	}
 	if len(list) == 0 {
-		return refuse("it has groups without a key and without an aggregate")
+		return refuse(keylessGroups)
 	}
 	g.described = g.unhole(g.with() + "SELECT " + strings.Join(list, ", ") + g.rows() + g.groupBy(nil))
 	cols, err := g.describeAs(len(list), g.described)
@@ -457,7 +457,7 @@ func (g *grouped) describeGroups() error {
 		a.result, n = cols[n], n+1
 		a.inputs, in = in[:len(a.args)], in[len(a.args):]
 		if g.keyUse() == engine.KeyWindows && g.reader.Ambiguous(a.result, "x", engine.KeyWindows) == "TRUE" {
-			return refuse("there are windows over groups with %s, whose type the server orders in a way of its own", g.of(a.call.Span))
+			return refuse(windowOrder, g.of(a.call.Span))
 		}
 	}
 	for _, k := range g.keys {
@@ -470,24 +470,13 @@ func (g *grouped) describeGroups() error {
 
 // checkKey refuses keys whose text is not enough to tell which group a row belongs to.
 func (g *grouped) checkKey(k *key) error {
-	if g.reader.Ambiguous(k.col, k.text, g.keyUse()) == "TRUE" {
-		return refuse("it groups by %s, whose text may stand for several values", k.text)
-	}
-	if g.traits.Affinity && parse.Bare(k.expr).Kind == parse.Column && k.col.Native == "" {
-		return refuse("it groups by %s, which may be a column without a type, or none", k.text)
-	}
-	switch k.col.Class {
-	case engine.ClassOther:
-		return refuse("it groups by %s, whose text may stand for several values", k.text)
-	case engine.ClassFloat:
-		if k.col.AllDigits || g.reader.Carry(k.col, k.text) != "" {
-			return nil
-		}
-		return refuse("it groups by %s, a binary fraction, whose text may stand for several values", k.text)
-	case engine.ClassDecimal:
-		if g.otherDigits(k.expr, k.col) || g.traits.HiddenDigits && divided(k.expr) {
-			return refuse("it groups by %s, a decimal number that may have more digits than its text", k.text)
-		}
+	switch c := k.col; {
+	case g.reader.Ambiguous(c, k.text, g.keyUse()) == "TRUE", c.Class == engine.ClassOther,
+		c.Class == engine.ClassFloat && !c.AllDigits && g.reader.Carry(c, k.text) == "",
+		g.traits.Affinity && parse.Bare(k.expr).Kind == parse.Column && c.Native == "": // it may have no type
+		return refuse(keyAmbiguous, k.text)
+	case g.otherDigits(k.expr, c), g.traits.HiddenDigits && c.Class == engine.ClassDecimal && divided(k.expr):
+		return refuse(keyDigits, k.text)
 	}
 	return nil
 }
@@ -724,21 +713,21 @@ func (g *grouped) makeParts() error {
 		r, ok := g.recipe(a)
 		switch {
 		case !ok:
-			return refuse("%s can't be computed from parts with certainty", g.of(a.call.Span))
+			return refuse(noParts, g.of(a.call.Span))
 		case r.Order && !g.options.Inexact:
-			return refuse("the last digits of %s depend on the order of the additions", g.of(a.call.Span))
+			return refuse(lastDigits, g.of(a.call.Span))
 		}
 		a.recipe = r
 		switch {
 		case r.Keyed:
 			if !g.super {
-				return refuse("%s has no subtotals", name)
+				return refuse(subtotalsMissing, name)
 			}
 			var keys []string
 			for _, arg := range a.call.Args {
 				i := g.keyOf(arg)
 				if i < 0 {
-					return refuse("%s has an argument that isn't a key", name)
+					return refuse(groupingOfOther, name)
 				}
 				keys = append(keys, keyName+strconv.Itoa(i+1))
 			}

@@ -27,7 +27,7 @@ func (x *splitter) checkScopes() error {
 		for _, f := range tables {
 			name := cmp.Or(f.Alias, f.Table)
 			if old, found := operands[folded(name)]; found && old != name && x.traits.FoldsOperands {
-				return refuse("the names %s and %s of what it reads differ in case alone", old, name)
+				return refuse(caseOfOperands, old, name)
 			}
 			operands[folded(name)] = name
 			x.spell(name)
@@ -63,7 +63,7 @@ func (x *splitter) checkLetters() error {
 		if !found {
 			first[folded(name)] = name
 		} else if old != name && strings.ContainsFunc(old+name, func(r rune) bool { return r > unicode.MaxASCII }) {
-			return refuse("whether %s and %s are the same name depends on the server", old, name)
+			return refuse(caseOfLetters, old, name)
 		}
 	}
 	return nil
@@ -77,7 +77,7 @@ func (x *splitter) checkCTEs() error {
 	for _, c := range x.ctes {
 		for _, u := range x.uses {
 			if u.table != nil && (strings.EqualFold(c.Name, u.from.Table) || strings.HasPrefix(folded(c.Name), folded(u.from.Table)+"_")) {
-				return refuse("the CTE %s may come before a table that is so called", c.Name)
+				return refuse(earlyCTE, c.Name)
 			}
 		}
 	}
@@ -141,7 +141,7 @@ func (b *block) checkUnnamed(e *parse.Expr) error {
 		case err != nil:
 			return err
 		case it.Star && it.Table != "" && b.joined, !it.Star && b.sameName(name, e.Names[0]):
-			return refuse("the name %s in ORDER BY may stand for another element of the select list", e.Names[0])
+			return refuse(nameOfItem, e.Names[0])
 		}
 	}
 	return nil
@@ -176,7 +176,7 @@ func (b *block) nameOf(item int) (string, error) {
 	}
 	at := b.columnOf(item, len(b.shown))
 	if stars > 1 || at >= len(b.shown) {
-		return "", refuse("the name of an element of its select list is not certain")
+		return "", refuse(itemUnnamed)
 	}
 	return b.shown[at].Name, nil
 }

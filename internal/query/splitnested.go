@@ -71,11 +71,11 @@ func (b *block) checkOuterQuery(q *parse.Query) error {
 	x := b.splitter
 	switch {
 	case q.First != nil || len(q.Rest) > 0:
-		return refuse("it has a set operation around the query of %s", b.alias)
+		return refuse(setAround, b.alias)
 	case len(q.Body.From) == 0:
 		return nil
 	case x.hasWindows(q):
-		return refuse("it has window functions over the rows of a derived table or CTE")
+		return refuse(windowsAround)
 	case q.Limit != nil:
 		if err := b.checkOuterLimit(q); err != nil {
 			return err
@@ -86,7 +86,7 @@ func (b *block) checkOuterQuery(q *parse.Query) error {
 	}
 	s := q.Body
 	if q != x.query && len(x.query.With) > 0 {
-		return refuse("it has groups in several CTEs")
+		return refuse(severalGroups)
 	}
 	o := &block{splitter: x, query: q, sel: s, limit: -1, merged: true}
 	var list, inputs []string
@@ -104,7 +104,7 @@ func (b *block) checkOuterQuery(q *parse.Query) error {
 	with := x.of(parse.Span{From: q.From, To: s.Span.From})
 	for _, e := range calls {
 		if e.Filter != nil || len(e.OrderBy) > 0 || e.Separator != "" {
-			return refuse("%s is not known to be certain over the rows of a derived table or CTE", x.of(e.Span))
+			return refuse(aggregateAround, x.of(e.Span))
 		}
 		list = append(list, x.of(e.Span))
 		for _, a := range e.Args {
@@ -123,12 +123,12 @@ func (b *block) checkOuterQuery(q *parse.Query) error {
 		}
 	}
 	if s.Sets {
-		return refuse("it has subtotals over the rows of a derived table or CTE")
+		return refuse(subtotalsAround)
 	}
 	if s.Distinct {
 		for _, it := range s.Items {
 			if it.Star {
-				return refuse("it has DISTINCT of a star")
+				return refuse(distinctStar)
 			}
 			if len(calls) == 0 && len(s.GroupBy) == 0 {
 				keys = append(keys, x.of(it.Expr.Span))
@@ -150,7 +150,7 @@ func (b *block) checkOuterQuery(q *parse.Query) error {
 	}
 	for i, k := range keys {
 		if x.reader.Bytes(in[i], k) != "" || in[i].Class == engine.ClassOther {
-			return refuse("which of the equal values of %s it returns is up to the server", k)
+			return refuse(equalValues, k)
 		}
 	}
 	if why := o.loose(append(outputs(q), s.Having), grouped); why != nil {
@@ -165,9 +165,9 @@ func (b *block) checkOuterQuery(q *parse.Query) error {
 		in = in[len(e.Args):]
 		switch r, ok := x.reader.Aggregate(c); {
 		case !ok || r.Tie != "" || r.Keyed:
-			return refuse("%s is not known to be certain over the rows of a derived table or CTE", x.of(e.Span))
+			return refuse(aggregateAround, x.of(e.Span))
 		case r.Order && !x.options.Inexact:
-			return refuse("the last digits of %s depend on the order of the additions", x.of(e.Span))
+			return refuse(lastDigits, x.of(e.Span))
 		}
 	}
 	return nil
@@ -187,7 +187,7 @@ func (b *block) loose(list, keys []*parse.Expr) (why error) {
 			case e.Kind == parse.Column:
 				var r *parse.Expr
 				if r, why = b.resolve(e, inHaving); r == nil && why == nil {
-					why = refuse("%s is neither grouped by nor aggregated", b.of(e.Span))
+					why = refuse(looseColumn, b.of(e.Span))
 				}
 			}
 			return why == nil
@@ -198,7 +198,7 @@ func (b *block) loose(list, keys []*parse.Expr) (why error) {
 
 // checkOuterLimit refuses a limit unless the order before it tells all rows of the block apart.
 func (b *block) checkOuterLimit(q *parse.Query) error {
-	why := refuse("which rows its LIMIT returns is up to the server")
+	why := refuse(limitBelow)
 	s := q.Body
 	if b.isGrouped(q) || len(s.From) != 1 || s.From[0].Left != nil || b.sel.Rollup || b.sel.Sets {
 		return why

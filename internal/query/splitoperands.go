@@ -41,23 +41,23 @@ func (g *grouped) checkOperands(e *parse.Expr, in nameUse, part bool) error {
 			switch k := g.keys[g.keyOf(x)].expr; {
 			case !part && x == e:
 			case g.super && g.traits.KeepsOperands && (g.traits.KeepsKeys || parse.Bare(k).Kind != parse.Column):
-				err = refuse("it has WITH ROLLUP and an expression of %s, in which the server may not replace it", g.of(x.Span))
+				err = refuse(rollupOperand, g.of(x.Span))
 			case makesJSON(k):
-				err = refuse("an expression of %s may take it for JSON or for a text", g.of(x.Span))
+				err = refuse(mayBeJSON, g.of(x.Span))
 			}
 			return false
 		case g.isAggregate(x):
 			return false
 		case isJSON(x) && !constant(x):
-			err = refuse("%s tells texts, JSON and truth values apart, which columns of groups don't", g.of(x.Span))
+			err = refuse(makesJSONOf, g.of(x.Span))
 		case x.Over != nil && g.quotientWithin(x):
-			err = refuse("%s has a quotient, whose digits beyond its type would be cut", g.of(x.Span))
+			err = refuse(windowQuotient, g.of(x.Span))
 		case g.traits.NumbersAsTimes && x.Kind == parse.Call && readsTimes[x.Name] && g.within(x, func(c engine.ResultColumn) bool { return c.Class != engine.ClassTime && c.Temporal != engine.Duration }):
-			err = refuse("%s takes a number for a time, which depends on whether it is a column", g.of(x.Span))
+			err = refuse(numberAsTime, g.of(x.Span))
 		case g.traits.MistakesDates && x.Kind == parse.Call && (x.Name == "addtime" || x.Name == "subtime") && g.within(x, func(c engine.ResultColumn) bool { return c.Temporal == engine.Date }):
-			err = refuse("%s takes a date for a time of day in some plans of the server", g.of(x.Span))
+			err = refuse(dateAsTime, g.of(x.Span))
 		case !ofValues(x) && g.hasComputedKey(x):
-			err = refuse("%s is computed from a key that is an expression, whose type may not tell all of its values", g.of(x.Span))
+			err = refuse(computedKey, g.of(x.Span))
 		}
 		return err == nil
 	})
@@ -191,7 +191,7 @@ func (g *grouped) checkCollations(e *parse.Expr, in nameUse) error {
 		return err
 	}
 	if computed && (named || namesCollation(e)) {
-		return refuse("%s has a text whose collation is named in the query", g.of(e.Span))
+		return refuse(namedCollation, g.of(e.Span))
 	}
 	if !computed || len(operands) < 2 {
 		return nil
@@ -212,7 +212,7 @@ func (g *grouped) checkCollations(e *parse.Expr, in nameUse) error {
 	}
 	for _, i := range operands {
 		if i >= len(list) || list[i] != list[operands[0]] {
-			return refuse("%s combines texts of several collations", g.of(e.Span))
+			return refuse(severalCollations, g.of(e.Span))
 		}
 	}
 	return nil

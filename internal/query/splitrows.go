@@ -14,13 +14,13 @@ func (b *block) splitRows() error {
 	p := b.plan
 	switch {
 	case b.hasWindows(b.query) && !b.windowsApart():
-		return refuse("it has window functions over rows")
+		return refuse(windowsOfRows)
 	case b.nested:
-		return refuse("its rows are computed further")
+		return refuse(rowsComputed)
 	case len(b.query.OrderBy) == 0 && b.limit >= 0:
-		return refuse("it has LIMIT without ORDER BY: which rows it returns is up to the server")
+		return refuse(unorderedLimit)
 	case len(b.query.OrderBy) > 0 && b.limit < 0 && !b.isGrouped(b.query) && !b.options.Always:
-		return refuse("it sorts all rows, which pieces don't make faster")
+		return refuse(sortsAll)
 	}
 	p.Merge.Rows, p.Keys = true, len(p.Columns)
 	p.Disjoint = p.Disjoint || b.hasWindows(b.query)
@@ -75,7 +75,7 @@ func (b *block) splitOrdered() error {
 	for i, name := range names {
 		switch p.Columns[i].Class {
 		case engine.ClassOther:
-			return refuse("the column %s can't be stored in between with certainty", p.Columns[i].Name)
+			return refuse(notStored, p.Columns[i].Name)
 		case engine.ClassFloat, engine.ClassText:
 			exact = false
 		case engine.ClassDecimal:
@@ -110,10 +110,10 @@ func (b *block) splitOrdered() error {
 			p.Merge.Ties = append(p.Merge.Ties, "SELECT 1 FROM "+b.temporary(PartialTable)+" WHERE "+a+" LIMIT 1")
 		}
 		if c.Class == engine.ClassDecimal && b.traits.HiddenDigits && quotients[name] {
-			return refuse("it sorts by a quotient, whose digits beyond its type would be cut")
+			return refuse(sortsByQuotient)
 		}
 		if c.Class == engine.ClassOther {
-			return refuse("it sorts by what can't be stored in between with certainty")
+			return refuse(sortNotStored)
 		}
 	}
 	m := &p.Merge
@@ -147,7 +147,7 @@ func (b *block) rowItems() (columns, list []string, err error) {
 		}
 	}
 	if stars > 1 {
-		return nil, nil, refuse("it has several stars")
+		return nil, nil, refuse(severalStars)
 	}
 	seen := map[string]bool{}
 	for i, it := range b.sel.Items {
@@ -156,7 +156,7 @@ func (b *block) rowItems() (columns, list []string, err error) {
 			for range len(p.Columns) - len(b.sel.Items) + 1 {
 				name := p.Columns[len(columns)].Name
 				if low := strings.ToLower(name); seen[low] || strings.HasPrefix(low, "rowmill_") {
-					return nil, nil, refuse("two columns of its result are called %s", name)
+					return nil, nil, refuse(sameColumns, name)
 				} else {
 					seen[low] = true
 				}
@@ -165,7 +165,7 @@ func (b *block) rowItems() (columns, list []string, err error) {
 			continue
 		}
 		if n := len(columns); n < len(p.Columns) && b.otherDigits(it.Expr, p.Columns[n]) {
-			return nil, nil, refuse("%s is a decimal number that may have other digits than its type", b.of(it.Span))
+			return nil, nil, refuse(rowDigits, b.of(it.Span))
 		}
 		name := itemName + strconv.Itoa(i+1)
 		list = append(list, b.of(it.Expr.Span)+" AS "+name)
@@ -196,13 +196,13 @@ func (b *block) rowSort(e *parse.Expr) (string, error) {
 			return false
 		}
 		if e.Query != nil {
-			err = refuse("HAVING or ORDER BY has a subquery")
+			err = refuse(subqueryInOrder)
 			return false
 		}
 		r, rerr := b.resolve(e, inHaving)
 		parse.Walk(r, func(e *parse.Expr) bool {
 			if e.Over != nil && b.traits.MissortsAliases {
-				rerr = refuse("it sorts by an expression of a window function's alias")
+				rerr = refuse(sortsByWindow)
 			}
 			return true
 		})

@@ -57,9 +57,9 @@ func (x *splitter) block(q *parse.Query) (*block, error) {
 		if len(q.Rest) > 0 {
 			op = "it has " + q.Rest[0].Op
 		}
-		return nil, refuse("%s", op)
+		return nil, refuse(fromEngine, op)
 	case len(q.Body.From) == 0:
-		return nil, refuse("it has no FROM")
+		return nil, refuse(noFrom)
 	}
 	var list []*use
 	for _, f := range q.Body.From {
@@ -96,7 +96,7 @@ func (x *splitter) block(q *parse.Query) (*block, error) {
 	}
 	name := x.asWritten(x.of(written), b.alias)
 	if name == "" {
-		return nil, refuse("the name of %s is not written in a simple way", best.from.Table)
+		return nil, refuse(nameUncertain, best.from.Table)
 	}
 	b.edit = parse.Edit{Span: best.from.Span, Text: string(hole) + " AS " + name}
 	for _, f := range q.Body.From {
@@ -113,21 +113,21 @@ func (x *splitter) block(q *parse.Query) (*block, error) {
 func (x *splitter) uncut(list []*use) error {
 	for _, u := range list {
 		if u.table.Refusal != "" {
-			return refuse("%s: %s", u.table.Name, u.table.Refusal)
+			return refuse(fromServer, u.table.Name, u.table.Refusal)
 		}
 	}
 	for _, u := range x.uses {
 		if u.cte == nil && len(u.table.Parts) > 0 {
 			if x.obstacle == "" {
-				return refuse("only a subquery reads %s", u.table.Name)
+				return refuse(onlySubquery, u.table.Name)
 			}
-			return refuse("%s", x.obstacle)
+			return refuse(fromEngine, x.obstacle)
 		}
 	}
 	if x.options.ByRange {
-		return refuse("no table that it reads has partitions or a primary key")
+		return refuse(noKey)
 	}
-	return refuse("no table that it reads has partitions")
+	return refuse(noPartitions)
 }
 
 // called is the name of an operand of FROM in messages.
@@ -261,15 +261,15 @@ func (b *block) limits() error {
 		}
 		n, err := strconv.ParseInt(l.expr.Name, 10, 64)
 		if l.expr.Kind != parse.Literal || err != nil || n < 0 || n > 1<<40 {
-			return refuse("the limit is not a number")
+			return refuse(limitNoNumber)
 		}
 		*l.into = n
 	}
 	switch {
 	case b.limit < 0 && b.query.Offset != nil:
-		return refuse("it has OFFSET without LIMIT")
+		return refuse(offsetAlone)
 	case b.limit == 0:
-		return refuse("its limit is 0")
+		return refuse(limitZero)
 	}
 	return nil
 }
@@ -297,7 +297,7 @@ func (b *block) checkJoins() error {
 		for list := []*parse.From{f}; len(list) > 0; list = list[1:] {
 			if j := list[0]; j.Left != nil {
 				if j.Natural && len(b.cut.table.Parts) == 0 {
-					return refuse("it has a NATURAL join, of a table that is cut by ranges")
+					return refuse(naturalByRange)
 				}
 				list = append(list, j.Left, j.Right)
 			}
@@ -359,7 +359,7 @@ func (b *block) unhole(query string) string {
 func (b *block) setPartial(query string) (err error) {
 	before, after, found := strings.Cut(query, string(hole))
 	if !found || strings.ContainsRune(after, hole) {
-		return refuse("the place of %s in it is not certain", b.alias)
+		return refuse(placeUncertain, b.alias)
 	}
 	b.plan.Partial = [2]string{before, after}
 	b.plan.PartialColumns, err = b.describe(b.unhole(query))
@@ -417,7 +417,7 @@ func (b *block) isColumn(name string) (bool, error) {
 		fold = strings.Clone // names without quotes are in lower case already
 	}
 	if b.traits.HiddenColumns[strings.ToLower(name)] {
-		return false, refuse("the name %s may stand for a column that no list has", name)
+		return false, refuse(hiddenColumn, name)
 	}
 	if from := b.sel.From; b.fromColumns == nil && b.cut != nil && len(from) == 1 && from[0] == b.cut.from {
 		b.fromColumns = map[string]bool{}
@@ -478,7 +478,7 @@ func (b *block) resolve(e *parse.Expr, in nameUse) (*parse.Expr, error) {
 	case column && in == inGroupBy:
 		return nil, nil
 	case column, len(found) > 1:
-		return nil, refuse("the name %s stands for several expressions", e.Names[0])
+		return nil, refuse(nameOfSeveral, e.Names[0])
 	}
 	return found[0], nil
 }
@@ -490,18 +490,18 @@ func (b *block) element(e *parse.Expr, in nameUse) (_ *parse.Expr, item int, err
 	if e.Kind == parse.Literal {
 		n, err := strconv.Atoi(e.Name)
 		if err != nil || n < 1 || n > len(b.sel.Items) {
-			return nil, -1, refuse("%s has a constant", what)
+			return nil, -1, refuse(constantKey, what)
 		}
 		for _, it := range b.sel.Items[:n] {
 			if it.Star {
-				return nil, -1, refuse("%s has a position after a star", what)
+				return nil, -1, refuse(positionAfterStar, what)
 			}
 		}
 		return b.sel.Items[n-1].Expr, n - 1, nil
 	}
 	bare := parse.Bare(e)
 	if bare.Kind == parse.Literal {
-		return nil, -1, refuse("%s has a constant", what)
+		return nil, -1, refuse(constantKey, what)
 	}
 	r, err := b.resolve(bare, in)
 	if err != nil {

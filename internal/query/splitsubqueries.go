@@ -38,7 +38,7 @@ func (x *splitter) checkSubquery(q *parse.Query) (err error) {
 		for _, e := range list {
 			parse.Walk(e, func(e *parse.Expr) bool {
 				if err == nil && x.isAggregate(e) && !x.computedBy(s, e) {
-					err = refuse("%s in a subquery may be an aggregate of the query around it", x.of(e.Span))
+					err = refuse(outerAggregate, x.of(e.Span))
 				}
 				return err == nil
 			})

@@ -54,7 +54,7 @@ func (x *splitter) splitUnion(original string) (err error) {
 		return err
 	}
 	if o.limit >= 0 && len(q.OrderBy) == 0 {
-		return refuse("it has LIMIT without ORDER BY: which rows it returns is up to the server")
+		return refuse(unorderedLimit)
 	}
 	if p.Columns, err = x.describe(original); err != nil {
 		return err
@@ -71,15 +71,15 @@ func (x *splitter) splitUnion(original string) (err error) {
 	for i, b := range list {
 		switch {
 		case b.query.First != nil || len(b.query.Rest) > 0:
-			return refuse("it has a set operation within another")
+			return refuse(setWithin)
 		case len(q.With) > 0 && len(b.query.With) > 0:
-			return refuse("a branch has CTEs of its own")
+			return refuse(branchCTEs)
 		}
 		if err := x.planBranch(b, with); err != nil {
 			return err
 		}
 		if why := b.plan.Whole; why != "" && b.plan.certain == "" {
-			return refuse("%s", b.plan.uncertain(i))
+			return refuse(fromEngine, b.plan.uncertain(i))
 		}
 		if err := wantColumns(b.plan.Columns, len(p.Columns)); err != nil {
 			return err
@@ -88,7 +88,7 @@ func (x *splitter) splitUnion(original string) (err error) {
 			// What a function returns may have fewer digits than its type.
 			if x.traits.HiddenDigits && it.Expr != nil && mayBeDecimal(b, k) {
 				if x.computedValue(it.Expr) {
-					return refuse("%s is a decimal number that may have other digits than its type", x.of(it.Span))
+					return refuse(rowDigits, x.of(it.Span))
 				}
 			}
 		}
@@ -169,9 +169,9 @@ func (p *Plan) uncertain(branch int) string {
 func (x *splitter) certain() error {
 	switch {
 	case !x.scanned:
-		return refuse("it isn't known what it reads")
+		return refuse(branchUnknown)
 	case len(x.limited) > 0 || x.query.Limit != nil:
-		return refuse("which rows its LIMIT returns is up to the server")
+		return refuse(limitBelow)
 	}
 	b := &block{splitter: x, limit: -1}
 	return b.checkOuter()
@@ -196,13 +196,13 @@ func (x *splitter) passes(list []*branch) bool {
 func (x *splitter) storeBranches(o *block, list []*branch, all bool, with parse.Span) error {
 	p, q := x.plan, x.query
 	if x.reader.Capabilities().PeriodTables {
-		return refuse("a set operation needs the collations of its columns, which this server's temporary tables don't have")
+		return refuse(unionCollations)
 	}
 	for _, e := range q.OrderBy {
 		var subquery bool
 		parse.Walk(e.Expr, func(e *parse.Expr) bool { subquery = subquery || e.Query != nil; return !subquery })
 		if subquery {
-			return refuse("it sorts the rows of a set operation by a subquery")
+			return refuse(unionSubquery)
 		}
 	}
 	filtered := slices.ContainsFunc(list, func(b *branch) bool {
@@ -214,25 +214,25 @@ func (x *splitter) storeBranches(o *block, list []*branch, all bool, with parse.
 			// The server may compute numbers of several types in another one than it describes.
 			want := p.Columns[i]
 			if (numeric(c.Class) || c.Class == engine.ClassFloat) && want.Class != c.Class || c.Unsigned != want.Unsigned {
-				return refuse("the branches have numbers of different types in the column %s", want.Name)
+				return refuse(branchTypes, want.Name)
 			}
 			// A quotient has more digits than its type, which are stored if the column of the result has them.
 			if x.traits.HiddenDigits && c.Class == engine.ClassDecimal && c.Scale < want.Scale && b.quotients() {
-				return refuse("the branches have quotients, and numbers with more digits, in the column %s", want.Name)
+				return refuse(branchQuotients, want.Name)
 			}
 			if x.traits.DescribesAnyBranch && filtered && (c.Scale != want.Scale || c.Width != want.Width) {
-				return refuse("the branches have values of different sizes in the column %s", want.Name)
+				return refuse(branchSizes, want.Name)
 			}
 		}
 	}
 	for i, c := range p.Columns {
 		switch {
 		case x.reader.Ambiguous(c, "x", engine.KeySorts) == "TRUE" || x.reader.Carry(c, "x") != "":
-			return refuse("the column %s can't be stored in between with certainty", c.Name)
+			return refuse(notStored, c.Name)
 		case !all && (x.reader.Bytes(c, "x") != "" || c.Class == engine.ClassOther):
-			return refuse("which of the equal values of %s it returns is up to the server", c.Name)
+			return refuse(equalValues, c.Name)
 		case slices.ContainsFunc(p.Columns[:i], func(d engine.ResultColumn) bool { return strings.EqualFold(c.Name, d.Name) }):
-			return refuse("two columns of its result are called %s", c.Name)
+			return refuse(sameColumns, c.Name)
 		}
 	}
 	edits := []parse.Edit{{Span: with}}
@@ -241,7 +241,7 @@ func (x *splitter) storeBranches(o *block, list []*branch, all bool, with parse.
 			continue
 		}
 		if rows := b.plan.EstimatedRows; b.rows && !x.options.Always && (rows < 0 || rows >= SmallRows) {
-			return refuse("branch %d of its set operation returns rows, which would have to be stored in between", i+1)
+			return refuse(branchRows, i+1)
 		}
 		text, err := x.storeBranch(b, &p.Branches[i], branchTable+strconv.Itoa(i+1), with)
 		if err != nil {
@@ -306,7 +306,7 @@ func (x *splitter) storeBranch(b *branch, at *Branch, table string, with parse.S
 		collated := false
 		parse.Walk(it.Expr, func(e *parse.Expr) bool { collated = collated || e.Kind == parse.Collate; return !collated })
 		if collated && x.traits.NamedCollations {
-			return "", refuse("a branch of its set operation has the collation of %s", x.of(it.Span))
+			return "", refuse(branchCollation, x.of(it.Span))
 		}
 	}
 	for i, c := range cols {
@@ -319,7 +319,7 @@ func (x *splitter) storeBranch(b *branch, at *Branch, table string, with parse.S
 				as = " AS " + x.quote(c.Name)
 			}
 		} else if low := strings.ToLower(c.Name); seen[low] || low == "" {
-			return "", refuse("two columns of a branch of its set operation are called %s", c.Name)
+			return "", refuse(branchNames, c.Name)
 		} else {
 			seen[low] = true
 		}
@@ -331,7 +331,7 @@ func (x *splitter) storeBranch(b *branch, at *Branch, table string, with parse.S
 		at.Stored = append(at.Stored, i)
 	}
 	if len(stored) == 0 {
-		return "", refuse("a branch of its set operation has constants alone")
+		return "", refuse(branchConstants)
 	}
 	at.Table = table
 	at.Make = "SELECT " + strings.Join(stored, ", ") + " FROM (" + x.of(with) + " " + x.of(b.span, edits...) + ") AS rowmill_rows"
@@ -355,7 +355,7 @@ func (x *splitter) orderedColumn(e *parse.Expr) (engine.ResultColumn, error) {
 		at = slices.IndexFunc(cols, func(c engine.ResultColumn) bool { return x.sameName(c.Name, e.Names[0]) })
 	}
 	if at < 0 || at >= len(cols) {
-		return engine.ResultColumn{}, refuse("it has a limit, and sorts the rows of a set operation by an expression")
+		return engine.ResultColumn{}, refuse(unionLimit)
 	}
 	return cols[at], nil
 }

@@ -18,13 +18,13 @@ func (b *block) windowOf(e *parse.Expr) (*parse.Over, error) {
 	for _, w := range b.sel.Windows {
 		if strings.EqualFold(w.Name, o.Name) {
 			if found != nil || w.Name != o.Name {
-				return nil, refuse("which window is called %s is not certain", o.Name)
+				return nil, refuse(windowUncertain, o.Name)
 			}
 			found = w.Over
 		}
 	}
 	if found == nil || found.Name != "" || strings.HasPrefix(b.of(o.Span), "(") {
-		return nil, refuse("%s has a window that is made of another", e.Name)
+		return nil, refuse(windowOfWindow, e.Name)
 	}
 	return found, nil
 }
@@ -41,7 +41,7 @@ func (b *block) checkNames(o *parse.Over) (err error) {
 			for i := 0; i < len(b.sel.Items) && err == nil && e.Kind == parse.Column && len(e.Names) == 1; i++ {
 				var name string
 				if name, err = b.nameOf(i); err == nil && b.sameName(name, e.Names[0]) && !b.equal(b.sel.Items[i].Expr, e) {
-					err = refuse("the name %s stands for several expressions", e.Names[0])
+					err = refuse(nameOfSeveral, e.Names[0])
 				}
 			}
 			return err == nil

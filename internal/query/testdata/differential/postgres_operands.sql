@@ -41,10 +41,10 @@ SELECT count(*) FROM events WHERE at < E'now'
 -- expect: whole: may be the current time
 SELECT count(*) FROM events WHERE at < $$now$$
 -- name: now in parts
--- expect: whole: may make the current time
+-- expect: whole: may be the current time
 SELECT count(*) FROM events WHERE at < ('no' || 'w')::timestamp
 -- name: now by a function in parts
--- expect: whole: may make the current time
+-- expect: whole: may be the current time
 SELECT count(*) FROM events WHERE at < timestamp(('no' || 'w'))
 -- name: a constant time
 -- expect: split
