@@ -455,6 +455,8 @@ type AggregateCall struct {
 	// Ordered reports ORDER BY within the parentheses; SelfOrdered that it is by the first argument
 	// alone, and Order the words after this, such as DESC. Separator is the text of one, with its quotes.
 	Ordered, SelfOrdered bool
+	// Grouped reports a query with groups, of which it may have several.
+	Grouped bool
 	// Divided reports that an argument has a division, whose value may have more digits than its type.
 	Divided bool
 	// Computed reports an argument that isn't made of columns, numbers and arithmetic alone: its values may have fewer digits than its type.

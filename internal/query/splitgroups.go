@@ -600,7 +600,7 @@ func (g *grouped) recipe(a *aggregate) (engine.Recipe, bool) {
 	e := a.call
 	c := engine.AggregateCall{
 		Name: e.Name, Distinct: e.Distinct, Star: e.Star && e.Filter == nil, Args: a.args, Inputs: a.inputs,
-		Ordered: len(e.OrderBy) > 0, Separator: e.Separator, Result: a.result, Divided: g.merged && g.divides(), Computed: g.merged,
+		Ordered: len(e.OrderBy) > 0, Separator: e.Separator, Result: a.result, Grouped: len(g.keys) > 0, Divided: g.merged && g.divides(), Computed: g.merged,
 		Quotients: g.quotients(), QuotientDigits: g.traits.QuotientDigits,
 	}
 	if len(e.OrderBy) == 1 && len(e.Args) > 0 && g.equal(e.OrderBy[0].Expr, e.Args[0]) {

@@ -163,8 +163,10 @@ func (b *block) checkOuterQuery(q *parse.Query) error {
 			c.Args = append(c.Args, x.of(a.Span))
 		}
 		in = in[len(e.Args):]
+		// The order of rows doesn't matter to integers.
+		integers := !slices.ContainsFunc(c.Inputs, func(in engine.ResultColumn) bool { return in.Class != engine.ClassInt })
 		switch r, ok := x.reader.Aggregate(c); {
-		case !ok || r.Tie != "" || r.Keyed:
+		case !ok || r.Tie != "" && !integers || r.Keyed:
 			return refuse(aggregateAround, x.of(e.Span))
 		case r.Order && !x.options.Inexact:
 			return refuse(lastDigits, x.of(e.Span))

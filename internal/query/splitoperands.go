@@ -40,7 +40,7 @@ func (g *grouped) checkOperands(e *parse.Expr, in nameUse, part bool) error {
 		case g.keyOf(x) >= 0:
 			switch k := g.keys[g.keyOf(x)].expr; {
 			case !part && x == e:
-			case g.super && g.traits.KeepsOperands && (g.traits.KeepsKeys || parse.Bare(k).Kind != parse.Column):
+			case g.super && g.traits.KeepsOperands:
 				err = refuse(rollupOperand, g.of(x.Span))
 			case makesJSON(k):
 				err = refuse(mayBeJSON, g.of(x.Span))

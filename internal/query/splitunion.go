@@ -213,7 +213,7 @@ func (x *splitter) storeBranches(o *block, list []*branch, all bool, with parse.
 		for i, c := range b.plan.Columns {
 			// The server may compute numbers of several types in another one than it describes.
 			want := p.Columns[i]
-			if (numeric(c.Class) || c.Class == engine.ClassFloat) && want.Class != c.Class || c.Unsigned != want.Unsigned {
+			if (c.Class == engine.ClassFloat || want.Class == engine.ClassFloat) && want.Class != c.Class || c.Unsigned != want.Unsigned {
 				return refuse(branchTypes, want.Name)
 			}
 			// A quotient has more digits than its type, which are stored if the column of the result has them.

@@ -400,8 +400,8 @@ func extremeRecipe(c engine.AggregateCall, same engine.Recipe, mysql bool) (engi
 		same.Merge = append(same.Merge, "MAX($1)")
 		same.Tie = "$1 = 0 AND $2 = 1"
 		return same, true
-	case mysql && c.Result.Class == engine.ClassText && c.Inputs[0].Temporal != engine.NotTemporal && c.Inputs[0].Temporal != engine.Year:
-		// MySQL 8.0.15 describes the extreme of a computed time as a text, and stores it as a time.
+	case mysql && !c.Grouped && c.Result.Class == engine.ClassText && c.Inputs[0].Temporal != engine.NotTemporal && c.Inputs[0].Temporal != engine.Year:
+		// MySQL 8.0.15 describes the extreme of a computed time as a text, and stores it as a time. That of a group may be either.
 		undecided := "CAST($1 AS CHAR) LIKE '%-00%'" // a date without a month or a day
 		if c.Inputs[0].Temporal == engine.Duration {
 			undecided = "$1 = 0 AND CAST($1 AS CHAR) LIKE '-%'"
@@ -422,7 +422,7 @@ func extremeRecipe(c engine.AggregateCall, same engine.Recipe, mysql bool) (engi
 		}
 		return same, true
 	case c.Result.Padded:
-		same.Parts, same.Merge = append(same.Parts, "MAX($1 LIKE '% ')"), append(same.Merge, "MAX($1)")
+		same.Parts, same.Merge = append(same.Parts, endsInBlank), append(same.Merge, "MAX($1)")
 		same.Tie = "$2 = 1"
 		return same, true
 	case c.Result.Class == engine.ClassFloat:
@@ -433,6 +433,9 @@ func extremeRecipe(c engine.AggregateCall, same engine.Recipe, mysql bool) (engi
 	}
 	return engine.Recipe{}, false
 }
+
+// endsInBlank is 1 if a text ends in a blank, without which Padded texts may be equal to it.
+const endsInBlank = "MAX($1 LIKE '% ')"
 
 // separatorArgument is what would be taken for a place where an argument goes.
 var separatorArgument = regexp.MustCompile(`\$[1-9]`)
@@ -471,7 +474,7 @@ func (db recipes) distinctRecipe(c engine.AggregateCall) (engine.Recipe, bool) {
 		return r, ok && !all.Order
 	case "group_concat":
 		// group_concat_max_len cuts the text of the merge as it does that of the whole.
-		if !c.SelfOrdered || len(args) != 1 || c.Inputs[0].Class == engine.ClassText || separatorArgument.MatchString(c.Separator) {
+		if !c.SelfOrdered || len(args) != 1 || c.Inputs[0].Class == engine.ClassText && !c.Inputs[0].Padded || separatorArgument.MatchString(c.Separator) {
 			return engine.Recipe{}, false
 		}
 		r.Merge[0] = "GROUP_CONCAT(DISTINCT $1 ORDER BY $1 " + c.Order
@@ -479,6 +482,10 @@ func (db recipes) distinctRecipe(c engine.AggregateCall) (engine.Recipe, bool) {
 			r.Merge[0] += " SEPARATOR " + c.Separator
 		}
 		r.Merge[0] += ")"
+		if c.Inputs[0].Padded {
+			r.Merge, r.Tie = append(r.Merge, endsInBlank), "$2 = 1"
+			r.Typed = r.Merge
+		}
 		return r, true
 	}
 	return engine.Recipe{}, false

@@ -219,3 +219,9 @@ SELECT x AS a, COUNT(DISTINCT id), x AS b FROM (SELECT -i AS x, id FROM events) 
 -- set: sql_mode = ''
 -- expect: whole
 SELECT ms, region, COUNT(DISTINCT price) FROM visits GROUP BY region;
+-- name: subtotals that are compared by an alias
+-- expect mariadb: whole
+-- expect mysql: whole: usual versions
+SELECT placed AS a1 FROM orders o WHERE o.id = 77 GROUP BY o.placed WITH ROLLUP HAVING a1 <> 1;
+-- name: extremes of computed dates in groups that are stored
+SELECT MAX(CAST(o.placed AS DATE)) FROM orders o GROUP BY CAST(o.placed AS DATE);
