@@ -217,6 +217,9 @@ const (
 	DateTime
 )
 
+// Dated reports a type whose values have a day.
+func (t Temporal) Dated() bool { return t == Date || t == DateTime }
+
 // A KeyUse is what equal values of a column are wanted for.
 type KeyUse int
 

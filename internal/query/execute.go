@@ -118,7 +118,7 @@ func (x *execution) storedTimes() (list []int) {
 	}
 	dates := x.r.nodes[0].Reader.Semantics(x.state).ZeroDates
 	for i, c := range x.p.PartialColumns {
-		if c.Temporal == engine.Year || dates && isDate(c) {
+		if c.Temporal == engine.Year || dates && c.Temporal.Dated() {
 			list = append(list, i)
 		}
 	}
@@ -138,10 +138,6 @@ func (x *execution) checkStored(column int, text []byte) error {
 		return inexact("the text of a computed year of zero is up to the server")
 	}
 	return nil
-}
-
-func isDate(c engine.ResultColumn) bool {
-	return c.Temporal == engine.Date || c.Temporal == engine.DateTime
 }
 
 // isZeroDate reports whether the text of a date has a month or a day of zero.

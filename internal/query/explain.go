@@ -78,8 +78,8 @@ type ExplainedRollup struct {
 	Ranges [][2]string `json:"ranges"`
 }
 
-// explain describes a roll-up that is read.
-func (u *RollupUse) explain() ExplainedRollup {
+// explainRollup describes a roll-up that is read.
+func explainRollup(u RollupUse) ExplainedRollup {
 	e := ExplainedRollup{Name: u.Name, Every: u.Every.String()}
 	for _, x := range u.Ranges {
 		e.Ranges = append(e.Ranges, [2]string{u.Every.Format(x.From), u.Every.Format(x.To)})
@@ -136,7 +136,7 @@ func (r *Runner) Explain(ctx context.Context, p *Plan) (*Explanation, error) {
 		e.Partitions, e.Pruned = e.Partitions+one.Partitions, e.Pruned+one.Pruned
 	}
 	for i := range p.Rollups {
-		e.Rollups = append(e.Rollups, p.Rollups[i].explain())
+		e.Rollups = append(e.Rollups, explainRollup(p.Rollups[i]))
 	}
 	e.NoRollup, e.Changed = p.NoRollup, p.Changed
 	largest := int64(0)

@@ -9,10 +9,6 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// SmallRows is the estimated number of rows below which a query is passed through whole: one session reads as many
-// in less than a few dozen milliseconds, and pieces cost some five milliseconds.
-const SmallRows = 50_000
-
 // rangesPerSession is how many ranges of a primary key each session gets on average: several, so that all sessions end at about the same
 // time though estimates are wrong, and few, because each is a statement.
 const rangesPerSession = 4
@@ -42,7 +38,7 @@ func (r *Runner) Plan(ctx context.Context, statement string, st engine.State) (*
 }
 
 func (r *Runner) plan(ctx context.Context, s *engine.Session, statement string, st engine.State) (*Plan, error) {
-	p, err := split(ctx, r.nodes[0].Reader, s, statement, st, r.o, r.soonRefused)
+	p, err := split(ctx, r.nodes[0].Reader, s, statement, st, PlanOptions{Always: r.o.Always, ByRange: r.o.ByRange, Inexact: r.o.Inexact}, r.soonRefused)
 	if err != nil {
 		return nil, err
 	}

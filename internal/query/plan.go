@@ -4,7 +4,19 @@ import (
 	"context"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/rolling"
 )
+
+// PlanOptions decide what is split.
+type PlanOptions struct {
+	// Always splits also what pieces don't make faster, ByRange tables without partitions, Inexact aggregates whose last digits depend on the order
+	// of the additions.
+	Always, ByRange, Inexact bool
+}
+
+// SmallRows is the estimated number of rows below which a query is passed through whole: one session reads as many
+// in less than a few dozen milliseconds, and pieces cost some five milliseconds.
+const SmallRows = 50_000
 
 // A Plan says how a statement is answered. It is data: Explain prints it, execute runs it.
 type Plan struct {
@@ -96,6 +108,17 @@ type Piece struct {
 	Table  *engine.TableParts
 	// Rows is the estimated number of rows, -1 if unknown.
 	Rows int64
+}
+
+// A RollupUse is a roll-up that a plan reads in place of rows.
+type RollupUse struct {
+	// Name is that of the roll-up, Every the length of its buckets.
+	Name  string
+	Every rolling.Grid
+	// Ranges are the time that it stands for: whole buckets, in order.
+	Ranges []rolling.Period
+	// Proof returns 1 in every column as long as its buckets have exactly the rows of the table.
+	Proof string
 }
 
 // A MergeKind is how the results of pieces become the answer.

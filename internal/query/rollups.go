@@ -21,17 +21,6 @@ type Rollups interface {
 	RolledTable(ctx context.Context, t *engine.TableParts) (*engine.RolledTable, error)
 }
 
-// A RollupUse is a roll-up that a plan reads in place of rows.
-type RollupUse struct {
-	// Name is that of the roll-up, Every the length of its buckets.
-	Name  string
-	Every rolling.Grid
-	// Ranges are the time that it stands for: whole buckets, in order.
-	Ranges []rolling.Period
-	// Proof returns 1 in every column as long as its buckets have exactly the rows of the table.
-	Proof string
-}
-
 // useRollups makes the pieces of a plan, if roll-ups answer a part of the query exactly. Otherwise it makes none, and NoRollup of the
 // plan says why not.
 func (r *Runner) useRollups(ctx context.Context, s *engine.Session, p *Plan) error {
@@ -518,7 +507,7 @@ func (u *rolledUp) sameRows(used []rolling.Period) func(ctx context.Context, s *
 func (x *execution) proveRollups(run *nodeRun) error {
 	for _, s := range run.sessions {
 		for _, u := range x.p.Rollups {
-			if err := u.prove(x.ctx, s.Session); err != nil {
+			if err := proveRollup(x.ctx, s.Session, u); err != nil {
 				return err
 			}
 		}
@@ -536,8 +525,8 @@ func (x *execution) proveRollups(run *nodeRun) error {
 	return err
 }
 
-// prove makes sure that in the snapshot of a session, the roll-up has exactly the rows of the table.
-func (u *RollupUse) prove(ctx context.Context, s *engine.Session) error {
+// proveRollup makes sure that in the snapshot of a session, the roll-up has exactly the rows of the table.
+func proveRollup(ctx context.Context, s *engine.Session, u RollupUse) error {
 	holds := false
 	err := s.Text(ctx, u.Proof, nil, func(values [][]byte) error {
 		holds = len(values) > 0

@@ -16,7 +16,7 @@ type splitter struct {
 	ctx     context.Context
 	reader  engine.Reader
 	session *engine.Session
-	options Options
+	options PlanOptions
 	syntax  engine.Syntax
 	traits  engine.Semantics
 	text    string
@@ -47,7 +47,7 @@ type splitter struct {
 // split makes the plan of a statement for a session that has the given settings. What it is not certain about
 // makes the statement whole, and Plan.Whole says why; so does what slower returns, once the partitions that are read are known. An error
 // is one of the connection or of the context.
-func split(ctx context.Context, r engine.Reader, s *engine.Session, text string, st engine.State, o Options, slower func(*Plan) string) (*Plan, error) {
+func split(ctx context.Context, r engine.Reader, s *engine.Session, text string, st engine.State, o PlanOptions, slower func(*Plan) string) (*Plan, error) {
 	p := &Plan{Text: text, State: st, EstimatedRows: -1}
 	p.Merge.Limit = -1
 	x := &splitter{ctx: ctx, reader: r, session: s, options: o, syntax: r.Syntax(st), traits: r.Semantics(st), text: text, plan: p, tables: map[string]*engine.TableParts{}, slower: slower}

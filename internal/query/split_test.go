@@ -60,7 +60,7 @@ func TestSplitWritesPlans(t *testing.T) {
 			var out bytes.Buffer
 			for _, span := range spans {
 				text := span.Of(string(list))
-				p, err := split(ctx, db, s, text, st, Options{Always: true}, nil)
+				p, err := split(ctx, db, s, text, st, PlanOptions{Always: true}, nil)
 				if err != nil {
 					t.Fatalf("%v\n%s", err, text)
 				}

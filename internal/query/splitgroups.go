@@ -543,7 +543,7 @@ func (g *grouped) disjoint() bool {
 		return false
 	}
 	for _, k := range g.keys {
-		if k.bytes != "" || g.reader.Ambiguous(k.col, k.text, engine.KeySorts) != "" || g.traits.ZeroDates && isDate(k.col) {
+		if k.bytes != "" || g.reader.Ambiguous(k.col, k.text, engine.KeySorts) != "" || g.traits.ZeroDates && k.col.Temporal.Dated() {
 			return false
 		}
 	}
