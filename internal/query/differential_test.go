@@ -384,19 +384,19 @@ func (c *comparer) whole(ctx context.Context, text string, st engine.State) *ans
 // runSplit answers a query by a Runner.
 func runSplit(ctx context.Context, r *Runner, text string, st engine.State) (how, *answer, error) {
 	a := newAnswer()
-	plan, err := r.Plan(ctx, text, st)
+	p, err := r.Plan(ctx, text, st)
 	if err != nil {
 		a.err = err
 		return how{whole: "the server refuses it"}, a, nil
 	}
-	report, err := r.Run(ctx, plan, a)
+	report, err := r.Run(ctx, p, a)
 	a.err = err
-	h := how{whole: plan.Whole}
+	h := how{whole: p.Whole}
 	switch {
-	case plan.Whole != "":
+	case p.Whole != "":
 	case report.Rerun != "":
 		h.whole = "run again: " + report.Rerun
-	case plan.Merge.Kind == Concatenate:
+	case p.Merge.Kind == Concatenate:
 		h.merge = "concatenated"
 	case report.Server:
 		h.merge = "on the server"

@@ -201,11 +201,6 @@ func isBug(err error) bool {
 	return ok
 }
 
-func isInexact(err error) bool {
-	_, ok := errors.AsType[*inexactError](err)
-	return ok
-}
-
 // sameTexts reports whether equal values of two columns have equal texts.
 func sameTexts(a, b engine.ResultColumn) bool {
 	switch {

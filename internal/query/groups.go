@@ -16,7 +16,14 @@ type inexactError struct{ why string }
 
 func (e *inexactError) Error() string { return e.why }
 
+// inexact is such an error.
 func inexact(why string) error { return &inexactError{why} }
+
+// isInexact reports one.
+func isInexact(err error) bool {
+	_, ok := errors.AsType[*inexactError](err)
+	return ok
+}
 
 // A budget limits the memory of all group tables of a query. Its bytes are those that are allocated, used or not.
 type budget struct {

@@ -12,26 +12,6 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// A rowsSink keeps an answer as text, with \N for NULL.
-type rowsSink struct {
-	columns []engine.ResultColumn
-	rows    []string
-}
-
-func (s *rowsSink) Columns(cols []engine.ResultColumn) error { s.columns = cols; return nil }
-
-func (s *rowsSink) Row(values [][]byte) error {
-	texts := make([]string, len(values))
-	for i, v := range values {
-		texts[i] = `\N`
-		if v != nil {
-			texts[i] = string(v)
-		}
-	}
-	s.rows = append(s.rows, strings.Join(texts, "|"))
-	return nil
-}
-
 var (
 	intColumn = engine.ResultColumn{Name: "n", Class: engine.ClassInt}
 	keyColumn = engine.ResultColumn{Name: "k", Class: engine.ClassBytes}
@@ -310,8 +290,3 @@ func BenchmarkMergeInMemory(b *testing.B) {
 		})
 	}
 }
-
-type discard struct{}
-
-func (discard) Columns([]engine.ResultColumn) error { return nil }
-func (discard) Row([][]byte) error                  { return nil }
