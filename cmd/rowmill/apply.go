@@ -38,12 +38,13 @@ func (a *app) applyCommand() *cobra.Command {
 		Short: "Create or change a table according to its declaration",
 		Long: "Create or change a table according to its declaration. A missing table is created\n" +
 			"with the periods that it needs now. A rolling table gets what it lacks: columns,\n" +
-			"roll-ups, another period or retention from now on. A plain table with rows becomes\n" +
-			"a rolling one while it is written to: its rows are copied in chunks, triggers\n" +
-			"repeat its changes, and then the two tables are swapped. The old table is kept\n" +
-			"until --finish; --undo reverses the adoption.\n\n" +
-			"A table with partitions is taken over in place: what creates or drops them now,\n" +
-			"such as an event or pg_partman, is stopped, and --undo starts it again.\n\n" +
+			"roll-ups, a new length of periods or retention. A plain table with rows becomes a\n" +
+			"rolling one while programs write to it: its rows are copied in chunks, triggers\n" +
+			"record changes, and then the two tables are swapped. The old table stays until\n" +
+			"--finish; --undo reverses the adoption.\n\n" +
+			"A table that is partitioned already is taken over in place. What creates or drops\n" +
+			"its partitions now, such as an event or pg_partman, is stopped; --undo starts it\n" +
+			"again.\n\n" +
 			"With [shards] in the declaration, each node gets the table, and then the head\n" +
 			"presents them as one.\n\n" +
 			"The command shows its plan and asks for confirmation. It stores its state beside\n" +
@@ -67,7 +68,7 @@ func (a *app) applyCommand() *cobra.Command {
 	flags.StringVar(&f.memory, "memory", "", "memory for every = \"auto\", a `SIZE` such as 8GB (the server's cache)")
 	flags.StringVar(&f.rate, "rate", "", "inserts to expect for every = \"auto\", as `N/s` (measured from the table)")
 	f.limits.define(flags)
-	flags.StringVar(&f.postpone, "postpone-cut-over", "", "don't swap the tables while this `FILE` exists: what is copied is kept up to date and\nverified again")
+	flags.StringVar(&f.postpone, "postpone-cut-over", "", "don't swap the tables while this `FILE` exists; changes are still applied and verified")
 	flags.StringVar(&f.window, "cut-over-window", "", "swap the tables only between these times of day, UTC, such as `02:00-04:00`")
 	flags.DurationVar(&f.pause, "pause", 0, "pause the adoption that another rowmill apply runs, for this time, as\nrowmill pause --policy adopt does, and do nothing else (don't)")
 	return c

@@ -83,7 +83,7 @@ func (a benchmarks) benchMixedCommand() *cobra.Command {
 	}
 	flags := c.Flags()
 	flags.SortFlags = false
-	flags.StringArrayVar(&f.spec.Targets, "target", []string{target.Default}, target.Help+"\n`URL`; given several times, they are measured side by side")
+	flags.StringArrayVar(&f.spec.Targets, "target", []string{target.Default}, target.Help+";\ngiven several times, the databases are measured side by side")
 	replicaVar(flags, &f.spec)
 	flags.StringVar(&f.spec.Preset, "preset", f.spec.Preset, "`name` of the table: "+strings.Join(workload.MixedPresets(), ", "))
 	flags.StringSliceVar(&f.cells.Ops, "ops", workload.MixedOperations(), "operations to measure, `list`")

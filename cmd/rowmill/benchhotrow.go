@@ -23,12 +23,12 @@ func (a benchmarks) benchHotRowCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "hotrow",
 		Short: "Measure thousands of clients that count in one row, and what helps",
-		Long: "Measure thousands of clients that count in one row, as a report of 2010 did: each run\n" +
-			"reads the count, looks whether the user is counted already, and then inserts the\n" +
-			"user and adds one to the count in a transaction. A row's lock is held until the\n" +
-			"commit has returned, so there is a ceiling, which is measured with one client and\n" +
-			"printed beside the rate. A deadlock or a lock timeout begins the run again. At the\n" +
-			"end, the count must be the number of users and of acknowledged runs. Ways to count:\n" +
+		Long: "Measure thousands of clients that count in one row: each run reads the count, looks\n" +
+			"whether the user is counted already, and then inserts the user and adds one to the\n" +
+			"count in a transaction. A row's lock is held until the commit has returned, so there\n" +
+			"is a ceiling, which is measured with one client and printed beside the rate. A\n" +
+			"deadlock or a lock timeout begins the run again. At the end, the count must be the\n" +
+			"number of users and of acknowledged runs. Ways to count:\n" +
 			"  plain         BEGIN, INSERT, UPDATE, COMMIT\n" +
 			"  update-first  the UPDATE before the INSERT: its lock is held for longer\n" +
 			"  one-trip      the four statements in one round trip\n" +
@@ -38,8 +38,8 @@ func (a benchmarks) benchHotRowCommand() *cobra.Command {
 			"  thread-pool   plain; MariaDB's pool of threads\n" +
 			"  append        no row is shared: each run appends an event to a rolling table, and\n" +
 			"                the live view of its roll-up is the count, read once a second\n" +
-			"The last three need a private server. Each way with each number of\n" +
-			"clients is one run of the record.\n\n" +
+			"The last three need a private server. Each way with each number of clients is one\n" +
+			"run of the record.\n\n" +
 			"It creates the tables fan_of and fan_count, and leaves them there. Existing tables are\n" +
 			"refused, unless --drop-existing is given. null: measures what the clients cost alone.\n\n" +
 			"Ctrl-C ends it and reports what was measured. `rowmill report` shows a record again.",

@@ -156,7 +156,7 @@ func seedVar(flags *pflag.FlagSet, s *experiment.Spec, usage string) {
 // oneTarget defines --target of a verb with one target.
 func oneTarget(flags *pflag.FlagSet, s *experiment.Spec) {
 	s.Targets = []string{target.Default}
-	flags.Var(targetOf(&s.Targets), "target", target.Help+"\n`URL`")
+	flags.Var(targetOf(&s.Targets), "target", target.Help)
 	replicaVar(flags, s)
 }
 

@@ -44,14 +44,15 @@ func (a copies) copyCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "copy",
 		Short: "Copy a server's data to many hosts, in a chain",
-		Long: "Copy a server's data to many hosts, in a chain: each host writes to its disk what it\n" +
-			"receives, and passes it on to the next one, so that many take hardly longer than one.\n\n" +
+		Long: "Copy a server's data to many hosts, in a chain: each host writes what it receives to\n" +
+			"its disk, and sends it on to the next one, so that many copies take hardly longer than\n" +
+			"one.\n\n" +
 			"Start rowmill copy receive on each host, then rowmill copy send at the source. All\n" +
-			"connections have TLS, and both sides prove that they know a common token; there are no\n" +
-			"certificates to make. Each chunk of 4 MiB is checked by its BLAKE3.\n\n" +
-			"A process that was killed is started again with the same command, and goes on where the\n" +
-			"copy on disk ends. A host that doesn't answer, or whose disk is full, is left out and\n" +
-			"named, and the others get their copies.",
+			"connections have TLS, and both sides prove that they know a common token; no\n" +
+			"certificates are needed. Each chunk of 4 MiB is checked by its BLAKE3.\n\n" +
+			"After a kill, the same command continues where the copy on disk ends. A host that\n" +
+			"doesn't answer, or whose disk is full, is left out and named, and the others get their\n" +
+			"copies.",
 		Example: "  openssl rand -hex 32 > token; chmod 600 token\n" +
 			"  rowmill copy receive /var/lib/mysql --listen 0.0.0.0:9189 --token-file token\n" +
 			"  rowmill copy send /srv/mysql host1:9189 host2:9189 --token-file token",
@@ -69,14 +70,13 @@ func (a copies) copySendCommand() *cobra.Command {
 		Short: "Send a server's data to the hosts of a chain",
 		Long: "Send a server's data to the hosts of a chain, on which rowmill copy receive runs.\n\n" +
 			"SOURCE is the data directory of a stopped server of MariaDB, MySQL or PostgreSQL; that\n" +
-			"of a running one is refused. Or it is the URL of a running server: then a backup is made\n" +
-			"first, in a directory that is removed once all hosts have their copy: by mariadb-backup,\n" +
-			"prepared here, once for all hosts; by pg_basebackup, checked by pg_verifybackup; of an\n" +
-			"SQLite file by VACUUM INTO. Symbolic links are refused, and so are tablespaces outside\n" +
-			"of the directory. For a running MySQL server there is no such program in Debian.\n\n" +
+			"of a running one is refused. Or it is the URL of a running server, of which a backup is\n" +
+			"made first, in a directory that is removed once all hosts have their copy: by\n" +
+			"mariadb-backup; by pg_basebackup, checked by pg_verifybackup; of a SQLite file by\n" +
+			"VACUUM INTO. There is no such program for a running MySQL server in Debian. Symbolic\n" +
+			"links are refused, and so are tablespaces outside of the directory.\n\n" +
 			"The exit code is 0 when each host has its copy, with the same BLAKE3 as the source, and\n" +
-			"else 1. Send again to the hosts that failed, with the same command: they go on where\n" +
-			"they were.",
+			"else 1. Send again to the hosts that failed, with the same command: they continue.",
 		Example: "  rowmill copy send /srv/mysql host1:9189 host2:9189 --token-file token\n" +
 			"  rowmill copy send mariadb://root@localhost/?socket=/run/mysqld/mysqld.sock host1:9189 --token-file token --zstd\n" +
 			"  rowmill copy send /srv/mysql host1:9189 host2:9189 --token-file token --dry-run",
@@ -99,12 +99,12 @@ func (a copies) copyReceiveCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "receive DIRECTORY",
 		Short: "Receive a copy, and pass it on to the next host",
-		Long: "Receive a copy in a directory, and pass it on to the next host of the chain, which the\n" +
-			"source names. The directory is made, or is empty, or has a part of the copy from an\n" +
+		Long: "Receive a copy in a directory, and send it on to the next host of the chain, which the\n" +
+			"source names. The directory is created, or is empty, or has a part of the copy from an\n" +
 			"earlier run, which is checked by its hashes and continued.\n\n" +
-			"The command waits for its sender as long as it takes, also after it has lost it. It ends\n" +
-			"when the copy is on disk and the source has confirmed it, once all hosts have ended; a\n" +
-			"complete copy that nobody confirms is an error, and the same commands again confirm it.\n" +
+			"The command waits for its sender without a limit, also after it has lost it. It ends\n" +
+			"when the copy is on disk and the source has confirmed it, once all hosts have ended. A\n" +
+			"complete copy without a confirmation is an error; the same commands again confirm it.\n" +
 			"The copy of a MariaDB or MySQL server gets the file rowmill-replica.sql with the\n" +
 			"statements that start it as a replica at its position; that of PostgreSQL is a standby\n" +
 			"with --replica-of. The files belong to the account that runs this command.",

@@ -37,8 +37,7 @@ func (a *app) doctorCommand() *cobra.Command {
 		Short: "Find what slows down or endangers inserts on a server",
 		Long: "Find what slows down or endangers inserts on a server: in its settings, in its\n" +
 			"counters, which are read twice, and in the keys of one table, or of the ten\n" +
-			"largest. Each finding has its evidence, what mends it, and what that costs. A server\n" +
-			"that is set well has none.\n\n" +
+			"largest. Each finding has its evidence, the remedy, and what the remedy costs.\n\n" +
 			"Exit status 1 means that there are findings. Nothing is changed.",
 		Example: "  rowmill doctor --target mysql://ingest@db1/metrics\n" +
 			"  rowmill doctor --target postgres://ingest@db1/metrics --table events --json",
@@ -50,8 +49,8 @@ func (a *app) doctorCommand() *cobra.Command {
 	flags.StringVar(&f.target, "target", "", "the database, a `URL` such as mysql://USER@HOST/DB, postgres://USER@HOST/DB")
 	flags.StringVar(&f.table, "table", "", "the `TABLE` to look at (the ten largest)")
 	durationVar(flags, &f.interval, "interval", time.Second, "`time` between two readings of the counters")
-	flags.BoolVar(&f.prove, "prove", false, "show what mending a finding gains, where private servers can: insert rows like those of\n--table into one with it and one without, in turn, in at most 4 minutes a finding (default false)")
-	flags.BoolVar(&f.sql, "print-sql", false, "print the statements that give the account what each verb needs for --table, and\nlook at nothing (default false)")
+	flags.BoolVar(&f.prove, "prove", false, "show what the remedy of a finding gains, where private servers can: insert rows like those\nof --table into one with it and one without, in turn, in at most 4 minutes a finding (default false)")
+	flags.BoolVar(&f.sql, "print-sql", false, "print the grants that each verb needs for --table, and do nothing else (default false)")
 	flags.BoolVar(&f.json, "json", false, "print JSON (default false)")
 	return c
 }

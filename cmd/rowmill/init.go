@@ -27,12 +27,12 @@ func (a *app) initCommand() *cobra.Command {
 	var f initFlags
 	c := &cobra.Command{
 		Use:   "init",
-		Short: "Write the declaration of a table that is there, or list the tables that need one",
-		Long: "Write the declaration of a table that is there to standard output: the column by\n" +
-			"which it rolls, its keys, the period that fits into memory, each with its reason,\n" +
-			"and what else could be declared, as comments. rowmill apply FILE --dry-run then\n" +
-			"shows what it would change.\n\n" +
-			"Without --table, list the tables of the database: first those whose inserts read\n" +
+		Short: "Write the declaration of an existing table, or list the tables that need one",
+		Long: "Write the declaration of an existing table to standard output: the column by which\n" +
+			"it rolls, its keys, the period that fits into memory, each with its reason. Further\n" +
+			"settings are proposed as comments. rowmill apply FILE --dry-run then shows what it\n" +
+			"would change.\n\n" +
+			"Without --table, list the tables of the database, first those whose inserts read\n" +
 			"the most pages from disk.\n\n" +
 			"The command reads catalogs, statistics and some 2,000 rows, and counts the rows of\n" +
 			"the last hour, or day. It changes nothing.",

@@ -29,7 +29,7 @@ type limitFlags struct {
 
 func (f *limitFlags) define(flags *pflag.FlagSet) {
 	flags.IntVar(&f.running, "max-running", 0, "copy rows only while fewer statements run on the server; 0 is any number (default 0)")
-	flags.IntVar(&f.critical, "critical-running", 0, "stop once so many statements run on the server; the next start goes on; 0 is never (default 0)")
+	flags.IntVar(&f.critical, "critical-running", 0, "stop once so many statements run on the server; the next start continues; 0 is never (default 0)")
 	flags.DurationVar(&f.lag, "max-lag", 0, "copy rows so that no --replica is further behind; 0s is any lag (default 0s)")
 	flags.StringArrayVar(&f.replicas, "replica", nil, "`URL` of a replica whose delay is measured; may be given several times")
 	flags.StringVar(&f.query, "throttle-query", "", "copy rows only while this `SQL` returns no row, NULL, 0 or an empty text")

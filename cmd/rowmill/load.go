@@ -55,20 +55,19 @@ func (a loads) loadCommand() *cobra.Command {
 			"InfluxDB's line protocol, Parquet, and dumps of mysqldump, mydumper and pg_dump,\n" +
 			"also compressed (gz, zst, bz2, xz, zip). A SOURCE is a file, a directory, a\n" +
 			"pattern in quotes, or - for stdin, which can be neither Parquet nor zip.\n\n" +
-			"Each batch is one transaction with its line of the ledger, so that the same\n" +
-			"command continues after a crash, and a file that is loaded already changes\n" +
-			"nothing. A file that has grown is loaded from its earlier end. Rows that were\n" +
-			"loaded before are looked up in the table; if some are missing, the exit code is\n" +
-			"1, and --again loads the file once more. Rows of empty periods are published as\n" +
-			"whole periods, and periods that rows lack are created.\n\n" +
-			"Values and periods are checked first. Rows that can't be loaded go to a file of\n" +
-			"JSON lines, with line, reason and the row; all others are loaded, and the exit\n" +
-			"code is 1. Rows whose key is in the table are counted and skipped, unless\n" +
-			"--on-duplicate has them update the table's row, or rejected.\n\n" +
-			"With [shards] in the declaration, each node gets its rows, in a load with a ledger of\n" +
-			"its own: the same command continues for a node that was down.\n\n" +
-			"--from loads the rows of another database's table, and with --since its last rows,\n" +
-			"each time anew.\n\n" +
+			"Each row is loaded once: the same command continues after a crash, changes nothing\n" +
+			"if the file is loaded already, and loads the new rows of a file that has grown. If\n" +
+			"rows of an earlier load are missing in the table, the exit code is 1, and --again\n" +
+			"loads the file once more. Missing periods are created, and rows of empty periods are\n" +
+			"loaded as whole periods.\n\n" +
+			"Rows that can't be loaded go to a file of JSON lines, with line, reason and the row;\n" +
+			"all others are loaded, and the exit code is 1. Rows whose key is in the table are\n" +
+			"counted and skipped; --on-duplicate update changes the table's row, --on-duplicate\n" +
+			"error rejects the new one.\n\n" +
+			"With [shards] in the declaration, each node gets its own rows; the same command\n" +
+			"continues for a node that was down.\n\n" +
+			"--from loads the rows of a table in another database; with --since, only the newest\n" +
+			"ones, at each start.\n\n" +
 			"stdin can't be read again: with --spool its rows are written to disk first, and\n" +
 			"the next rowmill load with that spool loads what a crash left there. When the\n" +
 			"spool is full, the sender waits.",
@@ -97,7 +96,7 @@ func (a loads) loadCommand() *cobra.Command {
 			flags.Int64Var(&f.MaxBad, "max-bad", 1000, "stop before more than `N` rows are rejected; -1 is never")
 			flags.BoolVar(&f.Dry, "dry-run", false, "read and check all rows, and send none (default false)")
 			flags.BoolVar(&f.Again, "again", false, "load all of a file that is loaded already, skipping rows whose key is in the table (default false)")
-			flags.BoolVar(&f.AcceptMissing, "accept-missing", false, "no longer look for rows of a file that were loaded and aren't in the table any more (default false)")
+			flags.BoolVar(&f.AcceptMissing, "accept-missing", false, "accept that rows of a file that were loaded are not in the table any more (default false)")
 		}},
 		{"How fast", func(flags *pflag.FlagSet) {
 			flags.StringVar((*string)(&f.Lane), "lane", string(lane.Auto), "how rows of files go in: `LANE` auto, live (inserted into their periods), publish (empty periods are filled as a whole), or merge (others, too, that are over)")

@@ -172,9 +172,12 @@ Measure, and keep, the insert rate of SQL tables that outgrow memory.
 
 rowmill fills a table, plain and partitioned into periods, records the insert rate
 as the table grows, and explains where and why it falls (bench, report, compare).
-It keeps tables that are declared in a file partitioned into periods by time, for
-years, so that inserts touch only pages in memory (plan, apply, run, status). It
-answers queries over partitioned tables on all cores (query, serve).`),
+It maintains tables that a file declares, partitioned into periods by time, so that
+inserts touch only pages in memory (plan, apply, run, status). It loads rows exactly
+once (load), and answers queries over partitioned tables on all cores (query, serve).
+
+A period is a time partition, a roll-up a continuous aggregate. To seal a period is
+to count, checksum and freeze it once its time has passed.`),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs,

@@ -255,7 +255,7 @@ func here(t *testing.T) string {
 }
 
 func TestHelp(t *testing.T) {
-	for _, verb := range []string{"", "bench", "bench disk", "bench hotrow", "bench ibench", "bench insert", "bench keep", "bench matrix", "bench mixed", "bench points", "bench scan", "bench scenario", "bench steady", "bench tables", "bench tpcc", "report", "compare", "init", "doctor", "plan", "apply", "run", "now", "now drop", "now seal", "now rollup", "pause", "resume", "status", "load", "query", "copy", "copy send", "copy receive", "restore", "remove", "sandbox", "sandbox start", "sandbox stop", "sandbox list", "version"} {
+	for _, verb := range []string{"", "bench", "bench disk", "bench hotrow", "bench ibench", "bench insert", "bench keep", "bench matrix", "bench mixed", "bench points", "bench scan", "bench scenario", "bench steady", "bench tables", "bench tpcc", "report", "compare", "init", "doctor", "plan", "apply", "run", "now", "now drop", "now seal", "now rollup", "pause", "resume", "status", "load", "query", "serve", "copy", "copy send", "copy receive", "restore", "remove", "sandbox", "sandbox start", "sandbox stop", "sandbox list", "version"} {
 		name := "help-" + strings.ReplaceAll(verb, " ", "-") + ".txt"
 		if verb == "" {
 			name = "help.txt"

@@ -20,21 +20,21 @@ type nowFlags struct {
 func (a *app) nowCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "now",
-		Short: "Do what is due of a table at once",
-		Long: "Do what is due of a table at once, as rowmill run would at its next look: with the\n" +
-			"same proofs, and not before its time. If a rowmill run keeps the table, it is asked,\n" +
-			"finds that within five seconds, and does all that is due of that policy; its actions\n" +
-			"are printed. Otherwise this command does the work. What is paused is refused.",
+		Short: "Do the work that is due for a table at once",
+		Long: "Do the work that is due for a table at once, without waiting for the next interval:\n" +
+			"with the same proofs as rowmill run, and nothing before its time. If a rowmill run\n" +
+			"maintains the table, the command asks it for the work and prints its actions;\n" +
+			"otherwise the command does the work itself. Paused work is refused.",
 		Args: cobra.ArbitraryArgs,
 		RunE: group,
 	}
 	c.AddCommand(a.nowWork("drop", "Drop the periods that have passed retention",
-		"Drop the periods that have passed retention. Each is sealed, and archived if that is\n"+
-			"declared, before it is dropped, and only when that is proven. The periods are shown\n"+
-			"first, and the command asks for confirmation."))
-	c.AddCommand(a.nowWork("seal", "Seal the periods that are over",
-		"Count the rows of the periods that are over, once seal.after has passed, too, and\n"+
-			"record their checksums."))
+		"Drop the periods that have passed retention. A period is dropped only after it is\n"+
+			"proven to be sealed and, if declared, archived. The periods are shown first, and the\n"+
+			"command asks for confirmation."))
+	c.AddCommand(a.nowWork("seal", "Seal the periods whose time has passed",
+		"Seal the periods whose end is longer ago than seal.after: count their rows, and record\n"+
+			"their checksums."))
 	c.AddCommand(a.nowWork("rollup", "Refresh the roll-ups",
 		"Refresh the roll-ups up to the present, and the buckets with late rows."))
 	return c

@@ -59,11 +59,12 @@ func (a pauses) pauseCommand() *cobra.Command {
 	var f pauseFlags
 	c := &cobra.Command{
 		Use:   "pause FILE.toml... --for 1h",
-		Short: "Pause what is done to a table, for a time",
-		Long: "Pause what rowmill run does to a table, or its adoption by rowmill apply, for a time\n" +
-			"that ends by itself. The pause is a row in the table's database: every process follows\n" +
-			"it, before its next task, or the next rows that it copies; rowmill status shows it.\n\n" +
-			"While the creation of periods is paused, inserts fail once the periods that exist are\n" +
+		Short: "Pause the maintenance of a table for a time",
+		Long: "Pause the maintenance of a table by rowmill run, or its adoption by rowmill apply.\n" +
+			"The pause ends by itself. It is a row in the table's database, which every process\n" +
+			"follows before its next task, and before the next rows that it copies; rowmill status\n" +
+			"shows it.\n\n" +
+			"While the creation of periods is paused, inserts fail once the existing periods are\n" +
 			"full.",
 		Example: "  rowmill pause readings.toml --policy keep --for 8h --reason \"audit until Friday\"\n" +
 			"  rowmill pause readings.toml --for 1h",
@@ -75,7 +76,7 @@ func (a pauses) pauseCommand() *cobra.Command {
 	f.kept.define(flags)
 	flags.StringVar(&f.policy, "policy", state.PauseAll, policyHelp)
 	flags.DurationVar(&f.length, "for", 0, "how long")
-	flags.StringVar(&f.reason, "reason", "", "why, for those who wonder")
+	flags.StringVar(&f.reason, "reason", "", "the reason, which rowmill status shows")
 	return c
 }
 
@@ -99,8 +100,8 @@ func (a pauses) resumeCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "resume FILE.toml...",
 		Short: "End a pause",
-		Long: "End the pause of a policy, or all pauses of a table. Every process that keeps the table\n" +
-			"goes on at its next look at it.",
+		Long: "End the pause of a policy, or all pauses of a table. Every process that maintains the\n" +
+			"table continues within its --interval.",
 		Example: "  rowmill resume readings.toml --policy keep\n" +
 			"  rowmill resume readings.toml",
 		Args: wantArgs(1, -1),

@@ -51,9 +51,9 @@ func (a planner) planCommand() *cobra.Command {
 		Long: "Estimate the period that fits into memory, a table's size, and the insert rate to\n" +
 			"expect. Each figure is printed with its source.\n\n" +
 			"Bytes per row, of the rows and of each index, are measured: the command creates a\n" +
-			"scratch table, rowmill_scratch_..., on the server, fills it with rows of the declared\n" +
-			"table, or with generated ones while that has none, and drops it, also after Ctrl-C.\n" +
-			"The next plan drops what a killed one left. Nothing else is changed.",
+			"scratch table, rowmill_scratch_..., fills it with rows of the declared table, or with\n" +
+			"generated rows if that has none, and drops it, also after Ctrl-C. If the command is\n" +
+			"killed, the next plan drops the table. Nothing else is changed.",
 		Example: "  rowmill plan readings.toml --rate 5000/s\n" +
 			"  rowmill plan readings.toml --row-bytes 102 --rate 509/s --memory 2GB\n" +
 			"  rowmill plan readings.toml --record run.jsonl --prices prices.toml --html prices.html",

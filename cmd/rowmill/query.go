@@ -52,16 +52,16 @@ func (a queries) queryCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "query [SQL]",
 		Short: "Answer a query over a partitioned table on several connections",
-		Long: "Answer a query over a partitioned table on several connections: it is split into one\n" +
-			"query for some partitions each, with the aggregation in them, which run in parallel\n" +
-			"and in one snapshot; their results are merged exactly. A query for which it isn't\n" +
-			"certain that the answer is the server's own, byte for byte, is passed to the server\n" +
-			"whole: --explain says why, and --check proves the others.\n\n" +
-			"The query is the argument, or comes from --file, or from standard input; several\n" +
+		Long: "Answer a query over a partitioned table on several connections: it is split into\n" +
+			"pieces, one for some partitions each, which run in parallel in one snapshot, and their\n" +
+			"results are merged. The answer is the server's own, byte for byte. A query for which\n" +
+			"that isn't certain is sent to the server unsplit: --explain says why. --check compares\n" +
+			"the split answer with the unsplit one.\n\n" +
+			"The query is the argument, or comes from --file, or from standard input. Several\n" +
 			"statements, with semicolons between them, are run in turn. Only queries are run, in\n" +
-			"read-only transactions: nothing is changed on the server. Ctrl-C ends them there.\n\n" +
+			"read-only transactions. Ctrl-C ends them on the server.\n\n" +
 			"Formats:\n" +
-			"  table    boxes as the mysql client draws them; what a terminal gets by default\n" +
+			"  table    boxes as the mysql client draws them; the default on a terminal\n" +
 			"  tsv      as mysql --batch, except that NULL is \\N; the default elsewhere\n" +
 			"  csv      RFC 4180; NULL is an empty field, the empty text is \"\"\n" +
 			"  ndjson   a JSON object for each row; numbers have all their digits\n" +

@@ -172,7 +172,7 @@ func TestQueryExact(t *testing.T) {
 			refused("an earlier version has not recorded")
 		}
 		mustPass(t, r.run("apply", "--yes"))
-		refused("isn't recorded yet")
+		refused("not recorded yet")
 		usable("after an upgrade")
 		if kind != "postgres" {
 			// The maintenance is the first to see it, and begins with another change of the table.

@@ -26,16 +26,15 @@ func (a adoptions) removeCommand() *cobra.Command {
 	var f removeFlags
 	c := &cobra.Command{
 		Use:   "remove FILE.toml",
-		Short: "Stop keeping a table, and remove all that is rowmill's",
-		Long: "Stop keeping a table. It stays with all of its rows, as an ordinary table with\n" +
-			"partitions, or becomes a plain one with --plain: its rows are copied while it is\n" +
-			"written to, as by rowmill apply, within the limits below, and it is kept until the\n" +
-			"end. On SQLite its rows are always copied, in one transaction. What is rowmill's\n" +
-			"goes: the declaration, triggers, the views of roll-ups, and all records of it; with\n" +
-			"the last table, also rowmill's own tables. Tables of roll-ups stay, as they are,\n" +
-			"without --drop-rollups.\n\n" +
+		Short: "Stop maintaining a table, and remove everything that is rowmill's",
+		Long: "Stop maintaining a table. It stays with all of its rows, as an ordinary partitioned\n" +
+			"table, or with --plain as a plain one: its rows are copied while programs write to it,\n" +
+			"as by rowmill apply, within the limits below. On SQLite its rows are always copied, in\n" +
+			"one transaction. Everything that is rowmill's is removed: the declaration, triggers,\n" +
+			"the views of roll-ups, all records of the table and, with the last table, rowmill's own\n" +
+			"tables. The tables of roll-ups stay, unless --drop-rollups is given.\n\n" +
 			"The command shows its plan and asks for confirmation. It may be interrupted or\n" +
-			"killed at any time: the next one completes it.",
+			"killed at any time: the same command completes it.",
 		Example: "  rowmill remove readings.toml --dry-run\n" +
 			"  rowmill remove readings.toml --yes",
 		Args: wantArgs(1, 1),

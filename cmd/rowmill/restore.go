@@ -29,14 +29,14 @@ func (a *app) restoreCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "restore FILE.toml [PERIOD]",
 		Short: "Bring an archived period back",
-		Long: "Bring an archived period back: its rows are read from the Parquet file into a\n" +
-			"table of their own, and their number and checksum are compared with the file and\n" +
-			"with the period's seal. Then that table becomes a period of the rolling table\n" +
-			"again, under a short lock, or, with --into, remains a table of its own.\n\n" +
+		Long: "Bring an archived period back: its rows are read from the Parquet file into a new\n" +
+			"table, and their number and checksum are compared with the file and with the\n" +
+			"period's seal. Then that table becomes a period of the rolling table again, under a\n" +
+			"short lock; with --into it remains a separate table.\n\n" +
 			"A restored period isn't dropped again, however old it is, until --release returns\n" +
-			"it to retention. Inserts continue meanwhile, and rowmill run may run. After a\n" +
-			"crash, the same command continues.\n\n" +
-			"--list shows the archives there are; --list --verify reads each of them back.",
+			"it to retention. Inserts and rowmill run continue meanwhile. After a crash, the same\n" +
+			"command continues.\n\n" +
+			"--list shows the existing archives; --list --verify reads each of them.",
 		Example: "  rowmill restore readings.toml --list\n" +
 			"  rowmill restore readings.toml p20261120\n" +
 			"  rowmill restore readings.toml p20261120 --into readings_20261120 --yes\n" +

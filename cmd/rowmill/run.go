@@ -39,24 +39,24 @@ func (a runner) runCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run FILE.toml|DIRECTORY...",
 		Short: "Keep rolling tables: periods, roll-ups, archive, retention",
-		Long: "Keep rolling tables until the command ends. Periods are created ahead of the\n" +
-			"inserts; rows are rolled up; periods that are over are sealed, rebuilt sorted and\n" +
-			"compressed, merged and archived; those that have passed retention are dropped,\n" +
-			"and only when they are sealed, rolled up and archived, which is proven first.\n\n" +
-			"Each lock is waited for at most one second and requested again later, so that\n" +
-			"inserts don't queue behind it. Several rowmill run may keep a table: one leads, by\n" +
-			"a lock in the database, and another takes over within seconds when it ends.\n" +
-			"SIGTERM ends the command cleanly; the next one completes what a killed one left.\n\n" +
-			"A directory stands for its files *.toml. It is looked at again and again, as several\n" +
-			"files are, for what was added, changed and removed. A table that can't be kept is\n" +
-			"reported, tried again, and delays no other; with one file, it ends the command.\n\n" +
+		Long: "Maintain rolling tables until the command ends: create periods ahead of the inserts,\n" +
+			"refresh roll-ups, and seal periods once their time has passed; rebuild, merge and\n" +
+			"archive sealed periods as declared; drop those that have passed retention. A period\n" +
+			"is dropped only after its rows are proven to be in every roll-up and in the archive.\n\n" +
+			"A lock is waited for at most one second and requested again later, so that inserts\n" +
+			"don't queue behind it. Several processes may run for a table: one leads, by a lock in\n" +
+			"the database, and another takes over within seconds when it ends. SIGTERM ends the\n" +
+			"command cleanly; the next one completes the work of one that was killed.\n\n" +
+			"A directory stands for its files *.toml. Added, changed and removed files are noticed\n" +
+			"every --interval. A table that can't be maintained is reported and tried again, and\n" +
+			"delays no other table; with one file, it ends the command.\n\n" +
 			"With --ingest, rows are taken over HTTP: POST /write/TABLE with CSV, JSON or line\n" +
 			"protocol, or InfluxDB's /api/v2/write. A request is acknowledged once its rows are\n" +
-			"on disk below --ingest-spool, from where each is loaded once; while the database is\n" +
-			"down they wait there.\n\n" +
-			"With --replica, the delay of a replica is measured, and shown in /metrics: a row of\n" +
-			"the table rowmill_heartbeat is updated once a second, and read on the replica. The delay\n" +
-			"of one that doesn't answer, or repeats nothing, grows.",
+			"on disk below --ingest-spool, and each row is loaded once. While the database is\n" +
+			"down, rows wait there.\n\n" +
+			"With --replica, /metrics shows the delay of a replica: a row of the table\n" +
+			"rowmill_heartbeat is updated once a second, and read on the replica. The delay grows\n" +
+			"while the replica doesn't answer, or replicates nothing.",
 		Example: "  rowmill run readings.toml --listen :9187\n" +
 			"  rowmill run /etc/rowmill/tables --listen :9187\n" +
 			"  rowmill run readings.toml --once\n" +

@@ -34,14 +34,14 @@ func (a *app) serveCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve --mysql ADDRESS --target URL",
 		Short: "Serve the MySQL protocol in front of a server",
-		Long: "Serve the MySQL protocol in front of a MariaDB or MySQL server. Each client has\n" +
-			"a connection of its own to the server, with its own user and password; everything\n" +
-			"is passed on as it is. A SELECT that can be split is answered in pieces, in parallel,\n" +
-			"by connections of the account of --target, and only if the client's own connection\n" +
-			"has accepted it; SHOW WARNINGS then says so. All other statements, and queries in\n" +
-			"transactions, are passed on whole.\n\n" +
-			"SIGTERM ends the command: new clients are refused, statements and transactions may\n" +
-			"go on for 30 s.",
+		Long: "Serve the MySQL protocol in front of a MariaDB or MySQL server. Each client has a\n" +
+			"connection of its own to the server, with its own user and password, and every\n" +
+			"statement goes to the server unchanged. The exception is a SELECT that can be split:\n" +
+			"once the client's own connection has accepted it, connections of the account of\n" +
+			"--target answer it in pieces, in parallel. SHOW WARNINGS then says so. Queries in\n" +
+			"transactions are not split.\n\n" +
+			"SIGTERM ends the command: new clients are refused, and statements and transactions\n" +
+			"may continue for 30 s.",
 		Example: "  rowmill serve --mysql :4406 --target mariadb://rowmill@db1:3306/metrics\n" +
 			"  rowmill serve --mysql 0.0.0.0:4406 --target mariadb://rowmill@db1/metrics?tls=true --tls-cert serve.pem --tls-key serve.key",
 		Args: wantArgs(0, 0),

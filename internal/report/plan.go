@@ -107,7 +107,7 @@ func (t *planText) period(o *sizing.Output) {
 	}
 	t.Line("Partitions")
 	t.figures(q.From, planFigure{"  new ones a day", ifAny(q.PerDay, figures.Words), ""},
-		planFigure{"  open, and made ahead", fmt.Sprintf("%d, %d", q.Open, q.Ahead), ""},
+		planFigure{"  open", fmt.Sprint(q.Open), ""}, planFigure{"  created ahead", fmt.Sprint(q.Ahead), ""},
 		planFigure{"  at full retention", total, ""})
 	if m := o.Open; m != nil {
 		t.Line("Memory of the server with all of these open on %s", plural(m.Connections, "connection", "connections"))

@@ -49,7 +49,7 @@ const ExampleDurable = "'sandbox:mariadb?durability=full'"
 const DeclareHint = "target = \"mysql://USER@HOST/DB\" below [table], or --target URL"
 
 // Help explains a --target flag.
-const Help = `database to use:
+const Help = "`URL` of the database:" + `
 sqlite:PATH (no PATH: a temporary file), null: (accepts and counts),
 mariadb://USER@HOST:PORT/DB, mysql://USER@HOST:PORT/DB,
 postgres://USER@HOST:PORT/DB (as libpq: ?host=DIR for a socket),

@@ -273,7 +273,7 @@ func (s *Set) LateBound() string {
 	case s.table.Grid.Axis() != rolling.Time:
 		return "rows that other programs insert below the watermark are included when their period is sealed"
 	}
-	return fmt.Sprintf("a row that another program inserts after the end of its bucket is found at most %d times as late as it came, after %v at the earliest: one that came 1m late, within %v of the bucket's end (and the time of a refresh)", recountFactor, firstRecount, recountFactor*time.Minute)
+	return fmt.Sprintf("a late row that another program inserts is included after at most %d times its delay, and at least %v, plus a refresh: a row that is 1m late, within %v of its bucket's end", recountFactor, firstRecount, recountFactor*time.Minute)
 }
 
 // Recount counts the rows of those buckets that have reached one of the ages since

@@ -85,9 +85,9 @@ func (s *Set) Exact(ctx context.Context, t *engine.RolledTable, applied *state.D
 		switch {
 		case len(r.Ranges) > 0 || len(t.Changed) == 0:
 		case len(t.Changed) == len(t.Periods):
-			r.Why = "no partition is one of which it has the rows: rowmill run computes its buckets again; on a replica, or another server than that of rowmill run, rows are read"
+			r.Why = "no partition is one that it was computed from: rowmill run computes its buckets again; on a replica, or another server than that of rowmill run, rows are read"
 		default:
-			r.Why = "partition " + t.Changed[0] + " isn't the one of which it has the rows: rowmill run computes its buckets again"
+			r.Why = "partition " + t.Changed[0] + " is not the one that it was computed from: rowmill run computes its buckets again"
 		}
 		t.Levels = append(t.Levels, r)
 	}

@@ -327,10 +327,10 @@ func (s prover) exactParts(ctx context.Context, t *engine.RolledTable) error {
 	case err != nil:
 		return err
 	case !ok:
-		t.Why = "an earlier version has not recorded of which partitions they have the rows: run rowmill apply, and then rowmill run"
+		t.Why = "an earlier version has not recorded the partitions that they were computed from: run rowmill apply, and then rowmill run"
 		return nil
 	case was == nil:
-		t.Why = "it isn't recorded yet of which partitions they have the rows: rowmill run does it, with the privileges that docs/rollups.md names"
+		t.Why = "the partitions that they were computed from are not recorded yet: rowmill run records them, with the privileges that docs/privileges.md names"
 		return nil
 	}
 	differing := func(ctx context.Context, session *engine.Session, database string, parts []string) (list []string, why string, err error) {
@@ -342,7 +342,7 @@ func (s prover) exactParts(ctx context.Context, t *engine.RolledTable) error {
 			return nil, now.Why, nil
 		}
 		if name := s.other(was, now); name != "" {
-			return nil, "column " + name + " isn't the one of which they have the values: rowmill run computes them again", nil
+			return nil, "column " + name + " is not the one that they were computed from: rowmill run computes them again", nil
 		}
 		var written *engine.PartsWritten
 		if now.Alters == "" || now.Alters != was.Alters {
