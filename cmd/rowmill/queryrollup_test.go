@@ -11,6 +11,7 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/maintain"
 	"github.com/rowmill/rowmill/internal/query"
+	"github.com/rowmill/rowmill/internal/query/plan"
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
@@ -294,7 +295,7 @@ func (c *counted) Row(values [][]byte) error {
 	return err
 }
 
-func countRolled(t *testing.T, r *query.Runner, p *query.Plan) counted {
+func countRolled(t *testing.T, r *query.Runner, p *plan.Plan) counted {
 	t.Helper()
 	var c counted
 	report, err := r.Run(context.WithoutCancel(t.Context()), p, &c)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/query/plan"
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
@@ -67,21 +68,21 @@ func TestBugEndsOneQuery(t *testing.T) {
 		f := newFixture(t, kind)
 		b := &buggy{Reader: f.Reader}
 		r := New(b, Options{Parallel: 2})
-		sleeps := func(p *Plan) *Plan {
+		sleeps := func(p *plan.Plan) *plan.Plan {
 			for i := range len(p.Pieces) - 1 {
-				p.Pieces[i] = Piece{Where: f.sleep}
+				p.Pieces[i] = plan.Piece{Where: f.sleep}
 			}
 			p.Pieces[len(p.Pieces)-1].Rows = 1 << 30 // it begins among the first, but for a concatenation
-			if p.Merge.Kind == Concatenate {
+			if p.Merge.Kind == plan.Concatenate {
 				p.Pieces[0], p.Pieces[4] = p.Pieces[4], p.Pieces[0]
 			}
 			return p
 		}
-		whole := &Plan{Text: "SELECT id FROM t", State: f.state, Whole: "to see"}
-		shifted := func(p *Plan) *Plan { p.Keys = 9; return p } // no row has as many columns
+		whole := &plan.Plan{Text: "SELECT id FROM t", State: f.state, Whole: "to see"}
+		shifted := func(p *plan.Plan) *plan.Plan { p.Keys = 9; return p } // no row has as many columns
 		for _, c := range []struct {
 			in   string
-			plan *Plan
+			plan *plan.Plan
 			sink Sink
 		}{
 			{"PartFrom", sleeps(f.concatenated()), nil}, {"PartFrom", sleeps(f.inMemory()), nil},
@@ -110,7 +111,7 @@ func TestBugEndsOneQuery(t *testing.T) {
 			t.Errorf("plan: %v", err)
 		}
 		b.in = ""
-		for _, p := range []*Plan{f.concatenated(), f.inMemory(), f.onServer()} {
+		for _, p := range []*plan.Plan{f.concatenated(), f.inMemory(), f.onServer()} {
 			f.same(r, p, false)
 		}
 		if err := r.Close(); err != nil {

@@ -11,7 +11,9 @@ import (
 	"sync"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/query/merge"
 	"github.com/rowmill/rowmill/internal/query/parse"
+	"github.com/rowmill/rowmill/internal/query/plan"
 	"github.com/rowmill/rowmill/internal/state"
 )
 
@@ -115,7 +117,7 @@ func (c *cache) figures() CacheStats {
 }
 
 // uncached returns why the partials of a plan can't be cached, whatever the state of the table; "" if they can.
-func (r *Runner) uncached(p *Plan) string {
+func (r *Runner) uncached(p *plan.Plan) string {
 	versioner, ok := r.nodes[0].Reader.(engine.PartVersioner)
 	switch {
 	case r.o.NoCache:
@@ -163,7 +165,7 @@ type caching struct {
 }
 
 // caching returns nil if the plan's partials can't be cached, which the report then says.
-func (r *Runner) caching(p *Plan, report *Report) *caching {
+func (r *Runner) caching(p *plan.Plan, report *Report) *caching {
 	if report.Uncached = r.uncached(p); report.Uncached != "" {
 		return nil
 	}
@@ -192,7 +194,7 @@ func (c *caching) missing(parts []string) (list []string) {
 }
 
 // look reads the versions before the snapshot: a partition that is replaced by DDL is another one afterwards.
-func (c *caching) look(ctx context.Context, n *node, s *engine.Session, p *Plan, report *Report) (err error) {
+func (c *caching) look(ctx context.Context, n *node, s *engine.Session, p *plan.Plan, report *Report) (err error) {
 	c.before, report.Uncached, err = n.Reader.(engine.PartVersioner).PartVersions(ctx, s, p.Table, state.NotesInto)
 	return err
 }
@@ -200,7 +202,7 @@ func (c *caching) look(ctx context.Context, n *node, s *engine.Session, p *Plan,
 // settle finds the sealed periods whose rows are known, in the snapshot of a session: a period whose seal is that of an entry, whose
 // partition is the same, and of whose rows no change is noted that has not been consumed. Consuming
 // notes changes the seal in the same transaction.
-func (c *caching) settle(ctx context.Context, n *node, s *engine.Session, p *Plan, report *Report) (err error) {
+func (c *caching) settle(ctx context.Context, n *node, s *engine.Session, p *plan.Plan, report *Report) (err error) {
 	c.versions = map[string]string{}
 	if report.Uncached != "" {
 		return nil
@@ -210,7 +212,7 @@ func (c *caching) settle(ctx context.Context, n *node, s *engine.Session, p *Pla
 		return err
 	}
 	d := n.Dialect()
-	name := func(table string) string { return quotedName(d, p.Table.Database, table) }
+	name := func(table string) string { return plan.QuotedName(d, p.Table.Database, table) }
 	literal := "'" + strings.ReplaceAll(p.Table.Name, "'", "''") + "'"
 	if strings.ContainsAny(p.Table.Name, `\`) {
 		report.Uncached = "the table's name has a backslash"
@@ -259,8 +261,8 @@ func (c *caching) settle(ctx context.Context, n *node, s *engine.Session, p *Pla
 }
 
 // pieces makes a piece of each sealed period, unless they are too many, and others of the rest. Those that are in the cache come first.
-func (c *caching) pieces(p *Plan, sessions int, report *Report) []Piece {
-	var cached, single []Piece
+func (c *caching) pieces(p *plan.Plan, sessions int, report *Report) []plan.Piece {
+	var cached, single []plan.Piece
 	var rest []string
 	rowsOf := partRows(p.Table)
 	for _, part := range p.Parts {
@@ -272,9 +274,9 @@ func (c *caching) pieces(p *Plan, sessions int, report *Report) []Piece {
 		default:
 			if rows, ok = c.cache.get(key, version); ok {
 				c.rows[len(cached)] = rows
-				cached = append(cached, Piece{Parts: []string{part}})
+				cached = append(cached, plan.Piece{Parts: []string{part}})
 			} else if len(single) < mostFilled {
-				single = append(single, Piece{Parts: []string{part}, Rows: rowsOf[part]})
+				single = append(single, plan.Piece{Parts: []string{part}, Rows: rowsOf[part]})
 			} else {
 				rest = append(rest, part)
 			}
@@ -288,7 +290,7 @@ func (c *caching) pieces(p *Plan, sessions int, report *Report) []Piece {
 	if len(rest) == 0 {
 		return out
 	}
-	if one := joinParts(rowsOf, rest); fewRows([]Piece{one}) {
+	if one := joinParts(rowsOf, rest); fewRows([]plan.Piece{one}) {
 		return append(out, one)
 	}
 	return append(out, groupParts(p.Table, rest, sessions)...)
@@ -301,7 +303,7 @@ const mostFilled = 500
 func (c *caching) replay(piece, columns int, row func(values [][]byte) error) error {
 	values := make([][]byte, columns)
 	for b := c.rows[piece]; len(b) > 0; {
-		b = nextRow(b, values)
+		b = merge.NextRow(b, values)
 		if err := row(values); err != nil {
 			return err
 		}
@@ -328,7 +330,7 @@ func (r *recording) row(values [][]byte) {
 	if r == nil || r.full {
 		return
 	}
-	if r.rows = appendRow(r.rows, values); len(r.rows) > mostPartial {
+	if r.rows = merge.AppendRow(r.rows, values); len(r.rows) > mostPartial {
 		r.full, r.rows = true, nil
 	}
 }

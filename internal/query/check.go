@@ -15,12 +15,14 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/query/merge"
 	"github.com/rowmill/rowmill/internal/query/parse"
+	"github.com/rowmill/rowmill/internal/query/plan"
 )
 
 // A Checked is the comparison of a statement's answers, whole and in pieces.
 type Checked struct {
-	Plan *Plan
+	Plan *plan.Plan
 	// Rows is the number of rows of the whole answer.
 	Rows int64
 	// Differences are the first of them, and All is their number; none means that all columns and rows are the same.
@@ -63,12 +65,12 @@ const mostDifferences = 20
 //
 // Without ORDER BY, rows are compared in any order. With it, the columns that it names, if it names
 // columns of the answer, have to come in the same order.
-func (r *Runner) Check(ctx context.Context, p *Plan) (*Checked, error) {
+func (r *Runner) Check(ctx context.Context, p *plan.Plan) (*Checked, error) {
 	c := &Checked{Plan: p, Report: &Report{Plan: p}}
 	if p.Whole != "" || len(p.Pieces) == 0 {
 		return c, nil
 	}
-	if p.clock {
+	if p.Clock {
 		return nil, engine.Hinted(errors.New("check: the query has the current time, which is another in each of the two answers"), "a literal in its place")
 	}
 	x, err := r.begin(ctx, p, nil, c.Report)
@@ -133,7 +135,7 @@ func (k *kept) Columns(cols []engine.ResultColumn) error {
 }
 
 func (k *kept) Row(values [][]byte) error {
-	row := appendRow(nil, values)
+	row := merge.AppendRow(nil, values)
 	k.rows = append(k.rows, row)
 	if k.size += int64(len(row)) + 48; k.size > k.most {
 		return engine.Hinted(fmt.Errorf("the answer needs more than %s to be kept for the comparison", figure.Bytes(k.most)), "--memory with more, or a LIMIT in the query")
@@ -201,7 +203,7 @@ var errStopComparing = errors.New("the answers have different numbers of columns
 func (c *compared) Row(values [][]byte) error {
 	at := c.n
 	c.n++
-	c.buf = appendRow(c.buf[:0], values)
+	c.buf = merge.AppendRow(c.buf[:0], values)
 	if !c.differs {
 		if at < len(c.whole.rows) && bytes.Equal(c.whole.rows[at], c.buf) {
 			c.used[at] = true
@@ -265,7 +267,7 @@ const maxExtra = 10_000
 
 // compareOrder compares the columns that ORDER BY names with those of the row at the same place.
 func (c *compared) compareOrder(at int, values [][]byte) {
-	nextRow(c.whole.rows[at], c.values[0])
+	merge.NextRow(c.whole.rows[at], c.values[0])
 	for _, i := range c.order {
 		if a := c.values[0][i]; !sortsAlike(c.whole.cols[i], a, values[i]) {
 			c.add(Difference{What: DiffersInOrder, Row: int64(at) + 1, Column: c.whole.cols[i].Name, Whole: a, Split: values[i]})
@@ -319,8 +321,8 @@ func (c *compared) finish() {
 
 // pair adds a difference for each value in which two rows differ.
 func (c *compared) pair(at int, row []byte) {
-	nextRow(c.whole.rows[at], c.values[0])
-	nextRow(row, c.values[1])
+	merge.NextRow(c.whole.rows[at], c.values[0])
+	merge.NextRow(row, c.values[1])
 	for i, a := range c.values[0] {
 		if b := c.values[1][i]; !bytes.Equal(a, b) || (a == nil) != (b == nil) {
 			c.add(Difference{What: DiffersInValue, Row: int64(at) + 1, Column: c.whole.cols[i].Name, Whole: a, Split: b})
@@ -330,7 +332,7 @@ func (c *compared) pair(at int, row []byte) {
 
 // text is a row as one text.
 func (c *compared) text(row []byte) []byte {
-	nextRow(row, c.values[0])
+	merge.NextRow(row, c.values[0])
 	var out []byte
 	for i, v := range c.values[0] {
 		if i > 0 {

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/query/plan"
 )
 
 // TestCompared compares answers that differ in every way.
@@ -38,7 +39,7 @@ func TestCompared(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			k := &kept{most: 1 << 20}
 			feed(t, k, ints, whole)
-			checked := &Checked{Plan: &Plan{Columns: ints}, Report: &Report{}}
+			checked := &Checked{Plan: &plan.Plan{Columns: ints}, Report: &Report{}}
 			got := &compared{whole: k, checked: checked, order: c.order, left: map[uint64][]int{}}
 			cols := c.cols
 			if cols == nil {

@@ -17,7 +17,9 @@ import (
 	"testing"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/query/merge"
 	"github.com/rowmill/rowmill/internal/query/parse"
+	"github.com/rowmill/rowmill/internal/query/plan"
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
@@ -396,7 +398,7 @@ func runSplit(ctx context.Context, r *Runner, text string, st engine.State) (how
 	case p.Whole != "":
 	case report.Rerun != "":
 		h.whole = "run again: " + report.Rerun
-	case p.Merge.Kind == Concatenate:
+	case p.Merge.Kind == plan.Concatenate:
 		h.merge = "concatenated"
 	case report.Server:
 		h.merge = "on the server"
@@ -430,7 +432,7 @@ func differ(want, got *answer, ordered bool, order []int) string {
 		}
 		return ""
 	}
-	checked := &Checked{Plan: &Plan{}, Report: &Report{}}
+	checked := &Checked{Plan: &plan.Plan{}, Report: &Report{}}
 	c := &compared{whole: &want.kept, checked: checked, order: order, left: map[uint64][]int{}}
 	err := c.Columns(got.cols)
 	values := make([][]byte, len(got.cols))
@@ -438,7 +440,7 @@ func differ(want, got *answer, ordered bool, order []int) string {
 		if err != nil {
 			return err.Error()
 		}
-		nextRow(row, values)
+		merge.NextRow(row, values)
 		err = c.Row(values)
 	}
 	c.finish()

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/query/plan"
 )
 
 // A Shard is a server that has a part of a table's rows, in a table of the same name in the Reader's own database. The
@@ -36,7 +37,7 @@ func (r *Runner) ReadShards(table string, shards []Shard) {
 
 // shards returns the pieces of a table that are read from its nodes; none, with the reason, if the head has to read
 // it, in pieces or, with p.Whole, as a whole. The estimate of the plan becomes that of the nodes, of which the head has none.
-func (r *Runner) shards(ctx context.Context, p *Plan) (pieces []Piece, why string, err error) {
+func (r *Runner) shards(ctx context.Context, p *plan.Plan) (pieces []plan.Piece, why string, err error) {
 	switch {
 	case r.sharded == "" || p.Table.Name != r.sharded || len(p.Parts) == 0:
 		return nil, "", nil
@@ -76,7 +77,7 @@ func (r *Runner) shards(ctx context.Context, p *Plan) (pieces []Piece, why strin
 }
 
 // shard returns the pieces of one node, and its estimate of the rows that are read.
-func (r *Runner) shard(ctx context.Context, p *Plan, i int) (pieces []Piece, rows int64, why string, err error) {
+func (r *Runner) shard(ctx context.Context, p *plan.Plan, i int) (pieces []plan.Piece, rows int64, why string, err error) {
 	n := r.nodes[i]
 	if n.err != nil {
 		return nil, 0, "", fmt.Errorf("node %s: %w", n.name, n.err)
@@ -95,7 +96,7 @@ func (r *Runner) shard(ctx context.Context, p *Plan, i int) (pieces []Piece, row
 	}
 	s, err := n.plain.get(ctx, p.State)
 	if err != nil {
-		if !unanswered(ctx, err) {
+		if !plan.Unanswered(ctx, err) {
 			return nil, 0, fmt.Sprintf("node %s doesn't have the session's settings: %v", n.name, err), nil
 		}
 		return nil, 0, "", fmt.Errorf("node %s: %w", n.name, err)
@@ -124,7 +125,7 @@ func (r *Runner) shard(ctx context.Context, p *Plan, i int) (pieces []Piece, row
 	if err != nil {
 		return nil, 0, "", fmt.Errorf("node %s: %w", n.name, err)
 	}
-	read, rows := planned.Of(t, p.Alias, p.namesakes)
+	read, rows := planned.Of(t, p.Alias, p.Namesakes)
 	if read == nil { // its answer without a table is that of its own rows
 		read = t.Read(nil)
 	}
@@ -135,7 +136,7 @@ func (r *Runner) shard(ctx context.Context, p *Plan, i int) (pieces []Piece, row
 	switch {
 	case len(parts) == 0:
 	case p.Disjoint: // the groups of a node are in all of its periods
-		pieces = []Piece{joinParts(partRows(t), parts)}
+		pieces = []plan.Piece{joinParts(partRows(t), parts)}
 	default:
 		pieces = groupParts(t, parts, r.parallel(n.Reader))
 	}
@@ -147,7 +148,7 @@ func (r *Runner) shard(ctx context.Context, p *Plan, i int) (pieces []Piece, row
 
 // local says why a node may answer the query in another way than the head does, which then reads the rows as a whole unless it has the
 // node return them as they are.
-func (r *Runner) local(ctx context.Context, p *Plan, n *node, s *session) (why string, err error) {
+func (r *Runner) local(ctx context.Context, p *plan.Plan, n *node, s *session) (why string, err error) {
 	head, is := r.nodes[0].Reader.(engine.LocalReader)
 	of, also := n.Reader.(engine.LocalReader)
 	if !is || !also {
@@ -157,17 +158,17 @@ func (r *Runner) local(ctx context.Context, p *Plan, n *node, s *session) (why s
 	if err != nil {
 		return "", fmt.Errorf("node %s: %w", n.name, err)
 	}
-	if p.locals == nil { // once for all nodes
+	if p.Locals == nil { // once for all nodes
 		own, err := r.nodes[0].plain.get(ctx, p.State)
 		if err != nil {
 			return "", err
 		}
-		p.locals, err = head.Locals(ctx, own.Session, p.State)
+		p.Locals, err = head.Locals(ctx, own.Session, p.State)
 		if err = errors.Join(err, r.nodes[0].plain.put(ctx, own)); err != nil {
 			return "", err
 		}
 	}
-	ours := maps.Clone(p.locals)
+	ours := maps.Clone(p.Locals)
 	for name := range theirs {
 		if _, both := ours[name]; !both {
 			ours[name] = ""

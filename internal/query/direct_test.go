@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/query/plan"
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
@@ -112,7 +113,7 @@ func TestNodesWithOtherDefinitions(t *testing.T) {
 }
 
 // askNodes asks a query about table r of two nodes, n1 and n2.
-func askNodes(t *testing.T, head, n1, n2 engine.Reader, query string, settings ...engine.Setting) (p *Plan, rows string, err error) {
+func askNodes(t *testing.T, head, n1, n2 engine.Reader, query string, settings ...engine.Setting) (p *plan.Plan, rows string, err error) {
 	t.Helper()
 	p, r := planNodes(t, head, n1, n2, query, settings...)
 	sink := &rowsSink{}
@@ -121,7 +122,7 @@ func askNodes(t *testing.T, head, n1, n2 engine.Reader, query string, settings .
 }
 
 // planNodes plans a query about table r of two nodes, n1 and n2.
-func planNodes(t *testing.T, head, n1, n2 engine.Reader, query string, settings ...engine.Setting) (*Plan, *Runner) {
+func planNodes(t *testing.T, head, n1, n2 engine.Reader, query string, settings ...engine.Setting) (*plan.Plan, *Runner) {
 	t.Helper()
 	r := New(head, Options{Parallel: 2, Always: true})
 	r.ReadShards("r", []Shard{{Name: "n1", Reader: n1}, {Name: "n2", Reader: n2}})

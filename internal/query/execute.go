@@ -5,15 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/query/merge"
+	"github.com/rowmill/rowmill/internal/query/plan"
 )
 
 // longestFirst orders pieces by their estimated rows, so that none of the long ones begins last.
-func longestFirst(order []int, pieces []Piece) {
+func longestFirst(order []int, pieces []plan.Piece) {
 	slices.SortStableFunc(order, func(a, b int) int { return int(min(1, max(-1, pieces[b].Rows-pieces[a].Rows))) })
 }
 
@@ -74,10 +75,10 @@ func (x *execution) piece(n *node, s *session, worker, piece int, row func(worke
 		}
 	}
 	recorded := x.cached.record(piece)
-	err := s.Text(x.ctx, x.p.pieceText(n.Reader, piece),
+	err := s.Text(x.ctx, x.p.PieceText(n.Reader, piece),
 		func(cols []engine.ResultColumn) error {
 			if columns > 0 && len(cols) != columns {
-				return inexact(fmt.Sprintf("a piece has %d columns, and not %d", len(cols), columns)) // a star and invisible columns
+				return merge.Inexact(fmt.Sprintf("a piece has %d columns, and not %d", len(cols), columns)) // a star and invisible columns
 			}
 			return nil
 		},
@@ -102,10 +103,10 @@ func (x *execution) piece(n *node, s *session, worker, piece int, row func(worke
 		err = ended(worker, piece)
 	}
 	if err != nil {
-		if _, ok := errors.AsType[*inexactError](err); ok {
+		if _, ok := errors.AsType[*merge.InexactError](err); ok {
 			return err
 		}
-		return fmt.Errorf("read %s: %w", x.p.pieceName(piece), err)
+		return fmt.Errorf("read %s: %w", x.p.PieceName(piece), err)
 	}
 	x.progress(piece, rows)
 	return nil
@@ -113,7 +114,7 @@ func (x *execution) piece(n *node, s *session, worker, piece int, row func(worke
 
 // storedTimes are the columns of pieces whose values are checked by checkStored. Rows that are only passed on aren't stored.
 func (x *execution) storedTimes() (list []int) {
-	if x.p.Merge.Kind == Concatenate && (x.all == nil || x.all.p.Merge.Kind == Concatenate) {
+	if x.p.Merge.Kind == plan.Concatenate && (x.all == nil || x.all.p.Merge.Kind == plan.Concatenate) {
 		return nil
 	}
 	dates := x.r.nodes[0].Reader.Semantics(x.state).ZeroDates
@@ -132,10 +133,10 @@ func (x *execution) checkStored(column int, text []byte) error {
 	switch c := x.p.PartialColumns[column]; {
 	case c.Temporal != engine.Year:
 		if isZeroDate(text) {
-			return inexact("it stores dates without a month or a day, which sql_mode refuses")
+			return merge.Inexact("it stores dates without a month or a day, which sql_mode refuses")
 		}
 	case string(text) == "0", string(text) == "0000" && !x.p.Merge.Rows && column >= x.p.Keys:
-		return inexact("the text of a computed year of zero is up to the server")
+		return merge.Inexact("the text of a computed year of zero is up to the server")
 	}
 	return nil
 }
@@ -170,79 +171,10 @@ func (x *execution) progress(piece int, rows int64) {
 	x.r.o.Progress(now)
 }
 
-// pieceText is the query of a piece.
-func (p *Plan) pieceText(reader engine.Reader, piece int) string {
-	p, piece = p.branchOf(piece)
-	if at := p.Pieces[piece]; at.Query+at.Text != "" {
-		return at.Query + at.Text
-	}
-	return p.Partial[0] + p.operand(reader, p.Pieces[piece]) + p.Partial[1]
-}
-
-// headText is the query of a piece that the first server can run, for the types of its columns.
-func (p *Plan) headText(reader engine.Reader) string {
-	piece := p.Pieces[0]
-	switch {
-	case len(p.Parts) > 0 && (piece.Table != nil || piece.Query != ""):
-		piece = Piece{Parts: p.Parts[:1]}
-	case piece.Query != "" && len(p.Table.Parts) > 0: // roll-ups have all rows
-		piece = Piece{Parts: []string{p.Table.Parts[0].Name}}
-	}
-	return p.Partial[0] + p.operand(reader, piece) + p.Partial[1]
-}
-
-// operand is what stands in the place of the table in the query of a piece.
-func (p *Plan) operand(reader engine.Reader, piece Piece) string {
-	if piece.Where == "" {
-		if piece.Table != nil {
-			return reader.PartFrom(piece.Table, piece.Parts)
-		}
-		return reader.PartFrom(p.Table, piece.Parts)
-	}
-	// All columns are named, because * omits invisible ones.
-	d := reader.Dialect()
-	names := make([]string, len(p.Table.Columns))
-	for i, c := range p.Table.Columns {
-		names[i] = d.Quote(c.Name)
-	}
-	from := quotedName(d, p.Table.Database, p.Table.Name)
-	if len(piece.Parts) > 0 {
-		from = reader.PartFrom(p.Table, piece.Parts) + " AS rowmill_part" // a derived table must have an alias
-	}
-	return "(SELECT " + strings.Join(names, ", ") + " FROM " + from + " WHERE " + piece.Where + ")"
-}
-
-// mostNamed is how many partitions a message names.
-const mostNamed = 3
-
-func (p *Plan) pieceName(piece int) string {
-	at := p.Pieces[piece]
-	where := ""
-	if at.Server != "" {
-		where = " on node " + at.Server
-	}
-	switch n := len(at.Parts); {
-	case at.Rollup != "":
-		return "roll-up " + at.Rollup
-	case at.Query != "":
-		return "a branch of the set operation"
-	case at.Where != "":
-		return "the rows of " + p.Table.Name + " with " + at.Where + where
-	case n == 0:
-		return p.Table.Name + where
-	case n == 1:
-		return "partition " + at.Parts[0] + " of " + p.Table.Name + where
-	case n <= mostNamed:
-		return "partitions " + strings.Join(at.Parts, ", ") + " of " + p.Table.Name + where
-	default:
-		return fmt.Sprintf("partitions %s to %s (%d) of %s%s", at.Parts[0], at.Parts[n-1], n, p.Table.Name, where)
-	}
-}
-
 // concatenate passes the rows of the pieces to sink, in the order of the pieces.
 func (x *execution) concatenate(sink Sink) error {
-	q := newOrdered(len(x.p.Pieces), x.r.memory()/2)
-	defer context.AfterFunc(x.ctx, func() { q.fail(context.Cause(x.ctx)) })()
+	q := merge.NewOrdered(len(x.p.Pieces), x.r.memory()/2)
+	defer context.AfterFunc(x.ctx, func() { q.Fail(context.Cause(x.ctx)) })()
 	blocks := make([][]byte, x.sessions())
 	columns := len(x.p.PartialColumns)
 	ran := make(chan error, 1)
@@ -252,20 +184,20 @@ func (x *execution) concatenate(sink Sink) error {
 				if len(values) != columns {
 					return fmt.Errorf("the piece has %d columns, and not %d", len(values), columns)
 				}
-				b := appendRow(blocks[worker], values)
-				if len(b) >= blockSize {
-					b, err = q.put(piece, b)
+				b := merge.AppendRow(blocks[worker], values)
+				if len(b) >= merge.BlockSize {
+					b, err = q.Put(piece, b)
 				}
 				blocks[worker] = b
 				return err
 			},
 			func(worker, piece int) (err error) {
 				if len(blocks[worker]) > 0 {
-					if blocks[worker], err = q.put(piece, blocks[worker]); err != nil {
+					if blocks[worker], err = q.Put(piece, blocks[worker]); err != nil {
 						return err
 					}
 				}
-				q.finish(piece)
+				q.Finish(piece)
 				return nil
 			})
 		ran <- err
@@ -281,8 +213,8 @@ func (x *execution) concatenate(sink Sink) error {
 }
 
 // pass passes rows to sink.
-func (x *execution) pass(q *ordered, sink Sink, columns int) error {
-	block, err := q.next(nil) // before the columns: the first pieces may fail
+func (x *execution) pass(q *merge.Ordered, sink Sink, columns int) error {
+	block, err := q.Next(nil) // before the columns: the first pieces may fail
 	if err != nil {
 		return err
 	}
@@ -292,12 +224,12 @@ func (x *execution) pass(q *ordered, sink Sink, columns int) error {
 	row := make([][]byte, columns)
 	for block != nil {
 		for b := block; len(b) > 0; {
-			b = nextRow(b, row)
+			b = merge.NextRow(b, row)
 			if err := sink.Row(row); err != nil {
 				return err
 			}
 		}
-		if block, err = q.next(block); err != nil {
+		if block, err = q.Next(block); err != nil {
 			return err
 		}
 	}

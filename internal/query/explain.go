@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/query/merge"
+	"github.com/rowmill/rowmill/internal/query/plan"
 )
 
 // An Explanation says how a statement would be answered, before it is: for people and, as JSON, for
@@ -79,7 +81,7 @@ type ExplainedRollup struct {
 }
 
 // explainRollup describes a roll-up that is read.
-func explainRollup(u RollupUse) ExplainedRollup {
+func explainRollup(u plan.RollupUse) ExplainedRollup {
 	e := ExplainedRollup{Name: u.Name, Every: u.Every.String()}
 	for _, x := range u.Ranges {
 		e.Ranges = append(e.Ranges, [2]string{u.Every.Format(x.From), u.Every.Format(x.To)})
@@ -93,8 +95,8 @@ func (e *ExplainedRollup) text() string {
 	for i, x := range e.Ranges {
 		times[i] = x[0] + " to " + x[1]
 	}
-	if n := len(times); n > mostNamed {
-		times = append(times[:mostNamed:mostNamed], fmt.Sprintf("%d more ranges", n-mostNamed))
+	if n := len(times); n > plan.MostNamed {
+		times = append(times[:plan.MostNamed:plan.MostNamed], fmt.Sprintf("%d more ranges", n-plan.MostNamed))
 	}
 	return fmt.Sprintf("%s, in buckets of %s, in place of the rows from %s", e.Name, e.Every, strings.Join(times, ", "))
 }
@@ -111,7 +113,7 @@ const nominalRate = 2e6
 
 // Explain describes a plan of this Runner. For one that is split it opens the sessions and their snapshot, but takes no lock
 // for it, and runs no piece in them. If the server merges, it creates the temporary tables, which shows whether the account may.
-func (r *Runner) Explain(ctx context.Context, p *Plan) (*Explanation, error) {
+func (r *Runner) Explain(ctx context.Context, p *plan.Plan) (*Explanation, error) {
 	o := r.o
 	e := &Explanation{Format: ExplanationFormat, Statement: p.Text, Split: p.Whole == "", Why: p.Whole, RowsRead: estimate(p.EstimatedRows)}
 	for _, c := range p.Columns {
@@ -132,7 +134,7 @@ func (r *Runner) Explain(ctx context.Context, p *Plan) (*Explanation, error) {
 	for i, b := range p.Branches {
 		one := &Explanation{}
 		one.describeTable(b.Plan)
-		e.Branches = append(e.Branches, ExplainedBranch{Branch: i + 1, Table: one.Table, Partitions: one.Partitions, Pruned: one.Pruned, Pieces: len(b.Pieces), Why: b.why})
+		e.Branches = append(e.Branches, ExplainedBranch{Branch: i + 1, Table: one.Table, Partitions: one.Partitions, Pruned: one.Pruned, Pieces: len(b.Pieces), Why: b.Why})
 		e.Partitions, e.Pruned = e.Partitions+one.Partitions, e.Pruned+one.Pruned
 	}
 	for i := range p.Rollups {
@@ -160,10 +162,10 @@ func (r *Runner) Explain(ctx context.Context, p *Plan) (*Explanation, error) {
 	}
 	e.Sessions = max(e.Sessions, 1)
 	if len(p.Pieces) > 0 {
-		e.Partial = p.pieceText(r.nodes[p.Pieces[0].Node].Reader, 0)
+		e.Partial = p.PieceText(r.nodes[p.Pieces[0].Node].Reader, 0)
 	}
-	e.Merge, e.MergeText = p.merge(o)
-	e.Moved, e.MovedText = p.moved()
+	e.Merge, e.MergeText = mergeOf(p, o)
+	e.Moved, e.MovedText = movedBy(p)
 	if p.EstimatedRows >= 0 {
 		e.Seconds = &ExpectedSeconds{Whole: float64(p.EstimatedRows) / nominalRate, Split: max(float64(p.EstimatedRows)/float64(e.Sessions), float64(largest)) / nominalRate}
 	}
@@ -171,7 +173,7 @@ func (r *Runner) Explain(ctx context.Context, p *Plan) (*Explanation, error) {
 }
 
 // describeTable tells which table is cut.
-func (e *Explanation) describeTable(p *Plan) {
+func (e *Explanation) describeTable(p *plan.Plan) {
 	t := p.Table
 	if t == nil {
 		return
@@ -209,33 +211,33 @@ func estimate(n int64) *int64 {
 	return &n
 }
 
-// merge says where partial results are merged.
-func (p *Plan) merge(o Options) (name, text string) {
+// mergeOf says where partial results are merged.
+func mergeOf(p *plan.Plan, o Options) (name, text string) {
 	switch {
-	case len(p.Branches) > 0 && p.Merge.Kind == Concatenate:
+	case len(p.Branches) > 0 && p.Merge.Kind == plan.Concatenate:
 		return "concatenate", "of each branch by itself; their rows are passed on one branch after the other"
 	case len(p.Branches) > 0:
 		return "server", "of each branch by itself; the server computes the set operation, in temporary tables of the branches' rows"
 	}
 	switch p.Merge.Kind {
-	case Concatenate:
+	case plan.Concatenate:
 		return "concatenate", "none: no group is in two pieces, so that their rows are passed on one piece after the other"
-	case InMemory:
+	case plan.InMemory:
 		memory := cmp.Or(o.Memory, DefaultMemory)
 		return "memory", fmt.Sprintf("in rowmill's memory, at most %s; beyond it in temporary tables of the server", figure.Bytes(memory))
 	}
 	return "server", "in temporary tables of the server, which has the types, collations and expressions"
 }
 
-// moved says how many rows the pieces return.
-func (p *Plan) moved() (n *int64, text string) {
+// movedBy says how many rows the pieces return.
+func movedBy(p *plan.Plan) (n *int64, text string) {
 	pieces := int64(len(p.Pieces))
 	switch {
 	case len(p.Branches) > 0:
 		return nil, "those of the branches"
-	case p.Merge.Rows && p.Merge.Limit >= 0 && p.Merge.Kind == InMemory:
+	case p.Merge.Rows && p.Merge.Limit >= 0 && p.Merge.Kind == plan.InMemory:
 		return nil, fmt.Sprintf("at most %s: the limit of each piece", figure.Count(pieces*(p.Merge.Limit+p.Merge.Offset)))
-	case p.Merge.Rows || p.Merge.Kind == Concatenate:
+	case p.Merge.Rows || p.Merge.Kind == plan.Concatenate:
 		return nil, "the rows of the answer, or of each piece up to its limit"
 	case p.Keys == 0:
 		return &pieces, figure.Plural(pieces, "row") + ": one for each piece"
@@ -244,7 +246,7 @@ func (p *Plan) moved() (n *int64, text string) {
 }
 
 // snapshotOf says whether the sessions see the same rows, what is cached, and why the query would be run whole.
-func (r *Runner) snapshotOf(ctx context.Context, p *Plan) (snapshot, cache, whole string, err error) {
+func (r *Runner) snapshotOf(ctx context.Context, p *plan.Plan) (snapshot, cache, whole string, err error) {
 	if r.o.Lock {
 		return "one for all sessions, if need be by a brief lock against writes, which is taken when the query runs", "", "", nil
 	}
@@ -253,13 +255,13 @@ func (r *Runner) snapshotOf(ctx context.Context, p *Plan) (snapshot, cache, whol
 	}
 	report := &Report{Plan: p}
 	x, err := r.begin(ctx, p, nil, report)
-	if e, ok := errors.AsType[*inexactError](err); ok && ctx.Err() == nil {
-		return "", "", e.why, nil
+	if e, ok := errors.AsType[*merge.InexactError](err); ok && ctx.Err() == nil {
+		return "", "", e.Why, nil
 	}
 	if err != nil {
 		return "", "", "", err
 	}
-	if p.Merge.Kind == OnServer {
+	if p.Merge.Kind == plan.OnServer {
 		var g *gather
 		if len(p.Branches) > 0 {
 			g, _, err = x.branchTables()
@@ -269,8 +271,8 @@ func (r *Runner) snapshotOf(ctx context.Context, p *Plan) (snapshot, cache, whol
 		if err == nil {
 			err = g.close()
 		}
-		if e, ok := errors.AsType[*inexactError](err); ok && ctx.Err() == nil {
-			whole, err = e.why, nil
+		if e, ok := errors.AsType[*merge.InexactError](err); ok && ctx.Err() == nil {
+			whole, err = e.Why, nil
 		}
 	}
 	if err := errors.Join(err, x.end()); err != nil {
@@ -330,10 +332,10 @@ func (e *Explanation) Text(w io.Writer) error {
 	}
 	if n := len(e.Changed); n > 0 && len(e.Rollups) > 0 {
 		more := ""
-		if n > mostNamed {
-			more = fmt.Sprintf(" and %d more", n-mostNamed)
+		if n > plan.MostNamed {
+			more = fmt.Sprintf(" and %d more", n-plan.MostNamed)
 		}
-		line("rows", "of %s%s, since it isn't the partition of which the roll-ups have the rows: rowmill run computes its buckets again", strings.Join(e.Changed[:min(n, mostNamed)], ", "), more)
+		line("rows", "of %s%s, since it isn't the partition of which the roll-ups have the rows: rowmill run computes its buckets again", strings.Join(e.Changed[:min(n, plan.MostNamed)], ", "), more)
 	}
 	line("pieces", "%s on %s%s", figure.Plural(len(e.Pieces), "piece"), figure.Plural(e.Sessions, "session"), e.skew())
 	if e.RowsRead != nil {

@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/query/merge"
+	"github.com/rowmill/rowmill/internal/query/plan"
 )
 
 // A gather merges partials in temporary tables of the server. Its session is not one of the pool: closing it
@@ -28,7 +30,7 @@ const insertSize = 512 << 10
 // insert. Its errors are inexactErrors, unless ctx has ended: the query is then run whole.
 func (x *execution) gatherRows() (_ *gather, err error) {
 	if x.p.Merge.Final == "" {
-		return nil, inexact("the merge doesn't fit in memory, and the server can't do it")
+		return nil, merge.Inexact("the merge doesn't fit in memory, and the server can't do it")
 	}
 	reader := x.r.nodes[0].Reader
 	g := &gather{x: x, state: reader.MergeState(x.state)}
@@ -36,9 +38,9 @@ func (x *execution) gatherRows() (_ *gather, err error) {
 		return nil, err
 	}
 	err = engine.Guarded(func() (err error) {
-		g.table, err = reader.TempTable(x.ctx, g.s, PartialTable, x.p.headText(reader), x.p.PartialColumns)
+		g.table, err = reader.TempTable(x.ctx, g.s, plan.PartialTable, x.p.HeadText(reader), x.p.PartialColumns)
 		if err == nil && x.p.Merge.Groups != "" {
-			_, err = reader.TempTable(x.ctx, g.s, GroupTable, x.p.Merge.Typed, nil)
+			_, err = reader.TempTable(x.ctx, g.s, plan.GroupTable, x.p.Merge.Typed, nil)
 		}
 		return err
 	})
@@ -71,7 +73,7 @@ func (x *execution) unmerged(what string, err error) error {
 	if isBug(err) || x.ctx.Err() != nil || errors.Is(err, engine.ErrConnectionLost) {
 		return fmt.Errorf("merge on the server: %s: %w", what, err)
 	}
-	return inexact(fmt.Sprintf("merge on the server: %s: %v", what, err))
+	return merge.Inexact(fmt.Sprintf("merge on the server: %s: %v", what, err))
 }
 
 // A gatherer collects the rows of one worker.
@@ -91,7 +93,7 @@ func (w *gatherer) row(values [][]byte) (err error) {
 // appendTo appends a row to those of an INSERT, and reports whether they are as many as one has.
 func appendTo(table *engine.TempTable, rows []byte, values [][]byte) (_ []byte, full bool, err error) {
 	if rows, err = table.Append(rows, values); err != nil {
-		return rows, false, inexact("merge on the server: " + err.Error())
+		return rows, false, merge.Inexact("merge on the server: " + err.Error())
 	}
 	return rows, len(rows) >= insertSize, nil
 }
@@ -135,12 +137,12 @@ func (g *gather) answer(sink Sink) error {
 	}
 	x, m := g.x, &g.x.p.Merge
 	if m.Groups != "" {
-		statement := "INSERT INTO " + x.r.nodes[0].Semantics(x.state).TempSchema + GroupTable + " " + m.Groups
+		statement := "INSERT INTO " + x.r.nodes[0].Semantics(x.state).TempSchema + plan.GroupTable + " " + m.Groups
 		if err := g.s.Text(x.ctx, statement, nil, func([][]byte) error { return nil }); err != nil {
 			return x.unmerged("merge groups", err)
 		}
 		if n := g.s.TextEnd().Warnings; n > 0 {
-			return inexact(fmt.Sprintf("merge on the server: merging groups gave %d warnings", n))
+			return merge.Inexact(fmt.Sprintf("merge on the server: merging groups gave %d warnings", n))
 		}
 	}
 	return g.final(sink)
@@ -160,7 +162,7 @@ func (g *gather) final(sink Sink) error {
 			return x.unmerged("look for ties", err)
 		}
 		if tie {
-			return inexact("SQL doesn't determine the answer: rows tie")
+			return merge.Inexact("SQL doesn't determine the answer: rows tie")
 		}
 	}
 	want := x.p.Columns
@@ -169,11 +171,11 @@ func (g *gather) final(sink Sink) error {
 	err := g.s.Text(x.ctx, m.Final,
 		func(cols []engine.ResultColumn) error {
 			if len(cols) != len(want) {
-				return inexact(fmt.Sprintf("merge on the server: it returns %d columns, and not %d", len(cols), len(want)))
+				return merge.Inexact(fmt.Sprintf("merge on the server: it returns %d columns, and not %d", len(cols), len(want)))
 			}
 			for i, c := range cols {
 				if !sameTexts(c, want[i]) {
-					return inexact("merge on the server: column " + want[i].Name + " has type " + c.Native + ", and not " + want[i].Native)
+					return merge.Inexact("merge on the server: column " + want[i].Name + " has type " + c.Native + ", and not " + want[i].Native)
 				}
 			}
 			return nil
@@ -189,7 +191,7 @@ func (g *gather) final(sink Sink) error {
 		begin()
 		err = own
 	}
-	if err == nil || isInexact(err) || own != nil {
+	if err == nil || merge.IsInexact(err) || own != nil {
 		return err
 	}
 	return x.unmerged("read the answer", err)
@@ -225,14 +227,14 @@ func (x *execution) group(sink Sink) (err error) {
 	var g *gather
 	var once sync.Mutex
 	// The tables may use less than half of the memory: the collector lets the heap grow to twice of what is used.
-	m, err := newMemoryMerge(x.p, x.r.memory()*2/5/int64(len(workers)))
+	m, err := merge.NewMemory(x.p, x.r.memory()*2/5/int64(len(workers)))
 	if err != nil || x.p.Merge.Rows {
 		if x.p.Merge.Final == "" {
 			return err
 		}
 		m = nil // rows go to the server as they are
 	}
-	if x.p.Merge.Kind == OnServer || m == nil {
+	if x.p.Merge.Kind == plan.OnServer || m == nil {
 		if g, err = x.gatherRows(); err != nil {
 			return err
 		}
@@ -254,11 +256,11 @@ func (x *execution) group(sink Sink) (err error) {
 		if w.out.g, err = open(); err != nil {
 			return err
 		}
-		return w.groups.spill(w.out.row)
+		return w.groups.Spill(w.out.row)
 	}
 	for i := range workers {
 		if m != nil {
-			workers[i].groups = m.worker()
+			workers[i].groups = m.Worker()
 		}
 		workers[i].out.g = g
 	}
@@ -268,10 +270,10 @@ func (x *execution) group(sink Sink) (err error) {
 			if w.groups == nil {
 				return w.out.row(values)
 			}
-			if err := w.groups.row(values); err != nil {
+			if err := w.groups.Row(values); err != nil {
 				return err
 			}
-			if w.groups.budget.full() {
+			if w.groups.Budget.Full() {
 				return spill(w)
 			}
 			return nil
@@ -299,18 +301,18 @@ func (x *execution) group(sink Sink) (err error) {
 
 // A groupingWorker is what one session's rows go to.
 type groupingWorker struct {
-	groups *groupWorker
+	groups *merge.GroupWorker
 	out    gatherer
 }
 
-func (x *execution) inMemory(m *memoryMerge, workers []groupingWorker, sink Sink) error {
-	list := make([]*groupWorker, len(workers))
+func (x *execution) inMemory(m *merge.Memory, workers []groupingWorker, sink Sink) error {
+	list := make([]*merge.GroupWorker, len(workers))
 	for i := range workers {
 		list[i] = workers[i].groups
 	}
-	if err := m.finish(x.ctx, list); err != nil {
+	if err := m.Finish(x.ctx, list); err != nil {
 		return err
 	}
-	_, err := m.answer(x.ctx, sink)
+	_, err := m.Answer(x.ctx, sink)
 	return err
 }

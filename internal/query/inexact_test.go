@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/rowmill/rowmill/internal/query/merge"
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
@@ -34,8 +35,8 @@ func TestInexactVariances(t *testing.T) {
 			}
 			w, g := make([][]byte, len(want.cols)), make([][]byte, len(want.cols))
 			for i := range want.rows {
-				nextRow(want.rows[i], w)
-				nextRow(got.rows[i], g)
+				merge.NextRow(want.rows[i], w)
+				merge.NextRow(got.rows[i], g)
 				for c := range w {
 					if !closeTo(string(w[c]), string(g[c])) || (w[c] == nil) != (g[c] == nil) {
 						t.Errorf("%s: %s is %q in row %d, want %q", q, want.cols[c].Name, g[c], i+1, w[c])

@@ -2,6 +2,7 @@ package query
 
 import (
 	"fmt"
+	"github.com/rowmill/rowmill/internal/query/merge"
 	"os"
 	"testing"
 )
@@ -27,7 +28,7 @@ func TestUnlockable(t *testing.T) {
 	if err != nil || a.err != nil || len(a.rows) != 1 {
 		t.Fatalf("%v, %v", err, a.err)
 	}
-	if nextRow(a.rows[0], values); string(values[0]) != "2" || how.whole == "" {
+	if merge.NextRow(a.rows[0], values); string(values[0]) != "2" || how.whole == "" {
 		t.Errorf("%s rows, and not 2, whole: %q", values[0], how.whole)
 	}
 	if err := r.Close(); err != nil {

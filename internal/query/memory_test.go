@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/query/plan"
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
@@ -81,22 +82,22 @@ func measureMerge(t *testing.T) {
 	f.s, f.state = sessionOf(ctx, t, f.Reader)
 	// A sequence of MariaDB is a table without storage; its pieces are ranges, and overlap by a tenth.
 	f.table = &engine.TableParts{Name: fmt.Sprintf("seq_1_to_%d", groups), Columns: []engine.SchemaColumn{{Name: "seq"}}, Parts: []engine.TablePart{{}, {}}}
-	p := &Plan{
+	p := &plan.Plan{
 		Text: "SELECT COUNT(*)", State: f.state, Table: f.table, Keys: 1,
 		Partial: [2]string{"SELECT seq AS k1, COUNT(*) AS p1, SUM(seq) AS p2 FROM ", " AS t GROUP BY seq"},
-		Merge: Merge{
-			Kind: InMemory, Limit: -1, Steps: twoSums,
-			Outputs: []Output{{Key: 0}, {Key: -1, Parts: []int{1}, Zero: true}, {Key: -1, Parts: []int{2}}},
+		Merge: plan.Merge{
+			Kind: plan.InMemory, Limit: -1, Steps: twoSums,
+			Outputs: []plan.Output{{Key: 0}, {Key: -1, Parts: []int{1}, Zero: true}, {Key: -1, Parts: []int{2}}},
 			Typed:   "SELECT seq AS k1, COUNT(*) AS p1, SUM(seq) AS p2 FROM " + f.table.Name + " GROUP BY seq",
 			Groups:  "SELECT k1, SUM(p1), SUM(p2) FROM rowmill_partial GROUP BY k1",
 			Final:   "SELECT k1 AS seq, p1 AS n, p2 AS s FROM rowmill_group",
 		},
 	}
 	for i := range int64(8) {
-		p.Pieces = append(p.Pieces, Piece{Where: fmt.Sprintf("seq > %d AND seq <= %d", max(0, groups/8*i-groups/80), groups/8*(i+1))})
+		p.Pieces = append(p.Pieces, plan.Piece{Where: fmt.Sprintf("seq > %d AND seq <= %d", max(0, groups/8*i-groups/80), groups/8*(i+1))})
 	}
 	p.Columns = f.describe("SELECT seq, COUNT(*) AS n, SUM(seq) AS s FROM " + f.table.Name + " GROUP BY seq")
-	p.PartialColumns = f.describe(p.pieceText(f.Reader, 0))
+	p.PartialColumns = f.describe(p.PieceText(f.Reader, 0))
 	r := New(f.Reader, Options{Parallel: 2, Memory: number(memoryLimit)})
 	defer r.Close()
 	sum := &summing{}

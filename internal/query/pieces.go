@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/query/plan"
 )
 
 // rangesPerSession is how many ranges of a primary key each session gets on average: several, so that all sessions end at about the same
@@ -15,13 +16,13 @@ const rangesPerSession = 4
 
 // Plan decides how a statement is answered in sessions with these settings. It is an error if the server refuses
 // the statement.
-func (r *Runner) Plan(ctx context.Context, statement string, st engine.State) (*Plan, error) {
+func (r *Runner) Plan(ctx context.Context, statement string, st engine.State) (*plan.Plan, error) {
 	n := r.nodes[0]
 	s, err := n.plain.get(ctx, st)
 	if err != nil {
 		return nil, fmt.Errorf("query: plan: %w", err)
 	}
-	var p *Plan
+	var p *plan.Plan
 	err = engine.Guarded(func() (err error) {
 		if p, err = r.plan(ctx, s.Session, statement, st); err == nil && len(p.Branches) == 0 {
 			err = r.sample(ctx, s.Session, p)
@@ -37,8 +38,8 @@ func (r *Runner) Plan(ctx context.Context, statement string, st engine.State) (*
 	return p, nil
 }
 
-func (r *Runner) plan(ctx context.Context, s *engine.Session, statement string, st engine.State) (*Plan, error) {
-	p, err := split(ctx, r.nodes[0].Reader, s, statement, st, PlanOptions{Always: r.o.Always, ByRange: r.o.ByRange, Inexact: r.o.Inexact}, r.soonRefused)
+func (r *Runner) plan(ctx context.Context, s *engine.Session, statement string, st engine.State) (*plan.Plan, error) {
+	p, err := plan.Split(ctx, r.nodes[0].Reader, s, statement, st, plan.Options{Always: r.o.Always, ByRange: r.o.ByRange, Inexact: r.o.Inexact}, r.soonRefused)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +60,7 @@ func (r *Runner) plan(ctx context.Context, s *engine.Session, statement string, 
 }
 
 // choosePieces makes the pieces, or finds out why the statement is better run whole.
-func (r *Runner) choosePieces(ctx context.Context, s *engine.Session, p *Plan) error {
+func (r *Runner) choosePieces(ctx context.Context, s *engine.Session, p *plan.Plan) error {
 	if !r.estimated(p) {
 		p.EstimatedRows = -1
 		if err := r.countFew(ctx, s, p); err != nil {
@@ -103,19 +104,19 @@ func (r *Runner) choosePieces(ctx context.Context, s *engine.Session, p *Plan) e
 }
 
 // estimated reports whether the server has an estimate of the rows of some partition that is read.
-func (r *Runner) estimated(p *Plan) bool {
+func (r *Runner) estimated(p *plan.Plan) bool {
 	return len(p.Parts) == 0 || slices.ContainsFunc(p.Table.Parts, func(part engine.TablePart) bool { return part.Rows >= 0 && slices.Contains(p.Parts, part.Name) })
 }
 
 // countFew counts the rows of a table of which the server has no estimate, if they are less than SmallRows.
-func (r *Runner) countFew(ctx context.Context, s *engine.Session, p *Plan) error {
+func (r *Runner) countFew(ctx context.Context, s *engine.Session, p *plan.Plan) error {
 	n := r.nodes[0]
 	if r.o.Always || !n.Capabilities().PeriodTables || len(p.Table.Parts) == 0 {
 		return nil
 	}
-	return s.Text(ctx, fmt.Sprintf("SELECT COUNT(*) FROM (SELECT 1 FROM %s LIMIT %d) AS few", n.Dialect().Quote(p.Table.Name), SmallRows), nil, func(v [][]byte) error {
+	return s.Text(ctx, fmt.Sprintf("SELECT COUNT(*) FROM (SELECT 1 FROM %s LIMIT %d) AS few", n.Dialect().Quote(p.Table.Name), plan.SmallRows), nil, func(v [][]byte) error {
 		rows, err := strconv.ParseInt(string(v[0]), 10, 64)
-		if rows < SmallRows {
+		if rows < plan.SmallRows {
 			p.EstimatedRows = rows
 		}
 		return err
@@ -123,7 +124,7 @@ func (r *Runner) countFew(ctx context.Context, s *engine.Session, p *Plan) error
 }
 
 // soonRefused is refusal before anything else is asked about the query: a front plans small ones again and again.
-func (r *Runner) soonRefused(p *Plan) string {
+func (r *Runner) soonRefused(p *plan.Plan) string {
 	if len(r.nodes) > 1 || !r.estimated(p) {
 		return ""
 	}
@@ -131,7 +132,7 @@ func (r *Runner) soonRefused(p *Plan) string {
 }
 
 // refusal returns why a query that can be split is nevertheless better, or necessarily, run whole; "" if not.
-func (r *Runner) refusal(p *Plan) string {
+func (r *Runner) refusal(p *plan.Plan) string {
 	switch {
 	case len(p.Table.Parts) == 0 && !r.o.ByRange:
 		return "table " + p.Table.Name + " has no partitions"
@@ -141,7 +142,7 @@ func (r *Runner) refusal(p *Plan) string {
 		return ""
 	case len(p.Table.Parts) > 0 && len(p.Parts) == 1:
 		return "only one partition is read: " + p.Parts[0]
-	case p.EstimatedRows >= 0 && p.EstimatedRows < SmallRows:
+	case p.EstimatedRows >= 0 && p.EstimatedRows < plan.SmallRows:
 		return fmt.Sprintf("it reads only about %d rows", p.EstimatedRows)
 	case p.Parallel > 1 && p.Parallel >= r.parallel(r.nodes[0].Reader):
 		return fmt.Sprintf("the server itself uses %d processes for it", p.Parallel)
@@ -153,7 +154,7 @@ func (r *Runner) refusal(p *Plan) string {
 // statement, with so few rows in the last ones that all sessions end at about the same time, although estimates are wrong and cores
 // are not equally fast. Each has 1/(1.5n) of the estimated rows that are left, or 1/(16n) of all: guided self-scheduling
 // (Polychronopoulos and Kuck, IEEE Transactions on Computers C-36, 1987).
-func groupParts(t *engine.TableParts, parts []string, n int) (out []Piece) {
+func groupParts(t *engine.TableParts, parts []string, n int) (out []plan.Piece) {
 	rows := partRows(t)
 	weight := func(name string) int64 { return 1 + max(0, rows[name]) } // an empty partition costs something, too
 	var total, sum int64
@@ -177,8 +178,8 @@ func groupParts(t *engine.TableParts, parts []string, n int) (out []Piece) {
 }
 
 // joinParts makes one piece of partitions, whose estimated rows are given.
-func joinParts(rows map[string]int64, parts []string) Piece {
-	p := Piece{Parts: slices.Clip(parts)}
+func joinParts(rows map[string]int64, parts []string) plan.Piece {
+	p := plan.Piece{Parts: slices.Clip(parts)}
 	for _, name := range parts {
 		if p.Rows += rows[name]; rows[name] < 0 {
 			p.Rows = -1
@@ -198,7 +199,7 @@ func partRows(t *engine.TableParts) map[string]int64 {
 }
 
 // fewRows reports whether pieces read less than SmallRows rows of the table: so few that one session reads them as fast as several begin.
-func fewRows(pieces []Piece) bool {
+func fewRows(pieces []plan.Piece) bool {
 	var rows int64
 	for _, p := range pieces {
 		switch {
@@ -209,5 +210,5 @@ func fewRows(pieces []Piece) bool {
 			rows += p.Rows
 		}
 	}
-	return rows < SmallRows
+	return rows < plan.SmallRows
 }

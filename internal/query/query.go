@@ -19,6 +19,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/query/plan"
 )
 
 // Options are those of a Runner. The zero value is the default.
@@ -91,7 +92,7 @@ type Sink interface {
 
 // A Report says how a query was answered.
 type Report struct {
-	Plan *Plan
+	Plan *plan.Plan
 	// Rows is the number of rows of the answer, Moved that of rows that pieces returned.
 	Rows, Moved int64
 	// Proof is why all pieces saw one snapshot; "" if they may not have, which Warnings say.

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/query/merge"
+	"github.com/rowmill/rowmill/internal/query/plan"
 )
 
 // A keyRange is the first column of a primary key as a range of integers: of integers, of decimals in units of their last
@@ -28,14 +30,14 @@ var layouts = []string{"2006-01-02", "2006-01-02 15:04:05.999999"}
 
 // ranges cuts a table without partitions by ranges of its primary key with about the same number of rows. p.Whole says why
 // that can't be done.
-func (r *Runner) ranges(ctx context.Context, s *engine.Session, p *Plan, most int) ([]Piece, error) {
+func (r *Runner) ranges(ctx context.Context, s *engine.Session, p *plan.Plan, most int) ([]plan.Piece, error) {
 	n := r.nodes[0]
 	if len(p.Table.PrimaryKey) == 0 {
 		p.Whole = "table " + p.Table.Name + " has neither partitions nor a primary key"
 		return nil, nil
 	}
 	fail := func(err error) error { // the whole needs no ranges
-		if unanswered(ctx, err) {
+		if plan.Unanswered(ctx, err) {
 			return err
 		}
 		p.Whole = "the server refuses a range of the primary key of " + p.Table.Name + ": " + err.Error()
@@ -70,9 +72,9 @@ func (r *Runner) ranges(ctx context.Context, s *engine.Session, p *Plan, most in
 	if p.EstimatedRows >= 0 {
 		each = p.EstimatedRows / int64(len(cuts)+1)
 	}
-	var out []Piece
+	var out []plan.Piece
 	for i := range len(cuts) + 1 {
-		out = append(out, Piece{Where: k.where(cuts, i), Rows: each})
+		out = append(out, plan.Piece{Where: k.where(cuts, i), Rows: each})
 	}
 	return out, nil
 }
@@ -80,7 +82,7 @@ func (r *Runner) ranges(ctx context.Context, s *engine.Session, p *Plan, most in
 // keyOf reads the range of the first column of a primary key.
 func keyOf(ctx context.Context, reader engine.Reader, s *engine.Session, t *engine.TableParts) (k keyRange, why string, err error) {
 	d, name := reader.Dialect(), t.PrimaryKey[0]
-	k.column, k.table = d.Quote(name), quotedName(d, t.Database, t.Name)
+	k.column, k.table = d.Quote(name), plan.QuotedName(d, t.Database, t.Name)
 	for _, c := range t.Columns {
 		if c.Name == name {
 			k.null = c.Null
@@ -124,7 +126,7 @@ func (k *keyRange) parse(text string) (int64, bool) {
 		n, err := strconv.ParseInt(text, 10, 64)
 		return n, err == nil
 	case engine.ClassDecimal:
-		n, _, large, ok := parseNumber([]byte(text), k.scale)
+		n, _, large, ok := merge.ParseNumber([]byte(text), k.scale)
 		return n, ok && !large && k.scale >= 0
 	case engine.ClassTime:
 		for _, layout := range layouts {
@@ -145,7 +147,7 @@ func (k *keyRange) literal(n int64) string {
 	if k.class == engine.ClassInt {
 		return strconv.FormatInt(n, 10)
 	}
-	return string(appendNumber(nil, n, k.scale))
+	return string(merge.AppendNumber(nil, n, k.scale))
 }
 
 // where is the condition of piece i: from a cut to the next one, half-open, so that each row is in exactly one piece, wherever

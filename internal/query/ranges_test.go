@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/query/plan"
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
@@ -75,7 +76,7 @@ func TestRangesCoverEveryRowOnce(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", c.name, err)
 			}
-			p := &Plan{Table: parts, EstimatedRows: 3000, Partial: [2]string{"SELECT COUNT(*) FROM ", " AS x"}}
+			p := &plan.Plan{Table: parts, EstimatedRows: 3000, Partial: [2]string{"SELECT COUNT(*) FROM ", " AS x"}}
 			if p.Pieces, err = r.ranges(ctx, s, p, 8); err != nil {
 				t.Errorf("%s: %v", c.name, err)
 				continue
@@ -92,7 +93,7 @@ func TestRangesCoverEveryRowOnce(t *testing.T) {
 			}
 			total, largest := 0, 0
 			for i := range p.Pieces {
-				if err := s.Text(ctx, p.pieceText(db, i), func([]engine.ResultColumn) error { return nil }, func(v [][]byte) error {
+				if err := s.Text(ctx, p.PieceText(db, i), func([]engine.ResultColumn) error { return nil }, func(v [][]byte) error {
 					n, err := strconv.Atoi(string(v[0]))
 					total += n
 					largest = max(largest, n)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/query/merge"
 )
 
 // TestTrapRefilledWhileRead runs queries while a partition is emptied, or dropped and created, and filled again, each time in one
@@ -59,7 +60,7 @@ func TestTrapRefilledWhileRead(t *testing.T) {
 		}
 		if err == nil {
 			values := make([][]byte, 2)
-			if nextRow(a.rows[0], values); string(values[0]) != "400" || string(values[1]) != "600" {
+			if merge.NextRow(a.rows[0], values); string(values[0]) != "400" || string(values[1]) != "600" {
 				t.Errorf("query %d: %s rows, and not 400", n, values[0])
 			}
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/query/parse"
+	"github.com/rowmill/rowmill/internal/query/plan"
 )
 
 // A server that presents tables of others may write a query anew for them with another meaning (engine.RemoteReader). Of such a
@@ -19,7 +20,7 @@ import (
 // the query itself. A piece is passed on with its aggregation if it has nothing but what is known to be written rightly.
 
 // fetch sets Piece.Text of pieces that the head runs and that must not be passed on.
-func (r *Runner) fetch(ctx context.Context, s *engine.Session, p *Plan) error {
+func (r *Runner) fetch(ctx context.Context, s *engine.Session, p *plan.Plan) error {
 	remote, list, err := r.remotes(ctx, s)
 	if err != nil || len(list) == 0 {
 		return err
@@ -29,7 +30,7 @@ func (r *Runner) fetch(ctx context.Context, s *engine.Session, p *Plan) error {
 		if piece.Table != nil { // of a node
 			return nil
 		}
-		text := p.pieceText(r.nodes[0].Reader, i)
+		text := p.PieceText(r.nodes[0].Reader, i)
 		if p.Table.Rewritten && r.passable(text, p) {
 			pushed, err := remote.Pushed(ctx, s, text)
 			if err != nil {
@@ -51,7 +52,7 @@ func (r *Runner) fetch(ctx context.Context, s *engine.Session, p *Plan) error {
 }
 
 // fetched returns why a set operation isn't split: "" if none of its tables are of other servers.
-func (r *Runner) fetched(ctx context.Context, s *engine.Session, p *Plan) (string, error) {
+func (r *Runner) fetched(ctx context.Context, s *engine.Session, p *plan.Plan) (string, error) {
 	remote, list, err := r.remotes(ctx, s)
 	if err != nil || len(list) == 0 {
 		return "", err
@@ -355,7 +356,7 @@ func fixed(c *engine.SchemaColumn, e *parse.Expr, text string) string {
 }
 
 // passable reports that the server passes a piece on with its meaning, if it passes it on as a whole.
-func (r *Runner) passable(text string, p *Plan) bool {
+func (r *Runner) passable(text string, p *plan.Plan) bool {
 	q, err := parse.Parse(text, r.nodes[0].Syntax(p.State))
 	if err != nil || q.Body == nil || len(q.With)+len(q.Rest) > 0 {
 		return false

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/query/merge"
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
@@ -69,7 +70,7 @@ func TestTrapRenamedWhileRead(t *testing.T) {
 		t.Fatal(got.error)
 	}
 	values := make([][]byte, 1)
-	if nextRow(a.rows[0], values); string(values[0]) != "9" || got.Rerun != "old was altered while the query began" {
+	if merge.NextRow(a.rows[0], values); string(values[0]) != "9" || got.Rerun != "old was altered while the query began" {
 		t.Errorf("%s rows, and not 9, run again: %q", values[0], got.Rerun)
 	}
 }

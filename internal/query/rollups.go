@@ -10,7 +10,9 @@ import (
 	"strings"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/query/merge"
 	"github.com/rowmill/rowmill/internal/query/parse"
+	"github.com/rowmill/rowmill/internal/query/plan"
 	"github.com/rowmill/rowmill/internal/value"
 	"github.com/rowmill/rowmill/rolling"
 )
@@ -23,11 +25,11 @@ type Rollups interface {
 
 // useRollups makes the pieces of a plan, if roll-ups answer a part of the query exactly. Otherwise it makes none, and NoRollup of the
 // plan says why not.
-func (r *Runner) useRollups(ctx context.Context, s *engine.Session, p *Plan) error {
+func (r *Runner) useRollups(ctx context.Context, s *engine.Session, p *plan.Plan) error {
 	if r.o.Rollups == nil || r.o.NoRollups || !p.Table.Period || len(r.nodes) > 1 {
 		return nil
 	}
-	if p.branch {
+	if p.InUnion {
 		p.NoRollup = "a set operation reads rows"
 		return nil
 	}
@@ -43,9 +45,9 @@ func (r *Runner) useRollups(ctx context.Context, s *engine.Session, p *Plan) err
 	switch {
 	case t.Why != "":
 		why = t.Why
-	case p.onlyCounts:
+	case p.OnlyCounts:
 		why = "some versions of the server count in another way where a query has counts alone"
-	case p.Merge.Kind == Concatenate || p.Merge.Rows:
+	case p.Merge.Kind == plan.Concatenate || p.Merge.Rows:
 		why = "its pieces return rows, and not groups"
 	default:
 		why, err = r.chooseLevels(ctx, s, p, t)
@@ -55,7 +57,7 @@ func (r *Runner) useRollups(ctx context.Context, s *engine.Session, p *Plan) err
 }
 
 // chooseLevels uses the levels that answer the query: for all time that it has, the one with the longest buckets.
-func (r *Runner) chooseLevels(ctx context.Context, s *engine.Session, p *Plan, t *engine.RolledTable) (why string, err error) {
+func (r *Runner) chooseLevels(ctx context.Context, s *engine.Session, p *plan.Plan, t *engine.RolledTable) (why string, err error) {
 	u, why := newRolledUp(r.nodes[0].Reader, p, t)
 	if why != "" {
 		return why, nil
@@ -89,8 +91,8 @@ func (r *Runner) chooseLevels(ctx context.Context, s *engine.Session, p *Plan, t
 			why = l.Name + ": " + not
 			continue
 		}
-		p.Rollups = append(p.Rollups, RollupUse{Name: l.Name, Every: l.Every, Ranges: ranges, Proof: l.Proof(p.Table.Database, ranges)})
-		p.Pieces = append(p.Pieces, Piece{Query: text, Rollup: l.Name, Rows: -1})
+		p.Rollups = append(p.Rollups, plan.RollupUse{Name: l.Name, Every: l.Every, Ranges: ranges, Proof: l.Proof(p.Table.Database, ranges)})
+		p.Pieces = append(p.Pieces, plan.Piece{Query: text, Rollup: l.Name, Rows: -1})
 		used = joined(append(used, ranges...))
 	}
 	if len(p.Rollups) == 0 {
@@ -137,7 +139,7 @@ func (u *rolledUp) without(l *leveled, used []rolling.Period) (out []rolling.Per
 // A rolledUp reads the query of a plan's pieces in order to answer it from roll-ups.
 type rolledUp struct {
 	reader engine.Reader
-	plan   *Plan
+	plan   *plan.Plan
 	table  *engine.RolledTable
 	syn    engine.Syntax
 	traits engine.Semantics
@@ -148,7 +150,7 @@ type rolledUp struct {
 	within rolling.Period
 }
 
-func newRolledUp(reader engine.Reader, p *Plan, t *engine.RolledTable) (*rolledUp, string) {
+func newRolledUp(reader engine.Reader, p *plan.Plan, t *engine.RolledTable) (*rolledUp, string) {
 	u := &rolledUp{reader: reader, plan: p, table: t, syn: reader.Syntax(p.State), traits: reader.Semantics(p.State)}
 	u.text = p.Partial[0] + reader.Dialect().Quote(p.Table.Name) + p.Partial[1]
 	for _, st := range p.State {
@@ -184,7 +186,7 @@ func newRolledUp(reader engine.Reader, p *Plan, t *engine.RolledTable) (*rolledU
 
 // sameName compares names of columns as the server does.
 func (u *rolledUp) sameName(a, b string) bool {
-	return sameColumn(u.traits, a, b)
+	return plan.SameColumn(u.traits, a, b)
 }
 
 func (u *rolledUp) times(l *engine.RolledLevel) *rolledTime {
@@ -430,7 +432,7 @@ func (u *rolledUp) differs(l *leveled, cols []engine.ResultColumn) string {
 }
 
 // rest returns the pieces that read what roll-ups don't stand for.
-func (u *rolledUp) rest(used []rolling.Period, sessions int) []Piece {
+func (u *rolledUp) rest(used []rolling.Period, sessions int) []plan.Piece {
 	byName := map[string]rolling.Partition{}
 	for _, p := range u.table.Periods {
 		byName[p.Name] = p
@@ -454,7 +456,7 @@ func (u *rolledUp) rest(used []rolling.Period, sessions int) []Piece {
 		periods[part.Name] = x
 	}
 	var whole []string
-	var cut []Piece
+	var cut []plan.Piece
 	for _, name := range u.plan.Parts {
 		x, ok := periods[name]
 		if !ok {
@@ -475,7 +477,7 @@ func (u *rolledUp) rest(used []rolling.Period, sessions int) []Piece {
 		case len(not) == 0:
 			whole = append(whole, name)
 		default:
-			cut = append(cut, Piece{Parts: []string{name}, Where: strings.Join(not, " AND "), Rows: rows[name]})
+			cut = append(cut, plan.Piece{Parts: []string{name}, Where: strings.Join(not, " AND "), Rows: rows[name]})
 		}
 	}
 	if len(whole) > 0 {
@@ -518,15 +520,15 @@ func (x *execution) proveRollups(run *nodeRun) error {
 	why, err := x.p.SameRows(x.ctx, run.sessions[0].Session)
 	switch {
 	case why != "":
-		return inexact(why)
+		return merge.Inexact(why)
 	case err != nil && x.ctx.Err() == nil && !errors.Is(err, engine.ErrConnectionLost):
-		return inexact("it can't be proven that the roll-ups have the rows of their partitions: " + err.Error())
+		return merge.Inexact("it can't be proven that the roll-ups have the rows of their partitions: " + err.Error())
 	}
 	return err
 }
 
 // proveRollup makes sure that in the snapshot of a session, the roll-up has exactly the rows of the table.
-func proveRollup(ctx context.Context, s *engine.Session, u RollupUse) error {
+func proveRollup(ctx context.Context, s *engine.Session, u plan.RollupUse) error {
 	holds := false
 	err := s.Text(ctx, u.Proof, nil, func(values [][]byte) error {
 		holds = len(values) > 0
@@ -536,10 +538,10 @@ func proveRollup(ctx context.Context, s *engine.Session, u RollupUse) error {
 		return nil
 	})
 	if err == nil && !holds {
-		return inexact("rows of the time that roll-up " + u.Name + " stands for have changed meanwhile")
+		return merge.Inexact("rows of the time that roll-up " + u.Name + " stands for have changed meanwhile")
 	}
 	if err != nil && ctx.Err() == nil {
-		return inexact("it can't be proven that roll-up " + u.Name + " is up to date: " + err.Error())
+		return merge.Inexact("it can't be proven that roll-up " + u.Name + " is up to date: " + err.Error())
 	}
 	return err
 }

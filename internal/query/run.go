@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/query/merge"
+	"github.com/rowmill/rowmill/internal/query/plan"
 )
 
 // A Runner answers queries with several sessions of one server. It may be used by several goroutines; each query has
@@ -80,7 +82,7 @@ func (r *Runner) Close() error {
 // the answer. When it returns, nothing of it runs on the server any more, also if ctx has ended.
 //
 // A query whose pieces turn out not to determine the answer exactly is run again, whole: see Report.Rerun.
-func (r *Runner) Run(ctx context.Context, p *Plan, sink Sink) (*Report, error) {
+func (r *Runner) Run(ctx context.Context, p *plan.Plan, sink Sink) (*Report, error) {
 	begin := time.Now()
 	report := &Report{Plan: p}
 	counted := &counter{Sink: sink}
@@ -96,7 +98,7 @@ func (r *Runner) Run(ctx context.Context, p *Plan, sink Sink) (*Report, error) {
 	return report, nil
 }
 
-func (r *Runner) answer(ctx context.Context, p *Plan, sink *counter, report *Report) error {
+func (r *Runner) answer(ctx context.Context, p *plan.Plan, sink *counter, report *Report) error {
 	if p.Whole != "" {
 		return r.whole(ctx, p, sink, report)
 	}
@@ -110,8 +112,8 @@ func (r *Runner) answer(ctx context.Context, p *Plan, sink *counter, report *Rep
 
 // rerunReason returns why a query is run again whole after an error; "" if it isn't.
 func rerunReason(err error) string {
-	if e, ok := errors.AsType[*inexactError](err); ok {
-		return e.why
+	if e, ok := errors.AsType[*merge.InexactError](err); ok {
+		return e.Why
 	}
 	if slices.ContainsFunc(piecesOnly, func(class error) bool { return errors.Is(err, class) }) {
 		return err.Error()
@@ -150,7 +152,7 @@ func (c *counter) Row(values [][]byte) error {
 }
 
 // whole runs the statement as it is; but of tables of other servers, where that isn't certain to be right, it reads the rows only.
-func (r *Runner) whole(ctx context.Context, p *Plan, sink Sink, report *Report) error {
+func (r *Runner) whole(ctx context.Context, p *plan.Plan, sink Sink, report *Report) error {
 	n := r.nodes[0]
 	s, err := n.plain.get(ctx, p.State)
 	if err != nil {
@@ -171,16 +173,16 @@ func (r *Runner) whole(ctx context.Context, p *Plan, sink Sink, report *Report) 
 	if err == nil {
 		err = s.Text(ctx, text, columns, sink.Row)
 	}
-	if p.harmless {
+	if p.Harmless {
 		return errors.Join(err, n.plain.put(ctx, s))
 	}
 	return errors.Join(err, s.Close()) // the statement may have left anything in the session
 }
 
 // split runs the pieces and merges their answers. clock are settings that stop the clock of all sessions; nil for now.
-func (r *Runner) split(ctx context.Context, p *Plan, clock engine.State, sink Sink, report *Report) (err error) {
+func (r *Runner) split(ctx context.Context, p *plan.Plan, clock engine.State, sink Sink, report *Report) (err error) {
 	if len(p.Pieces) == 0 {
-		return inexact("no partition is left to be read")
+		return merge.Inexact("no partition is left to be read")
 	}
 	x, err := r.begin(ctx, p, clock, report)
 	if err != nil {
@@ -195,7 +197,7 @@ func (x *execution) answer(sink Sink) error {
 	switch {
 	case len(x.p.Branches) > 0:
 		return x.union(sink)
-	case x.p.Merge.Kind == Concatenate:
+	case x.p.Merge.Kind == plan.Concatenate:
 		return x.concatenate(sink)
 	}
 	return x.group(sink)
@@ -206,7 +208,7 @@ type execution struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	r      *Runner
-	p      *Plan
+	p      *plan.Plan
 	state  engine.State // of all sessions: that of the plan, with the clock
 	report *Report
 	runs   []nodeRun
@@ -230,7 +232,7 @@ type nodeRun struct {
 }
 
 // begin opens the sessions, in one snapshot for each server.
-func (r *Runner) begin(ctx context.Context, p *Plan, clock engine.State, report *Report) (x *execution, err error) {
+func (r *Runner) begin(ctx context.Context, p *plan.Plan, clock engine.State, report *Report) (x *execution, err error) {
 	if clock == nil {
 		if clock, err = r.freeze(ctx, p.State); err != nil {
 			return nil, err
@@ -268,7 +270,7 @@ func (x *execution) open() (err error) {
 		if len(run.pieces) == 0 {
 			continue
 		}
-		if p.Merge.Kind != Concatenate {
+		if p.Merge.Kind != plan.Concatenate {
 			longestFirst(run.pieces, p.Pieces)
 		}
 		if run.sessions, err = n.pieces.getAll(x.ctx, x.state, min(len(run.pieces), r.sessionsFor(p, n))); err != nil {
@@ -285,7 +287,7 @@ func (x *execution) open() (err error) {
 			return err
 		}
 	}
-	for _, t := range p.cutTables() {
+	for _, t := range p.CutTables() {
 		if !t.Versioned && len(p.Pieces) > 0 && p.Pieces[0].Table == nil { // its rows are on other servers, or its storage engine has no transactions
 			x.unproven("a transaction has no snapshot of the rows of " + t.Name)
 		}
@@ -295,32 +297,13 @@ func (x *execution) open() (err error) {
 		x.unproven("several servers have no common snapshot")
 	}
 	if report.Proof == "" && r.o.Require {
-		return inexact("it can't be proven that all pieces see the same rows: " + report.Warnings[0])
+		return merge.Inexact("it can't be proven that all pieces see the same rows: " + report.Warnings[0])
 	}
 	return nil
 }
 
-// cutting are the plans that cut a table: this one, or its branches.
-func (p *Plan) cutting() (list []*Plan) {
-	if p.Table != nil {
-		list = append(list, p)
-	}
-	for _, b := range p.Branches {
-		list = append(list, b.cutting()...)
-	}
-	return list
-}
-
-// cutTables are the tables that are cut.
-func (p *Plan) cutTables() (list []*engine.TableParts) {
-	for _, b := range p.cutting() {
-		list = append(list, b.Table)
-	}
-	return list
-}
-
 // sessionsFor is the number of sessions for the pieces of a server. Of roll-ups and few rows, one reads as fast as several begin.
-func (r *Runner) sessionsFor(p *Plan, n *node) int {
+func (r *Runner) sessionsFor(p *plan.Plan, n *node) int {
 	if len(p.Rollups) > 0 && fewRows(p.Pieces) {
 		return 1
 	}
@@ -335,7 +318,7 @@ func (x *execution) beginCached() (err error) {
 	// If all but a few are cached, few sessions are needed: for few rows one, whose snapshot needs no proof.
 	missing := x.cached.missing(x.p.Parts)
 	needed := max(1, min(sessions, len(missing)))
-	if fewRows([]Piece{joinParts(partRows(x.p.Table), missing)}) {
+	if fewRows([]plan.Piece{joinParts(partRows(x.p.Table), missing)}) {
 		needed = 1
 	}
 	if run.sessions, err = n.pieces.getAll(x.ctx, x.state, needed); err != nil {
@@ -362,7 +345,7 @@ func (x *execution) beginCached() (err error) {
 	for k := range p.Pieces {
 		run.pieces = append(run.pieces, k)
 	}
-	if p.Merge.Kind != Concatenate {
+	if p.Merge.Kind != plan.Concatenate {
 		longestFirst(run.pieces, p.Pieces)
 	}
 	x.runs[0] = run
@@ -397,9 +380,9 @@ func (x *execution) snapshot(run *nodeRun) error {
 	for i, s := range run.sessions {
 		list[i] = s.Session
 	}
-	proof, err := run.OneSnapshot(x.ctx, list, x.p.reads(run), x.r.o.Lock)
+	proof, err := run.OneSnapshot(x.ctx, list, run.reads(x.p), x.r.o.Lock)
 	if errors.Is(err, engine.ErrLockTimeout) && x.ctx.Err() == nil {
-		return inexact("a table that it reads is being altered: " + err.Error())
+		return merge.Inexact("a table that it reads is being altered: " + err.Error())
 	}
 	if err != nil {
 		return fmt.Errorf("begin one snapshot for %d sessions: %w", len(list), err)
@@ -411,19 +394,11 @@ func (x *execution) snapshot(run *nodeRun) error {
 	return nil
 }
 
-// quotedName is the name of a table, with that of its database if it is known.
-func quotedName(d engine.Dialect, database, name string) string {
-	if database == "" {
-		return d.Quote(name)
-	}
-	return d.Quote(database) + "." + d.Quote(name)
-}
-
 // reads are the tables, quoted, that the pieces on a server read.
-func (p *Plan) reads(run *nodeRun) (list []string) {
+func (run *nodeRun) reads(p *plan.Plan) (list []string) {
 	d := run.Dialect()
 	add := func(database, name string) {
-		quoted := quotedName(d, database, name)
+		quoted := plan.QuotedName(d, database, name)
 		if !slices.Contains(list, quoted) {
 			list = append(list, quoted)
 		}
@@ -436,12 +411,12 @@ func (p *Plan) reads(run *nodeRun) (list []string) {
 		}
 	}
 	for _, k := range pieces {
-		at, piece := p.branchOf(k)
+		at, piece := p.BranchOf(k)
 		if t := at.Pieces[piece].Table; t != nil { // of a node
 			add(t.Database, t.Name)
 			continue
 		}
-		for _, t := range at.tables {
+		for _, t := range at.Tables {
 			add(t[0], t[1])
 		}
 		if name := at.Pieces[piece].Rollup; name != "" {
@@ -463,7 +438,7 @@ func (x *execution) unchanged(run *nodeRun) (err error) {
 		defer func() { err = errors.Join(err, run.plain.put(x.ctx, outside)) }()
 		s = outside.Session
 	}
-	tables := x.p.cutTables()
+	tables := x.p.CutTables()
 	for _, k := range run.pieces {
 		if t := x.p.Pieces[k].Table; t != nil && !slices.Contains(tables, t) {
 			tables = append(tables, t)
@@ -487,7 +462,7 @@ func (x *execution) unchanged(run *nodeRun) (err error) {
 	if run.node != x.r.nodes[0] {
 		return nil
 	}
-	for _, p := range x.p.cutting() {
+	for _, p := range x.p.Cutting() {
 		if err := x.samePruned(run, p); err != nil {
 			return err
 		}
@@ -497,19 +472,19 @@ func (x *execution) unchanged(run *nodeRun) (err error) {
 
 // samePruned makes the query whole if the server now reads a partition that it pruned when the query was planned: it may have planned for
 // another table of this name, if that was renamed to and fro.
-func (x *execution) samePruned(run *nodeRun, p *Plan) error {
+func (x *execution) samePruned(run *nodeRun, p *plan.Plan) error {
 	if p.Pruned == 0 || p.Table.Created == "" {
 		return nil
 	}
-	from := quotedName(run.Dialect(), p.Table.Database, p.Table.Name)
-	if len(p.named) > 0 {
-		from = run.PartFrom(p.Table, p.named)
+	from := plan.QuotedName(run.Dialect(), p.Table.Database, p.Table.Name)
+	if len(p.Named) > 0 {
+		from = run.PartFrom(p.Table, p.Named)
 	}
 	planned, err := run.ExplainQuery(x.ctx, run.sessions[0].Session, p.Sample[0]+from+p.Sample[1])
 	if err != nil {
 		return err
 	}
-	read, _ := planned.Of(p.Table, p.Alias, p.namesakes)
+	read, _ := planned.Of(p.Table, p.Alias, p.Namesakes)
 	for _, i := range read {
 		if !slices.Contains(p.Parts, p.Table.Parts[i].Name) {
 			return altered(p.Table)
@@ -519,7 +494,7 @@ func (x *execution) samePruned(run *nodeRun, p *Plan) error {
 }
 
 func altered(t *engine.TableParts) error {
-	return inexact(t.Name + " was altered while the query began")
+	return merge.Inexact(t.Name + " was altered while the query began")
 }
 
 func (x *execution) unproven(why string) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/query/plan"
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
@@ -104,15 +105,15 @@ func newFixture(t testing.TB, kind string) *fixture {
 }
 
 // plan completes a plan, whose partial has the table at $: a piece for every two partitions.
-func (f *fixture) plan(text, partial string, keys int, m Merge) *Plan {
+func (f *fixture) plan(text, partial string, keys int, m plan.Merge) *plan.Plan {
 	f.t.Helper()
-	p := &Plan{Text: text, State: f.state, Table: f.table, Keys: keys, Merge: m}
+	p := &plan.Plan{Text: text, State: f.state, Table: f.table, Keys: keys, Merge: m}
 	p.Partial[0], p.Partial[1], _ = strings.Cut(partial, "$")
 	for i := 0; i < len(f.table.Parts); i += 2 {
-		p.Pieces = append(p.Pieces, Piece{Parts: []string{f.table.Parts[i].Name, f.table.Parts[i+1].Name}, Rows: int64(100 + i)})
+		p.Pieces = append(p.Pieces, plan.Piece{Parts: []string{f.table.Parts[i].Name, f.table.Parts[i+1].Name}, Rows: int64(100 + i)})
 	}
 	p.Columns = f.describe(text)
-	p.PartialColumns = f.describe(p.pieceText(f.Reader, 0))
+	p.PartialColumns = f.describe(p.PieceText(f.Reader, 0))
 	return p
 }
 
@@ -156,10 +157,10 @@ func (f *fixture) askAlike(r *Runner, whole string, queries ...string) {
 }
 
 // same runs a plan and its statement whole, and compares: in order if ordered.
-func (f *fixture) same(r *Runner, p *Plan, ordered bool) *Report {
+func (f *fixture) same(r *Runner, p *plan.Plan, ordered bool) *Report {
 	f.t.Helper()
 	var whole, pieces rowsSink
-	if _, err := r.Run(within(f.t), &Plan{Text: p.Text, State: p.State, Whole: "to compare"}, &whole); err != nil {
+	if _, err := r.Run(within(f.t), &plan.Plan{Text: p.Text, State: p.State, Whole: "to compare"}, &whole); err != nil {
 		f.t.Fatalf("whole: %v", err)
 	}
 	report, err := r.Run(within(f.t), p, &pieces)
@@ -190,30 +191,30 @@ func (f *fixture) same(r *Runner, p *Plan, ordered bool) *Report {
 var twoSums = []engine.MergeStep{engine.MergeSum, engine.MergeSum}
 
 // Plans that a splitter makes of typical statements.
-func (f *fixture) concatenated() *Plan {
-	return f.plan("SELECT id, s, d FROM t WHERE id % 3 = 0", "SELECT id, s, d FROM $ AS t WHERE id % 3 = 0", 0, Merge{Kind: Concatenate, Limit: -1})
+func (f *fixture) concatenated() *plan.Plan {
+	return f.plan("SELECT id, s, d FROM t WHERE id % 3 = 0", "SELECT id, s, d FROM $ AS t WHERE id % 3 = 0", 0, plan.Merge{Kind: plan.Concatenate, Limit: -1})
 }
 
-func (f *fixture) inMemory() *Plan {
-	average, quotient, final := "AVG(d)", Output{Key: -1, Parts: []int{1, 2}, Final: engine.FinalQuotient}, "SELECT k, p1, p2, p1 / p2"
+func (f *fixture) inMemory() *plan.Plan {
+	average, quotient, final := "AVG(d)", plan.Output{Key: -1, Parts: []int{1, 2}, Final: engine.FinalQuotient}, "SELECT k, p1, p2, p1 / p2"
 	if f.kind == "postgres" { // its averages have no fixed number of digits
-		average, quotient, final = "SUM(d)", Output{Key: -1, Parts: []int{1}}, "SELECT k, p1, p2, p1"
+		average, quotient, final = "SUM(d)", plan.Output{Key: -1, Parts: []int{1}}, "SELECT k, p1, p2, p1"
 	}
 	return f.plan("SELECT id % 11 AS k, SUM(d), COUNT(d) AS n, "+average+" FROM t GROUP BY k ORDER BY n DESC, k",
-		"SELECT id % 11 AS k, SUM(d) AS p1, COUNT(d) AS p2 FROM $ AS t GROUP BY 1", 1, Merge{
-			Kind: InMemory, Limit: -1, Steps: twoSums,
-			Outputs: []Output{{Key: 0}, {Key: -1, Parts: []int{1}}, {Key: -1, Parts: []int{2}, Zero: true}, quotient},
-			OrderBy: []SortKey{{Output: 2, Desc: true}, {Output: 0}},
+		"SELECT id % 11 AS k, SUM(d) AS p1, COUNT(d) AS p2 FROM $ AS t GROUP BY 1", 1, plan.Merge{
+			Kind: plan.InMemory, Limit: -1, Steps: twoSums,
+			Outputs: []plan.Output{{Key: 0}, {Key: -1, Parts: []int{1}}, {Key: -1, Parts: []int{2}, Zero: true}, quotient},
+			OrderBy: []plan.SortKey{{Output: 2, Desc: true}, {Output: 0}},
 			Typed:   "SELECT id % 11 AS k, SUM(d) AS p1, COUNT(d) AS p2 FROM t GROUP BY k",
 			Groups:  "SELECT k, SUM(p1), SUM(p2) FROM rowmill_partial GROUP BY k",
 			Final:   final + " FROM rowmill_group ORDER BY p2 DESC, k",
 		})
 }
 
-func (f *fixture) onServer() *Plan {
+func (f *fixture) onServer() *plan.Plan {
 	return f.plan("SELECT g, SUM(d) AS x, COUNT(*) FROM t GROUP BY g HAVING SUM(d) > 1000 ORDER BY g",
-		"SELECT g AS k1, SUM(d) AS p1, COUNT(*) AS p2 FROM $ AS t GROUP BY g", 1, Merge{
-			Kind: OnServer, Limit: -1, Steps: twoSums,
+		"SELECT g AS k1, SUM(d) AS p1, COUNT(*) AS p2 FROM $ AS t GROUP BY g", 1, plan.Merge{
+			Kind: plan.OnServer, Limit: -1, Steps: twoSums,
 			Typed:  "SELECT g AS k1, SUM(d) AS p1, COUNT(*) AS p2 FROM t GROUP BY g",
 			Groups: "SELECT k1, SUM(p1), SUM(p2) FROM rowmill_partial GROUP BY k1",
 			Final:  "SELECT k1 AS g, p1, p2 FROM rowmill_group WHERE p1 > 1000 ORDER BY k1",
@@ -332,18 +333,18 @@ func TestRunAgainWhole(t *testing.T) {
 		r := f.runner(Options{})
 		for _, c := range []struct {
 			name, want string
-			change     func(*Plan)
-			plan       *Plan
+			change     func(*plan.Plan)
+			plan       *plan.Plan
 		}{
-			{name: "ties", want: "tie", plan: f.onServer(), change: func(p *Plan) { p.Merge.Ties = []string{"SELECT 1 FROM rowmill_group LIMIT 1"} }},
-			{name: "another type", want: "column x has type", plan: f.onServer(), change: func(p *Plan) { p.Merge.Final = "SELECT k1, p2, p1 FROM rowmill_group" }},
-			{name: "fewer columns", want: "returns 1 columns", plan: f.onServer(), change: func(p *Plan) { p.Merge.Final = "SELECT k1 FROM rowmill_group" }},
-			{name: "an error of the server", want: "merge groups", plan: f.onServer(), change: func(p *Plan) { p.Merge.Groups = "SELECT nothing FROM rowmill_partial" }},
-			{name: "a value that doesn't fit", want: "merg", plan: f.onServer(), change: func(p *Plan) {
+			{name: "ties", want: "tie", plan: f.onServer(), change: func(p *plan.Plan) { p.Merge.Ties = []string{"SELECT 1 FROM rowmill_group LIMIT 1"} }},
+			{name: "another type", want: "column x has type", plan: f.onServer(), change: func(p *plan.Plan) { p.Merge.Final = "SELECT k1, p2, p1 FROM rowmill_group" }},
+			{name: "fewer columns", want: "returns 1 columns", plan: f.onServer(), change: func(p *plan.Plan) { p.Merge.Final = "SELECT k1 FROM rowmill_group" }},
+			{name: "an error of the server", want: "merge groups", plan: f.onServer(), change: func(p *plan.Plan) { p.Merge.Groups = "SELECT nothing FROM rowmill_partial" }},
+			{name: "a value that doesn't fit", want: "merg", plan: f.onServer(), change: func(p *plan.Plan) {
 				p.Merge.Groups = "SELECT k1, SUM(p1), 1e60 FROM rowmill_partial GROUP BY k1"
 			}},
-			{name: "no memory and no statements", want: "doesn't fit in memory", plan: f.inMemory(), change: func(p *Plan) { p.Merge.Final = "" }},
-			{name: "no pieces", want: "no partition", plan: f.inMemory(), change: func(p *Plan) { p.Pieces = nil }},
+			{name: "no memory and no statements", want: "doesn't fit in memory", plan: f.inMemory(), change: func(p *plan.Plan) { p.Merge.Final = "" }},
+			{name: "no pieces", want: "no partition", plan: f.inMemory(), change: func(p *plan.Plan) { p.Pieces = nil }},
 		} {
 			c.change(c.plan)
 			if strings.Contains(c.name, "memory") {
@@ -371,11 +372,11 @@ func TestFailedPieceEndsTheOthers(t *testing.T) {
 	testdb.OnKinds(t, servers, func(t *testing.T, kind string) {
 		f := newFixture(t, kind)
 		r := f.runner(Options{})
-		for _, p := range []*Plan{f.concatenated(), f.inMemory(), f.onServer()} {
+		for _, p := range []*plan.Plan{f.concatenated(), f.inMemory(), f.onServer()} {
 			for i := range p.Pieces {
-				p.Pieces[i] = Piece{Where: f.sleep}
+				p.Pieces[i] = plan.Piece{Where: f.sleep}
 			}
-			p.Pieces[1] = Piece{Where: "no_such_column > 0"}
+			p.Pieces[1] = plan.Piece{Where: "no_such_column > 0"}
 			begin := time.Now()
 			_, err := r.Run(within(t), p, &rowsSink{})
 			if err == nil || !strings.Contains(err.Error(), "read the rows of t with no_such_column > 0") {
@@ -395,10 +396,10 @@ func TestEndedQueryRunsNowhere(t *testing.T) {
 	testdb.OnKinds(t, servers, func(t *testing.T, kind string) {
 		f := newFixture(t, kind)
 		r := f.runner(Options{})
-		plans := []*Plan{f.concatenated(), f.inMemory(), f.onServer(), {Text: "SELECT id FROM t WHERE " + f.sleep, State: f.state, Whole: "sleep"}}
+		plans := []*plan.Plan{f.concatenated(), f.inMemory(), f.onServer(), {Text: "SELECT id FROM t WHERE " + f.sleep, State: f.state, Whole: "sleep"}}
 		for i, p := range plans {
 			for k := range p.Pieces {
-				p.Pieces[k] = Piece{Where: f.sleep}
+				p.Pieces[k] = plan.Piece{Where: f.sleep}
 			}
 			ctx, cancel := context.WithTimeout(within(t), 300*time.Millisecond)
 			_, err := r.Run(ctx, p, &rowsSink{})
@@ -437,7 +438,7 @@ func TestErrorOfSinkEndsTheQuery(t *testing.T) {
 	testdb.OnKinds(t, servers, func(t *testing.T, kind string) {
 		f := newFixture(t, kind)
 		r := f.runner(Options{})
-		for _, p := range []*Plan{f.concatenated(), f.inMemory(), f.onServer(), {Text: "SELECT id FROM t", State: f.state, Whole: "to see"}} {
+		for _, p := range []*plan.Plan{f.concatenated(), f.inMemory(), f.onServer(), {Text: "SELECT id FROM t", State: f.state, Whole: "to see"}} {
 			full := errors.New("the disk is full")
 			if _, err := r.Run(within(t), p, failingSink{full}); !errors.Is(err, full) {
 				t.Errorf("error %v", err)

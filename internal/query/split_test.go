@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/query/parse"
+	"github.com/rowmill/rowmill/internal/query/plan"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -60,7 +60,7 @@ func TestSplitWritesPlans(t *testing.T) {
 			var out bytes.Buffer
 			for _, span := range spans {
 				text := span.Of(string(list))
-				p, err := split(ctx, db, s, text, st, PlanOptions{Always: true}, nil)
+				p, err := plan.Split(ctx, db, s, text, st, plan.Options{Always: true}, nil)
 				if err != nil {
 					t.Fatalf("%v\n%s", err, text)
 				}
@@ -101,7 +101,7 @@ func TestSplitWritesPlans(t *testing.T) {
 }
 
 // planText is what a plan does, a line for each of its parts.
-func planText(p *Plan) string {
+func planText(p *plan.Plan) string {
 	if p.Whole != "" {
 		return "    whole: " + p.Whole + "\n"
 	}
@@ -116,7 +116,7 @@ func planText(p *Plan) string {
 	if len(p.Parts) < len(p.Table.Parts) {
 		line("partitions", strings.Join(p.Parts, " "))
 	}
-	if m.Kind == InMemory {
+	if m.Kind == plan.InMemory {
 		var outputs []string
 		for _, o := range m.Outputs {
 			text := fmt.Sprintf("parts %v", o.Parts)
@@ -161,25 +161,5 @@ func TestSplitStopsTheClock(t *testing.T) {
 	var rows rowsSink
 	if report, err := r.Run(ctx, p, &rows); err != nil || report.Rerun != "" || len(rows.rows) != 1 || !strings.Contains(rows.rows[0], "|3|t") {
 		t.Errorf("%v, %+v, %q", err, report, rows.rows)
-	}
-}
-
-// TestReasonsArePlain looks in the reasons of this package for names of its code, which a rename may leave there.
-func TestReasonsArePlain(t *testing.T) {
-	files, err := filepath.Glob("split*.go")
-	if err != nil || len(files) < 10 {
-		t.Fatal(files, err)
-	}
-	reason, name := regexp.MustCompile(`refuse\("(?:[^"\\]|\\.)*"`), regexp.MustCompile(`\b[a-z]+[A-Z]\w*`)
-	for _, f := range files {
-		text, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, r := range reason.FindAllString(string(text), -1) {
-			if n := name.FindString(r); n != "" {
-				t.Errorf("%s: %s has %s", f, r, n)
-			}
-		}
 	}
 }

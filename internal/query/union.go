@@ -8,10 +8,12 @@ import (
 	"strings"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/query/merge"
+	"github.com/rowmill/rowmill/internal/query/plan"
 )
 
 // planBranches makes the pieces of a set operation. A branch that isn't worth splitting, or can't be, is one piece.
-func (r *Runner) planBranches(ctx context.Context, s *engine.Session, p *Plan) error {
+func (r *Runner) planBranches(ctx context.Context, s *engine.Session, p *plan.Plan) error {
 	if len(r.nodes) > 1 {
 		p.Whole = "it has a set operation, and a table on several servers"
 		return nil
@@ -32,14 +34,14 @@ func (r *Runner) planBranches(ctx context.Context, s *engine.Session, p *Plan) e
 		}
 		if split = split || b.Whole == ""; b.Whole != "" {
 			why = cmp.Or(why, b.Whole)
-			if b.certain == "" {
-				p.Whole = b.uncertain(i)
+			if b.Certain == "" {
+				p.Whole = b.Uncertain(i)
 				return nil
 			}
-			b.why = b.Whole
-			b.runWhole()
+			b.Why = b.Whole
+			b.RunWhole()
 		} else {
-			b.why = ""
+			b.Why = ""
 		}
 		if p.EstimatedRows += b.EstimatedRows; b.EstimatedRows < 0 {
 			p.EstimatedRows = -1 << 40
@@ -54,35 +56,15 @@ func (r *Runner) planBranches(ctx context.Context, s *engine.Session, p *Plan) e
 	return nil
 }
 
-// runWhole makes the plan of a branch that of one piece, its own text.
-func (p *Plan) runWhole() {
-	p.Pieces = []Piece{{Query: p.certain, Rows: p.EstimatedRows}}
-	p.PartialColumns, p.Keys, p.Table, p.Parts, p.Rollups = p.Columns, len(p.Columns), nil, nil, nil
-	p.Merge = Merge{Kind: Concatenate, Limit: -1}
-	p.Whole = ""
-}
-
-// branchOf returns the branch that a piece belongs to, and its index there.
-func (p *Plan) branchOf(piece int) (*Plan, int) {
-	for i := range p.Branches {
-		n := len(p.Branches[i].Pieces)
-		if piece < n {
-			return p.Branches[i].Plan, piece
-		}
-		piece -= n
-	}
-	return p, piece
-}
-
 // branch is the execution of a branch whose first piece has this index, on the sessions and in the snapshot of x.
-func (x *execution) branch(p *Plan, first int) *execution {
+func (x *execution) branch(p *plan.Plan, first int) *execution {
 	y := &execution{ctx: x.ctx, cancel: x.cancel, r: x.r, p: p, state: x.state, report: x.report, begun: x.begun, all: x, first: first}
 	run := nodeRun{node: x.runs[0].node, sessions: x.runs[0].sessions}
 	run.sessions = run.sessions[:min(len(run.sessions), len(p.Pieces))]
 	for i := range p.Pieces {
 		run.pieces = append(run.pieces, i)
 	}
-	if p.Merge.Kind != Concatenate {
+	if p.Merge.Kind != plan.Concatenate {
 		longestFirst(run.pieces, p.Pieces)
 	}
 	y.runs = []nodeRun{run}
@@ -91,20 +73,20 @@ func (x *execution) branch(p *Plan, first int) *execution {
 
 // union answers a set operation: one branch after the other, each in its pieces.
 func (x *execution) union(sink Sink) (err error) {
-	if x.p.Merge.Kind == OnServer {
+	if x.p.Merge.Kind == plan.OnServer {
 		return x.unionOnServer(sink)
 	}
 	// Whether the pieces of groups determine the answer is known only at the end: those are held back, so that no row is passed on before.
 	held := make([]*kept, len(x.p.Branches))
 	branches := x.eachBranch()
 	for i, y := range branches {
-		if y.p.Merge.Kind == Concatenate {
+		if y.p.Merge.Kind == plan.Concatenate {
 			continue
 		}
 		held[i] = &kept{most: x.r.memory() / 4 / int64(len(branches))}
 		if err := y.answer(held[i]); err != nil {
 			if held[i].size > held[i].most {
-				return inexact("the answers of its branches don't fit in memory")
+				return merge.Inexact("the answers of its branches don't fit in memory")
 			}
 			return err
 		}
@@ -122,7 +104,7 @@ func (x *execution) union(sink Sink) (err error) {
 			return err
 		}
 		for _, row := range held[i].rows {
-			nextRow(row, values)
+			merge.NextRow(row, values)
 			if err := sink.Row(values); err != nil {
 				return err
 			}
@@ -201,7 +183,7 @@ func (x *execution) sameCollations(g *gather) error {
 	}
 	for i, c := range x.p.Columns {
 		if i < len(want) && isText(c) && (i >= len(got) || got[i] != want[i]) {
-			return inexact("texts of column " + c.Name + " would be compared by another collation")
+			return merge.Inexact("texts of column " + c.Name + " would be compared by another collation")
 		}
 	}
 	return nil

@@ -16,12 +16,13 @@ import (
 	"github.com/rowmill/rowmill/internal/mysqlwire"
 	"github.com/rowmill/rowmill/internal/query"
 	"github.com/rowmill/rowmill/internal/query/parse"
+	"github.com/rowmill/rowmill/internal/query/plan"
 )
 
 // An Answerer answers queries in pieces: a *query.Runner.
 type Answerer interface {
-	Plan(ctx context.Context, statement string, st engine.State) (*query.Plan, error)
-	Run(ctx context.Context, p *query.Plan, sink query.Sink) (*query.Report, error)
+	Plan(ctx context.Context, statement string, st engine.State) (*plan.Plan, error)
+	Run(ctx context.Context, p *plan.Plan, sink query.Sink) (*query.Report, error)
 }
 
 // Reasons for which a query that could be split is passed on whole, in metrics.
@@ -295,7 +296,7 @@ func (c *client) baseTables(q *parse.Query, params bool) error {
 }
 
 // place returns what puts one small partition in the place of the table that is cut.
-func (c *client) place(text string, q *parse.Query, plan *query.Plan) (part func(string) (string, error), err error) {
+func (c *client) place(text string, q *parse.Query, plan *plan.Plan) (part func(string) (string, error), err error) {
 	reader := c.front.o.Reader
 	var cut []*parse.From
 	tables, ctes := tablesOf(q)

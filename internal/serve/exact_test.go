@@ -7,6 +7,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/mysqlwire"
 	"github.com/rowmill/rowmill/internal/query"
+	"github.com/rowmill/rowmill/internal/query/plan"
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
@@ -16,7 +17,7 @@ type counting struct {
 	ran atomic.Int64
 }
 
-func (a *counting) Run(ctx context.Context, p *query.Plan, s query.Sink) (*query.Report, error) {
+func (a *counting) Run(ctx context.Context, p *plan.Plan, s query.Sink) (*query.Report, error) {
 	a.ran.Add(1)
 	return a.Runner.Run(ctx, p, s)
 }

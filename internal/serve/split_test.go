@@ -17,6 +17,7 @@ import (
 	"github.com/rowmill/rowmill/internal/mysqlwire"
 	"github.com/rowmill/rowmill/internal/query"
 	"github.com/rowmill/rowmill/internal/query/parse"
+	"github.com/rowmill/rowmill/internal/query/plan"
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
@@ -28,10 +29,10 @@ type concatenating struct {
 	fail   atomic.Bool  // pieces fail
 }
 
-func (a *concatenating) Plan(ctx context.Context, text string, st engine.State) (*query.Plan, error) {
+func (a *concatenating) Plan(ctx context.Context, text string, st engine.State) (*plan.Plan, error) {
 	q, err := parse.Parse(text, a.reader.Syntax(st))
 	if err != nil || q.Body == nil || len(q.Body.From) != 1 || q.Body.From[0].Table == "" {
-		return &query.Plan{Whole: "it can't be split"}, nil
+		return &plan.Plan{Whole: "it can't be split"}, nil
 	}
 	from := q.Body.From[0]
 	s, err := a.reader.ReadSession(ctx, st)
@@ -45,24 +46,24 @@ func (a *concatenating) Plan(ctx context.Context, text string, st engine.State) 
 	}
 	table, err := a.reader.TableParts(ctx, s, from.Database, from.Table)
 	if err != nil {
-		return &query.Plan{Whole: err.Error()}, nil
+		return &plan.Plan{Whole: err.Error()}, nil
 	}
 	if len(table.Parts) < 2 {
-		return &query.Plan{Whole: "only one partition"}, nil
+		return &plan.Plan{Whole: "only one partition"}, nil
 	}
-	p := &query.Plan{Text: text, State: st, Columns: cols, PartialColumns: cols, Keys: len(cols), Table: table, Alias: from.Alias}
+	p := &plan.Plan{Text: text, State: st, Columns: cols, PartialColumns: cols, Keys: len(cols), Table: table, Alias: from.Alias}
 	if p.Alias == "" {
 		p.Alias = from.Table
 	}
 	p.Partial = [2]string{text[:from.Name.From], text[from.Name.To:]}
 	for _, part := range table.Parts {
 		p.Parts = append(p.Parts, part.Name)
-		p.Pieces = append(p.Pieces, query.Piece{Parts: []string{part.Name}, Rows: part.Rows})
+		p.Pieces = append(p.Pieces, plan.Piece{Parts: []string{part.Name}, Rows: part.Rows})
 	}
 	return p, nil
 }
 
-func (a *concatenating) Run(ctx context.Context, p *query.Plan, s query.Sink) (*query.Report, error) {
+func (a *concatenating) Run(ctx context.Context, p *plan.Plan, s query.Sink) (*query.Report, error) {
 	a.ran.Add(1)
 	if a.fail.Load() {
 		return nil, errors.New("pieces fail in this test")

@@ -1,4 +1,4 @@
-package query
+package merge
 
 import (
 	"fmt"
@@ -14,9 +14,22 @@ import (
 // does, and compares with AVG on the server: it divides to groups of nine digits before it rounds.
 func TestQuotientsAreThoseOfServers(t *testing.T) {
 	testdb.OnKinds(t, []string{"mariadb", "mysql"}, func(t *testing.T, kind string) {
-		ctx := within(t)
-		db := openReader(t, kind)
-		s, st := sessionOf(ctx, t, db)
+		ctx := t.Context()
+		db := testdb.Open(t, kind).(engine.Reader)
+		s, err := db.ReadSession(ctx, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		st, err := db.ReadState(ctx, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		do := func(statement string) {
+			if _, err := db.SQL().ExecContext(ctx, statement); err != nil {
+				t.Fatalf("%s: %v", statement, err)
+			}
+		}
 		if !strings.Contains(st.Get("sql_mode"), "STRICT") {
 			t.Fatalf("sql_mode %s", st.Get("sql_mode"))
 		}
@@ -28,16 +41,16 @@ func TestQuotientsAreThoseOfServers(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		compared, halves := 0, 0
 		for scale := range 31 {
-			do(t, db, fmt.Sprintf("CREATE TABLE t%d (g INT NOT NULL, x DECIMAL(%d,%d))", scale, min(65, scale+12), scale))
+			do(fmt.Sprintf("CREATE TABLE t%d (g INT NOT NULL, x DECIMAL(%d,%d))", scale, min(65, scale+12), scale))
 			rows := make([]string, 400)
 			for i := range rows {
 				x := randomNumber(r, 1+r.IntN(12), scale)
 				if r.IntN(4) == 0 { // few digits make quotients that end at, or near, one half
-					x = string(appendNumber(nil, r.Int64N(41)-20, scale))
+					x = string(AppendNumber(nil, r.Int64N(41)-20, scale))
 				}
 				rows[i] = fmt.Sprintf("(%d, %s)", r.IntN(60), x)
 			}
-			do(t, db, fmt.Sprintf("INSERT INTO t%d VALUES %s, (100, NULL)", scale, strings.Join(rows, ",")))
+			do(fmt.Sprintf("INSERT INTO t%d VALUES %s, (100, NULL)", scale, strings.Join(rows, ",")))
 			for _, increment := range []int{0, 4, 5, 9, 30} {
 				if err := s.SetState(ctx, "div_precision_increment", fmt.Sprint(increment)); err != nil {
 					t.Fatal(err)
@@ -53,7 +66,7 @@ func TestQuotientsAreThoseOfServers(t *testing.T) {
 				}
 				if err := s.Text(ctx, q, nil, func(v [][]byte) error {
 					compared++
-					count, _, _, _ := parseNumber(v[2], 0)
+					count, _, _, _ := ParseNumber(v[2], 0)
 					got, ok := quotient(parsed(t, string(v[1]), scale), uint64(count), scale, to)
 					text := string(appendWide(nil, got, to))
 					if !ok || text != string(v[0]) {

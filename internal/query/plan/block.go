@@ -1,4 +1,4 @@
-package query
+package plan
 
 import (
 	"fmt"
@@ -400,11 +400,11 @@ func (x *splitter) sameNames(a, b []string) bool {
 }
 
 func (x *splitter) sameName(a, b string) bool {
-	return sameColumn(x.traits, a, b)
+	return SameColumn(x.traits, a, b)
 }
 
-// sameColumn compares names of columns as the server does.
-func sameColumn(traits engine.Semantics, a, b string) bool {
+// SameColumn compares names of columns as the server does.
+func SameColumn(traits engine.Semantics, a, b string) bool {
 	return a == b || traits.FoldsColumns && strings.EqualFold(a, b)
 }
 

@@ -1,4 +1,7 @@
-package query
+// Package plan decides how a statement is answered in pieces: which table is cut, what each piece computes, and how the answer follows from
+// that. A statement for which the answer isn't certain to be the server's own, byte for byte, is whole, by one of the rules. What differs
+// between servers is in engine.Semantics.
+package plan
 
 import (
 	"context"
@@ -7,8 +10,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// PlanOptions decide what is split.
-type PlanOptions struct {
+// Options decide what is split.
+type Options struct {
 	// Always splits also what pieces don't make faster, ByRange tables without partitions, Inexact aggregates whose last digits depend on the order
 	// of the additions.
 	Always, ByRange, Inexact bool
@@ -31,30 +34,30 @@ type Plan struct {
 	// branches in turn, and Merge says how the answer follows from those of the branches: they are passed on one after the other, or the
 	// server computes it from their temporary tables.
 	Branches []Branch
-	// clock reports that pieces have values in the place of functions that return the current time.
-	clock bool
-	// tables are those that the statement reads, each with its database, "" for the current one.
-	tables [][2]string
-	// certain is the text by which a branch can be run whole; "" if its rows might then be others.
-	certain string
-	// harmless reports that the statement changes nothing in the session that runs it: all of its functions and tables are known.
-	harmless bool
-	branch   bool // it is the plan of a branch
-	// onlyCounts reports that it has several counts of all rows, of values among them, and computes nothing else.
-	onlyCounts bool
-	why        string // why it is run as one piece, its text, or can't be; "" if it is split
+	// Clock reports that pieces have values in the place of functions that return the current time.
+	Clock bool
+	// Tables are those that the statement reads, each with its database, "" for the current one.
+	Tables [][2]string
+	// Certain is the text by which a branch can be run whole; "" if its rows might then be others.
+	Certain string
+	// Harmless reports that the statement changes nothing in the session that runs it: all of its functions and tables are known.
+	Harmless bool
+	InUnion  bool // it is the plan of a branch
+	// OnlyCounts reports that it has several counts of all rows, of values among them, and computes nothing else.
+	OnlyCounts bool
+	Why        string // why it is run as one piece, its text, or can't be; "" if it is split
 	// Table is the table that is cut, Alias its name in the query.
 	Table *engine.TableParts
 	Alias string
-	// namesakes is how many tables of the statement have that name.
-	namesakes int
+	// Namesakes is how many tables of the statement have that name.
+	Namesakes int
 	// Alone reports that the statement reads no other table, and this one once.
 	Alone bool
 	// Parts are the partitions that the server would read, in the table's order; Pruned is the number of the others.
 	// Pieces are made of them.
 	Parts []string
-	// named are the partitions that the statement names.
-	named  []string
+	// Named are the partitions that the statement names.
+	Named  []string
 	Pieces []Piece
 	Pruned int
 	// Rollups are those that the first pieces read in the place of rows. NoRollup is why none of the table's is used; "" if it has
@@ -78,8 +81,8 @@ type Plan struct {
 	Merge Merge
 	// Disjoint reports that no group is in two of the Parts, on which the merge relies: a part is not cut any further.
 	Disjoint bool
-	// locals are those of the head, once it has been asked for them: see engine.LocalReader.
-	locals map[string]string
+	// Locals are those of the head, once it has been asked for them: see engine.LocalReader.
+	Locals map[string]string
 	// Through is why the rows of a table on several servers are read through the head; "" if they aren't, or if it is on one.
 	Through string
 	// Fetched are the tables of other servers of which pieces read only rows: see Piece.Text.

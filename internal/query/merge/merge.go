@@ -1,4 +1,7 @@
-package query
+// Package merge makes the answer of a query from the partial results of its pieces, in this process: groups in a hash table (Memory), by typed
+// values that are exact, or rows in order (Ordered). It gets the rows as the texts of the server, by a plan.Plan, and passes the answer to a
+// Sink in the same form. What it can't compute exactly is an InexactError: then the query runs whole.
+package merge
 
 import (
 	"bytes"
@@ -14,12 +17,19 @@ import (
 	"sync"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/query/plan"
 )
 
-// A memoryMerge merges partial rows in hash tables. Each worker has tables of its own, which finish merges; if they need
+// A Sink takes the answer: its columns, then each row, whose values are valid during the call.
+type Sink interface {
+	Columns(cols []engine.ResultColumn) error
+	Row(values [][]byte) error
+}
+
+// A Memory merges partial rows in hash tables. Each worker has tables of its own, which finish merges; if they need
 // more memory than the budget permits, workers spill them as partial rows, each a merged group.
-type memoryMerge struct {
-	plan    *Plan
+type Memory struct {
+	plan    *plan.Plan
 	slots   []slot
 	outputs []memoryOutput
 	keys    []engine.ResultColumn
@@ -31,7 +41,7 @@ type memoryMerge struct {
 
 // A memoryOutput is an Output with the numbers of its slots.
 type memoryOutput struct {
-	Output
+	plan.Output
 	slots []int
 	// class and scale are those of the text.
 	class engine.ResultClass
@@ -41,35 +51,35 @@ type memoryOutput struct {
 // An ordering is what groups are sorted by: what ORDER BY names, and then their keys, by which their order is always the same.
 type ordering struct {
 	memoryOutput
-	by    SortKey
+	by    plan.SortKey
 	named bool // by ORDER BY
 }
 
 // keyClasses are the classes of which values are equal if, and only if, their texts are.
 var keyClasses = []engine.ResultClass{engine.ClassInt, engine.ClassDecimal, engine.ClassBytes, engine.ClassTime}
 
-// newMemoryMerge returns a merge with the limit of the memory of each worker's tables, in bytes, or an inexactError if the plan's columns aren't of classes whose values
+// NewMemory returns a merge with the limit of the memory of each worker's tables, in bytes, or an inexactError if the plan's columns aren't of classes whose values
 // can be merged in memory. For a merge on the server it only merges groups whose keys have the same bytes, before they are sent.
-func newMemoryMerge(p *Plan, limit int64) (*memoryMerge, error) {
-	m := &memoryMerge{plan: p, keys: p.PartialColumns[:p.Keys], seed: maphash.MakeSeed(), limit: limit}
+func NewMemory(p *plan.Plan, limit int64) (*Memory, error) {
+	m := &Memory{plan: p, keys: p.PartialColumns[:p.Keys], seed: maphash.MakeSeed(), limit: limit}
 	if len(p.Merge.Steps) != len(p.PartialColumns)-p.Keys {
-		return nil, inexact("it is not known how the columns of pieces are merged")
+		return nil, Inexact("it is not known how the columns of pieces are merged")
 	}
 	for i, step := range p.Merge.Steps {
 		if err := m.addSlot(p.Keys+i, step); err != nil {
 			return nil, err
 		}
 	}
-	if p.Merge.Kind != InMemory {
+	if p.Merge.Kind != plan.InMemory {
 		return m, nil
 	}
 	for _, c := range m.keys {
 		if !slices.Contains(keyClasses, c.Class) || c.Class == engine.ClassDecimal && c.Scale < 0 {
-			return nil, inexact("groups of column " + c.Name + " can't be told apart by their texts")
+			return nil, Inexact("groups of column " + c.Name + " can't be told apart by their texts")
 		}
 	}
 	if len(p.Merge.Outputs) != len(p.Columns) {
-		return nil, inexact("it is not known how the columns of the answer follow from those of pieces")
+		return nil, Inexact("it is not known how the columns of the answer follow from those of pieces")
 	}
 	for i, o := range p.Merge.Outputs {
 		out := memoryOutput{Output: o, class: p.Columns[i].Class, scale: p.Columns[i].Scale}
@@ -87,13 +97,13 @@ func newMemoryMerge(p *Plan, limit int64) (*memoryMerge, error) {
 		m.order = append(m.order, ordering{m.outputs[by.Output], by, true})
 	}
 	for i, c := range m.keys {
-		m.order = append(m.order, ordering{memoryOutput{Output: Output{Key: i}, class: c.Class, scale: c.Scale}, SortKey{NullsLast: p.Merge.NullsLast}, false})
+		m.order = append(m.order, ordering{memoryOutput{Output: plan.Output{Key: i}, class: c.Class, scale: c.Scale}, plan.SortKey{NullsLast: p.Merge.NullsLast}, false})
 	}
 	return m, nil
 }
 
 // addSlot adds the slot of a partial column.
-func (m *memoryMerge) addSlot(column int, step engine.MergeStep) error {
+func (m *Memory) addSlot(column int, step engine.MergeStep) error {
 	c := m.plan.PartialColumns[column]
 	s := slot{column: column, step: step, class: c.Class}
 	known := false
@@ -107,20 +117,20 @@ func (m *memoryMerge) addSlot(column int, step engine.MergeStep) error {
 		known = step == engine.MergeMin || step == engine.MergeMax
 	}
 	if !known {
-		return inexact("values of column " + c.Name + " can't be merged outside of the server")
+		return Inexact("values of column " + c.Name + " can't be merged outside of the server")
 	}
 	m.slots = append(m.slots, s)
 	return nil
 }
 
 // checkFinal completes an output that isn't a key.
-func (m *memoryMerge) checkFinal(out *memoryOutput, name string) error {
+func (m *Memory) checkFinal(out *memoryOutput, name string) error {
 	parts := 1
 	if out.Final == engine.FinalQuotient {
 		parts = 2
 	}
 	if len(out.Parts) != parts {
-		return inexact("it is not known how column " + name + " follows from its parts")
+		return Inexact("it is not known how column " + name + " follows from its parts")
 	}
 	for _, column := range out.Parts {
 		if column < m.plan.Keys || column >= len(m.plan.PartialColumns) {
@@ -132,10 +142,10 @@ func (m *memoryMerge) checkFinal(out *memoryOutput, name string) error {
 	switch {
 	case out.Final == engine.FinalQuotient:
 		if out.class != engine.ClassDecimal || first.scale < 0 || out.scale < first.scale || !numeric(first.class) || m.slots[out.slots[1]].class != engine.ClassInt {
-			return inexact("the digits of column " + name + " aren't known")
+			return Inexact("the digits of column " + name + " aren't known")
 		}
 	case out.class != first.class && !(numeric(out.class) && numeric(first.class)) || numeric(out.class) && scaleOf(out.class, out.scale) != first.scale:
-		return inexact("column " + name + " has another type than its parts")
+		return Inexact("column " + name + " has another type than its parts")
 	}
 	return nil
 }
@@ -149,20 +159,20 @@ func scaleOf(c engine.ResultClass, scale int) int {
 	return scale
 }
 
-// A groupWorker has the tables of one worker.
-type groupWorker struct {
-	m      *memoryMerge
+// A GroupWorker has the tables of one worker.
+type GroupWorker struct {
+	m      *Memory
 	tables [shards]*groupTable
-	budget budget
+	Budget budget
 	coder  keyCoder
 }
 
-func (m *memoryMerge) worker() *groupWorker {
-	return &groupWorker{m: m, budget: budget{limit: m.limit}, coder: keyCoder{columns: m.keys, compared: m.plan.Merge.Kind == InMemory}}
+func (m *Memory) Worker() *GroupWorker {
+	return &GroupWorker{m: m, Budget: budget{limit: m.limit}, coder: keyCoder{columns: m.keys, compared: m.plan.Merge.Kind == plan.InMemory}}
 }
 
-// row merges a partial row.
-func (w *groupWorker) row(row [][]byte) error {
+// Row merges a partial row.
+func (w *GroupWorker) Row(row [][]byte) error {
 	key, err := w.coder.encode(row)
 	if err != nil {
 		return err
@@ -170,7 +180,7 @@ func (w *groupWorker) row(row [][]byte) error {
 	hash := maphash.Bytes(w.m.seed, key)
 	t := w.tables[shardOf(hash)]
 	if t == nil {
-		t = newGroupTable(w.m.slots, &w.budget)
+		t = newGroupTable(w.m.slots, &w.Budget)
 		w.tables[shardOf(hash)] = t
 	}
 	r, err := t.find(key, hash)
@@ -180,8 +190,8 @@ func (w *groupWorker) row(row [][]byte) error {
 	return t.merge(r, row)
 }
 
-// spill passes all groups to fn, as partial rows, and forgets them.
-func (w *groupWorker) spill(fn func(row [][]byte) error) error {
+// Spill passes all groups to fn, as partial rows, and forgets them.
+func (w *GroupWorker) Spill(fn func(row [][]byte) error) error {
 	for _, t := range w.tables {
 		if t == nil {
 			continue
@@ -196,7 +206,7 @@ func (w *groupWorker) spill(fn func(row [][]byte) error) error {
 }
 
 // partials passes the groups of a table to fn, as partial rows.
-func (m *memoryMerge) partials(t *groupTable, fn func(row [][]byte) error) error {
+func (m *Memory) partials(t *groupTable, fn func(row [][]byte) error) error {
 	row := make([][]byte, 0, len(m.plan.PartialColumns))
 	texts := make([]byte, 0, 128) // not nil, which is NULL
 	for group := range t.count {
@@ -222,8 +232,8 @@ func (m *memoryMerge) partials(t *groupTable, fn func(row [][]byte) error) error
 	return nil
 }
 
-// finish merges the tables of all workers. Shards are merged in parallel.
-func (m *memoryMerge) finish(ctx context.Context, workers []*groupWorker) error {
+// Finish merges the tables of all workers. Shards are merged in parallel.
+func (m *Memory) Finish(ctx context.Context, workers []*GroupWorker) error {
 	m.tables = make([]*groupTable, shards)
 	errs := make([]error, shards)
 	next := make(chan int, shards)
@@ -248,7 +258,7 @@ func (m *memoryMerge) finish(ctx context.Context, workers []*groupWorker) error 
 	return nil
 }
 
-func (m *memoryMerge) mergeShard(ctx context.Context, workers []*groupWorker, s int) error {
+func (m *Memory) mergeShard(ctx context.Context, workers []*GroupWorker, s int) error {
 	for _, w := range workers {
 		t := w.tables[s]
 		w.tables[s] = nil
@@ -274,9 +284,9 @@ type sorted struct {
 	group int
 }
 
-// answer passes the rows of the answer to sink, in order and within the limit. It returns an inexactError, before
+// Answer passes the rows of the answer to sink, in order and within the limit. It returns an inexactError, before
 // the first row, if groups that tie at the limit make the answer undetermined.
-func (m *memoryMerge) answer(ctx context.Context, sink Sink) (rows int64, err error) {
+func (m *Memory) Answer(ctx context.Context, sink Sink) (rows int64, err error) {
 	merge := &m.plan.Merge
 	emit := emitter{m: m, sink: sink, values: make([][]byte, len(m.outputs)), texts: make([]byte, 0, 128)} // texts: not nil, which is NULL
 	groups := 0
@@ -315,7 +325,7 @@ func (m *memoryMerge) answer(ctx context.Context, sink Sink) (rows int64, err er
 			return 0, err
 		}
 		if !merge.Unique && bytes.Equal(before, after) {
-			return 0, inexact("groups tie at the limit")
+			return 0, Inexact("groups tie at the limit")
 		}
 	}
 	if err := sink.Columns(m.plan.Columns); err != nil {
@@ -333,7 +343,7 @@ func (m *memoryMerge) answer(ctx context.Context, sink Sink) (rows int64, err er
 }
 
 // check computes what may fail for large numbers, before the first row.
-func (m *memoryMerge) check() error {
+func (m *Memory) check() error {
 	e := emitter{m: m}
 	for i := range m.outputs {
 		o := &m.outputs[i]
@@ -354,7 +364,7 @@ func (m *memoryMerge) check() error {
 }
 
 // sort returns the groups in order: all of them, or those up to the limit and one more.
-func (m *memoryMerge) sort(ctx context.Context, groups int) ([]sorted, error) {
+func (m *Memory) sort(ctx context.Context, groups int) ([]sorted, error) {
 	merge := &m.plan.Merge
 	most := groups
 	if merge.Limit >= 0 && merge.Limit < int64(groups) && merge.Offset < int64(groups)-merge.Limit {
@@ -421,7 +431,7 @@ func siftDown(list []sorted, i int) {
 
 // An emitter computes outputs of groups.
 type emitter struct {
-	m      *memoryMerge
+	m      *Memory
 	sink   Sink
 	keys   [][]byte
 	texts  []byte
@@ -490,7 +500,7 @@ func (e *emitter) quotient(o *memoryOutput, t *groupTable, r []uint64) (q wide, 
 	}
 	q, ok = quotient(t.number(r, o.slots[0]), uint64(count), t.slots[o.slots[0]].scale, o.scale)
 	if !ok || !narrow || count < 0 {
-		return q, false, inexact("a quotient has more digits than merging in memory can compute")
+		return q, false, Inexact("a quotient has more digits than merging in memory can compute")
 	}
 	return q, true, nil
 }
@@ -549,9 +559,9 @@ func (e *emitter) appendOrder(b []byte, o *memoryOutput, t *groupTable, r []uint
 			return b, true, nil
 		}
 		if numeric(class) {
-			n, w, large, ok := parseNumber(text, scaleOf(class, o.scale))
+			n, w, large, ok := ParseNumber(text, scaleOf(class, o.scale))
 			if !ok {
-				return nil, false, inexact("a key is a number in an unknown form: " + strconv.QuoteToASCII(string(text)))
+				return nil, false, Inexact("a key is a number in an unknown form: " + strconv.QuoteToASCII(string(text)))
 			}
 			if !large {
 				w = wideOf(n)
@@ -570,7 +580,7 @@ func (e *emitter) appendOrder(b []byte, o *memoryOutput, t *groupTable, r []uint
 			if t.slots[o.slots[0]].scale < 0 {
 				var ok bool
 				if w, ok = w.shift(mostScale - t.scale(r, o.slots[0])); !ok {
-					return nil, false, inexact("a number has too many digits to be sorted by")
+					return nil, false, Inexact("a number has too many digits to be sorted by")
 				}
 			}
 			return appendOrderedNumber(b, w), false, nil
@@ -583,12 +593,12 @@ func (e *emitter) appendOrder(b []byte, o *memoryOutput, t *groupTable, r []uint
 	switch class {
 	case engine.ClassTime:
 		if !ordersAsBytes(text) {
-			return nil, false, inexact("a time has an unknown form: " + strconv.QuoteToASCII(string(text)))
+			return nil, false, Inexact("a time has an unknown form: " + strconv.QuoteToASCII(string(text)))
 		}
 	case engine.ClassFloat:
 		f, err := strconv.ParseFloat(string(text), 64)
 		if err != nil || math.IsNaN(f) {
-			return nil, false, inexact("a binary fraction has an unknown form: " + strconv.QuoteToASCII(string(text)))
+			return nil, false, Inexact("a binary fraction has an unknown form: " + strconv.QuoteToASCII(string(text)))
 		}
 		u := math.Float64bits(f + 0) // -0 becomes 0
 		if u>>63 != 0 {

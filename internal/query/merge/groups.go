@@ -1,4 +1,4 @@
-package query
+package merge
 
 import (
 	"bytes"
@@ -11,17 +11,17 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// An inexactError says why an answer can't be computed from pieces with certainty: the query is then run whole.
-type inexactError struct{ why string }
+// An InexactError says why an answer can't be computed from pieces with certainty: the query is then run whole.
+type InexactError struct{ Why string }
 
-func (e *inexactError) Error() string { return e.why }
+func (e *InexactError) Error() string { return e.Why }
 
-// inexact is such an error.
-func inexact(why string) error { return &inexactError{why} }
+// Inexact is such an error.
+func Inexact(why string) error { return &InexactError{why} }
 
-// isInexact reports one.
-func isInexact(err error) bool {
-	_, ok := errors.AsType[*inexactError](err)
+// IsInexact reports one.
+func IsInexact(err error) bool {
+	_, ok := errors.AsType[*InexactError](err)
 	return ok
 }
 
@@ -33,7 +33,7 @@ type budget struct {
 
 func (b *budget) add(bytes int) { b.used.Add(int64(bytes)) }
 
-func (b *budget) full() bool { return b.used.Load() > b.limit }
+func (b *budget) Full() bool { return b.used.Load() > b.limit }
 
 // A slot is a partial column with the way its values are merged.
 type slot struct {
@@ -165,7 +165,7 @@ const mostGroups = 1 << 31
 
 func (t *groupTable) grow() error {
 	if t.count >= mostGroups {
-		return inexact("there are too many groups for one table")
+		return Inexact("there are too many groups for one table")
 	}
 	old := t.index
 	t.index = make([]uint64, max(firstIndex, 2*len(old)))
@@ -214,7 +214,7 @@ func (t *groupTable) mergeText(r []uint64, i int, text []byte) error {
 		if scale < 0 {
 			scale = scaleIn(text)
 		}
-		n, w, large, ok := parseNumber(text, scale)
+		n, w, large, ok := ParseNumber(text, scale)
 		switch {
 		case !ok:
 			return t.unexpected(s, text)
@@ -236,7 +236,7 @@ func (t *groupTable) mergeText(r []uint64, i int, text []byte) error {
 }
 
 func (t *groupTable) unexpected(s *slot, text []byte) error {
-	return inexact("column " + strconv.Itoa(s.column+1) + " of a piece has the value " + strconv.QuoteToASCII(string(text[:min(len(text), 40)])) +
+	return Inexact("column " + strconv.Itoa(s.column+1) + " of a piece has the value " + strconv.QuoteToASCII(string(text[:min(len(text), 40)])) +
 		", which is not in the form that merging in memory is certain of")
 }
 
@@ -260,7 +260,7 @@ func ordersAsBytes(text []byte) bool {
 func (t *groupTable) mergeScaled(r []uint64, i int, w wide, scale int) error {
 	s := &t.slots[i]
 	if scale > mostScale {
-		return inexact("a number has " + strconv.Itoa(scale) + " digits after the point")
+		return Inexact("a number has " + strconv.Itoa(scale) + " digits after the point")
 	}
 	kind, ok := t.kind(r, i), true
 	if kind != slotNull {
@@ -269,16 +269,16 @@ func (t *groupTable) mergeScaled(r []uint64, i int, w wide, scale int) error {
 		a, okA := old.shift(most - oldScale)
 		b, okB := w.shift(most - scale)
 		if !okA || !okB {
-			return inexact("a sum has more than " + strconv.Itoa(mostDigits) + " digits")
+			return Inexact("a sum has more than " + strconv.Itoa(mostDigits) + " digits")
 		}
 		switch order := a.compare(b); {
 		case s.step == engine.MergeSum:
 			if w, ok = a.add(b); !ok || !w.fits() {
-				return inexact("a sum has more than " + strconv.Itoa(mostDigits) + " digits")
+				return Inexact("a sum has more than " + strconv.Itoa(mostDigits) + " digits")
 			}
 			scale = most
 		case order == 0 && scale != oldScale:
-			return inexact("two equal numbers have different numbers of digits")
+			return Inexact("two equal numbers have different numbers of digits")
 		case (order <= 0) == (s.step == engine.MergeMin) || order == 0:
 			return nil
 		}
@@ -334,7 +334,7 @@ func (t *groupTable) mergeWide(r []uint64, i int, w wide) error {
 	case engine.MergeSum:
 		var ok bool
 		if w, ok = old.add(w); !ok || !w.fits() {
-			return inexact("a sum has more than " + strconv.Itoa(mostDigits) + " digits")
+			return Inexact("a sum has more than " + strconv.Itoa(mostDigits) + " digits")
 		}
 	case engine.MergeMin:
 		if old.compare(w) <= 0 {
@@ -486,7 +486,7 @@ func (t *groupTable) appendSlot(b []byte, r []uint64, i int) (text []byte, ok bo
 	value := r[t.flagged+i]
 	switch t.kind(r, i) {
 	case slotInt:
-		return appendNumber(b, int64(value), t.scale(r, i)), true
+		return AppendNumber(b, int64(value), t.scale(r, i)), true
 	case slotWide:
 		return appendWide(b, t.number(r, i), t.scale(r, i)), true
 	case slotWord:
@@ -527,7 +527,7 @@ func (a *arena) at(p uint64) []byte {
 
 func (a *arena) put(b []byte) (uint64, error) {
 	if len(b) > mostLength {
-		return 0, inexact("a key has " + strconv.Itoa(len(b)) + " bytes, too many for merging in memory")
+		return 0, Inexact("a key has " + strconv.Itoa(len(b)) + " bytes, too many for merging in memory")
 	}
 	for ; a.last < len(a.blocks); a.last++ {
 		if block := a.blocks[a.last]; cap(block)-len(block) >= len(b) && len(block) < mostOffset {
@@ -536,7 +536,7 @@ func (a *arena) put(b []byte) (uint64, error) {
 		}
 	}
 	if len(a.blocks) == mostBlocks {
-		return 0, inexact("the keys need too much memory for one table")
+		return 0, Inexact("the keys need too much memory for one table")
 	}
 	size := max(len(b), min(largeBlock, firstBlock<<min(16, len(a.blocks))))
 	a.budget.add(size)
@@ -570,8 +570,8 @@ func (k *keyCoder) encode(row [][]byte) ([]byte, error) {
 			continue
 		}
 		if k.compared && k.columns[i].Class == engine.ClassDecimal {
-			if _, _, _, ok := parseNumber(text, k.columns[i].Scale); !ok {
-				return nil, inexact("column " + k.columns[i].Name + " has a decimal in a form of its own: " + strconv.QuoteToASCII(string(text[:min(len(text), 40)])))
+			if _, _, _, ok := ParseNumber(text, k.columns[i].Scale); !ok {
+				return nil, Inexact("column " + k.columns[i].Name + " has a decimal in a form of its own: " + strconv.QuoteToASCII(string(text[:min(len(text), 40)])))
 			}
 		}
 		k.key = binary.AppendUvarint(k.key, uint64(len(text))+1)

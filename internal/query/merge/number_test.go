@@ -1,4 +1,4 @@
-package query
+package merge
 
 import (
 	"math/big"
@@ -40,7 +40,7 @@ func bigOf(t *testing.T, text string) *big.Int {
 }
 
 func parsed(t *testing.T, text string, scale int) wide {
-	n, w, large, ok := parseNumber([]byte(text), scale)
+	n, w, large, ok := ParseNumber([]byte(text), scale)
 	if !ok {
 		t.Fatalf("parse %q with scale %d: refused", text, scale)
 	}
@@ -102,7 +102,7 @@ func TestNumbersInOtherFormsAreRefused(t *testing.T) {
 		{"-0.00", 2}, {"00.50", 2}, {"1-2", 0}, {"NaN", 0}, {"--1", 0}, {"-.5", 1}, {"0x1", 0}, {"1.2.3", 3},
 		{"-0." + strings.Repeat("0", 30), 30}, {strings.Repeat("9", 90), 0}, {"-" + strings.Repeat("9", 78), 0},
 	} {
-		if _, _, _, ok := parseNumber([]byte(c.text), c.scale); ok {
+		if _, _, _, ok := ParseNumber([]byte(c.text), c.scale); ok {
 			t.Errorf("%q with scale %d was accepted", c.text, c.scale)
 		}
 	}
@@ -129,7 +129,7 @@ func FuzzNumber(f *testing.F) {
 		f.Add(s, uint8(2))
 	}
 	f.Fuzz(func(t *testing.T, text string, scale uint8) {
-		n, w, large, ok := parseNumber([]byte(text), int(scale%40))
+		n, w, large, ok := ParseNumber([]byte(text), int(scale%40))
 		if !ok {
 			return
 		}

@@ -1,6 +1,7 @@
-package query
+package plan
 
 import (
+	"flag"
 	"os"
 	"reflect"
 	"regexp"
@@ -10,7 +11,12 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// Each rule has a reason, and its trait is one of engine.Semantics.
+var update = flag.Bool("update", false, "write the table of rules anew")
+
+// codeName is a name of the code, which a rename may leave in a reason.
+var codeName = regexp.MustCompile(`\b[a-z]+[A-Z]\w*`)
+
+// Each rule has a reason, without names of the code, and its trait is one of engine.Semantics.
 func TestRules(t *testing.T) {
 	reasons := map[string]bool{}
 	for i, r := range rules {
@@ -18,6 +24,9 @@ func TestRules(t *testing.T) {
 			t.Errorf("rule %d has no reason of its own: %q", i, r.reason)
 		}
 		reasons[r.reason] = true
+		if n := codeName.FindString(r.reason); n != "" {
+			t.Errorf("%q has %s", r.reason, n)
+		}
 		if _, ok := reflect.TypeFor[engine.Semantics]().FieldByName(r.trait); r.trait != "" && !ok {
 			t.Errorf("%q: engine.Semantics has no field %s", r.reason, r.trait)
 		}
@@ -81,9 +90,9 @@ const (
 	rulesEnd   = "\n\n"
 )
 
-// The table of rules in docs/querying.md is that of the code: go test ./internal/query -run TestRulesInDocs -update.
+// The table of rules in docs/querying.md is that of the code: go test ./internal/query/plan -update.
 func TestRulesInDocs(t *testing.T) {
-	const file = "../../docs/querying.md"
+	const file = "../../../docs/querying.md"
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package query
+package plan
 
 import (
 	"context"
@@ -16,7 +16,7 @@ type splitter struct {
 	ctx     context.Context
 	reader  engine.Reader
 	session *engine.Session
-	options PlanOptions
+	options Options
 	syntax  engine.Syntax
 	traits  engine.Semantics
 	text    string
@@ -44,15 +44,15 @@ type splitter struct {
 	slower   func(*Plan) string // nil of a branch
 }
 
-// split makes the plan of a statement for a session that has the given settings. What it is not certain about
+// Split makes the plan of a statement for a session that has the given settings. What it is not certain about
 // makes the statement whole, and Plan.Whole says why; so does what slower returns, once the partitions that are read are known. An error
 // is one of the connection or of the context.
-func split(ctx context.Context, r engine.Reader, s *engine.Session, text string, st engine.State, o PlanOptions, slower func(*Plan) string) (*Plan, error) {
+func Split(ctx context.Context, r engine.Reader, s *engine.Session, text string, st engine.State, o Options, slower func(*Plan) string) (*Plan, error) {
 	p := &Plan{Text: text, State: st, EstimatedRows: -1}
 	p.Merge.Limit = -1
 	x := &splitter{ctx: ctx, reader: r, session: s, options: o, syntax: r.Syntax(st), traits: r.Semantics(st), text: text, plan: p, tables: map[string]*engine.TableParts{}, slower: slower}
 	err := x.split()
-	p.harmless = x.scanned
+	p.Harmless = x.scanned
 	var why refusal
 	if errors.As(err, &why) {
 		p.Whole = string(why)
@@ -90,7 +90,7 @@ func (x *splitter) split() (err error) {
 	}
 	for _, u := range x.uses {
 		if u.cte == nil {
-			x.plan.tables = append(x.plan.tables, [2]string{u.from.Database, u.from.Table})
+			x.plan.Tables = append(x.plan.Tables, [2]string{u.from.Database, u.from.Table})
 		}
 	}
 	if len(x.query.Rest) > 0 {
@@ -187,14 +187,14 @@ func (x *splitter) stopClock() error {
 	if err != nil {
 		return x.failed("the server doesn't tell the time", err)
 	}
-	x.text, x.plan.clock = parse.Replace(x.text, edits), true
+	x.text, x.plan.Clock = parse.Replace(x.text, edits), true
 	return x.parse()
 }
 
 // failed returns what an error of the server makes of the statement: the server's own answer to the whole of it, if
 // the connection is usable.
 func (x *splitter) failed(what string, err error) error {
-	if unanswered(x.ctx, err) {
+	if Unanswered(x.ctx, err) {
 		return err
 	}
 	return refuse(fromServer, what, err)
@@ -203,8 +203,8 @@ func (x *splitter) failed(what string, err error) error {
 // temporary is the name of a temporary table in a statement.
 func (x *splitter) temporary(table string) string { return x.traits.TempSchema + table }
 
-// unanswered reports an error that is not the server's answer: it can't be reached, or nobody waits any more.
-func unanswered(ctx context.Context, err error) bool {
+// Unanswered reports an error that is not the server's answer: it can't be reached, or nobody waits any more.
+func Unanswered(ctx context.Context, err error) bool {
 	return ctx.Err() != nil || errors.Is(err, engine.ErrConnectionLost) || errors.Is(err, engine.ErrUnreachable)
 }
 
@@ -260,20 +260,20 @@ func (x *splitter) explain(b *block) error {
 	}
 	t := b.cut.table
 	p := x.plan
-	p.Table, p.Alias, p.namesakes = t, b.alias, 0
+	p.Table, p.Alias, p.Namesakes = t, b.alias, 0
 	for _, u := range x.uses {
 		if strings.EqualFold(called(u.from), b.alias) {
-			p.namesakes++
+			p.Namesakes++
 		}
 	}
 	if planned.Tables != nil && len(planned.Tables) == 0 {
 		return refuse(notRead)
 	}
-	read, rows := planned.Of(t, b.alias, p.namesakes)
+	read, rows := planned.Of(t, b.alias, p.Namesakes)
 	p.EstimatedRows = rows
 	if len(t.Parts) > 0 {
 		chosen := b.cut.from.Partitions
-		p.named = chosen
+		p.Named = chosen
 		for _, i := range read {
 			name := t.Parts[i].Name
 			if len(chosen) > 0 && !slices.ContainsFunc(chosen, func(c string) bool { return strings.EqualFold(c, name) }) {

@@ -1,4 +1,4 @@
-package query
+package plan
 
 import (
 	"errors"
@@ -78,8 +78,8 @@ func (x *splitter) splitUnion(original string) (err error) {
 		if err := x.planBranch(b, with); err != nil {
 			return err
 		}
-		if why := b.plan.Whole; why != "" && b.plan.certain == "" {
-			return refuse(fromEngine, b.plan.uncertain(i))
+		if why := b.plan.Whole; why != "" && b.plan.Certain == "" {
+			return refuse(fromEngine, b.plan.Uncertain(i))
 		}
 		if err := wantColumns(b.plan.Columns, len(p.Columns)); err != nil {
 			return err
@@ -119,7 +119,7 @@ func mayBeDecimal(b *branch, item int) bool {
 // planBranch makes the plan of a branch.
 func (x *splitter) planBranch(b *branch, with parse.Span) error {
 	text := x.of(with) + " " + x.of(b.span)
-	p := &Plan{Text: text, State: x.plan.State, EstimatedRows: -1, branch: true}
+	p := &Plan{Text: text, State: x.plan.State, EstimatedRows: -1, InUnion: true}
 	p.Merge.Limit = -1
 	y := &splitter{ctx: x.ctx, reader: x.reader, session: x.session, options: x.options, syntax: x.syntax, traits: x.traits, text: text, plan: p, tables: x.tables}
 	b.plan = p
@@ -137,13 +137,13 @@ func (x *splitter) planBranch(b *branch, with parse.Span) error {
 	b.constant = len(y.uses) == 0
 	b.rows = !b.constant && y.query.Body != nil && !y.isGrouped(y.query) && y.query.Limit == nil
 	if err := y.certain(); err == nil {
-		p.certain = y.text
+		p.Certain = y.text
 	} else if !errors.As(err, &why) {
 		return err
 	} else {
-		p.why = string(why)
+		p.Why = string(why)
 	}
-	if p.Whole != "" && p.certain != "" {
+	if p.Whole != "" && p.Certain != "" {
 		if p.Columns, err = y.describe(y.text); err != nil {
 			return err
 		}
@@ -156,11 +156,11 @@ func (x *splitter) planBranch(b *branch, with parse.Span) error {
 	return nil
 }
 
-// uncertain says why a branch can neither be split nor run whole.
-func (p *Plan) uncertain(branch int) string {
+// Uncertain says why a branch can neither be split nor run whole.
+func (p *Plan) Uncertain(branch int) string {
 	why := fmt.Sprintf("branch %d of its set operation can't be split: %s", branch+1, p.Whole)
-	if p.why != "" && p.why != p.Whole {
-		why += "; and " + p.why
+	if p.Why != "" && p.Why != p.Whole {
+		why += "; and " + p.Why
 	}
 	return why
 }

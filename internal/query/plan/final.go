@@ -1,4 +1,4 @@
-package query
+package plan
 
 import (
 	"fmt"
@@ -89,7 +89,7 @@ func (g *grouped) onlyCounts() error {
 			return refuse(countsAlone)
 		}
 	}
-	g.plan.onlyCounts = several && len(g.aggregates) > 1
+	g.plan.OnlyCounts = several && len(g.aggregates) > 1
 	return nil
 }
 

@@ -1,13 +1,13 @@
-package query
+package merge
 
 import (
 	"encoding/binary"
 	"sync"
 )
 
-// An ordered passes the rows of pieces on in the order of the pieces, while later pieces run already. Pieces are
+// An Ordered passes the rows of pieces on in the order of the pieces, while later pieces run already. Pieces are
 // begun in their order.
-type ordered struct {
+type Ordered struct {
 	mu     sync.Mutex
 	change *sync.Cond
 	blocks [][][]byte // of each piece
@@ -19,22 +19,22 @@ type ordered struct {
 	free   [][]byte
 }
 
-// blockSize is the number of bytes of rows that are passed on together, headLimit that of the first piece's rows
+// BlockSize is the number of bytes of rows that are passed on together, headLimit that of the first piece's rows
 // that may wait for the reader.
 const (
-	blockSize = 64 << 10
+	BlockSize = 64 << 10
 	headLimit = 4 << 20
 )
 
-// newOrdered returns a queue that holds up to limit bytes of rows of pieces whose turn hasn't come.
-func newOrdered(pieces int, limit int64) *ordered {
-	q := &ordered{blocks: make([][][]byte, pieces), done: make([]bool, pieces), limit: limit}
+// NewOrdered returns a queue that holds up to limit bytes of rows of pieces whose turn hasn't come.
+func NewOrdered(pieces int, limit int64) *Ordered {
+	q := &Ordered{blocks: make([][][]byte, pieces), done: make([]bool, pieces), limit: limit}
 	q.change = sync.NewCond(&q.mu)
 	return q
 }
 
-// fail ends all waits with an error, if there is none yet.
-func (q *ordered) fail(err error) {
+// Fail ends all waits with an error, if there is none yet.
+func (q *Ordered) Fail(err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.err == nil {
@@ -43,13 +43,13 @@ func (q *ordered) fail(err error) {
 	q.change.Broadcast()
 }
 
-// put adds a block to a piece, and returns an empty one. It waits while too much is held.
-func (q *ordered) put(piece int, block []byte) ([]byte, error) {
+// Put adds a block to a piece, and returns an empty one. It waits while too much is held.
+func (q *Ordered) Put(piece int, block []byte) ([]byte, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	size := int64(len(block))
 	for q.err == nil && q.held > 0 && q.held+size > q.limit && (piece != q.head || len(q.blocks[piece]) > 0) ||
-		q.err == nil && piece == q.head && len(q.blocks[piece]) >= headLimit/blockSize {
+		q.err == nil && piece == q.head && len(q.blocks[piece]) >= headLimit/BlockSize {
 		q.change.Wait()
 	}
 	if q.err != nil {
@@ -63,22 +63,22 @@ func (q *ordered) put(piece int, block []byte) ([]byte, error) {
 		q.free = q.free[:n-1]
 		return block, nil
 	}
-	return make([]byte, 0, blockSize+blockSize/8), nil
+	return make([]byte, 0, BlockSize+BlockSize/8), nil
 }
 
-// finish says that a piece has no more blocks.
-func (q *ordered) finish(piece int) {
+// Finish says that a piece has no more blocks.
+func (q *Ordered) Finish(piece int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.done[piece] = true
 	q.change.Broadcast()
 }
 
-// next returns the next block, nil after the last one. used is the block that it returned before.
-func (q *ordered) next(used []byte) ([]byte, error) {
+// Next returns the next block, nil after the last one. used is the block that it returned before.
+func (q *Ordered) Next(used []byte) ([]byte, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if cap(used) > 0 && cap(used) <= 2*blockSize && len(q.free) < 16 {
+	if cap(used) > 0 && cap(used) <= 2*BlockSize && len(q.free) < 16 {
 		q.free = append(q.free, used[:0])
 	}
 	for q.err == nil && q.head < len(q.done) {
@@ -101,8 +101,8 @@ func (q *ordered) next(used []byte) ([]byte, error) {
 	return nil, q.err
 }
 
-// appendRow appends a row: for each value its length plus 1, 0 for NULL, and its text.
-func appendRow(b []byte, row [][]byte) []byte {
+// AppendRow appends a row: for each value its length plus 1, 0 for NULL, and its text.
+func AppendRow(b []byte, row [][]byte) []byte {
 	for _, text := range row {
 		if text == nil {
 			b = append(b, 0)
@@ -114,8 +114,8 @@ func appendRow(b []byte, row [][]byte) []byte {
 	return b
 }
 
-// nextRow reads a row into row, and returns what follows it.
-func nextRow(b []byte, row [][]byte) []byte {
+// NextRow reads a row into row, and returns what follows it.
+func NextRow(b []byte, row [][]byte) []byte {
 	for i := range row {
 		n, size := binary.Uvarint(b)
 		b = b[size:]

@@ -1,4 +1,4 @@
-package query
+package merge
 
 import (
 	"bytes"
@@ -79,10 +79,10 @@ const chunk = 19
 
 var power10 = [chunk + 1]uint64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19}
 
-// parseNumber reads a number as an integer in units of its last digit. ok is false unless it has exactly
+// ParseNumber reads a number as an integer in units of its last digit. ok is false unless it has exactly
 // scale digits after its point and is written as servers write it, so that appendNumber returns the same text:
 // no leading zeros, no plus, no -0. Large reports that the number is w because it may not fit in n.
-func parseNumber(text []byte, scale int) (n int64, w wide, large, ok bool) {
+func ParseNumber(text []byte, scale int) (n int64, w wide, large, ok bool) {
 	digits := text
 	negative := len(text) > 0 && text[0] == '-'
 	if negative {
@@ -162,8 +162,8 @@ func (w wide) shift(digits int) (_ wide, ok bool) {
 	return w, true
 }
 
-// appendNumber appends a number in units of its last digit, with scale digits after the point.
-func appendNumber(b []byte, n int64, scale int) []byte {
+// AppendNumber appends a number in units of its last digit, with scale digits after the point.
+func AppendNumber(b []byte, n int64, scale int) []byte {
 	u := uint64(n)
 	if n < 0 {
 		b = append(b, '-')
@@ -190,7 +190,7 @@ func appendWord(b []byte, u uint64, scale int) []byte {
 // appendWide is appendNumber for a wide.
 func appendWide(b []byte, w wide, scale int) []byte {
 	if n, ok := w.narrow(); ok {
-		return appendNumber(b, n, scale)
+		return AppendNumber(b, n, scale)
 	}
 	if w.negative() {
 		b = append(b, '-')
