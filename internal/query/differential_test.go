@@ -210,7 +210,7 @@ func (q *written) line(line string) bool {
 }
 
 // leastSplit is the least part of the written queries that has to be split.
-const leastSplit = 0.6
+const leastSplit = 0.64
 
 func (d *differential) written(t *testing.T) {
 	queries := readWritten(t, d.kind)

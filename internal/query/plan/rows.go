@@ -69,7 +69,7 @@ func (b *block) splitOrdered() error {
 			list = append(list, text+" AS "+name)
 			inner = append(inner, strconv.Itoa(len(p.Columns)+len(hidden))+direction(o))
 		}
-		sorted[name], quotients[name] = true, divided(e)
+		sorted[name], quotients[name] = true, b.hasQuotient(e)
 		sorts = append(sorts, name+direction(o))
 	}
 	for i, name := range names {
@@ -128,6 +128,17 @@ func (b *block) splitOrdered() error {
 		m.Ties = append(m.Ties, b.limitTies(strings.Join(by, ", ")+" FROM "+b.temporary(PartialTable), numbered)...)
 	}
 	return nil
+}
+
+// hasQuotient reports a division in an element of ORDER BY, or in an alias within it.
+func (b *block) hasQuotient(e *parse.Expr) bool {
+	found := false
+	parse.Walk(e, func(x *parse.Expr) bool {
+		r, err := b.resolve(x, inHaving)
+		found = found || err != nil || isDivision(x) || divided(r)
+		return !found
+	})
+	return found
 }
 
 func distinct(s *parse.Select) string {

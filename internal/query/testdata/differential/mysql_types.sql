@@ -210,3 +210,6 @@ SELECT d * 2 AS p, COUNT(*) FROM events WHERE id < 5000 GROUP BY d * 2 ORDER BY 
 -- name: extremes of texts that end in blanks, ordered as bytes
 -- expect: whole: rows tie
 SELECT MIN(t), MAX(t), COUNT(*) FROM (SELECT CONCAT(vb, ' ') COLLATE utf8mb4_bin AS t, id FROM events) AS x WHERE id < 5000;
+-- name: rows in the order of an alias of a quotient within an expression
+-- expect: whole: sorts by a quotient
+SELECT id, i / 1000000 AS q FROM events WHERE id < 5000 ORDER BY q + 1, id DESC LIMIT 20;
