@@ -5,7 +5,7 @@
 // Exactness comes before speed: the answer has the values, types, names and order of the server's
 // own. A query for which that is not certain is passed through whole, and Plan.Whole says why.
 //
-//	parse -> split -> execute -> merge
+//	parse.Parse -> plan.Split -> Runner.Run -> merge.Memory, merge.Ordered, or the server
 //
 // In: the text of a statement, an engine.Reader and the settings of the session that it is for. Out: rows as
 // texts of the server, passed to a Sink as they come. The package doesn't print, and

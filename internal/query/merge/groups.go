@@ -11,7 +11,8 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// An InexactError says why an answer can't be computed from pieces with certainty: the query is then run whole.
+// An InexactError says why an answer can't be computed from pieces with certainty: the query is
+// then run whole.
 type InexactError struct{ Why string }
 
 func (e *InexactError) Error() string { return e.Why }
@@ -25,7 +26,8 @@ func IsInexact(err error) bool {
 	return ok
 }
 
-// A budget limits the memory of all group tables of a query. Its bytes are those that are allocated, used or not.
+// A budget limits the memory of all group tables of a query. Its bytes are those that are
+// allocated, used or not.
 type budget struct {
 	used  atomic.Int64
 	limit int64
@@ -40,13 +42,13 @@ type slot struct {
 	column int
 	step   engine.MergeStep
 	class  engine.ResultClass
-	// scale is the number of digits after the point; -1 if values differ in it. Then each group has that of
-	// the value with the most, in its flags.
+	// scale is the number of digits after the point; -1 if values differ in it. Then each group has
+	// that of the value with the most, in its flags.
 	scale int
 }
 
-// Kinds of a slot's value in a group, in the lowest three bits of its flags. The others are the number of digits after the
-// point, if that isn't the slot's.
+// Kinds of a slot's value in a group, in the lowest three bits of its flags. The others are the
+// number of digits after the point, if that isn't the slot's.
 const (
 	slotNull  = iota
 	slotInt   // an integer in units of the last digit
@@ -58,15 +60,17 @@ const (
 	mostScale = 1<<(8-kindBits) - 1
 )
 
-// A groupTable is a hash table from the keys of groups to their slots. Keys are the texts of the key columns.
+// A groupTable is a hash table from the keys of groups to their slots. Keys are the texts of the
+// key columns.
 //
-// Each group is a record of words: the place of its key, the kinds of its slots (eight to a word), and its slots. Records,
-// keys and texts lie in large blocks without pointers, which the garbage collector doesn't look into and a
-// growing table doesn't copy. All are counted in the budget.
+// Each group is a record of words: the place of its key, the kinds of its slots (eight to a word),
+// and its slots. Records, keys and texts lie in large blocks without pointers, which the garbage
+// collector doesn't look into and a growing table doesn't copy. All are counted in the budget.
 type groupTable struct {
 	slots  []slot
 	budget *budget
-	// index holds a number of a group, plus 1, in the lower half of each word and the upper half of its hash in the upper.
+	// index holds a number of a group, plus 1, in the lower half of each word and the upper half of
+	// its hash in the upper.
 	index   []uint64
 	count   int
 	stride  int // words of a record
@@ -255,8 +259,8 @@ func ordersAsBytes(text []byte) bool {
 	return len(text) == 4 // a year
 }
 
-// mergeScaled merges a number of a slot whose values differ in the number of digits after the point. A sum has as many as
-// the value with the most.
+// mergeScaled merges a number of a slot whose values differ in the number of digits after the
+// point. A sum has as many as the value with the most.
 func (t *groupTable) mergeScaled(r []uint64, i int, w wide, scale int) error {
 	s := &t.slots[i]
 	if scale > mostScale {
@@ -497,7 +501,8 @@ func (t *groupTable) appendSlot(b []byte, r []uint64, i int) (text []byte, ok bo
 	return b, false
 }
 
-// An arena holds bytes in blocks, at places that are words: the block (20 bits), the offset (20 bits) and the length (24 bits).
+// An arena holds bytes in blocks, at places that are words: the block (20 bits), the offset (20
+// bits) and the length (24 bits).
 type arena struct {
 	budget *budget
 	blocks [][]byte
@@ -551,7 +556,8 @@ func (a *arena) release() {
 	a.blocks, a.last = nil, 0
 }
 
-// A keyCoder encodes the key columns of partial rows: for each the length plus 1, 0 for NULL, and the text.
+// A keyCoder encodes the key columns of partial rows: for each the length plus 1, 0 for NULL, and
+// the text.
 type keyCoder struct {
 	columns []engine.ResultColumn
 	key     []byte
@@ -559,8 +565,8 @@ type keyCoder struct {
 	compared bool
 }
 
-// encode returns the key of a row, valid until the next call. A text of which it isn't certain that equal values
-// have it is an inexactError.
+// encode returns the key of a row, valid until the next call. A text of which it isn't certain that
+// equal values have it is an inexactError.
 func (k *keyCoder) encode(row [][]byte) ([]byte, error) {
 	k.key = k.key[:0]
 	for i := range k.columns {
@@ -598,8 +604,8 @@ func decodeKey(row [][]byte, key []byte) ([][]byte, error) {
 	return row, nil
 }
 
-// shards is the number of tables of a worker, by the lowest bits of the hash: each is merged with those of the other
-// workers independently.
+// shards is the number of tables of a worker, by the lowest bits of the hash: each is merged with
+// those of the other workers independently.
 const shards = 8
 
 func shardOf(hash uint64) int { return int(hash & (shards - 1)) }

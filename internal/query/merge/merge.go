@@ -1,6 +1,8 @@
-// Package merge makes the answer of a query from the partial results of its pieces, in this process: groups in a hash table (Memory), by typed
-// values that are exact, or rows in order (Ordered). It gets the rows as the texts of the server, by a plan.Plan, and passes the answer to a
-// Sink in the same form. What it can't compute exactly is an InexactError: then the query runs whole.
+// Package merge makes the answer of a query from the partial results of its pieces, in this
+// process: groups in a hash table (Memory), by typed values that are exact, or rows in order
+// (Ordered). It gets the rows as the texts of the server, by a plan.Plan, and passes the answer to
+// a Sink in the same form. What it can't compute exactly is an InexactError: then the query runs
+// whole.
 package merge
 
 import (
@@ -26,8 +28,9 @@ type Sink interface {
 	Row(values [][]byte) error
 }
 
-// A Memory merges partial rows in hash tables. Each worker has tables of its own, which finish merges; if they need
-// more memory than the budget permits, workers spill them as partial rows, each a merged group.
+// A Memory merges partial rows in hash tables. Each worker has tables of its own, which finish
+// merges; if they need more memory than the budget permits, workers spill them as partial rows,
+// each a merged group.
 type Memory struct {
 	plan    *plan.Plan
 	slots   []slot
@@ -48,7 +51,8 @@ type memoryOutput struct {
 	scale int
 }
 
-// An ordering is what groups are sorted by: what ORDER BY names, and then their keys, by which their order is always the same.
+// An ordering is what groups are sorted by: what ORDER BY names, and then their keys, by which
+// their order is always the same.
 type ordering struct {
 	memoryOutput
 	by    plan.SortKey
@@ -58,8 +62,9 @@ type ordering struct {
 // keyClasses are the classes of which values are equal if, and only if, their texts are.
 var keyClasses = []engine.ResultClass{engine.ClassInt, engine.ClassDecimal, engine.ClassBytes, engine.ClassTime}
 
-// NewMemory returns a merge with the limit of the memory of each worker's tables, in bytes, or an inexactError if the plan's columns aren't of classes whose values
-// can be merged in memory. For a merge on the server it only merges groups whose keys have the same bytes, before they are sent.
+// NewMemory returns a merge with the limit of the memory of each worker's tables, in bytes, or an
+// inexactError if the plan's columns aren't of classes whose values can be merged in memory. For a
+// merge on the server it only merges groups whose keys have the same bytes, before they are sent.
 func NewMemory(p *plan.Plan, limit int64) (*Memory, error) {
 	m := &Memory{plan: p, keys: p.PartialColumns[:p.Keys], seed: maphash.MakeSeed(), limit: limit}
 	if len(p.Merge.Steps) != len(p.PartialColumns)-p.Keys {
@@ -284,8 +289,8 @@ type sorted struct {
 	group int
 }
 
-// Answer passes the rows of the answer to sink, in order and within the limit. It returns an inexactError, before
-// the first row, if groups that tie at the limit make the answer undetermined.
+// Answer passes the rows of the answer to sink, in order and within the limit. It returns an
+// inexactError, before the first row, if groups that tie at the limit make the answer undetermined.
 func (m *Memory) Answer(ctx context.Context, sink Sink) (rows int64, err error) {
 	merge := &m.plan.Merge
 	emit := emitter{m: m, sink: sink, values: make([][]byte, len(m.outputs)), texts: make([]byte, 0, 128)} // texts: not nil, which is NULL
@@ -543,7 +548,8 @@ func (e *emitter) sortKey(b []byte, g sorted, named bool) (_ []byte, err error) 
 	return b, nil
 }
 
-// appendOrder appends an output in a form whose bytes have the order of the values, and of which none is the beginning of another.
+// appendOrder appends an output in a form whose bytes have the order of the values, and of which
+// none is the beginning of another.
 func (e *emitter) appendOrder(b []byte, o *memoryOutput, t *groupTable, r []uint64) (_ []byte, null bool, err error) {
 	if o.Final == engine.FinalQuotient && o.Key < 0 {
 		q, ok, err := e.quotient(o, t, r)
@@ -619,7 +625,8 @@ func (e *emitter) appendOrder(b []byte, o *memoryOutput, t *groupTable, r []uint
 	return append(b, 0, 0), false, nil
 }
 
-// appendOrderedNumber appends the number of bytes of the magnitude, with the sign, and the magnitude.
+// appendOrderedNumber appends the number of bytes of the magnitude, with the sign, and the
+// magnitude.
 func appendOrderedNumber(b []byte, w wide) []byte {
 	start := len(b)
 	negative := w.negative()

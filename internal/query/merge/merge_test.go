@@ -258,8 +258,9 @@ func bytesJoin(row [][]byte) []byte {
 	return b
 }
 
-// BenchmarkMergeInMemory merges 200,000 partial rows into 50,000 groups on one worker. The ceiling is 25 ms with numbers of 64 bits, 72 ms
-// with those of 256; allocations are those of the tables, none per row.
+// BenchmarkMergeInMemory merges 200,000 partial rows into 50,000 groups on one worker. The ceiling
+// is 25 ms with numbers of 64 bits, 72 ms with those of 256; allocations are those of the tables,
+// none per row.
 func BenchmarkMergeInMemory(b *testing.B) {
 	for _, c := range []struct{ name, value string }{{"narrow", "12345678.90"}, {"wide", "12345678901234567890123456789.012345678901234567890123456789"}} {
 		b.Run(c.name, func(b *testing.B) {

@@ -6,8 +6,9 @@ import (
 	"math/bits"
 )
 
-// A wide is a signed integer of 256 bits in two's complement, least significant word first: more than the 65
-// digits of a decimal of MySQL, summed 10^11 times. Numbers that need more are merged by the server.
+// A wide is a signed integer of 256 bits in two's complement, least significant word first: more
+// than the 65 digits of a decimal of MySQL, summed 10^11 times. Numbers that need more are merged
+// by the server.
 type wide [4]uint64
 
 func wideOf(n int64) wide {
@@ -74,14 +75,16 @@ func (w wide) narrow() (int64, bool) {
 	return n, w == wideOf(n)
 }
 
-// chunk is the number of decimal digits that fit in a word in any case, power10 the powers of ten below.
+// chunk is the number of decimal digits that fit in a word in any case, power10 the powers of ten
+// below.
 const chunk = 19
 
 var power10 = [chunk + 1]uint64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19}
 
-// ParseNumber reads a number as an integer in units of its last digit. ok is false unless it has exactly
-// scale digits after its point and is written as servers write it, so that appendNumber returns the same text:
-// no leading zeros, no plus, no -0. Large reports that the number is w because it may not fit in n.
+// ParseNumber reads a number as an integer in units of its last digit. ok is false unless it has
+// exactly scale digits after its point and is written as servers write it, so that appendNumber
+// returns the same text: no leading zeros, no plus, no -0. Large reports that the number is w
+// because it may not fit in n.
 func ParseNumber(text []byte, scale int) (n int64, w wide, large, ok bool) {
 	digits := text
 	negative := len(text) > 0 && text[0] == '-'
@@ -218,8 +221,8 @@ func appendWide(b []byte, w wide, scale int) []byte {
 	return append(b, buf[i:]...)
 }
 
-// mostDigits is the number of digits of the longest decimal that servers with a fixed scale compute with. A
-// longer result is left to the server, which may refuse or clamp it.
+// mostDigits is the number of digits of the longest decimal that servers with a fixed scale compute
+// with. A longer result is left to the server, which may refuse or clamp it.
 const mostDigits = 65
 
 // fits reports whether a number has at most mostDigits digits.
@@ -238,8 +241,9 @@ var tenTo65 = func() wide {
 	return w
 }()
 
-// quotient divides a sum, in units of its last digit of fromScale, by a count. The result has toScale digits, rounded half away
-// from zero as servers of FinalQuotient do: see engine.FinalQuotient.
+// quotient divides a sum, in units of its last digit of fromScale, by a count. The result has
+// toScale digits, rounded half away from zero as servers of FinalQuotient do: see
+// engine.FinalQuotient.
 func quotient(sum wide, count uint64, fromScale, toScale int) (q wide, ok bool) {
 	if count == 0 || toScale < fromScale {
 		return q, false
@@ -261,8 +265,9 @@ func quotient(sum wide, count uint64, fromScale, toScale int) (q wide, ok bool) 
 	return q, true
 }
 
-// quotientDigits is the number of digits after the point to which a server of FinalQuotient divides before it rounds.
-// Its numbers consist of groups of nine digits, and the quotient is truncated after the last group.
+// quotientDigits is the number of digits after the point to which a server of FinalQuotient divides
+// before it rounds. Its numbers consist of groups of nine digits, and the quotient is truncated
+// after the last group.
 func quotientDigits(fromScale, toScale int) int {
 	const group = 9
 	padded := (fromScale + group - 1) / group * group

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// An Ordered passes the rows of pieces on in the order of the pieces, while later pieces run already. Pieces are
-// begun in their order.
+// An Ordered passes the rows of pieces on in the order of the pieces, while later pieces run
+// already. Pieces are begun in their order.
 type Ordered struct {
 	mu     sync.Mutex
 	change *sync.Cond
@@ -19,8 +19,8 @@ type Ordered struct {
 	free   [][]byte
 }
 
-// BlockSize is the number of bytes of rows that are passed on together, headLimit that of the first piece's rows
-// that may wait for the reader.
+// BlockSize is the number of bytes of rows that are passed on together, headLimit that of the first
+// piece's rows that may wait for the reader.
 const (
 	BlockSize = 64 << 10
 	headLimit = 4 << 20

@@ -10,8 +10,9 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// TestQuotientsAreThoseOfServers computes averages of random decimals of every scale from their sums and counts, as the merge in memory
-// does, and compares with AVG on the server: it divides to groups of nine digits before it rounds.
+// TestQuotientsAreThoseOfServers computes averages of random decimals of every scale from their
+// sums and counts, as the merge in memory does, and compares with AVG on the server: it divides to
+// groups of nine digits before it rounds.
 func TestQuotientsAreThoseOfServers(t *testing.T) {
 	testdb.OnKinds(t, []string{"mariadb", "mysql"}, func(t *testing.T, kind string) {
 		ctx := t.Context()

@@ -22,11 +22,14 @@ type block struct {
 	// alias is the name by which the query calls the table, edit puts the hole in its place.
 	alias string
 	edit  parse.Edit
-	// direct reports that the table is an operand of the block's own FROM, and not of a derived table's or a CTE's.
+	// direct reports that the table is an operand of the block's own FROM, and not of a derived
+	// table's or a CTE's.
 	direct bool
-	// merged reports that columns of the block's FROM may be expressions: those of a derived table or a CTE.
+	// merged reports that columns of the block's FROM may be expressions: those of a derived table
+	// or a CTE.
 	merged bool
-	// nested reports that the block is within the statement, whose other parts the server computes from the block's rows.
+	// nested reports that the block is within the statement, whose other parts the server computes
+	// from the block's rows.
 	nested bool
 
 	shown       []engine.ResultColumn // of the block's query; nil until its names are asked for
@@ -49,7 +52,8 @@ func (x *splitter) choose() (*block, error) {
 	return nil, err
 }
 
-// block returns the block of a query, with the largest table with partitions whose rows its rows come from.
+// block returns the block of a query, with the largest table with partitions whose rows its rows
+// come from.
 func (x *splitter) block(q *parse.Query) (*block, error) {
 	switch {
 	case q.First != nil || len(q.Rest) > 0:
@@ -306,8 +310,9 @@ func (b *block) checkJoins() error {
 	return nil
 }
 
-// checkAliases refuses a name in WHERE or ON that may stand for an alias of the select list, where a server permits that: a piece has other
-// aliases, and there the server would take a name in double quotes for a text.
+// checkAliases refuses a name in WHERE or ON that may stand for an alias of the select list, where
+// a server permits that: a piece has other aliases, and there the server would take a name in
+// double quotes for a text.
 func (b *block) checkAliases() (err error) {
 	if !b.traits.AliasesInWhere {
 		return nil
@@ -366,7 +371,8 @@ func (b *block) setPartial(query string) (err error) {
 	return err
 }
 
-// asWritten returns the end of a text that is a name, with its quotes if it has some; "" if that is not certain.
+// asWritten returns the end of a text that is a name, with its quotes if it has some; "" if that is
+// not certain.
 func (x *splitter) asWritten(text, name string) string {
 	quote := text[len(text)-1:]
 	if quote == "]" {
@@ -388,7 +394,8 @@ func (x *splitter) asWritten(text, name string) string {
 
 func (x *splitter) quote(name string) string { return x.reader.Dialect().Quote(name) }
 
-// sameNames reports whether two names certainly stand for the same column. A name without a table is that of the only column so called.
+// sameNames reports whether two names certainly stand for the same column. A name without a table
+// is that of the only column so called.
 func (x *splitter) sameNames(a, b []string) bool {
 	if !x.sameName(a[len(a)-1], b[len(b)-1]) {
 		return false
@@ -483,8 +490,8 @@ func (b *block) resolve(e *parse.Expr, in nameUse) (*parse.Expr, error) {
 	return found[0], nil
 }
 
-// element resolves an element of GROUP BY or ORDER BY, which may be a position or an alias. item is its index in the select
-// list, or -1.
+// element resolves an element of GROUP BY or ORDER BY, which may be a position or an alias. item is
+// its index in the select list, or -1.
 func (b *block) element(e *parse.Expr, in nameUse) (_ *parse.Expr, item int, err error) {
 	what := map[nameUse]string{inGroupBy: "GROUP BY", inOrderBy: "ORDER BY"}[in]
 	if e.Kind == parse.Literal {

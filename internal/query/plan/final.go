@@ -71,8 +71,9 @@ func (g *grouped) write() error {
 	return nil
 }
 
-// onlyCounts refuses an expression of counts of all rows and nothing else where the server takes COUNT(x) for COUNT(*), as it would in a piece of
-// partitions: it doesn't within an expression, and a piece of a range or a roll-up counts x.
+// onlyCounts refuses an expression of counts of all rows and nothing else where the server takes
+// COUNT(x) for COUNT(*), as it would in a piece of partitions: it doesn't within an expression, and
+// a piece of a range or a roll-up counts x.
 func (g *grouped) onlyCounts() error {
 	if len(g.keys) > 0 || g.sel.Where != nil || !g.traits.CountsAll {
 		return nil
@@ -135,8 +136,9 @@ func (g *grouped) items() (list []string, err error) {
 	return list, nil
 }
 
-// storesGroups reports that the server may store the values of groups in a table before it evaluates expressions of them: for windows, DISTINCT,
-// and an order other than that in which GROUP BY makes them.
+// storesGroups reports that the server may store the values of groups in a table before it
+// evaluates expressions of them: for windows, DISTINCT, and an order other than that in which GROUP
+// BY makes them.
 func (g *grouped) storesGroups() bool {
 	if g.hasWindows(g.query) {
 		return true
@@ -235,8 +237,9 @@ func (g *grouped) renderPart(e *parse.Expr, in nameUse, part bool) (string, erro
 	return g.of(e.Span, edits...), nil
 }
 
-// keyValue is a key in terms of the groups' columns. Where columns are compared in other ways than expressions, it is what the
-// key is: a column, a CAST, which makes the same of its own result, or another expression.
+// keyValue is a key in terms of the groups' columns. Where columns are compared in other ways than
+// expressions, it is what the key is: a column, a CAST, which makes the same of its own result, or
+// another expression.
 func (g *grouped) keyValue(i int) string {
 	name := keyName + strconv.Itoa(i+1)
 	e := parse.Bare(g.keys[i].expr)
@@ -261,7 +264,8 @@ func (g *grouped) value(a *aggregate) string {
 	return fill(a.recipe.Value, columns)
 }
 
-// checkWindow refuses window functions whose result depends on the order of rows that are equal in their order.
+// checkWindow refuses window functions whose result depends on the order of rows that are equal in
+// their order.
 func (g *grouped) checkWindow(e, whole *parse.Expr) error {
 	g.window = true
 	o, err := g.windowOf(e)
@@ -300,8 +304,8 @@ func (g *grouped) checkWindow(e, whole *parse.Expr) error {
 	return nil
 }
 
-// checkWindowed refuses an aggregate over a window whose operands are binary fractions, or of which several are equal and not the same, as
-// numbers with any number of digits.
+// checkWindowed refuses an aggregate over a window whose operands are binary fractions, or of which
+// several are equal and not the same, as numbers with any number of digits.
 func (g *grouped) checkWindowed(e *parse.Expr) (err error) {
 	for _, arg := range e.Args {
 		parse.Walk(arg, func(x *parse.Expr) bool {
@@ -353,7 +357,8 @@ func (g *grouped) windowText(e *parse.Expr) (string, error) {
 	return g.of(o.Span, edits...), nil
 }
 
-// orders is ORDER BY in terms of the groups' columns. unique reports that no two groups are equal in it.
+// orders is ORDER BY in terms of the groups' columns. unique reports that no two groups are equal
+// in it.
 func (g *grouped) orders() (list []string, unique bool, err error) {
 	if len(g.keys) == 0 {
 		return nil, true, nil
@@ -383,7 +388,8 @@ func (g *grouped) orders() (list []string, unique bool, err error) {
 	return list, unique, nil
 }
 
-// checkSort refuses an expression to sort by that has an alias of the select list in it, where the server doesn't sort by it then.
+// checkSort refuses an expression to sort by that has an alias of the select list in it, where the
+// server doesn't sort by it then.
 func (g *grouped) checkSort(e *parse.Expr) (err error) {
 	if !g.traits.MissortsAliases {
 		return nil
@@ -582,7 +588,8 @@ func (g *grouped) unnamed(item string) string {
 	return item
 }
 
-// limitTies are queries that return a row if the rows on both sides of an end of the limit are equal in the order.
+// limitTies are queries that return a row if the rows on both sides of an end of the limit are
+// equal in the order.
 func (b *block) limitTies(query string, sorts []string) (list []string) {
 	ends := []int64{b.offset + b.limit}
 	if b.offset > 0 {

@@ -12,8 +12,8 @@ import (
 	"github.com/rowmill/rowmill/internal/value"
 )
 
-// Names of columns of the temporary tables, before their numbers: keys of groups, values of DISTINCT aggregates, parts of aggregates, and
-// aggregates.
+// Names of columns of the temporary tables, before their numbers: keys of groups, values of
+// DISTINCT aggregates, parts of aggregates, and aggregates.
 const (
 	keyName   = "rowmill_k"
 	valueName = "rowmill_v"
@@ -51,7 +51,8 @@ type aggregate struct {
 	inputs []engine.ResultColumn
 	result engine.ResultColumn
 	recipe engine.Recipe
-	// parts are the indexes of its parts among those of the block, or of its own column if it has Group or is Keyed.
+	// parts are the indexes of its parts among those of the block, or of its own column if it has
+	// Group or is Keyed.
 	parts []int
 }
 
@@ -75,7 +76,8 @@ type grouped struct {
 	values []string // expressions by which pieces group in addition
 	merges bool     // every part has a step
 	window bool
-	// described is a query whose columns are the keys, and the aggregates but those that tell subtotals from groups.
+	// described is a query whose columns are the keys, and the aggregates but those that tell
+	// subtotals from groups.
 	described string
 	// ambiguous reports that some values, if there are any, make the query whole.
 	ambiguous bool
@@ -117,8 +119,9 @@ func (b *block) splitGroups() error {
 	return g.write()
 }
 
-// checkTypes refuses aggregates over a join if a column's type depends on how the server computes it: for different values, and for keys of
-// another table, it may sort, and which table it sorts decides.
+// checkTypes refuses aggregates over a join if a column's type depends on how the server computes
+// it: for different values, and for keys of another table, it may sort, and which table it sorts
+// decides.
 func (g *grouped) checkTypes() error {
 	if !g.plan.Joined {
 		return nil
@@ -162,8 +165,9 @@ func (g *grouped) checkRollup() error {
 	if g.sel.Distinct {
 		return refuse(rollupDistinct)
 	}
-	// The server rewrites some expressions, such as NOT x, before it looks for them among the keys. Then a subtotal has the value of the last
-	// row in place of NULL, unless the key stands for the select list's own expression.
+	// The server rewrites some expressions, such as NOT x, before it looks for them among the keys.
+	// Then a subtotal has the value of the last row in place of NULL, unless the key stands for the
+	// select list's own expression.
 	for _, e := range append(outputs(g.query), g.sel.Having) {
 		var again *parse.Expr
 		parse.Walk(e, func(e *parse.Expr) bool {
@@ -201,7 +205,8 @@ func (g *grouped) checkRollup() error {
 	return nil
 }
 
-// checkTwice refuses two elements of the select list that are the same computed column, where both may get the name of one.
+// checkTwice refuses two elements of the select list that are the same computed column, where both
+// may get the name of one.
 func (g *grouped) checkTwice() error {
 	if !g.merged || !g.traits.SwapsNames {
 		return nil
@@ -492,8 +497,8 @@ func (g *grouped) keyUse() engine.KeyUse {
 // isKeyed reports the function that tells subtotals from groups.
 func (g *grouped) isKeyed(a *aggregate) bool { return a.call.Name == "grouping" }
 
-// groupBy is the clause GROUP BY of a query that begins with the keys: plain groups, or those with subtotals
-// if names are given for the keys.
+// groupBy is the clause GROUP BY of a query that begins with the keys: plain groups, or those with
+// subtotals if names are given for the keys.
 func (g *grouped) groupBy(names []string) string {
 	if len(g.keys) == 0 {
 		return ""
@@ -535,8 +540,9 @@ func names(prefix string, n int) (list []string) {
 	return list
 }
 
-// disjoint reports whether no group has rows in two pieces, so that pieces compute all of it: the columns that decide about
-// a row's partition are keys. Without ORDER BY, groups come in the order of their keys: the first of them has to be that of the partitions.
+// disjoint reports whether no group has rows in two pieces, so that pieces compute all of it: the
+// columns that decide about a row's partition are keys. Without ORDER BY, groups come in the order
+// of their keys: the first of them has to be that of the partitions.
 func (g *grouped) disjoint() bool {
 	t := g.cut.table
 	if len(t.By) == 0 || len(t.Parts) == 0 || !g.direct || g.super || g.sel.Distinct || g.nested || g.hasWindows(g.query) {
@@ -572,8 +578,9 @@ func (g *grouped) keyIs(k *key, column string) bool {
 		(len(names) == 2 && g.sameName(names[0], g.alias) || len(names) == 1 && len(g.uses) == 1)
 }
 
-// hasOthers reports a column that is neither grouped by nor aggregated, and a subquery, which may have one. Where there are no loose columns, it depends
-// on a primary key, which the partitions of a piece together don't have.
+// hasOthers reports a column that is neither grouped by nor aggregated, and a subquery, which may
+// have one. Where there are no loose columns, it depends on a primary key, which the partitions of
+// a piece together don't have.
 func (g *grouped) hasOthers() bool {
 	if t := g.cut.table; g.traits.LooseColumns && len(g.uses) == 1 && len(t.PrimaryKey) > 0 && g.groupsBy(t.PrimaryKey) {
 		return false // a group is one row
@@ -616,7 +623,8 @@ func (g *grouped) recipe(a *aggregate) (engine.Recipe, bool) {
 	return g.reader.Aggregate(c)
 }
 
-// fractional reports a binary fraction in an expression: a column of any table that is so called, or a number.
+// fractional reports a binary fraction in an expression: a column of any table that is so called,
+// or a number.
 func (x *splitter) fractional(e *parse.Expr) bool {
 	yes := false
 	parse.Walk(e, func(e *parse.Expr) bool {
@@ -671,13 +679,15 @@ func (x *splitter) quotients() (n int) {
 // widestDecimal is how many digits a decimal number can have where HiddenDigits holds.
 const widestDecimal = 65
 
-// otherDigits reports a decimal number that is stored with other digits than it is computed with, beside those of a quotient: what a function
-// returns may have fewer than its type, and the widest type may be too short.
+// otherDigits reports a decimal number that is stored with other digits than it is computed with,
+// beside those of a quotient: what a function returns may have fewer than its type, and the widest
+// type may be too short.
 func (b *block) otherDigits(e *parse.Expr, c engine.ResultColumn) bool {
 	return b.traits.HiddenDigits && c.Class == engine.ClassDecimal && (b.merged || c.Scale < 0 || b.computedValue(e) || c.Precision >= widestDecimal && parse.Bare(e).Kind != parse.Column)
 }
 
-// computedValue is computed of an expression that may have aggregates, whose values have the digits of what they aggregate.
+// computedValue is computed of an expression that may have aggregates, whose values have the digits
+// of what they aggregate.
 func (x *splitter) computedValue(e *parse.Expr) bool {
 	yes := false
 	parse.Walk(e, func(e *parse.Expr) bool {

@@ -15,7 +15,8 @@ import (
 // spell notes a name that the statement uses.
 func (x *splitter) spell(names ...string) { x.spelled = append(x.spelled, names...) }
 
-// checkScopes refuses names that may not be the same to the server, and notes those that several operands of one FROM have.
+// checkScopes refuses names that may not be the same to the server, and notes those that several
+// operands of one FROM have.
 func (x *splitter) checkScopes() error {
 	operands := map[string]string{}
 	for _, s := range x.selects {
@@ -69,7 +70,8 @@ func (x *splitter) checkLetters() error {
 	return nil
 }
 
-// checkCTEs refuses a CTE that may come before a table in a CTE before it, or before the tables of periods.
+// checkCTEs refuses a CTE that may come before a table in a CTE before it, or before the tables of
+// periods.
 func (x *splitter) checkCTEs() error {
 	if !x.traits.EarlyCTEs {
 		return nil
@@ -95,7 +97,8 @@ func folded(name string) string {
 	}, name)
 }
 
-// columnsOf returns the names of the columns of an operand of FROM, and whether these are all of them for certain.
+// columnsOf returns the names of the columns of an operand of FROM, and whether these are all of
+// them for certain.
 func (x *splitter) columnsOf(f *parse.From) (list []string, known bool) {
 	u := x.useOf(f)
 	if u != nil && u.table != nil {
@@ -129,8 +132,8 @@ func (x *splitter) columnsOf(f *parse.From) (list []string, known bool) {
 // isShared reports a name of a column that several operands of one FROM have.
 func (x *splitter) isShared(name string) bool { return slices.Contains(x.shared, folded(name)) }
 
-// checkUnnamed refuses a name in ORDER BY that is the name of an element of the select list without an alias, if that isn't the same column: such an element
-// comes before a column.
+// checkUnnamed refuses a name in ORDER BY that is the name of an element of the select list without
+// an alias, if that isn't the same column: such an element comes before a column.
 func (b *block) checkUnnamed(e *parse.Expr) error {
 	for i, it := range b.sel.Items {
 		if it.Alias != "" || it.Expr != nil && b.equal(it.Expr, e) {
@@ -147,8 +150,9 @@ func (b *block) checkUnnamed(e *parse.Expr) error {
 	return nil
 }
 
-// nameOf returns the name by which other clauses may call an element of the select list; "" if there is none. PostgreSQL calls v::text v, and lower(v) lower;
-// MySQL and MariaDB call an expression by its text, and a string by its value.
+// nameOf returns the name by which other clauses may call an element of the select list; "" if
+// there is none. PostgreSQL calls v::text v, and lower(v) lower; MySQL and MariaDB call an
+// expression by its text, and a string by its value.
 func (b *block) nameOf(item int) (string, error) {
 	switch it := b.sel.Items[item]; {
 	case it.Alias != "" || it.Star:

@@ -9,8 +9,9 @@ import (
 	"github.com/rowmill/rowmill/internal/query/parse"
 )
 
-// nestedBlock returns the block of a derived table or CTE with groups, if all else that the statement reads is
-// computed from its rows: then pieces compute that block, and the server the rest of the statement.
+// nestedBlock returns the block of a derived table or CTE with groups, if all else that the
+// statement reads is computed from its rows: then pieces compute that block, and the server the
+// rest of the statement.
 func (x *splitter) nestedBlock() *block {
 	for _, q := range x.inner(x.query) {
 		b, err := x.block(q)
@@ -55,8 +56,8 @@ func (x *splitter) alone(q *parse.Query) bool {
 
 func inside(s, of parse.Span) bool { return s.From >= of.From && s.To <= of.To }
 
-// checkOuter refuses a statement in which what surrounds the block may have another result if the block's rows come in
-// another order.
+// checkOuter refuses a statement in which what surrounds the block may have another result if the
+// block's rows come in another order.
 func (b *block) checkOuter() (err error) {
 	b.splitter.query.Walk(func(q *parse.Query) bool {
 		if err == nil && q != b.query {
@@ -175,8 +176,8 @@ func (b *block) checkOuterQuery(q *parse.Query) error {
 	return nil
 }
 
-// loose refuses a column that is neither a key nor within an aggregate: some servers, or modes of them, permit it, and take its value from
-// any row of the group.
+// loose refuses a column that is neither a key nor within an aggregate: some servers, or modes of
+// them, permit it, and take its value from any row of the group.
 func (b *block) loose(list, keys []*parse.Expr) (why error) {
 	if !b.traits.LooseColumns || b.sel.Distinct && len(keys) == 0 && !b.hasAggregates() {
 		return nil
@@ -251,8 +252,8 @@ func (b *block) checkOuterLimit(q *parse.Query) error {
 	return nil
 }
 
-// outside is the statement with the block's rows in place of its query. The limit keeps the server from computing with
-// more digits than the columns of a derived table have.
+// outside is the statement with the block's rows in place of its query. The limit keeps the server
+// from computing with more digits than the columns of a derived table have.
 func (b *block) outside(final string) string {
 	if b.limit < 0 {
 		final += b.limitText(math.MaxInt64, 0)

@@ -8,9 +8,11 @@ import (
 	"github.com/rowmill/rowmill/internal/query/parse"
 )
 
-// noColumn is the text of a column of the groups that stands for an expression of the query, as an operand of another expression.
-// MariaDB and MySQL convert the constant that a column of integers or times is compared with to the column's type, such as 90 to the
-// year 1990. They don't if it is compared with an expression, such as MIN(y). MariaDB's COALESCE loses the sign of a TIME as an integer.
+// noColumn is the text of a column of the groups that stands for an expression of the query, as an
+// operand of another expression. MariaDB and MySQL convert the constant that a column of integers
+// or times is compared with to the column's type, such as 90 to the year 1990. They don't if it is
+// compared with an expression, such as MIN(y). MariaDB's COALESCE loses the sign of a TIME as an
+// integer.
 func (g *grouped) noColumn(text string, c engine.ResultColumn) string {
 	if !g.traits.OperandForm || c.Class != engine.ClassInt && c.Class != engine.ClassTime && c.Temporal != engine.Duration {
 		return text
@@ -21,8 +23,9 @@ func (g *grouped) noColumn(text string, c engine.ResultColumn) string {
 	return "COALESCE(" + text + ")"
 }
 
-// checkOperands refuses an expression over groups whose value depends on what its operands are, beyond their types and
-// values: they are columns of the groups in the merge, and expressions in the query.
+// checkOperands refuses an expression over groups whose value depends on what its operands are,
+// beyond their types and values: they are columns of the groups in the merge, and expressions in
+// the query.
 func (g *grouped) checkOperands(e *parse.Expr, in nameUse, part bool) error {
 	if !g.traits.OperandForm {
 		return nil
@@ -64,7 +67,8 @@ func (g *grouped) checkOperands(e *parse.Expr, in nameUse, part bool) error {
 	return err
 }
 
-// ofValues reports an operation that depends on the values of its operands alone, and not on how they were computed.
+// ofValues reports an operation that depends on the values of its operands alone, and not on how
+// they were computed.
 func ofValues(e *parse.Expr) bool {
 	switch e.Kind {
 	case parse.Unary:
@@ -149,8 +153,8 @@ func (g *grouped) quotientWithin(e *parse.Expr) bool {
 	})
 }
 
-// checkCollations refuses an expression that combines texts of several collations, of which one is an expression: which collation
-// it has depends on whether its operands are columns.
+// checkCollations refuses an expression that combines texts of several collations, of which one is
+// an expression: which collation it has depends on whether its operands are columns.
 func (g *grouped) checkCollations(e *parse.Expr, in nameUse) error {
 	var operands []int // indexes of keys, and after them of aggregates
 	computed, named := false, false

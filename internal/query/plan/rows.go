@@ -8,8 +8,8 @@ import (
 	"github.com/rowmill/rowmill/internal/query/parse"
 )
 
-// splitRows splits a block whose rows are those of its pieces: without groups, or with groups none of which has rows in
-// two pieces.
+// splitRows splits a block whose rows are those of its pieces: without groups, or with groups none
+// of which has rows in two pieces.
 func (b *block) splitRows() error {
 	p := b.plan
 	switch {
@@ -35,8 +35,9 @@ func (b *block) splitRows() error {
 	return b.splitOrdered()
 }
 
-// splitOrdered splits a block with an order and, where it isn't of groups, a limit. Pieces return one row more than
-// the limit, which shows whether the rows on both sides of its end are equal in the order.
+// splitOrdered splits a block with an order and, where it isn't of groups, a limit. Pieces return
+// one row more than the limit, which shows whether the rows on both sides of its end are equal in
+// the order.
 func (b *block) splitOrdered() error {
 	p := b.plan
 	if err := b.checkAliases(); err != nil {
@@ -148,7 +149,8 @@ func distinct(s *parse.Select) string {
 	return ""
 }
 
-// rowItems returns the names of the columns of the answer in the partials, quoted, and the select list of a piece.
+// rowItems returns the names of the columns of the answer in the partials, quoted, and the select
+// list of a piece.
 func (b *block) rowItems() (columns, list []string, err error) {
 	p := b.plan
 	stars := 0

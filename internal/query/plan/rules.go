@@ -141,7 +141,8 @@ const (
 
 // rules are the reasons that Plan.Whole gives, in the order of the table in docs/querying.md.
 var rules = [...]struct {
-	// trait is the field of engine.Semantics with which alone the rule makes statements whole; "" is on all servers.
+	// trait is the field of engine.Semantics with which alone the rule makes statements whole; ""
+	// is on all servers.
 	trait string
 	// reason has a verb of fmt for each part of the statement that it names.
 	reason string

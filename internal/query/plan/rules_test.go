@@ -33,7 +33,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// because is what the table in docs/querying.md says of a rule and of those after it that have no entry here.
+// because is what the table in docs/querying.md says of a rule and of those after it that have no
+// entry here.
 var because = map[rule]string{
 	zeroByte:         "such a text can't be written in pieces with certainty",
 	noTable:          "there is nothing to cut. `--by-range` cuts by the primary key",
@@ -90,7 +91,8 @@ const (
 	rulesEnd   = "\n\n"
 )
 
-// The table of rules in docs/querying.md is that of the code: go test ./internal/query/plan -update.
+// The table of rules in docs/querying.md is that of the code: go test ./internal/query/plan
+// -update.
 func TestRulesInDocs(t *testing.T) {
 	const file = "../../../docs/querying.md"
 	text, err := os.ReadFile(file)

@@ -44,9 +44,9 @@ type splitter struct {
 	slower   func(*Plan) string // nil of a branch
 }
 
-// Split makes the plan of a statement for a session that has the given settings. What it is not certain about
-// makes the statement whole, and Plan.Whole says why; so does what slower returns, once the partitions that are read are known. An error
-// is one of the connection or of the context.
+// Split makes the plan of a statement for a session that has the given settings. What it is not
+// certain about makes the statement whole, and Plan.Whole says why; so does what slower returns,
+// once the partitions that are read are known. An error is one of the connection or of the context.
 func Split(ctx context.Context, r engine.Reader, s *engine.Session, text string, st engine.State, o Options, slower func(*Plan) string) (*Plan, error) {
 	p := &Plan{Text: text, State: st, EstimatedRows: -1}
 	p.Merge.Limit = -1
@@ -143,7 +143,8 @@ func (x *splitter) split() (err error) {
 	return nil
 }
 
-// carry makes pieces return texts from which temporary tables get the same values, where those of the values aren't enough.
+// carry makes pieces return texts from which temporary tables get the same values, where those of
+// the values aren't enough.
 func (x *splitter) carry() {
 	p := x.plan
 	var list []string
@@ -171,7 +172,8 @@ func (x *splitter) parse() (err error) {
 	return x.scan(x.query, nil, false)
 }
 
-// stopClock puts the current time in the place of functions that return it: they would be different in each session.
+// stopClock puts the current time in the place of functions that return it: they would be different
+// in each session.
 func (x *splitter) stopClock() error {
 	list := make([]string, len(x.clocks))
 	for i, span := range x.clocks {
@@ -191,8 +193,8 @@ func (x *splitter) stopClock() error {
 	return x.parse()
 }
 
-// failed returns what an error of the server makes of the statement: the server's own answer to the whole of it, if
-// the connection is usable.
+// failed returns what an error of the server makes of the statement: the server's own answer to the
+// whole of it, if the connection is usable.
 func (x *splitter) failed(what string, err error) error {
 	if Unanswered(x.ctx, err) {
 		return err
@@ -203,7 +205,8 @@ func (x *splitter) failed(what string, err error) error {
 // temporary is the name of a temporary table in a statement.
 func (x *splitter) temporary(table string) string { return x.traits.TempSchema + table }
 
-// Unanswered reports an error that is not the server's answer: it can't be reached, or nobody waits any more.
+// Unanswered reports an error that is not the server's answer: it can't be reached, or nobody waits
+// any more.
 func Unanswered(ctx context.Context, err error) bool {
 	return ctx.Err() != nil || errors.Is(err, engine.ErrConnectionLost) || errors.Is(err, engine.ErrUnreachable)
 }
@@ -252,7 +255,8 @@ func (x *splitter) describeTable(f *parse.From) (*engine.TableParts, error) {
 	return t, nil
 }
 
-// explain asks the server for its plan: which partitions it reads, and whether pieces are expected to be faster.
+// explain asks the server for its plan: which partitions it reads, and whether pieces are expected
+// to be faster.
 func (x *splitter) explain(b *block) error {
 	planned, err := x.reader.ExplainQuery(x.ctx, x.session, x.text)
 	if err != nil {
@@ -309,8 +313,8 @@ type cte struct {
 	uses      int
 }
 
-// scan reads the whole statement: it finds the tables, and refuses what may give another answer in a piece. Exists
-// reports the operand of EXISTS.
+// scan reads the whole statement: it finds the tables, and refuses what may give another answer in
+// a piece. Exists reports the operand of EXISTS.
 func (x *splitter) scan(q *parse.Query, scope []*cte, exists bool) error {
 	scope = slices.Clip(scope)
 	for i := range q.With {
@@ -473,7 +477,8 @@ func (x *splitter) hasRow(e *parse.Expr) bool {
 	return found
 }
 
-// checkClock refuses what may be the current time, where the server reads it from texts such as 'now'.
+// checkClock refuses what may be the current time, where the server reads it from texts such as
+// 'now'.
 func (x *splitter) checkClock(e *parse.Expr) error {
 	if !x.traits.ClockTexts {
 		return nil
@@ -505,7 +510,8 @@ func (x *splitter) checkClock(e *parse.Expr) error {
 	return nil
 }
 
-// checkClockColumns refuses texts of a table that are read as times, where a text such as 'now' is the current time.
+// checkClockColumns refuses texts of a table that are read as times, where a text such as 'now' is
+// the current time.
 func (x *splitter) checkClockColumns() (err error) {
 	if !x.traits.ClockTexts {
 		return nil
@@ -530,8 +536,8 @@ func (x *splitter) checkClockColumns() (err error) {
 	return err
 }
 
-// clockTexts are those that stand for the current time, also among the modifiers of SQLite's functions. timeNames are types and functions that read
-// texts as times.
+// clockTexts are those that stand for the current time, also among the modifiers of SQLite's
+// functions. timeNames are types and functions that read texts as times.
 var (
 	clockTexts = engine.WordSet("now today tomorrow yesterday subsec subsecond")
 	timeNames  = engine.WordSet("date time timetz timestamp timestamptz datetime julianday unixepoch strftime timediff")

@@ -6,8 +6,9 @@ import (
 	"github.com/rowmill/rowmill/internal/query/parse"
 )
 
-// checkSubqueries refuses aggregates in subqueries whose arguments have columns, but none that is certainly of the subquery: an aggregate is
-// computed by the query that its columns belong to, so that (SELECT SUM(t.x)) makes a group of the rows of t.
+// checkSubqueries refuses aggregates in subqueries whose arguments have columns, but none that is
+// certainly of the subquery: an aggregate is computed by the query that its columns belong to, so
+// that (SELECT SUM(t.x)) makes a group of the rows of t.
 func (x *splitter) checkSubqueries() (err error) {
 	x.query.Walk(nil, func(e *parse.Expr) bool {
 		if err == nil && e.Query != nil {
@@ -18,8 +19,8 @@ func (x *splitter) checkSubqueries() (err error) {
 	return err
 }
 
-// checkSubquery checks the aggregates of a subquery, and of the queries that it reads from. Those in the subqueries within it are checked
-// with those.
+// checkSubquery checks the aggregates of a subquery, and of the queries that it reads from. Those
+// in the subqueries within it are checked with those.
 func (x *splitter) checkSubquery(q *parse.Query) (err error) {
 	q.Walk(func(q *parse.Query) bool {
 		if err != nil || q.Body == nil {
@@ -48,8 +49,8 @@ func (x *splitter) checkSubquery(q *parse.Query) (err error) {
 	return err
 }
 
-// computedBy reports whether it is certain that a SELECT computes an aggregate in it itself: one of its columns is of the SELECT's FROM, or it has
-// no columns.
+// computedBy reports whether it is certain that a SELECT computes an aggregate in it itself: one of
+// its columns is of the SELECT's FROM, or it has no columns.
 func (x *splitter) computedBy(s *parse.Select, call *parse.Expr) bool {
 	columns, own := false, false
 	parse.Walk(call, func(e *parse.Expr) bool {

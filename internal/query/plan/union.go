@@ -17,8 +17,9 @@ const branchTable = "rowmill_branch"
 // A Branch is one of a set operation, with a plan of its own.
 type Branch struct {
 	*Plan
-	// Table is the temporary table with its answer, and Make a query with the names and types of the table's columns, which are
-	// Stored of the answer's; "" if the branch is a part of Merge.Final as it is, or if no answer is stored.
+	// Table is the temporary table with its answer, and Make a query with the names and types of
+	// the table's columns, which are Stored of the answer's; "" if the branch is a part of
+	// Merge.Final as it is, or if no answer is stored.
 	Table, Make string
 	Stored      []int
 }
@@ -45,8 +46,9 @@ func branches(q *parse.Query) (list []*branch) {
 	return list
 }
 
-// splitUnion makes the plan of a set operation. Each branch is split by itself, or run whole where its rows are certain. The answers are
-// passed on one after the other if the operation doesn't change them; otherwise the server computes it from temporary tables.
+// splitUnion makes the plan of a set operation. Each branch is split by itself, or run whole where
+// its rows are certain. The answers are passed on one after the other if the operation doesn't
+// change them; otherwise the server computes it from temporary tables.
 func (x *splitter) splitUnion(original string) (err error) {
 	p, q := x.plan, x.query
 	o := &block{splitter: x, query: q, limit: -1}
@@ -101,8 +103,8 @@ func (x *splitter) splitUnion(original string) (err error) {
 	return x.storeBranches(o, list, all, with)
 }
 
-// mayBeDecimal reports whether an element of a branch's select list is a decimal number. After a star, only the number of columns tells
-// which it is, and after several, nothing.
+// mayBeDecimal reports whether an element of a branch's select list is a decimal number. After a
+// star, only the number of columns tells which it is, and after several, nothing.
 func mayBeDecimal(b *branch, item int) bool {
 	items, cols := b.query.Body.Items, b.plan.Columns
 	stars := 0
@@ -165,7 +167,8 @@ func (p *Plan) Uncertain(branch int) string {
 	return why
 }
 
-// certain refuses a branch whose rows may be others in a statement of its own, as they are up to the server.
+// certain refuses a branch whose rows may be others in a statement of its own, as they are up to
+// the server.
 func (x *splitter) certain() error {
 	switch {
 	case !x.scanned:
@@ -216,7 +219,8 @@ func (x *splitter) storeBranches(o *block, list []*branch, all bool, with parse.
 			if (c.Class == engine.ClassFloat || want.Class == engine.ClassFloat) && want.Class != c.Class || c.Unsigned != want.Unsigned {
 				return refuse(branchTypes, want.Name)
 			}
-			// A quotient has more digits than its type, which are stored if the column of the result has them.
+			// A quotient has more digits than its type, which are stored if the column of the
+			// result has them.
 			if x.traits.HiddenDigits && c.Class == engine.ClassDecimal && c.Scale < want.Scale && b.quotients() {
 				return refuse(branchQuotients, want.Name)
 			}
@@ -292,8 +296,8 @@ func (b *branch) quotients() bool {
 	return yes
 }
 
-// storeBranch makes the table of a branch, and returns the query that takes the place of the branch. Literals remain what they are, so that
-// they have the same type in the operation.
+// storeBranch makes the table of a branch, and returns the query that takes the place of the
+// branch. Literals remain what they are, so that they have the same type in the operation.
 func (x *splitter) storeBranch(b *branch, at *Branch, table string, with parse.Span) (string, error) {
 	items, cols := b.query.Body.Items, b.plan.Columns
 	single := len(items) == len(cols) && !slices.ContainsFunc(items, func(it parse.Item) bool { return it.Star })

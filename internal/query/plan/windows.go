@@ -29,8 +29,8 @@ func (b *block) windowOf(e *parse.Expr) (*parse.Over, error) {
 	return found, nil
 }
 
-// checkNames refuses names within a window that are those of columns and of other elements of the select list: servers differ in which of
-// them they take.
+// checkNames refuses names within a window that are those of columns and of other elements of the
+// select list: servers differ in which of them they take.
 func (b *block) checkNames(o *parse.Over) (err error) {
 	list := slices.Clone(o.PartitionBy)
 	for _, by := range o.OrderBy {
@@ -53,8 +53,9 @@ func (b *block) checkNames(o *parse.Over) (err error) {
 // ofPeers are window functions whose value is the same for rows that are equal in the order.
 var ofPeers = map[string]bool{"rank": true, "dense_rank": true, "percent_rank": true, "cume_dist": true}
 
-// windowsApart reports whether the windows over rows are those of pieces: all rows of one lie in one partition of the table, which is
-// the only one, and no function depends on the order of rows that are equal in that of the window.
+// windowsApart reports whether the windows over rows are those of pieces: all rows of one lie in
+// one partition of the table, which is the only one, and no function depends on the order of rows
+// that are equal in that of the window.
 func (b *block) windowsApart() bool {
 	t := b.cut.table
 	if len(t.By) == 0 || len(t.Parts) == 0 || !b.direct || b.merged || b.nested || len(b.uses) != 1 {
@@ -80,7 +81,8 @@ func orderItems(q *parse.Query) (list []parse.Item) {
 	return list
 }
 
-// returnsText reports a function that returns a text of another row, whose type isn't that described.
+// returnsText reports a function that returns a text of another row, whose type isn't that
+// described.
 func (b *block) returnsText(e *parse.Expr, it parse.Item) bool {
 	if !b.traits.MistypesNeighbours || len(e.Args) == 0 || e.Name == "ntile" {
 		return false
@@ -130,7 +132,8 @@ func (b *block) windowApart(e *parse.Expr, it parse.Item) bool {
 	default:
 		return false
 	}
-	// Sums of binary fractions depend on the order of the rows, and so does which of equal texts is the least.
+	// Sums of binary fractions depend on the order of the rows, and so does which of equal texts is
+	// the least.
 	if parse.Bare(it.Expr) != e {
 		return false
 	}
