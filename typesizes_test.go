@@ -20,8 +20,6 @@ const (
 
 // largeTypes are the types beyond these limits. The list must only get shorter.
 var largeTypes = []string{
-	"internal/query.Explanation",
-	"internal/query.Plan",
 	"internal/serve.client",
 }
 

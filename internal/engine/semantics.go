@@ -8,6 +8,14 @@ package engine
 // INT of 1, 2 and 3. Faults of MySQL that 8.0.15 has and 9.7.4 hasn't are those of all versions
 // before 9.7.
 type Semantics struct {
+	NameSemantics
+	RowSemantics
+	ValueSemantics
+	TimeSemantics
+}
+
+// NameSemantics are rules of names.
+type NameSemantics struct {
 	// FoldsColumns: names of columns that differ in case alone are the same. All but PostgreSQL:
 	// SELECT A FROM (SELECT 1 AS a) AS s.
 	FoldsColumns bool
@@ -35,7 +43,14 @@ type Semantics struct {
 	// TempSchema stands before the name of a temporary table where another table of this name may
 	// come first. PostgreSQL: SELECT * FROM pg_temp.t.
 	TempSchema string
+	// SwapsNames: of two elements of the select list that are one computed column, both may get the
+	// name of one. MariaDB, MySQL: SELECT x AS a, x AS b, COUNT(*) FROM (SELECT k % 2 AS x FROM t)
+	// AS s GROUP BY x.
+	SwapsNames bool
+}
 
+// RowSemantics are rules of the order of rows, of groups and of subtotals.
+type RowSemantics struct {
 	// NullsLast: ORDER BY sorts NULL after all values, and with DESC before them. PostgreSQL:
 	// SELECT NULLIF(k, 1) FROM t ORDER BY 1.
 	NullsLast bool
@@ -64,27 +79,27 @@ type Semantics struct {
 	// KeepsOperands: the same of a key within an expression, or in HAVING. MariaDB, MySQL before 9.7:
 	// SELECT k AS a FROM t GROUP BY k WITH ROLLUP HAVING a <> 7 returns the subtotal, too.
 	KeepsOperands bool
-	// SwapsNames: of two elements of the select list that are one computed column, both may get the
-	// name of one. MariaDB, MySQL: SELECT x AS a, x AS b, COUNT(*) FROM (SELECT k % 2 AS x FROM t)
-	// AS s GROUP BY x.
-	SwapsNames bool
 	// CountsAll: COUNT(x) is COUNT(*) in a query without conditions that selects counts alone.
 	// MySQL before 9.7: SELECT COUNT(*), COUNT(NULLIF(k, 1)) FROM t returns 3, 3.
 	CountsAll bool
 	// MistypesNeighbours: the texts that LAG, LEAD and the like return have another type than
 	// described. MySQL before 9.7: SELECT LAG(CONCAT(k, '')) OVER (ORDER BY k) FROM t.
 	MistypesNeighbours bool
+	// DescribesAnyBranch: a set operation may be described by the sizes of one branch where
+	// conditions are never met. PostgreSQL: SELECT 'a'::varchar(3) WHERE false UNION SELECT
+	// 'b'::varchar(5).
+	DescribesAnyBranch bool
+	// NamedCollations: a collation that an expression names counts for more than that of a column.
+	// PostgreSQL: SELECT v COLLATE "C" FROM s UNION SELECT v FROM s.
+	NamedCollations bool
+}
 
+// ValueSemantics are rules of the values of expressions.
+type ValueSemantics struct {
 	// OperandForm: what an expression returns depends on whether its operands are columns. MariaDB,
 	// MySQL: MIN(y) = 90 is false for a YEAR of 1990, and m = 90 is true for SELECT MIN(y) AS m in
 	// a table.
 	OperandForm bool
-	// NumbersAsTimes: whether a function takes a number for a time depends on whether it is a
-	// column. MySQL: UNIX_TIMESTAMP(MIN(k)) is NULL.
-	NumbersAsTimes bool
-	// MistakesDates: ADDTIME and SUBTIME may take the extreme of dates for a time of day. MySQL
-	// before 9.7: SELECT ADDTIME(MIN(DATE('2024-01-01')), '01:00:00') FROM t.
-	MistakesDates bool
 	// HiddenDigits: decimal numbers are computed with more digits than their types have. MariaDB,
 	// MySQL: SELECT k / 3 AS x, COUNT(*) FROM t GROUP BY x.
 	HiddenDigits bool
@@ -102,7 +117,16 @@ type Semantics struct {
 	// Affinity: a column may be compared in another way than an expression of the same value.
 	// SQLite: SELECT k = '1', +k = '1' FROM t.
 	Affinity bool
+}
 
+// TimeSemantics are rules of times.
+type TimeSemantics struct {
+	// NumbersAsTimes: whether a function takes a number for a time depends on whether it is a
+	// column. MySQL: UNIX_TIMESTAMP(MIN(k)) is NULL.
+	NumbersAsTimes bool
+	// MistakesDates: ADDTIME and SUBTIME may take the extreme of dates for a time of day. MySQL
+	// before 9.7: SELECT ADDTIME(MIN(DATE('2024-01-01')), '01:00:00') FROM t.
+	MistakesDates bool
 	// ClockTexts: a text such as 'now' may be the current time. PostgreSQL: SELECT
 	// 'now'::timestamp; SQLite: SELECT date('now').
 	ClockTexts bool
@@ -116,12 +140,4 @@ type Semantics struct {
 	// between. MariaDB, MySQL, with sql_mode = 'NO_ZERO_IN_DATE': SELECT DISTINCT day FROM days,
 	// for 2024-06-00.
 	ZeroDates bool
-
-	// DescribesAnyBranch: a set operation may be described by the sizes of one branch where
-	// conditions are never met. PostgreSQL: SELECT 'a'::varchar(3) WHERE false UNION SELECT
-	// 'b'::varchar(5).
-	DescribesAnyBranch bool
-	// NamedCollations: a collation that an expression names counts for more than that of a column.
-	// PostgreSQL: SELECT v COLLATE "C" FROM s UNION SELECT v FROM s.
-	NamedCollations bool
 }

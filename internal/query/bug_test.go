@@ -78,7 +78,7 @@ func TestBugEndsOneQuery(t *testing.T) {
 			}
 			return p
 		}
-		whole := &plan.Plan{Text: "SELECT id FROM t", State: f.state, Whole: "to see"}
+		whole := &plan.Plan{Statement: plan.Statement{Text: "SELECT id FROM t", State: f.state}, Whole: "to see"}
 		shifted := func(p *plan.Plan) *plan.Plan { p.Keys = 9; return p } // no row has as many columns
 		for _, c := range []struct {
 			in   string

@@ -39,7 +39,7 @@ func TestCompared(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			k := &kept{most: 1 << 20}
 			feed(t, k, ints, whole)
-			checked := &Checked{Plan: &plan.Plan{Columns: ints}, Report: &Report{}}
+			checked := &Checked{Plan: &plan.Plan{Statement: plan.Statement{Columns: ints}}, Report: &Report{}}
 			got := &compared{whole: k, checked: checked, order: c.order, left: map[uint64][]int{}}
 			cols := c.cols
 			if cols == nil {

@@ -47,13 +47,18 @@ type Explanation struct {
 	Moved     *int64            `json:"rows_moved"`
 	MovedText string            `json:"rows_moved_text,omitempty"`
 	Columns   []ExplainedColumn `json:"columns,omitempty"`
+	ExplainedRollups
+	// Partial is the statement of the first piece.
+	Partial string `json:"partial,omitempty"`
+}
+
+// ExplainedRollups are what is read from roll-ups.
+type ExplainedRollups struct {
 	// Rollups are those that the first pieces read in the place of rows, NoRollup is why none of the table's is read.
 	Rollups  []ExplainedRollup `json:"rollups,omitempty"`
 	NoRollup string            `json:"no_rollup,omitempty"`
 	// Changed are the periods whose partitions aren't those of which the roll-ups have the rows, so that they are read.
 	Changed []string `json:"changed_periods,omitempty"`
-	// Partial is the statement of the first piece.
-	Partial string `json:"partial,omitempty"`
 }
 
 // ExplanationFormat is the format of an Explanation as JSON.

@@ -83,8 +83,9 @@ func measureMerge(t *testing.T) {
 	// A sequence of MariaDB is a table without storage; its pieces are ranges, and overlap by a tenth.
 	f.table = &engine.TableParts{Name: fmt.Sprintf("seq_1_to_%d", groups), Columns: []engine.SchemaColumn{{Name: "seq"}}, Parts: []engine.TablePart{{}, {}}}
 	p := &plan.Plan{
-		Text: "SELECT COUNT(*)", State: f.state, Table: f.table, Keys: 1,
-		Partial: [2]string{"SELECT seq AS k1, COUNT(*) AS p1, SUM(seq) AS p2 FROM ", " AS t GROUP BY seq"},
+		Statement: plan.Statement{Text: "SELECT COUNT(*)", State: f.state},
+		Source:    plan.Source{Table: f.table},
+		Partials:  plan.Partials{Keys: 1, Partial: [2]string{"SELECT seq AS k1, COUNT(*) AS p1, SUM(seq) AS p2 FROM ", " AS t GROUP BY seq"}},
 		Merge: plan.Merge{
 			Kind: plan.InMemory, Limit: -1, Steps: twoSums,
 			Outputs: []plan.Output{{Key: 0}, {Key: -1, Parts: []int{1}, Zero: true}, {Key: -1, Parts: []int{2}}},

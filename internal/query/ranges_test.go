@@ -76,7 +76,7 @@ func TestRangesCoverEveryRowOnce(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", c.name, err)
 			}
-			p := &plan.Plan{Table: parts, EstimatedRows: 3000, Partial: [2]string{"SELECT COUNT(*) FROM ", " AS x"}}
+			p := &plan.Plan{Source: plan.Source{Table: parts}, EstimatedRows: 3000, Partials: plan.Partials{Partial: [2]string{"SELECT COUNT(*) FROM ", " AS x"}}}
 			if p.Pieces, err = r.ranges(ctx, s, p, 8); err != nil {
 				t.Errorf("%s: %v", c.name, err)
 				continue

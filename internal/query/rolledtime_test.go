@@ -24,9 +24,9 @@ var timeTypes = map[string]value.Type{"date": {Kind: value.Time, Logical: value.
 func TestRolledTime(t *testing.T) {
 	every := func(engine.SchemaColumn) bool { return true }
 	none := func(engine.SchemaColumn) bool { return false }
-	loose := serverRules{engine.Syntax{Backslash: true, DoubleQuoted: true, Backquoted: true, Introducer: true, HashComments: true}, engine.Semantics{ExactText: none}}
-	casts := serverRules{engine.Syntax{Dollar: true, Prefixed: true, ConcatPipes: true, Casts: true}, engine.Semantics{TypedLiterals: true, IntegerDivision: true, ExactText: every}}
-	plain := serverRules{engine.Syntax{Backquoted: true, Bracketed: true, ConcatPipes: true}, engine.Semantics{UnixEpoch: true, IntegerDivision: true, ExactText: every}}
+	loose := serverRules{engine.Syntax{Backslash: true, DoubleQuoted: true, Backquoted: true, Introducer: true, HashComments: true}, engine.Semantics{RowSemantics: engine.RowSemantics{ExactText: none}}}
+	casts := serverRules{engine.Syntax{Dollar: true, Prefixed: true, ConcatPipes: true, Casts: true}, engine.Semantics{RowSemantics: engine.RowSemantics{ExactText: every}, ValueSemantics: engine.ValueSemantics{IntegerDivision: true}, TimeSemantics: engine.TimeSemantics{TypedLiterals: true}}}
+	plain := serverRules{engine.Syntax{Backquoted: true, Bracketed: true, ConcatPipes: true}, engine.Semantics{RowSemantics: engine.RowSemantics{ExactText: every}, ValueSemantics: engine.ValueSemantics{IntegerDivision: true}, TimeSemantics: engine.TimeSemantics{UnixEpoch: true}}}
 	for _, c := range []struct {
 		serverRules
 		unit time.Duration
@@ -117,7 +117,7 @@ func TestRolledTime(t *testing.T) {
 // Literals that a time is compared with: a date has no time of day, and an instant is a time of the session's zone.
 func TestBoundOfRolledTime(t *testing.T) {
 	loose := serverRules{syntax: engine.Syntax{Introducer: true}}
-	casts := serverRules{engine.Syntax{Prefixed: true, Casts: true}, engine.Semantics{TypedLiterals: true}}
+	casts := serverRules{engine.Syntax{Prefixed: true, Casts: true}, engine.Semantics{TimeSemantics: engine.TimeSemantics{TypedLiterals: true}}}
 	for _, c := range []struct {
 		serverRules
 		native, expr string

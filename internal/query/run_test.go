@@ -107,7 +107,7 @@ func newFixture(t testing.TB, kind string) *fixture {
 // plan completes a plan, whose partial has the table at $: a piece for every two partitions.
 func (f *fixture) plan(text, partial string, keys int, m plan.Merge) *plan.Plan {
 	f.t.Helper()
-	p := &plan.Plan{Text: text, State: f.state, Table: f.table, Keys: keys, Merge: m}
+	p := &plan.Plan{Statement: plan.Statement{Text: text, State: f.state}, Source: plan.Source{Table: f.table}, Partials: plan.Partials{Keys: keys}, Merge: m}
 	p.Partial[0], p.Partial[1], _ = strings.Cut(partial, "$")
 	for i := 0; i < len(f.table.Parts); i += 2 {
 		p.Pieces = append(p.Pieces, plan.Piece{Parts: []string{f.table.Parts[i].Name, f.table.Parts[i+1].Name}, Rows: int64(100 + i)})
@@ -160,7 +160,7 @@ func (f *fixture) askAlike(r *Runner, whole string, queries ...string) {
 func (f *fixture) same(r *Runner, p *plan.Plan, ordered bool) *Report {
 	f.t.Helper()
 	var whole, pieces rowsSink
-	if _, err := r.Run(within(f.t), &plan.Plan{Text: p.Text, State: p.State, Whole: "to compare"}, &whole); err != nil {
+	if _, err := r.Run(within(f.t), &plan.Plan{Statement: plan.Statement{Text: p.Text, State: p.State}, Whole: "to compare"}, &whole); err != nil {
 		f.t.Fatalf("whole: %v", err)
 	}
 	report, err := r.Run(within(f.t), p, &pieces)
@@ -396,7 +396,7 @@ func TestEndedQueryRunsNowhere(t *testing.T) {
 	testdb.OnKinds(t, servers, func(t *testing.T, kind string) {
 		f := newFixture(t, kind)
 		r := f.runner(Options{})
-		plans := []*plan.Plan{f.concatenated(), f.inMemory(), f.onServer(), {Text: "SELECT id FROM t WHERE " + f.sleep, State: f.state, Whole: "sleep"}}
+		plans := []*plan.Plan{f.concatenated(), f.inMemory(), f.onServer(), {Statement: plan.Statement{Text: "SELECT id FROM t WHERE " + f.sleep, State: f.state}, Whole: "sleep"}}
 		for i, p := range plans {
 			for k := range p.Pieces {
 				p.Pieces[k] = plan.Piece{Where: f.sleep}
@@ -438,7 +438,7 @@ func TestErrorOfSinkEndsTheQuery(t *testing.T) {
 	testdb.OnKinds(t, servers, func(t *testing.T, kind string) {
 		f := newFixture(t, kind)
 		r := f.runner(Options{})
-		for _, p := range []*plan.Plan{f.concatenated(), f.inMemory(), f.onServer(), {Text: "SELECT id FROM t", State: f.state, Whole: "to see"}} {
+		for _, p := range []*plan.Plan{f.concatenated(), f.inMemory(), f.onServer(), {Statement: plan.Statement{Text: "SELECT id FROM t", State: f.state}, Whole: "to see"}} {
 			full := errors.New("the disk is full")
 			if _, err := r.Run(within(t), p, failingSink{full}); !errors.Is(err, full) {
 				t.Errorf("error %v", err)

@@ -51,7 +51,7 @@ func (a *concatenating) Plan(ctx context.Context, text string, st engine.State) 
 	if len(table.Parts) < 2 {
 		return &plan.Plan{Whole: "only one partition"}, nil
 	}
-	p := &plan.Plan{Text: text, State: st, Columns: cols, PartialColumns: cols, Keys: len(cols), Table: table, Alias: from.Alias}
+	p := &plan.Plan{Statement: plan.Statement{Text: text, State: st, Columns: cols}, Partials: plan.Partials{PartialColumns: cols, Keys: len(cols)}, Source: plan.Source{Table: table, Alias: from.Alias}}
 	if p.Alias == "" {
 		p.Alias = from.Table
 	}

@@ -41,11 +41,10 @@ func (db recipes) Semantics(st engine.State) engine.Semantics {
 	mariadb, early := db.dialect.mariadb, db.before(9, 7)
 	mode := strings.ToUpper(st.Get("sql_mode"))
 	return engine.Semantics{
-		FoldsColumns: true, FoldsOperands: true, ImplicitNames: true, HiddenColumns: map[string]bool{"_rowid": true},
-		LooseColumns: true, SwapsNames: true, OperandForm: true, HiddenDigits: true, ShortTypes: true,
-		LosesOffset: mariadb, KeepsKeys: mariadb, KeepsOperands: mariadb || early, NumbersAsTimes: !mariadb, MistakesDates: early,
-		MissortsAliases: early, CountsAll: early, MistypesNeighbours: early, MisreadsFractions: mariadb || early,
-		ExactText: exactText, QuotientDigits: digits, ZeroDates: strings.Contains(mode, "NO_ZERO_"),
+		NameSemantics:  engine.NameSemantics{FoldsColumns: true, FoldsOperands: true, ImplicitNames: true, HiddenColumns: map[string]bool{"_rowid": true}, SwapsNames: true},
+		RowSemantics:   engine.RowSemantics{LooseColumns: true, LosesOffset: mariadb, KeepsKeys: mariadb, KeepsOperands: mariadb || early, MissortsAliases: early, CountsAll: early, MistypesNeighbours: early, ExactText: exactText},
+		ValueSemantics: engine.ValueSemantics{OperandForm: true, HiddenDigits: true, ShortTypes: true, MisreadsFractions: mariadb || early, QuotientDigits: digits},
+		TimeSemantics:  engine.TimeSemantics{NumbersAsTimes: !mariadb, MistakesDates: early, ZeroDates: strings.Contains(mode, "NO_ZERO_")},
 	}
 }
 

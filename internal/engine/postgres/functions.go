@@ -24,8 +24,10 @@ var systemColumns = engine.WordSet("tableoid ctid xmin xmax cmin cmax")
 // Semantics implements engine.Reader.
 func (db *DB) Semantics(engine.State) engine.Semantics {
 	return engine.Semantics{
-		ImplicitNames: true, TableRows: true, SystemColumns: systemColumns, TempSchema: "pg_temp.", NullsLast: true, UnorderedParts: true,
-		ExactText: exactText, IntegerDivision: true, ClockTexts: true, TypedLiterals: true, DescribesAnyBranch: true, NamedCollations: true,
+		NameSemantics:  engine.NameSemantics{ImplicitNames: true, TableRows: true, SystemColumns: systemColumns, TempSchema: "pg_temp."},
+		RowSemantics:   engine.RowSemantics{NullsLast: true, UnorderedParts: true, ExactText: exactText, DescribesAnyBranch: true, NamedCollations: true},
+		ValueSemantics: engine.ValueSemantics{IntegerDivision: true},
+		TimeSemantics:  engine.TimeSemantics{ClockTexts: true, TypedLiterals: true},
 	}
 }
 

@@ -20,8 +20,10 @@ var hiddenColumns = engine.WordSet("rowid oid _rowid_")
 // Semantics implements engine.Reader.
 func (recipes) Semantics(engine.State) engine.Semantics {
 	return engine.Semantics{
-		FoldsColumns: true, AliasesInWhere: true, EarlyCTEs: true, HiddenColumns: hiddenColumns, LooseColumns: true, IntegerDivision: true, Affinity: true,
-		ExactText: exactText, ClockTexts: true, UnixEpoch: true,
+		NameSemantics:  engine.NameSemantics{FoldsColumns: true, AliasesInWhere: true, EarlyCTEs: true, HiddenColumns: hiddenColumns},
+		RowSemantics:   engine.RowSemantics{LooseColumns: true, ExactText: exactText},
+		ValueSemantics: engine.ValueSemantics{IntegerDivision: true, Affinity: true},
+		TimeSemantics:  engine.TimeSemantics{ClockTexts: true, UnixEpoch: true},
 	}
 }
 

@@ -25,7 +25,8 @@ func decimalColumn(scale int) engine.ResultColumn {
 // sumPlan is the plan of SELECT k, SUM(d), COUNT(n) ... GROUP BY k.
 func sumPlan(d engine.ResultColumn) *plan.Plan {
 	return &plan.Plan{
-		Columns: []engine.ResultColumn{keyColumn, d, intColumn}, PartialColumns: []engine.ResultColumn{keyColumn, d, intColumn}, Keys: 1,
+		Statement: plan.Statement{Columns: []engine.ResultColumn{keyColumn, d, intColumn}},
+		Partials:  plan.Partials{PartialColumns: []engine.ResultColumn{keyColumn, d, intColumn}, Keys: 1},
 		Merge: plan.Merge{
 			Kind: plan.InMemory, Limit: -1, Steps: []engine.MergeStep{engine.MergeSum, engine.MergeSum},
 			Outputs: []plan.Output{{Key: 0}, {Key: -1, Parts: []int{1}}, {Key: -1, Parts: []int{2}, Zero: true}},
@@ -147,8 +148,8 @@ func TestMergeInMemory(t *testing.T) {
 			rows: []string{"a|10|1", "b|9.99|1", "c|-1.5|1", "d|-1.25|1"}, want: "c|-1.5|1 d|-1.25|1 b|9.99|1 a|10|1"},
 		{name: "no number", plan: sumPlan(decimalColumn(-1)), rows: []string{"a|NaN|1"}, refused: "form"},
 		{name: "sums of fractions", plan: steps(engine.ResultColumn{Class: engine.ClassFloat}, engine.MergeSum), refused: "can't be merged"},
-		{name: "numeric keys with different digits", plan: &plan.Plan{Keys: 1, PartialColumns: []engine.ResultColumn{decimalColumn(-1)}, Merge: plan.Merge{Kind: plan.InMemory}}, refused: "told apart"},
-		{name: "texts with a collation", plan: &plan.Plan{Keys: 1, PartialColumns: []engine.ResultColumn{{Class: engine.ClassText}}, Merge: plan.Merge{Kind: plan.InMemory}}, refused: "told apart"},
+		{name: "numeric keys with different digits", plan: &plan.Plan{Partials: plan.Partials{Keys: 1, PartialColumns: []engine.ResultColumn{decimalColumn(-1)}}, Merge: plan.Merge{Kind: plan.InMemory}}, refused: "told apart"},
+		{name: "texts with a collation", plan: &plan.Plan{Partials: plan.Partials{Keys: 1, PartialColumns: []engine.ResultColumn{{Class: engine.ClassText}}}, Merge: plan.Merge{Kind: plan.InMemory}}, refused: "told apart"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := merged(t, c.plan, c.rows...)

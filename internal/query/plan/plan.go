@@ -25,18 +25,34 @@ const SmallRows = 50_000
 
 // A Plan says how a statement is answered. It is data: Explain prints it, execute runs it.
 type Plan struct {
-	// Text is the statement, State the settings of the session that it is for.
-	Text  string
-	State engine.State
+	Statement
+	Source
+	RolledUp
+	Partials
+
 	// Whole is why the statement is passed to the server whole; "" if it is split.
 	Whole string
-	// Columns describe the answer.
-	Columns []engine.ResultColumn
 	// Branches are those of a set operation, each with a plan of its own. Then there is no Table
 	// and no Partial, Pieces are those of all branches in turn, and Merge says how the answer
 	// follows from those of the branches: they are passed on one after the other, or the server
 	// computes it from their temporary tables.
 	Branches []Branch
+	Why      string // why it is run as one piece, its text, or can't be; "" if it is split
+	Pieces   []Piece
+	Merge    Merge
+	// EstimatedRows is the server's estimate of the rows that are read; -1 is unknown.
+	EstimatedRows int64
+	// Parallel is the number of processes that the server itself would use.
+	Parallel int
+}
+
+// A Statement is what is known of the text of a query.
+type Statement struct {
+	// Text is the statement, State the settings of the session that it is for.
+	Text  string
+	State engine.State
+	// Columns describe the answer.
+	Columns []engine.ResultColumn
 	// Clock reports that pieces have values in the place of functions that return the current time.
 	Clock bool
 	// Tables are those that the statement reads, each with its database, "" for the current one.
@@ -50,7 +66,10 @@ type Plan struct {
 	// OnlyCounts reports that it has several counts of all rows, of values among them, and computes
 	// nothing else.
 	OnlyCounts bool
-	Why        string // why it is run as one piece, its text, or can't be; "" if it is split
+}
+
+// A Source is the table that is cut.
+type Source struct {
 	// Table is the table that is cut, Alias its name in the query.
 	Table *engine.TableParts
 	Alias string
@@ -63,8 +82,21 @@ type Plan struct {
 	Parts []string
 	// Named are the partitions that the statement names.
 	Named  []string
-	Pieces []Piece
 	Pruned int
+	// Disjoint reports that no group is in two of the Parts, on which the merge relies: a part is
+	// not cut any further.
+	Disjoint bool
+	// Locals are those of the head, once it has been asked for them: see engine.LocalReader.
+	Locals map[string]string
+	// Through is why the rows of a table on several servers are read through the head; "" if they
+	// aren't, or if it is on one.
+	Through string
+	// Fetched are the tables of other servers of which pieces read only rows: see Piece.Text.
+	Fetched []string
+}
+
+// RolledUp is what is read from roll-ups in the place of rows.
+type RolledUp struct {
 	// Rollups are those that the first pieces read in the place of rows. NoRollup is why none of
 	// the table's is used; "" if it has none.
 	Rollups  []RollupUse
@@ -74,6 +106,10 @@ type Plan struct {
 	// rows unnoticed. Changed are the periods that are read for that reason.
 	SameRows func(ctx context.Context, s *engine.Session) (string, error)
 	Changed  []string
+}
+
+// Partials are the queries of pieces, and their results.
+type Partials struct {
 	// Partial is the query of a piece: before and after the operand of FROM that is replaced,
 	// without its alias. A derived table in parentheses may stand in its place.
 	Partial [2]string
@@ -86,22 +122,7 @@ type Plan struct {
 	PartialColumns []engine.ResultColumn
 	// Keys is the number of key columns of a partial; if partials are rows, the number of columns
 	// of the answer.
-	Keys  int
-	Merge Merge
-	// Disjoint reports that no group is in two of the Parts, on which the merge relies: a part is
-	// not cut any further.
-	Disjoint bool
-	// Locals are those of the head, once it has been asked for them: see engine.LocalReader.
-	Locals map[string]string
-	// Through is why the rows of a table on several servers are read through the head; "" if they
-	// aren't, or if it is on one.
-	Through string
-	// Fetched are the tables of other servers of which pieces read only rows: see Piece.Text.
-	Fetched []string
-	// EstimatedRows is the server's estimate of the rows that are read; -1 is unknown.
-	EstimatedRows int64
-	// Parallel is the number of processes that the server itself would use.
-	Parallel int
+	Keys int
 }
 
 // A Piece is some partitions of the table, read by one statement.

@@ -48,7 +48,7 @@ type splitter struct {
 // certain about makes the statement whole, and Plan.Whole says why; so does what slower returns,
 // once the partitions that are read are known. An error is one of the connection or of the context.
 func Split(ctx context.Context, r engine.Reader, s *engine.Session, text string, st engine.State, o Options, slower func(*Plan) string) (*Plan, error) {
-	p := &Plan{Text: text, State: st, EstimatedRows: -1}
+	p := &Plan{Statement: Statement{Text: text, State: st}, EstimatedRows: -1}
 	p.Merge.Limit = -1
 	x := &splitter{ctx: ctx, reader: r, session: s, options: o, syntax: r.Syntax(st), traits: r.Semantics(st), text: text, plan: p, tables: map[string]*engine.TableParts{}, slower: slower}
 	err := x.split()

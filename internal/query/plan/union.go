@@ -121,7 +121,7 @@ func mayBeDecimal(b *branch, item int) bool {
 // planBranch makes the plan of a branch.
 func (x *splitter) planBranch(b *branch, with parse.Span) error {
 	text := x.of(with) + " " + x.of(b.span)
-	p := &Plan{Text: text, State: x.plan.State, EstimatedRows: -1, InUnion: true}
+	p := &Plan{Statement: Statement{Text: text, State: x.plan.State, InUnion: true}, EstimatedRows: -1}
 	p.Merge.Limit = -1
 	y := &splitter{ctx: x.ctx, reader: x.reader, session: x.session, options: x.options, syntax: x.syntax, traits: x.traits, text: text, plan: p, tables: x.tables}
 	b.plan = p
