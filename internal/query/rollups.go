@@ -35,7 +35,7 @@ func (r *Runner) useRollups(ctx context.Context, s *engine.Session, p *plan.Plan
 	}
 	t, err := r.o.Rollups.RolledTable(ctx, p.Table)
 	if err != nil && ctx.Err() == nil && !isBug(err) { // such as a missing privilege: the rows answer the query as well
-		p.NoRollup = "what they have can't be read: " + err.Error()
+		p.NoRollup = "the state of the roll-ups can't be read: " + err.Error()
 		return nil
 	}
 	if err != nil || t == nil {

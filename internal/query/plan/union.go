@@ -167,8 +167,7 @@ func (p *Plan) Uncertain(branch int) string {
 	return why
 }
 
-// certain refuses a branch whose rows may be others in a statement of its own, as they are up to
-// the server.
+// certain refuses a branch that may return other rows if it is run by itself, because the server chooses them.
 func (x *splitter) certain() error {
 	switch {
 	case !x.scanned:
