@@ -61,6 +61,8 @@ func (c *Cutter) sums(p []byte) {
 	c.Head = append(c.Head, p[:min(len(p), HeadBytes-len(c.Head))]...)
 }
 
+// NewCutter returns a cutter of r, whose reading ends with ctx. rows and size (bytes) limit a batch;
+// flush limits how long rows of a stream wait for further rows, and 0 means no limit.
 func NewCutter(ctx context.Context, r io.Reader, f *Format, rows, size int, flush time.Duration) *Cutter {
 	c := &Cutter{Format: f, blocks: make(chan block, 4), free: make(chan []byte, 6), Rows: rows, size: size, flush: flush, Line: 1, sum: xxhash.New()}
 	c.ended = make(chan struct{})
@@ -106,6 +108,7 @@ var errFlush = errors.New("time to send what there is")
 // ErrEnds is returned if the source ends before the requested offset.
 var ErrEnds = errors.New("the source ends before")
 
+// Final reports whether the source was read to its end.
 func (c *Cutter) Final() bool { return errors.Is(c.ends, io.EOF) }
 
 // Growing reports that the last line is incomplete, and is being written to.
@@ -414,4 +417,5 @@ func (c *Cutter) Skip(ctx context.Context, to, lines int64) (string, error) {
 	return c.Total(), nil
 }
 
+// Total returns the hash of all bytes returned so far.
 func (c *Cutter) Total() string { return fmt.Sprintf("%016x", c.sum.Sum64()) }

@@ -153,6 +153,7 @@ func (f *Format) Validate() error {
 	return nil
 }
 
+// Separator returns the byte that separates fields.
 func (f *Format) Separator() byte {
 	switch {
 	case f.Delimiter != 0:
@@ -176,6 +177,7 @@ func (f *Format) isNull(text []byte) bool {
 	return false
 }
 
+// HasHeader reports whether the first line has column names.
 func (f *Format) HasHeader() bool { return !f.Kind.Keyed() && !f.NoHeader }
 
 // preamble returns the length of what precedes the header or the first row: skipped lines,
@@ -553,6 +555,7 @@ func trimBreak(record []byte) []byte {
 	return bytes.TrimSuffix(record, []byte("\r"))
 }
 
+// ByteOrderMark may begin a text in UTF-8.
 var ByteOrderMark = []byte("\xef\xbb\xbf")
 
 // HeaderNames returns the column names in a header.

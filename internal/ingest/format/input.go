@@ -94,6 +94,7 @@ const (
 	growWait = 20 * time.Second
 )
 
+// ErrGrowing is returned at the end of a file that is not yet complete.
 var ErrGrowing = errors.New("its last line is incomplete, and it is being written to")
 
 var errCutOff = errors.New("it was truncated while it was read")

@@ -38,6 +38,7 @@ func ParquetFormat(f *Format, columns []string) Format {
 // parquetMagic begins and ends a file.
 const parquetMagic = "PAR1"
 
+// ErrParquetStream is returned for a stream that is Parquet.
 var ErrParquetStream = engine.Hinted(errors.New("a stream can't be Parquet: the description of a Parquet file is at its end"), "a file")
 
 // OpenParquet opens a Parquet file. It returns an input with the text of the columns that

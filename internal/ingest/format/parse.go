@@ -62,12 +62,15 @@ type Parser struct {
 	shapes    map[string]*shape
 }
 
+// LineBreak ends a line.
 var LineBreak = []byte("\n")
 
+// NewParser returns a parser of batches for a target.
 func NewParser(t *Target) *Parser {
 	return &Parser{Target: t, Batch: engine.NewBatch(t.All.Table.Columns), shapes: map[string]*shape{"": t.All}}
 }
 
+// Parse fills p with the rows of a batch, in place of those of the previous one.
 func (p *Parser) Parse(b *Batch) {
 	p.From = b
 	p.Batch.Reset()
@@ -158,10 +161,12 @@ func (p *Parser) unread(where place, column string, err error) {
 	p.Reject(where, column, err)
 }
 
+// Reject adds a row of the batch to the rejected ones. The caller removes it by Keep.
 func (p *Parser) Reject(where place, column string, err error) {
 	p.Rejected = append(p.Rejected, p.RejectedAt(where, column, err.Error()))
 }
 
+// RejectedAt returns a row of the batch as a rejected one.
 func (p *Parser) RejectedAt(where place, column, reason string) Rejected {
 	offset := p.From.offset(where.From)
 	if p.From.Numbered { // a chunk may have got more rows than it had when it was planned
@@ -339,6 +344,7 @@ func (p *Parser) Position(i int) int64 {
 	return n * p.unit
 }
 
+// Keep removes all rows but those with the indexes.
 func (p *Parser) Keep(rows []int) {
 	p.Batch.Keep(rows)
 	p.Places = kept(p.Places, rows)

@@ -373,6 +373,7 @@ func (n *Collector) runBuffer() int {
 	return int(min(max(share, 4<<10), 256<<10))
 }
 
+// Close removes the temporary file.
 func (n *Collector) Close() error {
 	if n == nil {
 		return nil

@@ -10,6 +10,7 @@ import (
 	"github.com/rowmill/rowmill/internal/state"
 )
 
+// ErrLockLost is returned for a load that was ended because its lock was lost.
 var ErrLockLost = errors.New("the lock on this source is lost")
 
 // ErrHeld is returned if another process is loading the file.

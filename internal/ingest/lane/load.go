@@ -141,6 +141,7 @@ func (l *Load) Unhold(all ...*Batch) {
 	}
 }
 
+// Say passes a message to the user.
 func (l *Load) Say(format string, args ...any) { l.Opt.Say(fmt.Sprintf(format, args...)) }
 
 const sayWaiting = 5 * time.Second
@@ -235,6 +236,7 @@ func (l *Load) progress(ctx context.Context) {
 	}
 }
 
+// ProgressNow returns how far the load has come.
 func (l *Load) ProgressNow() Progress {
 	p := Progress{Rows: l.rows.Load(), Elapsed: time.Since(l.began)}
 	if l.Position != nil {
@@ -379,6 +381,7 @@ func SleepUnless(ctx context.Context, hurry <-chan struct{}, d time.Duration) er
 	return ctx.Err()
 }
 
+// IsClosed reports whether a channel is closed; nil is open.
 func IsClosed(c <-chan struct{}) bool {
 	select {
 	case <-c:
@@ -388,15 +391,18 @@ func IsClosed(c <-chan struct{}) bool {
 	}
 }
 
+// Retried is Load.Retry for a function with a result.
 func Retried[T any](ctx context.Context, l *Load, fn func() (T, error)) (out T, err error) {
 	err = l.Retry(ctx, func() (err error) { out, err = fn(); return err })
 	return out, err
 }
 
+// Transient reports whether the same work may succeed later.
 func Transient(err error) bool {
 	return engine.Retryable(err) || errors.Is(err, engine.ErrUnreachable)
 }
 
+// Finish completes the result of a load that ended with err, and returns both.
 func (l *Load) Finish(err error) (Result, error) {
 	l.Result.Lost = l.lost.Load()
 	l.Result.Reasons, l.Result.Stopped = l.reasons.All(), l.stopped.Load()

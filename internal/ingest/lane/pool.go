@@ -37,6 +37,7 @@ type Pool struct {
 	tidied  bool
 }
 
+// NewPool returns a pool for loads with these options.
 func NewPool(o *Sending) *Pool {
 	s := &Pool{
 		periods: newPeriods(o, state.New(o.DB)),
@@ -99,6 +100,7 @@ func (s *Pool) runs(l *Load) (stop func()) {
 	}
 }
 
+// Running returns the loads that are sending.
 func (s *Pool) Running() []*Load {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -91,6 +91,7 @@ func (r *Reasons) reject(source string, rows []format.Rejected) {
 	}
 }
 
+// Add adds the rows of a reason.
 func (r *Reasons) Add(more Reason) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -109,6 +110,7 @@ func (r *Reasons) Add(more Reason) {
 	r.by[key] = &more
 }
 
+// All returns the reasons, the most frequent first.
 func (r *Reasons) All() []Reason {
 	r.mu.Lock()
 	defer r.mu.Unlock()

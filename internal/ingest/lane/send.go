@@ -314,6 +314,7 @@ func (s *sender) divide(ctx context.Context, b *Batch, p *format.Parser) ([]stat
 	return ranges, err
 }
 
+// Forgotten adds to state.ErrForgotten what the user can do.
 func Forgotten(err error) error {
 	if !errors.Is(err, state.ErrForgotten) {
 		return err
