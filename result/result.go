@@ -47,9 +47,7 @@ type Run struct {
 	// Cell is the run's cell of an insert-method matrix; nil elsewhere.
 	Cell *Cell `json:"cell,omitempty"`
 	Load
-
 	Retention
-
 	// Readers is the number of clients that query once the table has ReadAfter rows.
 	Readers   int   `json:"readers,omitempty"`
 	ReadAfter int64 `json:"read_after,omitempty"`
@@ -68,7 +66,7 @@ type Run struct {
 	Warnings []string  `json:"warnings,omitempty"`
 }
 
-// Benchmark is what a run executes, with what only some workloads have.
+// A Benchmark is the workload of a run.
 type Benchmark struct {
 	Workload string `json:"workload"`
 	Preset   string `json:"preset"`
@@ -128,7 +126,7 @@ type Retention struct {
 	HeldRows [2]int64 `json:"held_rows,omitzero"`
 }
 
-// Database is what a run is about: a server, or several.
+// A Database is the server of a run, or its servers.
 type Database struct {
 	Target        string            `json:"target"`
 	Engine        string            `json:"engine"`

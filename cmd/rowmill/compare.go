@@ -41,7 +41,7 @@ const fewRepeats = 5
 // noThreshold is the threshold if --threshold isn't given.
 const noThreshold = -1
 
-// comparisons are those of `rowmill compare`.
+// comparisons implements `rowmill compare`.
 type comparisons struct{ *app }
 
 func (a comparisons) compareCommand() *cobra.Command {

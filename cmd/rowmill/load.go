@@ -43,7 +43,7 @@ type loadFlags struct {
 	withJSON   bool
 }
 
-// loads are those of `rowmill load`: of files, other servers and a directory that is watched.
+// loads implements `rowmill load`: files, other servers, and a directory that is watched.
 type loads struct{ *app }
 
 func (a loads) loadCommand() *cobra.Command {

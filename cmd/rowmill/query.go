@@ -44,7 +44,7 @@ const (
 
 func snapshots() []string { return []string{snapshotAuto, snapshotLock, snapshotRequire} }
 
-// queries are those of `rowmill query`.
+// queries implements `rowmill query`.
 type queries struct{ *app }
 
 func (a queries) queryCommand() *cobra.Command {

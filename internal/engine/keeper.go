@@ -54,7 +54,7 @@ type Keeper interface {
 	Mirroring(m *Mirror) Mirroring
 }
 
-// A Driver is what package sql lacks.
+// A Driver adapts statements and errors of package sql to a database.
 type Driver interface {
 	// Bind replaces question marks, none of them in a literal, by the engine's placeholders.
 	Bind(query string) string

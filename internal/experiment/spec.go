@@ -104,9 +104,8 @@ type SearchSpec struct {
 	Trial    Duration `json:"trial,omitzero" toml:"trial,omitzero"`
 }
 
-// WorkloadSpecs are what only these workloads have; nil in others.
+// WorkloadSpecs holds the options of single workloads; nil in others.
 type WorkloadSpecs struct {
-	// What only these workloads have.
 	Ibench   *IbenchSpec `json:"ibench,omitempty" toml:"ibench,omitempty"`
 	Cells    *CellsSpec  `json:"cells,omitempty" toml:"cells,omitempty"`
 	Keep     *KeepSpec   `json:"keep,omitempty" toml:"keep,omitempty"`

@@ -76,7 +76,7 @@ type Input struct {
 	Reads Figure
 }
 
-// Declared is what the declaration of a table says.
+// Declared holds values of the table's declaration.
 type Declared struct {
 	// Axis is the axis along which the table is partitioned. Period is the declared
 	// grid; for the zero Grid, Plan chooses one.

@@ -27,7 +27,7 @@ type Action struct {
 // How many actions are kept for each table, and how many are removed at a time.
 const keepActions, trimActions = 1000, 10000
 
-// actions is the log of them.
+// actions is the log of actions.
 type actions struct{ *database }
 
 // Log records an action of this process. The log is for users: nothing depends on it.

@@ -28,7 +28,7 @@ type Declared struct {
 // that an earlier version would misread: a version refuses tables of a later format.
 const Format = 1
 
-// declarations are those of all tables, as last applied.
+// declarations records the applied declaration of each table.
 type declarations struct{ *database }
 
 // Declared returns the applied declaration of the table, or nil.

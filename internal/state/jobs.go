@@ -46,7 +46,7 @@ func PolicyOf(action string) string {
 	return ""
 }
 
-// A schedule has the jobs of all tables.
+// A schedule records the jobs of each table.
 type schedule struct{ *database }
 
 // Jobs returns the jobs of a table.

@@ -55,7 +55,7 @@ func (c *Change) Drops() (rolling.Partition, bool) {
 	return d.Part, true
 }
 
-// A journal has the changes in progress.
+// A journal records changes in progress.
 type journal struct{ *database }
 
 // Begin records a change, before its first step. If a change with that ID is in

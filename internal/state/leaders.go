@@ -11,7 +11,7 @@ import (
 // leading is the lane of the rows of processes that keep all lanes of a table.
 const leading = "all"
 
-// leaders are the processes that lead tables.
+// leaders records which process leads each table.
 type leaders struct{ *database }
 
 // Beat records that this process leads a table.

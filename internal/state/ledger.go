@@ -190,7 +190,7 @@ func fill(b *engine.Batch, values ...any) {
 // that notes the same range.
 func writerKey(writer string) string { return fmt.Sprintf("%.150s#%016x", writer, rand.Uint64()) }
 
-// A ledger has what was loaded: batches, sources with their cuts, and where their rows lie.
+// A ledger records loaded batches, and sources with their cuts and extents.
 type ledger struct{ *database }
 
 // Touch notes for a table's roll-ups that rows in a range have changed, in the

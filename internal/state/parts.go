@@ -39,7 +39,7 @@ func (c Compared) text() string {
 	return c.Alters + defined + c.Definition
 }
 
-// identities are those of the partitions of which roll-ups have the rows.
+// identities records what identifies the partitions that roll-ups have read.
 type identities struct{ *database }
 
 // Parts returns the recorded partitions of a table, nil if none were recorded yet. The table of them is missing, and the error

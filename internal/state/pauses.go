@@ -31,7 +31,7 @@ func (p *Pause) String() string {
 	return text
 }
 
-// pauses are those of all tables.
+// pauses records pauses of policies.
 type pauses struct{ *database }
 
 // Pauses returns the pauses of a table that have not ended.

@@ -13,7 +13,7 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// periods are those of all tables that are not just open.
+// periods records the state of periods that are not open.
 type periods struct{ *database }
 
 // SealedTo records that all periods up to a position are sealed. It never goes back.

@@ -68,7 +68,7 @@ func (p *Publication) Extents() []Extent {
 
 const publicationColumns = "lower_pos, upper_pos, lower_byte, upper_byte, state, sent, inserted, duplicate, different, rejected, first_pos, last_pos"
 
-// publications are those of files that are being loaded.
+// publications records the publications of each source.
 type publications struct{ *database }
 
 // Publications returns those of a source that is not loaded to its end, in order.

@@ -22,7 +22,7 @@ type Request struct {
 	Error   string // why the work failed, once it is done; "" if it succeeded
 }
 
-// requests are those of all tables.
+// requests records requests for work that is due.
 type requests struct{ *database }
 
 // Ask records a request. It replaces one for the same work that is done, or that nobody has taken in time: whoever asked was killed. Otherwise it

@@ -14,7 +14,7 @@ type Undo struct {
 	SQL    []string
 }
 
-// takeovers has how each is undone.
+// takeovers records how takeovers are undone.
 type takeovers struct{ *database }
 
 // AddUndo records how something is given back, before it is taken away; once, whatever the number of attempts.

@@ -473,7 +473,7 @@ func (db *server) likePeriod(ctx context.Context, from querent, t *engine.Table,
 	return "CREATE TABLE " + db.dialect.Quote(name) + rest, nil
 }
 
-// A speaker has words that query the server.
+// A speaker implements the words that query the server.
 type speaker struct {
 	words
 	db *server

@@ -12,7 +12,7 @@ import (
 	"github.com/rowmill/rowmill/internal/mysqlwire"
 )
 
-// recipes say how aggregates, functions and values are treated in pieces.
+// recipes implements engine.Reader as far as it knows functions: how an aggregate is split and merged.
 type recipes struct{ *server }
 
 // Syntax implements engine.Reader: sql_mode decides about some of it.

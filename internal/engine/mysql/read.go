@@ -86,7 +86,7 @@ func readSettings() []string {
 // one takes more than a few milliseconds for the simplest statement.
 const unlimited = "/*+ MAX_EXECUTION_TIME(60000) */ "
 
-// A reader is what queries in pieces need of a server: see engine.Reader.
+// A reader implements engine.Reader, for queries in pieces.
 type reader struct {
 	*server
 	states     lazily[[]string]   // of stateVariables, those that the server has

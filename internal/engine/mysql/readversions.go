@@ -13,7 +13,7 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// versions are those of partitions, by which unchanged ones are known.
+// versions tells whether partitions have changed: see engine.PartVersioner.
 type versions struct {
 	*server
 	traced lineages // of partitions of which versions were asked for

@@ -16,7 +16,7 @@ import (
 // Words implements engine.Keeper.
 func (db *server) Words() engine.Words { return speaker{db.dialect.words(), db} }
 
-// words are the server's SQL for constructs that differ between servers: see engine.Words.
+// words implements engine.Words.
 type words struct{ dialect }
 
 func (d dialect) words() words { return words{d} }

@@ -7,7 +7,7 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// recipes say how aggregates, functions and values are treated in pieces.
+// recipes implements engine.Reader as far as it knows functions: how an aggregate is split and merged.
 type recipes struct{}
 
 // Syntax implements engine.Reader.

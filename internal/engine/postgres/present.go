@@ -18,7 +18,7 @@ import (
 
 var _ engine.Presenter = (*DB)(nil)
 
-// A presenter makes the tables of several nodes one: see engine.Presenter.
+// A presenter presents the tables of several nodes as one: see engine.Presenter.
 type presenter struct{ *server }
 
 // NodeOf implements engine.Presenter with the rule of PARTITION BY HASH: compute_partition_hash_value of the

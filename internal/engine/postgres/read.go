@@ -42,7 +42,7 @@ func (db *server) openReads() error {
 	return nil
 }
 
-// A reader is what queries in pieces need of a server: see engine.Reader.
+// A reader implements engine.Reader, for queries in pieces.
 type reader struct{ *server }
 
 // ReadSession implements engine.Reader.

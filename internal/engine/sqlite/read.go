@@ -13,7 +13,7 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// A reader is what queries in pieces need of a database: see engine.Reader.
+// A reader implements engine.Reader, for queries in pieces.
 type reader struct {
 	*database
 	facts schemaFacts

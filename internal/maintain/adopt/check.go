@@ -20,7 +20,7 @@ import (
 // file, and takes memory in every connection that opens the table.
 const maxPeriods = 4000
 
-// A checker finds what an adoption would fail at.
+// A checker finds what prevents an adoption.
 type checker struct{ *job }
 
 func (j *job) checker() checker { return checker{j} }
