@@ -417,5 +417,5 @@ func (c *Cutter) Skip(ctx context.Context, to, lines int64) (string, error) {
 	return c.Total(), nil
 }
 
-// Total returns the hash of all bytes returned so far.
+// Total returns the hash of all bytes returned or skipped so far.
 func (c *Cutter) Total() string { return fmt.Sprintf("%016x", c.sum.Sum64()) }
