@@ -73,7 +73,7 @@ var rolledQueries = map[string][]string{
 		"+SELECT EXTRACT(DAY_HOUR FROM ts) AS t, COUNT(*) FROM readings WHERE HOUR(ts) < 7 GROUP BY 1 ORDER BY 1",
 		"+SELECT YEAR(ts), MONTH(ts), COUNT(*) FROM readings WHERE ts BETWEEN '2026-11-20' AND '2026-11-22 12:00:00' GROUP BY YEAR(ts), MONTH(ts)",
 		"+SELECT sensor, COUNT(*) FROM readings GROUP BY sensor WITH ROLLUP",
-		"SELECT COUNT(*), COUNT(n) FROM readings",
+		"+SELECT COUNT(*), COUNT(n) FROM readings",
 		"SELECT DATE_FORMAT(ts, '%H:%i') AS m, COUNT(*) FROM readings GROUP BY m ORDER BY m",
 		"SELECT UNIX_TIMESTAMP(ts) DIV 60 AS t, COUNT(*) FROM readings GROUP BY 1 ORDER BY 1",
 		"SELECT COUNT(*) FROM readings WHERE ts <> '2026-11-20 00:00:00'",
