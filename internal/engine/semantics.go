@@ -61,7 +61,7 @@ type RowSemantics struct {
 	// ExactText reports a column of texts that are equal only if they are the same: elsewhere
 	// collations, blanks at the end, or a domain may make others equal. MariaDB, MySQL: SELECT 'a'
 	// = 'a ' COLLATE utf8mb4_bin.
-	ExactText func(SchemaColumn) bool
+	ExactText func(SchemaColumn) bool `json:"-"`
 	// LooseColumns: a column that is neither a key nor aggregated has the value of any row of its
 	// group. MariaDB, MySQL, SQLite: SELECT k FROM t GROUP BY k % 2.
 	LooseColumns bool

@@ -39,7 +39,7 @@ func (r *Runner) Plan(ctx context.Context, statement string, st engine.State) (*
 }
 
 func (r *Runner) plan(ctx context.Context, s *engine.Session, statement string, st engine.State) (*plan.Plan, error) {
-	p, err := plan.Split(ctx, r.nodes[0].Reader, s, statement, st, plan.Options{Always: r.o.Always, ByRange: r.o.ByRange, Inexact: r.o.Inexact}, r.soonRefused)
+	p, err := plan.Split(ctx, plan.SessionFacts(r.nodes[0].Reader, s), statement, st, plan.Options{Always: r.o.Always, ByRange: r.o.ByRange, Inexact: r.o.Inexact}, r.soonRefused)
 	if err != nil {
 		return nil, err
 	}

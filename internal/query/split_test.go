@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -39,64 +40,99 @@ var splitTables = map[string][]string{
 	},
 }
 
+// splitKinds are the servers of TestSplitWritesPlans, each with the list of its statements.
+var splitKinds = map[string]string{"mariadb": "mariadb", "mysql": "mariadb", "postgres": "postgres"}
+
 // TestSplitWritesPlans compares the plans of the statements of testdata/split with golden files: why a statement is whole, or what the
 // pieces and the merge are.
 func TestSplitWritesPlans(t *testing.T) {
-	for _, kind := range []string{"mariadb", "postgres"} {
+	for kind, list := range splitKinds {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			db := openReader(t, kind)
-			do(t, db, splitTables[kind]...)
+			do(t, db, splitTables[list]...)
 			ctx := within(t)
 			s, st := sessionOf(ctx, t, db)
-			list, err := os.ReadFile(filepath.Join("testdata", "split", kind+".sql"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			spans, err := parse.Statements(string(list), db.Syntax(st))
-			if err != nil {
-				t.Fatal(err)
-			}
-			var out bytes.Buffer
-			for _, span := range spans {
-				text := span.Of(string(list))
-				p, err := plan.Split(ctx, db, s, text, st, plan.Options{Always: true}, nil)
-				if err != nil {
-					t.Fatalf("%v\n%s", err, text)
+			facts := &recordedFacts{t: t, asks: plan.SessionFacts(db, s), Answers: map[string]fact{}}
+			comparePlans(t, kind, facts, st, func(text string, p *plan.Plan) {
+				if p.Whole != "" || p.Table == nil {
+					return
 				}
-				fmt.Fprintf(&out, "%s\n%s\n", text, planText(p))
-				if p.Whole == "" {
-					// The server has to accept what is written.
-					for _, q := range []string{p.Partial[0] + db.PartFrom(p.Table, p.Parts[:1]) + p.Partial[1], p.Merge.Typed} {
-						if q != "" {
-							if _, err := db.DescribeQuery(ctx, s, q); err != nil {
-								t.Errorf("%v\n%s", err, text)
-							}
+				// The server has to accept what is written.
+				for _, q := range []string{p.Partial[0] + db.PartFrom(p.Table, p.Parts[:1]) + p.Partial[1], p.Merge.Typed} {
+					if q != "" {
+						if _, err := db.DescribeQuery(ctx, s, q); err != nil {
+							t.Errorf("%v\n%s", err, text)
 						}
 					}
 				}
-			}
-			golden := filepath.Join("testdata", "split", kind+".golden")
+			})
 			if *update {
-				if err := os.WriteFile(golden, out.Bytes(), 0o644); err != nil {
+				if err := facts.write(kind); err != nil {
 					t.Fatal(err)
 				}
-				return
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			w, g := strings.Split(string(want), "\n"), strings.Split(out.String(), "\n")
-			for i := range min(len(w), len(g)) {
-				if w[i] != g[i] {
-					t.Fatalf("%s line %d: got\n%s\nwant\n%s", golden, i+1, g[i], w[i])
-				}
-			}
-			if len(w) != len(g) {
-				t.Fatalf("%s: %d lines, want %d", golden, len(g), len(w))
 			}
 		})
+	}
+}
+
+// TestPlansFromFacts makes the same plans without a server, of what the servers said when it was recorded.
+func TestPlansFromFacts(t *testing.T) {
+	if *update {
+		t.Skip("the answers are being recorded")
+	}
+	plans := 0
+	for kind := range splitKinds {
+		comparePlans(t, kind, readFacts(t, kind), nil, func(string, *plan.Plan) { plans++ })
+	}
+	if plans < 200 {
+		t.Errorf("%d plans, want at least 200", plans)
+	}
+}
+
+// ownDatabase is the name of the test's database, which messages have.
+var ownDatabase = regexp.MustCompile(`t[0-9_]+testsplitwritesplans_[a-z]+`)
+
+// comparePlans compares the plans of a list of statements with its golden file, and calls check with each.
+func comparePlans(t *testing.T, kind string, facts plan.Facts, st engine.State, check func(text string, p *plan.Plan)) {
+	t.Helper()
+	list, err := os.ReadFile(filepath.Join("testdata", "split", splitKinds[kind]+".sql"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	spans, err := parse.Statements(string(list), facts.Syntax(st))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	for _, span := range spans {
+		text := span.Of(string(list))
+		p, err := plan.Split(t.Context(), facts, text, st, plan.Options{Always: true}, nil)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		fmt.Fprintf(&out, "%s\n%s\n", text, ownDatabase.ReplaceAllString(planText(p), "db"))
+		check(text, p)
+	}
+	golden := filepath.Join("testdata", "split", kind+".golden")
+	if *update {
+		if err := os.WriteFile(golden, out.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, g := strings.Split(string(want), "\n"), strings.Split(out.String(), "\n")
+	for i := range min(len(w), len(g)) {
+		if w[i] != g[i] {
+			t.Fatalf("%s line %d: got\n%s\nwant\n%s", golden, i+1, g[i], w[i])
+		}
+	}
+	if len(w) != len(g) {
+		t.Fatalf("%s: %d lines, want %d", golden, len(g), len(w))
 	}
 }
 
@@ -112,6 +148,13 @@ func planText(p *plan.Plan) string {
 		}
 	}
 	m := p.Merge
+	for i := range p.Branches {
+		b.WriteString(planText(p.Branches[i].Plan))
+	}
+	if p.Table == nil {
+		line("branches", []string{"concatenated", "in memory", "on the server"}[m.Kind])
+		return b.String()
+	}
 	line([]string{"concatenated", "in memory", "on the server"}[m.Kind], p.Partial[0]+"{"+p.Alias+"}"+p.Partial[1])
 	if len(p.Parts) < len(p.Table.Parts) {
 		line("partitions", strings.Join(p.Parts, " "))

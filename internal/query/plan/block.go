@@ -251,7 +251,7 @@ func outputs(q *parse.Query) (list []*parse.Expr) {
 
 // isAggregate reports a call of an aggregate function that isn't one of a window.
 func (x *splitter) isAggregate(e *parse.Expr) bool {
-	return e.Kind == parse.Call && e.Over == nil && x.reader.Function(e.Name, len(e.Args)) == engine.AggregateFunction
+	return e.Kind == parse.Call && e.Over == nil && x.facts.Function(e.Name, len(e.Args)) == engine.AggregateFunction
 }
 
 // limits reads LIMIT and OFFSET.
@@ -392,7 +392,7 @@ func (x *splitter) asWritten(text, name string) string {
 	return ""
 }
 
-func (x *splitter) quote(name string) string { return x.reader.Dialect().Quote(name) }
+func (x *splitter) quote(name string) string { return x.facts.Quote(name) }
 
 // sameNames reports whether two names certainly stand for the same column. A name without a table
 // is that of the only column so called.

@@ -284,7 +284,7 @@ func (g *grouped) checkWindow(e, whole *parse.Expr) error {
 		unique = unique && slices.ContainsFunc(list, func(e *parse.Expr) bool { return g.equal(e, k.expr) })
 	}
 	peers := map[string]bool{"rank": true, "dense_rank": true, "percent_rank": true, "cume_dist": true}[e.Name]
-	if r := g.reader.Function(e.Name, len(e.Args)); r == engine.AggregateFunction {
+	if r := g.facts.Function(e.Name, len(e.Args)); r == engine.AggregateFunction {
 		peers = o.Frame.From == o.Frame.To && map[string]bool{"count": true, "sum": true, "avg": true, "min": true, "max": true}[e.Name]
 		for i, it := range g.sel.Items {
 			if it.Expr == whole && (g.nested || i < len(g.plan.Columns) && g.plan.Columns[i].Class == engine.ClassFloat) && e.Name != "count" {
@@ -503,7 +503,7 @@ func (g *grouped) writeTies(items []string, having string, unique bool) error {
 	for i, k := range g.keys {
 		if k.used && k.bytes != "" {
 			name := keyName + strconv.Itoa(i+1)
-			text := g.reader.Bytes(k.col, name)
+			text := g.facts.Bytes(k.col, name)
 			differs := "MIN(" + text + ") <> MAX(" + text + ")"
 			if g.super { // there are groups of fewer keys
 				m.Ties = append(m.Ties, "SELECT 1 FROM "+g.temporary(PartialTable)+" GROUP BY "+name+" HAVING "+differs+" LIMIT 1")
@@ -522,11 +522,11 @@ func (g *grouped) writeTies(items []string, having string, unique bool) error {
 		if i >= len(g.keys) {
 			name, use = valueName+strconv.Itoa(i-len(g.keys)+1), engine.KeyDistinct
 		}
-		if a := g.reader.Ambiguous(c, name, use); a != "" {
+		if a := g.facts.Ambiguous(c, name, use); a != "" {
 			ambiguous = append(ambiguous, a)
 		}
 		if i < len(g.keys) && (g.super || len(g.values) > 0) { // groups by more than the keys
-			if a := g.reader.Ambiguous(c, name, engine.KeyDistinct); a != "" {
+			if a := g.facts.Ambiguous(c, name, engine.KeyDistinct); a != "" {
 				ambiguous = append(ambiguous, a)
 			}
 		}
@@ -539,7 +539,7 @@ func (g *grouped) writeTies(items []string, having string, unique bool) error {
 		if err != nil || item < 0 || item >= len(g.plan.Columns) || g.keyOf(g.sel.Items[item].Expr) >= 0 {
 			continue
 		}
-		if a := g.reader.Ambiguous(g.plan.Columns[item], sortName, engine.KeySorts); a != "" {
+		if a := g.facts.Ambiguous(g.plan.Columns[item], sortName, engine.KeySorts); a != "" {
 			g.ambiguous = true
 			m.Ties = append(m.Ties, "SELECT 1 FROM (SELECT "+g.unnamed(items[item])+" AS "+sortName+" FROM "+g.temporary(GroupTable)+having+") rowmill_t WHERE "+a+" LIMIT 1")
 		}

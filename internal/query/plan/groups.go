@@ -446,7 +446,7 @@ func (g *grouped) describeGroups() error {
 		return err
 	}
 	for i, k := range g.keys {
-		k.col, k.bytes = cols[i], g.reader.Bytes(cols[i], k.text)
+		k.col, k.bytes = cols[i], g.facts.Bytes(cols[i], k.text)
 	}
 	n := len(g.keys)
 	var in []engine.ResultColumn
@@ -461,7 +461,7 @@ func (g *grouped) describeGroups() error {
 		}
 		a.result, n = cols[n], n+1
 		a.inputs, in = in[:len(a.args)], in[len(a.args):]
-		if g.keyUse() == engine.KeyWindows && g.reader.Ambiguous(a.result, "x", engine.KeyWindows) == "TRUE" {
+		if g.keyUse() == engine.KeyWindows && g.facts.Ambiguous(a.result, "x", engine.KeyWindows) == "TRUE" {
 			return refuse(windowOrder, g.of(a.call.Span))
 		}
 	}
@@ -476,8 +476,8 @@ func (g *grouped) describeGroups() error {
 // checkKey refuses keys whose text is not enough to tell which group a row belongs to.
 func (g *grouped) checkKey(k *key) error {
 	switch c := k.col; {
-	case g.reader.Ambiguous(c, k.text, g.keyUse()) == "TRUE", c.Class == engine.ClassOther,
-		c.Class == engine.ClassFloat && !c.AllDigits && g.reader.Carry(c, k.text) == "",
+	case g.facts.Ambiguous(c, k.text, g.keyUse()) == "TRUE", c.Class == engine.ClassOther,
+		c.Class == engine.ClassFloat && !c.AllDigits && g.facts.Carry(c, k.text) == "",
 		g.traits.Affinity && parse.Bare(k.expr).Kind == parse.Column && c.Native == "": // it may have no type
 		return refuse(keyAmbiguous, k.text)
 	case g.otherDigits(k.expr, c), g.traits.HiddenDigits && c.Class == engine.ClassDecimal && divided(k.expr):
@@ -549,7 +549,7 @@ func (g *grouped) disjoint() bool {
 		return false
 	}
 	for _, k := range g.keys {
-		if k.bytes != "" || g.reader.Ambiguous(k.col, k.text, engine.KeySorts) != "" || g.traits.ZeroDates && k.col.Temporal.Dated() {
+		if k.bytes != "" || g.facts.Ambiguous(k.col, k.text, engine.KeySorts) != "" || g.traits.ZeroDates && k.col.Temporal.Dated() {
 			return false
 		}
 	}
@@ -620,7 +620,7 @@ func (g *grouped) recipe(a *aggregate) (engine.Recipe, bool) {
 	if e.Filter != nil && (c.Ordered || c.Separator != "") {
 		return engine.Recipe{}, false
 	}
-	return g.reader.Aggregate(c)
+	return g.facts.Aggregate(c)
 }
 
 // fractional reports a binary fraction in an expression: a column of any table that is so called,

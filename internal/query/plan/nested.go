@@ -150,7 +150,7 @@ func (b *block) checkOuterQuery(q *parse.Query) error {
 		}
 	}
 	for i, k := range keys {
-		if x.reader.Bytes(in[i], k) != "" || in[i].Class == engine.ClassOther {
+		if x.facts.Bytes(in[i], k) != "" || in[i].Class == engine.ClassOther {
 			return refuse(equalValues, k)
 		}
 	}
@@ -166,7 +166,7 @@ func (b *block) checkOuterQuery(q *parse.Query) error {
 		in = in[len(e.Args):]
 		// The order of rows doesn't matter to integers.
 		integers := !slices.ContainsFunc(c.Inputs, func(in engine.ResultColumn) bool { return in.Class != engine.ClassInt })
-		switch r, ok := x.reader.Aggregate(c); {
+		switch r, ok := x.facts.Aggregate(c); {
 		case !ok || r.Tie != "" && !integers || r.Keyed:
 			return refuse(aggregateAround, x.of(e.Span))
 		case r.Order && !x.options.Inexact:

@@ -200,7 +200,7 @@ func (g *grouped) checkCollations(e *parse.Expr, in nameUse) error {
 	if !computed || len(operands) < 2 {
 		return nil
 	}
-	list, err := g.reader.Collations(g.ctx, g.session, g.described)
+	list, err := g.facts.Collations(g.ctx, g.described)
 	if err != nil {
 		return g.failed("the server doesn't describe its collations", err)
 	}

@@ -107,7 +107,7 @@ func (b *block) splitOrdered() error {
 		if i < len(names) {
 			name = names[i]
 		}
-		if a := b.reader.Ambiguous(c, name, engine.KeySorts); a != "" && (i >= len(names) || sorted[name]) {
+		if a := b.facts.Ambiguous(c, name, engine.KeySorts); a != "" && (i >= len(names) || sorted[name]) {
 			p.Merge.Ties = append(p.Merge.Ties, "SELECT 1 FROM "+b.temporary(PartialTable)+" WHERE "+a+" LIMIT 1")
 		}
 		if c.Class == engine.ClassDecimal && b.traits.HiddenDigits && quotients[name] {

@@ -3,6 +3,7 @@ package plan
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -14,8 +15,7 @@ import (
 // A splitter makes the plan of one statement.
 type splitter struct {
 	ctx     context.Context
-	reader  engine.Reader
-	session *engine.Session
+	facts   Facts
 	options Options
 	syntax  engine.Syntax
 	traits  engine.Semantics
@@ -47,10 +47,10 @@ type splitter struct {
 // Split makes the plan of a statement for a session that has the given settings. What it is not
 // certain about makes the statement whole, and Plan.Whole says why; so does what slower returns,
 // once the partitions that are read are known. An error is one of the connection or of the context.
-func Split(ctx context.Context, r engine.Reader, s *engine.Session, text string, st engine.State, o Options, slower func(*Plan) string) (*Plan, error) {
+func Split(ctx context.Context, f Facts, text string, st engine.State, o Options, slower func(*Plan) string) (*Plan, error) {
 	p := &Plan{Statement: Statement{Text: text, State: st}, EstimatedRows: -1}
 	p.Merge.Limit = -1
-	x := &splitter{ctx: ctx, reader: r, session: s, options: o, syntax: r.Syntax(st), traits: r.Semantics(st), text: text, plan: p, tables: map[string]*engine.TableParts{}, slower: slower}
+	x := &splitter{ctx: ctx, facts: f, options: o, syntax: f.Syntax(st), traits: f.Semantics(st), text: text, plan: p, tables: map[string]*engine.TableParts{}, slower: slower}
 	err := x.split()
 	p.Harmless = x.scanned
 	var why refusal
@@ -62,7 +62,7 @@ func Split(ctx context.Context, r engine.Reader, s *engine.Session, text string,
 }
 
 func (x *splitter) split() (err error) {
-	if why := x.reader.StateRefusal(x.plan.State); why != "" {
+	if why := x.facts.StateRefusal(x.plan.State); why != "" {
 		return refuse(fromEngine, why)
 	}
 	if strings.ContainsRune(x.text, hole) {
@@ -82,7 +82,7 @@ func (x *splitter) split() (err error) {
 		x.scanned = len(x.functions) == 0
 		return refuse(noTable)
 	}
-	switch why, err := x.reader.UserFunction(x.ctx, x.session, x.text, x.functions); {
+	switch why, err := x.facts.UserFunction(x.ctx, x.text, x.functions); {
 	case err != nil:
 		return x.failed("the catalog doesn't list functions", err)
 	case why != "":
@@ -151,7 +151,7 @@ func (x *splitter) carry() {
 	carries := false
 	for i, c := range p.PartialColumns {
 		name := x.quote(c.Name)
-		if text := x.reader.Carry(c, name); text != "" {
+		if text := x.facts.Carry(c, name); text != "" {
 			p.PartialColumns[i].Carried, carries = true, true
 			name = text + " AS " + name
 		}
@@ -177,17 +177,18 @@ func (x *splitter) parse() (err error) {
 func (x *splitter) stopClock() error {
 	list := make([]string, len(x.clocks))
 	for i, span := range x.clocks {
-		list[i] = x.reader.ClockValue(x.of(span))
+		list[i] = x.facts.ClockValue(x.of(span))
 	}
-	var edits []parse.Edit
-	err := x.session.Text(x.ctx, "SELECT "+strings.Join(list, ", "), nil, func(v [][]byte) error {
-		for i, span := range x.clocks {
-			edits = append(edits, parse.Edit{Span: span, Text: "(" + string(v[i]) + ")"})
-		}
-		return nil
-	})
+	values, err := x.facts.Values(x.ctx, "SELECT "+strings.Join(list, ", "))
+	if err == nil && len(values) != len(x.clocks) {
+		err = fmt.Errorf("%d values of %d", len(values), len(x.clocks))
+	}
 	if err != nil {
 		return x.failed("the server doesn't tell the time", err)
+	}
+	var edits []parse.Edit
+	for i, span := range x.clocks {
+		edits = append(edits, parse.Edit{Span: span, Text: "(" + values[i] + ")"})
 	}
 	x.text, x.plan.Clock = parse.Replace(x.text, edits), true
 	return x.parse()
@@ -212,7 +213,7 @@ func Unanswered(ctx context.Context, err error) bool {
 }
 
 func (x *splitter) describe(query string) ([]engine.ResultColumn, error) {
-	cols, err := x.reader.DescribeQuery(x.ctx, x.session, query)
+	cols, err := x.facts.DescribeQuery(x.ctx, query)
 	if err != nil {
 		return nil, x.failed("the server doesn't describe it", err)
 	}
@@ -241,7 +242,7 @@ func (x *splitter) describeTable(f *parse.From) (*engine.TableParts, error) {
 	if t := x.tables[name]; t != nil {
 		return t, nil
 	}
-	t, err := x.reader.TableParts(x.ctx, x.session, f.Database, f.Table)
+	t, err := x.facts.TableParts(x.ctx, f.Database, f.Table)
 	switch {
 	case errors.Is(err, engine.ErrNoTable):
 		return nil, refuse(view, f.Table)
@@ -258,7 +259,7 @@ func (x *splitter) describeTable(f *parse.From) (*engine.TableParts, error) {
 // explain asks the server for its plan: which partitions it reads, and whether pieces are expected
 // to be faster.
 func (x *splitter) explain(b *block) error {
-	planned, err := x.reader.ExplainQuery(x.ctx, x.session, x.text)
+	planned, err := x.facts.ExplainQuery(x.ctx, x.text)
 	if err != nil {
 		return x.failed("the server refuses it", err)
 	}
@@ -450,10 +451,10 @@ func (x *splitter) scanExpr(e *parse.Expr, scope []*cte) (err error) {
 			case x.traits.TableRows && x.hasRow(e):
 				err = refuse(rowType, x.of(e.Span))
 			case grouping[e.Name]:
-			case x.reader.Function(e.Name, len(e.Args)) == engine.ClockFunction:
+			case x.facts.Function(e.Name, len(e.Args)) == engine.ClockFunction:
 				x.clocks = append(x.clocks, e.Span)
 				return false
-			case x.reader.Function(e.Name, len(e.Args)) == engine.UnknownFunction:
+			case x.facts.Function(e.Name, len(e.Args)) == engine.UnknownFunction:
 				err = refuse(unknownFunction, strings.ToUpper(e.Name))
 			case !slices.Contains(x.functions, e.Name):
 				x.functions = append(x.functions, e.Name)

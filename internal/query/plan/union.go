@@ -123,7 +123,7 @@ func (x *splitter) planBranch(b *branch, with parse.Span) error {
 	text := x.of(with) + " " + x.of(b.span)
 	p := &Plan{Statement: Statement{Text: text, State: x.plan.State, InUnion: true}, EstimatedRows: -1}
 	p.Merge.Limit = -1
-	y := &splitter{ctx: x.ctx, reader: x.reader, session: x.session, options: x.options, syntax: x.syntax, traits: x.traits, text: text, plan: p, tables: x.tables}
+	y := &splitter{ctx: x.ctx, facts: x.facts, options: x.options, syntax: x.syntax, traits: x.traits, text: text, plan: p, tables: x.tables}
 	b.plan = p
 	var why refusal
 	err := y.split()
@@ -149,7 +149,7 @@ func (x *splitter) planBranch(b *branch, with parse.Span) error {
 		if p.Columns, err = y.describe(y.text); err != nil {
 			return err
 		}
-		planned, err := x.reader.ExplainQuery(x.ctx, x.session, y.text)
+		planned, err := x.facts.ExplainQuery(x.ctx, y.text)
 		if err != nil {
 			return x.failed("the server refuses it", err)
 		}
@@ -186,7 +186,7 @@ func (x *splitter) passes(list []*branch) bool {
 			want := x.plan.Columns[i]
 			if c.Class == engine.ClassOther || c.Class != want.Class || c.Native != want.Native || c.Scale != want.Scale || c.Width != want.Width ||
 				c.Binary != want.Binary || c.Hex != want.Hex || c.Unsigned != want.Unsigned ||
-				want.Provisional || c.Provisional || x.reader.Ambiguous(c, "x", engine.KeySorts) == "TRUE" {
+				want.Provisional || c.Provisional || x.facts.Ambiguous(c, "x", engine.KeySorts) == "TRUE" {
 				return false
 			}
 		}
@@ -197,7 +197,7 @@ func (x *splitter) passes(list []*branch) bool {
 // storeBranches writes the statements that compute the operation in temporary tables.
 func (x *splitter) storeBranches(o *block, list []*branch, all bool, with parse.Span) error {
 	p, q := x.plan, x.query
-	if x.reader.Capabilities().PeriodTables {
+	if x.facts.Capabilities().PeriodTables {
 		return refuse(unionCollations)
 	}
 	for _, e := range q.OrderBy {
@@ -230,9 +230,9 @@ func (x *splitter) storeBranches(o *block, list []*branch, all bool, with parse.
 	}
 	for i, c := range p.Columns {
 		switch {
-		case x.reader.Ambiguous(c, "x", engine.KeySorts) == "TRUE" || x.reader.Carry(c, "x") != "":
+		case x.facts.Ambiguous(c, "x", engine.KeySorts) == "TRUE" || x.facts.Carry(c, "x") != "":
 			return refuse(notStored, c.Name)
-		case !all && (x.reader.Bytes(c, "x") != "" || c.Class == engine.ClassOther):
+		case !all && (x.facts.Bytes(c, "x") != "" || c.Class == engine.ClassOther):
 			return refuse(equalValues, c.Name)
 		case slices.ContainsFunc(p.Columns[:i], func(d engine.ResultColumn) bool { return strings.EqualFold(c.Name, d.Name) }):
 			return refuse(sameColumns, c.Name)
@@ -256,7 +256,7 @@ func (x *splitter) storeBranches(o *block, list []*branch, all bool, with parse.
 	p.Merge.Final = strings.TrimSpace(x.of(q.Span, edits...))
 	rows := x.of(parse.Span{From: q.From, To: q.Tail.From}, edits...) // with the end of the line of a comment
 	for _, c := range p.Columns {
-		if a := x.reader.Ambiguous(c, x.quote(c.Name), engine.KeySorts); a != "" && len(q.OrderBy) > 0 {
+		if a := x.facts.Ambiguous(c, x.quote(c.Name), engine.KeySorts); a != "" && len(q.OrderBy) > 0 {
 			p.Merge.Ties = append(p.Merge.Ties, "SELECT 1 FROM ("+rows+") AS rowmill_u WHERE "+a+" LIMIT 1")
 		}
 	}

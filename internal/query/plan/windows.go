@@ -119,7 +119,7 @@ func (b *block) windowApart(e *parse.Expr, it parse.Item) bool {
 	for _, k := range t.PrimaryKey {
 		unique = unique && has(list, k)
 	}
-	if b.reader.Function(e.Name, len(e.Args)) != engine.AggregateFunction {
+	if b.facts.Function(e.Name, len(e.Args)) != engine.AggregateFunction {
 		return ofPeers[e.Name] || unique && !b.returnsText(e, it)
 	}
 	if e.Distinct || e.Filter != nil || len(e.OrderBy) > 0 || !unique && o.Frame.From != o.Frame.To {

@@ -19,3 +19,18 @@ SELECT array_agg(DISTINCT n ORDER BY n), string_agg(name, ',' ORDER BY id) FROM 
 SELECT bool_and(n > 0), every(n > 0) FROM t;
 SELECT ltrim(n), count(*) FROM t GROUP BY 1;
 SELECT host AS "N", d FROM t ORDER BY n, id LIMIT 1;
+SELECT host, COUNT(*), SUM(n), AVG(n), MIN(at), MAX(at) FROM t GROUP BY host;
+SELECT host, COUNT(DISTINCT n) FROM t GROUP BY host;
+SELECT date_trunc('day', at) AS day, SUM(d) FROM t GROUP BY 1 ORDER BY 1;
+SELECT COUNT(*) FILTER (WHERE n > 1) FROM t;
+SELECT host, SUM(n) FROM t GROUP BY ROLLUP (host);
+SELECT host, SUM(n) FROM t WHERE at >= '2024-01-01' AND at < '2024-02-01' GROUP BY host HAVING SUM(n) > 1;
+SELECT id, n FROM t ORDER BY n DESC, id LIMIT 10;
+SELECT DISTINCT host FROM t ORDER BY host;
+SELECT host, n, ROW_NUMBER() OVER (PARTITION BY host ORDER BY n) FROM t;
+SELECT x.host, COUNT(*) FROM (SELECT host FROM t WHERE n > 1) AS x GROUP BY x.host;
+WITH big AS (SELECT * FROM t WHERE n > 1) SELECT COUNT(*) FROM big;
+SELECT host, COUNT(*) FROM t GROUP BY host UNION ALL SELECT -1, COUNT(*) FROM t;
+SELECT string_agg(name, ',' ORDER BY name) FROM t;
+SELECT AVG(g) FROM t;
+SELECT random() FROM t;
