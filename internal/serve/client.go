@@ -206,12 +206,12 @@ func (c *client) command(ctx context.Context) (more bool, err error) {
 	lacks := c.lacksTypes(p[mysqlwire.HeaderSize:])
 	c.note(p)
 	switch {
-	case what == comQuit:
+	case what == mysqlwire.ComQuit:
 		_, _ = c.server.Write(u.buf[u.r:u.w]) // it closes the connection in any case
 		return false, nil
 	case silent(what):
 		return true, c.send()
-	case what == comChangeUser:
+	case what == mysqlwire.ComChangeUser:
 		name, _, _ := bytes.Cut(p[mysqlwire.HeaderSize+1:], []byte{0})
 		user := string(name)
 		if err := c.send(); err != nil {

@@ -60,11 +60,11 @@ func TestExact(t *testing.T) {
 		for _, caps := range []struct{ caps, extended uint32 }{{0, 0}, {mysqlwire.CapDeprecateEOF, 0x1F}} {
 			direct := dialRaw(t, x.wire.Network, x.wire.Address, x.name, caps.caps, caps.extended)
 			through := dialRaw(t, "tcp", x.address, x.name, caps.caps, caps.extended)
-			through.command(comQuery, "SET SESSION sql_notes = 0")
-			direct.command(comQuery, "SET SESSION sql_notes = 0")
+			through.command(mysqlwire.ComQuery, "SET SESSION sql_notes = 0")
+			direct.command(mysqlwire.ComQuery, "SET SESSION sql_notes = 0")
 			for _, q := range queries {
 				before := a.ran.Load()
-				got, want := through.command(comQuery, q), direct.command(comQuery, q)
+				got, want := through.command(mysqlwire.ComQuery, q), direct.command(mysqlwire.ComQuery, q)
 				if a.ran.Load() > before {
 					split++
 				}

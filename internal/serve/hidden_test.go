@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/mysqlwire"
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
@@ -207,9 +208,9 @@ func TestWhyWhole(t *testing.T) {
 		for _, commands := range [][]string{{"SET sql_notes = 0", big}, {"SET sql_notes = 0", "BEGIN", "SELECT COUNT(*) FROM t"}, {big, "reset"}} {
 			through, direct := x.pair(t, 0, 0)
 			for _, q := range append(commands, "SHOW WARNINGS") {
-				what := byte(comQuery)
+				what := byte(mysqlwire.ComQuery)
 				if q == "reset" {
-					what, q = comReset, ""
+					what, q = mysqlwire.ComReset, ""
 				}
 				if got, want := through.command(what, q), direct.command(what, q); !sameAnswer(got, want) {
 					t.Errorf("%q: %s:\n got %q\nwant %q", commands, q, got, want)

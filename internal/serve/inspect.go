@@ -150,7 +150,7 @@ func (s *shapes) why(shape uint64) *string { return s[shape%uint64(len(s))].why.
 // text returns the text of a COM_QUERY or COM_STMT_PREPARE; nil if it is long, or has parameters of its own.
 func (c *client) text(p []byte) []byte {
 	t := p[1:]
-	if p[0] == comQuery && c.caps&mysqlwire.CapAttributes != 0 {
+	if p[0] == mysqlwire.ComQuery && c.caps&mysqlwire.CapAttributes != 0 {
 		if len(t) < 2 || t[0] != 0 || t[1] != 1 {
 			return nil
 		}
@@ -189,11 +189,11 @@ func (c *client) before(p []byte, complete bool) {
 		return
 	}
 	c.preparing = nil
-	if ofStatement(p[0]) && statementID(p) == lastStatement {
+	if mysqlwire.OfStatement(p[0]) && mysqlwire.StatementID(p) == lastStatement {
 		c.changes++ // it may be any of them
 	}
 	switch p[0] {
-	case comQuery:
+	case mysqlwire.ComQuery:
 		t := c.attributeless(p[1:])
 		keeps := keeps(t)
 		if c.statements != nil && (!complete || !keeps) {
@@ -204,7 +204,7 @@ func (c *client) before(p []byte, complete bool) {
 		if k := kindOf(t); k != selects && (k != shows || c.why == nil || !complete) {
 			c.why = nil
 		}
-	case comStmtPrepare:
+	case mysqlwire.ComStmtPrepare:
 		t := p[1:min(len(p), 1+mostText)]
 		complete = complete && len(t) == len(p)-1
 		keeps := keeps(t)
@@ -215,28 +215,28 @@ func (c *client) before(p []byte, complete bool) {
 		if complete && kindOf(t) == selects && !asksAboutLast(t) && len(c.statements) < mostStatements && c.caps&mysqlwire.CapAttributes == 0 && !c.reply.meta {
 			c.preparing = &statement{text: string(t), shape: c.shapeOf(t), changes: c.changes}
 		}
-	case comStmtExecute, comBulkExecute:
-		if s := c.statements[statementID(p)]; s != nil {
-			s.cursor = p[0] == comStmtExecute && len(p) > executionFlags && p[executionFlags] != 0
-			if p[0] == comStmtExecute && s.noteTypes(p) {
+	case mysqlwire.ComStmtExecute, mysqlwire.ComBulkExecute:
+		if s := c.statements[mysqlwire.StatementID(p)]; s != nil {
+			s.cursor = p[0] == mysqlwire.ComStmtExecute && len(p) > mysqlwire.ExecutionFlags && p[mysqlwire.ExecutionFlags] != 0
+			if p[0] == mysqlwire.ComStmtExecute && s.noteTypes(p) {
 				s.unsent = false
 			}
 		} else {
 			c.why = nil
 		}
-	case comStmtLongData:
-		if s := c.statements[statementID(p)]; s != nil {
+	case mysqlwire.ComStmtLongData:
+		if s := c.statements[mysqlwire.StatementID(p)]; s != nil {
 			s.long = true
 		}
-	case comStmtReset:
-		if s := c.statements[statementID(p)]; s != nil {
+	case mysqlwire.ComStmtReset:
+		if s := c.statements[mysqlwire.StatementID(p)]; s != nil {
 			s.long, s.cursor = false, false
 		}
-	case comStmtClose:
-		delete(c.statements, statementID(p))
-	case comInitDB:
+	case mysqlwire.ComStmtClose:
+		delete(c.statements, mysqlwire.StatementID(p))
+	case mysqlwire.ComInitDB:
 		c.changes++
-	case comReset, comChangeUser:
+	case mysqlwire.ComReset, mysqlwire.ComChangeUser:
 		c.relayed, c.mode, c.quiet, c.why = nil, nil, false, nil
 		clear(c.statements)
 	}
@@ -281,7 +281,7 @@ func (c *client) examines(p []byte) bool {
 		return true
 	}
 	switch p[0] {
-	case comQuery:
+	case mysqlwire.ComQuery:
 		t := c.text(p)
 		switch k := kindOf(t); k {
 		case selects:
@@ -291,8 +291,8 @@ func (c *client) examines(p []byte) bool {
 		case shows:
 			return c.why != nil && showsWarnings(t)
 		}
-	case comStmtExecute:
-		s := c.statements[statementID(p)]
+	case mysqlwire.ComStmtExecute:
+		s := c.statements[mysqlwire.StatementID(p)]
 		if s == nil || s.long || s.cursor || s.changes != c.changes {
 			c.why = &whyPrepared
 			return false

@@ -15,7 +15,7 @@ import (
 func (c *client) handle(ctx context.Context, p []byte) (handled bool, err error) {
 	what, body := p[mysqlwire.HeaderSize], p[mysqlwire.HeaderSize:]
 	t := c.text(body)
-	rows := what == comQuery && showsWarnings(t)
+	rows := what == mysqlwire.ComQuery && showsWarnings(t)
 	if done := c.answered; done != nil {
 		if rows && !done.warned {
 			return true, c.warnings(string(t), done.notes)
@@ -30,16 +30,16 @@ func (c *client) handle(ctx context.Context, p []byte) (handled bool, err error)
 	switch {
 	case rows && !c.quiet:
 		return true, c.warnings(string(t), []note{{"Note", fmt.Sprint(codeUnknown), "rowmill: passed on whole: " + *c.why}})
-	case what == comQuery && kindOf(t) == kills:
+	case what == mysqlwire.ComQuery && kindOf(t) == kills:
 		if id, ok := parseKill(string(t)); ok {
 			return true, c.kill(p, id)
 		}
-	case what == comQuery && kindOf(t) == selects && asksAboutLast(t):
+	case what == mysqlwire.ComQuery && kindOf(t) == selects && asksAboutLast(t):
 		// The front's own statements would change the answer.
-	case what == comQuery && kindOf(t) == selects:
+	case what == mysqlwire.ComQuery && kindOf(t) == selects:
 		return c.split(ctx, c.shapeOf(t), &execution{seq: p[3] + 1, text: string(t)})
-	case what == comStmtExecute:
-		s := c.statements[statementID(body)]
+	case what == mysqlwire.ComStmtExecute:
+		s := c.statements[mysqlwire.StatementID(body)]
 		s.unsent = s.noteTypes(body) || s.unsent
 		return c.split(ctx, s.shape, &execution{seq: p[3] + 1, text: s.text, prepared: s, values: append([]byte(nil), body...)})
 	}
@@ -59,13 +59,13 @@ func asksAboutLast(t []byte) bool {
 // passAnswered leaves a query in pieces behind, whose rows a command may ask about. p is its payload, or the beginning, t its text; nil is unknown.
 func (c *client) passAnswered(p, t []byte) error {
 	done, what := c.answered, p[0]
-	if done == nil || silent(what) || what == comPing || what == comQuit {
+	if done == nil || silent(what) || what == mysqlwire.ComPing || what == mysqlwire.ComQuit {
 		return nil
 	}
 	c.answered = nil
-	asks := what == comQuery && (t == nil || asksAboutLast(t) || kindOf(t) == shows && (containsFold(t, "warnings") || containsFold(t, "errors")))
+	asks := what == mysqlwire.ComQuery && (t == nil || asksAboutLast(t) || kindOf(t) == shows && (containsFold(t, "warnings") || containsFold(t, "errors")))
 	switch {
-	case what == comReset, what == comChangeUser:
+	case what == mysqlwire.ComReset, what == mysqlwire.ComChangeUser:
 		return nil
 	case asks, done.found < 0:
 		return c.repeat(done.text)

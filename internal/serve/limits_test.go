@@ -129,7 +129,7 @@ func TestChangeUser(t *testing.T) {
 			if answer == mysqlwire.Error && kind == "mysql" {
 				break // the server has closed the connection
 			}
-			if got := fmt.Sprintf("%q", r.command(comQuery, "SELECT CURRENT_USER()")); !strings.Contains(got, test.want+"@") || c.account() != test.want {
+			if got := fmt.Sprintf("%q", r.command(mysqlwire.ComQuery, "SELECT CURRENT_USER()")); !strings.Contains(got, test.want+"@") || c.account() != test.want {
 				t.Errorf("%s: %s, and the account is %s", test.user, got, c.account())
 			}
 		}

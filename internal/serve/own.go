@@ -22,7 +22,7 @@ type ownResult struct {
 
 // asQuery returns a query as a command.
 func (c *client) asQuery(text string) []byte {
-	p := append(mysqlwire.Begin(nil, 0), comQuery)
+	p := append(mysqlwire.Begin(nil, 0), mysqlwire.ComQuery)
 	if c.caps&mysqlwire.CapAttributes != 0 {
 		p = append(p, 0, 1) // no parameters, in one set
 	}

@@ -215,7 +215,7 @@ func TestBinaryValues(t *testing.T) {
 func BenchmarkExamines(b *testing.B) {
 	c := &client{front: &Front{o: Options{Answer: &counting{}}}}
 	c.reply.status = mysqlwire.StatusAutocommit
-	p := append([]byte{comQuery}, "SELECT c FROM sbtest1 WHERE id = 500123 AND k BETWEEN 17 AND 42 ORDER BY c LIMIT 10"...)
+	p := append([]byte{mysqlwire.ComQuery}, "SELECT c FROM sbtest1 WHERE id = 500123 AND k BETWEEN 17 AND 42 ORDER BY c LIMIT 10"...)
 	c.front.shapes.rest(c.shapeOf(p[1:]), 1<<60, &whyNotNow)
 	b.ReportAllocs()
 	for b.Loop() {

@@ -22,27 +22,18 @@ type statement struct {
 	changes int
 }
 
-// ofStatement reports commands that begin with the number of a prepared statement.
-func ofStatement(command byte) bool {
-	switch command {
-	case comStmtExecute, comBulkExecute, comStmtLongData, comStmtClose, comStmtReset, comStmtFetch:
-		return true
-	}
-	return false
-}
-
 // wantHead reads what decides about a command for a prepared statement: which one it is, and the types of its parameters.
 func (c *client) wantHead() error {
 	u := &c.user
 	size := mysqlwire.Length(u.buf[u.r:])
-	if !ofStatement(u.buf[u.r+mysqlwire.HeaderSize]) {
+	if !mysqlwire.OfStatement(u.buf[u.r+mysqlwire.HeaderSize]) {
 		return nil
 	}
-	if err := u.want(mysqlwire.HeaderSize + min(size, executionFlags+1)); err != nil {
+	if err := u.want(mysqlwire.HeaderSize + min(size, mysqlwire.ExecutionFlags+1)); err != nil {
 		return err
 	}
-	s := c.statements[statementID(u.buf[u.r+mysqlwire.HeaderSize:u.w])]
-	if s == nil || u.buf[u.r+mysqlwire.HeaderSize] != comStmtExecute {
+	s := c.statements[mysqlwire.StatementID(u.buf[u.r+mysqlwire.HeaderSize:u.w])]
+	if s == nil || u.buf[u.r+mysqlwire.HeaderSize] != mysqlwire.ComStmtExecute {
 		return nil
 	}
 	return u.want(mysqlwire.HeaderSize + min(size, s.boundAt()+1+2*s.params))
@@ -69,10 +60,10 @@ func (s *statement) noteTypes(p []byte) (has bool) {
 // lacksTypes reports a COM_STMT_EXECUTE without the types of its parameters, of which the server has none or older ones: the client sent them
 // with an execution that was answered in pieces. p is its payload, or the beginning.
 func (c *client) lacksTypes(p []byte) bool {
-	if p[0] != comStmtExecute {
+	if p[0] != mysqlwire.ComStmtExecute {
 		return false
 	}
-	s := c.statements[statementID(p)]
+	s := c.statements[mysqlwire.StatementID(p)]
 	return s != nil && s.unsent && len(p) > s.boundAt() && p[s.boundAt()] == 0
 }
 
@@ -89,7 +80,7 @@ func (c *client) sendTyped() error {
 	if err != nil {
 		return c.ended(err)
 	}
-	s := c.statements[statementID(p[mysqlwire.HeaderSize:])]
+	s := c.statements[mysqlwire.StatementID(p[mysqlwire.HeaderSize:])]
 	out, _ := mysqlwire.End(append(mysqlwire.Begin(nil, p[3]), s.withTypes(p[mysqlwire.HeaderSize:])...), 0)
 	if _, err := c.server.Write(out); err != nil {
 		return c.lost(err)

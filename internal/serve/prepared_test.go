@@ -14,7 +14,7 @@ import (
 // prepare prepares a statement and returns its number.
 func (r *rawClient) prepare(q string) string {
 	r.t.Helper()
-	r.command(comStmtPrepare, q)
+	r.command(mysqlwire.ComStmtPrepare, q)
 	return string(binary.LittleEndian.AppendUint32(nil, r.reply.statement))
 }
 
@@ -42,7 +42,7 @@ func TestTypesReachTheServer(t *testing.T) {
 		const query = "SELECT COUNT(*), SUM(v) FROM p WHERE v <> ?"
 		const two = 0x4000000000000000 // as DOUBLE
 		for _, c := range []*rawClient{through, direct} {
-			c.command(comQuery, "SET SESSION sql_notes = 0")
+			c.command(mysqlwire.ComQuery, "SET SESSION sql_notes = 0")
 		}
 		ids := [2]string{through.prepare(query), direct.prepare(query)}
 		for i, step := range []struct {
@@ -75,11 +75,11 @@ func TestTypesReachTheServer(t *testing.T) {
 			for k, c := range []*rawClient{through, direct} {
 				switch {
 				case step.text != "":
-					answers[k] = c.command(comQuery, step.text)
+					answers[k] = c.command(mysqlwire.ComQuery, step.text)
 				case step.execute == "reset":
-					answers[k] = c.command(comStmtReset, ids[k])
+					answers[k] = c.command(mysqlwire.ComStmtReset, ids[k])
 				default:
-					answers[k] = c.command(comStmtExecute, ids[k]+step.execute)
+					answers[k] = c.command(mysqlwire.ComStmtExecute, ids[k]+step.execute)
 				}
 			}
 			if !sameAnswer(answers[0], answers[1]) {
@@ -90,7 +90,7 @@ func TestTypesReachTheServer(t *testing.T) {
 			}
 		}
 		// Two parts of a packet, as networks may deliver it: the types in it are the server's, and known.
-		p, _ := mysqlwire.End(append(append(mysqlwire.Begin(nil, 0), comStmtExecute), ids[0]+bound(typeLonglong, 2)...), 0)
+		p, _ := mysqlwire.End(append(append(mysqlwire.Begin(nil, 0), mysqlwire.ComStmtExecute), ids[0]+bound(typeLonglong, 2)...), 0)
 		for _, part := range [][]byte{p[:7], p[7:18], p[18:]} {
 			if _, err := through.Conn.Write(part); err != nil {
 				t.Fatal(err)
@@ -104,10 +104,10 @@ func TestTypesReachTheServer(t *testing.T) {
 			}
 			through.reply.feed(p)
 		}
-		through.command(comQuery, "COMMIT")
-		direct.command(comQuery, "COMMIT")
-		direct.command(comStmtExecute, ids[1]+bound(typeLonglong, 2))
-		if got, want := through.command(comStmtExecute, ids[0]+bound(0, 2)), direct.command(comStmtExecute, ids[1]+bound(0, 2)); !sameAnswer(got, want) {
+		through.command(mysqlwire.ComQuery, "COMMIT")
+		direct.command(mysqlwire.ComQuery, "COMMIT")
+		direct.command(mysqlwire.ComStmtExecute, ids[1]+bound(typeLonglong, 2))
+		if got, want := through.command(mysqlwire.ComStmtExecute, ids[0]+bound(0, 2)), direct.command(mysqlwire.ComStmtExecute, ids[1]+bound(0, 2)); !sameAnswer(got, want) {
 			t.Errorf("after parts:\n got %q\nwant %q", got, want)
 		}
 	})
@@ -127,10 +127,10 @@ func TestLastStatement(t *testing.T) {
 			of      int // the statement; -1 is the last one, -2 none
 			text    string
 		}{
-			{comQuery, -2, "SET sql_notes = 0"}, {comStmtExecute, -1, run},
-			{comStmtPrepare, -2, parts}, {comStmtExecute, -1, run}, {comStmtExecute, 0, run},
-			{comStmtPrepare, -2, parts}, {comStmtExecute, 1, run}, {comStmtPrepare, -2, "SELECT 5"}, {comStmtExecute, -1, run}, {comStmtExecute, 1, run},
-			{comStmtPrepare, -2, parts}, {comStmtExecute, 3, run}, {comReset, -2, ""}, {comStmtExecute, -1, run},
+			{mysqlwire.ComQuery, -2, "SET sql_notes = 0"}, {mysqlwire.ComStmtExecute, -1, run},
+			{mysqlwire.ComStmtPrepare, -2, parts}, {mysqlwire.ComStmtExecute, -1, run}, {mysqlwire.ComStmtExecute, 0, run},
+			{mysqlwire.ComStmtPrepare, -2, parts}, {mysqlwire.ComStmtExecute, 1, run}, {mysqlwire.ComStmtPrepare, -2, "SELECT 5"}, {mysqlwire.ComStmtExecute, -1, run}, {mysqlwire.ComStmtExecute, 1, run},
+			{mysqlwire.ComStmtPrepare, -2, parts}, {mysqlwire.ComStmtExecute, 3, run}, {mysqlwire.ComReset, -2, ""}, {mysqlwire.ComStmtExecute, -1, run},
 		} {
 			var answers [2][][]byte
 			for k, c := range []*rawClient{through, direct} {
@@ -141,7 +141,7 @@ func TestLastStatement(t *testing.T) {
 					of = last
 				}
 				answers[k] = c.command(step.command, of+step.text)
-				if step.command == comStmtPrepare && !c.reply.failed {
+				if step.command == mysqlwire.ComStmtPrepare && !c.reply.failed {
 					ids[k] = append(ids[k], string(binary.LittleEndian.AppendUint32(nil, c.reply.statement)))
 					answers[k] = nil
 				}
@@ -170,7 +170,7 @@ func TestLimitAsText(t *testing.T) {
 		}{{"3", true}, {"03", true}, {"", false}, {"3 ", false}, {"-1", false}, {"99999999999999999999", false}} {
 			clear(x.shapes[:])
 			before, text := a.ran.Load(), "\x00\x01\x00\x00\x00\x00\x01\xfd\x00"+string(mysqlwire.AppendInt(nil, uint64(len(test.limit))))+test.limit
-			got, want := through.command(comStmtExecute, id+text), direct.command(comStmtExecute, own+text)
+			got, want := through.command(mysqlwire.ComStmtExecute, id+text), direct.command(mysqlwire.ComStmtExecute, own+text)
 			if !sameAnswer(got, want) || (a.ran.Load() > before) != test.split {
 				t.Errorf("LIMIT %q: got %q, want %q; in pieces: %v", test.limit, got, want, a.ran.Load() > before)
 			}
@@ -187,7 +187,7 @@ func TestCursorIsClosed(t *testing.T) {
 		const run, open, row = "\x00\x01\x00\x00\x00", "\x01\x01\x00\x00\x00", "\x01\x00\x00\x00"
 		var ids [2]string
 		for k, c := range []*rawClient{through, direct} {
-			c.command(comQuery, "SET sql_notes = 0")
+			c.command(mysqlwire.ComQuery, "SET sql_notes = 0")
 			ids[k] = c.prepare("SELECT v, COUNT(*) FROM p GROUP BY v ORDER BY v")
 		}
 		for i, step := range []struct {
@@ -195,8 +195,8 @@ func TestCursorIsClosed(t *testing.T) {
 			text    string
 			pieces  int64 // executions in pieces after it
 		}{
-			{comStmtExecute, open, 0}, {comStmtFetch, row, 0}, {comStmtExecute, run, 0}, {comStmtFetch, row, 0}, {comStmtExecute, run, 1}, {comStmtFetch, row, 1},
-			{comStmtExecute, open, 1}, {comStmtFetch, row, 1}, {comStmtReset, "", 1}, {comStmtFetch, row, 1}, {comStmtExecute, run, 2}, {comStmtFetch, row, 2},
+			{mysqlwire.ComStmtExecute, open, 0}, {mysqlwire.ComStmtFetch, row, 0}, {mysqlwire.ComStmtExecute, run, 0}, {mysqlwire.ComStmtFetch, row, 0}, {mysqlwire.ComStmtExecute, run, 1}, {mysqlwire.ComStmtFetch, row, 1},
+			{mysqlwire.ComStmtExecute, open, 1}, {mysqlwire.ComStmtFetch, row, 1}, {mysqlwire.ComStmtReset, "", 1}, {mysqlwire.ComStmtFetch, row, 1}, {mysqlwire.ComStmtExecute, run, 2}, {mysqlwire.ComStmtFetch, row, 2},
 		} {
 			clear(x.shapes[:])
 			got, want := through.command(step.command, ids[0]+step.text), direct.command(step.command, ids[1]+step.text)
@@ -227,7 +227,7 @@ func TestCursorsOfPrograms(t *testing.T) {
 				var answers [2]string
 				for k, c := range []*rawClient{through, direct} {
 					p, _ := mysqlwire.End(append(mysqlwire.Begin(nil, 0), strings.Replace(command, "ID", ids[k], 1)...), 0)
-					if _, err := c.Conn.Write(append(p, 1, 0, 0, 0, comPing)); err != nil {
+					if _, err := c.Conn.Write(append(p, 1, 0, 0, 0, mysqlwire.ComPing)); err != nil {
 						t.Fatal(err)
 					}
 					for n := 0; ; n++ {
@@ -256,18 +256,18 @@ func TestSilentCommands(t *testing.T) {
 		through, direct := x.pair(t, 0, 0)
 		var answers [2][][]byte
 		for k, c := range []*rawClient{through, direct} {
-			c.command(comQuery, "SET sql_notes = 0")
+			c.command(mysqlwire.ComQuery, "SET sql_notes = 0")
 			one, two := c.prepare("SELECT COUNT(*) FROM p WHERE v = ?"), c.prepare("SELECT COUNT(*), MAX(id) FROM p WHERE v = ?")
 			var all []byte
 			for _, id := range []string{one, two} {
-				p, _ := mysqlwire.End(append(append(mysqlwire.Begin(nil, 0), comStmtLongData), id+"\x00\x00b"...), 0)
+				p, _ := mysqlwire.End(append(append(mysqlwire.Begin(nil, 0), mysqlwire.ComStmtLongData), id+"\x00\x00b"...), 0)
 				all = append(all, p...)
 			}
 			if _, err := c.Conn.Write(all); err != nil {
 				t.Fatal(err)
 			}
 			// The type, and a value in place of which the server has the parts.
-			answers[k] = c.command(comStmtExecute, two+"\x00\x01\x00\x00\x00\x00\x01\xfd\x00\x01a")
+			answers[k] = c.command(mysqlwire.ComStmtExecute, two+"\x00\x01\x00\x00\x00\x00\x01\xfd\x00\x01a")
 		}
 		if !sameAnswer(answers[0], answers[1]) {
 			t.Errorf("got %q\nwant %q", answers[0], answers[1])

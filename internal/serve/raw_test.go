@@ -100,7 +100,7 @@ func (r *rawClient) changeUser(name, database string) []byte {
 func (r *rawClient) command(what byte, payload string) [][]byte {
 	r.t.Helper()
 	p := append(mysqlwire.Begin(nil, 0), what)
-	if what == comQuery && r.caps&mysqlwire.CapAttributes != 0 {
+	if what == mysqlwire.ComQuery && r.caps&mysqlwire.CapAttributes != 0 {
 		p = append(p, 0, 1)
 	}
 	p, _ = mysqlwire.End(append(p, payload...), 0)

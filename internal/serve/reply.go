@@ -51,7 +51,7 @@ const headBytes = 23
 // follow prepares for the response to a command. p is its payload, or the beginning, with the flags of an execution.
 func (r *reply) follow(p []byte) {
 	r.start(expected[p[0]])
-	r.cursor = p[0] == comStmtExecute && len(p) > executionFlags && p[executionFlags]&cursorReadOnly != 0
+	r.cursor = p[0] == mysqlwire.ComStmtExecute && len(p) > mysqlwire.ExecutionFlags && p[mysqlwire.ExecutionFlags]&mysqlwire.CursorReadOnly != 0
 }
 
 // start prepares for a response.

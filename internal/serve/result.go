@@ -57,18 +57,18 @@ func (c *client) sample(run *execution, text string) (*sampled, error) {
 	if run.prepared == nil {
 		command = c.asQuery(text)
 	} else {
-		p, _ := mysqlwire.End(append(append(mysqlwire.Begin(nil, 0), comStmtPrepare), text...), 0)
+		p, _ := mysqlwire.End(append(append(mysqlwire.Begin(nil, 0), mysqlwire.ComStmtPrepare), text...), 0)
 		if err := c.converse(p, mostOwn, func(expectation, []byte) error { return nil }); err != nil {
 			return nil, c.refusal(err)
 		}
 		id := c.reply.statement
 		defer func() {
-			drop, _ := mysqlwire.End(append(mysqlwire.Begin(nil, 0), comStmtClose, byte(id), byte(id>>8), byte(id>>16), byte(id>>24)), 0)
+			drop, _ := mysqlwire.End(append(mysqlwire.Begin(nil, 0), mysqlwire.ComStmtClose, byte(id), byte(id>>8), byte(id>>16), byte(id>>24)), 0)
 			if _, err := c.server.Write(drop); err != nil {
 				c.broken = true
 			}
 		}()
-		command = append(mysqlwire.Begin(nil, 0), comStmtExecute)
+		command = append(mysqlwire.Begin(nil, 0), mysqlwire.ComStmtExecute)
 		command = binary.LittleEndian.AppendUint32(command, id)
 		command, _ = mysqlwire.End(append(command, run.values...), 0)
 	}

@@ -121,12 +121,12 @@ func TestRecordedStatements(t *testing.T) {
 			through, direct := dialRaw(t, "tcp", x.address, x.name, 0, 0), dialRaw(t, x.wire.Network, x.wire.Address, x.name, 0, 0)
 			before := a.ran.Load()
 			for i, q := range []string{"SET sql_notes = 0", report, test.set, report, test.read} {
-				if got, want := through.command(comQuery, q), direct.command(comQuery, q); !sameAnswer(got, want) {
+				if got, want := through.command(mysqlwire.ComQuery, q), direct.command(mysqlwire.ComQuery, q); !sameAnswer(got, want) {
 					t.Errorf("%s, then %d: %s:\n got %q\nwant %q", test.set, i, q, got, want)
 				}
 			}
-			through.command(comReset, "")
-			through.command(comQuery, report)
+			through.command(mysqlwire.ComReset, "")
+			through.command(mysqlwire.ComQuery, report)
 			if n := a.ran.Load() - before; n != 2 {
 				t.Errorf("%s: %d in pieces, want those before and after", test.set, n)
 			}

@@ -31,14 +31,14 @@ func TestSettings(t *testing.T) {
 			{limit, sums}, {limit + ", sql_mode = 'ANSI', time_zone = 'SYSTEM', lc_time_names = 'de_CH'", names},
 		} {
 			for _, c := range []*rawClient{through, direct} {
-				c.command(comReset, "")
-				if got := c.command(comQuery, "SET sql_notes = 0, "+test.setting); got[0][mysqlwire.HeaderSize] == mysqlwire.Error {
+				c.command(mysqlwire.ComReset, "")
+				if got := c.command(mysqlwire.ComQuery, "SET sql_notes = 0, "+test.setting); got[0][mysqlwire.HeaderSize] == mysqlwire.Error {
 					t.Error(test.setting, readError(got[0][mysqlwire.HeaderSize:]))
 				}
 			}
 			clear(x.shapes[:])
 			before := a.ran.Load()
-			got, want := fmt.Sprintf("%q", through.command(comQuery, test.query)), fmt.Sprintf("%q", direct.command(comQuery, test.query))
+			got, want := fmt.Sprintf("%q", through.command(mysqlwire.ComQuery, test.query)), fmt.Sprintf("%q", direct.command(mysqlwire.ComQuery, test.query))
 			if got != want {
 				t.Errorf("%s: %s:\n got %s\nwant %s", test.setting, test.query, got, want)
 			}

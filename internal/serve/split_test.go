@@ -111,8 +111,8 @@ func TestAnswersInPieces(t *testing.T) {
 		for _, caps := range []struct{ caps, extended uint32 }{{0, 0}, {mysqlwire.CapDeprecateEOF, 0}, {mysqlwire.CapDeprecateEOF | mysqlwire.CapAttributes, 0x1F}, {0, 0x1F}} {
 			direct := dialRaw(t, x.wire.Network, x.wire.Address, x.name, caps.caps, caps.extended)
 			through := dialRaw(t, "tcp", x.address, x.name, caps.caps, caps.extended)
-			through.command(comQuery, "SET SESSION sql_notes = 0") // no count of notes in the last packet
-			direct.command(comQuery, "SET SESSION sql_notes = 0")
+			through.command(mysqlwire.ComQuery, "SET SESSION sql_notes = 0") // no count of notes in the last packet
+			direct.command(mysqlwire.ComQuery, "SET SESSION sql_notes = 0")
 			for i, q := range []string{
 				"SELECT * FROM t",
 				"SELECT id, vc AS name FROM t WHERE id < 4",
@@ -122,7 +122,7 @@ func TestAnswersInPieces(t *testing.T) {
 			} {
 				// Another shape each time: a shape is not looked at for a while once it has been passed on whole.
 				before := a.ran.Load()
-				got, want := through.command(comQuery, q), direct.command(comQuery, q)
+				got, want := through.command(mysqlwire.ComQuery, q), direct.command(mysqlwire.ComQuery, q)
 				if a.ran.Load() == before {
 					t.Errorf("%d: %s: not in pieces", i, q)
 				}
@@ -175,10 +175,10 @@ func sameAnswer(got, want [][]byte) bool {
 // execute prepares and executes a query with one parameter, and returns the packets of the result.
 func (r *rawClient) execute(q string, value int64) [][]byte {
 	r.t.Helper()
-	r.command(comStmtPrepare, q)
+	r.command(mysqlwire.ComStmtPrepare, q)
 	id := binary.LittleEndian.AppendUint32(nil, r.reply.statement)
 	p := string(id) + "\x00\x01\x00\x00\x00\x00\x01\x08\x00"
-	return r.command(comStmtExecute, p+string(binary.LittleEndian.AppendUint64(nil, uint64(value))))
+	return r.command(mysqlwire.ComStmtExecute, p+string(binary.LittleEndian.AppendUint64(nil, uint64(value))))
 }
 
 func TestPassedOnWhole(t *testing.T) {
@@ -314,7 +314,7 @@ func TestShowWarnings(t *testing.T) {
 		raw, own := x.pair(t, 0, 0)
 		const q = "SELECT id + 0 FROM t WHERE id = 4 OR id > 100"
 		before := a.ran.Load()
-		if got, want := raw.command(comQuery, q), own.command(comQuery, q); !sameAnswer(got, want) || a.ran.Load() != before+1 {
+		if got, want := raw.command(mysqlwire.ComQuery, q), own.command(mysqlwire.ComQuery, q); !sameAnswer(got, want) || a.ran.Load() != before+1 {
 			t.Errorf("%s:\n got %q\nwant %q, %d in pieces", q, got, want, a.ran.Load()-before)
 		}
 		for _, test := range []struct{ query, want string }{{"SELECT FOUND_ROWS()", "\n5|"}, {"SHOW WARNINGS", "]"}} {
@@ -431,9 +431,9 @@ func TestUnconverted(t *testing.T) {
 		}{{"SELECT id, vc, js, en FROM t", true}, {"SELECT s FROM l", false}, {"SELECT g, u FROM l", true}} {
 			before := a.ran.Load()
 			for _, c := range []*rawClient{direct, through} {
-				c.command(comQuery, "SET character_set_results = NULL, sql_notes = 0")
+				c.command(mysqlwire.ComQuery, "SET character_set_results = NULL, sql_notes = 0")
 			}
-			got, want := through.command(comQuery, test.query), direct.command(comQuery, test.query)
+			got, want := through.command(mysqlwire.ComQuery, test.query), direct.command(mysqlwire.ComQuery, test.query)
 			if !sameAnswer(got, want) {
 				t.Errorf("%s:\n got %q\nwant %q", test.query, got, want)
 			}
