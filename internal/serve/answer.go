@@ -125,14 +125,14 @@ func (c *client) split(ctx context.Context, shape uint64, run *execution) (handl
 		f.metrics.whole.WithLabelValues(whyFailed).Inc()
 		f.say(fmt.Sprintf("client %s: a query is passed on whole: %v", c.user.RemoteAddr(), err))
 		if errors.Is(err, engine.ErrConnectionLost) {
-			c.why = &reason
+			c.session.Why = &reason
 			return false, nil // it says nothing about the query: idle connections end with the server, and the next ones are new
 		}
 	}
 	// The cost of looking is at most half a percent of the time, if statements of this shape come one after the other.
 	pause := min(max(200*time.Since(begin), time.Second), 30*time.Second)
 	f.shapes.rest(shape, f.clock.Load()+uint64(pause.Milliseconds()), &reason)
-	c.why = &reason
+	c.session.Why = &reason
 	return false, nil
 }
 
@@ -140,12 +140,6 @@ func (c *client) split(ctx context.Context, shape uint64, run *execution) (handl
 // *whole for a query that is better passed on.
 func (c *client) inPieces(ctx context.Context, run *execution) error {
 	f := c.front
-	// By the rules as last known: what a function of the user would ask about must not have been changed by the front's statements.
-	if q, err := parse.Parse(run.text, f.o.Reader.Syntax(c.mode)); err == nil {
-		if why := effects(q, f.o.Reader); why != "" {
-			return &whole{whyForm, why}
-		}
-	}
 	st, err := c.settings()
 	if err != nil {
 		return err
@@ -164,11 +158,11 @@ func (c *client) inPieces(ctx context.Context, run *execution) error {
 	if why := effects(q, f.o.Reader); why != "" {
 		return &whole{whyForm, why}
 	}
-	if further([]byte(text[q.To:])) { // a comment: to the server it is a second statement
+	if further(text[q.To:]) { // a comment: to the server it is a second statement
 		return &whole{whyForm, "text follows its semicolon"}
 	}
 	// Before anything else: even EXPLAIN calls the functions of a view that has no table.
-	if err := c.baseTables(q, run.prepared != nil && run.prepared.params > 0); err != nil {
+	if err := c.baseTables(q, run.prepared != nil && run.prepared.Params > 0); err != nil {
 		return err
 	}
 	run.offset = -1
@@ -262,6 +256,12 @@ func (c *client) inPieces(ctx context.Context, run *execution) error {
 	f.metrics.pieces.Add(float64(len(plan.Pieces)))
 	f.metrics.cached.Add(float64(report.Cached))
 	return sink.end(report)
+}
+
+// further reports text behind a semicolon.
+func further(t string) bool {
+	i := strings.IndexByte(t, ';')
+	return i >= 0 && len(strings.TrimLeft(t[i:], "; \t\r\n")) > 0
 }
 
 // effects returns what EXPLAIN might do more than explain: it evaluates constants, and calls of functions among them. Such a query is

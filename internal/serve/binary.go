@@ -14,6 +14,7 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/mysqlwire"
 	"github.com/rowmill/rowmill/internal/query/parse"
+	"github.com/rowmill/rowmill/internal/serve/session"
 )
 
 // Types of columns and parameters.
@@ -186,30 +187,30 @@ func appendTime(to []byte, v string) ([]byte, error) {
 
 // parameters returns the literals of the values that a COM_STMT_EXECUTE has, and the part behind the statement's number with the
 // types in it.
-func (s *statement) parameters(p []byte, noBackslash bool) (literals []string, values []byte, err error) {
+func parameters(s *session.Statement, p []byte, noBackslash bool) (literals []string, values []byte, err error) {
 	if len(p) < 10 || p[5] != 0 {
 		return nil, nil, &whole{whyForm, "the client asks for a cursor"}
 	}
 	values = append(values, p[5:10]...)
-	if s.params == 0 {
+	if s.Params == 0 {
 		return nil, values, nil
 	}
-	size := (s.params + 7) / 8
-	if len(p) < 10+size+1 || len(s.types) != 2*s.params {
+	size := (s.Params + 7) / 8
+	if len(p) < 10+size+1 || len(s.Types) != 2*s.Params {
 		return nil, nil, &whole{whyForm, "the types of the parameters aren't known"}
 	}
 	nulls := p[10 : 10+size]
 	rest := p[10+size+1:]
 	if p[10+size] == 1 {
-		rest = rest[min(len(rest), 2*s.params):]
+		rest = rest[min(len(rest), 2*s.Params):]
 	}
-	values = append(append(append(append(values, nulls...), 1), s.types...), rest...)
-	for i := range s.params {
+	values = append(append(append(append(values, nulls...), 1), s.Types...), rest...)
+	for i := range s.Params {
 		if nulls[i/8]&(1<<(i%8)) != 0 {
 			literals = append(literals, "NULL")
 			continue
 		}
-		literal, after, err := literalOf(rest, s.types[2*i], s.types[2*i+1]&0x80 != 0, noBackslash)
+		literal, after, err := literalOf(rest, s.Types[2*i], s.Types[2*i+1]&0x80 != 0, noBackslash)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/mysqlwire"
+	"github.com/rowmill/rowmill/internal/serve/session"
 )
 
 // A client is one session: a client's connection and its own connection to the server. One goroutine
@@ -25,8 +25,7 @@ type client struct {
 	sockets      sockets   // of both, below TLS
 	links        [2]hanger // the same, for the sweep
 
-	id      uint32                 // of the connection on the server
-	name    atomic.Pointer[string] // of the account, as the client gave it
+	id      uint32 // of the connection on the server
 	caps    uint32
 	secured bool // the client's connection is encrypted
 	mariadb bool // the server is
@@ -49,21 +48,14 @@ type client struct {
 	ready  [2]bool         // something may be read
 	cause  error           // why the loop can't go on
 
-	// What the session has done that decides whether a query may be split: see inspect.go.
-	statements map[uint32]*statement
-	preparing  *statement   // the statement whose response is awaited
-	found      int64        // FOUND_ROWS() as the server would have it; -1 if the server's own is right
-	zero       bool         // ROW_COUNT() has to return 0 before the next command, and not -1 as after the front's statements
-	why        *string      // why the last query was passed on whole; nil is unknown, or it wasn't
-	quiet      bool         // the session wants no notes
-	relayed    *string      // why the session is relayed until it begins anew; nil if it isn't
-	mode       engine.State // as last read, for the rules by which texts are read; nil is not yet
-	changes    int          // commands that may change what prepared statements to come mean
-	answered   *answered    // the last command, if it was a query in pieces
-	last       []byte       // the end of the last response to the front's own statement
-	broken     bool         // the connection can't be used after such a response
-	stopMu     sync.Mutex
-	stop       context.CancelCauseFunc // of the query in pieces that is running
+	session  session.Session
+	found    int64     // FOUND_ROWS() as the server would have it; -1 if the server's own is right
+	zero     bool      // ROW_COUNT() has to return 0 before the next command, and not -1 as after the front's statements
+	answered *answered // the last command, if it was a query in pieces
+	last     []byte    // the end of the last response to the front's own statement
+	broken   bool      // the connection can't be used after such a response
+	stopMu   sync.Mutex
+	stop     context.CancelCauseFunc // of the query in pieces that is running
 
 	in, out atomic.Int64 // bytes from and to the client
 	count   atomic.Int64 // commands
@@ -180,7 +172,7 @@ func (c *client) command(ctx context.Context) (more bool, err error) {
 		return false, c.ended(err)
 	}
 	p := u.buf[u.r:u.w]
-	if complete := len(p) >= mysqlwire.HeaderSize+mysqlwire.Length(p); !complete && mysqlwire.Length(p) <= mostText+16 && c.examines(p[mysqlwire.HeaderSize:]) {
+	if complete := len(p) >= mysqlwire.HeaderSize+mysqlwire.Length(p); !complete && mysqlwire.Length(p) <= session.MaxText+16 && c.examines(p[mysqlwire.HeaderSize:]) {
 		if err := u.want(mysqlwire.HeaderSize + mysqlwire.Length(p)); err != nil {
 			return false, c.ended(err)
 		}
@@ -192,7 +184,7 @@ func (c *client) command(ctx context.Context) (more bool, err error) {
 		if len(p) >= size {
 			handled, err = c.handle(ctx, p[:size])
 		} else {
-			err = c.passAnswered(p[mysqlwire.HeaderSize:], nil)
+			err = c.passAnswered(p[mysqlwire.HeaderSize:])
 		}
 		if err == nil && !handled {
 			err = c.restore()
@@ -203,7 +195,7 @@ func (c *client) command(ctx context.Context) (more bool, err error) {
 			return err == nil, err
 		}
 	}
-	lacks := c.lacksTypes(p[mysqlwire.HeaderSize:])
+	lacks := c.session.Lacking(p[mysqlwire.HeaderSize:]) != nil
 	c.note(p)
 	switch {
 	case what == mysqlwire.ComQuit:
@@ -220,7 +212,7 @@ func (c *client) command(ctx context.Context) (more bool, err error) {
 		if err := c.exchange(0); err != nil {
 			return errors.Is(err, errDenied), noDenied(err) // after which it is up to the server whether the connection goes on
 		}
-		c.name.Store(&user)
+		c.session.Account = user
 		return true, nil
 	case opaque(what):
 		return false, c.pass()
@@ -250,7 +242,32 @@ func (c *client) note(p []byte) {
 	size := mysqlwire.HeaderSize + mysqlwire.Length(p)
 	c.in.Add(int64(size))
 	c.count.Add(1)
-	c.before(p[mysqlwire.HeaderSize:min(size, len(p))], len(p) >= size)
+	c.session.Note(p[mysqlwire.HeaderSize:min(size, len(p))], len(p) >= size)
+}
+
+// after notes what a response says about the session.
+func (c *client) after() {
+	c.inTransaction.Store(c.reply.status&mysqlwire.StatusInTransaction != 0)
+	c.session.After(c.reply.outcome())
+}
+
+// examines reports a command that the session's goroutine has to look at. p may be the beginning of its payload.
+func (c *client) examines(p []byte) bool {
+	kind, _ := c.asks(p)
+	return kind != session.Other || c.answered != nil
+}
+
+// asks returns what a command asks for. A query of a shape that was found not worth splitting a moment before is passed on.
+func (c *client) asks(p []byte) (kind session.Kind, shape uint64) {
+	if c.front.o.Answer == nil {
+		return session.Other, 0
+	}
+	kind, shape = c.session.Asks(p)
+	if kind == session.Query && !c.front.shapes.due(shape, c.front.clock.Load()) {
+		c.session.Why = c.front.shapes.why(shape)
+		kind = session.Other
+	}
+	return kind, shape
 }
 
 // send passes the command on that begins the buffer, which may be incomplete. Commands without a response that
@@ -429,12 +446,4 @@ func (c *client) ended(err error) error {
 		return errGone
 	}
 	return err
-}
-
-// account is the name of the client's account, as it gave it.
-func (c *client) account() string {
-	if name := c.name.Load(); name != nil {
-		return *name
-	}
-	return ""
 }

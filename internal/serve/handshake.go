@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/mysqlwire"
+	"github.com/rowmill/rowmill/internal/serve/session"
 )
 
 // The handshake is relayed: the server's random bytes go to the client, the client's answer to them goes to the
@@ -235,7 +236,7 @@ func (c *client) authenticate(answer []byte, offered uint32) error {
 	}
 	name, _, _ := bytes.Cut(body[32:], []byte{0})
 	user := string(name)
-	c.name.Store(&user)
+	c.session = session.Session{Server: c.front.o.Reader, Account: user, Attributes: caps&mysqlwire.CapAttributes != 0, KeepsMeta: extended&mysqlwire.CapCacheMeta != 0}
 	c.reply.eofs = caps&mysqlwire.CapDeprecateEOF == 0
 	c.reply.meta = extended&mysqlwire.CapCacheMeta != 0
 	binary.LittleEndian.PutUint32(body, binary.LittleEndian.Uint32(body)&^masked) // whatever was offered
@@ -310,6 +311,7 @@ func (c *client) exchange(shift int) error {
 			return errDenied
 		}
 		c.reply.read(p[mysqlwire.HeaderSize:])
+		c.session.Outcome.Status = c.reply.status
 		return nil
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/mysqlwire"
+	"github.com/rowmill/rowmill/internal/serve/session"
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
@@ -66,7 +67,7 @@ func TestHiddenState(t *testing.T) {
 			{"", []string{rows + " LIMIT 2 OFFSET 3", "SELECT n FROM seen"}, 1}, {"", []string{rows + " LIMIT 5 OFFSET 7", "SELECT n FROM seen"}, 1},
 			{"", []string{rows + " LIMIT 50 OFFSET 2", "SELECT n FROM seen"}, 1},
 			{"", []string{"SELECT SQL_CALC_FOUND_ROWS 1 FROM p, l, l AS a, l AS b, l AS c, l AS d LIMIT 1", "SELECT n FROM seen", "SELECT n FROM seen"}, 0},
-			{"", []string{rows, "SELECT found() /* " + strings.Repeat("long ", mostText/4) + "*/"}, 1},
+			{"", []string{rows, "SELECT found() /* " + strings.Repeat("long ", session.MaxText/4) + "*/"}, 1},
 		} {
 			if test.only != "" && test.only != kind {
 				continue

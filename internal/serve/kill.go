@@ -9,61 +9,54 @@ import (
 	"strings"
 
 	"github.com/rowmill/rowmill/internal/mysqlwire"
+	"github.com/rowmill/rowmill/internal/serve/session"
 )
 
 // handle looks at a command before it is passed on. handled is set if it isn't to be passed on any more. p is the packet.
 func (c *client) handle(ctx context.Context, p []byte) (handled bool, err error) {
 	what, body := p[mysqlwire.HeaderSize], p[mysqlwire.HeaderSize:]
-	t := c.text(body)
-	rows := what == mysqlwire.ComQuery && showsWarnings(t)
+	var t []byte
+	if what == mysqlwire.ComQuery {
+		t, _ = c.session.Text(body)
+	}
+	rows := session.ShowsWarnings(t)
 	if done := c.answered; done != nil {
 		if rows && !done.warned {
 			return true, c.warnings(string(t), done.notes)
 		}
-		if err := c.passAnswered(body, t); err != nil {
+		if err := c.passAnswered(body); err != nil {
 			return true, err
 		}
 	}
-	if !c.examines(body) {
-		return false, nil
-	}
-	switch {
-	case rows && !c.quiet:
-		return true, c.warnings(string(t), []note{{"Note", fmt.Sprint(codeUnknown), "rowmill: passed on whole: " + *c.why}})
-	case what == mysqlwire.ComQuery && kindOf(t) == kills:
+	switch kind, shape := c.asks(body); {
+	case kind == session.Show && !c.session.Quiet:
+		return true, c.warnings(string(t), []note{{"Note", fmt.Sprint(codeUnknown), "rowmill: passed on whole: " + *c.session.Why}})
+	case kind == session.Kill:
 		if id, ok := parseKill(string(t)); ok {
 			return true, c.kill(p, id)
 		}
-	case what == mysqlwire.ComQuery && kindOf(t) == selects && asksAboutLast(t):
-		// The front's own statements would change the answer.
-	case what == mysqlwire.ComQuery && kindOf(t) == selects:
-		return c.split(ctx, c.shapeOf(t), &execution{seq: p[3] + 1, text: string(t)})
-	case what == mysqlwire.ComStmtExecute:
-		s := c.statements[mysqlwire.StatementID(body)]
-		s.unsent = s.noteTypes(body) || s.unsent
-		return c.split(ctx, s.shape, &execution{seq: p[3] + 1, text: s.text, prepared: s, values: append([]byte(nil), body...)})
+	case kind == session.Query && what == mysqlwire.ComStmtExecute:
+		s := c.session.Statements[mysqlwire.StatementID(body)]
+		s.Unsent = s.NoteTypes(body) || s.Unsent
+		return c.split(ctx, shape, &execution{seq: p[3] + 1, text: s.Text, prepared: s, values: append([]byte(nil), body...)})
+	case kind == session.Query && !session.AsksAboutLast(t) && !c.session.Relays(t, true): // the front's own statements would change the answer
+		return c.split(ctx, shape, &execution{seq: p[3] + 1, text: string(t)})
 	}
 	return false, nil
 }
 
-// asksAboutLast reports a statement whose answer depends on the statement before it.
-func asksAboutLast(t []byte) bool {
-	for _, word := range []string{"found_rows", "warning_count", "error_count", "row_count", "diagnostics"} {
-		if containsFold(t, word) {
-			return true
-		}
-	}
-	return false
-}
-
-// passAnswered leaves a query in pieces behind, whose rows a command may ask about. p is its payload, or the beginning, t its text; nil is unknown.
-func (c *client) passAnswered(p, t []byte) error {
+// passAnswered leaves a query in pieces behind, whose rows a command may ask about. p is its payload, or the beginning.
+func (c *client) passAnswered(p []byte) error {
 	done, what := c.answered, p[0]
 	if done == nil || silent(what) || what == mysqlwire.ComPing || what == mysqlwire.ComQuit {
 		return nil
 	}
 	c.answered = nil
-	asks := what == mysqlwire.ComQuery && (t == nil || asksAboutLast(t) || kindOf(t) == shows && (containsFold(t, "warnings") || containsFold(t, "errors")))
+	asks := false
+	if what == mysqlwire.ComQuery {
+		t, all := c.session.Text(p)
+		asks = !all || session.AsksAboutLast(t)
+	}
 	switch {
 	case what == mysqlwire.ComReset, what == mysqlwire.ComChangeUser:
 		return nil
@@ -128,7 +121,7 @@ func (c *client) repeat(text string) error {
 
 // parseKill returns the connection of a KILL QUERY. Another KILL ends a connection, with which its pieces end, and MariaDB's with the number of a query ends none.
 func parseKill(text string) (id uint64, ok bool) {
-	words := strings.Fields(strings.TrimRight(string(skipBlank([]byte(text))), "; \t\r\n"))
+	words := strings.Fields(strings.TrimRight(string(session.SkipBlank([]byte(text))), "; \t\r\n"))
 	if len(words) != 3 || !strings.EqualFold(words[0], "kill") || !strings.EqualFold(words[1], "query") {
 		return 0, false
 	}

@@ -129,8 +129,8 @@ func TestChangeUser(t *testing.T) {
 			if answer == mysqlwire.Error && kind == "mysql" {
 				break // the server has closed the connection
 			}
-			if got := fmt.Sprintf("%q", r.command(mysqlwire.ComQuery, "SELECT CURRENT_USER()")); !strings.Contains(got, test.want+"@") || c.account() != test.want {
-				t.Errorf("%s: %s, and the account is %s", test.user, got, c.account())
+			if got := fmt.Sprintf("%q", r.command(mysqlwire.ComQuery, "SELECT CURRENT_USER()")); !strings.Contains(got, test.want+"@") || c.session.Account != test.want {
+				t.Errorf("%s: %s, and the account is %s", test.user, got, c.session.Account)
 			}
 		}
 	})

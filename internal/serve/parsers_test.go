@@ -7,63 +7,10 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/mysqlwire"
+	"github.com/rowmill/rowmill/internal/serve/session"
 )
 
 var testSyntax = engine.Syntax{Backslash: true, DoubleQuoted: true, Backquoted: true, Introducer: true, HashComments: true, DashSpace: true, ExecutableComments: true, UserVars: true, LimitComma: true}
-
-func TestKindOf(t *testing.T) {
-	for _, test := range []struct {
-		text string
-		want kind
-	}{
-		{"SELECT 1", selects}, {"  /* a */ select 1", selects}, {"(SELECT 1) UNION (SELECT 2)", selects}, {"-- x\n# y\nWITH c AS (SELECT 1) SELECT 1", selects},
-		{"SELECTED", plain}, {"INSERT INTO t SELECT 1", plain}, {"", plain}, {"/* not ended", plain}, {"--", plain},
-		{"KILL 5", kills}, {"kill query 5", kills}, {"/*!40101 SET NAMES utf8 */", plain}, {"SELECT 1;", selects}, {"SELECT ';' FROM t", selects}, {"SHOW WARNINGS", shows},
-	} {
-		if got := kindOf([]byte(test.text)); got != test.want {
-			t.Errorf("%q: %v, want %v", test.text, got, test.want)
-		}
-	}
-}
-
-// knowing has the functions of a server.
-type knowing struct{ engine.Reader }
-
-func (knowing) Syntax(engine.State) engine.Syntax { return testSyntax }
-
-func (knowing) Function(name string, _ int) engine.FunctionKind {
-	if name == "abs" {
-		return engine.PureFunction
-	}
-	return engine.UnknownFunction
-}
-
-// TestRelays has statements after which a session is relayed.
-func TestRelays(t *testing.T) {
-	c := &client{front: &Front{o: Options{Reader: knowing{}}}}
-	for text, want := range map[string]*string{
-		"SET TRANSACTION READ ONLY": &whyHidden, "set /* x */ transaction isolation level serializable": &whyHidden, "SET @@tx_isolation = 'READ-UNCOMMITTED'": &whyHidden,
-		"SET transaction_isolation = 'x'": &whyHidden, "SET SESSION sql_mode = '', @@tx_isolation = 'x'": &whyHidden,
-		"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ ONLY": nil, "SET @@session.tx_isolation = 'x'": nil, "SET GLOBAL transaction_isolation = 'x'": nil,
-		"SET NAMES utf8mb4": nil, "set session_track_system_variables = CONCAT(@@global.session_track_system_variables, ',tx_isolation'), NAMES utf8mb4": nil, "SET \"tx_isolation\" = 'x'": &whyHidden, "SET @a = f()": &whyHidden, "SET @a = ABS(-1), @b = 'f (1)'": nil, "USE x": nil, "ALTER TABLE t ADD a INT": nil,
-		"SET STATEMENT max_statement_time=1 FOR SELECT 1": &whyHidden, "SET /*!100000 STATEMENT a=1 FOR*/ EXECUTE p": &whyHidden,
-		"CALL p()": &whyHidden, "EXECUTE s": &whyHidden, "EXECUTE IMMEDIATE 'x'": &whyHidden, "BEGIN": nil, "BEGIN NOT ATOMIC CALL p(); END": &whyHidden, "LOCK TABLES t READ": &whyHidden, "FLUSH TABLES WITH READ LOCK": &whyHidden, "INSERT INTO t VALUES ('a; b')": nil, "nonsense": &whyHidden, "": &whyHidden,
-		"/*!40101 SET TRANSACTION READ ONLY */": &whyHidden, "DO f()": &whyHidden, "DO 1": nil, "SET profiling = 1": &whyTraced, "SELECT * FROM information_schema.PROFILING": nil,
-		"SELECT abs (1), (2), 3 / (4), COUNT(*) AS 'f(1)' FROM t WHERE a IN (1) AND b <> \"it\\\"s f(1)\" -- f(1)": nil, "SELECT /* ' */ f(1), 'x'": &whyHidden,
-		"SELECT f (1)": &whyHidden, "SELECT x.abs(1)": &whyHidden, "SELECT `f`(1)": &whyHidden, "SELECT f/**/(1)": &whyHidden, "SELECT /*!1 f(1)*/": &whyHidden,
-		"WITH RECURSIVE c (n) AS (SELECT 1) SELECT * FROM (SELECT n FROM c) AS d (m)": nil, "SELECT 'not ended (": &whyHidden,
-		"INSERT INTO t VALUES (f(1))": &whyHidden, "INSERT INTO t (a, b) VALUES (1, ABS(2)), (3, 'f(4)')": nil, "INSERT INTO x.t (a) VALUE (f(1))": &whyHidden, "REPLACE t SELECT f()": &whyHidden,
-		"VALUES (f())": &whyHidden, "values (1), (2)": nil, "UPDATE t SET a = f()": &whyHidden, "DELETE FROM t WHERE a IN (1)": nil, "SHOW TABLES WHERE f()": &whyHidden,
-		"SHOW COUNT(*) WARNINGS": nil, "EXPLAIN SELECT f()": &whyHidden,
-	} {
-		if got := c.relays([]byte(text), true); got != want {
-			t.Errorf("%q: %v, want %v", text, got, want)
-		}
-	}
-	if c.relays([]byte("INSERT INTO t (a) VALUES ('x'), ('cut (o"), false) != nil {
-		t.Error("the beginning of a long text")
-	}
-}
 
 func TestParseKill(t *testing.T) {
 	for text, want := range map[string]uint64{
@@ -75,16 +22,7 @@ func TestParseKill(t *testing.T) {
 	}
 }
 
-func TestShape(t *testing.T) {
-	same := []string{"SELECT a FROM t1 WHERE b = 5 AND c = 'x'", "SELECT a FROM t1 WHERE b = 77 AND c = 'it''s'", `SELECT a FROM t1 WHERE b = 1.5 AND c = "\"y"`}
-	if shapeOf([]byte(same[0])) != shapeOf([]byte(same[2])) {
-		t.Error("statements that differ in values alone have different shapes")
-	}
-	for _, other := range []string{"SELECT a FROM t2 WHERE b = 5 AND c = 'x'", "SELECT a FROM t1 WHERE b = 5", ""} {
-		if shapeOf([]byte(other)) == shapeOf([]byte(same[0])) {
-			t.Errorf("%q has the same shape", other)
-		}
-	}
+func TestShapes(t *testing.T) {
 	var s shapes
 	if !s.due(7, 100) {
 		t.Error("a new shape isn't due")
@@ -115,12 +53,12 @@ func TestParameters(t *testing.T) {
 		{typeDatetime, 0, lenencText("\xe8\x07\x02\x1d\x01\x02\x03\x04\x00\x00\x00"), "TIMESTAMP'2024-02-29 01:02:03.000004'", false},
 		{typeTime, 0, lenencText("\x00\x00\x00\x00\x00\x01\x02\x03"), "", true}, {typeTiny, 0, "", "", true}, {99, 0, "x", "", true},
 	} {
-		s := &statement{params: 1, types: []byte{test.kind, test.sign}}
+		s := &session.Statement{Params: 1, Types: []byte{test.kind, test.sign}}
 		p := "\x17\x01\x00\x00\x00\x00\x01\x00\x00\x00\x00\x01" + string(test.kind) + string([]byte{test.sign}) + test.value
 		if test.kind >= 0x80 {
 			p = "\x17\x01\x00\x00\x00\x00\x01\x00\x00\x00\x00\x01" + string([]byte{test.kind, test.sign}) + test.value
 		}
-		literals, _, err := s.parameters([]byte(p), false)
+		literals, _, err := parameters(s, []byte(p), false)
 		if (err != nil) != test.refuse || err == nil && literals[0] != test.want {
 			t.Errorf("type %d, value %q: %q, %v; want %q", test.kind, test.value, literals, err, test.want)
 		}
@@ -147,9 +85,9 @@ func FuzzParameters(f *testing.F) {
 	f.Add([]byte("\x17\x01\x00\x00\x00\x00\x01\x00\x00\x00\x00\x01\x08\x00\x05\x00\x00\x00\x00\x00\x00\x00"), byte(1))
 	f.Add([]byte("\x17\x01\x00\x00\x00\x00\x01\x00\x00\x00\x00\x01\xfd\x00\x03it'\x06\x00"), byte(2))
 	f.Fuzz(func(t *testing.T, p []byte, params byte) {
-		s := &statement{params: int(params % 8)}
-		s.noteTypes(p)
-		literals, _, err := s.parameters(p, false)
+		s := &session.Statement{Params: int(params % 8)}
+		s.NoteTypes(p)
+		literals, _, err := parameters(s, p, false)
 		if err != nil {
 			return
 		}
@@ -171,14 +109,6 @@ func FuzzPackets(f *testing.F) {
 		_, _ = textRow(b, 2)
 		readError(a)
 		parseKill(text)
-		kindOf([]byte(text))
-		shapeOf([]byte(text))
-		showsWarnings([]byte(text))
-		c := &client{front: &Front{o: Options{}}}
-		c.user.buf, c.user.w = a, len(a)
-		if len(b) > 0 {
-			c.before(b, true)
-		}
 		if to, err := appendBinary(nil, text, columnType{kind: byte(len(a))}); err == nil && len(to) == 0 {
 			t.Errorf("%q of type %d has no form", text, byte(len(a)))
 		}
@@ -214,9 +144,10 @@ func TestBinaryValues(t *testing.T) {
 
 func BenchmarkExamines(b *testing.B) {
 	c := &client{front: &Front{o: Options{Answer: &counting{}}}}
-	c.reply.status = mysqlwire.StatusAutocommit
+	c.session.Outcome.Status = mysqlwire.StatusAutocommit
 	p := append([]byte{mysqlwire.ComQuery}, "SELECT c FROM sbtest1 WHERE id = 500123 AND k BETWEEN 17 AND 42 ORDER BY c LIMIT 10"...)
-	c.front.shapes.rest(c.shapeOf(p[1:]), 1<<60, &whyNotNow)
+	why := "few rows"
+	c.front.shapes.rest(session.Shape(p[1:], ""), 1<<60, &why)
 	b.ReportAllocs()
 	for b.Loop() {
 		if c.examines(p) {

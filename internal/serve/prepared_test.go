@@ -178,7 +178,7 @@ func TestLimitAsText(t *testing.T) {
 	})
 }
 
-// TestCursorIsClosed fetches from a cursor after further executions of its statement, which close it.
+// TestCursorIsClosed fetches from a cursor after further executions of its statement, which close it. A statement that has had one is relayed.
 func TestCursorIsClosed(t *testing.T) {
 	testdb.OnKinds(t, kinds, func(t *testing.T, kind string) {
 		x, a := startCounting(t, kind, nil)
@@ -195,8 +195,9 @@ func TestCursorIsClosed(t *testing.T) {
 			text    string
 			pieces  int64 // executions in pieces after it
 		}{
-			{mysqlwire.ComStmtExecute, open, 0}, {mysqlwire.ComStmtFetch, row, 0}, {mysqlwire.ComStmtExecute, run, 0}, {mysqlwire.ComStmtFetch, row, 0}, {mysqlwire.ComStmtExecute, run, 1}, {mysqlwire.ComStmtFetch, row, 1},
-			{mysqlwire.ComStmtExecute, open, 1}, {mysqlwire.ComStmtFetch, row, 1}, {mysqlwire.ComStmtReset, "", 1}, {mysqlwire.ComStmtFetch, row, 1}, {mysqlwire.ComStmtExecute, run, 2}, {mysqlwire.ComStmtFetch, row, 2},
+			{mysqlwire.ComStmtExecute, run, 1}, {mysqlwire.ComStmtFetch, row, 1},
+			{mysqlwire.ComStmtExecute, open, 1}, {mysqlwire.ComStmtFetch, row, 1}, {mysqlwire.ComStmtExecute, run, 1}, {mysqlwire.ComStmtFetch, row, 1}, {mysqlwire.ComStmtExecute, run, 1}, {mysqlwire.ComStmtFetch, row, 1},
+			{mysqlwire.ComStmtExecute, open, 1}, {mysqlwire.ComStmtFetch, row, 1}, {mysqlwire.ComStmtReset, "", 1}, {mysqlwire.ComStmtFetch, row, 1}, {mysqlwire.ComStmtExecute, run, 1}, {mysqlwire.ComStmtFetch, row, 1},
 		} {
 			clear(x.shapes[:])
 			got, want := through.command(step.command, ids[0]+step.text), direct.command(step.command, ids[1]+step.text)
@@ -278,13 +279,13 @@ func TestSilentCommands(t *testing.T) {
 			}
 			testdb.Until(t, "the session waits for a command", func() bool { return c.phase.Load() == phaseLoop })
 			c.mu.Lock()
-			for id, s := range c.statements {
-				if !s.long {
+			for id, s := range c.session.Statements {
+				if !s.Relayed {
 					t.Errorf("a value of statement %d in parts isn't known", id)
 				}
 			}
-			if len(c.statements) != 2 {
-				t.Errorf("%d statements", len(c.statements))
+			if len(c.session.Statements) != 2 {
+				t.Errorf("%d statements", len(c.session.Statements))
 			}
 			c.mu.Unlock()
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/rowmill/rowmill/internal/mysqlwire"
+	"github.com/rowmill/rowmill/internal/serve/session"
 )
 
 // A reply follows a server's response to one command through its bytes, in order to know where it ends, and
@@ -47,6 +48,11 @@ const (
 // headBytes is the part of a payload that has what a reply needs: an OK packet's two length-encoded integers,
 // status and warnings.
 const headBytes = 23
+
+// outcome returns what the response says about the session.
+func (r *reply) outcome() session.Outcome {
+	return session.Outcome{Status: r.status, Failed: r.failed, Affected: r.affected, Several: r.several, Statement: r.statement, Params: r.params}
+}
 
 // follow prepares for the response to a command. p is its payload, or the beginning, with the flags of an execution.
 func (r *reply) follow(p []byte) {

@@ -10,6 +10,7 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/mysqlwire"
 	"github.com/rowmill/rowmill/internal/query"
+	"github.com/rowmill/rowmill/internal/serve/session"
 )
 
 // An execution is how the client asked for a query, which decides about the form of the answer.
@@ -17,7 +18,7 @@ type execution struct {
 	seq   byte // of the next packet behind what has been passed on
 	begun bool // something has been passed on
 	// prepared is nil for a query as text.
-	prepared *statement
+	prepared *session.Statement
 	values   []byte // the part of COM_STMT_EXECUTE with the parameters
 	text     string // the query of the client, with parameters
 	literal  string // the same with values in place of parameters
@@ -238,12 +239,6 @@ func notesOf(r *query.Report) []note {
 	return out
 }
 
-// showsWarnings reports SHOW WARNINGS.
-func showsWarnings(text []byte) bool {
-	words := strings.Fields(strings.TrimRight(string(text), "; \t\r\n"))
-	return strings.EqualFold(strings.Join(words, " "), "show warnings")
-}
-
 // warnings answers SHOW WARNINGS in the server's form: about a query that was split, with the notes as rows; about one that was passed on,
 // with the notes if the server has none.
 func (c *client) warnings(text string, notes []note) error {
@@ -278,7 +273,7 @@ func (c *client) warnings(text string, notes []note) error {
 
 // insert puts the values of a prepared statement in the places of its parameters.
 func (run *execution) insert(syntax engine.Syntax, st engine.State) error {
-	literals, values, err := run.prepared.parameters(run.values, strings.Contains(st.Get("sql_mode"), "NO_BACKSLASH_ESCAPES"))
+	literals, values, err := parameters(run.prepared, run.values, strings.Contains(st.Get("sql_mode"), "NO_BACKSLASH_ESCAPES"))
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ type sessionState struct {
 // resultsSetting is the character set to which texts of results are converted; "" is none.
 const resultsSetting = "character_set_results"
 
-// leastPacket is more than any own statement of the front has: texts have at most mostText bytes, and lists of their tables a multiple. To one that
+// leastPacket is more than any own statement of the front has: texts have at most session.MaxText bytes, and lists of their tables a multiple. To one that
 // is longer than max_allowed_packet, the server ends the connection.
 const leastPacket = 1 << 20
 
@@ -85,7 +85,7 @@ func (c *client) settings() (*sessionState, error) {
 		return nil, &whole{whyState, "wait_timeout has another form"}
 	}
 	st.idle = time.Duration(seconds) * time.Second
-	c.mode, c.quiet = st.State, !st.notes
+	c.session.Quiet = !st.notes
 	if string(own[0]) == at {
 		return nil, &whole{whyState, "the session has set the time"}
 	}
@@ -93,7 +93,8 @@ func (c *client) settings() (*sessionState, error) {
 		return nil, &whole{whyState, "the isolation level is " + level}
 	}
 	// An error, such as that of a procedure, doesn't say that a transaction is open now; this answer does.
-	if !c.maySplit() {
+	c.session.Outcome = c.reply.outcome()
+	if c.session.Refusal() != nil {
 		return nil, &whole{whyState, "a transaction is open"}
 	}
 	if why := c.front.o.Reader.StateRefusal(st.State); why != "" {

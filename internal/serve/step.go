@@ -121,7 +121,7 @@ func (c *client) stepUser() (goOn bool) {
 
 // simple reports a command that is passed on without a further look.
 func (c *client) simple(p []byte) bool {
-	return (expected[p[0]] != expectNothing || silent(p[0])) && !c.examines(p) && !c.lacksTypes(p)
+	return (expected[p[0]] != expectNothing || silent(p[0])) && !c.examines(p) && c.session.Lacking(p) == nil
 }
 
 // stepServer passes on what has come of a response.

@@ -1,0 +1,230 @@
+// Package session is what a client has said to a MariaDB or MySQL server in its session, as far as it decides whether a
+// query may be split. It is a value without input or output: commands and the outcomes of their responses go in.
+//
+// What a session changes for its next query has to be known exactly. Statements of applications and the usual settings of
+// connectors are followed. After any other statement the session is relayed: all its queries are passed on whole, until
+// COM_RESET_CONNECTION, COM_CHANGE_USER or a new connection.
+//
+//	s := session.Session{Server: reader, Account: "alice"}
+//	s.Note(append([]byte{mysqlwire.ComQuery}, "CALL p()"...), true)
+//	s.After(session.Outcome{Status: mysqlwire.StatusAutocommit})
+//	s.Refusal() // not nil: the session is relayed
+package session
+
+import (
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/mysqlwire"
+)
+
+// A Server says how it reads texts.
+type Server interface {
+	Syntax(engine.State) engine.Syntax
+	Function(name string, args int) engine.FunctionKind
+}
+
+// A Session is what a client has said since it connected, or since its last reset.
+type Session struct {
+	// Server is nil if no query is split; then nothing is noted.
+	Server Server
+	// Account is the name of the client's account.
+	Account string
+	// Attributes reports commands that may have query attributes. KeepsMeta reports a client that keeps the definitions of
+	// columns. The prepared statements of both are relayed.
+	Attributes, KeepsMeta bool
+
+	// Relayed reports that all queries are passed on whole until the session is reset.
+	Relayed bool
+	// Quiet reports that the session may want no notes.
+	Quiet bool
+	// Why is why the last query was passed on whole; nil if it wasn't, or if that is unknown.
+	Why *string
+	// Outcome is that of the last command.
+	Outcome    Outcome
+	Statements map[uint32]*Statement
+	preparing  *Statement // its response is awaited
+}
+
+// An Outcome is what the response to a command says about the session.
+type Outcome struct {
+	Status   uint16 // mysqlwire.StatusInTransaction and others
+	Failed   bool
+	Affected bool // rows were changed
+	Several  bool // there was more than one result
+	// The statement that was prepared, with its number of parameters.
+	Statement uint32
+	Params    int
+}
+
+// MaxText is the length up to which texts of statements are examined.
+const MaxText = 64 << 10
+
+// maxStatements limits the prepared statements of a session that are remembered; further ones are relayed.
+const maxStatements = 1024
+
+// Reset begins the session anew.
+func (s *Session) Reset() {
+	*s = Session{Server: s.Server, Account: s.Account, Attributes: s.Attributes, KeepsMeta: s.KeepsMeta, Outcome: s.Outcome}
+}
+
+// Note notes a command that is passed on. p is its payload, or the beginning of a long one.
+func (s *Session) Note(p []byte, complete bool) {
+	if s.Server == nil {
+		return
+	}
+	s.preparing = nil
+	if mysqlwire.OfStatement(p[0]) && mysqlwire.StatementID(p) == lastPrepared {
+		s.relayStatements() // it may be any of them
+	}
+	switch st := s.Statements[mysqlwire.StatementID(p)]; p[0] {
+	case mysqlwire.ComQuery, mysqlwire.ComStmtPrepare:
+		s.noteText(p, complete)
+	case mysqlwire.ComStmtExecute:
+		if st == nil {
+			s.Why = nil
+		} else {
+			st.note(p)
+		}
+	case mysqlwire.ComStmtLongData:
+		if st != nil {
+			st.Relayed = true
+		}
+	case mysqlwire.ComStmtClose:
+		delete(s.Statements, mysqlwire.StatementID(p))
+	case mysqlwire.ComInitDB:
+		s.relayStatements()
+	case mysqlwire.ComBulkExecute: // never a query
+		s.Why = nil
+	case mysqlwire.ComReset, mysqlwire.ComChangeUser:
+		s.Reset()
+	}
+}
+
+// noteText notes a COM_QUERY or COM_STMT_PREPARE.
+func (s *Session) noteText(p []byte, complete bool) {
+	t, all := s.Text(p)
+	complete = complete && all
+	word, _ := firstWord(SkipBlank(t))
+	followed, _ := followedStatement(word)
+	s.Quiet = s.Quiet || !followed.keeps && containsFold(t, "sql_notes")
+	s.Relayed = s.Relayed || s.Relays(t, complete)
+	if p[0] == mysqlwire.ComQuery {
+		if !followed.keeps {
+			s.relayStatements()
+		}
+		switch k := kindOf(t); {
+		case k == Query && s.Relayed:
+			s.Why = &whyRelayed
+		case k != Query && k != Show:
+			s.Why = nil
+		}
+		return
+	}
+	// A SET, for instance, has its effect when it is executed.
+	s.Relayed = s.Relayed || !followed.keeps
+	if complete && kindOf(t) == Query && !AsksAboutLast(t) && len(s.Statements) < maxStatements && !s.Attributes && !s.KeepsMeta {
+		s.preparing = &Statement{Text: string(t), Shape: Shape(t, s.Account)}
+	}
+}
+
+// relayStatements makes all prepared statements relayed: their texts were read in another state of the session.
+func (s *Session) relayStatements() {
+	for _, st := range s.Statements {
+		st.Relayed = true
+	}
+}
+
+// After notes the outcome of the command.
+func (s *Session) After(o Outcome) {
+	s.Outcome = o
+	if o.Several { // the texts behind the first statement were not examined
+		s.Relayed, s.Quiet = true, true
+	}
+	if st := s.preparing; st != nil && !o.Failed {
+		st.Params = o.Params
+		if s.Statements == nil {
+			s.Statements = map[uint32]*Statement{}
+		}
+		s.Statements[o.Statement] = st
+	}
+	s.preparing = nil
+}
+
+// A Kind is what a command asks for.
+type Kind int
+
+// Kinds of commands.
+const (
+	Other Kind = iota
+	Query      // a query that may be split
+	Kill
+	Show
+)
+
+// Asks returns what a command asks for, and the shape of a Query. p may be the beginning of its payload. For a query that can't be
+// split in the session's present state it sets Why, and returns Other.
+func (s *Session) Asks(p []byte) (k Kind, shape uint64) {
+	switch p[0] {
+	case mysqlwire.ComQuery:
+		t, all := s.Text(p)
+		if !all {
+			return Other, 0
+		}
+		switch k := kindOf(t); k {
+		case Query:
+			if s.Why = s.Refusal(); s.Why == nil {
+				return k, Shape(t, s.Account)
+			}
+		case Kill:
+			return k, 0
+		case Show:
+			if s.Why != nil && ShowsWarnings(t) {
+				return k, 0
+			}
+		}
+	case mysqlwire.ComStmtExecute:
+		st := s.Statements[mysqlwire.StatementID(p)]
+		if st == nil || st.Relayed {
+			s.Why = &whyPrepared
+		} else if s.Why = s.Refusal(); s.Why == nil {
+			return Query, st.Shape
+		}
+	}
+	return Other, 0
+}
+
+// Why queries are passed on whole.
+var (
+	whyRelayed = "a statement of the session may have locked tables, recorded statements or said something about the next transaction, " +
+		"and the session hasn't been reset since"
+	whyPrepared = "a prepared query is split only if nothing that the session has done since may change what it means, and not for " +
+		"libraries that keep definitions of columns or have query attributes"
+	whyNotNow = "a transaction is open, or rows were changed just before"
+	whyManual = "autocommit is off, as it is for Python's drivers unless they connect with autocommit=True"
+)
+
+// Refusal returns why no query of the session may be split at present; nil if one may be. After a statement that has changed rows,
+// no statement of the front's own could restore ROW_COUNT(), which a view may call.
+func (s *Session) Refusal() *string {
+	switch {
+	case s.Relayed:
+		return &whyRelayed
+	case s.Outcome.Status&mysqlwire.StatusAutocommit == 0:
+		return &whyManual
+	case s.Outcome.Status&mysqlwire.StatusInTransaction != 0, s.Outcome.Affected:
+		return &whyNotNow
+	}
+	return nil
+}
+
+// Text returns the text of a COM_QUERY or COM_STMT_PREPARE, up to MaxText. all is not set for a longer one, nor for one with
+// query attributes, whose text is nil.
+func (s *Session) Text(p []byte) (t []byte, all bool) {
+	t = p[1:]
+	if p[0] == mysqlwire.ComQuery && s.Attributes {
+		if len(t) < 2 || t[0] != 0 || t[1] != 1 {
+			return nil, false
+		}
+		t = t[2:]
+	}
+	return t[:min(len(t), MaxText)], len(t) <= MaxText
+}
