@@ -1,22 +1,20 @@
 package serve
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
-	"github.com/rowmill/rowmill/internal/mysqlwire"
 	"github.com/rowmill/rowmill/internal/query"
 	"github.com/rowmill/rowmill/internal/query/parse"
 	"github.com/rowmill/rowmill/internal/query/plan"
+	"github.com/rowmill/rowmill/internal/serve/session"
 )
 
 // An Answerer answers queries in pieces: a *query.Runner.
@@ -62,12 +60,30 @@ type note struct{ level, code, text string }
 // errKilled ends pieces on behalf of KILL.
 var errKilled = errors.New("killed")
 
+// An attempt is one to answer a query in pieces: how the client asked for it, and what has been passed on of the answer.
+type attempt struct {
+	c *client
+	// prepared is nil for a query as text.
+	prepared *session.Statement
+	values   []byte // the part of COM_STMT_EXECUTE with the parameters
+	text     string // the query of the client, with parameters
+	literal  string // the same with values in place of parameters
+	offset   int64  // by which FOUND_ROWS() is more than the number of its rows; -1 is unknown
+
+	state   *sessionState
+	samples chan *sampled
+	got     *sampled
+	out     outgoing // not passed on yet
+	passed  byte     // the sequence number behind what has been passed on
+	begun   bool     // something has been passed on
+}
+
 // split answers a query in pieces. handled is false if it is to be passed on.
-func (c *client) split(ctx context.Context, shape uint64, run *execution) (handled bool, err error) {
-	f := c.front
+func (a *attempt) split(ctx context.Context, shape uint64) (handled bool, err error) {
+	c, f := a.c, a.c.front
 	begin := time.Now()
 	ctx, cancel := context.WithCancelCause(ctx)
-	c.setCancel(cancel)
+	c.pieces.stop.Store(&cancel)
 	c.enter(phasePieces)
 	ended := make(chan struct{})
 	unwatch := context.AfterFunc(ctx, func() {
@@ -78,19 +94,19 @@ func (c *client) split(ctx context.Context, shape uint64, run *execution) (handl
 		}
 	})
 	defer func() {
-		c.setCancel(nil)
+		c.pieces.stop.Store(nil)
 		if !unwatch() {
 			<-ended
 		}
 		cancel(nil)
 		c.enter(phaseOther)
 	}()
-	err = engine.Guarded(func() error { return c.inPieces(ctx, run) })
+	err = engine.Guarded(func() error { return a.inPieces(ctx) })
 	cause := context.Cause(ctx)
 	bug, isBug := errors.AsType[*engine.Bug](err)
 	if isBug {
 		f.report(c, bug)
-		c.broken = c.broken || c.reply.expect != expectNothing // the connection is within a response
+		c.server.broken = c.server.broken || c.server.reply.expect != expectNothing // the connection is within a response
 	}
 	var why *whole
 	reason := ""
@@ -99,20 +115,20 @@ func (c *client) split(ctx context.Context, shape uint64, run *execution) (handl
 		f.metrics.split.Inc()
 		f.metrics.seconds.Observe(time.Since(begin).Seconds())
 		return true, nil
-	case errors.Is(cause, errKilled), !run.begun && errors.Is(err, errKilled):
+	case errors.Is(cause, errKilled), !a.begun && errors.Is(err, errKilled):
 		f.metrics.whole.WithLabelValues(whyGone).Inc()
 		interrupted := serverErrorOf(codeInterrupted, "70100", "Query execution was interrupted")
-		_, err := c.user.Write(interrupted.Packet(run.seq))
+		_, err := c.user.Write(interrupted.Packet(a.passed))
 		return true, err
 	case cause != nil:
 		f.metrics.whole.WithLabelValues(whyGone).Inc()
 		return true, errGone
-	case run.begun:
+	case a.begun:
 		// Rows have been passed on already.
 		f.metrics.whole.WithLabelValues(whyFailed).Inc()
-		_, err := c.user.Write(serverErrorOf(codeUnknown, "HY000", "rowmill serve: "+err.Error()).Packet(run.seq))
+		_, err := c.user.Write(serverErrorOf(codeUnknown, "HY000", "rowmill serve: "+err.Error()).Packet(a.passed))
 		return true, err
-	case c.broken:
+	case c.server.broken:
 		return true, errGone
 	case errors.As(err, &why):
 		f.metrics.whole.WithLabelValues(why.reason).Inc()
@@ -138,19 +154,20 @@ func (c *client) split(ctx context.Context, shape uint64, run *execution) (handl
 
 // inPieces plans the query, proves that this client may have its answer, runs it, and passes the answer on. Its error is a
 // *whole for a query that is better passed on.
-func (c *client) inPieces(ctx context.Context, run *execution) error {
-	f := c.front
+func (a *attempt) inPieces(ctx context.Context) error {
+	c, f := a.c, a.c.front
 	st, err := c.settings()
 	if err != nil {
 		return err
 	}
+	a.state = st
 	syntax := f.o.Reader.Syntax(st.State)
-	if run.literal = run.text; run.prepared != nil {
-		if err := run.insert(syntax, st.State); err != nil {
+	if a.literal = a.text; a.prepared != nil {
+		if err := a.insert(syntax, st.State); err != nil {
 			return err
 		}
 	}
-	text := run.literal
+	text := a.literal
 	q, err := parse.Parse(text, syntax)
 	if err != nil {
 		return &whole{whyForm, err.Error()}
@@ -162,20 +179,20 @@ func (c *client) inPieces(ctx context.Context, run *execution) error {
 		return &whole{whyForm, "text follows its semicolon"}
 	}
 	// Before anything else: even EXPLAIN calls the functions of a view that has no table.
-	if err := c.baseTables(q, run.prepared != nil && run.prepared.Params > 0); err != nil {
+	if err := c.server.baseTables(q, a.prepared != nil && a.prepared.Params > 0); err != nil {
 		return err
 	}
-	run.offset = -1
+	a.offset = -1
 	if q.First == nil && len(q.Rest) == 0 {
-		run.offset = 0
+		a.offset = 0
 		if q.Offset != nil {
-			if run.offset, err = strconv.ParseInt(q.Offset.Of(text), 10, 64); err != nil {
-				run.offset = -1
+			if a.offset, err = strconv.ParseInt(q.Offset.Of(text), 10, 64); err != nil {
+				a.offset = -1
 			}
 		}
 	}
 	// The client's own connection has to accept it before anything is done with another account.
-	want, err := c.explain(text)
+	want, err := c.server.explain(text)
 	if err != nil {
 		return err
 	}
@@ -199,7 +216,7 @@ func (c *client) inPieces(ctx context.Context, run *execution) error {
 	if len(plan.Branches) > 0 {
 		return &whole{whyForm, "it has a set operation, of whose columns no partition gives the definitions"}
 	}
-	part, err := c.place(text, q, plan)
+	part, err := place(f.o.Reader, text, q, plan)
 	if err != nil {
 		return err
 	}
@@ -207,11 +224,11 @@ func (c *client) inPieces(ctx context.Context, run *execution) error {
 	if err != nil {
 		return err
 	}
-	have, err := c.explain(partText)
+	have, err := c.server.explain(partText)
 	if err != nil {
 		return err
 	}
-	if partText, err = part(run.text); err != nil {
+	if partText, err = part(a.text); err != nil {
 		return err
 	}
 	if want != have {
@@ -224,30 +241,29 @@ func (c *client) inPieces(ctx context.Context, run *execution) error {
 	defer give()
 	// The query over one small partition, on the client's own connection, gives the definitions of the columns: they
 	// depend on how the server executes a query, and its description differs from them.
-	sample := make(chan *sampled, 1)
+	a.samples = make(chan *sampled, 1)
 	go func() {
 		var s *sampled
 		err := engine.Guarded(func() (err error) {
-			s, err = c.sample(run, partText)
+			s, err = a.sample(partText)
 			return err
 		})
 		if err != nil {
 			s = &sampled{err: err}
 		}
-		sample <- s
+		a.samples <- s
 	}()
-	sink := &sink{c: c, run: run, seq: run.seq, sample: sample, notes: st.notes, unconverted: st.unconverted}
 	pieces, stop := context.WithTimeout(ctx, st.idle*3/4)
-	report, err := f.o.Answer.Run(pieces, plan, sink)
+	report, err := f.o.Answer.Run(pieces, plan, a)
 	late := pieces.Err() != nil && ctx.Err() == nil
 	stop()
-	if sink.got == nil {
-		sink.got = <-sample
+	if a.got == nil {
+		a.got = <-a.samples
 	}
-	if _, bug := errors.AsType[*engine.Bug](sink.got.err); err == nil || bug {
-		err = errors.Join(err, sink.got.err)
+	if _, bug := errors.AsType[*engine.Bug](a.got.err); err == nil || bug {
+		err = errors.Join(err, a.got.err)
 	}
-	if err != nil && late && !run.begun {
+	if err != nil && late && !a.begun {
 		return &whole{whyState, "it takes longer than the server lets its connection be idle, by wait_timeout"}
 	}
 	if err != nil {
@@ -255,7 +271,7 @@ func (c *client) inPieces(ctx context.Context, run *execution) error {
 	}
 	f.metrics.pieces.Add(float64(len(plan.Pieces)))
 	f.metrics.cached.Add(float64(report.Cached))
-	return sink.end(report)
+	return a.end(report)
 }
 
 // further reports text behind a semicolon.
@@ -264,40 +280,8 @@ func further(t string) bool {
 	return i >= 0 && len(strings.TrimLeft(t[i:], "; \t\r\n")) > 0
 }
 
-// effects returns what EXPLAIN might do more than explain: it evaluates constants, and calls of functions among them. Such a query is
-// passed on before anything is asked about it. A text with several statements isn't parsed at all.
-func effects(q *parse.Query, reader engine.Reader) (why string) {
-	q.Walk(nil, func(e *parse.Expr) bool {
-		if e.Kind == parse.Call && (e.Qualified || reader.Function(e.Name, len(e.Args)) == engine.UnknownFunction) {
-			why = "function " + e.Name + " isn't known"
-		}
-		return why == ""
-	})
-	return why
-}
-
-// baseTables checks that the tables of the query are what pieces read: no views, whose rows may depend on the user, no temporary tables of
-// the session, no columns that are computed from the session.
-func (c *client) baseTables(q *parse.Query, params bool) error {
-	tables, ctes := tablesOf(q)
-	checked := map[string]bool{}
-	for _, t := range tables {
-		name := nameOf(t)
-		if checked[name] {
-			continue
-		}
-		checked[name] = true
-		// Within its own definition, and outside of its query, the name of a CTE is that of a table.
-		if err := c.baseTable(name, t.Database == "" && ctes[strings.ToLower(t.Table)], params); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // place returns what puts one small partition in the place of the table that is cut.
-func (c *client) place(text string, q *parse.Query, plan *plan.Plan) (part func(string) (string, error), err error) {
-	reader := c.front.o.Reader
+func place(reader engine.Reader, text string, q *parse.Query, plan *plan.Plan) (part func(string) (string, error), err error) {
 	var cut []*parse.From
 	tables, ctes := tablesOf(q)
 	for _, t := range tables {
@@ -332,104 +316,4 @@ func (c *client) place(text string, q *parse.Query, plan *plan.Plan) (part func(
 		}
 		return "", &whole{whyForm, "parameters stand on both sides of the table that is cut"}
 	}, nil
-}
-
-// tablesOf returns the tables of a query, and the names of its CTEs in lower case, which may be among them.
-func tablesOf(q *parse.Query) (tables []*parse.From, ctes map[string]bool) {
-	ctes = map[string]bool{}
-	q.Walk(func(q *parse.Query) bool {
-		for _, w := range q.With {
-			ctes[strings.ToLower(w.Name)] = true
-		}
-		if q.Body != nil {
-			for _, f := range q.Body.From {
-				for _, t := range f.Tables() {
-					if t.Query == nil && t.Table != "" {
-						tables = append(tables, t)
-					}
-				}
-			}
-		}
-		return true
-	}, nil)
-	return tables, ctes
-}
-
-func nameOf(t *parse.From) string {
-	if t.Database == "" {
-		return quote(t.Table)
-	}
-	return quote(t.Database) + "." + quote(t.Table)
-}
-
-func quote(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }
-
-// shortTimes matches a column of TIME or YEAR in the definition of a table. ANSI_QUOTES and sql_quote_show_create change the quotes.
-var shortTimes = regexp.MustCompile("(?mi)^  (?:`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\"|[^`\"\\s]+) (?:time|year)\\b")
-
-// baseTable refuses what isn't a table whose rows are the same for everybody. The table of an optional name needn't exist.
-func (c *client) baseTable(name string, optional, params bool) error {
-	r, err := c.ask("SHOW CREATE TABLE " + name)
-	if err != nil {
-		var refused *serverError
-		if optional && errors.As(err, &refused) && (refused.Code == codeNoTable || refused.Code == codeNoDatabase) {
-			return nil
-		}
-		return c.refusal(err)
-	}
-	if len(r.rows) != 1 || len(r.rows[0]) != 2 || !bytes.HasPrefix(r.rows[0][1], []byte("CREATE TABLE ")) {
-		return &whole{whyTable, name + " is a view or a temporary table"}
-	}
-	ddl := r.rows[0][1]
-	if params && !c.mariadb && shortTimes.Match(ddl) {
-		return &whole{whyTable, name + " has a column of TIME or YEAR, to which the server converts a parameter by other rules than a literal"}
-	}
-	return nil
-}
-
-// refusal makes an error of the server a reason to pass the query on.
-func (c *client) refusal(err error) error {
-	var e *serverError
-	if errors.As(err, &e) {
-		if e.Code == codeInterrupted {
-			return errKilled // on the server, and so the whole query would have been
-		}
-		return &whole{whyRefused, e.Error()}
-	}
-	c.broken = true
-	return err
-}
-
-// explain asks the server for the plan of a query, as this client, and returns what decides about the form of
-// the result: which tables are read in which order, and whether rows go through temporary tables.
-func (c *client) explain(text string) (string, error) {
-	words := "EXPLAIN "
-	if !c.mariadb { // where explain_format may be another
-		words = "EXPLAIN FORMAT=TRADITIONAL "
-	}
-	r, err := c.ask(words + text)
-	if err != nil {
-		return "", c.refusal(err)
-	}
-	column := func(name string) int {
-		return slices.IndexFunc(r.definitions, func(d []byte) bool { c, _ := mysqlwire.ReadColumn(d); return c.Name == name })
-	}
-	kind, table, access, extra := column("select_type"), column("table"), column("type"), column("Extra")
-	if kind < 0 || table < 0 || access < 0 || extra < 0 {
-		return "", &whole{whyPlan, "EXPLAIN has another form"}
-	}
-	var out strings.Builder
-	for _, row := range r.rows {
-		fmt.Fprintf(&out, "%s %s", row[kind], row[table])
-		if a := string(row[access]); a == "const" || a == "system" {
-			out.WriteString(" " + a)
-		}
-		for _, word := range []string{"temporary", "filesort", "optimized away", "mpossible", "for group-by", "no matching", "Distinct", "Materialize", "join buffer"} {
-			if bytes.Contains(row[extra], []byte(word)) {
-				out.WriteString(" " + word)
-			}
-		}
-		out.WriteByte('\n')
-	}
-	return out.String(), nil
 }

@@ -310,9 +310,7 @@ func (c *client) close() {
 	c.front.mu.Lock()
 	if c.front.clients[c] {
 		delete(c.front.clients, c)
-		c.front.metrics.in.Add(c.in.Load())
-		c.front.metrics.out.Add(c.out.Load())
-		c.front.metrics.count.Add(c.count.Load())
+		c.front.metrics.ended.add(&c.traffic)
 	}
 	c.front.mu.Unlock()
 	c.cut()
@@ -320,7 +318,7 @@ func (c *client) close() {
 
 // cut closes the network connections, from any goroutine.
 func (c *client) cut() {
-	c.interrupt(errGone)
+	c.pieces.end(errGone)
 	for _, conn := range c.sockets.list() {
 		_ = conn.Close() // nothing follows
 	}

@@ -81,10 +81,11 @@ func (c *client) handshake(ctx context.Context) error {
 		c.refuse(serverErrorOf(codeUnknown, "HY000", "rowmill serve: this client speaks a protocol older than 4.1"), answer[3]+1)
 		return errRefused
 	}
-	if answer, err = c.secure(ctx, answer, offered); err != nil {
+	answer, shift, err := c.secure(ctx, answer, offered)
+	if err != nil {
 		return err
 	}
-	return c.authenticate(answer, offered)
+	return c.authenticate(answer, offered, shift)
 }
 
 // errRefused ends a session whose client has been told why, and errDenied is the server's own refusal of an account.
@@ -145,18 +146,18 @@ func (c *client) greet(p []byte) (offered uint32, err error) {
 }
 
 // secure encrypts the two connections as the client and the options ask for, and returns the client's answer to
-// the greeting. Methods of authentication send a password in the clear within TLS, and so a client with TLS implies
+// the greeting, with the shift of sequence numbers: see exchange. Methods of authentication send a password in the clear within TLS, and so a client with TLS implies
 // TLS to the server, unless that is reached over a socket.
-func (c *client) secure(ctx context.Context, answer []byte, offered uint32) ([]byte, error) {
+func (c *client) secure(ctx context.Context, answer []byte, offered uint32) (first []byte, shift int, err error) {
 	wants := binary.LittleEndian.Uint32(answer[mysqlwire.HeaderSize:])&mysqlwire.CapSSL != 0
 	if wants && (c.front.o.TLS == nil || len(answer) != mysqlwire.HeaderSize+32) {
 		c.refuse(serverErrorOf(codeUnknown, "08S01", "rowmill serve: TLS was not offered"), answer[3]+1)
-		return nil, errRefused
+		return nil, 0, errRefused
 	}
 	upstream := offered&mysqlwire.CapSSL != 0 && (wants && c.front.o.Wire.Network != "unix" || c.front.o.Wire.Encrypted)
 	if c.front.o.Wire.Encrypted && !upstream {
 		c.refuse(serverErrorOf(codeNoServer, "08S01", "rowmill serve: the target asks for TLS, and the server doesn't offer it"), answer[3]+1)
-		return nil, errRefused
+		return nil, 0, errRefused
 	}
 	if upstream {
 		request := bytes.Clone(answer[:mysqlwire.HeaderSize+32])
@@ -164,32 +165,31 @@ func (c *client) secure(ctx context.Context, answer []byte, offered uint32) ([]b
 		flags := binary.LittleEndian.Uint32(request[mysqlwire.HeaderSize:])
 		binary.LittleEndian.PutUint32(request[mysqlwire.HeaderSize:], flags|mysqlwire.CapSSL)
 		if _, err := c.server.Write(request); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		over := tls.Client(c.server.plain(), c.front.o.Wire.TLS)
 		if err := over.HandshakeContext(ctx); err != nil {
 			c.refuse(serverErrorOf(codeNoServer, "08S01", fmt.Sprintf("rowmill serve: TLS with the server: %v", err)), answer[3]+1)
-			return nil, fmt.Errorf("TLS with the server: %w", err)
+			return nil, 0, fmt.Errorf("TLS with the server: %w", err)
 		}
 		c.server.Conn = over
 	}
-	c.secured, c.shift = wants, 0
 	if upstream {
-		c.shift++ // the server has had one packet more
+		shift++ // the server has had one packet more
 	}
 	if wants {
-		c.shift--
+		shift--
 		over := tls.Server(c.user.plain(), c.front.o.TLS)
 		if err := over.HandshakeContext(ctx); err != nil {
-			return nil, noClient(fmt.Errorf("TLS with the client: %w", err))
+			return nil, 0, noClient(fmt.Errorf("TLS with the client: %w", err))
 		}
 		c.user.Conn = over
 		again, err := c.user.packet(mostHandshake)
 		if err != nil {
-			return nil, noClient(err)
+			return nil, 0, noClient(err)
 		}
 		if answer = again; len(answer) < mysqlwire.HeaderSize+32 {
-			return nil, errPacket
+			return nil, 0, errPacket
 		}
 	}
 	flags := binary.LittleEndian.Uint32(answer[mysqlwire.HeaderSize:]) &^ mysqlwire.CapSSL
@@ -197,7 +197,7 @@ func (c *client) secure(ctx context.Context, answer []byte, offered uint32) ([]b
 		flags |= mysqlwire.CapSSL
 	}
 	binary.LittleEndian.PutUint32(answer[mysqlwire.HeaderSize:], flags)
-	return answer, nil
+	return answer, shift, nil
 }
 
 // plain returns the connection below TLS: bytes that have been read already come first.
@@ -226,10 +226,10 @@ func (p *prefixed) Read(to []byte) (int, error) {
 
 // authenticate passes the client's answer on, and then packets in both directions until the server accepts or
 // refuses the client.
-func (c *client) authenticate(answer []byte, offered uint32) error {
+func (c *client) authenticate(answer []byte, offered uint32, shift int) error {
 	body := answer[mysqlwire.HeaderSize:]
 	caps := binary.LittleEndian.Uint32(body) & offered &^ masked
-	c.caps, c.mariadb = caps, offered&mysqlwire.CapMySQL == 0
+	c.server.caps, c.server.mariadb = caps, offered&mysqlwire.CapMySQL == 0
 	var extended uint32
 	if offered&mysqlwire.CapMySQL == 0 && caps&mysqlwire.CapMySQL == 0 {
 		extended = binary.LittleEndian.Uint32(body[28:])
@@ -237,14 +237,14 @@ func (c *client) authenticate(answer []byte, offered uint32) error {
 	name, _, _ := bytes.Cut(body[32:], []byte{0})
 	user := string(name)
 	c.session = session.Session{Server: c.front.o.Reader, Account: user, Attributes: caps&mysqlwire.CapAttributes != 0, KeepsMeta: extended&mysqlwire.CapCacheMeta != 0}
-	c.reply.eofs = caps&mysqlwire.CapDeprecateEOF == 0
-	c.reply.meta = extended&mysqlwire.CapCacheMeta != 0
+	c.server.reply.eofs = caps&mysqlwire.CapDeprecateEOF == 0
+	c.server.reply.meta = extended&mysqlwire.CapCacheMeta != 0
 	binary.LittleEndian.PutUint32(body, binary.LittleEndian.Uint32(body)&^masked) // whatever was offered
-	answer[3] = byte(int(answer[3]) + c.shift)
+	answer[3] = byte(int(answer[3]) + shift)
 	if _, err := c.server.Write(answer); err != nil {
 		return err
 	}
-	err := c.exchange(c.shift)
+	err := c.exchange(shift)
 	if err != nil {
 		return err
 	}
@@ -271,6 +271,7 @@ func (c *client) exchange(shift int) error {
 			}
 		}
 	}()
+	seq := byte(0) // of the last packet to the client
 	for {
 		p, err := c.server.packet(mostHandshake)
 		// The client's goroutine reads what belongs to the authentication alone, and so it ends before
@@ -285,11 +286,11 @@ func (c *client) exchange(shift int) error {
 			_ = c.user.SetReadDeadline(time.Time{})
 		}
 		if err != nil {
-			c.refuse(serverErrorOf(codeNoServer, "08S01", fmt.Sprintf("rowmill serve: the server closed the connection: %v", err)), c.lastSeq+1)
+			c.refuse(serverErrorOf(codeNoServer, "08S01", fmt.Sprintf("rowmill serve: the server closed the connection: %v", err)), seq+1)
 			return err
 		}
 		p[3] = byte(int(p[3]) - shift)
-		c.lastSeq = p[3]
+		seq = p[3]
 		if mismatch {
 			c.refuse(serverErrorOf(codeUnknown, "08S01", "rowmill serve: the server asks for the password itself, which is not passed between an encrypted connection and one that is not. "+
 				"Try: connect with TLS, which needs serve's --tls-cert, or give serve a target with host and port and without tls"), p[3])
@@ -310,8 +311,8 @@ func (c *client) exchange(shift int) error {
 		if p[mysqlwire.HeaderSize] == mysqlwire.Error {
 			return errDenied
 		}
-		c.reply.read(p[mysqlwire.HeaderSize:])
-		c.session.Outcome.Status = c.reply.status
+		c.server.reply.read(p[mysqlwire.HeaderSize:])
+		c.session.Outcome.Status = c.server.reply.status
 		return nil
 	}
 }
@@ -322,7 +323,7 @@ var byPeer = regexp.MustCompile(`(?i)\b(unix_socket|auth_socket)\b`)
 // checkPeer refuses an account, which the server has just accepted, if a method of byPeer may have let it in: packets don't tell. seq is the number of the
 // packet to the client.
 func (c *client) checkPeer(seq byte) error {
-	account, err := c.ask("SHOW CREATE USER CURRENT_USER()")
+	account, err := c.server.ask("SHOW CREATE USER CURRENT_USER()")
 	why := "this account is authenticated by the socket's other end, which is rowmill and not the client"
 	var refused *serverError
 	switch {
@@ -348,6 +349,7 @@ func (c *client) needsKey(p []byte) bool {
 	if len(p) != 2 || p[0] != 1 || p[1] != 4 {
 		return false
 	}
+	_, secured := c.user.Conn.(*tls.Conn)
 	_, over := c.server.Conn.(*tls.Conn)
-	return c.secured != (over || c.front.o.Wire.Network == "unix")
+	return secured != (over || c.front.o.Wire.Network == "unix")
 }

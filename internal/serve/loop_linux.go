@@ -142,22 +142,20 @@ func (ls *loops) adopt(c *client) error {
 	l := ls.list[ls.next%len(ls.list)]
 	ls.next++
 	ls.mu.Unlock()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.owned = true
-	c.wake = make(chan wakeReason, 1)
+	c.turn.mu.Lock()
+	defer c.turn.mu.Unlock()
+	c.turn.owned = true
+	c.turn.wake = make(chan wakeReason, 1)
 	for _, from := range []struct {
 		side *side
 		conn syscall.Conn
-		out  **sock
-	}{{&c.user, user, &c.socks[0]}, {&c.server, server, &c.socks[1]}} {
+	}{{&c.user, user}, {&c.server.side, server}} {
 		s, err := l.add(from.side.Conn, from.conn)
 		if err != nil {
 			return err
 		}
-		s.of, s.server = c, from.side == &c.server
-		*from.out = s
-		from.side.Conn = s
+		s.of, s.server = c, from.side == &c.server.side
+		from.side.sock, from.side.Conn, from.side.link = s, s, s
 		c.sockets.add(s)
 		l.mu.Lock()
 		l.socks[int32(s.fd)] = s
@@ -166,7 +164,6 @@ func (ls *loops) adopt(c *client) error {
 			return os.NewSyscallError("epoll_ctl", err)
 		}
 	}
-	c.links = [2]hanger{c.socks[0], c.socks[1]}
 	return nil
 }
 
@@ -194,18 +191,18 @@ func (s *sock) event(events uint32) {
 		signal(s.out)
 	}
 	c := s.of
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.turn.mu.Lock()
+	defer c.turn.mu.Unlock()
 	if s.server {
-		c.ready[1] = true
+		c.server.ready = true
 	} else {
-		c.ready[0] = true
+		c.user.ready = true
 	}
 	if events&(unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0 {
 		s.hangup = true
 		signal(s.out)
 	}
-	if c.owned {
+	if c.turn.owned {
 		signal(s.in)
 		return
 	}
@@ -340,7 +337,7 @@ func (s *sock) Close() error {
 
 // release closes the descriptors of a session, which no goroutine uses any more.
 func (c *client) release() {
-	for _, s := range c.socks {
+	for _, s := range []*sock{c.user.sock, c.server.sock} {
 		if s == nil {
 			continue
 		}
@@ -348,12 +345,12 @@ func (c *client) release() {
 		delete(s.loop.socks, int32(s.fd))
 		s.loop.mu.Unlock()
 		// An event that the loop already has finds the session owned.
-		c.mu.Lock()
-		c.owned = true
+		c.turn.mu.Lock()
+		c.turn.owned = true
 		s.mu.Lock()
 		_ = unix.Close(s.fd) // nothing follows
 		s.fd = -1
 		s.mu.Unlock()
-		c.mu.Unlock()
+		c.turn.mu.Unlock()
 	}
 }

@@ -2,7 +2,6 @@ package serve
 
 import (
 	"net/http"
-	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -19,8 +18,7 @@ type metrics struct {
 	whole                 *prometheus.CounterVec
 	seconds               prometheus.Histogram
 
-	// Of sessions that have ended.
-	in, out, count atomic.Int64
+	ended traffic // of sessions that have ended
 }
 
 func newMetrics() *metrics {
@@ -81,9 +79,10 @@ func (g gauges) Describe(ch chan<- *prometheus.Desc) {
 func (g gauges) Collect(ch chan<- prometheus.Metric) {
 	clients := g.f.connected()
 	m := g.f.metrics
-	in, out, count := m.in.Load(), m.out.Load(), m.count.Load()
+	var all traffic
+	all.add(&m.ended)
 	for _, c := range clients {
-		in, out, count = in+c.in.Load(), out+c.out.Load(), count+c.count.Load()
+		all.add(&c.traffic)
 	}
 	used, waiting := g.f.queue.used.Load(), g.f.queue.waiting.Load()
 	gauge := func(d *prometheus.Desc, v float64) {
@@ -97,7 +96,7 @@ func (g gauges) Collect(ch chan<- prometheus.Metric) {
 		gauge(periodsDesc, float64(cached.Periods))
 		gauge(cacheBytesDesc, float64(cached.Bytes))
 	}
-	ch <- prometheus.MustNewConstMetric(commandsDesc, prometheus.CounterValue, float64(count))
-	ch <- prometheus.MustNewConstMetric(bytesDesc, prometheus.CounterValue, float64(in), "in")
-	ch <- prometheus.MustNewConstMetric(bytesDesc, prometheus.CounterValue, float64(out), "out")
+	ch <- prometheus.MustNewConstMetric(commandsDesc, prometheus.CounterValue, float64(all.count.Load()))
+	ch <- prometheus.MustNewConstMetric(bytesDesc, prometheus.CounterValue, float64(all.in.Load()), "in")
+	ch <- prometheus.MustNewConstMetric(bytesDesc, prometheus.CounterValue, float64(all.out.Load()), "out")
 }

@@ -278,7 +278,7 @@ func TestSilentCommands(t *testing.T) {
 				continue
 			}
 			testdb.Until(t, "the session waits for a command", func() bool { return c.phase.Load() == phaseLoop })
-			c.mu.Lock()
+			c.turn.mu.Lock()
 			for id, s := range c.session.Statements {
 				if !s.Relayed {
 					t.Errorf("a value of statement %d in parts isn't known", id)
@@ -287,7 +287,7 @@ func TestSilentCommands(t *testing.T) {
 			if len(c.session.Statements) != 2 {
 				t.Errorf("%d statements", len(c.session.Statements))
 			}
-			c.mu.Unlock()
+			c.turn.mu.Unlock()
 		}
 	})
 }

@@ -10,20 +10,7 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/mysqlwire"
 	"github.com/rowmill/rowmill/internal/query"
-	"github.com/rowmill/rowmill/internal/serve/session"
 )
-
-// An execution is how the client asked for a query, which decides about the form of the answer.
-type execution struct {
-	seq   byte // of the next packet behind what has been passed on
-	begun bool // something has been passed on
-	// prepared is nil for a query as text.
-	prepared *session.Statement
-	values   []byte // the part of COM_STMT_EXECUTE with the parameters
-	text     string // the query of the client, with parameters
-	literal  string // the same with values in place of parameters
-	offset   int64  // by which FOUND_ROWS() is more than the number of its rows; -1 is unknown
-}
 
 // sampled is what the server says around the rows of a query: payloads, in order.
 type sampled struct {
@@ -52,28 +39,28 @@ func (t columnType) plainText() bool {
 }
 
 // sample runs text, the query over one partition, on the client's own connection, without passing its rows on.
-func (c *client) sample(run *execution, text string) (*sampled, error) {
+func (a *attempt) sample(text string) (*sampled, error) {
 	s := &sampled{}
 	var command []byte
-	if run.prepared == nil {
-		command = c.asQuery(text)
+	if a.prepared == nil {
+		command = a.c.server.asQuery(text)
 	} else {
 		p, _ := mysqlwire.End(append(append(mysqlwire.Begin(nil, 0), mysqlwire.ComStmtPrepare), text...), 0)
-		if err := c.converse(p, mostOwn, func(expectation, []byte) error { return nil }); err != nil {
-			return nil, c.refusal(err)
+		if err := a.c.server.converse(p, mostOwn, func(expectation, []byte) error { return nil }); err != nil {
+			return nil, a.c.server.refusal(err)
 		}
-		id := c.reply.statement
+		id := a.c.server.reply.statement
 		defer func() {
 			drop, _ := mysqlwire.End(append(mysqlwire.Begin(nil, 0), mysqlwire.ComStmtClose, byte(id), byte(id>>8), byte(id>>16), byte(id>>24)), 0)
-			if _, err := c.server.Write(drop); err != nil {
-				c.broken = true
+			if _, err := a.c.server.Write(drop); err != nil {
+				a.c.server.broken = true
 			}
 		}()
 		command = append(mysqlwire.Begin(nil, 0), mysqlwire.ComStmtExecute)
 		command = binary.LittleEndian.AppendUint32(command, id)
-		command, _ = mysqlwire.End(append(command, run.values...), 0)
+		command, _ = mysqlwire.End(append(command, a.values...), 0)
 	}
-	err := c.converse(command, math.MaxInt, func(expect expectation, payload []byte) error {
+	err := a.c.server.converse(command, math.MaxInt, func(expect expectation, payload []byte) error {
 		if expect == expectRows {
 			return nil
 		}
@@ -88,12 +75,12 @@ func (c *client) sample(run *execution, text string) (*sampled, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, c.refusal(err)
+		return nil, a.c.server.refusal(err)
 	}
-	if c.reply.warnings > 0 {
+	if a.c.server.reply.warnings > 0 {
 		return nil, &whole{whyWarnings, "the query has warnings"}
 	}
-	if s.last = c.last; len(s.types) == 0 || len(s.last) == 0 {
+	if s.last = a.c.server.last; len(s.types) == 0 || len(s.last) == 0 {
 		return nil, &whole{whyForm, "the result of a partition has no columns"}
 	}
 	return s, nil
@@ -108,105 +95,99 @@ func typeOf(definition []byte) (columnType, error) {
 	return columnType{c.Type, c.Flags, c.Charset}, nil
 }
 
-// A sink passes the answer of pieces on to the client.
-type sink struct {
-	c      *client
-	run    *execution
-	sample chan *sampled
-	got    *sampled
-	notes  bool
-	// unconverted is that of a sessionState.
-	unconverted bool
+// outgoing are packets that are not sent yet; seq is the number of the next one.
+type outgoing struct {
+	buf []byte
+	seq byte
+}
 
-	buf []byte // not passed on yet
-	seq byte   // of the next packet
+func (p *outgoing) add(payload []byte) {
+	start := len(p.buf)
+	p.buf = append(mysqlwire.Begin(p.buf, p.seq), payload...)
+	p.buf, p.seq = mysqlwire.End(p.buf, start)
 }
 
 // flushAt is how much of an answer is collected before it is written.
 const flushAt = 64 << 10
 
 // Columns implements query.Sink.
-func (s *sink) Columns(cols []engine.ResultColumn) error {
-	s.got = <-s.sample
-	if s.got.err != nil {
-		return s.got.err
+func (a *attempt) Columns(cols []engine.ResultColumn) error {
+	a.got = <-a.samples
+	if a.got.err != nil {
+		return a.got.err
 	}
-	if len(cols) != len(s.got.types) {
-		return &whole{whyForm, fmt.Sprintf("the server returns %d columns, and not %d", len(s.got.types), len(cols))}
+	if len(cols) != len(a.got.types) {
+		return &whole{whyForm, fmt.Sprintf("the server returns %d columns, and not %d", len(a.got.types), len(cols))}
 	}
-	for _, t := range s.got.types {
+	for _, t := range a.got.types {
 		switch {
-		case s.run.prepared != nil && !encodable(t):
+		case a.prepared != nil && !encodable(t):
 			return &whole{whyForm, "values of a column have no exact binary form"}
-		case s.unconverted && !t.plainText():
+		case a.state.unconverted && !t.plainText():
 			return &whole{whyState, "texts aren't converted, and a column isn't in UTF-8"}
 		}
 	}
-	for _, p := range s.got.head {
-		s.packet(p)
+	for _, p := range a.got.head {
+		a.out.add(p)
 	}
 	return nil
 }
 
-func (s *sink) packet(payload []byte) {
-	start := len(s.buf)
-	s.buf = append(mysqlwire.Begin(s.buf, s.seq), payload...)
-	s.buf, s.seq = mysqlwire.End(s.buf, start)
-}
-
 // Row implements query.Sink.
-func (s *sink) Row(values [][]byte) error {
-	start := len(s.buf)
-	s.buf = mysqlwire.Begin(s.buf, s.seq)
-	if s.run.prepared != nil {
+func (a *attempt) Row(values [][]byte) error {
+	out := &a.out
+	start := len(out.buf)
+	out.buf = mysqlwire.Begin(out.buf, out.seq)
+	if a.prepared != nil {
 		var err error
-		if s.buf, err = appendBinaryRow(s.buf, values, s.got.types); err != nil {
+		if out.buf, err = appendBinaryRow(out.buf, values, a.got.types); err != nil {
 			return err
 		}
 	} else {
 		for _, v := range values {
 			if v == nil {
-				s.buf = append(s.buf, 0xFB)
+				out.buf = append(out.buf, 0xFB)
 				continue
 			}
-			s.buf = append(mysqlwire.AppendInt(s.buf, uint64(len(v))), v...)
+			out.buf = append(mysqlwire.AppendInt(out.buf, uint64(len(v))), v...)
 		}
 	}
-	s.buf, s.seq = mysqlwire.End(s.buf, start)
-	if len(s.buf) < flushAt {
+	out.buf, out.seq = mysqlwire.End(out.buf, start)
+	if len(out.buf) < flushAt {
 		return nil
 	}
-	return s.flush()
+	return a.flush()
 }
 
-func (s *sink) flush() error {
-	s.run.begun, s.run.seq = true, s.seq
-	s.c.enter(phaseUser) // a client that doesn't read keeps its sessions for a limited time only
-	_, err := s.c.user.Write(s.buf)
-	s.c.enter(phasePieces)
-	s.c.out.Add(int64(len(s.buf)))
-	s.buf = s.buf[:0]
+func (a *attempt) flush() error {
+	out := &a.out
+	a.begun, a.passed = true, out.seq
+	a.c.enter(phaseUser) // a client that doesn't read keeps its sessions for a limited time only
+	_, err := a.c.user.Write(out.buf)
+	a.c.enter(phasePieces)
+	a.c.traffic.out.Add(int64(len(out.buf)))
+	out.buf = out.buf[:0]
 	if err != nil {
-		s.c.interrupt(errGone)
+		a.c.pieces.end(errGone)
 	}
 	return err
 }
 
 // end passes the rest on. Notes of SHOW WARNINGS aren't counted: drivers raise errors for warnings by their number.
-func (s *sink) end(report *query.Report) error {
+func (a *attempt) end(report *query.Report) error {
 	var notes []note
-	if s.notes {
+	if a.state.notes {
 		notes = notesOf(report)
 	}
 	count := 0
 	if report.Warned > 0 {
 		// The whole query has the same warnings, as far as that is known.
-		if !s.run.begun {
+		if !a.begun {
 			return &whole{whyWarnings, "the query has warnings"}
 		}
 		notes, count = nil, int(min(report.Warned, math.MaxUint16))
 	}
-	last := append([]byte(nil), s.got.last...)
+	last := append([]byte(nil), a.got.last...)
 	at := 1 // of the warnings
 	if len(last) > 5 {
 		at = 5
@@ -215,12 +196,12 @@ func (s *sink) end(report *query.Report) error {
 		return errors.New("the end of the result has another form")
 	}
 	binary.LittleEndian.PutUint16(last[at:], uint16(count))
-	s.packet(last)
-	s.c.answered = &answered{text: s.run.literal, notes: notes, warned: report.Warned > 0, found: -1}
-	if offset := s.run.offset; offset == 0 || offset > 0 && report.Rows > 0 {
-		s.c.answered.found = offset + report.Rows
+	a.out.add(last)
+	a.c.answered = &answered{text: a.literal, notes: notes, warned: report.Warned > 0, found: -1}
+	if offset := a.offset; offset == 0 || offset > 0 && report.Rows > 0 {
+		a.c.answered.found = offset + report.Rows
 	}
-	return s.flush()
+	return a.flush()
 }
 
 // notesOf tells how a query was answered.
@@ -243,7 +224,7 @@ func notesOf(r *query.Report) []note {
 // with the notes if the server has none.
 func (c *client) warnings(text string, notes []note) error {
 	s, rows := &sampled{}, [][]byte{}
-	err := c.converse(c.asQuery(text), mostOwn, func(expect expectation, payload []byte) error {
+	err := c.server.converse(c.server.asQuery(text), mostOwn, func(expect expectation, payload []byte) error {
 		if expect != expectRows {
 			s.head = append(s.head, append([]byte(nil), payload...))
 		} else if c.answered == nil { // the server's own warnings of a query that was passed on
@@ -261,23 +242,21 @@ func (c *client) warnings(text string, notes []note) error {
 		}
 		rows = append(rows, row)
 	}
-	out, seq := []byte(nil), byte(1)
-	for _, payload := range append(append(s.head, rows...), c.last) {
-		start := len(out)
-		out = append(mysqlwire.Begin(out, seq), payload...)
-		out, seq = mysqlwire.End(out, start)
+	out := outgoing{seq: 1}
+	for _, payload := range append(append(s.head, rows...), c.server.last) {
+		out.add(payload)
 	}
-	_, err = c.user.Write(out)
+	_, err = c.user.Write(out.buf)
 	return err
 }
 
 // insert puts the values of a prepared statement in the places of its parameters.
-func (run *execution) insert(syntax engine.Syntax, st engine.State) error {
-	literals, values, err := parameters(run.prepared, run.values, strings.Contains(st.Get("sql_mode"), "NO_BACKSLASH_ESCAPES"))
+func (a *attempt) insert(syntax engine.Syntax, st engine.State) error {
+	literals, values, err := parameters(a.prepared, a.values, strings.Contains(st.Get("sql_mode"), "NO_BACKSLASH_ESCAPES"))
 	if err != nil {
 		return err
 	}
-	run.values = values
-	run.literal, err = insertLiterals(run.text, literals, syntax)
+	a.values = values
+	a.literal, err = insertLiterals(a.text, literals, syntax)
 	return err
 }

@@ -85,9 +85,9 @@ func TestPanicEndsOneSession(t *testing.T) {
 		for i := range others {
 			others[i] = dialRaw(t, "tcp", x.address, x.name, 0, 0)
 		}
-		c.mu.Lock()
+		c.turn.mu.Lock()
 		c.user.w = 1 << 30
-		c.mu.Unlock()
+		c.turn.mu.Unlock()
 		if _, err := through.Conn.Write([]byte{1, 0, 0, 0, 0x0E}); err != nil {
 			t.Fatal(err)
 		}

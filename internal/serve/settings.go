@@ -28,25 +28,13 @@ const resultsSetting = "character_set_results"
 // is longer than max_allowed_packet, the server ends the connection.
 const leastPacket = 1 << 20
 
-// askRow runs a query of the front's own that has one row. Its error is that of refusal.
-func (c *client) askRow(text string) ([][]byte, error) {
-	r, err := c.ask(text)
-	if err == nil && len(r.rows) != 1 {
-		err = errPacket
-	}
-	if err != nil {
-		return nil, c.refusal(err)
-	}
-	return r.rows[0], nil
-}
-
 // settings reads the settings of the client's connection. It refuses a session that has set the time, which is then the same in every statement.
 func (c *client) settings() (*sessionState, error) {
 	names, err := c.front.stateNames()
 	if err != nil {
 		return nil, &whole{whyState, err.Error()}
 	}
-	row, err := c.askRow("SELECT ROW_COUNT(), FOUND_ROWS(), @@SESSION.max_allowed_packet, CAST(@@SESSION.timestamp AS CHAR) LIMIT 1")
+	row, err := c.server.askRow("SELECT ROW_COUNT(), FOUND_ROWS(), @@SESSION.max_allowed_packet, CAST(@@SESSION.timestamp AS CHAR) LIMIT 1")
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +55,7 @@ func (c *client) settings() (*sessionState, error) {
 		}
 	}
 	list.WriteString("CAST(@@SESSION.timestamp AS CHAR), @@SESSION.sql_notes, @@SESSION." + c.front.isolation + ", @@SESSION.wait_timeout LIMIT 1")
-	if row, err = c.askRow(list.String()); err != nil {
+	if row, err = c.server.askRow(list.String()); err != nil {
 		return nil, err
 	}
 	st := &sessionState{}
@@ -93,7 +81,7 @@ func (c *client) settings() (*sessionState, error) {
 		return nil, &whole{whyState, "the isolation level is " + level}
 	}
 	// An error, such as that of a procedure, doesn't say that a transaction is open now; this answer does.
-	c.session.Outcome = c.reply.outcome()
+	c.session.Outcome = c.server.reply.outcome()
 	if c.session.Refusal() != nil {
 		return nil, &whole{whyState, "a transaction is open"}
 	}

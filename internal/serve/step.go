@@ -16,50 +16,50 @@ const (
 	wakeCommand wakeReason = iota // a command is to be handled
 	wakeSend                      // a command is partly sent
 	wakeRespond                   // a response is partly passed on
-	wakeEnd                       // a side has closed its connection, or failed: c.cause
+	wakeEnd                       // a side has closed its connection, or failed: c.turn.cause
 )
 
 // await hands the session to its loop until that hands it back.
 func (c *client) await() wakeReason {
-	c.mu.Lock()
-	c.owned, c.cause = false, nil
-	c.busy, c.partly = false, 0
-	c.ready = [2]bool{true, true} // or not: step tries
+	c.turn.mu.Lock()
+	c.turn.owned, c.turn.cause = false, nil
+	c.turn.busy, c.turn.partly = false, 0
+	c.user.ready, c.server.ready = true, true // or not: step tries
 	c.phase.Store(phaseLoop)
 	c.step()
-	c.mu.Unlock()
-	return <-c.wake
+	c.turn.mu.Unlock()
+	return <-c.turn.wake
 }
 
-// giveBack hands the session over to its goroutine. c.mu is held.
+// giveBack hands the session over to its goroutine. c.turn.mu is held.
 func (c *client) giveBack(why wakeReason, cause error) {
-	c.owned, c.cause = true, cause
+	c.turn.owned, c.turn.cause = true, cause
 	c.phase.Store(phaseOther)
-	c.wake <- why
+	c.turn.wake <- why
 }
 
-// step does what can be done without waiting. c.mu is held, and the session is the loop's. A panic ends this session
+// step does what can be done without waiting. c.turn.mu is held, and the session is the loop's. A panic ends this session
 // only: other sessions have the same loop.
 func (c *client) step() {
 	defer func() {
 		if bug := recover(); bug != nil {
 			err := c.front.panicked(c, bug)
-			if !c.owned {
+			if !c.turn.owned {
 				c.giveBack(wakeEnd, err)
 			}
 		}
 	}()
 	for {
-		if c.busy {
-			if !c.ready[1] || !c.stepServer() {
+		if c.turn.busy {
+			if !c.server.ready || !c.stepServer() {
 				return
 			}
 			continue
 		}
-		if c.ready[1] && !c.stepIdleServer() {
+		if c.server.ready && !c.stepIdleServer() {
 			return
 		}
-		if !c.ready[0] || !c.stepUser() {
+		if !c.user.ready || !c.stepUser() {
 			return
 		}
 	}
@@ -71,11 +71,11 @@ func (c *client) stepIdleServer() (goOn bool) {
 	n, err := 0, error(nil)
 	if s.r == s.w {
 		s.room()
-		n, err = c.socks[1].read(s.buf[s.w:])
+		n, err = c.server.sock.read(s.buf[s.w:])
 		s.w += n
 	}
 	if err == errAgain {
-		c.ready[1] = false
+		c.server.ready = false
 		return true
 	}
 	c.gone.Store(true)
@@ -87,16 +87,16 @@ func (c *client) stepIdleServer() (goOn bool) {
 func (c *client) stepUser() (goOn bool) {
 	u := &c.user
 	u.room()
-	n, err := c.socks[0].read(u.buf[u.w:])
+	n, err := c.user.sock.read(u.buf[u.w:])
 	if err == errAgain {
-		c.ready[0] = false
+		c.user.ready = false
 		return false
 	}
 	if err != nil {
 		c.giveBack(wakeEnd, err)
 		return false
 	}
-	c.ready[0] = n == len(u.buf)-u.w || c.socks[0].hangup
+	c.user.ready = n == len(u.buf)-u.w || c.user.sock.hangup
 	u.w += n
 	p := u.buf[u.r:u.w]
 	// One whole command, and nothing behind it.
@@ -105,9 +105,9 @@ func (c *client) stepUser() (goOn bool) {
 		return false
 	}
 	c.note(p)
-	c.reply.follow(p[mysqlwire.HeaderSize:])
-	c.busy = !silent(p[mysqlwire.HeaderSize])
-	n, err = c.socks[1].write(p)
+	c.server.reply.follow(p[mysqlwire.HeaderSize:])
+	c.turn.busy = !silent(p[mysqlwire.HeaderSize])
+	n, err = c.server.sock.write(p)
 	u.r += n
 	if err == errAgain {
 		err = nil
@@ -128,9 +128,9 @@ func (c *client) simple(p []byte) bool {
 func (c *client) stepServer() (goOn bool) {
 	s := &c.server
 	s.room()
-	n, err := c.socks[1].read(s.buf[s.w:])
+	n, err := c.server.sock.read(s.buf[s.w:])
 	if err == errAgain {
-		c.ready[1] = false
+		c.server.ready = false
 		return false
 	}
 	if err != nil {
@@ -138,16 +138,16 @@ func (c *client) stepServer() (goOn bool) {
 		return false
 	}
 	long := n == len(s.buf)-s.w
-	c.ready[1] = long || c.socks[1].hangup
+	c.server.ready = long || c.server.sock.hangup
 	s.w += n
-	n, ended := c.reply.feed(s.buf[s.r:s.w])
+	n, ended := c.server.reply.feed(s.buf[s.r:s.w])
 	for n > 0 {
-		k, err := c.socks[0].write(s.buf[s.r : s.r+n])
+		k, err := c.user.sock.write(s.buf[s.r : s.r+n])
 		s.r += k
 		n -= k
-		c.out.Add(int64(k))
+		c.traffic.out.Add(int64(k))
 		if err == errAgain {
-			c.partly, c.final = n, ended
+			c.turn.partly, c.turn.final = n, ended
 			c.giveBack(wakeRespond, nil)
 			return false
 		}
@@ -159,12 +159,12 @@ func (c *client) stepServer() (goOn bool) {
 	if !ended && !long {
 		return true
 	}
-	if !ended || c.reply.expect == expectFile {
-		c.partly, c.final = 0, ended
+	if !ended || c.server.reply.expect == expectFile {
+		c.turn.partly, c.turn.final = 0, ended
 		c.giveBack(wakeRespond, nil)
 		return false
 	}
-	c.busy = false
+	c.turn.busy = false
 	c.after()
 	return true
 }
@@ -186,9 +186,9 @@ func (s *side) room() {
 
 // recall ends a session that is idle, if it is its loop's.
 func (c *client) recall() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.phase.Load() == phaseLoop && !c.owned && !c.busy && !c.inTransaction.Load() {
+	c.turn.mu.Lock()
+	defer c.turn.mu.Unlock()
+	if c.phase.Load() == phaseLoop && !c.turn.owned && !c.turn.busy && !c.inTransaction.Load() {
 		c.giveBack(wakeEnd, errGone)
 	}
 }

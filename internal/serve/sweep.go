@@ -42,7 +42,7 @@ func (l link) hungUp() (is bool) {
 }
 
 // link notes the session's connections for the sweep.
-func (c *client) link() { c.links = [2]hanger{linkOf(c.user.Conn), linkOf(c.server.Conn)} }
+func (c *client) link() { c.user.link, c.server.link = linkOf(c.user.Conn), linkOf(c.server.Conn) }
 
 // sweep looks at all sessions until ctx ends.
 func (f *Front) sweep(ctx context.Context) {
@@ -67,20 +67,20 @@ func (f *Front) sweep(ctx context.Context) {
 			phase := c.phase.Load()
 			switch phase % phasesOfSize {
 			case phaseIdle:
-				if c.links[1].hungUp() && c.phase.Load() == phase {
+				if c.server.link.hungUp() && c.phase.Load() == phase {
 					c.gone.Store(true)
 					_ = c.user.SetReadDeadline(past)
 				}
 			case phaseConnect: // the server limits its time; its last words are passed on before the next sweep
-				if c.links[1].hungUp() {
+				if c.server.link.hungUp() {
 					if last[c].phase == phase {
 						c.cut()
 					}
 					last[c] = seen{phase, now}
 				}
 			case phasePieces:
-				if c.links[0].hungUp() || c.links[1].hungUp() {
-					c.interrupt(errGone)
+				if c.user.link.hungUp() || c.server.link.hungUp() {
+					c.pieces.end(errGone)
 				}
 			case phaseUser:
 				if s := last[c]; s.phase != phase {

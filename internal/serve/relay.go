@@ -19,71 +19,56 @@ import (
 // runs it. A command goes to the server, and the response comes back, before the next command is read; so a
 // statement costs two reads and two writes, and no hand-over between goroutines.
 type client struct {
-	front *Front
-	// user is the client's side, server the server's.
-	user, server side
-	sockets      sockets   // of both, below TLS
-	links        [2]hanger // the same, for the sweep
-
-	id      uint32 // of the connection on the server
-	caps    uint32
-	secured bool // the client's connection is encrypted
-	mariadb bool // the server is
-	shift   int  // of sequence numbers during the authentication
-	lastSeq byte
-	reply   reply
+	front   *Front
+	user    side // the client's connection
+	server  server
+	sockets sockets // of both, below TLS
+	id      uint32  // of the connection on the server
+	traffic traffic
+	turn    turn
 
 	// phase is what the session does, with a number that grows: see the sweep.
 	phase atomic.Uint64
 	// gone is set by the sweep: the server has closed an idle connection.
-	gone atomic.Bool
-	// The session on its loop, if it has one: see step. mu is held by the loop and by whoever changes these fields.
-	mu     sync.Mutex
-	socks  [2]*sock        // the client's and the server's; nil without a loop
-	wake   chan wakeReason // the loop hands the session over
-	owned  bool            // by the session's goroutine
-	busy   bool            // a response is awaited
-	final  bool            // the response is complete, but for
-	partly int             // bytes that are not passed on
-	ready  [2]bool         // something may be read
-	cause  error           // why the loop can't go on
+	gone          atomic.Bool
+	inTransaction atomic.Bool
 
 	session  session.Session
 	found    int64     // FOUND_ROWS() as the server would have it; -1 if the server's own is right
 	zero     bool      // ROW_COUNT() has to return 0 before the next command, and not -1 as after the front's statements
 	answered *answered // the last command, if it was a query in pieces
-	last     []byte    // the end of the last response to the front's own statement
-	broken   bool      // the connection can't be used after such a response
-	stopMu   sync.Mutex
-	stop     context.CancelCauseFunc // of the query in pieces that is running
-
-	in, out atomic.Int64 // bytes from and to the client
-	count   atomic.Int64 // commands
-
-	// inTransaction reports an open transaction.
-	inTransaction atomic.Bool
+	pieces   pieces
 }
 
-// setCancel notes what ends the pieces of a query; nil if none are running.
-func (c *client) setCancel(stop context.CancelCauseFunc) {
-	c.stopMu.Lock()
-	defer c.stopMu.Unlock()
-	c.stop = stop
+// A turn is whose turn a session is, its loop's or its goroutine's: see step. mu is held by the loop and by whoever changes these fields.
+type turn struct {
+	mu     sync.Mutex
+	wake   chan wakeReason // the loop hands the session over
+	owned  bool            // by the session's goroutine
+	busy   bool            // a response is awaited
+	final  bool            // the response is complete, but for
+	partly int             // bytes that are not passed on
+	cause  error           // why the loop can't go on
 }
 
-// running returns what ends the pieces of the query that the session is running; nil if it isn't.
-func (c *client) running() context.CancelCauseFunc {
-	c.stopMu.Lock()
-	defer c.stopMu.Unlock()
-	return c.stop
+// traffic counts commands, and bytes from and to clients.
+type traffic struct{ count, in, out atomic.Int64 }
+
+func (t *traffic) add(other *traffic) {
+	t.count.Add(other.count.Load())
+	t.in.Add(other.in.Load())
+	t.out.Add(other.out.Load())
 }
 
-// interrupt ends the pieces of the query that the session is running, if it is.
-func (c *client) interrupt(why error) {
-	c.stopMu.Lock()
-	defer c.stopMu.Unlock()
-	if c.stop != nil {
-		c.stop(why)
+// pieces are those of the query that a session is running, which any goroutine may end.
+type pieces struct {
+	stop atomic.Pointer[context.CancelCauseFunc] // nil if none are running
+}
+
+// end ends the pieces, if there are any.
+func (p *pieces) end(why error) {
+	if stop := p.stop.Load(); stop != nil {
+		(*stop)(why)
 	}
 }
 
@@ -128,19 +113,19 @@ var errGone = errors.New("closed")
 // command takes one command from the client through to its response. It reports whether the session goes on.
 func (c *client) command(ctx context.Context) (more bool, err error) {
 	u := &c.user
-	if u.r == u.w && c.socks[0] != nil {
+	if u.r == u.w && c.user.sock != nil {
 		c.user.shrink()
 		c.server.shrink()
 		switch why := c.await(); {
 		case why == wakeEnd:
-			return false, c.ended(c.cause)
-		case c.cause != nil:
-			return false, c.lost(c.cause)
+			return false, c.ended(c.turn.cause)
+		case c.turn.cause != nil:
+			return false, c.lost(c.turn.cause)
 		case why == wakeSend:
 			if _, err := c.server.Write(u.buf[u.r:u.w]); err != nil {
 				return false, c.lost(err)
 			}
-			if u.r = u.w; !c.busy {
+			if u.r = u.w; !c.turn.busy {
 				return true, nil
 			}
 			if err := c.respond(); err != nil {
@@ -217,7 +202,7 @@ func (c *client) command(ctx context.Context) (more bool, err error) {
 	case opaque(what):
 		return false, c.pass()
 	}
-	c.reply.follow(p[mysqlwire.HeaderSize:])
+	c.server.reply.follow(p[mysqlwire.HeaderSize:])
 	send := c.send
 	if lacks {
 		send = c.sendTyped
@@ -240,15 +225,15 @@ func (s *side) empty() bool {
 // note notes a command that is passed on. p is what has come of it, with its header.
 func (c *client) note(p []byte) {
 	size := mysqlwire.HeaderSize + mysqlwire.Length(p)
-	c.in.Add(int64(size))
-	c.count.Add(1)
+	c.traffic.in.Add(int64(size))
+	c.traffic.count.Add(1)
 	c.session.Note(p[mysqlwire.HeaderSize:min(size, len(p))], len(p) >= size)
 }
 
 // after notes what a response says about the session.
 func (c *client) after() {
-	c.inTransaction.Store(c.reply.status&mysqlwire.StatusInTransaction != 0)
-	c.session.After(c.reply.outcome())
+	c.inTransaction.Store(c.server.reply.status&mysqlwire.StatusInTransaction != 0)
+	c.session.After(c.server.reply.outcome())
 }
 
 // examines reports a command that the session's goroutine has to look at. p may be the beginning of its payload.
@@ -317,21 +302,21 @@ func (c *client) sendLong() error {
 func (c *client) respond() error {
 	s := &c.server
 	for {
-		n, ended := c.reply.feed(s.buf[s.r:s.w])
+		n, ended := c.server.reply.feed(s.buf[s.r:s.w])
 		if n > 0 {
 			c.enter(phaseUser)
 			if _, err := c.user.Write(s.buf[s.r : s.r+n]); err != nil {
 				return c.ended(err)
 			}
 			s.r += n
-			c.out.Add(int64(n))
+			c.traffic.out.Add(int64(n))
 		}
 		switch {
-		case ended && c.reply.expect == expectFile:
+		case ended && c.server.reply.expect == expectFile:
 			if err := c.file(); err != nil {
 				return err
 			}
-			c.reply.expect = expectFirst
+			c.server.reply.expect = expectFirst
 		case ended:
 			s.shrink()
 			c.user.shrink()
@@ -351,11 +336,11 @@ func (c *client) respond() error {
 func (c *client) resume() error {
 	s := &c.server
 	c.enter(phaseUser)
-	if _, err := c.user.Write(s.buf[s.r : s.r+c.partly]); err != nil {
+	if _, err := c.user.Write(s.buf[s.r : s.r+c.turn.partly]); err != nil {
 		return c.ended(err)
 	}
-	s.r += c.partly
-	if c.final && c.reply.expect != expectFile {
+	s.r += c.turn.partly
+	if c.turn.final && c.server.reply.expect != expectFile {
 		return nil
 	}
 	return c.respond()

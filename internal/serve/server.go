@@ -4,12 +4,21 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/rowmill/rowmill/internal/mysqlwire"
 )
 
-// The front's own statements on the client's connection: they read the session's settings and prove its privileges. They
-// are sent between two commands of the client, and their responses are read here.
+// A server is a client's own connection to the server, with the front's own statements on it: they read the session's settings and
+// prove its privileges. They are sent between two commands of the client.
+type server struct {
+	side
+	reply   reply // to the last command
+	caps    uint32
+	mariadb bool
+	last    []byte // the end of the last response to an own statement
+	broken  bool   // the connection can't be used after such a response
+}
 
 // mostOwn limits the answers to own statements.
 const mostOwn = 16 << 20
@@ -21,9 +30,9 @@ type ownResult struct {
 }
 
 // asQuery returns a query as a command.
-func (c *client) asQuery(text string) []byte {
+func (s *server) asQuery(text string) []byte {
 	p := append(mysqlwire.Begin(nil, 0), mysqlwire.ComQuery)
-	if c.caps&mysqlwire.CapAttributes != 0 {
+	if s.caps&mysqlwire.CapAttributes != 0 {
 		p = append(p, 0, 1) // no parameters, in one set
 	}
 	p, _ = mysqlwire.End(append(p, text...), 0)
@@ -31,9 +40,9 @@ func (c *client) asQuery(text string) []byte {
 }
 
 // ask runs a query of the front's own on the client's connection. Its error is a *serverError if the server refuses it.
-func (c *client) ask(text string) (*ownResult, error) {
+func (s *server) ask(text string) (*ownResult, error) {
 	r := &ownResult{}
-	err := c.converse(c.asQuery(text), mostOwn, func(expect expectation, payload []byte) error {
+	err := s.converse(s.asQuery(text), mostOwn, func(expect expectation, payload []byte) error {
 		switch expect {
 		case expectSkip:
 			r.definitions = append(r.definitions, bytes.Clone(payload))
@@ -56,34 +65,69 @@ func (c *client) ask(text string) (*ownResult, error) {
 	return r, nil
 }
 
+// askRow runs a query of the front's own that has one row. Its error is that of refusal.
+func (s *server) askRow(text string) ([][]byte, error) {
+	r, err := s.ask(text)
+	if err == nil && len(r.rows) != 1 {
+		err = errPacket
+	}
+	if err != nil {
+		return nil, s.refusal(err)
+	}
+	return r.rows[0], nil
+}
+
+// repeat runs a query that was answered in pieces on the client's own connection, for a statement that asks about it.
+func (s *server) repeat(text string) error {
+	err := s.converse(s.asQuery(text), math.MaxInt, func(expectation, []byte) error { return nil })
+	var refused *serverError
+	if errors.As(err, &refused) {
+		return nil
+	}
+	return err
+}
+
+// refusal makes an error of the server a reason to pass the query on.
+func (s *server) refusal(err error) error {
+	var e *serverError
+	if errors.As(err, &e) {
+		if e.Code == codeInterrupted {
+			return errKilled // on the server, and so the whole query would have been
+		}
+		return &whole{whyRefused, e.Error()}
+	}
+	s.broken = true
+	return err
+}
+
 // converse sends a command and passes the payloads of its response to fn, with what the reply expected. An error packet
 // is returned as a *serverError. After an error of another kind, such as a response of more than limit bytes, the connection can't be used. The payload
-// of the packet that ends rows is c.last.
-func (c *client) converse(command []byte, limit int, fn func(expectation, []byte) error) error {
-	c.last = nil
-	c.reply.follow(command[mysqlwire.HeaderSize:])
-	if _, err := c.server.Write(command); err != nil {
+// of the packet that ends rows is s.last.
+func (s *server) converse(command []byte, limit int, fn func(expectation, []byte) error) error {
+	s.last = nil
+	s.reply.follow(command[mysqlwire.HeaderSize:])
+	if _, err := s.Write(command); err != nil {
 		return err
 	}
 	var failed error
-	for size := 0; c.reply.expect != expectNothing; {
-		expect := c.reply.expect
-		p, err := c.server.packet(mysqlwire.MaxPayload)
+	for size := 0; s.reply.expect != expectNothing; {
+		expect := s.reply.expect
+		p, err := s.packet(mysqlwire.MaxPayload)
 		if err != nil {
 			return err
 		}
 		if size += len(p); size > limit {
 			return fmt.Errorf("an answer of more than %d bytes: %w", limit, errPacket)
 		}
-		if n, _ := c.reply.feed(p); n != len(p) {
+		if n, _ := s.reply.feed(p); n != len(p) {
 			return errPacket
 		}
 		payload := p[mysqlwire.HeaderSize:]
 		switch {
-		case c.reply.failed:
+		case s.reply.failed:
 			failed = errors.Join(failed, readError(payload))
-		case expect == expectRows && c.reply.expect != expectRows:
-			c.last = bytes.Clone(payload)
+		case expect == expectRows && s.reply.expect != expectRows:
+			s.last = bytes.Clone(payload)
 		default:
 			if err := fn(expect, payload); err != nil {
 				return err

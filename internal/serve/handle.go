@@ -2,9 +2,7 @@ package serve
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 
@@ -38,9 +36,11 @@ func (c *client) handle(ctx context.Context, p []byte) (handled bool, err error)
 	case kind == session.Query && what == mysqlwire.ComStmtExecute:
 		s := c.session.Statements[mysqlwire.StatementID(body)]
 		s.Unsent = s.NoteTypes(body) || s.Unsent
-		return c.split(ctx, shape, &execution{seq: p[3] + 1, text: s.Text, prepared: s, values: append([]byte(nil), body...)})
+		a := &attempt{c: c, out: outgoing{seq: p[3] + 1}, passed: p[3] + 1, text: s.Text, prepared: s, values: append([]byte(nil), body...)}
+		return a.split(ctx, shape)
 	case kind == session.Query && !session.AsksAboutLast(t) && !c.session.Relays(t, true): // the front's own statements would change the answer
-		return c.split(ctx, shape, &execution{seq: p[3] + 1, text: string(t)})
+		a := &attempt{c: c, out: outgoing{seq: p[3] + 1}, passed: p[3] + 1, text: string(t)}
+		return a.split(ctx, shape)
 	}
 	return false, nil
 }
@@ -61,7 +61,7 @@ func (c *client) passAnswered(p []byte) error {
 	case what == mysqlwire.ComReset, what == mysqlwire.ComChangeUser:
 		return nil
 	case asks, done.found < 0:
-		return c.repeat(done.text)
+		return c.server.repeat(done.text)
 	}
 	c.found = done.found
 	return nil
@@ -72,12 +72,12 @@ func (c *client) restore() error {
 	found, zero := c.found, c.zero
 	c.found, c.zero = -1, false
 	if found >= 0 {
-		if err := c.repeat(findsRows(found)); err != nil {
+		if err := c.server.repeat(findsRows(found)); err != nil {
 			return err
 		}
 	}
 	if zero {
-		return c.repeat("SET SESSION sql_notes = @@SESSION.sql_notes") // which leaves FOUND_ROWS() alone: DO doesn't, on MySQL
+		return c.server.repeat("SET SESSION sql_notes = @@SESSION.sql_notes") // which leaves FOUND_ROWS() alone: DO doesn't, on MySQL
 	}
 	return nil
 }
@@ -109,16 +109,6 @@ func findsRows(n int64) string {
 // ones returns a query of n rows.
 func ones(n int) string { return "SELECT 1" + strings.Repeat(" UNION ALL SELECT 1", n-1) }
 
-// repeat runs a query that was answered in pieces on the client's own connection, for a statement that asks about it.
-func (c *client) repeat(text string) error {
-	err := c.converse(c.asQuery(text), math.MaxInt, func(expectation, []byte) error { return nil })
-	var refused *serverError
-	if errors.As(err, &refused) {
-		return nil
-	}
-	return err
-}
-
 // parseKill returns the connection of a KILL QUERY. Another KILL ends a connection, with which its pieces end, and MariaDB's with the number of a query ends none.
 func parseKill(text string) (id uint64, ok bool) {
 	words := strings.Fields(strings.TrimRight(string(session.SkipBlank([]byte(text))), "; \t\r\n"))
@@ -133,14 +123,14 @@ func parseKill(text string) (id uint64, ok bool) {
 // the server doesn't know, end as well.
 func (c *client) kill(p []byte, id uint64) error {
 	// The one that runs now: when the server has answered, the next query may already run.
-	var stop context.CancelCauseFunc
+	var stop *context.CancelCauseFunc
 	for _, other := range c.front.connected() {
 		if other != c && uint64(other.id) == id {
-			stop = other.running()
+			stop = other.pieces.stop.Load()
 		}
 	}
 	c.note(p)
-	c.reply.follow(p[mysqlwire.HeaderSize:])
+	c.server.reply.follow(p[mysqlwire.HeaderSize:])
 	if _, err := c.server.Write(p); err != nil {
 		return c.lost(err)
 	}
@@ -148,8 +138,8 @@ func (c *client) kill(p []byte, id uint64) error {
 		return err
 	}
 	c.after()
-	if !c.reply.failed && stop != nil {
-		stop(errKilled)
+	if !c.server.reply.failed && stop != nil {
+		(*stop)(errKilled)
 	}
 	return nil
 }

@@ -15,6 +15,10 @@ type side struct {
 	net.Conn
 	buf  []byte
 	r, w int
+
+	link  hanger // below TLS, for the sweep
+	sock  *sock  // nil without a loop
+	ready bool   // something may be read
 }
 
 // usualBuffer holds most statements and answers; largeBuffer is for long results.

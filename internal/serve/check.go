@@ -1,0 +1,132 @@
+package serve
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/mysqlwire"
+	"github.com/rowmill/rowmill/internal/query/parse"
+)
+
+// effects returns what EXPLAIN might do more than explain: it evaluates constants, and calls of functions among them. Such a query is
+// passed on before anything is asked about it. A text with several statements isn't parsed at all.
+func effects(q *parse.Query, reader engine.Reader) (why string) {
+	q.Walk(nil, func(e *parse.Expr) bool {
+		if e.Kind == parse.Call && (e.Qualified || reader.Function(e.Name, len(e.Args)) == engine.UnknownFunction) {
+			why = "function " + e.Name + " isn't known"
+		}
+		return why == ""
+	})
+	return why
+}
+
+// baseTables checks that the tables of the query are what pieces read: no views, whose rows may depend on the user, no temporary tables of
+// the session, no columns that are computed from the session.
+func (s *server) baseTables(q *parse.Query, params bool) error {
+	tables, ctes := tablesOf(q)
+	checked := map[string]bool{}
+	for _, t := range tables {
+		name := nameOf(t)
+		if checked[name] {
+			continue
+		}
+		checked[name] = true
+		// Within its own definition, and outside of its query, the name of a CTE is that of a table.
+		if err := s.baseTable(name, t.Database == "" && ctes[strings.ToLower(t.Table)], params); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// baseTable refuses what isn't a table whose rows are the same for everybody. The table of an optional name needn't exist.
+func (s *server) baseTable(name string, optional, params bool) error {
+	r, err := s.ask("SHOW CREATE TABLE " + name)
+	if err != nil {
+		var refused *serverError
+		if optional && errors.As(err, &refused) && (refused.Code == codeNoTable || refused.Code == codeNoDatabase) {
+			return nil
+		}
+		return s.refusal(err)
+	}
+	if len(r.rows) != 1 || len(r.rows[0]) != 2 || !bytes.HasPrefix(r.rows[0][1], []byte("CREATE TABLE ")) {
+		return &whole{whyTable, name + " is a view or a temporary table"}
+	}
+	ddl := r.rows[0][1]
+	if params && !s.mariadb && shortTimes.Match(ddl) {
+		return &whole{whyTable, name + " has a column of TIME or YEAR, to which the server converts a parameter by other rules than a literal"}
+	}
+	return nil
+}
+
+// explain asks the server for the plan of a query, as this client, and returns what decides about the form of
+// the result: which tables are read in which order, and whether rows go through temporary tables.
+func (s *server) explain(text string) (string, error) {
+	words := "EXPLAIN "
+	if !s.mariadb { // where explain_format may be another
+		words = "EXPLAIN FORMAT=TRADITIONAL "
+	}
+	r, err := s.ask(words + text)
+	if err != nil {
+		return "", s.refusal(err)
+	}
+	column := func(name string) int {
+		return slices.IndexFunc(r.definitions, func(d []byte) bool { c, _ := mysqlwire.ReadColumn(d); return c.Name == name })
+	}
+	kind, table, access, extra := column("select_type"), column("table"), column("type"), column("Extra")
+	if kind < 0 || table < 0 || access < 0 || extra < 0 {
+		return "", &whole{whyPlan, "EXPLAIN has another form"}
+	}
+	var out strings.Builder
+	for _, row := range r.rows {
+		fmt.Fprintf(&out, "%s %s", row[kind], row[table])
+		if a := string(row[access]); a == "const" || a == "system" {
+			out.WriteString(" " + a)
+		}
+		for _, word := range []string{"temporary", "filesort", "optimized away", "mpossible", "for group-by", "no matching", "Distinct", "Materialize", "join buffer"} {
+			if bytes.Contains(row[extra], []byte(word)) {
+				out.WriteString(" " + word)
+			}
+		}
+		out.WriteByte('\n')
+	}
+	return out.String(), nil
+}
+
+// tablesOf returns the tables of a query, and the names of its CTEs in lower case, which may be among them.
+func tablesOf(q *parse.Query) (tables []*parse.From, ctes map[string]bool) {
+	ctes = map[string]bool{}
+	q.Walk(func(q *parse.Query) bool {
+		for _, w := range q.With {
+			ctes[strings.ToLower(w.Name)] = true
+		}
+		if q.Body != nil {
+			for _, f := range q.Body.From {
+				for _, t := range f.Tables() {
+					if t.Query == nil && t.Table != "" {
+						tables = append(tables, t)
+					}
+				}
+			}
+		}
+		return true
+	}, nil)
+	return tables, ctes
+}
+
+func nameOf(t *parse.From) string {
+	if t.Database == "" {
+		return quote(t.Table)
+	}
+	return quote(t.Database) + "." + quote(t.Table)
+}
+
+func quote(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }
+
+// shortTimes matches a column of TIME or YEAR in the definition of a table. ANSI_QUOTES and sql_quote_show_create change the quotes.
+var shortTimes = regexp.MustCompile("(?mi)^  (?:`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\"|[^`\"\\s]+) (?:time|year)\\b")
