@@ -29,7 +29,7 @@ const (
 	whyRefused  = "refused"     // the server doesn't accept it from this client, or at all
 	whySmall    = "small"       // few rows, or one partition
 	whyForm     = "form"        // it can't be split
-	whyTable    = "table"       // a view, a temporary table, a table with columns that depend on the user
+	whyTable    = "table"       // a view or a temporary table
 	whyPlan     = "plan"        // the server plans it in another way for a part than for the whole
 	whyBusy     = "busy"        // no sessions were free
 	whyFailed   = "failed"      // pieces or the merge failed, or can't determine the answer
@@ -60,7 +60,8 @@ type note struct{ level, code, text string }
 // errKilled ends pieces on behalf of KILL.
 var errKilled = errors.New("killed")
 
-// An attempt is one to answer a query in pieces: how the client asked for it, and what has been passed on of the answer.
+// An attempt is one to answer a query in pieces: how the client asked for it, and what has been
+// passed on of the answer.
 type attempt struct {
 	c *client
 	// prepared is nil for a query as text.
@@ -89,7 +90,8 @@ func (a *attempt) split(ctx context.Context, shape uint64) (handled bool, err er
 	unwatch := context.AfterFunc(ctx, func() {
 		defer close(ended)
 		if errors.Is(context.Cause(ctx), errGone) {
-			// A statement of the client's own connection may be running. Without the privilege, it ends by itself.
+			// A statement of the client's own connection may be running. Without the privilege, it
+			// ends by itself.
 			_ = f.o.Reader.Kill(context.WithoutCancel(ctx), int64(c.id))
 		}
 	})
@@ -106,7 +108,8 @@ func (a *attempt) split(ctx context.Context, shape uint64) (handled bool, err er
 	bug, isBug := errors.AsType[*engine.Bug](err)
 	if isBug {
 		f.report(c, bug)
-		c.server.broken = c.server.broken || c.server.reply.expect != expectNothing // the connection is within a response
+		// The connection may be within a response.
+		c.server.broken = c.server.broken || c.server.reply.expect != expectNothing
 	}
 	var why *whole
 	reason := ""
@@ -140,20 +143,22 @@ func (a *attempt) split(ctx context.Context, shape uint64) (handled bool, err er
 		reason = err.Error()
 		f.metrics.whole.WithLabelValues(whyFailed).Inc()
 		f.say(fmt.Sprintf("client %s: a query is passed on whole: %v", c.user.RemoteAddr(), err))
+		// Idle connections end with the server, and the next ones are new: the next query may be split.
 		if errors.Is(err, engine.ErrConnectionLost) {
 			c.session.Why = &reason
-			return false, nil // it says nothing about the query: idle connections end with the server, and the next ones are new
+			return false, nil
 		}
 	}
-	// The cost of looking is at most half a percent of the time, if statements of this shape come one after the other.
+	// The cost of looking is at most half a percent of the time, if statements of this shape come
+	// one after the other.
 	pause := min(max(200*time.Since(begin), time.Second), 30*time.Second)
 	f.shapes.rest(shape, f.clock.Load()+uint64(pause.Milliseconds()), &reason)
 	c.session.Why = &reason
 	return false, nil
 }
 
-// inPieces plans the query, proves that this client may have its answer, runs it, and passes the answer on. Its error is a
-// *whole for a query that is better passed on.
+// inPieces plans the query, proves that this client may have its answer, runs it, and passes the
+// answer on. Its error is a *whole for a query that is better passed on.
 func (a *attempt) inPieces(ctx context.Context) error {
 	c, f := a.c, a.c.front
 	st, err := c.settings()
@@ -239,8 +244,9 @@ func (a *attempt) inPieces(ctx context.Context) error {
 		return &whole{whyBusy, "no sessions are free"}
 	}
 	defer give()
-	// The query over one small partition, on the client's own connection, gives the definitions of the columns: they
-	// depend on how the server executes a query, and its description differs from them.
+	// The query over one small partition, on the client's own connection, gives the definitions of
+	// the columns: they depend on how the server executes a query, and its description differs from
+	// them.
 	a.samples = make(chan *sampled, 1)
 	go func() {
 		var s *sampled
@@ -302,7 +308,8 @@ func place(reader engine.Reader, text string, q *parse.Query, plan *plan.Plan) (
 	}
 	span := cut[0].Name
 	operand := reader.PartFrom(plan.Table, []string{name})
-	if t := cut[0]; t.Alias == "" && t.Table != plan.Table.Name { // the definitions of columns have the name as it is written
+	// The definitions of columns have the table's name as it is written.
+	if t := cut[0]; t.Alias == "" && t.Table != plan.Table.Name {
 		operand += " AS " + quote(t.Table)
 	}
 	// A text with parameters is the same before the table or behind it.

@@ -43,8 +43,8 @@ const (
 	flagUnsigned = 32
 )
 
-// encodable reports whether a text of the server gives the value's binary form. Those of binary fractions may have lost
-// digits.
+// encodable reports whether a text of the server gives the value's binary form. Those of binary
+// fractions may have lost digits.
 func encodable(t columnType) bool { return t.kind != typeFloat && t.kind != typeDouble }
 
 // appendBinaryRow appends the payload of a row of a prepared statement's result.
@@ -185,8 +185,8 @@ func appendTime(to []byte, v string) ([]byte, error) {
 	return append(to, p[:1+p[0]]...), nil
 }
 
-// parameters returns the literals of the values that a COM_STMT_EXECUTE has, and the part behind the statement's number with the
-// types in it.
+// parameters returns the literals of the values that a COM_STMT_EXECUTE has, and the part behind
+// the statement's number with the types in it.
 func parameters(s *session.Statement, p []byte, noBackslash bool) (literals []string, values []byte, err error) {
 	if len(p) < 10 || p[5] != 0 {
 		return nil, nil, &whole{whyForm, "the client asks for a cursor"}
@@ -311,8 +311,8 @@ func quoteText(s string, noBackslash bool) string {
 // comparisons are the operators with which a parameter and a column are compared.
 var comparisons = map[string]bool{"=": true, "<=>": true, "<>": true, "!=": true, "<": true, "<=": true, ">": true, ">=": true, "LIKE": true}
 
-// compared returns the parameters that an expression compares with a column. The server takes the other operand's type for a parameter's:
-// for those of columns, a literal has the same value.
+// compared returns the parameters that an expression compares with a column. The server takes the
+// other operand's type for a parameter's: for those of columns, a literal has the same value.
 func compared(e *parse.Expr) (params []*parse.Expr) {
 	switch {
 	case e.Kind != parse.Between && e.Kind != parse.In && (e.Kind != parse.Binary || !comparisons[e.Name]):
@@ -330,8 +330,9 @@ func compared(e *parse.Expr) (params []*parse.Expr) {
 
 func isParam(e *parse.Expr) bool { return e != nil && e.Kind == parse.Param }
 
-// insertLiterals puts literals in the places of parameters that columns are compared with, and of limits. Elsewhere a parameter can have another meaning
-// than a literal: a position in ORDER BY, the name of a column; or another type: that of an operand, or a text for a time.
+// insertLiterals puts literals in the places of parameters that columns are compared with, and of
+// limits. Elsewhere a parameter can have another meaning than a literal: a position in ORDER BY,
+// the name of a column; or another type: that of an operand, or a text for a time.
 func insertLiterals(text string, literals []string, syntax engine.Syntax) (string, error) {
 	if len(literals) == 0 {
 		return text, nil

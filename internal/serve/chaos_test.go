@@ -17,13 +17,14 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// namesWhatDied are parts of the errors that clients may see while connections and servers die: the server's own, the
-// front's, and those of the driver about its connection.
+// namesWhatDied are parts of the errors that clients may see while connections and servers die: the
+// server's own, the front's, and those of the driver about its connection.
 var namesWhatDied = []string{"interrupted", "Connection was killed", "no answer from the server", "closed the connection", "invalid connection", "bad connection",
 	"connection reset", "broken pipe", "EOF", "context canceled", "shutdown in progress"}
 
-// TestChaos has clients ask through a front while connections of clients and of pieces are killed, clients leave in the middle of answers, and the
-// server dies: no answer is wrong, errors name what died, and nothing is left. Nightly with 64 clients for a minute.
+// TestChaos has clients ask through a front while connections of clients and of pieces are killed,
+// clients leave in the middle of answers, and the server dies: no answer is wrong, errors name what
+// died, and nothing is left. Nightly with 64 clients for a minute.
 func TestChaos(t *testing.T) {
 	clients, length, deaths := 12, 3*time.Second, 1
 	if testdb.Nightly() {

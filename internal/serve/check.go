@@ -13,8 +13,9 @@ import (
 	"github.com/rowmill/rowmill/internal/query/parse"
 )
 
-// effects returns what EXPLAIN might do more than explain: it evaluates constants, and calls of functions among them. Such a query is
-// passed on before anything is asked about it. A text with several statements isn't parsed at all.
+// effects returns what EXPLAIN might do more than explain: it evaluates constants, and calls of
+// functions among them. Such a query is passed on before anything is asked about it. A text with
+// several statements isn't parsed at all.
 func effects(q *parse.Query, reader engine.Reader) (why string) {
 	q.Walk(nil, func(e *parse.Expr) bool {
 		if e.Kind == parse.Call && (e.Qualified || reader.Function(e.Name, len(e.Args)) == engine.UnknownFunction) {
@@ -25,8 +26,9 @@ func effects(q *parse.Query, reader engine.Reader) (why string) {
 	return why
 }
 
-// baseTables checks that the tables of the query are what pieces read: no views, whose rows may depend on the user, no temporary tables of
-// the session, no columns that are computed from the session.
+// baseTables checks that the tables of the query are what pieces read: no views, whose rows may
+// depend on the user, no temporary tables of the session, no columns that are computed from the
+// session.
 func (s *server) baseTables(q *parse.Query, params bool) error {
 	tables, ctes := tablesOf(q)
 	checked := map[string]bool{}
@@ -36,7 +38,8 @@ func (s *server) baseTables(q *parse.Query, params bool) error {
 			continue
 		}
 		checked[name] = true
-		// Within its own definition, and outside of its query, the name of a CTE is that of a table.
+		// Within its own definition, and outside of its query, the name of a CTE is that of a
+		// table.
 		if err := s.baseTable(name, t.Database == "" && ctes[strings.ToLower(t.Table)], params); err != nil {
 			return err
 		}
@@ -44,7 +47,8 @@ func (s *server) baseTables(q *parse.Query, params bool) error {
 	return nil
 }
 
-// baseTable refuses what isn't a table whose rows are the same for everybody. The table of an optional name needn't exist.
+// baseTable refuses what isn't a table whose rows are the same for everybody. The table of an
+// optional name needn't exist.
 func (s *server) baseTable(name string, optional, params bool) error {
 	r, err := s.ask("SHOW CREATE TABLE " + name)
 	if err != nil {
@@ -64,8 +68,9 @@ func (s *server) baseTable(name string, optional, params bool) error {
 	return nil
 }
 
-// explain asks the server for the plan of a query, as this client, and returns what decides about the form of
-// the result: which tables are read in which order, and whether rows go through temporary tables.
+// explain asks the server for the plan of a query, as this client, and returns what decides about
+// the form of the result: which tables are read in which order, and whether rows go through
+// temporary tables.
 func (s *server) explain(text string) (string, error) {
 	words := "EXPLAIN "
 	if !s.mariadb { // where explain_format may be another
@@ -98,7 +103,8 @@ func (s *server) explain(text string) (string, error) {
 	return out.String(), nil
 }
 
-// tablesOf returns the tables of a query, and the names of its CTEs in lower case, which may be among them.
+// tablesOf returns the tables of a query, and the names of its CTEs in lower case, which may be
+// among them.
 func tablesOf(q *parse.Query) (tables []*parse.From, ctes map[string]bool) {
 	ctes = map[string]bool{}
 	q.Walk(func(q *parse.Query) bool {
@@ -128,5 +134,6 @@ func nameOf(t *parse.From) string {
 
 func quote(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }
 
-// shortTimes matches a column of TIME or YEAR in the definition of a table. ANSI_QUOTES and sql_quote_show_create change the quotes.
+// shortTimes matches a column of TIME or YEAR in the definition of a table. ANSI_QUOTES and
+// sql_quote_show_create change the quotes.
 var shortTimes = regexp.MustCompile("(?mi)^  (?:`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\"|[^`\"\\s]+) (?:time|year)\\b")

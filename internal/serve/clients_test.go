@@ -79,7 +79,8 @@ func TestCommandLineClients(t *testing.T) {
 		if a.ran.Load() == 0 {
 			t.Error("no query was split")
 		}
-		// What mysqldump writes through the front, it writes directly, but for the host and the date.
+		// What mysqldump writes through the front, it writes directly, but for the host and the
+		// date.
 		dump := installed(t, "mariadb", "mysqldump")
 		lines := func(s string) string {
 			var out []string

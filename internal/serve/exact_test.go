@@ -22,8 +22,9 @@ func (a *counting) Run(ctx context.Context, p *plan.Plan, s query.Sink) (*query.
 	return a.Runner.Run(ctx, p, s)
 }
 
-// TestExact compares answers through the front with those of the server byte by byte, definitions of columns, flags and the end
-// of the result included: they depend on how the server executes a query.
+// TestExact compares answers through the front with those of the server byte by byte, definitions
+// of columns, flags and the end of the result included: they depend on how the server executes a
+// query.
 func TestExact(t *testing.T) {
 	testdb.OnKinds(t, kinds, func(t *testing.T, kind string) {
 		x, a := startCounting(t, kind, nil)

@@ -1,12 +1,21 @@
-// Package serve is the MySQL protocol in front of a MariaDB or MySQL server: each client has a connection of its own to the
-// server, on which everything is passed on as it is, the handshake included, so that users, passwords,
-// transactions, prepared statements and errors are the server's own.
+// Package serve is the MySQL protocol in front of a MariaDB or MySQL server: each client has a
+// connection of its own to the server, on which everything is passed on as it is, the handshake
+// included, so that users, passwords, transactions, prepared statements and errors are the server's
+// own.
 //
-// In: connections of clients, and the address of a server. Out: the server's bytes. It refuses protocols
-// older than 4.1, and doesn't offer compression.
+// In: connections of clients, and the address of a server. Out: the server's bytes. It refuses
+// protocols older than 4.1, and doesn't offer compression.
 //
-//	client -> session (client.go) -> the client's own connection -> server
-//	             |  reply.go: where a response ends
+// A client's bytes are relayed, its session is remembered, and some of its queries are answered:
+//
+//	front.go, metrics.go         clients, and what is counted of them
+//	handshake.go                 a client becomes known to the server
+//	relay.go, step.go, loop_*.go commands and responses, passed on by a goroutine or a loop
+//	reply.go                     where a response ends
+//	session                      what the client has said that decides whether a query may be split
+//	handle.go, answer.go         a query that is split: checked (check.go, settings.go) and planned,
+//	                             run, and passed on in the server's form (result.go, binary.go)
+//	server.go                    the front's own statements on a client's connection to the server
 package serve
 
 import (
@@ -36,12 +45,14 @@ type Options struct {
 	TLS *tls.Config
 	// MaxConnections limits the number of clients; 0 is any number.
 	MaxConnections int
-	// Reader is the server with the account that runs pieces of queries; nil passes all queries on whole.
+	// Reader is the server with the account that runs pieces of queries; nil passes all queries on
+	// whole.
 	Reader engine.Reader
-	// Parallel limits the sessions that run the pieces of one query: see query.Options. MaxPieces limits those of all
-	// queries at once; 0 is four times as many.
+	// Parallel limits the sessions that run the pieces of one query: see query.Options. MaxPieces
+	// limits those of all queries at once; 0 is four times as many.
 	Parallel, MaxPieces int
-	// Memory limits the memory for merging of all queries together, in bytes; 0 is query.DefaultMemory.
+	// Memory limits the memory for merging of all queries together, in bytes; 0 is
+	// query.DefaultMemory.
 	Memory int64
 	// Rollups tells what the roll-ups of tables have; nil reads none.
 	Rollups query.Rollups
@@ -125,9 +136,9 @@ func (o *Options) runner() *query.Runner {
 	return query.New(o.Reader, query.Options{Parallel: o.Parallel, Memory: o.Memory / atOnce, NoRerun: true, Rollups: o.Rollups, NoRollups: o.NoRollups, NoCache: o.NoCache})
 }
 
-// Serve serves clients of a listener until ctx ends, and closes it. Then sessions that wait for a command are closed at
-// once, others when they have had their response and are outside of a transaction, and all of them
-// after drainTime.
+// Serve serves clients of a listener until ctx ends, and closes it. Then sessions that wait for a
+// command are closed at once, others when they have had their response and are outside of a
+// transaction, and all of them after drainTime.
 func (f *Front) Serve(ctx context.Context, l net.Listener) (err error) {
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -171,8 +182,9 @@ func (f *Front) Serve(ctx context.Context, l net.Listener) (err error) {
 	return failed
 }
 
-// loopCount is the number of loops: one for each core, or half of that if the server is on this machine, where it and its clients need the
-// rest. Fewer loops find more events at once and sleep less often, and a loop passes on what several cores of a server answer.
+// loopCount is the number of loops: one for each core, or half of that if the server is on this
+// machine, where it and its clients need the rest. Fewer loops find more events at once and sleep
+// less often, and a loop passes on what several cores of a server answer.
 func (f *Front) loopCount() int {
 	if r := f.o.Reader; r != nil && r.Cores() > 0 {
 		return max(1, runtime.NumCPU()/2)
@@ -193,7 +205,8 @@ func (f *Front) drain(sessions *sync.WaitGroup) {
 	defer tick.Stop()
 	for {
 		for _, c := range f.connected() {
-			// A session that is idle outside of a transaction, or in the handshake, is ended; it notices closing otherwise.
+			// A session that is idle outside of a transaction, or in the handshake, is ended; it
+			// notices closing otherwise.
 			switch phase := c.phase.Load() % phasesOfSize; {
 			case phase == phaseIdle && !c.inTransaction.Load():
 				_ = c.user.SetReadDeadline(past)
@@ -260,7 +273,8 @@ func (f *Front) report(c *client, bug *engine.Bug) {
 	f.o.Say(fmt.Sprintf("client %s: %v\n%s", c.user.RemoteAddr(), bug, bug.Stack))
 }
 
-// sayEvery is how often there is a line about clients: a server that is down concerns all of them, again and again.
+// sayEvery is how often there is a line about clients: a server that is down concerns all of them,
+// again and again.
 const sayEvery = time.Second
 
 // say writes a line about one client, or counts it for the next one.

@@ -10,7 +10,8 @@ import (
 	"github.com/rowmill/rowmill/internal/serve/session"
 )
 
-// handle looks at a command before it is passed on. handled is set if it isn't to be passed on any more. p is the packet.
+// handle looks at a command before it is passed on. handled is set if it isn't to be passed on any
+// more. p is the packet.
 func (c *client) handle(ctx context.Context, p []byte) (handled bool, err error) {
 	what, body := p[mysqlwire.HeaderSize], p[mysqlwire.HeaderSize:]
 	var t []byte
@@ -38,14 +39,16 @@ func (c *client) handle(ctx context.Context, p []byte) (handled bool, err error)
 		s.Unsent = s.NoteTypes(body) || s.Unsent
 		a := &attempt{c: c, out: outgoing{seq: p[3] + 1}, passed: p[3] + 1, text: s.Text, prepared: s, values: append([]byte(nil), body...)}
 		return a.split(ctx, shape)
-	case kind == session.Query && !session.AsksAboutLast(t) && !c.session.Relays(t, true): // the front's own statements would change the answer
+	case kind == session.Query && !session.AsksAboutLast(t) && !c.session.Relays(t, true):
+		// To the others, the answer would be one about the front's own statements.
 		a := &attempt{c: c, out: outgoing{seq: p[3] + 1}, passed: p[3] + 1, text: string(t)}
 		return a.split(ctx, shape)
 	}
 	return false, nil
 }
 
-// passAnswered leaves a query in pieces behind, whose rows a command may ask about. p is its payload, or the beginning.
+// passAnswered leaves a query in pieces behind, whose rows a command may ask about. p is its
+// payload, or the beginning.
 func (c *client) passAnswered(p []byte) error {
 	done, what := c.answered, p[0]
 	if done == nil || silent(what) || what == mysqlwire.ComPing || what == mysqlwire.ComQuit {
@@ -67,7 +70,8 @@ func (c *client) passAnswered(p []byte) error {
 	return nil
 }
 
-// restore makes FOUND_ROWS() and ROW_COUNT() what the client's own statements would have made them: a view or a function may call them.
+// restore makes FOUND_ROWS() and ROW_COUNT() what the client's own statements would have made them:
+// a view or a function may call them.
 func (c *client) restore() error {
 	found, zero := c.found, c.zero
 	c.found, c.zero = -1, false
@@ -77,12 +81,14 @@ func (c *client) restore() error {
 		}
 	}
 	if zero {
-		return c.server.repeat("SET SESSION sql_notes = @@SESSION.sql_notes") // which leaves FOUND_ROWS() alone: DO doesn't, on MySQL
+		// It leaves FOUND_ROWS() alone; DO doesn't, on MySQL.
+		return c.server.repeat("SET SESSION sql_notes = @@SESSION.sql_notes")
 	}
 	return nil
 }
 
-// findsRows returns a query of at most a few rows after which FOUND_ROWS() is n: a join of as many rows for each digit.
+// findsRows returns a query of at most a few rows after which FOUND_ROWS() is n: a join of as many
+// rows for each digit.
 func findsRows(n int64) string {
 	if n < 10 {
 		return "SELECT 1" + []string{"", " FROM (" + ones(9) + ") AS rowmill"}[min(n, 2)/2] + " LIMIT " + strconv.FormatInt(n, 10)
@@ -109,7 +115,8 @@ func findsRows(n int64) string {
 // ones returns a query of n rows.
 func ones(n int) string { return "SELECT 1" + strings.Repeat(" UNION ALL SELECT 1", n-1) }
 
-// parseKill returns the connection of a KILL QUERY. Another KILL ends a connection, with which its pieces end, and MariaDB's with the number of a query ends none.
+// parseKill returns the connection of a KILL QUERY. Another KILL ends a connection, with which its
+// pieces end, and MariaDB's with the number of a query ends none.
 func parseKill(text string) (id uint64, ok bool) {
 	words := strings.Fields(strings.TrimRight(string(session.SkipBlank([]byte(text))), "; \t\r\n"))
 	if len(words) != 3 || !strings.EqualFold(words[0], "kill") || !strings.EqualFold(words[1], "query") {
@@ -119,8 +126,8 @@ func parseKill(text string) (id uint64, ok bool) {
 	return id, err == nil
 }
 
-// kill passes a KILL QUERY on. If the server accepts it, it has checked the privileges: then pieces of a query of that connection, which
-// the server doesn't know, end as well.
+// kill passes a KILL QUERY on. If the server accepts it, it has checked the privileges: then pieces
+// of a query of that connection, which the server doesn't know, end as well.
 func (c *client) kill(p []byte, id uint64) error {
 	// The one that runs now: when the server has answered, the next query may already run.
 	var stop *context.CancelCauseFunc

@@ -17,23 +17,23 @@ import (
 	"github.com/rowmill/rowmill/internal/serve/session"
 )
 
-// The handshake is relayed: the server's random bytes go to the client, the client's answer to them goes to the
-// server, and so for every method of authentication. A password is seen only by a method that sends it
-// within TLS or over a socket, and it is not kept.
+// The handshake is relayed: the server's random bytes go to the client, the client's answer to them
+// goes to the server, and so for every method of authentication. A password is seen only by a
+// method that sends it within TLS or over a socket, and it is not kept.
 
-// connectTimeout limits a connection to the server, handshakeTimeout the whole handshake: as the server's
-// connect_timeout, with time for a user who types a one-time password.
+// connectTimeout limits a connection to the server, handshakeTimeout the whole handshake: as the
+// server's connect_timeout, with time for a user who types a one-time password.
 const (
 	connectTimeout   = 10 * time.Second
 	handshakeTimeout = 60 * time.Second
 )
 
-// mostHandshake limits packets before a client is known: the attributes of a connection may have 64 KiB. The buffer for them grows
-// to twice as much.
+// mostHandshake limits packets before a client is known: the attributes of a connection may have 64
+// KiB. The buffer for them grows to twice as much.
 const mostHandshake = 72 << 10
 
-// masked are the capabilities that are not offered: the bytes of a compressed connection can't be followed, and
-// results without definitions have another form in each server.
+// masked are the capabilities that are not offered: the bytes of a compressed connection can't be
+// followed, and results without definitions have another form in each server.
 const masked = mysqlwire.CapCompress | mysqlwire.CapZstd | mysqlwire.CapOptionalMeta
 
 // refuse sends an error in place of, or during, the handshake.
@@ -48,7 +48,8 @@ func (f *Front) dial(ctx context.Context) (net.Conn, error) {
 	return d.DialContext(ctx, f.o.Wire.Network, f.o.Wire.Address)
 }
 
-// handshake connects the client to the server. The client has been told if it fails with errRefused.
+// handshake connects the client to the server. The client has been told if it fails with
+// errRefused.
 func (c *client) handshake(ctx context.Context) error {
 	upstream, err := c.front.dial(ctx)
 	if err != nil {
@@ -88,7 +89,8 @@ func (c *client) handshake(ctx context.Context) error {
 	return c.authenticate(answer, offered, shift)
 }
 
-// errRefused ends a session whose client has been told why, and errDenied is the server's own refusal of an account.
+// errRefused ends a session whose client has been told why, and errDenied is the server's own
+// refusal of an account.
 var (
 	errRefused = errors.New("refused")
 	errDenied  = fmt.Errorf("access denied: %w", errRefused)
@@ -102,7 +104,8 @@ func noDenied(err error) error {
 	return err
 }
 
-// noClient returns the error of a client that has gone during the handshake, such as a probe, or that was cut off.
+// noClient returns the error of a client that has gone during the handshake, such as a probe, or
+// that was cut off.
 func noClient(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded) {
 		return errRefused
@@ -119,8 +122,8 @@ func (c *client) greet(p []byte) (offered uint32, err error) {
 		return 0, errors.Join(errRefused, err)
 	}
 	version := bytes.IndexByte(body, 0)
-	// After the version: id (4), random bytes (8), a zero, capabilities (2), character set (1), status (2),
-	// capabilities (2), length (1), six zeros, MariaDB's capabilities (4).
+	// After the version: id (4), random bytes (8), a zero, capabilities (2), character set (1),
+	// status (2), capabilities (2), length (1), six zeros, MariaDB's capabilities (4).
 	at := version + 1
 	if len(body) == 0 || body[0] != 10 || version < 0 || len(body) < at+31 {
 		c.refuse(serverErrorOf(codeNoServer, "HY000", "rowmill serve: the server does not speak the MySQL protocol"), 0)
@@ -145,9 +148,10 @@ func (c *client) greet(p []byte) (offered uint32, err error) {
 	return offered, err
 }
 
-// secure encrypts the two connections as the client and the options ask for, and returns the client's answer to
-// the greeting, with the shift of sequence numbers: see exchange. Methods of authentication send a password in the clear within TLS, and so a client with TLS implies
-// TLS to the server, unless that is reached over a socket.
+// secure encrypts the two connections as the client and the options ask for, and returns the
+// client's answer to the greeting, with the shift of sequence numbers: see exchange. Methods of
+// authentication send a password in the clear within TLS, and so a client with TLS implies TLS to
+// the server, unless that is reached over a socket.
 func (c *client) secure(ctx context.Context, answer []byte, offered uint32) (first []byte, shift int, err error) {
 	wants := binary.LittleEndian.Uint32(answer[mysqlwire.HeaderSize:])&mysqlwire.CapSSL != 0
 	if wants && (c.front.o.TLS == nil || len(answer) != mysqlwire.HeaderSize+32) {
@@ -224,8 +228,8 @@ func (p *prefixed) Read(to []byte) (int, error) {
 	return p.Conn.Read(to)
 }
 
-// authenticate passes the client's answer on, and then packets in both directions until the server accepts or
-// refuses the client.
+// authenticate passes the client's answer on, and then packets in both directions until the server
+// accepts or refuses the client.
 func (c *client) authenticate(answer []byte, offered uint32, shift int) error {
 	body := answer[mysqlwire.HeaderSize:]
 	caps := binary.LittleEndian.Uint32(body) & offered &^ masked
@@ -239,7 +243,7 @@ func (c *client) authenticate(answer []byte, offered uint32, shift int) error {
 	c.session = session.Session{Server: c.front.o.Reader, Account: user, Attributes: caps&mysqlwire.CapAttributes != 0, KeepsMeta: extended&mysqlwire.CapCacheMeta != 0}
 	c.server.reply.eofs = caps&mysqlwire.CapDeprecateEOF == 0
 	c.server.reply.meta = extended&mysqlwire.CapCacheMeta != 0
-	binary.LittleEndian.PutUint32(body, binary.LittleEndian.Uint32(body)&^masked) // whatever was offered
+	binary.LittleEndian.PutUint32(body, binary.LittleEndian.Uint32(body)&^masked)
 	answer[3] = byte(int(answer[3]) + shift)
 	if _, err := c.server.Write(answer); err != nil {
 		return err
@@ -251,8 +255,8 @@ func (c *client) authenticate(answer []byte, offered uint32, shift int) error {
 	return errors.Join(c.user.SetDeadline(time.Time{}), c.server.SetDeadline(time.Time{}))
 }
 
-// exchange passes the packets of an authentication in both directions, until the server's last. Their
-// sequence numbers differ by shift, if one of the connections had packets about TLS.
+// exchange passes the packets of an authentication in both directions, until the server's last.
+// Their sequence numbers differ by shift, if one of the connections had packets about TLS.
 func (c *client) exchange(shift int) error {
 	done := make(chan error, 1)
 	go func() {
@@ -274,8 +278,8 @@ func (c *client) exchange(shift int) error {
 	seq := byte(0) // of the last packet to the client
 	for {
 		p, err := c.server.packet(mostHandshake)
-		// The client's goroutine reads what belongs to the authentication alone, and so it ends before
-		// the client is told that it may go on.
+		// The client's goroutine reads what belongs to the authentication alone, and so it ends
+		// before the client is told that it may go on.
 		last := err != nil || len(p) == mysqlwire.HeaderSize || p[mysqlwire.HeaderSize] == mysqlwire.OK || p[mysqlwire.HeaderSize] == mysqlwire.Error
 		mismatch := !last && c.needsKey(p[mysqlwire.HeaderSize:])
 		if last || mismatch {
@@ -317,11 +321,12 @@ func (c *client) exchange(shift int) error {
 	}
 }
 
-// byPeer are the methods of authentication that ask the kernel who is at the other end of a socket: it is rowmill, whoever its client is.
+// byPeer are the methods of authentication that ask the kernel who is at the other end of a socket:
+// it is rowmill, whoever its client is.
 var byPeer = regexp.MustCompile(`(?i)\b(unix_socket|auth_socket)\b`)
 
-// checkPeer refuses an account, which the server has just accepted, if a method of byPeer may have let it in: packets don't tell. seq is the number of the
-// packet to the client.
+// checkPeer refuses an account, which the server has just accepted, if a method of byPeer may have
+// let it in: packets don't tell. seq is the number of the packet to the client.
 func (c *client) checkPeer(seq byte) error {
 	account, err := c.server.ask("SHOW CREATE USER CURRENT_USER()")
 	why := "this account is authenticated by the socket's other end, which is rowmill and not the client"
@@ -342,9 +347,9 @@ func (c *client) checkPeer(seq byte) error {
 // past is a deadline that ends a read at once.
 var past = time.Unix(1, 0)
 
-// needsKey reports that caching_sha2_password asks for the password in full, where one of the two connections is
-// safe in the server's or client's view and the other is not: the client would encrypt it, and the server expect it
-// plain, or the reverse.
+// needsKey reports that caching_sha2_password asks for the password in full, where one of the two
+// connections is safe in the server's or client's view and the other is not: the client would
+// encrypt it, and the server expect it plain, or the reverse.
 func (c *client) needsKey(p []byte) bool {
 	if len(p) != 2 || p[0] != 1 || p[1] != 4 {
 		return false

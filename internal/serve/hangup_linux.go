@@ -4,7 +4,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hungUp reports that the other end of a connection has closed it, whatever can still be read from it.
+// hungUp reports that the other end of a connection has closed it, whatever can still be read from
+// it.
 func hungUp(fd uintptr) bool {
 	p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
 	n, err := unix.Poll(p, 0)

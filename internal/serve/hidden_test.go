@@ -15,8 +15,9 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// TestHiddenState changes the state of sessions in ways that their statements don't show, and compares the answers that follow with the
-// server's own, while another session has rows that aren't committed.
+// TestHiddenState changes the state of sessions in ways that their statements don't show, and
+// compares the answers that follow with the server's own, while another session has rows that
+// aren't committed.
 func TestHiddenState(t *testing.T) {
 	testdb.OnKinds(t, kinds, func(t *testing.T, kind string) {
 		x, a := startCounting(t, kind, nil)
@@ -118,8 +119,9 @@ func (r *faulty) StateRefusal(st engine.State) string {
 	return r.Reader.StateRefusal(st)
 }
 
-// TestBugPassesOneQueryOn panics in a goroutine of a piece, and while a query is looked at: the query is answered whole, the error is logged once
-// with its stack, and the same and other clients go on.
+// TestBugPassesOneQueryOn panics in a goroutine of a piece, and while a query is looked at: the
+// query is answered whole, the error is logged once with its stack, and the same and other clients
+// go on.
 func TestBugPassesOneQueryOn(t *testing.T) {
 	testdb.OnKinds(t, kinds, func(t *testing.T, kind string) {
 		r, a := &faulty{}, &counting{}
@@ -171,7 +173,8 @@ func TestBugPassesOneQueryOn(t *testing.T) {
 	})
 }
 
-// TestWhyWhole says in SHOW WARNINGS why a query was passed on whole, unless the server has warnings of its own.
+// TestWhyWhole says in SHOW WARNINGS why a query was passed on whole, unless the server has
+// warnings of its own.
 func TestWhyWhole(t *testing.T) {
 	testdb.OnKinds(t, kinds, func(t *testing.T, kind string) {
 		x, _ := startCounting(t, kind, nil)
@@ -201,7 +204,8 @@ func TestWhyWhole(t *testing.T) {
 				t.Errorf("%s: %s, %v", test.query, got, err)
 			}
 		}
-		// A session that wants no notes gets none, whatever is known of the query's shape; nor does one that begins anew.
+		// A session that wants no notes gets none, whatever is known of the query's shape; nor does
+		// one that begins anew.
 		const big = "SELECT SQL_BIG_RESULT COUNT(*) FROM t"
 		if _, err := answer(all, big); err != nil {
 			t.Error(err)

@@ -43,7 +43,8 @@ func certificate(t *testing.T) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-// TestTLS encrypts the client's connection, on which a method of authentication may send the password itself.
+// TestTLS encrypts the client's connection, on which a method of authentication may send the
+// password itself.
 func TestTLS(t *testing.T) {
 	testdb.OnKinds(t, kinds, func(t *testing.T, kind string) {
 		x, a := startCounting(t, kind, func(o *Options) { o.TLS = &tls.Config{Certificates: []tls.Certificate{certificate(t)}} })
@@ -74,7 +75,8 @@ func TestTLS(t *testing.T) {
 	})
 }
 
-// TestTLSToServer relays a client with TLS to a server with TLS, where a method of authentication sends the password in full, and splits.
+// TestTLSToServer relays a client with TLS to a server with TLS, where a method of authentication
+// sends the password in full, and splits.
 func TestTLSToServer(t *testing.T) {
 	testdb.OnKinds(t, []string{"mysql"}, func(t *testing.T, kind string) { // MariaDB has certificates of its own since 11.4
 		x, a := startCounting(t, kind, func(o *Options) {
@@ -129,15 +131,20 @@ func TestChangeUser(t *testing.T) {
 			if answer == mysqlwire.Error && kind == "mysql" {
 				break // the server has closed the connection
 			}
-			if got := fmt.Sprintf("%q", r.command(mysqlwire.ComQuery, "SELECT CURRENT_USER()")); !strings.Contains(got, test.want+"@") || c.session.Account != test.want {
-				t.Errorf("%s: %s, and the account is %s", test.user, got, c.session.Account)
+			got := fmt.Sprintf("%q", r.command(mysqlwire.ComQuery, "SELECT CURRENT_USER()"))
+			testdb.Until(t, "the session waits for a command", func() bool { return c.phase.Load() == phaseLoop })
+			c.turn.mu.Lock()
+			if account := c.session.Account; !strings.Contains(got, test.want+"@") || account != test.want {
+				t.Errorf("%s: %s, and the account is %s", test.user, got, account)
 			}
+			c.turn.mu.Unlock()
 		}
 	})
 }
 
-// TestAccountsOfTheSocket refuses accounts that the server knows by the process at the other end of its socket, which is this one. It alters
-// the account of the tests' own user, and so has a server of its own.
+// TestAccountsOfTheSocket refuses accounts that the server knows by the process at the other end of
+// its socket, which is this one. It alters the account of the tests' own user, and so has a server
+// of its own.
 func TestAccountsOfTheSocket(t *testing.T) {
 	t.Parallel()
 	testdb.Kinds(t, "mariadb") // or it is skipped: the MySQL of the tests has no auth_socket
@@ -178,7 +185,8 @@ func TestAccountsOfTheSocket(t *testing.T) {
 	}
 }
 
-// TestHandshakeIsLimited refuses a packet of a client that isn't known before the memory for it is there.
+// TestHandshakeIsLimited refuses a packet of a client that isn't known before the memory for it is
+// there.
 func TestHandshakeIsLimited(t *testing.T) {
 	testdb.OnKinds(t, kinds, func(t *testing.T, kind string) {
 		x := start(t, kind, nil)
@@ -224,7 +232,8 @@ func TestMaxConnections(t *testing.T) {
 	})
 }
 
-// TestShutdown ends a front while clients are connected: idle ones at once, others after their statement or transaction.
+// TestShutdown ends a front while clients are connected: idle ones at once, others after their
+// statement or transaction.
 func TestShutdown(t *testing.T) {
 	testdb.OnKinds(t, kinds, func(t *testing.T, kind string) {
 		x := start(t, kind, nil)
@@ -274,8 +283,8 @@ func greeted(t *testing.T, address string) uint32 {
 	return binary.LittleEndian.Uint32(body)
 }
 
-// TestServerClosesIdleConnection ends the connections of two clients on the server, one of them in the handshake, which the clients
-// notice without asking.
+// TestServerClosesIdleConnection ends the connections of two clients on the server, one of them in
+// the handshake, which the clients notice without asking.
 func TestServerClosesIdleConnection(t *testing.T) {
 	testdb.OnKinds(t, kinds, func(t *testing.T, kind string) {
 		x := start(t, kind, nil)
@@ -328,7 +337,8 @@ func TestQueue(t *testing.T) {
 	}
 }
 
-// TestGrafana sends what Grafana's data source does: its macros expanded, and the queries of its editor.
+// TestGrafana sends what Grafana's data source does: its macros expanded, and the queries of its
+// editor.
 func TestGrafana(t *testing.T) {
 	testdb.OnKinds(t, kinds, func(t *testing.T, kind string) {
 		x, a := startCounting(t, kind, nil)

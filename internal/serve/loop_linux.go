@@ -14,11 +14,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Go's scheduler wakes several threads for a goroutine that waits for a socket, which costs more than everything else
-// about a small statement. So the sessions' sockets are watched here instead: a few loops wait for events, and
-// pass small statements and their answers on themselves. Whatever is more than that (a statement that may be split, a
-// connection that doesn't take what is written, a file) they hand over to the session's goroutine,
-// which hands it back when it waits for the next command.
+// Go's scheduler wakes several threads for a goroutine that waits for a socket, which costs more
+// than everything else about a small statement. So the sessions' sockets are watched here instead:
+// a few loops wait for events, and pass small statements and their answers on themselves. Whatever
+// is more than that (a statement that may be split, a connection that doesn't take what is written,
+// a file) they hand over to the session's goroutine, which hands it back when it waits for the next
+// command.
 
 // A loop waits for events of some sessions' sockets.
 type loop struct {
@@ -40,8 +41,9 @@ type loops struct {
 // procs is held while GOMAXPROCS is changed.
 var procs sync.Mutex
 
-// addProcs changes GOMAXPROCS. A loop waits in a system call, for less than a statement takes: as long as another processor is idle, Go's
-// scheduler lets it keep the one that it has, and doesn't look every 20 us for what it could run there.
+// addProcs changes GOMAXPROCS. A loop waits in a system call, for less than a statement takes: as
+// long as another processor is idle, Go's scheduler lets it keep the one that it has, and doesn't
+// look every 20 us for what it could run there.
 func addProcs(n int) {
 	procs.Lock()
 	defer procs.Unlock()
@@ -109,8 +111,8 @@ func (l *loop) run() {
 	}
 }
 
-// watched are the events of a socket that doesn't wait to be written to. A Unix socket would also be woken
-// whenever the server reads, if it had EPOLLOUT.
+// watched are the events of a socket that doesn't wait to be written to. A Unix socket would also
+// be woken whenever the server reads, if it had EPOLLOUT.
 const watched = unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLET
 
 // A sock is a session's socket that a loop watches. It is a net.Conn for the session's goroutine.
@@ -128,7 +130,8 @@ type sock struct {
 	hangup bool
 }
 
-// adopt moves both connections of a session to a loop. A connection inside TLS stays where it is, and so does the other.
+// adopt moves both connections of a session to a loop. A connection inside TLS stays where it is,
+// and so does the other.
 func (ls *loops) adopt(c *client) error {
 	if ls == nil {
 		return nil
@@ -302,7 +305,8 @@ func (s *sock) isLate() bool {
 	return s.late
 }
 
-// SetDeadline implements net.Conn with two deadlines: none, and one that has passed, which a time of any other value means.
+// SetDeadline implements net.Conn with two deadlines: none, and one that has passed, which a time
+// of any other value means.
 func (s *sock) SetDeadline(t time.Time) error {
 	s.mu.Lock()
 	s.late = !t.IsZero()

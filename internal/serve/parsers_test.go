@@ -91,7 +91,8 @@ func FuzzParameters(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// Each value is one literal: the text has as many tokens of a condition as it has parameters.
+		// Each value is one literal: the text has as many tokens of a condition as it has
+		// parameters.
 		text := "SELECT a FROM t WHERE b IN (0" + strings.Repeat(", ?", len(literals)) + ")"
 		if _, err := insertLiterals(text, literals, testSyntax); err != nil {
 			t.Fatalf("%q: %v", literals, err)

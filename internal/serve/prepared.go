@@ -2,10 +2,11 @@ package serve
 
 import "github.com/rowmill/rowmill/internal/mysqlwire"
 
-// Commands about prepared statements that are passed on. What executions that were answered in pieces have kept from the server, it gets with the
-// next one that is passed on.
+// Commands about prepared statements that are passed on. What executions that were answered in
+// pieces have kept from the server, it gets with the next one that is passed on.
 
-// wantHead reads what decides about a command for a prepared statement: which one it is, and the types of its parameters.
+// wantHead reads what decides about a command for a prepared statement: which one it is, and the
+// types of its parameters.
 func (c *client) wantHead() error {
 	u := &c.user
 	size := mysqlwire.Length(u.buf[u.r:])
@@ -22,8 +23,8 @@ func (c *client) wantHead() error {
 	return u.want(mysqlwire.HeaderSize + min(size, s.BoundAt()+1+2*s.Params))
 }
 
-// sendTyped passes a COM_STMT_EXECUTE on with the types of its parameters, which it lacks. One that is as long as a packet may be has no room for them,
-// and ends the session.
+// sendTyped passes a COM_STMT_EXECUTE on with the types of its parameters, which it lacks. One that
+// is as long as a packet may be has no room for them, and ends the session.
 func (c *client) sendTyped() error {
 	p, err := c.user.packet(mysqlwire.MaxPayload - 1)
 	if err != nil {

@@ -32,7 +32,8 @@ func (x *fixture) pair(t *testing.T, caps, extended uint32) (through, direct *ra
 	return dialRaw(t, "tcp", x.address, x.name, caps, extended), dialRaw(t, x.wire.Network, x.wire.Address, x.name, caps, extended)
 }
 
-// TestTypesReachTheServer sends the types of parameters with an execution in pieces, and none with one that is passed on.
+// TestTypesReachTheServer sends the types of parameters with an execution in pieces, and none with
+// one that is passed on.
 func TestTypesReachTheServer(t *testing.T) {
 	testdb.OnKinds(t, kinds, func(t *testing.T, kind string) {
 		x, a := startCounting(t, kind, nil)
@@ -89,7 +90,8 @@ func TestTypesReachTheServer(t *testing.T) {
 				t.Errorf("%d: in pieces: %v", i, split)
 			}
 		}
-		// Two parts of a packet, as networks may deliver it: the types in it are the server's, and known.
+		// Two parts of a packet, as networks may deliver it: the types in it are the server's, and
+		// known.
 		p, _ := mysqlwire.End(append(append(mysqlwire.Begin(nil, 0), mysqlwire.ComStmtExecute), ids[0]+bound(typeLonglong, 2)...), 0)
 		for _, part := range [][]byte{p[:7], p[7:18], p[18:]} {
 			if _, err := through.Conn.Write(part); err != nil {
@@ -113,7 +115,8 @@ func TestTypesReachTheServer(t *testing.T) {
 	})
 }
 
-// TestLastStatement names the statement that was prepared last as MariaDB's libraries do, right behind its preparation.
+// TestLastStatement names the statement that was prepared last as MariaDB's libraries do, right
+// behind its preparation.
 func TestLastStatement(t *testing.T) {
 	testdb.OnKinds(t, kinds, func(t *testing.T, kind string) {
 		x, a := startCounting(t, kind, nil)
@@ -178,7 +181,8 @@ func TestLimitAsText(t *testing.T) {
 	})
 }
 
-// TestCursorIsClosed fetches from a cursor after further executions of its statement, which close it. A statement that has had one is relayed.
+// TestCursorIsClosed fetches from a cursor after further executions of its statement, which close
+// it. A statement that has had one is relayed.
 func TestCursorIsClosed(t *testing.T) {
 	testdb.OnKinds(t, kinds, func(t *testing.T, kind string) {
 		x, a := startCounting(t, kind, nil)
@@ -211,8 +215,9 @@ func TestCursorIsClosed(t *testing.T) {
 	})
 }
 
-// TestCursorsOfPrograms calls procedures that have opened a cursor of their own before they return rows. An answer ends where that to a COM_PING behind it
-// begins: nothing is concluded from its status.
+// TestCursorsOfPrograms calls procedures that have opened a cursor of their own before they return
+// rows. An answer ends where that to a COM_PING behind it begins: nothing is concluded from its
+// status.
 func TestCursorsOfPrograms(t *testing.T) {
 	testdb.OnKinds(t, kinds, func(t *testing.T, kind string) {
 		x := start(t, kind, nil)
@@ -249,7 +254,8 @@ func TestCursorsOfPrograms(t *testing.T) {
 	})
 }
 
-// TestSilentCommands sends several commands without a response at once: the values in parts are those of each statement.
+// TestSilentCommands sends several commands without a response at once: the values in parts are
+// those of each statement.
 func TestSilentCommands(t *testing.T) {
 	testdb.OnKinds(t, kinds, func(t *testing.T, kind string) {
 		x, _ := startCounting(t, kind, nil)

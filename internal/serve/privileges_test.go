@@ -11,7 +11,8 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// poor opens the database of a fixture again, with an account that has the documented privileges alone.
+// poor opens the database of a fixture again, with an account that has the documented privileges
+// alone.
 func poor(t *testing.T, x *fixture) engine.Reader {
 	t.Helper()
 	user, root := "r"+x.name[:min(20, len(x.name))], connect(t, x.config(true))
@@ -30,7 +31,8 @@ func poor(t *testing.T, x *fixture) engine.Reader {
 	return testdb.OpenAt(t, at).(engine.Reader)
 }
 
-// TestMergeWithFewPrivileges merges on the server with the documented privileges, whatever the session has set.
+// TestMergeWithFewPrivileges merges on the server with the documented privileges, whatever the
+// session has set.
 func TestMergeWithFewPrivileges(t *testing.T) {
 	testdb.OnKinds(t, kinds, func(t *testing.T, kind string) {
 		root := start(t, kind, nil)

@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// A queue shares the sessions for pieces among queries, in the order in which they come. A query gets all its sessions at once.
+// A queue shares the sessions for pieces among queries, in the order in which they come. A query
+// gets all its sessions at once.
 type queue struct {
 	sessions      *semaphore.Weighted
 	most          int
@@ -19,8 +20,8 @@ func newQueue(most int) *queue {
 	return &queue{sessions: semaphore.NewWeighted(int64(most)), most: most}
 }
 
-// take waits for n sessions, or as many as there are at all, for at most a time. It returns what gives them back; ok is false if the
-// wait was too long or ctx has ended.
+// take waits for n sessions, or as many as there are at all, for at most a time. It returns what
+// gives them back; ok is false if the wait was too long or ctx has ended.
 func (q *queue) take(ctx context.Context, n int, wait time.Duration) (give func(), ok bool) {
 	size := int64(min(n, q.most))
 	ctx, cancel := context.WithTimeout(ctx, wait)

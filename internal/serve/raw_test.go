@@ -10,7 +10,8 @@ import (
 	"github.com/rowmill/rowmill/internal/mysqlwire"
 )
 
-// A rawClient speaks the protocol itself, so that tests compare answers byte by byte. Its user has no password.
+// A rawClient speaks the protocol itself, so that tests compare answers byte by byte. Its user has
+// no password.
 type rawClient struct {
 	t testing.TB
 	side
@@ -77,7 +78,8 @@ func dialRaw(t testing.TB, network, address, database string, caps, extended uin
 	}
 }
 
-// changeUser sends COM_CHANGE_USER for an account without a password, and returns the server's last packet.
+// changeUser sends COM_CHANGE_USER for an account without a password, and returns the server's last
+// packet.
 func (r *rawClient) changeUser(name, database string) []byte {
 	r.t.Helper()
 	p, _ := mysqlwire.End(append(mysqlwire.Begin(nil, 0), "\x11"+name+"\x00\x00"+database+"\x00\x2d\x00mysql_native_password\x00"...), 0)

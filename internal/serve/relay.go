@@ -15,9 +15,10 @@ import (
 	"github.com/rowmill/rowmill/internal/serve/session"
 )
 
-// A client is one session: a client's connection and its own connection to the server. One goroutine
-// runs it. A command goes to the server, and the response comes back, before the next command is read; so a
-// statement costs two reads and two writes, and no hand-over between goroutines.
+// A client is one session: a client's connection and its own connection to the server. One
+// goroutine runs it. A command goes to the server, and the response comes back, before the next
+// command is read; so a statement costs two reads and two writes, and no hand-over between
+// goroutines.
 type client struct {
 	front   *Front
 	user    side // the client's connection
@@ -34,13 +35,16 @@ type client struct {
 	inTransaction atomic.Bool
 
 	session  session.Session
-	found    int64     // FOUND_ROWS() as the server would have it; -1 if the server's own is right
-	zero     bool      // ROW_COUNT() has to return 0 before the next command, and not -1 as after the front's statements
-	answered *answered // the last command, if it was a query in pieces
 	pieces   pieces
+	answered *answered // the last command, if it was a query in pieces
+	// FOUND_ROWS() and ROW_COUNT() of the client's last statement, which own statements of the front
+	// have changed: the former is -1 if they have not, and the latter is 0 if zero is set.
+	found int64
+	zero  bool
 }
 
-// A turn is whose turn a session is, its loop's or its goroutine's: see step. mu is held by the loop and by whoever changes these fields.
+// A turn is whose turn a session is, its loop's or its goroutine's: see step. mu is held by the
+// loop and by whoever changes these fields.
 type turn struct {
 	mu     sync.Mutex
 	wake   chan wakeReason // the loop hands the session over
@@ -110,7 +114,8 @@ func (c *client) run(ctx context.Context) error {
 // errGone ends a session whose client or server has closed its connection, which is not an error.
 var errGone = errors.New("closed")
 
-// command takes one command from the client through to its response. It reports whether the session goes on.
+// command takes one command from the client through to its response. It reports whether the session
+// goes on.
 func (c *client) command(ctx context.Context) (more bool, err error) {
 	u := &c.user
 	if u.r == u.w && c.user.sock != nil {
@@ -195,7 +200,8 @@ func (c *client) command(ctx context.Context) (more bool, err error) {
 			return false, err
 		}
 		if err := c.exchange(0); err != nil {
-			return errors.Is(err, errDenied), noDenied(err) // after which it is up to the server whether the connection goes on
+			// After its refusal, the server decides whether the connection goes on.
+			return errors.Is(err, errDenied), noDenied(err)
 		}
 		c.session.Account = user
 		return true, nil
@@ -236,13 +242,15 @@ func (c *client) after() {
 	c.session.After(c.server.reply.outcome())
 }
 
-// examines reports a command that the session's goroutine has to look at. p may be the beginning of its payload.
+// examines reports a command that the session's goroutine has to look at. p may be the beginning of
+// its payload.
 func (c *client) examines(p []byte) bool {
 	kind, _ := c.asks(p)
 	return kind != session.Other || c.answered != nil
 }
 
-// asks returns what a command asks for. A query of a shape that was found not worth splitting a moment before is passed on.
+// asks returns what a command asks for. A query of a shape that was found not worth splitting a
+// moment before is passed on.
 func (c *client) asks(p []byte) (kind session.Kind, shape uint64) {
 	if c.front.o.Answer == nil {
 		return session.Other, 0
@@ -255,8 +263,8 @@ func (c *client) asks(p []byte) (kind session.Kind, shape uint64) {
 	return kind, shape
 }
 
-// send passes the command on that begins the buffer, which may be incomplete. Commands without a response that
-// follow each other go in one piece.
+// send passes the command on that begins the buffer, which may be incomplete. Commands without a
+// response that follow each other go in one piece.
 func (c *client) send() error {
 	u := &c.user
 	end := u.r
@@ -400,19 +408,19 @@ func (c *client) pass() error {
 	return nil
 }
 
-// lost returns the error of a write to the server, after passing on what the server still said: that a packet
-// is too large, for instance.
+// lost returns the error of a write to the server, after passing on what the server still said:
+// that a packet is too large, for instance.
 func (c *client) lost(err error) error {
 	c.gone.Store(true)
 	return c.ended(err)
 }
 
-// lastWords is how long a server that has closed a connection is listened to, where that isn't known to be there
-// already.
+// lastWords is how long a server that has closed a connection is listened to, where that isn't
+// known to be there already.
 const lastWords = 100 * time.Millisecond
 
-// ended returns the error of a read or write: errGone if the other side has closed the connection, after
-// passing on what the server still said.
+// ended returns the error of a read or write: errGone if the other side has closed the connection,
+// after passing on what the server still said.
 func (c *client) ended(err error) error {
 	if c.gone.Load() {
 		_ = c.server.SetReadDeadline(time.Now().Add(lastWords))

@@ -7,8 +7,8 @@ import (
 	"github.com/rowmill/rowmill/internal/serve/session"
 )
 
-// A reply follows a server's response to one command through its bytes, in order to know where it ends, and
-// what it says about the session. It keeps no bytes.
+// A reply follows a server's response to one command through its bytes, in order to know where it
+// ends, and what it says about the session. It keeps no bytes.
 type reply struct {
 	// Negotiated: definitions end with an EOF packet; a count of columns is followed by a flag.
 	eofs, meta bool
@@ -45,8 +45,27 @@ const (
 	expectFile // the client sends a file
 )
 
-// headBytes is the part of a payload that has what a reply needs: an OK packet's two length-encoded integers,
-// status and warnings.
+// expected is which response a command has. Every command that is not listed has a response of one
+// packet, or is not known: see opaque.
+var expected = [256]expectation{
+	mysqlwire.ComQuery: expectFirst, mysqlwire.ComStmtExecute: expectFirst, mysqlwire.ComBulkExecute: expectFirst,
+	mysqlwire.ComStmtPrepare: expectPrepared, mysqlwire.ComFieldList: expectFields, mysqlwire.ComStmtFetch: expectRows,
+	mysqlwire.ComInitDB: expectOne, 0x05: expectOne, 0x06: expectOne, 0x07: expectOne, 0x08: expectOne, 0x09: expectOne, 0x0A: expectFirst,
+	mysqlwire.ComProcessKill: expectOne, 0x0D: expectOne, mysqlwire.ComPing: expectOne, 0x15: expectOne,
+	mysqlwire.ComStmtReset: expectOne, 0x1B: expectOne, mysqlwire.ComReset: expectOne,
+}
+
+// silent are the commands without a response.
+func silent(command byte) bool {
+	return command == mysqlwire.ComStmtLongData || command == mysqlwire.ComStmtClose
+}
+
+// opaque reports a command after which the connection carries something else, such as a binary log,
+// or one that is not known: bytes are then passed in both directions until the end.
+func opaque(command byte) bool { return expected[command] == expectNothing }
+
+// headBytes is the part of a payload that has what a reply needs: an OK packet's two length-encoded
+// integers, status and warnings.
 const headBytes = 23
 
 // outcome returns what the response says about the session.
@@ -54,7 +73,8 @@ func (r *reply) outcome() session.Outcome {
 	return session.Outcome{Status: r.status, Failed: r.failed, Affected: r.affected, Several: r.several, Statement: r.statement, Params: r.params}
 }
 
-// follow prepares for the response to a command. p is its payload, or the beginning, with the flags of an execution.
+// follow prepares for the response to a command. p is its payload, or the beginning, with the flags
+// of an execution.
 func (r *reply) follow(p []byte) {
 	r.start(expected[p[0]])
 	r.cursor = p[0] == mysqlwire.ComStmtExecute && len(p) > mysqlwire.ExecutionFlags && p[mysqlwire.ExecutionFlags]&mysqlwire.CursorReadOnly != 0
@@ -72,9 +92,9 @@ func (r *reply) start(e expectation) {
 	}
 }
 
-// feed follows the bytes, and returns how many of them may be passed on: all but the beginning of a packet
-// that is too short for a decision. The response is complete, or the client has to send a file, if
-// ended is set.
+// feed follows the bytes, and returns how many of them may be passed on: all but the beginning of a
+// packet that is too short for a decision. The response is complete, or the client has to send a
+// file, if ended is set.
 func (r *reply) feed(p []byte) (n int, ended bool) {
 	for {
 		if r.left > 0 {
@@ -165,7 +185,8 @@ func (r *reply) packet(head []byte, size int) {
 	case expectDefsEOF:
 		r.expect = expectRows
 		r.read(head)
-		// The server also sets the bit, to the end of a command, for the cursors of the programs that it calls. Their rows follow, and a further result.
+		// The server also sets the bit, to the end of a command, for the cursors of the programs
+		// that it calls. Their rows follow, and a further result.
 		if r.cursor && r.status&(mysqlwire.StatusCursor|mysqlwire.StatusMoreResults) == mysqlwire.StatusCursor {
 			r.expect = expectNothing
 		}

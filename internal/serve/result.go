@@ -27,10 +27,12 @@ type columnType struct {
 	collation uint16
 }
 
-// plainText reports a column whose bytes are the same in UTF-8: one of UTF-8, ASCII, bytes or numbers.
+// plainText reports a column whose bytes are the same in UTF-8: one of UTF-8, ASCII, bytes or
+// numbers.
 func (t columnType) plainText() bool {
 	switch c := t.collation; {
-	case c == 63, c == 11, c == 65, c == 33, c == 45, c == 46, c == 83: // bytes, ASCII, the usual ones of UTF-8
+	case c == 63, c == 11, c == 65, c == 33, c == 45, c == 46, c == 83:
+		// Bytes, ASCII, the usual ones of UTF-8.
 		return true
 	default:
 		// By the order of weights of UCA 4 and 5, UCA 9, and UCA 14.
@@ -38,7 +40,8 @@ func (t columnType) plainText() bool {
 	}
 }
 
-// sample runs text, the query over one partition, on the client's own connection, without passing its rows on.
+// sample runs text, the query over one partition, on the client's own connection, without passing
+// its rows on.
 func (a *attempt) sample(text string) (*sampled, error) {
 	s := &sampled{}
 	var command []byte
@@ -173,7 +176,8 @@ func (a *attempt) flush() error {
 	return err
 }
 
-// end passes the rest on. Notes of SHOW WARNINGS aren't counted: drivers raise errors for warnings by their number.
+// end passes the rest on. Notes of SHOW WARNINGS aren't counted: drivers raise errors for warnings
+// by their number.
 func (a *attempt) end(report *query.Report) error {
 	var notes []note
 	if a.state.notes {
@@ -220,8 +224,8 @@ func notesOf(r *query.Report) []note {
 	return out
 }
 
-// warnings answers SHOW WARNINGS in the server's form: about a query that was split, with the notes as rows; about one that was passed on,
-// with the notes if the server has none.
+// warnings answers SHOW WARNINGS in the server's form: about a query that was split, with the notes
+// as rows; about one that was passed on, with the notes if the server has none.
 func (c *client) warnings(text string, notes []note) error {
 	s, rows := &sampled{}, [][]byte{}
 	err := c.server.converse(c.server.asQuery(text), mostOwn, func(expect expectation, payload []byte) error {

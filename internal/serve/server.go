@@ -9,8 +9,9 @@ import (
 	"github.com/rowmill/rowmill/internal/mysqlwire"
 )
 
-// A server is a client's own connection to the server, with the front's own statements on it: they read the session's settings and
-// prove its privileges. They are sent between two commands of the client.
+// A server is a client's own connection to the server, with the front's own statements on it: they
+// read the session's settings and prove its privileges. They are sent between two commands of the
+// client.
 type server struct {
 	side
 	reply   reply // to the last command
@@ -39,7 +40,8 @@ func (s *server) asQuery(text string) []byte {
 	return p
 }
 
-// ask runs a query of the front's own on the client's connection. Its error is a *serverError if the server refuses it.
+// ask runs a query of the front's own on the client's connection. Its error is a *serverError if
+// the server refuses it.
 func (s *server) ask(text string) (*ownResult, error) {
 	r := &ownResult{}
 	err := s.converse(s.asQuery(text), mostOwn, func(expect expectation, payload []byte) error {
@@ -77,7 +79,8 @@ func (s *server) askRow(text string) ([][]byte, error) {
 	return r.rows[0], nil
 }
 
-// repeat runs a query that was answered in pieces on the client's own connection, for a statement that asks about it.
+// repeat runs a query that was answered in pieces on the client's own connection, for a statement
+// that asks about it.
 func (s *server) repeat(text string) error {
 	err := s.converse(s.asQuery(text), math.MaxInt, func(expectation, []byte) error { return nil })
 	var refused *serverError
@@ -100,9 +103,10 @@ func (s *server) refusal(err error) error {
 	return err
 }
 
-// converse sends a command and passes the payloads of its response to fn, with what the reply expected. An error packet
-// is returned as a *serverError. After an error of another kind, such as a response of more than limit bytes, the connection can't be used. The payload
-// of the packet that ends rows is s.last.
+// converse sends a command and passes the payloads of its response to fn, with what the reply
+// expected. An error packet is returned as a *serverError. After an error of another kind, such as
+// a response of more than limit bytes, the connection can't be used. The payload of the packet that
+// ends rows is s.last.
 func (s *server) converse(command []byte, limit int, fn func(expectation, []byte) error) error {
 	s.last = nil
 	s.reply.follow(command[mysqlwire.HeaderSize:])

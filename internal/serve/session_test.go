@@ -11,8 +11,8 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// TestSessionsOfTheClient has states of a session that pieces, which are other sessions, can't have: answers are those of the
-// client's own connection.
+// TestSessionsOfTheClient has states of a session that pieces, which are other sessions, can't
+// have: answers are those of the client's own connection.
 func TestSessionsOfTheClient(t *testing.T) {
 	testdb.OnKinds(t, kinds, func(t *testing.T, kind string) {
 		x, a := startCounting(t, kind, nil)
@@ -72,7 +72,8 @@ func TestSessionsOfTheClient(t *testing.T) {
 	})
 }
 
-// TestPanicEndsOneSession makes the state of one session impossible: it alone is closed, and counted, and its loop goes on.
+// TestPanicEndsOneSession makes the state of one session impossible: it alone is closed, and
+// counted, and its loop goes on.
 func TestPanicEndsOneSession(t *testing.T) {
 	testdb.OnKinds(t, kinds, func(t *testing.T, kind string) {
 		x := start(t, kind, nil)
@@ -107,7 +108,8 @@ func TestPanicEndsOneSession(t *testing.T) {
 	})
 }
 
-// TestRecordedStatements has the server record the statements of a session: they are the client's own.
+// TestRecordedStatements has the server record the statements of a session: they are the client's
+// own.
 func TestRecordedStatements(t *testing.T) {
 	testdb.OnKinds(t, kinds, func(t *testing.T, kind string) {
 		x, a := startCounting(t, kind, nil)
@@ -150,8 +152,8 @@ func TestEmptyPacket(t *testing.T) {
 	}
 }
 
-// TestLostConnections ends the idle connections for pieces, as a restart of the server does: the queries that find out are passed on, and
-// their like are in pieces again at once.
+// TestLostConnections ends the idle connections for pieces, as a restart of the server does: the
+// queries that find out are passed on, and their like are in pieces again at once.
 func TestLostConnections(t *testing.T) {
 	testdb.OnKinds(t, kinds, func(t *testing.T, kind string) {
 		x, _ := startCounting(t, kind, nil)

@@ -15,8 +15,8 @@ import (
 type sessionState struct {
 	engine.State
 	notes bool // SHOW WARNINGS has notes
-	// unconverted reports that the server returns texts in the character sets of their columns. Pieces return UTF-8, which is the
-	// same if those are UTF-8.
+	// unconverted reports that the server returns texts in the character sets of their columns.
+	// Pieces return UTF-8, which is the same if those are UTF-8.
 	unconverted bool
 	idle        time.Duration // after so long without a statement the server ends the connection
 }
@@ -24,11 +24,13 @@ type sessionState struct {
 // resultsSetting is the character set to which texts of results are converted; "" is none.
 const resultsSetting = "character_set_results"
 
-// leastPacket is more than any own statement of the front has: texts have at most session.MaxText bytes, and lists of their tables a multiple. To one that
-// is longer than max_allowed_packet, the server ends the connection.
+// leastPacket is more than any own statement of the front has: texts have at most session.MaxText
+// bytes, and lists of their tables a multiple. To one that is longer than max_allowed_packet, the
+// server ends the connection.
 const leastPacket = 1 << 20
 
-// settings reads the settings of the client's connection. It refuses a session that has set the time, which is then the same in every statement.
+// settings reads the settings of the client's connection. It refuses a session that has set the
+// time, which is then the same in every statement.
 func (c *client) settings() (*sessionState, error) {
 	names, err := c.front.stateNames()
 	if err != nil {
@@ -80,7 +82,8 @@ func (c *client) settings() (*sessionState, error) {
 	if level := string(own[2]); level == "READ-UNCOMMITTED" || level == "SERIALIZABLE" {
 		return nil, &whole{whyState, "the isolation level is " + level}
 	}
-	// An error, such as that of a procedure, doesn't say that a transaction is open now; this answer does.
+	// An error, such as that of a procedure, doesn't say that a transaction is open now; this
+	// answer does.
 	c.session.Outcome = c.server.reply.outcome()
 	if c.session.Refusal() != nil {
 		return nil, &whole{whyState, "a transaction is open"}
@@ -91,8 +94,8 @@ func (c *client) settings() (*sessionState, error) {
 	return st, nil
 }
 
-// stateNames returns the names of the settings that can change an answer, in the order in which they have to be
-// set. It asks the server once.
+// stateNames returns the names of the settings that can change an answer, in the order in which
+// they have to be set. It asks the server once.
 func (f *Front) stateNames() ([]string, error) {
 	f.names.Lock()
 	defer f.names.Unlock()

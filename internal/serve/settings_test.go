@@ -8,14 +8,16 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// TestSettings sets what changes an answer, and compares the packets of an answer in pieces with the server's own.
+// TestSettings sets what changes an answer, and compares the packets of an answer in pieces with
+// the server's own.
 func TestSettings(t *testing.T) {
 	testdb.OnKinds(t, kinds, func(t *testing.T, kind string) {
 		x, a := startCounting(t, kind, nil)
 		own := connect(t, x.config(true))
 		execute(t, own, "CREATE TABLE p (id INT PRIMARY KEY, v INT, d DATE, at TIMESTAMP NULL, c CHAR(5)) PARTITION BY HASH (id) PARTITIONS 4",
 			"INSERT INTO p VALUES (1, 1, '2001-03-01', '2001-01-01 03:00:00', 'x'), (2, 2, '2010-05-01', '2010-01-01 23:30:00', 'y '), (3, 4, NULL, NULL, ''), (4, 8, '2010-12-01', '2010-06-30 22:00:00', NULL)", "ANALYZE TABLE p")
-		// MySQL refuses a language at its first use where the file of its messages is missing, and takes it then.
+		// MySQL refuses a language at its first use where the file of its messages is missing, and
+		// takes it then.
 		_, _ = own.Exec("SET lc_time_names = 'de_CH'")
 		limit := map[string]string{"mariadb": "max_statement_time = 30.5", "mysql": "max_execution_time = 30500"}[kind]
 		const sums, hours, names = "SELECT SUM(v) / 7, AVG(v), COUNT(*) FROM p", "SELECT HOUR(at), COUNT(*) FROM p GROUP BY HOUR(at) ORDER BY 1", "SELECT DATE_FORMAT(d, '%a %M %v'), SUM(v) FROM p GROUP BY 1 ORDER BY 1"

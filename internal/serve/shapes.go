@@ -2,8 +2,8 @@ package serve
 
 import "sync/atomic"
 
-// shapes remember until when statements of a shape needn't be looked at, because they are passed on whole. A shape
-// may lose its place to another one; it is then looked at once more.
+// shapes remember until when statements of a shape needn't be looked at, because they are passed on
+// whole. A shape may lose its place to another one; it is then looked at once more.
 type shapes [1 << 12]struct {
 	shape, until atomic.Uint64
 	why          atomic.Pointer[string]

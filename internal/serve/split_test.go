@@ -120,7 +120,8 @@ func TestAnswersInPieces(t *testing.T) {
 				"SELECT id FROM t WHERE id > 100",
 				"select `id`+1, CONCAT(vc, 'ä') from `t` where id > 0",
 			} {
-				// Another shape each time: a shape is not looked at for a while once it has been passed on whole.
+				// Another shape each time: a shape is not looked at for a while once it has been
+				// passed on whole.
 				before := a.ran.Load()
 				got, want := through.command(mysqlwire.ComQuery, q), direct.command(mysqlwire.ComQuery, q)
 				if a.ran.Load() == before {
@@ -140,7 +141,8 @@ func TestAnswersInPieces(t *testing.T) {
 					if !sameAnswer(got, want) {
 						t.Errorf("caps %x %x: %s:\n got %q\nwant %q", caps.caps, caps.extended, q, got, want)
 					}
-					// MySQL converts parameters for TIME and YEAR by other rules than literals, and MariaDB's libraries keep definitions.
+					// MySQL converts parameters for TIME and YEAR by other rules than literals, and
+					// MariaDB's libraries keep definitions.
 					may := !strings.Contains(q, "*") && kind == "mariadb" && caps.extended&mysqlwire.CapCacheMeta == 0
 					if split := a.ran.Load() > before; split && strings.Contains(q, "*") && !bytes.Equal(got[0], want[0]) || split != may && !strings.Contains(q, "*") {
 						t.Errorf("%s: in pieces: %v", q, split)
@@ -273,8 +275,9 @@ func TestPrivileges(t *testing.T) {
 	})
 }
 
-// TestSettingsOfTheServer writes a table's name in another case than the catalog has it, and connects when packets have to be shorter than the front's own
-// statements. The server is its own, which takes half a second.
+// TestSettingsOfTheServer writes a table's name in another case than the catalog has it, and
+// connects when packets have to be shorter than the front's own statements. The server is its own,
+// which takes half a second.
 func TestSettingsOfTheServer(t *testing.T) {
 	t.Parallel()
 	x, a := startSplitting(t, "mariadb?set=lower_case_table_names=1", nil)
@@ -328,7 +331,8 @@ func TestShowWarnings(t *testing.T) {
 		if count, err := answer(db, "show count(*) warnings"); err != nil || !strings.HasSuffix(count, "\n0|") {
 			t.Errorf("%s, %v", count, err)
 		}
-		// Warnings about values: as on the server, also if rows have been passed on before they were known.
+		// Warnings about values: as on the server, also if rows have been passed on before they
+		// were known.
 		execute(t, db, "UPDATE t SET tx = REPEAT('x', 60000)", "SET sql_mode = 'ERROR_FOR_DIVISION_BY_ZERO'")
 		direct := connect(t, x.config(true))
 		execute(t, direct, "SET sql_mode = 'ERROR_FOR_DIVISION_BY_ZERO'")

@@ -38,8 +38,8 @@ func (c *client) giveBack(why wakeReason, cause error) {
 	c.turn.wake <- why
 }
 
-// step does what can be done without waiting. c.turn.mu is held, and the session is the loop's. A panic ends this session
-// only: other sessions have the same loop.
+// step does what can be done without waiting. c.turn.mu is held, and the session is the loop's. A
+// panic ends this session only: other sessions have the same loop.
 func (c *client) step() {
 	defer func() {
 		if bug := recover(); bug != nil {
@@ -65,7 +65,8 @@ func (c *client) step() {
 	}
 }
 
-// stepIdleServer looks at a server that says something without having been asked: it closes the connection.
+// stepIdleServer looks at a server that says something without having been asked: it closes the
+// connection.
 func (c *client) stepIdleServer() (goOn bool) {
 	s := &c.server
 	n, err := 0, error(nil)

@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// A session's goroutine waits for one of its two connections. The sweep looks at the other one: a server that closes
-// an idle connection, because it is stopped or the connection was killed, or a client that leaves while pieces run.
+// A session's goroutine waits for one of its two connections. The sweep looks at the other one: a
+// server that closes an idle connection, because it is stopped or the connection was killed, or a
+// client that leaves while pieces run.
 
 // sweepEvery is the longest time until such an end is noticed. A look costs about a microsecond.
 const sweepEvery = 200 * time.Millisecond
@@ -71,7 +72,8 @@ func (f *Front) sweep(ctx context.Context) {
 					c.gone.Store(true)
 					_ = c.user.SetReadDeadline(past)
 				}
-			case phaseConnect: // the server limits its time; its last words are passed on before the next sweep
+			case phaseConnect:
+				// The server limits its time. Its last words are passed on before the next sweep.
 				if c.server.link.hungUp() {
 					if last[c].phase == phase {
 						c.cut()

@@ -9,7 +9,8 @@ import (
 	"github.com/rowmill/rowmill/internal/query/parse"
 )
 
-// A followed statement is one of which it is known what it changes in the session. Any other one makes the session relayed.
+// A followed statement is one of which it is known what it changes in the session. Any other one
+// makes the session relayed.
 type followed struct {
 	word  string // its first
 	keeps bool   // it changes neither the database nor how texts are read
@@ -36,10 +37,11 @@ func followedStatement(word []byte) (followed, bool) {
 	return followed{}, false
 }
 
-// Relays reports a text after which the session is relayed: it may say something about the next transaction only, such as SET
-// TRANSACTION without a scope, lock tables, for which pieces would wait, or have the server record statements, among which the
-// front's own would be. A text with several statements is known by its response. t may be the beginning of a long text, in the
-// rest of which no calls are looked for.
+// Relays reports a text after which the session is relayed: it may say something about the next
+// transaction only, such as SET TRANSACTION without a scope, lock tables, for which pieces would
+// wait, or have the server record statements, among which the front's own would be. A text with
+// several statements is known by its response. t may be the beginning of a long text, in the rest
+// of which no calls are looked for.
 func (s *Session) Relays(t []byte, complete bool) bool {
 	word, rest := firstWord(SkipBlank(t))
 	f, ok := followedStatement(word)
@@ -54,8 +56,9 @@ func (s *Session) Relays(t []byte, complete bool) bool {
 	return bytes.IndexByte(rest, '(') >= 0 && s.callsUnknown(rest, f.word == "insert" || f.word == "replace", false, complete)
 }
 
-// setRelays reports a SET that has the name of a variable about transactions, and not in the scope of the whole session or the
-// server; one that calls a function of a user; or MariaDB's SET STATEMENT, which has another statement within it.
+// setRelays reports a SET that has the name of a variable about transactions, and not in the scope
+// of the whole session or the server; one that calls a function of a user; or MariaDB's SET
+// STATEMENT, which has another statement within it.
 func (s *Session) setRelays(t []byte) bool {
 	scope, _ := firstWord(bytes.TrimPrefix(SkipBlank(t), []byte("@@")))
 	scoped := equalFold(scope, "session") || equalFold(scope, "local") || equalFold(scope, "global")
@@ -63,7 +66,8 @@ func (s *Session) setRelays(t []byte) bool {
 	return equalFold(scope, "statement") || s.callsUnknown(t, false, !scoped, true)
 }
 
-// scanner reads a text by the server's rules. Text in double quotes is a string, unless a mode is set that makes it a name.
+// scanner reads a text by the server's rules. Text in double quotes is a string, unless a mode is
+// set that makes it a name.
 func (s *Session) scanner(text string) parse.Scanner {
 	scanner := parse.NewScanner(text, s.Server.Syntax(nil))
 	scanner.Escape(s.Outcome.Status&mysqlwire.StatusNoBackslash == 0)
@@ -76,17 +80,19 @@ func aboutTransactions(token string) bool {
 	return p[len(p)-1] != '\'' && (containsFold(p, "isolation") || containsFold(p, "transaction"))
 }
 
-// notCalls are words, besides the functions that a Server knows, that stand before parentheses and call no function of a user: one
-// with the name of the server's own is called with its database's name.
+// notCalls are words, besides the functions that a Server knows, that stand before parentheses and
+// call no function of a user: one with the name of the server's own is called with its database's
+// name.
 var notCalls = engine.WordSet(`
 	all and any as avg between binary by case cast char coalesce concat connection_id convert count current_user database
 	decimal distinct div else exists found_rows from group_concat having if ifnull in index is join key last_insert_id like
 	limit max min mod not now on or over partition rand row row_count schema select session_user signed sleep some std sum
 	sysdate then union unsigned user using uuid values varchar version when where xor`)
 
-// callsUnknown reports that a statement may call a function of a user, or has text that only some servers execute. columns says
-// that a list of columns may come first, which looks like a call. If transactions is set, it also reports the name of a variable
-// about transactions. In a string, that means nothing: MariaDB's connectors have it in a list of variables to track.
+// callsUnknown reports that a statement may call a function of a user, or has text that only some
+// servers execute. columns says that a list of columns may come first, which looks like a call. If
+// transactions is set, it also reports the name of a variable about transactions. In a string, that
+// means nothing: MariaDB's connectors have it in a list of variables to track.
 func (s *Session) callsUnknown(t []byte, columns, transactions, complete bool) bool {
 	text := string(t)
 	scan := s.scanner(text)

@@ -1,9 +1,11 @@
-// Package session is what a client has said to a MariaDB or MySQL server in its session, as far as it decides whether a
-// query may be split. It is a value without input or output: commands and the outcomes of their responses go in.
+// Package session is what a client has said to a MariaDB or MySQL server in its session, as far as
+// it decides whether a query may be split. It is a value without input or output: commands and the
+// outcomes of their responses go in.
 //
-// What a session changes for its next query has to be known exactly. Statements of applications and the usual settings of
-// connectors are followed. After any other statement the session is relayed: all its queries are passed on whole, until
-// COM_RESET_CONNECTION, COM_CHANGE_USER or a new connection.
+// What a session changes for its next query has to be known exactly. Statements of applications and
+// the usual settings of connectors are followed. After any other statement the session is relayed:
+// all its queries are passed on whole, until COM_RESET_CONNECTION, COM_CHANGE_USER or a new
+// connection.
 //
 //	s := session.Session{Server: reader, Account: "alice"}
 //	s.Note(append([]byte{mysqlwire.ComQuery}, "CALL p()"...), true)
@@ -28,8 +30,8 @@ type Session struct {
 	Server Server
 	// Account is the name of the client's account.
 	Account string
-	// Attributes reports commands that may have query attributes. KeepsMeta reports a client that keeps the definitions of
-	// columns. The prepared statements of both are relayed.
+	// Attributes reports commands that may have query attributes. KeepsMeta reports a client that
+	// keeps the definitions of columns. The prepared statements of both are relayed.
 	Attributes, KeepsMeta bool
 
 	// Relayed reports that all queries are passed on whole until the session is reset.
@@ -58,7 +60,8 @@ type Outcome struct {
 // MaxText is the length up to which texts of statements are examined.
 const MaxText = 64 << 10
 
-// maxStatements limits the prepared statements of a session that are remembered; further ones are relayed.
+// maxStatements limits the prepared statements of a session that are remembered; further ones are
+// relayed.
 const maxStatements = 1024
 
 // Reset begins the session anew.
@@ -126,7 +129,8 @@ func (s *Session) noteText(p []byte, complete bool) {
 	}
 }
 
-// relayStatements makes all prepared statements relayed: their texts were read in another state of the session.
+// relayStatements makes all prepared statements relayed: their texts were read in another state of
+// the session.
 func (s *Session) relayStatements() {
 	for _, st := range s.Statements {
 		st.Relayed = true
@@ -160,8 +164,9 @@ const (
 	Show
 )
 
-// Asks returns what a command asks for, and the shape of a Query. p may be the beginning of its payload. For a query that can't be
-// split in the session's present state it sets Why, and returns Other.
+// Asks returns what a command asks for, and the shape of a Query. p may be the beginning of its
+// payload. For a query that can't be split in the session's present state it sets Why, and returns
+// Other.
 func (s *Session) Asks(p []byte) (k Kind, shape uint64) {
 	switch p[0] {
 	case mysqlwire.ComQuery:
@@ -202,8 +207,9 @@ var (
 	whyManual = "autocommit is off, as it is for Python's drivers unless they connect with autocommit=True"
 )
 
-// Refusal returns why no query of the session may be split at present; nil if one may be. After a statement that has changed rows,
-// no statement of the front's own could restore ROW_COUNT(), which a view may call.
+// Refusal returns why no query of the session may be split at present; nil if one may be. After a
+// statement that has changed rows, no statement of the front's own could restore ROW_COUNT(), which
+// a view may call.
 func (s *Session) Refusal() *string {
 	switch {
 	case s.Relayed:
@@ -216,8 +222,8 @@ func (s *Session) Refusal() *string {
 	return nil
 }
 
-// Text returns the text of a COM_QUERY or COM_STMT_PREPARE, up to MaxText. all is not set for a longer one, nor for one with
-// query attributes, whose text is nil.
+// Text returns the text of a COM_QUERY or COM_STMT_PREPARE, up to MaxText. all is not set for a
+// longer one, nor for one with query attributes, whose text is nil.
 func (s *Session) Text(p []byte) (t []byte, all bool) {
 	t = p[1:]
 	if p[0] == mysqlwire.ComQuery && s.Attributes {

@@ -67,7 +67,8 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// TestPreparedStatements has commands about a prepared statement with one parameter, and whether its next execution may be split.
+// TestPreparedStatements has commands about a prepared statement with one parameter, and whether
+// its next execution may be split.
 func TestPreparedStatements(t *testing.T) {
 	const run, open, bound = "\x00\x01\x00\x00\x00\x00\x00", "\x01\x01\x00\x00\x00\x00\x00", "\x00\x01\x00\x00\x00\x00\x01\x08\x00"
 	for _, test := range []struct {

@@ -12,14 +12,16 @@ type Statement struct {
 	Shape  uint64
 	Params int
 	Types  []byte // of its parameters, as the client last sent them
-	// Unsent reports that the server hasn't had these types: the client sent them with an execution that was split.
+	// Unsent reports that the server hasn't had these types: the client sent them with an execution
+	// that was split.
 	Unsent bool
-	// Relayed reports that executions are passed on: the session has run USE or SET since, a value was sent in parts, or a
-	// cursor was opened, which the next execution closes.
+	// Relayed reports that executions are passed on: the session has run USE or SET since, a value
+	// was sent in parts, or a cursor was opened, which the next execution closes.
 	Relayed bool
 }
 
-// lastPrepared stands for the statement that was prepared last, on MariaDB. Libraries use it right behind COM_STMT_PREPARE.
+// lastPrepared stands for the statement that was prepared last, on MariaDB. Libraries use it right
+// behind COM_STMT_PREPARE.
 const lastPrepared = 0xFFFFFFFF
 
 // BoundAt is where a COM_STMT_EXECUTE of the statement says whether types of parameters follow.
@@ -35,8 +37,8 @@ func (st *Statement) note(p []byte) {
 	}
 }
 
-// NoteTypes remembers the types of parameters, which clients send with the first execution only, and reports whether p, the
-// payload of a COM_STMT_EXECUTE, has them.
+// NoteTypes remembers the types of parameters, which clients send with the first execution only,
+// and reports whether p, the payload of a COM_STMT_EXECUTE, has them.
 func (st *Statement) NoteTypes(p []byte) (has bool) {
 	at := st.BoundAt()
 	if st.Params > 0 && len(p) > at && p[at] == 1 && len(p) >= at+1+2*st.Params {
@@ -46,7 +48,8 @@ func (st *Statement) NoteTypes(p []byte) (has bool) {
 	return false
 }
 
-// Lacking returns the statement whose COM_STMT_EXECUTE lacks types that the server has not had; nil if p is no such command.
+// Lacking returns the statement whose COM_STMT_EXECUTE lacks types that the server has not had; nil
+// if p is no such command.
 func (s *Session) Lacking(p []byte) *Statement {
 	if p[0] != mysqlwire.ComStmtExecute {
 		return nil
