@@ -84,7 +84,7 @@ func (a *attempt) split(ctx context.Context, shape uint64) (handled bool, err er
 	c, f := a.c, a.c.front
 	begin := time.Now()
 	ctx, cancel := context.WithCancelCause(ctx)
-	c.pieces.stop.Store(&cancel)
+	c.pieces.Store(&cancel)
 	c.enter(phasePieces)
 	ended := make(chan struct{})
 	unwatch := context.AfterFunc(ctx, func() {
@@ -96,7 +96,7 @@ func (a *attempt) split(ctx context.Context, shape uint64) (handled bool, err er
 		}
 	})
 	defer func() {
-		c.pieces.stop.Store(nil)
+		c.pieces.Store(nil)
 		if !unwatch() {
 			<-ended
 		}

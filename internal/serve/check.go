@@ -52,7 +52,7 @@ func (s *server) baseTables(q *parse.Query, params bool) error {
 func (s *server) baseTable(name string, optional, params bool) error {
 	r, err := s.ask("SHOW CREATE TABLE " + name)
 	if err != nil {
-		var refused *serverError
+		var refused *mysqlwire.ServerError
 		if optional && errors.As(err, &refused) && (refused.Code == codeNoTable || refused.Code == codeNoDatabase) {
 			return nil
 		}

@@ -332,7 +332,7 @@ func (c *client) close() {
 
 // cut closes the network connections, from any goroutine.
 func (c *client) cut() {
-	c.pieces.end(errGone)
+	c.endPieces(errGone)
 	for _, conn := range c.sockets.list() {
 		_ = conn.Close() // nothing follows
 	}

@@ -37,7 +37,7 @@ const mostHandshake = 72 << 10
 const masked = mysqlwire.CapCompress | mysqlwire.CapZstd | mysqlwire.CapOptionalMeta
 
 // refuse sends an error in place of, or during, the handshake.
-func (c *client) refuse(e *serverError, seq byte) {
+func (c *client) refuse(e *mysqlwire.ServerError, seq byte) {
 	_ = c.user.SetWriteDeadline(time.Now().Add(connectTimeout))
 	_, _ = c.user.Write(e.Packet(seq)) // the client may be gone
 }
@@ -330,7 +330,7 @@ var byPeer = regexp.MustCompile(`(?i)\b(unix_socket|auth_socket)\b`)
 func (c *client) checkPeer(seq byte) error {
 	account, err := c.server.ask("SHOW CREATE USER CURRENT_USER()")
 	why := "this account is authenticated by the socket's other end, which is rowmill and not the client"
-	var refused *serverError
+	var refused *mysqlwire.ServerError
 	switch {
 	case errors.As(err, &refused):
 		why = "the server doesn't say whether this account is authenticated by the socket's other end, which is rowmill and not the client: " + refused.Text

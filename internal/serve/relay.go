@@ -34,8 +34,9 @@ type client struct {
 	gone          atomic.Bool
 	inTransaction atomic.Bool
 
-	session  session.Session
-	pieces   pieces
+	session session.Session
+	// pieces ends those of the query that the session is running; nil if none are.
+	pieces   atomic.Pointer[context.CancelCauseFunc]
 	answered *answered // the last command, if it was a query in pieces
 	// FOUND_ROWS() and ROW_COUNT() of the client's last statement, which own statements of the front
 	// have changed: the former is -1 if they have not, and the latter is 0 if zero is set.
@@ -64,14 +65,9 @@ func (t *traffic) add(other *traffic) {
 	t.out.Add(other.out.Load())
 }
 
-// pieces are those of the query that a session is running, which any goroutine may end.
-type pieces struct {
-	stop atomic.Pointer[context.CancelCauseFunc] // nil if none are running
-}
-
-// end ends the pieces, if there are any.
-func (p *pieces) end(why error) {
-	if stop := p.stop.Load(); stop != nil {
+// endPieces ends the pieces of the query that the session is running, from any goroutine.
+func (c *client) endPieces(why error) {
+	if stop := c.pieces.Load(); stop != nil {
 		(*stop)(why)
 	}
 }
@@ -133,17 +129,11 @@ func (c *client) command(ctx context.Context) (more bool, err error) {
 			if u.r = u.w; !c.turn.busy {
 				return true, nil
 			}
-			if err := c.respond(); err != nil {
-				return false, err
-			}
-			c.after()
-			return true, nil
+			err := c.respond()
+			return err == nil, err
 		case why == wakeRespond:
-			if err := c.resume(); err != nil {
-				return false, err
-			}
-			c.after()
-			return true, nil
+			err := c.resume()
+			return err == nil, err
 		}
 	}
 	for u.w-u.r < mysqlwire.HeaderSize+1 && !u.empty() {
@@ -216,11 +206,8 @@ func (c *client) command(ctx context.Context) (more bool, err error) {
 	if err := send(); err != nil {
 		return false, err
 	}
-	if err := c.respond(); err != nil {
-		return false, err
-	}
-	c.after()
-	return true, nil
+	err = c.respond()
+	return err == nil, err
 }
 
 // empty reports that the next packet has no payload.
@@ -306,7 +293,7 @@ func (c *client) sendLong() error {
 	}
 }
 
-// respond passes the server's response on.
+// respond passes the server's response on, and notes what it says about the session.
 func (c *client) respond() error {
 	s := &c.server
 	for {
@@ -328,6 +315,7 @@ func (c *client) respond() error {
 		case ended:
 			s.shrink()
 			c.user.shrink()
+			c.after()
 			return nil
 		}
 		if s.r == s.w && s.w == usualBuffer && len(s.buf) == usualBuffer {
@@ -349,6 +337,7 @@ func (c *client) resume() error {
 	}
 	s.r += c.turn.partly
 	if c.turn.final && c.server.reply.expect != expectFile {
+		c.after()
 		return nil
 	}
 	return c.respond()

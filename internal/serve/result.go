@@ -171,7 +171,7 @@ func (a *attempt) flush() error {
 	a.c.traffic.out.Add(int64(len(out.buf)))
 	out.buf = out.buf[:0]
 	if err != nil {
-		a.c.pieces.end(errGone)
+		a.c.endPieces(errGone)
 	}
 	return err
 }

@@ -40,7 +40,7 @@ func (s *server) asQuery(text string) []byte {
 	return p
 }
 
-// ask runs a query of the front's own on the client's connection. Its error is a *serverError if
+// ask runs a query of the front's own on the client's connection. Its error is a *mysqlwire.ServerError if
 // the server refuses it.
 func (s *server) ask(text string) (*ownResult, error) {
 	r := &ownResult{}
@@ -83,7 +83,7 @@ func (s *server) askRow(text string) ([][]byte, error) {
 // that asks about it.
 func (s *server) repeat(text string) error {
 	err := s.converse(s.asQuery(text), math.MaxInt, func(expectation, []byte) error { return nil })
-	var refused *serverError
+	var refused *mysqlwire.ServerError
 	if errors.As(err, &refused) {
 		return nil
 	}
@@ -92,7 +92,7 @@ func (s *server) repeat(text string) error {
 
 // refusal makes an error of the server a reason to pass the query on.
 func (s *server) refusal(err error) error {
-	var e *serverError
+	var e *mysqlwire.ServerError
 	if errors.As(err, &e) {
 		if e.Code == codeInterrupted {
 			return errKilled // on the server, and so the whole query would have been
@@ -104,7 +104,7 @@ func (s *server) refusal(err error) error {
 }
 
 // converse sends a command and passes the payloads of its response to fn, with what the reply
-// expected. An error packet is returned as a *serverError. After an error of another kind, such as
+// expected. An error packet is returned as a *mysqlwire.ServerError. After an error of another kind, such as
 // a response of more than limit bytes, the connection can't be used. The payload of the packet that
 // ends rows is s.last.
 func (s *server) converse(command []byte, limit int, fn func(expectation, []byte) error) error {

@@ -96,15 +96,13 @@ const (
 )
 
 // readError reads the payload of an error packet.
-func readError(p []byte) *serverError {
+func readError(p []byte) *mysqlwire.ServerError {
 	if e := mysqlwire.ReadError(p); e != nil {
 		return e
 	}
-	return &serverError{Code: codeUnknown, State: "HY000", Text: "malformed error packet"}
+	return &mysqlwire.ServerError{Code: codeUnknown, State: "HY000", Text: "malformed error packet"}
 }
 
-type serverError = mysqlwire.ServerError
-
-func serverErrorOf(code uint16, state, text string) *serverError {
-	return &serverError{Code: code, State: state, Text: text}
+func serverErrorOf(code uint16, state, text string) *mysqlwire.ServerError {
+	return &mysqlwire.ServerError{Code: code, State: state, Text: text}
 }

@@ -82,7 +82,7 @@ func (f *Front) sweep(ctx context.Context) {
 				}
 			case phasePieces:
 				if c.user.link.hungUp() || c.server.link.hungUp() {
-					c.pieces.end(errGone)
+					c.endPieces(errGone)
 				}
 			case phaseUser:
 				if s := last[c]; s.phase != phase {

@@ -107,11 +107,11 @@ func (s *Session) noteText(p []byte, complete bool) {
 	t, all := s.Text(p)
 	complete = complete && all
 	word, _ := firstWord(SkipBlank(t))
-	followed, _ := followedStatement(word)
-	s.Quiet = s.Quiet || !followed.keeps && containsFold(t, "sql_notes")
+	f, _ := followedStatement(word)
+	s.Quiet = s.Quiet || !f.keeps && containsFold(t, "sql_notes")
 	s.Relayed = s.Relayed || s.Relays(t, complete)
 	if p[0] == mysqlwire.ComQuery {
-		if !followed.keeps {
+		if !f.keeps {
 			s.relayStatements()
 		}
 		switch k := kindOf(t); {
@@ -123,7 +123,7 @@ func (s *Session) noteText(p []byte, complete bool) {
 		return
 	}
 	// A SET, for instance, has its effect when it is executed.
-	s.Relayed = s.Relayed || !followed.keeps
+	s.Relayed = s.Relayed || !f.keeps
 	if complete && kindOf(t) == Query && !AsksAboutLast(t) && len(s.Statements) < maxStatements && !s.Attributes && !s.KeepsMeta {
 		s.preparing = &Statement{Text: string(t), Shape: Shape(t, s.Account)}
 	}
