@@ -40,10 +40,10 @@ const (
 // queueWait is how long a query waits for sessions, after which it is passed on whole.
 const queueWait = 2 * time.Second
 
-// A whole is why a query is passed on whole.
-type whole struct{ reason, detail string }
+// A notSplit error says why a query is passed on whole.
+type notSplit struct{ reason, detail string }
 
-func (w *whole) Error() string { return w.reason + ": " + w.detail }
+func (w *notSplit) Error() string { return w.reason + ": " + w.detail }
 
 // answered is the query that was split just before.
 type answered struct {
@@ -69,19 +69,20 @@ type attempt struct {
 	values   []byte // the part of COM_STMT_EXECUTE with the parameters
 	text     string // the query of the client, with parameters
 	literal  string // the same with values in place of parameters
-	offset   int64  // by which FOUND_ROWS() is more than the number of its rows; -1 is unknown
+	offset   int64  // of LIMIT, which FOUND_ROWS() includes; -1 is unknown
 
 	state   *sessionState
 	samples chan *sampled
 	got     *sampled
 	out     outgoing // not passed on yet
-	passed  byte     // the sequence number behind what has been passed on
+	passed  byte     // the sequence number of the next packet to the client
 	begun   bool     // something has been passed on
 }
 
 // split answers a query in pieces. handled is false if it is to be passed on.
 func (a *attempt) split(ctx context.Context, shape uint64) (handled bool, err error) {
 	c, f := a.c, a.c.front
+	a.passed = a.out.seq
 	begin := time.Now()
 	ctx, cancel := context.WithCancelCause(ctx)
 	c.pieces.Store(&cancel)
@@ -111,7 +112,7 @@ func (a *attempt) split(ctx context.Context, shape uint64) (handled bool, err er
 		// The connection may be within a response.
 		c.server.broken = c.server.broken || c.server.reply.expect != expectNothing
 	}
-	var why *whole
+	var why *notSplit
 	reason := ""
 	switch {
 	case err == nil:
@@ -158,7 +159,7 @@ func (a *attempt) split(ctx context.Context, shape uint64) (handled bool, err er
 }
 
 // inPieces plans the query, proves that this client may have its answer, runs it, and passes the
-// answer on. Its error is a *whole for a query that is better passed on.
+// answer on. Its error is a *notSplit for a query that is better passed on.
 func (a *attempt) inPieces(ctx context.Context) error {
 	c, f := a.c, a.c.front
 	st, err := c.settings()
@@ -175,13 +176,13 @@ func (a *attempt) inPieces(ctx context.Context) error {
 	text := a.literal
 	q, err := parse.Parse(text, syntax)
 	if err != nil {
-		return &whole{whyForm, err.Error()}
+		return &notSplit{whyForm, err.Error()}
 	}
 	if why := effects(q, f.o.Reader); why != "" {
-		return &whole{whyForm, why}
+		return &notSplit{whyForm, why}
 	}
 	if further(text[q.To:]) { // a comment: to the server it is a second statement
-		return &whole{whyForm, "text follows its semicolon"}
+		return &notSplit{whyForm, "text follows its semicolon"}
 	}
 	// Before anything else: even EXPLAIN calls the functions of a view that has no table.
 	if err := c.server.baseTables(q, a.prepared != nil && a.prepared.Params > 0); err != nil {
@@ -206,22 +207,22 @@ func (a *attempt) inPieces(ctx context.Context) error {
 		return err
 	}
 	if err != nil {
-		return &whole{whyRefused, err.Error()}
+		return &notSplit{whyRefused, err.Error()}
 	}
 	if plan.Whole != "" {
 		reason := whyForm
 		if strings.HasPrefix(plan.Whole, "it reads only") || strings.HasPrefix(plan.Whole, "only one p") || strings.HasPrefix(plan.Whole, "there is only one") || strings.HasPrefix(plan.Whole, "no partition") {
 			reason = whySmall
 		}
-		return &whole{reason, plan.Whole}
+		return &notSplit{reason, plan.Whole}
 	}
 	if t := plan.Table; t != nil && (t.Remote || len(plan.Fetched) > 0) {
-		return &whole{whyTable, "it reads rows of other servers, of which a transaction has no snapshot"}
+		return &notSplit{whyTable, "it reads rows of other servers, of which a transaction has no snapshot"}
 	}
 	if len(plan.Branches) > 0 {
-		return &whole{whyForm, "it has a set operation, of whose columns no partition gives the definitions"}
+		return &notSplit{whyForm, "it has a set operation, of whose columns no partition gives the definitions"}
 	}
-	part, err := place(f.o.Reader, text, q, plan)
+	part, err := substitution(f.o.Reader, text, q, plan)
 	if err != nil {
 		return err
 	}
@@ -237,11 +238,11 @@ func (a *attempt) inPieces(ctx context.Context) error {
 		return err
 	}
 	if want != have {
-		return &whole{whyPlan, "the server plans it in another way for a partition"}
+		return &notSplit{whyPlan, "the server plans it in another way for a partition"}
 	}
 	give, ok := f.queue.take(ctx, min(len(plan.Pieces), f.o.Parallel), queueWait)
 	if !ok {
-		return &whole{whyBusy, "no sessions are free"}
+		return &notSplit{whyBusy, "no sessions are free"}
 	}
 	defer give()
 	// The query over one small partition, on the client's own connection, gives the definitions of
@@ -270,7 +271,7 @@ func (a *attempt) inPieces(ctx context.Context) error {
 		err = errors.Join(err, a.got.err)
 	}
 	if err != nil && late && !a.begun {
-		return &whole{whyState, "it takes longer than the server lets its connection be idle, by wait_timeout"}
+		return &notSplit{whyState, "it takes longer than the server lets its connection be idle, by wait_timeout"}
 	}
 	if err != nil {
 		return err
@@ -286,8 +287,9 @@ func further(t string) bool {
 	return i >= 0 && len(strings.TrimLeft(t[i:], "; \t\r\n")) > 0
 }
 
-// place returns what puts one small partition in the place of the table that is cut.
-func place(reader engine.Reader, text string, q *parse.Query, plan *plan.Plan) (part func(string) (string, error), err error) {
+// substitution returns a function that replaces, in a query, the table that is divided by one of its
+// small partitions.
+func substitution(reader engine.Reader, text string, q *parse.Query, plan *plan.Plan) (part func(string) (string, error), err error) {
 	var cut []*parse.From
 	tables, ctes := tablesOf(q)
 	for _, t := range tables {
@@ -304,7 +306,7 @@ func place(reader engine.Reader, text string, q *parse.Query, plan *plan.Plan) (
 		}
 	}
 	if len(cut) != 1 || name == "" {
-		return nil, &whole{whyForm, "the place of the partitions isn't known"}
+		return nil, &notSplit{whyForm, "the place of the partitions isn't known"}
 	}
 	span := cut[0].Name
 	operand := reader.PartFrom(plan.Table, []string{name})
@@ -321,6 +323,6 @@ func place(reader engine.Reader, text string, q *parse.Query, plan *plan.Plan) (
 		if rest, ok := strings.CutSuffix(t, tail); ok {
 			return rest + operand + text[span.To:], nil
 		}
-		return "", &whole{whyForm, "parameters stand on both sides of the table that is cut"}
+		return "", &notSplit{whyForm, "parameters stand on both sides of the table that is cut"}
 	}, nil
 }

@@ -189,7 +189,7 @@ func appendTime(to []byte, v string) ([]byte, error) {
 // the statement's number with the types in it.
 func parameters(s *session.Statement, p []byte, noBackslash bool) (literals []string, values []byte, err error) {
 	if len(p) < 10 || p[5] != 0 {
-		return nil, nil, &whole{whyForm, "the client asks for a cursor"}
+		return nil, nil, &notSplit{whyForm, "the client asks for a cursor"}
 	}
 	values = append(values, p[5:10]...)
 	if s.Params == 0 {
@@ -197,7 +197,7 @@ func parameters(s *session.Statement, p []byte, noBackslash bool) (literals []st
 	}
 	size := (s.Params + 7) / 8
 	if len(p) < 10+size+1 || len(s.Types) != 2*s.Params {
-		return nil, nil, &whole{whyForm, "the types of the parameters aren't known"}
+		return nil, nil, &notSplit{whyForm, "the types of the parameters aren't known"}
 	}
 	nulls := p[10 : 10+size]
 	rest := p[10+size+1:]
@@ -217,14 +217,14 @@ func parameters(s *session.Statement, p []byte, noBackslash bool) (literals []st
 		literals, rest = append(literals, literal), after
 	}
 	if len(rest) != 0 {
-		return nil, nil, &whole{whyForm, "values of parameters have another form"}
+		return nil, nil, &notSplit{whyForm, "values of parameters have another form"}
 	}
 	return literals, values, nil
 }
 
 // literalOf reads a value and returns a literal with the same type.
 func literalOf(p []byte, kind byte, unsigned, noBackslash bool) (literal string, rest []byte, err error) {
-	unknown := &whole{whyForm, fmt.Sprintf("a parameter of type %d has no literal", kind)}
+	unknown := &notSplit{whyForm, fmt.Sprintf("a parameter of type %d has no literal", kind)}
 	size := map[byte]int{typeTiny: 1, typeShort: 2, typeYear: 2, typeLong: 4, typeInt24: 4, typeLonglong: 8, typeFloat: 4, typeDouble: 8}[kind]
 	if size > 0 {
 		if len(p) < size {
@@ -339,7 +339,7 @@ func insertLiterals(text string, literals []string, syntax engine.Syntax) (strin
 	}
 	q, err := parse.Parse(text, syntax)
 	if err != nil {
-		return "", &whole{whyForm, err.Error()}
+		return "", &notSplit{whyForm, err.Error()}
 	}
 	all, permitted := map[parse.Span]bool{}, map[parse.Span]bool{}
 	collect := func(e *parse.Expr) {
@@ -381,7 +381,7 @@ func insertLiterals(text string, literals []string, syntax engine.Syntax) (strin
 		return true
 	})
 	if len(all) != len(literals) || len(permitted) != len(all) {
-		return "", &whole{whyForm, "a parameter is compared with something else than a column, or stands elsewhere"}
+		return "", &notSplit{whyForm, "a parameter is compared with something else than a column, or stands elsewhere"}
 	}
 	spans := slices.SortedFunc(maps.Keys(all), func(a, b parse.Span) int { return a.From - b.From })
 	edits := make([]parse.Edit, len(spans))
@@ -391,7 +391,7 @@ func insertLiterals(text string, literals []string, syntax engine.Syntax) (strin
 			literal = strings.Trim(literal, "'")
 		}
 		if s.Of(text) != "?" || limits[s] && (strings.Trim(literal, "0123456789") != "" || literal == "" || len(literal) > 18) {
-			return "", &whole{whyForm, "a parameter has another form"}
+			return "", &notSplit{whyForm, "a parameter has another form"}
 		}
 		edits[i] = parse.Edit{Span: s, Text: literal}
 	}

@@ -59,11 +59,11 @@ func (s *server) baseTable(name string, optional, params bool) error {
 		return s.refusal(err)
 	}
 	if len(r.rows) != 1 || len(r.rows[0]) != 2 || !bytes.HasPrefix(r.rows[0][1], []byte("CREATE TABLE ")) {
-		return &whole{whyTable, name + " is a view or a temporary table"}
+		return &notSplit{whyTable, name + " is a view or a temporary table"}
 	}
 	ddl := r.rows[0][1]
 	if params && !s.mariadb && shortTimes.Match(ddl) {
-		return &whole{whyTable, name + " has a column of TIME or YEAR, to which the server converts a parameter by other rules than a literal"}
+		return &notSplit{whyTable, name + " has a column of TIME or YEAR, to which the server converts a parameter by other rules than a literal"}
 	}
 	return nil
 }
@@ -85,7 +85,7 @@ func (s *server) explain(text string) (string, error) {
 	}
 	kind, table, access, extra := column("select_type"), column("table"), column("type"), column("Extra")
 	if kind < 0 || table < 0 || access < 0 || extra < 0 {
-		return "", &whole{whyPlan, "EXPLAIN has another form"}
+		return "", &notSplit{whyPlan, "EXPLAIN has another form"}
 	}
 	var out strings.Builder
 	for _, row := range r.rows {

@@ -207,7 +207,7 @@ func (f *Front) drain(sessions *sync.WaitGroup) {
 		for _, c := range f.connected() {
 			// A session that is idle outside of a transaction, or in the handshake, is ended; it
 			// notices closing otherwise.
-			switch phase := c.phase.Load() % phasesOfSize; {
+			switch phase := c.phase.Load() % phaseCount; {
 			case phase == phaseIdle && !c.inTransaction.Load():
 				_ = c.user.SetReadDeadline(past)
 			case phase == phaseConnect:

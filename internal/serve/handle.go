@@ -37,11 +37,11 @@ func (c *client) handle(ctx context.Context, p []byte) (handled bool, err error)
 	case kind == session.Query && what == mysqlwire.ComStmtExecute:
 		s := c.session.Statements[mysqlwire.StatementID(body)]
 		s.Unsent = s.NoteTypes(body) || s.Unsent
-		a := &attempt{c: c, out: outgoing{seq: p[3] + 1}, passed: p[3] + 1, text: s.Text, prepared: s, values: append([]byte(nil), body...)}
+		a := &attempt{c: c, out: outgoing{seq: p[3] + 1}, text: s.Text, prepared: s, values: append([]byte(nil), body...)}
 		return a.split(ctx, shape)
 	case kind == session.Query && !session.AsksAboutLast(t) && !c.session.Relays(t, true):
 		// To the others, the answer would be one about the front's own statements.
-		a := &attempt{c: c, out: outgoing{seq: p[3] + 1}, passed: p[3] + 1, text: string(t)}
+		a := &attempt{c: c, out: outgoing{seq: p[3] + 1}, text: string(t)}
 		return a.split(ctx, shape)
 	}
 	return false, nil

@@ -28,9 +28,9 @@ const (
 	handshakeTimeout = 60 * time.Second
 )
 
-// mostHandshake limits packets before a client is known: the attributes of a connection may have 64
+// maxHandshake limits packets before a client is known: the attributes of a connection may have 64
 // KiB. The buffer for them grows to twice as much.
-const mostHandshake = 72 << 10
+const maxHandshake = 72 << 10
 
 // masked are the capabilities that are not offered: the bytes of a compressed connection can't be
 // followed, and results without definitions have another form in each server.
@@ -65,7 +65,7 @@ func (c *client) handshake(ctx context.Context) error {
 	if err := errors.Join(c.user.SetDeadline(deadline), c.server.SetDeadline(deadline)); err != nil {
 		return err
 	}
-	greeting, err := c.server.packet(mostHandshake)
+	greeting, err := c.server.packet(maxHandshake)
 	if err != nil {
 		c.refuse(serverErrorOf(codeNoServer, "HY000", fmt.Sprintf("rowmill serve: the server at %s closed the connection: %v", c.front.o.Wire.Address, err)), 0)
 		return fmt.Errorf("read the server's greeting: %w", err)
@@ -74,7 +74,7 @@ func (c *client) handshake(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	answer, err := c.user.packet(mostHandshake)
+	answer, err := c.user.packet(maxHandshake)
 	if err != nil {
 		return noClient(err)
 	}
@@ -188,7 +188,7 @@ func (c *client) secure(ctx context.Context, answer []byte, offered uint32) (fir
 			return nil, 0, noClient(fmt.Errorf("TLS with the client: %w", err))
 		}
 		c.user.Conn = over
-		again, err := c.user.packet(mostHandshake)
+		again, err := c.user.packet(maxHandshake)
 		if err != nil {
 			return nil, 0, noClient(err)
 		}
@@ -261,7 +261,7 @@ func (c *client) exchange(shift int) error {
 	done := make(chan error, 1)
 	go func() {
 		for {
-			p, err := c.user.packet(mostHandshake)
+			p, err := c.user.packet(maxHandshake)
 			if err == nil {
 				p[3] = byte(int(p[3]) + shift)
 				_, err = c.server.Write(p)
@@ -277,7 +277,7 @@ func (c *client) exchange(shift int) error {
 	}()
 	seq := byte(0) // of the last packet to the client
 	for {
-		p, err := c.server.packet(mostHandshake)
+		p, err := c.server.packet(maxHandshake)
 		// The client's goroutine reads what belongs to the authentication alone, and so it ends
 		// before the client is told that it may go on.
 		last := err != nil || len(p) == mysqlwire.HeaderSize || p[mysqlwire.HeaderSize] == mysqlwire.OK || p[mysqlwire.HeaderSize] == mysqlwire.Error

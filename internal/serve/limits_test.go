@@ -275,7 +275,7 @@ func greeted(t *testing.T, address string) uint32 {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	p, err := (&side{Conn: conn}).packet(mostHandshake)
+	p, err := (&side{Conn: conn}).packet(maxHandshake)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -82,7 +82,7 @@ const (
 	phaseLoop           // is the loop's
 	phaseConnect        // waits for the client or the server in the handshake
 	phaseBits    = 3
-	phasesOfSize = 1 << phaseBits
+	phaseCount   = 1 << phaseBits
 )
 
 func (c *client) enter(phase uint64) {

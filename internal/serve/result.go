@@ -49,7 +49,7 @@ func (a *attempt) sample(text string) (*sampled, error) {
 		command = a.c.server.asQuery(text)
 	} else {
 		p, _ := mysqlwire.End(append(append(mysqlwire.Begin(nil, 0), mysqlwire.ComStmtPrepare), text...), 0)
-		if err := a.c.server.converse(p, mostOwn, func(expectation, []byte) error { return nil }); err != nil {
+		if err := a.c.server.converse(p, maxOwnAnswer, func(expectation, []byte) error { return nil }); err != nil {
 			return nil, a.c.server.refusal(err)
 		}
 		id := a.c.server.reply.statement
@@ -81,10 +81,10 @@ func (a *attempt) sample(text string) (*sampled, error) {
 		return nil, a.c.server.refusal(err)
 	}
 	if a.c.server.reply.warnings > 0 {
-		return nil, &whole{whyWarnings, "the query has warnings"}
+		return nil, &notSplit{whyWarnings, "the query has warnings"}
 	}
 	if s.last = a.c.server.last; len(s.types) == 0 || len(s.last) == 0 {
-		return nil, &whole{whyForm, "the result of a partition has no columns"}
+		return nil, &notSplit{whyForm, "the result of a partition has no columns"}
 	}
 	return s, nil
 }
@@ -120,14 +120,14 @@ func (a *attempt) Columns(cols []engine.ResultColumn) error {
 		return a.got.err
 	}
 	if len(cols) != len(a.got.types) {
-		return &whole{whyForm, fmt.Sprintf("the server returns %d columns, and not %d", len(a.got.types), len(cols))}
+		return &notSplit{whyForm, fmt.Sprintf("the server returns %d columns, and not %d", len(a.got.types), len(cols))}
 	}
 	for _, t := range a.got.types {
 		switch {
 		case a.prepared != nil && !encodable(t):
-			return &whole{whyForm, "values of a column have no exact binary form"}
+			return &notSplit{whyForm, "values of a column have no exact binary form"}
 		case a.state.unconverted && !t.plainText():
-			return &whole{whyState, "texts aren't converted, and a column isn't in UTF-8"}
+			return &notSplit{whyState, "texts aren't converted, and a column isn't in UTF-8"}
 		}
 	}
 	for _, p := range a.got.head {
@@ -187,7 +187,7 @@ func (a *attempt) end(report *query.Report) error {
 	if report.Warned > 0 {
 		// The whole query has the same warnings, as far as that is known.
 		if !a.begun {
-			return &whole{whyWarnings, "the query has warnings"}
+			return &notSplit{whyWarnings, "the query has warnings"}
 		}
 		notes, count = nil, int(min(report.Warned, math.MaxUint16))
 	}
@@ -228,7 +228,7 @@ func notesOf(r *query.Report) []note {
 // as rows; about one that was passed on, with the notes if the server has none.
 func (c *client) warnings(text string, notes []note) error {
 	s, rows := &sampled{}, [][]byte{}
-	err := c.server.converse(c.server.asQuery(text), mostOwn, func(expect expectation, payload []byte) error {
+	err := c.server.converse(c.server.asQuery(text), maxOwnAnswer, func(expect expectation, payload []byte) error {
 		if expect != expectRows {
 			s.head = append(s.head, append([]byte(nil), payload...))
 		} else if c.answered == nil { // the server's own warnings of a query that was passed on

@@ -21,8 +21,8 @@ type server struct {
 	broken  bool   // the connection can't be used after such a response
 }
 
-// mostOwn limits the answers to own statements.
-const mostOwn = 16 << 20
+// maxOwnAnswer limits the answers to own statements.
+const maxOwnAnswer = 16 << 20
 
 // An ownResult is the answer to an own statement. Values are texts; nil is NULL.
 type ownResult struct {
@@ -44,7 +44,7 @@ func (s *server) asQuery(text string) []byte {
 // the server refuses it.
 func (s *server) ask(text string) (*ownResult, error) {
 	r := &ownResult{}
-	err := s.converse(s.asQuery(text), mostOwn, func(expect expectation, payload []byte) error {
+	err := s.converse(s.asQuery(text), maxOwnAnswer, func(expect expectation, payload []byte) error {
 		switch expect {
 		case expectSkip:
 			r.definitions = append(r.definitions, bytes.Clone(payload))
@@ -97,7 +97,7 @@ func (s *server) refusal(err error) error {
 		if e.Code == codeInterrupted {
 			return errKilled // on the server, and so the whole query would have been
 		}
-		return &whole{whyRefused, e.Error()}
+		return &notSplit{whyRefused, e.Error()}
 	}
 	s.broken = true
 	return err

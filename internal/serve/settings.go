@@ -34,7 +34,7 @@ const leastPacket = 1 << 20
 func (c *client) settings() (*sessionState, error) {
 	names, err := c.front.stateNames()
 	if err != nil {
-		return nil, &whole{whyState, err.Error()}
+		return nil, &notSplit{whyState, err.Error()}
 	}
 	row, err := c.server.askRow("SELECT ROW_COUNT(), FOUND_ROWS(), @@SESSION.max_allowed_packet, CAST(@@SESSION.timestamp AS CHAR) LIMIT 1")
 	if err != nil {
@@ -45,7 +45,7 @@ func (c *client) settings() (*sessionState, error) {
 	}
 	at := string(row[3])
 	if most, _ := strconv.Atoi(string(row[2])); most < leastPacket {
-		return nil, &whole{whyState, fmt.Sprintf("max_allowed_packet is %d, and less than %d", most, leastPacket)}
+		return nil, &notSplit{whyState, fmt.Sprintf("max_allowed_packet is %d, and less than %d", most, leastPacket)}
 	}
 	var list strings.Builder
 	list.WriteString("SELECT ")
@@ -72,24 +72,24 @@ func (c *client) settings() (*sessionState, error) {
 	st.notes = string(own[1]) == "1"
 	seconds, err := strconv.ParseInt(string(own[3]), 10, 64)
 	if err != nil {
-		return nil, &whole{whyState, "wait_timeout has another form"}
+		return nil, &notSplit{whyState, "wait_timeout has another form"}
 	}
 	st.idle = time.Duration(seconds) * time.Second
 	c.session.Quiet = !st.notes
 	if string(own[0]) == at {
-		return nil, &whole{whyState, "the session has set the time"}
+		return nil, &notSplit{whyState, "the session has set the time"}
 	}
 	if level := string(own[2]); level == "READ-UNCOMMITTED" || level == "SERIALIZABLE" {
-		return nil, &whole{whyState, "the isolation level is " + level}
+		return nil, &notSplit{whyState, "the isolation level is " + level}
 	}
 	// An error, such as that of a procedure, doesn't say that a transaction is open now; this
 	// answer does.
 	c.session.Outcome = c.server.reply.outcome()
 	if c.session.Refusal() != nil {
-		return nil, &whole{whyState, "a transaction is open"}
+		return nil, &notSplit{whyState, "a transaction is open"}
 	}
 	if why := c.front.o.Reader.StateRefusal(st.State); why != "" {
-		return nil, &whole{whyState, why}
+		return nil, &notSplit{whyState, why}
 	}
 	return st, nil
 }

@@ -66,7 +66,7 @@ func (f *Front) sweep(ctx context.Context) {
 		clients := f.connected()
 		for _, c := range clients {
 			phase := c.phase.Load()
-			switch phase % phasesOfSize {
+			switch phase % phaseCount {
 			case phaseIdle:
 				if c.server.link.hungUp() && c.phase.Load() == phase {
 					c.gone.Store(true)
