@@ -425,8 +425,6 @@ type TablePart struct {
 	Renamed bool
 	// Rows and Bytes are the server's estimates; -1 is unknown.
 	Rows, Bytes int64
-	// Version changes whenever rows of the partition have changed; "" if that is not known.
-	Version string
 }
 
 // A FunctionKind is what a function's name stands for.

@@ -24,10 +24,9 @@ const (
 // A Calibration is what open partitions of a table cost, measured on private servers.
 type Calibration struct {
 	engine.OpenCost
-	// Server is the version, Add the time of adding one partition against their number, in seconds.
-	Server string
-	Add    statistics.Line
-	From   string
+	// Add is the time of adding one partition against their number, in seconds.
+	Add  statistics.Line
+	From string
 }
 
 // Calibrate measures a declared table, which rolls, on private servers of the same kind as the table's own, to predict what so many connections
@@ -98,7 +97,7 @@ func calibration(recs []result.Record) (*Calibration, bool) {
 	n, run := len(recs)-1, &recs[0].Run
 	perPartition := func(y []float64) float64 { return (y[n] - y[0]) / (partitions[n] - partitions[0]) }
 	connections := float64(run.Tables.Connections)
-	c := &Calibration{Server: run.ServerVersion}
+	c := &Calibration{}
 	c.Each = perPartition(each)
 	c.Partition = perPartition(memory) - connections*c.Each
 	mean, _ := statistics.MeanVariance(idle) // while connections open the table, all of them exist

@@ -82,10 +82,9 @@ type Declared struct {
 	// grid; for the zero Grid, Plan chooses one.
 	Axis   rolling.Axis
 	Period rolling.Grid
-	// Keep, Ahead, After, Merge and Compress come from the declaration.
+	// Keep, Ahead, After and Merge come from the declaration.
 	Keep, Ahead, After rolling.Span
 	Merge              rolling.Grid
-	Compress           bool
 	// WholeDays is true if the column contains dates.
 	WholeDays bool
 }
@@ -103,7 +102,7 @@ const (
 // Declare fills in the values of a declaration.
 func (in *Input) Declare(d *rolling.Declaration) {
 	in.Table, in.Keep, in.Ahead, in.After = d.Name, d.Keep, d.Ahead, d.Seal.After
-	in.Merge, in.Compress, in.Axis, in.WholeDays = d.Seal.Merge, d.Seal.Compress, d.Period.Axis(), d.WholeDays()
+	in.Merge, in.Axis, in.WholeDays = d.Seal.Merge, d.Period.Axis(), d.WholeDays()
 	if !d.Auto {
 		in.Period = d.Period
 	}

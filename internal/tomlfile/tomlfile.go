@@ -99,7 +99,7 @@ func Parse(text []byte) (*Value, error) {
 	}
 	var p unstable.Parser
 	p.Reset(text)
-	r := treeReader{p: &p, text: text}
+	r := treeReader{p: &p}
 	root := &Value{Kind: Table, Place: Place{1, 1}}
 	table := root
 	for p.NextExpression() {
@@ -118,8 +118,7 @@ func Parse(text []byte) (*Value, error) {
 }
 
 type treeReader struct {
-	p    *unstable.Parser
-	text []byte
+	p *unstable.Parser
 }
 
 func (r treeReader) keys(e *unstable.Node) (out []*Value) {

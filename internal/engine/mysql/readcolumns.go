@@ -42,7 +42,6 @@ var binaryNames = map[string]string{
 
 // Types and flags of columns.
 const (
-	typeTimestamp = 7
 	binaryCharset = 63
 
 	flagNotNull  = 1

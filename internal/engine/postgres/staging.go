@@ -18,7 +18,6 @@ import (
 // which gives the same freedom.
 type staging struct {
 	engine.Link[*wire]
-	o      engine.StageOptions
 	enc    encoder
 	buf    []byte
 	copies bool
@@ -56,7 +55,7 @@ func (db *server) stage(ctx context.Context, t *engine.Table, o engine.StageOpti
 		return nil, err
 	}
 	d := db.dialect
-	s := &staging{o: o, enc: newEncoder(d, o.Table()), copies: copies(o.Columns, schema)}
+	s := &staging{enc: newEncoder(d, o.Table()), copies: copies(o.Columns, schema)}
 	s.copy, s.copyBinary = s.enc.copyText(", FREEZE"), strings.TrimSuffix(s.enc.copyStatement(), ")")+", FREEZE)"
 	s.Dial = func(ctx context.Context) (*wire, error) {
 		return db.dialWire(ctx, loadSession...)

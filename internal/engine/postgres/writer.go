@@ -13,7 +13,6 @@ import (
 // A writer inserts batches on one connection.
 type writer struct {
 	engine.Link[*wire]
-	db     *server
 	table  *engine.Table
 	method engine.Method
 	enc    encoder
@@ -36,7 +35,7 @@ func (db *server) Writer(ctx context.Context, t *engine.Table, m engine.Method) 
 	if t.Ignore && m == engine.Load {
 		return nil, engine.Classed(engine.ErrUnsupported, errors.New("postgres: COPY can't skip rows whose key exists"))
 	}
-	w := &writer{db: db, table: t, method: m, enc: newEncoder(db.dialect, t)}
+	w := &writer{table: t, method: m, enc: newEncoder(db.dialect, t)}
 	w.copy = w.enc.copyStatement()
 	w.Dial = func(ctx context.Context) (*wire, error) {
 		w.stmts = map[int]bool{}

@@ -215,8 +215,6 @@ type Level struct {
 	Stale int64
 	// Rows is the number of rows of its table.
 	Rows int64
-	// Updated is when it was last refreshed.
-	Updated time.Time
 }
 
 // Status returns the status of the levels, in the declaration's order. Levels that
@@ -227,12 +225,9 @@ func (s *Set) Status(ctx context.Context, _ int64) ([]Level, error) {
 		st := Level{Name: l.Name, Every: l.Every}
 		found := false
 		err := s.each(ctx, s.db.SQL(), func(r *sql.Rows) error {
-			var updated int64
 			found = true
-			err := r.Scan(&st.Watermark, &st.SealedTo, &updated, &st.Stale)
-			st.Updated = time.UnixMicro(updated)
-			return err
-		}, "SELECT watermark, sealed_to, updated_us, (SELECT COUNT(*) FROM rowmill_stale s WHERE s.rollup_name = r.name) FROM rowmill_rollups r WHERE table_name = ? AND name = ?", s.table.Name, l.Name)
+			return r.Scan(&st.Watermark, &st.SealedTo, &st.Stale)
+		}, "SELECT watermark, sealed_to, (SELECT COUNT(*) FROM rowmill_stale s WHERE s.rollup_name = r.name) FROM rowmill_rollups r WHERE table_name = ? AND name = ?", s.table.Name, l.Name)
 		if err == nil && found {
 			if err = s.belowStale(ctx, l, &st); err != nil {
 				return nil, fmt.Errorf("status of roll-up %s: %w", l.Name, err)
