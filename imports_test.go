@@ -344,8 +344,9 @@ func TestTreeFindsInit(t *testing.T) {
 	}
 }
 
-// lexicalFolders are the packages that may use the fields of engine.Syntax: the scanner and the parser, and the engines that fill them in.
-// Elsewhere they would say which server it is: what else differs is a field of engine.Semantics.
+// lexicalFolders are the packages that may use the fields of engine.Syntax: the scanner and the
+// parser, and the engines that fill them in. Elsewhere they would say which server it is: what else
+// differs is a field of engine.Semantics.
 var lexicalFolders = []string{"internal/query/parse/", "internal/engine/mysql/", "internal/engine/postgres/", "internal/engine/sqlite/"}
 
 // lexical returns where a file uses a field of engine.Syntax.

@@ -10,18 +10,22 @@ import (
 	"github.com/rowmill/rowmill/internal/figure"
 )
 
-// A Disk is one job of `bench disk`: requests of one kind to a file of rowmill's own, whose rows count requests.
+// A Disk is one job of `bench disk`: requests of one kind to a file of rowmill's own, whose rows
+// count requests.
 type Disk struct {
 	// Kind is one of the constants below.
 	Kind string `json:"kind"`
-	// BlockBytes is the size of a request, Depth how many are under way at a time, WritePercent how many of a hundred write.
+	// BlockBytes is the size of a request, Depth how many are under way at a time, WritePercent how
+	// many of a hundred write.
 	BlockBytes   int64 `json:"block_bytes"`
 	Depth        int   `json:"depth"`
 	WritePercent int   `json:"write_percent"`
-	// FileBytes is the size of the file, AllocatedBytes what it took on the disk once it was filled; 0 is unknown.
+	// FileBytes is the size of the file, AllocatedBytes what it took on the disk once it was filled; 0
+	// is unknown.
 	FileBytes      int64 `json:"file_bytes"`
 	AllocatedBytes int64 `json:"allocated_bytes,omitempty"`
-	// SectorBytes is the size in which the device writes; 0 is unknown. WriteCache is the kernel's word for its cache.
+	// SectorBytes is the size in which the device writes; 0 is unknown. WriteCache is the kernel's
+	// word for its cache.
 	SectorBytes int64  `json:"sector_bytes,omitempty"`
 	WriteCache  string `json:"write_cache,omitempty"`
 	// Job is the command that did it, as it can be given by hand: FILE is the file.
@@ -30,24 +34,28 @@ type Disk struct {
 
 // Kinds of a Disk.
 const (
-	// DiskFill writes the file for the first time, DiskRandom and DiskSequential request blocks of it directly.
+	// DiskFill writes the file for the first time, DiskRandom and DiskSequential request blocks of it
+	// directly.
 	DiskFill       = "fill"
 	DiskRandom     = "random"
 	DiskSequential = "sequential"
-	// DiskSync overwrites random blocks directly, with an fsync after each; DiskLog writes one block after the other
-	// through the system's cache, with an fdatasync after each, as a server writes its redo log.
+	// DiskSync overwrites random blocks directly, with an fsync after each; DiskLog writes one block
+	// after the other through the system's cache, with an fdatasync after each, as a server writes its
+	// redo log.
 	DiskSync = "fsync"
 	DiskLog  = "log"
 )
 
-// Latencies of a Disk are those of DiskRead and DiskWrite requests, and of the DiskFlush after each.
+// Latencies of a Disk are those of DiskRead and DiskWrite requests, and of the DiskFlush after
+// each.
 const (
 	DiskRead  = "read"
 	DiskWrite = "write"
 	DiskFlush = "flush"
 )
 
-// Counters of a Disk, in cores: of the thread of fio that makes the requests, and of all of fio, which also reports.
+// Counters of a Disk, in cores: of the thread of fio that makes the requests, and of all of fio,
+// which also reports.
 const (
 	DiskSubmitterCPU = "submitter_cpu"
 	DiskFioCPU       = "fio_cpu"
@@ -72,10 +80,12 @@ type DiskSummary struct {
 	Disk
 	PerSecond      float64 `json:"requests_per_second"`
 	BytesPerSecond float64 `json:"bytes_per_second"`
-	// First and Last are the requests per second over the first and the last third of the time; 0 in a run of few intervals.
+	// First and Last are the requests per second over the first and the last third of the time; 0 in a
+	// run of few intervals.
 	First float64 `json:"first_third"`
 	Last  float64 `json:"last_third"`
-	// Trend is Fell if a burst ended meanwhile, Rose if something was still under way at the start; "" is neither.
+	// Trend is Fell if a burst ended meanwhile, Rose if something was still under way at the start; ""
+	// is neither.
 	Trend string `json:"trend,omitempty"`
 	// SubmitterCPU is the share of one core that the thread used that made the requests.
 	SubmitterCPU float64 `json:"submitter_cpu"`
@@ -90,9 +100,9 @@ const (
 )
 
 const (
-	// leastThird is the number of intervals that a third needs, trendShare the change of the mean from one third to the other
-	// that counts. Each interval of the slower third must also be below the median of the other: a disk that others use goes
-	// up and down.
+	// leastThird is the number of intervals that a third needs, trendShare the change of the mean from
+	// one third to the other that counts. Each interval of the slower third must also be below the
+	// median of the other: a disk that others use goes up and down.
 	leastThird = 5
 	trendShare = 0.8
 )
@@ -184,7 +194,8 @@ func NewMeasuredDisk(recs []Record, source string) *MeasuredDisk {
 	return m
 }
 
-// At returns the reads of the size nearest to one, by the smallest depth that is not below the given one; the deepest without.
+// At returns the reads of the size nearest to one, by the smallest depth that is not below the
+// given one; the deepest without.
 func (m *MeasuredDisk) At(bytes float64, depth int) DiskReads {
 	distance := func(r DiskReads) float64 { return math.Abs(math.Log(float64(r.BlockBytes) / bytes)) }
 	best := m.Reads[0]
@@ -198,7 +209,8 @@ func (m *MeasuredDisk) At(bytes float64, depth int) DiskReads {
 	return best
 }
 
-// Share compares reads per second of a number of bytes each, by some clients, with those of the disk, in words: "92% of ...".
+// Share compares reads per second of a number of bytes each, by some clients, with those of the
+// disk, in words: "92% of ...".
 func (m *MeasuredDisk) Share(perSecond, bytes float64, clients int) string {
 	at, most := m.At(bytes, clients), m.At(bytes, math.MaxInt)
 	text := fmt.Sprintf("%s of the %s random reads/s of %s that this disk did at queue depth %d", figure.Percent(perSecond/at.PerSecond), figure.Rounded(at.PerSecond),
@@ -209,7 +221,8 @@ func (m *MeasuredDisk) Share(perSecond, bytes float64, clients int) string {
 	return text
 }
 
-// diskReads describes the disk reads of a part of a run beside those that the disk did; "" if either is unknown.
+// diskReads describes the disk reads of a part of a run beside those that the disk did; "" if
+// either is unknown.
 func (r *Record) diskReads(part figures) string {
 	m, reads := r.Run.MeasuredDisk, part["disk_reads"]
 	if m == nil || len(m.Reads) == 0 || reads < 1 {
@@ -277,7 +290,8 @@ func diskJobs(recs []Record) (out []*diskJob) {
 	return slices.DeleteFunc(out, func(j *diskJob) bool { return len(j.rates) == 0 })
 }
 
-// A DiskSetting is a server's setting to try on the disk: a start for measurements, and no result of one.
+// A DiskSetting is a server's setting to try on the disk: a start for measurements, and no result
+// of one.
 type DiskSetting struct {
 	Name  string  `json:"name"`
 	Value float64 `json:"value"`
@@ -286,7 +300,8 @@ type DiskSetting struct {
 	Source  string `json:"source"`
 }
 
-// Pages that the settings count in, of InnoDB and of PostgreSQL, and the size of large requests, in bytes.
+// Pages that the settings count in, of InnoDB and of PostgreSQL, and the size of large requests, in
+// bytes.
 const (
 	largePage     = 16 << 10
 	smallPage     = 8 << 10
@@ -294,20 +309,25 @@ const (
 )
 
 const (
-	// flushShare is the share of the disk's random writes that background flushing may take: the rest is for reads and the log.
+	// flushShare is the share of the disk's random writes that background flushing may take: the rest
+	// is for reads and the log.
 	flushShare = 0.25
-	// Bounds of innodb_io_capacity in MySQL's manual: its minimum, and the value above which more is not recommended.
+	// Bounds of innodb_io_capacity in MySQL's manual: its minimum, and the value above which more is
+	// not recommended.
 	leastCapacity, mostCapacity = 100, 20000
-	// neighbourly is the ratio of sequential to random writing, in bytes, from which neighbours cost nothing to write with a page.
+	// neighbourly is the ratio of sequential to random writing, in bytes, from which neighbours cost
+	// nothing to write with a page.
 	neighbourly = 10
 	// enough is the share of the highest rate from which on a deeper queue only adds latency.
 	enough = 0.9
-	// uncached is the share of random reads that reaches the disk in PostgreSQL's model of its default; leastPageCost its value for SSDs.
+	// uncached is the share of random reads that reaches the disk in PostgreSQL's model of its
+	// default; leastPageCost its value for SSDs.
 	uncached, leastPageCost = 0.1, 1.1
 	mostConcurrency         = 1000
 )
 
-// DiskSettings derives settings to try from the records of `bench disk`; those without their figures are left out.
+// DiskSettings derives settings to try from the records of `bench disk`; those without their
+// figures are left out.
 func DiskSettings(recs []Record) (out []DiskSetting) {
 	jobs := diskJobs(recs)
 	best := func(figure func(*diskJob) float64, of func(*diskJob) bool) (found *diskJob) {

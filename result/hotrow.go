@@ -8,16 +8,19 @@ type HotRow struct {
 	// a run reads may be; 0 is not at all.
 	Slots        int     `json:"slots,omitempty"`
 	CacheSeconds float64 `json:"cache_seconds,omitempty"`
-	// Ceiling is the rate at which the counter's lock is never free, in runs per second: Slots, or 1, over
-	// the time for which one client alone holds it. 0 is unknown.
+	// Ceiling is the rate at which the counter's lock is never free, in runs per second: Slots, or 1,
+	// over the time for which one client alone holds it. 0 is unknown.
 	Ceiling float64 `json:"ceiling_per_second,omitempty"`
-	// HeldMicros is that time, from sending the UPDATE to the answer to COMMIT, the median of runs of one client.
+	// HeldMicros is that time, from sending the UPDATE to the answer to COMMIT, the median of runs of
+	// one client.
 	HeldMicros float64 `json:"held_us,omitempty"`
-	// ClientAlone is the rate of as many clients on an engine that stores nothing, in runs per second; 0 is unknown.
+	// ClientAlone is the rate of as many clients on an engine that stores nothing, in runs per second;
+	// 0 is unknown.
 	ClientAlone float64 `json:"client_alone_per_second,omitempty"`
 }
 
-// LeastAndMean returns the least and the mean latency of an operation, in microseconds; 0 if it was never done.
+// LeastAndMean returns the least and the mean latency of an operation, in microseconds; 0 if it was
+// never done.
 func (r *Record) LeastAndMean(op string) (least, mean int64, err error) {
 	var m Merger
 	for i := range r.Intervals {

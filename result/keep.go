@@ -2,7 +2,8 @@ package result
 
 import "time"
 
-// Unmaintained is the Run.Side of inserts that were made, to compare with, while nobody maintained the table.
+// Unmaintained is the Run.Side of inserts that were made, to compare with, while nobody maintained
+// the table.
 const Unmaintained = "unmaintained"
 
 // Keep is what a run of inserts beside a table's maintenance saw of both.

@@ -81,7 +81,8 @@ type Benchmark struct {
 	TPCC *TPCC `json:"tpcc,omitempty"`
 	// Tables is set in a run of `bench tables`, whose rows count tables or partitions.
 	Tables *Tables `json:"tables,omitempty"`
-	// Disk is set in a run of `bench disk`, whose rows count requests; MeasuredDisk in one that is compared with such.
+	// Disk is set in a run of `bench disk`, whose rows count requests; MeasuredDisk in one that is
+	// compared with such.
 	Disk         *Disk         `json:"disk,omitempty"`
 	MeasuredDisk *MeasuredDisk `json:"measured_disk,omitempty"`
 }

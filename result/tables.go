@@ -38,10 +38,12 @@ const (
 	TablesHeld      = "connections" // connections that open some
 )
 
-// A TablesCost is what so many tables, or partitions, cost at one moment. Zero figures were not measured.
+// A TablesCost is what so many tables, or partitions, cost at one moment. Zero figures were not
+// measured.
 type TablesCost struct {
 	Phase string `json:"phase"`
-	// Objects is how many exist, Opened how many of them one connection has opened, Connections how many have opened Held.
+	// Objects is how many exist, Opened how many of them one connection has opened, Connections how
+	// many have opened Held.
 	Objects     int `json:"objects"`
 	Opened      int `json:"opened,omitempty"`
 	Connections int `json:"connections,omitempty"`
@@ -54,11 +56,13 @@ type TablesCost struct {
 	DiskBytes   int64   `json:"disk_bytes,omitempty"`
 	Files       int     `json:"files,omitempty"`
 	ListSeconds float64 `json:"list_seconds,omitempty"`
-	// DictionaryBytes is the data dictionary, OpenedTables how often a table was opened since the server's start.
+	// DictionaryBytes is the data dictionary, OpenedTables how often a table was opened since the
+	// server's start.
 	DictionaryBytes int64 `json:"dictionary_bytes,omitempty"`
 	OpenedTables    int64 `json:"opened_tables,omitempty"`
-	// CreateSeconds is the mean time of creating one, since the cost before; SchemaSeconds the time of reading all columns from
-	// information_schema; AddSeconds that of adding one more partition to the table, for which it is locked.
+	// CreateSeconds is the mean time of creating one, since the cost before; SchemaSeconds the time of
+	// reading all columns from information_schema; AddSeconds that of adding one more partition to the
+	// table, for which it is locked.
 	CreateSeconds float64 `json:"create_seconds,omitempty"`
 	SchemaSeconds float64 `json:"schema_seconds,omitempty"`
 	AddSeconds    float64 `json:"add_seconds,omitempty"`

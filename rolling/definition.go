@@ -59,7 +59,8 @@ type definedItem struct {
 	place
 	kind itemKind
 	name string // of a column or a key
-	// columns are those of a key, whose closing parenthesis is at end. Of a column, end is that of its name.
+	// columns are those of a key, whose closing parenthesis is at end. Of a column, end is that of its
+	// name.
 	columns []string
 	end     int
 	// What a column has besides its type: parts of its text, which can be cut out.
@@ -193,7 +194,8 @@ func ReadDefinition(text string) (*Definition, error) {
 	return d, nil
 }
 
-// ReadDefinitionFor is ReadDefinition for the server of a target, which decides how the text is read.
+// ReadDefinitionFor is ReadDefinition for the server of a target, which decides how the text is
+// read.
 func ReadDefinitionFor(target, text string) (*Definition, error) {
 	try := dialects
 	if d := dialectOf(target); d != nil {

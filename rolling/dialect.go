@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// A dialect is what a group of servers has in common for declarations: how the text of a definition is
-// read, and which limits hold. The zero dialect is that of an unknown target. This table is the only
-// place of the package that names servers.
+// A dialect is what a group of servers has in common for declarations: how the text of a definition
+// is read, and which limits hold. The zero dialect is that of an unknown target. This table is the
+// only place of the package that names servers.
 type dialect struct {
 	// servers is their name in messages.
 	servers string

@@ -436,7 +436,8 @@ func (r *declarationReader) defaults() {
 
 var epochs = map[string]time.Duration{"s": time.Second, "ms": time.Millisecond, "us": time.Microsecond}
 
-// manyPeriods is where each is costly: memory for each open table, time to plan a query without a time.
+// manyPeriods is where each is costly: memory for each open table, time to plan a query without a
+// time.
 const manyPeriods = 1000
 
 func (r *declarationReader) counts(period *tomlfile.Value) {
@@ -490,7 +491,8 @@ func (r *declarationReader) counts(period *tomlfile.Value) {
 const (
 	// maxColumnName leaves room for the suffixes of a roll-up's columns.
 	maxColumnName = 48
-	// maxPeriodTable leaves room for _ and p20261120_183015_250000 in the 63 bytes of PostgreSQL's names.
+	// maxPeriodTable leaves room for _ and p20261120_183015_250000 in the 63 bytes of PostgreSQL's
+	// names.
 	maxPeriodTable = 63 - 25
 	// maxName leaves room in the 64 characters of other servers for _late, _live and the like.
 	maxName = 50

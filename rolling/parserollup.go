@@ -279,8 +279,8 @@ var textTypes = []string{
 	"timestamp", "timestamptz", "time", "inet", "inet4", "inet6", "cidr", "boolean", "bool",
 }
 
-// sameAs checks that a level's source has an aggregate, or the parts to compute it from: mean and squares
-// serve stddev and variance, a sketch every percentile, and rows are always counted.
+// sameAs checks that a level's source has an aggregate, or the parts to compute it from: mean and
+// squares serve stddev and variance, a sketch every percentile, and rows are always counted.
 func (r *declarationReader) sameAs(at *tomlfile.Value, a Aggregate, source *level) bool {
 	parts := func(fn string) string {
 		if fn == "variance" {

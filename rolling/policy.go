@@ -35,8 +35,8 @@ type Steps struct {
 // Empty reports whether there are no changes to make.
 func (s Steps) Empty() bool { return len(s.Create) == 0 && len(s.Drop) == 0 }
 
-// maxCreate is the limit of MySQL and MariaDB for one table. One that needs more has too short a period,
-// or the clock is wrong.
+// maxCreate is the limit of MySQL and MariaDB for one table. One that needs more has too short a
+// period, or the clock is wrong.
 const maxCreate = 8192
 
 // Steps returns the changes from the existing partitions have to the required ones
@@ -115,8 +115,8 @@ func inOrder(have []Partition) (sorted []Partition, gaps []Period, err error) {
 	return sorted, gaps, nil
 }
 
-// unused appends x to a name until no partition has it: tables from elsewhere may name partitions after
-// their ends. Servers compare without regard to case.
+// unused appends x to a name until no partition has it: tables from elsewhere may name partitions
+// after their ends. Servers compare without regard to case.
 func unused(name string, have []Partition) string {
 	for slices.ContainsFunc(have, func(h Partition) bool { return strings.EqualFold(h.Name, name) }) {
 		name += "x"

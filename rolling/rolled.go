@@ -7,10 +7,11 @@ import (
 	"strings"
 )
 
-// Rolled returns the statements of a plain table as those of one that can roll by a column, which is named as it is
-// written in SQL, and what is different about it, a sentence each: the column is NOT NULL, the primary key and all
-// unique keys contain it, and there are no foreign keys and no keys that a table with partitions can't have. The rest
-// of the text, comments included, is as it was. It is an error if the table has no primary key or not that column.
+// Rolled returns the statements of a plain table as those of one that can roll by a column, which
+// is named as it is written in SQL, and what is different about it, a sentence each: the column is
+// NOT NULL, the primary key and all unique keys contain it, and there are no foreign keys and no
+// keys that a table with partitions can't have. The rest of the text, comments included, is as it
+// was. It is an error if the table has no primary key or not that column.
 func (d *Definition) Rolled(by, written string) (text string, changes []string, err error) {
 	c := d.Column(by)
 	switch {
@@ -115,7 +116,8 @@ func (r *roller) column(i definedItem) {
 	}
 }
 
-// gone cuts out the items that the table can't have, each with a comma, and adds keys after the last one that stays.
+// gone cuts out the items that the table can't have, each with a comma, and adds keys after the
+// last one that stays.
 func (r *roller) gone(items []definedItem) {
 	last := -1
 	for n, i := range items {

@@ -7,7 +7,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// TestRolled changes plain tables into tables that roll: what it returns must be a definition that a declaration accepts.
+// TestRolled changes plain tables into tables that roll: what it returns must be a definition that
+// a declaration accepts.
 func TestRolled(t *testing.T) {
 	for _, test := range []struct{ name, text, by, want, changes string }{
 		{"mysql", "CREATE TABLE `ev` (\n  `id` bigint unsigned NOT NULL AUTO_INCREMENT,\n  `at` datetime DEFAULT NULL COMMENT 'null',\n  `who` int NOT NULL,\n  `t` text,\n" +

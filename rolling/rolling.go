@@ -187,8 +187,8 @@ func (g Grid) atMonths(pos int64) Period {
 	return Period{monthStart(n), monthStart(n + g.months)}
 }
 
-// shift returns the period n periods after p, or before it, at most the axis' last or first one, in constant
-// time.
+// shift returns the period n periods after p, or before it, at most the axis' last or first one, in
+// constant time.
 func (g Grid) shift(p Period, n int64) (Period, error) {
 	b := g.Bounds()
 	first, last := b.From, b.To-1
@@ -347,8 +347,8 @@ func (g Grid) Name(p Period) string {
 	return name
 }
 
-// layout returns the shortest time layout that distinguishes the grid's starts, and this one: a partition may
-// start off the grid if that has changed.
+// layout returns the shortest time layout that distinguishes the grid's starts, and this one: a
+// partition may start off the grid if that has changed.
 func (g Grid) layout(from int64) string {
 	t := Instant(from)
 	fits := func(unit int64) bool { return g.step%unit == 0 && floorDiv(from, unit)*unit == from }

@@ -11,8 +11,8 @@ import (
 
 // Shards says on which servers the rows of a table are. The zero value is a table on one server.
 type Shards struct {
-	// By is the integer column whose hash decides about a row's node. It is part of each
-	// unique key. With Every it is the column by which the table rolls: slices of that length, each of whole
+	// By is the integer column whose hash decides about a row's node. It is part of each unique key.
+	// With Every it is the column by which the table rolls: slices of that length, each of whole
 	// periods, are on one node each, in turn as the server's hash of their number says.
 	By    string
 	Every Grid

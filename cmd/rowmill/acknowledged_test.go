@@ -76,8 +76,8 @@ func (o *oracle) fails(format string, args ...any) {
 	o.wrong = append(o.wrong, fmt.Sprintf(format, args...))
 }
 
-// exec executes a client's statement until the server has done it, and returns the rows affected. It
-// is -1 if an attempt with an unknown result was made before.
+// exec executes a client's statement until the server has done it, and returns the rows affected.
+// It is -1 if an attempt with an unknown result was made before.
 func (o *oracle) exec(ctx context.Context, statement string) (rows int64, done bool) {
 	began, again := time.Now(), false
 	for ctx.Err() == nil {
@@ -121,8 +121,8 @@ func (o *oracle) tell(key, version int) {
 }
 
 // write starts the clients, until end: once, retry, upsert, update and delete. Those that retry and
-// upsert also write rows of the file, whose version is 0 there. They write in bursts, between which a
-// period stays as it is for long enough to be changed.
+// upsert also write rows of the file, whose version is 0 there. They write in bursts, between which
+// a period stays as it is for long enough to be changed.
 func (o *oracle) write() {
 	ctx, stop := context.WithCancel(o.Context())
 	o.ctx, o.stop = ctx, stop

@@ -95,7 +95,8 @@ func askWaits(ctx context.Context, o adopt.Options) error {
 	return nil
 }
 
-// limitAdoption sets the limits of the flags; and nothing is copied or swapped while the adoption is paused.
+// limitAdoption sets the limits of the flags; and nothing is copied or swapped while the adoption
+// is paused.
 func (a adoptions) limitAdoption(o *adopt.Options, k *declared.Table, w *lagWatch, f applyFlags) {
 	a.limitCopy(o, k, w)
 	paused := o.Postpone

@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// TestAdoptionWaits holds up an adoption in each way: a query and a file that stop the copy, and a file that postpones the cut-over, meanwhile
-// with rows that are inserted, which the rolling table has in the end.
+// TestAdoptionWaits holds up an adoption in each way: a query and a file that stop the copy, and a
+// file that postpones the cut-over, meanwhile with rows that are inserted, which the rolling table
+// has in the end.
 func TestAdoptionWaits(t *testing.T) {
 	t.Parallel()
 	onEach(t, keepers, func(t *testing.T, kind string) {

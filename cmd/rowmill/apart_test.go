@@ -13,8 +13,8 @@ import (
 // apartVariable names the test that a process is for.
 const apartVariable = "ROWMILL_TEST_APART"
 
-// apart reports whether a test that changes the working directory or the environment has run in a process of its own, beside other
-// tests; it then has no more to do. In that process, it goes on.
+// apart reports whether a test that changes the working directory or the environment has run in a
+// process of its own, beside other tests; it then has no more to do. In that process, it goes on.
 func apart(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(apartVariable) == t.Name() {

@@ -63,8 +63,8 @@ func TestAdoptDryRun(t *testing.T) {
 	})
 }
 
-// TestShortenedKeepIsAskedFor checks that a retention under which rows will be dropped is applied only after a
-// question of its own, and that a dry run has the same figures.
+// TestShortenedKeepIsAskedFor checks that a retention under which rows will be dropped is applied
+// only after a question of its own, and that a dry run has the same figures.
 func TestShortenedKeepIsAskedFor(t *testing.T) {
 	t.Parallel()
 	onEach(t, []string{"sqlite", "mariadb"}, func(t *testing.T, kind string) {
@@ -96,8 +96,8 @@ func TestShortenedKeepIsAskedFor(t *testing.T) {
 	})
 }
 
-// TestStatusOfEditedFile checks that status shows the state of what was applied and then how the file differs, and that its exit
-// status is another one where it can't tell.
+// TestStatusOfEditedFile checks that status shows the state of what was applied and then how the
+// file differs, and that its exit status is another one where it can't tell.
 func TestStatusOfEditedFile(t *testing.T) {
 	t.Parallel()
 	onEach(t, []string{"sqlite", "postgres"}, func(t *testing.T, kind string) {

@@ -42,8 +42,9 @@ func onDisk(t *testing.T) string {
 
 const briefDisk = "disk . --size 64MiB --time 500ms --blocks 16KiB --depths 1,4 --out disk.jsonl "
 
-// TestBenchDisk makes a few jobs: the record has the rate, latencies and fio's command, and no file is left. The jobs are long because
-// the disk of a busy machine may do nothing for more than half a second.
+// TestBenchDisk makes a few jobs: the record has the rate, latencies and fio's command, and no file
+// is left. The jobs are long because the disk of a busy machine may do nothing for more than half a
+// second.
 func TestBenchDisk(t *testing.T) {
 	needFio(t)
 	t.Chdir(onDisk(t))
@@ -77,7 +78,8 @@ func TestBenchDisk(t *testing.T) {
 	}
 }
 
-// TestBenchDiskFaults checks that a fault is an exit code of 1, with its cause, and a record that can be read.
+// TestBenchDiskFaults checks that a fault is an exit code of 1, with its cause, and a record that
+// can be read.
 func TestBenchDiskFaults(t *testing.T) {
 	if apart(t) {
 		return

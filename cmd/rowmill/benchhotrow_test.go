@@ -11,8 +11,8 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// TestHotRowKilled: the counter, the rows and the acknowledged runs are equal after the source was killed, in nightly 20 times
-// on each server, and with a replica.
+// TestHotRowKilled: the counter, the rows and the acknowledged runs are equal after the source was
+// killed, in nightly 20 times on each server, and with a replica.
 func TestHotRowKilled(t *testing.T) {
 	if apart(t) {
 		return

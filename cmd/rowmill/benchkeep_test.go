@@ -94,7 +94,8 @@ func TestBenchKeep(t *testing.T) {
 	}
 }
 
-// TestBenchKeepBaseline checks that the same inserts are made first without maintenance, and that both are proven and shown.
+// TestBenchKeepBaseline checks that the same inserts are made first without maintenance, and that
+// both are proven and shown.
 func TestBenchKeepBaseline(t *testing.T) {
 	t.Parallel()
 	file := keepFile(t, "4d")

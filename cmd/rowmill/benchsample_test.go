@@ -10,7 +10,8 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// canaryDeclaration declares a table of words; target and type of binary values are to be filled in.
+// canaryDeclaration declares a table of words; target and type of binary values are to be filled
+// in.
 const canaryDeclaration = `
 [table]
 name   = "words"
@@ -28,8 +29,8 @@ distinct = 7
 after = "2000000 rows"
 `
 
-// TestBenchSample learns the values of a table, measures what was learned, plain and rolling, and finds none of the table's 10,000
-// strings in what the two commands have written.
+// TestBenchSample learns the values of a table, measures what was learned, plain and rolling, and
+// finds none of the table's 10,000 strings in what the two commands have written.
 func TestBenchSample(t *testing.T) {
 	if apart(t) {
 		return

@@ -67,8 +67,8 @@ func TestBenchScan(t *testing.T) {
 	}
 }
 
-// TestScanScenario runs the scenario of the partition scan at a small scale: its runs have names and checks. A run that the
-// record lacks is made by --resume.
+// TestScanScenario runs the scenario of the partition scan at a small scale: its runs have names
+// and checks. A run that the record lacks is made by --resume.
 func TestScanScenario(t *testing.T) {
 	if apart(t) {
 		return

@@ -19,7 +19,8 @@ import (
 // A tableFlags is a table of the user's for rowmill bench insert.
 type tableFlags struct {
 	file string
-	// sample is the database of a table whose values are learned, and learned the file that they are written to.
+	// sample is the database of a table whose values are learned, and learned the file that they are
+	// written to.
 	sample, sampled, learned string
 }
 

@@ -20,8 +20,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// TestBenchTables creates a few tables, and a few partitions, and reports what they cost. The database is gone afterwards, and an
-// existing one is refused.
+// TestBenchTables creates a few tables, and a few partitions, and reports what they cost. The
+// database is gone afterwards, and an existing one is refused.
 func TestBenchTables(t *testing.T) {
 	if apart(t) {
 		return
@@ -69,8 +69,8 @@ func TestBenchTables(t *testing.T) {
 	}
 }
 
-// TestBenchTablesDenied: an account that lacks a privilege is told what to grant. What was measured until it was needed is in the record, and the
-// database is gone.
+// TestBenchTablesDenied: an account that lacks a privilege is told what to grant. What was measured
+// until it was needed is in the record, and the database is gone.
 func TestBenchTablesDenied(t *testing.T) {
 	if apart(t) {
 		return
@@ -105,7 +105,8 @@ func TestBenchTablesDenied(t *testing.T) {
 	}
 }
 
-// TestBenchTablesFaults: a server that is killed, and too few files, end with exit code 1 and the cause; what was measured is in the record.
+// TestBenchTablesFaults: a server that is killed, and too few files, end with exit code 1 and the
+// cause; what was measured is in the record.
 func TestBenchTablesFaults(t *testing.T) {
 	if apart(t) {
 		return

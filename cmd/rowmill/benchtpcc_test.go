@@ -23,7 +23,8 @@ func tpccSummary(t *testing.T, args string) result.Summary {
 	return got.Runs[0]
 }
 
-// TestBenchTPCC measures for a moment: the record has the rate, the transactions and the proof, and its report says what it is not.
+// TestBenchTPCC measures for a moment: the record has the rate, the transactions and the proof, and
+// its report says what it is not.
 func TestBenchTPCC(t *testing.T) {
 	if apart(t) {
 		return
@@ -55,7 +56,8 @@ func TestBenchTPCC(t *testing.T) {
 	}
 }
 
-// TestBenchTPCCKeying checks that users who type and think make few new orders, on an engine that costs nothing.
+// TestBenchTPCCKeying checks that users who type and think make few new orders, on an engine that
+// costs nothing.
 func TestBenchTPCCKeying(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if s := tpccSummary(t, "--target null: --time 200ms --keying"); s.Rows != 0 || len(s.TPCC.Conditions) != 0 || !s.TPCC.Keying {
@@ -88,8 +90,9 @@ func TestBenchTPCCKills(t *testing.T) {
 	}
 }
 
-// TestBenchTPCCNodes runs it on several servers: each transaction is on all nodes of a cluster, also while they are killed in turn, and
-// the share that crosses Spider's nodes is as the definition says.
+// TestBenchTPCCNodes runs it on several servers: each transaction is on all nodes of a cluster,
+// also while they are killed in turn, and the share that crosses Spider's nodes is as the
+// definition says.
 func TestBenchTPCCNodes(t *testing.T) {
 	if apart(t) {
 		return
@@ -112,7 +115,8 @@ func TestBenchTPCCNodes(t *testing.T) {
 	}
 }
 
-// TestTPCCScenario runs the transactions by a declaration, with figures that were published elsewhere.
+// TestTPCCScenario runs the transactions by a declaration, with figures that were published
+// elsewhere.
 func TestTPCCScenario(t *testing.T) {
 	t.Chdir(t.TempDir())
 	must(t, os.WriteFile("mine.toml", []byte(`name = "mine"
@@ -151,7 +155,8 @@ below = 3_600_000
 	}
 }
 
-// TestTPCCScenarioNodes runs the built-in one: new orders by nodes, with the share of transactions that cross them.
+// TestTPCCScenarioNodes runs the built-in one: new orders by nodes, with the share of transactions
+// that cross them.
 func TestTPCCScenarioNodes(t *testing.T) {
 	testdb.SkipUnlessNightly(t, "TestTPCCScenario")
 	t.Chdir(t.TempDir())

@@ -35,7 +35,8 @@ type compareFlags struct {
 // compareTry is the hint for an invalid command line.
 const compareTry = "rowmill compare before.jsonl after.jsonl"
 
-// fewRepeats is the number of repeats below which Student's t is so large that --threshold seldom gets an answer.
+// fewRepeats is the number of repeats below which Student's t is so large that --threshold seldom
+// gets an answer.
 const fewRepeats = 5
 
 // noThreshold is the threshold if --threshold isn't given.
@@ -164,7 +165,8 @@ func (a comparisons) writeComparison(f compareFlags, d *document.Document) error
 	return d.Text(a.stdout)
 }
 
-// judge returns the error of a regression, as described, and otherwise err, with the exit code of what it can't tell.
+// judge returns the error of a regression, as described, and otherwise err, with the exit code of
+// what it can't tell.
 func judge(regression string, err error) error {
 	if regression != "" {
 		return &regressionError{regression}

@@ -13,9 +13,9 @@ import (
 	"github.com/rowmill/rowmill/internal/textfile"
 )
 
-// confirm prints the plan on stderr and asks on stdin, unless yes is given, and so for what is asked
-// by itself. Any answer but y or yes means no. An interrupt ends it at once; the read on stdin then
-// continues until the process ends.
+// confirm prints the plan on stderr and asks on stdin, unless yes is given, and so for what is
+// asked by itself. Any answer but y or yes means no. An interrupt ends it at once; the read on
+// stdin then continues until the process ends.
 func (a *app) confirm(ctx context.Context, plan string, yes bool, alone ...string) error {
 	in := bufio.NewReader(a.stdin)
 	err := a.ask(ctx, in, plan, yes)

@@ -189,7 +189,8 @@ func (a copies) copySend(ctx context.Context, source string, hosts []string, f c
 	return errors.Join(stopped(ctx, err, "the same command, which continues"), a.printCopy(res, f))
 }
 
-// copyStage returns the directory for the backup of a source, "" if that is a directory itself. Each source has one of its own.
+// copyStage returns the directory for the backup of a source, "" if that is a directory itself.
+// Each source has one of its own.
 func copyStage(source string, f copyFlags) (string, error) {
 	err := target.Check(source)
 	switch {
@@ -210,7 +211,8 @@ func copyStage(source string, f copyFlags) (string, error) {
 // oldBackup is the age from which a backup that was left is made anew.
 const oldBackup = 24 * time.Hour
 
-// lockStage makes the directory for a backup, and locks it for this process and the programs that it starts.
+// lockStage makes the directory for a backup, and locks it for this process and the programs that
+// it starts.
 func lockStage(source, stage string) (*os.File, error) {
 	if err := os.MkdirAll(stage, 0o700); err != nil {
 		return nil, err
@@ -225,8 +227,8 @@ func lockStage(source, stage string) (*os.File, error) {
 	return lock, nil
 }
 
-// copyBackup makes a backup of a running server. One that an earlier run has made and not sent to all
-// hosts is sent again, so that their copies can go on, unless it is old.
+// copyBackup makes a backup of a running server. One that an earlier run has made and not sent to
+// all hosts is sent again, so that their copies can go on, unless it is old.
 func (a copies) copyBackup(ctx context.Context, source, stage string, lock *os.File) (dir string, err error) {
 	dir, private, complete := filepath.Join(stage, "data"), filepath.Join(stage, "private"), filepath.Join(stage, "complete")
 	switch info, err := os.Stat(complete); {
@@ -254,7 +256,8 @@ func (a copies) copyBackup(ctx context.Context, source, stage string, lock *os.F
 	return dir, textfile.Replace(complete, func(w io.Writer) error { _, err := io.WriteString(w, source+"\n"); return err })
 }
 
-// copyPlanned returns the size of what would be sent, and the number of files; 0 if that isn't known.
+// copyPlanned returns the size of what would be sent, and the number of files; 0 if that isn't
+// known.
 func copyPlanned(ctx context.Context, source, stage string) (res replicate.Result, err error) {
 	if stage == "" {
 		skip, _, err := target.Stopped(source)
@@ -354,7 +357,8 @@ func (a copies) copyReceive(ctx context.Context, dir string, f copyFlags) error 
 
 func (a copies) copySay(line string) { a.logLine(stamp(time.Now()) + " " + line) }
 
-// withBoard runs do, and shows its board meanwhile: a line on stderr, and a page if that is asked for.
+// withBoard runs do, and shows its board meanwhile: a line on stderr, and a page if that is asked
+// for.
 func withBoard(ctx context.Context, a *app, board *replicate.Board, f copyFlags, do func(context.Context) (replicate.Result, error)) (res replicate.Result, err error) {
 	if err := onLoopback("listen-metrics", &f.metrics); err != nil {
 		return res, err

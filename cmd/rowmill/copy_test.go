@@ -22,7 +22,8 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// copied sends a source to a receiver for each directory, by command lines in this process, and returns what send has said.
+// copied sends a source to a receiver for each directory, by command lines in this process, and
+// returns what send has said.
 func copied(t *testing.T, source string, dirs []string, replicaOf string, flags ...string) session {
 	t.Helper()
 	token := filepath.Join(t.TempDir(), "token")
@@ -99,7 +100,8 @@ func TestCopySQLite(t *testing.T) {
 	}
 }
 
-// TestCopyReplica copies a server, running and stopped; each copy is started as a replica, and catches up.
+// TestCopyReplica copies a server, running and stopped; each copy is started as a replica, and
+// catches up.
 func TestCopyReplica(t *testing.T) {
 	for _, c := range []struct {
 		name, server string
@@ -168,7 +170,8 @@ func TestCopyReplica(t *testing.T) {
 	}
 }
 
-// startCopy starts a server on a copy, with the command line of its source in another directory, and returns a connection.
+// startCopy starts a server on a copy, with the command line of its source in another directory,
+// and returns a connection.
 func startCopy(t *testing.T, program string, args []string, home, kind, socket string) engine.Keeper {
 	t.Helper()
 	c := exec.Command(program, args...)

@@ -101,8 +101,8 @@ func TestPrivileges(t *testing.T) {
 	})
 }
 
-// TestDeniedVerbs checks that each verb without privileges names all that it needs at once: with the statements that it prints, it
-// passes.
+// TestDeniedVerbs checks that each verb without privileges names all that it needs at once: with
+// the statements that it prints, it passes.
 func TestDeniedVerbs(t *testing.T) {
 	t.Parallel()
 	onEach(t, servers, func(t *testing.T, kind string) {

@@ -48,7 +48,8 @@ func uuid4() string {
 	return fmt.Sprintf("%08x-%04x-4%03x-8%03x-%012x", a>>32, a>>16&0xffff, a&0xfff, b>>48&0xfff, b&0xffffffffffff)
 }
 
-// TestDoctor plants faults in a server, which are all found with evidence and what mends them, and nothing on one that is set well.
+// TestDoctor plants faults in a server, which are all found with evidence and what mends them, and
+// nothing on one that is set well.
 func TestDoctor(t *testing.T) {
 	kinds := testdb.Kinds(t, "mariadb", "mysql", "postgres")
 	for _, p := range plantedServers {

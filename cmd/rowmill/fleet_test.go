@@ -23,8 +23,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// TestRunDirectory: the tables of a directory are kept whatever is wrong with some of them, of which each is reported once with its cause;
-// files come, change and go without a restart.
+// TestRunDirectory: the tables of a directory are kept whatever is wrong with some of them, of
+// which each is reported once with its cause; files come, change and go without a restart.
 func TestRunDirectory(t *testing.T) {
 	n, groups, every := 8, 1, "1d"
 	if testdb.Nightly() {
@@ -96,8 +96,8 @@ func TestRunDirectory(t *testing.T) {
 	})
 }
 
-// breakTables breaks ten declarations, each in another way, and returns what the log calls them, and the cause that it gives. Tables first, first+3,
-// first+4 and first+5 exist.
+// breakTables breaks ten declarations, each in another way, and returns what the log calls them,
+// and the cause that it gives. Tables first, first+3, first+4 and first+5 exist.
 func breakTables(t *testing.T, db engine.Keeper, target, every string, path func(int) string, first int) map[string]string {
 	t.Helper()
 	text := func(i int) string { return manyText(target, every, i) }
@@ -131,7 +131,8 @@ func broken(metrics string) (n int) {
 	return n
 }
 
-// inTime checks for three minutes, in each of which a period of each of so many tables becomes due, that none is late by more than mostLate.
+// inTime checks for three minutes, in each of which a period of each of so many tables becomes due,
+// that none is late by more than mostLate.
 func inTime(t *testing.T, addr string, tables int) {
 	t.Helper()
 	const mostLate = 10 * time.Second // the usual interval
@@ -219,7 +220,8 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// pauseKilled kills pause and resume at times of their runs: a pause is set or it isn't, is ended or isn't, and others stay.
+// pauseKilled kills pause and resume at times of their runs: a pause is set or it isn't, is ended
+// or isn't, and others stay.
 func pauseKilled(t *testing.T, d *keptTable) {
 	t.Helper()
 	wantDone(t, rowmill(t.Context(), "pause", d.file, "--policy", "create", "--for", "2h", "--reason", "stays"))

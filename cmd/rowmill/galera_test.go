@@ -9,8 +9,8 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// On a node of a Galera cluster, what needs locks between processes is refused with the reason, and nothing is
-// created; benchmarks, queries and serving run.
+// On a node of a Galera cluster, what needs locks between processes is refused with the reason, and
+// nothing is created; benchmarks, queries and serving run.
 func TestGaleraRefused(t *testing.T) {
 	if apart(t) {
 		return

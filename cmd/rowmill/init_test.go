@@ -27,7 +27,8 @@ var initTables = map[string]struct {
 	"nokey": {"CREATE TABLE nokey (at %[1]s NOT NULL)", "'%[2]s'", []string{"it has no primary key", "ADD PRIMARY KEY"}, false},
 }
 
-// TestInit writes declarations of tables that are there: each can be applied as it stands, or is refused with what to do.
+// TestInit writes declarations of tables that are there: each can be applied as it stands, or is
+// refused with what to do.
 func TestInit(t *testing.T) {
 	t.Parallel()
 	onPlanServers(t, func(t *testing.T, server planServer) {

@@ -42,7 +42,8 @@ func (f *limitFlags) given() bool {
 	return f.running > 0 || f.critical > 0 || f.lag > 0 || len(f.replicas) > 0 || f.query != "" || f.file != "" || f.nice > 0
 }
 
-// check returns an error if the flags are invalid. shown is whether delays are shown elsewhere, without a limit.
+// check returns an error if the flags are invalid. shown is whether delays are shown elsewhere,
+// without a limit.
 func (f *limitFlags) check(shown bool) error {
 	const example = "--replica mariadb://reader@db2:3306/metrics"
 	if f.running < 0 {
@@ -101,7 +102,8 @@ func (a runner) watchTables(ctx context.Context, f limitFlags, tables []*declare
 	return a.watchReplicas(ctx, f, source)
 }
 
-// watchReplicas begins to measure the replicas of a source. One that can't be reached is behind until it can.
+// watchReplicas begins to measure the replicas of a source. One that can't be reached is behind
+// until it can.
 func (a *app) watchReplicas(ctx context.Context, f limitFlags, source engine.Keeper) (_ *lagWatch, err error) {
 	w := &lagWatch{app: a, flags: f, Limits: copier.Limits{Running: f.running, Critical: f.critical, Nice: f.nice}}
 	if f.file != "" {
@@ -142,8 +144,9 @@ func (a *app) watchReplicas(ctx context.Context, f limitFlags, source engine.Kee
 
 const (
 	leastBeat = 20 * time.Millisecond
-	// lagPieces is how many pieces of work take as long as --max-lag. A replica applies a piece once it is committed, as a whole, so that copying
-	// rests from half of --max-lag on: what is under way adds to it.
+	// lagPieces is how many pieces of work take as long as --max-lag. A replica applies a piece once
+	// it is committed, as a whole, so that copying rests from half of --max-lag on: what is under way
+	// adds to it.
 	lagPieces = 10
 )
 
@@ -207,7 +210,8 @@ func (w *lagWatch) behind() map[string]time.Duration {
 	return out
 }
 
-// Close ends the measuring before the source is closed. A heartbeat that can't be removed is a warning in the log.
+// Close ends the measuring before the source is closed. A heartbeat that can't be removed is a
+// warning in the log.
 func (w *lagWatch) Close() {
 	var errs []error
 	if w.delays != nil {

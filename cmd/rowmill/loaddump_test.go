@@ -120,7 +120,8 @@ func TestLoadDumpTrouble(t *testing.T) {
 	l.loads(exitDone, "Inserted 1; 2 statements were skipped in the dump, with the rows of u", "two.sql")
 }
 
-// TestLoadDumpOfComputed: columns that the server computes are skipped in dumps, whatever they have there.
+// TestLoadDumpOfComputed: columns that the server computes are skipped in dumps, whatever they have
+// there.
 func TestLoadDumpOfComputed(t *testing.T) {
 	t.Parallel()
 	onEach(t, keepers, func(t *testing.T, server string) {
@@ -149,8 +150,9 @@ func TestLoadDumpOfComputed(t *testing.T) {
 	})
 }
 
-// TestLoadLiterals loads literals from dumps into columns of several types. The server, which is given the same
-// INSERT, says what they are. What it refuses is refused, and so is what it would round.
+// TestLoadLiterals loads literals from dumps into columns of several types. The server, which is
+// given the same INSERT, says what they are. What it refuses is refused, and so is what it would
+// round.
 func TestLoadLiterals(t *testing.T) {
 	t.Parallel()
 	const all = "TRUE false 12 007 +5 -1.50 .5 '7' '0x0A'"

@@ -236,12 +236,14 @@ func (l *loading) carries(source *loading) {
 }
 
 // TestTwoSites: each of two sites loads the other's last half hour, again and again, while both
-// take inserts; loads overlap, and some are killed. In the end both have all rows of that time, once.
+// take inserts; loads overlap, and some are killed. In the end both have all rows of that time,
+// once.
 func TestTwoSites(t *testing.T) {
 	onPairs(t, func(t *testing.T, from, into string) {
 		a, b := newLoading(t, from), newLoading(t, into)
 		load := func(l, other *loading) string { return "--since 30m --from " + other.target + " --clock " + l.clock }
-		// Of the rows, one each 2 s from 00:00 to 01:00 in turn at each site, those from 00:10 on are loaded.
+		// Of the rows, one each 2 s from 00:00 to 01:00 in turn at each site, those from 00:10 on are
+		// loaded.
 		insert := func(l *loading, first, n int) {
 			var rows []string
 			for i := first; i < first+n; i++ {

@@ -39,8 +39,9 @@ func (l *loading) rolledUp(rows int) {
 	l.has(fmt.Sprint(rows), "SELECT SUM(n) FROM readings_15m")
 }
 
-// TestHistory: a load creates the periods that its rows need, also in gaps; rows that retention would
-// drop, and those of the far future, are bad rows. Roll-ups that were computed before get the rows.
+// TestHistory: a load creates the periods that its rows need, also in gaps; rows that retention
+// would drop, and those of the far future, are bad rows. Roll-ups that were computed before get the
+// rows.
 func TestHistory(t *testing.T) {
 	onKeepers(t, func(l *loading) {
 		l.insert(loadStart, 1)
@@ -133,8 +134,8 @@ func TestHistoryKilled(t *testing.T) {
 	})
 }
 
-// TestHistoryStays: maintenance leaves the periods alone that a load fills, says why, and drops them
-// once the load has ended or was killed.
+// TestHistoryStays: maintenance leaves the periods alone that a load fills, says why, and drops
+// them once the load has ended or was killed.
 func TestHistoryStays(t *testing.T) {
 	t.Parallel()
 	onEach(t, keepers, func(t *testing.T, server string) {
@@ -192,8 +193,8 @@ func TestHistoryStays(t *testing.T) {
 	})
 }
 
-// TestTrapRowsOfDroppedPeriod: a sender that has seen a period sends rows to it after retention has dropped
-// it. They are bad rows, also where the server would store them in the next period.
+// TestTrapRowsOfDroppedPeriod: a sender that has seen a period sends rows to it after retention has
+// dropped it. They are bad rows, also where the server would store them in the next period.
 func TestTrapRowsOfDroppedPeriod(t *testing.T) {
 	onKeepers(t, func(l *loading) {
 		c := l.command(0, "- --format csv --flush 10ms --clock "+l.clock)

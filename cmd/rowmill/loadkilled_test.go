@@ -155,7 +155,8 @@ func (l *loading) killedUntil(kills, victims int, args string, half bool, r *ran
 		case s.code == exitDone || s.code == exitFailed && strings.Contains(said, "couldn't be loaded"):
 			finished++
 			l.loads(exitDone, "Finished true", "all.csv "+args)
-			// A load that dies before it has noted its periods sends what it has recorded live. If all rows of hour 1 were published, it didn't.
+			// A load that dies before it has noted its periods sends what it has recorded live. If all rows
+			// of hour 1 were published, it didn't.
 			together := strings.Contains(strings.Join(history, "\n"), fmt.Sprintf("publish p20260329_01: %d rows", len(p.want)/6+1))
 			p.either = strings.Contains(args, "--lane live") || strings.Contains(args, "--lane publish") && len(history) > 1 && !together
 			if p.check(l, "all.csv"); l.Failed() {

@@ -34,8 +34,8 @@ func (a loads) expand(sources []string, f *loadFlags) ([]string, error) {
 	return e.Sources, nil
 }
 
-// badPath returns the path of the file for the rejected rows of a source: that of --bad, otherwise one in the working
-// directory with the source's name, or that of the table for rows from no file.
+// badPath returns the path of the file for the rejected rows of a source: that of --bad, otherwise
+// one in the working directory with the source's name, or that of the table for rows from no file.
 func (f *loadFlags) badPath(source, table string) string {
 	path, end := f.Bad, ""
 	if path == "" {

@@ -26,12 +26,12 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// TestTrapLoadKilledWithOtherBatchSizes kills a load at any point, repeatedly, and
-// continues it with other batch sizes. A loader that counts rows to find its position
-// fails when the batch size changes, and one that records its progress separately from
-// the rows loses or repeats some of them at each crash. Here each row must be in the
-// table once, each bad row in the file of bad rows and in the last load's summary, and the ledger must add up: if a
-// batch were sent twice, its rows would be counted as duplicates.
+// TestTrapLoadKilledWithOtherBatchSizes kills a load at any point, repeatedly, and continues it
+// with other batch sizes. A loader that counts rows to find its position fails when the batch size
+// changes, and one that records its progress separately from the rows loses or repeats some of them
+// at each crash. Here each row must be in the table once, each bad row in the file of bad rows and
+// in the last load's summary, and the ledger must add up: if a batch were sent twice, its rows
+// would be counted as duplicates.
 func TestTrapLoadKilledWithOtherBatchSizes(t *testing.T) {
 	onKeepers(t, func(l *loading) {
 		rows := 900

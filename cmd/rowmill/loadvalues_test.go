@@ -138,7 +138,8 @@ func TestLoadRefusesWhatTypesDoNotHave(t *testing.T) {
 	})
 }
 
-// TestLoadDigits: what a column of SQLite can't hold to the last digit is a bad row, whatever has it.
+// TestLoadDigits: what a column of SQLite can't hold to the last digit is a bad row, whatever has
+// it.
 func TestLoadDigits(t *testing.T) {
 	t.Parallel()
 	columns := withColumns("d DECIMAL(18,2), u DECIMAL(20,0), tx TEXT, ")

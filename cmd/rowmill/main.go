@@ -78,7 +78,8 @@ type app struct {
 	reached func(point string)
 	// logs is held while a line of a log is written to stderr, and guards files and lastLine.
 	logs sync.Mutex
-	// files are the declarations that were read, needs are statements that give the account what the verb needs. They are printed once, by granted.
+	// files are the declarations that were read, needs are statements that give the account what the
+	// verb needs. They are printed once, by granted.
 	files   []*declared.File
 	needs   []string
 	granted sync.Once

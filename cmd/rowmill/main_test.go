@@ -162,8 +162,9 @@ func declare(t *testing.T, server, declaration string) *keptTable {
 // undisturbed are held by the tests that have the servers of declareUndisturbed.
 var undisturbed = map[string]*sync.Mutex{"mariadb": {}, "mysql": {}}
 
-// declareUndisturbed is declare for tests that depend on the counter of ALTER TABLE of MariaDB or MySQL, which is the whole server's: after one
-// of another test, partitions that were just written are read again. Such tests share a server and run one after another.
+// declareUndisturbed is declare for tests that depend on the counter of ALTER TABLE of MariaDB or
+// MySQL, which is the whole server's: after one of another test, partitions that were just written
+// are read again. Such tests share a server and run one after another.
 func declareUndisturbed(t *testing.T, server, declaration string) *keptTable {
 	t.Helper()
 	at, own := server, undisturbed[server]
@@ -181,7 +182,8 @@ func declareUndisturbed(t *testing.T, server, declaration string) *keptTable {
 	return d
 }
 
-// settledUptime is for how many seconds a server must have run before its counter proves anything: it began at 0 in some second.
+// settledUptime is for how many seconds a server must have run before its counter proves anything:
+// it began at 0 in some second.
 const settledUptime = 3
 
 // declareUnopened is declare without the test's own connection.

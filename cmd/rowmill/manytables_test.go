@@ -19,7 +19,8 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// manyDeclared declares and applies n tables with periods of a length, one file each in a directory. Each tenth has a roll-up.
+// manyDeclared declares and applies n tables with periods of a length, one file each in a
+// directory. Each tenth has a roll-up.
 func manyDeclared(t *testing.T, target func(i int) string, every string, n int) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -128,7 +129,8 @@ func connections(ctx context.Context, db engine.Keeper) (n int, err error) {
 	return n, err
 }
 
-// TestManyTables: however many tables one process keeps, it has few connections, and needs next to no CPU time while there is nothing to do.
+// TestManyTables: however many tables one process keeps, it has few connections, and needs next to
+// no CPU time while there is nothing to do.
 func TestManyTables(t *testing.T) {
 	t.Parallel()
 	n, settle, idle := map[string]int{}, time.Duration(0), time.Second

@@ -23,8 +23,9 @@ after = "30m"
 merge = "3h"
 `
 
-// While a replica is down, also from the start on, rowmill run copies no rows: its log, the status and the metrics say which
-// replica and since when. Once it is back, copying continues. The heartbeat is removed in the end.
+// While a replica is down, also from the start on, rowmill run copies no rows: its log, the status
+// and the metrics say which replica and since when. Once it is back, copying continues. The
+// heartbeat is removed in the end.
 func TestMaxLag(t *testing.T) {
 	t.Parallel()
 	for _, kind := range testdb.Kinds(t, "mariadb", "mysql", "postgres") {

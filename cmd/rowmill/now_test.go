@@ -10,7 +10,8 @@ import (
 	"github.com/rowmill/rowmill/internal/state"
 )
 
-// TestNow: what is due is done at once, by the command, or by the process that keeps the table, which would look at it in an hour.
+// TestNow: what is due is done at once, by the command, or by the process that keeps the table,
+// which would look at it in an hour.
 func TestNow(t *testing.T) {
 	t.Parallel()
 	onEach(t, keepers, func(t *testing.T, kind string) {
@@ -56,7 +57,8 @@ func TestNow(t *testing.T) {
 	})
 }
 
-// TestNowAsks: a request that nobody takes is withdrawn, with the process that was to; if that ends meanwhile, the command does the work.
+// TestNowAsks: a request that nobody takes is withdrawn, with the process that was to; if that ends
+// meanwhile, the command does the work.
 func TestNowAsks(t *testing.T) {
 	t.Parallel()
 	onEach(t, keepers, func(t *testing.T, kind string) {

@@ -130,7 +130,8 @@ func (a pauses) resumeCommand() *cobra.Command {
 	return c
 }
 
-// eachKept calls fn for the table of each file, on all of its nodes. One that fails doesn't stop the others.
+// eachKept calls fn for the table of each file, on all of its nodes. One that fails doesn't stop
+// the others.
 func (a pauses) eachKept(ctx context.Context, paths []string, f keptFlags, fn func(context.Context, *declared.Table) error) error {
 	files, err := filesOf(paths)
 	if err != nil {

@@ -273,8 +273,8 @@ func TestPlanInterruptedAndKilled(t *testing.T) {
 	})
 }
 
-// TestPlanCleansUp checks that a plan drops copies whose defaults depend on each other, also those that a killed plan left, and that
-// one that it can't drop is a warning that names the statement.
+// TestPlanCleansUp checks that a plan drops copies whose defaults depend on each other, also those
+// that a killed plan left, and that one that it can't drop is a warning that names the statement.
 func TestPlanCleansUp(t *testing.T) {
 	t.Parallel()
 	onEach(t, []string{"postgres"}, func(t *testing.T, kind string) {
@@ -295,7 +295,8 @@ func TestPlanCleansUp(t *testing.T) {
 	})
 }
 
-// TestPlanOfSparseRows checks that made-up rows stay within the type of the time, however few rows arrive.
+// TestPlanOfSparseRows checks that made-up rows stay within the type of the time, however few rows
+// arrive.
 func TestPlanOfSparseRows(t *testing.T) {
 	t.Parallel()
 	onEach(t, []string{"postgres", "mariadb"}, func(t *testing.T, kind string) {
@@ -366,7 +367,8 @@ func TestPlanFromARecord(t *testing.T) {
 	}
 }
 
-// TestPlanWithADisk checks that the estimate of a plain table takes the random reads of the disk's record: the more, the faster it stays.
+// TestPlanWithADisk checks that the estimate of a plain table takes the random reads of the disk's
+// record: the more, the faster it stays.
 func TestPlanWithADisk(t *testing.T) {
 	t.Parallel()
 	const record = "../../internal/report/testdata/records/disk.jsonl"

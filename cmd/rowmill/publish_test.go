@@ -32,16 +32,17 @@ type published struct {
 	want []string         // the rows that can be loaded
 	bad  map[int64]string // those that can't
 	dups int
-	// later is the other row of the key that two rows have, and either reports that it may be the one that is loaded: several writers
-	// send live batches in any order.
+	// later is the other row of the key that two rows have, and either reports that it may be the one
+	// that is loaded: several writers send live batches in any order.
 	later  string
 	either bool
 	// there is how many of them are in the table before.
 	there int
 }
 
-// publishedRows returns a file of n shuffled rows. In hour 1 two rows have one key, in hour 2
-// the server refuses a row, in hour 3 one is invalid, and one lies outside every period that may be created.
+// publishedRows returns a file of n shuffled rows. In hour 1 two rows have one key, in hour 2 the
+// server refuses a row, in hour 3 one is invalid, and one lies outside every period that may be
+// created.
 func publishedRows(n int) published {
 	var lines []string
 	p := published{bad: map[int64]string{}}
@@ -84,7 +85,8 @@ func publishedRows(n int) published {
 	return p
 }
 
-// TestPublishKilledBeforeItsPeriods: a load dies when batches are recorded and no period is. One writer then keeps the first row of a key.
+// TestPublishKilledBeforeItsPeriods: a load dies when batches are recorded and no period is. One
+// writer then keeps the first row of a key.
 func TestPublishKilledBeforeItsPeriods(t *testing.T) {
 	onStagers(t, func(l *loading) {
 		p := publishedRows(300)

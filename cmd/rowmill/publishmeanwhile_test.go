@@ -61,9 +61,9 @@ func (l *loading) stop(path, at string) {
 	l.hasRows(rows)
 }
 
-// TestPublishMeanwhile inserts rows into a period that is about to be published: it is not replaced,
-// and the rows of the file are inserted beside those, except for those with the same value of a key.
-// Exact roll-ups beyond whose watermark the period lies have all rows.
+// TestPublishMeanwhile inserts rows into a period that is about to be published: it is not
+// replaced, and the rows of the file are inserted beside those, except for those with the same
+// value of a key. Exact roll-ups beyond whose watermark the period lies have all rows.
 func TestPublishMeanwhile(t *testing.T) {
 	onStagers(t, func(l *loading) {
 		l = newLoading(l.T, l.server, `time   = "ts"`, "time   = \"ts\"\nexact  = true", "PRIMARY KEY (sensor, ts)", "PRIMARY KEY (sensor, ts), UNIQUE (value, ts)")

@@ -235,8 +235,8 @@ func (a queries) query(ctx context.Context, args []string, f queryFlags) (err er
 	return a.writeOutput(f.out, func(w io.Writer) error { return queryAll(ctx, batch, one(w)) })
 }
 
-// openShards opens the nodes of --shards, and sets the default of --target. A node that can't be reached is an error only
-// of the queries that need it.
+// openShards opens the nodes of --shards, and sets the default of --target. A node that can't be
+// reached is an error only of the queries that need it.
 func (a queries) openShards(ctx context.Context, f *queryFlags) (*declared.Readers, error) {
 	if f.shards == "" {
 		return &declared.Readers{}, nil
@@ -258,7 +258,8 @@ func (a queries) openShards(ctx context.Context, f *queryFlags) (*declared.Reade
 	return d.OpenReaders(ctx)
 }
 
-// queryAll runs the statements in turn, up to the first that fails; one whose answers differ doesn't.
+// queryAll runs the statements in turn, up to the first that fails; one whose answers differ
+// doesn't.
 func queryAll(ctx context.Context, batch *query.Batch, one func(text string) error) error {
 	differ := false
 	for n, text := range batch.Texts {

@@ -165,8 +165,9 @@ func TestQueryRefuses(t *testing.T) {
 	})
 }
 
-// TestQueryFewPrivileges checks that an account that may not read is told all that a query needs, that one that may only read gets its answers, and that
-// --explain tells it that a query is whole whose merge the server refuses it.
+// TestQueryFewPrivileges checks that an account that may not read is told all that a query needs,
+// that one that may only read gets its answers, and that --explain tells it that a query is whole
+// whose merge the server refuses it.
 func TestQueryFewPrivileges(t *testing.T) {
 	onEach(t, servers, func(t *testing.T, kind string) {
 		url := testdb.Target(t, kind).String()
@@ -327,7 +328,8 @@ func TestQueryExamples(t *testing.T) {
 	}
 }
 
-// parted creates a table of 62,500 rows in four partitions, enough to be split, and returns its target.
+// parted creates a table of 62,500 rows in four partitions, enough to be split, and returns its
+// target.
 func parted(t *testing.T, kind string) (engine.Keeper, string) {
 	t.Helper()
 	url := testdb.Target(t, kind).String()
@@ -376,7 +378,8 @@ func TestQueryExplain(t *testing.T) {
 	})
 }
 
-// TestQueryInterruptedInPieces checks that Ctrl-C, and a reader that has gone, end all pieces on the server.
+// TestQueryInterruptedInPieces checks that Ctrl-C, and a reader that has gone, end all pieces on
+// the server.
 func TestQueryInterruptedInPieces(t *testing.T) {
 	t.Parallel()
 	onEach(t, servers, func(t *testing.T, kind string) {
@@ -439,7 +442,8 @@ type faultyWriter struct{}
 
 func (faultyWriter) Write([]byte) (int, error) { panic("a bug in the output") }
 
-// TestQueryShowsStack panics while rows are passed on: the error has the stack, which a report of it needs.
+// TestQueryShowsStack panics while rows are passed on: the error has the stack, which a report of
+// it needs.
 func TestQueryShowsStack(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.db")
 	writeFile(t, path, "")

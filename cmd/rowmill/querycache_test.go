@@ -60,7 +60,8 @@ func (a *answer) Row(values [][]byte) error {
 	return nil
 }
 
-// A cachedQuery asks one query of a table with cached partials, and compares each answer with the server's own.
+// A cachedQuery asks one query of a table with cached partials, and compares each answer with the
+// server's own.
 type cachedQuery struct {
 	*keptTable
 	reader engine.Reader
@@ -112,8 +113,9 @@ func (c *cachedQuery) asks(what string, cached int) {
 	}
 }
 
-// TestCachedPartials: the partial results of sealed periods are used again, and never after their rows have changed, in whatever way:
-// by rowmill load, by writers, maintenance, DDL, a drop and a restore.
+// TestCachedPartials: the partial results of sealed periods are used again, and never after their
+// rows have changed, in whatever way: by rowmill load, by writers, maintenance, DDL, a drop and a
+// restore.
 func TestCachedPartials(t *testing.T) {
 	t.Parallel()
 	onEach(t, testdb.Kinds(t, "mariadb", "mysql"), func(t *testing.T, server string) {
@@ -251,7 +253,8 @@ func TestCachedPartials(t *testing.T) {
 	})
 }
 
-// BenchmarkCachedPartials asks a dashboard's query of 100 sealed periods and an open one: whole, in pieces, and with cached partials.
+// BenchmarkCachedPartials asks a dashboard's query of 100 sealed periods and an open one: whole, in
+// pieces, and with cached partials.
 func BenchmarkCachedPartials(b *testing.B) {
 	url := testdb.Target(b, "mariadb").String()
 	const hours, rows = 101, 25000 // of a period

@@ -13,8 +13,8 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// unseen are changes of the partition $P of the table readings that its triggers don't see. O is a table like it. The
-// rows of the partition, or its triggers, are others afterwards.
+// unseen are changes of the partition $P of the table readings that its triggers don't see. O is a
+// table like it. The rows of the partition, or its triggers, are others afterwards.
 var unseen = map[string]map[string][]string{
 	"mysql": {
 		"truncated":           {"ALTER TABLE readings TRUNCATE PARTITION $P"},
@@ -48,8 +48,9 @@ func (untold) PartsWritten(context.Context, string, string) (*engine.PartsWritte
 	return nil, nil
 }
 
-// TestQueryExact: the answers from roll-ups and cached results are those of the server after each change of a partition that no trigger sees,
-// of the process that has asked before and of a new one. A run of the maintenance makes the roll-ups usable again.
+// TestQueryExact: the answers from roll-ups and cached results are those of the server after each
+// change of a partition that no trigger sees, of the process that has asked before and of a new
+// one. A run of the maintenance makes the roll-ups usable again.
 func TestQueryExact(t *testing.T) {
 	t.Parallel()
 	onEach(t, []string{"mariadb", "mysql", "postgres"}, func(t *testing.T, kind string) {
@@ -85,7 +86,8 @@ func TestQueryExact(t *testing.T) {
 			execSQL(t, r.db, other)
 			execSQL(t, r.db, "ALTER TABLE O REMOVE PARTITIONING")
 		}
-		// ask compares both answers, and returns whether roll-ups were read and how many periods came from the cache.
+		// ask compares both answers, and returns whether roll-ups were read and how many periods came
+		// from the cache.
 		const text1 = "SELECT sensor, COUNT(*), SUM(n), SUM(price) FROM readings GROUP BY sensor ORDER BY sensor"
 		ask := func(what string, asker *query.Runner) (rollups, cached int) {
 			t.Helper()
@@ -153,7 +155,8 @@ func TestQueryExact(t *testing.T) {
 			usable(what + ", computed again")
 			ask(what+", cached again", cached)
 		}
-		// An earlier version had no record of partitions, and its triggers of PostgreSQL didn't fire always.
+		// An earlier version had no record of partitions, and its triggers of PostgreSQL didn't fire
+		// always.
 		execSQL(t, r.db, "DROP TABLE rowmill_parts")
 		refused := func(why string) {
 			t.Helper()
@@ -220,7 +223,8 @@ func TestQueryExactDomains(t *testing.T) {
 	})
 }
 
-// TestQueryExactVirtual: a roll-up has values that its own sessions have computed from a virtual column, with four digits.
+// TestQueryExactVirtual: a roll-up has values that its own sessions have computed from a virtual
+// column, with four digits.
 func TestQueryExactVirtual(t *testing.T) {
 	t.Parallel()
 	for _, kind := range testdb.Kinds(t, "mariadb", "mysql") {
@@ -243,7 +247,8 @@ func TestQueryExactVirtual(t *testing.T) {
 	}
 }
 
-// answersOf compares answers of queries with the server's own in sessions with some settings. Their values are whether they read roll-ups.
+// answersOf compares answers of queries with the server's own in sessions with some settings. Their
+// values are whether they read roll-ups.
 func (r *rolledTest) answersOf(set []engine.Setting, queries map[string]bool) {
 	t := r.T
 	t.Helper()

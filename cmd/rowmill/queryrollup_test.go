@@ -47,7 +47,8 @@ from = "readings_15m"
 every = "1d"
 `
 
-// rolledQueries are queries over it. Those with + before them read a roll-up as long as some of it is exact.
+// rolledQueries are queries over it. Those with + before them read a roll-up as long as some of it
+// is exact.
 var rolledQueries = map[string][]string{
 	"": {
 		"+SELECT COUNT(*) FROM readings",
@@ -133,8 +134,9 @@ func (r *rolledTest) insert(from, to time.Time, seq int) {
 	execSQL(r, r.db, "INSERT INTO readings VALUES "+strings.Join(rows, ", "))
 }
 
-// ask compares the answers of the roll-ups with the server's own, and returns how many queries read a roll-up. Besides that of
-// complete roll-ups, it asks a third of the queries each time, or all at night.
+// ask compares the answers of the roll-ups with the server's own, and returns how many queries read
+// a roll-up. Besides that of complete roll-ups, it asks a third of the queries each time, or all at
+// night.
 func (r *rolledTest) ask(what string) (rolled int) {
 	r.Helper()
 	at := func(from, to time.Duration) string {
@@ -169,9 +171,10 @@ func (r *rolledTest) ask(what string) (rolled int) {
 	return rolled
 }
 
-// TestQueryRollups checks that queries that read roll-ups have the server's own answer: with late rows, changed
-// and removed ones, buckets to be computed again, rows that come between the plan and the answer, and periods whose rows are
-// dropped. SQLite answers nearly all of them whole, because its types are those of values.
+// TestQueryRollups checks that queries that read roll-ups have the server's own answer: with late
+// rows, changed and removed ones, buckets to be computed again, rows that come between the plan and
+// the answer, and periods whose rows are dropped. SQLite answers nearly all of them whole, because
+// its types are those of values.
 func TestQueryRollups(t *testing.T) {
 	t.Parallel()
 	onEach(t, []string{"mariadb", "postgres", "sqlite"}, func(t *testing.T, kind string) {
@@ -270,7 +273,8 @@ func TestQueryRollups(t *testing.T) {
 	})
 }
 
-// truncated checks that the rows of a partition that was emptied by hand, which no trigger sees, are not in an answer.
+// truncated checks that the rows of a partition that was emptied by hand, which no trigger sees,
+// are not in an answer.
 func (r *rolledTest) truncated() {
 	p, err := r.asker.Plan(r.Context(), "SELECT COUNT(*) FROM readings", r.state)
 	must(r, err)
@@ -304,9 +308,10 @@ func countRolled(t *testing.T, r *query.Runner, p *plan.Plan) counted {
 	return c
 }
 
-// TestQueryRollupSpeed compares a dashboard's query over 100 sealed days and an open one, of 40,000 rows each, read from a
-// roll-up and from the rows, and prints how long they take. It runs at night; TestQueryRollups stands for it otherwise. At its end,
-// a day is emptied that the Runner knows to have rows.
+// TestQueryRollupSpeed compares a dashboard's query over 100 sealed days and an open one, of 40,000
+// rows each, read from a roll-up and from the rows, and prints how long they take. It runs at
+// night; TestQueryRollups stands for it otherwise. At its end, a day is emptied that the Runner
+// knows to have rows.
 func TestQueryRollupSpeed(t *testing.T) {
 	testdb.SkipUnlessNightly(t, "TestQueryRollups")
 	text := strings.NewReplacer("$DOUBLE", "DOUBLE", "every = \"1d\"\nahead", "every = \"1d\"\nfrom  = \"2026-01-01\"\nahead", "keep  = \"4d\"\n", "", "exact  = true\n", "").Replace(rolledDeclaration)

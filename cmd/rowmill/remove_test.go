@@ -57,7 +57,8 @@ func objects(t *testing.T, db engine.Keeper, word string) (out []string) {
 	return out
 }
 
-// TestRemove removes a table whose process is killed at each kind of point: nothing of rowmill's is left, and all rows are there.
+// TestRemove removes a table whose process is killed at each kind of point: nothing of rowmill's is
+// left, and all rows are there.
 func TestRemove(t *testing.T) {
 	t.Parallel()
 	onEach(t, testdb.OneKind(t, keepers...), func(t *testing.T, kind string) {

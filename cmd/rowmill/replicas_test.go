@@ -8,8 +8,8 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// The delay of a sandbox's replicas is in the record, its summary and its text, also while source and replica are
-// killed in turn; in the end the replica has all rows.
+// The delay of a sandbox's replicas is in the record, its summary and its text, also while source
+// and replica are killed in turn; in the end the replica has all rows.
 func TestBenchReplicas(t *testing.T) {
 	if apart(t) {
 		return

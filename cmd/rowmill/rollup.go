@@ -115,7 +115,8 @@ func (a *app) rollupRefresh(ctx context.Context, file string, f refreshFlags) (e
 	return nil
 }
 
-// positionOf parses the value of a flag: a time in UTC, or a key if the table is partitioned by one.
+// positionOf parses the value of a flag: a time in UTC, or a key if the table is partitioned by
+// one.
 func positionOf(g rolling.Grid, flag, text string) (int64, error) {
 	at, err := g.ParsePosition(text)
 	if err == nil {

@@ -153,8 +153,9 @@ func (a runner) keep(ctx context.Context, paths []string, f runFlags) (err error
 	return served()
 }
 
-// watches reports whether the tables of a run are those of files that are looked at again and again: of a directory, several files, or one on
-// several nodes. Otherwise a table that can't be kept ends the command.
+// watches reports whether the tables of a run are those of files that are looked at again and
+// again: of a directory, several files, or one on several nodes. Otherwise a table that can't be
+// kept ends the command.
 func (a runner) watches(ctx context.Context, paths []string, f runFlags) (bool, error) {
 	single := map[string]string{"--ingest": f.ingest.addr, "--replica": strings.Join(f.limits.replicas, ",")}
 	dir := ""
@@ -363,7 +364,8 @@ func (a runner) serveStatus(ctx context.Context, addr string, fleet *declared.Fl
 	return func() error { all.Wait(); return served }, nil
 }
 
-// membersOf returns the tables of a fleet. One that has the name of another, on another server, has that of its file.
+// membersOf returns the tables of a fleet. One that has the name of another, on another server, has
+// that of its file.
 func membersOf(fleet *declared.Fleet) (out []monitor.Member) {
 	named := map[string]bool{}
 	for _, s := range fleet.Standings() {

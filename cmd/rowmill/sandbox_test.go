@@ -8,7 +8,8 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// TestSandboxesWithoutNames checks that a server without a name is called after its kind: one of another kind is another.
+// TestSandboxesWithoutNames checks that a server without a name is called after its kind: one of
+// another kind is another.
 func TestSandboxesWithoutNames(t *testing.T) {
 	if apart(t) {
 		return

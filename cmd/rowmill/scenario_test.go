@@ -99,7 +99,8 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// TestManyTablesChecks: each check of many-tables-2012 agrees with what MariaDB 10.11 costs, and differs when its figure is another.
+// TestManyTablesChecks: each check of many-tables-2012 agrees with what MariaDB 10.11 costs, and
+// differs when its figure is another.
 func TestManyTablesChecks(t *testing.T) {
 	d, err := experiment.LoadScenario(t.Context(), "many-tables-2012")
 	must(t, err)

@@ -111,7 +111,8 @@ func (a *app) listen(what, addr string) (net.Listener, error) {
 	return l, nil
 }
 
-// exposed is a warning if clients of other hosts come as local ones to the server; "" if they don't.
+// exposed is a warning if clients of other hosts come as local ones to the server; "" if they
+// don't.
 func exposed(listen string, w engine.Wire) string {
 	if monitor.IsLoopback(listen) || w.Network != "unix" && !monitor.IsLoopback(w.Address) {
 		return ""

@@ -53,7 +53,8 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// TestServeExposesLocalAccounts warns if user@localhost is anybody's who reaches the address of serve.
+// TestServeExposesLocalAccounts warns if user@localhost is anybody's who reaches the address of
+// serve.
 func TestServeExposesLocalAccounts(t *testing.T) {
 	for _, c := range []struct {
 		listen, network, address string

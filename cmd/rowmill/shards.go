@@ -89,8 +89,9 @@ func (a runner) untilOpen(ctx context.Context, u unit) (*declared.Table, error) 
 	return untilReached(ctx, a.app, loadFlags{Options: ingest.Options{Sending: lane.Sending{RetryFor: -1}}}, func() (*declared.Table, error) { return u.open(ctx) })
 }
 
-// loadShards loads sources into all nodes at once. Each node has a load of its own, with its ledger, which takes its
-// share of the rows; so that a node that is away gets its rows when the same command runs again.
+// loadShards loads sources into all nodes at once. Each node has a load of its own, with its
+// ledger, which takes its share of the rows; so that a node that is away gets its rows when the
+// same command runs again.
 func (a loads) loadShards(ctx context.Context, sources []string, f loadFlags, d *declared.File) error {
 	nodes := d.OfNodes()
 	stdin := make([]io.Reader, len(nodes))

@@ -134,8 +134,8 @@ func (c *cluster) wantRows(server int, want string) {
 	}
 }
 
-// Rows of 99 sensors are on the nodes that the servers themselves choose. A node that is killed is named,
-// there is no partial answer, and it catches up.
+// Rows of 99 sensors are on the nodes that the servers themselves choose. A node that is killed is
+// named, there is no partial answer, and it catches up.
 func TestShards(t *testing.T) {
 	if apart(t) {
 		return
@@ -288,8 +288,8 @@ func (c *cluster) samePlaces(kind string) {
 	}
 }
 
-// slices puts whole periods on one node each, by all types of a column of time, and finds the rows where the servers
-// put them.
+// slices puts whole periods on one node each, by all types of a column of time, and finds the rows
+// where the servers put them.
 func (c *cluster) slices(kind string) {
 	c.Helper()
 	before := c.text
@@ -363,8 +363,8 @@ func (c *cluster) slices(kind string) {
 	}
 }
 
-// shardQueries are answered the same way by a plain table, by the head whole, in pieces through the head, and in pieces by
-// the nodes.
+// shardQueries are answered the same way by a plain table, by the head whole, in pieces through the
+// head, and in pieces by the nodes.
 var shardQueries = []string{
 	"SELECT COUNT(*), SUM(value), MIN(sensor), MAX(value), COUNT(DISTINCT ts), AVG(value) FROM readings",
 	"SELECT sensor, COUNT(*) AS n, SUM(value) FROM readings GROUP BY sensor HAVING SUM(value) > 4600 ORDER BY 3 DESC, 1 LIMIT 7",
@@ -376,7 +376,8 @@ var shardQueries = []string{
 	"SELECT COUNT(*) FROM readings WHERE sensor < -1000",
 }
 
-// Whole, Spider answers these wrongly, or with an error: without or with a piece for each node, and read whole.
+// Whole, Spider answers these wrongly, or with an error: without or with a piece for each node, and
+// read whole.
 var spiderFaults = []string{
 	"SELECT sensor % 7 AS s, COUNT(*) FROM readings GROUP BY s WITH ROLLUP",
 	"SELECT DATE(ts) AS d, SUM(value) FROM readings WHERE sensor = 5 GROUP BY d WITH ROLLUP",
@@ -475,7 +476,8 @@ func (c *cluster) queries() {
 	}
 }
 
-// invisible reads a table of Spider with an invisible column, for which a star doesn't stand, and by which NATURAL doesn't join.
+// invisible reads a table of Spider with an invisible column, for which a star doesn't stand, and
+// by which NATURAL doesn't join.
 func (c *cluster) invisible(ask func(string, ...string) string) {
 	c.Helper()
 	head, node := c.DB.DB.(engine.Keeper), openKeeper(c, c.Nodes[1].Target)
@@ -507,8 +509,8 @@ func (c *cluster) invisible(ask func(string, ...string) string) {
 	}
 }
 
-// serve runs `rowmill serve` in front of MariaDB's head. The function that it returns asks queries, which have the head's own answers, and while a
-// node is down an error that names it.
+// serve runs `rowmill serve` in front of MariaDB's head. The function that it returns asks queries,
+// which have the head's own answers, and while a node is down an error that names it.
 func (c *cluster) serve(kind string) (ask func(down string)) {
 	if kind != "mariadb" {
 		return func(string) {}

@@ -83,7 +83,8 @@ func TestSimulatedWeek(t *testing.T) {
 	}
 }
 
-// simulate runs a table for some days, beginning with first, and keeps the last keep days. With a rival, what kept the table before still does.
+// simulate runs a table for some days, beginning with first, and keeps the last keep days. With a
+// rival, what kept the table before still does.
 func simulate(t *testing.T, server string, first time.Time, days, keep int, rival bool) {
 	m := &month{keptTable: declare(t, server, strings.Replace(monthDeclaration, "$KEEP", fmt.Sprint(keep), 1)),
 		rng: rand.New(rand.NewPCG(4, uint64(days))), first: rolling.Position(first), keep: keep, sent: map[string]int{}, rival: rival}

@@ -13,8 +13,9 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// TestSimulatedMonthWithRival is TestSimulatedMonth beside what kept the table before: an event that calls a procedure, or a job of pg_cron, with
-// periods of the same length, as far ahead, and the same retention. No row may be dropped twice or lost, and status names the rival.
+// TestSimulatedMonthWithRival is TestSimulatedMonth beside what kept the table before: an event
+// that calls a procedure, or a job of pg_cron, with periods of the same length, as far ahead, and
+// the same retention. No row may be dropped twice or lost, and status names the rival.
 func TestSimulatedMonthWithRival(t *testing.T) {
 	testdb.SkipUnlessNightly(t, "TestLayouts")
 	for _, server := range servers {
@@ -24,8 +25,9 @@ func TestSimulatedMonthWithRival(t *testing.T) {
 	}
 }
 
-// rivalSQL are the statements that create what keeps the table besides rowmill, separated by empty lines. It is called with the present and with the
-// days that it keeps, and notes the rows that it drops.
+// rivalSQL are the statements that create what keeps the table besides rowmill, separated by empty
+// lines. It is called with the present and with the days that it keeps, and notes the rows that it
+// drops.
 var rivalSQL = map[string]string{
 	"mysql": `CREATE TABLE rival_dropped (name VARCHAR(80), upto DATETIME, n BIGINT, done INT)
 
@@ -81,7 +83,8 @@ CREATE TABLE cron.job (jobid bigint PRIMARY KEY, schedule text NOT NULL, command
 INSERT INTO cron.job VALUES (7, '0 3 * * *', 'SELECT keep_readings(now()::timestamp, 1)', current_database())`,
 }
 
-// rivalWords returns what is said to a rival on the server: its statements, how it is called, and how it is stopped.
+// rivalWords returns what is said to a rival on the server: its statements, how it is called, and
+// how it is stopped.
 func (m *month) rivalWords() (create, call, stop string) {
 	if m.server == "postgres" {
 		return rivalSQL["postgres"], "SELECT keep_readings($1::timestamp, $2::int)", "UPDATE cron.job SET active = false"
@@ -97,8 +100,8 @@ func (m *month) hireRival() {
 	}
 }
 
-// rivalKeeps lets the rival keep the table at every other step, at the same time as the daemons. Like many scripts it fails if another one is
-// faster, and goes on the next time.
+// rivalKeeps lets the rival keep the table at every other step, at the same time as the daemons.
+// Like many scripts it fails if another one is faster, and goes on the next time.
 func (m *month) rivalKeeps(step int) {
 	if !m.rival || step%2 == 1 {
 		return
@@ -109,8 +112,8 @@ func (m *month) rivalKeeps(step int) {
 	}
 }
 
-// rivalDropped returns how many rows the rival has dropped in excess of those that rowmill knows of. What one of them has dropped, the other
-// has not.
+// rivalDropped returns how many rows the rival has dropped in excess of those that rowmill knows
+// of. What one of them has dropped, the other has not.
 func (m *month) rivalDropped() (rows int64) {
 	if !m.rival {
 		return 0
@@ -146,7 +149,8 @@ func (m *month) rivalDropped() (rows int64) {
 	return rows
 }
 
-// sealed reports whether all periods that ended more than eight hours ago are sealed: then the rival, which proves nothing, may drop them.
+// sealed reports whether all periods that ended more than eight hours ago are sealed: then the
+// rival, which proves nothing, may drop them.
 func (m *month) sealed(have []rolling.Partition) bool {
 	known, err := state.New(m.db).PeriodsFrom(m.Context(), "readings", have[0].From)
 	must(m, err)

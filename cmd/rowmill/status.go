@@ -12,8 +12,8 @@ import (
 	"github.com/rowmill/rowmill/internal/report"
 )
 
-// errActionRequired is returned by status if an action by the user is required, and errUnknown is the class of its
-// error if it can't tell.
+// errActionRequired is returned by status if an action by the user is required, and errUnknown is
+// the class of its error if it can't tell.
 var (
 	errActionRequired = errors.New("action required")
 	errUnknown        = errors.New("the state is unknown")

@@ -66,8 +66,9 @@ func TestDryRunOfTheEnd(t *testing.T) {
 	})
 }
 
-// TestAdoptionOfRowsPastKeep checks that the rows of a plain table that retention will drop are told and asked for before
-// its adoption, that their drop waits for --finish with an alarm, and that --finish tells of it once more.
+// TestAdoptionOfRowsPastKeep checks that the rows of a plain table that retention will drop are
+// told and asked for before its adoption, that their drop waits for --finish with an alarm, and
+// that --finish tells of it once more.
 func TestAdoptionOfRowsPastKeep(t *testing.T) {
 	t.Parallel()
 	onEach(t, []string{"sqlite", "postgres"}, func(t *testing.T, kind string) {

@@ -19,8 +19,9 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// A layout is a table with partitions as others make them: a file of testdata/layouts. Its statements are separated by empty
-// lines, and its first lines say what is expected, texts that are separated by semicolons:
+// A layout is a table with partitions as others make them: a file of testdata/layouts. Its
+// statements are separated by empty lines, and its first lines say what is expected, texts that are
+// separated by semicolons:
 //
 //	-- layout: what it is, for the table of docs/takeover.md
 //	-- server: mysql, for MariaDB and MySQL, or postgres
@@ -86,8 +87,8 @@ func (l *layout) outcome() string {
 	return "taken over; nothing to do"
 }
 
-// TestLayouts: init writes a declaration of each layout, and apply takes the table over with all of its rows, or one of them refuses it with
-// what to do. The table of docs/takeover.md says the same.
+// TestLayouts: init writes a declaration of each layout, and apply takes the table over with all of
+// its rows, or one of them refuses it with what to do. The table of docs/takeover.md says the same.
 func TestLayouts(t *testing.T) {
 	t.Parallel()
 	layouts := readLayouts(t)
@@ -210,7 +211,8 @@ func (l *layout) check(t *testing.T, kind string) {
 	}
 }
 
-// filledByDay makes a table of rows of the last ten days: those of the last one are in a tail without an end.
+// filledByDay makes a table of rows of the last ten days: those of the last one are in a tail
+// without an end.
 func filledByDay(t *testing.T, db engine.Keeper, kind, table string, rows, tail int) {
 	t.Helper()
 	today := time.Now().UTC().Truncate(24 * time.Hour)
@@ -247,8 +249,9 @@ func files(t *testing.T, db engine.Keeper, kind, table string) []string {
 	return out
 }
 
-// TestTakeoverCopiesNothing: a table with a filled tail is taken over while four clients insert: each of its files is there afterwards, as a
-// partition, and no insert fails. The figures are printed: with an equal tail, they don't depend on the number of rows.
+// TestTakeoverCopiesNothing: a table with a filled tail is taken over while four clients insert:
+// each of its files is there afterwards, as a partition, and no insert fails. The figures are
+// printed: with an equal tail, they don't depend on the number of rows.
 func TestTakeoverCopiesNothing(t *testing.T) {
 	t.Parallel()
 	sizes := []struct{ rows, tail int }{{30_000, 3000}, {60_000, 3000}} // shorter tails are copied

@@ -12,7 +12,8 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// TestTutorial runs the commands of docs/guide/start.md as they stand, with fewer rows outside of the nightly run.
+// TestTutorial runs the commands of docs/guide/start.md as they stand, with fewer rows outside of
+// the nightly run.
 func TestTutorial(t *testing.T) {
 	t.Parallel()
 	testdb.Require(t, "mariadb", sandbox.Installed(t.Context(), "mariadb"))

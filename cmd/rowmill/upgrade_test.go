@@ -99,8 +99,8 @@ func (u *upgraded) make(program string) {
 			u.Fatalf("%v: %v\n%s", args, err, out)
 		}
 	}
-	// stopped has the program kill itself at a point, which is its first or third pass of any. A point counts as
-	// passed as often as it is in before.
+	// stopped has the program kill itself at a point, which is its first or third pass of any. A point
+	// counts as passed as often as it is in before.
 	stopped := func(point, before string, args ...string) {
 		u.Helper()
 		log := filepath.Join(u.T.TempDir(), "passed")

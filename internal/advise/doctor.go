@@ -25,8 +25,8 @@ type (
 // examinedTables are how many tables are looked at, the largest, if none is named.
 const examinedTables = 10
 
-// Examine finds what slows down or endangers inserts on a server: in its settings, in its counters over an interval, and in some
-// tables, of none the largest.
+// Examine finds what slows down or endangers inserts on a server: in its settings, in its counters
+// over an interval, and in some tables, of none the largest.
 func Examine(ctx context.Context, db engine.Doctor, target string, tables []string, interval time.Duration) ([]engine.Finding, error) {
 	var err error
 	if len(tables) == 0 {

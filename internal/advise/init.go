@@ -1,9 +1,10 @@
 // Package advise reads what is on a server, and says what rowmill would do about it.
 //
-// Propose writes the declaration of a table that is there: its input is an open database and the name of a plain or
-// partitioned table, its result the text of a file for `rowmill plan` and `apply`, in which each line has its reason. It
-// reads catalogs, statistics and some 2,000 rows, and changes nothing. Worst lists the tables of a database by what
-// inserts into them wait for. What can't roll is refused with what to do.
+// Propose writes the declaration of a table that is there: its input is an open database and the
+// name of a plain or partitioned table, its result the text of a file for `rowmill plan` and
+// `apply`, in which each line has its reason. It reads catalogs, statistics and some 2,000 rows,
+// and changes nothing. Worst lists the tables of a database by what inserts into them wait for.
+// What can't roll is refused with what to do.
 //
 //	p, err := advise.Propose(ctx, db, advise.Options{Table: "events", Now: time.Now})
 //	fmt.Print(p.Text())
@@ -33,7 +34,8 @@ type Options struct {
 	Target string
 	// Time is the column by which the table is to roll; "" is to be guessed.
 	Time string
-	// Rate is the number of rows inserted per second, Memory the server's memory for pages in bytes; 0 is to be read.
+	// Rate is the number of rows inserted per second, Memory the server's memory for pages in bytes; 0
+	// is to be read.
 	Rate   float64
 	Memory int64
 	Now    func() time.Time
@@ -210,8 +212,8 @@ func (r *reader) sample(ctx context.Context, s *engine.Schema, p *Proposal) (err
 	return nil
 }
 
-// wanted returns a column that is no candidate: an integer by whose values the table is to roll, or one of whose values nothing
-// is known.
+// wanted returns a column that is no candidate: an integer by whose values the table is to roll, or
+// one of whose values nothing is known.
 func (r *reader) wanted(s *engine.Schema, name string) (Candidate, error) {
 	c := s.Find(name)
 	if c == nil {
@@ -224,7 +226,8 @@ func (r *reader) wanted(s *engine.Schema, name string) (Candidate, error) {
 	return out, nil
 }
 
-// unitOfBounds finds in which unit the bounds of partitions by an integer are times; none leaves it as it is.
+// unitOfBounds finds in which unit the bounds of partitions by an integer are times; none leaves it
+// as it is.
 func (r *reader) unitOfBounds(ctx context.Context, s *engine.Schema, c *Candidate) error {
 	g, err := rolling.EveryRows(1000)
 	if err != nil {
@@ -287,7 +290,8 @@ func (r *reader) rollups(s *engine.Schema, p *Proposal) {
 	p.groups, p.measures = p.groups[:min(len(p.groups), 2)], p.measures[:min(len(p.measures), 2)]
 }
 
-// period finds the period: that of the partitions that are there, or the longest that fits into memory.
+// period finds the period: that of the partitions that are there, or the longest that fits into
+// memory.
 func (r *reader) period(ctx context.Context, s *engine.Schema, p *Proposal) error {
 	t := &engine.Table{Name: s.Name, By: p.Time.Column, Bounds: s.Bounds, Epoch: epochs[p.Time.Unit], PrimaryKey: s.PrimaryKey}
 	axis := rolling.Time
@@ -351,7 +355,8 @@ var epochs = map[string]time.Duration{"s": time.Second, "ms": time.Millisecond, 
 // usual are the grids of partitions that are there, the shortest first.
 var usual = []string{"1h", "2h", "3h", "4h", "6h", "8h", "12h", "1d", "1w", "1mo", "3mo", "1y"}
 
-// alike is by how much partitions of one length may differ: months have 28 to 31 days, and days of local time 23 to 25 hours.
+// alike is by how much partitions of one length may differ: months have 28 to 31 days, and days of
+// local time 23 to 25 hours.
 const alike = 0.1
 
 // present takes the period of the partitions that are there.
@@ -412,7 +417,8 @@ func (r *reader) present(ctx context.Context, t *engine.Table, axis rolling.Axis
 	return nil
 }
 
-// Worst lists the tables of a database by how much of what inserts touch is not in memory, the worst first.
+// Worst lists the tables of a database by how much of what inserts touch is not in memory, the
+// worst first.
 func Worst(ctx context.Context, db engine.Definer, memory int64) ([]Ranked, error) {
 	tables, err := db.Tables(ctx)
 	if err != nil {
@@ -444,8 +450,8 @@ type Ranked struct {
 	// Time is the column by which it would roll, or Why it can't.
 	Time string `json:"time,omitempty"`
 	Why  string `json:"why,omitempty"`
-	// Reads is the number of pages that an insert reads from disk, by the sizes of what it touches anywhere and the
-	// memory for pages; 0 once inserts touch two periods that fit.
+	// Reads is the number of pages that an insert reads from disk, by the sizes of what it touches
+	// anywhere and the memory for pages; 0 once inserts touch two periods that fit.
 	Reads float64 `json:"page_reads_per_insert"`
 	// Touched are the bytes that inserts touch at random.
 	Touched float64 `json:"touched_bytes"`

@@ -65,8 +65,8 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-// TestOutageOfOne checks that the clients of one of several servers wait for it as long as it is known to be down, and that
-// those of the others go on.
+// TestOutageOfOne checks that the clients of one of several servers wait for it as long as it is
+// known to be down, and that those of the others go on.
 func TestOutageOfOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		back, ops := make(chan struct{}), [2]int{}

@@ -1,10 +1,11 @@
-// Package declared opens what a declaration's file names: a table on its server, or, if it has [shards], the
-// nodes with its rows and the head that presents them as one table.
+// Package declared opens what a declaration's file names: a table on its server, or, if it has
+// [shards], the nodes with its rows and the head that presents them as one table.
 //
-// The input is the path of the file and the value of --target; the results are a Table, a Cluster or Readers on open
-// databases, which the caller closes. internal/target opens the databases, and internal/maintain keeps the tables. What is
-// refused: a database that can't keep tables, several servers where one is meant, and, by OpenApplied, a file that
-// differs from the declaration that was applied.
+// The input is the path of the file and the value of --target; the results are a Table, a Cluster
+// or Readers on open databases, which the caller closes. internal/target opens the databases, and
+// internal/maintain keeps the tables. What is refused: a database that can't keep tables, several
+// servers where one is meant, and, by OpenApplied, a file that differs from the declaration that
+// was applied.
 //
 //	file, err := declared.Read(ctx, "readings.toml", "")
 //	table, err := file.OpenApplied(ctx)
@@ -25,7 +26,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// ErrUsage is the class of errors of the file itself, and of a command that can't be about what it declares.
+// ErrUsage is the class of errors of the file itself, and of a command that can't be about what it
+// declares.
 var ErrUsage = errors.New("the declaration or its use is invalid")
 
 func usage(hint, format string, args ...any) error {
@@ -35,8 +37,8 @@ func usage(hint, format string, args ...any) error {
 // A File is a declaration that was read from its file.
 type File struct {
 	*rolling.Declaration
-	// Node is the name of the node whose table is meant, which is then the target; "" is all nodes, or the only
-	// server.
+	// Node is the name of the node whose table is meant, which is then the target; "" is all nodes, or
+	// the only server.
 	Node string
 	// Now returns the present; nil is time.Now.
 	Now func() time.Time

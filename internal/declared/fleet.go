@@ -20,12 +20,12 @@ import (
 	"github.com/rowmill/rowmill/internal/target"
 )
 
-// A Fleet keeps the tables of many declarations for as long as it runs. Tables of one target share a database and a scheduler, and so do all
-// files of SQLite, whose work is done in this process. A table that
-// can't be kept is reported and tried again, and delays no other.
+// A Fleet keeps the tables of many declarations for as long as it runs. Tables of one target share
+// a database and a scheduler, and so do all files of SQLite, whose work is done in this process. A
+// table that can't be kept is reported and tried again, and delays no other.
 type Fleet struct {
-	// Paths are files and directories, whose files *.toml are meant. They are looked at every Every for added, changed and removed
-	// files. Without paths, only the tables of Keep are kept.
+	// Paths are files and directories, whose files *.toml are meant. They are looked at every Every
+	// for added, changed and removed files. Without paths, only the tables of Keep are kept.
 	Paths []string
 	Every time.Duration
 	// Read reads a file.
@@ -47,7 +47,8 @@ type Fleet struct {
 
 // A Member is a table of a fleet, or a file that can't be read.
 type Member struct {
-	// Path is its file, Node the node if it is on several servers; Name and Target are "" if the file was never understood.
+	// Path is its file, Node the node if it is on several servers; Name and Target are "" if the file
+	// was never understood.
 	Path, Node, Name, Target string
 
 	file  *File
@@ -168,7 +169,8 @@ func (f *Fleet) drop(m *Member) {
 	}
 }
 
-// Run keeps the tables until ctx ends. It then waits until actions in progress reach a point where they can stop.
+// Run keeps the tables until ctx ends. It then waits until actions in progress reach a point where
+// they can stop.
 func (f *Fleet) Run(ctx context.Context) {
 	for len(f.Paths) > 0 && ctx.Err() == nil {
 		f.look(ctx)
@@ -178,7 +180,8 @@ func (f *Fleet) Run(ctx context.Context) {
 	f.running.Wait()
 }
 
-// openAll opens the tables of a place, those first that were not tried yet, and stops keeping those that have left.
+// openAll opens the tables of a place, those first that were not tried yet, and stops keeping those
+// that have left.
 func (f *Fleet) openAll(ctx context.Context, p *place) {
 	for ctx.Err() == nil {
 		m, left, pause := f.nextOf(p)
@@ -200,7 +203,8 @@ func (f *Fleet) openAll(ctx context.Context, p *place) {
 	}
 }
 
-// nextOf returns a member of a place that is to be opened, or a table that has left; else how long there is none.
+// nextOf returns a member of a place that is to be opened, or a table that has left; else how long
+// there is none.
 func (f *Fleet) nextOf(p *place) (next *Member, left *Table, pause time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -222,7 +226,8 @@ func (f *Fleet) nextOf(p *place) (next *Member, left *Table, pause time.Duration
 	return next, nil, 0
 }
 
-// openTime limits the time to open a table, and openAgain is the longest pause before that is tried again.
+// openTime limits the time to open a table, and openAgain is the longest pause before that is tried
+// again.
 const (
 	openTime  = 30 * time.Second
 	openAgain = time.Minute
@@ -261,7 +266,8 @@ func (f *Fleet) open(ctx context.Context, m *Member) {
 	f.report(m, err)
 }
 
-// tryOpen opens a table that was applied. It is kept as that was, even if the file differs: then both a table and an error are returned.
+// tryOpen opens a table that was applied. It is kept as that was, even if the file differs: then
+// both a table and an error are returned.
 func (f *Fleet) tryOpen(ctx context.Context, m *Member) (*Table, error) {
 	t, err := m.file.openLocked(ctx, true)
 	if err != nil {
@@ -340,7 +346,8 @@ func (f *Fleet) look(ctx context.Context) {
 	}
 }
 
-// read reads a file that is new or has changed, of which there are members. If it can't be understood, they are kept as before.
+// read reads a file that is new or has changed, of which there are members. If it can't be
+// understood, they are kept as before.
 func (f *Fleet) read(ctx context.Context, path, stamp string, were []*Member) {
 	file, err := f.Read(ctx, path)
 	if err != nil {
@@ -410,7 +417,8 @@ func Files(path string) ([]string, error) {
 	return slices.Sorted(maps.Keys(found)), nil
 }
 
-// list adds the declarations of a path, with a stamp of each that changes whenever it is written or replaced.
+// list adds the declarations of a path, with a stamp of each that changes whenever it is written or
+// replaced.
 func list(path string, into map[string]string) error {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -9,9 +9,11 @@ import (
 	"github.com/rowmill/rowmill/internal/target"
 )
 
-// Servers are databases that the tables of several files share: each target is opened once. The zero value is ready.
+// Servers are databases that the tables of several files share: each target is opened once. The
+// zero value is ready.
 type Servers struct {
-	// Bound bounds the connections of each database, whatever the number of its tables: see engine.Bounded.
+	// Bound bounds the connections of each database, whatever the number of its tables: see
+	// engine.Bounded.
 	Bound bool
 
 	mu  sync.Mutex

@@ -100,8 +100,8 @@ func (t *Table) wantApplied(ctx context.Context) error {
 	return engine.Hinted(err, "rowmill apply %s", t.Declared.Source)
 }
 
-// Status returns the status of the table, or of each of its nodes, and of a head that doesn't present these. A node that
-// can't be reached has a status with that problem.
+// Status returns the status of the table, or of each of its nodes, and of a head that doesn't
+// present these. A node that can't be reached has a status with that problem.
 func (f *File) Status(ctx context.Context) ([]*maintain.Status, error) {
 	if f.Sharded() {
 		return f.statusOfNodes(ctx)
@@ -123,7 +123,8 @@ func (f *File) status(ctx context.Context) (_ *maintain.Status, err error) {
 	return t.appliedStatus(ctx)
 }
 
-// appliedStatus returns the status of the table by the declaration that was applied; it is a problem if the file differs.
+// appliedStatus returns the status of the table by the declaration that was applied; it is a
+// problem if the file differs.
 func (t *Table) appliedStatus(ctx context.Context) (*maintain.Status, error) {
 	differs := t.wantApplied(ctx)
 	if differs != nil && !errors.Is(differs, maintain.ErrOtherDeclaration) {

@@ -5,13 +5,15 @@ import "context"
 // A Definer is a Sizer that tells what tables there are, and how they were made.
 type Definer interface {
 	Sizer
-	// Tables lists the tables of the database with what the server's statistics say of their sizes, without reading
-	// their rows. Partitions are no tables.
+	// Tables lists the tables of the database with what the server's statistics say of their sizes,
+	// without reading their rows. Partitions are no tables.
 	Tables(ctx context.Context) ([]ListedTable, error)
-	// Estimate is Footprint by what the server knows already: it changes nothing, and needs no privilege but SELECT.
+	// Estimate is Footprint by what the server knows already: it changes nothing, and needs no
+	// privilege but SELECT.
 	Estimate(ctx context.Context, table string) (*Footprint, error)
-	// Definition returns the statements that make a table as it is, but with no partitions: CREATE TABLE, and what
-	// indexes need statements of their own, separated by semicolons. It is ErrNoTable if there is no such table.
+	// Definition returns the statements that make a table as it is, but with no partitions: CREATE
+	// TABLE, and what indexes need statements of their own, separated by semicolons. It is ErrNoTable
+	// if there is no such table.
 	Definition(ctx context.Context, name string) (string, error)
 }
 

@@ -8,11 +8,12 @@ import (
 	"time"
 )
 
-// A Doctor is a Definer that finds what slows down or endangers inserts on its server. It reads settings, and counters
-// twice, so that nothing that happened long ago is a finding.
+// A Doctor is a Definer that finds what slows down or endangers inserts on its server. It reads
+// settings, and counters twice, so that nothing that happened long ago is a finding.
 type Doctor interface {
 	Definer
-	// Largest names the largest tables by the server's statistics, in a time that doesn't depend on the number of tables.
+	// Largest names the largest tables by the server's statistics, in a time that doesn't depend on
+	// the number of tables.
 	Largest(ctx context.Context, n int) ([]string, error)
 	// Examine looks at the server over an interval, and at some tables.
 	Examine(ctx context.Context, tables []string, interval time.Duration) ([]Finding, error)
@@ -32,22 +33,26 @@ type Finding struct {
 	Cost string `json:"cost"`
 	// Source is where that can be read.
 	Source string `json:"source"`
-	// Measured reports that it was measured on this server; otherwise its threshold is a rule of thumb, or the value of a setting.
+	// Measured reports that it was measured on this server; otherwise its threshold is a rule of
+	// thumb, or the value of a setting.
 	Measured bool `json:"measured"`
-	// Estimate is what mending it gains by what is known; "" is unknown. Gain is what private servers have shown.
+	// Estimate is what mending it gains by what is known; "" is unknown. Gain is what private servers
+	// have shown.
 	Estimate string `json:"estimate,omitempty"`
 	Gain     *Gain  `json:"gain,omitempty"`
 	// Trial shows it; nil if nothing does.
 	Trial *Trial `json:"-"`
 }
 
-// A Trial is how private servers show what mending a finding gains: inserts with it and without. Before and After are parameters of their
-// URLs. In the second, the table rolls with Rolls, and the values of the column Ascending grow with the time.
+// A Trial is how private servers show what mending a finding gains: inserts with it and without.
+// Before and After are parameters of their URLs. In the second, the table rolls with Rolls, and the
+// values of the column Ascending grow with the time.
 type Trial struct {
 	Before, After string
 	Rolls         bool
 	Ascending     string
-	// Size is how large what inserts touch anywhere becomes, as a multiple of TrialMemory; 0 is half of it.
+	// Size is how large what inserts touch anywhere becomes, as a multiple of TrialMemory; 0 is half
+	// of it.
 	Size float64
 }
 
@@ -58,8 +63,8 @@ const (
 	Outgrown = 3
 )
 
-// A Gain is the outcome of a Trial: the rates of its runs in rows a second, with the finding and without, what was measured on both sides, and
-// the rows of each run.
+// A Gain is the outcome of a Trial: the rates of its runs in rows a second, with the finding and
+// without, what was measured on both sides, and the rows of each run.
 type Gain struct {
 	Before   []float64 `json:"before_rows_per_second"`
 	BeforeOn string    `json:"before_on"`
@@ -68,8 +73,8 @@ type Gain struct {
 	Rows     int64     `json:"rows"`
 }
 
-// Ratio returns how many times as fast the slowest run is without the finding as the fastest with it: above 1, the gain is beyond the
-// noise of the runs.
+// Ratio returns how many times as fast the slowest run is without the finding as the fastest with
+// it: above 1, the gain is beyond the noise of the runs.
 func (g *Gain) Ratio() float64 { return slices.Min(g.After) / slices.Max(g.Before) }
 
 // MoreMemory is the Try of four times the memory for pages.
@@ -80,8 +85,9 @@ func MoreMemory(*Vitals) *Trial {
 // TrialPages is the parameter for so many times TrialMemory.
 func TrialPages(times int) string { return fmt.Sprintf("memory=%dMiB", times*TrialMemory>>20) }
 
-// RedoTrial is the Trial of a redo log of so many bytes beside a cache: ten times as many. It is as large beside that of its servers, and
-// no smaller than least, with which they start. What inserts touch fits into the cache: pages are written for the redo log's sake alone.
+// RedoTrial is the Trial of a redo log of so many bytes beside a cache: ten times as many. It is as
+// large beside that of its servers, and no smaller than least, with which they start. What inserts
+// touch fits into the cache: pages are written for the redo log's sake alone.
 func RedoTrial(redo, cache, least float64) *Trial {
 	const times = 4 // TrialMemory, so that least is small beside it
 	with := func(factor float64) string {

@@ -132,7 +132,8 @@ type Capabilities struct {
 	NoZeroBytes  bool // a batch with a zero byte in a text is refused
 	// SharesSnapshots: several sessions can read one snapshot; see Session.Snapshot.
 	SharesSnapshots bool
-	// SnapshotCatalog reports that the catalog shows a transaction the tables as they were at its snapshot, while it reads those of now.
+	// SnapshotCatalog reports that the catalog shows a transaction the tables as they were at its
+	// snapshot, while it reads those of now.
 	SnapshotCatalog bool
 	Untyped         bool // a column accepts values outside its declared type
 	// Blocks reports that a writer or a querier may occupy its processor of Go's

@@ -2,7 +2,8 @@ package engine
 
 import "strings"
 
-// Functions are the functions of a server that are known to be safe in pieces, by their names in lower case.
+// Functions are the functions of a server that are known to be safe in pieces, by their names in
+// lower case.
 type Functions struct{ Pure, Clock, Aggregate, Window map[string]bool }
 
 // Kind returns what a name stands for.

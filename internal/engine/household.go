@@ -8,8 +8,8 @@ type Housekeeper interface {
 	Sizer
 	// HasDatabase reports whether there is a database of that name.
 	HasDatabase(ctx context.Context, name string) (bool, error)
-	// CreateDatabase creates an empty database, and DropDatabase drops it with all of its tables, if it
-	// exists. No connection may use it then, but those of others are ended.
+	// CreateDatabase creates an empty database, and DropDatabase drops it with all of its tables, if
+	// it exists. No connection may use it then, but those of others are ended.
 	CreateDatabase(ctx context.Context, name string) error
 	DropDatabase(ctx context.Context, name string) error
 	// Household reads what the server keeps for the tables of this database.

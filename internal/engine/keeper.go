@@ -72,16 +72,19 @@ type Outsider interface {
 	Encloser
 }
 
-// An Encloser is a Keeper with partitions for rows outside of the periods: those of an Outsider, MAXVALUE or DEFAULT.
+// An Encloser is a Keeper with partitions for rows outside of the periods: those of an Outsider,
+// MAXVALUE or DEFAULT.
 type Encloser interface {
 	// Enclose makes the rows of such a partition those of a new period, within its range, however many
-	// they are: none is copied but those that lie outside of the period, which must be few. It may use the table with, which
-	// then holds the rows for a moment. It tries once, and may be repeated after a crash at any point; until
-	// then, with may hold the rows. The partition remains, without rows. After ErrUnsupported, nothing has changed.
+	// they are: none is copied but those that lie outside of the period, which must be few. It may use
+	// the table with, which then holds the rows for a moment. It tries once, and may be repeated after
+	// a crash at any point; until then, with may hold the rows. The partition remains, without rows.
+	// After ErrUnsupported, nothing has changed.
 	Enclose(ctx context.Context, t *Table, period rolling.Partition, with string) error
 }
 
-// A DefaultError is returned with the other partitions of a table if it has one for all rows of no other one.
+// A DefaultError is returned with the other partitions of a table if it has one for all rows of no
+// other one.
 type DefaultError struct{ Part rolling.Partition }
 
 func (e *DefaultError) Error() string {
@@ -90,13 +93,16 @@ func (e *DefaultError) Error() string {
 
 // A Bounded is a Keeper whose connections for maintenance can be bounded.
 type Bounded interface {
-	// Bound limits the open connections to BoundConnections, for as long as it is open. Statements that find none free wait.
+	// Bound limits the open connections to BoundConnections, for as long as it is open. Statements
+	// that find none free wait.
 	Bound()
 }
 
-// A LocalFile is a Keeper whose database is a file that this process reads itself: it tells more than a server about what nobody does.
+// A LocalFile is a Keeper whose database is a file that this process reads itself: it tells more
+// than a server about what nobody does.
 type LocalFile interface {
-	// Stamp returns a text that differs after each change of the database; "" if it can't tell now. It needs no connection.
+	// Stamp returns a text that differs after each change of the database; "" if it can't tell now. It
+	// needs no connection.
 	Stamp() string
 	// Holder returns the process that holds a lock of Lead, as Process names it; "" if none does.
 	Holder(name string) (string, error)
@@ -114,7 +120,8 @@ func Process() string {
 // BoundConnections are enough for maintenance that takes turns as maintain.Scheduler does.
 const BoundConnections = 8
 
-// A ClusterNode is a Keeper whose server may be a node of a cluster that writes on all of its nodes.
+// A ClusterNode is a Keeper whose server may be a node of a cluster that writes on all of its
+// nodes.
 type ClusterNode interface {
 	// LocalLocks returns an error, which wraps ErrUnsupported, if the server's locks are those of a
 	// node: another process would get the same ones on another node. Lead returns it as well.
@@ -191,9 +198,9 @@ type Schema struct {
 	Indexes []Index
 	// Triggers are the names of triggers on the table.
 	Triggers []string
-	// Partitioned reports that it has partitions of any kind, and PartitionedBy what the catalog says of them. By is the
-	// column if it is partitioned by ranges of one column, or of an expression of it, that rowmill supports; Bounds is
-	// that of Table.
+	// Partitioned reports that it has partitions of any kind, and PartitionedBy what the catalog says
+	// of them. By is the column if it is partitioned by ranges of one column, or of an expression of
+	// it, that rowmill supports; Bounds is that of Table.
 	Partitioned   bool
 	PartitionedBy string
 	By, Bounds    string
@@ -213,8 +220,9 @@ type SchemaColumn struct {
 	Native string
 	value.Type
 	Null bool
-	// Generated columns can't be written to. Those that are Virtual have no stored values: the server computes one whenever it reads a
-	// row, on MySQL and MariaDB by the settings of the session that reads it.
+	// Generated columns can't be written to. Those that are Virtual have no stored values: the server
+	// computes one whenever it reads a row, on MySQL and MariaDB by the settings of the session that
+	// reads it.
 	Generated, Virtual bool
 	// Auto columns are assigned values by the server if none is given.
 	Auto bool
@@ -380,8 +388,9 @@ type Limited interface {
 
 // A Granter is a Keeper whose server's accounts have privileges.
 type Granter interface {
-	// Grants returns the statements that give rights to the account. Where only the owner of a table may alter it, TRIGGER
-	// stands for being the owner of the tables, their periods, and rowmill's own.
+	// Grants returns the statements that give rights to the account. Where only the owner of a table
+	// may alter it, TRIGGER stands for being the owner of the tables, their periods, and rowmill's
+	// own.
 	Grants(ctx context.Context, tables []string, rights []Right) ([]string, error)
 }
 

@@ -11,16 +11,18 @@ import (
 	"time"
 )
 
-// A LockWords is how an engine holds locks in a session, which the server releases when the session ends.
+// A LockWords is how an engine holds locks in a session, which the server releases when the session
+// ends.
 type LockWords struct {
-	// Open, unless nil, is called before the first lock of a session. An error means that its locks would be worth nothing.
+	// Open, unless nil, is called before the first lock of a session. An error means that its locks
+	// would be worth nothing.
 	Open func(ctx context.Context) error
 	// Begin are settings of the session; one that the server doesn't have may fail.
 	Begin []string
 	// ID is a query of the session's id.
 	ID string
-	// Take is a query that takes the lock if it is free, and returns whether it did. Release is the statement
-	// that releases it.
+	// Take is a query that takes the lock if it is free, and returns whether it did. Release is the
+	// statement that releases it.
 	Take, Release string
 	// Every is the interval between two checks of the session, and Wait how long one waits for its
 	// answer, and for that of any other statement.
@@ -32,8 +34,8 @@ type LockWords struct {
 // time. It is shorter than the servers' limits for idle connections.
 const leaseReuse = time.Second
 
-// Leases are the leases of a DB, which are released when it is closed. One session holds all of them, so that
-// their number costs no connections; they are lost together, with the session.
+// Leases are the leases of a DB, which are released when it is closed. One session holds all of
+// them, so that their number costs no connections; they are lost together, with the session.
 type Leases struct {
 	once sync.Once
 	// turn has a token for the one that uses the fields below and the session's connection.
@@ -202,7 +204,8 @@ func (x *Leases) end() error {
 	return DiscardConn(s.db, s.conn)
 }
 
-// query and exec run a statement within Wait. It doesn't end with the caller's context, which would end the session.
+// query and exec run a statement within Wait. It doesn't end with the caller's context, which would
+// end the session.
 func (s *lockSession) query(q string, into any) error {
 	ctx, cancel := context.WithTimeout(context.Background(), s.words.Wait)
 	defer cancel()

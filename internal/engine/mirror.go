@@ -32,7 +32,8 @@ type Mirror struct {
 	Log, Late string
 	// Columns are those to copy. Plain is the plain table's key, which tells late rows apart.
 	Columns, Plain []SchemaColumn
-	// Alike means that the target was made like the source, and gets the names of its indexes and constraints in the cut-over.
+	// Alike means that the target was made like the source, and gets the names of its indexes and
+	// constraints in the cut-over.
 	Alike bool
 }
 

@@ -18,9 +18,9 @@ type Presenter interface {
 	// NodeOf returns the index of the node that has the rows with a key: what the server itself
 	// computes. The key is the value of By or, with slices, the row's position.
 	NodeOf(h *Head, key int64) int
-	// Present returns the steps after which the head presents its nodes; none if it does. It refuses to
-	// replace a table with rows of its own, and one whose nodes have another order. It is ErrUnsupported if the
-	// server lacks what it takes.
+	// Present returns the steps after which the head presents its nodes; none if it does. It refuses
+	// to replace a table with rows of its own, and one whose nodes have another order. It is
+	// ErrUnsupported if the server lacks what it takes.
 	Present(ctx context.Context, h *Head) ([]HeadStep, error)
 	// Place returns what server and database this is, by whatever address it was reached.
 	Place(ctx context.Context) (Place, error)
@@ -28,9 +28,11 @@ type Presenter interface {
 
 // A Place is a database of a server.
 type Place struct {
-	// Server is the same for two targets only if they are one server, and Database if they are one database of it.
+	// Server is the same for two targets only if they are one server, and Database if they are one
+	// database of it.
 	Server, Database string
-	// Order says how texts are compared by default, where the description of a column doesn't say it; "" if that always does.
+	// Order says how texts are compared by default, where the description of a column doesn't say it;
+	// "" if that always does.
 	Order string
 	// Foreign reports that the server, as a head, can't present tables of its own.
 	Foreign bool
@@ -41,9 +43,9 @@ type Head struct {
 	Table *Table // with its Definition
 	// Schema is that of the nodes' tables; nil while they don't exist.
 	Schema *Schema
-	// By is the integer column whose hash decides about a row's node. If Slice is not 0, it is the column of the
-	// table's positions, and the hash is that of the number of a slice of the axis of that length, in units of
-	// a position; one of them begins at Origin.
+	// By is the integer column whose hash decides about a row's node. If Slice is not 0, it is the
+	// column of the table's positions, and the hash is that of the number of a slice of the axis of
+	// that length, in units of a position; one of them begins at Origin.
 	By            string
 	Slice, Origin int64
 	Nodes         []HeadNode
@@ -66,15 +68,16 @@ func NewHead(t *Table, s *rolling.Shards) (*Head, error) {
 	return h, nil
 }
 
-// Units returns the length and the offset of slices of an integer column that counts units: the number of the slice
-// of a value v is (v - offset) / length, rounded towards 0.
+// Units returns the length and the offset of slices of an integer column that counts units: the
+// number of the slice of a value v is (v - offset) / length, rounded towards 0.
 func (h *Head) Units(unit int64) (length, offset int64) { return h.Slice / unit, h.Origin / unit }
 
 // YearZero is the number of seconds from the year 0 of the Gregorian calendar until 1970.
 const YearZero = 62167219200
 
-// Seconds returns the length and the offset of slices of a column of times, in seconds: the number of the slice of a
-// time that is v seconds after a base is (v - offset) / length, where base seconds lie before 1970.
+// Seconds returns the length and the offset of slices of a column of times, in seconds: the number
+// of the slice of a time that is v seconds after a base is (v - offset) / length, where base
+// seconds lie before 1970.
 func (h *Head) Seconds(base int64) (length, offset int64) {
 	const second = 1e6
 	length = h.Slice / second
@@ -85,8 +88,8 @@ func (h *Head) Seconds(base int64) (length, offset int64) {
 	return length, offset
 }
 
-// SliceOf returns the number of the slice of a position: of an integer column if base is -1, else of a column of
-// times, see Seconds.
+// SliceOf returns the number of the slice of a position: of an integer column if base is -1, else
+// of a column of times, see Seconds.
 func (h *Head) SliceOf(position, base int64) int64 {
 	if base < 0 {
 		return (position - h.Origin) / h.Slice
@@ -103,14 +106,16 @@ type HeadNode struct {
 	Target Target
 }
 
-// ServerName is the name under which a head knows a node's server: servers have no schema, and one whose address, in how, is
-// another is another server, so that none is changed that other tables use.
+// ServerName is the name under which a head knows a node's server: servers have no schema, and one
+// whose address, in how, is another is another server, so that none is changed that other tables
+// use.
 func (n HeadNode) ServerName(how ...any) string {
 	sum := sha256.Sum256(fmt.Append(nil, how...))
 	return "rowmill_" + n.Name + "_" + hex.EncodeToString(sum[:4])
 }
 
-// Links returns what a head needs to connect to each of its nodes, by a function that says it of one.
+// Links returns what a head needs to connect to each of its nodes, by a function that says it of
+// one.
 func Links[L any](h *Head, of func(HeadNode) (L, error)) ([]L, error) {
 	links := make([]L, len(h.Nodes))
 	for i, n := range h.Nodes {
@@ -133,8 +138,8 @@ type HeadStep struct {
 // HiddenPassword stands in the statements of a HeadStep that are printed.
 const HiddenPassword = "********"
 
-// HidePassword returns an error without a password that its text has: as it is, or as a literal of SQL, of which a server's
-// message may have only the beginning or the end.
+// HidePassword returns an error without a password that its text has: as it is, or as a literal of
+// SQL, of which a server's message may have only the beginning or the end.
 func HidePassword(err error, password string) error {
 	if err == nil || password == "" {
 		return err

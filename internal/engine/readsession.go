@@ -20,10 +20,11 @@ type TextEnd struct {
 
 // Text runs a statement and passes on its result as the server's own texts. Head gets the columns,
 // before the first row, unless the statement has no result. Row gets each row; values are nil for
-// NULL, and valid during the call. Head may be nil. The result is never in memory as a whole, and a row costs no allocation.
+// NULL, and valid during the call. Head may be nil. The result is never in memory as a whole, and a
+// row costs no allocation.
 //
-// The first error of head or row ends the statement on the server, and is returned; unless the engine is
-// embedded, the connection is lost then, as it is if ctx ends.
+// The first error of head or row ends the statement on the server, and is returned; unless the
+// engine is embedded, the connection is lost then, as it is if ctx ends.
 //
 // Only a session of Reader.ReadSession has texts; others return ErrUnsupported.
 func (s *Session) Text(ctx context.Context, query string, head func([]ResultColumn) error, row func(values [][]byte) error) error {
@@ -67,8 +68,8 @@ func (s *Session) Text(ctx context.Context, query string, head func([]ResultColu
 // TextEnd returns what the server said at the end of the last Text.
 func (s *Session) TextEnd() TextEnd { return s.ended }
 
-// Describe returns the columns of a query's result as the server describes them, without running it and
-// without their collations: Reader.DescribeQuery is complete.
+// Describe returns the columns of a query's result as the server describes them, without running it
+// and without their collations: Reader.DescribeQuery is complete.
 func (s *Session) Describe(ctx context.Context, query string) (cols []ResultColumn, err error) {
 	if s.words.Describe == nil {
 		return nil, Classed(ErrUnsupported, fmt.Errorf("%s: this session describes no queries", FirstWords(query)))
@@ -110,7 +111,8 @@ func (s *Session) SetStates(ctx context.Context, st State) error {
 	return nil
 }
 
-// settable returns a State without the fixed settings, which have to be those of the session as far as it knows them.
+// settable returns a State without the fixed settings, which have to be those of the session as far
+// as it knows them.
 func (s *Session) settable(st State) (State, error) {
 	for _, name := range s.words.Fixed {
 		if want, has := st.Get(name), s.known.Get(name); want != "" && has != "" && want != has {
@@ -131,7 +133,8 @@ func (s *Session) forget() {
 // Knows tells the session which settings it has, so that SetStates need not set them.
 func (s *Session) Knows(st State) { s.known = slices.Clone(st) }
 
-// With returns the State with the values of another one in place of its own, and those that it doesn't have at its end.
+// With returns the State with the values of another one in place of its own, and those that it
+// doesn't have at its end.
 func (st State) With(other State) State {
 	out := slices.Clone(st)
 	for _, x := range other {
@@ -152,8 +155,8 @@ func (st State) Changed(from State) State {
 // readsOnly are the first words of statements that change no setting.
 var readsOnly = []string{"SELECT", "WITH", "SHOW", "EXPLAIN"}
 
-// Consistent makes the open transaction see, from now on, what is committed now. It is ErrUnsupported on
-// a server without such a statement.
+// Consistent makes the open transaction see, from now on, what is committed now. It is
+// ErrUnsupported on a server without such a statement.
 func (s *Session) Consistent(ctx context.Context) error {
 	if s.words.Consistent == "" {
 		return Classed(ErrUnsupported, errors.New("take a snapshot: this server can't"))

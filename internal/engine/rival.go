@@ -8,7 +8,8 @@ import (
 	"unicode"
 )
 
-// A Rival is something on a server that creates or drops the partitions of a table besides rowmill, such as a job.
+// A Rival is something on a server that creates or drops the partitions of a table besides rowmill,
+// such as a job.
 type Rival struct {
 	// Name says what it is: "event e_partitions".
 	Name string
@@ -52,9 +53,10 @@ type Job struct {
 	Text string
 }
 
-// RivalsOf returns those of the jobs that change partitions of a table: their text, with the bodies of the routines that it
-// calls, has PARTITION and names the table. Routines are by name, in lower case; of one that can't be read, the body is "".
-// One that names none of the tables with partitions, which are in others, or whose body can't be read, is Unsure.
+// RivalsOf returns those of the jobs that change partitions of a table: their text, with the bodies
+// of the routines that it calls, has PARTITION and names the table. Routines are by name, in lower
+// case; of one that can't be read, the body is "". One that names none of the tables with
+// partitions, which are in others, or whose body can't be read, is Unsure.
 func RivalsOf(jobs []Job, routines map[string]string, table string, others []string) (out []Rival) {
 	for _, j := range jobs {
 		has, hidden, partitions := map[string]bool{}, false, false

@@ -75,7 +75,8 @@ type Checksum struct {
 	Hash string
 }
 
-// ChecksumQuery returns the query for a checksum. hash is that of Words; from and where are operands.
+// ChecksumQuery returns the query for a checksum. hash is that of Words; from and where are
+// operands.
 func ChecksumQuery(hash, from, where string) string {
 	return "SELECT COUNT(*), " + hash + " FROM " + from + " WHERE " + where
 }

@@ -14,11 +14,13 @@ import (
 	"github.com/rowmill/rowmill/internal/value"
 )
 
-// A TableSampler is a Keeper that samples the rows of a table, and tells what the server knows of its values.
+// A TableSampler is a Keeper that samples the rows of a table, and tells what the server knows of
+// its values.
 type TableSampler interface {
 	Keeper
-	// SampleTable reads columns, given as expressions of Words, of rows on at most a share of a table's pages,
-	// and passes them on as text, which is valid until the next row. Rows of one block are neighbors on disk.
+	// SampleTable reads columns, given as expressions of Words, of rows on at most a share of a
+	// table's pages, and passes them on as text, which is valid until the next row. Rows of one block
+	// are neighbors on disk.
 	SampleTable(ctx context.Context, s *Schema, columns []string, o Sampling, fn func(block int, row []sql.NullString)) (*TableSample, error)
 }
 
@@ -48,15 +50,17 @@ type SamplePart struct {
 	Rows, Pages int64
 }
 
-// Sample pages are read from random places of the key: rowsFrom pages for the rows, which may begin in the middle
-// of a page, and probes pages for each column of the key whose values a place has to be found in.
+// Sample pages are read from random places of the key: rowsFrom pages for the rows, which may begin
+// in the middle of a page, and probes pages for each column of the key whose values a place has to
+// be found in.
 const (
 	rowsFrom = 2
 	probes   = 3
 )
 
-// SampleRanges implements SampleTable for rows that are stored in the order of a key: it reads a page's rows each
-// from some places. Places are spread over the pages of the parts, and evenly over the values of the key.
+// SampleRanges implements SampleTable for rows that are stored in the order of a key: it reads a
+// page's rows each from some places. Places are spread over the pages of the parts, and evenly over
+// the values of the key.
 func SampleRanges(ctx context.Context, db Keeper, s *Schema, parts []SamplePart, key []SchemaColumn, columns []string, o Sampling, fn func(block int, row []sql.NullString)) (*TableSample, error) {
 	keys, err := NewKeys(db, key)
 	if err != nil {
@@ -108,7 +112,8 @@ func SampleRanges(ctx context.Context, db Keeper, s *Schema, parts []SamplePart,
 	return out, nil
 }
 
-// ends returns the least and the greatest value of the column of a key that follows those with a value.
+// ends returns the least and the greatest value of the column of a key that follows those with a
+// value.
 func (k *Keys) ends(ctx context.Context, from string, prefix []string) (out [2]string, err error) {
 	if out[0], err = k.next(ctx, from, prefix, "", ""); err == nil {
 		out[1], err = k.next(ctx, from, prefix, "", " DESC")
@@ -116,7 +121,8 @@ func (k *Keys) ends(ctx context.Context, from string, prefix []string) (out [2]s
 	return out, err
 }
 
-// next returns the first value of the column of a key that follows those with a value; "" if there is none.
+// next returns the first value of the column of a key that follows those with a value; "" if there
+// is none.
 func (k *Keys) next(ctx context.Context, from string, prefix []string, least, way string) (out string, err error) {
 	p := &Keys{k.db, k.cols[:len(prefix)+1]}
 	where, args := "1 = 1", []any(nil)
@@ -145,8 +151,8 @@ func (k *Keys) next(ctx context.Context, from string, prefix []string, least, wa
 	return out, k.db.Classify(err)
 }
 
-// place returns a key at a share of the way through the values of its first column, and at random places of
-// those of the others; nil if there are no rows.
+// place returns a key at a share of the way through the values of its first column, and at random
+// places of those of the others; nil if there are no rows.
 func (k *Keys) place(ctx context.Context, from string, ends [2]string, share float64, random func() float64) (place []string, err error) {
 	for i, c := range k.cols {
 		start, ok := between(c.Type, ends[0], ends[1], share)

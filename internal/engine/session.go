@@ -42,17 +42,17 @@ type SessionWords struct {
 	Import func(snapshot string) string
 	// Prepares reports that only prepared statements return numbers exactly.
 	Prepares bool
-	// Text and Describe are Session.Text and Session.Describe on the driver's connection; nil for sessions
-	// without them. An error of head or row ends Text, which returns it.
+	// Text and Describe are Session.Text and Session.Describe on the driver's connection; nil for
+	// sessions without them. An error of head or row ends Text, which returns it.
 	Text     func(ctx context.Context, conn any, query string, head func([]ResultColumn) error, row func(values [][]byte) error) (TextEnd, error)
 	Describe func(ctx context.Context, conn any, query string) ([]ResultColumn, error)
-	// SetAll returns the statements that set the settings of a State in a session that has those of another, if it is
-	// not nil; SetAll nil is one by one.
+	// SetAll returns the statements that set the settings of a State in a session that has those of
+	// another, if it is not nil; SetAll nil is one by one.
 	SetAll func(st, from State) ([]string, error)
 	// Fixed are settings that a session has from its beginning to its end.
 	Fixed []string
-	// Consistent is the statement that makes an open transaction see, from then on, what is committed when
-	// it runs; "" if there is none.
+	// Consistent is the statement that makes an open transaction see, from then on, what is committed
+	// when it runs; "" if there is none.
 	Consistent string
 }
 
@@ -148,7 +148,8 @@ func (s *Session) on() Exec {
 // raw passes the driver's connection to fn, whose error doesn't close it: see on.
 func (s *Session) raw(fn func(c any) error) error {
 	var failed error
-	// After a panic, package sql would close the connection, and wait for the end of its transaction before.
+	// After a panic, package sql would close the connection, and wait for the end of its transaction
+	// before.
 	err := s.conn.Raw(func(c any) error {
 		failed = Guarded(func() error { return fn(c) })
 		return nil

@@ -80,8 +80,9 @@ type Rename struct {
 
 func (Rename) step() {}
 
-// Release makes a rolling table, whose partitions are Have in order, an ordinary one: a table with partitions, without those
-// that only rowmill needs, or, where periods are tables of their own, a plain table, into which all rows are copied in one transaction.
+// Release makes a rolling table, whose partitions are Have in order, an ordinary one: a table with
+// partitions, without those that only rowmill needs, or, where periods are tables of their own, a
+// plain table, into which all rows are copied in one transaction.
 type Release struct {
 	Table *Table
 	Have  []rolling.Partition
@@ -130,9 +131,9 @@ type (
 		Query string
 		Sum   Checksum
 	}
-	// Divide makes a partition the partitions New, which have all of its rows: they are copied under the table's lock. The
-	// rest of its range is removed, unless it has rows: then it is a partition called RestName. Columns are the columns that can be
-	// written to.
+	// Divide makes a partition the partitions New, which have all of its rows: they are copied under
+	// the table's lock. The rest of its range is removed, unless it has rows: then it is a partition
+	// called RestName. Columns are the columns that can be written to.
 	Divide struct {
 		Table   *Table
 		Part    rolling.Partition

@@ -14,12 +14,13 @@ type TempTable struct {
 	Name     string
 	Columns  []ResultColumn
 	Literals []Literal
-	// Insert inserts rows of Append. It is an error if the server has changed a value, or warns of one.
+	// Insert inserts rows of Append. It is an error if the server has changed a value, or warns of
+	// one.
 	Insert func(ctx context.Context, rows []byte) error
 }
 
-// Append appends a row, nil for NULL, to rows that Insert inserts, with a comma after it. It may be called from several
-// goroutines, each with its own rows.
+// Append appends a row, nil for NULL, to rows that Insert inserts, with a comma after it. It may be
+// called from several goroutines, each with its own rows.
 func (t *TempTable) Append(rows []byte, values [][]byte) ([]byte, error) {
 	if len(values) != len(t.Literals) {
 		return rows, fmt.Errorf("a row of %s has %d values, and not %d", t.Name, len(values), len(t.Literals))

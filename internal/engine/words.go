@@ -34,7 +34,8 @@ type Words interface {
 	// RowHash is an aggregate expression of type text for a checksum of the columns
 	// of a group of rows. It is independent of their order and includes NULLs.
 	RowHash(cols []SchemaColumn) string
-	// MatchHash is RowHash in whatever form is fastest, for tables that are compared at one moment: it is never stored.
+	// MatchHash is RowHash in whatever form is fastest, for tables that are compared at one moment: it
+	// is never stored.
 	MatchHash(cols []SchemaColumn) string
 	// CreateTemplate returns statements that create an empty table of the given name
 	// with the columns and keys of a standalone table or of a period of t.
@@ -53,7 +54,8 @@ type Storage struct {
 	// Compress requests the engine's best compression for a period. Alone permits one
 	// that a table can't have if it is to become a period.
 	Compress, Alone bool
-	// Assigns requests that the server assigns values to the same columns as in the table, where a period gets none.
+	// Assigns requests that the server assigns values to the same columns as in the table, where a
+	// period gets none.
 	Assigns bool
 }
 

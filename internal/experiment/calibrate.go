@@ -14,8 +14,9 @@ import (
 // calibrated are the numbers of partitions with which a table is measured.
 var calibrated = []int{200, 800}
 
-// Connections are as many as were asked for, within these limits: memory is no line over connections. MySQL 8.0 takes some 30 MiB at once when about
-// ten have a table open, however many partitions it has, so that what the first ones add says too much of many.
+// Connections are as many as were asked for, within these limits: memory is no line over
+// connections. MySQL 8.0 takes some 30 MiB at once when about ten have a table open, however many
+// partitions it has, so that what the first ones add says too much of many.
 const (
 	leastConnections, mostConnections = 10, 50
 	calibrateSteps                    = 4
@@ -29,8 +30,8 @@ type Calibration struct {
 	From string
 }
 
-// Calibrate measures a declared table, which rolls, on private servers of the same kind as the table's own, to predict what so many connections
-// take.
+// Calibrate measures a declared table, which rolls, on private servers of the same kind as the
+// table's own, to predict what so many connections take.
 func (e *Env) Calibrate(ctx context.Context, kind string, t *engine.Table, connections int) (*Calibration, error) {
 	connections = min(max(connections, leastConnections), mostConnections)
 	url, err := target.PrivateLike(kind)
@@ -59,8 +60,9 @@ func (e *Env) Calibrate(ctx context.Context, kind string, t *engine.Table, conne
 	return c, nil
 }
 
-// calibration solves for the costs. With as many connections as were measured, memory is the line through what was measured with the two numbers of
-// partitions. What one connection more takes, of more than were measured, is the slope over the last half of them.
+// calibration solves for the costs. With as many connections as were measured, memory is the line
+// through what was measured with the two numbers of partitions. What one connection more takes, of
+// more than were measured, is the slope over the last half of them.
 func calibration(recs []result.Record) (*Calibration, bool) {
 	var partitions, memory, each, idle, at, add []float64
 	for i := range recs {

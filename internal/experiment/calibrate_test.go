@@ -11,7 +11,8 @@ import (
 // madeUpCache is the memory for pages of a made-up server.
 const madeUpCache = 8 << 20
 
-// madeUp is the record of a run of `bench tables` on a server of which each figure is known. It takes jump once, when 12 connections have the table open.
+// madeUp is the record of a run of `bench tables` on a server of which each figure is known. It
+// takes jump once, when 12 connections have the table open.
 func madeUp(cost engine.OpenCost, idle, jump float64, partitions, connections int) result.Record {
 	run := result.Run{Database: result.Database{Engine: "mariadb", ServerVersion: "10.11", CacheBytes: madeUpCache}, Benchmark: result.Benchmark{Tables: &result.Tables{Tables: 1, Partitions: partitions, Connections: connections, Held: 1}}}
 	var all []result.TablesCost
@@ -32,7 +33,8 @@ func madeUp(cost engine.OpenCost, idle, jump float64, partitions, connections in
 	return result.Record{Run: run, End: &result.End{Costs: all}}
 }
 
-// TestCalibration: what a server pays is found again from runs with two numbers of partitions, also where a few connections add more than the rest.
+// TestCalibration: what a server pays is found again from runs with two numbers of partitions, also
+// where a few connections add more than the rest.
 func TestCalibration(t *testing.T) {
 	for name, want := range map[string]engine.OpenCost{
 		"shared":          {Base: 75 << 20, Connection: 180 << 10, Partition: 38 << 10, Each: 1 << 10},

@@ -46,12 +46,14 @@ type Declaration struct {
 	Scan *ScanSpec
 	// Tables, unless nil, makes the runs create as many tables as there are rows.
 	Tables *TablesSpec
-	// Disk, unless nil, makes the runs jobs of bench disk, on one file of FileBytes at scale 1 in the folder Target, each for DiskTime.
+	// Disk, unless nil, makes the runs jobs of bench disk, on one file of FileBytes at scale 1 in the
+	// folder Target, each for DiskTime.
 	Disk     *DiskSpec
 	DiskTime time.Duration
 	// HotRow, unless nil, makes each run count in one row as often as there are rows.
 	HotRow *HotRowSpec
-	// TPCC, unless nil, makes the runs transactions of bench tpcc, on warehouses of which the scale is the share of the rows, for TPCCTime.
+	// TPCC, unless nil, makes the runs transactions of bench tpcc, on warehouses of which the scale is
+	// the share of the rows, for TPCCTime.
 	TPCC     *TPCCSpec
 	TPCCTime time.Duration
 
@@ -556,7 +558,8 @@ func (r *scenarioReader) check(t *tomlfile.Value) {
 	r.d.Checks = append(r.d.Checks, c)
 }
 
-// amount formats what a run makes at a scale: rows, tables, fans, transactions, or requests to a file.
+// amount formats what a run makes at a scale: rows, tables, fans, transactions, or requests to a
+// file.
 func (d *Declaration) amount(scale float64) string {
 	n := int64(math.Round(float64(d.Rows) * scale))
 	switch {

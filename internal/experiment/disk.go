@@ -19,8 +19,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// A DiskSpec is what only the measurement of a disk has: each kind of request with each size, depth of the queue, and
-// percentage of writes, to a file of FileBytes. The target is a folder.
+// A DiskSpec is what only the measurement of a disk has: each kind of request with each size, depth
+// of the queue, and percentage of writes, to a file of FileBytes. The target is a folder.
 type DiskSpec struct {
 	Kinds     []string `json:"kinds" toml:"kinds"`
 	Sizes     []int64  `json:"sizes" toml:"sizes"`
@@ -30,12 +30,14 @@ type DiskSpec struct {
 }
 
 const (
-	// maxBlock and maxDepth are beyond what a server asks for; leastFile lets the deepest queue of the largest blocks go on.
+	// maxBlock and maxDepth are beyond what a server asks for; leastFile lets the deepest queue of the
+	// largest blocks go on.
 	maxBlock, maxDepth = 16 << 20, 1024
 	leastFile          = 64 << 20
 	// leastDiskTime gives each third of a job some intervals.
 	leastDiskTime = 500 * time.Millisecond
-	// restAfterWrites is how long the disk may do nothing after filling, and between writes and reads: it still works at what it has taken.
+	// restAfterWrites is how long the disk may do nothing after filling, and between writes and reads:
+	// it still works at what it has taken.
 	restAfterWrites = 5 * time.Second
 )
 
@@ -253,7 +255,8 @@ func ReadDisk(ctx context.Context, path string) (*result.MeasuredDisk, error) {
 	return m, nil
 }
 
-// otherDisk warns if a run's data is on another disk than the measured one, as far as both are known.
+// otherDisk warns if a run's data is on another disk than the measured one, as far as both are
+// known.
 func otherDisk(m *result.MeasuredDisk, machine result.Machine) []string {
 	if m == nil || m.Device == "" || machine.Disk == "" || m.Device == machine.Disk {
 		return nil

@@ -105,7 +105,8 @@ type hotTrial struct {
 	Trial
 }
 
-// ceilingRuns is the number of runs of one client that tell for how long the counter's lock is held.
+// ceilingRuns is the number of runs of one client that tell for how long the counter's lock is
+// held.
 const ceilingRuns = 200
 
 // hotTrial measures one way with one number of clients.
@@ -235,7 +236,8 @@ func (m *measurement) proveReplicas(ctx context.Context, w *oltp.HotRow) error {
 	return nil
 }
 
-// ceiling measures for how long one client alone holds the counter's lock, on tables that are made anew afterwards.
+// ceiling measures for how long one client alone holds the counter's lock, on tables that are made
+// anew afterwards.
 func (m *measurement) ceiling(ctx context.Context, head *result.HotRow) error {
 	if !m.db.Capabilities().Stores || head.Way == oltp.HotAppend { // which locks no row of others
 		return nil
@@ -321,7 +323,8 @@ select = { fans = "count(*)" }
 // aloneTime is for how long the clients are measured without a server.
 const aloneTime = 500 * time.Millisecond
 
-// clientAlone measures what the clients of a run cost by themselves: the same runs on an engine that stores nothing.
+// clientAlone measures what the clients of a run cost by themselves: the same runs on an engine
+// that stores nothing.
 func (m *measurement) clientAlone(ctx context.Context, head *result.HotRow, clients int) error {
 	if !m.db.Capabilities().Stores {
 		return nil
@@ -345,7 +348,8 @@ func (m *measurement) clientAlone(ctx context.Context, head *result.HotRow, clie
 	return nil
 }
 
-// roomFor refuses a server that doesn't take so many connections: servers lower their limit silently.
+// roomFor refuses a server that doesn't take so many connections: servers lower their limit
+// silently.
 func (m *measurement) roomFor(ctx context.Context, clients int) error {
 	settings, err := m.db.Catalog().Settings(ctx)
 	if err != nil {

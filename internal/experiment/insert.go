@@ -323,7 +323,8 @@ func (e *Env) noteRows(text func(n int64) string) func(n int64) {
 	}
 }
 
-// while runs what has no progress to report, and says from time to time what it waits for, and how long already.
+// while runs what has no progress to report, and says from time to time what it waits for, and how
+// long already.
 func (e *Env) while(what string, run func() error) error {
 	began, ended := time.Now(), make(chan struct{})
 	var all sync.WaitGroup
@@ -342,7 +343,8 @@ func (e *Env) while(what string, run func() error) error {
 	return run()
 }
 
-// settle lets the server complete the work that writes have deferred. The warnings are about what it could not complete.
+// settle lets the server complete the work that writes have deferred. The warnings are about what
+// it could not complete.
 func (e *Env) settle(ctx context.Context, db *target.DB, tables []*engine.Table) (warnings []string, err error) {
 	err = e.while("waiting for the server to write its dirty pages and to remove old rows", func() error {
 		warnings, err = db.Settle(ctx, engine.Settle{Tables: tables, Private: target.Private(db.Text)})

@@ -183,8 +183,8 @@ func (r *keepRun) run(ctx context.Context) (err error) {
 	return r.insert(ctx, clock, fmt.Sprintf("keep %s on %s", t.Declared.Name, r.db.Info().Engine))
 }
 
-// unkept makes the inserts while nobody maintains the table. Its clock is that of the machine: the periods that exist must
-// last.
+// unkept makes the inserts while nobody maintains the table. Its clock is that of the machine: the
+// periods that exist must last.
 func (r *keepRun) unkept(ctx context.Context, clock *fastClock) error {
 	with, without := *r.trial, *r.trial
 	with.Side, without.Side = "maintained", result.Unmaintained

@@ -13,8 +13,8 @@ import (
 	"github.com/rowmill/rowmill/internal/sandbox"
 )
 
-// A killer kills a private server at regular intervals, and restarts it: of a topology each server in
-// turn, the one that takes the statements first.
+// A killer kills a private server at regular intervals, and restarts it: of a topology each server
+// in turn, the one that takes the statements first.
 type killer struct {
 	server *sandbox.Server
 	// others are killed as well: replicas, which no client uses, or the other members of a cluster.

@@ -24,7 +24,8 @@ type measurement struct {
 	db    *target.DB
 	// workEvery is the interval at which a fixed computation is timed; 0 means never.
 	workEvery time.Duration
-	// polled means that no client of the workload occupies a processor of Go's scheduler while it waits.
+	// polled means that no client of the workload occupies a processor of Go's scheduler while it
+	// waits.
 	polled bool
 	// warm is the number of rows of the warm-up, which note counts with those of the run.
 	warm int64
@@ -156,8 +157,8 @@ func (m *measurement) close() error {
 	return errors.Join(errs...)
 }
 
-// warmUp runs the load for a while without measuring it: caches fill, and connections, plans and background work are those
-// of a server at work.
+// warmUp runs the load for a while without measuring it: caches fill, and connections, plans and
+// background work are those of a server at work.
 func (m *measurement) warmUp(ctx context.Context, w bench.Workload, cfg bench.Config) (done bench.Outcome, err error) {
 	d := m.trial.Spec.Warmup.D()
 	if d == 0 {

@@ -8,8 +8,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// TestProve measures both sides of a Trial twice, on servers of their own: with a setting and without, a plain table and one that rolls, and keys
-// in no order and ascending.
+// TestProve measures both sides of a Trial twice, on servers of their own: with a setting and
+// without, a plain table and one that rolls, and keys in no order and ascending.
 func TestProve(t *testing.T) {
 	testdb.SkipUnlessNightly(t, "TestTrialServers")
 	testdb.OnKinds(t, []string{"mariadb", "mysql", "postgres"}, func(t *testing.T, kind string) {
@@ -34,7 +34,8 @@ func TestProve(t *testing.T) {
 	})
 }
 
-// TestTrialServers: the sides of a Trial differ in what it is about alone; a gain counts beyond the noise of the runs.
+// TestTrialServers: the sides of a Trial differ in what it is about alone; a gain counts beyond the
+// noise of the runs.
 func TestTrialServers(t *testing.T) {
 	redo := engine.RedoTrial(1<<30, 8<<30, 8<<20)
 	small := engine.RedoTrial(1<<20, 8<<30, 8<<20)

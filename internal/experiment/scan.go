@@ -17,8 +17,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// A ScanSpec is what only the partition scan has: each way asks for the sums over 1, Step, 2*Step and so on up to
-// all Partitions.
+// A ScanSpec is what only the partition scan has: each way asks for the sums over 1, Step, 2*Step
+// and so on up to all Partitions.
 type ScanSpec struct {
 	Partitions int      `json:"partitions" toml:"partitions"`
 	Step       int      `json:"step" toml:"step"`
@@ -262,7 +262,8 @@ func (a *splitAsker) Ask(ctx context.Context, q string) ([]string, error) {
 	return got.rows, err
 }
 
-// explain returns the number of sessions for a query, and why it isn't split; a front plans as a Runner does.
+// explain returns the number of sessions for a query, and why it isn't split; a front plans as a
+// Runner does.
 func (r *scanRun) explain(ctx context.Context, reader engine.Reader, q string) (sessions int, whole string, err error) {
 	a, err := newSplitAsker(ctx, reader, r.options())
 	if err != nil {

@@ -172,8 +172,8 @@ func (p *ScenarioPlan) ofTables(r *ScriptedRun, out *Spec) (key string, err erro
 	return "name", err
 }
 
-// ofTPCC completes the Spec of a run of bench tpcc, on a target with its option. The scale is that of warehouses, not their number: each
-// node is to have some.
+// ofTPCC completes the Spec of a run of bench tpcc, on a target with its option. The scale is that
+// of warehouses, not their number: each node is to have some.
 func (p *ScenarioPlan) ofTPCC(r *ScriptedRun, s, out *Spec) (err error) {
 	tpcc := *p.d.TPCC
 	if tpcc.Scale = p.scale; p.scale == 1 {
@@ -310,7 +310,8 @@ func (p *ScenarioPlan) scan(ctx context.Context, env *Env) ([]result.Record, err
 	})
 }
 
-// inOrder returns the records of runs that were made, and of those already recorded, in the order of the scenario.
+// inOrder returns the records of runs that were made, and of those already recorded, in the order
+// of the scenario.
 func (p *ScenarioPlan) inOrder(recs []result.Record) []result.Record {
 	recs = slices.Concat(p.done, recs)
 	place := func(rec result.Record) int {

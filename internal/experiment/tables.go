@@ -36,8 +36,8 @@ type TablesSpec struct {
 const (
 	// TablesDatabase is the database that the tables are created in.
 	TablesDatabase = "rowmill_tables"
-	// smallCache is the memory for pages unless the target says otherwise: it is full from the beginning, so that what grows are
-	// tables, not pages.
+	// smallCache is the memory for pages unless the target says otherwise: it is full from the
+	// beginning, so that what grows are tables, not pages.
 	smallCache = 8 << 20
 	// tablesSteps is the number of steps in which tables are opened, and connections made.
 	tablesSteps = 10
@@ -376,7 +376,8 @@ func (r *tablesRun) openAll(ctx context.Context) (err error) {
 	return r.cost(ctx, result.TablesCost{Phase: result.TablesReopened, Opened: t.Tables * max(t.Partitions, 1)}, began)
 }
 
-// ended waits until the processes of closed connections have ended, with the memory that they hold. Others may have begun, which don't matter.
+// ended waits until the processes of closed connections have ended, with the memory that they hold.
+// Others may have begun, which don't matter.
 func (r *tablesRun) ended(ctx context.Context, processes int) error {
 	ctx, cancel := context.WithTimeout(ctx, endPatience)
 	defer cancel()

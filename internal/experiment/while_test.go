@@ -16,7 +16,8 @@ func (n *noted) Begin(result.Run)         {}
 func (n *noted) Interval(result.Interval) {}
 func (n *noted) End(result.Summary)       {}
 
-// TestWhile checks that a wait without progress of its own says every 5 s for what it waits, and that a short one says nothing.
+// TestWhile checks that a wait without progress of its own says every 5 s for what it waits, and
+// that a short one says nothing.
 func TestWhile(t *testing.T) {
 	t.Parallel()
 	for length, want := range map[time.Duration][]string{

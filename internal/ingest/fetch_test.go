@@ -96,8 +96,8 @@ func TestConversion(t *testing.T) {
 	}
 }
 
-// TestRecallCounts: the chunks that are in the ledger after the lock was lost count as this load's, also those whose commit
-// had no answer.
+// TestRecallCounts: the chunks that are in the ledger after the lock was lost count as this load's,
+// also those whose commit had no answer.
 func TestRecallCounts(t *testing.T) {
 	db := testdb.Open(t, "sqlite").(engine.Keeper)
 	st := state.New(db)

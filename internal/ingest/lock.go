@@ -36,7 +36,8 @@ func (l *fileLoad) locked(ctx context.Context, again bool) error {
 	})
 }
 
-// found finds the record of the file, and loads the file while holding the lock on its source's key.
+// found finds the record of the file, and loads the file while holding the lock on its source's
+// key.
 func (l *fileLoad) found(ctx context.Context, head []byte, again bool) error {
 	err := l.findSource(ctx, head)
 	if errors.Is(err, format.ErrGrowing) {

@@ -81,10 +81,10 @@ type Summary struct {
 	dry bool
 }
 
-// Run loads sources. It returns an outcome for each that was begun, in their order, and
-// their summary. A source that fails doesn't end the others, unless the server can't be
-// reached any more. The error is that of the connections, or of a context that has ended between two
-// sources: the outcomes have their own.
+// Run loads sources. It returns an outcome for each that was begun, in their order, and their
+// summary. A source that fails doesn't end the others, unless the server can't be reached any more.
+// The error is that of the connections, or of a context that has ended between two sources: the
+// outcomes have their own.
 func (m *Many) Run(ctx context.Context, sources []string) ([]Outcome, []error, Summary, error) {
 	o := m.Options
 	o.Writers, o.Every = cmp.Or(o.Writers, lane.DefaultWriters), cmp.Or(o.Every, lane.DefaultEvery)

@@ -11,7 +11,8 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// TestInterruptedBetweenSources: a load that is interrupted when one source is loaded and the next isn't begun is no complete load.
+// TestInterruptedBetweenSources: a load that is interrupted when one source is loaded and the next
+// isn't begun is no complete load.
 func TestInterruptedBetweenSources(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	m := Many{

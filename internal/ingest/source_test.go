@@ -13,8 +13,8 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// TestAgreesWithEndingLoad: the load of a file ends after its source was read, and before its cuts are: a file with the
-// same bytes is known nevertheless.
+// TestAgreesWithEndingLoad: the load of a file ends after its source was read, and before its cuts
+// are: a file with the same bytes is known nevertheless.
 func TestAgreesWithEndingLoad(t *testing.T) {
 	db := testdb.Open(t, "sqlite").(engine.Keeper)
 	st := state.New(db)

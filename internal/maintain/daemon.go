@@ -44,7 +44,8 @@ func (d *Daemon) Once(ctx context.Context) error {
 	return err
 }
 
-// tryOnce is Once. It reports whether it could lead the table: false without an error if another process does.
+// tryOnce is Once. It reports whether it could lead the table: false without an error if another
+// process does.
 func (d *Daemon) tryOnce(ctx context.Context) (led bool, err error) {
 	lease, err := d.Table.DB.Lead(ctx, leaderLock(d.Table))
 	if errors.Is(err, engine.ErrLockTimeout) {
@@ -110,9 +111,10 @@ func leftError(table string, left []string) error {
 	return engine.Hinted(fmt.Errorf("%s: due, but blocked now: %s", table, strings.Join(left, "; ")), "rowmill status FILE, which shows the reason")
 }
 
-// left lists the due tasks that are not done. It omits the refresh of roll-ups,
-// which is always due, tasks that the owner has put off or paused, and tasks that wait for their
-// time, such as the seal of a period until the buckets with its rows are over. It also returns what each lane does next.
+// left lists the due tasks that are not done. It omits the refresh of roll-ups, which is always
+// due, tasks that the owner has put off or paused, and tasks that wait for their time, such as the
+// seal of a period until the buckets with its rows are over. It also returns what each lane does
+// next.
 func (d *Daemon) left(ctx context.Context) (out []string, jobs []state.Job, err error) {
 	t := d.Table.lastFollowed()
 	v, tasks, err := t.plan(ctx)

@@ -13,8 +13,8 @@ import (
 
 // Enclose is the kind of change that makes rows outside of all periods those of a new one. Where
 // partitions have no lower bounds, the rows of other programs are kept between the periods, for
-// example after maintenance has not run for longer than periods are created ahead. A few are copied into the
-// periods that are created there; more would make inserts wait for long.
+// example after maintenance has not run for longer than periods are created ahead. A few are copied
+// into the periods that are created there; more would make inserts wait for long.
 const Enclose Kind = "enclose"
 
 const stepEnclose = "enclose"
@@ -29,9 +29,9 @@ func (d *enclosing) task() Task                            { return Task{Kind: E
 func (d *enclosing) period() (rolling.Partition, bool)     { return d.Part, true }
 func (d *enclosing) tables(string) (copies, rows []string) { return nil, []string{d.With} }
 
-// createIn creates periods. If the partition that has their range has too many rows to be split, its rows
-// become those of one long period, which takes the place of those created within its range; the caller looks
-// again which are missing. enclosed is that period, "" if there was none.
+// createIn creates periods. If the partition that has their range has too many rows to be split,
+// its rows become those of one long period, which takes the place of those created within its
+// range; the caller looks again which are missing. enclosed is that period, "" if there was none.
 func (t creator) createIn(ctx context.Context, step engine.CreatePartitions) (enclosed string, err error) {
 	err = t.locks().tryLocked(ctx, step)
 	var crowd *engine.CrowdedError
@@ -59,8 +59,8 @@ func (t creator) createIn(ctx context.Context, step engine.CreatePartitions) (en
 	return detail, encloseErr
 }
 
-// enclosure returns the period that the rows of a crowded partition make: those that retention would
-// not drop, up to the end of the present period. It has no name if there are none.
+// enclosure returns the period that the rows of a crowded partition make: those that retention
+// would not drop, up to the end of the present period. It has no name if there are none.
 func (t creator) enclosure(ctx context.Context, crowd *engine.CrowdedError) (p rolling.Partition, err error) {
 	now, err := t.Now(ctx)
 	if err != nil {

@@ -111,7 +111,8 @@ func (w *world) wantParts(want string) {
 	}
 }
 
-// wantMerged compares the partitions: as merged, or as they are where a table with triggers can't be merged.
+// wantMerged compares the partitions: as merged, or as they are where a table with triggers can't
+// be merged.
 func (w *world) wantMerged(merged, single string) (merges bool) {
 	w.t.Helper()
 	merges = !w.DB.Capabilities().MergesUntriggered || !w.Declared.Exact && w.Declared.Late != rolling.LateReject

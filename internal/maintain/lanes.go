@@ -135,8 +135,8 @@ type pass struct {
 	only []Kind
 	// table is as the declaration in force wants it, which may change from one task to the next.
 	table *Table
-	// done are the tasks that were tried. Each runs once per pass: one that is still due afterwards has
-	// failed, or waits for another lane.
+	// done are the tasks that were tried. Each runs once per pass: one that is still due afterwards
+	// has failed, or waits for another lane.
 	done   map[string]bool
 	failed []error
 	// until is when the pass makes way for those of other tables; zero is never.
@@ -162,7 +162,8 @@ func (t *Table) Pass(ctx context.Context, lane Lane) (next int64, more bool, err
 	return p.next, p.more, err
 }
 
-// pass is Pass, of only some kinds of tasks unless these are nil, which makes way for other tables once it has taken until a time.
+// pass is Pass, of only some kinds of tasks unless these are nil, which makes way for other tables
+// once it has taken until a time.
 func (t runner) pass(ctx context.Context, lane Lane, only []Kind, until time.Time) (passed, error) {
 	now, err := t.begin(ctx, lane)
 	if now == nil {
@@ -255,12 +256,13 @@ type looked struct {
 	// next is the position at which the next task of any lane will be due; false if none is known.
 	next int64
 	more bool
-	// covered is the position up to which inserts have a period, without a gap from the present, now; wanted is up to where they should.
+	// covered is the position up to which inserts have a period, without a gap from the present, now;
+	// wanted is up to where they should.
 	covered, wanted, now int64
 	pauses               []state.Pause
 	jobs                 []state.Job // with the next task of each lane
-	// quiet means that there is nothing to do before the database changes or the next task becomes due, but for the refresh of roll-ups,
-	// which then finds nothing.
+	// quiet means that there is nothing to do before the database changes or the next task becomes
+	// due, but for the refresh of roll-ups, which then finds nothing.
 	quiet bool
 }
 
@@ -340,7 +342,8 @@ func (t runner) jobs(tasks []Task, now int64) (out []state.Job) {
 	return out
 }
 
-// nextBuckets returns the roll-ups whose present buckets end first, and when they do; none for a sequence, whose buckets end at unknown times.
+// nextBuckets returns the roll-ups whose present buckets end first, and when they do; none for a
+// sequence, whose buckets end at unknown times.
 func (t runner) nextBuckets(now int64) (names []string, end int64) {
 	for _, r := range t.Declared.Rollups {
 		bucket, err := r.Every.At(now)

@@ -12,7 +12,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// locks changes the table under locks that are waited for briefly, and the declaration under its lock.
+// locks changes the table under locks that are waited for briefly, and the declaration under its
+// lock.
 type locks struct{ *table }
 
 func (t *Table) locks() locks { return locks{t} }

@@ -10,10 +10,12 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// What keeps a table besides rowmill drops periods, too. A period that was sealed once, has passed retention and is gone counts as dropped: its
-// roll-ups stay as they are, although its rows are missing. Other rows that are gone were deleted, and roll-ups follow.
+// What keeps a table besides rowmill drops periods, too. A period that was sealed once, has passed
+// retention and is gone counts as dropped: its roll-ups stay as they are, although its rows are
+// missing. Other rows that are gone were deleted, and roll-ups follow.
 
-// noteLost records the periods that others have dropped of a range, if retention may have passed some of it.
+// noteLost records the periods that others have dropped of a range, if retention may have passed
+// some of it.
 func (t dropper) noteLost(ctx context.Context, p rolling.Period) error {
 	if t.Declared.Keep.IsZero() {
 		return nil
@@ -34,7 +36,8 @@ func (t dropper) noteMissing(ctx context.Context, parts []rolling.Partition, now
 	if t.Declared.Keep.IsZero() || t.Rollups == nil {
 		return nil
 	}
-	// In this order, no period that this table's own changes replace or drop meanwhile is taken for a lost one.
+	// In this order, no period that this table's own changes replace or drop meanwhile is taken for a
+	// lost one.
 	changes, err := t.State.Changes(ctx, t.Table.Name)
 	if err != nil {
 		return err
@@ -61,7 +64,8 @@ func (t dropper) noteMissing(ctx context.Context, parts []rolling.Partition, now
 	return nil
 }
 
-// lose records that others have dropped a period, and ends the change of it that was in progress, if any.
+// lose records that others have dropped a period, and ends the change of it that was in progress,
+// if any.
 func (t dropper) lose(ctx context.Context, k state.Period, c *state.Change) error {
 	if err := t.State.DropTo(ctx, t.Table.Name, k.To); err != nil {
 		return err
@@ -88,8 +92,9 @@ func lostText(k state.Period) string {
 	return k.Name + ": " + figure.Plural(k.Rows, "row") + ", by others than rowmill"
 }
 
-// lost returns those of the periods of a change that others have dropped, for a change that has failed: none if that can't be told, or once one of
-// the tables exists into which the change moves rows.
+// lost returns those of the periods of a change that others have dropped, for a change that has
+// failed: none if that can't be told, or once one of the tables exists into which the change moves
+// rows.
 func (t dropper) lost(ctx context.Context, parts []rolling.Partition, beside []string) (out []rolling.Partition) {
 	have, err := t.DB.Catalog().Partitions(ctx, t.Table)
 	if err != nil {

@@ -13,8 +13,9 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// TestDroppedByOthersMeanwhile: somebody else drops a sealed period that has passed retention, while its buckets are being computed again. They stay
-// as they are, and the period counts as dropped. A period that retention keeps is no lost one: its buckets follow.
+// TestDroppedByOthersMeanwhile: somebody else drops a sealed period that has passed retention,
+// while its buckets are being computed again. They stay as they are, and the period counts as
+// dropped. A period that retention keeps is no lost one: its buckets follow.
 func TestDroppedByOthersMeanwhile(t *testing.T) {
 	onServers(t, func(t *testing.T, db engine.Keeper) {
 		w := applied(t, db, declare(t, db, func(d *rolling.Declaration) { counting(t)(d); d.Keep = span(5 * time.Hour) }), at(0.1))

@@ -55,8 +55,8 @@ func (t *Table) Drops(ctx context.Context) (out []string, err error) {
 	return out, err
 }
 
-// DoNow does at once what is due of a work. If another process keeps the table, that one is asked, which has limits of its own; what it
-// does meanwhile is reported as events.
+// DoNow does at once what is due of a work. If another process keeps the table, that one is asked,
+// which has limits of its own; what it does meanwhile is reported as events.
 func (t *Table) DoNow(ctx context.Context, w Work) error {
 	if err := t.requester().refusePaused(ctx, w); err != nil {
 		return err
@@ -113,7 +113,8 @@ func (t requester) doNow(ctx context.Context, w Work) error {
 	return err
 }
 
-// await waits until by, the process that keeps the table, has done what it is asked for, or has ended: then d does it, and led is true.
+// await waits until by, the process that keeps the table, has done what it is asked for, or has
+// ended: then d does it, and led is true.
 func (t requester) await(ctx context.Context, d *Daemon, w Work, by string, reported map[state.Action]bool) (led bool, err error) {
 	for began := time.Now(); ; {
 		if err := engine.Sleep(ctx, requestPoll); err != nil {

@@ -44,8 +44,8 @@ func TestFrom(t *testing.T) {
 	})
 }
 
-// TestHistoryOfRollups: rows of created periods get into roll-ups, also below a watermark. Below what is
-// sealed because rows were dropped, they would not, and no period is created.
+// TestHistoryOfRollups: rows of created periods get into roll-ups, also below a watermark. Below
+// what is sealed because rows were dropped, they would not, and no period is created.
 func TestHistoryOfRollups(t *testing.T) {
 	onServers(t, func(t *testing.T, db engine.Keeper) {
 		levels := func(d *rolling.Declaration) {
@@ -96,8 +96,8 @@ func TestHistoryOfRollups(t *testing.T) {
 	})
 }
 
-// TestCreateTogether: of two processes that create the same periods, and others that overlap them, none
-// fails.
+// TestCreateTogether: of two processes that create the same periods, and others that overlap them,
+// none fails.
 func TestCreateTogether(t *testing.T) {
 	onServers(t, func(t *testing.T, db engine.Keeper) {
 		w := applied(t, db, declare(t, db, nil), at(0.2))
@@ -127,8 +127,8 @@ func TestCreateTogether(t *testing.T) {
 	})
 }
 
-// TestAheadOfLaterPeriods: a period far in the future, which a load has created, doesn't keep maintenance
-// from creating those of the present and ahead of it.
+// TestAheadOfLaterPeriods: a period far in the future, which a load has created, doesn't keep
+// maintenance from creating those of the present and ahead of it.
 func TestAheadOfLaterPeriods(t *testing.T) {
 	onServers(t, func(t *testing.T, db engine.Keeper) {
 		w := applied(t, db, declare(t, db, nil), at(0.2))
@@ -160,8 +160,8 @@ func TestAheadOfLaterPeriods(t *testing.T) {
 	})
 }
 
-// TestCrowdedGap: if other programs have inserted many rows where periods are due, maintenance that ran too
-// late makes them a period and goes on, also after a crash.
+// TestCrowdedGap: if other programs have inserted many rows where periods are due, maintenance that
+// ran too late makes them a period and goes on, also after a crash.
 func TestCrowdedGap(t *testing.T) {
 	on(t, []string{"mariadb", "mysql"}, func(t *testing.T, db engine.Keeper) {
 		w := applied(t, db, declare(t, db, nil), at(0.2))
@@ -199,8 +199,8 @@ func TestCrowdedGap(t *testing.T) {
 	})
 }
 
-// TestTriggersOfCreated: maintenance creates the triggers of a period whose loader was killed before it
-// created them.
+// TestTriggersOfCreated: maintenance creates the triggers of a period whose loader was killed
+// before it created them.
 func TestTriggersOfCreated(t *testing.T) {
 	on(t, []string{"sqlite"}, func(t *testing.T, db engine.Keeper) {
 		w := applied(t, db, declare(t, db, func(d *rolling.Declaration) { d.Late = rolling.LateReject }), at(0.2))

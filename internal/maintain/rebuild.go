@@ -69,7 +69,8 @@ const (
 // compressed, and replaces the periods with the result, unless others have written to them
 // meanwhile.
 func (t rebuilder) rebuild(ctx context.Context, task Task) (string, error) {
-	// A table that an interrupted change has left may have the only copy of rows: names must not recur.
+	// A table that an interrupted change has left may have the only copy of rows: names must not
+	// recur.
 	once := fmt.Sprintf("_%x", time.Now().UnixMilli()&0xffffff)
 	r := rebuilding{Old: task.Parts, New: task.New, With: standalone(t.Table.Name, "new", task.New)}
 	for _, p := range task.Parts {
@@ -222,7 +223,8 @@ func (t rebuilder) proofs(old []rolling.Partition, sums []engine.Checksum) []eng
 	return out
 }
 
-// unswapped returns why a copy doesn't take the place of its periods, which are as they were, or "".
+// unswapped returns why a copy doesn't take the place of its periods, which are as they were, or
+// "".
 func unswapped(err error) string {
 	switch {
 	case errors.Is(err, engine.ErrDiffers):
@@ -233,8 +235,9 @@ func unswapped(err error) string {
 	return ""
 }
 
-// abandonRebuild removes a copy that differs, and breaks the seals to start again, but those of periods that are lost. Where a server was
-// killed between two statements of the exchange, rows of a period are in the table for old rows.
+// abandonRebuild removes a copy that differs, and breaks the seals to start again, but those of
+// periods that are lost. Where a server was killed between two statements of the exchange, rows of
+// a period are in the table for old rows.
 func (t rebuilder) abandonRebuild(ctx context.Context, c *state.Change, r *rebuilding, why string, lost []rolling.Partition) (string, error) {
 	for _, out := range r.Out {
 		there, err := t.exists(ctx, out)

@@ -130,7 +130,8 @@ func (t applier) planAdoption(ctx context.Context, a *Application, applied *roll
 	return nil
 }
 
-// firstPeriod returns where a plain table's periods begin: at its first row, or the present if earlier.
+// firstPeriod returns where a plain table's periods begin: at its first row, or the present if
+// earlier.
 func (t applier) firstPeriod(ctx context.Context) (int64, error) {
 	now, err := t.Now(ctx)
 	if err != nil {
@@ -204,7 +205,8 @@ func (t applier) endChanges(ctx context.Context) (ended []state.Change, said []s
 	return ended, said, nil
 }
 
-// otherAxis describes how positions differ, on which all records depend, and how they were declared.
+// otherAxis describes how positions differ, on which all records depend, and how they were
+// declared.
 func (t applier) otherAxis(applied *rolling.Declaration) (differs, as string) {
 	is := t.Declared
 	if was := applied.Period.Axis(); was != t.Table.Grid.Axis() {

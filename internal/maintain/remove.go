@@ -20,9 +20,10 @@ type remover struct{ *table }
 
 func (t *Table) remover() remover { return remover{t} }
 
-// PlanRemove plans that rowmill no longer keeps the table: the table stays with its rows, as an ordinary one, and what is rowmill's
-// goes: the declaration, triggers, the views of roll-ups, partitions that only rowmill needs, and all records. Tables of roll-ups stay,
-// as they are, unless they are to be dropped. Each step is done at once or can be repeated, so that a removal that was
+// PlanRemove plans that rowmill no longer keeps the table: the table stays with its rows, as an
+// ordinary one, and what is rowmill's goes: the declaration, triggers, the views of roll-ups,
+// partitions that only rowmill needs, and all records. Tables of roll-ups stay, as they are, unless
+// they are to be dropped. Each step is done at once or can be repeated, so that a removal that was
 // broken off is completed by the next one.
 func (t *Table) PlanRemove(ctx context.Context, how Removal) (*Application, error) {
 	return t.remover().planRemove(ctx, how, nil)
@@ -31,11 +32,13 @@ func (t *Table) PlanRemove(ctx context.Context, how Removal) (*Application, erro
 // A Removal is what is to become of a table that is no longer kept.
 type Removal struct {
 	DropRollups bool
-	// Plain, unless nil, are the options with which its rows are copied into a plain table. Without, it stays as it is, but on SQLite.
+	// Plain, unless nil, are the options with which its rows are copied into a plain table. Without,
+	// it stays as it is, but on SQLite.
 	Plain *adopt.Options
 }
 
-// planRemove is PlanRemove. With undone, what keeps the table then is given back: these records of a takeover.
+// planRemove is PlanRemove. With undone, what keeps the table then is given back: these records of
+// a takeover.
 func (t remover) planRemove(ctx context.Context, how Removal, undone []state.Undo) (*Application, error) {
 	a := &Application{}
 	applied, err := t.Applied(ctx)
@@ -135,7 +138,8 @@ func (t remover) recordedLevels(ctx context.Context) ([]string, error) {
 
 type addStep func(what string, statements []string, run func(context.Context) error)
 
-// planTriggersGone drops the triggers that are there; with all, whatever is there of them: a table that was dropped has left their functions.
+// planTriggersGone drops the triggers that are there; with all, whatever is there of them: a table
+// that was dropped has left their functions.
 func (t remover) planTriggersGone(ctx context.Context, all bool, add addStep) error {
 	gone := func(what string, c engine.TriggerChange, drops []string) {
 		if all {
@@ -257,7 +261,8 @@ func (t remover) planReleased(ctx context.Context, a *Application, undone bool, 
 	return nil
 }
 
-// planRecordsGone removes the rows about the table, and all tables of rowmill's if no other table is kept.
+// planRecordsGone removes the rows about the table, and all tables of rowmill's if no other table
+// is kept.
 func (t remover) planRecordsGone(ctx context.Context, add addStep) error {
 	missing, _, err := t.State.Missing(ctx)
 	if err != nil || slices.Contains(missing, "rowmill_tables") {
@@ -296,8 +301,8 @@ func (t remover) planRecordsGone(ctx context.Context, add addStep) error {
 	return nil
 }
 
-// ownTables returns the statements that drop rowmill's own tables, the one of declarations last: until then, a removal that is
-// broken off finds the others.
+// ownTables returns the statements that drop rowmill's own tables, the one of declarations last:
+// until then, a removal that is broken off finds the others.
 func (t remover) ownTables(ctx context.Context) (out []string, err error) {
 	names := slices.Concat(t.State.Names(), []string{"rowmill_periods", "rowmill_heartbeat"}, t.State.Views())
 	slices.Reverse(names)

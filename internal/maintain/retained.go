@@ -53,7 +53,8 @@ func (t *Table) Dropped(ctx context.Context) ([]string, error) {
 	return t.applier().dropped(ctx, applied, &rolling.Declaration{})
 }
 
-// dropped tells which periods have passed retention by a declaration, and had not by the one before it.
+// dropped tells which periods have passed retention by a declaration, and had not by the one before
+// it.
 func (t applier) dropped(ctx context.Context, d, was *rolling.Declaration) ([]string, error) {
 	parts, _, err := t.taker().withTail(ctx)
 	if err != nil || d.Keep.IsZero() || len(parts) == 0 {

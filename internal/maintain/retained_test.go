@@ -9,8 +9,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// TestApplyTellsWhatRetentionDrops: a declaration under which periods become droppable is applied only after
-// their number, rows and bounds were told, and whether they are archived before.
+// TestApplyTellsWhatRetentionDrops: a declaration under which periods become droppable is applied
+// only after their number, rows and bounds were told, and whether they are archived before.
 func TestApplyTellsWhatRetentionDrops(t *testing.T) {
 	onServers(t, func(t *testing.T, db engine.Keeper) {
 		with := func(change func(*rolling.Declaration)) *rolling.Declaration { return declare(t, db, change) }

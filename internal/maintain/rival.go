@@ -29,7 +29,8 @@ func (l *look) besides(ctx context.Context) error {
 	return err
 }
 
-// planRivals stops what keeps the table besides rowmill. What also keeps others is left to the owner.
+// planRivals stops what keeps the table besides rowmill. What also keeps others is left to the
+// owner.
 func (t taker) planRivals(ctx context.Context, a *Application, _ *rolling.Declaration) error {
 	all, err := t.rivals(ctx)
 	if err != nil {
@@ -64,8 +65,8 @@ func (t *Table) TakenOver(ctx context.Context) (bool, error) {
 	return len(undo) > 0, err
 }
 
-// PlanUndoTakeover plans that the table is again kept by what kept it before: it is removed from rowmill as by PlanRemove, and then
-// what apply took away is given back.
+// PlanUndoTakeover plans that the table is again kept by what kept it before: it is removed from
+// rowmill as by PlanRemove, and then what apply took away is given back.
 func (t *Table) PlanUndoTakeover(ctx context.Context) (*Application, error) {
 	undo, err := t.State.Undos(ctx, t.Table.Name)
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A Rolled tells queries what the roll-ups of a database's tables have. It may be used by several goroutines.
+// A Rolled tells queries what the roll-ups of a database's tables have. It may be used by several
+// goroutines.
 type Rolled struct {
 	db engine.Keeper
 

@@ -17,8 +17,8 @@ import (
 
 // Timing of a scheduler.
 const (
-	// takeover is how often a follower tries to lead, and so how soon a dead leader is replaced; with many tables, after
-	// takeoverEach of each.
+	// takeover is how often a follower tries to lead, and so how soon a dead leader is replaced; with
+	// many tables, after takeoverEach of each.
 	takeover     = time.Second
 	takeoverEach = 10 * time.Millisecond
 	// beat is a leader's heartbeat. Status reports it as gone after three times that.
@@ -30,34 +30,38 @@ const (
 	// lockPause is the pause after a lock was not granted: each attempt delays
 	// inserts by up to a second. It is a fifth if periods are needed soon.
 	lockPause = 10 * time.Second
-	// With many tables, looks at one are lookEach for each of them apart, but at most longestPoll: one takes some milliseconds of CPU time.
+	// With many tables, looks at one are lookEach for each of them apart, but at most longestPoll: one
+	// takes some milliseconds of CPU time.
 	lookEach    = 200 * time.Millisecond
 	longestPoll = time.Minute
-	// A look at a table in a file that nobody has changed since the last one is skipped unless something is due, but for no longer than longestSkip.
+	// A look at a table in a file that nobody has changed since the last one is skipped unless
+	// something is due, but for no longer than longestSkip.
 	longestSkip = 10 * time.Minute
-	// What each lane does next is recorded when it changes, and after renote it is looked whether it still is: the table may have been removed and
-	// applied again.
+	// What each lane does next is recorded when it changes, and after renote it is looked whether it
+	// still is: the table may have been removed and applied again.
 	renote = time.Minute
 	// passTime is how long a table may keep others from a lane while it has more than one task.
 	passTime = 5 * time.Second
 )
 
-// Each lane has a slot: one table of a database has its pass at a time. So have looks. A table at which the last look failed, or of
-// which periods couldn't be created, takes another slot for that: however long it takes to fail again, for example because of a lock, it
-// delays only tables that fail, too. In the other lanes such a table is the last one of those that wait.
+// Each lane has a slot: one table of a database has its pass at a time. So have looks. A table at
+// which the last look failed, or of which periods couldn't be created, takes another slot for that:
+// however long it takes to fail again, for example because of a lock, it delays only tables that
+// fail, too. In the other lanes such a table is the last one of those that wait.
 const (
 	looking Lane = "look"
 	failing Lane = " again"
 )
 
-// A Scheduler keeps tables of one database, or of several files, for as long as it runs: it looks at each table whenever a task becomes due, and once in a
-// while, and executes what is due, each lane in a slot of its own, so that no work delays the creation of periods.
+// A Scheduler keeps tables of one database, or of several files, for as long as it runs: it looks
+// at each table whenever a task becomes due, and once in a while, and executes what is due, each
+// lane in a slot of its own, so that no work delays the creation of periods.
 //
-// A table is kept by one process at a time, which has its lock. The database is asked only for what a
-// look needs, and once in a while for all tables together.
+// A table is kept by one process at a time, which has its lock. The database is asked only for what
+// a look needs, and once in a while for all tables together.
 type Scheduler struct {
-	// Poll is the interval of looks at a table while nothing becomes due, to find late rows; 0 is 10 s. With more than
-	// 50 tables it is longer, up to a minute with 300.
+	// Poll is the interval of looks at a table while nothing becomes due, to find late rows; 0 is 10
+	// s. With more than 50 tables it is longer, up to a minute with 300.
 	Poll time.Duration
 	// LockPause is the pause after a lock was not granted; 0 is 10 s.
 	LockPause time.Duration
@@ -88,7 +92,8 @@ type job struct {
 	lookedAt time.Time    // when it succeeded; zero if it failed
 
 	noting sync.Mutex
-	// noted are the jobs as recorded at notedAt; nil if that is unknown. Both are guarded by noting and the scheduler's lock.
+	// noted are the jobs as recorded at notedAt; nil if that is unknown. Both are guarded by noting
+	// and the scheduler's lock.
 	noted   []state.Job
 	notedAt time.Time
 	lanes   map[Lane]*laneState
@@ -168,7 +173,8 @@ func (s *Scheduler) init() {
 	}
 }
 
-// lookAt sets the time of the next look at a table to t, unless it is earlier. During a look it has no effect.
+// lookAt sets the time of the next look at a table to t, unless it is earlier. During a look it has
+// no effect.
 func (s *Scheduler) lookAt(j *job, t time.Time) {
 	switch {
 	case j.lanes[looking].busy || s.jobs[j.Table] != j:
@@ -188,8 +194,8 @@ func (s *Scheduler) lookAt(j *job, t time.Time) {
 	}
 }
 
-// Run keeps the tables until ctx ends. It then waits until actions in progress reach a point where they can
-// stop. Errors are reported as events, and maintenance continues.
+// Run keeps the tables until ctx ends. It then waits until actions in progress reach a point where
+// they can stop. Errors are reported as events, and maintenance continues.
 func (s *Scheduler) Run(ctx context.Context) {
 	s.mu.Lock()
 	s.init()
@@ -276,7 +282,8 @@ func (s *Scheduler) attempt(a *attempt) {
 	s.note(a.job)
 }
 
-// finished records that an attempt has ended, and starts what follows from it. It returns the requests that are done.
+// finished records that an attempt has ended, and starts what follows from it. It returns the
+// requests that are done.
 func (s *Scheduler) finished(a *attempt, work []Lane, pause time.Duration, err error) (done []Work) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -351,7 +358,8 @@ func (s *Scheduler) retry(j *job, lane Lane) time.Duration {
 	return engine.Backoff(firstRetry, lastRetry, j.lanes[lane].failed)
 }
 
-// look looks at a table that this process leads, or tries to lead it. It returns the lanes with work, and the pause until the next look.
+// look looks at a table that this process leads, or tries to lead it. It returns the lanes with
+// work, and the pause until the next look.
 func (s *Scheduler) look(j *job) (work []Lane, pause time.Duration, err error) {
 	had := s.leaseOf(j)
 	lease, pause, err := s.lead(j)
@@ -411,7 +419,8 @@ func (s *Scheduler) note(j *job) {
 	s.mu.Unlock()
 }
 
-// jobsOf returns what is known of the lanes. If the last look has failed, all of them have its problem.
+// jobsOf returns what is known of the lanes. If the last look has failed, all of them have its
+// problem.
 func (s *Scheduler) jobsOf(j *job) []state.Job {
 	jobs := slices.Clone(j.looked.jobs)
 	for i := len(jobs); i < len(Lanes); i++ {
@@ -431,8 +440,8 @@ func (s *Scheduler) jobsOf(j *job) []state.Job {
 	return jobs
 }
 
-// unchanged reports whether a look would find what the last one did, and notes the time: nothing was or has become due, and nobody has
-// changed the database since.
+// unchanged reports whether a look would find what the last one did, and notes the time: nothing
+// was or has become due, and nobody has changed the database since.
 func (s *Scheduler) unchanged(j *job, stamp string) bool {
 	now, rolls := int64(0), j.lastFollowed().Table.Grid.Axis() == rolling.Time
 	if rolls {
@@ -472,7 +481,8 @@ func (s *Scheduler) untilDue(j *job, pause time.Duration, next int64, more bool)
 	return min(pause, max(time.Duration(next-now)*time.Microsecond, 10*time.Millisecond))
 }
 
-// lead returns the lock of the table, which it takes unless this process has it. If another one has, it returns nil and when to try again.
+// lead returns the lock of the table, which it takes unless this process has it. If another one
+// has, it returns nil and when to try again.
 func (s *Scheduler) lead(j *job) (lease engine.Lease, pause time.Duration, err error) {
 	if lease = s.leaseOf(j); lease != nil {
 		select {
@@ -590,8 +600,9 @@ func (s *Scheduler) lockPause(j *job, lane Lane) time.Duration {
 	return engine.Jitter(pause)
 }
 
-// beats records once in a while, for all tables of a database together, that this process leads them, and takes requests, until ctx ends.
-// It also notices lost locks of tables at which nobody looks meanwhile.
+// beats records once in a while, for all tables of a database together, that this process leads
+// them, and takes requests, until ctx ends. It also notices lost locks of tables at which nobody
+// looks meanwhile.
 func (s *Scheduler) beats(ctx context.Context) {
 	stamps := map[engine.Keeper]string{} // of files, when requests were looked for
 	for pause := beat; engine.Sleep(ctx, pause) == nil; {
@@ -621,7 +632,8 @@ func (s *Scheduler) beats(ctx context.Context) {
 	}
 }
 
-// beat is that of the tables of a database. A file's lock tells that this process leads, and its stamp that nobody has asked for anything.
+// beat is that of the tables of a database. A file's lock tells that this process leads, and its
+// stamp that nobody has asked for anything.
 func (s *Scheduler) beat(ctx context.Context, db engine.Keeper, led []*job, stamps map[engine.Keeper]string) error {
 	if f, ok := db.(engine.LocalFile); ok {
 		stamp := f.Stamp()
@@ -643,9 +655,11 @@ type TableState struct {
 	Leads bool // this process keeps it
 	// Err is why the last look, or the last pass of a lane, failed.
 	Err error
-	// Headroom is for how long inserts had a period at the last look, and Wanted for how long they should; nil before one, and for a sequence.
+	// Headroom is for how long inserts had a period at the last look, and Wanted for how long they
+	// should; nil before one, and for a sequence.
 	Headroom, Wanted *time.Duration
-	// Failures are the failed passes since the last successful one, by policy, and Paused until when policies are paused.
+	// Failures are the failed passes since the last successful one, by policy, and Paused until when
+	// policies are paused.
 	Failures map[Lane]int
 	Paused   map[string]time.Time
 }

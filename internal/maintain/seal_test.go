@@ -168,8 +168,9 @@ func TestRestoreWithoutSeal(t *testing.T) {
 	}
 }
 
-// TestPutBack has old rows in a table of their own, as the kill of a server between two statements of an
-// exchange leaves them: they are back in the table once the rebuild is abandoned, and newer ones stay.
+// TestPutBack has old rows in a table of their own, as the kill of a server between two statements
+// of an exchange leaves them: they are back in the table once the rebuild is abandoned, and newer
+// ones stay.
 func TestPutBack(t *testing.T) {
 	onServers(t, func(t *testing.T, db engine.Keeper) {
 		w := applied(t, db, declare(t, db, nil), at(0))

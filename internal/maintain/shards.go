@@ -12,8 +12,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// PlanShards is PlanApply for a table whose rows are on several nodes: each of them gets the declared
-// table, and then the head presents them as one. Nodes are in the declared order.
+// PlanShards is PlanApply for a table whose rows are on several nodes: each of them gets the
+// declared table, and then the head presents them as one. Nodes are in the declared order.
 func PlanShards(ctx context.Context, d *rolling.Declaration, head engine.Keeper, nodes []*Table) (*Application, error) {
 	presenter, ok := head.(engine.Presenter)
 	if !ok {
@@ -73,8 +73,9 @@ func PlanShards(ctx context.Context, d *rolling.Declaration, head engine.Keeper,
 	return all, nil
 }
 
-// CheckPlaces returns an error if two nodes are one database, by whatever addresses they are reached, or if a node is one
-// that the head can't present. Head may be nil, and so may be nodes that can't be reached.
+// CheckPlaces returns an error if two nodes are one database, by whatever addresses they are
+// reached, or if a node is one that the head can't present. Head may be nil, and so may be nodes
+// that can't be reached.
 func CheckPlaces(ctx context.Context, head engine.Keeper, names []string, nodes []engine.Keeper) error {
 	placeOf := func(db engine.Keeper) (p engine.Place, err error) {
 		if at, ok := db.(engine.Presenter); ok {
@@ -116,8 +117,9 @@ func CheckPlaces(ctx context.Context, head engine.Keeper, names []string, nodes 
 	return nil
 }
 
-// CheckApplied returns an error if a node has its table by another declaration of shards than d: a query would read other nodes' rows, or not
-// those of all. A declaration that was never applied is one, too.
+// CheckApplied returns an error if a node has its table by another declaration of shards than d: a
+// query would read other nodes' rows, or not those of all. A declaration that was never applied is
+// one, too.
 func CheckApplied(ctx context.Context, d *rolling.Declaration, node string, db engine.Keeper) error {
 	stored, err := state.New(db).Declared(ctx, d.Name)
 	if err != nil && !isNoTable(err) {
@@ -147,7 +149,8 @@ func otherNodes(table, node string, was, now rolling.Shards) error {
 	return nil
 }
 
-// InNode names the node in an error of one. Nil stays nil, and without a name the error stays as it is.
+// InNode names the node in an error of one. Nil stays nil, and without a name the error stays as it
+// is.
 func InNode(name string, err error) error {
 	if err == nil || name == "" {
 		return err

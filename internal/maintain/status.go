@@ -316,7 +316,8 @@ func (l *look) periods(ctx context.Context) error {
 	return nil
 }
 
-// openNote says when so many periods, open on many connections, take much of the server's memory beside that for pages; "" if they don't.
+// openNote says when so many periods, open on many connections, take much of the server's memory
+// beside that for pages; "" if they don't.
 func openNote(periods int, cost engine.OpenCost, cache int64) string {
 	bytes := cost.Partitions(periods, engine.OpenConnections)
 	if cache <= 0 || bytes <= engine.OpenShare*float64(cache) {
@@ -618,8 +619,8 @@ func (l *look) outside(ctx context.Context) error {
 	return err
 }
 
-// leftovers adds the tables with rows of periods that no change in progress needs: a former one has left them, or kept them
-// for inspection.
+// leftovers adds the tables with rows of periods that no change in progress needs: a former one has
+// left them, or kept them for inspection.
 func (l *look) leftovers(ctx context.Context) error {
 	db, ok := l.DB.(engine.Sizer)
 	if !ok {

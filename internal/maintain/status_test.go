@@ -240,8 +240,8 @@ func BenchmarkView(b *testing.B) {
 	}
 }
 
-// TestManyActions: each action is counted, also a failure that the log has already, and status knows the last success
-// and the last failure of each kind, whatever else has happened since.
+// TestManyActions: each action is counted, also a failure that the log has already, and status
+// knows the last success and the last failure of each kind, whatever else has happened since.
 func TestManyActions(t *testing.T) {
 	onServers(t, func(t *testing.T, db engine.Keeper) {
 		w := applied(t, db, declare(t, db, nil), at(0.2))
@@ -271,8 +271,8 @@ func TestManyActions(t *testing.T) {
 	})
 }
 
-// TestKeptTables: a table with rows of a period that no change in progress needs is a problem until somebody has removed it,
-// whatever else has happened since.
+// TestKeptTables: a table with rows of a period that no change in progress needs is a problem until
+// somebody has removed it, whatever else has happened since.
 func TestKeptTables(t *testing.T) {
 	onServers(t, func(t *testing.T, db engine.Keeper) {
 		w := applied(t, db, declare(t, db, func(d *rolling.Declaration) { d.Seal.Compress = true }), at(0.2))
@@ -319,8 +319,8 @@ func TestProblemsOnce(t *testing.T) {
 	})
 }
 
-// TestOpenNote: periods are too many when, open on 50 connections, they take more than half as much as the memory for pages. Where the costs, or
-// that memory, are not known, nothing is said.
+// TestOpenNote: periods are too many when, open on 50 connections, they take more than half as much
+// as the memory for pages. Where the costs, or that memory, are not known, nothing is said.
 func TestOpenNote(t *testing.T) {
 	t.Parallel()
 	cost := engine.OpenCost{Base: 1 << 40, Connection: 1 << 30, Partition: 24 << 10, Each: 2 << 10} // 124 KiB for each, whatever the rest
@@ -339,7 +339,8 @@ func TestOpenNote(t *testing.T) {
 	}
 }
 
-// TestStatusNotes: the status of a table of so many periods has the note, and requires no action for it.
+// TestStatusNotes: the status of a table of so many periods has the note, and requires no action
+// for it.
 func TestStatusNotes(t *testing.T) {
 	t.Parallel()
 	for _, kind := range testdb.Kinds(t, "mariadb") {

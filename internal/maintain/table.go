@@ -31,11 +31,12 @@ type Table struct {
 	Limits copier.Limits
 	// Reached, unless nil, is called at each point of a change. Tests end the process there.
 	Reached func(point string)
-	// Say, unless nil, is called for each action, and for each failure but the same again; Count for each.
+	// Say, unless nil, is called for each action, and for each failure but the same again; Count for
+	// each.
 	Say, Count func(Event)
 
-	// Node is the name of the server if the table is on several: it has the rows of some keys. Its archive is a
-	// directory of that name.
+	// Node is the name of the server if the table is on several: it has the rows of some keys. Its
+	// archive is a directory of that name.
 	Node string
 	// Dir is the base of relative archive paths; "" is the working directory.
 	Dir string
@@ -46,8 +47,8 @@ type Table struct {
 	*shared
 }
 
-// table is Table, as it is embedded in the types below: each policy and each verb has a small type of its own, in the file named for it,
-// which a method of the table returns.
+// table is Table, as it is embedded in the types below: each policy and each verb has a small type
+// of its own, in the file named for it, which a method of the table returns.
 type table = Table
 
 // An Event is an event of a table's maintenance.
@@ -207,7 +208,8 @@ func (t *Table) inTx(ctx context.Context, fn func(*sql.Tx) error) error {
 	return engine.InTx(ctx, t.DB, t.DB.SQL(), nil, fn)
 }
 
-// execTogether executes statements in one transaction, where the server has that for changes of the schema.
+// execTogether executes statements in one transaction, where the server has that for changes of the
+// schema.
 func (t locks) execTogether(ctx context.Context, statements []string) error {
 	return t.inTx(ctx, func(tx *sql.Tx) error {
 		for _, q := range statements {
@@ -232,15 +234,14 @@ const repeatAfter = 30 * time.Second
 
 // failures are the recent failures of this process.
 type failures struct {
-	// open holds the kinds of actions, and whether their last entry in the log is a
-	// failure; last when each failure was logged; said the text of the failure of each action that was reported
-	// last.
+	// open holds the kinds of actions, and whether their last entry in the log is a failure; last when
+	// each failure was logged; said the text of the failure of each action that was reported last.
 	open, last, said sync.Map
 	logged           atomic.Int64 // entries of this process
 }
 
-// news reports whether the result of an action is to be reported: a failure, once, until the action fails
-// otherwise or succeeds.
+// news reports whether the result of an action is to be reported: a failure, once, until the action
+// fails otherwise or succeeds.
 func (f *failures) news(action, detail string, err error) bool {
 	what := action + " " + detail
 	switch {

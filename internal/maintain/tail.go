@@ -15,14 +15,15 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// fewRows is the number of rows of a tail that are copied into periods under the table's lock, in some 20 ms.
+// fewRows is the number of rows of a tail that are copied into periods under the table's lock, in
+// some 20 ms.
 const fewRows = 2000
 
 // mostTail limits the periods that the rows of a tail need.
 const mostTail = 1000
 
-// withTail returns the table's partitions, and that for all later rows (MAXVALUE) or for all rows of no other one (DEFAULT), which
-// has no end; nil if there is none.
+// withTail returns the table's partitions, and that for all later rows (MAXVALUE) or for all rows
+// of no other one (DEFAULT), which has no end; nil if there is none.
 func (t taker) withTail(ctx context.Context) (parts []rolling.Partition, tail *rolling.Partition, err error) {
 	parts, err = t.DB.Catalog().Partitions(ctx, t.Table)
 	var is *engine.DefaultError
@@ -39,7 +40,8 @@ func (t taker) withTail(ctx context.Context) (parts []rolling.Partition, tail *r
 // A tailPlan says how a tail without an end is replaced by periods.
 type tailPlan struct {
 	tail rolling.Partition
-	// enclosed is the period that takes all rows of the tail first, without copying any; it has no name if they are few.
+	// enclosed is the period that takes all rows of the tail first, without copying any; it has no
+	// name if they are few.
 	enclosed rolling.Partition
 	// periods are those that take the place of the tail, with its few rows.
 	periods []rolling.Partition
@@ -104,9 +106,9 @@ func (t taker) planTailOf(ctx context.Context, parts []rolling.Partition, tail r
 // readUnderLock is how many rows a server reads in some 200 ms.
 const readUnderLock = 500_000
 
-// mostEnclosed is the number of rows of a tail that become those of a period while inserts wait for about 200 ms; 0 is any number.
-// Where partitions have no lower bounds, rows of other times are looked for under the table's lock, which is done at once with an index
-// that begins with the time.
+// mostEnclosed is the number of rows of a tail that become those of a period while inserts wait for
+// about 200 ms; 0 is any number. Where partitions have no lower bounds, rows of other times are
+// looked for under the table's lock, which is done at once with an index that begins with the time.
 func (t taker) mostEnclosed() int64 {
 	can := t.DB.Capabilities()
 	indexed := slices.ContainsFunc(t.Schema.Indexes, func(ix engine.Index) bool { return ix.Columns[0] == t.Table.By }) || len(t.Schema.PrimaryKey) > 0 && t.Schema.PrimaryKey[0] == t.Table.By
@@ -134,7 +136,8 @@ func (t taker) divided(p *tailPlan) engine.Divide {
 	return d
 }
 
-// planTail adds the step that replaces a tail by periods, and returns the partitions that there are then.
+// planTail adds the step that replaces a tail by periods, and returns the partitions that there are
+// then.
 func (t taker) planTail(ctx context.Context, a *Application, now int64) ([]rolling.Partition, error) {
 	parts, tail, err := t.withTail(ctx)
 	if err != nil || tail == nil {

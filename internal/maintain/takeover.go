@@ -19,12 +19,13 @@ type taker struct{ *table }
 
 func (t *Table) taker() taker { return taker{t} }
 
-// mostKept is over how many periods of the grid a period with the present's rows, or later ones, may reach: as many as a
-// month has days, because partitions of another length stay as they are until they are dropped.
+// mostKept is over how many periods of the grid a period with the present's rows, or later ones,
+// may reach: as many as a month has days, because partitions of another length stay as they are
+// until they are dropped.
 const mostKept = 32
 
-// overlong returns the first partition that takes rows for longer than most periods of the grid from the
-// present on, or for ever. Until its end, none of its rows is sealed, archived or dropped.
+// overlong returns the first partition that takes rows for longer than most periods of the grid
+// from the present on, or for ever. Until its end, none of its rows is sealed, archived or dropped.
 func (v View) overlong(g rolling.Grid, most int) int {
 	return slices.IndexFunc(v.Parts, func(p rolling.Partition) bool {
 		end := max(p.From, v.Now)
@@ -47,8 +48,8 @@ func (v View) overlongText(g rolling.Grid, p rolling.Partition) string {
 	return fmt.Sprintf("partition %s %s, and %s is declared: until its end none of its rows is sealed, archived or dropped, and no period is created in its place", p.Name, ends, g)
 }
 
-// planTakeover checks that existing partitions are such as rowmill run can keep. Of a table that was
-// applied before, what was added since is only noted.
+// planTakeover checks that existing partitions are such as rowmill run can keep. Of a table that
+// was applied before, what was added since is only noted.
 func (t taker) planTakeover(ctx context.Context, a *Application, applied *rolling.Declaration) error {
 	v := View{MaxPeriods: t.DB.Capabilities().MaxPeriods, Gaps: t.DB.Capabilities().Gaps}
 	var err error

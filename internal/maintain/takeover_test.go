@@ -14,8 +14,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// partition returns a definition of a partition of the tests' table by hand, from and up to an hour of the
-// tests' day; up to the end of time if to is 0, or by default if it is negative.
+// partition returns a definition of a partition of the tests' table by hand, from and up to an hour
+// of the tests' day; up to the end of time if to is 0, or by default if it is negative.
 func partition(db engine.Keeper, name string, from, to float64) string {
 	hour := func(n float64) string { return fmt.Sprintf("'%s'", time.UnixMicro(at(n)).UTC().Format(time.DateTime)) }
 	end := "MAXVALUE"
@@ -31,8 +31,8 @@ func partition(db engine.Keeper, name string, from, to float64) string {
 	return fmt.Sprintf("CREATE TABLE %s PARTITION OF readings FOR VALUES FROM (%s) TO (%s)", name, hour(from), end)
 }
 
-// TestTakeover: apply takes over a table whose partitions rowmill run can keep. Others are refused with the
-// statements that mend them, after which the table is taken over with all of its rows.
+// TestTakeover: apply takes over a table whose partitions rowmill run can keep. Others are refused
+// with the statements that mend them, after which the table is taken over with all of its rows.
 func TestTakeover(t *testing.T) {
 	const year = 24 * 365
 	for name, c := range map[string]struct {
@@ -112,8 +112,9 @@ func TestTakeover(t *testing.T) {
 	}
 }
 
-// TestTakeoverOfExpression: a table that is partitioned by an expression of its time is kept by bounds of that expression: its
-// periods are created, sealed, merged and dropped, those of the former keeper with the others.
+// TestTakeoverOfExpression: a table that is partitioned by an expression of its time is kept by
+// bounds of that expression: its periods are created, sealed, merged and dropped, those of the
+// former keeper with the others.
 func TestTakeoverOfExpression(t *testing.T) {
 	for expression, c := range map[string]struct{ every, merge string }{
 		"TO_DAYS(ts)":                {"1d", "4d"},
@@ -126,7 +127,8 @@ func TestTakeoverOfExpression(t *testing.T) {
 				db, g := testdb.Open(t, kind).(engine.Keeper), grid(t, c.every)
 				first, err := g.At(at(0))
 				must(t, err)
-				// Two of them as they were made before: one of two periods, with another name, and one of what has no date.
+				// Two of them as they were made before: one of two periods, with another name, and one of what
+				// has no date.
 				old, err := g.At(first.To)
 				must(t, err)
 				bound := func(pos int64) string {
@@ -191,7 +193,8 @@ func TestTakeoverRefusesWhatRunCannotKeep(t *testing.T) {
 	})
 }
 
-// TestTakeoverKilled: a takeover that is killed at any point is completed by the next one, with all rows, whether these are copied or not.
+// TestTakeoverKilled: a takeover that is killed at any point is completed by the next one, with all
+// rows, whether these are copied or not.
 func TestTakeoverKilled(t *testing.T) {
 	for _, kind := range append(testdb.Kinds(t, "mariadb", "mysql"), testdb.Kinds(t, "postgres")...) {
 		for _, point := range []string{"undo recorded", "enclose begun", "enclosed", "tail divided"} {
@@ -245,7 +248,8 @@ func TestTakeoverKilled(t *testing.T) {
 	}
 }
 
-// TestOverlongPeriod: a period that takes rows for ever is a problem, whoever added it, and apply replaces it.
+// TestOverlongPeriod: a period that takes rows for ever is a problem, whoever added it, and apply
+// replaces it.
 func TestOverlongPeriod(t *testing.T) {
 	on(t, []string{"mariadb", "postgres"}, func(t *testing.T, db engine.Keeper) {
 		w := applied(t, db, declare(t, db, nil), at(0.2))

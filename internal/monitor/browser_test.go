@@ -1,6 +1,7 @@
 //go:build !race
 
-// Under -race, the 63 packages of the browser's protocol would be compiled once more, for pages whose handlers the other tests call.
+// Under -race, the 63 packages of the browser's protocol would be compiled once more, for pages
+// whose handlers the other tests call.
 
 package monitor
 

@@ -37,8 +37,9 @@ type Member struct {
 // Broken reports whether the member needs somebody's attention.
 func (m *Member) Broken() bool { return m.Err != nil }
 
-// A Fleet is an http.Handler for the tables of a run: a page and /metrics for all of them, which ask the databases nothing, and below
-// /table/NAME/ what a Monitor has of one. It is created by NewFleet.
+// A Fleet is an http.Handler for the tables of a run: a page and /metrics for all of them, which
+// ask the databases nothing, and below /table/NAME/ what a Monitor has of one. It is created by
+// NewFleet.
 type Fleet struct {
 	members func() []Member
 	version string
@@ -68,7 +69,8 @@ func (d Delays) send(ch chan<- prometheus.Metric, labels ...string) {
 	}
 }
 
-// NewFleet returns a Fleet. members returns its tables, in order; further metrics are those of other parts of this process.
+// NewFleet returns a Fleet. members returns its tables, in order; further metrics are those of
+// other parts of this process.
 func NewFleet(members func() []Member, version string, further ...prometheus.Collector) *Fleet {
 	f := &Fleet{members: members, version: version, counted: newCounted(), each: map[string]*Monitor{}}
 	f.handler = f.routes(further)
@@ -233,7 +235,8 @@ func (f *Fleet) page(w http.ResponseWriter, page *template.Template) {
 	_, _ = w.Write(b.Bytes())
 }
 
-// metrics returns the handler of /metrics. Its labels are tables, policies and results, of which the numbers are bounded.
+// metrics returns the handler of /metrics. Its labels are tables, policies and results, of which
+// the numbers are bounded.
 func (f *Fleet) metrics(further []prometheus.Collector) http.Handler {
 	r := prometheus.NewRegistry()
 	r.MustRegister(f.counted.actions, f.counted.seconds, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), fleetMetrics{f})

@@ -93,7 +93,8 @@ func (m *Monitor) ServeHTTP(w http.ResponseWriter, r *http.Request) { m.handler.
 // Count counts an action of this process.
 func (m *Monitor) Count(e maintain.Event) { m.counted.add(m.o.Table, e) }
 
-// Run looks at the table every Every until ctx ends, so that the rate is also known without requests.
+// Run looks at the table every Every until ctx ends, so that the rate is also known without
+// requests.
 func (m *Monitor) Run(ctx context.Context) {
 	t := time.NewTicker(m.o.Every)
 	defer t.Stop()

@@ -104,7 +104,8 @@ func draw(spans []span, now float64) timeline {
 	if !math.IsNaN(now) && now >= first && now <= last {
 		t.Now = round((now - first) * scale)
 	}
-	// Heights are rows per length, so that a merged day is comparable with an hour. Bytes are whole extents on some servers.
+	// Heights are rows per length, so that a merged day is comparable with an hour. Bytes are whole
+	// extents on some servers.
 	dense := func(run []span) (d float64) {
 		for _, p := range run {
 			d = max(d, float64(p.Rows)/(p.to-p.from))

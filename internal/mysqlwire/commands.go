@@ -21,7 +21,8 @@ const (
 	ComBulkExecute  = 0xFA
 )
 
-// ExecutionFlags is where COM_STMT_EXECUTE has its flags, of which CursorReadOnly asks for a cursor.
+// ExecutionFlags is where COM_STMT_EXECUTE has its flags, of which CursorReadOnly asks for a
+// cursor.
 const ExecutionFlags, CursorReadOnly = 5, 1
 
 // OfStatement reports commands that begin with the id of a prepared statement.

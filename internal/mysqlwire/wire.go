@@ -1,8 +1,9 @@
-// Package mysqlwire has the packets of the protocol of MariaDB and MySQL, as both ends of a connection need them:
-// headers, length-encoded values, the answers OK, EOF and ERR, and definitions of columns. It reads and writes
-// slices of bytes, and knows no connection.
+// Package mysqlwire has the packets of the protocol of MariaDB and MySQL, as both ends of a
+// connection need them: headers, length-encoded values, the answers OK, EOF and ERR, and
+// definitions of columns. It reads and writes slices of bytes, and knows no connection.
 //
-// https://mariadb.com/kb/en/clientserver-protocol/ and https://dev.mysql.com/doc/dev/mysql-server/latest/PAGE_PROTOCOL.html define them.
+// https://mariadb.com/kb/en/clientserver-protocol/ and
+// https://dev.mysql.com/doc/dev/mysql-server/latest/PAGE_PROTOCOL.html define them.
 package mysqlwire
 
 import (
@@ -10,8 +11,8 @@ import (
 	"fmt"
 )
 
-// A packet has a header of four bytes: the length of its payload in three, and a sequence number. A payload
-// of MaxPayload bytes is continued by the next packet.
+// A packet has a header of four bytes: the length of its payload in three, and a sequence number. A
+// payload of MaxPayload bytes is continued by the next packet.
 const (
 	HeaderSize = 4
 	MaxPayload = 1<<24 - 1
@@ -25,8 +26,9 @@ const (
 	Error = 0xFF
 )
 
-// ClassicEOF is the length of the EOF packet of servers that also send one after the columns: before MySQL 5.7.5 and
-// MariaDB 10.2. Later ones end with an OK packet that begins with EOF, and is longer.
+// ClassicEOF is the length of the EOF packet of servers that also send one after the columns:
+// before MySQL 5.7.5 and MariaDB 10.2. Later ones end with an OK packet that begins with EOF, and
+// is longer.
 const ClassicEOF = 5
 
 // Capabilities, which client and server negotiate when they connect.
@@ -95,7 +97,8 @@ func AppendInt(to []byte, n uint64) []byte {
 	return binary.LittleEndian.AppendUint64(append(to, 0xFE), n)
 }
 
-// Int reads a length-encoded integer, and returns the bytes after it. ok is false for NULL and if p is too short.
+// Int reads a length-encoded integer, and returns the bytes after it. ok is false for NULL and if p
+// is too short.
 func Int(p []byte) (n uint64, rest []byte, ok bool) {
 	if len(p) == 0 || p[0] == 0xFB || p[0] == 0xFF {
 		return 0, p, false
@@ -130,7 +133,8 @@ type Done struct {
 	Complete bool
 }
 
-// ReadDone reads the payload of an OK packet, or of an EOF packet of either form. ok is false if it has not even a number of rows.
+// ReadDone reads the payload of an OK packet, or of an EOF packet of either form. ok is false if it
+// has not even a number of rows.
 func ReadDone(p []byte) (d Done, ok bool) {
 	if len(p) == ClassicEOF && p[0] == EOF {
 		return Done{Warnings: binary.LittleEndian.Uint16(p[1:]), Status: binary.LittleEndian.Uint16(p[3:]), Complete: true}, true

@@ -32,7 +32,8 @@ type Pace struct {
 var (
 	// Fine is for a benchmark, which lasts minutes.
 	Fine = Pace{Beat: 100 * time.Millisecond, Poll: 2 * time.Millisecond}
-	// Coarse is for a process that watches for months: little load, also beside a replica that has stopped.
+	// Coarse is for a process that watches for months: little load, also beside a replica that has
+	// stopped.
 	Coarse = Pace{Beat: time.Second, Poll: 100 * time.Millisecond}
 )
 
@@ -62,8 +63,8 @@ var delayCounters = []result.Counter{
 }
 
 // Delays measures how far replicas are behind their source. A row on the source is updated with the
-// time since the start by the monotonic clock of this process, and read on each replica; no clock of
-// a server is involved. A beat's delay is the time from the acknowledgement of its commit to the
+// time since the start by the monotonic clock of this process, and read on each replica; no clock
+// of a server is involved. A beat's delay is the time from the acknowledgement of its commit to the
 // first query on the replica that shows it, or 0 if that was earlier.
 type Delays struct {
 	source engine.Keeper
@@ -325,10 +326,12 @@ func (d *Delays) sampleOf(f *follower) func(now time.Time, out figures) error {
 // A Delay is how far a replica is behind now.
 type Delay struct {
 	Replica string
-	// Behind is the delay of the latest beat that it shows or, if that is longer, the time since the oldest commit
-	// that it lacks. It grows while the replica shows no beat, and while none can be written.
+	// Behind is the delay of the latest beat that it shows or, if that is longer, the time since the
+	// oldest commit that it lacks. It grows while the replica shows no beat, and while none can be
+	// written.
 	Behind time.Duration
-	// Shown is false until it has shown a first beat. Behind is then the time since the start of measuring.
+	// Shown is false until it has shown a first beat. Behind is then the time since the start of
+	// measuring.
 	Shown bool
 	// Err is why nothing is known of it now, or why its replication has stopped.
 	Err error
@@ -353,7 +356,8 @@ func (d *Delays) Now() []Delay {
 	return out
 }
 
-// Exceeded says which replica is further behind than most, or has shown no beat yet, and since when; "" if none is.
+// Exceeded says which replica is further behind than most, or has shown no beat yet, and since
+// when; "" if none is.
 func (d *Delays) Exceeded(most time.Duration) string {
 	for _, r := range d.Now() {
 		if r.Shown && r.Behind <= most {

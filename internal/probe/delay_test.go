@@ -151,8 +151,8 @@ func typical(t *testing.T, p *Probe, injected time.Duration) time.Duration {
 	return all[len(all)/2]
 }
 
-// Delays that a line between source and replica, or the replica, has are measured to 10 ms; a clock that is an
-// hour off changes nothing.
+// Delays that a line between source and replica, or the replica, has are measured to 10 ms; a clock
+// that is an hour off changes nothing.
 func TestInjectedDelays(t *testing.T) {
 	kinds, delays := []string{"mariadb"}, []time.Duration{0, 100 * time.Millisecond}
 	if testdb.Nightly() {
@@ -187,8 +187,8 @@ func TestInjectedDelays(t *testing.T) {
 	}
 }
 
-// anHourOff starts a server again with a clock that is an hour ahead. PostgreSQL delays by the clock, so there it is the
-// same one.
+// anHourOff starts a server again with a clock that is an hour ahead. PostgreSQL delays by the
+// clock, so there it is the same one.
 func anHourOff(t *testing.T, s *testdb.Own) {
 	t.Helper()
 	const library = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1"
@@ -211,7 +211,8 @@ func anHourOff(t *testing.T, s *testdb.Own) {
 	}
 }
 
-// A replica that doesn't answer, or repeats nothing, has a delay that grows, and one that comes back has none.
+// A replica that doesn't answer, or repeats nothing, has a delay that grows, and one that comes
+// back has none.
 func TestReplicaStops(t *testing.T) {
 	for _, kind := range testdb.Kinds(t, "mariadb", "mysql", "postgres") {
 		t.Run(kind, func(t *testing.T) {
@@ -283,8 +284,8 @@ func TestStanding(t *testing.T) {
 	}
 }
 
-// While no beat can be written, all replicas count as behind. Two processes that measure have a row each, and find their
-// table again after somebody has dropped it.
+// While no beat can be written, all replicas count as behind. Two processes that measure have a row
+// each, and find their table again after somebody has dropped it.
 func TestDelaysApart(t *testing.T) {
 	own, _ := testdb.OpenOwn(t, "mariadb")
 	db := own.(engine.Keeper)

@@ -185,7 +185,8 @@ func New(ctx context.Context, cfg Config) *Probe {
 }
 
 // WatchReplicas measures how far the replicas of a source are behind it. It writes the table
-// Heartbeat to the source ten times a second, until Close removes it. Call it once, before Describe.
+// Heartbeat to the source ten times a second, until Close removes it. Call it once, before
+// Describe.
 func (p *Probe) WatchReplicas(ctx context.Context, of engine.Keeper, replicas []Replica) (err error) {
 	if p.delays, err = NewDelays(ctx, of, replicas, Fine); err != nil {
 		return err
@@ -200,8 +201,8 @@ func (p *Probe) WatchReplicas(ctx context.Context, of engine.Keeper, replicas []
 	return nil
 }
 
-// CatchUp waits until each replica has all that was committed before the call, and returns how long that
-// took. It is an error if one makes no progress for 30 s. Without replicas it returns at once.
+// CatchUp waits until each replica has all that was committed before the call, and returns how long
+// that took. It is an error if one makes no progress for 30 s. Without replicas it returns at once.
 func (p *Probe) CatchUp(ctx context.Context) (time.Duration, error) {
 	if p.delays == nil {
 		return 0, nil

@@ -138,8 +138,8 @@ func TestNodes(t *testing.T) {
 	})
 }
 
-// TestHangingServer checks that a server that hangs costs the first tick a
-// quarter of the interval and the others nothing, and that the first answer in time covers the whole gap.
+// TestHangingServer checks that a server that hangs costs the first tick a quarter of the interval
+// and the others nothing, and that the first answer in time covers the whole gap.
 func TestHangingServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var value float64

@@ -246,7 +246,8 @@ func processClock(pid int) (seconds float64, err error) {
 	return float64(ts.Nano()) / 1e9, err
 }
 
-// ProcessCPU returns the user and system CPU time, in seconds, that a process has used; also of one that has ended, until it is waited for.
+// ProcessCPU returns the user and system CPU time, in seconds, that a process has used; also of one
+// that has ended, until it is waited for.
 func ProcessCPU(pid int) (seconds float64, err error) {
 	s, err := readProcessStat(filepath.Join(hostSystem().proc, strconv.Itoa(pid)))
 	return s.ticks / userHZ, err
@@ -255,12 +256,13 @@ func ProcessCPU(pid int) (seconds float64, err error) {
 const (
 	// kernelThread is PF_KTHREAD of the kernel's include/linux/sched.h.
 	kernelThread = 0x00200000
-	// betweenThreads is the least time between two readings of them: there are some hundred, or thousands on a machine of many cores.
+	// betweenThreads is the least time between two readings of them: there are some hundred, or
+	// thousands on a machine of many cores.
 	betweenThreads = time.Second
 )
 
-// kernelThreads reads the CPU time of the kernel's own threads, which complete requests, write back, and keep journals. It returns
-// nil where they aren't shown, as in containers.
+// kernelThreads reads the CPU time of the kernel's own threads, which complete requests, write
+// back, and keep journals. It returns nil where they aren't shown, as in containers.
 func (sys system) kernelThreads() *source {
 	known, at := map[string]processStat{}, time.Time{}
 	read := func() (grown float64, threads bool) {

@@ -47,7 +47,8 @@ func (tr *tree) server(children string) (*processSource, *cpuTime) {
 	return p, used
 }
 
-// TestKernelThreads checks that only the kernel's threads are counted, those that start and end meanwhile from then and until then.
+// TestKernelThreads checks that only the kernel's threads are counted, those that start and end
+// meanwhile from then and until then.
 func TestKernelThreads(t *testing.T) {
 	tr := newTree(t)
 	kernel := func(pid, ticks int) {
@@ -123,7 +124,8 @@ func TestProcessWithChildren(t *testing.T) {
 		"server_io_read_bytes": 0, "server_io_write_bytes": 300})
 }
 
-// TestManyProcesses tests a server of which each process uses less than a tick of CPU time, and so none by its stat file.
+// TestManyProcesses tests a server of which each process uses less than a tick of CPU time, and so
+// none by its stat file.
 func TestManyProcesses(t *testing.T) {
 	cmd := exec.Command("sh", "-c", `exec 3<&0
 for n in $(seq 40); do (i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done; echo; read end <&3) & done

@@ -61,8 +61,9 @@ type buggySink struct{ rowsSink }
 
 func (*buggySink) Row([][]byte) error { panic("a bug in Row") }
 
-// TestBugEndsOneQuery panics in every goroutine that works for a query: the query has an error, what runs for it on the server
-// ends, its sessions aren't used again, and the next query is answered.
+// TestBugEndsOneQuery panics in every goroutine that works for a query: the query has an error,
+// what runs for it on the server ends, its sessions aren't used again, and the next query is
+// answered.
 func TestBugEndsOneQuery(t *testing.T) {
 	testdb.OnKinds(t, servers, func(t *testing.T, kind string) {
 		f := newFixture(t, kind)

@@ -17,7 +17,8 @@ import (
 	"github.com/rowmill/rowmill/internal/state"
 )
 
-// CacheBytes limits the memory of cached partials, and mostPartial that of the partial rows of one period.
+// CacheBytes limits the memory of cached partials, and mostPartial that of the partial rows of one
+// period.
 const (
 	CacheBytes  = 64 << 20
 	mostPartial = CacheBytes / 16
@@ -25,8 +26,8 @@ const (
 
 // CacheStats are the figures of the cache of partials since the Runner was made.
 type CacheStats struct {
-	// Hits is the number of periods that were not read because their partial rows were in the cache; Misses is that of
-	// periods that could have been.
+	// Hits is the number of periods that were not read because their partial rows were in the cache;
+	// Misses is that of periods that could have been.
 	Hits, Misses int64
 	// Periods and Bytes are the size of the cache.
 	Periods int
@@ -44,7 +45,8 @@ type cache struct {
 	stats   CacheStats
 }
 
-// A cacheKey is a query of a piece, with all that its answer depends on but the rows, and a partition.
+// A cacheKey is a query of a piece, with all that its answer depends on but the rows, and a
+// partition.
 type cacheKey struct {
 	query [sha256.Size]byte
 	part  string
@@ -116,7 +118,8 @@ func (c *cache) figures() CacheStats {
 	return s
 }
 
-// uncached returns why the partials of a plan can't be cached, whatever the state of the table; "" if they can.
+// uncached returns why the partials of a plan can't be cached, whatever the state of the table; ""
+// if they can.
 func (r *Runner) uncached(p *plan.Plan) string {
 	versioner, ok := r.nodes[0].Reader.(engine.PartVersioner)
 	switch {
@@ -156,10 +159,11 @@ func (r *Runner) uncached(p *plan.Plan) string {
 type caching struct {
 	cache *cache
 	query [sha256.Size]byte
-	// before are the versions of partitions before the snapshot, versions those of sealed periods in it, both
-	// by partition.
+	// before are the versions of partitions before the snapshot, versions those of sealed periods in
+	// it, both by partition.
 	before, versions map[string]string
-	// rows are the cached partial rows of pieces; store are the partitions of pieces whose rows are to be cached.
+	// rows are the cached partial rows of pieces; store are the partitions of pieces whose rows are to
+	// be cached.
 	rows  map[int][]byte
 	store map[int]string
 }
@@ -193,15 +197,16 @@ func (c *caching) missing(parts []string) (list []string) {
 	return list
 }
 
-// look reads the versions before the snapshot: a partition that is replaced by DDL is another one afterwards.
+// look reads the versions before the snapshot: a partition that is replaced by DDL is another one
+// afterwards.
 func (c *caching) look(ctx context.Context, n *node, s *engine.Session, p *plan.Plan, report *Report) (err error) {
 	c.before, report.Uncached, err = n.Reader.(engine.PartVersioner).PartVersions(ctx, s, p.Table, state.NotesInto)
 	return err
 }
 
-// settle finds the sealed periods whose rows are known, in the snapshot of a session: a period whose seal is that of an entry, whose
-// partition is the same, and of whose rows no change is noted that has not been consumed. Consuming
-// notes changes the seal in the same transaction.
+// settle finds the sealed periods whose rows are known, in the snapshot of a session: a period
+// whose seal is that of an entry, whose partition is the same, and of whose rows no change is noted
+// that has not been consumed. Consuming notes changes the seal in the same transaction.
 func (c *caching) settle(ctx context.Context, n *node, s *engine.Session, p *plan.Plan, report *Report) (err error) {
 	c.versions = map[string]string{}
 	if report.Uncached != "" {
@@ -247,7 +252,8 @@ func (c *caching) settle(ctx context.Context, n *node, s *engine.Session, p *pla
 		case slices.ContainsFunc(notes, func(n [2]int64) bool { return n[0] < seal.To && n[1] >= seal.From }):
 			continue
 		}
-		// The partition has no rows before its period: what lies there is in another one, which ends where it begins.
+		// The partition has no rows before its period: what lies there is in another one, which ends
+		// where it begins.
 		last := p.Table.Parts[i-1]
 		if before, sealed := seals[last.Period]; sealed && before.To != seal.From || !sealed && !last.Outside {
 			continue
@@ -260,7 +266,8 @@ func (c *caching) settle(ctx context.Context, n *node, s *engine.Session, p *pla
 	return nil
 }
 
-// pieces makes a piece of each sealed period, unless they are too many, and others of the rest. Those that are in the cache come first.
+// pieces makes a piece of each sealed period, unless they are too many, and others of the rest.
+// Those that are in the cache come first.
 func (c *caching) pieces(p *plan.Plan, sessions int, report *Report) []plan.Piece {
 	var cached, single []plan.Piece
 	var rest []string

@@ -25,13 +25,15 @@ type Checked struct {
 	Plan *plan.Plan
 	// Rows is the number of rows of the whole answer.
 	Rows int64
-	// Differences are the first of them, and All is their number; none means that all columns and rows are the same.
+	// Differences are the first of them, and All is their number; none means that all columns and rows
+	// are the same.
 	Differences []Difference
 	All         int64
 	// Stopped reports that there were so many that the comparison was ended.
 	Stopped bool
-	// Reordered reports that the rows of the pieces came in another order, in which all columns that could be compared with ORDER BY are right.
-	// Unordered reports that ORDER BY has more than these: an expression, or a text.
+	// Reordered reports that the rows of the pieces came in another order, in which all columns that
+	// could be compared with ORDER BY are right. Unordered reports that ORDER BY has more than these:
+	// an expression, or a text.
 	Reordered, Unordered bool
 	// Report says how the pieces were run.
 	Report *Report
@@ -44,7 +46,8 @@ type Difference struct {
 	// Row counts from 1, in the whole answer, and for an added row in that of the pieces.
 	Row    int64
 	Column string
-	// Whole and Split are the two values, of a row that is missing or added all of its values as one text.
+	// Whole and Split are the two values, of a row that is missing or added all of its values as one
+	// text.
 	Whole, Split []byte
 }
 
@@ -60,8 +63,9 @@ const (
 // mostDifferences is how many of them a Checked has.
 const mostDifferences = 20
 
-// Check answers a statement that is split whole and in pieces, in one snapshot, and compares the answers byte for
-// byte. The whole answer is kept in memory: one of more than Options.Memory is an error.
+// Check answers a statement that is split whole and in pieces, in one snapshot, and compares the
+// answers byte for byte. The whole answer is kept in memory: one of more than Options.Memory is an
+// error.
 //
 // Without ORDER BY, rows are compared in any order. With it, the columns that it names, if it names
 // columns of the answer, have to come in the same order.
@@ -106,8 +110,8 @@ func (r *Runner) Check(ctx context.Context, p *plan.Plan) (*Checked, error) {
 	return c, nil
 }
 
-// asWhole runs the statement on one of the sessions that then run the pieces, and that so see the same rows; or on the head,
-// if these are on other servers.
+// asWhole runs the statement on one of the sessions that then run the pieces, and that so see the
+// same rows; or on the head, if these are on other servers.
 func (x *execution) asWhole(sink Sink) error {
 	run, n := x.runs[0], x.r.nodes[0]
 	if run.node == n {
@@ -143,8 +147,8 @@ func (k *kept) Row(values [][]byte) error {
 	return nil
 }
 
-// compared is a Sink that compares an answer with one that was kept. Rows that are at the same place in both need no
-// search.
+// compared is a Sink that compares an answer with one that was kept. Rows that are at the same
+// place in both need no search.
 type compared struct {
 	whole   *kept
 	checked *Checked
@@ -234,8 +238,9 @@ func (c *compared) Row(values [][]byte) error {
 	return nil
 }
 
-// orderColumns returns the columns that ORDER BY of a statement names first, as long as their values have one
-// text each: a collation may let texts come in any order. more reports that it has others.
+// orderColumns returns the columns that ORDER BY of a statement names first, as long as their
+// values have one text each: a collation may let texts come in any order. more reports that it has
+// others.
 func orderColumns(text string, syntax engine.Syntax, cols []engine.ResultColumn) (out []int, more bool) {
 	q, err := parse.Parse(text, syntax)
 	if err != nil {
@@ -276,8 +281,8 @@ func (c *compared) compareOrder(at int, values [][]byte) {
 	}
 }
 
-// sortsAlike reports that two values of a column are equal in an order: numbers with more or fewer digits are, and zeros with
-// either sign.
+// sortsAlike reports that two values of a column are equal in an order: numbers with more or fewer
+// digits are, and zeros with either sign.
 func sortsAlike(c engine.ResultColumn, a, b []byte) bool {
 	if a == nil || b == nil {
 		return a == nil && b == nil
@@ -291,7 +296,8 @@ func sortsAlike(c engine.ResultColumn, a, b []byte) bool {
 	return bytes.Equal(a, b)
 }
 
-// finish pairs rows of which each answer has one that the other lacks: at first those at the same place, then in order.
+// finish pairs rows of which each answer has one that the other lacks: at first those at the same
+// place, then in order.
 func (c *compared) finish() {
 	var missing []int
 	for i, is := range c.used {

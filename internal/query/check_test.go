@@ -65,7 +65,8 @@ func TestCompared(t *testing.T) {
 	}
 }
 
-// feed passes rows to a sink, values with blanks between them, and reports whether it has stopped the comparison.
+// feed passes rows to a sink, values with blanks between them, and reports whether it has stopped
+// the comparison.
 func feed(t *testing.T, s Sink, cols []engine.ResultColumn, rows string) (stopped bool) {
 	t.Helper()
 	err := s.Columns(cols)
@@ -141,7 +142,8 @@ func TestStatementsThatRead(t *testing.T) {
 	}
 }
 
-// TestSortsAlike compares values of an order: what is equal to the server may have several texts, and come in any order.
+// TestSortsAlike compares values of an order: what is equal to the server may have several texts,
+// and come in any order.
 func TestSortsAlike(t *testing.T) {
 	for _, c := range []struct {
 		class engine.ResultClass

@@ -23,8 +23,8 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// TestDifferential runs each query of testdata/differential, and random ones, whole and split: the answers have to be the same
-// byte for byte.
+// TestDifferential runs each query of testdata/differential, and random ones, whole and split: the
+// answers have to be the same byte for byte.
 //
 // A query is its text after these lines:
 //
@@ -99,7 +99,8 @@ func newDifferential(t *testing.T, kind string) *differential {
 	return d
 }
 
-// compareOn opens what runs queries, each in pieces on a number of sessions. The end of the test closes it.
+// compareOn opens what runs queries, each in pieces on a number of sessions. The end of the test
+// closes it.
 func (d *differential) compareOn(t *testing.T, parallel int) {
 	d.idle = make(chan *comparer, comparers)
 	for range comparers {
@@ -166,7 +167,8 @@ func readWritten(t *testing.T, kind string) (out []written) {
 	return out
 }
 
-// turn reports whether a query's turn is on a kind of server: outside of the nightly run, what is for several kinds runs on one of them.
+// turn reports whether a query's turn is on a kind of server: outside of the nightly run, what is
+// for several kinds runs on one of them.
 func (q *written) turn(kind string) bool {
 	kinds := q.on
 	if kinds == nil {
@@ -411,7 +413,8 @@ func runSplit(ctx context.Context, r *Runner, text string, st engine.State) (how
 	return h, a, nil
 }
 
-// ordered reports whether a query has an ORDER BY of its own. What the parser doesn't know is run whole in any case.
+// ordered reports whether a query has an ORDER BY of its own. What the parser doesn't know is run
+// whole in any case.
 func (d *differential) ordered(text string, st engine.State) bool {
 	q, err := parse.Parse(text, d.reader.Syntax(st))
 	return err == nil && len(q.OrderBy) > 0
@@ -420,8 +423,8 @@ func (d *differential) ordered(text string, st engine.State) bool {
 // serverError is the server's own part of an error's text.
 var serverError = regexp.MustCompile(`(Error \d+ \(\w+\): |ERROR: )(?s:.*)`)
 
-// differ returns how two answers differ, by the code of Check; "" if they are the same. If the rows are ordered by some columns, only
-// these have an order.
+// differ returns how two answers differ, by the code of Check; "" if they are the same. If the rows
+// are ordered by some columns, only these have an order.
 func differ(want, got *answer, ordered bool, order []int) string {
 	if want.err != nil || got.err != nil {
 		if want.err == nil || got.err == nil {
@@ -461,7 +464,8 @@ func differ(want, got *answer, ordered bool, order []int) string {
 // binaryCharset is the number of bytes without characters.
 const binaryCharset = 63
 
-// charset tells bytes from characters by the packet of a column of a result of MariaDB or MySQL; numbers and times have none.
+// charset tells bytes from characters by the packet of a column of a result of MariaDB or MySQL;
+// numbers and times have none.
 func charset(c engine.ResultColumn) int {
 	p := c.Packet
 	if c.Class != engine.ClassText && c.Class != engine.ClassBytes || c.Native == "TIME" {

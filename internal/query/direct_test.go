@@ -10,8 +10,8 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// A node's table in another database than the head's is never mistaken for one that the node has in a database of the head's
-// name.
+// A node's table in another database than the head's is never mistaken for one that the node has in
+// a database of the head's name.
 func TestNodesOfAnotherDatabase(t *testing.T) {
 	testdb.OnKinds(t, []string{"mariadb", "mysql"}, func(t *testing.T, kind string) {
 		head, n1, n2 := openReader(t, kind), openReader(t, kind), openReader(t, kind)
@@ -27,7 +27,8 @@ func TestNodesOfAnotherDatabase(t *testing.T) {
 	})
 }
 
-// A node's column of another type would give a sum other digits than the head gives it, which converts values to its own type.
+// A node's column of another type would give a sum other digits than the head gives it, which
+// converts values to its own type.
 func TestNodesWithOtherColumns(t *testing.T) {
 	testdb.OnKinds(t, []string{"postgres"}, func(t *testing.T, kind string) {
 		head, n1, n2 := openReader(t, kind), openReader(t, kind), openReader(t, kind)
@@ -56,7 +57,8 @@ func TestNodesConvertTimes(t *testing.T) {
 	})
 }
 
-// TestNodesWithOtherDefinitions: where what users have made is another thing on a node than on the head, the head reads the rows.
+// TestNodesWithOtherDefinitions: where what users have made is another thing on a node than on the
+// head, the head reads the rows.
 func TestNodesWithOtherDefinitions(t *testing.T) {
 	t.Parallel()
 	head, n1, n2 := openReader(t, "postgres"), openReader(t, "postgres"), openReader(t, "postgres")

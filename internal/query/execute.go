@@ -26,9 +26,9 @@ func (x *execution) sessions() (n int) {
 	return n
 }
 
-// run runs all pieces. Each session is used by one worker, whose number is passed to row with the number of the piece; ended is
-// called at the end of a piece. After the first error, the others are ended on the server, and run returns that
-// error when all have ended.
+// run runs all pieces. Each session is used by one worker, whose number is passed to row with the
+// number of the piece; ended is called at the end of a piece. After the first error, the others are
+// ended on the server, and run returns that error when all have ended.
 func (x *execution) run(row func(worker, piece int, values [][]byte) error, ended func(worker, piece int) error) error {
 	var wg sync.WaitGroup
 	worker := 0
@@ -112,7 +112,8 @@ func (x *execution) piece(n *node, s *session, worker, piece int, row func(worke
 	return nil
 }
 
-// storedTimes are the columns of pieces whose values are checked by checkStored. Rows that are only passed on aren't stored.
+// storedTimes are the columns of pieces whose values are checked by checkStored. Rows that are only
+// passed on aren't stored.
 func (x *execution) storedTimes() (list []int) {
 	if x.p.Merge.Kind == plan.Concatenate && (x.all == nil || x.all.p.Merge.Kind == plan.Concatenate) {
 		return nil
@@ -126,9 +127,10 @@ func (x *execution) storedTimes() (list []int) {
 	return list
 }
 
-// checkStored makes the query whole because of a value that would be another one in a temporary table of the server. Where it stores groups, or
-// rows that it sorts, it may turn a date without a month or a day into 0000-00-00 or NULL. A year of zero that was computed has the text 0, which
-// a column takes for 2000, and 0000 in other plans.
+// checkStored makes the query whole because of a value that would be another one in a temporary
+// table of the server. Where it stores groups, or rows that it sorts, it may turn a date without a
+// month or a day into 0000-00-00 or NULL. A year of zero that was computed has the text 0, which a
+// column takes for 2000, and 0000 in other plans.
 func (x *execution) checkStored(column int, text []byte) error {
 	switch c := x.p.PartialColumns[column]; {
 	case c.Temporal != engine.Year:

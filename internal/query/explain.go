@@ -32,10 +32,12 @@ type Explanation struct {
 	Pieces     []ExplainedPiece `json:"pieces,omitempty"`
 	// Branches are those of a set operation, which has no table of its own.
 	Branches []ExplainedBranch `json:"branches,omitempty"`
-	// Nodes are the servers that are read directly, of a table on several, and Through is why they are not.
+	// Nodes are the servers that are read directly, of a table on several, and Through is why they are
+	// not.
 	Nodes   []string `json:"nodes,omitempty"`
 	Through string   `json:"through_head,omitempty"`
-	// Fetched are the tables of other servers of which pieces read only rows, and which the head evaluates.
+	// Fetched are the tables of other servers of which pieces read only rows, and which the head
+	// evaluates.
 	Fetched   []string `json:"fetched,omitempty"`
 	Sessions  int      `json:"sessions,omitempty"`
 	Merge     string   `json:"merge,omitempty"`
@@ -54,10 +56,12 @@ type Explanation struct {
 
 // ExplainedRollups are what is read from roll-ups.
 type ExplainedRollups struct {
-	// Rollups are those that the first pieces read in the place of rows, NoRollup is why none of the table's is read.
+	// Rollups are those that the first pieces read in the place of rows, NoRollup is why none of the
+	// table's is read.
 	Rollups  []ExplainedRollup `json:"rollups,omitempty"`
 	NoRollup string            `json:"no_rollup,omitempty"`
-	// Changed are the periods whose partitions aren't those of which the roll-ups have the rows, so that they are read.
+	// Changed are the periods whose partitions aren't those of which the roll-ups have the rows, so
+	// that they are read.
 	Changed []string `json:"changed_periods,omitempty"`
 }
 
@@ -112,12 +116,14 @@ type ExplainedColumn struct {
 	Type string `json:"type"`
 }
 
-// nominalRate is the number of rows that a server reads and groups in a second on one core, in memory: between
-// 1 and 4 million for a query with a few columns on the machines where rowmill was measured.
+// nominalRate is the number of rows that a server reads and groups in a second on one core, in
+// memory: between 1 and 4 million for a query with a few columns on the machines where rowmill was
+// measured.
 const nominalRate = 2e6
 
-// Explain describes a plan of this Runner. For one that is split it opens the sessions and their snapshot, but takes no lock
-// for it, and runs no piece in them. If the server merges, it creates the temporary tables, which shows whether the account may.
+// Explain describes a plan of this Runner. For one that is split it opens the sessions and their
+// snapshot, but takes no lock for it, and runs no piece in them. If the server merges, it creates
+// the temporary tables, which shows whether the account may.
 func (r *Runner) Explain(ctx context.Context, p *plan.Plan) (*Explanation, error) {
 	o := r.o
 	e := &Explanation{Format: ExplanationFormat, Statement: p.Text, Split: p.Whole == "", Why: p.Whole, RowsRead: estimate(p.EstimatedRows)}
@@ -250,7 +256,8 @@ func movedBy(p *plan.Plan) (n *int64, text string) {
 	return nil, "at most one for each group and piece"
 }
 
-// snapshotOf says whether the sessions see the same rows, what is cached, and why the query would be run whole.
+// snapshotOf says whether the sessions see the same rows, what is cached, and why the query would
+// be run whole.
 func (r *Runner) snapshotOf(ctx context.Context, p *plan.Plan) (snapshot, cache, whole string, err error) {
 	if r.o.Lock {
 		return "one for all sessions, if need be by a brief lock against writes, which is taken when the query runs", "", "", nil

@@ -20,8 +20,9 @@ type fact struct {
 	NoTable bool            `json:",omitempty"`
 }
 
-// recordedFacts are the answers that the planner gets, by question. With asks, they are those of a server, and are
-// recorded; without, the test needs no server, and a question without an answer is an error.
+// recordedFacts are the answers that the planner gets, by question. With asks, they are those of a
+// server, and are recorded; without, the test needs no server, and a question without an answer is
+// an error.
 type recordedFacts struct {
 	t    *testing.T
 	asks plan.Facts

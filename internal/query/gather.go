@@ -11,8 +11,8 @@ import (
 	"github.com/rowmill/rowmill/internal/query/plan"
 )
 
-// A gather merges partials in temporary tables of the server. Its session is not one of the pool: closing it
-// removes the tables in any case.
+// A gather merges partials in temporary tables of the server. Its session is not one of the pool:
+// closing it removes the tables in any case.
 type gather struct {
 	x       *execution
 	s       *engine.Session
@@ -23,11 +23,13 @@ type gather struct {
 	free    sync.Pool
 }
 
-// insertSize is the number of bytes of rows of one INSERT: below every server's default limit of a statement.
+// insertSize is the number of bytes of rows of one INSERT: below every server's default limit of a
+// statement.
 const insertSize = 512 << 10
 
-// gatherRows opens the session, creates both tables, so that a missing privilege is noticed before the pieces run, and begins to
-// insert. Its errors are inexactErrors, unless ctx has ended: the query is then run whole.
+// gatherRows opens the session, creates both tables, so that a missing privilege is noticed before
+// the pieces run, and begins to insert. Its errors are inexactErrors, unless ctx has ended: the
+// query is then run whole.
 func (x *execution) gatherRows() (_ *gather, err error) {
 	if x.p.Merge.Final == "" {
 		return nil, merge.Inexact("the merge doesn't fit in memory, and the server can't do it")
@@ -151,7 +153,8 @@ func (g *gather) answer(sink Sink) error {
 // final reads the answer from the tables.
 func (g *gather) final(sink Sink) error {
 	x, m := g.x, &g.x.p.Merge
-	// Making and filling tables has changed no setting, and an account may lack the privilege for one that differs in nothing.
+	// Making and filling tables has changed no setting, and an account may lack the privilege for one
+	// that differs in nothing.
 	g.s.Knows(g.state)
 	if err := g.s.SetStates(x.ctx, x.state); err != nil {
 		return x.unmerged("set the session's settings", err)
@@ -216,7 +219,8 @@ func sameTexts(a, b engine.ResultColumn) bool {
 	return a.Native == b.Native && a.Scale == b.Scale
 }
 
-// isText reports characters. Whether they are compared by a collation is only known if a query is described.
+// isText reports characters. Whether they are compared by a collation is only known if a query is
+// described.
 func isText(c engine.ResultColumn) bool {
 	return !c.Binary && (c.Class == engine.ClassText || c.Class == engine.ClassBytes)
 }
@@ -226,7 +230,8 @@ func (x *execution) group(sink Sink) (err error) {
 	workers := make([]groupingWorker, x.sessions())
 	var g *gather
 	var once sync.Mutex
-	// The tables may use less than half of the memory: the collector lets the heap grow to twice of what is used.
+	// The tables may use less than half of the memory: the collector lets the heap grow to twice of
+	// what is used.
 	m, err := merge.NewMemory(x.p, x.r.memory()*2/5/int64(len(workers)))
 	if err != nil || x.p.Merge.Rows {
 		if x.p.Merge.Final == "" {

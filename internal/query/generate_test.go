@@ -95,8 +95,8 @@ func (q *random) selects(b *strings.Builder) {
 	clause("WINDOW", ", ", q.windows)
 }
 
-// sortedBy returns the columns of the answer whose order is fixed, not nil: those before the first that isn't in the answer, or
-// whose values may be equal and not the same.
+// sortedBy returns the columns of the answer whose order is fixed, not nil: those before the first
+// that isn't in the answer, or whose values may be equal and not the same.
 func (q *random) sortedBy() []int {
 	columns := []int{}
 	for _, o := range q.order {
@@ -108,7 +108,8 @@ func (q *random) sortedBy() []int {
 	return columns
 }
 
-// extremes ends the condition that leaves out the extremes of values, and with them some equal values of different texts.
+// extremes ends the condition that leaves out the extremes of values, and with them some equal
+// values of different texts.
 const extremes = ".id < 5000"
 
 // shorter returns the queries that are made by leaving one part out.
@@ -164,7 +165,8 @@ type generator struct {
 	tables   []*randomTable // of which columns may be used
 	filtered bool           // the extremes are left out
 	number   int            // of aliases
-	// lax permits answers that SQL doesn't determine, such as which of several equal texts a group shows, and undefined reports one.
+	// lax permits answers that SQL doesn't determine, such as which of several equal texts a group
+	// shows, and undefined reports one.
 	lax, undefined bool
 }
 
@@ -206,7 +208,8 @@ func (g *generator) chance(percent int) bool { return g.IntN(100) < percent }
 
 func pick[T any](g *generator, list []T) T { return list[g.IntN(len(list))] }
 
-// shown reports whether one of several equal values may be shown, whose texts differ if they are loose.
+// shown reports whether one of several equal values may be shown, whose texts differ if they are
+// loose.
 func (g *generator) shown(loose bool) bool {
 	if loose && g.lax {
 		g.undefined = true
@@ -372,7 +375,8 @@ func (g *generator) rows(distinct bool) *random {
 	return q
 }
 
-// ordered adds ORDER BY, by position or alias, and LIMIT if the order is by all columns, so that rows that tie at the limit are equal.
+// ordered adds ORDER BY, by position or alias, and LIMIT if the order is by all columns, so that
+// rows that tie at the limit are equal.
 func (g *generator) ordered(q *random) {
 	if g.chance(30) {
 		return
@@ -477,7 +481,8 @@ func (g *generator) unions() *random {
 	return q
 }
 
-// branch is one of a UNION, with a number that is the same for all of its equal values if it can be.
+// branch is one of a UNION, with a number that is the same for all of its equal values if it can
+// be.
 func (g *generator) branch(name string) *random {
 	q := g.source()
 	q.items = []randomItem{{text: name, class: textClass}}

@@ -18,8 +18,8 @@ import (
 const (
 	// seedVariable sets the seed of random queries and, after a colon, their number.
 	seedVariable = "ROWMILL_TEST_SEED"
-	// generatedQueries is how many random queries of fixedSeed each server gets, nightlyQueries how many of a random one in the
-	// nightly run.
+	// generatedQueries is how many random queries of fixedSeed each server gets, nightlyQueries how
+	// many of a random one in the nightly run.
 	generatedQueries = 100
 	fixedSeed        = 14
 	nightlyQueries   = 20_000
@@ -29,9 +29,10 @@ const (
 	mostUndefined = 0.04
 )
 
-// isServers reports whether a difference is the server's own: two of these are true: the generator knows that SQL permits several
-// answers, such as which of equal texts a group shows; the server itself has given two, as the last digits of a deviation depend on the order
-// of the rows; and the query was run whole, so that both answers are the server's.
+// isServers reports whether a difference is the server's own: two of these are true: the generator
+// knows that SQL permits several answers, such as which of equal texts a group shows; the server
+// itself has given two, as the last digits of a deviation depend on the order of the rows; and the
+// query was run whole, so that both answers are the server's.
 func (h how) isServers(err error, q *random) bool {
 	unstable, whole := errors.Is(err, errUnstable), h.whole != ""
 	return q.undefined && (unstable || whole) || unstable && whole

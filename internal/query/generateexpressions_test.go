@@ -12,7 +12,8 @@ type expression struct {
 	class randomClass
 	// loose values are equal for the server though their texts differ.
 	loose bool
-	// scale is the number of digits after the point that all values have, by the name of what fixes it; "" if they differ.
+	// scale is the number of digits after the point that all values have, by the name of what fixes
+	// it; "" if they differ.
 	scale string
 }
 
@@ -161,8 +162,8 @@ func (e expression) exact() string {
 	return e.text
 }
 
-// signed is the text of a number whose differences may be below 0: unsigned integers give an error then, or none if the server tests
-// another condition first.
+// signed is the text of a number whose differences may be below 0: unsigned integers give an error
+// then, or none if the server tests another condition first.
 func (g *generator) signed(e expression) string {
 	if g.kind != "postgres" && slices.Contains([]string{"e.id", "e.tu", "e.mi", "e.iu", "e.bu", "m.cnt"}, e.text) {
 		return "CAST(" + e.text + " AS SIGNED)"
@@ -313,7 +314,8 @@ func (g *generator) subquery() string {
 	}
 }
 
-// sum returns a number whose sum doesn't depend on the order of the additions, unless the answer may be undefined.
+// sum returns a number whose sum doesn't depend on the order of the additions, unless the answer
+// may be undefined.
 func (g *generator) sum() expression {
 	for range 20 {
 		if e := g.numeric(1); g.shown(e.class == floatClass) {

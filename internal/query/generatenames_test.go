@@ -22,8 +22,9 @@ func (it randomItem) name() string {
 	return bare(it.text)
 }
 
-// confuse gives elements names that columns or other elements have, and leaves out tables. So a name in another
-// clause may be one of several things to the server, or none: then both answers are its error.
+// confuse gives elements names that columns or other elements have, and leaves out tables. So a
+// name in another clause may be one of several things to the server, or none: then both answers are
+// its error.
 func (g *generator) confuse(q *random) {
 	var columns, shown []string
 	for _, t := range g.tables {

@@ -21,7 +21,8 @@ type randomTable struct {
 	columns     [classes][]string
 	loose       []string // with values that are equal for the server and have several texts
 	key         string   // unique in the table
-	// filter leaves out the extremes of values, at which arithmetic fails; without it the columns in wild are loose, too.
+	// filter leaves out the extremes of values, at which arithmetic fails; without it the columns in
+	// wild are loose, too.
 	filter string
 	wild   []string
 	// literals are texts of each class to compare with.

@@ -7,7 +7,8 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// TestPlansThatHidePartitions: a plan lacks tables that the server answers for by an index, and has texts that stand for several partitions.
+// TestPlansThatHidePartitions: a plan lacks tables that the server answers for by an index, and has
+// texts that stand for several partitions.
 func TestPlansThatHidePartitions(t *testing.T) {
 	testdb.OnKinds(t, []string{"mariadb", "mysql"}, func(t *testing.T, kind string) {
 		f := newFixture(t, kind)
@@ -26,7 +27,8 @@ func TestPlansThatHidePartitions(t *testing.T) {
 	})
 }
 
-// TestPlansThatHidePartitionsOnPostgres: there, plans call a partition as they like, and don't name what another server joins or aggregates.
+// TestPlansThatHidePartitionsOnPostgres: there, plans call a partition as they like, and don't name
+// what another server joins or aggregates.
 func TestPlansThatHidePartitionsOnPostgres(t *testing.T) {
 	f := newFixture(t, "postgres")
 	socket, _ := testdb.Database(t, "postgres") // of the server

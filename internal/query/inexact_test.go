@@ -9,8 +9,9 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// TestInexactVariances: with Options.Inexact, variances of exact numbers come from exact sums. The servers' own answers differ in the last
-// digits only, also for values near 1e9, of which a sum of squares in binary fractions loses all digits. Without it, they are whole.
+// TestInexactVariances: with Options.Inexact, variances of exact numbers come from exact sums. The
+// servers' own answers differ in the last digits only, also for values near 1e9, of which a sum of
+// squares in binary fractions loses all digits. Without it, they are whole.
 func TestInexactVariances(t *testing.T) {
 	testdb.OnKinds(t, []string{"mariadb", "mysql"}, func(t *testing.T, kind string) {
 		f := newFixture(t, kind)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestUnlockable joins a table of which the account may read one column only: PostgreSQL doesn't lock it for the account, and the query is run
-// whole.
+// TestUnlockable joins a table of which the account may read one column only: PostgreSQL doesn't
+// lock it for the account, and the query is run whole.
 func TestUnlockable(t *testing.T) {
 	db := openReader(t, "postgres")
 	role := fmt.Sprintf("rowmill_unlockable_%d", os.Getpid())

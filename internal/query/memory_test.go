@@ -22,8 +22,8 @@ const (
 	memoryLimit  = "ROWMILL_QUERY_TEST_MEMORY"
 )
 
-// TestMemoryIsBounded merges more groups than fit in the limit, in a process of its own, whose largest resident memory is
-// measured.
+// TestMemoryIsBounded merges more groups than fit in the limit, in a process of its own, whose
+// largest resident memory is measured.
 func TestMemoryIsBounded(t *testing.T) {
 	if os.Getenv(memoryGroups) != "" {
 		measureMerge(t)
@@ -33,7 +33,8 @@ func TestMemoryIsBounded(t *testing.T) {
 	mergeInProcess(t, 100_000, 4<<20, 64<<20)
 }
 
-// TestMemoryOfTenMillionGroups is the same at full size: 10 million groups with 256 MB need less than 300 MB.
+// TestMemoryOfTenMillionGroups is the same at full size: 10 million groups with 256 MB need less
+// than 300 MB.
 func TestMemoryOfTenMillionGroups(t *testing.T) {
 	testdb.SkipUnlessNightly(t, "TestMemoryIsBounded")
 	mergeInProcess(t, 10_000_000, 256<<20, 300<<20)

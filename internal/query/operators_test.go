@@ -2,8 +2,9 @@ package query
 
 import "testing"
 
-// TestOperatorsOfUsers asks with operators and casts of users: what a STABLE function returns may be another value in each piece. Those of
-// IMMUTABLE functions, and those that a query can't call, don't keep it from being split.
+// TestOperatorsOfUsers asks with operators and casts of users: what a STABLE function returns may
+// be another value in each piece. Those of IMMUTABLE functions, and those that a query can't call,
+// don't keep it from being split.
 func TestOperatorsOfUsers(t *testing.T) {
 	f := newFixture(t, "postgres")
 	do(t, f.Reader,

@@ -8,8 +8,9 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// BenchmarkOverhead answers a query over ten small partitions: by the server alone, planned and in pieces, and in pieces that are planned
-// already. The difference is what splitting costs: the ceiling is 5 ms.
+// BenchmarkOverhead answers a query over ten small partitions: by the server alone, planned and in
+// pieces, and in pieces that are planned already. The difference is what splitting costs: the
+// ceiling is 5 ms.
 func BenchmarkOverhead(b *testing.B) {
 	for _, kind := range testdb.Kinds(b, "mariadb") {
 		f := newFixture(b, kind)

@@ -10,12 +10,13 @@ import (
 	"github.com/rowmill/rowmill/internal/query/plan"
 )
 
-// rangesPerSession is how many ranges of a primary key each session gets on average: several, so that all sessions end at about the same
-// time though estimates are wrong, and few, because each is a statement.
+// rangesPerSession is how many ranges of a primary key each session gets on average: several, so
+// that all sessions end at about the same time though estimates are wrong, and few, because each is
+// a statement.
 const rangesPerSession = 4
 
-// Plan decides how a statement is answered in sessions with these settings. It is an error if the server refuses
-// the statement.
+// Plan decides how a statement is answered in sessions with these settings. It is an error if the
+// server refuses the statement.
 func (r *Runner) Plan(ctx context.Context, statement string, st engine.State) (*plan.Plan, error) {
 	n := r.nodes[0]
 	s, err := n.plain.get(ctx, st)
@@ -108,7 +109,8 @@ func (r *Runner) estimated(p *plan.Plan) bool {
 	return len(p.Parts) == 0 || slices.ContainsFunc(p.Table.Parts, func(part engine.TablePart) bool { return part.Rows >= 0 && slices.Contains(p.Parts, part.Name) })
 }
 
-// countFew counts the rows of a table of which the server has no estimate, if they are less than SmallRows.
+// countFew counts the rows of a table of which the server has no estimate, if they are less than
+// SmallRows.
 func (r *Runner) countFew(ctx context.Context, s *engine.Session, p *plan.Plan) error {
 	n := r.nodes[0]
 	if r.o.Always || !n.Capabilities().PeriodTables || len(p.Table.Parts) == 0 {
@@ -123,7 +125,8 @@ func (r *Runner) countFew(ctx context.Context, s *engine.Session, p *plan.Plan) 
 	})
 }
 
-// soonRefused is refusal before anything else is asked about the query: a front plans small ones again and again.
+// soonRefused is refusal before anything else is asked about the query: a front plans small ones
+// again and again.
 func (r *Runner) soonRefused(p *plan.Plan) string {
 	if len(r.nodes) > 1 || !r.estimated(p) {
 		return ""
@@ -131,7 +134,8 @@ func (r *Runner) soonRefused(p *plan.Plan) string {
 	return r.refusal(p)
 }
 
-// refusal returns why a query that can be split is nevertheless better, or necessarily, run whole; "" if not.
+// refusal returns why a query that can be split is nevertheless better, or necessarily, run whole;
+// "" if not.
 func (r *Runner) refusal(p *plan.Plan) string {
 	switch {
 	case len(p.Table.Parts) == 0 && !r.o.ByRange:
@@ -150,9 +154,10 @@ func (r *Runner) refusal(p *plan.Plan) string {
 	return ""
 }
 
-// groupParts makes pieces of partitions that are adjacent, for n sessions that take one after the other: so few that each may be a
-// statement, with so few rows in the last ones that all sessions end at about the same time, although estimates are wrong and cores
-// are not equally fast. Each has 1/(1.5n) of the estimated rows that are left, or 1/(16n) of all: guided self-scheduling
+// groupParts makes pieces of partitions that are adjacent, for n sessions that take one after the
+// other: so few that each may be a statement, with so few rows in the last ones that all sessions
+// end at about the same time, although estimates are wrong and cores are not equally fast. Each has
+// 1/(1.5n) of the estimated rows that are left, or 1/(16n) of all: guided self-scheduling
 // (Polychronopoulos and Kuck, IEEE Transactions on Computers C-36, 1987).
 func groupParts(t *engine.TableParts, parts []string, n int) (out []plan.Piece) {
 	rows := partRows(t)
@@ -198,7 +203,8 @@ func partRows(t *engine.TableParts) map[string]int64 {
 	return rows
 }
 
-// fewRows reports whether pieces read less than SmallRows rows of the table: so few that one session reads them as fast as several begin.
+// fewRows reports whether pieces read less than SmallRows rows of the table: so few that one
+// session reads them as fast as several begin.
 func fewRows(pieces []plan.Piece) bool {
 	var rows int64
 	for _, p := range pieces {

@@ -7,8 +7,9 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// TestGroupParts shares out partitions of several shapes: each is in one piece, in order, and sessions that take the longest piece next
-// end with at most an eighth of an even share, or one partition, between them.
+// TestGroupParts shares out partitions of several shapes: each is in one piece, in order, and
+// sessions that take the longest piece next end with at most an eighth of an even share, or one
+// partition, between them.
 func TestGroupParts(t *testing.T) {
 	even := func(n int, rows int64) (list []int64) {
 		for range n {

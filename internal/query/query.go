@@ -1,14 +1,14 @@
 // Package query answers one query over a partitioned table with several sessions: it splits the
-// query into pieces, one or several partitions each, with the aggregation in the pieces, runs them in parallel
-// in one snapshot, and merges their results.
+// query into pieces, one or several partitions each, with the aggregation in the pieces, runs them
+// in parallel in one snapshot, and merges their results.
 //
 // Exactness comes before speed: the answer has the values, types, names and order of the server's
 // own. A query for which that is not certain is passed through whole, and Plan.Whole says why.
 //
 //	parse.Parse -> plan.Split -> Runner.Run -> merge.Memory, merge.Ordered, or the server
 //
-// In: the text of a statement, an engine.Reader and the settings of the session that it is for. Out: rows as
-// texts of the server, passed to a Sink as they come. The package doesn't print, and
+// In: the text of a statement, an engine.Reader and the settings of the session that it is for.
+// Out: rows as texts of the server, passed to a Sink as they come. The package doesn't print, and
 // knows no server by its name.
 package query
 
@@ -27,11 +27,11 @@ type Options struct {
 	// Parallel is the number of sessions that run pieces; 0 is the number of cores of the
 	// server's machine if it is this one, else 4.
 	Parallel int
-	// Memory limits the memory for merging, in bytes; 0 is DefaultMemory. Beyond it, the server merges, in a
-	// temporary table.
+	// Memory limits the memory for merging, in bytes; 0 is DefaultMemory. Beyond it, the server
+	// merges, in a temporary table.
 	Memory int64
-	// Always splits a query that can be split, even if it is small or the server's own plan is expected
-	// to be as fast.
+	// Always splits a query that can be split, even if it is small or the server's own plan is
+	// expected to be as fast.
 	Always bool
 	// Inexact also splits aggregates whose last digits depend on the order of additions:
 	// sums and averages of binary fractions, variances.
@@ -46,7 +46,8 @@ type Options struct {
 	ReadOnly bool
 	// Progress is called while pieces run, one call at a time; nil if nobody looks.
 	Progress func(Progress)
-	// NoRerun returns an error where a query whose pieces don't determine the answer would be run whole.
+	// NoRerun returns an error where a query whose pieces don't determine the answer would be run
+	// whole.
 	NoRerun bool
 	// Rollups tells what the roll-ups of tables have; nil reads none.
 	Rollups Rollups
@@ -65,7 +66,8 @@ type Progress struct {
 	Done, Pieces int
 	// Moved is the number of rows that finished pieces have returned.
 	Moved int64
-	// Took is the time since the first piece began, Left what the rest is expected to take; 0 is unknown.
+	// Took is the time since the first piece began, Left what the rest is expected to take; 0 is
+	// unknown.
 	Took, Left time.Duration
 }
 
@@ -97,10 +99,11 @@ type Report struct {
 	Rows, Moved int64
 	// Proof is why all pieces saw one snapshot; "" if they may not have, which Warnings say.
 	Proof string
-	// Warned is the number of warnings of the server about values in pieces, such as a division by zero.
+	// Warned is the number of warnings of the server about values in pieces, such as a division by
+	// zero.
 	Warned int64
-	// Cached is the number of periods whose partials came from the cache. Uncached is why none could have; "" if some
-	// could.
+	// Cached is the number of periods whose partials came from the cache. Uncached is why none could
+	// have; "" if some could.
 	Cached   int
 	Uncached string
 	// Rerun is why the query was run whole after its pieces had been: an answer that SQL

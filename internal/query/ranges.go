@@ -12,8 +12,8 @@ import (
 	"github.com/rowmill/rowmill/internal/query/plan"
 )
 
-// A keyRange is the first column of a primary key as a range of integers: of integers, of decimals in units of their last
-// digit, or of microseconds.
+// A keyRange is the first column of a primary key as a range of integers: of integers, of decimals
+// in units of their last digit, or of microseconds.
 type keyRange struct {
 	column string // quoted
 	table  string // quoted
@@ -25,11 +25,12 @@ type keyRange struct {
 	min, max int64
 }
 
-// Layouts of times in results, and of literals. A literal with more digits than the column has is compared exactly.
+// Layouts of times in results, and of literals. A literal with more digits than the column has is
+// compared exactly.
 var layouts = []string{"2006-01-02", "2006-01-02 15:04:05.999999"}
 
-// ranges cuts a table without partitions by ranges of its primary key with about the same number of rows. p.Whole says why
-// that can't be done.
+// ranges cuts a table without partitions by ranges of its primary key with about the same number of
+// rows. p.Whole says why that can't be done.
 func (r *Runner) ranges(ctx context.Context, s *engine.Session, p *plan.Plan, most int) ([]plan.Piece, error) {
 	n := r.nodes[0]
 	if len(p.Table.PrimaryKey) == 0 {
@@ -150,8 +151,8 @@ func (k *keyRange) literal(n int64) string {
 	return string(merge.AppendNumber(nil, n, k.scale))
 }
 
-// where is the condition of piece i: from a cut to the next one, half-open, so that each row is in exactly one piece, wherever
-// the ends of the key lie by now.
+// where is the condition of piece i: from a cut to the next one, half-open, so that each row is in
+// exactly one piece, wherever the ends of the key lie by now.
 func (k *keyRange) where(cuts []int64, i int) string {
 	var list []string
 	if i > 0 {
@@ -167,8 +168,8 @@ func (k *keyRange) where(cuts []int64, i int) string {
 	return where
 }
 
-// How a cut is searched: at most maxProbes estimates, for 64 bits, until a part is within a quarter of what it should be. Values that
-// are evenly distributed need one.
+// How a cut is searched: at most maxProbes estimates, for 64 bits, until a part is within a quarter
+// of what it should be. Values that are evenly distributed need one.
 const (
 	maxProbes = 64
 	tolerance = 4
@@ -182,8 +183,8 @@ func (k *keyRange) unit() int64 {
 	return 1
 }
 
-// cuts returns up to most-1 values, ascending, between which there are about as many rows by the server's estimates;
-// an estimate below 0 is unknown, then the values are equidistant.
+// cuts returns up to most-1 values, ascending, between which there are about as many rows by the
+// server's estimates; an estimate below 0 is unknown, then the values are equidistant.
 func (k *keyRange) cuts(most int, estimate func(from, to int64) (int64, error)) (out []int64, err error) {
 	lo, hi := k.min, k.max
 	span := uint64(hi) - uint64(lo) // at most 2^64 - 1

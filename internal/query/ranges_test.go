@@ -11,7 +11,8 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// TestRangesCoverEveryRowOnce cuts tables by ranges of keys of several types: each row is in one piece.
+// TestRangesCoverEveryRowOnce cuts tables by ranges of keys of several types: each row is in one
+// piece.
 func TestRangesCoverEveryRowOnce(t *testing.T) {
 	testdb.OnKinds(t, []string{"mariadb", "mysql", "postgres"}, func(t *testing.T, kind string) {
 		ctx := within(t)
@@ -115,7 +116,8 @@ func TestRangesCoverEveryRowOnce(t *testing.T) {
 	})
 }
 
-// TestRangesOfATableWithInvisibleColumns: a star in a piece, which names all columns, would have those, too; the query is run whole.
+// TestRangesOfATableWithInvisibleColumns: a star in a piece, which names all columns, would have
+// those, too; the query is run whole.
 func TestRangesOfATableWithInvisibleColumns(t *testing.T) {
 	f := newFixture(t, "mariadb")
 	do(t, f.Reader, "CREATE TABLE hidden (id INT NOT NULL PRIMARY KEY, h INT INVISIBLE, v INT)", "INSERT INTO hidden SELECT id, id FROM t")

@@ -10,8 +10,9 @@ import (
 	"github.com/rowmill/rowmill/internal/query/merge"
 )
 
-// TestTrapRefilledWhileRead runs queries while a partition is emptied, or dropped and created, and filled again, each time in one
-// transaction: PostgreSQL's snapshots don't have the rows of such a partition.
+// TestTrapRefilledWhileRead runs queries while a partition is emptied, or dropped and created, and
+// filled again, each time in one transaction: PostgreSQL's snapshots don't have the rows of such a
+// partition.
 func TestTrapRefilledWhileRead(t *testing.T) {
 	db := openReader(t, "postgres")
 	do(t, db, "CREATE TABLE cq (k int, v int) PARTITION BY LIST (k)")

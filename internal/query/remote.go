@@ -15,9 +15,10 @@ import (
 	"github.com/rowmill/rowmill/internal/query/plan"
 )
 
-// A server that presents tables of others may write a query anew for them with another meaning (engine.RemoteReader). Of such a
-// table only rows are read: in the query, a derived table stands in its place, so that the server evaluates all of
-// the query itself. A piece is passed on with its aggregation if it has nothing but what is known to be written rightly.
+// A server that presents tables of others may write a query anew for them with another meaning
+// (engine.RemoteReader). Of such a table only rows are read: in the query, a derived table stands
+// in its place, so that the server evaluates all of the query itself. A piece is passed on with its
+// aggregation if it has nothing but what is known to be written rightly.
 
 // fetch sets Piece.Text of pieces that the head runs and that must not be passed on.
 func (r *Runner) fetch(ctx context.Context, s *engine.Session, p *plan.Plan) error {
@@ -81,8 +82,8 @@ const remoteHint = "the query in another form; a client of the server gives an a
 // harmless are the first words of statements that read no rows.
 var harmless = []string{"SHOW", "DESCRIBE", "DESC", "EXPLAIN", "HELP"}
 
-// guard returns a statement in which derived tables stand in the place of those of the list, with the names of these. It
-// is an error if that can't be done.
+// guard returns a statement in which derived tables stand in the place of those of the list, with
+// the names of these. It is an error if that can't be done.
 func (r *Runner) guard(ctx context.Context, s *engine.Session, st engine.State, text string, remote engine.RemoteReader, list []engine.RemoteTable) (string, []string, error) {
 	refuse := func(name, format string, args ...any) (string, []string, error) {
 		return "", nil, engine.Hinted(fmt.Errorf("%s has its rows on other servers, for which this one would write the query anew, not always with the same meaning; and it can't be kept from it: %s", name, fmt.Sprintf(format, args...)), remoteHint)
@@ -197,8 +198,9 @@ func fetchedText(names []string) string {
 	return "the head reads the rows of " + strings.Join(names, ", ") + " from the nodes"
 }
 
-// namedAs returns a function for the columns of a guarded statement, which have the names that those of the
-// original have: a name is made from the text of an expression, which may have a table in it.
+// namedAs returns a function for the columns of a guarded statement, which have the names that
+// those of the original have: a name is made from the text of an expression, which may have a table
+// in it.
 func (r *Runner) namedAs(ctx context.Context, s *engine.Session, text string, to func([]engine.ResultColumn) error) (func([]engine.ResultColumn) error, error) {
 	want, err := r.nodes[0].DescribeQuery(ctx, s, text)
 	if err != nil {
@@ -221,7 +223,8 @@ func isNatural(f *parse.From) bool {
 	return f != nil && (f.Natural || isNatural(f.Left) || isNatural(f.Right))
 }
 
-// columnsIn returns the columns of a table that a statement may name, at least one. A star stands for all that aren't invisible.
+// columnsIn returns the columns of a table that a statement may name, at least one. A star stands
+// for all that aren't invisible.
 func columnsIn(t *engine.TableParts, text string, stars bool) (out []string) {
 	for _, c := range t.Columns {
 		odd := strings.ContainsFunc(c.Name, func(r rune) bool { return r > '~' || r == '`' || r == '"' })
@@ -247,8 +250,8 @@ var (
 	flipped     = map[string]string{"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 )
 
-// simpleConditions returns those of a condition, joined by AND, that compare a column of a table with integers, dates or times; "" if
-// there are none. The query still has them all.
+// simpleConditions returns those of a condition, joined by AND, that compare a column of a table
+// with integers, dates or times; "" if there are none. The query still has them all.
 func simpleConditions(d engine.Dialect, where *parse.Expr, t *engine.TableParts, alias, text string) string {
 	var list []string
 	for _, e := range parse.Conjuncts(where) {
@@ -303,8 +306,8 @@ func columnNamed(t *engine.TableParts, e *parse.Expr) *engine.SchemaColumn {
 	return columnOf(t, &parse.Expr{Kind: parse.Column, Names: e.Names[len(e.Names)-1:]}, "")
 }
 
-// comparedText reports a literal text with which an operand is compared by a rule that doesn't depend on the session:
-// the collation of a column, or the order of time.
+// comparedText reports a literal text with which an operand is compared by a rule that doesn't
+// depend on the session: the collation of a column, or the order of time.
 func comparedText(t *engine.TableParts, operand, e *parse.Expr, text string) bool {
 	if e.Kind != parse.Literal {
 		return false
@@ -319,7 +322,8 @@ func comparedText(t *engine.TableParts, operand, e *parse.Expr, text string) boo
 	return charType.MatchString(c.Native) && simpleText.MatchString(v)
 }
 
-// isTime reports the literal of a date or of a time that is one, and that a column of a type can hold: Spider converts it to that type.
+// isTime reports the literal of a date or of a time that is one, and that a column of a type can
+// hold: Spider converts it to that type.
 func isTime(v, native string) bool {
 	digits := 0 // of a fraction
 	if at := strings.IndexByte(native, '('); at > 0 {
@@ -336,8 +340,8 @@ func isTime(v, native string) bool {
 	return err == nil
 }
 
-// fixed returns the text of an integer, or of a date or time, with which a column of that type is compared; "" if it is
-// something else.
+// fixed returns the text of an integer, or of a date or time, with which a column of that type is
+// compared; "" if it is something else.
 func fixed(c *engine.SchemaColumn, e *parse.Expr, text string) string {
 	sign := ""
 	if e.Kind == parse.Unary && e.Name == "-" {
@@ -355,7 +359,8 @@ func fixed(c *engine.SchemaColumn, e *parse.Expr, text string) string {
 	return ""
 }
 
-// passable reports that the server passes a piece on with its meaning, if it passes it on as a whole.
+// passable reports that the server passes a piece on with its meaning, if it passes it on as a
+// whole.
 func (r *Runner) passable(text string, p *plan.Plan) bool {
 	q, err := parse.Parse(text, r.nodes[0].Syntax(p.State))
 	if err != nil || q.Body == nil || len(q.With)+len(q.Rest) > 0 {
@@ -378,8 +383,9 @@ func (r *Runner) passable(text string, p *plan.Plan) bool {
 	return !slices.ContainsFunc(list, func(e *parse.Expr) bool { return e != nil && !passableExpr(p.Table, e, text) }) && varies(q, text)
 }
 
-// varies reports that no result column is a constant, for which Spider would give the values of another column, and that GROUP BY has a column
-// for whose value the condition has no constant: otherwise the server drops the clause, and Spider gives a row for a group without rows.
+// varies reports that no result column is a constant, for which Spider would give the values of
+// another column, and that GROUP BY has a column for whose value the condition has no constant:
+// otherwise the server drops the clause, and Spider gives a row for a group without rows.
 func varies(q *parse.Query, text string) bool {
 	s := q.Body
 	expr := func(e *parse.Expr) *parse.Expr {
@@ -443,8 +449,9 @@ func columnNames(e *parse.Expr) (names []string) {
 	return names
 }
 
-// passedOn are functions that are written for other servers as they are, and that depend on no setting of the session. The type TIME
-// is none that is passed on: as a date it is a time of today, which depends on the time zone of the session.
+// passedOn are functions that are written for other servers as they are, and that depend on no
+// setting of the session. The type TIME is none that is passed on: as a date it is a time of today,
+// which depends on the time zone of the session.
 var passedOn = []string{"count", "sum", "min", "max", "date", "year", "month", "day", "hour", "if", "ifnull", "coalesce", "floor", "hex", "char_length", "length"}
 
 func passableExpr(t *engine.TableParts, e *parse.Expr, text string) bool {

@@ -11,8 +11,9 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// TestTrapRenamedWhileRead puts another table in the place of one while a query waits for its lock, as tools that change tables online do: the
-// other one has more partitions, and rows that the query's snapshot doesn't have.
+// TestTrapRenamedWhileRead puts another table in the place of one while a query waits for its lock,
+// as tools that change tables online do: the other one has more partitions, and rows that the
+// query's snapshot doesn't have.
 func TestTrapRenamedWhileRead(t *testing.T) {
 	db := openReader(t, "mysql")
 	for _, table := range []string{"old (id INT NOT NULL PRIMARY KEY) PARTITION BY HASH (id) PARTITIONS 2", "new (id INT NOT NULL PRIMARY KEY) PARTITION BY HASH (id) PARTITIONS 4"} {
@@ -75,7 +76,8 @@ func TestTrapRenamedWhileRead(t *testing.T) {
 	}
 }
 
-// TestPrunedForAnotherTable runs a plan whose partitions are those of another table, which had the name while the server planned.
+// TestPrunedForAnotherTable runs a plan whose partitions are those of another table, which had the
+// name while the server planned.
 func TestPrunedForAnotherTable(t *testing.T) {
 	testdb.OnKinds(t, servers, func(t *testing.T, kind string) {
 		f := newFixture(t, kind)

@@ -12,7 +12,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A rolledTime judges expressions of a roll-up's time column: whether they have one value for all rows of a bucket.
+// A rolledTime judges expressions of a roll-up's time column: whether they have one value for all
+// rows of a bucket.
 type rolledTime struct {
 	table  *engine.RolledTable
 	level  *engine.RolledLevel
@@ -29,7 +30,8 @@ const (
 	aDay    = 24 * anHour
 )
 
-// A granule is a stretch of time within which an expression has one value: of Step microseconds, aligned to 1970, or of Months.
+// A granule is a stretch of time within which an expression has one value: of Step microseconds,
+// aligned to 1970, or of Months.
 type granule struct{ step, months int64 }
 
 // finer returns the finer one.
@@ -75,7 +77,8 @@ var (
 	perYear   = granule{months: 12}
 )
 
-// timeFunctions are functions of one time, or of a time and constants after it, that have one value within a granule.
+// timeFunctions are functions of one time, or of a time and constants after it, that have one value
+// within a granule.
 var timeFunctions = map[string]granule{
 	"date": perDay, "to_days": perDay, "day": perDay, "dayofmonth": perDay, "dayofweek": perDay, "dayofyear": perDay, "dayname": perDay,
 	"weekday": perDay, "week": perDay, "weekofyear": perDay, "yearweek": perDay, "last_day": perMonth, "month": perMonth, "monthname": perMonth,
@@ -105,8 +108,9 @@ var charFormat = regexp.MustCompile(`YYYY|HH24|MM|DD|MI|SS|[A-Za-z0-9]+|.`)
 
 var charFormats = map[string]granule{"YYYY": perYear, "MM": perMonth, "DD": perDay, "HH24": perHour, "MI": perMinute, "SS": perSecond}
 
-// fixed reports whether an expression without aggregates has one value for all rows of a row of the roll-up: it depends on the
-// groups, and on the time only by parts of it that are the same within each bucket.
+// fixed reports whether an expression without aggregates has one value for all rows of a row of the
+// roll-up: it depends on the groups, and on the time only by parts of it that are the same within
+// each bucket.
 func (t *rolledTime) fixed(e *parse.Expr) bool {
 	e = parse.Bare(e)
 	if e.Query != nil || e.Over != nil || e.Filter != nil || e.OrderBy != nil || e.Qualified || e.Star || e.Distinct {
@@ -166,8 +170,8 @@ func (t *rolledTime) isTime(e *parse.Expr) bool {
 	return e.Kind == parse.Column && t.same(e.Names[len(e.Names)-1], t.table.Time.Name)
 }
 
-// group returns the column of the roll-up's groups that an expression is, "" if it is none, or if values that differ may
-// be one group: then the roll-up has only one of them.
+// group returns the column of the roll-up's groups that an expression is, "" if it is none, or if
+// values that differ may be one group: then the roll-up has only one of them.
 func (t *rolledTime) group(e *parse.Expr) string {
 	for _, name := range t.level.By {
 		if !t.same(e.Names[len(e.Names)-1], name) {
@@ -195,8 +199,8 @@ func (t *rolledTime) exact(c engine.SchemaColumn) bool {
 	return false
 }
 
-// granule returns within what an expression whose operand is the time itself has one value; false if it is none that is
-// known.
+// granule returns within what an expression whose operand is the time itself has one value; false
+// if it is none that is known.
 func (t *rolledTime) granule(e *parse.Expr) (granule, bool) {
 	if n, ok := t.division(e); ok {
 		return granule{step: n}, true
@@ -296,8 +300,8 @@ func plainText(s string) (string, bool) {
 	return s[1 : len(s)-1], true
 }
 
-// division returns the length in microseconds of what an expression divides time into: x DIV n, FLOOR(x / n), x - x % n, where
-// x counts units of time since 1970.
+// division returns the length in microseconds of what an expression divides time into: x DIV n,
+// FLOOR(x / n), x - x % n, where x counts units of time since 1970.
 func (t *rolledTime) division(e *parse.Expr) (int64, bool) {
 	e = parse.Bare(e)
 	switch {

@@ -20,7 +20,8 @@ type serverRules struct {
 // timeTypes has the type of which values are days.
 var timeTypes = map[string]value.Type{"date": {Kind: value.Time, Logical: value.Date}}
 
-// Expressions of a time, with the longest buckets of 1m, 15m, 1h, 1d, 7d, 1mo and 1y within which they have one value; "" is none.
+// Expressions of a time, with the longest buckets of 1m, 15m, 1h, 1d, 7d, 1mo and 1y within which
+// they have one value; "" is none.
 func TestRolledTime(t *testing.T) {
 	every := func(engine.SchemaColumn) bool { return true }
 	none := func(engine.SchemaColumn) bool { return false }
@@ -114,7 +115,8 @@ func TestRolledTime(t *testing.T) {
 	}
 }
 
-// Literals that a time is compared with: a date has no time of day, and an instant is a time of the session's zone.
+// Literals that a time is compared with: a date has no time of day, and an instant is a time of the
+// session's zone.
 func TestBoundOfRolledTime(t *testing.T) {
 	loose := serverRules{syntax: engine.Syntax{Introducer: true}}
 	casts := serverRules{engine.Syntax{Prefixed: true, Casts: true}, engine.Semantics{TimeSemantics: engine.TimeSemantics{TypedLiterals: true}}}

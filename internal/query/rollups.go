@@ -23,8 +23,8 @@ type Rollups interface {
 	RolledTable(ctx context.Context, t *engine.TableParts) (*engine.RolledTable, error)
 }
 
-// useRollups makes the pieces of a plan, if roll-ups answer a part of the query exactly. Otherwise it makes none, and NoRollup of the
-// plan says why not.
+// useRollups makes the pieces of a plan, if roll-ups answer a part of the query exactly. Otherwise
+// it makes none, and NoRollup of the plan says why not.
 func (r *Runner) useRollups(ctx context.Context, s *engine.Session, p *plan.Plan) error {
 	if r.o.Rollups == nil || r.o.NoRollups || !p.Table.Period || len(r.nodes) > 1 {
 		return nil
@@ -56,7 +56,8 @@ func (r *Runner) useRollups(ctx context.Context, s *engine.Session, p *plan.Plan
 	return err
 }
 
-// chooseLevels uses the levels that answer the query: for all time that it has, the one with the longest buckets.
+// chooseLevels uses the levels that answer the query: for all time that it has, the one with the
+// longest buckets.
 func (r *Runner) chooseLevels(ctx context.Context, s *engine.Session, p *plan.Plan, t *engine.RolledTable) (why string, err error) {
 	u, why := newRolledUp(r.nodes[0].Reader, p, t)
 	if why != "" {
@@ -116,7 +117,8 @@ func joined(ranges []rolling.Period) (out []rolling.Period) {
 	return out
 }
 
-// without returns the ranges of a level, in whole buckets, that lie in the time that is asked for and not in those that are used.
+// without returns the ranges of a level, in whole buckets, that lie in the time that is asked for
+// and not in those that are used.
 func (u *rolledUp) without(l *leveled, used []rolling.Period) (out []rolling.Period) {
 	add := func(from, to int64) {
 		if from, to = l.Every.Ceil(from), l.Every.Floor(to); from < to {
@@ -205,7 +207,8 @@ func (u *rolledUp) bounds() rolling.Period {
 	return p
 }
 
-// bounded returns the range of times that a condition leaves: the whole times in it. False is another condition.
+// bounded returns the range of times that a condition leaves: the whole times in it. False is
+// another condition.
 func (t *rolledTime) bounded(c *parse.Expr) (from, to int64, ok bool) {
 	from, to = math.MinInt64, math.MaxInt64
 	switch {
@@ -276,8 +279,8 @@ func (u *rolledUp) level(r *engine.RolledLevel) (_ *leveled, why string) {
 	return l, ""
 }
 
-// hasFraction reports a number with a fraction in a condition. Where MariaDB and MySQL look for one in an index of integers, they may find another
-// number, and the roll-up has no such index.
+// hasFraction reports a number with a fraction in a condition. Where MariaDB and MySQL look for one
+// in an index of integers, they may find another number, and the roll-up has no such index.
 func hasFraction(c *parse.Expr) bool {
 	found := false
 	parse.Walk(c, func(e *parse.Expr) bool {
@@ -320,8 +323,8 @@ func (u *rolledUp) operand(l *engine.RolledLevel, ranges []rolling.Period) strin
 	return "(SELECT " + strings.Join(cols, ", ") + " FROM " + from + " WHERE " + strings.Join(where, " OR ") + ")"
 }
 
-// derive adds the edits that make an element of the select list one over the rows of a level, or returns why there are none;
-// item is its index.
+// derive adds the edits that make an element of the select list one over the rows of a level, or
+// returns why there are none; item is its index.
 func (u *rolledUp) derive(l *leveled, t *rolledTime, e *parse.Expr, item int) (why string) {
 	isAggregate := func(e *parse.Expr) bool {
 		return e.Kind == parse.Call && u.reader.Function(e.Name, len(e.Args)) == engine.AggregateFunction
@@ -356,8 +359,8 @@ func (u *rolledUp) derive(l *leveled, t *rolledTime, e *parse.Expr, item int) (w
 	return ""
 }
 
-// aggregate returns a call in terms of a level's columns, "" if it has none for it. Count reports a sum of integers in
-// the place of a count.
+// aggregate returns a call in terms of a level's columns, "" if it has none for it. Count reports a
+// sum of integers in the place of a count.
 func (u *rolledUp) aggregate(t *rolledTime, e *parse.Expr) (text string, count bool) {
 	if e.Distinct || e.Filter != nil || e.Over != nil || e.OrderBy != nil || e.Qualified || e.Separator != "" || !e.Star && len(e.Args) != 1 {
 		return "", false
@@ -411,7 +414,8 @@ func (u *rolledUp) aggregate(t *rolledTime, e *parse.Expr) (text string, count b
 	return "", false
 }
 
-// differs returns why the columns of a level's query don't have the texts of those of the table's; "" if they do.
+// differs returns why the columns of a level's query don't have the texts of those of the table's;
+// "" if they do.
 func (u *rolledUp) differs(l *leveled, cols []engine.ResultColumn) string {
 	want := u.plan.PartialColumns
 	if len(cols) != len(want) {
@@ -505,7 +509,8 @@ func (u *rolledUp) sameRows(used []rolling.Period) func(ctx context.Context, s *
 	}
 }
 
-// proveRollups makes sure that in the snapshots of a run's sessions, the roll-ups that a plan reads have exactly the rows of the table.
+// proveRollups makes sure that in the snapshots of a run's sessions, the roll-ups that a plan reads
+// have exactly the rows of the table.
 func (x *execution) proveRollups(run *nodeRun) error {
 	for _, s := range run.sessions {
 		for _, u := range x.p.Rollups {
@@ -527,7 +532,8 @@ func (x *execution) proveRollups(run *nodeRun) error {
 	return err
 }
 
-// proveRollup makes sure that in the snapshot of a session, the roll-up has exactly the rows of the table.
+// proveRollup makes sure that in the snapshot of a session, the roll-up has exactly the rows of the
+// table.
 func proveRollup(ctx context.Context, s *engine.Session, u plan.RollupUse) error {
 	holds := false
 	err := s.Text(ctx, u.Proof, nil, func(values [][]byte) error {

@@ -13,8 +13,8 @@ import (
 	"github.com/rowmill/rowmill/internal/query/plan"
 )
 
-// A Runner answers queries with several sessions of one server. It may be used by several goroutines; each query has
-// sessions of its own, which are kept for the next one.
+// A Runner answers queries with several sessions of one server. It may be used by several
+// goroutines; each query has sessions of its own, which are kept for the next one.
 type Runner struct {
 	o     Options
 	nodes []*node // the first plans, merges, and runs whole queries
@@ -28,7 +28,8 @@ type node struct {
 	engine.Reader
 	name string // "" of the first
 	err  error  // why there is no Reader
-	// plain are sessions for planning and for whole queries, pieces those for pieces, whose clock stands.
+	// plain are sessions for planning and for whole queries, pieces those for pieces, whose clock
+	// stands.
 	plain, pieces *pool
 
 	mu       sync.Mutex
@@ -78,10 +79,12 @@ func (r *Runner) Close() error {
 	return errors.Join(errs...)
 }
 
-// Run answers a query as planned, and passes the answer to sink. If it returns an error, the rows that sink has got are not
-// the answer. When it returns, nothing of it runs on the server any more, also if ctx has ended.
+// Run answers a query as planned, and passes the answer to sink. If it returns an error, the rows
+// that sink has got are not the answer. When it returns, nothing of it runs on the server any more,
+// also if ctx has ended.
 //
-// A query whose pieces turn out not to determine the answer exactly is run again, whole: see Report.Rerun.
+// A query whose pieces turn out not to determine the answer exactly is run again, whole: see
+// Report.Rerun.
 func (r *Runner) Run(ctx context.Context, p *plan.Plan, sink Sink) (*Report, error) {
 	begin := time.Now()
 	report := &Report{Plan: p}
@@ -121,8 +124,9 @@ func rerunReason(err error) string {
 	return ""
 }
 
-// piecesOnly are the errors of pieces that the whole may not have. Which value the server refuses first, and in which words, is known only
-// from the whole; so is whether it meets the operation that it lacks, and whether the memory is enough for one session.
+// piecesOnly are the errors of pieces that the whole may not have. Which value the server refuses
+// first, and in which words, is known only from the whole; so is whether it meets the operation
+// that it lacks, and whether the memory is enough for one session.
 var piecesOnly = []error{engine.ErrRefused, engine.ErrUnsupported, engine.ErrNoMemory, engine.ErrAltered}
 
 // A counter counts the rows of an answer.
@@ -151,7 +155,8 @@ func (c *counter) Row(values [][]byte) error {
 	return c.Sink.Row(values)
 }
 
-// whole runs the statement as it is; but of tables of other servers, where that isn't certain to be right, it reads the rows only.
+// whole runs the statement as it is; but of tables of other servers, where that isn't certain to be
+// right, it reads the rows only.
 func (r *Runner) whole(ctx context.Context, p *plan.Plan, sink Sink, report *Report) error {
 	n := r.nodes[0]
 	s, err := n.plain.get(ctx, p.State)
@@ -179,7 +184,8 @@ func (r *Runner) whole(ctx context.Context, p *plan.Plan, sink Sink, report *Rep
 	return errors.Join(err, s.Close()) // the statement may have left anything in the session
 }
 
-// split runs the pieces and merges their answers. clock are settings that stop the clock of all sessions; nil for now.
+// split runs the pieces and merges their answers. clock are settings that stop the clock of all
+// sessions; nil for now.
 func (r *Runner) split(ctx context.Context, p *plan.Plan, clock engine.State, sink Sink, report *Report) (err error) {
 	if len(p.Pieces) == 0 {
 		return merge.Inexact("no partition is left to be read")
@@ -213,7 +219,8 @@ type execution struct {
 	report *Report
 	runs   []nodeRun
 	cached *caching // nil without
-	// all is the execution of the set operation that this is a branch of, first the index of its first piece there; nil for a statement.
+	// all is the execution of the set operation that this is a branch of, first the index of its first
+	// piece there; nil for a statement.
 	all   *execution
 	first int
 
@@ -302,7 +309,8 @@ func (x *execution) open() (err error) {
 	return nil
 }
 
-// sessionsFor is the number of sessions for the pieces of a server. Of roll-ups and few rows, one reads as fast as several begin.
+// sessionsFor is the number of sessions for the pieces of a server. Of roll-ups and few rows, one
+// reads as fast as several begin.
 func (r *Runner) sessionsFor(p *plan.Plan, n *node) int {
 	if len(p.Rollups) > 0 && fewRows(p.Pieces) {
 		return 1
@@ -310,12 +318,14 @@ func (r *Runner) sessionsFor(p *plan.Plan, n *node) int {
 	return r.parallel(n.Reader)
 }
 
-// beginCached opens the sessions, and makes pieces of the partitions whose partial rows aren't cached.
+// beginCached opens the sessions, and makes pieces of the partitions whose partial rows aren't
+// cached.
 func (x *execution) beginCached() (err error) {
 	r, n := x.r, x.r.nodes[0]
 	sessions := r.parallel(n.Reader)
 	run := nodeRun{node: n}
-	// If all but a few are cached, few sessions are needed: for few rows one, whose snapshot needs no proof.
+	// If all but a few are cached, few sessions are needed: for few rows one, whose snapshot needs no
+	// proof.
 	missing := x.cached.missing(x.p.Parts)
 	needed := max(1, min(sessions, len(missing)))
 	if fewRows([]plan.Piece{joinParts(partRows(x.p.Table), missing)}) {
@@ -352,7 +362,8 @@ func (x *execution) beginCached() (err error) {
 	return nil
 }
 
-// unlessRefused makes an error of the cache, such as a missing privilege, the reason why there is none.
+// unlessRefused makes an error of the cache, such as a missing privilege, the reason why there is
+// none.
 func (x *execution) unlessRefused(err error) error {
 	if err == nil || x.ctx.Err() != nil || errors.Is(err, engine.ErrConnectionLost) || isBug(err) {
 		return err
@@ -426,8 +437,8 @@ func (run *nodeRun) reads(p *plan.Plan) (list []string) {
 	return list
 }
 
-// unchanged makes the query whole if a table that is cut isn't as it was planned: its rows may have moved to a partition that no piece
-// reads. From here on it can't be altered.
+// unchanged makes the query whole if a table that is cut isn't as it was planned: its rows may have
+// moved to a partition that no piece reads. From here on it can't be altered.
 func (x *execution) unchanged(run *nodeRun) (err error) {
 	s := run.sessions[0].Session
 	if run.Capabilities().SnapshotCatalog {
@@ -470,8 +481,9 @@ func (x *execution) unchanged(run *nodeRun) (err error) {
 	return nil
 }
 
-// samePruned makes the query whole if the server now reads a partition that it pruned when the query was planned: it may have planned for
-// another table of this name, if that was renamed to and fro.
+// samePruned makes the query whole if the server now reads a partition that it pruned when the
+// query was planned: it may have planned for another table of this name, if that was renamed to and
+// fro.
 func (x *execution) samePruned(run *nodeRun, p *plan.Plan) error {
 	if p.Pruned == 0 || p.Table.Created == "" {
 		return nil

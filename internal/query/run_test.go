@@ -69,7 +69,8 @@ func sessionOf(ctx context.Context, t testing.TB, db engine.Reader) (*engine.Ses
 	return s, st
 }
 
-// newFixture creates the table t (id, g, d, s): g is a text of 7 values, d a decimal or NULL, s a text.
+// newFixture creates the table t (id, g, d, s): g is a text of 7 values, d a decimal or NULL, s a
+// text.
 func newFixture(t testing.TB, kind string) *fixture {
 	t.Helper()
 	f := &fixture{Reader: openReader(t, kind), t: t, kind: kind, sleep: "SLEEP(60) = 0"}
@@ -140,8 +141,8 @@ func (f *fixture) runner(o Options) *Runner {
 	return r
 }
 
-// askAlike plans queries, which each have an order or one row, and compares their answers whole and as planned: each must be whole because of
-// that, or in pieces if it is "".
+// askAlike plans queries, which each have an order or one row, and compares their answers whole and
+// as planned: each must be whole because of that, or in pieces if it is "".
 func (f *fixture) askAlike(r *Runner, whole string, queries ...string) {
 	f.t.Helper()
 	for _, query := range queries {
@@ -251,7 +252,8 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// TestOrderOfGroups has groups without ORDER BY in the order of their keys: merged in memory, on the server, and in pieces alone. MariaDB's own have it, too.
+// TestOrderOfGroups has groups without ORDER BY in the order of their keys: merged in memory, on
+// the server, and in pieces alone. MariaDB's own have it, too.
 func TestOrderOfGroups(t *testing.T) {
 	testdb.OnKinds(t, servers, func(t *testing.T, kind string) {
 		f := newFixture(t, kind)
@@ -306,7 +308,8 @@ func TestOrderOfGroups(t *testing.T) {
 	})
 }
 
-// TestWholeKeepsSession keeps the session of a whole query that changes nothing in it: the next one is planned on the same connection.
+// TestWholeKeepsSession keeps the session of a whole query that changes nothing in it: the next one
+// is planned on the same connection.
 func TestWholeKeepsSession(t *testing.T) {
 	testdb.OnKinds(t, servers, func(t *testing.T, kind string) {
 		f := newFixture(t, kind)

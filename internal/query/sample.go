@@ -11,8 +11,8 @@ import (
 	"github.com/rowmill/rowmill/internal/query/plan"
 )
 
-// sample learns the types of columns that depend on how the server computes the answer, by running the statement over the
-// smallest of its partitions.
+// sample learns the types of columns that depend on how the server computes the answer, by running
+// the statement over the smallest of its partitions.
 func (r *Runner) sample(ctx context.Context, s *engine.Session, p *plan.Plan) error {
 	at := slices.IndexFunc(p.Columns, func(c engine.ResultColumn) bool { return c.Provisional })
 	if p.Whole != "" || at < 0 {

@@ -10,11 +10,12 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// idleTime is how long a session is kept for the next query: well below the servers' own limits for idle connections.
+// idleTime is how long a session is kept for the next query: well below the servers' own limits for
+// idle connections.
 const idleTime = time.Minute
 
-// A pool keeps sessions between queries. Each has only read, in transactions that have been rolled back, so that its settings
-// are its whole state.
+// A pool keeps sessions between queries. Each has only read, in transactions that have been rolled
+// back, so that its settings are its whole state.
 type pool struct {
 	reader engine.Reader
 	most   int // idle sessions
@@ -31,7 +32,8 @@ type session struct {
 	since time.Time
 }
 
-// get returns a session with these settings: an idle one, whose settings are made again, or a new one.
+// get returns a session with these settings: an idle one, whose settings are made again, or a new
+// one.
 func (p *pool) get(ctx context.Context, st engine.State) (*session, error) {
 	for {
 		s, old := p.take(st)
@@ -53,7 +55,8 @@ func (p *pool) get(ctx context.Context, st engine.State) (*session, error) {
 	return &session{Session: s, state: st}, nil
 }
 
-// take removes an idle session that has the same settings, with whatever values, and those that have been idle for long.
+// take removes an idle session that has the same settings, with whatever values, and those that
+// have been idle for long.
 func (p *pool) take(st engine.State) (s *session, old []*session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,8 +78,8 @@ func sameNames(a, b engine.State) bool {
 	return slices.EqualFunc(a, b, func(x, y engine.Setting) bool { return x.Name == y.Name })
 }
 
-// put takes a session back. A statement that the server refused has left nothing in it once its transaction is rolled back; a session
-// whose statement was interrupted is lost.
+// put takes a session back. A statement that the server refused has left nothing in it once its
+// transaction is rolled back; a session whose statement was interrupted is lost.
 func (p *pool) put(ctx context.Context, s *session) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
 	defer cancel()

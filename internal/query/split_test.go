@@ -17,7 +17,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// splitTables are the tables of TestSplitWritesPlans: t has partitions by time, k by another column, dim has none.
+// splitTables are the tables of TestSplitWritesPlans: t has partitions by time, k by another
+// column, dim has none.
 var splitTables = map[string][]string{
 	"mariadb": {
 		`CREATE TABLE t (id INT NOT NULL, at DATETIME NOT NULL, host INT, name VARCHAR(20) COLLATE utf8mb4_general_ci, code VARBINARY(8), d DECIMAL(12,2), g DOUBLE, f FLOAT,
@@ -43,8 +44,8 @@ var splitTables = map[string][]string{
 // splitKinds are the servers of TestSplitWritesPlans, each with the list of its statements.
 var splitKinds = map[string]string{"mariadb": "mariadb", "mysql": "mariadb", "postgres": "postgres"}
 
-// TestSplitWritesPlans compares the plans of the statements of testdata/split with golden files: why a statement is whole, or what the
-// pieces and the merge are.
+// TestSplitWritesPlans compares the plans of the statements of testdata/split with golden files:
+// why a statement is whole, or what the pieces and the merge are.
 func TestSplitWritesPlans(t *testing.T) {
 	for kind, list := range splitKinds {
 		t.Run(kind, func(t *testing.T) {
@@ -76,7 +77,8 @@ func TestSplitWritesPlans(t *testing.T) {
 	}
 }
 
-// TestPlansFromFacts makes the same plans without a server, of what the servers said when it was recorded.
+// TestPlansFromFacts makes the same plans without a server, of what the servers said when it was
+// recorded.
 func TestPlansFromFacts(t *testing.T) {
 	if *update {
 		t.Skip("the answers are being recorded")
@@ -93,7 +95,8 @@ func TestPlansFromFacts(t *testing.T) {
 // ownDatabase is the name of the test's database, which messages have.
 var ownDatabase = regexp.MustCompile(`t[0-9_]+testsplitwritesplans_[a-z]+`)
 
-// comparePlans compares the plans of a list of statements with its golden file, and calls check with each.
+// comparePlans compares the plans of a list of statements with its golden file, and calls check
+// with each.
 func comparePlans(t *testing.T, kind string, facts plan.Facts, st engine.State, check func(text string, p *plan.Plan)) {
 	t.Helper()
 	list, err := os.ReadFile(filepath.Join("testdata", "split", splitKinds[kind]+".sql"))
@@ -183,7 +186,8 @@ func planText(p *plan.Plan) string {
 	return b.String()
 }
 
-// TestSplitStopsTheClock checks that all pieces have one time: servers whose clock no setting stops get it in the text.
+// TestSplitStopsTheClock checks that all pieces have one time: servers whose clock no setting stops
+// get it in the text.
 func TestSplitStopsTheClock(t *testing.T) {
 	db := openReader(t, "postgres")
 	do(t, db, splitTables["postgres"]...)

@@ -10,8 +10,8 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// BenchmarkSQLite answers a query over 100 periods of few rows, whole, in pieces, and planned alone: the first time, when nothing is
-// known of the schema, and again.
+// BenchmarkSQLite answers a query over 100 periods of few rows, whole, in pieces, and planned
+// alone: the first time, when nothing is known of the schema, and again.
 func BenchmarkSQLite(b *testing.B) {
 	ctx := context.Background()
 	db := testdb.Open(b, "sqlite").(engine.Reader)

@@ -9,8 +9,8 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// TestSQLite compares the queries of testdata/sqlite.txt about rolling tables in a file, whole and split. Before a query stands + if it
-// is split, or a part of the reason for which it is whole.
+// TestSQLite compares the queries of testdata/sqlite.txt about rolling tables in a file, whole and
+// split. Before a query stands + if it is split, or a part of the reason for which it is whole.
 func TestSQLite(t *testing.T) {
 	d := &differential{kind: "sqlite", reader: testdb.Open(t, "sqlite").(engine.Reader)}
 	statements := []string{
@@ -20,7 +20,8 @@ func TestSQLite(t *testing.T) {
 		"CREATE TABLE loose (id, x INTEGER)", "INSERT INTO loose VALUES (1, 1), ('1', 'x'), (2.0, 2)",
 		"CREATE TABLE nocase (id INTEGER PRIMARY KEY, x TEXT COLLATE NOCASE) STRICT", "INSERT INTO nocase VALUES (1, 'a'), (2, 'A')",
 	}
-	// rolling appends a rolling table of three periods, the last of them empty. $ in rows is the number of the period.
+	// rolling appends a rolling table of three periods, the last of them empty. $ in rows is the
+	// number of the period.
 	rolling := func(name, columns, create, rows string) {
 		var terms []string
 		for i, p := range []string{"1", "2", "3"} {

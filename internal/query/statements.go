@@ -12,8 +12,8 @@ import (
 	"github.com/rowmill/rowmill/internal/query/parse"
 )
 
-// A Batch is the statements of a text, with the line of the text on which each begins, from 1, and the settings of the
-// session that they are for: those that the server gives to any client.
+// A Batch is the statements of a text, with the line of the text on which each begins, from 1, and
+// the settings of the session that they are for: those that the server gives to any client.
 type Batch struct {
 	Texts []string
 	Lines []int
@@ -28,7 +28,8 @@ func (b *Batch) Place(i int) string {
 	return fmt.Sprintf("statement %d of %d (line %d): ", i+1, len(b.Texts), b.Lines[i])
 }
 
-// Statements divides a text into statements, and refuses one that isn't a query before the first is run.
+// Statements divides a text into statements, and refuses one that isn't a query before the first is
+// run.
 func (r *Runner) Statements(ctx context.Context, text string) (*Batch, error) {
 	if i := strings.IndexByte(text, 0); i >= 0 { // servers ignore the rest, or do not
 		err := fmt.Errorf("query: the text has a zero byte on line %d", 1+strings.Count(text[:i], "\n"))
@@ -56,8 +57,9 @@ func (r *Runner) Statements(ctx context.Context, text string) (*Batch, error) {
 	return b, nil
 }
 
-// divide divides a text into its statements, without the semicolons between them and the byte order mark of some editors. A
-// text that has lexical elements that the parser doesn't know is one statement: the server judges it.
+// divide divides a text into its statements, without the semicolons between them and the byte order
+// mark of some editors. A text that has lexical elements that the parser doesn't know is one
+// statement: the server judges it.
 func (b *Batch) divide(text string, syntax engine.Syntax) {
 	text = strings.TrimPrefix(text, "\ufeff")
 	spans, err := parse.Statements(text, syntax)
@@ -76,24 +78,27 @@ func (b *Batch) divide(text string, syntax engine.Syntax) {
 	}
 }
 
-// reading are the words with which statements begin that read and change nothing, main those of the statement after
-// WITH.
+// reading are the words with which statements begin that read and change nothing, main those of the
+// statement after WITH.
 var (
 	reading = []string{"SELECT", "WITH", "VALUES", "TABLE", "SHOW", "DESCRIBE", "DESC", "EXPLAIN", "ANALYZE", "CHECKSUM", "HELP"}
 	main    = []string{"SELECT", "VALUES", "TABLE", "INSERT", "UPDATE", "DELETE", "REPLACE", "MERGE"}
 )
 
-// analyzed are the words after ANALYZE of a statement that runs a query. With any other, it computes statistics of tables.
+// analyzed are the words after ANALYZE of a statement that runs a query. With any other, it
+// computes statistics of tables.
 var analyzed = []string{"FORMAT", "SELECT", "WITH", "VALUES", "INSERT", "UPDATE", "DELETE", "REPLACE"}
 
-// storing are words before INTO of statements that change rows, which the server refuses in the queries of WITH.
+// storing are words before INTO of statements that change rows, which the server refuses in the
+// queries of WITH.
 var storing = []string{"INSERT", "REPLACE", "MERGE"}
 
 // hasInto finds INTO in a text that the parser doesn't divide into words.
 var hasInto = regexp.MustCompile(`(?i)\bINTO\b`).MatchString
 
-// checkReads refuses a statement that isn't a query, and one that stores its answer on the server, which the servers
-// allow in a read-only transaction. What functions and subqueries change is refused by the transaction.
+// checkReads refuses a statement that isn't a query, and one that stores its answer on the server,
+// which the servers allow in a read-only transaction. What functions and subqueries change is
+// refused by the transaction.
 func checkReads(text string, syntax engine.Syntax) error {
 	first, second, before, verb, into, analyze, depth, at := "", "", "", "", false, false, 0, 0
 	for s := parse.NewScanner(text, syntax); ; {

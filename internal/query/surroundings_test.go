@@ -14,8 +14,8 @@ import (
 type surrounding struct {
 	name string
 	on   []string
-	// carried settings change answers: engine.Reader.ReadState has to have them. planned change how the server
-	// computes them.
+	// carried settings change answers: engine.Reader.ReadState has to have them. planned change how
+	// the server computes them.
 	carried, planned engine.State
 }
 
@@ -67,7 +67,8 @@ var surroundings = []surrounding{
 	},
 }
 
-// surrounded compares the written queries, and random ones with a fixed seed, in sessions with other settings.
+// surrounded compares the written queries, and random ones with a fixed seed, in sessions with
+// other settings.
 func (d *differential) surrounded(t *testing.T) {
 	testdb.SkipUnlessNightly(t, "mysql_states.sql and postgres.sql of the written queries")
 	queries := readWritten(t, d.kind)

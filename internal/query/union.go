@@ -12,7 +12,8 @@ import (
 	"github.com/rowmill/rowmill/internal/query/plan"
 )
 
-// planBranches makes the pieces of a set operation. A branch that isn't worth splitting, or can't be, is one piece.
+// planBranches makes the pieces of a set operation. A branch that isn't worth splitting, or can't
+// be, is one piece.
 func (r *Runner) planBranches(ctx context.Context, s *engine.Session, p *plan.Plan) error {
 	if len(r.nodes) > 1 {
 		p.Whole = "it has a set operation, and a table on several servers"
@@ -56,7 +57,8 @@ func (r *Runner) planBranches(ctx context.Context, s *engine.Session, p *plan.Pl
 	return nil
 }
 
-// branch is the execution of a branch whose first piece has this index, on the sessions and in the snapshot of x.
+// branch is the execution of a branch whose first piece has this index, on the sessions and in the
+// snapshot of x.
 func (x *execution) branch(p *plan.Plan, first int) *execution {
 	y := &execution{ctx: x.ctx, cancel: x.cancel, r: x.r, p: p, state: x.state, report: x.report, begun: x.begun, all: x, first: first}
 	run := nodeRun{node: x.runs[0].node, sessions: x.runs[0].sessions}
@@ -76,7 +78,8 @@ func (x *execution) union(sink Sink) (err error) {
 	if x.p.Merge.Kind == plan.OnServer {
 		return x.unionOnServer(sink)
 	}
-	// Whether the pieces of groups determine the answer is known only at the end: those are held back, so that no row is passed on before.
+	// Whether the pieces of groups determine the answer is known only at the end: those are held back,
+	// so that no row is passed on before.
 	held := make([]*kept, len(x.p.Branches))
 	branches := x.eachBranch()
 	for i, y := range branches {
@@ -138,7 +141,8 @@ func (h *oneHead) Columns([]engine.ResultColumn) error {
 	return h.Sink.Columns(h.cols)
 }
 
-// branchTables opens the session and creates the tables of the branches' answers; none for a branch without.
+// branchTables opens the session and creates the tables of the branches' answers; none for a branch
+// without.
 func (x *execution) branchTables() (_ *gather, tables []*engine.TempTable, err error) {
 	reader := x.r.nodes[0].Reader
 	g := &gather{x: x, state: reader.MergeState(x.state)}
@@ -166,8 +170,9 @@ func (x *execution) branchTables() (_ *gather, tables []*engine.TempTable, err e
 	return g, tables, x.sameCollations(g)
 }
 
-// sameCollations makes sure that the operation over temporary tables compares and converts texts as that over the branches does: the collation
-// of a column counts for more than the same one of an expression or of a constant.
+// sameCollations makes sure that the operation over temporary tables compares and converts texts as
+// that over the branches does: the collation of a column counts for more than the same one of an
+// expression or of a constant.
 func (x *execution) sameCollations(g *gather) error {
 	if !slices.ContainsFunc(x.p.Columns, isText) {
 		return nil
@@ -189,7 +194,8 @@ func (x *execution) sameCollations(g *gather) error {
 	return nil
 }
 
-// unionOnServer stores the answers of the branches in temporary tables, from which the server computes the answer.
+// unionOnServer stores the answers of the branches in temporary tables, from which the server
+// computes the answer.
 func (x *execution) unionOnServer(sink Sink) (err error) {
 	g, tables, err := x.branchTables()
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// TestUnionIsExplainedAndChecked: the branches of a set operation are explained one by one, compared with the whole, and counted as one query's
-// progress. A sink that fails ends it.
+// TestUnionIsExplainedAndChecked: the branches of a set operation are explained one by one,
+// compared with the whole, and counted as one query's progress. A sink that fails ends it.
 func TestUnionIsExplainedAndChecked(t *testing.T) {
 	testdb.OnKinds(t, servers, func(t *testing.T, kind string) {
 		f := newFixture(t, kind)

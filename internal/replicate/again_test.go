@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// TestCopyUnconfirmed: a receiver doesn't call its copy good while the source may have changed, and a later run does.
+// TestCopyUnconfirmed: a receiver doesn't call its copy good while the source may have changed, and
+// a later run does.
 func TestCopyUnconfirmed(t *testing.T) {
 	dir := source(t, 8<<20)
 	file := filepath.Join(dir, "z")
@@ -50,7 +51,8 @@ func TestCopyUnconfirmed(t *testing.T) {
 	}
 }
 
-// TestCopyConfirmedLate: a host is lost when all copies are complete. The next one is told by the source that it is good.
+// TestCopyConfirmedLate: a host is lost when all copies are complete. The next one is told by the
+// source that it is good.
 func TestCopyConfirmedLate(t *testing.T) {
 	st, err := openSource(source(t, 1<<20), nil)
 	if err != nil {
@@ -82,7 +84,8 @@ func TestCopyConfirmedLate(t *testing.T) {
 	}
 }
 
-// TestCopyAgain: the same commands again find complete copies, which are not touched, and a host that has ended is named.
+// TestCopyAgain: the same commands again find complete copies, which are not touched, and a host
+// that has ended is named.
 func TestCopyAgain(t *testing.T) {
 	dir := source(t, 1<<20)
 	first := receive(t, filepath.Join(t.TempDir(), "copy"), testToken)

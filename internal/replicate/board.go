@@ -35,8 +35,8 @@ type Status struct {
 	Reason string `json:"reason,omitempty"`
 	// Hash is the copy's, once it is done.
 	Hash string `json:"hash,omitempty"`
-	// Busy is the share of the last second in which the host checked and wrote what came. A slow host with a low share waits
-	// for its network.
+	// Busy is the share of the last second in which the host checked and wrote what came. A slow host
+	// with a low share waits for its network.
 	Busy float64 `json:"busy"`
 	// SentAgain are the bytes that its sender has sent more than once.
 	SentAgain int64 `json:"sent_again"`
@@ -44,7 +44,8 @@ type Status struct {
 	Rate float64 `json:"rate"`
 }
 
-// Left returns how many seconds the host needs for the rest of size bytes at its rate, -1 if that isn't known.
+// Left returns how many seconds the host needs for the rest of size bytes at its rate, -1 if that
+// isn't known.
 func (s Status) Left(size int64) float64 {
 	if s.Rate <= 0 || s.State != Copying {
 		return -1

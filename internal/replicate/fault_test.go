@@ -23,7 +23,8 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// roleEnv has the test's program be one process of a copy: "receive DIR ADDR" or "send DIR HOST...".
+// roleEnv has the test's program be one process of a copy: "receive DIR ADDR" or "send DIR
+// HOST...".
 const roleEnv = "ROWMILL_TEST_COPY"
 
 func TestMain(m *testing.M) {
@@ -159,8 +160,8 @@ func newRelay(t testing.TB, to string, onSent func()) *relay {
 	return r
 }
 
-// TestCopyKilled kills the source or a receiver at a random byte, and starts it again: the copies are equal, and little is
-// sent again. Nightly it does so 60 times.
+// TestCopyKilled kills the source or a receiver at a random byte, and starts it again: the copies
+// are equal, and little is sent again. Nightly it does so 60 times.
 func TestCopyKilled(t *testing.T) {
 	size, kills := 36<<20, 3
 	if os.Getenv("ROWMILL_TEST_NIGHTLY") == "1" {
@@ -219,7 +220,8 @@ func TestCopyKilled(t *testing.T) {
 	t.Logf("%d kills, copy of %d bytes: at most %d bytes sent again", kills, res.Bytes, max(worst, 0))
 }
 
-// send sends to hosts, of which those in wrong must be named with the text given; the others get their copies.
+// send sends to hosts, of which those in wrong must be named with the text given; the others get
+// their copies.
 func send(t *testing.T, dir string, hosts []*host, o SendOptions, wrong map[int]string) {
 	t.Helper()
 	res, err := Send(t.Context(), dir, addresses(hosts), &Board{}, o)
@@ -453,7 +455,8 @@ func TestCopyStopped(t *testing.T) {
 	send(t, dir, hosts, o, map[int]string{1: "it has acknowledged nothing for 3s"})
 }
 
-// TestCopyContinues: what an earlier run has left is used if it is right, and a copy of something else is refused.
+// TestCopyContinues: what an earlier run has left is used if it is right, and a copy of something
+// else is refused.
 func TestCopyContinues(t *testing.T) {
 	dir := source(t, 30<<20)
 	copied := filepath.Join(t.TempDir(), "copy")

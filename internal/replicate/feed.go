@@ -15,9 +15,10 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// A feeder sends what a store has to the first of its hosts that takes it, which passes it on to those after it. One that
-// can't be reached, refuses or stops is tried until Options.Patience has passed, and then left out. It is the same at the
-// source and at each host: all of them send from their directory, so that any of them can begin anywhere.
+// A feeder sends what a store has to the first of its hosts that takes it, which passes it on to
+// those after it. One that can't be reached, refuses or stops is tried until Options.Patience has
+// passed, and then left out. It is the same at the source and at each host: all of them send from
+// their directory, so that any of them can begin anywhere.
 type feeder struct {
 	st    *store
 	token string
@@ -31,7 +32,8 @@ type feeder struct {
 	bye <-chan struct{}
 	// taken is set when another, nearer to the source, feeds the next host.
 	taken bool
-	// left are the hosts with complete copies that need no session any more: with nil, or why they couldn't be told so.
+	// left are the hosts with complete copies that need no session any more: with nil, or why they
+	// couldn't be told so.
 	left map[string]error
 	high map[string]int // the chunks that were sent to a host once
 }
@@ -108,7 +110,8 @@ type flow struct {
 	told  atomic.Bool   // bye is being sent
 }
 
-// session sends to one host, until bye. alive is the last time at which the host did what it should.
+// session sends to one host, until bye. alive is the last time at which the host did what it
+// should.
 func (f *feeder) session(ctx context.Context, host string, rest []string, alive *time.Time) error {
 	dctx, dialed := context.WithTimeout(ctx, min(handshakeTime, max(retryEvery, f.o.Patience-time.Since(*alive))))
 	w, err := dial(dctx, host, f.token)
@@ -260,7 +263,8 @@ type packed struct {
 	data  []byte
 }
 
-// sendChunks sends all chunks from fl.sent on, as they come to be there. The next one is read while one is sent.
+// sendChunks sends all chunks from fl.sent on, as they come to be there. The next one is read while
+// one is sent.
 func (f *feeder) sendChunks(ctx context.Context, w *wire, host string, fl *flow) error {
 	g, ctx := errgroup.WithContext(ctx)
 	free, ready := make(chan []byte, 2), make(chan packed)

@@ -65,7 +65,8 @@ func TestCopyAnswers(t *testing.T) {
 	send(t, source(t, 1), []*host{twice, much, good}, options(time.Second), map[int]string{0: "it answers twice", 1: "a position that is impossible"})
 }
 
-// TestCopyTooMuch: sizes and numbers that are impossible are refused before anything is allocated for them.
+// TestCopyTooMuch: sizes and numbers that are impossible are refused before anything is allocated
+// for them.
 func TestCopyTooMuch(t *testing.T) {
 	for name, sizes := range map[string][]int64{"negative": {-1}, "large": {mostSize}, "sum": {mostSize / 2, mostSize / 2}, "overflow": {1, 1<<63 - 1}} {
 		entries := []entry{{Path: "x"}}
@@ -154,7 +155,8 @@ func TestPrintable(t *testing.T) {
 	}
 }
 
-// TestCopyFrozen: hosts that take connections, or chunks, and then do nothing delay the others by the patience only.
+// TestCopyFrozen: hosts that take connections, or chunks, and then do nothing delay the others by
+// the patience only.
 func TestCopyFrozen(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

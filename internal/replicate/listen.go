@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// Connections whose sender has not proved its token, at most: those of one address, and all. The oldest is closed for a new
-// one, so that idle ones keep no sender out.
+// Connections whose sender has not proved its token, at most: those of one address, and all. The
+// oldest is closed for a new one, so that idle ones keep no sender out.
 const (
 	mostOfAddress = 8
 	mostUnproven  = 64

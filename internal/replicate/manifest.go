@@ -1,15 +1,17 @@
-// Package replicate copies a directory through a chain of hosts: the source sends it to the first one, each host writes what it
-// receives and sends it on to the next one.
+// Package replicate copies a directory through a chain of hosts: the source sends it to the first
+// one, each host writes what it receives and sends it on to the next one.
 //
-// A directory is a manifest, which lists its files, and the files' bytes in that order, cut into chunks of 4 MiB. A host has
-// the first n chunks, on disk, and says so; whoever sends to it sends the chunks from n on, out of its own directory. So the
-// source, a host that passes on, one that comes back after a crash and one whose predecessor has died all work in the same
-// way, and none of them keeps anything but the directory and a file with the hashes of its chunks.
+// A directory is a manifest, which lists its files, and the files' bytes in that order, cut into
+// chunks of 4 MiB. A host has the first n chunks, on disk, and says so; whoever sends to it sends
+// the chunks from n on, out of its own directory. So the source, a host that passes on, one that
+// comes back after a crash and one whose predecessor has died all work in the same way, and none of
+// them keeps anything but the directory and a file with the hashes of its chunks.
 //
-// Send and Receive are the two ends, and feeder is what both do to the host after them. Nothing leaves a process before the
-// other side has proved that it knows the token, over TLS; a manifest is checked before anything is written, and files are
-// opened so that no path leaves the directory. What Send is given must not change meanwhile. It copies files and directories,
-// with their permissions and times, but no symbolic links, and no owners.
+// Send and Receive are the two ends, and feeder is what both do to the host after them. Nothing
+// leaves a process before the other side has proved that it knows the token, over TLS; a manifest
+// is checked before anything is written, and files are opened so that no path leaves the directory.
+// What Send is given must not change meanwhile. It copies files and directories, with their
+// permissions and times, but no symbolic links, and no owners.
 //
 //	go replicate.Receive(ctx, listener, "/var/lib/mysql", &replicate.Board{}, replicate.ReceiveOptions{Token: token, Say: log.Print})
 //	result, err := replicate.Send(ctx, "/srv/mysql", []string{"host1:9189"}, &replicate.Board{}, options)
@@ -31,8 +33,9 @@ import (
 	"lukechampine.com/blake3"
 )
 
-// chunkSize is the number of bytes that are sent, checked, written and acknowledged at a time: a tenth of a second of a
-// slow network, and few enough of them that their hashes are small beside what they cover (8 MB for a TB).
+// chunkSize is the number of bytes that are sent, checked, written and acknowledged at a time: a
+// tenth of a second of a slow network, and few enough of them that their hashes are small beside
+// what they cover (8 MB for a TB).
 const chunkSize = 4 << 20
 
 // stateName is the file in a receiver's directory that says how far its copy is.
@@ -49,11 +52,13 @@ type entry struct {
 	Dir  bool   `json:"dir,omitempty"`
 	Mode uint32 `json:"mode"` // permissions only
 	Size int64  `json:"size,omitempty"`
-	// Modified is in nanoseconds since 1970, 0 for a directory. A source that changed between two runs has another manifest.
+	// Modified is in nanoseconds since 1970, 0 for a directory. A source that changed between two runs
+	// has another manifest.
 	Modified int64 `json:"modified,omitempty"`
 }
 
-// A manifest is what a directory holds. Its files, one after the other, are one sequence of bytes that is cut into chunks.
+// A manifest is what a directory holds. Its files, one after the other, are one sequence of bytes
+// that is cut into chunks.
 type manifest struct {
 	Entries []entry
 	starts  []int64 // where each entry begins in the sequence
@@ -102,7 +107,8 @@ func scan(root *os.Root, skip []string) (*manifest, error) {
 // lostAndFound is at the top of a file system of its own.
 const lostAndFound = "lost+found"
 
-// Limits of a copy, above any that fits on a machine: 1 PiB, and as many entries as a frame has room for.
+// Limits of a copy, above any that fits on a machine: 1 PiB, and as many entries as a frame has
+// room for.
 const (
 	mostSize    = 1 << 50
 	mostEntries = 10_000_000
@@ -137,8 +143,8 @@ func decodeEntries(text []byte, most int) (list []entry, err error) {
 
 var errTooMany = fmt.Errorf("a copy of more than %d files and directories is refused", mostEntries)
 
-// newManifest checks entries, which may be those of a hostile sender: no path leaves the directory, and the sizes are
-// possible ones.
+// newManifest checks entries, which may be those of a hostile sender: no path leaves the directory,
+// and the sizes are possible ones.
 func newManifest(entries []entry) (*manifest, error) {
 	if len(entries) > mostEntries {
 		return nil, errTooMany
@@ -183,7 +189,8 @@ func (m *manifest) chunks() int { return int((m.size + chunkSize - 1) / chunkSiz
 // end returns the number of bytes in the first n chunks.
 func (m *manifest) end(n int) int64 { return min(int64(n)*chunkSize, m.size) }
 
-// each calls fn for each part of a chunk: buf is the part's place in data, which is as long as the chunk.
+// each calls fn for each part of a chunk: buf is the part's place in data, which is as long as the
+// chunk.
 func (m *manifest) each(chunk int, data []byte, fn func(e *entry, at int64, buf []byte) error) error {
 	from, to := m.end(chunk), m.end(chunk+1)
 	first := sort.Search(len(m.starts), func(i int) bool { return m.starts[i]+m.Entries[i].Size > from })

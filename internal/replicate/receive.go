@@ -69,10 +69,11 @@ const (
 
 var errReplaced = &refusal{Reason: "a host nearer to the source sends to it", Fed: true}
 
-// Receive makes a copy of what is sent to a listener in a directory that is empty or has a part of that copy. It returns
-// when the source has confirmed the copy, which it does once all hosts have ended. While it waits for a sender it has no
-// time limit, except with a complete copy: if nobody has confirmed that for the sender's patience, once for each host of the
-// chain up to this one, it is an error, and a later run can still have it confirmed. On a directory that an earlier run has
+// Receive makes a copy of what is sent to a listener in a directory that is empty or has a part of
+// that copy. It returns when the source has confirmed the copy, which it does once all hosts have
+// ended. While it waits for a sender it has no time limit, except with a complete copy: if nobody
+// has confirmed that for the sender's patience, once for each host of the chain up to this one, it
+// is an error, and a later run can still have it confirmed. On a directory that an earlier run has
 // completed it only tells the sender so.
 func Receive(ctx context.Context, l net.Listener, dir string, board *Board, o ReceiveOptions) (res Result, err error) {
 	root, unlock, err := takeDirectory(dir)
@@ -170,7 +171,8 @@ func (r *receiver) wait(ctx context.Context) error {
 		case <-tick.C:
 		}
 		r.mu.Lock()
-		// Without a sender, nobody says when the chain has ended: then it is when the hosts after this one have.
+		// Without a sender, nobody says when the chain has ended: then it is when the hosts after this
+		// one have.
 		unconfirmed := r.st != nil && r.current == nil && time.Since(r.lost) > r.patience && r.board.get(r.me).State == Done &&
 			(r.feeding == nil || r.feeding.taken || len(r.board.pending(r.feeding.hosts)) == 0)
 		patience := r.patience
@@ -377,12 +379,14 @@ func (r *receiver) begin(ctx, sctx context.Context, h hello, m *manifest) (_ *st
 	return st, nil
 }
 
-// A fault is an error of this machine, such as a full disk. It ends Receive, once the sender has been told.
+// A fault is an error of this machine, such as a full disk. It ends Receive, once the sender has
+// been told.
 type fault struct{ error }
 
 func (f fault) Unwrap() error { return f.error }
 
-// faultOf makes an error a fault, unless it is a refusal or the loss of the sender, which only end the session.
+// faultOf makes an error a fault, unless it is a refusal or the loss of the sender, which only end
+// the session.
 func (r *receiver) faultOf(me string, err error) error {
 	if _, ok := errors.AsType[*refusal](err); ok || errors.Is(err, context.Canceled) {
 		return err
@@ -438,7 +442,8 @@ func (r *receiver) report(ctx context.Context, w *wire) error {
 	}
 }
 
-// take writes chunks as they come, and returns at the end of the session. The next one is received while one is written.
+// take writes chunks as they come, and returns at the end of the session. The next one is received
+// while one is written.
 func (r *receiver) take(life, ctx context.Context, w *wire, st *store, next int) error {
 	g, ctx := errgroup.WithContext(ctx)
 	defer w.cutOff(ctx)()

@@ -20,20 +20,23 @@ import (
 	"time"
 )
 
-// Every connection has TLS 1.3. The receiver's certificate is made when it starts and is not checked: instead, both sides
-// prove that they know the token, by an HMAC over keying material that only the two ends of this very TLS session have. One
-// in between has two sessions, with other material on each, and can't pass a proof on.
+// Every connection has TLS 1.3. The receiver's certificate is made when it starts and is not
+// checked: instead, both sides prove that they know the token, by an HMAC over keying material that
+// only the two ends of this very TLS session have. One in between has two sessions, with other
+// material on each, and can't pass a proof on.
 
 // leastToken is the fewest characters of a token.
 const leastToken = 16
 
-// handshakeTime is how long a host is given to answer, proofTime how long a listener waits for a sender's proof.
+// handshakeTime is how long a host is given to answer, proofTime how long a listener waits for a
+// sender's proof.
 const (
 	handshakeTime = 10 * time.Second
 	proofTime     = 3 * time.Second
 )
 
-// ReadToken reads the secret that the hosts of a chain share from a file that only its owner may read.
+// ReadToken reads the secret that the hosts of a chain share from a file that only its owner may
+// read.
 func ReadToken(path string) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil {

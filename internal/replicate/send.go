@@ -40,7 +40,8 @@ type Result struct {
 	Seconds float64 `json:"seconds"`
 	// Hosts are all of the chain at Send, the receiver and those after it at Receive.
 	Hosts []Status `json:"hosts"`
-	// Earlier says that Receive has written nothing, as an earlier run has made this copy, which may be in use since.
+	// Earlier says that Receive has written nothing, as an earlier run has made this copy, which may
+	// be in use since.
 	Earlier bool `json:"-"`
 }
 
@@ -60,8 +61,9 @@ func CheckHosts(hosts []string) error {
 	return nil
 }
 
-// Send copies a directory, which must not change meanwhile, to hosts on which Receive runs: to the first, which passes it on
-// to the second, and so on. It returns when each has its copy or was given up; the error names the latter.
+// Send copies a directory, which must not change meanwhile, to hosts on which Receive runs: to the
+// first, which passes it on to the second, and so on. It returns when each has its copy or was
+// given up; the error names the latter.
 func Send(ctx context.Context, dir string, hosts []string, board *Board, o SendOptions) (res Result, err error) {
 	st, err := openSource(dir, o.Skip)
 	if err != nil {
@@ -156,7 +158,8 @@ func Scan(dir string, skip []string) (res Result, err error) {
 // A Probe is what a host could take.
 type Probe struct {
 	Host string `json:"host"`
-	// Free are the bytes that its directory's file system has left, -1 if unknown; Error says why the host takes nothing.
+	// Free are the bytes that its directory's file system has left, -1 if unknown; Error says why the
+	// host takes nothing.
 	Free  int64  `json:"free"`
 	Error string `json:"error,omitempty"`
 }

@@ -15,8 +15,8 @@ import (
 	"lukechampine.com/blake3"
 )
 
-// A store is a directory as a sequence of chunks, of which it has the first ones. The source's store has all; that of a
-// receiver grows, so that each host can send what it has to the next one.
+// A store is a directory as a sequence of chunks, of which it has the first ones. The source's
+// store has all; that of a receiver grows, so that each host can send what it has to the next one.
 type store struct {
 	root *os.Root
 	m    *manifest
@@ -48,8 +48,8 @@ func openSource(dir string, skip []string) (*store, error) {
 	return s, nil
 }
 
-// openCopy returns the store of a receiver's directory for a manifest. Chunks that are there from an earlier run are read
-// and compared with their hashes; checked is told how many are right.
+// openCopy returns the store of a receiver's directory for a manifest. Chunks that are there from
+// an earlier run are read and compared with their hashes; checked is told how many are right.
 func openCopy(ctx context.Context, root *os.Root, m *manifest, checked func(n int)) (_ *store, err error) {
 	state, err := root.OpenFile(stateName, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -104,8 +104,8 @@ func openCopy(ctx context.Context, root *os.Root, m *manifest, checked func(n in
 	return s, s.makeFiles()
 }
 
-// tidy makes the directory one of this copy: files that are too long end where the source's do, and anything that the source
-// hasn't is refused.
+// tidy makes the directory one of this copy: files that are too long end where the source's do, and
+// anything that the source hasn't is refused.
 func (s *store) tidy() error {
 	want := make(map[string]*entry, len(s.m.Entries))
 	for i := range s.m.Entries {
@@ -136,11 +136,13 @@ func (s *store) tidy() error {
 	})
 }
 
-// A state file that begins with completeMark is that of a copy that the source has confirmed: the hashes of its manifest and
-// of the copy follow. Its files may be in use since, so they are not read or written again.
+// A state file that begins with completeMark is that of a copy that the source has confirmed: the
+// hashes of its manifest and of the copy follow. Its files may be in use since, so they are not
+// read or written again.
 const completeMark = "complete"
 
-// complete marks the directory as a confirmed copy. A power failure in between leaves no state, as before a first run.
+// complete marks the directory as a confirmed copy. A power failure in between leaves no state, as
+// before a first run.
 func (s *store) complete(ctx context.Context) error {
 	whole, err := s.whole(ctx)
 	if err != nil {
@@ -153,7 +155,8 @@ func (s *store) complete(ctx context.Context) error {
 	return errors.Join(err, s.state.Sync())
 }
 
-// completed says whether a directory is a confirmed copy, and returns its BLAKE3. One of another manifest is refused.
+// completed says whether a directory is a confirmed copy, and returns its BLAKE3. One of another
+// manifest is refused.
 func completed(root *os.Root, m *manifest) (whole hash, yes bool, err error) {
 	text := make([]byte, len(completeMark)+2*len(whole))
 	f, err := root.Open(stateName)
@@ -321,8 +324,8 @@ func (s *store) finish(ctx context.Context) error {
 	return nil
 }
 
-// whole returns the hash of the copy: the BLAKE3 of the manifest's hash and those of all chunks. At the source it reads the
-// chunks that weren't sent by this process.
+// whole returns the hash of the copy: the BLAKE3 of the manifest's hash and those of all chunks. At
+// the source it reads the chunks that weren't sent by this process.
 func (s *store) whole(ctx context.Context) (hash, error) {
 	h := blake3.New(len(hash{}), nil)
 	h.Write(s.m.hash[:])

@@ -31,13 +31,13 @@ const (
 	protocol    = 1 // both sides must have the same
 	chunkHead   = 8 + len(hash{}) + 1
 	statusEvery = 200 * time.Millisecond
-	// window is how many chunks may be sent and not yet be acknowledged: at most as many are sent again after a lost
-	// connection. 32 MiB fill a connection of 300 MB/s over 100 ms.
+	// window is how many chunks may be sent and not yet be acknowledged: at most as many are sent
+	// again after a lost connection. 32 MiB fill a connection of 300 MB/s over 100 ms.
 	window = 8
 )
 
-// Most bytes of a frame's body, before and after the other side has proved that it knows the token. A manifest of a million
-// files has about 30 MB.
+// Most bytes of a frame's body, before and after the other side has proved that it knows the token.
+// A manifest of a million files has about 30 MB.
 const (
 	unprovenBytes = 1 << 10
 	mostBytes     = 256 << 20
@@ -53,14 +53,16 @@ type hello struct {
 	Rest []string
 	// Run is another with each start of the source.
 	Run string
-	// Depth is the sender's place in the chain, 0 the source. A session with a lesser depth replaces one with a greater.
+	// Depth is the sender's place in the chain, 0 the source. A session with a lesser depth replaces
+	// one with a greater.
 	Depth    int
 	Entries  entryList
 	Options  Options
 	Capacity int64 // of a probe, the bytes that would be sent
 }
 
-// An answer says where a receiver begins, or with a probe what it and the hosts after it could take.
+// An answer says where a receiver begins, or with a probe what it and the hosts after it could
+// take.
 type answer struct {
 	Position int
 	Probes   []Probe
@@ -91,8 +93,8 @@ type wire struct {
 	most  int64      // bytes of a body
 }
 
-// Close closes the connection at once. TLS would first wait to say so, 5 s if the other side reads nothing; frames have a
-// length, so that an end in the middle of one shows without it.
+// Close closes the connection at once. TLS would first wait to say so, 5 s if the other side reads
+// nothing; frames have a length, so that an end in the middle of one shows without it.
 func (w *wire) Close() error { return w.below.Close() }
 
 // send writes a frame.
@@ -168,8 +170,8 @@ func noEOF(err error) error {
 	return err
 }
 
-// cutOff has reading fail once ctx ends, and writing soon after, until the returned function is called. A write that has
-// begun may end, as nothing could be written after it otherwise.
+// cutOff has reading fail once ctx ends, and writing soon after, until the returned function is
+// called. A write that has begun may end, as nothing could be written after it otherwise.
 func (w *wire) cutOff(ctx context.Context) (stop func()) {
 	done := make(chan struct{})
 	end := context.AfterFunc(ctx, func() {
@@ -184,8 +186,8 @@ func (w *wire) cutOff(ctx context.Context) (stop func()) {
 	}
 }
 
-// refuse says why there is no copy, and closes the connection once the other side has: what it has sent meanwhile would
-// otherwise reset the connection before it has read the reason.
+// refuse says why there is no copy, and closes the connection once the other side has: what it has
+// sent meanwhile would otherwise reset the connection before it has read the reason.
 func (w *wire) refuse(why error) error {
 	no, ok := errors.AsType[*refusal](why)
 	if !ok {
@@ -199,7 +201,8 @@ func (w *wire) refuse(why error) error {
 	return errors.Join(err, w.Close())
 }
 
-// A buffered connection collects the records of TLS, each of 16 KiB, so that a chunk takes few system calls.
+// A buffered connection collects the records of TLS, each of 16 KiB, so that a chunk takes few
+// system calls.
 type buffered struct {
 	net.Conn
 	r  *bufio.Reader

@@ -280,7 +280,8 @@ func TestPageInBrowser(t *testing.T) {
 			if w := b.Width(); w > 800 {
 				t.Errorf("the page is %v pixels wide on a window of 800", w)
 			}
-			// A run that failed, was cut off or was overloaded is mentioned first; those with the same problem share a banner.
+			// A run that failed, was cut off or was overloaded is mentioned first; those with the same
+			// problem share a banner.
 			alerts := testbrowser.Eval[int](b.Tab, `document.querySelectorAll("[role=alert]").length`)
 			want := 0
 			for _, r := range recs {

@@ -18,12 +18,14 @@ import (
 // ComparisonFormat is the format of the output of Comparison.JSON.
 const ComparisonFormat = "rowmill.comparison/3"
 
-// A Comparison compares each cell of an experiment, or each configuration of runs, with the same one of another record.
+// A Comparison compares each cell of an experiment, or each configuration of runs, with the same
+// one of another record.
 //
-// Cells of an experiment are judged by Student's t of the mean log ratio against the standard deviation of repeats: that
-// pooled over all cells of both, or the cell's own if it is greater. The p-values are adjusted by Holm's method: if nothing
-// changed, the probability that any cell is reported as changed is at most 5%. Configurations of runs are judged by the
-// intervals of their ratios.
+// Cells of an experiment are judged by Student's t of the mean log ratio against the standard
+// deviation of repeats: that pooled over all cells of both, or the cell's own if it is greater. The
+// p-values are adjusted by Holm's method: if nothing changed, the probability that any cell is
+// reported as changed is at most 5%. Configurations of runs are judged by the intervals of their
+// ratios.
 type Comparison struct {
 	Format string `json:"format"` // ComparisonFormat
 	A      string `json:"a"`      // the files
@@ -35,8 +37,9 @@ type Comparison struct {
 	Overall  *float64 `json:"ratio"`
 	Interval *Bounds  `json:"ratio_95"`
 	Verdict  string   `json:"verdict"`
-	// NoiseRatio is e to the power of the pooled standard deviation of repeats, with Freedom
-	// degrees of freedom; null and 0 for configurations, and without repeats, when single cells can't be judged.
+	// NoiseRatio is e to the power of the pooled standard deviation of repeats, with Freedom degrees
+	// of freedom; null and 0 for configurations, and without repeats, when single cells can't be
+	// judged.
 	NoiseRatio *float64 `json:"noise_ratio"`
 	Freedom    int      `json:"degrees_of_freedom"`
 	// Flags lists what makes cells hard to compare, each once.
@@ -48,8 +51,9 @@ type Comparison struct {
 	detailed bool     // configurations, each with a chart and a table of figures
 }
 
-// A CellChange is one figure of a cell, of Name in B and of Against in A. A and B are medians in Unit; the ratio is the
-// geometric mean of those of the pairs of runs, above 1 if B is the better one, and Interval its 95% interval.
+// A CellChange is one figure of a cell, of Name in B and of Against in A. A and B are medians in
+// Unit; the ratio is the geometric mean of those of the pairs of runs, above 1 if B is the better
+// one, and Interval its 95% interval.
 type CellChange struct {
 	Name    string `json:"name"`
 	Against string `json:"against"`
@@ -61,8 +65,9 @@ type CellChange struct {
 	// the noise isn't known. The verdict follows from Adjusted if it is known, else from the interval.
 	P        *float64 `json:"p"`
 	Adjusted *float64 `json:"p_adjusted"`
-	// LastTenth compares the rates over the last tenth of the rows. Figures are all that is compared of a configuration: times
-	// and rates at equal row counts, latencies, stalls and errors until then, and bytes and CPU time per row of the whole run.
+	// LastTenth compares the rates over the last tenth of the rows. Figures are all that is compared
+	// of a configuration: times and rates at equal row counts, latencies, stalls and errors until
+	// then, and bytes and CPU time per row of the whole run.
 	LastTenth *change      `json:"last_tenth,omitempty"`
 	Figures   []PairFigure `json:"figures,omitempty"`
 
@@ -101,8 +106,8 @@ func (s *gridSide) varied() (out []string) {
 	return out
 }
 
-// ids identify the cells of both sides: by the levels of the factors that either varies, and by a number if these are equal.
-// What neither varies may differ, and is flagged.
+// ids identify the cells of both sides: by the levels of the factors that either varies, and by a
+// number if these are equal. What neither varies may differ, and is flagged.
 func (s *gridSide) ids(other *gridSide) (out []string) {
 	varied, seen := append(s.varied(), other.varied()...), map[string]int{}
 	for _, c := range s.cells {
@@ -139,8 +144,8 @@ func (p *projection) side() gridSide {
 	return out
 }
 
-// Compare compares two records as their family is compared: the cells of experiments with the same cells, others at equal
-// row counts, and so are two single cells of a matrix.
+// Compare compares two records as their family is compared: the cells of experiments with the same
+// cells, others at equal row counts, and so are two single cells of a matrix.
 func Compare(a, b []result.Record) (*Comparison, error) {
 	fa, err := familyOf(a)
 	fb, errB := familyOf(b)
@@ -280,14 +285,15 @@ func (c *Comparison) judge(pooled statistics.SumOfSquares) {
 	slices.SortStableFunc(c.Cells, func(a, b CellChange) int { return cmp.Compare(deref(a.Ratio), deref(b.Ratio)) })
 }
 
-// An Unjudged is the error of a threshold that the runs are too few, or too short, to judge by. Try is what to do.
+// An Unjudged is the error of a threshold that the runs are too few, or too short, to judge by. Try
+// is what to do.
 type Unjudged struct{ Text, Try string }
 
 func (e *Unjudged) Error() string { return "--threshold: " + e.Text }
 
-// undecided reports whether the runs are too few to tell a regression beyond the threshold from chance: so much slower
-// was measured and not shown, by more than runs of one configuration usually differ, or the interval is so wide that
-// even half the rate would not have been shown.
+// undecided reports whether the runs are too few to tell a regression beyond the threshold from
+// chance: so much slower was measured and not shown, by more than runs of one configuration usually
+// differ, or the interval is so wide that even half the rate would not have been shown.
 func (c *CellChange) undecided(threshold float64) bool {
 	return c.Verdict == NoDifference && (*c.Ratio < min(1-threshold, keptFlatness) || c.P == nil && c.hides())
 }
@@ -295,8 +301,9 @@ func (c *CellChange) undecided(threshold float64) bool {
 // hides reports whether the interval is so wide that half the rate would not be shown.
 func (c *CellChange) hides() bool { return c.Interval.High >= 2**c.Ratio }
 
-// Regression describes the cells that are shown to be slower by more than the threshold, a fraction, and whether all
-// together are; "" for none. A threshold below 0 is none. The error Unjudged says that a cell can't be judged.
+// Regression describes the cells that are shown to be slower by more than the threshold, a
+// fraction, and whether all together are; "" for none. A threshold below 0 is none. The error
+// Unjudged says that a cell can't be judged.
 func (c *Comparison) Regression(threshold float64) (string, error) {
 	if threshold < 0 {
 		return "", nil
@@ -370,7 +377,8 @@ func (c *Comparison) verdict() (out []string) {
 	return out
 }
 
-// Document builds the report: the verdict, the differences in the conditions, the cells, and the figures of configurations.
+// Document builds the report: the verdict, the differences in the conditions, the cells, and the
+// figures of configurations.
 func (c *Comparison) Document() *document.Document {
 	d := &document.Document{Title: c.names[1] + " against " + c.names[0], Untitled: true, Notes: flagged(c.Flags), Sheet: c.sheet, Data: func() any { return c }}
 	d.Say(false, c.verdict()...)

@@ -25,8 +25,8 @@ func plainBounds(b *Bounds) []string {
 	return []string{plain(b.Low), plain(b.High)}
 }
 
-// figureSheet has a line for each of some things with named figures, in columns after others: in order of their names, those
-// that any of them has.
+// figureSheet has a line for each of some things with named figures, in columns after others: in
+// order of their names, those that any of them has.
 func figureSheet(header []string, rows [][]string, figures []map[string]float64) *document.Table {
 	names := map[string]bool{}
 	for _, of := range figures {
@@ -66,7 +66,8 @@ func cellSheet(factors []result.Factor, cells []GridCell) *document.Table {
 	return figureSheet(append(header, "runs", "ratio", "ratio_95_low", "ratio_95_high", "verdict", "incomplete"), rows, figures)
 }
 
-// sheet has a line for each cell, or for each figure of a configuration, the first of which has been judged.
+// sheet has a line for each cell, or for each figure of a configuration, the first of which has
+// been judged.
 func (c *Comparison) sheet() *document.Table {
 	t := &document.Table{Header: []string{"cell", "against", "rows", "runs", "figure", "unit",
 		"a", "b", "ratio", "ratio_95_low", "ratio_95_high", "p", "p_adjusted", "verdict"}}

@@ -33,7 +33,8 @@ func sheet(t *testing.T, text string) (header []string, rows []map[string]string
 	return header, rows
 }
 
-// TestCSV: each stored record has a line for each interval, or for each cell of its grid, with plain numbers.
+// TestCSV: each stored record has a line for each interval, or for each cell of its grid, with
+// plain numbers.
 func TestCSV(t *testing.T) {
 	t.Parallel()
 	for name, columns := range map[string][]string{
@@ -71,7 +72,8 @@ func TestCSV(t *testing.T) {
 	}
 }
 
-// TestCSVOfCells: figures, extremes and ratio of a cell, and the figures of comparisons; quotes and commas are kept.
+// TestCSVOfCells: figures, extremes and ratio of a cell, and the figures of comparisons; quotes and
+// commas are kept.
 func TestCSVOfCells(t *testing.T) {
 	t.Parallel()
 	recs := scanRecords()

@@ -17,20 +17,25 @@ const (
 	largeBlock = 256 << 10
 	// smallFile is a file that caches of controllers, hosts and disks may hold.
 	smallFile = 4e9
-	// fullCore is the share of one core above which the process that makes the requests may be what limits them.
+	// fullCore is the share of one core above which the process that makes the requests may be what
+	// limits them.
 	fullCore = 0.9
-	// beyond is how far small requests may exceed the bandwidth of large ones by chance, and elsewhere how far the bytes of the
-	// device may differ from the job's: the two are read at different moments.
+	// beyond is how far small requests may exceed the bandwidth of large ones by chance, and elsewhere
+	// how far the bytes of the device may differ from the job's: the two are read at different
+	// moments.
 	beyond, elsewhere = 1.2, 1.5
 	// heldBack is the share of the time for which a control group had used up its CPU quota.
 	heldBack = 0.05
-	// instant is less than flash takes to be programmed, in microseconds: some 100 for the fastest kinds. What is faster went to a cache.
+	// instant is less than flash takes to be programmed, in microseconds: some 100 for the fastest
+	// kinds. What is faster went to a cache.
 	instant = 100
-	// incompressible is the share of the file that it takes on the disk at least, unless the file system compresses it.
+	// incompressible is the share of the file that it takes on the disk at least, unless the file
+	// system compresses it.
 	incompressible = 0.95
 )
 
-// disks lays out the jobs of `bench disk`: kinds and sizes of requests, depths of the queue, and shares of writes.
+// disks lays out the jobs of `bench disk`: kinds and sizes of requests, depths of the queue, and
+// shares of writes.
 func disks(recs []result.Record) (experiment, error) {
 	p := newProjection(recs, "requests", "depth", "operation")
 	p.doubling = true
@@ -109,7 +114,8 @@ func diskSingle(section string) bool {
 
 func bytesPerSecond(v float64) string { return bytes(int64(v)) + "/s" }
 
-// disk is the result of a section in sentences: the most that each line reached, and its latency there.
+// disk is the result of a section in sentences: the most that each line reached, and its latency
+// there.
 func (s *panel) disk() (out []string) {
 	if strings.Contains(s.name, "filling, ") {
 		return nil

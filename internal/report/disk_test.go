@@ -9,7 +9,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// storedDisk is a stored record of `bench disk`: filling, random reads and writes at two depths, and an fsync.
+// storedDisk is a stored record of `bench disk`: filling, random reads and writes at two depths,
+// and an fsync.
 func storedDisk(t *testing.T) []result.Record {
 	t.Helper()
 	recs, err := result.ReadFile("testdata/records/disk.jsonl")
@@ -29,7 +30,8 @@ func TestDiskReport(t *testing.T) {
 	}
 }
 
-// TestDiskDoubts changes one thing at a time of a job that nothing is said about, and looks for the reason to doubt it.
+// TestDiskDoubts changes one thing at a time of a job that nothing is said about, and looks for the
+// reason to doubt it.
 func TestDiskDoubts(t *testing.T) {
 	const job, flushes = 2, 5 // a random read, and the fsyncs
 	halves := func(r *result.Record, first, last int64) {
@@ -79,8 +81,8 @@ func uses(r result.Record, counters map[string]float64) {
 	}
 }
 
-// TestOthersOfDisk checks that neither fio, nor its reports, nor what the kernel does for its requests is taken for other programs, and
-// that steal is called so.
+// TestOthersOfDisk checks that neither fio, nor its reports, nor what the kernel does for its
+// requests is taken for other programs, and that steal is called so.
 func TestOthersOfDisk(t *testing.T) {
 	// On 2 cores, fio and rowmill use a quarter of each: half of a core.
 	busy := map[string]float64{"os_cpu_user": 0.1, "os_cpu_system": 0.5, "os_cpu_steal": 0, "os_cpu_interrupts": 0.25, "kernel_threads_cpu": 0.2}

@@ -19,8 +19,8 @@ type PairFigure struct {
 	format func(float64) string
 }
 
-// pairing are the factors by which configurations of two records are paired. Those that neither record varies are ignored, so
-// that two configurations are always compared.
+// pairing are the factors by which configurations of two records are paired. Those that neither
+// record varies are ignored, so that two configurations are always compared.
 var pairing = []struct {
 	name string
 	of   func(r *result.Run) string
@@ -51,8 +51,8 @@ func (recs runs) side() gridSide {
 // rowsPerSecond is the rate of runs that insert.
 var rowsPerSecond = measure{key: "rows_per_second", name: "rows/s", format: rowsRate}
 
-// Proven returns the records, each part of a longer run (a step, a trial) with the proof that its last part has for all.
-// Records that are chosen from those of a file need it before.
+// Proven returns the records, each part of a longer run (a step, a trial) with the proof that its
+// last part has for all. Records that are chosen from those of a file need it before.
 func Proven(recs []result.Record) []result.Record {
 	out := slices.Clone(recs)
 	for i := len(out) - 2; i >= 0; i-- {
@@ -89,9 +89,10 @@ func upTo(r *result.Record, rows int64) result.Summary {
 	return part.Summary()
 }
 
-// atEqualRows compares the mean rates of pairs of runs up to the rows that all of them have, and if detailed all figures: then
-// those of a run that got further exclude what it did after, except for sizes and CPU time, which are given per row. Of one
-// pair, the interval within the runs counts only if it is detailed.
+// atEqualRows compares the mean rates of pairs of runs up to the rows that all of them have, and if
+// detailed all figures: then those of a run that got further exclude what it did after, except for
+// sizes and CPU time, which are given per row. Of one pair, the interval within the runs counts
+// only if it is detailed.
 func atEqualRows(pairs [][2]*result.Record, detailed bool) (c CellChange) {
 	c.change, c.Rows = change{Repeats: []Versus{}, Verdict: Unknown}, maxRows
 	for _, p := range pairs {
@@ -191,8 +192,8 @@ func atEqualRows(pairs [][2]*result.Record, detailed bool) (c CellChange) {
 	return c
 }
 
-// percentileNames are the figures that say how long operations took; of fewer than the least number of operations, one is
-// just the longest.
+// percentileNames are the figures that say how long operations took; of fewer than the least number
+// of operations, one is just the longest.
 var percentileNames = []struct {
 	name  string
 	least int64

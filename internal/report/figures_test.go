@@ -70,7 +70,8 @@ func TestShortest(t *testing.T) {
 	}
 }
 
-// TestNoKill: a run that ended before the first kill of its server says so, and its sentence names none.
+// TestNoKill: a run that ended before the first kill of its server says so, and its sentence names
+// none.
 func TestNoKill(t *testing.T) {
 	t.Parallel()
 	v := &views(storedRuns(t, "killserver"))[0]

@@ -13,8 +13,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// A grid is the model of every experiment of several factors: each combination of their levels that was measured is a
-// cell, with a sample for each of its runs.
+// A grid is the model of every experiment of several factors: each combination of their levels that
+// was measured is a cell, with a sample for each of its runs.
 type grid struct {
 	factors []result.Factor
 	cells   []*gridCell
@@ -183,13 +183,14 @@ func deref(f *float64) float64 {
 	return *f
 }
 
-// A change is how a cell differs from another, over pairs of their runs: Ratio is above 1 if it is the better one.
+// A change is how a cell differs from another, over pairs of their runs: Ratio is above 1 if it is
+// the better one.
 type change struct {
 	Versus
 	// Repeats are the figures of each pair.
 	Repeats []Versus `json:"repeats"`
-	// Interval is the 95% confidence interval of the ratio; null if there is too little data. From is "between runs", or
-	// "within runs" with one run per side.
+	// Interval is the 95% confidence interval of the ratio; null if there is too little data. From is
+	// "between runs", or "within runs" with one run per side.
 	Interval *Bounds `json:"ratio_95"`
 	From     string  `json:"interval_from,omitempty"`
 	Verdict  string  `json:"verdict"`
@@ -208,8 +209,8 @@ const (
 	Unknown = "unknown"
 )
 
-// changed compares a figure of the pairs that matched found; nil if there is nothing to compare. smaller is set for figures
-// of which the smaller is the better.
+// changed compares a figure of the pairs that matched found; nil if there is nothing to compare.
+// smaller is set for figures of which the smaller is the better.
 func changed(pairs [][2]*result.Record, figure func(side int, r *result.Record) float64, smaller bool) *change {
 	var values [][2]float64
 	for _, p := range pairs {
@@ -224,7 +225,8 @@ func changed(pairs [][2]*result.Record, figure func(side int, r *result.Record) 
 	return &out
 }
 
-// changeOf compares a figure of pairs of runs, whose splits give one pair an interval, and several a wider one.
+// changeOf compares a figure of pairs of runs, whose splits give one pair an interval, and several
+// a wider one.
 func changeOf(values [][2]float64, smaller bool, splits []statistics.Split) change {
 	out := change{Versus: over(values), Repeats: []Versus{}}
 	reversed := out.reversed()
@@ -274,10 +276,12 @@ func middle(values []float64) float64 {
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 }
 
-// reversed reports whether the medians say the reverse of the ratio, which is the mean of those of the pairs.
+// reversed reports whether the medians say the reverse of the ratio, which is the mean of those of
+// the pairs.
 func (v *Versus) reversed() bool { return (deref(v.Ratio)-1)*(deref(v.B)-deref(v.A)) < 0 }
 
-// judged is the verdict on a ratio: no headline may say more than its interval, or the reverse of the medians beside it.
+// judged is the verdict on a ratio: no headline may say more than its interval, or the reverse of
+// the medians beside it.
 func judged(b *Bounds, reversed bool) string {
 	switch {
 	case b == nil:
@@ -290,7 +294,8 @@ func judged(b *Bounds, reversed bool) string {
 	return NoDifference
 }
 
-// cantTell says that two can't be told apart, with their medians; "" if they can, or if one run of each is no evidence.
+// cantTell says that two can't be told apart, with their medians; "" if they can, or if one run of
+// each is no evidence.
 func (c *change) cantTell(names, at string, format func(float64) string) string {
 	if c.Verdict != NoDifference {
 		return ""

@@ -29,7 +29,8 @@ func cellsOf(t *testing.T, a, b []result.Record) (report.Comparison, *report.Com
 	return out, c, text.String()
 }
 
-// Records of points measured before and after a change are compared cell by cell, over pairs of repeats.
+// Records of points measured before and after a change are compared cell by cell, over pairs of
+// repeats.
 func TestComparePoints(t *testing.T) {
 	runs := func(source string, rate float64, noise ...float64) (out []result.Record) {
 		for repeat, factor := range noise {
@@ -66,7 +67,8 @@ func TestComparePoints(t *testing.T) {
 	}
 }
 
-// Both parts of a mixed rate are compared, contenders with themselves, and cells of one side are listed.
+// Both parts of a mixed rate are compared, contenders with themselves, and cells of one side are
+// listed.
 func TestCompareMixed(t *testing.T) {
 	recs := matrix(t)
 	got, _, text := cellsOf(t, recs, recs[1:])
@@ -84,7 +86,8 @@ func TestCompareMixed(t *testing.T) {
 	}
 }
 
-// The ratio of a scan is that of its speeds: a time twice as long is slower. Tables of other sizes are flagged.
+// The ratio of a scan is that of its speeds: a time twice as long is slower. Tables of other sizes
+// are flagged.
 func TestCompareScans(t *testing.T) {
 	slow := scanRecords()
 	for i := range slow {

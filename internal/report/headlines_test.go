@@ -40,8 +40,9 @@ func TestHeadlines(t *testing.T) {
 	}
 }
 
-// TestCantTellApart: in every family, two are not ranked if the interval of their ratio contains 1 or their medians say the
-// reverse: here the ratio of the means of pairs says that the second is faster, and the medians that it is slower.
+// TestCantTellApart: in every family, two are not ranked if the interval of their ratio contains 1
+// or their medians say the reverse: here the ratio of the means of pairs says that the second is
+// faster, and the medians that it is slower.
 func TestCantTellApart(t *testing.T) {
 	t.Parallel()
 	first, second := []float64{1, 1.01, 0.4}, []float64{0.95, 0.95, 1.2}
@@ -76,7 +77,8 @@ func TestCantTellApart(t *testing.T) {
 	}
 }
 
-// TestGainBeyondCores: a parallel scan that gains more than the cores of the server's machine has another cause as well.
+// TestGainBeyondCores: a parallel scan that gains more than the cores of the server's machine has
+// another cause as well.
 func TestGainBeyondCores(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

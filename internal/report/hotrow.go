@@ -12,7 +12,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// nearCeiling is the share of a way's ceiling from which on nothing else is looked for, mostOfCeiling that up to which both may be right.
+// nearCeiling is the share of a way's ceiling from which on nothing else is looked for,
+// mostOfCeiling that up to which both may be right.
 const nearCeiling, mostOfCeiling = 0.85, 1.15
 
 // hotParts are the queries of a run of `bench hotrow`.

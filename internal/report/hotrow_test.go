@@ -9,7 +9,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// TestHotRowReport compares the reports of stored runs of `bench hotrow` with a replica, and of one that was cut off.
+// TestHotRowReport compares the reports of stored runs of `bench hotrow` with a replica, and of one
+// that was cut off.
 func TestHotRowReport(t *testing.T) {
 	recs, err := result.ReadFile("testdata/records/hotrow.jsonl")
 	if err != nil {

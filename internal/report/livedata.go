@@ -19,7 +19,8 @@ type pageData struct {
 	Counters []counterData `json:"counters"`
 	// Apart gives each run its own chart of the rate, as for the steps of a benchmark.
 	Apart bool `json:"apart,omitempty"`
-	// Axis is the first axis of all charts if it isn't that of rows; "day" offers the time of day as well.
+	// Axis is the first axis of all charts if it isn't that of rows; "day" offers the time of day as
+	// well.
 	Axis string `json:"axis,omitempty"`
 }
 
@@ -46,7 +47,8 @@ type runData struct {
 	Knee     *markData                    `json:"knee"`
 	// Asked is the requested rate in rows/s; 0 means a closed loop.
 	Asked float64 `json:"asked,omitempty"`
-	// Limit is that of the p99, in microseconds; Shift converts elapsed seconds to those of the first run's first day.
+	// Limit is that of the p99, in microseconds; Shift converts elapsed seconds to those of the first
+	// run's first day.
 	Limit float64 `json:"limit,omitempty"`
 	Shift float64 `json:"shift,omitempty"`
 }

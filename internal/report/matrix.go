@@ -25,7 +25,8 @@ type Matrix struct {
 	Format  string          `json:"format"` // MatrixFormat
 	Source  string          `json:"source"`
 	Factors []result.Factor `json:"factors"`
-	// Asked counts the runs that the matrix has, Done the complete ones, which are analysed, and Failed those that failed.
+	// Asked counts the runs that the matrix has, Done the complete ones, which are analysed, and
+	// Failed those that failed.
 	Asked  int `json:"runs_asked"`
 	Done   int `json:"runs_done"`
 	Failed int `json:"runs_failed"`
@@ -137,7 +138,8 @@ func NewMatrix(recs []result.Record) (*Matrix, error) {
 	return m, nil
 }
 
-// gather lays out the runs that count: of several of a repeat of a cell, the last of those that got furthest.
+// gather lays out the runs that count: of several of a repeat of a cell, the last of those that got
+// furthest.
 func (m *Matrix) gather(recs []result.Record) {
 	failed := func(r *result.Record) bool { return r.Stopped() == "failed" || !r.Broken() && r.End.Failure != "" }
 	worth := func(r *result.Record) int {
@@ -197,7 +199,8 @@ func (m *Matrix) rated() []*gridCell {
 	return m.cells[:n]
 }
 
-// beside returns the rate of the cell that differs from c only in its level of a factor; NaN without one.
+// beside returns the rate of the cell that differs from c only in its level of a factor; NaN
+// without one.
 func (m *Matrix) beside(c *gridCell, factor int, level string) float64 {
 	levels := slices.Clone(c.levels)
 	levels[factor] = level

@@ -12,12 +12,13 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// A projection lays the records of one family out as a grid of three factors, and shows it: a section for each level of
-// the first (an operation, a table), an axis of the levels of the second, which are numbers (clients, partitions), and a
-// line for each level of the third (a server, a way of asking), whose first level is the base of the ratios. Text, page,
-// picture, JSON, doubts and comparison are the same for all, so a new experiment is its samples, its measures and the
-// sentences of its results, as hotRows shows, and a line in families. With compared measures, compare pairs the cells of
-// two records by their levels.
+// A projection lays the records of one family out as a grid of three factors, and shows it: a
+// section for each level of the first (an operation, a table), an axis of the levels of the second,
+// which are numbers (clients, partitions), and a line for each level of the third (a server, a way
+// of asking), whose first level is the base of the ratios. Text, page, picture, JSON, doubts and
+// comparison are the same for all, so a new experiment is its samples, its measures and the
+// sentences of its results, as hotRows shows, and a line in families. With compared measures,
+// compare pairs the cells of two records by their levels.
 type projection struct {
 	*grid
 	recs []result.Record
@@ -55,7 +56,8 @@ type measure struct {
 	format    func(float64) string
 	// of is the figure of a run, NaN if it isn't known; nil if samples are added with their figures.
 	of func(v *view) float64
-	// chart is the title of its chart, "" for none. Its axis has the format's units, or figures of which each is so many units, per.
+	// chart is the title of its chart, "" for none. Its axis has the format's units, or figures of
+	// which each is so many units, per.
 	chart string
 	per   float64
 	log   bool
@@ -93,10 +95,11 @@ type GridCell struct {
 	// Levels are in the order of the factors.
 	Levels []string `json:"levels"`
 	Runs   int      `json:"runs"`
-	// Figures have their unit in their name; the extremes of the first are NAME_low and NAME_high, if there are several.
+	// Figures have their unit in their name; the extremes of the first are NAME_low and NAME_high, if
+	// there are several.
 	Figures map[string]float64 `json:"figures"`
-	// Ratio compares the first figure with the base, above 1 if it is better; Interval is its 95% confidence interval,
-	// from the variation between pairs of runs.
+	// Ratio compares the first figure with the base, above 1 if it is better; Interval is its 95%
+	// confidence interval, from the variation between pairs of runs.
 	Ratio      *float64 `json:"ratio"`
 	Interval   *Bounds  `json:"ratio_95"`
 	Verdict    string   `json:"verdict,omitempty"`
@@ -106,11 +109,13 @@ type GridCell struct {
 
 // doubts are what a cell's figures are doubtful for.
 type doubts struct {
-	// ClientBound is true if the clients spent more than half of their time on their own work, ClientHeavy if client and
-	// server used all of this machine's cores and the client took the larger part.
+	// ClientBound is true if the clients spent more than half of their time on their own work,
+	// ClientHeavy if client and server used all of this machine's cores and the client took the larger
+	// part.
 	ClientBound bool `json:"client_bound,omitempty"`
 	ClientHeavy bool `json:"client_heavy,omitempty"`
-	// OthersShare is the share of all cores used by other programs meanwhile, StealShare that which the host withheld.
+	// OthersShare is the share of all cores used by other programs meanwhile, StealShare that which
+	// the host withheld.
 	OthersShare *float64 `json:"others_share,omitempty"`
 	StealShare  float64  `json:"steal_share,omitempty"`
 }
@@ -128,7 +133,8 @@ func (d *doubts) crowd() string {
 	return document.Listed(", ", part("others ", *d.OthersShare), part("steal ", d.StealShare))
 }
 
-// machineFull is the share of all cores at which the machine counts as full, crowdedShare that which an idle one may use.
+// machineFull is the share of all cores at which the machine counts as full, crowdedShare that
+// which an idle one may use.
 const (
 	machineFull  = 0.8
 	crowdedShare = 0.1
@@ -268,7 +274,8 @@ func (p *projection) panels() (out []panel) {
 
 func (s *panel) cell(at, line string) *gridCell { return s.at(s.name, at, line) }
 
-// change compares a cell with that of the base; nil for the base, or if there is nothing to compare.
+// change compares a cell with that of the base; nil for the base, or if there is nothing to
+// compare.
 func (s *panel) change(at, line string) *change {
 	return s.between(s.cell(at, s.factors[2].Levels[0]), s.cell(at, line))
 }
@@ -334,7 +341,8 @@ func (m *measure) text(v float64) string {
 	return m.format(v)
 }
 
-// charts plots each measure that has a chart over the axis, with a line for each of the last factor's levels.
+// charts plots each measure that has a chart over the axis, with a line for each of the last
+// factor's levels.
 func (s *panel) charts() (out document.Charts) {
 	if s.drawn != nil {
 		return s.drawn
@@ -394,8 +402,8 @@ func addPoint(l *document.Line, at float64, c *gridCell, figure int, per float64
 	}
 }
 
-// latencyHeight is the height of the charts below the first in a picture, of that of the first; rowHeight is added for each
-// row beyond the second.
+// latencyHeight is the height of the charts below the first in a picture, of that of the first;
+// rowHeight is added for each row beyond the second.
 const (
 	latencyHeight = 0.7
 	rowHeight     = 180
@@ -561,7 +569,8 @@ func (p *projection) notes() []document.Note {
 	return out
 }
 
-// gridNotes are the problems of the runs of a grid, those that have to do with the machine by the number of runs.
+// gridNotes are the problems of the runs of a grid, those that have to do with the machine by the
+// number of runs.
 func gridNotes(vs []view) (out []document.Note) {
 	var bound, heavy, disturbed int
 	for i := range vs {
@@ -592,7 +601,8 @@ func gridNotes(vs []view) (out []document.Note) {
 // rankOf puts serious notes first.
 func rankOf(n document.Note) int { return map[bool]int{false: 1}[n.Serious] }
 
-// serverFlags are the kinds of flags that matter between contenders, which are different servers on purpose.
+// serverFlags are the kinds of flags that matter between contenders, which are different servers on
+// purpose.
 var serverFlags = []string{"durability", "cache", "machine", "settings", "server"}
 
 // unlike compares the contenders with the first, using one run of each.
@@ -636,16 +646,16 @@ func tableOf(r *result.Run) string {
 	return ""
 }
 
-// of reports whether a flag concerns a setting that is compared on purpose: the server's name for it may begin with that
-// of the target's option.
+// of reports whether a flag concerns a setting that is compared on purpose: the server's name for
+// it may begin with that of the target's option.
 func (f *Flag) of(setting string) bool {
 	name, _, ok := strings.Cut(setting, "=")
 	return ok && (strings.HasPrefix(f.What, name) || f.Kind == name)
 }
 
-// othersShare returns the share of all cores used by programs other than rowmill and the server, and that which the host
-// withheld; NaN if the server's is unknown. Interrupts and the kernel's own threads are no program: with a disk that is busy for
-// the server, they are its work.
+// othersShare returns the share of all cores used by programs other than rowmill and the server,
+// and that which the host withheld; NaN if the server's is unknown. Interrupts and the kernel's own
+// threads are no program: with a disk that is busy for the server, they are its work.
 func (v *view) othersShare() (programs, host float64) {
 	rec, s := v.rec, &v.sum
 	own := s.Client.CPUSeconds

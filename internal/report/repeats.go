@@ -25,7 +25,8 @@ func Repeats(recs []result.Record) (out [][]result.Record) {
 	return out
 }
 
-// runsOf returns the runs of each configuration: the cells of a grid that has it as its only factor.
+// runsOf returns the runs of each configuration: the cells of a grid that has it as its only
+// factor.
 func runsOf(recs []result.Record) (out [][]*result.Record) {
 	g := newGrid("configuration")
 	for i := range recs {
@@ -220,7 +221,8 @@ func spreadOf(vs []view, group []int) string {
 		figure(slices.Min(rates)), figure(slices.Max(rates)), rowsRate(middle(rates)), percent(math.Sqrt(variance)/mean))
 }
 
-// allProblems collects what a reader must know of all runs, each text once, with the labels of the runs if there are several.
+// allProblems collects what a reader must know of all runs, each text once, with the labels of the
+// runs if there are several.
 func allProblems(vs []view) (out []document.Note) {
 	var who [][]string
 	at := map[document.Note]int{}

@@ -45,7 +45,8 @@ type experiment interface {
 	side() gridSide
 }
 
-// A family is a kind of experiment: how its records are told from others, and laid out to be reported and compared.
+// A family is a kind of experiment: how its records are told from others, and laid out to be
+// reported and compared.
 type family struct {
 	// name is what its records are called; alone is set if they can't be reported with others.
 	name   string
@@ -54,7 +55,8 @@ type family struct {
 	layOut func(recs []result.Record) (experiment, error)
 }
 
-// families are the kinds of experiments; those of no other family are runs, reported one by one, compared at equal row counts.
+// families are the kinds of experiments; those of no other family are runs, reported one by one,
+// compared at equal row counts.
 func families() []family {
 	of := func(has func(r *result.Run) bool) func(r, _ *result.Record) bool {
 		return func(r, _ *result.Record) bool { return has(&r.Run) }
@@ -93,8 +95,9 @@ func familyOf(recs []result.Record) (family, error) {
 	return family{}, errNoRuns
 }
 
-// New builds the report of the runs: a sentence on each run, what to know before believing it, and then the figures of
-// each run. The runs of one experiment are reported together, as their family is.
+// New builds the report of the runs: a sentence on each run, what to know before believing it, and
+// then the figures of each run. The runs of one experiment are reported together, as their family
+// is.
 func New(recs []result.Record) (*document.Document, error) {
 	f, err := familyOf(recs)
 	if err != nil {

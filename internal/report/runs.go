@@ -326,7 +326,8 @@ func (v *view) verdict() string {
 	return s
 }
 
-// kept reports whether the run inserted at the rate that was asked for: its rate says nothing of the table's size then.
+// kept reports whether the run inserted at the rate that was asked for: its rate says nothing of
+// the table's size then.
 func (v *view) kept() bool { return v.loop != nil && !v.loop.Overloaded }
 
 // The least length of a run, and the least number of its operations, from which its first tenth
@@ -359,8 +360,9 @@ func (v *view) inCache() string {
 	return fmt.Sprintf("; its %s never outgrew the cache of %s", bytes(z.Data+z.Index), bytes(cache))
 }
 
-// ratios describes, for each rolling run or its repeats, the ratio of the rate over the last tenth of the rows that both have
-// to that of the plain run beside it: of the same engine and preset, preferably from the same file.
+// ratios describes, for each rolling run or its repeats, the ratio of the rate over the last tenth
+// of the rows that both have to that of the plain run beside it: of the same engine and preset,
+// preferably from the same file.
 func ratios(vs []view) (out []string) {
 	of := func(v *view) (runs []*result.Record) {
 		if v.repeats == nil {

@@ -156,8 +156,8 @@ func ifKnown[N any](n *N, format func(N) string) string {
 
 func countIfAny[N int | int64](n N) string { return ifAny(n, count) }
 
-// A property is one of what is needed to repeat a run. Two runs that differ in one with a kind are not alike: the kind is
-// that of the flag.
+// A property is one of what is needed to repeat a run. Two runs that differ in one with a kind are
+// not alike: the kind is that of the flag.
 type property struct {
 	group, name, kind string
 	code              bool

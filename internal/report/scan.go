@@ -15,11 +15,12 @@ import (
 // wayNames are the ways of a partition scan in words.
 var wayNames = map[string]string{result.ScanSerial: "one connection", result.ScanParallel: "split by rowmill", result.ScanServe: "through rowmill serve"}
 
-// moreThanCores is the share of a gain of as many times as there are cores from which on more cores don't explain it:
-// repeated times differ by a few percent.
+// moreThanCores is the share of a gain of as many times as there are cores from which on more cores
+// don't explain it: repeated times differ by a few percent.
 const moreThanCores = 1.05
 
-// scans lays out partition scans: tables, partitions, and ways of asking. The first way measured is the base.
+// scans lays out partition scans: tables, partitions, and ways of asking. The first way measured is
+// the base.
 func scans(recs []result.Record) (experiment, error) {
 	p := newProjection(recs, "table", "partitions", "way")
 	for _, way := range result.ScanWays() { // in the usual order, whichever was first
@@ -65,7 +66,8 @@ func scans(recs []result.Record) (experiment, error) {
 	return p, nil
 }
 
-// scanned are the results in sentences: the gain for the most partitions, and the cost for the fewest.
+// scanned are the results in sentences: the gain for the most partitions, and the cost for the
+// fewest.
 func (s *panel) scanned(r *result.Run) (out []string) {
 	base := s.factors[2].Levels[0]
 	most := s.axis[len(s.axis)-1]

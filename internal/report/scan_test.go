@@ -14,7 +14,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// scanned returns the record of a way whose times are a fixed one and one for each partition, in ms.
+// scanned returns the record of a way whose times are a fixed one and one for each partition, in
+// ms.
 func scanned(way, target string, repeat int, fixed, each float64) result.Record {
 	rec := result.Record{Source: "scan.jsonl", Run: result.Run{
 		Type: "run", Format: result.Format, Name: fmt.Sprintf("scan %s on mariadb #%d", way, repeat), Rowmill: "v0.1.0", Benchmark: result.Benchmark{
@@ -74,7 +75,8 @@ func TestScanReport(t *testing.T) {
 	}
 }
 
-// TestScanReportOfOddRecords checks records of one way, without answers, of several servers and of queries that weren't split.
+// TestScanReportOfOddRecords checks records of one way, without answers, of several servers and of
+// queries that weren't split.
 func TestScanReportOfOddRecords(t *testing.T) {
 	one := scanned(result.ScanParallel, "a", 1, 1, 1)
 	if text := render(t, "txt", []result.Record{one}); !strings.Contains(text, "Split by rowmill reads 100 partitions of 4,000,000 rows in 101 ms") && !strings.Contains(text, "split by rowmill reads 100 partitions") {

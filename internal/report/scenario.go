@@ -35,8 +35,8 @@ type Beside struct {
 	Published float64  `json:"published"`
 	Low       float64  `json:"low,omitempty"`
 	High      float64  `json:"high,omitempty"`
-	// OursToFirst and PublishedToFirst are the ratios to the first figure of the same unit from the same source:
-	// rates of different machines are not comparable, ratios are.
+	// OursToFirst and PublishedToFirst are the ratios to the first figure of the same unit from the
+	// same source: rates of different machines are not comparable, ratios are.
 	OursToFirst      *float64 `json:"ours_to_first"`
 	PublishedToFirst float64  `json:"published_to_first"`
 	Source           string   `json:"source"`

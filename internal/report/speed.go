@@ -16,7 +16,8 @@ import (
 // repeated cells differ by less than a tenth.
 const saturated = 0.9
 
-// speedTest lays out the cells of `bench mixed` or `bench points`: operations, clients, and contenders.
+// speedTest lays out the cells of `bench mixed` or `bench points`: operations, clients, and
+// contenders.
 func speedTest(recs []result.Record) (experiment, error) {
 	p := newProjection(recs, "operation", "clients", "contender")
 	p.doubling = true
@@ -141,8 +142,8 @@ func (s *panel) best(line string) (best *gridCell) {
 // clients counts those of a place of the axis.
 func clients(at string) string { return plural(int(number(at)), "client", "clients") }
 
-// fastest names the fastest contender and where growth ends: at the smallest number of clients that reaches nine tenths of the
-// peak, unless more than measured may increase the rate further.
+// fastest names the fastest contender and where growth ends: at the smallest number of clients that
+// reaches nine tenths of the peak, unless more than measured may increase the rate further.
 func (s *panel) fastest(unit string) string {
 	var ranked []*gridCell
 	var ends []string
@@ -174,8 +175,8 @@ func (s *panel) fastest(unit string) string {
 	return document.Listed("; ", out, strings.Join(ends, ", "))
 }
 
-// together reports both parts of a mixed rate at the largest number of clients. It names no winner, because the faster
-// operation dominates the sum.
+// together reports both parts of a mixed rate at the largest number of clients. It names no winner,
+// because the faster operation dominates the sum.
 func (s *panel) together() string {
 	at := s.axis[len(s.axis)-1]
 	var parts []string

@@ -43,7 +43,8 @@ type Fit struct {
 	statistics.TablesFit
 }
 
-// manyTables lays out runs of `bench tables`: phases, the number of tables, partitions or connections, and servers.
+// manyTables lays out runs of `bench tables`: phases, the number of tables, partitions or
+// connections, and servers.
 func manyTables(recs []result.Record) (experiment, error) {
 	p := newProjection(recs, "phase", "number", "server")
 	p.axes = map[string]string{connecting: "connections"}

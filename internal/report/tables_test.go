@@ -8,7 +8,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// TestTablesReport compares the reports of stored runs of `bench tables`, and of one that was killed while it created tables.
+// TestTablesReport compares the reports of stored runs of `bench tables`, and of one that was
+// killed while it created tables.
 func TestTablesReport(t *testing.T) {
 	recs, err := result.ReadFile("testdata/records/tables.jsonl")
 	if err != nil {

@@ -67,7 +67,8 @@ func tpccRuns(recs []result.Record) (experiment, error) {
 
 func tpccNodes(t *result.TPCC) int { return max(t.Nodes, 1) }
 
-// tpccLines names the servers of the runs, by all in which they differ but the number of nodes: those of one name are on one line.
+// tpccLines names the servers of the runs, by all in which they differ but the number of nodes:
+// those of one name are on one line.
 func tpccLines(recs []result.Record) (out []string) {
 	of := []func(r *result.Run) string{func(r *result.Run) string { return r.ServerVersion }, func(r *result.Run) string { return r.Storage },
 		func(r *result.Run) string { return called("durability", r.Durability) }, func(r *result.Run) string { return cacheText(r.CacheBytes) },
@@ -145,7 +146,8 @@ func (p *projection) tpccParts() (out []document.Part) {
 	return out
 }
 
-// tpccProof has a row for each condition, with what each run found: of several in short, but in full if it doesn't hold.
+// tpccProof has a row for each condition, with what each run found: of several in short, but in
+// full if it doesn't hold.
 func (p *projection) tpccProof(names []string) *document.Table {
 	out := &document.Table{Header: append([]string{"condition"}, names...), Bad: map[int]bool{}}
 	if len(p.recs) > 1 {

@@ -8,7 +8,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// storedTPCC is a stored record of the scenario dbt2-cluster-2009: one server, and the warehouses divided among two to four.
+// storedTPCC is a stored record of the scenario dbt2-cluster-2009: one server, and the warehouses
+// divided among two to four.
 func storedTPCC(t *testing.T) []result.Record {
 	t.Helper()
 	recs, err := result.ReadFile("testdata/records/tpcc.jsonl")

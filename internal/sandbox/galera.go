@@ -20,7 +20,8 @@ import (
 // joining is what the start of a member of a Galera cluster needs.
 type joining struct {
 	provider string // the library
-	// Ports of 127.0.0.1 beside that for SQL: of the group, and for the state that it receives, by increments and whole.
+	// Ports of 127.0.0.1 beside that for SQL: of the group, and for the state that it receives, by
+	// increments and whole.
 	group, increments, whole int
 	peers                    []string // addresses of the members that run; none: this one begins the cluster
 	position                 string   // of its data, if the server doesn't know it: a crash keeps it in InnoDB alone
@@ -30,7 +31,8 @@ const (
 	stateTable = "grastate.dat"    // a member's position, and whether the cluster may begin with it
 	lastView   = "gvwstate.dat"    // the members that it was connected with
 	halfCopied = "sst_in_progress" // of a state that was not received to its end
-	// gcache is how much of the latest changes a member keeps for one that comes back; one that lacks more receives the whole state.
+	// gcache is how much of the latest changes a member keeps for one that comes back; one that lacks
+	// more receives the whole state.
 	gcache = "64M"
 )
 
@@ -107,8 +109,8 @@ func joinGalera(ctx context.Context, l *launch) error {
 	return os.WriteFile(table, []byte(strings.Replace(string(text), "safe_to_bootstrap: 0", "safe_to_bootstrap: 1", 1)), 0o600)
 }
 
-// quorum waits until the members that run agree that they are all, and lets them go on if they are not the majority of those
-// before: the others have ended.
+// quorum waits until the members that run agree that they are all, and lets them go on if they are
+// not the majority of those before: the others have ended.
 func quorum(ctx context.Context, running []Info) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, followTimeout, fmt.Errorf("not within %v", followTimeout))
 	defer cancel()
@@ -149,8 +151,9 @@ func (l *launch) findGalera() error {
 	return os.WriteFile(filepath.Join(l.tmpDir, "wsrep_sst_"+copyMethod), []byte(copyScript), 0o700)
 }
 
-// copyScript runs the server's own script, which waits forever for a server that was killed, until the server ends: that is the leader
-// of its process group. The rsync of root would become nobody, who can't enter the sandbox.
+// copyScript runs the server's own script, which waits forever for a server that was killed, until
+// the server ends: that is the leader of its process group. The rsync of root would become nobody,
+// who can't enter the sandbox.
 const (
 	copyMethod = "rowmill"
 	copyScript = `#!/bin/sh
@@ -197,8 +200,8 @@ var (
 	recovered  = regexp.MustCompile(`Recovered position:? ([0-9a-f-]{36}):(-?[0-9]+)`)
 )
 
-// committed returns how many write sets the data of a member that doesn't run have, -1 for data without a position. at is
-// the position if only InnoDB knows it.
+// committed returns how many write sets the data of a member that doesn't run have, -1 for data
+// without a position. at is the position if only InnoDB knows it.
 func (l *launch) committed(ctx context.Context) (n int64, at string, err error) {
 	if isFile(filepath.Join(l.dataDir, halfCopied)) {
 		return -1, "", nil
@@ -229,7 +232,8 @@ func (l *launch) committed(ctx context.Context) (n int64, at string, err error) 
 	return n, found[1] + ":" + found[2], nil
 }
 
-// joinedGalera returns an error until a member has all that the others had committed, which wsrep_sync_wait waits for.
+// joinedGalera returns an error until a member has all that the others had committed, which
+// wsrep_sync_wait waits for.
 func joinedGalera(ctx context.Context, socket string) error {
 	status, err := queryMySQL(ctx, socket, "SHOW GLOBAL STATUS WHERE Variable_name IN ('wsrep_local_state_comment', 'wsrep_ready')")
 	if err != nil {

@@ -55,7 +55,8 @@ type kind struct {
 	// explain converts the log of a server that failed to start to an error with a remedy, or
 	// returns nil if the log is sufficient.
 	explain func(log string) error
-	// helpers are the programs that a member of a cluster runs on files of its data directory, and that may outlive it.
+	// helpers are the programs that a member of a cluster runs on files of its data directory, and
+	// that may outlive it.
 	helpers []string
 	// children means that the server consists of several processes, which may end slightly later
 	// than the first, and work in the data directory.

@@ -36,8 +36,8 @@ func (o Options) node(i int) Options {
 	return o
 }
 
-// startHead starts the first server of a topology; of a cluster that doesn't run before it the member that has committed more,
-// which it returns as first.
+// startHead starts the first server of a topology; of a cluster that doesn't run before it the
+// member that has committed more, which it returns as first.
 func startHead(ctx context.Context, o Options, g group, nameOf func(number int) string, logf func(string, ...any)) (s, first *Server, err error) {
 	var behind *behindError
 	if s, err = start(ctx, o, o.part(0, g), nameOf(0), logf); !errors.As(err, &behind) {

@@ -27,7 +27,8 @@ var present = map[string]func(socket string) []string{
 	},
 }
 
-// Nodes are started, stopped, brought back and removed with their head, which can present their tables.
+// Nodes are started, stopped, brought back and removed with their head, which can present their
+// tables.
 func TestNodes(t *testing.T) {
 	t.Parallel()
 	for _, kind := range testdb.Kinds(t, "mariadb", "postgres") {

@@ -102,7 +102,8 @@ func (i Info) Execute(ctx context.Context, statements ...string) error {
 // the first start; after a Restart its process id is different: see Process.
 type Server struct {
 	Info
-	// Nodes are the further servers of Options.Nodes, Options.Replicas or Options.Galera, which Stop stops as well.
+	// Nodes are the further servers of Options.Nodes, Options.Replicas or Options.Galera, which Stop
+	// stops as well.
 	Nodes    []*Server
 	state    state
 	plan     *launch
@@ -188,8 +189,8 @@ func (s *Server) Params() map[string]string { return maps.Clone(s.params) }
 // Its directory remains until Stop, and Restart starts it again.
 func (s *Server) Kill() { s.proc.Load().kill() }
 
-// Halt shuts the server down, without removing anything, and waits until it has ended; one that takes
-// too long is killed. Restart starts it again.
+// Halt shuts the server down, without removing anything, and waits until it has ended; one that
+// takes too long is killed. Restart starts it again.
 func (s *Server) Halt(ctx context.Context) {
 	s.life.Lock()
 	defer s.life.Unlock()

@@ -61,10 +61,12 @@ type replication struct {
 	// with a new data directory and repeats all changes.
 	copy func(ctx context.Context, l *launch, dir string) error
 	// position are the statements that return what a source has committed, and reached is the query
-	// that returns 1 once a replica has it, with the position in place of %s. It may wait for a second.
+	// that returns 1 once a replica has it, with the position in place of %s. It may wait for a
+	// second.
 	position []string
 	reached  string
-	// joined returns an error until a member of a cluster has what the others have; nil is that there are no clusters.
+	// joined returns an error until a member of a cluster has what the others have; nil is that there
+	// are no clusters.
 	joined func(ctx context.Context, socket string) error
 }
 
@@ -128,15 +130,15 @@ func (o Options) topologies(k *kind) (given []string) {
 // sharers is the number of servers that share Options.Memory.
 func (o Options) sharers() int64 { return int64(1 + o.nodes() - o.Nodes) }
 
-// OwnMemory is the memory of each server, in bytes: replicas, and members of a cluster, share that of
-// the sandbox, in whole MiB.
+// OwnMemory is the memory of each server, in bytes: replicas, and members of a cluster, share that
+// of the sandbox, in whole MiB.
 func (o Options) OwnMemory() int64 { return o.Memory / o.sharers() >> 20 << 20 }
 
 // catchUpPoll is the interval between questions whether a replica has reached a position.
 const catchUpPoll = 10 * time.Millisecond
 
-// follow waits until a replica has all that its source has committed so far. It ends with an error when the
-// replica ends, which gone reports.
+// follow waits until a replica has all that its source has committed so far. It ends with an error
+// when the replica ends, which gone reports.
 func (i Info) follow(ctx context.Context, head Info, gone <-chan struct{}) error {
 	k, err := kindOf(i.Kind)
 	if err != nil {
@@ -164,7 +166,8 @@ func (i Info) follow(ctx context.Context, head Info, gone <-chan struct{}) error
 	}
 }
 
-// CatchUp waits until each replica, and each member of a cluster, has all that was committed so far.
+// CatchUp waits until each replica, and each member of a cluster, has all that was committed so
+// far.
 func (s *Server) CatchUp(ctx context.Context) error {
 	for i, n := range s.Nodes {
 		if n.Role == "" {

@@ -139,7 +139,8 @@ func TestNamedReplicas(t *testing.T) {
 	}
 }
 
-// Servers of a topology end with their owner, however early it is killed, and their files are removed.
+// Servers of a topology end with their owner, however early it is killed, and their files are
+// removed.
 func TestTopologyOwnerKilled(t *testing.T) {
 	t.Parallel()
 	kills := 1
@@ -258,7 +259,8 @@ func TestGalera(t *testing.T) {
 	assertGone(t, s.Options.Root)
 }
 
-// A cluster whose members were all killed comes back with the member that has committed most, also by the name of the first.
+// A cluster whose members were all killed comes back with the member that has committed most, also
+// by the name of the first.
 func TestNamedGalera(t *testing.T) {
 	t.Parallel()
 	testdb.SkipUnlessNightly(t, "cmd/rowmill TestGaleraRefused")

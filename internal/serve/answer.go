@@ -287,8 +287,8 @@ func further(t string) bool {
 	return i >= 0 && len(strings.TrimLeft(t[i:], "; \t\r\n")) > 0
 }
 
-// substitution returns a function that replaces, in a query, the table that is divided by one of its
-// small partitions.
+// substitution returns a function that replaces, in a query, the table that is divided by one of
+// its small partitions.
 func substitution(reader engine.Reader, text string, q *parse.Query, plan *plan.Plan) (part func(string) (string, error), err error) {
 	var cut []*parse.From
 	tables, ctes := tablesOf(q)

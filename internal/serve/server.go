@@ -40,8 +40,8 @@ func (s *server) asQuery(text string) []byte {
 	return p
 }
 
-// ask runs a query of the front's own on the client's connection. Its error is a *mysqlwire.ServerError if
-// the server refuses it.
+// ask runs a query of the front's own on the client's connection. Its error is a
+// *mysqlwire.ServerError if the server refuses it.
 func (s *server) ask(text string) (*ownResult, error) {
 	r := &ownResult{}
 	err := s.converse(s.asQuery(text), maxOwnAnswer, func(expect expectation, payload []byte) error {
@@ -104,9 +104,9 @@ func (s *server) refusal(err error) error {
 }
 
 // converse sends a command and passes the payloads of its response to fn, with what the reply
-// expected. An error packet is returned as a *mysqlwire.ServerError. After an error of another kind, such as
-// a response of more than limit bytes, the connection can't be used. The payload of the packet that
-// ends rows is s.last.
+// expected. An error packet is returned as a *mysqlwire.ServerError. After an error of another
+// kind, such as a response of more than limit bytes, the connection can't be used. The payload of
+// the packet that ends rows is s.last.
 func (s *server) converse(command []byte, limit int, fn func(expectation, []byte) error) error {
 	s.last = nil
 	s.reply.follow(command[mysqlwire.HeaderSize:])

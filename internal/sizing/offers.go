@@ -17,18 +17,19 @@ type Demand struct {
 	// Plain and Rolling are what each layout stores at full retention, in bytes; Rows are so many.
 	Plain, Rolling Figure
 	Rows           float64
-	// PlainRate and RollingRate are the rates in rows a second that can be promised while everything that inserts touch is in memory, as
-	// measured with so many Cores; 0 is not known.
+	// PlainRate and RollingRate are the rates in rows a second that can be promised while everything
+	// that inserts touch is in memory, as measured with so many Cores; 0 is not known.
 	PlainRate, RollingRate Figure
 	Cores                  int
-	// Pieces are what inserts touch, and Resident the rows of the two newest periods. Without pieces, the rates are those at full
-	// retention, with LeastPages of memory for pages.
+	// Pieces are what inserts touch, and Resident the rows of the two newest periods. Without pieces,
+	// the rates are those at full retention, with LeastPages of memory for pages.
 	Pieces     []Piece
 	Resident   float64
 	LeastPages float64
 	// Written are the bytes that a row writes, with all copies; 0 is not known.
 	Written Figure
-	// Rate are the rows that come in a second; 0 is not known. Servers are as many, one of which takes the inserts.
+	// Rate are the rows that come in a second; 0 is not known. Servers are as many, one of which takes
+	// the inserts.
 	Rate    float64
 	Servers int
 }
@@ -41,7 +42,8 @@ type Offer struct {
 	// Items are what it costs a month, and Month their sum.
 	Items []Item  `json:"items"`
 	Month float64 `json:"month"`
-	// Rate is what can be promised in rows a second, and Limit what limits it. Extrapolated says why it was not measured; "" if it was.
+	// Rate is what can be promised in rows a second, and Limit what limits it. Extrapolated says why
+	// it was not measured; "" if it was.
 	Rate         float64 `json:"rows_per_second"`
 	Limit        string  `json:"limit"`
 	Extrapolated string  `json:"extrapolated,omitempty"`
@@ -72,7 +74,8 @@ type Offers struct {
 	All      []Offer `json:"offers"`
 	// Without are the machines and volumes that can't be chosen, each with the reason.
 	Without []string `json:"without"`
-	// SameRate is the cheapest rolling offer that is as fast as the fastest plain one, whose index is Fastest; -1 if there is none.
+	// SameRate is the cheapest rolling offer that is as fast as the fastest plain one, whose index is
+	// Fastest; -1 if there is none.
 	SameRate int `json:"same_rate"`
 	Fastest  int `json:"fastest_plain"`
 }
@@ -173,8 +176,9 @@ func times(n int) string {
 	return fmt.Sprintf("%d x ", n)
 }
 
-// promise computes what an offer can take: what was measured, unless fewer processors, reads that wait for the disk, or its bandwidth allow less.
-// More processors than those of the measurement promise nothing more.
+// promise computes what an offer can take: what was measured, unless fewer processors, reads that
+// wait for the disk, or its bandwidth allow less. More processors than those of the measurement
+// promise nothing more.
 func (d *Demand) promise(f *Offer, rate float64, cpus int, pages, reads, mbps float64) {
 	f.Rate, f.Limit = rate, "as measured"
 	if d.Cores > 0 && cpus < d.Cores {
@@ -221,7 +225,8 @@ func (o *Offers) compare() {
 	}
 }
 
-// Share returns what the rolling offer of SameRate costs of the fastest plain one; NaN without either.
+// Share returns what the rolling offer of SameRate costs of the fastest plain one; NaN without
+// either.
 func (o *Offers) Share() float64 {
 	if o.SameRate < 0 || o.Fastest < 0 {
 		return math.NaN()
@@ -239,8 +244,8 @@ func (o *Offers) Cheapest() *Offer {
 	return nil
 }
 
-// Demand returns what the planned table needs, at full retention. base is the rate that can be promised while what inserts touch is in memory, measured
-// with so many cores.
+// Demand returns what the planned table needs, at full retention. base is the rate that can be
+// promised while what inserts touch is in memory, measured with so many cores.
 func (o *Output) Demand(base Figure, cores, servers int) (Demand, error) {
 	if len(o.Sizes) == 0 {
 		return Demand{}, errors.New("the size of the table is not known, as the rate of inserts isn't")
@@ -255,8 +260,8 @@ func (o *Output) Demand(base Figure, cores, servers int) (Demand, error) {
 	return d, nil
 }
 
-// RecordedDemand returns the need for what runs of bench insert have made: their tables as they ended, at the rates that can be promised then. It returns
-// false if there is no such run.
+// RecordedDemand returns the need for what runs of bench insert have made: their tables as they
+// ended, at the rates that can be promised then. It returns false if there is no such run.
 func RecordedDemand(recs []result.Record, servers int) (Demand, bool) {
 	d := Demand{Servers: servers}
 	for i := range recs {

@@ -161,11 +161,12 @@ func (o *Output) period(in Input) error {
 	return nil
 }
 
-// leastExtent is the size from which a table gets space by extents: InnoDB gives smaller ones single pages.
+// leastExtent is the size from which a table gets space by extents: InnoDB gives smaller ones
+// single pages.
 const leastExtent = 1 << 20
 
-// manyPeriods is where each has a noticeable cost on an engine whose costs are not known: memory in every connection that has the table
-// open, and time to plan a query.
+// manyPeriods is where each has a noticeable cost on an engine whose costs are not known: memory in
+// every connection that has the table open, and time to plan a query.
 const manyPeriods = 1000
 
 func (o *Output) partitions(in Input) {

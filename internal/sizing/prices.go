@@ -11,12 +11,14 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// Prices are what machines, volumes and traffic cost a month, from a file that its owner keeps up to date: docs/prices.md.
+// Prices are what machines, volumes and traffic cost a month, from a file that its owner keeps up
+// to date: docs/prices.md.
 type Prices struct {
 	// Date is the day of the prices, Currency their unit, such as "$".
 	Date     string `toml:"date"`
 	Currency string `toml:"currency"`
-	// Hours are those of a month; 730 by default. GB is a gigabyte in bytes, as the price list has it; 1e9 by default.
+	// Hours are those of a month; 730 by default. GB is a gigabyte in bytes, as the price list has it;
+	// 1e9 by default.
 	Hours float64 `toml:"hours"`
 	GB    float64 `toml:"gb"`
 	// Room is the share of the stored bytes that stays free, in addition; 0.2 by default.
@@ -39,8 +41,8 @@ type Machine struct {
 	CPUs  int      `toml:"cpus"`
 	// MemoryGB is its memory.
 	MemoryGB float64 `toml:"memory_gb"`
-	// DiskGB is the size of its own disks; 0 is none. DiskReads are their random page reads a second, DiskMBps what they write, in 1e6 bytes
-	// a second.
+	// DiskGB is the size of its own disks; 0 is none. DiskReads are their random page reads a second,
+	// DiskMBps what they write, in 1e6 bytes a second.
 	DiskGB    float64 `toml:"disk_gb"`
 	DiskReads float64 `toml:"disk_reads"`
 	DiskMBps  float64 `toml:"disk_mbps"`
@@ -49,7 +51,8 @@ type Machine struct {
 	VolumeMBps  float64 `toml:"volume_mbps"`
 }
 
-// A Volume is network storage. It gives Reads random page reads a second, or ReadsPerGB for each GB if that is more, up to MostReads.
+// A Volume is network storage. It gives Reads random page reads a second, or ReadsPerGB for each GB
+// if that is more, up to MostReads.
 type Volume struct {
 	Name       string   `toml:"name"`
 	GBMonth    *float64 `toml:"gb_month"`

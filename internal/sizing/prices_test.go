@@ -22,7 +22,8 @@ func readPrices(t *testing.T, change ...string) *Prices {
 	return p
 }
 
-// TestFieldReport: the totals of a field report of 14 TB, on a network volume, and on own disks with 2.42 times compression.
+// TestFieldReport: the totals of a field report of 14 TB, on a network volume, and on own disks
+// with 2.42 times compression.
 func TestFieldReport(t *testing.T) {
 	p := readPrices(t, "gb       =", "room = 0\ngb       =")
 	d := Demand{Table: "events", Rows: 1e11, Plain: Figure{Value: 14e12}, Rolling: Figure{Value: 14e12 / 2.42}, PlainRate: Figure{Value: 1000}, RollingRate: Figure{Value: 1000}}

@@ -26,7 +26,8 @@ func (o *Output) plain(in Input) {
 	}
 }
 
-// Touched returns the bytes per row, and the names, of the pieces that take inserts at random positions.
+// Touched returns the bytes per row, and the names, of the pieces that take inserts at random
+// positions.
 func Touched(pieces []Piece) (perRow float64, names []string) {
 	for _, p := range pieces {
 		if !p.Ascending {
@@ -37,8 +38,8 @@ func Touched(pieces []Piece) (perRow float64, names []string) {
 	return perRow, names
 }
 
-// Reads returns how many pages an insert reads from disk on average, one in each of so many pieces that it touches at random, of so many
-// bytes together, with so much memory for pages.
+// Reads returns how many pages an insert reads from disk on average, one in each of so many pieces
+// that it touches at random, of so many bytes together, with so much memory for pages.
 func Reads(pieces int, touched, memory float64) float64 {
 	return float64(pieces) * max(0, 1-CacheShare*memory/touched)
 }

@@ -98,7 +98,8 @@ func (s *Sample) exec(ctx context.Context, statements ...string) error {
 	return nil
 }
 
-// clear drops the scratch tables that killed plans left. Newer ones may depend on the older: on their sequences, in defaults.
+// clear drops the scratch tables that killed plans left. Newer ones may depend on the older: on
+// their sequences, in defaults.
 func (s *Sample) clear(ctx context.Context) error {
 	names, err := s.DB.Named(ctx, scratchName)
 	if err != nil {
@@ -410,7 +411,8 @@ func (s *Sample) plainRate(ctx context.Context) (Figure, error) {
 	return Figure{From: "not known"}, nil
 }
 
-// Pieces returns the parts of a table with so many rows, whose rows are inserted in the order of a column.
+// Pieces returns the parts of a table with so many rows, whose rows are inserted in the order of a
+// column.
 func Pieces(f *engine.Footprint, s *engine.Schema, by string, rows float64) []Piece {
 	// Inserts go to the end of an index that begins with that column or with a counter.
 	ascending := func(columns []string) bool {

@@ -1,10 +1,10 @@
 // Package sizing computes the size of a rolling table, the period that fits into
 // memory, and the rates to expect from a plain table with the same rows.
 //
-// Its input is the measured bytes per row, the insert rate, the server's memory and
-// the declaration; its output is figures, each with its source. A Sample measures bytes
-// per row in a scratch table of an open database; everything else is arithmetic. Sizes are in bytes,
-// rates in rows per second, times in seconds.
+// Its input is the measured bytes per row, the insert rate, the server's memory and the
+// declaration; its output is figures, each with its source. A Sample measures bytes per row in a
+// scratch table of an open database; everything else is arithmetic. Sizes are in bytes, rates in
+// rows per second, times in seconds.
 //
 //	out, err := sizing.Plan(sizing.Input{Pieces: measured, Memory: 8 << 30, Rate: 5000, Keep: month})
 //	fmt.Println(out.Period.Every) // 2h
@@ -48,8 +48,8 @@ type Input struct {
 	// Compressed is the bytes per row of a sealed period that was rebuilt and
 	// compressed; 0 means unknown.
 	Compressed Figure
-	// Spare is what a period takes on disk beyond its rows and indexes, in bytes, in extents that were begun; SpareSealed
-	// that of one that was rebuilt and compressed.
+	// Spare is what a period takes on disk beyond its rows and indexes, in bytes, in extents that were
+	// begun; SpareSealed that of one that was rebuilt and compressed.
 	Spare, SpareSealed float64
 	// Memory is the server's memory for table and index pages.
 	Memory Figure
@@ -239,8 +239,8 @@ type PartitionPlan struct {
 	From  string `json:"from"`
 }
 
-// OpenPlan is the memory of a server whose cache for pages is full, and which has all partitions of the table open on a
-// number of connections: PSS of all of its processes.
+// OpenPlan is the memory of a server whose cache for pages is full, and which has all partitions of
+// the table open on a number of connections: PSS of all of its processes.
 type OpenPlan struct {
 	Partitions  int64 `json:"partitions"`
 	Connections int   `json:"connections"`

@@ -12,13 +12,16 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// A Job is what a policy of a table does next, as the process that keeps the table recorded it at its last look.
+// A Job is what a policy of a table does next, as the process that keeps the table recorded it at
+// its last look.
 type Job struct {
 	Policy string
-	// Task is its next task, "" if none is known, and Next the time at which that is due, by the clock of the table; zero if that is unknown.
+	// Task is its next task, "" if none is known, and Next the time at which that is due, by the clock
+	// of the table; zero if that is unknown.
 	Task string
 	Next time.Time
-	// Problem is why its last pass failed, or the last look at the table; "" if they succeeded. Failures are the failed passes since one did.
+	// Problem is why its last pass failed, or the last look at the table; "" if they succeeded.
+	// Failures are the failed passes since one did.
 	Problem  string
 	Failures int
 	// Since is since when the problem is the same one.
@@ -60,8 +63,8 @@ func (s schedule) Jobs(ctx context.Context, table string) ([]Job, error) {
 	}, "SELECT policy, task, next_us, problem, failures, since_us FROM rowmill_schedule WHERE table_name = ? ORDER BY policy", table)
 }
 
-// Schedule records the jobs of a table, unless that is what is recorded. Since is found out. If an earlier version has made the tables,
-// the error is engine.ErrNoTable.
+// Schedule records the jobs of a table, unless that is what is recorded. Since is found out. If an
+// earlier version has made the tables, the error is engine.ErrNoTable.
 func (s schedule) Schedule(ctx context.Context, table string, jobs []Job) error {
 	were, err := s.Jobs(ctx, table)
 	if err != nil {
@@ -137,7 +140,8 @@ func (s *database) Views() (out []string) {
 	return out
 }
 
-// lackingViews returns the names of the views that don't exist, and the statements that create them.
+// lackingViews returns the names of the views that don't exist, and the statements that create
+// them.
 func (s *database) lackingViews(ctx context.Context) (names, statements []string, err error) {
 	for _, v := range s.views() {
 		_, err := s.db.Describe(ctx, v.name)

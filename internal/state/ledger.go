@@ -335,8 +335,9 @@ func (s ledger) FilesLike(ctx context.Context, table, path string, most int64, h
 	return all, nil
 }
 
-// Unfinished returns the files and the tables of other servers whose load into a table has begun and
-// not ended, with their keys and paths only. Their loads may be running, or may have been killed.
+// Unfinished returns the files and the tables of other servers whose load into a table has begun
+// and not ended, with their keys and paths only. Their loads may be running, or may have been
+// killed.
 func (s ledger) Unfinished(ctx context.Context, table string) ([]Source, error) {
 	return list(ctx, s.database, "sources of "+table, func(r *sql.Rows, f *Source) error {
 		f.Table = table
@@ -466,9 +467,8 @@ const (
 	removeBatches = "DELETE FROM rowmill_ledger WHERE table_name = ? AND batch LIKE ?"
 )
 
-// Settle records the loaded offset of a source and the extents of its rows, and
-// removes the cuts up to there and its publications, in one transaction. Its lines of the ledger are
-// kept: see Tidy.
+// Settle records the loaded offset of a source and the extents of its rows, and removes the cuts up
+// to there and its publications, in one transaction. Its lines of the ledger are kept: see Tidy.
 func (s ledger) Settle(ctx context.Context, f *Source, extents []Extent) error {
 	return s.within(ctx, func(tx *sql.Tx) error {
 		if err := s.PutSource(ctx, tx, f); err != nil {

@@ -45,7 +45,8 @@ func (s pauses) Pauses(ctx context.Context, table string) ([]Pause, error) {
 	return pauses, err
 }
 
-// Paused returns the pause that stops a policy: of several, the one that ends last; nil if none does.
+// Paused returns the pause that stops a policy: of several, the one that ends last; nil if none
+// does.
 func Paused(pauses []Pause, policy string) (of *Pause) {
 	for i := range pauses {
 		p := &pauses[i]
@@ -70,7 +71,8 @@ func (s pauses) Pause(ctx context.Context, table string, p Pause) error {
 	})
 }
 
-// Resume ends the pause of a policy of a table, or all of its pauses for PauseAll, and returns how many it ended.
+// Resume ends the pause of a policy of a table, or all of its pauses for PauseAll, and returns how
+// many it ended.
 func (s pauses) Resume(ctx context.Context, table, policy string) (int64, error) {
 	n, err := s.resume(ctx, s.DB(), table, policy)
 	if errors.Is(err, engine.ErrNoTable) {

@@ -29,9 +29,9 @@ func (s periods) SealedUpTo(ctx context.Context, table string) (int64, error) {
 	return to, err
 }
 
-// DropTo records that retention is about to drop periods up to a position, which never goes back. It
-// is committed before the first of their partitions is detached: see Before. Tables of an earlier version
-// get what they lack for it, so that drops continue after an upgrade.
+// DropTo records that retention is about to drop periods up to a position, which never goes back.
+// It is committed before the first of their partitions is detached: see Before. Tables of an
+// earlier version get what they lack for it, so that drops continue after an upgrade.
 func (s periods) DropTo(ctx context.Context, table string, to int64) error {
 	note := func() error {
 		return s.run(ctx, s.DB(), "record up to where periods of "+table+" are dropped", "UPDATE rowmill_tables SET dropped_to = ? WHERE name = ? AND dropped_to < ?", to, table, to)
@@ -87,7 +87,8 @@ type Period struct {
 
 const periodColumns = "lower_pos, upper_pos, name, state, row_count, checksum, checked_pos, rebuilt, archive, archive_sum"
 
-// Periods returns the recorded periods of a table in order, including dropped ones, but for those that are open again.
+// Periods returns the recorded periods of a table in order, including dropped ones, but for those
+// that are open again.
 func (s periods) Periods(ctx context.Context, table string) ([]Period, error) {
 	return s.periods(ctx, table, " AND state <> ?", Unsealed)
 }
@@ -123,8 +124,8 @@ func (s periods) Put(ctx context.Context, x Exec, p Period) error {
 // NotesInto is the table of notes of changed rows with its columns, as triggers write it.
 const NotesInto = "rowmill_touched (table_name, lower_pos, upper_pos, writer)"
 
-// Changed records that rows of periods have changed, in the transaction that consumes the notes of the changes. A
-// period that is sealed stays so until its seal is checked.
+// Changed records that rows of periods have changed, in the transaction that consumes the notes of
+// the changes. A period that is sealed stays so until its seal is checked.
 func (s periods) Changed(ctx context.Context, x Exec, table string, ranges []rolling.Period) error {
 	for _, r := range ranges {
 		if err := s.run(ctx, x, "changed periods of "+table, "UPDATE rowmill_states SET updated_us = updated_us + 1 "+
@@ -142,8 +143,8 @@ type Seal struct {
 	ID string
 }
 
-// SealsQuery is a query of the sealed periods of a table, by the quoted names of the table of states and the
-// quoted name of the table: see ParseSeal.
+// SealsQuery is a query of the sealed periods of a table, by the quoted names of the table of
+// states and the quoted name of the table: see ParseSeal.
 func SealsQuery(states, table string) string {
 	return "SELECT lower_pos, upper_pos, name, row_count, checksum, updated_us FROM " + states + " WHERE table_name = " + table +
 		" AND state IN ('" + Sealed + "', '" + Archived + "', '" + Restored + "') ORDER BY lower_pos"

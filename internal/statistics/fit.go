@@ -6,8 +6,9 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// A Line is a straight line through points, by least squares: Fixed + Slope*x. Low and High are the 95% confidence interval of Slope,
-// from how far the points lie from the line; R2 is the share of their variation that it explains.
+// A Line is a straight line through points, by least squares: Fixed + Slope*x. Low and High are the
+// 95% confidence interval of Slope, from how far the points lie from the line; R2 is the share of
+// their variation that it explains.
 type Line struct {
 	Fixed  float64 `json:"fixed"`
 	Slope  float64 `json:"slope"`
@@ -47,7 +48,8 @@ func FitLine(x, y []float64) (l Line, ok bool) {
 
 // A TablesFit is how a figure of `bench tables` grows.
 type TablesFit struct {
-	// Figure is its name in result.TablesCost, Phase that of the points, Against what it grows with: "objects", "opened", "connections".
+	// Figure is its name in result.TablesCost, Phase that of the points, Against what it grows with:
+	// "objects", "opened", "connections".
 	Figure  string `json:"figure"`
 	Phase   string `json:"phase"`
 	Against string `json:"against"`

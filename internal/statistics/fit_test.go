@@ -13,7 +13,8 @@ func TestFitLine(t *testing.T) {
 	if !ok || l.Fixed != 5 || l.Slope != 2 || l.Low != 2 || l.High != 2 || l.R2 != 1 || l.At(10) != 25 {
 		t.Errorf("a line: %+v", l)
 	}
-	// By hand: the means are 2 and 3.6, Sxx 10, Sxy 6, and the squares of the residuals add up to 1.6, on 3 degrees of freedom.
+	// By hand: the means are 2 and 3.6, Sxx 10, Sxy 6, and the squares of the residuals add up to 1.6,
+	// on 3 degrees of freedom.
 	l, _ = FitLine([]float64{0, 1, 2, 3, 4}, []float64{2, 4, 3, 4, 5})
 	if wide := 3.1824 * math.Sqrt(1.6/3/10); math.Abs(l.Slope-0.6) > 1e-9 || math.Abs(l.Fixed-2.4) > 1e-9 || math.Abs(l.High-l.Slope-wide) > 1e-9 || math.Abs(l.R2-(1-1.6/5.2)) > 1e-9 {
 		t.Errorf("%+v", l)

@@ -1,6 +1,6 @@
-// Package statistics has what rates, times and their ratios are judged by: intervals of ratios, analysis of variance,
-// tests and their correction. Everything is computed from figures alone; docs/statistics.md gives the methods, their
-// sources, and how they were checked.
+// Package statistics has what rates, times and their ratios are judged by: intervals of ratios,
+// analysis of variance, tests and their correction. Everything is computed from figures alone;
+// docs/statistics.md gives the methods, their sources, and how they were checked.
 //
 //	bounds, basis := statistics.RatioBounds([]float64{math.Log(0.9), math.Log(0.92)}, nil)
 package statistics

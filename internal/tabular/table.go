@@ -160,8 +160,8 @@ func visibleWidth(text []byte) int {
 	return len(text)
 }
 
-// appendVisible appends a text with escapes for what a terminal would obey instead of showing it: control
-// characters, changes of the direction of writing, and bytes that aren't UTF-8.
+// appendVisible appends a text with escapes for what a terminal would obey instead of showing it:
+// control characters, changes of the direction of writing, and bytes that aren't UTF-8.
 func appendVisible(dst, text []byte) []byte {
 	for len(text) > 0 {
 		n := 0

@@ -1,11 +1,11 @@
-// Package tabular writes the rows of an answer in one of five formats: a table for people, CSV, TSV,
-// NDJSON and Parquet.
+// Package tabular writes the rows of an answer in one of five formats: a table for people, CSV,
+// TSV, NDJSON and Parquet.
 //
 // In: the columns of a result as the server describes them (engine.ResultColumn), and rows as its
-// texts. Out: bytes on an io.Writer. Values are passed on exactly: numbers are never
-// converted to binary fractions unless they are such. What a format can't hold, such as a text that isn't UTF-8 in JSON, is
-// an error that names row and column. A Writer needs memory for one row, and for
-// a sample of rows (Table) or a row group (Parquet).
+// texts. Out: bytes on an io.Writer. Values are passed on exactly: numbers are never converted to
+// binary fractions unless they are such. What a format can't hold, such as a text that isn't UTF-8
+// in JSON, is an error that names row and column. A Writer needs memory for one row, and for a
+// sample of rows (Table) or a row group (Parquet).
 //
 //	w, err := tabular.New(tabular.CSV, os.Stdout, tabular.Options{})
 //	err = w.Columns(columns)
@@ -63,7 +63,8 @@ func FormatOf(path string) Format {
 	return ""
 }
 
-// HasHeader reports whether a format has a line with the columns' names, which Options.NoHeader omits.
+// HasHeader reports whether a format has a line with the columns' names, which Options.NoHeader
+// omits.
 func (f Format) HasHeader() bool { return f == Table || f == CSV || f == TSV }
 
 // Options are those of a Writer. The zero value is the default.
@@ -165,8 +166,8 @@ func (f form) number() bool {
 // binary reports whether the values are bytes.
 func (f form) binary() bool { return f == formBytes || f == formHex }
 
-// appendBits appends the number of a value of bits, of which there are at most 64: hexadecimal digits alone would be
-// read again as another number.
+// appendBits appends the number of a value of bits, of which there are at most 64: hexadecimal
+// digits alone would be read again as another number.
 func appendBits(dst, text []byte) []byte { return strconv.AppendUint(dst, bitsOf(text), 10) }
 
 func bitsOf(text []byte) (n uint64) {

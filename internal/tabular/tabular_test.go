@@ -324,8 +324,8 @@ func TestUnknownFormat(t *testing.T) {
 	}
 }
 
-// TestDecimalValues compares the values of all precisions, at their limits, with what is restored, and the size
-// with that of the largest number.
+// TestDecimalValues compares the values of all precisions, at their limits, with what is restored,
+// and the size with that of the largest number.
 func TestDecimalValues(t *testing.T) {
 	for precision := 1; precision <= MaxPrecision; precision++ {
 		limit, _ := new(big.Int).SetString("1"+strings.Repeat("0", precision), 10)
@@ -439,8 +439,8 @@ func FuzzJSONNumber(f *testing.F) {
 	})
 }
 
-// BenchmarkRow writes a row of six columns in each format. The ceilings are 400 ns and no allocation
-// for the texts, 700 ns for a table, 1.5 us for Parquet.
+// BenchmarkRow writes a row of six columns in each format. The ceilings are 400 ns and no
+// allocation for the texts, 700 ns for a table, 1.5 us for Parquet.
 func BenchmarkRow(b *testing.B) {
 	cols := []engine.ResultColumn{integer, text, decimal, float, moment, named(text, "note")}
 	row := texts("123456", "Zoë Müller", "-12.50", "0.1", "2026-03-29 01:00:00", "NULL")

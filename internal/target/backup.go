@@ -25,8 +25,9 @@ type Backup struct {
 	programs []*exec.Cmd
 }
 
-// PlanBackup plans a backup in a directory, ready to be started: by mariadb-backup, by pg_basebackup, or of an SQLite file. It returns an error if
-// the server can't be reached, or the programs are missing. Passwords are kept in the directory private.
+// PlanBackup plans a backup in a directory, ready to be started: by mariadb-backup, by
+// pg_basebackup, or of an SQLite file. It returns an error if the server can't be reached, or the
+// programs are missing. Passwords are kept in the directory private.
 func PlanBackup(ctx context.Context, text, dir, private string) (*Backup, error) {
 	p, err := parse(text)
 	if err != nil {
@@ -65,7 +66,8 @@ func PlanBackup(ctx context.Context, text, dir, private string) (*Backup, error)
 	return b, err
 }
 
-// Run makes the backup. note gets a line for each step. The file held stays open in the programs, which so hold a lock of it also if this process is killed.
+// Run makes the backup. note gets a line for each step. The file held stays open in the programs,
+// which so hold a lock of it also if this process is killed.
 func (b *Backup) Run(ctx context.Context, held *os.File, note func(string)) error {
 	if b.file != nil {
 		return sqlite.Backup(ctx, *b.file, filepath.Join(b.dir, filepath.Base(b.file.Path)))
@@ -99,7 +101,8 @@ func runProgram(c *exec.Cmd) error {
 	return err
 }
 
-// mariadbBackup returns the programs that back up a MariaDB server of this machine. The account may read the server's files.
+// mariadbBackup returns the programs that back up a MariaDB server of this machine. The account may
+// read the server's files.
 func mariadbBackup(ctx context.Context, t engine.Target, dir, private string) ([]*exec.Cmd, error) {
 	program, err := exec.LookPath("mariadb-backup")
 	if err != nil {
@@ -130,7 +133,8 @@ func mariadbBackup(ctx context.Context, t engine.Target, dir, private string) ([
 	return []*exec.Cmd{exec.CommandContext(ctx, program, args...), exec.CommandContext(ctx, program, "--prepare", "--target-dir="+dir)}, nil
 }
 
-// postgresBackup returns the programs of the server's version that back up a PostgreSQL server, and check the backup.
+// postgresBackup returns the programs of the server's version that back up a PostgreSQL server, and
+// check the backup.
 func postgresBackup(ctx context.Context, t engine.Target, version, dir, private string) ([]*exec.Cmd, error) {
 	major, _, _ := strings.Cut(version, ".")
 	var paths []string

@@ -20,16 +20,18 @@ var waySettings = map[string]map[string]Setting{
 	"thread-pool": {"mariadb": {"thread_handling", "pool-of-threads"}},
 }
 
-// lockWaits are the settings of kinds of servers for how long a transaction waits for a row, in seconds; 50 by default. Where a row
-// counts fewer runs a second than a 50th of its clients, all of them would give up in turn, and each that begins again costs it more time.
+// lockWaits are the settings of kinds of servers for how long a transaction waits for a row, in
+// seconds; 50 by default. Where a row counts fewer runs a second than a 50th of its clients, all of
+// them would give up in turn, and each that begins again costs it more time.
 var lockWaits = map[string]string{"mariadb": "innodb_lock_wait_timeout", "mysql": "innodb_lock_wait_timeout"}
 
-// patientClients are so few that the default is enough. More wait as many seconds as they are: nobody gives up while one run a second is counted.
+// patientClients are so few that the default is enough. More wait as many seconds as they are:
+// nobody gives up while one run a second is counted.
 const patientClients = 1000
 
-// ForClients returns a target with room for n connections, in the settings of a way of result.HotWays.
-// Only a private server is started with them; another one must have room, and a way that is a
-// setting is refused.
+// ForClients returns a target with room for n connections, in the settings of a way of
+// result.HotWays. Only a private server is started with them; another one must have room, and a way
+// that is a setting is refused.
 func ForClients(text string, n int, way string) (string, error) {
 	p, err := parse(text)
 	if err != nil {

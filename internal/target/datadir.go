@@ -49,8 +49,8 @@ func dataDirOf(dir string) (dataDir, bool) {
 	return dataDir{}, false
 }
 
-// Stopped returns an error if a server uses a data directory, and else the files that a copy must not have. It knows no
-// other directories than those of servers, of which known is false.
+// Stopped returns an error if a server uses a data directory, and else the files that a copy must
+// not have. It knows no other directories than those of servers, of which known is false.
 func Stopped(dir string) (skip []string, known bool, err error) {
 	d, ok := dataDirOf(dir)
 	if !ok {
@@ -62,8 +62,8 @@ func Stopped(dir string) (skip []string, known bool, err error) {
 	return d.skip, true, nil
 }
 
-// MakeReplica prepares a copied data directory to start as a replica of the server at a URL, which may be "", and returns
-// what is left to do, a line each.
+// MakeReplica prepares a copied data directory to start as a replica of the server at a URL, which
+// may be "", and returns what is left to do, a line each.
 func MakeReplica(dir, of string) ([]string, error) {
 	d, ok := dataDirOf(dir)
 	if !ok {
@@ -175,7 +175,8 @@ func split(t engine.Target, port string) (string, string) {
 // replicaSQL is the file with the statements that make a copy a replica.
 const replicaSQL = "rowmill-replica.sql"
 
-// replicaMySQL writes the statements that start replication at the copy's position. A copy of which that is unknown gets none.
+// replicaMySQL writes the statements that start replication at the copy's position. A copy of which
+// that is unknown gets none.
 func replicaMySQL(dir string, of engine.Target) ([]string, error) {
 	if err := os.Remove(filepath.Join(dir, "auto.cnf")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -239,14 +240,15 @@ type logPosition struct {
 	version string
 }
 
-// A log begins with four bytes, and an event whose header has 19 bytes, followed by the format's version in two bytes and the
-// server's in 50.
+// A log begins with four bytes, and an event whose header has 19 bytes, followed by the format's
+// version in two bytes and the server's in 50.
 const (
 	versionAt    = 4 + 19 + 2
 	versionBytes = 50
 )
 
-// versionOf returns the version of the server that wrote a log; text that is none if the log is encrypted.
+// versionOf returns the version of the server that wrote a log; text that is none if the log is
+// encrypted.
 func versionOf(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -262,8 +264,8 @@ func versionOf(path string) (string, error) {
 	return version, err
 }
 
-// positionOf returns the position of a copy: the end of the last log of a stopped server, or else what its backup has recorded, which has
-// no logs. It has no file if there is none.
+// positionOf returns the position of a copy: the end of the last log of a stopped server, or else
+// what its backup has recorded, which has no logs. It has no file if there is none.
 func positionOf(dir string) (logPosition, error) {
 	at, err := endOfLog(dir)
 	if err != nil || at.file != "" {

@@ -43,7 +43,8 @@ type Node struct {
 	DataDir string
 	// Server is the private server; nil for other nodes.
 	Server *sandbox.Server
-	// Replica reports that the node repeats the changes of the first, Member that each takes changes and has those of the others.
+	// Replica reports that the node repeats the changes of the first, Member that each takes changes
+	// and has those of the others.
 	Replica, Member bool
 }
 
@@ -158,8 +159,8 @@ func notInstalled(err error, kind string) error {
 	return engine.Hinted(err, "--target sqlite:")
 }
 
-// At opens the same database with the same account at another address, HOST:PORT, where a front of the server listens. The
-// caller closes it.
+// At opens the same database with the same account at another address, HOST:PORT, where a front of
+// the server listens. The caller closes it.
 func (d *DB) At(ctx context.Context, address string) (engine.DB, error) {
 	t := d.opened
 	t.Host, t.Query = address, maps.Clone(t.Query)
@@ -167,7 +168,8 @@ func (d *DB) At(ctx context.Context, address string) (engine.DB, error) {
 	return Connect(ctx, t)
 }
 
-// Causal returns the settings of a session on a node of a cluster that reads what was committed on any node before.
+// Causal returns the settings of a session on a node of a cluster that reads what was committed on
+// any node before.
 func (d *DB) Causal() engine.State {
 	if !d.Nodes[0].Member {
 		return nil
@@ -220,8 +222,8 @@ func (d *DB) Death(err error) error {
 // Close closes the database and removes everything that was created for the target.
 func (d *DB) Close() error { return errors.Join(d.DB.Close(), d.clean()) }
 
-// readableByOthers returns a warning about a password file that other users can read, or "". As with
-// libpq's rule for private keys, the group may read a file owned by root.
+// readableByOthers returns a warning about a password file that other users can read, or "". As
+// with libpq's rule for private keys, the group may read a file owned by root.
 func readableByOthers(file string) string {
 	if file == "" {
 		return ""

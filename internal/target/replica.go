@@ -24,7 +24,8 @@ func CheckReplica(text string) error {
 	return nil
 }
 
-// ReplicaName returns the socket, its directory, or else the host and port, of a target that CheckReplica accepts.
+// ReplicaName returns the socket, its directory, or else the host and port, of a target that
+// CheckReplica accepts.
 func ReplicaName(text string) string {
 	p, err := parse(text)
 	if err != nil {
@@ -45,8 +46,8 @@ type Replica struct {
 	db engine.Keeper // nil until it is open
 }
 
-// Open returns its database, each time the same one. It may be called again after an error, which wraps
-// ErrNoReplica if the server is of another make than its source.
+// Open returns its database, each time the same one. It may be called again after an error, which
+// wraps ErrNoReplica if the server is of another make than its source.
 func (r *Replica) Open(ctx context.Context) (engine.Keeper, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -86,8 +87,8 @@ func (r *Replica) Close() error {
 // Replicas are those of one source.
 type Replicas []*Replica
 
-// OpenReplicas opens replicas of a source, and returns those that Close is to close, also with an error. With later, a replica that can't
-// be reached is none: later is called with it.
+// OpenReplicas opens replicas of a source, and returns those that Close is to close, also with an
+// error. With later, a replica that can't be reached is none: later is called with it.
 func OpenReplicas(ctx context.Context, source engine.DB, texts []string, note func(string), later func(error)) (all Replicas, err error) {
 	for _, text := range texts {
 		r := &Replica{Text: text, Source: source, Note: note}

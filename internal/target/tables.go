@@ -15,8 +15,8 @@ func (d *DB) In(ctx context.Context, database string) (engine.DB, error) {
 	return Connect(ctx, t)
 }
 
-// Lowered returns the first setting that a private server was to have and hasn't: servers silently lower those for which they may
-// open too few files. All but numbers are left out.
+// Lowered returns the first setting that a private server was to have and hasn't: servers silently
+// lower those for which they may open too few files. All but numbers are left out.
 func Lowered(text string, is map[string]string) (s Setting, got int64, ok bool) {
 	p, err := parse(text)
 	if err != nil {
@@ -32,7 +32,8 @@ func Lowered(text string, is map[string]string) (s Setting, got int64, ok bool) 
 	return s, 0, false
 }
 
-// PrivateLike returns the target of a private server of the same kind as an engine's. It is fast rather than durable.
+// PrivateLike returns the target of a private server of the same kind as an engine's. It is fast
+// rather than durable.
 func PrivateLike(kind string) (string, error) {
 	text := "sandbox:" + kind + "?durability=none"
 	if err := Check(text); err != nil {

@@ -46,8 +46,8 @@ func Kinds(t testing.TB, kinds ...string) []string {
 	return kinds
 }
 
-// OneKind returns one of the given kinds, chosen by a hash of the test's name, for a suite of many tests that together cover each kind. In
-// the nightly run it returns all.
+// OneKind returns one of the given kinds, chosen by a hash of the test's name, for a suite of many
+// tests that together cover each kind. In the nightly run it returns all.
 func OneKind(t testing.TB, kinds ...string) []string {
 	t.Helper()
 	if Nightly() {

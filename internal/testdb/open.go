@@ -23,7 +23,8 @@ func Open(t testing.TB, kind string) engine.DB {
 	return OpenAt(t, Target(t, kind))
 }
 
-// OpenAt opens a target, such as the database of a test by another account. It is closed when the test ends.
+// OpenAt opens a target, such as the database of a test by another account. It is closed when the
+// test ends.
 func OpenAt(t testing.TB, at engine.Target) engine.DB {
 	t.Helper()
 	db, err := target.Connect(context.Background(), at)
@@ -41,8 +42,8 @@ func OpenAt(t testing.TB, at engine.Target) engine.DB {
 // An Own is a server of one test.
 type Own = sandbox.Server
 
-// OpenOwn starts a server of a kind, which may have options such as "mariadb?replicas=1", for this test alone, which may kill it
-// and start it again, and opens it. Both end with the test.
+// OpenOwn starts a server of a kind, which may have options such as "mariadb?replicas=1", for this
+// test alone, which may kill it and start it again, and opens it. Both end with the test.
 func OpenOwn(t testing.TB, kind string) (engine.DB, *Own) {
 	t.Helper()
 	ctx := context.Background()

@@ -76,7 +76,8 @@ func required(list, what string) bool {
 	return false
 }
 
-// Until waits until a condition is true, for up to a minute: far longer than it takes on a slow machine.
+// Until waits until a condition is true, for up to a minute: far longer than it takes on a slow
+// machine.
 func Until(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !is(); time.Sleep(10 * time.Millisecond) {
@@ -86,7 +87,8 @@ func Until(t testing.TB, what string, is func() bool) {
 	}
 }
 
-// NextSecond waits for the next second of the clock of a MariaDB or MySQL server, which has the times of changes in seconds.
+// NextSecond waits for the next second of the clock of a MariaDB or MySQL server, which has the
+// times of changes in seconds.
 func NextSecond(t testing.TB, db *sql.DB) {
 	t.Helper()
 	seconds := func() (n int64) {

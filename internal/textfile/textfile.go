@@ -1,7 +1,7 @@
-// Package textfile reads and replaces files named by users: declarations, passwords,
-// run records, reports. A file that is read may be a FIFO without a writer, a terminal, or an endless
-// device. Therefore each read ends with its context, which a signal cancels, and
-// a file that is read into memory whole has a size limit.
+// Package textfile reads and replaces files named by users: declarations, passwords, run records,
+// reports. A file that is read may be a FIFO without a writer, a terminal, or an endless device.
+// Therefore each read ends with its context, which a signal cancels, and a file that is read into
+// memory whole has a size limit.
 package textfile
 
 import (

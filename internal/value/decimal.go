@@ -56,7 +56,8 @@ func leadingDigits(p []byte) (digits, rest []byte) {
 	return p[:i], p[i:]
 }
 
-// scale returns the number of digits after the point; it is negative if the value ends with zeros before it.
+// scale returns the number of digits after the point; it is negative if the value ends with zeros
+// before it.
 func (n number) scale() int {
 	if last := bytes.TrimRight(n.fraction, "0"); len(last) > 0 {
 		return len(last) - n.exponent

@@ -150,7 +150,8 @@ func (t Type) ints(s Server) func(text []byte) (int64, error) {
 	}
 }
 
-// isYear reports whether a text is four digits: servers read two as a year of this century or the last.
+// isYear reports whether a text is four digits: servers read two as a year of this century or the
+// last.
 func isYear(text []byte) bool { return len(text) == 4 && onlyDigits(text, '9') }
 
 // ParseInt reads a decimal integer.

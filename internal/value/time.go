@@ -295,7 +295,8 @@ func offsetOf(p []byte) (int64, bool) {
 	return seconds, true
 }
 
-// local returns the instant of a civil time, given as if it were UTC, unless a clock change skips or repeats it.
+// local returns the instant of a civil time, given as if it were UTC, unless a clock change skips
+// or repeats it.
 func local(civil int64, zone *time.Location) (int64, error) {
 	// The offset changes at most once within the two days around the time.
 	before := offsetAt(civil-24*3600e6, zone)

@@ -396,7 +396,8 @@ func CreatePlain(ctx context.Context, db engine.DB, tables []*engine.Table, drop
 	return w.Setup(ctx, dropExisting)
 }
 
-// clear drops tables that exist, if they may be dropped, and refuses them before any is dropped otherwise.
+// clear drops tables that exist, if they may be dropped, and refuses them before any is dropped
+// otherwise.
 func (w *Insert) clear(ctx context.Context, mayDrop bool) error {
 	var existing []*table
 	for _, t := range w.tables {

@@ -174,14 +174,16 @@ func (w *Keep) counted(t *engine.Table, s *engine.Schema) (map[string]bool, erro
 	return out, nil
 }
 
-// A keyColumn is the column of a unique key that can have the most different values; "" if none can have any.
+// A keyColumn is the column of a unique key that can have the most different values; "" if none can
+// have any.
 type keyColumn struct {
 	key    []string
 	column string
 	room   int64
 }
 
-// keyColumns returns one for each unique key, by the room of columns other than by; one that the server counts has no limit.
+// keyColumns returns one for each unique key, by the room of columns other than by; one that the
+// server counts has no limit.
 func keyColumns(s *engine.Schema, by string, room func(*engine.SchemaColumn) int64) (out []keyColumn) {
 	for _, key := range append(slices.Clone(s.Unique), s.PrimaryKey) {
 		k := keyColumn{key: key}

@@ -18,8 +18,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// Learning the values of a table from its server's statistics and from a sample of its rows. What is kept of
-// them are numbers of values, frequencies, lengths, magnitudes and orders, and no value.
+// Learning the values of a table from its server's statistics and from a sample of its rows. What
+// is kept of them are numbers of values, frequencies, lengths, magnitudes and orders, and no value.
 
 // A sample has at most this share of a table's pages, and about so many rows at most.
 const (
@@ -52,7 +52,8 @@ type Learned struct {
 	Without []string // columns of which nothing was learned
 }
 
-// Learn completes the declaration's values from the table of that name in db. What the declaration says of a column stays.
+// Learn completes the declaration's values from the table of that name in db. What the declaration
+// says of a column stays.
 func (o *Own) Learn(ctx context.Context, db engine.TableSampler, name string) (learned Learned, err error) {
 	fail := func(err error) (Learned, error) {
 		switch {
@@ -126,7 +127,8 @@ func hashOf(row ...sql.NullString) uint64 {
 	return draw.Mix(h.Sum64())
 }
 
-// A learner has a column of a sample. It keeps hashes of values, and numbers by which they are compared.
+// A learner has a column of a sample. It keeps hashes of values, and numbers by which they are
+// compared.
 type learner struct {
 	*engine.SchemaColumn
 	declared string
@@ -176,15 +178,16 @@ type learning struct {
 	blocks []int
 	at     []float64 // the place of each row among all of the table's, by its time
 	order  []int     // the rows by place
-	// apart: rows of a block are neighbors by a key that doesn't follow the time, so that what they have
-	// in common says nothing.
+	// apart: rows of a block are neighbors by a key that doesn't follow the time, so that what they
+	// have in common says nothing.
 	apart bool
-	// beyond is how much of the time lies before the first block and after the last one, as a share of that between
-	// them: half as much as between two of them each.
+	// beyond is how much of the time lies before the first block and after the last one, as a share of
+	// that between them: half as much as between two of them each.
 	beyond float64
 }
 
-// place computes where the rows lie in the order of the time column, which is taken to advance evenly.
+// place computes where the rows lie in the order of the time column, which is taken to advance
+// evenly.
 func (l *learning) place(columns []*learner, axis rolling.Axis) {
 	by := columns[0].numbers
 	l.order, l.at = make([]int, len(by)), slices.Clone(by)
@@ -213,7 +216,8 @@ func (l *learning) place(columns []*learner, axis rolling.Axis) {
 
 func (l *learning) block(row int) int { return l.blocks[row] }
 
-// rate returns the rows of a second, by the first column of times that follows the time; 0 is unknown.
+// rate returns the rows of a second, by the first column of times that follows the time; 0 is
+// unknown.
 func (l *learning) rate(columns []*learner) float64 {
 	for _, c := range columns {
 		if c.Kind != value.Time || c.Logical == value.Date || c.null > 0 || l.follows(c).share() < ascends {
@@ -226,7 +230,8 @@ func (l *learning) rate(columns []*learner) float64 {
 	return 0
 }
 
-// byDistance counts pairs of rows by the magnitude of their distance in rows: element i those from 2^(i-1) to 2^i.
+// byDistance counts pairs of rows by the magnitude of their distance in rows: element i those from
+// 2^(i-1) to 2^i.
 type byDistance [64]float64
 
 func magnitude(distance float64) int { return bits.Len64(uint64(math.Round(distance))) }
@@ -278,7 +283,8 @@ func (l *learning) pairs(c *learner) (all, same byDistance) {
 	return all, same
 }
 
-// A following has pairs of rows with different values, and those of them that don't have the order of their times.
+// A following has pairs of rows with different values, and those of them that don't have the order
+// of their times.
 type following struct {
 	pairs, turned byDistance
 	span          float64 // the greatest distance
@@ -373,8 +379,8 @@ func (l *learning) learn(c *learner) rolling.ColumnValues {
 	return v
 }
 
-// rates returns how often near and distant rows have the same value, and the number of such distant pairs. Near is 0
-// if there are too few pairs to tell.
+// rates returns how often near and distant rows have the same value, and the number of such distant
+// pairs. Near is 0 if there are too few pairs to tell.
 func (l *learning) rates(all, same *byDistance) (near, far, distant float64) {
 	n, matches, others := 0.0, 0.0, 0.0
 	for i := range all {
@@ -394,8 +400,8 @@ func (l *learning) rates(all, same *byDistance) (near, far, distant float64) {
 	return near, far, distant
 }
 
-// again returns how many later rows have the key of a row, beyond those that have it by chance: the sum over all
-// distances. A distance without pairs is taken to be as the nearest one with some.
+// again returns how many later rows have the key of a row, beyond those that have it by chance: the
+// sum over all distances. A distance without pairs is taken to be as the nearest one with some.
 func again(all, same *byDistance, near, far float64) (sum float64) {
 	rate := func(i int) float64 {
 		for by := range len(all) {
@@ -417,7 +423,8 @@ func again(all, same *byDistance, near, far float64) (sum float64) {
 	return max(sum, 0.5)
 }
 
-// heavy returns the shares of the values that are frequent by the server's statistics, or else in the sample.
+// heavy returns the shares of the values that are frequent by the server's statistics, or else in
+// the sample.
 func (l *learning) heavy(c *learner) (out []float64) {
 	counts := groups(l.order, func(i int) uint64 { return c.hashes[i] })
 	there, values, shares := 1-c.null/float64(len(c.hashes)), float64(len(counts)), l.Columns[c.Name].Heavy
@@ -444,8 +451,8 @@ func (l *learning) heavy(c *learner) (out []float64) {
 	return out[:min(len(out), mostHeavy)]
 }
 
-// distinct learns the number of values of a column that recur independently of time: from how often distant
-// rows have the same, or from the server's statistics.
+// distinct learns the number of values of a column that recur independently of time: from how often
+// distant rows have the same, or from the server's statistics.
 func (l *learning) distinct(c *learner, far, matches float64, v *rolling.ColumnValues) {
 	v.Heavy = l.heavy(c)
 	sum, squares := 0.0, 0.0

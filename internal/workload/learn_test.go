@@ -34,7 +34,8 @@ null = 0.4
 distinct = 50
 `
 
-// What a table was filled with is learned from a sample of its rows, whether they are stored in the order of time or not.
+// What a table was filled with is learned from a sample of its rows, whether they are stored in the
+// order of time or not.
 func TestLearn(t *testing.T) {
 	kinds := []string{"sqlite"}
 	if testdb.Nightly() {

@@ -196,7 +196,8 @@ func (m *Mixed) Rows() int64 { return m.tables[0].next.Load() }
 // commit is negligible, and fewer than the statement limits of servers.
 const fillBatch = 5000
 
-// Fill recreates the table with its initial rows. It returns the statements that created the schema.
+// Fill recreates the table with its initial rows. It returns the statements that created the
+// schema.
 func (m *Mixed) Fill(ctx context.Context, dropExisting bool, progress func(rows int64)) (schema []string, err error) {
 	if schema, err = m.Setup(ctx, dropExisting); err != nil {
 		return nil, err
@@ -222,7 +223,8 @@ func (m *Mixed) Fill(ctx context.Context, dropExisting bool, progress func(rows 
 	return schema, nil
 }
 
-// loadFast loads rows into the workload's first table by the bulk method, if the server has it and permits it.
+// loadFast loads rows into the workload's first table by the bulk method, if the server has it and
+// permits it.
 func (w *Insert) loadFast(ctx context.Context, t transfer) error {
 	usual := t.method
 	if slices.Contains(w.db.Capabilities().Methods, engine.Load) {

@@ -197,7 +197,8 @@ func TestOwnNumbers(t *testing.T) {
 			}
 		})
 	}
-	// Otherwise they are as if drawn: of 1000 parts of the values, 1000 rows are in 1000 (1 - 1/e) = 632.
+	// Otherwise they are as if drawn: of 1000 parts of the values, 1000 rows are in 1000 (1 - 1/e) =
+	// 632.
 	t.Run("tick, in no order", func(t *testing.T) {
 		c, parts := ranked(1_000_000, nil, 0, 1000).Apart(1000), 0
 		for tick := range int64(200) {

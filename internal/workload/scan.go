@@ -238,8 +238,8 @@ type ScanTook struct {
 	Elapsed, Seconds float64
 }
 
-// Run returns a run that asks for each of the numbers of partitions in turn, in rounds. The caller closes the
-// asker.
+// Run returns a run that asks for each of the numbers of partitions in turn, in rounds. The caller
+// closes the asker.
 func (w *Scan) Run(asker Asker, partitions []int, rounds int) *ScanRun {
 	r := &ScanRun{w: w, asker: asker}
 	for range rounds {

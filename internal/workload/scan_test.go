@@ -34,7 +34,8 @@ func (a asking) Ask(ctx context.Context, q string) ([]string, error) {
 
 func (asking) Close() error { return nil }
 
-// TestScan checks the answers of every kind of server, and that one which differs from them fails the run.
+// TestScan checks the answers of every kind of server, and that one which differs from them fails
+// the run.
 func TestScan(t *testing.T) {
 	testdb.OnKinds(t, []string{"sqlite", "mariadb", "mysql", "postgres"}, func(t *testing.T, kind string) {
 		db := testdb.Open(t, kind).(engine.Keeper)

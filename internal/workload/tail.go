@@ -124,8 +124,8 @@ func (t *table) trim() {
 // A heldClient is a client whose inserts wait for the deletes of its table, which keeps its size.
 type heldClient struct{ *client }
 
-// Await implements bench.Waiter. Rows that the next delete waits for don't wait for it: their client
-// may have prepared them long before the others filled the table.
+// Await implements bench.Waiter. Rows that the next delete waits for don't wait for it: their
+// client may have prepared them long before the others filled the table.
 func (c heldClient) Await(ctx context.Context) error {
 	t := &c.table.tail
 	return t.moved.await(ctx, func() bool {

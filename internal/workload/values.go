@@ -15,8 +15,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// Values of the columns of any table, by the types that a server has described: of a declared table's (own.go), and of a table
-// under maintenance (keep.go).
+// Values of the columns of any table, by the types that a server has described: of a declared
+// table's (own.go), and of a table under maintenance (keep.go).
 
 // Defaults of columns without a description.
 const (
@@ -46,8 +46,9 @@ type form struct {
 	salt    uint64
 }
 
-// form sets the type and the put of a column, and returns how many values there is room for. It refuses, with a hint, parts of the
-// description that mean nothing for the type; without values of the type it is errNoValues.
+// form sets the type and the put of a column, and returns how many values there is room for. It
+// refuses, with a hint, parts of the description that mean nothing for the type; without values of
+// the type it is errNoValues.
 func (f *form) form(col *madeColumn) (space int64, err error) {
 	col.Column = engine.Column{Name: f.Name, Type: engine.Varchar, Size: 1, Null: f.Null} // the size is as declared
 	if f.v.Null > 0 && !f.Null {
@@ -105,7 +106,8 @@ func (f *form) form(col *madeColumn) (space int64, err error) {
 	return 0, errNoValues
 }
 
-// list returns the values of a type that has some by name: members that any client can write, or truths that are no numbers.
+// list returns the values of a type that has some by name: members that any client can write, or
+// truths that are no numbers.
 func (f *form) list() []string {
 	if f.Logical == value.Bool && f.Kind == value.Other && f.Type.Exact == 0 {
 		return []string{"f", "t"}
@@ -113,8 +115,8 @@ func (f *form) list() []string {
 	return slices.DeleteFunc(slices.Clone(f.Members), func(m string) bool { return m == "" || strings.ContainsAny(m, `',\`) })
 }
 
-// numberOf returns as what numbers of a type are sent, their least and greatest value, and how many steps there are from one integer to
-// the next.
+// numberOf returns as what numbers of a type are sent, their least and greatest value, and how many
+// steps there are from one integer to the next.
 func numberOf(t value.Type) (col engine.Column, least, most, unit float64) {
 	unit = 1
 	switch digits := cmp.Or(t.Precision, anyPrecision); {
@@ -214,13 +216,15 @@ func (f *form) uuid(dst []byte, n uint64) []byte {
 	return dst
 }
 
-// A letter of a number has textBits of it; there is no upper case, so that texts differ in every collation.
+// A letter of a number has textBits of it; there is no upper case, so that texts differ in every
+// collation.
 const (
 	textBits   = 5
 	ownLetters = "0123456789abcdefghijklmnopqrstuv"
 )
 
-// texts makes texts and bytes that begin with the letters of the number: the last one first, unless they ascend.
+// texts makes texts and bytes that begin with the letters of the number: the last one first, unless
+// they ascend.
 func (f *form) texts(col *madeColumn, json bool) (space int64) {
 	least, most, quote := f.v.Length[0], f.v.Length[1], ""
 	if most == 0 {

@@ -12,7 +12,8 @@ import (
 
 // A Heads opens what the tests of engine.Presenter and engine.RemoteReader need.
 type Heads struct {
-	// Open opens a database of a server that no other test uses meanwhile, which may present its own tables; Other one of another server.
+	// Open opens a database of a server that no other test uses meanwhile, which may present its own
+	// tables; Other one of another server.
 	Open, Other func(testing.TB) engine.Keeper
 	// Refused reports that the server can't present tables of others.
 	Refused bool
@@ -44,7 +45,8 @@ func (h Heads) place(t *testing.T) {
 	}
 }
 
-// present makes a head of two databases, with names that need quotes, and reads their rows through it.
+// present makes a head of two databases, with names that need quotes, and reads their rows through
+// it.
 func (h Heads) present(t *testing.T) {
 	head, nodes := h.Open(t).(engine.Presenter), []engine.Keeper{h.Open(t), h.Open(t)}
 	mysql, quote := caseName(head) == "mysql", head.Dialect().Quote

@@ -229,8 +229,8 @@ func (s keepers) errors(t *testing.T) {
 	k.exec(t, db.SQL(), "INSERT INTO longer VALUES (1, ?, ?)", strings.Repeat("x", 1<<20), []byte(strings.Repeat("\x00", 1<<20)))
 }
 
-// Blockers returns the transactions that hold the table t, once there are some, or none, as
-// wanted, or after 10 s. InnoDB lists transactions from a cache, whose life others prolong by reading it.
+// Blockers returns the transactions that hold the table t, once there are some, or none, as wanted,
+// or after 10 s. InnoDB lists transactions from a cache, whose life others prolong by reading it.
 func Blockers(t testing.TB, k engine.Keeper, table *engine.Table, some bool) []engine.Blocker {
 	t.Helper()
 	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {

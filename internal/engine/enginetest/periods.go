@@ -410,8 +410,9 @@ func (k *kept) ids(t testing.TB, from string) (out string) {
 	return fmt.Sprintf("%d rows, %d", n.Int64, sum.Int64)
 }
 
-// interrupted breaks the connection after any number of the statements that Render
-// returns, as if a person had run them. On MySQL, which isn't run so outside of the nightly run, TestTrapBrokenOff breaks them off.
+// interrupted breaks the connection after any number of the statements that Render returns, as if a
+// person had run them. On MySQL, which isn't run so outside of the nightly run, TestTrapBrokenOff
+// breaks them off.
 func (s keepers) interrupted(t *testing.T) {
 	if stoodFor(s.open(t)) {
 		t.Skip("in the nightly run only")
@@ -551,8 +552,8 @@ func (s keepers) addColumn(t *testing.T) {
 	})
 }
 
-// Stall repeats two calls, until the function that it returns is called. That returns how much longer
-// the slowest call of the first took than of the second, whose delays are the machine's.
+// Stall repeats two calls, until the function that it returns is called. That returns how much
+// longer the slowest call of the first took than of the second, whose delays are the machine's.
 func Stall(t testing.TB, call, beside func(n int) error) (stop func() time.Duration) {
 	quit, slowest := make(chan struct{}), [2]time.Duration{}
 	var running sync.WaitGroup

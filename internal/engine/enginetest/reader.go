@@ -47,7 +47,8 @@ type reader interface {
 
 type readers struct {
 	open func(testing.TB) reader
-	// own reports that no other test uses the server meanwhile, so that a lock of all of it does no harm.
+	// own reports that no other test uses the server meanwhile, so that a lock of all of it does no
+	// harm.
 	own bool
 }
 
@@ -108,13 +109,15 @@ func wantText(t testing.TB, s *engine.Session, want, query string) {
 	}
 }
 
-// A readCase is a type of a column, a value as SQL, and the text and the class with which it is read.
+// A readCase is a type of a column, a value as SQL, and the text and the class with which it is
+// read.
 type readCase struct {
 	native, value, text string
 	class               engine.ResultClass
 }
 
-// readCases are values in the words of each engine: a column's type, a value, its text, and the column's class.
+// readCases are values in the words of each engine: a column's type, a value, its text, and the
+// column's class.
 var readCases = map[string][]readCase{
 	"mysql": {
 		{"TINYINT", "-128", "-128", engine.ClassInt},
@@ -297,8 +300,8 @@ func (s readers) largeTexts(t *testing.T) {
 	}
 }
 
-// endOfText checks how a result ends before its last row: by the caller's error, by that of the server, by the end of
-// the context.
+// endOfText checks how a result ends before its last row: by the caller's error, by that of the
+// server, by the end of the context.
 func (s readers) endOfText(t *testing.T) {
 	db := s.open(t)
 	c := readSession(t, db, nil)
@@ -466,8 +469,9 @@ func (s readers) states(t *testing.T) {
 	}
 }
 
-// snapshotLocks checks that a statement that waits to empty or alter a table doesn't stop the sessions of a snapshot, that they have all rows of it, and
-// that such a statement before them is waited for.
+// snapshotLocks checks that a statement that waits to empty or alter a table doesn't stop the
+// sessions of a snapshot, that they have all rows of it, and that such a statement before them is
+// waited for.
 func (s readers) snapshotLocks(t *testing.T) {
 	db := s.open(t)
 	if db.Capabilities().Embedded {

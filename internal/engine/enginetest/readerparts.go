@@ -11,7 +11,8 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// A partsCase is a table whose partitions are read. The statements are separated by semicolons; T is the table.
+// A partsCase is a table whose partitions are read. The statements are separated by semicolons; T
+// is the table.
 type partsCase struct {
 	name, create string
 	// query selects the rows, with values from a recursive table n (i).
@@ -80,7 +81,8 @@ func (c partsCase) fill(t testing.TB, w *engine.Session, name string) {
 	run(t, w, -1, "INSERT INTO "+name+" WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 29) SELECT "+c.rows+" FROM n")
 }
 
-// keyless lets a session create tables without a primary key, if it can: a hostile server refuses that.
+// keyless lets a session create tables without a primary key, if it can: a hostile server refuses
+// that.
 func keyless(t testing.TB, db reader, w *engine.Session) bool {
 	t.Helper()
 	switch db.Info().Engine {
@@ -93,7 +95,8 @@ func keyless(t testing.TB, db reader, w *engine.Session) bool {
 	return true
 }
 
-// parts checks that partitions of all kinds are found and read one by one, with all rows, each once.
+// parts checks that partitions of all kinds are found and read one by one, with all rows, each
+// once.
 func (s readers) parts(t *testing.T) {
 	db := s.open(t)
 	w, c := session(t, db), readSession(t, db, nil)

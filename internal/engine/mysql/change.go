@@ -107,9 +107,9 @@ func (c *changer) read(ctx context.Context, query string, into ...any) bool {
 	return err == nil
 }
 
-// locked locks tables and executes the statements that plan returns, again while it returns more. On a
-// table that is selfBlocking, each statement takes its own lock: that is enough where nothing of
-// the period is to stay.
+// locked locks tables and executes the statements that plan returns, again while it returns more.
+// On a table that is selfBlocking, each statement takes its own lock: that is enough where nothing
+// of the period is to stay.
 func (c *changer) locked(ctx context.Context, tables []string, plan func() (statements []string, more bool)) {
 	if !c.selfBlocking(ctx) {
 		c.run(ctx, c.lockTables(tables))

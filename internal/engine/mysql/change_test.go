@@ -292,8 +292,8 @@ func testFloor(t *testing.T, db *mysql.DB) {
 	}
 }
 
-// TestPartitionsBesideChange: a transaction with rows of a table can read its partitions on another connection while a
-// change of the table waits for that transaction.
+// TestPartitionsBesideChange: a transaction with rows of a table can read its partitions on another
+// connection while a change of the table waits for that transaction.
 func TestPartitionsBesideChange(t *testing.T) { onEach(t, testPartitionsBesideChange) }
 
 func testPartitionsBesideChange(t *testing.T, db *mysql.DB) {
@@ -324,7 +324,8 @@ func testPartitionsBesideChange(t *testing.T, db *mysql.DB) {
 	}
 }
 
-// TestEnclose: rows in a gap, too many to be copied, become those of a period, wherever that is broken off.
+// TestEnclose: rows in a gap, too many to be copied, become those of a period, wherever that is
+// broken off.
 func TestEnclose(t *testing.T) { onEach(t, testEnclose) }
 
 func testEnclose(t *testing.T, db *mysql.DB) {
@@ -374,7 +375,8 @@ func testEnclose(t *testing.T, db *mysql.DB) {
 	}
 }
 
-// TestEncloseNothing: the rows of a gap were deleted before they become those of a period, as after a crash: it is empty.
+// TestEncloseNothing: the rows of a gap were deleted before they become those of a period, as after
+// a crash: it is empty.
 func TestEncloseNothing(t *testing.T) { onEach(t, testEncloseNothing) }
 
 func testEncloseNothing(t *testing.T, db *mysql.DB) {

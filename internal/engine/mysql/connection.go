@@ -436,8 +436,9 @@ const errNoThread = 1094
 // the account, and connection attributes need the performance schema.
 const ownLock = "rowmill.connection."
 
-// sign marks a connection as one of maintenance, with a lock that the session of the leases holds: on the connection
-// itself, it would interfere with LOCK TABLES. If that fails, or the session is lost, the connection is treated like any other.
+// sign marks a connection as one of maintenance, with a lock that the session of the leases holds:
+// on the connection itself, it would interfere with LOCK TABLES. If that fails, or the session is
+// lost, the connection is treated like any other.
 func (db *server) sign(ctx context.Context, id int64) {
 	lock := quoteText(ownLock + strconv.FormatInt(id, 10))
 	_, _ = db.leases.Take(ctx, db, db.pool, "of a connection", leaseWords(lock))

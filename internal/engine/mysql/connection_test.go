@@ -207,7 +207,8 @@ func testPacketOfConnection(t *testing.T, db *mysql.DB) {
 	}
 }
 
-// TestPacketOfSession: functions return NULL beyond a limit that a session has from its beginning. A session with another one doesn't run pieces.
+// TestPacketOfSession: functions return NULL beyond a limit that a session has from its beginning.
+// A session with another one doesn't run pieces.
 func TestPacketOfSession(t *testing.T) { onEachOwn(t, testPacketOfSession) }
 
 func testPacketOfSession(t *testing.T, db *mysql.DB) {

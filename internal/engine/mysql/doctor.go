@@ -32,8 +32,8 @@ func is(values ...string) func(string) bool {
 }
 
 const (
-	// redoMinutes is for how long the redo log should take the writes of the interval before it is reused: each checkpoint writes a
-	// page once, however often it was changed since the last.
+	// redoMinutes is for how long the redo log should take the writes of the interval before it is
+	// reused: each checkpoint writes a page once, however often it was changed since the last.
 	redoMinutes = 10
 	// leastRedo is the smallest redo log, in bytes.
 	leastRedo = 8 << 20
@@ -142,7 +142,8 @@ func redoSize(v *engine.Vitals) float64 {
 	return cmp.Or(v.Number("innodb_redo_log_capacity"), v.Number("innodb_log_file_size")*cmp.Or(v.Number("innodb_log_files_in_group"), 1))
 }
 
-// inserted is the rate of inserts. MariaDB has no Innodb_rows_inserted any more; Handler_write counts temporary tables, too.
+// inserted is the rate of inserts. MariaDB has no Innodb_rows_inserted any more; Handler_write
+// counts temporary tables, too.
 func inserted(v *engine.Vitals) float64 {
 	return cmp.Or(v.Growth["Innodb_rows_inserted"], v.Growth["Handler_write"])
 }
@@ -214,7 +215,8 @@ func (db doctor) examineTail(ctx context.Context, table string) (out []engine.Fi
 	return out, err
 }
 
-// Largest implements engine.Doctor, from the tables in which InnoDB keeps its statistics: information_schema would open each table.
+// Largest implements engine.Doctor, from the tables in which InnoDB keeps its statistics:
+// information_schema would open each table.
 func (db doctor) Largest(ctx context.Context, n int) ([]string, error) {
 	names, err := engine.List[string](ctx, db, db.pool, "SELECT SUBSTRING_INDEX(SUBSTRING_INDEX(table_name, '#P#', 1), '#p#', 1) AS name FROM mysql.innodb_table_stats WHERE database_name = DATABASE() "+
 		"GROUP BY name ORDER BY SUM(clustered_index_size + sum_of_other_index_sizes) DESC LIMIT ?", n)

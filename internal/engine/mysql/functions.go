@@ -12,7 +12,8 @@ import (
 	"github.com/rowmill/rowmill/internal/mysqlwire"
 )
 
-// recipes implements engine.Reader as far as it knows functions: how an aggregate is split and merged.
+// recipes implements engine.Reader as far as it knows functions: how an aggregate is split and
+// merged.
 type recipes struct{ *server }
 
 // Syntax implements engine.Reader: sql_mode decides about some of it.
@@ -92,8 +93,8 @@ var pureFunctions = engine.WordSet(`
 	json_merge_preserve json_normalize json_object json_overlaps json_pretty json_query json_quote json_remove
 	json_replace json_search json_set json_storage_size json_type json_unquote json_valid json_value`)
 
-// aggregateFunctions compute one value from many rows. A name that is not in Aggregate's switch makes a
-// query whole.
+// aggregateFunctions compute one value from many rows. A name that is not in Aggregate's switch
+// makes a query whole.
 var aggregateFunctions = engine.WordSet(`
 	count sum avg min max bit_and bit_or bit_xor std stddev stddev_pop stddev_samp var_pop var_samp variance
 	group_concat json_arrayagg json_objectagg any_value st_collect grouping median percentile_cont percentile_disc`)
@@ -106,7 +107,8 @@ var functions = engine.Functions{Pure: pureFunctions, Aggregate: aggregateFuncti
 
 // Function implements engine.Reader.
 func (db recipes) Function(name string, _ int) engine.FunctionKind {
-	// In versions of MySQL, such as 8.0.15, a NULL makes the results for the rows after it NULL, so that they depend on the order of the rows.
+	// In versions of MySQL, such as 8.0.15, a NULL makes the results for the rows after it NULL, so
+	// that they depend on the order of the rows.
 	if !db.dialect.mariadb && strings.HasPrefix(name, "regexp_") {
 		return engine.UnknownFunction
 	}
@@ -122,7 +124,8 @@ func (db recipes) Bytes(c engine.ResultColumn, expr string) string {
 	return "CAST(" + expr + " AS BINARY)"
 }
 
-// UserFunction implements engine.Reader: a stored function of the name of one of the server's own is called with its database.
+// UserFunction implements engine.Reader: a stored function of the name of one of the server's own
+// is called with its database.
 func (db recipes) UserFunction(context.Context, *engine.Session, string, []string) (string, error) {
 	return "", nil
 }
@@ -130,9 +133,9 @@ func (db recipes) UserFunction(context.Context, *engine.Session, string, []strin
 // ClockValue implements engine.Reader: no function is a ClockFunction.
 func (db recipes) ClockValue(string) string { return "" }
 
-// Ambiguous implements engine.Reader. An enumeration has an empty text for invalid values, and may have one for a valid one. Texts whose
-// beginnings are the same up to max_sort_length are equal where the server sorts them, also for groups, and not where it looks them up in a
-// table.
+// Ambiguous implements engine.Reader. An enumeration has an empty text for invalid values, and may
+// have one for a valid one. Texts whose beginnings are the same up to max_sort_length are equal
+// where the server sorts them, also for groups, and not where it looks them up in a table.
 func (db recipes) Ambiguous(c engine.ResultColumn, expr string, use engine.KeyUse) string {
 	switch {
 	case c.Native == "BIT":
@@ -154,8 +157,9 @@ func (db recipes) Ambiguous(c engine.ResultColumn, expr string, use engine.KeyUs
 	return strings.Join(list, " OR ")
 }
 
-// clips reports integers that a server may cut to the range of their type where it groups in a table, and not where it sorts: it describes
-// those of some functions with too few digits, such as TO_SECONDS on MySQL and PERIOD_ADD on MariaDB.
+// clips reports integers that a server may cut to the range of their type where it groups in a
+// table, and not where it sorts: it describes those of some functions with too few digits, such as
+// TO_SECONDS on MySQL and PERIOD_ADD on MariaDB.
 func (db recipes) clips(c engine.ResultColumn) bool {
 	return db.server != nil && c.Class == engine.ClassInt && computed(c)
 }
@@ -163,9 +167,9 @@ func (db recipes) clips(c engine.ResultColumn) bool {
 // clipped are the ends of the ranges of INT and BIGINT, with and without a sign.
 const clipped = "2147483647, -2147483648, 4294967295, 9223372036854775807, -9223372036854775808, 18446744073709551615"
 
-// ambiguousEmpty is a condition for texts that MySQL takes for the empty one, or the empty one for NULL: its temporary tables have
-// groups of their own for blanks that sort as the empty text does, and what it sorts by begins alike for NULL and for an empty result
-// of an expression.
+// ambiguousEmpty is a condition for texts that MySQL takes for the empty one, or the empty one for
+// NULL: its temporary tables have groups of their own for blanks that sort as the empty text does,
+// and what it sorts by begins alike for NULL and for an empty result of an expression.
 func (db recipes) ambiguousEmpty(c engine.ResultColumn, expr string, use engine.KeyUse) string {
 	f, texts := texts(c)
 	switch {
@@ -178,8 +182,9 @@ func (db recipes) ambiguousEmpty(c engine.ResultColumn, expr string, use engine.
 	return ""
 }
 
-// surelyCompared is how many characters are compared where texts are sorted, at least: usualSortLength is divided by the bytes of the longest
-// one. So texts of a column with no more are compared whole: most have two bytes for each to compare, and nearly all no more than four.
+// surelyCompared is how many characters are compared where texts are sorted, at least:
+// usualSortLength is divided by the bytes of the longest one. So texts of a column with no more are
+// compared whole: most have two bytes for each to compare, and nearly all no more than four.
 const surelyCompared = usualSortLength / 4
 
 // texts reports whether values are texts or bytes.
@@ -194,7 +199,8 @@ func (db recipes) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 	if c.Divided && (c.Result.Class == engine.ClassDecimal || slices.ContainsFunc(c.Inputs, func(in engine.ResultColumn) bool { return in.Class == engine.ClassDecimal })) && (c.Name != "count" || c.Distinct) {
 		return engine.Recipe{}, false
 	}
-	// A value of an expression may have more digits than the largest type, to which the server cuts it where it uses a table.
+	// A value of an expression may have more digits than the largest type, to which the server cuts it
+	// where it uses a table.
 	if c.Name != "count" && slices.ContainsFunc(c.Inputs, fullDecimal) {
 		return engine.Recipe{}, false
 	}
@@ -232,7 +238,8 @@ func (db recipes) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 			return same, true
 		}
 	case "avg":
-		// The type of the average of EXTRACT has too few digits, to which the server cuts the value where it stores it.
+		// The type of the average of EXTRACT has too few digits, to which the server cuts the value where
+		// it stores it.
 		if strings.Contains(strings.ToLower(c.Args[0]), "extract") {
 			return engine.Recipe{}, false
 		}
@@ -246,11 +253,13 @@ func (db recipes) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 			r.Order = true
 			return r, true
 		case c.Result.Class == engine.ClassDecimal:
-			// Versions of MySQL after 8.0.15 round a quotient within an expression, and don't round an average there.
+			// Versions of MySQL after 8.0.15 round a quotient within an expression, and don't round an
+			// average there.
 			r.Alone, r.Cut = mysql && !db.before(8, 0, 16), true
 			if (mysql && c.Inputs[0].Class == engine.ClassInt || c.Computed) && computed(c.Inputs[0]) {
-				// On MySQL, COALESCE of an unsigned integer and a signed one has a digit less than its values, and FLOOR of a large one several; so
-				// have BIT_COUNT and YEARWEEK on MariaDB. To them the server cuts the average where it stores it.
+				// On MySQL, COALESCE of an unsigned integer and a signed one has a digit less than its values,
+				// and FLOOR of a large one several; so have BIT_COUNT and YEARWEEK on MariaDB. To them the
+				// server cuts the average where it stores it.
 				r.Tie = "ABS($1) >= $2 * 1" + strings.Repeat("0", max(0, c.Result.Precision-c.Result.Scale))
 			}
 			if quotientRounds(c.Inputs[0].Scale, c.Result.Scale) {
@@ -262,7 +271,8 @@ func (db recipes) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 		return extremeRecipe(c, same, mysql)
 	case "bit_and", "bit_or", "bit_xor":
 		if c.Result.Class == engine.ClassInt {
-			// MariaDB takes it for a signed number where it computes with binary fractions, unless it has stored it before.
+			// MariaDB takes it for a signed number where it computes with binary fractions, unless it has
+			// stored it before.
 			same.Alone = db.server != nil && db.dialect.mariadb
 			return step(map[string]engine.MergeStep{"bit_and": engine.MergeBitAnd, "bit_or": engine.MergeBitOr, "bit_xor": engine.MergeBitXor}[c.Name])
 		}
@@ -289,8 +299,9 @@ const mostDigits = 65
 // wordDigits is how many digits after the point the server computes and stores together.
 const wordDigits = 9
 
-// fewerDigits reports an aggregate whose quotient may have fewer digits in the server than from the values of pieces: it has those that the values
-// themselves call for, and a function may return an integer among decimal numbers. If both are within one word, the server computes all of it.
+// fewerDigits reports an aggregate whose quotient may have fewer digits in the server than from the
+// values of pieces: it has those that the values themselves call for, and a function may return an
+// integer among decimal numbers. If both are within one word, the server computes all of it.
 func fewerDigits(c engine.AggregateCall) bool {
 	n := c.Quotients
 	if c.Name == "avg" {
@@ -303,11 +314,13 @@ func fewerDigits(c engine.AggregateCall) bool {
 	return c.Inputs[0].Class == engine.ClassDecimal && scale != 0 && (scale < 0 || c.QuotientDigits == 0 || scale+n*c.QuotientDigits > wordDigits)
 }
 
-// digitsOfRows is how many digits a sum may have beyond those of its values: more rows than 10^12 aren't expected.
+// digitsOfRows is how many digits a sum may have beyond those of its values: more rows than 10^12
+// aren't expected.
 const digitsOfRows = 12
 
-// sumDigits is the number of digits before the point that a sum, or that of an average, may have, if it is so few that the server may
-// cut a sum on the way to the largest number, in some orders of the rows; otherwise -1.
+// sumDigits is the number of digits before the point that a sum, or that of an average, may have,
+// if it is so few that the server may cut a sum on the way to the largest number, in some orders of
+// the rows; otherwise -1.
 func sumDigits(c engine.AggregateCall) int {
 	if c.Name != "sum" && c.Name != "avg" || c.Inputs[0].Class != engine.ClassDecimal {
 		return -1
@@ -319,7 +332,8 @@ func sumDigits(c engine.AggregateCall) int {
 	return -1
 }
 
-// unlessCut returns the recipe of a sum, or of an average, with a tie for sums that may be cut: none is as large as the sum of all sizes.
+// unlessCut returns the recipe of a sum, or of an average, with a tie for sums that may be cut:
+// none is as large as the sum of all sizes.
 func unlessCut(c engine.AggregateCall, r engine.Recipe) engine.Recipe {
 	most := sumDigits(c)
 	if most < 0 {
@@ -330,7 +344,8 @@ func unlessCut(c engine.AggregateCall, r engine.Recipe) engine.Recipe {
 	return r
 }
 
-// numeric reports whether the argument is a number, exact or not, and no time or text that is converted.
+// numeric reports whether the argument is a number, exact or not, and no time or text that is
+// converted.
 func numeric(inputs []engine.ResultColumn) bool {
 	switch inputs[0].Class {
 	case engine.ClassInt, engine.ClassDecimal, engine.ClassFloat:
@@ -339,8 +354,9 @@ func numeric(inputs []engine.ResultColumn) bool {
 	return false
 }
 
-// varianceRecipe is that of exact numbers, from exact sums. The server itself computes with binary fractions, row after row, so that its
-// own last digits depend on the order of the rows. Of binary fractions, the square of a sum would lose all digits.
+// varianceRecipe is that of exact numbers, from exact sums. The server itself computes with binary
+// fractions, row after row, so that its own last digits depend on the order of the rows. Of binary
+// fractions, the square of a sum would lose all digits.
 func varianceRecipe(c engine.AggregateCall) (engine.Recipe, bool) {
 	square := ""
 	switch in := c.Inputs[0]; {
@@ -367,9 +383,10 @@ func varianceRecipe(c engine.AggregateCall) (engine.Recipe, bool) {
 	return r, true
 }
 
-// quotientRounds reports whether the server's quotient of a decimal with scale digits and a count is
-// rounded to result digits. It computes whole words of nine digits and cuts the rest off: if that leaves
-// result digits and no more, then they are not rounded. See do_div_mod in strings/decimal.c.
+// quotientRounds reports whether the server's quotient of a decimal with scale digits and a count
+// is rounded to result digits. It computes whole words of nine digits and cuts the rest off: if
+// that leaves result digits and no more, then they are not rounded. See do_div_mod in
+// strings/decimal.c.
 func quotientRounds(scale, result int) bool {
 	up := func(n int) int { return (n + 8) / 9 * 9 }
 	digits := up(up(scale) + max(0, result-scale-(up(scale)-scale)))
@@ -379,8 +396,8 @@ func quotientRounds(scale, result int) bool {
 // integerDigits is how many digits MySQL gives the type of a rounded BIGINT, at least.
 const integerDigits = 16
 
-// extremeRecipe is that of MIN and MAX. Of texts that are equal under a collation, of the members of an ENUM among them, and of 0 and -0, the
-// server returns the one that it meets first.
+// extremeRecipe is that of MIN and MAX. Of texts that are equal under a collation, of the members
+// of an ENUM among them, and of 0 and -0, the server returns the one that it meets first.
 func extremeRecipe(c engine.AggregateCall, same engine.Recipe, mysql bool) (engine.Recipe, bool) {
 	switch {
 	case c.Inputs[0].Class == engine.ClassOther && c.Result.Class != engine.ClassOther:
@@ -400,7 +417,8 @@ func extremeRecipe(c engine.AggregateCall, same engine.Recipe, mysql bool) (engi
 		same.Tie = "$1 = 0 AND $2 = 1"
 		return same, true
 	case mysql && !c.Grouped && c.Result.Class == engine.ClassText && c.Inputs[0].Temporal != engine.NotTemporal && c.Inputs[0].Temporal != engine.Year:
-		// MySQL 8.0.15 describes the extreme of a computed time as a text, and stores it as a time. That of a group may be either.
+		// MySQL 8.0.15 describes the extreme of a computed time as a text, and stores it as a time. That
+		// of a group may be either.
 		undecided := "CAST($1 AS CHAR) LIKE '%-00%'" // a date without a month or a day
 		if c.Inputs[0].Temporal == engine.Duration {
 			undecided = "$1 = 0 AND CAST($1 AS CHAR) LIKE '-%'"
@@ -409,14 +427,16 @@ func extremeRecipe(c engine.AggregateCall, same engine.Recipe, mysql bool) (engi
 		same.Value, same.Tie, same.Alone = "CAST($1 AS CHAR)", "$2 = 1", true
 		return same, true
 	case c.Result.Class == engine.ClassInt || c.Result.Class == engine.ClassDecimal || c.Result.Class == engine.ClassBytes || c.Result.Class == engine.ClassTime:
-		// MySQL may take the extreme of unsigned integers, and nothing else, for one with a sign in an expression.
+		// MySQL may take the extreme of unsigned integers, and nothing else, for one with a sign in an
+		// expression.
 		same.Alone = mysql && c.Result.Native == "BIGINT" && c.Result.Unsigned
 		same.Steps = []engine.MergeStep{engine.MergeMin}
 		if c.Name == "max" {
 			same.Steps[0] = engine.MergeMax
 		}
 		if mysql && c.Result.Class == engine.ClassDecimal && c.Result.Precision-c.Result.Scale >= integerDigits && (c.Result.Scale == 0 || c.Computed) && computed(c.Inputs[0]) {
-			// FLOOR of a large integer has fewer digits than its values, to which the server cuts the extreme where it stores it.
+			// FLOOR of a large integer has fewer digits than its values, to which the server cuts the
+			// extreme where it stores it.
 			same.Tie = "ABS($1) = " + largest(c.Result)
 		}
 		return same, true
@@ -444,7 +464,8 @@ func largest(c engine.ResultColumn) string {
 	return strings.TrimSuffix(strings.Repeat("9", c.Precision-c.Scale)+"."+strings.Repeat("9", c.Scale), ".")
 }
 
-// distinctRecipe is that of COUNT, SUM and AVG(DISTINCT ...) and of lists of distinct values in their own order.
+// distinctRecipe is that of COUNT, SUM and AVG(DISTINCT ...) and of lists of distinct values in
+// their own order.
 func (db recipes) distinctRecipe(c engine.AggregateCall) (engine.Recipe, bool) {
 	var args []string
 	for i, in := range c.Inputs {

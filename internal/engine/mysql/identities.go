@@ -12,9 +12,10 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// PartIdentities implements engine.PartIdentifier: InnoDB's ids of a partition's table and file, which TRUNCATE, EXCHANGE, REBUILD and
-// DISCARD TABLESPACE change, the times of creation of rowmill's triggers, and the server's id: a replica that has run the same DDL may have
-// the same ids and times. See alters for an EXCHANGE there and back.
+// PartIdentities implements engine.PartIdentifier: InnoDB's ids of a partition's table and file,
+// which TRUNCATE, EXCHANGE, REBUILD and DISCARD TABLESPACE change, the times of creation of
+// rowmill's triggers, and the server's id: a replica that has run the same DDL may have the same
+// ids and times. See alters for an EXCHANGE there and back.
 func (db *versions) PartIdentities(ctx context.Context, s *engine.Session, database, table string, parts []string) (out *engine.PartIdentities, err error) {
 	err = whileDropped(func() error {
 		out, err = db.partIdentities(ctx, s, database, table, parts)
@@ -26,8 +27,8 @@ func (db *versions) PartIdentities(ctx context.Context, s *engine.Session, datab
 // errUnknownDatabase is ER_BAD_DB_ERROR.
 const errUnknownDatabase = 1049
 
-// whileDropped reads the catalog again where it was read while another session dropped any database: MySQL 8.0.15 fails then, with an
-// "Unknown database" that has no name.
+// whileDropped reads the catalog again where it was read while another session dropped any
+// database: MySQL 8.0.15 fails then, with an "Unknown database" that has no name.
 func whileDropped(read func() error) error {
 	const most = 5
 	for n := 1; ; n++ {

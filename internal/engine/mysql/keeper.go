@@ -47,8 +47,8 @@ func (db *server) Running(ctx context.Context) (n int, err error) {
 	return max(n-1, 0), nil // without this statement
 }
 
-// Standing implements engine.Follower. Servers before MySQL 8.0.22 and MariaDB 10.5 have only the older statement, and
-// MySQL from 8.4 on only the newer one.
+// Standing implements engine.Follower. Servers before MySQL 8.0.22 and MariaDB 10.5 have only the
+// older statement, and MySQL from 8.4 on only the newer one.
 func (db *server) Standing(ctx context.Context) (string, error) {
 	status, err := db.replicaStatus(ctx, "SHOW REPLICA STATUS")
 	if serverError(err, errSyntax) {
@@ -93,7 +93,8 @@ func (db *server) replicaStatus(ctx context.Context, query string) (map[string]s
 
 // How long a lease may go unnoticed.
 const (
-	// leasePing is how often the session of the leases is checked, and leaseTimeout limits the wait for the answer.
+	// leasePing is how often the session of the leases is checked, and leaseTimeout limits the wait
+	// for the answer.
 	leasePing    = time.Second
 	leaseTimeout = 5 * time.Second
 	// leaseIdle is after how many seconds without a ping the server releases the lock: later than
@@ -113,7 +114,8 @@ func lockName(database, name string) string {
 	return "rowmill." + hex.EncodeToString(sum[:16])
 }
 
-// Lead implements engine.Keeper with GET_LOCK, of which a session holds any number; the server releases them when it ends.
+// Lead implements engine.Keeper with GET_LOCK, of which a session holds any number; the server
+// releases them when it ends.
 func (db *server) Lead(ctx context.Context, name string) (engine.Lease, error) {
 	lock := quoteText(lockName(db.dialect.stored(db.config.DBName), db.dialect.stored(name)))
 	w := leaseWords(lock)
@@ -132,7 +134,8 @@ func leaseWords(lock string) engine.LockWords {
 	}
 }
 
-// Bound implements engine.Bounded. A change of periods may need a second connection; work that takes long holds up to three of keep.
+// Bound implements engine.Bounded. A change of periods may need a second connection; work that
+// takes long holds up to three of keep.
 func (db *server) Bound() {
 	db.pool.SetMaxOpenConns(2)
 	db.keep.SetMaxOpenConns(4)
@@ -140,8 +143,8 @@ func (db *server) Bound() {
 	db.changes.SetMaxOpenConns(2)
 }
 
-// LocalLocks implements engine.ClusterNode. GET_LOCK and LOCK TABLES of a node of Galera succeed, and
-// other nodes don't know of them.
+// LocalLocks implements engine.ClusterNode. GET_LOCK and LOCK TABLES of a node of Galera succeed,
+// and other nodes don't know of them.
 func (db *server) LocalLocks(ctx context.Context) error {
 	on, err := db.inGalera(ctx)
 	if err != nil || !on {

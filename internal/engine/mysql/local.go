@@ -10,9 +10,9 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// Locals implements engine.LocalReader: the session's time zone, which is the server's own, or has a definition in its
-// tables. Servers tell the abbreviation of their zone, which several have. So it is when the first hours of
-// weeks are, in the years that all of them know.
+// Locals implements engine.LocalReader: the session's time zone, which is the server's own, or has
+// a definition in its tables. Servers tell the abbreviation of their zone, which several have. So
+// it is when the first hours of weeks are, in the years that all of them know.
 func (db *reader) Locals(ctx context.Context, s *engine.Session, st engine.State) (map[string]string, error) {
 	zone := "''"
 	if !fixedZone(st.Get("time_zone")) {

@@ -290,7 +290,8 @@ func capabilities(d dialect) engine.Capabilities {
 	if !d.unchecked {
 		swap = swapRows
 	}
-	// MySQL shares what it keeps of partitions between connections; measured with 8.0 and 10.11, 2 indexes.
+	// MySQL shares what it keeps of partitions between connections; measured with 8.0 and 10.11, 2
+	// indexes.
 	open := engine.OpenCost{Base: 85 << 20, Connection: 119 << 10, Partition: 34 << 10, Each: 1.33 * (1 << 10)}
 	if d.mariadb {
 		open = engine.OpenCost{Base: 76 << 20, Connection: 90 << 10, Partition: 22 << 10, Each: 7.4 * (1 << 10)}

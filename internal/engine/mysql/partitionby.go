@@ -12,12 +12,13 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A boundForm is an expression of a column of times in whose values tables of others have their bounds. It grows with
-// the column. rowmill's own tables have the form that partitionBy renders.
+// A boundForm is an expression of a column of times in whose values tables of others have their
+// bounds. It grows with the column. rowmill's own tables have the form that partitionBy renders.
 type boundForm struct {
 	// name identifies it in engine.Table.Bounds.
 	name string
-	// forms are the expressions as plain returns them, each with a question mark for the column. The first is rendered.
+	// forms are the expressions as plain returns them, each with a question mark for the column. The
+	// first is rendered.
 	forms []string
 	// of returns the value at a time, at the first time with that value.
 	of func(t time.Time) int64
@@ -60,8 +61,9 @@ func (f *boundForm) expression(column string) string {
 	return strings.ReplaceAll(f.forms[0], "?", column)
 }
 
-// recognize finds the column and the form of a partitioning expression, as the catalog has it. An empty form is that of
-// rowmill's own tables; there is no column if rowmill can't compute its values.
+// recognize finds the column and the form of a partitioning expression, as the catalog has it. An
+// empty form is that of rowmill's own tables; there is no column if rowmill can't compute its
+// values.
 func recognize(expression string, columns []engine.SchemaColumn) (by, form string) {
 	text := plain(expression)
 	for _, c := range columns {

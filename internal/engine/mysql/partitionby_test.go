@@ -9,7 +9,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// TestRecognize: expressions as the catalogs of the servers have them, with the column and the form of its bounds.
+// TestRecognize: expressions as the catalogs of the servers have them, with the column and the form
+// of its bounds.
 func TestRecognize(t *testing.T) {
 	t.Parallel()
 	columns := []engine.SchemaColumn{
@@ -56,7 +57,8 @@ func TestRecognize(t *testing.T) {
 	}
 }
 
-// TestBoundForms: a bound is read as it was rendered, by each form, and none lies between two values.
+// TestBoundForms: a bound is read as it was rendered, by each form, and none lies between two
+// values.
 func TestBoundForms(t *testing.T) {
 	t.Parallel()
 	def, err := rolling.ReadDefinition("CREATE TABLE t (ts DATETIME NOT NULL, PRIMARY KEY (ts))")

@@ -26,8 +26,8 @@ func floored(t *engine.Table) bool { return t.Definition != nil && t.Rolling() }
 // isFloor reports whether a partition is the floor.
 func isFloor(name string) bool { return strings.EqualFold(name, floorName) }
 
-// gapPrefix begins the names of partitions between periods, which are none themselves: they stand for
-// lower bounds, as the floor does. A period that is created later is split off one of them.
+// gapPrefix begins the names of partitions between periods, which are none themselves: they stand
+// for lower bounds, as the floor does. A period that is created later is split off one of them.
 const gapPrefix = "rowmill_gap_"
 
 // isGap reports whether a partition is a gap.
@@ -57,7 +57,8 @@ func (d partitioner) reorganize(t *engine.Table, old, now []rolling.Partition) (
 	return fmt.Sprintf("ALTER TABLE %s REORGANIZE PARTITION %s INTO (%s)", d.Quote(t.Name), d.list(partitionNames(old)), defs), nil
 }
 
-// divide renders a Divide. Only the end of the last partition may be moved, and only up: what is left is dropped.
+// divide renders a Divide. Only the end of the last partition may be moved, and only up: what is
+// left is dropped.
 func (d partitioner) divide(s engine.Divide) ([]string, error) {
 	switch n := len(s.New); {
 	case n == 0:
@@ -274,8 +275,8 @@ func (d partitioner) removal(t *engine.Table, l layout, i int) (string, error) {
 	return d.reorganize(t, append(l.before(p), p), []rolling.Partition{floorTo(p.To)})
 }
 
-// release renders the removal of the floor and of gaps. One with rows stays, as an ordinary partition with another name, and so does the
-// only partition of a table.
+// release renders the removal of the floor and of gaps. One with rows stays, as an ordinary
+// partition with another name, and so does the only partition of a table.
 func (d partitioner) release(t *engine.Table, l layout, filled func(name string) bool) (out []string, err error) {
 	for _, p := range l.free() {
 		if len(l.parts) > 0 && !filled(p.Name) {
@@ -483,8 +484,8 @@ func (l layout) index(p rolling.Partition) int {
 	return slices.IndexFunc(l.parts, func(q rolling.Partition) bool { return q.Period == p.Period })
 }
 
-// attachBehind is attachPlan for a table that is selfBlocking. Others can read before the exchange: rows
-// that the partition has are copied, also in an attempt after another.
+// attachBehind is attachPlan for a table that is selfBlocking. Others can read before the exchange:
+// rows that the partition has are copied, also in an attempt after another.
 func (c *changer) attachBehind(ctx context.Context, s engine.Attach) {
 	l := c.layout(ctx)
 	if c.err == nil && l.index(s.Part) < 0 {
@@ -518,8 +519,8 @@ func (c *changer) attachPlan(ctx context.Context, s engine.Attach) (statements [
 	return append(statements, "DROP TABLE "+c.Quote(s.From)), false
 }
 
-// room renders the creation of an empty partition with p's bounds, with those of more that follow it
-// after the last one, and names the partitions that are split for it.
+// room renders the creation of an empty partition with p's bounds, with those of more that follow
+// it after the last one, and names the partitions that are split for it.
 func (d partitioner) room(t *engine.Table, l layout, p rolling.Partition, more ...rolling.Partition) (q string, split []string, err error) {
 	filler := func(from, to int64) []rolling.Partition {
 		if from >= to {

@@ -38,7 +38,8 @@ func (db presenter) NodeOf(h *engine.Head, key int64) int {
 	return int(n)
 }
 
-// baseOf returns what Head.SliceOf takes: times of TO_SECONDS begin with year 0, those of UNIX_TIMESTAMP 1970.
+// baseOf returns what Head.SliceOf takes: times of TO_SECONDS begin with year 0, those of
+// UNIX_TIMESTAMP 1970.
 func baseOf(h *engine.Head) int64 {
 	switch kindOf(h.Table) {
 	case engine.ByInteger:
@@ -153,7 +154,8 @@ func (db presenter) Place(ctx context.Context) (engine.Place, error) {
 }
 
 func (db presenter) needSpider(ctx context.Context, table string) error {
-	// Spider takes a space as the end of a name, and asks for the size of a table whose name has a backquote by another name.
+	// Spider takes a space as the end of a name, and asks for the size of a table whose name has a
+	// backquote by another name.
 	if strings.ContainsAny(table, "\"'\\`") || strings.ContainsFunc(table, unicode.IsSpace) {
 		return fmt.Errorf("table %s: Spider can't present a table whose name has quotes, backquotes, backslashes or spaces", table)
 	}
@@ -267,8 +269,8 @@ func (db presenter) execSecret(ctx context.Context, statement, password string) 
 	return engine.HidePassword(classify(err), password)
 }
 
-// presents reports whether a table of the head's name is there, and whether it is as h says. It is an
-// error if it isn't a head of the same nodes.
+// presents reports whether a table of the head's name is there, and whether it is as h says. It is
+// an error if it isn't a head of the same nodes.
 func (db presenter) presents(ctx context.Context, h *engine.Head, links []link) (there, current bool, err error) {
 	is, err := db.catalog().Describe(ctx, h.Table.Name)
 	if errors.Is(err, engine.ErrNoTable) {
@@ -306,7 +308,8 @@ func (db presenter) presents(ctx context.Context, h *engine.Head, links []link) 
 	return true, declared && slices.Equal(comments, servers) && (h.Schema == nil || alike(is, h.Schema) == ""), nil
 }
 
-// alike returns the first difference between the columns and keys of two tables, "" if there is none.
+// alike returns the first difference between the columns and keys of two tables, "" if there is
+// none.
 func alike(head, node *engine.Schema) string {
 	for i, c := range node.Columns {
 		if i >= len(head.Columns) || !reflect.DeepEqual(head.Columns[i], c) {
@@ -354,7 +357,8 @@ func (l *link) comment() string { return `srv "` + l.server + `"` }
 // tableCharset matches the character set and the collation in the options of a table.
 var tableCharset = regexp.MustCompile(`(?i)\b(?:(?:DEFAULT\s+)?(?:CHARSET|CHARACTER\s+SET)|(?:DEFAULT\s+)?COLLATE)\s*=?\s*\w+`)
 
-// spiderTable returns the statement for a head: what the owner declared, without the options of storage.
+// spiderTable returns the statement for a head: what the owner declared, without the options of
+// storage.
 func (d dialect) spiderTable(h *engine.Head, links []link) string {
 	q, options := h.Table.Definition.Split(d.Quote(h.Table.Name))
 	q = "CREATE OR REPLACE TABLE" + strings.TrimPrefix(q, "CREATE TABLE")

@@ -71,19 +71,21 @@ func (r readConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	return c, nil
 }
 
-// readSettings are the settings of a session for reading that don't change answers: each statement is a transaction
-// by itself, and a reader of many rows may pause.
+// readSettings are the settings of a session for reading that don't change answers: each statement
+// is a transaction by itself, and a reader of many rows may pause.
 func readSettings() []string {
 	return []string{
 		"SET NAMES utf8mb4", // with the server's own collation
-		// MariaDB describes results by the collation of SET NAMES until this is set, as DescribeQuery does.
+		// MariaDB describes results by the collation of SET NAMES until this is set, as DescribeQuery
+		// does.
 		"SET SESSION autocommit = 1, character_set_results = utf8mb4, completion_type = 'NO_CHAIN', net_write_timeout = " + netWrite,
 		"SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ WRITE",
 	}
 }
 
-// unlimited keeps a SELECT of rowmill's own from ending by max_execution_time, which a session for reading has from the server: a busy
-// one takes more than a few milliseconds for the simplest statement.
+// unlimited keeps a SELECT of rowmill's own from ending by max_execution_time, which a session for
+// reading has from the server: a busy one takes more than a few milliseconds for the simplest
+// statement.
 const unlimited = "/*+ MAX_EXECUTION_TIME(60000) */ "
 
 // A reader implements engine.Reader, for queries in pieces.
@@ -133,8 +135,8 @@ func (db *reader) readSession(ctx context.Context, pool *sql.DB, st engine.State
 // currentDatabase is the name of the current database in a State.
 const currentDatabase = "database"
 
-// stateVariables are the variables of a session that can change an answer, in the order in which they are set. A
-// server may not have all of them.
+// stateVariables are the variables of a session that can change an answer, in the order in which
+// they are set. A server may not have all of them.
 var stateVariables = []string{
 	"sql_mode", "old_mode", "time_zone", "character_set_client", "character_set_results", "collation_connection", "character_set_collations", "default_collation_for_utf8mb4",
 	"div_precision_increment", "group_concat_max_len", "sql_select_limit", "lc_time_names", "lc_messages", "default_week_format",
@@ -142,7 +144,8 @@ var stateVariables = []string{
 	"cte_max_recursion_depth", "max_recursive_iterations", "standard_compliant_cte", "max_execution_time", "max_statement_time", "system_versioning_asof", "wsrep_sync_wait", packetLimit,
 }
 
-// packetLimit is the length beyond which functions return NULL. A session has it from the server when it connects, and nothing changes it.
+// packetLimit is the length beyond which functions return NULL. A session has it from the server
+// when it connects, and nothing changes it.
 const packetLimit = "max_allowed_packet"
 
 // stateNames returns those of stateVariables that the server has.
@@ -169,7 +172,8 @@ func (db *reader) stateNames(ctx context.Context) ([]string, error) {
 	})
 }
 
-// ReadState implements engine.Reader. The values are read as bytes, because the session may convert texts.
+// ReadState implements engine.Reader. The values are read as bytes, because the session may convert
+// texts.
 func (db *reader) ReadState(ctx context.Context, s *engine.Session) (engine.State, error) {
 	names, err := db.stateNames(ctx)
 	if err != nil {

@@ -17,9 +17,9 @@ type fieldType struct {
 	class engine.ResultClass
 }
 
-// fieldTypes are the types of columns in results. Those of characters are binary if their character set is, and
-// ENUM or SET by their flags. A TIME of more than 99 hours, or a negative one, has a text of
-// another length. A JSON value of MySQL can have types that its text doesn't have.
+// fieldTypes are the types of columns in results. Those of characters are binary if their character
+// set is, and ENUM or SET by their flags. A TIME of more than 99 hours, or a negative one, has a
+// text of another length. A JSON value of MySQL can have types that its text doesn't have.
 var fieldTypes = map[byte]fieldType{
 	0: {"DECIMAL", engine.ClassDecimal}, 246: {"DECIMAL", engine.ClassDecimal},
 	1: {"TINYINT", engine.ClassInt}, 2: {"SMALLINT", engine.ClassInt}, 9: {"MEDIUMINT", engine.ClassInt},
@@ -127,8 +127,9 @@ func parseColumn(p []byte) (engine.ResultColumn, error) {
 	return c, nil
 }
 
-// DescribeQuery implements engine.Reader by preparing the query. In the result of a text, the character set of a
-// column is that of the session: the collations are those of a result that isn't converted.
+// DescribeQuery implements engine.Reader by preparing the query. In the result of a text, the
+// character set of a column is that of the session: the collations are those of a result that isn't
+// converted.
 func (db *reader) DescribeQuery(ctx context.Context, s *engine.Session, query string) ([]engine.ResultColumn, error) {
 	cols, err := s.Describe(ctx, query)
 	if err != nil {
@@ -190,7 +191,8 @@ func (db *reader) DescribeQuery(ctx context.Context, s *engine.Session, query st
 	return cols, nil
 }
 
-// unconverted describes a query whose texts are not converted to the character set of the session's results.
+// unconverted describes a query whose texts are not converted to the character set of the session's
+// results.
 func unconverted(ctx context.Context, s *engine.Session, query, results string) ([]engine.ResultColumn, error) {
 	if err := s.SetStates(ctx, engine.State{{Name: "character_set_results"}}); err != nil {
 		return nil, err
@@ -202,7 +204,8 @@ func unconverted(ctx context.Context, s *engine.Session, query, results string) 
 	return own, err
 }
 
-// Collations implements engine.Reader. A collation of its own weighs more in a column than in an expression of the same collation.
+// Collations implements engine.Reader. A collation of its own weighs more in a column than in an
+// expression of the same collation.
 func (db *reader) Collations(ctx context.Context, s *engine.Session, query string) (list []int, err error) {
 	results, err := s.State(ctx, "character_set_results")
 	if err != nil {
@@ -219,13 +222,14 @@ func (db *reader) Collations(ctx context.Context, s *engine.Session, query strin
 	return list, err
 }
 
-// mostStoredLength is how long a computed text may be that surely keeps its type in a table: longer ones become a TEXT or a BLOB. See
-// CONVERT_IF_BIGGER_TO_BLOB in the servers' unireg.h.
+// mostStoredLength is how long a computed text may be that surely keeps its type in a table: longer
+// ones become a TEXT or a BLOB. See CONVERT_IF_BIGGER_TO_BLOB in the servers' unireg.h.
 const mostStoredLength = 512
 
-// provisional reports whether the result of a query may have another type for a computed column than its
-// description: one that is kept in a table on the way gets that table's type. In MySQL, an integer becomes an INT or a
-// BIGINT by the digits that it may have; a text has the size that it needs; and in MariaDB a CHAR may become a VARCHAR.
+// provisional reports whether the result of a query may have another type for a computed column
+// than its description: one that is kept in a table on the way gets that table's type. In MySQL, an
+// integer becomes an INT or a BIGINT by the digits that it may have; a text has the size that it
+// needs; and in MariaDB a CHAR may become a VARCHAR.
 func (db *reader) provisional(c engine.ResultColumn) bool {
 	f, err := parseField(c.Packet)
 	switch {
@@ -245,19 +249,21 @@ func fixedZone(zone string) bool {
 
 // collations are ids of some of the server's collations.
 type collations struct {
-	// exact are those under which texts are equal only if their bytes are, and ordered as they are in UTF-8; padded are those that ignore trailing
-	// blanks beside.
+	// exact are those under which texts are equal only if their bytes are, and ordered as they are in
+	// UTF-8; padded are those that ignore trailing blanks beside.
 	exact, padded []uint16
-	// faithful are those of character sets each of whose texts has another text in UTF-8 with three bytes: in others, such as cp932, two codes may
-	// stand for one character, or some for none. four are those of UTF-8 with four bytes.
+	// faithful are those of character sets each of whose texts has another text in UTF-8 with three
+	// bytes: in others, such as cp932, two codes may stand for one character, or some for none. four
+	// are those of UTF-8 with four bytes.
 	faithful, four []uint16
 }
 
 // utf8mb4 is the name of UTF-8 with four bytes.
 const utf8mb4 = "utf8mb4"
 
-// isFaithful reports whether different texts under a collation are different in a character set for results, which is one of UTF-8. MariaDB's
-// list of collations doesn't have those of UCA 14 under their ids: see my_uca1400_make_builtin_collation_id in its include/my_sys.h.
+// isFaithful reports whether different texts under a collation are different in a character set for
+// results, which is one of UTF-8. MariaDB's list of collations doesn't have those of UCA 14 under
+// their ids: see my_uca1400_make_builtin_collation_id in its include/my_sys.h.
 func (k collations) isFaithful(id uint16, results string) bool {
 	return id >= 2048 && id < 2304 || slices.Contains(k.faithful, id) ||
 		results == utf8mb4 && (id >= 2304 && id < 2560 || slices.Contains(k.four, id))

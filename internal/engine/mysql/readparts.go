@@ -16,8 +16,8 @@ import (
 	"github.com/rowmill/rowmill/internal/value"
 )
 
-// Queries of the catalog in a client's session don't depend on its settings: names are hexadecimal literals,
-// texts come as bytes, and a limit replaces that of the session.
+// Queries of the catalog in a client's session don't depend on its settings: names are hexadecimal
+// literals, texts come as bytes, and a limit replaces that of the session.
 
 // whole is the clause without which sql_select_limit applies.
 const whole = " LIMIT 18446744073709551615"
@@ -47,8 +47,8 @@ func (d dialect) explain() string {
 	return "EXPLAIN FORMAT=TRADITIONAL "
 }
 
-// ExplainQuery implements engine.Reader. The names of partitions are joined by commas, which a name may have:
-// see engine.TableParts.Read.
+// ExplainQuery implements engine.Reader. The names of partitions are joined by commas, which a name
+// may have: see engine.TableParts.Read.
 func (db *reader) ExplainQuery(ctx context.Context, s *engine.Session, query string) (*engine.QueryPlan, error) {
 	plan := &engine.QueryPlan{Tables: []engine.PlannedTable{}, Parallel: 1}
 	spider, err := db.hasSpider(ctx, s)
@@ -91,8 +91,8 @@ func (db *reader) ExplainQuery(ctx context.Context, s *engine.Session, query str
 	return plan, nil
 }
 
-// partitioned are the storage engines whose partitioned tables are read by partition, by the kind of
-// their transactions. Others, such as CONNECT, have partitions of their own.
+// partitioned are the storage engines whose partitioned tables are read by partition, by the kind
+// of their transactions. Others, such as CONNECT, have partitions of their own.
 var partitioned = map[string]struct{ versioned bool }{
 	"innodb": {true}, "rocksdb": {true},
 	"myisam": {}, "aria": {}, "archive": {}, "memory": {}, "csv": {}, "spider": {},
@@ -230,16 +230,18 @@ func (db *reader) tableParts(ctx context.Context, s *engine.Session, database, t
 	return t, nil
 }
 
-// fleeting matches what a virtual column may call that has another value in each session, or at each time. MariaDB permits it; MySQL permits only
-// functions that depend on their arguments and on settings.
+// fleeting matches what a virtual column may call that has another value in each session, or at
+// each time. MariaDB permits it; MySQL permits only functions that depend on their arguments and on
+// settings.
 var fleeting = regexp.MustCompile(`(?i)@|\b(now|sysdate|curdate|curtime|localtime|localtimestamp|current_\w+|utc_\w+|\w*user|\w*role|` +
 	`connection_id|database|schema|last_insert_id|found_rows|row_count|rand|random_bytes|uuid\w*|sys_guid|sleep|benchmark|\w+_lock|\w+_all_locks|lastval|nextval|setval|load_file)\s*\(|\bunix_timestamp\s*\(\s*\)`)
 
-// nextNumber matches the next value of AUTO_INCREMENT in the statement that would create a table, which inserts change.
+// nextNumber matches the next value of AUTO_INCREMENT in the statement that would create a table,
+// which inserts change.
 var nextNumber = regexp.MustCompile(`(\n\) ENGINE=\w+) AUTO_INCREMENT=\d+`)
 
-// shown returns the statement that would create a table, without nextNumber. hidden reports that the session has a temporary table of that name, which hides
-// the table.
+// shown returns the statement that would create a table, without nextNumber. hidden reports that
+// the session has a temporary table of that name, which hides the table.
 func shown(ctx context.Context, s *engine.Session, table string) (text string, hidden bool, err error) {
 	err = s.Text(ctx, "SHOW CREATE TABLE "+table, nil, func(v [][]byte) error {
 		if hidden = len(v) < 2; !hidden {
@@ -259,12 +261,12 @@ func (db *server) qualified(t *engine.TableParts) string {
 	return db.dialect.Quote(t.Database) + "." + db.dialect.Quote(t.Name)
 }
 
-// partitionWord matches a name in a partitioning expression, which is quoted as the session's settings say, or another
-// word, such as a function's with its parenthesis.
+// partitionWord matches a name in a partitioning expression, which is quoted as the session's
+// settings say, or another word, such as a function's with its parenthesis.
 var partitionWord = regexp.MustCompile("`(?:[^`]|``)+`|\"(?:[^\"]|\"\")+\"|[\\pL\\pN_$]+\\s*\\(?")
 
-// partitionColumns returns the columns that decide about a row's partition. The server allows only functions of
-// columns that are the same in every session. A hash of the bytes of a binary fraction
+// partitionColumns returns the columns that decide about a row's partition. The server allows only
+// functions of columns that are the same in every session. A hash of the bytes of a binary fraction
 // differs between 0 and -0, which are equal.
 func partitionColumns(method, expression string, t *engine.TableParts) []string {
 	if method == "" || method == "SYSTEM_TIME" {

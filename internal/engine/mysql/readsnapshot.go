@@ -11,19 +11,20 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// snapshotTries is how often transactions are begun until all of them have the same position of the binary log. An
-// attempt takes about a millisecond; between two commits with durability there is more.
+// snapshotTries is how often transactions are begun until all of them have the same position of the
+// binary log. An attempt takes about a millisecond; between two commits with durability there is
+// more.
 const snapshotTries = 40
 
 // OneSnapshot implements engine.Reader.
 //
-// MariaDB tells the position of the binary log at which a transaction WITH CONSISTENT SNAPSHOT began. Every commit
-// moves it, if all changes are logged: then equal positions are equal snapshots. Otherwise a global
-// read lock stops commits while the transactions begin.
+// MariaDB tells the position of the binary log at which a transaction WITH CONSISTENT SNAPSHOT
+// began. Every commit moves it, if all changes are logged: then equal positions are equal
+// snapshots. Otherwise a global read lock stops commits while the transactions begin.
 //
-// The tables that a transaction has used can't be changed by DDL until it ends. One that was changed after its
-// begin is refused by the server. They are used at once: a session that came to one later would wait for a statement that waits to alter
-// it, and that for the other sessions.
+// The tables that a transaction has used can't be changed by DDL until it ends. One that was
+// changed after its begin is refused by the server. They are used at once: a session that came to
+// one later would wait for a statement that waits to alter it, and that for the other sessions.
 func (db *reader) OneSnapshot(ctx context.Context, sessions []*engine.Session, tables []string, lock bool) (proof string, err error) {
 	defer func() {
 		if err != nil {
@@ -103,8 +104,8 @@ func (db *reader) snapshot(ctx context.Context, sessions []*engine.Session, lock
 	return "", each(sessions, begin)
 }
 
-// withoutCommits calls fn under a global read lock. If it returns an error, fn may not have been called,
-// or not under the lock.
+// withoutCommits calls fn under a global read lock. If it returns an error, fn may not have been
+// called, or not under the lock.
 func (db *reader) withoutCommits(ctx context.Context, fn func()) (err error) {
 	conn, err := db.pool.Conn(ctx)
 	if err != nil {
@@ -131,8 +132,8 @@ type logging struct {
 	replicas bool // changes that come from other servers
 }
 
-// logsAll reports whether the binary log has the position of snapshots and every change of rows. A session with
-// sql_log_bin = 0 is left out, which needs a privilege of its own.
+// logsAll reports whether the binary log has the position of snapshots and every change of rows. A
+// session with sql_log_bin = 0 is left out, which needs a privilege of its own.
 func (db *reader) logsAll(ctx context.Context) (bool, error) {
 	l, err := db.logged.once(func() (l logging, err error) {
 		if !db.dialect.mariadb {
@@ -173,7 +174,8 @@ func (db *reader) filtered(ctx context.Context) (bool, error) {
 	return do != "" || ignore != "" || file == "", classify(rows.Err())
 }
 
-// snapshotPosition returns the position of the binary log at which a session's snapshot was made, "" if it has none.
+// snapshotPosition returns the position of the binary log at which a session's snapshot was made,
+// "" if it has none.
 func snapshotPosition(ctx context.Context, s *engine.Session) (string, error) {
 	var file, position string
 	err := s.Text(ctx, "SHOW STATUS LIKE 'binlog_snapshot_%'", nil, func(v [][]byte) error {

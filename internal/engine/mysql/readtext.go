@@ -13,8 +13,8 @@ import (
 	"github.com/rowmill/rowmill/internal/mysqlwire"
 )
 
-// Results of queries are read from the connection's own bytes, because the driver parses numbers: a FLOAT, a
-// ZEROFILL or a DOUBLE with fixed digits would lose the server's text.
+// Results of queries are read from the connection's own bytes, because the driver parses numbers: a
+// FLOAT, a ZEROFILL or a DOUBLE with fixed digits would lose the server's text.
 
 // A readConn is a driver's connection whose results can be read as texts.
 type readConn struct {
@@ -24,8 +24,8 @@ type readConn struct {
 	in    textReader
 	out   []byte   // the last packet that was sent
 	row   [][]byte // the current row
-	// classic reports a server that sends an end packet also after columns, as all did before MySQL 5.7.5 and
-	// MariaDB 10.2.
+	// classic reports a server that sends an end packet also after columns, as all did before MySQL
+	// 5.7.5 and MariaDB 10.2.
 	classic bool
 }
 
@@ -174,8 +174,8 @@ func (c *readConn) text(query string, head func([]engine.ResultColumn) error, ro
 	}
 }
 
-// severalResults is the error of a statement with more than one result, such as a CALL. The connection can't
-// be used any more.
+// severalResults is the error of a statement with more than one result, such as a CALL. The
+// connection can't be used any more.
 func severalResults() error { return lost(errors.New("the statement has several results")) }
 
 // parseEnd reads the packet after the last row: that of old servers, or OK with another first byte.
@@ -248,8 +248,8 @@ func (c *readConn) describe(query string) ([]engine.ResultColumn, error) {
 	return cols, nil
 }
 
-// probe finds out whether the server is a classic one, by a query without rows: its result ends with an end
-// packet, before which a classic server sends another.
+// probe finds out whether the server is a classic one, by a query without rows: its result ends
+// with an end packet, before which a classic server sends another.
 func (c *readConn) probe() error {
 	if err := c.send(comQuery, "SELECT "+unlimited+"1 FROM (SELECT 1 AS a) AS t WHERE a = 0"); err != nil {
 		return err
@@ -308,7 +308,8 @@ func (c *readConn) send(command byte, body string) error {
 
 const (
 	// leastBuffer is the size of the first buffer for reading results, of which thousands of sessions
-	// have one each, textBuffer that for long results, and mostKept the largest that is kept for the next one.
+	// have one each, textBuffer that for long results, and mostKept the largest that is kept for the
+	// next one.
 	leastBuffer = 1 << 10
 	textBuffer  = 64 << 10
 	mostKept    = 1 << 20

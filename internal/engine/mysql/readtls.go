@@ -14,10 +14,11 @@ import (
 	"github.com/rowmill/rowmill/internal/mysqlwire"
 )
 
-// A tunnel is a connection that is encrypted below the driver, so that readConn can read what the server sends: the
-// driver would encrypt its own side only. The driver believes that it has a Unix socket, whose handshake is the
-// same but for the request for TLS, which the tunnel sends before the driver's answer to the greeting. Until the handshake has ended,
-// the driver's sequence numbers are therefore one less than the server's.
+// A tunnel is a connection that is encrypted below the driver, so that readConn can read what the
+// server sends: the driver would encrypt its own side only. The driver believes that it has a Unix
+// socket, whose handshake is the same but for the request for TLS, which the tunnel sends before
+// the driver's answer to the greeting. Until the handshake has ended, the driver's sequence numbers
+// are therefore one less than the server's.
 type tunnel struct {
 	net.Conn // of the network, then of TLS
 	ctx      context.Context
@@ -123,7 +124,8 @@ func (t *tunnel) Write(b []byte) (int, error) {
 	return t.Conn.Write(p)
 }
 
-// encrypt begins TLS before the driver's answer to the greeting, whose first part is the request for it.
+// encrypt begins TLS before the driver's answer to the greeting, whose first part is the request
+// for it.
 func (t *tunnel) encrypt(answer []byte) error {
 	const part = 4 + 4 + 1 + 23 // capabilities, the largest packet, the character set, more capabilities
 	if len(answer) < 4+part {

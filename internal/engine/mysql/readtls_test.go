@@ -38,8 +38,8 @@ func certificate(t *testing.T) (cert, key string) {
 	return cert, key
 }
 
-// TestReadTLS: sessions for reading have the server's texts also over TLS, with each kind of password; a certificate that
-// isn't known is refused where it has to be.
+// TestReadTLS: sessions for reading have the server's texts also over TLS, with each kind of
+// password; a certificate that isn't known is refused where it has to be.
 func TestReadTLS(t *testing.T) {
 	t.Parallel()
 	kinds := []string{"mariadb"}

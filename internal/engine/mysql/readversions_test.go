@@ -12,8 +12,9 @@ import (
 	"github.com/rowmill/rowmill/internal/engine/mysql"
 )
 
-// TestPartVersions: each way to change the rows of a partition by DDL changes its version, and no other does. Each change has a table of
-// its own, so that all definitions become two seconds old at the same time.
+// TestPartVersions: each way to change the rows of a partition by DDL changes its version, and no
+// other does. Each change has a table of its own, so that all definitions become two seconds old at
+// the same time.
 func TestPartVersions(t *testing.T) {
 	onEach(t, func(t *testing.T, db *mysql.DB) {
 		c := session(t, db)

@@ -191,7 +191,8 @@ func (c *changer) writes(ctx context.Context, x querent, of []rolling.Partition)
 	return at, nil
 }
 
-// settle waits until the last commits in partitions are old enough for writes, if there are no others.
+// settle waits until the last commits in partitions are old enough for writes, if there are no
+// others.
 func (c *changer) settle(ctx context.Context, of []rolling.Partition) {
 	for end := time.Now().Add((settled + 1) * time.Second); c.err == nil; {
 		if _, err := c.writes(ctx, c.conn, of); !errors.Is(err, engine.ErrWritten) || time.Now().After(end) {
@@ -221,9 +222,10 @@ func (c *changer) replaceBehind(ctx context.Context, s engine.Replace, proof *pr
 // guard makes the exchange of a table fail, as long as the partition has no such option.
 const guard = " MAX_ROWS = "
 
-// exchangeBehind exchanges a partition in a second session, whose statement waits for the lock of the
-// first while that does what must be done before. It is then ahead of all other writers. Until the
-// first session has removed the guard, the exchange fails: so it does after the loss of that session.
+// exchangeBehind exchanges a partition in a second session, whose statement waits for the lock of
+// the first while that does what must be done before. It is then ahead of all other writers. Until
+// the first session has removed the guard, the exchange fails: so it does after the loss of that
+// session.
 func (c *changer) exchangeBehind(ctx context.Context, part, with string, first func()) {
 	alter := "ALTER TABLE " + c.Quote(with) + guard
 	c.run(ctx, alter+"1")

@@ -11,8 +11,8 @@ import (
 
 var _ engine.Rivaled = (*DB)(nil)
 
-// Rivals implements engine.Rivaled: the events of the database. An account sees those of databases on which it has the
-// privilege EVENT, and the bodies of its own routines.
+// Rivals implements engine.Rivaled: the events of the database. An account sees those of databases
+// on which it has the privilege EVENT, and the bodies of its own routines.
 func (db *server) Rivals(ctx context.Context, table string) ([]engine.Rival, error) {
 	var jobs []engine.Job
 	err := engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {

@@ -21,8 +21,9 @@ type hurry struct{ name, value string }
 func (h hurry) change() string  { return "SET GLOBAL " + h.name + " = " + h.value }
 func (h hurry) restore() string { return "SET GLOBAL " + h.name + " = ?" }
 
-// hurries returns the settings in the order in which they may be changed; they are restored in reverse. The percentage of dirty pages
-// from which InnoDB begins to write is at most the highest one; on a private server, it also writes more than 200 pages a second.
+// hurries returns the settings in the order in which they may be changed; they are restored in
+// reverse. The percentage of dirty pages from which InnoDB begins to write is at most the highest
+// one; on a private server, it also writes more than 200 pages a second.
 func hurries(private bool) []hurry {
 	out := []hurry{{"innodb_max_dirty_pages_pct_lwm", "0"}, {"innodb_max_dirty_pages_pct", "0"}}
 	if private {

@@ -404,7 +404,8 @@ func (db sizer) Estimate(ctx context.Context, table string) (*engine.Footprint, 
 	})
 }
 
-// known returns the footprint by the statistics of InnoDB or, if there are none or they can't be read, by sizes.
+// known returns the footprint by the statistics of InnoDB or, if there are none or they can't be
+// read, by sizes.
 func (db sizer) known(ctx context.Context, schema *engine.Schema, sizes func() (engine.Sizes, error)) (*engine.Footprint, error) {
 	f := &engine.Footprint{Clustered: true, Saved: -1}
 	pages, err := db.leafPages(ctx, schema.Name)

@@ -11,9 +11,10 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// A staging fills a table that has its primary key alone, by LOAD DATA, and then adds the
-// other indexes in one statement, which sorts their entries. MariaDB's bulk path for empty tables
-// (unique_checks and foreign_key_checks off) isn't used, because it needs all rows in one transaction.
+// A staging fills a table that has its primary key alone, by LOAD DATA, and then adds the other
+// indexes in one statement, which sorts their entries. MariaDB's bulk path for empty tables
+// (unique_checks and foreign_key_checks off) isn't used, because it needs all rows in one
+// transaction.
 type staging struct {
 	engine.Link[*conn]
 	db       *server

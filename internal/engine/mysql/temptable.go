@@ -12,8 +12,8 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// refusingModes are those of sql_mode that refuse or replace values which a table may nevertheless have: it was
-// filled under another mode. EMPTY_STRING_IS_NULL also changes ”.
+// refusingModes are those of sql_mode that refuse or replace values which a table may nevertheless
+// have: it was filled under another mode. EMPTY_STRING_IS_NULL also changes ”.
 var refusingModes = []string{"STRICT_TRANS_TABLES", "STRICT_ALL_TABLES", "TRADITIONAL", "NO_ZERO_IN_DATE", "NO_ZERO_DATE",
 	"ERROR_FOR_DIVISION_BY_ZERO", "EMPTY_STRING_IS_NULL", "ALLOW_INVALID_DATES"}
 
@@ -35,7 +35,8 @@ func (db *reader) MergeState(st engine.State) engine.State {
 	return out
 }
 
-// TempTable implements engine.Reader with literals. A query with LIMIT 0 is optimized and not executed.
+// TempTable implements engine.Reader with literals. A query with LIMIT 0 is optimized and not
+// executed.
 func (db *reader) TempTable(ctx context.Context, s *engine.Session, name, query string, cols []engine.ResultColumn) (*engine.TempTable, error) {
 	literals := make([]engine.Literal, len(cols))
 	for i, c := range cols {
@@ -52,8 +53,8 @@ func (db *reader) TempTable(ctx context.Context, s *engine.Session, name, query 
 	if err := s.SetStates(ctx, waitForTables); err != nil {
 		return nil, fmt.Errorf("create temporary table %s: %w", name, err)
 	}
-	// Even if it reads no rows, MySQL locks the first one for REPEATABLE READ, and waits for whoever has changed it. This
-	// is about the next statement alone.
+	// Even if it reads no rows, MySQL locks the first one for REPEATABLE READ, and waits for whoever
+	// has changed it. This is about the next statement alone.
 	if _, err := s.Exec(ctx, "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"); err != nil {
 		return nil, fmt.Errorf("create temporary table %s: %w", name, err)
 	}
@@ -78,8 +79,8 @@ func (db *reader) TempTable(ctx context.Context, s *engine.Session, name, query 
 	}, nil
 }
 
-// unlogged makes sure that the temporary tables of a session aren't written to the binary log, which replicas execute: with
-// the formats STATEMENT and MIXED, MariaDB's default, they are.
+// unlogged makes sure that the temporary tables of a session aren't written to the binary log,
+// which replicas execute: with the formats STATEMENT and MIXED, MariaDB's default, they are.
 func unlogged(ctx context.Context, s *engine.Session) error {
 	logged := false
 	// A version that doesn't have the format any more logs rows, and none of temporary tables.
@@ -97,8 +98,8 @@ func unlogged(ctx context.Context, s *engine.Session) error {
 
 func noRow([][]byte) error { return nil }
 
-// literalOf returns what appends a value of a column, as the server wrote it, as a literal; or why that would not be
-// the same value.
+// literalOf returns what appends a value of a column, as the server wrote it, as a literal; or why
+// that would not be the same value.
 func literalOf(c engine.ResultColumn) (literal engine.Literal, refusal string) {
 	switch {
 	case c.Native == "NULL":
@@ -139,7 +140,8 @@ func floatLiteral(b, text []byte) ([]byte, error) {
 	return numericLiteral(b, text)
 }
 
-// dateLiteral refuses dates with zeros, which a server compares in another way if the mode of the session forbids them.
+// dateLiteral refuses dates with zeros, which a server compares in another way if the mode of the
+// session forbids them.
 func dateLiteral(b, text []byte) ([]byte, error) {
 	if len(text) >= len("0000-00-00") && (string(text[5:7]) == "00" || string(text[8:10]) == "00") {
 		return b, fmt.Errorf("%s is a date with zeros, which some modes forbid", text)

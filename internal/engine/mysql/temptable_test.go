@@ -12,8 +12,8 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// TestTempTableKeepsValues sends rows of every type through a temporary table, as texts, and reads the same texts: with a
-// strict session and another, and values that the session would refuse.
+// TestTempTableKeepsValues sends rows of every type through a temporary table, as texts, and reads
+// the same texts: with a strict session and another, and values that the session would refuse.
 func TestTempTableKeepsValues(t *testing.T) { onEach(t, testTempTableKeepsValues) }
 
 func testTempTableKeepsValues(t *testing.T, db *mysql.DB) {
@@ -72,7 +72,8 @@ func texts(t *testing.T, s *engine.Session, query string, each func(v [][]byte))
 	return b.String()
 }
 
-// TestTempTableRefusesTexts: values whose texts don't have all of the value, and those that the server would change, are errors.
+// TestTempTableRefusesTexts: values whose texts don't have all of the value, and those that the
+// server would change, are errors.
 func TestTempTableRefusesTexts(t *testing.T) { onEach(t, testTempTableRefusesTexts) }
 
 func testTempTableRefusesTexts(t *testing.T, db *mysql.DB) {

@@ -322,15 +322,16 @@ func (d words) Refuse(t *engine.Table, _ []string, boundary string) []engine.Tri
 // hashOf renders the hash of an expression, in hexadecimal digits.
 func hashOf(expr string) string { return "SHA2(" + expr + ", 256)" }
 
-// RowHash implements engine.Words: the sum of the first 64 bits of each row's hash. The length precedes
-// each value but NULL, so that different rows have different texts.
+// RowHash implements engine.Words: the sum of the first 64 bits of each row's hash. The length
+// precedes each value but NULL, so that different rows have different texts.
 func (d words) RowHash(cols []engine.SchemaColumn) string {
 	values := make([]string, len(cols))
 	for i, c := range cols {
 		v := d.Quote(c.Name)
 		switch {
 		case c.Kind == value.Float:
-			// All digits, as in AsText, the same for both zeros. NULL becomes a text that differs from every number.
+			// All digits, as in AsText, the same for both zeros. NULL becomes a text that differs from every
+			// number.
 			v = "JSON_ARRAY(" + v + " + 0e0)"
 		case c.Kind == value.Decimal || c.Kind == value.Other || c.Logical == value.JSON:
 			v = "CAST(" + v + " AS CHAR)"
@@ -353,8 +354,9 @@ func sumOfHashes(row string) string {
 	return "CONCAT('sha2:', CAST(COALESCE(SUM(CAST(CONV(LEFT(" + hashOf(row) + ", 16), 16, 10) AS UNSIGNED)), 0) AS CHAR))"
 }
 
-// MatchHash implements engine.Words. It takes half the time of RowHash: numbers and times are joined as they are, only texts have their
-// length, and which values are NULL, which CONCAT_WS leaves out, stands in front. 01#7#5#hello is a row of 7, 'hello' and, between, NULL.
+// MatchHash implements engine.Words. It takes half the time of RowHash: numbers and times are
+// joined as they are, only texts have their length, and which values are NULL, which CONCAT_WS
+// leaves out, stands in front. 01#7#5#hello is a row of 7, 'hello' and, between, NULL.
 func (d words) MatchHash(cols []engine.SchemaColumn) string {
 	nulls, values := []string{"''"}, []string{"'#'"}
 	for _, c := range cols {

@@ -219,7 +219,8 @@ func taken(name string) error {
 	return engine.Classed(engine.ErrTableExists, fmt.Errorf("there is a table %s already", name))
 }
 
-// setFree detaches a partition by a statement, concurrently: its rows are invisible until it is finished.
+// setFree detaches a partition by a statement, concurrently: its rows are invisible until it is
+// finished.
 func (c *changer) setFree(ctx context.Context, t *engine.Table, child, statement string) {
 	if !c.finishDetach(ctx, t, child) {
 		c.quiet(ctx, t.Name, child)
@@ -336,8 +337,8 @@ func (c *changer) proven(ctx context.Context, s engine.Replace, children []strin
 	}
 }
 
-// differing are the SQLSTATEs of a table whose columns differ from a partition's: a column that
-// is missing, has another type or constraint, or another collation; one of an index that is missing.
+// differing are the SQLSTATEs of a table whose columns differ from a partition's: a column that is
+// missing, has another type or constraint, or another collation; one of an index that is missing.
 var differing = []string{"42804", "42P21", "42703"}
 
 // drop drops a partition, and the tables that other interrupted steps have left behind.

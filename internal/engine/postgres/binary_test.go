@@ -128,8 +128,9 @@ func TestCopyBinaryOfChangedTable(t *testing.T) {
 	}
 }
 
-// TestCopyBinaryOfResizedTable: an integer column becomes wider, or narrower, while a loader fills the table. The server
-// calls the bytes that it misses a violation of the protocol, as if the connection were lost.
+// TestCopyBinaryOfResizedTable: an integer column becomes wider, or narrower, while a loader fills
+// the table. The server calls the bytes that it misses a violation of the protocol, as if the
+// connection were lost.
 func TestCopyBinaryOfResizedTable(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -157,7 +158,8 @@ func TestCopyBinaryOfResizedTable(t *testing.T) {
 	}
 }
 
-// TestCopyAfterNoDescription: a table that can't be described at first, here because it isn't there, is filled by COPY later.
+// TestCopyAfterNoDescription: a table that can't be described at first, here because it isn't
+// there, is filled by COPY later.
 func TestCopyAfterNoDescription(t *testing.T) {
 	t.Parallel()
 	db := open(t)

@@ -51,15 +51,16 @@ func (db catalog) Exists(ctx context.Context, t *engine.Table) (bool, error) {
 	return string(rows[0][0]) != "0", nil
 }
 
-// dropped reports a partition that was dropped while the statement ran: the statement's snapshot has its row, but pg_get_expr, which reads the
-// catalog as it is now, doesn't find it. What has taken its place isn't among the rows.
+// dropped reports a partition that was dropped while the statement ran: the statement's snapshot
+// has its row, but pg_get_expr, which reads the catalog as it is now, doesn't find it. What has
+// taken its place isn't among the rows.
 func dropped(row [][]byte) bool { return row[0] != nil && row[1] == nil }
 
 // mostReads is how often the partitions are read again if some were dropped meanwhile.
 const mostReads = 20
 
-// Partitions includes one whose detach was interrupted: DropPartition finishes it. With a default partition, the others are returned with
-// an engine.DefaultError.
+// Partitions includes one whose detach was interrupted: DropPartition finishes it. With a default
+// partition, the others are returned with an engine.DefaultError.
 func (db catalog) Partitions(ctx context.Context, t *engine.Table) ([]rolling.Partition, error) {
 	rows, err := db.query(ctx, db.dialect.parts(t))
 	for n := 0; err == nil && n < mostReads && slices.ContainsFunc(rows, dropped); n++ {

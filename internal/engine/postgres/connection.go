@@ -50,8 +50,8 @@ func discard(c *pgconn.PgConn) {
 	}
 }
 
-// borrow passes fn a connection of a pool, which keeps it for the next unless fn fails: PostgreSQL takes several
-// milliseconds of CPU time for a new one.
+// borrow passes fn a connection of a pool, which keeps it for the next unless fn fails: PostgreSQL
+// takes several milliseconds of CPU time for a new one.
 func (db *server) borrow(ctx context.Context, pool *sql.DB, fn func(c *pgconn.PgConn) error) error {
 	conn, err := pool.Conn(ctx)
 	if err != nil {

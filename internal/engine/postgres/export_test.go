@@ -62,7 +62,8 @@ func Binary(l engine.Loader, t *engine.Table) bool {
 	return e.forms != nil && e.plain == 0 && !e.noCopy
 }
 
-// SetNotice sets the function that gets the notices of new connections, and ends those that are idle.
+// SetNotice sets the function that gets the notices of new connections, and ends those that are
+// idle.
 func (db *DB) SetNotice(fn pgconn.NoticeHandler) error {
 	db.config.OnNotice = fn
 	return errors.Join(db.plain.Close(), db.pool.Close(), db.reads.Close(), db.openPools())

@@ -7,7 +7,8 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// recipes implements engine.Reader as far as it knows functions: how an aggregate is split and merged.
+// recipes implements engine.Reader as far as it knows functions: how an aggregate is split and
+// merged.
 type recipes struct{}
 
 // Syntax implements engine.Reader.
@@ -31,13 +32,14 @@ func (db *DB) Semantics(engine.State) engine.Semantics {
 	}
 }
 
-// exactText reports texts of the default collation. Equal values of a domain, and of bpchar without a length, may differ.
+// exactText reports texts of the default collation. Equal values of a domain, and of bpchar without
+// a length, may differ.
 func exactText(c engine.SchemaColumn) bool {
 	return c.Collation == "" && (c.Native == "text" || strings.HasPrefix(c.Native, "character varying") || strings.HasPrefix(c.Native, "character("))
 }
 
-// pureFunctions always return the same for the same arguments and settings: those of pg_proc that are
-// immutable, and stable ones that depend on settings alone.
+// pureFunctions always return the same for the same arguments and settings: those of pg_proc that
+// are immutable, and stable ones that depend on settings alone.
 var pureFunctions = engine.WordSet(`
 	abs acos acosd acosh asin asind asinh atan atan2 atan2d atand atanh cbrt ceil ceiling cos cosd cosh cot cotd
 	degrees div erf erfc exp factorial floor gcd lcm ln log log10 min_scale mod pi pow power radians round scale sign sin
@@ -67,8 +69,8 @@ var pureFunctions = engine.WordSet(`
 
 var clockFunctions = engine.WordSet("now current_timestamp transaction_timestamp statement_timestamp current_date current_time localtime localtimestamp")
 
-// UserFunction implements engine.Reader: a user's function with arguments of other types may fit a call better than the server's
-// own, such as round(double precision, integer).
+// UserFunction implements engine.Reader: a user's function with arguments of other types may fit a
+// call better than the server's own, such as round(double precision, integer).
 func (recipes) UserFunction(ctx context.Context, s *engine.Session, statement string, names []string) (why string, err error) {
 	list := make([]string, len(names))
 	for i, n := range names {
@@ -96,13 +98,16 @@ func (recipes) UserFunction(ctx context.Context, s *engine.Session, statement st
 	return why, err
 }
 
-// impliedOperators are those that a statement may call without their names: by IN, BETWEEN, LIKE, NULLIF, CASE, USING and the like.
+// impliedOperators are those that a statement may call without their names: by IN, BETWEEN, LIKE,
+// NULLIF, CASE, USING and the like.
 var impliedOperators = engine.WordSet("= <> != < <= > >= ~~ !~~ ~~* !~~* ~ !~")
 
-// changingOperators is a query for the operators and casts of users, and of extensions, that may return something else in another session or
-// transaction: those whose function isn't immutable. One that is stable returns the same only within a statement. It returns the name of an
-// operator, 'implicit' for a cast that needs no syntax of its own, or an empty text for another cast, and what to say of it. Object
-// identifiers below 16384 are those of the server itself: see FirstNormalObjectId in its transam.h.
+// changingOperators is a query for the operators and casts of users, and of extensions, that may
+// return something else in another session or transaction: those whose function isn't immutable.
+// One that is stable returns the same only within a statement. It returns the name of an operator,
+// 'implicit' for a cast that needs no syntax of its own, or an empty text for another cast, and
+// what to say of it. Object identifiers below 16384 are those of the server itself: see
+// FirstNormalObjectId in its transam.h.
 const changingOperators = "SELECT o.oprname, 'the operator ' || o.oprname || ' may be one of a user, whose function ' || p.proname || ' isn''t IMMUTABLE' " +
 	"FROM pg_catalog.pg_operator o JOIN pg_catalog.pg_proc p ON p.oid = o.oprcode " +
 	"WHERE o.oid >= 16384 AND p.provolatile <> 'i' AND pg_catalog.pg_operator_is_visible(o.oid) UNION ALL " +
@@ -248,12 +253,12 @@ func varianceRecipe(c engine.AggregateCall) engine.Recipe {
 	return r
 }
 
-// distinctTexts are types that only the server compares, whose values are equal only if their texts are. Of
-// an interval, a month is equal to 30 days.
+// distinctTexts are types that only the server compares, whose values are equal only if their texts
+// are. Of an interval, a month is equal to 30 days.
 var distinctTexts = engine.WordSet("text varchar char name date time timestamp timestamptz oid inet cidr")
 
-// extremeRecipe is that of min and max. Numbers may be equal with different numbers of digits, and 0 is equal to -0:
-// then the server returns the one that it meets first.
+// extremeRecipe is that of min and max. Numbers may be equal with different numbers of digits, and
+// 0 is equal to -0: then the server returns the one that it meets first.
 func extremeRecipe(c engine.AggregateCall, same engine.Recipe) (engine.Recipe, bool) {
 	in := c.Inputs[0]
 	switch {
@@ -279,8 +284,8 @@ func extremeRecipe(c engine.AggregateCall, same engine.Recipe) (engine.Recipe, b
 	return engine.Recipe{}, false
 }
 
-// distinctRecipe is that of aggregates of distinct values. Texts of this server stand for one value each,
-// but several values may be equal.
+// distinctRecipe is that of aggregates of distinct values. Texts of this server stand for one value
+// each, but several values may be equal.
 func distinctRecipe(c engine.AggregateCall) (engine.Recipe, bool) {
 	if len(c.Args) != 1 {
 		return engine.Recipe{}, false
@@ -296,7 +301,8 @@ func distinctRecipe(c engine.AggregateCall) (engine.Recipe, bool) {
 	case "count":
 		return engine.Recipe{Group: c.Args, Merge: []string{"count(DISTINCT $1)"}, Zero: true}, !c.Ordered
 	case "sum", "avg":
-		// Of equal numbers with different digits, the one that the server meets first decides about the digits of the result.
+		// Of equal numbers with different digits, the one that the server meets first decides about the
+		// digits of the result.
 		return engine.Recipe{Group: c.Args, Merge: []string{c.Name + "(DISTINCT $1)"}},
 			!c.Ordered && exactNumber(c.Result) && (in.Class == engine.ClassInt || in.Class == engine.ClassDecimal && in.Scale >= 0)
 	case "array_agg":

@@ -23,7 +23,8 @@ func (db housekeeper) CreateDatabase(ctx context.Context, name string) error {
 	return engine.About(ctx, db.Classify(err), "create database "+name)
 }
 
-// DropDatabase implements engine.Housekeeper. Sessions that have just been closed may still be there.
+// DropDatabase implements engine.Housekeeper. Sessions that have just been closed may still be
+// there.
 func (db housekeeper) DropDatabase(ctx context.Context, name string) error {
 	_, err := db.pool.ExecContext(ctx, "DROP DATABASE IF EXISTS "+db.dialect.Quote(name)+" WITH (FORCE)")
 	return engine.About(ctx, db.Classify(err), "drop database "+name)
@@ -52,7 +53,8 @@ func (db housekeeper) Household(ctx context.Context) (engine.Household, error) {
 	return h, nil
 }
 
-// HoldTables implements engine.Housekeeper: a connection keeps the description of each table that it has read.
+// HoldTables implements engine.Housekeeper: a connection keeps the description of each table that
+// it has read.
 func (db housekeeper) HoldTables(tables []string) []string {
 	out := make([]string, len(tables))
 	for i, t := range tables {

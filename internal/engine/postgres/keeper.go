@@ -72,7 +72,8 @@ func (db *server) Classify(err error) error { return classify(err) }
 // Words implements engine.Keeper.
 func (db *server) Words() engine.Words { return words{db.dialect} }
 
-// Running implements engine.Keeper. Without pg_read_all_stats an account sees only its own statements.
+// Running implements engine.Keeper. Without pg_read_all_stats an account sees only its own
+// statements.
 func (db *server) Running(ctx context.Context) (n int, err error) {
 	err = db.plain.QueryRowContext(ctx, "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND backend_type = 'client backend' "+
 		"AND pid <> pg_backend_pid() AND application_name <> "+quoteText(maintenanceName(db.config))).Scan(&n)
@@ -163,7 +164,8 @@ func (db *server) Lead(ctx context.Context, name string) (engine.Lease, error) {
 	})
 }
 
-// Bound implements engine.Bounded. Work that takes long holds up to three connections of pool, and the leases one.
+// Bound implements engine.Bounded. Work that takes long holds up to three connections of pool, and
+// the leases one.
 func (db *server) Bound() {
 	db.plain.SetMaxOpenConns(2)
 	db.pool.SetMaxOpenConns(6)

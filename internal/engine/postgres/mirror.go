@@ -198,8 +198,9 @@ func (m mirror) CutOverStatements(final []string) (remark string, statements []s
 	return "", slices.Concat([]string{"BEGIN", m.lock()}, final, names, []string{"COMMIT"}), err
 }
 
-// names returns the statements that rename both tables, and what has their names in its own: indexes, with the constraints that
-// they are for, and sequences. Programs name them in ON CONFLICT ON CONSTRAINT and currval. Those of partitions are left.
+// names returns the statements that rename both tables, and what has their names in its own:
+// indexes, with the constraints that they are for, and sequences. Programs name them in ON CONFLICT
+// ON CONSTRAINT and currval. Those of partitions are left.
 func (m mirror) names() ([]string, error) {
 	out, err := m.RenameStatements(m)
 	follow := func(on, from string) string {
@@ -216,8 +217,9 @@ END LOOP; END $rowmill$`, quoteText(m.Quote(on)), quoteText(from), quoteText(on)
 	return append(out, follow(m.Aside, m.Source.Name), follow(m.Table.Name, m.Target.Name)), err
 }
 
-// alike returns the statement that gives the target's indexes, with the constraints that they are for, the names of the source's indexes of the same definition, after
-// both tables have their new names.
+// alike returns the statement that gives the target's indexes, with the constraints that they are
+// for, the names of the source's indexes of the same definition, after both tables have their new
+// names.
 func (m mirror) alike() string {
 	indexes := func(table string) string {
 		return fmt.Sprintf(`(SELECT c.relname, i.indexrelid, d.def, row_number() OVER (PARTITION BY d.def ORDER BY c.relname) AS n FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid,

@@ -249,7 +249,8 @@ func (db *server) Scan(ctx context.Context, t *engine.Table, part *rolling.Parti
 	if err != nil {
 		return err
 	}
-	// If the scan ends before the last row, that is an error, after which the server notices the close.
+	// If the scan ends before the last row, that is an error, after which the server notices the
+	// close.
 	return db.borrow(ctx, db.plain, func(c *pgconn.PgConn) error { return scan(ctx, c, statements[0], t, fn) })
 }
 

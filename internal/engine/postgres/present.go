@@ -21,8 +21,9 @@ var _ engine.Presenter = (*DB)(nil)
 // A presenter presents the tables of several nodes as one: see engine.Presenter.
 type presenter struct{ *server }
 
-// NodeOf implements engine.Presenter with the rule of PARTITION BY HASH: compute_partition_hash_value of the
-// server's partbounds.c, for smallint, integer and bigint alike.
+// NodeOf implements engine.Presenter with the rule of PARTITION BY HASH:
+// compute_partition_hash_value of the server's partbounds.c, for smallint, integer and bigint
+// alike.
 func (db presenter) NodeOf(h *engine.Head, key int64) int {
 	if h.Slice > 0 {
 		key = h.SliceOf(key, baseOf(h))
@@ -35,8 +36,8 @@ func (db presenter) NodeOf(h *engine.Head, key int64) int {
 	return int((hashUint32(low^high, seed) + combine) % uint64(len(h.Nodes)))
 }
 
-// baseOf returns what Head.SliceOf takes: times are counted from a base before all of them, because the division
-// rounds towards 0.
+// baseOf returns what Head.SliceOf takes: times are counted from a base before all of them, because
+// the division rounds towards 0.
 func baseOf(h *engine.Head) int64 {
 	if kindOf(h.Table) == engine.ByInteger {
 		return -1
@@ -132,7 +133,8 @@ func (db presenter) Present(ctx context.Context, h *engine.Head) ([]engine.HeadS
 	return steps, nil
 }
 
-// Place implements engine.Presenter. A copy of a server has its identifier, but did not start in the same microsecond.
+// Place implements engine.Presenter. A copy of a server has its identifier, but did not start in
+// the same microsecond.
 func (db presenter) Place(ctx context.Context) (engine.Place, error) {
 	var p engine.Place
 	err := db.plain.QueryRowContext(ctx, "SELECT concat_ws(' ', (SELECT system_identifier FROM pg_control_system()), current_setting('port'), extract(epoch FROM pg_postmaster_start_time())),"+
@@ -174,7 +176,8 @@ func (l *link) mapping(password string) [][2]string {
 	return [][2]string{{"user", l.user}, {"password", password}}
 }
 
-// presentServers returns the steps for the extension, and for servers that are missing or have another account.
+// presentServers returns the steps for the extension, and for servers that are missing or have
+// another account.
 func (db presenter) presentServers(ctx context.Context, links []link) ([]engine.HeadStep, error) {
 	var steps []engine.HeadStep
 	plain := func(what string, statements ...string) {
@@ -240,7 +243,8 @@ func (db presenter) presentServers(ctx context.Context, links []link) ([]engine.
 	return steps, nil
 }
 
-// execSecret executes statements with a password in one transaction. No log of the server may get it.
+// execSecret executes statements with a password in one transaction. No log of the server may get
+// it.
 func (db presenter) execSecret(ctx context.Context, password string, statements ...string) error {
 	err := engine.InTx(ctx, db, db.pool, nil, func(tx *sql.Tx) error {
 		if password != "" {
@@ -268,8 +272,8 @@ func (db presenter) execSecret(ctx context.Context, password string, statements 
 	return engine.HidePassword(classify(err), password)
 }
 
-// presents returns the head's table, nil if there is none. It is an error if that isn't a head of the same
-// nodes. Its Options say in "servers" which ones its partitions have.
+// presents returns the head's table, nil if there is none. It is an error if that isn't a head of
+// the same nodes. Its Options say in "servers" which ones its partitions have.
 func (db presenter) presents(ctx context.Context, h *engine.Head, links []link) (*engine.Schema, error) {
 	is, err := db.catalog().Describe(ctx, h.Table.Name)
 	if errors.Is(err, engine.ErrNoTable) {
@@ -318,7 +322,8 @@ func (db presenter) presents(ctx context.Context, h *engine.Head, links []link) 
 	return is, nil
 }
 
-// ruleOf is the comment of a head: by which it has rows on which node. The server rewrites the expression.
+// ruleOf is the comment of a head: by which it has rows on which node. The server rewrites the
+// expression.
 func ruleOf(h *engine.Head) string {
 	if h.Slice == 0 {
 		return "rowmill: rows on nodes by " + h.By
@@ -326,8 +331,8 @@ func ruleOf(h *engine.Head) string {
 	return fmt.Sprintf("rowmill: rows on nodes by %s, in slices of %d from %d", h.By, h.Slice, h.Origin)
 }
 
-// headColumns returns the columns of the nodes' tables: as declared while there are none, or while columns are
-// missing.
+// headColumns returns the columns of the nodes' tables: as declared while there are none, or while
+// columns are missing.
 func headColumns(h *engine.Head) []engine.SchemaColumn {
 	if h.Schema != nil && len(h.Schema.Columns) >= len(h.Table.Definition.Columns) {
 		return h.Schema.Columns

@@ -19,14 +19,15 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// readSettings are the settings of a session for reading that don't change answers: a transaction waits for those of
-// other sessions, temporary tables can be made, and texts are UTF-8.
+// readSettings are the settings of a session for reading that don't change answers: a transaction
+// waits for those of other sessions, temporary tables can be made, and texts are UTF-8.
 var readSettings = []string{
 	"SET client_encoding = 'UTF8'", "SET default_transaction_isolation = 'read committed'", "SET default_transaction_read_only = off",
 	"SET default_transaction_deferrable = off", "SET idle_in_transaction_session_timeout = 0",
 }
 
-// openReads creates the pool of connections for reading, whose settings are otherwise those of any client.
+// openReads creates the pool of connections for reading, whose settings are otherwise those of any
+// client.
 func (db *server) openReads() error {
 	cfg, err := pgx.ParseConfig("sslmode=disable")
 	if err != nil {
@@ -102,7 +103,8 @@ func describe(ctx context.Context, conn any, query string) ([]engine.ResultColum
 	return cols, nil
 }
 
-// stateSettings are the settings of a session that can change an answer, in the order in which they are set.
+// stateSettings are the settings of a session that can change an answer, in the order in which they
+// are set.
 var stateSettings = []string{
 	"standard_conforming_strings", "backslash_quote", "search_path", "role", "datestyle", "intervalstyle", "timezone", "timezone_abbreviations",
 	"extra_float_digits", "bytea_output", "lc_monetary", "lc_numeric", "lc_time", "default_text_search_config",
@@ -151,7 +153,8 @@ func escaped(s string) string {
 	return "E'" + strings.NewReplacer(`\`, `\\`, "'", "''").Replace(s) + "'"
 }
 
-// Freeze implements engine.Reader. now() is the time at which a transaction began, which can't be set.
+// Freeze implements engine.Reader. now() is the time at which a transaction began, which can't be
+// set.
 func (db reader) Freeze(context.Context, *engine.Session) (engine.State, error) { return nil, nil }
 
 // StateRefusal implements engine.Reader. The driver reads only texts in UTF-8.
@@ -190,8 +193,8 @@ type sqlType struct {
 	class engine.ResultClass
 }
 
-// sqlTypes are the types of which more is known than that only the server compares their texts. A numeric
-// without digits has as many as each value.
+// sqlTypes are the types of which more is known than that only the server compares their texts. A
+// numeric without digits has as many as each value.
 var sqlTypes = map[uint32]sqlType{
 	16: {"boolean", engine.ClassBytes}, 17: {"bytea", engine.ClassBytes}, 19: {"name", engine.ClassText}, 2950: {"uuid", engine.ClassBytes},
 	21: {"smallint", engine.ClassInt}, 23: {"integer", engine.ClassInt}, 20: {"bigint", engine.ClassInt}, 26: {"oid", engine.ClassInt},
@@ -230,8 +233,8 @@ func columnsOf(c *pgconn.PgConn, fields []pgconn.FieldDescription) []engine.Resu
 	return cols
 }
 
-// DescribeQuery implements engine.Reader. The order of texts of dates is that of the dates only in the ISO style,
-// and the order of instants only where the offset from UTC never changes.
+// DescribeQuery implements engine.Reader. The order of texts of dates is that of the dates only in
+// the ISO style, and the order of instants only where the offset from UTC never changes.
 func (db reader) DescribeQuery(ctx context.Context, s *engine.Session, query string) ([]engine.ResultColumn, error) {
 	cols, err := s.Describe(ctx, query)
 	if err != nil {
@@ -269,8 +272,8 @@ func (db reader) DescribeQuery(ctx context.Context, s *engine.Session, query str
 	return cols, nil
 }
 
-// foldingCollations reports whether the database has collations under which different texts are equal, if there are texts among
-// the columns. Which collation a column has, a result doesn't tell.
+// foldingCollations reports whether the database has collations under which different texts are
+// equal, if there are texts among the columns. Which collation a column has, a result doesn't tell.
 func foldingCollations(ctx context.Context, s *engine.Session, cols []engine.ResultColumn) (folding bool, err error) {
 	if !slices.ContainsFunc(cols, func(c engine.ResultColumn) bool { return c.Class == engine.ClassText }) {
 		return false, nil
@@ -293,8 +296,9 @@ func fixedZone(zone string) bool {
 
 // OneSnapshot implements engine.Reader: the first session shares its snapshot with the others.
 //
-// A snapshot doesn't have the rows of a table that a transaction has emptied by TRUNCATE, or created, and filled after it: the table is empty in it.
-// So all tables are locked against that before the snapshot, as a statement locks its own.
+// A snapshot doesn't have the rows of a table that a transaction has emptied by TRUNCATE, or
+// created, and filled after it: the table is empty in it. So all tables are locked against that
+// before the snapshot, as a statement locks its own.
 func (db reader) OneSnapshot(ctx context.Context, sessions []*engine.Session, tables []string, _ bool) (proof string, err error) {
 	rollback := func() {
 		for _, s := range sessions {
@@ -324,8 +328,8 @@ const lockPause = 20 * time.Millisecond
 // waitForTables limits how long a session waits for a lock on a table.
 var waitForTables = engine.State{{Name: "lock_timeout", Value: strconv.FormatInt(engine.WaitForTables.Milliseconds(), 10)}}
 
-// snapshot is one attempt of OneSnapshot. Only the first session waits for its locks: another one that did would wait for a statement that
-// waits for the first.
+// snapshot is one attempt of OneSnapshot. Only the first session waits for its locks: another one
+// that did would wait for a statement that waits for the first.
 func (db reader) snapshot(ctx context.Context, sessions []*engine.Session, tables []string) (proof string, err error) {
 	lock := func(s *engine.Session, how string) error {
 		if len(tables) == 0 {

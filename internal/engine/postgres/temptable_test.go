@@ -9,8 +9,8 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// TestTempTableKeepsValues sends rows of every type through a temporary table, as texts, and reads the same texts, with several
-// settings of the session.
+// TestTempTableKeepsValues sends rows of every type through a temporary table, as texts, and reads
+// the same texts, with several settings of the session.
 func TestTempTableKeepsValues(t *testing.T) {
 	t.Parallel()
 	db := open(t)

@@ -111,7 +111,8 @@ func TestTrapPendingDetach(t *testing.T) {
 	}
 }
 
-// TestTrapDroppedWhileRead has partitions replaced by others in one transaction while the list of them is read: it must be complete each time.
+// TestTrapDroppedWhileRead has partitions replaced by others in one transaction while the list of
+// them is read: it must be complete each time.
 func TestTrapDroppedWhileRead(t *testing.T) {
 	t.Parallel()
 	db := open(t)

@@ -102,7 +102,8 @@ func BenchmarkDescribe(b *testing.B) {
 	}
 }
 
-// BenchmarkTempTable inserts partial rows of three columns into a temporary table, as a merge does. The ceiling is 2 us for each.
+// BenchmarkTempTable inserts partial rows of three columns into a temporary table, as a merge does.
+// The ceiling is 2 us for each.
 func BenchmarkTempTable(b *testing.B) {
 	db := openBench(b)
 	ctx := context.Background()

@@ -57,7 +57,8 @@ func has(conn *connection, q string, args ...driver.Value) (bool, error) {
 	return len(rows) > 0, err
 }
 
-// reading calls fn with a connection of a pool: to read the schema of thousands of tables takes a new one tens of milliseconds.
+// reading calls fn with a connection of a pool: to read the schema of thousands of tables takes a
+// new one tens of milliseconds.
 func (db *database) reading(ctx context.Context, fn func(*connection) error) error {
 	conn, err := db.reads.Conn(ctx)
 	if err != nil {
@@ -178,7 +179,8 @@ func (db catalog) Describe(ctx context.Context, name string) (s *engine.Schema, 
 	return s, nil
 }
 
-// A schemas cache has the tables that were described at a version of the schema: a description reads all entries of it.
+// A schemas cache has the tables that were described at a version of the schema: a description
+// reads all entries of it.
 type schemas struct {
 	mu      sync.Mutex
 	version int64

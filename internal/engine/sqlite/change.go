@@ -170,7 +170,8 @@ func (db changer) checksum(query string) (sum engine.Checksum, err error) {
 	return sum, err
 }
 
-// alike returns ErrDiffers unless two tables have columns of the same names: the view reads them all.
+// alike returns ErrDiffers unless two tables have columns of the same names: the view reads them
+// all.
 func (db changer) alike(a, b string) error {
 	only, err := texts(db.write, "SELECT a.name FROM pragma_table_xinfo(?1) AS a WHERE lower(a.name) NOT IN (SELECT lower(name) FROM pragma_table_xinfo(?2)) "+
 		"UNION SELECT b.name FROM pragma_table_xinfo(?2) AS b WHERE lower(b.name) NOT IN (SELECT lower(name) FROM pragma_table_xinfo(?1))", a, b)

@@ -52,7 +52,8 @@ func (d dialect) keep(s engine.Step) ([]string, error) {
 	return nil, fmt.Errorf("sqlite: no rendering of %T", s)
 }
 
-// release renders Release: a plain table with the rows of the view, of which the triggers go with it.
+// release renders Release: a plain table with the rows of the view, of which the triggers go with
+// it.
 func (d dialect) release(s engine.Release) ([]string, error) {
 	if s.Table.Definition == nil {
 		return nil, fmt.Errorf("release %s: it has no definition", s.Table.Name)

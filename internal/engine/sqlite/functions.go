@@ -6,7 +6,8 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// recipes implements engine.Reader as far as it knows functions: how an aggregate is split and merged.
+// recipes implements engine.Reader as far as it knows functions: how an aggregate is split and
+// merged.
 type recipes struct{}
 
 // Syntax implements engine.Reader.
@@ -47,8 +48,8 @@ var aggregateFunctions = engine.WordSet(`
 var windowFunctions = engine.WordSet(`
 	row_number rank dense_rank percent_rank cume_dist ntile lag lead first_value last_value nth_value`)
 
-// timeFunctions are pure if they have a time among their arguments, that is at least this number of arguments: else they
-// return the current time.
+// timeFunctions are pure if they have a time among their arguments, that is at least this number of
+// arguments: else they return the current time.
 var timeFunctions = map[string]int{"date": 1, "time": 1, "datetime": 1, "julianday": 1, "unixepoch": 1, "strftime": 2, "timediff": 2}
 
 // functions are the lists together.
@@ -63,7 +64,8 @@ func (recipes) Function(name string, args int) engine.FunctionKind {
 	return functions.Kind(name)
 }
 
-// Bytes implements engine.Reader. 1 is equal to 1.0. Values of columns that have a type are equal only if their texts are.
+// Bytes implements engine.Reader. 1 is equal to 1.0. Values of columns that have a type are equal
+// only if their texts are.
 func (recipes) Bytes(c engine.ResultColumn, expr string) string {
 	if c.Class == engine.ClassInt || c.Class == engine.ClassBytes {
 		return ""
@@ -87,12 +89,14 @@ func (recipes) ClockValue(string) string { return "" }
 // Ambiguous implements engine.Reader.
 func (recipes) Ambiguous(engine.ResultColumn, string, engine.KeyUse) string { return "" }
 
-// Aggregate implements engine.Reader. A column may hold values of any type: a sum is exact only if all of them are integers.
+// Aggregate implements engine.Reader. A column may hold values of any type: a sum is exact only if
+// all of them are integers.
 func (recipes) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 	if c.Ordered || c.Separator != "" || len(c.Args) > 1 {
 		return engine.Recipe{}, false
 	}
-	// A value in a temporary table is that of an expression, and not of a column: see Semantics.Affinity.
+	// A value in a temporary table is that of an expression, and not of a column: see
+	// Semantics.Affinity.
 	const value = "(+$1)"
 	compared := len(c.Inputs) == 1 && c.Inputs[0].Class != engine.ClassOther
 	count := engine.Recipe{Parts: []string{"count($1)"}, Merge: []string{"coalesce(sum($1), 0)"}, Value: value, Steps: []engine.MergeStep{engine.MergeSum}, Zero: true, Integers: true}
@@ -109,7 +113,8 @@ func (recipes) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 	case c.Name == "sum":
 		return engine.Recipe{Parts: []string{integerSum}, Merge: []string{"sum($1)"}, Value: value, Steps: []engine.MergeStep{engine.MergeSum}, Integers: true}, true
 	case c.Name == "avg":
-		// The server divides the sum of integers, which is exact, by their number: both as binary fractions.
+		// The server divides the sum of integers, which is exact, by their number: both as binary
+		// fractions.
 		return engine.Recipe{
 			Parts: []string{integerSum, "count($1)"}, Merge: []string{"sum($1)", "coalesce(sum($1), 0)"}, Value: "(CAST($1 AS REAL) / $2)", Integers: true,
 		}, true
@@ -134,7 +139,8 @@ func (recipes) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 	return engine.Recipe{}, false
 }
 
-// integerSum is the sum of integers in a piece. SQLite refuses a sum beyond its integers, which may depend on the order
-// of the additions: then, and if there are other values than integers, it isn't a number, and the whole query tells. The sum of as many pieces as a view
-// may have terms, 500, is within its integers.
+// integerSum is the sum of integers in a piece. SQLite refuses a sum beyond its integers, which may
+// depend on the order of the additions: then, and if there are other values than integers, it isn't
+// a number, and the whole query tells. The sum of as many pieces as a view may have terms, 500, is
+// within its integers.
 const integerSum = "CASE WHEN total(abs(CAST($1 AS REAL))) < 1e16 AND total(typeof($1) NOT IN ('integer', 'null')) = 0 THEN sum($1) ELSE 'other' END"

@@ -18,10 +18,10 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// Lead implements engine.Keeper. It locks a file beside the database,
-// PATH-rowmill-NAME.lock, with a lock of the operating system, which ends with the
-// process. Release keeps the file, except for the locks of a source that is loaded and of
-// a period that is published: their number is unlimited. On a network file system the lock is as reliable as its locks.
+// Lead implements engine.Keeper. It locks a file beside the database, PATH-rowmill-NAME.lock, with
+// a lock of the operating system, which ends with the process. Release keeps the file, except for
+// the locks of a source that is loaded and of a period that is published: their number is
+// unlimited. On a network file system the lock is as reliable as its locks.
 func (db *database) Lead(ctx context.Context, name string) (engine.Lease, error) {
 	path, err := lockPath(db.path, name)
 	if err != nil {
@@ -66,8 +66,9 @@ func (db *database) Holder(name string) (string, error) {
 	return cmp.Or(strings.TrimSpace(string(text)), "another process"), err
 }
 
-// Stamp implements engine.LocalFile. A change appends to the write-ahead log or a journal, or writes the file, and so changes a time or a
-// size. Times have steps of some milliseconds: what was written just now may be written again without a trace.
+// Stamp implements engine.LocalFile. A change appends to the write-ahead log or a journal, or
+// writes the file, and so changes a time or a size. Times have steps of some milliseconds: what was
+// written just now may be written again without a trace.
 func (db *database) Stamp() string {
 	out := ""
 	for _, suffix := range []string{"", "-wal", "-journal"} {

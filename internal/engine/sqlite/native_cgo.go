@@ -196,8 +196,9 @@ static void *rowmill_prepare(void *db, const char *sql, int bytes, int *rc) {
 */
 import "C"
 
-// shareHeap has all threads of the process allocate SQLite's memory from the heaps that exist, instead of one for each, where what a
-// connection has left stays free for the connections of that thread only. trimHeap returns what is free to the system. Only glibc needs them.
+// shareHeap has all threads of the process allocate SQLite's memory from the heaps that exist,
+// instead of one for each, where what a connection has left stays free for the connections of that
+// thread only. trimHeap returns what is free to the system. Only glibc needs them.
 func shareHeap() { C.rowmill_share() }
 func trimHeap()  { C.rowmill_trim() }
 

@@ -80,9 +80,9 @@ func (db *database) openPool() {
 	db.reads = sql.OpenDB(connector{db})
 }
 
-// Bound implements engine.Bounded. Each connection has the schema of all tables in memory, and reads it again after another one has
-// changed it. So what is done in turn shares one. Connections are closed once nobody has used them for a second, and their memory is
-// returned to the system.
+// Bound implements engine.Bounded. Each connection has the schema of all tables in memory, and
+// reads it again after another one has changed it. So what is done in turn shares one. Connections
+// are closed once nobody has used them for a second, and their memory is returned to the system.
 func (db *database) Bound() {
 	db.turn <- struct{}{}
 	db.bound = true
@@ -107,7 +107,8 @@ func (c *pooled) Close() error {
 	return err
 }
 
-// trimming is true while the memory of closed connections is to be returned after trimPause: then few are closed meanwhile.
+// trimming is true while the memory of closed connections is to be returned after trimPause: then
+// few are closed meanwhile.
 var trimming atomic.Bool
 
 const trimPause = 3 * time.Second

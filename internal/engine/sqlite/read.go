@@ -19,7 +19,8 @@ type reader struct {
 	facts schemaFacts
 }
 
-// ReadSession implements engine.Reader. No pragma changes an answer that others rely on: there are no settings.
+// ReadSession implements engine.Reader. No pragma changes an answer that others rely on: there are
+// no settings.
 func (db *reader) ReadSession(ctx context.Context, st engine.State) (*engine.Session, error) {
 	words := sessionWords()
 	words.Text, words.Describe = textResult, describe
@@ -50,8 +51,8 @@ func (db *reader) Cores() int { return runtime.NumCPU() }
 // textBuffer is the size of the buffer for rows.
 const textBuffer = 64 << 10
 
-// textResult is engine.SessionWords.Text. The texts are those of SQLite's own conversion, as its shell prints them; a blob is its
-// bytes.
+// textResult is engine.SessionWords.Text. The texts are those of SQLite's own conversion, as its
+// shell prints them; a blob is its bytes.
 func textResult(ctx context.Context, conn any, query string, head func([]engine.ResultColumn) error, row func([][]byte) error) (end engine.TextEnd, err error) {
 	end.Warnings = -1
 	h, err := handleOf(conn.(*pooled).connection)
@@ -157,7 +158,8 @@ func describe(_ context.Context, conn any, query string) ([]engine.ResultColumn,
 	return columnsOf(names, types), nil
 }
 
-// columnsOf describes columns by their declared types. What a value is depends on the value: its text isn't enough.
+// columnsOf describes columns by their declared types. What a value is depends on the value: its
+// text isn't enough.
 func columnsOf(names, types []string) []engine.ResultColumn {
 	cols := make([]engine.ResultColumn, len(names))
 	for i, name := range names {
@@ -180,11 +182,13 @@ func (db *reader) ExplainQuery(ctx context.Context, s *engine.Session, query str
 	return plan, nil
 }
 
-// snapshotTries is how often transactions are begun until no other connection has written meanwhile.
+// snapshotTries is how often transactions are begun until no other connection has written
+// meanwhile.
 const snapshotTries = 20
 
-// OneSnapshot implements engine.Reader. A transaction sees what is committed at its first read. Another connection
-// knows whether anything was committed meanwhile; a lock prevents it. Tables need no locks: the snapshot has their definitions, too.
+// OneSnapshot implements engine.Reader. A transaction sees what is committed at its first read.
+// Another connection knows whether anything was committed meanwhile; a lock prevents it. Tables
+// need no locks: the snapshot has their definitions, too.
 func (db *reader) OneSnapshot(ctx context.Context, sessions []*engine.Session, _ []string, lock bool) (proof string, err error) {
 	rollback := func() error {
 		var errs []error

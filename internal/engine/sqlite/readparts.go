@@ -17,8 +17,8 @@ func (db *reader) LockedParts(ctx context.Context, s *engine.Session, database, 
 	return db.TableParts(ctx, s, database, table)
 }
 
-// TableParts implements engine.Reader. The partitions of a rolling table, which is a view, are the tables of its periods.
-// No other table has partitions.
+// TableParts implements engine.Reader. The partitions of a rolling table, which is a view, are the
+// tables of its periods. No other table has partitions.
 func (db *reader) TableParts(ctx context.Context, s *engine.Session, database, table string) (*engine.TableParts, error) {
 	t := &engine.TableParts{Database: "main", Name: table, Versioned: true}
 	fail := func(err error) (*engine.TableParts, error) {
@@ -133,7 +133,8 @@ func storeTexts(ctx context.Context, s *engine.Session, names []string) (map[str
 		})
 }
 
-// columnsText is what follows the name in a statement that creates a table: if it is the same, so are the columns.
+// columnsText is what follows the name in a statement that creates a table: if it is the same, so
+// are the columns.
 func columnsText(create string) string {
 	_, columns, _ := strings.Cut(create, "(")
 	return columns
@@ -142,8 +143,9 @@ func columnsText(create string) string {
 // viewHead matches a rolling table's view before its first SELECT.
 var viewHead = regexp.MustCompile(`^(?i:CREATE VIEW) ("(?:[^"]|"")+"|\w+) (?i:AS)( /\*[^*]*\*/)?$`)
 
-// journalRefusal returns why a file's tables aren't read by several sessions; "" if they can be. Without a write-ahead log, a writer
-// that commits waits for all readers, and new readers wait for it: those of one query for each other.
+// journalRefusal returns why a file's tables aren't read by several sessions; "" if they can be.
+// Without a write-ahead log, a writer that commits waits for all readers, and new readers wait for
+// it: those of one query for each other.
 func journalRefusal(ctx context.Context, s *engine.Session) (why string, err error) {
 	err = s.Text(ctx, "PRAGMA journal_mode", nil, func(v [][]byte) error {
 		if mode := string(v[0]); mode != "wal" {

@@ -16,8 +16,9 @@ const (
 	usualRowBytes = 40
 )
 
-// SampleTable implements engine.TableSampler by ranges of the row numbers, or of the primary key of a table without them. It
-// reads the pages that hold no rows of the table to know its size, and what ANALYZE has left.
+// SampleTable implements engine.TableSampler by ranges of the row numbers, or of the primary key of
+// a table without them. It reads the pages that hold no rows of the table to know its size, and
+// what ANALYZE has left.
 func (db *DB) SampleTable(ctx context.Context, s *engine.Schema, columns []string, o engine.Sampling, fn func(block int, row []sql.NullString)) (*engine.TableSample, error) {
 	if s.View {
 		return nil, engine.Hinted(engine.Classed(engine.ErrUnsupported, fmt.Errorf("it is a view")), "the table of one period")

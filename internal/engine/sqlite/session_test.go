@@ -10,8 +10,8 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// TestBeginAsContextEnds ends contexts while transactions begin: Begin has an error, or the transaction is open. The session can be
-// closed in both cases.
+// TestBeginAsContextEnds ends contexts while transactions begin: Begin has an error, or the
+// transaction is open. The session can be closed in both cases.
 func TestBeginAsContextEnds(t *testing.T) {
 	db, err := Open(t.Context(), engine.Target{Scheme: "sqlite"})
 	if err != nil {
@@ -48,7 +48,8 @@ func TestBeginAsContextEnds(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotRead refuses a rolling table of a file in which a writer waits for all readers, and one whose view reads more than its periods.
+// TestWhatIsNotRead refuses a rolling table of a file in which a writer waits for all readers, and
+// one whose view reads more than its periods.
 func TestWhatIsNotRead(t *testing.T) {
 	for _, c := range []struct{ options, head, want string }{
 		{"", "CREATE VIEW r AS\n", ""},

@@ -16,8 +16,8 @@ import (
 // MergeState implements engine.Reader.
 func (db *reader) MergeState(st engine.State) engine.State { return st }
 
-// Carry implements engine.Reader: a value of SQLite has a type of its own, which isn't in its text, and that of a binary fraction
-// doesn't have all digits. The letter of the type comes first.
+// Carry implements engine.Reader: a value of SQLite has a type of its own, which isn't in its text,
+// and that of a binary fraction doesn't have all digits. The letter of the type comes first.
 func (db *reader) Carry(c engine.ResultColumn, expr string) string {
 	if c.Class == engine.ClassInt || c.Class == engine.ClassBytes {
 		return ""
@@ -25,8 +25,8 @@ func (db *reader) Carry(c engine.ResultColumn, expr string) string {
 	return strings.ReplaceAll("CASE typeof($1) WHEN 'integer' THEN 'i' || $1 WHEN 'text' THEN 't' || $1 WHEN 'null' THEN NULL ELSE rowmill_carry($1) END", "$1", expr)
 }
 
-// carried is the function rowmill_carry, of a binary fraction or a blob. Drivers pass NULL, or blobs without bytes, as a nil slice, and
-// may cut texts at a zero byte.
+// carried is the function rowmill_carry, of a binary fraction or a blob. Drivers pass NULL, or
+// blobs without bytes, as a nil slice, and may cut texts at a zero byte.
 func carried(v any) any {
 	switch v := v.(type) {
 	case float64:
@@ -56,8 +56,9 @@ func uncarried(letter byte, text []byte) (any, error) {
 // declaredType matches types of columns that can be declared again as they are.
 var declaredType = regexp.MustCompile(`^[A-Z_][A-Z0-9_]*( [A-Z_][A-Z0-9_]*)*( ?\([0-9]+(, ?[0-9]+)?\))?$`)
 
-// TempTable implements engine.Reader. A column of the query that is one of a table has the same declared type, and so its affinity,
-// by which it is compared; one that is an expression has none. Its values are bound.
+// TempTable implements engine.Reader. A column of the query that is one of a table has the same
+// declared type, and so its affinity, by which it is compared; one that is an expression has none.
+// Its values are bound.
 func (db *reader) TempTable(ctx context.Context, s *engine.Session, name, query string, cols []engine.ResultColumn) (*engine.TempTable, error) {
 	fail := func(err error) (*engine.TempTable, error) {
 		return nil, fmt.Errorf("create temporary table %s: %w", name, err)
@@ -104,7 +105,8 @@ func (db *reader) TempTable(ctx context.Context, s *engine.Session, name, query 
 	}, nil
 }
 
-// boundLiteral returns what appends a value that insertBound binds: the letter of its type, the number of bytes, and these.
+// boundLiteral returns what appends a value that insertBound binds: the letter of its type, the
+// number of bytes, and these.
 func boundLiteral(c engine.ResultColumn) engine.Literal {
 	letter := byte('t')
 	switch {
@@ -133,7 +135,8 @@ func boundLiteral(c engine.ResultColumn) engine.Literal {
 // mostBound is the number of values of one INSERT: SQLite's least limit in use.
 const mostBound = 900
 
-// insertBound inserts rows of TempTable.Append: a byte before each value, NULL or a boundLiteral, and two after each row.
+// insertBound inserts rows of TempTable.Append: a byte before each value, NULL or a boundLiteral,
+// and two after each row.
 func insertBound(ctx context.Context, s *engine.Session, table string, columns int, rows []byte) error {
 	var args []any
 	flush := func() error {

@@ -9,8 +9,9 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// TestTempTableKeepsValues sends values of all types through a temporary table, as pieces do, and compares them in SQLite: with
-// declared types and without, as their own texts where these are enough.
+// TestTempTableKeepsValues sends values of all types through a temporary table, as pieces do, and
+// compares them in SQLite: with declared types and without, as their own texts where these are
+// enough.
 func TestTempTableKeepsValues(t *testing.T) {
 	ctx := context.Background()
 	db, err := Open(ctx, engine.Target{Scheme: "sqlite"})

@@ -260,7 +260,8 @@ type Column struct {
 	value.Reader
 	engine.SchemaColumn
 	comma bool // numbers have a decimal comma
-	// hints means that reasons name flags, which requests don't have; formed that one says the form of times.
+	// hints means that reasons name flags, which requests don't have; formed that one says the form of
+	// times.
 	hints, formed bool
 }
 

@@ -53,7 +53,8 @@ type Cutter struct {
 	TornBy error
 }
 
-// torn reports whether the remaining bytes begin in the middle of a line: it was incomplete when it was cut.
+// torn reports whether the remaining bytes begin in the middle of a line: it was incomplete when it
+// was cut.
 func (c *Cutter) torn() bool { return c.At > 0 && c.last != '\n' && c.Format.Kind != JSON }
 
 func (c *Cutter) sums(p []byte) {
@@ -61,8 +62,8 @@ func (c *Cutter) sums(p []byte) {
 	c.Head = append(c.Head, p[:min(len(p), HeadBytes-len(c.Head))]...)
 }
 
-// NewCutter returns a cutter of r, whose reading ends with ctx. rows and size (bytes) limit a batch;
-// flush limits how long rows of a stream wait for further rows, and 0 means no limit.
+// NewCutter returns a cutter of r, whose reading ends with ctx. rows and size (bytes) limit a
+// batch; flush limits how long rows of a stream wait for further rows, and 0 means no limit.
 func NewCutter(ctx context.Context, r io.Reader, f *Format, rows, size int, flush time.Duration) *Cutter {
 	c := &Cutter{Format: f, blocks: make(chan block, 4), free: make(chan []byte, 6), Rows: rows, size: size, flush: flush, Line: 1, sum: xxhash.New()}
 	c.ended = make(chan struct{})
@@ -73,7 +74,8 @@ func NewCutter(ctx context.Context, r io.Reader, f *Format, rows, size int, flus
 	return c
 }
 
-// Wait stops the reader and waits for it: until data arrives, if the stream is idle and can't be closed.
+// Wait stops the reader and waits for it: until data arrives, if the stream is idle and can't be
+// closed.
 func (c *Cutter) Wait(stop context.CancelFunc) {
 	stop()
 	<-c.ended
@@ -394,7 +396,8 @@ func (c *Cutter) Again(ctx context.Context, cut state.Cut) (*Batch, error) {
 	return c.take(n, 0), nil
 }
 
-// Skip discards the bytes up to an offset and returns the hash of all bytes up to there, or ErrEnds.
+// Skip discards the bytes up to an offset and returns the hash of all bytes up to there, or
+// ErrEnds.
 func (c *Cutter) Skip(ctx context.Context, to, lines int64) (string, error) {
 	c.open = 0
 	for c.At < to {

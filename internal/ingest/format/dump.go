@@ -541,7 +541,8 @@ func bytesOfBits(digits []byte) []byte {
 	return out
 }
 
-// asUTF8 finds character sets whose text is read as UTF-8: of the others it is unknown, or in ASCII.
+// asUTF8 finds character sets whose text is read as UTF-8: of the others it is unknown, or in
+// ASCII.
 var asUTF8 = regexp.MustCompile(`(?i)^(utf-?8|binary|default|(us-|sql_)?ascii)`)
 
 // tuple reads a tuple of an INSERT, and the comma or the end of the statement after it.

@@ -85,7 +85,8 @@ func TestDump(t *testing.T) {
 	}
 }
 
-// TestCutDumps cuts dumps at each byte before their last line: none is taken for a dump without rows.
+// TestCutDumps cuts dumps at each byte before their last line: none is taken for a dump without
+// rows.
 func TestCutDumps(t *testing.T) {
 	t.Parallel()
 	postgres := engine.Dump{Standard: true, Marks: []string{"-- PostgreSQL database dump"}, Begin: []string{"-- PostgreSQL database dump\n"}, End: []string{"-- PostgreSQL database dump complete"}}
@@ -111,7 +112,8 @@ func TestCutDumps(t *testing.T) {
 	}
 }
 
-// TestDumpOptions: a dump on stdin is opened while records of the spool are read with the same options.
+// TestDumpOptions: a dump on stdin is opened while records of the spool are read with the same
+// options.
 func TestDumpOptions(t *testing.T) {
 	t.Parallel()
 	o := &Reading{Table: &engine.Table{Name: "t"}}

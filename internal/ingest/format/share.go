@@ -13,11 +13,11 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A Share is the rows of a source that one load is for, while other loads of the same source, of the
-// other nodes of a table, have the others. Each load has a ledger of its own on its node.
+// A Share is the rows of a source that one load is for, while other loads of the same source, of
+// the other nodes of a table, have the others. Each load has a ledger of its own on its node.
 type Share struct {
-	// By is the column that decides, and Has reports whether a row with this value, or with Positions at this
-	// position of the table's axis, belongs to the share.
+	// By is the column that decides, and Has reports whether a row with this value, or with Positions
+	// at this position of the table's axis, belongs to the share.
 	By        string
 	Positions bool
 	Has       func(key int64) bool
@@ -26,7 +26,8 @@ type Share struct {
 	Rest bool
 }
 
-// ShareOf returns the share of a node, whose database is db, in the rows of a table; nil of a table on one server, where node is "".
+// ShareOf returns the share of a node, whose database is db, in the rows of a table; nil of a table
+// on one server, where node is "".
 func ShareOf(db engine.Keeper, table *engine.Table, shards rolling.Shards, node string) (*Share, error) {
 	if node == "" {
 		return nil, nil
@@ -75,9 +76,10 @@ func (p *Parser) unshared() (column string, err error) {
 	return "", nil
 }
 
-// Tee returns n readers that each return all that in has, for as many loads that read at once: the slowest
-// determines the speed. A reader that was closed is left out. Its goroutine ends with the stream or, after ctx has
-// ended, once a read of in returns; wait waits for it, and for an input that blocks only while ctx lasts.
+// Tee returns n readers that each return all that in has, for as many loads that read at once: the
+// slowest determines the speed. A reader that was closed is left out. Its goroutine ends with the
+// stream or, after ctx has ended, once a read of in returns; wait waits for it, and for an input
+// that blocks only while ctx lasts.
 func Tee(ctx context.Context, in io.Reader, n int) (readers []*io.PipeReader, wait func()) {
 	var writers []*io.PipeWriter
 	for range n {

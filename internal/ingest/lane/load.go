@@ -90,7 +90,8 @@ type Load struct {
 	said struct{ waiting, full time.Time }
 }
 
-// New returns a load with these options, whose defaults it sets. With nil, it has a pool of its own.
+// New returns a load with these options, whose defaults it sets. With nil, it has a pool of its
+// own.
 func New(o *Sending, shared *Pool) (*Load, error) {
 	fixed := o.Rows > 0
 	o.Rows, o.Bytes, o.Writers = cmp.Or(o.Rows, DefaultRows), cmp.Or(o.Bytes, DefaultBytes), cmp.Or(o.Writers, DefaultWriters)
@@ -146,7 +147,8 @@ func (l *Load) Say(format string, args ...any) { l.Opt.Say(fmt.Sprintf(format, a
 
 const sayWaiting = 5 * time.Second
 
-// due reports whether a message that was last said at a time is to be said again, and sets that time.
+// due reports whether a message that was last said at a time is to be said again, and sets that
+// time.
 func (l *Load) due(last *time.Time, every time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -211,7 +211,8 @@ func TestForeignBadFile(t *testing.T) {
 	}
 }
 
-// TestBrokenLineOfABadFile puts unreadable lines among valid ones: they are kept, and the load continues.
+// TestBrokenLineOfABadFile puts unreadable lines among valid ones: they are kept, and the load
+// continues.
 func TestBrokenLineOfABadFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bad.jsonl")
 	put(t, newBad(t, path), "k", 0, 1)

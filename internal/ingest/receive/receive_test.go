@@ -30,7 +30,8 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// TestConnections: connections beyond the limit are closed, and others are taken once there is room.
+// TestConnections: connections beyond the limit are closed, and others are taken once there is
+// room.
 func TestConnections(t *testing.T) {
 	s := New(Options{Connections: 2})
 	server := httptest.NewUnstartedServer(s)

@@ -15,9 +15,9 @@ import (
 // Append adds a record and returns when it is on disk. If there is no room, in the
 // budget or on the disk, it waits until Release frees some or ctx ends.
 //
-// A failed write leaves the spool unchanged and usable. After a failed sync, however, the operating system may have discarded
-// unwritten data. Nothing more is then appended, and Append returns that error
-// until the spool is opened again. The record may or may not be present then.
+// A failed write leaves the spool unchanged and usable. After a failed sync, however, the operating
+// system may have discarded unwritten data. Nothing more is then appended, and Append returns that
+// error until the spool is opened again. The record may or may not be present then.
 func (s *Spool) Append(ctx context.Context, data []byte) (Record, error) {
 	all, err := s.AppendAll(ctx, [][]byte{data})
 	if err != nil {

@@ -21,12 +21,11 @@
 //
 // # Guarantees
 //
-// A record whose Append has returned is on disk: it is read once, in order and
-// unchanged, also after a crash. A record whose Append has not returned, or has
-// returned an error, is either absent or complete after a crash. If the budget
-// is exhausted, or the disk is full, Append waits; nothing is dropped. Offsets only grow over the life
-// of the spool: together with its ID, an offset identifies a record permanently.
-// If all segments were removed by hand, the spool gets a new ID.
+// A record whose Append has returned is on disk: it is read once, in order and unchanged, also
+// after a crash. A record whose Append has not returned, or has returned an error, is either absent
+// or complete after a crash. If the budget is exhausted, or the disk is full, Append waits; nothing
+// is dropped. Offsets only grow over the life of the spool: together with its ID, an offset
+// identifies a record permanently. If all segments were removed by hand, the spool gets a new ID.
 //
 // Open removes a torn tail, which belongs to the record that was being written.
 // Other damage is set aside: the bytes are copied to a separate file, the damage

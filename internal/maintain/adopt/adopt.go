@@ -108,8 +108,8 @@ type Options struct {
 	Before func(ctx context.Context, from int64) error
 	// Limits are the limits of the server's load.
 	Limits copier.Limits
-	// Postpone, unless nil, returns why the tables may not be swapped yet; "" if they may. Meanwhile, changes are applied, and what was
-	// verified longer than a few minutes ago is verified again.
+	// Postpone, unless nil, returns why the tables may not be swapped yet; "" if they may. Meanwhile,
+	// changes are applied, and what was verified longer than a few minutes ago is verified again.
 	Postpone func(ctx context.Context) (why string, err error)
 	// Chunk is the number of rows copied at a time; 0 means as many as take a fraction of a second.
 	Chunk int
@@ -118,19 +118,20 @@ type Options struct {
 
 	// at, unless nil, is called at each point; tests end the process there.
 	at func(point string) error
-	// again is the age from which a verification is repeated while the cut-over is postponed; 0 is verifyAgain. Tests shorten it.
+	// again is the age from which a verification is repeated while the cut-over is postponed; 0 is
+	// verifyAgain. Tests shorten it.
 	again time.Duration
 }
 
 // Progress describes how far an adoption has come.
 type Progress struct {
 	Step string
-	// Rows of approximately Of rows are copied or compared in the current step, PerSecond is the rate since this process began
-	// the step. All are 0 in steps that count no rows.
+	// Rows of approximately Of rows are copied or compared in the current step, PerSecond is the rate
+	// since this process began the step. All are 0 in steps that count no rows.
 	Rows, Of  int64
 	PerSecond float64
-	// Share is what is done of the whole adoption, 0 to 1: see share. Left is the estimated time until all is done, at the rate
-	// of this process; 0 if it isn't known.
+	// Share is what is done of the whole adoption, 0 to 1: see share. Left is the estimated time until
+	// all is done, at the rate of this process; 0 if it isn't known.
 	Share float64
 	Left  time.Duration
 	// Paused is the reason for which the work waits, "" if it doesn't.
@@ -240,7 +241,8 @@ func Done(c *state.Change) (rows, of int64, done float64, err error) {
 	return rows, d.Of, d.share(c.Step), nil
 }
 
-// share is what is done of an adoption, 0 to 1: each row is copied and compared; in an undo, it is only compared.
+// share is what is done of an adoption, 0 to 1: each row is copied and compared; in an undo, it is
+// only compared.
 func (d *data) share(step string) float64 {
 	if d.Of == 0 {
 		return 0
@@ -432,7 +434,8 @@ func exclusively(ctx context.Context, o Options, fn func(context.Context, *job) 
 	})
 }
 
-// A refusal is the error of a verb that isn't possible while another one is in progress, whose own error stays recorded.
+// A refusal is the error of a verb that isn't possible while another one is in progress, whose own
+// error stays recorded.
 type refusal struct{ error }
 
 func (r refusal) Unwrap() error { return r.error }

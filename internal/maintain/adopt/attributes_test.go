@@ -216,8 +216,8 @@ func TestGrantsOfColumns(t *testing.T) {
 	})
 }
 
-// TestNamesFollow: on PostgreSQL, what has the table's name in its own goes by it after the swap, too, as programs name constraints and
-// sequences; an undo restores all names.
+// TestNamesFollow: on PostgreSQL, what has the table's name in its own goes by it after the swap,
+// too, as programs name constraints and sequences; an undo restores all names.
 func TestNamesFollow(t *testing.T) {
 	on(t, []string{"postgres"}, func(t *testing.T, w *world) {
 		w.fill(50)

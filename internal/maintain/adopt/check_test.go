@@ -90,8 +90,9 @@ func TestRunRefuses(t *testing.T) {
 	}
 }
 
-// TestVerifyRepairs: rows that differ without a trigger's entry are found by the comparison, and copied: what differs when it is copied,
-// while that goes on; all later, if the load is limited, because rows are compared after the copy then.
+// TestVerifyRepairs: rows that differ without a trigger's entry are found by the comparison, and
+// copied: what differs when it is copied, while that goes on; all later, if the load is limited,
+// because rows are compared after the copy then.
 func TestVerifyRepairs(t *testing.T) {
 	for at, limited := range map[string]bool{"copy: chunk": false, "copy: noted": true} {
 		t.Run(at, func(t *testing.T) {

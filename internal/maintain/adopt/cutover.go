@@ -101,8 +101,9 @@ const (
 	postponePoll = time.Second
 )
 
-// postpone waits for as long as the cut-over may not happen. Meanwhile the log is applied, so that little of it is left for the
-// lock, and the tables are compared again and again, so that the comparison is never old.
+// postpone waits for as long as the cut-over may not happen. Meanwhile the log is applied, so that
+// little of it is left for the lock, and the tables are compared again and again, so that the
+// comparison is never old.
 func (j *job) postpone(ctx context.Context, m *mirror) error {
 	if j.Postpone == nil {
 		return nil

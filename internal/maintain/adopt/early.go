@@ -8,8 +8,9 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// An early compares rows that are copied while more are copied, on a connection of its own. It only ever gets as far as the rows are
-// equal: the step verify goes on from there, and repairs what differs.
+// An early compares rows that are copied while more are copied, on a connection of its own. It only
+// ever gets as far as the rows are equal: the step verify goes on from there, and repairs what
+// differs.
 type early struct {
 	m    *mirror
 	keys *engine.Keys
@@ -22,17 +23,19 @@ type early struct {
 	rows    int64
 }
 
-// copied are the rows that are copied: those up to a key. Rows of the source that don't satisfy inside have no period.
+// copied are the rows that are copied: those up to a key. Rows of the source that don't satisfy
+// inside have no period.
 type copied struct {
 	last   []string
 	inside string
 }
 
-// earlyTries is how often in succession a chunk may differ, each time after more changes were applied.
+// earlyTries is how often in succession a chunk may differ, each time after more changes were
+// applied.
 const earlyTries = 10
 
-// compareEarly begins to compare what is copied. The server has room for that if it takes writes in parallel and nobody has limited
-// its load.
+// compareEarly begins to compare what is copied. The server has room for that if it takes writes in
+// parallel and nobody has limited its load.
 func (j *job) compareEarly(ctx context.Context, m *mirror) (*early, error) {
 	e := &early{m: m, news: make(chan copied, 1), stop: func() {}, checked: j.data.Checked, rows: j.data.CheckedRows}
 	if l := j.Limits; m.DB.Capabilities().SerialWrites || l.Running > 0 || l.Critical > 0 || l.Nice > 0 {
@@ -70,7 +73,8 @@ func (e *early) done() (last []string, rows int64) {
 	return e.checked, e.rows
 }
 
-// run compares chunk by chunk until ctx ends, or a chunk remains different. Errors are left to the step verify, which meets them again.
+// run compares chunk by chunk until ctx ends, or a chunk remains different. Errors are left to the
+// step verify, which meets them again.
 func (e *early) run(ctx context.Context) {
 	size, tries := firstCheck, 0
 	for tries < earlyTries {

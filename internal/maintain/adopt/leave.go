@@ -9,8 +9,8 @@ import (
 	"github.com/rowmill/rowmill/internal/state"
 )
 
-// A rolling table that has no old table beside it becomes a plain one in the way of Undo: with an empty table in place of the old one, every
-// chunk of which differs and is copied.
+// A rolling table that has no old table beside it becomes a plain one in the way of Undo: with an
+// empty table in place of the old one, every chunk of which differs and is copied.
 
 // Leaving reports whether a table is becoming a plain one by Leave.
 func Leaving(c *state.Change) bool {
@@ -23,7 +23,8 @@ func (j *job) leaving() error {
 	return refusal{engine.Hinted(fmt.Errorf("table %s is becoming a plain one", j.Table.Name), "rowmill remove FILE --plain, which completes that, or rowmill remove FILE --plain --cancel")}
 }
 
-// Leave makes the rolling table a plain one with the same rows and keys, while it is written to and kept, or continues to. The rolling table is dropped.
+// Leave makes the rolling table a plain one with the same rows and keys, while it is written to and
+// kept, or continues to. The rolling table is dropped.
 func Leave(ctx context.Context, o Options) error {
 	return exclusively(ctx, o, func(ctx context.Context, j *job) error {
 		if j.change == nil {
@@ -38,7 +39,8 @@ func Leave(ctx context.Context, o Options) error {
 	})
 }
 
-// CancelLeave gives Leave up before the cut-over: the table stays a rolling one, and the copy is dropped.
+// CancelLeave gives Leave up before the cut-over: the table stays a rolling one, and the copy is
+// dropped.
 func CancelLeave(ctx context.Context, o Options) error {
 	return exclusively(ctx, o, func(ctx context.Context, j *job) error {
 		if j.change == nil || !j.data.Left {
@@ -61,8 +63,8 @@ func CancelLeave(ctx context.Context, o Options) error {
 	})
 }
 
-// PlanLeave returns the statements that Leave would run, in the form of Plan. If it is in progress, they are a note only. It fails if Leave would
-// refuse.
+// PlanLeave returns the statements that Leave would run, in the form of Plan. If it is in progress,
+// they are a note only. It fails if Leave would refuse.
 func PlanLeave(ctx context.Context, o Options) ([]string, error) {
 	j, err := open(ctx, o)
 	if err != nil {

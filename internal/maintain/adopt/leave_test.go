@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestCancelLeave: a table that is becoming a plain one stays a rolling one if that is given up before the cut-over. Meanwhile other verbs say what goes on.
+// TestCancelLeave: a table that is becoming a plain one stays a rolling one if that is given up
+// before the cut-over. Meanwhile other verbs say what goes on.
 func TestCancelLeave(t *testing.T) {
 	onServers(t, func(t *testing.T, w *world) {
 		c := interruption{adopted: []string{"run", "finish"}}

@@ -12,8 +12,9 @@ import (
 
 // A Planned is the plan of an adoption.
 type Planned struct {
-	// Statements are those that Run would execute, in order. Those that run repeatedly, for example once for each chunk, are
-	// listed once, with placeholders for the values. Comments begin with "--".
+	// Statements are those that Run would execute, in order. Those that run repeatedly, for example
+	// once for each chunk, are listed once, with placeholders for the values. Comments begin with
+	// "--".
 	Statements []string
 	Notes      []string // for the user
 	found      *data
@@ -27,7 +28,8 @@ func (j *job) planned(ctx context.Context) (*data, error) {
 	return j.checker().check(ctx)
 }
 
-// Plan checks whether the plain table can be adopted, as Run does. If an adoption is in progress, the plan consists of a note only.
+// Plan checks whether the plain table can be adopted, as Run does. If an adoption is in progress,
+// the plan consists of a note only.
 func Plan(ctx context.Context, o Options) (*Planned, error) {
 	j := &job{Options: o}
 	c, err := UnderWay(ctx, o.State, o.Table.Name)

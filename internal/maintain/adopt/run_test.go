@@ -94,7 +94,8 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// TestPostponed: while the cut-over waits and writers go on, changes are applied, and the tables are compared again.
+// TestPostponed: while the cut-over waits and writers go on, changes are applied, and the tables
+// are compared again.
 func TestPostponed(t *testing.T) {
 	onServers(t, func(t *testing.T, w *world) {
 		w.fill(1000)

@@ -141,8 +141,8 @@ func (m *mirror) compareAndRepair(ctx context.Context, keys *engine.Keys, after,
 	}
 }
 
-// compare compares the rows that satisfy a condition, in one snapshot, except those
-// whose keys are in the log in that snapshot, and those of the source that don't satisfy the condition inside.
+// compare compares the rows that satisfy a condition, in one snapshot, except those whose keys are
+// in the log in that snapshot, and those of the source that don't satisfy the condition inside.
 func (m *mirror) compare(ctx context.Context, keys *engine.Keys, where, inside string, args []any) (int64, error) {
 	tx, err := m.sql.Snapshot(ctx)
 	if err != nil {

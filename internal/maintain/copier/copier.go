@@ -1,7 +1,7 @@
-// Package copier copies rows from one table into another with the same columns, in
-// chunks along the primary key. Each chunk is one transaction that locks no row it
-// reads, and also records the progress of the copy, so that the copy resumes after a
-// crash without lost or duplicate rows. Between chunks it waits while the server's load exceeds the limits.
+// Package copier copies rows from one table into another with the same columns, in chunks along the
+// primary key. Each chunk is one transaction that locks no row it reads, and also records the
+// progress of the copy, so that the copy resumes after a crash without lost or duplicate rows.
+// Between chunks it waits while the server's load exceeds the limits.
 //
 // A copy ends at the highest key that exists when Run begins. Otherwise rows appended
 // during the copy could keep it running forever.
@@ -69,10 +69,11 @@ type Limits struct {
 	Running int
 	// Critical is the number of them from which the work ends with ErrCritical; 0 means never.
 	Critical int
-	// Nice is how long the work rests after each piece, as a multiple of the time that took: with 1, half of the time.
+	// Nice is how long the work rests after each piece, as a multiple of the time that took: with 1,
+	// half of the time.
 	Nice float64
-	// Lag, unless nil, returns why replicas are too far behind, "" if they aren't. It is asked before each piece, which is to take at
-	// most the time Piece; 0 is no limit.
+	// Lag, unless nil, returns why replicas are too far behind, "" if they aren't. It is asked before
+	// each piece, which is to take at most the time Piece; 0 is no limit.
 	Lag   func() string
 	Piece time.Duration
 	// Waits return a reason to wait each, "" if there is none. They are asked once a second.

@@ -19,12 +19,14 @@ const (
 	mostRanges = 64
 )
 
-// Exact returns the ranges of each level in which its buckets have the aggregates of exactly the rows that the
-// table has, whoever wrote them. That is certain only of a table with exact = true: its triggers note every row, in
-// its transaction. Buckets of which raw rows were removed are not among them.
+// Exact returns the ranges of each level in which its buckets have the aggregates of exactly the
+// rows that the table has, whoever wrote them. That is certain only of a table with exact = true:
+// its triggers note every row, in its transaction. Buckets of which raw rows were removed are not
+// among them.
 //
-// It fills in Why and Levels of t, whose Periods are those of the catalog; applied is the declaration that is in force.
-// The present is read here without a transaction. A query uses the ranges only if their Proof holds in its own snapshot.
+// It fills in Why and Levels of t, whose Periods are those of the catalog; applied is the
+// declaration that is in force. The present is read here without a transaction. A query uses the
+// ranges only if their Proof holds in its own snapshot.
 func (s *Set) Exact(ctx context.Context, t *engine.RolledTable, applied *state.Declared) error {
 	if !s.declared.Exact {
 		t.Why = "without exact = true, roll-ups may lack rows that other programs changed late"
@@ -52,8 +54,8 @@ func (s *Set) Exact(ctx context.Context, t *engine.RolledTable, applied *state.D
 	if err != nil {
 		return err
 	}
-	// A period that is neither of the declared length nor of the length of merged ones may have taken the place of one
-	// that was dropped by hand.
+	// A period that is neither of the declared length nor of the length of merged ones may have taken
+	// the place of one that was dropped by hand.
 	var runs []rolling.Period
 	for _, p := range t.Periods {
 		if !of(s.declared.Period, p.Period) && !of(s.declared.Seal.Merge, p.Period) || slices.Contains(t.Changed, p.Name) {
@@ -111,7 +113,8 @@ func (s prover) notes(ctx context.Context) (list []rolling.Period, err error) {
 	return list, err
 }
 
-// staleBuckets returns the buckets of each level that are to be computed again; nil if they are too many for one to be exact.
+// staleBuckets returns the buckets of each level that are to be computed again; nil if they are too
+// many for one to be exact.
 func (s prover) staleBuckets(ctx context.Context) (map[string][]int64, error) {
 	out := map[string][]int64{}
 	if len(s.levels) == 0 {
@@ -229,7 +232,8 @@ func (s prover) proof(l *level, applied *state.Declared, database string, ranges
 		noted = append(noted, fmt.Sprintf("lower_pos < %d AND upper_pos >= %d", p.To, p.From))
 	}
 	either := func(list []string) string { return "(" + strings.Join(list, " OR ") + ")" }
-	// A declaration that is applied changes the revision; a level that is begun again loses its watermark.
+	// A declaration that is applied changes the revision; a level that is begun again loses its
+	// watermark.
 	return fmt.Sprintf("SELECT (SELECT COUNT(*) FROM %s WHERE table_name = %s AND name = %s AND watermark >= %d)", in("rowmill_rollups"), table, quoteText(l.Name), last) +
 		fmt.Sprintf(", (SELECT 1 - COUNT(*) FROM %s WHERE table_name = %s AND name IN (%s) AND sealed_to > %d)", in("rowmill_rollups"), table, strings.Join(names, ", "), first) +
 		fmt.Sprintf(", (SELECT 1 - COUNT(*) FROM %s WHERE rollup_name = %s AND %s)", in("rowmill_stale"), quoteText(l.Name), either(stale)) +

@@ -13,9 +13,10 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// Triggers note every row that statements change in a table with exact = true. They don't see what replaces or empties a
-// partition. So the identities of the partitions are recorded before their buckets are computed. Once a partition has another one, none of its
-// buckets is exact; the next refresh records the new one, and marks them stale in the same transaction.
+// Triggers note every row that statements change in a table with exact = true. They don't see what
+// replaces or empties a partition. So the identities of the partitions are recorded before their
+// buckets are computed. Once a partition has another one, none of its buckets is exact; the next
+// refresh records the new one, and marks them stale in the same transaction.
 
 // names returns those of partitions.
 func names(parts []rolling.Partition) []string {
@@ -35,8 +36,9 @@ func (s *Set) recorded(ctx context.Context) (p *state.Parts, ok bool, err error)
 	return p, true, err
 }
 
-// A tracing is what is remembered of comparisons of partitions that may have left the table and have come back. Where other tables are
-// altered all the time, a partition that is being written may always have done so.
+// A tracing is what is remembered of comparisons of partitions that may have left the table and
+// have come back. Where other tables are altered all the time, a partition that is being written
+// may always have done so.
 type tracing struct {
 	mu sync.Mutex
 	// noted is the last Compare, which noted what it found.
@@ -45,7 +47,8 @@ type tracing struct {
 	paused time.Time
 }
 
-// Partitions that may have left the table are not computed again for pauseFactor times as long as it took, at most maxPause.
+// Partitions that may have left the table are not computed again for pauseFactor times as long as
+// it took, at most maxPause.
 const (
 	pauseFactor = 9
 	maxPause    = time.Hour
@@ -86,7 +89,8 @@ func forgot(was state.Compared, w *engine.PartsWritten) bool {
 	return w != nil && w.Definition != "" && was.Definition != "" && w.Definition != was.Definition
 }
 
-// left reports whether a partition that is the recorded one may have left the table since a comparison, and have come back.
+// left reports whether a partition that is the recorded one may have left the table since a
+// comparison, and have come back.
 func left(name string, was state.Compared, now *engine.PartIdentities, w *engine.PartsWritten) bool {
 	if w == nil {
 		return false
@@ -95,7 +99,8 @@ func left(name string, was state.Compared, now *engine.PartIdentities, w *engine
 	return known && at >= since(was, now) || !known && forgot(was, w)
 }
 
-// other returns a column of the roll-ups that isn't the recorded one of its name; "" if none is known.
+// other returns a column of the roll-ups that isn't the recorded one of its name; "" if none is
+// known.
 func (s prover) other(was *state.Parts, now *engine.PartIdentities) string {
 	for _, l := range s.levels {
 		for _, name := range l.columns(s.table) {
@@ -107,8 +112,9 @@ func (s prover) other(was *state.Parts, now *engine.PartIdentities) string {
 	return ""
 }
 
-// since returns the time after which a commit proves that a partition may have left the table, in a comparison with recorded ones. If the
-// server's clock was set back, that is any. Both have the resolution of seconds.
+// since returns the time after which a commit proves that a partition may have left the table, in a
+// comparison with recorded ones. If the server's clock was set back, that is any. Both have the
+// resolution of seconds.
 func since(was state.Compared, now *engine.PartIdentities) int64 {
 	if now.Now < was.At {
 		return 1
@@ -116,14 +122,15 @@ func since(was state.Compared, now *engine.PartIdentities) int64 {
 	return was.At
 }
 
-// Another process may be about to record that a change of the definition is rowmill's own: that is waited for before partitions are
-// computed again because of it.
+// Another process may be about to record that a change of the definition is rowmill's own: that is
+// waited for before partitions are computed again because of it.
 const (
 	settledTries = 5
 	settledPoll  = 200 * time.Millisecond
 )
 
-// lastWritten returns when the partitions were written, and what is recorded of them by then; nil if that is gone.
+// lastWritten returns when the partitions were written, and what is recorded of them by then; nil
+// if that is gone.
 func (w *worker) lastWritten(ctx context.Context, db engine.PartIdentifier, was *state.Parts) (*engine.PartsWritten, *state.Parts, error) {
 	for try := 0; ; try++ {
 		written, err := db.PartsWritten(ctx, "", w.table.Name)
@@ -139,8 +146,9 @@ func (w *worker) lastWritten(ctx context.Context, db engine.PartIdentifier, was 
 	}
 }
 
-// identify records the partitions of the table, and marks the computed buckets of those stale that aren't the recorded ones. suspected
-// reports that these include partitions that may have left the table and have come back.
+// identify records the partitions of the table, and marks the computed buckets of those stale that
+// aren't the recorded ones. suspected reports that these include partitions that may have left the
+// table and have come back.
 func (w *worker) identify(ctx context.Context) (suspected bool, err error) {
 	db, ok := w.db.(engine.PartIdentifier)
 	if !ok {
@@ -254,9 +262,11 @@ func (w *worker) identify(ctx context.Context) (suspected bool, err error) {
 	return suspected, nil
 }
 
-// Compare notes that rows of partitions have changed which may have left the table and have come back. It is for the moment before rowmill
-// changes the table's definition, after which the server may not know it any more. settle is for the moment after: it records that this
-// change of the definition is rowmill's own. Without it, all partitions of which the server has forgotten the times are computed again.
+// Compare notes that rows of partitions have changed which may have left the table and have come
+// back. It is for the moment before rowmill changes the table's definition, after which the server
+// may not know it any more. settle is for the moment after: it records that this change of the
+// definition is rowmill's own. Without it, all partitions of which the server has forgotten the
+// times are computed again.
 func (s *Set) Compare(ctx context.Context) (settle func(context.Context), err error) {
 	settle = func(context.Context) {}
 	db, ok := s.db.(engine.PartIdentifier)
@@ -288,7 +298,8 @@ func (s *Set) Compare(ctx context.Context) (settle func(context.Context), err er
 			_ = s.st.Redefine(ctx, s.db.SQL(), s.table.Name, last.Compared, written.Definition)
 		}
 	}
-	// A change is tried again while its lock isn't granted: what was noted before it the last time is not noted once more.
+	// A change is tried again while its lock isn't granted: what was noted before it the last time is
+	// not noted once more.
 	if last := s.traced.last(); last.At > was.At {
 		was.Compared = last
 	}
@@ -313,10 +324,12 @@ func (s *Set) Compare(ctx context.Context) (settle func(context.Context), err er
 	return certain, nil
 }
 
-// comparedEvery is how often the time of a comparison without a difference is recorded, in microseconds.
+// comparedEvery is how often the time of a comparison without a difference is recorded, in
+// microseconds.
 const comparedEvery = 1_000_000
 
-// exactParts fills in Changed and Same of t, and its Why if no partition is known to be the one of which the roll-ups have the rows.
+// exactParts fills in Changed and Same of t, and its Why if no partition is known to be the one of
+// which the roll-ups have the rows.
 func (s prover) exactParts(ctx context.Context, t *engine.RolledTable) error {
 	db, ok := s.db.(engine.PartIdentifier)
 	if !ok {

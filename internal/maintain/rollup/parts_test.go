@@ -8,8 +8,9 @@ import (
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
-// TestAlteredAllTheTime: after an ALTER TABLE of another table, a partition that was written may have left the table, and is computed again;
-// where that happens all the time, it is so for a part of the time only, while late rows are still included.
+// TestAlteredAllTheTime: after an ALTER TABLE of another table, a partition that was written may
+// have left the table, and is computed again; where that happens all the time, it is so for a part
+// of the time only, while late rows are still included.
 func TestAlteredAllTheTime(t *testing.T) {
 	on(t, []string{"mariadb", "mysql"}, func(t *testing.T, kind string) {
 		// A server of its own, whose counter of ALTER TABLE counts this test's alone.
@@ -36,7 +37,8 @@ func TestAlteredAllTheTime(t *testing.T) {
 		if all <= 2 {
 			t.Fatalf("%d buckets were computed after an ALTER TABLE, want all of the partition", all)
 		}
-		// The server forgets when the other partitions were written. For rowmill's own changes that is no reason to compute them again.
+		// The server forgets when the other partitions were written. For rowmill's own changes that is no
+		// reason to compute them again.
 		change := func(statement string) {
 			t.Helper()
 			settle, err := f.set.Compare(t.Context())

@@ -39,8 +39,9 @@ func (s *Set) Refresh(ctx context.Context, upTo int64) (int, error) {
 	return s.exclusively(ctx, func(ctx context.Context, w *worker) (int, error) { return w.refresh(ctx, upTo) })
 }
 
-// done reports whether a refresh has nothing to do, without a lock or a write: no note, no stale bucket, and no bucket has ended. With
-// exact = true that isn't known before the partitions are compared.
+// done reports whether a refresh has nothing to do, without a lock or a write: no note, no stale
+// bucket, and no bucket has ended. With exact = true that isn't known before the partitions are
+// compared.
 func (s *Set) done(ctx context.Context, upTo int64) (bool, error) {
 	if s.declared.Exact {
 		return false, nil
@@ -200,7 +201,8 @@ func (w *worker) consume(ctx context.Context) error {
 // mostChanged is how many ranges of changed rows one transaction records.
 const mostChanged = 20
 
-// joined joins ranges, in order, that overlap or are adjacent, and all of them if they are too many.
+// joined joins ranges, in order, that overlap or are adjacent, and all of them if they are too
+// many.
 func joined(ranges []rolling.Period) []rolling.Period {
 	var out []rolling.Period
 	for _, r := range ranges {

@@ -62,8 +62,8 @@ type Set struct {
 	// A process about to change the table's partitions delays the statements, so
 	// that neither its lock nor the inserts queued behind that have to wait.
 	Reading func() (end func())
-	// Lost, unless nil, is called with a period after its raw rows were read, and calls Lose if somebody has removed some of
-	// them: the buckets computed from the rest are then discarded.
+	// Lost, unless nil, is called with a period after its raw rows were read, and calls Lose if
+	// somebody has removed some of them: the buckets computed from the rest are then discarded.
 	Lost func(ctx context.Context, p rolling.Period) error
 }
 
@@ -273,8 +273,9 @@ func (s creator) createLevel(ctx context.Context, l *level) error {
 	return s.record(ctx, s.db.SQL(), l, want)
 }
 
-// unlessDropped returns what is recorded of a level, nil if its table was dropped by a statement of somebody else: then the record
-// goes, too, and the level begins as a new one does, with the raw rows that there are. It would have no buckets before its watermark otherwise.
+// unlessDropped returns what is recorded of a level, nil if its table was dropped by a statement of
+// somebody else: then the record goes, too, and the level begins as a new one does, with the raw
+// rows that there are. It would have no buckets before its watermark otherwise.
 func (s creator) unlessDropped(ctx context.Context, l *level, have *spec) (*spec, error) {
 	if there, err := s.levelTable(ctx, l); there != nil || err != nil {
 		return have, err
@@ -420,7 +421,8 @@ func (s *Set) WithoutTriggers(ctx context.Context) (engine.TriggerChange, error)
 	return s.noter().triggerChange(ctx, false)
 }
 
-// TriggerDrops returns the statements that drop all triggers, with their functions, whether or not they are there.
+// TriggerDrops returns the statements that drop all triggers, with their functions, whether or not
+// they are there.
 func (s *Set) TriggerDrops() (out []string) {
 	if len(s.levels) > 0 {
 		out = engine.TriggerDrops(s.sums.Triggers(s.table, nil, s.noter().note()))

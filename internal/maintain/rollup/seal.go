@@ -37,12 +37,14 @@ func (s *Set) Seal(ctx context.Context, x state.Exec, upTo int64) error {
 	})
 }
 
-// Lose records, in the transaction of x, that raw rows below upTo are gone without a Seal before. What is computed of them stays as it is.
+// Lose records, in the transaction of x, that raw rows below upTo are gone without a Seal before.
+// What is computed of them stays as it is.
 func (s *Set) Lose(ctx context.Context, x state.Exec, upTo int64) error {
 	return s.eachRaw(ctx, x, func(l *level, m mark) error { return s.seal(ctx, x, l, min(l.Every.Ceil(upTo), m.watermark)) })
 }
 
-// eachRaw calls fn with each level that is computed from raw rows, while no worker replaces its buckets.
+// eachRaw calls fn with each level that is computed from raw rows, while no worker replaces its
+// buckets.
 func (s *Set) eachRaw(ctx context.Context, x state.Exec, fn func(*level, mark) error) error {
 	for _, l := range s.levels {
 		if l.from != nil {

@@ -58,7 +58,8 @@ func TestTrapRefreshErasesNoSealedBucket(t *testing.T) {
 	})
 }
 
-// A roll-up whose table was dropped is computed again from the rows that there are, and the one that is made of it with it.
+// A roll-up whose table was dropped is computed again from the rows that there are, and the one
+// that is made of it with it.
 func TestTrapDroppedRollupBeginsAgain(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
 		f, m := filled(t, kind, few(t), start+3*day, append(model(some(start+hour, 20)), some(start+30*hour, 20)...)...)

@@ -83,8 +83,8 @@ func (w *worker) compute(ctx context.Context, l *level, p rolling.Period) (rows 
 	return rows, nil
 }
 
-// counted is the condition that a stage's row represents raw rows. It may have only a sketch, if all
-// rows of its group were deleted between two statements.
+// counted is the condition that a stage's row represents raw rows. It may have only a sketch, if
+// all rows of its group were deleted between two statements.
 func (s *Set) counted() string { return s.quote(RawRows) + " > 0" }
 
 // stagePiece renders the statement that adds a piece of the source to the stage, and merges rows of
@@ -171,12 +171,13 @@ func (s *Set) readable(l *level) []string {
 	return out
 }
 
-// errSealed is why buckets are not replaced whose raw rows may have been removed while they were computed.
+// errSealed is why buckets are not replaced whose raw rows may have been removed while they were
+// computed.
 var errSealed = errors.New("sealed while it was computed")
 
-// publish replaces buckets of the level with those of the stage, which have the given number of rows,
-// and calls last in the final transaction. Many rows take several transactions, each for a range of
-// groups: the buckets are stale until the end, so that live views ignore them.
+// publish replaces buckets of the level with those of the stage, which have the given number of
+// rows, and calls last in the final transaction. Many rows take several transactions, each for a
+// range of groups: the buckets are stale until the end, so that live views ignore them.
 func (w *worker) publish(ctx context.Context, l *level, p rolling.Period, rows int64, last func(*transaction) error) error {
 	own := w.between(w.quote(Bucket), p.From, p.To)
 	var after []string
@@ -247,8 +248,8 @@ func (w *worker) chunk(ctx context.Context, l *level, own string, after []string
 	return until, err
 }
 
-// keysOf returns the keys in whose order a level's rows are processed: its primary key, without groups
-// that the server sorts in another order than their values.
+// keysOf returns the keys in whose order a level's rows are processed: its primary key, without
+// groups that the server sorts in another order than their values.
 func (s *Set) keysOf(l *level) (*engine.Keys, error) {
 	bucket := *s.schema.Column(s.declared.Time)
 	bucket.Name = Bucket
@@ -261,9 +262,9 @@ func (s *Set) keysOf(l *level) (*engine.Keys, error) {
 	return engine.NewKeys(s.db, cols)
 }
 
-// A source is a set of rows, those from which a level is computed or its own, and how to read them in
-// short statements whatever the size of a bucket: one that reads a table for minutes blocks changes
-// of its partitions, and inserts queue behind such a change.
+// A source is a set of rows, those from which a level is computed or its own, and how to read them
+// in short statements whatever the size of a bucket: one that reads a table for minutes blocks
+// changes of its partitions, and inserts queue behind such a change.
 type source struct {
 	s *Set
 	// from is a table expression, column the time column; both are quoted.
@@ -333,8 +334,9 @@ func (p *pace) learn(rows int, took time.Duration) {
 	p.rows = min(max(int(next), leastPiece), p.most)
 }
 
-// pieces calls fn with conditions that partition the rows of a period. Each selects at most the pace's
-// number of rows: a range of times or, if one instant has more or no index finds times, of keys.
+// pieces calls fn with conditions that partition the rows of a period. Each selects at most the
+// pace's number of rows: a range of times or, if one instant has more or no index finds times, of
+// keys.
 func (src source) pieces(ctx context.Context, x state.Exec, p rolling.Period, pc *pace, fn func(where string, args []any) error) error {
 	if !src.byTime && src.keys != nil {
 		return src.byKeys(ctx, x, p, pc, fn)

@@ -1,11 +1,11 @@
 // Package parse reads the structure of a query: which tables, columns, functions and clauses it
 // has, and where each of them stands in its text.
 //
-// It is not a validator. The server has accepted the statement before anything depends on
-// its structure. Parse must never take a statement for another one than the server does:
-// whatever it does not know with certainty is an error, and the caller passes such a statement to the
-// server as it is. Texts are never written again from the tree: callers replace spans of the
-// original text, so that literals, names and types remain as they were.
+// It is not a validator. The server has accepted the statement before anything depends on its
+// structure. Parse must never take a statement for another one than the server does: whatever it
+// does not know with certainty is an error, and the caller passes such a statement to the server as
+// it is. Texts are never written again from the tree: callers replace spans of the original text,
+// so that literals, names and types remain as they were.
 //
 // In: the text of one statement, and the lexical rules of the server and session that it is for
 // (engine.Syntax). Out: a *Query. Package query is its caller.
@@ -19,9 +19,10 @@ type Query struct {
 	Span
 	With      []CTE
 	Recursive bool
-	// Body is the first SELECT. If it is in parentheses, and more follows than their end, then First has it with
-	// its own clauses and Body is nil. If there are several, joined by UNION, INTERSECT or EXCEPT, then
-	// Rest has the others in the order of the text: which of them bind more tightly is up to the server.
+	// Body is the first SELECT. If it is in parentheses, and more follows than their end, then First
+	// has it with its own clauses and Body is nil. If there are several, joined by UNION, INTERSECT or
+	// EXCEPT, then Rest has the others in the order of the text: which of them bind more tightly is up
+	// to the server.
 	Body  *Select
 	First *Query
 	Rest  []Branch
@@ -67,8 +68,8 @@ type Select struct {
 	// GroupSpan is the operand of GROUP BY, without WITH ROLLUP.
 	GroupSpan Span
 	Rollup    bool // WITH ROLLUP
-	// Sets reports elements of GROUP BY that aren't expressions: ROLLUP (...), CUBE (...), GROUPING SETS (...), (). They
-	// are Calls of these names, and Rows.
+	// Sets reports elements of GROUP BY that aren't expressions: ROLLUP (...), CUBE (...), GROUPING
+	// SETS (...), (). They are Calls of these names, and Rows.
 	Sets    bool
 	Having  *Expr
 	Windows []Window
@@ -102,9 +103,9 @@ type From struct {
 	Alias           string // "" if there is none
 	Columns         []string
 
-	// Join is the kind of a join: "INNER", "LEFT", "RIGHT", "FULL", "CROSS"; "" if this is none.
-	// A comma between operands of FROM makes them elements of Select.From, or a CROSS join where the rules of the
-	// server, or parentheses, make one operand of them.
+	// Join is the kind of a join: "INNER", "LEFT", "RIGHT", "FULL", "CROSS"; "" if this is none. A
+	// comma between operands of FROM makes them elements of Select.From, or a CROSS join where the
+	// rules of the server, or parentheses, make one operand of them.
 	Join        string
 	Natural     bool
 	Left, Right *From
@@ -153,8 +154,8 @@ type Expr struct {
 	Kind Kind
 	// Name is the operator, or the function in lower case; see Kind.
 	Name string
-	// Names are the parts of a Column's name, unquoted. Where Syntax.Casts holds, names without quotes are in
-	// lower case, as the server takes them.
+	// Names are the parts of a Column's name, unquoted. Where Syntax.Casts holds, names without quotes
+	// are in lower case, as the server takes them.
 	Names []string
 	Args  []*Expr
 	Not   bool

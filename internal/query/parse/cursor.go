@@ -157,7 +157,8 @@ func (c *cursor) leave() { c.depth-- }
 // isQuery reports whether a query begins at the index of a token, which may be in parentheses that
 // belong to the query alone.
 func (c *cursor) isQuery(i int) bool {
-	// ((SELECT 1) + 1) isn't one, ((SELECT 1) UNION (SELECT 2)) is: what follows the inner parentheses decides.
+	// ((SELECT 1) + 1) isn't one, ((SELECT 1) UNION (SELECT 2)) is: what follows the inner parentheses
+	// decides.
 	query := true
 	for c.tokens[i].is("(") {
 		after := c.tokens[c.closing(i)+1]

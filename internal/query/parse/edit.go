@@ -14,8 +14,9 @@ type Edit struct {
 	Text string
 }
 
-// Replace returns the text with spans replaced. They are in any order and must not overlap, which is an error of
-// the caller's: Replace panics. Several insertions at one place, of empty spans, are in the order of the list.
+// Replace returns the text with spans replaced. They are in any order and must not overlap, which
+// is an error of the caller's: Replace panics. Several insertions at one place, of empty spans, are
+// in the order of the list.
 func Replace(text string, edits []Edit) string {
 	if !slices.IsSortedFunc(edits, byPlace) {
 		edits = slices.Clone(edits)
@@ -89,9 +90,10 @@ func Statements(text string, syntax engine.Syntax) ([]Span, error) {
 // compoundFirst are first words of statements that contain statements.
 var compoundFirst = map[string]bool{"IF": true, "CASE": true, "LOOP": true, "WHILE": true, "REPEAT": true, "FOR": true, "DECLARE": true}
 
-// Normal returns a form of a statement that is the same for statements that differ in white space, in
-// comments, in the case of reserved words and in a semicolon at the end only. Statements of one form have the
-// same answer; the names of columns that the server makes from the text of expressions may differ.
+// Normal returns a form of a statement that is the same for statements that differ in white space,
+// in comments, in the case of reserved words and in a semicolon at the end only. Statements of one
+// form have the same answer; the names of columns that the server makes from the text of
+// expressions may differ.
 func Normal(text string, syntax engine.Syntax) (string, error) {
 	var b strings.Builder
 	b.Grow(len(text))

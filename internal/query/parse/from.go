@@ -30,8 +30,8 @@ func (p *parser) joins() bool {
 
 // joined reads the joins that follow an operand.
 func (p *parser) joined(left *From) *From {
-	// bare reports a join before this one that has no condition. Where a condition isn't required, the server takes the next join as
-	// the right operand of that one, which makes a difference for some.
+	// bare reports a join before this one that has no condition. Where a condition isn't required, the
+	// server takes the next join as the right operand of that one, which makes a difference for some.
 	bare := false
 	for p.joins() {
 		t := p.peek()

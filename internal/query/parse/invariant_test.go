@@ -154,8 +154,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// checkTokens fails unless the tokens are parts of the text in order, with nothing but white space and
-// comments between them.
+// checkTokens fails unless the tokens are parts of the text in order, with nothing but white space
+// and comments between them.
 func checkTokens(t *testing.T, text string, syntax engine.Syntax) {
 	t.Helper()
 	tokens, err := tokenize(text, syntax)

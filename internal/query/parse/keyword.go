@@ -6,7 +6,8 @@ type word struct {
 	// reserved words are neither names nor aliases where they have no quotes. Some servers permit some
 	// of them, and their queries are passed through whole.
 	reserved bool
-	// notAlias are words that may follow an expression or a table, so that they are aliases only after AS.
+	// notAlias are words that may follow an expression or a table, so that they are aliases only after
+	// AS.
 	notAlias bool
 }
 
@@ -73,14 +74,15 @@ var units = map[string]bool{
 	"DAY_MICROSECOND": true, "DAY_SECOND": true, "DAY_MINUTE": true, "DAY_HOUR": true, "YEAR_MONTH": true,
 }
 
-// options are the words between SELECT and its list, where introducers are known, that are recorded.
+// options are the words between SELECT and its list, where introducers are known, that are
+// recorded.
 var options = map[string]bool{
 	"HIGH_PRIORITY": true, "STRAIGHT_JOIN": true, "SQL_SMALL_RESULT": true, "SQL_BIG_RESULT": true, "SQL_BUFFER_RESULT": true, "SQL_NO_CACHE": true,
 	"SQL_CACHE": true, "SQL_CALC_FOUND_ROWS": true,
 }
 
-// bare are functions that are called without parentheses: by all servers, by those with Syntax.Introducer, by those with
-// Syntax.Casts. Elsewhere they are names.
+// bare are functions that are called without parentheses: by all servers, by those with
+// Syntax.Introducer, by those with Syntax.Casts. Elsewhere they are names.
 var bare, bareIntroducer, bareCasts = map[string]bool{"CURRENT_DATE": true, "CURRENT_TIME": true, "CURRENT_TIMESTAMP": true, "CURRENT_USER": true},
 	map[string]bool{"LOCALTIME": true, "LOCALTIMESTAMP": true, "UTC_DATE": true, "UTC_TIME": true, "UTC_TIMESTAMP": true, "CURRENT_ROLE": true},
 	map[string]bool{"LOCALTIME": true, "LOCALTIMESTAMP": true, "CURRENT_ROLE": true, "CURRENT_CATALOG": true, "CURRENT_SCHEMA": true, "SESSION_USER": true, "USER": true}
@@ -88,8 +90,8 @@ var bare, bareIntroducer, bareCasts = map[string]bool{"CURRENT_DATE": true, "CUR
 // callable are reserved words that are also names of functions.
 var callable = map[string]bool{"LEFT": true, "RIGHT": true, "MOD": true, "INSERT": true, "INTERVAL": true}
 
-// adjacent are functions whose name must be followed by ( without a space where introducers are known, unless a setting
-// says otherwise: else the name is that of a stored function.
+// adjacent are functions whose name must be followed by ( without a space where introducers are
+// known, unless a setting says otherwise: else the name is that of a stored function.
 var adjacent = map[string]bool{
 	"adddate": true, "bit_and": true, "bit_or": true, "bit_xor": true, "cast": true, "count": true, "curdate": true, "curtime": true, "date_add": true,
 	"date_sub": true, "extract": true, "group_concat": true, "json_arrayagg": true, "json_objectagg": true, "max": true, "mid": true, "min": true,

@@ -17,7 +17,8 @@ type parser struct {
 	slab []Expr
 }
 
-// Parse reads one SELECT statement, which may end with a semicolon. The text is in UTF-8. Its error is an *Error.
+// Parse reads one SELECT statement, which may end with a semicolon. The text is in UTF-8. Its error
+// is an *Error.
 func Parse(text string, syntax engine.Syntax) (q *Query, err error) {
 	if !utf8.ValidString(text) {
 		return nil, errorAt(text, 0, "a text that isn't UTF-8")

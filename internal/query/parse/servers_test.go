@@ -74,8 +74,8 @@ func parenthesized(text string, e *parse.Expr) string {
 	return b.String() + text[at:e.To]
 }
 
-// TestPrecedence checks on the servers that operators bind as the parser has it: with all parentheses written, random
-// expressions have the same values.
+// TestPrecedence checks on the servers that operators bind as the parser has it: with all
+// parentheses written, random expressions have the same values.
 func TestPrecedence(t *testing.T) {
 	number := 400
 	if testdb.Nightly() {

@@ -56,8 +56,8 @@ func errorAt(text string, at int, reason string) *Error {
 
 // A Scanner reads the tokens of a text one by one. It allocates nothing.
 //
-// The text is in UTF-8, or in an encoding that has all bytes below 128 for themselves, as Latin
-// 1 does. Others, such as GBK and Shift JIS, may have a quote or a backslash within a character: the
+// The text is in UTF-8, or in an encoding that has all bytes below 128 for themselves, as Latin 1
+// does. Others, such as GBK and Shift JIS, may have a quote or a backslash within a character: the
 // caller must not split or classify their statements.
 type Scanner struct {
 	text string

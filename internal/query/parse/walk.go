@@ -2,8 +2,9 @@ package parse
 
 import "slices"
 
-// Walk calls visit for an expression and, if it returns true, for the expressions within it, in the order of the text
-// with those of FILTER, ORDER BY and OVER last. It doesn't enter queries: see Expr.Query.
+// Walk calls visit for an expression and, if it returns true, for the expressions within it, in the
+// order of the text with those of FILTER, ORDER BY and OVER last. It doesn't enter queries: see
+// Expr.Query.
 func Walk(e *Expr, visit func(*Expr) bool) {
 	if e == nil || !visit(e) {
 		return
@@ -30,9 +31,9 @@ func (o *Over) walk(visit func(*Expr) bool) {
 	}
 }
 
-// Walk calls query for a query and, if it returns true, expr for each expression in it as Walk does, and itself for the
-// queries within it: of WITH, of the branches of a set operation, of FROM and of expressions, before their operands. Either
-// function may be nil.
+// Walk calls query for a query and, if it returns true, expr for each expression in it as Walk
+// does, and itself for the queries within it: of WITH, of the branches of a set operation, of FROM
+// and of expressions, before their operands. Either function may be nil.
 func (q *Query) Walk(query func(*Query) bool, expr func(*Expr) bool) {
 	if q == nil || query != nil && !query(q) {
 		return
@@ -84,7 +85,8 @@ func (f *From) walk(query func(*Query) bool, expr, visit func(*Expr) bool) {
 	Walk(f.On, visit)
 }
 
-// Tables returns the tables and derived tables that an operand of FROM joins, in the order of the text.
+// Tables returns the tables and derived tables that an operand of FROM joins, in the order of the
+// text.
 func (f *From) Tables() []*From {
 	if f.Left == nil {
 		return []*From{f}
@@ -92,7 +94,8 @@ func (f *From) Tables() []*From {
 	return append(f.Left.Tables(), f.Right.Tables()...)
 }
 
-// Conjuncts returns the conditions that AND joins at the top of a condition, without parentheses around them; none of nil.
+// Conjuncts returns the conditions that AND joins at the top of a condition, without parentheses
+// around them; none of nil.
 func Conjuncts(e *Expr) []*Expr {
 	if e == nil {
 		return nil
@@ -112,9 +115,10 @@ func Bare(e *Expr) *Expr {
 	return e
 }
 
-// Equal reports whether two expressions, which may be of different statements, are the same but for white
-// space, comments, parentheses around operands and the case of keywords and functions. Same reports whether two names of columns are; nil
-// compares them byte for byte. Expressions with queries are the same only if they are one.
+// Equal reports whether two expressions, which may be of different statements, are the same but for
+// white space, comments, parentheses around operands and the case of keywords and functions. Same
+// reports whether two names of columns are; nil compares them byte for byte. Expressions with
+// queries are the same only if they are one.
 func Equal(a, b *Expr, same func(a, b []string) bool) bool {
 	if a == nil || b == nil || a == b {
 		return a == b

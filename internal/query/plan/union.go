@@ -167,7 +167,8 @@ func (p *Plan) Uncertain(branch int) string {
 	return why
 }
 
-// certain refuses a branch that may return other rows if it is run by itself, because the server chooses them.
+// certain refuses a branch that may return other rows if it is run by itself, because the server
+// chooses them.
 func (x *splitter) certain() error {
 	switch {
 	case !x.scanned:

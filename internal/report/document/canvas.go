@@ -143,7 +143,8 @@ func (s Style) Dash() string { return strings.Trim(fmt.Sprint(s.Dashes), "[]") }
 // Paint is the name of the colour, as a class of the page.
 func (s Style) Paint() string { return s.paint() }
 
-// The palette indexes of the first run of each layout, the same in every report; other runs have the following ones.
+// The palette indexes of the first run of each layout, the same in every report; other runs have
+// the following ones.
 const (
 	RollingColour = 0
 	PlainColour   = 1

@@ -196,7 +196,8 @@ const mostDecades = 4
 // mostTicks is the number of ticks of an axis with enough room.
 const mostTicks = 7
 
-// span returns the scale with its span, and with room for so many ticks. Linear axes of figures begin at 0.
+// span returns the scale with its span, and with room for so many ticks. Linear axes of figures
+// begin at 0.
 func (s Scale) span(lo, hi float64, ticks int, inFigures bool) Scale {
 	switch {
 	case s.To > s.From:
@@ -384,7 +385,8 @@ func (p *plotArea) levels() {
 	}
 }
 
-// ends labels the lines at their ends: beside the chart, without overlaps, or where a line ends earlier, without covering others.
+// ends labels the lines at their ends: beside the chart, without overlaps, or where a line ends
+// earlier, without covering others.
 func (p *plotArea) ends() {
 	if !p.c.Ends {
 		return
@@ -522,7 +524,8 @@ func (p *plotArea) clear(place Box) bool {
 	return true
 }
 
-// niceTicks puts up to so many ticks at multiples of 1, 2 or 5 times a power of ten, labelled 250k, 1M.
+// niceTicks puts up to so many ticks at multiples of 1, 2 or 5 times a power of ten, labelled 250k,
+// 1M.
 func niceTicks(lo, hi float64, most int) []Tick {
 	if hi <= lo {
 		return nil

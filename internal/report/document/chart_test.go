@@ -30,7 +30,8 @@ func TestAxisTicks(t *testing.T) {
 	}
 }
 
-// TestLowLabels: the labels of lines stand above the axis, also of lines near it, and titles within their charts.
+// TestLowLabels: the labels of lines stand above the axis, also of lines near it, and titles within
+// their charts.
 func TestLowLabels(t *testing.T) {
 	t.Parallel()
 	cv := &texts{at: map[string]XY{}}

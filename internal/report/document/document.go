@@ -1,5 +1,5 @@
-// Package document is the model of a report, without a format: sections, tables, notes and charts. It is
-// rendered as text, Markdown, HTML with live charts, PNG, CSV and JSON.
+// Package document is the model of a report, without a format: sections, tables, notes and charts.
+// It is rendered as text, Markdown, HTML with live charts, PNG, CSV and JSON.
 //
 //	d := &document.Document{Title: "insert benchmark"}
 //	d.Add(&document.Table{Header: []string{"run", "rows/s"}, Rows: [][]string{{"plain", "12,000"}}})
@@ -106,7 +106,8 @@ type Table struct {
 	Rows   [][]string
 	// Note explains the columns.
 	Note string
-	// Bad marks rows that tell of a failure; Heat shades the figure of each in the page, from 0 to heats-1, -1 for none.
+	// Bad marks rows that tell of a failure; Heat shades the figure of each in the page, from 0 to
+	// heats-1, -1 for none.
 	Bad  map[int]bool
 	Heat []int
 }
@@ -308,8 +309,9 @@ func WriteJSON(w io.Writer, v any) error {
 	return nil
 }
 
-// CSV writes the figures behind the document as RFC 4180 has it: a header, whose names have the units, and a line for each
-// cell of a grid, figure of a comparison, or interval of a run. Numbers are plain, and what isn't known is empty.
+// CSV writes the figures behind the document as RFC 4180 has it: a header, whose names have the
+// units, and a line for each cell of a grid, figure of a comparison, or interval of a run. Numbers
+// are plain, and what isn't known is empty.
 func (d *Document) CSV(w io.Writer) error {
 	t := d.Sheet()
 	out := csv.NewWriter(w)

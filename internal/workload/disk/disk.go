@@ -1,4 +1,5 @@
-// Package disk measures a directory's disk with fio: the file that it fills, the jobs that it runs, and what their output says.
+// Package disk measures a directory's disk with fio: the file that it fills, the jobs that it runs,
+// and what their output says.
 package disk
 
 import (
@@ -33,8 +34,8 @@ const (
 	spareShare = 0.05
 )
 
-// A File is a file of rowmill's own for the requests of `bench disk`, which fio makes. It has no name from the
-// start, so that it is gone when rowmill and fio are, however they end.
+// A File is a file of rowmill's own for the requests of `bench disk`, which fio makes. It has no
+// name from the start, so that it is gone when rowmill and fio are, however they end.
 type File struct {
 	f    *os.File
 	Dir  string
@@ -45,8 +46,8 @@ type File struct {
 	Allocated int64
 }
 
-// Jobs returns the jobs of a matrix in their order: filling, reads, mixtures and writes, and syncs. Reads come first so that
-// the writes of one don't slow down the other.
+// Jobs returns the jobs of a matrix in their order: filling, reads, mixtures and writes, and syncs.
+// Reads come first so that the writes of one don't slow down the other.
 func Jobs(kinds []string, sizes []int64, depths, writes []int) (out []result.Disk) {
 	out = append(out, result.Disk{Kind: result.DiskFill, BlockBytes: fillBlock, Depth: fillDepth, WritePercent: 100})
 	writes = slices.Sorted(slices.Values(writes))
@@ -74,7 +75,8 @@ func Kinds() []string {
 	return []string{result.DiskRandom, result.DiskSequential, result.DiskSync, result.DiskLog}
 }
 
-// Check refuses a folder that has no disk below it or no space for a file of a size, and looks for fio.
+// Check refuses a folder that has no disk below it or no space for a file of a size, and looks for
+// fio.
 func Check(ctx context.Context, dir string, size int64) (version string, err error) {
 	st, err := os.Stat(dir)
 	switch {
@@ -133,7 +135,8 @@ func (d *File) Close() error { return d.f.Close() }
 // FileArgument stands for the file in the recorded command of a job.
 const FileArgument = "FILE"
 
-// Command is the fio command of a job of the given length; its seed decides which blocks are requested.
+// Command is the fio command of a job of the given length; its seed decides which blocks are
+// requested.
 func (d *File) Command(job *result.Disk, length time.Duration, seed uint64) []string {
 	mode, random := "", ""
 	if job.Kind == result.DiskRandom || job.Kind == result.DiskSync {
@@ -175,8 +178,8 @@ func (d *File) Command(job *result.Disk, length time.Duration, seed uint64) []st
 	return append(args, "--time_based", fmt.Sprintf("--runtime=%dms", length.Milliseconds()))
 }
 
-// Run makes the requests of a job, and passes what was measured in each interval, with fio's process, to tell. If ctx ends, fio is
-// stopped, and the last interval is lost.
+// Run makes the requests of a job, and passes what was measured in each interval, with fio's
+// process, to tell. If ctx ends, fio is stopped, and the last interval is lost.
 func (d *File) Run(ctx context.Context, command []string, interval time.Duration, tell func(pid int, iv result.Interval) error) error {
 	const inChild = "/proc/self/fd/3" // the first of ExtraFiles
 	args := slices.Clone(command[1:])

@@ -65,14 +65,15 @@ func allocated(st os.FileInfo) int64 {
 	return 0
 }
 
-// withParent ends a process with rowmill. It is a session of its own, so that a terminal's Ctrl-C reaches rowmill alone, and so that the kernel,
-// which divides processors by session (sched_autogroup), does not count what rowmill uses as its.
+// withParent ends a process with rowmill. It is a session of its own, so that a terminal's Ctrl-C
+// reaches rowmill alone, and so that the kernel, which divides processors by session
+// (sched_autogroup), does not count what rowmill uses as its.
 func withParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// Sectors returns the sizes of a device's blocks, in bytes, as the kernel addresses them and as the device writes them, and its
-// write cache; 0 and "" if the kernel doesn't tell.
+// Sectors returns the sizes of a device's blocks, in bytes, as the kernel addresses them and as the
+// device writes them, and its write cache; 0 and "" if the kernel doesn't tell.
 func Sectors(dir string) (logical, physical int64, cache string) {
 	var st unix.Stat_t
 	if unix.Stat(dir, &st) != nil {

@@ -8,7 +8,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// TestFioClock: a report from before the job has begun, whose time is that since the machine was started, is left out, and no other.
+// TestFioClock: a report from before the job has begun, whose time is that since the machine was
+// started, is left out, and no other.
 func TestFioClock(t *testing.T) {
 	t.Parallel()
 	var told []result.Interval

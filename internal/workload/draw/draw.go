@@ -1,7 +1,7 @@
-// Package draw makes the random values of rows. Every value is a hash of (seed, writer, sequence number,
-// draw), so that any row can be computed again, by itself and in any order. The hash is the finalizer of
-// SplitMix64 (Steele, Lea, Flood: "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014),
-// which passes BigCrush if its input is a counter.
+// Package draw makes the random values of rows. Every value is a hash of (seed, writer, sequence
+// number, draw), so that any row can be computed again, by itself and in any order. The hash is the
+// finalizer of SplitMix64 (Steele, Lea, Flood: "Fast Splittable Pseudorandom Number Generators",
+// OOPSLA 2014), which passes BigCrush if its input is a counter.
 //
 //	r := draw.NewStream(seed, 0).Row(17) // row 17 of writer 0
 //	price := r.Between(1, 100)
@@ -71,8 +71,9 @@ func (d *Values) Shuffle(numbers []int64) {
 	}
 }
 
-// Shuffled returns the place of i in an order of the numbers below n that depends on key. Each round is a permutation of the
-// numbers below the next power of two; those from n on are passed over.
+// Shuffled returns the place of i in an order of the numbers below n that depends on key. Each
+// round is a permutation of the numbers below the next power of two; those from n on are passed
+// over.
 func Shuffled(i, n, key uint64) uint64 {
 	size := bits.Len64(n - 1)
 	mask, half := uint64(1)<<size-1, (size+1)/2

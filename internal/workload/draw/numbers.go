@@ -6,14 +6,17 @@ import (
 	"sort"
 )
 
-// A Source numbers the values of a column: one of some distinct ones, which don't change, or of the keys that come with time.
+// A Source numbers the values of a column: one of some distinct ones, which don't change, or of the
+// keys that come with time.
 type Source struct {
 	Ranks *Ranks // nil: keys that come with time
-	// Share is that of the rows that bring a new key. Each row has one of the last ones; 0 and 1 are the newest.
+	// Share is that of the rows that bring a new key. Each row has one of the last ones; 0 and 1 are
+	// the newest.
 	Share float64
 	Last  uint64
-	// tick is the number of rows whose numbers must differ, 0 if they needn't. All draws are divided into cells, none
-	// smaller than the draws of the most frequent value, and the rows of a tick have different cells, in no order.
+	// tick is the number of rows whose numbers must differ, 0 if they needn't. All draws are divided
+	// into cells, none smaller than the draws of the most frequent value, and the rows of a tick have
+	// different cells, in no order.
 	tick  int64
 	cells uint64
 }
@@ -21,7 +24,8 @@ type Source struct {
 // roundedShares makes up for the rounding of shares.
 const roundedShares = 1 - 1e-3
 
-// Apart makes the numbers of the rows of a tick differ. No value may have more than their share of the draws.
+// Apart makes the numbers of the rows of a tick differ. No value may have more than their share of
+// the draws.
 func (c Source) Apart(tick int64) Source {
 	largest := 1 / float64(max(c.Last, 1)) // share of a value
 	if c.Ranks != nil {
@@ -51,7 +55,8 @@ func (c *Source) Number(s Stream, seq int64, u uint64) uint64 {
 	return n + c.Last - 1 - back
 }
 
-// Ranks number distinct values. The most frequent ones have low ranks, but are spread over the numbers.
+// Ranks number distinct values. The most frequent ones have low ranks, but are spread over the
+// numbers.
 type Ranks struct {
 	parts    []part
 	distinct uint64
@@ -81,9 +86,9 @@ func TimesModulo(n, by, modulus uint64) uint64 {
 	return bits.Rem64(hi, lo, modulus)
 }
 
-// NewRanks returns distinct values whose first ones have the shares of heavy, or those of a Zipf distribution, and the others
-// the rest; nil if they can't number the rows of a tick, unless it is 0. What a value has beyond a row of each tick goes to the
-// following ones.
+// NewRanks returns distinct values whose first ones have the shares of heavy, or those of a Zipf
+// distribution, and the others the rest; nil if they can't number the rows of a tick, unless it is
+// 0. What a value has beyond a row of each tick goes to the following ones.
 func NewRanks(distinct int64, heavy []float64, skew float64, tick int64) *Ranks {
 	r := &Ranks{distinct: uint64(distinct), spread: 1}
 	left, from, over, most := distinct, 0.0, 0.0, 1.0

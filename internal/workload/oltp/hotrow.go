@@ -28,11 +28,13 @@ const (
 
 var hotParts = [3]string{OpReadCount, OpReadFan, OpCommit}
 
-// hotArriving is how many clients may be on the way to their first transaction. If thousands begin in the same
-// millisecond, the one that holds the lock waits for a processor behind all others, and nothing is committed for minutes.
+// hotArriving is how many clients may be on the way to their first transaction. If thousands begin
+// in the same millisecond, the one that holds the lock waits for a processor behind all others, and
+// nothing is committed for minutes.
 const hotArriving = 32
 
-// HotGrace is how long the runs in progress may take when the time is over: all clients wait for one row.
+// HotGrace is how long the runs in progress may take when the time is over: all clients wait for
+// one row.
 func HotGrace(clients int) time.Duration {
 	return 10*time.Second + time.Duration(clients)*20*time.Millisecond
 }
@@ -54,7 +56,8 @@ const (
 	HotAppend      = "append"       // fan_of is a rolling table, whose roll-up is the counter: one INSERT
 )
 
-// Of HotAppend, fan_of is a rolling table with a time, and the live view of its roll-up is the counter.
+// Of HotAppend, fan_of is a rolling table with a time, and the live view of its roll-up is the
+// counter.
 const (
 	HotEventTime  = "ts"
 	HotLevel      = "fans_1s"
@@ -105,7 +108,8 @@ type HotRow struct {
 	Took func(part string, d time.Duration)
 }
 
-// due reports whether a run must read the count, because no client has for as long as it may be old.
+// due reports whether a run must read the count, because no client has for as long as it may be
+// old.
 func (w *HotRow) due() bool {
 	now, last := int64(time.Since(w.made)), w.read.Load()
 	return w.opt.Cache <= 0 || (last == 0 || now-last > int64(w.opt.Cache)) && w.read.CompareAndSwap(last, now)
@@ -156,7 +160,8 @@ func (w *HotRow) Deviations() []string {
 // Tables returns the tables.
 func (w *HotRow) Tables() []*engine.Table { return w.tables }
 
-// Setup creates the tables, with a counter of 0; of HotAppend the caller creates fan_of. It returns the statements that created the schema.
+// Setup creates the tables, with a counter of 0; of HotAppend the caller creates fan_of. It returns
+// the statements that created the schema.
 func (w *HotRow) Setup(ctx context.Context, dropExisting bool) (schema []string, err error) {
 	if w.opt.Way == HotAppend {
 		_, err = workload.Exists(ctx, w.db, w.tables[0], false)
@@ -185,8 +190,9 @@ func (w *HotRow) Setup(ctx context.Context, dropExisting bool) (schema []string,
 	return schema, errors.Join(err, s.Close())
 }
 
-// Prove compares the counter with the rows, and both with the runs that were acknowledged. It returns how
-// many runs there must be, of which some may not have been answered, and how many were counted.
+// Prove compares the counter with the rows, and both with the runs that were acknowledged. It
+// returns how many runs there must be, of which some may not have been answered, and how many were
+// counted.
 func (w *HotRow) Prove(ctx context.Context, reader engine.Reader) (expected, found int64, err error) {
 	s, err := roomIn(ctx, reader)
 	if err != nil {
@@ -265,8 +271,8 @@ func (w *HotRow) Held(ctx context.Context, runs int) (time.Duration, error) {
 // Causes returns how often runs were begun again, by the error that ended them.
 func (w *HotRow) Causes() map[string]int64 { return w.causes.of }
 
-// Background implements bench.Workload: it keeps the roll-up of HotAppend, up to the oldest event that
-// may not have been committed.
+// Background implements bench.Workload: it keeps the roll-up of HotAppend, up to the oldest event
+// that may not have been committed.
 func (w *HotRow) Background(ctx context.Context, _ func(string, string, time.Time)) error {
 	for w.Roll != nil && engine.Sleep(ctx, hotRollEvery) == nil {
 		w.mu.Lock()
@@ -312,7 +318,8 @@ type hotClient struct {
 	asked  bool
 	took   [3]time.Duration
 	locked time.Time // when the UPDATE was sent
-	// event is the time of the row of HotAppend that is being inserted, in seconds since the epoch; 0 is none. It is set under the HotRow's lock.
+	// event is the time of the row of HotAppend that is being inserted, in seconds since the epoch; 0
+	// is none. It is set under the HotRow's lock.
 	event atomic.Int64
 	// arriving means that it has an element in the HotRow's, there that it has had one.
 	arriving, there bool
@@ -408,7 +415,8 @@ func (c *hotClient) commit(ctx context.Context, user string) error {
 	case HotOneTrip:
 		statements = []string{strings.Join(statements, "; ")}
 	case HotAppend:
-		// A run that begins again keeps its event's time: no roll-up has passed it, and it can't be inserted twice.
+		// A run that begins again keeps its event's time: no roll-up has passed it, and it can't be
+		// inserted twice.
 		if c.event.Load() == 0 {
 			c.w.mu.Lock()
 			c.event.Store(time.Now().Unix())
@@ -441,9 +449,9 @@ func (c *hotClient) commit(ctx context.Context, user string) error {
 	return nil
 }
 
-// slot chooses a row of the counter: one that is free, or any if all are taken. SKIP LOCKED looks through all locked rows,
-// which costs the server more the more clients do so, and finds none if as many wait as there are slots: then the client
-// takes a random one, and waits for it.
+// slot chooses a row of the counter: one that is free, or any if all are taken. SKIP LOCKED looks
+// through all locked rows, which costs the server more the more clients do so, and finds none if as
+// many wait as there are slots: then the client takes a random one, and waits for it.
 func (c *hotClient) slot(ctx context.Context) (string, error) {
 	if c.w.opt.Clients <= c.w.opt.Slots {
 		slot, err := c.ask(ctx, "SELECT slot FROM fan_count WHERE item_id = "+hotItem+" ORDER BY slot LIMIT 1 FOR UPDATE SKIP LOCKED")

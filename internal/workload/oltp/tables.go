@@ -15,7 +15,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// Operations of a Tables: creating some, with what is measured after some of them, and the creation of one alone.
+// Operations of a Tables: creating some, with what is measured after some of them, and the creation
+// of one alone.
 const (
 	OpTables = "step"
 	OpCreate = "create"
@@ -40,12 +41,14 @@ type TablesOptions struct {
 	Tables, Partitions int
 	// Declared, unless nil, is the definition of the only table; it rolls.
 	Declared *engine.Table
-	// Steps is the number of steps in which partitions are created, and costs measured; 0 is the default.
+	// Steps is the number of steps in which partitions are created, and costs measured; 0 is the
+	// default.
 	Steps int
 }
 
-// A Tables creates empty tables, or partitions of tables, as many as asked for, and measures what they
-// cost meanwhile. What they cost afterwards is measured by sessions that open them: Open and Hold.
+// A Tables creates empty tables, or partitions of tables, as many as asked for, and measures what
+// they cost meanwhile. What they cost afterwards is measured by sessions that open them: Open and
+// Hold.
 type Tables struct {
 	db     engine.DB
 	keeper engine.Housekeeper
@@ -81,7 +84,8 @@ func NewTables(db engine.DB, opt TablesOptions) (*Tables, error) {
 // On makes the workload use an open database, which is empty.
 func (w *Tables) On(db engine.Housekeeper) { w.db, w.keeper = db, db }
 
-// Objects is the number of tables or partitions in the end, Made that of those that have been created.
+// Objects is the number of tables or partitions in the end, Made that of those that have been
+// created.
 func (w *Tables) Objects() int { return w.opt.Tables * max(w.opt.Partitions, 1) }
 
 // Made is the number of tables or partitions that have been created.
@@ -103,8 +107,9 @@ func (w *Tables) Batch() int {
 	return max(1, min(w.opt.Partitions, w.Objects()/cmp.Or(w.opt.Steps, partitionSteps)))
 }
 
-// Table returns the n-th table, from 0. The definitions take turns: 3 to 21 columns of all types, and 0 to 4 secondary indexes. The table
-// of the partitions of one table has 13 columns and 2 indexes.
+// Table returns the n-th table, from 0. The definitions take turns: 3 to 21 columns of all types,
+// and 0 to 4 secondary indexes. The table of the partitions of one table has 13 columns and 2
+// indexes.
 func (w *Tables) Table(n int) *engine.Table {
 	if w.opt.Declared != nil {
 		return w.opt.Declared
@@ -155,7 +160,8 @@ func (w *Tables) parts(t *engine.Table, from, n int) (out []rolling.Partition, e
 	return out, nil
 }
 
-// Create returns the step that creates the n-th table, from 0, with its first partitions, if it has any.
+// Create returns the step that creates the n-th table, from 0, with its first partitions, if it has
+// any.
 func (w *Tables) Create(n, partitions int) (engine.CreateTable, error) {
 	step := engine.CreateTable{Table: w.Table(n)}
 	if w.opt.Partitions == 0 {
@@ -267,7 +273,8 @@ func (w *Tables) addOne(ctx context.Context) (time.Duration, error) {
 	return took, w.db.Apply(ctx, engine.DropPartition{Table: t, Have: append(w.have[:len(w.have):len(w.have)], one[0]), Drop: one[0]})
 }
 
-// Cost completes a cost: the figures of the operating system first, which questions to the server change.
+// Cost completes a cost: the figures of the operating system first, which questions to the server
+// change.
 func (w *Tables) Cost(ctx context.Context, c *result.TablesCost) error {
 	if err := w.Measure(c); err != nil {
 		return err
@@ -305,7 +312,8 @@ func (w *Tables) Found(ctx context.Context) (int64, error) {
 	return n, nil
 }
 
-// Open makes a session open tables from the n-th up to, but without, another one, one after the other.
+// Open makes a session open tables from the n-th up to, but without, another one, one after the
+// other.
 func (w *Tables) Open(ctx context.Context, s *engine.Session, from, to int) error {
 	for i := from; i < to; i++ {
 		if _, err := firstValue(ctx, s, "SELECT COUNT(*) FROM "+w.db.Dialect().Quote(w.Table(i).Name)); err != nil {

@@ -1,5 +1,6 @@
-// Package oltp contains the workloads of transactions, one file each: a hot row, many tables, and TPC-C in three files, its
-// rows, its transactions and the proof of them. Each client has a connection, on which it sends statements in text (talk.go).
+// Package oltp contains the workloads of transactions, one file each: a hot row, many tables, and
+// TPC-C in three files, its rows, its transactions and the proof of them. Each client has a
+// connection, on which it sends statements in text (talk.go).
 package oltp
 
 import (
@@ -15,15 +16,17 @@ import (
 	"github.com/rowmill/rowmill/internal/value"
 )
 
-// A talk is one client's transactions of statements in text, whose values stand in place of $NAME. The first error ends a transaction:
-// its other statements are not sent. Without a session, on an engine that stores nothing, it does all but send.
+// A talk is one client's transactions of statements in text, whose values stand in place of $NAME.
+// The first error ends a transaction: its other statements are not sent. Without a session, on an
+// engine that stores nothing, it does all but send.
 type talk struct {
 	open func(ctx context.Context, st engine.State) (*engine.Session, error)
 	s    *engine.Session
 	v    map[string]string
 	sent string // the last statement
 	err  error
-	// asked, if a commit was sent and not answered, is a query for what the transaction has written in the first place.
+	// asked, if a commit was sent and not answered, is a query for what the transaction has written in
+	// the first place.
 	asked string
 	// rewrite is a fault, for tests.
 	rewrite func(statement string) string
@@ -91,7 +94,8 @@ func (c *talk) row(ctx context.Context, q string, names ...string) {
 	}
 }
 
-// harmless is a text in which no character has a meaning within quotes: the tables have no others, but for a foreign hand.
+// harmless is a text in which no character has a meaning within quotes: the tables have no others,
+// but for a foreign hand.
 func harmless(text string) string {
 	return strings.NewReplacer("'", "-", `\`, "-", "$", "-").Replace(text)
 }
@@ -110,8 +114,8 @@ func (c *talk) done(ctx context.Context, s *engine.Session, value string) (done 
 	return err == nil && text == value, err
 }
 
-// recover rolls back after an error, on a new session if the connection is lost. An error that was an answer to a commit says that it
-// has not happened.
+// recover rolls back after an error, on a new session if the connection is lost. An error that was
+// an answer to a commit says that it has not happened.
 func (c *talk) recover(ctx context.Context, failed error) error {
 	if !errors.Is(failed, engine.ErrConnectionLost) {
 		c.asked = ""
@@ -168,7 +172,8 @@ func firstValue(ctx context.Context, s *engine.Session, q string) (out string, e
 	return out, err
 }
 
-// renewed makes a session ready for an operation that is begun again: it rolls back, or opens a new one if the connection is lost.
+// renewed makes a session ready for an operation that is begun again: it rolls back, or opens a new
+// one if the connection is lost.
 func renewed(ctx context.Context, s *engine.Session, failed error, open func(context.Context) (*engine.Session, error)) (*engine.Session, error) {
 	if !errors.Is(failed, engine.ErrConnectionLost) {
 		if _, err := s.Exec(ctx, "ROLLBACK"); err == nil || !errors.Is(err, engine.ErrConnectionLost) {

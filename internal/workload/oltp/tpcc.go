@@ -27,7 +27,8 @@ const (
 	districts     = 10 // of a warehouse
 	// loadDate is the date of the first row; a run's dates are later than those of all loaded rows.
 	loadDate = int64(1_500_000_000_000_000)
-	// loadBatch is the number of rows per statement of the load: so many that the cost of the statement doesn't matter.
+	// loadBatch is the number of rows per statement of the load: so many that the cost of the
+	// statement doesn't matter.
 	loadBatch = 5000
 )
 
@@ -39,24 +40,27 @@ type TPCCOptions struct {
 	Keying bool
 	// Scale is the share of a warehouse's rows that are loaded, for tests; 0 is all of them.
 	Scale float64
-	// Members are the nodes of a cluster that each take all statements, by turns of terminals; none: the database alone. A
-	// session with the settings Causal first waits until its member has what the others have.
+	// Members are the nodes of a cluster that each take all statements, by turns of terminals; none:
+	// the database alone. A session with the settings Causal first waits until its member has what the
+	// others have.
 	Members []engine.DB
 	Causal  engine.State
 	// Shards are the nodes that have the rows, by warehouse; the database presents them as one.
 	Shards []engine.DB
 }
 
-// A TPCC is TPC-C's schema, its rows and its five transactions. What it measures is no result of TPC-C: that takes
-// an audit, and its rules for response times and prices.
+// A TPCC is TPC-C's schema, its rows and its five transactions. What it measures is no result of
+// TPC-C: that takes an audit, and its rules for response times and prices.
 //
-// A date is the number of microseconds since 1970. Modulo the number of terminals it is that of the terminal which wrote
-// it, so that rows tell their writer, and a transaction is found again whose commit was not answered.
+// A date is the number of microseconds since 1970. Modulo the number of terminals it is that of the
+// terminal which wrote it, so that rows tell their writer, and a transaction is found again whose
+// commit was not answered.
 type TPCC struct {
 	db     engine.DB
 	opt    TPCCOptions
 	tables []*tpccTable
-	// Numbers of rows: of all items, and in a district of customers, of orders, and of those not yet delivered.
+	// Numbers of rows: of all items, and in a district of customers, of orders, and of those not yet
+	// delivered.
 	items, customers, undelivered int64
 	// The constants C of NURand; those of names differ between load and run (clause 2.1.6.1).
 	nameLoad, nameRun, customerC, itemC int64
@@ -76,9 +80,10 @@ type TPCC struct {
 	rewrite func(c *tpccTerminal, statement string) string
 }
 
-// tpccTables are those of clause 1.3, filled as clause 4.3.3 says: columns, primary key and index. Each column has a type and what
-// fills it. i and d are integers of 32 and 64 bits, v and c texts, n decimals; those with ? may be NULL. A..B is a random number of so
-// many units, or a random text of so many characters; A alone is A..A; words are in tpccNumbers and tpccTexts.
+// tpccTables are those of clause 1.3, filled as clause 4.3.3 says: columns, primary key and index.
+// Each column has a type and what fills it. i and d are integers of 32 and 64 bits, v and c texts,
+// n decimals; those with ? may be NULL. A..B is a random number of so many units, or a random text
+// of so many characters; A alone is A..A; words are in tpccNumbers and tpccTexts.
 var tpccTables = []struct{ name, columns, key, index string }{
 	{"item", "i_id i n, i_im_id i 1..10000, i_name v24 14..24, i_price n5.2 100..10000, i_data v50 data", "i_id", ""},
 	{"warehouse", "w_id i w, w_name v10 6..10, " + tpccAddress("w") + ", w_tax n4.4 0..2000, w_ytd n12.2 wytd", "w_id", ""},
@@ -198,7 +203,8 @@ func (r *tpccRow) customer() int64 {
 	return 1 + int64(draw.Shuffled(uint64(r.n-1), uint64(r.of.customers), uint64(key)))
 }
 
-// tpccNumbers are numbers, or units of decimals; -1 is NULL. w, d and n are warehouse, district and number in it.
+// tpccNumbers are numbers, or units of decimals; -1 is NULL. w, d and n are warehouse, district and
+// number in it.
 var tpccNumbers = map[string]func(r *tpccRow) int64{
 	"w":        func(r *tpccRow) int64 { return r.w },
 	"d":        func(r *tpccRow) int64 { return r.dist },
@@ -310,7 +316,8 @@ func (w *TPCC) Load(ctx context.Context, dropExisting bool, progress func(rows i
 	return schema, all.Wait()
 }
 
-// create creates the tables. Those of warehouses are on the shards, if there are any, and the database presents them.
+// create creates the tables. Those of warehouses are on the shards, if there are any, and the
+// database presents them.
 func (w *TPCC) create(ctx context.Context, dropExisting bool) (schema []string, err error) {
 	setup := func(db engine.DB, tables []*tpccTable) ([]string, error) {
 		return workload.CreatePlain(ctx, db, plain(tables), dropExisting)
@@ -340,7 +347,8 @@ func (w *TPCC) create(ctx context.Context, dropExisting bool) (schema []string, 
 	return append(schema, made...), nil
 }
 
-// present makes the database present a table of the nodes, which are by warehouse, as each key begins with it.
+// present makes the database present a table of the nodes, which are by warehouse, as each key
+// begins with it.
 func (w *TPCC) present(ctx context.Context, t *tpccTable, nodes []rolling.Node) (schema []string, err error) {
 	text, err := w.db.Dialect().Render(engine.CreateTable{Table: &t.Table})
 	if err != nil {

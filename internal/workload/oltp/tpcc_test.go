@@ -47,8 +47,8 @@ func TestTPCC(t *testing.T) {
 	})
 }
 
-// TestTPCCFaults makes each fault that is known of other generators, and more: the proof finds it, by the condition that is for it.
-// Those with a star are made always, and the others nightly.
+// TestTPCCFaults makes each fault that is known of other generators, and more: the proof finds it,
+// by the condition that is for it. Those with a star are made always, and the others nightly.
 func TestTPCCFaults(t *testing.T) {
 	t.Parallel()
 	supplier := regexp.MustCompile(`s_w_id = \d+`)
@@ -141,8 +141,8 @@ func TestTPCCFaults(t *testing.T) {
 	}
 }
 
-// TestTPCCDoubt breaks connections before and after each fifth COMMIT is executed: no acknowledged transaction is lost, and none is
-// made twice.
+// TestTPCCDoubt breaks connections before and after each fifth COMMIT is executed: no acknowledged
+// transaction is lost, and none is made twice.
 func TestTPCCDoubt(t *testing.T) {
 	testdb.OnKinds(t, []string{"mariadb", "postgres"}, func(t *testing.T, kind string) {
 		commits := 0

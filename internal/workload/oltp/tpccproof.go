@@ -23,9 +23,10 @@ const (
 	always = atLoad | atRun
 )
 
-// tpccConditions are those of clause 3.3.2, in order, and one about the stock, which they lack. A query counts the rows that
-// contradict it; $NAME stands for a value of the proof. Money is compared by ROUND: exactly where it is DECIMAL, and to half a cent
-// where an engine has fractions only. Sums for which a table has no index are joined.
+// tpccConditions are those of clause 3.3.2, in order, and one about the stock, which they lack. A
+// query counts the rows that contradict it; $NAME stands for a value of the proof. Money is
+// compared by ROUND: exactly where it is DECIMAL, and to half a cent where an engine has fractions
+// only. Sums for which a table has no index are joined.
 var tpccConditions = []struct {
 	name  string
 	when  tpccWhen
@@ -76,8 +77,8 @@ const tpccDeliveredTo = `(SELECT o_w_id AS w, o_d_id AS d, o_c_id AS c, SUM(ol_a
 	FROM orders JOIN order_line ON ol_w_id = o_w_id AND ol_d_id = o_d_id AND ol_o_id = o_id
 	WHERE ol_delivery_d IS NOT NULL GROUP BY o_w_id, o_d_id, o_c_id) x`
 
-// A tpccWritten is a kind of transactions that rows show: the fact that they are to agree with, and the rows' terminals, warehouses, and
-// number.
+// A tpccWritten is a kind of transactions that rows show: the fact that they are to agree with, and
+// the rows' terminals, warehouses, and number.
 type tpccWritten struct{ name, fact, query string }
 
 var (
@@ -94,15 +95,16 @@ type tpccProof struct {
 	w   *TPCC
 	ctx context.Context
 	s   *engine.Session
-	// parts are the sessions on the shards, or s alone. A condition about one warehouse is examined there: Spider's answers
-	// to MAX() with GROUP BY are wrong (MariaDB 10.11).
+	// parts are the sessions on the shards, or s alone. A condition about one warehouse is examined
+	// there: Spider's answers to MAX() with GROUP BY are wrong (MariaDB 10.11).
 	parts  []*engine.Session
 	values map[string]string // what queries have as $NAME
 	out    []result.Condition
 	err    error // of a query
 }
 
-// proof opens the sessions, and returns what was examined. A condition that doesn't hold is an error.
+// proof opens the sessions, and returns what was examined. A condition that doesn't hold is an
+// error.
 func (w *TPCC) proof(ctx context.Context, db engine.DB, examine func(p *tpccProof)) (_ []result.Condition, err error) {
 	p := &tpccProof{w: w, ctx: ctx, values: map[string]string{
 		"terminals": digits(w.opt.Terminals), "loaded": digits(w.customers), "delivered": digits(w.customers - w.undelivered),
@@ -134,9 +136,10 @@ func (w *TPCC) ProveLoad(ctx context.Context, all bool) error {
 	return err
 }
 
-// Prove examines the tables after a run whose clients are closed: the conditions of clause 3.3.2, those that take time only if all are
-// asked for; that stock and order lines agree; that each acknowledged transaction is there once, and its terminal's home is one; and the
-// audit's bands. What doesn't hold is an error.
+// Prove examines the tables after a run whose clients are closed: the conditions of clause 3.3.2,
+// those that take time only if all are asked for; that stock and order lines agree; that each
+// acknowledged transaction is there once, and its terminal's home is one; and the audit's bands.
+// What doesn't hold is an error.
 func (w *TPCC) Prove(ctx context.Context, all bool) (_ *result.Verified, _ []result.Condition, crossing *result.Crossing, _ error) {
 	v := &result.Verified{Counted: true}
 	out, err := w.proof(ctx, w.db, func(p *tpccProof) {
@@ -181,7 +184,8 @@ func (p *tpccProof) conditions(when tpccWhen, all bool) {
 	}
 }
 
-// acknowledged compares what was written, by terminal and warehouse, with what was acknowledged to terminals at home.
+// acknowledged compares what was written, by terminal and warehouse, with what was acknowledged to
+// terminals at home.
 func (p *tpccProof) acknowledged(of tpccWritten, where string) (found int64) {
 	type at struct{ terminal, warehouse int }
 	got := map[at]int64{}
@@ -201,8 +205,9 @@ func (p *tpccProof) acknowledged(of tpccWritten, where string) (found int64) {
 	return found
 }
 
-// mostSkipped is how many percent of districts may have no order to deliver, by clause 2.7.4.2. A part of a warehouse's rows has a part of the 900
-// orders that each district has in reserve. A generator that skips one district of ten is found in either case.
+// mostSkipped is how many percent of districts may have no order to deliver, by clause 2.7.4.2. A
+// part of a warehouse's rows has a part of the 900 orders that each district has in reserve. A
+// generator that skips one district of ten is found in either case.
 const mostSkipped, scaledSkipped = int64(1), int64(5)
 
 // skipped examines the orders that deliveries delivered, one of each district.
@@ -254,11 +259,13 @@ func (p *tpccProof) band(name, unit string, sum, n, low, high, variance float64)
 	p.add("audit: "+name, holds, fmt.Sprintf("%.2f%s, band %g to %g%s%s", sum/n, unit, low, high, unit, chance))
 }
 
-// deckLeft is the variance of a deck of 100 cards, in those of a card, when half of it is dealt: 50 * 50/99.
+// deckLeft is the variance of a deck of 100 cards, in those of a card, when half of it is dealt: 50
+// * 50/99.
 const deckLeft = 25
 
-// within reports whether a mean of n values is from low to high. The values are dealt from decks, of which those of all terminals may be at
-// any card, and a share of 2% at most is not counted: a short run may miss the band by four standard deviations of that.
+// within reports whether a mean of n values is from low to high. The values are dealt from decks,
+// of which those of all terminals may be at any card, and a share of 2% at most is not counted: a
+// short run may miss the band by four standard deviations of that.
 func (p *tpccProof) within(mean, n, low, high, variance float64) (holds bool, chance string) {
 	miss := max(low-mean, mean-high)
 	slack := 4 * math.Sqrt(variance*(deckLeft*float64(p.w.opt.Terminals)+0.02*n)) / n
@@ -268,8 +275,8 @@ func (p *tpccProof) within(mean, n, low, high, variance float64) (holds bool, ch
 	return miss <= slack, chance
 }
 
-// crossing compares the share of transactions whose rows are on several shards with what the definition gives for the terminals' homes.
-// Orders that were rolled back have no rows.
+// crossing compares the share of transactions whose rows are on several shards with what the
+// definition gives for the terminals' homes. Orders that were rolled back have no rows.
 func (p *tpccProof) crossing() *result.Crossing {
 	w, crossed, all, expected := p.w, 0.0, 0.0, 0.0
 	orders := map[[3]float64]bool{} // that cross
@@ -293,7 +300,8 @@ func (p *tpccProof) crossing() *result.Crossing {
 		for _, k := range tpccKinds {
 			all += float64(w.tally[tpccFact{k.op, n}])
 		}
-		// Of the 10 lines of an order, as one of 100 that follow each other is remote: two of an order hardly ever are.
+		// Of the 10 lines of an order, as one of 100 that follow each other is remote: two of an order
+		// hardly ever are.
 		expected += others * (10*0.01*float64(w.tally[tpccFact{factOrder, n}]) + 0.15*float64(w.tally[tpccFact{"payment", n}]))
 	}
 	if all == 0 {
@@ -324,7 +332,8 @@ func (p *tpccProof) add(name string, holds bool, found string) {
 	}
 }
 
-// rows returns the rows of a query of numbers, on some sessions or else on the proof's. NULL, as of no rows, is 0.
+// rows returns the rows of a query of numbers, on some sessions or else on the proof's. NULL, as of
+// no rows, is 0.
 func (p *tpccProof) rows(q string, on ...*engine.Session) (out [][]float64) {
 	if len(on) == 0 {
 		on = []*engine.Session{p.s}

@@ -17,8 +17,9 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// A tpccKind is one of the transactions: its share in percent, for how many seconds a user types before and thinks
-// after it, by clauses 5.2.3 and 5.2.5, what is sent between BEGIN and COMMIT, and a query that finds its date, if it has written one.
+// A tpccKind is one of the transactions: its share in percent, for how many seconds a user types
+// before and thinks after it, by clauses 5.2.3 and 5.2.5, what is sent between BEGIN and COMMIT,
+// and a query that finds its date, if it has written one.
 type tpccKind struct {
 	op            string
 	share         int
@@ -36,7 +37,8 @@ var tpccKinds = []tpccKind{
 	{"stock-level", 4, 2, 5, (*tpccTerminal).stockLevel, ""},
 }
 
-// A tpccFact is something that terminals did and that was acknowledged: a transaction, or one of the facts below.
+// A tpccFact is something that terminals did and that was acknowledged: a transaction, or one of
+// the facts below.
 type tpccFact struct {
 	what     string
 	terminal int
@@ -75,7 +77,8 @@ func (k *deck) deal(d *draw.Values) int64 {
 
 // A tpccTerminal is one connection.
 type tpccTerminal struct {
-	// Its values are what the user enters and what the transaction has read, by the names of the definition's columns and variables.
+	// Its values are what the user enters and what the transaction has read, by the names of the
+	// definition's columns and variables.
 	talk
 	w              *TPCC
 	n              int   // from 0
@@ -128,10 +131,12 @@ func (w *TPCC) Background(context.Context, func(what, object string, began time.
 	return nil
 }
 
-// Crashed is called when the server was killed; a terminal whose commit was not answered looks for it.
+// Crashed is called when the server was killed; a terminal whose commit was not answered looks for
+// it.
 func (w *TPCC) Crashed(time.Time) {}
 
-// Prepare implements bench.Client: it deals the transaction and what the user enters (clauses 2.4.1 to 2.8.1).
+// Prepare implements bench.Client: it deals the transaction and what the user enters (clauses 2.4.1
+// to 2.8.1).
 func (c *tpccTerminal) Prepare(int) {
 	w, v := c.w, c.v
 	c.kind, c.began = tpccKinds[c.mix.deal(&c.d)], time.Time{}
@@ -188,7 +193,8 @@ func (c *tpccTerminal) Await(ctx context.Context) error {
 	return engine.Sleep(ctx, time.Duration(wait*float64(time.Second)))
 }
 
-// Do implements bench.Client. A transaction whose commit was not answered is counted if it is there.
+// Do implements bench.Client. A transaction whose commit was not answered is counted if it is
+// there.
 func (c *tpccTerminal) Do(ctx context.Context) error {
 	if c.began.IsZero() {
 		c.began = time.Now()
@@ -238,7 +244,8 @@ func (w *TPCC) count(terminal int, facts []string) {
 	}
 }
 
-// newOrder is clause 2.4.2. The unknown item of one order in a hundred is missed when all others were served.
+// newOrder is clause 2.4.2. The unknown item of one order in a hundred is missed when all others
+// were served.
 func (c *tpccTerminal) newOrder(ctx context.Context) {
 	c.change(ctx, 1, "UPDATE district SET d_next_o_id = d_next_o_id + 1 WHERE d_w_id = $w_id AND d_id = $d_id")
 	c.row(ctx, "SELECT d_next_o_id - 1, d_tax, w_tax, c_discount, c_last, c_credit FROM district, warehouse, customer"+
@@ -269,7 +276,8 @@ func (c *tpccTerminal) newOrder(ctx context.Context) {
 	c.facts = append(c.facts, outcome...)
 }
 
-// ask notes the items of lines as a list, and calls note with each line and what a query says of its item.
+// ask notes the items of lines as a list, and calls note with each line and what a query says of
+// its item.
 func (c *tpccTerminal) ask(ctx context.Context, lines []*tpccLine, q string, note func(l *tpccLine, value string)) {
 	var ids []string
 	of := map[string]*tpccLine{}
@@ -358,7 +366,8 @@ func (c *tpccTerminal) orderStatus(ctx context.Context) {
 // errOvertaken means that another delivery took an order, and that this one is to begin again.
 var errOvertaken = errors.New("overtaken by another delivery")
 
-// of returns the condition of the rows of these orders or customers, each a district and a number in it.
+// of returns the condition of the rows of these orders or customers, each a district and a number
+// in it.
 func (c *tpccTerminal) of(prefix, column string, rows [][]string) string {
 	var each []string
 	for _, r := range rows {
