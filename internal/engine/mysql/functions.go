@@ -494,7 +494,7 @@ func (db recipes) distinctRecipe(c engine.AggregateCall) (engine.Recipe, bool) {
 		return r, ok && !all.Order
 	case "group_concat":
 		// group_concat_max_len cuts the text of the merge as it does that of the whole.
-		if !c.SelfOrdered || len(args) != 1 || c.Inputs[0].Class == engine.ClassText && !c.Inputs[0].Padded || separatorArgument.MatchString(c.Separator) {
+		if !c.SelfOrdered || len(args) != 1 || c.Inputs[0].Class == engine.ClassText || separatorArgument.MatchString(c.Separator) {
 			return engine.Recipe{}, false
 		}
 		r.Merge[0] = "GROUP_CONCAT(DISTINCT $1 ORDER BY $1 " + c.Order
@@ -502,10 +502,6 @@ func (db recipes) distinctRecipe(c engine.AggregateCall) (engine.Recipe, bool) {
 			r.Merge[0] += " SEPARATOR " + c.Separator
 		}
 		r.Merge[0] += ")"
-		if c.Inputs[0].Padded {
-			r.Merge, r.Tie = append(r.Merge, endsInBlank), "$2 = 1"
-			r.Typed = r.Merge
-		}
 		return r, true
 	}
 	return engine.Recipe{}, false

@@ -25,7 +25,7 @@ SELECT COUNT(*), SUM(i) FROM events e WHERE (SELECT COUNT(*) FROM hosts h WHERE 
 -- name: a separator that looks like an argument
 SELECT host_id, GROUP_CONCAT(DISTINCT i ORDER BY i SEPARATOR '$1') FROM events WHERE id < 300 GROUP BY host_id ORDER BY 1
 -- name: a separator with a dollar sign
-SELECT GROUP_CONCAT(DISTINCT ti ORDER BY ti DESC SEPARATOR '$$') FROM events WHERE id < 300
+SELECT GROUP_CONCAT(DISTINCT ti ORDER BY ti DESC SEPARATOR '$$') FROM events WHERE id < 30
 -- name: JSON of a truth value that is grouped by
 -- set: sql_mode = NO_ENGINE_SUBSTITUTION
 -- expect: whole: tells texts, JSON and truth values apart
