@@ -17,16 +17,16 @@ type InexactError struct{ Why string }
 
 func (e *InexactError) Error() string { return e.Why }
 
-// Inexact is such an error.
+// Inexact returns an InexactError.
 func Inexact(why string) error { return &InexactError{why} }
 
-// IsInexact reports one.
+// IsInexact reports whether an error is an InexactError.
 func IsInexact(err error) bool {
 	_, ok := errors.AsType[*InexactError](err)
 	return ok
 }
 
-// A budget limits the memory of all group tables of a query. Its bytes are those that are
+// A budget limits the memory of all group tables of a query. It counts bytes when they are
 // allocated, used or not.
 type budget struct {
 	used  atomic.Int64
@@ -37,23 +37,23 @@ func (b *budget) add(bytes int) { b.used.Add(int64(bytes)) }
 
 func (b *budget) Full() bool { return b.used.Load() > b.limit }
 
-// A slot is a partial column with the way its values are merged.
+// A slot is a partial column of an aggregate, and the step that merges its values.
 type slot struct {
 	column int
 	step   engine.MergeStep
 	class  engine.ResultClass
-	// scale is the number of digits after the point; -1 if values differ in it. Then each group has
-	// that of the value with the most, in its flags.
+	// scale is the number of digits after the point; -1 if it differs between values. Each group then
+	// has a scale of its own, in its flags: the greatest among its values.
 	scale int
 }
 
-// Kinds of a slot's value in a group, in the lowest three bits of its flags. The others are the
-// number of digits after the point, if that isn't the slot's.
+// Kinds of a slot's value in a group. The kind is in the lowest three bits of the value's flags;
+// the other bits are the value's scale, if slot.scale is -1.
 const (
 	slotNull  = iota
 	slotInt   // an integer in units of the last digit
-	slotWide  // a place in the arena with a wide
-	slotBytes // a place in the arena with a text
+	slotWide  // the place of a wide in the arena
+	slotBytes // the place of a text in the arena
 	slotWord  // 64 bits
 
 	kindBits  = 3
@@ -63,14 +63,14 @@ const (
 // A groupTable is a hash table from the keys of groups to their slots. Keys are the texts of the
 // key columns.
 //
-// Each group is a record of words: the place of its key, the kinds of its slots (eight to a word),
-// and its slots. Records, keys and texts lie in large blocks without pointers, which the garbage
-// collector doesn't look into and a growing table doesn't copy. All are counted in the budget.
+// Each group is a record of words: the place of its key, the flags of its slots (eight to a word),
+// and its slots. Records, keys and texts lie in large blocks without pointers: the garbage
+// collector doesn't scan them, and a growing table doesn't copy them. The budget counts all blocks.
 type groupTable struct {
 	slots  []slot
 	budget *budget
-	// index holds a number of a group, plus 1, in the lower half of each word and the upper half of
-	// its hash in the upper.
+	// index is the hash index. The lower half of a word is the group's number plus 1, the upper half
+	// is the upper half of its hash.
 	index   []uint64
 	count   int
 	stride  int // words of a record
@@ -130,7 +130,7 @@ func (t *groupTable) set(record []uint64, slot, kind int, value uint64) {
 	record[t.flagged+slot] = value
 }
 
-// find returns the record of a key, which it adds with NULL in all slots if it is new.
+// find returns the record of a key. It adds a new key, with NULL in all slots.
 func (t *groupTable) find(key []byte, hash uint64) ([]uint64, error) {
 	if t.count >= len(t.index)*3/4 {
 		if err := t.grow(); err != nil {
@@ -244,8 +244,8 @@ func (t *groupTable) unexpected(s *slot, text []byte) error {
 		", which is not in the form that merging in memory is certain of")
 }
 
-// ordersAsBytes reports whether the text of a time has the form whose order is that of its bytes: a
-// year of four digits, or hours of two.
+// ordersAsBytes reports whether the text of a time sorts correctly as bytes. It does with a year of
+// four digits or hours of two: not -01:00:00, 100:00:00 or 0044-03-15 BC.
 func ordersAsBytes(text []byte) bool {
 	if bytes.HasSuffix(text, []byte("BC")) {
 		return false
@@ -259,8 +259,8 @@ func ordersAsBytes(text []byte) bool {
 	return len(text) == 4 // a year
 }
 
-// mergeScaled merges a number of a slot whose values differ in the number of digits after the
-// point. A sum has as many as the value with the most.
+// mergeScaled merges a number into a slot of scale -1. A sum has the greatest scale of its values:
+// 1.5 + 0.25 = 1.75.
 func (t *groupTable) mergeScaled(r []uint64, i int, w wide, scale int) error {
 	s := &t.slots[i]
 	if scale > mostScale {
@@ -298,7 +298,7 @@ func (t *groupTable) mergeScaled(r []uint64, i int, w wide, scale int) error {
 	return nil
 }
 
-// mergeInt merges an integer in units of the last digit.
+// mergeInt merges a number, given as an integer in units of the last digit: 1.25 is 125.
 func (t *groupTable) mergeInt(r []uint64, i int, n int64) error {
 	s := &t.slots[i]
 	at := &r[t.flagged+i]
@@ -368,7 +368,8 @@ func (t *groupTable) putWide(r []uint64, i, kind int, w wide) error {
 	return nil
 }
 
-// number returns the value of a slot that isn't NULL and has a number.
+// number returns the number in slot i of a record, in units of the last digit. The slot must hold a
+// number and not be NULL.
 func (t *groupTable) number(r []uint64, i int) (w wide) {
 	if t.kind(r, i) != slotWide {
 		return wideOf(int64(r[t.flagged+i]))
@@ -397,7 +398,8 @@ func (t *groupTable) mergeWord(r []uint64, i int, word uint64) error {
 	return nil
 }
 
-// mergeBytes merges the lesser or the greater of texts that order as bytes, or as binary fractions.
+// mergeBytes merges the minimum or maximum of texts. They are compared as bytes, or as
+// floating-point numbers if the slot's class is ClassFloat.
 func (t *groupTable) mergeBytes(r []uint64, i int, text []byte) error {
 	s := &t.slots[i]
 	at := &r[t.flagged+i]
@@ -453,7 +455,7 @@ func (t *groupTable) absorbAll(from *groupTable) error {
 	return nil
 }
 
-// absorb merges a group of another table.
+// absorb merges one group of another table into this one.
 func (t *groupTable) absorb(from *groupTable, group int, hash uint64) error {
 	other := from.record(group)
 	r, err := t.find(from.key(other), hash)
@@ -485,7 +487,7 @@ func (t *groupTable) absorb(from *groupTable, group int, hash uint64) error {
 	return nil
 }
 
-// appendSlot appends the text of a slot, as a server writes it; ok is false for NULL.
+// appendSlot appends the value of a slot as the server would write it; ok is false for NULL.
 func (t *groupTable) appendSlot(b []byte, r []uint64, i int) (text []byte, ok bool) {
 	value := r[t.flagged+i]
 	switch t.kind(r, i) {
@@ -501,8 +503,8 @@ func (t *groupTable) appendSlot(b []byte, r []uint64, i int) (text []byte, ok bo
 	return b, false
 }
 
-// An arena holds bytes in blocks, at places that are words: the block (20 bits), the offset (20
-// bits) and the length (24 bits).
+// An arena holds bytes in blocks. A place is a word that locates some of them: the block (20 bits),
+// the offset (20 bits) and the length (24 bits).
 type arena struct {
 	budget *budget
 	blocks [][]byte
@@ -521,7 +523,7 @@ func place(block, offset, length int) uint64 {
 	return uint64(block)<<44 | uint64(offset)<<24 | uint64(length)
 }
 
-// shorter returns a place with a length that is less.
+// shorter returns a place with a smaller length.
 func shorter(p uint64, length int) uint64 { return p&^uint64(mostLength) | uint64(length) }
 
 func (a *arena) at(p uint64) []byte {
@@ -556,8 +558,8 @@ func (a *arena) release() {
 	a.blocks, a.last = nil, 0
 }
 
-// A keyCoder encodes the key columns of partial rows: for each the length plus 1, 0 for NULL, and
-// the text.
+// A keyCoder encodes the key columns of partial rows. A column is encoded as the length of its
+// text plus 1, and the text; NULL is 0.
 type keyCoder struct {
 	columns []engine.ResultColumn
 	key     []byte
@@ -565,8 +567,8 @@ type keyCoder struct {
 	compared bool
 }
 
-// encode returns the key of a row, valid until the next call. A text of which it isn't certain that
-// equal values have it is an inexactError.
+// encode returns the key of a row, valid until the next call. If an equal value may have another
+// text, such as 1.5 and 1.50, it returns an InexactError.
 func (k *keyCoder) encode(row [][]byte) ([]byte, error) {
 	k.key = k.key[:0]
 	for i := range k.columns {
@@ -604,8 +606,8 @@ func decodeKey(row [][]byte, key []byte) ([][]byte, error) {
 	return row, nil
 }
 
-// shards is the number of tables of a worker, by the lowest bits of the hash: each is merged with
-// those of the other workers independently.
+// shards is the number of tables of a worker. The lowest bits of a key's hash choose the table, so
+// that each table is merged with those of the other workers independently.
 const shards = 8
 
 func shardOf(hash uint64) int { return int(hash & (shards - 1)) }

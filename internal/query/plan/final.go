@@ -71,9 +71,9 @@ func (g *grouped) write() error {
 	return nil
 }
 
-// onlyCounts refuses an expression of counts of all rows and nothing else where the server takes
-// COUNT(x) for COUNT(*), as it would in a piece of partitions: it doesn't within an expression, and
-// a piece of a range or a roll-up counts x.
+// onlyCounts refuses a query of counts of all rows if the server's answer can't be reproduced. Some
+// servers take COUNT(x) for COUNT(*) if a query computes nothing but such counts. They don't within
+// an expression, as COUNT(x)+1, nor in a piece that reads a key range or a roll-up.
 func (g *grouped) onlyCounts() error {
 	if len(g.keys) > 0 || g.sel.Where != nil || !g.traits.CountsAll {
 		return nil
@@ -106,7 +106,7 @@ func (b *block) limitText(limit, offset int64) string {
 	return s
 }
 
-// items is the select list in terms of the groups' columns.
+// items returns the select list, computed from the columns of the group table.
 func (g *grouped) items() (list []string, err error) {
 	var named []engine.ResultColumn
 	if g.nested {
@@ -136,9 +136,9 @@ func (g *grouped) items() (list []string, err error) {
 	return list, nil
 }
 
-// storesGroups reports that the server may store the values of groups in a table before it
-// evaluates expressions of them: for windows, DISTINCT, and an order other than that in which GROUP
-// BY makes them.
+// storesGroups reports that the server may store groups in a temporary table before it evaluates
+// expressions of them. It does so for windows, for DISTINCT, and for an ORDER BY that differs from
+// GROUP BY.
 func (g *grouped) storesGroups() bool {
 	if g.hasWindows(g.query) {
 		return true
@@ -165,12 +165,12 @@ func (g *grouped) storesGroups() bool {
 	return false
 }
 
-// render returns an expression in terms of the groups' columns.
+// render returns the SQL text for an expression, computed from the columns of the group table.
 func (g *grouped) render(e *parse.Expr, in nameUse) (string, error) {
 	return g.renderPart(e, in, false)
 }
 
-// renderPart is render of an expression that may be a part of another.
+// renderPart renders an expression. part reports that it is a part of another expression.
 func (g *grouped) renderPart(e *parse.Expr, in nameUse, part bool) (string, error) {
 	var edits []parse.Edit
 	var err error
@@ -237,9 +237,10 @@ func (g *grouped) renderPart(e *parse.Expr, in nameUse, part bool) (string, erro
 	return g.of(e.Span, edits...), nil
 }
 
-// keyValue is a key in terms of the groups' columns. Where columns are compared in other ways than
-// expressions, it is what the key is: a column, a CAST, which makes the same of its own result, or
-// another expression.
+// keyValue returns the SQL text for a key, computed from the columns of the group table. A server
+// with Affinity, such as SQLite, compares columns and expressions by different rules. There the text
+// keeps the form of the key: a+1 gives (+rowmill_k1), CAST(a AS TEXT) gives CAST(rowmill_k1 AS
+// TEXT).
 func (g *grouped) keyValue(i int) string {
 	name := keyName + strconv.Itoa(i+1)
 	e := parse.Bare(g.keys[i].expr)
@@ -252,7 +253,8 @@ func (g *grouped) keyValue(i int) string {
 	return "(+" + name + ")"
 }
 
-// value is an aggregate in terms of the groups' columns.
+// value returns the SQL text for an aggregate, computed from the columns of the group table. For
+// example, AVG(x) is the sum of its partial sums divided by the sum of its partial counts.
 func (g *grouped) value(a *aggregate) string {
 	var columns []string
 	for _, i := range a.parts {
@@ -264,8 +266,8 @@ func (g *grouped) value(a *aggregate) string {
 	return fill(a.recipe.Value, columns)
 }
 
-// checkWindow refuses window functions whose result depends on the order of rows that are equal in
-// their order.
+// checkWindow refuses window functions whose result depends on the order of peers: rows that are
+// equal in PARTITION BY and ORDER BY of the window.
 func (g *grouped) checkWindow(e, whole *parse.Expr) error {
 	g.window = true
 	o, err := g.windowOf(e)
@@ -304,8 +306,9 @@ func (g *grouped) checkWindow(e, whole *parse.Expr) error {
 	return nil
 }
 
-// checkWindowed refuses an aggregate over a window whose operands are binary fractions, or of which
-// several are equal and not the same, as numbers with any number of digits.
+// checkWindowed refuses an aggregate over a window if its result isn't certain. A sum of binary
+// fractions depends on the order of additions. The minimum of equal decimals may have more digits
+// or fewer: 1.5 or 1.50.
 func (g *grouped) checkWindowed(e *parse.Expr) (err error) {
 	for _, arg := range e.Args {
 		parse.Walk(arg, func(x *parse.Expr) bool {
@@ -336,7 +339,7 @@ func (g *grouped) checkWindowed(e *parse.Expr) (err error) {
 	return err
 }
 
-// windowText is the definition of a named window in terms of the groups' columns.
+// windowText returns the definition of a named window, over the columns of the group table.
 func (g *grouped) windowText(e *parse.Expr) (string, error) {
 	o, err := g.windowOf(e)
 	if err != nil {
@@ -357,8 +360,8 @@ func (g *grouped) windowText(e *parse.Expr) (string, error) {
 	return g.of(o.Span, edits...), nil
 }
 
-// orders is ORDER BY in terms of the groups' columns. unique reports that no two groups are equal
-// in it.
+// orders returns ORDER BY, computed from the columns of the group table. unique reports that all
+// groups differ in it.
 func (g *grouped) orders() (list []string, unique bool, err error) {
 	if len(g.keys) == 0 {
 		return nil, true, nil
@@ -388,8 +391,8 @@ func (g *grouped) orders() (list []string, unique bool, err error) {
 	return list, unique, nil
 }
 
-// checkSort refuses an expression to sort by that has an alias of the select list in it, where the
-// server doesn't sort by it then.
+// checkSort refuses an ORDER BY expression with an alias of the select list, such as ORDER BY n+1
+// for COUNT(*) AS n, if the server doesn't sort by it.
 func (g *grouped) checkSort(e *parse.Expr) (err error) {
 	if !g.traits.MissortsAliases {
 		return nil
@@ -407,7 +410,7 @@ func (g *grouped) checkSort(e *parse.Expr) (err error) {
 	return err
 }
 
-// direction is what follows the expression in an element of ORDER BY.
+// direction returns the suffix of an element of ORDER BY, such as DESC NULLS LAST.
 func direction(o parse.Order) string {
 	s := ""
 	if o.Desc {
@@ -419,7 +422,7 @@ func direction(o parse.Order) string {
 	return s
 }
 
-// writePartial writes the query of a piece, and what makes groups of the partials.
+// writePartial writes the query of a piece, and the query that merges partials into groups.
 func (g *grouped) writePartial() error {
 	m := &g.plan.Merge
 	var partial, typed, groups []string
@@ -482,7 +485,8 @@ func (g *grouped) writePartial() error {
 	return nil
 }
 
-// typeParts gives partial columns without a type that of the aggregate that they are parts of.
+// typeParts sets the class of partial columns that hold integers: the server may describe them
+// without a type.
 func (g *grouped) typeParts() {
 	i := g.plan.Keys
 	for _, p := range g.parts {
@@ -496,7 +500,8 @@ func (g *grouped) typeParts() {
 	}
 }
 
-// writeTies writes the queries that find out whether SQL determines the answer.
+// writeTies writes queries that return a row if SQL doesn't determine the answer. For example, rows
+// on both sides of a LIMIT may be equal in ORDER BY.
 func (g *grouped) writeTies(items []string, having string, unique bool) error {
 	m := &g.plan.Merge
 	var several []string
@@ -580,7 +585,7 @@ func (g *grouped) writeTies(items []string, having string, unique bool) error {
 	return nil
 }
 
-// unnamed is an element of items without its name.
+// unnamed returns an element of the select list without its alias.
 func (g *grouped) unnamed(item string) string {
 	if g.nested {
 		return item[:strings.LastIndex(item, " AS ")]
@@ -588,8 +593,8 @@ func (g *grouped) unnamed(item string) string {
 	return item
 }
 
-// limitTies are queries that return a row if the rows on both sides of an end of the limit are
-// equal in the order.
+// limitTies returns queries for both ends of a LIMIT. Each returns a row if the last row before the
+// end and the first one after it are equal in ORDER BY.
 func (b *block) limitTies(query string, sorts []string) (list []string) {
 	ends := []int64{b.offset + b.limit}
 	if b.offset > 0 {
@@ -602,7 +607,7 @@ func (b *block) limitTies(query string, sorts []string) (list []string) {
 	return list
 }
 
-// inMemory makes the merge one in memory if all of it is known outside of the server.
+// inMemory chooses a merge in memory if rowmill can compute all of it as the server would.
 func (g *grouped) inMemory() {
 	m := &g.plan.Merge
 	if !g.merges || g.super || g.nested || g.sel.Having != nil || g.ambiguous || len(m.Ties) > 0 && g.limit < 0 || g.sel.Distinct && len(g.sel.GroupBy) > 0 {

@@ -32,12 +32,12 @@ type Plan struct {
 
 	// Whole is why the statement is passed to the server whole; "" if it is split.
 	Whole string
-	// Branches are those of a set operation, each with a plan of its own. Then there is no Table
-	// and no Partial, Pieces are those of all branches in turn, and Merge says how the answer
-	// follows from those of the branches: they are passed on one after the other, or the server
-	// computes it from their temporary tables.
+	// Branches are the SELECTs of a set operation, such as UNION. Each has a plan of its own. The
+	// outer plan then has no Table and no Partial, and Pieces are those of all branches in turn.
+	// Merge says how the branches' answers are combined: they are passed on one after the other, or
+	// the server computes the answer from temporary tables of them.
 	Branches []Branch
-	Why      string // why it is run as one piece, its text, or can't be; "" if it is split
+	Why      string // why a branch is run as one piece, or can't be; "" if it is split
 	Pieces   []Piece
 	Merge    Merge
 	// EstimatedRows is the server's estimate of the rows that are read; -1 is unknown.
@@ -46,34 +46,37 @@ type Plan struct {
 	Parallel int
 }
 
-// A Statement is what is known of the text of a query.
+// A Statement describes a query before it is split.
 type Statement struct {
-	// Text is the statement, State the settings of the session that it is for.
+	// Text is the statement. State is the client's session settings, under which it runs.
 	Text  string
 	State engine.State
 	// Columns describe the answer.
 	Columns []engine.ResultColumn
-	// Clock reports that pieces have values in the place of functions that return the current time.
+	// Clock reports that pieces have constants in place of NOW() and other functions of the current
+	// time.
 	Clock bool
 	// Tables are those that the statement reads, each with its database, "" for the current one.
 	Tables [][2]string
-	// Certain is the text by which a branch can be run whole; "" if its rows might then be others.
+	// Certain is the text of a branch that isn't split. It returns the same rows alone as within the
+	// set operation; "" if that isn't certain.
 	Certain string
 	// Harmless reports that the statement changes nothing in the session that runs it: all of its
 	// functions and tables are known.
 	Harmless bool
 	InUnion  bool // it is the plan of a branch
-	// OnlyCounts reports that it has several counts of all rows, of values among them, and computes
-	// nothing else.
+	// OnlyCounts reports that the statement computes only counts over all rows, at least one of them
+	// a COUNT(x): see engine.Semantics.CountsAll.
 	OnlyCounts bool
 }
 
-// A Source is the table that is cut.
+// A Source is the table that is divided among pieces.
 type Source struct {
-	// Table is the table that is cut, Alias its name in the query.
+	// Table is the table, Alias its name in the query.
 	Table *engine.TableParts
 	Alias string
-	// Namesakes is how many tables of the statement have that name.
+	// Namesakes is the number of tables in the statement that are called Alias, this one included: a
+	// subquery may use the name again.
 	Namesakes int
 	// Alone reports that the statement reads no other table, and this one once.
 	Alone bool
@@ -83,62 +86,65 @@ type Source struct {
 	// Named are the partitions that the statement names.
 	Named  []string
 	Pruned int
-	// Disjoint reports that no group is in two of the Parts, on which the merge relies: a part is
-	// not cut any further.
+	// Disjoint reports that no group has rows in two of the Parts. The merge relies on it, so that a
+	// partition is not divided among pieces.
 	Disjoint bool
-	// Locals are those of the head, once it has been asked for them: see engine.LocalReader.
+	// Locals are the head's own definitions, such as time zones, once they have been read: see
+	// engine.LocalReader.
 	Locals map[string]string
-	// Through is why the rows of a table on several servers are read through the head; "" if they
-	// aren't, or if it is on one.
+	// Through is the reason why a table on several servers is read through the head; "" if it is read
+	// on the nodes, or is on one server.
 	Through string
-	// Fetched are the tables of other servers of which pieces read only rows: see Piece.Text.
+	// Fetched are tables of other servers whose rows the head fetches, to compute the pieces itself:
+	// see Piece.Text.
 	Fetched []string
 }
 
-// RolledUp is what is read from roll-ups in the place of rows.
+// RolledUp describes the use of roll-ups in place of the table's rows.
 type RolledUp struct {
-	// Rollups are those that the first pieces read in the place of rows. NoRollup is why none of
-	// the table's is used; "" if it has none.
+	// Rollups are read by the first pieces. NoRollup is the reason why no roll-up is used; "" if the
+	// table has none.
 	Rollups  []RollupUse
 	NoRollup string
-	// SameRows returns why partitions in whose place Rollups are read aren't those of which they
-	// have the rows, in the transaction of a session; "" if they are. It is nil if nothing changes
-	// rows unnoticed. Changed are the periods that are read for that reason.
+	// SameRows checks, in a session's transaction, that Rollups still match the partitions that they
+	// replace. It returns the reason if they don't, else "". It is nil if rowmill notices every change
+	// of rows. Changed are the periods whose rows are read because their roll-up doesn't match.
 	SameRows func(ctx context.Context, s *engine.Session) (string, error)
 	Changed  []string
 }
 
-// Partials are the queries of pieces, and their results.
+// Partials describe the query of each piece, and the columns of its result.
 type Partials struct {
-	// Partial is the query of a piece: before and after the operand of FROM that is replaced,
-	// without its alias. A derived table in parentheses may stand in its place.
+	// Partial is the query of a piece, split at the operand of FROM that each piece replaces: the
+	// texts before and after it. For example, FROM t AS x has the operand t; a piece replaces it with
+	// t PARTITION (p1), or with a derived table in parentheses.
 	Partial [2]string
-	// Sample is the statement before and after the same operand. Joined reports that it reads other
-	// tables, too.
+	// Sample is the client's statement, split at the same operand. It runs on one partition if only a
+	// result tells the types of columns. Joined reports that the statement also reads other tables.
 	Sample [2]string
 	Joined bool
 	// PartialColumns describe the result of a piece: first the keys, then the parts of the
 	// aggregates.
 	PartialColumns []engine.ResultColumn
-	// Keys is the number of key columns of a partial; if partials are rows, the number of columns
-	// of the answer.
+	// Keys is the number of key columns of a partial. If pieces return rows and not groups, it is the
+	// number of columns of the answer.
 	Keys int
 }
 
-// A Piece is some partitions of the table, read by one statement.
+// A Piece is one statement that reads some partitions of the table.
 type Piece struct {
 	Parts []string
-	// Where is a condition on the rows in place of partitions, of a table that is cut by ranges of
-	// its primary key; "" if there is none.
+	// Where selects the piece's rows by a range of the primary key, in a table without partitions; ""
+	// otherwise.
 	Where string
-	// Query is the whole text of the piece if it doesn't read the table but a roll-up of it, and
-	// Rollup is the roll-up's name; "" otherwise.
+	// Query is the text of a piece that reads a roll-up in place of the table. Rollup is the
+	// roll-up's name. Both are "" otherwise.
 	Query, Rollup string
-	// Text is the whole text of the piece if it has derived tables in the place of tables of other
-	// servers; "" otherwise.
+	// Text is the text of a piece in which derived tables replace tables of other servers; ""
+	// otherwise.
 	Text string
-	// Node is the index of the server that has them; 0 on a single server. Server is its name, and
-	// Table the table there, if they are not those of the plan.
+	// Node is the index of the server with the piece's rows; 0 on a single server. Server is its name
+	// and Table the table there, if they differ from the plan's.
 	Node   int
 	Server string
 	Table  *engine.TableParts
@@ -148,16 +154,16 @@ type Piece struct {
 
 // A RollupUse is a roll-up that a plan reads in place of rows.
 type RollupUse struct {
-	// Name is that of the roll-up, Every the length of its buckets.
+	// Name is the roll-up's name, Every the length of its buckets.
 	Name  string
 	Every rolling.Grid
-	// Ranges are the time that it stands for: whole buckets, in order.
+	// Ranges are the times for which it replaces rows: complete buckets, in order.
 	Ranges []rolling.Period
-	// Proof returns 1 in every column as long as its buckets have exactly the rows of the table.
+	// Proof is a query. It returns 1 in every column while the buckets hold exactly the table's rows.
 	Proof string
 }
 
-// A MergeKind is how the results of pieces become the answer.
+// A MergeKind is a way to compute the answer from the results of pieces.
 type MergeKind int
 
 // Kinds of merges.
