@@ -26,8 +26,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// ErrUsage is the class of errors of the file itself, and of a command that can't be about what it
-// declares.
+// ErrUsage is the class of two errors: an invalid declaration, and a command that doesn't apply to
+// the declared table, such as one for a node that the declaration doesn't name.
 var ErrUsage = errors.New("the declaration or its use is invalid")
 
 func usage(hint, format string, args ...any) error {
@@ -37,16 +37,16 @@ func usage(hint, format string, args ...any) error {
 // A File is a declaration that was read from its file.
 type File struct {
 	*rolling.Declaration
-	// Node is the name of the node whose table is meant, which is then the target; "" is all nodes, or
-	// the only server.
+	// Node is the name of a single node, whose database is then the target; "" is all nodes, or the
+	// only server.
 	Node string
 	// Now returns the present; nil is time.Now.
 	Now func() time.Time
 	// Note, unless nil, receives lines about long operations.
 	Note func(line string)
-	// Dry opens a temporary database in the place of a file that doesn't exist yet.
+	// Dry opens a temporary database if the target is a SQLite file that doesn't exist yet.
 	Dry bool
-	// Servers, unless nil, opens the database, and closes it: other tables may share it.
+	// Servers opens and closes a database that several tables share; nil opens one for this table.
 	Servers *Servers
 }
 
@@ -60,7 +60,8 @@ func Parse(ctx context.Context, path, url string) (*rolling.Declaration, error) 
 	return d, engine.Classed(ErrUsage, err)
 }
 
-// Read is Parse; of a table with [shards], instead may also be the name of the node that is meant.
+// Read reads a declaration. instead, unless "", replaces its target: it is a URL or, for a table
+// with [shards], the name of a node.
 func Read(ctx context.Context, path, instead string) (*File, error) {
 	if instead == "" || strings.Contains(instead, ":") {
 		d, err := Parse(ctx, path, instead)
@@ -86,7 +87,7 @@ func Read(ctx context.Context, path, instead string) (*File, error) {
 	return nil, usage("--target "+nodes[0].Name, "--target %s: table %s has no node of that name, but %s", instead, d.Name, d.Shards.Names())
 }
 
-// Sharded reports whether all nodes of a table on several servers are meant.
+// Sharded reports whether the file is for all nodes of a table on several servers.
 func (f *File) Sharded() bool { return len(f.Shards.Nodes) > 0 && f.Node == "" }
 
 // OfNodes returns a File for each node, in the declared order.

@@ -24,8 +24,9 @@ import (
 // a database and a scheduler, and so do all files of SQLite, whose work is done in this process. A
 // table that can't be kept is reported and tried again, and delays no other.
 type Fleet struct {
-	// Paths are files and directories, whose files *.toml are meant. They are looked at every Every
-	// for added, changed and removed files. Without paths, only the tables of Keep are kept.
+	// Paths are declarations, and directories of declarations (*.toml). At intervals of Every they
+	// are searched for added, changed and removed files. Without paths, only the tables of Keep are
+	// kept.
 	Paths []string
 	Every time.Duration
 	// Read reads a file.
@@ -34,7 +35,8 @@ type Fleet struct {
 	Prepare func(ctx context.Context, t *Table) error
 	// Leads is called when this process begins or ceases to lead a table.
 	Leads func(t *Table, leads bool)
-	// Say receives what happens to a member, and why one isn't kept: once, until that changes.
+	// Say receives events of a member, and the reason why one isn't kept. It is not called again with
+	// the same reason.
 	Say func(m *Member, text string, err error)
 	// Servers are the open databases.
 	Servers *Servers
@@ -47,8 +49,8 @@ type Fleet struct {
 
 // A Member is a table of a fleet, or a file that can't be read.
 type Member struct {
-	// Path is its file, Node the node if it is on several servers; Name and Target are "" if the file
-	// was never understood.
+	// Path is the declaration's file. Node is the node, for a table on several servers. Name and
+	// Target are "" if the file has never been valid.
 	Path, Node, Name, Target string
 
 	file  *File
@@ -56,20 +58,20 @@ type Member struct {
 	stamp string // of the file, as it was read
 	// Guarded by the fleet's lock.
 	table *Table // nil while it isn't kept
-	check bool   // the file may differ from what was applied
-	err   error  // why it isn't kept, or not as the file says
+	check bool   // the file may have changed since it was applied
+	err   error  // why it isn't kept, or is kept as it was last applied
 	said  string
 	again time.Time // of the next attempt to open it
 	tries int
 	gone  bool // the file was missing at the last look
 }
 
-// A place is a target with its tables, or all files with theirs.
+// A place is a target with its tables. All SQLite files are one place.
 type place struct {
 	scheduler *maintain.Scheduler
 	wake      chan struct{}
 	byTable   map[*maintain.Table]*Table
-	left      []*Table // tables that are no longer to be kept
+	left      []*Table // tables to close: they are no longer kept
 }
 
 // Title names a member: its table, else its file.
@@ -84,7 +86,8 @@ func (m *Member) Title() string {
 // A Standing is the state of a member.
 type Standing struct {
 	*Member
-	// Table is nil while it isn't kept; Err is why, or why not as its file says.
+	// Table is nil while it isn't kept. Err is the reason why it isn't kept, or is kept as it
+	// was last applied.
 	Table *Table
 	Err   error
 	maintain.TableState
@@ -346,8 +349,8 @@ func (f *Fleet) look(ctx context.Context) {
 	}
 }
 
-// read reads a file that is new or has changed, of which there are members. If it can't be
-// understood, they are kept as before.
+// read reads a new or changed file. were are the members of its former content: if the file is
+// invalid, they are kept as before.
 func (f *Fleet) read(ctx context.Context, path, stamp string, were []*Member) {
 	file, err := f.Read(ctx, path)
 	if err != nil {
@@ -395,7 +398,7 @@ func (f *Fleet) read(ctx context.Context, path, stamp string, were []*Member) {
 	}
 }
 
-// same returns the member of another file with the same table.
+// same returns the member of another file that declares the table of m, or nil.
 func (f *Fleet) same(m *Member) *Member {
 	for _, other := range f.members {
 		if other.Path != m.Path && other.Name == m.Name && other.Target == m.Target && other.Target != "" {
@@ -405,7 +408,7 @@ func (f *Fleet) same(m *Member) *Member {
 	return nil
 }
 
-// Files returns a file, or those of a directory that are declarations, in order.
+// Files returns the path of a file, or the sorted paths of a directory's declarations.
 func Files(path string) ([]string, error) {
 	found := map[string]string{}
 	if err := list(path, found); err != nil {
@@ -417,8 +420,8 @@ func Files(path string) ([]string, error) {
 	return slices.Sorted(maps.Keys(found)), nil
 }
 
-// list adds the declarations of a path, with a stamp of each that changes whenever it is written or
-// replaced.
+// list adds the declarations of a path, each with a stamp. The stamp changes when the file is
+// written or replaced.
 func list(path string, into map[string]string) error {
 	info, err := os.Stat(path)
 	if err != nil {
