@@ -8,9 +8,9 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// inserted returns a lower bound for the number of rows inserted in each range, given
-// the rows sent to each. there is the number of rows that already existed and refused
-// the number that were refused; their ranges are unknown.
+// inserted returns a lower bound for the number of rows inserted in each range, given the number
+// sent to each. there rows already existed, and refused rows were refused by the server; nobody
+// knows in which range.
 func inserted(sent []state.Extent, there, refused int64) []state.Extent {
 	out := []state.Extent{}
 	for _, e := range sent {
@@ -22,8 +22,9 @@ func inserted(sent []state.Extent, there, refused int64) []state.Extent {
 	return out
 }
 
-// ExtentsOf returns the extents of the rows of a batch. A line of the ledger has only
-// their first and last position.
+// ExtentsOf returns the extents of a batch: the ranges of positions of its rows, with the number of
+// rows in each. A batch read from the ledger has a single extent, from its lowest to its highest
+// position.
 func ExtentsOf(b state.Batch) []state.Extent {
 	if b.Extents == nil && b.Inserted+b.Updated+b.Duplicate > 0 {
 		return []state.Extent{{Period: rolling.Period{From: b.Lower, To: b.Upper + 1}, Rows: b.Inserted}}
@@ -31,8 +32,8 @@ func ExtentsOf(b state.Batch) []state.Extent {
 	return b.Extents
 }
 
-// Merged reduces the number of extents: it merges those in the same period of the
-// grid, and those that span the same periods.
+// Merged reduces the number of extents: it merges those that lie in the same period of the grid, or
+// span the same periods.
 func Merged(g rolling.Grid, all []state.Extent) []state.Extent {
 	by := map[rolling.Period]state.Extent{}
 	for _, e := range all {
@@ -50,7 +51,7 @@ func Merged(g rolling.Grid, all []state.Extent) []state.Extent {
 	return out
 }
 
-// spanOf returns the periods of the grid in which an extent lies, as one.
+// spanOf returns the range from the start of an extent's first period to the end of its last one.
 func spanOf(g rolling.Grid, e state.Extent) rolling.Period {
 	first, err1 := g.At(e.From)
 	last, err2 := g.At(e.To - 1)
@@ -62,8 +63,8 @@ func spanOf(g rolling.Grid, e state.Extent) rolling.Period {
 
 const mergeAt = 4096
 
-// Gathered adds extents to others, and merges them once they are many: each batch
-// adds one per period.
+// Gathered appends extents. It merges them once there are mergeAt, since each batch adds one per
+// period.
 func (l *Load) Gathered(all, more []state.Extent) []state.Extent {
 	if all = append(all, more...); len(all) >= mergeAt {
 		all = Merged(l.Opt.Table.Grid, all)
