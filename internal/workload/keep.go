@@ -64,7 +64,7 @@ type Keep struct {
 	notes KeepNotes
 }
 
-// KeepNotes are what a Keep notes of its inserts.
+// KeepNotes are the observations of a Keep about its inserts.
 type KeepNotes struct {
 	// Stalls are inserts that took longer than KeepOptions.Stall, ordered by their
 	// ends; Slow is their number, including those not listed.
@@ -174,16 +174,16 @@ func (w *Keep) counted(t *engine.Table, s *engine.Schema) (map[string]bool, erro
 	return out, nil
 }
 
-// A keyColumn is the column of a unique key that can have the most different values; "" if none can
-// have any.
+// A keyColumn is the column of a unique key that can have the most different values, and
+// room is their number. column is "" if rowmill can't generate values for any column of the key.
 type keyColumn struct {
 	key    []string
 	column string
 	room   int64
 }
 
-// keyColumns returns one for each unique key, by the room of columns other than by; one that the
-// server counts has no limit.
+// keyColumns returns one column for each unique key. room returns the number of different values
+// that a column can have; a column that the server counts has no limit. Column by is not chosen.
 func keyColumns(s *engine.Schema, by string, room func(*engine.SchemaColumn) int64) (out []keyColumn) {
 	for _, key := range append(slices.Clone(s.Unique), s.PrimaryKey) {
 		k := keyColumn{key: key}
@@ -348,18 +348,18 @@ func (c *keepClient) Recover(ctx context.Context, failed error) error {
 
 func (c *keepClient) Close() error { return c.writer.Close() }
 
-// A filler appends the value of a column of a row to its vector. now is the
-// present time, as a position.
+// A filler appends a column's value for one row to the column's vector. now is the present time, as
+// a position.
 type filler func(v *engine.Vector, row, now int64)
 
 // errNoValues is the reason why the server must fill a column.
 var errNoValues = errors.New("no values of this type are known; give it a default, or let it be NULL")
 
-// Limits of generated values: texts that are counted, small numbers.
+// Limits of generated values.
 const (
-	textLength   = 12
-	smallNumbers = 1000
-	anyPrecision = 10 // of a decimal without limits
+	textLength   = 12   // of texts in unique keys
+	smallNumbers = 1000 // of random numbers
+	anyPrecision = 10   // of a decimal declared without a precision
 )
 
 // keySpace returns the number of different values that a column can have as part of a key.
@@ -386,8 +386,7 @@ func greatestInt(t value.Type) int64 {
 	return most
 }
 
-// wholeNumbers returns the greatest integer that a decimal column holds, of those of
-// up to 18 digits.
+// wholeNumbers returns the greatest integer of at most 18 digits that a decimal column holds.
 func wholeNumbers(t value.Type) int64 {
 	return int64(math.Pow10(min(max(cmp.Or(t.Precision, anyPrecision)-t.Scale, 0), 18))) - 1
 }
@@ -413,8 +412,8 @@ func wholeSeconds(v *engine.Vector, _, now int64) {
 	v.Ints = append(v.Ints, now-(now%1e6+1e6)%1e6)
 }
 
-// column returns the filler of any other column. If rows must differ in it, the
-// values are a permutation of all keys; otherwise they are random.
+// column returns the filler of a column other than the table's By. If counted, the
+// values of successive rows differ until all have been used; otherwise they are random.
 func (w *Keep) column(c engine.SchemaColumn, counted bool) (filler, engine.Column, error) {
 	col := engine.Column{Name: c.Name, Null: c.Null}
 	salt := saltOf(w.opt.Seed, c.Name)
@@ -444,7 +443,8 @@ func (w *Keep) column(c engine.SchemaColumn, counted bool) (filler, engine.Colum
 	return func(v *engine.Vector, row, _ int64) { made.put(v, number(row)%uint64(most)) }, made.Column, nil
 }
 
-// saltOf returns what makes a column's values differ from those of others.
+// saltOf returns a number derived from the seed and a column's name, so that columns have different
+// random values.
 func saltOf(seed uint64, name string) uint64 {
 	for _, b := range []byte(name) {
 		seed = draw.Mix(seed ^ uint64(b))

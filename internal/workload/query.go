@@ -228,12 +228,12 @@ func (w *Insert) follow() error {
 // perTable returns the maximum number of clients that insert into one table.
 func (w *Insert) perTable() int { return (w.opt.Writers + len(w.tables) - 1) / len(w.tables) }
 
-// keptParts is the minimum number of periods that hold the rows of --keep-rows, so
-// that a table exceeds them by at most a tenth.
+// keptParts is the minimum number of periods into which --keep-rows is divided. With 10, a table
+// has at most a tenth more rows than --keep-rows: those of the period being filled.
 const keptParts = 10
 
-// keepPeriods makes a rolling table keep the required rows: as many periods as hold them, and
-// the one being filled. The period must divide the number of rows; a measured length is
+// keepPeriods makes a rolling table keep the rows of --keep-rows in full periods, and one more
+// period that is being filled. The rows of a period must divide --keep-rows; a measured period is
 // reduced until it does.
 func (w *Insert) keepPeriods(period int64, measured bool) (int64, error) {
 	keep := w.opt.KeepRows / int64(len(w.tables))
