@@ -12,7 +12,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// Sections of runs of `bench tables`; the first two are of tables or of partitions.
+// Titles of the sections of `bench tables`. The first two are completed with "tables" or
+// "partitions".
 const (
 	creating   = "Creating "
 	opening    = "Opening, on one connection, "
@@ -37,14 +38,14 @@ func brief(s float64) string {
 	return micros(1e6 * s)
 }
 
-// A Fit is how a figure of `bench tables` grows, of one line of the report.
+// A Fit is the growth of a figure of `bench tables`. Line is the server and kind of object.
 type Fit struct {
 	Line string `json:"line"`
 	statistics.TablesFit
 }
 
-// manyTables lays out runs of `bench tables`: phases, the number of tables, partitions or
-// connections, and servers.
+// manyTables arranges runs of `bench tables` by phase, by the number of tables, partitions or
+// connections, and by server.
 func manyTables(recs []result.Record) (experiment, error) {
 	p := newProjection(recs, "phase", "number", "server")
 	p.axes = map[string]string{connecting: "connections"}
@@ -99,7 +100,7 @@ func manyTables(recs []result.Record) (experiment, error) {
 	return p, nil
 }
 
-// tablesCost adds a cost as a sample. before is how many were opened at the cost before.
+// tablesCost adds a cost as a sample. before is the number of tables open at the previous cost.
 func (p *projection) tablesCost(v *view, server string, c *result.TablesCost, before *int) {
 	add := func(section string, at int, line string, figures ...float64) {
 		for i := range figures {
@@ -122,7 +123,8 @@ func (p *projection) tablesCost(v *view, server string, c *result.TablesCost, be
 	}
 }
 
-// tablesFits fits the costs of all runs of a server.
+// tablesFits fits one line for each server, kind of object and figure: for example, how the memory
+// of MariaDB grows with the number of tables. Runs with the same label are fitted together.
 func tablesFits(p *projection) (out []Fit) {
 	costs := map[string][]result.TablesCost{}
 	var lines []string
@@ -151,7 +153,8 @@ func fitTable(fits []Fit) *document.Table {
 	return t
 }
 
-// laterTable is what happens once: the restart, and opening all again.
+// laterTable returns the table of figures measured once in a run: the restart, and opening all
+// tables again.
 func laterTable(p *projection) *document.Table {
 	t := &document.Table{Header: []string{"", "restart", "memory then", "memory, all open", "opened again", "memory then"}}
 	for i := range p.recs {
@@ -175,7 +178,7 @@ func laterTable(p *projection) *document.Table {
 	return t
 }
 
-// tablesLines are the results of a section in sentences: what one table, or one connection, takes.
+// tablesLines returns the results of a section as sentences: the cost of one table or connection.
 func (s *panel) tablesLines() (out []string) {
 	phase, one := result.TablesHeld, ""
 	switch {
