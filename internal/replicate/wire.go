@@ -201,8 +201,7 @@ func (w *wire) refuse(why error) error {
 	return errors.Join(err, w.Close())
 }
 
-// A buffered connection collects the records of TLS, each of 16 KiB, so that a chunk takes few
-// system calls.
+// A buffered connection reads and writes several TLS records of 16 KiB in one system call.
 type buffered struct {
 	net.Conn
 	r  *bufio.Reader
