@@ -12,8 +12,8 @@ import (
 	"github.com/rowmill/rowmill/internal/mysqlwire"
 )
 
-// recipes implements engine.Reader as far as it knows functions: how an aggregate is split and
-// merged.
+// recipes implements the part of engine.Reader about functions, such as how an aggregate is split
+// and merged.
 type recipes struct{ *server }
 
 // Syntax implements engine.Reader: sql_mode decides about some of it.
@@ -64,11 +64,11 @@ func (db recipes) before(version ...int) bool {
 	return !db.dialect.mariadb && slices.Compare(have, version) < 0
 }
 
-// pureFunctions always return the same for the same arguments and settings. The current time
-// is among them: executing a query in pieces sets TIMESTAMP. Not among them are
-// functions of the session (CONNECTION_ID, LAST_INSERT_ID, USER, FOUND_ROWS, locks), of chance, of
-// files and plugins, SYSDATE, which TIMESTAMP doesn't set, and those whose result depends on how
-// an argument was computed (COERCIBILITY, CHARSET, COLLATION).
+// pureFunctions always return the same for the same arguments and settings. The current time is
+// among them, because TIMESTAMP is set in the sessions of pieces. Excluded are functions of the
+// session (CONNECTION_ID, LAST_INSERT_ID, USER, FOUND_ROWS, locks), random functions, functions of
+// files and plugins, SYSDATE, which ignores TIMESTAMP, and functions of how an argument was
+// computed (COERCIBILITY, CHARSET, COLLATION).
 var pureFunctions = engine.WordSet(`
 	abs acos asin atan atan2 ceil ceiling conv cos cot crc32 degrees exp floor ln log log10 log2 mod pi pow power
 	radians round sign sin sqrt tan truncate
@@ -93,8 +93,8 @@ var pureFunctions = engine.WordSet(`
 	json_merge_preserve json_normalize json_object json_overlaps json_pretty json_query json_quote json_remove
 	json_replace json_search json_set json_storage_size json_type json_unquote json_valid json_value`)
 
-// aggregateFunctions compute one value from many rows. A name that is not in Aggregate's switch
-// makes a query whole.
+// aggregateFunctions compute one value from many rows. A query with one that Aggregate doesn't know
+// is run whole.
 var aggregateFunctions = engine.WordSet(`
 	count sum avg min max bit_and bit_or bit_xor std stddev stddev_pop stddev_samp var_pop var_samp variance
 	group_concat json_arrayagg json_objectagg any_value st_collect grouping median percentile_cont percentile_disc`)
@@ -102,7 +102,7 @@ var aggregateFunctions = engine.WordSet(`
 var windowFunctions = engine.WordSet(`
 	row_number rank dense_rank percent_rank cume_dist ntile lag lead first_value last_value nth_value`)
 
-// functions are the lists together.
+// functions classifies the names in the lists above.
 var functions = engine.Functions{Pure: pureFunctions, Aggregate: aggregateFunctions, Window: windowFunctions}
 
 // Function implements engine.Reader.
@@ -124,8 +124,8 @@ func (db recipes) Bytes(c engine.ResultColumn, expr string) string {
 	return "CAST(" + expr + " AS BINARY)"
 }
 
-// UserFunction implements engine.Reader: a stored function of the name of one of the server's own
-// is called with its database.
+// UserFunction implements engine.Reader. It finds none: a stored function with the name of a
+// built-in one is called only with its database.
 func (db recipes) UserFunction(context.Context, *engine.Session, string, []string) (string, error) {
 	return "", nil
 }
@@ -133,9 +133,9 @@ func (db recipes) UserFunction(context.Context, *engine.Session, string, []strin
 // ClockValue implements engine.Reader: no function is a ClockFunction.
 func (db recipes) ClockValue(string) string { return "" }
 
-// Ambiguous implements engine.Reader. An enumeration has an empty text for invalid values, and may
-// have one for a valid one. Texts whose beginnings are the same up to max_sort_length are equal
-// where the server sorts them, also for groups, and not where it looks them up in a table.
+// Ambiguous implements engine.Reader. The empty text of an enumeration may be an invalid value or a
+// member. Texts with the same first max_sort_length bytes are equal for a server that groups by
+// sorting, and different for one that groups in a temporary table.
 func (db recipes) Ambiguous(c engine.ResultColumn, expr string, use engine.KeyUse) string {
 	switch {
 	case c.Native == "BIT":
@@ -157,19 +157,19 @@ func (db recipes) Ambiguous(c engine.ResultColumn, expr string, use engine.KeyUs
 	return strings.Join(list, " OR ")
 }
 
-// clips reports integers that a server may cut to the range of their type where it groups in a
-// table, and not where it sorts: it describes those of some functions with too few digits, such as
-// TO_SECONDS on MySQL and PERIOD_ADD on MariaDB.
+// clips reports whether the server may clip an integer to the range of INT or BIGINT. It describes
+// the results of some functions by too small a type, such as TO_SECONDS on MySQL and PERIOD_ADD on
+// MariaDB. If it groups in a temporary table, it clips them to that type; if it sorts, it doesn't.
 func (db recipes) clips(c engine.ResultColumn) bool {
 	return db.server != nil && c.Class == engine.ClassInt && computed(c)
 }
 
-// clipped are the ends of the ranges of INT and BIGINT, with and without a sign.
+// clipped are the limits of INT and BIGINT, signed and unsigned: values that may have been clipped.
 const clipped = "2147483647, -2147483648, 4294967295, 9223372036854775807, -9223372036854775808, 18446744073709551615"
 
-// ambiguousEmpty is a condition for texts that MySQL takes for the empty one, or the empty one for
-// NULL: its temporary tables have groups of their own for blanks that sort as the empty text does,
-// and what it sorts by begins alike for NULL and for an empty result of an expression.
+// ambiguousEmpty returns a condition for texts that MySQL may or may not confuse with the empty
+// text or NULL. A temporary table has separate groups for blanks and the empty text, but they sort
+// as equal. The sort key of NULL may equal that of an expression's empty result.
 func (db recipes) ambiguousEmpty(c engine.ResultColumn, expr string, use engine.KeyUse) string {
 	f, texts := texts(c)
 	switch {
@@ -182,12 +182,12 @@ func (db recipes) ambiguousEmpty(c engine.ResultColumn, expr string, use engine.
 	return ""
 }
 
-// surelyCompared is how many characters are compared where texts are sorted, at least:
-// usualSortLength is divided by the bytes of the longest one. So texts of a column with no more are
-// compared whole: most have two bytes for each to compare, and nearly all no more than four.
+// surelyCompared is the minimum number of characters that are compared in sorting: usualSortLength
+// divided by four, since a character has two bytes of sort key in most collations, and hardly ever
+// more than four. Shorter texts are compared completely.
 const surelyCompared = usualSortLength / 4
 
-// texts reports whether values are texts or bytes.
+// texts reports whether a column's values are texts or bytes.
 func texts(c engine.ResultColumn) (mysqlwire.Column, bool) {
 	f, err := parseField(c.Packet)
 	return f, err == nil && (binaryNames[c.Native] != "" || c.Binary && c.Class == engine.ClassBytes)
@@ -195,12 +195,12 @@ func texts(c engine.ResultColumn) (mysqlwire.Column, bool) {
 
 // Aggregate implements engine.Reader.
 func (db recipes) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
-	// The server computes with digits beyond those of the type of a quotient, which no result shows.
+	// The server computes a quotient with more digits than its type has. Results don't show them.
 	if c.Divided && (c.Result.Class == engine.ClassDecimal || slices.ContainsFunc(c.Inputs, func(in engine.ResultColumn) bool { return in.Class == engine.ClassDecimal })) && (c.Name != "count" || c.Distinct) {
 		return engine.Recipe{}, false
 	}
-	// A value of an expression may have more digits than the largest type, to which the server cuts it
-	// where it uses a table.
+	// An expression may have more digits than the largest DECIMAL. The server cuts it to that type if
+	// it uses a temporary table.
 	if c.Name != "count" && slices.ContainsFunc(c.Inputs, fullDecimal) {
 		return engine.Recipe{}, false
 	}
@@ -238,8 +238,8 @@ func (db recipes) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 			return same, true
 		}
 	case "avg":
-		// The type of the average of EXTRACT has too few digits, to which the server cuts the value where
-		// it stores it.
+		// The type of the average of EXTRACT has too few digits. The server cuts the value to that type
+		// if it stores it.
 		if strings.Contains(strings.ToLower(c.Args[0]), "extract") {
 			return engine.Recipe{}, false
 		}
@@ -288,20 +288,20 @@ func (db recipes) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 	return engine.Recipe{}, false
 }
 
-// fullDecimal reports an expression that has as many digits as a DECIMAL can have.
+// fullDecimal reports whether an expression has the maximum number of digits of a DECIMAL.
 func fullDecimal(c engine.ResultColumn) bool {
 	return c.Class == engine.ClassDecimal && c.Precision >= mostDigits && computed(c)
 }
 
-// mostDigits is how many digits a DECIMAL can have.
+// mostDigits is the maximum number of digits of a DECIMAL.
 const mostDigits = 65
 
-// wordDigits is how many digits after the point the server computes and stores together.
+// wordDigits is the number of decimal digits in a word of the server's DECIMAL arithmetic.
 const wordDigits = 9
 
-// fewerDigits reports an aggregate whose quotient may have fewer digits in the server than from the
-// values of pieces: it has those that the values themselves call for, and a function may return an
-// integer among decimal numbers. If both are within one word, the server computes all of it.
+// fewerDigits reports whether the server may compute a quotient with fewer digits than a merge of
+// pieces. The server chooses the digits by each value, and a function of decimals may return an
+// integer. If all digits after the point fit in one word, both compute the same.
 func fewerDigits(c engine.AggregateCall) bool {
 	n := c.Quotients
 	if c.Name == "avg" {
@@ -314,13 +314,13 @@ func fewerDigits(c engine.AggregateCall) bool {
 	return c.Inputs[0].Class == engine.ClassDecimal && scale != 0 && (scale < 0 || c.QuotientDigits == 0 || scale+n*c.QuotientDigits > wordDigits)
 }
 
-// digitsOfRows is how many digits a sum may have beyond those of its values: more rows than 10^12
-// aren't expected.
+// digitsOfRows is the number of digits that a sum may have beyond those of its values: at most
+// 10^12 rows are expected.
 const digitsOfRows = 12
 
-// sumDigits is the number of digits before the point that a sum, or that of an average, may have,
-// if it is so few that the server may cut a sum on the way to the largest number, in some orders of
-// the rows; otherwise -1.
+// sumDigits returns the number of digits before the point that a DECIMAL has room for in SUM or
+// AVG, if that may be too few: an intermediate sum may then overflow, in some orders of the rows,
+// and the server cuts it to the largest number. Otherwise it returns -1.
 func sumDigits(c engine.AggregateCall) int {
 	if c.Name != "sum" && c.Name != "avg" || c.Inputs[0].Class != engine.ClassDecimal {
 		return -1
@@ -332,8 +332,8 @@ func sumDigits(c engine.AggregateCall) int {
 	return -1
 }
 
-// unlessCut returns the recipe of a sum, or of an average, with a tie for sums that may be cut:
-// none is as large as the sum of all sizes.
+// unlessCut adds a tie to the recipe of a sum or an average if an intermediate sum may overflow.
+// The tie tests the sum of absolute values: no intermediate sum is larger.
 func unlessCut(c engine.AggregateCall, r engine.Recipe) engine.Recipe {
 	most := sumDigits(c)
 	if most < 0 {
@@ -344,8 +344,7 @@ func unlessCut(c engine.AggregateCall, r engine.Recipe) engine.Recipe {
 	return r
 }
 
-// numeric reports whether the argument is a number, exact or not, and no time or text that is
-// converted.
+// numeric reports whether the argument is a number, and not a time or text to be converted.
 func numeric(inputs []engine.ResultColumn) bool {
 	switch inputs[0].Class {
 	case engine.ClassInt, engine.ClassDecimal, engine.ClassFloat:
@@ -354,9 +353,9 @@ func numeric(inputs []engine.ResultColumn) bool {
 	return false
 }
 
-// varianceRecipe is that of exact numbers, from exact sums. The server itself computes with binary
-// fractions, row after row, so that its own last digits depend on the order of the rows. Of binary
-// fractions, the square of a sum would lose all digits.
+// varianceRecipe returns the recipe of a variance of exact numbers, from exact sums. The server
+// computes it in floating point, row after row, so that its own last digits depend on the order of
+// rows. Floating-point numbers are refused: the squared sum would lose all digits.
 func varianceRecipe(c engine.AggregateCall) (engine.Recipe, bool) {
 	square := ""
 	switch in := c.Inputs[0]; {
@@ -383,21 +382,21 @@ func varianceRecipe(c engine.AggregateCall) (engine.Recipe, bool) {
 	return r, true
 }
 
-// quotientRounds reports whether the server's quotient of a decimal with scale digits and a count
-// is rounded to result digits. It computes whole words of nine digits and cuts the rest off: if
-// that leaves result digits and no more, then they are not rounded. See do_div_mod in
-// strings/decimal.c.
+// quotientRounds reports whether the server rounds the quotient of a decimal and a count to result
+// digits after the point; scale is the decimal's. It computes complete words of nine digits and
+// cuts off the rest. If the words hold exactly result digits, nothing is left to round. See
+// do_div_mod in strings/decimal.c.
 func quotientRounds(scale, result int) bool {
 	up := func(n int) int { return (n + 8) / 9 * 9 }
 	digits := up(up(scale) + max(0, result-scale-(up(scale)-scale)))
 	return digits > result
 }
 
-// integerDigits is how many digits MySQL gives the type of a rounded BIGINT, at least.
+// integerDigits is the minimum number of digits of the type of a rounded BIGINT on MySQL.
 const integerDigits = 16
 
-// extremeRecipe is that of MIN and MAX. Of texts that are equal under a collation, of the members
-// of an ENUM among them, and of 0 and -0, the server returns the one that it meets first.
+// extremeRecipe returns the recipe of MIN or MAX. Different values may be equal: texts or members
+// of an ENUM under a collation, and 0 and -0. The server returns the one that it reads first.
 func extremeRecipe(c engine.AggregateCall, same engine.Recipe, mysql bool) (engine.Recipe, bool) {
 	switch {
 	case c.Inputs[0].Class == engine.ClassOther && c.Result.Class != engine.ClassOther:
@@ -453,19 +452,19 @@ func extremeRecipe(c engine.AggregateCall, same engine.Recipe, mysql bool) (engi
 	return engine.Recipe{}, false
 }
 
-// endsInBlank is 1 if a text ends in a blank, without which Padded texts may be equal to it.
+// endsInBlank is 1 if a text ends in a blank. A Padded text is equal to the same text without it.
 const endsInBlank = "MAX($1 LIKE '% ')"
 
-// separatorArgument is what would be taken for a place where an argument goes.
+// separatorArgument finds a text in a separator that a recipe would replace, such as $1.
 var separatorArgument = regexp.MustCompile(`\$[1-9]`)
 
-// largest is the largest number of a DECIMAL type.
+// largest returns the largest number of a DECIMAL type.
 func largest(c engine.ResultColumn) string {
 	return strings.TrimSuffix(strings.Repeat("9", c.Precision-c.Scale)+"."+strings.Repeat("9", c.Scale), ".")
 }
 
-// distinctRecipe is that of COUNT, SUM and AVG(DISTINCT ...) and of lists of distinct values in
-// their own order.
+// distinctRecipe returns the recipe of COUNT, SUM or AVG(DISTINCT ...), or of GROUP_CONCAT(DISTINCT
+// x ORDER BY x).
 func (db recipes) distinctRecipe(c engine.AggregateCall) (engine.Recipe, bool) {
 	var args []string
 	for i, in := range c.Inputs {
