@@ -20,34 +20,35 @@ import (
 	"github.com/rowmill/rowmill/internal/query/plan"
 )
 
-// A Checked is the comparison of a statement's answers, whole and in pieces.
+// A Checked is the result of comparing two answers to a statement: run whole, and run in pieces.
 type Checked struct {
 	Plan *plan.Plan
 	// Rows is the number of rows of the whole answer.
 	Rows int64
-	// Differences are the first of them, and All is their number; none means that all columns and rows
-	// are the same.
+	// Differences are the first differences found, and All is the number of all. If All is 0, columns
+	// and rows are the same.
 	Differences []Difference
 	All         int64
-	// Stopped reports that there were so many that the comparison was ended.
+	// Stopped reports that the comparison ended early, because of too many differences.
 	Stopped bool
-	// Reordered reports that the rows of the pieces came in another order, in which all columns that
-	// could be compared with ORDER BY are right. Unordered reports that ORDER BY has more than these:
-	// an expression, or a text.
+	// Reordered reports that the rows of the pieces came in another order that also satisfies ORDER
+	// BY, as far as it could be checked. Unordered reports that some of ORDER BY can't be checked: an
+	// expression, or a text.
 	Reordered, Unordered bool
 	// Report says how the pieces were run.
 	Report *Report
 }
 
-// A Difference is where the two answers differ. Values are nil for NULL.
+// A Difference is one place where the two answers differ. Values are nil for NULL.
 type Difference struct {
-	// What is the difference if it isn't a value: "column 2", "missing", "added" or "order".
+	// What is the kind of difference, such as DiffersInValue.
 	What string
-	// Row counts from 1, in the whole answer, and for an added row in that of the pieces.
+	// Row is the number of the row in the whole answer, from 1. For an added row it is the number in
+	// the answer of the pieces.
 	Row    int64
 	Column string
-	// Whole and Split are the two values, of a row that is missing or added all of its values as one
-	// text.
+	// Whole and Split are the values in the two answers. For a missing or added row, it is a text of
+	// all its values.
 	Whole, Split []byte
 }
 
@@ -60,15 +61,14 @@ const (
 	DiffersInOrder  = "order"
 )
 
-// mostDifferences is how many of them a Checked has.
+// mostDifferences is the maximum length of Checked.Differences.
 const mostDifferences = 20
 
-// Check answers a statement that is split whole and in pieces, in one snapshot, and compares the
-// answers byte for byte. The whole answer is kept in memory: one of more than Options.Memory is an
-// error.
+// Check runs a statement whole and in pieces, in one snapshot, and compares the two answers byte
+// for byte. It keeps the whole answer in memory; an answer of more than Options.Memory is an error.
 //
-// Without ORDER BY, rows are compared in any order. With it, the columns that it names, if it names
-// columns of the answer, have to come in the same order.
+// Without ORDER BY, the order of rows is ignored. With ORDER BY, the columns of the answer that it
+// names must have the same values in the same order.
 func (r *Runner) Check(ctx context.Context, p *plan.Plan) (*Checked, error) {
 	c := &Checked{Plan: p, Report: &Report{Plan: p}}
 	if p.Whole != "" || len(p.Pieces) == 0 {
@@ -110,8 +110,9 @@ func (r *Runner) Check(ctx context.Context, p *plan.Plan) (*Checked, error) {
 	return c, nil
 }
 
-// asWhole runs the statement on one of the sessions that then run the pieces, and that so see the
-// same rows; or on the head, if these are on other servers.
+// asWhole runs the statement whole. It uses the first session of those that will run the pieces, so
+// that both see the same snapshot. If the pieces run on other servers, it uses a session of the
+// head.
 func (x *execution) asWhole(sink Sink) error {
 	run, n := x.runs[0], x.r.nodes[0]
 	if run.node == n {
@@ -147,8 +148,8 @@ func (k *kept) Row(values [][]byte) error {
 	return nil
 }
 
-// compared is a Sink that compares an answer with one that was kept. Rows that are at the same
-// place in both need no search.
+// compared is a Sink that compares an answer with one that was kept. It compares rows at the same
+// place first, and searches for a row only if those differ.
 type compared struct {
 	whole   *kept
 	checked *Checked
@@ -158,14 +159,14 @@ type compared struct {
 	n       int // rows so far
 	buf     []byte
 	seed    maphash.Seed
-	differs bool // from some row on, rows are searched
+	differs bool // rows at the same place have differed: rows are searched
 	left    map[uint64][]int
 	used    []bool
 	extra   []extraRow
 	values  [2][][]byte
 }
 
-// An extraRow is one that the whole answer doesn't have.
+// An extraRow is a row of the pieces that is missing in the whole answer.
 type extraRow struct {
 	at  int
 	row []byte
@@ -238,9 +239,9 @@ func (c *compared) Row(values [][]byte) error {
 	return nil
 }
 
-// orderColumns returns the columns that ORDER BY of a statement names first, as long as their
-// values have one text each: a collation may let texts come in any order. more reports that it has
-// others.
+// orderColumns returns the leading columns of ORDER BY whose order can be checked. It ends before
+// the first expression or text, since a collation may leave the order of texts open. more reports
+// that ORDER BY continues there.
 func orderColumns(text string, syntax engine.Syntax, cols []engine.ResultColumn) (out []int, more bool) {
 	q, err := parse.Parse(text, syntax)
 	if err != nil {
@@ -267,10 +268,11 @@ func orderColumns(text string, syntax engine.Syntax, cols []engine.ResultColumn)
 	return out, false
 }
 
-// maxExtra is how many rows that the whole answer doesn't have end the comparison.
+// maxExtra is the number of extra rows at which the comparison ends.
 const maxExtra = 10_000
 
-// compareOrder compares the columns that ORDER BY names with those of the row at the same place.
+// compareOrder compares the order columns of a row with those of the whole answer's row at the same
+// place.
 func (c *compared) compareOrder(at int, values [][]byte) {
 	merge.NextRow(c.whole.rows[at], c.values[0])
 	for _, i := range c.order {
@@ -281,8 +283,8 @@ func (c *compared) compareOrder(at int, values [][]byte) {
 	}
 }
 
-// sortsAlike reports that two values of a column are equal in an order: numbers with more or fewer
-// digits are, and zeros with either sign.
+// sortsAlike reports whether two values of a column are equal for ORDER BY, such as 1.5 and 1.50,
+// or 0 and -0.
 func sortsAlike(c engine.ResultColumn, a, b []byte) bool {
 	if a == nil || b == nil {
 		return a == nil && b == nil
@@ -296,8 +298,8 @@ func sortsAlike(c engine.ResultColumn, a, b []byte) bool {
 	return bytes.Equal(a, b)
 }
 
-// finish pairs rows of which each answer has one that the other lacks: at first those at the same
-// place, then in order.
+// finish pairs rows that only one answer has with rows that only the other has: first rows at the
+// same place, then the rest in order.
 func (c *compared) finish() {
 	var missing []int
 	for i, is := range c.used {
@@ -336,7 +338,7 @@ func (c *compared) pair(at int, row []byte) {
 	}
 }
 
-// text is a row as one text.
+// text returns a row as one text.
 func (c *compared) text(row []byte) []byte {
 	merge.NextRow(row, c.values[0])
 	var out []byte
@@ -409,7 +411,7 @@ func (d Difference) text() string {
 	return fmt.Sprintf("row %d, column %s: whole %s, split %s", d.Row, d.Column, quoted(d.Whole), quoted(d.Split))
 }
 
-// quoted is a value in quotes, with escapes for what isn't printable, or NULL.
+// quoted returns a value in quotes, with escapes for unprintable characters, or NULL.
 func quoted(v []byte) string {
 	const most = 200
 	switch {
