@@ -12,15 +12,16 @@ import (
 	"github.com/rowmill/rowmill/internal/state"
 )
 
-// A requester does work that a user has asked for, or asks the process that keeps the table.
+// A requester does work that a user has asked for. If another process keeps the table, it asks that
+// process to do the work.
 type requester struct{ *table }
 
 func (t *Table) requester() requester { return requester{t} }
 
-// A Work is a part of a lane that can be asked for at once.
+// A Work is the name of work that a user can ask for at once: drop, seal or rollup.
 type Work string
 
-// Works are the kinds of tasks of each work, which are of one lane.
+// Works are the kinds of tasks of each Work. All of them belong to one lane.
 var Works = map[Work][]Kind{
 	"drop":   {Seal, Archive, Drop},
 	"seal":   {Seal},
@@ -30,7 +31,8 @@ var Works = map[Work][]Kind{
 // Lane returns the lane whose pause stops the work.
 func (w Work) Lane() Lane { return Works[w][0].lane() }
 
-// A request is looked for at each beat. One that nobody has taken after mostUntaken is withdrawn.
+// The process that keeps a table looks for requests at each beat. A request not taken after
+// mostUntaken is withdrawn.
 const (
 	requestPoll = 500 * time.Millisecond
 	mostUntaken = 3 * beat
@@ -55,8 +57,8 @@ func (t *Table) Drops(ctx context.Context) (out []string, err error) {
 	return out, err
 }
 
-// DoNow does at once what is due of a work. If another process keeps the table, that one is asked,
-// which has limits of its own; what it does meanwhile is reported as events.
+// DoNow does at once the due tasks of a Work. If another process keeps the table, that process is
+// asked to do them, under its own limits. Its actions meanwhile are reported as events.
 func (t *Table) DoNow(ctx context.Context, w Work) error {
 	if err := t.requester().refusePaused(ctx, w); err != nil {
 		return err
@@ -113,8 +115,8 @@ func (t requester) doNow(ctx context.Context, w Work) error {
 	return err
 }
 
-// await waits until by, the process that keeps the table, has done what it is asked for, or has
-// ended: then d does it, and led is true.
+// await waits until the process that keeps the table, by, has done the work. If that process ends
+// before, d does the work, and led is true.
 func (t requester) await(ctx context.Context, d *Daemon, w Work, by string, reported map[state.Action]bool) (led bool, err error) {
 	for began := time.Now(); ; {
 		if err := engine.Sleep(ctx, requestPoll); err != nil {
