@@ -100,8 +100,8 @@ func (l *fileLoad) cutsOf(ctx context.Context, s *state.Source) ([]state.Cut, er
 }
 
 // agrees reports whether the file contains the bytes of a source: the loaded part and
-// the recorded cuts after it. Of one that another process may be loading, it reads the cuts
-// first, and then the source anew, because the end of that load replaces them by the loaded part.
+// the recorded cuts after it. Another process may be loading an unfinished source. At its end it
+// replaces the cuts by the loaded part, so that the cuts are read first, and then the source again.
 func (l *fileLoad) agrees(ctx context.Context, s *state.Source) (bool, error) {
 	var parts, cuts []state.Cut
 	if !s.Finished {
@@ -168,9 +168,9 @@ func (l *fileLoad) optionsText() string {
 	return string(text)
 }
 
-// begunOtherwise reports that the load was begun with options that make other rows of the file,
-// and that none of those is in the table, so that it begins anew. If some are, it returns an
-// error.
+// begunOtherwise compares the options of an interrupted load with the present ones. If they differ,
+// for example in the delimiter, the file's bytes would become other rows. It then returns true if
+// the load can begin anew, because none of its rows is in the table, and otherwise an error.
 func (l *fileLoad) begunOtherwise() (bool, error) {
 	s := l.Source
 	is, was := map[string]string{}, map[string]string{}
