@@ -2,25 +2,25 @@ package result
 
 // A Tables describes a run of `bench tables`.
 type Tables struct {
-	// Tables is how many there are, Partitions how many of each; 0 is none.
+	// Tables is the number of tables, Partitions the number of partitions of each; 0 is none.
 	Tables     int `json:"tables"`
 	Partitions int `json:"partitions,omitempty"`
-	// Connections is how many open them in the end, each Held of the tables.
+	// Connections is the number of connections that open tables at the end. Each opens Held tables.
 	Connections int `json:"connections"`
 	Held        int `json:"held"`
-	// Definitions is the number of different definitions; 1 for a declared table.
+	// Definitions is the number of different table definitions; 1 for a declared table.
 	Definitions int `json:"definitions"`
-	// Caches are the server's settings that limit what is kept of open tables.
+	// Caches are the server's settings of its caches of open tables, such as table_open_cache.
 	Caches map[string]string `json:"caches,omitempty"`
 }
 
-// Objects counts what was to be created: tables, or partitions if there are any.
+// Objects returns the number of tables to create or, with partitions, of partitions.
 func (t *Tables) Objects() int { return t.Tables * max(t.Partitions, 1) }
 
-// HeldObjects counts the tables or partitions that each connection opens in the end.
+// HeldObjects returns the number of tables or partitions that each connection opens at the end.
 func (t *Tables) HeldObjects() int { return t.Held * max(t.Partitions, 1) }
 
-// Object is what is counted, in plural.
+// Object returns "tables" or "partitions".
 func (t *Tables) Object() string {
 	if t.Partitions > 0 {
 		return "partitions"
@@ -34,16 +34,16 @@ const (
 	TablesRestarted = "restart"     // the server was restarted
 	TablesOpened    = "open"        // one connection opens them
 	TablesReopened  = "open again"  // another connection opens all of them
-	TablesIdle      = "connect"     // connections that open nothing
-	TablesHeld      = "connections" // connections that open some
+	TablesIdle      = "connect"     // connections without open tables
+	TablesHeld      = "connections" // connections that each open Held tables
 )
 
-// A TablesCost is what so many tables, or partitions, cost at one moment. Zero figures were not
+// A TablesCost is the cost of a number of tables or partitions at one moment. Zero figures were not
 // measured.
 type TablesCost struct {
 	Phase string `json:"phase"`
-	// Objects is how many exist, Opened how many of them one connection has opened, Connections how
-	// many have opened Held.
+	// Objects is the number of tables or partitions. Opened is the number that one connection has
+	// opened. Connections is the number of connections; in phase TablesHeld, each has opened some.
 	Objects     int `json:"objects"`
 	Opened      int `json:"opened,omitempty"`
 	Connections int `json:"connections,omitempty"`
@@ -52,21 +52,22 @@ type TablesCost struct {
 	PSSBytes  int64 `json:"pss_bytes,omitempty"`
 	OpenFiles int   `json:"open_files,omitempty"`
 	Processes int   `json:"processes,omitempty"`
-	// DiskBytes and Files are the data directory, ListSeconds the time to list it, as a backup does.
+	// DiskBytes and Files are the size and number of files of the data directory. ListSeconds is the
+	// time to list it, as a backup does.
 	DiskBytes   int64   `json:"disk_bytes,omitempty"`
 	Files       int     `json:"files,omitempty"`
 	ListSeconds float64 `json:"list_seconds,omitempty"`
-	// DictionaryBytes is the data dictionary, OpenedTables how often a table was opened since the
-	// server's start.
+	// DictionaryBytes is the size of the data dictionary. OpenedTables is the number of times a table
+	// was opened since the server's start.
 	DictionaryBytes int64 `json:"dictionary_bytes,omitempty"`
 	OpenedTables    int64 `json:"opened_tables,omitempty"`
-	// CreateSeconds is the mean time of creating one, since the cost before; SchemaSeconds the time of
-	// reading all columns from information_schema; AddSeconds that of adding one more partition to the
-	// table, for which it is locked.
+	// CreateSeconds is the mean time to create one table since the previous cost. SchemaSeconds is the
+	// time to read all columns from information_schema. AddSeconds is the time to add one partition,
+	// during which the table is locked.
 	CreateSeconds float64 `json:"create_seconds,omitempty"`
 	SchemaSeconds float64 `json:"schema_seconds,omitempty"`
 	AddSeconds    float64 `json:"add_seconds,omitempty"`
-	// Seconds is how long the phase took to get here: the restart, or opening since the cost before.
+	// Seconds is the duration of a restart, or of opening tables since the previous cost.
 	Seconds float64 `json:"seconds,omitempty"`
 }
 
@@ -76,7 +77,7 @@ type TablesSummary struct {
 	Costs []TablesCost `json:"costs"`
 }
 
-// TablesCosts are those of all phases of a run, in order.
+// TablesCosts returns the costs of all phases of a run, in order.
 func (r *Record) TablesCosts() (out []TablesCost) {
 	for i := range r.Intervals {
 		out = append(out, r.Intervals[i].Costs...)
