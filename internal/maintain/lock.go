@@ -102,7 +102,8 @@ type gate struct {
 	ended            sync.Cond // a reader or a change has ended
 }
 
-// wait returns with mu locked once ok, which it calls with mu locked, or ctx has ended.
+// wait blocks until ok returns true or ctx ends. It calls ok with mu locked, and returns with mu
+// locked.
 func (g *gate) wait(ctx context.Context, ok func() bool) {
 	defer context.AfterFunc(ctx, func() {
 		g.mu.Lock()
@@ -116,7 +117,7 @@ func (g *gate) wait(ctx context.Context, ok func() bool) {
 	}
 }
 
-// end returns the function that ends a reader or a change.
+// end returns a function that decrements count, which is readers or changes.
 func (g *gate) end(count *int) func() {
 	return func() {
 		g.mu.Lock()
