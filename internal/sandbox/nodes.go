@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// maxNodes limits the nodes of a sandbox: each is a server of its own.
+// maxNodes is the maximum number of nodes of a sandbox. Each node is a server.
 const maxNodes = 16
 
-// NodeNames returns the names of the sandboxes that are the nodes of a named one.
+// NodeNames returns the names of the nodes of a named sandbox. Each node is a sandbox itself.
 func NodeNames(name string, o Options) []string {
 	var names []string
 	for i := range o.nodes() {
@@ -22,10 +22,10 @@ func NodeNames(name string, o Options) []string {
 	return names
 }
 
-// nodes is the number of servers beside the first.
+// nodes returns the number of servers in addition to the first.
 func (o Options) nodes() int { return o.Nodes + o.Replicas + max(o.Galera-1, 0) }
 
-// node returns the options of a node.
+// node returns the options of node i.
 func (o Options) node(i int) Options {
 	o = o.withDefaults()
 	o.Memory = o.OwnMemory()
@@ -36,8 +36,8 @@ func (o Options) node(i int) Options {
 	return o
 }
 
-// startHead starts the first server of a topology; of a cluster that doesn't run before it the
-// member that has committed more, which it returns as first.
+// startHead starts the first server of a topology. If another member of a stopped cluster has
+// committed more, it starts that member before, and returns it as first.
 func startHead(ctx context.Context, o Options, g group, nameOf func(number int) string, logf func(string, ...any)) (s, first *Server, err error) {
 	var behind *behindError
 	if s, err = start(ctx, o, o.part(0, g), nameOf(0), logf); !errors.As(err, &behind) {
@@ -53,7 +53,7 @@ func startHead(ctx context.Context, o Options, g group, nameOf func(number int) 
 	return s, first, nil
 }
 
-// startNodes starts the nodes of a throwaway server. first is one that runs already, or nil.
+// startNodes starts the nodes of a throwaway server. first is a node that already runs, or nil.
 func (s *Server) startNodes(ctx context.Context, first *Server) error {
 	for i := range s.Options.nodes() {
 		n := first
@@ -68,7 +68,7 @@ func (s *Server) startNodes(ctx context.Context, first *Server) error {
 	return nil
 }
 
-// keptGroup is the servers that were kept of a topology, by Options.Keep.
+// keptGroup returns the servers of a topology that Options.Keep has kept.
 func keptGroup(o Options) (group, error) {
 	g := group{}
 	for i := range 1 + o.nodes() {
@@ -93,7 +93,7 @@ func keptGroup(o Options) (group, error) {
 	return g, nil
 }
 
-// groupOf is the servers of a named topology.
+// groupOf returns the servers of a named topology.
 func groupOf(list []Instance, name string, o Options) group {
 	g, names := group{}, append([]string{name}, NodeNames(name, o)...)
 	for _, in := range list {
@@ -117,7 +117,7 @@ func (s *Server) stopNodes(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// An undoing stops again what a call has started, unless it succeeds.
+// An undoing stops the servers that a call has started, unless the call succeeds.
 type undoing struct{ started []*Server }
 
 // add releases the server: it holds its lock itself.
@@ -134,7 +134,7 @@ func (u *undoing) undo(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// startNamedNodes starts those nodes of a named sandbox that don't run.
+// startNamedNodes starts the stopped nodes of a named sandbox.
 func startNamedNodes(ctx context.Context, head Instance, g group, logf func(string, ...any), u *undoing) error {
 	for i, node := range NodeNames(head.Name, head.Options) {
 		s, err := start(ctx, head.Options.node(i), head.Options.part(i+1, g), node, logf)
@@ -151,7 +151,7 @@ func startNamedNodes(ctx context.Context, head Instance, g group, logf func(stri
 	return nil
 }
 
-// checkNodeNames refuses a sandbox whose nodes would have the names of others.
+// checkNodeNames refuses a sandbox if a node would have the name of another sandbox.
 func checkNodeNames(list []Instance, name string, o Options) error {
 	for _, in := range list {
 		if in.Head != name && slices.Contains(NodeNames(name, o), in.Name) {
@@ -186,13 +186,14 @@ func stopNamedNodes(ctx context.Context, list []Instance, head string, keepData 
 	return errors.Join(errs...)
 }
 
-// NodesOf returns the nodes of a named sandbox below a directory, "" for that of List.
+// NodesOf returns the nodes of a named sandbox. dir is the directory of sandboxes, as for List.
 func NodesOf(dir, name string) ([]Instance, error) {
 	list, err := List(dir)
 	return slices.DeleteFunc(list, func(in Instance) bool { return in.Head != name }), err
 }
 
-// StopAll stops the sandboxes of a list, each node with its head, and calls stopped after each.
+// StopAll stops the sandboxes of a list, and calls stopped after each. Stopping a head also stops
+// its nodes.
 func StopAll(ctx context.Context, list []Instance, keepData bool, stopped func(Instance)) error {
 	var errs []error
 	with := map[string]bool{} // the heads whose nodes are stopped with them
