@@ -17,9 +17,9 @@ type fieldType struct {
 	class engine.ResultClass
 }
 
-// fieldTypes are the types of columns in results. Those of characters are binary if their character
-// set is, and ENUM or SET by their flags. A TIME of more than 99 hours, or a negative one, has a
-// text of another length. A JSON value of MySQL can have types that its text doesn't have.
+// fieldTypes are the types of columns in results. A character type is binary if its character set
+// is, and is ENUM or SET if a flag says so. The text of a TIME of more than 99 hours, or of a
+// negative one, is longer. A JSON value of MySQL can have types that its text doesn't show.
 var fieldTypes = map[byte]fieldType{
 	0: {"DECIMAL", engine.ClassDecimal}, 246: {"DECIMAL", engine.ClassDecimal},
 	1: {"TINYINT", engine.ClassInt}, 2: {"SMALLINT", engine.ClassInt}, 9: {"MEDIUMINT", engine.ClassInt},
@@ -35,7 +35,7 @@ var fieldTypes = map[byte]fieldType{
 	247: {"ENUM", engine.ClassText}, 248: {"SET", engine.ClassText}, 255: {"GEOMETRY", engine.ClassText},
 }
 
-// binaryNames are the names of types of characters in the character set binary.
+// binaryNames are the names of character types with the character set binary.
 var binaryNames = map[string]string{
 	"VARCHAR": "VARBINARY", "CHAR": "BINARY", "TINYTEXT": "TINYBLOB", "TEXT": "BLOB", "MEDIUMTEXT": "MEDIUMBLOB", "LONGTEXT": "LONGBLOB",
 }
@@ -60,13 +60,13 @@ func parseField(p []byte) (mysqlwire.Column, error) {
 	return f, nil
 }
 
-// computed reports a column of an expression, or one of which that isn't known.
+// computed reports whether a column is, or may be, the result of an expression.
 func computed(c engine.ResultColumn) bool {
 	f, err := parseField(c.Packet)
 	return err != nil || f.Computed
 }
 
-// temporals are the types of time by their names.
+// temporals are the types of times and dates by name.
 var temporals = map[string]engine.Temporal{
 	"TIME": engine.Duration, "YEAR": engine.Year, "DATE": engine.Date, "DATETIME": engine.DateTime, "TIMESTAMP": engine.DateTime,
 }
@@ -127,9 +127,9 @@ func parseColumn(p []byte) (engine.ResultColumn, error) {
 	return c, nil
 }
 
-// DescribeQuery implements engine.Reader by preparing the query. In the result of a text, the
-// character set of a column is that of the session: the collations are those of a result that isn't
-// converted.
+// DescribeQuery implements engine.Reader by preparing the query. The server converts texts to the
+// session's character set, and describes them by it. The original collations are therefore read
+// from a description without that conversion.
 func (db *reader) DescribeQuery(ctx context.Context, s *engine.Session, query string) ([]engine.ResultColumn, error) {
 	cols, err := s.Describe(ctx, query)
 	if err != nil {
@@ -191,8 +191,7 @@ func (db *reader) DescribeQuery(ctx context.Context, s *engine.Session, query st
 	return cols, nil
 }
 
-// unconverted describes a query whose texts are not converted to the character set of the session's
-// results.
+// unconverted describes a query without conversion of texts to the session's character set.
 func unconverted(ctx context.Context, s *engine.Session, query, results string) ([]engine.ResultColumn, error) {
 	if err := s.SetStates(ctx, engine.State{{Name: "character_set_results"}}); err != nil {
 		return nil, err
@@ -222,14 +221,15 @@ func (db *reader) Collations(ctx context.Context, s *engine.Session, query strin
 	return list, err
 }
 
-// mostStoredLength is how long a computed text may be that surely keeps its type in a table: longer
-// ones become a TEXT or a BLOB. See CONVERT_IF_BIGGER_TO_BLOB in the servers' unireg.h.
+// mostStoredLength is the maximum length of a computed text that keeps its type in a temporary
+// table. A longer one becomes a TEXT or a BLOB. See CONVERT_IF_BIGGER_TO_BLOB in the servers'
+// unireg.h.
 const mostStoredLength = 512
 
-// provisional reports whether the result of a query may have another type for a computed column
-// than its description: one that is kept in a table on the way gets that table's type. In MySQL, an
-// integer becomes an INT or a BIGINT by the digits that it may have; a text has the size that it
-// needs; and in MariaDB a CHAR may become a VARCHAR.
+// provisional reports whether a computed column may have another type in the result than in the
+// description. If the server stores it in a temporary table, it gets that table's type. In MySQL an
+// integer becomes INT or BIGINT according to its digits, and a text gets the smallest type that
+// holds it; in MariaDB a CHAR may become a VARCHAR.
 func (db *reader) provisional(c engine.ResultColumn) bool {
 	f, err := parseField(c.Packet)
 	switch {
@@ -242,34 +242,35 @@ func (db *reader) provisional(c engine.ResultColumn) bool {
 		f.Length > mostStoredLength && (c.Native == "VARCHAR" || c.Native == "VARBINARY")
 }
 
-// fixedZone reports whether different instants have different local times in a time zone.
+// fixedZone reports whether a time zone has a constant offset, so that different instants have
+// different local times.
 func fixedZone(zone string) bool {
 	return zone == "UTC" || len(zone) == 6 && (zone[0] == '+' || zone[0] == '-')
 }
 
-// collations are ids of some of the server's collations.
+// collations are the ids of collations with certain properties.
 type collations struct {
-	// exact are those under which texts are equal only if their bytes are, and ordered as they are in
-	// UTF-8; padded are those that ignore trailing blanks beside.
+	// exact are collations that compare texts by their bytes in UTF-8. padded are the same, but ignore
+	// trailing blanks.
 	exact, padded []uint16
-	// faithful are those of character sets each of whose texts has another text in UTF-8 with three
-	// bytes: in others, such as cp932, two codes may stand for one character, or some for none. four
-	// are those of UTF-8 with four bytes.
+	// faithful are collations of character sets that convert to three-byte UTF-8 without loss:
+	// different texts stay different. In cp932, for example, two codes may stand for one character.
+	// four are collations of four-byte UTF-8.
 	faithful, four []uint16
 }
 
-// utf8mb4 is the name of UTF-8 with four bytes.
+// utf8mb4 is the name of UTF-8 with up to four bytes for a character.
 const utf8mb4 = "utf8mb4"
 
-// isFaithful reports whether different texts under a collation are different in a character set for
-// results, which is one of UTF-8. MariaDB's list of collations doesn't have those of UCA 14 under
-// their ids: see my_uca1400_make_builtin_collation_id in its include/my_sys.h.
+// isFaithful reports whether different texts stay different when they are converted from a
+// collation's character set to results, a variant of UTF-8. MariaDB's catalog lacks the ids of UCA
+// 14 collations: see my_uca1400_make_builtin_collation_id in its include/my_sys.h.
 func (k collations) isFaithful(id uint16, results string) bool {
 	return id >= 2048 && id < 2304 || slices.Contains(k.faithful, id) ||
 		results == utf8mb4 && (id >= 2304 && id < 2560 || slices.Contains(k.four, id))
 }
 
-// knownCollations returns the collations that are used by their properties.
+// knownCollations reads the ids of collations from the catalog, once.
 func (db *reader) knownCollations(ctx context.Context) (collations, error) {
 	return db.collations.once(func() (known collations, err error) {
 		for _, part := range []struct {
