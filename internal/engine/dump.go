@@ -1,17 +1,16 @@
 package engine
 
-// A Dump describes the SQL that the programs write that dump a server's tables, as far as
-// it differs between servers.
+// A Dump describes the SQL dumps of a kind of server, as far as they differ between servers.
 type Dump struct {
-	// Marks are texts of which a dump has one near its beginning.
+	// Marks are texts that identify a dump: it has one of them near its beginning.
 	Marks []string
-	// Begin and End are the beginnings of comments at both ends: a dump that has one of
-	// Begin is complete if it has one of End.
+	// Begin and End are the beginnings of comments at both ends of a dump, such as "-- Dump
+	// completed". A dump with one of Begin is complete only if it has one of End.
 	Begin, End []string
-	// Standard reports strings without backslash escapes unless they are written E'...', and
-	// comments and quoted text as in the SQL standard, with $tag$; otherwise they are MySQL's.
+	// Standard reports the rules of the SQL standard for strings, comments and quoted text:
+	// backslashes are escapes only in E'...'; $tag$ quotes text. Otherwise the rules are MySQL's.
 	Standard bool
-	// Packed is the beginning of a file in a format that only a program of the server reads, and
-	// Unpack how that is called.
+	// Packed is the beginning of a dump in a binary format. Unpack is the command that converts it to
+	// SQL.
 	Packed, Unpack string
 }
