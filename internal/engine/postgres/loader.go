@@ -195,9 +195,9 @@ func (l *loader) copy(ctx context.Context, e *encoder, t *engine.Table, b *engin
 	return l.copy(ctx, e, t, b, from, to, more)
 }
 
-// insert inserts rows by statements. The savepoint has a message of its own, so that
-// it is set even if the server can't parse the first statement, with which it is sent.
-// The release is part of the last statement.
+// insert inserts rows by statements. The savepoint is a separate message, sent together with the
+// first statement: it is set even if the server can't parse that statement. The last message also
+// releases the savepoint.
 func (l *loader) insert(e *encoder, t *engine.Table, b *engine.Batch, from, to int, more bool) (engine.Ack, error) {
 	var r reply
 	l.undo = ""
