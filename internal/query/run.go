@@ -362,8 +362,8 @@ func (x *execution) beginCached() (err error) {
 	return nil
 }
 
-// unlessRefused makes an error of the cache, such as a missing privilege, the reason why there is
-// none.
+// unlessRefused handles an error of the cache, such as a missing privilege: the query runs without
+// the cache, and the report has the reason.
 func (x *execution) unlessRefused(err error) error {
 	if err == nil || x.ctx.Err() != nil || errors.Is(err, engine.ErrConnectionLost) || isBug(err) {
 		return err
@@ -372,7 +372,8 @@ func (x *execution) unlessRefused(err error) error {
 	return nil
 }
 
-// freeze returns settings that stop the clock, for all sessions of a query.
+// freeze returns settings that fix the current time, so that NOW() is the same in all sessions of a
+// query.
 func (r *Runner) freeze(ctx context.Context, st engine.State) (clock engine.State, err error) {
 	n := r.nodes[0]
 	s, err := n.plain.get(ctx, st)

@@ -49,8 +49,9 @@ func (x *splitter) checkSubquery(q *parse.Query) (err error) {
 	return err
 }
 
-// computedBy reports whether it is certain that a SELECT computes an aggregate in it itself: one of
-// its columns is of the SELECT's FROM, or it has no columns.
+// computedBy reports whether a SELECT certainly computes an aggregate in it. It does if the
+// aggregate has no columns, or one of the SELECT's own FROM. In SELECT (SELECT SUM(t.x) FROM u)
+// FROM t, the outer SELECT computes the aggregate.
 func (x *splitter) computedBy(s *parse.Select, call *parse.Expr) bool {
 	columns, own := false, false
 	parse.Walk(call, func(e *parse.Expr) bool {
