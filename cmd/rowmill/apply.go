@@ -42,8 +42,8 @@ func (a *app) applyCommand() *cobra.Command {
 			"rolling one while programs write to it: its rows are copied in chunks, triggers\n" +
 			"record changes, and then the two tables are swapped. The old table stays until\n" +
 			"--finish; --undo reverses the adoption.\n\n" +
-			"A table that is partitioned already is taken over in place. What creates or drops\n" +
-			"its partitions now, such as an event or pg_partman, is stopped; --undo starts it\n" +
+			"A table that is partitioned already is taken over in place. The job that creates and\n" +
+			"drops its partitions, such as an event or pg_partman, is stopped; --undo starts it\n" +
 			"again.\n\n" +
 			"With [shards] in the declaration, each node gets the table, and then the head\n" +
 			"presents them as one.\n\n" +

@@ -161,5 +161,5 @@ func oneTarget(flags *pflag.FlagSet, s *experiment.Spec) {
 }
 
 func replicaVar(flags *pflag.FlagSet, s *experiment.Spec) {
-	flags.StringArrayVar(&s.Replicas, "replica", nil, "replica of the target, `URL`, whose delay is measured; may be given several times (default those of\nsandbox:...?replicas=N)")
+	flags.StringArrayVar(&s.Replicas, "replica", nil, "`URL` of a replica of the target, to measure its delay; may be given several times (default those\nof sandbox:...?replicas=N)")
 }

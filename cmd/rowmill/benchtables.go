@@ -23,14 +23,15 @@ func (a benchmarks) benchTablesCommand() *cobra.Command {
 		Use:   "tables",
 		Short: "Measure what a server pays for each table, or partition",
 		Long: "Measure what a server pays for each table, or for each partition of a table: memory\n" +
-			"(PSS of all of its processes), disk, open files, the dictionary, the time of CREATE\n" +
-			"and of a query on information_schema, against their number, with fitted lines. Then\n" +
-			"what a later day costs: a restart (of a private server), opening all of them on one\n" +
-			"connection and on a second one, and tables open on several connections.\n\n" +
+			"(PSS of all of its processes), disk, open files, the dictionary, and the time of\n" +
+			"CREATE and of a query on information_schema. A line is fitted to each figure over the\n" +
+			"number of tables. Then it measures a restart (of a private server), the opening of\n" +
+			"all tables on one connection and on a second one, and tables open on several\n" +
+			"connections.\n\n" +
 			"The tables are empty. With --tables they have 50 different definitions, 3 to 21\n" +
-			"columns and 0 to 4 indexes; with --partitions, one table has that many, or each of\n" +
-			"--tables. A private server has 8 MB for pages, unless the target says otherwise: what\n" +
-			"grows then are tables. Set its caches with\n" +
+			"columns and 0 to 4 indexes. With --partitions there is one partitioned table, or as\n" +
+			"many as --tables says. A private server has a buffer pool of 8 MB, unless the target\n" +
+			"says otherwise, so that growth of its memory comes from the tables. Set its caches with\n" +
 			"'sandbox:mariadb?set=table_open_cache=400,innodb_file_per_table=0'.\n\n" +
 			"On the server it creates the database rowmill_tables, and drops it in the end, also\n" +
 			"after Ctrl-C. An existing one is refused, unless --drop-existing is given. The server\n" +
@@ -60,10 +61,10 @@ func (a benchmarks) benchTablesCommand() *cobra.Command {
 	flags := c.Flags()
 	flags.SortFlags = false
 	oneTarget(flags, &spec)
-	flags.Var(countOf(&number), "tables", "tables to create, such as 20k (default 10k, with --partitions 1)")
+	flags.Var(countOf(&number), "tables", "tables to create, such as 20k (default 10k; 1 with --partitions)")
 	flags.Var(countOf(&partitions), "partitions", "partitions of each table, such as 2000 (default none)")
-	intVar(flags, &tables.Connections, "connections", defaultConnections, "connections that open tables in the end, `N`")
-	flags.Var(countOf(&open), "open", "tables that each of them opens (default 100, with --partitions 1)")
+	intVar(flags, &tables.Connections, "connections", defaultConnections, "open tables on `N` connections at the end")
+	flags.Var(countOf(&open), "open", "tables that each of the --connections opens (default 100; 1 with --partitions)")
 	intVar(flags, &spec.Repeat, "repeat", 1, "measure `N` times, each on new tables")
 	durationVar(flags, &spec.Interval, "interval", defaultInterval, "`time` between two readings of all counters")
 	out.define(flags, newRecord, " of the costs", "", "results as JSON instead of text")

@@ -51,15 +51,15 @@ func (a comparisons) compareCommand() *cobra.Command {
 		Use:   "compare A.jsonl [B.jsonl]",
 		Short: "Compare two run records at equal row counts, or run both again",
 		Long: "Compare the runs of two run records at equal row counts: the time to the same number\n" +
-			"of rows, rates over tenths of them, latencies, stalls, bytes and CPU time per row,\n" +
-			"each with the ratio B/A, and the interval in which the ratio of the mean rates lies\n" +
-			"with 95% confidence: B is faster, B is slower, or no difference is shown.\n\n" +
-			"Several runs of one configuration, as --repeat makes them, are repeats and compared\n" +
-			"together, the first with the first. Configurations are paired if they are alike in what\n" +
-			"differs within either record, such as the layout. One record is compared with itself\n" +
-			"when it holds two sides, or two configurations; --a and --b choose among more.\n\n" +
-			"What makes two runs unequal is flagged before the figures: durability, versions,\n" +
-			"settings, machines, schemas, workloads, and rows that were not verified.\n\n" +
+			"of rows, rates over tenths of them, latencies, stalls, bytes and CPU time per row. Each\n" +
+			"figure has the ratio B/A. The ratio of the mean rates also has its 95% confidence\n" +
+			"interval, and a verdict: B is faster, B is slower, or no difference is shown.\n\n" +
+			"Several runs of one configuration, as --repeat makes them, are compared as repeats: the\n" +
+			"first run of A with the first of B, and so on. If a record has several configurations,\n" +
+			"such as both layouts, equal configurations are paired. A single record is compared with\n" +
+			"itself if it has two configurations; --a and --b choose among more.\n\n" +
+			"Differences between the conditions of two runs are listed before the figures:\n" +
+			"durability, versions, settings, machines, schemas, workloads, unverified rows.\n\n" +
 			"Records of rowmill bench matrix, mixed, points and scan are compared cell by cell, each\n" +
 			"with the cell of the same levels, in one table.\n\n" +
 			"Touches no server: it only reads the files. With --repeat, it runs the configurations\n" +
@@ -76,9 +76,9 @@ func (a comparisons) compareCommand() *cobra.Command {
 	}
 	flags := c.Flags()
 	flags.SortFlags = false
-	flags.Var(&f.a, "a", "which runs are side A, `FIELD=VALUE` of their header, such as layout=plain or batch=1000, several with commas (default all of A.jsonl)")
-	flags.Var(&f.b, "b", "which runs are side B, `FIELD=VALUE` likewise (default all of B.jsonl)")
-	flags.Var(fractionOf(&f.threshold), "threshold", "exit with 3 when B is shown to be slower than A by more than this `share`, such as 5%: its mean rate is, and the interval lies below 1 (default never)")
+	flags.Var(&f.a, "a", "side A: the runs with `FIELD=VALUE` in their header, such as layout=plain or batch=1000; several with commas (default all of A.jsonl)")
+	flags.Var(&f.b, "b", "side B: the runs with `FIELD=VALUE` in their header (default all of B.jsonl)")
+	flags.Var(fractionOf(&f.threshold), "threshold", "exit with 3 if B's mean rate is lower than A's by more than this `share`, such as 5%, and the interval lies below 1 (default never)")
 	intVar(flags, &f.repeat, "repeat", 0, "run both sides again `N` times each, in turn, and compare those runs (default 0: compare what is recorded)")
 	flags.StringVar(&f.out, "out", "", "write the records of --repeat to this `file`, replacing it (default none)")
 	flags.BoolVar(&f.yes, "yes", false, "don't ask before --repeat drops and fills tables (default false)")

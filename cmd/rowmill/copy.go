@@ -99,15 +99,17 @@ func (a copies) copyReceiveCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "receive DIRECTORY",
 		Short: "Receive a copy, and pass it on to the next host",
-		Long: "Receive a copy in a directory, and send it on to the next host of the chain, which the\n" +
-			"source names. The directory is created, or is empty, or has a part of the copy from an\n" +
-			"earlier run, which is checked by its hashes and continued.\n\n" +
-			"The command waits for its sender without a limit, also after it has lost it. It ends\n" +
-			"when the copy is on disk and the source has confirmed it, once all hosts have ended. A\n" +
-			"complete copy without a confirmation is an error; the same commands again confirm it.\n" +
-			"The copy of a MariaDB or MySQL server gets the file rowmill-replica.sql with the\n" +
-			"statements that start it as a replica at its position; that of PostgreSQL is a standby\n" +
-			"with --replica-of. The files belong to the account that runs this command.",
+		Long: "Receive a copy in a directory, and send it on to the next host of the chain. The source\n" +
+			"names that host. The directory is created if it is missing, and must otherwise be empty\n" +
+			"or have part of the copy from an earlier run. That part is checked by its hashes, and\n" +
+			"the copy continues.\n\n" +
+			"The command waits for its sender without a time limit, also after the connection is\n" +
+			"lost. It ends when the copy is on disk and the source has confirmed that all hosts are\n" +
+			"done. A complete copy without a confirmation is an error: run the same commands again\n" +
+			"to confirm it. The copy of a MariaDB or MySQL server has a file rowmill-replica.sql;\n" +
+			"its statements start the copy as a replica at the right position. The copy of\n" +
+			"PostgreSQL is a standby if --replica-of is given. The files belong to the account that\n" +
+			"runs this command.",
 		Example: "  rowmill copy receive /var/lib/mysql --listen 0.0.0.0:9189 --token-file token\n" +
 			"  rowmill copy receive /var/lib/postgresql/15/main --listen 0.0.0.0:9189 --token-file token --replica-of postgres://replicator@db1/",
 		Args: wantArgs(1, 1),

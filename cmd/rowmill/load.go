@@ -86,23 +86,23 @@ func (a loads) loadCommand() *cobra.Command {
 			f.kept.define(flags)
 			flags.StringVar(&f.watch, "watch", "", "load the files that appear in `DIRECTORY`, each once, until Ctrl-C")
 			f.from.define(flags)
-			flags.StringVar(&f.Name, "source", "", "`NAME` that identifies the source wherever it is (its path)")
+			flags.StringVar(&f.Name, "source", "", "`NAME` that identifies the source, wherever the file lies (its path)")
 		}},
 		{"How they are written", f.defineFormat},
 		{"What happens to them", func(flags *pflag.FlagSet) {
-			flags.StringVar(&f.OnDuplicate, "on-duplicate", format.SkipDuplicate, "`WAY` to treat rows whose key is in the table: skip them, update the table's\nrow, or error: they are bad rows")
-			flags.StringVar(&f.periods, "create-periods", createPeriods, "create periods that rows lack and keep allows: `WAY` true, false, or always, also over 1,000 or in the far future")
+			flags.StringVar(&f.OnDuplicate, "on-duplicate", format.SkipDuplicate, "`WAY` to treat a row whose key is in the table: skip it, update the table's\nrow, or error, to reject it as a bad row")
+			flags.StringVar(&f.periods, "create-periods", createPeriods, "create missing periods, as far as keep allows them: `WAY` true, false, or always: also more than 1,000, or in the far future")
 			flags.StringVar(&f.Bad, "bad", "", "`PATH` of the file for rows that can't be loaded (SOURCE.bad.jsonl in the working directory)")
 			flags.Int64Var(&f.MaxBad, "max-bad", 1000, "stop before more than `N` rows are rejected; -1 is never")
 			flags.BoolVar(&f.Dry, "dry-run", false, "read and check all rows, and send none (default false)")
 			flags.BoolVar(&f.Again, "again", false, "load all of a file that is loaded already, skipping rows whose key is in the table (default false)")
-			flags.BoolVar(&f.AcceptMissing, "accept-missing", false, "accept that rows of a file that were loaded are not in the table any more (default false)")
+			flags.BoolVar(&f.AcceptMissing, "accept-missing", false, "accept that loaded rows of a file are missing in the table now (default false)")
 		}},
 		{"How fast", func(flags *pflag.FlagSet) {
-			flags.StringVar((*string)(&f.Lane), "lane", string(lane.Auto), "how rows of files go in: `LANE` auto, live (inserted into their periods), publish (empty periods are filled as a whole), or merge (others, too, that are over)")
-			flags.StringVar(&f.memory, "memory", "256MiB", "`SIZE` of rows kept in memory to be published; the others are in .rowmill in the working directory")
+			flags.StringVar((*string)(&f.Lane), "lane", string(lane.Auto), "how rows of files are written: `LANE` live (inserted), publish (an empty period is filled at once), merge (also past periods with rows are rewritten), or auto (chosen for each period)")
+			flags.StringVar(&f.memory, "memory", "256MiB", "`SIZE` of the memory for rows to publish; more rows are kept in .rowmill in the working directory")
 			flags.IntVar(&f.Parallel, "parallel", 0, "periods published at a time; SQLite takes one (the number of processors)")
-			intVar(flags, &f.files, "files", ingest.DefaultFiles, "sources read at a time, which share the --writers; SQLite takes one")
+			intVar(flags, &f.files, "files", ingest.DefaultFiles, "sources read at a time; they share the --writers; SQLite takes one")
 			intVar(flags, &f.Writers, "writers", lane.DefaultWriters, "batches sent at a time; SQLite takes one")
 			intVar(flags, &f.Rows, "batch", 0, "rows of a batch; 0 begins with 5000, and adapts to the server")
 			flags.DurationVar(&f.RetryFor, "retry", 5*time.Minute, "how long to retry when the server can't be reached or a lock is not granted; -1s is forever")

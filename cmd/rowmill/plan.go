@@ -47,7 +47,7 @@ func (a planner) planCommand() *cobra.Command {
 	var f planFlags
 	c := &cobra.Command{
 		Use:   "plan FILE.toml",
-		Short: "Estimate the period that fits, a table's size and its insert rate",
+		Short: "Estimate a suitable period, and a table's size and insert rate",
 		Long: "Estimate the period that fits into memory, a table's size, and the insert rate to\n" +
 			"expect. Each figure is printed with its source.\n\n" +
 			"Bytes per row, of the rows and of each index, are measured: the command creates a\n" +
