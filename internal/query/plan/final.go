@@ -238,8 +238,9 @@ func (g *grouped) renderPart(e *parse.Expr, in nameUse, part bool) (string, erro
 }
 
 // keyValue returns the SQL text for a key, computed from the columns of the group table. A server
-// with Affinity, such as SQLite, compares columns and expressions by different rules. Its text keeps
-// the form of the key: a+1 gives (+rowmill_k1), CAST(a AS TEXT) gives CAST(rowmill_k1 AS TEXT).
+// with Affinity, such as SQLite, compares columns and expressions by different rules. Its text
+// keeps the form of the key: a+1 gives (+rowmill_k1), CAST(a AS TEXT) gives CAST(rowmill_k1 AS
+// TEXT).
 func (g *grouped) keyValue(i int) string {
 	name := keyName + strconv.Itoa(i+1)
 	e := parse.Bare(g.keys[i].expr)
