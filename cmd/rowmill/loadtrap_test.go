@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/ingest"
 	"github.com/rowmill/rowmill/internal/ingest/format"
 	"github.com/rowmill/rowmill/internal/ingest/lane"
@@ -48,7 +49,7 @@ func TestTrapLoadKilledWithOtherBatchSizes(t *testing.T) {
 			}
 			last = l.exec(1+kills%7, "", fmt.Sprintf("day.csv --batch %d --writers %d", sizes[kills%4], 1+(kills+1)%3))
 		}
-		if last.code != exitFailed || !strings.Contains(last.stdout, fmt.Sprintf("%d rows in", rows)) || !strings.Contains(last.stdout, fmt.Sprintf("%d rejected", len(f.bad))) {
+		if last.code != exitFailed || !strings.Contains(last.stdout, figure.Count(rows)+" rows in") || !strings.Contains(last.stdout, fmt.Sprintf("%d rejected", len(f.bad))) {
 			l.Errorf("exit %d\n%s%s", last.code, last.stdout, last.stderr)
 		}
 		if kills < rows/300 {
