@@ -24,7 +24,6 @@ const (
 	// packetHead is the space before a statement for its packet's header: three
 	// bytes of length, the sequence number, the command.
 	packetHead = 5
-	comQuery   = 3
 )
 
 // emptyHead is the space for a header.
@@ -42,7 +41,7 @@ func (c *conn) send(packet []byte) (affected int64, err error) {
 		}
 		return res.RowsAffected()
 	}
-	packet[0], packet[1], packet[2], packet[3], packet[4] = byte(body), byte(body>>8), byte(body>>16), 0, comQuery
+	packet[0], packet[1], packet[2], packet[3], packet[4] = byte(body), byte(body>>8), byte(body>>16), 0, mysqlwire.ComQuery
 	if _, err := c.net.Write(packet); err != nil {
 		return 0, lost(err)
 	}
@@ -64,7 +63,7 @@ const (
 func (c *conn) sendData(packet []byte, fill func() []byte) (affected int64, err error) {
 	body := len(packet) - (packetHead - 1)
 	c.warned = -1
-	packet[0], packet[1], packet[2], packet[3], packet[4] = byte(body), byte(body>>8), byte(body>>16), 0, comQuery
+	packet[0], packet[1], packet[2], packet[3], packet[4] = byte(body), byte(body>>8), byte(body>>16), 0, mysqlwire.ComQuery
 	if _, err := c.net.Write(packet); err != nil {
 		return 0, lost(err)
 	}

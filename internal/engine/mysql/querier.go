@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/mysqlwire"
 	"github.com/rowmill/rowmill/internal/value"
 )
 
@@ -172,12 +173,11 @@ func (q *querier) findByDriver(s *statement, values []engine.Value) (n int64, er
 	}
 }
 
-// The command that executes a prepared statement, and the types of bound values:
+// The types of bound values:
 // https://mariadb.com/kb/en/com_stmt_execute/. A float is sent as a double: the
 // server compares a FLOAT column as a double. Text such as 123.45, or a double that
 // isn't a float32, would match no value.
 const (
-	comExecute = 0x17
 	typeDouble = 5
 	typeBigint = 8
 	typeString = 254
@@ -185,7 +185,7 @@ const (
 
 // appendExecute appends the packet that executes the statement.
 func (s *statement) appendExecute(dst []byte, values []engine.Value) []byte {
-	dst = append(dst, 0, 0, 0, 0, comExecute) // the header is filled in at the end
+	dst = append(dst, 0, 0, 0, 0, mysqlwire.ComStmtExecute) // the header is filled in at the end
 	dst = binary.LittleEndian.AppendUint32(dst, s.id)
 	dst = append(dst, 0, 1, 0, 0, 0) // no cursor; one iteration
 	for range (len(s.types) + 7) / 8 {

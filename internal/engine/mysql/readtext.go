@@ -48,11 +48,6 @@ func (c *readConn) Close() error {
 	return c.driverConn.Close()
 }
 
-const (
-	comPrepare   = 0x16
-	comCloseStmt = 0x19
-)
-
 // text is engine.SessionWords.Text.
 func text(ctx context.Context, conn any, query string, head func([]engine.ResultColumn) error, row func([][]byte) error) (engine.TextEnd, error) {
 	c, ok := conn.(*readConn)
@@ -95,7 +90,7 @@ func (c *readConn) interruptible(ctx context.Context, fn func() error) error {
 
 func (c *readConn) text(query string, head func([]engine.ResultColumn) error, row func([][]byte) error) (end engine.TextEnd, err error) {
 	end.Warnings = -1
-	if err := c.send(comQuery, query); err != nil {
+	if err := c.send(mysqlwire.ComQuery, query); err != nil {
 		return end, err
 	}
 	p, err := c.in.packet()
@@ -213,7 +208,7 @@ func (c *readConn) columns(count int) ([]engine.ResultColumn, error) {
 
 // describe prepares a query, and closes it.
 func (c *readConn) describe(query string) ([]engine.ResultColumn, error) {
-	if err := c.send(comPrepare, query); err != nil {
+	if err := c.send(mysqlwire.ComStmtPrepare, query); err != nil {
 		return nil, err
 	}
 	p, err := c.in.packet()
@@ -239,7 +234,7 @@ func (c *readConn) describe(query string) ([]engine.ResultColumn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.send(comCloseStmt, id); err != nil { // it has no answer
+	if err := c.send(mysqlwire.ComStmtClose, id); err != nil { // it has no answer
 		return nil, err
 	}
 	if params > 0 {
@@ -251,7 +246,7 @@ func (c *readConn) describe(query string) ([]engine.ResultColumn, error) {
 // probe finds out whether the server is a classic one, by a query without rows: its result ends
 // with an end packet, before which a classic server sends another.
 func (c *readConn) probe() error {
-	if err := c.send(comQuery, "SELECT "+unlimited+"1 FROM (SELECT 1 AS a) AS t WHERE a = 0"); err != nil {
+	if err := c.send(mysqlwire.ComQuery, "SELECT "+unlimited+"1 FROM (SELECT 1 AS a) AS t WHERE a = 0"); err != nil {
 		return err
 	}
 	ends := 0

@@ -23,7 +23,7 @@ func (recipes) Syntax(st engine.State) engine.Syntax {
 var systemColumns = engine.WordSet("tableoid ctid xmin xmax cmin cmax")
 
 // Semantics implements engine.Reader.
-func (db *DB) Semantics(engine.State) engine.Semantics {
+func (recipes) Semantics(engine.State) engine.Semantics {
 	return engine.Semantics{
 		NameSemantics:  engine.NameSemantics{ImplicitNames: true, TableRows: true, SystemColumns: systemColumns, TempSchema: "pg_temp."},
 		RowSemantics:   engine.RowSemantics{NullsLast: true, UnorderedParts: true, ExactText: exactText, DescribesAnyBranch: true, NamedCollations: true},
