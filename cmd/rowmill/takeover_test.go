@@ -87,6 +87,9 @@ func (l *layout) outcome() string {
 	return "taken over; nothing to do"
 }
 
+// ownViews are the statements by which PostgreSQL gets rowmill's own views.
+var ownViews = regexp.MustCompile(`(?s)DO \$rowmill\$ BEGIN\nCREATE OR REPLACE VIEW "?rowmill_(jobs|job_history)"? .*?\nEND \$rowmill\$;`)
+
 // TestLayouts: init writes a declaration of each layout, and apply takes the table over with all of
 // its rows, or one of them refuses it with what to do. The table of docs/takeover.md says the same.
 func TestLayouts(t *testing.T) {
@@ -175,7 +178,7 @@ func (l *layout) check(t *testing.T, kind string) {
 	}
 	wantDone(t, dry)
 	has("the plan", dry.stdout, "plan")
-	others := slices.DeleteFunc(strings.Split(dry.stdout, "\n"), func(q string) bool {
+	others := slices.DeleteFunc(strings.Split(ownViews.ReplaceAllString(dry.stdout, ""), "\n"), func(q string) bool {
 		return strings.HasPrefix(q, "--") || strings.Contains(q, "rowmill_") || q == "" || q == "BEGIN;" || q == "ROLLBACK;"
 	})
 	if l.header["plan"] == "" && len(others) > 0 {
