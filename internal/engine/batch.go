@@ -17,8 +17,7 @@ type Batch struct {
 	rows    int
 }
 
-// A Vector holds one column of a batch. The type determines which field contains the
-// values.
+// A Vector holds one column of a batch. The type determines which field contains the values.
 type Vector struct {
 	Type   Type
 	Ints   []int64   // Int32, Int64, Time
@@ -49,8 +48,7 @@ func (b *Batch) Reset() {
 	}
 }
 
-// Truncate removes all rows from row n on, and values appended for an unfinished
-// row.
+// Truncate removes all rows from row n on, and values appended for an unfinished row.
 func (b *Batch) Truncate(n int) {
 	b.rows = min(b.rows, n)
 	for i := range b.Columns {
@@ -149,8 +147,7 @@ func (v *Vector) HasNull(from, to int) bool {
 	return false
 }
 
-// Value returns the bytes of row i of a byte type. They are valid until the
-// batch is reset.
+// Value returns the bytes of row i of a byte type. They are valid until the batch is reset.
 func (v *Vector) Value(i int) []byte {
 	from := 0
 	if i > 0 {
@@ -159,9 +156,8 @@ func (v *Vector) Value(i int) []byte {
 	return v.Bytes[from:v.Ends[i]]
 }
 
-// AppendText appends the text of row i, not NULL, to dst: numbers in the shortest
-// form that is read back exactly, times in the form of value.AppendTime, bytes unchanged
-// and unquoted.
+// AppendText appends the text of row i, not NULL, to dst: numbers in the shortest form that is read
+// back exactly, times in the form of value.AppendTime, bytes unchanged and unquoted.
 func (v *Vector) AppendText(dst []byte, i int) []byte {
 	switch v.Type {
 	case Float32:
@@ -197,17 +193,15 @@ func AppendEscaped(dst, p []byte) []byte {
 	return append(dst, p[start:]...)
 }
 
-// A Sum is an order-independent checksum of a set of rows: the sum, modulo 2^64, of
-// a 64-bit hash (xxHash64) of each row's values. Duplicate or missing rows change
-// it, whatever their order.
+// A Sum is an order-independent checksum of a set of rows: the sum, modulo 2^64, of a 64-bit hash
+// (xxHash64) of each row's values. Duplicate or missing rows change it, whatever their order.
 type Sum struct {
 	Rows int64
 	Hash uint64
 	buf  []byte
 }
 
-// Add adds the rows of b, without the columns for which skip is true (nil means
-// none).
+// Add adds the rows of b, without the columns for which skip is true (nil means none).
 func (s *Sum) Add(b *Batch, skip []bool) {
 	for i := range b.rows {
 		s.AddRow(b, i, skip)

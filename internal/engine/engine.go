@@ -6,9 +6,8 @@
 // proofs, and Counters. Differences between engines are Capabilities, as data, never
 // special cases in callers. Each engine is one folder that passes package enginetest.
 //
-// Rows travel as a Batch of column vectors in both directions. Every request to a
-// server is a Step, rendered by the Dialect, so that a dry run prints exactly the
-// statements that a run executes.
+// Rows travel as a Batch of column vectors in both directions. Every request to a server is a Step,
+// rendered by the Dialect, so that a dry run prints exactly the statements that a run executes.
 package engine
 
 import (
@@ -38,14 +37,12 @@ type DB interface {
 	Writer(ctx context.Context, t *Table, m Method) (Writer, error)
 	// Querier opens a connection of its own that reads and deletes.
 	Querier(ctx context.Context) (Querier, error)
-	// Settle completes the work that writes have left to the server: dirty pages,
-	// old row versions, compactions, table statistics. Work that it can't complete is
-	// returned as warnings. Server settings that it changes are restored before it
-	// returns, also if ctx has ended.
+	// Settle completes the work that writes have left to the server: dirty pages, old row versions,
+	// compactions, table statistics. Work that it can't complete is returned as warnings. Server
+	// settings that it changes are restored before it returns, also if ctx has ended.
 	Settle(ctx context.Context, s Settle) (warnings []string, err error)
-	// Scan reads the rows of one partition of t, or all rows if part is nil, in no
-	// particular order, and passes them to fn in batches that it reuses. It stops at
-	// fn's first error and returns it.
+	// Scan reads the rows of one partition of t, or all rows if part is nil, in no particular order,
+	// and passes them to fn in batches that it reuses. It stops at fn's first error and returns it.
 	Scan(ctx context.Context, t *Table, part *rolling.Partition, fn func(*Batch) error) error
 	// Counters opens a connection of its own to sample the server's figures. The
 	// sizes of tables (which may not exist yet) are added up.
@@ -105,9 +102,8 @@ type Capabilities struct {
 	MaxPeriods int // of one table; 0 is no limit
 	// Open is what open partitions cost, as bench tables measured it.
 	Open OpenCost
-	// SwapRows is the number of rows that Replace can exchange without holding the
-	// table's lock for longer than about 200 ms, if the server reads them meanwhile;
-	// 0 is no limit.
+	// SwapRows is the number of rows that Replace can exchange without holding the table's lock for
+	// longer than about 200 ms, if the server reads them meanwhile; 0 is no limit.
 	SwapRows int64
 	// MergesUntriggered reports that Replace puts nothing in the place of several partitions of a
 	// table with triggers.
@@ -168,9 +164,8 @@ type Catalog interface {
 	// Partitions returns the periods of a rolling table in order, and none for a
 	// plain table. It returns ErrNoTable if the table does not exist.
 	Partitions(ctx context.Context, t *Table) ([]rolling.Partition, error)
-	// Sizes measures the table now. It reads no rows, and for a table of many
-	// partitions only recently changed ones are examined: the server may have to
-	// refresh the statistics of a few.
+	// Sizes measures the table now. It reads no rows, and for a table of many partitions only recently
+	// changed ones are examined: the server may have to refresh the statistics of a few.
 	Sizes(ctx context.Context, t *Table) (Sizes, error)
 	// Settings returns the server's settings that affect durability, memory and
 	// layout, by their own names.
@@ -189,8 +184,7 @@ type Writer interface {
 	// acknowledged the commit. After an error, no row of the batch counts as
 	// inserted; see Retryable and Reset for sending it again.
 	Write(ctx context.Context, b *Batch) (Ack, error)
-	// Reset makes the writer usable after an error, on a new connection if the old
-	// one was lost.
+	// Reset makes the writer usable after an error, on a new connection if the old one was lost.
 	Reset(ctx context.Context) error
 	Close() error
 }
@@ -207,9 +201,8 @@ type Ack struct {
 type Counters interface {
 	// Describe lists the figures, in the order of Sample's values.
 	Describe() []Counter
-	// Sample reads the figures into dst, one element each; a figure that can't be
-	// read now is NaN. Cumulative figures count from the server's start: callers
-	// compute differences.
+	// Sample reads the figures into dst, one element each; a figure that can't be read now is NaN.
+	// Cumulative figures count from the server's start: callers compute differences.
 	Sample(ctx context.Context, dst []float64) error
 	Close() error
 }

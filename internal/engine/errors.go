@@ -21,8 +21,7 @@ var (
 	ErrDeadlock = errors.New("deadlock")
 	// ErrLockTimeout: a lock was not granted in the permitted time.
 	ErrLockTimeout = errors.New("lock wait timeout")
-	// ErrConnectionLost: the connection broke; whether the last statement was
-	// executed is unknown.
+	// ErrConnectionLost: the connection broke; whether the last statement was executed is unknown.
 	ErrConnectionLost = errors.New("connection lost")
 	// ErrUnreachable: no connection could be made.
 	ErrUnreachable = errors.New("server not reachable")

@@ -60,9 +60,8 @@ func (k *Keys) values(key []string) (places []string, values []any, err error) {
 	return places, values, nil
 }
 
-// compare returns a condition that compares the key with a value; op is <, <=, > or
-// >=. Some servers use an index for a comparison of rows, others only for the expanded
-// condition.
+// compare returns a condition that compares the key with a value; op is <, <=, > or >=. Some
+// servers use an index for a comparison of rows, others only for the expanded condition.
 func (k *Keys) compare(op string, key []string) (string, []any, error) {
 	places, values, err := k.values(key)
 	if err != nil {
@@ -161,11 +160,10 @@ func (k *Keys) Last(ctx context.Context, x Exec, from, where string) ([]string, 
 	return key, nil
 }
 
-// Nth returns the key of the n-th row after a key, but not beyond until. If there are
-// fewer rows it returns the key of the last one, and nil if there are none. If the
-// result equals after, Nth returns an error: the text of the key doesn't read back as
-// the same value, which happens with binary fractions, and a traversal would never
-// end.
+// Nth returns the key of the n-th row after a key, but not beyond until. If there are fewer rows it
+// returns the key of the last one, and nil if there are none. If the result equals after, Nth
+// returns an error: the text of the key doesn't read back as the same value, which happens with
+// binary fractions, and a traversal would never end.
 //
 // The bound until is checked only after the row is found. Without statistics,
 // PostgreSQL estimates that a range condition with two bounds selects one row in 200,

@@ -9,9 +9,8 @@ import (
 	"strings"
 )
 
-// A Loader inserts rows of several tables in one transaction, on a connection of its
-// own, so that notes about rows commit with those rows. It must not be used by
-// several goroutines at once.
+// A Loader inserts rows of several tables in one transaction, on a connection of its own, so that
+// notes about rows commit with those rows. It must not be used by several goroutines at once.
 //
 // The first Insert of a transaction costs the least, because later ones must be
 // undone separately if they are refused: insert many rows before few.
@@ -23,26 +22,22 @@ type Loader interface {
 	// Begin begins a transaction. The session is strict and in UTC, and its waits
 	// for locks are limited.
 	Begin(ctx context.Context) error
-	// Insert inserts rows [from, to) of b. It uses t's name, columns (those of b, in
-	// order), Ignore or Update, and its periods if the table rolls; t may have fewer columns
-	// than the table on the server. Data derived from t is cached by its address: t
-	// must not change.
+	// Insert inserts rows [from, to) of b. It uses t's name, columns (those of b, in order), Ignore or
+	// Update, and its periods if the table rolls; t may have fewer columns than the table on the
+	// server. Data derived from t is cached by its address: t must not change.
 	//
-	// After an ErrRefused none of those rows is in the transaction, which continues
-	// with the rows inserted before. After any other error the transaction is over:
-	// see Retryable, and Reset.
+	// After an ErrRefused none of those rows is in the transaction, which continues with the rows
+	// inserted before. After any other error the transaction is over: see Retryable, and Reset.
 	Insert(ctx context.Context, t *Table, b *Batch, from, to int) (Ack, error)
-	// Has reports for each of the rows (one per batch) whether its table has a row
-	// with these values in these columns, none of them NULL. It is one round trip,
-	// within the transaction, and sees data committed before the first Has of the
-	// transaction began. After an error the transaction is over.
+	// Has reports for each of the rows (one per batch) whether its table has a row with these values
+	// in these columns, none of them NULL. It is one round trip, within the transaction, and sees data
+	// committed before the first Has of the transaction began. After an error the transaction is over.
 	Has(ctx context.Context, rows ...Rows) ([]bool, error)
-	// Compare looks for the rows of the table that have the primary keys of rows [from,
-	// to) of b, within the transaction, and passes each to fn. cols describe the columns
-	// of t, in order; t.PrimaryKey must be among them. Values are compared as the server
-	// stores them: decimals with other zeros, CHAR with other blanks, or JSON with other
-	// spaces, are equal, text that only a collation equates is not. After an error the
-	// transaction is over.
+	// Compare looks for the rows of the table that have the primary keys of rows [from, to) of b,
+	// within the transaction, and passes each to fn. cols describe the columns of t, in order;
+	// t.PrimaryKey must be among them. Values are compared as the server stores them: decimals with
+	// other zeros, CHAR with other blanks, or JSON with other spaces, are equal, text that only a
+	// collation equates is not. After an error the transaction is over.
 	Compare(ctx context.Context, t *Table, cols []SchemaColumn, b *Batch, from, to int, fn func(Compared)) error
 	// Commit commits. After ErrConnectionLost it may have been committed.
 	Commit(ctx context.Context) error
@@ -72,9 +67,8 @@ type Compared struct {
 // MostStored is the maximum length of Compared.Stored in characters.
 const MostStored = 100
 
-// A LoaderConn is what differs between the loaders of the engines: a connection and
-// its statements. The transaction's own state, whether one is open and whether it has
-// rows, is that of the Loader.
+// A LoaderConn is what differs between the loaders of the engines: a connection and its statements.
+// The transaction's own state, whether one is open and whether it has rows, is that of the Loader.
 type LoaderConn interface {
 	// Enter begins a call, and Leave ends it: in between, the end of ctx interrupts
 	// the connection. If err is set, Leave ends the transaction and returns err, or
@@ -108,8 +102,7 @@ type loader struct {
 	closed bool
 }
 
-// call runs fn, within a transaction or outside of one. A call that fails ends the
-// transaction.
+// call runs fn, within a transaction or outside of one. A call that fails ends the transaction.
 func (l *loader) call(ctx context.Context, open bool, fn func() error) error {
 	if l.closed {
 		return errors.New("the loader is closed")
@@ -300,8 +293,7 @@ func (l *loader) Close() error {
 // ConnOf returns the connection of a Loader, for tests of an engine.
 func ConnOf(l Loader) LoaderConn { return l.(*loader).conn }
 
-// checkHas returns an error if a Loader can't look for the rows, which is a mistake of
-// the caller.
+// checkHas returns an error if a Loader can't look for the rows, which is a mistake of the caller.
 func checkHas(rows []Rows) error {
 	for _, r := range rows {
 		err := CheckRows(r.Table, r.Batch, 0, 1)

@@ -77,12 +77,11 @@ type Mirroring interface {
 
 	// Snapshot begins a transaction that reads both tables as of one moment.
 	Snapshot(ctx context.Context) (*sql.Tx, error)
-	// Replay applies a batch of at most limit entries of the log in the transaction
-	// or connection x, and returns their number. Rows with the keys of the entries
-	// are deleted from the target and copied in their current state; the entries are
-	// read before the rows, so that one written later is applied later. Entries that
-	// satisfy the predicate later are discarded instead: the copy has yet to reach
-	// their rows. An engine with one writer at a time may apply them all the same.
+	// Replay applies a batch of at most limit entries of the log in the transaction or connection x,
+	// and returns their number. Rows with the keys of the entries are deleted from the target and
+	// copied in their current state; the entries are read before the rows, so that one written later
+	// is applied later. Entries that satisfy the predicate later are discarded instead: the copy has
+	// yet to reach their rows. An engine with one writer at a time may apply them all the same.
 	//
 	// In the target an entry stands only for rows that have all of its values, those of both keys.
 	// So the order of entries doesn't matter, and no entry adds a row that the copy has yet to

@@ -17,9 +17,8 @@ type (
 	Find struct {
 		Table   *Table
 		Columns []string // to read; empty is all
-		// Index is the secondary index to use, "" the primary key. MySQL and MariaDB
-		// get FORCE INDEX, SQLite INDEXED BY on a plain table; elsewhere the planner
-		// chooses.
+		// Index is the secondary index to use, "" the primary key. MySQL and MariaDB get FORCE INDEX,
+		// SQLite INDEXED BY on a plain table; elsewhere the planner chooses.
 		Index  string
 		On     []string  // columns of the condition, in order; numbers or times
 		How    Condition // the condition on them
@@ -90,8 +89,7 @@ type Querier interface {
 	// Delete removes the rows whose By column lies in [from, to) and returns their
 	// number by the server. After an error none counts as removed.
 	Delete(ctx context.Context, d *Delete, from, to int64) (rows int64, err error)
-	// Reset makes the querier usable after an error, on a new connection if the old
-	// one was lost.
+	// Reset makes the querier usable after an error, on a new connection if the old one was lost.
 	Reset(ctx context.Context) error
 	Close() error
 }
@@ -200,8 +198,7 @@ func QuoteList(names []string, quote func(string) string) string {
 
 func (f *Find) where(w Wording) string {
 	is := func(i int, operator string) string { return w.Quote(f.On[i]) + " " + operator + " " + w.Value(i) }
-	// equal is the first n columns compared for equality, followed by column n with
-	// the operator last.
+	// equal is the first n columns compared for equality, followed by column n with the operator last.
 	equal := func(n int, last string) string {
 		var terms []string
 		for i := range n {

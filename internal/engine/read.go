@@ -7,11 +7,10 @@ import (
 	"time"
 )
 
-// A Reader is a Keeper whose server can answer one query in pieces, on several sessions.
-// Package query splits the query and merges the answers; what differs between servers is
-// here: the lexical rules of their statements, the description and the plan of a query, the
-// partitions of any table, the settings that change an answer, and one snapshot for
-// several sessions.
+// A Reader is a Keeper whose server can answer one query in pieces, on several sessions. Package
+// query splits the query and merges the answers; what differs between servers is here: the lexical
+// rules of their statements, the description and the plan of a query, the partitions of any table,
+// the settings that change an answer, and one snapshot for several sessions.
 type Reader interface {
 	Keeper
 	// Syntax returns the lexical rules of statements in sessions with these settings.

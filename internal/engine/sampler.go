@@ -48,7 +48,6 @@ func (s *Sampler[C]) Open(ctx context.Context) (Counters, error) {
 	return s, nil
 }
 
-// Describe implements Counters.
 func (s *Sampler[C]) Describe() []Counter {
 	out := make([]Counter, len(s.Sources))
 	for i, source := range s.Sources {
@@ -57,7 +56,6 @@ func (s *Sampler[C]) Describe() []Counter {
 	return out
 }
 
-// Sample implements Counters.
 func (s *Sampler[C]) Sample(ctx context.Context, dst []float64) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -91,5 +89,4 @@ func (s *Sampler[C]) Sample(ctx context.Context, dst []float64) error {
 	return nil
 }
 
-// Close implements Counters.
 func (s *Sampler[C]) Close() error { return s.Discard(s.Conn) }

@@ -71,10 +71,9 @@ type RowSemantics struct {
 	// LosesOffset: DISTINCT of a constant ignores OFFSET. MariaDB: SELECT DISTINCT 1 + 0 FROM t
 	// LIMIT 1 OFFSET 1 returns a row.
 	LosesOffset bool
-	// KeepsKeys: a subtotal may have the value of the row before in place of NULL, for a key that
-	// is selected twice, whose name another element has, or that is an expression; and counts
-	// different values like those of the last group. MariaDB: SELECT 'k', k FROM t GROUP BY k WITH
-	// ROLLUP.
+	// KeepsKeys: a subtotal may have the value of the row before in place of NULL, for a key that is
+	// selected twice, whose name another element has, or that is an expression; and counts different
+	// values like those of the last group. MariaDB: SELECT 'k', k FROM t GROUP BY k WITH ROLLUP.
 	KeepsKeys bool
 	// KeepsOperands: the same of a key within an expression, or in HAVING. MariaDB, MySQL before 9.7:
 	// SELECT k AS a FROM t GROUP BY k WITH ROLLUP HAVING a <> 7 returns the subtotal, too.
@@ -85,9 +84,8 @@ type RowSemantics struct {
 	// MistypesNeighbours: the texts that LAG, LEAD and the like return have another type than
 	// described. MySQL before 9.7: SELECT LAG(CONCAT(k, '')) OVER (ORDER BY k) FROM t.
 	MistypesNeighbours bool
-	// DescribesAnyBranch: a set operation may be described by the sizes of one branch where
-	// conditions are never met. PostgreSQL: SELECT 'a'::varchar(3) WHERE false UNION SELECT
-	// 'b'::varchar(5).
+	// DescribesAnyBranch: a set operation may be described by the sizes of one branch where conditions
+	// are never met. PostgreSQL: SELECT 'a'::varchar(3) WHERE false UNION SELECT 'b'::varchar(5).
 	DescribesAnyBranch bool
 	// NamedCollations: a collation that an expression names counts for more than that of a column.
 	// PostgreSQL: SELECT v COLLATE "C" FROM s UNION SELECT v FROM s.

@@ -87,8 +87,7 @@ func OpenSession(ctx context.Context, db Killer, pool *sql.DB, w SessionWords) (
 	return s, nil
 }
 
-// ID is the connection's id on the server, for Keeper.Kill; 0 for an embedded
-// engine.
+// ID is the connection's id on the server, for Keeper.Kill; 0 for an embedded engine.
 func (s *Session) ID() int64 { return s.id }
 
 // Lost reports whether the connection is lost, by itself or because a statement was interrupted.
@@ -215,8 +214,7 @@ func (s *Session) Query(ctx context.Context, cols []Column, fn func(rows *Batch)
 	return err
 }
 
-// rows runs a query on a driver's connection. The caller calls end after it has
-// closed the rows.
+// rows runs a query on a driver's connection. The caller calls end after it has closed the rows.
 func (s *Session) rows(ctx context.Context, c any, query string, args []any) (rows driver.Rows, end func() error, err error) {
 	values := make([]driver.NamedValue, len(args))
 	for i, a := range args {
@@ -246,7 +244,6 @@ type dynamicRows struct {
 	cols []Column
 }
 
-// Next implements driver.Rows.
 func (r dynamicRows) Next(dest []driver.Value) error {
 	err := r.Rows.Next(dest)
 	for i, c := range r.cols[:min(len(r.cols), len(dest))] {

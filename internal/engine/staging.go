@@ -24,10 +24,9 @@ type Staging interface {
 	// with regard to its rows, and returns the number of rows affected. It is
 	// ErrUnsupported on an engine without MergeWords.
 	Run(ctx context.Context, statement string) (rows int64, err error)
-	// Finish commits the rows, and builds the indexes and constraints that a period has.
-	// Without StageOptions.Skip, two rows with one key, by the server's comparison, are
-	// ErrDuplicateKey, here or in Write. A value that the server refuses or would change
-	// is ErrRefused.
+	// Finish commits the rows, and builds the indexes and constraints that a period has. Without
+	// StageOptions.Skip, two rows with one key, by the server's comparison, are ErrDuplicateKey, here
+	// or in Write. A value that the server refuses or would change is ErrRefused.
 	Finish(ctx context.Context) (Staged, error)
 	// Close closes the connection, in any case.
 	Close() error

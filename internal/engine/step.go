@@ -98,8 +98,7 @@ type (
 		Part  rolling.Partition
 		Into  string
 	}
-	// Attach makes the table From a partition, also in a gap. The caller must have checked its
-	// bounds.
+	// Attach makes the table From a partition, also in a gap. The caller must have checked its bounds.
 	Attach struct {
 		Table *Table
 		Have  []rolling.Partition

@@ -56,8 +56,7 @@ func ParseTarget(s string) (Target, error) {
 	}
 	u, err := url.Parse(s)
 	if err != nil {
-		// url.Error repeats the whole URL, and its cause a part of it: both may
-		// contain a password.
+		// url.Error repeats the whole URL, and its cause a part of it: both may contain a password.
 		var ue *url.Error
 		if errors.As(err, &ue) && !strings.Contains(s, "@") {
 			return Target{}, fmt.Errorf("target of scheme %s: %w", t.Scheme, ue.Err)
@@ -103,9 +102,8 @@ func validScheme(s string) bool {
 	return s != ""
 }
 
-// String returns the target in a form that may be printed and recorded, and that
-// ParseTarget reads. The value of an option with a password's name, which no engine
-// accepts, is omitted.
+// String returns the target in a form that may be printed and recorded, and that ParseTarget reads.
+// The value of an option with a password's name, which no engine accepts, is omitted.
 func (t Target) String() string {
 	local := t.Host == "" && t.User == ""
 	text := t.Scheme + ":" + t.Path

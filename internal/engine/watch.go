@@ -40,16 +40,14 @@ func (w *Watch) Begin(ctx context.Context) error {
 	return nil
 }
 
-// End reports whether the operation since Begin was interrupted, or should have
-// been.
+// End reports whether the operation since Begin was interrupted, or should have been.
 func (w *Watch) End() (interrupted bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	interrupted = w.interrupted
 	w.busy, w.interrupted = false, false
 	if interrupted {
-		// The operation may have succeeded nevertheless; then the connection is
-		// usable.
+		// The operation may have succeeded nevertheless; then the connection is usable.
 		_ = w.conn.SetDeadline(time.Time{})
 	}
 	return interrupted
@@ -95,22 +93,19 @@ type Linked interface {
 	comparable
 	// Watch interrupts the connection's operations.
 	Watch() *Watch
-	// Rollback rolls back the open transaction, if any. It fails if the connection is
-	// broken.
+	// Rollback rolls back the open transaction, if any. It fails if the connection is broken.
 	Rollback() error
 	// Answered reports whether an operation failed with the server's answer, or before
 	// anything was sent: the connection can be used.
 	Answered(err error) bool
-	// Kill ends the connection on the server, and waits until it is gone: a statement
-	// that runs there, or waits for a lock, would otherwise finish and commit at any
-	// later time.
+	// Kill ends the connection on the server, and waits until it is gone: a statement that runs there,
+	// or waits for a lock, would otherwise finish and commit at any later time.
 	Kill(ctx context.Context)
 	Close() error
 }
 
-// A Link is the connection of a writer, a querier or a loader. An operation that is
-// interrupted, or fails for another reason than its data, loses the connection; Reset
-// makes another.
+// A Link is the connection of a writer, a querier or a loader. An operation that is interrupted, or
+// fails for another reason than its data, loses the connection; Reset makes another.
 type Link[C Linked] struct {
 	// Conn is the connection, nil if it is lost.
 	Conn C

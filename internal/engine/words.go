@@ -85,9 +85,8 @@ type MergeWords interface {
 
 // ProbeWords are the Words of an engine with privileges.
 type ProbeWords interface {
-	// Probe returns statements that use the needed privileges on a table called
-	// ProbeTable, and leave nothing behind; undo removes what remains after one has
-	// failed. All run on one connection.
+	// Probe returns statements that use the needed privileges on a table called ProbeTable, and leave
+	// nothing behind; undo removes what remains after one has failed. All run on one connection.
 	Probe(n Needs) (statements, undo []string)
 }
 
@@ -96,8 +95,7 @@ type ProbeWords interface {
 type SumWords interface {
 	// SumType is a column type that holds the sum of any number of values of c.
 	SumType(c SchemaColumn) string
-	// Double is the type of 64-bit binary fractions, AsDouble a conversion of a
-	// number to that type.
+	// Double is the type of 64-bit binary fractions, AsDouble a conversion of a number to that type.
 	Double() string
 	AsDouble(expr string) string
 	// Variance is an aggregate expression for the population variance of a group, or
@@ -120,9 +118,8 @@ type SumWords interface {
 	// read a column changed by an earlier one: servers differ in the value it sees.
 	OnKey(key []string) string
 	Sent(column string) string
-	// Temporary is a table that only its connection sees, and that ends with it. Body
-	// is its columns and its key. If possible, it is not written to the log for
-	// replicas or recovery.
+	// Temporary is a table that only its connection sees, and that ends with it. Body is its columns
+	// and its key. If possible, it is not written to the log for replicas or recovery.
 	Temporary(name, body string) TemporaryTable
 	// SumColumn is the type of a column for values of c that compares them in the
 	// same way: with its collation.
@@ -139,8 +136,7 @@ type SumWords interface {
 	HaveTriggers(table string) string
 }
 
-// A TemporaryTable is the statements to create, empty and drop a table, and its name
-// in statements.
+// A TemporaryTable is the statements to create, empty and drop a table, and its name in statements.
 type TemporaryTable struct{ Create, Clear, Drop, Name string }
 
 // A NoteRow tells triggers what to insert for rows that are inserted, updated
@@ -160,9 +156,8 @@ type NoteRow struct {
 
 // LateWords are the pieces of SQL that refuse rows whose period is sealed.
 type LateWords interface {
-	// Refuse returns triggers that fail the INSERT of a row whose position lies
-	// below the boundary, a scalar subquery. Periods are the tables that hold t's
-	// periods, if they are tables of their own.
+	// Refuse returns triggers that fail the INSERT of a row whose position lies below the boundary, a
+	// scalar subquery. Periods are the tables that hold t's periods, if they are tables of their own.
 	Refuse(t *Table, periods []string, boundary string) []Trigger
 	// HaveTriggers is that of SumWords.
 	HaveTriggers(table string) string

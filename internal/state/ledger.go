@@ -85,9 +85,8 @@ type Batch struct {
 	Counts
 	// Touched are the ranges in which its rows lie, if known better than by Lower and Upper.
 	Touched []rolling.Period
-	// Extents are the ranges in which its rows lie, with the minimum number inserted
-	// in each; nil means Inserted rows from Lower to Upper. They are not stored in
-	// the ledger.
+	// Extents are the ranges in which its rows lie, with the minimum number inserted in each; nil
+	// means Inserted rows from Lower to Upper. They are not stored in the ledger.
 	Extents []Extent
 }
 
@@ -116,11 +115,10 @@ func noteRows(t *engine.Table) engine.Rows {
 	return engine.Rows{Table: t, Batch: engine.NewBatch(t.Columns)}
 }
 
-// Before reads the information that the transaction of a source's rows needs before
-// it records the batch: whether the table has roll-ups, and whether the source is
-// still known. A file that is not known is refused with ErrForgotten: the rows are
-// in a table that was recreated, and the next load of the file starts from the
-// beginning.
+// Before reads the information that the transaction of a source's rows needs before it records the
+// batch: whether the table has roll-ups, and whether the source is still known. A file that is not
+// known is refused with ErrForgotten: the rows are in a table that was recreated, and the next load
+// of the file starts from the beginning.
 //
 // It is called after the rows are inserted. From then on their table can't be
 // dropped, and its sources are removed only if the table does not exist, so the
@@ -145,13 +143,12 @@ func Before(ctx context.Context, l engine.Loader, f *Source, dropped *int64) (ro
 	return has[0], dropped != nil && !has[2], nil
 }
 
-// Rows returns the rows to insert in the transaction of the batch's rows, so that
-// both are committed or neither. The first is the batch's line of the ledger, which
-// is refused with engine.ErrDuplicateKey if the batch is already in the ledger. If
-// the table has roll-ups, the others are the ranges that they must
-// re-examine. Whether the roll-ups already include those rows is unknown before the
-// commit, so every batch is noted, also one that isn't late. Inserting a note never
-// waits for another transaction.
+// Rows returns the rows to insert in the transaction of the batch's rows, so that both are
+// committed or neither. The first is the batch's line of the ledger, which is refused with
+// engine.ErrDuplicateKey if the batch is already in the ledger. If the table has roll-ups, the
+// others are the ranges that they must re-examine. Whether the roll-ups already include those rows
+// is unknown before the commit, so every batch is noted, also one that isn't late. Inserting a note
+// never waits for another transaction.
 func (b *Batch) Rows(rolled bool) []engine.Rows {
 	line := noteRows(ledgerTable)
 	fill(line.Batch, slices.Concat([]any{b.Table, b.ID, b.Lower, b.Upper}, b.args(), []any{time.Now().UnixMicro()})...)
@@ -193,9 +190,8 @@ func writerKey(writer string) string { return fmt.Sprintf("%.150s#%016x", writer
 // A ledger records loaded batches, and sources with their cuts and extents.
 type ledger struct{ *database }
 
-// Touch notes for a table's roll-ups that rows in a range have changed, in the
-// transaction of x, which must be that of the change. The writer's name is for
-// information only.
+// Touch notes for a table's roll-ups that rows in a range have changed, in the transaction of x,
+// which must be that of the change. The writer's name is for information only.
 func (s ledger) Touch(ctx context.Context, x Exec, table, writer string, r rolling.Period) error {
 	return because("record changed rows of "+table,
 		s.insert(ctx, x, "rowmill_touched (table_name, lower_pos, upper_pos, writer)", []any{table, r.From, r.To - 1, writerKey(writer)}))
@@ -292,11 +288,10 @@ func (s ledger) Source(ctx context.Context, table, key string) (*Source, error) 
 	return &all[0], nil
 }
 
-// FilesLike returns the files of a table, newest first, of which a file may be a
-// continuation: those of its path, and those with rows whose first bytes it has. has reports
-// whether the file's first n bytes, at most up to the given number, have a hash. A table
-// that is loaded for years has many files, so that all of them are read only in the few
-// columns that this takes.
+// FilesLike returns the files of a table, newest first, of which a file may be a continuation:
+// those of its path, and those with rows whose first bytes it has. has reports whether the file's
+// first n bytes, at most up to the given number, have a hash. A table that is loaded for years has
+// many files, so that all of them are read only in the few columns that this takes.
 func (s ledger) FilesLike(ctx context.Context, table, path string, most int64, has func(n int64, hash string) bool) ([]Source, error) {
 	var keys []string
 	err := engine.Each(ctx, s.db, s.DB(), func(r *sql.Rows) error {
@@ -604,9 +599,8 @@ func (s ledger) PutExtents(ctx context.Context, f *Source, all []Extent) error {
 	return s.within(ctx, func(tx *sql.Tx) error { return s.putExtents(ctx, tx, f, all) })
 }
 
-// ForgetSource removes all information about a source except where its existing rows
-// lie, in one transaction: the file is then treated as new. The rows are not
-// removed.
+// ForgetSource removes all information about a source except where its existing rows lie, in one
+// transaction: the file is then treated as new. The rows are not removed.
 func (s ledger) ForgetSource(ctx context.Context, f *Source, there []Extent) error {
 	return s.within(ctx, func(tx *sql.Tx) error {
 		err := s.putExtents(ctx, tx, f, there)

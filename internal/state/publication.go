@@ -10,9 +10,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A Publication is the rows that a source has for a period, which are in the table all
-// together or not at all: they are loaded into a table of their own, which then becomes
-// the period.
+// A Publication is the rows that a source has for a period, which are in the table all together or
+// not at all: they are loaded into a table of their own, which then becomes the period.
 //
 // It is recorded before the first batch that has such rows is recorded as loaded, so that
 // the ledger's line of a batch never counts them.
@@ -26,8 +25,7 @@ type Publication struct {
 	State string
 	// Counts are those of its rows once it is Published.
 	Counts
-	// First and Last are the lowest and the highest position of its rows, once it is
-	// Published.
+	// First and Last are the lowest and the highest position of its rows, once it is Published.
 	First, Last int64
 	// Merges permits that its rows are merged with those of the period. It is not recorded
 	// with the publication.

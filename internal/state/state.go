@@ -1,11 +1,9 @@
-// Package state stores rowmill's information about rolling tables in their own
-// database, in tables named rowmill_*, so that any host may maintain them:
-// declarations, sealed and archived periods, changes in progress, the log of
-// actions, the ledger of batches and the stale buckets of roll-ups.
+// Package state stores rowmill's information about rolling tables in their own database, in tables
+// named rowmill_*, so that any host may maintain them: declarations, sealed and archived periods,
+// changes in progress, the log of actions, the ledger of batches and the stale buckets of roll-ups.
 //
-// Times in these tables are microseconds since 1970 in UTC, and positions are those
-// of package rolling. Methods with a table name as an argument access the rows of
-// that table.
+// Times in these tables are microseconds since 1970 in UTC, and positions are those of package
+// rolling. Methods with a table name as an argument access the rows of that table.
 package state
 
 import (
@@ -93,8 +91,7 @@ func schema(text string) []string {
 		// What each policy of a table does next, for rowmill_jobs.
 		"CREATE TABLE IF NOT EXISTS rowmill_schedule (table_name " + name + ", policy VARCHAR(20) NOT NULL, task " + text + " NOT NULL, next_us BIGINT NOT NULL, " +
 			"problem " + text + " NOT NULL, failures BIGINT NOT NULL, since_us BIGINT NOT NULL, PRIMARY KEY (table_name, policy))",
-		// Loaded batches, each recorded in the transaction of its rows, so that
-		// nothing is loaded twice.
+		// Loaded batches, each recorded in the transaction of its rows, so that nothing is loaded twice.
 		"CREATE TABLE IF NOT EXISTS rowmill_ledger (table_name " + name + ", batch " + name + ", lower_pos BIGINT NOT NULL, upper_pos BIGINT NOT NULL, " +
 			counts + "at_us BIGINT NOT NULL, " +
 			"PRIMARY KEY (table_name, batch))",
@@ -107,8 +104,7 @@ func schema(text string) []string {
 		// Where a file was cut into batches, recorded before any of them is sent.
 		"CREATE TABLE IF NOT EXISTS rowmill_cuts (table_name " + name + ", source " + name + ", lower_byte BIGINT NOT NULL, upper_byte BIGINT NOT NULL, " +
 			"line BIGINT NOT NULL, line_count BIGINT NOT NULL, hash VARCHAR(40) NOT NULL, PRIMARY KEY (table_name, source, lower_byte))",
-		// The rows of a file for one period that are loaded as a whole, while the file
-		// is being loaded.
+		// The rows of a file for one period that are loaded as a whole, while the file is being loaded.
 		"CREATE TABLE IF NOT EXISTS rowmill_publications (table_name " + name + ", source " + name + ", lower_pos BIGINT NOT NULL, upper_pos BIGINT NOT NULL, " +
 			"lower_byte BIGINT NOT NULL, upper_byte BIGINT NOT NULL, state VARCHAR(20) NOT NULL, sent BIGINT NOT NULL, inserted BIGINT NOT NULL, " +
 			"duplicate BIGINT NOT NULL, different BIGINT NOT NULL, rejected BIGINT NOT NULL, first_pos BIGINT NOT NULL, last_pos BIGINT NOT NULL, updated_us BIGINT NOT NULL, " +
@@ -121,8 +117,7 @@ func schema(text string) []string {
 		// the roll-ups last read them. They are consumed by deletion.
 		"CREATE TABLE IF NOT EXISTS rowmill_touched (table_name " + name + ", lower_pos BIGINT NOT NULL, upper_pos BIGINT NOT NULL, " +
 			"writer " + name + ", PRIMARY KEY (table_name, lower_pos, upper_pos, writer))",
-		// The progress of each roll-up. Its spec, as JSON, defines how its rows and
-		// its view are made.
+		// The progress of each roll-up. Its spec, as JSON, defines how its rows and its view are made.
 		"CREATE TABLE IF NOT EXISTS rowmill_rollups (table_name " + name + ", name " + name + ", source " + name + ", watermark BIGINT NOT NULL, " +
 			"sealed_to BIGINT NOT NULL, checked_us BIGINT NOT NULL, updated_us BIGINT NOT NULL, spec " + text + " NOT NULL, PRIMARY KEY (table_name, name))",
 		// Buckets below the watermark that must be computed again.
@@ -335,7 +330,6 @@ func because(what string, err error) error {
 // micros reads microseconds since 1970 into a time.
 type micros struct{ at *time.Time }
 
-// Scan implements sql.Scanner.
 func (m micros) Scan(from any) error {
 	var us sql.Null[int64]
 	err := us.Scan(from)

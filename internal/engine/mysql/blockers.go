@@ -30,11 +30,10 @@ type blockerView struct {
 	query string
 }
 
-// blockerViews returns the views, the most precise one first. The last two are
-// approximations. One lists the transactions of sessions in this database, and
-// running statements that contain the table's name, of sessions in this database or
-// with the database's name. The other lists only the statements, for accounts that
-// can't read transactions.
+// blockerViews returns the views, the most precise one first. The last two are approximations. One
+// lists the transactions of sessions in this database, and running statements that contain the
+// table's name, of sessions in this database or with the database's name. The other lists only the
+// statements, for accounts that can't read transactions.
 func (d dialect) blockerViews() []blockerView {
 	query := func(age, statement, joins, where string) string {
 		return "SELECT p.ID, p.USER, p.HOST, " + age + " AS age, " + statement + " AS statement, " +
@@ -65,8 +64,7 @@ func (d dialect) blockerViews() []blockerView {
 		blockerView{query: query("p.TIME", "p.INFO", "", running)})
 }
 
-// trxCache is slightly longer than the time for which INNODB_TRX returns a cached
-// result.
+// trxCache is slightly longer than the time for which INNODB_TRX returns a cached result.
 const trxCache = 120 * time.Millisecond
 
 // Blockers implements engine.Keeper. Without the performance schema and MariaDB's plugin
@@ -117,9 +115,8 @@ func missing(err error) bool {
 const (
 	processList       = "information_schema.PROCESSLIST"
 	schemaProcessList = "performance_schema.processlist"
-	// errCannotConvert is the error of MySQL 9.7 for reading processList while any
-	// session runs a statement with bytes, or with a character beyond the first
-	// 65,536.
+	// errCannotConvert is the error of MySQL 9.7 for reading processList while any session runs a
+	// statement with bytes, or with a character beyond the first 65,536.
 	errCannotConvert = 3854
 )
 
@@ -201,8 +198,7 @@ func (db *server) blockers(ctx context.Context, v blockerView, table string) ([]
 		if text := []rune(b.Statement); len(text) > statementLength {
 			b.Statement = string(text[:statementLength])
 		}
-		// The servers count whole seconds; a transaction has lasted for at least a
-		// fraction of one.
+		// The servers count whole seconds; a transaction has lasted for at least a fraction of one.
 		b.Age = max(time.Duration(seconds)*time.Second, time.Millisecond)
 		out = append(out, b)
 		return nil

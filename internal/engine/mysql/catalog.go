@@ -17,7 +17,6 @@ import (
 // A catalog reads information_schema: see engine.Catalog.
 type catalog struct{ *server }
 
-// Catalog implements engine.DB.
 func (db *server) Catalog() engine.Catalog { return db.catalog() }
 
 func (db *server) catalog() catalog { return catalog{db} }
@@ -177,7 +176,6 @@ func crashLoss(settings map[string]string, storage string) time.Duration {
 	return 0
 }
 
-// Describe implements engine.Keeper.
 func (db catalog) Describe(ctx context.Context, name string) (*engine.Schema, error) {
 	s := &engine.Schema{Name: name, Options: map[string]string{}}
 	found := false

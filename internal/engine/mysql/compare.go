@@ -98,8 +98,7 @@ func readCompared(rows driver.Rows, c engine.Comparison, fn func(engine.Compared
 	}
 }
 
-// asStored is the value of an expression, which is that of a literal, as the column
-// compares it.
+// asStored is the value of an expression, which is that of a literal, as the column compares it.
 func asStored(c engine.SchemaColumn, expr string) string {
 	switch {
 	case c.Logical == value.Bit:
@@ -146,7 +145,6 @@ func (d words) differs(c engine.SchemaColumn, expr string) string {
 	return "NOT (" + same + ")"
 }
 
-// Differs implements engine.MergeWords.
 func (d words) Differs(c engine.SchemaColumn, a, b string) string {
 	if c.Kind == value.Text && c.Logical != value.Enum && c.Logical != value.Set && c.Logical != value.JSON {
 		a, b = "CAST("+a+" AS BINARY)", "CAST("+b+" AS BINARY)"

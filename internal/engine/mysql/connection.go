@@ -60,8 +60,7 @@ func common() []setting {
 		// Each statement is a transaction by itself, and COMMIT only commits.
 		{"autocommit", "1"},
 		{"completion_type", "'NO_CHAIN'"},
-		// IS NULL doesn't match the last inserted row; a DELETE needs no key;
-		// results are not truncated.
+		// IS NULL doesn't match the last inserted row; a DELETE needs no key; results are not truncated.
 		{"sql_auto_is_null", "0"},
 		{"sql_safe_updates", "0"},
 		{"sql_select_limit", "18446744073709551615"},
@@ -98,8 +97,7 @@ func (d dialect) session(p purpose) []string {
 		set[0].value = keepMode
 		with("lock_wait_timeout", lockWait)
 		with("innodb_lock_wait_timeout", rowLockWait)
-		// With forced table copies, DROP PARTITION would move rows instead of
-		// dropping them.
+		// With forced table copies, DROP PARTITION would move rows instead of dropping them.
 		if d.mariadb {
 			with("alter_algorithm", "'DEFAULT'")
 		} else {
@@ -140,8 +138,7 @@ var attempts = []string{
 	"SET SESSION explicit_defaults_for_timestamp = ON",
 }
 
-// Error numbers of a variable that the server doesn't have, or that can't be set
-// for a session.
+// Error numbers of a variable that the server doesn't have, or that can't be set for a session.
 const (
 	errUnknownVariable  = 1193
 	errGlobalVariable   = 1229
@@ -274,8 +271,7 @@ type conn struct {
 	largest int // largest packet that is sent without the driver, in bytes
 	answers answers
 	warned  int // the number of warnings of the last send; -1 if unknown
-	// warnings is the number of warnings that the server keeps per statement: see
-	// keepWarnings.
+	// warnings is the number of warnings that the server keeps per statement: see keepWarnings.
 	warnings int
 	watch    *engine.Watch
 }
@@ -283,8 +279,7 @@ type conn struct {
 // dial opens a connection for inserting and querying.
 func (db *server) dial(ctx context.Context) (*conn, error) { return db.dialWith(ctx, inserting, nil) }
 
-// dialWith opens a connection for a purpose, and prepares it with a function unless
-// that is nil.
+// dialWith opens a connection for a purpose, and prepares it with a function unless that is nil.
 func (db *server) dialWith(ctx context.Context, p purpose, prepare func(*conn) error) (*conn, error) {
 	c := &conn{db: db, wrapped: db.config.TLSConfig != "false", largest: min(db.maxPacket, mysqlwire.MaxPayload-1)}
 	cfg := db.config.Clone()
@@ -358,10 +353,8 @@ func (c *conn) number(q string) (int64, error) {
 // block makes the connection wait without Go's poller from this call on: see socket.
 func (c *conn) block() error { return c.watch.Hold(c.net.block) }
 
-// Watch implements engine.Linked.
 func (c *conn) Watch() *engine.Watch { return c.watch }
 
-// Rollback implements engine.Linked.
 func (c *conn) Rollback() error { return c.runAll(rollbackStatement) }
 
 // Answered implements engine.Linked. A packet that is too large is not sent.
@@ -373,7 +366,6 @@ func (c *conn) Answered(err error) bool {
 // Kill implements engine.Linked. It fails if the connection or the server is gone.
 func (c *conn) Kill(ctx context.Context) { _ = c.db.kill(ctx, c.id) }
 
-// Close implements engine.Linked.
 func (c *conn) Close() error {
 	c.watch.Close()
 	return c.conn.Close()

@@ -11,7 +11,6 @@ import (
 
 var _ engine.Definer = (*DB)(nil)
 
-// Tables implements engine.Definer.
 func (db catalog) Tables(ctx context.Context) ([]engine.ListedTable, error) {
 	var out []engine.ListedTable
 	err := engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
@@ -31,7 +30,6 @@ func (db catalog) Tables(ctx context.Context) ([]engine.ListedTable, error) {
 // counter matches the option that says where AUTO_INCREMENT goes on, in the line of the options.
 var counter = regexp.MustCompile(`(\n\).*?) AUTO_INCREMENT=\d+`)
 
-// Definition implements engine.Definer.
 func (db catalog) Definition(ctx context.Context, name string) (string, error) {
 	text, err := db.likePeriod(ctx, db.pool, &engine.Table{Name: name}, name)
 	if err != nil {

@@ -154,7 +154,6 @@ var examined = append(slices.Clone(settings), "lock_wait_timeout", "time_zone", 
 // A doctor examines a server: see engine.Doctor.
 type doctor struct{ *server }
 
-// Examine implements engine.Doctor.
 func (db doctor) Examine(ctx context.Context, tables []string, interval time.Duration) ([]engine.Finding, error) {
 	fail := func(err error) ([]engine.Finding, error) {
 		return nil, fmt.Errorf("examine the server: %w", classify(err))

@@ -259,8 +259,7 @@ func (n *binder) add(t engine.Type, v engine.Value) {
 	n.values = append(n.values, bound)
 }
 
-// value binds one value. If a slice grows, values bound earlier still refer to its
-// old memory.
+// value binds one value. If a slice grows, values bound earlier still refer to its old memory.
 func (n *binder) value(v *engine.Vector, row int) driver.Value {
 	if v.Null(row) {
 		return nil

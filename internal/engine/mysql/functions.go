@@ -33,7 +33,6 @@ func (db recipes) Syntax(st engine.State) engine.Syntax {
 	}
 }
 
-// Semantics implements engine.Reader.
 func (db recipes) Semantics(st engine.State) engine.Semantics {
 	digits, err := strconv.Atoi(st.Get("div_precision_increment"))
 	if err != nil {
@@ -105,7 +104,6 @@ var windowFunctions = engine.WordSet(`
 // functions classifies the names in the lists above.
 var functions = engine.Functions{Pure: pureFunctions, Aggregate: aggregateFunctions, Window: windowFunctions}
 
-// Function implements engine.Reader.
 func (db recipes) Function(name string, _ int) engine.FunctionKind {
 	// In versions of MySQL, such as 8.0.15, a NULL makes the results for the rows after it NULL, so
 	// that they depend on the order of the rows.
@@ -115,7 +113,6 @@ func (db recipes) Function(name string, _ int) engine.FunctionKind {
 	return functions.Kind(name)
 }
 
-// Bytes implements engine.Reader.
 func (db recipes) Bytes(c engine.ResultColumn, expr string) string {
 	switch c.Class {
 	case engine.ClassInt, engine.ClassDecimal, engine.ClassBytes, engine.ClassTime:
@@ -193,7 +190,6 @@ func texts(c engine.ResultColumn) (mysqlwire.Column, bool) {
 	return f, err == nil && (binaryNames[c.Native] != "" || c.Binary && c.Class == engine.ClassBytes)
 }
 
-// Aggregate implements engine.Reader.
 func (db recipes) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 	// The server computes a quotient with more digits than its type has. Results don't show them.
 	if c.Divided && (c.Result.Class == engine.ClassDecimal || slices.ContainsFunc(c.Inputs, func(in engine.ResultColumn) bool { return in.Class == engine.ClassDecimal })) && (c.Name != "count" || c.Distinct) {

@@ -13,7 +13,6 @@ import (
 // A housekeeper creates and drops databases: see engine.Housekeeper.
 type housekeeper struct{ *server }
 
-// HasDatabase implements engine.Housekeeper.
 func (db housekeeper) HasDatabase(ctx context.Context, name string) (found bool, err error) {
 	err = engine.Each(ctx, db, db.pool, func(*sql.Rows) error {
 		found = true
@@ -22,13 +21,11 @@ func (db housekeeper) HasDatabase(ctx context.Context, name string) (found bool,
 	return found, engine.About(ctx, err, "look for database "+name)
 }
 
-// CreateDatabase implements engine.Housekeeper.
 func (db housekeeper) CreateDatabase(ctx context.Context, name string) error {
 	_, err := db.pool.ExecContext(ctx, "CREATE DATABASE "+db.dialect.Quote(name))
 	return engine.About(ctx, db.Classify(err), "create database "+name)
 }
 
-// DropDatabase implements engine.Housekeeper.
 func (db housekeeper) DropDatabase(ctx context.Context, name string) error {
 	_, err := db.pool.ExecContext(ctx, "DROP DATABASE IF EXISTS "+db.dialect.Quote(name))
 	return engine.About(ctx, db.Classify(err), "drop database "+name)

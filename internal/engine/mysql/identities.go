@@ -120,7 +120,6 @@ func (d dialect) serverID() string {
 	return "@@GLOBAL.server_uuid"
 }
 
-// PartsWritten implements engine.PartIdentifier.
 func (db *versions) PartsWritten(ctx context.Context, database, table string) (*engine.PartsWritten, error) {
 	if database == "" {
 		database = db.config.DBName

@@ -24,21 +24,16 @@ const maxIdle = time.Minute
 // keepIdle is how many of them are kept: what a load of several files at a time uses.
 const keepIdle = 8
 
-// SQL implements engine.Keeper.
 func (db *server) SQL() *sql.DB { return db.keep }
 
-// Bind implements engine.Keeper.
 func (db *server) Bind(query string) string { return query }
 
-// Classify implements engine.Keeper.
 func (db *server) Classify(err error) error { return classify(err) }
 
-// Try implements engine.Keeper.
 func (db *server) Try(ctx context.Context, steps ...engine.Step) error {
 	return db.apply(ctx, 1, steps)
 }
 
-// Running implements engine.Keeper.
 func (db *server) Running(ctx context.Context) (n int, err error) {
 	var name string
 	if err := db.pool.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE 'Threads_running'").Scan(&name, &n); err != nil {
@@ -165,7 +160,6 @@ func (db *server) inGalera(ctx context.Context) (bool, error) {
 	return on, classify(err)
 }
 
-// Session implements engine.Keeper.
 func (db *server) Session(ctx context.Context) (*engine.Session, error) {
 	return engine.OpenSession(ctx, db, db.pool, db.sessionWords())
 }
@@ -185,7 +179,6 @@ func (db *server) sessionWords() engine.SessionWords {
 	}
 }
 
-// Kill implements engine.Keeper.
 func (db *server) Kill(ctx context.Context, id int64) error { return db.kill(ctx, id) }
 
 // variable returns the name of a system variable, in the server's form. Names can't be

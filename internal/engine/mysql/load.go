@@ -87,9 +87,8 @@ func (c *conn) loadable(table string, cols []engine.Column) (loadable, error) {
 	return l, err
 }
 
-// describe reads the columns of a table in the connection's transaction, which may have
-// locked it: another connection could wait for a change of the table that waits for this
-// transaction.
+// describe reads the columns of a table in the connection's transaction, which may have locked it:
+// another connection could wait for a change of the table that waits for this transaction.
 func (c *conn) describe(table string) (*engine.Schema, error) {
 	s := &engine.Schema{Name: table}
 	rows, err := c.conn.(driver.QueryerContext).QueryContext(context.Background(), "SELECT COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE, EXTRA, "+

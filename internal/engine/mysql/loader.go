@@ -12,14 +12,12 @@ import (
 	"github.com/rowmill/rowmill/internal/mysqlwire"
 )
 
-// A loader inserts rows of several tables in one transaction, with text statements and
-// LOAD DATA.
+// A loader inserts rows of several tables in one transaction, with text statements and LOAD DATA.
 //
-// A savepoint before each Insert makes it possible to roll back that Insert alone.
-// It is omitted if the transaction is still empty, or if the Insert is one
-// statement without IGNORE, which the server rolls back by itself. MyRocks has no
-// such savepoints: there, the statements are recorded and sent again without the
-// refused Insert.
+// A savepoint before each Insert makes it possible to roll back that Insert alone. It is omitted if
+// the transaction is still empty, or if the Insert is one statement without IGNORE, which the
+// server rolls back by itself. MyRocks has no such savepoints: there, the statements are recorded
+// and sent again without the refused Insert.
 type loader struct {
 	engine.Link[*conn]
 	db       *server
@@ -37,12 +35,10 @@ const (
 	// loadRows is the number of rows from which LOAD DATA is faster than a statement, in
 	// spite of two more round trips.
 	loadRows = 200
-	// loaderWait is how long, in seconds, a loader waits for a row lock and for a
-	// table lock. A change of a table's periods finishes within that time, and so
-	// does a transaction of another loader.
+	// loaderWait is how long, in seconds, a loader waits for a row lock and for a table lock. A change
+	// of a table's periods finishes within that time, and so does a transaction of another loader.
 	loaderWait = 10
-	// mostEncoders limits the cached encoders: each change of a declaration creates
-	// new tables.
+	// mostEncoders limits the cached encoders: each change of a declaration creates new tables.
 	mostEncoders = 256
 
 	savepoint = "SAVEPOINT rowmill"
@@ -58,7 +54,6 @@ var (
 	restart     = []string{rollbackStatement, beginStatement}
 )
 
-// Loader implements engine.Keeper.
 func (db *server) Loader(ctx context.Context) (engine.Loader, error) {
 	l := &loader{db: db, encoders: map[*engine.Table]*encoder{}, journal: journal{on: db.dialect.rocksdb()}}
 	l.Dial = l.dial
@@ -69,7 +64,6 @@ func (db *server) Loader(ctx context.Context) (engine.Loader, error) {
 	return engine.NewLoader(db, l), nil
 }
 
-// Close implements engine.LoaderConn.
 func (l *loader) Close() error {
 	l.source.close()
 	return l.Link.Close()
@@ -90,7 +84,6 @@ func (l *loader) dial(ctx context.Context) (*conn, error) {
 	})
 }
 
-// Leave implements engine.LoaderConn.
 func (l *loader) Leave(ctx context.Context, err error) error {
 	if serverError(err, errInterrupted) { // KILL QUERY, or a server shutdown
 		err = engine.Classed(engine.ErrDeadlock, err)
@@ -243,7 +236,6 @@ func (l *loader) update(e *encoder, b *engine.Batch, from, to int, ack *engine.A
 	return nil
 }
 
-// Undo implements engine.LoaderConn.
 func (l *loader) Undo() error {
 	l.journal.sent = l.journal.sent[:l.journal.marked]
 	l.journal.buf = l.journal.buf[:l.journal.end()]

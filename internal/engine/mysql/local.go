@@ -36,7 +36,6 @@ func (db *reader) Locals(ctx context.Context, s *engine.Session, st engine.State
 // localWords finds what looks up a name in a server's tables: of a time zone.
 var localWords = regexp.MustCompile(`(?i)\bCONVERT_TZ\b`)
 
-// LocalWord implements engine.LocalReader.
 func (db *reader) LocalWord(query string) string { return localWords.FindString(query) }
 
 var _ engine.LocalReader = (*DB)(nil)

@@ -14,7 +14,6 @@ import (
 	"github.com/rowmill/rowmill/internal/value"
 )
 
-// Mirroring implements engine.Keeper.
 func (db *server) Mirroring(m *engine.Mirror) engine.Mirroring { return mirror{m, db} }
 
 type mirror struct {

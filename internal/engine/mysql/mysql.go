@@ -117,8 +117,7 @@ func Dry(t engine.Target) (engine.DB, error) {
 	if _, err := configOf(t); err != nil {
 		return nil, err
 	}
-	// Spelled as in information_schema.ENGINES, so that a dry run shows the same
-	// statements as a run.
+	// Spelled as in information_schema.ENGINES, so that a dry run shows the same statements as a run.
 	storage := t.Query.Get("engine")
 	switch strings.ToLower(storage) {
 	case "", "innodb":
@@ -280,9 +279,8 @@ func (db *server) Info() engine.Info                 { return db.info }
 func (db *server) Dialect() engine.Dialect           { return db.dialect }
 func (db *server) Capabilities() engine.Capabilities { return capabilities(db.dialect) }
 
-// swapRows is the number of rows that the server validates within about 200 ms when
-// they are exchanged into a partition: MariaDB 10.11 took 0.33 s for a million rows
-// of 60 bytes.
+// swapRows is the number of rows that the server validates within about 200 ms when they are
+// exchanged into a partition: MariaDB 10.11 took 0.33 s for a million rows of 60 bytes.
 const swapRows = 500_000
 
 func capabilities(d dialect) engine.Capabilities {
@@ -356,13 +354,11 @@ func (db *server) apply(ctx context.Context, tries int, steps []engine.Step) err
 	return nil
 }
 
-// Close implements engine.DB.
 func (db *server) Close() error {
 	return errors.Join(db.leases.Close(), unlessLost(db.reads.Close()), unlessLost(db.talks.Close()), unlessLost(db.changes.Close()), unlessLost(db.keep.Close()), unlessLost(db.pool.Close()))
 }
 
-// unlessLost ignores the error of closing a connection that the server has ended:
-// it is closed.
+// unlessLost ignores the error of closing a connection that the server has ended: it is closed.
 func unlessLost(err error) error {
 	if errors.Is(classify(err), engine.ErrConnectionLost) {
 		return nil
@@ -370,8 +366,7 @@ func unlessLost(err error) error {
 	return err
 }
 
-// Scan implements engine.DB. It uses the binary protocol, because FLOAT values lose
-// digits as text.
+// Scan implements engine.DB. It uses the binary protocol, because FLOAT values lose digits as text.
 func (db *server) Scan(ctx context.Context, t *engine.Table, part *rolling.Partition, fn func(*engine.Batch) error) error {
 	statements, err := db.dialect.Render(engine.Select{Table: t, Partition: part})
 	if err != nil {

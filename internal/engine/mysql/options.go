@@ -76,8 +76,7 @@ func readMyCnf(ctx context.Context, path string) (options, error) {
 	return o, nil
 }
 
-// unquoteOption removes the quotes of an option file's value, or its comment if it
-// has no quotes.
+// unquoteOption removes the quotes of an option file's value, or its comment if it has no quotes.
 func unquoteOption(v string) string {
 	if len(v) >= 2 && (v[0] == '"' || v[0] == '\'') {
 		if end := strings.IndexByte(v[1:], v[0]); end >= 0 {

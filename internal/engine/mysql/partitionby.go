@@ -102,9 +102,8 @@ func parseBound(t *engine.Table, text string) (int64, error) {
 	return rolling.Position(f.at(n)), nil
 }
 
-// bound renders the upper bound of a partition, as in its definition. It returns an
-// error for a bound between two values that the column or its partitioning can
-// represent.
+// bound renders the upper bound of a partition, as in its definition. It returns an error for a
+// bound between two values that the column or its partitioning can represent.
 func bound(t *engine.Table, pos int64) (string, error) {
 	if pos >= t.Grid.Bounds().To {
 		return "MAXVALUE", nil

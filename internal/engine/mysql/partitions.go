@@ -404,7 +404,6 @@ func (c *changer) span(ctx context.Context, p rolling.Partition) (r rolling.Peri
 	return r
 }
 
-// Enclose implements engine.Outsider.
 func (db *server) Enclose(ctx context.Context, t *engine.Table, period rolling.Partition, with string) error {
 	if err := db.change(ctx, t, func(c *changer) { c.enclose(ctx, period, with) }); err != nil {
 		return fmt.Errorf("make rows of table %s outside of its periods those of period %s: %w", t.Name, period.Name, err)

@@ -90,7 +90,6 @@ type link struct {
 	password     string
 }
 
-// Present implements engine.Presenter.
 func (db presenter) Present(ctx context.Context, h *engine.Head) ([]engine.HeadStep, error) {
 	if err := db.needSpider(ctx, h.Table.Name); err != nil {
 		return nil, err

@@ -37,7 +37,6 @@ func (db *server) Hidden(ctx context.Context) ([]engine.Hidden, error) {
 	}}, nil
 }
 
-// Grants implements engine.Granter.
 func (db *server) Grants(ctx context.Context, _ []string, rights []engine.Right) ([]string, error) {
 	var user, name string
 	if err := db.pool.QueryRowContext(ctx, "SELECT CURRENT_USER(), DATABASE()").Scan(&user, &name); err != nil {

@@ -56,10 +56,9 @@ const (
 	mostData = 128 << 10
 )
 
-// sendData sends a LOAD DATA LOCAL statement, which begins at packetHead of packet, and
-// its data, which fill returns in turn, after dataHead bytes for a header, until there is
-// none. It returns the number of affected rows. The answer comes after all of the data, also
-// if it is an error.
+// sendData sends a LOAD DATA LOCAL statement, which begins at packetHead of packet, and its data,
+// which fill returns in turn, after dataHead bytes for a header, until there is none. It returns
+// the number of affected rows. The answer comes after all of the data, also if it is an error.
 func (c *conn) sendData(packet []byte, fill func() []byte) (affected int64, err error) {
 	body := len(packet) - (packetHead - 1)
 	c.warned = -1
@@ -230,9 +229,8 @@ func (r *answers) packet(src io.Reader) (body []byte, size int, err error) {
 	body = r.buf[r.at : r.at+whole]
 	r.at += whole
 	for rest := size - whole; rest > 0; {
-		// The buffer is full. The part that was read suffices for any packet except
-		// a row, and of a row only the beginning is used: the rest is read into the
-		// second half of the buffer and discarded.
+		// The buffer is full. The part that was read suffices for any packet except a row, and of a row
+		// only the beginning is used: the rest is read into the second half of the buffer and discarded.
 		n, err := src.Read(r.buf[len(r.buf)/2:][:min(rest, len(r.buf)/2)])
 		if rest -= n; err != nil && rest > 0 {
 			return nil, 0, lost(err)

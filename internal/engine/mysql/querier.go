@@ -46,7 +46,6 @@ type deletion struct {
 	by              engine.Type
 }
 
-// Querier implements engine.DB.
 func (db *server) Querier(ctx context.Context) (engine.Querier, error) {
 	q := &querier{db: db, deletes: map[*engine.Delete]*deletion{}}
 	q.Dial = func(ctx context.Context) (*conn, error) {
@@ -56,7 +55,6 @@ func (db *server) Querier(ctx context.Context) (engine.Querier, error) {
 	return q, q.Connect(ctx)
 }
 
-// Find implements engine.Querier.
 func (q *querier) Find(ctx context.Context, f *engine.Find, values []engine.Value) (rows int, err error) {
 	if q.finds[f] == nil {
 		err = f.Validate()
@@ -173,9 +171,8 @@ func (q *querier) findByDriver(s *statement, values []engine.Value) (n int64, er
 	}
 }
 
-// The types of bound values:
-// https://mariadb.com/kb/en/com_stmt_execute/. A float is sent as a double: the
-// server compares a FLOAT column as a double. Text such as 123.45, or a double that
+// The types of bound values: https://mariadb.com/kb/en/com_stmt_execute/. A float is sent as a
+// double: the server compares a FLOAT column as a double. Text such as 123.45, or a double that
 // isn't a float32, would match no value.
 const (
 	typeDouble = 5

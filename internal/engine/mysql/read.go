@@ -27,7 +27,6 @@ type readConnector struct {
 
 func (readConnector) Driver() driver.Driver { return mysql.MySQLDriver{} }
 
-// Connect implements driver.Connector.
 func (r readConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	c := &readConn{}
 	cfg := r.db.config.Clone()
@@ -98,12 +97,10 @@ type reader struct {
 	tables     knownTables        // see TableParts
 }
 
-// ReadSession implements engine.Reader.
 func (db *reader) ReadSession(ctx context.Context, st engine.State) (*engine.Session, error) {
 	return db.readSession(ctx, db.reads, st)
 }
 
-// Talk implements engine.Talker.
 func (db *reader) Talk(ctx context.Context) (*engine.Session, error) {
 	return db.readSession(ctx, db.talks, nil)
 }
@@ -247,7 +244,6 @@ func setAll(st, from engine.State) ([]string, error) {
 	return out, nil
 }
 
-// Freeze implements engine.Reader.
 func (db *reader) Freeze(ctx context.Context, s *engine.Session) (engine.State, error) {
 	at := ""
 	err := s.Text(ctx, "SELECT "+asBytes("@@SESSION.timestamp")+" LIMIT 1", nil, func(v [][]byte) error {
@@ -260,7 +256,6 @@ func (db *reader) Freeze(ctx context.Context, s *engine.Session) (engine.State, 
 // usualSortLength is the default of max_sort_length, in bytes.
 const usualSortLength = 1024
 
-// StateRefusal implements engine.Reader.
 func (db *reader) StateRefusal(st engine.State) string {
 	for _, name := range []string{"character_set_client", "character_set_results"} {
 		if v := st.Get(name); v != "utf8mb4" && v != "utf8mb3" && v != "utf8" {
@@ -290,7 +285,6 @@ func (db *reader) StateRefusal(st engine.State) string {
 	return ""
 }
 
-// Cores implements engine.Reader.
 func (db *reader) Cores() int {
 	if db.info.DataDir == "" {
 		return 0

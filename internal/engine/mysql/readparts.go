@@ -98,12 +98,10 @@ var partitioned = map[string]struct{ versioned bool }{
 	"myisam": {}, "aria": {}, "archive": {}, "memory": {}, "csv": {}, "spider": {},
 }
 
-// TableParts implements engine.Reader.
 func (db *reader) TableParts(ctx context.Context, s *engine.Session, database, table string) (*engine.TableParts, error) {
 	return db.tableParts(ctx, s, database, table, false)
 }
 
-// LockedParts implements engine.Reader.
 func (db *reader) LockedParts(ctx context.Context, s *engine.Session, database, table string) (*engine.TableParts, error) {
 	return db.tableParts(ctx, s, database, table, true)
 }
@@ -298,7 +296,6 @@ func partitionColumns(method, expression string, t *engine.TableParts) []string 
 	return by
 }
 
-// PartFrom implements engine.Reader.
 func (db *reader) PartFrom(t *engine.TableParts, parts []string) string {
 	return db.qualified(t) + " PARTITION (" + db.dialect.list(parts) + ")"
 }

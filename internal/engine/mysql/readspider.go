@@ -76,7 +76,6 @@ func (db *reader) RowsFrom(t *engine.TableParts, parts, columns []string, where 
 	return "(SELECT " + db.dialect.list(columns) + " FROM " + from + " USE INDEX ()" + where + " LIMIT " + strconv.Itoa(math.MaxInt64) + ")"
 }
 
-// Pushed implements engine.RemoteReader.
 func (db *reader) Pushed(ctx context.Context, s *engine.Session, query string) (pushed bool, err error) {
 	rows, table, extra := 0, -1, -1
 	err = s.Text(ctx, "EXPLAIN "+query, func(cols []engine.ResultColumn) error {

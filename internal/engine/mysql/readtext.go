@@ -42,7 +42,6 @@ type driverConn interface {
 	driver.NamedValueChecker
 }
 
-// Close implements driver.Conn.
 func (c *readConn) Close() error {
 	c.watch.Close()
 	return c.driverConn.Close()

@@ -84,7 +84,6 @@ func (t *tunnel) packet() ([]byte, error) {
 	return p, err
 }
 
-// Read implements net.Conn.
 func (t *tunnel) Read(b []byte) (int, error) {
 	if len(t.pending) == 0 {
 		if t.shift == 0 {

@@ -347,8 +347,7 @@ func (c *changer) exchanged(ctx context.Context, s engine.Replace, comment strin
 	if before = strings.TrimPrefix(before, ": "); marked && before != "" {
 		return c.identity(ctx, s.With, before) != before
 	}
-	// A mark of the statements that Render shows: rows of several partitions include the first
-	// ones'.
+	// A mark of the statements that Render shows: rows of several partitions include the first ones'.
 	last := s.Old[len(s.Old)-1]
 	early := fmt.Sprintf("%s WHERE %s < %s", c.Quote(s.With), c.Quote(c.t.By), c.words().Literal(c.t, last.From))
 	return marked && len(s.Old) > 1 && !c.filled(ctx, early)

@@ -117,7 +117,6 @@ func (d dialect) settle(s engine.Settle) []string {
 // A settler waits until the server has completed what writes have left to it.
 type settler struct{ *server }
 
-// Settle implements engine.DB.
 func (db settler) Settle(ctx context.Context, s engine.Settle) (warnings []string, err error) {
 	for _, q := range db.dialect.analyze(s) {
 		// ANALYZE reports its outcome, also an error, as a row.
@@ -182,8 +181,7 @@ func refusedAs(what, q string, err error) (warnings []string, _ error) {
 	return nil, fmt.Errorf("settle: %s: %w", q, classify(err))
 }
 
-// restoreWait limits the time to change settings, and to restore them after ctx has
-// ended.
+// restoreWait limits the time to change settings, and to restore them after ctx has ended.
 const restoreWait = 10 * time.Second
 
 // writeDirty makes InnoDB write back every dirty page, and returns a function that
@@ -241,8 +239,7 @@ func (db settler) figure(ctx context.Context, q string) (n int64, err error) {
 	return n, cmp.Or(failed, err)
 }
 
-// await waits until a figure is small or stops decreasing; in the latter case it
-// returns a note.
+// await waits until a figure is small or stops decreasing; in the latter case it returns a note.
 func (db settler) await(ctx context.Context, w debt) (note string, err error) {
 	least, since := int64(-1), time.Now()
 	for {

@@ -90,8 +90,7 @@ func (db *server) freshConn(ctx context.Context) (*sql.Conn, error) {
 	return conn, nil
 }
 
-// flushRocksDB brings MyRocks' statistics up to date. Without the privilege, they are
-// outdated.
+// flushRocksDB brings MyRocks' statistics up to date. Without the privilege, they are outdated.
 func (db sizer) flushRocksDB(ctx context.Context, conn *sql.Conn) error {
 	if !db.dialect.rocksdb() {
 		return nil
@@ -104,7 +103,6 @@ func (db sizer) flushRocksDB(ctx context.Context, conn *sql.Conn) error {
 	return nil
 }
 
-// Spare implements engine.Outsider.
 func (db sizer) Spare(ctx context.Context, t *engine.Table) ([]string, error) {
 	l, err := db.catalog().layout(ctx, db.pool, t)
 	return partitionNames(l.free()), err
@@ -222,8 +220,7 @@ func (d dialect) statistics(table string) string {
 		"FROM information_schema.PARTITIONS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = " + quoteText(table)
 }
 
-// partitionStatistics returns the statistics by the partition's name, "" for a
-// plain table.
+// partitionStatistics returns the statistics by the partition's name, "" for a plain table.
 func (db sizer) partitionStatistics(ctx context.Context, from querent, table string) (map[string]statistic, error) {
 	out := map[string]statistic{}
 	err := engine.Each(ctx, db, from, func(r *sql.Rows) error {
@@ -239,8 +236,7 @@ func (db sizer) partitionStatistics(ctx context.Context, from querent, table str
 	return out, err
 }
 
-// analyzeSome renders the refresh of the statistics of some partitions, or of a
-// plain table.
+// analyzeSome renders the refresh of the statistics of some partitions, or of a plain table.
 func (d dialect) analyzeSome(table string, partitions []string) string {
 	if len(partitions) == 1 && partitions[0] == "" {
 		return "ANALYZE TABLE " + d.Quote(table)
@@ -354,7 +350,6 @@ func sizesOf(stats map[string]statistic, files map[string]tablespace) engine.Siz
 
 var _ engine.Sizer = (*DB)(nil)
 
-// Named implements engine.Sizer.
 func (db sizer) Named(ctx context.Context, prefix string) ([]string, error) {
 	out, err := engine.List[string](ctx, db, db.pool, "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND LEFT(TABLE_NAME, CHAR_LENGTH(?)) = ? ORDER BY TABLE_NAME", prefix, prefix)
 	if err != nil {
@@ -392,7 +387,6 @@ func (db sizer) Footprint(ctx context.Context, table string) (*engine.Footprint,
 	return f, nil
 }
 
-// Estimate implements engine.Definer.
 func (db sizer) Estimate(ctx context.Context, table string) (*engine.Footprint, error) {
 	schema, err := db.catalog().Describe(ctx, table)
 	if err != nil {

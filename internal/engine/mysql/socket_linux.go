@@ -48,8 +48,7 @@ func (s *socket) block() error {
 	if err != nil {
 		return err
 	}
-	// A duplicate that Go's poller doesn't watch: every answer of the server would
-	// wake the poller.
+	// A duplicate that Go's poller doesn't watch: every answer of the server would wake the poller.
 	var dup uintptr
 	var errno syscall.Errno
 	if err := raw.Control(func(fd uintptr) {
@@ -139,9 +138,8 @@ func (s *socket) await() error {
 	}
 }
 
-// call repeats a system call until it succeeds or fails. It is a raw system call:
-// the scheduler is not notified, so it neither hands over the processor nor wakes a
-// thread.
+// call repeats a system call until it succeeds or fails. It is a raw system call: the scheduler is
+// not notified, so it neither hands over the processor nor wakes a thread.
 func (s *socket) call(name string, trap uintptr, p []byte) (int, error) {
 	for {
 		n, _, errno := syscall.RawSyscall(trap, uintptr(s.fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)))
@@ -158,8 +156,7 @@ func (s *socket) call(name string, trap uintptr, p []byte) (int, error) {
 	}
 }
 
-// pause is called when a wait returned without data: it fails if the deadline has
-// passed.
+// pause is called when a wait returned without data: it fails if the deadline has passed.
 func (s *socket) pause() error {
 	if d := s.deadline.Load(); d != 0 && time.Now().UnixNano() >= d {
 		return os.ErrDeadlineExceeded

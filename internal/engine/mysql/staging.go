@@ -34,7 +34,6 @@ const commitBytes = 16 << 20
 
 var _ engine.Stager = (*DB)(nil)
 
-// Stage implements engine.Stager.
 func (db *server) Stage(ctx context.Context, t *engine.Table, o engine.StageOptions) (engine.Staging, error) {
 	s, err := db.stage(ctx, t, o)
 	if err != nil {
@@ -162,8 +161,7 @@ func (s *staging) commit() error {
 	return s.Conn.runAll(commitStatement)
 }
 
-// send sends one statement with rows from row from on, and returns the first row after
-// them.
+// send sends one statement with rows from row from on, and returns the first row after them.
 func (s *staging) send(b *engine.Batch, from, rows int) (to int, affected, skipped int64, err error) {
 	to = from + min(rows-from, s.enc.rowLimit())
 	if s.loadable.fits(b, from, to) {

@@ -17,10 +17,8 @@ import (
 var refusingModes = []string{"STRICT_TRANS_TABLES", "STRICT_ALL_TABLES", "TRADITIONAL", "NO_ZERO_IN_DATE", "NO_ZERO_DATE",
 	"ERROR_FOR_DIVISION_BY_ZERO", "EMPTY_STRING_IS_NULL", "ALLOW_INVALID_DATES"}
 
-// Carry implements engine.Reader.
 func (db *reader) Carry(engine.ResultColumn, string) string { return "" }
 
-// MergeState implements engine.Reader.
 func (db *reader) MergeState(st engine.State) engine.State {
 	out := slices.Clone(st)
 	for i, x := range out {

@@ -7,7 +7,6 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// Wire implements engine.Wired.
 func (db *server) Wire() engine.Wire {
 	w := engine.Wire{Network: db.config.Net, Address: db.config.Addr}
 	host, _, _ := net.SplitHostPort(db.config.Addr)

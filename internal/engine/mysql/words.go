@@ -13,7 +13,6 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// Words implements engine.Keeper.
 func (db *server) Words() engine.Words { return speaker{db.dialect.words(), db} }
 
 // words implements engine.Words.
@@ -25,9 +24,8 @@ func (d words) From(t *engine.Table, p rolling.Partition) string {
 	return d.Quote(t.Name) + " PARTITION (" + d.Quote(p.Name) + ")"
 }
 
-// Literal implements engine.Words. If the column holds integers, a position between
-// two values is rounded up, so that a condition on a half-open range matches the
-// same rows.
+// Literal implements engine.Words. If the column holds integers, a position between two values is
+// rounded up, so that a condition on a half-open range matches the same rows.
 func (d words) Literal(t *engine.Table, pos int64) string {
 	switch kindOf(t) {
 	case engine.ByInteger:
@@ -69,7 +67,6 @@ func (d words) Position(t *engine.Table, expr string) string {
 	return "TIMESTAMPDIFF(MICROSECOND, " + zeroTime + ", " + expr + ")"
 }
 
-// Now implements engine.Words.
 func (words) Now() string { return "TIMESTAMPDIFF(MICROSECOND, " + zeroTime + ", UTC_TIMESTAMP(6))" }
 
 func (d words) FromPosition(t *engine.Table, expr string) string {
@@ -81,9 +78,8 @@ func (d words) FromPosition(t *engine.Table, expr string) string {
 	case kindOf(t) == engine.ByInteger:
 		return "(" + expr + ")"
 	case kindOf(t) == engine.ByInstant:
-		// A position outside the range is clamped, because a comparison with NULL
-		// matches no row. It is multiplied, because the number of digits of a
-		// quotient depends on the session.
+		// A position outside the range is clamped, because a comparison with NULL matches no row. It is
+		// multiplied, because the number of digits of a quotient depends on the session.
 		return fmt.Sprintf("FROM_UNIXTIME(LEAST(GREATEST(%s, %d), %d) * 0.000001)", expr, firstTimestamp, lastTimestamp)
 	case kindOf(t) == engine.ByDate:
 		return "DATE(" + at + ")"
@@ -193,8 +189,7 @@ func (d dialect) partitionBy(t *engine.Table) string {
 	return "RANGE (" + d.Quote(t.By) + ")"
 }
 
-// datetimeText renders a position as a DATETIME literal, with fractional seconds
-// only if needed.
+// datetimeText renders a position as a DATETIME literal, with fractional seconds only if needed.
 func datetimeText(pos int64) string {
 	layout := value.TimeLayout
 	if pos%time.Second.Microseconds() != 0 {

@@ -43,7 +43,6 @@ type writer struct {
 // sources numbers the streams of all writers: the driver identifies them by name.
 var sources atomic.Int64
 
-// Writer implements engine.DB.
 func (db *server) Writer(ctx context.Context, t *engine.Table, m engine.Method) (engine.Writer, error) {
 	if err := t.Validate(); err != nil {
 		return nil, err
@@ -231,8 +230,7 @@ func (c *conn) listWarnings(query string) ([]mysql.MySQLError, error) {
 func refused(what string, took int64, sent int, warnings []mysql.MySQLError) error {
 	err := fmt.Errorf("%s: the server took %d of %s", what, took, figure.Plural(sent, "row", "rows"))
 	if len(warnings) == 0 {
-		// Number 0 is not a server error number, but the type marks the connection
-		// as usable.
+		// Number 0 is not a server error number, but the type marks the connection as usable.
 		warnings = []mysql.MySQLError{{Message: "none"}}
 	}
 	// The warning's number determines the error's class.

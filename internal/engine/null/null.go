@@ -42,7 +42,6 @@ func Open(t engine.Target) (*DB, error) {
 	return &DB{DB: dry, parts: map[string][]rolling.Partition{}}, nil
 }
 
-// Catalog implements engine.DB.
 func (db *DB) Catalog() engine.Catalog { return catalog{db} }
 
 // Apply implements engine.DB. It records tables and partitions.
@@ -97,7 +96,6 @@ func (db *DB) there(what string, t *engine.Table) error {
 	return nil
 }
 
-// Writer implements engine.DB.
 func (db *DB) Writer(ctx context.Context, t *engine.Table, m engine.Method) (engine.Writer, error) {
 	if err := t.Validate(); err != nil {
 		return nil, err
@@ -111,7 +109,6 @@ func (db *DB) Writer(ctx context.Context, t *engine.Table, m engine.Method) (eng
 	return &writer{rows: &db.rows}, nil
 }
 
-// Querier implements engine.DB.
 func (db *DB) Querier(ctx context.Context) (engine.Querier, error) {
 	return &querier{valid: map[any]bool{}}, ctx.Err()
 }
@@ -124,7 +121,6 @@ func (db *DB) Scan(context.Context, *engine.Table, *rolling.Partition, func(*eng
 	return engine.Classed(engine.ErrUnsupported, fmt.Errorf("scan: the null engine stores nothing"))
 }
 
-// Counters implements engine.DB.
 func (db *DB) Counters(context.Context, ...*engine.Table) (engine.Counters, error) {
 	return counters{db}, nil
 }

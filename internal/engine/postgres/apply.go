@@ -24,10 +24,9 @@ func (db *server) Apply(ctx context.Context, steps ...engine.Step) error {
 	return db.apply(ctx, db.lockTries, steps)
 }
 
-// Try implements engine.Keeper. Only Replace and AddColumn take a lock that
-// inserts or queries wait for, for at most exclusiveWait. Before, they wait up to
-// quietWait without a lock for the transactions that use the period, so that one that stays open
-// blocks the step, but never inserts.
+// Try implements engine.Keeper. Only Replace and AddColumn take a lock that inserts or queries wait
+// for, for at most exclusiveWait. Before, they wait up to quietWait without a lock for the
+// transactions that use the period, so that one that stays open blocks the step, but never inserts.
 func (db *server) Try(ctx context.Context, steps ...engine.Step) error {
 	return db.apply(ctx, 1, steps)
 }

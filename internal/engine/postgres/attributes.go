@@ -51,7 +51,6 @@ UNION ALL SELECT DISTINCT 'stay', COALESCE('view ' || view.relname, pg_describe_
 	WHERE o.classid <> 'pg_publication_rel'::regclass AND COALESCE(c.oid <> t.oid AND NOT c.relispartition AND c.relkind NOT IN ('i', 'I', 'S'), true)
 	AND COALESCE(k.conrelid <> t.oid OR k.contype NOT IN ('c', 'p', 'u', 'n'), true) AND COALESCE(d.adrelid <> t.oid, true) AND COALESCE(g.tgname NOT LIKE '%rowmill%', true)`
 
-// Attributes implements engine.Mirroring.
 func (m mirror) Attributes(table string) (query string, args []any) {
 	return attributes, []any{m.Quote(table)}
 }

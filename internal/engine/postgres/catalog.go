@@ -18,7 +18,6 @@ import (
 // A catalog reads pg_catalog: see engine.Catalog.
 type catalog struct{ *server }
 
-// Catalog implements engine.DB.
 func (db *server) Catalog() engine.Catalog { return db.catalog() }
 
 func (db *server) catalog() catalog { return catalog{db} }

@@ -123,7 +123,6 @@ func dataRow(dst [][]byte, body []byte) ([][]byte, error) {
 	return dst, nil
 }
 
-// Differs implements engine.MergeWords.
 func (words) Differs(c engine.SchemaColumn, a, b string) string {
 	if c.Kind == value.Decimal {
 		return a + " IS DISTINCT FROM " + b

@@ -91,7 +91,6 @@ func (d dialect) sample(tables []*engine.Table) []string {
 		"COALESCE(sum(pg_stat_get_dead_tuples(r.oid)), 0) AS dead FROM ("+d.relations(tables...)+") r")
 }
 
-// Counters implements engine.DB.
 func (db *server) Counters(ctx context.Context, tables ...*engine.Table) (engine.Counters, error) {
 	query := strings.Join(db.dialect.sample(tables), "; ")
 	s := &engine.Sampler[*pgconn.PgConn]{Sources: sources, Dial: db.dial, Discard: func(c *pgconn.PgConn) error {

@@ -19,7 +19,6 @@ FROM pg_class c LEFT JOIN LATERAL (SELECT c.oid::regclass AS relid, 0 AS level W
 LEFT JOIN pg_class l ON l.oid = p.relid AND l.relkind = 'r'
 WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition GROUP BY c.oid, c.relname ORDER BY c.relname`
 
-// Tables implements engine.Definer.
 func (db catalog) Tables(ctx context.Context) ([]engine.ListedTable, error) {
 	var out []engine.ListedTable
 	err := engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
@@ -63,7 +62,6 @@ func (db sizer) Estimate(ctx context.Context, table string) (*engine.Footprint, 
 	return db.Footprint(ctx, table)
 }
 
-// Definition implements engine.Definer.
 func (db catalog) Definition(ctx context.Context, name string) (string, error) {
 	var items, after []string
 	options := ""

@@ -171,8 +171,7 @@ func (d dialect) createTable(s engine.CreateTable) ([]string, error) {
 		q += fmt.Sprintf(" PARTITION BY LIST (%s)", d.Quote(t.By))
 	}
 	if t.Rolling() {
-		// A DEFAULT partition would hide rows outside every period, and prevent DETACH
-		// CONCURRENTLY.
+		// A DEFAULT partition would hide rows outside every period, and prevent DETACH CONCURRENTLY.
 		q += fmt.Sprintf(" PARTITION BY RANGE (%s)", d.Quote(t.By))
 	}
 	out := []string{q + rest}

@@ -110,7 +110,6 @@ UNION ALL SELECT 'waits for standbys', count(*)::float8 FROM (SELECT 1 WHERE cur
 // A doctor examines a server: see engine.Doctor.
 type doctor struct{ *server }
 
-// Examine implements engine.Doctor.
 func (db doctor) Examine(ctx context.Context, tables []string, interval time.Duration) ([]engine.Finding, error) {
 	fail := func(err error) ([]engine.Finding, error) {
 		return nil, fmt.Errorf("examine the server: %w", classify(err))
@@ -167,7 +166,6 @@ func (db doctor) examineDefault(ctx context.Context, table string) ([]engine.Fin
 		Fix: fmt.Sprintf("a partition for its rows, and ALTER TABLE %s DETACH PARTITION %s", db.dialect.Quote(table), name), Cost: "inserts wait until its rows are moved", Source: "docs/traps.md"}}, nil
 }
 
-// Largest implements engine.Doctor.
 func (db doctor) Largest(ctx context.Context, n int) ([]string, error) {
 	names, err := engine.List[string](ctx, db, db.pool, `SELECT relname::text FROM (SELECT COALESCE(p.relname, c.relname) AS relname, sum(c.relpages) AS pages FROM pg_class c
 		LEFT JOIN pg_inherits i ON i.inhrelid = c.oid AND c.relispartition LEFT JOIN pg_class p ON p.oid = i.inhparent

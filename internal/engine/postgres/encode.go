@@ -40,9 +40,8 @@ type encoder struct {
 	key    []int
 }
 
-// statementLimit is the maximum length of a statement of several rows, in
-// bytes. The server accepts up to a gigabyte, but needs many times a
-// statement's size to parse it.
+// statementLimit is the maximum length of a statement of several rows, in bytes. The server accepts
+// up to a gigabyte, but needs many times a statement's size to parse it.
 const statementLimit = 16 << 20
 
 func newEncoder(d dialect, t *engine.Table) encoder {
@@ -76,9 +75,8 @@ func (e *encoder) fail(c int, err error) {
 	}
 }
 
-// appendInsert appends an INSERT of the rows of b from row on, up to but not
-// including to. It adds as many as the limit allows, at least one, and returns
-// the row after the last.
+// appendInsert appends an INSERT of the rows of b from row on, up to but not including to. It adds
+// as many as the limit allows, at least one, and returns the row after the last.
 func (e *encoder) appendInsert(dst []byte, b *engine.Batch, row, to int) ([]byte, int) {
 	start := len(dst)
 	dst = append(dst, e.prefix...)
@@ -284,8 +282,7 @@ func appendNumeric(dst, text []byte) (_ []byte, ok bool) {
 	return dst, true
 }
 
-// resultFormat returns the format in which values of a type are read: 1 for
-// binary, 0 for text.
+// resultFormat returns the format in which values of a type are read: 1 for binary, 0 for text.
 func resultFormat(t engine.Type) int16 {
 	if t == engine.Varchar || t == engine.Char || t == engine.Decimal {
 		return 0

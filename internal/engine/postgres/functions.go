@@ -11,7 +11,6 @@ import (
 // merged.
 type recipes struct{}
 
-// Syntax implements engine.Reader.
 func (recipes) Syntax(st engine.State) engine.Syntax {
 	return engine.Syntax{
 		Backslash: st.Get("standard_conforming_strings") == "off",
@@ -22,7 +21,6 @@ func (recipes) Syntax(st engine.State) engine.Syntax {
 // systemColumns are those of every table, with values that belong to a partition.
 var systemColumns = engine.WordSet("tableoid ctid xmin xmax cmin cmax")
 
-// Semantics implements engine.Reader.
 func (recipes) Semantics(engine.State) engine.Semantics {
 	return engine.Semantics{
 		NameSemantics:  engine.NameSemantics{ImplicitNames: true, TableRows: true, SystemColumns: systemColumns, TempSchema: "pg_temp."},
@@ -114,12 +112,10 @@ const changingOperators = "SELECT o.oprname, 'the operator ' || o.oprname || ' m
 	"SELECT CASE c.castcontext WHEN 'i' THEN 'implicit' ELSE '' END, 'it may have a cast of a user from ' || c.castsource::regtype || ' to ' || c.casttarget::regtype || ', whose function ' || " +
 	"p.proname || ' isn''t IMMUTABLE' FROM pg_catalog.pg_cast c JOIN pg_catalog.pg_proc p ON p.oid = c.castfunc WHERE c.oid >= 16384 AND p.provolatile <> 'i'"
 
-// Collations implements engine.Reader.
 func (recipes) Collations(context.Context, *engine.Session, string) ([]int, error) {
 	return nil, nil
 }
 
-// ClockValue implements engine.Reader.
 func (recipes) ClockValue(call string) string {
 	return "quote_literal((" + call + ")::text) || '::' || pg_typeof(" + call + ")::text"
 }
@@ -137,7 +133,6 @@ var windowFunctions = engine.WordSet(`
 // functions are the lists together.
 var functions = engine.Functions{Pure: pureFunctions, Clock: clockFunctions, Aggregate: aggregateFunctions, Window: windowFunctions}
 
-// Function implements engine.Reader.
 func (recipes) Function(name string, args int) engine.FunctionKind {
 	if name == "age" && args == 2 {
 		return engine.PureFunction
@@ -145,7 +140,6 @@ func (recipes) Function(name string, args int) engine.FunctionKind {
 	return functions.Kind(name)
 }
 
-// Bytes implements engine.Reader.
 func (recipes) Bytes(c engine.ResultColumn, expr string) string {
 	switch c.Class {
 	case engine.ClassInt, engine.ClassBytes, engine.ClassTime:
@@ -165,10 +159,8 @@ func (recipes) Bytes(c engine.ResultColumn, expr string) string {
 	return "(" + expr + ")::text COLLATE \"C\""
 }
 
-// Ambiguous implements engine.Reader.
 func (recipes) Ambiguous(engine.ResultColumn, string, engine.KeyUse) string { return "" }
 
-// Aggregate implements engine.Reader.
 func (recipes) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 	if c.Distinct {
 		return distinctRecipe(c)

@@ -11,13 +11,11 @@ import (
 // A housekeeper creates and drops databases: see engine.Housekeeper.
 type housekeeper struct{ *server }
 
-// HasDatabase implements engine.Housekeeper.
 func (db housekeeper) HasDatabase(ctx context.Context, name string) (bool, error) {
 	rows, err := db.query(ctx, "SELECT datname FROM pg_database WHERE datname = "+quoteText(name))
 	return len(rows) > 0, engine.About(ctx, err, "look for database "+name)
 }
 
-// CreateDatabase implements engine.Housekeeper.
 func (db housekeeper) CreateDatabase(ctx context.Context, name string) error {
 	_, err := db.pool.ExecContext(ctx, "CREATE DATABASE "+db.dialect.Quote(name))
 	return engine.About(ctx, db.Classify(err), "create database "+name)

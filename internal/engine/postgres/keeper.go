@@ -63,13 +63,10 @@ func (db *server) maintenanceConfig() *pgconn.Config {
 // SQL implements engine.Keeper. Times are time.Time in UTC; types that Go lacks are text.
 func (db *server) SQL() *sql.DB { return db.pool }
 
-// Bind implements engine.Keeper.
 func (db *server) Bind(query string) string { return bind(query) }
 
-// Classify implements engine.Keeper.
 func (db *server) Classify(err error) error { return classify(err) }
 
-// Words implements engine.Keeper.
 func (db *server) Words() engine.Words { return words{db.dialect} }
 
 // Running implements engine.Keeper. Without pg_read_all_stats an account sees only its own
@@ -83,7 +80,6 @@ func (db *server) Running(ctx context.Context) (n int, err error) {
 	return n, nil
 }
 
-// Standing implements engine.Follower.
 func (db *server) Standing(ctx context.Context) (why string, err error) {
 	err = db.plain.QueryRowContext(ctx, "SELECT CASE WHEN NOT pg_is_in_recovery() THEN 'it is no standby' "+
 		"WHEN pg_is_wal_replay_paused() THEN 'its replay is paused, by pg_wal_replay_pause() or a setting that is smaller than the source''s' ELSE '' END").Scan(&why)
@@ -172,7 +168,6 @@ func (db *server) Bound() {
 	db.pool.SetMaxIdleConns(6)
 }
 
-// Session implements engine.Keeper.
 func (db *server) Session(ctx context.Context) (*engine.Session, error) {
 	return engine.OpenSession(ctx, db, db.plain, sessionWords())
 }
@@ -189,5 +184,4 @@ func sessionWords() engine.SessionWords {
 	}
 }
 
-// Kill implements engine.Keeper.
 func (db *server) Kill(ctx context.Context, id int64) error { return db.kill(ctx, uint32(id)) }

@@ -66,7 +66,6 @@ func (db *server) Loader(ctx context.Context) (engine.Loader, error) {
 	return engine.NewLoader(db, l), nil
 }
 
-// Leave implements engine.LoaderConn.
 func (l *loader) Leave(ctx context.Context, err error) error { return l.Fail(ctx, err) }
 
 // Begin implements engine.LoaderConn. It sends nothing: the first COPY saves a round trip.
@@ -239,7 +238,6 @@ func (l *loader) insert(e *encoder, t *engine.Table, b *engine.Batch, from, to i
 	return ack, l.update(e, b, from, to, more, &ack)
 }
 
-// Undo implements engine.LoaderConn.
 func (l *loader) Undo() error {
 	if l.undo == "" {
 		return nil

@@ -28,7 +28,6 @@ SELECT 'operator ' || pg_catalog.quote_ident(n.nspname) || '.' || o.oprname || '
 SELECT 'cast from ' || pg_catalog.format_type(k.castsource, NULL) || ' to ' || pg_catalog.format_type(k.casttarget, NULL),
 	k.castcontext::text || ' ' || k.castmethod::text || CASE k.castfunc WHEN 0 THEN '' ELSE pg_catalog.pg_get_functiondef(k.castfunc) END FROM pg_catalog.pg_cast k WHERE k.oid >= 16384`
 
-// Locals implements engine.LocalReader.
 func (db reader) Locals(ctx context.Context, s *engine.Session, _ engine.State) (map[string]string, error) {
 	list := map[string]string{}
 	err := s.Text(ctx, locals, nil, func(v [][]byte) error {
@@ -45,7 +44,6 @@ func (db reader) Locals(ctx context.Context, s *engine.Session, _ engine.State) 
 // itself, and with the configurations of text search.
 var localWords = regexp.MustCompile(`(?i)\b(reg(class|collation|config|dictionary|namespace|oper|operator|proc|procedure|role|type)|pg_typeof|\w*ts(vector|query)|ts_\w+)\b`)
 
-// LocalWord implements engine.LocalReader.
 func (db reader) LocalWord(query string) string { return localWords.FindString(query) }
 
 var _ engine.LocalReader = (*DB)(nil)

@@ -11,7 +11,6 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// Mirroring implements engine.Keeper.
 func (db *server) Mirroring(m *engine.Mirror) engine.Mirroring { return mirror{m, db} }
 
 type mirror struct {

@@ -52,8 +52,7 @@ func integerType(t *engine.Table) string {
 	return "bigint"
 }
 
-// timeText formats a position on a time axis, with the fraction of a second
-// only if it is not zero.
+// timeText formats a position on a time axis, with the fraction of a second only if it is not zero.
 func timeText(pos int64) string {
 	if pos%1e6 == 0 {
 		return string(value.AppendTime(nil, pos))
@@ -91,8 +90,7 @@ func byLiteral(t *engine.Table, pos int64) string {
 	return v
 }
 
-// bounds renders a partition's range, including its start and excluding its
-// end.
+// bounds renders a partition's range, including its start and excluding its end.
 func bounds(t *engine.Table, p rolling.Partition) string {
 	value := func(pos int64) string {
 		v := byValue(t, pos)

@@ -285,7 +285,6 @@ func scan(ctx context.Context, c *pgconn.PgConn, statement string, t *engine.Tab
 // scanBatch is the number of rows that Scan passes to fn at a time.
 const scanBatch = 1000
 
-// Close implements engine.DB.
 func (db *server) Close() error {
 	err := db.leases.Close()
 	for _, pool := range []*sql.DB{db.plain, db.pool, db.reads} {

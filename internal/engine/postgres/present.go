@@ -94,7 +94,6 @@ type link struct {
 	password     string
 }
 
-// Present implements engine.Presenter.
 func (db presenter) Present(ctx context.Context, h *engine.Head) ([]engine.HeadStep, error) {
 	links, err := engine.Links(h, func(n engine.HeadNode) (link, error) { return linkOf(ctx, h, n) })
 	if err != nil {

@@ -11,7 +11,6 @@ import (
 
 var _ engine.Limited = (*DB)(nil)
 
-// Hidden implements engine.Limited.
 func (db *server) Hidden(ctx context.Context) ([]engine.Hidden, error) {
 	var sees bool
 	var user string
@@ -28,7 +27,6 @@ func (db *server) Hidden(ctx context.Context) ([]engine.Hidden, error) {
 	}}, nil
 }
 
-// Grants implements engine.Granter.
 func (db *server) Grants(ctx context.Context, tables []string, rights []engine.Right) ([]string, error) {
 	var user, schema string
 	if err := db.pool.QueryRowContext(ctx, "SELECT quote_ident(current_user), quote_ident(current_schema())").Scan(&user, &schema); err != nil {

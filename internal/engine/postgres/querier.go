@@ -26,7 +26,6 @@ type statement struct {
 	types []engine.Type // of its parameters
 }
 
-// Querier implements engine.DB.
 func (db *server) Querier(ctx context.Context) (engine.Querier, error) {
 	q := &querier{db: db}
 	q.Dial = func(ctx context.Context) (*wire, error) {
@@ -36,7 +35,6 @@ func (db *server) Querier(ctx context.Context) (engine.Querier, error) {
 	return q, q.Connect(ctx)
 }
 
-// Find implements engine.Querier.
 func (q *querier) Find(ctx context.Context, f *engine.Find, values []engine.Value) (int, error) {
 	if q.stmts[f] == nil {
 		if err := f.Validate(); err != nil {

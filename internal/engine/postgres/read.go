@@ -46,7 +46,6 @@ func (db *server) openReads() error {
 // A reader implements engine.Reader, for queries in pieces.
 type reader struct{ *server }
 
-// ReadSession implements engine.Reader.
 func (db reader) ReadSession(ctx context.Context, st engine.State) (*engine.Session, error) {
 	words := sessionWords()
 	words.Text, words.Describe, words.SetAll = text, describe, setAll
@@ -114,7 +113,6 @@ var stateSettings = []string{
 // plainName matches a name that needs no quotes, with them.
 var plainName = regexp.MustCompile(`"([a-z_][a-z0-9_]*)"`)
 
-// ReadState implements engine.Reader.
 func (db reader) ReadState(ctx context.Context, s *engine.Session) (engine.State, error) {
 	st := make(engine.State, len(stateSettings))
 	list := make([]string, len(stateSettings))
@@ -179,7 +177,6 @@ func (db reader) StateRefusal(st engine.State) string {
 	return ""
 }
 
-// Cores implements engine.Reader.
 func (db reader) Cores() int {
 	if db.info.DataDir == "" {
 		return 0

@@ -128,7 +128,6 @@ func relationsOf(ctx context.Context, s *engine.Session, scans []*planNode) (map
 	return out, err
 }
 
-// LockedParts implements engine.Reader.
 func (db reader) LockedParts(ctx context.Context, s *engine.Session, database, table string) (*engine.TableParts, error) {
 	return db.TableParts(ctx, s, database, table)
 }

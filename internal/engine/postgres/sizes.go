@@ -10,10 +10,9 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// periodSizes returns a row for each partition, including its subpartitions.
-// The row count is that of the server's statistics, or, if a crash has reset
-// them, that of the last ANALYZE. It is -1 if the partition has pages but
-// neither count is known.
+// periodSizes returns a row for each partition, including its subpartitions. The row count is that
+// of the server's statistics, or, if a crash has reset them, that of the last ANALYZE. It is -1 if
+// the partition has pages but neither count is known.
 const periodSizes = `SELECT p.relname, CASE WHEN bool_or(z.rows = 0 AND z.bytes > 0) THEN -1 ELSE sum(z.rows)::bigint END,
 	COALESCE(sum(z.data), 0)::bigint, COALESCE(sum(z.index), 0)::bigint, max(z.bytes)::bigint
 FROM pg_inherits i JOIN pg_class p ON p.oid = i.inhrelid CROSS JOIN LATERAL (
@@ -29,7 +28,6 @@ const sampleBytes = 16 * 8192
 // A sizer measures tables.
 type sizer struct{ *server }
 
-// PeriodSizes implements engine.Keeper.
 func (db sizer) PeriodSizes(ctx context.Context, t *engine.Table) (map[string]engine.PeriodSize, error) {
 	out, err := db.periodSizes(ctx, t)
 	if err != nil {
@@ -85,7 +83,6 @@ func (db sizer) periodSizes(ctx context.Context, t *engine.Table) (map[string]en
 
 var _ engine.Sizer = (*DB)(nil)
 
-// Named implements engine.Sizer.
 func (db sizer) Named(ctx context.Context, prefix string) ([]string, error) {
 	out, err := engine.List[string](ctx, db, db.pool, "SELECT relname::text FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') "+
 		"AND starts_with(relname::text, $1) ORDER BY relname", prefix)

@@ -11,11 +11,10 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// A staging fills a table that has no index, by COPY, and then builds the indexes, all in
-// one transaction, so that the server may write the rows frozen and, with wal_level
-// minimal, without WAL. The table is created in a transaction before, because the lock on
-// the rolling table that this takes would be held until the end, and emptied in this one,
-// which gives the same freedom.
+// A staging fills a table that has no index, by COPY, and then builds the indexes, all in one
+// transaction, so that the server may write the rows frozen and, with wal_level minimal, without
+// WAL. The table is created in a transaction before, because the lock on the rolling table that
+// this takes would be held until the end, and emptied in this one, which gives the same freedom.
 type staging struct {
 	engine.Link[*wire]
 	enc    encoder
@@ -34,7 +33,6 @@ type staging struct {
 
 var _ engine.Stager = (*DB)(nil)
 
-// Stage implements engine.Stager.
 func (db *server) Stage(ctx context.Context, t *engine.Table, o engine.StageOptions) (engine.Staging, error) {
 	s, err := db.stage(ctx, t, o)
 	if err != nil {

@@ -13,10 +13,8 @@ import (
 // readOnlyDefault is the setting under which a transaction can't create a temporary table.
 const readOnlyDefault = "default_transaction_read_only"
 
-// Carry implements engine.Reader.
 func (db reader) Carry(engine.ResultColumn, string) string { return "" }
 
-// MergeState implements engine.Reader.
 func (db reader) MergeState(st engine.State) engine.State {
 	out := slices.DeleteFunc(slices.Clone(st), func(x engine.Setting) bool { return x.Name == readOnlyDefault })
 	return append(out, engine.Setting{Name: readOnlyDefault, Value: "off"})

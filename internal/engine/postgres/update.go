@@ -21,12 +21,11 @@ func (d dialect) onConflictUpdate(t *engine.Table, set []engine.Column) string {
 		d.list(t.PrimaryKey), strings.Join(to, ", "), strings.Join(there, ", "), strings.Join(sent, ", "))
 }
 
-// update updates the rows of an Insert that has skipped some of them, and then releases
-// the Insert's savepoint. The others have been inserted with the same values, so that
-// only skipped rows are changed. The server refuses to change a row twice in a
-// statement: of several rows with one key, each is in a statement of its own. Rows whose
-// keys are equal only to the server are refused (cardinality_violation), together with
-// the others of the Insert.
+// update updates the rows of an Insert that has skipped some of them, and then releases the
+// Insert's savepoint. The others have been inserted with the same values, so that only skipped rows
+// are changed. The server refuses to change a row twice in a statement: of several rows with one
+// key, each is in a statement of its own. Rows whose keys are equal only to the server are refused
+// (cardinality_violation), together with the others of the Insert.
 func (l *loader) update(e *encoder, b *engine.Batch, from, to int, more bool, ack *engine.Ack) error {
 	if ack.Skipped > 0 {
 		for _, rows := range e.rounds(b, from, to) {

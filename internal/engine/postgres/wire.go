@@ -256,7 +256,6 @@ func endMessage(p []byte, start int) {
 	binary.BigEndian.PutUint32(p[start+1:], uint32(len(p)-start-1))
 }
 
-// Watch implements engine.Linked.
 func (c *wire) Watch() *engine.Watch { return c.watch }
 
 // rollbackWait bounds the wait for a ROLLBACK: the network may have failed with the statement.
@@ -276,7 +275,6 @@ func (c *wire) Rollback() error {
 	return errors.Join(c.run(statement), limit(time.Time{}))
 }
 
-// Answered implements engine.Linked.
 func (c *wire) Answered(err error) bool {
 	var server *pgconn.PgError
 	return errors.As(err, &server) || errors.Is(err, errUnsent)

@@ -35,7 +35,6 @@ func (words) Position(t *engine.Table, expr string) string {
 	return fmt.Sprintf("(%s)::bigint", expr)
 }
 
-// Now implements engine.Words.
 func (words) Now() string { return "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint" }
 
 // FromPosition implements engine.Words. If the column can't represent the
@@ -62,8 +61,7 @@ func (words) FromPosition(t *engine.Table, expr string) string {
 // AsText implements engine.Words. The session's settings make it exact.
 func (w words) AsText(c engine.SchemaColumn) string { return w.d.Quote(c.Name) + "::text" }
 
-// RowHash implements engine.Words. It is the sum of the 64-bit hashes of the
-// rows' text.
+// RowHash implements engine.Words. It is the sum of the 64-bit hashes of the rows' text.
 func (w words) RowHash(cols []engine.SchemaColumn) string {
 	names := make([]string, len(cols))
 	for i, c := range cols {
@@ -76,11 +74,10 @@ func (w words) MatchHash(cols []engine.SchemaColumn) string { return w.RowHash(c
 
 // CreateTemplate implements engine.Words.
 //
-// Compress affects rows of more than 2 kB, because TOAST processes only those.
-// By the time the table is attached, each of their compressible values is
-// compressed, with LZ4 if the server has it, and stored in the row. PostgreSQL
-// does not compress shorter rows; for them a rebuilt period is smaller only
-// because its pages and indexes are fuller.
+// Compress affects rows of more than 2 kB, because TOAST processes only those. By the time the
+// table is attached, each of their compressible values is compressed, with LZ4 if the server has
+// it, and stored in the row. PostgreSQL does not compress shorter rows; for them a rebuilt period
+// is smaller only because its pages and indexes are fuller.
 func (w words) CreateTemplate(t *engine.Table, name string, o engine.Storage) []string {
 	return w.d.createTemplate(t, name, o, "")
 }
@@ -148,9 +145,8 @@ func (w words) ReplaceView(name, query string) []string {
 		q, query, q, q, query)}
 }
 
-// Triggers implements engine.SumWords. The triggers fire once per statement,
-// with the rows that it changed. Each transaction writes its own notes, so that
-// none waits for another.
+// Triggers implements engine.SumWords. The triggers fire once per statement, with the rows that it
+// changed. Each transaction writes its own notes, so that none waits for another.
 func (w words) Triggers(t *engine.Table, _ []string, n engine.NoteRow) []engine.Trigger {
 	by := w.d.Quote(t.By)
 	var out []engine.Trigger

@@ -22,7 +22,6 @@ type writer struct {
 	stmts map[int]bool
 }
 
-// Writer implements engine.DB.
 func (db *server) Writer(ctx context.Context, t *engine.Table, m engine.Method) (engine.Writer, error) {
 	if err := t.Validate(); err != nil {
 		return nil, err
@@ -186,9 +185,8 @@ func appendClose(dst []byte, n int) []byte {
 	return dst
 }
 
-// appendParse prepares the statement for n rows. A failed batch may have left a
-// statement of the same name, so it is closed first; to close a statement that
-// does not exist is no error.
+// appendParse prepares the statement for n rows. A failed batch may have left a statement of the
+// same name, so it is closed first; to close a statement that does not exist is no error.
 func (w *writer) appendParse(dst []byte, n int) []byte {
 	dst = appendClose(dst, n)
 	dst, start := beginMessage(dst, 'P')
@@ -220,8 +218,7 @@ func (w *writer) appendBind(dst []byte, b *engine.Batch, from, to int) []byte {
 	return append(dst, 'E', 0, 0, 0, 9, 0, 0, 0, 0, 0)
 }
 
-// copyHeader begins a COPY stream in binary format: a signature, no flags, no
-// extension.
+// copyHeader begins a COPY stream in binary format: a signature, no flags, no extension.
 const copyHeader = "PGCOPY\n\xff\r\n\x00\x00\x00\x00\x00\x00\x00\x00\x00"
 
 // copyChunk is how much of a COPY stream goes into one message, in bytes.

@@ -17,7 +17,6 @@ import (
 // A catalog reads sqlite_schema and rowmill_periods: see engine.Catalog.
 type catalog struct{ *database }
 
-// Catalog implements engine.DB.
 func (db *database) Catalog() engine.Catalog { return db.catalog() }
 
 func (db *database) catalog() catalog { return catalog{db} }

@@ -11,9 +11,8 @@ import (
 	"github.com/rowmill/rowmill/internal/value"
 )
 
-// Compare implements engine.LoaderConn with a query for each row. SQLite converts a
-// bound value to the affinity of the column that it is compared with, as it does when
-// it stores the value.
+// Compare implements engine.LoaderConn with a query for each row. SQLite converts a bound value to
+// the affinity of the column that it is compared with, as it does when it stores the value.
 func (l *loader) Compare(ctx context.Context, t *engine.Table, cols []engine.SchemaColumn, b *engine.Batch, from, to int, fn func(engine.Compared)) error {
 	d, err := l.destination(t)
 	if err != nil {

@@ -18,7 +18,6 @@ type counters struct {
 	last, sum [4]float64
 }
 
-// Counters implements engine.DB.
 func (db *database) Counters(context.Context, ...*engine.Table) (engine.Counters, error) {
 	return &counters{db: db}, nil
 }

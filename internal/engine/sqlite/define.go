@@ -55,7 +55,6 @@ func (db sizer) Estimate(ctx context.Context, table string) (*engine.Footprint, 
 	return db.Footprint(ctx, table)
 }
 
-// Definition implements engine.Definer.
 func (db catalog) Definition(ctx context.Context, name string) (string, error) {
 	fail := func(err error) (string, error) {
 		return "", fmt.Errorf("read how table %s was made: %w", name, err)

@@ -108,9 +108,8 @@ func (d *destination) stored(name string) (*stored, error) {
 	})
 }
 
-// fits returns an error if the vector of column By has the wrong type. Text other
-// than a time in the format of the bounds would be stored in a period in which no
-// query searches for it.
+// fits returns an error if the vector of column By has the wrong type. Text other than a time in
+// the format of the bounds would be stored in a period in which no query searches for it.
 func (d *destination) fits(b *engine.Batch) error {
 	if !d.table.Rolling() {
 		return nil
@@ -144,8 +143,7 @@ func (d *destination) position(b *engine.Batch, i int, key int64) (pos int64, ok
 	return n * d.unit, true
 }
 
-// route returns the table for row from, and the end of the run of rows for the
-// same table.
+// route returns the table for row from, and the end of the run of rows for the same table.
 func (d *destination) route(b *engine.Batch, from, to int, key int64) (string, int, error) {
 	if !d.table.Rolling() {
 		return d.table.Name, to, nil

@@ -64,8 +64,7 @@ func anys(values []driver.Value) []any {
 	return out
 }
 
-// pureOptions make the driver write times, and read numeric times, as the cgo
-// driver does.
+// pureOptions make the driver write times, and read numeric times, as the cgo driver does.
 const pureOptions = "_time_format=sqlite&_inttotime=1"
 
 // newDriver returns the driver.

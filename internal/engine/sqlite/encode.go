@@ -113,9 +113,8 @@ func appendQuoted(dst, p []byte) []byte {
 	}
 }
 
-// appendBound appends the row's values in the format that step reads: a letter
-// for the type, then the 8 bytes of a number, or the length and the bytes of text
-// or binary data.
+// appendBound appends the row's values in the format that step reads: a letter for the type, then
+// the 8 bytes of a number, or the length and the bytes of text or binary data.
 func (e *encoder) appendBound(dst []byte, b *engine.Batch, row int, key int64) []byte {
 	if e.key {
 		dst = binary.NativeEndian.AppendUint64(append(dst, 'i'), uint64(key))

@@ -10,7 +10,6 @@ import (
 // merged.
 type recipes struct{}
 
-// Syntax implements engine.Reader.
 func (recipes) Syntax(engine.State) engine.Syntax {
 	return engine.Syntax{Backquoted: true, Bracketed: true, ConcatPipes: true, LimitComma: true}
 }
@@ -18,7 +17,6 @@ func (recipes) Syntax(engine.State) engine.Syntax {
 // hiddenColumns are names of a row's number.
 var hiddenColumns = engine.WordSet("rowid oid _rowid_")
 
-// Semantics implements engine.Reader.
 func (recipes) Semantics(engine.State) engine.Semantics {
 	return engine.Semantics{
 		NameSemantics:  engine.NameSemantics{FoldsColumns: true, AliasesInWhere: true, EarlyCTEs: true, HiddenColumns: hiddenColumns},
@@ -78,7 +76,6 @@ func (recipes) UserFunction(context.Context, *engine.Session, string, []string) 
 	return "", nil
 }
 
-// Collations implements engine.Reader.
 func (recipes) Collations(context.Context, *engine.Session, string) ([]int, error) {
 	return nil, nil
 }
@@ -86,7 +83,6 @@ func (recipes) Collations(context.Context, *engine.Session, string) ([]int, erro
 // ClockValue implements engine.Reader: no function is a ClockFunction.
 func (recipes) ClockValue(string) string { return "" }
 
-// Ambiguous implements engine.Reader.
 func (recipes) Ambiguous(engine.ResultColumn, string, engine.KeyUse) string { return "" }
 
 // Aggregate implements engine.Reader. A column may hold values of any type: a sum is exact only if

@@ -44,7 +44,6 @@ func (db *database) Lead(ctx context.Context, name string) (engine.Lease, error)
 	}
 }
 
-// Holder implements engine.LocalFile.
 func (db *database) Holder(name string) (string, error) {
 	path, err := lockPath(db.path, name)
 	if err != nil {
@@ -96,8 +95,7 @@ func takeLock(path string) (*os.File, error) {
 	return lockOpened(f, path)
 }
 
-// lockOpened is takeLock for an open file. It closes the file unless it returns
-// it.
+// lockOpened is takeLock for an open file. It closes the file unless it returns it.
 func lockOpened(f *os.File, path string) (*os.File, error) {
 	held, err := lockFile(f)
 	if err == nil && held {
@@ -145,8 +143,7 @@ func lockPath(path, name string) (string, error) {
 const (
 	// maxName is the maximum length of a file's name, in bytes.
 	maxName = 255
-	// readable is the length of the part of a long lock name that its file's name
-	// contains, in bytes.
+	// readable is the length of the part of a long lock name that its file's name contains, in bytes.
 	readable = 64
 )
 

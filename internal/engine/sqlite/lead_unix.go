@@ -8,8 +8,7 @@ import (
 	"syscall"
 )
 
-// lockFile locks the file while it is open; held means that another open file
-// holds the lock.
+// lockFile locks the file while it is open; held means that another open file holds the lock.
 func lockFile(f *os.File) (held bool, err error) { return flock(f, syscall.LOCK_EX) }
 
 // shareFile is lockFile that doesn't keep others out which do the same.

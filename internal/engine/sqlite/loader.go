@@ -12,11 +12,10 @@ import (
 
 // A loader inserts rows of several tables in one transaction.
 //
-// All writers take turns on the DB's connection. A transaction holds the turn
-// from Begin until Commit, Reset, Close, or an error that ends it. Until then the
-// caller must not wait for another operation that writes through the same DB,
-// such as a Writer, Try, or another loader: that would be a deadlock. Begin waits
-// for a limited time, a Writer until its context ends.
+// All writers take turns on the DB's connection. A transaction holds the turn from Begin until
+// Commit, Reset, Close, or an error that ends it. Until then the caller must not wait for another
+// operation that writes through the same DB, such as a Writer, Try, or another loader: that would
+// be a deadlock. Begin waits for a limited time, a Writer until its context ends.
 //
 // Each Insert except the first of a transaction has a savepoint. SQLite copies
 // every page at its first change after the savepoint, so that rows take up to
@@ -39,15 +38,12 @@ const (
 	mostTables = 100
 )
 
-// Loader implements engine.Keeper.
 func (db *database) Loader(ctx context.Context) (engine.Loader, error) {
 	return engine.NewLoader(db, &loader{db: db, tables: map[*engine.Table]*destination{}, schema: -1}), ctx.Err()
 }
 
-// Enter implements engine.LoaderConn.
 func (l *loader) Enter(ctx context.Context) error { return ctx.Err() }
 
-// Leave implements engine.LoaderConn.
 func (l *loader) Leave(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -58,7 +54,6 @@ func (l *loader) Leave(ctx context.Context, err error) error {
 	return errors.Join(err, l.end())
 }
 
-// Lost implements engine.LoaderConn.
 func (l *loader) Lost() bool { return false }
 
 // Begin implements engine.LoaderConn. It first waits for the end of a gap (see
@@ -118,7 +113,6 @@ func (l *loader) Commit(context.Context) error {
 	return l.end()
 }
 
-// Reset implements engine.LoaderConn.
 func (l *loader) Reset(context.Context) error { return l.end() }
 
 // Close implements engine.LoaderConn. It needs no turn, because SQLite locks the
@@ -153,7 +147,6 @@ func (l *loader) destination(t *engine.Table) (*destination, error) {
 	})
 }
 
-// Insert implements engine.LoaderConn.
 func (l *loader) Insert(ctx context.Context, t *engine.Table, b *engine.Batch, from, to int, more bool) (engine.Ack, error) {
 	d, err := l.destination(t)
 	if err == nil {

@@ -11,7 +11,6 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// Mirroring implements engine.Keeper.
 func (db *database) Mirroring(m *engine.Mirror) engine.Mirroring { return mirror{m, db} }
 
 type mirror struct {

@@ -54,8 +54,7 @@ const (
 	statusCacheSpill = 12
 )
 
-// Result codes of SQLite (sqlite3.h). The lowest byte of an extended code is its
-// primary code.
+// Result codes of SQLite (sqlite3.h). The lowest byte of an extended code is its primary code.
 const (
 	codeError      = 1
 	codeRow        = 100

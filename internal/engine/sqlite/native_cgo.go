@@ -211,8 +211,7 @@ func handleOf(conn *connection) (handle, error) {
 	return handle{C.rowmill_pointer(C.longlong(p))}, err
 }
 
-// giveHandles gives connections that are opened from now on the function that handleOf
-// calls.
+// giveHandles gives connections that are opened from now on the function that handleOf calls.
 var giveHandles = sync.OnceValue(func() error {
 	if rc := C.rowmill_begin(); rc != 0 {
 		return fmt.Errorf("SQLite refuses functions for every connection: code %d", rc)

@@ -40,9 +40,8 @@ func newNative(conn driverConn) (*native, error) {
 	return n, err
 }
 
-// giveHandles gives every connection that is opened from now on the function
-// rowmill_handle, which returns SQLite's pointer to the connection: the driver has no
-// other way to it.
+// giveHandles gives every connection that is opened from now on the function rowmill_handle, which
+// returns SQLite's pointer to the connection: the driver has no other way to it.
 var giveHandles = sync.OnceValue(func() error {
 	if rc := sqlite3lib.Xsqlite3_auto_extension(libc.NewTLS(), *(*uintptr)(unsafe.Pointer(&connected))); rc != 0 {
 		return fmt.Errorf("SQLite refuses functions for every connection: code %d", rc)
@@ -50,8 +49,7 @@ var giveHandles = sync.OnceValue(func() error {
 	return nil
 })
 
-// The translated code calls these: it takes a function as the address of its Go func
-// value.
+// The translated code calls these: it takes a function as the address of its Go func value.
 var (
 	handleFunction = struct {
 		f func(t *libc.TLS, ctx uintptr, values int32, v uintptr)
@@ -142,8 +140,7 @@ func (s stmt) bind(bound []byte, at uintptr, i, values int) (int, int32) {
 		case 't', 'b':
 			n := int(binary.NativeEndian.Uint32(bound[i:]))
 			i += 4
-			// SQLite doesn't copy the text, which stays valid until the bindings
-			// are cleared.
+			// SQLite doesn't copy the text, which stays valid until the bindings are cleared.
 			if kind == 't' {
 				rc = sqlite3lib.Xsqlite3_bind_text(t, s.p, v, at+uintptr(i), int32(n), 0)
 			} else {
@@ -313,8 +310,7 @@ var stopProgress = struct {
 	f func(*libc.TLS, uintptr) int32
 }{func(_ *libc.TLS, flag uintptr) int32 { return atomic.LoadInt32(*(**int32)(unsafe.Pointer(&flag))) }}
 
-// stopOps is the number of SQLite virtual machine operations between two calls of
-// stopProgress.
+// stopOps is the number of SQLite virtual machine operations between two calls of stopProgress.
 const stopOps = 1000
 
 func (s *stopper) attach(h handle) {

@@ -44,7 +44,6 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 
 func (c connector) Driver() driver.Driver { return newDriver() }
 
-// SQL implements engine.Keeper.
 func (db *database) SQL() *sql.DB { return db.pool }
 
 // Session implements engine.Keeper. The settings are pragmas.
@@ -68,7 +67,6 @@ func sessionWords() engine.SessionWords {
 	}
 }
 
-// Kill implements engine.Keeper.
 func (db *database) Kill(context.Context, int64) error {
 	return engine.Classed(engine.ErrUnsupported, errors.New("end a connection: SQLite has no server"))
 }
@@ -95,7 +93,6 @@ func (db *database) Bound() {
 	shareHeap()
 }
 
-// Close implements driver.Conn.
 func (c *pooled) Close() error {
 	err := c.connection.Close()
 	if c.db.bound && trimming.CompareAndSwap(false, true) {
@@ -137,12 +134,10 @@ func (db *database) giveBack() {
 // Bind implements engine.Keeper. SQLite's placeholders are question marks.
 func (db *database) Bind(query string) string { return query }
 
-// Classify implements engine.Keeper.
 func (db *database) Classify(err error) error { return classify(err) }
 
-// textOf returns a value as text that SQLite reads back as the same value in a
-// column of the same affinity. SQLite's own conversion of a real keeps only 15
-// digits.
+// textOf returns a value as text that SQLite reads back as the same value in a column of the same
+// affinity. SQLite's own conversion of a real keeps only 15 digits.
 func textOf(v any) any {
 	switch v := v.(type) {
 	case float64:
@@ -187,9 +182,8 @@ func (h *rowHash) Done() string {
 	return fmt.Sprintf("%x%016x", h.high, h.low)
 }
 
-// appendRow appends values so that different rows have different encodings: a
-// letter for the type, then the 8 bytes of a number, or the length and the bytes of
-// text.
+// appendRow appends values so that different rows have different encodings: a letter for the type,
+// then the 8 bytes of a number, or the length and the bytes of text.
 func appendRow(dst []byte, values []any) []byte {
 	for _, v := range values {
 		switch v := v.(type) {
@@ -222,9 +216,8 @@ const (
 	gap             = 120 * time.Millisecond
 )
 
-// A pace enforces the pause between long transactions of this process, or between
-// transactions of loaders. Writers of batches don't pause: the pauses are for
-// their benefit.
+// A pace enforces the pause between long transactions of this process, or between transactions of
+// loaders. Writers of batches don't pause: the pauses are for their benefit.
 type pace struct {
 	mu   sync.Mutex
 	next time.Time

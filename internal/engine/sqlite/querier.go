@@ -45,7 +45,6 @@ type deletion struct {
 // timeout and the cache size.
 func readPragmas(pragmas []string) []string { return []string{pragmas[0], pragmas[len(pragmas)-1]} }
 
-// Querier implements engine.DB.
 func (db *database) Querier(ctx context.Context) (engine.Querier, error) {
 	conn, err := db.connect(ctx, readPragmas(db.pragmas))
 	if err != nil {
@@ -144,8 +143,7 @@ func (q *querier) find(f *engine.Find, values []engine.Value) (int, error) {
 	return int(rows), nil
 }
 
-// appendValue appends a value in the format that rows reads: see
-// encoder.appendBound.
+// appendValue appends a value in the format that rows reads: see encoder.appendBound.
 func appendValue(dst []byte, t engine.Type, v engine.Value) []byte {
 	switch t {
 	case engine.Float32:
@@ -210,8 +208,7 @@ func (q *querier) delete(d *engine.Delete, of *deletion, from, to int64) (rows i
 	return rows, q.db.run(commitStatement)
 }
 
-// deletion returns the prepared Delete, and prepares it again after the schema has
-// changed.
+// deletion returns the prepared Delete, and prepares it again after the schema has changed.
 func (q *querier) deletion(ctx context.Context, d *engine.Delete) (*deletion, error) {
 	if q.epoch != q.db.epoch {
 		q.forget()
@@ -256,8 +253,7 @@ func stores(t *engine.Table, parts []rolling.Partition) []string {
 	return out
 }
 
-// find renders a Find. INDEXED BY works only for a table, not for the view of a
-// rolling one.
+// find renders a Find. INDEXED BY works only for a table, not for the view of a rolling one.
 func (d dialect) find(f engine.Find) (string, error) {
 	if err := f.Validate(); err != nil {
 		return "", err
@@ -309,7 +305,6 @@ func (d dialect) createIndexes(s engine.CreateIndexes) ([]string, error) {
 // journal modes it does nothing.
 const checkpoint = "PRAGMA wal_checkpoint(TRUNCATE)"
 
-// Settle implements engine.DB.
 func (db *database) Settle(ctx context.Context, s engine.Settle) (warnings []string, err error) {
 	if err := db.lock(ctx); err != nil {
 		return nil, err

@@ -34,18 +34,15 @@ func (db *reader) ReadSession(ctx context.Context, st engine.State) (*engine.Ses
 	return s, nil
 }
 
-// ReadState implements engine.Reader.
 func (db *reader) ReadState(context.Context, *engine.Session) (engine.State, error) {
 	return engine.State{}, nil
 }
 
-// StateRefusal implements engine.Reader.
 func (db *reader) StateRefusal(engine.State) string { return "" }
 
 // Freeze implements engine.Reader: the time is that of the machine.
 func (db *reader) Freeze(context.Context, *engine.Session) (engine.State, error) { return nil, nil }
 
-// Cores implements engine.Reader.
 func (db *reader) Cores() int { return runtime.NumCPU() }
 
 // textBuffer is the size of the buffer for rows.

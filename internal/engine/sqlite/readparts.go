@@ -12,7 +12,6 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// LockedParts implements engine.Reader.
 func (db *reader) LockedParts(ctx context.Context, s *engine.Session, database, table string) (*engine.TableParts, error) {
 	return db.TableParts(ctx, s, database, table)
 }
@@ -169,7 +168,6 @@ func storesOf(ctx context.Context, s *engine.Session, t *engine.TableParts) (sto
 	return stores, err
 }
 
-// PartFrom implements engine.Reader.
 func (db *reader) PartFrom(t *engine.TableParts, parts []string) string {
 	names := make([]string, len(t.Columns))
 	for i, c := range t.Columns {

@@ -286,7 +286,6 @@ func (t *treeFile) cells(page int64) (n int64, index bool, err error) {
 
 var _ engine.Sizer = (*DB)(nil)
 
-// Named implements engine.Sizer.
 func (db sizer) Named(ctx context.Context, prefix string) ([]string, error) {
 	conn, err := db.openReader(ctx)
 	if err != nil {

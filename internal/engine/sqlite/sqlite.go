@@ -4,10 +4,9 @@
 // ALL view with the table's own name, which any SQLite client can read. The table
 // rowmill_periods stores the bounds of the periods.
 //
-// A target is sqlite:PATH; without a path it is a temporary file, removed by
-// Close. Options: cache (the page cache, 2MB by default, as in SQLite),
-// durability (full, relaxed or none: PRAGMA synchronous FULL, NORMAL or OFF),
-// journal (wal, delete, truncate, persist, memory or off).
+// A target is sqlite:PATH; without a path it is a temporary file, removed by Close. Options: cache
+// (the page cache, 2MB by default, as in SQLite), durability (full, relaxed or none: PRAGMA
+// synchronous FULL, NORMAL or OFF), journal (wal, delete, truncate, persist, memory or off).
 //
 // SQLite allows one writer at a time. All writers of a DB take turns on one
 // connection, and so share one page cache of the configured size.
@@ -277,8 +276,7 @@ func (db *database) apply(ctx context.Context, steps ...engine.Step) error {
 	return nil
 }
 
-// rollback rolls back the open transaction, if any. Some errors have already
-// rolled it back.
+// rollback rolls back the open transaction, if any. Some errors have already rolled it back.
 func (db *database) rollback() error {
 	if db.write.AutoCommit() {
 		return nil
@@ -287,7 +285,6 @@ func (db *database) rollback() error {
 	return classify(err)
 }
 
-// Close implements engine.DB.
 func (db *database) Close() error {
 	var err error
 	if db.pool != nil {
@@ -309,7 +306,6 @@ func (db *database) Close() error {
 	return err
 }
 
-// Scan implements engine.DB.
 func (db *database) Scan(ctx context.Context, t *engine.Table, part *rolling.Partition, fn func(*engine.Batch) error) error {
 	conn, err := db.openReader(ctx)
 	if err != nil {

@@ -25,7 +25,6 @@ type staging struct {
 
 var _ engine.Stager = (*DB)(nil)
 
-// Stage implements engine.Stager.
 func (db *database) Stage(ctx context.Context, t *engine.Table, o engine.StageOptions) (engine.Staging, error) {
 	schema, err := db.catalog().Describe(ctx, t.Name)
 	if err == nil {

@@ -13,7 +13,6 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// MergeState implements engine.Reader.
 func (db *reader) MergeState(st engine.State) engine.State { return st }
 
 // Carry implements engine.Reader: a value of SQLite has a type of its own, which isn't in its text,

@@ -17,7 +17,6 @@ type words struct {
 	taken func(index string) bool
 }
 
-// Words implements engine.Keeper.
 func (db *database) Words() engine.Words { return words{dialect{pragmas: db.pragmas}, db.hasIndex} }
 
 // epochOf returns the value of one unit of t's column By in units of a position if
@@ -88,8 +87,7 @@ func (words) Now() string {
 }
 
 func (words) FromPosition(t *engine.Table, expr string) string {
-	// SQLite's division truncates towards zero, and a remainder has the sign of the
-	// dividend.
+	// SQLite's division truncates towards zero, and a remainder has the sign of the dividend.
 	floor := func(unit int64) string {
 		return fmt.Sprintf("((%s) / %d - ((%s) %% %d < 0))", expr, unit, expr, unit)
 	}
@@ -107,8 +105,7 @@ func (words) FromPosition(t *engine.Table, expr string) string {
 // AsText implements engine.Words. Bytes are returned unchanged.
 func (w words) AsText(c engine.SchemaColumn) string { return "rowmill_text(" + w.Quote(c.Name) + ")" }
 
-// hashColumns limits the arguments of one function call. SQLite allows 1000, older
-// versions 127.
+// hashColumns limits the arguments of one function call. SQLite allows 1000, older versions 127.
 const hashColumns = 100
 
 func (w words) RowHash(cols []engine.SchemaColumn) string {
@@ -198,8 +195,7 @@ func (w words) Temporary(name, body string) engine.TemporaryTable {
 	}
 }
 
-// SumColumn implements engine.SumWords. SQLite's catalog doesn't report
-// collations.
+// SumColumn implements engine.SumWords. SQLite's catalog doesn't report collations.
 func (words) SumColumn(c engine.SchemaColumn) string { return c.Native }
 
 func (w words) ReplaceView(name, query string) []string {

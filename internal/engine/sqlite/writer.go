@@ -19,7 +19,6 @@ type writer struct {
 	epoch  int64
 }
 
-// Writer implements engine.DB.
 func (db *database) Writer(ctx context.Context, t *engine.Table, m engine.Method) (engine.Writer, error) {
 	if err := t.Validate(); err != nil {
 		return nil, err
@@ -90,8 +89,7 @@ func ackOf(n int64, sent int, t *engine.Table) engine.Ack {
 	return ack
 }
 
-// write inserts a batch and returns the number of rows inserted. A single statement
-// needs no BEGIN.
+// write inserts a batch and returns the number of rows inserted. A single statement needs no BEGIN.
 func (w *writer) write(ctx context.Context, b *engine.Batch) (int64, error) {
 	rows := b.Rows()
 	if rows == 0 {
