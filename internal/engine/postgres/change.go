@@ -70,7 +70,7 @@ func (d dialect) changeDetach(s engine.Detach) ([]string, error) {
 // checkName refuses a name that the server would silently truncate.
 func checkName(what, name string) error {
 	if name == "" || len(name) > maxName {
-		return fmt.Errorf("%s: a table's name has from 1 to %d bytes, not %q", what, maxName, name)
+		return fmt.Errorf("%s: a name has from 1 to %d bytes, not %q", what, maxName, name)
 	}
 	return nil
 }
@@ -165,13 +165,13 @@ func (d dialect) changeAddColumn(s engine.AddColumn) ([]string, error) {
 func (d dialect) rename(s engine.Rename) ([]string, error) {
 	to := *s.Table
 	to.Name = s.To
-	out := []string{"ALTER TABLE " + d.Quote(s.Table.Name) + " RENAME TO " + d.Quote(s.To)}
+	out := []string{d.renameTable(s.Table.Name, s.To)}
 	for _, p := range s.Have {
 		if err := fits(&to, p); err != nil {
 			return nil, err
 		}
 		if from := childName(s.Table, p); from != childName(&to, p) {
-			out = append(out, "ALTER TABLE "+d.Quote(from)+" RENAME TO "+d.Quote(childName(&to, p)))
+			out = append(out, d.renameTable(from, childName(&to, p)))
 		}
 	}
 	return out, nil

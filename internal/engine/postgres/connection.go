@@ -209,8 +209,13 @@ func (db *server) prepareSession(ctx context.Context, c *pgconn.PgConn, s engine
 		last := len(statements) - 1
 		messages = []string{strings.Join(statements[:last], "; "), statements[last]}
 	}
-	for _, m := range messages {
-		if _, err := c.Exec(ctx, m).ReadAll(); err != nil {
+	return execAll(ctx, c, messages...)
+}
+
+// execAll executes statements that prepare a session.
+func execAll(ctx context.Context, c *pgconn.PgConn, statements ...string) error {
+	for _, q := range statements {
+		if _, err := c.Exec(ctx, q).ReadAll(); err != nil {
 			return fmt.Errorf("prepare session: %w", classifyIn(ctx, err))
 		}
 	}

@@ -66,23 +66,28 @@ func (e *encoder) appendLine(dst []byte, b *engine.Batch, row int) []byte {
 	return append(dst, '\n')
 }
 
-// copyRows sends rows [from, to) of b with a COPY statement, in text format, or in binary
-// format with these forms, without waiting for the server's CopyInResponse: after an error, it
-// discards the stream, of which chunk bytes are sent at a time. It fails with errUnsent for a value
-// that can't be encoded; the statement is canceled then, unless nothing of it was sent.
-func (c *wire) copyRows(buf *[]byte, statement string, e *encoder, forms []binaryForm, b *engine.Batch, from, to, chunk int, r *reply) error {
+// A copyRow appends a row of a batch to a COPY stream.
+type copyRow func(dst []byte, row int) []byte
+
+// copyRow returns what appends rows of b: in binary format with these forms, in text format without.
+func (e *encoder) copyRow(forms []binaryForm, b *engine.Batch) copyRow {
+	if forms == nil {
+		return func(dst []byte, row int) []byte { return e.appendLine(dst, b, row) }
+	}
+	return func(dst []byte, row int) []byte { return e.appendForms(dst, forms, b, row) }
+}
+
+// copyRows sends rows [from, to) with a COPY statement, chunk bytes at a time. It doesn't wait for the
+// server's CopyInResponse: after an error, the server discards the stream. A value that can't be
+// encoded is errUnsent, and the statement is canceled, unless nothing of it was sent.
+func (c *wire) copyRows(buf *[]byte, statement string, e *encoder, row copyRow, binary bool, from, to, chunk int, r *reply) error {
 	out, start := beginMessage(appendQuery((*buf)[:0], statement), 'd')
 	defer func() { *buf = out }()
-	if forms != nil {
+	if binary {
 		out = append(out, copyHeader...)
 	}
-	for row := from; row < to && e.err == nil; row++ {
-		if forms != nil {
-			out = e.appendForms(out, forms, b, row)
-		} else {
-			out = e.appendLine(out, b, row)
-		}
-		if len(out) < chunk {
+	for i := from; i < to && e.err == nil; i++ {
+		if out = row(out, i); len(out) < chunk {
 			continue
 		}
 		endMessage(out, start)
@@ -91,7 +96,7 @@ func (c *wire) copyRows(buf *[]byte, statement string, e *encoder, forms []binar
 		}
 		out, start = beginMessage(out[:0], 'd')
 	}
-	if forms != nil && e.err == nil {
+	if binary && e.err == nil {
 		out = append(out, 0xff, 0xff) // no more rows
 	}
 	endMessage(out, start)

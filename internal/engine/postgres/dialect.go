@@ -2,11 +2,9 @@ package postgres
 
 import (
 	"fmt"
-	"hash/fnv"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/rolling"
@@ -72,20 +70,8 @@ func partitionName(t *engine.Table, child string) string {
 	return dialect{}.Quote(child)
 }
 
-// indexName returns the name of an index; one that would be too long ends with a hash.
-func indexName(t *engine.Table, ix engine.Index) string {
-	name := t.Name + "_" + ix.Name + "_idx"
-	if len(name) <= maxName {
-		return name
-	}
-	h := fnv.New32a()
-	h.Write([]byte(name))
-	cut := maxName - 9
-	for !utf8.RuneStart(name[cut]) {
-		cut--
-	}
-	return fmt.Sprintf("%s_%08x", name[:cut], h.Sum32())
-}
+// indexName returns the name of an index.
+func indexName(t *engine.Table, ix engine.Index) string { return t.Name + "_" + ix.Name + "_idx" }
 
 func (d dialect) Render(s engine.Step) ([]string, error) {
 	switch s := s.(type) {
@@ -176,6 +162,9 @@ func (d dialect) createTable(s engine.CreateTable) ([]string, error) {
 	}
 	out := []string{q + rest}
 	for _, ix := range t.Indexes {
+		if err := checkName("create index of "+t.Name, indexName(t, ix)); err != nil {
+			return nil, err
+		}
 		out = append(out, d.createIndex(t, ix))
 	}
 	if t.Definition != nil {
@@ -221,6 +210,9 @@ func (d dialect) createIndexes(s engine.CreateIndexes) ([]string, error) {
 	}
 	var out []string
 	for _, ix := range s.Indexes {
+		if err := checkName("create index of "+s.Table.Name, indexName(s.Table, ix)); err != nil {
+			return nil, err
+		}
 		out = append(out, d.createIndex(s.Table, ix))
 	}
 	return out, nil
@@ -275,7 +267,7 @@ func (d dialect) dropPartition(s engine.DropPartition) ([]string, error) {
 // divide renders a Divide, in one transaction.
 func (d dialect) divide(s engine.Divide) ([]string, error) {
 	child, rest := childName(s.Table, s.Part), d.Quote(engine.RestName)
-	out := []string{d.detach(s.Table, child), fmt.Sprintf("ALTER TABLE %s RENAME TO %s", d.Quote(child), rest)}
+	out := []string{d.detach(s.Table, child), d.renameTable(child, engine.RestName)}
 	for _, p := range s.New {
 		if err := fits(s.Table, p); err != nil {
 			return nil, err

@@ -88,6 +88,18 @@ func (e *encoder) appendInsert(dst []byte, b *engine.Batch, row, to int) ([]byte
 	return append(dst, e.suffix...), row
 }
 
+// appendMessage is appendInsert as a message to the server.
+func (e *encoder) appendMessage(dst []byte, b *engine.Batch, row, to int) (_ []byte, next int, err error) {
+	dst, start := beginMessage(dst, 'Q')
+	dst, next = e.appendInsert(dst, b, row, to)
+	dst = append(dst, 0)
+	endMessage(dst, start)
+	if e.err != nil {
+		err = fmt.Errorf("%w: %w", errUnsent, e.err)
+	}
+	return dst, next, err
+}
+
 // appendRow appends the row as a parenthesised list of literals.
 func (e *encoder) appendRow(dst []byte, b *engine.Batch, row int) []byte {
 	dst = append(dst, '(')

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -33,7 +35,7 @@ func maintenanceName(cfg *pgconn.Config) string {
 // are sent as text, whose type the server infers, and no cached plan or description becomes stale
 // when a table changes.
 func (db *server) openPools() error {
-	open := func(config *pgconn.Config, session engine.Connect, o ...stdlib.OptionOpenDB) (*sql.DB, error) {
+	open := func(config *pgconn.Config, prepare func(context.Context, *pgconn.PgConn) error, o ...stdlib.OptionOpenDB) (*sql.DB, error) {
 		// pgx accepts only a configuration that it has parsed; all of it is replaced.
 		cfg, err := pgx.ParseConfig("sslmode=disable")
 		if err != nil {
@@ -41,17 +43,23 @@ func (db *server) openPools() error {
 		}
 		cfg.Config, cfg.DefaultQueryExecMode = *config, pgx.QueryExecModeExec
 		pool := stdlib.OpenDB(*cfg, append(o, stdlib.OptionAfterConnect(func(ctx context.Context, c *pgx.Conn) error {
-			return db.prepareSession(ctx, c.PgConn(), session)
+			return prepare(ctx, c.PgConn())
 		}))...)
 		pool.SetMaxIdleConns(poolIdle)
 		pool.SetConnMaxIdleTime(poolIdleTime)
 		return pool, nil
 	}
-	var failed [2]error
+	session := func(s engine.Connect) func(context.Context, *pgconn.PgConn) error {
+		return func(ctx context.Context, c *pgconn.PgConn) error { return db.prepareSession(ctx, c, s) }
+	}
+	var failed [3]error
 	always := func(context.Context, stdlib.ShouldPingParams) bool { return true } // the server may have closed it while it was idle
-	db.plain, failed[0] = open(db.config.Copy(), engine.Connect{}, stdlib.OptionShouldPing(always))
-	db.pool, failed[1] = open(db.maintenanceConfig(), engine.Connect{Maintenance: true})
-	return errors.Join(failed[0], failed[1], db.openReads())
+	db.plain, failed[0] = open(db.config.Copy(), session(engine.Connect{}), stdlib.OptionShouldPing(always))
+	db.pool, failed[1] = open(db.maintenanceConfig(), session(engine.Connect{Maintenance: true}))
+	db.reads, failed[2] = open(db.config.Copy(), func(ctx context.Context, c *pgconn.PgConn) error {
+		return execAll(ctx, c, strings.Join(readSettings, "; "))
+	})
+	return errors.Join(failed[:]...)
 }
 
 func (db *server) maintenanceConfig() *pgconn.Config {
@@ -64,6 +72,29 @@ func (db *server) maintenanceConfig() *pgconn.Config {
 func (db *server) SQL() *sql.DB { return db.pool }
 
 func (db *server) Bind(query string) string { return bind(query) }
+
+// bind replaces question marks by $1, $2, ..., except within literals and quoted names.
+func bind(q string) string {
+	if !strings.Contains(q, "?") {
+		return q
+	}
+	var out strings.Builder
+	n, quote := 0, byte(0)
+	for i := range len(q) {
+		switch c := q[i]; {
+		case c == quote:
+			quote = 0
+		case quote == 0 && (c == '\'' || c == '"'):
+			quote = c
+		case quote == 0 && c == '?':
+			n++
+			out.WriteString("$" + strconv.Itoa(n))
+			continue
+		}
+		out.WriteByte(q[i])
+	}
+	return out.String()
+}
 
 func (db *server) Classify(err error) error { return classify(err) }
 

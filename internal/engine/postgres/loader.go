@@ -163,7 +163,7 @@ func (l *loader) copy(ctx context.Context, e *encoder, t *engine.Table, b *engin
 		statement, l.pending = loadBegin+"; "+statement, false
 	}
 	var r reply
-	err = l.Conn.copyRows(&l.buf, statement, e, forms, b, from, to, copyChunk, &r)
+	err = l.Conn.copyRows(&l.buf, statement, e, e.copyRow(forms, b), forms != nil, from, to, copyChunk, &r)
 	if err == nil && r.came > 0 || forms != nil && mistyped(err) { // the types of the columns have changed
 		if e.forms, err = nil, l.Undo(); err != nil {
 			return ack, false, err

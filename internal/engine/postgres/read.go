@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 
@@ -24,23 +23,6 @@ import (
 var readSettings = []string{
 	"SET client_encoding = 'UTF8'", "SET default_transaction_isolation = 'read committed'", "SET default_transaction_read_only = off",
 	"SET default_transaction_deferrable = off", "SET idle_in_transaction_session_timeout = 0",
-}
-
-// openReads creates the pool of connections for reading, whose settings are otherwise those of any
-// client.
-func (db *server) openReads() error {
-	cfg, err := pgx.ParseConfig("sslmode=disable")
-	if err != nil {
-		return fmt.Errorf("target %s: %w", db.target, err)
-	}
-	cfg.Config, cfg.DefaultQueryExecMode = *db.config.Copy(), pgx.QueryExecModeExec
-	db.reads = stdlib.OpenDB(*cfg, stdlib.OptionAfterConnect(func(ctx context.Context, c *pgx.Conn) error {
-		if _, err := c.PgConn().Exec(ctx, strings.Join(readSettings, "; ")).ReadAll(); err != nil {
-			return fmt.Errorf("prepare session: %w", classifyIn(ctx, err))
-		}
-		return nil
-	}))
-	return nil
 }
 
 // A reader implements engine.Reader, for queries in pieces.

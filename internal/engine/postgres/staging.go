@@ -126,23 +126,19 @@ func (s *staging) Write(ctx context.Context, b *engine.Batch) error {
 func (s *staging) write(b *engine.Batch, r *reply) error {
 	s.enc.err = nil
 	if s.copies && s.enc.forms != nil {
-		err := s.Conn.copyRows(&s.buf, s.copyBinary, &s.enc, s.enc.forms, b, 0, b.Rows(), math.MaxInt, r)
+		err := s.Conn.copyRows(&s.buf, s.copyBinary, &s.enc, s.enc.copyRow(s.enc.forms, b), true, 0, b.Rows(), math.MaxInt, r)
 		if !errors.Is(err, errText) {
 			return err
 		}
 		s.enc.err, s.enc.forms = nil, nil
 	}
 	if s.copies {
-		return s.Conn.copyRows(&s.buf, s.copy, &s.enc, nil, b, 0, b.Rows(), copyChunk, r)
+		return s.Conn.copyRows(&s.buf, s.copy, &s.enc, s.enc.copyRow(nil, b), false, 0, b.Rows(), copyChunk, r)
 	}
 	for row := 0; row < b.Rows(); {
-		var start int
-		s.buf, start = beginMessage(s.buf[:0], 'Q')
-		s.buf, row = s.enc.appendInsert(s.buf, b, row, b.Rows())
-		s.buf = append(s.buf, 0)
-		endMessage(s.buf, start)
-		if s.enc.err != nil {
-			return engine.Classed(engine.ErrRefused, fmt.Errorf("%w: %w", errUnsent, s.enc.err))
+		var err error
+		if s.buf, row, err = s.enc.appendMessage(s.buf[:0], b, row, b.Rows()); err != nil {
+			return engine.Classed(engine.ErrRefused, err)
 		}
 		if err := s.Conn.exchange(s.buf, r); err != nil {
 			return err

@@ -50,11 +50,9 @@ func (db *server) dialWire(ctx context.Context, statements ...string) (*wire, er
 	if err != nil {
 		return nil, err
 	}
-	for _, q := range statements {
-		if _, err := c.Exec(ctx, q).ReadAll(); err != nil {
-			discard(c)
-			return nil, fmt.Errorf("prepare session: %w", classifyIn(ctx, err))
-		}
+	if err := execAll(ctx, c, statements...); err != nil {
+		discard(c)
+		return nil, err
 	}
 	h, err := c.Hijack()
 	if err != nil {

@@ -64,7 +64,10 @@ func (w *writer) write(b *engine.Batch, r *reply) error {
 	case w.method == engine.Pipeline:
 		return w.writeBound(b, r, 1)
 	case w.method == engine.Load:
-		return w.writeCopy(b, r)
+		return w.Conn.copyRows(&w.buf, w.copy, &w.enc, func(dst []byte, row int) []byte {
+			dst = binary.BigEndian.AppendUint16(dst, uint16(len(b.Columns)))
+			return w.enc.appendBinary(dst, b, row)
+		}, true, 0, b.Rows(), copyChunk, r)
 	}
 	return w.writeText(b, r)
 }
@@ -83,13 +86,9 @@ func (w *writer) writeText(b *engine.Batch, r *reply) error {
 			to = row + 1
 		}
 		first := row == 0
-		var start int
-		w.buf, start = beginMessage(w.buf[:0], 'Q')
-		w.buf, row = w.enc.appendInsert(w.buf, b, row, to)
-		w.buf = append(w.buf, 0)
-		endMessage(w.buf, start)
-		if w.enc.err != nil {
-			return fmt.Errorf("%w: %w", errUnsent, w.enc.err)
+		var err error
+		if w.buf, row, err = w.enc.appendMessage(w.buf[:0], b, row, to); err != nil {
+			return err
 		}
 		if first && row < b.Rows() {
 			transaction = true
@@ -223,30 +222,3 @@ const copyHeader = "PGCOPY\n\xff\r\n\x00\x00\x00\x00\x00\x00\x00\x00\x00"
 
 // copyChunk is how much of a COPY stream goes into one message, in bytes.
 const copyChunk = 64 << 10
-
-// writeCopy streams the batch without waiting for the server's CopyInResponse.
-// After an error the server discards the stream. A COPY is a transaction.
-func (w *writer) writeCopy(b *engine.Batch, r *reply) error {
-	var start int
-	w.buf, start = beginMessage(appendQuery(w.buf, w.copy), 'd')
-	w.buf = append(w.buf, copyHeader...)
-	for row := range b.Rows() {
-		w.buf = binary.BigEndian.AppendUint16(w.buf, uint16(len(b.Columns)))
-		w.buf = w.enc.appendBinary(w.buf, b, row)
-		if w.enc.err != nil {
-			return w.enc.err // the caller drops the connection, which undoes what was sent
-		}
-		if len(w.buf) < copyChunk {
-			continue
-		}
-		endMessage(w.buf, start)
-		if err := w.Conn.send(w.buf); err != nil {
-			return err
-		}
-		w.buf, start = beginMessage(w.buf[:0], 'd')
-	}
-	w.buf = append(w.buf, 0xff, 0xff) // no more rows
-	endMessage(w.buf, start)
-	w.buf = append(w.buf, 'c', 0, 0, 0, 4) // CopyDone
-	return w.Conn.exchange(w.buf, r)
-}
