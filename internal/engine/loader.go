@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"slices"
@@ -271,6 +272,21 @@ func (c Comparison) Read(row int, values [][]byte) (Compared, error) {
 	var err error
 	out.Column, err = strconv.Atoi(string(values[n]))
 	return out, err
+}
+
+// ReadValues is Read of the values of a driver.
+func (c Comparison) ReadValues(row int, values []driver.Value) (Compared, error) {
+	texts := make([][]byte, len(values))
+	for i, v := range values {
+		switch v := v.(type) {
+		case nil:
+		case []byte:
+			texts[i] = v
+		default:
+			texts[i] = fmt.Append(nil, v)
+		}
+	}
+	return c.Read(row, texts)
 }
 
 func (l *loader) Reset(ctx context.Context) error {

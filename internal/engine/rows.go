@@ -3,8 +3,10 @@ package engine
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"time"
 )
@@ -42,6 +44,35 @@ func List[T any](ctx context.Context, db Driver, x Queryer, query string, args .
 		return err
 	}, query, args...)
 	return out, err
+}
+
+// EachDriverRow passes the values of each row of a driver's result to fn, which may not keep them, and
+// closes the rows.
+func EachDriverRow(rows driver.Rows, fn func(values []driver.Value) error) (err error) {
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	values := make([]driver.Value, len(rows.Columns()))
+	for {
+		if err := rows.Next(values); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if err := fn(values); err != nil {
+			return err
+		}
+	}
+}
+
+// Pairs returns the rows of a query for a name and a value, as a map.
+func Pairs[V any](ctx context.Context, db Driver, x Queryer, query string, args ...any) (map[string]V, error) {
+	out := map[string]V{}
+	return out, Each(ctx, db, x, func(r *sql.Rows) error {
+		var name string
+		var v V
+		err := r.Scan(&name, &v)
+		out[name] = v
+		return err
+	}, query, args...)
 }
 
 // A Beginner begins transactions: a *sql.DB or a *sql.Conn of Keeper.SQL.

@@ -3,9 +3,7 @@ package mysql
 import (
 	"context"
 	"database/sql/driver"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -68,34 +66,17 @@ func (l *loader) Compare(_ context.Context, t *engine.Table, cols []engine.Schem
 }
 
 func readCompared(rows driver.Rows, c engine.Comparison, fn func(engine.Compared)) (err error) {
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	values, texts := make([]driver.Value, len(rows.Columns())), make([][]byte, len(rows.Columns()))
-	for {
-		if err := rows.Next(values); errors.Is(err, io.EOF) {
-			return nil
-		} else if err != nil {
-			return err
-		}
-		for i, v := range values {
-			switch v := v.(type) {
-			case nil:
-				texts[i] = nil
-			case []byte:
-				texts[i] = v
-			default:
-				texts[i] = fmt.Append(nil, v)
-			}
-		}
-		n, err := strconv.Atoi(string(texts[0]))
+	return engine.EachDriverRow(rows, func(values []driver.Value) error {
+		n, err := numberIn(values[0])
 		if err != nil {
 			return err
 		}
-		found, err := c.Read(n, texts[1:])
-		if err != nil {
-			return err
+		found, err := c.ReadValues(int(n), values[1:])
+		if err == nil {
+			fn(found)
 		}
-		fn(found)
-	}
+		return err
+	})
 }
 
 // asStored is the value of an expression, which is that of a literal, as the column compares it.

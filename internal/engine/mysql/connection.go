@@ -242,11 +242,17 @@ func numberOf(ctx context.Context, conn driver.Conn, q string) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	value := make([]driver.Value, 1)
-	if err := errors.Join(rows.Next(value), rows.Close()); err != nil {
-		return 0, err
-	}
-	switch v := value[0].(type) {
+	var n int64
+	err = engine.EachDriverRow(rows, func(values []driver.Value) (err error) {
+		n, err = numberIn(values[0])
+		return err
+	})
+	return n, err
+}
+
+// numberIn returns an integer as the driver reads it, from text or in the binary protocol.
+func numberIn(v driver.Value) (int64, error) {
+	switch v := v.(type) {
 	case int64:
 		return v, nil
 	case uint64:
@@ -254,7 +260,7 @@ func numberOf(ctx context.Context, conn driver.Conn, q string) (int64, error) {
 	case []byte:
 		return strconv.ParseInt(string(v), 10, 64)
 	}
-	return 0, fmt.Errorf("%s: got %T, want an integer", q, value[0])
+	return 0, fmt.Errorf("got %T, want an integer", v)
 }
 
 // A conn is a driver's connection used without database/sql, by one goroutine. The driver
@@ -269,7 +275,7 @@ type conn struct {
 	// wrapped is set if the driver may encrypt the traffic on net.
 	wrapped bool
 	largest int // largest packet that is sent without the driver, in bytes
-	answers answers
+	answers packets
 	warned  int // the number of warnings of the last send; -1 if unknown
 	// warnings is the number of warnings that the server keeps per statement: see keepWarnings.
 	warnings int
@@ -303,7 +309,7 @@ func (db *server) dialWith(ctx context.Context, p purpose, prepare func(*conn) e
 		}
 		return nil, db.unreachable(err)
 	}
-	c.exec = c.conn.(driver.ExecerContext)
+	c.exec, c.answers.src = c.conn.(driver.ExecerContext), c.net
 	if c.id, err = c.number("SELECT CONNECTION_ID()"); err == nil {
 		err = c.hold()
 	}

@@ -3,7 +3,6 @@ package mysql
 import (
 	"context"
 	"database/sql/driver"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -97,20 +96,13 @@ func (c *conn) describe(table string) (*engine.Schema, error) {
 	if err != nil {
 		return s, err
 	}
-	values := make([]driver.Value, 5)
-	for {
-		if err = rows.Next(values); err != nil {
-			break
-		}
+	return s, engine.EachDriverRow(rows, func(values []driver.Value) error {
 		text := func(i int) string { p, _ := values[i].([]byte); return string(p) }
 		c := engine.SchemaColumn{Name: text(0), Native: text(1), Type: typeOf(text(1)), Null: text(2) == "YES", Default: text(4)}
 		setExtra(&c, strings.ToLower(text(3)))
 		s.Columns = append(s.Columns, c)
-	}
-	if errors.Is(err, io.EOF) {
-		err = nil
-	}
-	return s, errors.Join(err, rows.Close())
+		return nil
+	})
 }
 
 // sameByLoad reports whether LOAD DATA converts values of v for a column as a literal is

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 
 	"github.com/go-sql-driver/mysql"
@@ -45,7 +44,7 @@ func (c *conn) send(packet []byte) (affected int64, err error) {
 	if _, err := c.net.Write(packet); err != nil {
 		return 0, lost(err)
 	}
-	affected, c.warned, err = c.answers.ok(c.net)
+	affected, c.warned, err = c.answers.ok(1)
 	return affected, err
 }
 
@@ -66,7 +65,7 @@ func (c *conn) sendData(packet []byte, fill func() []byte) (affected int64, err 
 	if _, err := c.net.Write(packet); err != nil {
 		return 0, lost(err)
 	}
-	asked, err := c.answers.asks(c.net)
+	asked, err := c.answers.asks()
 	if err != nil || !asked {
 		if err == nil {
 			err = malformed()
@@ -91,7 +90,7 @@ func (c *conn) sendData(packet []byte, fill func() []byte) (affected int64, err 
 			}
 		}
 	}
-	affected, c.warned, err = c.answers.next(c.net, seq)
+	affected, c.warned, err = c.answers.ok(seq)
 	return affected, err
 }
 
@@ -100,22 +99,10 @@ func (c *conn) sendData(packet []byte, fill func() []byte) (affected int64, err 
 func lost(err error) error { return fmt.Errorf("%w: %w", mysql.ErrInvalidConn, err) }
 func malformed() error     { return lost(errors.New("malformed answer of the server")) }
 
-// answers reads the server's answers to statements.
-type answers struct {
-	buf      [16 << 10]byte
-	at, have int  // the unread part of buf
-	seq      byte // the sequence number of the next packet
-}
-
-// ok reads the answer to a statement without a result: the number of rows that it has
-// affected, and its number of warnings, -1 if that is unknown.
-func (r *answers) ok(src io.Reader) (affected int64, warned int, err error) {
-	return r.next(src, 1)
-}
-
-// next is ok for an answer with a sequence number.
-func (r *answers) next(src io.Reader, seq byte) (affected int64, warned int, err error) {
-	p, err := r.only(src, seq)
+// ok reads the answer, one packet with this sequence number, to a statement without a result: the
+// number of rows that the statement has affected, and its warnings, -1 if their number is unknown.
+func (r *packets) ok(seq byte) (affected int64, warned int, err error) {
+	p, err := r.only(seq)
 	if err != nil {
 		return 0, -1, err
 	}
@@ -123,8 +110,8 @@ func (r *answers) next(src io.Reader, seq byte) (affected int64, warned int, err
 }
 
 // asks reads the answer to LOAD DATA LOCAL and reports whether it asks for the data.
-func (r *answers) asks(src io.Reader) (bool, error) {
-	p, err := r.only(src, 1)
+func (r *packets) asks() (bool, error) {
+	p, err := r.only(1)
 	if err != nil || len(p) > 0 && p[0] == mysqlwire.File {
 		return err == nil, err
 	}
@@ -133,9 +120,9 @@ func (r *answers) asks(src io.Reader) (bool, error) {
 }
 
 // only reads an answer that is one packet.
-func (r *answers) only(src io.Reader, seq byte) ([]byte, error) {
+func (r *packets) only(seq byte) ([]byte, error) {
 	r.at, r.have, r.seq = 0, 0, seq
-	p, _, err := r.packet(src)
+	p, err := r.packet()
 	if err == nil && r.at != r.have {
 		err = malformed()
 	}
@@ -159,100 +146,47 @@ func parseAnswer(p []byte) (affected int64, warned int, err error) {
 	return int64(d.Affected), int(d.Warnings), nil
 }
 
-// count reads the whole answer to a prepared statement: OK, an error, or a result set (the
-// number of columns, their definitions, and rows up to an end packet). It returns the rows
-// affected or received; rows are counted and otherwise skipped.
-func (r *answers) count(src io.Reader) (int64, error) {
+// count reads the whole answer to a prepared statement: OK, an error, or a result set (the number of
+// columns, their definitions, and rows up to an end packet). It returns the number of rows affected or
+// received.
+func (r *packets) count() (int64, error) {
 	r.at, r.have, r.seq = 0, 0, 1
-	head, _, err := r.packet(src)
+	defer r.release()
+	p, err := r.packet()
 	if err != nil {
 		return 0, err
 	}
-	if len(head) == 0 || head[0] == mysqlwire.OK || head[0] == mysqlwire.Error {
-		n, _, err := parseAnswer(head)
+	if len(p) == 0 || p[0] == mysqlwire.OK || p[0] == mysqlwire.Error {
+		n, _, err := parseAnswer(p)
 		return n, err
 	}
-	columns, rest, ok := mysqlwire.Int(head)
+	columns, rest, ok := mysqlwire.Int(p)
 	if !ok || columns < 1 || columns > 1<<16 {
 		return 0, malformed()
 	}
 	// MariaDB reports here if it omits the metadata that the client has cached.
 	for described := len(rest) == 0 || rest[len(rest)-1] != 0; described && columns > 0; columns-- {
-		if _, _, err := r.packet(src); err != nil {
+		if _, err := r.packet(); err != nil {
 			return 0, err
 		}
 	}
-	var rows int64
-	for first := true; ; first = false {
-		head, size, err := r.packet(src)
-		switch {
+	for rows := int64(0); ; rows++ {
+		switch p, err := r.packet(); {
 		case err != nil:
 			return 0, err
-		case len(head) == 0:
+		case len(p) == 0:
 			return 0, malformed()
-		case head[0] == mysqlwire.OK: // as a row of the binary protocol begins
-			rows++
-			for size == mysqlwire.MaxPayload { // a row of more than 16 MB continues
-				if _, size, err = r.packet(src); err != nil {
-					return 0, err
-				}
-			}
-		case head[0] == mysqlwire.EOF && first && size == mysqlwire.ClassicEOF:
-		case head[0] == mysqlwire.EOF && r.at == r.have:
-			return rows, nil
-		case head[0] == mysqlwire.Error:
-			_, _, err := parseAnswer(head)
+		case p[0] == mysqlwire.OK: // as a row of the binary protocol begins
+		case p[0] == mysqlwire.EOF && r.at == r.have:
+			_, _, err := parseEnd(p)
+			return rows, err
+		case p[0] == mysqlwire.Error:
+			_, _, err := parseAnswer(p)
 			return 0, err
 		default:
 			return 0, malformed()
 		}
 	}
-}
-
-// packet reads one packet. It returns its size and the part of its body that fits
-// in the buffer, valid until the next call.
-func (r *answers) packet(src io.Reader) (body []byte, size int, err error) {
-	if err := r.fill(src, 4); err != nil {
-		return nil, 0, err
-	}
-	head := r.buf[r.at:]
-	size = mysqlwire.Length(head)
-	if head[3] != r.seq {
-		return nil, 0, malformed()
-	}
-	r.seq++
-	r.at += 4
-	whole := min(size, len(r.buf))
-	if err := r.fill(src, whole); err != nil {
-		return nil, 0, err
-	}
-	body = r.buf[r.at : r.at+whole]
-	r.at += whole
-	for rest := size - whole; rest > 0; {
-		// The buffer is full. The part that was read suffices for any packet except a row, and of a row
-		// only the beginning is used: the rest is read into the second half of the buffer and discarded.
-		n, err := src.Read(r.buf[len(r.buf)/2:][:min(rest, len(r.buf)/2)])
-		if rest -= n; err != nil && rest > 0 {
-			return nil, 0, lost(err)
-		}
-	}
-	return body, size, nil
-}
-
-// fill reads until n bytes are available at r.at.
-func (r *answers) fill(src io.Reader, n int) error {
-	if r.at+n > len(r.buf) {
-		r.have = copy(r.buf[:], r.buf[r.at:r.have])
-		r.at = 0
-	}
-	for r.have-r.at < n {
-		got, err := src.Read(r.buf[r.have:])
-		r.have += got
-		if err != nil && r.have-r.at < n {
-			return lost(err)
-		}
-	}
-	return nil
 }
 
 // A tap keeps the first bytes that are read from a connection after it was opened:

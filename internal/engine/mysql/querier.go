@@ -4,8 +4,6 @@ import (
 	"context"
 	"database/sql/driver"
 	"encoding/binary"
-	"errors"
-	"io"
 	"math"
 	"strconv"
 
@@ -117,7 +115,7 @@ func (q *querier) find(f *engine.Find, values []engine.Value) (int64, error) {
 	if _, err := q.Conn.net.Write(q.buf); err != nil {
 		return 0, lost(err)
 	}
-	return q.Conn.answers.count(q.Conn.net)
+	return q.Conn.answers.count()
 }
 
 func (q *querier) delete(s *deletion, from, to int64) (int64, error) {
@@ -159,16 +157,11 @@ func (q *querier) findByDriver(s *statement, values []engine.Value) (n int64, er
 	if err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	row := make([]driver.Value, len(rows.Columns()))
-	for {
-		if err := rows.Next(row); errors.Is(err, io.EOF) {
-			return n, nil
-		} else if err != nil {
-			return 0, err
-		}
+	err = engine.EachDriverRow(rows, func([]driver.Value) error {
 		n++
-	}
+		return nil
+	})
+	return n, err
 }
 
 // The types of bound values: https://mariadb.com/kb/en/com_stmt_execute/. A float is sent as a

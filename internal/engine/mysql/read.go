@@ -64,9 +64,6 @@ func (r readConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	}
 	c.driverConn = conn.(driverConn)
 	c.watch, c.in.src = engine.NewWatch(c.net), c.net
-	if err := c.interruptible(ctx, c.probe); err != nil {
-		return nil, errors.Join(err, c.Close())
-	}
 	return c, nil
 }
 

@@ -21,12 +21,9 @@ type readConn struct {
 	driverConn
 	net   net.Conn
 	watch *engine.Watch
-	in    textReader
+	in    packets
 	out   []byte   // the last packet that was sent
 	row   [][]byte // the current row
-	// classic reports a server that sends an end packet also after columns, as all did before MySQL
-	// 5.7.5 and MariaDB 10.2.
-	classic bool
 }
 
 // driverConn are the interfaces of the driver's connection that package sql uses.
@@ -172,10 +169,14 @@ func (c *readConn) text(query string, head func([]engine.ResultColumn) error, ro
 // connection can't be used any more.
 func severalResults() error { return lost(errors.New("the statement has several results")) }
 
-// parseEnd reads the packet after the last row: that of old servers, or OK with another first byte.
+// parseEnd reads the packet after the last row. Servers before MySQL 5.7.5 and MariaDB 10.2 have a
+// shorter one, which they send after columns, too: their results are refused.
 func parseEnd(p []byte) (warnings int, status uint16, err error) {
 	d, ok := mysqlwire.ReadDone(p)
-	if !ok || !d.Complete {
+	switch {
+	case len(p) == mysqlwire.ClassicEOF:
+		return -1, 0, lost(errors.New("the server, or a proxy, is older than MySQL 5.7.5 and MariaDB 10.2"))
+	case !ok || !d.Complete:
 		return -1, 0, malformed()
 	}
 	return int(d.Warnings), d.Status, nil
@@ -194,11 +195,6 @@ func (c *readConn) columns(count int) ([]engine.ResultColumn, error) {
 			return nil, err
 		}
 		if cols[i], err = parseColumn(append([]byte(nil), p...)); err != nil {
-			return nil, err
-		}
-	}
-	if c.classic && count > 0 {
-		if _, err := c.in.packet(); err != nil {
 			return nil, err
 		}
 	}
@@ -240,31 +236,6 @@ func (c *readConn) describe(query string) ([]engine.ResultColumn, error) {
 		return nil, fmt.Errorf("the query has %d parameters", params)
 	}
 	return cols, nil
-}
-
-// probe finds out whether the server is a classic one, by a query without rows: its result ends
-// with an end packet, before which a classic server sends another.
-func (c *readConn) probe() error {
-	if err := c.send(mysqlwire.ComQuery, "SELECT "+unlimited+"1 FROM (SELECT 1 AS a) AS t WHERE a = 0"); err != nil {
-		return err
-	}
-	ends := 0
-	for packets := 0; ; packets++ {
-		p, err := c.in.packet()
-		if err != nil {
-			return err
-		}
-		if len(p) > 0 && p[0] == mysqlwire.Error {
-			_, _, err := parseAnswer(p)
-			return err
-		}
-		if packets >= 2 && len(p) > 0 && p[0] == mysqlwire.EOF { // after the number of columns and the column
-			ends++
-			if c.classic = len(p) == mysqlwire.ClassicEOF; !c.classic || ends == 2 {
-				return nil
-			}
-		}
-	}
 }
 
 // send sends a command, in several packets if it is long.
@@ -309,8 +280,8 @@ const (
 	mostKept    = 1 << 20
 )
 
-// A textReader reads packets of any size.
-type textReader struct {
+// A packets reads the packets of a server, of any size.
+type packets struct {
 	src      io.Reader
 	buf      []byte
 	at, have int    // the unread part of buf
@@ -319,7 +290,7 @@ type textReader struct {
 }
 
 // release frees a large buffer. Nothing must be unread.
-func (r *textReader) release() {
+func (r *packets) release() {
 	if len(r.buf) > mostKept {
 		r.buf, r.at, r.have = nil, 0, 0
 	}
@@ -327,7 +298,7 @@ func (r *textReader) release() {
 }
 
 // packet reads a packet, which is valid until the next call.
-func (r *textReader) packet() ([]byte, error) {
+func (r *packets) packet() ([]byte, error) {
 	p, err := r.part()
 	if err != nil || len(p) < mysqlwire.MaxPayload {
 		return p, err
@@ -342,12 +313,12 @@ func (r *textReader) packet() ([]byte, error) {
 	return r.long, nil
 }
 
-func (r *textReader) part() ([]byte, error) {
+func (r *packets) part() ([]byte, error) {
 	if err := r.fill(4); err != nil {
 		return nil, err
 	}
 	head := r.buf[r.at:]
-	size := int(head[0]) | int(head[1])<<8 | int(head[2])<<16
+	size := mysqlwire.Length(head)
 	if head[3] != r.seq {
 		return nil, malformed()
 	}
@@ -361,7 +332,7 @@ func (r *textReader) part() ([]byte, error) {
 }
 
 // fill reads until n bytes are available at r.at.
-func (r *textReader) fill(n int) error {
+func (r *packets) fill(n int) error {
 	if r.have-r.at >= n {
 		return nil
 	}

@@ -211,19 +211,14 @@ func (c *conn) listWarnings(query string) ([]mysql.MySQLError, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close()
 	var out []mysql.MySQLError
-	values := make([]driver.Value, 3)
-	for {
-		if err := rows.Next(values); errors.Is(err, io.EOF) {
-			return out, nil
-		} else if err != nil {
-			return nil, err
-		}
+	err = engine.EachDriverRow(rows, func(values []driver.Value) error {
 		code, _ := values[1].(int64)
 		text, _ := values[2].([]byte)
 		out = append(out, mysql.MySQLError{Number: uint16(code), Message: string(text)})
-	}
+		return nil
+	})
+	return out, err
 }
 
 // refused is the error for rows that a server did not accept unchanged.
