@@ -145,10 +145,7 @@ func ReadAttributes(ctx context.Context, db Keeper, m Mirroring, table string) (
 		out = append(out, a)
 		return err
 	}, query, args...)
-	if err != nil {
-		return nil, fmt.Errorf("read what belongs to table %s: %w", table, err)
-	}
-	return out, nil
+	return out, About(ctx, err, "read what belongs to table "+table)
 }
 
 // An AttributeKind says how the target of a Mirror gets an attribute of the source.

@@ -36,18 +36,48 @@ func Each(ctx context.Context, db Driver, x Queryer, scan func(*sql.Rows) error,
 }
 
 // List returns the values of a query's only column.
-func List[T any](ctx context.Context, db Driver, x Queryer, query string, args ...any) (out []T, err error) {
+func List[T any](ctx context.Context, db Driver, x Queryer, query string, args ...any) ([]T, error) {
+	return ListOf(ctx, db, x, func(r *sql.Rows, v *T) error { return r.Scan(v) }, query, args...)
+}
+
+// ListOf returns what scan makes of each row of a query.
+func ListOf[T any](ctx context.Context, db Driver, x Queryer, scan func(*sql.Rows, *T) error, query string, args ...any) (out []T, err error) {
 	err = Each(ctx, db, x, func(r *sql.Rows) error {
 		var v T
-		err := r.Scan(&v)
+		err := scan(r, &v)
 		out = append(out, v)
 		return err
 	}, query, args...)
 	return out, err
 }
 
-// EachDriverRow passes the values of each row of a driver's result to fn, which may not keep them, and
-// closes the rows.
+// EachText passes the names of the columns and the values of every row to fn, which may not keep
+// them. NULL is empty.
+func EachText(ctx context.Context, db Driver, x Queryer, fn func(columns, row []string) error, query string, args ...any) error {
+	var columns, row []string
+	var values []sql.NullString
+	var into []any
+	return Each(ctx, db, x, func(r *sql.Rows) (err error) {
+		if columns == nil {
+			if columns, err = r.Columns(); err != nil {
+				return err
+			}
+			row, values = make([]string, len(columns)), make([]sql.NullString, len(columns))
+			for i := range values {
+				into = append(into, &values[i])
+			}
+		}
+		if err := r.Scan(into...); err != nil {
+			return err
+		}
+		for i, v := range values {
+			row[i] = v.String
+		}
+		return fn(columns, row)
+	}, query, args...)
+}
+
+// EachDriverRow passes the values of each row to fn, which may not keep them, and closes the rows.
 func EachDriverRow(rows driver.Rows, fn func(values []driver.Value) error) (err error) {
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	values := make([]driver.Value, len(rows.Columns()))

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -127,37 +128,12 @@ func (d dialect) sessions() string { return cmp.Or(d.listed, processList) }
 // statement also lists those with bytes that the view's columns can't hold.
 func (db *server) Sessions(ctx context.Context) ([]engine.ServerSession, error) {
 	var out []engine.ServerSession
-	err := engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
-		columns, err := r.Columns()
-		if err != nil {
-			return err
-		}
-		var s engine.ServerSession
-		var database, state, statement sql.NullString
-		to := make([]any, len(columns)) // MariaDB has more of them than MySQL
-		for i, name := range columns {
-			switch strings.ToUpper(name) {
-			case "ID":
-				to[i] = &s.ID
-			case "DB":
-				to[i] = &database
-			case "STATE":
-				to[i] = &state
-			case "INFO":
-				to[i] = &statement
-			default:
-				to[i] = new(sql.RawBytes)
-			}
-		}
-		err = r.Scan(to...)
-		s.Database, s.State, s.Statement = database.String, state.String, statement.String
-		out = append(out, s)
+	err := engine.EachText(ctx, db, db.pool, func(_, row []string) error { // MariaDB has more columns than MySQL
+		id, err := strconv.ParseInt(row[0], 10, 64)
+		out = append(out, engine.ServerSession{ID: id, Database: row[3], State: row[6], Statement: row[7]})
 		return err
 	}, "SHOW FULL PROCESSLIST")
-	if err != nil {
-		return nil, fmt.Errorf("list sessions: %w", err)
-	}
-	return out, nil
+	return out, engine.About(ctx, err, "list sessions")
 }
 
 // probeSessions returns the view that lists sessions. MySQL 8.0.22 and later have one

@@ -35,10 +35,7 @@ func (d dialect) parts(t *engine.Table) string {
 func (db catalog) Exists(ctx context.Context, t *engine.Table) (bool, error) {
 	var n int
 	err := db.pool.QueryRowContext(ctx, db.dialect.exists(t)).Scan(&n)
-	if err != nil {
-		return false, fmt.Errorf("look for table %s: %w", t.Name, classify(err))
-	}
-	return n > 0, nil
+	return n > 0, engine.About(ctx, classify(err), "look for table "+t.Name)
 }
 
 // Partitions implements engine.Catalog. It leaves out the floor and gaps.
@@ -120,17 +117,8 @@ func (db catalog) Settings(ctx context.Context) (map[string]string, error) {
 }
 
 func (db catalog) settings(ctx context.Context, names []string) (map[string]string, error) {
-	out := map[string]string{}
-	err := engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
-		var name, value string
-		err := r.Scan(&name, &value)
-		out[name] = value
-		return err
-	}, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ("+engine.QuoteList(names, quoteText)+")")
-	if err != nil {
-		return nil, fmt.Errorf("read settings: %w", err)
-	}
-	return out, nil
+	out, err := engine.Pairs[string](ctx, db, db.pool, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ("+engine.QuoteList(names, quoteText)+")")
+	return out, engine.About(ctx, err, "read settings")
 }
 
 // durability returns the durability of a commit under the settings.
@@ -203,10 +191,7 @@ func (db catalog) Describe(ctx context.Context, name string) (*engine.Schema, er
 	if err == nil {
 		s.Triggers, err = engine.List[string](ctx, db, db.pool, describeTriggers, name)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("describe table %s: %w", name, err)
-	}
-	return s, nil
+	return s, engine.About(ctx, err, "describe table "+name)
 }
 
 func (db catalog) describeColumns(ctx context.Context, s *engine.Schema) error {
@@ -255,13 +240,10 @@ func (d dialect) defaultText(c engine.SchemaColumn, value sql.NullString, isExpr
 }
 
 func (db catalog) describeKeys(ctx context.Context, s *engine.Schema) error {
-	var parts []engine.KeyPart
-	err := engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
-		var p engine.KeyPart
+	parts, err := engine.ListOf(ctx, db, db.pool, func(r *sql.Rows, p *engine.KeyPart) error {
 		var column sql.NullString // NULL for an expression
 		err := r.Scan(&p.Index, &column, &p.Unique)
 		p.Column, p.Primary, p.Other = column.String, p.Index == "PRIMARY", !column.Valid
-		parts = append(parts, p)
 		return err
 	}, "SELECT INDEX_NAME, COLUMN_NAME, NON_UNIQUE = 0 FROM information_schema.STATISTICS "+
 		"WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? ORDER BY INDEX_NAME, SEQ_IN_INDEX", s.Name)

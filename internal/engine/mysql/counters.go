@@ -118,8 +118,8 @@ func (db *server) Counters(ctx context.Context, tables ...*engine.Table) (engine
 	return s.Open(ctx)
 }
 
-// readStatus reads rows of names and values.
-func (db *server) readStatus(ctx context.Context, conn *sql.Conn, q string, values map[string]float64) error {
+// readStatus reads rows of names and figures.
+func (db *server) readStatus(ctx context.Context, conn engine.Queryer, q string, values map[string]float64) error {
 	return engine.Each(ctx, db, conn, func(r *sql.Rows) error {
 		var name, value string
 		if err := r.Scan(&name, &value); err != nil {

@@ -3,7 +3,6 @@ package mysql
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"regexp"
 
 	"github.com/rowmill/rowmill/internal/engine"
@@ -12,19 +11,12 @@ import (
 var _ engine.Definer = (*DB)(nil)
 
 func (db catalog) Tables(ctx context.Context) ([]engine.ListedTable, error) {
-	var out []engine.ListedTable
-	err := engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
-		var t engine.ListedTable
-		err := r.Scan(&t.Name, &t.Rows, &t.Data, &t.Index, &t.Partitions)
-		out = append(out, t)
-		return err
+	out, err := engine.ListOf(ctx, db, db.pool, func(r *sql.Rows, t *engine.ListedTable) error {
+		return r.Scan(&t.Name, &t.Rows, &t.Data, &t.Index, &t.Partitions)
 	}, "SELECT t.TABLE_NAME, COALESCE(t.TABLE_ROWS, -1), COALESCE(t.DATA_LENGTH, 0), COALESCE(t.INDEX_LENGTH, 0), COALESCE(p.n, 0) FROM information_schema.TABLES t "+
 		"LEFT JOIN (SELECT TABLE_NAME, COUNT(DISTINCT PARTITION_NAME) AS n FROM information_schema.PARTITIONS WHERE TABLE_SCHEMA = DATABASE() AND PARTITION_NAME IS NOT NULL GROUP BY TABLE_NAME) p "+
 		"ON p.TABLE_NAME = t.TABLE_NAME WHERE t.TABLE_SCHEMA = DATABASE() AND t.TABLE_TYPE = 'BASE TABLE' ORDER BY t.TABLE_NAME")
-	if err != nil {
-		return nil, fmt.Errorf("list tables: %w", err)
-	}
-	return out, nil
+	return out, engine.About(ctx, err, "list tables")
 }
 
 // counter matches the option that says where AUTO_INCREMENT goes on, in the line of the options.

@@ -175,17 +175,9 @@ func (db doctor) Examine(ctx context.Context, tables []string, interval time.Dur
 
 func (db doctor) vitalStatus(ctx context.Context) (map[string]float64, error) {
 	out := map[string]float64{}
-	add := func(r *sql.Rows) error {
-		var name, value string
-		err := r.Scan(&name, &value)
-		if n, bad := strconv.ParseFloat(value, 64); bad == nil {
-			out[name] = n
-		}
-		return err
-	}
-	err := engine.Each(ctx, db, db.pool, add, "SHOW GLOBAL STATUS WHERE Variable_name IN ('Innodb_os_log_written', 'Innodb_rows_inserted', 'Handler_write', 'Innodb_buffer_pool_reads', 'Innodb_log_waits')")
+	err := db.readStatus(ctx, db.pool, "SHOW GLOBAL STATUS WHERE Variable_name IN ('Innodb_os_log_written', 'Innodb_rows_inserted', 'Handler_write', 'Innodb_buffer_pool_reads', 'Innodb_log_waits')", out)
 	if err == nil {
-		err = engine.Each(ctx, db, db.pool, add, "SELECT 'oldest transaction', COALESCE(MAX(TIMESTAMPDIFF(SECOND, trx_started, NOW())), 0) FROM information_schema.INNODB_TRX")
+		err = db.readStatus(ctx, db.pool, "SELECT 'oldest transaction', COALESCE(MAX(TIMESTAMPDIFF(SECOND, trx_started, NOW())), 0) FROM information_schema.INNODB_TRX", out)
 		if missing(err) { // the account lacks PROCESS
 			err = nil
 		}
@@ -223,8 +215,5 @@ func (db doctor) Largest(ctx context.Context, n int) ([]string, error) {
 		names, err = engine.List[string](ctx, db, db.pool, "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_TYPE = 'BASE TABLE' "+
 			"ORDER BY DATA_LENGTH + INDEX_LENGTH DESC LIMIT ?", n)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("look for the largest tables: %w", err)
-	}
-	return names, nil
+	return names, engine.About(ctx, err, "look for the largest tables")
 }

@@ -2,9 +2,7 @@ package mysql
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/rowmill/rowmill/internal/engine"
@@ -14,11 +12,8 @@ import (
 type housekeeper struct{ *server }
 
 func (db housekeeper) HasDatabase(ctx context.Context, name string) (found bool, err error) {
-	err = engine.Each(ctx, db, db.pool, func(*sql.Rows) error {
-		found = true
-		return nil
-	}, "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = "+quoteText(name))
-	return found, engine.About(ctx, err, "look for database "+name)
+	err = db.pool.QueryRowContext(ctx, "SELECT COUNT(*) > 0 FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = "+quoteText(name)).Scan(&found)
+	return found, engine.About(ctx, db.Classify(err), "look for database "+name)
 }
 
 func (db housekeeper) CreateDatabase(ctx context.Context, name string) error {
@@ -37,30 +32,17 @@ var caches = []string{"table_definition_cache", "table_open_cache", "table_open_
 // Household implements engine.Housekeeper. The dictionary is MySQL's own tablespace; MariaDB's lies
 // in InnoDB's system tablespace, and beside it a file .frm for each table.
 func (db housekeeper) Household(ctx context.Context) (h engine.Household, err error) {
-	h = engine.Household{Opened: -1, Caches: map[string]string{}}
+	h.Opened = -1
 	dictionary := "SELECT COALESCE(SUM(FILE_SIZE), 0) FROM information_schema.INNODB_TABLESPACES WHERE NAME = 'mysql'"
 	if db.dialect.mariadb {
 		dictionary = "SELECT COALESCE(SUM(FILE_SIZE), 0) FROM information_schema.INNODB_SYS_TABLESPACES WHERE SPACE = 0"
 	}
-	err = engine.Each(ctx, db, db.pool, func(r *sql.Rows) error { return r.Scan(&h.DictionaryBytes) }, dictionary)
-	if err != nil {
+	if err = db.Classify(db.pool.QueryRowContext(ctx, dictionary).Scan(&h.DictionaryBytes)); err != nil {
 		return h, engine.Hinted(fmt.Errorf("read the dictionary's size: %w", err), "GRANT PROCESS ON *.* to the account")
 	}
-	pair := func(r *sql.Rows) error {
-		var name, value string
-		if err := r.Scan(&name, &value); err != nil {
-			return err
-		}
-		if name == "Opened_tables" {
-			h.Opened, err = strconv.ParseInt(value, 10, 64)
-			return err
-		}
-		h.Caches[name] = value
-		return nil
-	}
-	err = engine.Each(ctx, db, db.pool, pair, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ("+engine.QuoteList(caches, quoteText)+")")
-	if err == nil {
-		err = engine.Each(ctx, db, db.pool, pair, "SHOW GLOBAL STATUS LIKE 'Opened\\_tables'")
+	if h.Caches, err = db.catalog().settings(ctx, caches); err == nil {
+		var name string
+		err = db.Classify(db.pool.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE 'Opened\\_tables'").Scan(&name, &h.Opened))
 	}
 	return h, engine.About(ctx, err, "read what the server keeps of tables")
 }

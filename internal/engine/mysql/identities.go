@@ -72,13 +72,8 @@ func (db *versions) partIdentities(ctx context.Context, s *engine.Session, datab
 	if err != nil {
 		return fail(err)
 	}
-	out := &engine.PartIdentities{IDs: map[string]string{}, Columns: map[string]string{}, Alters: alters, Now: now * time.Second.Microseconds()}
-	err = engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
-		var name, id string
-		err := r.Scan(&name, &id)
-		out.Columns[name] = id
-		return err
-	}, "SELECT COLUMN_NAME, CONCAT(ORDINAL_POSITION, ' ', SHA2(CONCAT_WS(' ', DATA_TYPE, GENERATION_EXPRESSION), 256)) FROM information_schema.COLUMNS "+
+	out := &engine.PartIdentities{IDs: map[string]string{}, Alters: alters, Now: now * time.Second.Microseconds()}
+	out.Columns, err = engine.Pairs[string](ctx, db, db.pool, "SELECT COLUMN_NAME, CONCAT(ORDINAL_POSITION, ' ', SHA2(CONCAT_WS(' ', DATA_TYPE, GENERATION_EXPRESSION), 256)) FROM information_schema.COLUMNS "+
 		"WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?", database, table)
 	if err != nil {
 		return fail(err)

@@ -63,27 +63,13 @@ func (db *server) Standing(ctx context.Context) (string, error) {
 }
 
 func (db *server) replicaStatus(ctx context.Context, query string) (map[string]string, error) {
-	rows, err := db.pool.QueryContext(ctx, query)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	names, err := rows.Columns()
-	if err != nil || !rows.Next() {
-		return nil, errors.Join(err, rows.Err())
-	}
-	values, into := make([]sql.NullString, len(names)), make([]any, len(names))
-	for i := range values {
-		into[i] = &values[i]
-	}
-	if err := rows.Scan(into...); err != nil {
-		return nil, err
-	}
 	status := map[string]string{}
-	for i, name := range names {
-		status[name] = values[i].String
-	}
-	return status, nil
+	return status, engine.EachText(ctx, db, db.pool, func(names, values []string) error {
+		for i, name := range names {
+			status[name] = values[i]
+		}
+		return nil
+	}, query)
 }
 
 // How long a lease may go unnoticed.

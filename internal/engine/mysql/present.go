@@ -222,13 +222,7 @@ func (l *link) statement(verb, password string) string {
 
 // presentServers returns the steps for servers that are missing or have another password.
 func (db presenter) presentServers(ctx context.Context, links []link) ([]engine.HeadStep, error) {
-	have := map[string]string{}
-	err := engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
-		var name, password string
-		err := r.Scan(&name, &password)
-		have[name] = password
-		return err
-	}, "SELECT Server_name, Password FROM mysql.servers")
+	have, err := engine.Pairs[string](ctx, db, db.pool, "SELECT Server_name, Password FROM mysql.servers")
 	if err != nil {
 		return nil, engine.Hinted(fmt.Errorf("read the servers that %s knows: %w", db.info.Target, err),
 			"GRANT SELECT ON mysql.servers and GRANT FEDERATED ADMIN ON *.* to the account of the head")
@@ -339,11 +333,9 @@ func (db presenter) checkPresents(ctx context.Context, h *engine.Head, links []l
 		}
 	}
 	for _, l := range links {
-		rows, err := db.keep.QueryContext(ctx, fmt.Sprintf("SELECT 1 FROM %s PARTITION (%s) LIMIT 1", db.dialect.Quote(h.Table.Name), db.dialect.Quote(l.node)))
-		if err == nil {
-			err = errors.Join(rows.Close(), rows.Err())
-		}
-		if err != nil {
+		var any int
+		err := db.keep.QueryRowContext(ctx, fmt.Sprintf("SELECT 1 FROM %s PARTITION (%s) LIMIT 1", db.dialect.Quote(h.Table.Name), db.dialect.Quote(l.node))).Scan(&any)
+		if err != nil && err != sql.ErrNoRows {
 			return engine.Hinted(fmt.Errorf("the head can't read node %s: %w", l.node, classify(err)),
 				"check that the server of the head reaches the node at the address in its target, with the same account and password")
 		}

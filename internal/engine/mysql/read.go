@@ -145,24 +145,8 @@ const packetLimit = "max_allowed_packet"
 // stateNames returns those of stateVariables that the server has.
 func (db *reader) stateNames(ctx context.Context) ([]string, error) {
 	return db.states.once(func() ([]string, error) {
-		quoted := make([]string, len(stateVariables))
-		for i, v := range stateVariables {
-			quoted[i] = "'" + v + "'"
-		}
-		rows, err := db.pool.QueryContext(ctx, "SHOW SESSION VARIABLES WHERE Variable_name IN ("+strings.Join(quoted, ", ")+")")
-		if err != nil {
-			return nil, classify(err)
-		}
-		defer rows.Close()
-		have := map[string]bool{}
-		for rows.Next() {
-			var name, value string
-			if err := rows.Scan(&name, &value); err != nil {
-				return nil, classify(err)
-			}
-			have[strings.ToLower(name)] = true
-		}
-		return slices.DeleteFunc(slices.Clone(stateVariables), func(v string) bool { return !have[v] }), classify(rows.Err())
+		have, err := engine.Pairs[string](ctx, db, db.pool, "SHOW SESSION VARIABLES WHERE Variable_name IN ("+engine.QuoteList(stateVariables, quoteText)+")")
+		return slices.DeleteFunc(slices.Clone(stateVariables), func(v string) bool { _, ok := have[v]; return !ok }), err
 	})
 }
 
@@ -185,10 +169,7 @@ func (db *reader) ReadState(ctx context.Context, s *engine.Session) (engine.Stat
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, fmt.Errorf("read the settings of a session: %w", err)
-	}
-	return st, nil
+	return st, engine.About(ctx, err, "read the settings of a session")
 }
 
 // asBytes renders a value that isn't converted to the character set of the session's results.

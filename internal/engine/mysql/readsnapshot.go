@@ -142,9 +142,10 @@ func (db *reader) logsAll(ctx context.Context) (bool, error) {
 		if err := db.pool.QueryRowContext(ctx, "SELECT @@GLOBAL.log_bin, @@GLOBAL.log_slave_updates").Scan(&l.all, &l.replicas); err != nil || !l.all {
 			return l, classify(err)
 		}
-		filtered, err := db.filtered(ctx)
-		l.all = !filtered
-		return l, err
+		var file, position, do, ignore string
+		err = db.pool.QueryRowContext(ctx, "SHOW MASTER STATUS").Scan(&file, &position, &do, &ignore)
+		l.all = err == nil && do == "" && ignore == "" // without the privilege it isn't known
+		return l, nil
 	})
 	if err != nil || !l.all || l.replicas {
 		return l.all, err
@@ -156,22 +157,6 @@ func (db *reader) logsAll(ctx context.Context) (bool, error) {
 	}
 	cluster, err := db.inGalera(ctx)
 	return running == "0" && !cluster, err
-}
-
-// filtered reports whether the binary log leaves out databases, or that can't be known.
-func (db *reader) filtered(ctx context.Context) (bool, error) {
-	rows, err := db.pool.QueryContext(ctx, "SHOW MASTER STATUS")
-	if err != nil {
-		return true, nil // without the privilege it isn't known
-	}
-	defer rows.Close()
-	var file, position, do, ignore string
-	for rows.Next() {
-		if err := rows.Scan(&file, &position, &do, &ignore); err != nil {
-			return true, classify(err)
-		}
-	}
-	return do != "" || ignore != "" || file == "", classify(rows.Err())
 }
 
 // snapshotPosition returns the position of the binary log at which a session's snapshot was made,

@@ -148,33 +148,14 @@ func (db *versions) innodbTables(ctx context.Context, t *engine.TableParts, colu
 	if len(columns) == 0 {
 		wanted = "*"
 	}
-	rows, err := db.pool.QueryContext(ctx, "SELECT NAME, x."+wanted+" FROM information_schema."+view+" AS x WHERE LOWER(LEFT(NAME, ?)) = LOWER(?)", len(name)+3, name+"#p#")
-	if err != nil {
-		return nil, classify(err)
-	}
-	defer rows.Close()
-	if columns, err = rows.Columns(); err != nil {
-		return nil, classify(err)
-	}
-	values := make([]sql.NullString, len(columns))
-	into := make([]any, len(columns))
-	for i := range values {
-		into[i] = &values[i]
-	}
 	all := map[string]string{}
-	for rows.Next() {
-		if err := rows.Scan(into...); err != nil {
-			return nil, classify(err)
-		}
-		var id strings.Builder
-		for _, v := range values[1:] {
-			id.WriteString(v.String + ",")
-		}
-		all[values[0].String] = id.String()
-	}
+	err := engine.EachText(ctx, db, db.pool, func(_, row []string) error {
+		all[row[0]] = strings.Join(row[1:], ",") + ","
+		return nil
+	}, "SELECT NAME, x."+wanted+" FROM information_schema."+view+" AS x WHERE LOWER(LEFT(NAME, ?)) = LOWER(?)", len(name)+3, name+"#p#")
 	out := map[string]string{}
 	for _, file := range slices.Sorted(maps.Keys(all)) {
 		out[strings.ToLower(file[len(name)+3:])] += all[file]
 	}
-	return out, classify(rows.Err())
+	return out, err
 }

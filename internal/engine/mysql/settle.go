@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -226,14 +227,8 @@ func (db settler) writeDirty(ctx context.Context, set []hurry) (restore func(con
 // figure returns the number in the last column of a query's only row.
 func (db settler) figure(ctx context.Context, q string) (n int64, err error) {
 	err = sql.ErrNoRows
-	failed := engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
-		columns, _ := r.Columns() // fails only if the rows are closed
-		to := make([]any, len(columns))
-		for i := range to {
-			to[i] = new(string)
-		}
-		to[len(to)-1] = &n
-		err = r.Scan(to...)
+	failed := engine.EachText(ctx, db, db.pool, func(_, row []string) error {
+		n, err = strconv.ParseInt(row[len(row)-1], 10, 64)
 		return err
 	}, q)
 	return n, cmp.Or(failed, err)

@@ -23,10 +23,7 @@ func (db *server) sizer() sizer { return sizer{db} }
 // theirs, divided between data and indexes by the statistics, which may be outdated.
 func (db sizer) PeriodSizes(ctx context.Context, t *engine.Table) (map[string]engine.PeriodSize, error) {
 	out, err := db.periodSizes(ctx, t)
-	if err != nil {
-		return nil, fmt.Errorf("sizes of the periods of %s: %w", t.Name, err)
-	}
-	return out, nil
+	return out, engine.About(ctx, err, "sizes of the periods of "+t.Name)
 }
 
 func (db sizer) periodSizes(ctx context.Context, t *engine.Table) (map[string]engine.PeriodSize, error) {
@@ -352,10 +349,7 @@ var _ engine.Sizer = (*DB)(nil)
 
 func (db sizer) Named(ctx context.Context, prefix string) ([]string, error) {
 	out, err := engine.List[string](ctx, db, db.pool, "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND LEFT(TABLE_NAME, CHAR_LENGTH(?)) = ? ORDER BY TABLE_NAME", prefix, prefix)
-	if err != nil {
-		return nil, fmt.Errorf("list tables: %w", err)
-	}
-	return out, nil
+	return out, engine.About(ctx, err, "list tables")
 }
 
 // Footprint implements engine.Sizer. InnoDB's persistent statistics count the leaf pages

@@ -219,10 +219,7 @@ const describeTriggers = `SELECT tgname FROM pg_trigger WHERE tgrelid = $1::oid 
 // identity columns that accept a value only with OVERRIDING SYSTEM VALUE), default_partition.
 func (db catalog) Describe(ctx context.Context, name string) (*engine.Schema, error) {
 	s, err := db.describe(ctx, name)
-	if err != nil {
-		return nil, fmt.Errorf("describe table %s: %w", name, classify(err))
-	}
-	return s, nil
+	return s, engine.About(ctx, classify(err), "describe table "+name)
 }
 
 func (db catalog) describe(ctx context.Context, name string) (*engine.Schema, error) {
@@ -285,12 +282,8 @@ func (db catalog) readColumns(ctx context.Context, tx *sql.Tx, oid int64, s *eng
 }
 
 func (db catalog) readIndexes(ctx context.Context, tx *sql.Tx, oid int64, s *engine.Schema) error {
-	var parts []engine.KeyPart
-	err := engine.Each(ctx, db, tx, func(rows *sql.Rows) error {
-		var p engine.KeyPart
-		err := rows.Scan(&p.Index, &p.Primary, &p.Unique, &p.Other, &p.Column)
-		parts = append(parts, p)
-		return err
+	parts, err := engine.ListOf(ctx, db, tx, func(rows *sql.Rows, p *engine.KeyPart) error {
+		return rows.Scan(&p.Index, &p.Primary, &p.Unique, &p.Other, &p.Column)
 	}, describeIndexes, oid)
 	s.SetKeys(parts)
 	return err

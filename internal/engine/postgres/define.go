@@ -20,17 +20,10 @@ LEFT JOIN pg_class l ON l.oid = p.relid AND l.relkind = 'r'
 WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition GROUP BY c.oid, c.relname ORDER BY c.relname`
 
 func (db catalog) Tables(ctx context.Context) ([]engine.ListedTable, error) {
-	var out []engine.ListedTable
-	err := engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
-		var t engine.ListedTable
-		err := r.Scan(&t.Name, &t.Partitions, &t.Rows, &t.Data, &t.Index)
-		out = append(out, t)
-		return err
+	out, err := engine.ListOf(ctx, db, db.pool, func(r *sql.Rows, t *engine.ListedTable) error {
+		return r.Scan(&t.Name, &t.Partitions, &t.Rows, &t.Data, &t.Index)
 	}, listTables)
-	if err != nil {
-		return nil, fmt.Errorf("list tables: %w", err)
-	}
-	return out, nil
+	return out, engine.About(ctx, err, "list tables")
 }
 
 // defineTable returns the parts of a definition in their order: columns and constraints, then

@@ -117,22 +117,9 @@ func (db doctor) Examine(ctx context.Context, tables []string, interval time.Dur
 	names := append(slices.Clone(settings), "track_counts", "log_statement", "checkpoint_completion_target", "wal_compression", "TimeZone", "synchronous_commit", "autovacuum")
 	v, err := engine.ReadVitals(ctx, interval, func() (map[string]string, error) {
 		// What the server is set to: this session has settings of its own.
-		out := map[string]string{}
-		return out, engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
-			var name, value string
-			err := r.Scan(&name, &value)
-			out[name] = value
-			return err
-		}, "SELECT name, COALESCE(reset_val, setting) FROM pg_settings WHERE name IN ("+engine.QuoteList(names, quoteText)+")")
+		return engine.Pairs[string](ctx, db, db.pool, "SELECT name, COALESCE(reset_val, setting) FROM pg_settings WHERE name IN ("+engine.QuoteList(names, quoteText)+")")
 	}, func() (map[string]float64, error) {
-		out := map[string]float64{}
-		return out, engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
-			var name string
-			var n float64
-			err := r.Scan(&name, &n)
-			out[name] = n
-			return err
-		}, vitalStatus, wornAge, longTransaction)
+		return engine.Pairs[float64](ctx, db, db.pool, vitalStatus, wornAge, longTransaction)
 	})
 	if err != nil {
 		return fail(err)
@@ -170,8 +157,5 @@ func (db doctor) Largest(ctx context.Context, n int) ([]string, error) {
 	names, err := engine.List[string](ctx, db, db.pool, `SELECT relname::text FROM (SELECT COALESCE(p.relname, c.relname) AS relname, sum(c.relpages) AS pages FROM pg_class c
 		LEFT JOIN pg_inherits i ON i.inhrelid = c.oid AND c.relispartition LEFT JOIN pg_class p ON p.oid = i.inhparent
 		WHERE c.relkind = 'r' AND c.relnamespace = current_schema()::regnamespace GROUP BY 1) t ORDER BY pages DESC, relname LIMIT $1`, n)
-	if err != nil {
-		return nil, fmt.Errorf("look for the largest tables: %w", err)
-	}
-	return names, nil
+	return names, engine.About(ctx, err, "look for the largest tables")
 }

@@ -2,8 +2,6 @@ package postgres
 
 import (
 	"context"
-	"database/sql"
-	"fmt"
 
 	"github.com/rowmill/rowmill/internal/engine"
 )
@@ -24,27 +22,22 @@ func (db reader) PartIdentities(ctx context.Context, s *engine.Session, database
 	query := "SELECT c.relname, c.oid || ' ' || c.relfilenode || ' ' || i.xmin || ' ' || pg_catalog.md5(COALESCE((SELECT pg_catalog.string_agg(t.oid || ' ' || t.tgenabled::text || ' ' || t.xmin, ',' ORDER BY t.oid) " +
 		"FROM pg_catalog.pg_trigger t WHERE t.tgrelid = i.inhparent AND t.tgname LIKE 'rowmill%'), '')) " +
 		"FROM pg_catalog.pg_inherits i JOIN pg_catalog.pg_class c ON c.oid = i.inhrelid WHERE c.relkind = 'r' AND c.relfilenode <> 0 AND i.inhparent = pg_catalog.to_regclass(" + escaped(name) + ")" + attached
-	out := &engine.PartIdentities{IDs: map[string]string{}, Columns: map[string]string{}, Alters: altered}
-	pairs := func(query string, row func(name, id string)) error {
-		if s != nil {
-			return s.Text(ctx, query, nil, func(v [][]byte) error { row(string(v[0]), string(v[1])); return nil })
+	pairs := func(query string) (map[string]string, error) {
+		if s == nil {
+			return engine.Pairs[string](ctx, db, db.pool, query)
 		}
-		return engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
-			var name, id string
-			err := r.Scan(&name, &id)
-			row(name, id)
-			return err
-		}, query)
+		out := map[string]string{}
+		return out, s.Text(ctx, query, nil, func(v [][]byte) error { out[string(v[0])] = string(v[1]); return nil })
 	}
-	err := pairs(query, func(child, id string) { out.IDs[partitionName(&engine.Table{Name: table}, child)] = id })
+	out := &engine.PartIdentities{IDs: map[string]string{}, Alters: altered}
+	children, err := pairs(query)
+	for child, id := range children {
+		out.IDs[partitionName(&engine.Table{Name: table}, child)] = id
+	}
 	if err == nil {
-		err = pairs("SELECT attname, attnum || ' ' || atttypid || ' ' || attcollation FROM pg_catalog.pg_attribute WHERE attnum > 0 AND NOT attisdropped AND attrelid = pg_catalog.to_regclass("+escaped(name)+")",
-			func(column, id string) { out.Columns[column] = id })
+		out.Columns, err = pairs("SELECT attname, attnum || ' ' || atttypid || ' ' || attcollation FROM pg_catalog.pg_attribute WHERE attnum > 0 AND NOT attisdropped AND attrelid = pg_catalog.to_regclass(" + escaped(name) + ")")
 	}
-	if err != nil {
-		return nil, fmt.Errorf("read what identifies the partitions of %s: %w", name, err)
-	}
-	return out, nil
+	return out, engine.About(ctx, err, "read what identifies the partitions of "+name)
 }
 
 // PartsWritten implements engine.PartIdentifier; it isn't needed.

@@ -105,10 +105,7 @@ func (db *server) Words() engine.Words { return words{db.dialect} }
 func (db *server) Running(ctx context.Context) (n int, err error) {
 	err = db.plain.QueryRowContext(ctx, "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND backend_type = 'client backend' "+
 		"AND pid <> pg_backend_pid() AND application_name <> "+quoteText(maintenanceName(db.config))).Scan(&n)
-	if err != nil {
-		return 0, fmt.Errorf("count the statements that run: %w", classifyIn(ctx, err))
-	}
-	return n, nil
+	return n, engine.About(ctx, classifyIn(ctx, err), "count the statements that run")
 }
 
 func (db *server) Standing(ctx context.Context) (why string, err error) {
@@ -142,18 +139,13 @@ func (d dialect) blockers(t *engine.Table, own string) string {
 // Blockers implements engine.Keeper. A prepared transaction has the ID 0; COMMIT PREPARED or
 // ROLLBACK PREPARED ends it. Without pg_read_all_stats, age and statement of others are hidden.
 func (db *server) Blockers(ctx context.Context, t *engine.Table) (out []engine.Blocker, err error) {
-	err = engine.Each(ctx, db, db.plain, func(r *sql.Rows) error {
-		var b engine.Blocker
+	out, err = engine.ListOf(ctx, db, db.plain, func(r *sql.Rows, b *engine.Blocker) error {
 		var age int64
 		err := r.Scan(&b.ID, &b.User, &b.Host, &age, &b.Statement, &b.Own)
 		b.Age = max(time.Duration(age)*time.Microsecond, 0)
-		out = append(out, b)
 		return err
 	}, db.dialect.blockers(t, maintenanceName(db.config)))
-	if err != nil {
-		return nil, fmt.Errorf("transactions that use %s: %w", t.Name, err)
-	}
-	return out, nil
+	return out, engine.About(ctx, err, "transactions that use "+t.Name)
 }
 
 // The session of the leases is checked every leadPing, and lost after leadWait without

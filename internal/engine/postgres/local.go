@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"fmt"
 	"regexp"
 
 	"github.com/rowmill/rowmill/internal/engine"
@@ -34,10 +33,7 @@ func (db reader) Locals(ctx context.Context, s *engine.Session, _ engine.State) 
 		list[string(v[0])] += string(v[1])
 		return nil
 	})
-	if err != nil {
-		return nil, fmt.Errorf("read what users have defined: %w", err)
-	}
-	return list, nil
+	return list, engine.About(ctx, err, "read what users have defined")
 }
 
 // localWords finds what has to do with object identifiers, which every database gives out by

@@ -205,13 +205,7 @@ func (db presenter) presentServers(ctx context.Context, links []link) ([]engine.
 	if err != nil {
 		return nil, err
 	}
-	mapped := map[string]string{}
-	err = engine.Each(ctx, db, db.plain, func(r *sql.Rows) error {
-		var server, options string
-		err := r.Scan(&server, &options)
-		mapped[server] = options
-		return err
-	}, "SELECT srvname, COALESCE(array_to_string(ARRAY(SELECT unnest(umoptions) ORDER BY 1), E'\\n'), '') FROM pg_user_mappings WHERE usename = current_user")
+	mapped, err := engine.Pairs[string](ctx, db, db.plain, "SELECT srvname, COALESCE(array_to_string(ARRAY(SELECT unnest(umoptions) ORDER BY 1), E'\\n'), '') FROM pg_user_mappings WHERE usename = current_user")
 	if err != nil {
 		return nil, err
 	}

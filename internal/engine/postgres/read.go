@@ -110,10 +110,7 @@ func (db reader) ReadState(ctx context.Context, s *engine.Session) (engine.State
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, fmt.Errorf("read the settings of a session: %w", err)
-	}
-	return st, nil
+	return st, engine.About(ctx, err, "read the settings of a session")
 }
 
 // setAll is engine.SessionWords.SetAll.

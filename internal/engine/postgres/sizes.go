@@ -30,10 +30,7 @@ type sizer struct{ *server }
 
 func (db sizer) PeriodSizes(ctx context.Context, t *engine.Table) (map[string]engine.PeriodSize, error) {
 	out, err := db.periodSizes(ctx, t)
-	if err != nil {
-		return nil, fmt.Errorf("measure the periods of %s: %w", t.Name, classify(err))
-	}
-	return out, nil
+	return out, engine.About(ctx, classify(err), "measure the periods of "+t.Name)
 }
 
 func (db sizer) periodSizes(ctx context.Context, t *engine.Table) (map[string]engine.PeriodSize, error) {
@@ -86,10 +83,7 @@ var _ engine.Sizer = (*DB)(nil)
 func (db sizer) Named(ctx context.Context, prefix string) ([]string, error) {
 	out, err := engine.List[string](ctx, db, db.pool, "SELECT relname::text FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') "+
 		"AND starts_with(relname::text, $1) ORDER BY relname", prefix)
-	if err != nil {
-		return nil, fmt.Errorf("list tables: %w", err)
-	}
-	return out, nil
+	return out, engine.About(ctx, err, "list tables")
 }
 
 // Footprint implements engine.Sizer. It returns the sizes of the files; the

@@ -72,10 +72,7 @@ func (db catalog) Exists(ctx context.Context, t *engine.Table) (found bool, err 
 		found, err = exists(conn, t)
 		return err
 	})
-	if err != nil {
-		return false, fmt.Errorf("look for table %s: %w", t.Name, err)
-	}
-	return found, nil
+	return found, engine.About(ctx, err, "look for table "+t.Name)
 }
 
 func exists(conn *connection, t *engine.Table) (bool, error) {
@@ -172,10 +169,7 @@ func (db catalog) Describe(ctx context.Context, name string) (s *engine.Schema, 
 		s, err = db.describe(c.(*pooled).connection, name)
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("describe table %s: %w", name, err)
-	}
-	return s, nil
+	return s, engine.About(ctx, err, "describe table "+name)
 }
 
 // A schemas cache has the tables that were described at a version of the schema: a description

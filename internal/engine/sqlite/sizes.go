@@ -31,10 +31,7 @@ func (db catalog) Sizes(ctx context.Context, t *engine.Table) (s engine.Sizes, e
 		}
 		return err
 	})
-	if err != nil {
-		return engine.Sizes{}, fmt.Errorf("measure table %s: %w", t.Name, err)
-	}
-	return s, nil
+	return s, engine.About(ctx, err, "measure table "+t.Name)
 }
 
 // A root is the root page of a b-tree: the rows of the table of, or an index of it.
@@ -293,10 +290,7 @@ func (db sizer) Named(ctx context.Context, prefix string) ([]string, error) {
 	}
 	defer conn.Close()
 	out, err := texts(conn, "SELECT name FROM sqlite_schema WHERE type = 'table' AND substr(name, 1, length(?1)) = ?1 ORDER BY name", prefix)
-	if err != nil {
-		return nil, fmt.Errorf("list tables: %w", err)
-	}
-	return out, nil
+	return out, engine.About(ctx, err, "list tables")
 }
 
 // Footprint implements engine.Sizer. A table WITHOUT ROWID has its rows in its primary key.
