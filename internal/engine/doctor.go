@@ -118,6 +118,14 @@ type Check struct {
 	Try func(v *Vitals) *Trial
 }
 
+// When returns what Look does: the evidence if it was seen.
+func When(seen bool, format string, args ...any) string {
+	if !seen {
+		return ""
+	}
+	return fmt.Sprintf(format, args...)
+}
+
 // OtherValue returns the Try of a setting that is to have another value.
 func OtherValue(name, after string) func(v *Vitals) *Trial {
 	return func(v *Vitals) *Trial {

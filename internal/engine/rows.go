@@ -166,18 +166,10 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// RetryLocks calls fn up to tries times, while a lock is not granted, with pauses in which the
-// statements pass that queued behind it.
+// RetryLocks calls fn up to tries times, at least once, while a lock is not granted, with pauses in
+// which the statements pass that queued behind it.
 func RetryLocks(ctx context.Context, tries int, fn func() error) error {
-	for try := 1; ; try++ {
-		err := fn()
-		if try >= tries || !errors.Is(err, ErrLockTimeout) {
-			return err
-		}
-		if err := Sleep(ctx, time.Duration(50+try*50)*time.Millisecond); err != nil {
-			return err
-		}
-	}
+	return Retry{First: 50 * time.Millisecond, Last: 500 * time.Millisecond, Tries: max(tries, 1)}.Do(ctx, fn)
 }
 
 // Jitter returns a random time between d/2 and 3d/2: competitors don't collide again.

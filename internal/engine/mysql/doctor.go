@@ -20,10 +20,8 @@ const manual = "the server's manual, "
 // setTo returns a check of a setting that may not have certain values.
 func setTo(code, setting string, bad func(value string) bool, what, fix, cost, source string) engine.Check {
 	return engine.Check{Finding: engine.Finding{Code: code, What: what, Fix: fix, Cost: cost, Source: manual + source}, Look: func(v *engine.Vitals) string {
-		if value, known := v.Settings[setting]; known && bad(value) {
-			return setting + " = " + cmp.Or(value, "''")
-		}
-		return ""
+		value, known := v.Settings[setting]
+		return engine.When(known && bad(value), "%s = %s", setting, cmp.Or(value, "''"))
 	}}
 }
 
@@ -57,10 +55,8 @@ var checks = []engine.Check{
 		Look: func(v *engine.Vitals) string {
 			size := redoSize(v)
 			written := v.Growth["Innodb_os_log_written"]
-			if minutes := size / written / 60; written > 0 && minutes < redoMinutes && inserted(v) >= busyRows {
-				return fmt.Sprintf("%.0f MiB of redo log, of which %.2f MiB/s were written: it is full after %.1f minutes", size/(1<<20), written/(1<<20), minutes)
-			}
-			return ""
+			minutes := size / written / 60
+			return engine.When(written > 0 && minutes < redoMinutes && inserted(v) >= busyRows, "%.0f MiB of redo log, of which %.2f MiB/s were written: it is full after %.1f minutes", size/(1<<20), written/(1<<20), minutes)
 		}, Try: func(v *engine.Vitals) *engine.Trial {
 			return engine.RedoTrial(redoSize(v), v.Number("innodb_buffer_pool_size"), leastRedo)
 		}},
@@ -68,17 +64,12 @@ var checks = []engine.Check{
 		Fix: "rowmill init --target URL, which says which tables would roll; or a larger innodb_buffer_pool_size", Cost: "a copy of the table while it is written to", Source: "docs/guide/measure.md"},
 		Look: func(v *engine.Vitals) string {
 			reads, rows := v.Growth["Innodb_buffer_pool_reads"], inserted(v)
-			if rows >= busyRows && reads > rows/10 {
-				return fmt.Sprintf("%.0f pages/s read from disk beside %.0f rows/s inserted: %.2f a row", reads, rows, reads/rows)
-			}
-			return ""
+			return engine.When(rows >= busyRows && reads > rows/10, "%.0f pages/s read from disk beside %.0f rows/s inserted: %.2f a row", reads, rows, reads/rows)
 		}, Try: engine.MoreMemory},
 	{Finding: engine.Finding{Code: "log-waits", What: "transactions wait for room in the log buffer", Measured: true, Fix: "a larger innodb_log_buffer_size, and a restart", Cost: "that much memory", Source: manual + "innodb_log_buffer_size"},
 		Look: func(v *engine.Vitals) string {
-			if n := v.Growth["Innodb_log_waits"]; n > 1 {
-				return fmt.Sprintf("%.1f waits/s", n)
-			}
-			return ""
+			n := v.Growth["Innodb_log_waits"]
+			return engine.When(n > 1, "%.1f waits/s", n)
 		}},
 	setTo("metadata-wait", "lock_wait_timeout", func(v string) bool { n, _ := strconv.Atoi(v); return n > longWait }, "a DDL statement that waits behind a long transaction makes all inserts wait, and that for so long",
 		"SET GLOBAL lock_wait_timeout = 60", "DDL statements give up, and are tried again", "lock_wait_timeout"),
@@ -100,41 +91,28 @@ var checks = []engine.Check{
 	setTo("no-local-infile", "local_infile", is("OFF", "0"), "LOAD DATA LOCAL is refused, and rowmill load inserts more slowly", "SET GLOBAL local_infile = ON", "clients may send files of their own: let them verify the server", "local_infile"),
 	{Finding: engine.Finding{Code: "binlog-lost", What: "the binary log lacks transactions after a crash, and replicas differ", Fix: "SET GLOBAL sync_binlog = 1", Cost: "a sync for each group of commits", Source: manual + "sync_binlog"},
 		Look: func(v *engine.Vitals) string {
-			if v.Settings["log_bin"] == "ON" && v.Settings["sync_binlog"] != "1" {
-				return "log_bin = ON, sync_binlog = " + v.Settings["sync_binlog"]
-			}
-			return ""
+			return engine.When(v.Settings["log_bin"] == "ON" && v.Settings["sync_binlog"] != "1", "log_bin = ON, sync_binlog = %s", v.Settings["sync_binlog"])
 		}},
 	{Finding: engine.Finding{Code: "binlog-statements", What: "replicas execute statements again, slowly, and may get other rows", Fix: "SET GLOBAL binlog_format = 'ROW'", Cost: "a larger binary log", Source: manual + "Replication Formats"},
 		Look: func(v *engine.Vitals) string {
-			if v.Settings["log_bin"] == "ON" && v.Settings["binlog_format"] == "STATEMENT" {
-				return "binlog_format = STATEMENT"
-			}
-			return ""
+			return engine.When(v.Settings["log_bin"] == "ON" && v.Settings["binlog_format"] == "STATEMENT", "binlog_format = STATEMENT")
 		}},
 	{Finding: engine.Finding{Code: "query-cache", What: "each insert takes a global lock to remove answers from the query cache", Fix: "SET GLOBAL query_cache_type = OFF, query_cache_size = 0", Cost: "none for tables that are written to", Source: manual + "Query Cache"},
 		Look: func(v *engine.Vitals) string {
-			if t := v.Settings["query_cache_type"]; t != "" && t != "OFF" && t != "0" && v.Number("query_cache_size") > 0 {
-				return fmt.Sprintf("query_cache_type = %s, query_cache_size = %s", t, v.Settings["query_cache_size"])
-			}
-			return ""
+			t := v.Settings["query_cache_type"]
+			return engine.When(t != "" && t != "OFF" && t != "0" && v.Number("query_cache_size") > 0, "query_cache_type = %s, query_cache_size = %s", t, v.Settings["query_cache_size"])
 		}},
 	setTo("general-log", "general_log", is("ON", "1"), "each statement is written to a log first", "SET GLOBAL general_log = OFF", "none", "The General Query Log").Tried(engine.OtherValue("general_log", "OFF")),
 	setTo("shared-tablespace", "innodb_file_per_table", is("OFF", "0"), "the space of dropped tables and partitions is never given back", "SET GLOBAL innodb_file_per_table = ON, and ALTER TABLE ... FORCE", "tables are copied", "innodb_file_per_table"),
 	{Finding: engine.Finding{Code: "faulty-version", What: "this version doesn't start again if it has more than 10,000 tables", Fix: "the next release", Cost: "a restart", Source: "MySQL's release notes of 8.0.39, 8.4.2 and 9.0.1"},
 		Look: func(v *engine.Vitals) string {
 			number, _, _ := strings.Cut(v.Settings["version"], "-")
-			if slices.Contains([]string{"8.0.38", "8.4.1", "9.0.0"}, number) {
-				return "version " + number
-			}
-			return ""
+			return engine.When(slices.Contains([]string{"8.0.38", "8.4.1", "9.0.0"}, number), "version %s", number)
 		}},
 	{Finding: engine.Finding{Code: "long-transaction", What: "a transaction is open for so long that old versions of rows can't be removed, and DDL waits", Fix: "KILL, or the program that doesn't commit", Cost: "its changes are rolled back", Source: manual + "InnoDB Multi-Versioning", Measured: true},
 		Look: func(v *engine.Vitals) string {
-			if age := v.Status["oldest transaction"]; age > longTransaction {
-				return fmt.Sprintf("the oldest transaction is open for %.0f s", age)
-			}
-			return ""
+			age := v.Status["oldest transaction"]
+			return engine.When(age > longTransaction, "the oldest transaction is open for %.0f s", age)
 		}},
 }
 

@@ -17,20 +17,15 @@ const manual = "PostgreSQL's manual, "
 // setTo returns a check of a setting that may not have certain values.
 func setTo(code, setting string, bad []string, what, fix, cost, source string) engine.Check {
 	return engine.Check{Finding: engine.Finding{Code: code, What: what, Fix: fix, Cost: cost, Source: manual + source}, Look: func(v *engine.Vitals) string {
-		if slices.Contains(bad, v.Settings[setting]) {
-			return setting + " = " + v.Settings[setting]
-		}
-		return ""
+		return engine.When(slices.Contains(bad, v.Settings[setting]), "%s = %s", setting, v.Settings[setting])
 	}}
 }
 
 // counted returns a check of what vitals found: a number that should be 0, with a text for it.
 func counted(code, counter, evidence, what, fix, cost, source string) engine.Check {
 	return engine.Check{Finding: engine.Finding{Code: code, What: what, Fix: fix, Cost: cost, Source: manual + source, Measured: true}, Look: func(v *engine.Vitals) string {
-		if n := v.Status[counter]; n > 0 {
-			return fmt.Sprintf(evidence, n)
-		}
-		return ""
+		n := v.Status[counter]
+		return engine.When(n > 0, evidence, n)
 	}}
 }
 
@@ -65,18 +60,13 @@ var checks = []engine.Check{
 	{Finding: engine.Finding{Code: "redo-small", What: "checkpoints come so often that pages are written, and logged as a whole, again and again", Measured: true, Fix: alter("max_wal_size = '16GB'"), Cost: "that much disk, and a longer recovery after a crash", Source: manual + "WAL Configuration"},
 		Look: func(v *engine.Vitals) string {
 			written, size := v.Growth["wal bytes"], v.Status["max wal bytes"]
-			if minutes := size / written / 60; written > 0 && minutes < walMinutes && v.Growth["rows inserted"] >= busyRows {
-				return fmt.Sprintf("max_wal_size is %.0f MiB, and %.2f MiB/s of log were written: it is full after %.1f minutes", size/(1<<20), written/(1<<20), minutes)
-			}
-			return ""
+			minutes := size / written / 60
+			return engine.When(written > 0 && minutes < walMinutes && v.Growth["rows inserted"] >= busyRows, "max_wal_size is %.0f MiB, and %.2f MiB/s of log were written: it is full after %.1f minutes", size/(1<<20), written/(1<<20), minutes)
 		}, Try: redoTrial},
 	{Finding: engine.Finding{Code: "inserts-read", What: "inserts wait for pages from outside of shared_buffers: what they touch has outgrown it", Measured: true, Fix: "rowmill init --target URL, which says which tables would roll; or larger shared_buffers", Cost: "a copy of the table while it is written to", Source: "docs/guide/measure.md"},
 		Look: func(v *engine.Vitals) string {
 			reads, rows := v.Growth["blocks read"], v.Growth["rows inserted"]
-			if rows >= busyRows && reads > rows/10 {
-				return fmt.Sprintf("%.0f pages/s read beside %.0f rows/s inserted: %.2f a row", reads, rows, reads/rows)
-			}
-			return ""
+			return engine.When(rows >= busyRows && reads > rows/10, "%.0f pages/s read beside %.0f rows/s inserted: %.2f a row", reads, rows, reads/rows)
 		}, Try: engine.MoreMemory},
 	{Finding: engine.Finding{Code: "local-time", What: "the server's zone has hours that repeat or are missing: now() without a zone, and days, move with it", Fix: alter("timezone = 'UTC'"), Cost: "sessions that rely on local time set their own timezone", Source: manual + "Time Zones"},
 		Look: func(v *engine.Vitals) string {
