@@ -1,13 +1,11 @@
 // Package engine is the contract between rowmill and a database.
 //
-// Opening a target returns a DB, which provides small roles: a Dialect (pure: steps
-// to SQL text), a Catalog (tables, sizes, settings), Writers (one insert method on
-// one connection), Queriers (reading and deleting on one connection), a Scan for
-// proofs, and Counters. Differences between engines are Capabilities, as data, never
-// special cases in callers. Each engine is one folder that passes package enginetest.
+// Opening a target returns a DB. Its Dialect turns steps into SQL text, so that a dry run prints
+// exactly the statements of a run. Its Catalog describes tables, and its Writers and Queriers
+// insert and read on connections of their own. Rows travel as a Batch of column vectors.
 //
-// Rows travel as a Batch of column vectors in both directions. Every request to a server is a Step,
-// rendered by the Dialect, so that a dry run prints exactly the statements that a run executes.
+// Differences between engines are Capabilities, never special cases in callers. Each engine is one
+// folder that passes package enginetest.
 package engine
 
 import (
@@ -22,30 +20,29 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A DB is an open target. Its methods may be called from several goroutines; those
-// of its Writers and Queriers may not.
+// A DB is an open target. Several goroutines may use it, but not the same Writer or Querier.
 type DB interface {
 	// Info describes the opened target.
 	Info() Info
 	Capabilities() Capabilities
 	Dialect() Dialect
 	Catalog() Catalog
-	// Apply executes steps in order and stops at the first failure. The wait for a
-	// table's metadata lock is limited: ErrLockTimeout.
+	// Apply executes steps until one fails. It waits for locks of tables for a limited time:
+	// ErrLockTimeout.
 	Apply(ctx context.Context, steps ...Step) error
 	// Writer opens a connection of its own that inserts into t.
 	Writer(ctx context.Context, t *Table, m Method) (Writer, error)
 	// Querier opens a connection of its own that reads and deletes.
 	Querier(ctx context.Context) (Querier, error)
-	// Settle completes the work that writes have left to the server: dirty pages, old row versions,
-	// compactions, table statistics. Work that it can't complete is returned as warnings. Server
-	// settings that it changes are restored before it returns, also if ctx has ended.
+	// Settle completes the work that writes have left to the server, such as dirty pages and
+	// statistics. The warnings are about work that it can't complete. It restores settings that it
+	// changes, also if ctx has ended.
 	Settle(ctx context.Context, s Settle) (warnings []string, err error)
-	// Scan reads the rows of one partition of t, or all rows if part is nil, in no particular order,
-	// and passes them to fn in batches that it reuses. It stops at fn's first error and returns it.
+	// Scan passes the rows of one partition of t, or all if part is nil, in any order, to fn, in
+	// batches that it reuses. It stops at fn's first error.
 	Scan(ctx context.Context, t *Table, part *rolling.Partition, fn func(*Batch) error) error
-	// Counters opens a connection of its own to sample the server's figures. The
-	// sizes of tables (which may not exist yet) are added up.
+	// Counters opens a connection of its own to sample the server's figures. Sizes of the tables,
+	// which need not exist, are added up.
 	Counters(ctx context.Context, tables ...*Table) (Counters, error)
 	Close() error
 }
@@ -58,12 +55,11 @@ type Info struct {
 	Target  string // in printable form: without a password
 	// CacheBytes is the memory for table and index pages; 0 is unknown.
 	CacheBytes int64
-	// Durability is the failure that a commit survives: "full" (power loss),
-	// "relaxed" (the server's own crash), "none", or "" if it is unknown.
+	// Durability is what a commit survives: "full" (a loss of power), "relaxed" (the server's crash),
+	// "none", or "" if it is unknown.
 	Durability string
-	// CrashLoss is the length of time for which acknowledged commits may be lost
-	// when the server's process is killed, according to the server's documentation;
-	// 0 is none. It does not include losses by power failure.
+	// CrashLoss is how long before the server's process was killed acknowledged commits may be lost,
+	// by its documentation. Losses of power aren't included.
 	CrashLoss time.Duration
 	// DataDir and PID are the data and the server's process, if they are on this
 	// machine. An embedded engine has no process.
@@ -71,8 +67,7 @@ type Info struct {
 	PID     int
 }
 
-// SetLocal fills in DataDir and PID if the server is on this machine. host is "" for a
-// socket; the first line of pidFile is the process.
+// SetLocal sets DataDir and PID if the server is on this machine. host is "" for a socket.
 func (i *Info) SetLocal(host, dataDir, pidFile string) {
 	ip := net.ParseIP(host)
 	if dataDir == "" || host != "" && host != "localhost" && (ip == nil || !ip.IsLoopback()) {
@@ -94,33 +89,29 @@ func (i *Info) SetLocal(host, dataDir, pidFile string) {
 type Capabilities struct {
 	// Methods are its insert methods, the default first.
 	Methods []Method
-	// NoIgnore are the methods that can't skip rows whose key exists: Writer refuses
-	// them for such a table (Table.Ignore), as ErrUnsupported.
+	// NoIgnore are the methods that Writer refuses, as ErrUnsupported, for a Table with Ignore.
 	NoIgnore []Method
 	// Rolling reports that tables can be divided into periods.
 	Rolling    bool
 	MaxPeriods int // of one table; 0 is no limit
 	// Open is what open partitions cost, as bench tables measured it.
 	Open OpenCost
-	// SwapRows is the number of rows that Replace can exchange without holding the table's lock for
-	// longer than about 200 ms, if the server reads them meanwhile; 0 is no limit.
+	// SwapRows is how many rows the server reads in about 200 ms while Replace holds the table's lock;
+	// 0 if it reads none.
 	SwapRows int64
-	// MergesUntriggered reports that Replace puts nothing in the place of several partitions of a
-	// table with triggers.
+	// MergesUntriggered: Replace can't replace several partitions of a table with triggers.
 	MergesUntriggered bool
-	// LastName reports that Replace keeps the name of the last partition that it
-	// replaces, whatever the name of New: partitions can't be renamed.
+	// LastName: partitions can't be renamed, and Replace keeps the name of the last one it replaces.
 	LastName bool
-	// Gaps reports that the catalog keeps lower bounds: rows of a dropped period are
-	// refused. Otherwise the next period, or the first, takes rows before it.
+	// Gaps: partitions have lower bounds, and rows of a dropped period are refused. Otherwise the next
+	// period takes them.
 	Gaps bool
-	// PeriodTables reports that a rolling table is a view over one table per period,
-	// whose changes no trigger on the rolling table sees.
+	// PeriodTables: a rolling table is a view over one table per period. Its triggers see no changes
+	// of those.
 	PeriodTables bool
-	// AutoWholeKey reports that the server assigns values only to a column that is
-	// the whole primary key.
+	// AutoWholeKey: the server assigns values only to a column that is the whole primary key.
 	AutoWholeKey bool
-	// RowValues reports that a comparison of rows, (a, b) > (?, ?), uses an index.
+	// RowValues: a comparison of rows, (a, b) > (?, ?), uses an index.
 	RowValues    bool
 	Embedded     bool // runs inside rowmill's process and shares its CPU time
 	Stores       bool // rows can be read back; the null engine only counts
@@ -128,12 +119,11 @@ type Capabilities struct {
 	NoZeroBytes  bool // a batch with a zero byte in a text is refused
 	// SharesSnapshots: several sessions can read one snapshot; see Session.Snapshot.
 	SharesSnapshots bool
-	// SnapshotCatalog reports that the catalog shows a transaction the tables as they were at its
-	// snapshot, while it reads those of now.
+	// SnapshotCatalog: a transaction sees the catalog of its snapshot, but reads the tables of now.
 	SnapshotCatalog bool
 	Untyped         bool // a column accepts values outside its declared type
-	// Blocks reports that a writer or a querier may occupy its processor of Go's
-	// scheduler while it waits: callers add as many to runtime.GOMAXPROCS.
+	// Blocks: a writer or a querier may keep its thread while it waits. Callers add as many to
+	// runtime.GOMAXPROCS.
 	Blocks bool
 }
 
@@ -161,14 +151,13 @@ type Dialect interface {
 type Catalog interface {
 	// Exists reports whether the table exists, or any part of a rolling table.
 	Exists(ctx context.Context, t *Table) (bool, error)
-	// Partitions returns the periods of a rolling table in order, and none for a
-	// plain table. It returns ErrNoTable if the table does not exist.
+	// Partitions returns the periods of a rolling table in order, none for a plain table, or
+	// ErrNoTable.
 	Partitions(ctx context.Context, t *Table) ([]rolling.Partition, error)
-	// Sizes measures the table now. It reads no rows, and for a table of many partitions only recently
-	// changed ones are examined: the server may have to refresh the statistics of a few.
+	// Sizes measures the table without reading rows. Of many partitions, it examines those that have
+	// recently changed.
 	Sizes(ctx context.Context, t *Table) (Sizes, error)
-	// Settings returns the server's settings that affect durability, memory and
-	// layout, by their own names.
+	// Settings returns the server's settings about durability, memory and layout.
 	Settings(ctx context.Context) (map[string]string, error)
 }
 
@@ -180,9 +169,8 @@ type Sizes struct {
 
 // A Writer inserts batches on one connection, by one method.
 type Writer interface {
-	// Write inserts the batch in one transaction and returns once the server has
-	// acknowledged the commit. After an error, no row of the batch counts as
-	// inserted; see Retryable and Reset for sending it again.
+	// Write inserts the batch in one transaction, which the server has acknowledged. After an error,
+	// no row counts as inserted: see Retryable and Reset.
 	Write(ctx context.Context, b *Batch) (Ack, error)
 	// Reset makes the writer usable after an error, on a new connection if the old one was lost.
 	Reset(ctx context.Context) error
@@ -201,8 +189,8 @@ type Ack struct {
 type Counters interface {
 	// Describe lists the figures, in the order of Sample's values.
 	Describe() []Counter
-	// Sample reads the figures into dst, one element each; a figure that can't be read now is NaN.
-	// Cumulative figures count from the server's start: callers compute differences.
+	// Sample reads the figures into dst, NaN for one that can't be read now. Cumulative figures count
+	// from the server's start.
 	Sample(ctx context.Context, dst []float64) error
 	Close() error
 }
@@ -215,8 +203,7 @@ type Counter struct {
 	Help       string
 }
 
-// Names of figures that reports can explain. Engines use these names for the figures
-// that they have, and their own names for others.
+// Names of figures that reports can explain. Engines have names of their own for others.
 const (
 	CounterRows           = "rows_inserted"          // rows, cumulative
 	CounterCache          = "cache_bytes"            // size of the page cache

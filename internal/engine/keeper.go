@@ -18,16 +18,15 @@ import (
 // table's lock wait for a limited time and are tried once: the caller decides when to retry.
 type Keeper interface {
 	DB
-	// SQL is a pool of connections prepared by Connect{Maintenance: true}: UTC, strict, limited
-	// waits for locks. Its statements have the placeholders that Bind produces. Times are returned
-	// as text or as time.Time, depending on the driver: use AsText to be certain.
+	// SQL is a pool of connections for maintenance: UTC, strict, with limited waits for locks. Bind
+	// makes the placeholders of its statements. Times come as text or as time.Time: see AsText.
 	SQL() *sql.DB
 	Driver
 
 	// Session opens a connection of its own for statements and transactions.
 	Session(ctx context.Context) (*Session, error)
-	// Kill ends a connection by its id on the server, and waits until its transaction has ended; a
-	// connection that doesn't exist is no error. It is ErrUnsupported on an embedded engine.
+	// Kill ends a connection by its id, if it exists, and waits until its transaction has ended. It
+	// returns ErrUnsupported on an embedded engine.
 	Kill(ctx context.Context, id int64) error
 	// Loader opens a connection of its own that can insert into any tables.
 	Loader(ctx context.Context) (Loader, error)
@@ -36,16 +35,15 @@ type Keeper interface {
 	Describe(ctx context.Context, name string) (*Schema, error)
 	// PeriodSizes returns the rows (estimated) and bytes of each partition, by its name.
 	PeriodSizes(ctx context.Context, t *Table) (map[string]PeriodSize, error)
-	// Try applies steps as Apply does, but tries each once: it returns ErrLockTimeout as soon as
-	// the limited wait has passed. Detach, Attach and Replace check which part of them is already
-	// done, so that they may be repeated after a crash at any point.
+	// Try is Apply with one attempt at each step: it returns ErrLockTimeout after the limited wait.
+	// Detach, Attach and Replace may be repeated after a crash at any point.
 	Try(ctx context.Context, steps ...Step) error
-	// Lead takes the lock of that name, in this database, for as long as its process and its
-	// connection live. It returns ErrLockTimeout at once if the lock is taken.
+	// Lead takes the lock of that name in this database, or returns ErrLockTimeout at once. The lock
+	// ends with this process or its connection.
 	Lead(ctx context.Context, name string) (Lease, error)
-	// Blockers lists the transactions for which a lock request on the table waits, oldest first.
+	// Blockers lists the transactions that a lock request on the table waits for, oldest first.
 	Blockers(ctx context.Context, t *Table) ([]Blocker, error)
-	// Running returns the number of statements that run on the server now, without rowmill's own.
+	// Running returns the number of statements that run on the server, without rowmill's own.
 	Running(ctx context.Context) (int, error)
 
 	// Words returns the engine's SQL for constructs that differ between servers.
@@ -62,8 +60,8 @@ type Driver interface {
 	Classify(err error) error
 }
 
-// An Outsider is a Keeper whose partitions have no lower bounds: tables keep rows outside of their
-// periods, in partitions for what lies before and between these.
+// An Outsider is a Keeper whose partitions have no lower bounds. Its tables have spare partitions
+// for rows before and between their periods.
 type Outsider interface {
 	// Outside returns the number of such rows.
 	Outside(ctx context.Context, t *Table) (int64, error)
@@ -75,16 +73,14 @@ type Outsider interface {
 // An Encloser is a Keeper with partitions for rows outside of the periods: those of an Outsider,
 // MAXVALUE or DEFAULT.
 type Encloser interface {
-	// Enclose makes the rows of such a partition those of a new period, within its range, however many
-	// they are: none is copied but those that lie outside of the period, which must be few. It may use
-	// the table with, which then holds the rows for a moment. It tries once, and may be repeated after
-	// a crash at any point; until then, with may hold the rows. The partition remains, without rows.
-	// After ErrUnsupported, nothing has changed.
+	// Enclose makes a new period of the rows of such a partition, which remains, empty. It copies only
+	// the rows outside of the period, which must be few. The table with may hold the rows for a
+	// moment. It tries once, and may be repeated after a crash at any point. After ErrUnsupported,
+	// nothing has changed.
 	Enclose(ctx context.Context, t *Table, period rolling.Partition, with string) error
 }
 
-// A DefaultError is returned with the other partitions of a table if it has one for all rows of no
-// other one.
+// A DefaultError is returned with the partitions of a table that also has a default partition.
 type DefaultError struct{ Part rolling.Partition }
 
 func (e *DefaultError) Error() string {
@@ -93,16 +89,14 @@ func (e *DefaultError) Error() string {
 
 // A Bounded is a Keeper whose connections for maintenance can be bounded.
 type Bounded interface {
-	// Bound limits the open connections to BoundConnections, for as long as it is open. Statements
-	// that find none free wait.
+	// Bound limits the open connections to BoundConnections. Statements wait for a free one.
 	Bound()
 }
 
-// A LocalFile is a Keeper whose database is a file that this process reads itself: it tells more
-// than a server about what nobody does.
+// A LocalFile is a Keeper whose database is a file that this process reads itself.
 type LocalFile interface {
-	// Stamp returns a text that differs after each change of the database; "" if it can't tell now. It
-	// needs no connection.
+	// Stamp returns, without a connection, a text that differs after each change of the database, or
+	// "" if it can't tell now.
 	Stamp() string
 	// Holder returns the process that holds a lock of Lead, as Process names it; "" if none does.
 	Holder(name string) (string, error)
@@ -120,16 +114,15 @@ func Process() string {
 // BoundConnections are enough for maintenance that takes turns as maintain.Scheduler does.
 const BoundConnections = 8
 
-// A ClusterNode is a Keeper whose server may be a node of a cluster that writes on all of its
-// nodes.
+// A ClusterNode is a Keeper whose server may be a node of a cluster that writes on all nodes.
 type ClusterNode interface {
-	// LocalLocks returns an error, which wraps ErrUnsupported, if the server's locks are those of a
-	// node: another process would get the same ones on another node. Lead returns it as well.
+	// LocalLocks returns ErrUnsupported, as Lead does, if another process could take the same locks on
+	// another node.
 	LocalLocks(ctx context.Context) error
 }
 
-// A CrowdedError is returned if periods can't be created because the partition that has their range
-// would be split, and has so many rows that copying them would make inserts wait for long.
+// A CrowdedError is returned if new periods would split a partition with so many rows that inserts
+// would wait for long while they are copied.
 type CrowdedError struct {
 	// Part is the partition, Rows the range of its rows; empty if none is a position of the grid.
 	Part rolling.Partition
@@ -198,16 +191,15 @@ type Schema struct {
 	Indexes []Index
 	// Triggers are the names of triggers on the table.
 	Triggers []string
-	// Partitioned reports that it has partitions of any kind, and PartitionedBy what the catalog says
-	// of them. By is the column if it is partitioned by ranges of one column, or of an expression of
-	// it, that rowmill supports; Bounds is that of Table.
+	// Partitioned reports partitions of any kind, and PartitionedBy is the catalog's text for them. By
+	// and Bounds are those of Table, if rowmill supports these partitions.
 	Partitioned   bool
 	PartitionedBy string
 	By, Bounds    string
 	// View reports that the name is that of a view: in SQLite, of a rolling table.
 	View bool
-	// Compacts: its storage engine sorts and compresses rows by itself and exchanges no tables, so
-	// that rebuilding has no effect, and merging would move rows under the table's lock.
+	// Compacts: its storage engine sorts and compresses rows by itself, and exchanges no tables.
+	// Rebuilding has no effect, and merging would move rows under the table's lock.
 	Compacts bool
 	// Options are the other properties that an engine needs, such as the storage engine.
 	Options map[string]string
@@ -220,9 +212,8 @@ type SchemaColumn struct {
 	Native string
 	value.Type
 	Null bool
-	// Generated columns can't be written to. Those that are Virtual have no stored values: the server
-	// computes one whenever it reads a row, on MySQL and MariaDB by the settings of the session that
-	// reads it.
+	// Generated columns can't be written to. The values of Virtual ones are computed by each session
+	// that reads them, on MySQL and MariaDB by its settings.
 	Generated, Virtual bool
 	// Auto columns are assigned values by the server if none is given.
 	Auto bool
@@ -349,18 +340,17 @@ type Sizer interface {
 
 // A Footprint is the sizes of the parts of a plain table, in bytes.
 type Footprint struct {
-	// Heap is the size of the rows. If Clustered is set, they are stored in the order of the
-	// primary key and are its index; otherwise in the order of insertion.
+	// Heap is the size of the rows. If Clustered, they are stored in the order of the primary key,
+	// without another index for it.
 	Heap      int64
 	Clustered bool
 	// Indexes are the other indexes, including that of the primary key if it is separate.
 	Indexes []IndexFootprint
-	// Spare is space that is preallocated for this one table, beyond its parts.
+	// Spare is space that is preallocated beyond the parts.
 	Spare int64
-	// Saved is space saved by compression below the page level, included above; -1 is unknown.
+	// Saved is how much of the sizes above isn't on disk, due to compression of pages; -1 is unknown.
 	Saved int64
-	// Rough reports that the server provides only estimates of data and index, including
-	// preallocated space. Indexes then has one element without columns for all of them.
+	// Rough: the sizes are estimates with preallocated space, and Indexes has one element for all.
 	Rough bool
 }
 
@@ -389,8 +379,7 @@ type Limited interface {
 // A Granter is a Keeper whose server's accounts have privileges.
 type Granter interface {
 	// Grants returns the statements that give rights to the account. Where only the owner of a table
-	// may alter it, TRIGGER stands for being the owner of the tables, their periods, and rowmill's
-	// own.
+	// may alter it, TRIGGER stands for being the owner of tables, periods, and rowmill's own tables.
 	Grants(ctx context.Context, tables []string, rights []Right) ([]string, error)
 }
 
@@ -435,7 +424,7 @@ func Probe(ctx context.Context, db Keeper, n Needs) error {
 		if _, err := c.ExecContext(ctx, q); err != nil {
 			err = fmt.Errorf("check the account's privileges with the scratch table %s: %w", ProbeTable, db.Classify(err))
 			for _, q := range undo {
-				// It may fail because its object was not created: the first error is returned.
+				// It may fail because its object was not created.
 				_, _ = c.ExecContext(context.WithoutCancel(ctx), q)
 			}
 			return err

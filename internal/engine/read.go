@@ -7,103 +7,79 @@ import (
 	"time"
 )
 
-// A Reader is a Keeper whose server can answer one query in pieces, on several sessions. Package
-// query splits the query and merges the answers; what differs between servers is here: the lexical
-// rules of their statements, the description and the plan of a query, the partitions of any table,
-// the settings that change an answer, and one snapshot for several sessions.
+// A Reader is a Keeper on which package query can run one query in pieces, on several sessions. The
+// package splits the query and merges the answers; a Reader has what differs between servers.
 type Reader interface {
 	Keeper
-	// Syntax returns the lexical rules of statements in sessions with these settings.
+	// Syntax returns the lexical rules of sessions with these settings, Semantics their other rules.
 	Syntax(State) Syntax
-	// Semantics returns what else a query in pieces has to know of the server in such sessions.
 	Semantics(State) Semantics
-	// ReadSession opens a session with these settings. Nil settings are those that the
-	// server gives to any client, and not rowmill's own.
+	// ReadSession opens a session with these settings; nil stands for those of any new client.
 	ReadSession(ctx context.Context, st State) (*Session, error)
-	// ReadState reads all settings of a session that can change the answer to a query, in
-	// the order in which they have to be set.
+	// ReadState reads all settings of a session that can change an answer.
 	ReadState(ctx context.Context, s *Session) (State, error)
-	// StateRefusal returns why no query of a session with these settings can be split, such as texts
-	// that aren't UTF-8; "" if it can.
+	// StateRefusal says why sessions with these settings can't run queries in pieces, or "". An
+	// example is texts that aren't UTF-8.
 	StateRefusal(State) string
-	// Freeze returns settings that stop the clock: in all sessions that have them, NOW() is what it is
-	// now in this one, or what its client has set. None means that the server can't.
+	// Freeze returns settings under which NOW() returns what it returns now in this session. None
+	// means that the server can't stop the clock.
 	Freeze(ctx context.Context, s *Session) (State, error)
-	// DescribeQuery returns the columns of the result of a query without running it.
+	// DescribeQuery returns the columns of a query's result without running the query.
 	DescribeQuery(ctx context.Context, s *Session, query string) ([]ResultColumn, error)
-	// Collations returns, for each column of the result of a query, a number that tells the collation
-	// by which its texts are compared from others; nil if equal descriptions of columns are enough for
-	// that.
+	// Collations returns a number for the collation of each column of a result. It returns nil if
+	// columns with equal descriptions always have the same collation.
 	Collations(ctx context.Context, s *Session, query string) ([]int, error)
-	// ExplainQuery returns what the server plans for a query. An error of the server is
-	// that which the query itself would have: a syntax error, a missing privilege.
+	// ExplainQuery returns the server's plan of a query, or the error that the query would have.
 	ExplainQuery(ctx context.Context, s *Session, query string) (*QueryPlan, error)
-	// TableParts reads a table from the catalog with its partitions, of any kind. Its error
-	// is ErrNoTable if there is no such table, or the name is that of a view; in an engine with
-	// Capabilities.PeriodTables, the view of a rolling table is that table.
+	// TableParts reads a table and its partitions from the catalog. It returns ErrNoTable for a view,
+	// except for a rolling table that is one: see Capabilities.PeriodTables.
 	TableParts(ctx context.Context, s *Session, database, table string) (*TableParts, error)
-	// LockedParts is TableParts while the sessions of a query keep others from altering the table: see
-	// OneSnapshot. What it returns was not put together from before and after a change. The session is
-	// one of them, or without a transaction: see Capabilities.SnapshotCatalog.
+	// LockedParts is TableParts after OneSnapshot has locked the table: no change of the table can
+	// come in between. The session is one of the snapshot, or has no transaction: see
+	// Capabilities.SnapshotCatalog.
 	LockedParts(ctx context.Context, s *Session, database, table string) (*TableParts, error)
-	// PartFrom returns the operand of FROM, without an alias, that reads some partitions of a
-	// table, one or more, and nothing else.
+	// PartFrom returns an operand of FROM, without an alias, that reads exactly these partitions.
 	PartFrom(t *TableParts, parts []string) string
-	// OneSnapshot begins a read-only transaction in each session, so that all of them see the
-	// same rows. Lock permits a brief lock against writes, where there is no way without one.
-	// proof says in plain words why the snapshot is one; it is "" if that can't be had, and
-	// the transactions are begun nevertheless.
-	//
-	// Tables are those that the sessions will read, quoted. Until a session's transaction ends, they
-	// can't be altered, and none of the sessions waits for another that waits for it: each has its
-	// locks on them when OneSnapshot returns. They are locked before the snapshot where a snapshot
-	// doesn't have the rows of a table that is emptied or created meanwhile. The error is
-	// ErrLockTimeout if a lock isn't granted within WaitForTables.
+	// OneSnapshot begins a read-only transaction in each session, and locks the tables, which are
+	// quoted, against being altered until these transactions end. All sessions see the same rows, and
+	// proof says why; it is "" if that can't be had. lock permits a brief lock against writes. The
+	// error is ErrLockTimeout if a table isn't locked within WaitForTables.
 	OneSnapshot(ctx context.Context, sessions []*Session, tables []string, lock bool) (proof string, err error)
-	// Aggregate returns how a call of an aggregate function is computed from parts, or false if
-	// it can't be.
+	// Aggregate returns how an aggregate is computed from parts, or false if it can't be.
 	Aggregate(AggregateCall) (Recipe, bool)
-	// Bytes is an expression that is the same for two values of a column only if the server returns
-	// the same text for both, given an expression for the values; "" if equal values always have the
-	// same text.
+	// Bytes is an expression that differs for two values whose texts differ, given one for the values.
+	// It is "" if equal values always have the same text.
 	Bytes(c ResultColumn, expr string) string
-	// Ambiguous is a condition on a column that is true where its text may stand for another value as
-	// well, or where the server may take it for another in such a use; "" if there is no such value,
-	// "TRUE" if all are.
+	// Ambiguous is a condition: a value's text may stand for another value as well, or be taken for
+	// another in this use. It is "" if no value's is, and "TRUE" if all are.
 	Ambiguous(c ResultColumn, expr string, use KeyUse) string
-	// Function reports whether a function, in lower case, with this number of arguments is one of the
-	// server's own that always returns the same for the same arguments within one statement and the
-	// same settings.
+	// Function returns the kind of a function, given its name in lower case and its number of
+	// arguments.
 	Function(name string, args int) FunctionKind
-	// MergeState returns st changed such that temporary tables take the values of any result as they
-	// are: nothing is refused, cut or replaced. Statements are parsed as with st.
+	// MergeState returns st with settings under which a temporary table stores any value as it is.
 	MergeState(st State) State
-	// Carry is an expression for a text from which TempTable makes the same value again, given a
-	// column and the expression for its values; "" if the value's own text is enough.
+	// Carry is an expression for a text from which TempTable makes a column's value again, or "" if
+	// the value's own text does.
 	Carry(c ResultColumn, expr string) string
-	// TempTable creates a temporary table, whose columns have the names and types of a query that it
-	// doesn't run, and returns what inserts rows. The session is one of ReadSession with the settings
-	// of MergeState; the end of its connection removes the table. cols describe the query's result;
-	// they may be nil if no rows are inserted by texts. It is ErrUnsupported if a column can't hold
-	// the values that its texts stand for.
+	// TempTable creates a temporary table with the columns of a query, which it doesn't run. The
+	// session has the settings of MergeState. cols describe the query's columns; nil is enough if no
+	// rows are inserted as texts. It returns ErrUnsupported if a column can't hold what its texts
+	// stand for.
 	TempTable(ctx context.Context, s *Session, name, query string, cols []ResultColumn) (*TempTable, error)
-	// UserFunction returns why a statement may call a function of a user: because one of these names
-	// of functions is also that of a user's, which a call may mean, or by an operator or a cast; "" if
-	// there is none.
+	// UserFunction says why a statement may call a user's function, or "". names are the functions
+	// that it calls; operators and casts may call others.
 	UserFunction(ctx context.Context, s *Session, statement string, names []string) (why string, err error)
-	// ClockValue is an expression for a text that has the same value and type in any statement as a
-	// call of a ClockFunction has in that of the expression.
+	// ClockValue is an expression for a text that, in any statement, stands for what this call of a
+	// ClockFunction returns.
 	ClockValue(call string) string
-	// Cores returns the number of processor cores for queries: of this machine if
-	// the server is on it, else 0.
+	// Cores is the number of processor cores if the server is on this machine, else 0.
 	Cores() int
 }
 
-// A Talker is a Reader whose ReadSession takes one statement in a text only.
+// A Talker is a Reader whose ReadSession takes only one statement at a time.
 type Talker interface {
 	Reader
-	// Talk opens a session that is as any client's, to which several statements can be sent in one
-	// text.
+	// Talk opens a session of any new client, which takes several statements in one text.
 	Talk(ctx context.Context) (*Session, error)
 }
 
@@ -118,10 +94,9 @@ func Talk(ctx context.Context, r Reader) (*Session, error) {
 // A PartVersioner is a Reader that can tell that the rows of a partition have not changed.
 type PartVersioner interface {
 	Reader
-	// PartVersions returns a version for each partition whose rows change only with their version, or
-	// with a note of the change that commits together with it: a row in the table into. They are read
-	// for the open transaction of a session, during which they don't change. why says why there are
-	// none: no triggers write notes, a missing privilege.
+	// PartVersions returns versions of partitions, as of a session's open transaction. Rows change
+	// only together with their partition's version, or with a new row in the table into, which
+	// triggers insert. why says why there are no versions.
 	PartVersions(ctx context.Context, s *Session, t *TableParts, into string) (versions map[string]string, why string, err error)
 	// TimeWords are names of functions that return the current time.
 	TimeWords() []string
@@ -130,19 +105,15 @@ type PartVersioner interface {
 // A State is the settings of a session, in the order in which they have to be set.
 type State []Setting
 
-// A Setting is one of a State: the server's name for it and its value, as Session.State returns it
-// and Session.SetState takes it.
+// A Setting has the server's name of a setting, and its value.
 type Setting struct{ Name, Value string }
 
-// A LocalReader is a Reader whose queries may have other answers than those of another server with
-// the same rows: it has definitions of its own, such as those of time zones, and of what users have
-// made.
+// A LocalReader is a Reader whose answers depend on definitions that other servers with the same
+// rows may not have, such as time zones and users' functions.
 type LocalReader interface {
-	// Locals returns, for each thing that sessions of a State and their queries may refer to, what
-	// distinguishes its definition from others.
+	// Locals identifies the definitions that queries of sessions with a State may use, by their names.
 	Locals(ctx context.Context, s *Session, st State) (map[string]string, error)
-	// LocalWord returns a word of a query that may mean another thing on each server, whatever Locals
-	// says; "" if it has none.
+	// LocalWord returns a word of a query that Locals doesn't cover, or "".
 	LocalWord(query string) string
 }
 
@@ -180,42 +151,36 @@ type Syntax struct {
 
 // A ResultColumn is one column of a result, as the server describes it.
 type ResultColumn struct {
-	Name string
-	// Native is the server's name of the type, as much of it as the protocol has.
-	Native string
+	Name   string
+	Native string // the server's name of the type, as far as the protocol has it
 	Class  ResultClass
-	// Scale is the number of digits after the point of a ClassDecimal, or of a second, also of a
-	// duration.
+	// Scale is the number of digits after the point of a ClassDecimal, or of seconds.
 	Scale int
 	// Precision is the largest number of digits of a ClassDecimal; 0 is unknown.
 	Precision int
-	// Width is the length to which the values of a type of fixed length are padded, and the number of
-	// bits of an expression, which may come as bytes or as decimal digits; 0 of all others.
+	// Width is the length to which values of a fixed length are padded, or the number of bits of a
+	// value of bits; else 0.
 	Width int
-	// Binary reports that values are bytes and not characters; Hex that their texts are \x and
-	// two hexadecimal digits for each byte, and not the bytes themselves.
+	// Binary values are bytes, not characters. If they are Hex, their texts are \x and two digits for
+	// each byte.
 	Binary, Hex bool
-	// Folded reports texts that may be equal though they aren't the same, by their collation. Not all
-	// engines tell.
+	// Folded: texts that differ may be equal by the collation. Not all engines tell.
 	Folded bool
-	// Temporal tells types of time apart where Semantics.OperandForm holds.
+	// Temporal is the type of a time where Semantics.OperandForm holds.
 	Temporal Temporal
-	// AllDigits reports a binary fraction whose text stands for no other.
+	// AllDigits: the texts of these binary fractions have all of their digits.
 	AllDigits bool
-	// Padded reports texts that are equal if they differ in the blanks at their ends alone.
+	// Padded: texts are equal if they differ only in blanks at the end.
 	Padded bool
 	// Unsigned integers reach 2^64-1.
 	Unsigned bool
-	// Provisional reports that the type may be another one when the query runs, which depends on how
-	// the server computes it: only DescribeQuery sets it.
+	// Provisional is set only by DescribeQuery: the type may be another when the query runs.
 	Provisional bool
-	// Declared reports that Class follows from declarations: a result of the query doesn't tell it,
-	// and its columns have ClassOther.
+	// Declared: Class follows from declarations, and a result alone has ClassOther in its place.
 	Declared bool
-	// Carried reports that the texts of a column that TempTable gets are those of Reader.Carry.
+	// Carried: TempTable gets the texts of Reader.Carry for this column.
 	Carried bool
-	// Packet is the column's description in the protocol of the server, for a front
-	// that speaks the same; nil if there is none.
+	// Packet is the description in the server's protocol, for a front that speaks it; it may be nil.
 	Packet []byte
 }
 
@@ -252,23 +217,22 @@ type ResultClass int
 
 // Classes of result columns.
 const (
-	// ClassOther: nothing but passing them on, not even storing them in a table: the text doesn't have
-	// all of the value.
+	// ClassOther: they can only be passed on, because a text doesn't have all of the value.
 	ClassOther ResultClass = iota
 	// ClassInt: integers of at most 64 bits, in decimal.
 	ClassInt
-	// ClassDecimal: exact decimal numbers. Values of an expression may have fewer digits after the
-	// point than Scale; -1 is a different number of digits for each value.
+	// ClassDecimal: exact decimal numbers, with at most Scale digits after the point. A Scale of -1 is
+	// unknown.
 	ClassDecimal
-	// ClassFloat: binary fractions. Sums depend on the order of addition. Different values may have
-	// the same text, but texts are ordered as values are: extremes are exact, keys are not.
+	// ClassFloat: binary fractions, whose sums depend on the order of addition. Different values may
+	// have the same text, so they are no keys; minima and maxima are exact.
 	ClassFloat
 	// ClassBytes: texts and bytes that are equal only if their bytes are, and ordered as bytes.
 	ClassBytes
-	// ClassTime: dates, times and durations whose texts have one fixed form, which order as bytes.
+	// ClassTime: dates, times and durations whose texts have a fixed form and are ordered as bytes.
 	ClassTime
-	// ClassText: characters, compared by a collation that only the server knows, and other values that
-	// only the server compares. A column of the same type holds them exactly.
+	// ClassText: values that only the server compares, such as texts with a collation. A column of the
+	// same type holds them exactly.
 	ClassText
 )
 
@@ -276,8 +240,7 @@ const (
 type QueryPlan struct {
 	// Tables are the tables that are read, in the server's order; nil if the server doesn't tell.
 	Tables []PlannedTable
-	// ByRelation reports that partitions have names that no other table's have, and all that are read
-	// are among Tables, under whatever alias.
+	// ByRelation: Tables has every partition that is read, by a name that no other table has.
 	ByRelation bool
 	// Parallel is the number of the server's own processes for the query, 1 if it uses one.
 	Parallel int
@@ -287,10 +250,9 @@ type QueryPlan struct {
 	Result int64
 }
 
-// Of returns what the server reads of a table that the query calls alias, as it calls uses of its
-// tables: the indexes of the partitions, all of them if the plan doesn't tell, and the estimated
-// rows, -1 if they aren't known. A plan may lack a table, which the server answers for without
-// reading rows: then one of the same alias is another.
+// Of returns the indexes of the partitions that are read of a table with this alias, which the
+// query has uses times, and the estimated rows. If the plan doesn't tell, these are all partitions
+// and -1. A plan may lack a table of which no rows are read.
 func (p *QueryPlan) Of(t *TableParts, alias string, uses int) (parts []int, rows int64) {
 	if p.Tables != nil && len(p.Tables) == 0 {
 		return nil, -1
@@ -319,8 +281,7 @@ func (p *QueryPlan) Of(t *TableParts, alias string, uses int) (parts []int, rows
 type PlannedTable struct {
 	// Alias is the name by which the query calls it.
 	Alias string
-	// Parts are the partitions that are read, after pruning; nil if it has none, or the
-	// server doesn't tell.
+	// Parts are the partitions that are read; nil if there are none, or the server doesn't tell.
 	Parts []string
 	Rows  int64
 }
@@ -329,44 +290,40 @@ type PlannedTable struct {
 type TableParts struct {
 	Database, Name string
 	Columns        []SchemaColumn
-	// Invisible names the columns for which * doesn't stand, and by which NATURAL doesn't join.
+	// Invisible are the columns that are neither part of * nor of a NATURAL join.
 	Invisible []string
 	// PrimaryKey names its columns in order.
 	PrimaryKey []string
 	// Parts are its partitions in the server's order; none if it isn't partitioned.
 	Parts []TablePart
-	// By are the columns that decide about a row's partition; nil if that is not known to depend on
-	// columns alone. Rows with equal values of By, by the columns' own collations, lie in one
-	// partition.
+	// By are columns: rows with equal values of them, by their collations, lie in one partition. nil
+	// if there are none.
 	By []string
-	// Refusal says why partitions can't be read one by one: a storage engine that ignores
-	// the choice, a missing privilege, row security. "" if they can.
+	// Refusal says why partitions can't be read one by one, such as row security, or "".
 	Refusal string
-	// Period reports that it is partitioned by ranges of one column, that is a table that
-	// rowmill may know as a rolling table.
+	// Period: it has ranges of one column, so that it may be a rolling table of rowmill.
 	Period bool
-	// Fleeting names a Virtual column whose value may depend on which session reads it, and when,
-	// beyond what State has; "" if there is none.
+	// Fleeting is a Virtual column whose value may differ between sessions of the same State, or "".
 	Fleeting string
-	// Created identifies the definition: it changes whenever the table's columns or partitions do.
+	// Created changes whenever the table's columns or partitions change.
 	Created string
-	// Versioned reports that a transaction has a snapshot of the rows.
+	// Versioned: a transaction has a snapshot of the rows.
 	Versioned bool
-	// Remote reports that its rows are on other servers, which this one asks. It may answer some
-	// queries over several of them wrongly, where one over single partitions is right.
+	// Remote: the rows are on other servers. A query over several of these may have a wrong answer
+	// where one over single partitions has the right one.
 	Remote bool
-	// Rewritten reports a Remote table of a RemoteReader, which has only its rows read as they are.
+	// Rewritten is a Remote table of a RemoteReader: only RowsFrom reads it as it is.
 	Rewritten bool
 }
 
-// A RemoteReader is a Reader of a server that may present tables of other servers as its own, and
-// that writes conditions and expressions anew for those servers, not always with the same meaning.
+// A RemoteReader is a Reader of a server that presents tables of other servers, for which it
+// rewrites conditions and expressions, not always with the same meaning.
 type RemoteReader interface {
 	// RemoteTables lists such tables, and the views that may read one.
 	RemoteTables(ctx context.Context, s *Session) ([]RemoteTable, error)
-	// RowsFrom returns an operand of FROM, without an alias, that reads rows of such a table: columns
-	// of some partitions, or of all if parts is empty, and nothing else is left to the other servers
-	// than a condition: comparisons of columns with integers, dates and times, or "".
+	// RowsFrom returns an operand of FROM, without an alias, for columns of some partitions of such a
+	// table, or of all if parts is empty. The other servers evaluate nothing but where: comparisons of
+	// columns with integers and times, or "".
 	RowsFrom(t *TableParts, parts, columns []string, where string) string
 	// Pushed reports that the server passes on a query as a whole to one other server.
 	Pushed(ctx context.Context, s *Session, query string) (bool, error)
@@ -378,8 +335,8 @@ type RemoteTable struct {
 	View           bool
 }
 
-// byName returns the indexes of the partitions by the names in a plan. They aren't certain if
-// several have one name, or one has a comma, by which a plan joins names.
+// byName returns the indexes of the partitions by the names in a plan. It isn't certain if two have
+// the same name, or one has a comma, which separates names in a plan.
 func (t *TableParts) byName() (at map[string]int, certain bool) {
 	at, certain = make(map[string]int, len(t.Parts)), true
 	for i, p := range t.Parts {
@@ -398,8 +355,7 @@ func (t *TableParts) Has(names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { _, ok := at[name]; return ok })
 }
 
-// Read returns the indexes of the partitions that a plan reads: all if it doesn't tell, or if one
-// of its names is not certainly that of a partition.
+// Read returns the indexes of the partitions that a plan reads, or all if that is uncertain.
 func (t *TableParts) Read(planned []string) []int {
 	byName, certain := t.byName()
 	if !certain {
@@ -429,16 +385,15 @@ func (t *TableParts) Read(planned []string) []int {
 // A TablePart is one partition.
 type TablePart struct {
 	Name string
-	// Planned are the names by which a QueryPlan calls it, in addition to Name: its subpartitions.
+	// Planned are further names of it in a QueryPlan: its subpartitions.
 	Planned []string
-	// Period is the name of the rolling.Partition that it is, if TableParts.Period.
+	// Period is the name of its rolling.Partition, if TableParts.Period.
 	Period string
-	// Outside reports that it is rowmill's own partition for rows that lie in no period.
+	// Outside: it is rowmill's own partition for rows outside of all periods.
 	Outside bool
-	// Reordered reports that it has the table's columns in another order.
+	// Reordered: its columns are in another order than the table's.
 	Reordered bool
-	// Renamed reports that it presents a table of another server that has another name, or whose
-	// columns have.
+	// Renamed: it is a table of another server with other names, of itself or of columns.
 	Renamed bool
 	// Rows and Bytes are the server's estimates; -1 is unknown.
 	Rows, Bytes int64
@@ -451,15 +406,14 @@ type FunctionKind int
 const (
 	// UnknownFunction is a user's, or one that is not known to be safe in pieces.
 	UnknownFunction FunctionKind = iota
-	// PureFunction depends on its arguments and on carried settings alone. That includes
-	// the current time where a statement's is frozen for all pieces.
+	// PureFunction depends on its arguments and on the State alone, which may include a frozen clock.
 	PureFunction
 	// AggregateFunction computes one value from many rows.
 	AggregateFunction
 	// WindowFunction needs OVER.
 	WindowFunction
-	// ClockFunction is the time at which the transaction or the statement began, of sessions whose
-	// clock Reader.Freeze doesn't stop: see Reader.ClockValue.
+	// ClockFunction returns when the transaction or the statement began, and Reader.Freeze doesn't
+	// stop its clock: see Reader.ClockValue.
 	ClockFunction
 )
 
@@ -467,71 +421,67 @@ const (
 type AggregateCall struct {
 	Name           string // in lower case
 	Distinct, Star bool
-	// Args are the texts of its arguments, Inputs describe them as columns of a result.
+	// Args are the texts of its arguments, Inputs describe them.
 	Args   []string
 	Inputs []ResultColumn
-	// Ordered reports ORDER BY within the parentheses; SelfOrdered that it is by the first argument
-	// alone, and Order the words after this, such as DESC. Separator is the text of one, with its
+	// Ordered: there is ORDER BY within the parentheses. SelfOrdered: it is by the first argument
+	// alone, and Order is what follows, such as DESC. Separator is the text after SEPARATOR, with its
 	// quotes.
 	Ordered, SelfOrdered bool
-	// Grouped reports a query with groups, of which it may have several.
+	Order, Separator     string
+	// Grouped: the query has GROUP BY.
 	Grouped bool
-	// Divided reports that an argument has a division, whose value may have more digits than its type.
+	// Divided: an argument has a division, whose value may have more digits than its type.
 	Divided bool
-	// Computed reports an argument that isn't made of columns, numbers and arithmetic alone: its
-	// values may have fewer digits than its type.
+	// Computed: an argument is more than columns, numbers and arithmetic, and its values may have
+	// fewer digits than its type.
 	Computed bool
-	// Quotients is how many divisions there may be between the call and a value of the statement, at
-	// most.
+	// Quotients is the largest number of divisions between the call and a value of the statement.
 	Quotients int
 	// QuotientDigits is Semantics.QuotientDigits.
 	QuotientDigits int
-	// Fractions reports that an argument has a binary fraction: a column, or a number with a point or
-	// an exponent.
-	Fractions        bool
-	Order, Separator string
+	// Fractions: an argument has a column of binary fractions, or a number with a point or an
+	// exponent.
+	Fractions bool
 	// Result describes the call.
 	Result ResultColumn
 }
 
-// A Recipe says how an aggregate is computed from parts. The texts are SQL with $1, $2 and so on.
+// A Recipe says how an aggregate is computed from parts. Its texts are SQL with $1, $2 and so on.
 type Recipe struct {
-	// Parts are computed by each piece, per group; $1 is the call's first argument.
+	// Parts are computed by each piece, per group. $1 is the first argument.
 	Parts []string
-	// Merge, one for each of Parts, computes it from those of all pieces, per group; $1 is that part,
-	// a column. The result is stored in a column of the part's own type.
+	// Merge has for each of Parts an expression that merges the pieces' values, per group. $1 is the
+	// part, a column. The result is stored in a column of the part's type.
 	Merge []string
-	// Value is the aggregate in terms of its merged parts, $1 being the first of them, with all digits
-	// that the server computes with.
+	// Value computes the aggregate from the merged parts, $1 being the first, with all digits that the
+	// server computes with.
 	Value string
-	// Tie is a condition on merged parts, under which SQL doesn't determine the
-	// aggregate's value; "" if it always does.
+	// Tie is a condition on merged parts under which SQL leaves the aggregate's value open, or "".
 	Tie string
-	// Typed are texts with the types of the columns that the results of Merge are stored in, one for
-	// each; nil if they are Parts.
+	// Typed are expressions with the types of the columns for the results of Merge; nil stands for
+	// Parts.
 	Typed []string
-	// Steps, one for each of Parts, say how values are merged outside the server; nil if that
-	// would not be exact. Final says how the aggregate follows from them.
+	// Steps say, for each of Parts, how values are merged outside of the server, and Final how the
+	// aggregate follows. They are nil if that would not be exact.
 	Steps []MergeStep
 	Final FinalStep
-	// Zero reports that the aggregate of no rows is 0 and not NULL.
+	// Zero: the aggregate of no rows is 0, not NULL.
 	Zero bool
-	// Integers reports that all of Parts are integers, also where the server describes columns without
-	// a type, and so is the value if it has Steps. A part that isn't makes the query whole.
+	// Integers: all Parts are integers, and with Steps the aggregate is. A query with another part
+	// runs whole.
 	Integers bool
-	// Group are expressions by which pieces have to group in addition: the values of a DISTINCT
-	// aggregate. Then there are no Parts, and Merge computes from the groups of all pieces, $1 being
-	// the first of Group: the aggregate, which is stored in a column of its own type, or what Value
-	// needs, in columns of Typed.
+	// Group are expressions by which pieces also have to group: the values of a DISTINCT aggregate.
+	// There are no Parts, and Merge computes from all groups, $1 being the first of Group, the
+	// aggregate, or what Value needs.
 	Group []string
-	// Keyed reports a function of the keys of groups with subtotals: there are no Parts, the arguments
-	// have to be keys, and $1 in the only Merge is the first of them.
+	// Keyed: it is a function of keys of groups with subtotals. There are no Parts, the arguments are
+	// keys, and $1 in the only Merge is the first.
 	Keyed bool
-	// Order reports that the result depends on the order of additions, in its last digits.
+	// Order: the last digits depend on the order of additions.
 	Order bool
-	// Alone reports that Value has the server's digits only where the aggregate is a whole column, and
-	// not within an expression. Cut reports the same of queries for which the server may store the
-	// groups' values in a table before it evaluates expressions of them: to sort them, for instance.
+	// Alone: Value has the server's digits only where the aggregate is a whole column. Cut: and only
+	// if the server doesn't store the groups' values before it evaluates expressions, as for a sort.
 	Alone, Cut bool
 }
 
@@ -555,13 +505,12 @@ type FinalStep int
 const (
 	// FinalFirst is the first part itself.
 	FinalFirst FinalStep = iota
-	// FinalQuotient is the first part divided by the second, with the digits of the result's
-	// column, rounded half away from zero; NULL if the second is 0.
+	// FinalQuotient is the first part divided by the second, rounded half away from zero to the digits
+	// of the result's column. It is NULL if the second is 0.
 	FinalQuotient
 )
 
-// WaitForTables is how long OneSnapshot waits for tables that another session is altering, or waits
-// to alter.
+// WaitForTables is how long OneSnapshot waits for tables that another session alters.
 const WaitForTables = 5 * time.Second
 
 // WaitForLock is how long OneSnapshot waits for a lock before it does without.

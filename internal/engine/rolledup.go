@@ -24,12 +24,11 @@ type RolledTable struct {
 	Levels  []RolledLevel
 	// Literal returns a position as an SQL literal of the type of Time.
 	Literal func(pos int64) string
-	// Changed are the names of periods whose partitions were replaced or changed unnoticed after the
-	// roll-ups were computed. No Ranges are in them.
+	// Changed are periods whose rows have changed unnoticed since the roll-ups were computed. They are
+	// outside of all Ranges.
 	Changed []string
-	// Same checks, in a session's open transaction, that the partitions of periods are still those
-	// from which the roll-ups were computed. It returns the reason if they aren't, else "". database
-	// is the table's. Same is nil if rows can't change unnoticed.
+	// Same says, in a session's open transaction, why the roll-ups may not match the rows of periods,
+	// or "". database is the table's. It is nil if rows can't change unnoticed.
 	Same func(ctx context.Context, s *Session, database string, periods []string) (why string, err error)
 }
 
@@ -38,17 +37,15 @@ type RolledLevel struct {
 	rolling.Rollup
 	// Why is the reason why it gives no exact answers; "" if it gives them for Ranges.
 	Why string
-	// Ranges are the times for which the roll-up matches the table: each bucket has the aggregates of
-	// exactly the table's rows. They are disjoint, in order, and consist of whole buckets.
+	// Ranges are the times of the buckets that match the table's rows: disjoint, and in order.
 	Ranges []rolling.Period
-	// Proof returns a query that checks ranges in the snapshot of the transaction that runs it. Its
-	// result is one row; all values are 1 if the roll-up still matches the table. database is the
-	// table's.
+	// Proof returns a query for one row of values, which are all 1 if the roll-up matches the table in
+	// ranges. database is the table's.
 	Proof func(database string, ranges []rolling.Period) string
 }
 
-// Names in a roll-up's table: the columns beside groups and aggregates, and the suffixes of the
-// columns from which averages are computed, such as value__n and value__sum.
+// Names of columns in a roll-up's table, and suffixes of those from which averages are computed,
+// such as value__n and value__sum.
 const (
 	RolledBucket = "bucket"
 	RolledRows   = "raw_rows"
@@ -59,39 +56,35 @@ const (
 // A PartIdentifier is a DB that can detect changes of a partition that fire no trigger, such as
 // TRUNCATE or EXCHANGE PARTITION.
 type PartIdentifier interface {
-	// PartIdentities returns the identities of the partitions with the given names. With a session, it
-	// reads them in the session's open transaction, during which they don't change; without one, at
-	// once. database "" is the DB's own.
+	// PartIdentities returns the identities of the named partitions. With a session, they hold until
+	// the end of its open transaction. database "" is the DB's own.
 	PartIdentities(ctx context.Context, s *Session, database, table string, parts []string) (*PartIdentities, error)
-	// PartsWritten returns the time of the last commit to each partition. It is nil if the server
-	// doesn't answer in time: any partition may then have been changed.
+	// PartsWritten returns when partitions were last changed, or nil if the server doesn't answer in
+	// time.
 	PartsWritten(ctx context.Context, database, table string) (*PartsWritten, error)
 }
 
 // PartsWritten are the times of the last commits that changed partitions.
 type PartsWritten struct {
-	// At is the time of the last commit by partition name: microseconds since 1970, by the server's
-	// clock and in its resolution. Partitions without a known time are missing.
+	// At has the times by partition, if they are known, in microseconds since 1970 by the server's
+	// clock.
 	At map[string]int64
-	// Definition is a value that changes with the table's definition. After such a change, the server
-	// may have forgotten At. "" is unknown.
+	// Definition changes with the table's definition, after which the server may have forgotten At. ""
+	// is unknown.
 	Definition string
 }
 
 // PartIdentities identify partitions.
 type PartIdentities struct {
-	// IDs has an ID by partition name. It changes if the partition is emptied, replaced or created
-	// again, or if the table's triggers are replaced. It differs between servers with the same table,
-	// such as a replica. A partition without a known ID is missing.
+	// IDs has an ID by partition, if it is known. It changes if the partition is emptied, replaced or
+	// created again, or if the table's triggers are replaced. Another server has other IDs.
 	IDs map[string]string
-	// Columns has an ID by column name. It changes if another column gets the name, for example by
-	// RENAME COLUMN.
+	// Columns has an ID by column. It changes if another column gets the name.
 	Columns map[string]string
-	// Why is the reason why there are no IDs: a missing privilege, or a storage engine without them.
+	// Why says why there are no IDs.
 	Why string
 	// While Alters stays the same, no partition can have left the table, been changed, and come back
-	// with the same ID. "" is unknown. Now is the time before the IDs were read, by the server's
-	// clock.
+	// with its ID. "" is unknown. Now is the server's time before the IDs were read.
 	Alters string
 	Now    int64
 }
