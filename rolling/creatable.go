@@ -9,14 +9,12 @@ import (
 // rows that need them.
 type Creatable struct {
 	Grid Grid
-	// Range contains the positions of such rows. Periods before it have passed
-	// retention, which is Keep. Those after it lie further in the future than the table
-	// has them.
+	// Range contains the positions of such rows. Periods before it have passed retention, which is
+	// Keep. Those after it lie further in the future than the table has them.
 	Range Period
 	Keep  Span
-	// Sealed is the position below which roll-ups are never computed again, because their
-	// rows were dropped: they would lack new rows. The lowest position means that there is
-	// none.
+	// Sealed is the position below which roll-ups are never computed again, because their rows were
+	// dropped: they would lack new rows. The lowest position means that there is none.
 	Sealed int64
 }
 

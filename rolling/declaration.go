@@ -29,8 +29,7 @@ type Declaration struct {
 	// From is the time from which the table has periods when it is created; the zero Time
 	// means the present.
 	From time.Time
-	// Ahead is how far ahead periods are created, Keep the retention; the zero Span
-	// keeps all.
+	// Ahead is how far ahead periods are created, Keep the retention; the zero Span keeps all.
 	Ahead, Keep Span
 	// Late is the policy for rows that arrive after their period is sealed.
 	Late Late
@@ -40,13 +39,11 @@ type Declaration struct {
 	Seal  Seal
 	// Shards are the servers that the rows are on, unless it is the target alone.
 	Shards Shards
-	// Rollups are in the order of the file; each comes after the one named by its
-	// From.
+	// Rollups are in the order of the file; each comes after the one named by its From.
 	Rollups []Rollup
 	// Values describe rows for a benchmark.
 	Values Values
-	// Warnings are about settings that are permitted but probably unintended, each
-	// with its place.
+	// Warnings are about settings that are permitted but probably unintended, each with its place.
 	Warnings []string
 }
 
@@ -58,8 +55,7 @@ const (
 	// LateMerge accepts them; the period is unsealed, its checksum is recomputed,
 	// and it is sealed again.
 	LateMerge Late = iota
-	// LateReject creates a trigger that fails their insert with a message that
-	// states the reason.
+	// LateReject creates a trigger that fails their insert with a message that states the reason.
 	LateReject
 )
 
@@ -69,8 +65,7 @@ type Seal struct {
 	After Span
 	// Compress requests that sealed periods are rebuilt, sorted and compressed.
 	Compress bool
-	// Merge is the longer period into which sealed ones are merged; the zero Grid
-	// merges none.
+	// Merge is the longer period into which sealed ones are merged; the zero Grid merges none.
 	Merge Grid
 	// Archive is the directory of the Parquet files to which each period is written
 	// before it is dropped; "" archives none.
@@ -99,8 +94,7 @@ type Rollup struct {
 type Aggregate struct {
 	// Name is the column's name.
 	Name string
-	// Func is count, sum, avg, min, max, stddev, variance, first, last,
-	// distinct or percentile.
+	// Func is count, sum, avg, min, max, stddev, variance, first, last, distinct or percentile.
 	Func string
 	// Column is the aggregated column; "" for count(*).
 	Column string
@@ -282,10 +276,9 @@ var namedPassword = regexp.MustCompile(`(?i)(^|[\s;:&?,'"])(ssl)?(password|passw
 // USER:PASSWORD@, the beginning of drivers' data source names.
 var userPassword = regexp.MustCompile(`^[^/@?]*:[^/@?]*@`)
 
-// HoldsPassword reports whether the text of a target contains a password in a place
-// where no URL has one: "host=db password=...", "mysql:user:...@tcp(db)/x". Such a
-// text must be neither printed nor stored. It does not examine the options after
-// "?".
+// HoldsPassword reports whether the text of a target contains a password in a place where no URL
+// has one: "host=db password=...", "mysql:user:...@tcp(db)/x". Such a text must be neither printed
+// nor stored. It does not examine the options after "?".
 func HoldsPassword(target string) bool {
 	before, _, _ := strings.Cut(target, "?")
 	_, rest, _ := strings.Cut(before, ":")

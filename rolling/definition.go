@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// A Definition is a CREATE TABLE statement, parsed as far as a rolling table needs
-// it: names, keys, and their places. Types and options are not interpreted; that is
-// left to the server.
+// A Definition is a CREATE TABLE statement, parsed as far as a rolling table needs it: names, keys,
+// and their places. Types and options are not interpreted; that is left to the server.
 //
 // Engines create tables from its text, never from its parts:
 //
@@ -90,8 +89,7 @@ type DefinedColumn struct {
 	Name string
 	// Type is the type as written, up to its attributes.
 	Type string
-	// NotNull reports that the column is declared NOT NULL or is part of the primary
-	// key.
+	// NotNull reports that the column is declared NOT NULL or is part of the primary key.
 	NotNull bool
 	// Generated columns can't be written to. The server assigns values to Auto
 	// columns if none is given.
@@ -119,10 +117,9 @@ type DefinedIndex struct {
 	end  int // of its columns in Text, for an index that follows the table
 }
 
-// As returns a CREATE INDEX statement for an index and a table with other names,
-// which must be quoted; with an empty index name the server chooses one.
-// CONCURRENTLY and IF NOT EXISTS are omitted. It returns "" for a key written within
-// CREATE TABLE.
+// As returns a CREATE INDEX statement for an index and a table with other names, which must be
+// quoted; with an empty index name the server chooses one. CONCURRENTLY and IF NOT EXISTS are
+// omitted. It returns "" for a key written within CREATE TABLE.
 func (i *DefinedIndex) As(index, table string) string {
 	if i.rest == "" {
 		return ""
@@ -161,8 +158,7 @@ func (d *Definition) Copy(quoted string) string {
 	return out + d.Text[from:]
 }
 
-// Column returns the named column, or nil. Case is ignored if only one column
-// matches.
+// Column returns the named column, or nil. Case is ignored if only one column matches.
 func (d *Definition) Column(name string) *DefinedColumn {
 	var found *DefinedColumn
 	for i := range d.Columns {
@@ -177,12 +173,11 @@ func (d *Definition) Column(name string) *DefinedColumn {
 	return found
 }
 
-// ReadDefinition reads a CREATE TABLE statement of MySQL, MariaDB, PostgreSQL or
-// SQLite, and the CREATE INDEX statements on the same table that follow it. It
-// refuses statements from which a rolling table can't be created: temporary tables,
-// CREATE TABLE ... AS SELECT, LIKE, INHERITS and others whose columns are defined
-// elsewhere, and other statements. An error is an *Error whose line counts from the
-// first line of the text.
+// ReadDefinition reads a CREATE TABLE statement of MySQL, MariaDB, PostgreSQL or SQLite, and the
+// CREATE INDEX statements on the same table that follow it. It refuses statements from which a
+// rolling table can't be created: temporary tables, CREATE TABLE ... AS SELECT, LIKE, INHERITS and
+// others whose columns are defined elsewhere, and other statements. An error is an *Error whose
+// line counts from the first line of the text.
 //
 // Where servers interpret the same text differently, the first of MySQL, PostgreSQL
 // and SQLite that can parse it decides; ParseDeclaration uses the target.
@@ -567,8 +562,7 @@ func (r *definitionReader) constraintName() *sqlError {
 	if !begins(r.at(0)) {
 		return r.fail(r.at(0), "PRIMARY KEY, UNIQUE, CHECK", "want a constraint, not %s", r.at(0))
 	}
-	// Within an executable comment, the end of the token may be the end of the
-	// comment.
+	// Within an executable comment, the end of the token may be the end of the comment.
 	if !strings.Contains(r.text[t.from:end], "*/") {
 		r.d.constraints = append(r.d.constraints, [2]int{t.from - r.start, end - r.start})
 	}

@@ -16,24 +16,20 @@ type dialect struct {
 	// file means that a target is the path of a file.
 	file bool
 
-	// How text is read: # begins a comment, backslashes escape in '...' and "...",
-	// the text of /*! ... */ is executed; comments nest, $tag$...$tag$ and E'...' are
-	// texts; ` or [ ] quote names.
+	// How text is read: # begins a comment, backslashes escape in '...' and "...", the text of /*! ...
+	// */ is executed; comments nest, $tag$...$tag$ and E'...' are texts; ` or [ ] quote names.
 	hashComments, backslashes, executableComments bool
 	nestedComments, dollarTexts, escapeTexts      bool
 	backquotes, brackets                          bool
 	// exactNames are compared with their case; unquoted ones are lower case.
 	exactNames bool
-	// tableKeys are written within CREATE TABLE, by KEY or INDEX, and no CREATE INDEX
-	// follows.
+	// tableKeys are written within CREATE TABLE, by KEY or INDEX, and no CREATE INDEX follows.
 	tableKeys bool
-	// untyped columns are possible. keysMayBeNull unless a column says NOT NULL or is
-	// an INTEGER.
+	// untyped columns are possible. keysMayBeNull unless a column says NOT NULL or is an INTEGER.
 	untyped, keysMayBeNull bool
 	// headed servers can present tables of other servers as one.
 	headed bool
-	// shortKeys can't contain columns of long texts. Keys from a counter are worth a
-	// warning.
+	// shortKeys can't contain columns of long texts. Keys from a counter are worth a warning.
 	shortKeys, countedKeys bool
 
 	// mostPeriods limits the periods of a table, for the reason why; 0 is no limit.

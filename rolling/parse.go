@@ -19,9 +19,8 @@ func ParseDeclaration(source string, text []byte) (*Declaration, error) {
 	return ParseDeclarationFor(source, text, "")
 }
 
-// ParseDeclarationFor is ParseDeclaration with a target that replaces the file's, or
-// supplies a missing one. Without any target, the checks that depend on the kind of
-// server are omitted.
+// ParseDeclarationFor is ParseDeclaration with a target that replaces the file's, or supplies a
+// missing one. Without any target, the checks that depend on the kind of server are omitted.
 func ParseDeclarationFor(source string, text []byte, target string) (*Declaration, error) {
 	root, err := tomlfile.Parse(text)
 	var bad *tomlfile.Error
@@ -216,8 +215,7 @@ func (r *declarationReader) file(root *tomlfile.Value) {
 		return
 	}
 	r.target(table)
-	// The period is read before the definition: the permitted columns depend on its
-	// axis.
+	// The period is read before the definition: the permitted columns depend on its axis.
 	period := r.section(root, "period")
 	if period == nil && root.Find("period") == nil {
 		r.fail(table, `[period] with every = "auto", ahead and keep`, "there is no [period]")

@@ -10,12 +10,10 @@ import (
 // A Policy determines which periods a rolling table has.
 type Policy struct {
 	Grid Grid
-	// Ahead is the number of whole periods created in advance, after the one that
-	// contains the current position. 0 means 1: with none, the first insert of a new
-	// period would fail.
+	// Ahead is the number of whole periods created in advance, after the one that contains the current
+	// position. 0 means 1: with none, the first insert of a new period would fail.
 	Ahead int
-	// Keep is the number of periods kept, the current one and those before it. 0
-	// keeps all.
+	// Keep is the number of periods kept, the current one and those before it. 0 keeps all.
 	Keep int
 }
 
@@ -26,9 +24,8 @@ type Steps struct {
 	Create []Partition
 	// Drop lists partitions that have passed retention, oldest first.
 	Drop []Partition
-	// Gaps lists ranges between the first and the last partition that no partition
-	// contains. Range partitions are added at the end only, so a gap is reported,
-	// not filled; it needs manual action.
+	// Gaps lists ranges between the first and the last partition that no partition contains. Range
+	// partitions are added at the end only, so a gap is reported, not filled; it needs manual action.
 	Gaps []Period
 }
 
@@ -39,13 +36,12 @@ func (s Steps) Empty() bool { return len(s.Create) == 0 && len(s.Drop) == 0 }
 // period, or the clock is wrong.
 const maxCreate = 8192
 
-// Steps returns the changes from the existing partitions have to the required ones
-// when the newest row is at pos. It refuses partitions that overlap or are empty
-// ranges, and creating more than 8192 at once. New partitions start exactly where
-// the last one ends, also if the grid has changed since, so there is never a gap or
-// an overlap. If that was so long ago that the first of them would already be past
-// retention, these are combined into one partition with the oldest period that is
-// kept. A partition that contains pos or any later position is never dropped.
+// Steps returns the changes from the existing partitions have to the required ones when the newest
+// row is at pos. It refuses partitions that overlap or are empty ranges, and creating more than
+// 8192 at once. New partitions start exactly where the last one ends, also if the grid has changed
+// since, so there is never a gap or an overlap. If that was so long ago that the first of them
+// would already be past retention, these are combined into one partition with the oldest period
+// that is kept. A partition that contains pos or any later position is never dropped.
 func (p Policy) Steps(have []Partition, pos int64) (Steps, error) {
 	var s Steps
 	present, err := p.Grid.At(pos)
@@ -124,8 +120,7 @@ func unused(name string, have []Partition) string {
 	return name
 }
 
-// Find returns the index of the partition in parts, sorted by From, that contains
-// pos, or -1.
+// Find returns the index of the partition in parts, sorted by From, that contains pos, or -1.
 func Find(parts []Partition, pos int64) int {
 	i, found := slices.BinarySearchFunc(parts, pos, func(p Partition, pos int64) int {
 		switch {

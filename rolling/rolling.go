@@ -1,11 +1,9 @@
-// Package rolling describes rolling tables: logical tables whose rows lie in periods
-// (time partitions, or ranges of a sequence), so that inserts touch only the newest
-// one.
+// Package rolling describes rolling tables: logical tables whose rows lie in periods (time
+// partitions, or ranges of a sequence), so that inserts touch only the newest one.
 //
-// It is pure arithmetic. The input is a grid, a policy, the partitions a table has
-// and a position on its axis. The output is the partitions it should have and the
-// steps to create them. It never accesses a server (package engine does) and never
-// reads a clock (callers pass positions).
+// It is pure arithmetic. The input is a grid, a policy, the partitions a table has and a position
+// on its axis. The output is the partitions it should have and the steps to create them. It never
+// accesses a server (package engine does) and never reads a clock (callers pass positions).
 //
 // A position is an int64. On a time axis it counts microseconds since
 // 1970-01-01T00:00:00Z, always UTC, because local hours repeat and vanish at
@@ -56,10 +54,9 @@ const (
 // ErrOutside is returned for a position that no period can contain.
 var ErrOutside = errors.New("position outside every period")
 
-// Position returns t as a position on a time axis. Fractions of a microsecond are
-// rounded towards the past, so that a period never contains an instant before it. A
-// time outside the range of an int64 becomes the nearest int64, which lies outside
-// every period.
+// Position returns t as a position on a time axis. Fractions of a microsecond are rounded towards
+// the past, so that a period never contains an instant before it. A time outside the range of an
+// int64 becomes the nearest int64, which lies outside every period.
 func Position(t time.Time) int64 {
 	const limit = math.MaxInt64/second - 1
 	switch s := t.Unix(); {
@@ -90,10 +87,9 @@ type Partition struct {
 	Period
 }
 
-// A Grid divides an axis into periods without gap or overlap. Periods of a
-// fixed length are aligned to the epoch (weeks to Monday, sequences to 0);
-// periods of months to the calendar. The zero Grid is invalid: make one with
-// EveryDuration, EveryMonths, EveryRows or Parse.
+// A Grid divides an axis into periods without gap or overlap. Periods of a fixed length are aligned
+// to the epoch (weeks to Monday, sequences to 0); periods of months to the calendar. The zero Grid
+// is invalid: make one with EveryDuration, EveryMonths, EveryRows or Parse.
 type Grid struct {
 	axis   Axis
 	step   int64 // microseconds or key values; 0 when months is set
@@ -110,9 +106,8 @@ const (
 	maxMonths = 12000 // 1000 years: a longer period rolls nothing
 )
 
-// EveryDuration returns a grid of periods of d over time. It refuses anything but
-// whole seconds, at least one. For months and years, whose length varies, use
-// EveryMonths.
+// EveryDuration returns a grid of periods of d over time. It refuses anything but whole seconds, at
+// least one. For months and years, whose length varies, use EveryMonths.
 func EveryDuration(d time.Duration) (Grid, error) {
 	if d < time.Second || d%time.Second != 0 {
 		return Grid{}, fmt.Errorf("period %v: a period over time is a whole number of seconds, at least 1s", d)
@@ -159,9 +154,8 @@ func (g Grid) Bounds() Period {
 	return Period{MinTime, MaxTime}
 }
 
-// At returns the period that contains pos. The first and the last period of an axis
-// end at its bounds. It returns ErrOutside for a position that no server could
-// store.
+// At returns the period that contains pos. The first and the last period of an axis end at its
+// bounds. It returns ErrOutside for a position that no server could store.
 func (g Grid) At(pos int64) (Period, error) {
 	if !g.Valid() {
 		return Period{}, errors.New("no period is set")
@@ -317,8 +311,7 @@ func (s Span) add(pos, sign int64) int64 {
 	return min(max(pos+sign*s.Micros, MinTime), MaxTime)
 }
 
-// Divides reports whether each period of the other grid consists of whole periods of
-// this one.
+// Divides reports whether each period of the other grid consists of whole periods of this one.
 func (g Grid) Divides(other Grid) bool {
 	switch {
 	case !g.Valid() || !other.Valid() || g.axis != other.axis:
@@ -331,11 +324,10 @@ func (g Grid) Divides(other Grid) bool {
 	return other.step%g.step == 0 && (other.origin-g.origin)%g.step == 0
 }
 
-// Name returns the partition name of the grid's period p. Names sort in the order of
-// their periods, on one grid and across grids of one axis. Times are p2026, p202611,
-// p20261120, p20261120_18, p20261120_1830, p20261120_183015 (with the precision that
-// the start needs, to microseconds as p20261120_183015_250000). Sequences are p and
-// the 19-digit start.
+// Name returns the partition name of the grid's period p. Names sort in the order of their periods,
+// on one grid and across grids of one axis. Times are p2026, p202611, p20261120, p20261120_18,
+// p20261120_1830, p20261120_183015 (with the precision that the start needs, to microseconds as
+// p20261120_183015_250000). Sequences are p and the 19-digit start.
 func (g Grid) Name(p Period) string {
 	if g.axis == Sequence {
 		return fmt.Sprintf("p%019d", p.From)

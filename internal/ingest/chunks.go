@@ -30,8 +30,7 @@ type plan struct {
 	// Columns and Options are those with which the load began.
 	Columns []string `json:"columns"`
 	Options string   `json:"options"`
-	// Ends has, by segment, the key up to which all rows are loaded. The next row has the
-	// number Next.
+	// Ends has, by segment, the key up to which all rows are loaded. The next row has the number Next.
 	Ends map[int64][]string `json:"ends"`
 	Next int64              `json:"next"`
 	// Open are chunks, in order, that follow.

@@ -26,10 +26,9 @@ type Expanded struct {
 // ErrNoFiles is returned for a directory without files to load.
 var ErrNoFiles = errors.New("no files")
 
-// Expand returns the sources that arguments name: files, directories (all files below
-// them whose names imply a format, or with any all files), and patterns for shells that
-// don't expand them. Hidden files, and those that are being written or are rowmill's own, are
-// left out of both. "-" is
+// Expand returns the sources that arguments name: files, directories (all files below them whose
+// names imply a format, or with any all files), and patterns for shells that don't expand them.
+// Hidden files, and those that are being written or are rowmill's own, are left out of both. "-" is
 // returned unchanged.
 func Expand(args []string, any bool) (Expanded, error) {
 	e := &expander{any: any, seen: map[string]bool{}}

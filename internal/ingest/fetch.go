@@ -15,9 +15,8 @@ import (
 	"github.com/rowmill/rowmill/internal/value"
 )
 
-// A fetch reads rows of another server's table as records of text: TSV without a
-// header, in which every value is as the server writes it. The records are then checked and
-// sent as those of a file.
+// A fetch reads rows of another server's table as records of text: TSV without a header, in which
+// every value is as the server writes it. The records are then checked and sent as those of a file.
 type fetch struct {
 	db   engine.Keeper
 	list string // the select list

@@ -69,10 +69,9 @@ type fileLoad struct {
 	// reading is the dump that was opened last.
 	reading *format.DumpReader
 
-	// passed counts the bytes of the current reading that are done: compared with
-	// earlier loads, or committed. skipped is the part of them that earlier loads had
-	// committed. sending is when the first new batch was passed on, as
-	// time.Since(began).
+	// passed counts the bytes of the current reading that are done: compared with earlier loads, or
+	// committed. skipped is the part of them that earlier loads had committed. sending is when the
+	// first new batch was passed on, as time.Since(began).
 	passed, skipped, sending atomic.Int64
 
 	// recorded releases the lock on files with the same head, once this one can be
@@ -108,8 +107,7 @@ func (l *fileLoad) bytesDone(p *lane.Progress) {
 	l.collecting.Load().Describe(p)
 }
 
-// start loads the file while holding its locks, which are taken again if they are
-// lost.
+// start loads the file while holding its locks, which are taken again if they are lost.
 func (l *fileLoad) start(ctx context.Context) error {
 	var err error
 	if l.format, err = format.OfFile(ctx, l.path, l.format); err != nil {

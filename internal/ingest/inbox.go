@@ -419,8 +419,7 @@ type InboxStatus struct {
 	// of bad rows has no room for.
 	Rows   state.Counts
 	Unkept int64
-	// Failure is the reason why nothing is loaded at present, or "", and Refusal why nothing
-	// is taken.
+	// Failure is the reason why nothing is loaded at present, or "", and Refusal why nothing is taken.
 	Failure, Refusal string
 }
 

@@ -12,10 +12,9 @@ import (
 	"github.com/rowmill/rowmill/internal/ingest/lane"
 )
 
-// locked loads the file while holding two locks: on its name and on its source's key.
-// No other process can then load the file, or the same bytes under another name. again
-// means that this load held the locks before, and that the server may not yet have
-// detected the loss of its connection.
+// locked loads the file while holding two locks: on its name and on its source's key. No other
+// process can then load the file, or the same bytes under another name. again means that this load
+// held the locks before, and that the server may not yet have detected the loss of its connection.
 func (l *fileLoad) locked(ctx context.Context, again bool) error {
 	return l.WhileLocked(ctx, l.Source.Path, again, func(ctx context.Context) error {
 		head, err := headOf(ctx, l.path, l.open)
@@ -63,10 +62,9 @@ func (l *fileLoad) found(ctx context.Context, head []byte, again bool) error {
 	})
 }
 
-// lockHead takes a lock that excludes other loads of files with the same head, and
-// returns a function that releases it. It is released once the file's first
-// batches are recorded: until then, the same bytes can't be recognised under
-// another name. If it is lost before, lose is called.
+// lockHead takes a lock that excludes other loads of files with the same head, and returns a
+// function that releases it. It is released once the file's first batches are recorded: until then,
+// the same bytes can't be recognised under another name. If it is lost before, lose is called.
 func (l *fileLoad) lockHead(ctx context.Context, head []byte, lose context.CancelCauseFunc) (unlock func(), err error) {
 	if len(head) == 0 {
 		return func() {}, nil

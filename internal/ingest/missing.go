@@ -14,14 +14,12 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// lookFor limits how long to look for rows that were loaded earlier. The last query
-// may exceed it.
+// lookFor limits how long to look for rows that were loaded earlier. The last query may exceed it.
 const lookFor = 10 * time.Second
 
 // A finding is the result of looking for rows that were loaded earlier.
 type finding struct {
-	// missing rows are not in the table; gone rows were in periods that the table
-	// does not have.
+	// missing rows are not in the table; gone rows were in periods that the table does not have.
 	missing, gone int64
 	// unlooked is the reason why not all of them were looked for, "" if all were.
 	unlooked string
@@ -32,9 +30,8 @@ type finding struct {
 // wanted returns the minimum number of rows of an extent in the table.
 func wanted(e state.Extent) int64 { return max(e.Rows, 1) }
 
-// look counts the rows of extents, newest first, each up to the number that was
-// inserted. Retention removes whole periods, so rows in periods that were or are
-// being dropped are not missing.
+// look counts the rows of extents, newest first, each up to the number that was inserted. Retention
+// removes whole periods, so rows in periods that were or are being dropped are not missing.
 func (l *fileLoad) look(ctx context.Context, all []state.Extent) (finding, error) {
 	f := finding{found: slices.Clone(all)}
 	p, err := l.present(ctx)

@@ -1,13 +1,12 @@
 // Package ingest loads rows from files and streams into a rolling table without loss
 // and without duplicates, even if any process is killed at any time.
 //
-// A source is divided into batches at record boundaries. A batch is identified by its
-// source, its byte range and the hash of those bytes. The cuts of a file are recorded
-// in the database before a batch is sent, and the batch's line of the ledger commits
-// in one transaction with its rows. An interrupted load therefore resumes with
-// exactly the same batches, and the ledger refuses a batch that is already in the
-// table. A stream can't be read twice, so it is first written to a spool, whose
-// records are the batches.
+// A source is divided into batches at record boundaries. A batch is identified by its source, its
+// byte range and the hash of those bytes. The cuts of a file are recorded in the database before a
+// batch is sent, and the batch's line of the ledger commits in one transaction with its rows. An
+// interrupted load therefore resumes with exactly the same batches, and the ledger refuses a batch
+// that is already in the table. A stream can't be read twice, so it is first written to a spool,
+// whose records are the batches.
 //
 // Rows that can't be loaded, because of their values, the table's periods or the
 // server, are written to a file before their batch is committed; the others are loaded.
@@ -31,19 +30,16 @@ import (
 // Options describe the destination of a load and its settings.
 type Options struct {
 	lane.Sending
-	// Format is the format of the source. If Kind is empty, it is derived from the
-	// file's name.
+	// Format is the format of the source. If Kind is empty, it is derived from the file's name.
 	Format format.Format
-	// Name, unless empty, identifies the source instead of its path, so that the file
-	// may be moved.
+	// Name, unless empty, identifies the source instead of its path, so that the file may be moved.
 	Name string
 	// Flush limits how long rows of a stream wait for further rows before they are
 	// sent; 0 means DefaultFlush.
 	Flush time.Duration
 
-	// Spool is the directory that stores a stream until it is loaded; if it is "",
-	// the stream is sent directly. SpoolBytes limits its size; 0 means the spool's
-	// own default.
+	// Spool is the directory that stores a stream until it is loaded; if it is "", the stream is sent
+	// directly. SpoolBytes limits its size; 0 means the spool's own default.
 	Spool      string
 	SpoolBytes int64
 

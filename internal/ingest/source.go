@@ -22,9 +22,8 @@ import (
 	"github.com/rowmill/rowmill/internal/value"
 )
 
-// findSource finds the recorded source of the file, given its head: the newest source
-// with the same name and head, or a source with another name whose bytes the file
-// contains.
+// findSource finds the recorded source of the file, given its head: the newest source with the same
+// name and head, or a source with another name whose bytes the file contains.
 func (l *fileLoad) findSource(ctx context.Context, head []byte) error {
 	s := l.Source
 	var all []state.Source

@@ -17,8 +17,7 @@ import (
 type spooled struct {
 	Table   string   `json:"table"`
 	Columns []string `json:"columns"`
-	// Named means that the options named the columns: other keys of objects are
-	// skipped.
+	// Named means that the options named the columns: other keys of objects are skipped.
 	Named bool `json:"named,omitempty"`
 	format.Format
 	value.Notation

@@ -21,10 +21,9 @@ import (
 	"github.com/rowmill/rowmill/internal/state"
 )
 
-// Stream loads a source that can't be read twice, until it or ctx ends. When it
-// returns, all records that were read completely are loaded or, with a spool, stored
-// there. Without a spool, records that a killed load had read but not committed are
-// lost.
+// Stream loads a source that can't be read twice, until it or ctx ends. When it returns, all
+// records that were read completely are loaded or, with a spool, stored there. Without a spool,
+// records that a killed load had read but not committed are lost.
 //
 // With a spool, its records are loaded first; r may be nil to load only those.
 func Stream(ctx context.Context, o Options, r io.Reader) (lane.Result, error) {
@@ -318,8 +317,7 @@ func (l *streamLoad) unsent(ctx context.Context, all []*format.Batch, done *ackn
 // less than any record takes.
 const emptySegments = 64
 
-// findSpool reads the offset up to which the database has the spool, and continues
-// there.
+// findSpool reads the offset up to which the database has the spool, and continues there.
 func (l *streamLoad) findSpool(ctx context.Context, sp *spool.Spool) error {
 	if err := l.Tidy(ctx); err != nil {
 		return err
@@ -382,8 +380,7 @@ func (l *streamLoad) sayFound(f spool.Found) {
 	}
 }
 
-// spoolShare limits a record to this fraction of the spool, unless it consists of a
-// single row.
+// spoolShare limits a record to this fraction of the spool, unless it consists of a single row.
 const spoolShare = 8
 
 func (l *streamLoad) spoolUp(ctx, keeping context.Context, sp *spool.Spool, r io.Reader) (err error) {

@@ -71,9 +71,8 @@ func (l *lines) flush() error {
 
 func (l *lines) Close() error { return l.flush() }
 
-// appendCSV quotes what would otherwise be another field, the empty text, which is not
-// NULL, and \N, which readers take for it. White space at the ends is quoted because
-// some readers trim it.
+// appendCSV quotes what would otherwise be another field, the empty text, which is not NULL, and
+// \N, which readers take for it. White space at the ends is quoted because some readers trim it.
 func appendCSV(dst, value []byte) []byte {
 	if value == nil {
 		return dst

@@ -88,9 +88,8 @@ func (t Type) tooFine() error {
 	return fmt.Errorf("it has more than the %d digits after the point that the column stores", t.Scale)
 }
 
-// decimals returns the reader of decimals, which are sent as they are written.
-// Nonzero digits beyond the scale are refused, because the server would round them
-// silently.
+// decimals returns the reader of decimals, which are sent as they are written. Nonzero digits
+// beyond the scale are refused, because the server would round them silently.
 func (t Type) decimals(s Server) func(dst, text []byte) ([]byte, error) {
 	tooFine := t.tooFine()
 	tooLarge := fmt.Errorf("it is out of range: the column stores %d digits before the point", t.Precision-t.Scale)
@@ -204,8 +203,7 @@ func AppendUnscaled(dst, text []byte, scale int) ([]byte, bool) {
 	return dst, true
 }
 
-// FormatUnscaled writes a decimal, given as its digits without a point: -5 with scale
-// 2 is -0.05.
+// FormatUnscaled writes a decimal, given as its digits without a point: -5 with scale 2 is -0.05.
 func FormatUnscaled(digits string, scale int) string {
 	if scale == 0 {
 		return digits

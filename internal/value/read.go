@@ -108,8 +108,7 @@ var (
 	errNoJSON   = errors.New("it is not JSON")
 )
 
-// ints returns the reader of integers. A server that keeps to its types reports the
-// range itself.
+// ints returns the reader of integers. A server that keeps to its types reports the range itself.
 func (t Type) ints(s Server) func(text []byte) (int64, error) {
 	from, to := int64(math.MinInt64), int64(math.MaxInt64)
 	if s.Untyped {

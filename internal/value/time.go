@@ -148,9 +148,8 @@ var units = map[string]int{"s": 6, "ms": 3, "us": 0, "ns": -3}
 // Units returns the units in which numbers in time columns may count since 1970.
 func Units() []string { return []string{"s", "ms", "us", "ns"} }
 
-// parseUnix reads a number of units since 1970, with or without a fraction, and
-// returns it in microseconds. exact reports that it has no digits beyond a
-// microsecond.
+// parseUnix reads a number of units since 1970, with or without a fraction, and returns it in
+// microseconds. exact reports that it has no digits beyond a microsecond.
 func parseUnix(p []byte, finer int) (us int64, exact bool, err error) {
 	negative := len(p) > 0 && p[0] == '-'
 	if negative {
@@ -355,10 +354,9 @@ func days(year, month, day int) int64 {
 // TimeLayout is the layout, in UTC, for servers that take times as text.
 const TimeLayout = "2006-01-02 15:04:05"
 
-// AppendTime appends a time, given as microseconds since the epoch, in TimeLayout,
-// with six fractional digits if it has a fraction. Four-digit years are formatted
-// without package time, which would otherwise take most of the time of encoding a
-// row.
+// AppendTime appends a time, given as microseconds since the epoch, in TimeLayout, with six
+// fractional digits if it has a fraction. Four-digit years are formatted without package time,
+// which would otherwise take most of the time of encoding a row.
 func AppendTime(dst []byte, us int64) []byte {
 	secs := us / 1e6
 	days := secs / 86400

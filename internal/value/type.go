@@ -71,8 +71,7 @@ type Type struct {
 	NaN bool
 	// Digits is the number of digits of a second that a Time, Clock or Interval keeps.
 	Digits int
-	// Length is the maximum length of text in characters, and of bytes; 0 is
-	// unlimited or unknown.
+	// Length is the maximum length of text in characters, and of bytes; 0 is unlimited or unknown.
 	Length int
 	// Members are those of an Enum or a Set. A member whose name the catalog may show
 	// with escaped backslashes is there in both readings.

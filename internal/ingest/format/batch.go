@@ -16,8 +16,7 @@ type Batch struct {
 	Target *Target
 	// First reports that it starts the file, including the header if there is one.
 	First bool
-	// torn, unless nil, is the reason to reject its first row, which starts in the
-	// middle of a line.
+	// torn, unless nil, is the reason to reject its first row, which starts in the middle of a line.
 	torn error
 	// Rows is the number of its rows as counted by the cutter.
 	Rows int

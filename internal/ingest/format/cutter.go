@@ -247,10 +247,9 @@ func (c *Cutter) take(n, rows int) *Batch {
 	return b
 }
 
-// Next returns the next batch, and io.EOF after the last. If ctx ends it returns
-// ctx's error, and records already read stay buffered for breakOff. Records read
-// before an error of the stream, or before a record without an end, are returned
-// before that error.
+// Next returns the next batch, and io.EOF after the last. If ctx ends it returns ctx's error, and
+// records already read stay buffered for breakOff. Records read before an error of the stream, or
+// before a record without an end, are returned before that error.
 func (c *Cutter) Next(ctx context.Context) (*Batch, error) {
 	var flush <-chan time.Time
 	n, rows := 0, 0
@@ -300,9 +299,8 @@ var errBrokenOff = errors.New("the stream was broken off")
 // readWait limits the wait for a read that can't be interrupted. What it returns later is lost.
 const readWait = time.Second
 
-// breakOff stops the reader and takes all bytes that it has read. next then
-// returns them, except an incomplete record, followed by errBrokenOff, or by
-// io.EOF if the whole stream was read.
+// breakOff stops the reader and takes all bytes that it has read. next then returns them, except an
+// incomplete record, followed by errBrokenOff, or by io.EOF if the whole stream was read.
 func (c *Cutter) breakOff(stop context.CancelFunc) {
 	stop()
 	late := time.After(readWait)

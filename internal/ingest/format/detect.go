@@ -71,8 +71,7 @@ func notArray(text []byte) error {
 		"jq -c '.KEY[]' if its rows are in an array under KEY, jq -c . if each object is a row; and what jq prints as the source")
 }
 
-// Detect sets a format's kind, if it isn't given, by the name of the source or else by
-// its content.
+// Detect sets a format's kind, if it isn't given, by the name of the source or else by its content.
 func (f *Format) Detect(in *Input, wait bool) error {
 	if f.Kind == "" {
 		if f.Kind = KindOf(in.name); f.Kind == TSV && in.wide && f.Delimiter == 0 {

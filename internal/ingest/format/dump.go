@@ -26,8 +26,7 @@ import (
 // A DumpTable describes which rows of a dump are read, and into what.
 type DumpTable struct {
 	of engine.Dump
-	// table is the table whose rows are read: its name without a schema, or a pattern
-	// of path.Match.
+	// table is the table whose rows are read: its name without a schema, or a pattern of path.Match.
 	table string
 	// schema is the table into which they are loaded.
 	schema *engine.Schema

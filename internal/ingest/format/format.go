@@ -69,9 +69,8 @@ type Format struct {
 	Delimiter byte `json:"delimiter,omitempty"`
 	// NoHeader means that the first line contains values, not column names.
 	NoHeader bool `json:"-"`
-	// Header means that the first line contains column names although Columns are
-	// given. Without it, a first line that is a row of values is refused, because it
-	// would be skipped.
+	// Header means that the first line contains column names although Columns are given. Without it, a
+	// first line that is a row of values is refused, because it would be skipped.
 	Header bool `json:"-"`
 	// Nulls are the texts that mean NULL; if there are none, it is \N. Quoted fields and
 	// JSON strings are compared with them only if NullQuoted is set.
@@ -82,8 +81,7 @@ type Format struct {
 	Escape bool `json:"escape,omitempty"`
 	// Comment, unless empty, begins lines of CSV and TSV that are skipped.
 	Comment string `json:"comment,omitempty"`
-	// SkipLines is the number of lines before the header, or before the first row, that
-	// are skipped.
+	// SkipLines is the number of lines before the header, or before the first row, that are skipped.
 	SkipLines int `json:"-"`
 	// Encoding is the encoding of the text, as Encoding returns it. Text with the byte
 	// order mark of UTF-16 is that without it.
@@ -96,8 +94,7 @@ type Format struct {
 	dump  *engine.Dump
 	// raw means that bytes are written as they are: the rows are those of a dump.
 	raw bool
-	// Measurement is the measurement of line protocol that is loaded; "" is the
-	// table's name.
+	// Measurement is the measurement of line protocol that is loaded; "" is the table's name.
 	Measurement string `json:"measurement,omitempty"`
 	// SkipColumns are the names in the header, or keys of objects, that are skipped.
 	SkipColumns []string `json:"skip_columns,omitempty"`
@@ -116,8 +113,7 @@ type Constant struct {
 
 var kindsByName = map[string]Kind{".csv": CSV, ".tsv": TSV, ".tab": TSV, ".jsonl": JSONL, ".ndjson": JSONL, ".lp": LineProtocol, ".parquet": Parquet, ".sql": Dump}
 
-// KindOf returns the kind that a file's name implies, compressed or not; "" is
-// unknown.
+// KindOf returns the kind that a file's name implies, compressed or not; "" is unknown.
 func KindOf(path string) Kind { return kindsByName[extension(path)] }
 
 // MayLoad reports whether a file's name implies its kind, or that its content does.
@@ -308,10 +304,9 @@ func escaped(p []byte) bool {
 	return n%2 == 1
 }
 
-// quotedEnd is end for a CSV record with quotes. line is the end of its first line, 0
-// if unknown. If a closing quote is followed by text, it is in fact the opening quote
-// of a later field or row, and an earlier quote is stray. Such a record also ends
-// with its line.
+// quotedEnd is end for a CSV record with quotes. line is the end of its first line, 0 if unknown.
+// If a closing quote is followed by text, it is in fact the opening quote of a later field or row,
+// and an earlier quote is stray. Such a record also ends with its line.
 func (f *Format) quotedEnd(p []byte, line int, final bool) (int, error) {
 	q := p[:min(len(p), maxQuoted)]
 	delimiter := f.Separator()

@@ -59,8 +59,7 @@ func (in *Input) TextSize() int64 {
 
 // UpTo converts a number of decompressed bytes to the corresponding number of bytes on disk.
 func (in *Input) UpTo(passed int64) int64 {
-	// given is loaded before read, so that it never exceeds the bytes that read
-	// accounts for.
+	// given is loaded before read, so that it never exceeds the bytes that read accounts for.
 	given := in.given.Load()
 	read := in.read.Load()
 	if given == 0 || passed >= given {
@@ -88,8 +87,7 @@ const (
 	// SettledAfter is how long a file must not have been written to before its
 	// unterminated last line is accepted: the writer may still be writing it.
 	SettledAfter = 5 * time.Second
-	// growPoll is the interval between checks for that, and growWait limits the
-	// total wait.
+	// growPoll is the interval between checks for that, and growWait limits the total wait.
 	growPoll = 100 * time.Millisecond
 	growWait = 20 * time.Second
 )

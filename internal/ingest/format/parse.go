@@ -25,8 +25,7 @@ type Rejected struct {
 	// Column is the column with the invalid value, "" if unknown.
 	Column string
 	Reason string
-	// Row is the original row, or the beginning of a row that is too long to be
-	// loaded.
+	// Row is the original row, or the beginning of a row that is too long to be loaded.
 	Row []byte
 	// Skipped reports that it was not rejected, but skipped: its key was there already.
 	Skipped bool
@@ -54,9 +53,8 @@ type Parser struct {
 	values []field // of an object, by column
 	seen   []bool  // the columns present in the object
 
-	// absent is a bitmap of the columns that get their default in the current row,
-	// empty if there are none. rowShapes has the shape of each row of an object, and
-	// shapes those seen so far, by bitmap.
+	// absent is a bitmap of the columns that get their default in the current row, empty if there are
+	// none. rowShapes has the shape of each row of an object, and shapes those seen so far, by bitmap.
 	absent    []byte
 	rowShapes []*shape
 	shapes    map[string]*shape
@@ -87,8 +85,7 @@ func (p *Parser) parseSpan(b *Batch, s span) {
 		line += int64(bytes.Count(data[:at], LineBreak))
 	}
 	for at < len(data) {
-		// A batch contains only complete records, so no further bytes are needed to
-		// find their ends.
+		// A batch contains only complete records, so no further bytes are needed to find their ends.
 		n, err := p.Format.End(data[at:], true)
 		if err != nil || n == 0 {
 			n = len(data) - at

@@ -25,8 +25,7 @@ const (
 	Live Lane = "live"
 	// Publish publishes the rows of all empty periods, however few.
 	Publish Lane = "publish"
-	// Merge publishes those, and merges the rows of all other periods that are over,
-	// however few.
+	// Merge publishes those, and merges the rows of all other periods that are over, however few.
 	Merge Lane = "merge"
 )
 
@@ -51,11 +50,10 @@ const (
 	// fewRows is the number of rows of a period that are inserted in one transaction
 	// rather than published: a publication costs about ten statements.
 	fewRows = 20000
-	// mergeShare is how many rows that a period has are copied for each row merged with
-	// them; beyond, they are inserted. A merge writes a new row twice and copies each old
-	// one, on the sorted path: n rows take the time of 2n + old of them. Inserts took a
-	// fifth of a merge's time while the period's indexes were in memory, and seven times
-	// as long where they were not (docs/loading.md).
+	// mergeShare is how many rows that a period has are copied for each row merged with them; beyond,
+	// they are inserted. A merge writes a new row twice and copies each old one, on the sorted path: n
+	// rows take the time of 2n + old of them. Inserts took a fifth of a merge's time while the
+	// period's indexes were in memory, and seven times as long where they were not (docs/loading.md).
 	mergeShare = 10
 )
 

@@ -291,8 +291,7 @@ func (n *Collector) decide(ctx context.Context, part rolling.Partition, all []*p
 	return true, nil
 }
 
-// counts returns the number of rows of a publication, and their lowest and highest
-// position.
+// counts returns the number of rows of a publication, and their lowest and highest position.
 func (n *Collector) counts(p *publication) (rows, first, last int64) {
 	first, last = p.To, p.From
 	for _, s := range n.sorters {
@@ -302,8 +301,7 @@ func (n *Collector) counts(p *publication) (rows, first, last int64) {
 	return rows, first, last
 }
 
-// rowsOf passes the rows of a publication to write, in the order of the key or of the
-// source.
+// rowsOf passes the rows of a publication to write, in the order of the key or of the source.
 func (n *Collector) rowsOf(ctx context.Context, p *publication, sourceOrder bool, write func(*engine.Batch) error) (err error) {
 	buffer := n.runBuffer()
 	var all []cursor

@@ -12,14 +12,12 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// fewID is the id in the ledger of the rows of a publication that are inserted in one
-// transaction.
+// fewID is the id in the ledger of the rows of a publication that are inserted in one transaction.
 func fewID(source string, p *state.Publication) string {
 	return fmt.Sprintf("%s@period %d", source, p.From)
 }
 
-// insertFew inserts the rows of a publication in one transaction with their line of the
-// ledger.
+// insertFew inserts the rows of a publication in one transaction with their line of the ledger.
 func (n *Collector) insertFew(ctx context.Context, p *publication) (err error) {
 	loader, err := Retried(ctx, n.Load, func() (engine.Loader, error) { return n.Opt.DB.Loader(ctx) })
 	if err != nil {

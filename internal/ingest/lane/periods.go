@@ -147,8 +147,7 @@ func (t *periods) allowed(ctx context.Context, now bool) (*rolling.Creatable, er
 	return c, nil
 }
 
-// missing returns the periods to create for rows of a parsed batch that lie in none of the
-// parts.
+// missing returns the periods to create for rows of a parsed batch that lie in none of the parts.
 func (t *periods) missing(p *format.Parser, c *rolling.Creatable, parts []rolling.Partition, upTo int64) (out []rolling.Partition) {
 	for i := range p.Batch.Rows() {
 		pos := p.Position(i)
@@ -227,9 +226,8 @@ func (t *periods) outside(c *rolling.Creatable, parts []rolling.Partition, pos i
 	return fmt.Errorf("%s lies outside every period: they run from %s to %s", at, t.table.Grid.Format(parts[0].From), t.table.Grid.Format(parts[len(parts)-1].To))
 }
 
-// check keeps the rows of a parsed batch that can be sent and rejects the others, after it
-// has created the periods that they lack. It returns the range of the kept rows
-// in each period.
+// check keeps the rows of a parsed batch that can be sent and rejects the others, after it has
+// created the periods that they lack. It returns the range of the kept rows in each period.
 func (t *periods) check(ctx context.Context, s *sender, p *format.Parser) ([]state.Extent, error) {
 	parts, upTo, err := t.look(ctx, false)
 	if err != nil {

@@ -63,8 +63,7 @@ func (s *Pool) take(ctx context.Context, l *Load) (*sender, error) {
 	}
 }
 
-// give makes a sender idle. Its connection is closed after an error: its state is
-// unknown.
+// give makes a sender idle. Its connection is closed after an error: its state is unknown.
 func (s *Pool) give(out *sender, failed error) {
 	if failed != nil {
 		_ = out.close() // failed is the reason
@@ -149,9 +148,8 @@ func (s *Pool) badFile(path string, most int64) (b *badFile, err error) {
 	return b, err
 }
 
-// Lock waits until no other load of this process holds a lock of that name. The
-// database's own locks exclude other processes; between loads of one process
-// they would fail instead of waiting.
+// Lock waits until no other load of this process holds a lock of that name. The database's own
+// locks exclude other processes; between loads of one process they would fail instead of waiting.
 func (s *Pool) Lock(ctx context.Context, name string) (unlock func(), err error) {
 	for {
 		s.mu.Lock()

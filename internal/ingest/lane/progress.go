@@ -47,10 +47,9 @@ type Result struct {
 	// came to its end; BeforeRejected is how many of them were rejected.
 	Before         int64 `json:"before"`
 	BeforeRejected int64 `json:"before_rejected"`
-	// LoadedAt is when rows of an earlier load were last recorded. For a file,
-	// Missing counts those rows that are not in the table although it has their
-	// periods; Gone counts those whose periods were dropped. Unlooked is the reason
-	// why not all of them were looked for, "" if all were.
+	// LoadedAt is when rows of an earlier load were last recorded. For a file, Missing counts those
+	// rows that are not in the table although it has their periods; Gone counts those whose periods
+	// were dropped. Unlooked is the reason why not all of them were looked for, "" if all were.
 	LoadedAt time.Time `json:"loaded_at,omitzero"`
 	Missing  int64     `json:"missing,omitempty"`
 	Gone     int64     `json:"gone_with_periods,omitempty"`
@@ -69,8 +68,7 @@ type Result struct {
 	Bytes   int64 `json:"bytes"`
 	// Finished means that the source was loaded to its end.
 	Finished bool `json:"finished"`
-	// Damaged lists byte ranges of the spool that were set aside, with the path of
-	// their copy.
+	// Damaged lists byte ranges of the spool that were set aside, with the path of their copy.
 	Damaged []string `json:"damaged,omitempty"`
 	// Unfinished is the number of bytes of a stream's last record that were not
 	// loaded because the load ended in the middle of it.

@@ -19,21 +19,19 @@ type Publisher interface {
 	Publishable(ctx context.Context) error
 	// Mergeable returns the reason why rows can't be merged with those of a period.
 	Mergeable(ctx context.Context, p rolling.Period) error
-	// Publish creates a table with these columns, which fill fills, and replaces the
-	// period by it. fill may be called again, then with the rows in the order of the
-	// source. If p.Merges, rows that the period has are merged with them, of which they
-	// are those that stay. Publish sets p's state and counts, and records them in the transaction
-	// that ends the change. It returns state.ErrFilled if the period has got many rows,
-	// and engine.ErrRefused if the server refuses some of the rows; none of them is in
-	// the table then.
+	// Publish creates a table with these columns, which fill fills, and replaces the period by it.
+	// fill may be called again, then with the rows in the order of the source. If p.Merges, rows that
+	// the period has are merged with them, of which they are those that stay. Publish sets p's state
+	// and counts, and records them in the transaction that ends the change. It returns state.ErrFilled
+	// if the period has got many rows, and engine.ErrRefused if the server refuses some of the rows;
+	// none of them is in the table then.
 	Publish(ctx context.Context, p *state.Publication, columns []engine.Column, fill func(ctx context.Context, sourceOrder bool, write func(*engine.Batch) error) error) error
 	// FinishPublications completes the publications of processes that have died, or
 	// removes what they have left. On return, none of the source is under way.
 	FinishPublications(ctx context.Context, source string) error
 }
 
-// PublishAll puts all collected rows into the table. All batches up to byte to have been
-// read.
+// PublishAll puts all collected rows into the table. All batches up to byte to have been read.
 func (n *Collector) PublishAll(ctx context.Context, to int64) error {
 	var due []*publication
 	for _, p := range *n.all.Load() {

@@ -23,8 +23,7 @@ type Why struct {
 
 // A Reason is a reason for which rows were rejected.
 type Reason struct {
-	// Column is the column concerned, "" if it is unknown. Reason lacks the values of
-	// single rows.
+	// Column is the column concerned, "" if it is unknown. Reason lacks the values of single rows.
 	Column string `json:"column,omitempty"`
 	Reason string `json:"reason"`
 	Rows   int64  `json:"rows"`

@@ -30,8 +30,7 @@ type badRow struct {
 	Reason string `json:"reason"`
 	// Skipped reports that the row wasn't refused: its key was there already.
 	Skipped bool `json:"skipped,omitempty"`
-	// Row is the original row; Bytes contains it, in base64, if it is not valid
-	// UTF-8.
+	// Row is the original row; Bytes contains it, in base64, if it is not valid UTF-8.
 	Row   string `json:"row,omitempty"`
 	Bytes []byte `json:"row_base64,omitempty"`
 }
@@ -72,9 +71,8 @@ func openBad(path string) (*badFile, error) {
 	return b, nil
 }
 
-// each passes the file's rows to fn, up to the last complete line. The first line
-// must be readable, which proves that rowmill wrote the file. For a later line that
-// is unreadable, row is nil.
+// each passes the file's rows to fn, up to the last complete line. The first line must be readable,
+// which proves that rowmill wrote the file. For a later line that is unreadable, row is nil.
 func (b *badFile) each(fn func(row *badRow, line []byte)) error {
 	f, err := os.Open(b.path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -136,8 +134,7 @@ func (b *badFile) stale(load string, from, to int64) bool {
 	return first < end
 }
 
-// prune removes the rows of a source between two byte offsets. The caller holds the
-// file's lock.
+// prune removes the rows of a source between two byte offsets. The caller holds the file's lock.
 func (b *badFile) prune(load string, from, to int64) error {
 	var out bytes.Buffer
 	err := b.each(func(row *badRow, line []byte) {

@@ -10,9 +10,8 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// A layout is how rows of a batch are encoded as bytes: the columns of the key so that
-// comparing bytes compares keys, the ordinal, and the other columns as compactly as is
-// quick.
+// A layout is how rows of a batch are encoded as bytes: the columns of the key so that comparing
+// bytes compares keys, the ordinal, and the other columns as compactly as is quick.
 type layout struct {
 	columns []engine.Column
 	key     []int // columns of the key, in order

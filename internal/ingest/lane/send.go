@@ -17,9 +17,8 @@ import (
 type Batch struct {
 	*format.Batch
 	held int64 // bytes of it reserved in Pool.ahead
-	// Noted reports that it is in the ledger: only its rows that are published are read.
-	// Single reports that only the rows of publications are sent that can't be
-	// published.
+	// Noted reports that it is in the ledger: only its rows that are published are read. Single
+	// reports that only the rows of publications are sent that can't be published.
 	Noted, Single bool
 	// taken are the publications, by their indexes, whose rows have been collected.
 	taken []int
@@ -33,8 +32,7 @@ type Batch struct {
 type sender struct {
 	*Load  // of the current batch
 	loader engine.Loader
-	// parsers contains a parser for each of the last targets; parser is that of the
-	// current batch.
+	// parsers contains a parser for each of the last targets; parser is that of the current batch.
 	parsers map[*format.Target]*format.Parser
 	parser  *format.Parser
 	// collector, unless nil, takes the rows that are published.

@@ -25,9 +25,8 @@ type Sending struct {
 	// Writers is the number of batches sent concurrently; 0 means DefaultWriters.
 	// Engines with serial writes always use 1, and so does UpdateDuplicate.
 	Writers int
-	// RetryFor limits how long a batch is retried after transient errors: a lost
-	// connection, a server that is down, a deadlock. Negative means without limit, 0
-	// no retries.
+	// RetryFor limits how long a batch is retried after transient errors: a lost connection, a server
+	// that is down, a deadlock. Negative means without limit, 0 no retries.
 	RetryFor time.Duration
 	// Hurry, unless nil, is closed when transient errors end the load: its rows are kept
 	// elsewhere. Patience is how long batches in flight may take after the load was asked to
@@ -35,20 +34,18 @@ type Sending struct {
 	Hurry    <-chan struct{}
 	Patience time.Duration
 
-	// Lane is how rows reach the table; "" means Auto. Publisher, unless nil, publishes
-	// rows. Memory limits the rows that are collected for it in memory, in bytes; 0 means
-	// DefaultMemory. The others are in a temporary file in Dir; "" means .rowmill in the
-	// working directory. Parallel is the number of periods that are published at a time;
-	// 0 means the number of processors.
+	// Lane is how rows reach the table; "" means Auto. Publisher, unless nil, publishes rows. Memory
+	// limits the rows that are collected for it in memory, in bytes; 0 means DefaultMemory. The others
+	// are in a temporary file in Dir; "" means .rowmill in the working directory. Parallel is the
+	// number of periods that are published at a time; 0 means the number of processors.
 	Lane      Lane
 	Publisher Publisher
 	Memory    int64
 	Dir       string
 	Parallel  int
 
-	// Bad is the path of the file for rows that can't be loaded. The load ends if
-	// there are more than MaxBad of them, before the batch that exceeds the limit is
-	// committed; negative means no limit.
+	// Bad is the path of the file for rows that can't be loaded. The load ends if there are more than
+	// MaxBad of them, before the batch that exceeds the limit is committed; negative means no limit.
 	Bad    string
 	MaxBad int64
 	// BadBytes limits the size of that file: once it has that, further rows are counted and
@@ -60,11 +57,9 @@ type Sending struct {
 
 	// Dry reads and checks all rows and sends none.
 	Dry bool
-	// Say, unless nil, receives messages for the user. It is called from several
-	// goroutines.
+	// Say, unless nil, receives messages for the user. It is called from several goroutines.
 	Say func(line string)
-	// Progress, unless nil, is called after each interval of length Every; 0 means
-	// one second.
+	// Progress, unless nil, is called after each interval of length Every; 0 means one second.
 	Progress func(Progress)
 	Every    time.Duration
 	// Reached, unless nil, is called at each point where a test simulates a crash.

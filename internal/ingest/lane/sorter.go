@@ -22,14 +22,12 @@ import (
 // as sorted runs, one for each period, which are merged when the period is read. It is
 // filled by one goroutine; once it is complete, several may read it.
 //
-// A row is one string of bytes: its length (32 bits), its key, its ordinal and its other
-// values. The key is such that comparing bytes compares rows, the ordinal, which is
-// unique, is the offset of the row in its source, so that rows with one key stay in the
-// order of the source.
+// A row is one string of bytes: its length (32 bits), its key, its ordinal and its other values.
+// The key is such that comparing bytes compares rows, the ordinal, which is unique, is the offset
+// of the row in its source, so that rows with one key stay in the order of the source.
 type sorter struct {
 	layout *layout
-	// limit is the size, in bytes, of rows and entries at which they are written to the
-	// file.
+	// limit is the size, in bytes, of rows and entries at which they are written to the file.
 	limit  int64
 	chunks [][]byte // memory with rows
 	spare  [][]byte // memory without

@@ -385,9 +385,8 @@ var (
 	unitsV1 = map[string]string{"": "ns", "n": "ns", "ns": "ns", "u": "us", "us": "us", "ms": "ms", "s": "s"}
 )
 
-// points takes a request with line protocol for the tables that its measurements name.
-// Rows that can't be loaded are answered with 400, as InfluxDB does; the others are taken
-// nevertheless.
+// points takes a request with line protocol for the tables that its measurements name. Rows that
+// can't be loaded are answered with 400, as InfluxDB does; the others are taken nevertheless.
 func (s *Server) points(w http.ResponseWriter, r *http.Request, units map[string]string) error {
 	unit, known := units[r.URL.Query().Get("precision")]
 	if !known {

@@ -26,10 +26,9 @@ func (s *Spool) Append(ctx context.Context, data []byte) (Record, error) {
 	return all[0], nil
 }
 
-// AppendAll adds records as Append does, with one sync for all of them. After an error
-// none of them is there. After a crash in between, each may be there or not, and a
-// power loss may leave one damaged before an intact one. Together they must fit into
-// the budget.
+// AppendAll adds records as Append does, with one sync for all of them. After an error none of them
+// is there. After a crash in between, each may be there or not, and a power loss may leave one
+// damaged before an intact one. Together they must fit into the budget.
 func (s *Spool) AppendAll(ctx context.Context, all [][]byte) ([]Record, error) {
 	out, err := s.append(ctx, all)
 	return out, s.wrap("append", err)
@@ -203,8 +202,7 @@ func (s *Spool) room(ctx context.Context, size int64) (roll bool, err error) {
 		if s.total < before {
 			continue
 		}
-		// All records are released. The last segment is removed once a new one
-		// exists.
+		// All records are released. The last segment is removed once a new one exists.
 		if s.records == 0 && (used || s.tail == nil) {
 			return true, nil
 		}
@@ -223,8 +221,7 @@ func (s *Spool) room(ctx context.Context, size int64) (roll bool, err error) {
 // reclaim removes fully released segments from the front, but never the last one:
 // its name contains the offset at which the spool continues. The caller holds mu.
 //
-// The removal isn't synced. A segment that reappears after a power loss is
-// released again.
+// The removal isn't synced. A segment that reappears after a power loss is released again.
 func (s *Spool) reclaim() error {
 	for len(s.segments) > 1 && s.segments[0].done == len(s.segments[0].records) {
 		first := s.segments[0]
@@ -281,9 +278,8 @@ func (s *Spool) create(base int64) (*os.File, error) {
 	return f, nil
 }
 
-// Release declares that the database has all records below an offset, which must
-// be a record's To. It removes the segments that lie wholly below the offset,
-// except the last segment.
+// Release declares that the database has all records below an offset, which must be a record's To.
+// It removes the segments that lie wholly below the offset, except the last segment.
 func (s *Spool) Release(upTo int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

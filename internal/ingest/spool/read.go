@@ -182,8 +182,7 @@ func (s *Spool) SeekTo(to int64) error {
 	return nil
 }
 
-// boundary returns an error unless a record begins or ends at the offset. The
-// caller holds mu.
+// boundary returns an error unless a record begins or ends at the offset. The caller holds mu.
 func (s *Spool) boundary(offset int64) error {
 	if offset < 0 {
 		return fmt.Errorf("offset %d is negative", offset)

@@ -1,8 +1,7 @@
-// Package spool keeps records on disk until a database has them. It buffers a
-// stream that can't be read twice for a database that may be slow or
-// unavailable. A record is one batch of input: opaque bytes delimited by the
-// caller. Its offset in the spool identifies it, so a batch's boundaries are on
-// disk before any of it is sent.
+// Package spool keeps records on disk until a database has them. It buffers a stream that can't be
+// read twice for a database that may be slow or unavailable. A record is one batch of input: opaque
+// bytes delimited by the caller. Its offset in the spool identifies it, so a batch's boundaries are
+// on disk before any of it is sent.
 //
 // Any number of goroutines may append and release, and one reads:
 //
@@ -60,10 +59,9 @@
 //	12  4  CRC of the data
 //	16     data
 //
-// The first CRC distinguishes a wrong length from wrong data. It covers the ID
-// and the offset. The search for the next record after damage therefore never
-// mistakes bytes of another spool, from another offset, or within a record's
-// data for a record.
+// The first CRC distinguishes a wrong length from wrong data. It covers the ID and the offset. The
+// search for the next record after damage therefore never mistakes bytes of another spool, from
+// another offset, or within a record's data for a record.
 package spool
 
 import (
@@ -118,8 +116,7 @@ type Options struct {
 
 // A Record is one batch of input, as stored in the spool.
 type Record struct {
-	// From and To are the offsets of the first byte of its head and of the first byte
-	// after it.
+	// From and To are the offsets of the first byte of its head and of the first byte after it.
 	From, To int64
 	// Data is the record's content. The caller owns it.
 	Data []byte
@@ -129,17 +126,15 @@ type Record struct {
 
 // Found describes the state in which Open found the spool.
 type Found struct {
-	// Records and Bytes count the intact records, including those that the database
-	// already has: see SeekTo and Release. Bytes are bytes on disk, including the
-	// records' heads.
+	// Records and Bytes count the intact records, including those that the database already has: see
+	// SeekTo and Release. Bytes are bytes on disk, including the records' heads.
 	Records, Bytes int64
 	// Torn is the number of bytes of a torn tail that were removed.
 	Torn int64
 	// TornFile is the copy of that tail. It is "" if the tail was the beginning of a
 	// record or zeros: then no record whose Append had returned was lost.
 	TornFile string
-	// Bad lists the parts set aside. Each Open reports them until their segment is
-	// released.
+	// Bad lists the parts set aside. Each Open reports them until their segment is released.
 	Bad []Bad
 	// Missing lists the offset ranges of missing segments.
 	Missing []Range
@@ -158,15 +153,13 @@ type Bad struct {
 	Known bool
 }
 
-// Spool is an open spool. Its methods may be called by several goroutines, of
-// which one reads.
+// Spool is an open spool. Its methods may be called by several goroutines, of which one reads.
 type Spool struct {
 	o    Options
 	id   uint64
 	lock *os.File
 
-	// appending is held by Append, reading by Next and SeekTo. Both are locked before
-	// mu.
+	// appending is held by Append, reading by Next and SeekTo. Both are locked before mu.
 	appending, reading sync.Mutex
 	tail               *os.File // the last segment; nil if the next record begins a new one
 	// reserved, and crowded after the disk was full, belong to Append. The next record then
@@ -203,8 +196,7 @@ type place struct {
 
 func (p place) to() int64 { return p.from + int64(p.size) }
 
-// ID returns the spool's ID: 16 hexadecimal digits, generated at random when the
-// spool was created.
+// ID returns the spool's ID: 16 hexadecimal digits, generated at random when the spool was created.
 func (s *Spool) ID() string { return formatID(s.id) }
 
 // Finish declares that no more records will be appended: Next returns io.EOF once all
