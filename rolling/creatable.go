@@ -1,6 +1,7 @@
 package rolling
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -34,12 +35,7 @@ func (c *Creatable) For(have []Partition, pos int64) (Partition, error) {
 	case pos < c.Sealed:
 		return Partition{}, fmt.Errorf("%s lies before %s, up to where roll-ups are sealed, as rows before were dropped: they would lack this row", at, c.Grid.Format(c.Sealed))
 	}
-	i, _ := slices.BinarySearchFunc(have, pos, func(h Partition, pos int64) int {
-		if h.From <= pos {
-			return -1
-		}
-		return 1
-	})
+	i, _ := slices.BinarySearchFunc(have, pos+1, byFrom)
 	if i > 0 {
 		p.From = max(p.From, have[i-1].To)
 	}
@@ -51,14 +47,11 @@ func (c *Creatable) For(have []Partition, pos int64) (Partition, error) {
 	return named, nil
 }
 
+func byFrom(p Partition, from int64) int { return cmp.Compare(p.From, from) }
+
 // Insert returns the partitions, which are in order, with one more.
 func Insert(parts []Partition, p Partition) []Partition {
-	i, _ := slices.BinarySearchFunc(parts, p.From, func(h Partition, from int64) int {
-		if h.From < from {
-			return -1
-		}
-		return 1
-	})
+	i, _ := slices.BinarySearchFunc(parts, p.From, byFrom)
 	return slices.Insert(slices.Clone(parts), i, p)
 }
 

@@ -155,76 +155,6 @@ func (es Errors) Unwrap() []error {
 	return out
 }
 
-// String returns the declaration as TOML that ParseDeclaration reads, with all
-// omitted keys filled in: two equivalent declarations have the same text.
-func (d *Declaration) String() string {
-	var b strings.Builder
-	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	create := d.Definition.Text
-	for _, ix := range d.Definition.Indexes {
-		create += ";\n" + ix.Text
-	}
-	line("[table]\nname = %s\ntarget = %s\ncreate = %s\ntime = %s", tomlText(d.Name), tomlText(d.Target), tomlBlock(create), tomlText(d.Time))
-	if name := EpochName(d.Epoch); name != "" {
-		line("epoch = %q", name)
-	}
-	if d.Exact {
-		line("exact = true")
-	}
-	line("\n[period]")
-	switch {
-	case d.Auto:
-		line(`every = "auto"`)
-	case d.Period.axis == Sequence:
-		line("rows = %d", d.Period.step)
-	default:
-		line("every = %q", d.Period)
-	}
-	if !d.From.IsZero() {
-		line("from = %q", d.From.Format(time.RFC3339))
-	}
-	line("ahead = %q", d.Ahead)
-	if !d.Keep.IsZero() {
-		line("keep = %q", d.Keep)
-	}
-	line("late = %q", d.Late)
-	line("\n[seal]\nafter = %q\ncompress = %t", d.Seal.After, d.Seal.Compress)
-	if d.Seal.Merge.Valid() {
-		line("merge = %q", d.Seal.Merge)
-	}
-	if d.Seal.Archive != "" {
-		line("archive = %s", tomlText(d.Seal.Archive))
-	}
-	if len(d.Shards.Nodes) > 0 {
-		line("\n[shards]\nby = %s", tomlText(d.Shards.By))
-		if d.Shards.Every.Valid() {
-			line("every = %q", d.Shards.Every)
-		}
-		line("\n[shards.nodes]")
-		for _, n := range d.Shards.Nodes {
-			line("%s = %s", n.Name, tomlText(n.Target))
-		}
-	}
-	for _, l := range d.Rollups {
-		line("\n[[rollup]]\nname = %s", tomlText(l.Name))
-		if l.From != "" {
-			line("from = %s", tomlText(l.From))
-		}
-		var by, sel []string
-		for _, c := range l.By {
-			by = append(by, tomlText(c))
-		}
-		for _, a := range l.Select {
-			sel = append(sel, tomlText(a.Name)+" = "+tomlText(a.String()))
-		}
-		line("every = %q\nby = [%s]\nselect = { %s }", l.Every, strings.Join(by, ", "), strings.Join(sel, ", "))
-		if !l.Keep.IsZero() {
-			line("keep = %q", l.Keep)
-		}
-	}
-	return b.String()
-}
-
 // String returns the policy as written in a declaration.
 func (l Late) String() string {
 	if l == LateReject {
@@ -259,15 +189,6 @@ func tomlText(s string) string {
 	}
 	b.WriteByte('"')
 	return b.String()
-}
-
-// tomlBlock returns a text as TOML, on separate lines if possible.
-func tomlBlock(s string) string {
-	control := func(c rune) bool { return c < ' ' && c != '\n' && c != '\t' || c == 127 }
-	if strings.Contains(s, "'''") || strings.HasSuffix(s, "'") || strings.ContainsFunc(s, control) {
-		return tomlText(s)
-	}
-	return "'''\n" + s + "'''"
 }
 
 // A password with its keyword, as in libpq's keyword form, in any place.

@@ -136,9 +136,8 @@ func TestParseDeclarationOfEachKind(t *testing.T) {
 		{"shards", declarationOf("mariadb://h/d", "CREATE TABLE t (at DATETIME NOT NULL, K INT(10) UNSIGNED NOT NULL, PRIMARY KEY (k, at))", "at", "every = \"1d\"", "") +
 			"[shards]\nby = \"k\"\nnodes = { b = \"mariadb://h1/d\", a = \"mysql://h2/d?password-file=x\" }\n",
 			func(d *rolling.Declaration) bool {
-				again, err := rolling.ParseDeclaration("t.toml", []byte(d.String()))
 				want := rolling.Shards{By: "K", Nodes: []rolling.Node{{"b", "mariadb://h1/d"}, {"a", "mysql://h2/d?password-file=x"}}}
-				return err == nil && reflect.DeepEqual(d.Shards, want) && reflect.DeepEqual(again.Shards, want)
+				return reflect.DeepEqual(d.Shards, want)
 			}},
 		{"shards without a column", declarationOf("mariadb://h/d", "CREATE TABLE t (at DATETIME NOT NULL, k INT NOT NULL, PRIMARY KEY (k, at))", "at", "every = \"1d\"", "") +
 			"[shards]\nnodes = { b = \"mariadb://h1/d\", a = \"mysql://h2/d\" }\n", nil},
@@ -228,7 +227,7 @@ func FuzzParseDeclaration(f *testing.F) {
 		f.Add(string(text))
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		d, err := rolling.ParseDeclaration("f.toml", []byte(text))
+		_, err := rolling.ParseDeclaration("f.toml", []byte(text))
 		if err != nil {
 			var all rolling.Errors
 			if !errors.As(err, &all) || len(all) == 0 {
@@ -240,13 +239,6 @@ func FuzzParseDeclaration(f *testing.F) {
 				}
 			}
 			return
-		}
-		again, err := rolling.ParseDeclaration("again.toml", []byte(d.String()))
-		if err != nil {
-			t.Fatalf("%v\n%s", err, d)
-		}
-		if a, b := d.String(), again.String(); a != b {
-			t.Fatalf("%s\nreads as\n%s", a, b)
 		}
 	})
 }

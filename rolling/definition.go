@@ -181,13 +181,7 @@ func (d *Definition) Column(name string) *DefinedColumn {
 //
 // Where servers interpret the same text differently, the first of MySQL, PostgreSQL
 // and SQLite that can parse it decides; ParseDeclaration uses the target.
-func ReadDefinition(text string) (*Definition, error) {
-	d, err := readDefinition(text, dialects...)
-	if err != nil {
-		return nil, definitionError(text, err)
-	}
-	return d, nil
-}
+func ReadDefinition(text string) (*Definition, error) { return ReadDefinitionFor("", text) }
 
 // ReadDefinitionFor is ReadDefinition for the server of a target, which decides how the text is
 // read.
@@ -319,20 +313,8 @@ func (r *definitionReader) head() *sqlError {
 		return r.fail(t, "CREATE TABLE name (...)", "want CREATE TABLE, not %s", t)
 	}
 	r.start = t.from
-	for t = r.next(); !t.is("table"); t = r.next() {
-		const hint = "CREATE TABLE name (...)"
-		switch {
-		case t.isAny("temporary", "temp", "global", "local"):
-			return r.fail(t, hint, "a temporary table ends with its connection and can't roll")
-		case t.is("unlogged"):
-			return r.fail(t, hint, "an unlogged table is emptied by a crash and can't roll")
-		case t.is("or"):
-			return r.fail(t, hint, "OR REPLACE would drop a table that is there")
-		case t.isAny("foreign", "virtual"):
-			return r.fail(t, hint, "the rows of a %s table are not stored in the database", strings.ToLower(t.text))
-		default:
-			return r.fail(t, hint, "want CREATE TABLE, not CREATE %s", t)
-		}
+	if t = r.next(); !t.is("table") {
+		return r.fail(t, "CREATE TABLE name (...)", "want CREATE TABLE, not CREATE %s: a table that rolls is neither temporary nor unlogged, and is never replaced", t)
 	}
 	r.accept("if", "not", "exists")
 	t = r.at(0)
@@ -341,19 +323,10 @@ func (r *definitionReader) head() *sqlError {
 	}
 	r.d.nameLine, r.d.nameColumn = lineColumn(r.text, t.from)
 	r.d.nameTo = r.at(-1).to - r.start
-	t = r.at(0)
-	switch {
-	case t.is("like"), t.is("("):
-		if t.is("like") || r.at(1).is("like") {
-			return r.fail(t, "write the columns and keys out", "LIKE takes the columns from elsewhere")
-		}
+	if t = r.at(0); t.is("(") && !r.at(1).is("like") {
 		return nil
-	case t.isAny("as", "select"):
-		return r.fail(t, "write the columns and keys out; rows are loaded afterwards", "CREATE TABLE ... AS SELECT has no keys")
-	case t.isAny("partition", "of"):
-		return r.fail(t, "write the columns and keys out", "the table takes its columns from elsewhere")
 	}
-	return r.fail(t, "CREATE TABLE name (...)", "want ( after the table's name, not %s", t)
+	return r.fail(t, "write the columns and keys out", "want the columns and keys in parentheses after the table's name, not %s", t)
 }
 
 // qualified reads a name with or without a schema; "" if there is none.
@@ -438,10 +411,8 @@ func (r *definitionReader) rest(see func(t sqlToken) *sqlError) (end int, err *s
 func (r *definitionReader) tail() (end int, err *sqlError) {
 	return r.rest(func(t sqlToken) *sqlError {
 		switch {
-		case t.isAny("as", "select"):
-			return r.fail(t, "leave it out; rows are loaded afterwards", "CREATE TABLE ... AS SELECT would fill the table before it rolls")
-		case t.is("inherits"):
-			return r.fail(t, "write the columns and keys out", "INHERITS takes columns from elsewhere")
+		case t.isAny("as", "select", "inherits"):
+			return r.fail(t, "write the columns and keys out; rows are loaded afterwards", "%s takes columns or rows from elsewhere", strings.ToUpper(t.text))
 		case t.is("system") && r.at(1).is("versioning"):
 			return r.fail(t, "leave it out", "a table WITH SYSTEM VERSIONING can't roll")
 		case t.is("partition") && r.at(1).is("by"):

@@ -178,19 +178,15 @@ func (r *declarationReader) length(table *tomlfile.Value, key string) (Grid, *to
 		return Grid{}, nil
 	}
 	g, err := Parse(text)
-	forms := lengthForms
+	forms, axis := lengthForms, "time"
 	if r.d.Period.Axis() == Sequence {
-		forms = `a number of rows, "2000000 rows"`
+		forms, axis = `a number of rows, "2000000 rows"`, "rows"
 	}
 	switch {
-	case err != nil && strings.Contains(err.Error(), "at most"):
-		r.fail(v, "leave it out to have no limit", "%s = %q is more than 1000 years", key, text)
 	case err != nil:
-		r.fail(v, forms, "%s = %q is not a length", key, text)
-	case g.Axis() != r.d.Period.Axis() && g.Axis() == Sequence:
-		r.fail(v, forms, "%s = %q counts rows, and the table rolls by time", key, text)
+		r.fail(v, forms, "%s = %q is not a length of at most 1000 years", key, text)
 	case g.Axis() != r.d.Period.Axis():
-		r.fail(v, forms, "%s = %q is a time, and the table rolls by rows", key, text)
+		r.fail(v, forms, "%s = %q has another unit than the table, which rolls by %s", key, text, axis)
 	default:
 		return g, v
 	}
@@ -329,15 +325,9 @@ func (r *declarationReader) from(period *tomlfile.Value) {
 		r.fail(v, "leave it out: a sequence begins at 0", "from = %q is a time, and the table rolls by rows", text)
 		return
 	}
-	for _, layout := range []string{time.DateOnly, time.DateTime, time.RFC3339} {
-		at, err := time.Parse(layout, text)
-		if err != nil {
-			continue
-		}
-		if pos := Position(at); pos < MinTime || pos >= MaxTime || at.Nanosecond() != 0 {
-			break
-		}
-		r.d.From = at.UTC()
+	pos, err := r.d.Period.ParsePosition(text)
+	if err == nil && pos >= MinTime && pos < MaxTime && pos%second == 0 {
+		r.d.From = Instant(pos)
 		return
 	}
 	r.fail(v, fmt.Sprintf("from = %q, or %q", example, "2013-01-01 06:00:00"), "from = %q is not a time in UTC of the years 1000 to 9999", text)
@@ -354,10 +344,8 @@ func (r *declarationReader) everyOf(period *tomlfile.Value) {
 	}
 	g, err := Parse(text)
 	switch {
-	case err != nil && strings.Contains(err.Error(), "at most"):
-		r.fail(v, "a shorter one", "every = %q is more than 1000 years", text)
 	case err != nil:
-		r.fail(v, `"auto", `+lengthForms, "every = %q is not a period", text)
+		r.fail(v, `"auto", `+lengthForms, "every = %q is not a period of at most 1000 years", text)
 	case g.Axis() == Sequence:
 		r.fail(v, fmt.Sprintf("rows = %d", g.step), "every = %q counts rows", text)
 	default:

@@ -322,34 +322,17 @@ func (r *declarationReader) levelKeep(l *level, source *level) {
 
 var aggregates = []string{"count", "sum", "avg", "min", "max", "stddev", "variance", "first", "last", "distinct", "percentile"}
 
-// undecomposable aggregates can't be computed from those of parts; with their replacements.
-var undecomposable = map[string]string{
-	"median":        "percentile(%s, 50)",
-	"mode":          "distinct(%s) says how many values there are; keep counts by adding the column to by",
-	"array_agg":     "first(%s), last(%s)",
-	"group_concat":  "first(%s), last(%s)",
-	"string_agg":    "first(%s), last(%s)",
-	"listagg":       "first(%s), last(%s)",
-	"corr":          "avg and stddev of each column",
-	"percent_rank":  "percentile(%s, 99)",
-	"top":           "max(%s)",
-	"histogram":     "percentile(%s, 99), which is made of one",
-	"count_exact":   "distinct(%s)",
-	"exact":         "distinct(%s)",
-	"countdistinct": "distinct(%s)",
-}
-
-// synonyms are names of aggregates in other systems.
-var synonyms = map[string]string{
+// insteadOf are the aggregates to take instead of those with other names in other systems, and of
+// those that can't be computed from the aggregates of parts, such as a median.
+var insteadOf = map[string]string{
 	"mean": "avg", "average": "avg", "std": "stddev", "stddev_samp": "stddev", "stddev_pop": "stddev", "var": "variance", "var_samp": "variance",
-	"var_pop": "variance", "minimum": "min", "maximum": "max", "total": "sum", "approx_count_distinct": "distinct", "uniq": "distinct",
-	"count_distinct": "distinct", "quantile": "percentile", "percentile_cont": "percentile", "first_value": "first", "last_value": "last", "n": "count",
+	"var_pop": "variance", "total": "sum", "approx_count_distinct": "distinct", "uniq": "distinct", "count_distinct": "distinct",
+	"median": "percentile", "quantile": "percentile", "percentile_cont": "percentile", "first_value": "first", "last_value": "last",
 }
 
 var (
 	aggregateForm = regexp.MustCompile(`^\s*([A-Za-z_][A-Za-z0-9_]*)\s*\((.*)\)\s*$`)
 	distinctForm  = regexp.MustCompile(`(?i)^\s*distinct\s+(.+)$`)
-	shortForm     = regexp.MustCompile(`^p([1-9][0-9]?)$`)
 )
 
 // parseAggregate reads count(*), avg(value), percentile(value, 99).
@@ -361,27 +344,21 @@ func parseAggregate(text string) (a Aggregate, hint string, err error) {
 	a.Func = strings.ToLower(m[1])
 	args := m[2]
 	if d := distinctForm.FindStringSubmatch(args); d != nil {
-		if a.Func == "count" {
-			return a, "distinct(" + strings.TrimSpace(d[1]) + "), which estimates it within some 1%", fmt.Errorf("exact counts of distinct values of two buckets don't add up to that of both")
-		}
-		return a, "leave DISTINCT out", fmt.Errorf("%s of distinct values can't be made of those of parts", a.Func)
+		return a, "distinct(" + strings.TrimSpace(d[1]) + "), an estimate", fmt.Errorf("aggregates of distinct values can't be computed from those of parts")
 	}
 	column, percent, two := args, "", false
 	if i := strings.LastIndexByte(args, ','); i >= 0 {
 		column, percent, two = args[:i], strings.TrimSpace(args[i+1:]), true
 	}
 	column = unquoteName(strings.TrimSpace(column))
-	if instead, no := undecomposable[a.Func]; no {
-		return a, strings.ReplaceAll(instead, "%s", column), fmt.Errorf("the %s of a whole can't be made of those of its parts, so that a level could not be made from another", a.Func)
-	}
-	if s, ok := synonyms[a.Func]; ok {
-		return a, fmt.Sprintf("%s(%s)", s, args), fmt.Errorf("it is called %s here", s)
-	}
-	if s := shortForm.FindStringSubmatch(a.Func); s != nil {
-		return a, fmt.Sprintf("percentile(%s, %s)", column, s[1]), fmt.Errorf("it is called percentile here")
-	}
 	if !slices.Contains(aggregates, a.Func) {
-		return a, tomlfile.DidYouMean(a.Func, aggregates), fmt.Errorf("there is no aggregate %s", a.Func)
+		hint = tomlfile.DidYouMean(a.Func, aggregates)
+		if is := insteadOf[a.Func]; is == "percentile" {
+			hint = fmt.Sprintf("percentile(%s, 50)", column)
+		} else if is != "" {
+			hint = fmt.Sprintf("%s(%s)", is, column)
+		}
+		return a, hint, fmt.Errorf("there is no aggregate %s", a.Func)
 	}
 	switch {
 	case a.Func == "percentile":

@@ -29,9 +29,6 @@ type Steps struct {
 	Gaps []Period
 }
 
-// Empty reports whether there are no changes to make.
-func (s Steps) Empty() bool { return len(s.Create) == 0 && len(s.Drop) == 0 }
-
 // maxCreate is the limit of MySQL and MariaDB for one table. One that needs more has too short a
 // period, or the clock is wrong.
 const maxCreate = 8192
@@ -122,15 +119,7 @@ func unused(name string, have []Partition) string {
 
 // Find returns the index of the partition in parts, sorted by From, that contains pos, or -1.
 func Find(parts []Partition, pos int64) int {
-	i, found := slices.BinarySearchFunc(parts, pos, func(p Partition, pos int64) int {
-		switch {
-		case p.To <= pos:
-			return -1
-		case p.From > pos:
-			return 1
-		}
-		return 0
-	})
+	i, found := slices.BinarySearchFunc(parts, pos, func(p Partition, pos int64) int { return p.Compare(pos) })
 	if !found {
 		return -1
 	}

@@ -78,6 +78,17 @@ type Period struct{ From, To int64 }
 // Contains reports whether pos lies in the period.
 func (p Period) Contains(pos int64) bool { return p.From <= pos && pos < p.To }
 
+// Compare returns -1 if the period ends at or before pos, 1 if it begins after pos, and 0 if it contains pos.
+func (p Period) Compare(pos int64) int {
+	switch {
+	case p.To <= pos:
+		return -1
+	case p.From > pos:
+		return 1
+	}
+	return 0
+}
+
 // Overlaps reports whether the periods share a position.
 func (p Period) Overlaps(q Period) bool { return p.From < q.To && q.From < p.To }
 
@@ -419,9 +430,8 @@ func (g Grid) String() string {
 // Sunday), mo, y, or "rows" for a sequence. Everything is UTC.
 func Parse(s string) (Grid, error) {
 	bad := func() (Grid, error) {
-		return Grid{}, fmt.Errorf("period %q: want a number and a unit: 30s, 15m, 2h, 1d, 1w, 1mo, 1y or 500000 rows", s)
+		return Grid{}, fmt.Errorf("period %q: want a number and a unit: 30s, 15m, 2h, 1d, 1w, 1mo, 1y or 500000 rows, at most 1000 years", s)
 	}
-	tooLong := func() (Grid, error) { return Grid{}, fmt.Errorf("period %q: at most 1000 years", s) }
 	text := strings.TrimSpace(s)
 	digits := strings.IndexFunc(text, func(r rune) bool { return r < '0' || r > '9' })
 	if digits <= 0 {
@@ -441,14 +451,14 @@ func Parse(s string) (Grid, error) {
 			months = 12
 		}
 		if n > maxMonths/months {
-			return tooLong()
+			return bad()
 		}
 		return EveryMonths(int(n * months))
 	}
 	for _, u := range units {
 		if u.name == unit {
 			if n > 1000*366*day/u.us {
-				return tooLong()
+				return bad()
 			}
 			return everyMicros(n * u.us), nil
 		}

@@ -3,6 +3,7 @@ package rolling
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -29,14 +30,7 @@ func (t sqlToken) is(word string) bool {
 	return (t.kind == sqlWord || t.kind == sqlPunct) && strings.EqualFold(t.text, word)
 }
 
-func (t sqlToken) isAny(words ...string) bool {
-	for _, w := range words {
-		if t.is(w) {
-			return true
-		}
-	}
-	return false
-}
+func (t sqlToken) isAny(words ...string) bool { return slices.ContainsFunc(words, t.is) }
 
 func (t sqlToken) isName() bool { return (t.kind == sqlWord || t.kind == sqlQuoted) && t.text != "" }
 

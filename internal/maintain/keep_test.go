@@ -45,8 +45,54 @@ func declare(t testing.TB, db engine.Keeper, change func(*rolling.Declaration)) 
 	if d.Seal.After.IsZero() {
 		d.Seal.After = span(time.Second)
 	}
-	d.Text = d.String()
+	d.Text = declarationText(d)
 	return d
+}
+
+// declarationText returns a declaration as TOML.
+func declarationText(d *rolling.Declaration) string {
+	text := fmt.Sprintf("[table]\nname = %q\ntarget = %q\ntime = %q\nexact = %t\ncreate = '''%s'''\n", d.Name, d.Target, d.Time, d.Exact, d.Definition.Text)
+	for _, ix := range d.Definition.Indexes {
+		text = strings.TrimSuffix(text, "'''\n") + ";\n" + ix.Text + "'''\n"
+	}
+	line := func(key string, value fmt.Stringer) {
+		if s := value.String(); s != "" && s != "no period" {
+			text += fmt.Sprintf("%s = %q\n", key, s)
+		}
+	}
+	if d.Epoch > 0 {
+		text += fmt.Sprintf("epoch = %q\n", rolling.EpochName(d.Epoch))
+	}
+	if text += "[period]\n"; d.Period.Axis() == rolling.Sequence {
+		text += "rows = " + strings.TrimSuffix(d.Period.String(), " rows") + "\n"
+	} else {
+		line("every", d.Period)
+	}
+	if !d.From.IsZero() {
+		text += fmt.Sprintf("from = %q\n", d.From.Format(time.RFC3339))
+	}
+	line("ahead", d.Ahead)
+	line("keep", d.Keep)
+	line("late", d.Late)
+	text += fmt.Sprintf("[seal]\ncompress = %t\n", d.Seal.Compress)
+	line("after", d.Seal.After)
+	line("merge", d.Seal.Merge)
+	if d.Seal.Archive != "" {
+		text += fmt.Sprintf("archive = %q\n", d.Seal.Archive)
+	}
+	for _, l := range d.Rollups {
+		text += fmt.Sprintf("[[rollup]]\nname = %q\nevery = %q\n", l.Name, l.Every)
+		if l.From != "" {
+			text += fmt.Sprintf("from = %q\n", l.From)
+		}
+		line("keep", l.Keep)
+		text += fmt.Sprintf("by = [%s]\nselect = {", strings.ReplaceAll(strings.Trim(fmt.Sprintf("%q", l.By), "[]"), "\" \"", "\", \""))
+		for i, a := range l.Select {
+			text += fmt.Sprintf("%s%s = %q", strings.Repeat(", ", min(i, 1)), a.Name, a)
+		}
+		text += "}\n"
+	}
+	return text
 }
 
 // A world is a table under test with a clock of its own.
