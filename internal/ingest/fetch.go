@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -18,7 +17,6 @@ import (
 // A fetch reads rows of another server's table as records of text: TSV without a header, in which
 // every value is as the server writes it. The records are then checked and sent as those of a file.
 type fetch struct {
-	db   engine.Keeper
 	list string // the select list
 	want []engine.Column
 	// convert has for each column the conversion of its values; nil leaves them unchanged.
@@ -27,7 +25,7 @@ type fetch struct {
 
 // newFetch returns the fetch of columns for those of a target.
 func newFetch(db engine.Keeper, columns []engine.SchemaColumn, into []format.Column) *fetch {
-	f := &fetch{db: db}
+	f := &fetch{}
 	var list []string
 	for i, c := range columns {
 		as, text := engine.Varchar, db.Words().AsText(c)
@@ -250,7 +248,7 @@ func sharedColumns(source, into *engine.Schema, named []string) (columns []engin
 		for _, name := range named {
 			c := source.Find(name)
 			if c == nil {
-				return nil, nil, fmt.Errorf("column %q isn't one of the source's table %s, whose columns are %s", name, source.Name, listed(source))
+				return nil, nil, fmt.Errorf("column %q isn't one of the source's table %s, whose columns are %s", name, source.Name, strings.Join(source.Names(), ", "))
 			}
 			columns, names = append(columns, *c), append(names, name)
 		}
@@ -270,13 +268,4 @@ func sharedColumns(source, into *engine.Schema, named []string) (columns []engin
 		return nil, nil, engine.Hinted(err, "--columns %s, which leaves them out", strings.Join(names, ","))
 	}
 	return columns, names, nil
-}
-
-func listed(s *engine.Schema) string {
-	var names []string
-	for _, c := range s.Columns {
-		names = append(names, c.Name)
-	}
-	slices.Sort(names)
-	return strings.Join(names, ", ")
 }

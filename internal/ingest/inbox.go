@@ -183,7 +183,6 @@ func (in *Inbox) begin(ctx context.Context, first func(*streamLoad)) (*streamLoa
 	if err != nil {
 		return nil, err
 	}
-	l.spool = in.spool
 	dir, err := filepath.Abs(o.Spool)
 	if err != nil {
 		return nil, err

@@ -50,7 +50,6 @@ func Stream(ctx context.Context, o Options, r io.Reader) (lane.Result, error) {
 type streamLoad struct {
 	*lane.Load
 	opt   *Options
-	spool *spool.Spool
 	dump  *format.DumpReader // that is read, if it is one
 	gap   int64              // if the spool's first record follows a gap, the end of that gap; otherwise 0
 }
@@ -158,7 +157,6 @@ func (l *streamLoad) throughSpool(ctx context.Context, r io.Reader) (err error) 
 	if err != nil {
 		return err
 	}
-	l.spool = sp
 	end := sp.End()
 	l.Position = func(p *lane.Progress) {
 		_, p.Waiting = sp.Size()

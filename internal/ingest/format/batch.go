@@ -66,23 +66,11 @@ func (b *Batch) parts() []span {
 	return b.spans
 }
 
-// cuts are the cuts that have a line of the ledger each.
-func (b *Batch) cuts() []state.Cut {
-	if b.spans == nil {
-		return []state.Cut{b.Cut}
-	}
-	out := make([]state.Cut, len(b.spans))
-	for i, s := range b.spans {
-		out[i] = s.Cut
-	}
-	return out
-}
-
-// IDs are the IDs of these cuts.
+// IDs returns the ID in the ledger of each record that the batch has.
 func (b *Batch) IDs(source string) []string {
 	var out []string
-	for _, c := range b.cuts() {
-		out = append(out, c.ID(source))
+	for _, s := range b.parts() {
+		out = append(out, s.ID(source))
 	}
 	return out
 }

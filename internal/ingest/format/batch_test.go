@@ -31,7 +31,7 @@ func TestJoinedBatches(t *testing.T) {
 	if got := rowsOfSource(p); !slices.Equal(got, want) {
 		t.Errorf("joined:\n%v\nsingle:\n%v", got, want)
 	}
-	if joined.From != 100 || joined.To != at || len(joined.cuts()) != len(all) {
+	if joined.From != 100 || joined.To != at || len(joined.parts()) != len(all) {
 		t.Errorf("%+v", joined.Cut)
 	}
 	for i, b := range joined.Split() {

@@ -1,6 +1,7 @@
 package lane
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -97,15 +98,7 @@ func (n *Collector) Collects(from int64) bool {
 
 // find returns the publication to which a row belongs, or nil.
 func find(all []*publication, pos, from int64) *publication {
-	i, there := slices.BinarySearchFunc(all, pos, func(p *publication, pos int64) int {
-		switch {
-		case p.To <= pos:
-			return -1
-		case p.From > pos:
-			return 1
-		}
-		return 0
-	})
+	i, there := slices.BinarySearchFunc(all, pos, func(p *publication, pos int64) int { return p.Compare(pos) })
 	if !there || !all[i].Has(pos, from) {
 		return nil
 	}
@@ -281,12 +274,7 @@ func (n *Collector) decide(ctx context.Context, part rolling.Partition, all []*p
 	}
 	n.Opt.Reached("publication noted")
 	more := append(slices.Clone(all), &publication{p, len(all)})
-	slices.SortFunc(more, func(a, b *publication) int {
-		if a.From < b.From {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(more, func(a, b *publication) int { return cmp.Compare(a.From, b.From) })
 	n.all.Store(&more)
 	return true, nil
 }
@@ -295,8 +283,10 @@ func (n *Collector) decide(ctx context.Context, part rolling.Partition, all []*p
 func (n *Collector) counts(p *publication) (rows, first, last int64) {
 	first, last = p.To, p.From
 	for _, s := range n.sorters {
-		rows += s.rows(p.index)
-		first, last = s.span(p.index, first, last)
+		if p.index < len(s.groups) {
+			g := &s.groups[p.index]
+			rows, first, last = rows+g.rows, min(first, g.first), max(last, g.last)
+		}
 	}
 	return rows, first, last
 }

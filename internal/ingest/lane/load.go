@@ -419,7 +419,7 @@ func (l *Load) Finish(err error) (Result, error) {
 	l.Result.TooOld = l.tooOld.Load()
 	l.Result.Seconds = time.Since(l.began).Seconds()
 	if l.Source != nil {
-		l.Result.Source, l.Result.Key = l.Source.Path, l.Source.Key
+		l.Result.Source = l.Source.Path
 	}
 	return l.Result, err
 }

@@ -35,9 +35,8 @@ type Progress struct {
 
 // A Result summarises a load.
 type Result struct {
-	// Source is the source's name; Key identifies it in the IDs of its batches.
+	// Source is the source's name.
 	Source string `json:"source"`
-	Key    string `json:"-"`
 	// Counts are the rows of this load, and of the loads that it continues because they
 	// were interrupted: these sent Continued rows. In a dry run, sent rows were checked,
 	// and inserted rows are those that could be sent.

@@ -10,7 +10,6 @@ import (
 	"io"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 
@@ -149,11 +148,12 @@ func (s *sorter) sort(g *group) {
 
 // spill writes all rows in memory to the file, the groups one after the other.
 func (s *sorter) spill() error {
-	w, err := s.file.begin()
-	if err != nil {
+	w := s.file
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.open(); err != nil {
 		return err
 	}
-	defer s.file.end()
 	for i := range s.groups {
 		g := &s.groups[i]
 		if len(g.entries) == 0 {
@@ -180,22 +180,6 @@ func (s *sorter) spill() error {
 	}
 	s.chunks, s.used = s.chunks[:0], 0
 	return nil
-}
-
-// rows returns the number of rows of a group.
-func (s *sorter) rows(index int) int64 {
-	if index >= len(s.groups) {
-		return 0
-	}
-	return s.groups[index].rows
-}
-
-// span widens a range to the positions of the rows of a group.
-func (s *sorter) span(index int, first, last int64) (int64, int64) {
-	if index < len(s.groups) {
-		first, last = min(first, s.groups[index].first), max(last, s.groups[index].last)
-	}
-	return first, last
 }
 
 // A cursor reads sorted rows one after the other. next returns false after the last. A row
@@ -333,43 +317,39 @@ func (m *merge) next() ([]byte, bool, error) {
 	return m.heads[0].row, true, nil
 }
 
-// A spillFile is a temporary file of rows. It is removed as soon as it is open, so that
-// nothing of it is left by a process that is killed.
+// A spillFile is a temporary file of rows. Its name is removed as soon as it is open.
 type spillFile struct {
 	dir string
 	mu  sync.Mutex
 	f   *os.File
 	w   *bufio.Writer
 	at  int64
-	// remove is the path of a file that can't be removed while it is open.
-	remove string
 }
 
 // spillDir holds temporary files, below the working directory.
 const spillDir = ".rowmill"
 
-// begin locks the file, which it creates if necessary, for a sequence of writes.
-func (s *spillFile) begin() (*spillFile, error) {
-	s.mu.Lock()
+// open creates the file, unless it is open. Of a process that is killed nothing is left.
+func (s *spillFile) open() error {
 	if s.f != nil {
-		return s, nil
+		return nil
 	}
 	err := os.MkdirAll(s.dir, 0o777)
+	var f *os.File
 	if err == nil {
-		s.f, err = os.CreateTemp(s.dir, "load-*.rows")
+		f, err = os.CreateTemp(s.dir, "load-*.rows")
+	}
+	if err == nil {
+		if err = os.Remove(f.Name()); err != nil {
+			err = errors.Join(err, f.Close())
+		}
 	}
 	if err != nil {
-		s.mu.Unlock()
-		return nil, engine.Hinted(fmt.Errorf("create a temporary file for rows: %w", err), "a working directory that can be written to; a larger --memory")
+		return engine.Hinted(fmt.Errorf("create a temporary file for rows: %w", err), "a working directory that can be written to; a larger --memory")
 	}
-	if os.Remove(s.f.Name()) != nil {
-		s.remove = s.f.Name()
-	}
-	s.w = bufio.NewWriterSize(s.f, chunkSize)
-	return s, nil
+	s.f, s.w = f, bufio.NewWriterSize(f, chunkSize)
+	return nil
 }
-
-func (s *spillFile) end() { s.mu.Unlock() }
 
 func (s *spillFile) write(p []byte) error {
 	n, err := s.w.Write(p)
@@ -383,11 +363,7 @@ func (s *spillFile) failed(err error) error {
 	if err == nil {
 		return nil
 	}
-	dir, absErr := filepath.Abs(s.dir)
-	if absErr != nil {
-		dir = s.dir
-	}
-	return engine.Hinted(fmt.Errorf("write rows to a temporary file in %s, %d bytes so far: %w", dir, s.at, err),
+	return engine.Hinted(fmt.Errorf("write rows to a temporary file in %s, %d bytes so far: %w", s.dir, s.at, err),
 		"a working directory with more free space; --lane live, which needs none")
 }
 
@@ -397,9 +373,6 @@ func (s *spillFile) close() error {
 		return nil
 	}
 	err := s.f.Close()
-	if s.remove != "" {
-		err = errors.Join(err, os.Remove(s.remove))
-	}
 	s.f = nil
 	return err
 }
