@@ -1,7 +1,6 @@
 package ingest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -63,9 +62,8 @@ func TestAppender(t *testing.T) {
 // whose first copy fails is taken again.
 func TestPostKeys(t *testing.T) {
 	k := newKeys()
-	ctx := context.Background()
 	fail := errors.New("disk")
-	if _, err := k.once(ctx, "a", "1", func() (Receipt, error) { return Receipt{}, fail }); !errors.Is(err, fail) {
+	if _, err := k.once("a", "1", func() (Receipt, error) { return Receipt{}, fail }); !errors.Is(err, fail) {
 		t.Errorf("%v", err)
 	}
 	var all sync.WaitGroup
@@ -73,7 +71,7 @@ func TestPostKeys(t *testing.T) {
 	puts, repeated := 0, 0
 	for range 10 {
 		all.Go(func() {
-			r, err := k.once(ctx, "a", "1", func() (Receipt, error) {
+			r, err := k.once("a", "1", func() (Receipt, error) {
 				time.Sleep(10 * time.Millisecond)
 				mu.Lock()
 				defer mu.Unlock()
@@ -94,23 +92,23 @@ func TestPostKeys(t *testing.T) {
 	if puts != 1 || repeated != 9 {
 		t.Errorf("put %d times, repeated %d times", puts, repeated)
 	}
-	if _, err := k.once(ctx, "a", "2", nil); !errors.Is(err, ErrKeyReused) {
+	if _, err := k.once("a", "2", nil); !errors.Is(err, ErrKeyReused) {
 		t.Errorf("other rows: %v", err)
 	}
-	k.recall("b", "3")
-	if r, err := k.once(ctx, "b", "3", nil); err != nil || !r.Repeated {
+	k.keep("b", keyed{sum: "3"})
+	if r, err := k.once("b", "3", nil); err != nil || !r.Repeated {
 		t.Errorf("recalled: %+v %v", r, err)
 	}
 	for i := range mostKeys {
-		_, _ = k.once(ctx, fmt.Sprint("refused ", i), "1", func() (Receipt, error) { return Receipt{}, fail })
+		_, _ = k.once(fmt.Sprint("refused ", i), "1", func() (Receipt, error) { return Receipt{}, fail })
 	}
-	if len(k.known) != 2 || k.known["a"] == nil {
+	if len(k.known) != 2 || k.known["a"].sum == "" {
 		t.Errorf("refused posts displaced others: %d keys are known", len(k.known))
 	}
 	for i := range mostKeys {
-		k.recall(fmt.Sprint(i), "x")
+		k.keep(fmt.Sprint(i), keyed{sum: "x"})
 	}
-	if len(k.known) != mostKeys || len(k.order) != mostKeys || k.known["b"] != nil {
+	if len(k.known) != mostKeys || len(k.order) != mostKeys || k.known["b"].sum != "" {
 		t.Errorf("%d keys are known", len(k.known))
 	}
 }

@@ -107,24 +107,25 @@ func (e *expander) file(path string) {
 // directory adds the files below a directory. It doesn't follow symbolic links to other
 // directories.
 func (e *expander) directory(root string) error {
-	return walk(root, func(path string, d fs.DirEntry) error {
-		if d.Type()&fs.ModeSymlink != 0 {
-			info, err := os.Stat(path)
-			switch {
-			case err != nil:
-				e.left(path, "a symbolic link to nothing")
-				return nil
-			case info.IsDir():
-				e.left(path, "a symbolic link to a directory")
-				return nil
-			}
-			d = fs.FileInfoToDirEntry(info)
+	root += string(filepath.Separator)
+	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
 		}
+		if d.IsDir() {
+			if strings.HasPrefix(d.Name(), ".") && path != root {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		info, err := os.Stat(path)
 		switch why := leftOut(path); {
-		case d.IsDir():
+		case d.Type()&fs.ModeSymlink != 0 && (err != nil || info.IsDir()):
+			e.left(path, "a symbolic link, but not to a file")
+		case err != nil: // removed meanwhile
 		case why != "":
 			e.left(path, why)
-		case !d.Type().IsRegular():
+		case !info.Mode().IsRegular():
 			e.left(path, "not a regular file")
 		case !e.any && !format.MayLoad(path):
 			e.left(path, "of an unknown format")
@@ -133,26 +134,6 @@ func (e *expander) directory(root string) error {
 		}
 		return nil
 	})
-}
-
-// walk passes everything below a directory to fn, sorted, without hidden directories.
-func walk(root string, fn func(path string, d fs.DirEntry) error) error {
-	entries, err := os.ReadDir(root)
-	if err != nil {
-		return err
-	}
-	for _, d := range entries {
-		path := filepath.Join(root, d.Name())
-		if err := fn(path, d); err != nil {
-			return err
-		}
-		if d.IsDir() && !strings.HasPrefix(d.Name(), ".") {
-			if err := walk(path, fn); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // unfinished are the ends of names of files that are being written, or that rowmill

@@ -35,12 +35,12 @@ func TestExpand(t *testing.T) {
 		{"a.csv ./a.csv " + filepath.Join(dir, "a.csv") + " link.csv", false, "a.csv; ; ./a.csv DIR/a.csv link.csv"},
 		{"*.csv", false, "a.csv b.csv odd[1].csv; ; link.csv"},
 		{"odd[1].csv", false, "odd[1].csv; ; "},
-		{"in", false, "in/2026/01/w.tsv in/2026/y.csv.gz in/d.json.gz in/e.sql.xz in/f.parquet in/x.jsonl; in/g.txt:of an unknown format in/gone.csv:a symbolic link to nothing in/up:a symbolic link to a directory; "},
+		{"in", false, "in/2026/01/w.tsv in/2026/y.csv.gz in/d.json.gz in/e.sql.xz in/f.parquet in/x.jsonl; in/g.txt:of an unknown format in/gone.csv:a symbolic link, but not to a file in/up:a symbolic link, but not to a file; "},
 		{"./in/2*/*.csv*", false, "in/2026/y.csv.gz; ; "},
 		{"in/*/*.gz", false, "in/2026/y.csv.gz; ; "},
 		{"../" + filepath.Base(dir) + "/in/x.*", false, "../DIR/in/x.jsonl; ; "},
 		{".", false, "a.csv b.csv in/2026/01/w.tsv in/2026/y.csv.gz in/d.json.gz in/e.sql.xz in/f.parquet in/x.jsonl odd[1].csv; .hidden.csv:hidden a.csv.bad.jsonl:bad rows of a load c.csv.part:being written " +
-			"c.csv.tmp:being written in/g.txt:of an unknown format in/gone.csv:a symbolic link to nothing in/up:a symbolic link to a directory readme.md:of an unknown format; link.csv"},
+			"c.csv.tmp:being written in/g.txt:of an unknown format in/gone.csv:a symbolic link, but not to a file in/up:a symbolic link, but not to a file readme.md:of an unknown format; link.csv"},
 		{"*.md", true, "readme.md; ; "},
 		{"- a.csv", false, "- a.csv; ; "},
 		{".hidden.csv c.csv.tmp", false, ".hidden.csv c.csv.tmp; ; "}, // named

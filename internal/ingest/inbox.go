@@ -206,7 +206,7 @@ func (in *Inbox) recall() error {
 		first, _, _ := bytes.Cut(rec.Data, []byte("\n"))
 		var head spooled
 		if json.Unmarshal(first, &head) == nil && head.Key != "" {
-			in.keys.recall(head.Key, head.Sum)
+			in.keys.keep(head.Key, keyed{sum: head.Sum})
 		}
 	}
 	return nil
@@ -220,7 +220,7 @@ func (in *Inbox) Put(ctx context.Context, post Post) (Receipt, error) {
 		return in.put(ctx, post, "")
 	}
 	sum := format.HashOf(post.Body)
-	return in.keys.once(ctx, post.Key, sum, func() (Receipt, error) { return in.put(ctx, post, sum) })
+	return in.keys.once(post.Key, sum, func() (Receipt, error) { return in.put(ctx, post, sum) })
 }
 
 func (in *Inbox) put(ctx context.Context, post Post, sum string) (Receipt, error) {

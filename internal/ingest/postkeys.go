@@ -1,7 +1,7 @@
 package ingest
 
 import (
-	"context"
+	"hash/maphash"
 	"sync"
 )
 
@@ -10,88 +10,57 @@ const mostKeys = 100_000
 
 // keys remember the keys of posts.
 type keys struct {
+	// taking is held, for the hash of a key, while a post with the key is taken.
+	taking [256]sync.Mutex
+	seed   maphash.Seed
+
 	mu    sync.Mutex
-	known map[string]*keyed
+	known map[string]keyed
 	order []string // a ring
 	next  int
 }
 
+// A keyed post was taken. sum is the hash of its body.
 type keyed struct {
 	sum     string
-	done    chan struct{} // closed when it is known whether the post was taken
 	receipt Receipt
 }
 
-func newKeys() *keys { return &keys{known: map[string]*keyed{}} }
+func newKeys() *keys { return &keys{seed: maphash.MakeSeed(), known: map[string]keyed{}} }
 
-var taken = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
-
-func (k *keys) recall(key, sum string) {
+// keep notes that a key's post was taken, and forgets the oldest key beyond mostKeys.
+func (k *keys) keep(key string, e keyed) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	again := k.known[key] != nil
-	if k.known[key] = (&keyed{sum: sum, done: taken}); !again {
-		k.keepLocked(key)
-	}
-}
-
-// keepLocked notes that a known key's post was taken, and forgets the oldest beyond mostKeys.
-func (k *keys) keepLocked(key string) {
-	if len(k.order) < mostKeys {
+	if _, again := k.known[key]; !again && len(k.order) < mostKeys {
 		k.order = append(k.order, key)
-		return
+	} else if !again {
+		delete(k.known, k.order[k.next])
+		k.order[k.next] = key
+		k.next = (k.next + 1) % mostKeys
 	}
-	delete(k.known, k.order[k.next])
-	k.order[k.next] = key
-	k.next = (k.next + 1) % mostKeys
+	k.known[key] = e
 }
 
-// first calls put for the first post with a key. put may panic.
-func (k *keys) first(key string, e *keyed, put func() (Receipt, error)) (receipt Receipt, err error) {
-	ok := false
-	defer func() {
-		k.mu.Lock()
-		if e.receipt = receipt; ok {
-			k.keepLocked(key)
-		} else { // only keys that were taken displace others
-			delete(k.known, key)
-		}
-		k.mu.Unlock()
-		close(e.done)
-	}()
-	receipt, err = put()
-	ok = err == nil
-	return receipt, err
-}
-
-// once calls put unless a post with the same key was taken before. A post whose first
-// copy is being taken waits for that.
-func (k *keys) once(ctx context.Context, key, sum string, put func() (Receipt, error)) (Receipt, error) {
-	for {
-		k.mu.Lock()
-		e := k.known[key]
-		if e == nil {
-			e = &keyed{sum: sum, done: make(chan struct{})}
-			k.known[key] = e
-			k.mu.Unlock()
-			return k.first(key, e, put)
-		}
-		k.mu.Unlock()
+// once calls put unless a post with the same key was taken before. A copy of a post that is being
+// taken waits until that is done.
+func (k *keys) once(key, sum string, put func() (Receipt, error)) (Receipt, error) {
+	taking := &k.taking[maphash.String(k.seed, key)%uint64(len(k.taking))]
+	taking.Lock()
+	defer taking.Unlock()
+	k.mu.Lock()
+	e, there := k.known[key]
+	k.mu.Unlock()
+	if there {
 		if e.sum != sum {
 			return Receipt{}, ErrKeyReused
 		}
-		select {
-		case <-e.done:
-		case <-ctx.Done():
-			return Receipt{}, ctx.Err()
-		}
-		k.mu.Lock()
-		is := k.known[key] == e
-		k.mu.Unlock()
-		if is {
-			out := e.receipt
-			out.Repeated = true
-			return out, nil
-		}
+		e.receipt.Repeated = true
+		return e.receipt, nil
 	}
+	receipt, err := put()
+	if err == nil {
+		k.keep(key, keyed{sum, receipt})
+	}
+	return receipt, err
 }
