@@ -49,9 +49,9 @@ func Stream(ctx context.Context, o Options, r io.Reader) (lane.Result, error) {
 // A streamLoad is the load of a stream, directly or through a spool.
 type streamLoad struct {
 	*lane.Load
-	opt   *Options
-	dump  *format.DumpReader // that is read, if it is one
-	gap   int64              // if the spool's first record follows a gap, the end of that gap; otherwise 0
+	opt  *Options
+	dump *format.DumpReader // that is read, if it is one
+	gap  int64              // if the spool's first record follows a gap, the end of that gap; otherwise 0
 }
 
 func newStreamLoad(o *Options) (*streamLoad, error) {

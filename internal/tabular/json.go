@@ -1,7 +1,6 @@
 package tabular
 
 import (
-	"io"
 	"unicode/utf8"
 
 	"github.com/rowmill/rowmill/internal/engine"
@@ -11,12 +10,11 @@ import (
 // ndjson writes a JSON object for each row. Numbers are JSON numbers with the digits
 // of the server, NaN and the infinities strings, bytes strings of hexadecimal digits.
 type ndjson struct {
-	out   io.Writer
+	output
 	cols  []engine.ResultColumn
 	forms []form
 	keys  [][]byte // with quotes, the colon and what precedes them
 	rows  int64
-	buf   []byte
 }
 
 func (j *ndjson) Columns(cols []engine.ResultColumn) error {
@@ -66,14 +64,6 @@ func (j *ndjson) Row(values [][]byte) error {
 	}
 	return j.flush()
 }
-
-func (j *ndjson) flush() error {
-	_, err := j.out.Write(j.buf)
-	j.buf = j.buf[:0]
-	return err
-}
-
-func (j *ndjson) Close() error { return j.flush() }
 
 // appendJSONNumber appends a number as it is, if JSON has it: without zeros in
 // front of it, which have no meaning, and else as a string.

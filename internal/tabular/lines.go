@@ -2,24 +2,19 @@ package tabular
 
 import (
 	"bytes"
-	"io"
 
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// flushAt is how much is collected before it is written.
-const flushAt = 64 << 10
-
 // lines writes CSV and TSV.
 type lines struct {
-	out      io.Writer
+	output
 	noHeader bool
 	// field appends a value as a field; nil is NULL.
 	field   func(dst, value []byte) []byte
 	between byte
 
 	forms []form
-	buf   []byte
 	hex   []byte
 }
 
@@ -62,14 +57,6 @@ func (l *lines) Row(values [][]byte) error {
 	}
 	return l.flush()
 }
-
-func (l *lines) flush() error {
-	_, err := l.out.Write(l.buf)
-	l.buf = l.buf[:0]
-	return err
-}
-
-func (l *lines) Close() error { return l.flush() }
 
 // appendCSV quotes what would otherwise be another field, the empty text, which is not NULL, and
 // \N, which readers take for it. White space at the ends is quoted because some readers trim it.

@@ -3,7 +3,6 @@ package tabular
 import (
 	"bytes"
 	"encoding/binary"
-	"fmt"
 	"math"
 	"math/big"
 	"math/bits"
@@ -11,8 +10,6 @@ import (
 	"strconv"
 
 	"github.com/parquet-go/parquet-go"
-	"github.com/parquet-go/parquet-go/compress"
-	"github.com/parquet-go/parquet-go/encoding"
 )
 
 // MaxPrecision is the largest number of digits of a decimal that all common readers of Parquet
@@ -45,15 +42,6 @@ func (g *group) Fields() []parquet.Field { return g.fields }
 
 // GoType is not used.
 func (g *group) GoType() reflect.Type { return reflect.TypeFor[map[string]any]() }
-
-// String is for messages.
-func (g *group) String() string { return fmt.Sprintf("group of %d columns", len(g.fields)) }
-
-// Encoding is set for each column.
-func (g *group) Encoding() encoding.Encoding { return nil }
-
-// Compression is set in the writer's options.
-func (g *group) Compression() compress.Codec { return nil }
 
 type field struct {
 	parquet.Node

@@ -2,7 +2,6 @@ package tabular
 
 import (
 	"bytes"
-	"io"
 	"unicode"
 	"unicode/utf8"
 
@@ -22,7 +21,7 @@ const (
 
 // table writes boxes as the usual clients do. Values are never cut.
 type table struct {
-	w        io.Writer
+	output
 	noHeader bool
 
 	forms  []form
@@ -35,7 +34,6 @@ type table struct {
 	hex    []byte
 	header int // number of rows in cells that are the header
 	fixed  bool
-	buf    []byte
 }
 
 type cell struct{ end, width int }
@@ -128,12 +126,6 @@ func (t *table) write() error {
 	}
 	t.texts, t.cells = t.texts[:0], t.cells[:0]
 	return nil
-}
-
-func (t *table) flush() error {
-	_, err := t.w.Write(t.buf)
-	t.buf = t.buf[:0]
-	return err
 }
 
 func (t *table) Close() error {

@@ -21,10 +21,27 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/rowmill/rowmill/internal/engine"
 )
+
+// An output collects bytes until there are flushAt of them.
+type output struct {
+	out io.Writer
+	buf []byte
+}
+
+// flushAt is how many bytes are collected before they are written.
+const flushAt = 64 << 10
+
+func (o *output) flush() error {
+	_, err := o.out.Write(o.buf)
+	o.buf = o.buf[:0]
+	return err
+}
+
+// Close implements Writer.
+func (o *output) Close() error { return o.flush() }
 
 // A Format is how rows are written.
 type Format string
@@ -46,22 +63,10 @@ const (
 // Formats returns all formats.
 func Formats() []Format { return []Format{Table, CSV, TSV, NDJSON, Parquet} }
 
+var endings = map[string]Format{".csv": CSV, ".tsv": TSV, ".tab": TSV, ".ndjson": NDJSON, ".jsonl": NDJSON, ".parquet": Parquet, ".txt": Table}
+
 // FormatOf returns the format that the ending of a file's name stands for, "" if it is none.
-func FormatOf(path string) Format {
-	switch strings.ToLower(filepath.Ext(path)) {
-	case ".csv":
-		return CSV
-	case ".tsv", ".tab":
-		return TSV
-	case ".ndjson", ".jsonl":
-		return NDJSON
-	case ".parquet":
-		return Parquet
-	case ".txt":
-		return Table
-	}
-	return ""
-}
+func FormatOf(path string) Format { return endings[strings.ToLower(filepath.Ext(path))] }
 
 // HasHeader reports whether a format has a line with the columns' names, which Options.NoHeader
 // omits.
@@ -87,27 +92,19 @@ func New(f Format, w io.Writer, o Options) (Writer, error) {
 	var of Writer
 	switch f {
 	case Table:
-		of = &table{w: w, noHeader: o.NoHeader}
+		of = &table{output: output{out: w}, noHeader: o.NoHeader}
 	case CSV:
-		of = &lines{out: w, noHeader: o.NoHeader, field: appendCSV, between: ','}
+		of = &lines{output: output{out: w}, noHeader: o.NoHeader, field: appendCSV, between: ','}
 	case TSV:
-		of = &lines{out: w, noHeader: o.NoHeader, field: appendTSV, between: '\t'}
+		of = &lines{output: output{out: w}, noHeader: o.NoHeader, field: appendTSV, between: '\t'}
 	case NDJSON:
-		of = &ndjson{out: w}
+		of = &ndjson{output: output{out: w}}
 	case Parquet:
 		of = &parquetWriter{out: w}
 	default:
-		return nil, fmt.Errorf("unknown format %q: there are %s", f, list(Formats()))
+		return nil, fmt.Errorf("unknown format %q: there are %v", f, Formats())
 	}
 	return &bitWriter{Writer: of}, nil
-}
-
-func list(all []Format) string {
-	names := make([]string, len(all))
-	for i, f := range all {
-		names[i] = string(f)
-	}
-	return strings.Join(names, ", ")
 }
 
 // A form is what the texts of a column are to a format.
@@ -206,19 +203,9 @@ func keys(cols []engine.ResultColumn) []string {
 	return out
 }
 
-// A cellError is a value that a format can't hold.
-type cellError struct {
-	row    int64 // from 1
-	column string
-	why    string
-}
-
-func (e *cellError) Error() string {
-	return fmt.Sprintf("row %d, column %s: %s", e.row, e.column, e.why)
-}
-
+// unfit returns the error for a value that a format can't hold. Rows count from 1.
 func unfit(row int64, column, why, hint string) error {
-	return engine.Hinted(&cellError{row: row, column: column, why: why}, "%s", hint)
+	return engine.Hinted(fmt.Errorf("row %d, column %s: %s", row, column, why), "%s", hint)
 }
 
 // notUTF8 refuses a text that has bytes outside of UTF-8.
@@ -232,10 +219,5 @@ func preview(text []byte) string {
 	if len(text) <= most {
 		return strconv.Quote(string(text))
 	}
-	for n := most; n > most-utf8.UTFMax; n-- {
-		if utf8.RuneStart(text[n]) {
-			return strconv.Quote(string(text[:n])) + "..."
-		}
-	}
-	return strconv.Quote(string(text[:most])) + "..."
+	return fmt.Sprintf("%.*q...", most, text)
 }

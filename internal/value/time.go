@@ -271,20 +271,14 @@ func offsetOf(p []byte) (int64, bool) {
 		return 0, false
 	}
 	hours, ok := digits(p[1:3])
-	minutes := 0
-	switch rest := p[3:]; {
-	case len(rest) == 3 && rest[0] == ':':
-		var more bool
-		minutes, more = digits(rest[1:])
-		ok = ok && more
-	case len(rest) == 2:
-		var more bool
-		minutes, more = digits(rest)
-		ok = ok && more
-	case len(rest) != 0:
-		ok = false
+	rest, minutes, more := p[3:], 0, true
+	if len(rest) == 3 && rest[0] == ':' {
+		rest = rest[1:]
 	}
-	if !ok || hours > 18 || minutes > 59 {
+	if len(rest) > 0 {
+		minutes, more = digits(rest)
+	}
+	if !ok || !more || len(rest) != 0 && len(rest) != 2 || hours > 18 || minutes > 59 {
 		return 0, false
 	}
 	seconds := int64(hours*3600 + minutes*60)

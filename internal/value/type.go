@@ -10,6 +10,7 @@ package value
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -163,14 +164,7 @@ func (n Name) Number(i, without int) int {
 }
 
 // Has reports whether the name has the word, in lower case.
-func (n Name) Has(word string) bool {
-	for _, w := range n.words {
-		if w == word {
-			return true
-		}
-	}
-	return false
-}
+func (n Name) Has(word string) bool { return slices.Contains(n.words, word) }
 
 // closing returns the position of the parenthesis that ends a list of numbers or of
 // quoted words, or -1.

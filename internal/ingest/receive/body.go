@@ -15,20 +15,12 @@ import (
 	"github.com/rowmill/rowmill/internal/value"
 )
 
-// zstdWindow limits the memory of a decompressor: RFC 9659 allows no larger window over HTTP.
+// zstdWindow is the memory of a decompressor, beside the body: RFC 9659 allows no larger window over HTTP.
 const zstdWindow = 8 << 20
-
-// windowOf returns the memory that a body with an encoding takes for what it refers back to.
-func windowOf(encoding string) int64 {
-	if strings.EqualFold(strings.TrimSpace(encoding), "zstd") {
-		return zstdWindow
-	}
-	return 0
-}
 
 // decompress returns the reader of a body with an encoding.
 func decompress(body io.Reader, encoding string) (io.Reader, func(), error) {
-	switch strings.ToLower(strings.TrimSpace(encoding)) {
+	switch encoding {
 	case "", "identity":
 		return body, func() {}, nil
 	case "gzip", "x-gzip":

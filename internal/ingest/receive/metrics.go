@@ -1,12 +1,7 @@
 package receive
 
 import (
-	"net/http"
-	"strconv"
-	"time"
-
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/rowmill/rowmill/internal/ingest"
 )
@@ -22,26 +17,20 @@ type counted struct {
 }
 
 func newCounted() *counted {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rowmill_ingest_" + name, Help: help}, labels)
+	}
 	return &counted{
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rowmill_ingest_requests_total",
-			Help: "Requests answered, by route and status code."}, []string{"route", "code"}),
+		requests: counter("requests_total", "Requests answered, by route and status code.", "route", "code"),
 		// From a request that waits for one sync (1 ms) to the time limit of a request.
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "rowmill_ingest_request_seconds",
 			Help: "How long requests took.", Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 5, 30, 90}}, []string{"route"}),
-		taken: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rowmill_ingest_received_rows_total",
-			Help: "Rows that were received and are on disk."}, []string{"table"}),
-		bad: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rowmill_ingest_bad_rows_total",
-			Help: "Rows among those received whose values can't be loaded."}, []string{"table"}),
-		bytes: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rowmill_ingest_received_bytes_total",
-			Help: "Bytes of these rows, decompressed."}, []string{"table"}),
+		taken: counter("received_rows_total", "Rows that were received and are on disk.", "table"),
+		bad:   counter("bad_rows_total", "Rows among those received whose values can't be loaded.", "table"),
+		bytes: counter("received_bytes_total", "Bytes of these rows, decompressed.", "table"),
 		refused: prometheus.NewCounter(prometheus.CounterOpts{Name: "rowmill_ingest_refused_connections_total",
 			Help: "Connections that were closed at once, because there were too many."}),
 	}
-}
-
-func (c *counted) answered(route string, status int, took time.Duration) {
-	c.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
-	c.seconds.WithLabelValues(route).Observe(took.Seconds())
 }
 
 func (c *counted) rows(table string, r ingest.Receipt, size int) {
@@ -78,10 +67,4 @@ func (s *Server) Collect(ch chan<- prometheus.Metric) {
 		set("rejected_rows_total", "Rows that went to the file of bad rows, or were not kept.", prometheus.CounterValue, float64(st.Rows.Rejected))
 		set("unkept_rows_total", "Those of them that were not kept, because that file is full.", prometheus.CounterValue, float64(st.Unkept))
 	}
-}
-
-func (s *Server) metricsHandler() http.Handler {
-	own := prometheus.NewRegistry()
-	own.MustRegister(s)
-	return promhttp.HandlerFor(own, promhttp.HandlerOpts{})
 }

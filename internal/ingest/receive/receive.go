@@ -31,6 +31,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sync/semaphore"
 
 	"github.com/rowmill/rowmill/internal/ingest"
@@ -94,7 +96,9 @@ func New(o Options) *Server {
 	for _, t := range o.Tokens {
 		s.tokens = append(s.tokens, sha256.Sum256([]byte(t)))
 	}
-	s.metrics = s.metricsHandler()
+	own := prometheus.NewRegistry()
+	own.MustRegister(s)
+	s.metrics = promhttp.HandlerFor(own, promhttp.HandlerOpts{})
 	return s
 }
 
@@ -127,7 +131,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		s.refuse(counting, err)
 	}
-	s.counted.answered(route, counting.status, time.Since(began))
+	s.counted.requests.WithLabelValues(route, strconv.Itoa(counting.status)).Inc()
+	s.counted.seconds.WithLabelValues(route).Observe(time.Since(began).Seconds())
 }
 
 // routeSafely is route, but a panic is logged and becomes an error.
@@ -179,7 +184,7 @@ func (s *Server) Connection(c net.Conn, state http.ConnState) {
 }
 
 func (s *Server) refuse(w http.ResponseWriter, err error) {
-	status := http.StatusInternalServerError
+	var status int
 	var known *refusal
 	var post *ingest.PostError
 	var long *http.MaxBytesError
@@ -295,9 +300,6 @@ func (s *Server) hasToken(r *http.Request) bool {
 	}
 	return len(s.tokens) == 0 || found > 0 && (strings.EqualFold(scheme, "Bearer") || strings.EqualFold(scheme, "Token"))
 }
-
-// Stop makes further requests that write be refused, so that the spools can be emptied.
-func (s *Server) Stop() { s.stopping.Store(true) }
 
 // health answers whether rows are taken and loaded: of which tables, only with a token.
 func (s *Server) health(w http.ResponseWriter, r *http.Request) {
@@ -622,11 +624,13 @@ func (s *Server) body(w http.ResponseWriter, r *http.Request) (out []byte, relea
 	if r.ContentLength > s.o.Body {
 		return nil, release, refuse(http.StatusRequestEntityTooLarge, "%d bytes: a request may have at most %d", r.ContentLength, s.o.Body)
 	}
-	encoding := r.Header.Get("Content-Encoding")
+	encoding, window := strings.ToLower(strings.TrimSpace(r.Header.Get("Content-Encoding"))), int64(0)
+	if encoding == "zstd" {
+		window = zstdWindow
+	}
 	full := func() error {
 		return refuse(http.StatusTooManyRequests, "the requests that are being read take all of %d bytes: try again later", s.memory)
 	}
-	window := windowOf(encoding)
 	if !s.bytes.TryAcquire(window) {
 		return nil, release, full()
 	}

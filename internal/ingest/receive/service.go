@@ -115,7 +115,7 @@ func (s *Service) Serve(ctx context.Context) error {
 	if server.Shutdown(finish) != nil {
 		_ = server.Close() // cuts off requests that are still arriving
 	}
-	s.Stop()
+	s.stopping.Store(true)
 	for _, in := range s.o.Tables {
 		in.Finish()
 	}

@@ -57,7 +57,7 @@ func (s *Spool) append(ctx context.Context, all [][]byte) ([]Record, error) {
 			s.reserved = os.WriteFile(s.reserve(), make([]byte, reserveBytes), 0o600) == nil
 		}
 		out, err := s.write(ctx, all, size)
-		if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) || s.isBroken() {
+		if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) || s.broken != nil { // which only appending changes
 			return out, err
 		}
 		if !s.crowded { // once more, in a new segment
@@ -86,12 +86,6 @@ const (
 
 // reserve is the path of the file that becomes the next segment.
 func (s *Spool) reserve() string { return filepath.Join(s.o.Dir, "reserve.tmp") }
-
-func (s *Spool) isBroken() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.broken != nil
-}
 
 // waits notes that Append waits for room, or doesn't any more.
 func (s *Spool) waits(is bool) {

@@ -1,6 +1,7 @@
 package spool
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/rand"
 	"encoding/binary"
@@ -289,7 +290,7 @@ func (s *Spool) setAside(r io.ReaderAt, base int64, d damage, ext string) (Bad, 
 		if n > 1 {
 			b.File = filepath.Join(s.o.Dir, fmt.Sprintf("%020d-%d%s", b.Offset, n, ext))
 		}
-		same, err := sameBytes(b.File, part(), b.Bytes)
+		same, err := sameBytes(b.File, part())
 		switch {
 		case errors.Is(err, os.ErrNotExist):
 			return b, s.writeFile(b.File, part())
@@ -302,30 +303,13 @@ func (s *Spool) setAside(r io.ReaderAt, base int64, d damage, ext string) (Bad, 
 	}
 }
 
-func sameBytes(path string, r io.Reader, n int64) (bool, error) {
-	f, err := os.Open(path)
+func sameBytes(path string, r io.Reader) (bool, error) {
+	have, err := os.ReadFile(path)
 	if err != nil {
 		return false, err
 	}
-	defer f.Close()
-	if st, err := f.Stat(); err != nil || st.Size() != n {
-		return false, err
-	}
-	p, q := make([]byte, 64<<10), make([]byte, 64<<10)
-	for n > 0 {
-		k := min(n, int64(len(p)))
-		if _, err := io.ReadFull(f, p[:k]); err != nil {
-			return false, err
-		}
-		if _, err := io.ReadFull(r, q[:k]); err != nil {
-			return false, err
-		}
-		if string(p[:k]) != string(q[:k]) {
-			return false, nil
-		}
-		n -= k
-	}
-	return true, nil
+	p, err := io.ReadAll(r)
+	return bytes.Equal(have, p), err
 }
 
 func (s *Spool) writeFile(path string, r io.Reader) error {
