@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -350,17 +349,7 @@ func (t *Target) CheckHeader(record []byte, line int) error {
 		return fmt.Errorf("line %d, the header: %w", line, err)
 	}
 	err = fmt.Errorf("line %d, the header, has %s, and the columns are given as %s", line, strings.Join(names, ", "), strings.Join(t.Names, ", "))
-	foreign := func(all, of []string) []string {
-		return slices.DeleteFunc(slices.Clone(all), func(name string) bool { return name == Skipped || isNamed(of, name) })
-	}
-	if len(foreign(t.Names, names)) == 0 { // --header would load values into other columns
-		hint := "no --columns, as the header says which field is which column"
-		if more := foreign(names, t.Names); len(more) > 0 {
-			hint += ", and " + skipping(more)
-		}
-		return engine.Hinted(err, "%s", hint)
-	}
-	return engine.Hinted(err, "--header to skip the header whatever it has; --header=false if there is none; or --columns in its order, with %s for a field that is not loaded", Skipped)
+	return engine.Hinted(err, "no --columns, as the header says which field is which column; --columns in its order, with %s for a field that is not loaded; --header to skip the header whatever it has; --header=false if there is none", Skipped)
 }
 
 // CheckBreaks returns an error if the first line of a source is skipped, as a header or a
@@ -379,25 +368,17 @@ var errOnlyCR = engine.Hinted(errors.New("its lines end with CR alone"), `tr '\r
 // checkObject returns an error if a source's first record, or what precedes it, shows that its
 // rows are elsewhere.
 func (t *Target) checkObject(preamble, record []byte) error {
-	object := bytes.TrimPrefix(record, ByteOrderMark)
-	begin := bytes.TrimLeft(object, blanks)
+	begin := bytes.TrimLeft(bytes.TrimPrefix(record, ByteOrderMark), blanks)
 	if t.Format.Kind == JSON {
 		if !bytes.HasSuffix(preamble, []byte("[")) {
 			return notArray(begin)
 		}
 		from, to, empty := element(record)
-		if object = record[from:to]; empty {
-			return nil
-		}
-		if len(object) == 0 || object[0] != '{' {
+		if !empty && (from == to || record[from] != '{') {
 			return engine.Hinted(errors.New("the elements of the JSON array are not objects"), "an array of objects, whose keys are the columns")
 		}
 	} else if len(begin) > 0 && begin[0] == '[' {
 		return engine.Hinted(errors.New("it is a JSON array, not one object per line"), "--format json")
-	}
-	if key := t.wrapping(object); key != "" {
-		return engine.Hinted(fmt.Errorf("its first object has no column as a key, and an array of objects under key %q, which may be the rows", key),
-			"jq -c '.%s[]', and what it prints as the source", key)
 	}
 	return nil
 }
@@ -443,9 +424,6 @@ func unknownColumns(t *engine.Table, s *engine.Schema, names []string, f *Format
 		return engine.Hinted(errors.New("its text has zero bytes"), "--encoding utf-16le, if it is UTF-16 without a byte order mark")
 	case !f.HasHeader() || f.Columns != nil:
 		return engine.Hinted(err, "--columns with the names in the order of the fields")
-	case slices.ContainsFunc(names, isValue):
-		return engine.Hinted(fmt.Errorf("%w; the line looks like a row of values", err),
-			"--header=false where the first line has values, with --columns unless the fields are the table's columns in order")
 	}
 	return engine.Hinted(err, "--columns with the names in the order of the fields; %s to leave out; --header=false where the first line has values", skipping(unknown))
 }
@@ -462,11 +440,4 @@ func otherDelimiter(names []string, s *engine.Schema) string {
 		}
 	}
 	return ""
-}
-
-// isValue reports whether a text is a number or a time, and so probably no name.
-func isValue(text string) bool {
-	_, noNumber := strconv.ParseFloat(text, 64)
-	_, _, noTime := value.ParseTime([]byte(text), nil)
-	return noNumber == nil && strings.ContainsAny(text, "0123456789") || noTime == nil
 }

@@ -244,18 +244,12 @@ func (d *DumpReader) other(table string) {
 
 // create reads CREATE TABLE, which has the names of columns.
 func (d *DumpReader) create() error {
-	var err error
-	word := ""
-	for range 3 { // CREATE GLOBAL TEMPORARY TABLE
-		if err = d.blank(); err != nil {
-			return err
-		}
-		if word, err = d.word(); err != nil {
-			return err
-		}
-		if word == "TABLE" || word != "UNLOGGED" && word != "FOREIGN" && word != "OR" && word != "REPLACE" {
-			break
-		}
+	word, err := d.word()
+	if err == nil && (word == "UNLOGGED" || word == "FOREIGN") {
+		word, err = d.word()
+	}
+	if err != nil {
+		return err
 	}
 	if word != "TABLE" {
 		_, err := d.skip()
@@ -344,20 +338,8 @@ func (d *DumpReader) items() error {
 
 // insert reads an INSERT up to its first tuple.
 func (d *DumpReader) insert() error {
-	for {
-		if err := d.blank(); err != nil {
-			return err
-		}
-		word, err := d.word()
-		if err != nil {
-			return err
-		}
-		if word == "INTO" {
-			break
-		}
-		if word == "" || !slices.Contains([]string{"IGNORE", "DELAYED", "LOW_PRIORITY", "HIGH_PRIORITY"}, word) {
-			return fmt.Errorf("INSERT %s: there is no INTO", word)
-		}
+	if err := d.until("INTO"); err != nil { // INSERT IGNORE INTO
+		return err
 	}
 	name, err := d.name()
 	if err != nil {
@@ -372,24 +354,24 @@ func (d *DumpReader) insert() error {
 	if err != nil {
 		return err
 	}
-	for overriding := false; ; { // OVERRIDING SYSTEM VALUE VALUES
-		if err := d.blank(); err != nil {
-			return err
-		}
-		word, err := d.word()
-		if err != nil {
-			return err
-		}
-		if word == "VALUES" || word == "VALUE" && !overriding {
-			break
-		}
-		overriding = overriding && word != "VALUE" || word == "OVERRIDING"
-		if word != "VALUE" && !slices.Contains([]string{"OVERRIDING", "SYSTEM", "USER"}, word) {
-			return fmt.Errorf("INSERT INTO %s: %q, want VALUES", name, word)
-		}
+	if err := d.until("VALUES"); err != nil { // OVERRIDING SYSTEM VALUE VALUES
+		return err
 	}
 	d.rows = true
 	return d.begin(columns)
+}
+
+// until reads words up to one that the statement must have.
+func (d *DumpReader) until(want string) error {
+	for {
+		word, err := d.word()
+		if err != nil || word == want {
+			return err
+		}
+		if word == "" {
+			return fmt.Errorf("INSERT without %s", want)
+		}
+	}
 }
 
 // copyFrom reads COPY t (columns) FROM stdin;

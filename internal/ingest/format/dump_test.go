@@ -63,7 +63,7 @@ func TestDump(t *testing.T) {
 		"UTF8 of postgres":   {standard, "SET client_encoding TO 'UTF8';INSERT INTO t (b) VALUES ('a');", "b\na\n", ""},
 		"expression":         {backslashed, "INSERT INTO t VALUES (now(),1,1,1);", header, "\"now(\" is not a literal value"},
 		"default":            {backslashed, "INSERT INTO t VALUES (DEFAULT);", header, "literal"},
-		"query":              {backslashed, "INSERT INTO t SELECT 1;", "", "want VALUES"},
+		"query":              {backslashed, "INSERT INTO t SELECT 1;", "", "without VALUES"},
 		"other columns":      {backslashed, "INSERT INTO t (a) VALUES (1);INSERT INTO t (b) VALUES (2);", "a\n1\n", "the rows have the columns b, and those before a"},
 		"too many values":    {backslashed, "INSERT INTO t VALUES (1,2,3,4,5),(1);", header + "1\t2\t3\t4\t5\n1\n", ""},
 		"none":               {backslashed, "INSERT INTO u VALUES (1);", "", "no rows of a table t; it has rows of u"},

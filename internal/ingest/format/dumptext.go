@@ -139,8 +139,11 @@ func (d *DumpReader) comment(begin string) (string, error) {
 	}
 }
 
-// word reads a word in upper case; it may be empty.
+// word reads a word in upper case, after white space and comments; it may be empty.
 func (d *DumpReader) word() (string, error) {
+	if err := d.blank(); err != nil {
+		return "", err
+	}
 	var out []byte
 	for {
 		c, err := d.peek()
@@ -489,9 +492,6 @@ func (d *DumpReader) converted() (literal, error) {
 		return v, err
 	}
 	for _, want := range []string{"USING", "UTF8"} {
-		if err := d.blank(); err != nil {
-			return v, err
-		}
 		word, err := d.word()
 		if err != nil {
 			return v, err

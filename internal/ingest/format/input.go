@@ -25,9 +25,7 @@ type Input struct {
 	// wide means that the text was UTF-16, as spreadsheets write it.
 	wide   bool
 	packed bool // it is compressed
-	// array and waits are what follow sets.
-	array  *bool
-	waits  *func()
+	raw    *counted // of a file
 	closes []func()
 	quit   chan struct{} // closed when nobody waits for the file to grow
 }
@@ -41,7 +39,7 @@ func (in *Input) Read(p []byte) (int, error) {
 
 // Follow sets what is needed to read a file that is being written to: whether it is a JSON array,
 // and what is called before a wait for its writer.
-func (in *Input) Follow(array bool, waits func()) { *in.array, *in.waits = array, waits }
+func (in *Input) Follow(array bool, waits func()) { in.raw.array, in.raw.waits = array, waits }
 
 // Unfollow ends the wait for the writer.
 func (in *Input) Unfollow() { close(in.quit) }
@@ -173,7 +171,7 @@ func (in *Input) open(encoding string) error {
 		in.Size = info.Size()
 	}
 	raw := &counted{file: in.file, n: &in.read, size: in.Size, quit: in.quit}
-	in.array, in.waits = &raw.array, &raw.waits
+	in.raw = raw
 	source := io.Reader(raw)
 	if in.Size > 0 && isZip(in.file) {
 		raw.packed.Store(true)
@@ -189,8 +187,10 @@ func (in *Input) open(encoding string) error {
 // unpack sets the reader of what is compressed and encoded in r. It tells is whether it is
 // compressed, before it is read to its end.
 func (in *Input) unpack(r io.Reader, encoding string, is func(packed bool)) error {
-	content, closes, err := unpack(r, in.name, is)
-	in.closes = append(in.closes, closes)
+	content, stop, err := unpack(r, in.name, is)
+	if stop != nil {
+		in.closes = append(in.closes, stop)
+	}
 	if err == nil {
 		in.Reader, in.wide, err = decode(content, encoding)
 	}

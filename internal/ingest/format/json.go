@@ -86,27 +86,6 @@ func (p *Parser) integral(number []byte) []byte {
 	return p.buf[from:len(p.buf):len(p.buf)]
 }
 
-// wrapping returns the key of an object's array of objects, if the object has no key that
-// is one of the columns: its rows are the elements of the array.
-func (t *Target) wrapping(object []byte) string {
-	o, err := parseObject(object)
-	if err != nil {
-		return ""
-	}
-	array := ""
-	o.ForEach(func(key, v gjson.Result) bool {
-		if isNamed(t.Names, key.Str) {
-			array = ""
-			return false
-		}
-		if array == "" && v.IsArray() && v.Get("0").IsObject() {
-			array = key.Str
-		}
-		return true
-	})
-	return array
-}
-
 // halfSurrogate reports whether a valid JSON string escapes one half of a surrogate
 // pair without the other.
 func halfSurrogate(raw string) bool {

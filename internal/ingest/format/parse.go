@@ -169,23 +169,15 @@ func (p *Parser) RejectedAt(where place, column, reason string) Rejected {
 	if p.From.Numbered { // a chunk may have got more rows than it had when it was planned
 		offset = min(p.From.From+where.Line-p.From.Line, p.From.To-1)
 	}
-	return Rejected{Line: where.Line, Offset: offset, Column: column, Reason: reason, Row: slices.Clone(beginOf(trimBreak(p.From.Data[where.From:where.to])))}
+	row := trimBreak(p.From.Data[where.From:where.to])
+	if len(row) > maxLine {
+		row = row[:tooLongKept]
+	}
+	return Rejected{Line: where.Line, Offset: offset, Column: column, Reason: reason, Row: slices.Clone(row)}
 }
 
-// beginOf returns a row, or the first KiB of a row that is too long, without
-// splitting a character if it is text.
-func beginOf(row []byte) []byte {
-	if len(row) <= maxLine {
-		return row
-	}
-	const most = 1 << 10
-	for n := most; n > most-utf8.UTFMax; n-- {
-		if utf8.Valid(row[:n]) {
-			return row[:n]
-		}
-	}
-	return row[:most]
-}
+// tooLongKept is how many bytes are kept of a row that is too long to be loaded.
+const tooLongKept = 1 << 10
 
 func (p *Parser) row(record []byte) (string, error) {
 	p.buf = p.buf[:0]

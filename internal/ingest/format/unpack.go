@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -22,13 +23,9 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-const (
-	// maxWindow limits the memory, in bytes, that a compressed source may demand for
-	// what it refers back to: xz -9 needs 64 MiB, zstd --long 128 MiB.
-	maxWindow = 128 << 20
-	// maxPacked limits how often a source may be compressed.
-	maxPacked = 4
-)
+// maxWindow limits the memory, in bytes, that a compressed source may demand for
+// what it refers back to: xz -9 needs 64 MiB, zstd --long 128 MiB.
+const maxWindow = 128 << 20
 
 // A packing is a way to compress a source. It is recognised by its first bytes.
 type packing struct {
@@ -102,51 +99,36 @@ func peekPacking(r *bufio.Reader) (_ *packing, begun bool, err error) {
 }
 
 var (
-	errTruncated  = errors.New("it is truncated, or a few bytes of something else follow it")
-	errFollowed   = errors.New("something else follows it")
-	errZipStream  = errors.New("a .zip can't be read as a stream, because its directory is at its end")
-	errEncrypted  = errors.New("it is encrypted")
-	errPackedOver = fmt.Errorf("it is compressed more than %d times", maxPacked)
+	errTruncated = errors.New("it is truncated, or a few bytes of something else follow it")
+	errFollowed  = errors.New("something else follows it")
+	errZipStream = errors.New("a .zip can't be read as a stream, because its directory is at its end")
+	errEncrypted = errors.New("it is encrypted")
 )
 
 // unpack returns a reader of what is compressed in r, or of r itself. name is that of the
 // source: if it says that it is compressed, its content must be, or be text. It tells is
 // whether it is compressed before it reads beyond the first bytes.
-func unpack(r io.Reader, name string, is func(packed bool)) (_ *bufio.Reader, closed func(), err error) {
-	var closes []func()
-	closed = func() {
-		for _, c := range closes {
-			c()
-		}
-	}
+func unpack(r io.Reader, name string, is func(packed bool)) (_ *bufio.Reader, stop func(), err error) {
 	in := bufio.NewReaderSize(r, blockSize)
-	for depth := 0; ; depth++ {
-		p, begun, err := peekPacking(in)
-		switch {
-		case err != nil:
-			return in, closed, err
-		case p == nil:
-			if named := packedName(name); depth == 0 && named != "" {
-				err = notPacked(in, named, begun)
-			}
-			is(depth > 0)
-			return in, closed, err
-		case p.open == nil:
-			err := engine.Hinted(errZipStream, "the file as SOURCE; or unzip -p FILE.zip | rowmill load FILE.toml -")
-			return in, closed, err
-		case depth == maxPacked:
-			return in, closed, errPackedOver
+	p, begun, err := peekPacking(in)
+	switch {
+	case err != nil:
+		return in, nil, err
+	case p == nil:
+		if named := packedName(name); named != "" {
+			err = notPacked(in, named, begun)
 		}
-		is(true)
-		z, stop, err := p.open(in)
-		if err != nil {
-			return in, closed, unpackError(p.name, err)
-		}
-		if stop != nil {
-			closes = append(closes, stop)
-		}
-		in = bufio.NewReaderSize(&unpacked{z, p.name}, blockSize)
+		is(false)
+		return in, nil, err
+	case p.open == nil:
+		return in, nil, engine.Hinted(errZipStream, "the file as SOURCE; or unzip -p FILE.zip | rowmill load FILE.toml -")
 	}
+	is(true)
+	z, stop, err := p.open(in)
+	if err != nil {
+		return in, nil, unpackError(p.name, err)
+	}
+	return bufio.NewReaderSize(&unpacked{z, p.name}, blockSize), stop, nil
 }
 
 // packedName returns the packing that a name's extension states, or "".
@@ -261,35 +243,22 @@ func isZip(f *os.File) bool {
 	return p != nil && p.open == nil
 }
 
-// zipMembers returns a .zip's members that are files, without those that macOS adds.
-func zipMembers(r io.ReaderAt, size int64) ([]*zip.File, error) {
-	z, err := zip.NewReader(r, size)
+// openMember opens the only member of the .zip f, apart from those that macOS adds.
+func openMember(f *os.File, size int64, in *Input) (io.Reader, error) {
+	z, err := zip.NewReader(countedAt{f, &in.read}, size)
 	if err != nil {
 		return nil, unpackError("zip", err)
 	}
-	var out []*zip.File
-	for _, f := range z.File {
-		if f.Name == "[Content_Types].xml" {
-			return nil, engine.Hinted(errors.New("it is a workbook"), "the sheet saved as CSV UTF-8")
-		}
-		if f.Mode().IsRegular() && !strings.HasPrefix(f.Name, "__MACOSX/") && filepath.Base(f.Name) != ".DS_Store" {
-			out = append(out, f)
-		}
-	}
-	return out, nil
-}
-
-// openMember opens the only member of the .zip f.
-func openMember(f *os.File, size int64, in *Input) (io.Reader, error) {
-	all, err := zipMembers(countedAt{f, &in.read}, size)
-	if err != nil {
-		return nil, err
-	}
+	all := slices.DeleteFunc(z.File, func(m *zip.File) bool {
+		return !m.Mode().IsRegular() || strings.HasPrefix(m.Name, "__MACOSX/") || filepath.Base(m.Name) == ".DS_Store"
+	})
 	if len(all) == 0 {
 		return nil, errors.New("it has no files")
 	}
 	found := all[0]
 	switch {
+	case slices.ContainsFunc(all, func(m *zip.File) bool { return m.Name == "[Content_Types].xml" }):
+		return nil, engine.Hinted(errors.New("it is a workbook"), "the sheet saved as CSV UTF-8")
 	case len(all) > 1:
 		return nil, engine.Hinted(fmt.Errorf("it has %d files: %s and others", len(all), found.Name), "unzip, and the unpacked files; unzip -p FILE.zip MEMBER | rowmill load FILE.toml -")
 	case found.Flags&1 != 0:

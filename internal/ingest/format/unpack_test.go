@@ -97,16 +97,8 @@ func TestPackedByContent(t *testing.T) {
 	}
 	twice := filepath.Join(t.TempDir(), "day.csv.gz")
 	must(t, os.WriteFile(twice, pack(t, ".gz", packedByName(t, ".xz")), 0o600))
-	if got, err := readFile(twice); err != nil || string(got) != packedText {
-		t.Errorf("an xz in a gz: %q, %v", got, err)
-	}
-	over := []byte(packedText)
-	for range maxPacked + 1 {
-		over = pack(t, ".gz", over)
-	}
-	must(t, os.WriteFile(twice, over, 0o600))
-	if _, err := readFile(twice); !errors.Is(err, errPackedOver) {
-		t.Errorf("a gz in a gz in a gz: %v", err)
+	if got, err := readFile(twice); err != nil || !strings.HasPrefix(string(got), "\xfd7zXZ") {
+		t.Errorf("an xz in a gz is unpacked once: %.20q, %v", got, err)
 	}
 }
 
@@ -165,8 +157,8 @@ func FuzzUnpack(f *testing.F) {
 	f.Add(packedByName(f, ".zip"))
 	f.Add(zipped(f, "a.csv", packedText, "b/c.csv.gz", packedText))
 	f.Fuzz(func(t *testing.T, p []byte) {
-		if all, err := zipMembers(bytes.NewReader(p), int64(len(p))); err == nil {
-			for _, m := range all {
+		if z, err := zip.NewReader(bytes.NewReader(p), int64(len(p))); err == nil {
+			for _, m := range z.File {
 				if r, err := m.Open(); err == nil {
 					_, _ = io.Copy(io.Discard, io.LimitReader(r, 1<<20))
 					_ = r.Close() // fails if the data are damaged
