@@ -2,9 +2,13 @@ package plan
 
 import (
 	"flag"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os"
 	"reflect"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -16,10 +20,44 @@ var update = flag.Bool("update", false, "write the table of rules anew")
 // codeName is a name of the code, which a rename may leave in a reason.
 var codeName = regexp.MustCompile(`\b[a-z]+[A-Z]\w*`)
 
+// allRules reads the rules of rules.go, in their order there.
+func allRules(t *testing.T) (list []rule) {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "rules.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		literal, ok := n.(*ast.CompositeLit)
+		if !ok {
+			return true
+		}
+		var r rule
+		for _, e := range literal.Elts {
+			field := e.(*ast.KeyValueExpr)
+			text, err := strconv.Unquote(field.Value.(*ast.BasicLit).Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if field.Key.(*ast.Ident).Name == "trait" {
+				r.trait = text
+			} else {
+				r.reason = text
+			}
+		}
+		list = append(list, r)
+		return false
+	})
+	if len(list) < 90 {
+		t.Fatalf("%d rules", len(list))
+	}
+	return list
+}
+
 // Each rule has a reason, without names of the code, and its trait is one of engine.Semantics.
 func TestRules(t *testing.T) {
 	reasons := map[string]bool{}
-	for i, r := range rules {
+	for i, r := range allRules(t) {
 		if r.reason == "" || reasons[r.reason] {
 			t.Errorf("rule %d has no reason of its own: %q", i, r.reason)
 		}
@@ -104,7 +142,7 @@ func TestRulesInDocs(t *testing.T) {
 	if !found || !ended {
 		t.Fatalf("%s has no table that begins with %q", file, rulesBegin)
 	}
-	want := before + rulesBegin + printedRules() + rulesEnd + after
+	want := before + rulesBegin + printedRules(t) + rulesEnd + after
 	switch {
 	case want == string(text):
 	case *update:
@@ -119,7 +157,7 @@ func TestRulesInDocs(t *testing.T) {
 var verbs = regexp.MustCompile(`%[sd]`)
 
 // printedRules are the lines of the table.
-func printedRules() string {
+func printedRules(t *testing.T) string {
 	var lines, reasons []string
 	why := ""
 	end := func() {
@@ -128,8 +166,8 @@ func printedRules() string {
 		}
 		reasons = nil
 	}
-	for i, r := range rules {
-		if b := because[rule(i)]; b != "" {
+	for _, r := range allRules(t) {
+		if b := because[r]; b != "" {
 			end()
 			why = b
 		}
