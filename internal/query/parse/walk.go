@@ -23,12 +23,59 @@ func (o *Over) walk(visit func(*Expr) bool) {
 	if o == nil {
 		return
 	}
-	for _, x := range o.PartitionBy {
+	for _, x := range o.Exprs() {
 		Walk(x, visit)
 	}
-	for _, x := range o.OrderBy {
-		Walk(x.Expr, visit)
+}
+
+// Exprs returns the expressions of PARTITION BY and of ORDER BY.
+func (o *Over) Exprs() []*Expr {
+	list := slices.Clone(o.PartitionBy)
+	for _, by := range o.OrderBy {
+		list = append(list, by.Expr)
 	}
+	return list
+}
+
+// Any reports whether an expression, or one within it as Walk visits them, is such a one.
+func Any(e *Expr, is func(*Expr) bool) bool {
+	found := false
+	Walk(e, func(e *Expr) bool {
+		found = found || is(e)
+		return !found
+	})
+	return found
+}
+
+// Check walks an expression as Walk does, and returns the first error of visit.
+func Check(e *Expr, visit func(*Expr) (within bool, err error)) (err error) {
+	Walk(e, func(e *Expr) (within bool) {
+		if err == nil {
+			within, err = visit(e)
+		}
+		return within && err == nil
+	})
+	return err
+}
+
+// Any reports whether some expression of the query, or of a query within it, is such a one.
+func (q *Query) Any(is func(*Expr) bool) bool {
+	found := false
+	q.Walk(nil, func(e *Expr) bool {
+		found = found || is(e)
+		return !found
+	})
+	return found
+}
+
+// Joins returns the joins in FROM, each before those that are its operands.
+func (s *Select) Joins() (list []*From) {
+	for from := slices.Clone(s.From); len(from) > 0; from = from[1:] {
+		if j := from[0]; j.Left != nil {
+			list, from = append(list, j), append(from, j.Left, j.Right)
+		}
+	}
+	return list
 }
 
 // Walk calls query for a query and, if it returns true, expr for each expression in it as Walk

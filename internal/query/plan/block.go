@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -94,9 +95,10 @@ func (x *splitter) block(q *parse.Query) (*block, error) {
 		return nil, x.uncut(list)
 	}
 	b := &block{splitter: x, query: q, sel: q.Body, cut: best, limit: -1}
+	b.alias = called(best.from)
 	written := best.from.Span
-	if b.alias = best.from.Alias; b.alias == "" {
-		b.alias, written = best.from.Table, best.from.Name
+	if best.from.Alias == "" {
+		written = best.from.Name
 	}
 	name := x.asWritten(x.of(written), b.alias)
 	if name == "" {
@@ -134,13 +136,8 @@ func (x *splitter) uncut(list []*use) error {
 	return refuse(noPartitions)
 }
 
-// called is the name of an operand of FROM in messages.
-func called(f *parse.From) string {
-	if f.Alias != "" {
-		return f.Alias
-	}
-	return f.Table
-}
+// called is the name by which a query calls an operand of FROM.
+func called(f *parse.From) string { return cmp.Or(f.Alias, f.Table) }
 
 // collect appends the tables each of whose rows makes rows of the result by itself.
 func (x *splitter) collect(f *parse.From, list *[]*use) {
@@ -149,48 +146,34 @@ func (x *splitter) collect(f *parse.From, list *[]*use) {
 			x.obstacle = fmt.Sprintf(format, args...)
 		}
 	}
+	u, q := x.useOf(f), f.Query
+	name := "the derived table " + called(f)
+	if u != nil && u.cte != nil {
+		q, name = u.cte.Query, "the CTE "+u.cte.Name
+	}
 	switch {
 	case f.Left != nil:
-		for _, side := range []struct {
-			from   *parse.From
-			absent string
-		}{{f.Left, "RIGHT"}, {f.Right, "LEFT"}} {
-			if f.Join == side.absent || f.Join == "FULL" {
-				obstacle("%s is on the side of an outer join whose rows may be missing", called(side.from.Tables()[0]))
-				continue
+		for i, side := range []*parse.From{f.Left, f.Right} {
+			if f.Join == "FULL" || f.Join == []string{"RIGHT", "LEFT"}[i] {
+				obstacle("%s is on the side of an outer join whose rows may be missing", called(side.Tables()[0]))
+			} else {
+				x.collect(side, list)
 			}
-			x.collect(side.from, list)
 		}
-	case f.Query != nil:
-		if f.Lateral || !x.plain(f.Query) {
-			obstacle("the derived table %s has groups, a limit, window functions or a set operation", called(f))
-			return
-		}
-		for _, inner := range f.Query.Body.From {
+	case u != nil && u.cte != nil && u.cte.uses > 1:
+		obstacle("%s is read several times", name)
+	case u != nil && u.cte != nil && u.cte.recursive:
+		obstacle("%s is recursive", name)
+	case q != nil && (f.Lateral || !x.plain(q)):
+		obstacle("%s has groups, a limit, window functions or a set operation", name)
+	case q != nil:
+		for _, inner := range q.Body.From {
 			x.collect(inner, list)
 		}
-	default:
-		u := x.useOf(f)
-		switch {
-		case u == nil:
-		case u.cte != nil:
-			switch c := u.cte; {
-			case c.uses > 1:
-				obstacle("the CTE %s is read several times", c.Name)
-			case c.recursive:
-				obstacle("the CTE %s is recursive", c.Name)
-			case !x.plain(c.Query):
-				obstacle("the CTE %s has groups, a limit, window functions or a set operation", c.Name)
-			default:
-				for _, inner := range c.Query.Body.From {
-					x.collect(inner, list)
-				}
-			}
-		case f.Hinted || len(f.Columns) > 0:
-			obstacle("%s is read with a hint, a sample or other names for its columns", called(f))
-		default:
-			*list = append(*list, u)
-		}
+	case f.Hinted || len(f.Columns) > 0:
+		obstacle("%s is read with a hint, a sample or other names for its columns", called(f))
+	case u != nil:
+		*list = append(*list, u)
 	}
 }
 
@@ -215,25 +198,16 @@ func (x *splitter) isGrouped(q *parse.Query) bool {
 	if s.Distinct || len(s.GroupBy) > 0 || s.Having != nil {
 		return true
 	}
-	found := false
-	for _, e := range outputs(q) {
-		parse.Walk(e, func(e *parse.Expr) bool {
-			found = found || x.isAggregate(e)
-			return !found
-		})
-	}
-	return found
+	return slices.ContainsFunc(outputs(q), x.hasAggregate)
 }
 
+// hasAggregate reports an aggregate in an expression.
+func (x *splitter) hasAggregate(e *parse.Expr) bool { return parse.Any(e, x.isAggregate) }
+
 func (x *splitter) hasWindows(q *parse.Query) bool {
-	found := len(q.Body.Windows) > 0
-	for _, e := range outputs(q) {
-		parse.Walk(e, func(e *parse.Expr) bool {
-			found = found || e.Over != nil
-			return !found
-		})
-	}
-	return found
+	return len(q.Body.Windows) > 0 || slices.ContainsFunc(outputs(q), func(e *parse.Expr) bool {
+		return parse.Any(e, func(e *parse.Expr) bool { return e.Over != nil })
+	})
 }
 
 // outputs returns the expressions of the select list and of ORDER BY.
@@ -280,34 +254,19 @@ func (b *block) limits() error {
 
 // split completes the plan.
 func (b *block) split() error {
-	if err := b.checkJoins(); err != nil {
-		return err
+	// Pieces that read a range of the key show other columns to NATURAL than the table does.
+	if len(b.cut.table.Parts) == 0 && slices.ContainsFunc(b.sel.Joins(), func(j *parse.From) bool { return j.Natural }) {
+		return refuse(naturalByRange)
 	}
-	grouped := b.isGrouped(b.query)
 	if b.nested {
 		if err := b.checkOuter(); err != nil {
 			return err
 		}
 	}
-	if grouped {
+	if b.isGrouped(b.query) {
 		return b.splitGroups()
 	}
 	return b.splitRows()
-}
-
-// checkJoins refuses NATURAL if the pieces show other columns than the table.
-func (b *block) checkJoins() error {
-	for _, f := range b.sel.From {
-		for list := []*parse.From{f}; len(list) > 0; list = list[1:] {
-			if j := list[0]; j.Left != nil {
-				if j.Natural && len(b.cut.table.Parts) == 0 {
-					return refuse(naturalByRange)
-				}
-				list = append(list, j.Left, j.Right)
-			}
-		}
-	}
-	return nil
 }
 
 // checkAliases refuses a name in WHERE or ON that may stand for an alias of the select list, where
@@ -324,10 +283,8 @@ func (b *block) checkAliases() (err error) {
 		return err == nil
 	}
 	list := []*parse.Expr{b.sel.Where}
-	for joins := slices.Clone(b.sel.From); len(joins) > 0; joins = joins[1:] {
-		if j := joins[0]; j.Left != nil {
-			list, joins = append(list, j.On), append(joins, j.Left, j.Right)
-		}
+	for _, j := range b.sel.Joins() {
+		list = append(list, j.On)
 	}
 	for _, e := range list {
 		parse.Walk(e, func(e *parse.Expr) bool {
@@ -426,20 +383,20 @@ func (b *block) isColumn(name string) (bool, error) {
 	if b.traits.HiddenColumns[strings.ToLower(name)] {
 		return false, refuse(hiddenColumn, name)
 	}
-	if from := b.sel.From; b.fromColumns == nil && b.cut != nil && len(from) == 1 && from[0] == b.cut.from {
-		b.fromColumns = map[string]bool{}
-		for _, c := range b.cut.table.Columns {
-			b.fromColumns[fold(c.Name)] = true
-		}
-	}
 	if b.fromColumns == nil {
-		cols, err := b.describe(b.unhole(b.with() + "SELECT * FROM " + b.of(b.sel.FromSpan, b.edit)))
-		if err != nil {
-			return false, err
-		}
 		b.fromColumns = map[string]bool{}
-		for _, c := range cols {
-			b.fromColumns[fold(c.Name)] = true
+		if from := b.sel.From; b.cut != nil && len(from) == 1 && from[0] == b.cut.from {
+			for _, c := range b.cut.table.Columns {
+				b.fromColumns[fold(c.Name)] = true
+			}
+		} else {
+			cols, err := b.describe(b.unhole(b.with() + "SELECT * FROM " + b.of(b.sel.FromSpan, b.edit)))
+			if err != nil {
+				return false, err
+			}
+			for _, c := range cols {
+				b.fromColumns[fold(c.Name)] = true
+			}
 		}
 	}
 	return b.fromColumns[fold(name)], nil
@@ -518,12 +475,9 @@ func (b *block) element(e *parse.Expr, in nameUse) (_ *parse.Expr, item int, err
 		bare = r
 	}
 	for i, it := range b.sel.Items {
-		if it.Expr != nil && (it.Expr == bare || b.equal(it.Expr, bare)) {
+		if it.Expr != nil && b.equal(it.Expr, bare) {
 			return bare, i, nil
 		}
 	}
-	if r != nil {
-		return r, -1, nil
-	}
-	return e, -1, nil
+	return cmp.Or(r, e), -1, nil
 }

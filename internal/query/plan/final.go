@@ -171,29 +171,22 @@ func (g *grouped) render(e *parse.Expr, in nameUse) (string, error) {
 }
 
 // renderPart renders an expression. part reports that it is a part of another expression.
-func (g *grouped) renderPart(e *parse.Expr, in nameUse, part bool) (string, error) {
-	var edits []parse.Edit
-	var err error
-	whole := e
-	if err := g.checkOperands(e, in, part); err != nil {
+func (g *grouped) renderPart(whole *parse.Expr, in nameUse, part bool) (string, error) {
+	if err := g.checkOperands(whole, in, part); err != nil {
 		return "", err
 	}
-	parse.Walk(e, func(e *parse.Expr) bool {
-		if err != nil {
-			return false
-		}
+	var edits []parse.Edit
+	err := parse.Check(whole, func(e *parse.Expr) (bool, error) {
 		within := part || e != whole
 		replace := func(text string) { edits = append(edits, parse.Edit{Span: e.Span, Text: text}) }
-		var r *parse.Expr
-		if r, err = g.resolve(e, in); err != nil {
-			return false
+		r, err := g.resolve(e, in)
+		if err != nil {
+			return false, err
 		}
 		if r != nil {
-			var text string
-			if text, err = g.renderPart(r, inItems, within); err == nil {
-				replace("(" + text + ")")
-			}
-			return false
+			text, err := g.renderPart(r, inItems, within)
+			replace("(" + text + ")")
+			return false, err
 		}
 		if i := g.keyOf(e); i >= 0 {
 			k := g.keys[i]
@@ -203,38 +196,38 @@ func (g *grouped) renderPart(e *parse.Expr, in nameUse, part bool) (string, erro
 				text = g.noColumn(text, k.col)
 			}
 			replace(text)
-			return false
+			return false, nil
 		}
 		switch {
 		case e.Query != nil:
-			err = refuse(subqueryOfGroups)
+			return false, refuse(subqueryOfGroups)
 		case g.isAggregate(e):
 			a := g.aggregateOf(e)
 			if within && (a.recipe.Alone || a.recipe.Cut && g.storesGroups()) {
-				err = refuse(digitsWithin, g.of(e.Span))
-				return false
+				return false, refuse(digitsWithin, g.of(e.Span))
 			}
 			text := g.value(a)
 			if within && a.call.Name != "count" {
 				text = g.noColumn(text, a.result)
 			}
 			replace(text)
-			return false
+			return false, nil
 		case e.Over != nil:
-			if err = g.checkWindow(e, whole); err == nil && e.Over.Name != "" {
-				var text string
-				text, err = g.windowText(e)
-				edits = append(edits, parse.Edit{Span: e.Over.Span, Text: text})
+			if err := g.checkWindow(e, whole); err != nil || e.Over.Name == "" {
+				return true, err
 			}
+			text, err := g.windowText(e)
+			edits = append(edits, parse.Edit{Span: e.Over.Span, Text: text})
+			return true, err
 		case e.Kind == parse.Column:
-			err = refuse(looseColumn, g.of(e.Span))
+			return false, refuse(looseColumn, g.of(e.Span))
 		}
-		return err == nil
+		return true, nil
 	})
 	if err != nil {
 		return "", err
 	}
-	return g.of(e.Span, edits...), nil
+	return g.of(whole.Span, edits...), nil
 }
 
 // keyValue returns the SQL text for a key, computed from the columns of the group table. A server
@@ -277,15 +270,7 @@ func (g *grouped) checkWindow(e, whole *parse.Expr) error {
 	if err != nil {
 		return err
 	}
-	list := slices.Clone(o.PartitionBy)
-	for _, x := range o.OrderBy {
-		list = append(list, x.Expr)
-	}
-	unique := !g.super
-	for _, k := range g.keys {
-		unique = unique && slices.ContainsFunc(list, func(e *parse.Expr) bool { return g.equal(e, k.expr) })
-	}
-	peers := map[string]bool{"rank": true, "dense_rank": true, "percent_rank": true, "cume_dist": true}[e.Name]
+	unique, peers := g.tellsApart(o.Exprs()), ofPeers[e.Name]
 	if r := g.facts.Function(e.Name, len(e.Args)); r == engine.AggregateFunction {
 		peers = o.Frame.From == o.Frame.To && map[string]bool{"count": true, "sum": true, "avg": true, "min": true, "max": true}[e.Name]
 		for i, it := range g.sel.Items {
@@ -309,34 +294,31 @@ func (g *grouped) checkWindow(e, whole *parse.Expr) error {
 // checkWindowed refuses an aggregate over a window if its result isn't certain. A sum of binary
 // fractions depends on the order of additions. The minimum of equal decimals may have more digits
 // or fewer: 1.5 or 1.50.
-func (g *grouped) checkWindowed(e *parse.Expr) (err error) {
-	for _, arg := range e.Args {
-		parse.Walk(arg, func(x *parse.Expr) bool {
-			var c engine.ResultColumn
-			of := []*parse.Expr{x}
-			switch i := g.keyOf(x); {
-			case err != nil:
-				return false
-			case i >= 0:
-				c = g.keys[i].col
-			case g.isAggregate(x):
-				c, of = g.aggregateOf(x).result, x.Args
-			default:
-				return true
-			}
-			switch {
-			case e.Name == "count":
-			case e.Name == "avg" && c.Class == engine.ClassInt && g.traits.ShortTypes && slices.ContainsFunc(of, computed):
-				err = refuse(shortType, g.of(e.Span))
-			case c.Class == engine.ClassFloat && (e.Name == "sum" || e.Name == "avg"):
-				err = refuse(lastDigits, g.of(e.Span))
-			case c.Class == engine.ClassDecimal && c.Scale < 0 && (e.Name == "min" || e.Name == "max"):
-				err = refuse(equalValues, g.of(e.Span))
-			}
-			return false
-		})
+func (g *grouped) checkWindowed(e *parse.Expr) error {
+	if e.Name == "count" || len(e.Args) == 0 {
+		return nil
 	}
-	return err
+	return parse.Check(e.Args[0], func(x *parse.Expr) (bool, error) {
+		var c engine.ResultColumn
+		of := []*parse.Expr{x}
+		switch i := g.keyOf(x); {
+		case i >= 0:
+			c = g.keys[i].col
+		case g.isAggregate(x):
+			c, of = g.aggregateOf(x).result, x.Args
+		default:
+			return true, nil
+		}
+		switch {
+		case e.Name == "avg" && c.Class == engine.ClassInt && g.traits.ShortTypes && slices.ContainsFunc(of, computed):
+			return false, refuse(shortType, g.of(e.Span))
+		case c.Class == engine.ClassFloat && (e.Name == "sum" || e.Name == "avg"):
+			return false, refuse(lastDigits, g.of(e.Span))
+		case c.Class == engine.ClassDecimal && c.Scale < 0 && (e.Name == "min" || e.Name == "max"):
+			return false, refuse(equalValues, g.of(e.Span))
+		}
+		return false, nil
+	})
 }
 
 // windowText returns the definition of a named window, over the columns of the group table.
@@ -345,12 +327,8 @@ func (g *grouped) windowText(e *parse.Expr) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	list := slices.Clone(o.PartitionBy)
-	for _, by := range o.OrderBy {
-		list = append(list, by.Expr)
-	}
 	var edits []parse.Edit
-	for _, by := range list {
+	for _, by := range o.Exprs() {
 		text, err := g.render(by, inItems)
 		if err != nil {
 			return "", err
@@ -384,30 +362,29 @@ func (g *grouped) orders() (list []string, unique bool, err error) {
 		by = append(by, e)
 		list = append(list, text+direction(o))
 	}
-	unique = !g.super
-	for _, k := range g.keys {
-		unique = unique && slices.ContainsFunc(by, func(e *parse.Expr) bool { return g.equal(e, k.expr) })
-	}
-	return list, unique, nil
+	return list, g.tellsApart(by), nil
+}
+
+// tellsApart reports whether all groups differ in a list of expressions: it has all keys.
+func (g *grouped) tellsApart(list []*parse.Expr) bool {
+	return !g.super && !slices.ContainsFunc(g.keys, func(k *key) bool {
+		return !slices.ContainsFunc(list, func(e *parse.Expr) bool { return g.equal(e, k.expr) })
+	})
 }
 
 // checkSort refuses an ORDER BY expression with an alias of the select list, such as ORDER BY n+1
 // for COUNT(*) AS n, if the server doesn't sort by it.
-func (g *grouped) checkSort(e *parse.Expr) (err error) {
+func (g *grouped) checkSort(e *parse.Expr) error {
 	if !g.traits.MissortsAliases {
 		return nil
 	}
-	parse.Walk(e, func(x *parse.Expr) bool {
-		var r *parse.Expr
-		if err == nil {
-			r, err = g.resolve(x, inHaving)
-		}
+	return parse.Check(e, func(x *parse.Expr) (bool, error) {
+		r, err := g.resolve(x, inHaving)
 		if r != nil {
 			err = refuse(sortsByAlias, g.of(e.Span))
 		}
-		return err == nil
+		return true, err
 	})
-	return err
 }
 
 // direction returns the suffix of an element of ORDER BY, such as DESC NULLS LAST.

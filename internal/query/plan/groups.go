@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -87,27 +86,13 @@ func (b *block) splitGroups() error {
 	g := &grouped{block: b, merges: true}
 	s := b.sel
 	g.super = s.Rollup || s.Sets
-	switch {
-	case s.Having != nil && len(s.GroupBy) == 0 && !b.hasAggregates():
+	if s.Having != nil && len(s.GroupBy) == 0 && !b.hasAggregates() {
 		return refuse(havingAlone)
 	}
-	if err := g.checkAliases(); err != nil {
-		return err
-	}
-	if err := g.findKeys(); err != nil {
-		return err
-	}
-	if err := g.findAggregates(); err != nil {
-		return err
-	}
-	if err := errors.Join(g.checkRollup(), g.checkTwice()); err != nil {
-		return err
-	}
-	if err := g.describeGroups(); err != nil {
-		return err
-	}
-	if err := g.checkTypes(); err != nil {
-		return err
+	for _, step := range []func() error{g.checkAliases, g.findKeys, g.findAggregates, g.checkRollup, g.checkTwice, g.describeGroups, g.checkTypes} {
+		if err := step(); err != nil {
+			return err
+		}
 	}
 	if g.disjoint() {
 		b.plan.Disjoint = true
@@ -126,12 +111,8 @@ func (g *grouped) checkTypes() error {
 	if !g.plan.Joined {
 		return nil
 	}
-	ofOther := func(k *key) (yes bool) {
-		parse.Walk(k.expr, func(e *parse.Expr) bool {
-			yes = yes || e.Kind == parse.Column && !g.hasColumn(g.cut.from, e.Names)
-			return !yes
-		})
-		return yes
+	ofOther := func(k *key) bool {
+		return parse.Any(k.expr, func(e *parse.Expr) bool { return e.Kind == parse.Column && !g.hasColumn(g.cut.from, e.Names) })
 	}
 	if !slices.ContainsFunc(g.keys, ofOther) && !slices.ContainsFunc(g.aggregates, func(a *aggregate) bool { return a.call.Distinct }) {
 		return nil
@@ -169,15 +150,13 @@ func (g *grouped) checkRollup() error {
 	// Then a subtotal has the value of the last row in place of NULL, unless the key stands for the
 	// select list's own expression.
 	for _, e := range append(outputs(g.query), g.sel.Having) {
-		var again *parse.Expr
-		parse.Walk(e, func(e *parse.Expr) bool {
+		if err := parse.Check(e, func(e *parse.Expr) (bool, error) {
 			if i := g.keyOf(e); i >= 0 && e != g.keys[i].expr && parse.Bare(e).Kind != parse.Column {
-				again = e
+				return false, refuse(rollupRepeats, g.of(e.Span))
 			}
-			return again == nil
-		})
-		if again != nil {
-			return refuse(rollupRepeats, g.of(again.Span))
+			return true, nil
+		}); err != nil {
+			return err
 		}
 	}
 	seen := map[int]bool{}
@@ -223,14 +202,7 @@ func (g *grouped) checkTwice() error {
 
 // hasAggregates reports whether the select list, HAVING or ORDER BY has an aggregate.
 func (b *block) hasAggregates() bool {
-	found := false
-	for _, e := range append(outputs(b.query), b.sel.Having) {
-		parse.Walk(e, func(e *parse.Expr) bool {
-			found = found || b.isAggregate(e)
-			return !found
-		})
-	}
-	return found
+	return slices.ContainsFunc(append(outputs(b.query), b.sel.Having), b.hasAggregate)
 }
 
 // findKeys finds what the block groups by: DISTINCT without groups is GROUP BY of the select list.
@@ -244,7 +216,7 @@ func (g *grouped) findKeys() error {
 			case constant(it.Expr):
 				continue
 			}
-			if _, err := g.addKey(it.Expr); err != nil {
+			if err := g.addKey(it.Expr); err != nil {
 				return err
 			}
 		}
@@ -260,7 +232,7 @@ func (g *grouped) findKeys() error {
 				err = refuse(constantInSets, g.of(r.Span))
 			}
 			if err == nil {
-				_, err = g.addKey(r)
+				err = g.addKey(r)
 			}
 			return err
 		}); err != nil {
@@ -272,12 +244,9 @@ func (g *grouped) findKeys() error {
 
 // constant reports an expression that has the same value for all rows, whatever they are.
 func constant(e *parse.Expr) bool {
-	yes := true
-	parse.Walk(e, func(e *parse.Expr) bool {
-		yes = yes && e.Kind != parse.Column && e.Query == nil && e.Over == nil && (e.Kind != parse.Call || len(e.Args) > 0)
-		return yes
+	return !parse.Any(e, func(e *parse.Expr) bool {
+		return e.Kind == parse.Column || e.Query != nil || e.Over != nil || e.Kind == parse.Call && len(e.Args) == 0
 	})
-	return yes
 }
 
 // eachKey calls fn for the expressions in an element of GROUP BY.
@@ -293,33 +262,30 @@ func (g *grouped) eachKey(e *parse.Expr, fn func(*parse.Expr) error) error {
 	return fn(e)
 }
 
-func (g *grouped) addKey(e *parse.Expr) (int, error) {
-	if i := g.keyOf(e); i >= 0 {
-		return i, nil
+func (g *grouped) addKey(e *parse.Expr) error {
+	switch {
+	case e == nil:
+		return refuse(groupsByStar)
+	case g.keyOf(e) >= 0:
+		return nil
 	}
-	if e == nil {
-		return 0, refuse(groupsByStar)
-	}
-	var err error
-	parse.Walk(e, func(e *parse.Expr) bool {
+	if err := parse.Check(e, func(e *parse.Expr) (bool, error) {
 		switch {
-		case err != nil:
 		case e.Query != nil:
-			err = refuse(groupsBySubquery)
+			return false, refuse(groupsBySubquery)
 		case e.Kind == parse.Row:
-			err = refuse(groupsByRow)
+			return false, refuse(groupsByRow)
 		case e.Over != nil || g.isAggregate(e):
-			err = refuse(groupsByAggregate)
+			return false, refuse(groupsByAggregate)
 		case e.Kind == parse.Column && len(e.Names) == 1:
-			err = g.onlyColumn(e)
+			return true, g.onlyColumn(e)
 		}
-		return err == nil
-	})
-	if err != nil {
-		return 0, err
+		return true, nil
+	}); err != nil {
+		return err
 	}
 	g.keys = append(g.keys, &key{expr: e, text: g.of(e.Span)})
-	return len(g.keys) - 1, nil
+	return nil
 }
 
 // onlyColumn refuses a name within an expression that may be an alias.
@@ -338,17 +304,14 @@ func (b *block) onlyColumn(e *parse.Expr) error {
 }
 
 func (g *grouped) keyOf(e *parse.Expr) int {
-	return slices.IndexFunc(g.keys, func(k *key) bool { return e != nil && (k.expr == e || g.equal(k.expr, e)) })
+	return slices.IndexFunc(g.keys, func(k *key) bool { return g.equal(k.expr, e) })
 }
 
-// findAggregates finds the calls in the select list, HAVING and ORDER BY.
+// findAggregates finds the calls in the select list, HAVING, ORDER BY and named windows.
 func (g *grouped) findAggregates() error {
 	list := append(outputs(g.query), g.sel.Having)
 	for _, w := range g.sel.Windows {
-		list = append(list, w.Over.PartitionBy...)
-		for _, o := range w.Over.OrderBy {
-			list = append(list, o.Expr)
-		}
+		list = append(list, w.Over.Exprs()...)
 	}
 	items := 0
 	for _, it := range g.sel.Items {
@@ -356,47 +319,39 @@ func (g *grouped) findAggregates() error {
 			items++
 		}
 	}
-	var err error
 	for i, e := range list {
-		parse.Walk(e, func(e *parse.Expr) bool {
-			switch {
-			case err != nil:
-				return false
-			case g.keyOf(e) >= 0:
-				return false
-			case g.isAggregate(e):
-				err = g.addAggregate(e, i >= items)
-				return false
+		if err := parse.Check(e, func(e *parse.Expr) (bool, error) {
+			if g.keyOf(e) < 0 && g.isAggregate(e) {
+				return false, g.addAggregate(e, i >= items)
 			}
-			return true
-		})
+			return g.keyOf(e) < 0, nil
+		}); err != nil {
+			return err
+		}
 	}
-	return err
+	return nil
 }
 
+// addAggregate adds a call, unless there is one like it. later reports one after the select list,
+// whose aliases it may name.
 func (g *grouped) addAggregate(e *parse.Expr, later bool) error {
 	if g.aggregateOf(e) != nil {
 		return nil
 	}
-	var err error
 	for _, a := range append(slices.Clone(e.Args), e.Filter) {
-		parse.Walk(a, func(a *parse.Expr) bool {
-			switch {
-			case err != nil:
-			case a.Query != nil:
-				err = refuse(subqueryInAggregate, strings.ToUpper(e.Name))
-			case a.Kind == parse.Column && later && len(a.Names) == 1:
-				for _, it := range g.sel.Items {
-					if it.Alias != "" && g.sameName(it.Alias, a.Names[0]) && !g.equal(it.Expr, a) {
-						err = refuse(nameOfSeveral, a.Names[0])
-					}
-				}
+		if err := parse.Check(a, func(a *parse.Expr) (bool, error) {
+			if a.Query != nil {
+				return false, refuse(subqueryInAggregate, strings.ToUpper(e.Name))
 			}
-			return err == nil
-		})
-	}
-	if err != nil {
-		return err
+			if later && a.Kind == parse.Column && len(a.Names) == 1 && slices.ContainsFunc(g.sel.Items, func(it parse.Item) bool {
+				return it.Alias != "" && g.sameName(it.Alias, a.Names[0]) && !g.equal(it.Expr, a)
+			}) {
+				return false, refuse(nameOfSeveral, a.Names[0])
+			}
+			return true, nil
+		}); err != nil {
+			return err
+		}
 	}
 	a := &aggregate{call: e}
 	for _, arg := range e.Args {
@@ -414,10 +369,8 @@ func (g *grouped) addAggregate(e *parse.Expr, later bool) error {
 }
 
 func (g *grouped) aggregateOf(e *parse.Expr) *aggregate {
-	for _, a := range g.aggregates {
-		if a.call == e || g.equal(a.call, e) {
-			return a
-		}
+	if i := slices.IndexFunc(g.aggregates, func(a *aggregate) bool { return g.equal(a.call, e) }); i >= 0 {
+		return g.aggregates[i]
 	}
 	return nil
 }
@@ -504,11 +457,15 @@ func (g *grouped) groupBy(names []string) string {
 		return ""
 	}
 	if names == nil {
-		return " GROUP BY " + strings.Join(positions(len(g.keys)), ", ")
+		names = positions(len(g.keys))
+	} else if g.super {
+		return g.subtotals(names)
 	}
-	if !g.super {
-		return " GROUP BY " + strings.Join(names, ", ")
-	}
+	return " GROUP BY " + strings.Join(names, ", ")
+}
+
+// subtotals is the clause GROUP BY of the query with names in place of the keys.
+func (g *grouped) subtotals(names []string) string {
 	var edits []parse.Edit
 	for _, e := range g.sel.GroupBy {
 		_ = g.eachKey(e, func(e *parse.Expr) error {
@@ -525,14 +482,9 @@ func (g *grouped) groupBy(names []string) string {
 }
 
 // positions returns "1", "2" and so on.
-func positions(n int) (list []string) {
-	for i := range n {
-		list = append(list, strconv.Itoa(i+1))
-	}
-	return list
-}
+func positions(n int) []string { return names("", n) }
 
-// names returns names with numbers.
+// names returns names with numbers, such as a1, a2.
 func names(prefix string, n int) (list []string) {
 	for i := range n {
 		list = append(list, prefix+strconv.Itoa(i+1))
@@ -585,21 +537,21 @@ func (g *grouped) hasOthers() bool {
 	if t := g.cut.table; g.traits.LooseColumns && len(g.uses) == 1 && len(t.PrimaryKey) > 0 && g.groupsBy(t.PrimaryKey) {
 		return false // a group is one row
 	}
-	found := false
 	for _, e := range append(outputs(g.query), g.sel.Having) {
-		parse.Walk(e, func(e *parse.Expr) bool {
-			if found || g.keyOf(e) >= 0 || g.isAggregate(e) {
-				return false
+		if parse.Check(e, func(e *parse.Expr) (bool, error) {
+			if g.keyOf(e) >= 0 || g.isAggregate(e) {
+				return false, nil
 			}
-			if r, err := g.resolve(e, inHaving); err != nil || r != nil {
-				found = found || err != nil
-				return false
+			r, err := g.resolve(e, inHaving)
+			if err == nil && r == nil && (e.Kind == parse.Column || e.Query != nil) {
+				err = refuse(looseColumn, g.of(e.Span))
 			}
-			found = e.Kind == parse.Column || e.Query != nil
-			return !found
-		})
+			return r == nil, err
+		}) != nil {
+			return true
+		}
 	}
-	return found
+	return false
 }
 
 // recipe returns how an aggregate is computed from parts.
@@ -607,7 +559,7 @@ func (g *grouped) recipe(a *aggregate) (engine.Recipe, bool) {
 	e := a.call
 	c := engine.AggregateCall{
 		Name: e.Name, Distinct: e.Distinct, Star: e.Star && e.Filter == nil, Args: a.args, Inputs: a.inputs,
-		Ordered: len(e.OrderBy) > 0, Separator: e.Separator, Result: a.result, Grouped: len(g.keys) > 0, Divided: g.merged && g.divides(), Computed: g.merged,
+		Ordered: len(e.OrderBy) > 0, Separator: e.Separator, Result: a.result, Grouped: len(g.keys) > 0, Divided: g.merged && g.splitter.query.Any(isDivision), Computed: g.merged,
 		Quotients: g.quotients(), QuotientDigits: g.traits.QuotientDigits,
 	}
 	if len(e.OrderBy) == 1 && len(e.Args) > 0 && g.equal(e.OrderBy[0].Expr, e.Args[0]) {
@@ -626,44 +578,31 @@ func (g *grouped) recipe(a *aggregate) (engine.Recipe, bool) {
 // fractional reports a binary fraction in an expression: a column of any table that is so called,
 // or a number.
 func (x *splitter) fractional(e *parse.Expr) bool {
-	yes := false
-	parse.Walk(e, func(e *parse.Expr) bool {
+	return parse.Any(e, func(e *parse.Expr) bool {
 		switch e.Kind {
 		case parse.Literal:
-			yes = yes || !strings.HasPrefix(e.Name, "'") && strings.ContainsAny(e.Name, ".eE") && strings.ContainsAny(e.Name, "0123456789")
+			return !strings.HasPrefix(e.Name, "'") && strings.ContainsAny(e.Name, ".eE") && strings.ContainsAny(e.Name, "0123456789")
 		case parse.Column:
-			for _, u := range x.uses {
-				yes = yes || u.table != nil && slices.ContainsFunc(u.table.Columns, func(c engine.SchemaColumn) bool {
-					return c.Kind == value.Float && x.sameName(c.Name, e.Names[len(e.Names)-1])
-				})
-			}
+			return x.hasColumnOf(value.Float, e)
 		}
-		return !yes
+		return false
 	})
-	return yes
+}
+
+// hasColumnOf reports whether a table that the statement reads has a column of a kind and of this
+// name.
+func (x *splitter) hasColumnOf(kind value.Kind, e *parse.Expr) bool {
+	return slices.ContainsFunc(x.uses, func(u *use) bool {
+		return u.table != nil && slices.ContainsFunc(u.table.Columns, func(c engine.SchemaColumn) bool {
+			return c.Kind == kind && x.sameName(c.Name, e.Names[len(e.Names)-1])
+		})
+	})
 }
 
 func isDivision(e *parse.Expr) bool { return e.Kind == parse.Binary && e.Name == "/" }
 
 // divided reports a division in an expression.
-func divided(e *parse.Expr) bool {
-	yes := false
-	parse.Walk(e, func(e *parse.Expr) bool {
-		yes = yes || isDivision(e)
-		return !yes
-	})
-	return yes
-}
-
-// divides reports a division in any expression of the statement.
-func (x *splitter) divides() bool {
-	yes := false
-	x.query.Walk(nil, func(e *parse.Expr) bool {
-		yes = yes || isDivision(e)
-		return !yes
-	})
-	return yes
-}
+func divided(e *parse.Expr) bool { return parse.Any(e, isDivision) }
 
 // quotients counts the divisions and the averages over a window in the statement.
 func (x *splitter) quotients() (n int) {
@@ -689,12 +628,7 @@ func (b *block) otherDigits(e *parse.Expr, c engine.ResultColumn) bool {
 // computedValue is computed of an expression that may have aggregates, whose values have the digits
 // of what they aggregate.
 func (x *splitter) computedValue(e *parse.Expr) bool {
-	yes := false
-	parse.Walk(e, func(e *parse.Expr) bool {
-		yes = yes || !arithmetic(e) && !x.isAggregate(e)
-		return !yes
-	})
-	return yes
+	return parse.Any(e, func(e *parse.Expr) bool { return !arithmetic(e) && !x.isAggregate(e) })
 }
 
 // arithmetic reports a column, a literal, or an operation on others.
@@ -708,12 +642,7 @@ func arithmetic(e *parse.Expr) bool {
 
 // computed reports an expression that isn't made of columns, literals and arithmetic alone.
 func computed(e *parse.Expr) bool {
-	yes := false
-	parse.Walk(e, func(e *parse.Expr) bool {
-		yes = yes || !arithmetic(e)
-		return !yes
-	})
-	return yes
+	return parse.Any(e, func(e *parse.Expr) bool { return !arithmetic(e) })
 }
 
 // makeParts makes the columns of the groups after their keys.
@@ -733,17 +662,13 @@ func (g *grouped) makeParts() error {
 			if !g.super {
 				return refuse(subtotalsMissing, name)
 			}
-			var keys []string
+			var keys, texts []string
 			for _, arg := range a.call.Args {
 				i := g.keyOf(arg)
 				if i < 0 {
 					return refuse(groupingOfOther, name)
 				}
-				keys = append(keys, keyName+strconv.Itoa(i+1))
-			}
-			var texts []string
-			for _, arg := range a.call.Args {
-				texts = append(texts, g.keys[g.keyOf(arg)].text)
+				keys, texts = append(keys, keyName+strconv.Itoa(i+1)), append(texts, g.keys[i].text)
 			}
 			g.addPart(a, part{name: wholeName, whole: fill(r.Merge[0], texts), merge: fill(r.Merge[0], keys)})
 		case len(r.Group) > 0:
@@ -819,10 +744,7 @@ func fill(text string, args []string) string {
 
 // isName reports a name without quotes, which needs no parentheses.
 func isName(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c != '_' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
-			return false
-		}
-	}
-	return true
+	return !strings.ContainsFunc(s, func(c rune) bool {
+		return c != '_' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z')
+	})
 }

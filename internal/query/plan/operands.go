@@ -35,36 +35,33 @@ func (g *grouped) checkOperands(e *parse.Expr, in nameUse, part bool) error {
 			return err
 		}
 	}
-	var err error
-	parse.Walk(e, func(x *parse.Expr) bool {
-		switch {
-		case err != nil:
-			return false
-		case g.keyOf(x) >= 0:
-			switch k := g.keys[g.keyOf(x)].expr; {
+	return parse.Check(e, func(x *parse.Expr) (bool, error) {
+		if i := g.keyOf(x); i >= 0 {
+			switch {
 			case !part && x == e:
 			case g.super && g.traits.KeepsOperands:
-				err = refuse(rollupOperand, g.of(x.Span))
-			case makesJSON(k):
-				err = refuse(mayBeJSON, g.of(x.Span))
+				return false, refuse(rollupOperand, g.of(x.Span))
+			case makesJSON(g.keys[i].expr):
+				return false, refuse(mayBeJSON, g.of(x.Span))
 			}
-			return false
-		case g.isAggregate(x):
-			return false
-		case isJSON(x) && !constant(x):
-			err = refuse(makesJSONOf, g.of(x.Span))
-		case x.Over != nil && g.quotientWithin(x):
-			err = refuse(windowQuotient, g.of(x.Span))
-		case g.traits.NumbersAsTimes && x.Kind == parse.Call && readsTimes[x.Name] && g.within(x, func(c engine.ResultColumn) bool { return c.Class != engine.ClassTime && c.Temporal != engine.Duration }):
-			err = refuse(numberAsTime, g.of(x.Span))
-		case g.traits.MistakesDates && x.Kind == parse.Call && (x.Name == "addtime" || x.Name == "subtime") && g.within(x, func(c engine.ResultColumn) bool { return c.Temporal == engine.Date }):
-			err = refuse(dateAsTime, g.of(x.Span))
-		case !ofValues(x) && g.hasComputedKey(x):
-			err = refuse(computedKey, g.of(x.Span))
+			return false, nil
 		}
-		return err == nil
+		switch {
+		case g.isAggregate(x):
+			return false, nil
+		case isJSON(x) && !constant(x):
+			return false, refuse(makesJSONOf, g.of(x.Span))
+		case x.Over != nil && g.quotientWithin(x):
+			return false, refuse(windowQuotient, g.of(x.Span))
+		case g.traits.NumbersAsTimes && x.Kind == parse.Call && readsTimes[x.Name] && g.within(x, func(c engine.ResultColumn) bool { return c.Class != engine.ClassTime && c.Temporal != engine.Duration }):
+			return false, refuse(numberAsTime, g.of(x.Span))
+		case g.traits.MistakesDates && x.Kind == parse.Call && (x.Name == "addtime" || x.Name == "subtime") && g.within(x, func(c engine.ResultColumn) bool { return c.Temporal == engine.Date }):
+			return false, refuse(dateAsTime, g.of(x.Span))
+		case !ofValues(x) && g.hasComputedKey(x):
+			return false, refuse(computedKey, g.of(x.Span))
+		}
+		return true, nil
 	})
-	return err
 }
 
 // ofValues reports an operation that depends on the values of its operands alone, and not on how
@@ -115,12 +112,7 @@ func (g *grouped) hasComputedKey(e *parse.Expr) bool {
 
 // makesJSON reports an expression in which something makes JSON.
 func makesJSON(e *parse.Expr) bool {
-	found := false
-	parse.Walk(e, func(x *parse.Expr) bool {
-		found = found || isJSON(x) || x.Kind == parse.Binary && strings.HasPrefix(x.Name, "->")
-		return !found
-	})
-	return found
+	return parse.Any(e, func(x *parse.Expr) bool { return isJSON(x) || x.Kind == parse.Binary && strings.HasPrefix(x.Name, "->") })
 }
 
 // isJSON reports an expression that makes JSON of its operands.
@@ -136,20 +128,12 @@ func isJSON(e *parse.Expr) bool {
 
 // quotientWithin reports a division or an average within a window function or its window.
 func (g *grouped) quotientWithin(e *parse.Expr) bool {
-	list := slices.Clone(e.Args)
+	list := e.Args
 	if o, err := g.windowOf(e); err == nil {
-		list = append(list, o.PartitionBy...)
-		for _, by := range o.OrderBy {
-			list = append(list, by.Expr)
-		}
+		list = append(o.Exprs(), e.Args...)
 	}
 	return slices.ContainsFunc(list, func(e *parse.Expr) bool {
-		found := false
-		parse.Walk(e, func(x *parse.Expr) bool {
-			found = found || isDivision(x) || x.Kind == parse.Call && x.Name == "avg"
-			return !found
-		})
-		return found
+		return parse.Any(e, func(x *parse.Expr) bool { return isDivision(x) || x.Kind == parse.Call && x.Name == "avg" })
 	})
 }
 
@@ -229,20 +213,17 @@ func hasCollation(c engine.ResultColumn) bool {
 
 // namesCollation reports an expression that names a collation or a character set, or has bytes.
 func namesCollation(e *parse.Expr) bool {
-	found := false
-	parse.Walk(e, func(x *parse.Expr) bool {
+	return parse.Any(e, func(x *parse.Expr) bool {
 		switch x.Kind {
 		case parse.Collate, parse.Cast:
-			found = true
+			return true
 		case parse.Unary:
-			found = found || x.Name == "BINARY"
+			return x.Name == "BINARY"
 		case parse.Literal:
-			low := strings.ToLower(x.Name)
-			for _, mark := range []string{"_", "x'", "b'", "n'", "0x", "0b"} {
-				found = found || strings.HasPrefix(low, mark)
-			}
+			return slices.ContainsFunc([]string{"_", "x'", "b'", "n'", "0x", "0b"}, func(mark string) bool {
+				return strings.HasPrefix(strings.ToLower(x.Name), mark)
+			})
 		}
-		return !found
+		return false
 	})
-	return found
 }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/rowmill/rowmill/internal/query/parse"
@@ -27,22 +28,17 @@ func (x *splitter) checkSubquery(q *parse.Query) (err error) {
 			return err == nil
 		}
 		s := q.Body
-		list := append(outputs(q), s.Where, s.Having)
-		list = append(list, s.GroupBy...)
-		for _, f := range s.From {
-			for joins := []*parse.From{f}; len(joins) > 0; joins = joins[1:] {
-				if j := joins[0]; j.Left != nil {
-					list, joins = append(list, j.On), append(joins, j.Left, j.Right)
-				}
-			}
+		list := append(append(outputs(q), s.Where, s.Having), s.GroupBy...)
+		for _, j := range s.Joins() {
+			list = append(list, j.On)
 		}
 		for _, e := range list {
-			parse.Walk(e, func(e *parse.Expr) bool {
-				if err == nil && x.isAggregate(e) && !x.computedBy(s, e) {
-					err = refuse(outerAggregate, x.of(e.Span))
+			err = cmp.Or(err, parse.Check(e, func(e *parse.Expr) (bool, error) {
+				if x.isAggregate(e) && !x.computedBy(s, e) {
+					return false, refuse(outerAggregate, x.of(e.Span))
 				}
-				return err == nil
-			})
+				return true, nil
+			}))
 		}
 		return err == nil
 	}, nil)
@@ -53,54 +49,20 @@ func (x *splitter) checkSubquery(q *parse.Query) (err error) {
 // aggregate has no columns, or one of the SELECT's own FROM. In SELECT (SELECT SUM(t.x) FROM u)
 // FROM t, the outer SELECT computes the aggregate.
 func (x *splitter) computedBy(s *parse.Select, call *parse.Expr) bool {
-	columns, own := false, false
-	parse.Walk(call, func(e *parse.Expr) bool {
-		if e.Query != nil { // of which columns may be
-			columns = true
-		}
-		if e.Kind == parse.Column {
-			columns = true
-			own = own || slices.ContainsFunc(s.From, func(f *parse.From) bool {
-				return slices.ContainsFunc(f.Tables(), func(f *parse.From) bool { return x.hasColumn(f, e.Names) })
-			})
-		}
-		return !own
+	// A subquery may have columns.
+	columns := parse.Any(call, func(e *parse.Expr) bool { return e.Query != nil || e.Kind == parse.Column })
+	return !columns || parse.Any(call, func(e *parse.Expr) bool {
+		return e.Kind == parse.Column && slices.ContainsFunc(s.From, func(f *parse.From) bool {
+			return slices.ContainsFunc(f.Tables(), func(f *parse.From) bool { return x.hasColumn(f, e.Names) })
+		})
 	})
-	return own || !columns
 }
 
 // hasColumn reports whether an operand of FROM certainly has a column of this name.
 func (x *splitter) hasColumn(f *parse.From, names []string) bool {
 	if len(names) > 1 {
-		name := f.Alias
-		if name == "" {
-			name = f.Table
-		}
-		return x.sameName(name, names[len(names)-2])
+		return x.sameName(called(f), names[len(names)-2])
 	}
-	if u := x.useOf(f); u != nil && u.table != nil && len(f.Columns) == 0 {
-		for _, c := range u.table.Columns {
-			if x.sameName(c.Name, names[0]) {
-				return true
-			}
-		}
-		return false
-	}
-	q := f.Query
-	if u := x.useOf(f); u != nil && u.cte != nil {
-		q = u.cte.Query
-	}
-	if q == nil || q.Body == nil || len(f.Columns) > 0 {
-		return false
-	}
-	for _, it := range q.Body.Items {
-		name := it.Alias
-		if name == "" && it.Expr != nil && it.Expr.Kind == parse.Column {
-			name = it.Expr.Names[len(it.Expr.Names)-1]
-		}
-		if x.sameName(name, names[0]) {
-			return true
-		}
-	}
-	return false
+	columns, _ := x.columnsOf(f)
+	return len(f.Columns) == 0 && slices.ContainsFunc(columns, func(c string) bool { return x.sameName(c, names[0]) })
 }
