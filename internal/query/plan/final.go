@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -249,14 +250,15 @@ func (g *grouped) keyValue(i int) string {
 // value returns the SQL text for an aggregate, computed from the columns of the group table. For
 // example, AVG(x) is the sum of its partial sums divided by the sum of its partial counts.
 func (g *grouped) value(a *aggregate) string {
-	var columns []string
+	return fill(cmp.Or(a.recipe.Value, "$1"), g.partNames(a))
+}
+
+// partNames are the names of the columns with the parts of an aggregate.
+func (g *grouped) partNames(a *aggregate) (list []string) {
 	for _, i := range a.parts {
-		columns = append(columns, g.parts[i].name)
+		list = append(list, g.parts[i].name)
 	}
-	if a.recipe.Value == "" {
-		return columns[0]
-	}
-	return fill(a.recipe.Value, columns)
+	return list
 }
 
 // checkWindow refuses window functions whose result depends on the order of peers: rows that are
@@ -449,11 +451,10 @@ func (g *grouped) writePartial() error {
 	for _, k := range g.keys {
 		texts = append(texts, k.text)
 	}
-	by1 := g.groupBy(nil)
-	if g.super {
-		by1 = g.groupBy(texts)
+	if !g.super {
+		texts = nil
 	}
-	m.Typed = g.unhole(g.with() + "SELECT " + strings.Join(typed, ", ") + g.rows() + by1)
+	m.Typed = g.unhole(g.with() + "SELECT " + strings.Join(typed, ", ") + g.rows() + g.groupBy(texts))
 	keys := names(keyName, len(g.keys))
 	m.Groups = "SELECT " + strings.Join(groups, ", ") + " FROM " + g.temporary(PartialTable) + g.groupBy(keys)
 	if len(keys) > 0 && len(g.query.OrderBy) == 0 && !g.super { // rows are read in the order in which they are stored; subtotals have the server's own
@@ -481,6 +482,10 @@ func (g *grouped) typeParts() {
 // on both sides of a LIMIT may be equal in ORDER BY.
 func (g *grouped) writeTies(items []string, having string, unique bool) error {
 	m := &g.plan.Merge
+	exists := func(from, where string) {
+		m.Ties = append(m.Ties, "SELECT 1 FROM "+from+" "+where+" LIMIT 1")
+	}
+	partials, groups := g.temporary(PartialTable), g.temporary(GroupTable)
 	var several []string
 	for i, k := range g.keys {
 		if k.used && k.bytes != "" {
@@ -488,33 +493,32 @@ func (g *grouped) writeTies(items []string, having string, unique bool) error {
 			text := g.facts.Bytes(k.col, name)
 			differs := "MIN(" + text + ") <> MAX(" + text + ")"
 			if g.super { // there are groups of fewer keys
-				m.Ties = append(m.Ties, "SELECT 1 FROM "+g.temporary(PartialTable)+" GROUP BY "+name+" HAVING "+differs+" LIMIT 1")
+				exists(partials, "GROUP BY "+name+" HAVING "+differs)
 				continue
 			}
 			several = append(several, differs)
 		}
 	}
 	if len(several) > 0 {
-		m.Ties = append(m.Ties, "SELECT 1 FROM "+g.temporary(PartialTable)+" GROUP BY "+strings.Join(names(keyName, len(g.keys)), ", ")+
-			" HAVING "+strings.Join(several, " OR ")+" LIMIT 1")
+		exists(partials, "GROUP BY "+strings.Join(names(keyName, len(g.keys)), ", ")+" HAVING "+strings.Join(several, " OR "))
 	}
 	var ambiguous []string
 	for i, c := range g.plan.PartialColumns[:g.plan.Keys] {
-		name, use := keyName+strconv.Itoa(i+1), g.keyUse()
-		if i >= len(g.keys) {
-			name, use = valueName+strconv.Itoa(i-len(g.keys)+1), engine.KeyDistinct
+		name, uses := keyName+strconv.Itoa(i+1), []engine.KeyUse{g.keyUse()}
+		switch {
+		case i >= len(g.keys):
+			name, uses[0] = valueName+strconv.Itoa(i-len(g.keys)+1), engine.KeyDistinct
+		case g.super || len(g.values) > 0: // groups by more than the keys
+			uses = append(uses, engine.KeyDistinct)
 		}
-		if a := g.facts.Ambiguous(c, name, use); a != "" {
-			ambiguous = append(ambiguous, a)
-		}
-		if i < len(g.keys) && (g.super || len(g.values) > 0) { // groups by more than the keys
-			if a := g.facts.Ambiguous(c, name, engine.KeyDistinct); a != "" {
+		for _, use := range uses {
+			if a := g.facts.Ambiguous(c, name, use); a != "" {
 				ambiguous = append(ambiguous, a)
 			}
 		}
 	}
 	if g.ambiguous = len(ambiguous) > 0; g.ambiguous {
-		m.Ties = append(m.Ties, "SELECT 1 FROM "+g.temporary(PartialTable)+" WHERE "+strings.Join(ambiguous, " OR ")+" LIMIT 1")
+		exists(partials, "WHERE "+strings.Join(ambiguous, " OR "))
 	}
 	for _, o := range g.query.OrderBy {
 		_, item, err := g.element(o.Expr, inOrderBy)
@@ -523,22 +527,17 @@ func (g *grouped) writeTies(items []string, having string, unique bool) error {
 		}
 		if a := g.facts.Ambiguous(g.plan.Columns[item], sortName, engine.KeySorts); a != "" {
 			g.ambiguous = true
-			m.Ties = append(m.Ties, "SELECT 1 FROM (SELECT "+g.unnamed(items[item])+" AS "+sortName+" FROM "+g.temporary(GroupTable)+having+") rowmill_t WHERE "+a+" LIMIT 1")
+			exists("(SELECT "+g.unnamed(items[item])+" AS "+sortName+" FROM "+groups+having+") rowmill_t", "WHERE "+a)
 		}
 	}
 	var ties []string
 	for _, a := range g.aggregates {
-		if a.recipe.Tie == "" {
-			continue
+		if a.recipe.Tie != "" {
+			ties = append(ties, "("+fill(a.recipe.Tie, g.partNames(a))+")")
 		}
-		var columns []string
-		for _, i := range a.parts {
-			columns = append(columns, g.parts[i].name)
-		}
-		ties = append(ties, "("+fill(a.recipe.Tie, columns)+")")
 	}
 	if len(ties) > 0 {
-		m.Ties = append(m.Ties, "SELECT 1 FROM "+g.temporary(GroupTable)+" WHERE "+strings.Join(ties, " OR ")+" LIMIT 1")
+		exists(groups, "WHERE "+strings.Join(ties, " OR "))
 	}
 	if g.limit < 0 || unique {
 		return nil
@@ -558,7 +557,7 @@ func (g *grouped) writeTies(items []string, having string, unique bool) error {
 		by = append(by, fmt.Sprintf("%s AS %s%d", text, sortName, i+1))
 		sorts = append(sorts, strconv.Itoa(i+1)+direction(o))
 	}
-	m.Ties = append(m.Ties, g.limitTies(strings.Join(by, ", ")+" FROM "+g.temporary(GroupTable)+having, sorts)...)
+	m.Ties = append(m.Ties, g.limitTies(strings.Join(by, ", ")+" FROM "+groups+having, sorts)...)
 	return nil
 }
 
@@ -590,10 +589,8 @@ func (g *grouped) inMemory() {
 	if !g.merges || g.super || g.nested || g.sel.Having != nil || g.ambiguous || len(m.Ties) > 0 && g.limit < 0 || g.sel.Distinct && len(g.sel.GroupBy) > 0 {
 		return
 	}
-	for _, k := range g.keys {
-		if !k.exact() {
-			return
-		}
+	if slices.ContainsFunc(g.keys, func(k *key) bool { return !exact(k.col) }) {
+		return
 	}
 	var outputs []Output
 	var classes []engine.ResultClass
@@ -628,9 +625,7 @@ func (g *grouped) inMemory() {
 			if err != nil || item < 0 {
 				return
 			}
-			switch classes[item] {
-			case engine.ClassInt, engine.ClassDecimal, engine.ClassBytes, engine.ClassTime:
-			default:
+			if !slices.Contains([]engine.ResultClass{engine.ClassInt, engine.ClassDecimal, engine.ClassBytes, engine.ClassTime}, classes[item]) {
 				return
 			}
 			k := SortKey{Output: item, Desc: o.Desc, NullsLast: g.traits.NullsLast != o.Desc}

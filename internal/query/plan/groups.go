@@ -32,15 +32,9 @@ type key struct {
 	bytes string
 }
 
-// exact reports that values outside of the server are equal and ordered as they are there.
-func (k *key) exact() bool {
-	switch k.col.Class {
-	case engine.ClassDecimal:
-		return k.col.Scale >= 0
-	case engine.ClassInt, engine.ClassBytes, engine.ClassTime:
-		return true
-	}
-	return false
+// exact reports a column whose values are equal and ordered outside of the server as they are there.
+func exact(c engine.ResultColumn) bool {
+	return c.Class == engine.ClassInt || c.Class == engine.ClassBytes || c.Class == engine.ClassTime || c.Class == engine.ClassDecimal && c.Scale >= 0
 }
 
 // An aggregate is a call of an aggregate function in the block.

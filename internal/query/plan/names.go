@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -26,7 +25,7 @@ func (x *splitter) checkScopes() error {
 		}
 		have := map[string]int{}
 		for _, f := range tables {
-			name := cmp.Or(f.Alias, f.Table)
+			name := called(f)
 			if old, found := operands[folded(name)]; found && old != name && x.traits.FoldsOperands {
 				return refuse(caseOfOperands, old, name)
 			}
@@ -162,24 +161,17 @@ func (b *block) nameOf(item int) (string, error) {
 	case !b.traits.ImplicitNames:
 		return "", nil
 	}
-	switch {
-	case b.shown != nil:
-	case b.query == b.splitter.query && b.plan.Columns != nil:
+	if b.shown == nil && b.query == b.splitter.query {
 		b.shown = b.plan.Columns
-	default:
+	}
+	if b.shown == nil {
 		var err error
 		if b.shown, err = b.describe(b.of(b.query.Span)); err != nil {
 			return "", err
 		}
 	}
-	stars := 0
-	for _, it := range b.sel.Items {
-		if it.Star {
-			stars++
-		}
-	}
 	at := b.columnOf(item, len(b.shown))
-	if stars > 1 || at >= len(b.shown) {
+	if stars(b.sel.Items) > 1 || at >= len(b.shown) {
 		return "", refuse(itemUnnamed)
 	}
 	return b.shown[at].Name, nil

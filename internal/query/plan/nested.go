@@ -154,8 +154,8 @@ func (b *block) checkOuterQuery(q *parse.Query) error {
 			return refuse(equalValues, k)
 		}
 	}
-	if why := o.loose(append(outputs(q), s.Having), grouped); why != nil {
-		return why
+	if err := o.loose(append(outputs(q), s.Having), grouped); err != nil {
+		return err
 	}
 	in = in[len(keys):]
 	for i, e := range calls {
@@ -178,25 +178,25 @@ func (b *block) checkOuterQuery(q *parse.Query) error {
 
 // loose refuses a column that is neither a key nor within an aggregate: some servers, or modes of
 // them, permit it, and take its value from any row of the group.
-func (b *block) loose(list, keys []*parse.Expr) (why error) {
+func (b *block) loose(list, keys []*parse.Expr) error {
 	if !b.traits.LooseColumns || b.sel.Distinct && len(keys) == 0 && !b.hasAggregates() {
 		return nil
 	}
 	for _, e := range list {
-		parse.Walk(e, func(e *parse.Expr) bool {
-			switch {
-			case why != nil || b.isAggregate(e) || slices.ContainsFunc(keys, func(k *parse.Expr) bool { return b.equal(k, e) }):
-				return false
-			case e.Kind == parse.Column:
-				var r *parse.Expr
-				if r, why = b.resolve(e, inHaving); r == nil && why == nil {
-					why = refuse(looseColumn, b.of(e.Span))
-				}
+		if err := parse.Check(e, func(e *parse.Expr) (bool, error) {
+			if b.isAggregate(e) || slices.ContainsFunc(keys, func(k *parse.Expr) bool { return b.equal(k, e) }) {
+				return false, nil
 			}
-			return why == nil
-		})
+			r, err := b.resolve(e, inHaving)
+			if e.Kind == parse.Column && r == nil && err == nil {
+				err = refuse(looseColumn, b.of(e.Span))
+			}
+			return true, err
+		}); err != nil {
+			return err
+		}
 	}
-	return why
+	return nil
 }
 
 // checkOuterLimit refuses a limit unless the order before it tells all rows of the block apart.

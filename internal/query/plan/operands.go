@@ -112,7 +112,9 @@ func (g *grouped) hasComputedKey(e *parse.Expr) bool {
 
 // makesJSON reports an expression in which something makes JSON.
 func makesJSON(e *parse.Expr) bool {
-	return parse.Any(e, func(x *parse.Expr) bool { return isJSON(x) || x.Kind == parse.Binary && strings.HasPrefix(x.Name, "->") })
+	return parse.Any(e, func(x *parse.Expr) bool {
+		return isJSON(x) || x.Kind == parse.Binary && strings.HasPrefix(x.Name, "->")
+	})
 }
 
 // isJSON reports an expression that makes JSON of its operands.

@@ -47,44 +47,43 @@ func (b *block) splitOrdered() error {
 	if err != nil {
 		return err
 	}
-	var sorts, inner, hidden []string
-	exact := true // all columns are sorted by, and the same if they are equal
+	var sorts, inner []string
+	hidden := 0  // columns to sort by that aren't of the answer
+	same := true // all columns are sorted by, and the same if they are equal
 	sorted, quotients := map[string]bool{}, map[string]bool{}
 	for _, o := range b.query.OrderBy {
 		e, item, err := b.element(o.Expr, inOrderBy)
 		if err != nil {
 			return err
 		}
-		name := ""
-		switch {
-		case item >= 0:
-			name = names[b.column(item)]
-			inner = append(inner, strconv.Itoa(b.column(item)+1)+direction(o))
-		default:
+		name, at := "", 0 // of the column to sort by
+		if item >= 0 {
+			at = b.column(item)
+			name = names[at]
+		} else {
 			text, err := b.rowSort(e)
 			if err != nil {
 				return err
 			}
-			hidden = append(hidden, text)
-			name = sortName + strconv.Itoa(len(hidden))
+			hidden++
+			at, name = len(p.Columns)+hidden-1, sortName+strconv.Itoa(hidden)
 			list = append(list, text+" AS "+name)
-			inner = append(inner, strconv.Itoa(len(p.Columns)+len(hidden))+direction(o))
 		}
+		inner = append(inner, strconv.Itoa(at+1)+direction(o))
 		sorted[name], quotients[name] = true, b.hasQuotient(e)
 		sorts = append(sorts, name+direction(o))
 	}
 	for i, name := range names {
-		switch p.Columns[i].Class {
-		case engine.ClassOther:
+		if p.Columns[i].Class == engine.ClassOther {
 			return refuse(notStored, p.Columns[i].Name)
-		case engine.ClassFloat, engine.ClassText:
-			exact = false
-		case engine.ClassDecimal:
-			exact = exact && p.Columns[i].Scale >= 0 // else 1.0 is equal to 1.00
 		}
-		exact = exact && sorted[name]
+		same = same && exact(p.Columns[i]) && sorted[name]
 	}
-	query := b.with() + "SELECT " + distinct(b.sel) + strings.Join(list, ", ") + b.rows()
+	query := b.with() + "SELECT "
+	if b.sel.Distinct {
+		query += "DISTINCT "
+	}
+	query += strings.Join(list, ", ") + b.rows()
 	if len(b.sel.GroupBy) > 0 {
 		query += " GROUP BY " + b.groupTexts()
 	}
@@ -120,7 +119,7 @@ func (b *block) splitOrdered() error {
 	m := &p.Merge
 	m.Kind = OnServer
 	m.Final = "SELECT " + strings.Join(names, ", ") + " FROM " + b.temporary(PartialTable) + " ORDER BY " + strings.Join(sorts, ", ") + b.limitText(b.limit, b.offset)
-	if b.limit >= 0 && !exact {
+	if b.limit >= 0 && !same {
 		var by, numbered []string
 		for i, o := range b.query.OrderBy {
 			by = append(by, strings.TrimSuffix(sorts[i], direction(o))+" AS "+sortName+strconv.Itoa(i+1))
@@ -133,33 +132,27 @@ func (b *block) splitOrdered() error {
 
 // hasQuotient reports a division in an element of ORDER BY, or in an alias within it.
 func (b *block) hasQuotient(e *parse.Expr) bool {
-	found := false
-	parse.Walk(e, func(x *parse.Expr) bool {
+	return parse.Any(e, func(x *parse.Expr) bool {
 		r, err := b.resolve(x, inHaving)
-		found = found || err != nil || isDivision(x) || divided(r)
-		return !found
+		return err != nil || isDivision(x) || divided(r)
 	})
-	return found
 }
 
-func distinct(s *parse.Select) string {
-	if s.Distinct {
-		return "DISTINCT "
+// stars counts the stars of a select list.
+func stars(items []parse.Item) (n int) {
+	for _, it := range items {
+		if it.Star {
+			n++
+		}
 	}
-	return ""
+	return n
 }
 
 // rowItems returns the names of the columns of the answer in the partials, quoted, and the select
 // list of a piece.
 func (b *block) rowItems() (columns, list []string, err error) {
 	p := b.plan
-	stars := 0
-	for _, it := range b.sel.Items {
-		if it.Star {
-			stars++
-		}
-	}
-	if stars > 1 {
+	if stars(b.sel.Items) > 1 {
 		return nil, nil, refuse(severalStars)
 	}
 	seen := map[string]bool{}
@@ -168,11 +161,11 @@ func (b *block) rowItems() (columns, list []string, err error) {
 			list = append(list, b.of(it.Span))
 			for range len(p.Columns) - len(b.sel.Items) + 1 {
 				name := p.Columns[len(columns)].Name
-				if low := strings.ToLower(name); seen[low] || strings.HasPrefix(low, "rowmill_") {
+				low := strings.ToLower(name)
+				if seen[low] || strings.HasPrefix(low, "rowmill_") {
 					return nil, nil, refuse(sameColumns, name)
-				} else {
-					seen[low] = true
 				}
+				seen[low] = true
 				columns = append(columns, b.quote(name))
 			}
 			continue
@@ -192,10 +185,8 @@ func (b *block) column(item int) int { return b.columnOf(item, len(b.plan.Column
 
 // columnOf is the same in a result of so many columns.
 func (b *block) columnOf(item, columns int) int {
-	for _, it := range b.sel.Items[:item] {
-		if it.Star {
-			return item + columns - len(b.sel.Items)
-		}
+	if stars(b.sel.Items[:item]) > 0 {
+		return item + columns - len(b.sel.Items)
 	}
 	return item
 }
@@ -203,26 +194,19 @@ func (b *block) columnOf(item, columns int) int {
 // rowSort is the text of an expression to sort by, in terms of the block's rows.
 func (b *block) rowSort(e *parse.Expr) (string, error) {
 	var edits []parse.Edit
-	var err error
-	parse.Walk(e, func(e *parse.Expr) bool {
-		if err != nil {
-			return false
-		}
+	err := parse.Check(e, func(e *parse.Expr) (bool, error) {
 		if e.Query != nil {
-			err = refuse(subqueryInOrder)
-			return false
+			return false, refuse(subqueryInOrder)
 		}
-		r, rerr := b.resolve(e, inHaving)
-		parse.Walk(r, func(e *parse.Expr) bool {
-			if e.Over != nil && b.traits.MissortsAliases {
-				rerr = refuse(sortsByWindow)
-			}
-			return true
-		})
-		if err = rerr; r != nil {
-			edits = append(edits, parse.Edit{Span: e.Span, Text: "(" + b.of(r.Span) + ")"})
+		r, err := b.resolve(e, inHaving)
+		if r == nil || err != nil {
+			return true, err
 		}
-		return r == nil && err == nil
+		if b.traits.MissortsAliases && parse.Any(r, func(e *parse.Expr) bool { return e.Over != nil }) {
+			return false, refuse(sortsByWindow)
+		}
+		edits = append(edits, parse.Edit{Span: e.Span, Text: "(" + b.of(r.Span) + ")"})
+		return false, nil
 	})
 	if err != nil {
 		return "", err

@@ -31,23 +31,27 @@ func (b *block) windowOf(e *parse.Expr) (*parse.Over, error) {
 
 // checkNames refuses names within a window that are those of columns and of other elements of the
 // select list: servers differ in which of them they take.
-func (b *block) checkNames(o *parse.Over) (err error) {
-	list := slices.Clone(o.PartitionBy)
-	for _, by := range o.OrderBy {
-		list = append(list, by.Expr)
-	}
-	for _, e := range list {
-		parse.Walk(e, func(e *parse.Expr) bool {
-			for i := 0; i < len(b.sel.Items) && err == nil && e.Kind == parse.Column && len(e.Names) == 1; i++ {
-				var name string
-				if name, err = b.nameOf(i); err == nil && b.sameName(name, e.Names[0]) && !b.equal(b.sel.Items[i].Expr, e) {
+func (b *block) checkNames(o *parse.Over) error {
+	for _, e := range o.Exprs() {
+		if err := parse.Check(e, func(e *parse.Expr) (bool, error) {
+			if e.Kind != parse.Column || len(e.Names) != 1 {
+				return true, nil
+			}
+			for i, it := range b.sel.Items {
+				name, err := b.nameOf(i)
+				if err == nil && b.sameName(name, e.Names[0]) && !b.equal(it.Expr, e) {
 					err = refuse(nameOfSeveral, e.Names[0])
 				}
+				if err != nil {
+					return false, err
+				}
 			}
-			return err == nil
-		})
+			return true, nil
+		}); err != nil {
+			return err
+		}
 	}
-	return err
+	return nil
 }
 
 // ofPeers are window functions whose value is the same for rows that are equal in the order.
@@ -61,24 +65,11 @@ func (b *block) windowsApart() bool {
 	if len(t.By) == 0 || len(t.Parts) == 0 || !b.direct || b.merged || b.nested || len(b.uses) != 1 {
 		return false
 	}
-	apart := true
-	for i, it := range append(slices.Clone(b.sel.Items), orderItems(b.query)...) {
-		parse.Walk(it.Expr, func(e *parse.Expr) bool {
-			if apart && e.Over != nil {
-				apart = i < len(b.sel.Items) && b.windowApart(e, it)
-			}
-			return apart
+	over := func(e *parse.Expr) bool { return e.Over != nil }
+	return !slices.ContainsFunc(b.query.OrderBy, func(o parse.Order) bool { return parse.Any(o.Expr, over) }) &&
+		!slices.ContainsFunc(b.sel.Items, func(it parse.Item) bool {
+			return parse.Any(it.Expr, func(e *parse.Expr) bool { return over(e) && !b.windowApart(e, it) })
 		})
-	}
-	return apart
-}
-
-// orderItems are the elements of ORDER BY.
-func orderItems(q *parse.Query) (list []parse.Item) {
-	for _, o := range q.OrderBy {
-		list = append(list, parse.Item{Span: o.Span, Expr: o.Expr})
-	}
-	return list
 }
 
 // returnsText reports a function that returns a text of another row, whose type isn't that
@@ -87,12 +78,18 @@ func (b *block) returnsText(e *parse.Expr, it parse.Item) bool {
 	if !b.traits.MistypesNeighbours || len(e.Args) == 0 || e.Name == "ntile" {
 		return false
 	}
-	n := slices.IndexFunc(b.sel.Items, func(x parse.Item) bool { return x.Expr == it.Expr })
-	if n < 0 || b.column(n) >= len(b.plan.Columns) {
-		return true
+	c := b.resultOf(it)
+	return c == nil || c.Class == engine.ClassText || c.Class == engine.ClassBytes || c.Class == engine.ClassOther
+}
+
+// resultOf is the column of the answer that an element of the select list is; nil if that is not
+// certain.
+func (b *block) resultOf(it parse.Item) *engine.ResultColumn {
+	n := b.column(slices.IndexFunc(b.sel.Items, func(x parse.Item) bool { return x.Expr == it.Expr }))
+	if n >= len(b.plan.Columns) || stars(b.sel.Items) > 1 {
+		return nil
 	}
-	c := b.plan.Columns[b.column(n)]
-	return c.Class == engine.ClassText || c.Class == engine.ClassBytes || c.Class == engine.ClassOther
+	return &b.plan.Columns[n]
 }
 
 func (b *block) windowApart(e *parse.Expr, it parse.Item) bool {
@@ -106,46 +103,24 @@ func (b *block) windowApart(e *parse.Expr, it parse.Item) bool {
 			return e.Kind == parse.Column && b.sameName(e.Names[len(e.Names)-1], column)
 		})
 	}
-	list := slices.Clone(o.PartitionBy)
-	for _, by := range o.OrderBy {
-		list = append(list, by.Expr)
+	if slices.ContainsFunc(t.By, func(by string) bool { return !has(o.PartitionBy, by) }) {
+		return false
 	}
-	for _, by := range t.By {
-		if !has(o.PartitionBy, by) {
-			return false
-		}
-	}
-	unique := len(t.PrimaryKey) > 0
-	for _, k := range t.PrimaryKey {
-		unique = unique && has(list, k)
-	}
+	unique := len(t.PrimaryKey) > 0 && !slices.ContainsFunc(t.PrimaryKey, func(k string) bool { return !has(o.Exprs(), k) })
 	if b.facts.Function(e.Name, len(e.Args)) != engine.AggregateFunction {
 		return ofPeers[e.Name] || unique && !b.returnsText(e, it)
 	}
 	if e.Distinct || e.Filter != nil || len(e.OrderBy) > 0 || !unique && o.Frame.From != o.Frame.To {
 		return false
 	}
-	switch e.Name {
-	case "count":
-		return true
-	case "sum", "avg", "min", "max":
-	default:
-		return false
-	}
 	// Sums of binary fractions depend on the order of the rows, and so does which of equal texts is
 	// the least.
-	if parse.Bare(it.Expr) != e {
-		return false
-	}
-	n := slices.IndexFunc(b.sel.Items, func(x parse.Item) bool { return x.Expr == it.Expr })
-	if n < 0 || b.column(n) >= len(b.plan.Columns) || slices.ContainsFunc(b.sel.Items[:n], func(x parse.Item) bool { return x.Star }) {
-		return false
-	}
-	switch c := b.plan.Columns[n]; c.Class {
-	case engine.ClassInt, engine.ClassBytes, engine.ClassTime:
+	switch c := b.resultOf(it); {
+	case e.Name == "count":
 		return true
-	case engine.ClassDecimal:
-		return c.Scale >= 0
+	case c == nil || parse.Bare(it.Expr) != e || !slices.Contains([]string{"sum", "avg", "min", "max"}, e.Name):
+		return false
+	default:
+		return exact(*c)
 	}
-	return false
 }
