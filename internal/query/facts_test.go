@@ -175,10 +175,6 @@ func (f *recordedFacts) ExplainQuery(ctx context.Context, query string) (*engine
 	return ask(f, func() (*engine.QueryPlan, error) { return f.asks.ExplainQuery(ctx, query) }, "explain", query)
 }
 
-func (f *recordedFacts) Collations(ctx context.Context, query string) ([]int, error) {
-	return ask(f, func() ([]int, error) { return f.asks.Collations(ctx, query) }, "collations", query)
-}
-
 func (f *recordedFacts) Values(ctx context.Context, query string) ([]string, error) {
 	return ask(f, func() ([]string, error) { return f.asks.Values(ctx, query) }, "values", query)
 }

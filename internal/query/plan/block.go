@@ -295,10 +295,17 @@ func (b *block) checkAliases() (err error) {
 	return err
 }
 
-// with is the text before the block's SELECT: WITH and its queries.
-func (b *block) with() string {
-	return b.of(parse.Span{From: b.query.From, To: b.sel.Span.From}, b.edit)
+// begin is the text before the block's select list: WITH and its queries, and SELECT.
+func (b *block) begin() string {
+	text := b.of(parse.Span{From: b.query.From, To: b.sel.Span.From}, b.edit) + "SELECT "
+	if slices.Contains(b.sel.Options, straightJoin) {
+		text += straightJoin + " "
+	}
+	return text
 }
+
+// straightJoin is the option of SELECT by which tables are joined in the order of the text.
+const straightJoin = "STRAIGHT_JOIN"
 
 // rows is the text from FROM to the end of WHERE.
 func (b *block) rows() string {
@@ -390,7 +397,7 @@ func (b *block) isColumn(name string) (bool, error) {
 				b.fromColumns[fold(c.Name)] = true
 			}
 		} else {
-			cols, err := b.describe(b.unhole(b.with() + "SELECT * FROM " + b.of(b.sel.FromSpan, b.edit)))
+			cols, err := b.describe(b.unhole(b.begin() + "* FROM " + b.of(b.sel.FromSpan, b.edit)))
 			if err != nil {
 				return false, err
 			}

@@ -29,7 +29,6 @@ type Facts interface {
 	TableParts(ctx context.Context, database, table string) (*engine.TableParts, error)
 	DescribeQuery(ctx context.Context, query string) ([]engine.ResultColumn, error)
 	ExplainQuery(ctx context.Context, query string) (*engine.QueryPlan, error)
-	Collations(ctx context.Context, query string) ([]int, error)
 	// Values returns the texts of the first row of a query.
 	Values(ctx context.Context, query string) ([]string, error)
 }
@@ -58,10 +57,6 @@ func (f *sessionFacts) DescribeQuery(ctx context.Context, query string) ([]engin
 
 func (f *sessionFacts) ExplainQuery(ctx context.Context, query string) (*engine.QueryPlan, error) {
 	return f.Reader.ExplainQuery(ctx, f.session, query)
-}
-
-func (f *sessionFacts) Collations(ctx context.Context, query string) ([]int, error) {
-	return f.Reader.Collations(ctx, f.session, query)
 }
 
 func (f *sessionFacts) Values(ctx context.Context, query string) (values []string, err error) {

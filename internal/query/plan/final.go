@@ -17,9 +17,6 @@ func (g *grouped) write() error {
 	if g.limit >= 0 && len(g.query.OrderBy) == 0 && len(g.keys) > 0 {
 		return refuse(unorderedLimit)
 	}
-	if g.offset > 0 && len(g.keys) == 0 {
-		return refuse(offsetOfOne)
-	}
 	if g.offset > 0 && g.sel.Distinct && g.traits.LosesOffset && !slices.ContainsFunc(g.sel.Items, func(it parse.Item) bool {
 		return it.Star || it.Expr.Kind == parse.Column
 	}) {
@@ -430,7 +427,7 @@ func (g *grouped) writePartial() error {
 	if len(partial) == 0 {
 		return refuse(nothingComputed)
 	}
-	query := g.with() + "SELECT " + strings.Join(partial, ", ") + g.rows()
+	query := g.begin() + strings.Join(partial, ", ") + g.rows()
 	if len(by) > 0 {
 		query += " GROUP BY " + strings.Join(by, ", ")
 	}
@@ -454,7 +451,7 @@ func (g *grouped) writePartial() error {
 	if !g.super {
 		texts = nil
 	}
-	m.Typed = g.unhole(g.with() + "SELECT " + strings.Join(typed, ", ") + g.rows() + g.groupBy(texts))
+	m.Typed = g.unhole(g.begin() + strings.Join(typed, ", ") + g.rows() + g.groupBy(texts))
 	keys := names(keyName, len(g.keys))
 	m.Groups = "SELECT " + strings.Join(groups, ", ") + " FROM " + g.temporary(PartialTable) + g.groupBy(keys)
 	if len(keys) > 0 && len(g.query.OrderBy) == 0 && !g.super { // rows are read in the order in which they are stored; subtotals have the server's own

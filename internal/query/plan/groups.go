@@ -69,9 +69,6 @@ type grouped struct {
 	values []string // expressions by which pieces group in addition
 	merges bool     // every part has a step
 	window bool
-	// described is a query whose columns are the keys, and the aggregates but those that tell
-	// subtotals from groups.
-	described string
 	// ambiguous reports that some values, if there are any, make the query whole.
 	ambiguous bool
 }
@@ -387,8 +384,7 @@ func (g *grouped) describeGroups() error {
 	if len(list) == 0 {
 		return refuse(keylessGroups)
 	}
-	g.described = g.unhole(g.with() + "SELECT " + strings.Join(list, ", ") + g.rows() + g.groupBy(nil))
-	cols, err := g.describeAs(len(list), g.described)
+	cols, err := g.describeAs(len(list), g.unhole(g.begin()+strings.Join(list, ", ")+g.rows()+g.groupBy(nil)))
 	if err != nil {
 		return err
 	}
@@ -398,7 +394,7 @@ func (g *grouped) describeGroups() error {
 	n := len(g.keys)
 	var in []engine.ResultColumn
 	if len(inputs) > 0 {
-		if in, err = g.describeAs(len(inputs), g.unhole(g.with()+"SELECT "+strings.Join(inputs, ", ")+g.rows())); err != nil {
+		if in, err = g.describeAs(len(inputs), g.unhole(g.begin()+strings.Join(inputs, ", ")+g.rows())); err != nil {
 			return err
 		}
 	}

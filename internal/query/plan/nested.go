@@ -78,9 +78,7 @@ func (b *block) checkOuterQuery(q *parse.Query) error {
 	case x.hasWindows(q):
 		return refuse(windowsAround)
 	case q.Limit != nil:
-		if err := b.checkOuterLimit(q); err != nil {
-			return err
-		}
+		return refuse(limitBelow)
 	}
 	if !x.isGrouped(q) {
 		return nil
@@ -194,59 +192,6 @@ func (b *block) loose(list, keys []*parse.Expr) error {
 			return true, err
 		}); err != nil {
 			return err
-		}
-	}
-	return nil
-}
-
-// checkOuterLimit refuses a limit unless the order before it tells all rows of the block apart.
-func (b *block) checkOuterLimit(q *parse.Query) error {
-	why := refuse(limitBelow)
-	s := q.Body
-	if b.isGrouped(q) || len(s.From) != 1 || s.From[0].Left != nil || b.sel.Rollup || b.sel.Sets {
-		return why
-	}
-	leaf := s.From[0]
-	columns := leaf.Columns
-	if u := b.useOf(leaf); u != nil && u.cte != nil {
-		columns = slices.Concat(leaf.Columns, u.cte.Columns[min(len(leaf.Columns), len(u.cte.Columns)):])
-		if u.cte.Query != b.query {
-			return why
-		}
-	} else if leaf.Query != b.query {
-		return why
-	}
-	g := &grouped{block: b}
-	if err := g.findKeys(); err != nil {
-		return err
-	}
-	keys := b.keys
-	b.keys = nil
-	o := &block{splitter: b.splitter, query: q, sel: s, limit: -1}
-	ordered := map[string]bool{}
-	for _, e := range q.OrderBy {
-		r, _, err := o.element(e.Expr, inOrderBy)
-		if err != nil {
-			return err
-		}
-		if r != nil && r.Kind == parse.Column {
-			ordered[r.Names[len(r.Names)-1]] = true
-		}
-	}
-	for _, k := range keys {
-		found := false
-		for i, it := range b.sel.Items {
-			name := it.Alias
-			if name == "" && it.Expr != nil && it.Expr.Kind == parse.Column {
-				name = it.Expr.Names[len(it.Expr.Names)-1]
-			}
-			if i < len(columns) {
-				name = columns[i]
-			}
-			found = found || it.Expr != nil && b.equal(it.Expr, k.expr) && ordered[name]
-		}
-		if !found {
-			return why
 		}
 	}
 	return nil

@@ -139,71 +139,46 @@ func (g *grouped) quotientWithin(e *parse.Expr) bool {
 	})
 }
 
-// checkCollations refuses an expression that combines texts of several collations, of which one is
-// an expression: which collation it has depends on whether its operands are columns.
+// checkCollations refuses an expression that combines several texts of the groups, one of them
+// computed: whether the server takes the collation of that one, or of the other, depends on whether
+// it is a column.
 func (g *grouped) checkCollations(e *parse.Expr, in nameUse) error {
-	var operands []int // indexes of keys, and after them of aggregates
-	computed, named := false, false
+	texts := map[any]bool{} // keys and aggregates
+	computed, named := false, namesCollation(e)
 	var visit func(e *parse.Expr, in nameUse) error
-	visit = func(e *parse.Expr, in nameUse) (err error) {
-		parse.Walk(e, func(x *parse.Expr) bool {
-			if err != nil {
-				return false
-			}
-			r, rerr := g.resolve(x, in)
-			if err = rerr; err == nil && r != nil {
-				err = visit(r, inItems)
-			}
-			if err != nil || r != nil {
-				return false
-			}
-			if i := g.keyOf(x); i >= 0 {
-				if k := g.keys[i]; hasCollation(k.col) && !slices.Contains(operands, i) {
-					operands = append(operands, i)
+	visit = func(e *parse.Expr, in nameUse) error {
+		return parse.Check(e, func(x *parse.Expr) (bool, error) {
+			r, err := g.resolve(x, in)
+			switch i := g.keyOf(x); {
+			case err != nil:
+				return false, err
+			case r != nil:
+				return false, visit(r, inItems)
+			case i >= 0:
+				if k := g.keys[i]; hasCollation(k.col) {
+					texts[k] = true
 					if parse.Bare(k.expr).Kind != parse.Column {
 						computed, named = true, named || namesCollation(k.expr)
 					}
 				}
-				return false
-			}
-			if g.isAggregate(x) {
-				i := slices.Index(g.aggregates, g.aggregateOf(x))
-				if a := g.aggregates[i]; hasCollation(a.result) {
-					operands, computed = append(operands, len(g.keys)+i), true
+				return false, nil
+			case g.isAggregate(x):
+				if a := g.aggregateOf(x); hasCollation(a.result) {
+					texts[a], computed = true, true
 				}
-				return false
+				return false, nil
 			}
-			return true
+			return true, nil
 		})
-		return err
 	}
-	if err := visit(e, in); err != nil {
+	err := visit(e, in)
+	switch {
+	case err != nil || !computed:
 		return err
-	}
-	if computed && (named || namesCollation(e)) {
+	case named:
 		return refuse(namedCollation, g.of(e.Span))
-	}
-	if !computed || len(operands) < 2 {
-		return nil
-	}
-	list, err := g.facts.Collations(g.ctx, g.described)
-	if err != nil {
-		return g.failed("the server doesn't describe its collations", err)
-	}
-	n := len(g.keys)
-	for i, a := range g.aggregates { // of which those that are keys aren't described
-		if g.isKeyed(a) {
-			continue
-		}
-		if j := slices.Index(operands, len(g.keys)+i); j >= 0 {
-			operands[j] = n
-		}
-		n++
-	}
-	for _, i := range operands {
-		if i >= len(list) || list[i] != list[operands[0]] {
-			return refuse(severalCollations, g.of(e.Span))
-		}
+	case len(texts) > 1:
+		return refuse(severalTexts, g.of(e.Span))
 	}
 	return nil
 }

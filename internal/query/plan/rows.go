@@ -79,7 +79,7 @@ func (b *block) splitOrdered() error {
 		}
 		same = same && exact(p.Columns[i]) && sorted[name]
 	}
-	query := b.with() + "SELECT "
+	query := b.begin()
 	if b.sel.Distinct {
 		query += "DISTINCT "
 	}

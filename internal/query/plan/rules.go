@@ -46,7 +46,6 @@ var (
 	limitNoNumber       = rule{reason: "the limit is not a number"}
 	offsetAlone         = rule{reason: "it has OFFSET without LIMIT"}
 	limitZero           = rule{reason: "its limit is 0"}
-	offsetOfOne         = rule{reason: "it has OFFSET of a single row"}
 	sortsAll            = rule{reason: "it sorts all rows, which pieces don't make faster"}
 	selectOption        = rule{reason: "SELECT has the option %s"}
 	unknownFunction     = rule{reason: "%s is not known to return the same in every piece"}
@@ -119,7 +118,7 @@ var (
 	numberAsTime        = rule{trait: "NumbersAsTimes", reason: "%s takes a number for a time, which depends on whether it is a column"}
 	dateAsTime          = rule{trait: "MistakesDates", reason: "%s takes a date for a time of day in some plans of the server"}
 	namedCollation      = rule{trait: "OperandForm", reason: "%s has a text whose collation is named in the query"}
-	severalCollations   = rule{trait: "OperandForm", reason: "%s combines texts of several collations"}
+	severalTexts        = rule{trait: "OperandForm", reason: "%s combines several texts, one of them computed"}
 	notStored           = rule{reason: "the column %s can't be stored in between with certainty"}
 	sortNotStored       = rule{reason: "it sorts by what can't be stored in between with certainty"}
 	severalStars        = rule{reason: "it has several stars"}

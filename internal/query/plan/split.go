@@ -358,7 +358,7 @@ func (x *splitter) scan(q *parse.Query, scope []*cte, exists bool) error {
 
 func (x *splitter) scanSelect(s *parse.Select, scope []*cte) error {
 	for _, o := range s.Options {
-		if o != "SQL_NO_CACHE" {
+		if o != "SQL_NO_CACHE" && o != straightJoin {
 			return refuse(selectOption, o)
 		}
 	}

@@ -22,6 +22,7 @@ SELECT COUNT(*) /*! , SUM(i) */ FROM events WHERE id < 5000;
 -- name: options of SELECT
 SELECT SQL_SMALL_RESULT host_id, COUNT(*) FROM events GROUP BY host_id ORDER BY host_id;
 -- name: straight joins
+-- expect: split
 SELECT STRAIGHT_JOIN h.rack, COUNT(*) FROM hosts h JOIN events e ON h.id = e.host_id GROUP BY h.rack ORDER BY h.rack;
 -- name: a straight join in the middle
 SELECT COUNT(*), SUM(e.d) FROM events e STRAIGHT_JOIN hosts h ON h.id = e.host_id;

@@ -82,7 +82,7 @@ SELECT MAX(iu) - MIN(iu), MAX(iu) DIV 7, MAX(tu) % 7, -MAX(ti), ~MAX(si), MAX(mi
 -- expect: split
 SELECT MAX(at) + INTERVAL 1 DAY, DATEDIFF(MAX(at), MIN(at)), MAX(day) + 0, CONCAT(MIN(ts), ''), TIMESTAMPDIFF(MINUTE, MIN(at), MAX(at)), MAX(y) + 1 FROM events WHERE id < 5000
 -- name: a text that a literal makes, and a column of another collation
--- expect: whole: combines texts of several collations
+-- expect: whole: combines several texts
 SELECT IF(i > 3, 'one', 'Two') AS k, l, COUNT(*) FROM events GROUP BY k, l HAVING k = l ORDER BY 1, 2, 3
 -- name: a text of a collation that is named
 -- expect: whole: whose collation is named
@@ -95,7 +95,7 @@ SELECT LOCATE(LOWER(v), vb), LOWER(v), vb, COUNT(*) FROM events WHERE id < 5000 
 SELECT DATE_FORMAT(at, '%Y-%m') AS k, COUNT(*) FROM events GROUP BY k HAVING k > '2024-02' ORDER BY 1
 -- name: two computed texts of one collation
 -- set: sql_mode = NO_ENGINE_SUBSTITUTION
--- expect: split
+-- expect: whole: combines several texts
 SELECT DATE_FORMAT(at, '%Y') AS k, DATE_FORMAT(at, '%m') AS m, COUNT(*) FROM events GROUP BY k, m HAVING k > m ORDER BY 1, 2
 -- name: a function of a computed text
 -- set: sql_mode = NO_ENGINE_SUBSTITUTION
