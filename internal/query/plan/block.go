@@ -56,15 +56,8 @@ func (x *splitter) choose() (*block, error) {
 // block returns the block of a query, with the largest table with partitions whose rows its rows
 // come from.
 func (x *splitter) block(q *parse.Query) (*block, error) {
-	switch {
-	case q.First != nil || len(q.Rest) > 0:
-		op := "its clauses are outside of the parentheses around it"
-		if len(q.Rest) > 0 {
-			op = "it has " + q.Rest[0].Op
-		}
-		return nil, refuse(fromEngine, op)
-	case len(q.Body.From) == 0:
-		return nil, refuse(noFrom)
+	if q.First != nil || len(q.Rest) > 0 {
+		return nil, refuse(fromEngine, "it has a set operation, or clauses behind the parentheses around it")
 	}
 	var list []*use
 	for _, f := range q.Body.From {
@@ -129,9 +122,6 @@ func (x *splitter) uncut(list []*use) error {
 			}
 			return refuse(fromEngine, x.obstacle)
 		}
-	}
-	if x.options.ByRange {
-		return refuse(noKey)
 	}
 	return refuse(noPartitions)
 }
@@ -239,15 +229,12 @@ func (b *block) limits() error {
 		}
 		n, err := strconv.ParseInt(l.expr.Name, 10, 64)
 		if l.expr.Kind != parse.Literal || err != nil || n < 0 || n > 1<<40 {
-			return refuse(limitNoNumber)
+			return refuse(limitForm)
 		}
 		*l.into = n
 	}
-	switch {
-	case b.limit < 0 && b.query.Offset != nil:
-		return refuse(offsetAlone)
-	case b.limit == 0:
-		return refuse(limitZero)
+	if b.limit == 0 || b.limit < 0 && b.query.Offset != nil {
+		return refuse(limitForm)
 	}
 	return nil
 }
@@ -457,22 +444,13 @@ func (b *block) resolve(e *parse.Expr, in nameUse) (*parse.Expr, error) {
 // element resolves an element of GROUP BY or ORDER BY, which may be a position or an alias. item is
 // its index in the select list, or -1.
 func (b *block) element(e *parse.Expr, in nameUse) (_ *parse.Expr, item int, err error) {
-	what := map[nameUse]string{inGroupBy: "GROUP BY", inOrderBy: "ORDER BY"}[in]
-	if e.Kind == parse.Literal {
-		n, err := strconv.Atoi(e.Name)
-		if err != nil || n < 1 || n > len(b.sel.Items) {
-			return nil, -1, refuse(constantKey, what)
-		}
-		for _, it := range b.sel.Items[:n] {
-			if it.Star {
-				return nil, -1, refuse(positionAfterStar, what)
-			}
-		}
-		return b.sel.Items[n-1].Expr, n - 1, nil
-	}
 	bare := parse.Bare(e)
 	if bare.Kind == parse.Literal {
-		return nil, -1, refuse(constantKey, what)
+		n, err := strconv.Atoi(e.Name)
+		if err != nil || n < 1 || n > len(b.sel.Items) || stars(b.sel.Items[:n]) > 0 {
+			return nil, -1, refuse(constantKey, map[nameUse]string{inGroupBy: "GROUP BY", inOrderBy: "ORDER BY"}[in])
+		}
+		return b.sel.Items[n-1].Expr, n - 1, nil
 	}
 	r, err := b.resolve(bare, in)
 	if err != nil {

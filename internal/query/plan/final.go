@@ -33,7 +33,7 @@ func (g *grouped) write() error {
 	if g.sel.Distinct && (len(g.sel.GroupBy) > 0 || g.hasAggregates()) {
 		for _, c := range p.Columns {
 			if c.Class == engine.ClassText || c.Class == engine.ClassFloat || c.Class == engine.ClassOther {
-				return refuse(distinctGroups, c.Name)
+				return refuse(equalValues, c.Name)
 			}
 		}
 		final += "DISTINCT "
@@ -114,7 +114,7 @@ func (g *grouped) items() (list []string, err error) {
 	}
 	for i, it := range g.sel.Items {
 		if it.Star {
-			return nil, refuse(starOfGroups)
+			return nil, refuse(groupForm, "a star over groups")
 		}
 		g.window = false
 		text, err := g.render(it.Expr, inItems)
@@ -198,7 +198,7 @@ func (g *grouped) renderPart(whole *parse.Expr, in nameUse, part bool) (string, 
 		}
 		switch {
 		case e.Query != nil:
-			return false, refuse(subqueryOfGroups)
+			return false, refuse(groupForm, "a subquery over groups")
 		case g.isAggregate(e):
 			a := g.aggregateOf(e)
 			if within && (a.recipe.Alone || a.recipe.Cut && g.storesGroups()) {
@@ -423,9 +423,6 @@ func (g *grouped) writePartial() error {
 		if k.bytes != "" {
 			by = append(by, k.bytes)
 		}
-	}
-	if len(partial) == 0 {
-		return refuse(nothingComputed)
 	}
 	query := g.begin() + strings.Join(partial, ", ") + g.rows()
 	if len(by) > 0 {

@@ -75,11 +75,7 @@ type grouped struct {
 
 func (b *block) splitGroups() error {
 	g := &grouped{block: b, merges: true}
-	s := b.sel
-	g.super = s.Rollup || s.Sets
-	if s.Having != nil && len(s.GroupBy) == 0 && !b.hasAggregates() {
-		return refuse(havingAlone)
-	}
+	g.super = b.sel.Rollup || b.sel.Sets
 	for _, step := range []func() error{g.checkAliases, g.findKeys, g.findAggregates, g.checkRollup, g.checkTwice, g.describeGroups, g.checkTypes} {
 		if err := step(); err != nil {
 			return err
@@ -135,7 +131,7 @@ func (g *grouped) checkRollup() error {
 		return nil
 	}
 	if g.sel.Distinct {
-		return refuse(rollupDistinct)
+		return refuse(rollupKept, "DISTINCT")
 	}
 	// The server rewrites some expressions, such as NOT x, before it looks for them among the keys.
 	// Then a subtotal has the value of the last row in place of NULL, unless the key stands for the
@@ -143,7 +139,7 @@ func (g *grouped) checkRollup() error {
 	for _, e := range append(outputs(g.query), g.sel.Having) {
 		if err := parse.Check(e, func(e *parse.Expr) (bool, error) {
 			if i := g.keyOf(e); i >= 0 && e != g.keys[i].expr && parse.Bare(e).Kind != parse.Column {
-				return false, refuse(rollupRepeats, g.of(e.Span))
+				return false, refuse(rollupKept, "repeats "+g.of(e.Span)+", which it groups by: an alias, or a position, would be certain")
 			}
 			return true, nil
 		}); err != nil {
@@ -159,17 +155,17 @@ func (g *grouped) checkRollup() error {
 		}
 		for other, k := range g.keys {
 			if e := parse.Bare(k.expr); other != i && e.Kind == parse.Column && g.sameName(e.Names[len(e.Names)-1], name) {
-				return refuse(rollupName, k.text)
+				return refuse(rollupKept, "another element of its select list with the name of "+k.text)
 			}
 		}
 		if i >= 0 && seen[i] {
-			return refuse(rollupTwice, g.keys[i].text)
+			return refuse(rollupKept, "selects "+g.keys[i].text+" twice")
 		}
 		seen[i] = true
 	}
 	for _, a := range g.aggregates {
 		if a.call.Distinct {
-			return refuse(rollupOfDistinct, g.of(a.call.Span))
+			return refuse(rollupKept, g.of(a.call.Span))
 		}
 	}
 	return nil
@@ -201,25 +197,21 @@ func (g *grouped) findKeys() error {
 	s := g.sel
 	if len(s.GroupBy) == 0 && s.Distinct && !g.hasAggregates() {
 		for _, it := range s.Items {
-			switch {
-			case it.Star:
-				return refuse(distinctStar)
-			case constant(it.Expr):
-				continue
+			if it.Star {
+				return refuse(groupForm, "DISTINCT of a star")
 			}
-			if err := g.addKey(it.Expr); err != nil {
-				return err
+			if !constant(it.Expr) {
+				if err := g.addKey(it.Expr); err != nil {
+					return err
+				}
 			}
-		}
-		if len(g.keys) == 0 {
-			return refuse(distinctConstants)
 		}
 		return nil
 	}
 	for _, e := range s.GroupBy {
 		if err := g.eachKey(e, func(e *parse.Expr) error {
 			r, _, err := g.element(e, inGroupBy)
-			if err == nil && s.Sets && r != nil && constant(r) {
+			if err == nil && s.Sets && constant(r) {
 				err = refuse(constantInSets, g.of(r.Span))
 			}
 			if err == nil {
@@ -254,21 +246,14 @@ func (g *grouped) eachKey(e *parse.Expr, fn func(*parse.Expr) error) error {
 }
 
 func (g *grouped) addKey(e *parse.Expr) error {
-	switch {
-	case e == nil:
-		return refuse(groupsByStar)
-	case g.keyOf(e) >= 0:
+	if g.keyOf(e) >= 0 {
 		return nil
 	}
 	if err := parse.Check(e, func(e *parse.Expr) (bool, error) {
-		switch {
-		case e.Query != nil:
-			return false, refuse(groupsBySubquery)
-		case e.Kind == parse.Row:
-			return false, refuse(groupsByRow)
-		case e.Over != nil || g.isAggregate(e):
-			return false, refuse(groupsByAggregate)
-		case e.Kind == parse.Column && len(e.Names) == 1:
+		if e.Query != nil || e.Kind == parse.Row || e.Over != nil || g.isAggregate(e) {
+			return false, refuse(groupForm, "a subquery, a row, an aggregate or a window function as a key")
+		}
+		if e.Kind == parse.Column && len(e.Names) == 1 {
 			return true, g.onlyColumn(e)
 		}
 		return true, nil
@@ -332,7 +317,7 @@ func (g *grouped) addAggregate(e *parse.Expr, later bool) error {
 	for _, a := range append(slices.Clone(e.Args), e.Filter) {
 		if err := parse.Check(a, func(a *parse.Expr) (bool, error) {
 			if a.Query != nil {
-				return false, refuse(subqueryInAggregate, strings.ToUpper(e.Name))
+				return false, refuse(groupForm, "a subquery in an aggregate")
 			}
 			if later && a.Kind == parse.Column && len(a.Names) == 1 && slices.ContainsFunc(g.sel.Items, func(it parse.Item) bool {
 				return it.Alias != "" && g.sameName(it.Alias, a.Names[0]) && !g.equal(it.Expr, a)
@@ -638,10 +623,9 @@ func computed(e *parse.Expr) bool {
 // makeParts makes the columns of the groups after their keys.
 func (g *grouped) makeParts() error {
 	for _, a := range g.aggregates {
-		name := strings.ToUpper(a.call.Name)
 		r, ok := g.recipe(a)
 		switch {
-		case !ok:
+		case !ok || r.Keyed && !g.super:
 			return refuse(noParts, g.of(a.call.Span))
 		case r.Order && !g.options.Inexact:
 			return refuse(lastDigits, g.of(a.call.Span))
@@ -649,14 +633,11 @@ func (g *grouped) makeParts() error {
 		a.recipe = r
 		switch {
 		case r.Keyed:
-			if !g.super {
-				return refuse(subtotalsMissing, name)
-			}
 			var keys, texts []string
 			for _, arg := range a.call.Args {
 				i := g.keyOf(arg)
 				if i < 0 {
-					return refuse(groupingOfOther, name)
+					return refuse(noParts, g.of(a.call.Span))
 				}
 				keys, texts = append(keys, keyName+strconv.Itoa(i+1)), append(texts, g.keys[i].text)
 			}

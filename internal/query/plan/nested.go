@@ -72,11 +72,11 @@ func (b *block) checkOuterQuery(q *parse.Query) error {
 	x := b.splitter
 	switch {
 	case q.First != nil || len(q.Rest) > 0:
-		return refuse(setAround, b.alias)
+		return refuse(formAround, "a set operation")
 	case len(q.Body.From) == 0:
 		return nil
 	case x.hasWindows(q):
-		return refuse(windowsAround)
+		return refuse(formAround, "window functions")
 	case q.Limit != nil:
 		return refuse(limitBelow)
 	}
@@ -85,7 +85,7 @@ func (b *block) checkOuterQuery(q *parse.Query) error {
 	}
 	s := q.Body
 	if q != x.query && len(x.query.With) > 0 {
-		return refuse(severalGroups)
+		return refuse(formAround, "groups of another CTE")
 	}
 	o := &block{splitter: x, query: q, sel: s, limit: -1, merged: true}
 	var list, inputs []string
@@ -117,17 +117,15 @@ func (b *block) checkOuterQuery(q *parse.Query) error {
 		if err != nil {
 			return err
 		}
-		if r != nil {
-			keys, grouped = append(keys, x.of(r.Span)), append(grouped, r)
-		}
+		keys, grouped = append(keys, x.of(r.Span)), append(grouped, r)
 	}
 	if s.Sets {
-		return refuse(subtotalsAround)
+		return refuse(formAround, "subtotals")
 	}
 	if s.Distinct {
 		for _, it := range s.Items {
 			if it.Star {
-				return refuse(distinctStar)
+				return refuse(groupForm, "DISTINCT of a star")
 			}
 			if len(calls) == 0 && len(s.GroupBy) == 0 {
 				keys = append(keys, x.of(it.Expr.Span))

@@ -50,7 +50,7 @@ func (g *grouped) checkOperands(e *parse.Expr, in nameUse, part bool) error {
 		case g.isAggregate(x):
 			return false, nil
 		case isJSON(x) && !constant(x):
-			return false, refuse(makesJSONOf, g.of(x.Span))
+			return false, refuse(mayBeJSON, g.of(x.Span))
 		case x.Over != nil && g.quotientWithin(x):
 			return false, refuse(windowQuotient, g.of(x.Span))
 		case g.traits.NumbersAsTimes && x.Kind == parse.Call && readsTimes[x.Name] && g.within(x, func(c engine.ResultColumn) bool { return c.Class != engine.ClassTime && c.Temporal != engine.Duration }):

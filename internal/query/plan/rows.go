@@ -15,8 +15,6 @@ func (b *block) splitRows() error {
 	switch {
 	case b.hasWindows(b.query) && !b.windowsApart():
 		return refuse(windowsOfRows)
-	case b.nested:
-		return refuse(rowsComputed)
 	case len(b.query.OrderBy) == 0 && b.limit >= 0:
 		return refuse(unorderedLimit)
 	case len(b.query.OrderBy) > 0 && b.limit < 0 && !b.isGrouped(b.query) && !b.options.Always:
@@ -75,7 +73,7 @@ func (b *block) splitOrdered() error {
 	}
 	for i, name := range names {
 		if p.Columns[i].Class == engine.ClassOther {
-			return refuse(notStored, p.Columns[i].Name)
+			return refuse(notStored, "the column "+p.Columns[i].Name)
 		}
 		same = same && exact(p.Columns[i]) && sorted[name]
 	}
@@ -113,7 +111,7 @@ func (b *block) splitOrdered() error {
 			return refuse(sortsByQuotient)
 		}
 		if c.Class == engine.ClassOther {
-			return refuse(sortNotStored)
+			return refuse(notStored, "what it sorts by")
 		}
 	}
 	m := &p.Merge
@@ -196,14 +194,14 @@ func (b *block) rowSort(e *parse.Expr) (string, error) {
 	var edits []parse.Edit
 	err := parse.Check(e, func(e *parse.Expr) (bool, error) {
 		if e.Query != nil {
-			return false, refuse(subqueryInOrder)
+			return false, refuse(groupForm, "a subquery in HAVING or ORDER BY")
 		}
 		r, err := b.resolve(e, inHaving)
 		if r == nil || err != nil {
 			return true, err
 		}
 		if b.traits.MissortsAliases && parse.Any(r, func(e *parse.Expr) bool { return e.Over != nil }) {
-			return false, refuse(sortsByWindow)
+			return false, refuse(sortsByAlias, b.of(e.Span))
 		}
 		edits = append(edits, parse.Edit{Span: e.Span, Text: "(" + b.of(r.Span) + ")"})
 		return false, nil

@@ -444,18 +444,16 @@ func (x *splitter) scanExpr(e *parse.Expr, scope []*cte) (err error) {
 			err = x.checkClock(e)
 			switch {
 			case err != nil:
-			case e.Qualified:
-				err = refuse(qualifiedFunction, e.Name)
 			case e.Limited:
-				err = refuse(limitedCall, e.Name)
+				err = refuse(limitBelow)
 			case x.traits.TableRows && x.hasRow(e):
 				err = refuse(rowType, x.of(e.Span))
 			case grouping[e.Name]:
+			case e.Qualified || x.facts.Function(e.Name, len(e.Args)) == engine.UnknownFunction:
+				err = refuse(unknownFunction, strings.ToUpper(e.Name))
 			case x.facts.Function(e.Name, len(e.Args)) == engine.ClockFunction:
 				x.clocks = append(x.clocks, e.Span)
 				return false
-			case x.facts.Function(e.Name, len(e.Args)) == engine.UnknownFunction:
-				err = refuse(unknownFunction, strings.ToUpper(e.Name))
 			case !slices.Contains(x.functions, e.Name):
 				x.functions = append(x.functions, e.Name)
 			}
@@ -470,12 +468,9 @@ func (x *splitter) scanExpr(e *parse.Expr, scope []*cte) (err error) {
 
 // hasRow reports the name of an operand of FROM within an expression, which stands for a row of it.
 func (x *splitter) hasRow(e *parse.Expr) bool {
-	found := false
-	parse.Walk(e, func(e *parse.Expr) bool {
-		found = found || e.Kind == parse.Column && len(e.Names) == 1 && slices.ContainsFunc(x.uses, func(u *use) bool { return x.sameName(called(u.from), e.Names[0]) })
-		return !found
+	return parse.Any(e, func(e *parse.Expr) bool {
+		return e.Kind == parse.Column && len(e.Names) == 1 && slices.ContainsFunc(x.uses, func(u *use) bool { return x.sameName(called(u.from), e.Names[0]) })
 	})
-	return found
 }
 
 // checkClock refuses what may be the current time, where the server reads it from texts such as
@@ -495,7 +490,7 @@ func (x *splitter) checkClock(e *parse.Expr) error {
 			return refuse(clockText, e.Name)
 		}
 	case parse.Cast:
-		if name, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(e.Type)), " "); timeNames[name] {
+		if timeNames[firstWord(e.Type)] {
 			args = e.Args
 		}
 	case parse.Call:
@@ -518,23 +513,20 @@ func (x *splitter) checkClockColumns() (err error) {
 		return nil
 	}
 	x.query.Walk(nil, func(e *parse.Expr) bool {
-		name, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(e.Type)), " ")
-		if err != nil || e.Kind != parse.Cast || !timeNames[name] {
-			return err == nil
+		if err == nil && e.Kind == parse.Cast && timeNames[firstWord(e.Type)] && parse.Any(e.Args[0], func(a *parse.Expr) bool {
+			return a.Kind == parse.Column && x.hasColumnOf(value.Text, a)
+		}) {
+			err = refuse(clockColumn, x.of(e.Span))
 		}
-		parse.Walk(e.Args[0], func(a *parse.Expr) bool {
-			if a.Kind == parse.Column && slices.ContainsFunc(x.uses, func(u *use) bool {
-				return u.table != nil && slices.ContainsFunc(u.table.Columns, func(c engine.SchemaColumn) bool {
-					return c.Kind == value.Text && x.sameName(c.Name, a.Names[len(a.Names)-1])
-				})
-			}) {
-				err = refuse(clockColumn, x.of(e.Span))
-			}
-			return err == nil
-		})
 		return err == nil
 	})
 	return err
+}
+
+// firstWord is the first word of the text of a type, in lower case.
+func firstWord(text string) string {
+	word, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(text)), " ")
+	return word
 }
 
 // clockTexts are those that stand for the current time, also among the modifiers of SQLite's

@@ -73,9 +73,9 @@ func (x *splitter) splitUnion(original string) (err error) {
 	for i, b := range list {
 		switch {
 		case b.query.First != nil || len(b.query.Rest) > 0:
-			return refuse(setWithin)
+			return refuse(setForm, "another one within it")
 		case len(q.With) > 0 && len(b.query.With) > 0:
-			return refuse(branchCTEs)
+			return refuse(setForm, "CTEs of a branch beside its own")
 		}
 		if err := x.planBranch(b, with); err != nil {
 			return err
@@ -88,10 +88,8 @@ func (x *splitter) splitUnion(original string) (err error) {
 		}
 		for k, it := range b.query.Body.Items {
 			// What a function returns may have fewer digits than its type.
-			if x.traits.HiddenDigits && it.Expr != nil && mayBeDecimal(b, k) {
-				if x.computedValue(it.Expr) {
-					return refuse(rowDigits, x.of(it.Span))
-				}
+			if x.traits.HiddenDigits && it.Expr != nil && mayBeDecimal(b, k) && x.computedValue(it.Expr) {
+				return refuse(rowDigits, x.of(it.Span))
 			}
 		}
 		p.Branches = append(p.Branches, Branch{Plan: b.plan})
@@ -107,15 +105,10 @@ func (x *splitter) splitUnion(original string) (err error) {
 // star, only the number of columns tells which it is, and after several, nothing.
 func mayBeDecimal(b *branch, item int) bool {
 	items, cols := b.query.Body.Items, b.plan.Columns
-	stars := 0
-	for i, it := range items {
-		if it.Star {
-			if stars++; i < item {
-				item += len(cols) - len(items)
-			}
-		}
+	if stars(items[:item]) > 0 {
+		item += len(cols) - len(items)
 	}
-	return stars > 1 || item >= len(cols) || cols[item].Class == engine.ClassDecimal
+	return stars(items) > 1 || item >= len(cols) || cols[item].Class == engine.ClassDecimal
 }
 
 // planBranch makes the plan of a branch.
@@ -172,7 +165,7 @@ func (p *Plan) Uncertain(branch int) string {
 func (x *splitter) certain() error {
 	switch {
 	case !x.scanned:
-		return refuse(branchUnknown)
+		return refuse(setForm, "a branch of which it isn't known what it reads")
 	case len(x.limited) > 0 || x.query.Limit != nil:
 		return refuse(limitBelow)
 	}
@@ -202,10 +195,8 @@ func (x *splitter) storeBranches(o *block, list []*branch, all bool, with parse.
 		return refuse(unionCollations)
 	}
 	for _, e := range q.OrderBy {
-		var subquery bool
-		parse.Walk(e.Expr, func(e *parse.Expr) bool { subquery = subquery || e.Query != nil; return !subquery })
-		if subquery {
-			return refuse(unionSubquery)
+		if parse.Any(e.Expr, func(e *parse.Expr) bool { return e.Query != nil }) {
+			return refuse(setForm, "an order by a subquery")
 		}
 	}
 	filtered := slices.ContainsFunc(list, func(b *branch) bool {
@@ -232,7 +223,7 @@ func (x *splitter) storeBranches(o *block, list []*branch, all bool, with parse.
 	for i, c := range p.Columns {
 		switch {
 		case x.facts.Ambiguous(c, "x", engine.KeySorts) == "TRUE" || x.facts.Carry(c, "x") != "":
-			return refuse(notStored, c.Name)
+			return refuse(notStored, "the column "+c.Name)
 		case !all && (x.facts.Bytes(c, "x") != "" || c.Class == engine.ClassOther):
 			return refuse(equalValues, c.Name)
 		case slices.ContainsFunc(p.Columns[:i], func(d engine.ResultColumn) bool { return strings.EqualFold(c.Name, d.Name) }):
@@ -265,22 +256,17 @@ func (x *splitter) storeBranches(o *block, list []*branch, all bool, with parse.
 		return nil
 	}
 	var by, sorts []string
-	exact := map[string]bool{}
+	sorted := map[string]bool{} // by values that are equal only if they are the same
 	for i, e := range q.OrderBy {
 		c, err := x.orderedColumn(e.Expr)
 		if err != nil {
 			return err
 		}
-		switch c.Class {
-		case engine.ClassInt, engine.ClassBytes, engine.ClassTime:
-			exact[c.Name] = true
-		case engine.ClassDecimal:
-			exact[c.Name] = c.Scale >= 0
-		}
+		sorted[c.Name] = exact(c)
 		by = append(by, x.quote(c.Name)+" AS "+sortName+strconv.Itoa(i+1))
 		sorts = append(sorts, strconv.Itoa(i+1)+direction(e))
 	}
-	if slices.ContainsFunc(p.Columns, func(c engine.ResultColumn) bool { return !exact[c.Name] }) {
+	if slices.ContainsFunc(p.Columns, func(c engine.ResultColumn) bool { return !sorted[c.Name] }) {
 		p.Merge.Ties = append(p.Merge.Ties, o.limitTies(strings.Join(by, ", ")+" FROM ("+rows+") AS rowmill_u", sorts)...)
 	}
 	return nil
@@ -288,28 +274,21 @@ func (x *splitter) storeBranches(o *block, list []*branch, all bool, with parse.
 
 // quotients reports a division or an average in a branch.
 func (b *branch) quotients() bool {
-	yes := false
-	b.query.Walk(nil, func(e *parse.Expr) bool {
-		yes = yes || isDivision(e) || e.Kind == parse.Call && strings.EqualFold(e.Name, "avg")
-		return !yes
-	})
-	return yes
+	return b.query.Any(func(e *parse.Expr) bool { return isDivision(e) || e.Kind == parse.Call && e.Name == "avg" })
 }
 
 // storeBranch makes the table of a branch, and returns the query that takes the place of the
 // branch. Literals remain what they are, so that they have the same type in the operation.
 func (x *splitter) storeBranch(b *branch, at *Branch, table string, with parse.Span) (string, error) {
 	items, cols := b.query.Body.Items, b.plan.Columns
-	single := len(items) == len(cols) && !slices.ContainsFunc(items, func(it parse.Item) bool { return it.Star })
+	single := len(items) == len(cols) && stars(items) == 0
 	// Subtotals have NULL in the place of a literal that is a key.
 	literals := single && !b.query.Body.Rollup && !b.query.Body.Sets
 	var stored, list []string
 	var edits []parse.Edit
 	seen := map[string]bool{}
 	for _, it := range items {
-		collated := false
-		parse.Walk(it.Expr, func(e *parse.Expr) bool { collated = collated || e.Kind == parse.Collate; return !collated })
-		if collated && x.traits.NamedCollations {
+		if x.traits.NamedCollations && parse.Any(it.Expr, func(e *parse.Expr) bool { return e.Kind == parse.Collate }) {
 			return "", refuse(branchCollation, x.of(it.Span))
 		}
 	}
@@ -323,7 +302,7 @@ func (x *splitter) storeBranch(b *branch, at *Branch, table string, with parse.S
 				as = " AS " + x.quote(c.Name)
 			}
 		} else if low := strings.ToLower(c.Name); seen[low] || low == "" {
-			return "", refuse(branchNames, c.Name)
+			return "", refuse(sameColumns, c.Name)
 		} else {
 			seen[low] = true
 		}
@@ -335,7 +314,7 @@ func (x *splitter) storeBranch(b *branch, at *Branch, table string, with parse.S
 		at.Stored = append(at.Stored, i)
 	}
 	if len(stored) == 0 {
-		return "", refuse(branchConstants)
+		return "", refuse(setForm, "a branch of constants alone")
 	}
 	at.Table = table
 	at.Make = "SELECT " + strings.Join(stored, ", ") + " FROM (" + x.of(with) + " " + x.of(b.span, edits...) + ") AS rowmill_rows"
@@ -359,7 +338,7 @@ func (x *splitter) orderedColumn(e *parse.Expr) (engine.ResultColumn, error) {
 		at = slices.IndexFunc(cols, func(c engine.ResultColumn) bool { return x.sameName(c.Name, e.Names[0]) })
 	}
 	if at < 0 || at >= len(cols) {
-		return engine.ResultColumn{}, refuse(unionLimit)
+		return engine.ResultColumn{}, refuse(setForm, "a limit, and an order by an expression")
 	}
 	return cols[at], nil
 }

@@ -14,19 +14,16 @@ func (b *block) windowOf(e *parse.Expr) (*parse.Over, error) {
 	if o.Name == "" {
 		return o, nil
 	}
-	var found *parse.Over
+	var named []parse.Window
 	for _, w := range b.sel.Windows {
 		if strings.EqualFold(w.Name, o.Name) {
-			if found != nil || w.Name != o.Name {
-				return nil, refuse(windowUncertain, o.Name)
-			}
-			found = w.Over
+			named = append(named, w)
 		}
 	}
-	if found == nil || found.Name != "" || strings.HasPrefix(b.of(o.Span), "(") {
+	if len(named) != 1 || named[0].Name != o.Name || named[0].Over.Name != "" || strings.HasPrefix(b.of(o.Span), "(") {
 		return nil, refuse(windowOfWindow, e.Name)
 	}
-	return found, nil
+	return named[0].Over, nil
 }
 
 // checkNames refuses names within a window that are those of columns and of other elements of the

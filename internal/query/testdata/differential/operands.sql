@@ -106,7 +106,7 @@ SELECT DATE_FORMAT(at, '%Y-%m') AS k, COUNT(*), CONCAT(DATE_FORMAT(at, '%Y-%m'),
 SELECT CONCAT('host ', host_id), COUNT(*), host_id DIV 2, host_id / 2, FROM_UNIXTIME(host_id) FROM events GROUP BY host_id ORDER BY host_id
 -- name: an expression of a key with subtotals
 -- set: sql_mode = NO_ENGINE_SUBSTITUTION
--- expect mariadb: whole: it has WITH ROLLUP, and repeats
+-- expect mariadb: whole: it has WITH ROLLUP and repeats
 -- expect mysql: whole: usual versions
 SELECT i % 2, i % 2 + 1, COUNT(*) FROM events WHERE id < 5000 GROUP BY i % 2 WITH ROLLUP
 -- name: HAVING of a key with subtotals
