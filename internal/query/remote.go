@@ -162,8 +162,6 @@ func (r *Runner) guard(ctx context.Context, s *engine.Session, st engine.State, 
 			return "", nil, err
 		case !t.Rewritten:
 			continue
-		case f.Hinted:
-			return refuse(t.Name, "it has a hint or another clause after its name")
 		case qualified != nil:
 			return refuse(t.Name, "%s has the name of a database; an alias of the table would do", qualified.Of(text))
 		}

@@ -168,7 +168,7 @@ func newRolledUp(reader engine.Reader, p *plan.Plan, t *engine.RolledTable) (*ro
 		return nil, "its pieces are more than one simple query"
 	case len(q.Body.From) != 1 || q.Body.From[0].Table == "" || q.Body.From[0].Join != "":
 		return nil, "it reads several tables"
-	case q.Body.Having != nil || q.Body.Rollup || q.Body.Sets || q.Body.Windows != nil || q.Body.Distinct || q.Body.From[0].Hinted || q.Body.From[0].Partitions != nil:
+	case q.Body.Having != nil || q.Body.Rollup || q.Body.Sets || q.Body.Windows != nil || q.Body.Distinct || q.Body.From[0].Partitions != nil:
 		return nil, "its pieces are more than groups"
 	case t.Zoned && !u.utc:
 		return nil, "the session's time zone is not UTC"

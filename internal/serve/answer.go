@@ -295,7 +295,7 @@ func substitution(reader engine.Reader, text string, q *parse.Query, plan *plan.
 	for _, t := range tables {
 		cte := t.Database == "" && ctes[strings.ToLower(t.Table)]
 		// The catalog may have names in lower case. Two that differ by case only are one too many.
-		if !cte && strings.EqualFold(t.Table, plan.Table.Name) && len(t.Partitions) == 0 && !t.Hinted && strings.EqualFold(cmp.Or(t.Alias, t.Table), plan.Alias) {
+		if !cte && strings.EqualFold(t.Table, plan.Table.Name) && len(t.Partitions) == 0 && strings.EqualFold(cmp.Or(t.Alias, t.Table), plan.Alias) {
 			cut = append(cut, t)
 		}
 	}

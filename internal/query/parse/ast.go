@@ -97,7 +97,6 @@ type From struct {
 	Database, Table string
 	Name            Span
 	Partitions      []string // of PARTITION (p, ...)
-	Hinted          bool     // it has index hints, or a sample, or FOR SYSTEM_TIME, or is a STRAIGHT_JOIN: don't rewrite it
 	Query           *Query   // of a derived table
 	Lateral         bool
 	Alias           string // "" if there is none

@@ -31,14 +31,8 @@ func (p *parser) callArgs(from int, name string, qualified bool) *Expr {
 	} else {
 		p.accept("ALL")
 	}
-	for !p.peek().is(")") {
-		e.Args = append(e.Args, p.expr())
-		if !p.accept(",") {
-			break
-		}
-		if p.peek().is(")") {
-			p.unexpected()
-		}
+	if !p.peek().is(")") {
+		p.list(func() { e.Args = append(e.Args, p.expr()) })
 	}
 	if p.accept("ORDER") {
 		p.expect("BY")
@@ -98,12 +92,7 @@ func (p *parser) over() *Over {
 	}
 	if p.accept("PARTITION") {
 		p.expect("BY")
-		for {
-			o.PartitionBy = append(o.PartitionBy, p.expr())
-			if !p.accept(",") {
-				break
-			}
-		}
+		p.list(func() { o.PartitionBy = append(o.PartitionBy, p.expr()) })
 	}
 	if p.accept("ORDER") {
 		p.expect("BY")

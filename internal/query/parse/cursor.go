@@ -3,18 +3,17 @@ package parse
 import (
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// A cursor is a place among the tokens of a text. As with a parser, a method that
-// finds what it can't read panics with an *Error.
+// A cursor is a place among the tokens of a text. As those of a parser, its methods panic with an
+// *Error where they find something that they can't read.
 type cursor struct {
 	text   string
 	syn    engine.Syntax
 	tokens []Token // with an End
-	match  []int32 // of each ( the index of its ), else 0
+	match  []int32 // of each token: the index of its ) if it is a (, else 0
 	i      int
 	depth  int
 }
@@ -22,6 +21,7 @@ type cursor struct {
 // scan reads all tokens and matches parentheses.
 func (c *cursor) scan() error {
 	c.tokens = make([]Token, 0, len(c.text)/5+8)
+	c.match = make([]int32, 0, cap(c.tokens))
 	var open []int32
 	for s := NewScanner(c.text, c.syn); ; {
 		t, err := s.Next()
@@ -39,17 +39,10 @@ func (c *cursor) scan() error {
 			if len(open) == 0 {
 				return errorAt(c.text, t.From, "a ) without its (")
 			}
-			if c.match == nil {
-				c.match = make([]int32, cap(c.tokens))
-			}
-			from := int(open[len(open)-1])
-			if from >= len(c.match) {
-				c.match = append(c.match, make([]int32, cap(c.tokens)-len(c.match))...)
-			}
-			c.match[from] = int32(len(c.tokens))
+			c.match[open[len(open)-1]] = int32(len(c.tokens))
 			open = open[:len(open)-1]
 		}
-		c.tokens = append(c.tokens, t)
+		c.tokens, c.match = append(c.tokens, t), append(c.match, 0)
 		if t.Kind == End {
 			break
 		}
@@ -63,10 +56,11 @@ func (c *cursor) scan() error {
 // closing returns the index of the ) of the ( at an index.
 func (c *cursor) closing(i int) int { return int(c.match[i]) }
 
+// shorten returns a text, or the beginning of a long one, for a message.
 func shorten(s string) string {
 	const limit = 40
-	if utf8.RuneCountInString(s) > limit {
-		s = string([]rune(s)[:limit]) + "..."
+	if r := []rune(s); len(r) > limit {
+		return string(r[:limit]) + "..."
 	}
 	return s
 }
@@ -79,7 +73,7 @@ func (c *cursor) fail(t Token, reason string) {
 var reasons = map[string]string{
 	"INTO": "SELECT ... INTO", "FOR": "FOR, which locks rows or reads others", "LOCK": "LOCK IN SHARE MODE", "PROCEDURE": "PROCEDURE", "AGAINST": "MATCH ... AGAINST",
 	"WITHIN": "WITHIN GROUP", "QUALIFY": "QUALIFY", "TABLE": "a TABLE statement", "VALUES": "VALUES", "RETURNING": "RETURNING",
-	"RESPECT": "RESPECT NULLS", "IGNORE": "IGNORE NULLS", "OPERATOR": "OPERATOR()", "FULL": "FULL JOIN",
+	"RESPECT": "RESPECT NULLS", "IGNORE": "IGNORE NULLS or an index hint", "OPERATOR": "OPERATOR()", "FULL": "FULL JOIN", "USE": "an index hint", "FORCE": "an index hint",
 }
 
 // unexpected fails at the next token.
@@ -88,15 +82,13 @@ func (c *cursor) unexpected() {
 	if reason := reasons[t.Word]; reason != "" && t.Kind == Word {
 		c.fail(t, reason)
 	}
-	switch t.Kind {
-	case End:
+	switch {
+	case t.Kind == End:
 		c.fail(t, "an end where more is expected")
-	case Hint:
+	case t.Kind == Hint:
 		c.fail(t, "an optimizer hint that isn't after SELECT")
-	case Operator:
-		if t.Word == ";" {
-			c.fail(t, "several statements")
-		}
+	case t.is(";"):
+		c.fail(t, "several statements")
 	}
 	c.fail(t, "unknown syntax at "+shorten(c.text[t.From:t.To]))
 }
@@ -131,6 +123,13 @@ func (c *cursor) accept(word string) bool {
 		return true
 	}
 	return false
+}
+
+// list reads elements with commas between them.
+func (c *cursor) list(element func()) {
+	for element(); c.accept(","); {
+		element()
+	}
 }
 
 func (c *cursor) expect(word string) Token {
@@ -245,17 +244,12 @@ func (c *cursor) fold(name string) string {
 	if !c.syn.Casts {
 		return name
 	}
-	for i := range len(name) {
-		if b := name[i]; b >= 'A' && b <= 'Z' {
-			return strings.Map(func(r rune) rune {
-				if r >= 'A' && r <= 'Z' {
-					r += 'a' - 'A'
-				}
-				return r
-			}, name)
+	return strings.Map(func(r rune) rune { // not of other letters than those of ASCII
+		if r >= 'A' && r <= 'Z' {
+			r += 'a' - 'A'
 		}
-	}
-	return name
+		return r
+	}, name)
 }
 
 // unquote returns the name within quotes.
@@ -271,12 +265,7 @@ func unquote(s string) string {
 // names reads (name, ...).
 func (c *cursor) names() (list []string) {
 	c.expect("(")
-	for {
-		list = append(list, c.name())
-		if !c.accept(",") {
-			break
-		}
-	}
+	c.list(func() { list = append(list, c.name()) })
 	c.expect(")")
 	return list
 }

@@ -88,7 +88,7 @@ func Statements(text string, syntax engine.Syntax) ([]Span, error) {
 }
 
 // compoundFirst are first words of statements that contain statements.
-var compoundFirst = map[string]bool{"IF": true, "CASE": true, "LOOP": true, "WHILE": true, "REPEAT": true, "FOR": true, "DECLARE": true}
+var compoundFirst = engine.WordSet("IF CASE LOOP WHILE REPEAT FOR DECLARE")
 
 // Normal returns a form of a statement that is the same for statements that differ in white space,
 // in comments, in the case of reserved words and in a semicolon at the end only. Statements of one

@@ -80,22 +80,9 @@ var predicates = map[string]bool{
 
 // infix reads what follows an operator.
 func (p *parser) infix(left *Expr, op string, not bool, prec int) *Expr {
-	from := left.From
-	name := op
+	name, kind := op, Binary
 	var args []*Expr
-	kind := Binary
-	e := (*Expr)(nil)
 	switch op {
-	case "&&":
-		if p.syn.Introducer {
-			name = "AND"
-		}
-		args = []*Expr{left, p.operand(prec + 1)}
-	case "||":
-		if !p.syn.ConcatPipes {
-			name = "OR"
-		}
-		args = []*Expr{left, p.operand(prec + 1)}
 	case "IS":
 		return p.is(left, prec)
 	case "ISNULL", "NOTNULL":
@@ -135,9 +122,8 @@ func (p *parser) infix(left *Expr, op string, not bool, prec int) *Expr {
 		name = "AT TIME ZONE"
 		args = []*Expr{left, p.operand(prec + 1)}
 	case "::":
-		kind, name, args = Cast, "", []*Expr{left}
 		text := p.castType()
-		e = p.new(kind, from, args...)
+		e := p.new(Cast, left.From, left)
 		e.Type = text
 		return e
 	case "[":
@@ -157,9 +143,15 @@ func (p *parser) infix(left *Expr, op string, not bool, prec int) *Expr {
 	case "=", "==", "<=>", ">=", ">", "<=", "<", "<>", "!=":
 		args = []*Expr{left, p.compared(prec)}
 	default:
+		switch {
+		case op == "&&" && p.syn.Introducer:
+			name = "AND"
+		case op == "||" && !p.syn.ConcatPipes:
+			name = "OR"
+		}
 		args = []*Expr{left, p.operand(prec + 1)}
 	}
-	e = p.new(kind, from, args...)
+	e := p.new(kind, left.From, args...)
 	e.Name, e.Not = name, not
 	return e
 }
@@ -185,9 +177,8 @@ func (p *parser) compared(prec int) *Expr {
 	}
 	p.next()
 	if p.isQuery(p.i + 1) {
-		q := p.parenthesized()
-		e := p.new(Subquery, t.From)
-		e.Name, e.Query = name, q
+		e := p.subquery(Subquery, t.From)
+		e.Name = name
 		return e
 	}
 	if !p.syn.Casts {
@@ -243,14 +234,7 @@ func (p *parser) in(left *Expr, not bool) *Expr {
 	if p.isQuery(p.i + 1) {
 		q = p.parenthesized()
 	} else {
-		p.next()
-		for {
-			args = append(args, p.expr())
-			if !p.accept(",") {
-				break
-			}
-		}
-		p.expect(")")
+		args = append(args, p.args()...)
 	}
 	e := p.new(In, left.From, args...)
 	e.Not, e.Query = not, q
@@ -352,10 +336,7 @@ func (p *parser) strings(from int, first Token) *Expr {
 func (p *parser) parentheses() *Expr {
 	t := p.peek()
 	if p.isQuery(p.i + 1) {
-		q := p.parenthesized()
-		e := p.new(Subquery, t.From)
-		e.Query = q
-		return e
+		return p.subquery(Subquery, t.From)
 	}
 	args := p.args()
 	kind := Paren
@@ -368,14 +349,17 @@ func (p *parser) parentheses() *Expr {
 // args reads (x, ...): one expression or more.
 func (p *parser) args() (args []*Expr) {
 	p.expect("(")
-	for {
-		args = append(args, p.expr())
-		if !p.accept(",") {
-			break
-		}
-	}
+	p.list(func() { args = append(args, p.expr()) })
 	p.expect(")")
 	return args
+}
+
+// subquery reads a query in parentheses as an expression that begins at a place.
+func (p *parser) subquery(kind Kind, from int) *Expr {
+	q := p.parenthesized()
+	e := p.new(kind, from)
+	e.Query = q
+	return e
 }
 
 // wordOperand reads an operand that begins with a word.
@@ -388,12 +372,13 @@ func (p *parser) wordOperand() *Expr {
 	switch t.Word {
 	case "":
 		switch {
-		case p.syn.Introducer && p.text[t.From] == '_' && (next.Kind == String || next.Kind == Number) && charsets[strings.ToLower(p.of(t))]:
+		case p.syn.Introducer && p.text[t.From] == '_' && (next.Kind == String || next.Kind == Number):
+			if !charsets[strings.ToLower(p.of(t))] {
+				p.fail(t, "an unknown character set")
+			}
 			p.next()
 			p.next()
 			return p.strings(t.From, next)
-		case p.syn.Introducer && p.text[t.From] == '_' && (next.Kind == String || next.Kind == Number):
-			p.fail(t, "an unknown character set")
 		case p.syn.Casts && next.Kind == String:
 			return p.typedLiteral()
 		}
@@ -407,10 +392,7 @@ func (p *parser) wordOperand() *Expr {
 		if !p.isQuery(p.i+1) || !called {
 			p.unexpected()
 		}
-		q := p.parenthesized()
-		e := p.new(Exists, t.From)
-		e.Query = q
-		return e
+		return p.subquery(Exists, t.From)
 	case "CAST":
 		if called {
 			return p.cast()
@@ -624,20 +606,6 @@ func (p *parser) cast() *Expr {
 // castType reads the type after ::.
 func (p *parser) castType() string {
 	from := p.peek().From
-	numbers := func() {
-		if p.accept("(") {
-			for {
-				if p.peek().Kind != Number {
-					p.unexpected()
-				}
-				p.next()
-				if !p.accept(",") {
-					break
-				}
-			}
-			p.expect(")")
-		}
-	}
 	t := p.peek()
 	switch {
 	case t.is("DOUBLE"):
@@ -655,7 +623,15 @@ func (p *parser) castType() string {
 		}
 		p.accept("VARYING")
 	}
-	numbers()
+	if p.accept("(") {
+		p.list(func() {
+			if p.peek().Kind != Number {
+				p.unexpected()
+			}
+			p.next()
+		})
+		p.expect(")")
+	}
 	if t.isOne("TIME", "TIMESTAMP") && p.peek().isOne("WITH", "WITHOUT") && p.at(1).is("TIME") {
 		p.next()
 		p.next()
@@ -676,10 +652,7 @@ func (p *parser) castType() string {
 func (p *parser) array() *Expr {
 	t := p.next()
 	if p.peek().is("(") && p.isQuery(p.i+1) {
-		q := p.parenthesized()
-		e := p.new(Array, t.From)
-		e.Query = q
-		return e
+		return p.subquery(Array, t.From)
 	}
 	p.expect("[")
 	var args []*Expr

@@ -42,7 +42,7 @@ func (p *parser) joined(left *From) *From {
 		switch t := p.peek(); {
 		case t.is("STRAIGHT_JOIN") && p.syn.Introducer && !j.Natural:
 			p.next()
-			j.Join, straight, j.Hinted = "INNER", true, true
+			j.Join, straight = "INNER", true
 		case t.is("CROSS") && !j.Natural:
 			p.next()
 			j.Join = "CROSS"
@@ -140,7 +140,8 @@ func (p *parser) factor() *From {
 	return f
 }
 
-// table reads a table with what may stand beside its name.
+// table reads a table with its partitions, alias and names of columns. Index hints, samples and
+// former versions of rows are not read.
 func (p *parser) table(f *From) {
 	t := p.peek()
 	if t.is("ONLY") {
@@ -157,97 +158,11 @@ func (p *parser) table(f *From) {
 	if p.peek().is("(") {
 		p.fail(t, "a function in FROM")
 	}
-	if p.peek().is("*") {
-		p.fail(p.peek(), "* after a table")
-	}
-	if p.peek().is("PARTITION") {
-		p.next()
+	if p.accept("PARTITION") {
 		f.Partitions = p.names()
-	}
-	if p.peek().is("FOR") && p.at(1).is("SYSTEM_TIME") {
-		p.systemTime()
-		f.Hinted = true
 	}
 	f.Alias = p.alias(false)
 	if f.Alias != "" && p.peek().is("(") && p.syn.Casts {
 		f.Columns = p.names()
-	}
-	for {
-		switch t := p.peek(); {
-		case t.isOne("USE", "FORCE", "IGNORE") && p.at(1).isOne("INDEX", "KEY"):
-			p.indexHint()
-		case t.is("INDEXED") && p.at(1).is("BY"):
-			p.next()
-			p.next()
-			p.name()
-		case t.is("NOT") && p.at(1).is("INDEXED"):
-			p.next()
-			p.next()
-		case t.is("TABLESAMPLE"):
-			p.next()
-			p.name()
-			p.skipParentheses()
-			if p.accept("REPEATABLE") {
-				p.skipParentheses()
-			}
-		default:
-			return
-		}
-		f.Hinted = true
-	}
-}
-
-// skipParentheses moves over ( ... ) of simple values.
-func (p *parser) skipParentheses() {
-	p.expect("(")
-	for {
-		p.expr()
-		if !p.accept(",") {
-			break
-		}
-	}
-	p.expect(")")
-}
-
-func (p *parser) indexHint() {
-	p.next()
-	p.next()
-	if p.accept("FOR") {
-		switch {
-		case p.accept("JOIN"):
-		case p.accept("ORDER"), p.accept("GROUP"):
-			p.expect("BY")
-		default:
-			p.unexpected()
-		}
-	}
-	p.expect("(")
-	for !p.accept(")") {
-		p.name()
-		if !p.peek().is(")") {
-			p.expect(",")
-		}
-	}
-}
-
-// systemTime reads FOR SYSTEM_TIME.
-func (p *parser) systemTime() {
-	p.next()
-	p.next()
-	switch {
-	case p.accept("ALL"):
-	case p.accept("AS"):
-		p.expect("OF")
-		p.operand(p.prec("BETWEEN") + 1)
-	case p.accept("BETWEEN"):
-		p.operand(p.prec("BETWEEN") + 1)
-		p.expect("AND")
-		p.operand(p.prec("BETWEEN") + 1)
-	case p.accept("FROM"):
-		p.operand(p.prec("BETWEEN") + 1)
-		p.expect("TO")
-		p.operand(p.prec("BETWEEN") + 1)
-	default:
-		p.unexpected()
 	}
 }

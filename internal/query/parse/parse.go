@@ -47,19 +47,14 @@ func Parse(text string, syntax engine.Syntax) (q *Query, err error) {
 	return q, nil
 }
 
-// query reads a query expression without parentheres around it.
+// query reads a query expression without parentheses around it.
 func (p *parser) query() *Query {
 	p.enter()
 	defer p.leave()
 	q := &Query{Span: Span{From: p.peek().From}}
 	if p.accept("WITH") {
 		q.Recursive = p.accept("RECURSIVE")
-		for {
-			q.With = append(q.With, p.cte())
-			if !p.accept(",") {
-				break
-			}
-		}
+		p.list(func() { q.With = append(q.With, p.cte()) })
 	}
 	if p.peek().is("(") {
 		q.First = p.parenthesized()
@@ -175,25 +170,23 @@ func (p *parser) tail(q *Query) {
 }
 
 func (p *parser) orders() (list []Order) {
-	for {
+	p.list(func() {
 		o := Order{Span: Span{From: p.peek().From}}
 		o.Expr = p.expr()
 		if !p.accept("ASC") {
 			o.Desc = p.accept("DESC")
 		}
 		if p.accept("NULLS") {
-			if t := p.next(); !t.isOne("FIRST", "LAST") {
+			t := p.next()
+			if !t.isOne("FIRST", "LAST") {
 				p.fail(t, "unknown syntax after NULLS")
-			} else {
-				o.Nulls = t.Word
 			}
+			o.Nulls = t.Word
 		}
 		o.To = p.end()
 		list = append(list, o)
-		if !p.accept(",") {
-			return list
-		}
-	}
+	})
+	return list
 }
 
 // selection reads a SELECT with its clauses.
@@ -202,12 +195,7 @@ func (p *parser) selection() *Select {
 	p.expect("SELECT")
 	p.options(s)
 	s.ItemsSpan.From = p.peek().From
-	for {
-		s.Items = append(s.Items, p.item())
-		if !p.accept(",") {
-			break
-		}
-	}
+	p.list(func() { s.Items = append(s.Items, p.item()) })
 	s.ItemsSpan.To = p.end()
 	if p.accept("FROM") {
 		s.FromSpan.From = p.peek().From
@@ -225,15 +213,12 @@ func (p *parser) selection() *Select {
 		s.Having = p.expr()
 	}
 	if p.accept("WINDOW") {
-		for {
+		p.list(func() {
 			w := Window{Name: p.name()}
 			p.expect("AS")
 			w.Over = p.over()
 			s.Windows = append(s.Windows, w)
-			if !p.accept(",") {
-				break
-			}
-		}
+		})
 	}
 	s.To = p.end()
 	return s
@@ -294,15 +279,12 @@ func (p *parser) groupBy(s *Select) {
 		p.fail(p.peek(), "GROUP BY "+p.peek().Word)
 	}
 	s.GroupSpan.From = p.peek().From
-	for {
+	p.list(func() {
 		s.GroupBy = append(s.GroupBy, p.groupElement(s))
 		if p.peek().isOne("ASC", "DESC") {
 			p.fail(p.peek(), "GROUP BY with an order")
 		}
-		if !p.accept(",") {
-			break
-		}
-	}
+	})
 	s.GroupSpan.To = p.end()
 	if p.peek().is("WITH") && p.at(1).is("ROLLUP") && p.syn.WithRollup {
 		p.next()
@@ -335,14 +317,9 @@ func (p *parser) groupElement(s *Select) *Expr {
 	p.expect("(")
 	s.Sets = true
 	var args []*Expr
-	for {
-		args = append(args, p.groupElement(s))
-		if !p.accept(",") {
-			break
-		}
-	}
+	p.list(func() { args = append(args, p.groupElement(s)) })
 	p.expect(")")
-	e := p.new(Call, t.From)
-	e.Name, e.Args = name, args
+	e := p.new(Call, t.From, args...)
+	e.Name = name
 	return e
 }

@@ -158,9 +158,6 @@ func (d *dump) from(f *From) {
 			d.f(" part%v", f.Partitions)
 		}
 	}
-	if f.Hinted {
-		d.f(" hinted")
-	}
 	if f.Alias != "" {
 		d.f(" as %s", f.Alias)
 	}
@@ -339,9 +336,9 @@ func TestParse(t *testing.T) {
 		{"my", "SELECT GROUP_CONCAT(DISTINCT a, b ORDER BY c DESC, d SEPARATOR '; ' LIMIT 2) FROM t", "select [group_concat(distinct a b order c desc order d separator '; ' limited)] from t"},
 		{"my", "SELECT a FROM t GROUP BY a, b WITH ROLLUP HAVING a", "select [a] from t group a group b rollup having a"},
 		{"all", "SELECT a FROM t GROUP BY ROLLUP(a, (b, c)), GROUPING SETS ((a), (), CUBE(b))", "select [a] from t group rollup(a (row b c)) group grouping sets((paren a) (row) cube(b)) sets"},
-		{"my", "SELECT a FROM d.t PARTITION (p0, p1) FOR SYSTEM_TIME AS OF NOW() AS x USE INDEX FOR ORDER BY (i) IGNORE KEY (j)", "select [a] from d.t<d.t> part[p0 p1] hinted as x"},
+		{"my", "SELECT a FROM d.t PARTITION (p0, p1) AS x", "select [a] from d.t<d.t> part[p0 p1] as x"},
 		{"my", "SELECT a = ANY (SELECT 1), a > ALL (SELECT 2), a <=> b, a < SOME (SELECT 3)", "select [(= a (queryANY select [1]))] [(> a (queryALL select [2]))] [(<=> a b)] [(< a (queryANY select [3]))]"},
-		{"my", "SELECT * FROM a STRAIGHT_JOIN b ON 1 JOIN c", "select [*] from {{a INNER b on 1} hinted CROSS c}"},
+		{"my", "SELECT * FROM a STRAIGHT_JOIN b ON 1 JOIN c", "select [*] from {{a INNER b on 1} CROSS c}"},
 		{"my", "SELECT user, offset, `select`, t.select FROM t", "select [user] [offset] [select] [t.select] from t"},
 		{"pg", "SELECT Foo, \"Foo\", T.Bar FROM S.T AS Q", "select [foo] [Foo] [t.bar] from s.t<S.T> as q"},
 		{"pg", "SELECT a::int + 1, b::varchar(10)[], c::timestamp with time zone, d::double precision", "select [(+ (::int a) 1)] [(::varchar(10)[] b)] [(::timestamp with time zone c)] [(::double precision d)]"},
@@ -350,12 +347,11 @@ func TestParse(t *testing.T) {
 		{"pg", "SELECT date '2020-01-01', interval '1' day, timestamp with time zone 'x', int4 '5', interval '1 day' AS i", "select [date '2020-01-01'] [interval '1' day] [timestamp with time zone 'x'] [int4 '5'] [interval '1 day' as i]"},
 		{"pg", "SELECT ARRAY[1, 2], ARRAY(SELECT 1), a[1], a[1:2], a = ANY (b), a ILIKE 'x', a SIMILAR TO 'y', ts AT TIME ZONE 'utc', a IS DISTINCT FROM b",
 			"select [(array 1 2)] [(array select [1])] [(index a 1)] [(index: a 1 2)] [(= a any(b))] [(ILIKE a 'x')] [(SIMILAR TO a 'y')] [(AT TIME ZONE ts 'utc')] [(is DISTINCT FROM a b)]"},
-		{"pg", "SELECT string_agg(a, ',' ORDER BY b), user, extract(epoch from a) /* a /* b */ c */ FROM t TABLESAMPLE SYSTEM (1) AS x", ""},
-		{"pg", "SELECT string_agg(a, ',' ORDER BY b), user, extract(epoch from a) /* a /* b */ c */ FROM t x TABLESAMPLE system (1)",
-			"select [string_agg(a ',' order b)] [user()] [extract!EPOCH(a)] from t hinted as x"},
+		{"pg", "SELECT string_agg(a, ',' ORDER BY b), user, extract(epoch from a) /* a /* b */ c */ FROM t x",
+			"select [string_agg(a ',' order b)] [user()] [extract!EPOCH(a)] from t as x"},
 		{"pg lite", "SELECT a ISNULL, b NOTNULL FROM t", "select [(is NULL a)] [(not is NULL b)] from t"},
-		{"lite", "SELECT [a b], `c`, \"d\", ?1, a == b, a IS b, a IS NOT b, a GLOB 'x*', a -> 'b', a FROM t INDEXED BY i",
-			"select [a b] [c] [d] [?1] [(== a b)] [(IS a b)] [(not IS a b)] [(GLOB a 'x*')] [(-> a 'b')] [a] from t hinted"},
+		{"lite", "SELECT [a b], `c`, \"d\", ?1, a == b, a IS b, a IS NOT b, a GLOB 'x*', a -> 'b', a FROM t",
+			"select [a b] [c] [d] [?1] [(== a b)] [(IS a b)] [(not IS a b)] [(GLOB a 'x*')] [(-> a 'b')] [a] from t"},
 		{"lite", "SELECT * FROM a, b LEFT JOIN c ON 1, d", "select [*] from {{a CROSS b} LEFT c on 1} from d"},
 		{"my pg", "SELECT * FROM a, b LEFT JOIN c ON 1, d", "select [*] from a from {b LEFT c on 1} from d"},
 		{"lite", "SELECT a < b = c | d", "select [(= (< a b) (| c d))]"},

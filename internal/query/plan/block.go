@@ -160,8 +160,8 @@ func (x *splitter) collect(f *parse.From, list *[]*use) {
 		for _, inner := range q.Body.From {
 			x.collect(inner, list)
 		}
-	case f.Hinted || len(f.Columns) > 0:
-		obstacle("%s is read with a hint, a sample or other names for its columns", called(f))
+	case len(f.Columns) > 0:
+		obstacle("%s is read with other names for its columns", called(f))
 	case u != nil:
 		*list = append(*list, u)
 	}
