@@ -17,8 +17,8 @@ import (
 	"math"
 	"time"
 
-	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/query/merge"
 	"github.com/rowmill/rowmill/internal/query/plan"
 )
 
@@ -84,13 +84,9 @@ func (p *Progress) Text(took time.Duration) string {
 	return line
 }
 
-// A Sink takes the answer. Calls come from one goroutine.
-type Sink interface {
-	// Columns is called once, before the rows, with the columns as the server describes them.
-	Columns(cols []engine.ResultColumn) error
-	// Row takes a row: the texts of the server, nil for NULL. They are valid during the call.
-	Row(values [][]byte) error
-}
+// A Sink takes the answer: its columns once, before the rows, as the server describes them. Calls
+// come from one goroutine.
+type Sink = merge.Sink
 
 // A Report says how a query was answered.
 type Report struct {

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -122,8 +123,8 @@ func (r *Runner) guard(ctx context.Context, s *engine.Session, st engine.State, 
 					places = append(places, at)
 				}
 			}
-			stars = stars || isNatural(f)
 		}
+		stars = stars || slices.ContainsFunc(s.Joins(), func(j *parse.From) bool { return j.Natural }) // which names no columns
 	}
 	q.Walk(func(q *parse.Query) bool {
 		for _, c := range q.With {
@@ -165,10 +166,7 @@ func (r *Runner) guard(ctx context.Context, s *engine.Session, st engine.State, 
 		case qualified != nil:
 			return refuse(t.Name, "%s has the name of a database; an alias of the table would do", qualified.Of(text))
 		}
-		alias := f.Alias
-		if alias == "" {
-			alias = f.Table
-		}
+		alias := cmp.Or(f.Alias, f.Table)
 		where := ""
 		if at.alone != nil {
 			where = simpleConditions(r.nodes[0].Dialect(), at.alone.Where, t, alias, text)
@@ -214,11 +212,6 @@ func (r *Runner) namedAs(ctx context.Context, s *engine.Session, text string, to
 		}
 		return to(cols)
 	}, nil
-}
-
-// isNatural reports a NATURAL join, which names no columns.
-func isNatural(f *parse.From) bool {
-	return f != nil && (f.Natural || isNatural(f.Left) || isNatural(f.Right))
 }
 
 // columnsIn returns the columns of a table that a statement may name, at least one. A star stands
@@ -425,15 +418,10 @@ func varies(q *parse.Query, text string) bool {
 
 // wholeNumbers reports an expression of integers only.
 func wholeNumbers(t *engine.TableParts, e *parse.Expr, text string) bool {
-	whole := true
-	parse.Walk(e, func(e *parse.Expr) bool {
-		switch c := columnNamed(t, e); {
-		case e.Kind == parse.Call, e.Kind == parse.Literal && !integerText.MatchString(e.Of(text)), c != nil && !integerType.MatchString(c.Native):
-			whole = false
-		}
-		return whole
+	return !parse.Any(e, func(e *parse.Expr) bool {
+		c := columnNamed(t, e)
+		return e.Kind == parse.Call || e.Kind == parse.Literal && !integerText.MatchString(e.Of(text)) || c != nil && !integerType.MatchString(c.Native)
 	})
-	return whole
 }
 
 // columnNames returns the names, in lower case, of the columns of an expression.
@@ -450,25 +438,25 @@ func columnNames(e *parse.Expr) (names []string) {
 // passedOn are functions that are written for other servers as they are, and that depend on no
 // setting of the session. The type TIME is none that is passed on: as a date it is a time of today,
 // which depends on the time zone of the session.
-var passedOn = []string{"count", "sum", "min", "max", "date", "year", "month", "day", "hour", "if", "ifnull", "coalesce", "floor", "hex", "char_length", "length"}
+var passedOn = engine.WordSet("count sum min max date year month day hour")
 
 func passableExpr(t *engine.TableParts, e *parse.Expr, text string) bool {
 	all := func(list []*parse.Expr) bool {
 		return !slices.ContainsFunc(list, func(e *parse.Expr) bool { return !passableExpr(t, e, text) })
 	}
 	of := func(class valueClass, list []*parse.Expr) bool {
-		return all(list) && !slices.ContainsFunc(list, func(e *parse.Expr) bool { c := classOf(t, e, text); return c != class && c != asNull })
+		return all(list) && !slices.ContainsFunc(list, func(e *parse.Expr) bool { return classOf(t, e) != class })
 	}
 	compared := func(list []*parse.Expr) bool {
 		first := parse.Bare(list[0])
 		return passableExpr(t, first, text) && !slices.ContainsFunc(list[1:], func(e *parse.Expr) bool {
-			return !comparedText(t, first, parse.Bare(e), text) && !of(classOf(t, first, text), []*parse.Expr{e})
+			return !comparedText(t, first, parse.Bare(e), text) && !of(classOf(t, first), []*parse.Expr{e})
 		})
 	}
 	switch e.Kind {
 	case parse.Literal:
 		v := e.Of(text)
-		return numberText.MatchString(v) || slices.Contains([]string{"NULL", "TRUE", "FALSE"}, strings.ToUpper(v))
+		return numberText.MatchString(v) || strings.EqualFold(v, "TRUE") || strings.EqualFold(v, "FALSE")
 	case parse.Column:
 		c := columnNamed(t, e)
 		return c != nil && (numberType.MatchString(c.Native) || timeType.MatchString(c.Native) || charType.MatchString(c.Native))
@@ -491,24 +479,16 @@ func passableExpr(t *engine.TableParts, e *parse.Expr, text string) bool {
 	case parse.IsTest:
 		return e.Name == "NULL" && all(e.Args)
 	case parse.Call:
-		if !slices.Contains(passedOn, e.Name) || e.Distinct || len(e.OrderBy) > 0 || e.Separator != "" || e.Limited || e.Filter != nil || e.Over != nil || e.Qualified || e.Unit != "" || !all(e.Args) {
+		if !passedOn[e.Name] || e.Distinct || len(e.OrderBy) > 0 || e.Separator != "" || e.Limited || e.Filter != nil || e.Over != nil || e.Qualified || e.Unit != "" {
 			return false
 		}
 		switch e.Name {
-		case "if":
-			return len(e.Args) == 3 && of(asNumber, e.Args[:1]) && classOf(t, e, text) != asMixed
-		case "ifnull", "coalesce":
-			return classOf(t, e, text) != asMixed
-		case "hex", "length", "char_length": // of other texts the bytes are those of the session's character set
-			return len(e.Args) == 1 && parse.Bare(e.Args[0]).Kind == parse.Column
-		case "date", "year", "month", "day", "hour":
-			return of(asTime, e.Args)
+		case "count", "min", "max":
+			return all(e.Args)
 		case "sum":
 			return of(asNumber, e.Args)
-		case "floor": // of a constant, the type may be too small
-			return of(asNumber, e.Args) && len(e.Args) == 1 && parse.Bare(e.Args[0]).Kind == parse.Column
 		}
-		return true
+		return of(asTime, e.Args)
 	}
 	return false
 }
@@ -517,51 +497,21 @@ func passableExpr(t *engine.TableParts, e *parse.Expr, text string) bool {
 type valueClass int
 
 const (
-	asNull valueClass = iota
-	asNumber
+	asNumber valueClass = iota
 	asTime
-	asText  // by the collation of a column; of hexadecimal digits, which all collations have in one order
-	asMixed // as texts, by the collation of the session
+	asText // by the collation of a column
 )
 
 // classOf returns the class of a passable expression.
-func classOf(t *engine.TableParts, e *parse.Expr, text string) valueClass {
-	of := func(list []*parse.Expr) (out valueClass) {
-		for _, e := range list {
-			switch c := classOf(t, e, text); {
-			case out == asNull:
-				out = c
-			case c != asNull && c != out:
-				return asMixed
-			}
-		}
-		return out
-	}
-	switch e.Kind {
-	case parse.Paren:
-		return of(e.Args)
-	case parse.Literal:
-		if strings.EqualFold(e.Of(text), "NULL") {
-			return asNull
-		}
-	case parse.Column:
-		switch c := columnNamed(t, e); {
-		case timeType.MatchString(c.Native):
-			return asTime
-		case charType.MatchString(c.Native):
-			return asText
-		}
-	case parse.Call:
-		switch e.Name {
-		case "date":
-			return asTime
-		case "hex":
-			return asText
-		case "min", "max", "ifnull", "coalesce":
-			return of(e.Args)
-		case "if":
-			return of(e.Args[1:])
-		}
+func classOf(t *engine.TableParts, e *parse.Expr) valueClass {
+	e = parse.Bare(e)
+	switch c := columnNamed(t, e); {
+	case e.Kind == parse.Call && (e.Name == "min" || e.Name == "max"):
+		return classOf(t, e.Args[0])
+	case e.Kind == parse.Call && e.Name == "date", c != nil && timeType.MatchString(c.Native):
+		return asTime
+	case c != nil && charType.MatchString(c.Native):
+		return asText
 	}
 	return asNumber
 }

@@ -2,6 +2,7 @@ package query
 
 import (
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -92,9 +93,6 @@ var timeFields = map[string]granule{
 	"day_minute": perMinute,
 }
 
-// truncFields are those of date_trunc besides.
-var truncFields = map[string]granule{"second": perSecond, "century": perYear, "decade": perYear, "millennium": perYear}
-
 // Letters after % in formats, and what they show.
 var (
 	dateFormats = map[byte]granule{'Y': perYear, 'y': perYear, 'm': perMonth, 'c': perMonth, 'b': perMonth, 'M': perMonth, 'd': perDay, 'e': perDay, 'j': perDay,
@@ -130,12 +128,7 @@ func (t *rolledTime) fixed(e *parse.Expr) bool {
 	if g, ok := t.granule(e); ok {
 		return g.within(t.level.Every)
 	}
-	for _, a := range e.Args {
-		if !t.fixed(a) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(e.Args, func(a *parse.Expr) bool { return !t.fixed(a) })
 }
 
 // own is the granule of the time column's own values.
@@ -156,12 +149,6 @@ func (t *rolledTime) isInstant(e *parse.Expr) bool {
 	}
 	e = parse.Bare(e)
 	return t.table.Unit == time.Second && t.utc && e.Kind == parse.Call && (e.Name == "from_unixtime" || e.Name == "to_timestamp") && len(e.Args) == 1 && t.isTime(e.Args[0])
-}
-
-// unixEpoch reports whether an argument says that the one before it counts seconds since 1970.
-func unixEpoch(args []*parse.Expr) bool {
-	text, ok := literalText(args[len(args)-1])
-	return ok && text == "unixepoch"
 }
 
 // isTime reports whether an expression is the time column.
@@ -211,7 +198,8 @@ func (t *rolledTime) granule(e *parse.Expr) (granule, bool) {
 	if e.Kind != parse.Call || len(e.Args) == 0 {
 		return granule{}, false
 	}
-	seconds := t.table.Unit == time.Second && t.traits.UnixEpoch && unixEpoch(e.Args)
+	last, _ := literalText(e.Args[len(e.Args)-1])
+	seconds := t.table.Unit == time.Second && t.traits.UnixEpoch && last == "unixepoch" // the argument before counts seconds
 	switch first := t.isInstant(e.Args[0]); e.Name {
 	case "extract":
 		g, ok := timeFields[strings.ToLower(e.Unit)]
@@ -222,9 +210,6 @@ func (t *rolledTime) granule(e *parse.Expr) (granule, bool) {
 			break
 		}
 		g, ok := timeFields[strings.ToLower(field)]
-		if !ok && e.Name == "date_trunc" {
-			g, ok = truncFields[strings.ToLower(field)]
-		}
 		return g, ok
 	case "date_format":
 		if len(e.Args) == 2 && first {
@@ -314,17 +299,14 @@ func (t *rolledTime) division(e *parse.Expr) (int64, bool) {
 			return t.quotient(q)
 		}
 	case e.Kind == parse.Binary && e.Name == "-":
-		if r := parse.Bare(e.Args[1]); r.Kind == parse.Binary && (r.Name == "%" || r.Name == "MOD") && parse.Equal(e.Args[0], r.Args[0], t.sameColumn) {
-			return t.quotient(r)
-		}
-		if r := parse.Bare(e.Args[1]); r.Kind == parse.Call && r.Name == "mod" && len(r.Args) == 2 && parse.Equal(e.Args[0], r.Args[0], t.sameColumn) {
+		r := parse.Bare(e.Args[1])
+		remainder := r.Kind == parse.Binary && (r.Name == "%" || r.Name == "MOD") || r.Kind == parse.Call && r.Name == "mod" && len(r.Args) == 2
+		if remainder && parse.Equal(e.Args[0], r.Args[0], func(a, b []string) bool { return t.same(a[len(a)-1], b[len(b)-1]) }) {
 			return t.quotient(r)
 		}
 	}
 	return 0, false
 }
-
-func (t *rolledTime) sameColumn(a, b []string) bool { return t.same(a[len(a)-1], b[len(b)-1]) }
 
 // quotient returns the length of n units of the dividend, which counts time, by the divisor n.
 func (t *rolledTime) quotient(e *parse.Expr) (int64, bool) {

@@ -187,9 +187,7 @@ func newRolledUp(reader engine.Reader, p *plan.Plan, t *engine.RolledTable) (*ro
 }
 
 // sameName compares names of columns as the server does.
-func (u *rolledUp) sameName(a, b string) bool {
-	return plan.SameColumn(u.traits, a, b)
-}
+func (u *rolledUp) sameName(a, b string) bool { return plan.SameColumn(u.traits, a, b) }
 
 func (u *rolledUp) times(l *engine.RolledLevel) *rolledTime {
 	return &rolledTime{table: u.table, level: l, utc: u.utc, same: u.sameName, traits: u.traits}
@@ -222,7 +220,7 @@ func (t *rolledTime) bounded(c *parse.Expr) (from, to int64, ok bool) {
 	op, x, y := c.Name, c.Args[0], c.Args[1]
 	if t.isTime(y) {
 		x, y = y, x
-		op = map[string]string{"<": ">", "<=": ">=", ">": "<", ">=": "<="}[op]
+		op = flipped[op]
 	}
 	if !t.isTime(x) {
 		return from, to, false
@@ -282,12 +280,9 @@ func (u *rolledUp) level(r *engine.RolledLevel) (_ *leveled, why string) {
 // hasFraction reports a number with a fraction in a condition. Where MariaDB and MySQL look for one
 // in an index of integers, they may find another number, and the roll-up has no such index.
 func hasFraction(c *parse.Expr) bool {
-	found := false
-	parse.Walk(c, func(e *parse.Expr) bool {
-		found = found || e.Kind == parse.Literal && !strings.ContainsAny(e.Name, "'xX") && strings.ContainsAny(e.Name, ".eE") && strings.ContainsAny(e.Name, "0123456789")
-		return !found
+	return parse.Any(c, func(e *parse.Expr) bool {
+		return e.Kind == parse.Literal && !strings.ContainsAny(e.Name, "'xX") && strings.ContainsAny(e.Name, ".eE") && strings.ContainsAny(e.Name, "0123456789")
 	})
-	return found
 }
 
 // query is the text of a piece that reads ranges of a level.
@@ -316,10 +311,7 @@ func (u *rolledUp) operand(l *engine.RolledLevel, ranges []rolling.Period) strin
 	for _, x := range ranges {
 		where = append(where, fmt.Sprintf("%s >= %s AND %s < %s", bucket, u.table.Literal(x.From), bucket, u.table.Literal(x.To)))
 	}
-	from := quote(l.Name)
-	if u.plan.Table.Database != "" {
-		from = quote(u.plan.Table.Database) + "." + from
-	}
+	from := plan.QuotedName(u.reader.Dialect(), u.plan.Table.Database, l.Name)
 	return "(SELECT " + strings.Join(cols, ", ") + " FROM " + from + " WHERE " + strings.Join(where, " OR ") + ")"
 }
 
@@ -338,11 +330,7 @@ func (u *rolledUp) derive(l *leveled, t *rolledTime, e *parse.Expr, item int) (w
 		l.edits = append(l.edits, parse.Edit{Span: e.Span, Text: text})
 		return ""
 	}
-	aggregates := false
-	parse.Walk(e, func(x *parse.Expr) bool {
-		aggregates = aggregates || isAggregate(x)
-		return !aggregates
-	})
+	aggregates := parse.Any(e, isAggregate)
 	switch {
 	case !aggregates && t.fixed(e):
 		return ""

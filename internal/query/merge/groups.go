@@ -2,6 +2,7 @@ package merge
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"math"
@@ -413,7 +414,7 @@ func (t *groupTable) mergeBytes(r []uint64, i int, text []byte) error {
 	if s.class == engine.ClassFloat && order != 0 {
 		x, errX := strconv.ParseFloat(string(text), 64)
 		y, errY := strconv.ParseFloat(string(old), 64)
-		if order = compareFloats(x, y); errX != nil || errY != nil || order == 0 {
+		if order = cmp.Compare(x, y); errX != nil || errY != nil || !(x < y || x > y) { // NaN, or 0 and -0
 			return t.unexpected(s, text)
 		}
 	}
@@ -428,17 +429,6 @@ func (t *groupTable) mergeBytes(r []uint64, i int, text []byte) error {
 	place, err := t.arena.put(text)
 	*at = place
 	return err
-}
-
-// compareFloats returns 0 for numbers that it can't order.
-func compareFloats(x, y float64) int {
-	switch {
-	case x < y:
-		return -1
-	case x > y:
-		return 1
-	}
-	return 0
 }
 
 // absorbAll merges all groups of another table with the same slots, and releases it.
@@ -558,8 +548,7 @@ func (a *arena) release() {
 	a.blocks, a.last = nil, 0
 }
 
-// A keyCoder encodes the key columns of partial rows. A column is encoded as the length of its
-// text plus 1, and the text; NULL is 0.
+// A keyCoder encodes the key columns of partial rows as AppendRow does.
 type keyCoder struct {
 	columns []engine.ResultColumn
 	key     []byte
@@ -570,40 +559,17 @@ type keyCoder struct {
 // encode returns the key of a row, valid until the next call. If an equal value may have another
 // text, such as 1.5 and 1.50, it returns an InexactError.
 func (k *keyCoder) encode(row [][]byte) ([]byte, error) {
-	k.key = k.key[:0]
-	for i := range k.columns {
-		text := row[i]
-		if text == nil {
-			k.key = append(k.key, 0)
+	for i := 0; k.compared && i < len(k.columns); i++ {
+		c, text := &k.columns[i], row[i]
+		if text == nil || c.Class != engine.ClassDecimal {
 			continue
 		}
-		if k.compared && k.columns[i].Class == engine.ClassDecimal {
-			if _, _, _, ok := ParseNumber(text, k.columns[i].Scale); !ok {
-				return nil, Inexact("column " + k.columns[i].Name + " has a decimal in a form of its own: " + strconv.QuoteToASCII(string(text[:min(len(text), 40)])))
-			}
+		if _, _, _, ok := ParseNumber(text, c.Scale); !ok {
+			return nil, Inexact("column " + c.Name + " has a decimal in a form of its own: " + strconv.QuoteToASCII(string(text[:min(len(text), 40)])))
 		}
-		k.key = binary.AppendUvarint(k.key, uint64(len(text))+1)
-		k.key = append(k.key, text...)
 	}
+	k.key = AppendRow(k.key[:0], row[:len(k.columns)])
 	return k.key, nil
-}
-
-// decodeKey appends the texts of a key to row, nil for NULL.
-func decodeKey(row [][]byte, key []byte) ([][]byte, error) {
-	for len(key) > 0 {
-		n, size := binary.Uvarint(key)
-		if size <= 0 || n > uint64(len(key)-size)+1 {
-			return nil, errors.New("merge: a key is damaged")
-		}
-		key = key[size:]
-		if n == 0 {
-			row = append(row, nil)
-			continue
-		}
-		row = append(row, key[:n-1:n-1])
-		key = key[n-1:]
-	}
-	return row, nil
 }
 
 // shards is the number of tables of a worker. The lowest bits of a key's hash choose the table, so

@@ -10,10 +10,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"hash/maphash"
-	"math"
-	"runtime"
 	"slices"
 	"strconv"
 	"sync"
@@ -59,11 +56,8 @@ type ordering struct {
 	named bool // by ORDER BY
 }
 
-// keyClasses are the classes of which values are equal if, and only if, their texts are.
-var keyClasses = []engine.ResultClass{engine.ClassInt, engine.ClassDecimal, engine.ClassBytes, engine.ClassTime}
-
 // NewMemory returns a merge with the limit of the memory of each worker's tables, in bytes, or an
-// inexactError if the plan's columns aren't of classes whose values can be merged in memory. For a
+// InexactError if the plan's columns aren't of classes whose values can be merged in memory. For a
 // merge on the server it only merges groups whose keys have the same bytes, before they are sent.
 func NewMemory(p *plan.Plan, limit int64) (*Memory, error) {
 	m := &Memory{plan: p, keys: p.PartialColumns[:p.Keys], seed: maphash.MakeSeed(), limit: limit}
@@ -79,12 +73,9 @@ func NewMemory(p *plan.Plan, limit int64) (*Memory, error) {
 		return m, nil
 	}
 	for _, c := range m.keys {
-		if !slices.Contains(keyClasses, c.Class) || c.Class == engine.ClassDecimal && c.Scale < 0 {
+		if !plan.Exact(c) {
 			return nil, Inexact("groups of column " + c.Name + " can't be told apart by their texts")
 		}
-	}
-	if len(p.Merge.Outputs) != len(p.Columns) {
-		return nil, Inexact("it is not known how the columns of the answer follow from those of pieces")
 	}
 	for i, o := range p.Merge.Outputs {
 		out := memoryOutput{Output: o, class: p.Columns[i].Class, scale: p.Columns[i].Scale}
@@ -111,17 +102,13 @@ func NewMemory(p *plan.Plan, limit int64) (*Memory, error) {
 func (m *Memory) addSlot(column int, step engine.MergeStep) error {
 	c := m.plan.PartialColumns[column]
 	s := slot{column: column, step: step, class: c.Class}
-	known := false
-	switch c.Class {
-	case engine.ClassDecimal:
+	extreme := step == engine.MergeMin || step == engine.MergeMax
+	switch {
+	case c.Class == engine.ClassInt:
+	case c.Class == engine.ClassDecimal && (extreme || step == engine.MergeSum):
 		s.scale = c.Scale
-		known = step <= engine.MergeMax
-	case engine.ClassInt:
-		known = true
-	case engine.ClassBytes, engine.ClassTime, engine.ClassFloat:
-		known = step == engine.MergeMin || step == engine.MergeMax
-	}
-	if !known {
+	case extreme && (c.Class == engine.ClassBytes || c.Class == engine.ClassTime || c.Class == engine.ClassFloat):
+	default:
 		return Inexact("values of column " + c.Name + " can't be merged outside of the server")
 	}
 	m.slots = append(m.slots, s)
@@ -130,17 +117,7 @@ func (m *Memory) addSlot(column int, step engine.MergeStep) error {
 
 // checkFinal completes an output that isn't a key.
 func (m *Memory) checkFinal(out *memoryOutput, name string) error {
-	parts := 1
-	if out.Final == engine.FinalQuotient {
-		parts = 2
-	}
-	if len(out.Parts) != parts {
-		return Inexact("it is not known how column " + name + " follows from its parts")
-	}
 	for _, column := range out.Parts {
-		if column < m.plan.Keys || column >= len(m.plan.PartialColumns) {
-			return fmt.Errorf("merge: output %s has part %d of %d columns", name, column, len(m.plan.PartialColumns))
-		}
 		out.slots = append(out.slots, column-m.plan.Keys)
 	}
 	first := m.slots[out.slots[0]]
@@ -212,15 +189,11 @@ func (w *GroupWorker) Spill(fn func(row [][]byte) error) error {
 
 // partials passes the groups of a table to fn, as partial rows.
 func (m *Memory) partials(t *groupTable, fn func(row [][]byte) error) error {
-	row := make([][]byte, 0, len(m.plan.PartialColumns))
+	row := make([][]byte, len(m.plan.PartialColumns))
 	texts := make([]byte, 0, 128) // not nil, which is NULL
 	for group := range t.count {
 		r := t.record(group)
-		var err error
-		if row, err = decodeKey(row[:0], t.key(r)); err != nil {
-			return err
-		}
-		row = row[:len(m.plan.PartialColumns)]
+		NextRow(t.key(r), row[:m.plan.Keys])
 		texts = texts[:0]
 		for i, s := range t.slots {
 			start := len(texts)
@@ -241,26 +214,14 @@ func (m *Memory) partials(t *groupTable, fn func(row [][]byte) error) error {
 func (m *Memory) Finish(ctx context.Context, workers []*GroupWorker) error {
 	m.tables = make([]*groupTable, shards)
 	errs := make([]error, shards)
-	next := make(chan int, shards)
-	for s := range shards {
-		next <- s
-	}
-	close(next)
 	var wg sync.WaitGroup
-	for range min(shards, runtime.GOMAXPROCS(0)) {
+	for s := range shards {
 		wg.Go(func() {
-			for s := range next {
-				errs[s] = engine.Guarded(func() error { return m.mergeShard(ctx, workers, s) })
-			}
+			errs[s] = engine.Guarded(func() error { return m.mergeShard(ctx, workers, s) })
 		})
 	}
 	wg.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return errors.Join(errs...)
 }
 
 func (m *Memory) mergeShard(ctx context.Context, workers []*GroupWorker, s int) error {
@@ -290,10 +251,11 @@ type sorted struct {
 }
 
 // Answer passes the rows of the answer to sink, in order and within the limit. It returns an
-// inexactError, before the first row, if groups that tie at the limit make the answer undetermined.
+// InexactError, before the first row, if groups that tie at the limit make the answer undetermined.
 func (m *Memory) Answer(ctx context.Context, sink Sink) (rows int64, err error) {
 	merge := &m.plan.Merge
-	emit := emitter{m: m, sink: sink, values: make([][]byte, len(m.outputs)), texts: make([]byte, 0, 128)} // texts: not nil, which is NULL
+	emit := m.emitter()
+	emit.sink = sink
 	groups := 0
 	for _, t := range m.tables {
 		if t != nil {
@@ -301,10 +263,7 @@ func (m *Memory) Answer(ctx context.Context, sink Sink) (rows int64, err error) 
 		}
 	}
 	if groups == 0 && m.plan.Keys == 0 {
-		if merge.Limit == 0 || merge.Offset > 0 {
-			return 0, sink.Columns(m.plan.Columns)
-		}
-		if err := sink.Columns(m.plan.Columns); err != nil {
+		if err := sink.Columns(m.plan.Columns); err != nil || merge.Offset > 0 {
 			return 0, err
 		}
 		return 1, emit.none()
@@ -324,9 +283,9 @@ func (m *Memory) Answer(ctx context.Context, sink Sink) (rows int64, err error) 
 		if from == to || at == 0 || at == int64(len(list)) {
 			continue
 		}
-		before, err := emit.sortKey(nil, list[at-1], true)
-		after, failed := emit.sortKey(nil, list[at], true)
-		if err = errors.Join(err, failed); err != nil {
+		before, errBefore := emit.sortKey(nil, list[at-1], true)
+		after, errAfter := emit.sortKey(nil, list[at], true)
+		if err := errors.Join(errBefore, errAfter); err != nil {
 			return 0, err
 		}
 		if !merge.Unique && bytes.Equal(before, after) {
@@ -349,7 +308,7 @@ func (m *Memory) Answer(ctx context.Context, sink Sink) (rows int64, err error) 
 
 // check computes what may fail for large numbers, before the first row.
 func (m *Memory) check() error {
-	e := emitter{m: m}
+	e := m.emitter()
 	for i := range m.outputs {
 		o := &m.outputs[i]
 		if o.Key >= 0 || o.Final != engine.FinalQuotient {
@@ -375,12 +334,10 @@ func (m *Memory) sort(ctx context.Context, groups int) ([]sorted, error) {
 	if merge.Limit >= 0 && merge.Limit < int64(groups) && merge.Offset < int64(groups)-merge.Limit {
 		most = int(merge.Limit + merge.Offset + 1)
 	}
-	list := make([]sorted, 0, most)
-	e := emitter{m: m}
-	var key []byte
+	var list []sorted
+	var key, last []byte // last is the greatest key that may be among the first groups
+	e := m.emitter()
 	byKey := func(a, b sorted) int { return bytes.Compare(a.key, b.key) }
-	keep := arena{budget: new(budget)} // of the keys
-	defer keep.release()
 	for _, t := range m.tables {
 		for group := 0; t != nil && group < t.count; group++ {
 			if group%1024 == 0 && ctx.Err() != nil {
@@ -390,48 +347,20 @@ func (m *Memory) sort(ctx context.Context, groups int) ([]sorted, error) {
 			if key, err = e.sortKey(key[:0], sorted{nil, t, group}, merge.Unique); err != nil {
 				return nil, err
 			}
-			if len(list) < most {
-				p, err := keep.put(key)
-				if err != nil {
-					return nil, err
-				}
-				list = append(list, sorted{keep.at(p), t, group})
-				if len(list) == most && most < groups {
-					heapify(list)
-				}
+			if last != nil && bytes.Compare(key, last) >= 0 {
 				continue
 			}
-			if bytes.Compare(key, list[0].key) < 0 { // list is a heap, its greatest first
-				list[0] = sorted{append(list[0].key[:0:min(len(list[0].key), len(key))], key...), t, group}
-				siftDown(list, 0)
+			// Of a part of the groups, twice as many are collected before the last ones are dropped.
+			if list = append(list, sorted{bytes.Clone(key), t, group}); most < groups && len(list) >= 2*most+1024 {
+				slices.SortFunc(list, byKey)
+				clear(list[most:])
+				list = list[:most]
+				last = list[most-1].key
 			}
 		}
 	}
 	slices.SortFunc(list, byKey)
-	return list, nil
-}
-
-func heapify(list []sorted) {
-	for i := len(list)/2 - 1; i >= 0; i-- {
-		siftDown(list, i)
-	}
-}
-
-func siftDown(list []sorted, i int) {
-	for {
-		c := 2*i + 1
-		if c >= len(list) {
-			return
-		}
-		if c+1 < len(list) && bytes.Compare(list[c+1].key, list[c].key) > 0 {
-			c++
-		}
-		if bytes.Compare(list[i].key, list[c].key) >= 0 {
-			return
-		}
-		list[i], list[c] = list[c], list[i]
-		i = c
-	}
+	return list[:min(most, len(list))], nil
 }
 
 // An emitter computes outputs of groups.
@@ -443,11 +372,13 @@ type emitter struct {
 	values [][]byte
 }
 
+func (m *Memory) emitter() *emitter {
+	return &emitter{m: m, keys: make([][]byte, m.plan.Keys), values: make([][]byte, len(m.outputs)), texts: make([]byte, 0, 128)} // texts: not nil, which is NULL
+}
+
 func (e *emitter) row(t *groupTable, group int) (err error) {
 	r := t.record(group)
-	if e.keys, err = decodeKey(e.keys[:0], t.key(r)); err != nil {
-		return err
-	}
+	NextRow(t.key(r), e.keys)
 	e.texts = e.texts[:0]
 	for i := range e.m.outputs {
 		o := &e.m.outputs[i]
@@ -511,11 +442,9 @@ func (e *emitter) quotient(o *memoryOutput, t *groupTable, r []uint64) (q wide, 
 }
 
 // sortKey appends bytes whose order is that of the groups, or of what ORDER BY names alone.
-func (e *emitter) sortKey(b []byte, g sorted, named bool) (_ []byte, err error) {
+func (e *emitter) sortKey(b []byte, g sorted, named bool) ([]byte, error) {
 	t, r := g.table, g.table.record(g.group)
-	if e.keys, err = decodeKey(e.keys[:0], t.key(r)); err != nil {
-		return nil, err
-	}
+	NextRow(t.key(r), e.keys)
 	for i := range e.m.order {
 		o := &e.m.order[i]
 		if named && !o.named {
@@ -596,26 +525,8 @@ func (e *emitter) appendOrder(b []byte, o *memoryOutput, t *groupTable, r []uint
 			text = t.arena.at(value)
 		}
 	}
-	switch class {
-	case engine.ClassTime:
-		if !ordersAsBytes(text) {
-			return nil, false, Inexact("a time has an unknown form: " + strconv.QuoteToASCII(string(text)))
-		}
-	case engine.ClassFloat:
-		f, err := strconv.ParseFloat(string(text), 64)
-		if err != nil || math.IsNaN(f) {
-			return nil, false, Inexact("a binary fraction has an unknown form: " + strconv.QuoteToASCII(string(text)))
-		}
-		u := math.Float64bits(f + 0) // -0 becomes 0
-		if u>>63 != 0 {
-			u = ^u
-		} else {
-			u |= 1 << 63
-		}
-		return binary.BigEndian.AppendUint64(b, u), false, nil
-	case engine.ClassBytes:
-	default:
-		return nil, false, fmt.Errorf("merge: sort by an output of class %d", class)
+	if class == engine.ClassTime && !ordersAsBytes(text) {
+		return nil, false, Inexact("a time has an unknown form: " + strconv.QuoteToASCII(string(text)))
 	}
 	for _, c := range text {
 		if b = append(b, c); c == 0 {

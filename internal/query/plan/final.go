@@ -583,7 +583,7 @@ func (g *grouped) inMemory() {
 	if !g.merges || g.super || g.nested || g.sel.Having != nil || g.ambiguous || len(m.Ties) > 0 && g.limit < 0 || g.sel.Distinct && len(g.sel.GroupBy) > 0 {
 		return
 	}
-	if slices.ContainsFunc(g.keys, func(k *key) bool { return !exact(k.col) }) {
+	if slices.ContainsFunc(g.keys, func(k *key) bool { return !Exact(k.col) }) {
 		return
 	}
 	var outputs []Output

@@ -32,8 +32,8 @@ type key struct {
 	bytes string
 }
 
-// exact reports a column whose values are equal and ordered outside of the server as they are there.
-func exact(c engine.ResultColumn) bool {
+// Exact reports a column whose values are equal and ordered outside of the server as they are there.
+func Exact(c engine.ResultColumn) bool {
 	return c.Class == engine.ClassInt || c.Class == engine.ClassBytes || c.Class == engine.ClassTime || c.Class == engine.ClassDecimal && c.Scale >= 0
 }
 

@@ -75,7 +75,7 @@ func (b *block) splitOrdered() error {
 		if p.Columns[i].Class == engine.ClassOther {
 			return refuse(notStored, "the column "+p.Columns[i].Name)
 		}
-		same = same && exact(p.Columns[i]) && sorted[name]
+		same = same && Exact(p.Columns[i]) && sorted[name]
 	}
 	query := b.begin()
 	if b.sel.Distinct {

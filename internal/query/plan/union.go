@@ -262,7 +262,7 @@ func (x *splitter) storeBranches(o *block, list []*branch, all bool, with parse.
 		if err != nil {
 			return err
 		}
-		sorted[c.Name] = exact(c)
+		sorted[c.Name] = Exact(c)
 		by = append(by, x.quote(c.Name)+" AS "+sortName+strconv.Itoa(i+1))
 		sorts = append(sorts, strconv.Itoa(i+1)+direction(e))
 	}

@@ -118,6 +118,6 @@ func (b *block) windowApart(e *parse.Expr, it parse.Item) bool {
 	case c == nil || parse.Bare(it.Expr) != e || !slices.Contains([]string{"sum", "avg", "min", "max"}, e.Name):
 		return false
 	default:
-		return exact(*c)
+		return Exact(*c)
 	}
 }
