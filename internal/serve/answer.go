@@ -112,49 +112,45 @@ func (a *attempt) split(ctx context.Context, shape uint64) (handled bool, err er
 		// The connection may be within a response.
 		c.server.broken = c.server.broken || c.server.reply.expect != expectNothing
 	}
-	var why *notSplit
-	reason := ""
+	passedOn := func(reason string) { f.metrics.whole.WithLabelValues(reason).Inc() }
 	switch {
 	case err == nil:
 		f.metrics.split.Inc()
 		f.metrics.seconds.Observe(time.Since(begin).Seconds())
 		return true, nil
 	case errors.Is(cause, errKilled), !a.begun && errors.Is(err, errKilled):
-		f.metrics.whole.WithLabelValues(whyGone).Inc()
+		passedOn(whyGone)
 		interrupted := serverErrorOf(codeInterrupted, "70100", "Query execution was interrupted")
 		_, err := c.user.Write(interrupted.Packet(a.passed))
 		return true, err
 	case cause != nil:
-		f.metrics.whole.WithLabelValues(whyGone).Inc()
+		passedOn(whyGone)
 		return true, errGone
 	case a.begun:
 		// Rows have been passed on already.
-		f.metrics.whole.WithLabelValues(whyFailed).Inc()
+		passedOn(whyFailed)
 		_, err := c.user.Write(serverErrorOf(codeUnknown, "HY000", "rowmill serve: "+err.Error()).Packet(a.passed))
 		return true, err
 	case c.server.broken:
 		return true, errGone
-	case errors.As(err, &why):
-		f.metrics.whole.WithLabelValues(why.reason).Inc()
-		reason = why.detail
-	case isBug: // the log has it
-		reason = err.Error()
-		f.metrics.whole.WithLabelValues(whyFailed).Inc()
-	default:
-		reason = err.Error()
-		f.metrics.whole.WithLabelValues(whyFailed).Inc()
+	}
+	why, known := errors.AsType[*notSplit](err)
+	if !known {
+		why = &notSplit{whyFailed, err.Error()}
+	}
+	passedOn(why.reason)
+	c.session.Why = &why.detail
+	if !known && !isBug { // the log has a bug already
 		f.say(fmt.Sprintf("client %s: a query is passed on whole: %v", c.user.RemoteAddr(), err))
-		// Idle connections end with the server, and the next ones are new: the next query may be split.
-		if errors.Is(err, engine.ErrConnectionLost) {
-			c.session.Why = &reason
-			return false, nil
-		}
+	}
+	// Idle connections end with the server, and the next ones are new: the next query may be split.
+	if !known && errors.Is(err, engine.ErrConnectionLost) {
+		return false, nil
 	}
 	// The cost of looking is at most half a percent of the time, if statements of this shape come
 	// one after the other.
 	pause := min(max(200*time.Since(begin), time.Second), 30*time.Second)
-	f.shapes.rest(shape, f.clock.Load()+uint64(pause.Milliseconds()), &reason)
-	c.session.Why = &reason
+	f.shapes.rest(shape, f.clock.Load()+uint64(pause.Milliseconds()), &why.detail)
 	return false, nil
 }
 
@@ -210,11 +206,12 @@ func (a *attempt) inPieces(ctx context.Context) error {
 		return &notSplit{whyRefused, err.Error()}
 	}
 	if plan.Whole != "" {
-		reason := whyForm
-		if strings.HasPrefix(plan.Whole, "it reads only") || strings.HasPrefix(plan.Whole, "only one p") || strings.HasPrefix(plan.Whole, "there is only one") || strings.HasPrefix(plan.Whole, "no partition") {
-			reason = whySmall
+		for _, small := range []string{"it reads only", "only one p", "there is only one", "no partition"} {
+			if strings.HasPrefix(plan.Whole, small) {
+				return &notSplit{whySmall, plan.Whole}
+			}
 		}
-		return &notSplit{reason, plan.Whole}
+		return &notSplit{whyForm, plan.Whole}
 	}
 	if t := plan.Table; t != nil && (t.Remote || len(plan.Fetched) > 0) {
 		return &notSplit{whyTable, "it reads rows of other servers, of which a transaction has no snapshot"}

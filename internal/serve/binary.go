@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,9 +44,11 @@ const (
 	flagUnsigned = 32
 )
 
-// encodable reports whether a text of the server gives the value's binary form. Those of binary
-// fractions may have lost digits.
-func encodable(t columnType) bool { return t.kind != typeFloat && t.kind != typeDouble }
+// encodable reports whether a text of the server gives the value's binary form. Texts of binary
+// fractions may have lost digits; the form of a TIME is not written here.
+func encodable(t columnType) bool {
+	return t.kind != typeFloat && t.kind != typeDouble && t.kind != typeTime
+}
 
 // appendBinaryRow appends the payload of a row of a prepared statement's result.
 func appendBinaryRow(to []byte, values [][]byte, types []columnType) ([]byte, error) {
@@ -80,9 +83,7 @@ func appendBinary(to []byte, v string, t columnType) ([]byte, error) {
 		size = 8
 	case typeDate, typeDatetime, typeTimestamp:
 		return appendDatetime(to, v)
-	case typeTime:
-		return appendTime(to, v)
-	case typeFloat, typeDouble, typeNull:
+	case typeTime, typeFloat, typeDouble, typeNull:
 		return to, errValue
 	default:
 		return append(mysqlwire.AppendInt(to, uint64(len(v))), v...), nil
@@ -106,81 +107,28 @@ func appendBinary(to []byte, v string, t columnType) ([]byte, error) {
 	return to, nil
 }
 
-// number reads digits at the start of s, up to a separator or the end.
-func number(s string, sep byte) (n int, rest string, ok bool) {
-	head, rest := s, ""
-	if sep != 0 {
-		var found bool
-		if head, rest, found = strings.Cut(s, string(sep)); !found {
-			return 0, s, false
-		}
-	}
-	n, err := strconv.Atoi(head)
-	return n, rest, err == nil && n >= 0 && head[0] != '+' && len(head) < 6
-}
-
-// clock reads HH:MM:SS[.ffffff].
-func clock(s string) (h, m, sec, micro int, ok bool) {
-	s, fraction, _ := strings.Cut(s, ".")
-	var a, b, c, d bool
-	h, s, a = number(s, ':')
-	m, s, b = number(s, ':')
-	sec, _, c = number(s, 0)
-	micro, d = fractionOf(fraction)
-	return h, m, sec, micro, a && b && c && d
-}
-
-// fractionOf reads up to six digits after a point as microseconds.
-func fractionOf(s string) (int, bool) {
-	if len(s) > 6 || strings.Trim(s, "0123456789") != "" {
-		return 0, false
-	}
-	n, err := strconv.Atoi((s + "000000")[:6])
-	return n, err == nil
-}
+// datetimeText matches a date, which may have a time with up to six digits of a second's fraction.
+var datetimeText = regexp.MustCompile(`^(\d{4})-(\d\d)-(\d\d)(?: (\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?)?$`)
 
 func appendDatetime(to []byte, v string) ([]byte, error) {
-	date, at, timed := strings.Cut(v, " ")
-	year, date, a := number(date, '-')
-	month, date, b := number(date, '-')
-	day, _, c := number(date, 0)
-	if !a || !b || !c {
+	parts := datetimeText.FindStringSubmatch(v)
+	if parts == nil {
 		return to, errValue
 	}
-	var h, m, s, micro int
-	if timed {
-		var ok bool
-		if h, m, s, micro, ok = clock(at); !ok {
-			return to, errValue
-		}
+	parts[7] = (parts[7] + "000000")[:6]
+	var n [8]int
+	for i, digits := range parts[1:] {
+		n[i], _ = strconv.Atoi("0" + digits) // a part that is missing is 0
 	}
-	p := []byte{0, byte(year), byte(year >> 8), byte(month), byte(day), byte(h), byte(m), byte(s), byte(micro), byte(micro >> 8), byte(micro >> 16), byte(micro >> 24)}
+	year, micro := n[0], n[6]
+	p := []byte{0, byte(year), byte(year >> 8), byte(n[1]), byte(n[2]), byte(n[3]), byte(n[4]), byte(n[5]), byte(micro), byte(micro >> 8), byte(micro >> 16), byte(micro >> 24)}
 	switch {
 	case micro != 0:
 		p[0] = 11
-	case h|m|s != 0:
+	case n[3]|n[4]|n[5] != 0:
 		p[0] = 7
-	case year|month|day != 0:
+	case year|n[1]|n[2] != 0:
 		p[0] = 4
-	}
-	return append(to, p[:1+p[0]]...), nil
-}
-
-func appendTime(to []byte, v string) ([]byte, error) {
-	v, negative := strings.CutPrefix(v, "-")
-	h, m, s, micro, ok := clock(v)
-	if !ok {
-		return to, errValue
-	}
-	p := []byte{0, 0, byte(h / 24), 0, 0, 0, byte(h % 24), byte(m), byte(s), byte(micro), byte(micro >> 8), byte(micro >> 16), byte(micro >> 24)}
-	if negative {
-		p[1] = 1
-	}
-	switch {
-	case micro != 0:
-		p[0] = 12
-	case h|m|s != 0:
-		p[0] = 8
 	}
 	return append(to, p[:1+p[0]]...), nil
 }
@@ -341,31 +289,20 @@ func insertLiterals(text string, literals []string, syntax engine.Syntax) (strin
 	if err != nil {
 		return "", &notSplit{whyForm, err.Error()}
 	}
-	all, permitted := map[parse.Span]bool{}, map[parse.Span]bool{}
-	collect := func(e *parse.Expr) {
-		parse.Walk(e, func(e *parse.Expr) bool {
-			for _, p := range compared(e) {
-				permitted[p.Span] = true
-			}
-			return true
-		})
-	}
-	limits := map[parse.Span]bool{}
-	var joins func(f *parse.From)
-	joins = func(f *parse.From) {
-		if f == nil {
-			return
-		}
-		collect(f.On)
-		joins(f.Left)
-		joins(f.Right)
-	}
+	all, permitted, limits := map[parse.Span]bool{}, map[parse.Span]bool{}, map[parse.Span]bool{}
 	q.Walk(func(q *parse.Query) bool {
 		if q.Body != nil {
-			collect(q.Body.Where)
-			collect(q.Body.Having)
-			for _, f := range q.Body.From {
-				joins(f)
+			conditions := []*parse.Expr{q.Body.Where, q.Body.Having}
+			for _, j := range q.Body.Joins() {
+				conditions = append(conditions, j.On)
+			}
+			for _, c := range conditions {
+				parse.Walk(c, func(e *parse.Expr) bool {
+					for _, p := range compared(e) {
+						permitted[p.Span] = true
+					}
+					return true
+				})
 			}
 		}
 		for _, e := range []*parse.Expr{q.Limit, q.Offset} {

@@ -28,42 +28,35 @@ func effects(q *parse.Query, reader engine.Reader) (why string) {
 
 // baseTables checks that the tables of the query are what pieces read: no views, whose rows may
 // depend on the user, no temporary tables of the session, no columns that are computed from the
-// session.
+// session. params reports a statement with parameters.
 func (s *server) baseTables(q *parse.Query, params bool) error {
 	tables, ctes := tablesOf(q)
 	checked := map[string]bool{}
 	for _, t := range tables {
-		name := nameOf(t)
+		name := quote(t.Table)
+		if t.Database != "" {
+			name = quote(t.Database) + "." + name
+		}
 		if checked[name] {
 			continue
 		}
 		checked[name] = true
-		// Within its own definition, and outside of its query, the name of a CTE is that of a
-		// table.
-		if err := s.baseTable(name, t.Database == "" && ctes[strings.ToLower(t.Table)], params); err != nil {
-			return err
+		r, err := s.ask("SHOW CREATE TABLE " + name)
+		if err != nil {
+			// Within its own definition, and outside of its query, the name of a CTE is that of a table,
+			// which need not exist.
+			refused, ok := errors.AsType[*mysqlwire.ServerError](err)
+			if ok && t.Database == "" && ctes[strings.ToLower(t.Table)] && (refused.Code == codeNoTable || refused.Code == codeNoDatabase) {
+				continue
+			}
+			return s.refusal(err)
 		}
-	}
-	return nil
-}
-
-// baseTable refuses what isn't a table whose rows are the same for everybody. The table of an
-// optional name needn't exist.
-func (s *server) baseTable(name string, optional, params bool) error {
-	r, err := s.ask("SHOW CREATE TABLE " + name)
-	if err != nil {
-		var refused *mysqlwire.ServerError
-		if optional && errors.As(err, &refused) && (refused.Code == codeNoTable || refused.Code == codeNoDatabase) {
-			return nil
+		if len(r.rows) != 1 || len(r.rows[0]) != 2 || !bytes.HasPrefix(r.rows[0][1], []byte("CREATE TABLE ")) {
+			return &notSplit{whyTable, name + " is a view or a temporary table"}
 		}
-		return s.refusal(err)
-	}
-	if len(r.rows) != 1 || len(r.rows[0]) != 2 || !bytes.HasPrefix(r.rows[0][1], []byte("CREATE TABLE ")) {
-		return &notSplit{whyTable, name + " is a view or a temporary table"}
-	}
-	ddl := r.rows[0][1]
-	if params && !s.mariadb && shortTimes.Match(ddl) {
-		return &notSplit{whyTable, name + " has a column of TIME or YEAR, to which the server converts a parameter by other rules than a literal"}
+		if params && !s.mariadb && shortTimes.Match(r.rows[0][1]) {
+			return &notSplit{whyTable, name + " has a column of TIME or YEAR, to which the server converts a parameter by other rules than a literal"}
+		}
 	}
 	return nil
 }
@@ -123,13 +116,6 @@ func tablesOf(q *parse.Query) (tables []*parse.From, ctes map[string]bool) {
 		return true
 	}, nil)
 	return tables, ctes
-}
-
-func nameOf(t *parse.From) string {
-	if t.Database == "" {
-		return quote(t.Table)
-	}
-	return quote(t.Database) + "." + quote(t.Table)
 }
 
 func quote(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }

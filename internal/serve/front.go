@@ -23,9 +23,11 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -302,21 +304,11 @@ func (f *Front) add(c *client) int {
 	return len(f.clients)
 }
 
-func (f *Front) holds(c *client) (n int, ok bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return len(f.clients), f.clients[c]
-}
-
 // connected returns the sessions.
 func (f *Front) connected() []*client {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	list := make([]*client, 0, len(f.clients))
-	for c := range f.clients {
-		list = append(list, c)
-	}
-	return list
+	return slices.Collect(maps.Keys(f.clients))
 }
 
 // close closes both connections, without the farewell of TLS, which could wait for the other side.

@@ -177,7 +177,7 @@ func TestAccountsOfTheSocket(t *testing.T) {
 			t.Errorf("%s: got %q, %v; want %q, %v", first, got, err, want, directly)
 		}
 	}
-	if p := r.changeUser(me.Username, ""); p[mysqlwire.HeaderSize] != mysqlwire.Error || readError(p[mysqlwire.HeaderSize:]).Code != codeAccessDenied {
+	if p := r.changeUser(me.Username, ""); p[mysqlwire.HeaderSize] != mysqlwire.Error || mysqlwire.ReadError(p[mysqlwire.HeaderSize:]).Code != codeAccessDenied {
 		t.Errorf("changed to: %q", p)
 	}
 	if _, err := r.packet(1 << 16); err == nil {

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"net/http"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -48,55 +49,34 @@ func newMetrics() *metrics {
 func (f *Front) Handler() http.Handler {
 	r := prometheus.NewRegistry()
 	m := f.metrics
-	r.MustRegister(m.accepted, m.refused, m.panics, m.split, m.pieces, m.cached, m.whole, m.seconds, gauges{f},
+	r.MustRegister(m.accepted, m.refused, m.panics, m.split, m.pieces, m.cached, m.whole, m.seconds,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	// The others are read when they are asked for.
+	gauge := func(name, help string, value func() float64) {
+		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value))
+	}
+	gauge("rowmill_serve_connections", "Clients that are connected.", func() float64 { return float64(len(f.connected())) })
+	gauge("rowmill_serve_sessions_used", "Sessions that run pieces of queries, of --max-pieces.", func() float64 { return float64(f.queue.used.Load()) })
+	gauge("rowmill_serve_queries_waiting", "Queries that wait for such sessions.", func() float64 { return float64(f.queue.waiting.Load()) })
+	if a, ok := f.o.Answer.(interface{ CacheStats() query.CacheStats }); ok {
+		gauge("rowmill_serve_cache_periods", "Periods whose partials are in the cache, one for each query and period.", func() float64 { return float64(a.CacheStats().Periods) })
+		gauge("rowmill_serve_cache_bytes", "Memory of these partials.", func() float64 { return float64(a.CacheStats().Bytes) })
+	}
+	total := func(name, help string, labels prometheus.Labels, of func(*traffic) *atomic.Int64) {
+		r.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help, ConstLabels: labels}, func() float64 {
+			clients := f.connected()
+			sum := of(&m.ended).Load()
+			for _, c := range clients {
+				sum += of(&c.traffic).Load()
+			}
+			return float64(sum)
+		}))
+	}
+	total("rowmill_serve_commands_total", "Commands of clients that were passed on.", nil, func(t *traffic) *atomic.Int64 { return &t.count })
+	const bytes = "Bytes of commands (in) and of responses (out)."
+	total("rowmill_serve_bytes_total", bytes, prometheus.Labels{"direction": "in"}, func(t *traffic) *atomic.Int64 { return &t.in })
+	total("rowmill_serve_bytes_total", bytes, prometheus.Labels{"direction": "out"}, func(t *traffic) *atomic.Int64 { return &t.out })
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(r, promhttp.HandlerOpts{}))
 	return mux
-}
-
-// gauges are read when they are asked for.
-type gauges struct{ f *Front }
-
-var (
-	connectionsDesc = prometheus.NewDesc("rowmill_serve_connections", "Clients that are connected.", nil, nil)
-	sessionsDesc    = prometheus.NewDesc("rowmill_serve_sessions_used", "Sessions that run pieces of queries, of --max-pieces.", nil, nil)
-	waitingDesc     = prometheus.NewDesc("rowmill_serve_queries_waiting", "Queries that wait for such sessions.", nil, nil)
-	commandsDesc    = prometheus.NewDesc("rowmill_serve_commands_total", "Commands of clients that were passed on.", nil, nil)
-	periodsDesc     = prometheus.NewDesc("rowmill_serve_cache_periods", "Periods whose partials are in the cache, one for each query and period.", nil, nil)
-	cacheBytesDesc  = prometheus.NewDesc("rowmill_serve_cache_bytes", "Memory of these partials.", nil, nil)
-	bytesDesc       = prometheus.NewDesc("rowmill_serve_bytes_total", "Bytes of commands (in) and of responses (out).", []string{"direction"}, nil)
-)
-
-// Describe implements prometheus.Collector.
-func (g gauges) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{connectionsDesc, sessionsDesc, waitingDesc, periodsDesc, cacheBytesDesc, commandsDesc, bytesDesc} {
-		ch <- d
-	}
-}
-
-// Collect implements prometheus.Collector.
-func (g gauges) Collect(ch chan<- prometheus.Metric) {
-	clients := g.f.connected()
-	m := g.f.metrics
-	var all traffic
-	all.add(&m.ended)
-	for _, c := range clients {
-		all.add(&c.traffic)
-	}
-	used, waiting := g.f.queue.used.Load(), g.f.queue.waiting.Load()
-	gauge := func(d *prometheus.Desc, v float64) {
-		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v)
-	}
-	gauge(connectionsDesc, float64(len(clients)))
-	gauge(sessionsDesc, float64(used))
-	gauge(waitingDesc, float64(waiting))
-	if a, ok := g.f.o.Answer.(interface{ CacheStats() query.CacheStats }); ok {
-		cached := a.CacheStats()
-		gauge(periodsDesc, float64(cached.Periods))
-		gauge(cacheBytesDesc, float64(cached.Bytes))
-	}
-	ch <- prometheus.MustNewConstMetric(commandsDesc, prometheus.CounterValue, float64(all.count.Load()))
-	ch <- prometheus.MustNewConstMetric(bytesDesc, prometheus.CounterValue, float64(all.in.Load()), "in")
-	ch <- prometheus.MustNewConstMetric(bytesDesc, prometheus.CounterValue, float64(all.out.Load()), "out")
 }

@@ -108,7 +108,7 @@ func FuzzPackets(f *testing.F) {
 		mysqlwire.ReadColumn(a)
 		_, _ = typeOf(a)
 		_, _ = textRow(b, 2)
-		readError(a)
+		mysqlwire.ReadError(a)
 		parseKill(text)
 		if to, err := appendBinary(nil, text, columnType{kind: byte(len(a))}); err == nil && len(to) == 0 {
 			t.Errorf("%q of type %d has no form", text, byte(len(a)))
@@ -127,7 +127,7 @@ func TestBinaryValues(t *testing.T) {
 		{typeLonglong, flagUnsigned, "18446744073709551615", "\xff\xff\xff\xff\xff\xff\xff\xff"}, {typeTiny, 0, "300", ""}, {typeLong, 0, "x", ""},
 		{typeDate, 0, "2024-02-29", "\x04\xe8\x07\x02\x1d"}, {typeDate, 0, "0000-00-00", "\x00"}, {typeDatetime, 0, "2024-02-29 00:00:00.000", "\x04\xe8\x07\x02\x1d"},
 		{typeDatetime, 0, "2024-02-29 01:02:03", "\x07\xe8\x07\x02\x1d\x01\x02\x03"}, {typeTimestamp, 0, "2024-02-29 01:02:03.5", "\x0b\xe8\x07\x02\x1d\x01\x02\x03\x20\xa1\x07\x00"},
-		{typeTime, 0, "-100:10:11.50", "\x0c\x01\x04\x00\x00\x00\x04\x0a\x0b\x20\xa1\x07\x00"}, {typeTime, 0, "00:00:00", "\x00"}, {typeTime, 0, "838:59:59", "\x08\x00\x22\x00\x00\x00\x16\x3b\x3b"},
+		{typeTime, 0, "00:00:00", ""}, {typeDatetime, 0, "2024-02-29 01:02", ""}, {typeDate, 0, "24-02-29", ""},
 		{typeVarString, 0, "ab", "\x02ab"}, {typeDouble, 0, "1.5", ""}, {typeDatetime, 0, "yesterday", ""},
 	} {
 		got, err := appendBinary(nil, test.text, columnType{kind: test.kind, flags: test.flags})

@@ -205,7 +205,7 @@ func TestCursorIsClosed(t *testing.T) {
 		} {
 			clear(x.shapes[:])
 			got, want := through.command(step.command, ids[0]+step.text), direct.command(step.command, ids[1]+step.text)
-			if !sameAnswer(got, want) && (!through.reply.failed || !direct.reply.failed || readError(got[0][mysqlwire.HeaderSize:]).Code != readError(want[0][mysqlwire.HeaderSize:]).Code) {
+			if !sameAnswer(got, want) && (!through.reply.failed || !direct.reply.failed || mysqlwire.ReadError(got[0][mysqlwire.HeaderSize:]).Code != mysqlwire.ReadError(want[0][mysqlwire.HeaderSize:]).Code) {
 				t.Errorf("%d: %#x:\n got %q\nwant %q", i, step.command, got, want)
 			}
 			if n := a.ran.Load(); n != step.pieces {

@@ -73,7 +73,7 @@ func dialRaw(t testing.TB, network, address, database string, caps, extended uin
 				t.Fatal(err)
 			}
 		case p[mysqlwire.HeaderSize] == mysqlwire.Error:
-			t.Fatal(readError(p[mysqlwire.HeaderSize:]))
+			t.Fatal(mysqlwire.ReadError(p[mysqlwire.HeaderSize:]))
 		}
 	}
 }

@@ -129,7 +129,11 @@ func (s *server) converse(command []byte, limit int, fn func(expectation, []byte
 		payload := p[mysqlwire.HeaderSize:]
 		switch {
 		case s.reply.failed:
-			failed = errors.Join(failed, readError(payload))
+			refused := mysqlwire.ReadError(payload)
+			if refused == nil {
+				return errPacket
+			}
+			failed = errors.Join(failed, refused)
 		case expect == expectRows && s.reply.expect != expectRows:
 			s.last = bytes.Clone(payload)
 		default:

@@ -144,7 +144,7 @@ func TestEmptyPacket(t *testing.T) {
 	if _, err := through.Conn.Write([]byte{0, 0, 0, 0}); err != nil {
 		t.Fatal(err)
 	}
-	if p, err := through.packet(1 << 16); err != nil || readError(p[mysqlwire.HeaderSize:]).Code != codeUnknownCommand {
+	if p, err := through.packet(1 << 16); err != nil || mysqlwire.ReadError(p[mysqlwire.HeaderSize:]).Code != codeUnknownCommand {
 		t.Errorf("got %q, %v", p, err)
 	}
 	if p, err := through.packet(1 << 16); err == nil {

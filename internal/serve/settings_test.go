@@ -35,7 +35,7 @@ func TestSettings(t *testing.T) {
 			for _, c := range []*rawClient{through, direct} {
 				c.command(mysqlwire.ComReset, "")
 				if got := c.command(mysqlwire.ComQuery, "SET sql_notes = 0, "+test.setting); got[0][mysqlwire.HeaderSize] == mysqlwire.Error {
-					t.Error(test.setting, readError(got[0][mysqlwire.HeaderSize:]))
+					t.Error(test.setting, mysqlwire.ReadError(got[0][mysqlwire.HeaderSize:]))
 				}
 			}
 			clear(x.shapes[:])

@@ -95,14 +95,6 @@ const (
 	codeNoTable            = 1146
 )
 
-// readError reads the payload of an error packet.
-func readError(p []byte) *mysqlwire.ServerError {
-	if e := mysqlwire.ReadError(p); e != nil {
-		return e
-	}
-	return &mysqlwire.ServerError{Code: codeUnknown, State: "HY000", Text: "malformed error packet"}
-}
-
 func serverErrorOf(code uint16, state, text string) *mysqlwire.ServerError {
 	return &mysqlwire.ServerError{Code: code, State: state, Text: text}
 }

@@ -134,7 +134,7 @@ func TestAnswersInPieces(t *testing.T) {
 			if caps.caps&mysqlwire.CapAttributes != 0 {
 				continue
 			}
-			for _, q := range []string{"SELECT * FROM t WHERE id < ?", "SELECT id, ti, si, mi, bi, de, vc, tx, bl, en, se, bt, dt, dm, ts, tm, ye, js, zf FROM t WHERE id < ?"} {
+			for _, q := range []string{"SELECT * FROM t WHERE id < ?", "SELECT id, ti, si, mi, bi, de, vc, tx, bl, en, se, bt, dt, dm, ts, ye, js, zf FROM t WHERE id < ?"} {
 				for _, bound := range []int64{4, 100} {
 					before := a.ran.Load()
 					got, want := through.execute(q, bound), direct.execute(q, bound)

@@ -53,7 +53,7 @@ func (f *Front) sweep(ctx context.Context) {
 		phase uint64
 		since time.Time
 	}
-	last := map[*client]seen{}
+	last := map[*client]seen{} // by the sweep before
 	f.clock.Store(uint64(time.Now().UnixMilli()))
 	for {
 		select {
@@ -63,8 +63,8 @@ func (f *Front) sweep(ctx context.Context) {
 		}
 		now := time.Now()
 		f.clock.Store(uint64(now.UnixMilli()))
-		clients := f.connected()
-		for _, c := range clients {
+		next := map[*client]seen{}
+		for _, c := range f.connected() {
 			phase := c.phase.Load()
 			switch phase % phaseCount {
 			case phaseIdle:
@@ -78,25 +78,24 @@ func (f *Front) sweep(ctx context.Context) {
 					if last[c].phase == phase {
 						c.cut()
 					}
-					last[c] = seen{phase, now}
+					next[c] = seen{phase, now}
 				}
 			case phasePieces:
 				if c.user.link.hungUp() || c.server.link.hungUp() {
 					c.endPieces(errGone)
 				}
 			case phaseUser:
-				if s := last[c]; s.phase != phase {
-					last[c] = seen{phase, now}
-				} else if now.Sub(s.since) > slowClient {
+				s := last[c]
+				if s.phase != phase {
+					s = seen{phase, now}
+				}
+				next[c] = s
+				if now.Sub(s.since) > slowClient {
 					_ = c.user.SetWriteDeadline(past)
 				}
 			}
 		}
-		for c := range last {
-			if _, ok := f.holds(c); !ok {
-				delete(last, c)
-			}
-		}
+		last = next
 	}
 }
 
