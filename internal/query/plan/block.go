@@ -11,26 +11,24 @@ import (
 	"github.com/rowmill/rowmill/internal/query/parse"
 )
 
-// hole stands for the operand of FROM that pieces replace, while the query of a piece is written.
+// hole marks, in the query of a piece, the place where each piece puts its own partitions.
 const hole = '\x00'
 
-// A block is the SELECT that is split, and the occurrence of a table that is cut in it.
+// A block is the SELECT that is split, with the table in its FROM that is divided among pieces.
 type block struct {
 	*splitter
 	query *parse.Query
 	sel   *parse.Select
 	cut   *use
-	// alias is the name by which the query calls the table, edit puts the hole in its place.
+	// alias is the name by which the query calls the table; edit puts the hole in the table's place.
 	alias string
 	edit  parse.Edit
-	// direct reports that the table is an operand of the block's own FROM, and not of a derived
-	// table's or a CTE's.
+	// direct reports that the table stands in the block's own FROM, not in a derived table or CTE.
 	direct bool
-	// merged reports that columns of the block's FROM may be expressions: those of a derived table
-	// or a CTE.
+	// merged reports that the block reads a derived table or CTE: its columns may be expressions.
 	merged bool
-	// nested reports that the block is within the statement, whose other parts the server computes
-	// from the block's rows.
+	// nested reports that the block is a part of the statement: the server computes the rest from
+	// the block's rows.
 	nested bool
 
 	shown       []engine.ResultColumn // of the block's query; nil until its names are asked for
@@ -41,7 +39,7 @@ type block struct {
 	aggregates  []*aggregate
 }
 
-// choose finds the SELECT that is split: that of the statement itself, or one that it reads from.
+// choose finds the SELECT that is split: the statement's own, or that of a derived table or CTE.
 func (x *splitter) choose() (*block, error) {
 	b, err := x.block(x.query)
 	if err == nil {
@@ -53,8 +51,8 @@ func (x *splitter) choose() (*block, error) {
 	return nil, err
 }
 
-// block returns the block of a query, with the largest table with partitions whose rows its rows
-// come from.
+// block returns the block of a query. It cuts the largest of the partitioned tables that collect
+// finds.
 func (x *splitter) block(q *parse.Query) (*block, error) {
 	if q.First != nil || len(q.Rest) > 0 {
 		return nil, refuse(fromEngine, "it has a set operation, or clauses behind the parentheses around it")
@@ -129,7 +127,8 @@ func (x *splitter) uncut(list []*use) error {
 // called is the name by which a query calls an operand of FROM.
 func called(f *parse.From) string { return cmp.Or(f.Alias, f.Table) }
 
-// collect appends the tables each of whose rows makes rows of the result by itself.
+// collect appends the tables that may be cut: the rows of the result that come from one row of such
+// a table need no other row of it. That excludes, for example, u of t LEFT JOIN u.
 func (x *splitter) collect(f *parse.From, list *[]*use) {
 	obstacle := func(format string, args ...any) {
 		if x.obstacle == "" {
@@ -182,7 +181,7 @@ func (x *splitter) plain(q *parse.Query) bool {
 		!x.isGrouped(q) && !x.hasWindows(q)
 }
 
-// isGrouped reports whether a query has groups, of which the absence of GROUP BY makes one.
+// isGrouped reports whether a query has groups. An aggregate without GROUP BY makes one group.
 func (x *splitter) isGrouped(q *parse.Query) bool {
 	s := q.Body
 	if s.Distinct || len(s.GroupBy) > 0 || s.Having != nil {
@@ -213,7 +212,7 @@ func outputs(q *parse.Query) (list []*parse.Expr) {
 	return list
 }
 
-// isAggregate reports a call of an aggregate function that isn't one of a window.
+// isAggregate reports a call of an aggregate function without OVER.
 func (x *splitter) isAggregate(e *parse.Expr) bool {
 	return e.Kind == parse.Call && e.Over == nil && x.facts.Function(e.Name, len(e.Args)) == engine.AggregateFunction
 }
@@ -241,7 +240,7 @@ func (b *block) limits() error {
 
 // split completes the plan.
 func (b *block) split() error {
-	// Pieces that read a range of the key show other columns to NATURAL than the table does.
+	// A piece that reads a range of the key shows NATURAL the invisible columns, too.
 	if len(b.cut.table.Parts) == 0 && slices.ContainsFunc(b.sel.Joins(), func(j *parse.From) bool { return j.Natural }) {
 		return refuse(naturalByRange)
 	}
@@ -256,9 +255,8 @@ func (b *block) split() error {
 	return b.splitRows()
 }
 
-// checkAliases refuses a name in WHERE or ON that may stand for an alias of the select list, where
-// a server permits that: a piece has other aliases, and there the server would take a name in
-// double quotes for a text.
+// checkAliases refuses an alias of the select list in WHERE or ON, which some servers permit. A
+// piece has other aliases, and such a server would take the name in double quotes for a text.
 func (b *block) checkAliases() (err error) {
 	if !b.traits.AliasesInWhere {
 		return nil
@@ -322,8 +320,8 @@ func (b *block) setPartial(query string) (err error) {
 	return err
 }
 
-// asWritten returns the end of a text that is a name, with its quotes if it has some; "" if that is
-// not certain.
+// asWritten returns a name as it is written at the end of a text, with its quotes; "" if the text
+// doesn't certainly end with the name. For example, of "db.t AS `x`" and the name x it is "`x`".
 func (x *splitter) asWritten(text, name string) string {
 	quote := text[len(text)-1:]
 	if quote == "]" {
@@ -345,8 +343,8 @@ func (x *splitter) asWritten(text, name string) string {
 
 func (x *splitter) quote(name string) string { return x.facts.Quote(name) }
 
-// sameNames reports whether two names certainly stand for the same column. A name without a table
-// is that of the only column so called.
+// sameNames reports whether two names certainly stand for the same column: t.a and a do if only one
+// table has a column a.
 func (x *splitter) sameNames(a, b []string) bool {
 	if !x.sameName(a[len(a)-1], b[len(b)-1]) {
 		return false
@@ -396,7 +394,7 @@ func (b *block) isColumn(name string) (bool, error) {
 	return b.fromColumns[fold(name)], nil
 }
 
-// A nameUse is where a name stands, which decides whether it may be an alias of the select list.
+// A nameUse is the clause in which a name stands. It decides whether the name may be an alias.
 type nameUse int
 
 const (
@@ -406,7 +404,8 @@ const (
 	inHaving                 // and within elements of ORDER BY: an alias or a column
 )
 
-// resolve returns the expression of the select list that a name stands for, nil if it is a column.
+// resolve returns the element of the select list whose alias a name is; nil if the name is a
+// column.
 func (b *block) resolve(e *parse.Expr, in nameUse) (*parse.Expr, error) {
 	if e.Kind != parse.Column || len(e.Names) != 1 || in == inItems {
 		return nil, nil
@@ -441,8 +440,8 @@ func (b *block) resolve(e *parse.Expr, in nameUse) (*parse.Expr, error) {
 	return found[0], nil
 }
 
-// element resolves an element of GROUP BY or ORDER BY, which may be a position or an alias. item is
-// its index in the select list, or -1.
+// element returns the expression of an element of GROUP BY or ORDER BY, which may be a position or
+// an alias, and the expression's index in the select list, or -1.
 func (b *block) element(e *parse.Expr, in nameUse) (_ *parse.Expr, item int, err error) {
 	bare := parse.Bare(e)
 	if bare.Kind == parse.Literal {

@@ -69,9 +69,9 @@ func (g *grouped) write() error {
 	return nil
 }
 
-// onlyCounts refuses a query of counts of all rows if the server's answer can't be reproduced. Some
-// servers take COUNT(x) for COUNT(*) if a query computes nothing but such counts. They don't within
-// an expression, as COUNT(x)+1, nor in a piece that reads a key range or a roll-up.
+// onlyCounts handles servers that take COUNT(x) for COUNT(*) in a query of all rows that selects
+// counts alone. Pieces do the same, but not of a key range or a roll-up, and it isn't known of
+// which versions COUNT(x)+1 is counted so: such queries are refused.
 func (g *grouped) onlyCounts() error {
 	if len(g.keys) > 0 || g.sel.Where != nil || !g.traits.CountsAll {
 		return nil
@@ -135,8 +135,7 @@ func (g *grouped) items() (list []string, err error) {
 }
 
 // storesGroups reports that the server may store groups in a temporary table before it evaluates
-// expressions of them. It does so for windows, for DISTINCT, and for an ORDER BY that differs from
-// GROUP BY.
+// expressions over them: for windows, for DISTINCT, and for an ORDER BY other than GROUP BY.
 func (g *grouped) storesGroups() bool {
 	if g.hasWindows(g.query) {
 		return true
@@ -457,8 +456,8 @@ func (g *grouped) writePartial() error {
 	return nil
 }
 
-// typeParts sets the class of partial columns that hold integers: the server may describe them
-// without a type.
+// typeParts sets the class of partial columns that hold integers, which a server without column
+// types doesn't describe.
 func (g *grouped) typeParts() {
 	i := g.plan.Keys
 	for _, p := range g.parts {
@@ -472,8 +471,8 @@ func (g *grouped) typeParts() {
 	}
 }
 
-// writeTies writes queries that return a row if SQL doesn't determine the answer. For example, rows
-// on both sides of a LIMIT may be equal in ORDER BY.
+// writeTies writes queries that return a row if SQL doesn't determine the answer: for example, if
+// the rows on both sides of a LIMIT are equal in ORDER BY.
 func (g *grouped) writeTies(items []string, having string, unique bool) error {
 	m := &g.plan.Merge
 	exists := func(from, where string) {
@@ -577,7 +576,8 @@ func (b *block) limitTies(query string, sorts []string) (list []string) {
 	return list
 }
 
-// inMemory chooses a merge in memory if rowmill can compute all of it as the server would.
+// inMemory chooses the merge in memory, if rowmill can compute all of the answer as the server
+// does.
 func (g *grouped) inMemory() {
 	m := &g.plan.Merge
 	if !g.merges || g.super || g.nested || g.sel.Having != nil || g.ambiguous || len(m.Ties) > 0 && g.limit < 0 || g.sel.Distinct && len(g.sel.GroupBy) > 0 {

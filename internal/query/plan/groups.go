@@ -27,12 +27,14 @@ type key struct {
 	expr *parse.Expr
 	text string
 	col  engine.ResultColumn
-	used bool // something of the answer depends on it, beyond which groups there are
-	// bytes is an expression that tells equal values with other texts apart; "" if there are none.
+	used bool // the answer shows the value, so that it matters which of equal values it is
+	// bytes is an expression that tells equal values apart by their texts, such as 'a' and 'A'; "" if
+	// equal values have equal texts.
 	bytes string
 }
 
-// Exact reports a column whose values are equal and ordered outside of the server as they are there.
+// Exact reports a column whose values are equal and ordered outside of the server as they are
+// there.
 func Exact(c engine.ResultColumn) bool {
 	return c.Class == engine.ClassInt || c.Class == engine.ClassBytes || c.Class == engine.ClassTime || c.Class == engine.ClassDecimal && c.Scale >= 0
 }
@@ -44,21 +46,19 @@ type aggregate struct {
 	inputs []engine.ResultColumn
 	result engine.ResultColumn
 	recipe engine.Recipe
-	// parts are the indexes of its parts among those of the block, or of its own column if it has
-	// Group or is Keyed.
+	// parts are indexes in grouped.parts. An aggregate with Recipe.Group or Recipe.Keyed has one.
 	parts []int
 }
 
 // A part is a column of the groups after the keys.
 type part struct {
-	name  string
-	text  string // in the piece; "" if there the column isn't
-	whole string // of the type of the column, in terms of the block's rows
-	merge string
-	step  engine.MergeStep
-	steps bool
-	// integers is Recipe.Integers.
-	integers bool
+	name     string
+	text     string // in the piece; "" if there the column isn't
+	whole    string // of the type of the column, in terms of the block's rows
+	merge    string
+	step     engine.MergeStep
+	steps    bool
+	integers bool // Recipe.Integers
 }
 
 // A grouped is the state of splitting a block with groups.
@@ -69,7 +69,7 @@ type grouped struct {
 	values []string // expressions by which pieces group in addition
 	merges bool     // every part has a step
 	window bool
-	// ambiguous reports that some values, if there are any, make the query whole.
+	// ambiguous reports that certain values would make the query whole, should they occur.
 	ambiguous bool
 }
 
@@ -91,9 +91,8 @@ func (b *block) splitGroups() error {
 	return g.write()
 }
 
-// checkTypes refuses aggregates over a join if a column's type depends on how the server computes
-// it: for different values, and for keys of another table, it may sort, and which table it sorts
-// decides.
+// checkTypes refuses groups over a join if the type of a column depends on the table that the
+// server sorts. It may sort for DISTINCT aggregates, and for keys of another table.
 func (g *grouped) checkTypes() error {
 	if !g.plan.Joined {
 		return nil
@@ -133,9 +132,8 @@ func (g *grouped) checkRollup() error {
 	if g.sel.Distinct {
 		return refuse(rollupKept, "DISTINCT")
 	}
-	// The server rewrites some expressions, such as NOT x, before it looks for them among the keys.
-	// Then a subtotal has the value of the last row in place of NULL, unless the key stands for the
-	// select list's own expression.
+	// The server rewrites some expressions, such as NOT x, before it compares them with the keys. If
+	// it doesn't recognize a key, a subtotal has the value of the last row in place of NULL.
 	for _, e := range append(outputs(g.query), g.sel.Having) {
 		if err := parse.Check(e, func(e *parse.Expr) (bool, error) {
 			if i := g.keyOf(e); i >= 0 && e != g.keys[i].expr && parse.Bare(e).Kind != parse.Column {
@@ -171,8 +169,8 @@ func (g *grouped) checkRollup() error {
 	return nil
 }
 
-// checkTwice refuses two elements of the select list that are the same computed column, where both
-// may get the name of one.
+// checkTwice refuses a select list with the same column of a derived table twice, as in x AS a, x
+// AS b: some servers give both the same name.
 func (g *grouped) checkTwice() error {
 	if !g.merged || !g.traits.SwapsNames {
 		return nil
@@ -192,7 +190,7 @@ func (b *block) hasAggregates() bool {
 	return slices.ContainsFunc(append(outputs(b.query), b.sel.Having), b.hasAggregate)
 }
 
-// findKeys finds what the block groups by: DISTINCT without groups is GROUP BY of the select list.
+// findKeys finds the keys: the elements of GROUP BY, or of the select list for DISTINCT.
 func (g *grouped) findKeys() error {
 	s := g.sel
 	if len(s.GroupBy) == 0 && s.Distinct && !g.hasAggregates() {
@@ -225,14 +223,14 @@ func (g *grouped) findKeys() error {
 	return nil
 }
 
-// constant reports an expression that has the same value for all rows, whatever they are.
+// constant reports an expression that has the same value for all rows.
 func constant(e *parse.Expr) bool {
 	return !parse.Any(e, func(e *parse.Expr) bool {
 		return e.Kind == parse.Column || e.Query != nil || e.Over != nil || e.Kind == parse.Call && len(e.Args) == 0
 	})
 }
 
-// eachKey calls fn for the expressions in an element of GROUP BY.
+// eachKey calls fn for the expressions in an element of GROUP BY, such as ROLLUP (a, b).
 func (g *grouped) eachKey(e *parse.Expr, fn func(*parse.Expr) error) error {
 	if g.sel.Sets && (e.Kind == parse.Call && grouping[e.Name] || e.Kind == parse.Row) {
 		for _, a := range e.Args {
@@ -401,7 +399,7 @@ func (g *grouped) describeGroups() error {
 	return nil
 }
 
-// checkKey refuses keys whose text is not enough to tell which group a row belongs to.
+// checkKey refuses a key whose text doesn't tell which group a row belongs to.
 func (g *grouped) checkKey(k *key) error {
 	switch c := k.col; {
 	case g.facts.Ambiguous(c, k.text, g.keyUse()) == "TRUE", c.Class == engine.ClassOther,
@@ -414,7 +412,7 @@ func (g *grouped) checkKey(k *key) error {
 	return nil
 }
 
-// keyUse is what the keys are wanted for.
+// keyUse tells the server's rules for which purpose the keys are compared.
 func (g *grouped) keyUse() engine.KeyUse {
 	if g.hasWindows(g.query) {
 		return engine.KeyWindows
@@ -422,11 +420,11 @@ func (g *grouped) keyUse() engine.KeyUse {
 	return engine.KeySorts
 }
 
-// isKeyed reports the function that tells subtotals from groups.
+// isKeyed reports GROUPING, which tells subtotals from groups.
 func (g *grouped) isKeyed(a *aggregate) bool { return a.call.Name == "grouping" }
 
-// groupBy is the clause GROUP BY of a query that begins with the keys: plain groups, or those with
-// subtotals if names are given for the keys.
+// groupBy is the clause GROUP BY of a query whose first columns are the keys: by their positions,
+// or, if names are given for them, by these and with the statement's subtotals.
 func (g *grouped) groupBy(names []string) string {
 	if len(g.keys) == 0 {
 		return ""
@@ -439,7 +437,8 @@ func (g *grouped) groupBy(names []string) string {
 	return " GROUP BY " + strings.Join(names, ", ")
 }
 
-// subtotals is the clause GROUP BY of the query with names in place of the keys.
+// subtotals is the statement's own GROUP BY, such as ROLLUP (a, b), with names in place of its
+// keys.
 func (g *grouped) subtotals(names []string) string {
 	var edits []parse.Edit
 	for _, e := range g.sel.GroupBy {
@@ -467,9 +466,9 @@ func names(prefix string, n int) (list []string) {
 	return list
 }
 
-// disjoint reports whether no group has rows in two pieces, so that pieces compute all of it: the
-// columns that decide about a row's partition are keys. Without ORDER BY, groups come in the order
-// of their keys: the first of them has to be that of the partitions.
+// disjoint reports that all rows of a group are in one partition, because the partitioning columns
+// are keys: then pieces compute whole groups. Without ORDER BY, groups come in the order of their
+// keys, and so the first key has to be the partitioning column.
 func (g *grouped) disjoint() bool {
 	t := g.cut.table
 	if len(t.By) == 0 || len(t.Parts) == 0 || !g.direct || g.super || g.sel.Distinct || g.nested || g.hasWindows(g.query) {
@@ -491,7 +490,7 @@ func (g *grouped) disjoint() bool {
 	return !g.hasOthers()
 }
 
-// groupsBy reports whether the table's columns of these names are keys.
+// groupsBy reports whether these columns of the table are keys.
 func (g *grouped) groupsBy(columns []string) bool {
 	return !slices.ContainsFunc(columns, func(c string) bool {
 		return !slices.ContainsFunc(g.keys, func(k *key) bool { return g.keyIs(k, c) })
@@ -505,9 +504,9 @@ func (g *grouped) keyIs(k *key, column string) bool {
 		(len(names) == 2 && g.sameName(names[0], g.alias) || len(names) == 1 && len(g.uses) == 1)
 }
 
-// hasOthers reports a column that is neither grouped by nor aggregated, and a subquery, which may
-// have one. Where there are no loose columns, it depends on a primary key, which the partitions of
-// a piece together don't have.
+// hasOthers reports a column that is neither a key nor aggregated, or a subquery, which may have
+// such a column. Servers without LooseColumns permit it because of a primary key, which a union of
+// partitions doesn't have.
 func (g *grouped) hasOthers() bool {
 	if t := g.cut.table; g.traits.LooseColumns && len(g.uses) == 1 && len(t.PrimaryKey) > 0 && g.groupsBy(t.PrimaryKey) {
 		return false // a group is one row
@@ -550,8 +549,8 @@ func (g *grouped) recipe(a *aggregate) (engine.Recipe, bool) {
 	return g.facts.Aggregate(c)
 }
 
-// fractional reports a binary fraction in an expression: a column of any table that is so called,
-// or a number.
+// fractional reports an expression with a number such as 1.5, or with the name of a FLOAT or DOUBLE
+// column of some table.
 func (x *splitter) fractional(e *parse.Expr) bool {
 	return parse.Any(e, func(e *parse.Expr) bool {
 		switch e.Kind {
@@ -564,8 +563,8 @@ func (x *splitter) fractional(e *parse.Expr) bool {
 	})
 }
 
-// hasColumnOf reports whether a table that the statement reads has a column of a kind and of this
-// name.
+// hasColumnOf reports whether some table of the statement has a column of this kind with the name
+// of e.
 func (x *splitter) hasColumnOf(kind value.Kind, e *parse.Expr) bool {
 	return slices.ContainsFunc(x.uses, func(u *use) bool {
 		return u.table != nil && slices.ContainsFunc(u.table.Columns, func(c engine.SchemaColumn) bool {
@@ -590,23 +589,22 @@ func (x *splitter) quotients() (n int) {
 	return n
 }
 
-// widestDecimal is how many digits a decimal number can have where HiddenDigits holds.
+// widestDecimal is the most digits of a decimal number on servers with HiddenDigits.
 const widestDecimal = 65
 
-// otherDigits reports a decimal number that is stored with other digits than it is computed with,
-// beside those of a quotient: what a function returns may have fewer than its type, and the widest
-// type may be too short.
+// otherDigits reports a decimal number that may get other digits when it is stored: the result of a
+// function may have fewer than its type, and a computed number may have more than the widest type.
+// Quotients are checked elsewhere.
 func (b *block) otherDigits(e *parse.Expr, c engine.ResultColumn) bool {
 	return b.traits.HiddenDigits && c.Class == engine.ClassDecimal && (b.merged || c.Scale < 0 || b.computedValue(e) || c.Precision >= widestDecimal && parse.Bare(e).Kind != parse.Column)
 }
 
-// computedValue is computed of an expression that may have aggregates, whose values have the digits
-// of what they aggregate.
+// computedValue is computed, but for aggregates: their values have the digits of their arguments.
 func (x *splitter) computedValue(e *parse.Expr) bool {
 	return parse.Any(e, func(e *parse.Expr) bool { return !arithmetic(e) && !x.isAggregate(e) })
 }
 
-// arithmetic reports a column, a literal, or an operation on others.
+// arithmetic reports a column, a literal, or an operator.
 func arithmetic(e *parse.Expr) bool {
 	switch e.Kind {
 	case parse.Literal, parse.Column, parse.Unary, parse.Binary, parse.Paren:
@@ -615,12 +613,12 @@ func arithmetic(e *parse.Expr) bool {
 	return false
 }
 
-// computed reports an expression that isn't made of columns, literals and arithmetic alone.
+// computed reports an expression with more than columns, literals and operators: a function, CASE.
 func computed(e *parse.Expr) bool {
 	return parse.Any(e, func(e *parse.Expr) bool { return !arithmetic(e) })
 }
 
-// makeParts makes the columns of the groups after their keys.
+// makeParts makes the columns of the group table that follow the keys.
 func (g *grouped) makeParts() error {
 	for _, a := range g.aggregates {
 		r, ok := g.recipe(a)
@@ -693,7 +691,8 @@ func (g *grouped) addPart(a *aggregate, p part) {
 	g.parts = append(g.parts, p)
 }
 
-// fill replaces $1, $2 and so on. An argument that is not alone in parentheses is put into some.
+// fill replaces $1, $2 and so on by arguments. It adds parentheses around an argument unless it is
+// a name, or the text has them: SUM($1) and $1 / $2 become SUM(a + b) and (a + b) / c.
 func fill(text string, args []string) string {
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {

@@ -9,13 +9,11 @@ import (
 	"github.com/rowmill/rowmill/internal/query/parse"
 )
 
-// Names of the statement that a server may understand in another way than the splitter.
-
 // spell notes a name that the statement uses.
 func (x *splitter) spell(names ...string) { x.spelled = append(x.spelled, names...) }
 
-// checkScopes refuses names that may not be the same to the server, and notes those that several
-// operands of one FROM have.
+// checkScopes refuses names of which only the server knows whether they are the same, and notes
+// names of columns that several operands of one FROM have.
 func (x *splitter) checkScopes() error {
 	operands := map[string]string{}
 	for _, s := range x.selects {
@@ -52,7 +50,8 @@ func (x *splitter) checkScopes() error {
 	return errors.Join(x.checkLetters(), x.checkCTEs())
 }
 
-// checkLetters refuses names that differ in the case of letters that not all servers know.
+// checkLetters refuses names that differ in the case of letters beyond ASCII, such as ä and Ä: not
+// all servers know their case.
 func (x *splitter) checkLetters() error {
 	if !x.traits.FoldsColumns {
 		return nil
@@ -69,8 +68,8 @@ func (x *splitter) checkLetters() error {
 	return nil
 }
 
-// checkCTEs refuses a CTE that may come before a table in a CTE before it, or before the tables of
-// periods.
+// checkCTEs refuses a CTE with the name of a table, or of a table of its periods such as t_2024:
+// some servers would read the CTE in the table's place.
 func (x *splitter) checkCTEs() error {
 	if !x.traits.EarlyCTEs {
 		return nil
@@ -85,7 +84,7 @@ func (x *splitter) checkCTEs() error {
 	return nil
 }
 
-// folded returns a name in the same way for all names that strings.EqualFold takes for the same.
+// folded returns the same text for all names that are equal by strings.EqualFold.
 func folded(name string) string {
 	return strings.Map(func(r rune) rune {
 		least := r
@@ -96,8 +95,8 @@ func folded(name string) string {
 	}, name)
 }
 
-// columnsOf returns the names of the columns of an operand of FROM, and whether these are all of
-// them for certain.
+// columnsOf returns names of columns of an operand of FROM; known reports that the list is
+// complete.
 func (x *splitter) columnsOf(f *parse.From) (list []string, known bool) {
 	u := x.useOf(f)
 	if u != nil && u.table != nil {
@@ -131,8 +130,8 @@ func (x *splitter) columnsOf(f *parse.From) (list []string, known bool) {
 // isShared reports a name of a column that several operands of one FROM have.
 func (x *splitter) isShared(name string) bool { return slices.Contains(x.shared, folded(name)) }
 
-// checkUnnamed refuses a name in ORDER BY that is the name of an element of the select list without
-// an alias, if that isn't the same column: such an element comes before a column.
+// checkUnnamed refuses a name in ORDER BY that the server gives to another element of the select
+// list, one without an alias: ORDER BY prefers such an element to a column.
 func (b *block) checkUnnamed(e *parse.Expr) error {
 	for i, it := range b.sel.Items {
 		if it.Alias != "" || it.Expr != nil && b.equal(it.Expr, e) {
@@ -149,8 +148,8 @@ func (b *block) checkUnnamed(e *parse.Expr) error {
 	return nil
 }
 
-// nameOf returns the name by which other clauses may call an element of the select list; "" if
-// there is none. PostgreSQL calls v::text v, and lower(v) lower; MySQL and MariaDB call an
+// nameOf returns the name of an element of the select list in other clauses; "" if it has none.
+// Without an alias, PostgreSQL names v::text v, and lower(v) lower; MySQL and MariaDB name an
 // expression by its text, and a string by its value.
 func (b *block) nameOf(item int) (string, error) {
 	switch it := b.sel.Items[item]; {

@@ -9,9 +9,8 @@ import (
 	"github.com/rowmill/rowmill/internal/query/parse"
 )
 
-// nestedBlock returns the block of a derived table or CTE with groups, if all else that the
-// statement reads is computed from its rows: then pieces compute that block, and the server the
-// rest of the statement.
+// nestedBlock returns the block of a derived table or CTE with groups, if the statement reads no
+// other table: then pieces compute the block, and the server the rest of the statement.
 func (x *splitter) nestedBlock() *block {
 	for _, q := range x.inner(x.query) {
 		b, err := x.block(q)
@@ -24,7 +23,7 @@ func (x *splitter) nestedBlock() *block {
 	return nil
 }
 
-// inner returns the queries that a query reads from, each once.
+// inner returns the queries of the derived tables and CTEs that a query reads.
 func (x *splitter) inner(q *parse.Query) (list []*parse.Query) {
 	if q.Body == nil {
 		return nil
@@ -43,7 +42,8 @@ func (x *splitter) inner(q *parse.Query) (list []*parse.Query) {
 	return list
 }
 
-// alone reports whether only this query reads tables, and refers to no CTE outside of it.
+// alone reports whether all tables of the statement are read within this query, and it reads no CTE
+// from outside.
 func (x *splitter) alone(q *parse.Query) bool {
 	for _, u := range x.uses {
 		in := inside(u.from.Span, q.Span)
@@ -56,8 +56,8 @@ func (x *splitter) alone(q *parse.Query) bool {
 
 func inside(s, of parse.Span) bool { return s.From >= of.From && s.To <= of.To }
 
-// checkOuter refuses a statement in which what surrounds the block may have another result if the
-// block's rows come in another order.
+// checkOuter refuses a statement whose result may depend on the order in which the block's rows
+// come.
 func (b *block) checkOuter() (err error) {
 	b.splitter.query.Walk(func(q *parse.Query) bool {
 		if err == nil && q != b.query {
@@ -172,8 +172,8 @@ func (b *block) checkOuterQuery(q *parse.Query) error {
 	return nil
 }
 
-// loose refuses a column that is neither a key nor within an aggregate: some servers, or modes of
-// them, permit it, and take its value from any row of the group.
+// loose refuses a column that is neither a key nor aggregated: servers that permit it take its
+// value from any row of the group.
 func (b *block) loose(list, keys []*parse.Expr) error {
 	if !b.traits.LooseColumns || b.sel.Distinct && len(keys) == 0 && !b.hasAggregates() {
 		return nil
@@ -195,8 +195,8 @@ func (b *block) loose(list, keys []*parse.Expr) error {
 	return nil
 }
 
-// outside is the statement with the block's rows in place of its query. The limit keeps the server
-// from computing with more digits than the columns of a derived table have.
+// outside is the statement with the merged rows in place of the block. The limit makes the server
+// store them: otherwise it might compute with more digits than a derived table's columns have.
 func (b *block) outside(final string) string {
 	if b.limit < 0 {
 		final += b.limitText(math.MaxInt64, 0)

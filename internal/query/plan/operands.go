@@ -8,11 +8,9 @@ import (
 	"github.com/rowmill/rowmill/internal/query/parse"
 )
 
-// noColumn is the text of a column of the groups that stands for an expression of the query, as an
-// operand of another expression. MariaDB and MySQL convert the constant that a column of integers
-// or times is compared with to the column's type, such as 90 to the year 1990. They don't if it is
-// compared with an expression, such as MIN(y). MariaDB's COALESCE loses the sign of a TIME as an
-// integer.
+// noColumn makes an expression of a column of the group table, where the query has an expression
+// such as MIN(y): MariaDB and MySQL convert a constant that is compared with a column to the
+// column's type, for example 90 to the year 1990. (MariaDB's COALESCE loses the sign of a TIME.)
 func (g *grouped) noColumn(text string, c engine.ResultColumn) string {
 	if !g.traits.OperandForm || c.Class != engine.ClassInt && c.Class != engine.ClassTime && c.Temporal != engine.Duration {
 		return text
@@ -23,9 +21,8 @@ func (g *grouped) noColumn(text string, c engine.ResultColumn) string {
 	return "COALESCE(" + text + ")"
 }
 
-// checkOperands refuses an expression over groups whose value depends on what its operands are,
-// beyond their types and values: they are columns of the groups in the merge, and expressions in
-// the query.
+// checkOperands refuses an expression over groups whose value depends on how its operands were
+// computed: they are expressions in the query, and columns of the group table in the merge.
 func (g *grouped) checkOperands(e *parse.Expr, in nameUse, part bool) error {
 	if !g.traits.OperandForm {
 		return nil
@@ -64,8 +61,7 @@ func (g *grouped) checkOperands(e *parse.Expr, in nameUse, part bool) error {
 	})
 }
 
-// ofValues reports an operation that depends on the values of its operands alone, and not on how
-// they were computed.
+// ofValues reports an operation whose result depends on the values of its operands alone.
 func ofValues(e *parse.Expr) bool {
 	switch e.Kind {
 	case parse.Unary:
@@ -80,13 +76,13 @@ func ofValues(e *parse.Expr) bool {
 	return false
 }
 
-// readsTimes are functions that take numbers and texts for times.
+// readsTimes are functions that convert numbers and texts to times.
 var readsTimes = engine.WordSet(`
 	unix_timestamp adddate addtime date date_add date_format date_sub datediff day dayname dayofmonth dayofweek dayofyear extract hour last_day
 	microsecond minute month monthname quarter second subdate subtime time time_format time_to_sec timediff timestamp timestampadd
 	timestampdiff to_days to_seconds week weekday weekofyear year yearweek convert_tz`)
 
-// within reports an aggregate of such a result as an operand, or a part of one.
+// within reports an expression with an aggregate whose result is as is says.
 func (g *grouped) within(e *parse.Expr, is func(engine.ResultColumn) bool) bool {
 	found := false
 	parse.Walk(e, func(x *parse.Expr) bool {
@@ -99,7 +95,7 @@ func (g *grouped) within(e *parse.Expr, is func(engine.ResultColumn) bool) bool 
 	return found
 }
 
-// hasComputedKey reports a key that isn't a column as an operand, or a part of one.
+// hasComputedKey reports an expression with a key that isn't a column.
 func (g *grouped) hasComputedKey(e *parse.Expr) bool {
 	found := false
 	parse.Walk(e, func(x *parse.Expr) bool {
@@ -110,14 +106,14 @@ func (g *grouped) hasComputedKey(e *parse.Expr) bool {
 	return found
 }
 
-// makesJSON reports an expression in which something makes JSON.
+// makesJSON reports an expression that makes JSON, also within.
 func makesJSON(e *parse.Expr) bool {
 	return parse.Any(e, func(x *parse.Expr) bool {
 		return isJSON(x) || x.Kind == parse.Binary && strings.HasPrefix(x.Name, "->")
 	})
 }
 
-// isJSON reports an expression that makes JSON of its operands.
+// isJSON reports a function or a cast that returns JSON.
 func isJSON(e *parse.Expr) bool {
 	switch e.Kind {
 	case parse.Call:
@@ -140,8 +136,7 @@ func (g *grouped) quotientWithin(e *parse.Expr) bool {
 }
 
 // checkCollations refuses an expression that combines several texts of the groups, one of them
-// computed: whether the server takes the collation of that one, or of the other, depends on whether
-// it is a column.
+// computed: the collation of a column counts for more than that of an expression.
 func (g *grouped) checkCollations(e *parse.Expr, in nameUse) error {
 	texts := map[any]bool{} // keys and aggregates
 	computed, named := false, namesCollation(e)
