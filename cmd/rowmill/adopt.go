@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/declared"
-	"github.com/rowmill/rowmill/internal/maintain"
 	"github.com/rowmill/rowmill/internal/maintain/adopt"
+	"github.com/rowmill/rowmill/internal/maintain/apply"
 )
 
 // adoptions turn plain tables into rolling ones, and back.
@@ -22,7 +22,7 @@ func (a adoptions) adoptOptions(k *declared.Table) adopt.Options {
 
 // adopt converts a plain table into a rolling one while it is written to, and then
 // applies the rest of the declaration.
-func (a adoptions) adopt(ctx context.Context, k *declared.Table, plan *maintain.Application, f applyFlags) error {
+func (a adoptions) adopt(ctx context.Context, k *declared.Table, plan *apply.Plan, f applyFlags) error {
 	o := a.adoptOptions(k)
 	o.AllowDuplicates, o.Before = f.duplicates, plan.Before
 	p, err := adopt.Plan(ctx, o)
@@ -74,11 +74,11 @@ func (a adoptions) adopt(ctx context.Context, k *declared.Table, plan *maintain.
 	if err := k.Reload(ctx); err != nil {
 		return err
 	}
-	rest, err := k.PlanApply(ctx)
+	rest, err := apply.PlanTable(ctx, k.Table)
 	if err != nil {
 		return err
 	}
-	if err := rest.Run(ctx, func(s maintain.ApplyStep) { fmt.Fprintln(a.stderr, s.What) }); err != nil {
+	if err := rest.Run(ctx, func(s apply.Step) { fmt.Fprintln(a.stderr, s.What) }); err != nil {
 		return stopped(ctx, err, "rowmill apply %s, which continues", f.file)
 	}
 	fmt.Fprintf(a.stdout, "%s is a rolling table now; the old one is kept until rowmill apply --finish, and --undo restores it\n", k.Declared.Name)
@@ -127,7 +127,7 @@ func (a adoptions) endAdoption(ctx context.Context, k *declared.Table, f applyFl
 	}
 	var dropped []string
 	if f.finish {
-		if dropped, err = k.Dropped(ctx); err != nil {
+		if dropped, err = apply.Dropped(ctx, k.Table); err != nil {
 			return err
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rowmill/rowmill/internal/declared"
-	"github.com/rowmill/rowmill/internal/maintain"
 	"github.com/rowmill/rowmill/internal/maintain/adopt"
+	"github.com/rowmill/rowmill/internal/maintain/apply"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -146,7 +146,7 @@ func (a *app) apply(ctx context.Context, file string, f applyFlags) (err error) 
 	defer func() { err = errors.Join(err, k.Close()) }()
 	k.Say = a.sayEvent
 	if f.undo {
-		if taken, err := k.TakenOver(ctx); err != nil || taken {
+		if taken, err := apply.TakenOver(ctx, k.Table); err != nil || taken {
 			return errors.Join(err, a.undoTakeover(ctx, k, f))
 		}
 	}
@@ -156,7 +156,7 @@ func (a *app) apply(ctx context.Context, file string, f applyFlags) (err error) 
 	if err := (planner{a}).findPeriod(ctx, k, f); err != nil {
 		return err
 	}
-	plan, err := k.PlanApply(ctx)
+	plan, err := apply.PlanTable(ctx, k.Table)
 	if err != nil {
 		return err
 	}
@@ -171,7 +171,7 @@ func (a *app) apply(ctx context.Context, file string, f applyFlags) (err error) 
 }
 
 // applyPlan prints a plan, asks, and runs it.
-func (a *app) applyPlan(ctx context.Context, plan *maintain.Application, d *rolling.Declaration, where string, f applyFlags) error {
+func (a *app) applyPlan(ctx context.Context, plan *apply.Plan, d *rolling.Declaration, where string, f applyFlags) error {
 	if f.dry {
 		fmt.Fprint(a.stdout, plan.Statements())
 		if plan.Empty() {
@@ -198,7 +198,7 @@ func (a *app) applyPlan(ctx context.Context, plan *maintain.Application, d *roll
 
 // undoTakeover makes the table again one that is kept by what kept it before.
 func (a *app) undoTakeover(ctx context.Context, k *declared.Table, f applyFlags) error {
-	plan, err := k.PlanUndoTakeover(ctx)
+	plan, err := apply.PlanUndo(ctx, k.Table)
 	if err != nil {
 		return err
 	}
@@ -217,7 +217,7 @@ func (a *app) undoTakeover(ctx context.Context, k *declared.Table, f applyFlags)
 }
 
 // runPlan shows the steps of a plan, asks, and runs it; again is the command that continues it.
-func (a *app) runPlan(ctx context.Context, plan *maintain.Application, where string, yes bool, again string) error {
+func (a *app) runPlan(ctx context.Context, plan *apply.Plan, where string, yes bool, again string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "On %s:\n", where)
 	for i, s := range plan.Steps {
@@ -226,7 +226,7 @@ func (a *app) runPlan(ctx context.Context, plan *maintain.Application, where str
 	if err := a.confirm(ctx, b.String(), yes, plan.Dropped...); err != nil {
 		return err
 	}
-	if err := plan.Run(ctx, func(s maintain.ApplyStep) { fmt.Fprintln(a.stderr, s.What) }); err != nil {
+	if err := plan.Run(ctx, func(s apply.Step) { fmt.Fprintln(a.stderr, s.What) }); err != nil {
 		return stopped(ctx, err, "%s, which continues", again)
 	}
 	return nil

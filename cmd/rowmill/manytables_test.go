@@ -15,7 +15,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/declared"
 	"github.com/rowmill/rowmill/internal/engine"
-	"github.com/rowmill/rowmill/internal/maintain"
+	"github.com/rowmill/rowmill/internal/maintain/apply"
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
@@ -34,9 +34,9 @@ func manyDeclared(t *testing.T, target func(i int) string, every string, n int) 
 		f.Servers = servers
 		k, err := f.Open(t.Context())
 		must(t, err)
-		plan, err := k.PlanApply(t.Context())
+		plan, err := apply.PlanTable(t.Context(), k.Table)
 		must(t, err)
-		must(t, plan.Run(t.Context(), func(maintain.ApplyStep) {}))
+		must(t, plan.Run(t.Context(), func(apply.Step) {}))
 	}
 	return dir
 }

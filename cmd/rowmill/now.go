@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rowmill/rowmill/internal/maintain"
+	"github.com/rowmill/rowmill/internal/maintain/schedule"
 )
 
 // nowFlags are the flags of the verbs below `rowmill now`.
@@ -40,7 +41,7 @@ func (a *app) nowCommand() *cobra.Command {
 	return c
 }
 
-func (a *app) nowWork(w maintain.Work, short, long string) *cobra.Command {
+func (a *app) nowWork(w schedule.Work, short, long string) *cobra.Command {
 	var f nowFlags
 	c := &cobra.Command{
 		Use:     string(w) + " FILE.toml",
@@ -59,7 +60,7 @@ func (a *app) nowWork(w maintain.Work, short, long string) *cobra.Command {
 	return c
 }
 
-func (a *app) now(ctx context.Context, file string, w maintain.Work, f nowFlags) (err error) {
+func (a *app) now(ctx context.Context, file string, w schedule.Work, f nowFlags) (err error) {
 	k, err := a.openApplied(ctx, file, f.kept)
 	if err != nil {
 		return err
@@ -76,7 +77,7 @@ func (a *app) now(ctx context.Context, file string, w maintain.Work, f nowFlags)
 		fmt.Fprintln(a.stdout, e)
 	}
 	if w == "drop" {
-		drops, err := k.Drops(ctx)
+		drops, err := schedule.Drops(ctx, k.Table)
 		if err != nil {
 			return err
 		}
@@ -93,7 +94,7 @@ func (a *app) now(ctx context.Context, file string, w maintain.Work, f nowFlags)
 			return err
 		}
 	}
-	if err := k.DoNow(ctx, w); err != nil {
+	if err := schedule.DoNow(ctx, k.Table, w); err != nil {
 		return stopped(ctx, err, "rowmill now %s %s; a rowmill run that has begun the work goes on", w, file)
 	}
 	if done == 0 {

@@ -166,7 +166,7 @@ func TestPublishLocked(t *testing.T) {
 		var n int
 		must(t, tx.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM "+l.db.Dialect().Quote("readings")).Scan(&n))
 		table := l.publisher(nil).Publisher.(*maintain.Table)
-		if _, _, err := table.Pass(t.Context(), maintain.Rebuilding); !errors.Is(err, engine.ErrLockTimeout) || !strings.Contains(err.Error(), "publish p20260329_01") || !strings.Contains(err.Error(), "blocked by") {
+		if _, err := table.Pass(t.Context(), maintain.Rebuilding, nil, time.Time{}); !errors.Is(err, engine.ErrLockTimeout) || !strings.Contains(err.Error(), "publish p20260329_01") || !strings.Contains(err.Error(), "blocked by") {
 			t.Errorf("the pass ends with %v", err)
 		}
 		must(t, tx.Rollback())

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rowmill/rowmill/internal/declared"
-	"github.com/rowmill/rowmill/internal/maintain"
 	"github.com/rowmill/rowmill/internal/maintain/adopt"
+	"github.com/rowmill/rowmill/internal/maintain/apply"
 )
 
 // removeFlags are the flags of `rowmill remove`.
@@ -73,7 +73,7 @@ func (a adoptions) remove(ctx context.Context, file string, f removeFlags) (err 
 	}
 	defer func() { err = errors.Join(err, k.Close()) }()
 	k.Say, k.Table.Reached = a.sayEvent, a.reached
-	how := maintain.Removal{DropRollups: f.rollups}
+	how := apply.Removal{DropRollups: f.rollups}
 	if f.plain {
 		w, err := a.watchReplicas(ctx, f.limits, k.DB)
 		if err != nil {
@@ -90,7 +90,7 @@ func (a adoptions) remove(ctx context.Context, file string, f removeFlags) (err 
 		}
 		how.Plain = &o
 	}
-	plan, err := k.PlanRemove(ctx, how)
+	plan, err := apply.PlanRemoval(ctx, k.Table, how)
 	if err != nil {
 		return fmt.Errorf("remove %s: %w", d.Name, err)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/ingest/receive"
 	"github.com/rowmill/rowmill/internal/maintain"
+	"github.com/rowmill/rowmill/internal/maintain/schedule"
 	"github.com/rowmill/rowmill/internal/monitor"
 )
 
@@ -266,7 +267,7 @@ func (a *app) prepareForRun(ctx context.Context, k *declared.Table, of string, w
 func (a runner) keepOnce(ctx context.Context, tables []*declared.Table) error {
 	var failed []error
 	for _, k := range tables {
-		err := (&maintain.Daemon{Table: k.Table}).Once(ctx)
+		err := (&schedule.Daemon{Table: k.Table}).Once(ctx)
 		if errors.Is(err, engine.ErrLockTimeout) {
 			fmt.Fprintf(a.stderr, "%s: another rowmill run keeps it, or a lock was not granted\n", k.Title())
 		}

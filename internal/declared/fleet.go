@@ -17,6 +17,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/maintain"
+	"github.com/rowmill/rowmill/internal/maintain/schedule"
 	"github.com/rowmill/rowmill/internal/target"
 )
 
@@ -68,7 +69,7 @@ type Member struct {
 
 // A place is a target with its tables. All SQLite files are one place.
 type place struct {
-	scheduler *maintain.Scheduler
+	scheduler *schedule.Scheduler
 	wake      chan struct{}
 	byTable   map[*maintain.Table]*Table
 	left      []*Table // tables to close: they are no longer kept
@@ -90,7 +91,7 @@ type Standing struct {
 	// was last applied.
 	Table *Table
 	Err   error
-	maintain.TableState
+	schedule.TableState
 }
 
 // Standings returns the state of all members, in the order of their names.
@@ -136,7 +137,7 @@ func (f *Fleet) add(ctx context.Context, m *Member) {
 	p := f.places[name]
 	if p == nil {
 		p = &place{wake: make(chan struct{}, 1), byTable: map[*maintain.Table]*Table{}}
-		p.scheduler = &maintain.Scheduler{Poll: f.Every, Leads: func(t *maintain.Table, leads bool) {
+		p.scheduler = &schedule.Scheduler{Poll: f.Every, Leads: func(t *maintain.Table, leads bool) {
 			f.mu.Lock()
 			of := p.byTable[t]
 			f.mu.Unlock()

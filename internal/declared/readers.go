@@ -6,6 +6,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/maintain"
+	"github.com/rowmill/rowmill/internal/maintain/apply"
 	"github.com/rowmill/rowmill/internal/target"
 )
 
@@ -37,7 +38,7 @@ func (f *File) OpenReaders(ctx context.Context) (*Readers, error) {
 	return r, nil
 }
 
-// Check returns an error if the nodes aren't such as a head can present: see maintain.CheckPlaces.
+// Check returns an error if the nodes aren't such as a head can present: see apply.CheckPlaces.
 // Head is the database that plans the queries. Without nodes, nothing is asked.
 func (r *Readers) Check(ctx context.Context, head engine.DB) error {
 	var names []string
@@ -51,7 +52,7 @@ func (r *Readers) Check(ctx context.Context, head engine.DB) error {
 		return nil
 	}
 	of, _ := head.(engine.Keeper)
-	return maintain.CheckPlaces(ctx, of, names, nodes)
+	return apply.CheckPlaces(ctx, of, names, nodes)
 }
 
 // open opens a node. It is no error that it can't be reached.
@@ -68,7 +69,7 @@ func (r *Readers) open(ctx context.Context, f *File) error {
 		return errors.New("it can't answer queries")
 	}
 	r.Nodes = append(r.Nodes, Reader{Name: f.Node, Reader: reader})
-	return maintain.CheckApplied(ctx, f.Declaration, f.Node, keeper)
+	return apply.CheckNode(ctx, f.Declaration, f.Node, keeper)
 }
 
 // Close closes the nodes' databases.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/maintain"
+	"github.com/rowmill/rowmill/internal/maintain/apply"
 	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/rolling"
 )
@@ -88,16 +89,16 @@ func (c *Cluster) Close() error {
 }
 
 // Plan plans what applies the declaration on the nodes, and then on the head.
-func (c *Cluster) Plan(ctx context.Context) (*maintain.Application, error) {
+func (c *Cluster) Plan(ctx context.Context) (*apply.Plan, error) {
 	return plan(ctx, c.declared, c.Head, c.Nodes)
 }
 
-func plan(ctx context.Context, d *rolling.Declaration, head engine.Keeper, nodes []*Table) (*maintain.Application, error) {
+func plan(ctx context.Context, d *rolling.Declaration, head engine.Keeper, nodes []*Table) (*apply.Plan, error) {
 	tables := make([]*maintain.Table, len(nodes))
 	for i, t := range nodes {
 		tables[i] = t.Table
 	}
-	return maintain.PlanShards(ctx, d, head, tables)
+	return apply.PlanShards(ctx, d, head, tables)
 }
 
 func (f *File) statusOfNodes(ctx context.Context) (_ []*maintain.Status, err error) {

@@ -18,6 +18,7 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/maintain"
+	"github.com/rowmill/rowmill/internal/maintain/apply"
 	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/internal/workload/oltp"
 	"github.com/rowmill/rowmill/result"
@@ -278,9 +279,9 @@ func (m *measurement) hotEvents(ctx context.Context, t *engine.Table) (schema []
 	if err != nil {
 		return nil, nil, err
 	}
-	plan, err := table.PlanApply(ctx)
+	plan, err := apply.PlanTable(ctx, table)
 	if err == nil {
-		err = plan.Run(ctx, func(s maintain.ApplyStep) {
+		err = plan.Run(ctx, func(s apply.Step) {
 			for _, q := range s.SQL {
 				if strings.Contains(q, m.db.Dialect().Quote(t.Name)) { // and not the state
 					schema = append(schema, q)

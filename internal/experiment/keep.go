@@ -17,6 +17,8 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/maintain"
+	"github.com/rowmill/rowmill/internal/maintain/apply"
+	"github.com/rowmill/rowmill/internal/maintain/schedule"
 	"github.com/rowmill/rowmill/internal/probe"
 	"github.com/rowmill/rowmill/internal/state"
 	"github.com/rowmill/rowmill/internal/target"
@@ -84,11 +86,11 @@ func (e *Env) keep(ctx context.Context, s *Spec) ([]result.Record, error) {
 // applies the declaration.
 func (r *keepRun) prepare(ctx context.Context) error {
 	if r.table.Table.Grid.Valid() && r.table.Schema == nil && target.Private(r.db.Text) {
-		plan, err := r.table.PlanApply(ctx)
+		plan, err := apply.PlanTable(ctx, r.table)
 		if err != nil {
 			return err
 		}
-		return plan.Run(ctx, func(maintain.ApplyStep) {})
+		return plan.Run(ctx, func(apply.Step) {})
 	}
 	err := r.table.CheckApplied(ctx)
 	if err != nil && Hint(err) == "" { // a hint names the missing privilege
@@ -170,7 +172,7 @@ func (r *keepRun) run(ctx context.Context) (err error) {
 		r.w.Beside = r.keepHere
 		// The table may not have been maintained for a long time.
 		clock.stop()
-		if err := (&maintain.Daemon{Table: t}).Once(ctx); err != nil {
+		if err := (&schedule.Daemon{Table: t}).Once(ctx); err != nil {
 			return fmt.Errorf("keep %s before the first insert: %w", t.Declared.Name, err)
 		}
 		clock.resume()
@@ -257,7 +259,7 @@ type eventFunc = func(what, object string, began time.Time)
 func (r *keepRun) keepHere(ctx context.Context, event eventFunc) error {
 	r.table.Say = func(e maintain.Event) { r.saw(e.Action, e.Detail, e.At, e.Took, e.Err, event) }
 	poll := max(time.Duration(float64(pollFor)/r.spec.Keep.Speed), 200*time.Millisecond)
-	(&maintain.Daemon{Table: r.table, Poll: poll}).Run(ctx)
+	(&schedule.Daemon{Table: r.table, Poll: poll}).Run(ctx)
 	return nil
 }
 
@@ -338,7 +340,7 @@ func (r *keepRun) prove(ctx context.Context, end *result.End) error {
 		}
 		if now.moving && ctx.Err() == nil {
 			if r.spec.Keep.WithRun {
-				if err = (&maintain.Daemon{Table: r.table}).Once(ctx); err != nil {
+				if err = (&schedule.Daemon{Table: r.table}).Once(ctx); err != nil {
 					err = fmt.Errorf("keep %s after the last insert: %w", r.table.Declared.Name, err)
 				}
 			} else {

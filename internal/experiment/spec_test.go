@@ -18,6 +18,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/maintain"
+	"github.com/rowmill/rowmill/internal/maintain/apply"
 	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/result"
 	"github.com/rowmill/rowmill/rolling"
@@ -115,9 +116,9 @@ func openTable(ctx context.Context, s *Spec) (*maintain.Table, *target.DB, error
 		return nil, nil, err
 	}
 	if table.Schema == nil {
-		plan, err := table.PlanApply(ctx)
+		plan, err := apply.PlanTable(ctx, table)
 		if err == nil {
-			err = plan.Run(ctx, func(maintain.ApplyStep) {})
+			err = plan.Run(ctx, func(apply.Step) {})
 		}
 		if err != nil {
 			return nil, nil, err

@@ -1,4 +1,4 @@
-package maintain
+package maintain_test
 
 import (
 	"errors"
@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	. "github.com/rowmill/rowmill/internal/maintain"
+	"github.com/rowmill/rowmill/internal/maintain/apply"
 	"github.com/rowmill/rowmill/internal/state"
 	"github.com/rowmill/rowmill/rolling"
 )
@@ -23,7 +25,7 @@ func TestApplyNameTaken(t *testing.T) {
 	onServers(t, func(t *testing.T, db engine.Keeper) {
 		exec(t, db.SQL(), "CREATE TABLE readings_1h (id INT NOT NULL PRIMARY KEY)")
 		d := declare(t, db, func(d *rolling.Declaration) { d.Rollups = counts(t, "readings_1h") })
-		_, err := opened(t, db, d, at(5)).PlanApply(t.Context())
+		_, err := apply.PlanTable(t.Context(), opened(t, db, d, at(5)))
 		if err == nil || !strings.Contains(err.Error(), "readings_1h: the table of that name") {
 			t.Errorf("planned: %v", err)
 		}
@@ -135,7 +137,7 @@ func TestApplyListsMissingTables(t *testing.T) {
 		if len(own) != 1 || !strings.Contains(own[0], "rowmill_stale") {
 			t.Errorf("steps: %q", own)
 		}
-		plan.mustRun(t)
+		mustRun(t, plan)
 		if left, _, err := w.State.Missing(t.Context()); err != nil || len(left) > 0 {
 			t.Errorf("still missing: %v, %v", left, err)
 		}

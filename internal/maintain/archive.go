@@ -18,13 +18,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// An archiver writes periods to files.
-type archiver struct{ *table }
-
-func (t *Table) archiver() archiver { return archiver{t} }
-
 // archiveDir is absolute: it is stored for processes with other working directories.
-func (t archiver) archiveDir() string {
+func (t sealer) archiveDir() string {
 	dir := t.Declared.Seal.Archive
 	if !filepath.IsAbs(dir) {
 		dir = filepath.Join(t.Dir, dir)
@@ -37,19 +32,19 @@ func (t archiver) archiveDir() string {
 }
 
 // archive writes a sealed period to its file, reads that back, and records the result.
-func (t archiver) archive(ctx context.Context, p rolling.Partition, k *state.Period) (string, error) {
+func (t sealer) archive(ctx context.Context, p rolling.Partition, k *state.Period) (string, error) {
 	if err := t.dropper().errIfChanged(ctx); err != nil {
 		return "", err
 	}
 	if same, err := t.sealer().unchanged(ctx, p, k); err != nil || !same {
 		return p.Name + ": rows have arrived since it was sealed", err
 	}
-	t.reach("archive begun")
+	t.Reach("archive begun")
 	f, err := archive.Write(ctx, t.DB, t.Table, t.Schema, p, t.archiveDir(), nil)
 	if err != nil {
 		return "", err
 	}
-	t.reach("archive written")
+	t.Reach("archive written")
 	read, err := archive.Verify(ctx, f.Path, nil)
 	if err != nil {
 		return "", err
@@ -67,7 +62,7 @@ func (t archiver) archive(ctx context.Context, p rolling.Partition, k *state.Per
 	done := *k
 	done.State, done.Archive, done.ArchiveSum = state.Archived, f.Path, f.Sum
 	err = t.inTx(ctx, func(tx *sql.Tx) error { return t.State.Put(ctx, tx, done) })
-	t.reach("archived")
+	t.Reach("archived")
 	if err != nil {
 		return "", err
 	}
@@ -79,7 +74,7 @@ func (t archiver) archive(ctx context.Context, p rolling.Partition, k *state.Per
 		kept = append(kept, f.Kept)
 	}
 	for _, path := range kept {
-		t.log(ctx, string(Archive), p.Name+": the earlier archive had other rows, and is kept as "+path, 0, nil)
+		t.Log(ctx, string(Archive), p.Name+": the earlier archive had other rows, and is kept as "+path, 0, nil)
 	}
 	return fmt.Sprintf("%s: %s in %s", p.Name, figure.Plural(f.Rows, "row"), f.Path), nil
 }
@@ -89,7 +84,7 @@ func (t archiver) archive(ctx context.Context, p rolling.Partition, k *state.Per
 func (t *Table) Archives(ctx context.Context) ([]archive.Info, error) {
 	var out []archive.Info
 	if t.Declared.Seal.Archive != "" {
-		dir := t.archiver().archiveDir()
+		dir := t.sealer().archiveDir()
 		var err error
 		if out, err = archive.List(dir, t.Table.Name); err != nil {
 			return nil, err
@@ -135,7 +130,7 @@ func (t *Table) FindArchive(ctx context.Context, period string) (string, error) 
 		}
 	}
 	if t.Declared.Seal.Archive != "" {
-		dir := t.archiver().archiveDir()
+		dir := t.sealer().archiveDir()
 		// A damaged file may not say what it holds, but its name has the period's.
 		if path := archive.Path(dir, t.Table.Name, period); slices.ContainsFunc(all, func(i archive.Info) bool { return samePath(i.Path, path) }) {
 			return path, nil
@@ -178,7 +173,7 @@ func (t *Table) Release(ctx context.Context, period string) error {
 		if err := t.inTx(ctx, func(tx *sql.Tx) error { return t.State.Put(ctx, tx, k) }); err != nil {
 			return err
 		}
-		t.log(ctx, "release", k.Name, 0, nil)
+		t.Log(ctx, "release", k.Name, 0, nil)
 		return nil
 	}
 	return engine.Hinted(fmt.Errorf("release %s: table %s has no restored period of that name", period, t.Table.Name), "rowmill status, which lists the periods")

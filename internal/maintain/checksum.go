@@ -32,5 +32,3 @@ func (t sums) within(p rolling.Period) string {
 	w, by := t.DB.Words(), t.DB.Dialect().Quote(t.Table.By)
 	return fmt.Sprintf("%s >= %s AND %s < %s", by, w.Literal(t.Table, p.From), by, w.Literal(t.Table, p.To))
 }
-
-func (t sums) columns() []engine.SchemaColumn { return engine.Writable(t.Schema.Columns) }

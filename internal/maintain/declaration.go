@@ -1,10 +1,12 @@
 package maintain
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -59,34 +61,35 @@ type shared struct {
 	passed  atomic.Pointer[mark]     // declaration of the latest pass of the create lane
 }
 
-func (s *shared) waits(task string) bool {
-	_, waits := s.waiting.Load(task)
+// NotYet reports whether a task was not yet possible at its last attempt.
+func (s *shared) NotYet(task Task) bool {
+	_, waits := s.waiting.Load(task.ID())
 	return waits
 }
 
-// An unfollowedError is why a table can't be kept according to its declaration.
-type unfollowedError struct {
+// An UnfollowedError is why a table can't be kept according to its declaration.
+type UnfollowedError struct {
 	why, try string
 	// gone means that the table, or its declaration, doesn't exist. Otherwise the
 	// previous declaration still determines which periods inserts need.
 	gone bool
 }
 
-func (e *unfollowedError) Error() string { return e.why }
+func (e *UnfollowedError) Error() string { return e.why }
 
 // errChanged means that another declaration was applied since a decision.
 var errChanged = errors.New("the declaration has changed: the decision is made again")
 
 // Follow returns the table according to the declaration in the database, the one
 // that any process applied last. The copy shares its log with t. If the declaration
-// can't be followed, the error is an unfollowedError.
+// can't be followed, the error is an UnfollowedError.
 func (t *Table) Follow(ctx context.Context) (*Table, error) {
 	stored, err := t.State.Declared(ctx, t.Table.Name)
 	if err != nil && !isNoTable(err) {
 		return nil, err
 	}
 	if stored == nil {
-		return nil, &unfollowedError{why: fmt.Sprintf("no declaration of table %s is in force on %s: the table is not maintained", t.Table.Name, t.DB.Info().Target),
+		return nil, &UnfollowedError{why: fmt.Sprintf("no declaration of table %s is in force on %s: the table is not maintained", t.Table.Name, t.DB.Info().Target),
 			try: "rowmill apply FILE; or stop this rowmill run, if the table is not to be kept", gone: true}
 	}
 	f := t.last.Load()
@@ -101,7 +104,7 @@ func (t *Table) Follow(ctx context.Context) (*Table, error) {
 }
 
 // lastFollowed returns the table by the last declaration that could be followed.
-func (t *Table) lastFollowed() *Table {
+func (t *Table) LastFollowed() *Table {
 	if f := t.last.Load(); f != nil {
 		return t.follower().by(f)
 	}
@@ -114,12 +117,12 @@ func (t *Table) lastFollowed() *Table {
 // table and an error are returned.
 func (t follower) forLane(ctx context.Context, lane Lane) (*Table, error) {
 	now, err := t.Follow(ctx)
-	var not *unfollowedError
+	var not *UnfollowedError
 	switch {
 	case errors.As(err, &not):
-		t.log(ctx, Declaring, "not followed", 0, engine.Hinted(err, "%s", not.try))
+		t.Log(ctx, Declaring, "not followed", 0, engine.Hinted(err, "%s", not.try))
 		if lane == Creating && !not.gone {
-			return t.lastFollowed(), err
+			return t.LastFollowed(), err
 		}
 		return nil, err
 	case err != nil:
@@ -132,11 +135,11 @@ func (t follower) forLane(ctx context.Context, lane Lane) (*Table, error) {
 			was = before.Declared
 		}
 		if changes := declaredChanges(was, is.Declared); len(changes) > 0 {
-			t.log(ctx, Declaring, fmt.Sprintf("now follows revision %d: %s", is.Revision, strings.Join(changes, "; ")), 0, nil)
+			t.Log(ctx, Declaring, fmt.Sprintf("now follows revision %d: %s", is.Revision, strings.Join(changes, "; ")), 0, nil)
 		}
 	}
 	if t.failed.open.CompareAndSwap(Declaring, true, false) {
-		t.log(ctx, Declaring, fmt.Sprintf("now follows revision %d", now.mark.Revision), 0, nil)
+		t.Log(ctx, Declaring, fmt.Sprintf("now follows revision %d", now.mark.Revision), 0, nil)
 	}
 	return now, nil
 }
@@ -171,28 +174,28 @@ func (t follower) by(f *followed) *Table {
 func (t follower) read(ctx context.Context, stored *state.Declared) (*followed, error) {
 	name := stored.Name
 	unreadable := func(err error) error {
-		return &unfollowedError{why: fmt.Sprintf("this rowmill can't follow revision %d of the declaration of %s: %v", stored.Revision, name, err),
+		return &UnfollowedError{why: fmt.Sprintf("this rowmill can't follow revision %d of the declaration of %s: %v", stored.Revision, name, err),
 			try: "rowmill run of the version that applied it; until then periods are created by the revision before, and nothing else is done"}
 	}
-	d, err := declaredOf(stored, t.Declared.Target)
+	d, err := DeclaredOf(stored, t.Declared.Target)
 	if err != nil {
 		return nil, unreadable(err)
 	}
 	n := *t.table
 	n.followed = followed{mark: markOf(stored), Declared: d, Table: tableOf(d)}
-	if err := n.readSchema(ctx); err != nil {
+	if err := n.ReadSchema(ctx); err != nil {
 		return nil, err
 	}
-	gone := func(what, try string) error { return &unfollowedError{why: what, try: try, gone: true} }
+	gone := func(what, try string) error { return &UnfollowedError{why: what, try: try, gone: true} }
 	switch {
 	case n.Schema == nil:
-		return nil, noTable(name)
+		return nil, NoTable(name)
 	case !n.Schema.Partitioned:
 		return nil, gone(fmt.Sprintf("table %s has no periods: it is a plain table now", name), "rowmill apply FILE, which makes it a rolling one")
 	case n.Schema.By != d.Time:
 		return nil, gone(fmt.Sprintf("table %s is partitioned by column %q, and %q is declared", name, n.Schema.By, d.Time), "rowmill apply FILE --dry-run, which says what differs")
 	}
-	if err := n.openLevels(); err != nil {
+	if err := n.OpenLevels(); err != nil {
 		return nil, unreadable(err)
 	}
 	if n.Rollups != nil {
@@ -203,11 +206,11 @@ func (t follower) read(ctx context.Context, stored *state.Declared) (*followed, 
 	return &n.followed, nil
 }
 
-func noTable(name string) *unfollowedError {
-	return &unfollowedError{why: fmt.Sprintf("table %s is declared but does not exist", name), try: "rowmill apply FILE, which creates it, or find out who has dropped it", gone: true}
+func NoTable(name string) *UnfollowedError {
+	return &UnfollowedError{why: fmt.Sprintf("table %s is declared but does not exist", name), try: "rowmill apply FILE, which creates it, or find out who has dropped it", gone: true}
 }
 
-func declaredOf(stored *state.Declared, target string) (*rolling.Declaration, error) {
+func DeclaredOf(stored *state.Declared, target string) (*rolling.Declaration, error) {
 	if stored.Format > state.Format {
 		return nil, engine.Hinted(fmt.Errorf("a later version of rowmill applied it, whose records in rowmill's own tables have format %d, and this version knows up to %d",
 			stored.Format, state.Format), "rowmill of the later version")
@@ -228,7 +231,7 @@ func declaredChanges(was, now *rolling.Declaration) []string {
 	var out []string
 	add := func(what, before, after string) {
 		if before != after {
-			out = append(out, fmt.Sprintf("%s %s -> %s", what, orNone(before), orNone(after)))
+			out = append(out, fmt.Sprintf("%s %s -> %s", what, cmp.Or(before, "none"), cmp.Or(after, "none")))
 		}
 	}
 	add("period", was.Period.String(), now.Period.String())
@@ -242,15 +245,15 @@ func declaredChanges(was, now *rolling.Declaration) []string {
 	add("seal.merge", gridText(was.Seal.Merge), gridText(now.Seal.Merge))
 	add("seal.archive", was.Seal.Archive, now.Seal.Archive)
 	add("shards", fmt.Sprint(was.Shards), fmt.Sprint(now.Shards))
-	for _, name := range namesOf(now) {
-		if old, is := levelOf(was, name), levelOf(now, name); old == nil {
+	for _, name := range LevelNames(now) {
+		if old, is := LevelOf(was, name), LevelOf(now, name); old == nil {
 			out = append(out, "roll-up "+name+" added")
 		} else if !reflect.DeepEqual(stripped(*old), stripped(*is)) {
 			out = append(out, "roll-up "+name+" changed")
 		}
 	}
-	for _, name := range namesOf(was) {
-		if levelOf(now, name) == nil {
+	for _, name := range LevelNames(was) {
+		if LevelOf(now, name) == nil {
 			out = append(out, "roll-up "+name+" no longer kept")
 		}
 	}
@@ -264,13 +267,6 @@ func fromText(d *rolling.Declaration) string {
 	return d.From.Format(time.DateTime)
 }
 
-func orNone(s string) string {
-	if s == "" {
-		return "none"
-	}
-	return s
-}
-
 func gridText(g rolling.Grid) string {
 	if !g.Valid() {
 		return ""
@@ -278,7 +274,7 @@ func gridText(g rolling.Grid) string {
 	return g.String()
 }
 
-func levelOf(d *rolling.Declaration, name string) *rolling.Rollup {
+func LevelOf(d *rolling.Declaration, name string) *rolling.Rollup {
 	for i := range d.Rollups {
 		if d.Rollups[i].Name == name {
 			return &d.Rollups[i]
@@ -295,8 +291,8 @@ func stripped(r rolling.Rollup) rolling.Rollup {
 
 // declare stores the declaration. A drop in progress either ends first, or sees the
 // new declaration before it removes anything.
-func (t follower) declare(ctx context.Context) error {
-	return t.locks().declaring(ctx, applyWait, func(engine.Lease) error {
+func (t *Table) Declare(ctx context.Context) error {
+	return t.Declaring(ctx, func(engine.Lease) error {
 		return t.State.Declare(ctx, t.State.DB(), t.Table.Name, t.Declared.Text, t.Table.Grid.String())
 	})
 }
@@ -304,5 +300,116 @@ func (t follower) declare(ctx context.Context) error {
 // Undeclare removes the applied declaration and all records of the table except the
 // log of actions.
 func (t *Table) Undeclare(ctx context.Context) error {
-	return t.locks().declaring(ctx, applyWait, func(engine.Lease) error { return t.State.Undeclare(ctx, t.State.DB(), t.Table.Name) })
+	return t.Declaring(ctx, func(engine.Lease) error { return t.State.Undeclare(ctx, t.State.DB(), t.Table.Name) })
 }
+
+// Applied returns the declaration that was applied last, or nil.
+func (t *Table) Applied(ctx context.Context) (*rolling.Declaration, error) {
+	d, err := t.State.Declared(ctx, t.Table.Name)
+	if isNoTable(err) || d == nil && err == nil {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return DeclaredOf(d, t.Declared.Target)
+}
+
+// ErrOtherDeclaration is the class of CheckApplied's error if another declaration was applied.
+var ErrOtherDeclaration = errors.New("another declaration was applied")
+
+// CheckApplied returns an error unless the table exists and the declaration was applied.
+func (t *Table) CheckApplied(ctx context.Context) error {
+	applied, err := t.Applied(ctx)
+	switch {
+	case err != nil:
+		return err
+	case applied == nil:
+		return fmt.Errorf("table %s has not been applied on %s", t.Declared.Name, t.DB.Info().Target)
+	case t.Schema == nil:
+		return engine.Hinted(fmt.Errorf("table %s was applied on %s and no longer exists: it was dropped or renamed by SQL", t.Declared.Name, t.DB.Info().Target),
+			"rename it back; or rowmill apply %s, which creates it again, without its rows", t.Declared.Source)
+	case !SameDeclaration(applied, t.Declared):
+		changes := cmp.Or(strings.Join(declaredChanges(applied, t.Declared), "; "), "not in how it is kept")
+		return engine.Hinted(engine.Classed(ErrOtherDeclaration, fmt.Errorf("%s differs from the declaration that was applied for table %s: %s", t.Declared.Source, t.Declared.Name, changes)),
+			"rowmill apply %s --dry-run, if the file is the newer one; an older one would revert what was applied", t.Declared.Source)
+	}
+	return nil
+}
+
+// sameDeclaration compares the meaning of two declarations, not their text.
+func SameDeclaration(a, b *rolling.Declaration) bool {
+	strip := func(d *rolling.Declaration) rolling.Declaration {
+		c := *d
+		c.Source, c.Text, c.Target, c.Warnings = "", "", "", nil
+		c.Rollups = append([]rolling.Rollup(nil), d.Rollups...)
+		for i, r := range c.Rollups {
+			c.Rollups[i] = stripped(r)
+		}
+		c.Definition = nil
+		return c
+	}
+	return reflect.DeepEqual(strip(a), strip(b)) && strings.Join(strings.Fields(a.Definition.Text), " ") == strings.Join(strings.Fields(b.Definition.Text), " ")
+}
+
+func LevelNames(d *rolling.Declaration) []string {
+	var out []string
+	for _, r := range d.Rollups {
+		out = append(out, r.Name)
+	}
+	return out
+}
+
+// Wanted is the position up to which periods should exist at present.
+func (f *followed) Wanted(v View) int64 {
+	if !f.Declared.Ahead.IsZero() {
+		return f.Declared.Ahead.After(v.Now)
+	}
+	present, err := f.Table.Grid.At(v.Now)
+	if err != nil {
+		return v.Now
+	}
+	return present.To
+}
+
+// Jobs returns the next task of each lane.
+func (f *followed) Jobs(tasks []Task, now int64) (out []state.Job) {
+	for _, lane := range Lanes {
+		job := state.Job{Policy: string(lane)}
+		if i := slices.IndexFunc(tasks, func(c Task) bool { return c.Kind.Lane() == lane }); i >= 0 {
+			what, due := tasks[i].Label(), tasks[i].Due
+			if lane == Summing {
+				var names []string
+				names, due = f.nextBuckets(now)
+				what = strings.Join(names, ", ")
+			}
+			job.Task = strings.TrimSpace(string(tasks[i].Kind) + " " + what)
+			if f.Table.Grid.Axis() == rolling.Time {
+				job.Next = rolling.Instant(due)
+			}
+		}
+		out = append(out, job)
+	}
+	return out
+}
+
+// nextBuckets returns the roll-ups whose present buckets end first, and when they do; none for a
+// sequence, whose buckets end at unknown times.
+func (f *followed) nextBuckets(now int64) (names []string, end int64) {
+	for _, r := range f.Declared.Rollups {
+		bucket, err := r.Every.At(now)
+		if err != nil || f.Table.Grid.Axis() == rolling.Sequence {
+			continue
+		}
+		if len(names) == 0 || bucket.To < end {
+			names, end = nil, bucket.To
+		}
+		if bucket.To == end {
+			names = append(names, r.Name)
+		}
+	}
+	return names, end
+}
+
+// columns are the columns that can be written: all but generated ones.
+func (f *followed) columns() []engine.SchemaColumn { return engine.Writable(f.Schema.Columns) }

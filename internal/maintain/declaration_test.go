@@ -1,4 +1,4 @@
-package maintain
+package maintain_test
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	. "github.com/rowmill/rowmill/internal/maintain"
+	"github.com/rowmill/rowmill/internal/maintain/schedule"
 	"github.com/rowmill/rowmill/internal/state"
 	"github.com/rowmill/rowmill/internal/testdb"
 	"github.com/rowmill/rowmill/rolling"
@@ -18,7 +20,7 @@ import (
 // apply applies another declaration as another process does, without w's knowledge.
 func (w *world) apply(d *rolling.Declaration) {
 	w.t.Helper()
-	applyPlan(w.t, opened(w.t, w.DB, d, w.now)).mustRun(w.t)
+	mustRun(w.t, applyPlan(w.t, opened(w.t, w.DB, d, w.now)))
 }
 
 // hours keeps the table for some hours, with rows in each.
@@ -189,7 +191,7 @@ func TestFollowWhileDropping(t *testing.T) {
 						w.apply(declared(24 * time.Hour))
 					}()
 					w.await("an apply that waits", func() bool {
-						lease, err := w.DB.Lead(t.Context(), "readings"+applyLock)
+						lease, err := w.DB.Lead(t.Context(), "readings"+ApplyLock)
 						if err == nil {
 							err = lease.Release()
 						}
@@ -233,7 +235,7 @@ func onPoint(t *testing.T, point string, test func(t *testing.T, db engine.Keepe
 
 // declaredElsewhere tries for a while to store a declaration, as apply does.
 func (w *world) declaredElsewhere(d *rolling.Declaration, patience time.Duration) error {
-	lease, err := w.locks().declareLease(w.t.Context(), patience)
+	lease, err := w.DeclareLease(w.t.Context(), patience)
 	if err != nil {
 		return err
 	}
@@ -283,7 +285,7 @@ func (w *world) killed(point string) {
 	}
 	go func() {
 		for _, lane := range Lanes {
-			if _, _, err := w.Pass(context.Background(), lane); err != nil {
+			if _, err := w.Pass(context.Background(), lane, nil, time.Time{}); err != nil {
 				w.t.Logf("%s: %v", lane, err)
 			}
 		}
@@ -330,7 +332,7 @@ func TestUnfollowed(t *testing.T) {
 				before := w.parts()
 				c.damage(w, d)
 				w.now = at(3.6)
-				err := (&Daemon{Table: w.Table}).Once(t.Context())
+				err := (&schedule.Daemon{Table: w.Table}).Once(t.Context())
 				if err == nil || !strings.Contains(err.Error(), c.want) {
 					t.Errorf("kept: %v, want an error with %q", err, c.want)
 				}
@@ -390,7 +392,7 @@ func TestFollowRollupKeep(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.apply(declared(rolling.Span{}))
-		if err := now.Rollups.Expire(t.Context(), w.now); !errors.Is(err, errChanged) {
+		if err := now.Rollups.Expire(t.Context(), w.now); !errors.Is(err, ErrChanged) {
 			t.Errorf("rows of the roll-up were removed: %v", err)
 		}
 		w.keep()

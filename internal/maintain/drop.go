@@ -76,10 +76,10 @@ func (t dropper) drop(ctx context.Context, p rolling.Partition, k *state.Period)
 			return "", fmt.Errorf("archive %s has changed since it was written: %s is not dropped", k.Archive, p.Name)
 		}
 	}
-	if _, err := t.State.Begin(ctx, c, dropping{state.Dropping{Part: p}, standalone(t.Table.Name, "drop", p), *k, t.mark}); err != nil {
+	if _, err := t.State.Begin(ctx, c, dropping{state.Dropping{Part: p}, Standalone(t.Table.Name, "drop", p), *k, t.mark}); err != nil {
 		return "", err
 	}
-	t.reach("drop begun")
+	t.Reach("drop begun")
 	return t.continueDrop(ctx, c)
 }
 
@@ -123,7 +123,7 @@ func (t dropper) dropSteps(ctx context.Context, c *state.Change, d dropping) (st
 		if s.Rows != d.Known.Rows || s.Hash != d.Known.Checksum {
 			return t.reattach(ctx, c, d, nil, "rows arrived at the last moment")
 		}
-		t.reach("drop checked")
+		t.Reach("drop checked")
 	}
 	if err := t.locks().withDeclarationLocked(ctx, d.Applied, func(ctx context.Context) error { return t.remove(ctx, c, d) }); err != nil {
 		return "", err
@@ -138,18 +138,18 @@ func (t dropper) detach(ctx context.Context, c *state.Change, d dropping) error 
 			return err
 		}
 	}
-	t.reach("drop levels sealed")
+	t.Reach("drop levels sealed")
 	// From here on no load takes the period for one that it has seen.
 	if err := t.State.DropTo(ctx, t.Table.Name, d.Part.To); err != nil {
 		return err
 	}
-	err := t.locks().alter(ctx, func(have []rolling.Partition) engine.Step {
+	err := t.Alter(ctx, func(have []rolling.Partition) engine.Step {
 		return engine.Detach{Table: t.Table, Have: have, Part: d.Part, Into: d.Table}
 	})
 	if err != nil {
 		return err
 	}
-	t.reach("detached")
+	t.Reach("detached")
 	return t.State.Advance(ctx, t.State.DB(), c, stepCheck, nil)
 }
 
@@ -167,12 +167,12 @@ func (t dropper) remove(ctx context.Context, c *state.Change, d dropping) error 
 		if err != nil {
 			return err
 		}
-		t.reach("drop noted")
+		t.Reach("drop noted")
 	}
 	if err := t.DB.Try(ctx, engine.DropTables{Names: []string{d.Table}}); err != nil {
 		return err
 	}
-	t.reach("dropped")
+	t.Reach("dropped")
 	return nil
 }
 
@@ -185,7 +185,7 @@ func (t dropper) revertDrop(ctx context.Context, c *state.Change, d dropping) (s
 	if err != nil {
 		return "", err
 	}
-	apart, err := t.exists(ctx, d.Table)
+	apart, err := t.Exists(ctx, d.Table)
 	if err != nil {
 		return "", err
 	}
@@ -195,7 +195,7 @@ func (t dropper) revertDrop(ctx context.Context, c *state.Change, d dropping) (s
 	case apart && within:
 		// After a crash during the detachment, or during its reversal, either table
 		// may hold the rows: first complete the detachment.
-		if err := t.locks().tryLocked(ctx, engine.Detach{Table: t.Table, Have: have, Part: d.Part, Into: d.Table}); err != nil {
+		if err := t.TryLocked(ctx, engine.Detach{Table: t.Table, Have: have, Part: d.Part, Into: d.Table}); err != nil {
 			return "", err
 		}
 		fallthrough
@@ -211,13 +211,13 @@ func (t dropper) revertDrop(ctx context.Context, c *state.Change, d dropping) (s
 
 // reattach attaches a detached period again, with known as its record; nil breaks its seal.
 func (t dropper) reattach(ctx context.Context, c *state.Change, d dropping, known *state.Period, why string) (string, error) {
-	err := t.locks().alter(ctx, func(have []rolling.Partition) engine.Step {
+	err := t.Alter(ctx, func(have []rolling.Partition) engine.Step {
 		return engine.Attach{Table: t.Table, Have: have, Part: d.Part, From: d.Table}
 	})
 	if err != nil {
 		return "", err
 	}
-	t.reach("put back")
+	t.Reach("put back")
 	err = t.inTx(ctx, func(tx *sql.Tx) error { return t.recordKept(ctx, tx, c, d, known) })
 	return d.Part.Name + ": " + why + "; it was reattached", err
 }
@@ -254,7 +254,7 @@ func (t dropper) errIfChanged(ctx context.Context) error {
 // fits the 63 bytes that PostgreSQL has for names: of a longer name of the table
 // 24 bytes are kept, the last 8 of them a hash of all of it, so that tables whose
 // names begin alike have tables of their own.
-func standalone(table, what string, p rolling.Partition) string {
+func Standalone(table, what string, p rolling.Partition) string {
 	return fmt.Sprintf("rowmill_%s_%s_%d", what, shortened(table), p.From)
 }
 

@@ -33,7 +33,7 @@ func (d *enclosing) tables(string) (copies, rows []string) { return nil, []strin
 // its rows become those of one long period, which takes the place of those created within its
 // range; the caller looks again which are missing. enclosed is that period, "" if there was none.
 func (t creator) createIn(ctx context.Context, step engine.CreatePartitions) (enclosed string, err error) {
-	err = t.locks().tryLocked(ctx, step)
+	err = t.TryLocked(ctx, step)
 	var crowd *engine.CrowdedError
 	if !errors.As(err, &crowd) {
 		return "", err
@@ -42,21 +42,27 @@ func (t creator) createIn(ctx context.Context, step engine.CreatePartitions) (en
 	if boundsErr != nil || part.Name == "" {
 		return "", errors.Join(err, boundsErr)
 	}
-	d := &enclosing{part, standalone(t.Table.Name, "rows", part)}
-	c := &state.Change{Table: t.Table.Name, ID: fmt.Sprintf("enclose %d", part.From), Kind: string(Enclose), Step: stepEnclose}
-	fresh, beginErr := t.State.Begin(ctx, c, d)
-	if beginErr == nil && !fresh {
-		beginErr = c.Load(d)
-	}
-	if beginErr != nil {
-		return "", errors.Join(err, beginErr)
-	}
-	t.reach("enclose begun")
-	detail, encloseErr := d.resume(ctx, t.table, c)
+	detail, encloseErr := t.Enclose(ctx, part)
 	if errors.Is(encloseErr, engine.ErrUnsupported) {
 		return "", err // with the statements that would split the partition
 	}
 	return detail, encloseErr
+}
+
+// Enclose makes rows outside of all periods those of a new one, or completes that. It returns what
+// it did, for the log.
+func (t *Table) Enclose(ctx context.Context, part rolling.Partition) (detail string, err error) {
+	d := &enclosing{part, Standalone(t.Table.Name, "rows", part)}
+	c := &state.Change{Table: t.Table.Name, ID: fmt.Sprintf("enclose %d", part.From), Kind: string(Enclose), Step: stepEnclose}
+	fresh, err := t.State.Begin(ctx, c, d)
+	if err == nil && !fresh {
+		err = c.Load(d)
+	}
+	if err != nil {
+		return "", err
+	}
+	t.Reach("enclose begun")
+	return d.resume(ctx, t, c)
 }
 
 // enclosure returns the period that the rows of a crowded partition make: those that retention
@@ -66,7 +72,7 @@ func (t creator) enclosure(ctx context.Context, crowd *engine.CrowdedError) (p r
 	if err != nil {
 		return p, err
 	}
-	first, err := oldest(t.Declared, now)
+	first, err := Oldest(t.Declared, now)
 	if err != nil {
 		return p, err
 	}
@@ -87,7 +93,7 @@ func (d *enclosing) resume(ctx context.Context, t *Table, c *state.Change) (stri
 	if err != nil && !errors.Is(err, engine.ErrUnsupported) {
 		return "", err
 	}
-	t.reach("enclosed")
+	t.Reach("enclosed")
 	endErr := t.inTx(ctx, func(tx *sql.Tx) error {
 		if t.Rollups != nil && err == nil {
 			if err := t.State.Touch(ctx, tx, t.Table.Name, string(Enclose), d.Part.Period); err != nil {

@@ -1,4 +1,4 @@
-package maintain
+package maintain_test
 
 import (
 	"fmt"
@@ -10,6 +10,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	. "github.com/rowmill/rowmill/internal/maintain"
+	"github.com/rowmill/rowmill/internal/maintain/apply"
+	"github.com/rowmill/rowmill/internal/maintain/schedule"
 	"github.com/rowmill/rowmill/internal/state"
 	"github.com/rowmill/rowmill/internal/testdb"
 	"github.com/rowmill/rowmill/rolling"
@@ -109,11 +112,11 @@ func applied(t testing.TB, db engine.Keeper, d *rolling.Declaration, now int64) 
 	table, err := Open(t.Context(), db, d, func() time.Time { return rolling.Instant(w.now) })
 	must(t, err)
 	w.Table = table
-	table.breath = time.Millisecond // no other session queues behind the test
+	table.SetBreath(time.Millisecond) // no other session queues behind the test
 	table.Say = func(e Event) {
 		t.Logf("%s %s %s %v", rolling.Instant(w.now).Format(time.DateTime), e.Action, e.Detail, e.Err)
 	}
-	applyPlan(t, table).mustRun(t)
+	mustRun(t, applyPlan(t, table))
 	return w
 }
 
@@ -132,7 +135,7 @@ func (w *world) insert(pos int64, sensors ...int) {
 // results of the others.
 func (w *world) keep() {
 	w.t.Helper()
-	if err := (&Daemon{Table: w.Table}).Once(w.t.Context()); err != nil {
+	if err := (&schedule.Daemon{Table: w.Table}).Once(w.t.Context()); err != nil {
 		w.t.Fatalf("keep: %v", err)
 	}
 }
@@ -288,7 +291,7 @@ func TestForeignPartitions(t *testing.T) {
 		must(t, err)
 		table, err := Open(t.Context(), db, declare(t, db, nil), time.Now)
 		if err == nil {
-			_, err = table.PlanApply(t.Context())
+			_, err = apply.PlanTable(t.Context(), table)
 		}
 		if err == nil || !strings.Contains(err.Error(), "is partitioned by RANGE (month(") || !strings.Contains(engine.HintOf(err), "REMOVE PARTITIONING") {
 			t.Errorf("%s: %v", server, err)
@@ -305,16 +308,16 @@ func defined(t testing.TB, text string) *rolling.Definition {
 }
 
 // applyPlan plans to apply a table's declaration.
-func applyPlan(t testing.TB, table *Table) *Application {
+func applyPlan(t testing.TB, table *Table) *apply.Plan {
 	t.Helper()
-	a, err := table.PlanApply(t.Context())
+	a, err := apply.PlanTable(t.Context(), table)
 	must(t, err)
 	return a
 }
 
-func (a *Application) mustRun(t testing.TB) {
+func mustRun(t testing.TB, a *apply.Plan) {
 	t.Helper()
-	must(t, a.Run(t.Context(), func(ApplyStep) {}))
+	must(t, a.Run(t.Context(), func(apply.Step) {}))
 }
 
 func (w *world) status() *Status {
@@ -363,7 +366,7 @@ func TestStandaloneNames(t *testing.T) {
 	p := rolling.Partition{Period: rolling.Period{From: math.MinInt64, To: math.MaxInt64}}
 	seen := map[string]string{}
 	for _, table := range []string{"readings", "readings_of_all_sensors_a", "readings_of_all_sensors_b", "readings_of_all_sensors_" + strings.Repeat("c", 40), strings.Repeat("\u00e4", 31), strings.Repeat("\u00e4", 30) + "b"} {
-		name := standalone(table, "drop", p)
+		name := Standalone(table, "drop", p)
 		if was, has := seen[name]; has {
 			t.Errorf("%s and %s share %s", table, was, name)
 		}
@@ -379,12 +382,12 @@ func (w *world) due() []string {
 	w.t.Helper()
 	now, err := w.Follow(w.t.Context())
 	must(w.t, err)
-	v, tasks, err := now.plan(w.t.Context())
+	v, tasks, err := now.Plan(w.t.Context())
 	must(w.t, err)
 	var out []string
 	for _, task := range tasks {
 		if task.Kind != Rollup && task.Due <= v.Now {
-			out = append(out, strings.TrimSpace(fmt.Sprintf("%s %s %s", task.Kind, label(task), task.Waits)))
+			out = append(out, strings.TrimSpace(fmt.Sprintf("%s %s %s", task.Kind, task.Label(), task.Waits)))
 		}
 	}
 	return out
@@ -405,7 +408,7 @@ func TestOnceDoesAll(t *testing.T) {
 		w.keep()
 		v, err := w.View(t.Context())
 		must(t, err)
-		w.failed.open.Store(string(Check), true)
+		w.LastFailed(string(Check))
 		must(t, w.Do(t.Context(), Task{Kind: Check, Parts: v.Parts[:1]}, v))
 		if !slices.ContainsFunc(w.actions(), func(a state.Action) bool { return a.Action == string(Check) }) {
 			t.Error("a check that found nothing has left the failure before it as the log's last word")
@@ -427,12 +430,12 @@ func TestOnceSaysWhatIsLeft(t *testing.T) {
 		w := applied(t, db, declare(t, db, func(d *rolling.Declaration) { d.Keep = span(time.Hour) }), at(0.2))
 		w.hours(0, 2)
 		have := w.partitions()
-		c := &state.Change{Table: "readings", ID: "restore", Kind: string(Restore), Step: stepAttach}
-		if _, err := w.State.Begin(t.Context(), c, restoring{Part: have[0]}); err != nil {
+		c := &state.Change{Table: "readings", ID: "restore", Kind: string(Restore), Step: StepAttach}
+		if _, err := w.State.Begin(t.Context(), c, Restoring{Part: have[0]}); err != nil {
 			t.Fatal(err)
 		}
 		w.now = at(2.6)
-		err := (&Daemon{Table: w.Table}).Once(t.Context())
+		err := (&schedule.Daemon{Table: w.Table}).Once(t.Context())
 		if want := "drop " + have[0].Name + ", which waits: a change of it is under way"; err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("kept: %v, want an error with %q", err, want)
 		}

@@ -35,39 +35,33 @@ const (
 // Lanes are all lanes.
 var Lanes = []Lane{Creating, Summing, Keeping, Rebuilding}
 
-func (k Kind) lane() Lane { return Lane(state.PolicyOf(string(k))) }
+func (k Kind) Lane() Lane { return Lane(state.PolicyOf(string(k))) }
 
 // View reads the state of the table: its partitions, their records and sizes.
-func (t *Table) View(ctx context.Context) (View, error) {
-	v, _, err := t.view(ctx)
-	return v, err
-}
-
-// view is View, with the changes in progress.
-func (t *Table) view(ctx context.Context) (v View, changes []state.Change, err error) {
+func (t *Table) View(ctx context.Context) (v View, err error) {
 	can := t.DB.Capabilities()
 	v = View{MaxPeriods: can.MaxPeriods, SwapRows: can.SwapRows, Gaps: can.Gaps}
 	if t.Schema != nil {
 		v.Compacts, v.Single = t.Schema.Compacts, can.MergesUntriggered && len(t.Schema.Triggers) > 0
 	}
 	if v.Now, err = t.Now(ctx); err != nil {
-		return v, nil, err
+		return v, err
 	}
 	if v.Parts, err = t.DB.Catalog().Partitions(ctx, t.Table); err != nil {
-		return v, nil, err
+		return v, err
 	}
 	if len(v.Parts) > 0 {
 		if v.Known, err = t.State.PeriodsFrom(ctx, t.Table.Name, v.Parts[0].From); err != nil {
-			return v, nil, err
+			return v, err
 		}
 	}
 	if v.Loading, err = t.creator().loading(ctx); err != nil {
-		return v, nil, err
+		return v, err
 	}
-	if changes, err = t.State.Changes(ctx, t.Table.Name); err != nil {
-		return v, nil, err
+	if v.Changes, err = t.State.Changes(ctx, t.Table.Name); err != nil {
+		return v, err
 	}
-	for _, c := range changes {
+	for _, c := range v.Changes {
 		v.Adopting = v.Adopting || c.Kind == adopt.Kind
 		if p, ok := affected(&c); ok {
 			v.Busy = append(v.Busy, p.Period)
@@ -76,11 +70,11 @@ func (t *Table) view(ctx context.Context) (v View, changes []state.Change, err e
 			}
 		}
 	}
-	return v, changes, nil
+	return v, nil
 }
 
-// plan returns the state of the table, and the tasks that follow from it.
-func (t *Table) plan(ctx context.Context) (v View, tasks []Task, err error) {
+// Plan returns the state of the table, and the tasks that follow from it.
+func (t *Table) Plan(ctx context.Context) (v View, tasks []Task, err error) {
 	if v, err = t.View(ctx); err == nil {
 		tasks, err = Plan(t.Declared, v)
 	}
@@ -141,42 +135,35 @@ type pass struct {
 	failed []error
 	// until is when the pass makes way for those of other tables; zero is never.
 	until time.Time
-	passed
+	Passed
 }
 
-// A passed is the result of a pass.
-type passed struct {
-	// next is the position at which the next task becomes due; false if none is known.
-	next int64
-	more bool
-	// again means that the pass has made way before its end.
-	again bool
-	jobs  []state.Job // what each lane does next
+// A Passed is the result of a pass.
+type Passed struct {
+	// Next is the position at which the next task of the lane becomes due, if More is set.
+	Next int64
+	More bool
+	// Early means that the pass has ended before all due tasks were tried.
+	Early bool
+	Jobs  []state.Job // the next task of each lane
 }
 
-// Pass executes all due tasks of a lane in order, and returns when the next task
-// will be due: a position, or false if none is known. A failure is reported and
-// logged, and the other tasks continue; the errors are returned together.
-func (t *Table) Pass(ctx context.Context, lane Lane) (next int64, more bool, err error) {
-	p, err := t.runner().pass(ctx, lane, nil, time.Time{})
-	return p.next, p.more, err
-}
-
-// pass is Pass, of only some kinds of tasks unless these are nil, which makes way for other tables
-// once it has taken until a time.
-func (t runner) pass(ctx context.Context, lane Lane, only []Kind, until time.Time) (passed, error) {
-	now, err := t.begin(ctx, lane)
+// Pass executes the due tasks of a lane in order: all of them, or those of some kinds unless only
+// is nil. It ends early at a time, unless that is zero, so that other tables get their turn. A
+// failure is reported and logged, and the other tasks continue; the errors are returned together.
+func (t *Table) Pass(ctx context.Context, lane Lane, only []Kind, until time.Time) (Passed, error) {
+	now, err := t.runner().begin(ctx, lane)
 	if now == nil {
-		return passed{}, err
+		return Passed{}, err
 	}
 	p := &pass{lane: lane, only: only, table: now, until: until, done: map[string]bool{}, failed: []error{err}}
 	err = p.run(ctx)
-	return p.passed, errors.Join(append(p.failed, err)...)
+	return p.Passed, errors.Join(append(p.failed, err)...)
 }
 
 // run returns what ends the pass early.
 func (p *pass) run(ctx context.Context) error {
-	if pause, err := p.table.runner().paused(ctx, p.lane); pause != nil || err != nil {
+	if pause, err := p.table.Paused(ctx, p.lane); pause != nil || err != nil {
 		return err
 	}
 	if p.lane == Creating {
@@ -194,11 +181,11 @@ func (p *pass) run(ctx context.Context) error {
 		if err != nil || task == nil {
 			return err
 		}
-		if p.again = len(p.done) > 0 && !p.until.IsZero() && time.Now().After(p.until); p.again {
+		if p.Early = len(p.done) > 0 && !p.until.IsZero() && time.Now().After(p.until); p.Early {
 			return nil
 		}
 		if len(p.done) > 0 { // a task may have taken hours
-			if pause, err := p.table.runner().paused(ctx, p.lane); pause != nil || err != nil {
+			if pause, err := p.table.Paused(ctx, p.lane); pause != nil || err != nil {
 				return err
 			}
 		}
@@ -222,15 +209,15 @@ func (p *pass) choose(ctx context.Context) (*Task, View, error) {
 	if ctx.Err() != nil {
 		return nil, View{}, ctx.Err()
 	}
-	v, tasks, err := p.table.plan(ctx)
+	v, tasks, err := p.table.Plan(ctx)
 	if err != nil {
 		return nil, v, err
 	}
 	var task *Task
-	p.next, p.more = nextDue(tasks, p.lane, v.Now)
-	p.jobs = p.table.runner().jobs(tasks, v.Now)
+	p.Next, p.More = nextDue(tasks, p.lane, v.Now)
+	p.Jobs = p.table.Jobs(tasks, v.Now)
 	for i := range tasks {
-		if c := &tasks[i]; task == nil && c.Kind.lane() == p.lane && c.ready(v.Now) && !p.done[c.ID()] && (p.only == nil || slices.Contains(p.only, c.Kind)) {
+		if c := &tasks[i]; task == nil && c.Kind.Lane() == p.lane && c.ready(v.Now) && !p.done[c.ID()] && (p.only == nil || slices.Contains(p.only, c.Kind)) {
 			task = c
 		}
 	}
@@ -243,40 +230,39 @@ func (t *Task) ready(now int64) bool { return t.Due <= now && t.Waits == "" }
 // nextDue returns when the next task of a lane will be due; false if none is known.
 func nextDue(tasks []Task, lane Lane, now int64) (next int64, more bool) {
 	for i := range tasks {
-		if c := &tasks[i]; c.Kind.lane() == lane && c.Due > now && (!more || c.Due < next) {
+		if c := &tasks[i]; c.Kind.Lane() == lane && c.Due > now && (!more || c.Due < next) {
 			next, more = c.Due, true
 		}
 	}
 	return next, more
 }
 
-// A looked is what a look at a table has found.
-type looked struct {
-	work []Lane // lanes with work, of those that are not paused
-	// next is the position at which the next task of any lane will be due; false if none is known.
-	next int64
-	more bool
-	// covered is the position up to which inserts have a period, without a gap from the present, now;
-	// wanted is up to where they should.
-	covered, wanted, now int64
-	pauses               []state.Pause
-	jobs                 []state.Job // with the next task of each lane
-	// quiet means that there is nothing to do before the database changes or the next task becomes
-	// due, but for the refresh of roll-ups, which then finds nothing.
-	quiet bool
+// A Looked is what a look at a table has found.
+type Looked struct {
+	Work []Lane // lanes with work that are not paused
+	// Next is the position at which the next task of any lane becomes due, if More is set.
+	Next int64
+	More bool
+	// Inserts find a period from Now up to Covered, and should up to Wanted.
+	Covered, Wanted, Now int64
+	Pauses               []state.Pause
+	Jobs                 []state.Job // the next task of each lane
+	// Quiet means that nothing is to be done until the database changes or the next task becomes due.
+	Quiet bool
 }
 
-// look looks at the table. Whether it was altered is checked by each pass, before it does anything.
-func (t runner) look(ctx context.Context) (l looked, err error) {
+// Look finds out which lanes of the table have work. Each pass checks whether the table was
+// altered.
+func (t *Table) Look(ctx context.Context) (l Looked, err error) {
 	now, err := t.follower().forLane(ctx, Creating)
 	if now == nil {
 		return l, err
 	}
 	var lookErr error
-	if l.pauses, lookErr = t.State.Pauses(ctx, t.Table.Name); lookErr != nil {
+	if l.Pauses, lookErr = t.State.Pauses(ctx, t.Table.Name); lookErr != nil {
 		return l, errors.Join(err, lookErr)
 	}
-	v, changes, lookErr := now.view(ctx)
+	v, lookErr := now.View(ctx)
 	if isNoTable(lookErr) {
 		t.stale.Store(true)
 		if _, err := t.follower().forLane(ctx, Creating); err != nil { // it says what is missing
@@ -286,82 +272,43 @@ func (t runner) look(ctx context.Context) (l looked, err error) {
 	if lookErr != nil {
 		return l, errors.Join(err, lookErr)
 	}
-	l.covered, l.wanted, l.now = covered(v.Parts, v.Now), now.runner().wanted(v), v.Now
+	l.Covered, l.Wanted, l.Now = covered(v.Parts, v.Now), now.Wanted(v), v.Now
 	tasks, planErr := Plan(now.Declared, v)
 	triggers, lookErr := now.guard().triggersMissed(ctx)
-	l.quiet = !triggers && len(changes) == 0 && len(v.Loading) == 0
+	l.Quiet = !triggers && len(v.Changes) == 0 && len(v.Loading) == 0
 	for _, c := range tasks {
 		switch {
 		case c.Kind == Rollup:
-			l.quiet = l.quiet && c.Waits == ""
+			l.Quiet = l.Quiet && c.Waits == ""
 		case c.Due <= v.Now:
-			l.quiet = false
+			l.Quiet = false
 		}
 	}
 	for _, lane := range Lanes {
 		if err != nil && lane != Creating { // by the declaration before
 			continue
 		}
-		due := slices.ContainsFunc(tasks, func(c Task) bool { return c.Kind.lane() == lane && c.ready(v.Now) })
-		due = due || slices.ContainsFunc(changes, func(c state.Change) bool {
+		due := slices.ContainsFunc(tasks, func(c Task) bool { return c.Kind.Lane() == lane && c.ready(v.Now) })
+		due = due || slices.ContainsFunc(v.Changes, func(c state.Change) bool {
 			d, err := load(&c)
-			return (d != nil || err != nil) && Kind(c.Kind).lane() == lane
+			return (d != nil || err != nil) && Kind(c.Kind).Lane() == lane
 		})
-		if (due || triggers && lane == Creating) && state.Paused(l.pauses, string(lane)) == nil {
-			l.work = append(l.work, lane)
+		if (due || triggers && lane == Creating) && state.Paused(l.Pauses, string(lane)) == nil {
+			l.Work = append(l.Work, lane)
 		}
-		if at, known := nextDue(tasks, lane, v.Now); known && (!l.more || at < l.next) {
-			l.next, l.more = at, true
+		if at, known := nextDue(tasks, lane, v.Now); known && (!l.More || at < l.Next) {
+			l.Next, l.More = at, true
 		}
 	}
-	if names, end := now.runner().nextBuckets(v.Now); len(names) > 0 && (!l.more || end < l.next) {
-		l.next, l.more = end, true
+	if names, end := now.nextBuckets(v.Now); len(names) > 0 && (!l.More || end < l.Next) {
+		l.Next, l.More = end, true
 	}
-	l.jobs = now.runner().jobs(tasks, v.Now)
+	l.Jobs = now.Jobs(tasks, v.Now)
 	return l, errors.Join(err, planErr, lookErr)
 }
 
-// jobs returns the next task of each lane.
-func (t runner) jobs(tasks []Task, now int64) (out []state.Job) {
-	for _, lane := range Lanes {
-		job := state.Job{Policy: string(lane)}
-		if i := slices.IndexFunc(tasks, func(c Task) bool { return c.Kind.lane() == lane }); i >= 0 {
-			what, due := label(tasks[i]), tasks[i].Due
-			if lane == Summing {
-				var names []string
-				names, due = t.nextBuckets(now)
-				what = strings.Join(names, ", ")
-			}
-			job.Task = strings.TrimSpace(string(tasks[i].Kind) + " " + what)
-			if t.Table.Grid.Axis() == rolling.Time {
-				job.Next = rolling.Instant(due)
-			}
-		}
-		out = append(out, job)
-	}
-	return out
-}
-
-// nextBuckets returns the roll-ups whose present buckets end first, and when they do; none for a
-// sequence, whose buckets end at unknown times.
-func (t runner) nextBuckets(now int64) (names []string, end int64) {
-	for _, r := range t.Declared.Rollups {
-		bucket, err := r.Every.At(now)
-		if err != nil || t.Table.Grid.Axis() == rolling.Sequence {
-			continue
-		}
-		if len(names) == 0 || bucket.To < end {
-			names, end = nil, bucket.To
-		}
-		if bucket.To == end {
-			names = append(names, r.Name)
-		}
-	}
-	return names, end
-}
-
-// paused returns the pause of a lane, nil if it has none.
-func (t runner) paused(ctx context.Context, lane Lane) (*state.Pause, error) {
+// Paused returns the pause of a lane, nil if it has none.
+func (t *Table) Paused(ctx context.Context, lane Lane) (*state.Pause, error) {
 	pauses, err := t.State.Pauses(ctx, t.Table.Name)
 	return state.Paused(pauses, string(lane)), err
 }
@@ -369,7 +316,7 @@ func (t runner) paused(ctx context.Context, lane Lane) (*state.Pause, error) {
 // WhilePaused returns a reason to wait for copies of rows: that a policy of the table is paused.
 func (t *Table) WhilePaused(policy string) func(ctx context.Context) (why string, err error) {
 	return func(ctx context.Context) (string, error) {
-		p, err := t.runner().paused(ctx, Lane(policy))
+		p, err := t.Paused(ctx, Lane(policy))
 		if p == nil {
 			return "", err
 		}
@@ -405,13 +352,13 @@ func (t *Table) Do(ctx context.Context, task Task, v View) error {
 	}
 	switch {
 	case errors.Is(err, errChanged):
-		t.say(Event{At: began, Action: string(task.Kind), Detail: label(task) + ": " + err.Error(), Waiting: true})
+		t.Report(Event{At: began, Action: string(task.Kind), Detail: task.Label() + ": " + err.Error(), Waiting: true})
 		return nil
 	case wait != nil:
-		t.say(Event{At: began, Action: string(task.Kind), Detail: wait.why, Waiting: true})
+		t.Report(Event{At: began, Action: string(task.Kind), Detail: wait.why, Waiting: true})
 		return nil
 	}
-	return t.runner().ended(ctx, string(task.Kind), label(task), detail, began, err)
+	return t.runner().ended(ctx, string(task.Kind), task.Label(), detail, began, err)
 }
 
 // ended reports and logs how an action on something ended. It returns the error as the
@@ -421,7 +368,7 @@ func (t runner) ended(ctx context.Context, action, what, detail string, began ti
 	case err != nil && ctx.Err() != nil:
 		return ctx.Err()
 	case errors.Is(err, engine.ErrLockTimeout):
-		err = t.locks().blocked(ctx, err)
+		err = t.Blocked(ctx, err)
 	case err == nil && detail == "" && !t.failed.over(action):
 		return nil
 	}
@@ -429,16 +376,17 @@ func (t runner) ended(ctx context.Context, action, what, detail string, began ti
 	if err != nil || detail == "" {
 		detail = what
 	}
-	t.log(ctx, action, detail, time.Since(began), err)
+	t.Log(ctx, action, detail, time.Since(began), err)
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", action, what, err)
 	}
 	return nil
 }
 
-func label(task Task) string {
-	names := make([]string, len(task.Parts))
-	for i, p := range task.Parts {
+// Label names the periods of a task, e.g. "p20240101_00, p20240101_01".
+func (t Task) Label() string {
+	names := make([]string, len(t.Parts))
+	for i, p := range t.Parts {
 		names[i] = p.Name
 	}
 	if len(names) > 4 {
@@ -468,11 +416,11 @@ func (t runner) do(ctx context.Context, task Task, v View) (string, error) {
 	case Seal:
 		return t.sealer().seal(ctx, task.Parts[0])
 	case Check:
-		return t.sealer().check(ctx, task.Parts[0], v.known(task.Parts[0]), v.Now)
+		return t.sealer().check(ctx, task.Parts[0], v.Record(task.Parts[0]), v.Now)
 	case Archive:
-		return t.archiver().archive(ctx, task.Parts[0], v.known(task.Parts[0]))
+		return t.sealer().archive(ctx, task.Parts[0], v.Record(task.Parts[0]))
 	case Drop:
-		return t.dropper().drop(ctx, task.Parts[0], v.known(task.Parts[0]))
+		return t.dropper().drop(ctx, task.Parts[0], v.Record(task.Parts[0]))
 	case Rebuild, Merge:
 		return t.rebuilder().rebuild(ctx, task)
 	}
@@ -489,7 +437,7 @@ func (t runner) finish(ctx context.Context, lane Lane) error {
 	for i := range changes {
 		c := &changes[i]
 		d, err := load(c)
-		if d == nil || Kind(c.Kind).lane() != lane {
+		if d == nil || Kind(c.Kind).Lane() != lane {
 			continue
 		}
 		var detail string
@@ -497,7 +445,7 @@ func (t runner) finish(ctx context.Context, lane Lane) error {
 		if err == nil {
 			// The entry has the task's name: the previous entry may report that the
 			// task failed.
-			action, what = string(d.task().Kind), label(d.task())
+			action, what = string(d.task().Kind), d.task().Label()
 			detail, err = d.resume(ctx, t.table, c)
 		}
 		err = t.ended(ctx, action, what, detail, began, err)
@@ -515,7 +463,7 @@ func (t runner) finish(ctx context.Context, lane Lane) error {
 }
 
 // blocked adds the blocking transaction to the error of a lock.
-func (t locks) blocked(ctx context.Context, err error) error {
+func (t *Table) Blocked(ctx context.Context, err error) error {
 	who, lookErr := t.DB.Blockers(ctx, t.Table)
 	own, others := ownAndOthers(who)
 	if lookErr == nil && len(others) == 0 && len(own) > 0 {
@@ -535,12 +483,54 @@ func (t creator) create(ctx context.Context, task Task, v View) (string, error) 
 		enclosed, err := t.createIn(ctx, engine.CreatePartitions{Table: t.Table, Have: have, New: []rolling.Partition{p}})
 		if enclosed != "" || err != nil {
 			if i > 0 {
-				t.log(ctx, string(Create), label(Task{Parts: task.Parts[:i]}), 0, nil)
+				t.Log(ctx, string(Create), Task{Parts: task.Parts[:i]}.Label(), 0, nil)
 			}
 			return enclosed, err // the next look finds what is missing beside the enclosed one
 		}
-		t.reach("created")
+		t.Reach("created")
 		have = append(have[:len(have):len(have)], p)
 	}
-	return label(task), t.guard().triggers(ctx)
+	return task.Label(), t.guard().triggers(ctx)
+}
+
+// EndChanges prepares the end of the period changes of a table that its owner has
+// dropped, and returns them with their entries for the log: they have nothing left
+// to change. Tables that are mere copies are removed. Tables that may hold the only
+// copy of rows stay, and the log names them.
+func (t *Table) EndChanges(ctx context.Context) (ended []state.Change, said []string, err error) {
+	changes, err := t.State.Changes(ctx, t.Table.Name)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, c := range changes {
+		d, err := load(&c)
+		if err != nil {
+			return nil, nil, err
+		}
+		if d == nil {
+			continue
+		}
+		part, of := d.period()
+		if !of {
+			continue // a table of its own; its rows are in the archive
+		}
+		copies, rows := d.tables(c.Step)
+		if len(copies) > 0 {
+			if err := t.DB.Try(ctx, engine.DropTables{Names: copies}); err != nil {
+				return nil, nil, err
+			}
+		}
+		detail := part.Name + ": ended, the table was dropped"
+		for _, name := range rows {
+			there, err := t.Exists(ctx, name)
+			if err != nil {
+				return nil, nil, err
+			}
+			if there {
+				detail += "; table " + name + " has rows of it"
+			}
+		}
+		ended, said = append(ended, c), append(said, detail)
+	}
+	return ended, said, nil
 }

@@ -18,7 +18,16 @@ type locks struct{ *table }
 
 func (t *Table) locks() locks { return locks{t} }
 
+// LeaderLock is the name of the lock that a process holds while it keeps the table.
+func (f *followed) LeaderLock() string { return f.Table.Name + "/keep" }
+
 const (
+	// Beat is the interval of a leader's heartbeats. After three without one, it counts as gone.
+	Beat = 5 * time.Second
+	// FirstRetry is the pause after a lock was not granted: statements that queue behind the request
+	// must pass first. LockPause is the longest: each attempt delays inserts by up to a second.
+	FirstRetry = 500 * time.Millisecond
+	LockPause  = 10 * time.Second
 	// turnWait is how long a step waits for its turn: longer than any turn should last.
 	turnWait = 5 * time.Second
 	turnPoll = 20 * time.Millisecond
@@ -30,8 +39,8 @@ const (
 // tryLocked tries a step that needs the table's lock. The steps of a table take
 // turns across all lanes and processes: if two were queued for the lock, an insert
 // behind both would wait for twice the lock timeout.
-func (t locks) tryLocked(ctx context.Context, step engine.Step) error {
-	return t.waitTurn(ctx, func() error { return t.DB.Try(ctx, step) })
+func (t *Table) TryLocked(ctx context.Context, step engine.Step) error {
+	return t.locks().waitTurn(ctx, func() error { return t.DB.Try(ctx, step) })
 }
 
 // waitTurn is tryLocked for any change under the table's lock.
@@ -55,12 +64,12 @@ func (t locks) waitTurn(ctx context.Context, change func() error) error {
 }
 
 // alter is tryLocked for a step that depends on the existing partitions.
-func (t locks) alter(ctx context.Context, step func(have []rolling.Partition) engine.Step) error {
+func (t *Table) Alter(ctx context.Context, step func(have []rolling.Partition) engine.Step) error {
 	have, err := t.DB.Catalog().Partitions(ctx, t.Table)
 	if err != nil {
 		return err
 	}
-	return t.tryLocked(ctx, step(have))
+	return t.TryLocked(ctx, step(have))
 }
 
 func (t locks) turn(ctx context.Context) (end func()) {
@@ -195,6 +204,12 @@ func (t locks) lease(ctx context.Context, lock string, end time.Time) (lease eng
 		err = fmt.Errorf("the declaration of %s is locked by another rowmill, which applies another one or removes rows by it: %v", t.Table.Name, err)
 	}
 	return lease, err
+}
+
+// Declaring runs fn while no other process applies a declaration of the table, or removes rows by
+// one.
+func (t *Table) Declaring(ctx context.Context, fn func(engine.Lease) error) error {
+	return t.locks().declaring(ctx, applyWait, fn)
 }
 
 // withDeclarationLocked calls remove, which deletes rows or detaches them, while no process

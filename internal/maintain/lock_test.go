@@ -1,4 +1,4 @@
-package maintain
+package maintain_test
 
 import (
 	"context"
@@ -10,12 +10,13 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	mysqldriver "github.com/go-sql-driver/mysql"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	. "github.com/rowmill/rowmill/internal/maintain"
+	"github.com/rowmill/rowmill/internal/maintain/schedule"
 	"github.com/rowmill/rowmill/internal/state"
 	"github.com/rowmill/rowmill/rolling"
 )
@@ -42,10 +43,10 @@ func TestTrapRequestsForTheLockQueueUp(t *testing.T) {
 		var all sync.WaitGroup
 		name := &engine.Table{Name: "readings"}
 		for range 2 {
-			table := &Table{DB: counted{db, &active, &most}, followed: followed{Table: name}, shared: &shared{}}
+			table := BareTable(counted{db, &active, &most}, name)
 			for range 3 {
 				all.Go(func() {
-					if err := table.locks().tryLocked(t.Context(), engine.CreatePartitions{Table: name, New: []rolling.Partition{{Name: "p"}}}); err != nil {
+					if err := table.TryLocked(t.Context(), engine.CreatePartitions{Table: name, New: []rolling.Partition{{Name: "p"}}}); err != nil {
 						t.Error(err)
 					}
 				})
@@ -65,16 +66,16 @@ func TestReplaceWaitsForCopy(t *testing.T) {
 		w := applied(t, db, declare(t, db, nil), at(0.5))
 		var active, most atomic.Int32
 		w.Table.DB = counted{db, &active, &most}
-		w.copying.RLock()
+		w.Copying().RLock()
 		var all sync.WaitGroup
 		all.Go(func() {
-			_ = w.publisher().swapPublished(t.Context(), &state.Change{Table: "readings"}, &publishing{}, 0) // nothing is recorded of it
+			_ = w.SwapPublished(t.Context(), &state.Change{Table: "readings"}) // nothing is recorded of it
 		})
 		time.Sleep(50 * time.Millisecond)
 		if n := most.Load(); n != 0 {
 			t.Error("the period is replaced during the copy")
 		}
-		w.copying.RUnlock()
+		w.Copying().RUnlock()
 		all.Wait()
 		if n := most.Load(); n != 1 {
 			t.Errorf("%d attempts after the copy, want 1", n)
@@ -119,7 +120,7 @@ func TestBlockedIsOver(t *testing.T) {
 			w.now = at(hour)
 			db.tries.Store(1000)
 			for range 2 {
-				if err := (&Daemon{Table: w.Table}).Once(t.Context()); !errors.Is(err, engine.ErrLockTimeout) {
+				if err := (&schedule.Daemon{Table: w.Table}).Once(t.Context()); !errors.Is(err, engine.ErrLockTimeout) {
 					t.Fatalf("with the lock taken: %v", err)
 				}
 				if got := w.problem("blocked"); !strings.HasPrefix(got, want+" ") {
@@ -244,7 +245,7 @@ func TestTrapOwnTransaction(t *testing.T) {
 		defer own.Close()
 		begin(own)
 		w.now = at(1.5) // a period is due to be created
-		_, _, err = w.Pass(t.Context(), Creating)
+		_, err = w.Pass(t.Context(), Creating, nil, time.Time{})
 		if !errors.Is(err, engine.ErrLockTimeout) || !strings.Contains(err.Error(), "rowmill's own connection") {
 			t.Errorf("create a period: %v", err)
 		}
@@ -273,7 +274,7 @@ func openTransaction(t *testing.T, db engine.Keeper) {
 		d.Ahead = span(6 * time.Hour)
 	})
 	w := applied(t, db, d, at(0.5))
-	w.breath = 0 // inserts queue here
+	w.SetBreath(0) // inserts queue here
 	var now atomic.Int64
 	now.Store(w.now)
 	w.Now = Clock(func() time.Time { return rolling.Instant(now.Load()) })
@@ -293,7 +294,7 @@ func openTransaction(t *testing.T, db engine.Keeper) {
 	defer all.Wait()
 	defer cancel()
 	all.Go(func() {
-		(&Daemon{Table: w.Table, Poll: 200 * time.Millisecond, LockPause: 200 * time.Millisecond}).Run(ctx)
+		(&schedule.Daemon{Table: w.Table, Poll: 200 * time.Millisecond, LockPause: 200 * time.Millisecond}).Run(ctx)
 	})
 	var inserts, beside inserter
 	all.Go(func() {
@@ -357,37 +358,4 @@ func openTransaction(t *testing.T, db engine.Keeper) {
 	if wait > lockBound+machine {
 		t.Errorf("an insert waited %s behind maintenance, and %s for the machine; the bound is %s", wait, machine, lockBound)
 	}
-}
-
-// TestGate: a change waits for statements that read the table, but not longer than
-// gateWait, and new ones wait for the change only, not for older statements.
-func TestGate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var g gate
-		endRead, began := g.read(), time.Now()
-		change := g.change(t.Context())
-		if waited := time.Since(began); waited != gateWait {
-			t.Errorf("a change waited %v for a statement that reads, want %v", waited, gateWait)
-		}
-		read := false
-		go func() { g.read()(); read = true }()
-		if synctest.Wait(); read {
-			t.Error("a statement began during a change")
-		}
-		second := g.change(t.Context()) // a change of another lane
-		change()
-		if synctest.Wait(); read {
-			t.Error("a statement began during the second change")
-		}
-		second()
-		if synctest.Wait(); !read {
-			t.Error("a statement waited for one that reads, after the changes had ended")
-		}
-		endRead()
-		began = time.Now()
-		g.change(t.Context())()
-		if waited := time.Since(began); waited != 0 {
-			t.Errorf("a change waited %v without statements that read", waited)
-		}
-	})
 }

@@ -51,7 +51,7 @@ func (t dropper) noteMissing(ctx context.Context, parts []rolling.Partition, now
 		return err
 	}
 	for _, k := range known {
-		due, drops := dropDue(t.Declared, k.Partition)
+		due, drops := DropDue(t.Declared, k.Partition)
 		busy := slices.ContainsFunc(changes, func(c state.Change) bool { p, ok := affected(&c); return ok && p.Overlaps(k.Period) })
 		kept := slices.ContainsFunc(parts, func(p rolling.Partition) bool { return p.To <= k.To })
 		if !drops || due > now || busy || kept || k.State == state.Restored {
@@ -83,7 +83,7 @@ func (t dropper) lose(ctx context.Context, k state.Period, c *state.Change) erro
 		return t.State.End(ctx, tx, c)
 	})
 	if err == nil && c == nil {
-		t.log(ctx, string(Drop), lostText(k), 0, nil)
+		t.Log(ctx, string(Drop), lostText(k), 0, nil)
 	}
 	return err
 }
@@ -101,7 +101,7 @@ func (t dropper) lost(ctx context.Context, parts []rolling.Partition, beside []s
 		return nil
 	}
 	for _, name := range beside {
-		if there, err := t.exists(ctx, name); there || err != nil {
+		if there, err := t.Exists(ctx, name); there || err != nil {
 			return nil
 		}
 	}

@@ -1,4 +1,4 @@
-package maintain
+package maintain_test
 
 import (
 	"fmt"

@@ -108,7 +108,7 @@ func (t rebuilder) merge(ctx context.Context, d *publishing, columns []engine.Co
 	}
 	var names []string
 	all := make([]engine.Column, 0, len(t.Schema.Columns))
-	for _, c := range t.sums().columns() {
+	for _, c := range t.columns() {
 		names, all = append(names, c.Name), append(all, engine.Column{Name: c.Name})
 	}
 	s, err := db.Stage(ctx, t.Table, engine.StageOptions{Name: d.With, Columns: all, Storage: engine.Storage{Compress: t.Declared.Seal.Compress}})
@@ -135,7 +135,7 @@ func (t rebuilder) merge(ctx context.Context, d *publishing, columns []engine.Co
 	if err != nil {
 		return fmt.Errorf("copy the rows of %s: %w", d.Part.Name, err)
 	}
-	t.reach("publish merging")
+	t.Reach("publish merging")
 	for _, step := range []struct {
 		statement string
 		rows      *int64
@@ -147,7 +147,7 @@ func (t rebuilder) merge(ctx context.Context, d *publishing, columns []engine.Co
 		if *step.rows, err = s.Run(ctx, step.statement); err != nil {
 			return fmt.Errorf("merge rows with %s: %w", d.Part.Name, err)
 		}
-		t.reach("publish merging")
+		t.Reach("publish merging")
 	}
 	if _, err := s.Finish(ctx); err != nil {
 		return fmt.Errorf("merge rows with %s: %w", d.Part.Name, err)
@@ -164,7 +164,7 @@ func (t rebuilder) merge(ctx context.Context, d *publishing, columns []engine.Co
 	if err := t.DB.SQL().QueryRowContext(ctx, "SELECT COUNT(*) FROM "+with+" WHERE "+t.sums().within(d.Part.Period)).Scan(&rows); err != nil {
 		return fmt.Errorf("verify table %s: %w", d.With, t.DB.Classify(err))
 	}
-	d.Sum, err = engine.ReadChecksum(ctx, t.DB, t.State.DB(), t.DB.Words().RowHash(t.sums().columns()), with+" n",
+	d.Sum, err = engine.ReadChecksum(ctx, t.DB, t.State.DB(), t.DB.Words().RowHash(t.columns()), with+" n",
 		"NOT EXISTS (SELECT 1 FROM "+own+" WHERE "+engine.EqualIn(t.DB.Dialect(), t.Schema.Key(), own+".", "n.")+")")
 	if err != nil {
 		return err
@@ -173,7 +173,7 @@ func (t rebuilder) merge(ctx context.Context, d *publishing, columns []engine.Co
 		return fmt.Errorf("merge rows with %s: it had %d, and %s sent, %d of them there already; %d were added, and table %s has %d: the numbers don't add up, and nothing was changed",
 			d.Part.Name, d.Had, figure.Plural(d.Sent, "row was", "rows were"), d.Duplicate, added, d.With, rows)
 	}
-	t.reach("publish merged")
+	t.Reach("publish merged")
 	return nil
 }
 

@@ -30,14 +30,14 @@ func (t *Table) Creatable(ctx context.Context) (*rolling.Creatable, error) {
 	if err != nil {
 		return nil, err
 	}
-	return t.creator().creatable(ctx, now)
+	return t.CreatableAt(ctx, now)
 }
 
 // creatable is Creatable by the declaration that t has.
-func (t creator) creatable(ctx context.Context, now int64) (c *rolling.Creatable, err error) {
+func (t *Table) CreatableAt(ctx context.Context, now int64) (c *rolling.Creatable, err error) {
 	d := t.Declared
 	c = &rolling.Creatable{Grid: d.Period, Keep: d.Keep, Range: d.Period.Bounds()}
-	if c.Range.From, err = oldest(d, now); err != nil {
+	if c.Range.From, err = Oldest(d, now); err != nil {
 		return nil, err
 	}
 	// A sequence is filled from its beginning: what follows the last period is near.
@@ -59,70 +59,8 @@ func (t creator) creatable(ctx context.Context, now int64) (c *rolling.Creatable
 	return c, err
 }
 
-// mostFrom limits the periods of a declaration's from on a server without a limit of its own.
-const mostFrom = 8192
-
-// planFrom returns the periods that a declaration's from wants before those that begin at
-// present, of a table that has some, and notes for the owner.
-func (t creator) planFrom(have []rolling.Partition, c *rolling.Creatable, now int64, changed bool) (out []rolling.Partition, notes []string, err error) {
-	d := t.Declared
-	if d.From.IsZero() || len(have) == 0 {
-		return nil, nil, nil
-	}
-	from := rolling.Position(d.From)
-	if from < c.Range.From && changed {
-		return nil, nil, engine.Hinted(fmt.Errorf("from = %q is older than keep = %q allows: retention would drop the periods before %s", d.From.Format(time.DateTime), d.Keep, c.Grid.Format(c.Range.From)),
-			"a longer keep, or from = %q", rolling.Instant(c.Range.From).Format(time.DateOnly))
-	}
-	if from > now {
-		notes = append(notes, fmt.Sprintf("from = %q lies in the future: periods begin at present", d.From.Format(time.DateTime)))
-	}
-	if c.Sealed > max(from, c.Range.From) {
-		notes = append(notes, fmt.Sprintf("no periods are created before %s, up to where roll-ups are sealed", c.Grid.Format(c.Sealed)))
-	}
-	limit := mostFrom
-	if most := t.DB.Capabilities().MaxPeriods; most > 0 {
-		limit = most - spareFor(most) - len(have)
-	}
-	out, err = c.Missing(have, from, min(now, have[len(have)-1].To), max(limit, 0))
-	if err != nil {
-		return nil, nil, engine.Hinted(fmt.Errorf("from = %q: %w", d.From.Format(time.DateTime), err), "a longer period; or leave from out: rowmill load creates the periods that its rows need")
-	}
-	return out, notes, nil
-}
-
-// planEarlier adds the step that creates the missing periods since the declaration's from.
-func (t creator) planEarlier(ctx context.Context, a *Application, applied *rolling.Declaration) error {
-	if t.Declared.From.IsZero() {
-		return nil
-	}
-	have, _, err := t.taker().withTail(ctx)
-	if err != nil {
-		return err
-	}
-	now, err := t.Now(ctx)
-	if err != nil {
-		return err
-	}
-	c, err := t.creatable(ctx, now)
-	if err != nil {
-		return err
-	}
-	parts, notes, err := t.planFrom(have, c, now, applied == nil || !applied.From.Equal(t.Declared.From))
-	if a.Notes = append(a.Notes, notes...); err != nil || len(parts) == 0 {
-		return err
-	}
-	sql, err := t.DB.Dialect().Render(engine.CreatePartitions{Table: t.Table, Have: have, New: parts})
-	if err != nil {
-		return err
-	}
-	a.Steps = append(a.Steps, ApplyStep{What: fmt.Sprintf("create %s, %s", figure.Plural(len(parts), "earlier period", "earlier periods"), label(Task{Parts: parts})), SQL: sql,
-		run: func(ctx context.Context) error { return t.CreatePeriods(ctx, parts) }})
-	return nil
-}
-
 // oldest returns the beginning of the oldest period that retention would not drop.
-func oldest(d *rolling.Declaration, now int64) (int64, error) {
+func Oldest(d *rolling.Declaration, now int64) (int64, error) {
 	b := d.Period.Bounds()
 	if d.Keep.IsZero() {
 		return b.From, nil
@@ -130,7 +68,7 @@ func oldest(d *rolling.Declaration, now int64) (int64, error) {
 	at := min(max(min(d.Keep.Before(now), d.Seal.After.Before(now)), b.From), b.To-1)
 	p, err := d.Period.At(at)
 	for err == nil {
-		if due, _ := dropDue(d, rolling.Partition{Period: p}); due > now || p.To >= b.To {
+		if due, _ := DropDue(d, rolling.Partition{Period: p}); due > now || p.To >= b.To {
 			return p.From, nil
 		}
 		p, err = d.Period.At(p.To)
@@ -144,7 +82,7 @@ const createAtOnce = 8
 
 // spareFor returns how many of the periods that a server allows are left to those that
 // are created ahead: history must not stop the table from rolling.
-func spareFor(most int) int { return most / 10 }
+func SpareFor(most int) int { return most / 10 }
 
 // CreatePeriods creates periods that rows need, as Creatable allows them. Those that
 // overlap with an existing one are left out: another process may have created it. On
@@ -167,38 +105,38 @@ func (t *Table) CreatePeriods(ctx context.Context, parts []rolling.Partition) er
 		slices.SortFunc(missing, byFrom)
 		all := slices.Concat(have, missing)
 		slices.SortFunc(all, byFrom)
-		if most, n := t.DB.Capabilities().MaxPeriods, (View{Gaps: t.DB.Capabilities().Gaps}).partitions(all); most > 0 && n > most-spareFor(most) {
+		if most, n := t.DB.Capabilities().MaxPeriods, (View{Gaps: t.DB.Capabilities().Gaps}).partitions(all); most > 0 && n > most-SpareFor(most) {
 			return engine.Hinted(fmt.Errorf("the rows need %s more, and the table would have %d partitions: the server allows %d, of which a tenth is left to new rows",
 				figure.Plural(len(missing), "period", "periods"), n, most), "a longer period, or merge = \"1mo\" below [seal]; or only the rows of fewer periods")
 		}
 		some := missing[:min(len(missing), createAtOnce)]
-		t.reach("create period")
+		t.Reach("create period")
 		enclosed, err := t.creator().createIn(ctx, engine.CreatePartitions{Table: t.Table, Have: have, New: some})
 		if enclosed != "" {
-			t.log(ctx, string(Enclose), enclosed, time.Since(began), err)
+			t.Log(ctx, string(Enclose), enclosed, time.Since(began), err)
 			continue
 		}
 		if err != nil {
 			now, lookErr := t.DB.Catalog().Partitions(ctx, t.Table)
 			if lookErr != nil || len(now) == len(have) { // no other process has created it meanwhile
 				if errors.Is(err, engine.ErrLockTimeout) {
-					err = t.locks().blocked(ctx, err)
+					err = t.Blocked(ctx, err)
 				}
-				return fmt.Errorf("create %s: %w", label(Task{Parts: some}), err)
+				return fmt.Errorf("create %s: %w", Task{Parts: some}.Label(), err)
 			}
 			continue
 		}
 		made = append(made, some...)
-		t.reach("period created")
+		t.Reach("period created")
 	}
 	if len(made) == 0 {
 		return nil
 	}
 	if err := t.guard().triggers(ctx); err != nil {
-		return fmt.Errorf("triggers of %s: %w", label(Task{Parts: made}), err)
+		return fmt.Errorf("triggers of %s: %w", Task{Parts: made}.Label(), err)
 	}
-	t.reach("period triggers")
-	t.log(ctx, string(Create), label(Task{Parts: made})+", for rows that are loaded", time.Since(began), nil)
+	t.Reach("period triggers")
+	t.Log(ctx, string(Create), Task{Parts: made}.Label()+", for rows that are loaded", time.Since(began), nil)
 	return nil
 }
 

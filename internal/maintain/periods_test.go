@@ -1,4 +1,4 @@
-package maintain
+package maintain_test
 
 import (
 	"context"
@@ -10,6 +10,9 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/engine/enginetest"
+	. "github.com/rowmill/rowmill/internal/maintain"
+	"github.com/rowmill/rowmill/internal/maintain/apply"
+	"github.com/rowmill/rowmill/internal/maintain/schedule"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -30,15 +33,15 @@ func TestFrom(t *testing.T) {
 		if got := fmt.Sprint(plan.Steps); !strings.Contains(got, "create 3 earlier periods") {
 			t.Errorf("the plan is %s", got)
 		}
-		plan.mustRun(t)
+		mustRun(t, plan)
 		w.wantParts("-8--7 -7--6 -6--5 -5--4 -4--3 -3--2 -2--1 -1-0 0-1 1-2 2-3 3-4")
 		if again := applyPlan(t, opened(t, db, since(-8, 12*time.Hour), w.now)); !again.Empty() {
 			t.Errorf("the plan isn't empty: %v", again.Steps)
 		}
-		if _, err := opened(t, db, since(-20, 12*time.Hour), w.now).PlanApply(t.Context()); err == nil || !strings.Contains(err.Error(), "is older than keep = \"12h\" allows") {
+		if _, err := apply.PlanTable(t.Context(), opened(t, db, since(-20, 12*time.Hour), w.now)); err == nil || !strings.Contains(err.Error(), "is older than keep = \"12h\" allows") {
 			t.Errorf("older than keep: %v", err)
 		}
-		if _, err := opened(t, db, since(-24*366*2, 0), w.now).PlanApply(t.Context()); err == nil || !strings.Contains(err.Error(), "periods of 1h from") {
+		if _, err := apply.PlanTable(t.Context(), opened(t, db, since(-24*366*2, 0), w.now)); err == nil || !strings.Contains(err.Error(), "periods of 1h from") {
 			t.Errorf("very many periods: %v", err)
 		}
 	})
@@ -78,7 +81,7 @@ func TestHistoryOfRollups(t *testing.T) {
 		sums("2 2")
 		must(t, create(-1.5))
 		w.insert(at(-1.4), 1, 2, 3)
-		must(t, w.inTx(t.Context(), func(x *sql.Tx) error {
+		must(t, w.InTx(t.Context(), func(x *sql.Tx) error {
 			return w.State.Touch(t.Context(), x, "readings", "load", rolling.Period{From: at(-1.4), To: at(-1.4) + 1})
 		}))
 		sums("5 5")
@@ -88,7 +91,7 @@ func TestHistoryOfRollups(t *testing.T) {
 			t.Errorf("it was not dropped: %s", got)
 		}
 		longer := opened(t, db, declare(t, db, func(d *rolling.Declaration) { levels(d); d.Keep = span(60 * time.Hour) }), w.now)
-		applyPlan(t, longer).mustRun(t)
+		mustRun(t, applyPlan(t, longer))
 		if err := create(-3.5); err == nil || !strings.Contains(err.Error(), "up to where roll-ups are sealed") {
 			t.Errorf("a period below what is sealed: %v; %s", err, w.parts())
 		}
@@ -135,7 +138,7 @@ func TestAheadOfLaterPeriods(t *testing.T) {
 		p, err := w.Table.Table.Grid.At(at(400))
 		must(t, err)
 		must(t, w.CreatePeriods(t.Context(), []rolling.Partition{w.Table.Table.Grid.Named(p)}))
-		v, tasks, err := w.plan(t.Context())
+		v, tasks, err := w.Plan(t.Context())
 		must(t, err)
 		if tasks[0].Kind != Create || tasks[0].Due != at(1) || tasks[0].Parts[0].From != at(4) {
 			t.Errorf("next is %v; %v", tasks[0], v.Parts)
@@ -185,7 +188,7 @@ func TestCrowdedGap(t *testing.T) {
 				crash()
 			}
 		}
-		if err := (&Daemon{Table: w.Table}).Once(ctx); err == nil {
+		if err := (&schedule.Daemon{Table: w.Table}).Once(ctx); err == nil {
 			t.Fatal("it wasn't interrupted")
 		}
 		w.Reached = nil
@@ -208,12 +211,12 @@ func TestTriggersOfCreated(t *testing.T) {
 		p, err := w.Table.Table.Grid.At(at(-3.5))
 		must(t, err)
 		must(t, enginetest.Try(t, db, engine.CreatePartitions{Table: w.Table.Table, Have: w.partitions(), New: []rolling.Partition{w.Table.Table.Grid.Named(p)}}))
-		if missing, _, err := w.guard().triggerState(t.Context()); err != nil || len(missing) == 0 {
+		if missing, _, err := w.TriggerState(t.Context()); err != nil || len(missing) == 0 {
 			t.Fatalf("no triggers are missing: %v", err)
 		}
-		_, _, err = w.Pass(t.Context(), Creating)
+		_, err = w.Pass(t.Context(), Creating, nil, time.Time{})
 		must(t, err)
-		if missing, _, err := w.guard().triggerState(t.Context()); err != nil || len(missing) > 0 {
+		if missing, _, err := w.TriggerState(t.Context()); err != nil || len(missing) > 0 {
 			t.Errorf("missing are %v, %v", missing, err)
 		}
 	})

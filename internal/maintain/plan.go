@@ -57,8 +57,9 @@ type View struct {
 	// Parts are the table's partitions in order, Known the records about them.
 	Parts []rolling.Partition
 	Known []state.Period
-	// Busy are the bounds of changes in progress, which end first.
-	Busy []rolling.Period
+	// Changes are those in progress. Busy are the bounds of the periods that they affect.
+	Changes []state.Change
+	Busy    []rolling.Period
 	// Restoring are those of Busy that only the command line completes.
 	Restoring []rolling.Period
 	// MaxPeriods and SwapRows are the engine's limits; 0 means no limit.
@@ -81,7 +82,7 @@ type View struct {
 }
 
 // known returns the record of a partition, or nil, by its bounds: engines may use other names.
-func (v View) known(p rolling.Partition) *state.Period {
+func (v View) Record(p rolling.Partition) *state.Period {
 	i, found := slices.BinarySearchFunc(v.Known, p.From, func(k state.Period, from int64) int { return cmp.Compare(k.From, from) })
 	if !found || v.Known[i].To != p.To || v.Known[i].State == state.Dropped {
 		return nil
@@ -97,7 +98,7 @@ const maxFan = 12
 // the order of execution. It decides by positions and records alone; executing a
 // task verifies its conditions.
 func Plan(d *rolling.Declaration, v View) ([]Task, error) {
-	create, err := planCreate(d, v)
+	create, err := PlanCreate(d, v)
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +141,7 @@ func (v View) busy(parts []rolling.Partition) bool {
 }
 
 // planCreate returns the partitions that inserts will need, or when the next one is due.
-func planCreate(d *rolling.Declaration, v View) ([]Task, error) {
+func PlanCreate(d *rolling.Declaration, v View) ([]Task, error) {
 	present, err := d.Period.At(v.Now)
 	if err != nil {
 		return nil, err
@@ -219,7 +220,7 @@ func sealDue(d *rolling.Declaration, p rolling.Partition) int64 { return d.Seal.
 func planSeals(d *rolling.Declaration, v View) []Task {
 	var out []Task
 	for _, p := range v.Parts {
-		if v.known(p) != nil {
+		if v.Record(p) != nil {
 			continue
 		}
 		due := sealDue(d, p)
@@ -238,7 +239,7 @@ func planSeals(d *rolling.Declaration, v View) []Task {
 func planChecks(v View) []Task {
 	var out []Task
 	for _, p := range v.Parts {
-		k := v.known(p)
+		k := v.Record(p)
 		if k == nil || k.State == state.Restored {
 			continue
 		}
@@ -254,7 +255,7 @@ func planChecks(v View) []Task {
 }
 
 // dropDue returns when a period is due to be dropped, or false if all are kept.
-func dropDue(d *rolling.Declaration, p rolling.Partition) (int64, bool) {
+func DropDue(d *rolling.Declaration, p rolling.Partition) (int64, bool) {
 	if d.Keep.IsZero() {
 		return 0, false
 	}
@@ -277,11 +278,11 @@ func planArchives(d *rolling.Declaration, v View, rebuilds []Task) []Task {
 		if d.Seal.Merge.Valid() && !v.Compacts && v.group(d, i) == 0 {
 			waiting[p.From] = true
 		}
-		k := v.known(p)
+		k := v.Record(p)
 		if k == nil || k.State != state.Sealed {
 			continue
 		}
-		due, drops := dropDue(d, p)
+		due, drops := DropDue(d, p)
 		if waiting[p.From] && !(drops && due <= v.Now) {
 			continue
 		}
@@ -301,11 +302,11 @@ func planDrops(d *rolling.Declaration, v View) []Task {
 	var out []Task
 	older, restored, left := "an older period is due first", false, false
 	for i, p := range v.Parts {
-		due, drops := dropDue(d, p)
+		due, drops := DropDue(d, p)
 		if !drops || i == len(v.Parts)-1 {
 			break
 		}
-		k := v.known(p)
+		k := v.Record(p)
 		if k != nil && k.State == state.Restored {
 			older, restored = "restored period "+p.Name+" is older: release it first, by rowmill restore --release", true
 			continue
@@ -351,7 +352,7 @@ func planRebuilds(d *rolling.Declaration, v View) []Task {
 		if n == 0 {
 			continue
 		}
-		if due, drops := dropDue(d, group[0]); drops && due <= v.Now {
+		if due, drops := DropDue(d, group[0]); drops && due <= v.Now {
 			continue
 		}
 		out = append(out, v.rebuild(d, group)...)
@@ -380,7 +381,7 @@ func (v View) rebuild(d *rolling.Declaration, group []rolling.Partition) []Task 
 	for i := 0; i < len(group); {
 		run, rows := 0, int64(0)
 		for i+run < len(group) && run < maxFan {
-			k := v.known(group[i+run])
+			k := v.Record(group[i+run])
 			if k == nil || k.State != state.Sealed {
 				break
 			}
@@ -401,7 +402,7 @@ func (v View) rebuild(d *rolling.Declaration, group []rolling.Partition) []Task 
 		i += run
 		t := Task{Kind: Merge, Parts: parts, Due: v.Now}
 		if run == 1 {
-			if !d.Seal.Compress || v.known(parts[0]).Rebuilt {
+			if !d.Seal.Compress || v.Record(parts[0]).Rebuilt {
 				continue
 			}
 			t.Kind = Rebuild
@@ -421,4 +422,33 @@ func merged(d *rolling.Declaration, parts []rolling.Partition) rolling.Partition
 		return d.Seal.Merge.Named(p)
 	}
 	return d.Period.Named(p)
+}
+
+// mostPeriods is over how many periods of the grid a period with the present's rows, or later ones,
+// may reach: as many as a month has days, because partitions of another length stay as they are
+// until they are dropped.
+const mostPeriods = 32
+
+// Overlong returns the first partition that takes rows for longer than most periods of the grid
+// from the present on, or for ever. Until its end, none of its rows is sealed, archived or dropped.
+func (v View) Overlong(g rolling.Grid) int {
+	return slices.IndexFunc(v.Parts, func(p rolling.Partition) bool {
+		end := max(p.From, v.Now)
+		for n := 0; n < mostPeriods && end < p.To; n++ {
+			next, err := g.At(end)
+			if err != nil {
+				break
+			}
+			end = next.To
+		}
+		return p.To > v.Now && (end < p.To || p.To == g.Bounds().To)
+	})
+}
+
+func (v View) OverlongText(g rolling.Grid, p rolling.Partition) string {
+	ends := "ends at " + g.Format(p.To)
+	if p.To == g.Bounds().To {
+		ends = "has no end"
+	}
+	return fmt.Sprintf("partition %s %s, and %s is declared: until its end none of its rows is sealed, archived or dropped, and no period is created in its place", p.Name, ends, g)
 }

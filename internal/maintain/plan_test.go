@@ -1,4 +1,4 @@
-package maintain
+package maintain_test
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rowmill/rowmill/internal/engine/enginetest"
+	. "github.com/rowmill/rowmill/internal/maintain"
 	"github.com/rowmill/rowmill/internal/state"
 	"github.com/rowmill/rowmill/rolling"
 )
@@ -68,7 +69,7 @@ func summary(d *rolling.Declaration, v View) string {
 	}
 	var b strings.Builder
 	for _, task := range tasks {
-		fmt.Fprintf(&b, "%s %s", task.Kind, label(task))
+		fmt.Fprintf(&b, "%s %s", task.Kind, task.Label())
 		if task.New.Name != "" {
 			fmt.Fprintf(&b, " -> %s", task.New.Name)
 		}
@@ -174,11 +175,11 @@ func TestPlan(t *testing.T) {
 func TestChecksAfterClockSetBack(t *testing.T) {
 	p := hourly(t, 0, 1)[0]
 	v := View{Now: at(2), Parts: []rolling.Partition{p}, Known: []state.Period{{Table: "readings", Partition: p, State: state.Sealed, Checked: at(9)}}}
-	if got := planChecks(v); len(got) != 1 || got[0].Due != v.Now {
+	if got := PlanChecks(v); len(got) != 1 || got[0].Due != v.Now {
 		t.Errorf("checked in the future: %+v, want one that is due", got)
 	}
 	v.Known[0].Checked = at(1.8)
-	if got := planChecks(v); len(got) != 0 {
+	if got := PlanChecks(v); len(got) != 0 {
 		t.Errorf("checked a moment ago: %+v", got)
 	}
 }

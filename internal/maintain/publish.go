@@ -202,9 +202,9 @@ func (t publisher) unfinished(ctx context.Context, err error) error {
 	var given givenUp
 	switch {
 	case errors.As(err, &given):
-		t.log(ctx, string(Publish), given.Error(), 0, nil)
+		t.Log(ctx, string(Publish), given.Error(), 0, nil)
 	case errors.Is(err, engine.ErrLockTimeout):
-		return engine.Hinted(t.locks().blocked(ctx, err), "end the transaction that blocks it; the same command, or rowmill run, then completes it")
+		return engine.Hinted(t.Blocked(ctx, err), "end the transaction that blocks it; the same command, or rowmill run, then completes it")
 	case errors.Is(err, engine.ErrRefused) || errors.Is(err, engine.ErrUnsupported) || errors.Is(err, state.ErrFilled):
 		return engine.Hinted(errors.New(err.Error()), "rowmill status, which shows the change; the same command, once its cause is removed")
 	}
@@ -244,14 +244,14 @@ func (t publisher) publish(ctx context.Context, d *publishing, columns []engine.
 	}
 	once := fmt.Sprintf("_%x", time.Now().UnixMilli()&0xffffff)
 	// Names that no other attempt has: a process whose lock was lost doesn't touch its tables.
-	d.With, d.Out = standalone(t.Table.Name, "in", d.Part)+once, standalone(t.Table.Name, "out", d.Part)+once
+	d.With, d.Out = Standalone(t.Table.Name, "in", d.Part)+once, Standalone(t.Table.Name, "out", d.Part)+once
 	if d.Merges {
-		d.Rows = standalone(t.Table.Name, "rows", d.Part) + once
+		d.Rows = Standalone(t.Table.Name, "rows", d.Part) + once
 	}
 	if _, err := t.State.Begin(ctx, c, d); err != nil {
 		return err
 	}
-	t.reach("publish begun")
+	t.Reach("publish begun")
 	err = t.unbusy(ctx, c)
 	if err == nil {
 		err = t.rebuilder().beginMerge(ctx, d)
@@ -279,7 +279,7 @@ func (t publisher) publish(ctx context.Context, d *publishing, columns []engine.
 	if _, err := t.finishPublish(ctx, c, d, busyWait); err != nil {
 		return t.unfinished(ctx, err)
 	}
-	t.log(ctx, string(Publish), d.detail(), time.Since(began), nil)
+	t.Log(ctx, string(Publish), d.detail(), time.Since(began), nil)
 	return nil
 }
 
@@ -330,7 +330,7 @@ func (t publisher) stage(ctx context.Context, d *publishing, columns []engine.Co
 	if err != nil {
 		return fmt.Errorf("fill a table for %s: %w", d.Part.Name, err)
 	}
-	t.reach("publish staged")
+	t.Reach("publish staged")
 	// Two queries: a server counts all rows, and finds those outside by an index, faster than
 	// it looks at each row.
 	var all, outside int64
@@ -429,7 +429,7 @@ func (t publisher) gone(ctx context.Context, d *publishing) (bool, error) {
 	if i := rolling.Find(have, d.Part.From); i >= 0 && have[i].Period == d.Part.Period {
 		return false, nil
 	}
-	replaced, err := t.exists(ctx, d.Out)
+	replaced, err := t.Exists(ctx, d.Out)
 	return !replaced && err == nil, err
 }
 
@@ -455,11 +455,11 @@ func (t publisher) removePublish(ctx context.Context, c *state.Change, d *publis
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandonWait)
 	defer cancel()
 	// The server may not yet have ended the connection that filled it.
-	err := engine.Retry{First: firstRetry, Last: firstRetry}.Do(ctx, func() error { return t.DB.Try(ctx, engine.DropTables{Names: append(d.aside(), d.With)}) })
+	err := engine.Retry{First: FirstRetry, Last: FirstRetry}.Do(ctx, func() error { return t.DB.Try(ctx, engine.DropTables{Names: append(d.aside(), d.With)}) })
 	if err != nil {
 		return err
 	}
-	t.reach("publish abandoned")
+	t.Reach("publish abandoned")
 	return t.State.End(ctx, t.State.DB(), c)
 }
 
@@ -495,7 +495,7 @@ func (t publisher) giveUp(ctx context.Context, c *state.Change, d *publishing, c
 // replaces the period for as long as patience, and tries once at least.
 func (t publisher) finishPublish(ctx context.Context, c *state.Change, d *publishing, patience time.Duration) (string, error) {
 	for {
-		t.reach("publish " + c.Step)
+		t.Reach("publish " + c.Step)
 		var err error
 		switch c.Step {
 		case stepStage: // its rows are with a load that has died
@@ -509,7 +509,7 @@ func (t publisher) finishPublish(ctx context.Context, c *state.Change, d *publis
 			if err := t.DB.Try(ctx, engine.DropTables{Names: append(d.aside(), d.Out)}); err != nil {
 				return "", err
 			}
-			t.reach("publish cleaned")
+			t.Reach("publish cleaned")
 			return d.detail(), t.rebuilder().sealAgain(ctx, c, d)
 		default:
 			return "", fmt.Errorf("journal of %s: %s is at step %q, which this version doesn't know", c.Table, c.ID, c.Step)
@@ -525,11 +525,11 @@ func (t publisher) swapPublished(ctx context.Context, c *state.Change, d *publis
 	old := []rolling.Partition{d.Part}
 	proofs := t.rebuilder().proofs(old, []engine.Checksum{d.Sum})
 	t.copying.Lock()
-	err := engine.Retry{First: firstRetry, Last: lockPause, Until: time.Now().Add(patience), Waiting: func(err error) error {
-		t.say(Event{At: time.Now(), Action: string(Publish), Detail: d.Part.Name, Err: t.locks().blocked(ctx, err), Waiting: true})
+	err := engine.Retry{First: FirstRetry, Last: LockPause, Until: time.Now().Add(patience), Waiting: func(err error) error {
+		t.Report(Event{At: time.Now(), Action: string(Publish), Detail: d.Part.Name, Err: t.Blocked(ctx, err), Waiting: true})
 		return nil
 	}}.Do(ctx, func() error {
-		return t.locks().alter(ctx, func(have []rolling.Partition) engine.Step {
+		return t.Alter(ctx, func(have []rolling.Partition) engine.Step {
 			return engine.Replace{Table: t.Table, Have: have, Old: old, New: d.Part, With: d.With, Out: []string{d.Out}, Proofs: proofs}
 		})
 	})
@@ -544,7 +544,7 @@ func (t publisher) swapPublished(ctx context.Context, c *state.Change, d *publis
 		}
 		return errors.Join(fmt.Errorf("replace %s: %w", d.Part.Name, err), lookErr)
 	}
-	t.reach("publish swapped")
+	t.Reach("publish swapped")
 	if err := t.guard().triggers(ctx); err != nil {
 		return err
 	}

@@ -72,15 +72,15 @@ func (t rebuilder) rebuild(ctx context.Context, task Task) (string, error) {
 	// A table that an interrupted change has left may have the only copy of rows: names must not
 	// recur.
 	once := fmt.Sprintf("_%x", time.Now().UnixMilli()&0xffffff)
-	r := rebuilding{Old: task.Parts, New: task.New, With: standalone(t.Table.Name, "new", task.New)}
+	r := rebuilding{Old: task.Parts, New: task.New, With: Standalone(t.Table.Name, "new", task.New)}
 	for _, p := range task.Parts {
-		r.Out = append(r.Out, standalone(t.Table.Name, "old", p)+once)
+		r.Out = append(r.Out, Standalone(t.Table.Name, "old", p)+once)
 	}
 	c := &state.Change{Table: t.Table.Name, ID: fmt.Sprintf("rebuild %d", task.New.From), Kind: string(Rebuild), Step: stepPrepare}
 	if _, err := t.State.Begin(ctx, c, r); err != nil {
 		return "", err
 	}
-	t.reach("rebuild begun")
+	t.Reach("rebuild begun")
 	return t.continueRebuild(ctx, c)
 }
 
@@ -91,7 +91,7 @@ func (t rebuilder) continueRebuild(ctx context.Context, c *state.Change) (string
 		return "", err
 	}
 	for {
-		t.reach("rebuild " + c.Step)
+		t.Reach("rebuild " + c.Step)
 		next, err := "", error(nil)
 		switch c.Step {
 		case stepPrepare:
@@ -118,7 +118,7 @@ func (t rebuilder) continueRebuild(ctx context.Context, c *state.Change) (string
 			}
 			return "", err
 		}
-		t.reach("rebuild " + c.Step + " done")
+		t.Reach("rebuild " + c.Step + " done")
 		if err := t.State.Advance(ctx, t.State.DB(), c, next, r); err != nil {
 			return "", err
 		}
@@ -131,7 +131,7 @@ func (t rebuilder) createCopy(ctx context.Context, name string) error {
 	if err := t.DB.Try(ctx, engine.DropTables{Names: []string{name}}); err != nil {
 		return err
 	}
-	t.reach("copy cleared")
+	t.Reach("copy cleared")
 	for _, q := range t.DB.Words().CreateTemplate(t.Table, name, engine.Storage{Compress: t.Declared.Seal.Compress}) {
 		if _, err := t.DB.SQL().ExecContext(ctx, q); err != nil {
 			return fmt.Errorf("create table %s: %w", name, t.DB.Classify(err))
@@ -145,7 +145,7 @@ func (t rebuilder) copyRows(ctx context.Context, c *state.Change, r *rebuilding)
 	for r.Part < len(r.Old) {
 		cp := copier.Copy{
 			DB: t.DB, From: t.DB.Words().From(t.Table, r.Old[r.Part]), Into: t.DB.Dialect().Quote(r.With),
-			Columns: t.sums().columns(), Key: t.Schema.Key(), After: r.After, Limits: t.Limits, Paused: paused,
+			Columns: t.columns(), Key: t.Schema.Key(), After: r.After, Limits: t.Limits, Paused: paused,
 			Done: func(ctx context.Context, tx state.Exec, last []string, _ int64) error {
 				r.After = last
 				return t.State.Advance(ctx, tx, c, stepCopy, r)
@@ -158,7 +158,7 @@ func (t rebuilder) copyRows(ctx context.Context, c *state.Change, r *rebuilding)
 		if err := t.State.Advance(ctx, t.State.DB(), c, stepCopy, r); err != nil {
 			return err
 		}
-		t.reach("rebuild copied a part")
+		t.Reach("rebuild copied a part")
 	}
 	return nil
 }
@@ -175,9 +175,9 @@ func (t rebuilder) pauses(ctx context.Context, c *state.Change, period string) f
 			return
 		}
 		said, at = why, time.Now()
-		t.say(Event{At: at, Action: c.Kind, Detail: period + ": " + cmp.Or(why, "copying continues"), Waiting: why != ""})
+		t.Report(Event{At: at, Action: c.Kind, Detail: period + ": " + cmp.Or(why, "copying continues"), Waiting: why != ""})
 		if err := t.State.Waits(ctx, c, why); err != nil && ctx.Err() == nil {
-			t.say(Event{At: time.Now(), Action: "log", Err: err})
+			t.Report(Event{At: time.Now(), Action: "log", Err: err})
 		}
 	}
 }
@@ -217,7 +217,7 @@ func (t rebuilder) proofs(old []rolling.Partition, sums []engine.Checksum) []eng
 		if sum.Rows == 0 {
 			out[i].Query = "SELECT COUNT(*), '' FROM (SELECT 1 AS one FROM " + from + " LIMIT 1) AS r"
 		} else {
-			out[i] = engine.Proof{Query: engine.ChecksumQuery(t.DB.Words().RowHash(t.sums().columns()), from, "1 = 1"), Sum: sum}
+			out[i] = engine.Proof{Query: engine.ChecksumQuery(t.DB.Words().RowHash(t.columns()), from, "1 = 1"), Sum: sum}
 		}
 	}
 	return out
@@ -240,7 +240,7 @@ func unswapped(err error) string {
 // a period are in the table for old rows.
 func (t rebuilder) abandonRebuild(ctx context.Context, c *state.Change, r *rebuilding, why string, lost []rolling.Partition) (string, error) {
 	for _, out := range r.Out {
-		there, err := t.exists(ctx, out)
+		there, err := t.Exists(ctx, out)
 		if err == nil && there {
 			err = t.putBack(ctx, out)
 		}
@@ -271,7 +271,7 @@ func (t rebuilder) abandonRebuild(ctx context.Context, c *state.Change, r *rebui
 
 // putBack moves rows of a period back into the table, where a row with the same key is newer.
 func (t rebuilder) putBack(ctx context.Context, out string) error {
-	d, cols := t.DB.Dialect(), t.sums().columns()
+	d, cols := t.DB.Dialect(), t.columns()
 	table, out := d.Quote(t.Table.Name), d.Quote(out)
 	return t.inTx(ctx, func(tx *sql.Tx) error {
 		return engine.ExecEach(ctx, tx, []string{
@@ -284,7 +284,7 @@ func (t rebuilder) putBack(ctx context.Context, out string) error {
 
 func (t rebuilder) swap(ctx context.Context, r *rebuilding) error {
 	proofs := t.proofs(r.Old, r.Sums)
-	return t.locks().alter(ctx, func(have []rolling.Partition) engine.Step {
+	return t.Alter(ctx, func(have []rolling.Partition) engine.Step {
 		return engine.Replace{Table: t.Table, Have: have, Old: r.Old, New: r.New, With: r.With, Out: r.Out, Proofs: proofs}
 	})
 }
@@ -299,7 +299,7 @@ func (t rebuilder) clean(ctx context.Context, c *state.Change, r *rebuilding) (s
 		return "", err
 	}
 	part, err := t.find(ctx, r.New.Period)
-	if due, drops := dropDue(t.Declared, r.New); err != nil && drops && due <= now {
+	if due, drops := DropDue(t.Declared, r.New); err != nil && drops && due <= now {
 		if len(t.dropper().lost(ctx, []rolling.Partition{r.New}, nil)) > 0 {
 			k := state.Period{Table: t.Table.Name, Partition: r.New, Rows: want, Checked: now}
 			return lostText(k), errors.Join(t.DB.Try(ctx, engine.DropTables{Names: r.Out}), t.dropper().lose(ctx, k, c))
@@ -315,7 +315,7 @@ func (t rebuilder) clean(ctx context.Context, c *state.Change, r *rebuilding) (s
 	if err := t.DB.Try(ctx, engine.DropTables{Names: r.Out}); err != nil {
 		return "", err
 	}
-	t.reach("rebuild cleaned")
+	t.Reach("rebuild cleaned")
 	if err := t.guard().triggers(ctx); err != nil {
 		return "", err
 	}

@@ -1,4 +1,4 @@
-package maintain
+package maintain_test
 
 import (
 	"context"
@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	. "github.com/rowmill/rowmill/internal/maintain"
 	"github.com/rowmill/rowmill/internal/maintain/adopt"
+	"github.com/rowmill/rowmill/internal/maintain/apply"
 	"github.com/rowmill/rowmill/internal/state"
 	"github.com/rowmill/rowmill/rolling"
 )
@@ -75,7 +77,7 @@ func TestRollupsOfTableMadeAnew(t *testing.T) {
 			}
 		}
 		stopped, cancel := context.WithCancel(t.Context()) // before the table is created
-		err := plan.Run(stopped, func(s ApplyStep) {
+		err := plan.Run(stopped, func(s apply.Step) {
 			if strings.HasPrefix(s.What, "create table") {
 				cancel()
 			}
@@ -151,13 +153,13 @@ func TestTableMadeAnewKeepsRollups(t *testing.T) {
 			"its grouping is , and its": func(d *rolling.Declaration) { d.Rollups[0].By = []string{"sensor"} },
 		} {
 			other := declare(t, db, func(d *rolling.Declaration) { levels(t)(d); change(d) })
-			plan, err := opened(t, db, other, at(8.8)).PlanApply(t.Context())
+			plan, err := apply.PlanTable(t.Context(), opened(t, db, other, at(8.8)))
 			var hint *engine.HintError
 			if err == nil || !strings.Contains(err.Error(), what) || !errors.As(err, &hint) {
 				t.Errorf("%q: %v", what, err)
 			}
 			if err == nil {
-				_ = plan.Run(t.Context(), func(ApplyStep) {})
+				_ = plan.Run(t.Context(), func(apply.Step) {})
 			}
 			w.wantBuckets(what, was)
 		}
@@ -202,7 +204,7 @@ func TestFormerTableIsForgottenAtOnce(t *testing.T) {
 		plan := applyPlan(t, opened(t, db, d, at(8.8)))
 		stopped, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		err = plan.Run(stopped, func(s ApplyStep) {
+		err = plan.Run(stopped, func(s apply.Step) {
 			if strings.HasPrefix(s.What, "create table") {
 				cancel()
 			}
@@ -261,12 +263,12 @@ func TestAdoptInPlaceOfDroppedTable(t *testing.T) {
 		seconds(8.2, 8)
 
 		ms := declare(t, db, func(d *rolling.Declaration) { change(d); d.Epoch = time.Millisecond })
-		_, err := opened(t, db, ms, at(8.8)).PlanApply(t.Context())
+		_, err := apply.PlanTable(t.Context(), opened(t, db, ms, at(8.8)))
 		if err == nil || !strings.Contains(err.Error(), "is a plain table now, and its roll-ups have buckets") || !strings.Contains(err.Error(), `epoch was "s" and is "ms"`) {
 			t.Errorf("another unit: %v", err)
 		}
 		k := opened(t, db, d, at(8.8))
-		plan, err := k.PlanApply(t.Context())
+		plan, err := apply.PlanTable(t.Context(), k)
 		if err != nil || !plan.Adopt {
 			t.Fatalf("%+v, %v", plan, err)
 		}
@@ -337,7 +339,7 @@ func TestApplyRefusesAnotherAxis(t *testing.T) {
 		w := applied(t, db, counted(nil), at(0.2))
 		refused := func(when string, d *rolling.Declaration, want ...string) {
 			t.Helper()
-			plan, err := opened(t, db, d, at(0.3)).PlanApply(t.Context())
+			plan, err := apply.PlanTable(t.Context(), opened(t, db, d, at(0.3)))
 			if err == nil {
 				t.Errorf("%s: it is planned: %+v", when, plan)
 				return

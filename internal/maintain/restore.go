@@ -79,10 +79,10 @@ func (t *Table) PlanRestore(ctx context.Context, path, into string) (*Restoratio
 		return nil, engine.Hinted(fmt.Errorf("restore %s: the file is of table %s, not of %s", path, f.Table, t.Table.Name), "the declaration of %s", f.Table)
 	}
 	part := f.Partition()
-	r.restoring = restoring{Part: part, Table: standalone(t.Table.Name, "back", part), Into: into, Path: f.Path, Sum: f.Sum, Rows: f.Rows}
+	r.restoring = restoring{Part: part, Table: Standalone(t.Table.Name, "back", part), Into: into, Path: f.Path, Sum: f.Sum, Rows: f.Rows}
 	r.c = state.Change{Table: t.Table.Name, ID: fmt.Sprintf("restore %d", f.From), Kind: string(Restore), Step: stepFill}
 	if into != "" {
-		r.Table = standalone(t.Table.Name, "into", part)
+		r.Table = Standalone(t.Table.Name, "into", part)
 		r.c.ID += " into " + into
 	}
 	old, err := t.State.Change(ctx, t.Table.Name, r.c.ID)
@@ -111,7 +111,7 @@ func (t *Table) PlanRestore(ctx context.Context, path, into string) (*Restoratio
 
 // checkInto rejects an existing table, unless an earlier run of this restoration made it.
 func (r *Restoration) checkInto(ctx context.Context) error {
-	there, err := r.t.exists(ctx, r.Into)
+	there, err := r.t.Exists(ctx, r.Into)
 	if err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (r *Restoration) Run(ctx context.Context, note func(rows int64), waiting fu
 	}
 	defer func() { err = errors.Join(err, lease.Release()) }()
 	began := time.Now()
-	t.reach("restore")
+	t.Reach("restore")
 	fresh, err := t.State.Begin(ctx, &r.c, r.restoring)
 	if err == nil && !fresh {
 		err = r.c.Load(&r.restoring)
@@ -165,7 +165,7 @@ func (r *Restoration) Run(ctx context.Context, note func(rows int64), waiting fu
 	if err != nil {
 		return err
 	}
-	t.reach("restore begun")
+	t.Reach("restore begun")
 	if r.c.Step == stepFill {
 		if err := r.fill(ctx, note); err != nil {
 			return errors.Join(err, r.abandon(ctx))
@@ -177,12 +177,12 @@ func (r *Restoration) Run(ctx context.Context, note func(rows int64), waiting fu
 	if err := t.State.End(ctx, t.State.DB(), &r.c); err != nil {
 		return err
 	}
-	t.reach("restored")
+	t.Reach("restored")
 	detail := fmt.Sprintf("%s: %s from %s", r.Part.Name, figure.Plural(r.Rows, "row"), r.Path)
 	if r.Into != "" {
 		detail += " into " + r.Into
 	}
-	t.log(ctx, string(Restore), detail, time.Since(began), nil)
+	t.Log(ctx, string(Restore), detail, time.Since(began), nil)
 	return nil
 }
 
@@ -200,19 +200,20 @@ func (r *Restoration) place(ctx context.Context, waiting func(error)) (err error
 	if err != nil {
 		return err
 	}
-	t.reach("restore placed")
+	t.Reach("restore placed")
 	if r.Into != "" {
 		return nil
 	}
 	if err := t.guard().triggers(ctx); err != nil {
 		return err
 	}
-	return t.archiver().unsealLevels(ctx, r.Part.Period)
+	return r.unsealLevels(ctx)
 }
 
 // unsealLevels allows the buckets of a restored period to be recomputed, unless a
 // later period is still dropped: the levels would lose its rows.
-func (t archiver) unsealLevels(ctx context.Context, p rolling.Period) error {
+func (r *Restoration) unsealLevels(ctx context.Context) error {
+	t, p := r.t, r.Part.Period
 	if t.Rollups == nil {
 		return nil
 	}
@@ -234,12 +235,12 @@ func (r *Restoration) fill(ctx context.Context, note func(int64)) error {
 	if err := t.rebuilder().createCopy(ctx, r.Table); err != nil {
 		return err
 	}
-	t.reach("restore created")
+	t.Reach("restore created")
 	f, err := archive.Restore(ctx, t.DB, t.Table, t.Schema, r.Path, r.Table, note)
 	if err != nil {
 		return err
 	}
-	t.reach("restore filled")
+	t.Reach("restore filled")
 	from := t.DB.Dialect().Quote(r.Table)
 	all, err := t.sums().checksum(ctx, t.State.DB(), from, nil)
 	if err != nil {
@@ -256,7 +257,7 @@ func (r *Restoration) fill(ctx context.Context, note func(int64)) error {
 	if err != nil {
 		return err
 	}
-	if err := r.compareWithSeal(ctx, f, known, len(r.File.Columns()) == len(t.sums().columns())); err != nil {
+	if err := r.compareWithSeal(ctx, f, known, len(r.File.Columns()) == len(t.columns())); err != nil {
 		return err
 	}
 	if r.Into != "" {
@@ -304,11 +305,11 @@ func (t sealer) sealed(ctx context.Context, p rolling.Period) (*state.Period, er
 // attach attaches the filled table as a period. It retries while the lock isn't granted.
 func (r *Restoration) attach(ctx context.Context, waiting func(error)) error {
 	t := r.t
-	t.reach("restore attach")
+	t.Reach("restore attach")
 	var locked error
-	err := engine.Retry{First: firstRetry, Last: firstRetry, Waiting: func(err error) error {
+	err := engine.Retry{First: FirstRetry, Last: FirstRetry, Waiting: func(err error) error {
 		if locked = err; waiting != nil {
-			waiting(t.locks().blocked(ctx, err))
+			waiting(t.Blocked(ctx, err))
 		}
 		return nil
 	}}.Do(ctx, func() error {
@@ -316,7 +317,7 @@ func (r *Restoration) attach(ctx context.Context, waiting func(error)) error {
 		if err != nil {
 			return err
 		}
-		return t.locks().tryLocked(ctx, engine.Attach{Table: t.Table, Have: have, Part: r.Part, From: r.Table})
+		return t.TryLocked(ctx, engine.Attach{Table: t.Table, Have: have, Part: r.Part, From: r.Table})
 	})
 	if ctx.Err() != nil {
 		err = errors.Join(locked, err)
@@ -326,12 +327,12 @@ func (r *Restoration) attach(ctx context.Context, waiting func(error)) error {
 
 func (r *Restoration) rename(ctx context.Context) error {
 	t := r.t
-	t.reach("restore rename")
-	filled, err := t.exists(ctx, r.Table)
+	t.Reach("restore rename")
+	filled, err := t.Exists(ctx, r.Table)
 	if err != nil {
 		return err
 	}
-	there, err := t.exists(ctx, r.Into)
+	there, err := t.Exists(ctx, r.Into)
 	if err != nil {
 		return err
 	}
@@ -366,7 +367,7 @@ func (r *Restoration) compareWithSeal(ctx context.Context, f archive.File, known
 	}
 	differs := fmt.Sprintf("the checksum of its %d rows is %s on the server, and its seal has %s", now.Rows, now.Hash, known.Checksum)
 	if r.WithoutSeal {
-		t.log(ctx, string(Restore), fmt.Sprintf("%s: compared with its file only: %s", r.Part.Name, differs), 0, nil)
+		t.Log(ctx, string(Restore), fmt.Sprintf("%s: compared with its file only: %s", r.Part.Name, differs), 0, nil)
 		return nil
 	}
 	return engine.Hinted(fmt.Errorf("restore %s: %s. The file is the one that was archived, and the server has its values; "+

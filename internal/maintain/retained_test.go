@@ -1,4 +1,4 @@
-package maintain
+package maintain_test
 
 import (
 	"strings"
@@ -48,7 +48,7 @@ func TestApplyTellsWhatRetentionDrops(t *testing.T) {
 				}
 			}
 		}
-		applyPlan(t, opened(t, db, with(func(d *rolling.Declaration) { d.Keep = span(4 * time.Hour) }), w.now)).mustRun(t)
+		mustRun(t, applyPlan(t, opened(t, db, with(func(d *rolling.Declaration) { d.Keep = span(4 * time.Hour) }), w.now)))
 		w.keep()
 		w.wantParts("7-8 ")
 	})

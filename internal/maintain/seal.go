@@ -12,7 +12,7 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A sealer seals periods, compares them with their seals, and refreshes roll-ups.
+// A sealer seals periods, compares them with their seals, archives them, and refreshes roll-ups.
 type sealer struct{ *table }
 
 func (t *Table) sealer() sealer { return sealer{t} }
@@ -31,7 +31,7 @@ func (t sealer) seal(ctx context.Context, p rolling.Partition) (detail string, e
 	if err := t.creator().waitForLoads(ctx, p, s.Rows); err != nil {
 		return "", err
 	}
-	t.reach("seal summed")
+	t.Reach("seal summed")
 	now, err := t.Now(ctx)
 	if err != nil {
 		return "", err
@@ -41,7 +41,7 @@ func (t sealer) seal(ctx context.Context, p rolling.Partition) (detail string, e
 		return "", err
 	}
 	err = t.inTx(ctx, func(tx *sql.Tx) error { return t.State.Put(ctx, tx, k) })
-	t.reach("sealed")
+	t.Reach("sealed")
 	return fmt.Sprintf("%s: %s", p.Name, figure.Plural(s.Rows, "row")), err
 }
 
@@ -84,7 +84,7 @@ func (t sealer) unseal(ctx context.Context, p rolling.Partition, why string) err
 	if err != nil {
 		return err
 	}
-	t.log(ctx, "unseal", p.Name+": "+why, 0, nil)
+	t.Log(ctx, "unseal", p.Name+": "+why, 0, nil)
 	return nil
 }
 

@@ -1,4 +1,4 @@
-package maintain
+package maintain_test
 
 import (
 	"context"
@@ -133,9 +133,9 @@ func TestRestoreWithoutSeal(t *testing.T) {
 	w.now = at(4.2)
 	w.keep()
 	period := rolling.Period{From: at(0), To: at(1)}
-	part, err := w.find(t.Context(), period)
+	part, err := w.Find(t.Context(), period)
 	must(t, err)
-	known, err := w.sealer().sealed(t.Context(), period)
+	known, err := w.SealRecord(t.Context(), period)
 	if err != nil || known == nil || known.Archive == "" {
 		t.Fatalf("the period is %+v, %v", known, err)
 	}
@@ -144,7 +144,7 @@ func TestRestoreWithoutSeal(t *testing.T) {
 		t.Helper()
 		k := *known
 		k.Checksum, k.State = seal, state.Dropped
-		must(t, w.inTx(t.Context(), func(tx *sql.Tx) error { return w.State.Put(t.Context(), tx, k) }))
+		must(t, w.InTx(t.Context(), func(tx *sql.Tx) error { return w.State.Put(t.Context(), tx, k) }))
 		r, err := w.PlanRestore(t.Context(), known.Archive, into)
 		must(t, err)
 		r.WithoutSeal = without
@@ -175,12 +175,12 @@ func TestPutBack(t *testing.T) {
 	onServers(t, func(t *testing.T, db engine.Keeper) {
 		w := applied(t, db, declare(t, db, nil), at(0))
 		w.insert(at(0), 1, 2)
-		must(t, w.rebuilder().createCopy(t.Context(), "rowmill_old_x"))
+		must(t, w.CreateCopy(t.Context(), "rowmill_old_x"))
 		from := db.Words().From(w.Table.Table, w.partitions()[0])
 		w.exec("INSERT INTO rowmill_old_x SELECT * FROM " + from)
 		w.exec("DELETE FROM " + from)
 		w.exec("INSERT INTO " + from + " SELECT sensor, ts, 99 FROM rowmill_old_x WHERE sensor = 1")
-		must(t, w.rebuilder().putBack(t.Context(), "rowmill_old_x"))
+		must(t, w.PutBack(t.Context(), "rowmill_old_x"))
 		w.wantCount(2)
 		if sum, left := w.number("SELECT SUM(value) FROM "+from), w.number("SELECT COUNT(*) FROM rowmill_old_x"); sum != 99+14 || left != 0 {
 			t.Errorf("the sum is %d, and %d rows are left", sum, left)

@@ -17,11 +17,6 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A reporter describes the state of a table to users.
-type reporter struct{ *table }
-
-func (t *Table) reporter() reporter { return reporter{t} }
-
 // A Status describes the state of a rolling table, for people and programs. Times
 // are UTC; durations are in seconds; positions of time axes are given as times.
 type Status struct {
@@ -182,7 +177,7 @@ type Problem struct {
 
 // Thresholds of problems, and lengths of lists.
 const (
-	gone       = 3 * beat        // how long a leader may be silent
+	gone       = 3 * Beat        // how long a leader may be silent
 	recent     = 5 * time.Minute // how long a failed action is reported
 	stuck      = 5               // how often a change may fail before that is a problem
 	maxNext    = 8               // pending tasks in a status
@@ -196,24 +191,24 @@ const (
 // Nothing is changed.
 func (t *Table) Status(ctx context.Context) (*Status, error) {
 	now, err := t.Follow(ctx)
-	var not *unfollowedError
+	var not *UnfollowedError
 	if err != nil && !errors.As(err, &not) {
 		return nil, err
 	}
 	if not == nil {
-		return now.reporter().status(ctx, &Status{})
+		return inspect(ctx, now, &Status{})
 	}
 	s := &Status{}
 	s.problem(Declaring, not.why, not.try)
 	if !not.gone {
-		t.lastFollowed().reporter().describe(s)
+		describe(t.LastFollowed(), s)
 		return s, nil
 	}
-	return t.lastFollowed().reporter().status(ctx, s)
+	return inspect(ctx, t.LastFollowed(), s)
 }
 
 // describe sets what follows from the declaration.
-func (t reporter) describe(s *Status) {
+func describe(t *Table, s *Status) {
 	d, info := t.Declared, t.DB.Info()
 	s.Format, s.Table, s.Target, s.Engine = "rowmill.status/1", d.Name, info.Target, info.Engine
 	s.Node, s.At = t.Node, time.Now().UTC()
@@ -251,19 +246,19 @@ type look struct {
 	latest []ActionStatus
 }
 
-// status completes a status that may have problems already.
-func (t reporter) status(ctx context.Context, s *Status) (*Status, error) {
-	t.describe(s)
+// inspect completes a status that may have problems already.
+func inspect(ctx context.Context, t *Table, s *Status) (*Status, error) {
+	describe(t, s)
 	v, err := t.View(ctx)
 	if isNoTable(err) {
-		s.problem(Declaring, noTable(s.Table).why, noTable(s.Table).try)
+		s.problem(Declaring, NoTable(s.Table).why, NoTable(s.Table).try)
 		return s, nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	s.Now = t.Table.Grid.Format(v.Now)
-	l := &look{Table: t.table, s: s, v: v}
+	l := &look{Table: t, s: s, v: v}
 	for _, part := range []func(context.Context) error{l.periods, l.levels, l.activity, l.hidden} {
 		if err := part(ctx); err != nil {
 			return nil, err
@@ -279,8 +274,8 @@ func (t reporter) status(ctx context.Context, s *Status) (*Status, error) {
 			return nil, err
 		}
 	}
-	if i := v.overlong(t.Table.Grid, mostKept); i >= 0 {
-		s.problem("long", v.overlongText(t.Table.Grid, v.Parts[i]), "rowmill apply FILE --dry-run, which has the statements that divide it")
+	if i := v.Overlong(t.Table.Grid); i >= 0 {
+		s.problem("long", v.OverlongText(t.Table.Grid, v.Parts[i]), "rowmill apply FILE --dry-run, which has the statements that divide it")
 	}
 	l.delays()
 	l.failures()
@@ -296,7 +291,7 @@ func (l *look) periods(ctx context.Context) error {
 	for _, p := range l.v.Parts {
 		size := sizes[p.Name]
 		ps := PeriodStatus{Name: p.Name, From: format(p.From), To: format(p.To), Rows: size.Rows, Bytes: size.Data + size.Index}
-		switch k := l.v.known(p); {
+		switch k := l.v.Record(p); {
 		case k != nil:
 			ps.State, ps.Rows, ps.Rebuilt, ps.Archive = k.State, k.Rows, k.Rebuilt, k.Archive
 		case p.From > l.v.Now:
@@ -352,17 +347,13 @@ func (l *look) levels(ctx context.Context) error {
 
 func (l *look) activity(ctx context.Context) error {
 	var err error
-	if l.s.Leader, err = l.reporter().leader(ctx); err != nil {
+	if l.s.Leader, err = l.Leader(ctx); err != nil {
 		return err
 	}
-	if l.pauses, err = l.reporter().pausesInto(ctx, l.s); err != nil {
+	if l.pauses, err = addPauses(ctx, l.Table, l.s); err != nil {
 		return err
 	}
-	changes, err := l.State.Changes(ctx, l.s.Table)
-	if err != nil {
-		return err
-	}
-	for _, c := range changes {
+	for _, c := range l.v.Changes {
 		what := c.ID
 		if p, ok := affected(&c); ok {
 			what = c.Kind + " " + l.Table.Table.Grid.Name(p.Period)
@@ -392,10 +383,10 @@ func (l *look) activity(ctx context.Context) error {
 	return nil
 }
 
-// leader returns the process that keeps the table, "" if none can be seen.
-func (t reporter) leader(ctx context.Context) (string, error) {
+// Leader returns the process that keeps the table, "" if none can be seen.
+func (t *Table) Leader(ctx context.Context) (string, error) {
 	if f, ok := t.DB.(engine.LocalFile); ok {
-		return f.Holder(leaderLock(t.table))
+		return f.Holder(t.LeaderLock())
 	}
 	by, at, err := t.State.Leader(ctx, t.Table.Name)
 	if time.Since(at) >= gone {
@@ -404,8 +395,8 @@ func (t reporter) leader(ctx context.Context) (string, error) {
 	return by, err
 }
 
-// pausesInto adds the table's pauses to a status.
-func (t reporter) pausesInto(ctx context.Context, s *Status) ([]state.Pause, error) {
+// addPauses adds the table's pauses to a status.
+func addPauses(ctx context.Context, t *Table, s *Status) ([]state.Pause, error) {
 	pauses, err := t.State.Pauses(ctx, s.Table)
 	for _, p := range pauses {
 		s.Paused = append(s.Paused, PauseStatus{Policy: p.Policy, Until: p.Until.UTC(), Reason: p.Reason, By: p.By})
@@ -437,14 +428,14 @@ func (l *look) next() {
 		if len(l.s.Next) == maxNext {
 			return
 		}
-		what := label(task)
+		what := task.Label()
 		if task.Kind == Rollup {
 			if what, task.Due = l.nextRefresh(); what == "" {
 				continue
 			}
 		}
 		n := NextStatus{Action: string(task.Kind), What: what, Why: task.Waits}
-		if p := state.Paused(l.pauses, string(task.Kind.lane())); p != nil {
+		if p := state.Paused(l.pauses, string(task.Kind.Lane())); p != nil {
 			n.Why = p.String()
 		}
 		if l.Table.Table.Grid.Axis() == rolling.Time {
@@ -468,7 +459,7 @@ func (l *look) nextRefresh() (levels string, due int64) {
 	if len(behind) > 0 {
 		return strings.Join(behind, ", "), l.v.Now
 	}
-	first, due := l.runner().nextBuckets(l.v.Now)
+	first, due := l.nextBuckets(l.v.Now)
 	return strings.Join(first, ", "), due
 }
 
@@ -479,7 +470,7 @@ func (l *look) headroom() {
 		s.HeadroomRows = &left
 		return
 	}
-	seconds, wanted := float64(left)/1e6, float64(l.runner().wanted(l.v)-l.v.Now)/1e6
+	seconds, wanted := float64(left)/1e6, float64(l.Wanted(l.v)-l.v.Now)/1e6
 	s.Headroom, s.HeadroomWanted = &seconds, &wanted
 	now := "no period covers the present: inserts fail"
 	if n := len(parts); !l.v.Gaps && n > 0 && parts[n-1].To > l.v.Now {
@@ -499,18 +490,6 @@ func (l *look) headroom() {
 
 func inSeconds(n float64) time.Duration {
 	return time.Duration(n * float64(time.Second)).Round(time.Second)
-}
-
-// wanted is the position up to which periods should exist at present.
-func (t runner) wanted(v View) int64 {
-	if !t.Declared.Ahead.IsZero() {
-		return t.Declared.Ahead.After(v.Now)
-	}
-	present, err := t.Table.Grid.At(v.Now)
-	if err != nil {
-		return v.Now
-	}
-	return present.To
 }
 
 // blockers adds the transactions that hold a lock which a due task failed to get.
@@ -579,8 +558,8 @@ func ownAndOthers(who []engine.Blocker) (own, others []engine.Blocker) {
 // after all that are due to exist, before a period that a load has created in the future.
 func (l *look) gaps(context.Context) error {
 	i := slices.IndexFunc(l.v.Parts, func(p rolling.Partition) bool {
-		k := l.v.known(p)
-		due, drops := dropDue(l.Declared, p)
+		k := l.v.Record(p)
+		due, drops := DropDue(l.Declared, p)
 		return (k == nil || k.State != state.Restored) && !(drops && due <= l.v.Now)
 	})
 	if i < 0 {
@@ -593,7 +572,7 @@ func (l *look) gaps(context.Context) error {
 	}
 	for _, g := range steps.Gaps {
 		had := slices.ContainsFunc(l.v.Known, func(k state.Period) bool { return k.State != state.Dropped && k.Overlaps(g) })
-		if !had && l.Declared.Seal.After.After(g.To) <= l.v.Now || g.From >= l.runner().wanted(l.v) {
+		if !had && l.Declared.Seal.After.After(g.To) <= l.v.Now || g.From >= l.Wanted(l.v) {
 			continue
 		}
 		what := "inserts with these times fail"
@@ -648,7 +627,7 @@ func (l *look) leftovers(ctx context.Context) error {
 		if m == nil || slices.ContainsFunc(needed, func(n string) bool { return strings.EqualFold(n, name) }) {
 			continue
 		}
-		if there, err := l.exists(ctx, name); err != nil || !there { // its change has ended since
+		if there, err := l.Exists(ctx, name); err != nil || !there { // its change has ended since
 			if err != nil {
 				return err
 			}
@@ -682,16 +661,16 @@ func (l *look) delays() {
 	}
 	if n := len(waiting); n > 0 {
 		l.s.problem("retention", fmt.Sprintf("%s passed keep = %s, the oldest of %s, and stay: %s",
-			figure.Plural(n, "period has", "periods have"), l.Declared.Keep, label(waiting[0]), waiting[0].Waits), "")
+			figure.Plural(n, "period has", "periods have"), l.Declared.Keep, waiting[0].Label(), waiting[0].Waits), "")
 	}
 	due := slices.ContainsFunc(l.tasks, func(task Task) bool {
-		return task.Kind != Rollup && task.ready(l.v.Now) && state.Paused(l.pauses, string(task.Kind.lane())) == nil
+		return task.Kind != Rollup && task.ready(l.v.Now) && state.Paused(l.pauses, string(task.Kind.Lane())) == nil
 	})
 	if l.s.Leader == "" && due {
 		l.s.problem("stopped", "no process maintains the table, and a task is due", "rowmill run FILE")
 	}
 	for _, r := range l.s.Rollups {
-		bucket, err := levelOf(l.Declared, r.Name).Every.At(0)
+		bucket, err := LevelOf(l.Declared, r.Name).Every.At(0)
 		if err == nil && r.Lag > max(600, 3*float64(bucket.To-bucket.From)/1e6) {
 			l.s.problem("rollup", fmt.Sprintf("%s is %s behind", r.Name, inSeconds(r.Lag)), "see the errors of its last refreshes")
 		}
@@ -734,7 +713,7 @@ func (t *Table) AdoptionStatus(ctx context.Context) (*Status, error) {
 		return nil, err
 	}
 	s := &Status{Adopting: true}
-	t.reporter().describe(s)
+	describe(t, s)
 	cs, err := changeStatus(c, "adopt")
 	if err != nil {
 		return nil, err
@@ -760,7 +739,7 @@ func (t *Table) AdoptionStatus(ctx context.Context) (*Status, error) {
 		s.problem("stopped", text, try)
 	}
 	s.Changes = []ChangeStatus{cs}
-	if _, err := t.reporter().pausesInto(ctx, s); err != nil {
+	if _, err := addPauses(ctx, t, s); err != nil {
 		return nil, err
 	}
 	if adopt.NeedsLock(c) {
@@ -785,4 +764,24 @@ func changeStatus(c *state.Change, what string) (ChangeStatus, error) {
 	}
 	cs.Percent = new(100 * done)
 	return cs, nil
+}
+
+// besides looks for what keeps the table besides rowmill.
+func (l *look) besides(ctx context.Context) error {
+	all, err := l.Rivals(ctx)
+	for _, r := range all {
+		if !r.Unsure {
+			l.s.problem("rival", r.Text(l.s.Table), "rowmill apply FILE, which stops it; or: "+strings.Join(r.Off, "; "))
+		}
+	}
+	return err
+}
+
+// Rivals returns what creates or drops partitions of the table besides rowmill.
+func (t *Table) Rivals(ctx context.Context) ([]engine.Rival, error) {
+	db, ok := t.DB.(engine.Rivaled)
+	if !ok || t.Schema == nil || !t.Schema.Partitioned {
+		return nil, nil
+	}
+	return db.Rivals(ctx, t.Table.Name)
 }

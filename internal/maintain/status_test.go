@@ -1,4 +1,4 @@
-package maintain
+package maintain_test
 
 import (
 	"errors"
@@ -10,6 +10,9 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/engine/enginetest"
+	. "github.com/rowmill/rowmill/internal/maintain"
+	"github.com/rowmill/rowmill/internal/maintain/apply"
+	"github.com/rowmill/rowmill/internal/maintain/schedule"
 	"github.com/rowmill/rowmill/internal/state"
 	"github.com/rowmill/rowmill/internal/testdb"
 	"github.com/rowmill/rowmill/rolling"
@@ -123,7 +126,7 @@ func TestChangedRollup(t *testing.T) {
 		}
 		w := applied(t, db, every("1h"), at(0.2))
 		for period, want := range map[string]string{"1h": "", "2h": "its bucket is 1h, and its rows can't be converted to 2h"} {
-			_, err := opened(t, db, every(period), w.now).PlanApply(t.Context())
+			_, err := apply.PlanTable(t.Context(), opened(t, db, every(period), w.now))
 			if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v", period, err)
 			}
@@ -137,7 +140,7 @@ func TestOnceBesideAnother(t *testing.T) {
 	t.Parallel()
 	db := testdb.Open(t, "sqlite").(engine.Keeper)
 	w := applied(t, db, declare(t, db, nil), at(0.2))
-	lease, err := db.Lead(t.Context(), leaderLock(w.Table))
+	lease, err := db.Lead(t.Context(), w.Table.LeaderLock())
 	must(t, err)
 	var said []Event
 	w.Say = func(e Event) { said = append(said, e) }
@@ -210,8 +213,8 @@ func TestActionsAreTrimmed(t *testing.T) {
 			exec(t, db.SQL(), q+strings.Join(rows, ", "))
 		}
 		for _, want := range []int{1500, 1000, 1000} {
-			for range trimEvery {
-				w.log(t.Context(), "test", "", 0, nil)
+			for range TrimEvery {
+				w.Log(t.Context(), "test", "", 0, nil)
 			}
 			all, err := w.State.Actions(t.Context(), "readings", 2*n)
 			old := slices.DeleteFunc(all, func(a state.Action) bool { return a.Action == "test" })
@@ -247,19 +250,19 @@ func TestManyActions(t *testing.T) {
 		w := applied(t, db, declare(t, db, nil), at(0.2))
 		counted := map[string]int{}
 		w.Count = func(e Event) { counted[fmt.Sprint(e.Action, " ", e.Err == nil)]++ }
-		w.log(t.Context(), "archive", "p0", time.Second, nil)
+		w.Log(t.Context(), "archive", "p0", time.Second, nil)
 		for range 2 {
-			w.log(t.Context(), "drop", "p1", time.Second, errors.New("disk full"))
+			w.Log(t.Context(), "drop", "p1", time.Second, errors.New("disk full"))
 		}
 		for range 60 {
-			w.log(t.Context(), "seal", "p", time.Second, nil)
+			w.Log(t.Context(), "seal", "p", time.Second, nil)
 		}
 		s := w.status()
 		var latest []string
 		for _, a := range s.Latest {
 			latest = append(latest, fmt.Sprint(a.Action, " ", a.Error == ""))
 		}
-		if want := []string{"seal true", "drop false", "archive true"}; !slices.Equal(latest, want) || len(s.Actions) != maxActions {
+		if want := []string{"seal true", "drop false", "archive true"}; !slices.Equal(latest, want) || len(s.Actions) != MaxActions {
 			t.Errorf("latest %v of %d, want %v", latest, len(s.Actions), want)
 		}
 		if counted["seal true"] != 60 || counted["drop false"] != 2 || counted["archive true"] != 1 {
@@ -278,8 +281,8 @@ func TestKeptTables(t *testing.T) {
 		w := applied(t, db, declare(t, db, func(d *rolling.Declaration) { d.Seal.Compress = true }), at(0.2))
 		w.insert(at(0.5), 1, 2)
 		part := w.partitions()[0]
-		names := []string{standalone("readings", "out", part) + "_1f3a", standalone("readings", "old", part) + "_ffffff", standalone("readings", "drop", part)}
-		for _, name := range append(names, standalone("readings_1", "out", part)+"_1f", "rowmill_out_readings_1_2_3") {
+		names := []string{Standalone("readings", "out", part) + "_1f3a", Standalone("readings", "old", part) + "_ffffff", Standalone("readings", "drop", part)}
+		for _, name := range append(names, Standalone("readings_1", "out", part)+"_1f", "rowmill_out_readings_1_2_3") {
 			w.exec("CREATE TABLE " + db.Dialect().Quote(name) + " (sensor INT NOT NULL PRIMARY KEY)")
 		}
 		got := func() (out []string) {
@@ -295,7 +298,7 @@ func TestKeptTables(t *testing.T) {
 		if !slices.Equal(got(), names) {
 			t.Errorf("kept %v, want %v; %+v", got(), names, w.status().Problems)
 		}
-		_, err := w.State.Begin(t.Context(), &state.Change{Table: "readings", ID: "drop 1", Kind: string(Drop), Step: stepCheck}, dropping{Table: names[0]})
+		_, err := w.State.Begin(t.Context(), &state.Change{Table: "readings", ID: "drop 1", Kind: string(Drop), Step: StepCheck}, Dropping{Table: names[0]})
 		must(t, err)
 		w.exec("DROP TABLE " + db.Dialect().Quote(names[1]))
 		if want := names[2:]; !slices.Equal(got(), want) {
@@ -310,7 +313,7 @@ func TestProblemsOnce(t *testing.T) {
 		w := applied(t, db, declare(t, db, nil), at(0.2))
 		w.keep()
 		w.dropTable()
-		if err := (&Daemon{Table: w.Table}).Once(t.Context()); err == nil {
+		if err := (&schedule.Daemon{Table: w.Table}).Once(t.Context()); err == nil {
 			t.Error("it is kept")
 		}
 		if s := w.status(); len(s.Problems) != 1 || s.Problems[0].Code != Declaring {
@@ -332,7 +335,7 @@ func TestOpenNote(t *testing.T) {
 		want    bool
 	}{"half": {512, cost, cache, false}, "more": {513, cost, cache, true}, "less memory": {512, cost, cache - 1024, true},
 		"unknown costs": {8000, engine.OpenCost{}, cache, false}, "unknown memory": {8000, cost, 0, false}} {
-		got := openNote(c.periods, c.cost, c.cache)
+		got := OpenNote(c.periods, c.cost, c.cache)
 		if (got != "") != c.want || c.want && (!strings.HasPrefix(got, fmt.Sprintf("%d periods are too many for 12", c.periods)) || !strings.Contains(got, "take about 62")) {
 			t.Errorf("%s: %q", name, got)
 		}

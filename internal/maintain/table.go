@@ -1,6 +1,7 @@
-// Package maintain keeps rolling tables: it inspects a table and its declaration,
-// plans the necessary changes, and executes them in steps. After a crash at any
-// point it resumes, and nothing but time is lost.
+// Package maintain keeps one rolling table: it compares the table with its declaration, plans the
+// tasks that are due, executes them in steps, and describes the table's status. After a crash at
+// any point the next process continues, without loss. Package apply creates and changes the table,
+// and package schedule decides when tables are looked at.
 package maintain
 
 import (
@@ -29,11 +30,7 @@ type Table struct {
 	Now func(ctx context.Context) (int64, error)
 	// Limits are the limits on the server's load while rows are copied.
 	Limits copier.Limits
-	// Reached, unless nil, is called at each point of a change. Tests end the process there.
-	Reached func(point string)
-	// Say, unless nil, is called for each action, and for each failure but the same again; Count for
-	// each.
-	Say, Count func(Event)
+	events
 
 	// Node is the name of the server if the table is on several: it has the rows of some keys. Its
 	// archive is a directory of that name.
@@ -45,6 +42,15 @@ type Table struct {
 	breath time.Duration
 	clock  func(ctx context.Context) (int64, error)
 	*shared
+}
+
+// events are what a table's user is told while it is maintained.
+type events struct {
+	// Reached, unless nil, is called at each point of a change. Tests end the process there.
+	Reached func(point string)
+	// Say, unless nil, is called for each action, but once for a failure that repeats itself. Count,
+	// unless nil, is called for each attempt.
+	Say, Count func(Event)
 }
 
 // table is Table, as it is embedded in the types below: each policy and each verb has a small type
@@ -82,9 +88,10 @@ func (e Event) String() string {
 	return line
 }
 
-func (t *Table) say(e Event) {
-	if t.Say != nil {
-		t.Say(e)
+// Report passes an event to Say.
+func (v *events) Report(e Event) {
+	if v.Say != nil {
+		v.Say(e)
 	}
 }
 
@@ -113,10 +120,10 @@ func Open(ctx context.Context, db engine.Keeper, d *rolling.Declaration, now fun
 	if d.Period.Axis() == rolling.Sequence && d.Period.Valid() {
 		t.Now = t.highest
 	}
-	if err := t.readSchema(ctx); err != nil {
+	if err := t.ReadSchema(ctx); err != nil {
 		return nil, err
 	}
-	return t, t.openLevels()
+	return t, t.OpenLevels()
 }
 
 // inForce returns the period that replaced "auto" when a declaration was applied.
@@ -128,7 +135,7 @@ func inForce(d *state.Declared) (rolling.Grid, error) {
 	return g, nil
 }
 
-func (t *Table) readSchema(ctx context.Context) error {
+func (t *Table) ReadSchema(ctx context.Context) error {
 	s, err := t.DB.Describe(ctx, t.Table.Name)
 	if err != nil {
 		if isNoTable(err) {
@@ -148,7 +155,7 @@ func (t *Table) readSchema(ctx context.Context) error {
 }
 
 // openLevels creates the set of roll-ups once the table's columns are known.
-func (t *Table) openLevels() error {
+func (t *Table) OpenLevels() error {
 	if t.Schema == nil || len(t.Declared.Rollups) == 0 {
 		return nil
 	}
@@ -180,10 +187,10 @@ func isNoTable(err error) bool { return errors.Is(err, engine.ErrNoTable) }
 // Reload reads the table's schema again, after another component has changed it.
 func (t *Table) Reload(ctx context.Context) error {
 	t.Schema, t.Rollups = nil, nil
-	if err := t.readSchema(ctx); err != nil {
+	if err := t.ReadSchema(ctx); err != nil {
 		return err
 	}
-	return t.openLevels()
+	return t.OpenLevels()
 }
 
 // SetPeriod sets the period of a table declared with "auto", before anything is planned.
@@ -193,10 +200,10 @@ func (t *Table) SetPeriod(g rolling.Grid) error {
 	table := *t.Table
 	table.Grid = g
 	t.Declared, t.Table = &found, &table
-	return t.openLevels()
+	return t.OpenLevels()
 }
 
-func (t *Table) exists(ctx context.Context, name string) (bool, error) {
+func (t *Table) Exists(ctx context.Context, name string) (bool, error) {
 	_, err := t.DB.Describe(ctx, name)
 	if isNoTable(err) {
 		return false, nil
@@ -210,21 +217,22 @@ func (t *Table) inTx(ctx context.Context, fn func(*sql.Tx) error) error {
 
 // execTogether executes statements in one transaction, where the server has that for changes of the
 // schema.
-func (t locks) execTogether(ctx context.Context, statements []string) error {
+func (t *Table) ExecTogether(ctx context.Context, statements []string) error {
 	return t.inTx(ctx, func(tx *sql.Tx) error {
 		for _, q := range statements {
 			if _, err := tx.ExecContext(ctx, q); err != nil {
 				return t.DB.Classify(err)
 			}
-			t.reach("executed: " + engine.FirstWords(q))
+			t.Reach("executed: " + engine.FirstWords(q))
 		}
 		return nil
 	})
 }
 
-func (t *Table) reach(point string) {
-	if t.Reached != nil {
-		t.Reached(point)
+// Reach passes a point of a change to Reached.
+func (v *events) Reach(point string) {
+	if v.Reached != nil {
+		v.Reached(point)
 	}
 }
 
@@ -285,7 +293,7 @@ func (f *failures) repeated(what string) bool {
 }
 
 // log reports and logs an action. If the log can't be written, that is reported.
-func (t *Table) log(ctx context.Context, action, detail string, took time.Duration, err error) {
+func (t *Table) Log(ctx context.Context, action, detail string, took time.Duration, err error) {
 	e := Event{At: time.Now(), Action: action, Detail: detail, Took: took, Err: err, Waiting: errors.Is(err, engine.ErrLockTimeout)}
 	if t.Count != nil {
 		t.Count(e)
@@ -299,7 +307,7 @@ func (t *Table) log(ctx context.Context, action, detail string, took time.Durati
 		a.Error = err.Error()
 	}
 	if t.failed.news(action, detail, err) {
-		t.say(e)
+		t.Report(e)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
@@ -308,6 +316,23 @@ func (t *Table) log(ctx context.Context, action, detail string, took time.Durati
 		err = t.State.TrimActions(ctx, t.Table.Name)
 	}
 	if err != nil {
-		t.say(Event{At: time.Now(), Action: "log", Err: err})
+		t.Report(Event{At: time.Now(), Action: "log", Err: err})
 	}
+}
+
+// InNode names the node in an error of one. Nil stays nil, and without a name the error stays as it
+// is.
+func InNode(name string, err error) error {
+	if err == nil || name == "" {
+		return err
+	}
+	return fmt.Errorf("node %s: %w", name, err)
+}
+
+// Title is the table's name, with that of the node if it has one.
+func (t *Table) Title() string {
+	if t.Node == "" {
+		return t.Declared.Name
+	}
+	return t.Declared.Name + " of node " + t.Node
 }

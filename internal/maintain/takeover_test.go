@@ -1,4 +1,4 @@
-package maintain
+package maintain_test
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	. "github.com/rowmill/rowmill/internal/maintain"
+	"github.com/rowmill/rowmill/internal/maintain/apply"
 	"github.com/rowmill/rowmill/internal/testdb"
 	"github.com/rowmill/rowmill/rolling"
 )
@@ -75,7 +77,7 @@ func TestTakeover(t *testing.T) {
 				for hour := range 4 {
 					w.insert(at(float64(hour)+0.5), 1, 2)
 				}
-				a, err := w.PlanApply(t.Context())
+				a, err := apply.PlanTable(t.Context(), w.Table)
 				if c.want != "" && (err == nil || !strings.Contains(strings.ReplaceAll(err.Error(), `"`, ""), c.want)) {
 					t.Fatalf("planned: %v", err)
 				}
@@ -93,10 +95,10 @@ func TestTakeover(t *testing.T) {
 					}
 					must(t, conn.Close())
 					w.Table = opened(t, db, d, w.now)
-					a, err = w.PlanApply(t.Context())
+					a, err = apply.PlanTable(t.Context(), w.Table)
 				}
 				must(t, err)
-				a.mustRun(t)
+				mustRun(t, a)
 				w.keep()
 				w.wantCount(8)
 				s := w.status()
@@ -184,7 +186,7 @@ func TestTakeoverRefusesWhatRunCannotKeep(t *testing.T) {
 			for _, q := range statements {
 				exec(t, db.SQL(), q)
 			}
-			_, err := opened(t, db, declare(t, db, nil), at(0.5)).PlanApply(t.Context())
+			_, err := apply.PlanTable(t.Context(), opened(t, db, declare(t, db, nil), at(0.5)))
 			if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(engine.HintOf(err), "ALTER TABLE") {
 				t.Errorf("%v, want %s", err, want)
 			}
@@ -192,6 +194,9 @@ func TestTakeoverRefusesWhatRunCannotKeep(t *testing.T) {
 		}
 	})
 }
+
+// fewRows is the number of rows of a tail that a takeover copies under the lock.
+const fewRows = 2000
 
 // TestTakeoverKilled: a takeover that is killed at any point is completed by the next one, with all
 // rows, whether these are copied or not.
@@ -206,7 +211,7 @@ func TestTakeoverKilled(t *testing.T) {
 					exec(t, db.SQL(), partition(db, "p0", 0, 1))
 					exec(t, db.SQL(), partition(db, "rest", 1, -1))
 				} else {
-					exec(t, db.SQL(), create(db)+" PARTITION BY RANGE (TO_SECONDS(ts)) (PARTITION p0 VALUES LESS THAN (TO_SECONDS("+db.Words().Literal(tableOf(declare(t, db, nil)), at(1))+")), PARTITION pmax VALUES LESS THAN MAXVALUE)")
+					exec(t, db.SQL(), create(db)+" PARTITION BY RANGE (TO_SECONDS(ts)) (PARTITION p0 VALUES LESS THAN (TO_SECONDS("+db.Words().Literal(TableOf(declare(t, db, nil)), at(1))+")), PARTITION pmax VALUES LESS THAN MAXVALUE)")
 				}
 				w := &world{t: t, now: at(3.6), Table: opened(t, db, declare(t, db, nil), at(3.6))}
 				w.insert(at(0.5), 1)
@@ -224,7 +229,7 @@ func TestTakeoverKilled(t *testing.T) {
 					}
 				}
 				go func() {
-					if err := a.Run(context.Background(), func(ApplyStep) {}); err != nil {
+					if err := a.Run(context.Background(), func(apply.Step) {}); err != nil {
 						t.Log(err)
 					}
 					done <- false
@@ -233,7 +238,7 @@ func TestTakeoverKilled(t *testing.T) {
 					t.Fatalf("%q was not reached", point)
 				}
 				w.Table = opened(t, db, w.Declared, w.now)
-				applyPlan(t, w.Table).mustRun(t)
+				mustRun(t, applyPlan(t, w.Table))
 				if a := applyPlan(t, opened(t, db, w.Declared, w.now)); !a.Empty() {
 					t.Errorf("applied twice: %+v", a)
 				}
@@ -261,7 +266,7 @@ func TestOverlongPeriod(t *testing.T) {
 		if len(a.Steps) == 0 || !strings.Contains(strings.ReplaceAll(a.Statements(), `"`, ""), "drop partition last, which has no end") {
 			t.Errorf("%+v", a)
 		}
-		a.mustRun(t)
+		mustRun(t, a)
 		w.wantParts("0-1 1-2 2-3 3-4")
 	})
 }

@@ -18,8 +18,8 @@ func (t *Table) guard() guard { return guard{t} }
 
 // Names of the triggers in plans and status.
 const (
-	lateTriggers  = "the triggers that refuse late rows"
-	exactTriggers = "the triggers of exact roll-ups"
+	LateTriggersText  = "the triggers that refuse late rows"
+	ExactTriggersText = "the triggers of exact roll-ups"
 )
 
 // triggerState returns the names of declared triggers that are missing, and of those
@@ -43,10 +43,10 @@ func (t guard) triggerState(ctx context.Context) (missing, old []string, err err
 	for try := 0; try == 0 || try == 1 && err == nil && len(missing) > 0; try++ {
 		missing, old = nil, nil
 		if t.Declared.Late == rolling.LateReject {
-			read(lateTriggers, t.lateChange)
+			read(LateTriggersText, t.LateChange)
 		}
 		if t.Rollups != nil && t.Declared.Exact {
-			read(exactTriggers, t.Rollups.TriggerChange)
+			read(ExactTriggersText, t.Rollups.TriggerChange)
 		}
 	}
 	return missing, old, err
@@ -75,7 +75,7 @@ func (t *Table) MissingTriggers(ctx context.Context) error {
 var ErrTriggers = errors.New("triggers are missing")
 
 // refusals returns the triggers that reject rows of sealed periods.
-func (t guard) refusals(ctx context.Context) ([]engine.Trigger, engine.LateWords, error) {
+func (t *Table) LateTriggers(ctx context.Context) ([]engine.Trigger, engine.LateWords, error) {
 	words, ok := t.DB.Words().(engine.LateWords)
 	if !ok {
 		return nil, nil, fmt.Errorf("table %s: %s can't refuse late rows", t.Table.Name, t.DB.Info().Engine)
@@ -90,26 +90,26 @@ func (t guard) refusals(ctx context.Context) ([]engine.Trigger, engine.LateWords
 			periods = append(periods, t.Table.Name+"_"+p.Name)
 		}
 	}
-	return words.Refuse(t.Table, periods, "(SELECT MAX(sealed_to) FROM rowmill_tables WHERE name = "+sqlText(t.Table.Name)+")"), words, nil
+	return words.Refuse(t.Table, periods, "(SELECT MAX(sealed_to) FROM rowmill_tables WHERE name = "+SQLText(t.Table.Name)+")"), words, nil
 }
 
 // refuseLate makes the table's triggers match the declaration.
-func (t guard) refuseLate(ctx context.Context) error {
-	change, err := t.lateChange(ctx)
+func (t *Table) RefuseLate(ctx context.Context) error {
+	change, err := t.LateChange(ctx)
 	if err != nil || len(change.SQL) == 0 {
 		return err
 	}
-	if err := t.locks().execTogether(ctx, change.SQL); err != nil {
+	if err := t.ExecTogether(ctx, change.SQL); err != nil {
 		return fmt.Errorf("triggers that refuse late rows of %s: %w", t.Table.Name, err)
 	}
 	return nil
 }
 
-func (t guard) lateChange(ctx context.Context) (engine.TriggerChange, error) {
+func (t *Table) LateChange(ctx context.Context) (engine.TriggerChange, error) {
 	if t.Schema == nil {
 		return engine.TriggerChange{}, nil
 	}
-	triggers, words, err := t.refusals(ctx)
+	triggers, words, err := t.LateTriggers(ctx)
 	if err != nil {
 		return engine.TriggerChange{}, err
 	}
@@ -127,7 +127,7 @@ func (t guard) sealedTo(ctx context.Context, x state.Exec, sealed rolling.Partit
 	}
 	var to int64
 	for _, p := range v.Parts {
-		if p.From != sealed.From && v.known(p) == nil {
+		if p.From != sealed.From && v.Record(p) == nil {
 			break
 		}
 		to = p.To
@@ -173,7 +173,9 @@ func (t guard) triggers(ctx context.Context) error {
 		}
 	}
 	if t.Declared.Late == rolling.LateReject {
-		return t.refuseLate(ctx)
+		return t.RefuseLate(ctx)
 	}
 	return nil
 }
+
+func SQLText(name string) string { return "'" + strings.ReplaceAll(name, "'", "''") + "'" }

@@ -1,4 +1,4 @@
-package maintain
+package maintain_test
 
 import (
 	"cmp"
@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	. "github.com/rowmill/rowmill/internal/maintain"
+	"github.com/rowmill/rowmill/internal/maintain/apply"
+	"github.com/rowmill/rowmill/internal/maintain/schedule"
 	"github.com/rowmill/rowmill/internal/testdb"
 	"github.com/rowmill/rowmill/rolling"
 )
@@ -21,7 +24,7 @@ import (
 func TestTrapOldTriggers(t *testing.T) {
 	onServers(t, func(t *testing.T, db engine.Keeper) {
 		w, d := guardedTable(t, db, "")
-		w.mustPlan(nil).mustRun(t) // the state after apply
+		mustRun(t, w.mustPlan(nil)) // the state after apply
 		if _, old := w.triggersOf(); old != "" {
 			t.Fatalf("of new triggers, status says: %s", old)
 		}
@@ -33,7 +36,7 @@ func TestTrapOldTriggers(t *testing.T) {
 		for before := range most {
 			w.earlier()
 			plan, problem := w.triggersOf()
-			if !strings.Contains(problem, lateTriggers) || !strings.Contains(problem, exactTriggers) {
+			if !strings.Contains(problem, LateTriggersText) || !strings.Contains(problem, ExactTriggersText) {
 				t.Errorf("status says of old triggers: %q", problem)
 			}
 			if len(plan) == 0 {
@@ -46,7 +49,7 @@ func TestTrapOldTriggers(t *testing.T) {
 				exec(t, db.SQL(), q)
 				w.guarded(fmt.Sprintf("after statement %d, %s", i+1, q), 100*before+i)
 			}
-			applyPlan(t, w.Table).mustRun(t)
+			mustRun(t, applyPlan(t, w.Table))
 			if plan, problem := w.triggersOf(); len(plan) > 0 || problem != "" {
 				t.Fatalf("broken off before statement %d, and applied again: %q is left, status says %q", before, plan, problem)
 			}
@@ -54,7 +57,7 @@ func TestTrapOldTriggers(t *testing.T) {
 		}
 
 		d.Exact = false
-		applyPlan(t, w.Table).mustRun(t)
+		mustRun(t, applyPlan(t, w.Table))
 		d.Exact = true
 		if c, err := w.Rollups.TriggerChange(t.Context()); err != nil || c.Missing == 0 || c.Old > 0 {
 			t.Errorf("without exact, %d triggers are gone and %d there, %v", c.Missing, c.Old, err)
@@ -100,7 +103,7 @@ func TestTriggersFound(t *testing.T) {
 	})
 }
 
-func (w *world) mustPlan(steps []string) *Application {
+func (w *world) mustPlan(steps []string) *apply.Plan {
 	w.t.Helper()
 	a := applyPlan(w.t, w.Table)
 	var got []string
@@ -130,7 +133,7 @@ func (w *world) triggersOf() (plan []string, problem string) {
 func (w *world) earlier() {
 	w.t.Helper()
 	w.dropTriggers(true, true)
-	late, err := w.guard().lateChange(w.t.Context())
+	late, err := w.LateChange(w.t.Context())
 	must(w.t, err)
 	exact, err := w.Rollups.TriggerChange(w.t.Context())
 	must(w.t, err)
@@ -171,7 +174,7 @@ func TestTrapMissingTriggers(t *testing.T) {
 		for _, of := range []struct {
 			name        string
 			late, exact bool
-		}{{lateTriggers, true, false}, {exactTriggers, false, true}} {
+		}{{LateTriggersText, true, false}, {ExactTriggersText, false, true}} {
 			w.dropTriggers(of.late, of.exact)
 			w.wantTriggers(of.name+" dropped", of.name)
 			err := opened(t, db, d, at(1)).MissingTriggers(t.Context())
@@ -179,13 +182,13 @@ func TestTrapMissingTriggers(t *testing.T) {
 				if err != nil {
 					t.Error(err)
 				}
-				must(t, (&Daemon{Table: opened(t, db, d, at(0.5))}).Once(t.Context()))
+				must(t, (&schedule.Daemon{Table: opened(t, db, d, at(0.5))}).Once(t.Context()))
 				w.wantTriggers("after a pass")
 				w.dropTriggers(of.late, of.exact)
 			} else if !errors.Is(err, ErrTriggers) || !strings.Contains(err.Error(), of.name+" are missing") {
 				t.Errorf("%s dropped: %v", of.name, err)
 			}
-			applyPlan(t, w.Table).mustRun(t)
+			mustRun(t, applyPlan(t, w.Table))
 			w.wantTriggers("applied again")
 			if err := opened(t, db, d, at(1)).MissingTriggers(t.Context()); err != nil {
 				t.Error(err)
@@ -201,7 +204,7 @@ func (w *world) dropTriggers(late, exact bool) {
 	defer func() { w.Declared.Late, w.Declared.Exact = reject, true }()
 	if late {
 		w.Declared.Late = rolling.LateMerge
-		c, err := w.guard().lateChange(w.t.Context())
+		c, err := w.LateChange(w.t.Context())
 		must(w.t, err)
 		w.execAll(c.SQL)
 	}
@@ -262,7 +265,7 @@ func TestLateReject(t *testing.T) {
 		}
 		w.wantCount(9)
 		d.Late = rolling.LateMerge
-		applyPlan(t, w.Table).mustRun(t)
+		mustRun(t, applyPlan(t, w.Table))
 		w.insert(at(1.7), 9)
 	})
 }

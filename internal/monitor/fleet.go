@@ -21,6 +21,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/maintain"
+	"github.com/rowmill/rowmill/internal/maintain/schedule"
 )
 
 // A Member is a table of a fleet.
@@ -29,7 +30,7 @@ type Member struct {
 	Name, Path, Target string
 	// Err is why it isn't kept, or not as its file says, or why its last look or pass failed.
 	Err error
-	maintain.TableState
+	schedule.TableState
 	// Look returns its status; nil while it isn't open.
 	Look func(context.Context) (*maintain.Status, error)
 }

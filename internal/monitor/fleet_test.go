@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/maintain"
+	"github.com/rowmill/rowmill/internal/maintain/schedule"
 )
 
 // fleet returns one with a table that is kept and paused, and one that is broken.
@@ -16,7 +17,7 @@ func fleet() *Fleet {
 	f := NewFleet(func() []Member {
 		return []Member{
 			{Name: "node n1: readings", Path: "/etc/rowmill/readings.toml", Target: "mysql://db1/metrics", Look: func(context.Context) (*maintain.Status, error) { return status(), nil },
-				TableState: maintain.TableState{Leads: true, Headroom: new(time.Hour), Wanted: new(2 * time.Hour), Failures: map[maintain.Lane]int{maintain.Keeping: 2},
+				TableState: schedule.TableState{Leads: true, Headroom: new(time.Hour), Wanted: new(2 * time.Hour), Failures: map[maintain.Lane]int{maintain.Keeping: 2},
 					Paused: map[string]time.Time{"rollup": noon}}},
 			{Name: "orders", Path: "/etc/rowmill/orders.toml", Err: errors.New("table <orders> has not been applied")},
 		}

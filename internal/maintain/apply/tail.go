@@ -1,6 +1,7 @@
-package maintain
+package apply
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -11,7 +12,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
-	"github.com/rowmill/rowmill/internal/state"
+	"github.com/rowmill/rowmill/internal/maintain"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -24,7 +25,7 @@ const mostTail = 1000
 
 // withTail returns the table's partitions, and that for all later rows (MAXVALUE) or for all rows
 // of no other one (DEFAULT), which has no end; nil if there is none.
-func (t taker) withTail(ctx context.Context) (parts []rolling.Partition, tail *rolling.Partition, err error) {
+func (t planner) withTail(ctx context.Context) (parts []rolling.Partition, tail *rolling.Partition, err error) {
 	parts, err = t.DB.Catalog().Partitions(ctx, t.Table)
 	var is *engine.DefaultError
 	if errors.As(err, &is) {
@@ -49,7 +50,7 @@ type tailPlan struct {
 }
 
 // planTailOf plans the end of a tail of a table with these other partitions.
-func (t taker) planTailOf(ctx context.Context, parts []rolling.Partition, tail rolling.Partition, now int64) (*tailPlan, error) {
+func (t planner) planTailOf(ctx context.Context, parts []rolling.Partition, tail rolling.Partition, now int64) (*tailPlan, error) {
 	p, words, g := &tailPlan{tail: tail}, t.DB.Words(), t.Table.Grid
 	by, from := t.DB.Dialect().Quote(t.Table.By), words.From(t.Table, tail)
 	var first, last sql.NullInt64
@@ -109,7 +110,7 @@ const readUnderLock = 500_000
 // mostEnclosed is the number of rows of a tail that become those of a period while inserts wait for
 // about 200 ms; 0 is any number. Where partitions have no lower bounds, rows of other times are
 // looked for under the table's lock, which is done at once with an index that begins with the time.
-func (t taker) mostEnclosed() int64 {
+func (t planner) mostEnclosed() int64 {
 	can := t.DB.Capabilities()
 	indexed := slices.ContainsFunc(t.Schema.Indexes, func(ix engine.Index) bool { return ix.Columns[0] == t.Table.By }) || len(t.Schema.PrimaryKey) > 0 && t.Schema.PrimaryKey[0] == t.Table.By
 	if can.SwapRows > 0 || can.Gaps || indexed {
@@ -119,7 +120,7 @@ func (t taker) mostEnclosed() int64 {
 }
 
 // leave is the statement that makes a tail a table of its own.
-func (t taker) leave(tail rolling.Partition) string {
+func (t planner) leave(tail rolling.Partition) string {
 	q, err := t.DB.Dialect().Render(engine.Detach{Table: t.Table, Part: tail, Into: t.Table.Name + "_rest"})
 	if err != nil {
 		return "ALTER TABLE"
@@ -128,7 +129,7 @@ func (t taker) leave(tail rolling.Partition) string {
 }
 
 // divided returns the step that replaces the tail once it has few rows.
-func (t taker) divided(p *tailPlan) engine.Divide {
+func (t planner) divided(p *tailPlan) engine.Divide {
 	d := engine.Divide{Table: t.Table, Part: p.tail, New: p.periods, Columns: t.Schema.Names()}
 	if p.enclosed.Name != "" {
 		d.Part.From = p.enclosed.To
@@ -138,7 +139,7 @@ func (t taker) divided(p *tailPlan) engine.Divide {
 
 // planTail adds the step that replaces a tail by periods, and returns the partitions that there are
 // then.
-func (t taker) planTail(ctx context.Context, a *Application, now int64) ([]rolling.Partition, error) {
+func (t planner) planTail(ctx context.Context, a *Plan, now int64) ([]rolling.Partition, error) {
 	parts, tail, err := t.withTail(ctx)
 	if err != nil || tail == nil {
 		return parts, err
@@ -154,7 +155,7 @@ func (t taker) planTail(ctx context.Context, a *Application, now int64) ([]rolli
 	}
 	if p.enclosed.Name != "" {
 		what += fmt.Sprintf(", after its rows are those of one period from %s to %s, without copying them", t.Table.Grid.Format(p.enclosed.From), t.Table.Grid.Format(p.enclosed.To))
-		if sql, err = t.DB.Dialect().Render(engine.Enclose{Table: t.Table, Tail: *tail, Part: p.enclosed, With: standalone(t.Table.Name, "rows", p.enclosed)}); err != nil {
+		if sql, err = t.DB.Dialect().Render(engine.Enclose{Table: t.Table, Tail: *tail, Part: p.enclosed, With: maintain.Standalone(t.Table.Name, "rows", p.enclosed)}); err != nil {
 			return nil, err
 		}
 		parts = append(parts, p.enclosed)
@@ -167,19 +168,19 @@ func (t taker) planTail(ctx context.Context, a *Application, now int64) ([]rolli
 	if err != nil {
 		return nil, err
 	}
-	a.Steps = append(a.Steps, ApplyStep{What: what, SQL: append(sql, divided...), run: func(ctx context.Context) error {
+	a.Steps = append(a.Steps, Step{What: what, SQL: append(sql, divided...), run: func(ctx context.Context) error {
 		if err := t.State.AddUndo(ctx, t.Table.Name, "create partition "+tail.Name+" again, for all rows of no other one", undo); err != nil {
 			return err
 		}
-		t.reach("undo recorded")
+		t.Reach("undo recorded")
 		return t.endTail(ctx)
 	}})
-	a.Notes = append(a.Notes, fmt.Sprintf("without partition %s, inserts of rows without a period FAIL: rowmill run creates periods %s ahead, and its alarm says when it can't", tail.Name, orNone(t.Declared.Ahead.String())))
+	a.Notes = append(a.Notes, fmt.Sprintf("without partition %s, inserts of rows without a period FAIL: rowmill run creates periods %s ahead, and its alarm says when it can't", tail.Name, cmp.Or(t.Declared.Ahead.String(), "none")))
 	return slices.Concat(parts, p.periods), nil
 }
 
 // endTail replaces the table's tail by periods, from the state that it has.
-func (t taker) endTail(ctx context.Context) error {
+func (t planner) endTail(ctx context.Context) error {
 	for {
 		now, err := t.Now(ctx)
 		if err != nil {
@@ -194,23 +195,13 @@ func (t taker) endTail(ctx context.Context) error {
 			return err
 		}
 		if p.enclosed.Name == "" {
-			err = t.locks().tryLocked(ctx, t.divided(p))
-			t.reach("tail divided")
+			err = t.TryLocked(ctx, t.divided(p))
+			t.Reach("tail divided")
 		} else {
-			d := &enclosing{p.enclosed, standalone(t.Table.Name, "rows", p.enclosed)}
-			c := &state.Change{Table: t.Table.Name, ID: fmt.Sprintf("enclose %d", p.enclosed.From), Kind: string(Enclose), Step: stepEnclose}
-			fresh, beginErr := t.State.Begin(ctx, c, d)
-			if beginErr == nil && !fresh {
-				beginErr = c.Load(d)
-			}
-			if beginErr != nil {
-				return beginErr
-			}
-			t.reach("enclose begun")
-			_, err = d.resume(ctx, t.table, c)
+			_, err = t.Enclose(ctx, p.enclosed)
 		}
 		if err != nil {
-			return t.locks().blocked(ctx, err)
+			return t.Blocked(ctx, err)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package maintain
+package apply
 
 import (
 	"context"
@@ -8,13 +8,14 @@ import (
 	"reflect"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/maintain"
 	"github.com/rowmill/rowmill/internal/state"
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// PlanShards is PlanApply for a table whose rows are on several nodes: each of them gets the
+// PlanShards is PlanTable for a table whose rows are on several nodes: each of them gets the
 // declared table, and then the head presents them as one. Nodes are in the declared order.
-func PlanShards(ctx context.Context, d *rolling.Declaration, head engine.Keeper, nodes []*Table) (*Application, error) {
+func PlanShards(ctx context.Context, d *rolling.Declaration, head engine.Keeper, nodes []*maintain.Table) (*Plan, error) {
 	presenter, ok := head.(engine.Presenter)
 	if !ok {
 		return nil, engine.Classed(engine.ErrUnsupported, fmt.Errorf("%s can't present tables of other servers as one", head.Info().Target))
@@ -26,11 +27,11 @@ func PlanShards(ctx context.Context, d *rolling.Declaration, head engine.Keeper,
 	if err := CheckPlaces(ctx, head, names, servers); err != nil {
 		return nil, err
 	}
-	all := &Application{}
+	all := &Plan{}
 	for _, n := range nodes {
-		a, err := n.reporter().planNode(ctx)
+		a, err := planner{n}.planNode(ctx)
 		if err != nil {
-			return nil, InNode(n.Node, err)
+			return nil, maintain.InNode(n.Node, err)
 		}
 		for _, s := range a.Steps {
 			s.What = "node " + n.Node + ": " + s.What
@@ -53,11 +54,11 @@ func PlanShards(ctx context.Context, d *rolling.Declaration, head engine.Keeper,
 		return nil, fmt.Errorf("head: %w", err)
 	}
 	for _, s := range steps {
-		all.Steps = append(all.Steps, ApplyStep{What: "head: " + s.What, SQL: s.SQL, run: func(ctx context.Context) error {
+		all.Steps = append(all.Steps, Step{What: "head: " + s.What, SQL: s.SQL, run: func(ctx context.Context) error {
 			// The steps before have created the nodes' tables, or changed them.
 			for _, n := range nodes {
-				if err := n.readSchema(ctx); err != nil {
-					return InNode(n.Node, err)
+				if err := n.ReadSchema(ctx); err != nil {
+					return maintain.InNode(n.Node, err)
 				}
 			}
 			if err := sameOnNodes(nodes); err != nil {
@@ -90,7 +91,7 @@ func CheckPlaces(ctx context.Context, head engine.Keeper, names []string, nodes 
 	places := make([]engine.Place, len(nodes))
 	for i, n := range nodes {
 		if places[i], err = placeOf(n); err != nil {
-			return InNode(names[i], err)
+			return maintain.InNode(names[i], err)
 		}
 		switch p := places[i]; {
 		case p.Server == "":
@@ -117,18 +118,18 @@ func CheckPlaces(ctx context.Context, head engine.Keeper, names []string, nodes 
 	return nil
 }
 
-// CheckApplied returns an error if a node has its table by another declaration of shards than d: a
+// CheckNode returns an error if a node has its table by another declaration of shards than d: a
 // query would read other nodes' rows, or not those of all. A declaration that was never applied is
 // one, too.
-func CheckApplied(ctx context.Context, d *rolling.Declaration, node string, db engine.Keeper) error {
+func CheckNode(ctx context.Context, d *rolling.Declaration, node string, db engine.Keeper) error {
 	stored, err := state.New(db).Declared(ctx, d.Name)
-	if err != nil && !isNoTable(err) {
+	if err != nil && !errors.Is(err, engine.ErrNoTable) {
 		return engine.Hinted(fmt.Errorf("read what was applied for %s: %w", d.Name, err), "SELECT on the node's rowmill_tables for the account that queries")
 	}
 	if err != nil || stored == nil {
 		return engine.Hinted(fmt.Errorf("table %s was not applied on it", d.Name), "rowmill apply %s", d.Source)
 	}
-	applied, err := declaredOf(stored, "")
+	applied, err := maintain.DeclaredOf(stored, "")
 	if err != nil {
 		return err
 	}
@@ -149,24 +150,7 @@ func otherNodes(table, node string, was, now rolling.Shards) error {
 	return nil
 }
 
-// InNode names the node in an error of one. Nil stays nil, and without a name the error stays as it
-// is.
-func InNode(name string, err error) error {
-	if err == nil || name == "" {
-		return err
-	}
-	return fmt.Errorf("node %s: %w", name, err)
-}
-
-// Title is the table's name, with that of the node if it has one.
-func (t *Table) Title() string {
-	if t.Node == "" {
-		return t.Declared.Name
-	}
-	return t.Declared.Name + " of node " + t.Node
-}
-
-func (t reporter) planNode(ctx context.Context) (*Application, error) {
+func (t planner) planNode(ctx context.Context) (*Plan, error) {
 	applied, err := t.Applied(ctx)
 	if err != nil {
 		return nil, err
@@ -193,7 +177,7 @@ func (t reporter) planNode(ctx context.Context) (*Application, error) {
 			return nil, t.DB.Classify(err)
 		}
 	}
-	a, err := t.PlanApply(ctx)
+	a, err := PlanTable(ctx, t.table)
 	if err == nil && a.Adopt {
 		err = engine.Hinted(fmt.Errorf("table %s exists as a plain table, which can't become a node's", t.Table.Name), "DROP TABLE %s, as it has no rows", t.Table.Name)
 	}
@@ -220,7 +204,7 @@ func byText(s rolling.Shards) string {
 }
 
 // sameOnNodes returns an error if the tables of two nodes have other columns.
-func sameOnNodes(nodes []*Table) error {
+func sameOnNodes(nodes []*maintain.Table) error {
 	first := nodes[0]
 	for _, n := range nodes[1:] {
 		if first.Schema == nil || n.Schema == nil || reflect.DeepEqual(first.Schema.Columns, n.Schema.Columns) && reflect.DeepEqual(first.Schema.PrimaryKey, n.Schema.PrimaryKey) {

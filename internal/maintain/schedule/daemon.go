@@ -1,4 +1,4 @@
-package maintain
+package schedule
 
 import (
 	"context"
@@ -9,16 +9,17 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/maintain"
 	"github.com/rowmill/rowmill/internal/state"
 )
 
 // A Daemon keeps one table for as long as it runs.
 type Daemon struct {
-	Table *Table
+	Table *maintain.Table
 	// Poll and LockPause are those of a Scheduler.
 	Poll, LockPause time.Duration
 	// Only, unless nil, are the kinds of tasks that Once executes.
-	Only []Kind
+	Only []maintain.Kind
 }
 
 // Run keeps the table until ctx ends, as Scheduler.Run.
@@ -39,7 +40,7 @@ const idleRounds = 2
 func (d *Daemon) Once(ctx context.Context) error {
 	led, err := d.tryOnce(ctx)
 	if !led && err == nil {
-		d.Table.say(Event{At: time.Now(), Action: "lead", Detail: "another process keeps the table"})
+		d.Table.Report(maintain.Event{At: time.Now(), Action: "lead", Detail: "another process keeps the table"})
 	}
 	return err
 }
@@ -47,7 +48,7 @@ func (d *Daemon) Once(ctx context.Context) error {
 // tryOnce is Once. It reports whether it could lead the table: false without an error if another
 // process does.
 func (d *Daemon) tryOnce(ctx context.Context) (led bool, err error) {
-	lease, err := d.Table.DB.Lead(ctx, leaderLock(d.Table))
+	lease, err := d.Table.DB.Lead(ctx, d.Table.LeaderLock())
 	if errors.Is(err, engine.ErrLockTimeout) {
 		return false, nil
 	}
@@ -61,19 +62,19 @@ func (d *Daemon) tryOnce(ctx context.Context) (led bool, err error) {
 func (d *Daemon) once(ctx context.Context) error {
 	var before []string
 	for round, idle := 0, 0; ; round++ {
-		failed := make([]error, len(Lanes))
-		for i, lane := range Lanes {
-			if d.Only != nil && !slices.ContainsFunc(d.Only, func(k Kind) bool { return k.lane() == lane }) {
+		failed := make([]error, len(maintain.Lanes))
+		for i, lane := range maintain.Lanes {
+			if d.Only != nil && !slices.ContainsFunc(d.Only, func(k maintain.Kind) bool { return k.Lane() == lane }) {
 				continue
 			}
-			_, err := d.Table.runner().pass(ctx, lane, d.Only, time.Time{})
+			_, err := d.Table.Pass(ctx, lane, d.Only, time.Time{})
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
 			failed[i] = err
 		}
 		err := errors.Join(failed...)
-		var not *unfollowedError
+		var not *maintain.UnfollowedError
 		if errors.As(err, &not) {
 			return not // the same for each lane
 		}
@@ -116,8 +117,8 @@ func leftError(table string, left []string) error {
 // seal of a period until the buckets with its rows are over. It also returns what each lane does
 // next.
 func (d *Daemon) left(ctx context.Context) (out []string, jobs []state.Job, err error) {
-	t := d.Table.lastFollowed()
-	v, tasks, err := t.plan(ctx)
+	t := d.Table.LastFollowed()
+	v, tasks, err := t.Plan(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -125,19 +126,19 @@ func (d *Daemon) left(ctx context.Context) (out []string, jobs []state.Job, err 
 	if err != nil {
 		return nil, nil, err
 	}
-	waits := slices.ContainsFunc(tasks, func(task Task) bool { return t.waits(task.ID()) || task.PutOff })
+	waits := slices.ContainsFunc(tasks, func(task maintain.Task) bool { return t.NotYet(task) || task.PutOff })
 	for _, task := range tasks {
-		if task.Kind == Rollup || task.Due > v.Now || task.PutOff || state.Paused(pauses, string(task.Kind.lane())) != nil {
+		if task.Kind == maintain.Rollup || task.Due > v.Now || task.PutOff || state.Paused(pauses, string(task.Kind.Lane())) != nil {
 			continue
 		}
-		if t.waits(task.ID()) || waits && task.Behind || d.Only != nil && !slices.Contains(d.Only, task.Kind) {
+		if t.NotYet(task) || waits && task.Behind || d.Only != nil && !slices.Contains(d.Only, task.Kind) {
 			continue
 		}
-		what := string(task.Kind) + " " + label(task)
+		what := string(task.Kind) + " " + task.Label()
 		if task.Waits != "" {
 			what += ", which waits: " + task.Waits
 		}
 		out = append(out, what)
 	}
-	return out, t.runner().jobs(tasks, v.Now), nil
+	return out, t.Jobs(tasks, v.Now), nil
 }

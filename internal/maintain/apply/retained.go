@@ -1,17 +1,21 @@
-package maintain
+package apply
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
+	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/maintain"
 	"github.com/rowmill/rowmill/internal/maintain/rollup"
 	"github.com/rowmill/rowmill/internal/state"
 	"github.com/rowmill/rowmill/rolling"
 )
 
 // planDropped tells what retention removes under the declaration and not under the applied one.
-func (t applier) planDropped(ctx context.Context, a *Application, applied *rolling.Declaration) error {
+func (t planner) planDropped(ctx context.Context, a *Plan, applied *rolling.Declaration) error {
 	if t.Schema == nil || a.Adopt {
 		return nil
 	}
@@ -25,7 +29,7 @@ func (t applier) planDropped(ctx context.Context, a *Application, applied *rolli
 	now, err := t.Now(ctx)
 	for _, l := range t.Declared.Rollups {
 		was := rolling.Span{}
-		if had := levelOf(applied, l.Name); had != nil {
+		if had := maintain.LevelOf(applied, l.Name); had != nil {
 			was = had.Keep
 		}
 		if err != nil || l.Keep.IsZero() || !was.IsZero() && was.Before(now) >= l.Keep.Before(now) {
@@ -35,9 +39,9 @@ func (t applier) planDropped(ctx context.Context, a *Application, applied *rolli
 		cut := l.Every.Floor(l.Keep.Before(now))
 		if rows, first, err = t.rowsBefore(ctx, l.Name, rollup.Bucket, cut); rows > 0 {
 			a.Dropped = append(a.Dropped, fmt.Sprintf("rowmill run will remove %s of roll-up %s, from %s to %s (keep = %s -> %s), for good", figure.Plural(rows, "row"), l.Name,
-				t.Table.Grid.Format(first), t.Table.Grid.Format(cut), orNone(was.String()), l.Keep))
+				t.Table.Grid.Format(first), t.Table.Grid.Format(cut), cmp.Or(was.String(), "none"), l.Keep))
 		}
-		if isNoTable(err) { // it is created empty
+		if errors.Is(err, engine.ErrNoTable) { // it is created empty
 			err = nil
 		}
 	}
@@ -45,26 +49,26 @@ func (t applier) planDropped(ctx context.Context, a *Application, applied *rolli
 }
 
 // Dropped tells which periods retention is to drop, as the finish of an adoption lets it.
-func (t *Table) Dropped(ctx context.Context) ([]string, error) {
+func Dropped(ctx context.Context, t *maintain.Table) ([]string, error) {
 	applied, err := t.Applied(ctx)
 	if err != nil || applied == nil {
 		return nil, err
 	}
-	return t.applier().dropped(ctx, applied, &rolling.Declaration{})
+	return planner{t}.dropped(ctx, applied, &rolling.Declaration{})
 }
 
 // dropped tells which periods have passed retention by a declaration, and had not by the one before
 // it.
-func (t applier) dropped(ctx context.Context, d, was *rolling.Declaration) ([]string, error) {
-	parts, _, err := t.taker().withTail(ctx)
+func (t planner) dropped(ctx context.Context, d, was *rolling.Declaration) ([]string, error) {
+	parts, _, err := t.withTail(ctx)
 	if err != nil || d.Keep.IsZero() || len(parts) == 0 {
 		return nil, err
 	}
-	v := View{Parts: parts}
+	v := maintain.View{Parts: parts}
 	if v.Now, err = t.Now(ctx); err != nil {
 		return nil, err
 	}
-	if v.Known, err = t.State.PeriodsFrom(ctx, t.Table.Name, parts[0].From); err != nil && !isNoTable(err) {
+	if v.Known, err = t.State.PeriodsFrom(ctx, t.Table.Name, parts[0].From); err != nil && !errors.Is(err, engine.ErrNoTable) {
 		return nil, err
 	}
 	sizes, err := t.DB.PeriodSizes(ctx, t.Table)
@@ -72,9 +76,9 @@ func (t applier) dropped(ctx context.Context, d, was *rolling.Declaration) ([]st
 	var periods, rows int64
 	about := ""
 	for _, p := range parts[:len(parts)-1] {
-		due, _ := dropDue(d, p)
-		before, dropped := dropDue(was, p)
-		k := v.known(p)
+		due, _ := maintain.DropDue(d, p)
+		before, dropped := maintain.DropDue(was, p)
+		k := v.Record(p)
 		if due > v.Now || k != nil && k.State == state.Restored || dropped && before <= v.Now && (was.Seal.Archive == "" || d.Seal.Archive != "") {
 			continue
 		}
@@ -94,22 +98,22 @@ func (t applier) dropped(ctx context.Context, d, was *rolling.Declaration) ([]st
 	return []string{t.droppedText(d, was, fmt.Sprintf("%s with %s%s", figure.Plural(periods, "period"), about, figure.Plural(rows, "row")), first.From, last.To)}, err
 }
 
-func (t applier) droppedText(d, was *rolling.Declaration, what string, from, to int64) string {
+func (t planner) droppedText(d, was *rolling.Declaration, what string, from, to int64) string {
 	how := "no archive is declared: the rows are then gone"
 	if d.Seal.Archive != "" {
 		how = "each is archived before, in " + d.Seal.Archive
 	}
-	return fmt.Sprintf("rowmill run will drop %s, from %s to %s (keep = %s -> %s); %s", what, t.Table.Grid.Format(from), t.Table.Grid.Format(to), orNone(was.Keep.String()), d.Keep, how)
+	return fmt.Sprintf("rowmill run will drop %s, from %s to %s (keep = %s -> %s); %s", what, t.Table.Grid.Format(from), t.Table.Grid.Format(to), cmp.Or(was.Keep.String(), "none"), d.Keep, how)
 }
 
 // plainDropped tells which rows of a plain table retention will drop once its adoption is finished.
-func (t applier) plainDropped(ctx context.Context) ([]string, error) {
+func (t planner) plainDropped(ctx context.Context) ([]string, error) {
 	d := t.Declared
 	now, err := t.Now(ctx)
 	if err != nil || d.Keep.IsZero() {
 		return nil, err
 	}
-	cut, err := oldest(d, now)
+	cut, err := maintain.Oldest(d, now)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +129,7 @@ func (t applier) plainDropped(ctx context.Context) ([]string, error) {
 }
 
 // rowsBefore counts the rows of a table before a position, and returns the first one's.
-func (t applier) rowsBefore(ctx context.Context, table, by string, cut int64) (rows, first int64, err error) {
+func (t planner) rowsBefore(ctx context.Context, table, by string, cut int64) (rows, first int64, err error) {
 	words, quote := t.DB.Words(), t.DB.Dialect().Quote
 	q := fmt.Sprintf("SELECT n, COALESCE(%s, 0) FROM (SELECT COUNT(*) AS n, MIN(%s) AS t FROM %s WHERE %s < %s) q", words.Position(t.Table, "q.t"), quote(by), quote(table), quote(by), words.Literal(t.Table, cut))
 	err = t.DB.Classify(t.DB.SQL().QueryRowContext(ctx, q).Scan(&rows, &first))

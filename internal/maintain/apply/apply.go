@@ -1,7 +1,11 @@
-package maintain
+// Package apply plans what rowmill apply and rowmill remove change on a server, and executes the
+// plan: it creates a rolling table, takes over a partitioned one, changes one that was applied
+// before, and gives a table back. Package adopt converts a plain table; a Plan says so. A Plan
+// comes with its statements, with notes for the owner, and with what retention will remove. Each
+// step may be repeated after a crash.
+package apply
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,18 +15,19 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/maintain"
 	"github.com/rowmill/rowmill/internal/maintain/adopt"
 	"github.com/rowmill/rowmill/internal/maintain/rollup"
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// An applier plans what a declaration changes.
-type applier struct{ *table }
+type table = maintain.Table
 
-func (t *Table) applier() applier { return applier{t} }
+// A planner plans changes of a table.
+type planner struct{ *table }
 
-// An ApplyStep is one step of applying a declaration.
-type ApplyStep struct {
+// A Step is one step of applying a declaration.
+type Step struct {
 	// What describes the step, as a sentence.
 	What string
 	// SQL are its statements, in order.
@@ -30,9 +35,9 @@ type ApplyStep struct {
 	run func(ctx context.Context) error
 }
 
-// An Application is the plan for applying a declaration.
-type Application struct {
-	Steps []ApplyStep
+// A Plan is the plan for applying a declaration.
+type Plan struct {
+	Steps []Step
 	// Notes are for the owner: what remains unchanged, and what takes effect later.
 	Notes []string
 	// Dropped tells what retention removes once the declaration is applied, and may not before:
@@ -49,10 +54,10 @@ type Application struct {
 }
 
 // Empty reports whether there is nothing to do.
-func (a *Application) Empty() bool { return len(a.Steps) == 0 && !a.Adopt }
+func (a *Plan) Empty() bool { return len(a.Steps) == 0 && !a.Adopt }
 
 // Statements returns the plan as SQL that can be executed, with comments.
-func (a *Application) Statements() string {
+func (a *Plan) Statements() string {
 	var b strings.Builder
 	for _, n := range a.Notes {
 		fmt.Fprintf(&b, "-- note: %s\n", n)
@@ -67,47 +72,47 @@ func (a *Application) Statements() string {
 	return b.String()
 }
 
-// PlanApply compares the declaration with the database and returns the steps that apply it.
-func (t *Table) PlanApply(ctx context.Context) (*Application, error) {
-	a := &Application{}
+// PlanTable compares the table's declaration with the database and returns the steps that apply it.
+func PlanTable(ctx context.Context, table *maintain.Table) (*Plan, error) {
+	t := planner{table}
+	a := &Plan{}
 	applied, err := t.Applied(ctx)
 	if err != nil {
 		return nil, err
 	}
-	p := t.applier()
-	plan := p.planChange
+	plan := t.planChange
 	switch {
 	case t.Schema == nil:
-		plan = p.planTable
+		plan = t.planCreation
 	case !t.Schema.Partitioned:
-		plan = p.planAdoption
+		plan = t.planAdoption
 	}
-	for _, plan := range []func(context.Context, *Application, *rolling.Declaration) error{plan, t.taker().planRivals, p.planDropped, p.planLevels, p.planLate, p.planState} {
+	for _, plan := range []func(context.Context, *Plan, *rolling.Declaration) error{plan, t.planRivals, t.planDropped, t.planLevels, t.planLate, t.planState} {
 		if err := plan(ctx, a, applied); err != nil {
 			return nil, err
 		}
 	}
-	p.planProbe(a)
-	if len(a.Steps) > 0 || a.Adopt || applied == nil || !sameDeclaration(applied, t.Declared) {
-		a.Steps = append(a.Steps, ApplyStep{What: "record the declaration in rowmill_tables", run: t.follower().declare})
+	t.planProbe(a)
+	if len(a.Steps) > 0 || a.Adopt || applied == nil || !maintain.SameDeclaration(applied, t.Declared) {
+		a.Steps = append(a.Steps, Step{What: "record the declaration in rowmill_tables", run: t.Declare})
 	}
 	return a, nil
 }
 
 // planProbe tests privileges before the first step that needs them, as an adoption does itself.
-func (t applier) planProbe(a *Application) {
+func (t planner) planProbe(a *Plan) {
 	words, ok := t.DB.Words().(engine.ProbeWords)
 	if !ok || a.Adopt || len(a.Steps) == 0 {
 		return
 	}
 	needs := engine.Needs{Triggers: t.Declared.Exact || t.Declared.Late == rolling.LateReject, Temporary: len(t.Declared.Rollups) > 0}
 	sql, _ := words.Probe(needs)
-	a.Steps = slices.Insert(a.Steps, 0, ApplyStep{What: "check the account's privileges with a scratch table", SQL: sql,
+	a.Steps = slices.Insert(a.Steps, 0, Step{What: "check the account's privileges with a scratch table", SQL: sql,
 		run: func(ctx context.Context) error { return engine.Probe(ctx, t.DB, needs) }})
 }
 
 // planState creates missing tables and columns of rowmill's own first, as an adoption does itself.
-func (t applier) planState(ctx context.Context, a *Application, _ *rolling.Declaration) error {
+func (t planner) planState(ctx context.Context, a *Plan, _ *rolling.Declaration) error {
 	if a.Adopt {
 		return nil
 	}
@@ -119,39 +124,12 @@ func (t applier) planState(ctx context.Context, a *Application, _ *rolling.Decla
 	if len(sql) < len(t.State.Statements()) {
 		what = "create those of rowmill's own tables and their columns that are missing: " + strings.Join(missing, ", ")
 	}
-	a.Steps = slices.Insert(a.Steps, 0, ApplyStep{What: what, SQL: sql, run: t.State.Ensure})
+	a.Steps = slices.Insert(a.Steps, 0, Step{What: what, SQL: sql, run: t.State.Ensure})
 	return nil
 }
 
-// Applied returns the declaration that was applied last, or nil.
-func (t *Table) Applied(ctx context.Context) (*rolling.Declaration, error) {
-	d, err := t.State.Declared(ctx, t.Table.Name)
-	if isNoTable(err) || d == nil && err == nil {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return declaredOf(d, t.Declared.Target)
-}
-
-// sameDeclaration compares the meaning of two declarations, not their text.
-func sameDeclaration(a, b *rolling.Declaration) bool {
-	strip := func(d *rolling.Declaration) rolling.Declaration {
-		c := *d
-		c.Source, c.Text, c.Target, c.Warnings = "", "", "", nil
-		c.Rollups = append([]rolling.Rollup(nil), d.Rollups...)
-		for i, r := range c.Rollups {
-			c.Rollups[i] = stripped(r)
-		}
-		c.Definition = nil
-		return c
-	}
-	return reflect.DeepEqual(strip(a), strip(b)) && strings.Join(strings.Fields(a.Definition.Text), " ") == strings.Join(strings.Fields(b.Definition.Text), " ")
-}
-
-// planTable creates a missing table, with periods for the present and ahead of it.
-func (t applier) planTable(ctx context.Context, a *Application, applied *rolling.Declaration) error {
+// planCreation creates a missing table, with periods for the present and ahead of it.
+func (t planner) planCreation(ctx context.Context, a *Plan, applied *rolling.Declaration) error {
 	if left, err := t.DB.Catalog().Exists(ctx, t.Table); err != nil {
 		return err
 	} else if left {
@@ -162,7 +140,7 @@ func (t applier) planTable(ctx context.Context, a *Application, applied *rolling
 	if err != nil {
 		return err
 	}
-	tasks, err := planCreate(t.Declared, View{Now: now, MaxPeriods: t.DB.Capabilities().MaxPeriods})
+	tasks, err := maintain.PlanCreate(t.Declared, maintain.View{Now: now, MaxPeriods: t.DB.Capabilities().MaxPeriods})
 	if err != nil {
 		return err
 	}
@@ -175,14 +153,14 @@ func (t applier) planTable(ctx context.Context, a *Application, applied *rolling
 		return err
 	}
 	a.Notes = append(a.Notes, former.notes...)
-	c, err := t.creator().creatable(ctx, now)
+	c, err := t.CreatableAt(ctx, now)
 	if err != nil {
 		return err
 	}
 	if len(former.rollups.SQL) > 0 {
 		c.Sealed = step.Partitions[0].From // they keep what they have of the former table
 	}
-	earlier, notes, err := t.creator().planFrom(step.Partitions, c, now, true)
+	earlier, notes, err := t.planFrom(step.Partitions, c, now, true)
 	if err != nil {
 		return err
 	}
@@ -199,18 +177,18 @@ func (t applier) planTable(ctx context.Context, a *Application, applied *rolling
 	if len(former.rollups.SQL) > 0 {
 		what += ", and restart the roll-ups of the former table"
 	}
-	a.Steps = append(a.Steps, ApplyStep{What: what, SQL: slices.Concat(former.rollups.SQL, sql),
+	a.Steps = append(a.Steps, Step{What: what, SQL: slices.Concat(former.rollups.SQL, sql),
 		run: func(ctx context.Context) error {
 			// The lock admits one apply at a time: the table of another may have rows already.
-			if err := t.locks().declaring(ctx, applyWait, func(engine.Lease) error { return t.createTable(ctx, former, step) }); err != nil {
+			if err := t.Declaring(ctx, func(engine.Lease) error { return t.createTable(ctx, former, step) }); err != nil {
 				return err
 			}
-			return t.readSchema(ctx)
+			return t.ReadSchema(ctx)
 		}})
 	return nil
 }
 
-func (t applier) planChange(ctx context.Context, a *Application, applied *rolling.Declaration) error {
+func (t planner) planChange(ctx context.Context, a *Plan, applied *rolling.Declaration) error {
 	if applied != nil {
 		if err := t.sameAxis(applied); err != nil {
 			return err
@@ -230,7 +208,7 @@ func (t applier) planChange(ctx context.Context, a *Application, applied *rollin
 				"change them on the server first, or declare them as they were")
 		}
 	}
-	if err := t.taker().planTakeover(ctx, a, applied); err != nil {
+	if err := t.planTakeover(ctx, a, applied); err != nil {
 		return err
 	}
 	columns, err := adopt.AddedColumns(t.Schema, t.Declared.Definition)
@@ -243,18 +221,18 @@ func (t applier) planChange(ctx context.Context, a *Application, applied *rollin
 		if err != nil {
 			return err
 		}
-		a.Steps = append(a.Steps, ApplyStep{What: fmt.Sprintf("add column %s", c.Name), SQL: sql, run: func(ctx context.Context) error {
-			err := t.locks().alter(ctx, func(have []rolling.Partition) engine.Step {
+		a.Steps = append(a.Steps, Step{What: fmt.Sprintf("add column %s", c.Name), SQL: sql, run: func(ctx context.Context) error {
+			err := t.Alter(ctx, func(have []rolling.Partition) engine.Step {
 				c.Have = have
 				return c
 			})
 			if err != nil {
-				return t.locks().blocked(ctx, err)
+				return t.Blocked(ctx, err)
 			}
-			return t.readSchema(ctx)
+			return t.ReadSchema(ctx)
 		}})
 	}
-	if err := t.creator().planEarlier(ctx, a, applied); err != nil {
+	if err := t.planEarlier(ctx, a, applied); err != nil {
 		return err
 	}
 	if applied == nil {
@@ -272,10 +250,10 @@ func (t applier) planChange(ctx context.Context, a *Application, applied *rollin
 	return nil
 }
 
-func (t applier) planLevels(ctx context.Context, a *Application, applied *rolling.Declaration) error {
+func (t planner) planLevels(ctx context.Context, a *Plan, applied *rolling.Declaration) error {
 	if applied != nil {
 		for _, was := range applied.Rollups {
-			if !slices.Contains(namesOf(t.Declared), was.Name) {
+			if !slices.Contains(maintain.LevelNames(t.Declared), was.Name) {
 				a.Notes = append(a.Notes, fmt.Sprintf("roll-up %s is no longer declared: its table stays, and is no longer refreshed", was.Name))
 			}
 		}
@@ -303,7 +281,7 @@ func (t applier) planLevels(ctx context.Context, a *Application, applied *rollin
 		if err != nil {
 			return err
 		}
-		if of := triggers.What(exactTriggers); of != "" {
+		if of := triggers.What(maintain.ExactTriggersText); of != "" {
 			what = append(what, of)
 		}
 		if len(what) == 0 {
@@ -314,11 +292,11 @@ func (t applier) planLevels(ctx context.Context, a *Application, applied *rollin
 		if err := rollup.Taken(ctx, t.DB, t.Declared); err != nil {
 			return err
 		}
-		what = append(what, "create roll-ups "+strings.Join(namesOf(t.Declared), ", "))
+		what = append(what, "create roll-ups "+strings.Join(maintain.LevelNames(t.Declared), ", "))
 		a.Notes = append(a.Notes, "the statements of roll-ups follow from the table's columns: --dry-run shows them once it exists")
 	}
-	a.Steps = append(a.Steps, ApplyStep{What: strings.Join(what, "; "), SQL: sql, run: func(ctx context.Context) error {
-		if err := t.openLevels(); err != nil {
+	a.Steps = append(a.Steps, Step{What: strings.Join(what, "; "), SQL: sql, run: func(ctx context.Context) error {
+		if err := t.OpenLevels(); err != nil {
 			return err
 		}
 		return t.Rollups.Create(ctx)
@@ -327,8 +305,8 @@ func (t applier) planLevels(ctx context.Context, a *Application, applied *rollin
 }
 
 // planLate creates or removes the triggers that reject late rows.
-func (t applier) planLate(ctx context.Context, a *Application, _ *rolling.Declaration) error {
-	change, err := t.guard().lateChange(ctx)
+func (t planner) planLate(ctx context.Context, a *Plan, _ *rolling.Declaration) error {
+	change, err := t.LateChange(ctx)
 	if err != nil || t.Schema != nil && len(change.SQL) == 0 || t.Schema == nil && t.Declared.Late != rolling.LateReject {
 		return err
 	}
@@ -336,9 +314,9 @@ func (t applier) planLate(ctx context.Context, a *Application, _ *rolling.Declar
 	if t.Declared.Late != rolling.LateReject {
 		what = "accept rows whose period is sealed"
 	} else if change.Old > 0 {
-		what = change.What(lateTriggers)
+		what = change.What(maintain.LateTriggersText)
 	}
-	a.Steps = append(a.Steps, ApplyStep{What: what, SQL: change.SQL, run: t.guard().refuseLate})
+	a.Steps = append(a.Steps, Step{What: what, SQL: change.SQL, run: t.RefuseLate})
 	return nil
 }
 
@@ -353,44 +331,14 @@ func keysOf(d *rolling.Definition) []string {
 	return out
 }
 
-func namesOf(d *rolling.Declaration) []string {
-	var out []string
-	for _, r := range d.Rollups {
-		out = append(out, r.Name)
-	}
-	return out
-}
-
 // Run executes the steps in order, and calls note before each. It may be repeated
 // after a failure: every step first checks the current state.
-func (a *Application) Run(ctx context.Context, note func(ApplyStep)) error {
+func (a *Plan) Run(ctx context.Context, note func(Step)) error {
 	for _, s := range a.Steps {
 		note(s)
 		if err := s.run(ctx); err != nil {
 			return fmt.Errorf("%s: %w", s.What, err)
 		}
-	}
-	return nil
-}
-
-// ErrOtherDeclaration is the class of CheckApplied's error if another declaration was applied.
-var ErrOtherDeclaration = errors.New("another declaration was applied")
-
-// CheckApplied returns an error unless the table exists and the declaration was applied.
-func (t *Table) CheckApplied(ctx context.Context) error {
-	applied, err := t.Applied(ctx)
-	switch {
-	case err != nil:
-		return err
-	case applied == nil:
-		return fmt.Errorf("table %s has not been applied on %s", t.Declared.Name, t.DB.Info().Target)
-	case t.Schema == nil:
-		return engine.Hinted(fmt.Errorf("table %s was applied on %s and no longer exists: it was dropped or renamed by SQL", t.Declared.Name, t.DB.Info().Target),
-			"rename it back; or rowmill apply %s, which creates it again, without its rows", t.Declared.Source)
-	case !sameDeclaration(applied, t.Declared):
-		changes := cmp.Or(strings.Join(declaredChanges(applied, t.Declared), "; "), "not in how it is kept")
-		return engine.Hinted(engine.Classed(ErrOtherDeclaration, fmt.Errorf("%s differs from the declaration that was applied for table %s: %s", t.Declared.Source, t.Declared.Name, changes)),
-			"rowmill apply %s --dry-run, if the file is the newer one; an older one would revert what was applied", t.Declared.Source)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package maintain
+package schedule
 
 import (
 	"context"
@@ -9,44 +9,39 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/maintain"
 	"github.com/rowmill/rowmill/internal/state"
 )
-
-// A requester does work that a user has asked for. If another process keeps the table, it asks that
-// process to do the work.
-type requester struct{ *table }
-
-func (t *Table) requester() requester { return requester{t} }
 
 // A Work is the name of work that a user can ask for at once: drop, seal or rollup.
 type Work string
 
 // Works are the kinds of tasks of each Work. All of them belong to one lane.
-var Works = map[Work][]Kind{
-	"drop":   {Seal, Archive, Drop},
-	"seal":   {Seal},
-	"rollup": {Rollup},
+var Works = map[Work][]maintain.Kind{
+	"drop":   {maintain.Seal, maintain.Archive, maintain.Drop},
+	"seal":   {maintain.Seal},
+	"rollup": {maintain.Rollup},
 }
 
 // Lane returns the lane whose pause stops the work.
-func (w Work) Lane() Lane { return Works[w][0].lane() }
+func (w Work) Lane() maintain.Lane { return Works[w][0].Lane() }
 
 // The process that keeps a table looks for requests at each beat. A request not taken after
 // mostUntaken is withdrawn.
 const (
 	requestPoll = 500 * time.Millisecond
-	mostUntaken = 3 * beat
+	mostUntaken = 3 * maintain.Beat
 )
 
 // Drops describes the periods that are due to be dropped, one by one.
-func (t *Table) Drops(ctx context.Context) (out []string, err error) {
-	v, tasks, err := t.plan(ctx)
+func Drops(ctx context.Context, t *maintain.Table) (out []string, err error) {
+	v, tasks, err := t.Plan(ctx)
 	for _, task := range tasks {
-		if task.Kind != Drop || task.Due > v.Now {
+		if task.Kind != maintain.Drop || task.Due > v.Now {
 			continue
 		}
-		what := "drop " + label(task)
-		if k := v.known(task.Parts[0]); k != nil {
+		what := "drop " + task.Label()
+		if k := v.Record(task.Parts[0]); k != nil {
 			what += ": " + figure.Plural(k.Rows, "row")
 		}
 		if task.Waits != "" && !task.Behind {
@@ -59,32 +54,32 @@ func (t *Table) Drops(ctx context.Context) (out []string, err error) {
 
 // DoNow does at once the due tasks of a Work. If another process keeps the table, that process is
 // asked to do them, under its own limits. Its actions meanwhile are reported as events.
-func (t *Table) DoNow(ctx context.Context, w Work) error {
-	if err := t.requester().refusePaused(ctx, w); err != nil {
+func DoNow(ctx context.Context, t *maintain.Table, w Work) error {
+	if err := refusePaused(ctx, t, w); err != nil {
 		return err
 	}
-	err := t.requester().doNow(ctx, w)
+	err := doNow(ctx, t, w)
 	if err == nil {
-		err = t.requester().refusePaused(ctx, w) // it was paused meanwhile, and something may be left
+		err = refusePaused(ctx, t, w) // it was paused meanwhile, and something may be left
 	}
 	return err
 }
 
-func (t requester) refusePaused(ctx context.Context, w Work) error {
-	pause, err := t.runner().paused(ctx, w.Lane())
+func refusePaused(ctx context.Context, t *maintain.Table, w Work) error {
+	pause, err := t.Paused(ctx, w.Lane())
 	if err != nil || pause == nil {
 		return err
 	}
 	return engine.Hinted(fmt.Errorf("%s of table %s is %s", pause.Policy, t.Table.Name, pause), "rowmill resume %s --policy %s", t.Declared.Source, pause.Policy)
 }
 
-func (t requester) doNow(ctx context.Context, w Work) error {
-	d := &Daemon{Table: t.table, Only: Works[w]}
+func doNow(ctx context.Context, t *maintain.Table, w Work) error {
+	d := &Daemon{Table: t, Only: Works[w]}
 	led, err := d.tryOnce(ctx)
 	if led || err != nil {
 		return err
 	}
-	by, err := t.reporter().leader(ctx)
+	by, err := t.Leader(ctx)
 	if err != nil {
 		return err
 	}
@@ -93,7 +88,7 @@ func (t requester) doNow(ctx context.Context, w Work) error {
 			"the same in some seconds")
 	}
 	reported := map[state.Action]bool{}
-	if err := t.report(ctx, reported, func(state.Action) {}); err != nil {
+	if err := report(ctx, t, reported, func(state.Action) {}); err != nil {
 		return err
 	}
 	name := t.Table.Name
@@ -104,7 +99,7 @@ func (t requester) doNow(ctx context.Context, w Work) error {
 	if other != nil {
 		return engine.Hinted(fmt.Errorf("%s has asked for %s of table %s already", other.By, w, name), "the same once that is done")
 	}
-	led, err = t.await(ctx, d, w, by, reported)
+	led, err = await(ctx, d, w, by, reported)
 	if err := errors.Join(err, t.State.Withdraw(context.WithoutCancel(ctx), name, string(w))); err != nil || led {
 		return err
 	}
@@ -117,7 +112,8 @@ func (t requester) doNow(ctx context.Context, w Work) error {
 
 // await waits until the process that keeps the table, by, has done the work. If that process ends
 // before, d does the work, and led is true.
-func (t requester) await(ctx context.Context, d *Daemon, w Work, by string, reported map[state.Action]bool) (led bool, err error) {
+func await(ctx context.Context, d *Daemon, w Work, by string, reported map[state.Action]bool) (led bool, err error) {
+	t := d.Table
 	for began := time.Now(); ; {
 		if err := engine.Sleep(ctx, requestPoll); err != nil {
 			return false, err
@@ -129,13 +125,13 @@ func (t requester) await(ctx context.Context, d *Daemon, w Work, by string, repo
 		if err != nil {
 			return false, err
 		}
-		err = t.report(ctx, reported, func(a state.Action) {
-			e := Event{At: a.At, Action: a.Action, Detail: a.Detail, Took: a.Took}
+		err = report(ctx, t, reported, func(a state.Action) {
+			e := maintain.Event{At: a.At, Action: a.Action, Detail: a.Detail, Took: a.Took}
 			if a.Error != "" {
 				e.Err = errors.New(a.Error)
 			}
-			if slices.Contains(Works[w], Kind(a.Action)) {
-				t.say(e)
+			if slices.Contains(Works[w], maintain.Kind(a.Action)) {
+				t.Report(e)
 			}
 		})
 		switch {
@@ -155,7 +151,7 @@ func (t requester) await(ctx context.Context, d *Daemon, w Work, by string, repo
 }
 
 // report passes the latest actions of the table's log that were not reported, in order.
-func (t requester) report(ctx context.Context, reported map[state.Action]bool, say func(state.Action)) error {
+func report(ctx context.Context, t *maintain.Table, reported map[state.Action]bool, say func(state.Action)) error {
 	latest, err := t.State.Actions(ctx, t.Table.Name, 100)
 	for _, a := range slices.Backward(latest) {
 		if !reported[a] {
@@ -200,9 +196,9 @@ func (s *Scheduler) asks(j *job, w Work, now bool) bool {
 
 // answer answers a request for a work, which failed unless err is nil.
 func (a *attempt) answer(w Work, failed error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.ctx), beat)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.ctx), maintain.Beat)
 	defer cancel()
 	if err := a.State.Answer(ctx, a.Table.Table.Name, string(w), failed); err != nil {
-		a.say(Event{At: time.Now(), Action: string(w), Err: err})
+		a.Report(maintain.Event{At: time.Now(), Action: string(w), Err: err})
 	}
 }

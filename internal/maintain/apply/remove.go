@@ -1,4 +1,4 @@
-package maintain
+package apply
 
 import (
 	"context"
@@ -10,23 +10,19 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/maintain"
 	"github.com/rowmill/rowmill/internal/maintain/adopt"
 	"github.com/rowmill/rowmill/internal/state"
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A remover plans that a table is no longer kept.
-type remover struct{ *table }
-
-func (t *Table) remover() remover { return remover{t} }
-
-// PlanRemove plans that rowmill no longer keeps the table: the table stays with its rows, as an
+// PlanRemoval plans that rowmill no longer keeps the table: the table stays with its rows, as an
 // ordinary one, and what is rowmill's goes: the declaration, triggers, the views of roll-ups,
 // partitions that only rowmill needs, and all records. Tables of roll-ups stay, as they are, unless
 // they are to be dropped. Each step is done at once or can be repeated, so that a removal that was
 // broken off is completed by the next one.
-func (t *Table) PlanRemove(ctx context.Context, how Removal) (*Application, error) {
-	return t.remover().planRemove(ctx, how, nil)
+func PlanRemoval(ctx context.Context, t *maintain.Table, how Removal) (*Plan, error) {
+	return planner{t}.planRemove(ctx, how, nil)
 }
 
 // A Removal is what is to become of a table that is no longer kept.
@@ -37,10 +33,10 @@ type Removal struct {
 	Plain *adopt.Options
 }
 
-// planRemove is PlanRemove. With undone, what keeps the table then is given back: these records of
+// planRemove is PlanRemoval. With undone, what keeps the table then is given back: these records of
 // a takeover.
-func (t remover) planRemove(ctx context.Context, how Removal, undone []state.Undo) (*Application, error) {
-	a := &Application{}
+func (t planner) planRemove(ctx context.Context, how Removal, undone []state.Undo) (*Plan, error) {
+	a := &Plan{}
 	applied, err := t.Applied(ctx)
 	if err != nil {
 		return nil, err
@@ -49,18 +45,18 @@ func (t remover) planRemove(ctx context.Context, how Removal, undone []state.Und
 		return nil, err
 	}
 	add := func(what string, statements []string, run func(context.Context) error) {
-		a.Steps = append(a.Steps, ApplyStep{What: what, SQL: statements, run: func(ctx context.Context) error {
-			t.reach("remove: before " + what)
+		a.Steps = append(a.Steps, Step{What: what, SQL: statements, run: func(ctx context.Context) error {
+			t.Reach("remove: before " + what)
 			err := run(ctx)
-			t.reach("remove: after " + what)
+			t.Reach("remove: after " + what)
 			return err
 		}})
 	}
 	plain := how.Plain != nil && !t.Schema.View
 	release := func() {
 		if applied != nil {
-			add("stop keeping "+t.Table.Name+": processes that do so notice that it has no declaration", []string{"DELETE FROM rowmill_tables WHERE name = " + sqlText(t.Table.Name)}, func(ctx context.Context) error {
-				return t.locks().declaring(ctx, applyWait, func(engine.Lease) error { return t.State.RemoveDeclaration(ctx, t.State.DB(), t.Table.Name) })
+			add("stop keeping "+t.Table.Name+": processes that do so notice that it has no declaration", []string{"DELETE FROM rowmill_tables WHERE name = " + maintain.SQLText(t.Table.Name)}, func(ctx context.Context) error {
+				return t.Declaring(ctx, func(engine.Lease) error { return t.State.RemoveDeclaration(ctx, t.State.DB(), t.Table.Name) })
 			})
 		}
 	}
@@ -87,7 +83,7 @@ func (t remover) planRemove(ctx context.Context, how Removal, undone []state.Und
 		return nil, err
 	}
 	undo, err := t.State.Undos(ctx, t.Table.Name)
-	if err != nil && !isNoTable(err) {
+	if err != nil && !errors.Is(err, engine.ErrNoTable) {
 		return nil, err
 	}
 	for _, u := range undo {
@@ -98,10 +94,8 @@ func (t remover) planRemove(ctx context.Context, how Removal, undone []state.Und
 	return a, t.planRecordsGone(ctx, add)
 }
 
-func sqlText(name string) string { return "'" + strings.ReplaceAll(name, "'", "''") + "'" }
-
 // mayRemove refuses a table with a change under way, which only rowmill can complete.
-func (t remover) mayRemove(ctx context.Context, how Removal) error {
+func (t planner) mayRemove(ctx context.Context, how Removal) error {
 	c, err := adopt.UnderWay(ctx, t.State, t.Table.Name)
 	switch {
 	case err != nil:
@@ -115,10 +109,10 @@ func (t remover) mayRemove(ctx context.Context, how Removal) error {
 	case c != nil:
 		return engine.Hinted(fmt.Errorf("table %s is being adopted", t.Table.Name), "rowmill apply %s, which completes that; or --undo", t.Declared.Source)
 	case t.Schema == nil:
-		return noTable(t.Table.Name)
+		return maintain.NoTable(t.Table.Name)
 	}
 	changes, err := t.State.Changes(ctx, t.Table.Name)
-	if err != nil && !isNoTable(err) {
+	if err != nil && !errors.Is(err, engine.ErrNoTable) {
 		return err
 	}
 	if len(changes) > 0 {
@@ -128,9 +122,9 @@ func (t remover) mayRemove(ctx context.Context, how Removal) error {
 }
 
 // recordedLevels returns the names of the roll-ups that are recorded, declared or not.
-func (t remover) recordedLevels(ctx context.Context) ([]string, error) {
+func (t planner) recordedLevels(ctx context.Context) ([]string, error) {
 	names, err := engine.List[string](ctx, t.DB, t.DB.SQL(), t.DB.Bind("SELECT name FROM rowmill_rollups WHERE table_name = ? ORDER BY name"), t.Table.Name)
-	if isNoTable(err) {
+	if errors.Is(err, engine.ErrNoTable) {
 		return nil, nil
 	}
 	return names, err
@@ -140,19 +134,19 @@ type addStep func(what string, statements []string, run func(context.Context) er
 
 // planTriggersGone drops the triggers that are there; with all, whatever is there of them: a table
 // that was dropped has left their functions.
-func (t remover) planTriggersGone(ctx context.Context, all bool, add addStep) error {
+func (t planner) planTriggersGone(ctx context.Context, all bool, add addStep) error {
 	gone := func(what string, c engine.TriggerChange, drops []string) {
 		if all {
 			c.SQL = drops
 		}
 		if len(c.SQL) > 0 {
 			add("drop "+what, c.SQL, func(ctx context.Context) error {
-				return t.locks().execTogether(ctx, c.SQL)
+				return t.ExecTogether(ctx, c.SQL)
 			})
 		}
 	}
 	if _, ok := t.DB.Words().(engine.LateWords); ok {
-		triggers, words, err := t.guard().refusals(ctx)
+		triggers, words, err := t.LateTriggers(ctx)
 		if err != nil {
 			return err
 		}
@@ -160,30 +154,30 @@ func (t remover) planTriggersGone(ctx context.Context, all bool, add addStep) er
 		if err != nil {
 			return err
 		}
-		gone(lateTriggers, c, engine.TriggerDrops(triggers))
+		gone(maintain.LateTriggersText, c, engine.TriggerDrops(triggers))
 	}
 	if t.Rollups == nil {
 		return nil
 	}
 	c, err := t.Rollups.WithoutTriggers(ctx)
 	if err == nil {
-		gone(exactTriggers, c, t.Rollups.TriggerDrops())
+		gone(maintain.ExactTriggersText, c, t.Rollups.TriggerDrops())
 	}
 	return err
 }
 
-func (t remover) planLevelsGone(ctx context.Context, a *Application, levels []string, drop bool, add addStep) error {
+func (t planner) planLevelsGone(ctx context.Context, a *Plan, levels []string, drop bool, add addStep) error {
 	quote := t.DB.Dialect().Quote
 	for _, name := range levels {
 		var statements []string
-		view, err := t.exists(ctx, name+"_live")
+		view, err := t.Exists(ctx, name+"_live")
 		if err != nil {
 			return err
 		}
 		if view {
 			statements = append(statements, "DROP VIEW IF EXISTS "+quote(name+"_live"))
 		}
-		table, err := t.exists(ctx, name)
+		table, err := t.Exists(ctx, name)
 		if err != nil {
 			return err
 		}
@@ -197,7 +191,7 @@ func (t remover) planLevelsGone(ctx context.Context, a *Application, levels []st
 		}
 		if len(statements) > 0 {
 			add(what, statements, func(ctx context.Context) error {
-				return t.locks().execTogether(ctx, statements)
+				return t.ExecTogether(ctx, statements)
 			})
 		}
 	}
@@ -205,7 +199,7 @@ func (t remover) planLevelsGone(ctx context.Context, a *Application, levels []st
 }
 
 // planPlain copies the rows into a plain table while the table is written to.
-func (t remover) planPlain(ctx context.Context, a *Application, o adopt.Options, add addStep) error {
+func (t planner) planPlain(ctx context.Context, a *Plan, o adopt.Options, add addStep) error {
 	c, err := adopt.UnderWay(ctx, t.State, t.Table.Name)
 	if err != nil || !t.Schema.Partitioned && c == nil {
 		return err
@@ -219,7 +213,7 @@ func (t remover) planPlain(ctx context.Context, a *Application, o adopt.Options,
 	return nil
 }
 
-func (t remover) planReleased(ctx context.Context, a *Application, undone bool, add addStep) error {
+func (t planner) planReleased(ctx context.Context, a *Plan, undone bool, add addStep) error {
 	if !t.Schema.Partitioned {
 		return nil
 	}
@@ -251,9 +245,9 @@ func (t remover) planReleased(ctx context.Context, a *Application, undone bool, 
 	}
 	if len(statements) > 0 {
 		add(what, statements, func(ctx context.Context) error {
-			err := t.locks().alter(ctx, func(have []rolling.Partition) engine.Step { return engine.Release{Table: t.Table, Have: have} })
+			err := t.Alter(ctx, func(have []rolling.Partition) engine.Step { return engine.Release{Table: t.Table, Have: have} })
 			if err != nil {
-				err = t.locks().blocked(ctx, err)
+				err = t.Blocked(ctx, err)
 			}
 			return err
 		})
@@ -263,7 +257,7 @@ func (t remover) planReleased(ctx context.Context, a *Application, undone bool, 
 
 // planRecordsGone removes the rows about the table, and all tables of rowmill's if no other table
 // is kept.
-func (t remover) planRecordsGone(ctx context.Context, add addStep) error {
+func (t planner) planRecordsGone(ctx context.Context, add addStep) error {
 	missing, _, err := t.State.Missing(ctx)
 	if err != nil || slices.Contains(missing, "rowmill_tables") {
 		return err
@@ -277,7 +271,7 @@ func (t remover) planRecordsGone(ctx context.Context, add addStep) error {
 			if err := t.State.Ensure(ctx); err != nil {
 				return err
 			}
-			return t.inTx(ctx, func(tx *sql.Tx) error { return t.State.Remove(ctx, tx, t.Table.Name) })
+			return engine.InTx(ctx, t.DB, t.DB.SQL(), nil, func(tx *sql.Tx) error { return t.State.Remove(ctx, tx, t.Table.Name) })
 		})
 		return nil
 	}
@@ -287,14 +281,14 @@ func (t remover) planRecordsGone(ctx context.Context, add addStep) error {
 	}
 	add("drop rowmill's own tables: no other table of this database is kept", statements, func(ctx context.Context) error {
 		others, err := t.State.Kept(ctx)
-		if err != nil && !isNoTable(err) || len(others) > 0 {
+		if err != nil && !errors.Is(err, engine.ErrNoTable) || len(others) > 0 {
 			return errors.Join(err, fmt.Errorf("table %s was declared meanwhile", strings.Join(others, ", ")))
 		}
 		for _, q := range statements {
 			if _, err := t.DB.SQL().ExecContext(ctx, q); err != nil {
 				return t.DB.Classify(err)
 			}
-			t.reach("remove: " + q)
+			t.Reach("remove: " + q)
 		}
 		return nil
 	})
@@ -303,11 +297,11 @@ func (t remover) planRecordsGone(ctx context.Context, add addStep) error {
 
 // ownTables returns the statements that drop rowmill's own tables, the one of declarations last:
 // until then, a removal that is broken off finds the others.
-func (t remover) ownTables(ctx context.Context) (out []string, err error) {
+func (t planner) ownTables(ctx context.Context) (out []string, err error) {
 	names := slices.Concat(t.State.Names(), []string{"rowmill_periods", "rowmill_heartbeat"}, t.State.Views())
 	slices.Reverse(names)
 	for _, name := range names {
-		is, err := t.exists(ctx, name)
+		is, err := t.Exists(ctx, name)
 		if err != nil {
 			return nil, err
 		}

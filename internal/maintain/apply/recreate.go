@@ -1,4 +1,4 @@
-package maintain
+package apply
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/maintain"
 	"github.com/rowmill/rowmill/internal/maintain/adopt"
 	"github.com/rowmill/rowmill/internal/maintain/rollup"
 	"github.com/rowmill/rowmill/internal/state"
@@ -29,7 +30,7 @@ type recreation struct {
 }
 
 // planRecreation relies on the records, which may exist without a declaration: applied may be nil.
-func (t applier) planRecreation(ctx context.Context, applied *rolling.Declaration, from func() (int64, error)) (*recreation, error) {
+func (t planner) planRecreation(ctx context.Context, applied *rolling.Declaration, from func() (int64, error)) (*recreation, error) {
 	n := &recreation{rows: t.Schema == nil || applied != nil}
 	var err error
 	if n.rollups, err = rollup.PlanRecreation(ctx, t.DB, t.Table, t.Declared, from); err != nil {
@@ -51,12 +52,12 @@ func (t applier) planRecreation(ctx context.Context, applied *rolling.Declaratio
 
 // resetRecords executes the plan in one transaction: a crash leaves either all records
 // unchanged, or none of the former table.
-func (t applier) resetRecords(ctx context.Context, n *recreation) error {
+func (t planner) resetRecords(ctx context.Context, n *recreation) error {
 	var changes []state.Change
 	var said []string
 	var err error
 	if n.rows {
-		if changes, said, err = t.endChanges(ctx); err != nil {
+		if changes, said, err = t.EndChanges(ctx); err != nil {
 			return err
 		}
 	}
@@ -80,17 +81,17 @@ func (t applier) resetRecords(ctx context.Context, n *recreation) error {
 		return err
 	}
 	for i, detail := range said {
-		t.log(ctx, changes[i].Kind, detail, 0, nil)
+		t.Log(ctx, changes[i].Kind, detail, 0, nil)
 	}
 	for _, note := range n.rollups.Notes {
-		t.log(ctx, string(Rollup), note, 0, nil)
+		t.Log(ctx, string(maintain.Rollup), note, 0, nil)
 	}
 	return nil
 }
 
 // planAdoption plans what happens to the records of a former table whose name a
 // plain table has, before the plain table is adopted.
-func (t applier) planAdoption(ctx context.Context, a *Application, applied *rolling.Declaration) error {
+func (t planner) planAdoption(ctx context.Context, a *Plan, applied *rolling.Declaration) error {
 	a.Adopt = true
 	under, err := adopt.UnderWay(ctx, t.State, t.Table.Name)
 	if err != nil {
@@ -116,7 +117,7 @@ func (t applier) planAdoption(ctx context.Context, a *Application, applied *roll
 	}
 	a.BeforeSQL = n.rollups.SQL
 	a.Before = func(ctx context.Context, from int64) error {
-		return t.locks().declaring(ctx, applyWait, func(engine.Lease) error {
+		return t.Declaring(ctx, func(engine.Lease) error {
 			n, err := t.planRecreation(ctx, applied, func() (int64, error) { return from, nil })
 			if err != nil {
 				return err
@@ -132,7 +133,7 @@ func (t applier) planAdoption(ctx context.Context, a *Application, applied *roll
 
 // firstPeriod returns where a plain table's periods begin: at its first row, or the present if
 // earlier.
-func (t applier) firstPeriod(ctx context.Context) (int64, error) {
+func (t planner) firstPeriod(ctx context.Context) (int64, error) {
 	now, err := t.Now(ctx)
 	if err != nil {
 		return 0, err
@@ -150,7 +151,7 @@ func (t applier) firstPeriod(ctx context.Context) (int64, error) {
 	return t.Table.Grid.Floor(now), nil
 }
 
-func (t applier) createTable(ctx context.Context, n *recreation, step engine.CreateTable) error {
+func (t planner) createTable(ctx context.Context, n *recreation, step engine.CreateTable) error {
 	// The records are reset while the table doesn't exist, so that no crash leaves
 	// a table with the records of another one.
 	if there, err := t.DB.Catalog().Exists(ctx, t.Table); err != nil {
@@ -163,51 +164,9 @@ func (t applier) createTable(ctx context.Context, n *recreation, step engine.Cre
 	return t.DB.Try(ctx, step)
 }
 
-// endChanges prepares the end of the period changes of a table that its owner has
-// dropped, and returns them with their entries for the log: they have nothing left
-// to change. Tables that are mere copies are removed. Tables that may hold the only
-// copy of rows stay, and the log names them.
-func (t applier) endChanges(ctx context.Context) (ended []state.Change, said []string, err error) {
-	changes, err := t.State.Changes(ctx, t.Table.Name)
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, c := range changes {
-		d, err := load(&c)
-		if err != nil {
-			return nil, nil, err
-		}
-		if d == nil {
-			continue
-		}
-		part, of := d.period()
-		if !of {
-			continue // a table of its own; its rows are in the archive
-		}
-		copies, rows := d.tables(c.Step)
-		if len(copies) > 0 {
-			if err := t.DB.Try(ctx, engine.DropTables{Names: copies}); err != nil {
-				return nil, nil, err
-			}
-		}
-		detail := part.Name + ": ended, the table was dropped"
-		for _, name := range rows {
-			there, err := t.exists(ctx, name)
-			if err != nil {
-				return nil, nil, err
-			}
-			if there {
-				detail += "; table " + name + " has rows of it"
-			}
-		}
-		ended, said = append(ended, c), append(said, detail)
-	}
-	return ended, said, nil
-}
-
 // otherAxis describes how positions differ, on which all records depend, and how they were
 // declared.
-func (t applier) otherAxis(applied *rolling.Declaration) (differs, as string) {
+func (t planner) otherAxis(applied *rolling.Declaration) (differs, as string) {
 	is := t.Declared
 	if was := applied.Period.Axis(); was != t.Table.Grid.Axis() {
 		return fmt.Sprintf("the period was %s, along %s, and is %s, along %s", applied.Period, axisName(was), t.Table.Grid, axisName(t.Table.Grid.Axis())), "periods of " + applied.Period.String()
@@ -233,7 +192,7 @@ func epochText(d *rolling.Declaration) string {
 }
 
 // sameAxis rejects a declaration under which existing periods would have other bounds.
-func (t applier) sameAxis(applied *rolling.Declaration) error {
+func (t planner) sameAxis(applied *rolling.Declaration) error {
 	differs, as := t.otherAxis(applied)
 	if differs == "" {
 		return nil
@@ -244,7 +203,7 @@ func (t applier) sameAxis(applied *rolling.Declaration) error {
 
 // recreatedAxis reports whether a table is created anew with another axis. It rejects
 // that if roll-ups of these names or archives of the former table are left.
-func (t applier) recreatedAxis(ctx context.Context, applied *rolling.Declaration, rollups []string) (other bool, err error) {
+func (t planner) recreatedAxis(ctx context.Context, applied *rolling.Declaration, rollups []string) (other bool, err error) {
 	differs, as := t.otherAxis(applied)
 	if differs == "" {
 		return false, nil

@@ -1,4 +1,8 @@
-package maintain
+// Package schedule decides when tables are maintained: it takes the lock of each table, looks at
+// the table when a task becomes due or some time has passed, and runs the passes of its lanes. It
+// is the loop of rowmill run (Scheduler), the single run of rowmill run --once (Daemon.Once), and
+// the request of rowmill now (DoNow).
+package schedule
 
 import (
 	"cmp"
@@ -11,6 +15,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/maintain"
 	"github.com/rowmill/rowmill/internal/state"
 	"github.com/rowmill/rowmill/rolling"
 )
@@ -21,15 +26,8 @@ const (
 	// many tables, after takeoverEach of each.
 	takeover     = time.Second
 	takeoverEach = 10 * time.Millisecond
-	// beat is a leader's heartbeat. Status reports it as gone after three times that.
-	beat = 5 * time.Second
-	// firstRetry and lastRetry bound the pause after a failure, which doubles.
-	// Inserts that queued behind a lock request must pass first.
-	firstRetry = 500 * time.Millisecond
-	lastRetry  = time.Minute
-	// lockPause is the pause after a lock was not granted: each attempt delays
-	// inserts by up to a second. It is a fifth if periods are needed soon.
-	lockPause = 10 * time.Second
+	// The pause after a failure doubles from maintain.FirstRetry to lastRetry.
+	lastRetry = time.Minute
 	// With many tables, looks at one are lookEach for each of them apart, but at most longestPoll: one
 	// takes some milliseconds of CPU time.
 	lookEach    = 200 * time.Millisecond
@@ -49,8 +47,8 @@ const (
 // however long it takes to fail again, for example because of a lock, it delays only tables that
 // fail, too. In the other lanes such a table is the last one of those that wait.
 const (
-	looking Lane = "look"
-	failing Lane = " again"
+	looking maintain.Lane = "look"
+	failing maintain.Lane = " again"
 )
 
 // A Scheduler keeps tables of one database, or of several files, for as long as it runs: it looks
@@ -66,37 +64,37 @@ type Scheduler struct {
 	// LockPause is the pause after a lock was not granted; 0 is 10 s.
 	LockPause time.Duration
 	// Leads, unless nil, is called when this process begins or ceases to lead a table.
-	Leads func(t *Table, leads bool)
+	Leads func(t *maintain.Table, leads bool)
 
 	mu    sync.Mutex // guards the fields below, and those of jobs that change
-	jobs  map[*Table]*job
+	jobs  map[*maintain.Table]*job
 	due   dueHeap
 	ready []*attempt // looks and passes that wait for a slot, in order
-	taken map[Lane]bool
+	taken map[maintain.Lane]bool
 	wake  chan struct{}
 }
 
 // A job is a table of a scheduler.
 type job struct {
-	*Table
+	*maintain.Table
 	ctx    context.Context
 	cancel context.CancelFunc
 	ended  sync.WaitGroup // of its attempts
 	at     time.Time      // of the next look
 	place  int            // in the heap; -1 while a look waits or runs
 
-	lease    engine.Lease // nil while another process leads
-	followed bool         // it was led by another process at the last attempt
-	looked   looked       // at the last look
-	stamp    string       // of the database before it, "" if that can't be told
-	lookedAt time.Time    // when it succeeded; zero if it failed
+	lease    engine.Lease    // nil while another process leads
+	followed bool            // it was led by another process at the last attempt
+	looked   maintain.Looked // at the last look
+	stamp    string          // of the database before it, "" if that can't be told
+	lookedAt time.Time       // when it succeeded; zero if it failed
 
 	noting sync.Mutex
 	// noted are the jobs as recorded at notedAt; nil if that is unknown. Both are guarded by noting
 	// and the scheduler's lock.
 	noted   []state.Job
 	notedAt time.Time
-	lanes   map[Lane]*laneState
+	lanes   map[maintain.Lane]*laneState
 }
 
 // A laneState is the state of a lane of a table, or of looks at it.
@@ -112,7 +110,7 @@ type laneState struct {
 // An attempt is a look at a table or a pass of a lane.
 type attempt struct {
 	*job
-	lane, slot Lane
+	lane, slot maintain.Lane
 }
 
 type dueHeap []*job
@@ -130,13 +128,13 @@ func (h *dueHeap) Pop() any {
 }
 
 // Add adds a table of the database. Its Say, Count and Limits must be set.
-func (s *Scheduler) Add(t *Table) {
+func (s *Scheduler) Add(t *maintain.Table) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.init()
 	ctx, cancel := context.WithCancel(context.Background())
-	j := &job{Table: t, ctx: ctx, cancel: cancel, place: -1, lanes: map[Lane]*laneState{looking: {}}}
-	for _, lane := range Lanes {
+	j := &job{Table: t, ctx: ctx, cancel: cancel, place: -1, lanes: map[maintain.Lane]*laneState{looking: {}}}
+	for _, lane := range maintain.Lanes {
 		j.lanes[lane] = &laneState{}
 	}
 	s.jobs[t] = j
@@ -144,7 +142,7 @@ func (s *Scheduler) Add(t *Table) {
 }
 
 // Remove stops keeping a table, once its actions in progress reach a point where they can stop.
-func (s *Scheduler) Remove(t *Table) {
+func (s *Scheduler) Remove(t *maintain.Table) {
 	s.mu.Lock()
 	j := s.jobs[t]
 	delete(s.jobs, t)
@@ -169,7 +167,7 @@ func (s *Scheduler) Remove(t *Table) {
 
 func (s *Scheduler) init() {
 	if s.jobs == nil {
-		s.jobs, s.taken, s.wake = map[*Table]*job{}, map[Lane]bool{}, make(chan struct{}, 1)
+		s.jobs, s.taken, s.wake = map[*maintain.Table]*job{}, map[maintain.Lane]bool{}, make(chan struct{}, 1)
 	}
 }
 
@@ -213,7 +211,7 @@ func (s *Scheduler) Run(ctx context.Context) {
 		timer.Stop()
 	}
 	s.mu.Lock()
-	tables := make([]*Table, 0, len(s.jobs))
+	tables := make([]*maintain.Table, 0, len(s.jobs))
 	for t, j := range s.jobs {
 		tables = append(tables, t)
 		j.cancel()
@@ -251,11 +249,11 @@ func (s *Scheduler) start() time.Duration {
 	return max(time.Until(s.due[0].at), 0)
 }
 
-func (s *Scheduler) enqueue(j *job, lane Lane) {
+func (s *Scheduler) enqueue(j *job, lane maintain.Lane) {
 	l := j.lanes[lane]
 	l.busy = true
 	a := &attempt{job: j, lane: lane, slot: lane}
-	if l.failed > 0 && (lane == looking || lane == Creating) {
+	if l.failed > 0 && (lane == looking || lane == maintain.Creating) {
 		a.slot += failing
 	}
 	j.ended.Add(1)
@@ -267,7 +265,7 @@ func (s *Scheduler) attempt(a *attempt) {
 	defer a.ended.Done()
 	var pause time.Duration
 	var err error
-	var work []Lane
+	var work []maintain.Lane
 	if a.lane == looking {
 		work, pause, err = s.look(a.job)
 	} else {
@@ -284,7 +282,7 @@ func (s *Scheduler) attempt(a *attempt) {
 
 // finished records that an attempt has ended, and starts what follows from it. It returns the
 // requests that are done.
-func (s *Scheduler) finished(a *attempt, work []Lane, pause time.Duration, err error) (done []Work) {
+func (s *Scheduler) finished(a *attempt, work []maintain.Lane, pause time.Duration, err error) (done []Work) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.taken[a.slot] = false
@@ -309,7 +307,7 @@ func (s *Scheduler) finished(a *attempt, work []Lane, pause time.Duration, err e
 	if len(l.asked) > 0 {
 		pause = 0
 	}
-	for _, lane := range Lanes {
+	for _, lane := range maintain.Lanes {
 		switch l := a.lanes[lane]; {
 		case a.lane != looking || l.busy || s.jobs[a.Table] != a.job:
 		case !slices.Contains(work, lane):
@@ -333,15 +331,15 @@ func (s *Scheduler) finished(a *attempt, work []Lane, pause time.Duration, err e
 
 // sayLook reports that a look failed, once, unless the log has it, and when one succeeds again.
 func (j *job) sayLook(was, err error) {
-	var not *unfollowedError
+	var not *maintain.UnfollowedError
 	if j.ctx.Err() != nil || errors.As(err, &not) || errors.As(was, &not) {
 		return
 	}
 	switch {
 	case err == nil && was != nil:
-		j.say(Event{At: time.Now(), Action: string(looking), Detail: "succeeds again"})
+		j.Report(maintain.Event{At: time.Now(), Action: string(looking), Detail: "succeeds again"})
 	case err != nil && (was == nil || was.Error() != err.Error()):
-		j.say(Event{At: time.Now(), Action: string(looking), Err: err, Waiting: true})
+		j.Report(maintain.Event{At: time.Now(), Action: string(looking), Err: err, Waiting: true})
 	}
 }
 
@@ -352,15 +350,15 @@ func (s *Scheduler) poll() time.Duration {
 }
 
 // retry returns the pause after a failure of a lane.
-func (s *Scheduler) retry(j *job, lane Lane) time.Duration {
+func (s *Scheduler) retry(j *job, lane maintain.Lane) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return engine.Backoff(firstRetry, lastRetry, j.lanes[lane].failed)
+	return engine.Backoff(maintain.FirstRetry, lastRetry, j.lanes[lane].failed)
 }
 
 // look looks at a table that this process leads, or tries to lead it. It returns the lanes with
 // work, and the pause until the next look.
-func (s *Scheduler) look(j *job) (work []Lane, pause time.Duration, err error) {
+func (s *Scheduler) look(j *job) (work []maintain.Lane, pause time.Duration, err error) {
 	had := s.leaseOf(j)
 	lease, pause, err := s.lead(j)
 	if lease == nil {
@@ -375,11 +373,11 @@ func (s *Scheduler) look(j *job) (work []Lane, pause time.Duration, err error) {
 		stamp = f.Stamp()
 	}
 	if lease == had && s.unchanged(j, stamp) {
-		return nil, s.untilDue(j, pause, j.looked.next, j.looked.more), nil
+		return nil, s.untilDue(j, pause, j.looked.Next, j.looked.More), nil
 	}
-	var l looked
+	var l maintain.Looked
 	err = engine.WhileHeld(j.ctx, lease, context.Canceled, func(ctx context.Context) (err error) {
-		l, err = j.Table.runner().look(ctx)
+		l, err = j.Table.Look(ctx)
 		return err
 	})
 	s.mu.Lock()
@@ -391,13 +389,13 @@ func (s *Scheduler) look(j *job) (work []Lane, pause time.Duration, err error) {
 		j.lookedAt = time.Now().Round(0) // by the wall clock, which goes on while the machine sleeps
 	}
 	s.mu.Unlock()
-	for _, p := range l.pauses {
+	for _, p := range l.Pauses {
 		pause = min(pause, max(time.Until(p.Until), 0))
 	}
 	if err != nil {
-		return l.work, min(s.retry(j, looking), pause), err
+		return l.Work, min(s.retry(j, looking), pause), err
 	}
-	return l.work, s.untilDue(j, pause, l.next, l.more), nil
+	return l.Work, s.untilDue(j, pause, l.Next, l.More), nil
 }
 
 // note records what each lane does next and why it fails, if that has changed.
@@ -422,12 +420,12 @@ func (s *Scheduler) note(j *job) {
 // jobsOf returns what is known of the lanes. If the last look has failed, all of them have its
 // problem.
 func (s *Scheduler) jobsOf(j *job) []state.Job {
-	jobs := slices.Clone(j.looked.jobs)
-	for i := len(jobs); i < len(Lanes); i++ {
-		jobs = append(jobs, state.Job{Policy: string(Lanes[i])})
+	jobs := slices.Clone(j.looked.Jobs)
+	for i := len(jobs); i < len(maintain.Lanes); i++ {
+		jobs = append(jobs, state.Job{Policy: string(maintain.Lanes[i])})
 	}
 	for i := range jobs {
-		l := j.lanes[Lane(jobs[i].Policy)]
+		l := j.lanes[maintain.Lane(jobs[i].Policy)]
 		jobs[i].Failures = l.failed
 		err := j.lanes[looking].err
 		if err == nil {
@@ -443,34 +441,34 @@ func (s *Scheduler) jobsOf(j *job) []state.Job {
 // unchanged reports whether a look would find what the last one did, and notes the time: nothing
 // was or has become due, and nobody has changed the database since.
 func (s *Scheduler) unchanged(j *job, stamp string) bool {
-	now, rolls := int64(0), j.lastFollowed().Table.Grid.Axis() == rolling.Time
+	now, rolls := int64(0), j.LastFollowed().Table.Grid.Axis() == rolling.Time
 	if rolls {
 		var err error
-		if now, err = j.lastFollowed().Now(j.ctx); err != nil {
+		if now, err = j.LastFollowed().Now(j.ctx); err != nil {
 			return false
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := &j.looked
-	if stamp == "" || stamp != j.stamp || !l.quiet || time.Since(j.lookedAt) > longestSkip || rolls && (now < l.now || l.more && now >= l.next) {
+	if stamp == "" || stamp != j.stamp || !l.Quiet || time.Since(j.lookedAt) > longestSkip || rolls && (now < l.Now || l.More && now >= l.Next) {
 		return false
 	}
 	if !slices.Equal(s.jobsOf(j), j.noted) || slices.ContainsFunc(j.noted, func(n state.Job) bool { return n.Problem != "" }) {
 		return false
 	}
-	if slices.ContainsFunc(l.pauses, func(p state.Pause) bool { return !p.Until.After(time.Now()) }) {
+	if slices.ContainsFunc(l.Pauses, func(p state.Pause) bool { return !p.Until.After(time.Now()) }) {
 		return false
 	}
 	if rolls {
-		l.now, l.covered, l.wanted = now, max(l.covered, now), j.lastFollowed().runner().wanted(View{Now: now})
+		l.Now, l.Covered, l.Wanted = now, max(l.Covered, now), j.LastFollowed().Wanted(maintain.View{Now: now})
 	}
 	return true
 }
 
 // untilDue shortens a pause if a task is due before its end.
 func (s *Scheduler) untilDue(j *job, pause time.Duration, next int64, more bool) time.Duration {
-	t := j.lastFollowed()
+	t := j.LastFollowed()
 	if !more || t.Table.Grid.Axis() != rolling.Time {
 		return pause
 	}
@@ -492,7 +490,7 @@ func (s *Scheduler) lead(j *job) (lease engine.Lease, pause time.Duration, err e
 			return lease, 0, nil
 		}
 	}
-	lease, err = j.DB.Lead(j.ctx, leaderLock(j.Table))
+	lease, err = j.DB.Lead(j.ctx, j.Table.LeaderLock())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -526,11 +524,9 @@ func (s *Scheduler) begins(j *job) {
 		return // its lock says who holds it
 	}
 	if err := j.State.Beat(j.ctx, j.Table.Table.Name); err != nil && j.ctx.Err() == nil {
-		j.say(Event{At: time.Now(), Action: "lead", Err: err})
+		j.Report(maintain.Event{At: time.Now(), Action: "lead", Err: err})
 	}
 }
-
-func leaderLock(t *Table) string { return t.Table.Name + "/keep" }
 
 // release releases a table's lock, if this process has it.
 func (s *Scheduler) release(j *job) {
@@ -546,7 +542,7 @@ func (s *Scheduler) release(j *job) {
 		s.Leads(j.Table, false)
 	}
 	if err != nil {
-		j.say(Event{At: time.Now(), Action: "lead", Err: err})
+		j.Report(maintain.Event{At: time.Now(), Action: "lead", Err: err})
 	}
 }
 
@@ -556,14 +552,14 @@ func (s *Scheduler) pass(a *attempt) (time.Duration, error) {
 	if lease == nil {
 		return takeover, nil
 	}
-	var p passed
+	var p maintain.Passed
 	err := engine.WhileHeld(a.ctx, lease, context.Canceled, func(ctx context.Context) (err error) {
-		p, err = a.Table.runner().pass(ctx, a.lane, nil, time.Now().Add(passTime))
+		p, err = a.Table.Pass(ctx, a.lane, nil, time.Now().Add(passTime))
 		return err
 	})
-	if p.jobs != nil {
+	if p.Jobs != nil {
 		s.mu.Lock()
-		a.looked.jobs = p.jobs
+		a.looked.Jobs = p.Jobs
 		s.mu.Unlock()
 	}
 	switch {
@@ -571,10 +567,10 @@ func (s *Scheduler) pass(a *attempt) (time.Duration, error) {
 		return s.lockPause(a.job, a.lane), err
 	case err != nil:
 		return s.retry(a.job, a.lane), err
-	case p.again:
+	case p.Early:
 		return 0, nil
 	}
-	return s.untilDue(a.job, s.poll(), p.next, p.more), nil
+	return s.untilDue(a.job, s.poll(), p.Next, p.More), nil
 }
 
 func (s *Scheduler) leaseOf(j *job) engine.Lease {
@@ -584,17 +580,17 @@ func (s *Scheduler) leaseOf(j *job) engine.Lease {
 }
 
 // lockPause is shorter for the creation of periods when more than half of the headroom is gone.
-func (s *Scheduler) lockPause(j *job, lane Lane) time.Duration {
-	pause := cmp.Or(s.LockPause, lockPause)
-	if lane != Creating {
+func (s *Scheduler) lockPause(j *job, lane maintain.Lane) time.Duration {
+	pause := cmp.Or(s.LockPause, maintain.LockPause)
+	if lane != maintain.Creating {
 		return engine.Jitter(pause)
 	}
-	t := j.lastFollowed()
+	t := j.LastFollowed()
 	v, err := t.View(j.ctx)
 	if err != nil || len(v.Parts) == 0 {
 		return engine.Jitter(pause)
 	}
-	if left, wanted := v.Parts[len(v.Parts)-1].To-v.Now, t.runner().wanted(v)-v.Now; left < wanted/2 {
+	if left, wanted := v.Parts[len(v.Parts)-1].To-v.Now, t.Wanted(v)-v.Now; left < wanted/2 {
 		pause /= 5
 	}
 	return engine.Jitter(pause)
@@ -605,7 +601,7 @@ func (s *Scheduler) lockPause(j *job, lane Lane) time.Duration {
 // looks meanwhile.
 func (s *Scheduler) beats(ctx context.Context) {
 	stamps := map[engine.Keeper]string{} // of files, when requests were looked for
-	for pause := beat; engine.Sleep(ctx, pause) == nil; {
+	for pause := maintain.Beat; engine.Sleep(ctx, pause) == nil; {
 		led := map[engine.Keeper][]*job{}
 		s.mu.Lock()
 		for _, j := range s.jobs {
@@ -621,11 +617,11 @@ func (s *Scheduler) beats(ctx context.Context) {
 		}
 		s.mu.Unlock()
 		maps.DeleteFunc(stamps, func(db engine.Keeper, _ string) bool { return led[db] == nil })
-		pause = beat
+		pause = maintain.Beat
 		for db, led := range led {
 			err := s.beat(ctx, db, led, stamps)
 			if err != nil && ctx.Err() == nil {
-				led[0].say(Event{At: time.Now(), Action: "lead", Err: err})
+				led[0].Report(maintain.Event{At: time.Now(), Action: "lead", Err: err})
 				pause = lastRetry
 			}
 		}
@@ -660,32 +656,32 @@ type TableState struct {
 	Headroom, Wanted *time.Duration
 	// Failures are the failed passes since the last successful one, by policy, and Paused until when
 	// policies are paused.
-	Failures map[Lane]int
+	Failures map[maintain.Lane]int
 	Paused   map[string]time.Time
 }
 
 // State returns what is known of a table.
-func (s *Scheduler) State(t *Table) (out TableState) {
+func (s *Scheduler) State(t *maintain.Table) (out TableState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	j := s.jobs[t]
 	if j == nil {
 		return out
 	}
-	out = TableState{Leads: j.lease != nil, Err: j.lanes[looking].err, Failures: map[Lane]int{}, Paused: map[string]time.Time{}}
-	for _, lane := range Lanes {
+	out = TableState{Leads: j.lease != nil, Err: j.lanes[looking].err, Failures: map[maintain.Lane]int{}, Paused: map[string]time.Time{}}
+	for _, lane := range maintain.Lanes {
 		l := j.lanes[lane]
 		if out.Failures[lane] = l.failed; out.Err == nil {
 			out.Err = l.err
 		}
 	}
-	for _, p := range j.looked.pauses {
+	for _, p := range j.looked.Pauses {
 		if p.Until.After(time.Now()) {
 			out.Paused[p.Policy] = p.Until
 		}
 	}
-	if j.looked.now != 0 && t.lastFollowed().Table.Grid.Axis() == rolling.Time {
-		left, wanted := time.Duration(j.looked.covered-j.looked.now)*time.Microsecond, time.Duration(j.looked.wanted-j.looked.now)*time.Microsecond
+	if j.looked.Now != 0 && t.LastFollowed().Table.Grid.Axis() == rolling.Time {
+		left, wanted := time.Duration(j.looked.Covered-j.looked.Now)*time.Microsecond, time.Duration(j.looked.Wanted-j.looked.Now)*time.Microsecond
 		out.Headroom, out.Wanted = &left, &wanted
 	}
 	return out

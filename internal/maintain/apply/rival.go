@@ -1,0 +1,78 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/maintain"
+	"github.com/rowmill/rowmill/rolling"
+)
+
+// planRivals stops what keeps the table besides rowmill. What also keeps others is left to the
+// owner.
+func (t planner) planRivals(ctx context.Context, a *Plan, _ *rolling.Declaration) error {
+	all, err := t.Rivals(ctx)
+	if err != nil {
+		return err
+	}
+	for _, r := range all {
+		text := r.Text(t.Table.Name)
+		switch {
+		case r.Unsure:
+			a.Notes = append(a.Notes, text)
+			continue
+		case len(r.Others) > 0:
+			return engine.Hinted(fmt.Errorf("%s: nobody would keep those without it", text), "take the line of %s out of what it does; or stop it, and let rowmill keep the others, too: %s", t.Table.Name, strings.Join(r.Off, "; "))
+		}
+		a.Steps = append(a.Steps, Step{What: fmt.Sprintf("stop %s, which creates or drops partitions of %s (--undo starts it again)", r.Name, t.Table.Name), SQL: r.Off, run: func(ctx context.Context) error {
+			if err := t.State.AddUndo(ctx, t.Table.Name, "start "+r.Name+" again", r.On); err != nil {
+				return err
+			}
+			t.Reach("undo recorded")
+			return t.ExecTogether(ctx, r.Off)
+		}})
+	}
+	return nil
+}
+
+// PlanUndo plans that the table is again kept by what kept it before: it is removed from
+// rowmill as by PlanRemoval, and then what apply took away is given back.
+func PlanUndo(ctx context.Context, t *maintain.Table) (*Plan, error) {
+	undo, err := t.State.Undos(ctx, t.Table.Name)
+	if err != nil {
+		return nil, err
+	}
+	a, err := planner{t}.planRemove(ctx, Removal{}, undo)
+	if err != nil {
+		return nil, err
+	}
+	records := a.Steps[len(a.Steps)-1] // the last step is the removal of all records
+	a.Steps = a.Steps[:len(a.Steps)-1]
+	for i := len(undo) - 1; i >= 0; i-- {
+		u := undo[i]
+		if len(u.SQL) == 0 {
+			continue
+		}
+		a.Steps = append(a.Steps, Step{What: u.What, SQL: u.SQL, run: func(ctx context.Context) error {
+			if err := t.ExecTogether(ctx, u.SQL); err != nil {
+				return err
+			}
+			t.Reach("undone")
+			return t.State.DropUndo(ctx, t.Table.Name, u)
+		}})
+	}
+	a.Steps = append(a.Steps, records)
+	return a, nil
+}
+
+// TakenOver reports whether apply has taken the table over from something that kept it before.
+func TakenOver(ctx context.Context, t *maintain.Table) (bool, error) {
+	undo, err := t.State.Undos(ctx, t.Table.Name)
+	if errors.Is(err, engine.ErrNoTable) {
+		return false, nil
+	}
+	return len(undo) > 0, err
+}
