@@ -40,12 +40,12 @@ func (t sealer) archive(ctx context.Context, p rolling.Partition, k *state.Perio
 		return p.Name + ": rows have arrived since it was sealed", err
 	}
 	t.Reach("archive begun")
-	f, err := archive.Write(ctx, t.DB, t.Table, t.Schema, p, t.archiveDir(), nil)
+	f, err := archive.Write(ctx, t.DB, t.Table, t.Schema, p, t.archiveDir())
 	if err != nil {
 		return "", err
 	}
 	t.Reach("archive written")
-	read, err := archive.Verify(ctx, f.Path, nil)
+	read, err := archive.Verify(ctx, f.Path)
 	if err != nil {
 		return "", err
 	}
@@ -66,7 +66,7 @@ func (t sealer) archive(ctx context.Context, p rolling.Partition, k *state.Perio
 	if err != nil {
 		return "", err
 	}
-	kept, err := archive.Supersede(t.archiveDir(), t.Table.Name, p.Period, f)
+	kept, err := archive.Supersede(t.archiveDir(), f)
 	if err != nil {
 		return "", err
 	}
@@ -163,7 +163,7 @@ func (t *Table) Release(ctx context.Context, period string) error {
 			continue
 		}
 		k.State = state.Archived
-		f, err := archive.Verify(ctx, k.Archive, nil)
+		f, err := archive.Verify(ctx, k.Archive)
 		switch {
 		case errors.Is(err, os.ErrNotExist), archive.Damaged(err), err == nil && f.Sum != k.ArchiveSum:
 			k.State, k.Archive, k.ArchiveSum = state.Sealed, "", "" // to be archived again

@@ -61,7 +61,7 @@ func (t dropper) drop(ctx context.Context, p rolling.Partition, k *state.Period)
 		return p.Name + ": rows have arrived since it was sealed", err
 	}
 	if t.Declared.Seal.Archive != "" {
-		read, err := archive.Verify(ctx, k.Archive, nil)
+		read, err := archive.Verify(ctx, k.Archive)
 		if err != nil && ctx.Err() == nil {
 			// The rows are there as they were sealed: the archive is written again.
 			again := *k

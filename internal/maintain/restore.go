@@ -349,7 +349,7 @@ func (r *Restoration) rename(ctx context.Context) error {
 
 // compareWithSeal compares the restored rows with the count and checksum of their seal.
 // The file's own checksums have already proven that it is what was archived.
-func (r *Restoration) compareWithSeal(ctx context.Context, f archive.File, known *state.Period, sameColumns bool) error {
+func (r *Restoration) compareWithSeal(ctx context.Context, f archive.Info, known *state.Period, sameColumns bool) error {
 	t := r.t
 	if known == nil || known.ArchiveSum != f.Sum || !sameColumns {
 		return nil

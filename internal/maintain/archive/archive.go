@@ -10,7 +10,7 @@
 // column with another value, such as MySQL's 0000-00-00 or PostgreSQL's infinity, is written as
 // text, or as bytes if it isn't valid UTF-8. Generated columns are omitted.
 //
-//	f, err := archive.Write(ctx, db, table, schema, period, "archive", nil)
-//	back, err := archive.Verify(ctx, f.Path, nil)
+//	f, err := archive.Write(ctx, db, table, schema, period, "archive")
+//	back, err := archive.Verify(ctx, f.Path)
 //	// f.Rows == back.Rows && f.Sum == back.Sum, and both as sealed: the period may be dropped.
 package archive

@@ -34,7 +34,7 @@ func BenchmarkArchive(b *testing.B) {
 	b.Run("verify", func(b *testing.B) {
 		b.ReportAllocs()
 		for range b.N {
-			if _, err := Verify(b.Context(), f.Path, nil); err != nil {
+			if _, err := Verify(b.Context(), f.Path); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -55,7 +55,7 @@ func TestEveryByteIsChecked(t *testing.T) {
 	check := func(what string, data []byte, restore bool) {
 		t.Helper()
 		must(t, os.WriteFile(bad, data, 0o600))
-		if _, err := Verify(t.Context(), bad, nil); !Damaged(err) {
+		if _, err := Verify(t.Context(), bad); !Damaged(err) {
 			t.Errorf("%s: verified with %v", what, err)
 		}
 		if !restore {
@@ -94,7 +94,7 @@ func FuzzVerify(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		path := filepath.Join(dir, "x.parquet")
 		must(t, os.WriteFile(path, data, 0o600))
-		if read, err := Verify(t.Context(), path, nil); err == nil && (read.Rows != file.Rows || read.Sum != file.Sum) {
+		if read, err := Verify(t.Context(), path); err == nil && (read.Rows != file.Rows || read.Sum != file.Sum) {
 			t.Errorf("%q is taken for whole", data)
 		}
 		_, _ = Look(path) // must not panic
@@ -133,11 +133,11 @@ func TestOtherTable(t *testing.T) {
 	// The target of the existing file shows that two tables with the same name share
 	// a directory.
 	elsewhere := plain(t, 3)
-	_, err = Write(t.Context(), elsewhere.db, elsewhere.table, elsewhere.s, elsewhere.part(), w.dir, nil)
+	_, err = Write(t.Context(), elsewhere.db, elsewhere.table, elsewhere.s, elsewhere.part(), w.dir)
 	if err == nil || !strings.Contains(err.Error(), "already") {
 		t.Errorf("file of another database in the way: %v", err)
 	}
-	if _, err := Verify(t.Context(), f.Path, nil); err != nil {
+	if _, err := Verify(t.Context(), f.Path); err != nil {
 		t.Error(err)
 	}
 }
@@ -171,7 +171,7 @@ func TestKeptAside(t *testing.T) {
 	if second.Rows != 20 || second.Kept == "" || filepath.Ext(second.Kept) != ".old" {
 		t.Fatalf("wrote %+v after %+v", second, first)
 	}
-	if old, err := Verify(t.Context(), second.Kept, nil); err != nil || old.Sum != first.Sum {
+	if old, err := Verify(t.Context(), second.Kept); err != nil || old.Sum != first.Sum {
 		t.Errorf("the file that was there: %+v, %v", old, err)
 	}
 	must(t, os.WriteFile(second.Path, []byte("scribble"), 0o600))
@@ -190,7 +190,7 @@ func TestList(t *testing.T) {
 	t.Parallel()
 	w := plain(t, 10)
 	for i := range w.parts {
-		if _, err := Write(t.Context(), w.db, w.table, w.s, w.parts[i], w.dir, nil); err != nil {
+		if _, err := Write(t.Context(), w.db, w.table, w.s, w.parts[i], w.dir); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -249,7 +249,7 @@ func TestFullDisk(t *testing.T) {
 	for left := 0; left < size-1000; left += 1 + size/25 {
 		dir := t.TempDir()
 		wr := &writing{wrap: func(f io.Writer) io.Writer { return &fullDisk{f, left} }, groups: 300}
-		if _, err := wr.write(t.Context(), w.db, w.table, w.s, w.part(), dir, nil); !errors.Is(err, syscall.ENOSPC) {
+		if _, err := wr.write(t.Context(), w.db, w.table, w.s, w.part(), dir); !errors.Is(err, syscall.ENOSPC) {
 			t.Errorf("disk of %d bytes: %v", left, err)
 		}
 		if left := leftIn(t, dir); left != "" {
@@ -264,7 +264,7 @@ func TestFullDiskForReal(t *testing.T) {
 	t.Parallel()
 	w := plain(t, 20_000)
 	small := testdb.SmallDisk(t, 16<<10)
-	if _, err := Write(t.Context(), w.db, w.table, w.s, w.part(), small, nil); !errors.Is(err, syscall.ENOSPC) {
+	if _, err := Write(t.Context(), w.db, w.table, w.s, w.part(), small); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("wrote to a full disk: %v", err)
 	}
 	if left := leftIn(t, small); left != "" {
@@ -314,7 +314,7 @@ func killedWriter() int {
 	if _, err := fmt.Sscan(args[2], &left); err == nil {
 		wr.wrap = func(f io.Writer) io.Writer { return &dyingDisk{f, left, die} }
 	}
-	if _, err := wr.write(t.Context(), db, w.table, w.s, w.part(), args[1], nil); err != nil {
+	if _, err := wr.write(t.Context(), db, w.table, w.s, w.part(), args[1]); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
 	return 1 // the process should have been killed
@@ -374,7 +374,7 @@ func TestKilled(t *testing.T) {
 				if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
 					t.Fatalf("the writer ended with %v: %s", err, out)
 				}
-				switch got, err := Verify(t.Context(), to, nil); {
+				switch got, err := Verify(t.Context(), to); {
 				case errors.Is(err, os.ErrNotExist) && !there && step != "renamed":
 				case err != nil:
 					t.Errorf("left a file that is not whole: %v", err)
@@ -383,14 +383,14 @@ func TestKilled(t *testing.T) {
 				default:
 					t.Errorf("left %+v", got)
 				}
-				f, err := Write(t.Context(), db, w.table, w.s, w.part(), dir, nil)
+				f, err := Write(t.Context(), db, w.table, w.s, w.part(), dir)
 				if err != nil || f.Rows != 2500 {
 					t.Fatalf("after the crash: %+v, %v", f, err)
 				}
 				if left := leftIn(t, dir); strings.Contains(left, ".part") {
 					t.Errorf("left behind: %s", left)
 				}
-				if _, err := Verify(t.Context(), to, nil); err != nil {
+				if _, err := Verify(t.Context(), to); err != nil {
 					t.Error(err)
 				}
 			})
@@ -403,7 +403,7 @@ func TestCancelled(t *testing.T) {
 	t.Parallel()
 	w := plain(t, 30_000)
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err := Write(ctx, w.db, w.table, w.s, w.part(), w.dir, func(int64) { cancel() })
+	_, err := (&writing{wrap: func(w io.Writer) io.Writer { cancel(); return w }}).write(ctx, w.db, w.table, w.s, w.part(), w.dir)
 	if err == nil {
 		t.Error("it went on")
 	}

@@ -45,7 +45,7 @@ func TestRowGroups(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	if back, err := Verify(t.Context(), f.Path, nil); err != nil || back.Rows != rows || back.Sum != f.Sum {
+	if back, err := Verify(t.Context(), f.Path); err != nil || back.Rows != rows || back.Sum != f.Sum {
 		t.Errorf("%+v, %v", back, err)
 	}
 }

@@ -109,10 +109,10 @@ func (w *world) hash(from string) string {
 	return fmt.Sprintf("%d rows %s", n, h)
 }
 
-func (w *world) write() File {
+func (w *world) write() Info {
 	w.Helper()
 	how := w.how
-	f, err := how.write(w.Context(), w.db, w.table, w.s, w.part(), w.dir, nil)
+	f, err := how.write(w.Context(), w.db, w.table, w.s, w.part(), w.dir)
 	must(w, err)
 	return f
 }
@@ -127,10 +127,10 @@ func (w *world) template(name string) {
 
 // roundTrip archives the period, restores it into another table, and compares the
 // two by the server's own checksum.
-func (w *world) roundTrip() File {
+func (w *world) roundTrip() Info {
 	w.Helper()
 	f := w.write()
-	back, err := Verify(w.Context(), f.Path, nil)
+	back, err := Verify(w.Context(), f.Path)
 	must(w, err)
 	if back.Rows != f.Rows || back.Sum != f.Sum || back.Bytes != f.Bytes {
 		w.Errorf("wrote %+v, read %+v", f, back)
@@ -149,7 +149,7 @@ func (w *world) roundTrip() File {
 	return f
 }
 
-func (w *world) form(f File, name string) form {
+func (w *world) form(f Info, name string) form {
 	w.Helper()
 	i, err := Look(f.Path)
 	must(w, err)

@@ -32,7 +32,8 @@ type Info struct {
 	To     int64  `json:"to_pos"`
 	Bounds string `json:"bounds"`
 	Rows   int64  `json:"rows"`
-	Sum    string `json:"sum"`
+	// Sum is a checksum of the rows' values, whatever their order and the layout of the file.
+	Sum string `json:"sum"`
 	// Create is the table's declared CREATE TABLE statement.
 	Create string `json:"-"`
 	// Engine and Version identify the server, Target the database, without a
@@ -41,6 +42,8 @@ type Info struct {
 	Version string    `json:"engine_version"`
 	Target  string    `json:"target"`
 	Written time.Time `json:"written"`
+	// Kept is the path to which Write has renamed an older file with other rows; "" if there was none.
+	Kept string `json:"-"`
 
 	columns []column
 	key     []string

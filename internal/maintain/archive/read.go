@@ -24,7 +24,7 @@ func VerifyAll(ctx context.Context, all []Info) error {
 		if all[i].Problem != "" {
 			continue
 		}
-		if _, err := Verify(ctx, all[i].Path, nil); err != nil {
+		if _, err := Verify(ctx, all[i].Path); err != nil {
 			if ctx.Err() != nil {
 				return err
 			}
@@ -36,14 +36,10 @@ func VerifyAll(ctx context.Context, all []Info) error {
 
 // Verify reads a whole file back: first it checks the bytes against the seal, then it
 // reads every value and compares the row count and checksum with those recorded.
-// note, which may be nil, is called with the number of rows so far.
-func Verify(ctx context.Context, path string, note func(rows int64)) (Info, error) {
+func Verify(ctx context.Context, path string) (Info, error) {
 	var total sum
 	i, err := read(ctx, path, func(_ *Info, row parquet.Row) error {
 		total.add(row)
-		if note != nil && total.rows%10_000 == 0 {
-			note(total.rows)
-		}
 		return nil
 	})
 	if err == nil && total.rows != i.Rows {
@@ -53,9 +49,6 @@ func Verify(ctx context.Context, path string, note func(rows int64)) (Info, erro
 	}
 	if err != nil {
 		return Info{}, fmt.Errorf("verify archive %s: %w", path, err)
-	}
-	if note != nil {
-		note(total.rows)
 	}
 	return *i, nil
 }

@@ -31,9 +31,9 @@ const (
 //
 // After an error or a crash, into may contain some of the rows; the caller must drop
 // and recreate it.
-func Restore(ctx context.Context, db engine.Keeper, t *engine.Table, s *engine.Schema, path string, into string, note func(rows int64)) (File, error) {
-	fail := func(err error) (File, error) {
-		return File{}, fmt.Errorf("restore %s into %s: %w", path, into, err)
+func Restore(ctx context.Context, db engine.Keeper, t *engine.Table, s *engine.Schema, path string, into string, note func(rows int64)) (Info, error) {
+	fail := func(err error) (Info, error) {
+		return Info{}, fmt.Errorf("restore %s into %s: %w", path, into, err)
 	}
 	i, err := Look(path)
 	if err != nil {
@@ -60,7 +60,7 @@ func Restore(ctx context.Context, db engine.Keeper, t *engine.Table, s *engine.S
 	if got.rows != i.Rows || got.String() != i.Sum {
 		return fail(fmt.Errorf("the table has %s with checksum %s, the file %s with %s", figure.Plural(got.rows, "row", "rows"), got.String(), figure.Count(i.Rows), i.Sum))
 	}
-	return File{Path: path, Rows: i.Rows, Sum: i.Sum, Bytes: i.Bytes}, nil
+	return i, nil
 }
 
 func (i *Info) fits(t *engine.Table, s *engine.Schema) error {

@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/rowmill/rowmill/rolling"
 )
 
 // extensionAside is that of files replaced by a newer one with other contents.
@@ -20,31 +18,26 @@ func asideName(path string) string {
 	return fmt.Sprintf("%s.%s%s", strings.TrimSuffix(path, extension), time.Now().UTC().Format("20060102T150405.000000"), extensionAside)
 }
 
-// Supersede removes or renames the other files of the database's table within a
-// period, so that a reader of all files counts no row twice. It removes a file with
-// the same rows, and the files of periods that were later merged, if together they
-// contain exactly the rows of the new file. The new file must have been read back.
-// Any other file is kept as .old, and returned. Existing .old files are not changed.
-func Supersede(dir, table string, p rolling.Period, f File) (kept []string, err error) {
-	whole, err := Look(f.Path)
-	if err != nil {
-		return nil, err
-	}
-	parts, err := List(dir, table)
+// Supersede removes or renames the older files within the period of a new one, so that a reader of
+// all files counts no row twice. It removes a file with the same rows, and the files of periods that
+// were merged later, if together they contain exactly the rows of the new file. Any other file is
+// renamed to .old, and its new path returned. The new file must have been read back.
+func Supersede(dir string, whole Info) (kept []string, err error) {
+	parts, err := List(dir, whole.Table)
 	if err != nil {
 		return nil, err
 	}
 	parts = slices.DeleteFunc(parts, func(i Info) bool {
-		return i.Problem != "" || filepath.Base(i.Path) == filepath.Base(f.Path) || i.Target != whole.Target || i.From < p.From || i.To > p.To
+		return i.Problem != "" || filepath.Base(i.Path) == filepath.Base(whole.Path) || i.Target != whole.Target || i.From < whole.From || i.To > whole.To
 	})
 	if len(parts) == 0 {
 		return nil, nil
 	}
 	together := makeUp(parts, whole)
 	for _, old := range parts {
-		if together || old.From == p.From && old.To == p.To && sameRows(old, whole) {
+		if together || old.Partition().Period == whole.Partition().Period && sameRows(old, whole) {
 			if err := ignoreMissing(os.Remove(old.Path)); err != nil {
-				return kept, fmt.Errorf("remove the archives that %s replaces: %w", f.Path, err)
+				return kept, fmt.Errorf("remove the archives that %s replaces: %w", whole.Path, err)
 			}
 			continue
 		}
@@ -53,11 +46,11 @@ func Supersede(dir, table string, p rolling.Period, f File) (kept []string, err 
 			return kept, errors.Join(fmt.Errorf("keep %s as %s: that name is taken", old.Path, aside), err)
 		}
 		if err := os.Rename(old.Path, aside); err != nil {
-			return kept, fmt.Errorf("keep the archive that %s supersedes: %w", f.Path, err)
+			return kept, fmt.Errorf("keep the archive that %s supersedes: %w", whole.Path, err)
 		}
 		kept = append(kept, aside)
 	}
-	return kept, syncFolder(filepath.Dir(f.Path))
+	return kept, syncFolder(filepath.Dir(whole.Path))
 }
 
 func sameRows(a, b Info) bool {

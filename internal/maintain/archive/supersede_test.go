@@ -30,9 +30,9 @@ func TestSupersede(t *testing.T) {
 	w.fill(10, 20)
 	third := w.write()
 	same := copyTo(third.Path, "same.parquet")
-	other, err := Write(t.Context(), w.db, w.table, w.s, w.parts[2], w.dir, nil)
+	other, err := Write(t.Context(), w.db, w.table, w.s, w.parts[2], w.dir)
 	must(t, err)
-	kept, err := Supersede(w.dir, "readings", w.part().Period, third)
+	kept, err := Supersede(w.dir, third)
 	if err != nil || len(kept) != 2 {
 		t.Fatalf("kept %v, %v", kept, err)
 	}
@@ -42,7 +42,7 @@ func TestSupersede(t *testing.T) {
 		}
 	}
 	for path, sum := range map[string]string{kept[0]: second.Sum, kept[1]: first.Sum, aside: second.Sum, third.Path: third.Sum, other.Path: other.Sum} {
-		if f, err := Verify(t.Context(), path, nil); err != nil || f.Sum != sum {
+		if f, err := Verify(t.Context(), path); err != nil || f.Sum != sum {
 			t.Errorf("%s: %+v, %v", path, f, err)
 		}
 	}

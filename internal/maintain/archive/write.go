@@ -19,29 +19,15 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A File describes a file that was written or read back.
-type File struct {
-	Path string
-	Rows int64
-	// Sum is a checksum of the rows' values. It doesn't depend on their order or on
-	// the layout of the file.
-	Sum   string
-	Bytes int64
-	// Kept is the path under which a file with different rows was kept that had the
-	// same name; "" if there was none.
-	Kept string
-}
-
-// Write writes the rows of a period of t to DIR/TABLE/PERIOD.parquet. The period must
-// not receive inserts during the call. Before anything is dropped, the caller must
-// compare File.Rows with the known number of rows of the period, and the result of
-// Verify with File. note, which may be nil, is called with the number of rows so far.
+// Write writes the rows of a period of t to DIR/TABLE/PERIOD.parquet. The period must not receive
+// inserts during the call. Before the period is dropped, the caller must compare the number of rows
+// with the known one, and number and checksum with the result of Verify.
 //
-// The file is complete and on disk before it gets its name. An existing file with the
-// same rows is kept unchanged. A file with different rows of the same period is kept
-// under another name. A file of another table or period is an error.
-func Write(ctx context.Context, db engine.Keeper, t *engine.Table, s *engine.Schema, p rolling.Partition, dir string, note func(rows int64)) (File, error) {
-	return (&writing{}).write(ctx, db, t, s, p, dir, note)
+// The file is complete and on disk before it gets its name. An existing file with the same rows
+// stays unchanged. One with other rows of the same period is renamed: see Info.Kept. One of another
+// table or period is an error.
+func Write(ctx context.Context, db engine.Keeper, t *engine.Table, s *engine.Schema, p rolling.Partition, dir string) (Info, error) {
+	return (&writing{}).write(ctx, db, t, s, p, dir)
 }
 
 type writing struct {
@@ -52,9 +38,9 @@ type writing struct {
 	bytes  int64 // bytes per group; 0 means tabular.GroupBytes
 }
 
-func (w *writing) write(ctx context.Context, db engine.Keeper, t *engine.Table, s *engine.Schema, p rolling.Partition, dir string, note func(rows int64)) (_ File, err error) {
-	fail := func(err error) (File, error) {
-		return File{}, fmt.Errorf("archive period %s of %s: %w", p.Name, t.Name, err)
+func (w *writing) write(ctx context.Context, db engine.Keeper, t *engine.Table, s *engine.Schema, p rolling.Partition, dir string) (_ Info, err error) {
+	fail := func(err error) (Info, error) {
+		return Info{}, fmt.Errorf("archive period %s of %s: %w", p.Name, t.Name, err)
 	}
 	path := Path(dir, t.Name, p.Name)
 	folder := filepath.Dir(path)
@@ -109,7 +95,7 @@ func (w *writing) write(ctx context.Context, db engine.Keeper, t *engine.Table, 
 	// There are few forms, so there are few rounds.
 	var wide *unfitError
 	for {
-		err = w.fill(ctx, f, r, &info, note)
+		err = w.fill(ctx, f, r, &info)
 		if !errors.As(err, &wide) {
 			break
 		}
@@ -135,11 +121,10 @@ func (w *writing) write(ctx context.Context, db engine.Keeper, t *engine.Table, 
 	if err = w.step("synced"); err != nil {
 		return fail(err)
 	}
-	out, err := w.publish(ctx, temp, &info)
-	if err != nil {
+	if err := w.publish(ctx, temp, &info); err != nil {
 		return fail(err)
 	}
-	return out, nil
+	return info, nil
 }
 
 func (w *writing) step(name string) error {
@@ -156,7 +141,7 @@ type unfitError struct {
 
 func (e *unfitError) Error() string { return "a value doesn't fit its column's form" }
 
-func (w *writing) fill(ctx context.Context, f *os.File, r *reader, info *Info, note func(int64)) error {
+func (w *writing) fill(ctx context.Context, f *os.File, r *reader, info *Info) error {
 	var sink io.Writer = f
 	if w.wrap != nil {
 		sink = w.wrap(f)
@@ -167,7 +152,7 @@ func (w *writing) fill(ctx context.Context, f *os.File, r *reader, info *Info, n
 	batch := make([]parquet.Row, 0, tabular.BatchRows)
 	values := make([]parquet.Value, 0, tabular.BatchRows*width)
 	var text []byte // buffer to which the values of the batch refer
-	var inGroup, groupBegan, noted int64
+	var inGroup, groupBegan int64
 	var total sum
 	flush := func() error {
 		n, err := out.WriteRows(batch)
@@ -202,10 +187,6 @@ func (w *writing) fill(ctx context.Context, f *os.File, r *reader, info *Info, n
 				return err
 			}
 		}
-		if note != nil && total.rows-noted >= 10_000 {
-			noted = total.rows
-			note(total.rows)
-		}
 		return ctx.Err()
 	})
 	if err == nil {
@@ -216,9 +197,6 @@ func (w *writing) fill(ctx context.Context, f *os.File, r *reader, info *Info, n
 	}
 	if err != nil {
 		return err
-	}
-	if note != nil {
-		note(total.rows)
 	}
 	info.Rows, info.Sum = total.rows, total.String()
 	metadata, err := info.metadata()
@@ -321,56 +299,55 @@ func (c *column) sortsAlike() bool {
 }
 
 // publish renames a complete file, unless its name already has a file with the same rows.
-func (w *writing) publish(ctx context.Context, temp string, info *Info) (File, error) {
-	out := File{Path: info.Path, Rows: info.Rows, Sum: info.Sum}
+func (w *writing) publish(ctx context.Context, temp string, info *Info) error {
 	there, err := os.Lstat(info.Path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 	case err != nil:
-		return out, err
+		return err
 	case !there.Mode().IsRegular():
-		return out, fmt.Errorf("%s exists and is not a file", info.Path)
+		return fmt.Errorf("%s exists and is not a file", info.Path)
 	default:
 		same, err := w.compare(ctx, info)
 		if err != nil {
-			return out, err
+			return err
 		}
 		if same {
-			out.Bytes = there.Size()
-			return out, os.Remove(temp)
+			info.Bytes = there.Size()
+			return os.Remove(temp)
 		}
 		// Link the old file to a second name before the first name is replaced, so
 		// that a good file exists at any moment.
-		out.Kept = asideName(info.Path)
-		if err := os.Link(info.Path, out.Kept); errors.Is(err, os.ErrExist) {
-			return out, err
-		} else if err != nil {
-			if err := os.Rename(info.Path, out.Kept); err != nil {
-				return out, err
-			}
+		info.Kept = asideName(info.Path)
+		err = os.Link(info.Path, info.Kept)
+		if err != nil && !errors.Is(err, os.ErrExist) { // the file system has no links
+			err = os.Rename(info.Path, info.Kept)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	if err := w.step("kept"); err != nil {
-		return out, err
+		return err
 	}
 	st, err := os.Stat(temp)
 	if err != nil {
-		return out, err
+		return err
 	}
-	out.Bytes = st.Size()
+	info.Bytes = st.Size()
 	if err := os.Rename(temp, info.Path); err != nil {
-		return out, err
+		return err
 	}
 	if err := w.step("renamed"); err != nil {
-		return out, err
+		return err
 	}
-	return out, syncFolder(filepath.Dir(info.Path))
+	return syncFolder(filepath.Dir(info.Path))
 }
 
 // compare reports whether the existing file contains the same rows. One of another table, or of
 // more than the period, is an error; a damaged one, or one of a part, is not the same.
 func (w *writing) compare(ctx context.Context, info *Info) (bool, error) {
-	old, err := Verify(ctx, info.Path, nil)
+	old, err := Verify(ctx, info.Path)
 	if errors.Is(err, errDamaged) {
 		return false, nil
 	}
