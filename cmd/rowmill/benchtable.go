@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/internal/textfile"
 	"github.com/rowmill/rowmill/internal/workload"
+	"github.com/rowmill/rowmill/internal/workload/sample"
 )
 
 // A tableFlags is a table of the user's for rowmill bench insert.
@@ -88,11 +90,8 @@ func (a *app) learn(ctx context.Context, f *tableFlags, table *experiment.TableS
 	if !ok {
 		return usagef("--sample URL of a database with the table", "--sample: %s has no tables to sample", db.Info().Engine)
 	}
-	own, name := &workload.Own{Declaration: d}, f.sampled
-	if name == "" {
-		name = d.Name
-	}
-	learned, err := own.Learn(ctx, source, name)
+	name := cmp.Or(f.sampled, d.Name)
+	learned, err := sample.Learn(ctx, d, source, name)
 	if err != nil {
 		return fmt.Errorf("--sample: %w", err)
 	}

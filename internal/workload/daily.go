@@ -96,7 +96,7 @@ func fillDaily(b *engine.Batch, s draw.Stream, first int64, n int) {
 		id := (scale*at + shift) % sensors
 		c[0].Ints = append(c[0].Ints, id/devicesPerCustomer)
 		c[1].Ints = append(c[1].Ints, id%devicesPerCustomer)
-		c[2].Ints = append(c[2].Ints, readingsClock.at(seq))
+		c[2].Ints = append(c[2].Ints, readingsClock.At(seq))
 		in, out := d.Below(1<<30), d.Below(1<<30)
 		c[3].Ints = append(c[3].Ints, in)
 		c[4].Ints = append(c[4].Ints, out)

@@ -254,15 +254,15 @@ func (w *Insert) roll(rows int64, why string) error {
 	}
 	if w.preset.axis == rolling.Time {
 		c := w.preset.clock
-		ticks := max(1, rows/c.rows)
-		if ticks > maxPeriodSeconds/c.seconds {
-			return fmt.Errorf("periods of %d rows, at %d rows to the second: longer than time.Duration can be", rows, c.rows)
+		ticks := max(1, rows/c.Rows)
+		if ticks > maxPeriodSeconds/c.Seconds {
+			return fmt.Errorf("periods of %d rows, at %d rows to the second: longer than time.Duration can be", rows, c.Rows)
 		}
-		if whole := ticks * c.rows; whole != rows {
-			why += fmt.Sprintf("; rounded from %d rows to whole seconds of %d rows", rows, c.rows)
+		if whole := ticks * c.Rows; whole != rows {
+			why += fmt.Sprintf("; rounded from %d rows to whole seconds of %d rows", rows, c.Rows)
 			rows = whole
 		}
-		grid, err = rolling.EveryDuration(time.Duration(ticks*c.seconds) * time.Second)
+		grid, err = rolling.EveryDuration(time.Duration(ticks*c.Seconds) * time.Second)
 	} else {
 		grid, err = rolling.EveryRows(rows)
 	}
@@ -308,7 +308,7 @@ func (w *Insert) fits(rows int64) error {
 
 func (w *Insert) position(seq int64) int64 {
 	if w.preset.axis == rolling.Time {
-		return w.preset.clock.at(seq)
+		return w.preset.clock.At(seq)
 	}
 	return seq + 1
 }
@@ -316,8 +316,8 @@ func (w *Insert) position(seq int64) int64 {
 // firstAt returns the first row at or after a position.
 func (w *Insert) firstAt(pos int64) int64 {
 	if w.preset.axis == rolling.Time {
-		tick := w.preset.clock.micros()
-		return max(0, (pos-virtualStart+tick-1)/tick) * w.preset.clock.rows
+		tick := w.preset.clock.Micros()
+		return max(0, (pos-draw.VirtualStart+tick-1)/tick) * w.preset.clock.Rows
 	}
 	return max(0, pos-1)
 }

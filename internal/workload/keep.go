@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +15,7 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/value"
+	"github.com/rowmill/rowmill/internal/workload/column"
 	"github.com/rowmill/rowmill/internal/workload/draw"
 	"github.com/rowmill/rowmill/rolling"
 )
@@ -133,7 +133,7 @@ func (w *Keep) columns(t *engine.Table, s *engine.Schema) error {
 		default:
 			f, col, err = w.column(c, counted[c.Name])
 		}
-		if errors.Is(err, errNoValues) && (c.Null || c.Default != "") {
+		if errors.Is(err, column.ErrNoValues) && (c.Null || c.Default != "") {
 			continue // the server fills it
 		}
 		if err != nil {
@@ -157,7 +157,7 @@ func (w *Keep) counted(t *engine.Table, s *engine.Schema) (map[string]bool, erro
 		if c.Name == t.By { // sufficient alone
 			return math.MaxInt64
 		}
-		return keySpace(*c)
+		return column.KeySpace(*c)
 	}) {
 		space := min(k.room, w.opt.Keys)
 		need := int64(2 * w.opt.Rate)
@@ -352,44 +352,8 @@ func (c *keepClient) Close() error { return c.writer.Close() }
 // a position.
 type filler func(v *engine.Vector, row, now int64)
 
-// errNoValues is the reason why the server must fill a column.
-var errNoValues = errors.New("no values of this type are known; give it a default, or let it be NULL")
-
-// Limits of generated values.
-const (
-	textLength   = 12   // of texts in unique keys
-	smallNumbers = 1000 // of random numbers
-	anyPrecision = 10   // of a decimal declared without a precision
-)
-
-// keySpace returns the number of different values that a column can have as part of a key.
-func keySpace(c engine.SchemaColumn) int64 {
-	switch {
-	case c.Logical == value.UUID:
-		return math.MaxInt64
-	case c.Kind == value.Int:
-		return greatestInt(c.Type)
-	case c.Kind == value.Decimal:
-		return wholeNumbers(c.Type)
-	case c.Kind == value.Text && !slices.Contains([]value.Logical{value.Enum, value.Set, value.JSON}, c.Logical), c.Kind == value.Bytes && c.Logical != value.Bit:
-		return int64(math.Pow(16, float64(min(cmp.Or(c.Length, textLength), textLength)))) - 1
-	}
-	return 0
-}
-
-func greatestInt(t value.Type) int64 {
-	if t.Logical == value.Year {
-		return 0
-	}
-	t.Unsigned = false // writers send what fits a signed integer of that width
-	_, most := t.IntRange()
-	return most
-}
-
-// wholeNumbers returns the greatest integer of at most 18 digits that a decimal column holds.
-func wholeNumbers(t value.Type) int64 {
-	return int64(math.Pow10(min(max(cmp.Or(t.Precision, anyPrecision)-t.Scale, 0), 18))) - 1
-}
+// smallNumbers is the number of different values of a number that is not in a key.
+const smallNumbers = 1000
 
 func (w *Keep) byColumn(t *engine.Table, c engine.SchemaColumn) (filler, engine.Column, error) {
 	col := engine.Column{Name: c.Name, Type: engine.Time}
@@ -402,7 +366,7 @@ func (w *Keep) byColumn(t *engine.Table, c engine.SchemaColumn) (filler, engine.
 		per := t.Epoch.Microseconds()
 		return func(v *engine.Vector, _, now int64) { v.Ints = append(v.Ints, now/per) }, col, nil
 	case c.Kind != value.Time:
-		return nil, col, errNoValues
+		return nil, col, column.ErrNoValues
 	}
 	return wholeSeconds, col, nil
 }
@@ -416,22 +380,21 @@ func wholeSeconds(v *engine.Vector, _, now int64) {
 // values of successive rows differ until all have been used; otherwise they are random.
 func (w *Keep) column(c engine.SchemaColumn, counted bool) (filler, engine.Column, error) {
 	col := engine.Column{Name: c.Name, Null: c.Null}
-	salt := saltOf(w.opt.Seed, c.Name)
+	salt := draw.Salt(w.opt.Seed, c.Name)
 	number := func(row int64) uint64 { return draw.Mix(salt ^ uint64(row)) }
 	if c.Kind == value.Time {
 		col.Type = engine.Time
 		return wholeSeconds, col, nil
 	}
-	most := int64(mostDistinct)
+	most := int64(column.MostDistinct)
 	switch {
 	case c.Numeric() && !counted:
 		most = smallNumbers
 	case counted:
-		most = min(w.opt.Keys, keySpace(c), mostDistinct)
+		most = min(w.opt.Keys, column.KeySpace(c), column.MostDistinct)
 	}
-	f := form{SchemaColumn: &c, v: rolling.ColumnValues{Distinct: most, Order: rolling.OrderRandom}, counted: counted, salt: salt}
-	var made madeColumn
-	space, err := f.form(&made)
+	f := column.Column{SchemaColumn: &c, Values: rolling.ColumnValues{Distinct: most, Order: rolling.OrderRandom}, Counted: counted, Salt: salt}
+	made, space, err := f.Generator()
 	if err != nil {
 		return nil, col, err
 	}
@@ -440,14 +403,5 @@ func (w *Keep) column(c engine.SchemaColumn, counted bool) (filler, engine.Colum
 		step := draw.Coprime(most)
 		number = func(row int64) uint64 { return uint64((row % most) * step % most) }
 	}
-	return func(v *engine.Vector, row, _ int64) { made.put(v, number(row)%uint64(most)) }, made.Column, nil
-}
-
-// saltOf returns a number derived from the seed and a column's name, so that columns have different
-// random values.
-func saltOf(seed uint64, name string) uint64 {
-	for _, b := range []byte(name) {
-		seed = draw.Mix(seed ^ uint64(b))
-	}
-	return seed
+	return func(v *engine.Vector, row, _ int64) { made.Put(v, number(row)%uint64(most)) }, made.Column, nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/testdb"
 	"github.com/rowmill/rowmill/internal/value"
+	"github.com/rowmill/rowmill/internal/workload/column"
 	"github.com/rowmill/rowmill/internal/workload/draw"
 	"github.com/rowmill/rowmill/rolling"
 )
@@ -272,13 +273,13 @@ func TestOwnKeysDiffer(t *testing.T) {
 		{Native: "uuid", Type: value.Type{Logical: value.UUID}},
 	} {
 		for _, order := range []rolling.ValueOrder{rolling.OrderAscending, rolling.OrderRecent} {
-			f := form{SchemaColumn: &c, v: rolling.ColumnValues{Order: order}, clock: readingsClock, counted: true}
-			var col madeColumn
-			_ = must(f.form(&col))
+			f := column.Column{SchemaColumn: &c, Values: rolling.ColumnValues{Order: order}, Clock: readingsClock, Counted: true}
+			col, _, err := f.Generator()
+			ok(t, err)
 			seen := map[string]bool{}
 			for n := range uint64(30_000) {
 				var v engine.Vector
-				col.put(&v, n)
+				col.Put(&v, n)
 				key := fmt.Sprintf("%v %s", v.Ints, v.Bytes)
 				if seen[key] {
 					t.Fatalf("%s %s: %s is there twice", c.Native, order, key)

@@ -1,11 +1,8 @@
 package workload
 
 import (
-	"cmp"
 	"fmt"
-	"math"
 	"strings"
-	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/workload/draw"
@@ -24,7 +21,7 @@ type preset struct {
 	indexes, batch int
 	tablePerWriter bool
 	// clock is that of a time axis; declared are the secondary indexes of a table with a Definition.
-	clock    clock
+	clock    draw.Clock
 	declared int
 	// fill appends rows [first, first+n) of a writer's stream to an empty batch
 	// with the inserted columns.
@@ -44,35 +41,6 @@ type preset struct {
 	deviations []string
 }
 
-// virtualStart is the start of simulated clocks. Rows can be recomputed only if
-// their times don't depend on when they were sent.
-var virtualStart = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
-
-// defaultRate is the rows of a second of the time column.
-const defaultRate = 1000
-
-// clock says how the time of a table advances with its rows.
-type clock struct {
-	seconds int64 // of a tick
-	rows    int64 // with the time of one tick
-}
-
-func clockOf(perSecond float64) clock {
-	if perSecond = cmp.Or(perSecond, defaultRate); perSecond >= 1 {
-		return clock{1, int64(math.Round(perSecond))}
-	}
-	return clock{int64(math.Round(1 / perSecond)), 1}
-}
-
-// at returns the time of the tick of a row, and micros the length of one.
-func (c clock) at(seq int64) int64 { return virtualStart + seq/c.rows*c.micros() }
-func (c clock) micros() int64      { return c.seconds * int64(time.Second/time.Microsecond) }
-
-// within is at with the place of the row within the tick.
-func (c clock) within(seq int64) int64 {
-	return c.at(seq) + int64(float64(seq%c.rows)*float64(c.micros())/float64(c.rows))
-}
-
 // Simulated clocks: rows per simulated second.
 const (
 	purchasesPerSecond = 10000
@@ -81,8 +49,8 @@ const (
 
 // The clocks of presets. Those that roll by time have the second one.
 var (
-	purchasesClock = clock{1, purchasesPerSecond}
-	readingsClock  = clock{1, readingsPerSecond}
+	purchasesClock = draw.Clock{Seconds: 1, Rows: purchasesPerSecond}
+	readingsClock  = draw.Clock{Seconds: 1, Rows: readingsPerSecond}
 )
 
 const clockDeviation = "dateandtime is a simulated clock, %d rows to the second from 2026-01-01, so that every row can be made again; published: the time of insertion"
@@ -161,7 +129,7 @@ func fillClassic(b *engine.Batch, s draw.Stream, first int64, n int) {
 		d := s.Row(seq)
 		customer := d.Below(100000)
 		c[0].Ints = append(c[0].Ints, seq+1)
-		c[1].Ints = append(c[1].Ints, purchasesClock.at(seq))
+		c[1].Ints = append(c[1].Ints, purchasesClock.At(seq))
 		c[2].Ints = append(c[2].Ints, d.Below(1000))
 		c[3].Ints = append(c[3].Ints, customer)
 		c[4].Ints = append(c[4].Ints, d.Below(10000))
@@ -201,7 +169,7 @@ func fillIbench(b *engine.Batch, s draw.Stream, first int64, n int) {
 	for seq := first; seq < first+int64(n); seq++ {
 		d := s.Row(seq)
 		c[0].Ints = append(c[0].Ints, seq+1)
-		c[1].Ints = append(c[1].Ints, purchasesClock.at(seq))
+		c[1].Ints = append(c[1].Ints, purchasesClock.At(seq))
 		c[2].Ints = append(c[2].Ints, d.Below(1000))
 		c[3].Ints = append(c[3].Ints, d.Below(100000))
 		c[4].Ints = append(c[4].Ints, d.Below(10000))
@@ -264,7 +232,7 @@ func fillTimeseries(b *engine.Batch, s draw.Stream, first int64, n int) {
 		}
 		d := s.Row(seq)
 		c[0].Ints = append(c[0].Ints, (scale*(seq%readingsPerSecond)+shift)%sensors)
-		c[1].Ints = append(c[1].Ints, readingsClock.at(seq))
+		c[1].Ints = append(c[1].Ints, readingsClock.At(seq))
 		c[2].Floats = append(c[2].Floats, d.Float()*1000)
 	}
 	b.EndRows(n)
@@ -316,11 +284,4 @@ func fillSbtestKeys(b *engine.Batch, s draw.Stream, first int64, n int, keys uin
 		c[2].EndBytes()
 	}
 	b.EndRows(n)
-}
-
-func pick[T any](first bool, a, b T) T {
-	if first {
-		return a
-	}
-	return b
 }

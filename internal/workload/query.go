@@ -168,7 +168,7 @@ func classicQueries(t *engine.Table) []query {
 				case "cashregisterid":
 					out[i].Int = register
 				case "dateandtime":
-					out[i].Int = purchasesClock.at(row)
+					out[i].Int = purchasesClock.At(row)
 				}
 			}
 		}})
@@ -237,14 +237,14 @@ const keptParts = 10
 // reduced until it does.
 func (w *Insert) keepPeriods(period int64, measured bool) (int64, error) {
 	keep := w.opt.KeepRows / int64(len(w.tables))
-	if w.preset.axis == rolling.Time && keep%w.preset.clock.rows != 0 {
-		return 0, engine.Hinted(fmt.Errorf("keep %d rows of preset %s: periods are whole seconds, which hold %d rows", keep, w.preset.name, w.preset.clock.rows),
-			"--keep-rows %d", (w.opt.KeepRows/w.preset.clock.rows+1)*w.preset.clock.rows)
+	if w.preset.axis == rolling.Time && keep%w.preset.clock.Rows != 0 {
+		return 0, engine.Hinted(fmt.Errorf("keep %d rows of preset %s: periods are whole seconds, which hold %d rows", keep, w.preset.name, w.preset.clock.Rows),
+			"--keep-rows %d", (w.opt.KeepRows/w.preset.clock.Rows+1)*w.preset.clock.Rows)
 	}
 	if !measured {
-		if w.preset.axis == rolling.Time && period%w.preset.clock.rows != 0 {
-			return 0, engine.Hinted(fmt.Errorf("periods of %d rows: preset %s has whole seconds, which hold %d rows", period, w.preset.name, w.preset.clock.rows),
-				"--period-rows %d", (period/w.preset.clock.rows+1)*w.preset.clock.rows)
+		if w.preset.axis == rolling.Time && period%w.preset.clock.Rows != 0 {
+			return 0, engine.Hinted(fmt.Errorf("periods of %d rows: preset %s has whole seconds, which hold %d rows", period, w.preset.name, w.preset.clock.Rows),
+				"--period-rows %d", (period/w.preset.clock.Rows+1)*w.preset.clock.Rows)
 		}
 		if keep%period != 0 {
 			return 0, engine.Hinted(fmt.Errorf("periods of %d rows don't divide the %d rows to keep", period, keep),
@@ -254,7 +254,7 @@ func (w *Insert) keepPeriods(period int64, measured bool) (int64, error) {
 		return period, nil
 	}
 	for parts := max(keptParts, (keep+period-1)/period); parts <= keep; parts++ {
-		if length := keep / parts; keep%parts == 0 && (w.preset.axis != rolling.Time || length%w.preset.clock.rows == 0) {
+		if length := keep / parts; keep%parts == 0 && (w.preset.axis != rolling.Time || length%w.preset.clock.Rows == 0) {
 			w.opt.KeepPeriods = int(parts) + 1
 			return length, nil
 		}

@@ -275,7 +275,7 @@ func keySequence(b *engine.Batch, row int, _ draw.Stream) int64 { return b.Colum
 // readingsSequence inverts fillTimeseries: it computes the position within the
 // second from the id, by the inverse of the permutation.
 func readingsSequence(b *engine.Batch, row int, s draw.Stream) int64 {
-	id, since := b.Columns[0].Ints[row], b.Columns[1].Ints[row]-virtualStart
+	id, since := b.Columns[0].Ints[row], b.Columns[1].Ints[row]-draw.VirtualStart
 	if since < 0 || since%1e6 != 0 || id < 0 || id >= sensors {
 		return -1
 	}

@@ -181,9 +181,9 @@ func (w *Insert) checkDeletes(batch int) error {
 	switch {
 	case w.preset.table.ServerKey != "":
 		return engine.Hinted(fmt.Errorf("preset %s: the server assigns the keys, so that the oldest rows are unknown", w.preset.name), "--preset classic")
-	case w.preset.axis == rolling.Time && int64(batch)%w.preset.clock.rows != 0:
-		return engine.Hinted(fmt.Errorf("preset %s with batches of %d rows: rows are deleted by whole seconds, which hold %d", w.preset.name, batch, w.preset.clock.rows),
-			"--batch %d", w.preset.clock.rows)
+	case w.preset.axis == rolling.Time && int64(batch)%w.preset.clock.Rows != 0:
+		return engine.Hinted(fmt.Errorf("preset %s with batches of %d rows: rows are deleted by whole seconds, which hold %d", w.preset.name, batch, w.preset.clock.Rows),
+			"--batch %d", w.preset.clock.Rows)
 	}
 	return nil
 }

@@ -1,4 +1,9 @@
-package workload
+// Package sample learns how the values of a table are distributed, from its server's statistics and
+// from a sample of its rows: the numbers of different values, frequencies, lengths, magnitudes and
+// orders. It keeps no value of the table.
+//
+//	learned, err := sample.Learn(ctx, d, db, "orders") // completes d.Values
+package sample
 
 import (
 	"cmp"
@@ -14,12 +19,10 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/value"
+	"github.com/rowmill/rowmill/internal/workload/column"
 	"github.com/rowmill/rowmill/internal/workload/draw"
 	"github.com/rowmill/rowmill/rolling"
 )
-
-// Learning the values of a table from its server's statistics and from a sample of its rows. What
-// is kept of them are numbers of values, frequencies, lengths, magnitudes and orders, and no value.
 
 // A sample has at most this share of a table's pages, and about so many rows at most.
 const (
@@ -52,9 +55,9 @@ type Learned struct {
 	Without []string // columns of which nothing was learned
 }
 
-// Learn completes the declaration's values from the table of that name in db. What the declaration
-// says of a column stays.
-func (o *Own) Learn(ctx context.Context, db engine.TableSampler, name string) (learned Learned, err error) {
+// Learn completes the declaration's [values] from the table of the given name in db. A column that
+// the declaration already describes is left as it is.
+func Learn(ctx context.Context, d *rolling.Declaration, db engine.TableSampler, name string) (learned Learned, err error) {
 	fail := func(err error) (Learned, error) {
 		switch {
 		case errors.Is(err, engine.ErrNoTable):
@@ -68,14 +71,14 @@ func (o *Own) Learn(ctx context.Context, db engine.TableSampler, name string) (l
 	if err != nil {
 		return fail(err)
 	}
-	by := s.Find(o.Time)
+	by := s.Find(d.Time)
 	if by == nil {
-		return fail(engine.Hinted(fmt.Errorf("it has no column %s, by which %s rolls", o.Time, o.Source), "--sample-table NAME"))
+		return fail(engine.Hinted(fmt.Errorf("it has no column %s, by which %s rolls", d.Time, d.Source), "--sample-table NAME"))
 	}
 	columns := []*learner{{SchemaColumn: by}}
-	for _, c := range o.Definition.Columns {
+	for _, c := range d.Definition.Columns {
 		switch of := s.Find(c.Name); {
-		case c.Name == o.Time, c.Generated:
+		case c.Name == d.Time, c.Generated:
 		case of == nil || of.Array || of.Virtual:
 			learned.Without = append(learned.Without, c.Name)
 		default:
@@ -106,13 +109,13 @@ func (o *Own) Learn(ctx context.Context, db engine.TableSampler, name string) (l
 	if learned.TableSample = l.TableSample; len(l.blocks) < leastSampled {
 		return fail(engine.Hinted(fmt.Errorf("%g%% of its pages have %d different rows: too few to learn from", 100*sampledShare, len(l.blocks)), "a larger table, or [values] by hand"))
 	}
-	l.place(columns, o.Period.Axis())
-	if o.Values.RowsPerSecond == 0 {
-		o.Values.RowsPerSecond = l.rate(columns)
+	l.place(columns, d.Period.Axis())
+	if d.Values.RowsPerSecond == 0 {
+		d.Values.RowsPerSecond = l.rate(columns)
 	}
 	for _, c := range columns[1:] {
-		if o.Values.Of(c.declared).Column == "" {
-			o.Values.Columns = append(o.Values.Columns, l.learn(c))
+		if d.Values.Of(c.declared).Column == "" {
+			d.Values.Columns = append(d.Values.Columns, l.learn(c))
 		}
 	}
 	return learned, nil
@@ -344,7 +347,7 @@ func (l *learning) learn(c *learner) rolling.ColumnValues {
 		}
 	case c.Numeric() && c.Logical != value.Year && c.Kind != value.Float:
 		// From zero, or from as far below it, to a power of two or the greatest number of the type.
-		_, _, most, _ := numberOf(c.Type)
+		_, _, most, _ := column.NumberOf(c.Type)
 		v.HasRange, v.To = true, min(math.Exp2(math.Ceil(math.Log2(c.most+1)))-1, most)
 		if c.negative {
 			v.From = -v.To
@@ -463,7 +466,7 @@ func (l *learning) distinct(c *learner, far, matches float64, v *rolling.ColumnV
 	if known > 0 {
 		known = drawnFrom(known, float64(l.Rows)*(1-c.null/float64(len(c.hashes))))
 	}
-	distinct := float64(mostDistinct)
+	distinct := float64(column.MostDistinct)
 	if far > squares && matches > 0 {
 		distinct = float64(len(v.Heavy)) + (1-sum)*(1-sum)/(far-squares)
 	}
@@ -477,7 +480,7 @@ func (l *learning) distinct(c *learner, far, matches float64, v *rolling.ColumnV
 	if sum > 0.99 && seen <= float64(len(v.Heavy)) {
 		distinct = float64(len(v.Heavy))
 	}
-	distinct = min(max(distinct, seen), mostDistinct)
+	distinct = min(max(distinct, seen), column.MostDistinct)
 	if v.HasRange { // the digits may be fewer than the values
 		distinct = min(distinct, (v.To-v.From)*math.Pow10(c.Scale)+1)
 	}
@@ -488,7 +491,7 @@ func (l *learning) distinct(c *learner, far, matches float64, v *rolling.ColumnV
 // drawnFrom returns of how many values some are seen if each row draws one.
 func drawnFrom(seen, rows float64) float64 {
 	if seen > allDifferent*rows {
-		return mostDistinct
+		return column.MostDistinct
 	}
 	low, high := seen, 100*seen
 	for range 60 {
