@@ -273,12 +273,18 @@ func (r *cellsRun) measure(ctx context.Context, c cell) (_ *result.Record, err e
 			return nil, err
 		}
 	}
-	idle := watchIdle(ctx, r.databases, db)
-	defer func() { err = errors.Join(err, idle.close()) }()
+	var others []engine.Info
+	for _, other := range r.databases {
+		if other != db {
+			others = append(others, other.Info())
+		}
+	}
+	idle := probe.WatchIdle(ctx, others)
+	defer func() { err = errors.Join(err, idle.Close()) }()
 	t := &Trial{Spec: s, Whole: s, Side: c.side}
 	own := result.Run{
 		Name: r.name(c), Load: result.Load{Writers: c.clients, Indexes: db.w.Indexes()},
-		Deviations: db.w.Deviations(), Database: result.Database{Schema: db.schema}, Warnings: append(idle.settle(ctx), db.warnings...),
+		Deviations: db.w.Deviations(), Database: result.Database{Schema: db.schema}, Warnings: append(idle.Settle(ctx), db.warnings...),
 		Benchmark: result.Benchmark{Speed: &result.Speed{Operation: c.op, Clients: c.clients, Readers: s.readers(c.turn), Counts: result.CountsQueries,
 			Points: s.Cells.Points, TableRows: db.w.Rows(), Filled: s.Rows}},
 	}
@@ -300,9 +306,9 @@ func (r *cellsRun) measure(ctx context.Context, c cell) (_ *result.Record, err e
 	if err := m.begin(ctx, db.w.Tables(), cfg, own, r.place(c)+"  "+own.Name); err != nil {
 		return nil, err
 	}
-	idle.start(ctx)
+	idle.Start(ctx)
 	err = m.measure(ctx, w, func(ctx context.Context, end *result.End) error {
-		end.Warnings = append(end.Warnings, idle.stop(ctx)...)
+		end.Warnings = append(end.Warnings, idle.Stop(ctx)...)
 		if !c.writes() || end.Stopped == bench.StoppedFailed || ctx.Err() != nil || !db.Capabilities().Stores {
 			return nil
 		}
@@ -342,79 +348,3 @@ func (r *cellsRun) name(c cell) string {
 	}
 	return name
 }
-
-// An idleWatch monitors the servers that are not being measured, which should be idle.
-type idleWatch struct {
-	names  []string
-	probes []*probe.Probe
-	began  time.Time
-}
-
-// idleShare is the CPU time, as a share of one core, up to which a server counts as
-// idle; a server's timers take a hundredth of a core. idleWindow is the interval of
-// the check, and idleWait the longest wait for idle servers.
-const (
-	idleShare  = 0.05
-	idleWindow = 200 * time.Millisecond
-	idleWait   = 10 * time.Second
-)
-
-func watchIdle(ctx context.Context, all []*database, measured *database) *idleWatch {
-	w := &idleWatch{}
-	for _, db := range all {
-		pid := db.Info().PID
-		if db == measured || pid == 0 {
-			continue
-		}
-		p := probe.New(ctx, probe.Config{Nodes: []probe.Node{{ServerPID: pid}}})
-		w.names, w.probes = append(w.names, db.Info().Engine), append(w.probes, p)
-	}
-	w.start(ctx)
-	return w
-}
-
-func (w *idleWatch) close() error {
-	var errs []error
-	for _, p := range w.probes {
-		errs = append(errs, p.Close())
-	}
-	return errors.Join(errs...)
-}
-
-func (w *idleWatch) start(ctx context.Context) {
-	for _, p := range w.probes {
-		p.Start(ctx)
-	}
-	w.began = time.Now()
-}
-
-// busy returns a warning for each server that used more than the idle share since the
-// start; it ends with when.
-func (w *idleWatch) busy(ctx context.Context, when string) []string {
-	var out []string
-	seconds := time.Since(w.began).Seconds()
-	for i, p := range w.probes {
-		p.Sample(ctx, 0)
-		if cpu, ok := p.ServerCPUSeconds(); ok && seconds > 0 && cpu/seconds > idleShare {
-			out = append(out, fmt.Sprintf("%s, which was not measured, used %.0f%% of a core %s", w.names[i], 100*cpu/seconds, when))
-		}
-	}
-	return out
-}
-
-// settle waits until the other servers are idle. After idleWait it returns a warning
-// for each server that is not.
-func (w *idleWatch) settle(ctx context.Context) (warnings []string) {
-	for end := time.Now().Add(idleWait); len(w.probes) > 0 && time.Now().Before(end); {
-		if engine.Sleep(ctx, idleWindow) != nil {
-			return nil
-		}
-		if warnings = w.busy(ctx, "before the cell, and didn't settle"); len(warnings) == 0 {
-			return nil
-		}
-		w.start(ctx)
-	}
-	return warnings
-}
-
-func (w *idleWatch) stop(ctx context.Context) []string { return w.busy(ctx, "during the cell") }

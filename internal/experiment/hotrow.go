@@ -8,11 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
-
-	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/rowmill/rowmill/internal/bench"
 	"github.com/rowmill/rowmill/internal/engine"
@@ -164,15 +161,15 @@ func (m *measurement) hotRow(ctx context.Context, way string, clients int) error
 	}
 	cfg := bench.Config{Operation: oltp.OpRun, Clients: clients, Batch: 1, Rows: s.Rows, MaxTime: s.MaxTime.D(),
 		Interval: s.Interval.D(), RetryFor: s.RetryFor.D(), Grace: oltp.HotGrace(clients)}
-	parts := partLatencies{of: map[string]*hdrhistogram.Histogram{}}
-	w.Took, m.note = parts.took, parts.note
+	var parts bench.Parts
+	w.Took, m.note = parts.Took, parts.Note
 	if err := m.begin(ctx, w.Tables(), cfg, own, own.Name); err != nil {
 		return err
 	}
 	var load bench.Workload = w
 	if s.KillEvery > 0 {
 		m.kill = m.killer(w)
-		load = m.kill.workload(ctx)
+		load = m.kill.Workload(ctx)
 	}
 	return m.measure(ctx, load, func(ctx context.Context, end *result.End) (err error) {
 		end.Causes = w.Causes()
@@ -188,38 +185,6 @@ func (m *measurement) hotRow(ctx context.Context, way string, clients int) error
 		}
 		return err
 	})
-}
-
-// partLatencies are the latencies of the parts of an operation since the last interval.
-type partLatencies struct {
-	mu sync.Mutex
-	of map[string]*hdrhistogram.Histogram
-}
-
-func (p *partLatencies) took(part string, d time.Duration) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	h := p.of[part]
-	if h == nil {
-		h = result.NewHistogram()
-		p.of[part] = h
-	}
-	_ = h.RecordValue(min(max(d.Microseconds(), 1), h.HighestTrackableValue())) // in its range
-}
-
-// note moves them to an interval, as loads beside the main one.
-func (p *partLatencies) note(iv *result.Interval) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if iv.Beside == nil {
-		iv.Beside = map[string]result.Tally{}
-	}
-	for part, h := range p.of {
-		if encoded, err := result.EncodeHistogram(h); err == nil && h.TotalCount() > 0 {
-			iv.Latency[part], iv.Beside[part] = encoded, result.Tally{Rows: h.TotalCount()}
-		}
-		h.Reset()
-	}
 }
 
 // proveReplicas proves the same on each replica, which has caught up.

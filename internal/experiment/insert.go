@@ -10,6 +10,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/bench"
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/experiment/kill"
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/probe"
 	"github.com/rowmill/rowmill/internal/target"
@@ -128,21 +129,21 @@ func (r *insertRun) insert(ctx context.Context, schema []string, cfg bench.Confi
 		return r.measure(ctx, r.w, r.prove)
 	}
 	r.kill = r.killer(r.w)
-	if err := r.w.ExpectCrashes(func() <-chan struct{} { return r.kill.outage(0) }); err != nil {
+	if err := r.w.ExpectCrashes(func() <-chan struct{} { return r.kill.Outage(0) }); err != nil {
 		return errors.Join(err, r.close())
 	}
-	return r.measure(ctx, r.kill.workload(ctx), r.prove)
+	return r.measure(ctx, r.kill.Workload(ctx), r.prove)
 }
 
-// killer returns what kills the server of a workload, as the trial's Spec says.
-func (m *measurement) killer(w crashable) *killer {
-	k := &killer{server: m.db.Server(), every: m.trial.Spec.KillEvery.D(), w: w, note: m.env.Show.Note, follow: m.probe.Follow, died: make(chan struct{}), down: map[int]chan struct{}{}}
+// killer returns the killer of a workload's private servers, as the trial's Spec asks for.
+func (m *measurement) killer(w kill.Workload) *kill.Killer {
+	c := kill.Config{Server: m.db.Server(), Every: m.trial.Spec.KillEvery.D(), Workload: w, Note: m.env.Show.Note, Restarted: m.probe.Follow}
 	for _, n := range m.db.Nodes {
-		if n.Replica || n.Member && n.Server != k.server {
-			k.others = append(k.others, n.Server)
+		if n.Replica || n.Member && n.Server != c.Server {
+			c.Others = append(c.Others, n.Server)
 		}
 	}
-	return k
+	return kill.New(c)
 }
 
 func (r *insertRun) header(ctx context.Context, schema []string, cfg bench.Config) error {

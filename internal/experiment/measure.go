@@ -10,6 +10,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/bench"
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/experiment/kill"
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/probe"
 	"github.com/rowmill/rowmill/internal/target"
@@ -42,7 +43,7 @@ type measurement struct {
 	replicas target.Replicas
 	rec      *result.Record
 	// kill kills the server during the run; nil if it is not to be killed.
-	kill *killer
+	kill *kill.Killer
 	// earlier is the run that this one continues, and from where it continues; earlier
 	// is nil for a new run.
 	earlier *result.Record
@@ -183,7 +184,7 @@ func (m *measurement) measure(ctx context.Context, w bench.Workload, prove func(
 	end, cfg := result.End{}, m.cfg
 	cfg.Died, cfg.Death = m.db.Died()
 	if m.kill != nil {
-		cfg.Died, cfg.Outage = m.kill.died, m.kill.outage
+		cfg.Died, cfg.Outage = m.kill.Died(), m.kill.Outage
 	}
 	cfg.Sample = m.probe.Sample
 	over := m.goOn(&cfg)
@@ -226,7 +227,7 @@ func (m *measurement) measure(ctx context.Context, w bench.Workload, prove func(
 	}
 	end.Stopped = done.Stopped
 	if m.kill != nil {
-		end.Kills = m.kill.kills
+		end.Kills = m.kill.Kills
 		if m.earlier != nil && m.earlier.End != nil {
 			end.Kills += m.earlier.End.Kills
 		}

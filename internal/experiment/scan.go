@@ -5,13 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 
 	"github.com/rowmill/rowmill/internal/bench"
 	"github.com/rowmill/rowmill/internal/engine"
-	"github.com/rowmill/rowmill/internal/query"
-	"github.com/rowmill/rowmill/internal/serve"
+	"github.com/rowmill/rowmill/internal/experiment/ask"
 	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/internal/workload"
 	"github.com/rowmill/rowmill/result"
@@ -150,7 +148,7 @@ func (r *scanRun) ways() (out []string) {
 // measure makes one run.
 func (r *scanRun) measure(ctx context.Context, reader engine.Reader, t scanTrial) (_ *result.Record, err error) {
 	s := r.spec
-	asker, err := r.asker(ctx, reader, t.way)
+	asker, err := ask.Open(ctx, r.db, reader, t.way, s.Scan.Sessions)
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +170,7 @@ func (r *scanRun) measure(ctx context.Context, reader engine.Reader, t scanTrial
 		own.Name += fmt.Sprintf(" #%d", trial.Repeat)
 	}
 	if t.way != result.ScanSerial {
-		if own.Scan.Sessions, own.Scan.Whole, err = r.explain(ctx, reader, most); err != nil {
+		if own.Scan.Sessions, own.Scan.Whole, err = ask.Explain(ctx, reader, most, s.Scan.Sessions); err != nil {
 			return nil, err
 		}
 	}
@@ -187,146 +185,4 @@ func (r *scanRun) measure(ctx context.Context, reader engine.Reader, t scanTrial
 	}
 	err = m.measure(ctx, run, nil)
 	return m.rec, err
-}
-
-// asker opens a way of asking.
-func (r *scanRun) asker(ctx context.Context, reader engine.Reader, way string) (workload.Asker, error) {
-	switch way {
-	case result.ScanSerial:
-		s, err := reader.ReadSession(ctx, nil)
-		if err != nil {
-			return nil, err
-		}
-		return &sessionAsker{s}, nil
-	case result.ScanParallel:
-		return newSplitAsker(ctx, reader, r.options())
-	}
-	return r.serve(ctx, reader)
-}
-
-func (r *scanRun) options() query.Options { return query.Options{Parallel: r.spec.Scan.Sessions} }
-
-// answer is a query.Sink that makes lines of the rows.
-type answer struct{ rows []string }
-
-func (a *answer) Columns([]engine.ResultColumn) error { return nil }
-
-func (a *answer) Row(values [][]byte) error {
-	var line strings.Builder
-	for i, v := range values {
-		if i > 0 {
-			line.WriteByte('\t')
-		}
-		line.Write(v)
-	}
-	a.rows = append(a.rows, line.String())
-	return nil
-}
-
-// A sessionAsker is one connection.
-type sessionAsker struct{ s *engine.Session }
-
-func (a *sessionAsker) Ask(ctx context.Context, q string) ([]string, error) {
-	var got answer
-	err := a.s.Text(ctx, q, got.Columns, got.Row)
-	return got.rows, err
-}
-
-func (a *sessionAsker) Close() error { return a.s.Close() }
-
-// A splitAsker is a query.Runner with the settings of an ordinary session.
-type splitAsker struct {
-	r     *query.Runner
-	state engine.State
-}
-
-func newSplitAsker(ctx context.Context, reader engine.Reader, o query.Options) (*splitAsker, error) {
-	s, err := reader.ReadSession(ctx, nil)
-	if err != nil {
-		return nil, err
-	}
-	st, err := reader.ReadState(ctx, s)
-	if err := errors.Join(err, s.Close()); err != nil {
-		return nil, err
-	}
-	return &splitAsker{query.New(reader, o), st}, nil
-}
-
-func (a *splitAsker) Ask(ctx context.Context, q string) ([]string, error) {
-	var got answer
-	p, err := a.r.Plan(ctx, q, a.state)
-	if err != nil {
-		return nil, err
-	}
-	_, err = a.r.Run(ctx, p, &got)
-	return got.rows, err
-}
-
-// explain returns the number of sessions for a query, and why it isn't split; a front plans as a
-// Runner does.
-func (r *scanRun) explain(ctx context.Context, reader engine.Reader, q string) (sessions int, whole string, err error) {
-	a, err := newSplitAsker(ctx, reader, r.options())
-	if err != nil {
-		return 0, "", err
-	}
-	defer func() { err = errors.Join(err, a.Close()) }()
-	p, err := a.r.Plan(ctx, q, a.state)
-	if err != nil {
-		return 0, "", err
-	}
-	e, err := a.r.Explain(ctx, p)
-	if err != nil {
-		return 0, "", err
-	}
-	return max(e.Sessions, 1), p.Whole, nil
-}
-
-func (a *splitAsker) Close() error { return a.r.Close() }
-
-// A serveAsker is a client of a front in this process, on loopback.
-type serveAsker struct {
-	sessionAsker
-	db    engine.DB
-	stop  context.CancelFunc
-	ended chan error
-}
-
-func (r *scanRun) serve(ctx context.Context, reader engine.Reader) (_ workload.Asker, err error) {
-	wired := r.db.DB.(engine.Wired)
-	front, err := serve.New(serve.Options{Wire: wired.Wire(), Reader: reader, Parallel: r.spec.Scan.Sessions})
-	if err != nil {
-		return nil, err
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, fmt.Errorf("listen for the client of serve: %w", err)
-	}
-	a := &serveAsker{ended: make(chan error, 1)}
-	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
-	a.stop = stop
-	go func() { a.ended <- front.Serve(serving, l) }()
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, a.Close())
-		}
-	}()
-	if a.db, err = r.db.At(ctx, l.Addr().String()); err != nil {
-		return nil, fmt.Errorf("connect to serve: %w", err)
-	}
-	if a.s, err = a.db.(engine.Reader).ReadSession(ctx, nil); err != nil {
-		return nil, fmt.Errorf("connect to serve: %w", err)
-	}
-	return a, nil
-}
-
-func (a *serveAsker) Close() error {
-	var errs []error
-	if a.s != nil {
-		errs = append(errs, a.s.Close())
-	}
-	if a.db != nil {
-		errs = append(errs, a.db.Close())
-	}
-	a.stop()
-	return errors.Join(append(errs, <-a.ended)...)
 }

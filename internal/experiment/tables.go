@@ -12,8 +12,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
-
 	"github.com/rowmill/rowmill/internal/bench"
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
@@ -232,9 +230,9 @@ func (r *tablesRun) create(ctx context.Context, house engine.Household) error {
 		own.Schema = append(own.Schema, text...)
 	}
 	cfg := bench.Config{Operation: oltp.OpTables, Clients: 1, Batch: r.w.Batch(), Rows: int64(head.Objects()), Interval: s.Interval.D(), RetryFor: time.Nanosecond}
-	parts := partLatencies{of: map[string]*hdrhistogram.Histogram{}}
-	r.w.Took, r.note = parts.took, func(iv *result.Interval) {
-		parts.note(iv)
+	var parts bench.Parts
+	r.w.Took, r.note = parts.Took, func(iv *result.Interval) {
+		parts.Note(iv)
 		iv.Costs = r.w.Costs()
 	}
 	if err := r.begin(ctx, []*engine.Table{r.w.Table(0)}, cfg, own, own.Name); err != nil {

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
-
 	"github.com/rowmill/rowmill/internal/bench"
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
@@ -153,10 +151,11 @@ func (m *measurement) tpcc(ctx context.Context) (failed error) {
 	own.Speed = &result.Speed{Operation: result.NewOrder, Clients: s.TPCC.Terminals, Counts: result.CountsOrders, Filled: int64(s.TPCC.Warehouses)}
 	own.Schema, own.Deviations, own.Warnings = schema, w.Deviations(), warnings
 	cfg := bench.Config{Operation: result.NewOrder, Clients: s.TPCC.Terminals, Batch: 1, MaxTime: s.MaxTime.D(), Interval: s.Interval.D(), RetryFor: s.RetryFor.D()}
-	parts, orders := partLatencies{of: map[string]*hdrhistogram.Histogram{}}, int64(0)
-	w.Took, m.note = parts.took, func(iv *result.Interval) { // its rows are the new orders, and the others ran beside them
+	var parts bench.Parts
+	orders := int64(0)
+	w.Took, m.note = parts.Took, func(iv *result.Interval) { // its rows are the new orders, and the others ran beside them
 		iv.Latency, iv.Beside = map[string]result.Histogram{}, nil
-		parts.note(iv)
+		parts.Note(iv)
 		iv.NewRows = iv.Beside[result.NewOrder].Rows
 		orders += iv.NewRows
 		iv.Rows = orders
@@ -168,7 +167,7 @@ func (m *measurement) tpcc(ctx context.Context) (failed error) {
 	var load bench.Workload = w
 	if s.KillEvery > 0 {
 		m.kill = m.killer(w)
-		load = m.kill.workload(ctx)
+		load = m.kill.Workload(ctx)
 	}
 	return m.measure(ctx, load, func(ctx context.Context, end *result.End) error {
 		end.Causes = w.Causes()

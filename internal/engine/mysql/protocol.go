@@ -146,9 +146,9 @@ func parseAnswer(p []byte) (affected int64, warned int, err error) {
 	return int64(d.Affected), int(d.Warnings), nil
 }
 
-// count reads the whole answer to a prepared statement: OK, an error, or a result set (the number of
-// columns, their definitions, and rows up to an end packet). It returns the number of rows affected or
-// received.
+// count reads the whole answer to a prepared statement: OK, an error, or a result set (the number
+// of columns, their definitions, and rows up to an end packet). It returns the number of rows
+// affected or received.
 func (r *packets) count() (int64, error) {
 	r.at, r.have, r.seq = 0, 0, 1
 	defer r.release()

@@ -69,7 +69,8 @@ func (e *encoder) appendLine(dst []byte, b *engine.Batch, row int) []byte {
 // A copyRow appends a row of a batch to a COPY stream.
 type copyRow func(dst []byte, row int) []byte
 
-// copyRow returns what appends rows of b: in binary format with these forms, in text format without.
+// copyRow returns what appends rows of b: in binary format with these forms, in text format
+// without.
 func (e *encoder) copyRow(forms []binaryForm, b *engine.Batch) copyRow {
 	if forms == nil {
 		return func(dst []byte, row int) []byte { return e.appendLine(dst, b, row) }
@@ -77,9 +78,9 @@ func (e *encoder) copyRow(forms []binaryForm, b *engine.Batch) copyRow {
 	return func(dst []byte, row int) []byte { return e.appendForms(dst, forms, b, row) }
 }
 
-// copyRows sends rows [from, to) with a COPY statement, chunk bytes at a time. It doesn't wait for the
-// server's CopyInResponse: after an error, the server discards the stream. A value that can't be
-// encoded is errUnsent, and the statement is canceled, unless nothing of it was sent.
+// copyRows sends rows [from, to) with a COPY statement, chunk bytes at a time. It doesn't wait for
+// the server's CopyInResponse: after an error, the server discards the stream. A value that can't
+// be encoded is errUnsent, and the statement is canceled, unless nothing of it was sent.
 func (c *wire) copyRows(buf *[]byte, statement string, e *encoder, row copyRow, binary bool, from, to, chunk int, r *reply) error {
 	out, start := beginMessage(appendQuery((*buf)[:0], statement), 'd')
 	defer func() { *buf = out }()

@@ -1,4 +1,4 @@
-package experiment
+package upkeep
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/rowmill/rowmill/internal/maintain"
 	"github.com/rowmill/rowmill/internal/probe"
 	"github.com/rowmill/rowmill/internal/workload"
 )
@@ -15,9 +16,9 @@ import (
 // at is a moment of a run, in milliseconds.
 func at(ms int) time.Time { return time.Date(2026, 11, 20, 12, 0, 0, ms*1e6, time.UTC) }
 
-// TestDiskLog checks which sync of another file belongs to a stall.
-func TestDiskLog(t *testing.T) {
-	var d diskLog
+// TestSyncs checks which sync of another file belongs to a stall.
+func TestSyncs(t *testing.T) {
+	var d Syncs
 	for _, s := range []struct{ from, took int }{{100, 5}, {150, 300}, {450, 40}, {900, 9}} {
 		d.add(probe.Sync{Began: at(s.from), Took: time.Duration(s.took) * time.Millisecond})
 	}
@@ -35,7 +36,7 @@ func TestStalls(t *testing.T) {
 	slow := func(from, took int) workload.SlowInsert {
 		return workload.SlowInsert{Began: at(from), Took: time.Duration(took) * time.Millisecond}
 	}
-	var l maintenanceLog
+	var l Log
 	for _, d := range []struct {
 		action   string
 		from, to int
@@ -45,11 +46,11 @@ func TestStalls(t *testing.T) {
 		{"rebuild", 0, 900, nil, true}, {"drop", 150, 200, nil, true}, {"drop", 150, 200, nil, false}, {"seal", 500, 500, nil, false}, {"merge", 2000, 2100, errors.New("lock"), true},
 		{"merge", 3000, 3100, nil, true},
 	} {
-		if got := l.add(d.action, "p1", at(d.to), time.Duration(d.to-d.from)*time.Millisecond, d.err); got != d.news {
+		if got := l.Add(maintain.Event{Action: d.action, Detail: "p1", At: at(d.to), Took: time.Duration(d.to-d.from) * time.Millisecond, Err: d.err}); got != d.news {
 			t.Errorf("%s is news: %v", d.action, got)
 		}
 	}
-	got := l.stalls([]workload.SlowInsert{slow(300, 150), slow(100, 120), slow(120, 200), slow(2050, 110), slow(2400, 100), slow(5000, 100)})
+	got := l.stalls([]workload.SlowInsert{slow(300, 150), slow(100, 120), slow(120, 200), slow(2050, 110), slow(2400, 100), slow(5000, 100)}, nil)
 	var lines []string
 	for _, s := range got {
 		lines = append(lines, s.At.Format("05.000")+" "+time.Duration(s.Seconds*1e9).String()+" "+strings.Repeat("x", s.Inserts)+" "+strings.Join(s.During, ", "))

@@ -1,4 +1,4 @@
-package experiment
+package probe
 
 import (
 	"os/exec"
@@ -7,20 +7,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
-	"github.com/rowmill/rowmill/internal/target"
 )
-
-// elsewhere is a database whose server is another process.
-type elsewhere struct {
-	engine.DB
-	pid int
-}
-
-func (e elsewhere) Info() engine.Info {
-	info := e.DB.Info()
-	info.PID = e.pid
-	return info
-}
 
 // TestIdleWatch checks that a server that works while another is measured is named,
 // and that an idle one is not.
@@ -41,16 +28,9 @@ func TestIdleWatch(t *testing.T) {
 				_ = server.Process.Kill()
 				_ = server.Wait() // killed by the test
 			}()
-			db, err := target.Open(t.Context(), "null:", func(string) {})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer db.Close()
-			measured := &database{DB: db}
-			other := &database{DB: &target.DB{DB: elsewhere{db, server.Process.Pid}}}
-			w := watchIdle(t.Context(), []*database{measured, other}, measured)
+			w := WatchIdle(t.Context(), []engine.Info{{Engine: "null", PID: server.Process.Pid}, {Engine: "embedded"}})
 			defer func() {
-				if err := w.close(); err != nil {
+				if err := w.Close(); err != nil {
 					t.Error(err)
 				}
 			}()
@@ -59,9 +39,9 @@ func TestIdleWatch(t *testing.T) {
 			}
 			got := ""
 			for n := 0; n < 6 && (n == 0 || c.warned && got == ""); n++ { // the other server gets little of a busy machine
-				w.start(t.Context())
+				w.Start(t.Context())
 				time.Sleep(500 * time.Millisecond)
-				got = strings.Join(w.stop(t.Context()), "; ")
+				got = strings.Join(w.Stop(t.Context()), "; ")
 			}
 			if c.warned != strings.Contains(got, "null, which was not measured, used ") {
 				t.Errorf("says %q", got)
