@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rowmill/rowmill/internal/experiment"
+	"github.com/rowmill/rowmill/internal/experiment/scenario"
 	"github.com/rowmill/rowmill/internal/ingest/format"
 	"github.com/rowmill/rowmill/internal/ingest/lane"
 	"github.com/rowmill/rowmill/internal/sandbox"
@@ -87,7 +88,7 @@ func completeValues(c *cobra.Command) {
 				if len(args) > 0 {
 					return nil, cobra.ShellCompDirectiveNoFileComp
 				}
-				return experiment.Scenarios(), cobra.ShellCompDirectiveDefault // or a file
+				return scenario.Names(), cobra.ShellCompDirectiveDefault // or a file
 			}
 		}
 	}

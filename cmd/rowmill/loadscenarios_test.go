@@ -19,7 +19,7 @@ import (
 )
 
 // A scenario is a sequence of loads into a table on one or several kinds of databases.
-type scenario struct {
+type loadScenario struct {
 	on  func(*testing.T, func(*loading))
 	run func(*loading)
 }
@@ -34,7 +34,7 @@ func TestLoad(t *testing.T) {
 
 const loadHeader = "sensor,ts,value,note\n"
 
-var loadScenarios = map[string]scenario{
+var loadScenarios = map[string]loadScenario{
 	// As when each new file replaces the last.
 	"former content": {onNumbered, func(l *loading) {
 		a, b, more := loadRows(0, 100, true), loadRows(1000, 60, false), loadRows(2000, 20, false)

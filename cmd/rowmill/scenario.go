@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rowmill/rowmill/internal/experiment"
+	"github.com/rowmill/rowmill/internal/experiment/scenario"
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/report"
 )
@@ -33,7 +34,7 @@ func (a benchmarks) benchScenarioCommand() *cobra.Command {
 		Long: "Run a named experiment, and compare its figures with published ones. A scenario is a\n" +
 			"declaration: which runs are made, with how much memory for how many rows, what was\n" +
 			"published, and which shape is expected. Built in are\n" +
-			strings.Join(experiment.Scenarios(), ", ") + "; --list explains them.\n" +
+			strings.Join(scenario.Names(), ", ") + "; --list explains them.\n" +
 			"--print prints one, to begin a file of your own.\n\n" +
 			"First, a sample measures bytes per row, so that memory is the scenario's share of the\n" +
 			"final size. Then the runs are made one after the other, each on its own server. If\n" +
@@ -60,7 +61,7 @@ func (a benchmarks) benchScenarioCommand() *cobra.Command {
 				return err
 			}
 			f.complete(d, c.Flags())
-			return a.bench(c.Context(), measuring{spec: &f.spec, out: f.out, show: a.scenarioProgress(d.Disk != nil)})
+			return a.bench(c.Context(), measuring{spec: &f.spec, out: f.out, show: a.scenarioProgress(d.Does == scenario.Disk)})
 		},
 	}
 	f.define(c.Flags())
@@ -84,7 +85,7 @@ func (f *scenarioFlags) define(flags *pflag.FlagSet) {
 	proofVar(flags, &f.spec, "don't read the tables back at the end of each run")
 }
 
-func (f *scenarioFlags) complete(d *experiment.Declaration, flags *pflag.FlagSet) {
+func (f *scenarioFlags) complete(d *scenario.Declaration, flags *pflag.FlagSet) {
 	f.script.Text, f.script.Source = d.Text, d.Source
 	if flags.Changed("time") {
 		f.script.MaxTime = &f.maxTime
@@ -113,7 +114,7 @@ func (f *scenarioFlags) checkArgs(args []string) error {
 	case f.resume != "" && len(args) > 0:
 		return usagef("rowmill bench scenario --resume "+f.resume, "--resume takes no scenario: the record says which it is")
 	case !f.list && f.resume == "" && len(args) == 0:
-		return usagef("rowmill bench scenario --list", "which scenario? There are %s, or a file of your own", strings.Join(experiment.Scenarios(), ", "))
+		return usagef("rowmill bench scenario --list", "which scenario? There are %s, or a file of your own", strings.Join(scenario.Names(), ", "))
 	case len(args) > 1:
 		return usagef("rowmill bench scenario --help", "unexpected argument %q: scenarios are run one at a time", args[1])
 	}
@@ -121,7 +122,7 @@ func (f *scenarioFlags) checkArgs(args []string) error {
 }
 
 func (a benchmarks) listScenarios(ctx context.Context) error {
-	for i, name := range experiment.Scenarios() {
+	for i, name := range scenario.Names() {
 		d, err := experiment.LoadScenario(ctx, name)
 		if err != nil {
 			return err

@@ -26,7 +26,7 @@ func TestScenarioPrint(t *testing.T) {
 		t.Error("a file prints otherwise than what it was printed from")
 	}
 	writeFile(t, "mine.toml", strings.Replace(s.stdout, `"daily"`, `"dayly"`, 1))
-	wantFailure(t, verb(t, "bench scenario mine.toml"), exitUsage, "mine.toml:22:1: run plain-1", `unknown preset "dayly"`)
+	wantFailure(t, verb(t, "bench scenario mine.toml"), exitUsage, "mine.toml:28:3: run plain-1", `unknown preset "dayly"`)
 }
 
 // scenarioOf parses the --json output.

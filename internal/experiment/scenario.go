@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/experiment/scenario"
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/sandbox"
 	"github.com/rowmill/rowmill/internal/target"
@@ -30,13 +31,12 @@ type Script struct {
 
 // A ScenarioPlan is the runs of a scenario at a scale, on a target.
 type ScenarioPlan struct {
-	d     *Declaration
+	d     *scenario.Declaration
 	scale float64
 	rows  int64 // of each run
 	// target is the database; once size has run, it includes the memory.
 	target string
-	// finalBytes is the table size from which the memory is computed as a share; 0 if
-	// the scenario does not set the memory.
+	// finalBytes is the table size of which the memory is a share; 0 if the scenario sets no memory.
 	finalBytes int64
 	// trials are the runs to make, of all runs.
 	trials, all []Trial
@@ -45,36 +45,53 @@ type ScenarioPlan struct {
 }
 
 // OfDisk reports whether the runs are jobs of a disk.
-func (p *ScenarioPlan) OfDisk() bool { return p.d.Disk != nil }
+func (p *ScenarioPlan) OfDisk() bool { return p.d.Does == scenario.Disk }
+
+// LoadScenario reads a built-in scenario or a file, as [scenario.Load] does. Its error is a
+// Refusal.
+func LoadScenario(ctx context.Context, name string) (*scenario.Declaration, error) {
+	d, err := scenario.Load(ctx, name)
+	if err != nil {
+		return nil, refuse(Hint(err), "%w", err)
+	}
+	return d, nil
+}
 
 // PlanScenario determines the runs, and refuses impossible ones. It opens no database.
 func PlanScenario(s *Spec) (*ScenarioPlan, error) {
 	if s.Scenario == nil || len(s.Targets) > 1 {
 		return nil, refuse(s.help(), "a scenario has a declaration and one target")
 	}
-	d, err := ParseScenario(s.Scenario.Source, []byte(s.Scenario.Text))
+	d, err := scenario.Parse(s.Scenario.Source, []byte(s.Scenario.Text))
 	if err != nil {
-		return nil, err
+		return nil, refuse(Hint(err), "%w", err)
 	}
 	p := &ScenarioPlan{d: d, scale: s.Scenario.Scale, rows: int64(math.Round(float64(d.Rows) * s.Scenario.Scale)), target: s.Target()}
-	if d.Disk != nil {
-		return p.planDisk(s)
-	}
-	if err := target.Check(p.target); err != nil {
-		from := "--target"
-		if p.target == d.Target {
-			from = d.Source + ": target"
+	if !p.OfDisk() {
+		if err := target.Check(p.target); err != nil {
+			return nil, refuse(Hint(err), "--target: %w", err)
 		}
-		return nil, refuse(Hint(err), "%s: %w", from, err)
+		if p.target, err = target.WithDurability(p.target, d.Durability); err != nil {
+			return nil, err
+		}
 	}
-	if p.target, err = target.WithDurability(p.target, d.Durability); err != nil {
-		return nil, err
+	if d.Does == scenario.Inserts {
+		if err := p.enoughRows(); err != nil {
+			return nil, err
+		}
 	}
 	for i := range d.Runs {
 		r := &d.Runs[i]
 		one, err := p.specOf(r, s)
+		if err == nil {
+			err = one.Validate()
+		}
 		if err != nil {
-			return nil, err
+			hint := Hint(err)
+			if hint == "" || hint == one.help() {
+				hint = "another --target, or a copy of the scenario: --print"
+			}
+			return nil, refuse(hint, "%s: run %s: %w", d.At(r.Name), r.Name, err)
 		}
 		p.all = append(p.all, Trial{Spec: one, Whole: s, Label: "run " + r.Name, Scenario: d.Record(r.Name, p.scale, 0)})
 	}
@@ -82,22 +99,78 @@ func PlanScenario(s *Spec) (*ScenarioPlan, error) {
 	return p, nil
 }
 
-// planDisk determines the jobs of a disk, each of which is a run.
-func (p *ScenarioPlan) planDisk(s *Spec) (*ScenarioPlan, error) {
-	length := p.maxTime(s, p.d.DiskTime)
-	for i := range p.d.Runs {
-		r := &p.d.Runs[i]
-		disk := DiskSpec{Kinds: []string{r.Job.Kind}, Sizes: []int64{max(r.Job.BlockBytes, 4096)}, Depths: []int{r.Job.Depth}, Writes: []int{r.Job.WritePercent},
-			FileBytes: int64(math.Round(p.scale*float64(p.d.Disk.FileBytes))) &^ (1<<20 - 1)}
-		one := &Spec{Workload: Disk, WorkloadSpecs: WorkloadSpecs{Disk: &disk}, Targets: []string{p.target}, Layouts: []string{workload.Plain}, Repeat: 1, MaxTime: length,
-			Interval: min(s.Interval, length/20), LoadSpec: LoadSpec{Seed: s.Seed}}
-		if err := one.Validate(); err != nil {
-			return nil, refuse(Hint(err), "%s: run %s: %w", p.d.At(r.Name, "name"), r.Name, err)
-		}
-		p.all = append(p.all, Trial{Spec: one, Whole: s, Label: "run " + r.Name, Scenario: p.d.Record(r.Name, p.scale, 0)})
+// minScenarioRows is the least number of rows of a run or a period. With fewer, the
+// measurement shows mainly the start of a server.
+const minScenarioRows = 1000
+
+// enoughRows refuses a scale at which runs or periods are too short.
+func (p *ScenarioPlan) enoughRows() error {
+	tooFew := func(share float64, format string, args ...any) error {
+		return refuse(fmt.Sprintf("--scale %.2g", math.Ceil(1e4*minScenarioRows/share/float64(p.d.Rows))/1e4), "--scale %v: "+format, append([]any{p.scale}, args...)...)
 	}
-	p.trials = p.all
-	return p, nil
+	if p.rows < minScenarioRows {
+		return tooFew(1, "%d rows a run are too few to measure", p.rows)
+	}
+	for _, r := range p.d.Runs {
+		if n := p.periodRows(&r); r.PeriodShare > 0 && n < minScenarioRows {
+			return tooFew(r.PeriodShare, "periods of run %s would have %d rows: want at least %d", r.Name, n, minScenarioRows)
+		}
+	}
+	return nil
+}
+
+func (p *ScenarioPlan) periodRows(r *scenario.Run) int64 {
+	return int64(math.Round(r.PeriodShare * float64(p.rows)))
+}
+
+// specOf returns the Spec of a run: for a partition scan, that of its way alone.
+func (p *ScenarioPlan) specOf(r *scenario.Run, s *Spec) (out *Spec, err error) {
+	out = &Spec{Targets: []string{p.target}, Layouts: []string{workload.Plain}, Repeat: 1, Interval: s.Interval, DropExisting: s.DropExisting,
+		LoadSpec: LoadSpec{Seed: s.Seed}}
+	maxTime := func(usual time.Duration) Duration {
+		if s.Scenario.MaxTime != nil {
+			return *s.Scenario.MaxTime
+		}
+		return Duration(usual)
+	}
+	switch p.d.Does {
+	case scenario.Disk:
+		out.Workload, out.MaxTime = Disk, maxTime(p.d.Time)
+		out.Disk = &DiskSpec{Kinds: []string{r.Job.Kind}, Sizes: []int64{max(r.Job.BlockBytes, 4096)}, Depths: []int{r.Job.Depth}, Writes: []int{r.Job.WritePercent},
+			FileBytes: int64(math.Round(p.scale*float64(p.d.FileBytes))) &^ (1<<20 - 1)}
+		out.Interval = min(s.Interval, out.MaxTime/20)
+	case scenario.Tables:
+		out.Workload = Tables
+		out.Tables = &TablesSpec{Tables: int(p.rows), Connections: p.d.Connections, Open: min(p.d.Open, int(p.rows))}
+		if name, value, ok := strings.Cut(r.Set, "="); ok {
+			if !target.StartsServer(p.target) {
+				return out, engine.Hinted(fmt.Errorf("%s is a setting of a private server, which %s is not", r.Set, p.target), "--target "+target.DefaultServer)
+			}
+			out.Targets[0], err = target.WithSetting(p.target, target.Setting{Name: name, Value: value})
+		}
+	case scenario.HotRow:
+		out.Workload, out.Rows, out.Replicas, out.RetryFor, out.MaxTime = HotRow, p.rows, s.Replicas, Duration(time.Hour), maxTime(0)
+		out.HotRow = &HotRowSpec{Ways: []string{r.Way}, Clients: []int{r.Clients}, Slots: 1, Cache: Duration(p.d.Cache)}
+	case scenario.TPCC:
+		out.Workload, out.RetryFor, out.MaxTime = TPCC, Duration(tpccRetry), maxTime(p.d.Time)
+		// The scale is that of the warehouses, not their number: each node is to have some.
+		out.TPCC = &TPCCSpec{Warehouses: p.d.Warehouses, Terminals: p.d.Terminals, Deep: true}
+		if p.scale != 1 {
+			out.TPCC.Scale = p.scale
+		}
+		if name, value, ok := strings.Cut(r.Option, "="); ok {
+			out.Targets[0], err = target.WithOption(p.target, target.Setting{Name: name, Value: value})
+		}
+	case scenario.Scan:
+		out.Workload, out.Rows, out.Replicas = Scan, p.rows, s.Replicas
+		out.Scan = &ScanSpec{Partitions: p.d.Partitions, Step: p.d.Step, Ways: []string{r.Way}}
+	default:
+		out.Workload, out.Rows, out.Replicas, out.NoVerify, out.MaxTime = Insert, p.rows, s.Replicas, s.NoVerify, maxTime(r.MaxTime)
+		out.Preset, out.Layouts, out.Indexes = r.Preset, []string{r.Layout}, r.Indexes
+		out.PeriodRows, out.KeepPeriods = p.periodRows(r), r.KeepPeriods
+		out.Writers, out.Batch, out.Method, out.Rate = r.Writers, r.Batch, r.Method, r.Rate
+	}
+	return out, err
 }
 
 // disk makes the jobs, after filling their file.
@@ -113,118 +186,6 @@ func (p *ScenarioPlan) disk(ctx context.Context, env *Env) ([]result.Record, err
 		all = append(all, diskTrial{job: disk.Jobs(d.Kinds, d.Sizes, d.Depths, d.Writes)[1], trial: &p.trials[i]})
 	}
 	return env.diskTrials(ctx, &one, all)
-}
-
-// minScenarioRows is the least number of rows of a run or a period. With fewer, the
-// measurement shows mainly the start of a server.
-const minScenarioRows = 1000
-
-// specOf returns the Spec of a run: of a partition scan, that of its way alone.
-func (p *ScenarioPlan) specOf(r *ScriptedRun, s *Spec) (*Spec, error) {
-	out := &Spec{Targets: []string{p.target}, Layouts: []string{workload.Plain}, Repeat: 1, Interval: s.Interval, DropExisting: s.DropExisting}
-	key, err := "way", error(nil) // of the declaration, in messages
-	switch {
-	case p.d.Tables != nil:
-		key, err = p.ofTables(r, out)
-	case p.d.HotRow != nil:
-		hot := *p.d.HotRow
-		hot.Ways, hot.Clients = []string{r.Way}, []int{r.Clients}
-		out.Workload, out.HotRow, out.Rows, out.Replicas, out.RetryFor = HotRow, &hot, p.rows, s.Replicas, Duration(time.Hour)
-		out.MaxTime = p.maxTime(s, 0)
-	case p.d.TPCC != nil:
-		key, err = "option", p.ofTPCC(r, s, out)
-	case p.d.Scan != nil:
-		scan := *p.d.Scan
-		scan.Ways = []string{r.Way}
-		out.Workload, out.Scan, out.Rows, out.Replicas, out.Seed = Scan, &scan, p.rows, s.Replicas, s.Seed
-	default:
-		return p.spec(r, s)
-	}
-	if err == nil {
-		err = out.Validate()
-	}
-	if err != nil {
-		return nil, refuse(Hint(err), "%s: run %s: %w", p.d.At(r.Name, key), r.Name, err)
-	}
-	return out, nil
-}
-
-// maxTime is how long a run takes at most: --time, or else what the scenario says.
-func (p *ScenarioPlan) maxTime(s *Spec, scenario time.Duration) Duration {
-	if s.Scenario.MaxTime != nil {
-		return *s.Scenario.MaxTime
-	}
-	return Duration(scenario)
-}
-
-// ofTables completes the Spec of a run that creates tables, on a server with its setting.
-func (p *ScenarioPlan) ofTables(r *ScriptedRun, out *Spec) (key string, err error) {
-	tables := *p.d.Tables
-	tables.Tables = int(p.rows)
-	tables.Open = min(tables.Open, tables.Tables)
-	out.Workload, out.Tables = Tables, &tables
-	if name, value, ok := strings.Cut(r.Set, "="); ok {
-		if !target.StartsServer(p.target) {
-			return "set", engine.Hinted(fmt.Errorf("%s is a setting of a private server, which %s is not", r.Set, p.target), "--target "+target.DefaultServer)
-		}
-		out.Targets[0], err = target.WithSetting(p.target, target.Setting{Name: name, Value: value})
-	}
-	return "name", err
-}
-
-// ofTPCC completes the Spec of a run of bench tpcc, on a target with its option. The scale is that
-// of warehouses, not their number: each node is to have some.
-func (p *ScenarioPlan) ofTPCC(r *ScriptedRun, s, out *Spec) (err error) {
-	tpcc := *p.d.TPCC
-	if tpcc.Scale = p.scale; p.scale == 1 {
-		tpcc.Scale = 0
-	}
-	out.Workload, out.TPCC, out.Seed, out.RetryFor = TPCC, &tpcc, s.Seed, Duration(tpccRetry)
-	out.MaxTime = p.maxTime(s, p.d.TPCCTime)
-	if name, value, ok := strings.Cut(r.Option, "="); ok {
-		out.Targets[0], err = target.WithOption(p.target, target.Setting{Name: name, Value: value})
-	}
-	return err
-}
-
-func (p *ScenarioPlan) spec(r *ScriptedRun, s *Spec) (*Spec, error) {
-	tooFew := func(share float64, format string, args ...any) error {
-		return refuse(fmt.Sprintf("--scale %.2g", math.Ceil(1e4*minScenarioRows/share/float64(p.d.Rows))/1e4), "--scale %v: "+format, append([]any{p.scale}, args...)...)
-	}
-	if p.rows < minScenarioRows {
-		return nil, tooFew(1, "%d rows a run are too few to measure", p.rows)
-	}
-	out := r.Spec
-	out.Workload, out.Targets, out.Repeat, out.Rows = Insert, []string{p.target}, 1, p.rows
-	out.Interval, out.Seed, out.DropExisting, out.NoVerify, out.Replicas = s.Interval, s.Seed, s.DropExisting, s.NoVerify, s.Replicas
-	if s.Scenario.MaxTime != nil {
-		out.MaxTime = *s.Scenario.MaxTime
-	}
-	if r.PeriodShare > 0 {
-		out.PeriodRows = int64(math.Round(r.PeriodShare * float64(p.rows)))
-		if out.PeriodRows < minScenarioRows {
-			return nil, tooFew(r.PeriodShare, "periods of run %s would have %d rows: want at least %d", r.Name, out.PeriodRows, minScenarioRows)
-		}
-	}
-	if err := out.Validate(); err != nil {
-		hint := "another --target, or a copy of the scenario: --print"
-		if h := Hint(err); h != "" && h != out.help() {
-			hint = h
-		}
-		return nil, refuse(hint, "%s: run %s: %w", p.d.At(r.Name, settingIn(err)), r.Name, err)
-	}
-	return &out, nil
-}
-
-// settingIn returns the key of a run's setting to which an error refers, if its text
-// names one, and otherwise the run's name.
-func settingIn(err error) string {
-	for _, key := range []string{"method", "indexes", "keep-periods", "period", "batch", "rate", "layout", "preset"} {
-		if strings.Contains(err.Error(), key) {
-			return key
-		}
-	}
-	return "name"
 }
 
 // ResumeScenario plans the runs that a scenario's record lacks. dropExisting drops
@@ -261,11 +222,11 @@ func (p *ScenarioPlan) Run(ctx context.Context, env *Env) ([]result.Record, erro
 	if err := p.size(ctx, env); err != nil {
 		return p.done, early(ctx, err)
 	}
-	switch {
-	case p.d.Scan != nil:
+	switch p.d.Does {
+	case scenario.Scan:
 		recs, err := p.scan(ctx, env)
 		return p.inOrder(recs), err
-	case p.d.Disk != nil:
+	case scenario.Disk:
 		recs, err := p.disk(ctx, env)
 		return p.inOrder(recs), err
 	}
@@ -273,14 +234,13 @@ func (p *ScenarioPlan) Run(ctx context.Context, env *Env) ([]result.Record, erro
 	recs, err := each(ctx, p.trials, func(t Trial) string { return t.Label }, func(t Trial) ([]result.Record, error) {
 		n++
 		env.Show.Note(fmt.Sprintf("run %d of %d: %s", n, len(p.trials), t.Scenario.Run))
-		if p.d.Tables != nil {
+		switch p.d.Does {
+		case scenario.Tables:
 			return env.tablesRun(ctx, t.Spec, &t)
-		}
-		if p.d.HotRow != nil {
+		case scenario.HotRow:
 			t.Again = n > 1
 			return env.hotTrial(ctx, t.Spec.HotRow.Ways[0], t.Spec.HotRow.Clients[0], t)
-		}
-		if p.d.TPCC != nil {
+		case scenario.TPCC:
 			return env.tpccRun(ctx, &t)
 		}
 		t.Spec.Targets, t.Scenario.FinalBytes = []string{p.target}, p.finalBytes
@@ -366,7 +326,7 @@ func (p *ScenarioPlan) size(ctx context.Context, env *Env) error {
 // bytesPerRow measures the bytes per row of the table that the memory is a share of: a
 // plain one, loaded at full speed, because the insert method does not affect its size.
 func (p *ScenarioPlan) bytesPerRow(ctx context.Context, sample int64, env *Env) (perRow float64, err error) {
-	i := slices.IndexFunc(p.d.Runs, func(r ScriptedRun) bool { return r.Name == p.d.MemoryOf })
+	i := slices.IndexFunc(p.d.Runs, func(r scenario.Run) bool { return r.Name == p.d.MemoryOf })
 	one := p.all[i].Spec.alone(workload.Plain)
 	one.Method, one.Batch = "", 0
 	m := measurement{env: env, trial: &Trial{Spec: one}}
@@ -381,39 +341,27 @@ func (p *ScenarioPlan) bytesPerRow(ctx context.Context, sample int64, env *Env) 
 	return perRow, err
 }
 
+// describe announces the runs: what they show, and how long they take.
 func (p *ScenarioPlan) describe() []string {
 	lines := []string{fmt.Sprintf("%s: %s", p.d.Name, p.d.Title)}
-	if p.d.Disk != nil {
+	if p.OfDisk() {
 		return lines // the jobs say the rest
 	}
-	lines = append(lines,
-		fmt.Sprintf("%s of %s on %s", figure.Plural(len(p.trials), "run"), p.d.amount(p.scale), p.target))
-	share := float64(len(p.trials)) / float64(len(p.all))
-	took := time.Duration(float64(p.d.Takes) * p.scale * share)
+	lines = append(lines, fmt.Sprintf("%s of %s on %s", figure.Plural(len(p.trials), "run"), p.d.Amount(p.scale), p.target))
+	if took := p.d.Takes.Seconds() * p.scale * float64(len(p.trials)) / float64(len(p.all)); took > 0 {
+		lines = append(lines, fmt.Sprintf("about %s on 2 cores", figure.Duration(max(took, 1))))
+	}
 	var most time.Duration
+	limited := len(p.trials) > 0
 	for _, t := range p.trials {
-		if t.Spec.MaxTime == 0 {
-			most = 0
-			break
-		}
 		most += t.Spec.MaxTime.D()
-	}
-	switch {
-	case p.d.Takes == 0 && most > 0:
-		lines = append(lines, fmt.Sprintf("at most %s of inserting, by the runs' limits of time", figure.Duration(most.Seconds())))
-	case p.d.Takes > 0 && most > 0 && took > most:
-		lines = append(lines, fmt.Sprintf("about %s, where the runs' limits of time end them; then their curves are cut", figure.Duration(most.Seconds())))
-	case p.d.Takes > 0:
-		line := fmt.Sprintf("about %s on 2 cores", figure.Duration(max(took.Seconds(), 1)))
-		if most > 0 {
-			line += fmt.Sprintf(", at most %s of inserting by the runs' limits of time", figure.Duration(most.Seconds()))
-		}
-		lines = append(lines, line)
-	}
-	for _, t := range p.trials {
+		limited = limited && t.Spec.MaxTime > 0
 		if int64(t.Spec.Batch)*8 > p.rows {
 			lines = append(lines, fmt.Sprintf("! %s: %s are less than 8 batches, so that there is no first or last rate of them", t.Label, rows(p.rows)))
 		}
+	}
+	if limited {
+		lines = append(lines, fmt.Sprintf("at most %s of inserting, by the runs' limits of time", figure.Duration(most.Seconds())))
 	}
 	return lines
 }

@@ -238,3 +238,41 @@ func TestFitInterval(t *testing.T) {
 		}
 	}
 }
+
+// small is a scenario of two runs.
+const small = `name  = "small"
+title = "two runs"
+story = "none"
+rows  = 1_000
+takes = "2s"
+target = "sqlite:"
+durability = "none"
+memory = { share = 0.5, of = "rolls" }
+
+[defaults]
+preset  = "classic"
+period  = 0.1
+writers = 2
+max-time = "1m"
+
+[[run]]
+name = "plain"
+indexes = 0
+
+[[run]]
+name   = "rolls"
+layout = "rolling"
+max-time = "90s"
+
+[[published]]
+run = "plain"
+figure = "mean"
+range = [10, 20]
+source = "nobody"
+
+[[check]]
+claim  = "it is flat"
+figure = "rolls.last"
+over   = "rolls.first"
+above  = 0.5
+`

@@ -1,4 +1,4 @@
-package experiment
+package scenario
 
 import (
 	"flag"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -56,14 +57,14 @@ above  = 0.5
 `
 
 func TestParseScenario(t *testing.T) {
-	d, err := ParseScenario("small.toml", []byte(small))
+	d, err := Parse("small.toml", []byte(small))
 	if err != nil {
 		t.Fatal(err)
 	}
 	zero := 0
-	want := []ScriptedRun{
-		{Name: "plain", Spec: Spec{Preset: "classic", Layouts: []string{"plain"}, LoadSpec: LoadSpec{Writers: 2}, Indexes: &zero, MaxTime: Duration(time.Minute)}},
-		{Name: "rolls", PeriodShare: 0.1, Spec: Spec{Preset: "classic", Layouts: []string{"rolling"}, LoadSpec: LoadSpec{Writers: 2}, MaxTime: Duration(90 * time.Second)}},
+	want := []Run{
+		{Name: "plain", Preset: "classic", Layout: "plain", Writers: 2, Indexes: &zero, MaxTime: time.Minute},
+		{Name: "rolls", Preset: "classic", Layout: "rolling", Writers: 2, PeriodShare: 0.1, MaxTime: 90 * time.Second},
 	}
 	if diff := cmp.Diff(want, d.Runs); diff != "" {
 		t.Error(diff)
@@ -74,15 +75,11 @@ func TestParseScenario(t *testing.T) {
 	if p := d.Published[0]; p.Low != 10 || p.High != 20 || p.Value != 15 {
 		t.Errorf("%+v", p)
 	}
-	for _, c := range []struct{ run, key, want string }{
-		{"plain", "indexes", "small.toml:18:1"}, {"plain", "preset", "small.toml:11:1"}, {"rolls", "nosuch", "small.toml:20:3"}, {"nobody", "x", "small.toml"},
-	} {
-		if got := d.At(c.run, c.key); got != c.want {
-			t.Errorf("%s of %s is at %s, want %s", c.key, c.run, got, c.want)
-		}
+	if got := d.At("rolls"); got != "small.toml:20:3" {
+		t.Errorf("run rolls is at %s", got)
 	}
 	rec := d.Record("rolls", 2, 77)
-	again, err := ParseScenario("again.toml", []byte(rec.Declaration))
+	again, err := Parse("again.toml", []byte(rec.Declaration))
 	if err != nil || rec.Run != "rolls" || !slices.Equal(rec.Runs, []string{"plain", "rolls"}) || len(again.Runs) != 2 {
 		t.Errorf("%+v, %v", rec, err)
 	}
@@ -133,26 +130,26 @@ func TestScenarioErrors(t *testing.T) {
 		if text == small {
 			t.Fatalf("%s: nothing to change", c[0])
 		}
-		_, err := ParseScenario("my.toml", []byte(text))
+		_, err := Parse("my.toml", []byte(text))
 		if err == nil {
 			t.Errorf("%s: it was taken", c[0])
 			continue
 		}
-		fmt.Fprintf(&out, "%s\n  %v\n  Try: %s\n", c[0], err, Hint(err))
+		fmt.Fprintf(&out, "%s\n  %v\n  Try: %s\n", c[0], err, engine.HintOf(err))
 	}
 	const tpcc = "name = \"t\"\ntitle = \"t\"\n[tpcc]\nwarehouses = 2\n[[run]]\nname = \"a\"\n"
-	if d, err := ParseScenario("my.toml", []byte(tpcc)); err != nil || d.TPCC.Warehouses != 2 || d.TPCC.Terminals != 10 {
+	if d, err := Parse("my.toml", []byte(tpcc)); err != nil || d.Warehouses != 2 || d.Terminals != 10 {
 		t.Fatal(d, err)
 	}
 	for _, c := range [][2]string{
 		{"warehouses", strings.Replace(tpcc, "= 2", "= 0", 1)}, {"rows", "rows = 5\n" + tpcc}, {"option", tpcc + "option = \"spider\"\n"}, {"setting of inserts", tpcc + "batch = 5\n"},
 		{"figure of inserts", tpcc + "[[check]]\nclaim = \"c\"\nfigure = \"a.mean\"\nabove = 1\n"},
 	} {
-		_, err := ParseScenario("my.toml", []byte(c[1]))
-		fmt.Fprintf(&out, "tpcc: %s\n  %v\n  Try: %s\n", c[0], err, Hint(err))
+		_, err := Parse("my.toml", []byte(c[1]))
+		fmt.Fprintf(&out, "tpcc: %s\n  %v\n  Try: %s\n", c[0], err, engine.HintOf(err))
 	}
 	const scan = "name = \"s\"\ntitle = \"t\"\nrows = 1000\n[scan]\npartitions = 10\n[[run]]\nname = \"a\"\nway = \"serial\"\n"
-	if d, err := ParseScenario("my.toml", []byte(scan)); err != nil || !slices.Equal(d.Scan.Ways, []string{"serial"}) || d.Scan.Step != 1 {
+	if d, err := Parse("my.toml", []byte(scan)); err != nil || d.Runs[0].Way != "serial" || d.Step != 1 {
 		t.Errorf("%+v, %v", d, err)
 	}
 	for _, c := range [][2]string{
@@ -160,16 +157,16 @@ func TestScenarioErrors(t *testing.T) {
 		{"way twice", scan + "[[run]]\nname = \"b\"\nway = \"serial\"\n"}, {"setting of inserts", scan + "batch = 5\n"},
 		{"figure of inserts", scan + "[[check]]\nclaim = \"c\"\nfigure = \"a.mean\"\nabove = 1\n"},
 	} {
-		_, err := ParseScenario("my.toml", []byte(c[1]))
+		_, err := Parse("my.toml", []byte(c[1]))
 		if err == nil {
 			t.Errorf("%s: it was taken", c[0])
 			continue
 		}
-		fmt.Fprintf(&out, "scan: %s\n  %v\n  Try: %s\n", c[0], err, Hint(err))
+		fmt.Fprintf(&out, "scan: %s\n  %v\n  Try: %s\n", c[0], err, engine.HintOf(err))
 	}
 	const disk = "name = \"s\"\ntitle = \"t\"\n[disk]\nsize = \"64MiB\"\n[[run]]\nname = \"a\"\nblock = \"8KiB\"\ndepth = 4\n"
-	d, err := ParseScenario("my.toml", []byte(disk))
-	if err != nil || d.Target != "." || d.Disk.FileBytes != 64<<20 || d.DiskTime != 3*time.Second || !cmp.Equal(d.Runs[0].Job, result.Disk{Kind: result.DiskRandom, BlockBytes: 8192, Depth: 4}) {
+	d, err := Parse("my.toml", []byte(disk))
+	if err != nil || d.Target != "." || d.FileBytes != 64<<20 || d.Time != 3*time.Second || !cmp.Equal(d.Runs[0].Job, result.Disk{Kind: result.DiskRandom, BlockBytes: 8192, Depth: 4}) {
 		t.Errorf("%+v, %v", d, err)
 	}
 	for _, c := range [][2]string{
@@ -177,12 +174,12 @@ func TestScenarioErrors(t *testing.T) {
 		{"kind", disk + "kind = \"trim\"\n"}, {"writes", disk + "writes = 101\n"}, {"setting of inserts", disk + "batch = 5\n"},
 		{"figure of inserts", disk + "[[check]]\nclaim = \"c\"\nfigure = \"a.mean\"\nabove = 1\n"},
 	} {
-		_, err := ParseScenario("my.toml", []byte(c[1]))
+		_, err := Parse("my.toml", []byte(c[1]))
 		if err == nil {
 			t.Errorf("%s: it was taken", c[0])
 			continue
 		}
-		fmt.Fprintf(&out, "disk: %s\n  %v\n  Try: %s\n", c[0], err, Hint(err))
+		fmt.Fprintf(&out, "disk: %s\n  %v\n  Try: %s\n", c[0], err, engine.HintOf(err))
 	}
 	path := filepath.Join("testdata", "errors.txt")
 	if *update {
@@ -200,21 +197,21 @@ func TestScenarioErrors(t *testing.T) {
 }
 
 func TestBuiltinScenarios(t *testing.T) {
-	if want := []string{"daily-2009", "dbt2-cluster-2009", "ec2-2012", "many-tables-2012", "orion-2010", "partition-scan-2010", "rotating-blades-2010", "time-partitions-2012"}; !slices.Equal(Scenarios(), want) {
-		t.Errorf("built in are %v, want %v", Scenarios(), want)
+	if want := []string{"daily-2009", "dbt2-cluster-2009", "ec2-2012", "many-tables-2012", "orion-2010", "partition-scan-2010", "rotating-blades-2010", "time-partitions-2012"}; !slices.Equal(Names(), want) {
+		t.Errorf("built in are %v, want %v", Names(), want)
 	}
-	for _, name := range Scenarios() {
-		d, err := LoadScenario(t.Context(), name)
+	for _, name := range Names() {
+		d, err := Load(t.Context(), name)
 		if err != nil {
 			t.Error(err)
 			continue
 		}
-		inserts := d.Scan == nil && d.Tables == nil && d.Disk == nil && d.HotRow == nil && d.TPCC == nil
-		if d.Name != name || d.Story == "" || d.Takes == 0 || len(d.Published) == 0 && d.Scan == nil || len(d.Checks) == 0 || d.MemoryShare == 0 && inserts {
+		inserts := d.Does == Inserts
+		if d.Name != name || d.Story == "" || d.Takes == 0 || len(d.Published) == 0 && d.Does != Scan || len(d.Checks) == 0 || d.MemoryShare == 0 && inserts {
 			t.Errorf("%s: %+v", name, d)
 		}
 		for _, r := range d.Runs {
-			if r.Title == "" || r.Spec.MaxTime == 0 && inserts {
+			if r.Title == "" || r.MaxTime == 0 && inserts {
 				t.Errorf("%s: run %+v", name, r)
 			}
 		}
@@ -223,7 +220,7 @@ func TestBuiltinScenarios(t *testing.T) {
 
 func TestLoadScenario(t *testing.T) {
 	for _, name := range []string{"nosuch", "no/such.toml", ""} {
-		if _, err := LoadScenario(t.Context(), name); err == nil || !strings.Contains(err.Error(), "ec2-2012") {
+		if _, err := Load(t.Context(), name); err == nil || !strings.Contains(err.Error(), "ec2-2012") {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
@@ -231,7 +228,7 @@ func TestLoadScenario(t *testing.T) {
 	if err := os.WriteFile(path, []byte(small), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if d, err := LoadScenario(t.Context(), path); err != nil || d.Name != "small" || d.Source != path {
+	if d, err := Load(t.Context(), path); err != nil || d.Name != "small" || d.Source != path {
 		t.Errorf("%+v, %v", d, err)
 	}
 }
@@ -243,8 +240,8 @@ func FuzzParseScenario(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		d, err := ParseScenario("fuzz.toml", []byte(text))
-		if err == nil && (len(d.Runs) == 0 || d.Rows < 1 && d.Disk == nil) {
+		d, err := Parse("fuzz.toml", []byte(text))
+		if err == nil && (len(d.Runs) == 0 || d.Rows < 1 && d.Does != Disk && d.Does != TPCC) {
 			t.Errorf("%q was taken: %+v", text, d)
 		}
 	})
