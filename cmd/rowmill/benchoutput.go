@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rowmill/rowmill/internal/experiment"
+	"github.com/rowmill/rowmill/internal/experiment/record"
 	"github.com/rowmill/rowmill/internal/maintain"
 	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/result"
@@ -100,9 +101,9 @@ func (a benchmarks) bench(ctx context.Context, m measuring) error {
 }
 
 func (a *app) measure(ctx context.Context, m measuring) ([]result.Record, error) {
-	create := experiment.Create
+	create := record.Create
 	if m.resumes {
-		create = experiment.Append
+		create = record.Append
 	}
 	out, err := create(m.out.record)
 	if err != nil {

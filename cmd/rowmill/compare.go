@@ -12,6 +12,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/experiment"
+	"github.com/rowmill/rowmill/internal/experiment/record"
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/report"
 	"github.com/rowmill/rowmill/internal/report/document"
@@ -179,7 +180,7 @@ func judge(regression string, err error) error {
 
 // sides reads the records and divides them into the two sides.
 func (f *compareFlags) sides(ctx context.Context, paths []string) (before, after []result.Record, err error) {
-	before, err = experiment.ReadAll(ctx, paths[:1])
+	before, err = record.ReadAll(ctx, paths[:1])
 	if err != nil {
 		return nil, nil, err
 	}
@@ -187,7 +188,7 @@ func (f *compareFlags) sides(ctx context.Context, paths []string) (before, after
 	if len(paths) == 1 {
 		return experiment.Sides(before, paths[0], f.a, f.b, report.Repeats(before))
 	}
-	if after, err = experiment.ReadAll(ctx, paths[1:]); err != nil {
+	if after, err = record.ReadAll(ctx, paths[1:]); err != nil {
 		return nil, nil, err
 	}
 	after = report.Proven(after)

@@ -14,6 +14,7 @@ import (
 	"github.com/rowmill/rowmill/internal/declared"
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/experiment"
+	"github.com/rowmill/rowmill/internal/experiment/record"
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/report"
 	"github.com/rowmill/rowmill/internal/target"
@@ -124,7 +125,7 @@ func (a *app) prove(ctx context.Context, db engine.Doctor, f *doctorFlags, found
 	if err != nil {
 		return fmt.Errorf("--prove: %w", err)
 	}
-	out, err := experiment.Create("")
+	out, err := record.Create("")
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/experiment"
+	"github.com/rowmill/rowmill/internal/experiment/record"
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/report"
 	"github.com/rowmill/rowmill/internal/report/document"
@@ -175,7 +176,7 @@ func (a benchmarks) benchMatrix(ctx context.Context, f *matrixFlags, given *pfla
 	}
 	var baseline []result.Record
 	if f.baseline != "" {
-		if baseline, err = experiment.ReadAll(ctx, []string{f.baseline}); err != nil {
+		if baseline, err = record.ReadAll(ctx, []string{f.baseline}); err != nil {
 			return err
 		}
 		if !report.IsMatrix(baseline) {

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rowmill/rowmill/internal/experiment"
+	"github.com/rowmill/rowmill/internal/experiment/record"
 	"github.com/rowmill/rowmill/internal/report"
 	"github.com/rowmill/rowmill/internal/sandbox"
 	"github.com/rowmill/rowmill/internal/testdb"
@@ -162,7 +162,7 @@ func TestMatrixInterrupted(t *testing.T) {
 		t.Errorf("plan: %s%s", plan.stdout, plan.stderr)
 	}
 	// Another rowmill is writing it.
-	held, err := experiment.Append("m.jsonl")
+	held, err := record.Append("m.jsonl")
 	must(t, err)
 	wantFailure(t, verb(t, "bench matrix --resume m.jsonl"), exitFailed, "m.jsonl: another rowmill is writing it")
 	must(t, held.Close())

@@ -11,6 +11,7 @@ import (
 	"github.com/rowmill/rowmill/internal/declared"
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/experiment"
+	"github.com/rowmill/rowmill/internal/experiment/record"
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/report"
 	"github.com/rowmill/rowmill/internal/sizing"
@@ -104,7 +105,7 @@ func (a planner) plan(ctx context.Context, files []string, f planFlags) error {
 	var recs []result.Record
 	if f.record != "" {
 		var err error
-		if recs, err = experiment.Read(ctx, f.record); err != nil {
+		if recs, err = record.Read(ctx, f.record); err != nil {
 			return fmt.Errorf("read the record: %w", err)
 		}
 	}
@@ -234,7 +235,7 @@ func (a planner) planKept(ctx context.Context, k *declared.Table, in sizing.Inpu
 
 // calibrate measures what open partitions of a table cost.
 func (a planner) calibrate(ctx context.Context, k *declared.Table, in *sizing.Input) error {
-	out, err := experiment.Create("")
+	out, err := record.Create("")
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rowmill/rowmill/internal/experiment"
+	"github.com/rowmill/rowmill/internal/experiment/record"
 	"github.com/rowmill/rowmill/internal/report"
 	"github.com/rowmill/rowmill/internal/report/document"
 	"github.com/rowmill/rowmill/internal/textfile"
@@ -122,7 +122,7 @@ func (a *app) report(ctx context.Context, f reportFlags, paths []string) error {
 	if err := f.check("rowmill report " + paths[0]); err != nil {
 		return err
 	}
-	recs, err := experiment.ReadAll(ctx, paths)
+	recs, err := record.ReadAll(ctx, paths)
 	if err != nil {
 		return err
 	}

@@ -14,9 +14,9 @@ import (
 // calibrated are the numbers of partitions with which a table is measured.
 var calibrated = []int{200, 800}
 
-// Connections are as many as were asked for, within these limits: memory is no line over
-// connections. MySQL 8.0 takes some 30 MiB at once when about ten have a table open, however many
-// partitions it has, so that what the first ones add says too much of many.
+// The number of connections that is asked for is measured within these limits. Memory doesn't grow
+// evenly with connections: MySQL 8.0 takes some 30 MiB at once when about ten connections have a
+// table open, however many partitions it has.
 const (
 	leastConnections, mostConnections = 10, 50
 	calibrateSteps                    = 4
@@ -25,13 +25,14 @@ const (
 // A Calibration is what open partitions of a table cost, measured on private servers.
 type Calibration struct {
 	engine.OpenCost
-	// Add is the time of adding one partition against their number, in seconds.
+	// Add is the time of adding one partition, in seconds, by the number of partitions. From says how
+	// the costs were measured.
 	Add  statistics.Line
 	From string
 }
 
-// Calibrate measures a declared table, which rolls, on private servers of the same kind as the
-// table's own, to predict what so many connections take.
+// Calibrate measures a declared rolling table on private servers of the same kind as the table's
+// own, to predict the memory of so many connections.
 func (e *Env) Calibrate(ctx context.Context, kind string, t *engine.Table, connections int) (*Calibration, error) {
 	connections = min(max(connections, leastConnections), mostConnections)
 	url, err := target.PrivateLike(kind)
@@ -60,9 +61,9 @@ func (e *Env) Calibrate(ctx context.Context, kind string, t *engine.Table, conne
 	return c, nil
 }
 
-// calibration solves for the costs. With as many connections as were measured, memory is the line
-// through what was measured with the two numbers of partitions. What one connection more takes, of
-// more than were measured, is the slope over the last half of them.
+// calibration computes the costs from runs with two numbers of partitions; ok is false if figures
+// are missing. The cost of a partition is the slope of memory between the two runs. The cost of one
+// more connection is the slope of memory over the last half of the connections.
 func calibration(recs []result.Record) (*Calibration, bool) {
 	var partitions, memory, each, idle, at, add []float64
 	for i := range recs {

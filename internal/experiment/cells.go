@@ -17,8 +17,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// A CellsSpec is what only the matrices of cells have, Mixed and Points: each operation
-// is measured with each number of clients, on each target or with each setting in turn.
+// A CellsSpec has the options of Mixed and Points: each operation is measured with each number of
+// clients, on each target or with each setting in turn.
 type CellsSpec struct {
 	Ops     []string `json:"ops" toml:"ops"`
 	Clients []int    `json:"clients" toml:"clients"`
@@ -86,8 +86,8 @@ func (s *Spec) turns() []turn {
 	return out
 }
 
-// readers returns how many clients of a turn select. Of a mixed operation, at least one
-// selects, and at least one inserts.
+// readers returns how many clients of a turn select. In a mixed operation, at least one client
+// selects and at least one inserts.
 func (s *Spec) readers(t turn) int {
 	switch t.op {
 	case workload.OpInsert:
@@ -117,8 +117,8 @@ func (s *Spec) cellLoad(m *workload.Mixed, t turn, number int) (bench.Workload, 
 	return w, cfg, err
 }
 
-// A cellsRun measures the cells of a Spec. They alternate between the contenders, so
-// that a change on the machine doesn't affect only one of them.
+// A cellsRun measures the cells of a Spec. They alternate between the contenders, so that a change
+// on the machine affects all contenders.
 type cellsRun struct {
 	*Env
 	spec       *Spec
@@ -177,38 +177,50 @@ func (e *Env) cells(ctx context.Context, s *Spec) (recs []result.Record, err err
 	})
 }
 
+// openAll opens the contenders: a private server or a temporary file for each setting, or else the
+// targets.
 func (r *cellsRun) openAll(ctx context.Context) error {
 	settings, err := r.spec.settings()
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case settings == nil:
-		for _, t := range r.spec.Targets {
-			db, err := r.open(ctx, t)
-			if err != nil {
-				return err
-			}
-			r.contenders = append(r.contenders, contender{db: db})
+	}
+	for i, setting := range settings {
+		url, err := target.WithSetting(r.spec.Target(), setting)
+		if err != nil {
+			return fmt.Errorf("--set: %w", err)
 		}
+		if err := r.open(ctx, url, contender{side: "AB"[i : i+1], setting: setting}); err != nil {
+			return err
+		}
+	}
+	if settings != nil {
 		return nil
 	}
-	return r.openStarted(ctx, settings)
+	for _, url := range r.spec.Targets {
+		if err := r.open(ctx, url, contender{}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-func (r *cellsRun) open(ctx context.Context, url string) (*database, error) {
+// open opens the database of a contender and adds both to the run.
+func (r *cellsRun) open(ctx context.Context, url string, c contender) error {
 	t, err := target.Open(ctx, url, r.Show.Note)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	db := &database{DB: t}
-	r.databases = append(r.databases, db)
-	db.w, err = workload.NewMixed(t, r.spec.mixedOptions())
-	for _, other := range r.databases[:len(r.databases)-1] {
-		if err == nil && other.Info().Target == t.Info().Target && t.Capabilities().Stores {
+	for _, other := range r.databases {
+		if other.Info().Target == t.Info().Target && t.Capabilities().Stores {
 			err = refuse("one database for each --target", "--target %s is the same database as %s: both would use one table", url, other.Text)
 		}
 	}
-	return db, err
+	c.db = &database{DB: t}
+	r.databases, r.contenders = append(r.databases, c.db), append(r.contenders, c)
+	if err == nil {
+		c.db.w, err = workload.NewMixed(t, r.spec.mixedOptions())
+	}
+	return err
 }
 
 func (r *cellsRun) close() error {
@@ -216,24 +228,7 @@ func (r *cellsRun) close() error {
 	for _, db := range r.databases {
 		errs = append(errs, db.Close())
 	}
-	r.databases = nil
 	return errors.Join(errs...)
-}
-
-// openStarted opens a private server, or a temporary file, for each setting.
-func (r *cellsRun) openStarted(ctx context.Context, settings []target.Setting) error {
-	for i, setting := range settings {
-		url, err := target.WithSetting(r.spec.Target(), setting)
-		if err != nil {
-			return fmt.Errorf("--set: %w", err)
-		}
-		db, err := r.open(ctx, url)
-		if err != nil {
-			return err
-		}
-		r.contenders = append(r.contenders, contender{db: db, side: "AB"[i : i+1], setting: setting})
-	}
-	return nil
 }
 
 func (r *cellsRun) fill(ctx context.Context, db *database, dropExisting bool) (err error) {
@@ -252,8 +247,8 @@ func (r *cellsRun) fill(ctx context.Context, db *database, dropExisting bool) (e
 // so that all cells measure the same table.
 const maxGrowth = 0.1
 
-// A cell is one measurement: a turn on a contender. Cells of the same number are those
-// of one turn in one round, counted from 0.
+// A cell is one measurement: a turn on a contender. The cells of one turn in one round have the
+// same number, counted from 0.
 type cell struct {
 	turn
 	contender
@@ -290,7 +285,7 @@ func (r *cellsRun) measure(ctx context.Context, c cell) (_ *result.Record, err e
 	}
 	if s.Repeat > 1 {
 		t.Repeat = c.round + 1
-		own.Name += fmt.Sprintf(" #%d", t.Repeat)
+		own.Name = t.named(own.Name)
 	}
 	if c.writes() {
 		own.Method, own.Speed.Counts = string(db.w.Options().Method), result.CountsRows
@@ -303,7 +298,7 @@ func (r *cellsRun) measure(ctx context.Context, c cell) (_ *result.Record, err e
 		return nil, err
 	}
 	m := measurement{env: r.Env, trial: t, db: db.DB}
-	if err := m.begin(ctx, db.w.Tables(), cfg, own, r.place(c)+"  "+own.Name); err != nil {
+	if err := m.begin(ctx, db.w.Tables(), cfg, own, place(c.order+1, c.of, c.order, r.began)+"  "+own.Name); err != nil {
 		return nil, err
 	}
 	idle.Start(ctx)
@@ -327,12 +322,13 @@ func (r *cellsRun) measure(ctx context.Context, c cell) (_ *result.Record, err e
 	return m.rec, err
 }
 
-// place returns a cell's place, and the time left if that is known.
-func (r *cellsRun) place(c cell) string {
-	text := fmt.Sprintf("%d/%d", c.order+1, c.of)
-	if c.order > 0 {
-		each := time.Since(r.began) / time.Duration(c.order)
-		text += fmt.Sprintf(", about %v left", (each * time.Duration(c.of-c.order)).Round(time.Second))
+// place returns the place of an item among all, and the time left if that is known: "3/12, about
+// 40s left". done items have taken the time since began.
+func place(number, total, done int, began time.Time) string {
+	text := fmt.Sprintf("%d/%d", number, total)
+	if done > 0 {
+		left := time.Since(began) / time.Duration(done) * time.Duration(total-number+1)
+		text += fmt.Sprintf(", about %v left", left.Round(time.Second))
 	}
 	return text
 }

@@ -13,14 +13,15 @@ import (
 
 	"github.com/rowmill/rowmill/internal/bench"
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/experiment/record"
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/probe"
 	"github.com/rowmill/rowmill/internal/workload/disk"
 	"github.com/rowmill/rowmill/result"
 )
 
-// A DiskSpec is what only the measurement of a disk has: each kind of request with each size, depth
-// of the queue, and percentage of writes, to a file of FileBytes. The target is a folder.
+// A DiskSpec has the options of the measurement of a disk: each kind of request with each size,
+// depth of the queue, and percentage of writes, to a file of FileBytes. The target is a folder.
 type DiskSpec struct {
 	Kinds     []string `json:"kinds" toml:"kinds"`
 	Sizes     []int64  `json:"sizes" toml:"sizes"`
@@ -30,14 +31,14 @@ type DiskSpec struct {
 }
 
 const (
-	// maxBlock and maxDepth are beyond what a server asks for; leastFile lets the deepest queue of the
-	// largest blocks go on.
+	// maxBlock and maxDepth are more than a server asks for. A file of leastFile is longer than the
+	// deepest usual queue of the largest blocks.
 	maxBlock, maxDepth = 16 << 20, 1024
 	leastFile          = 64 << 20
 	// leastDiskTime gives each third of a job some intervals.
 	leastDiskTime = 500 * time.Millisecond
-	// restAfterWrites is how long the disk may do nothing after filling, and between writes and reads:
-	// it still works at what it has taken.
+	// restAfterWrites is how long the disk rests after filling, and between writes and reads: it is
+	// still writing what its cache has accepted.
 	restAfterWrites = 5 * time.Second
 )
 
@@ -78,7 +79,7 @@ type diskTrial struct {
 	job          result.Disk
 	round        int
 	order, total int
-	// trial is that of a scenario; nil otherwise.
+	// trial is the trial of a scenario; nil otherwise.
 	trial *Trial
 }
 
@@ -120,7 +121,7 @@ func (e *Env) disk(ctx context.Context, s *Spec) ([]result.Record, error) {
 	var all []diskTrial
 	for round := range s.Repeat {
 		for i, job := range jobs {
-			if round == 0 || i > 0 { // it is filled once
+			if round == 0 || i > 0 { // job 0 fills the file, once
 				all = append(all, diskTrial{job: job, round: round})
 			}
 		}
@@ -161,16 +162,6 @@ var diskCounters = []result.Counter{
 	{Name: result.DiskFioCPU, Group: "client", Unit: "cores", Help: "CPU time of fio's process per second, its reports included"},
 }
 
-// place is the place of a job among all, with the time left.
-func (r *diskRun) place(t diskTrial) string {
-	text := fmt.Sprintf("%d/%d", t.order+1, t.total)
-	if t.order > 1 {
-		each := time.Since(r.began) / time.Duration(t.order-1)
-		text += fmt.Sprintf(", about %v left", (each * time.Duration(t.total-t.order)).Round(time.Second))
-	}
-	return text
-}
-
 // measure makes one job, with its record.
 func (r *diskRun) measure(ctx context.Context, t diskTrial) (_ *result.Record, err error) {
 	s, job := r.spec, t.job
@@ -191,7 +182,7 @@ func (r *diskRun) measure(ctx context.Context, t diskTrial) (_ *result.Record, e
 	}
 	if s.Repeat > 1 {
 		trial.Repeat = t.round + 1
-		own.Name += fmt.Sprintf(" #%d", trial.Repeat)
+		own.Name = trial.named(own.Name)
 	}
 	run := r.header(trial, &bench.Config{MaxTime: length, Interval: interval}, own)
 	if run.Target, err = filepath.Abs(s.Target()); err != nil {
@@ -204,7 +195,7 @@ func (r *diskRun) measure(ctx context.Context, t diskTrial) (_ *result.Record, e
 		return nil, err
 	}
 	rec := &result.Record{Run: run, Source: r.Out.Path}
-	run.Name = r.place(t) + "  " + run.Name
+	run.Name = place(t.order+1, t.total, t.order-1, r.began) + "  " + run.Name
 	r.Show.Begin(run)
 	known := len(p.Warnings())
 	p.Start(ctx)
@@ -220,7 +211,7 @@ func (r *diskRun) measure(ctx context.Context, t diskTrial) (_ *result.Record, e
 			iv.Counters[result.DiskFioCPU] = (cpu - used) / now.Sub(at).Seconds()
 			used, at = cpu, now
 		}
-		// By the job's own time: what fio takes to start is none of it.
+		// By the job's own time, without that of starting fio.
 		end.ClientCPUSeconds += iv.Seconds * (iv.Counters[result.DiskFioCPU] + iv.Counters["client_cpu"])
 		rec.Add(iv)
 		r.Show.Interval(iv)
@@ -244,7 +235,7 @@ func (r *diskRun) measure(ctx context.Context, t diskTrial) (_ *result.Record, e
 
 // ReadDisk reads the record of `bench disk` that a run is to be compared with.
 func ReadDisk(ctx context.Context, path string) (*result.MeasuredDisk, error) {
-	recs, err := Read(ctx, path)
+	recs, err := record.Read(ctx, path)
 	if err != nil {
 		return nil, fmt.Errorf("--disk: %w", err)
 	}

@@ -1,10 +1,10 @@
-// Package experiment turns a Spec into trials and trials into records: a run, a
-// matrix, a search for a rate, a scenario, a day of steadiness.
+// Package experiment makes experiments: a run, a matrix, a search for a rate, a scenario, a day of
+// steadiness.
 //
-// The input is a Spec, filled from flags, from a declaration or from a recorded run,
-// and an Env; the output are result.Records, which are also written to the Env's file
-// while they grow. A Spec that can't be run is a Refusal, before anything is touched.
-// The package prints nothing: an Env's Progress shows what happens.
+// The input is a Spec, filled from flags, from a scenario or from a recorded run, and an Env; the
+// output are result.Records, which are also written to the Env's file while they grow. A Spec that
+// can't be run is refused, with a Refusal, before anything is touched. The package prints nothing:
+// an Env's Progress shows what happens.
 //
 //	spec := &experiment.Spec{Workload: experiment.Insert, Targets: []string{"null:"}, Preset: "classic",
 //		Layouts: []string{"plain"}, Repeat: 1, Rows: 1e6, Writers: 1, Seed: 1, Interval: experiment.Duration(time.Second)}
@@ -19,6 +19,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/bench"
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/experiment/record"
 	"github.com/rowmill/rowmill/internal/maintain"
 	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/result"
@@ -34,7 +35,7 @@ var ErrInterruptedEarly = errors.New("interrupted before anything was measured")
 // Env is what an experiment needs of its surroundings.
 type Env struct {
 	// Out receives the records.
-	Out *File
+	Out *record.File
 	// Show shows the runs.
 	Show Progress
 	// Rowmill is rowmill's version and Command its arguments, for the records.
@@ -57,7 +58,7 @@ type Progress interface {
 
 // A Trial is one run of an experiment, or one search for a rate.
 type Trial struct {
-	// Spec is the trial's own, with one target and one layout; Whole is that of the
+	// Spec is the trial's own, with one target and one layout. Whole is the Spec of the whole
 	// experiment, which the record stores.
 	Spec, Whole *Spec
 	// Label is the trial's name in errors: "layout plain, repeat 2".
@@ -66,7 +67,7 @@ type Trial struct {
 	// is only one. Side is the side of a comparison.
 	Repeat, Repeats int
 	Side            string
-	// Cell is the trial's cell of a matrix, Scenario the scenario that it is a run of.
+	// Cell is the trial's cell in a matrix, Scenario its scenario; nil in other experiments.
 	Cell     *result.Cell
 	Scenario *result.Scenario
 	// Again means that an earlier trial left its table, which is dropped.
@@ -81,6 +82,14 @@ type Trial struct {
 }
 
 func (t *Trial) layout() string { return t.Spec.Layouts[0] }
+
+// named adds the number of the repeat to the name of a run: "slots, 8 clients #2".
+func (t *Trial) named(name string) string {
+	if t.Repeat > 0 {
+		name += fmt.Sprintf(" #%d", t.Repeat)
+	}
+	return name
+}
 
 // trials returns the runs of an insert experiment, in order.
 func (s *Spec) trials() (out []Trial) {
@@ -107,31 +116,31 @@ func inTurn[T any](what []T, round int) []T {
 	return what
 }
 
-// Run runs an experiment and returns the records of the runs that began. It stops at
-// the first failure.
-func Run(ctx context.Context, env *Env, s *Spec) ([]result.Record, error) {
+// Run makes an experiment and returns the records of the runs that began. It stops at the first
+// failure. After an interrupt, the error is ErrInterrupted.
+func Run(ctx context.Context, env *Env, s *Spec) (recs []result.Record, err error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
 	}
 	switch s.Workload {
 	case Ibench:
-		return env.ibench(ctx, s)
+		recs, err = env.ibench(ctx, s)
 	case Mixed, Points:
-		return env.cells(ctx, s)
+		recs, err = env.cells(ctx, s)
 	case Keep:
-		return env.keep(ctx, s)
+		recs, err = env.keep(ctx, s)
 	case Scan:
-		return env.scan(ctx, s)
+		recs, err = env.scan(ctx, s)
 	case HotRow:
-		return env.hotRow(ctx, s)
+		recs, err = env.hotRow(ctx, s)
 	case TPCC:
-		return env.tpcc(ctx, s)
+		recs, err = env.tpcc(ctx, &Trial{Spec: s, Whole: s})
 	case Tables:
-		return env.tables(ctx, s)
+		recs, err = env.tables(ctx, s)
 	case Disk:
-		return env.disk(ctx, s)
+		recs, err = env.disk(ctx, s)
 	case Steady:
-		return env.steady(ctx, s)
+		recs, err = env.steady(ctx, s)
 	case Matrix:
 		m, err := PlanMatrix(s)
 		if err != nil {
@@ -144,8 +153,13 @@ func Run(ctx context.Context, env *Env, s *Spec) ([]result.Record, error) {
 			return nil, err
 		}
 		return p.Run(ctx, env)
+	default:
+		recs, err = env.trials(ctx, s.trials())
 	}
-	return env.trials(ctx, s.trials())
+	if err == nil && ctx.Err() != nil {
+		err = ErrInterrupted
+	}
+	return recs, err
 }
 
 func (e *Env) trials(ctx context.Context, all []Trial) ([]result.Record, error) {
@@ -176,13 +190,13 @@ func early(ctx context.Context, err error) error {
 	return err
 }
 
-// header assembles the header of a trial's run: the one place that does. own is what
-// only the workload knows; cfg is how it runs. The measurement completes the header
-// with what the open database and the machine say.
+// header returns the header of a trial's run. own has the fields that only the workload knows, cfg
+// is how it runs. The measurement adds the fields that come from the open database and the machine.
 func (e *Env) header(t *Trial, cfg *bench.Config, own result.Run) result.Run {
 	s, run := t.Spec, own
-	if run.Command = t.command; run.Command == nil {
-		run.Command = e.Command
+	run.Command = e.Command
+	if t.command != nil {
+		run.Command = t.command
 	}
 	run.Rowmill, run.Spec = e.Rowmill, t.Whole.encoded()
 	run.Repeat, run.Side, run.Cell, run.Scenario = t.Repeat, t.Side, t.Cell, t.Scenario
@@ -191,7 +205,7 @@ func (e *Env) header(t *Trial, cfg *bench.Config, own result.Run) result.Run {
 	}
 	run.Preset, run.Layout, run.Seed, run.Target = s.Preset, t.layout(), uint64(s.Seed), s.Target()
 	run.Rows, run.MaxTimeSeconds, run.Rate = cfg.Rows, cfg.MaxTime.Seconds(), cfg.Rate
-	run.WarmupSeconds = t.Spec.Warmup.D().Seconds()
+	run.WarmupSeconds = s.Warmup.D().Seconds()
 	if run.Step == nil { // a step that inserts nothing has no batch
 		run.Batch = cfg.Batch
 	}

@@ -53,16 +53,12 @@ type rateSearch struct {
 	began    time.Time
 	trials   int
 	inserted int64
-	// unsettled means that the server may still have work left from an earlier run.
+	// unsettled means that the server may still have work left over from an earlier run.
 	unsettled bool
 	// over means that no further trial follows. It is decided once, because the last
 	// trial has then proven the table.
 	over bool
 	recs []result.Record
-}
-
-func newRateSearch(fill *insertRun) *rateSearch {
-	return &rateSearch{fill: fill, began: time.Now(), unsettled: true}
 }
 
 func (s *rateSearch) run(ctx context.Context) ([]result.Record, error) {
@@ -322,8 +318,13 @@ func ended(runs []*result.Record) bool {
 	return false
 }
 
-// resumedSearch reconstructs an interrupted search from its runs. It accesses no database.
-func (e *Env) resumedSearch(t *Trial) (*rateSearch, error) {
+// newRateSearch returns the search of a trial. An interrupted search is reconstructed from its
+// recorded runs. It accesses no database.
+func (e *Env) newRateSearch(t *Trial) (*rateSearch, error) {
+	s := &rateSearch{fill: e.newInsert(t), began: time.Now(), unsettled: true}
+	if t.resumes == nil {
+		return s, nil
+	}
 	fill, spec := t.resumes[0], t.Spec
 	if fill.End == nil || fill.End.Stopped != bench.StoppedRows || fill.End.Search == nil {
 		return nil, errors.New("the table was not yet filled, so there is nothing to go on from")
@@ -335,7 +336,6 @@ func (e *Env) resumedSearch(t *Trial) (*rateSearch, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := newRateSearch(e.newInsert(t))
 	sum := fill.Summary()
 	s.search = newSearch(fill.Run.Search, w.Options().Batch, &sum)
 	for _, r := range t.resumes[1:] {

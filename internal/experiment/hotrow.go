@@ -22,7 +22,7 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A HotRowSpec is what only the hot row has: each way is measured with each number of clients.
+// A HotRowSpec has the options of the hot row: each way is measured with each number of clients.
 type HotRowSpec struct {
 	Clients []int    `json:"clients" toml:"clients"`
 	Ways    []string `json:"ways" toml:"ways"`
@@ -78,8 +78,8 @@ func enoughFiles(clients int) error {
 		"ulimit -Hn %d as root, or fewer --clients", clients+spareFiles)
 }
 
-// hotRow measures the ways in turn, with each number of clients, on a server for each way: its
-// connections, and what a way sets, are settings.
+// hotRow measures the ways in turn with each number of clients. Each run has a server of its own,
+// whose settings depend on the way.
 func (e *Env) hotRow(ctx context.Context, s *Spec) ([]result.Record, error) {
 	var all []hotTrial
 	for round := range s.Repeat {
@@ -103,8 +103,8 @@ type hotTrial struct {
 	Trial
 }
 
-// ceilingRuns is the number of runs of one client that tell for how long the counter's lock is
-// held.
+// ceilingRuns is the number of runs of one client by which the time is measured for which it holds
+// the counter's lock.
 const ceilingRuns = 200
 
 // hotTrial measures one way with one number of clients.
@@ -117,11 +117,7 @@ func (e *Env) hotTrial(ctx context.Context, way string, clients int, t Trial) ([
 	}
 	own.Targets, t.Spec = []string{url}, &own
 	m := measurement{env: e, polled: true, trial: &t}
-	err = m.open(ctx, func() error { return m.hotRow(ctx, way, clients) })
-	if m.rec == nil {
-		err = early(ctx, err)
-	}
-	return recorded(m.rec, err)
+	return m.run(ctx, func() error { return m.hotRow(ctx, way, clients) })
 }
 
 func (m *measurement) hotRow(ctx context.Context, way string, clients int) error {
@@ -143,7 +139,7 @@ func (m *measurement) hotRow(ctx context.Context, way string, clients int) error
 	if err != nil {
 		return err
 	}
-	schema, err := w.Setup(ctx, m.db.Capabilities().Stores) // those of the ceiling
+	schema, err := w.Setup(ctx, m.db.Capabilities().Stores) // it replaces the tables of the ceiling
 	if err != nil {
 		return err
 	}
@@ -153,11 +149,8 @@ func (m *measurement) hotRow(ctx context.Context, way string, clients int) error
 		}
 	}
 	own := result.Run{
-		Name:      fmt.Sprintf("%s, %s on %s", way, figure.Plural(clients, "client"), m.db.Info().Engine),
+		Name:      m.trial.named(fmt.Sprintf("%s, %s on %s", way, figure.Plural(clients, "client"), m.db.Info().Engine)),
 		Benchmark: result.Benchmark{HotRow: head}, Database: result.Database{Schema: schema}, Deviations: w.Deviations(),
-	}
-	if m.trial.Repeat > 0 {
-		own.Name += fmt.Sprintf(" #%d", m.trial.Repeat)
 	}
 	cfg := bench.Config{Operation: oltp.OpRun, Clients: clients, Batch: 1, Rows: s.Rows, MaxTime: s.MaxTime.D(),
 		Interval: s.Interval.D(), RetryFor: s.RetryFor.D(), Grace: oltp.HotGrace(clients)}
@@ -187,7 +180,7 @@ func (m *measurement) hotRow(ctx context.Context, way string, clients int) error
 	})
 }
 
-// proveReplicas proves the same on each replica, which has caught up.
+// proveReplicas repeats the proof on each replica, which has caught up.
 func (m *measurement) proveReplicas(ctx context.Context, w *oltp.HotRow) error {
 	for i, text := range m.replicaTargets() {
 		db, err := target.Open(ctx, text, m.env.Show.Note)
@@ -202,10 +195,10 @@ func (m *measurement) proveReplicas(ctx context.Context, w *oltp.HotRow) error {
 	return nil
 }
 
-// ceiling measures for how long one client alone holds the counter's lock, on tables that are made
-// anew afterwards.
+// ceiling measures for how long a single client holds the counter's lock. Its tables are replaced
+// afterwards.
 func (m *measurement) ceiling(ctx context.Context, head *result.HotRow) error {
-	if !m.db.Capabilities().Stores || head.Way == oltp.HotAppend { // which locks no row of others
+	if !m.db.Capabilities().Stores || head.Way == oltp.HotAppend { // append locks no common row
 		return nil
 	}
 	s := m.trial.Spec
@@ -228,7 +221,7 @@ func (m *measurement) ceiling(ctx context.Context, head *result.HotRow) error {
 	return nil
 }
 
-// hotEvents creates the rolling table of way append with its roll-up, and returns what keeps that.
+// hotEvents creates the rolling table of way append with its roll-up. roll refreshes the roll-up.
 func (m *measurement) hotEvents(ctx context.Context, t *engine.Table) (schema []string, roll func(context.Context, time.Time) error, err error) {
 	bare := *t
 	bare.Indexes = nil // not all servers create them with the table
@@ -267,7 +260,7 @@ func (m *measurement) hotEvents(ctx context.Context, t *engine.Table) (schema []
 	}, err
 }
 
-// hotDeclaration is that of the events. Its periods outlast a run.
+// hotDeclaration is the declaration of the table of events. Its periods are longer than a run.
 const hotDeclaration = `
 [table]
 name = "%s"
@@ -289,8 +282,8 @@ select = { fans = "count(*)" }
 // aloneTime is for how long the clients are measured without a server.
 const aloneTime = 500 * time.Millisecond
 
-// clientAlone measures what the clients of a run cost by themselves: the same runs on an engine
-// that stores nothing.
+// clientAlone measures how fast the clients are without a server: they run on an engine that stores
+// nothing.
 func (m *measurement) clientAlone(ctx context.Context, head *result.HotRow, clients int) error {
 	if !m.db.Capabilities().Stores {
 		return nil
@@ -314,8 +307,7 @@ func (m *measurement) clientAlone(ctx context.Context, head *result.HotRow, clie
 	return nil
 }
 
-// roomFor refuses a server that doesn't take so many connections: servers lower their limit
-// silently.
+// roomFor refuses a server that accepts too few connections: servers lower their limit silently.
 func (m *measurement) roomFor(ctx context.Context, clients int) error {
 	settings, err := m.db.Catalog().Settings(ctx)
 	if err != nil {
@@ -325,6 +317,6 @@ func (m *measurement) roomFor(ctx context.Context, clients int) error {
 	if err != nil || clients+2 <= most {
 		return nil // not a server
 	}
-	return engine.Hinted(errors.Join(fmt.Errorf("the server takes %d connections, fewer than %d clients need", most, clients)),
+	return engine.Hinted(fmt.Errorf("the server takes %d connections, fewer than %d clients need", most, clients),
 		"max_connections = %d and as many open files, or fewer --clients", clients+2)
 }

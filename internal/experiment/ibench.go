@@ -14,11 +14,10 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// An IbenchSpec is what only the modern insert benchmark has. The rows of its first
-// step are those of the Spec.
+// An IbenchSpec has the options of the modern insert benchmark. The rows of its first step are
+// Spec.Rows.
 type IbenchSpec struct {
-	// RowsI1 and RowsI2 are the rows of l.i1 and l.i2; 0 is a multiple of the Spec's
-	// rows, as published.
+	// RowsI1 and RowsI2 are the rows of steps l.i1 and l.i2; 0 is the published multiple of Spec.Rows.
 	RowsI1 int64 `json:"rows-i1,omitempty" toml:"rows-i1,omitempty"`
 	RowsI2 int64 `json:"rows-i2,omitempty" toml:"rows-i2,omitempty"`
 	// Clients insert, each into a table of its own or all into one.
@@ -143,6 +142,7 @@ func (s *ibenchStep) run(ctx context.Context, schema []string, before *result.Re
 	return s.measure(ctx, work, s.prove)
 }
 
+// otherSize warns if the tables at the start differ from --rows by more than 1%.
 func otherSize(held, asked int64) []string {
 	const tolerance = 0.01
 	if float64(max(held-asked, asked-held)) <= tolerance*float64(asked) {

@@ -21,10 +21,12 @@ import (
 type insertRun struct {
 	measurement
 	w *workload.Insert
-	// search is the run's place in a search for a rate; nil outside of one. searching
-	// is the text shown after the name of one of its runs.
+	// search is the run's place in a search for a rate; nil outside of a search. searching is shown
+	// after the run's name.
 	search    *result.Search
 	searching string
+	// warnings come from before the run.
+	warnings []string
 	// before is the number of rows that earlier runs inserted into the tables.
 	before int64
 	// reached receives the tables' size when they first hold the rows to keep.
@@ -39,15 +41,12 @@ func (e *Env) newInsert(t *Trial) *insertRun {
 
 // insert makes a trial: one run, or all runs of a search for a rate.
 func (e *Env) insert(ctx context.Context, t Trial) ([]result.Record, error) {
-	switch {
-	case t.Spec.FindRate && t.resumes != nil:
-		s, err := e.resumedSearch(&t)
+	if t.Spec.FindRate {
+		s, err := e.newRateSearch(&t)
 		if err != nil {
 			return nil, err
 		}
 		return s.run(ctx)
-	case t.Spec.FindRate:
-		return newRateSearch(e.newInsert(&t)).run(ctx)
 	}
 	r := e.newInsert(&t)
 	return r.on(ctx, func(schema []string) error { return r.insert(ctx, schema, r.config()) })
@@ -70,11 +69,20 @@ func (m *measurement) open(ctx context.Context, use func() error) (err error) {
 	return use()
 }
 
-// on opens the trial's target, prepares the tables, and measures there. The statements
-// that created the tables are passed to measure. There is a record once the measurement
+// run opens the trial's target for a function that measures. There is a record once the measurement
 // has begun.
+func (m *measurement) run(ctx context.Context, measure func() error) ([]result.Record, error) {
+	err := m.open(ctx, measure)
+	if m.rec == nil {
+		err = early(ctx, err)
+	}
+	return recorded(m.rec, err)
+}
+
+// on opens the trial's target, prepares the tables, and measures there. measure gets the statements
+// that created the tables.
 func (r *insertRun) on(ctx context.Context, measure func(schema []string) error) ([]result.Record, error) {
-	err := r.open(ctx, func() error {
+	return r.run(ctx, func() error {
 		prepare := r.setup
 		if r.trial.resumes != nil {
 			prepare = r.resume
@@ -85,10 +93,6 @@ func (r *insertRun) on(ctx context.Context, measure func(schema []string) error)
 		}
 		return measure(schema)
 	})
-	if r.rec == nil {
-		err = early(ctx, err)
-	}
-	return recorded(r.rec, err)
 }
 
 func (r *insertRun) config() bench.Config {
@@ -148,25 +152,24 @@ func (m *measurement) killer(w kill.Workload) *kill.Killer {
 
 func (r *insertRun) header(ctx context.Context, schema []string, cfg bench.Config) error {
 	own, shown := r.names(schema)
+	own.Warnings = r.warnings
 	if file := r.trial.Spec.DiskRecord; file != "" {
 		var err error
 		if own.MeasuredDisk, err = ReadDisk(ctx, file); err != nil {
 			return err
 		}
-		own.Warnings = otherDisk(own.MeasuredDisk, probe.Machine(r.db.Info().DataDir))
+		own.Warnings = append(own.Warnings, otherDisk(own.MeasuredDisk, probe.Machine(r.db.Info().DataDir))...)
 	}
 	return r.begin(ctx, r.w.Tables(), cfg, own, shown)
 }
 
-// names returns the part of the header that only the workload knows, and the run's
-// name as shown to users.
+// names returns the fields of the header that only the workload knows, and the run's name as it is
+// shown to users.
 func (r *insertRun) names(schema []string) (own result.Run, shown string) {
 	o, t := r.w.Options(), r.trial
 	own = result.Run{
-		Name: fmt.Sprintf("%s %s on %s", o.Preset, t.layout(), r.db.Info().Engine), Load: result.Load{
-			Method: string(o.Method), Indexes: r.w.Indexes(),
-			Search: r.search,
-		},
+		Name:      fmt.Sprintf("%s %s on %s", o.Preset, t.layout(), r.db.Info().Engine),
+		Load:      result.Load{Method: string(o.Method), Indexes: r.w.Indexes(), Search: r.search},
 		Retention: result.Retention{KeepPeriods: o.KeepPeriods, KeepRows: o.KeepRows}, Readers: o.Readers, ReadAfter: o.ReadAfter,
 		Deviations: r.w.Deviations(), Database: result.Database{Schema: schema},
 	}
@@ -183,7 +186,7 @@ func (r *insertRun) names(schema []string) (own result.Run, shown string) {
 		own.Name = t.Cell.Name()
 		shown = fmt.Sprintf("%s (%d of %d)", own.Name, t.Cell.Order, t.Cell.Runs)
 	case t.Repeats > 0:
-		own.Name += fmt.Sprintf(" #%d", t.Repeat)
+		own.Name = t.named(own.Name)
 		shown = fmt.Sprintf("%s of %d", own.Name, t.Repeats)
 		if t.Side != "" {
 			shown = t.Side + ": " + shown
@@ -262,7 +265,7 @@ func (r *insertRun) prove(ctx context.Context, end *result.End) error {
 }
 
 // verifyUnless compares the tables with the rows that the seed generates, unless the Spec or the
-// way the run ended rule that out. expected is the approximate number of rows in the tables.
+// end of the run rules that out. expected is the approximate number of rows in the tables.
 func (m *measurement) verifyUnless(ctx context.Context, w *workload.Insert, expected int64, end *result.End) error {
 	skip := ""
 	switch {
@@ -324,8 +327,8 @@ func (e *Env) noteRows(text func(n int64) string) func(n int64) {
 	}
 }
 
-// while runs what has no progress to report, and says from time to time what it waits for, and how
-// long already.
+// while runs a function that reports no progress. From time to time it notes what is being done,
+// and for how long already: "dropping database rowmill_tables: 15 s so far".
 func (e *Env) while(what string, run func() error) error {
 	began, ended := time.Now(), make(chan struct{})
 	var all sync.WaitGroup
@@ -344,8 +347,8 @@ func (e *Env) while(what string, run func() error) error {
 	return run()
 }
 
-// settle lets the server complete the work that writes have deferred. The warnings are about what
-// it could not complete.
+// settle lets the server complete the work that writes have deferred. The warnings name the parts
+// that it could not complete.
 func (e *Env) settle(ctx context.Context, db *target.DB, tables []*engine.Table) (warnings []string, err error) {
 	err = e.while("waiting for the server to write its dirty pages and to remove old rows", func() error {
 		warnings, err = db.Settle(ctx, engine.Settle{Tables: tables, Private: target.Private(db.Text)})
@@ -354,8 +357,8 @@ func (e *Env) settle(ctx context.Context, db *target.DB, tables []*engine.Table)
 	return warnings, err
 }
 
-// takeOver continues with the tables of a recorded run, which hold most rows at most; 0 is
-// unknown. of follows the number of rows read.
+// takeOver continues with the tables of a recorded run, which hold at most so many rows; 0 is
+// unknown. of is shown after the number of rows read.
 func (r *insertRun) takeOver(ctx context.Context, was *result.Record, most int64, of string) (got workload.Resumed, err error) {
 	o := r.trial.Spec.insertOptions(r.trial.layout())
 	o.PeriodRows = was.Run.PeriodRows

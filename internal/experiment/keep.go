@@ -21,7 +21,7 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A KeepSpec is what only inserts into a declared table beside its maintenance have.
+// A KeepSpec has the options of inserts into a declared table while it is maintained.
 type KeepSpec struct {
 	// File is the path of the table's declaration, for messages and relative paths;
 	// Declaration is its text.
@@ -36,7 +36,7 @@ type KeepSpec struct {
 	WithRun bool    `json:"with-run,omitempty" toml:"with-run,omitempty"`
 	Speed   float64 `json:"speed" toml:"speed"`
 	Clock   string  `json:"clock,omitempty" toml:"clock,omitempty"`
-	// Baseline makes the same inserts first while nobody maintains the table.
+	// Baseline makes the same inserts first, without maintenance.
 	Baseline bool `json:"baseline,omitempty" toml:"baseline,omitempty"`
 }
 
@@ -65,9 +65,6 @@ func (e *Env) keep(ctx context.Context, s *Spec) ([]result.Record, error) {
 	r := &keepRun{measurement: measurement{env: e, trial: &Trial{Spec: s, Whole: s}, db: db}, spec: s, table: table}
 	if err = r.prepare(ctx); err == nil {
 		err = r.run(ctx)
-	}
-	if err == nil && ctx.Err() != nil {
-		err = ErrInterrupted
 	}
 	recs, err := recorded(r.rec, errors.Join(err, db.Close()))
 	if r.baseline != nil && r.baseline.rec != nil {
@@ -179,8 +176,8 @@ func (r *keepRun) run(ctx context.Context) (err error) {
 	return r.insert(ctx, clock, fmt.Sprintf("keep %s on %s", t.Declared.Name, r.db.Info().Engine))
 }
 
-// unkept makes the inserts while nobody maintains the table. Its clock is that of the machine: the
-// periods that exist must last.
+// unkept makes the inserts without maintenance. Its clock runs at normal speed, because no period
+// is created.
 func (r *keepRun) unkept(ctx context.Context, clock *upkeep.Clock) error {
 	with, without := *r.trial, *r.trial
 	with.Side, without.Side = "maintained", result.Unmaintained
@@ -273,7 +270,7 @@ func (r *keepRun) watchKeeper(ctx context.Context, event eventFunc) error {
 // lateRecord is how long after its end an action may be recorded, or one of another lane before it.
 const lateRecord = 10 * time.Second
 
-// follow reads the actions after since, and moves that on.
+// follow reads the actions after since, and advances since.
 func (r *keepRun) follow(ctx context.Context, since *time.Time, event eventFunc) error {
 	actions, err := r.table.State.ActionsSince(ctx, r.table.Declared.Name, *since)
 	if err != nil {

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,9 +20,9 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// Levels are the choices of a matrix besides the layouts of its Spec: each combination is a cell.
+// Levels are the choices of a matrix besides the layouts of its Spec. Each combination is a cell.
 type Levels struct {
-	// Methods are the insert methods; nil are the common ones that the engine has.
+	// Methods are the insert methods; nil means those of commonMethods that the engine has.
 	Methods []string `json:"methods,omitempty" toml:"methods,omitempty"`
 	Batches []string `json:"batches" toml:"batches"`
 	Writers []string `json:"writers" toml:"writers"`
@@ -36,18 +36,16 @@ type Levels struct {
 var commonMethods = []string{string(engine.Multi), string(engine.Prepared), string(engine.Load)}
 
 // Methods returns all insert methods.
-func Methods() (out []string) {
-	for _, m := range []engine.Method{engine.Single, engine.Multi, engine.Prepared, engine.Pipeline, engine.Load} {
-		out = append(out, string(m))
-	}
-	return out
+func Methods() []string {
+	return []string{string(engine.Single), string(engine.Multi), string(engine.Prepared), string(engine.Pipeline), string(engine.Load)}
 }
 
+// A factor is one list of a matrix.
 type factor struct {
 	name   string
 	levels []string
-	known  []string // nil: numbers
-	// set sets a run's level.
+	known  []string // the valid levels; nil means numbers
+	// set applies a level to the Spec of a run.
 	set func(run *Spec, level string) error
 }
 
@@ -122,16 +120,14 @@ func PlanMatrix(s *Spec) (*MatrixPlan, error) {
 	return m, nil
 }
 
+// possible leaves out the levels that the engine doesn't support, and refuses a factor without any
+// other.
 func (m *MatrixPlan) possible(factors []factor) (out []factor, err error) {
 	db, err := target.Dry(m.Spec.Target())
 	if err != nil {
 		return nil, refuse(Hint(err), "--target: %w", err)
 	}
 	caps, name := db.Capabilities(), db.Info().Engine
-	var methods []string
-	for _, method := range caps.Methods {
-		methods = append(methods, string(method))
-	}
 	for _, f := range factors {
 		if len(f.levels) == 0 {
 			continue
@@ -139,10 +135,9 @@ func (m *MatrixPlan) possible(factors []factor) (out []factor, err error) {
 		asked, why := f.levels, ""
 		f.levels = nil
 		for _, level := range asked {
-			why = ""
-			switch {
-			case f.name == "method" && !slices.Contains(methods, level):
-				why = fmt.Sprintf("%s has %s", name, strings.Join(methods, ", "))
+			switch why = ""; {
+			case f.name == "method" && !slices.Contains(caps.Methods, engine.Method(level)):
+				why = fmt.Sprintf("%s has %s", name, workload.Join(caps.Methods))
 			case f.name == "method" && workload.SkipsKnownKeys(m.Spec.Preset) && slices.Contains(caps.NoIgnore, engine.Method(level)):
 				why = fmt.Sprintf("%s can't skip rows whose key is there with it, as preset %s asks for", name, m.Spec.Preset)
 			case f.name == "layout" && level == workload.Rolling && !caps.Rolling:
@@ -228,37 +223,35 @@ func ResumeMatrix(ctx context.Context, path string, retryFailed bool) (m *Matrix
 	if m, err = PlanMatrix(r.Spec); err != nil {
 		return nil, nil, err
 	}
-	type place struct {
-		key    string
+	type run struct {
+		cell   string
 		repeat int
 	}
-	over := map[place]bool{}
+	over := map[run]bool{}
 	for i := range r.Recs {
-		run := &r.Recs[i].Run
-		if run.Cell == nil || run.Cell.Runs != len(m.Trials) || !slices.EqualFunc(run.Cell.Factors, m.Factors, sameFactor) {
+		h := &r.Recs[i].Run
+		if h.Cell == nil || h.Cell.Runs != len(m.Trials) || !reflect.DeepEqual(h.Cell.Factors, m.Factors) {
 			return nil, nil, r.refuse("rowmill bench matrix --out NEW.jsonl", "its matrix has other cells than this version of rowmill would run")
 		}
 		if completed, failed := cellEnd(&r.Recs[i]); completed || failed && !retryFailed {
-			over[place{run.Cell.Key(), run.Repeat}] = true
+			over[run{h.Cell.Key(), h.Repeat}] = true
 		}
 	}
-	m.Trials = slices.DeleteFunc(m.Trials, func(t Trial) bool { return over[place{t.Cell.Key(), t.Repeat}] })
+	m.Trials = slices.DeleteFunc(m.Trials, func(t Trial) bool { return over[run{t.Cell.Key(), t.Repeat}] })
 	return m, r.Recs, nil
 }
-
-func sameFactor(x, y result.Factor) bool { return x.Name == y.Name && slices.Equal(x.Levels, y.Levels) }
 
 // cellEnd reports how a recorded run of a cell ended; both are false for an interrupted one.
 func cellEnd(r *result.Record) (completed, failed bool) {
 	return !r.Broken() && r.End.Failure == "", r.End != nil && r.End.Stopped == bench.StoppedFailed
 }
 
-// perRun is the time of a run besides inserting: starting a private server, creating and dropping
-// tables, verifying a small one. On two cores, the servers start within two seconds.
+// perRun is the time of a run besides inserting: for starting a private server, which takes two
+// seconds on two cores, creating and dropping tables, and verifying a small table.
 const perRun = 3 * time.Second
 
-// Estimate returns how long the runs take, and says it with its basis: the mean of earlier
-// runs in the records or, if there are none, the longest time of a run.
+// Estimate returns how long the runs take, also as a text with its basis: the mean time of the runs
+// in the records or, if there are none, the longest time of a run.
 func (m *MatrixPlan) Estimate(records ...[]result.Record) (took time.Duration, text string) {
 	most := m.Spec.MaxTime.D().Seconds()
 	var sum, n float64
@@ -302,7 +295,7 @@ func (m *MatrixPlan) Run(ctx context.Context, env *Env, done []result.Record) (r
 		env.Command = recs[0].Run.Command
 	}
 	began, failures := time.Now(), 0
-	var late []error // of runs that are complete in the record
+	var late []error // after the ends of runs that were recorded
 	for i, t := range m.Trials {
 		note := fmt.Sprintf("run %d of %d: %s", t.Cell.Order, t.Cell.Runs, t.Label)
 		if i > 0 {
@@ -366,81 +359,33 @@ func (e *Env) failedCell(t *Trial) result.Run {
 	return run
 }
 
-// runCell runs a cell. It first waits for the work that the previous cell left to the server. On a
+// runCell runs a cell, after the work that the previous cell left to the disk and the server. On a
 // permanent database, it drops the tables afterwards, so that each cell starts from the same state.
 func (e *Env) runCell(ctx context.Context, t *Trial) (*result.Record, error) {
 	if err := e.while("waiting for the disk to write what the cell before left", func() error { return syncDisk(ctx) }); err != nil {
 		return nil, err
 	}
 	r := e.newInsert(t)
-	_, err := r.on(ctx, func(schema []string) (err error) {
+	_, err := r.on(ctx, func(schema []string) (failed error) {
 		if !target.Private(t.Spec.Target()) {
 			defer func() {
 				ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterwards)
 				defer cancel()
-				err = errors.Join(err, r.w.Drop(ctx))
+				failed = errors.Join(failed, r.w.Drop(ctx))
 			}()
-			if err := r.settle(ctx); err != nil {
+			warnings, err := e.settle(ctx, r.db, r.w.Tables())
+			if err != nil {
 				return err
 			}
+			r.warnings = warnings
 		}
-		err = r.insert(ctx, schema, r.config())
-		if e.Out.failed() {
+		err := r.insert(ctx, schema, r.config())
+		if e.Out.Failed() {
 			err = errors.Join(err, errRecord)
 		}
 		return err
 	})
 	return r.rec, err
-}
-
-// Settling, on a permanent server: the interval between readings of the dirty share of its cache,
-// the share below which it has settled, the longest wait, and the number of readings without any
-// decrease that ends the wait. The last limit is for servers that flush nothing while idle.
-const (
-	settleEvery   = 500 * time.Millisecond
-	settledShare  = 0.05
-	settleMost    = time.Minute
-	settleReading = 6
-)
-
-// settle waits until the server has written the pages that the previous cell left
-// dirty, or has stopped writing. It doesn't wait for engines without that counter.
-func (r *insertRun) settle(ctx context.Context) error {
-	if !r.db.Capabilities().Stores {
-		return nil
-	}
-	counters, err := r.db.Counters(ctx, r.w.Tables()...)
-	if err != nil {
-		return fmt.Errorf("open the server's counters: %w", err)
-	}
-	defer counters.Close()
-	all := counters.Describe()
-	at := slices.IndexFunc(all, func(c engine.Counter) bool { return c.Name == engine.CounterCacheDirty })
-	if at < 0 {
-		return nil
-	}
-	values := make([]float64, len(all))
-	least, still, said := math.Inf(1), 0, false
-	for end := time.Now().Add(settleMost); time.Now().Before(end) && still < settleReading; {
-		if err := counters.Sample(ctx, values); err != nil {
-			return err
-		}
-		dirty := values[at]
-		if math.IsNaN(dirty) || dirty <= settledShare*float64(r.db.Info().CacheBytes) {
-			return nil
-		}
-		if !said {
-			said = true
-			r.env.Show.Note("waiting for the server to write its dirty pages")
-		}
-		if still++; dirty < least {
-			least, still = dirty, 0
-		}
-		if err := engine.Sleep(ctx, settleEvery); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // Summary describes the runs and how long they take.

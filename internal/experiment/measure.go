@@ -25,10 +25,9 @@ type measurement struct {
 	db    *target.DB
 	// workEvery is the interval at which a fixed computation is timed; 0 means never.
 	workEvery time.Duration
-	// polled means that no client of the workload occupies a processor of Go's scheduler while it
-	// waits.
+	// polled means that no client of the workload blocks a thread while it waits for its server.
 	polled bool
-	// warm is the number of rows of the warm-up, which note counts with those of the run.
+	// warm is the number of rows of the warm-up, which note counts together with those of the run.
 	warm int64
 	// note, if set, completes an interval before it is recorded.
 	note func(*result.Interval)
@@ -51,8 +50,8 @@ type measurement struct {
 	known   int // warnings in the header
 }
 
-// begin opens the counters and writes the record's first line. own is what only the workload knows
-// of its header, cfg how it is run, and shown the run's name as shown to users.
+// begin opens the counters and writes the record's first line. own has the fields of the header
+// that only the workload knows; shown is the run's name as it is shown to users.
 func (m *measurement) begin(ctx context.Context, tables []*engine.Table, cfg bench.Config, own result.Run, shown string) error {
 	m.cfg = cfg
 	if err := m.openProbe(ctx, tables); err != nil {
@@ -101,15 +100,14 @@ func (m *measurement) openProbe(ctx context.Context, tables []*engine.Table) (er
 		}
 		node.DB = m.counters
 	}
-	cfg := probe.Config{Nodes: []probe.Node{node}, Interval: m.cfg.Interval, WorkEvery: m.workEvery}
-	m.probe = probe.New(ctx, cfg)
+	m.probe = probe.New(ctx, probe.Config{Nodes: []probe.Node{node}, Interval: m.cfg.Interval, WorkEvery: m.workEvery})
 	if err := m.watchReplicas(ctx); err != nil {
 		return errors.Join(err, m.close())
 	}
 	return nil
 }
 
-// replicaTargets are those of a private server, and those of the Spec.
+// replicaTargets returns the replicas of a private server, and those that the Spec names.
 func (m *measurement) replicaTargets() (all []string) {
 	for _, n := range m.db.Nodes {
 		if n.Replica {
@@ -145,21 +143,21 @@ func (m *measurement) watchReplicas(ctx context.Context) error {
 
 // close closes the probe and then its counters. Further calls do nothing.
 func (m *measurement) close() error {
-	var errs []error
+	var err error
 	if m.probe != nil {
-		errs = append(errs, m.probe.Close())
+		err = m.probe.Close()
 	}
 	if m.counters != nil {
-		errs = append(errs, m.counters.Close())
+		err = errors.Join(err, m.counters.Close())
 		m.counters = nil
 	}
-	errs = append(errs, m.replicas.Close())
+	err = errors.Join(err, m.replicas.Close())
 	m.replicas = nil
-	return errors.Join(errs...)
+	return err
 }
 
-// warmUp runs the load for a while without measuring it: caches fill, and connections, plans and
-// background work are those of a server at work.
+// warmUp runs the load for a while without measuring it, so that the server has filled its caches
+// and is in its usual state of work.
 func (m *measurement) warmUp(ctx context.Context, w bench.Workload, cfg bench.Config) (done bench.Outcome, err error) {
 	d := m.trial.Spec.Warmup.D()
 	if d == 0 {
@@ -169,7 +167,7 @@ func (m *measurement) warmUp(ctx context.Context, w bench.Workload, cfg bench.Co
 	cfg.MaxTime = d
 	cfg.Observe = func(iv result.Interval) error {
 		if m.note != nil {
-			m.note(&iv) // it may count what was done since the last one, and in all
+			m.note(&iv) // it may keep counts from one interval to the next
 			m.warm = iv.Rows
 		}
 		return nil
@@ -177,9 +175,9 @@ func (m *measurement) warmUp(ctx context.Context, w bench.Workload, cfg bench.Co
 	return bench.Run(ctx, w, cfg)
 }
 
-// measure runs the workload and writes the rest of the record. prove, if set, examines
-// the state that the run left in the database, however the run ended, and adds to the
-// record's end. An error from prove fails the run.
+// measure runs the workload and writes the rest of the record. prove, if set, examines the database
+// after the run, also after a failed run, and adds to the record's end. An error of prove fails the
+// run.
 func (m *measurement) measure(ctx context.Context, w bench.Workload, prove func(ctx context.Context, end *result.End) error) error {
 	end, cfg := result.End{}, m.cfg
 	cfg.Died, cfg.Death = m.db.Died()
@@ -319,14 +317,13 @@ func (m *measurement) rows() int64 {
 	return 0
 }
 
-// While a run measures, garbage is collected once per 128 MiB of it instead of once per
-// few MiB: collections take CPU time from the clients, and their pauses delay clients
-// that wait for the server.
+// During a run, Go collects garbage once per 128 MiB of it instead of once per few MiB: collections
+// take CPU time from the clients, and their pauses delay clients that wait for the server.
 const (
-	// gcPercent makes Go's smallest heap, which is 4 MiB at 100, 128 MiB.
+	// gcPercent makes Go's smallest heap 128 MiB; at 100 percent it is 4 MiB.
 	gcPercent = 3200
-	// memoryLimit, with memoryPerClient for histograms and rows, bounds what gcPercent
-	// would add to a heap that is not small.
+	// memoryLimit, with memoryPerClient for histograms and rows, limits the memory that gcPercent
+	// would add to a large heap.
 	memoryLimit     = 256 << 20
 	memoryPerClient = 1 << 20
 )

@@ -22,14 +22,14 @@ type TableSpec struct {
 
 // Declared reads the declaration for a target of an experiment.
 func (t *TableSpec) Declared(url string) (*rolling.Declaration, error) {
-	// A declared table has a database that stays; that of an experiment may be temporary.
+	// rolling refuses a temporary database, which an experiment may have: this one gets a name.
 	if rest, ok := strings.CutPrefix(url, target.Default); ok && (rest == "" || rest[0] == '?') {
 		url = target.Default + "bench" + rest
 	}
 	return rolling.ParseDeclarationFor(t.File, []byte(t.Declaration), url)
 }
 
-// WithValues returns the table with other [values], above which stands a comment.
+// WithValues returns the table with other [values], which begin with a comment.
 func (t *TableSpec) WithValues(v *rolling.Values, comment string) *TableSpec {
 	return &TableSpec{File: t.File, Declaration: withoutValues(t.Declaration) + "\n# " + comment + "\n" + v.TOML()}
 }
@@ -45,7 +45,7 @@ func (t *TableSpec) ascending(url, column string) (*TableSpec, error) {
 	return t.WithValues(&d.Values, "The values of "+column+" ascend."), nil
 }
 
-// withoutValues returns a declaration without its section of values.
+// withoutValues returns the text of a declaration without its section [values].
 func withoutValues(text string) string {
 	var out strings.Builder
 	values := false
@@ -72,7 +72,8 @@ func (s *Spec) own() (*workload.Own, error) {
 	return &workload.Own{Declaration: d}, nil
 }
 
-// SetTable makes the Spec one of a declared table. Its periods are as declared, unless auto is set.
+// SetTable lets the Spec measure a declared table. The table's periods are as declared, unless auto
+// is set.
 func (s *Spec) SetTable(t *TableSpec, auto bool) error {
 	s.Table = t
 	o, err := s.own()

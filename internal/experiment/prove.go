@@ -20,7 +20,8 @@ const (
 	proveBatch   = 100
 )
 
-// Prove inserts so many rows of a table into private servers of a kind, with a finding and without.
+// Prove measures the gain of a change that a finding proposes: it inserts so many rows of a table
+// into private servers of a kind, some with the change and some without it.
 func (e *Env) Prove(ctx context.Context, kind string, table *TableSpec, t *engine.Trial, rows int64) (*engine.Gain, error) {
 	type side struct {
 		params, layout, what string

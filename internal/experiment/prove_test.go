@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/experiment/record"
 	"github.com/rowmill/rowmill/internal/testdb"
 	"github.com/rowmill/rowmill/rolling"
 )
@@ -19,7 +20,7 @@ func TestProve(t *testing.T) {
 		}
 		table := &TableSpec{File: "t.toml", Declaration: "[table]\nname = \"t\"\ncreate = \"CREATE TABLE t (id BIGINT NOT NULL, at " + at + " NOT NULL, PRIMARY KEY (id, at))\"\ntime = \"at\"\n[period]\nevery = \"1d\"\n"}
 		for _, trial := range []*engine.Trial{{Before: logged, After: kept}, {Rolls: true}, {Ascending: "id"}} {
-			out, err := Create("")
+			out, err := record.Create("")
 			if err != nil {
 				t.Fatal(err)
 			}

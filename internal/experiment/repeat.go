@@ -31,7 +31,7 @@ type Repeated struct {
 	Tables []string
 }
 
-// Private reports whether the target is made for each run, so that it can't hold a user's table.
+// Private reports whether the target is created for each run, so that it can't hold a user's table.
 func (c *Repeated) Private() bool { return target.Private(c.Spec.Target()) }
 
 // Same reports whether two configurations are the same.

@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/experiment/record"
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/result"
@@ -19,7 +20,7 @@ type Resumption struct {
 	Spec *Spec
 	// Recs are the runs in the file. The last one is continued if it was interrupted.
 	Recs []result.Record
-	// left are the trials to make. The first continues what its field resumes holds.
+	// left are the trials to make. The first may continue recorded runs.
 	left []Trial
 }
 
@@ -29,7 +30,7 @@ func (r *Resumption) refuse(hint, format string, args ...any) error {
 
 func readResumption(ctx context.Context, path, workload string) (r *Resumption, err error) {
 	r = &Resumption{Path: path}
-	if r.Recs, err = Read(ctx, path); err != nil {
+	if r.Recs, err = record.Read(ctx, path); err != nil {
 		return nil, engine.Hinted(fmt.Errorf("--resume %s: %w", path, err), "run the command that writes it again")
 	}
 	first := &r.Recs[0].Run
@@ -111,7 +112,7 @@ func (r *Resumption) canContinue(t *Trial) error {
 		err = w.CanResume()
 	}
 	if err == nil && t.Spec.FindRate {
-		_, err = (&Env{}).resumedSearch(t)
+		_, err = (&Env{}).newRateSearch(t)
 	}
 	if err != nil {
 		return r.refuse(cmp.Or(Hint(err), "run the recorded command again"), "%w", err)

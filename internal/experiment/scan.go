@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rowmill/rowmill/internal/bench"
@@ -15,31 +16,26 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// A ScanSpec is what only the partition scan has: each way asks for the sums over 1, Step, 2*Step
+// A ScanSpec has the options of the partition scan: each way asks for the sums over 1, Step, 2*Step
 // and so on up to all Partitions.
 type ScanSpec struct {
 	Partitions int      `json:"partitions" toml:"partitions"`
 	Step       int      `json:"step" toml:"step"`
 	Ways       []string `json:"ways" toml:"ways"`
-	// Sessions is the number of connections that read in parallel; 0 is that of query.Options.
+	// Sessions is the number of connections that read in parallel; 0 is the default of query.Options.
 	Sessions int `json:"sessions,omitempty" toml:"sessions,omitempty"`
 }
 
 // scanRounds is how often a run asks each query.
 const scanRounds = 3
 
-// numbers are the numbers of partitions that are read, in order.
+// numbers returns the numbers of partitions that are read, in order.
 func (s *ScanSpec) numbers() []int {
 	out := []int{1}
 	for n := s.Step; n < s.Partitions; n += s.Step {
-		if n > 1 {
-			out = append(out, n)
-		}
+		out = append(out, n)
 	}
-	if s.Partitions > 1 {
-		out = append(out, s.Partitions)
-	}
-	return out
+	return slices.Compact(append(out, s.Partitions))
 }
 
 func (s *Spec) scanOptions() workload.ScanOptions {
@@ -84,7 +80,7 @@ func (e *Env) scan(ctx context.Context, s *Spec) ([]result.Record, error) {
 	return e.scanAs(ctx, s, func(string) *Trial { return &Trial{Spec: s, Whole: s} })
 }
 
-// scanAs does the same. trial returns the trial that the run of a way is.
+// scanAs does the same; trial returns the trial for the run of a way.
 func (e *Env) scanAs(ctx context.Context, s *Spec, trial func(way string) *Trial) (recs []result.Record, err error) {
 	r := &scanRun{Env: e, spec: s, trial: trial}
 	m := measurement{env: e, trial: &Trial{Spec: s}}
@@ -132,7 +128,7 @@ type scanTrial struct {
 	round int
 }
 
-// ways are those of the Spec that the database has.
+// ways returns the ways of the Spec that the database supports.
 func (r *scanRun) ways() (out []string) {
 	_, wired := r.db.DB.(engine.Wired)
 	for _, way := range r.spec.Scan.Ways {
@@ -161,13 +157,13 @@ func (r *scanRun) measure(ctx context.Context, reader engine.Reader, t scanTrial
 	}
 	run := r.w.Run(asker, numbers, scanRounds)
 	own := result.Run{
-		Name: fmt.Sprintf("scan %s on %s", t.way, r.db.Info().Engine), Deviations: r.w.Deviations(), Database: result.Database{Schema: r.schema}, Warnings: r.warnings, Load: result.Load{Indexes: 0},
+		Name: fmt.Sprintf("scan %s on %s", t.way, r.db.Info().Engine), Deviations: r.w.Deviations(), Database: result.Database{Schema: r.schema}, Warnings: r.warnings,
 		Benchmark: result.Benchmark{Scan: &result.Scan{Way: t.way, Partitions: s.Scan.Partitions, TableRows: s.Rows, Ways: s.Scan.Ways, Query: most, Sessions: 1}},
 	}
 	trial := r.trial(t.way)
 	if s.Repeat > 1 {
 		trial.Repeat, trial.Repeats = t.round+1, s.Repeat
-		own.Name += fmt.Sprintf(" #%d", trial.Repeat)
+		own.Name = trial.named(own.Name)
 	}
 	if t.way != result.ScanSerial {
 		if own.Scan.Sessions, own.Scan.Whole, err = ask.Explain(ctx, reader, most, s.Scan.Sessions); err != nil {

@@ -241,7 +241,7 @@ func (p *ScenarioPlan) Run(ctx context.Context, env *Env) ([]result.Record, erro
 			t.Again = n > 1
 			return env.hotTrial(ctx, t.Spec.HotRow.Ways[0], t.Spec.HotRow.Clients[0], t)
 		case scenario.TPCC:
-			return env.tpccRun(ctx, &t)
+			return env.tpcc(ctx, &t)
 		}
 		t.Spec.Targets, t.Scenario.FinalBytes = []string{p.target}, p.finalBytes
 		if p.finalBytes == 0 {

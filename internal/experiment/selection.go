@@ -1,10 +1,10 @@
 package experiment
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rowmill/rowmill/internal/figure"
@@ -75,32 +75,23 @@ func (s Selection) Of(recs []result.Record, flag, path string) ([]result.Record,
 	return out, nil
 }
 
-// headerFields returns the scalar fields of a header as text, by their names in the
-// record. Empty fields are included.
+// headerFields returns the fields of a header that can be selected, as texts by their names in the
+// record.
 func headerFields(r *result.Run) map[string]string {
 	return map[string]string{
 		"name": r.Name, "repeat": fmt.Sprint(r.Repeat), "side": r.Side,
 		"workload": r.Workload, "preset": r.Preset, "layout": r.Layout, "method": r.Method,
 		"rows": fmt.Sprint(r.Rows), "writers": fmt.Sprint(r.Writers), "batch": fmt.Sprint(r.Batch),
-		"indexes": fmt.Sprint(r.Indexes), "rate": number(r.Rate), "seed": fmt.Sprint(r.Seed),
+		"indexes": fmt.Sprint(r.Indexes), "rate": strconv.FormatFloat(r.Rate, 'f', -1, 64), "seed": fmt.Sprint(r.Seed),
 		"period": r.Period, "keep_periods": fmt.Sprint(r.KeepPeriods),
 		"target": r.Target, "engine": r.Engine, "server_version": r.ServerVersion, "storage": r.Storage,
 		"durability": r.Durability, "cache_bytes": fmt.Sprint(r.CacheBytes), "rowmill": r.Rowmill,
 	}
 }
 
-// number formats a float as the record does.
-func number(f float64) string {
-	p, err := json.Marshal(f)
-	if err != nil {
-		return fmt.Sprint(f)
-	}
-	return string(p)
-}
-
-// Sides divides the runs of one record into two sides: those that --a and --b select, those
-// that were measured in order to be compared, or the only two configurations, which groups
-// has. path is the record's.
+// Sides divides the runs of one record into two sides: those that --a and --b select, or those that
+// compare --repeat measured, or else the only two configurations. groups has the runs by
+// configuration, path is the record's file.
 func Sides(recs []result.Record, path string, a, b Selection, groups [][]result.Record) (before, after []result.Record, err error) {
 	if a == nil && b == nil {
 		sided := Selection{{Field: "side", Value: "A"}}

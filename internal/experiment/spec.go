@@ -31,8 +31,8 @@ type Spec struct {
 	// Targets are the databases, measured in turn; most workloads have exactly one.
 	Targets []string `json:"targets" toml:"targets"`
 
-	// Replicas are servers that repeat the changes of the only target, beside those of a private
-	// server; their delay is measured.
+	// Replicas are replicas of the only target, besides those that a private server has; their delay
+	// is measured.
 	Replicas []string `json:"replica,omitempty" toml:"replica,omitempty"`
 
 	// Preset names the table and its rows. Indexes and TablePerWriter replace the
@@ -135,7 +135,7 @@ const (
 	Scenario = "scenario"
 )
 
-// A Duration is a time.Duration whose text is that of time.ParseDuration.
+// A Duration is a time.Duration that is written as a text, such as "1m30s".
 type Duration time.Duration
 
 // D returns d as a time.Duration.
@@ -151,8 +151,8 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	return err
 }
 
-// A Seed is the number that all rows derive from. It is a text in JSON and TOML, whose
-// readers would round or refuse one of 64 bits.
+// A Seed is the number that all rows derive from. In JSON and TOML it is a text, because readers of
+// these formats round or refuse integers of 64 bits.
 type Seed uint64
 
 // MarshalText implements encoding.TextMarshaler.
@@ -179,11 +179,7 @@ func (s *Spec) encoded() json.RawMessage {
 // Recorded returns the Spec in a run's header.
 func Recorded(run *result.Run) (*Spec, error) {
 	if run.Spec == nil {
-		try := "run the experiment again, with --out NEW.jsonl"
-		if len(run.Command) > 0 {
-			try = "rowmill " + ShellWords(run.Command)
-		}
-		return nil, refuse(try, "its record has no spec: rowmill %s, which wrote it, stored none; it can be reported and compared only", run.Rowmill)
+		return nil, refuse("run the experiment again, with --out NEW.jsonl", "its record has no spec: rowmill %s, which wrote it, stored none; it can be reported and compared only", run.Rowmill)
 	}
 	dec := json.NewDecoder(bytes.NewReader(run.Spec))
 	dec.DisallowUnknownFields()
@@ -216,18 +212,6 @@ func (s *Spec) Settings() string {
 	return strings.Join(out, " ")
 }
 
-// ShellWords quotes arguments for a shell.
-func ShellWords(args []string) string {
-	out := make([]string, len(args))
-	for i, a := range args {
-		out[i] = a
-		if a == "" || strings.ContainsAny(a, " \t\n'\"\\$`&|;<>()*?[]{}~#!") {
-			out[i] = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
-		}
-	}
-	return strings.Join(out, " ")
-}
-
 // Hint returns what an error suggests to try instead; "" if it suggests nothing.
 func Hint(err error) string {
 	var refusal *Refusal
@@ -247,7 +231,7 @@ func (s *Spec) dryInsert(layout string) (*workload.Insert, error) {
 }
 
 func (s *Spec) insertOptions(layout string) workload.InsertOptions {
-	own, _ := s.own() // Validate has refused one with errors
+	own, _ := s.own() // Validate has refused an invalid table
 	o := workload.InsertOptions{
 		Own: own, Preset: s.Preset, Layout: layout, Seed: uint64(s.Seed), Rows: s.Rows, Writers: s.Writers, Batch: s.Batch,
 		Method: engine.Method(s.Method), Indexes: s.Indexes, TablePerWriter: s.TablePerWriter,
@@ -255,7 +239,7 @@ func (s *Spec) insertOptions(layout string) workload.InsertOptions {
 		KeepRows: s.KeepRows, Readers: s.Readers, ReadAfter: s.ReadAfter,
 	}
 	if s.FindRate && s.Rows > wideRows {
-		o.Rows = 0 // unknown; each trial sets it
+		o.Rows = 0 // unknown: each trial adds rows
 	}
 	return o
 }
@@ -277,37 +261,15 @@ func (s *Spec) alone(layout string) *Spec {
 	return &one
 }
 
-// Statements are what one part of an experiment would execute.
-type Statements struct {
-	// About is the part, such as "layout plain", and On where it executes them.
-	About, On string
-	All       []workload.Statement
-}
-
-// Text is the statements as SQL, with comments.
-func (s *Statements) Text() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "-- %s on %s\n", s.About, s.On)
-	purpose := ""
-	for _, q := range s.All {
-		if q.Purpose != purpose {
-			fmt.Fprintf(&b, "\n-- %s\n", q.Purpose)
-			purpose = q.Purpose
-		}
-		fmt.Fprintf(&b, "%s;\n", q.SQL)
-	}
-	return b.String() + "\n"
-}
-
-// Statements returns what the experiment would execute: of inserts by layout.
-func (s *Spec) Statements() (out []Statements, err error) {
+// Statements returns the statements that the experiment would execute, for inserts by layout.
+func (s *Spec) Statements() (out []workload.Statements, err error) {
 	if s.Workload == Ibench {
 		w, err := s.dryIbench()
 		if err != nil {
 			return nil, err
 		}
 		all, err := w.Statements(s.DropExisting, !s.NoVerify)
-		return []Statements{{"steps " + strings.Join(s.Ibench.Steps, ", "), s.Target(), all}}, err
+		return []workload.Statements{{About: "steps " + strings.Join(s.Ibench.Steps, ", "), On: s.Target(), All: all}}, err
 	}
 	if s.Table != nil {
 		return nil, refuse("rowmill apply "+s.Table.File+" --dry-run, for its statements", "--print-sql: only the server knows the types of a declared table's columns")
@@ -325,7 +287,7 @@ func (s *Spec) Statements() (out []Statements, err error) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, Statements{"layout " + layout, db.Info().Engine, all})
+		out = append(out, workload.Statements{About: "layout " + layout, On: db.Info().Engine, All: all})
 	}
 	return out, nil
 }

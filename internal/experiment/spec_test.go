@@ -17,6 +17,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/experiment/record"
 	"github.com/rowmill/rowmill/internal/maintain"
 	"github.com/rowmill/rowmill/internal/maintain/apply"
 	"github.com/rowmill/rowmill/internal/target"
@@ -162,7 +163,7 @@ func TestRun(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				out, err := Create(filepath.Join(t.TempDir(), "run.jsonl"))
+				out, err := record.Create(filepath.Join(t.TempDir(), "run.jsonl"))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -170,7 +171,7 @@ func TestRun(t *testing.T) {
 				if err := errors.Join(err, out.Close()); err != nil {
 					t.Fatal(err)
 				}
-				recs, err := Read(t.Context(), out.Path)
+				recs, err := record.Read(t.Context(), out.Path)
 				if err != nil || len(recs) != c.runs {
 					t.Fatalf("%d records, %v", len(recs), err)
 				}
@@ -193,8 +194,8 @@ func TestRun(t *testing.T) {
 
 // A record without a Spec, or with one of another version, says so and what to do.
 func TestRecorded(t *testing.T) {
-	old := result.Run{Rowmill: "0.9", Command: []string{"bench", "insert", "--target", "sandbox:x?y"}}
-	if _, err := Recorded(&old); err == nil || !strings.Contains(err.Error(), "no spec: rowmill 0.9, which wrote it") || Hint(err) != "rowmill bench insert --target 'sandbox:x?y'" {
+	old := result.Run{Rowmill: "0.9", Command: []string{"bench", "insert"}}
+	if _, err := Recorded(&old); err == nil || !strings.Contains(err.Error(), "no spec: rowmill 0.9, which wrote it") || Hint(err) != "run the experiment again, with --out NEW.jsonl" {
 		t.Errorf("%v, try %s", err, Hint(err))
 	}
 	for _, text := range []string{`{"warp":9,"targets":["null:"]}`, `{"rows":"many"}`, `{}`, `[]`} {

@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -19,8 +20,8 @@ const (
 	steadyPeriod = 10 * time.Minute
 	// steadyWork is the interval at which the fixed computation is timed.
 	steadyWork = time.Second
-	// leastPerInterval is the least number of commits per interval. A commit at the end of an
-	// interval may fall into the next one; with 20, that is no more than the tolerance of 5%.
+	// leastPerInterval is the least number of commits per interval. The last commit of an interval may
+	// fall into the next interval; of 20 commits, that is no more than the tolerance of 5%.
 	leastPerInterval = 20
 )
 
@@ -42,14 +43,10 @@ func (e *Env) steady(ctx context.Context, s *Spec) ([]result.Record, error) {
 		// At least two per interval, so that every interval has one.
 		r.workEvery = min(steadyWork, s.Interval.D()/2)
 	}
-	recs, err := r.on(ctx, func(schema []string) error {
+	return r.on(ctx, func(schema []string) error {
 		e.Show.Note("recording to " + e.Out.Path + "; read it at any moment: rowmill report " + e.Out.Path)
 		return r.insert(ctx, schema, r.config())
 	})
-	if err == nil && ctx.Err() != nil {
-		err = ErrInterrupted
-	}
-	return recs, err
 }
 
 // host returns this machine's name without its domain.
@@ -64,26 +61,18 @@ func host() string {
 
 var notInNames = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
 
-// fileName turns the name of a system into a part of a file name.
-func fileName(s string) string {
-	if s = strings.Trim(notInNames.ReplaceAllString(s, "-"), "-"); s != "" {
-		return s
-	}
-	return "host"
-}
-
 // SteadyFile returns the name of the file for a record that begins now.
 func SteadyFile(now time.Time) string {
-	return fmt.Sprintf("steady-%s-%s.jsonl", fileName(host()), now.Format("20060102-150405"))
+	return fmt.Sprintf("steady-%s-%s.jsonl", cmp.Or(strings.Trim(notInNames.ReplaceAllString(host(), "-"), "-"), "host"), now.Format("20060102-150405"))
 }
 
-// SummedUp is a Progress that combines intervals into longer ones for another one: the first
-// has one interval, each further one is twice as long, up to a time of Most.
+// SummedUp is a Progress that combines intervals into longer ones before it shows them: the first
+// shown interval is as measured, each further one is twice as long, up to Most.
 type SummedUp struct {
 	Progress
 	Most time.Duration
 	sum  *result.Interval
-	next float64 // seconds of the one that comes next
+	next float64 // length of the next shown interval, in seconds
 }
 
 // Interval implements Progress.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -21,12 +20,12 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// A TablesSpec is what only many tables have.
+// A TablesSpec has the options of the measurement of many tables.
 type TablesSpec struct {
-	// Tables is their number, Partitions that of each one's; 0 is none.
+	// Tables is the number of tables, Partitions the number of partitions of each; 0 is none.
 	Tables     int `json:"tables" toml:"tables"`
 	Partitions int `json:"partitions,omitempty" toml:"partitions,omitempty"`
-	// Connections open Open tables each in the end.
+	// At the end, each of Connections opens so many tables.
 	Connections int `json:"connections" toml:"connections"`
 	Open        int `json:"open" toml:"open"`
 }
@@ -34,19 +33,15 @@ type TablesSpec struct {
 const (
 	// TablesDatabase is the database that the tables are created in.
 	TablesDatabase = "rowmill_tables"
-	// smallCache is the memory for pages unless the target says otherwise: it is full from the
-	// beginning, so that what grows are tables, not pages.
+	// smallCache is the memory for pages unless the target says otherwise. It is full from the
+	// beginning, so that memory grows by the tables and not by pages.
 	smallCache = 8 << 20
-	// tablesSteps is the number of steps in which tables are opened, and connections made.
-	tablesSteps = 10
 	// dropPatience is how long the tables may take to be dropped after an interrupt.
 	dropPatience = 30 * time.Minute
-	// endPatience is how long the processes of closed connections may take to end.
-	endPatience = 10 * time.Second
 )
 
 func (t *Trial) tablesOptions() oltp.TablesOptions {
-	o := oltp.TablesOptions{Tables: t.Spec.Tables.Tables, Partitions: t.Spec.Tables.Partitions, Declared: t.calibrates}
+	o := oltp.TablesOptions{Tables: t.Spec.Tables.Tables, Partitions: t.Spec.Tables.Partitions, Connections: t.Spec.Tables.Connections, Open: t.Spec.Tables.Open, Declared: t.calibrates}
 	if t.calibrates != nil {
 		o.Steps = calibrateSteps
 	}
@@ -101,23 +96,18 @@ func (e *Env) tablesRun(ctx context.Context, s *Spec, t *Trial) (recs []result.R
 	}
 	own.Targets, t.Spec = []string{url}, &own
 	r := &tablesRun{measurement: measurement{env: e, trial: t}, private: target.Private(url)}
-	if err = r.open(ctx, func() error { return r.run(ctx) }); r.rec == nil {
-		err = early(ctx, err)
-	}
-	return recorded(r.rec, err)
+	return r.run(ctx, func() error { return r.onServer(ctx) })
 }
 
 // A tablesRun is one run on an open target.
 type tablesRun struct {
 	measurement
 	w *oltp.Tables
-	// private means that the server is thrown away.
+	// private means that the server is removed after the run.
 	private bool
-	// later are the costs after the creation.
-	later []result.TablesCost
 }
 
-func (r *tablesRun) run(ctx context.Context) (err error) {
+func (r *tablesRun) onServer(ctx context.Context) (err error) {
 	s := r.trial.Spec
 	h, ok := r.db.DB.(engine.Housekeeper)
 	if !ok || len(r.db.Nodes) > 1 {
@@ -152,6 +142,10 @@ func (r *tablesRun) run(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, db.Close()) }()
 	r.w.On(db.(engine.Housekeeper)) // as the database beside it
 	r.w.Measure = r.footprint
+	r.w.Processes = func() (int, error) {
+		f, err := probe.ReadFootprint(r.pid())
+		return f.Processes, err
+	}
 	return r.create(ctx, house)
 }
 
@@ -193,7 +187,7 @@ func (r *tablesRun) prepare(ctx context.Context, h engine.Housekeeper) error {
 	return h.CreateDatabase(ctx, TablesDatabase)
 }
 
-// drop drops the database, also after an interrupt; one whose server has ended stays.
+// drop drops the database, also after an interrupt, unless its server has ended.
 func (r *tablesRun) drop(ctx context.Context, h engine.Housekeeper) error {
 	if r.dead() {
 		return nil
@@ -214,11 +208,8 @@ func (r *tablesRun) create(ctx context.Context, house engine.Household) error {
 	if head.Partitions > 0 {
 		own.Name += " of " + figure.Plural(head.Partitions, "partition")
 	}
-	own.Name += " on " + r.db.Info().Engine
-	if r.trial.Repeat > 0 {
-		own.Name += fmt.Sprintf(" #%d", r.trial.Repeat)
-	}
-	for n := range min(3, s.Tables.Tables) { // so many of them describe the rest
+	own.Name = r.trial.named(own.Name + " on " + r.db.Info().Engine)
+	for n := range min(3, s.Tables.Tables) { // the others are alike
 		create, err := r.w.Create(n, 1)
 		if err != nil {
 			return err
@@ -244,7 +235,7 @@ func (r *tablesRun) create(ctx context.Context, house engine.Household) error {
 		}
 		found, err := r.w.Found(ctx)
 		if err != nil {
-			if dead := r.db.Death(err); dead != nil || end.Stopped == bench.StoppedFailed { // that the rest can't be asked for has the same cause
+			if dead := r.db.Death(err); dead != nil || end.Stopped == bench.StoppedFailed { // the count failed for the same reason
 				end.Warnings = append(end.Warnings, "not counted in the catalog: the run failed")
 				return dead
 			}
@@ -261,7 +252,7 @@ func (r *tablesRun) create(ctx context.Context, house engine.Household) error {
 				err = errors.Join(r.db.Death(err), err)
 			}
 		}
-		end.Costs = r.later
+		end.Costs = r.w.Costs()
 		return err
 	})
 }
@@ -301,26 +292,16 @@ func (r *tablesRun) footprint(c *result.TablesCost) error {
 	return err
 }
 
-// afterwards measures what a later day costs.
+// afterwards measures the costs after the creation: of a restart, and of opening the tables.
 func (r *tablesRun) afterwards(ctx context.Context) error {
-	note := func(what string, run func(ctx context.Context) error) func() error {
-		return func() error { return r.env.while(what, func() error { return run(ctx) }) }
-	}
-	for _, phase := range []func() error{note("restarting the server", r.restart), note("opening the tables", r.openAll), note("opening tables on several connections", r.connect)} {
-		if err := phase(); err != nil {
+	for _, phase := range []struct {
+		name string
+		run  func(context.Context) error
+	}{{"restarting the server", r.restart}, {"opening the tables", r.w.OpenAll}, {"opening tables on several connections", r.w.Connect}} {
+		if err := r.env.while(phase.name, func() error { return phase.run(ctx) }); err != nil {
 			return err
 		}
 	}
-	return nil
-}
-
-// cost measures and keeps a cost of the phases after the creation.
-func (r *tablesRun) cost(ctx context.Context, c result.TablesCost, began time.Time) error {
-	c.Objects, c.Seconds = r.w.Made(), time.Since(began).Seconds()
-	if err := r.w.Cost(ctx, &c); err != nil {
-		return err
-	}
-	r.later = append(r.later, c)
 	return nil
 }
 
@@ -335,104 +316,5 @@ func (r *tablesRun) restart(ctx context.Context) error {
 	if err := server.Restart(ctx); err != nil {
 		return err
 	}
-	return r.cost(ctx, result.TablesCost{Phase: result.TablesRestarted}, began)
-}
-
-// openAll opens all tables on one connection, and again on a second one.
-func (r *tablesRun) openAll(ctx context.Context) (err error) {
-	t := r.trial.Spec.Tables
-	before, err := probe.ReadFootprint(r.pid())
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, r.ended(ctx, before.Processes)) }() // after both sessions are closed
-	first, err := r.w.Session(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, first.Close()) }()
-	from := 0
-	for _, to := range steps(t.Tables) {
-		began := time.Now()
-		if err := r.w.Open(ctx, first, from, to); err != nil {
-			return err
-		}
-		if err := r.cost(ctx, result.TablesCost{Phase: result.TablesOpened, Opened: to * max(t.Partitions, 1)}, began); err != nil {
-			return err
-		}
-		from = to
-	}
-	second, err := r.w.Session(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, second.Close()) }()
-	began := time.Now()
-	if err := r.w.Open(ctx, second, 0, t.Tables); err != nil {
-		return err
-	}
-	return r.cost(ctx, result.TablesCost{Phase: result.TablesReopened, Opened: t.Tables * max(t.Partitions, 1)}, began)
-}
-
-// ended waits until the processes of closed connections have ended, with the memory that they hold.
-// Others may have begun, which don't matter.
-func (r *tablesRun) ended(ctx context.Context, processes int) error {
-	ctx, cancel := context.WithTimeout(ctx, endPatience)
-	defer cancel()
-	for {
-		f, err := probe.ReadFootprint(r.pid())
-		if err != nil || f.Processes <= processes {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
-}
-
-// steps are n in tablesSteps equal steps.
-func steps(n int) (out []int) {
-	for i := range tablesSteps {
-		out = append(out, (i+1)*n/tablesSteps)
-	}
-	return slices.DeleteFunc(slices.Compact(out), func(n int) bool { return n == 0 })
-}
-
-// connect makes connections, and makes then each of them open tables.
-func (r *tablesRun) connect(ctx context.Context) (err error) {
-	t := r.trial.Spec.Tables
-	var all []*engine.Session
-	defer func() {
-		for _, s := range all {
-			err = errors.Join(err, s.Close())
-		}
-	}()
-	for _, n := range steps(t.Connections) {
-		began := time.Now()
-		for len(all) < n {
-			s, err := r.w.Session(ctx)
-			if err != nil {
-				return err
-			}
-			all = append(all, s)
-		}
-		if err := r.cost(ctx, result.TablesCost{Phase: result.TablesIdle, Connections: n}, began); err != nil {
-			return err
-		}
-	}
-	held := 0
-	for _, n := range steps(t.Connections) {
-		began := time.Now()
-		for ; held < n; held++ {
-			if err := r.w.Hold(ctx, all[held], t.Open); err != nil {
-				return err
-			}
-		}
-		if err := r.cost(ctx, result.TablesCost{Phase: result.TablesHeld, Opened: t.Open * max(t.Partitions, 1), Connections: n}, began); err != nil {
-			return err
-		}
-	}
-	return nil
+	return r.w.Later(ctx, result.TablesCost{Phase: result.TablesRestarted}, began)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// A TPCCSpec is what only TPC-C's transactions have.
+// A TPCCSpec has the options of TPC-C's transactions.
 type TPCCSpec struct {
 	Warehouses int `json:"warehouses" toml:"warehouses"`
 	Terminals  int `json:"terminals" toml:"terminals"`
@@ -48,25 +48,12 @@ func (s *Spec) validateTPCC() error {
 // tpccRetry is longer than a server's restart.
 const tpccRetry = time.Minute
 
-func (e *Env) tpcc(ctx context.Context, s *Spec) ([]result.Record, error) {
-	recs, err := e.tpccRun(ctx, &Trial{Spec: s, Whole: s})
-	if err == nil && ctx.Err() != nil {
-		err = ErrInterrupted
-	}
-	return recs, err
-}
-
-// tpccRun makes one run.
-func (e *Env) tpccRun(ctx context.Context, t *Trial) ([]result.Record, error) {
+func (e *Env) tpcc(ctx context.Context, t *Trial) ([]result.Record, error) {
 	m := measurement{env: e, trial: t}
-	err := m.open(ctx, func() error { return m.tpcc(ctx) })
-	if m.rec == nil {
-		err = early(ctx, err)
-	}
-	return recorded(m.rec, err)
+	return m.run(ctx, func() error { return m.tpcc(ctx) })
 }
 
-// tpccNodes opens the nodes of a cluster, or those among which the warehouses are divided.
+// tpccNodes opens the members of a cluster, or the nodes among which the warehouses are divided.
 func (m *measurement) tpccNodes(ctx context.Context, o *oltp.TPCCOptions, head *result.TPCC) (closeAll func() error, err error) {
 	var opened []*target.DB
 	closeAll = func() (err error) {
@@ -153,7 +140,7 @@ func (m *measurement) tpcc(ctx context.Context) (failed error) {
 	cfg := bench.Config{Operation: result.NewOrder, Clients: s.TPCC.Terminals, Batch: 1, MaxTime: s.MaxTime.D(), Interval: s.Interval.D(), RetryFor: s.RetryFor.D()}
 	var parts bench.Parts
 	orders := int64(0)
-	w.Took, m.note = parts.Took, func(iv *result.Interval) { // its rows are the new orders, and the others ran beside them
+	w.Took, m.note = parts.Took, func(iv *result.Interval) { // its rows are the new orders; the other transactions ran beside them
 		iv.Latency, iv.Beside = map[string]result.Histogram{}, nil
 		parts.Note(iv)
 		iv.NewRows = iv.Beside[result.NewOrder].Rows
@@ -171,7 +158,11 @@ func (m *measurement) tpcc(ctx context.Context) (failed error) {
 	}
 	return m.measure(ctx, load, func(ctx context.Context, end *result.End) error {
 		end.Causes = w.Causes()
-		if tpm := 60 * float64(m.rows()) / m.elapsed(); tpm > result.MostKeyed*float64(s.TPCC.Warehouses) {
+		elapsed := 1.0
+		if n := len(m.rec.Intervals); n > 0 {
+			elapsed = m.rec.Intervals[n-1].Elapsed
+		}
+		if tpm := 60 * float64(m.rows()) / elapsed; tpm > result.MostKeyed*float64(s.TPCC.Warehouses) {
 			end.Warnings = append(end.Warnings, fmt.Sprintf("no keying time: users who type and think enter at most %.2f new orders a minute and warehouse", result.MostKeyed))
 		}
 		if !caps.Stores {
@@ -186,12 +177,4 @@ func (m *measurement) tpcc(ctx context.Context) (failed error) {
 			return err
 		})
 	})
-}
-
-// elapsed is the time that is measured, in seconds; 1 if it is none.
-func (m *measurement) elapsed() float64 {
-	if n := len(m.rec.Intervals); n > 0 {
-		return m.rec.Intervals[n-1].Elapsed
-	}
-	return 1
 }

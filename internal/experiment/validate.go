@@ -13,7 +13,7 @@ import (
 	"github.com/rowmill/rowmill/internal/workload"
 )
 
-// A Refusal is an experiment that can't be made as specified. Nothing was touched.
+// A Refusal is the error for an experiment that can't be made as specified. Nothing was touched.
 type Refusal struct {
 	Err error
 	// Hint is the command or the flags to try instead.
@@ -38,14 +38,14 @@ func (s *Spec) no(invalid bool, hint, format string, args ...any) error {
 	return refuse(cmp.Or(hint, s.help()), format, args...)
 }
 
-// limits refuses a number outside of its limits; most 0 is none.
+// limits refuses a number outside of its limits. If most is 0, there is no upper limit.
 func (s *Spec) limits(flag string, n, least, most int) error {
 	return cmp.Or(s.no(n < least, "", "--%s %d: want at least %d", flag, n, least),
 		s.no(most > 0 && n > most, "", "--%s %d: want at most %d", flag, n, most))
 }
 
-// list refuses an empty list, and entries that are unknown or named twice. The entries
-// are of a kind; known nil is any.
+// list refuses an empty list, and entries that are unknown or named twice. kind is the noun for an
+// entry. If known is nil, any entry is valid.
 func list[T comparable](s *Spec, flag, kind string, given, known []T) error {
 	all := strings.Trim(strings.ReplaceAll(fmt.Sprint(known), " ", ", "), "[]")
 	for i, v := range given {
@@ -57,7 +57,7 @@ func list[T comparable](s *Spec, flag, kind string, given, known []T) error {
 	return s.no(len(given) == 0, "", "--%s: name at least one %s", flag, strings.TrimSuffix(kind+" of "+all, " of "))
 }
 
-// refused returns an error of a workload's own check as a Refusal; nil stays nil.
+// refused makes the error of a workload's own check a Refusal; nil stays nil.
 func (s *Spec) refused(err error) error {
 	return s.no(err != nil, Hint(err), "%w", err)
 }
@@ -110,8 +110,8 @@ func (s *Spec) Validate() error {
 	return validate()
 }
 
-// validateTargets requires different targets that an engine can open, at least one and
-// at most most.
+// validateTargets requires at least one target and at most so many, all different, which an engine
+// can open.
 func (s *Spec) validateTargets(most int) error {
 	for _, t := range s.Targets {
 		if err := target.Check(t); err != nil {
@@ -141,7 +141,7 @@ func (s *Spec) validateReplicas() error {
 // shortestInterval is the least that bench accepts.
 const shortestInterval = 10 * time.Millisecond
 
-// FitInterval shortens the default interval where a run is too short for a curve of such.
+// FitInterval shortens the interval if the run is so short that its curve would have few points.
 func (s *Spec) FitInterval() {
 	const least = 20 // intervals of a run
 	length, parts := s.MaxTime.D(), time.Duration(least)
@@ -300,10 +300,10 @@ func (s *Spec) validateKeep() error {
 		s.no(!k.WithRun && target.Private(s.Target()), "--with-run", "--target %s is private: no other process can keep its tables", s.Target()))
 }
 
-// validateWarmup refuses kills while nothing is measured.
+// validateWarmup refuses a warm-up of a server that is killed.
 func (s *Spec) validateWarmup() error {
 	return cmp.Or(s.no(s.Warmup < 0, "--warmup 10s", "--warmup %v is negative", s.Warmup.D()),
-		s.no(s.Warmup > 0 && s.KillEvery > 0, "--kill-server-every without --warmup", "--warmup: a server that is killed meanwhile loses what it is warmed up for"))
+		s.no(s.Warmup > 0 && s.KillEvery > 0, "--kill-server-every without --warmup", "--warmup: a server that is killed loses its warm caches"))
 }
 
 func (s *Spec) validateCells() error {
@@ -360,7 +360,7 @@ func (s *Spec) validateSettings() error {
 	return nil
 }
 
-// maxCells bounds the effect of a typing error.
+// maxCells limits the effect of a typing error.
 const maxCells = 100000
 
 func (s *Spec) validateFactors(factors []factor) error {

@@ -15,6 +15,28 @@ type Statement struct {
 	SQL     string
 }
 
+// Statements are the statements that one part of an experiment would execute.
+type Statements struct {
+	// About names the part, such as "layout plain", and On the database.
+	About, On string
+	All       []Statement
+}
+
+// Text returns the statements as SQL, with comments.
+func (s *Statements) Text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "-- %s on %s\n", s.About, s.On)
+	purpose := ""
+	for _, q := range s.All {
+		if q.Purpose != purpose {
+			fmt.Fprintf(&b, "\n-- %s\n", q.Purpose)
+			purpose = q.Purpose
+		}
+		fmt.Fprintf(&b, "%s;\n", q.SQL)
+	}
+	return b.String() + "\n"
+}
+
 // shownRows is the number of rows of a batch in the SQL of Statements.
 const shownRows = 2
 

@@ -23,7 +23,7 @@ const (
 )
 
 const (
-	// MaxTables is the number at which the report that this repeats ended.
+	// MaxTables is the largest number in the report that this measurement repeats.
 	MaxTables = 1_000_000
 	// definitionSizes and definitionIndexes make 50 definitions: by columns, and by secondary indexes.
 	definitionSizes, definitionIndexes = 10, 5
@@ -37,8 +37,10 @@ const (
 
 // TablesOptions are the parameters of a Tables.
 type TablesOptions struct {
-	// Tables is their number, Partitions that of each one's partitions, 0 for tables without.
+	// Tables is the number of tables, Partitions the number of partitions of each; 0 is none.
 	Tables, Partitions int
+	// At the end, each of Connections opens so many tables.
+	Connections, Open int
 	// Declared, unless nil, is the definition of the only table; it rolls.
 	Declared *engine.Table
 	// Steps is the number of steps in which partitions are created, and costs measured; 0 is the
@@ -46,28 +48,29 @@ type TablesOptions struct {
 	Steps int
 }
 
-// A Tables creates empty tables, or partitions of tables, as many as asked for, and measures what
-// they cost meanwhile. What they cost afterwards is measured by sessions that open them: Open and
-// Hold.
+// A Tables creates empty tables, or partitions of tables, and measures their costs meanwhile.
+// OpenAll and Connect measure the costs of opening them afterwards.
 type Tables struct {
 	db     engine.DB
 	keeper engine.Housekeeper
 	opt    TablesOptions
-	// Measure completes a cost with the figures of the operating system.
-	Measure func(*result.TablesCost) error
+	// Measure completes a cost with the figures of the operating system. Processes returns the number
+	// of the server's processes.
+	Measure   func(*result.TablesCost) error
+	Processes func() (int, error)
 	// Took is called with the mean duration of creating one.
 	Took func(op string, d time.Duration)
 
 	made      int // tables or partitions
 	have      []rolling.Partition
-	next      int // the mark to come
+	next      int // number of the next mark
 	since     time.Duration
 	sinceMade int
 	mu        sync.Mutex
 	costs     []result.TablesCost
 }
 
-// NewTables checks the options. It does not access the database, which is one of its own.
+// NewTables checks the options. It does not access the database.
 func NewTables(db engine.DB, opt TablesOptions) (*Tables, error) {
 	caps := db.Capabilities()
 	switch {
@@ -81,17 +84,16 @@ func NewTables(db engine.DB, opt TablesOptions) (*Tables, error) {
 	return &Tables{db: db, opt: opt}, nil
 }
 
-// On makes the workload use an open database, which is empty.
+// On makes the workload use an open, empty database.
 func (w *Tables) On(db engine.Housekeeper) { w.db, w.keeper = db, db }
 
-// Objects is the number of tables or partitions in the end, Made that of those that have been
-// created.
+// Objects returns the number of tables or partitions to create.
 func (w *Tables) Objects() int { return w.opt.Tables * max(w.opt.Partitions, 1) }
 
-// Made is the number of tables or partitions that have been created.
+// Made returns the number of tables or partitions that have been created.
 func (w *Tables) Made() int { return w.made }
 
-// Definitions is how many different definitions there are.
+// Definitions returns the number of different definitions.
 func (w *Tables) Definitions() int {
 	if w.opt.Declared != nil {
 		return 1
@@ -99,7 +101,7 @@ func (w *Tables) Definitions() int {
 	return min(w.opt.Tables, definitionSizes*definitionIndexes)
 }
 
-// Batch is the number of tables or partitions that one operation creates.
+// Batch returns the number of tables or partitions that one operation creates.
 func (w *Tables) Batch() int {
 	if w.opt.Partitions == 0 {
 		return 1
@@ -160,7 +162,7 @@ func (w *Tables) parts(t *engine.Table, from, n int) (out []rolling.Partition, e
 	return out, nil
 }
 
-// Create returns the step that creates the n-th table, from 0, with its first partitions, if it has
+// Create returns the step that creates the n-th table, from 0, with its first partitions if it has
 // any.
 func (w *Tables) Create(n, partitions int) (engine.CreateTable, error) {
 	step := engine.CreateTable{Table: w.Table(n)}
@@ -201,7 +203,7 @@ func (w *Tables) create(ctx context.Context, n int) error {
 	return nil
 }
 
-// timed runs what creates n.
+// timed runs a function that creates n tables or partitions, and notes its time.
 func (w *Tables) timed(n int, run func() error) error {
 	began := time.Now()
 	if err := run(); err != nil {
@@ -215,7 +217,7 @@ func (w *Tables) timed(n int, run func() error) error {
 	return nil
 }
 
-// failed says which of them could not be created.
+// failed returns the error of a creation with its number: "create table 1,000 of 5,000: ...".
 func (w *Tables) failed(n int, err error) error {
 	what := "table"
 	if w.opt.Partitions > 0 {
@@ -228,7 +230,7 @@ func (w *Tables) failed(n int, err error) error {
 	return err
 }
 
-// mark measures the costs, whenever a part of the tables has been created.
+// mark measures the costs if another part of the tables has been created.
 func (w *Tables) mark(ctx context.Context, s *engine.Session) error {
 	marks := min(cmp.Or(w.opt.Steps, tablesMarks), w.Objects()/w.Batch())
 	if w.made*marks < w.Objects()*(w.next+1) {
@@ -237,7 +239,7 @@ func (w *Tables) mark(ctx context.Context, s *engine.Session) error {
 	w.next++
 	c := result.TablesCost{Phase: result.TablesCreated, Objects: w.made, CreateSeconds: w.since.Seconds() / float64(w.sinceMade)}
 	w.since, w.sinceMade = 0, 0
-	if err := w.Cost(ctx, &c); err != nil {
+	if err := w.cost(ctx, &c); err != nil {
 		return err
 	}
 	began := time.Now()
@@ -273,9 +275,9 @@ func (w *Tables) addOne(ctx context.Context) (time.Duration, error) {
 	return took, w.db.Apply(ctx, engine.DropPartition{Table: t, Have: append(w.have[:len(w.have):len(w.have)], one[0]), Drop: one[0]})
 }
 
-// Cost completes a cost: the figures of the operating system first, which questions to the server
-// change.
-func (w *Tables) Cost(ctx context.Context, c *result.TablesCost) error {
+// cost completes a cost, first with the figures of the operating system, which queries to the
+// server would change.
+func (w *Tables) cost(ctx context.Context, c *result.TablesCost) error {
 	if err := w.Measure(c); err != nil {
 		return err
 	}
@@ -312,42 +314,12 @@ func (w *Tables) Found(ctx context.Context) (int64, error) {
 	return n, nil
 }
 
-// Open makes a session open tables from the n-th up to, but without, another one, one after the
-// other.
-func (w *Tables) Open(ctx context.Context, s *engine.Session, from, to int) error {
-	for i := from; i < to; i++ {
-		if _, err := firstValue(ctx, s, "SELECT COUNT(*) FROM "+w.db.Dialect().Quote(w.Table(i).Name)); err != nil {
-			return fmt.Errorf("open table %s: %w", w.Table(i).Name, err)
-		}
-	}
-	return nil
-}
-
-// Hold makes a session open the first n tables, each with all of its partitions, for itself.
-func (w *Tables) Hold(ctx context.Context, s *engine.Session, n int) error {
-	names := make([]string, n)
-	for i := range names {
-		names[i] = w.Table(i).Name
-	}
-	for _, q := range w.keeper.HoldTables(names) {
-		if _, err := s.Exec(ctx, q); err != nil {
-			return fmt.Errorf("open %s: %w", figure.Plural(n, "table"), err)
-		}
-	}
-	return nil
-}
-
-// Session opens a session as any client's.
-func (w *Tables) Session(ctx context.Context) (*engine.Session, error) {
-	return engine.Talk(ctx, w.keeper)
-}
-
 // Background implements bench.Workload.
 func (w *Tables) Background(context.Context, func(string, string, time.Time)) error { return nil }
 
 // Client implements bench.Workload. There is one.
 func (w *Tables) Client(ctx context.Context, _ int) (bench.Client, error) {
-	s, err := w.Session(ctx)
+	s, err := w.session(ctx)
 	return &tablesClient{w: w, s: s}, err
 }
 

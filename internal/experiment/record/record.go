@@ -1,4 +1,6 @@
-package experiment
+// Package record opens the files of run records: a record is created before anything is measured,
+// locked against a second writer, appended to, and read.
+package record
 
 import (
 	"context"
@@ -25,9 +27,8 @@ type File struct {
 	written bool
 }
 
-// Create opens the file for a record, so that an unwritable path is reported before
-// anything is measured. The previous contents of the file are replaced only once there
-// is something to write. An empty path is no file.
+// Create opens the file for a record. The previous contents of the file are replaced by the first
+// write. An empty path discards the record.
 func Create(path string) (*File, error) {
 	if path == "" {
 		return &File{Writer: result.NewWriter(io.Discard), written: true}, nil
@@ -60,7 +61,7 @@ func Append(path string) (*File, error) {
 }
 
 // lock prevents two processes from writing the same record: a process that continues a run must
-// know that the other one has ended. The lock is released when the process ends.
+// know that the process before has ended. The lock is released when the process ends.
 func lock(f *os.File) error {
 	st, err := f.Stat()
 	if err != nil || !st.Mode().IsRegular() {
@@ -100,7 +101,8 @@ func (o *File) Close() error {
 	return err
 }
 
-func (o *File) failed() bool { return o.f != nil && o.Writer.Failed() }
+// Failed reports whether a write has failed.
+func (o *File) Failed() bool { return o.f != nil && o.Writer.Failed() }
 
 // Read reads the runs of a record's file, or of a FIFO such as <(zcat FILE).
 func Read(ctx context.Context, path string) (_ []result.Record, err error) {
@@ -112,7 +114,8 @@ func Read(ctx context.Context, path string) (_ []result.Record, err error) {
 	return result.Read(f, path)
 }
 
-// ReadAll reads the runs of all files, in order, without runs that were made again later.
+// ReadAll reads the runs of all files, in order. It omits runs that were interrupted and repeated
+// later.
 func ReadAll(ctx context.Context, paths []string) ([]result.Record, error) {
 	var recs []result.Record
 	for _, path := range paths {
@@ -125,8 +128,8 @@ func ReadAll(ctx context.Context, paths []string) ([]result.Record, error) {
 	return recs, nil
 }
 
-// withoutSuperseded omits the runs of a scenario that were interrupted and repeated
-// later in the same file.
+// withoutSuperseded omits the runs of a scenario that were interrupted and repeated later in the
+// same file.
 func withoutSuperseded(recs []result.Record) []result.Record {
 	var out []result.Record
 	for i := range recs {
