@@ -16,7 +16,7 @@ import (
 	"github.com/rowmill/rowmill/internal/experiment"
 	"github.com/rowmill/rowmill/internal/experiment/record"
 	"github.com/rowmill/rowmill/internal/figure"
-	"github.com/rowmill/rowmill/internal/report"
+	"github.com/rowmill/rowmill/internal/report/tables"
 	"github.com/rowmill/rowmill/internal/target"
 )
 
@@ -79,11 +79,11 @@ func (a *app) doctor(ctx context.Context, f doctorFlags) (err error) {
 	if !ok {
 		return engine.Hinted(fmt.Errorf("target %s is no server: it has no settings or counters that slow down inserts", f.target), "rowmill init --target %s, for its tables", f.target)
 	}
-	var tables []string
+	var only []string
 	if f.table != "" {
-		tables = []string{f.table}
+		only = []string{f.table}
 	}
-	found, err := advise.Examine(ctx, db, f.target, tables, time.Duration(f.interval))
+	found, err := advise.Examine(ctx, db, f.target, only, time.Duration(f.interval))
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (a *app) doctor(ctx context.Context, f doctorFlags) (err error) {
 			Findings []engine.Finding `json:"findings"`
 		}{"rowmill.doctor/1", db.Info().Target, append([]engine.Finding{}, found...)})
 	} else {
-		err = report.Findings(a.stdout, found, db.Info().Target, a.stdout.columns())
+		err = tables.Findings(a.stdout, found, db.Info().Target, a.stdout.columns())
 	}
 	if err = errors.Join(err, proving); err == nil && len(found) > 0 {
 		err = errFindings

@@ -11,7 +11,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/advise"
 	"github.com/rowmill/rowmill/internal/engine"
-	"github.com/rowmill/rowmill/internal/report"
+	"github.com/rowmill/rowmill/internal/report/tables"
 	"github.com/rowmill/rowmill/internal/target"
 )
 
@@ -87,7 +87,7 @@ func (a *app) init(ctx context.Context, f initFlags) (err error) {
 		case f.json:
 			return a.printJSON(ranked)
 		}
-		return report.Ranked(a.stdout, ranked, db.Info().Target)
+		return tables.Ranked(a.stdout, ranked, db.Info().Target)
 	}
 	p, err := advise.Propose(ctx, db, advise.Options{Table: f.table, Target: f.target, Time: f.column, Rate: f.rate, Memory: memory, Now: time.Now})
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/rowmill/rowmill/internal/experiment"
 	"github.com/rowmill/rowmill/internal/experiment/record"
 	"github.com/rowmill/rowmill/internal/figure"
-	"github.com/rowmill/rowmill/internal/report"
+	"github.com/rowmill/rowmill/internal/report/tables"
 	"github.com/rowmill/rowmill/internal/sizing"
 	"github.com/rowmill/rowmill/result"
 	"github.com/rowmill/rowmill/rolling"
@@ -147,7 +147,7 @@ func (a planner) plan(ctx context.Context, files []string, f planFlags) error {
 	if f.json {
 		return a.printJSON(out)
 	}
-	return report.Plan(a.stdout, out)
+	return tables.Plan(a.stdout, out)
 }
 
 // planned measures the values that aren't given and computes the plan.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/rowmill/rowmill/internal/report"
+	"github.com/rowmill/rowmill/internal/report/tables"
 	"github.com/rowmill/rowmill/internal/sizing"
 	"github.com/rowmill/rowmill/internal/textfile"
 	"github.com/rowmill/rowmill/result"
@@ -67,7 +67,7 @@ func (a planner) price(ctx context.Context, f *planFlags, recs []result.Record, 
 	} else if !ok {
 		return usagef("rowmill bench insert --layout plain,rolling --out RUN.jsonl", "%s holds no run of bench insert that inserted rows", f.record)
 	}
-	doc := report.Prices(prices.Offer(d))
+	doc := tables.Prices(prices.Offer(d))
 	if f.prices.html != "" {
 		if err := a.writeOutput(f.prices.html, doc.HTML); err != nil || f.prices.html == "-" {
 			return err

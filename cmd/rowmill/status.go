@@ -9,7 +9,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/maintain"
-	"github.com/rowmill/rowmill/internal/report"
+	"github.com/rowmill/rowmill/internal/report/tables"
 )
 
 // errActionRequired is returned by status if an action by the user is required, and errUnknown is
@@ -70,7 +70,7 @@ func (a *app) status(ctx context.Context, files []string, f keptFlags, asJSON bo
 		if i > 0 {
 			fmt.Fprintln(a.stdout)
 		}
-		if err := report.Status(a.stdout, s, a.stdout.columns()); err != nil {
+		if err := tables.Status(a.stdout, s, a.stdout.columns()); err != nil {
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	figures "github.com/rowmill/rowmill/internal/figure"
+	"github.com/rowmill/rowmill/internal/report/document"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -20,6 +21,7 @@ const none = figures.None
 var (
 	figure, short, seconds, clock = figures.Number, figures.Short, figures.Seconds, figures.Clock
 	percent, ratio, oneLine       = figures.Percent, figures.Ratio, figures.OneLine
+	either, onlyIf                = document.Either, document.If
 )
 
 func count[N int | int64](n N) string { return figures.Count(n) }

@@ -50,7 +50,7 @@ func (f *KeepFigures) Text(w io.Writer) error {
 	for _, l := range f.lines() {
 		t.Line("%-12s %s", l.Name, l.Value)
 	}
-	statusTable(&t, f.table())
+	t.Tables(f.table())
 	return t.Flush(w)
 }
 

@@ -324,16 +324,6 @@ func (p *projection) remarks(c *gridCell) string {
 	return document.Listed(", ", onlyIf(d.ClientBound, "CLIENT-BOUND"), onlyIf(d.ClientHeavy, "client-heavy"), onlyIf(c.incomplete(), "incomplete"), d.crowd())
 }
 
-func onlyIf(is bool, text string) string { return either(is, text, "") }
-
-// either is one of two texts.
-func either(is bool, yes, no string) string {
-	if is {
-		return yes
-	}
-	return no
-}
-
 func (m *measure) text(v float64) string {
 	if m.format == nil {
 		return figure(v)
@@ -476,7 +466,7 @@ func (p *projection) Document() *document.Document {
 	about := document.Facts{}
 	for i := range p.contenders {
 		c := &p.contenders[i]
-		about = append(about, document.Fact{Name: c.Label, Value: document.Listed(", ", words(c.Engine, c.ServerVersion), called("storage", c.Storage), called("cache", ifAny(c.CacheBytes, bytes)),
+		about = append(about, document.Fact{Name: c.Label, Value: document.Listed(", ", words(c.Engine, c.ServerVersion), called("storage", c.Storage), called("cache", document.IfAny(c.CacheBytes, bytes)),
 			called("durability", c.Durability), c.Target)})
 	}
 	d.Add(&document.Section{Title: "Measured", Parts: []document.Part{append(append(about, document.Fact{Name: "machine", Value: machine(p.recs[0].Run.Machine)}), p.about...)}})

@@ -478,7 +478,7 @@ func some(n int, one, many string) string { return onlyIf(n != 0, plural(n, one,
 
 func (v *view) server() string {
 	r := &v.rec.Run
-	return document.Listed(", ", words(r.Engine, r.ServerVersion), called("storage", r.Storage), called("cache", ifAny(r.CacheBytes, bytes)),
+	return document.Listed(", ", words(r.Engine, r.ServerVersion), called("storage", r.Storage), called("cache", document.IfAny(r.CacheBytes, bytes)),
 		called("durability", r.Durability), onlyIf(r.Embedded, "embedded"))
 }
 

@@ -138,23 +138,7 @@ func settingsOf(vs []view) *settings {
 	return out
 }
 
-// ifAny formats a figure of which 0 means that there is none.
-func ifAny[N int | int64 | float64](n N, format func(N) string) string {
-	if n <= 0 {
-		return ""
-	}
-	return format(n)
-}
-
-// ifKnown formats a figure that may not be known.
-func ifKnown[N any](n *N, format func(N) string) string {
-	if n == nil {
-		return ""
-	}
-	return format(*n)
-}
-
-func countIfAny[N int | int64](n N) string { return ifAny(n, count) }
+func countIfAny[N int | int64](n N) string { return document.IfAny(n, count) }
 
 // A property is one of what is needed to repeat a run. Two runs that differ in one with a kind are
 // not alike: the kind is that of the flag.
@@ -170,16 +154,16 @@ var properties = []property{
 	{"run", "rowmill", "rowmill", false, func(r *result.Run) string { return r.Rowmill }},
 	{"run", "command", "", true, func(r *result.Run) string { return strings.TrimSpace("rowmill " + strings.Join(r.Command, " ")) }},
 	{"run", "rows asked for", "", false, func(r *result.Run) string { return countIfAny(r.Rows) }},
-	{"run", "time limit", "", false, func(r *result.Run) string { return ifAny(r.MaxTimeSeconds, seconds) }},
+	{"run", "time limit", "", false, func(r *result.Run) string { return document.IfAny(r.MaxTimeSeconds, seconds) }},
 	{"run", "interval", "", false, func(r *result.Run) string { return figure(r.IntervalSeconds) + " s" }},
 	{"server", "durability", "durability", false, func(r *result.Run) string { return r.Durability }},
 	{"server", "engine", "engine", false, func(r *result.Run) string { return r.Engine }},
 	{"server", "storage", "engine", false, func(r *result.Run) string { return r.Storage }},
 	{"server", "version", "server", false, func(r *result.Run) string { return r.ServerVersion }},
-	{"server", "cache", "cache", false, func(r *result.Run) string { return ifAny(r.CacheBytes, bytes) }},
+	{"server", "cache", "cache", false, func(r *result.Run) string { return document.IfAny(r.CacheBytes, bytes) }},
 	{"server", "target", "", false, func(r *result.Run) string { return r.Target }},
 	{"machine", "cores", "machine", false, func(r *result.Run) string { return countIfAny(r.Machine.Cores) }},
-	{"machine", "memory", "machine", false, func(r *result.Run) string { return ifAny(r.Machine.MemoryBytes, bytes) }},
+	{"machine", "memory", "machine", false, func(r *result.Run) string { return document.IfAny(r.Machine.MemoryBytes, bytes) }},
 	{"machine", "processor", "machine", false, func(r *result.Run) string { return r.Machine.CPU }},
 	{"machine", "disk", "machine", false, func(r *result.Run) string { return r.Machine.Disk }},
 	{"machine", "filesystem", "machine", false, func(r *result.Run) string { return r.Machine.Filesystem }},
@@ -203,11 +187,11 @@ var properties = []property{
 	{"load", "batch", "workload", false, func(r *result.Run) string { return countIfAny(r.Batch) }},
 	{"load", "writers", "workload", false, func(r *result.Run) string { return countIfAny(r.Writers) }},
 	{"load", "indexes", "workload", false, func(r *result.Run) string { return countIfAny(r.Indexes) }},
-	{"load", "rate asked for", "workload", false, func(r *result.Run) string { return ifAny(r.Rate, rowsRate) }},
+	{"load", "rate asked for", "workload", false, func(r *result.Run) string { return document.IfAny(r.Rate, rowsRate) }},
 	{"load", "rows to keep", "workload", false, func(r *result.Run) string { return countIfAny(r.KeepRows) }},
 	{"load", "readers", "workload", false, func(r *result.Run) string { return countIfAny(r.Readers) }},
 	{"load", "rows before the first query", "workload", false, func(r *result.Run) string { return countIfAny(r.ReadAfter) }},
-	{"load", "seconds between kills of the server", "workload", false, func(r *result.Run) string { return ifAny(r.KillServerSeconds, figure) }},
+	{"load", "seconds between kills of the server", "workload", false, func(r *result.Run) string { return document.IfAny(r.KillServerSeconds, figure) }},
 	{"load", "seed", "workload", false, func(r *result.Run) string { return fmt.Sprint(r.Seed) }},
 }
 

@@ -231,7 +231,7 @@ func (s *Scenario) tally() string {
 		n[c.Verdict]++
 	}
 	return document.Listed(", ", fmt.Sprintf("%d of %s of its shape agree", n[Agrees], plural(len(s.Checks), "check", "checks")),
-		ifAny(n[Differs], func(n int64) string { return plural(n, "differs", "differ") }),
+		document.IfAny(n[Differs], func(n int64) string { return plural(n, "differs", "differ") }),
 		onlyIf(n[NotMeasured] > 0, fmt.Sprintf("%d not measured", n[NotMeasured])))
 }
 

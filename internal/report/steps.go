@@ -149,8 +149,8 @@ func (b benchmark) rates() *document.Section {
 			if s.Held != nil {
 				off = percent(s.Held.Off)
 			}
-			add(s.Name, figure(v.sum.Seconds), count(v.sum.Rows), figure(s.InsertsPerSecond), ifAny(s.DeletesPerSecond, figure), ifAny(s.QueriesPerSecond, figure),
-				asked, sla, count(s.EndRows), off, ifAny(v.sum.StallSeconds, func(f float64) string { return figure(f) + " s" }))
+			add(s.Name, figure(v.sum.Seconds), count(v.sum.Rows), figure(s.InsertsPerSecond), document.IfAny(s.DeletesPerSecond, figure), document.IfAny(s.QueriesPerSecond, figure),
+				asked, sla, count(s.EndRows), off, document.IfAny(v.sum.StallSeconds, func(f float64) string { return figure(f) + " s" }))
 		})
 }
 
@@ -204,9 +204,9 @@ func (b benchmark) costs() *document.Section {
 		"Memory is the most that was seen, of some servers since they started.",
 		[]string{"step", "per", "disk read", "disk written", "client CPU", "server CPU", "tables", "server's memory"},
 		func(v *view, s *result.StepSummary, add func(cells ...string)) {
-			size := ifKnown(v.sum.SizeBytes, func(z result.Size) string { return bytes(z.Data + z.Index) })
+			size := document.IfKnown(v.sum.SizeBytes, func(z result.Size) string { return bytes(z.Data + z.Index) })
 			c := cmp.Or(s.Cost, &result.Cost{})
-			add(s.Name, c.Per, ifKnown(c.ReadBytes, bytes), ifKnown(c.WrittenBytes, bytes), ifKnown(c.ClientMicros, micros), ifKnown(c.ServerMicros, micros), size, ifAny(s.MemoryBytes, bytes))
+			add(s.Name, c.Per, document.IfKnown(c.ReadBytes, bytes), document.IfKnown(c.WrittenBytes, bytes), document.IfKnown(c.ClientMicros, micros), document.IfKnown(c.ServerMicros, micros), size, document.IfAny(s.MemoryBytes, bytes))
 		})
 }
 

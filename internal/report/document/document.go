@@ -298,6 +298,33 @@ func Listed(separator string, parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), separator)
 }
 
+// If returns the text if the condition holds, else "".
+func If(is bool, text string) string { return Either(is, text, "") }
+
+// Either returns one of two texts.
+func Either(is bool, yes, no string) string {
+	if is {
+		return yes
+	}
+	return no
+}
+
+// IfAny formats a figure; 0 means that there is none, and is formatted as "".
+func IfAny[N int | int64 | float64](n N, format func(N) string) string {
+	if n <= 0 {
+		return ""
+	}
+	return format(n)
+}
+
+// IfKnown formats a figure, and nil as "".
+func IfKnown[N any](n *N, format func(N) string) string {
+	if n == nil {
+		return ""
+	}
+	return format(*n)
+}
+
 // WriteJSON writes a value as indented JSON.
 func WriteJSON(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)

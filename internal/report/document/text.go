@@ -169,6 +169,16 @@ func (t *TextWriter) Table(tb *Table, indent string) {
 	}
 }
 
+// Tables writes the tables that have rows, each after an empty line.
+func (t *TextWriter) Tables(tables ...*Table) {
+	for _, tb := range tables {
+		if len(tb.Rows) > 0 {
+			t.Block()
+			t.Table(tb.Filled(), "")
+		}
+	}
+}
+
 // Wrapped writes text after the prefix first, broken between words; further lines
 // have the prefix rest.
 func (t *TextWriter) Wrapped(first, rest, text string) {

@@ -1,4 +1,4 @@
-package report
+package tables
 
 import (
 	"cmp"
@@ -24,7 +24,7 @@ func Ranked(w io.Writer, tables []advise.Ranked, where string) error {
 		if r.Time != "" && r.Why == "" {
 			rolled = "0"
 		}
-		tb.AddKnown(r.Name, either(r.Rows < 0, "", figures.Words(float64(r.Rows))), figures.Bytes(r.Data), figures.Bytes(r.Index), touched, reads, rolled, cmp.Or(r.Why, r.Time))
+		tb.AddKnown(r.Name, document.Either(r.Rows < 0, "", figures.Words(float64(r.Rows))), figures.Bytes(r.Data), figures.Bytes(r.Index), touched, reads, rolled, cmp.Or(r.Why, r.Time))
 	}
 	tb.Note = "touched: the indexes that an insert touches anywhere. reads/insert: how many of their pages are not in memory, on average. in periods: the same once inserts touch only periods that fit."
 	if len(tb.Rows) == 0 {
@@ -49,8 +49,8 @@ func Findings(w io.Writer, all []advise.Finding, where string, columns int) erro
 	}
 	for i, f := range all {
 		t.Block()
-		t.Wrapped(fmt.Sprintf("%2d. ", i+1), "    ", onlyIf(f.Table != "", f.Table+": ")+f.What)
-		for _, part := range [][2]string{{"seen   ", f.Evidence + either(f.Measured, " (measured here)", "")}, {"mend   ", f.Fix}, {"cost   ", f.Cost}, {"source ", f.Source}, {"expect ", f.Estimate}, {"gain   ", gain(f.Gain)}} {
+		t.Wrapped(fmt.Sprintf("%2d. ", i+1), "    ", document.If(f.Table != "", f.Table+": ")+f.What)
+		for _, part := range [][2]string{{"seen   ", f.Evidence + document.Either(f.Measured, " (measured here)", "")}, {"mend   ", f.Fix}, {"cost   ", f.Cost}, {"source ", f.Source}, {"expect ", f.Estimate}, {"gain   ", gain(f.Gain)}} {
 			if part[1] != "" {
 				t.Wrapped("    "+part[0]+" ", "            ", part[1])
 			}
@@ -71,5 +71,5 @@ func gain(g *advise.Gain) string {
 	if g.Ratio() <= 1 {
 		what = "none beyond the noise of the runs"
 	}
-	return fmt.Sprintf("%s: %s with it (%s), %s without (%s), in %d runs each of up to %s rows like the table's", what, span(g.Before), g.BeforeOn, span(g.After), g.AfterOn, len(g.Before), count(g.Rows))
+	return fmt.Sprintf("%s: %s with it (%s), %s without (%s), in %d runs each of up to %s rows like the table's", what, span(g.Before), g.BeforeOn, span(g.After), g.AfterOn, len(g.Before), figures.Count(g.Rows))
 }

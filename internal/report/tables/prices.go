@@ -1,4 +1,4 @@
-package report
+package tables
 
 import (
 	"fmt"
@@ -13,7 +13,8 @@ import (
 // Prices lays out what machines and volumes cost against the rate that each can promise.
 func Prices(o *sizing.Offers) *document.Document {
 	money := func(v float64) string { return o.Currency + cents(v) }
-	d := &document.Document{Title: "What " + o.Table + " costs a month", Subtitle: fmt.Sprintf("prices of %s, %s", o.Date, some(o.Servers, "server", "servers")), Data: func() any { return o }}
+	rate := func(v float64) string { return figures.Number(v) + " rows/s" }
+	d := &document.Document{Title: "What " + o.Table + " costs a month", Subtitle: fmt.Sprintf("prices of %s, %s", o.Date, figures.Plural(o.Servers, "server", "servers")), Data: func() any { return o }}
 	on := func(f *sizing.Offer) string { return f.Machine + " with " + f.Storage }
 	switch {
 	case len(o.All) == 0:
@@ -28,7 +29,7 @@ func Prices(o *sizing.Offers) *document.Document {
 	if share := o.Share(); !math.IsNaN(share) {
 		plain, rolling := &o.All[o.Fastest], &o.All[o.SameRate]
 		d.Say(o.Needed == 0, fmt.Sprintf("rolling is as fast as the plain layout at its best for %s of its price: %s on %s for %s, against %s on %s for %s",
-			figures.Percent(share), rowsRate(rolling.Rate), on(rolling), money(rolling.Month), rowsRate(plain.Rate), on(plain), money(plain.Month)))
+			figures.Percent(share), rate(rolling.Rate), on(rolling), money(rolling.Month), rate(plain.Rate), on(plain), money(plain.Month)))
 	}
 	all := &document.Table{Header: []string{"a month", "layout", "machine", "storage", "rows/s", "limited by", "a billion rows", "best"},
 		Note: "rows/s: what can be promised. a billion rows: the price of the time in which so many come at that rate. best: nothing else is both cheaper and faster."}
@@ -43,14 +44,14 @@ func Prices(o *sizing.Offers) *document.Document {
 	}
 	for i := range o.All {
 		f := &o.All[i]
-		limit := f.Limit + onlyIf(f.Extrapolated != "", " (extrapolated: "+f.Extrapolated+")")
-		cells := []string{money(f.Month), f.Layout, f.Machine, f.Storage, figure(f.Rate), limit, money(f.Billion)}
-		all.Add(append(slices.Clone(cells), onlyIf(f.Best, "best"))...)
+		limit := f.Limit + document.If(f.Extrapolated != "", " (extrapolated: "+f.Extrapolated+")")
+		cells := []string{money(f.Month), f.Layout, f.Machine, f.Storage, figures.Number(f.Rate), limit, money(f.Billion)}
+		all.Add(append(slices.Clone(cells), document.If(f.Best, "best"))...)
 		if f.Best {
 			best.Add(cells...)
 		}
 		l := lines[f.Layout]
-		l.X, l.Y, l.Tips = append(l.X, f.Month), append(l.Y, f.Rate), append(l.Tips, fmt.Sprintf("%s, %s: %s a month, %s", f.Layout, on(f), money(f.Month), rowsRate(f.Rate)))
+		l.X, l.Y, l.Tips = append(l.X, f.Month), append(l.Y, f.Rate), append(l.Tips, fmt.Sprintf("%s, %s: %s a month, %s", f.Layout, on(f), money(f.Month), rate(f.Rate)))
 		c.Y.To = max(c.Y.To, 1.05*f.Rate)
 	}
 	for _, layout := range []string{"plain", "rolling"} {
@@ -60,15 +61,15 @@ func Prices(o *sizing.Offers) *document.Document {
 		d.Add(&document.Section{In: document.InHTML | document.InMarkdown, Parts: []document.Part{known, c}}, &document.Section{Title: "Choices that nothing else beats", In: document.InText, Parts: []document.Part{best}},
 			&document.Section{Title: "All choices", In: document.InHTML | document.InMarkdown, Parts: []document.Part{all}})
 		if more := len(all.Rows) - len(best.Rows); more > 0 {
-			d.Add(&document.Section{In: document.InText, Parts: []document.Part{document.Paragraph(fmt.Sprintf("%s more, each slower or dearer than one of these: --html and --json have all.", plural(more, "choice", "choices")))}})
+			d.Add(&document.Section{In: document.InText, Parts: []document.Part{document.Paragraph(fmt.Sprintf("%s more, each slower or dearer than one of these: --html and --json have all.", figures.Plural(more, "choice", "choices")))}})
 		}
 	}
-	from := document.Facts{{Name: "stored, plain", Value: bytes(o.Plain.Value) + ", " + o.Plain.From}, {Name: "stored, rolling", Value: bytes(o.Rolling.Value) + ", " + o.Rolling.From}}
+	from := document.Facts{{Name: "stored, plain", Value: figures.Bytes(o.Plain.Value) + ", " + o.Plain.From}, {Name: "stored, rolling", Value: figures.Bytes(o.Rolling.Value) + ", " + o.Rolling.From}}
 	if o.PlainAt.Value > 0 {
-		from = append(from, document.Fact{Name: "promised, plain", Value: rowsRate(o.PlainAt.Value) + ", " + o.PlainAt.From})
+		from = append(from, document.Fact{Name: "promised, plain", Value: rate(o.PlainAt.Value) + ", " + o.PlainAt.From})
 	}
 	if o.RollAt.Value > 0 {
-		from = append(from, document.Fact{Name: "promised, rolling", Value: rowsRate(o.RollAt.Value) + ", " + o.RollAt.From})
+		from = append(from, document.Fact{Name: "promised, rolling", Value: rate(o.RollAt.Value) + ", " + o.RollAt.From})
 	}
 	d.Add(&document.Section{Title: "From", Parts: []document.Part{from}})
 	if len(o.Without) > 0 {
@@ -80,5 +81,5 @@ func Prices(o *sizing.Offers) *document.Document {
 // cents writes an amount of money.
 func cents(v float64) string {
 	whole, part := math.Modf(math.Round(v*100) / 100)
-	return fmt.Sprintf("%s.%02.0f", count(int64(whole)), math.Round(part*100))
+	return fmt.Sprintf("%s.%02.0f", figures.Count(int64(whole)), math.Round(part*100))
 }

@@ -1,4 +1,9 @@
-package report
+// Package tables writes what rowmill says of tables in use: their status, the plan for one, the
+// slow ones of a database, what hinders a server's inserts, and what machines for a table cost.
+// Its input is data of other packages, e.g. of internal/maintain; it opens no database.
+//
+//	err := tables.Status(os.Stdout, status, 80)
+package tables
 
 import (
 	"cmp"
@@ -35,47 +40,36 @@ func Status(w io.Writer, s *maintain.Status, width int) error {
 		t.Width = max(width, narrowest)
 	}
 	statusHead(t, s)
-	for _, tb := range []*document.Table{statusPeriods(s, t.Width), statusRollups(s)} {
-		statusTable(t, tb)
-	}
+	t.Tables(statusPeriods(s, t.Width), statusRollups(s))
 	if len(s.Rollups) > 0 && s.Late != "" {
 		t.Wrapped("late rows: ", "  ", s.Late)
 	}
-	for _, tb := range statusActions(s) {
-		statusTable(t, tb)
-	}
+	t.Tables(statusActions(s)...)
 	statusProblems(t, s)
 	return t.Flush(w)
 }
 
-func statusTable(t *document.TextWriter, tb *document.Table) {
-	if len(tb.Rows) > 0 {
-		t.Block()
-		t.Table(tb.Filled(), "")
-	}
-}
-
 func statusHead(t *document.TextWriter, s *maintain.Status) {
-	kept, by := either(s.Keep != "", "retention "+s.Keep, "no retention"), either(s.Leader != "", "run by "+s.Leader, "run by no process")
+	kept, by := document.Either(s.Keep != "", "retention "+s.Keep, "no retention"), document.Either(s.Leader != "", "run by "+s.Leader, "run by no process")
 	if s.Adopting {
-		by = either(s.Changes[0].What == "adopt", "it is being adopted", "its adoption is being undone") +
-			onlyIf(s.Changes[0].Interrupted, ", and no process works on it")
+		by = document.Either(s.Changes[0].What == "adopt", "it is being adopted", "its adoption is being undone") +
+			document.If(s.Changes[0].Interrupted, ", and no process works on it")
 	}
 	node := ""
 	switch {
 	case s.Head:
 		node = "head: "
 	case s.Node != "":
-		node = "node " + oneLine(s.Node) + ": "
+		node = "node " + s.Node + ": "
 	}
 	if s.Engine == "" { // it can't be reached
 		t.Wrapped("", "  ", fmt.Sprintf("%s%s on %s", node, s.Table, s.Target))
 		return
 	}
 	t.Wrapped("", "  ", node+fmt.Sprintf("%s on %s (%s): a period every %s, %s ahead, %s", s.Table, s.Target, s.Engine, s.Every, s.Ahead, kept))
-	t.Line("%s, at %s UTC", oneLine(by), when(s.At))
+	t.Wrapped("", "  ", fmt.Sprintf("%s, at %s UTC", by, when(s.At)))
 	for _, p := range s.Paused {
-		t.Wrapped("", "  ", fmt.Sprintf("paused: %s until %s UTC by %s%s", p.Policy, when(p.Until), oneLine(p.By), onlyIf(p.Reason != "", ": "+oneLine(p.Reason))))
+		t.Wrapped("", "  ", fmt.Sprintf("paused: %s until %s UTC by %s%s", p.Policy, when(p.Until), p.By, document.If(p.Reason != "", ": "+p.Reason)))
 	}
 	if s.Adopting {
 		return
@@ -87,9 +81,9 @@ func statusHead(t *document.TextWriter, s *maintain.Status) {
 	case s.Headroom != nil:
 		t.Line("headroom  %s", figures.Duration(max(*s.Headroom, 0)))
 	case s.HeadroomRows != nil:
-		t.Line("headroom  %s rows of %s", count(*s.HeadroomRows), oneLine(s.Ahead))
+		t.Line("headroom  %s rows of %s", figures.Count(*s.HeadroomRows), s.Ahead)
 	}
-	t.Line("size      %s, about %s in %s", bytes(s.Bytes), plural(s.Rows, "row", "rows"), plural(len(s.Periods), "period", "periods"))
+	t.Line("size      %s, about %s in %s", figures.Bytes(s.Bytes), figures.Plural(s.Rows, "row", "rows"), figures.Plural(len(s.Periods), "period", "periods"))
 }
 
 // statusPeriods lists the periods, oldest first, long sequences of similar ones in one line.
@@ -110,21 +104,21 @@ func statusPeriods(s *maintain.Status, width int) *document.Table {
 		i += n
 		name, state, archive := p.Name, p.State, p.Archive
 		if n > 1 {
-			name, archive = fmt.Sprintf("%s +%d", p.Name, n-1), archive+onlyIf(archive != "", " …")
+			name, archive = fmt.Sprintf("%s +%d", p.Name, n-1), archive+document.If(archive != "", " …")
 		}
-		state += onlyIf(p.Rebuilt, ", rebuilt")
+		state += document.If(p.Rebuilt, ", rebuilt")
 		var rows, size int64
 		for _, q := range run {
 			rows += q.Rows
 			size += q.Bytes
 		}
-		c.Add(name, strings.TrimSuffix(p.From, cut), strings.TrimSuffix(run[n-1].To, cut), state, count(rows), bytes(size), archive)
+		c.Add(name, strings.TrimSuffix(p.From, cut), strings.TrimSuffix(run[n-1].To, cut), state, figures.Count(rows), figures.Bytes(size), archive)
 	}
 	sum := 0
 	for i := range len(c.Header) - 1 { // the last column may be cut
 		widest := 0
 		for _, row := range append(c.Rows, c.Header) {
-			widest = max(widest, runewidth.StringWidth(oneLine(row[i])))
+			widest = max(widest, runewidth.StringWidth(figures.OneLine(row[i])))
 		}
 		sum += widest + 2
 	}
@@ -157,7 +151,7 @@ func timeTail(periods []maintain.PeriodStatus) string {
 func statusRollups(s *maintain.Status) *document.Table {
 	c := &document.Table{Header: []string{"ROLL-UP", "EVERY", "COMPUTED TO", "BEHIND", "STALE", "ROWS"}}
 	for _, r := range s.Rollups {
-		c.Add(r.Name, r.Every, cmp.Or(r.To, "nothing yet"), figures.Duration(r.Lag), count(r.Stale), count(r.Rows))
+		c.Add(r.Name, r.Every, cmp.Or(r.To, "nothing yet"), figures.Duration(r.Lag), figures.Count(r.Stale), figures.Count(r.Rows))
 	}
 	return c
 }
@@ -166,9 +160,9 @@ func statusRollups(s *maintain.Status) *document.Table {
 func statusActions(s *maintain.Status) []*document.Table {
 	changes := &document.Table{Header: []string{"CHANGE", "STEP", "SINCE", "DONE", "ROWS", "FAILED TRIES", "ERROR"}}
 	for _, x := range s.Changes {
-		done := ifKnown(x.Percent, func(p float64) string { return fmt.Sprintf("%.0f%%", p) })
-		rows := onlyIf(x.Of > 0, fmt.Sprintf("%s of about %s", count(x.Rows), count(x.Of)))
-		changes.Add(x.What, x.Step, when(x.Since), done, rows, countIfAny(x.Tries), x.Error)
+		done := document.IfKnown(x.Percent, func(p float64) string { return fmt.Sprintf("%.0f%%", p) })
+		rows := document.If(x.Of > 0, fmt.Sprintf("%s of about %s", figures.Count(x.Rows), figures.Count(x.Of)))
+		changes.Add(x.What, x.Step, when(x.Since), done, rows, document.IfAny(x.Tries, figures.Count), x.Error)
 	}
 	last := &document.Table{Header: []string{"ACTION", "OF", "AT", "TOOK", "ERROR"}}
 	for _, x := range s.Actions[:min(len(s.Actions), lastActions)] {
@@ -184,7 +178,7 @@ func statusActions(s *maintain.Status) []*document.Table {
 	}
 	obstacles := &document.Table{Header: []string{"IN THE WAY", "USER", "HOST", "OPEN FOR", "STATEMENT"}}
 	for _, x := range s.Blockers {
-		obstacles.Add(fmt.Sprint(x.ID), x.User+onlyIf(x.Own, " (rowmill)"), x.Host, figures.Duration(x.Age), x.Statement)
+		obstacles.Add(fmt.Sprint(x.ID), x.User+document.If(x.Own, " (rowmill)"), x.Host, figures.Duration(x.Age), x.Statement)
 	}
 	return []*document.Table{changes, last, next, obstacles}
 }
@@ -200,7 +194,7 @@ func statusProblems(t *document.TextWriter, s *maintain.Status) {
 	}
 	t.Block()
 	for _, n := range s.Notes {
-		t.Wrapped("note: ", "  ", oneLine(n))
+		t.Wrapped("note: ", "  ", n)
 	}
 	if len(s.Problems) == 0 {
 		t.Line("No action required.")

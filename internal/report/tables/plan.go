@@ -1,4 +1,4 @@
-package report
+package tables
 
 import (
 	"fmt"
@@ -19,7 +19,7 @@ const (
 // Plan writes a plan as text: the figures first, their sources below them.
 func Plan(w io.Writer, o *sizing.Output) error {
 	t := planText{document.TextWriter{Width: planWidth}}
-	t.Line("%s", o.Table+onlyIf(o.Target != "", " on "+o.Target)+onlyIf(o.Engine != "", " ("+o.Engine+" "+o.Server+")"))
+	t.Line("%s", o.Table+document.If(o.Target != "", " on "+o.Target)+document.If(o.Engine != "", " ("+o.Engine+" "+o.Server+")"))
 	t.rowBytes(o)
 	t.period(o)
 	t.sizes(o)
@@ -73,7 +73,7 @@ func (t *planText) rowBytes(o *sizing.Output) {
 	t.Block()
 	t.Line("%-*s %8.1f", width+2, names[0], o.PerRow.Value)
 	for _, p := range o.Pieces {
-		t.Line("  %-*s %8.1f  %s", width, p.Name, p.BytesPerRow, either(p.Ascending, "inserts go to its end", "inserts go everywhere"))
+		t.Line("  %-*s %8.1f  %s", width, p.Name, p.BytesPerRow, document.Either(p.Ascending, "inserts go to its end", "inserts go everywhere"))
 	}
 	t.from(o.PerRow.From)
 	if c := o.Compressed; c != nil {
@@ -88,7 +88,7 @@ func (t *planText) period(o *sizing.Output) {
 		name, fits = "Period declared", p.Fits
 	}
 	t.Block()
-	t.figures(o.Memory.From, planFigure{"Memory for pages", bytes(o.Memory.Value), ""})
+	t.figures(o.Memory.From, planFigure{"Memory for pages", figures.Bytes(o.Memory.Value), ""})
 	if o.Rate.Value > 0 {
 		t.figures(o.Rate.From, planFigure{"Rate of inserts", figures.Words(o.Rate.Value) + " rows/s", ""})
 	}
@@ -96,9 +96,9 @@ func (t *planText) period(o *sizing.Output) {
 	t.figures("", planFigure{name, p.Every, ""}, planFigure{"  the longest that fits", fits, ""},
 		planFigure{"  rows that fit into one", figures.Words(float64(p.FitRows)), ""})
 	if p.Rows > 0 {
-		t.figures("", planFigure{"  rows in a full one", figures.Words(p.Rows), ""}, planFigure{"  a full one takes", bytes(p.Bytes), ""},
-			planFigure{"  and on disk, beside that", ifAny(p.SpareBytes, bytes), "extents that were begun"},
-			planFigure{"  the two newest take", bytes(p.ResidentBytes), fmt.Sprintf("%.0f%% of the memory", 100*p.ResidentBytes/o.Memory.Value)})
+		t.figures("", planFigure{"  rows in a full one", figures.Words(p.Rows), ""}, planFigure{"  a full one takes", figures.Bytes(p.Bytes), ""},
+			planFigure{"  and on disk, beside that", document.IfAny(p.SpareBytes, figures.Bytes), "extents that were begun"},
+			planFigure{"  the two newest take", figures.Bytes(p.ResidentBytes), fmt.Sprintf("%.0f%% of the memory", 100*p.ResidentBytes/o.Memory.Value)})
 	}
 	t.from(p.From)
 	total := "no limit"
@@ -106,13 +106,13 @@ func (t *planText) period(o *sizing.Output) {
 		total = fmt.Sprint(*q.Total)
 	}
 	t.Line("Partitions")
-	t.figures(q.From, planFigure{"  new ones a day", ifAny(q.PerDay, figures.Words), ""},
+	t.figures(q.From, planFigure{"  new ones a day", document.IfAny(q.PerDay, figures.Words), ""},
 		planFigure{"  open", fmt.Sprint(q.Open), ""}, planFigure{"  created ahead", fmt.Sprint(q.Ahead), ""},
 		planFigure{"  at full retention", total, ""})
 	if m := o.Open; m != nil {
-		t.Line("Memory of the server with all of these open on %s", plural(m.Connections, "connection", "connections"))
-		t.figures(m.From, planFigure{"  its cache for pages being full", bytes(m.Bytes), ""}, planFigure{"  of which the partitions take", bytes(m.PartitionBytes), ""},
-			planFigure{"  adding one locks the table for", ifKnown(m.AddSeconds, seconds), ""})
+		t.Line("Memory of the server with all of these open on %s", figures.Plural(m.Connections, "connection", "connections"))
+		t.figures(m.From, planFigure{"  its cache for pages being full", figures.Bytes(m.Bytes), ""}, planFigure{"  of which the partitions take", figures.Bytes(m.PartitionBytes), ""},
+			planFigure{"  adding one locks the table for", document.IfKnown(m.AddSeconds, figures.Seconds), ""})
 	}
 }
 
@@ -122,16 +122,16 @@ func (t *planText) sizes(o *sizing.Output) {
 	}
 	sizes := &document.Table{Header: []string{"Size after", "rows", "bytes", "compressed"}}
 	for _, s := range o.Sizes {
-		sizes.Add("  "+s.After, figures.Words(s.Rows), bytes(s.Bytes), onlyIf(o.Compressed != nil, ifKnown(s.Compressed, bytes)))
+		sizes.Add("  "+s.After, figures.Words(s.Rows), figures.Bytes(s.Bytes), document.If(o.Compressed != nil, document.IfKnown(s.Compressed, figures.Bytes)))
 	}
-	statusTable(&t.TextWriter, sizes)
-	t.from("the rate, for so long, by bytes per row" + onlyIf(o.Compressed != nil, "; compressed are the sealed periods"))
+	t.Tables(sizes)
+	t.from("the rate, for so long, by bytes per row" + document.If(o.Compressed != nil, "; compressed are the sealed periods"))
 }
 
 func (t *planText) rate(what string, r sizing.RatePlan) {
 	text, kind := "not known", ""
 	if r.First != nil {
-		text, kind = figures.Words(*r.First)+" rows/s", either(r.Measured, "measured", "estimated")
+		text, kind = figures.Words(*r.First)+" rows/s", document.Either(r.Measured, "measured", "estimated")
 		if r.Last != nil && math.Abs(*r.Last-*r.First) > 0.01**r.First {
 			text += fmt.Sprintf(", at %s rows %s rows/s", figures.Words(r.LastRows), figures.Words(*r.Last))
 		}

@@ -1,8 +1,7 @@
-package report_test
+package tables_test
 
 import (
 	"fmt"
-	"io"
 	"strings"
 	"testing"
 	"time"
@@ -10,7 +9,7 @@ import (
 	"github.com/mattn/go-runewidth"
 
 	"github.com/rowmill/rowmill/internal/maintain"
-	"github.com/rowmill/rowmill/internal/report"
+	"github.com/rowmill/rowmill/internal/report/tables"
 )
 
 // statusFixture returns the status of a table with hours, merged days and problems.
@@ -62,7 +61,7 @@ func statusFixture() *maintain.Status {
 func statusTextOf(t *testing.T, s *maintain.Status, width int) string {
 	t.Helper()
 	var b strings.Builder
-	if err := report.Status(&b, s, width); err != nil {
+	if err := tables.Status(&b, s, width); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -85,7 +84,7 @@ func TestStatusText(t *testing.T) {
 		"new": {&maintain.Status{Table: "readings", Target: "sqlite:m.db", Engine: "sqlite", At: well.At, Every: "1d", Ahead: "2d", Coverage: maintain.Coverage{Headroom: new(-5.0), HeadroomWanted: new(172800.0)}}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			golden(t, "status-"+name+".golden", func(w io.Writer) error { return report.Status(w, c.s, c.width) })
+			golden(t, "status-"+name+".golden", statusTextOf(t, c.s, c.width))
 		})
 	}
 }
