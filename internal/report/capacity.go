@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rowmill/rowmill/internal/report/document"
+	"github.com/rowmill/rowmill/internal/statistics"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -90,7 +91,7 @@ func findings(cs []capacity) []string {
 		}
 	}
 	if p, r := rates["plain"], rates["rolling"]; len(p) > 0 && len(r) > 0 {
-		out = append(out, fmt.Sprintf("rolling sustains %s the rate of plain: %s against %s", ratio(middle(r)/middle(p)), rowsRate(middle(r)), rowsRate(middle(p))))
+		out = append(out, fmt.Sprintf("rolling sustains %s the rate of plain: %s against %s", ratio(statistics.Median(r)/statistics.Median(p)), rowsRate(statistics.Median(r)), rowsRate(statistics.Median(p))))
 	}
 	return out
 }

@@ -34,9 +34,9 @@ type Comparison struct {
 	Cells []CellChange `json:"cells"`
 	// Overall is the geometric mean of the cells' ratios, Interval its 95% confidence interval,
 	// based on how these vary.
-	Overall  *float64 `json:"ratio"`
-	Interval *Bounds  `json:"ratio_95"`
-	Verdict  string   `json:"verdict"`
+	Overall  *float64           `json:"ratio"`
+	Interval *statistics.Bounds `json:"ratio_95"`
+	Verdict  string             `json:"verdict"`
 	// NoiseRatio is e to the power of the pooled standard deviation of repeats, with Freedom degrees
 	// of freedom; null and 0 for configurations, and without repeats, when single cells can't be
 	// judged.
@@ -60,7 +60,7 @@ type CellChange struct {
 	Unit    string `json:"unit"`
 	// Rows is the row count up to which runs are compared; 0 if all of them is.
 	Rows int64 `json:"rows,omitempty"`
-	change
+	statistics.Change
 	// P is the probability of such a change by chance, Adjusted that by Holm's method; null if
 	// the noise isn't known. The verdict follows from Adjusted if it is known, else from the interval.
 	P        *float64 `json:"p"`
@@ -68,8 +68,8 @@ type CellChange struct {
 	// LastTenth compares the rates over the last tenth of the rows. Figures are all that is compared
 	// of a configuration: times and rates at equal row counts, latencies, stalls and errors until
 	// then, and bytes and CPU time per row of the whole run.
-	LastTenth *change      `json:"last_tenth,omitempty"`
-	Figures   []PairFigure `json:"figures,omitempty"`
+	LastTenth *statistics.Change `json:"last_tenth,omitempty"`
+	Figures   []PairFigure       `json:"figures,omitempty"`
 
 	format func(float64) string
 	pairs  [][2]view
@@ -180,7 +180,7 @@ func compareCells(a, b gridSide) (*Comparison, error) {
 	if c.detailed {
 		pooled = statistics.SumOfSquares{} // intervals judge
 	}
-	c.Freedom, c.NoiseRatio = pooled.DF, known(math.Exp(math.Sqrt(pooled.Variance())))
+	c.Freedom, c.NoiseRatio = pooled.DF, statistics.Known(math.Exp(math.Sqrt(pooled.Variance())))
 	var all [][2]*result.Record
 	seen := map[string]int{}
 	ofA, ofB := a.ids(&b), b.ids(&a)
@@ -199,7 +199,7 @@ func compareCells(a, b gridSide) (*Comparison, error) {
 		if y.figure == nil {
 			cell = atEqualRows(pairs, c.detailed)
 		} else if one := changed(pairs, func(side int, r *result.Record) float64 { return []*comparedCell{&x, &y}[side].figure(r) }, y.smaller); one != nil {
-			cell.change = *one
+			cell.Change = *one
 		} else {
 			c.Unpaired = append(c.Unpaired, y.name+" (no run of both came to its end)")
 			continue
@@ -241,21 +241,6 @@ func shortest(paths ...string) []string {
 		}, func(i int) string { return paths[i] })
 }
 
-// chance returns the p-value of a cell's mean log ratio; NaN without noise.
-func (c *change) chance(pooled statistics.SumOfSquares) float64 {
-	s2 := pooled.Variance()
-	if len(c.Repeats) > 1 {
-		var a, b []float64
-		for _, r := range c.Repeats {
-			a, b = append(a, math.Log(deref(r.A))), append(b, math.Log(deref(r.B)))
-		}
-		_, va := statistics.MeanVariance(a)
-		_, vb := statistics.MeanVariance(b)
-		s2 = max(s2, (va+vb)/2) // NaN stays
-	}
-	return statistics.TailT(math.Log(deref(c.Ratio))/math.Sqrt(2*s2/float64(len(c.Repeats))), pooled.DF)
-}
-
 // judge fills in what follows from the noise, and from all cells together.
 func (c *Comparison) judge(pooled statistics.SumOfSquares) {
 	var logs, p []float64
@@ -263,26 +248,26 @@ func (c *Comparison) judge(pooled statistics.SumOfSquares) {
 		if r := c.Cells[i].Ratio; r != nil && *r > 0 {
 			logs = append(logs, math.Log(*r))
 		}
-		p = append(p, c.Cells[i].chance(pooled))
+		p = append(p, c.Cells[i].Chance(pooled))
 	}
 	for i, adjusted := range statistics.Holm(p) {
 		cell := &c.Cells[i]
-		cell.P, cell.Adjusted = known(p[i]), known(adjusted)
+		cell.P, cell.Adjusted = statistics.Known(p[i]), statistics.Known(adjusted)
 		switch {
 		case cell.Adjusted == nil:
 		case adjusted >= significant:
-			cell.Verdict = NoDifference
+			cell.Verdict = statistics.NoDifference
 		default:
-			cell.Verdict = either(*cell.Ratio < 1, Slower, Faster)
+			cell.Verdict = either(*cell.Ratio < 1, statistics.Slower, statistics.Faster)
 		}
 	}
 	mean, _ := statistics.MeanVariance(logs)
-	c.Overall = known(math.Exp(mean))
+	c.Overall = statistics.Known(math.Exp(mean))
 	if c.Interval = c.Cells[0].Interval; len(logs) > 1 {
 		c.Interval, _ = statistics.RatioBounds(logs, nil)
 	}
-	c.Verdict = judged(c.Interval, false)
-	slices.SortStableFunc(c.Cells, func(a, b CellChange) int { return cmp.Compare(deref(a.Ratio), deref(b.Ratio)) })
+	c.Verdict = statistics.Judge(c.Interval)
+	slices.SortStableFunc(c.Cells, func(a, b CellChange) int { return cmp.Compare(statistics.Value(a.Ratio), statistics.Value(b.Ratio)) })
 }
 
 // An Unjudged is the error of a threshold that the runs are too few, or too short, to judge by. Try
@@ -295,7 +280,7 @@ func (e *Unjudged) Error() string { return "--threshold: " + e.Text }
 // chance: so much slower was measured and not shown, by more than runs of one configuration usually
 // differ, or the interval is so wide that even half the rate would not have been shown.
 func (c *CellChange) undecided(threshold float64) bool {
-	return c.Verdict == NoDifference && (*c.Ratio < min(1-threshold, keptFlatness) || c.P == nil && c.hides())
+	return c.Verdict == statistics.NoDifference && (*c.Ratio < min(1-threshold, keptFlatness) || c.P == nil && c.hides())
 }
 
 // hides reports whether the interval is so wide that half the rate would not be shown.
@@ -309,7 +294,7 @@ func (c *Comparison) Regression(threshold float64) (string, error) {
 		return "", nil
 	}
 	limit := figures.Share(threshold)
-	if len(c.Cells) > 1 && c.Verdict == Slower && *c.Overall < 1-threshold {
+	if len(c.Cells) > 1 && c.Verdict == statistics.Slower && *c.Overall < 1-threshold {
 		return fmt.Sprintf("all cells together run at %.3f of the rate of %s, more than %s slower", *c.Overall, c.names[0], limit), nil
 	}
 	of := func(verdict func(cell *CellChange) bool) (first *CellChange, more string) {
@@ -327,11 +312,11 @@ func (c *Comparison) Regression(threshold float64) (string, error) {
 		}
 		return "the rate of " + cell.Against + " in " + c.names[0]
 	}
-	if cell, more := of(func(cell *CellChange) bool { return cell.Verdict == Slower && *cell.Ratio < 1-threshold }); cell != nil {
+	if cell, more := of(func(cell *CellChange) bool { return cell.Verdict == statistics.Slower && *cell.Ratio < 1-threshold }); cell != nil {
 		return fmt.Sprintf("%s runs at %.3f of %s, more than %s slower%s", cell.Name, *cell.Ratio, rate(cell), limit, more) +
 			onlyIf(len(cell.Repeats) == 1, "; with one run on each side the difference may be chance: --repeat shows whether it is"), nil
 	}
-	if cell, more := of(func(cell *CellChange) bool { return cell.Verdict == Unknown }); cell != nil {
+	if cell, more := of(func(cell *CellChange) bool { return cell.Verdict == statistics.Unknown }); cell != nil {
 		return "", &Unjudged{fmt.Sprintf("%s can't be judged: there is one run on each side%s%s",
 			cell.Name, onlyIf(c.detailed, ", too short for an interval"), more), "--repeat 5"}
 	}
@@ -352,11 +337,11 @@ func (c *Comparison) one() string { return either(c.detailed, "configuration", "
 // verdict describes the outcome in sentences.
 func (c *Comparison) verdict() (out []string) {
 	if len(c.Cells) > 1 || !c.detailed {
-		all := fmt.Sprintf("Over %s, %s runs at %s the rate of %s (geometric mean", plural(len(c.Cells), c.one(), c.one()+"s"), c.names[1], ratio(deref(c.Overall)), c.names[0])
+		all := fmt.Sprintf("Over %s, %s runs at %s the rate of %s (geometric mean", plural(len(c.Cells), c.one(), c.one()+"s"), c.names[1], ratio(statistics.Value(c.Overall)), c.names[0])
 		if c.Interval != nil {
 			all += fmt.Sprintf(", 95%% interval %s, judged by how the %s differ", interval(c.Interval), either(len(c.Cells) > 1, c.one()+"s", "runs"))
 		}
-		out = append(out, all+"): "+map[string]string{Unknown: "too little to tell a difference", NoDifference: NoDifference, Faster: "faster", Slower: "slower"}[c.Verdict]+".")
+		out = append(out, all+"): "+map[string]string{statistics.Unknown: "too little to tell a difference", statistics.NoDifference: statistics.NoDifference, statistics.Faster: "faster", statistics.Slower: "slower"}[c.Verdict]+".")
 	} else {
 		out = append(out, c.Cells[0].verdict())
 	}
@@ -367,7 +352,7 @@ func (c *Comparison) verdict() (out []string) {
 		}
 		out = append(out, fmt.Sprintf("Beyond noise, %s faster and %d slower. Repeats differ by %s; Student's t for each cell, with Holm's correction for testing %d: "+
 			"if nothing had changed, the chance that any cell is listed as changed would be at most 5%%. Intervals are those of each cell alone.",
-			plural(n[Faster], "cell is", "cells are"), n[Slower], percent(*c.NoiseRatio-1), len(c.Cells)))
+			plural(n[statistics.Faster], "cell is", "cells are"), n[statistics.Slower], percent(*c.NoiseRatio-1), len(c.Cells)))
 	} else if !c.detailed {
 		out = append(out, "Single cells can't be judged: no cell of either was run twice, so the noise isn't known; --repeat 3 tells.")
 	}
@@ -416,7 +401,7 @@ func (c *Comparison) parts() []document.Part {
 	t := &document.Table{Header: []string{c.one(), "A", "B", "B/A", "95% interval", "p", "verdict"}}
 	for i := range c.Cells {
 		cell := &c.Cells[i]
-		t.Add(cell.Name, cell.format(deref(cell.A)), cell.format(deref(cell.B)), ratio(deref(cell.Ratio)),
+		t.Add(cell.Name, cell.format(statistics.Value(cell.A)), cell.format(statistics.Value(cell.B)), ratio(statistics.Value(cell.Ratio)),
 			interval(cell.Interval), chanceText(cell.Adjusted), cell.Verdict)
 	}
 	out := []document.Part{about, t}

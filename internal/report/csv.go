@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rowmill/rowmill/internal/report/document"
+	"github.com/rowmill/rowmill/internal/statistics"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -18,7 +19,7 @@ func plain(f float64) string {
 	return strconv.FormatFloat(f, 'f', -1, 64)
 }
 
-func plainBounds(b *Bounds) []string {
+func plainBounds(b *statistics.Bounds) []string {
 	if b == nil {
 		return []string{"", ""}
 	}
@@ -59,7 +60,7 @@ func cellSheet(factors []result.Factor, cells []GridCell) *document.Table {
 	}
 	for i := range cells {
 		c := &cells[i]
-		row := append(slices.Clone(c.Levels), strconv.Itoa(c.Runs), plain(deref(c.Ratio)))
+		row := append(slices.Clone(c.Levels), strconv.Itoa(c.Runs), plain(statistics.Value(c.Ratio)))
 		rows = append(rows, append(append(row, plainBounds(c.Interval)...), c.Verdict, strconv.FormatBool(c.Incomplete)))
 		figures = append(figures, c.Figures)
 	}
@@ -77,10 +78,10 @@ func (c *Comparison) sheet() *document.Table {
 		if figures == nil {
 			figures = []PairFigure{{Name: x.Unit, Versus: x.Versus}}
 		}
-		about := append(plainBounds(x.Interval), plain(deref(x.P)), plain(deref(x.Adjusted)), x.Verdict)
+		about := append(plainBounds(x.Interval), plain(statistics.Value(x.P)), plain(statistics.Value(x.Adjusted)), x.Verdict)
 		for _, f := range figures {
 			row := []string{x.Name, x.Against, strconv.FormatInt(x.Rows, 10), strconv.Itoa(len(x.Repeats)), f.Name, f.Unit}
-			t.Add(append(append(row, plain(deref(f.A)), plain(deref(f.B)), plain(deref(f.Ratio))), about...)...)
+			t.Add(append(append(row, plain(statistics.Value(f.A)), plain(statistics.Value(f.B)), plain(statistics.Value(f.Ratio))), about...)...)
 			about = []string{"", "", "", "", ""}
 		}
 	}

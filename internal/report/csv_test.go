@@ -9,6 +9,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/report"
 	"github.com/rowmill/rowmill/internal/report/document"
+	"github.com/rowmill/rowmill/internal/statistics"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -80,7 +81,7 @@ func TestCSVOfCells(t *testing.T) {
 	_, rows := sheet(t, rendered(t, (*document.Document).CSV, recs))
 	last := rows[7]
 	ratio, err := strconv.ParseFloat(last["ratio"], 64)
-	if err != nil || ratio < 1.92 || ratio > 1.94 || last["seconds"] != "0.622" || last["seconds_low"] != "0.621" || last["way"] != "split by rowmill" || last["verdict"] != report.Faster {
+	if err != nil || ratio < 1.92 || ratio > 1.94 || last["seconds"] != "0.622" || last["seconds_low"] != "0.621" || last["way"] != "split by rowmill" || last["verdict"] != statistics.Faster {
 		t.Errorf("%v %v", last, err)
 	}
 	odd := steadyRun(1000, 10)

@@ -15,7 +15,7 @@ import (
 type PairFigure struct {
 	Name string `json:"name"`
 	Unit string `json:"unit"`
-	Versus
+	statistics.Versus
 	format func(float64) string
 }
 
@@ -94,7 +94,7 @@ func upTo(r *result.Record, rows int64) result.Summary {
 // sizes and CPU time, which are given per row. Of one pair, the interval within the runs counts
 // only if it is detailed.
 func atEqualRows(pairs [][2]*result.Record, detailed bool) (c CellChange) {
-	c.change, c.Rows = change{Repeats: []Versus{}, Verdict: Unknown}, maxRows
+	c.Change, c.Rows = statistics.Change{Repeats: []statistics.Versus{}, Verdict: statistics.Unknown}, maxRows
 	for _, p := range pairs {
 		both := [2]view{{rec: p[0], curve: p[0].Curve()}, {rec: p[1], curve: p[1].Curve()}}
 		c.Rows = int64(min(both[0].curve.Rows(), both[1].curve.Rows(), float64(c.Rows)))
@@ -117,15 +117,15 @@ func atEqualRows(pairs [][2]*result.Record, detailed bool) (c CellChange) {
 				splits = append(splits, s)
 			}
 		}
-		c.change = changeOf(values(rate(0, n)), false, splits)
-		last := changeOf(values(rate(0.9*n, n)), false, nil) // a tenth is too short for the block bootstrap
+		c.Change = statistics.NewChange(values(rate(0, n)), false, splits)
+		last := statistics.NewChange(values(rate(0.9*n, n)), false, nil) // a tenth is too short for the block bootstrap
 		c.LastTenth = &last
 	}
 	if !detailed {
 		return c
 	}
 	add := func(name, unit string, format func(float64) string, f func(v *view) float64) {
-		if v := over(values(f)); v.A != nil || v.B != nil {
+		if v := statistics.Over(values(f)); v.A != nil || v.B != nil {
 			c.Figures = append(c.Figures, PairFigure{name, unit, v, format})
 		}
 	}
@@ -184,7 +184,7 @@ func atEqualRows(pairs [][2]*result.Record, detailed bool) (c CellChange) {
 			if v.rec.End == nil || v.sum.Rows == 0 {
 				return math.NaN()
 			}
-			return 1e6 * deref(of(&v.sum)) / float64(v.sum.Rows)
+			return 1e6 * statistics.Value(of(&v.sum)) / float64(v.sum.Rows)
 		}
 	}
 	add("client CPU per row (whole run)", "us", micros, perRow(func(s *result.Summary) *float64 { return &s.Client.CPUSeconds }))
@@ -211,23 +211,23 @@ func (c *CellChange) verdict() string {
 	if c.Rows == 0 {
 		return "One of the two inserted no rows: there is nothing to compare."
 	}
-	r, last := deref(c.Ratio), deref(c.LastTenth.Ratio)
+	r, last := statistics.Value(c.Ratio), statistics.Value(c.LastTenth.Ratio)
 	if math.IsNaN(r) || math.IsNaN(last) {
 		return "The rates can't be compared."
 	}
 	rows := short(float64(c.Rows)) + " rows"
 	var s string
 	switch {
-	case c.Verdict == Unknown:
+	case c.Verdict == statistics.Unknown:
 		s = fmt.Sprintf("Over %s B runs at %s the rate of A; the runs are too short for a confidence interval.", rows, ratio(r))
-	case c.Verdict == NoDifference && c.hides():
+	case c.Verdict == statistics.NoDifference && c.hides():
 		s = fmt.Sprintf("Too few runs to tell over %s: B runs at %s the rate of A, and the 95%% interval, %s, would hide even half the rate.",
 			rows, ratio(r), interval(c.Interval))
-	case c.Verdict == NoDifference:
+	case c.Verdict == statistics.NoDifference:
 		s = fmt.Sprintf("No difference shown over %s: B runs at %s the rate of A, and the 95%% interval is %s%s.", rows, ratio(r), interval(c.Interval),
-			onlyIf(c.reversed(), ", while the medians say the reverse"))
+			onlyIf(c.Reversed(), ", while the medians say the reverse"))
 	default:
-		s = fmt.Sprintf("B is %s over %s.", c.by("95% interval "), rows)
+		s = fmt.Sprintf("B is %s over %s.", changedBy(&c.Change, "95% interval "), rows)
 	}
 	switch c.From {
 	case statistics.WithinRuns:
@@ -235,7 +235,7 @@ func (c *CellChange) verdict() string {
 	case statistics.BetweenRuns:
 		s += fmt.Sprintf(" The interval is judged by how %s of runs differ.", plural(len(c.Repeats), "pair", "pairs"))
 	}
-	return strings.TrimSpace(s + " In the last tenth of the rows B runs at " + c.LastTenth.text() + ".")
+	return strings.TrimSpace(s + " In the last tenth of the rows B runs at " + changeText(c.LastTenth) + ".")
 }
 
 func (c *CellChange) charts() []document.Part {
@@ -256,7 +256,7 @@ func (c *CellChange) table() *document.Table {
 		t.Header[0] += ", medians of " + plural(len(c.Repeats), "pair", "pairs")
 	}
 	for _, f := range c.Figures {
-		t.Add(f.Name, f.format(deref(f.A)), f.format(deref(f.B)), ratio(deref(f.Ratio)))
+		t.Add(f.Name, f.format(statistics.Value(f.A)), f.format(statistics.Value(f.B)), ratio(statistics.Value(f.Ratio)))
 	}
 	return t
 }
@@ -277,7 +277,7 @@ func (c *CellChange) chart() *document.Chart {
 			v := &c.pairs[i][k]
 			at := addRate(out, v.curve, v.windows(pictureWindows), document.Line{Name: name, Style: sideStyle(k), Thin: i > 0})
 			if at >= 0 && i == 0 {
-				out.Lines[at].End = []string{short(deref(mean[k])) + " rows/s", "on average"}
+				out.Lines[at].End = []string{short(statistics.Value(mean[k])) + " rows/s", "on average"}
 			}
 		}
 	}

@@ -105,7 +105,7 @@ func (c *gridCell) middle(figure int) float64 {
 			all = append(all, v)
 		}
 	}
-	return middle(all)
+	return statistics.Median(all)
 }
 
 // extremes are those of the first figure over the runs that count, and behind it.
@@ -160,58 +160,9 @@ func (g *grid) observations(figure int, of func(c *gridCell) bool) (out []statis
 	return out
 }
 
-// Versus is one figure of both sides; null if unknown. Ratio is B/A.
-type Versus struct {
-	A     *float64 `json:"a"`
-	B     *float64 `json:"b"`
-	Ratio *float64 `json:"ratio"`
-}
-
-func versus(a, b float64) Versus {
-	v := Versus{A: known(a), B: known(b)}
-	if v.A != nil && v.B != nil && a != 0 {
-		v.Ratio = known(b / a)
-	}
-	return v
-}
-
-// deref returns the figure, or NaN for nil.
-func deref(f *float64) float64 {
-	if f == nil {
-		return math.NaN()
-	}
-	return *f
-}
-
-// A change is how a cell differs from another, over pairs of their runs: Ratio is above 1 if it is
-// the better one.
-type change struct {
-	Versus
-	// Repeats are the figures of each pair.
-	Repeats []Versus `json:"repeats"`
-	// Interval is the 95% confidence interval of the ratio; null if there is too little data. From is
-	// "between runs", or "within runs" with one run per side.
-	Interval *Bounds `json:"ratio_95"`
-	From     string  `json:"interval_from,omitempty"`
-	Verdict  string  `json:"verdict"`
-}
-
-// Bounds are the bounds of a figure's interval.
-type Bounds = statistics.Bounds
-
-// Verdicts of a comparison.
-const (
-	// NoDifference means that the interval of the ratio contains 1.
-	NoDifference = "no difference shown"
-	Faster       = "faster"
-	Slower       = "slower"
-	// Unknown means that there is no interval.
-	Unknown = "unknown"
-)
-
 // changed compares a figure of the pairs that matched found; nil if there is nothing to compare.
 // smaller is set for figures of which the smaller is the better.
-func changed(pairs [][2]*result.Record, figure func(side int, r *result.Record) float64, smaller bool) *change {
+func changed(pairs [][2]*result.Record, figure func(side int, r *result.Record) float64, smaller bool) *statistics.Change {
 	var values [][2]float64
 	for _, p := range pairs {
 		if a, b := figure(0, p[0]), figure(1, p[1]); a > 0 && b > 0 && unfinished(p) == "" {
@@ -221,99 +172,30 @@ func changed(pairs [][2]*result.Record, figure func(side int, r *result.Record) 
 	if len(values) == 0 {
 		return nil
 	}
-	out := changeOf(values, smaller, nil)
+	out := statistics.NewChange(values, smaller, nil)
 	return &out
-}
-
-// changeOf compares a figure of pairs of runs, whose splits give one pair an interval, and several
-// a wider one.
-func changeOf(values [][2]float64, smaller bool, splits []statistics.Split) change {
-	out := change{Versus: over(values), Repeats: []Versus{}}
-	reversed := out.reversed()
-	var logs []float64
-	for _, v := range values {
-		one := versus(v[0], v[1])
-		if smaller {
-			one.Ratio = known(v[0] / v[1])
-		}
-		out.Repeats, logs = append(out.Repeats, one), append(logs, math.Log(deref(one.Ratio)))
-	}
-	if smaller {
-		out.Ratio = known(1 / deref(out.Ratio))
-	}
-	out.Interval, out.From = statistics.RatioBounds(logs, splits)
-	out.Verdict = judged(out.Interval, out.From == statistics.BetweenRuns && reversed)
-	return out
-}
-
-// over combines a figure over several pairs: the medians, and as ratio the geometric mean
-// of the pairs' ratios, or that of the medians if it is undefined, as for a figure of 0.
-func over(values [][2]float64) Versus {
-	var a, b []float64
-	var logs float64
-	for _, v := range values {
-		if !math.IsNaN(v[0]) {
-			a = append(a, v[0])
-		}
-		if !math.IsNaN(v[1]) {
-			b = append(b, v[1])
-		}
-		logs += math.Log(v[1]/v[0]) / float64(len(values))
-	}
-	v := versus(middle(a), middle(b))
-	if r := math.Exp(logs); len(values) > 1 && v.Ratio != nil && !math.IsNaN(r) && !math.IsInf(r, 0) && r > 0 {
-		v.Ratio = &r
-	}
-	return v
-}
-
-// middle returns the median; NaN for an empty list.
-func middle(values []float64) float64 {
-	if len(values) == 0 {
-		return math.NaN()
-	}
-	v := slices.Sorted(slices.Values(values))
-	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
-}
-
-// reversed reports whether the medians say the reverse of the ratio, which is the mean of those of
-// the pairs.
-func (v *Versus) reversed() bool { return (deref(v.Ratio)-1)*(deref(v.B)-deref(v.A)) < 0 }
-
-// judged is the verdict on a ratio: no headline may say more than its interval, or the reverse of
-// the medians beside it.
-func judged(b *Bounds, reversed bool) string {
-	switch {
-	case b == nil:
-		return Unknown
-	case b.High < 1 && !reversed:
-		return Slower
-	case b.Low > 1 && !reversed:
-		return Faster
-	}
-	return NoDifference
 }
 
 // cantTell says that two can't be told apart, with their medians; "" if they can, or if one run of
 // each is no evidence.
-func (c *change) cantTell(names, at string, format func(float64) string) string {
-	if c.Verdict != NoDifference {
+func cantTell(c *statistics.Change, names, at string, format func(float64) string) string {
+	if c.Verdict != statistics.NoDifference {
 		return ""
 	}
 	return fmt.Sprintf("%s can't be told apart%s: %s against %s, ratio %s (95%% interval %s)",
-		names, at, format(deref(c.B)), format(deref(c.A)), ratio(deref(c.Ratio)), interval(c.Interval))
+		names, at, format(statistics.Value(c.B)), format(statistics.Value(c.A)), ratio(statistics.Value(c.Ratio)), interval(c.Interval))
 }
 
-// text is the ratio with its interval.
-func (c *change) text() string {
+// changeText is the ratio with its interval.
+func changeText(c *statistics.Change) string {
 	if c == nil || c.Ratio == nil {
 		return none
 	}
 	return document.Listed(" ", ratio(*c.Ratio), onlyIf(c.Interval != nil, "("+interval(c.Interval)+")"))
 }
 
-// by says by how much a ratio outside of 1 differs from it, with its named interval.
-func (c *change) by(name string) string {
+// changedBy says by how much a ratio outside of 1 differs from it, with its named interval.
+func changedBy(c *statistics.Change, name string) string {
 	r, b := *c.Ratio, c.Interval
 	switch {
 	case r < 1:
@@ -325,7 +207,7 @@ func (c *change) by(name string) string {
 }
 
 // interval is the text of an interval of a ratio.
-func interval(b *Bounds) string {
+func interval(b *statistics.Bounds) string {
 	if b == nil {
 		return ""
 	}

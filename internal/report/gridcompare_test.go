@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/rowmill/rowmill/internal/report"
+	"github.com/rowmill/rowmill/internal/statistics"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -50,8 +51,8 @@ func TestComparePoints(t *testing.T) {
 	}
 	a, b := runs("old.jsonl", 1, 1, 1.02, 0.98, 1.01, 0.99), runs("new.jsonl", 0.5, 1.02, 0.99, 1, 0.98, 1.01)
 	got, c, text := cellsOf(t, a, b)
-	if len(got.Cells) != 2 || got.Cells[0].Verdict != report.Slower || math.Abs(*got.Cells[0].Ratio-0.5) > 0.03 || len(got.Cells[0].Repeats) != 5 ||
-		got.Cells[0].Interval == nil || got.Cells[1].Verdict != report.NoDifference || strings.Contains(text, "not proven") {
+	if len(got.Cells) != 2 || got.Cells[0].Verdict != statistics.Slower || math.Abs(*got.Cells[0].Ratio-0.5) > 0.03 || len(got.Cells[0].Repeats) != 5 ||
+		got.Cells[0].Interval == nil || got.Cells[1].Verdict != statistics.NoDifference || strings.Contains(text, "not proven") {
 		t.Errorf("%s", text)
 	}
 	if slower, err := c.Regression(0.1); !strings.HasPrefix(slower, "clients=8, queries/s runs at 0.5") || err != nil {
@@ -99,7 +100,7 @@ func TestCompareScans(t *testing.T) {
 		}
 	}
 	got, _, text := cellsOf(t, scanRecords(), slow)
-	if len(got.Cells) != 9 || got.Verdict != report.Slower || math.Abs(*got.Overall-0.5) > 1e-9 || *got.Cells[0].B <= *got.Cells[0].A {
+	if len(got.Cells) != 9 || got.Verdict != statistics.Slower || math.Abs(*got.Overall-0.5) > 1e-9 || *got.Cells[0].B <= *got.Cells[0].A {
 		t.Errorf("%s", text)
 	}
 	for _, want := range []string{"partitions=100 way=through rowmill serve, time", "different tables, rows or durations: 4,000,000 rows in 100 partitions against 5,000,000 rows"} {

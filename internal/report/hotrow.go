@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/rowmill/rowmill/internal/report/document"
+	"github.com/rowmill/rowmill/internal/statistics"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -46,7 +47,7 @@ func hotRows(recs []result.Record) (experiment, error) {
 			}},
 			micro("held_us", "lock held", "", hot(func(h *result.HotRow) float64 { return h.HeldMicros })),
 			{key: "cpu_allows_per_second", name: "CPU allows", of: func(v *view) float64 {
-				return float64(v.rec.Run.Machine.Cores) * nonzero(float64(v.sum.Rows)) / (v.sum.Client.CPUSeconds + deref(v.sum.Server.CPUSeconds))
+				return float64(v.rec.Run.Machine.Cores) * nonzero(float64(v.sum.Rows)) / (v.sum.Client.CPUSeconds + statistics.Value(v.sum.Server.CPUSeconds))
 			}},
 			{key: "client_alone_per_second", name: "client alone", of: hot(func(h *result.HotRow) float64 { return h.ClientAlone })},
 			{key: "retries_per_run", name: "retries", of: func(v *view) float64 { return float64(v.sum.Retries) / float64(v.sum.Rows) }}},
@@ -144,7 +145,7 @@ func (s *panel) ceiling(way string) string {
 		text += fmt.Sprintf("; the cores of this machine allow %s", figure(allowed))
 	case retries > 1:
 		text += fmt.Sprintf("; each run was begun again %s times", figure(retries))
-	case s.doubts(c).OthersShare != nil && deref(s.doubts(c).OthersShare) > crowdedShare:
+	case s.doubts(c).OthersShare != nil && statistics.Value(s.doubts(c).OthersShare) > crowdedShare:
 		text += "; other programs used the machine"
 	default:
 		text += fmt.Sprintf("; the clients wait for the lock, which is passed on %s times as slowly as one client gets it", figure(ceiling/rate))

@@ -274,12 +274,12 @@ func (m *Matrix) analyse() {
 	}
 	v := statistics.Analyse(obs, size)
 	m.shares(&v)
-	m.noise, m.NoiseRatio = v.Noise, known(math.Exp(math.Sqrt(v.Noise.Variance())))
+	m.noise, m.NoiseRatio = v.Noise, statistics.Known(math.Exp(math.Sqrt(v.Noise.Variance())))
 	effects := statistics.Effects(obs, size)
 	for _, f := range m.varied {
 		levels := m.factors[f].Levels
 		for i, level := range levels[1:] {
-			e := Effect{Factor: m.Factors[f].Name, Level: level, Base: levels[0], Ratio: known(math.Exp(effects[f][i+1]))}
+			e := Effect{Factor: m.Factors[f].Name, Level: level, Base: levels[0], Ratio: statistics.Known(math.Exp(effects[f][i+1]))}
 			var ratios []float64
 			for _, c := range m.rated() {
 				if base := m.beside(c, f, e.Base); c.levels[f] == level && base > 0 {
@@ -316,7 +316,7 @@ func (m *Matrix) shares(v *statistics.Variance) {
 		s.Name = strings.Join(s.Of, " x ")
 		if test.DF > 0 && test.SS > 0 {
 			f := v.Of[i].Variance() / test.Variance()
-			s.F, s.P, s.Against = known(f), known(statistics.TailF(f, s.DF, test.DF)), against
+			s.F, s.P, s.Against = statistics.Known(f), statistics.Known(statistics.TailF(f, s.DF, test.DF)), against
 		}
 		m.Shares = append(m.Shares, s)
 	}
@@ -377,7 +377,7 @@ func (m *Matrix) recommend() {
 			if strong == weak || rate < out.Rate/2 {
 				continue
 			}
-			gain := known(m.beside(c, durability, weak) / rate)
+			gain := statistics.Known(m.beside(c, durability, weak) / rate)
 			if c == best {
 				out.Weaker, out.Gain = weak, gain
 			}
@@ -463,7 +463,7 @@ func (m *Matrix) subtitle() string {
 }
 
 func (e *Effect) text() string {
-	s := fmt.Sprintf("%s %s is %s %s %s, all else equal (geometric mean", e.Factor, e.Level, ratio(deref(e.Ratio)), e.Factor, e.Base)
+	s := fmt.Sprintf("%s %s is %s %s %s, all else equal (geometric mean", e.Factor, e.Level, ratio(statistics.Value(e.Ratio)), e.Factor, e.Base)
 	if e.Pairs > 1 {
 		s += fmt.Sprintf("; %s to %s from cell to cell", ratio(*e.Low), ratio(*e.High))
 	}
@@ -523,7 +523,7 @@ func (m *Matrix) effects() *document.Table {
 	t := &document.Table{Header: []string{"choice", "against", "ratio", "least", "most", "cells compared"},
 		Note: "Ratio is the geometric mean, all else equal; least and most are of two cells that differ in nothing else."}
 	for _, e := range m.Effects {
-		t.Add(e.Factor+" "+e.Level, e.Base, ratio(deref(e.Ratio)), ratio(deref(e.Low)), ratio(deref(e.High)), fmt.Sprint(e.Pairs))
+		t.Add(e.Factor+" "+e.Level, e.Base, ratio(statistics.Value(e.Ratio)), ratio(statistics.Value(e.Low)), ratio(statistics.Value(e.High)), fmt.Sprint(e.Pairs))
 	}
 	return t
 }

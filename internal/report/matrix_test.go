@@ -12,6 +12,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/report"
 	"github.com/rowmill/rowmill/internal/report/document"
+	"github.com/rowmill/rowmill/internal/statistics"
 	"github.com/rowmill/rowmill/internal/testbrowser"
 	"github.com/rowmill/rowmill/result"
 )
@@ -224,7 +225,7 @@ func TestMatrixBaseline(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text, err := c.Regression(0); text != "" || err != nil || c.Cells[len(c.Cells)-1].Verdict != report.Faster {
+	if text, err := c.Regression(0); text != "" || err != nil || c.Cells[len(c.Cells)-1].Verdict != statistics.Faster {
 		t.Errorf("slower: %q, %v", text, err)
 	}
 }
@@ -239,7 +240,7 @@ func TestMatrixFalseAlarms(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if slices.ContainsFunc(c.Cells, func(c report.CellChange) bool { return c.Verdict != report.NoDifference }) {
+		if slices.ContainsFunc(c.Cells, func(c report.CellChange) bool { return c.Verdict != statistics.NoDifference }) {
 			alarms++
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/rowmill/rowmill/internal/report/document"
+	"github.com/rowmill/rowmill/internal/statistics"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -100,10 +101,10 @@ type GridCell struct {
 	Figures map[string]float64 `json:"figures"`
 	// Ratio compares the first figure with the base, above 1 if it is better; Interval is its 95%
 	// confidence interval, from the variation between pairs of runs.
-	Ratio      *float64 `json:"ratio"`
-	Interval   *Bounds  `json:"ratio_95"`
-	Verdict    string   `json:"verdict,omitempty"`
-	Incomplete bool     `json:"incomplete,omitempty"`
+	Ratio      *float64           `json:"ratio"`
+	Interval   *statistics.Bounds `json:"ratio_95"`
+	Verdict    string             `json:"verdict,omitempty"`
+	Incomplete bool               `json:"incomplete,omitempty"`
 	doubts
 }
 
@@ -276,12 +277,12 @@ func (s *panel) cell(at, line string) *gridCell { return s.at(s.name, at, line) 
 
 // change compares a cell with that of the base; nil for the base, or if there is nothing to
 // compare.
-func (s *panel) change(at, line string) *change {
+func (s *panel) change(at, line string) *statistics.Change {
 	return s.between(s.cell(at, s.factors[2].Levels[0]), s.cell(at, line))
 }
 
 // between compares a cell's first figure with that of another.
-func (s *panel) between(base, c *gridCell) *change {
+func (s *panel) between(base, c *gridCell) *statistics.Change {
 	if base == nil || c == nil || base == c {
 		return nil
 	}
@@ -304,7 +305,7 @@ func (s *panel) table() *document.Table {
 			}
 			to := ""
 			if len(s.lines) > 1 {
-				to = s.change(at, line).text()
+				to = changeText(s.change(at, line))
 			}
 			row := []string{count(int64(number(at))), line}
 			for i, m := range s.measures {
@@ -363,7 +364,7 @@ func (s *panel) charts() (out document.Charts) {
 					addPoint(&l, number(at), cell, k, cmp.Or(m.per, 1), fmt.Sprintf("%s, %s %s: ", name, at, s.axisName)+m.text(cell.middle(k)))
 					if c.Ends && k == 0 {
 						if l.End = []string{m.text(cell.middle(k))}; s.change(at, name) != nil {
-							l.End[0] = ratio(deref(s.change(at, name).Ratio))
+							l.End[0] = ratio(statistics.Value(s.change(at, name).Ratio))
 						}
 					}
 				}
@@ -503,7 +504,7 @@ func (p *projection) data() *Grid {
 func (p *projection) cellData(c *gridCell, measures []measure) GridCell {
 	g := GridCell{Levels: c.levels, Runs: len(c.counted()), Figures: map[string]float64{}, Incomplete: c.incomplete(), doubts: p.doubts(c)}
 	for i, m := range measures {
-		if v := c.middle(i); known(v) != nil {
+		if v := c.middle(i); statistics.Known(v) != nil {
 			g.Figures[m.key] = v
 		}
 	}
@@ -537,9 +538,9 @@ func (p *projection) doubts(c *gridCell) (out doubts) {
 			others, steal = append(others, *d.OthersShare), append(steal, d.StealShare)
 		}
 	}
-	out.OthersShare = known(middle(others))
+	out.OthersShare = statistics.Known(statistics.Median(others))
 	if len(steal) > 0 {
-		out.StealShare = middle(steal)
+		out.StealShare = statistics.Median(steal)
 	}
 	return out
 }

@@ -218,7 +218,7 @@ func spreadOf(vs []view, group []int) string {
 	}
 	mean, variance := statistics.MeanVariance(rates)
 	return fmt.Sprintf("the runs' mean rates are %s to %s, median %s, standard deviation %s",
-		figure(slices.Min(rates)), figure(slices.Max(rates)), rowsRate(middle(rates)), percent(math.Sqrt(variance)/mean))
+		figure(slices.Min(rates)), figure(slices.Max(rates)), rowsRate(statistics.Median(rates)), percent(math.Sqrt(variance)/mean))
 }
 
 // allProblems collects what a reader must know of all runs, each text once, with the labels of the

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/report"
+	"github.com/rowmill/rowmill/internal/statistics"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -84,14 +85,14 @@ func TestRecordedRepeats(t *testing.T) {
 		tries   uint64
 		want    int
 	}{
-		{"a tenth faster, 20 repeats", 20, 1 / 0.9, report.Faster, 20, 19},
-		{"the same, 20 repeats", 20, 1, report.NoDifference, 40, 38},
-		{"a tenth slower, 20 repeats", 20, 0.9, report.Slower, 40, 38},
-		{"two fifths slower, 5 repeats", 5, 0.6, report.Slower, 200, 190},
-		{"the same, 2 repeats", 2, 1, report.NoDifference, 200, 184},
-		{"the same, 3 repeats", 3, 1, report.NoDifference, 200, 184},
-		{"the same, 5 repeats", 5, 1, report.NoDifference, 200, 184},
-		{"the same, 10 repeats", 10, 1, report.NoDifference, 200, 184},
+		{"a tenth faster, 20 repeats", 20, 1 / 0.9, statistics.Faster, 20, 19},
+		{"the same, 20 repeats", 20, 1, statistics.NoDifference, 40, 38},
+		{"a tenth slower, 20 repeats", 20, 0.9, statistics.Slower, 40, 38},
+		{"two fifths slower, 5 repeats", 5, 0.6, statistics.Slower, 200, 190},
+		{"the same, 2 repeats", 2, 1, statistics.NoDifference, 200, 184},
+		{"the same, 3 repeats", 3, 1, statistics.NoDifference, 200, 184},
+		{"the same, 5 repeats", 5, 1, statistics.NoDifference, 200, 184},
+		{"the same, 10 repeats", 10, 1, statistics.NoDifference, 200, 184},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			right := 0

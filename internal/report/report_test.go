@@ -18,6 +18,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/report"
 	"github.com/rowmill/rowmill/internal/report/document"
+	"github.com/rowmill/rowmill/internal/statistics"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -173,7 +174,7 @@ func TestCompareAtEqualRows(t *testing.T) {
 	if b := p.Interval; b == nil || math.Abs(b.Low-0.8) > 1e-9 || math.Abs(b.High-0.8) > 1e-9 {
 		t.Errorf("interval %+v of two steady runs", b)
 	}
-	if text, err := c.Regression(0.19); p.Verdict != report.Slower || !strings.Contains(text, "at 0.800 of the rate") || err != nil {
+	if text, err := c.Regression(0.19); p.Verdict != statistics.Slower || !strings.Contains(text, "at 0.800 of the rate") || err != nil {
 		t.Errorf("%s, beyond 19%%: %q, %v", p.Verdict, text, err)
 	}
 	if text, err := c.Regression(0.21); text != "" || err != nil {

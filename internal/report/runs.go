@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/rowmill/rowmill/internal/report/document"
+	"github.com/rowmill/rowmill/internal/statistics"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -397,9 +398,9 @@ func ratios(vs []view) (out []string) {
 			from = fmt.Sprintf(" (95%% interval %s, from %s)", interval(last.Interval), pair)
 		}
 		line := fmt.Sprintf("%s ends at %s the rate of %s%s: %s against %s%s",
-			r.configuration(), ratio(*last.Ratio), p.configuration(), from, rowsRate(deref(last.B)), rowsRate(deref(last.A)), at)
-		if last.Verdict == NoDifference {
-			line = last.cantTell(r.configuration()+" and "+p.configuration(), at, rowsRate) + ", medians of " + pair
+			r.configuration(), ratio(*last.Ratio), p.configuration(), from, rowsRate(statistics.Value(last.B)), rowsRate(statistics.Value(last.A)), at)
+		if last.Verdict == statistics.NoDifference {
+			line = cantTell(last, r.configuration()+" and "+p.configuration(), at, rowsRate) + ", medians of " + pair
 		}
 		out = append(out, line+strings.Replace(p.inCache(), "its", p.label+"'s", 1))
 	}

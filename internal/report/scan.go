@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/rowmill/rowmill/internal/report/document"
+	"github.com/rowmill/rowmill/internal/statistics"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -83,7 +84,7 @@ func (s *panel) scanned(r *result.Run) (out []string) {
 		fewest, most := both[0], both[len(both)-1]
 		gain, run := s.change(most, way), &s.cell(most, way).samples[0].v.rec.Run
 		at := fmt.Sprintf(" at %s, on %s", plural(int(number(most)), "partition", "partitions"), plural(run.Scan.Sessions, "session", "sessions"))
-		text := gain.cantTell(name+" and "+base, at, s.measures[0].format)
+		text := cantTell(gain, name+" and "+base, at, s.measures[0].format)
 		if text == "" {
 			text = fmt.Sprintf("%s: %s times as fast%s", name, figure(math.Round(100**gain.Ratio)/100), at)
 			if b := gain.Interval; b != nil {
@@ -99,7 +100,7 @@ func (s *panel) scanned(r *result.Run) (out []string) {
 		for _, v := range cost.Repeats {
 			longer = append(longer, *v.B-*v.A)
 		}
-		if by := middle(longer); cost.Verdict != NoDifference {
+		if by := statistics.Median(longer); cost.Verdict != statistics.NoDifference {
 			out = append(out, fmt.Sprintf("%s: %s %s at %s.", name, micros(1e6*math.Abs(by)), either(by < 0, "shorter", "longer"), plural(int(number(fewest)), "partition", "partitions")))
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rowmill/rowmill/internal/report/document"
+	"github.com/rowmill/rowmill/internal/statistics"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -120,21 +121,13 @@ func newScenario(s *result.Scenario, runs map[string]*result.Record) Scenario {
 			base = [2]float64{ours, p.Value}
 			first[of] = base
 		}
-		b.Ours, b.OursToFirst, b.PublishedToFirst = known(ours), known(ours/base[0]), p.Value/base[1]
+		b.Ours, b.OursToFirst, b.PublishedToFirst = statistics.Known(ours), statistics.Known(ours/base[0]), p.Value/base[1]
 		out.Beside = append(out.Beside, b)
 	}
 	for _, c := range s.Checks {
 		out.Checks = append(out.Checks, judge(c, runs))
 	}
 	return out
-}
-
-// known returns a pointer to a figure; nil if it is NaN or infinite.
-func known(f float64) *float64 {
-	if math.IsNaN(f) || math.IsInf(f, 0) {
-		return nil
-	}
-	return &f
 }
 
 func unitOf(figure string) string {
@@ -192,7 +185,7 @@ func judge(c result.Check, runs map[string]*result.Record) CheckVerdict {
 	if c.Over != "" {
 		what, ours = c.Figure+" / "+c.Over, ours/figureOf(c.Over)
 	}
-	out.Ours = known(ours)
+	out.Ours = statistics.Known(ours)
 	if out.Ours == nil {
 		out.Why = what + " can't be had from the records; expected " + bounds(c)
 		return out
@@ -220,7 +213,7 @@ func (s *Scenario) besideTable() *document.Table {
 		Note: "Other machines, versions and sizes: rates don't compare, their ratios to the first one do."}
 	for _, b := range s.Beside {
 		published := either(b.High > 0, figure(b.Low)+" to "+figure(b.High), figure(b.Published))
-		t.Add(b.Run, cmp.Or(b.What, b.Figure), figure(deref(b.Ours)), published, b.Unit, figure(deref(b.OursToFirst)), figure(b.PublishedToFirst))
+		t.Add(b.Run, cmp.Or(b.What, b.Figure), figure(statistics.Value(b.Ours)), published, b.Unit, figure(statistics.Value(b.OursToFirst)), figure(b.PublishedToFirst))
 	}
 	return t
 }

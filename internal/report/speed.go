@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/rowmill/rowmill/internal/report/document"
+	"github.com/rowmill/rowmill/internal/statistics"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -87,7 +88,7 @@ func costs(operation, short string) []measure {
 			if v.rec.End == nil || v.operations() == 0 {
 				return math.NaN()
 			}
-			return 1e6 * deref(cpu(v)) / v.operations()
+			return 1e6 * statistics.Value(cpu(v)) / v.operations()
 		}
 	}
 	return []measure{{key: "server_cpu_us_per_" + operation, name: "server CPU/" + short, format: micros[float64],
@@ -168,8 +169,8 @@ func (s *panel) fastest(unit string) string {
 	if len(ranked) > 1 {
 		next := ranked[1]
 		out = fmt.Sprintf("%s is fastest, %s, %s the best of %s", best.levels[2], peak, ratio(best.middle(0)/next.middle(0)), next.levels[2])
-		if c := s.between(next, best); c != nil && c.Verdict == NoDifference {
-			out = c.cantTell(best.levels[2]+" and "+next.levels[2], " at their best", func(v float64) string { return figure(v) + " " + unit + "/s" })
+		if c := s.between(next, best); c != nil && c.Verdict == statistics.NoDifference {
+			out = cantTell(c, best.levels[2]+" and "+next.levels[2], " at their best", func(v float64) string { return figure(v) + " " + unit + "/s" })
 		}
 	}
 	return document.Listed("; ", out, strings.Join(ends, ", "))
@@ -199,12 +200,12 @@ func (s *panel) settings() string {
 		}
 		at := "at " + clients(n)
 		switch c.Verdict {
-		case NoDifference:
-			parts = append(parts, c.cantTell("they", " "+at, figure))
-		case Unknown:
+		case statistics.NoDifference:
+			parts = append(parts, cantTell(c, "they", " "+at, figure))
+		case statistics.Unknown:
 			parts = append(parts, fmt.Sprintf("%s %s the rate, from one run of each: --repeat tells how sure that is", at, ratio(*c.Ratio)))
 		default:
-			parts = append(parts, at+" "+c.by(""))
+			parts = append(parts, at+" "+changedBy(c, ""))
 		}
 	}
 	if len(parts) == 0 {
