@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/rowmill/rowmill/internal/report"
+	"github.com/rowmill/rowmill/internal/report/reference"
 	"github.com/rowmill/rowmill/internal/testdb"
 	"github.com/rowmill/rowmill/result"
 )
@@ -87,7 +88,7 @@ func TestScanScenario(t *testing.T) {
 		t.Errorf("%+v", sc)
 	}
 	for _, c := range sc.Checks {
-		if c.Ours == nil || c.Verdict == report.NotMeasured {
+		if c.Ours == nil || c.Verdict == reference.NotMeasured {
 			t.Errorf("%+v", c)
 		}
 	}

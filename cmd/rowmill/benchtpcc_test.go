@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/rowmill/rowmill/internal/report"
+	"github.com/rowmill/rowmill/internal/report/reference"
 	"github.com/rowmill/rowmill/internal/testdb"
 	"github.com/rowmill/rowmill/result"
 )
@@ -141,7 +142,7 @@ figure = "relaxed.tpcc-response"
 below = 3_600_000
 `), 0o600))
 	sc := scenarioOf(t, benched(t, "scenario mine.toml --scale 0.005 --json --out run.jsonl"))
-	if len(sc.Missing) > 0 || len(sc.Beside) != 1 || sc.Beside[0].Ours == nil || sc.Checks[0].Verdict != report.Agrees {
+	if len(sc.Missing) > 0 || len(sc.Beside) != 1 || sc.Beside[0].Ours == nil || sc.Checks[0].Verdict != reference.Agrees {
 		t.Errorf("%+v", sc)
 	}
 	if recs := records(t, "run.jsonl"); len(recs) != 2 || recs[1].Run.Durability != "relaxed" || recs[0].Run.TPCC.Scale != 0.005 {
@@ -161,7 +162,7 @@ func TestTPCCScenarioNodes(t *testing.T) {
 	testdb.SkipUnlessNightly(t, "TestTPCCScenario")
 	t.Chdir(t.TempDir())
 	sc := scenarioOf(t, benched(t, "scenario dbt2-cluster-2009 --scale 0.005 --time 5s --target sandbox:mariadb?memory=64MB --json --out run.jsonl"))
-	if len(sc.Missing) > 0 || len(sc.Beside) != 3 || sc.Checks[4].Verdict == report.NotMeasured {
+	if len(sc.Missing) > 0 || len(sc.Beside) != 3 || sc.Checks[4].Verdict == reference.NotMeasured {
 		t.Errorf("%+v", sc)
 	}
 	contains(t, verb(t, "report run.jsonl").stdout, "on 1, 2, 3, 4 nodes", "of perfect scaling", "cross nodes: expected")

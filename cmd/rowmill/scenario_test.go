@@ -10,6 +10,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/experiment"
 	"github.com/rowmill/rowmill/internal/report"
+	"github.com/rowmill/rowmill/internal/report/reference"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -30,7 +31,7 @@ func TestScenarioPrint(t *testing.T) {
 }
 
 // scenarioOf parses the --json output.
-func scenarioOf(t *testing.T, s session) report.Scenario {
+func scenarioOf(t *testing.T, s session) reference.Result {
 	t.Helper()
 	mustPass(t, s)
 	var out report.Summaries
@@ -74,7 +75,7 @@ func TestScenarios(t *testing.T) {
 				}
 			}
 			for _, v := range sc.Checks {
-				if c.name != "daily-2009" && (v.Ours == nil || v.Verdict == report.NotMeasured) {
+				if c.name != "daily-2009" && (v.Ours == nil || v.Verdict == reference.NotMeasured) {
 					t.Errorf("%+v", v)
 				}
 			}
@@ -124,17 +125,17 @@ func TestManyTablesChecks(t *testing.T) {
 		for run, last := range map[string]result.TablesCost{"files": files, "one": one} {
 			recs = append(recs, result.Record{Run: result.Run{Retention: result.Retention{Scenario: d.Record(run, 1, 0)}}, Intervals: []result.Interval{{Costs: []result.TablesCost{first, last}}}, End: &result.End{Stopped: "rows"}})
 		}
-		sc := report.Scenarios(recs)[0]
+		sc := reference.Results(recs)[0]
 		if len(sc.Checks) != 3 || len(sc.Beside) != 2 {
 			t.Fatalf("%+v", sc)
 		}
 		for _, v := range sc.Checks {
-			want := report.Agrees
+			want := reference.Agrees
 			switch {
 			case c.amiss != "" && strings.Contains(v.Claim, c.amiss):
-				want = report.Differs
+				want = reference.Differs
 			case name == "nothing of one file" && strings.HasPrefix(v.Claim, "one "):
-				want = report.NotMeasured
+				want = reference.NotMeasured
 			}
 			if v.Verdict != want {
 				t.Errorf("%s: %s: %s, want %s: %s", name, v.Claim, v.Verdict, want, v.Why)
@@ -193,7 +194,7 @@ func TestScenarioResume(t *testing.T) {
 	forgetCommands(t, "run.jsonl")
 	wantFailure(t, verb(t, "bench scenario --resume run.jsonl --scale 2"), exitUsage, "--scale comes from the record")
 	sc := scenarioOf(t, verb(t, "bench scenario --resume run.jsonl --json"))
-	if len(sc.Missing) > 0 || sc.Checks[0].Verdict != report.Agrees {
+	if len(sc.Missing) > 0 || sc.Checks[0].Verdict != reference.Agrees {
 		t.Errorf("%+v", sc)
 	}
 	recs := records(t, "run.jsonl")

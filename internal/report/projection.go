@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/rowmill/rowmill/internal/report/document"
+	"github.com/rowmill/rowmill/internal/report/reference"
 	"github.com/rowmill/rowmill/internal/statistics"
 	"github.com/rowmill/rowmill/result"
 )
@@ -418,7 +419,7 @@ func (p *projection) Document() *document.Document {
 	for _, line := range p.factors[2].Levels {
 		names = append(names, document.Key{Label: line, Style: p.style(line)})
 	}
-	addScenarios(d, Scenarios(p.recs))
+	reference.AddTo(d, p.recs)
 	d.Add(names)
 	for i := range all {
 		s := &all[i]

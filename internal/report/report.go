@@ -18,6 +18,7 @@ import (
 	"io"
 
 	"github.com/rowmill/rowmill/internal/report/document"
+	"github.com/rowmill/rowmill/internal/report/reference"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -31,7 +32,7 @@ type Summaries struct {
 	// Capacity contains the results of searches for a rate.
 	Capacity []result.Capacity `json:"capacity,omitempty"`
 	// Scenarios are the experiments that the runs belong to.
-	Scenarios []Scenario `json:"scenarios,omitempty"`
+	Scenarios []reference.Result `json:"scenarios,omitempty"`
 	// Grid has the cells of an experiment of several factors, as of bench mixed, points and scan.
 	Grid *Grid `json:"grid,omitempty"`
 	// SettingsToTry follow from the jobs of bench disk.

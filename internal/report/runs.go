@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/rowmill/rowmill/internal/report/document"
+	"github.com/rowmill/rowmill/internal/report/reference"
 	"github.com/rowmill/rowmill/internal/statistics"
 	"github.com/rowmill/rowmill/result"
 )
@@ -36,7 +37,7 @@ func (recs runs) Document() *document.Document {
 		}
 		return ratePicture(views(atFullSpeed(recs)), opts)
 	}
-	addScenarios(d, Scenarios(recs))
+	reference.AddTo(d, recs)
 	for i := range searches {
 		d.Add(searches[i].section())
 	}
@@ -64,7 +65,7 @@ func summaries(recs []result.Record) Summaries {
 	for i := range recs {
 		out.Runs[i] = recs[i].Summary()
 	}
-	out.Scenarios, out.SettingsToTry = Scenarios(recs), result.DiskSettings(recs)
+	out.Scenarios, out.SettingsToTry = reference.Results(recs), result.DiskSettings(recs)
 	return out
 }
 

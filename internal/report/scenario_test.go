@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rowmill/rowmill/internal/report"
+	"github.com/rowmill/rowmill/internal/report/reference"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -55,7 +55,7 @@ func TestScenarioGoldens(t *testing.T) {
 
 func TestScenarios(t *testing.T) {
 	recs := experiment(t)
-	all := report.Scenarios(recs)
+	all := reference.Results(recs)
 	if len(all) != 1 || len(all[0].Missing) != 1 || all[0].Missing[0] != "never" {
 		t.Fatalf("%+v", all)
 	}
@@ -65,7 +65,7 @@ func TestScenarios(t *testing.T) {
 	cut.End, cut.Intervals = nil, cut.Intervals[:3]
 	mean := *b[2].Ours
 	for _, recs := range [][]result.Record{{recs[0], cut, recs[1]}, {recs[0], recs[1], cut}} {
-		if got := *report.Scenarios(recs)[0].Beside[2].Ours; got != mean {
+		if got := *reference.Results(recs)[0].Beside[2].Ours; got != mean {
 			t.Errorf("mean of the run %v, want %v", got, mean)
 		}
 	}
@@ -74,10 +74,10 @@ func TestScenarios(t *testing.T) {
 	s := *other.Run.Scenario
 	s.Scale = 7
 	other.Run.Scenario = &s
-	if n := len(report.Scenarios([]result.Record{recs[0], other})); n != 2 {
+	if n := len(reference.Results([]result.Record{recs[0], other})); n != 2 {
 		t.Errorf("%d experiments, want 2", n)
 	}
-	if n := len(report.Scenarios([]result.Record{synthetic(t, plainCourse())})); n != 0 {
+	if n := len(reference.Results([]result.Record{synthetic(t, plainCourse())})); n != 0 {
 		t.Errorf("%d experiments in a record of none", n)
 	}
 }

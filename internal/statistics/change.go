@@ -37,8 +37,8 @@ func Value(f *float64) float64 {
 }
 
 // Over combines the values of several pairs: the medians of each side, and as the ratio the
-// geometric mean of the pairs' ratios. If that is undefined, as for values of 0, the ratio is that of
-// the medians.
+// geometric mean of the pairs' ratios. If that is undefined, as for values of 0, the ratio is that
+// of the medians.
 func Over(pairs [][2]float64) Versus {
 	var sides [2][]float64
 	var logs float64
@@ -112,8 +112,8 @@ func NewChange(pairs [][2]float64, smaller bool, splits []Split) Change {
 	return c
 }
 
-// Reversed reports whether the medians contradict the ratio, which is the mean of the pairs' ratios:
-// e.g. B's median is the greater one, and the ratio is below 1.
+// Reversed reports whether the medians contradict the ratio, which is the mean of the pairs'
+// ratios: e.g. B's median is the greater one, and the ratio is below 1.
 func (v *Versus) Reversed() bool { return (Value(v.Ratio)-1)*(Value(v.B)-Value(v.A)) < 0 }
 
 // Judge returns the verdict on a ratio with this interval.
@@ -129,8 +129,8 @@ func Judge(b *Bounds) string {
 	return NoDifference
 }
 
-// Chance returns the p-value of the change by Student's t, against the variance of repeats pooled over
-// all cells or the cell's own, whichever is greater; NaN without repeats.
+// Chance returns the p-value of the change by Student's t, against the variance of repeats pooled
+// over all cells or the cell's own, whichever is greater; NaN without repeats.
 func (c *Change) Chance(pooled SumOfSquares) float64 {
 	s2 := pooled.Variance()
 	if len(c.Repeats) > 1 {

@@ -1,4 +1,8 @@
-package report
+// Package reference compares runs with the published results that they repeat, e.g. those of a
+// paper: each figure beside the published one, and whether the claims about their shape hold.
+//
+//	reference.AddTo(doc, recs)
+package reference
 
 import (
 	"cmp"
@@ -6,13 +10,14 @@ import (
 	"math"
 	"strings"
 
+	figures "github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/report/document"
 	"github.com/rowmill/rowmill/internal/statistics"
 	"github.com/rowmill/rowmill/result"
 )
 
-// A Scenario compares an experiment of several runs with its published results.
-type Scenario struct {
+// A Result compares an experiment of several runs with its published results.
+type Result struct {
 	Name  string  `json:"name"`
 	Title string  `json:"title"`
 	Story string  `json:"story,omitempty"`
@@ -63,9 +68,9 @@ type CheckVerdict struct {
 	Why string `json:"why"`
 }
 
-// Scenarios compares the runs of each experiment with its published results. Of a repeated
+// Results compares the runs of each experiment with its published results. Of a repeated
 // run, the last record that came to its end counts.
-func Scenarios(recs []result.Record) []Scenario {
+func Results(recs []result.Record) []Result {
 	type key struct {
 		name  string
 		scale float64
@@ -88,9 +93,9 @@ func Scenarios(recs []result.Record) []Scenario {
 			runs[k][s.Run] = &recs[i]
 		}
 	}
-	var out []Scenario
+	var out []Result
 	for _, k := range order {
-		out = append(out, newScenario(declared[k], runs[k]))
+		out = append(out, newResult(declared[k], runs[k]))
 	}
 	return out
 }
@@ -100,8 +105,8 @@ func finished(r *result.Record) bool {
 	return r.End != nil && r.End.Failure == "" && (r.End.Stopped == "rows" || r.End.Stopped == byLimits)
 }
 
-func newScenario(s *result.Scenario, runs map[string]*result.Record) Scenario {
-	out := Scenario{Name: s.Name, Title: s.Title, Story: s.Story, Scale: s.Scale, Notes: []string{}, Beside: []Beside{}, Checks: []CheckVerdict{}}
+func newResult(s *result.Scenario, runs map[string]*result.Record) Result {
+	out := Result{Name: s.Name, Title: s.Title, Story: s.Story, Scale: s.Scale, Notes: []string{}, Beside: []Beside{}, Checks: []CheckVerdict{}}
 	for _, name := range s.Runs {
 		if runs[name] == nil {
 			out.Missing = append(out.Missing, name)
@@ -143,12 +148,12 @@ func deviations(s *result.Scenario, runs map[string]*result.Record, missing []st
 	out := []string{}
 	if of := runs[s.MemoryOf]; s.MemoryShare > 0 && of != nil && of.End != nil && of.End.Size != nil && of.Run.CacheBytes > 0 && of.Run.Rows > 0 {
 		final := of.End.Size.PerRow * float64(of.Run.Rows)
-		note := fmt.Sprintf("memory is %s, %.2f of what %s takes for all its rows", bytes(of.Run.CacheBytes), float64(of.Run.CacheBytes)/final, s.MemoryOf)
+		note := fmt.Sprintf("memory is %s, %.2f of what %s takes for all its rows", figures.Bytes(of.Run.CacheBytes), float64(of.Run.CacheBytes)/final, s.MemoryOf)
 		out = append(out, note+fmt.Sprintf("; asked for was %v", s.MemoryShare))
 	} else if s.MemoryShare == 0 {
 		for _, name := range s.Runs {
 			if r := runs[name]; r != nil && r.Run.CacheBytes > 0 {
-				out = append(out, fmt.Sprintf("memory is the target's, %s, and not the scenario's to set", bytes(r.Run.CacheBytes)))
+				out = append(out, fmt.Sprintf("memory is the target's, %s, and not the scenario's to set", figures.Bytes(r.Run.CacheBytes)))
 				break
 			}
 		}
@@ -161,7 +166,7 @@ func deviations(s *result.Scenario, runs map[string]*result.Record, missing []st
 		case r.End != nil && r.End.Stopped == byLimits:
 			sum := r.Summary()
 			out = append(out, fmt.Sprintf("%s was ended by its limit of %s at %s of %s rows: its last tenth is the last tenth of the rows inserted",
-				name, seconds(r.Run.MaxTimeSeconds), count(sum.Rows), count(r.Run.Rows)))
+				name, figures.Seconds(r.Run.MaxTimeSeconds), figures.Count(sum.Rows), figures.Count(r.Run.Rows)))
 		case !finished(r):
 			out = append(out, name+" didn't come to its end: its figures cover what was written")
 		}
@@ -194,54 +199,49 @@ func judge(c result.Check, runs map[string]*result.Record) CheckVerdict {
 	if c.Above != nil && ours < *c.Above || c.Below != nil && ours > *c.Below {
 		out.Verdict = Differs
 	}
-	out.Why = fmt.Sprintf("%s is %s, expected %s", what, figure(ours), bounds(c))
+	out.Why = fmt.Sprintf("%s is %s, expected %s", what, figures.Number(ours), bounds(c))
 	return out
 }
 
 func bounds(c result.Check) string {
 	switch {
 	case c.Above == nil:
-		return "at most " + figure(*c.Below)
+		return "at most " + figures.Number(*c.Below)
 	case c.Below == nil:
-		return "at least " + figure(*c.Above)
+		return "at least " + figures.Number(*c.Above)
 	}
-	return figure(*c.Above) + " to " + figure(*c.Below)
+	return figures.Number(*c.Above) + " to " + figures.Number(*c.Below)
 }
 
-func (s *Scenario) besideTable() *document.Table {
+func (s *Result) besideTable() *document.Table {
 	t := &document.Table{Header: []string{"run", "what", "ours", "published", "unit", "ours to the first", "published to the first"},
 		Note: "Other machines, versions and sizes: rates don't compare, their ratios to the first one do."}
 	for _, b := range s.Beside {
-		published := either(b.High > 0, figure(b.Low)+" to "+figure(b.High), figure(b.Published))
-		t.Add(b.Run, cmp.Or(b.What, b.Figure), figure(statistics.Value(b.Ours)), published, b.Unit, figure(statistics.Value(b.OursToFirst)), figure(b.PublishedToFirst))
+		published := document.Either(b.High > 0, figures.Number(b.Low)+" to "+figures.Number(b.High), figures.Number(b.Published))
+		t.Add(b.Run, cmp.Or(b.What, b.Figure), figures.Number(statistics.Value(b.Ours)), published, b.Unit, figures.Number(statistics.Value(b.OursToFirst)), figures.Number(b.PublishedToFirst))
 	}
 	return t
 }
 
-func (s *Scenario) tally() string {
+func (s *Result) tally() string {
 	n := map[string]int64{}
 	for _, c := range s.Checks {
 		n[c.Verdict]++
 	}
-	return document.Listed(", ", fmt.Sprintf("%d of %s of its shape agree", n[Agrees], plural(len(s.Checks), "check", "checks")),
-		document.IfAny(n[Differs], func(n int64) string { return plural(n, "differs", "differ") }),
-		onlyIf(n[NotMeasured] > 0, fmt.Sprintf("%d not measured", n[NotMeasured])))
+	return document.Listed(", ", fmt.Sprintf("%d of %s of its shape agree", n[Agrees], figures.Plural(len(s.Checks), "check", "checks")),
+		document.IfAny(n[Differs], func(n int64) string { return figures.Plural(n, "differs", "differ") }),
+		document.If(n[NotMeasured] > 0, fmt.Sprintf("%d not measured", n[NotMeasured])))
 }
 
-// outcome is the scenario's result in a sentence.
-func (s *Scenario) outcome() string {
-	return fmt.Sprintf("%s, at scale %v: %s.", s.Name, s.Scale, s.tally())
-}
-
-// scenarios adds the results of scenarios, and their figures.
-func addScenarios(d *document.Document, all []Scenario) {
-	for i := range all {
-		d.Lines = append(d.Lines, document.Sentence{Text: all[i].outcome(), Strong: true})
-		d.Add(all[i].section())
+// AddTo adds the results to a document, each in a sentence and as a section.
+func AddTo(d *document.Document, recs []result.Record) {
+	for _, s := range Results(recs) {
+		d.Lines = append(d.Lines, document.Sentence{Text: fmt.Sprintf("%s, at scale %v: %s.", s.Name, s.Scale, s.tally()), Strong: true})
+		d.Add(s.section())
 	}
 }
 
-func (s *Scenario) section() *document.Section {
+func (s *Result) section() *document.Section {
 	story := &document.Section{In: document.InHTML}
 	for part := range strings.SplitSeq(s.Story, "\n\n") {
 		if part = strings.TrimSpace(part); part != "" {
