@@ -93,6 +93,10 @@ type DiskSummary struct {
 	DeviceBytesPerSecond float64 `json:"device_bytes_per_second,omitempty"`
 }
 
+// Saturated reports whether the thread that made the requests took most of a core, which may have
+// limited them.
+func (d *DiskSummary) Saturated() bool { return d.SubmitterCPU > 0.9 }
+
 // Trends of a DiskSummary.
 const (
 	Fell = "fell"

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rowmill/rowmill/internal/experiment"
-	"github.com/rowmill/rowmill/internal/report"
+	"github.com/rowmill/rowmill/internal/report/oneline"
 	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/internal/workload"
 )
@@ -138,5 +138,5 @@ func (a benchmarks) benchCells(ctx context.Context, f *cellFlags) error {
 	if err := cmp.Or(f.spec.Validate(), f.out.check("rowmill bench "+f.spec.Workload)); err != nil {
 		return err
 	}
-	return a.bench(ctx, measuring{spec: &f.spec, out: f.out, show: a.runLines(report.CellLine)})
+	return a.bench(ctx, measuring{spec: &f.spec, out: f.out, show: a.runLines(oneline.Cell)})
 }

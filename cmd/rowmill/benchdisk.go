@@ -8,7 +8,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/experiment"
-	"github.com/rowmill/rowmill/internal/report"
+	"github.com/rowmill/rowmill/internal/report/oneline"
 	"github.com/rowmill/rowmill/internal/workload"
 	"github.com/rowmill/rowmill/internal/workload/disk"
 )
@@ -63,7 +63,7 @@ func (a benchmarks) benchDiskCommand() *cobra.Command {
 				of.Sizes = append(of.Sizes, n)
 			}
 			fitInterval(c.Flags(), &spec)
-			return a.bench(c.Context(), measuring{spec: &spec, out: out, show: a.runLines(report.DiskLine)})
+			return a.bench(c.Context(), measuring{spec: &spec, out: out, show: a.runLines(oneline.Disk)})
 		},
 	}
 	flags := c.Flags()

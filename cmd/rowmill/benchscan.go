@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rowmill/rowmill/internal/experiment"
-	"github.com/rowmill/rowmill/internal/report"
+	"github.com/rowmill/rowmill/internal/report/oneline"
 	"github.com/rowmill/rowmill/internal/workload"
 	"github.com/rowmill/rowmill/result"
 )
@@ -39,7 +39,7 @@ func (a benchmarks) benchScanCommand() *cobra.Command {
 			"  rowmill bench scan --rows 100k --partitions 20 --step 5 --repeat 1",
 		Args: onlyFlags,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return a.bench(c.Context(), measuring{spec: &spec, out: out, show: a.runLines(report.ScanLine)})
+			return a.bench(c.Context(), measuring{spec: &spec, out: out, show: a.runLines(oneline.Scan)})
 		},
 	}
 	flags := c.Flags()

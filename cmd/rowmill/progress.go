@@ -10,7 +10,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/live"
 	"github.com/rowmill/rowmill/internal/query"
-	"github.com/rowmill/rowmill/internal/report"
+	"github.com/rowmill/rowmill/internal/report/oneline"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -39,7 +39,7 @@ type lines struct {
 	mu    sync.Mutex
 	w     io.Writer
 	run   result.Run
-	lines report.Lines
+	lines oneline.Progress
 }
 
 func (l *lines) print(text string) {
@@ -50,7 +50,7 @@ func (l *lines) print(text string) {
 
 func (l *lines) Begin(run result.Run) {
 	l.run = run
-	l.lines = report.Lines{Run: &l.run}
+	l.lines = oneline.Progress{Run: &l.run}
 	l.print(run.Name + ", " + run.Target)
 	l.print(l.lines.Header())
 }
@@ -108,16 +108,16 @@ func (f *intervalFormat) Type() string { return "string" }
 // other output as comments.
 type ibenchLines struct {
 	lines
-	ibench report.IbenchLines
+	ibench oneline.Ibench
 	// rec has the last interval, which a brief one may still extend.
 	rec result.Record
 }
 
 func (l *ibenchLines) Begin(run result.Run) {
 	l.Note(run.Name + ", " + run.Target)
-	l.ibench, l.rec = report.IbenchLines{}, result.Record{Run: run}
+	l.ibench, l.rec = oneline.Ibench{}, result.Record{Run: run}
 	if run.Loads() {
-		l.print(report.IbenchHeader())
+		l.print(oneline.IbenchHeader())
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/rowmill/rowmill/internal/experiment/record"
 	"github.com/rowmill/rowmill/internal/report"
 	"github.com/rowmill/rowmill/internal/report/document"
+	"github.com/rowmill/rowmill/internal/report/oneline"
 	"github.com/rowmill/rowmill/internal/textfile"
 	"github.com/rowmill/rowmill/result"
 )
@@ -140,9 +141,9 @@ func (a *app) writeReports(f reportFlags, recs []result.Record) error {
 	case f.json:
 		return report.JSON(a.stdout, recs)
 	case f.format == formatIbench:
-		return report.Ibench(a.stdout, recs)
+		return oneline.WriteIbench(a.stdout, recs)
 	case f.format == formatRowmill:
-		return report.Intervals(a.stdout, recs)
+		return oneline.WriteProgress(a.stdout, recs)
 	case taken:
 		return nil
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/rowmill/rowmill/internal/experiment"
 	"github.com/rowmill/rowmill/internal/experiment/scenario"
 	"github.com/rowmill/rowmill/internal/figure"
-	"github.com/rowmill/rowmill/internal/report"
+	"github.com/rowmill/rowmill/internal/report/oneline"
 )
 
 type scenarioFlags struct {
@@ -158,7 +158,7 @@ func (a benchmarks) resumeScenario(ctx context.Context, flags *pflag.FlagSet, f 
 // scenarioProgress is the usual progress, or a line for each job of a disk.
 func (a benchmarks) scenarioProgress(ofDisk bool) func(context.Context) progress {
 	if ofDisk {
-		return a.runLines(report.DiskLine)
+		return a.runLines(oneline.Disk)
 	}
 	return nil
 }

@@ -17,9 +17,6 @@ const (
 	largeBlock = 256 << 10
 	// smallFile is a file that caches of controllers, hosts and disks may hold.
 	smallFile = 4e9
-	// fullCore is the share of one core above which the process that makes the requests may be what
-	// limits them.
-	fullCore = 0.9
 	// beyond is how far small requests may exceed the bandwidth of large ones by chance, and elsewhere
 	// how far the bytes of the device may differ from the job's: the two are read at different
 	// moments.
@@ -158,7 +155,7 @@ func diskDoubts(p *projection) (out []document.Note) {
 		thirds := fmt.Sprintf(" (%s/s, then %s/s)", figure(d.First), figure(d.Last))
 		when(d.Trend == result.Fell, "fell", thirds)
 		when(d.Trend == result.Rose, "rose", thirds)
-		when(d.SubmitterCPU > fullCore, "full", " ("+percent(d.SubmitterCPU)+")")
+		when(d.Saturated(), "full", " ("+percent(d.SubmitterCPU)+")")
 		quota := p.recs[i].MeanCounters()["cgroup_throttled"]
 		when(quota > heldBack, "held", " ("+percent(quota)+" of the time)")
 		large := most[p.label(i)+strconv.Itoa(d.WritePercent)]
@@ -220,14 +217,4 @@ func diskSettings(recs []result.Record) []document.Part {
 		return nil
 	}
 	return []document.Part{&document.Section{Title: "Settings to try", Parts: []document.Part{t}}}
-}
-
-// DiskLine describes the result of a job in a few words.
-func DiskLine(s result.Summary) string {
-	if s.Disk == nil || s.Rows == 0 {
-		return "nothing was measured" + onlyIf(s.Failure != "", ", FAILED")
-	}
-	l := s.LatencyUS[s.Disk.Operation()]
-	return fmt.Sprintf("%s/s, %s, p50 %s, p99 %s", figure(s.RowsPerSecond), bytesPerSecond(s.Disk.BytesPerSecond), micros(l.P50), micros(l.P99)) +
-		document.Listed("", onlyIf(s.Disk.Trend != "", ", it "+s.Disk.Trend), onlyIf(s.Disk.SubmitterCPU > fullCore, ", CPU saturated"), onlyIf(s.Failure != "", ", FAILED"))
 }

@@ -116,7 +116,8 @@ func (f *KeepFigures) lines() (out document.Facts) {
 // table lists the longest stalls in order of time; the sync column is for a disk that
 // was timed.
 func (f *KeepFigures) table() *document.Table {
-	listed := longest(f.Stalls, mostStalls, func(s result.KeepStall) float64 { return s.Seconds })
+	listed := slices.SortedStableFunc(slices.Values(f.Stalls), func(a, b result.KeepStall) int { return cmp.Compare(b.Seconds, a.Seconds) })
+	listed = listed[:min(mostStalls, len(listed))]
 	slices.SortFunc(listed, func(a, b result.KeepStall) int { return a.At.Compare(b.At) })
 	t := &document.Table{Header: []string{"at (UTC)", "longest", "sync", "inserts", "during"}}
 	if more := len(f.Stalls) - len(listed); more > 0 {

@@ -63,17 +63,6 @@ func ratePicture(vs []view, opts document.PNGOptions) *document.Picture {
 // are visible at 1200 pixels and the line stays thin.
 const pictureWindows = 150
 
-// partBatches is the minimum number of batches of each client per window: rows arrive in whole
-// batches.
-const partBatches = 4
-
-// windows returns the number of windows, at most n, into which the run's rows can be
-// divided.
-func (v *view) windows(n int) int {
-	batch := max(1, v.rec.Run.Batch) * max(1, v.rec.Run.Writers)
-	return max(1, min(n, int(v.curve.Rows())/(partBatches*batch)))
-}
-
 // addRate adds a run's rate over n equal parts of its rows. A rate that goes up and down is
 // pale, behind its moving mean. It returns the index of the line to be labelled, or -1.
 func addRate(c *document.Chart, curve result.Curve, n int, l document.Line) int {

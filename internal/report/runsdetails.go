@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/report/document"
+	"github.com/rowmill/rowmill/internal/report/series"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -40,7 +41,7 @@ func runDetails(vs []view) []document.Part {
 
 func (v *view) stallTable() []document.Part {
 	t := &document.Table{Header: []string{"at", "rows", "lasted", "rate, rows/s", "around it", "what moved"}}
-	for _, st := range v.longestStalls(listedStalls) {
+	for _, st := range series.LongestStalls(v.stalled, listedStalls) {
 		t.Add(figure(st.From)+" s", short(float64(st.Rows)), figure(st.Seconds())+" s", figure(st.Rate), figure(st.Around),
 			document.AsSentence(cmp.Or(st.Why, "no recorded figure moved with it")))
 	}
@@ -220,11 +221,11 @@ func (v *view) tenths() *document.Table {
 		if end < len(v.rec.Intervals) && float64(v.rec.Intervals[end].Rows-v.rec.Intervals[end].NewRows) < total*float64(i+1)/tenths {
 			end++
 		}
-		b := bucket(v.rec.Intervals[at:end])
+		b := series.Bucket(v.rec.Intervals[at:end])
 		at = end
 		row := []string{short(total*float64(i)/tenths) + " to " + short(total*float64(i+1)/tenths), figure(rates[i])}
 		for _, op := range operations {
-			l, ok := b.latency(&m, op, func(iv *result.Interval) map[string]result.Histogram { return iv.Latency })
+			l, ok := b.Latency(&m, op, func(iv *result.Interval) map[string]result.Histogram { return iv.Latency })
 			cells := []string{none, none, none, none}
 			if ok {
 				cells = []string{micros(l.P50), micros(l.P95), micros(l.P99), micros(l.Max)}
@@ -232,8 +233,8 @@ func (v *view) tenths() *document.Table {
 			row = append(row, cells...)
 		}
 		reads := ""
-		if mean := b.counter("page_reads").mean; !math.IsNaN(mean) && b.rate() > 0 {
-			reads = figure(mean / b.rate())
+		if mean := b.Mean("page_reads"); !math.IsNaN(mean) && b.Rate() > 0 {
+			reads = figure(mean / b.Rate())
 		}
 		t.Add(append(row, reads)...)
 	}

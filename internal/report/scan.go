@@ -107,17 +107,6 @@ func (s *panel) scanned(r *result.Run) (out []string) {
 	return out
 }
 
-// ScanLine describes the result of a run in a few words.
-func ScanLine(s result.Summary) string {
-	if s.Scan == nil || len(s.Scan.Points) == 0 {
-		return "no query was answered"
-	}
-	first, last := s.Scan.Points[0], s.Scan.Points[len(s.Scan.Points)-1]
-	out := fmt.Sprintf("%s at %s", micros(1e6*first.Seconds), plural(first.Partitions, "partition", "partitions"))
-	return out + onlyIf(last.Partitions != first.Partitions, fmt.Sprintf(", %s at %d", micros(1e6*last.Seconds), last.Partitions)) +
-		onlyIf(s.Failure != "", ", FAILED")
-}
-
 // local reports whether the server ran on the machine that the record describes.
 func local(r *result.Run) bool {
 	return r.Embedded || r.Machine.Filesystem != "" || strings.HasPrefix(r.Target, "sandbox:")

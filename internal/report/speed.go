@@ -104,23 +104,6 @@ func costs(operation, short string) []measure {
 		}}}
 }
 
-// CellLine describes the result of a cell in a few words.
-func CellLine(s result.Summary) string {
-	unit := "rows"
-	if s.Speed != nil {
-		unit = s.Speed.Counts
-	}
-	out := figure(s.RowsPerSecond) + " " + unit + "/s"
-	for _, op := range ops(s.LatencyUS) {
-		if d, ok := s.Beside[op]; ok {
-			out += fmt.Sprintf(", %s %s queries/s p99 %s", op, figure(d.PerSecond), micros(s.LatencyUS[op].P99))
-			continue
-		}
-		out += ", p99 " + micros(s.LatencyUS[op].P99)
-	}
-	return out + onlyIf(s.Client.Bound, ", client-bound") + onlyIf(s.Failure != "", ", FAILED")
-}
-
 func speedTitle(p *projection) string {
 	names := p.contenders[0].Label
 	for i, c := range p.contenders[1:] {

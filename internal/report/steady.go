@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/report/document"
+	"github.com/rowmill/rowmill/internal/report/series"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -300,7 +301,7 @@ func steadyParts(d *document.Document, vs []view, ss []steadyView) {
 		hours := &document.Section{Title: heat.Title, Parts: []document.Part{heat}}
 		heat.Title = "Each row is a day"
 		l := liveRuns(vs, steadyTelling)
-		page := l.Data.(*pageData)
+		page := l.Data.(*series.Page)
 		page.Axis = either(d.Elapsed, "time", "day")
 		for i := range ss {
 			page.Runs[i].Shift, page.Runs[i].Limit = ss[i].shift, float64(ss[i].s.P99LimitUS)
@@ -351,12 +352,12 @@ func steadyPicture(ss []steadyView, elapsed bool) *document.Picture {
 // steadyPanels returns the charts for which any of the runs has figures.
 func steadyPanels(ss []steadyView, elapsed bool) (out document.Charts) {
 	x := document.Scale{From: math.Inf(1), To: math.Inf(-1), Bare: true}
-	begin, data := make([]float64, len(ss)), make([]runData, len(ss))
+	begin, data := make([]float64, len(ss)), make([]series.Run, len(ss))
 	for i := range ss {
 		if !elapsed {
 			begin[i] = ss[i].shift
 		}
-		data[i] = ss[i].data(document.NthStyle(i))
+		data[i] = ss[i].series(document.NthStyle(i))
 		x.From, x.To = min(x.From, begin[i]), max(x.To, begin[i]+max(1, ss[i].sum.Seconds))
 	}
 	x.Ticks = timeTicks(x.From, x.To, elapsed)
@@ -389,7 +390,7 @@ func steadyPanels(ss []steadyView, elapsed bool) (out document.Charts) {
 				at, f := data[i].Time, data[i].Counters[name]
 				switch op := ss[i].rec.Intervals; {
 				case name == "rate":
-					at, f = data[i].Rate.Time.At, data[i].Rate.Time.figureData
+					at, f = data[i].Rate.Time.At, data[i].Rate.Time.Figure
 				case p.unit == "microseconds" && len(op) > 0:
 					f.Mean = data[i].Response[op[0].Operation()][name]
 				}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rowmill/rowmill/internal/report"
+	"github.com/rowmill/rowmill/internal/report/oneline"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -95,8 +95,8 @@ func steps(t testing.TB) []result.Record {
 func TestStepsGolden(t *testing.T) {
 	recs := steps(t)
 	goldens(t, "steps", recs, "txt", "md", "json")
-	golden(t, "steps.lines", func(w io.Writer) error { return report.Ibench(w, recs) })
-	golden(t, "steps.intervals", func(w io.Writer) error { return report.Intervals(w, recs) })
+	golden(t, "steps.lines", func(w io.Writer) error { return oneline.WriteIbench(w, recs) })
+	golden(t, "steps.intervals", func(w io.Writer) error { return oneline.WriteProgress(w, recs) })
 }
 
 // constant returns runs that kept their table's size, one for each method.
@@ -161,7 +161,7 @@ func TestStepsAnywhere(t *testing.T) {
 	}
 	for name, recs := range cases {
 		var text strings.Builder
-		if err := errors.Join(report.Ibench(&text, recs), report.Intervals(&text, recs)); err != nil {
+		if err := errors.Join(oneline.WriteIbench(&text, recs), oneline.WriteProgress(&text, recs)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		for _, format := range []string{"txt", "md", "json"} {

@@ -1,4 +1,9 @@
-package report
+// Package series turns the intervals of a run into points for charts: at most maxPoints of each
+// figure, with the extremes of the intervals that a point stands for. A page's script draws its
+// Page.
+//
+//	page := series.Page{Runs: []series.Run{series.NewRun(series.Source{Record: rec, Summary: &sum, Curve: rec.Curve()})}}
+package series
 
 import (
 	"cmp"
@@ -9,14 +14,15 @@ import (
 	"strconv"
 	"strings"
 
+	figures "github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/report/document"
 	"github.com/rowmill/rowmill/result"
 )
 
-// A pageData is the data drawn by the page's script.
-type pageData struct {
-	Runs     []runData     `json:"runs"`
-	Counters []counterData `json:"counters"`
+// A Page is the data drawn by the page's script.
+type Page struct {
+	Runs     []Run     `json:"runs"`
+	Counters []Counter `json:"counters"`
 	// Apart gives each run its own chart of the rate, as for the steps of a benchmark.
 	Apart bool `json:"apart,omitempty"`
 	// Axis is the first axis of all charts if it isn't that of rows; "day" offers the time of day as
@@ -24,27 +30,27 @@ type pageData struct {
 	Axis string `json:"axis,omitempty"`
 }
 
-// A runData contains the series of one run, with one figure for each interval's end in Rows
+// A Run contains the series of one run, with one figure for each interval's end in Rows
 // and Time.
-type runData struct {
+type Run struct {
 	Label string    `json:"label"`
 	Light string    `json:"light"`
 	Dark  string    `json:"dark"`
 	Dash  []float64 `json:"dash"`
 	// Rate has its own positions, which are finer if the marks allow it.
-	Rate rateData `json:"rate"`
-	Rows axis     `json:"rows"`
-	Time axis     `json:"time"`
+	Rate Rates `json:"rate"`
+	Rows Axis  `json:"rows"`
+	Time Axis  `json:"time"`
 	// Latency and Response are in microseconds, by operation and percentile.
-	Latency  map[string]map[string]series `json:"latency"`
-	Response map[string]map[string]series `json:"response"`
-	Counters map[string]figureData        `json:"counters"`
-	Backlog  series                       `json:"backlog,omitempty"`
-	Errors   series                       `json:"errors,omitempty"`
-	Retries  series                       `json:"retries,omitempty"`
-	Events   []eventData                  `json:"events"`
-	Stalls   []stallData                  `json:"stalls"`
-	Knee     *markData                    `json:"knee"`
+	Latency  map[string]map[string]Values `json:"latency"`
+	Response map[string]map[string]Values `json:"response"`
+	Counters map[string]Figure            `json:"counters"`
+	Backlog  Values                       `json:"backlog,omitempty"`
+	Errors   Values                       `json:"errors,omitempty"`
+	Retries  Values                       `json:"retries,omitempty"`
+	Events   []Event                      `json:"events"`
+	Stalls   []Stall                      `json:"stalls"`
+	Knee     *Mark                        `json:"knee"`
 	// Asked is the requested rate in rows/s; 0 means a closed loop.
 	Asked float64 `json:"asked,omitempty"`
 	// Limit is that of the p99, in microseconds; Shift converts elapsed seconds to those of the first
@@ -53,55 +59,55 @@ type runData struct {
 	Shift float64 `json:"shift,omitempty"`
 }
 
-// A figureData is a figure over the points: its mean and, if they represent several
+// A Figure is a figure over the points: its mean and, if they represent several
 // intervals, its extremes.
-type figureData struct {
-	Mean series `json:"mean"`
-	Lo   series `json:"lo,omitempty"`
-	Hi   series `json:"hi,omitempty"`
+type Figure struct {
+	Mean Values `json:"mean"`
+	Lo   Values `json:"lo,omitempty"`
+	Hi   Values `json:"hi,omitempty"`
 }
 
-func (f *figureData) add(s spread, ranged bool) {
+func (f *Figure) add(s spread, ranged bool) {
 	f.Mean = append(f.Mean, s.mean)
 	if ranged {
 		f.Lo, f.Hi = append(f.Lo, s.lo), append(f.Hi, s.hi)
 	}
 }
 
-// A rateData is the rate against either axis.
-type rateData struct {
-	Rows rateOver `json:"rows"`
-	Time rateOver `json:"time"`
+// A Rates is the rate against either axis.
+type Rates struct {
+	Rows RatesOver `json:"rows"`
+	Time RatesOver `json:"time"`
 }
 
-type rateOver struct {
-	At axis `json:"at"`
-	figureData
+type RatesOver struct {
+	At Axis `json:"at"`
+	Figure
 	// Smooth is the moving mean of a rate that goes up and down.
-	Smooth series `json:"smooth,omitempty"`
+	Smooth Values `json:"smooth,omitempty"`
 }
 
-// A markData is a position on both axes.
-type markData struct {
+// A Mark is a position on both axes.
+type Mark struct {
 	Rows float64 `json:"rows"`
 	Time float64 `json:"time"`
 }
 
-type eventData struct {
-	markData
+type Event struct {
+	Mark
 	Seconds float64 `json:"seconds"`
 	What    string  `json:"what"`
 }
 
-type stallData struct {
-	From    markData `json:"from"`
-	To      markData `json:"to"`
-	Seconds float64  `json:"seconds"`
-	Why     string   `json:"why"`
+type Stall struct {
+	From    Mark    `json:"from"`
+	To      Mark    `json:"to"`
+	Seconds float64 `json:"seconds"`
+	Why     string  `json:"why"`
 }
 
-// A counterData describes one chart of counters.
-type counterData struct {
+// A Counter describes one chart of counters.
+type Counter struct {
 	Name  string `json:"name"`
 	Group string `json:"group"`
 	Unit  string `json:"unit"`
@@ -132,72 +138,46 @@ var perRow = []struct{ of, name, unit, help string }{
 	{"disk_write_bytes", "disk_write_bytes_per_row", "bytes/row", "written to the disk for each inserted row"},
 }
 
-// telling lists the counters that explain most drops of a rate, most important first.
-var telling = []string{
-	"page_reads_per_row", "table_index_bytes", "checkpoint_age_bytes", "page_reads", "table_data_bytes", "cache_used_bytes",
-	"page_writes_per_row", "page_writes", "cache_dirty_bytes", "redo_written_bytes_per_row", "redo_written_bytes", result.FigureDelay, result.FigureDelayWorst,
-}
-
-// liveRuns are the charts of the runs that can be zoomed, those of telling counters first.
-func liveRuns(vs []view, telling []string) *document.Live {
-	st := styles(vs)
-	d := &pageData{Counters: pageCounters(vs, telling), Apart: len(vs) > 1 && !slices.ContainsFunc(vs, func(v view) bool { return v.rec.Run.Step == nil })}
-	l := &document.Live{PerPoint: 1}
-	for i := range vs {
-		v := &vs[i]
-		d.Runs = append(d.Runs, v.data(st[i]))
-		_, size := buckets(v.rec.Intervals)
-		l.PerPoint = max(l.PerPoint, size)
-		if k := v.sum.Knee; k != nil {
-			l.Knees = append(l.Knees, document.LiveKnee{Label: v.label, At: count(k.Rows), Why: document.AsSentence(k.Why), Style: st[i]})
-		}
-		if v.loop != nil {
-			l.Loops = append(l.Loops, document.Note{Label: v.label, Text: document.AsSentence(v.openLoop())})
-		}
-	}
-	l.Data = d
-	return l
-}
-
 // rank is the place of a counter among the telling ones, also of one of several servers.
 func rank(name string, telling []string) int {
 	return (slices.Index(telling, name[strings.LastIndex(name, "/")+1:]) + len(telling) + 1) % (len(telling) + 1)
 }
 
-func pageCounters(vs []view, telling []string) []counterData {
-	out := []counterData{}
+// Counters describes the counters that any of the runs has, those of telling first.
+func Counters(runs []*result.Record, telling []string) []Counter {
+	out := []Counter{}
 	seen := map[string]bool{}
-	add := func(c counterData) {
+	add := func(c Counter) {
 		if !seen[c.Name] {
 			seen[c.Name], c.Telling = true, rank(c.Name, telling) < len(telling)
 			out = append(out, c)
 		}
 	}
 	has := map[string]bool{}
-	for i := range vs {
-		maps.Copy(has, counterNames(vs[i].rec.Intervals))
+	for _, r := range runs {
+		maps.Copy(has, counterNames(r.Intervals))
 	}
-	for i := range vs {
-		for _, c := range vs[i].rec.Run.Counters {
+	for _, r := range runs {
+		for _, c := range r.Run.Counters {
 			if !has[c.Name] {
 				continue
 			}
-			add(counterData{Name: c.Name, Group: c.Group, Unit: c.Unit, Help: c.Help, Limit: limits[c.Name]})
+			add(Counter{Name: c.Name, Group: c.Group, Unit: c.Unit, Help: c.Help, Limit: limits[c.Name]})
 			for _, p := range perRow {
 				if p.of == c.Name {
-					add(counterData{Name: p.name, Group: c.Group, Unit: p.unit, Help: p.help})
+					add(Counter{Name: p.name, Group: c.Group, Unit: p.unit, Help: p.help})
 				}
 			}
 		}
 	}
-	for _, name := range sortedNames(has) { // those that no header describes are shown as well
+	for _, name := range slices.Sorted(maps.Keys(has)) { // those that no header describes are shown as well
 		group, _, _ := strings.Cut(name, "_")
 		if group != "os" && group != "client" {
 			group = "server"
 		}
-		add(counterData{Name: name, Group: group, Limit: limits[name]})
+		add(Counter{Name: name, Group: group, Limit: limits[name]})
 	}
-	slices.SortStableFunc(out, func(a, b counterData) int { return cmp.Compare(rank(a.Name, telling), rank(b.Name, telling)) })
+	slices.SortStableFunc(out, func(a, b Counter) int { return cmp.Compare(rank(a.Name, telling), rank(b.Name, telling)) })
 	return out
 }
 
@@ -212,14 +192,27 @@ func counterNames(ivs []result.Interval) map[string]bool {
 	return out
 }
 
-func (v *view) data(s document.Style) runData {
-	bs, size := buckets(v.rec.Intervals)
-	d := runData{
-		Label: oneLine(v.label), Light: document.Palette[s.Colour].Light, Dark: document.Palette[s.Colour].Dark, Dash: s.Dashes, Asked: v.rec.Run.Rate,
-		Rate: v.rateData(bs), Rows: axis{}, Time: axis{}, Events: []eventData{}, Stalls: []stallData{},
-		Latency:  percentiles(bs, v.sum.LatencyUS, func(iv *result.Interval) map[string]result.Histogram { return iv.Latency }),
-		Response: percentiles(bs, v.sum.ResponseUS, func(iv *result.Interval) map[string]result.Histogram { return iv.Response }),
-		Counters: map[string]figureData{},
+// A Source is a run with what is derived from it once.
+type Source struct {
+	Record  *result.Record
+	Summary *result.Summary
+	Curve   result.Curve
+	Stalls  []result.Stall
+	Label   string
+	Style   document.Style
+	// Minor is set for repeats that another run stands for: they have no mark of the knee.
+	Minor bool
+}
+
+// NewRun returns the series of a run.
+func NewRun(v *Source) Run {
+	bs, size := buckets(v.Record.Intervals)
+	d := Run{
+		Label: figures.OneLine(v.Label), Light: document.Palette[v.Style.Colour].Light, Dark: document.Palette[v.Style.Colour].Dark, Dash: v.Style.Dashes, Asked: v.Record.Run.Rate,
+		Rate: v.rates(bs), Rows: Axis{}, Time: Axis{}, Events: []Event{}, Stalls: []Stall{},
+		Latency:  percentiles(bs, v.Summary.LatencyUS, func(iv *result.Interval) map[string]result.Histogram { return iv.Latency }),
+		Response: percentiles(bs, v.Summary.ResponseUS, func(iv *result.Interval) map[string]result.Histogram { return iv.Response }),
+		Counters: map[string]Figure{},
 	}
 	for _, b := range bs {
 		d.Rows, d.Time = d.Rows.add(float64(b.last().Rows)), d.Time.add(b.last().Elapsed)
@@ -231,13 +224,13 @@ func (v *view) data(s document.Style) runData {
 		}
 		d.Backlog, d.Errors, d.Retries = append(d.Backlog, float64(backlog)), append(d.Errors, float64(errs)), append(d.Retries, float64(retries))
 	}
-	for _, s := range []*series{&d.Backlog, &d.Errors, &d.Retries} {
+	for _, s := range []*Values{&d.Backlog, &d.Errors, &d.Retries} {
 		if !slices.ContainsFunc(*s, func(f float64) bool { return f != 0 }) {
 			*s = nil
 		}
 	}
-	for name := range counterNames(v.rec.Intervals) {
-		var f figureData
+	for name := range counterNames(v.Record.Intervals) {
+		var f Figure
 		for _, b := range bs {
 			f.add(b.counter(name), size > 1)
 		}
@@ -245,14 +238,14 @@ func (v *view) data(s document.Style) runData {
 	}
 	for _, p := range perRow {
 		if of, ok := d.Counters[p.of]; ok {
-			s := make(series, len(bs))
+			s := make(Values, len(bs))
 			for i, b := range bs {
 				s[i] = math.NaN()
-				if rate := b.rate(); rate > 0 {
+				if rate := b.Rate(); rate > 0 {
 					s[i] = of.Mean[i] / rate
 				}
 			}
-			d.Counters[p.name] = figureData{Mean: s}
+			d.Counters[p.name] = Figure{Mean: s}
 		}
 	}
 	v.marks(&d)
@@ -265,41 +258,36 @@ const (
 	maxStalls = 300
 )
 
-func (v *view) marks(d *runData) {
-	for i := range v.rec.Intervals {
-		for _, e := range v.rec.Intervals[i].Events {
+func (v *Source) marks(d *Run) {
+	for i := range v.Record.Intervals {
+		for _, e := range v.Record.Intervals[i].Events {
 			if len(d.Events) < maxEvents {
-				d.Events = append(d.Events, eventData{
-					v.markAt(e.Elapsed), e.Seconds, oneLine(strings.TrimSpace(e.What + " " + e.Object))})
+				d.Events = append(d.Events, Event{
+					v.markAt(e.Elapsed), e.Seconds, figures.OneLine(strings.TrimSpace(e.What + " " + e.Object))})
 			}
 		}
 	}
-	for _, s := range v.longestStalls(maxStalls) {
-		d.Stalls = append(d.Stalls, stallData{v.markAt(s.From), v.markAt(s.To), s.Seconds(), oneLine(s.Why)})
+	for _, s := range LongestStalls(v.Stalls, maxStalls) {
+		d.Stalls = append(d.Stalls, Stall{v.markAt(s.From), v.markAt(s.To), s.Seconds(), figures.OneLine(s.Why)})
 	}
 	// One line is enough for repeats: their knees are close to each other.
-	if k := v.sum.Knee; k != nil && !v.minor {
-		at := v.curve.TimeAt(float64(k.Rows))
+	if k := v.Summary.Knee; k != nil && !v.Minor {
+		at := v.Curve.TimeAt(float64(k.Rows))
 		if math.IsNaN(at) {
-			at = v.sum.Seconds
+			at = v.Summary.Seconds
 		}
-		d.Knee = &markData{float64(k.Rows), millionths(at)}
+		d.Knee = &Mark{float64(k.Rows), millionths(at)}
 	}
 }
 
-func (v *view) markAt(elapsed float64) markData {
-	return markData{math.Round(rowsAt(v.curve, elapsed)), millionths(elapsed)}
+func (v *Source) markAt(elapsed float64) Mark {
+	return Mark{math.Round(rowsAt(v.Curve, elapsed)), millionths(elapsed)}
 }
 
-// longest returns the n longest of some stalls, the longest first.
-func longest[T any](stalls []T, n int, seconds func(T) float64) []T {
-	out := slices.SortedStableFunc(slices.Values(stalls), func(a, b T) int { return cmp.Compare(seconds(b), seconds(a)) })
-	return out[:min(n, len(out))]
-}
-
-// longestStalls returns the run's n longest stalls, in order of time.
-func (v *view) longestStalls(n int) []result.Stall {
-	out := longest(v.stalled, n, func(s result.Stall) float64 { return s.Seconds() })
+// LongestStalls returns the n longest stalls, in order of time.
+func LongestStalls(stalls []result.Stall, n int) []result.Stall {
+	out := slices.SortedStableFunc(slices.Values(stalls), func(a, b result.Stall) int { return cmp.Compare(b.Seconds(), a.Seconds()) })
+	out = out[:min(n, len(out))]
 	slices.SortFunc(out, func(a, b result.Stall) int { return cmp.Compare(a.From, b.From) })
 	return out
 }
@@ -312,25 +300,25 @@ const (
 	longEnough  = 20
 )
 
-// rateData returns the rate over equal parts of the rows, and over intervals; for a run of few
+// Rates returns the rate over equal parts of the rows, and over intervals; for a run of few
 // intervals the former for both, because the marks give more detail.
-func (v *view) rateData(bs []bucket) rateData {
-	var d rateData
+func (v *Source) rates(bs []Bucket) Rates {
+	var d Rates
 	most := fineWindows
-	if len(v.rec.Intervals) >= longWindows*longEnough {
+	if len(v.Record.Intervals) >= longWindows*longEnough {
 		most = longWindows
 	}
-	if n := min(v.windows(most), len(v.curve)-1); n > 0 && v.curve.Rows() > 0 {
-		total := v.curve.Rows()
+	if n := min(Windows(&v.Record.Run, v.Curve, most), len(v.Curve)-1); n > 0 && v.Curve.Rows() > 0 {
+		total := v.Curve.Rows()
 		for i, s := range v.rateSpreads(n) {
 			end := total * float64(i+1) / float64(n)
-			d.Rows.At, d.Time.At = d.Rows.At.add(end), d.Time.At.add(v.curve.TimeAt(end))
+			d.Rows.At, d.Time.At = d.Rows.At.add(end), d.Time.At.add(v.Curve.TimeAt(end))
 			d.Rows.add(s, true)
 			d.Time.add(s, true)
 		}
 	}
 	if len(bs) >= len(d.Time.At) || len(bs) >= fineWindows/2 {
-		d.Time = rateOver{}
+		d.Time = RatesOver{}
 		for _, b := range bs {
 			d.Time.At = d.Time.At.add(b.last().Elapsed)
 			d.Time.add(b.rates(), len(b) > 1 || d.Time.Lo != nil)
@@ -340,16 +328,25 @@ func (v *view) rateData(bs []bucket) rateData {
 	return d
 }
 
+// partBatches is the least number of batches of each client in a window: rows arrive in whole
+// batches.
+const partBatches = 4
+
+// Windows returns the number of windows, at most n, into which a run's rows can be divided.
+func Windows(r *result.Run, c result.Curve, n int) int {
+	return max(1, min(n, int(c.Rows())/(partBatches*max(1, r.Batch)*max(1, r.Writers))))
+}
+
 // rateSpreads returns the rate over n equal parts of the rows, with the extremes of the
 // intervals in each.
-func (v *view) rateSpreads(n int) []spread {
+func (v *Source) rateSpreads(n int) []spread {
 	out := make([]spread, n)
-	for i, rate := range v.curve.Windows(n) {
+	for i, rate := range v.Curve.Windows(n) {
 		out[i] = spread{rate, rate, rate}
 	}
-	total := v.curve.Rows()
-	for i := range v.rec.Intervals {
-		iv := &v.rec.Intervals[i]
+	total := v.Curve.Rows()
+	for i := range v.Record.Intervals {
+		iv := &v.Record.Intervals[i]
 		begin := float64(iv.Rows-iv.NewRows) / total * float64(n)
 		if end := float64(iv.Rows) / total * float64(n); begin >= 0 && begin < float64(n) && end-begin <= 1 {
 			out[int(begin)].span(iv.Rate())
@@ -359,13 +356,13 @@ func (v *view) rateSpreads(n int) []spread {
 }
 
 // percentiles returns, by operation, the series p50, p95, p99 and max.
-func percentiles(bs []bucket, all map[string]result.Latency, of func(*result.Interval) map[string]result.Histogram) map[string]map[string]series {
+func percentiles(bs []Bucket, all map[string]result.Latency, of func(*result.Interval) map[string]result.Histogram) map[string]map[string]Values {
 	var m result.Merger
-	out := map[string]map[string]series{}
+	out := map[string]map[string]Values{}
 	for op := range all {
-		out[op] = map[string]series{}
+		out[op] = map[string]Values{}
 		for _, b := range bs {
-			l, ok := b.latency(&m, op, of)
+			l, ok := b.Latency(&m, op, of)
 			for name, us := range map[string]int64{"p50": l.P50, "p95": l.P95, "p99": l.P99, "max": l.Max} {
 				v := math.NaN()
 				if ok {
@@ -383,16 +380,16 @@ const maxPoints = 1000
 
 // A series is a list of figures for a chart, NaN for missing ones. In JSON, figures have five
 // significant digits, finer than a pixel, and NaN becomes null.
-type series []float64
+type Values []float64
 
 // MarshalJSON implements json.Marshaler.
-func (s series) MarshalJSON() ([]byte, error) { return jsonNumbers(s, 'g', 5) }
+func (s Values) MarshalJSON() ([]byte, error) { return jsonNumbers(s, 'g', 5) }
 
 // An axis is a list of strictly increasing positions.
-type axis []float64
+type Axis []float64
 
 // MarshalJSON implements json.Marshaler.
-func (a axis) MarshalJSON() ([]byte, error) { return jsonNumbers(a, 'f', -1) }
+func (a Axis) MarshalJSON() ([]byte, error) { return jsonNumbers(a, 'f', -1) }
 
 // jsonNumbers encodes figures in a format of strconv, and NaN as null.
 func jsonNumbers(all []float64, format byte, precision int) ([]byte, error) {
@@ -420,7 +417,7 @@ func millionths(f float64) float64 {
 
 // add appends a position, further than the last one: charts need increasing positions,
 // and an interval without rows ends where it began.
-func (a axis) add(f float64) axis {
+func (a Axis) add(f float64) Axis {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		f = 0
 	}
@@ -432,21 +429,24 @@ func (a axis) add(f float64) axis {
 }
 
 // A bucket is a list of consecutive intervals that share one point in the charts.
-type bucket []result.Interval
+type Bucket []result.Interval
+
+// PerPoint returns how many of n intervals share a point.
+func PerPoint(n int) int { return max(1, (n+maxPoints-1)/maxPoints) }
 
 // buckets divides intervals into at most maxPoints buckets of a size.
-func buckets(ivs []result.Interval) ([]bucket, int) {
-	size := max(1, (len(ivs)+maxPoints-1)/maxPoints)
-	var out []bucket
+func buckets(ivs []result.Interval) (out []Bucket, size int) {
+	size = PerPoint(len(ivs))
 	for chunk := range slices.Chunk(ivs, size) {
 		out = append(out, chunk)
 	}
 	return out, size
 }
 
-func (b bucket) last() *result.Interval { return &b[len(b)-1] }
+func (b Bucket) last() *result.Interval { return &b[len(b)-1] }
 
-func (b bucket) rate() float64 {
+// Rate returns the rows per second; NaN if they took no time.
+func (b Bucket) Rate() float64 {
 	var rows int64
 	var secs float64
 	for i := range b {
@@ -460,12 +460,12 @@ func (b bucket) rate() float64 {
 }
 
 // rates returns the spread of the intervals' rates.
-func (b bucket) rates() spread {
+func (b Bucket) rates() spread {
 	s := newSpread()
 	for i := range b {
 		s.span(b[i].Rate())
 	}
-	s.mean = b.rate()
+	s.mean = b.Rate()
 	return s
 }
 
@@ -484,7 +484,10 @@ func (s *spread) span(v float64) {
 	}
 }
 
-func (b bucket) counter(name string) spread {
+// Mean returns the mean of a counter, weighted by time; NaN without one.
+func (b Bucket) Mean(counter string) float64 { return b.counter(counter).mean }
+
+func (b Bucket) counter(name string) spread {
 	var sum, weight float64
 	out := newSpread()
 	for i := range b {
@@ -503,10 +506,10 @@ func (b bucket) counter(name string) spread {
 	return out
 }
 
-// latency returns the distribution of an operation over the bucket; ok is false if nothing was
+// Latency returns the distribution of an operation over the bucket; ok is false if nothing was
 // measured. Percentiles are those of the merged histograms; if one can't be decoded, the
 // highest of the intervals, which never makes a server look better.
-func (b bucket) latency(m *result.Merger, op string, of func(*result.Interval) map[string]result.Histogram) (out result.Latency, ok bool) {
+func (b Bucket) Latency(m *result.Merger, op string, of func(*result.Interval) map[string]result.Histogram) (out result.Latency, ok bool) {
 	m.Reset()
 	damaged := false
 	for i := range b {
