@@ -24,8 +24,7 @@ type Cause struct {
 	// attributed to a Witness, which only shows that processor time was short.
 	Direct  bool `json:"direct,omitempty"`
 	Witness bool `json:"witness,omitempty"`
-	// InBelow and InOn are the shares of the intervals below and on target that had
-	// the cause.
+	// InBelow and InOn are the shares of the intervals below and on target that had the cause.
 	InBelow float64 `json:"in_below"`
 	InOn    float64 `json:"in_on"`
 	// MedianBelow and MedianOn are the figure's medians over these.
@@ -102,8 +101,7 @@ func checkpointAge(ivs []judged, i int) (float64, bool) {
 	return c[figCheckpointAge] / limit, limit > 0
 }
 
-// checkpointWrites returns the seconds per second that the checkpointer spent writing
-// and syncing.
+// checkpointWrites returns the seconds per second that the checkpointer spent writing and syncing.
 func checkpointWrites(ivs []judged, i int) (float64, bool) {
 	c := ivs[i].Counters
 	write, ok := c["checkpoint_write_us"]
@@ -205,9 +203,8 @@ func (c *candidate) values(ivs []judged) []float64 {
 	return out
 }
 
-// judge determines how a candidate is associated with the time below target, and
-// which intervals have it. ok is false if too few intervals on target have the
-// figure.
+// judge determines how a candidate is associated with the time below target, and which intervals
+// have it. ok is false if too few intervals on target have the figure.
 func (c *candidate) judge(ivs []judged, values []float64) (out Cause, has []bool, ok bool) {
 	out = Cause{Name: c.name, What: c.what, Figure: c.figure, Unit: c.unit, Low: c.low, Direct: c.direct, Witness: c.witness}
 	sign := 1.0
@@ -330,8 +327,7 @@ func (p prefixes) in95(statistic func(sums) float64) *[2]float64 {
 	return &[2]float64{drawn[len(drawn)*25/1000], drawn[len(drawn)*975/1000-1]}
 }
 
-// A fourfold table counts intervals: below target or on target, with or without a
-// cause.
+// A fourfold table counts intervals: below target or on target, with or without a cause.
 const (
 	belowWith = iota
 	belowWithout
@@ -361,12 +357,11 @@ func share(with, without float64) float64 {
 	return with / (with + without)
 }
 
-// explained returns the population attributable fraction of a fourfold table, in
-// Miettinen's form (1974): p * (1 - 1/RR), where p is the share of the intervals below
-// target that had the cause, and RR is the risk ratio of being below target with the
-// cause to without it. It estimates the share of the time below target that would not
-// have occurred if intervals with the cause were below target as rarely as those
-// without. It is NaN if no interval is below target.
+// explained returns the population attributable fraction of a fourfold table, in Miettinen's form
+// (1974): p * (1 - 1/RR), where p is the share of the intervals below target that had the cause,
+// and RR is the risk ratio of being below target with the cause to without it. It estimates the
+// share of the time below target that would not have occurred if intervals with the cause were
+// below target as rarely as those without. It is NaN if no interval is below target.
 func explained(f sums) float64 {
 	switch {
 	case f[belowWith]+f[belowWithout] == 0:

@@ -10,8 +10,7 @@ import (
 	"github.com/rowmill/rowmill/internal/figure"
 )
 
-// A Point of a run: the number of rows acknowledged after the given number of
-// seconds.
+// A Point of a run: the number of rows acknowledged after the given number of seconds.
 type Point struct {
 	Rows    float64
 	Elapsed float64
@@ -105,11 +104,10 @@ func (c Curve) rate() Rate {
 // kneeWindows is the resolution of the knee: fiftieths of the rows.
 const kneeWindows = 50
 
-// kneeRows returns the number of rows at which the rate fell below half of the first
-// tenth's; ok is false if it did so in no tenth of the rows. lasting means that the
-// rate stayed low: most of the rows from the knee on were inserted at less than
-// half. If the rate recovered, the knee is the start of the slow part: the first
-// fiftieth that is slow itself and starts a slow tenth.
+// kneeRows returns the number of rows at which the rate fell below half of the first tenth's; ok is
+// false if it did so in no tenth of the rows. lasting means that the rate stayed low: most of the
+// rows from the knee on were inserted at less than half. If the rate recovered, the knee is the
+// start of the slow part: the first fiftieth that is slow itself and starts a slow tenth.
 func (c Curve) kneeRows() (rows float64, lasting, ok bool) {
 	r := c.rate()
 	half := r.First / 2

@@ -19,8 +19,7 @@ type OpenLoop struct {
 	Late int64
 	// Growing is true if the backlog was still growing at the end.
 	Growing bool
-	// Overloaded is true if the backlog was growing, or less than keptShare of the rate
-	// was achieved.
+	// Overloaded is true if the backlog was growing, or less than keptShare of the rate was achieved.
 	Overloaded bool
 }
 

@@ -9,8 +9,7 @@ const paceRecent, paceLeast = 10, 3
 type Pace struct {
 	recent []Interval // only rows and seconds
 	seen   int
-	// Done is the completed part of the run, 0 to 1, and Left the seconds left, infinite
-	// if unknown.
+	// Done is the completed part of the run, 0 to 1, and Left the seconds left, infinite if unknown.
 	Done, Left float64
 }
 

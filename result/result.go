@@ -185,8 +185,7 @@ type Interval struct {
 	// Elapsed is the interval's end, in seconds since the run's start.
 	Elapsed float64 `json:"elapsed"`
 	Seconds float64 `json:"seconds"`
-	// Rows counts the rows acknowledged since the run's start, NewRows those since the
-	// interval's.
+	// Rows counts the rows acknowledged since the run's start, NewRows those since the interval's.
 	Rows    int64 `json:"rows"`
 	NewRows int64 `json:"new_rows"`
 	// HeldRows counts the rows in tables of constant size, including those in flight.
@@ -240,8 +239,7 @@ func (iv *Interval) Rate() float64 {
 // short for a rate: a single acknowledgement could make it a hundred times too high.
 const briefShare = 0.5
 
-// Operation returns the name of the main load's operation; empty if the interval has
-// no latencies.
+// Operation returns the name of the main load's operation; empty if the interval has no latencies.
 func (iv *Interval) Operation() string {
 	for op := range iv.Latency {
 		if _, beside := iv.Beside[op]; !beside {
@@ -475,8 +473,7 @@ type Period struct {
 	Found    int64  `json:"found"`
 	// Lost is the lost part of Expected: see Verified.
 	Lost int64 `json:"lost,omitempty"`
-	// Checksum is null if the server assigns the keys, so that only the whole table can
-	// be checked.
+	// Checksum is null if the server assigns the keys, so that only the whole table can be checked.
 	Checksum *bool `json:"checksum"`
 }
 

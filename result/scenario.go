@@ -11,8 +11,7 @@ type Scenario struct {
 	Name  string `json:"name"`
 	Title string `json:"title"`
 	Story string `json:"story,omitempty"`
-	// Run is the name of this run in the experiment, Runs are the names of all, in
-	// order.
+	// Run is the name of this run in the experiment, Runs are the names of all, in order.
 	Run  string   `json:"run"`
 	Runs []string `json:"runs"`
 	// Scale is the factor by which the declared number of rows was multiplied.

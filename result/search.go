@@ -25,9 +25,8 @@ type Search struct {
 	// TrialSeconds is the length of a trial, whose first RampSeconds are not judged.
 	TrialSeconds float64 `json:"trial_seconds"`
 	RampSeconds  float64 `json:"ramp_seconds"`
-	// TableRows counts the rows at the start of the trial. SettleRows of them were
-	// inserted at SettleRate during the SettleSeconds before, in which the server worked
-	// off its pending work.
+	// TableRows counts the rows at the start of the trial. SettleRows of them were inserted at
+	// SettleRate during the SettleSeconds before, in which the server worked off its pending work.
 	TableRows     int64   `json:"table_rows,omitempty"`
 	SettleSeconds float64 `json:"settle_seconds,omitempty"`
 	SettleRate    float64 `json:"settle_rate,omitempty"`
@@ -91,9 +90,8 @@ const (
 const (
 	// overShare is the share that may exceed the limit, by definition of the p99.
 	overShare = 0.01
-	// A verdict is clear if the share over the limit is at most a fifth of that, or
-	// at least five times it, which also ends a trial early: then a single stall more
-	// or less doesn't change it.
+	// A verdict is clear if the share over the limit is at most a fifth of that, or at least five
+	// times it, which also ends a trial early: then a single stall more or less doesn't change it.
 	clearlyFew, clearlyMany = overShare / 5, overShare * 5
 	// StoppedDecided is the Stopped value of such a trial.
 	StoppedDecided = "decided"
@@ -106,8 +104,7 @@ const flatShare = 0.75
 // IsTrial reports whether the run is a trial of a rate.
 func (r *Record) IsTrial() bool { return r.Run.Search != nil && r.Run.Search.Trial > 0 }
 
-// Trial returns the result of a trial, even if it was cut off; nil if the run isn't
-// a trial.
+// Trial returns the result of a trial, even if it was cut off; nil if the run isn't a trial.
 func (r *Record) Trial() *Trial {
 	if !r.IsTrial() {
 		return nil
@@ -135,8 +132,7 @@ func (r *Record) Trial() *Trial {
 	if c.seconds > 0 {
 		t.Busy = c.wait / (c.seconds * float64(max(r.Run.Writers, 1)))
 	}
-	// A trial "above" fails only by its response time, not by a backlog that has not
-	// affected it yet.
+	// A trial "above" fails only by its response time, not by a backlog that has not affected it yet.
 	t.Pass = t.Operations > 0 && t.Over <= overShare && (!t.Overloaded || t.Purpose == "above")
 	t.Close = t.Over < clearlyMany
 	if t.Pass {
@@ -158,11 +154,10 @@ type weighed struct {
 	seconds, wait     float64
 }
 
-// counted adds up a trial's intervals after the ramp, and the operations due but
-// unfinished at its end, without which a stalled server would appear fast: the newest
-// was due just now, the one before it one operation interval earlier, and so on. Those
-// that have not yet waited for the limit can't be judged. Damaged distributions are
-// omitted.
+// counted adds up a trial's intervals after the ramp, and the operations due but unfinished at its
+// end, without which a stalled server would appear fast: the newest was due just now, the one
+// before it one operation interval earlier, and so on. Those that have not yet waited for the limit
+// can't be judged. Damaged distributions are omitted.
 func counted(r *Record) weighed {
 	c := weighed{response: NewHistogram(), service: NewHistogram()}
 	limit := r.Run.Search.LimitUS
@@ -246,8 +241,7 @@ type Capacity struct {
 	Source string `json:"-"`
 }
 
-// Capacities returns the result of each search in the records, including incomplete
-// ones.
+// Capacities returns the result of each search in the records, including incomplete ones.
 func Capacities(recs []Record) []Capacity {
 	var out []Capacity
 	for _, runs := range Searches(recs) {

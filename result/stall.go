@@ -27,8 +27,7 @@ type Stall struct {
 // Seconds returns the length of the stall.
 func (s *Stall) Seconds() float64 { return s.To - s.From }
 
-// stallWindow is the number of intervals on each side with which an interval is
-// compared.
+// stallWindow is the number of intervals on each side with which an interval is compared.
 const stallWindow = 10
 
 // slow returns, for each interval with a rate below half of the median of its
@@ -90,15 +89,13 @@ func (r *Record) Stalls() []Stall {
 	return out
 }
 
-// The figures named for a stall: at most this many, and only those that at least
-// doubled or halved.
+// The figures named for a stall: at most this many, and only those that at least doubled or halved.
 const (
 	stallFigures = 3
 	stallChange  = 2
 )
 
-// stallWhy describes the differences between the intervals i to end and those around
-// them.
+// stallWhy describes the differences between the intervals i to end and those around them.
 func (r *Record) stallWhy(i, end int, medians []float64) string {
 	var parts []string
 	var errs, retries int64
@@ -169,8 +166,7 @@ func (r *Record) moved(inside, outside figures) []string {
 	return out
 }
 
-// follows lists figures that depend on the number of rows or are constant: they
-// explain nothing.
+// follows lists figures that depend on the number of rows or are constant: they explain nothing.
 var follows = map[string]bool{
 	"rows_inserted": true, "page_requests": true, "redo_written_bytes": true, "client_cpu": true, "client_goroutines": true,
 	figTableData: true, figTableIndex: true, figCheckpointMax: true, figCache: true,

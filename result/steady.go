@@ -172,8 +172,7 @@ func (r *Record) judge() []judged {
 		j := judged{Interval: iv, response: iv.Response[iv.Operation()]}
 		j.slow = float64(iv.NewRows+int64(r.Run.Batch)) < keptShare*r.Run.Rate*iv.Seconds
 		if limit := r.Run.Steady.P99LimitUS; limit > 0 {
-			// An interval in which no due operation finished is late too, although it
-			// has no figure.
+			// An interval in which no due operation finished is late too, although it has no figure.
 			j.late = j.response.P99 > limit || j.response.Count == 0 && j.slow
 		}
 		out = append(out, j)

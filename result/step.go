@@ -18,8 +18,7 @@ type Step struct {
 	Number int `json:"number"`
 	Of     int `json:"of"`
 	Tables int `json:"tables"`
-	// StartRows counts the rows in the tables at its start; deletes keep them at
-	// KeepRows.
+	// StartRows counts the rows in the tables at its start; deletes keep them at KeepRows.
 	StartRows int64 `json:"start_rows"`
 	KeepRows  int64 `json:"keep_rows,omitempty"`
 	// DirtyBytes is the size of the dirty pages at its start, if known.
@@ -50,8 +49,7 @@ type StepSummary struct {
 	SLA *SLA `json:"sla"`
 	// Held is the range of the tables' row counts; null if no deletes ran.
 	Held *Held `json:"held"`
-	// Buckets count operations by response time, for each bound of BucketMicros and
-	// beyond.
+	// Buckets count operations by response time, for each bound of BucketMicros and beyond.
 	Buckets map[string][]int64 `json:"response_buckets"`
 	// Cost is per inserted row, or per query if queries ran.
 	Cost *Cost `json:"cost"`

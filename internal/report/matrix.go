@@ -18,9 +18,8 @@ import (
 // MatrixFormat is the format of the output of Matrix.JSON.
 const MatrixFormat = "rowmill.matrix/2"
 
-// A Matrix is the analysis of an insert-method matrix: which choices matter, and
-// which cells are best. It analyses the logarithm of the mean rate of each run,
-// because choices multiply a rate.
+// A Matrix is the analysis of an insert-method matrix: which choices matter, and which cells are
+// best. It analyses the logarithm of the mean rate of each run, because choices multiply a rate.
 type Matrix struct {
 	Format  string          `json:"format"` // MatrixFormat
 	Source  string          `json:"source"`

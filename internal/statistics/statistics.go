@@ -22,8 +22,7 @@ type Bounds struct {
 
 // What the width of an interval is based on.
 const (
-	// WithinRuns: the variation of the rate within the two runs, without the
-	// variation between runs.
+	// WithinRuns: the variation of the rate within the two runs, without the variation between runs.
 	WithinRuns = "within runs"
 	// BetweenRuns: the variation of the ratio from pair to pair.
 	BetweenRuns = "between runs"
@@ -80,9 +79,8 @@ func (s *Split) resample(rounds int) []float64 {
 	return logs
 }
 
-// RatioBounds returns the 95% interval of the ratio of two mean rates, and its basis. logs
-// contains the logarithm of the ratio in each pair of runs; splits their splits, possibly
-// fewer.
+// RatioBounds returns the 95% interval of the ratio of two mean rates, and its basis. logs contains
+// the logarithm of the ratio in each pair of runs; splits their splits, possibly fewer.
 //
 // With one pair it is the percentile interval of the block bootstrap within the runs. With
 // more it is Student's interval over the pairs' logarithms: with few pairs, the percentiles
@@ -265,8 +263,7 @@ type Variance struct {
 	Total SumOfSquares // about the mean
 	Terms []term
 	Of    []SumOfSquares // of each term, type II
-	// Rest is the residual of the model, noise the part of it that values of the
-	// same cell differ by.
+	// Rest is the residual of the model, noise the part of it that values of the same cell differ by.
 	Rest, Noise SumOfSquares
 	// Pairs is true if the model contains interactions.
 	Pairs bool
@@ -318,9 +315,8 @@ func leftBy(obs []Observation, size []int, terms []term) SumOfSquares {
 	return SumOfSquares{dot(r, r), df}
 }
 
-// columnsOf returns the indicators of a term's levels except the first; for an
-// interaction, their products. Only the space that they span together with the terms
-// they contain matters.
+// columnsOf returns the indicators of a term's levels except the first; for an interaction, their
+// products. Only the space that they span together with the terms they contain matters.
 func columnsOf(obs []Observation, size []int, t term) [][]float64 {
 	out := [][]float64{ones(len(obs))}
 	for _, f := range t {

@@ -11,8 +11,7 @@ import (
 	"github.com/mattn/go-runewidth"
 )
 
-// textWidth is the width at which text is wrapped; it fits a terminal of 120
-// columns.
+// textWidth is the width at which text is wrapped; it fits a terminal of 120 columns.
 const textWidth = 118
 
 // leastWrapped is the least width to which a table's last column is wrapped.

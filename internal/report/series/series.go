@@ -30,8 +30,7 @@ type Page struct {
 	Axis string `json:"axis,omitempty"`
 }
 
-// A Run contains the series of one run, with one figure for each interval's end in Rows
-// and Time.
+// A Run contains the series of one run, with one figure for each interval's end in Rows and Time.
 type Run struct {
 	Label string    `json:"label"`
 	Light string    `json:"light"`

@@ -22,13 +22,11 @@ import (
 
 // Limits of the text of a status.
 const (
-	// alike is the least number of adjacent similar periods that are combined into one
-	// line.
+	// alike is the least number of adjacent similar periods that are combined into one line.
 	alike = 4
 	// lastActions is how many of the last actions are listed.
 	lastActions = 6
-	// narrowest is the least width to which text is cut: narrower text would be
-	// unreadable.
+	// narrowest is the least width to which text is cut: narrower text would be unreadable.
 	narrowest = 40
 )
 
@@ -86,9 +84,8 @@ func statusHead(t *document.TextWriter, s *maintain.Status) {
 	t.Line("size      %s, about %s in %s", figures.Bytes(s.Bytes), figures.Plural(s.Rows, "row", "rows"), figures.Plural(len(s.Periods), "period", "periods"))
 }
 
-// statusPeriods lists the periods, oldest first, long sequences of similar ones in one line.
-// If the lines exceed the width, the end of each period is omitted: it is the beginning of
-// the next.
+// statusPeriods lists the periods, oldest first, long sequences of similar ones in one line. If the
+// lines exceed the width, the end of each period is omitted: it is the beginning of the next.
 func statusPeriods(s *maintain.Status, width int) *document.Table {
 	c := &document.Table{Header: []string{"PERIOD", "FROM", "TO", "STATE", "ROWS", "SIZE", "ARCHIVE"}}
 	cut := timeTail(s.Periods)
