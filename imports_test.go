@@ -101,7 +101,10 @@ var mayImport = map[string][]string{
 	"internal/figure":      {},
 	"internal/textfile":    {},
 	"internal/tomlfile":    {},
-	"cmd/rowmill":          {anything},
+	"internal/cli":         {"internal/engine", "internal/experiment", "internal/figure", "internal/live", "internal/textfile", "internal/tomlfile"},
+	"internal/cli/measure": {"internal/workload/sample", "internal/report/oneline", "internal/experiment/scenario", "internal/experiment/record", "internal/cli", "internal/declared", "internal/engine", "internal/experiment", "internal/figure", "internal/live", "internal/maintain", "internal/report",
+		"internal/report/document", "internal/target", "internal/textfile", "internal/workload", "internal/workload/disk", "internal/workload/oltp", "result", "rolling"},
+	"cmd/rowmill": {anything},
 }
 
 // engines are the packages that only internal/target and tests may name.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rowmill/rowmill/internal/cli"
 	"github.com/rowmill/rowmill/internal/declared"
 	"github.com/rowmill/rowmill/internal/maintain/adopt"
 	"github.com/rowmill/rowmill/internal/maintain/apply"
@@ -32,10 +33,10 @@ func (a adoptions) adopt(ctx context.Context, k *declared.Table, plan *apply.Pla
 	o.Planned = p
 	if f.dry {
 		for _, n := range p.Notes {
-			fmt.Fprintf(a.stdout, "-- note: %s\n", n)
+			fmt.Fprintf(a.Stdout, "-- note: %s\n", n)
 		}
-		fmt.Fprint(a.stdout, adopt.Script(plan.BeforeSQL), adopt.Script(p.Statements))
-		fmt.Fprint(a.stdout, plan.Statements())
+		fmt.Fprint(a.Stdout, adopt.Script(plan.BeforeSQL), adopt.Script(p.Statements))
+		fmt.Fprint(a.Stdout, plan.Statements())
 		return nil
 	}
 	under, err := adopt.UnderWay(ctx, k.State, k.Declared.Name)
@@ -56,7 +57,7 @@ func (a adoptions) adopt(ctx context.Context, k *declared.Table, plan *apply.Pla
 		fmt.Fprintf(&b, "  %s\n", n)
 	}
 	fmt.Fprintf(&b, "Its rows are copied while it is written to; then the two tables are swapped. The old table\nis kept until rowmill apply FILE --finish; --undo reverses the adoption. Both need room on disk.\n")
-	if err := a.confirm(ctx, b.String(), f.yes, plan.Dropped...); err != nil {
+	if err := a.Confirm(ctx, b.String(), f.yes, plan.Dropped...); err != nil {
 		return err
 	}
 	w, err := a.watchReplicas(ctx, f.limits, k.DB)
@@ -69,7 +70,7 @@ func (a adoptions) adopt(ctx context.Context, k *declared.Table, plan *apply.Pla
 		return err
 	}
 	if err := adopt.Run(ctx, o); err != nil {
-		return stopped(ctx, err, "rowmill apply %s, which continues; --undo reverses it", f.file)
+		return cli.Stopped(ctx, err, "rowmill apply %s, which continues; --undo reverses it", f.file)
 	}
 	if err := k.Reload(ctx); err != nil {
 		return err
@@ -78,10 +79,10 @@ func (a adoptions) adopt(ctx context.Context, k *declared.Table, plan *apply.Pla
 	if err != nil {
 		return err
 	}
-	if err := rest.Run(ctx, func(s apply.Step) { fmt.Fprintln(a.stderr, s.What) }); err != nil {
-		return stopped(ctx, err, "rowmill apply %s, which continues", f.file)
+	if err := rest.Run(ctx, func(s apply.Step) { fmt.Fprintln(a.Stderr, s.What) }); err != nil {
+		return cli.Stopped(ctx, err, "rowmill apply %s, which continues", f.file)
 	}
-	fmt.Fprintf(a.stdout, "%s is a rolling table now; the old one is kept until rowmill apply --finish, and --undo restores it\n", k.Declared.Name)
+	fmt.Fprintf(a.Stdout, "%s is a rolling table now; the old one is kept until rowmill apply --finish, and --undo restores it\n", k.Declared.Name)
 	return nil
 }
 
@@ -132,9 +133,9 @@ func (a adoptions) endAdoption(ctx context.Context, k *declared.Table, f applyFl
 		}
 	}
 	if f.dry {
-		fmt.Fprint(a.stdout, adopt.Script(statements))
+		fmt.Fprint(a.Stdout, adopt.Script(statements))
 		for _, d := range dropped {
-			fmt.Fprintf(a.stdout, "-- dropped: %s\n", d)
+			fmt.Fprintf(a.Stdout, "-- dropped: %s\n", d)
 		}
 		return nil
 	}
@@ -143,14 +144,14 @@ func (a adoptions) endAdoption(ctx context.Context, k *declared.Table, f applyFl
 	if f.undo {
 		plan = fmt.Sprintf("On %s, %s becomes a plain table again, with all changes made since. Stop rowmill run first.\n", on, name)
 	}
-	if err := a.confirm(ctx, plan, f.yes, dropped...); err != nil {
+	if err := a.Confirm(ctx, plan, f.yes, dropped...); err != nil {
 		return err
 	}
 	if f.finish {
 		if err := adopt.Finish(ctx, o); err != nil {
-			return stopped(ctx, err, "rowmill apply %s --finish, which continues", f.file)
+			return cli.Stopped(ctx, err, "rowmill apply %s --finish, which continues", f.file)
 		}
-		fmt.Fprintf(a.stdout, "%s: the old table is dropped\n", name)
+		fmt.Fprintf(a.Stdout, "%s: the old table is dropped\n", name)
 		return nil
 	}
 	w, err := a.watchReplicas(ctx, f.limits, k.DB)
@@ -160,12 +161,12 @@ func (a adoptions) endAdoption(ctx context.Context, k *declared.Table, f applyFl
 	defer w.Close()
 	a.limitAdoption(&o, k, w, f)
 	if err := adopt.Undo(ctx, o); err != nil {
-		return stopped(ctx, err, "rowmill apply %s --undo, which continues", f.file)
+		return cli.Stopped(ctx, err, "rowmill apply %s --undo, which continues", f.file)
 	}
 	if err := k.Undeclare(ctx); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.stdout, "%s is a plain table again\n", name)
+	fmt.Fprintf(a.Stdout, "%s is a plain table again\n", name)
 	return nil
 }
 
@@ -179,6 +180,6 @@ func (a adoptions) sayAdoption() func(adopt.Progress) {
 			return
 		}
 		step, paused, last = p.Step, p.Paused, time.Now()
-		fmt.Fprintln(a.stderr, stamp(last), p)
+		fmt.Fprintln(a.Stderr, cli.Stamp(last), p)
 	}
 }

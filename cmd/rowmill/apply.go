@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rowmill/rowmill/internal/cli"
 	"github.com/rowmill/rowmill/internal/declared"
 	"github.com/rowmill/rowmill/internal/maintain/adopt"
 	"github.com/rowmill/rowmill/internal/maintain/apply"
@@ -51,7 +52,7 @@ func (a *app) applyCommand() *cobra.Command {
 			"the table, in tables rowmill_*. Ctrl-C is safe at any time: apply continues.",
 		Example: "  rowmill apply readings.toml --dry-run\n" +
 			"  rowmill apply readings.toml --yes",
-		Args: wantArgs(1, 1),
+		Args: cli.WantArgs(1, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			f.pauses = c.Flags().Changed("pause")
 			return a.apply(c.Context(), args[0], f)
@@ -93,7 +94,7 @@ func (f *applyFlags) inWindow(now time.Time) (string, error) {
 	begin, err := time.Parse("15:04", from)
 	end, failed := time.Parse("15:04", to)
 	if !ok || err != nil || failed != nil || begin.Equal(end) {
-		return "", usagef("--cut-over-window 02:00-04:00", "--cut-over-window %s: want two times of day", f.window)
+		return "", cli.Usagef("--cut-over-window 02:00-04:00", "--cut-over-window %s: want two times of day", f.window)
 	}
 	clock := func(t time.Time) int { return t.Hour()*60 + t.Minute() }
 	at, in := clock(now.UTC()), false
@@ -111,12 +112,12 @@ func (f *applyFlags) inWindow(now time.Time) (string, error) {
 func (a *app) apply(ctx context.Context, file string, f applyFlags) (err error) {
 	if f.pauses {
 		if f.finish || f.undo || f.dry {
-			return usagef("--pause alone", "--pause does nothing else, and --finish, --undo and --dry-run do")
+			return cli.Usagef("--pause alone", "--pause does nothing else, and --finish, --undo and --dry-run do")
 		}
 		return pauses{a}.pause(ctx, []string{file}, pauseFlags{kept: f.kept, policy: adopt.Kind, length: f.pause}, "--pause")
 	}
 	if f.finish && f.undo {
-		return usagef("one of them", "--finish and --undo are opposites")
+		return cli.Usagef("one of them", "--finish and --undo are opposites")
 	}
 	if _, _, err := f.given(); err != nil {
 		return err
@@ -135,7 +136,7 @@ func (a *app) apply(ctx context.Context, file string, f applyFlags) (err error) 
 	d.Dry = f.dry
 	if d.Sharded() {
 		if len(f.limits.replicas) > 0 {
-			return usagef("no --replica", "--replica is for the table of one server, and %s is on the nodes %s", d.Name, d.Shards.Names())
+			return cli.Usagef("no --replica", "--replica is for the table of one server, and %s is on the nodes %s", d.Name, d.Shards.Names())
 		}
 		return a.applyShards(ctx, d, f)
 	}
@@ -173,26 +174,26 @@ func (a *app) apply(ctx context.Context, file string, f applyFlags) (err error) 
 // applyPlan prints a plan, asks, and runs it.
 func (a *app) applyPlan(ctx context.Context, plan *apply.Plan, d *rolling.Declaration, where string, f applyFlags) error {
 	if f.dry {
-		fmt.Fprint(a.stdout, plan.Statements())
+		fmt.Fprint(a.Stdout, plan.Statements())
 		if plan.Empty() {
-			fmt.Fprintf(a.stdout, "-- %s matches %s: nothing to do\n", d.Name, f.file)
+			fmt.Fprintf(a.Stdout, "-- %s matches %s: nothing to do\n", d.Name, f.file)
 		}
 		return nil
 	}
 	for _, w := range d.Warnings {
-		fmt.Fprintln(a.stderr, "warning:", w)
+		fmt.Fprintln(a.Stderr, "warning:", w)
 	}
 	for _, n := range plan.Notes {
-		fmt.Fprintln(a.stderr, "note:", n)
+		fmt.Fprintln(a.Stderr, "note:", n)
 	}
 	if plan.Empty() {
-		fmt.Fprintf(a.stdout, "%s matches %s: nothing to do\n", d.Name, f.file)
+		fmt.Fprintf(a.Stdout, "%s matches %s: nothing to do\n", d.Name, f.file)
 		return nil
 	}
 	if err := a.runPlan(ctx, plan, where, f.yes, "rowmill apply "+f.file); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.stdout, "%s is applied: rowmill run %s keeps it\n", d.Name, f.file)
+	fmt.Fprintf(a.Stdout, "%s is applied: rowmill run %s keeps it\n", d.Name, f.file)
 	return nil
 }
 
@@ -203,16 +204,16 @@ func (a *app) undoTakeover(ctx context.Context, k *declared.Table, f applyFlags)
 		return err
 	}
 	if f.dry {
-		fmt.Fprint(a.stdout, plan.Statements())
+		fmt.Fprint(a.Stdout, plan.Statements())
 		return nil
 	}
 	for _, n := range plan.Notes {
-		fmt.Fprintln(a.stderr, "note:", n)
+		fmt.Fprintln(a.Stderr, "note:", n)
 	}
 	if err := a.runPlan(ctx, plan, k.DB.Info().Target, f.yes, "rowmill apply "+f.file+" --undo"); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.stdout, "%s is kept as before rowmill took it over\n", k.Declared.Name)
+	fmt.Fprintf(a.Stdout, "%s is kept as before rowmill took it over\n", k.Declared.Name)
 	return nil
 }
 
@@ -223,11 +224,11 @@ func (a *app) runPlan(ctx context.Context, plan *apply.Plan, where string, yes b
 	for i, s := range plan.Steps {
 		fmt.Fprintf(&b, "%3d. %s\n", i+1, s.What)
 	}
-	if err := a.confirm(ctx, b.String(), yes, plan.Dropped...); err != nil {
+	if err := a.Confirm(ctx, b.String(), yes, plan.Dropped...); err != nil {
 		return err
 	}
-	if err := plan.Run(ctx, func(s apply.Step) { fmt.Fprintln(a.stderr, s.What) }); err != nil {
-		return stopped(ctx, err, "%s, which continues", again)
+	if err := plan.Run(ctx, func(s apply.Step) { fmt.Fprintln(a.Stderr, s.What) }); err != nil {
+		return cli.Stopped(ctx, err, "%s, which continues", again)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/rowmill/rowmill/internal/cli/measure"
 	"github.com/rowmill/rowmill/internal/experiment"
 	"github.com/rowmill/rowmill/internal/experiment/scenario"
 	"github.com/rowmill/rowmill/internal/ingest/format"
@@ -43,7 +44,7 @@ func flagChoices() map[string][]string {
 		"ways":                       result.ScanWays(),
 		"ops":                        workload.MixedOperations(),
 		"steps":                      workload.IbenchSteps(),
-		"interval-format":            {string(formatRowmill), string(formatIbench)},
+		"interval-format":            measure.IntervalFormats,
 		"format":                     kinds,
 		"unix-times":                 value.Units(),
 		"bytes":                      value.Encodings(),

@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/rowmill/rowmill/internal/cli"
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/monitor"
@@ -41,7 +42,7 @@ type copyFlags struct {
 type copies struct{ *app }
 
 func (a copies) copyCommand() *cobra.Command {
-	c := &cobra.Command{
+	return cli.Group(&cobra.Command{
 		Use:   "copy",
 		Short: "Copy a server's data to many hosts, in a chain",
 		Long: "Copy a server's data to many hosts, in a chain: each host writes what it receives to\n" +
@@ -56,11 +57,7 @@ func (a copies) copyCommand() *cobra.Command {
 		Example: "  openssl rand -hex 32 > token; chmod 600 token\n" +
 			"  rowmill copy receive /var/lib/mysql --listen 0.0.0.0:9189 --token-file token\n" +
 			"  rowmill copy send /srv/mysql host1:9189 host2:9189 --token-file token",
-		Args: cobra.ArbitraryArgs,
-		RunE: group,
-	}
-	c.AddCommand(a.copySendCommand(), a.copyReceiveCommand())
-	return c
+	}, a.copySendCommand(), a.copyReceiveCommand())
 }
 
 func (a copies) copySendCommand() *cobra.Command {
@@ -80,7 +77,7 @@ func (a copies) copySendCommand() *cobra.Command {
 		Example: "  rowmill copy send /srv/mysql host1:9189 host2:9189 --token-file token\n" +
 			"  rowmill copy send mariadb://root@localhost/?socket=/run/mysqld/mysqld.sock host1:9189 --token-file token --zstd\n" +
 			"  rowmill copy send /srv/mysql host1:9189 host2:9189 --token-file token --dry-run",
-		Args: wantArgs(2, -1),
+		Args: cli.WantArgs(2, -1),
 		RunE: func(c *cobra.Command, args []string) error { return a.copySend(c.Context(), args[0], args[1:], f) },
 	}
 	flags := c.Flags()
@@ -112,7 +109,7 @@ func (a copies) copyReceiveCommand() *cobra.Command {
 			"runs this command.",
 		Example: "  rowmill copy receive /var/lib/mysql --listen 0.0.0.0:9189 --token-file token\n" +
 			"  rowmill copy receive /var/lib/postgresql/15/main --listen 0.0.0.0:9189 --token-file token --replica-of postgres://replicator@db1/",
-		Args: wantArgs(1, 1),
+		Args: cli.WantArgs(1, 1),
 		RunE: func(c *cobra.Command, args []string) error { return a.copyReceive(c.Context(), args[0], f) },
 	}
 	flags := c.Flags()
@@ -132,21 +129,21 @@ func (f *copyFlags) defineCommon(flags *pflag.FlagSet) {
 // token returns the secret of the hosts.
 func (f *copyFlags) token() (string, error) {
 	if f.tokenFile == "" {
-		return "", usagef("openssl rand -hex 32 > token; chmod 600 token, the same on each host", "--token-file is missing: the file with what all hosts know")
+		return "", cli.Usagef("openssl rand -hex 32 > token; chmod 600 token, the same on each host", "--token-file is missing: the file with what all hosts know")
 	}
 	return replicate.ReadToken(f.tokenFile)
 }
 
 func (a copies) copySend(ctx context.Context, source string, hosts []string, f copyFlags) (err error) {
 	if err := replicate.CheckHosts(hosts); err != nil {
-		return usagef("rowmill copy send "+source+" host1:9189 host2:9189", "%w", err)
+		return cli.Usagef("rowmill copy send "+source+" host1:9189 host2:9189", "%w", err)
 	}
 	if f.Patience < time.Second {
-		return usagef("--patience 30s", "--patience %v: want 1s or more", f.Patience)
+		return cli.Usagef("--patience 30s", "--patience %v: want 1s or more", f.Patience)
 	}
 	if f.limit != "" {
 		if f.Limit, err = engine.ParseBytes(strings.TrimSuffix(f.limit, "/s")); err != nil || f.Limit == 0 {
-			return usagef("--limit 100MB/s", "--limit %q: want a size in a second", f.limit)
+			return cli.Usagef("--limit 100MB/s", "--limit %q: want a size in a second", f.limit)
 		}
 	}
 	token, err := f.token()
@@ -168,7 +165,7 @@ func (a copies) copySend(ctx context.Context, source string, hosts []string, f c
 		}
 		defer lock.Close() // it has no bytes
 		if dir, err = a.copyBackup(ctx, source, stage, lock); err != nil {
-			return stopped(ctx, err, "")
+			return cli.Stopped(ctx, err, "")
 		}
 	}
 	skip, known, err := target.Stopped(dir)
@@ -176,19 +173,19 @@ func (a copies) copySend(ctx context.Context, source string, hosts []string, f c
 		return err
 	}
 	if !known {
-		a.copySay(dir + " is not the data directory of a server that rowmill knows: its files are copied as they are")
+		a.Say(dir + " is not the data directory of a server that rowmill knows: its files are copied as they are")
 	}
 	board := &replicate.Board{}
 	res, err := withBoard(ctx, a.app, board, f, func(ctx context.Context) (replicate.Result, error) {
-		return replicate.Send(ctx, dir, hosts, board, replicate.SendOptions{Options: f.Options, Token: token, Skip: skip, Say: a.copySay})
+		return replicate.Send(ctx, dir, hosts, board, replicate.SendOptions{Options: f.Options, Token: token, Skip: skip, Say: a.Say})
 	})
 	switch {
 	case stage != "" && err == nil:
 		err = os.RemoveAll(stage)
 	case stage != "":
-		a.copySay(fmt.Sprintf("the backup stays in %s, and the next run sends it; without one, remove that", stage))
+		a.Say(fmt.Sprintf("the backup stays in %s, and the next run sends it; without one, remove that", stage))
 	}
-	return errors.Join(stopped(ctx, err, "the same command, which continues"), a.printCopy(res, f))
+	return errors.Join(cli.Stopped(ctx, err, "the same command, which continues"), a.printCopy(res, f))
 }
 
 // copyStage returns the directory for the backup of a source, "" if that is a directory itself.
@@ -205,7 +202,7 @@ func copyStage(source string, f copyFlags) (string, error) {
 	case noFile != nil:
 		return "", fmt.Errorf("%w, and it is no URL of a server: %w", noFile, err)
 	case !info.IsDir():
-		return "", usagef("rowmill copy send sqlite:"+source+" host1:9189, for an SQLite file", "%s is not a directory", source)
+		return "", cli.Usagef("rowmill copy send sqlite:"+source+" host1:9189, for an SQLite file", "%s is not a directory", source)
 	}
 	return "", nil
 }
@@ -235,10 +232,10 @@ func (a copies) copyBackup(ctx context.Context, source, stage string, lock *os.F
 	dir, private, complete := filepath.Join(stage, "data"), filepath.Join(stage, "private"), filepath.Join(stage, "complete")
 	switch info, err := os.Stat(complete); {
 	case err == nil && time.Since(info.ModTime()) < oldBackup:
-		a.copySay(fmt.Sprintf("sends the backup of %s of %s UTC that an earlier run has left in %s; remove that for a new one", source, info.ModTime().UTC().Format("2006-01-02 15:04"), stage))
+		a.Say(fmt.Sprintf("sends the backup of %s of %s UTC that an earlier run has left in %s; remove that for a new one", source, info.ModTime().UTC().Format("2006-01-02 15:04"), stage))
 		return dir, nil
 	case err == nil:
-		a.copySay(fmt.Sprintf("the backup that an earlier run has left in %s is of %s UTC: a new one is made", stage, info.ModTime().UTC().Format("2006-01-02 15:04")))
+		a.Say(fmt.Sprintf("the backup that an earlier run has left in %s is of %s UTC: a new one is made", stage, info.ModTime().UTC().Format("2006-01-02 15:04")))
 	case !errors.Is(err, fs.ErrNotExist):
 		return "", err
 	}
@@ -247,7 +244,7 @@ func (a copies) copyBackup(ctx context.Context, source, stage string, lock *os.F
 	}
 	b, err := target.PlanBackup(ctx, source, dir, private)
 	if err == nil {
-		err = b.Run(ctx, lock, a.copySay)
+		err = b.Run(ctx, lock, a.Say)
 	}
 	if err != nil {
 		return "", errors.Join(err, os.RemoveAll(stage))
@@ -293,7 +290,7 @@ func (a copies) copyAsk(ctx context.Context, source, stage string, hosts []strin
 		}
 	}
 	if f.withJSON {
-		err = a.printJSON(map[string]any{"bytes": res.Bytes, "files": res.Files, "hosts": list})
+		err = a.PrintJSON(map[string]any{"bytes": res.Bytes, "files": res.Files, "hosts": list})
 		return errors.Join(err, errors.Join(failed...))
 	}
 	if stage != "" {
@@ -301,11 +298,11 @@ func (a copies) copyAsk(ctx context.Context, source, stage string, hosts []strin
 		if res.Bytes == 0 {
 			size = "; its size, and so whether it has space, is not known before"
 		}
-		fmt.Fprintf(a.stdout, "%s: a backup is made first, in %s%s\n", source, stage, size)
+		fmt.Fprintf(a.Stdout, "%s: a backup is made first, in %s%s\n", source, stage, size)
 	} else {
-		fmt.Fprintf(a.stdout, "%s: %s, %s\n", source, figure.Plural(res.Files, "file"), figure.Bytes(res.Bytes))
+		fmt.Fprintf(a.Stdout, "%s: %s, %s\n", source, figure.Plural(res.Files, "file"), figure.Bytes(res.Bytes))
 	}
-	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	w := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
 	for _, p := range list {
 		free := figure.None
 		if p.Free >= 0 {
@@ -318,7 +315,7 @@ func (a copies) copyAsk(ctx context.Context, source, stage string, hosts []strin
 
 func (a copies) copyReceive(ctx context.Context, dir string, f copyFlags) error {
 	if f.listen == "" {
-		return usagef("--listen 0.0.0.0:9189", "--listen is missing: where the sender connects")
+		return cli.Usagef("--listen 0.0.0.0:9189", "--listen is missing: where the sender connects")
 	}
 	if err := onLoopback("listen", &f.listen); err != nil {
 		return err
@@ -328,7 +325,7 @@ func (a copies) copyReceive(ctx context.Context, dir string, f copyFlags) error 
 			return fmt.Errorf("--replica-of: %w", err)
 		}
 		if target.Host(f.replicaOf) == "" || !strings.Contains(f.replicaOf, "@") {
-			return usagef("--replica-of postgres://USER@HOST/", "--replica-of %s: want the URL of a server, with the account that replicates", f.replicaOf)
+			return cli.Usagef("--replica-of postgres://USER@HOST/", "--replica-of %s: want the URL of a server, with the account that replicates", f.replicaOf)
 		}
 	}
 	token, err := f.token()
@@ -341,23 +338,21 @@ func (a copies) copyReceive(ctx context.Context, dir string, f copyFlags) error 
 	}
 	board := &replicate.Board{}
 	res, err := withBoard(ctx, a.app, board, f, func(ctx context.Context) (replicate.Result, error) {
-		return replicate.Receive(ctx, l, dir, board, replicate.ReceiveOptions{Token: token, Say: a.copySay})
+		return replicate.Receive(ctx, l, dir, board, replicate.ReceiveOptions{Token: token, Say: a.Say})
 	})
 	if err != nil {
-		return stopped(ctx, err, "the same command, which continues")
+		return cli.Stopped(ctx, err, "the same command, which continues")
 	}
 	if res.Earlier { // a server may use it
-		a.copySay(dir + " has this copy from an earlier run, and is left as it is")
+		a.Say(dir + " has this copy from an earlier run, and is left as it is")
 		return a.printCopy(res, f)
 	}
 	left, err := target.MakeReplica(dir, f.replicaOf)
 	for _, line := range left {
-		a.copySay(line)
+		a.Say(line)
 	}
 	return errors.Join(err, a.printCopy(res, f))
 }
-
-func (a copies) copySay(line string) { a.logLine(stamp(time.Now()) + " " + line) }
 
 // withBoard runs do, and shows its board meanwhile: a line on stderr, and a page if that is asked
 // for.
@@ -377,7 +372,7 @@ func withBoard(ctx context.Context, a *app, board *replicate.Board, f copyFlags,
 		all.Go(func() { failed = monitor.ServeOn(shown, l, board.Handler()) })
 	}
 	all.Go(func() {
-		say, tick := a.everyTenth(), time.NewTicker(time.Second)
+		say, tick := a.EveryTenth(), time.NewTicker(time.Second)
 		defer tick.Stop()
 		for {
 			select {
@@ -391,7 +386,7 @@ func withBoard(ctx context.Context, a *app, board *replicate.Board, f copyFlags,
 	res, err = do(ctx)
 	stop()
 	all.Wait()
-	a.statusLine("")
+	a.StatusLine("")
 	return res, errors.Join(err, failed)
 }
 
@@ -401,14 +396,14 @@ func (a copies) printCopy(res replicate.Result, f copyFlags) error {
 	case res.Hash == "": // it was stopped
 		return nil
 	case f.withJSON:
-		return a.printJSON(res)
+		return a.PrintJSON(res)
 	}
-	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	w := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
 	for _, h := range res.Hosts {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s sent again\t%s\n", h.Host, h.State, figure.Bytes(h.Bytes), figure.Bytes(h.SentAgain), h.Reason)
 	}
 	err := w.Flush()
-	fmt.Fprintf(a.stdout, "%s, %s in %s, %s/s; BLAKE3 %s\n", figure.Plural(res.Files, "file"), figure.Bytes(res.Bytes), figure.Seconds(res.Seconds),
+	fmt.Fprintf(a.Stdout, "%s, %s in %s, %s/s; BLAKE3 %s\n", figure.Plural(res.Files, "file"), figure.Bytes(res.Bytes), figure.Seconds(res.Seconds),
 		figure.Bytes(float64(res.Bytes)/res.Seconds), res.Hash)
 	return err
 }

@@ -11,10 +11,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rowmill/rowmill/internal/advise"
+	"github.com/rowmill/rowmill/internal/cli"
+	"github.com/rowmill/rowmill/internal/cli/measure"
 	"github.com/rowmill/rowmill/internal/declared"
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/experiment"
-	"github.com/rowmill/rowmill/internal/experiment/record"
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/report/tables"
 	"github.com/rowmill/rowmill/internal/target"
@@ -42,14 +43,14 @@ func (a *app) doctorCommand() *cobra.Command {
 			"Exit status 1 means that there are findings. Nothing is changed.",
 		Example: "  rowmill doctor --target mysql://ingest@db1/metrics\n" +
 			"  rowmill doctor --target postgres://ingest@db1/metrics --table events --json",
-		Args: wantArgs(0, 0),
+		Args: cli.WantArgs(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error { return a.doctor(c.Context(), f) },
 	}
 	flags := c.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&f.target, "target", "", "the database, a `URL` such as mysql://USER@HOST/DB, postgres://USER@HOST/DB")
 	flags.StringVar(&f.table, "table", "", "the `TABLE` to look at (the ten largest)")
-	durationVar(flags, &f.interval, "interval", time.Second, "`time` between two readings of the counters")
+	cli.DurationVar(flags, &f.interval, "interval", time.Second, "`time` between two readings of the counters")
 	flags.BoolVar(&f.prove, "prove", false, "show what the remedy of a finding gains, where private servers can: insert rows like those\nof --table into one with it and one without, in turn, in at most 4 minutes a finding (default false)")
 	flags.BoolVar(&f.sql, "print-sql", false, "print the grants that each verb needs for --table, and do nothing else (default false)")
 	flags.BoolVar(&f.json, "json", false, "print JSON (default false)")
@@ -59,15 +60,15 @@ func (a *app) doctorCommand() *cobra.Command {
 func (a *app) doctor(ctx context.Context, f doctorFlags) (err error) {
 	switch {
 	case f.target == "":
-		return usagef("--target mysql://USER@HOST/DB", "doctor needs --target, the database to look at")
+		return cli.Usagef("--target mysql://USER@HOST/DB", "doctor needs --target, the database to look at")
 	case time.Duration(f.interval) < 100*time.Millisecond || time.Duration(f.interval) > time.Hour:
-		return usagef("--interval 10s", "--interval %v: want 100ms to 1h", f.interval)
+		return cli.Usagef("--interval 10s", "--interval %v: want 100ms to 1h", f.interval)
 	case f.prove && f.table == "":
-		return usagef("--table TABLE", "--prove needs --table: what is gained depends on the rows")
+		return cli.Usagef("--table TABLE", "--prove needs --table: what is gained depends on the rows")
 	case f.sql && f.table == "":
-		return usagef("--table TABLE", "--print-sql needs --table: most privileges are those of a table")
+		return cli.Usagef("--table TABLE", "--print-sql needs --table: most privileges are those of a table")
 	}
-	t, err := target.Open(ctx, f.target, a.note)
+	t, err := target.Open(ctx, f.target, a.Note)
 	if err != nil {
 		return err
 	}
@@ -92,13 +93,13 @@ func (a *app) doctor(ctx context.Context, f doctorFlags) (err error) {
 		proving = a.prove(ctx, db, &f, found)
 	}
 	if f.json {
-		err = a.printJSON(struct {
+		err = a.PrintJSON(struct {
 			Format   string           `json:"format"`
 			Target   string           `json:"target"`
 			Findings []engine.Finding `json:"findings"`
 		}{"rowmill.doctor/1", db.Info().Target, append([]engine.Finding{}, found...)})
 	} else {
-		err = tables.Findings(a.stdout, found, db.Info().Target, a.stdout.columns())
+		err = tables.Findings(a.Stdout, found, db.Info().Target, a.Stdout.Columns())
 	}
 	if err = errors.Join(err, proving); err == nil && len(found) > 0 {
 		err = errFindings
@@ -109,7 +110,7 @@ func (a *app) doctor(ctx context.Context, f doctorFlags) (err error) {
 // prove measures what mending findings gains, each with rows like those of the table.
 func (a *app) prove(ctx context.Context, db engine.Doctor, f *doctorFlags, found []engine.Finding) error {
 	if !slices.ContainsFunc(found, func(f engine.Finding) bool { return f.Trial != nil }) {
-		a.note("no finding can be proved by private servers")
+		a.Note("no finding can be proved by private servers")
 		return nil
 	}
 	p, err := advise.Propose(ctx, db, advise.Options{Table: f.table, Target: f.target, Now: time.Now})
@@ -118,22 +119,21 @@ func (a *app) prove(ctx context.Context, db engine.Doctor, f *doctorFlags, found
 	}
 	kind := db.Info().Engine
 	table := &experiment.TableSpec{File: f.table + ".toml", Declaration: p.Text()}
-	if err := a.learn(ctx, &tableFlags{sample: f.target, sampled: f.table}, table, "sandbox:"+kind); err != nil {
+	if err := measure.Learn(ctx, a.App, table, "sandbox:"+kind, f.target, f.table); err != nil {
 		return fmt.Errorf("--prove: %w", err)
 	}
 	rows, err := advise.TrialRows(ctx, db, f.table, p.Time.Column)
 	if err != nil {
 		return fmt.Errorf("--prove: %w", err)
 	}
-	out, err := record.Create("")
+	env, err := measure.Unrecorded(a.App)
 	if err != nil {
 		return err
 	}
-	env := &experiment.Env{Out: out, Show: &quiet{note: a.note}, Rowmill: versionString()}
 	for i := range found {
 		if t := found[i].Trial; t != nil {
 			n := rows(t)
-			a.note(fmt.Sprintf("proving %s with %s rows", found[i].Code, figure.Count(n)))
+			a.Note(fmt.Sprintf("proving %s with %s rows", found[i].Code, figure.Count(n)))
 			if found[i].Gain, err = env.Prove(ctx, kind, table, t, n); err != nil {
 				return err
 			}
@@ -154,7 +154,7 @@ func (a *app) printSQL(ctx context.Context, db engine.DB, table string) error {
 		if err != nil {
 			return err
 		}
-		if _, err := fmt.Fprintf(a.stdout, "-- %s\n%s;\n", verb, strings.Join(statements, ";\n")); err != nil {
+		if _, err := fmt.Fprintf(a.Stdout, "-- %s\n%s;\n", verb, strings.Join(statements, ";\n")); err != nil {
 			return err
 		}
 	}

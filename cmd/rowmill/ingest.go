@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"time"
 
 	"github.com/spf13/pflag"
 
+	"github.com/rowmill/rowmill/internal/cli"
 	"github.com/rowmill/rowmill/internal/declared"
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/ingest"
@@ -45,28 +45,28 @@ func (f *ingestFlags) define(flags *pflag.FlagSet) {
 func (f *ingestFlags) check(once bool) (err error) {
 	switch {
 	case f.addr == "" && (f.spool != "" || f.tokenFile != "" || f.cert != "" || f.key != "" || f.insecure || f.truncate):
-		return usagef("--ingest :8186", "the other flags of --ingest are given without it")
+		return cli.Usagef("--ingest :8186", "the other flags of --ingest are given without it")
 	case f.addr == "":
 		return nil
 	case once:
-		return usagef("one of them", "--ingest takes rows for as long as rowmill runs, and --once ends")
+		return cli.Usagef("one of them", "--ingest takes rows for as long as rowmill runs, and --once ends")
 	case f.spool == "":
-		return usagef("--ingest-spool /var/spool/rowmill", "--ingest needs a directory on disk for rows that aren't loaded yet")
+		return cli.Usagef("--ingest-spool /var/spool/rowmill", "--ingest needs a directory on disk for rows that aren't loaded yet")
 	case (f.cert == "") != (f.key == ""):
-		return usagef("both of them", "--ingest-cert and --ingest-key belong together")
+		return cli.Usagef("both of them", "--ingest-cert and --ingest-key belong together")
 	}
 	if err := onLoopback("ingest", &f.addr); err != nil {
 		return err
 	}
 	if !monitor.IsLoopback(f.addr) && !f.insecure && (f.tokenFile == "" || f.cert == "") {
-		return usagef("--ingest-token-file, --ingest-cert and --ingest-key; or --ingest-insecure, behind a proxy that has both", "--ingest %s: other hosts can reach it, and it lacks a token or HTTPS", f.addr)
+		return cli.Usagef("--ingest-token-file, --ingest-cert and --ingest-key; or --ingest-insecure, behind a proxy that has both", "--ingest %s: other hosts can reach it, and it lacks a token or HTTPS", f.addr)
 	}
 	if f.spoolBytes, err = engine.ParseBytes(f.spoolSize); err != nil || f.spoolBytes < 1<<20 {
-		return usagef("--ingest-spool-size 1GiB", "--ingest-spool-size %q: want a size of 1MiB or more", f.spoolSize)
+		return cli.Usagef("--ingest-spool-size 1GiB", "--ingest-spool-size %q: want a size of 1MiB or more", f.spoolSize)
 	}
 	const most = 60 << 20 // below a record of the spool
 	if f.bodyBytes, err = engine.ParseBytes(f.body); err != nil || f.bodyBytes < 1<<10 || f.bodyBytes > most {
-		return usagef("--ingest-body 32MiB", "--ingest-body %q: want a size from 1KiB to 60MiB", f.body)
+		return cli.Usagef("--ingest-body 32MiB", "--ingest-body %q: want a size from 1KiB to 60MiB", f.body)
 	}
 	return nil
 }
@@ -119,14 +119,13 @@ func (a runner) openIngest(ctx context.Context, f ingestFlags, tables []*declare
 	if err := os.MkdirAll(f.spool, 0o700); err != nil {
 		return nil, fmt.Errorf("--ingest-spool: %w", err)
 	}
-	say := func(line string) { a.logLine(stamp(time.Now()) + " " + line) }
 	o := receive.ServiceOptions{
-		Options: receive.Options{Tokens: tokens, Body: f.bodyBytes, TruncateTimes: f.truncate, Version: versionString(), Say: say},
+		Options: receive.Options{Tokens: tokens, Body: f.bodyBytes, TruncateTimes: f.truncate, Version: versionString(), Say: a.Say},
 		Spool:   f.spool, TLS: secure, Listen: func() (net.Listener, error) { return a.listen("requests with rows", f.addr) },
 	}
 	for _, k := range tables {
 		o.Into = append(o.Into, ingest.Options{SpoolBytes: f.spoolBytes, Sending: lane.Sending{DB: k.DB, Reading: format.Reading{Table: k.Table.Table, Schema: k.Schema},
-			Late: k.Declared.Late == rolling.LateReject, RetryFor: -1, Reached: a.reached, Say: say}})
+			Late: k.Declared.Late == rolling.LateReject, RetryFor: -1, Reached: a.reached, Say: a.Say}})
 	}
 	return receive.Open(ctx, o)
 }

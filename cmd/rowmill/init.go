@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rowmill/rowmill/internal/advise"
+	"github.com/rowmill/rowmill/internal/cli"
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/report/tables"
 	"github.com/rowmill/rowmill/internal/target"
@@ -38,7 +39,7 @@ func (a *app) initCommand() *cobra.Command {
 			"the last hour, or day. It changes nothing.",
 		Example: "  rowmill init --target mysql://ingest@db1/metrics\n" +
 			"  rowmill init --target mysql://ingest@db1/metrics --table events > events.toml",
-		Args: wantArgs(0, 0),
+		Args: cli.WantArgs(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error { return a.init(c.Context(), f) },
 	}
 	flags := c.Flags()
@@ -46,7 +47,7 @@ func (a *app) initCommand() *cobra.Command {
 	flags.StringVar(&f.target, "target", "", "the database, a `URL` such as mysql://USER@HOST/DB, postgres://USER@HOST/DB, sqlite:PATH")
 	flags.StringVar(&f.table, "table", "", "the `TABLE` to declare")
 	flags.StringVar(&f.column, "time", "", "the `COLUMN` by which it is to roll (found in the table)")
-	flags.Var(rateOf(&f.rate, "to have it measured on the table"), "rate", "rows inserted per second (measured on the table)")
+	flags.Var(cli.RateOf(&f.rate, "to have it measured on the table"), "rate", "rows inserted per second (measured on the table)")
 	flags.StringVar(&f.memory, "memory", "", "memory for pages of tables and indexes, a `SIZE` such as 8GB (the server's cache)")
 	flags.BoolVar(&f.json, "json", false, "print the list of tables as JSON (default false)")
 	return c
@@ -55,22 +56,20 @@ func (a *app) initCommand() *cobra.Command {
 func (a *app) init(ctx context.Context, f initFlags) (err error) {
 	switch {
 	case f.target == "":
-		return usagef("--target mysql://USER@HOST/DB", "init needs --target, the database with the table")
+		return cli.Usagef("--target mysql://USER@HOST/DB", "init needs --target, the database with the table")
 	case f.json && f.table != "":
-		return usagef("no --json", "--json is for the list of tables, and a declaration is TOML")
+		return cli.Usagef("no --json", "--json is for the list of tables, and a declaration is TOML")
 	case f.table == "" && (f.column != "" || f.rate > 0):
-		return usagef("--table TABLE", "--time and --rate are for one table")
+		return cli.Usagef("--table TABLE", "--time and --rate are for one table")
 	}
 	if missing := target.MissingFile(f.target); missing != "" {
 		return fmt.Errorf("open %s: there is no such file", missing)
 	}
-	var memory int64
-	if f.memory != "" {
-		if memory, err = parseMemory(f.memory); err != nil {
-			return err
-		}
+	memory, err := cli.ParseMemory(f.memory)
+	if err != nil {
+		return err
 	}
-	t, err := target.Open(ctx, f.target, a.note)
+	t, err := target.Open(ctx, f.target, a.Note)
 	if err != nil {
 		return err
 	}
@@ -85,18 +84,18 @@ func (a *app) init(ctx context.Context, f initFlags) (err error) {
 		case err != nil:
 			return err
 		case f.json:
-			return a.printJSON(ranked)
+			return a.PrintJSON(ranked)
 		}
-		return tables.Ranked(a.stdout, ranked, db.Info().Target)
+		return tables.Ranked(a.Stdout, ranked, db.Info().Target)
 	}
 	p, err := advise.Propose(ctx, db, advise.Options{Table: f.table, Target: f.target, Time: f.column, Rate: f.rate, Memory: memory, Now: time.Now})
 	if err != nil {
 		return err
 	}
-	if _, err := fmt.Fprint(a.stdout, p.Text()); err != nil {
+	if _, err := fmt.Fprint(a.Stdout, p.Text()); err != nil {
 		return err
 	}
 	file := strings.ToLower(f.table) + ".toml"
-	a.note(fmt.Sprintf("then: rowmill apply %s --dry-run, where %s is this text", file, file))
+	a.Note(fmt.Sprintf("then: rowmill apply %s --dry-run, where %s is this text", file, file))
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rowmill/rowmill/internal/experiment"
 	"github.com/rowmill/rowmill/internal/sandbox"
 	"github.com/rowmill/rowmill/internal/testdb"
 )
@@ -25,7 +26,7 @@ func TestInterruptEarly(t *testing.T) {
 		t.Run(at, func(t *testing.T) {
 			t.Chdir(t.TempDir())
 			s := interruptedAt(t, at, "bench", "insert", "--target", "sandbox:mariadb?memory=32MB", "--layout", "rolling", "--rows", "1M", "--out", "run.jsonl")
-			wantFailure(t, s, exitInterrupted, errInterruptedEarly.Error())
+			wantFailure(t, s, exitInterrupted, experiment.ErrInterruptedEarly.Error())
 			if _, err := os.Stat("run.jsonl"); !os.IsNotExist(err) {
 				t.Errorf("an empty record was left behind: %v", err)
 			}

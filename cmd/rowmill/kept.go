@@ -3,13 +3,14 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/pflag"
 
+	"github.com/rowmill/rowmill/internal/cli"
 	"github.com/rowmill/rowmill/internal/declared"
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/maintain"
@@ -33,7 +34,7 @@ func (f *keptFlags) check() error {
 		return nil
 	}
 	if _, err := maintain.ClockFile(f.clock).Read(); err != nil {
-		return usagef("a file with a time such as 2026-03-29T01:00:00Z", "--clock: %w", err)
+		return cli.Usagef("a file with a time such as 2026-03-29T01:00:00Z", "--clock: %w", err)
 	}
 	return nil
 }
@@ -55,37 +56,42 @@ func (a *app) declared(ctx context.Context, path string, f keptFlags) (*declared
 	if err != nil {
 		return nil, err
 	}
-	file.Now, file.Note = f.present(), a.note
-	a.logs.Lock()
-	defer a.logs.Unlock()
+	file.Now, file.Note = f.present(), a.Note
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	a.files = append(a.files, file)
 	return file, nil
 }
 
-// printGrants prints, once, all that the verb needs, if the error is that of a missing privilege.
+// privileges collects the grants that a verb needs, to print them once if a privilege is missing.
+type privileges struct {
+	mu    sync.Mutex
+	files []*declared.File // the declarations that the verb has read
+	needs []string         // statements that grant what the verb needs
+	once  sync.Once
+}
+
+// printGrants prints, once, all grants that the verb needs, if err is that of a missing privilege.
 func (a *app) printGrants(err error) {
 	if !errors.Is(err, engine.ErrDenied) {
 		return
 	}
-	a.granted.Do(func() {
+	a.once.Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		a.logs.Lock()
+		a.mu.Lock()
 		files := slices.Clone(a.files)
-		a.logs.Unlock()
+		a.mu.Unlock()
 		for _, f := range files {
-			if statements, err := f.Grants(ctx, a.args[0]); err == nil {
+			if statements, err := f.Grants(ctx, a.Args[0]); err == nil {
 				a.needs = append(a.needs, statements...)
 			}
 		}
 		if len(a.needs) > 0 { // else the hint is all that is known
-			a.logLine("rowmill " + a.args[0] + " needs:\n" + strings.Join(a.needs, ";\n") + ";")
+			a.LogLine("rowmill " + a.Args[0] + " needs:\n" + strings.Join(a.needs, ";\n") + ";")
 		}
 	})
 }
-
-// note prints a line about a long operation.
-func (a *app) note(line string) { fmt.Fprintln(a.stderr, line) }
 
 // openApplied reads a declaration and opens its table, which must have been applied.
 func (a *app) openApplied(ctx context.Context, path string, f keptFlags) (*declared.Table, error) {

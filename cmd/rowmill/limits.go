@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/rowmill/rowmill/internal/cli"
 	"github.com/rowmill/rowmill/internal/declared"
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/maintain/copier"
@@ -47,31 +48,31 @@ func (f *limitFlags) given() bool {
 func (f *limitFlags) check(shown bool) error {
 	const example = "--replica mariadb://reader@db2:3306/metrics"
 	if f.running < 0 {
-		return usagef("--max-running 20", "--max-running %d: want 0, which is any number, or more", f.running)
+		return cli.Usagef("--max-running 20", "--max-running %d: want 0, which is any number, or more", f.running)
 	}
 	if f.critical < 0 || f.critical > 0 && f.critical <= f.running {
-		return usagef("--critical-running 100", "--critical-running %d: want more than --max-running, or 0, which is never", f.critical)
+		return cli.Usagef("--critical-running 100", "--critical-running %d: want more than --max-running, or 0, which is never", f.critical)
 	}
 	if !(f.nice >= 0 && f.nice <= 100) {
-		return usagef("--nice 1", "--nice %v: want 0 to 100", f.nice)
+		return cli.Usagef("--nice 1", "--nice %v: want 0 to 100", f.nice)
 	}
 	if f.lag < 0 {
-		return usagef("--max-lag 10s", "--max-lag %s: want 0s, which is any lag, or more", f.lag)
+		return cli.Usagef("--max-lag 10s", "--max-lag %s: want 0s, which is any lag, or more", f.lag)
 	}
 	if f.lag > 0 && len(f.replicas) == 0 {
-		return usagef(example, "--max-lag %s: name each replica whose lag counts with --replica URL", f.lag)
+		return cli.Usagef(example, "--max-lag %s: name each replica whose lag counts with --replica URL", f.lag)
 	}
 	if f.lag == 0 && !shown && len(f.replicas) > 0 {
-		return usagef("--max-lag 10s", "--replica: its delay would not be used")
+		return cli.Usagef("--max-lag 10s", "--replica: its delay would not be used")
 	}
 	names := map[string]bool{}
 	for _, text := range f.replicas {
 		name := target.ReplicaName(text)
 		if err := target.CheckReplica(text); err != nil {
-			return usagef(example, "--replica: %w", err)
+			return cli.Usagef(example, "--replica: %w", err)
 		}
 		if names[name] {
-			return usagef("each replica once", "--replica: %s is named twice", name)
+			return cli.Usagef("each replica once", "--replica: %s is named twice", name)
 		}
 		names[name] = true
 	}
@@ -96,7 +97,7 @@ func (a runner) watchTables(ctx context.Context, f limitFlags, tables []*declare
 	source := tables[0].DB
 	for _, k := range tables {
 		if first, other := source.Info().Target, k.DB.Info().Target; first != other {
-			return nil, usagef("one rowmill run for each target", "--replica: of which target is it a replica, %s or %s?", first, other)
+			return nil, cli.Usagef("one rowmill run for each target", "--replica: of which target is it a replica, %s or %s?", first, other)
 		}
 	}
 	return a.watchReplicas(ctx, f, source)
@@ -117,11 +118,11 @@ func (a *app) watchReplicas(ctx context.Context, f limitFlags, source engine.Kee
 			w.Close()
 		}
 	}()
-	w.replicas, err = target.OpenReplicas(ctx, source, f.replicas, a.logLine, func(err error) {
-		a.logLine(fmt.Sprintf("%s will be tried again: %v", stamp(time.Now()), err))
+	w.replicas, err = target.OpenReplicas(ctx, source, f.replicas, a.LogLine, func(err error) {
+		a.Log("will be tried again: %v", err)
 	})
 	if errors.Is(err, target.ErrNoReplica) {
-		return nil, usagef("the URL of a replica of "+source.Info().Target, "--replica: %w", err)
+		return nil, cli.Usagef("the URL of a replica of "+source.Info().Target, "--replica: %w", err)
 	}
 	if err != nil {
 		return nil, err
@@ -219,6 +220,6 @@ func (w *lagWatch) Close() {
 	}
 	errs = append(errs, w.replicas.Close())
 	if err := errors.Join(errs...); err != nil {
-		w.app.logLine(fmt.Sprintf("%s warning: %v", stamp(time.Now()), err))
+		w.app.Log("warning: %v", err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/rowmill/rowmill/internal/cli"
 	"github.com/rowmill/rowmill/internal/declared"
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
@@ -75,7 +76,7 @@ func (a loads) loadCommand() *cobra.Command {
 			"  rowmill load readings.toml day1.csv --dry-run\n" +
 			"  rowmill load readings.toml --from mysql://reader@old-db/metrics\n" +
 			"  producer | rowmill load readings.toml - --format jsonl --spool /var/spool/readings",
-		Args: wantArgs(1, -1),
+		Args: cli.WantArgs(1, -1),
 		RunE: func(c *cobra.Command, args []string) error {
 			f.file, f.Format.Header, f.Format.NoHeader = args[0], f.header && c.Flags().Changed("header"), !f.header
 			return a.load(c.Context(), args[1:], f)
@@ -102,9 +103,9 @@ func (a loads) loadCommand() *cobra.Command {
 			flags.StringVar((*string)(&f.Lane), "lane", string(lane.Auto), "how rows of files are written: `LANE` live (inserted), publish (an empty period is filled at once), merge (also past periods with rows are rewritten), or auto (chosen for each period)")
 			flags.StringVar(&f.memory, "memory", "256MiB", "`SIZE` of the memory for rows to publish; more rows are kept in .rowmill in the working directory")
 			flags.IntVar(&f.Parallel, "parallel", 0, "periods published at a time; SQLite takes one (the number of processors)")
-			intVar(flags, &f.files, "files", ingest.DefaultFiles, "sources read at a time; they share the --writers; SQLite takes one")
-			intVar(flags, &f.Writers, "writers", lane.DefaultWriters, "batches sent at a time; SQLite takes one")
-			intVar(flags, &f.Rows, "batch", 0, "rows of a batch; 0 begins with 5000, and adapts to the server")
+			cli.IntVar(flags, &f.files, "files", ingest.DefaultFiles, "sources read at a time; they share the --writers; SQLite takes one")
+			cli.IntVar(flags, &f.Writers, "writers", lane.DefaultWriters, "batches sent at a time; SQLite takes one")
+			cli.IntVar(flags, &f.Rows, "batch", 0, "rows of a batch; 0 begins with 5000, and adapts to the server")
 			flags.DurationVar(&f.RetryFor, "retry", 5*time.Minute, "how long to retry when the server can't be reached or a lock is not granted; -1s is forever")
 		}},
 		{"Streams", func(flags *pflag.FlagSet) {
@@ -167,50 +168,50 @@ func (f *loadFlags) check(sources []string) (err error) {
 	}
 	switch {
 	case f.list && (len(sources) > 0 || f.Spool != "" || f.Dry):
-		return usagef("rowmill load FILE.toml --list", "--list is about all that was loaded: it takes no source, and neither --spool nor --dry-run")
+		return cli.Usagef("rowmill load FILE.toml --list", "--list is about all that was loaded: it takes no source, and neither --spool nor --dry-run")
 	case len(sources) == 0 && f.Spool == "" && !f.list && f.from.url == "":
-		return usagef("rowmill load FILE.toml SOURCE..., or - for stdin", "no source is given")
+		return cli.Usagef("rowmill load FILE.toml SOURCE..., or - for stdin", "no source is given")
 	case streams > 1 || streams == 1 && len(sources) > 1:
-		return usagef("rowmill load FILE.toml - alone", "- is stdin, and can't be combined with another source")
+		return cli.Usagef("rowmill load FILE.toml - alone", "- is stdin, and can't be combined with another source")
 	case f.Spool != "" && len(sources) > 0 && streams == 0:
-		return usagef("the file without --spool", "--spool is for stdin: a file can be read again")
+		return cli.Usagef("the file without --spool", "--spool is for stdin: a file can be read again")
 	case f.Spool != "" && f.Dry:
-		return usagef("--dry-run without --spool", "--spool keeps rows, and --dry-run sends none")
+		return cli.Usagef("--dry-run without --spool", "--spool keeps rows, and --dry-run sends none")
 	case (f.Again || f.AcceptMissing) && (len(sources) == 0 && f.from.url == "" || streams > 0):
-		return usagef("rowmill load FILE.toml SOURCE... with the files", "--again and --accept-missing are about files that are loaded already")
+		return cli.Usagef("rowmill load FILE.toml SOURCE... with the files", "--again and --accept-missing are about files that are loaded already")
 	case f.Again && f.AcceptMissing:
-		return usagef("one of them", "--again loads what is missing, and --accept-missing leaves it")
+		return cli.Usagef("one of them", "--again loads what is missing, and --accept-missing leaves it")
 	case f.Bad == "-":
-		return usagef("--bad FILE", "--bad - : bad rows go to a file")
+		return cli.Usagef("--bad FILE", "--bad - : bad rows go to a file")
 	case f.Rows < 0:
-		return usagef("--batch 5000", "--batch %d: want 1 or more, or 0", f.Rows)
+		return cli.Usagef("--batch 5000", "--batch %d: want 1 or more, or 0", f.Rows)
 	case f.Writers < 1 || f.Writers > 64:
-		return usagef("--writers 2", "--writers %d: want 1 to 64", f.Writers)
+		return cli.Usagef("--writers 2", "--writers %d: want 1 to 64", f.Writers)
 	case f.Parallel < 0 || f.Parallel > 64:
-		return usagef("--parallel 2", "--parallel %d: want 1 to 64, or 0 for the number of processors", f.Parallel)
+		return cli.Usagef("--parallel 2", "--parallel %d: want 1 to 64, or 0 for the number of processors", f.Parallel)
 	case (f.Lane == lane.Publish || f.Lane == lane.Merge) && (streams > 0 || len(sources) == 0):
-		return usagef("--lane "+string(f.Lane)+" with files", "--lane %s needs all rows of a period before the first is sent, and a stream is sent as it arrives", f.Lane)
+		return cli.Usagef("--lane "+string(f.Lane)+" with files", "--lane %s needs all rows of a period before the first is sent, and a stream is sent as it arrives", f.Lane)
 	case f.files < 1 || f.files > 64:
-		return usagef("--files 4", "--files %d: want 1 to 64", f.files)
+		return cli.Usagef("--files 4", "--files %d: want 1 to 64", f.files)
 	case f.Flush <= 0:
-		return usagef("--flush 1s", "--flush %s: want more than 0s", f.Flush)
+		return cli.Usagef("--flush 1s", "--flush %s: want more than 0s", f.Flush)
 	case f.MaxBad < -1:
-		return usagef("--max-bad 1000", "--max-bad %d: want 0 or more, or -1 for any number", f.MaxBad)
+		return cli.Usagef("--max-bad 1000", "--max-bad %d: want 0 or more, or -1 for any number", f.MaxBad)
 	}
 	choices := flagChoices()
 	for name, value := range map[string]string{"on-duplicate": f.OnDuplicate, "create-periods": f.periods, "lane": string(f.Lane)} {
 		if !slices.Contains(choices[name], value) {
-			return usagef("--"+name+" "+choices[name][0], "--%s %q: want %s", name, value, strings.Join(choices[name], ", "))
+			return cli.Usagef("--"+name+" "+choices[name][0], "--%s %q: want %s", name, value, strings.Join(choices[name], ", "))
 		}
 	}
 	if err := f.checkFormat(); err != nil {
 		return err
 	}
 	if f.SpoolBytes, err = engine.ParseBytes(f.spoolBytes); err != nil || f.SpoolBytes < 1<<20 {
-		return usagef("--spool-size 1GiB", "--spool-size %q: want a size of 1MiB or more", f.spoolBytes)
+		return cli.Usagef("--spool-size 1GiB", "--spool-size %q: want a size of 1MiB or more", f.spoolBytes)
 	}
 	if f.Memory, err = engine.ParseBytes(f.memory); err != nil || f.Memory < 16<<20 {
-		return usagef("--memory 256MiB", "--memory %q: want a size of 16MiB or more", f.memory)
+		return cli.Usagef("--memory 256MiB", "--memory %q: want a size of 16MiB or more", f.memory)
 	}
 	return nil
 }
@@ -236,7 +237,7 @@ func (a loads) load(ctx context.Context, sources []string, f loadFlags) (err err
 		}
 	}
 	if f.Name != "" && len(sources) > 1 {
-		return usagef("one rowmill load for each", "--source names one source, and there are %s", strings.Join(sources, ", "))
+		return cli.Usagef("one rowmill load for each", "--source names one source, and there are %s", strings.Join(sources, ", "))
 	}
 	d, err := a.declared(ctx, f.file, f.kept)
 	if err != nil {
@@ -269,14 +270,14 @@ func (a loads) loadInto(ctx context.Context, sources []string, f loadFlags, d *d
 	if o.AnyPeriods = f.periods == createAnyPeriods; f.periods != createNoPeriods {
 		o.Periods = k.Table
 	}
-	o.Say = func(line string) { a.logLine(stamp(time.Now()) + " " + line) }
+	o.Say = a.Say
 	o.Reached = a.reached
-	if k.Say = a.sayEvent; live.IsTerminal(a.stderr) {
+	if k.Say = a.sayEvent; live.IsTerminal(a.Stderr) {
 		k.Say = func(e maintain.Event) {
 			if e.Err != nil {
 				a.sayEvent(e)
 			} else {
-				a.statusLine(e.String())
+				a.StatusLine(e.String())
 			}
 		}
 	}
@@ -292,7 +293,7 @@ func (a loads) loadInto(ctx context.Context, sources []string, f loadFlags, d *d
 }
 
 func (a loads) printLoads(all []ingest.Outcome) error {
-	return a.printJSON(struct {
+	return a.PrintJSON(struct {
 		Format  string           `json:"format"`
 		Sources []ingest.Outcome `json:"sources"`
 	}{"rowmill.load/1", all})
@@ -324,27 +325,13 @@ func untilReached[T any](ctx context.Context, a *app, f loadFlags, open func() (
 	if f.list {
 		wait = 0
 	}
-	opened, err := engine.UntilReached(ctx, wait, func(err error) { a.logLine(fmt.Sprintf("%s will be tried again: %v", stamp(time.Now()), err)) }, open)
-	return opened, stopped(ctx, err, "")
-}
-
-// everyTenth returns a function that prints each tenth line, of one every second. On a terminal,
-// each line replaces the one before; statusLine removes the last.
-func (a *app) everyTenth() func(line string) {
-	if live.IsTerminal(a.stderr) {
-		return a.statusLine
-	}
-	n := 0
-	return func(line string) {
-		if n++; n%10 == 0 {
-			a.logLine(line)
-		}
-	}
+	opened, err := engine.UntilReached(ctx, wait, func(err error) { a.Log("will be tried again: %v", err) }, open)
+	return opened, cli.Stopped(ctx, err, "")
 }
 
 // sayLoad returns a function that prints the progress.
 func (a loads) sayLoad(source string, dry bool) func(lane.Progress) {
-	say := a.everyTenth()
+	say := a.EveryTenth()
 	return func(p lane.Progress) {
 		line := p.Text(dry)
 		if source != "" && source != "-" {
@@ -361,17 +348,17 @@ func (a loads) listLoaded(ctx context.Context, k *declared.Table, withJSON bool)
 		return err
 	}
 	if withJSON {
-		return a.printJSON(struct {
+		return a.PrintJSON(struct {
 			Format  string         `json:"format"`
 			Table   string         `json:"table"`
 			Sources []ingest.Known `json:"sources"`
 		}{"rowmill.sources/1", k.Declared.Name, all})
 	}
 	if len(all) == 0 {
-		fmt.Fprintf(a.stdout, "nothing has been loaded into %s\n", k.Declared.Name)
+		fmt.Fprintf(a.Stdout, "nothing has been loaded into %s\n", k.Declared.Name)
 		return nil
 	}
-	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	w := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "LOADED (UTC)\tSTATE\tROWS\tINSERTED\tUPDATED\tTHERE ALREADY\tDIFFERENT\tTWICE\tREJECTED\tSOURCE")
 	for _, s := range all {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", s.LoadedAt.Format("2006-01-02 15:04:05"), s.State(), figure.Count(s.Sent), figure.Count(s.Inserted),

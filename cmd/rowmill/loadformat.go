@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/rowmill/rowmill/internal/cli"
 	"github.com/rowmill/rowmill/internal/ingest/format"
 	"github.com/rowmill/rowmill/internal/value"
 )
@@ -67,38 +68,38 @@ func (f *loadFlags) checkFormat() (err error) {
 	choices := flagChoices()
 	for name, value := range map[string]string{"bytes": f.Values.Bytes, "escape": f.escape, "unix-times": cmp.Or(f.Values.Unix, "s")} {
 		if !slices.Contains(choices[name], value) {
-			return usagef("--"+name+" "+choices[name][0], "--%s %q: want %s", name, value, strings.Join(choices[name], ", "))
+			return cli.Usagef("--"+name+" "+choices[name][0], "--%s %q: want %s", name, value, strings.Join(choices[name], ", "))
 		}
 	}
 	f.Format.Escape = f.escape == escapeBackslash
 	if f.delimiter != "" {
 		d := strings.ReplaceAll(f.delimiter, `\t`, "\t")
 		if len(d) != 1 {
-			return usagef("--delimiter ';'", "--delimiter %q: want one character of ASCII", f.delimiter)
+			return cli.Usagef("--delimiter ';'", "--delimiter %q: want one character of ASCII", f.delimiter)
 		}
 		f.Format.Delimiter = d[0]
 		any := format.Format{Kind: format.CSV, Delimiter: d[0]}
 		if err := any.Validate(); err != nil {
-			return usagef("--delimiter ';'", "--delimiter: %w", err)
+			return cli.Usagef("--delimiter ';'", "--delimiter: %w", err)
 		}
 	}
 	if f.encoding != "" {
 		if f.Format.Encoding, err = format.Encoding(f.encoding); err != nil {
-			return usagef("--encoding "+strings.Join(format.Encodings(), ", "), "--encoding: %w", err)
+			return cli.Usagef("--encoding "+strings.Join(format.Encodings(), ", "), "--encoding: %w", err)
 		}
 	}
 	if f.Format.SkipLines < 0 {
-		return usagef("--skip-lines 3", "--skip-lines %d: want 0 or more", f.Format.SkipLines)
+		return cli.Usagef("--skip-lines 3", "--skip-lines %d: want 0 or more", f.Format.SkipLines)
 	}
 	f.Format.Kind = format.Kind(strings.ToLower(string(f.Format.Kind)))
 	if f.Format.Kind != "" {
 		if err := f.Format.Validate(); err != nil {
-			return usagef("--format csv, tsv, jsonl, json, lineprotocol, parquet or dump", "--format, --delimiter, --escape, --comment, --skip-lines: %w", err)
+			return cli.Usagef("--format csv, tsv, jsonl, json, lineprotocol, parquet or dump", "--format, --delimiter, --escape, --comment, --skip-lines: %w", err)
 		}
 	}
 	for i, c := range f.Format.Columns {
 		if f.Format.Columns[i] = strings.TrimSpace(c); f.Format.Columns[i] == "" {
-			return usagef("--columns sensor,ts,value", "--columns: name %d is empty", i+1)
+			return cli.Usagef("--columns sensor,ts,value", "--columns: name %d is empty", i+1)
 		}
 	}
 	for i, c := range f.Format.SkipColumns {
@@ -108,22 +109,22 @@ func (f *loadFlags) checkFormat() (err error) {
 	for _, s := range f.set {
 		name, text, found := strings.Cut(s, "=")
 		if name = strings.TrimSpace(name); !found || name == "" {
-			return usagef("--set source=one", "--set %q: want COLUMN=VALUE", s)
+			return cli.Usagef("--set source=one", "--set %q: want COLUMN=VALUE", s)
 		}
 		if slices.ContainsFunc(f.Format.Set, func(c format.Constant) bool { return strings.EqualFold(c.Column, name) }) {
-			return usagef("one of them", "--set %q: there is another for the same column", s)
+			return cli.Usagef("one of them", "--set %q: there is another for the same column", s)
 		}
 		f.Format.Set = append(f.Format.Set, format.Constant{Column: name, Value: text})
 	}
 	if f.Values.Zone, err = value.ParseZone(f.zone); err != nil {
-		return usagef("--time-zone Europe/Berlin, UTC or +01:00", "--time-zone %q: %w", f.zone, err)
+		return cli.Usagef("--time-zone Europe/Berlin, UTC or +01:00", "--time-zone %q: %w", f.zone, err)
 	}
 	if err := f.checkTimeFormats(); err != nil || f.Format.Kind == "" {
 		return err
 	}
 	f.FromTable = f.from.table
 	if err := f.Unused(f.Format.Kind); err != nil {
-		return usagef(hintOf(err), "%w", err)
+		return cli.Usagef(cli.HintOf(err), "%w", err)
 	}
 	return nil
 }
@@ -140,15 +141,15 @@ func (f *loadFlags) checkTimeFormats() error {
 		}
 		form, err := value.ParseTimeFormat(layout)
 		if err != nil {
-			return usagef("--time-format '%d.%m.%Y %H:%M:%S'; a column's own with its name and = before it", "--time-format %q: %w", text, err)
+			return cli.Usagef("--time-format '%d.%m.%Y %H:%M:%S'; a column's own with its name and = before it", "--time-format %q: %w", text, err)
 		}
 		if _, twice := forms[column]; twice {
-			return usagef("one of them", "--time-format %q: there is another for the same columns", text)
+			return cli.Usagef("one of them", "--time-format %q: there is another for the same columns", text)
 		}
 		forms[column] = form
 	}
 	if forms[""] != nil && f.Values.Unix != "" {
-		return usagef("--time-format COLUMN=FORM, for the columns that aren't numbers", "--unix-times and --time-format are both about all columns of times")
+		return cli.Usagef("--time-format COLUMN=FORM, for the columns that aren't numbers", "--unix-times and --time-format are both about all columns of times")
 	}
 	if f.Values.TimeFormats = nil; len(forms) > 0 {
 		f.Values.TimeFormats = maps.Clone(forms)

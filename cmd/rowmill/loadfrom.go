@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/rowmill/rowmill/internal/cli"
 	"github.com/rowmill/rowmill/internal/declared"
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/ingest"
@@ -34,19 +35,19 @@ func (f *fromFlags) define(flags *pflag.FlagSet) {
 func (f *loadFlags) checkFrom(sources []string) error {
 	switch {
 	case f.from.url == "" && f.from.since+f.from.until != "":
-		return usagef("--from URL", "--since and --until are about the rows of another database")
+		return cli.Usagef("--from URL", "--since and --until are about the rows of another database")
 	case f.from.url == "":
 		return nil
 	case len(sources) > 0:
-		return usagef("one rowmill load for each", "--from is the source: it can't be combined with %s", sources[0])
+		return cli.Usagef("one rowmill load for each", "--from is the source: it can't be combined with %s", sources[0])
 	case f.from.until != "" && f.from.since == "":
-		return usagef("--since TIME --until TIME", "--until needs --since")
+		return cli.Usagef("--since TIME --until TIME", "--until needs --since")
 	case f.list, f.Spool != "", f.AcceptMissing:
-		return usagef("--from without them", "--list, --spool and --accept-missing are about files and streams")
+		return cli.Usagef("--from without them", "--list, --spool and --accept-missing are about files and streams")
 	case f.Again && f.from.since != "":
-		return usagef("--since without --again", "--since loads its rows each time")
+		return cli.Usagef("--since without --again", "--since loads its rows each time")
 	case f.aboutText():
-		return usagef("--from without them", "--format, --delimiter, --header, --null, --bytes, --time-zone and the like are about text, and --from reads values; times are in UTC")
+		return cli.Usagef("--from without them", "--format, --delimiter, --header, --null, --bytes, --time-zone and the like are about text, and --from reads values; times are in UTC")
 	}
 	return nil
 }
@@ -57,7 +58,7 @@ func (f *fromFlags) rangeOf(d *rolling.Declaration, now time.Time) (r rolling.Pe
 		return r, nil
 	}
 	if d.Period.Axis() != rolling.Time {
-		return r, usagef("--from without --since", "--since %s: table %s rolls by a sequence, and not by time", f.since, d.Name)
+		return r, cli.Usagef("--from without --since", "--since %s: table %s rolls by a sequence, and not by time", f.since, d.Name)
 	}
 	r = d.Period.Bounds()
 	if r.From, err = momentOf("since", f.since, now); err != nil {
@@ -69,7 +70,7 @@ func (f *fromFlags) rangeOf(d *rolling.Declaration, now time.Time) (r rolling.Pe
 		}
 	}
 	if r.From >= r.To {
-		return r, usagef("--since 1h --until 1m", "--since %s is not before --until %s", f.since, f.until)
+		return r, cli.Usagef("--since 1h --until 1m", "--since %s is not before --until %s", f.since, f.until)
 	}
 	return r, nil
 }
@@ -81,7 +82,7 @@ func momentOf(flag, text string, now time.Time) (int64, error) {
 	}
 	us, _, err := value.ParseTime([]byte(text), time.UTC)
 	if err != nil {
-		return 0, usagef("--"+flag+" 30m, or --"+flag+" '2026-03-29 01:00:00', in UTC", "--%s %q: it is neither a length of time nor a time", flag, text)
+		return 0, cli.Usagef("--"+flag+" 30m, or --"+flag+" '2026-03-29 01:00:00', in UTC", "--%s %q: it is neither a length of time nor a time", flag, text)
 	}
 	return us, nil
 }
@@ -107,11 +108,11 @@ func (a loads) loadFrom(ctx context.Context, k *declared.Table, f loadFlags, o i
 	if to, err := ingest.ServerName(k.DB.Info().Target, k.Declared.Name); err != nil {
 		return err
 	} else if to == from.Name {
-		return usagef("--from with the other database", "--from %s: it is the table into which it would be loaded", f.from.url)
+		return cli.Usagef("--from with the other database", "--from %s: it is the table into which it would be loaded", f.from.url)
 	}
 	o.Bad = f.badPath("", k.Declared.Name)
 	// A load of the last rows is run by cron, which sends what it prints.
-	if f.from.since == "" || live.IsTerminal(a.stderr) {
+	if f.from.since == "" || live.IsTerminal(a.Stderr) {
 		o.Progress = a.sayLoad("", f.Dry)
 	}
 	r, err := ingest.Server(ctx, o, from)
@@ -120,11 +121,11 @@ func (a loads) loadFrom(ctx context.Context, k *declared.Table, f loadFlags, o i
 
 // sayLoaded prints the outcome of a load from a server, and returns the error that describes it.
 func (a loads) sayLoaded(ctx context.Context, f loadFlags, one ingest.Outcome, err error) error {
-	a.statusLine("")
+	a.StatusLine("")
 	if f.withJSON {
 		err = errors.Join(err, a.printLoads([]ingest.Outcome{one}))
 	} else {
-		fmt.Fprintln(a.stdout, one.Text())
+		fmt.Fprintln(a.Stdout, one.Text())
 	}
 	if err == nil {
 		err = one.Err()
@@ -132,7 +133,7 @@ func (a loads) sayLoaded(ctx context.Context, f loadFlags, one ingest.Outcome, e
 	if many := tooMany(err); many != nil {
 		return many
 	}
-	return stopped(ctx, err, "the same command, which continues")
+	return cli.Stopped(ctx, err, "the same command, which continues")
 }
 
 // openSource opens the database of --from. While it can't be reached, it retries for the time
@@ -142,13 +143,13 @@ func (a loads) openSource(ctx context.Context, f loadFlags) (*target.DB, error) 
 		return nil, engine.Hinted(fmt.Errorf("--from: there is no file %s", missing), "the path of an existing database")
 	}
 	source, err := untilReached(ctx, a.app, f, func() (*target.DB, error) {
-		return target.Open(ctx, f.from.url, a.note)
+		return target.Open(ctx, f.from.url, a.Note)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("--from: %w", err)
 	}
 	if _, ok := source.DB.(engine.Keeper); !ok || !source.Capabilities().Stores {
-		err := usagef("--from mysql://USER@HOST/DB", "--from %s: it has no rows to read", f.from.url)
+		err := cli.Usagef("--from mysql://USER@HOST/DB", "--from %s: it has no rows to read", f.from.url)
 		return nil, errors.Join(err, source.Close())
 	}
 	return source, nil

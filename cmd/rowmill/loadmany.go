@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/rowmill/rowmill/internal/cli"
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/ingest"
 	"github.com/rowmill/rowmill/internal/ingest/lane"
@@ -25,10 +26,10 @@ func (a loads) expand(sources []string, f *loadFlags) ([]string, error) {
 	for what, paths := range map[string][]string{"left out": e.Left, "named twice, and loaded once": e.Twice} {
 		for i, path := range paths {
 			if i == maxLines {
-				a.logLine(fmt.Sprintf("%s: %s more", what, figure.Count(len(paths)-i)))
+				a.LogLine(fmt.Sprintf("%s: %s more", what, figure.Count(len(paths)-i)))
 				break
 			}
-			a.logLine(what + ": " + path)
+			a.LogLine(what + ": " + path)
 		}
 	}
 	return e.Sources, nil
@@ -59,11 +60,11 @@ func (a loads) loadAll(ctx context.Context, o ingest.Options, f loadFlags, sourc
 		sources = []string{""}
 	}
 	several := len(sources) > 1
-	m := ingest.Many{Options: o, Files: f.files, Bad: func(source string) string { return f.badPath(source, table) }, Stdin: a.stdin}
+	m := ingest.Many{Options: o, Files: f.files, Bad: func(source string) string { return f.badPath(source, table) }, Stdin: a.Stdin}
 	m.Options.Progress = a.sayLoad(sources[0], f.Dry)
-	say := a.everyTenth()
+	say := a.EveryTenth()
 	m.Progress = func(p ingest.ManyProgress) { say(p.Text(f.Dry)) }
-	quiet, usual := several && a.stdout.columns() > 0, 0
+	quiet, usual := several && a.Stdout.Columns() > 0, 0
 	if !f.withJSON {
 		m.Done = func(one ingest.Outcome) {
 			if quiet && !one.Unusual() {
@@ -74,22 +75,22 @@ func (a loads) loadAll(ctx context.Context, o ingest.Options, f loadFlags, sourc
 			if several { // the summary has the reasons of all
 				one.Why = lane.Why{}
 			}
-			a.statusLine("")
-			fmt.Fprintln(a.stdout, one.Text())
+			a.StatusLine("")
+			fmt.Fprintln(a.Stdout, one.Text())
 		}
 	}
 	outcomes, errs, sum, failed := m.Run(ctx, sources)
-	a.statusLine("")
+	a.StatusLine("")
 	failed = errors.Join(failed, ingest.Failures(outcomes, errs, maxLines))
 	if !f.withJSON && several {
 		if usual > maxLines {
-			fmt.Fprintf(a.stdout, "... and %s without bad rows\n", figure.Plural(usual-maxLines, "other file", "other files"))
+			fmt.Fprintf(a.Stdout, "... and %s without bad rows\n", figure.Plural(usual-maxLines, "other file", "other files"))
 		}
-		fmt.Fprintln(a.stdout, sum.Text())
+		fmt.Fprintln(a.Stdout, sum.Text())
 	}
 	a.sayNotBegun(sources, outcomes)
 	if f.withJSON {
-		failed = errors.Join(failed, a.printJSON(struct {
+		failed = errors.Join(failed, a.PrintJSON(struct {
 			Format  string           `json:"format"`
 			Sources []ingest.Outcome `json:"sources"`
 			Summary ingest.Summary   `json:"summary"`
@@ -103,7 +104,7 @@ func (a loads) loadAll(ctx context.Context, o ingest.Options, f loadFlags, sourc
 	if len(outcomes) > 0 {
 		last = outcomes[len(outcomes)-1]
 	}
-	return stopped(ctx, failed, "%s", stoppedHint(last, sources[0], f.Spool))
+	return cli.Stopped(ctx, failed, "%s", stoppedHint(last, sources[0], f.Spool))
 }
 
 // sayNotBegun names the sources that were not reached.
@@ -116,5 +117,5 @@ func (a loads) sayNotBegun(sources []string, outcomes []ingest.Outcome) {
 	if n := len(left) - maxLines; n > 0 {
 		line += fmt.Sprintf(" and %s more", figure.Count(n))
 	}
-	fmt.Fprintln(a.stderr, line)
+	fmt.Fprintln(a.Stderr, line)
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rowmill/rowmill/internal/cli"
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/ingest"
 	"github.com/rowmill/rowmill/internal/ingest/lane"
@@ -281,8 +282,8 @@ var loadScenarios = map[string]loadScenario{
 			return nil
 		}})
 		o.Rows, o.Writers = 20, 1
-		if _, err := ingest.File(l.Context(), o, path); !errors.Is(err, state.ErrForgotten) || hintOf(err) == "" {
-			l.Errorf("the load into the former table ends in %v, hint %q", err, hintOf(err))
+		if _, err := ingest.File(l.Context(), o, path); !errors.Is(err, state.ErrForgotten) || cli.HintOf(err) == "" {
+			l.Errorf("the load into the former table ends in %v, hint %q", err, cli.HintOf(err))
 		}
 		l.hasRows(0)
 		l.loads(exitDone, "Inserted 100, Before 0", "day.csv")

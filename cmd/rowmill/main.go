@@ -6,25 +6,26 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
+	"github.com/rowmill/rowmill/internal/cli"
+	"github.com/rowmill/rowmill/internal/cli/measure"
 	"github.com/rowmill/rowmill/internal/declared"
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/experiment"
 	"github.com/rowmill/rowmill/internal/live"
-	"github.com/rowmill/rowmill/internal/tomlfile"
 )
 
 // Exit codes of rowmill.
@@ -67,105 +68,93 @@ func untilHangUp(ctx context.Context) (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(ctx, syscall.SIGHUP)
 }
 
-// An app is a verb's access to its environment.
+// An app is the environment of a verb that keeps tables.
 type app struct {
-	stdin  io.Reader
-	stdout *results
-	stderr io.Writer
-	args   []string
-	// reached, unless nil, is called at each point that changes of several steps pass:
-	// tests end the process there.
+	*cli.App
+	// reached, unless nil, is called at each point between the steps of a change. Tests end the
+	// process there.
 	reached func(point string)
-	// logs is held while a line of a log is written to stderr, and guards files and lastLine.
-	logs sync.Mutex
-	// files are the declarations that were read, needs are statements that give the account what the
-	// verb needs. They are printed once, by granted.
-	files   []*declared.File
-	needs   []string
-	granted sync.Once
-	// lastLine is the last line on the terminal, if it is rewritten.
-	lastLine string
+	privileges
+}
+
+// newApp returns the app of one command line.
+func newApp(args []string, stdin io.Reader, stdout, stderr io.Writer) *app {
+	return &app{App: &cli.App{Stdin: stdin, Stdout: &cli.Results{W: stdout}, Stderr: stderr, Args: args, Version: versionString()}}
 }
 
 // run executes one command line and returns its exit code. Results go to
 // stdout, progress and errors to stderr.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	a := &app{stdin: stdin, stdout: &results{w: stdout}, stderr: stderr, args: args}
-	return a.run(ctx)
+	return newApp(args, stdin, stdout, stderr).run(ctx)
 }
 
 func (a *app) run(ctx context.Context) int {
-	stderr := a.stderr
 	root := a.rootCommand()
-	root.SetArgs(a.args)
-	root.SetIn(a.stdin)
-	root.SetOut(a.stdout)
-	root.SetErr(stderr)
-	err := root.ExecuteContext(ctx)
-	if err == nil {
-		err = a.stdout.failed
-	}
+	root.SetArgs(a.Args)
+	root.SetIn(a.Stdin)
+	root.SetOut(a.Stdout)
+	root.SetErr(a.Stderr)
+	err := cmp.Or(root.ExecuteContext(ctx), a.Stdout.Failed)
 	if err == nil {
 		return exitDone
 	}
 	if errors.Is(err, context.Canceled) && !byInterrupt(err) {
-		err = stopped(ctx, err, "")
+		err = cli.Stopped(ctx, err, "")
 	}
-	if readerGone(err) {
+	if cli.ReaderGone(err) {
 		return exitPipe
 	}
-	text, wasInterrupted := err.Error(), byInterrupt(err)
-	if wasInterrupted {
+	text := err.Error()
+	if byInterrupt(err) {
 		text = withoutCanceled(text)
 	}
-	fmt.Fprintf(stderr, "rowmill: %s\n", text)
-	if hint := hintOf(err); hint != "" {
-		fmt.Fprintf(stderr, "Try: %s\n", hint)
+	fmt.Fprintf(a.Stderr, "rowmill: %s\n", text)
+	if hint := cli.HintOf(err); hint != "" {
+		fmt.Fprintf(a.Stderr, "Try: %s\n", hint)
 	}
 	a.printGrants(err)
 	if bug, ok := errors.AsType[*engine.Bug](err); ok {
-		fmt.Fprintf(stderr, "%s", bug.Stack)
+		fmt.Fprintf(a.Stderr, "%s", bug.Stack)
 	}
-	var usage *usageError
+	return exitCode(err)
+}
+
+func exitCode(err error) int {
+	var usage *cli.UsageError
 	var refusal *experiment.Refusal
-	var regression *regressionError
 	switch {
-	case errors.As(err, &regression):
+	case errors.Is(err, cli.ErrRegression):
 		return exitRegression
-	case wasInterrupted:
+	case byInterrupt(err):
 		return exitInterrupted
 	case errors.As(err, &usage), errors.As(err, &refusal), errors.Is(err, declared.ErrUsage):
 		return exitUsage
-	case errors.Is(err, errUnknown):
+	case errors.Is(err, cli.ErrUnknown):
 		return exitUnknown
 	}
 	return exitFailed
 }
 
-// A usageError is an invalid command line. Its exit code is 2.
-type usageError struct {
-	err  error
-	hint string
+// byInterrupt reports whether an interrupt has ended the command.
+func byInterrupt(err error) bool {
+	return errors.Is(err, cli.ErrStopped) || errors.Is(err, experiment.ErrInterrupted) || errors.Is(err, experiment.ErrInterruptedEarly)
 }
 
-func (e *usageError) Error() string { return e.err.Error() }
-func (e *usageError) Unwrap() error { return e.err }
-
-// usagef returns a usageError with a hint: the command or flag to try instead.
-func usagef(hint, format string, args ...any) error {
-	return &usageError{fmt.Errorf(format, args...), hint}
-}
-
-func hintOf(err error) string {
-	var usage *usageError
-	if errors.As(err, &usage) && usage.hint != "" {
-		return usage.hint
+// withoutCanceled removes "context canceled", and lines that then are the same, from the error text
+// of an interrupted command: the text says "interrupted" already.
+func withoutCanceled(text string) string {
+	var lines []string
+	for line := range strings.Lines(text) {
+		line = strings.ReplaceAll(strings.TrimRight(line, "\n"), ": "+context.Canceled.Error(), "")
+		if line != "" && line != context.Canceled.Error() && !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
 	}
-	return experiment.Hint(err)
+	return strings.Join(lines, "\n")
 }
 
 func (a *app) rootCommand() *cobra.Command {
-	root := &cobra.Command{
+	root := cli.Group(&cobra.Command{
 		Use:   "rowmill",
 		Short: "Measure, and keep, the insert rate of SQL tables that outgrow memory",
 		Long: strings.TrimSpace(`
@@ -181,82 +170,16 @@ A period is a time partition, a roll-up a continuous aggregate. To seal a period
 to count, checksum and freeze it once its time has passed.`),
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.ArbitraryArgs,
-		RunE:          group,
-	}
-	root.SetFlagErrorFunc(badFlag)
+	},
+		measure.BenchCommand(a.App), a.initCommand(), a.doctorCommand(), planner{a}.planCommand(), a.applyCommand(), runner{a}.runCommand(), a.nowCommand(),
+		pauses{a}.pauseCommand(), pauses{a}.resumeCommand(), loads{a}.loadCommand(), queries{a}.queryCommand(), a.statusCommand(), a.serveCommand(),
+		a.restoreCommand(), a.rollupCommand(), adoptions{a}.removeCommand(), a.versionCommand(), sandboxes{a}.sandboxCommand(),
+		measure.ReportCommand(a.App), measure.CompareCommand(a.App), copies{a}.copyCommand(),
+	)
+	root.SetFlagErrorFunc(cli.BadFlag)
 	root.Version = versionText()
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.SetHelpCommand(helpCommand())
-	root.AddCommand(benchmarks{a}.benchCommand())
-	root.AddCommand(a.initCommand())
-	root.AddCommand(a.doctorCommand())
-	root.AddCommand(planner{a}.planCommand())
-	root.AddCommand(a.applyCommand())
-	root.AddCommand(runner{a}.runCommand())
-	root.AddCommand(a.nowCommand())
-	root.AddCommand(pauses{a}.pauseCommand())
-	root.AddCommand(pauses{a}.resumeCommand())
-	root.AddCommand(loads{a}.loadCommand())
-	root.AddCommand(queries{a}.queryCommand())
-	root.AddCommand(a.statusCommand())
-	root.AddCommand(a.serveCommand())
-	root.AddCommand(a.restoreCommand())
-	root.AddCommand(a.rollupCommand())
-	root.AddCommand(adoptions{a}.removeCommand())
-	root.AddCommand(a.versionCommand())
-	root.AddCommand(sandboxes{a}.sandboxCommand())
-	root.AddCommand(a.reportCommand())
-	root.AddCommand(comparisons{a}.compareCommand())
-	root.AddCommand(copies{a}.copyCommand())
+	root.SetHelpCommand(cli.HelpCommand())
 	completeValues(root)
 	return root
-}
-
-// group runs a command that only has subcommands: it prints its help, and refuses an
-// unknown subcommand.
-func group(c *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return c.Help()
-	}
-	return unknown(c, args[0])
-}
-
-// unknown refuses the name of a subcommand.
-func unknown(c *cobra.Command, name string) error {
-	var names []string
-	for _, sub := range c.Commands() {
-		if sub.IsAvailableCommand() {
-			names = append(names, sub.Name())
-		}
-	}
-	hint := c.CommandPath() + " --help"
-	if len(names) > 0 {
-		hint = tomlfile.DidYouMean(name, names)
-	}
-	return usagef(hint, "unknown command %q", c.CommandPath()+" "+name)
-}
-
-// badFlag is the error of a flag, with the one that was probably meant.
-func badFlag(c *cobra.Command, err error) error {
-	hint := c.CommandPath() + " --help"
-	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
-		var names []string
-		c.Flags().VisitAll(func(f *pflag.Flag) {
-			if !f.Hidden {
-				names = append(names, "--"+f.Name)
-			}
-		})
-		other := c.GlobalNormalizationFunc()
-		if other != nil && c.Flags().Lookup("time") != nil {
-			names = append(names, earlierTimes...)
-		}
-		if meant := tomlfile.Nearest("--"+unknown.GetSpecifiedName(), names); meant != "" {
-			if other != nil {
-				meant = "--" + string(other(nil, meant[2:]))
-			}
-			hint = "did you mean " + meant + "?"
-		}
-	}
-	return usagef(hint, "%w", err)
 }

@@ -27,7 +27,8 @@ var update = enginetest.Update
 
 func TestMain(m *testing.M) {
 	if os.Getenv(processVariable) != "" {
-		a := &app{stdin: os.Stdin, stdout: &results{w: os.Stdout}, stderr: os.Stderr, args: os.Args[1:], reached: crashPoint()}
+		a := newApp(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+		a.reached = crashPoint()
 		os.Exit(a.run(context.Background()))
 	}
 	testdb.Main(m)
@@ -287,7 +288,7 @@ func TestBadInput(t *testing.T) {
 		{"copy receive x", []string{"--listen is missing"}},
 		{"bench inser", []string{`unknown command "rowmill bench inser"`, "Try: did you mean insert?"}},
 		{"bench swim", []string{`unknown command "rowmill bench swim"`, "Try: one of disk, hotrow, ibench, insert"}},
-		{"bench insert now", []string{`unexpected argument "now"`}},
+		{"bench insert now", []string{`takes no arguments, and got "now"`}},
 		{"bench insert --preset clasic", []string{`unknown preset "clasic"`, "classic, ibench, timeseries, daily, sbtest"}},
 		{"bench insert --layout heap", []string{`unknown layout "heap"`, "plain, rolling"}},
 		{"bench insert --layout plain,plain", []string{"plain is named twice"}},

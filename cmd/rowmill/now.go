@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rowmill/rowmill/internal/cli"
 	"github.com/rowmill/rowmill/internal/maintain"
 	"github.com/rowmill/rowmill/internal/maintain/schedule"
 )
@@ -19,26 +20,20 @@ type nowFlags struct {
 }
 
 func (a *app) nowCommand() *cobra.Command {
-	c := &cobra.Command{
+	return cli.Group(&cobra.Command{
 		Use:   "now",
 		Short: "Do the work that is due for a table at once",
 		Long: "Do the work that is due for a table at once, without waiting for the next interval:\n" +
 			"with the same proofs as rowmill run, and nothing before its time. If a rowmill run\n" +
 			"maintains the table, the command asks it for the work and prints its actions;\n" +
 			"otherwise the command does the work itself. Paused work is refused.",
-		Args: cobra.ArbitraryArgs,
-		RunE: group,
-	}
-	c.AddCommand(a.nowWork("drop", "Drop the periods that have passed retention",
+	}, a.nowWork("drop", "Drop the periods that have passed retention",
 		"Drop the periods that have passed retention. A period is dropped only after it is\n"+
 			"proven to be sealed and, if declared, archived. The periods are shown first, and the\n"+
-			"command asks for confirmation."))
-	c.AddCommand(a.nowWork("seal", "Seal the periods whose time has passed",
+			"command asks for confirmation."), a.nowWork("seal", "Seal the periods whose time has passed",
 		"Seal the periods whose end is longer ago than seal.after: count their rows, and record\n"+
-			"their checksums."))
-	c.AddCommand(a.nowWork("rollup", "Refresh the roll-ups",
+			"their checksums."), a.nowWork("rollup", "Refresh the roll-ups",
 		"Refresh the roll-ups up to the present, and the buckets with late rows."))
-	return c
 }
 
 func (a *app) nowWork(w schedule.Work, short, long string) *cobra.Command {
@@ -48,7 +43,7 @@ func (a *app) nowWork(w schedule.Work, short, long string) *cobra.Command {
 		Short:   short,
 		Long:    long,
 		Example: fmt.Sprintf("  rowmill now %s readings.toml", w),
-		Args:    wantArgs(1, 1),
+		Args:    cli.WantArgs(1, 1),
 		RunE:    func(c *cobra.Command, args []string) error { return a.now(c.Context(), args[0], w, f) },
 	}
 	flags := c.Flags()
@@ -74,7 +69,7 @@ func (a *app) now(ctx context.Context, file string, w schedule.Work, f nowFlags)
 			return
 		}
 		done++
-		fmt.Fprintln(a.stdout, e)
+		fmt.Fprintln(a.Stdout, e)
 	}
 	if w == "drop" {
 		drops, err := schedule.Drops(ctx, k.Table)
@@ -82,7 +77,7 @@ func (a *app) now(ctx context.Context, file string, w schedule.Work, f nowFlags)
 			return err
 		}
 		if len(drops) == 0 {
-			fmt.Fprintf(a.stdout, "%s: no period has passed retention\n", k.Declared.Name)
+			fmt.Fprintf(a.Stdout, "%s: no period has passed retention\n", k.Declared.Name)
 			return nil
 		}
 		var b strings.Builder
@@ -90,15 +85,15 @@ func (a *app) now(ctx context.Context, file string, w schedule.Work, f nowFlags)
 		for i, what := range drops {
 			fmt.Fprintf(&b, "%3d. %s\n", i+1, what)
 		}
-		if err := a.confirm(ctx, b.String(), f.yes); err != nil {
+		if err := a.Confirm(ctx, b.String(), f.yes); err != nil {
 			return err
 		}
 	}
 	if err := schedule.DoNow(ctx, k.Table, w); err != nil {
-		return stopped(ctx, err, "rowmill now %s %s; a rowmill run that has begun the work goes on", w, file)
+		return cli.Stopped(ctx, err, "rowmill now %s %s; a rowmill run that has begun the work goes on", w, file)
 	}
 	if done == 0 {
-		fmt.Fprintf(a.stdout, "%s: nothing is due\n", k.Declared.Name)
+		fmt.Fprintf(a.Stdout, "%s: nothing is due\n", k.Declared.Name)
 	}
 	return nil
 }

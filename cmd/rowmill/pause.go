@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rowmill/rowmill/internal/cli"
 	"github.com/rowmill/rowmill/internal/declared"
 	"github.com/rowmill/rowmill/internal/maintain"
 	"github.com/rowmill/rowmill/internal/maintain/adopt"
@@ -37,7 +38,7 @@ const mostPause = 366 * 24 * time.Hour
 
 func (f *pauseFlags) check() error {
 	if !slices.Contains(policies(), f.policy) {
-		return usagef("one of "+strings.Join(policies(), ", "), "--policy: unknown policy %q", f.policy)
+		return cli.Usagef("one of "+strings.Join(policies(), ", "), "--policy: unknown policy %q", f.policy)
 	}
 	return nil
 }
@@ -45,7 +46,7 @@ func (f *pauseFlags) check() error {
 // checkLength checks the length that a flag gives.
 func (f *pauseFlags) checkLength(flag string) error {
 	if f.length <= 0 || f.length > mostPause {
-		return usagef(flag+" 1h", "%s %s: want more than 0s, and at most a year", flag, f.length)
+		return cli.Usagef(flag+" 1h", "%s %s: want more than 0s, and at most a year", flag, f.length)
 	}
 	return nil
 }
@@ -68,7 +69,7 @@ func (a pauses) pauseCommand() *cobra.Command {
 			"full.",
 		Example: "  rowmill pause readings.toml --policy keep --for 8h --reason \"audit until Friday\"\n" +
 			"  rowmill pause readings.toml --for 1h",
-		Args: wantArgs(1, -1),
+		Args: cli.WantArgs(1, -1),
 		RunE: func(c *cobra.Command, args []string) error { return a.pause(c.Context(), args, f, "--for") },
 	}
 	flags := c.Flags()
@@ -90,7 +91,7 @@ func (a pauses) pause(ctx context.Context, files []string, f pauseFlags, flag st
 		if err := k.State.Pause(ctx, k.Declared.Name, p); err != nil {
 			return err
 		}
-		fmt.Fprintf(a.stdout, "%s: %s is %s\n", k.Title(), p.Policy, &p)
+		fmt.Fprintf(a.Stdout, "%s: %s is %s\n", k.Title(), p.Policy, &p)
 		return nil
 	})
 }
@@ -104,7 +105,7 @@ func (a pauses) resumeCommand() *cobra.Command {
 			"table continues within its --interval.",
 		Example: "  rowmill resume readings.toml --policy keep\n" +
 			"  rowmill resume readings.toml",
-		Args: wantArgs(1, -1),
+		Args: cli.WantArgs(1, -1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := f.check(); err != nil {
 				return err
@@ -115,10 +116,10 @@ func (a pauses) resumeCommand() *cobra.Command {
 					return err
 				}
 				if n == 0 {
-					fmt.Fprintf(a.stdout, "%s: %s was not paused\n", k.Title(), f.policy)
+					fmt.Fprintf(a.Stdout, "%s: %s was not paused\n", k.Title(), f.policy)
 					return nil
 				}
-				fmt.Fprintf(a.stdout, "%s: %s goes on\n", k.Title(), f.policy)
+				fmt.Fprintf(a.Stdout, "%s: %s goes on\n", k.Title(), f.policy)
 				return nil
 			})
 		},

@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rowmill/rowmill/internal/cli"
+	"github.com/rowmill/rowmill/internal/cli/measure"
 	"github.com/rowmill/rowmill/internal/declared"
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/experiment"
@@ -58,20 +60,20 @@ func (a planner) planCommand() *cobra.Command {
 		Example: "  rowmill plan readings.toml --rate 5000/s\n" +
 			"  rowmill plan readings.toml --row-bytes 102 --rate 509/s --memory 2GB\n" +
 			"  rowmill plan readings.toml --record run.jsonl --prices prices.toml --html prices.html",
-		Args: wantArgs(0, 1),
+		Args: cli.WantArgs(0, 1),
 		RunE: func(c *cobra.Command, args []string) error { return a.plan(c.Context(), args, f) },
 	}
 	flags := c.Flags()
 	flags.SortFlags = false
 	f.kept.define(flags)
-	flags.Var(rateOf(&f.rate, "to have it measured on the table"), "rate", "rows inserted per second (from --record, or measured on the table)")
+	flags.Var(cli.RateOf(&f.rate, "to have it measured on the table"), "rate", "rows inserted per second (from --record, or measured on the table)")
 	flags.StringVar(&f.record, "record", "", "take rates from this `RUN.jsonl` of bench insert")
 	flags.StringVar(&f.memory, "memory", "", "memory for pages of tables and indexes, a `SIZE` such as 8GB (the server's cache)")
-	intVar(flags, &f.rows, "sample-rows", sizing.DefaultSample, "rows of the sample")
+	cli.IntVar(flags, &f.rows, "sample-rows", sizing.DefaultSample, "rows of the sample")
 	flags.Float64Var(&f.rowBytes, "row-bytes", 0, "estimate from this number of bytes per row, without a server (measured)")
 	flags.Float64Var(&f.reads, "disk-reads", defaultReads, "random pages the disk reads per second, for the estimate of a plain table")
 	flags.StringVar(&f.disk, "disk", "", "take them from this `DISK.jsonl` of bench disk")
-	intVar(flags, &f.connections, "connections", engine.OpenConnections, "connections that have the table open, `N`, for the server's memory")
+	cli.IntVar(flags, &f.connections, "connections", engine.OpenConnections, "connections that have the table open, `N`, for the server's memory")
 	flags.BoolVar(&f.calibrate, "calibrate", false, "measure on private servers of the same kind, in about a minute, what open partitions\nof this table cost (default false: as bench tables measured it)")
 	f.prices.define(flags)
 	flags.BoolVar(&f.json, "json", false, "print JSON (default false)")
@@ -81,19 +83,19 @@ func (a planner) planCommand() *cobra.Command {
 func (f *planFlags) check() error {
 	switch {
 	case f.calibrate && f.rowBytes > 0:
-		return usagef("--calibrate without --row-bytes", "--row-bytes uses no server, so that --calibrate doesn't know which kind to measure")
+		return cli.Usagef("--calibrate without --row-bytes", "--row-bytes uses no server, so that --calibrate doesn't know which kind to measure")
 	case f.connections < 1 || f.connections > 100_000:
-		return usagef("--connections 50", "--connections %d: want 1 to 100,000", f.connections)
+		return cli.Usagef("--connections 50", "--connections %d: want 1 to 100,000", f.connections)
 	case f.rate > 0 && f.record != "" && f.prices.file == "":
-		return usagef("one of them", "--rate and --record both give the rate of inserts")
+		return cli.Usagef("one of them", "--rate and --record both give the rate of inserts")
 	case f.disk != "" && f.reads != defaultReads:
-		return usagef("one of them", "--disk and --disk-reads both give the random reads of the disk")
+		return cli.Usagef("one of them", "--disk and --disk-reads both give the random reads of the disk")
 	case f.rows < 1000 || f.rows > 5_000_000:
-		return usagef("--sample-rows 50k", "--sample-rows %d: want 1000 to 5,000,000", f.rows)
+		return cli.Usagef("--sample-rows 50k", "--sample-rows %d: want 1000 to 5,000,000", f.rows)
 	case !(f.rowBytes >= 0 && f.rowBytes < 1e9):
-		return usagef("--row-bytes 100", "--row-bytes %v: want 0 to 1e9", f.rowBytes)
+		return cli.Usagef("--row-bytes 100", "--row-bytes %v: want 0 to 1e9", f.rowBytes)
 	case !(f.reads > 0 && f.reads < 1e9):
-		return usagef("--disk-reads 10000", "--disk-reads %v: want more than 0, up to 1e9", f.reads)
+		return cli.Usagef("--disk-reads 10000", "--disk-reads %v: want more than 0, up to 1e9", f.reads)
 	}
 	return nil
 }
@@ -121,11 +123,9 @@ func (a planner) plan(ctx context.Context, files []string, f planFlags) error {
 			return err
 		}
 	}
-	if f.memory != "" {
-		n, err := parseMemory(f.memory)
-		if err != nil {
-			return err
-		}
+	if n, err := cli.ParseMemory(f.memory); err != nil {
+		return err
+	} else if n > 0 {
 		in.Memory = sizing.Figure{Value: float64(n), From: "--memory"}
 	}
 	if f.record != "" {
@@ -145,9 +145,9 @@ func (a planner) plan(ctx context.Context, files []string, f planFlags) error {
 		return a.price(ctx, &f, recs, out)
 	}
 	if f.json {
-		return a.printJSON(out)
+		return a.PrintJSON(out)
 	}
-	return tables.Plan(a.stdout, out)
+	return tables.Plan(a.Stdout, out)
 }
 
 // planned measures the values that aren't given and computes the plan.
@@ -160,7 +160,7 @@ func (a planner) planned(ctx context.Context, file string, f planFlags, in sizin
 		in.Declare(d)
 		in.Pieces, in.PiecesFrom = sizing.Estimate(f.rowBytes), fmt.Sprintf("--row-bytes: an estimate, twice %g bytes and a tenth more", f.rowBytes)
 		if in.Memory.Value == 0 {
-			return nil, usagef("--memory 8GB", "--row-bytes uses no server, so that the memory is unknown")
+			return nil, cli.Usagef("--memory 8GB", "--row-bytes uses no server, so that the memory is unknown")
 		}
 		out, err := sizing.Plan(in)
 		return out, planHint(err)
@@ -197,16 +197,16 @@ func (a planner) planKept(ctx context.Context, k *declared.Table, in sizing.Inpu
 	}
 	if in.Memory.Value == 0 {
 		if info.CacheBytes <= 0 {
-			return nil, usagef("--memory 8GB", "%s does not report its memory for pages", info.Engine)
+			return nil, cli.Usagef("--memory 8GB", "%s does not report its memory for pages", info.Engine)
 		}
 		in.Memory = sizing.Figure{Value: float64(info.CacheBytes), From: "the server's own setting"}
 	}
 	db, ok := k.DB.(engine.Sizer)
 	if !ok {
-		return nil, usagef("--row-bytes 100", "%s can't measure a table", info.Engine)
+		return nil, cli.Usagef("--row-bytes 100", "%s can't measure a table", info.Engine)
 	}
 	s := &sizing.Sample{DB: db, Declared: k.Declared, Table: k.Table.Table, Live: k.Schema, Rows: rows, Rate: in.Rate.Value,
-		Note: a.note}
+		Note: a.Note}
 	if in.Rate.Value == 0 && in.Axis == rolling.Time {
 		now, err := k.Now(ctx)
 		if err == nil {
@@ -219,7 +219,7 @@ func (a planner) planKept(ctx context.Context, k *declared.Table, in sizing.Inpu
 	}
 	if err := s.Measure(ctx); err != nil {
 		if ctx.Err() != nil {
-			err = fmt.Errorf("%w: %w", errInterruptedEarly, err)
+			err = fmt.Errorf("%w: %w", experiment.ErrInterruptedEarly, err)
 		}
 		return nil, err
 	}
@@ -235,11 +235,10 @@ func (a planner) planKept(ctx context.Context, k *declared.Table, in sizing.Inpu
 
 // calibrate measures what open partitions of a table cost.
 func (a planner) calibrate(ctx context.Context, k *declared.Table, in *sizing.Input) error {
-	out, err := record.Create("")
+	env, err := measure.Unrecorded(a.App)
 	if err != nil {
 		return err
 	}
-	env := &experiment.Env{Out: out, Show: &quiet{note: a.note}, Rowmill: versionString()}
 	c, err := env.Calibrate(ctx, k.DB.Info().Engine, k.Table.Table, in.Connections)
 	if err != nil {
 		return err
@@ -251,18 +250,10 @@ func (a planner) calibrate(ctx context.Context, k *declared.Table, in *sizing.In
 	return nil
 }
 
-// quiet shows nothing of runs but the notes.
-type quiet struct{ note func(string) }
-
-func (*quiet) Begin(result.Run)         {}
-func (*quiet) Interval(result.Interval) {}
-func (*quiet) End(result.Summary)       {}
-func (q *quiet) Note(text string)       { q.note(text) }
-
 // planHint adds a hint to the error of an unknown rate.
 func planHint(err error) error {
 	if errors.Is(err, sizing.ErrNoRate) {
-		return &usageError{err, "--rate 5000/s; for a table that has rows, the rate is measured"}
+		return cli.Usagef("--rate 5000/s; for a table that has rows, the rate is measured", "%w", err)
 	}
 	return err
 }
@@ -270,7 +261,7 @@ func planHint(err error) error {
 // takeRecord takes the rates from a record's runs.
 func takeRecord(in *sizing.Input, recs []result.Record, file string) error {
 	if !in.Recorded(recs, file) {
-		return &usageError{fmt.Errorf("%s holds no run of bench insert that inserted rows", file), "rowmill bench insert --layout plain,rolling --out RUN.jsonl"}
+		return cli.Usagef("rowmill bench insert --layout plain,rolling --out RUN.jsonl", "%s holds no run of bench insert that inserted rows", file)
 	}
 	return nil
 }
@@ -293,13 +284,11 @@ func takeDisk(ctx context.Context, in *sizing.Input, file string) error {
 // flags. 0 means not given.
 func (f *applyFlags) given() (rate float64, memory int64, err error) {
 	if f.rate != "" {
-		if err := rateOf(&rate, "to have it measured on the table").Set(f.rate); err != nil {
-			return 0, 0, usagef("--rate 5000/s", "--rate: %v", err)
+		if err := cli.RateOf(&rate, "to have it measured on the table").Set(f.rate); err != nil {
+			return 0, 0, cli.Usagef("--rate 5000/s", "--rate: %v", err)
 		}
 	}
-	if f.memory != "" {
-		memory, err = parseMemory(f.memory)
-	}
+	memory, err = cli.ParseMemory(f.memory)
 	return rate, memory, err
 }
 
@@ -320,6 +309,6 @@ func (a planner) findPeriod(ctx context.Context, k *declared.Table, f applyFlags
 	}
 	why := fmt.Sprintf("%s holds %s rows of %.0f bytes at %s rows/s; two of them fit into %.0f%% of %s", out.Grid(), figure.Words(out.Period.Rows), out.PerRow.Value,
 		figure.Words(out.Rate.Value), 100*sizing.CacheShare, figure.Bytes(out.Memory.Value))
-	fmt.Fprintf(a.stderr, "every = \"auto\": %s\n", strings.Join(append([]string{why}, out.Warnings...), "; "))
+	fmt.Fprintf(a.Stderr, "every = \"auto\": %s\n", strings.Join(append([]string{why}, out.Warnings...), "; "))
 	return k.SetPeriod(out.Grid())
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/rowmill/rowmill/internal/cli"
 	"github.com/rowmill/rowmill/internal/report/tables"
 	"github.com/rowmill/rowmill/internal/sizing"
 	"github.com/rowmill/rowmill/internal/textfile"
@@ -21,20 +22,20 @@ type priceFlags struct {
 
 func (f *priceFlags) define(flags *pflag.FlagSet) {
 	flags.StringVar(&f.file, "prices", "", "print what machines and volumes of this price list, `PRICES.toml`, cost a month, and the rate that\neach can promise; with --record, FILE.toml may be left out (default none)")
-	intVar(flags, &f.servers, "servers", 1, "with --prices, `N` servers with the table, one of which takes the inserts")
+	cli.IntVar(flags, &f.servers, "servers", 1, "with --prices, `N` servers with the table, one of which takes the inserts")
 	flags.StringVar(&f.html, "html", "", "with --prices, write a page with a chart of price against rate to this `file` (default none)")
 }
 
 func (f *priceFlags) check(given int, record string) error {
 	switch {
 	case f.file == "" && given == 0:
-		return usagef("rowmill plan FILE.toml", "rowmill plan needs FILE.toml, a declaration; with --prices, a --record may take its place")
+		return cli.Usagef("rowmill plan FILE.toml", "rowmill plan needs FILE.toml, a declaration; with --prices, a --record may take its place")
 	case f.file == "" && (f.html != "" || f.servers != 1):
-		return usagef("--prices PRICES.toml", "--html and --servers are for --prices")
+		return cli.Usagef("--prices PRICES.toml", "--html and --servers are for --prices")
 	case given == 0 && record == "":
-		return usagef("rowmill plan FILE.toml --prices PRICES.toml", "--prices needs a declaration, or a --record of bench insert")
+		return cli.Usagef("rowmill plan FILE.toml --prices PRICES.toml", "--prices needs a declaration, or a --record of bench insert")
 	case f.servers < 1 || f.servers > 100:
-		return usagef("--servers 3", "--servers %d: want 1 to 100", f.servers)
+		return cli.Usagef("--servers 3", "--servers %d: want 1 to 100", f.servers)
 	}
 	return nil
 }
@@ -59,22 +60,22 @@ func (a planner) price(ctx context.Context, f *planFlags, recs []result.Record, 
 			base = sizing.Figure{Value: *out.After.First, From: out.After.From}
 		}
 		if base.Value <= 0 {
-			return usagef("--record RUN.jsonl of bench insert --table FILE.toml --layout rolling", "--prices: no rate is known that could be promised")
+			return cli.Usagef("--record RUN.jsonl of bench insert --table FILE.toml --layout rolling", "--prices: no rate is known that could be promised")
 		}
 		if d, err = out.Demand(base, cores, f.prices.servers); err != nil {
-			return usagef("--rate 5000/s", "--prices: %w", err)
+			return cli.Usagef("--rate 5000/s", "--prices: %w", err)
 		}
 	} else if !ok {
-		return usagef("rowmill bench insert --layout plain,rolling --out RUN.jsonl", "%s holds no run of bench insert that inserted rows", f.record)
+		return cli.Usagef("rowmill bench insert --layout plain,rolling --out RUN.jsonl", "%s holds no run of bench insert that inserted rows", f.record)
 	}
 	doc := tables.Prices(prices.Offer(d))
 	if f.prices.html != "" {
-		if err := a.writeOutput(f.prices.html, doc.HTML); err != nil || f.prices.html == "-" {
+		if err := a.WriteOutput(f.prices.html, doc.HTML); err != nil || f.prices.html == "-" {
 			return err
 		}
 	}
 	if f.json {
-		return doc.JSON(a.stdout)
+		return doc.JSON(a.Stdout)
 	}
-	return doc.Text(a.stdout)
+	return doc.Text(a.Stdout)
 }

@@ -8,10 +8,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/rowmill/rowmill/internal/cli"
 	"github.com/rowmill/rowmill/internal/declared"
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
@@ -69,7 +72,7 @@ func (a queries) queryCommand() *cobra.Command {
 		Example: "  rowmill query --target mariadb://report@db1/metrics \\\n" +
 			"      'SELECT sensor, COUNT(*), MAX(value) FROM readings GROUP BY sensor ORDER BY 2 DESC LIMIT 10'\n" +
 			"  rowmill query --target mariadb://report@db1/metrics --file month.sql --out month.parquet",
-		Args: wantArgs(0, 1),
+		Args: cli.WantArgs(0, 1),
 		RunE: func(c *cobra.Command, args []string) error { return a.query(c.Context(), args, f) },
 	}
 	flagGroups(c, []flagGroup{
@@ -81,7 +84,7 @@ func (a queries) queryCommand() *cobra.Command {
 			flags.BoolVar(&f.check, "check", false, "answer it whole and split, compare byte for byte; exit code 1 if they differ (default false)")
 		}},
 		{"How it is answered", func(flags *pflag.FlagSet) {
-			intVar(flags, &f.options.Parallel, "parallel", 0, "connections that read; 0 is one for each core of the server if it is on\nthis machine, else 4")
+			cli.IntVar(flags, &f.options.Parallel, "parallel", 0, "connections that read; 0 is one for each core of the server if it is on\nthis machine, else 4")
 			flags.StringVar(&f.memory, "memory", "256MiB", "`SIZE` of the memory for merging; beyond it the server merges, in a temporary table")
 			flags.BoolVar(&f.options.Inexact, "inexact", false, "also split sums and averages of binary fractions, and variances, whose last digits then differ (default false)")
 			flags.BoolVar(&f.options.ByRange, "by-range", false, "also split a table without partitions, by ranges of its primary key (default false)")
@@ -104,29 +107,29 @@ func (f *queryFlags) complete(args []string, terminal bool) (err error) {
 	const try = "rowmill query --target mariadb://USER@HOST/DB 'SELECT ...'"
 	switch {
 	case f.target == "" && f.shards == "":
-		return usagef(try, "--target is missing: the database")
+		return cli.Usagef(try, "--target is missing: the database")
 	case len(args) > 0 && f.file != "":
-		return usagef("one of them", "the argument and --file both are the query")
+		return cli.Usagef("one of them", "the argument and --file both are the query")
 	case f.explain && f.check:
-		return usagef("one of them", "--explain runs nothing, and --check does")
+		return cli.Usagef("one of them", "--explain runs nothing, and --check does")
 	case (f.explain || f.check) && (f.out != "" || f.format != "" || f.noHeader):
-		return usagef("--explain or --check, with --json or without", "--format, --out and --no-header are for an answer, and --explain and --check print none")
+		return cli.Usagef("--explain or --check, with --json or without", "--format, --out and --no-header are for an answer, and --explain and --check print none")
 	case f.json && !f.explain && !f.check:
-		return usagef("--format ndjson", "--json is for --explain and --check")
+		return cli.Usagef("--format ndjson", "--json is for --explain and --check")
 	case f.options.Parallel < 0 || f.options.Parallel > 256:
-		return usagef("--parallel 4", "--parallel %d: want 1 to 256, or 0", f.options.Parallel)
+		return cli.Usagef("--parallel 4", "--parallel %d: want 1 to 256, or 0", f.options.Parallel)
 	case !slices.Contains(snapshots(), f.snapshot):
-		return usagef("--snapshot auto", "--snapshot %q: want %s", f.snapshot, strings.Join(snapshots(), ", "))
+		return cli.Usagef("--snapshot auto", "--snapshot %q: want %s", f.snapshot, strings.Join(snapshots(), ", "))
 	}
 	f.options.Always = f.check
 	f.options.Lock, f.options.Require, f.options.ReadOnly = f.snapshot == snapshotLock, f.snapshot == snapshotRequire, true
 	if f.options.Memory, err = engine.ParseBytes(f.memory); err != nil || f.options.Memory < 1<<20 {
-		return usagef("--memory 256MiB", "--memory %q: want a size of 1MiB or more", f.memory)
+		return cli.Usagef("--memory 256MiB", "--memory %q: want a size of 1MiB or more", f.memory)
 	}
 	if f.format == "" {
 		f.format = string(tabular.FormatOf(f.out))
 		if ending := filepath.Ext(strings.TrimPrefix(filepath.Base(f.out), ".")); f.format == "" && len(ending) > 1 {
-			return usagef("--format csv", "--out %s: no format has the ending %s; known are .csv, .tsv, .tab, .ndjson, .jsonl, .parquet and .txt, which is a table", f.out, ending)
+			return cli.Usagef("--format csv", "--out %s: no format has the ending %s; known are .csv, .tsv, .tab, .ndjson, .jsonl, .parquet and .txt, which is a table", f.out, ending)
 		}
 	}
 	if f.format == "" {
@@ -138,11 +141,11 @@ func (f *queryFlags) complete(args []string, terminal bool) (err error) {
 	format := tabular.Format(f.format)
 	switch {
 	case !slices.Contains(tabular.Formats(), format):
-		return usagef("--format table, tsv, csv, ndjson or parquet", "--format: unknown format %q", f.format)
+		return cli.Usagef("--format table, tsv, csv, ndjson or parquet", "--format: unknown format %q", f.format)
 	case f.noHeader && !format.HasHeader():
-		return usagef("--format csv --no-header", "--no-header: %s has no header", f.format)
+		return cli.Usagef("--format csv --no-header", "--no-header: %s has no header", f.format)
 	case format == tabular.Parquet && terminal && f.out == "":
-		return usagef("--out FILE.parquet", "--format parquet: a terminal can't show it")
+		return cli.Usagef("--out FILE.parquet", "--format parquet: a terminal can't show it")
 	}
 	f.tabular.NoHeader = f.noHeader
 	return nil
@@ -157,13 +160,13 @@ func (a queries) statements(ctx context.Context, args []string, file string) (st
 		text, err := textfile.ReadAny(ctx, file)
 		return string(text), err
 	}
-	text, err := textfile.Await(ctx, func() ([]byte, error) { return io.ReadAll(io.LimitReader(a.stdin, textfile.Limit+1)) })
+	text, err := textfile.Await(ctx, func() ([]byte, error) { return io.ReadAll(io.LimitReader(a.Stdin, textfile.Limit+1)) })
 	if err == nil && len(text) > textfile.Limit {
 		err = fmt.Errorf("it has more than %s, the most that is read", figure.Bytes(int64(textfile.Limit)))
 	}
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return "", stopped(ctx, ctx.Err(), "")
+		return "", cli.Stopped(ctx, ctx.Err(), "")
 	case err != nil:
 		return "", fmt.Errorf("read the statements from standard input: %w", err)
 	}
@@ -171,7 +174,7 @@ func (a queries) statements(ctx context.Context, args []string, file string) (st
 }
 
 func (a queries) query(ctx context.Context, args []string, f queryFlags) (err error) {
-	if err := f.complete(args, a.stdout.columns() > 0); err != nil {
+	if err := f.complete(args, a.Stdout.Columns() > 0); err != nil {
 		return err
 	}
 	text, err := a.statements(ctx, args, f.file)
@@ -186,7 +189,7 @@ func (a queries) query(ctx context.Context, args []string, f queryFlags) (err er
 	if path := target.MissingFile(f.target); path != "" { // opening would create it
 		return fmt.Errorf("--target %s: there is no file %s", f.target, path)
 	}
-	t, err := target.Open(ctx, f.target, a.logLine)
+	t, err := target.Open(ctx, f.target, a.LogLine)
 	if err != nil {
 		return err
 	}
@@ -198,13 +201,13 @@ func (a queries) query(ctx context.Context, args []string, f queryFlags) (err er
 	}()
 	reader, ok := t.DB.(engine.Reader)
 	if !ok {
-		return usagef("--target mariadb://USER@HOST/DB", "--target %s can't answer queries", f.target)
+		return cli.Usagef("--target mariadb://USER@HOST/DB", "--target %s can't answer queries", f.target)
 	}
 	if err := nodes.Check(ctx, t.DB); err != nil {
 		return err
 	}
 	var shown *queryProgress
-	if live.IsTerminal(a.stderr) {
+	if live.IsTerminal(a.Stderr) {
 		shown = &queryProgress{a: a.app}
 		f.options.Progress = shown.note
 	}
@@ -221,7 +224,7 @@ func (a queries) query(ctx context.Context, args []string, f queryFlags) (err er
 		return err
 	}
 	if format := tabular.Format(f.format); format == tabular.Parquet && len(batch.Texts) > 1 {
-		return usagef("one rowmill query for each", "--format parquet: a file has one answer, and there are %d statements", len(batch.Texts))
+		return cli.Usagef("one rowmill query for each", "--format parquet: a file has one answer, and there are %d statements", len(batch.Texts))
 	}
 	one := func(w io.Writer) func(text string) error {
 		return func(text string) error {
@@ -230,9 +233,9 @@ func (a queries) query(ctx context.Context, args []string, f queryFlags) (err er
 		}
 	}
 	if f.out == "" {
-		return queryAll(ctx, batch, one(a.stdout))
+		return queryAll(ctx, batch, one(a.Stdout))
 	}
-	return a.writeOutput(f.out, func(w io.Writer) error { return queryAll(ctx, batch, one(w)) })
+	return a.WriteOutput(f.out, func(w io.Writer) error { return queryAll(ctx, batch, one(w)) })
 }
 
 // openShards opens the nodes of --shards, and sets the default of --target. A node that can't be
@@ -246,7 +249,7 @@ func (a queries) openShards(ctx context.Context, f *queryFlags) (*declared.Reade
 		return nil, err
 	}
 	if len(d.Shards.Nodes) == 0 {
-		return nil, usagef("--target alone", "--shards %s: table %s has no [shards]", f.shards, d.Name)
+		return nil, cli.Usagef("--target alone", "--shards %s: table %s has no [shards]", f.shards, d.Name)
 	}
 	if f.target == "" {
 		if err := declared.WantTarget(d.Declaration); err != nil {
@@ -254,7 +257,7 @@ func (a queries) openShards(ctx context.Context, f *queryFlags) (*declared.Reade
 		}
 		f.target = d.Target
 	}
-	d.Note = a.logLine
+	d.Note = a.LogLine
 	return d.OpenReaders(ctx)
 }
 
@@ -269,7 +272,7 @@ func queryAll(ctx context.Context, batch *query.Batch, one func(text string) err
 			continue
 		}
 		if err != nil {
-			return stopped(ctx, fmt.Errorf("%s%w", batch.Place(n), err), "")
+			return cli.Stopped(ctx, fmt.Errorf("%s%w", batch.Place(n), err), "")
 		}
 	}
 	if differ {
@@ -314,10 +317,10 @@ func (a queries) queryOne(ctx context.Context, r *query.Runner, text string, st 
 		return err
 	}
 	for _, warning := range report.Warnings {
-		a.logLine("warning: " + warning)
+		a.LogLine("warning: " + warning)
 	}
 	if f.options.Progress != nil {
-		a.logLine(report.Text())
+		a.LogLine(report.Text())
 	}
 	return nil
 }
@@ -325,7 +328,51 @@ func (a queries) queryOne(ctx context.Context, r *query.Runner, text string, st 
 // show prints what --explain and --check have found.
 func (a queries) show(w io.Writer, asJSON bool, v interface{ Text(io.Writer) error }) error {
 	if asJSON {
-		return a.printJSON(v)
+		return a.PrintJSON(v)
 	}
 	return v.Text(w)
+}
+
+// A queryProgress shows on a terminal how far a query is.
+type queryProgress struct {
+	a     *app
+	mu    sync.Mutex
+	began time.Time
+	last  query.Progress
+}
+
+func (p *queryProgress) note(now query.Progress) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.last = now
+}
+
+// begin shows a query every second until the returned function is called. A nil p shows nothing.
+func (p *queryProgress) begin() (end func()) {
+	if p == nil {
+		return func() {}
+	}
+	p.began, p.last = time.Now(), query.Progress{}
+	stop := make(chan struct{})
+	var all sync.WaitGroup
+	all.Go(func() {
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-stop:
+				p.a.StatusLine("")
+				return
+			case <-tick.C:
+				p.a.StatusLine(p.text())
+			}
+		}
+	})
+	return func() { close(stop); all.Wait() }
+}
+
+func (p *queryProgress) text() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.last.Text(time.Since(p.began))
 }

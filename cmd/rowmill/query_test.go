@@ -295,7 +295,7 @@ func TestQueryExamples(t *testing.T) {
 	_, url := asked(t, "mariadb")
 	t.Chdir(t.TempDir())
 	writeFile(t, "month.sql", "SELECT sensor, value FROM readings WHERE value > 0")
-	a := &app{stdin: strings.NewReader(""), stdout: &results{w: io.Discard}, stderr: io.Discard}
+	a := newApp(nil, strings.NewReader(""), io.Discard, io.Discard)
 	c := queries{a}.queryCommand()
 	examples := strings.Split(strings.ReplaceAll(c.Example, "\\\n", ""), "\n")
 	if len(examples) != 2 {
@@ -449,7 +449,7 @@ func TestQueryShowsStack(t *testing.T) {
 	writeFile(t, path, "")
 	const rows = "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 100000) SELECT n FROM r"
 	var stderr strings.Builder
-	a := &app{stdin: strings.NewReader(""), stdout: &results{w: faultyWriter{}}, stderr: &stderr, args: []string{"query", rows, "--target", "sqlite:" + path}}
+	a := newApp([]string{"query", rows, "--target", "sqlite:" + path}, strings.NewReader(""), faultyWriter{}, &stderr)
 	if code := a.run(t.Context()); code != exitFailed {
 		t.Errorf("exit %d", code)
 	}

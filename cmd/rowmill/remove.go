@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rowmill/rowmill/internal/cli"
 	"github.com/rowmill/rowmill/internal/declared"
 	"github.com/rowmill/rowmill/internal/maintain/adopt"
 	"github.com/rowmill/rowmill/internal/maintain/apply"
@@ -37,7 +38,7 @@ func (a adoptions) removeCommand() *cobra.Command {
 			"killed at any time: the same command completes it.",
 		Example: "  rowmill remove readings.toml --dry-run\n" +
 			"  rowmill remove readings.toml --yes",
-		Args: wantArgs(1, 1),
+		Args: cli.WantArgs(1, 1),
 		RunE: func(c *cobra.Command, args []string) error { return a.remove(c.Context(), args[0], f) },
 	}
 	flags := c.Flags()
@@ -57,14 +58,14 @@ func (a adoptions) remove(ctx context.Context, file string, f removeFlags) (err 
 		return err
 	}
 	if !f.plain && (f.cancel || f.limits.given()) {
-		return usagef("--plain", "--cancel and limits of load are for --plain")
+		return cli.Usagef("--plain", "--cancel and limits of load are for --plain")
 	}
 	d, err := a.declared(ctx, file, f.kept)
 	if err != nil {
 		return err
 	}
 	if d.Sharded() {
-		return usagef("--target "+d.Shards.Nodes[0].Name+", one node after the other", "table %s is on the nodes %s, and remove is about one server", d.Name, d.Shards.Names())
+		return cli.Usagef("--target "+d.Shards.Nodes[0].Name+", one node after the other", "table %s is on the nodes %s, and remove is about one server", d.Name, d.Shards.Names())
 	}
 	d.Dry = f.dry
 	k, err := d.Open(ctx)
@@ -96,14 +97,14 @@ func (a adoptions) remove(ctx context.Context, file string, f removeFlags) (err 
 	}
 	switch {
 	case plan.Empty():
-		fmt.Fprintf(a.stdout, "nothing of rowmill's belongs to table %s\n", d.Name)
+		fmt.Fprintf(a.Stdout, "nothing of rowmill's belongs to table %s\n", d.Name)
 		return nil
 	case f.dry:
-		fmt.Fprint(a.stdout, plan.Statements())
+		fmt.Fprint(a.Stdout, plan.Statements())
 		return nil
 	}
 	for _, n := range plan.Notes {
-		fmt.Fprintln(a.stderr, "note:", n)
+		fmt.Fprintln(a.Stderr, "note:", n)
 	}
 	again := "rowmill remove " + file
 	if f.plain {
@@ -115,7 +116,7 @@ func (a adoptions) remove(ctx context.Context, file string, f removeFlags) (err 
 	if err := a.runPlan(ctx, plan, k.DB.Info().Target, f.yes, again); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.stdout, "%s is an ordinary table: nothing of rowmill's belongs to it\n", d.Name)
+	fmt.Fprintf(a.Stdout, "%s is an ordinary table: nothing of rowmill's belongs to it\n", d.Name)
 	return nil
 }
 
@@ -123,15 +124,15 @@ func (a adoptions) remove(ctx context.Context, file string, f removeFlags) (err 
 func (a adoptions) cancelLeave(ctx context.Context, k *declared.Table, o adopt.Options, f removeFlags) error {
 	plan := fmt.Sprintf("On %s, table %s stays a rolling one, and the copy of its rows is dropped.\n", k.DB.Info().Target, k.Declared.Name)
 	if f.dry {
-		fmt.Fprint(a.stdout, "-- ", plan)
+		fmt.Fprint(a.Stdout, "-- ", plan)
 		return nil
 	}
-	if err := a.confirm(ctx, plan, f.yes); err != nil {
+	if err := a.Confirm(ctx, plan, f.yes); err != nil {
 		return err
 	}
 	if err := adopt.CancelLeave(ctx, o); err != nil {
-		return stopped(ctx, err, "rowmill remove %s --plain --cancel", k.Declared.Source)
+		return cli.Stopped(ctx, err, "rowmill remove %s --plain --cancel", k.Declared.Source)
 	}
-	fmt.Fprintf(a.stdout, "%s stays a rolling table\n", k.Declared.Name)
+	fmt.Fprintf(a.Stdout, "%s stays a rolling table\n", k.Declared.Name)
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rowmill/rowmill/internal/cli"
 	"github.com/rowmill/rowmill/internal/declared"
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/maintain/archive"
@@ -41,7 +42,7 @@ func (a *app) restoreCommand() *cobra.Command {
 			"  rowmill restore readings.toml p20261120\n" +
 			"  rowmill restore readings.toml p20261120 --into readings_20261120 --yes\n" +
 			"  rowmill restore readings.toml p20261120 --release",
-		Args: wantArgs(1, 2),
+		Args: cli.WantArgs(1, 2),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.restore(c.Context(), args[0], append(args[1:], "")[0], f)
 		},
@@ -65,17 +66,17 @@ func (f *restoreFlags) check(period string) error {
 	const try = "rowmill restore FILE.toml PERIOD, or --list"
 	switch {
 	case f.list && (period != "" || f.file != "" || f.into != "" || f.release || f.withoutSeal):
-		return usagef(try, "--list takes no period and no other flag than --verify")
+		return cli.Usagef(try, "--list takes no period and no other flag than --verify")
 	case f.verify && !f.list:
-		return usagef("--list --verify", "--verify requires --list; a restore is always verified")
+		return cli.Usagef("--list --verify", "--verify requires --list; a restore is always verified")
 	case f.release && (f.file != "" || f.into != "" || f.withoutSeal):
-		return usagef("rowmill restore FILE.toml PERIOD --release", "--release takes a period, and neither --file nor --into nor --without-seal")
+		return cli.Usagef("rowmill restore FILE.toml PERIOD --release", "--release takes a period, and neither --file nor --into nor --without-seal")
 	case f.list:
 		return nil
 	case period == "" && f.file == "":
-		return usagef(try, "no period is given")
+		return cli.Usagef(try, "no period is given")
 	case period != "" && f.file != "":
-		return usagef("one of them", "period %s and --file %s both name what to restore", period, f.file)
+		return cli.Usagef("one of them", "period %s and --file %s both name what to restore", period, f.file)
 	}
 	return nil
 }
@@ -95,16 +96,16 @@ func (a *app) restore(ctx context.Context, file, period string, f restoreFlags) 
 		return a.listArchives(ctx, k, f)
 	case f.release:
 		plan := fmt.Sprintf("On %s:\n  1. let retention drop period %s of %s again, once its archive has been read back\n", k.DB.Info().Target, period, k.Declared.Name)
-		if err := a.confirm(ctx, plan, f.yes); err != nil {
+		if err := a.Confirm(ctx, plan, f.yes); err != nil {
 			return err
 		}
 		if err := k.Release(ctx, period); err != nil {
 			return err
 		}
 		if f.withJSON {
-			return a.printJSON(restored{Format: restoreFormat, Table: k.Declared.Name, Period: period, Released: true})
+			return a.PrintJSON(restored{Format: restoreFormat, Table: k.Declared.Name, Period: period, Released: true})
 		}
-		fmt.Fprintf(a.stdout, "retention may drop %s of %s again\n", period, k.Declared.Name)
+		fmt.Fprintf(a.Stdout, "retention may drop %s of %s again\n", period, k.Declared.Name)
 		return nil
 	}
 	path := f.file
@@ -118,28 +119,28 @@ func (a *app) restore(ctx context.Context, file, period string, f restoreFlags) 
 		return err
 	}
 	r.WithoutSeal = f.withoutSeal
-	if err := a.confirm(ctx, r.Plan(), f.yes); err != nil {
+	if err := a.Confirm(ctx, r.Plan(), f.yes); err != nil {
 		return err
 	}
 	began, said := time.Now(), time.Now()
 	progress := func(rows int64) {
 		if rows == r.File.Rows || time.Since(said) >= time.Second {
 			said = time.Now()
-			fmt.Fprintf(a.stderr, "%s of %s, %.0f rows/s\n", figure.Count(rows), figure.Plural(r.File.Rows, "row"), float64(rows)/max(time.Since(began).Seconds(), 1e-3))
+			fmt.Fprintf(a.Stderr, "%s of %s, %.0f rows/s\n", figure.Count(rows), figure.Plural(r.File.Rows, "row"), float64(rows)/max(time.Since(began).Seconds(), 1e-3))
 		}
 	}
-	if err := r.Run(ctx, progress, func(why error) { fmt.Fprintln(a.stderr, "waiting for the table's lock:", why) }); err != nil {
+	if err := r.Run(ctx, progress, func(why error) { fmt.Fprintln(a.Stderr, "waiting for the table's lock:", why) }); err != nil {
 		return err
 	}
 	if f.withJSON {
-		return a.printJSON(restored{Format: restoreFormat, Table: k.Declared.Name, Period: r.Part.Name, From: k.Table.Table.Grid.Format(r.Part.From), To: k.Table.Table.Grid.Format(r.Part.To),
+		return a.PrintJSON(restored{Format: restoreFormat, Table: k.Declared.Name, Period: r.Part.Name, From: k.Table.Table.Grid.Format(r.Part.From), To: k.Table.Table.Grid.Format(r.Part.To),
 			Into: f.into, Rows: r.File.Rows, Sum: r.File.Sum, File: r.File.Path, Seconds: time.Since(began).Seconds()})
 	}
 	where := fmt.Sprintf("is period %s of %s again, until --release", r.Part.Name, k.Declared.Name)
 	if f.into != "" {
 		where = "is table " + f.into
 	}
-	fmt.Fprintf(a.stdout, "%s %s: %s\n", r.File.Path, where, figure.Plural(r.File.Rows, "row"))
+	fmt.Fprintf(a.Stdout, "%s %s: %s\n", r.File.Path, where, figure.Plural(r.File.Rows, "row"))
 	return nil
 }
 
@@ -176,11 +177,11 @@ func (a *app) listArchives(ctx context.Context, k *declared.Table, f restoreFlag
 			Table    string         `json:"table"`
 			Archives []archive.Info `json:"archives"`
 		}{"rowmill.archives/1", k.Declared.Name, append([]archive.Info{}, all...)}
-		if err := a.printJSON(list); err != nil {
+		if err := a.PrintJSON(list); err != nil {
 			return err
 		}
 	} else {
-		w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+		w := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(w, "PERIOD\tBOUNDS\tROWS\tSIZE\tWRITTEN\tFILE")
 		for _, i := range all {
 			written := ""
@@ -194,7 +195,7 @@ func (a *app) listArchives(ctx context.Context, k *declared.Table, f restoreFlag
 		}
 		for _, i := range all {
 			if i.Problem != "" {
-				fmt.Fprintf(a.stdout, "%s can't be used: %s\n", i.Path, i.Problem)
+				fmt.Fprintf(a.Stdout, "%s can't be used: %s\n", i.Path, i.Problem)
 			}
 		}
 	}

@@ -10,21 +10,18 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rowmill/rowmill/internal/cli"
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/rolling"
 )
 
 func (a *app) rollupCommand() *cobra.Command {
-	c := &cobra.Command{
+	return cli.Group(&cobra.Command{
 		Use:   "rollup",
 		Short: "Work on a table's roll-ups",
 		Long: "Work on a table's roll-ups. rowmill run refreshes them by itself, except for rows\n" +
 			"that other programs changed without a note: refresh their range here.",
-		Args: cobra.ArbitraryArgs,
-		RunE: group,
-	}
-	c.AddCommand(a.rollupRefreshCommand())
-	return c
+	}, a.rollupRefreshCommand())
 }
 
 // refreshFlags are the flags of `rowmill rollup refresh`.
@@ -48,7 +45,7 @@ func (a *app) rollupRefreshCommand() *cobra.Command {
 			"rowmill restore has brought back all rows of a bucket, it can be computed again.",
 		Example: "  rowmill rollup refresh readings.toml --from 2026-11-20 --to 2026-11-21\n" +
 			"  rowmill rollup refresh readings.toml --from '2026-11-20 06:00' --to '2026-11-20 07:30' --yes",
-		Args: wantArgs(1, 1),
+		Args: cli.WantArgs(1, 1),
 		RunE: func(c *cobra.Command, args []string) error { return a.rollupRefresh(c.Context(), args[0], f) },
 	}
 	flags := c.Flags()
@@ -63,7 +60,7 @@ func (a *app) rollupRefreshCommand() *cobra.Command {
 
 func (a *app) rollupRefresh(ctx context.Context, file string, f refreshFlags) (err error) {
 	if f.from == "" || f.to == "" {
-		return usagef("--from 2026-11-20 --to 2026-11-21", "no range is given: --from and --to are required")
+		return cli.Usagef("--from 2026-11-20 --to 2026-11-21", "no range is given: --from and --to are required")
 	}
 	k, err := a.openApplied(ctx, file, f.kept)
 	if err != nil {
@@ -80,7 +77,7 @@ func (a *app) rollupRefresh(ctx context.Context, file string, f refreshFlags) (e
 		return err
 	}
 	if from >= to {
-		return usagef("--from before --to", "the range from %s to %s is empty", f.from, f.to)
+		return cli.Usagef("--from before --to", "the range from %s to %s is empty", f.from, f.to)
 	}
 	if k.Rollups == nil || len(k.Declared.Rollups) == 0 {
 		return fmt.Errorf("%s declares no roll-ups", file)
@@ -97,7 +94,7 @@ func (a *app) rollupRefresh(ctx context.Context, file string, f refreshFlags) (e
 		names = append(names, r.Name)
 	}
 	plan := fmt.Sprintf("On %s:\n  1. recompute the buckets of %s that overlap %s to %s\n", k.DB.Info().Target, strings.Join(names, ", "), grid.Format(from), grid.Format(to))
-	if err := a.confirm(ctx, plan, f.yes); err != nil {
+	if err := a.Confirm(ctx, plan, f.yes); err != nil {
 		return err
 	}
 	began := time.Now()
@@ -109,9 +106,9 @@ func (a *app) rollupRefresh(ctx context.Context, file string, f refreshFlags) (e
 		return err
 	}
 	if f.asJSON {
-		return json.NewEncoder(a.stdout).Encode(map[string]any{"format": "rowmill.refresh/1", "table": k.Declared.Name, "buckets": n, "seconds": time.Since(began).Seconds()})
+		return json.NewEncoder(a.Stdout).Encode(map[string]any{"format": "rowmill.refresh/1", "table": k.Declared.Name, "buckets": n, "seconds": time.Since(began).Seconds()})
 	}
-	fmt.Fprintf(a.stdout, "%s computed in %.1f s\n", figure.Plural(n, "bucket"), time.Since(began).Seconds())
+	fmt.Fprintf(a.Stdout, "%s computed in %.1f s\n", figure.Plural(n, "bucket"), time.Since(began).Seconds())
 	return nil
 }
 
@@ -126,5 +123,5 @@ func positionOf(g rolling.Grid, flag, text string) (int64, error) {
 	if g.Axis() == rolling.Sequence {
 		hint = flag + " 500000"
 	}
-	return 0, usagef(hint, "%s %w", flag, err)
+	return 0, cli.Usagef(hint, "%s %w", flag, err)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 
+	"github.com/rowmill/rowmill/internal/cli"
 	"github.com/rowmill/rowmill/internal/declared"
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/ingest/receive"
@@ -62,7 +63,7 @@ func (a runner) runCommand() *cobra.Command {
 			"  rowmill run /etc/rowmill/tables --listen :9187\n" +
 			"  rowmill run readings.toml --once\n" +
 			"  rowmill run readings.toml --ingest :8186 --ingest-spool /var/spool/rowmill",
-		Args: wantArgs(1, -1),
+		Args: cli.WantArgs(1, -1),
 		RunE: func(c *cobra.Command, args []string) error { return a.keep(c.Context(), args, f) },
 	}
 	flags := c.Flags()
@@ -78,13 +79,13 @@ func (a runner) runCommand() *cobra.Command {
 
 func (a runner) keep(ctx context.Context, paths []string, f runFlags) (err error) {
 	if f.interval <= 0 {
-		return usagef("--interval 10s", "--interval %s: want more than 0s", f.interval)
+		return cli.Usagef("--interval 10s", "--interval %s: want more than 0s", f.interval)
 	}
 	if err := f.limits.check(f.listen != ""); err != nil {
 		return err
 	}
 	if f.once && f.listen != "" {
-		return usagef("one of them", "--listen serves for as long as rowmill runs, and --once ends")
+		return cli.Usagef("one of them", "--listen serves for as long as rowmill runs, and --once ends")
 	}
 	if err := errors.Join(onLoopback("listen", &f.listen), f.ingest.check(f.once), f.kept.check()); err != nil {
 		return err
@@ -98,8 +99,8 @@ func (a runner) keep(ctx context.Context, paths []string, f runFlags) (err error
 	var tables []*declared.Table
 	var missing []error // why nodes are left out
 	if !watched {
-		if tables, missing, err = a.openForRun(ctx, servers, paths, f); errors.Is(err, errStopped) {
-			fmt.Fprintf(a.stderr, "%s ended before the database could be reached\n", stamp(time.Now()))
+		if tables, missing, err = a.openForRun(ctx, servers, paths, f); errors.Is(err, cli.ErrStopped) {
+			a.Say("ended before the database could be reached")
 			return nil
 		} else if err != nil {
 			return err
@@ -150,7 +151,7 @@ func (a runner) keep(ctx context.Context, paths []string, f runFlags) (err error
 	if receiving != nil {
 		return errors.Join(receiving, served())
 	}
-	fmt.Fprintf(a.stderr, "%s ended cleanly\n", stamp(time.Now()))
+	a.Say("ended cleanly")
 	return served()
 }
 
@@ -168,7 +169,7 @@ func (a runner) watches(ctx context.Context, paths []string, f runFlags) (bool, 
 	if dir != "" {
 		for flag, value := range single {
 			if value != "" {
-				return false, usagef("the files of the tables", "%s is for tables that are named by their files, and %s is a directory", flag, dir)
+				return false, cli.Usagef("the files of the tables", "%s is for tables that are named by their files, and %s is a directory", flag, dir)
 			}
 		}
 	}
@@ -188,21 +189,21 @@ func (a runner) fleetOf(servers *declared.Servers, w *lagWatch, f runFlags) *dec
 		Read:    func(ctx context.Context, path string) (*declared.File, error) { return a.declared(ctx, path, f.kept) },
 		Prepare: func(ctx context.Context, k *declared.Table) error { return a.prepareForRun(ctx, k, k.Title(), w) },
 		Say: func(m *declared.Member, text string, err error) {
-			line := fmt.Sprintf("%s %s %s", stamp(time.Now()), m.Title(), text)
+			line := m.Title() + " " + text
 			if err != nil {
 				line += fmt.Sprintf(": %v", err)
-				if hint := hintOf(err); hint != "" {
+				if hint := cli.HintOf(err); hint != "" {
 					line += ". Try: " + hint
 				}
 			}
-			a.logLine(line)
+			a.Say(line)
 		},
 		Leads: func(k *declared.Table, leads bool) {
 			if !leads {
-				a.logLine(fmt.Sprintf("%s no longer keeps %s", stamp(time.Now()), k.Title()))
+				a.Log("no longer keeps %s", k.Title())
 				return
 			}
-			a.logLine(fmt.Sprintf("%s keeps %s on %s: periods of %s", stamp(time.Now()), k.Title(), k.DB.Info().Target, k.Table.Table.Grid))
+			a.Log("keeps %s on %s: periods of %s", k.Title(), k.DB.Info().Target, k.Table.Table.Grid)
 		},
 	}
 }
@@ -251,7 +252,7 @@ func (a runner) openForRun(ctx context.Context, servers *declared.Servers, paths
 // prepareForRun prepares a table, whose log lines begin with of unless it is "".
 func (a *app) prepareForRun(ctx context.Context, k *declared.Table, of string, w *lagWatch) error {
 	if err := k.MissingTriggers(ctx); errors.Is(err, maintain.ErrTriggers) {
-		a.logLine(fmt.Sprintf("%s warning: %v. Try: %s", stamp(time.Now()), err, hintOf(err)))
+		a.Log("warning: %v. Try: %s", err, cli.HintOf(err))
 	} else if err != nil {
 		return err
 	}
@@ -269,47 +270,17 @@ func (a runner) keepOnce(ctx context.Context, tables []*declared.Table) error {
 	for _, k := range tables {
 		err := (&schedule.Daemon{Table: k.Table}).Once(ctx)
 		if errors.Is(err, engine.ErrLockTimeout) {
-			fmt.Fprintf(a.stderr, "%s: another rowmill run keeps it, or a lock was not granted\n", k.Title())
+			fmt.Fprintf(a.Stderr, "%s: another rowmill run keeps it, or a lock was not granted\n", k.Title())
 		}
 		failed = append(failed, maintain.InNode(k.Node, err))
 	}
 	return errors.Join(failed...)
 }
 
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
-
 // sayEvent writes a keeper's action as a log line.
 func (a *app) sayEvent(e maintain.Event) {
-	a.logLine(stamp(e.At) + " " + e.String())
+	a.LogLine(cli.Stamp(e.At) + " " + e.String())
 	a.printGrants(e.Err)
-}
-
-// logLine writes a log line. It may be called from several goroutines.
-func (a *app) logLine(line string) {
-	a.logs.Lock()
-	defer a.logs.Unlock()
-	if a.lastLine != "" { // it is written again at its next change
-		line, a.lastLine = clearLine+line, ""
-	}
-	fmt.Fprintln(a.stderr, line)
-}
-
-// clearLine is what a terminal takes to clear the line.
-const clearLine = "\r\x1b[K"
-
-// statusLine rewrites the last line of a terminal, which stays until the next line of the
-// log; "" removes it.
-func (a *app) statusLine(text string) {
-	a.logs.Lock()
-	defer a.logs.Unlock()
-	if text == "" && a.lastLine == "" {
-		return
-	}
-	if width := (&results{w: a.stderr}).columns(); width > 0 && len(text) >= width {
-		text = text[:width-1] // a wrapped line can't be rewritten
-	}
-	a.lastLine = text
-	fmt.Fprint(a.stderr, clearLine+text)
 }
 
 // serveStatus serves metrics, health and the page of the tables until ctx ends. wait

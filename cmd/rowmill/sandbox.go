@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rowmill/rowmill/internal/cli"
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/sandbox"
@@ -22,7 +23,7 @@ import (
 type sandboxes struct{ *app }
 
 func (a sandboxes) sandboxCommand() *cobra.Command {
-	c := &cobra.Command{
+	return cli.Group(&cobra.Command{
 		Use:   "sandbox",
 		Short: "Start, list and stop private database servers",
 		Long: strings.TrimSpace(`
@@ -36,11 +37,7 @@ To measure on a server that lasts only for one run, give bench the target
 sandbox:mariadb instead.`),
 		Example: "  rowmill sandbox start --target 'sandbox:mariadb?memory=64MB'\n" +
 			"  rowmill sandbox stop --all",
-		Args: cobra.ArbitraryArgs,
-		RunE: group,
-	}
-	c.AddCommand(a.sandboxStartCommand(), a.sandboxListCommand(), a.sandboxStopCommand())
-	return c
+	}, a.sandboxStartCommand(), a.sandboxListCommand(), a.sandboxStopCommand())
 }
 
 func (a sandboxes) sandboxStartCommand() *cobra.Command {
@@ -96,12 +93,12 @@ options unless a target is given.`),
 		Example: "  rowmill sandbox start\n" +
 			"  rowmill sandbox start small --target 'sandbox:mariadb?memory=64MB&redo=512MB'\n" +
 			"  rowmill sandbox start 'mariadb?spider=3'",
-		Args: wantArgs(0, 1),
+		Args: cli.WantArgs(0, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			name := strings.Join(args, "")
 			if kind, _, short := strings.Cut(name, "?"); short {
 				if c.Flags().Changed("target") {
-					return usagef("rowmill sandbox start NAME --target TARGET", "%s and --target both say which server", name)
+					return cli.Usagef("rowmill sandbox start NAME --target TARGET", "%s and --target both say which server", name)
 				}
 				if err := c.Flags().Set("target", "sandbox:"+name); err != nil {
 					return err
@@ -113,14 +110,14 @@ options unless a target is given.`),
 			}
 			o, err := sandbox.ParseTarget(of)
 			if err != nil {
-				return usagef("rowmill sandbox start --target 'sandbox:mariadb?memory=64MB'", "%w", err)
+				return cli.Usagef("rowmill sandbox start --target 'sandbox:mariadb?memory=64MB'", "%w", err)
 			}
 			name = cmp.Or(name, o.Kind)
 			if err := sandbox.ValidName(name); err != nil {
-				return usagef("rowmill sandbox start small", "%w", err)
+				return cli.Usagef("rowmill sandbox start small", "%w", err)
 			}
 			if o.Keep != "" {
-				return usagef("rowmill sandbox stop "+name+" --keep-data", "keep= is for servers of one run: this one is kept until it is stopped")
+				return cli.Usagef("rowmill sandbox stop "+name+" --keep-data", "keep= is for servers of one run: this one is kept until it is stopped")
 			}
 			if !c.Flags().Changed("target") {
 				list, err := sandbox.List("")
@@ -141,7 +138,7 @@ options unless a target is given.`),
 
 func (a sandboxes) startSandbox(ctx context.Context, name string, o sandbox.Options, asJSON bool) error {
 	info, err := sandbox.StartNamed(ctx, name, o, func(format string, args ...any) {
-		fmt.Fprintf(a.stderr, format+"\n", args...)
+		fmt.Fprintf(a.Stderr, format+"\n", args...)
 	})
 	if errors.Is(err, sandbox.ErrRunning) {
 		return engine.Hinted(err, "rowmill sandbox list, or another name: rowmill sandbox start NAME")
@@ -159,9 +156,9 @@ func (a sandboxes) startSandbox(ctx context.Context, name string, o sandbox.Opti
 		for _, n := range nodes {
 			d.Nodes = append(d.Nodes, n.Describe(time.Now()))
 		}
-		return a.printJSON(d)
+		return a.PrintJSON(d)
 	}
-	w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
+	w := tabwriter.NewWriter(a.Stdout, 0, 8, 2, ' ', 0)
 	fmt.Fprintf(w, "name\t%s\n", name)
 	fmt.Fprintf(w, "server\t%s %s, process %d\n", info.Kind, info.Version, info.PID)
 	fmt.Fprintf(w, "memory\t%s\n", sandbox.FormatSize(info.Options.OwnMemory()))
@@ -190,7 +187,7 @@ func (a sandboxes) sandboxListCommand() *cobra.Command {
 			"Touches no server: it only reads their directories.",
 		Example: "  rowmill sandbox list\n" +
 			"  rowmill sandbox list --json",
-		Args: wantArgs(0, 0),
+		Args: cli.WantArgs(0, 0),
 		RunE: func(*cobra.Command, []string) error {
 			list, err := sandbox.List("")
 			if err != nil {
@@ -201,16 +198,16 @@ func (a sandboxes) sandboxListCommand() *cobra.Command {
 				all = append(all, in.Describe(time.Now()))
 			}
 			if asJSON {
-				return a.printJSON(struct {
+				return a.PrintJSON(struct {
 					Format    string                `json:"format"`
 					Sandboxes []sandbox.Description `json:"sandboxes"`
 				}{"rowmill.sandboxes/1", all})
 			}
 			if len(list) == 0 {
-				fmt.Fprintln(a.stderr, "no sandboxes here; start one with: rowmill sandbox start")
+				fmt.Fprintln(a.Stderr, "no sandboxes here; start one with: rowmill sandbox start")
 				return nil
 			}
-			w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
+			w := tabwriter.NewWriter(a.Stdout, 0, 8, 2, ' ', 0)
 			fmt.Fprintln(w, "NAME\tSTATE\tKIND\tVERSION\tPID\tMEMORY\tDISK\tUPTIME\tSOCKET")
 			for _, d := range all {
 				pid, uptime := "-", "-"
@@ -242,7 +239,7 @@ func (a sandboxes) sandboxStopCommand() *cobra.Command {
 			"  rowmill sandbox stop --all --yes",
 		Args: func(_ *cobra.Command, args []string) error {
 			if (len(args) == 1) == all || len(args) > 1 {
-				return usagef("rowmill sandbox stop NAME, or rowmill sandbox stop --all", "stop takes one name, or --all")
+				return cli.Usagef("rowmill sandbox stop NAME, or rowmill sandbox stop --all", "stop takes one name, or --all")
 			}
 			return nil
 		},
@@ -276,7 +273,7 @@ func (a sandboxes) sandboxStopCommand() *cobra.Command {
 
 func (a sandboxes) stopSandboxes(ctx context.Context, list []sandbox.Instance, yes, keepData bool) error {
 	if len(list) == 0 {
-		fmt.Fprintln(a.stderr, "no sandboxes here")
+		fmt.Fprintln(a.Stderr, "no sandboxes here")
 		return nil
 	}
 	if !keepData {
@@ -287,18 +284,18 @@ func (a sandboxes) stopSandboxes(ctx context.Context, list []sandbox.Instance, y
 		if !yes {
 			plan.WriteString("--keep-data stops a server and keeps its data.\n")
 		}
-		if err := a.confirm(ctx, plan.String(), yes); err != nil {
+		if err := a.Confirm(ctx, plan.String(), yes); err != nil {
 			return err
 		}
 	}
 	if keepData {
-		fmt.Fprintln(a.stderr, "stopping: a server whose data are kept first writes all of its dirty pages, up to 5 minutes")
+		fmt.Fprintln(a.Stderr, "stopping: a server whose data are kept first writes all of its dirty pages, up to 5 minutes")
 	}
 	return sandbox.StopAll(ctx, list, keepData, func(in sandbox.Instance) {
 		if keepData {
-			fmt.Fprintf(a.stdout, "stopped %s, data kept in %s\n", in.Name, in.Dir)
+			fmt.Fprintf(a.Stdout, "stopped %s, data kept in %s\n", in.Name, in.Dir)
 		} else {
-			fmt.Fprintf(a.stdout, "stopped and removed %s\n", in.Name)
+			fmt.Fprintf(a.Stdout, "stopped and removed %s\n", in.Name)
 		}
 	})
 }

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"net"
 	"sync"
-	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/rowmill/rowmill/internal/cli"
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/maintain"
 	"github.com/rowmill/rowmill/internal/monitor"
@@ -44,7 +44,7 @@ func (a *app) serveCommand() *cobra.Command {
 			"may continue for 30 s.",
 		Example: "  rowmill serve --mysql :4406 --target mariadb://rowmill@db1:3306/metrics\n" +
 			"  rowmill serve --mysql 0.0.0.0:4406 --target mariadb://rowmill@db1/metrics?tls=true --tls-cert serve.pem --tls-key serve.key",
-		Args: wantArgs(0, 0),
+		Args: cli.WantArgs(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error { return a.serve(c.Context(), f) },
 	}
 	flags := c.Flags()
@@ -53,9 +53,9 @@ func (a *app) serveCommand() *cobra.Command {
 	flags.StringVar(&f.target, "target", "", "the server, as a `URL`, with the account for pieces of queries")
 	flags.StringVar(&f.cert, "tls-cert", "", "`FILE` with the certificate for clients, in PEM (no TLS)")
 	flags.StringVar(&f.key, "tls-key", "", "`FILE` with the certificate's key")
-	intVar(flags, &f.maxConnections, "max-connections", 0, "the most clients; 0 is as many as the server takes")
-	intVar(flags, &f.parallel, "parallel", 0, "connections for the pieces of one query; 0 is one for each core of the server if it\nis on this machine, else 4")
-	intVar(flags, &f.maxPieces, "max-pieces", 0, "connections for the pieces of all queries, which wait for them in turn; 0 is\nfour times --parallel")
+	cli.IntVar(flags, &f.maxConnections, "max-connections", 0, "the most clients; 0 is as many as the server takes")
+	cli.IntVar(flags, &f.parallel, "parallel", 0, "connections for the pieces of one query; 0 is one for each core of the server if it\nis on this machine, else 4")
+	cli.IntVar(flags, &f.maxPieces, "max-pieces", 0, "connections for the pieces of all queries, which wait for them in turn; 0 is\nfour times --parallel")
 	flags.StringVar(&f.memory, "memory", "256MiB", "`SIZE` of the memory for merging, of all queries; beyond it the server merges")
 	flags.BoolVar(&f.noRollups, "no-rollups", false, "don't read roll-ups in place of the table (default false)")
 	flags.BoolVar(&f.noCache, "no-cache", false, "don't use cached results of sealed periods (default false)")
@@ -68,20 +68,20 @@ func (f *serveFlags) check() (err error) {
 	const try = "rowmill serve --mysql :4406 --target mariadb://USER@HOST/DB"
 	switch {
 	case f.listen == "":
-		return usagef(try, "--mysql is missing: where clients connect")
+		return cli.Usagef(try, "--mysql is missing: where clients connect")
 	case f.target == "":
-		return usagef(try, "--target is missing: the server")
+		return cli.Usagef(try, "--target is missing: the server")
 	case (f.cert == "") != (f.key == ""):
-		return usagef("both of them", "--tls-cert and --tls-key belong together")
+		return cli.Usagef("both of them", "--tls-cert and --tls-key belong together")
 	case f.maxConnections < 0:
-		return usagef("--max-connections 200", "--max-connections %d: want 0, which is any number, or more", f.maxConnections)
+		return cli.Usagef("--max-connections 200", "--max-connections %d: want 0, which is any number, or more", f.maxConnections)
 	case f.parallel < 0 || f.parallel > 256:
-		return usagef("--parallel 4", "--parallel %d: want 1 to 256, or 0", f.parallel)
+		return cli.Usagef("--parallel 4", "--parallel %d: want 1 to 256, or 0", f.parallel)
 	case f.maxPieces < 0 || f.maxPieces > 4096:
-		return usagef("--max-pieces 16", "--max-pieces %d: want 1 to 4096, or 0", f.maxPieces)
+		return cli.Usagef("--max-pieces 16", "--max-pieces %d: want 1 to 4096, or 0", f.maxPieces)
 	}
 	if f.memoryBytes, err = engine.ParseBytes(f.memory); err != nil || f.memoryBytes < 1<<20 {
-		return usagef("--memory 256MiB", "--memory %q: want a size of 1MiB or more", f.memory)
+		return cli.Usagef("--memory 256MiB", "--memory %q: want a size of 1MiB or more", f.memory)
 	}
 	return errors.Join(onLoopback("metrics", &f.metrics), onLoopback(serve.Protocol, &f.listen))
 }
@@ -92,7 +92,7 @@ func onLoopback(flag string, addr *string) (err error) {
 		return nil
 	}
 	if *addr, err = monitor.Loopback(*addr); err != nil {
-		return usagef("--"+flag+" :9187", "--%s: %w", flag, err)
+		return cli.Usagef("--"+flag+" :9187", "--%s: %w", flag, err)
 	}
 	return nil
 }
@@ -107,7 +107,7 @@ func (a *app) listen(what, addr string) (net.Listener, error) {
 	if !monitor.IsLoopback(addr) {
 		where = "other hosts can connect"
 	}
-	a.logLine(fmt.Sprintf("%s serves %s at %s: %s", stamp(time.Now()), what, l.Addr(), where))
+	a.Log("serves %s at %s: %s", what, l.Addr(), where)
 	return l, nil
 }
 
@@ -128,14 +128,14 @@ func (a *app) serve(ctx context.Context, f serveFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	t, err := target.Open(ctx, f.target, a.logLine)
+	t, err := target.Open(ctx, f.target, a.LogLine)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, t.Close()) }()
 	wired, ok := t.DB.(engine.Wired)
 	if !ok {
-		return usagef("--target mariadb://USER@HOST/DB", "--target %s: it doesn't speak the MySQL protocol", t.Info().Target)
+		return cli.Usagef("--target mariadb://USER@HOST/DB", "--target %s: it doesn't speak the MySQL protocol", t.Info().Target)
 	}
 	reader, _ := t.DB.(engine.Reader)
 	var rollups query.Rollups
@@ -145,7 +145,7 @@ func (a *app) serve(ctx context.Context, f serveFlags) (err error) {
 	front, err := serve.New(serve.Options{
 		Wire: wired.Wire(), TLS: secure, MaxConnections: f.maxConnections,
 		Reader: reader, Parallel: f.parallel, MaxPieces: f.maxPieces, Memory: f.memoryBytes, Rollups: rollups, NoRollups: f.noRollups, NoCache: f.noCache,
-		Say: func(line string) { a.logLine(stamp(time.Now()) + " " + line) },
+		Say: a.Say,
 	})
 	if err != nil {
 		return fmt.Errorf("--tls-cert: %w", err)
@@ -155,7 +155,7 @@ func (a *app) serve(ctx context.Context, f serveFlags) (err error) {
 		return err
 	}
 	if why := exposed(f.listen, wired.Wire()); why != "" {
-		a.logLine(why)
+		a.LogLine(why)
 	}
 	ctx, stop := context.WithCancel(ctx)
 	var metrics sync.WaitGroup
@@ -174,6 +174,6 @@ func (a *app) serve(ctx context.Context, f serveFlags) (err error) {
 	if err = errors.Join(err, failed); err != nil {
 		return err
 	}
-	a.logLine(stamp(time.Now()) + " ended cleanly")
+	a.Say("ended cleanly")
 	return nil
 }

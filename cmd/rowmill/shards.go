@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/rowmill/rowmill/internal/cli"
 	"github.com/rowmill/rowmill/internal/declared"
 	"github.com/rowmill/rowmill/internal/ingest"
 	"github.com/rowmill/rowmill/internal/ingest/format"
@@ -22,7 +23,7 @@ import (
 // applyShards creates or changes a table on all of its nodes, and what presents it on the head.
 func (a *app) applyShards(ctx context.Context, d *declared.File, f applyFlags) (err error) {
 	if f.finish || f.undo {
-		return usagef("a table that is created with [shards]", "--finish and --undo are about a plain table that is adopted, and a table with [shards] is not")
+		return cli.Usagef("a table that is created with [shards]", "--finish and --undo are about a plain table that is adopted, and a table with [shards] is not")
 	}
 	c, err := d.OpenCluster(ctx)
 	if err != nil {
@@ -71,7 +72,7 @@ func (a runner) unitsOfRun(ctx context.Context, files []string, f runFlags, serv
 		}
 		for _, flag := range []struct{ name, value string }{{"--ingest", f.ingest.addr}, {"--replica", strings.Join(f.limits.replicas, ",")}} {
 			if flag.value != "" {
-				return nil, usagef("--target "+d.Shards.Nodes[0].Name+", and one rowmill run for each node", "%s is for the table of one server, and %s is on the nodes %s", flag.name, d.Name, d.Shards.Names())
+				return nil, cli.Usagef("--target "+d.Shards.Nodes[0].Name+", and one rowmill run for each node", "%s is for the table of one server, and %s is on the nodes %s", flag.name, d.Name, d.Shards.Names())
 			}
 		}
 		for _, n := range d.OfNodes() {
@@ -96,14 +97,14 @@ func (a loads) loadShards(ctx context.Context, sources []string, f loadFlags, d 
 	nodes := d.OfNodes()
 	stdin := make([]io.Reader, len(nodes))
 	for i := range stdin {
-		stdin[i] = a.stdin
+		stdin[i] = a.Stdin
 	}
 	wait := func() {}
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
 	if slices.Contains(sources, "-") {
 		var pipes []*io.PipeReader
-		pipes, wait = format.Tee(reading, a.stdin, len(nodes))
+		pipes, wait = format.Tee(reading, a.Stdin, len(nodes))
 		for i, r := range pipes {
 			stdin[i] = r
 		}
@@ -119,10 +120,11 @@ func (a loads) loadShards(ctx context.Context, sources []string, f loadFlags, d 
 		}
 		out := io.Writer(&outs[i])
 		if !f.withJSON {
-			out = &prefixed{to: a.stdout, prefix: n.Node + ": ", lock: &lock}
+			out = &prefixed{to: a.Stdout, prefix: n.Node + ": ", lock: &lock}
 		}
-		one := &app{stdin: stdin[i], stdout: &results{w: out}, stderr: &prefixed{to: a.stderr, prefix: n.Node + ": ", lock: &lock}, args: a.args, reached: a.reached}
-		n.Note = one.note
+		one := newApp(a.Args, stdin[i], out, &prefixed{to: a.Stderr, prefix: n.Node + ": ", lock: &lock})
+		one.reached = a.reached
+		n.Note = one.Note
 		load := func() {
 			errs[i] = maintain.InNode(n.Node, loads{one}.loadInto(ctx, sources, f, n))
 			if pipe, ok := stdin[i].(*io.PipeReader); ok {
@@ -153,7 +155,7 @@ func (a loads) loadShards(ctx context.Context, sources []string, f loadFlags, d 
 			}
 			list = append(list, o)
 		}
-		err = errors.Join(err, a.printJSON(struct {
+		err = errors.Join(err, a.PrintJSON(struct {
 			Format string `json:"format"`
 			Nodes  []node `json:"nodes"`
 		}{"rowmill.nodes/1", list}))

@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -152,7 +153,7 @@ func TestShards(t *testing.T) {
 			}
 			for n := 0; ; n += each {
 				ctx, cancel := context.WithCancel(t.Context())
-				a := &app{stdin: strings.NewReader(""), stdout: &results{w: &bytes.Buffer{}}, stderr: &stepped{after: n + 2, do: cancel}, args: []string{"apply", c.file, "--yes", "--clock", c.clock}}
+				a := newApp([]string{"apply", c.file, "--yes", "--clock", c.clock}, strings.NewReader(""), io.Discard, &stepped{after: n + 2, do: cancel})
 				if code := a.run(ctx); code == exitDone {
 					break
 				}

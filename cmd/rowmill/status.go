@@ -7,17 +7,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rowmill/rowmill/internal/cli"
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/maintain"
 	"github.com/rowmill/rowmill/internal/report/tables"
 )
 
-// errActionRequired is returned by status if an action by the user is required, and errUnknown is
-// the class of its error if it can't tell.
-var (
-	errActionRequired = errors.New("action required")
-	errUnknown        = errors.New("the state is unknown")
-)
+// errActionRequired is returned by status if an action by the user is required.
+var errActionRequired = errors.New("action required")
 
 func (a *app) statusCommand() *cobra.Command {
 	var f keptFlags
@@ -33,7 +30,7 @@ func (a *app) statusCommand() *cobra.Command {
 			"doesn't answer, or it was never applied.",
 		Example: "  rowmill status readings.toml\n" +
 			"  rowmill status readings.toml --json",
-		Args: wantArgs(1, -1),
+		Args: cli.WantArgs(1, -1),
 		RunE: func(c *cobra.Command, args []string) error { return a.status(c.Context(), args, f, asJSON) },
 	}
 	flags := c.Flags()
@@ -62,20 +59,20 @@ func (a *app) status(ctx context.Context, files []string, f keptFlags, asJSON bo
 	for i, s := range all {
 		problems += len(s.Problems)
 		if asJSON {
-			if err := a.printJSON(s); err != nil {
+			if err := a.PrintJSON(s); err != nil {
 				return err
 			}
 			continue
 		}
 		if i > 0 {
-			fmt.Fprintln(a.stdout)
+			fmt.Fprintln(a.Stdout)
 		}
-		if err := tables.Status(a.stdout, s, a.stdout.columns()); err != nil {
+		if err := tables.Status(a.Stdout, s, a.Stdout.Columns()); err != nil {
 			return err
 		}
 	}
 	if problems > 0 {
 		return errors.Join(errActionRequired, unknown)
 	}
-	return engine.Classed(errUnknown, unknown)
+	return engine.Classed(cli.ErrUnknown, unknown)
 }

@@ -8,6 +8,8 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/rowmill/rowmill/internal/cli"
 )
 
 // version, commit and date can be set by -ldflags "-X main.version=...", for builds
@@ -77,12 +79,12 @@ func (a *app) versionCommand() *cobra.Command {
 			"commit it was built from with that commit's date, if they are known.\n\nTouches no server.",
 		Example: "  rowmill version\n" +
 			"  rowmill version --json",
-		Args: wantArgs(0, 0),
+		Args: cli.WantArgs(0, 0),
 		RunE: func(*cobra.Command, []string) error {
 			if asJSON {
-				return json.NewEncoder(a.stdout).Encode(thisBuild())
+				return json.NewEncoder(a.Stdout).Encode(thisBuild())
 			}
-			_, err := fmt.Fprintln(a.stdout, versionText())
+			_, err := fmt.Fprintln(a.Stdout, versionText())
 			return err
 		},
 	}

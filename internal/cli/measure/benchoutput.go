@@ -1,4 +1,4 @@
-package main
+package measure
 
 import (
 	"cmp"
@@ -8,9 +8,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/rowmill/rowmill/internal/cli"
 	"github.com/rowmill/rowmill/internal/experiment"
 	"github.com/rowmill/rowmill/internal/experiment/record"
 	"github.com/rowmill/rowmill/internal/maintain"
@@ -47,14 +47,14 @@ func (o *benchOutputs) check(command string) error {
 			continue
 		}
 		if st, err := os.Stat(filepath.Dir(p.path)); err != nil || !st.IsDir() {
-			return usagef("mkdir -p "+filepath.Dir(p.path), "%s %s: there is no folder %s", p.flag, p.path, filepath.Dir(p.path))
+			return cli.Usagef("mkdir -p "+filepath.Dir(p.path), "%s %s: there is no folder %s", p.flag, p.path, filepath.Dir(p.path))
 		}
 		if p.flag != "--out" && o.record != "" && filepath.Clean(o.record) == filepath.Clean(p.path) {
-			return usagef("give each its own file", "--out and %s can't both be %s", p.flag, p.path)
+			return cli.Usagef("give each its own file", "--out and %s can't both be %s", p.flag, p.path)
 		}
 	}
 	if o.record == "-" {
-		return usagef("--out /dev/stdout", "--out -: the record can't share standard output with the report")
+		return cli.Usagef("--out /dev/stdout", "--out -: the record can't share standard output with the report")
 	}
 	return o.reports.check(command)
 }
@@ -100,7 +100,7 @@ func (a benchmarks) bench(ctx context.Context, m measuring) error {
 	return errors.Join(err, a.writeReports(m.out.reports, recs))
 }
 
-func (a *app) measure(ctx context.Context, m measuring) ([]result.Record, error) {
+func (a benchmarks) measure(ctx context.Context, m measuring) ([]result.Record, error) {
 	create := record.Create
 	if m.resumes {
 		create = record.Append
@@ -122,7 +122,7 @@ func (a *app) measure(ctx context.Context, m measuring) ([]result.Record, error)
 			return experiment.Run(ctx, env, m.spec)
 		}
 	}
-	recs, err := m.run(ctx, &experiment.Env{Out: out, Show: show, Rowmill: versionString(), Command: a.args, OpenTable: m.open})
+	recs, err := m.run(ctx, &experiment.Env{Out: out, Show: show, Rowmill: a.Version, Command: a.Args, OpenTable: m.open})
 	return recs, errors.Join(err, out.Close())
 }
 
@@ -132,35 +132,7 @@ func (a benchmarks) printSpec(s *experiment.Spec) error {
 		return err
 	}
 	for _, p := range parts {
-		fmt.Fprint(a.stdout, p.Text())
+		fmt.Fprint(a.Stdout, p.Text())
 	}
 	return nil
-}
-
-func onlyFlags(c *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return usagef(c.CommandPath()+" --help", "unexpected argument %q: everything is a flag", args[0])
-	}
-	return nil
-}
-
-// proofVar defines the flags about existing tables and the proof.
-func proofVar(flags *pflag.FlagSet, s *experiment.Spec, noVerify string) {
-	flags.BoolVar(&s.DropExisting, "drop-existing", false, "drop tables of these names that exist, with all their rows (default false)")
-	flags.BoolVar(&s.NoVerify, "no-verify", false, noVerify+" (default false)")
-}
-
-func seedVar(flags *pflag.FlagSet, s *experiment.Spec, usage string) {
-	flags.Uint64Var((*uint64)(&s.Seed), "seed", 1, usage)
-}
-
-// oneTarget defines --target of a verb with one target.
-func oneTarget(flags *pflag.FlagSet, s *experiment.Spec) {
-	s.Targets = []string{target.Default}
-	flags.Var(targetOf(&s.Targets), "target", target.Help)
-	replicaVar(flags, s)
-}
-
-func replicaVar(flags *pflag.FlagSet, s *experiment.Spec) {
-	flags.StringArrayVar(&s.Replicas, "replica", nil, "`URL` of a replica of the target, to measure its delay; may be given several times (default those\nof sandbox:...?replicas=N)")
 }

@@ -1,4 +1,4 @@
-package main
+package measure
 
 import (
 	"cmp"
@@ -10,10 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rowmill/rowmill/internal/cli"
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/experiment"
 	"github.com/rowmill/rowmill/internal/experiment/record"
-	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/report"
 	"github.com/rowmill/rowmill/internal/report/document"
 	"github.com/rowmill/rowmill/result"
@@ -44,9 +44,11 @@ const fewRepeats = 5
 const noThreshold = -1
 
 // comparisons implements `rowmill compare`.
-type comparisons struct{ *app }
+type comparisons struct{ benchmarks }
 
-func (a comparisons) compareCommand() *cobra.Command {
+// CompareCommand returns `rowmill compare`.
+func CompareCommand(app *cli.App) *cobra.Command {
+	a := comparisons{benchmarks{reports{app}}}
 	f := compareFlags{threshold: noThreshold}
 	c := &cobra.Command{
 		Use:   "compare A.jsonl [B.jsonl]",
@@ -79,8 +81,8 @@ func (a comparisons) compareCommand() *cobra.Command {
 	flags.SortFlags = false
 	flags.Var(&f.a, "a", "side A: the runs with `FIELD=VALUE` in their header, such as layout=plain or batch=1000; several with commas (default all of A.jsonl)")
 	flags.Var(&f.b, "b", "side B: the runs with `FIELD=VALUE` in their header (default all of B.jsonl)")
-	flags.Var(fractionOf(&f.threshold), "threshold", "exit with 3 if B's mean rate is lower than A's by more than this `share`, such as 5%, and the interval lies below 1 (default never)")
-	intVar(flags, &f.repeat, "repeat", 0, "run both sides again `N` times each, in turn, and compare those runs (default 0: compare what is recorded)")
+	flags.Var(cli.FractionOf(&f.threshold), "threshold", "exit with 3 if B's mean rate is lower than A's by more than this `share`, such as 5%, and the interval lies below 1 (default never)")
+	cli.IntVar(flags, &f.repeat, "repeat", 0, "run both sides again `N` times each, in turn, and compare those runs (default 0: compare what is recorded)")
 	flags.StringVar(&f.out, "out", "", "write the records of --repeat to this `file`, replacing it (default none)")
 	flags.BoolVar(&f.yes, "yes", false, "don't ask before --repeat drops and fills tables (default false)")
 	flags.StringVar(&f.reports.html, "html", "", "write an HTML page with charts of both sides to this `file`, \"-\" for standard output (default none)")
@@ -93,30 +95,25 @@ func (a comparisons) compareCommand() *cobra.Command {
 func (f *compareFlags) check(args []string) error {
 	switch {
 	case len(args) < 1 || len(args) > 2:
-		return usagef(compareTry, "compare takes two run records, or one that holds both sides, not %d", len(args))
+		return cli.Usagef(compareTry, "compare takes two run records, or one that holds both sides, not %d", len(args))
 	case f.repeat < 0:
-		return usagef(compareTry+" --repeat 5", "--repeat %d: want at least 1", f.repeat)
+		return cli.Usagef(compareTry+" --repeat 5", "--repeat %d: want at least 1", f.repeat)
 	case f.repeat == 0 && f.out != "":
-		return usagef(compareTry+" --repeat 5 --out "+f.out, "--out requires --repeat")
+		return cli.Usagef(compareTry+" --repeat 5 --out "+f.out, "--out requires --repeat")
 	case f.repeat == 0 && f.yes:
-		return usagef(compareTry, "--yes requires --repeat")
+		return cli.Usagef(compareTry, "--yes requires --repeat")
 	case f.out == "-":
-		return usagef("--out /dev/stdout", "--out -: the records can't share standard output with the comparison")
+		return cli.Usagef("--out /dev/stdout", "--out -: the records can't share standard output with the comparison")
 	case len(args) == 1 && (f.a == nil) != (f.b == nil):
-		return usagef("rowmill compare "+args[0]+" --a layout=plain --b layout=rolling", "with one record, give both --a and --b")
+		return cli.Usagef("rowmill compare "+args[0]+" --a layout=plain --b layout=rolling", "with one record, give both --a and --b")
 	}
 	for _, path := range args {
 		if path == f.out {
-			return usagef("give it a file of its own", "--out would replace %s, which is compared", path)
+			return cli.Usagef("give it a file of its own", "--out would replace %s, which is compared", path)
 		}
 	}
 	return f.reports.check(compareTry)
 }
-
-// A regressionError is a regression beyond the threshold. Its exit code is 3.
-type regressionError struct{ text string }
-
-func (e *regressionError) Error() string { return e.text }
 
 func (a comparisons) compare(ctx context.Context, f compareFlags, paths []string) error {
 	before, after, err := f.sides(ctx, paths)
@@ -129,11 +126,11 @@ func (a comparisons) compare(ctx context.Context, f compareFlags, paths []string
 		if err != nil {
 			return err
 		}
-		plan := again.Plan(versionString(), f.out)
+		plan := again.Plan(a.Version, f.out)
 		if f.threshold >= 0 && f.repeat < fewRepeats {
-			plan += fmt.Sprintf("! --threshold with --repeat %d: of so few runs even half the rate may not be shown, and the exit code is then %d; --repeat %d shows more.\n", f.repeat, exitUnknown, fewRepeats)
+			plan += fmt.Sprintf("! --threshold with --repeat %d: of so few runs even half the rate may not be shown, and the exit code is then %d; --repeat %d shows more.\n", f.repeat, 4, fewRepeats)
 		}
-		if err := a.confirm(ctx, plan, f.yes); err != nil {
+		if err := a.Confirm(ctx, plan, f.yes); err != nil {
 			return err
 		}
 		before, after, stopped = a.repeat(ctx, again, f.out)
@@ -161,19 +158,19 @@ func (a comparisons) writeComparison(f compareFlags, d *document.Document) error
 	case err != nil || taken:
 		return err
 	case f.reports.json:
-		return d.JSON(a.stdout)
+		return d.JSON(a.Stdout)
 	}
-	return d.Text(a.stdout)
+	return d.Text(a.Stdout)
 }
 
 // judge returns the error of a regression, as described, and otherwise err, with the exit code of
 // what it can't tell.
 func judge(regression string, err error) error {
 	if regression != "" {
-		return &regressionError{regression}
+		return engine.Classed(cli.ErrRegression, errors.New(regression))
 	}
 	if unjudged, ok := errors.AsType[*report.Unjudged](err); ok {
-		return engine.Classed(errUnknown, engine.Hinted(err, "%s", unjudged.Try))
+		return engine.Classed(cli.ErrUnknown, engine.Hinted(err, "%s", unjudged.Try))
 	}
 	return err
 }
@@ -202,13 +199,13 @@ func (f *compareFlags) sides(ctx context.Context, paths []string) (before, after
 func (f *compareFlags) repetition(before, after []result.Record) (*experiment.Repetition, error) {
 	if f.out != "" {
 		if st, err := os.Stat(filepath.Dir(f.out)); err != nil || !st.IsDir() {
-			return nil, usagef("mkdir -p "+filepath.Dir(f.out), "--out %s: there is no folder %s", f.out, filepath.Dir(f.out))
+			return nil, cli.Usagef("mkdir -p "+filepath.Dir(f.out), "--out %s: there is no folder %s", f.out, filepath.Dir(f.out))
 		}
 	}
 	again := &experiment.Repetition{Times: f.repeat}
 	for i, recs := range [][]result.Record{before, after} {
-		for _, group := range report.Repeats(recs) {
-			if err := again.Add([]string{"A", "B"}[i], &group[0]); err != nil {
+		for _, runs := range report.Repeats(recs) {
+			if err := again.Add([]string{"A", "B"}[i], &runs[0]); err != nil {
 				return nil, err
 			}
 		}
@@ -227,20 +224,4 @@ func (a comparisons) repeat(ctx context.Context, again *experiment.Repetition, p
 		}
 	}
 	return before, after, err
-}
-
-// fractionOf is a share: 5%, 0.05; below 0 is none.
-func fractionOf(share *float64) flagValue {
-	return flagValue{func(s string) error {
-		v, err := figure.ParseShare(s)
-		if err == nil {
-			*share = v
-		}
-		return err
-	}, func() string {
-		if *share < 0 {
-			return ""
-		}
-		return figure.Share(*share)
-	}, "share"}
 }

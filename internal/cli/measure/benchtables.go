@@ -1,8 +1,9 @@
-package main
+package measure
 
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/rowmill/rowmill/internal/cli"
 	"github.com/rowmill/rowmill/internal/experiment"
 	"github.com/rowmill/rowmill/internal/workload"
 )
@@ -39,7 +40,7 @@ func (a benchmarks) benchTablesCommand() *cobra.Command {
 			"Ctrl-C ends it and reports what was measured. `rowmill report` shows a record again.",
 		Example: "  rowmill bench tables --target sandbox:mariadb --tables 20k --out tables.jsonl\n" +
 			"  rowmill bench tables --target sandbox:postgres --partitions 2000 --png partitions.png",
-		Args: onlyFlags,
+		Args: cli.WantArgs(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			switch {
 			case c.Flags().Changed("tables"):
@@ -60,13 +61,13 @@ func (a benchmarks) benchTablesCommand() *cobra.Command {
 	}
 	flags := c.Flags()
 	flags.SortFlags = false
-	oneTarget(flags, &spec)
-	flags.Var(countOf(&number), "tables", "tables to create, such as 20k (default 10k; 1 with --partitions)")
-	flags.Var(countOf(&partitions), "partitions", "partitions of each table, such as 2000 (default none)")
-	intVar(flags, &tables.Connections, "connections", defaultConnections, "open tables on `N` connections at the end")
-	flags.Var(countOf(&open), "open", "tables that each of the --connections opens (default 100; 1 with --partitions)")
-	intVar(flags, &spec.Repeat, "repeat", 1, "measure `N` times, each on new tables")
-	durationVar(flags, &spec.Interval, "interval", defaultInterval, "`time` between two readings of all counters")
+	targetVar(flags, &spec)
+	flags.Var(cli.CountOf(&number), "tables", "tables to create, such as 20k (default 10k; 1 with --partitions)")
+	flags.Var(cli.CountOf(&partitions), "partitions", "partitions of each table, such as 2000 (default none)")
+	cli.IntVar(flags, &tables.Connections, "connections", defaultConnections, "open tables on `N` connections at the end")
+	flags.Var(cli.CountOf(&open), "open", "tables that each of the --connections opens (default 100; 1 with --partitions)")
+	cli.IntVar(flags, &spec.Repeat, "repeat", 1, "measure `N` times, each on new tables")
+	cli.DurationVar(flags, &spec.Interval, "interval", defaultInterval, "`time` between two readings of all counters")
 	out.define(flags, newRecord, " of the costs", "", "results as JSON instead of text")
 	flags.BoolVar(&spec.DropExisting, "drop-existing", false, "drop database rowmill_tables, if it exists, with all of its tables (default false)")
 	return c

@@ -1,4 +1,4 @@
-package main
+package measure
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rowmill/rowmill/internal/cli"
 	"github.com/rowmill/rowmill/internal/declared"
 	"github.com/rowmill/rowmill/internal/experiment"
 	"github.com/rowmill/rowmill/internal/maintain"
@@ -51,7 +52,7 @@ func (a benchmarks) benchKeepCommand() *cobra.Command {
 		Example: "  rowmill bench keep readings.toml --rate 5000/s --time 2m\n" +
 			"  rowmill bench keep readings.toml --target 'sandbox:mariadb?memory=64MB' \\\n" +
 			"      --rate 5000/s --time 5m --with-run --speed 120",
-		Args: wantArgs(1, 1),
+		Args: cli.WantArgs(1, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			fitInterval(c.Flags(), &f.spec)
 			return a.benchKeep(c.Context(), args[0], &f)
@@ -62,19 +63,19 @@ func (a benchmarks) benchKeepCommand() *cobra.Command {
 	flags.SortFlags = false
 	flags.StringVar(&f.target, "target", "", "database to use instead of the declaration's `URL`")
 	replicaVar(flags, s)
-	flags.Var(rateOf(&s.Rate, ""), "rate", "rows per second to insert")
+	flags.Var(cli.RateOf(&s.Rate, ""), "rate", "rows per second to insert")
 	timeVar(flags, &s.MaxTime, time.Minute, "insert for this `time`")
-	intVar(flags, &s.Writers, "writers", 2, "clients that insert, each on a connection of its own; `N`")
-	intVar(flags, &s.Batch, "batch", 10, "rows in one transaction, `N`")
-	flags.StringVar(&s.Method, "method", "", "how to insert: `single`, multi, prepared, pipeline (PostgreSQL) or load (default multi; on SQLite prepared)")
-	flags.Var(countOf(&k.Keys), "keys", "size of the key space (default 1M)")
+	cli.IntVar(flags, &s.Writers, "writers", 2, "clients that insert, each on a connection of its own; `N`")
+	cli.IntVar(flags, &s.Batch, "batch", 10, "rows in one transaction, `N`")
+	methodVar(flags, s)
+	flags.Var(cli.CountOf(&k.Keys), "keys", "size of the key space (default 1M)")
 	seedVar(flags, s, "`number` that all rows derive from")
 	flags.BoolVar(&k.WithRun, "with-run", false, "maintain the table in this process (default false: a separate rowmill run does)")
 	flags.BoolVar(&k.Baseline, "baseline", false, "make the same inserts first for --time without maintenance, to compare with; needs --with-run (default false)")
 	flags.Float64Var(&k.Speed, "speed", 1, "run the clock `N` times as fast")
 	flags.StringVar(&k.Clock, "clock", "", "write the clock to this `FILE`, for rowmill run --clock (default none)")
-	durationVar(flags, &k.Stall, "stall", 100*time.Millisecond, "list inserts that take longer than this `time`")
-	durationVar(flags, &s.Interval, "interval", defaultInterval, "`time` between two readings of all figures, less by default in a short run")
+	cli.DurationVar(flags, &k.Stall, "stall", 100*time.Millisecond, "list inserts that take longer than this `time`")
+	cli.DurationVar(flags, &s.Interval, "interval", defaultInterval, "`time` between two readings of all figures, less by default in a short run")
 	f.out.define(flags, newRecord, " of the rate", "", "figures as JSON instead of text")
 	return c
 }
@@ -99,7 +100,7 @@ func (a benchmarks) openSpecTable(ctx context.Context, s *experiment.Spec) (*mai
 	if err != nil {
 		return nil, nil, err
 	}
-	k, err := (&declared.File{Declaration: d, Note: a.note}).Open(ctx)
+	k, err := (&declared.File{Declaration: d, Note: a.Note}).Open(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -119,9 +120,9 @@ func (a benchmarks) reportKeep(f *keepFlags, recs []result.Record) error {
 	taken, err := a.writeFiles(f.out.reports, func() (*document.Document, error) { return report.New(recs) })
 	switch {
 	case f.out.reports.json:
-		err = errors.Join(err, figures.JSON(a.stdout))
+		err = errors.Join(err, figures.JSON(a.Stdout))
 	case !taken:
-		err = errors.Join(err, figures.Text(a.stdout))
+		err = errors.Join(err, figures.Text(a.Stdout))
 	}
 	if len(figures.Errors) > 0 && rec.End.Failure == "" {
 		err = errors.Join(err, errInsertsFailed)

@@ -1,4 +1,4 @@
-package main
+package measure
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/rowmill/rowmill/internal/cli"
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/experiment"
 	"github.com/rowmill/rowmill/internal/figure"
@@ -38,59 +39,65 @@ func (a benchmarks) ownTable(ctx context.Context, f *benchFlags, flags *pflag.Fl
 	t := &f.table
 	switch {
 	case t.file == "" && (t.sample != "" || t.sampled != "" || t.learned != ""):
-		return usagef("--table FILE.toml, the declaration of the table to measure", "--sample, --sample-table and --learned are for --table")
+		return cli.Usagef("--table FILE.toml, the declaration of the table to measure", "--sample, --sample-table and --learned are for --table")
 	case t.file == "":
 		return nil
 	case t.sample == "" && (t.sampled != "" || t.learned != ""):
-		return usagef("--sample URL", "--sample-table and --learned are for --sample")
+		return cli.Usagef("--sample URL", "--sample-table and --learned are for --sample")
 	}
 	const try = "rowmill bench insert --table FILE.toml --target URL"
 	for _, name := range []string{"preset", "indexes", "table-per-writer"} {
 		if flags.Changed(name) {
-			return usagef(try, "--%s is for presets: --table measures the table as it is declared", name)
+			return cli.Usagef(try, "--%s is for presets: --table measures the table as it is declared", name)
 		}
 	}
 	if !flags.Changed("target") {
-		return usagef("--target "+target.ExampleServer, "--table needs --target: the declaration's own target may be in use, and is measured only if it is named")
+		return cli.Usagef("--target "+target.ExampleServer, "--table needs --target: the declaration's own target may be in use, and is measured only if it is named")
 	}
 	if t.sample != "" {
 		if err := target.Check(t.sample); err != nil {
-			return usagef(hintOf(err), "--sample: %w", err)
+			return cli.Usagef(cli.HintOf(err), "--sample: %w", err)
 		}
 		if path := target.MissingFile(t.sample); path != "" { // opening would create it
-			return usagef("--sample URL of a database with the table", "--sample: no such file: %s", path)
+			return cli.Usagef("--sample URL of a database with the table", "--sample: no such file: %s", path)
 		}
 	}
 	text, err := textfile.Read(ctx, t.file)
 	if err != nil {
-		return engine.Hinted(usagef("", "--table: %w", err), "a declaration such as docs/declaration.md shows")
+		return engine.Hinted(cli.Usagef("", "--table: %w", err), "a declaration such as docs/declaration.md shows")
 	}
 	auto := flags.Changed("period-rows") && f.spec.PeriodRows == 0
 	table := &experiment.TableSpec{File: t.file, Declaration: string(text)}
 	if t.sample != "" {
-		if err := a.learn(ctx, t, table, f.spec.Target()); err != nil {
+		if err := Learn(ctx, a.App, table, f.spec.Target(), t.sample, t.sampled); err != nil {
 			return err
+		}
+		if t.learned != "" {
+			if err := os.WriteFile(t.learned, []byte(table.Declaration), 0o644); err != nil {
+				return fmt.Errorf("--learned: %w", err)
+			}
 		}
 	}
 	return f.spec.SetTable(table, auto)
 }
 
-// learn replaces the values of a declaration by those learned from a sample.
-func (a *app) learn(ctx context.Context, f *tableFlags, table *experiment.TableSpec, url string) (err error) {
+// Learn replaces the values of a declaration by those learned from a sample: a table of this name,
+// by default the declared one, in the database sampled. url is the target of the run.
+func Learn(ctx context.Context, app *cli.App, table *experiment.TableSpec, url, sampled, name string) (err error) {
 	d, err := table.Declared(url)
 	if err != nil {
-		return usagef("", "%w", err)
+		return cli.Usagef("", "%w", err)
 	}
-	db, err := target.Open(ctx, f.sample, a.note)
+	db, err := target.Open(ctx, sampled, app.Note)
 	if err != nil {
 		return fmt.Errorf("--sample: %w", err)
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	source, ok := db.DB.(engine.TableSampler)
 	if !ok {
-		return usagef("--sample URL of a database with the table", "--sample: %s has no tables to sample", db.Info().Engine)
+		return cli.Usagef("--sample URL of a database with the table", "--sample: %s has no tables to sample", db.Info().Engine)
 	}
-	name := cmp.Or(f.sampled, d.Name)
+	name = cmp.Or(name, d.Name)
 	learned, err := sample.Learn(ctx, d, source, name)
 	if err != nil {
 		return fmt.Errorf("--sample: %w", err)
@@ -99,13 +106,7 @@ func (a *app) learn(ctx context.Context, f *tableFlags, table *experiment.TableS
 	if len(learned.Without) > 0 {
 		note += ", which has nothing to learn columns " + workload.Join(learned.Without) + " from"
 	}
-	a.note(note)
+	app.Note(note)
 	*table = *table.WithValues(&d.Values, "Values were "+note+".")
-	if f.learned == "" {
-		return nil
-	}
-	if err := os.WriteFile(f.learned, []byte(table.Declaration), 0o644); err != nil {
-		return fmt.Errorf("--learned: %w", err)
-	}
 	return nil
 }

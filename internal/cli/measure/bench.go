@@ -1,4 +1,4 @@
-package main
+package measure
 
 import (
 	"cmp"
@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/rowmill/rowmill/internal/cli"
 	"github.com/rowmill/rowmill/internal/experiment"
 	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/internal/workload"
@@ -33,13 +34,13 @@ const (
 	defaultReadAfter = 1000000
 )
 
-var errInterrupted, errInterruptedEarly = experiment.ErrInterrupted, experiment.ErrInterruptedEarly
-
 // benchmarks are the verbs of `rowmill bench`.
-type benchmarks struct{ *app }
+type benchmarks struct{ reports }
 
-func (a benchmarks) benchCommand() *cobra.Command {
-	c := &cobra.Command{
+// BenchCommand returns `rowmill bench`.
+func BenchCommand(app *cli.App) *cobra.Command {
+	a := benchmarks{reports{app}}
+	c := cli.Group(&cobra.Command{
 		Use:   "bench WORKLOAD",
 		Short: "Measure a database with a workload",
 		Long: "Measure a database with a workload: insert fills a table and shows how the insert\n" +
@@ -55,23 +56,11 @@ func (a benchmarks) benchCommand() *cobra.Command {
 			"inserts.",
 		Example: "  rowmill bench insert --layout plain,rolling --html run.html\n" +
 			"  rowmill bench insert --help",
-		Args: cobra.ArbitraryArgs,
-		RunE: group,
-	}
+	},
+		a.benchInsertCommand(), a.benchMixedCommand(), a.benchPointsCommand(), a.benchSteadyCommand(), a.benchMatrixCommand(), a.benchScenarioCommand(),
+		a.benchIbenchCommand(), a.benchKeepCommand(), a.benchScanCommand(), a.benchHotRowCommand(), a.benchTPCCCommand(), a.benchTablesCommand(),
+		a.benchDiskCommand())
 	c.SetGlobalNormalizationFunc(benchFlagName)
-	c.AddCommand(a.benchInsertCommand())
-	c.AddCommand(a.benchMixedCommand())
-	c.AddCommand(a.benchPointsCommand())
-	c.AddCommand(a.benchSteadyCommand())
-	c.AddCommand(a.benchMatrixCommand())
-	c.AddCommand(a.benchScenarioCommand())
-	c.AddCommand(a.benchIbenchCommand())
-	c.AddCommand(a.benchKeepCommand())
-	c.AddCommand(a.benchScanCommand())
-	c.AddCommand(a.benchHotRowCommand())
-	c.AddCommand(a.benchTPCCCommand())
-	c.AddCommand(a.benchTablesCommand())
-	c.AddCommand(a.benchDiskCommand())
 	return c
 }
 
@@ -103,7 +92,7 @@ func (a benchmarks) benchInsertCommand() *cobra.Command {
 		Example: "  rowmill bench insert --layout plain,rolling --html run.html\n" +
 			"  rowmill bench insert --target 'sandbox:mariadb?memory=64MB' --preset classic \\\n" +
 			"      --layout plain,rolling --rows 1.5M --writers 2 --batch 1000 --out run.jsonl",
-		Args: onlyFlags,
+		Args: cli.WantArgs(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if f.resume != "" {
 				return a.resumeInsert(c.Context(), &f, c.Flags())
@@ -136,7 +125,7 @@ func (f *benchFlags) complete(flags *pflag.FlagSet) error {
 	if !s.FindRate {
 		for _, name := range []string{"p99", "trial"} {
 			if flags.Changed(name) {
-				return usagef("rowmill bench insert --find-rate --p99 20ms", "--%s is for --find-rate", name)
+				return cli.Usagef("rowmill bench insert --find-rate --p99 20ms", "--%s is for --find-rate", name)
 			}
 		}
 		s.P99, s.Trial = 0, 0
@@ -163,30 +152,30 @@ func (f *benchFlags) define(flags *pflag.FlagSet) {
 	s := &f.spec
 	s.Workload = experiment.Insert
 	flags.SortFlags = false
-	oneTarget(flags, s)
+	targetVar(flags, s)
 	flags.StringVar(&s.Preset, "preset", "classic", "`name` of the table and its rows, see above")
 	f.table.define(flags)
 	flags.StringSliceVar(&s.Layouts, "layout", []string{workload.Plain}, "layouts to measure, `list` of "+strings.Join(workload.Layouts(), ", "))
-	intVar(flags, &s.Repeat, "repeat", 1, "measure each layout `N` times, in turn, in one record")
-	flags.Var(countOf(&s.Rows), "rows", "rows to insert, such as 1500000, 1_500_000 or 1.5M (default 1M, none with --time)")
+	cli.IntVar(flags, &s.Repeat, "repeat", 1, "measure each layout `N` times, in turn, in one record")
+	flags.Var(cli.CountOf(&s.Rows), "rows", "rows to insert, such as 1500000, 1_500_000 or 1.5M (default 1M, none with --time)")
 	timeVar(flags, &s.MaxTime, 0, "end after this `time` (default 45s without --rows, otherwise none)")
-	intVar(flags, &s.Writers, "writers", 1, "concurrent clients, each with its own connection, `N` (with --find-rate 16, but 1 on SQLite)")
-	flags.Var(rowsOr(&s.Batch, "the preset's"), "batch", "rows in one transaction, `N` (default the preset's, with --find-rate 10)")
-	flags.StringVar(&s.Method, "method", "", "how to insert: `single`, multi, prepared, pipeline (PostgreSQL) or load (default multi; on SQLite prepared)")
-	flags.Var(optional(&s.Indexes, intOf), "indexes", "secondary indexes, the preset's first `N` (default the preset's)")
-	flags.Var(rateOf(&s.Rate, "to insert as fast as possible"), "rate", "rows per second to offer, whether the database keeps up or not (default as fast as possible)")
+	cli.IntVar(flags, &s.Writers, "writers", 1, "concurrent clients, each with its own connection, `N` (with --find-rate 16, but 1 on SQLite)")
+	flags.Var(cli.IntOf(&s.Batch), "batch", "rows in one transaction, `N` (default the preset's, with --find-rate 10)")
+	methodVar(flags, s)
+	flags.Var(cli.Optional(&s.Indexes, cli.IntOf), "indexes", "secondary indexes, the preset's first `N` (default the preset's)")
+	flags.Var(cli.RateOf(&s.Rate, "to insert as fast as possible"), "rate", "rows per second to offer, whether the database keeps up or not (default as fast as possible)")
 	seedVar(flags, s, "`number` that all rows derive from")
-	durationVar(flags, &s.Interval, "interval", defaultInterval, "`time` between two readings of all figures, less by default in a short run")
-	flags.Var(countOrAuto(&s.PeriodRows), "period-rows", "rows of a rolling table's period; auto fits two periods into the database's cache")
-	intVar(flags, &s.KeepPeriods, "keep-periods", 0, "drop the oldest of more than `N` periods while inserts run (default keep all)")
-	flags.Var(countOf(&s.KeepRows), "keep-rows", "keep the table at `N` rows: of a plain one delete the oldest rows, of a rolling one drop\nthe oldest periods, while inserts run (default keep all)")
-	intVar(flags, &s.Readers, "readers", 0, "clients that run the preset's queries beside the inserts, `N`: classic and ibench have queries")
-	flags.Var(countOf(&s.ReadAfter), "read-after", "rows in the table before the first query (default 1M, with --readers)")
-	flags.VarPF(optional(&s.TablePerWriter, boolOf), "table-per-writer", "", "give each client its own table (default the preset's)").NoOptDefVal = "true"
+	cli.DurationVar(flags, &s.Interval, "interval", defaultInterval, "`time` between two readings of all figures, less by default in a short run")
+	flags.Var(cli.CountOrAuto(&s.PeriodRows), "period-rows", "rows of a rolling table's period; auto fits two periods into the database's cache")
+	cli.IntVar(flags, &s.KeepPeriods, "keep-periods", 0, "drop the oldest of more than `N` periods while inserts run (default keep all)")
+	flags.Var(cli.CountOf(&s.KeepRows), "keep-rows", "keep the table at `N` rows: of a plain one delete the oldest rows, of a rolling one drop\nthe oldest periods, while inserts run (default keep all)")
+	cli.IntVar(flags, &s.Readers, "readers", 0, "clients that run the preset's queries beside the inserts, `N`: classic and ibench have queries")
+	flags.Var(cli.CountOf(&s.ReadAfter), "read-after", "rows in the table before the first query (default 1M, with --readers)")
+	flags.VarPF(cli.Optional(&s.TablePerWriter, cli.BoolOf), "table-per-writer", "", "give each client its own table (default the preset's)").NoOptDefVal = "true"
 	flags.BoolVar(&s.FindRate, "find-rate", false, "fill the table to --rows, then find the highest rate that it sustains with the response time below --p99 (default false)")
-	durationVar(flags, &s.P99, "p99", experiment.DefaultP99, "`time` within which 99 of 100 operations of --find-rate must finish, counted from when they were due")
-	durationVar(flags, &s.Trial, "trial", experiment.DefaultTrial, "`time` for which --find-rate tries a rate")
-	durationVar(flags, &s.KillEvery, "kill-server-every", 0, "kill -9 the private server every `time`, restart it, and verify what it kept\n(sandbox targets only; default never)")
+	cli.DurationVar(flags, &s.P99, "p99", experiment.DefaultP99, "`time` within which 99 of 100 operations of --find-rate must finish, counted from when they were due")
+	cli.DurationVar(flags, &s.Trial, "trial", experiment.DefaultTrial, "`time` for which --find-rate tries a rate")
+	cli.DurationVar(flags, &s.KillEvery, "kill-server-every", 0, "kill -9 the private server every `time`, restart it, and verify what it kept\n(sandbox targets only; default never)")
 	flags.StringVar(&s.DiskRecord, "disk", "", "compare disk reads with those of this `record` of bench disk (default none)")
 	flags.StringVar(&f.resume, "resume", "", "continue the incomplete run of this record `file`, with the recorded flags")
 	f.out.define(flags, newRecord, " of the rate", "", "summaries as JSON instead of text")
@@ -229,7 +218,7 @@ func (a benchmarks) resumeInsert(ctx context.Context, f *benchFlags, given *pfla
 		return err
 	}
 	if r.Left() == 0 {
-		fmt.Fprintf(a.stderr, "--resume %s: all of its runs are complete: nothing to do\n", f.resume)
+		fmt.Fprintf(a.Stderr, "--resume %s: all of its runs are complete: nothing to do\n", f.resume)
 		return nil
 	}
 	return a.bench(ctx, measuring{out: f.out, resumes: true, run: r.Run})
@@ -244,7 +233,7 @@ func contradicted(given, recorded *pflag.FlagSet, free []string) (err error) {
 			was = r.Value.String()
 		}
 		if err == nil && was != g.Value.String() && !slices.Contains(free, g.Name) {
-			err = usagef("leave --"+g.Name+" out, or start another run with another --out", "--resume: --%s %s contradicts the record, which has %s",
+			err = cli.Usagef("leave --"+g.Name+" out, or start another run with another --out", "--resume: --%s %s contradicts the record, which has %s",
 				g.Name, g.Value, cmp.Or(was, "none"))
 		}
 	})

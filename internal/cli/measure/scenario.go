@@ -1,18 +1,17 @@
-package main
+package measure
 
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/rowmill/rowmill/internal/cli"
 	"github.com/rowmill/rowmill/internal/experiment"
 	"github.com/rowmill/rowmill/internal/experiment/scenario"
-	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/report/oneline"
 )
 
@@ -57,7 +56,7 @@ func (a benchmarks) benchScenarioCommand() *cobra.Command {
 				return err
 			}
 			if f.print {
-				_, err := fmt.Fprint(a.stdout, d.Text)
+				_, err := fmt.Fprint(a.Stdout, d.Text)
 				return err
 			}
 			f.complete(d, c.Flags())
@@ -73,11 +72,11 @@ func (f *scenarioFlags) define(flags *pflag.FlagSet) {
 	flags.SortFlags = false
 	flags.BoolVar(&f.list, "list", false, "explain the scenarios that are built in, and run none (default false)")
 	flags.BoolVar(&f.print, "print", false, "print the scenario's declaration, and run nothing (default false)")
-	flags.Var(scaleOf(&f.script.Scale), "scale", "multiply the rows, and with them memory and periods, or the file of a disk, by `S` (default 1, for\n2 cores and some minutes)")
+	flags.Var(cli.ScaleOf(&f.script.Scale), "scale", "multiply the rows, and with them memory and periods, or the file of a disk, by `S` (default 1, for\n2 cores and some minutes)")
 	flags.StringVar(&f.target, "target", "", "database to use, as `URL`, or folder of a disk (default the scenario's); memory\nand durability are added to a sandbox or SQLite that doesn't have them")
 	replicaVar(flags, &f.spec)
 	timeVar(flags, &f.maxTime, 0, "end each run after this `time` (default the scenario's), 0 for never")
-	durationVar(flags, &f.spec.Interval, "interval", defaultInterval, "`time` between two readings of all figures")
+	cli.DurationVar(flags, &f.spec.Interval, "interval", defaultInterval, "`time` between two readings of all figures")
 	seedVar(flags, &f.spec, "`number` that all rows derive from")
 	flags.StringVar(&f.resume, "resume", "", "make the runs that this record `file` lacks, and add them to it (default none)")
 	f.out.define(flags, newRecord, " of the rate", "", "summaries and the comparison as JSON instead of text")
@@ -93,30 +92,16 @@ func (f *scenarioFlags) complete(d *scenario.Declaration, flags *pflag.FlagSet) 
 	f.spec.Workload, f.spec.Targets, f.spec.Scenario = experiment.Scenario, []string{cmp.Or(f.target, d.Target)}, &f.script
 }
 
-// scaleOf is a positive factor.
-func scaleOf(scale *float64) flagValue {
-	return flagValue{func(text string) error {
-		v, err := figure.ParseCount(text)
-		if err == nil && v == 0 {
-			err = errors.New("0 leaves no rows")
-		}
-		if err == nil {
-			*scale = v
-		}
-		return err
-	}, func() string { return "" }, "S"}
-}
-
 func (f *scenarioFlags) checkArgs(args []string) error {
 	switch {
 	case f.list && len(args) > 0:
-		return usagef("rowmill bench scenario "+args[0]+" --print", "--list takes no scenario")
+		return cli.Usagef("rowmill bench scenario "+args[0]+" --print", "--list takes no scenario")
 	case f.resume != "" && len(args) > 0:
-		return usagef("rowmill bench scenario --resume "+f.resume, "--resume takes no scenario: the record says which it is")
+		return cli.Usagef("rowmill bench scenario --resume "+f.resume, "--resume takes no scenario: the record says which it is")
 	case !f.list && f.resume == "" && len(args) == 0:
-		return usagef("rowmill bench scenario --list", "which scenario? There are %s, or a file of your own", strings.Join(scenario.Names(), ", "))
+		return cli.Usagef("rowmill bench scenario --list", "which scenario? There are %s, or a file of your own", strings.Join(scenario.Names(), ", "))
 	case len(args) > 1:
-		return usagef("rowmill bench scenario --help", "unexpected argument %q: scenarios are run one at a time", args[1])
+		return cli.Usagef("rowmill bench scenario --help", "unexpected argument %q: scenarios are run one at a time", args[1])
 	}
 	return nil
 }
@@ -128,20 +113,20 @@ func (a benchmarks) listScenarios(ctx context.Context) error {
 			return err
 		}
 		if i > 0 {
-			fmt.Fprintln(a.stdout)
+			fmt.Fprintln(a.Stdout)
 		}
-		fmt.Fprint(a.stdout, d.Explain())
+		fmt.Fprint(a.Stdout, d.Explain())
 	}
 	return nil
 }
 
 func (a benchmarks) resumeScenario(ctx context.Context, flags *pflag.FlagSet, f *scenarioFlags) error {
 	if f.out.record != "" {
-		return usagef("rowmill bench scenario --resume "+f.resume, "--out can't be used with --resume: the runs are added to the resumed record")
+		return cli.Usagef("rowmill bench scenario --resume "+f.resume, "--out can't be used with --resume: the runs are added to the resumed record")
 	}
 	for _, name := range []string{"scale", "target", "replica", "time", "interval", "seed", "no-verify"} {
 		if flags.Changed(name) {
-			return usagef("without --"+name, "--resume: --%s comes from the record", name)
+			return cli.Usagef("without --"+name, "--resume: --%s comes from the record", name)
 		}
 	}
 	p, err := experiment.ResumeScenario(ctx, f.resume, f.spec.DropExisting)

@@ -1,10 +1,11 @@
-package main
+package measure
 
 import (
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/rowmill/rowmill/internal/cli"
 	"github.com/rowmill/rowmill/internal/experiment"
 	"github.com/rowmill/rowmill/internal/workload"
 )
@@ -36,7 +37,7 @@ func (a benchmarks) benchTPCCCommand() *cobra.Command {
 			"Ctrl-C ends it and reports what was measured. `rowmill report` shows a record again.",
 		Example: "  rowmill bench tpcc --target 'sandbox:mariadb?memory=512MB' --warehouses 10 --terminals 16 --out tpcc.jsonl\n" +
 			"  rowmill bench tpcc --target 'sandbox:postgres?memory=512MB' --deep --kill-server-every 20s",
-		Args: onlyFlags,
+		Args: cli.WantArgs(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			fitInterval(c.Flags(), &spec)
 			return a.bench(c.Context(), measuring{spec: &spec, out: out})
@@ -44,15 +45,15 @@ func (a benchmarks) benchTPCCCommand() *cobra.Command {
 	}
 	flags := c.Flags()
 	flags.SortFlags = false
-	oneTarget(flags, &spec)
-	intVar(flags, &tpcc.Warehouses, "warehouses", 1, "warehouses, `N`")
-	intVar(flags, &tpcc.Terminals, "terminals", defaultTerminals, "terminals, `N`, each with a connection and a warehouse that stays")
+	targetVar(flags, &spec)
+	cli.IntVar(flags, &tpcc.Warehouses, "warehouses", 1, "warehouses, `N`")
+	cli.IntVar(flags, &tpcc.Terminals, "terminals", defaultTerminals, "terminals, `N`, each with a connection and a warehouse that stays")
 	timeVar(flags, &spec.MaxTime, time.Minute, "measure for this `time`")
 	warmupVar(flags, &spec, "the transactions")
 	flags.BoolVar(&tpcc.Keying, "keying", false, "wait as TPC-C's users do, who type and think: at most 12.86 new orders per minute\nand warehouse, with 10 terminals for each (default false)")
 	flags.BoolVar(&tpcc.Deep, "deep", false, "examine all consistency conditions, also of what was loaded (default false)")
-	durationVar(flags, &spec.KillEvery, "kill-server-every", 0, "kill -9 the private server every `time` and restart it\n(sandbox targets only; default never)")
-	durationVar(flags, &spec.Interval, "interval", defaultInterval, "`time` between two readings of all figures")
+	cli.DurationVar(flags, &spec.KillEvery, "kill-server-every", 0, "kill -9 the private server every `time` and restart it\n(sandbox targets only; default never)")
+	cli.DurationVar(flags, &spec.Interval, "interval", defaultInterval, "`time` between two readings of all figures")
 	seedVar(flags, &spec, "`number` that all rows and all transactions derive from")
 	out.define(flags, newRecord, " of rates and response times", "", "results as JSON instead of text")
 	flags.BoolVar(&spec.DropExisting, "drop-existing", false, "drop tables of these names that exist, with all their rows (default false)")

@@ -1,4 +1,4 @@
-package main
+package measure
 
 import (
 	"strings"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rowmill/rowmill/internal/cli"
 	"github.com/rowmill/rowmill/internal/experiment"
 	"github.com/rowmill/rowmill/internal/workload"
 	"github.com/rowmill/rowmill/internal/workload/oltp"
@@ -45,7 +46,7 @@ func (a benchmarks) benchHotRowCommand() *cobra.Command {
 			"Ctrl-C ends it and reports what was measured. `rowmill report` shows a record again.",
 		Example: "  rowmill bench hotrow --target 'sandbox:mariadb?memory=256MB' --clients 100,1000\n" +
 			"  rowmill bench hotrow --target 'sandbox:postgres' --clients 200 --ways plain,slots --time 10s",
-		Args: onlyFlags,
+		Args: cli.WantArgs(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if !c.Flags().Changed("runs") && spec.MaxTime > 0 {
 				spec.Rows = 0
@@ -55,17 +56,17 @@ func (a benchmarks) benchHotRowCommand() *cobra.Command {
 	}
 	flags := c.Flags()
 	flags.SortFlags = false
-	oneTarget(flags, &spec)
+	targetVar(flags, &spec)
 	spec.Rows = defaultHotRuns
 	flags.IntSliceVar(&hot.Clients, "clients", []int{1000}, "numbers of clients to measure with, each with a connection, `list`")
-	flags.Var(countOf(&spec.Rows), "runs", "runs of all clients together, such as 100k (none with --time)")
+	flags.Var(cli.CountOf(&spec.Rows), "runs", "runs of all clients together, such as 100k (none with --time)")
 	timeVar(flags, &spec.MaxTime, 0, "end after this `time` (default none)")
 	flags.StringSliceVar(&hot.Ways, "ways", []string{oltp.HotPlain}, "ways to count, `list`: "+strings.Join(oltp.HotWays(), ", "))
-	intVar(flags, &hot.Slots, "slots", defaultHotSlots, "rows that way slots spreads the count over, `N`")
-	durationVar(flags, &hot.Cache, "cache", 0, "how old the count may be that a run reads, such as 5s (default it is read each time)")
-	durationVar(flags, &spec.KillEvery, "kill-server-every", 0, "kill the private server at this `interval` and restart it (default never)")
-	intVar(flags, &spec.Repeat, "repeat", 1, "measure each `N` times, in turn")
-	durationVar(flags, &spec.Interval, "interval", defaultInterval, "`time` between two readings of all figures")
+	cli.IntVar(flags, &hot.Slots, "slots", defaultHotSlots, "rows that way slots spreads the count over, `N`")
+	cli.DurationVar(flags, &hot.Cache, "cache", 0, "how old the count may be that a run reads, such as 5s (default it is read each time)")
+	cli.DurationVar(flags, &spec.KillEvery, "kill-server-every", 0, "kill the private server at this `interval` and restart it (default never)")
+	cli.IntVar(flags, &spec.Repeat, "repeat", 1, "measure each `N` times, in turn")
+	cli.DurationVar(flags, &spec.Interval, "interval", defaultInterval, "`time` between two readings of all figures")
 	out.define(flags, newRecord, " of rates and latencies", "", "results as JSON instead of text")
 	flags.BoolVar(&spec.DropExisting, "drop-existing", false, "drop tables of these names that exist, with all their rows (default false)")
 	return c

@@ -1,4 +1,4 @@
-package main
+package measure
 
 import (
 	"cmp"
@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/rowmill/rowmill/internal/cli"
 	"github.com/rowmill/rowmill/internal/experiment"
 	"github.com/rowmill/rowmill/internal/report/oneline"
 	"github.com/rowmill/rowmill/internal/target"
@@ -43,7 +44,7 @@ func newCellFlags(verb string) *cellFlags {
 // define defines the flags before those of the verb alone.
 func (f *cellFlags) define(flags *pflag.FlagSet) {
 	flags.IntSliceVar(&f.cells.Clients, "clients", []int{1, 2, 4, 8, 16}, "numbers of concurrent clients to measure with, `list`")
-	flags.Var(countOf(&f.spec.Rows), "rows", "rows that the table is filled with first, such as 100k or 10M")
+	flags.Var(cli.CountOf(&f.spec.Rows), "rows", "rows that the table is filled with first, such as 100k or 10M")
 	timeVar(flags, &f.time, defaultSpeedTime, "measure each cell for this `time`")
 	warmupVar(flags, &f.spec, "each cell")
 }
@@ -78,7 +79,7 @@ func (a benchmarks) benchMixedCommand() *cobra.Command {
 		Example: "  rowmill bench mixed --target 'sandbox:mariadb?memory=256MB' \\\n" +
 			"      --target 'sandbox:postgres?memory=256MB' --png speed.png --out speed.jsonl\n" +
 			"  rowmill bench mixed --target sqlite: --ops select-pk --clients 1,2 --time 5s",
-		Args: onlyFlags,
+		Args: cli.WantArgs(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error { return a.benchCells(c.Context(), f) },
 	}
 	flags := c.Flags()
@@ -88,9 +89,9 @@ func (a benchmarks) benchMixedCommand() *cobra.Command {
 	flags.StringVar(&f.spec.Preset, "preset", f.spec.Preset, "`name` of the table: "+strings.Join(workload.MixedPresets(), ", "))
 	flags.StringSliceVar(&f.cells.Ops, "ops", workload.MixedOperations(), "operations to measure, `list`")
 	f.define(flags)
-	intVar(flags, &f.spec.Batch, "batch", 1, "rows in one inserting transaction, `N`")
+	cli.IntVar(flags, &f.spec.Batch, "batch", 1, "rows in one inserting transaction, `N`")
 	flags.Float64Var(&f.cells.Mix, "mix", 50, "`percent` of the clients of mixed that select")
-	intVar(flags, &f.spec.Repeat, "repeat", 1, "measure the matrix `N` times, and report the confidence of ratios")
+	cli.IntVar(flags, &f.spec.Repeat, "repeat", 1, "measure the matrix `N` times, and report the confidence of ratios")
 	f.defineOutputs(flags)
 	return c
 }
@@ -113,7 +114,7 @@ func (a benchmarks) benchPointsCommand() *cobra.Command {
 		Example: "  rowmill bench points --target 'sandbox:mariadb?memory=256MB' \\\n" +
 			"      --set innodb_adaptive_hash_index=OFF,innodb_adaptive_hash_index=ON\n" +
 			"  rowmill bench points --set cache=100KB,cache=64MB --time 5s",
-		Args: onlyFlags,
+		Args: cli.WantArgs(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if !c.Flags().Changed("repeat") && len(f.cells.Set) > 0 {
 				f.spec.Repeat = defaultSetRepeats
@@ -124,11 +125,11 @@ func (a benchmarks) benchPointsCommand() *cobra.Command {
 	flags := c.Flags()
 	flags.SortFlags = false
 	f.cells.Ops = []string{workload.OpPoints}
-	oneTarget(flags, &f.spec)
-	intVar(flags, &f.cells.Points, "points", 10, "values in one select, `N`")
+	targetVar(flags, &f.spec)
+	cli.IntVar(flags, &f.cells.Points, "points", 10, "values in one select, `N`")
 	flags.StringArrayVar(&f.cells.Set, "set", nil, "compare two settings of the server, `NAME=VALUE,NAME=VALUE` (default none)")
 	f.define(flags)
-	intVar(flags, &f.spec.Repeat, "repeat", 1, fmt.Sprintf("measure each cell `N` times, in turn; with --set %d by default", defaultSetRepeats))
+	cli.IntVar(flags, &f.spec.Repeat, "repeat", 1, fmt.Sprintf("measure each cell `N` times, in turn; with --set %d by default", defaultSetRepeats))
 	f.defineOutputs(flags)
 	return c
 }

@@ -1,4 +1,4 @@
-package main
+package measure
 
 import (
 	"cmp"
@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/rowmill/rowmill/internal/cli"
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/experiment"
 	"github.com/rowmill/rowmill/internal/experiment/record"
@@ -66,7 +67,7 @@ func (a benchmarks) benchMatrixCommand() *cobra.Command {
 			"  rowmill bench matrix --target 'sandbox:mariadb?memory=64MB' --method multi,prepared,load \\\n" +
 			"      --batch 1,100,1k --durability full,none --repeat 2 --out matrix.jsonl --html matrix.html\n" +
 			"  rowmill bench matrix --resume matrix.jsonl",
-		Args: onlyFlags,
+		Args: cli.WantArgs(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error { return a.benchMatrix(c.Context(), &f, c.Flags()) },
 	}
 	f.define(c.Flags())
@@ -79,60 +80,41 @@ func (f *matrixFlags) define(flags *pflag.FlagSet) {
 	l.Batches, l.Writers = []string{"1", "100", "1000"}, []string{"1", "4"}
 	f.threshold = noThreshold
 	flags.SortFlags = false
-	oneTarget(flags, s)
+	targetVar(flags, s)
 	flags.StringVar(&s.Preset, "preset", "classic", "`name` of the table and its rows: see rowmill bench insert --help")
-	flags.Var(countOf(&s.Rows), "rows", "rows of each run; 0 is none but --time")
+	flags.Var(cli.CountOf(&s.Rows), "rows", "rows of each run; 0 is none but --time")
 	timeVar(flags, &s.MaxTime, defaultCellTime, "end each run after this `time`; 0 is none")
 	flags.StringSliceVar(&l.Methods, "method", nil, "insert methods, `list` of single, multi, prepared, pipeline, load (default those of multi, prepared, load that the engine has)")
-	flags.Var(countsOf(&l.Batches), "batch", "rows in one transaction, `list`")
-	flags.Var(countsOf(&l.Writers), "writers", "clients that insert at once, `list`")
-	flags.Var(countsOf(&l.Indexes), "indexes", "secondary indexes, the preset's first, `list` (default the preset's)")
+	flags.Var(cli.CountsOf(&l.Batches), "batch", "rows in one transaction, `list`")
+	flags.Var(cli.CountsOf(&l.Writers), "writers", "clients that insert at once, `list`")
+	flags.Var(cli.CountsOf(&l.Indexes), "indexes", "secondary indexes, the preset's first, `list` (default the preset's)")
 	flags.StringSliceVar(&s.Layouts, "layout", []string{workload.Plain}, "layouts, `list` of "+strings.Join(workload.Layouts(), ", "))
 	flags.StringSliceVar(&l.Durabilities, "durability", nil, "what a commit survives, `list` of full, relaxed, none; for private servers and SQLite (default the target's)")
-	intVar(flags, &s.Repeat, "repeat", 1, "run each cell `N` times; 2 and more tell noise from what matters")
+	cli.IntVar(flags, &s.Repeat, "repeat", 1, "run each cell `N` times; 2 and more tell noise from what matters")
 	seedVar(flags, s, "`number` that all rows and the order of the cells derive from")
-	durationVar(flags, &s.Interval, "interval", defaultInterval, "`time` between two readings of all figures, less by default in a short run")
-	flags.Var(countOrAuto(&s.PeriodRows), "period-rows", "rows of a rolling table's period; auto fits two periods into the database's cache")
+	cli.DurationVar(flags, &s.Interval, "interval", defaultInterval, "`time` between two readings of all figures, less by default in a short run")
+	flags.Var(cli.CountOrAuto(&s.PeriodRows), "period-rows", "rows of a rolling table's period; auto fits two periods into the database's cache")
 	flags.StringVar(&f.resume, "resume", "", "continue the matrix of this record `file`: run the cells that are not complete, with the recorded flags")
 	flags.BoolVar(&f.retryFailed, "retry-failed", false, "with --resume, also run again what failed (default false)")
 	flags.StringVar(&f.baseline, "baseline", "", "compare each cell with that of this older record `file` of a matrix (default none)")
-	flags.Var(fractionOf(&f.threshold), "threshold", "with --baseline, exit with 3 when a cell, or all together, is shown to be slower by more than this `share`, such as 10% (default never)")
+	flags.Var(cli.FractionOf(&f.threshold), "threshold", "with --baseline, exit with 3 when a cell, or all together, is shown to be slower by more than this `share`, such as 10% (default never)")
 	f.out.define(flags, "write the record of all runs to this `file`, replacing it (default none: can't be resumed)", " of what matters", "", "analysis as JSON instead of text")
 	proofVar(flags, s, "don't read the tables back")
 	flags.BoolVar(&f.plan, "plan", false, "print the cells, in their order, and how long they take, and run nothing (default false)")
 	flags.BoolVar(&f.yes, "yes", false, fmt.Sprintf("don't ask before more than %d runs, or more than %s (default false)", manyRuns, longMatrix))
 }
 
-// countsOf are several whole numbers as text: 1,100,10k.
-func countsOf(all *[]string) flagValue {
-	given := false
-	return flagValue{func(s string) error {
-		if !given {
-			*all, given = nil, true
-		}
-		for part := range strings.SplitSeq(s, ",") {
-			var n int64
-			count := countOf(&n)
-			if err := count.Set(strings.TrimSpace(part)); err != nil {
-				return err
-			}
-			*all = append(*all, count.String())
-		}
-		return nil
-	}, func() string { return strings.Join(*all, ",") }, "list"}
-}
-
 // check refuses invalid flags besides those of the Spec.
 func (f *matrixFlags) check() error {
 	switch {
 	case f.baseline == "" && f.threshold >= 0:
-		return usagef("--baseline OLD.jsonl", "--threshold requires --baseline")
+		return cli.Usagef("--baseline OLD.jsonl", "--threshold requires --baseline")
 	case f.retryFailed && f.resume == "":
-		return usagef("--resume RUN.jsonl", "--retry-failed requires --resume")
+		return cli.Usagef("--resume RUN.jsonl", "--retry-failed requires --resume")
 	}
 	for _, o := range append(f.out.reports.outputs(), output{flag: "the record of this matrix", path: cmp.Or(f.out.record, f.resume)}) {
 		if f.baseline != "" && o.path != "" && filepath.Clean(f.baseline) == filepath.Clean(o.path) {
-			return usagef("give each its own file", "--baseline and %s can't both be %s", o.flag, o.path)
+			return cli.Usagef("give each its own file", "--baseline and %s can't both be %s", o.flag, o.path)
 		}
 	}
 	return f.out.check("rowmill bench matrix")
@@ -148,7 +130,7 @@ func (f *matrixFlags) prepare(ctx context.Context, given *pflag.FlagSet) (m *exp
 		return m, nil, err
 	}
 	if f.out.record != "" {
-		return nil, nil, usagef("without --out", "--out can't be used with --resume: the runs are appended to %s", f.resume)
+		return nil, nil, cli.Usagef("without --out", "--out can't be used with --resume: the runs are appended to %s", f.resume)
 	}
 	if m, done, err = experiment.ResumeMatrix(ctx, f.resume, f.retryFailed); err != nil {
 		return nil, nil, err
@@ -180,16 +162,16 @@ func (a benchmarks) benchMatrix(ctx context.Context, f *matrixFlags, given *pfla
 			return err
 		}
 		if !report.IsMatrix(baseline) {
-			return usagef("rowmill bench matrix --out "+f.baseline, "--baseline %s: it holds no matrix", f.baseline)
+			return cli.Usagef("rowmill bench matrix --out "+f.baseline, "--baseline %s: it holds no matrix", f.baseline)
 		}
 	}
 	long, took := m.Estimate(done, baseline)
 	if f.plan {
-		_, err := io.WriteString(a.stdout, m.Text(took))
+		_, err := io.WriteString(a.Stdout, m.Text(took))
 		return err
 	}
 	if len(m.Trials) > manyRuns || long > longMatrix {
-		if err := a.confirm(ctx, m.Summary(took)+"\n", f.yes); err != nil {
+		if err := a.Confirm(ctx, m.Summary(took)+"\n", f.yes); err != nil {
 			return err
 		}
 	}
@@ -230,9 +212,9 @@ func (a benchmarks) reportMatrix(f *matrixFlags, recs, baseline []result.Record,
 	switch {
 	case err != nil:
 	case f.out.reports.json:
-		err = d.JSON(a.stdout)
+		err = d.JSON(a.Stdout)
 	case !taken:
-		err = d.Text(a.stdout)
+		err = d.Text(a.Stdout)
 	}
 	if ended != nil || err != nil {
 		return errors.Join(ended, err)

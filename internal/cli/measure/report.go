@@ -1,7 +1,6 @@
-package main
+package measure
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"path/filepath"
@@ -10,11 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rowmill/rowmill/internal/cli"
 	"github.com/rowmill/rowmill/internal/experiment/record"
 	"github.com/rowmill/rowmill/internal/report"
 	"github.com/rowmill/rowmill/internal/report/document"
 	"github.com/rowmill/rowmill/internal/report/oneline"
-	"github.com/rowmill/rowmill/internal/textfile"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -31,7 +30,12 @@ type reportFlags struct {
 	format intervalFormat
 }
 
-func (a *app) reportCommand() *cobra.Command {
+// reports implements `rowmill report`, and writes the reports of the other verbs.
+type reports struct{ *cli.App }
+
+// ReportCommand returns `rowmill report`.
+func ReportCommand(app *cli.App) *cobra.Command {
+	a := reports{app}
 	var f reportFlags
 	c := &cobra.Command{
 		Use:   "report RUN.jsonl...",
@@ -46,7 +50,7 @@ func (a *app) reportCommand() *cobra.Command {
 			"  rowmill report run.jsonl --html run.html --png run.png",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usagef("rowmill report run.jsonl", "no run records given")
+				return cli.Usagef("rowmill report run.jsonl", "no run records given")
 			}
 			return nil
 		},
@@ -93,7 +97,7 @@ func (f reportFlags) check(command string) error {
 	}
 	if f.format != "" {
 		if taken != "" {
-			return usagef(command+" --interval-format "+f.format.String(), "--json and --interval-format can't both be standard output")
+			return cli.Usagef(command+" --interval-format "+f.format.String(), "--json and --interval-format can't both be standard output")
 		}
 		taken = "--interval-format"
 	}
@@ -102,16 +106,16 @@ func (f reportFlags) check(command string) error {
 		ext := strings.ToLower(filepath.Ext(o.path))
 		switch of, known := endings[ext]; {
 		case known && of != o.flag:
-			return usagef(command+" "+o.flag+" "+strings.TrimSuffix(o.path, filepath.Ext(o.path))+"."+o.flag[2:],
+			return cli.Usagef(command+" "+o.flag+" "+strings.TrimSuffix(o.path, filepath.Ext(o.path))+"."+o.flag[2:],
 				"%s %s: it writes no %s file", o.flag, o.path, ext)
 		case o.path == "-" && taken != "":
-			return usagef(command+" "+o.flag+" FILE", "%s and %s can't both be standard output", taken, o.flag)
+			return cli.Usagef(command+" "+o.flag+" FILE", "%s and %s can't both be standard output", taken, o.flag)
 		case o.path == "-":
 			taken = o.flag
 		case o.path != "":
 			clean := filepath.Clean(o.path)
 			if other, ok := files[clean]; ok {
-				return usagef("give each its own file", "%s and %s can't both be %s", other, o.flag, o.path)
+				return cli.Usagef("give each its own file", "%s and %s can't both be %s", other, o.flag, o.path)
 			}
 			files[clean] = o.flag
 		}
@@ -119,7 +123,7 @@ func (f reportFlags) check(command string) error {
 	return nil
 }
 
-func (a *app) report(ctx context.Context, f reportFlags, paths []string) error {
+func (a reports) report(ctx context.Context, f reportFlags, paths []string) error {
 	if err := f.check("rowmill report " + paths[0]); err != nil {
 		return err
 	}
@@ -132,18 +136,18 @@ func (a *app) report(ctx context.Context, f reportFlags, paths []string) error {
 
 // writeReports writes the requested reports. The text goes to standard output unless
 // another report does.
-func (a *app) writeReports(f reportFlags, recs []result.Record) error {
+func (a reports) writeReports(f reportFlags, recs []result.Record) error {
 	build := sync.OnceValues(func() (*document.Document, error) { return report.New(recs) })
 	taken, err := a.writeFiles(f, build)
 	switch {
 	case err != nil:
 		return err
 	case f.json:
-		return report.JSON(a.stdout, recs)
+		return report.JSON(a.Stdout, recs)
 	case f.format == formatIbench:
-		return oneline.WriteIbench(a.stdout, recs)
+		return oneline.WriteIbench(a.Stdout, recs)
 	case f.format == formatRowmill:
-		return oneline.WriteProgress(a.stdout, recs)
+		return oneline.WriteProgress(a.Stdout, recs)
 	case taken:
 		return nil
 	}
@@ -151,12 +155,12 @@ func (a *app) writeReports(f reportFlags, recs []result.Record) error {
 	if err != nil {
 		return err
 	}
-	return d.Text(a.stdout)
+	return d.Text(a.Stdout)
 }
 
 // writeFiles writes the reports that go to files. taken reports whether one of them
 // went to standard output.
-func (a *app) writeFiles(f reportFlags, build func() (*document.Document, error)) (taken bool, err error) {
+func (a reports) writeFiles(f reportFlags, build func() (*document.Document, error)) (taken bool, err error) {
 	for _, o := range f.outputs() {
 		if o.path == "" {
 			continue
@@ -167,23 +171,9 @@ func (a *app) writeFiles(f reportFlags, build func() (*document.Document, error)
 		}
 		d.Elapsed = f.elapsed
 		taken = taken || o.path == "-"
-		if err := a.writeOutput(o.path, func(w io.Writer) error { return o.write(d, w) }); err != nil {
+		if err := a.WriteOutput(o.path, func(w io.Writer) error { return o.write(d, w) }); err != nil {
 			return taken, err
 		}
 	}
 	return taken, nil
-}
-
-// writeOutput writes a file completely or not at all. The path "-" is standard output,
-// which gets nothing if the writing fails.
-func (a *app) writeOutput(path string, write func(io.Writer) error) error {
-	if path != "-" {
-		return textfile.Replace(path, write)
-	}
-	var buf bytes.Buffer
-	if err := write(&buf); err != nil {
-		return err
-	}
-	_, err := a.stdout.Write(buf.Bytes())
-	return err
 }

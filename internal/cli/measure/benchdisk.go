@@ -1,4 +1,4 @@
-package main
+package measure
 
 import (
 	"strings"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rowmill/rowmill/internal/cli"
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/experiment"
 	"github.com/rowmill/rowmill/internal/report/oneline"
@@ -47,18 +48,18 @@ func (a benchmarks) benchDiskCommand() *cobra.Command {
 			"`rowmill plan --disk` and `rowmill bench insert --disk` use it.",
 		Example: "  rowmill bench disk /var/lib/mysql --out disk.jsonl --html disk.html\n" +
 			"  rowmill bench disk . --size 1GB --kinds random --blocks 16KiB --writes 0 --time 60s",
-		Args: wantArgs(1, 1),
+		Args: cli.WantArgs(1, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			spec.Targets = args
 			var err error
 			if of.FileBytes, err = engine.ParseBytes(size); err != nil {
-				return usagef("--size "+defaultDiskFile, "--size %q is not a size", size)
+				return cli.Usagef("--size "+defaultDiskFile, "--size %q is not a size", size)
 			}
 			of.Sizes = nil
 			for _, text := range blocks {
 				n, err := engine.ParseBytes(text)
 				if err != nil {
-					return usagef("--blocks 8KiB,16KiB,1MiB", "--blocks: %q is not a size", text)
+					return cli.Usagef("--blocks 8KiB,16KiB,1MiB", "--blocks: %q is not a size", text)
 				}
 				of.Sizes = append(of.Sizes, n)
 			}
@@ -74,8 +75,8 @@ func (a benchmarks) benchDiskCommand() *cobra.Command {
 	flags.IntSliceVar(&of.Writes, "writes", []int{0, 50, 100}, "percentages of requests that write, `list`")
 	flags.StringVar(&size, "size", defaultDiskFile, "`size` of the file: more than any cache in front of the disk")
 	timeVar(flags, &spec.MaxTime, defaultDiskTime, "measure each job for this `time`")
-	intVar(flags, &spec.Repeat, "repeat", 1, "measure each job `N` times, in turn")
-	durationVar(flags, &spec.Interval, "interval", defaultInterval, "`time` between two readings of all figures, a twentieth of --time if that is less")
+	cli.IntVar(flags, &spec.Repeat, "repeat", 1, "measure each job `N` times, in turn")
+	cli.DurationVar(flags, &spec.Interval, "interval", defaultInterval, "`time` between two readings of all figures, a twentieth of --time if that is less")
 	seedVar(flags, &spec, "`number` that the places of random requests derive from")
 	out.define(flags, newRecord, " of rates and latencies", "", "results as JSON instead of text")
 	return c

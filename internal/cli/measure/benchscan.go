@@ -1,10 +1,11 @@
-package main
+package measure
 
 import (
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/rowmill/rowmill/internal/cli"
 	"github.com/rowmill/rowmill/internal/experiment"
 	"github.com/rowmill/rowmill/internal/report/oneline"
 	"github.com/rowmill/rowmill/internal/workload"
@@ -37,22 +38,22 @@ func (a benchmarks) benchScanCommand() *cobra.Command {
 			"Ctrl-C ends it and reports what was measured. `rowmill report` shows a record again.",
 		Example: "  rowmill bench scan --target 'sandbox:mariadb?memory=1GB' --png scan.png --out scan.jsonl\n" +
 			"  rowmill bench scan --rows 100k --partitions 20 --step 5 --repeat 1",
-		Args: onlyFlags,
+		Args: cli.WantArgs(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return a.bench(c.Context(), measuring{spec: &spec, out: out, show: a.runLines(oneline.Scan)})
 		},
 	}
 	flags := c.Flags()
 	flags.SortFlags = false
-	oneTarget(flags, &spec)
+	targetVar(flags, &spec)
 	spec.Rows = defaultScanRows
-	flags.Var(countOf(&spec.Rows), "rows", "rows of the table, such as 100k or 40M")
-	intVar(flags, &scan.Partitions, "partitions", defaultScanPartitions, "partitions of the table, each with one value of its column")
-	intVar(flags, &scan.Step, "step", defaultScanStep, "measure at 1 partition and at each multiple of `N`, up to all")
+	flags.Var(cli.CountOf(&spec.Rows), "rows", "rows of the table, such as 100k or 40M")
+	cli.IntVar(flags, &scan.Partitions, "partitions", defaultScanPartitions, "partitions of the table, each with one value of its column")
+	cli.IntVar(flags, &scan.Step, "step", defaultScanStep, "measure at 1 partition and at each multiple of `N`, up to all")
 	flags.StringSliceVar(&scan.Ways, "ways", result.ScanWays(), "ways of asking, `list`: "+strings.Join(result.ScanWays(), ", "))
-	intVar(flags, &scan.Sessions, "parallel", 0, "connections that read, if the query is split; 0 is one for each core of\nthe server if it is on this machine, else 4")
-	intVar(flags, &spec.Repeat, "repeat", defaultScanRepeats, "measure each way `N` times, in turn")
-	durationVar(flags, &spec.Interval, "interval", defaultInterval, "time between two readings of all counters")
+	cli.IntVar(flags, &scan.Sessions, "parallel", 0, "connections that read, if the query is split; 0 is one for each core of\nthe server if it is on this machine, else 4")
+	cli.IntVar(flags, &spec.Repeat, "repeat", defaultScanRepeats, "measure each way `N` times, in turn")
+	cli.DurationVar(flags, &spec.Interval, "interval", defaultInterval, "time between two readings of all counters")
 	seedVar(flags, &spec, "`number` that all rows derive from")
 	out.define(flags, newRecord, " of response times", "", "results as JSON instead of text")
 	flags.BoolVar(&spec.DropExisting, "drop-existing", false, "drop a table of this name that exists, with all its rows (default false)")

@@ -1,4 +1,4 @@
-package main
+package measure
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/rowmill/rowmill/internal/cli"
 	"github.com/rowmill/rowmill/internal/experiment"
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/workload"
@@ -52,7 +53,7 @@ func (a benchmarks) benchIbenchCommand() *cobra.Command {
 			"  rowmill bench ibench --target postgres://me@db1/test --rows 30M --clients 4 \\\n" +
 			"      --time 30m --interval-format ibench --out ibench.jsonl --html ibench.html\n" +
 			"  rowmill bench ibench --target postgres://me@db1/test --rows 30M --clients 4 --steps qr100,qp100",
-		Args: onlyFlags,
+		Args: cli.WantArgs(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			fitInterval(c.Flags(), &f.spec)
 			return a.benchIbench(c.Context(), &f)
@@ -67,17 +68,17 @@ func (f *ibenchFlags) define(flags *pflag.FlagSet) {
 	*s = experiment.Spec{Workload: experiment.Ibench, WorkloadSpecs: experiment.WorkloadSpecs{Ibench: b}, Preset: "ibench", Layouts: []string{workload.Plain}, Rows: defaultRows}
 	f.format = formatRowmill
 	flags.SortFlags = false
-	oneTarget(flags, s)
-	flags.Var(countOf(&s.Rows), "rows", "rows of l.i0, of all clients together")
-	flags.Var(countOrAuto(&b.RowsI1), "rows-i1", "rows of l.i1; auto is 4/3 of --rows, as published")
-	flags.Var(countOrAuto(&b.RowsI2), "rows-i2", "rows of l.i2; auto is 1/3 of --rows, as published")
-	intVar(flags, &b.Clients, "clients", 1, "clients that insert; `N` tables, one for each")
+	targetVar(flags, s)
+	flags.Var(cli.CountOf(&s.Rows), "rows", "rows of l.i0, of all clients together")
+	flags.Var(cli.CountOrAuto(&b.RowsI1), "rows-i1", "rows of l.i1; auto is 4/3 of --rows, as published")
+	flags.Var(cli.CountOrAuto(&b.RowsI2), "rows-i2", "rows of l.i2; auto is 1/3 of --rows, as published")
+	cli.IntVar(flags, &b.Clients, "clients", 1, "clients that insert; `N` tables, one for each")
 	flags.BoolVar(&b.SharedTable, "shared-table", false, "have all clients share one table (default one for each)")
 	flags.StringSliceVar(&b.Steps, "steps", workload.IbenchSteps(), "steps to run, `list` in their order; without l.i0, on the tables that an earlier run has left")
 	timeVar(flags, &b.QueryTime, defaultQueryTime, "end each query step after this `time`; 30m as published")
-	flags.StringVar(&s.Method, "method", "", "how to insert: `single`, multi, prepared, pipeline (PostgreSQL) or load (default multi; on SQLite prepared)")
+	methodVar(flags, s)
 	seedVar(flags, s, "`number` that all rows and queries derive from")
-	durationVar(flags, &s.Interval, "interval", defaultInterval, "`time` between two readings of all figures, less by default in a short run")
+	cli.DurationVar(flags, &s.Interval, "interval", defaultInterval, "`time` between two readings of all figures, less by default in a short run")
 	flags.Var(&f.format, "interval-format", "what to print of each interval: `rowmill` (for people), or ibench (its 17 columns)")
 	f.out.define(flags, newRecord, " of the rate against rows", "", "summary as JSON")
 	flags.BoolVar(&s.DropExisting, "drop-existing", false, "drop tables of an earlier run first, with all their rows (default false)")
@@ -88,7 +89,7 @@ func (f *ibenchFlags) define(flags *pflag.FlagSet) {
 func (a benchmarks) benchIbench(ctx context.Context, f *ibenchFlags) error {
 	m := measuring{spec: &f.spec, out: f.out, printSQL: f.printSQL}
 	if f.format == formatIbench {
-		m.show = func(context.Context) progress { return &ibenchLines{lines: lines{w: a.stderr}} }
+		m.show = func(context.Context) progress { return &ibenchLines{lines: lines{w: a.Stderr}} }
 	}
 	if n := f.ibench.QuerySteps(); n > 0 {
 		each := f.ibench.QueryTime.D()

@@ -1,4 +1,4 @@
-package main
+package measure
 
 import (
 	"context"
@@ -6,10 +6,11 @@ import (
 	"io"
 	"strings"
 	"sync"
-	"time"
 
+	"github.com/rowmill/rowmill/internal/cli"
+	"github.com/rowmill/rowmill/internal/experiment"
+	"github.com/rowmill/rowmill/internal/experiment/record"
 	"github.com/rowmill/rowmill/internal/live"
-	"github.com/rowmill/rowmill/internal/query"
 	"github.com/rowmill/rowmill/internal/report/oneline"
 	"github.com/rowmill/rowmill/result"
 )
@@ -26,11 +27,11 @@ type progress interface {
 
 // newProgress returns the implementation of progress that suits stderr. ctx ends when
 // the user interrupts the runs.
-func (a *app) newProgress(ctx context.Context) progress {
-	if live.IsTerminal(a.stderr) {
-		return live.New(ctx, a.stderr)
+func (a benchmarks) newProgress(ctx context.Context) progress {
+	if live.IsTerminal(a.Stderr) {
+		return live.New(ctx, a.Stderr)
 	}
-	return &lines{w: a.stderr}
+	return &lines{w: a.Stderr}
 }
 
 // lines prints a line for each interval. Its methods may be called from
@@ -62,8 +63,8 @@ func (l *lines) End(result.Summary) {}
 func (l *lines) Note(text string) { l.print(text) }
 
 // runLines are the progress of an experiment of many short runs: a line for each that has ended.
-func (a *app) runLines(line func(result.Summary) string) func(context.Context) progress {
-	return func(context.Context) progress { return &runLines{lines{w: a.stderr}, line} }
+func (a benchmarks) runLines(line func(result.Summary) string) func(context.Context) progress {
+	return func(context.Context) progress { return &runLines{lines{w: a.Stderr}, line} }
 }
 
 type runLines struct {
@@ -82,11 +83,13 @@ func (l *lines) Close() {}
 // An intervalFormat is how intervals are printed.
 type intervalFormat string
 
-// The formats of intervals; the zero value of a flag is the first.
 const (
-	formatRowmill intervalFormat = "rowmill"
-	formatIbench  intervalFormat = "ibench"
+	formatRowmill intervalFormat = "rowmill" // for people
+	formatIbench  intervalFormat = "ibench"  // the insert benchmark's 17 columns
 )
+
+// IntervalFormats are the values of --interval-format.
+var IntervalFormats = []string{string(formatRowmill), string(formatIbench)}
 
 // Set implements pflag.Value.
 func (f *intervalFormat) Set(s string) error {
@@ -95,7 +98,7 @@ func (f *intervalFormat) Set(s string) error {
 		*f = v
 		return nil
 	}
-	return fmt.Errorf("unknown format %q: there are %s", s, strings.Join([]string{string(formatRowmill), string(formatIbench)}, ", "))
+	return fmt.Errorf("unknown format %q: there are %s", s, strings.Join(IntervalFormats, ", "))
 }
 
 // String implements pflag.Value.
@@ -137,46 +140,16 @@ func (l *ibenchLines) End(result.Summary) { l.flush(0) }
 
 func (l *ibenchLines) Note(text string) { l.print("# " + text) }
 
-// A queryProgress shows on a terminal how far a query is.
-type queryProgress struct {
-	a     *app
-	mu    sync.Mutex
-	began time.Time
-	last  query.Progress
+// Unrecorded returns the environment of runs without a record, of which only notes are shown.
+func Unrecorded(app *cli.App) (*experiment.Env, error) {
+	out, err := record.Create("")
+	return &experiment.Env{Out: out, Show: quiet{app.Note}, Rowmill: app.Version}, err
 }
 
-func (p *queryProgress) note(now query.Progress) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.last = now
-}
+// quiet shows only the notes of runs.
+type quiet struct{ note func(string) }
 
-// begin shows a query every second until the returned function is called. A nil p shows nothing.
-func (p *queryProgress) begin() (end func()) {
-	if p == nil {
-		return func() {}
-	}
-	p.began, p.last = time.Now(), query.Progress{}
-	stop := make(chan struct{})
-	var all sync.WaitGroup
-	all.Go(func() {
-		tick := time.NewTicker(time.Second)
-		defer tick.Stop()
-		for {
-			select {
-			case <-stop:
-				p.a.statusLine("")
-				return
-			case <-tick.C:
-				p.a.statusLine(p.text())
-			}
-		}
-	})
-	return func() { close(stop); all.Wait() }
-}
-
-func (p *queryProgress) text() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.last.Text(time.Since(p.began))
-}
+func (quiet) Begin(result.Run)         {}
+func (quiet) Interval(result.Interval) {}
+func (quiet) End(result.Summary)       {}
+func (q quiet) Note(text string)       { q.note(text) }

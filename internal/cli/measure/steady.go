@@ -1,4 +1,4 @@
-package main
+package measure
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/rowmill/rowmill/internal/cli"
 	"github.com/rowmill/rowmill/internal/experiment"
 )
 
@@ -48,7 +49,7 @@ func (a benchmarks) benchSteadyCommand() *cobra.Command {
 		Example: "  rowmill bench steady --target mariadb://bench@db1/test --time 24h --rate 100 --p99 50ms\n" +
 			"  rowmill bench steady --target sqlite:steady.db --time 10m --html steady.html\n" +
 			"  rowmill report steady-db1.jsonl steady-db2.jsonl --html both.html",
-		Args: onlyFlags,
+		Args: cli.WantArgs(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			fitInterval(c.Flags(), &f.spec)
 			return a.benchSteady(c.Context(), &f)
@@ -62,20 +63,20 @@ func (f *steadyFlags) define(flags *pflag.FlagSet) {
 	s := &f.spec
 	*s = experiment.Spec{Workload: experiment.Steady, LoadSpec: experiment.LoadSpec{Rate: steadyRate}}
 	flags.SortFlags = false
-	oneTarget(flags, s)
+	targetVar(flags, s)
 	timeVar(flags, &s.MaxTime, steadyFor, "hold the load for this `time`")
-	flags.Var(rateOf(&s.Rate, ""), "rate", "rows per second to hold")
-	durationVar(flags, &s.P99, "p99", 0, "an interval whose 99th percentile, from when inserts are due, is above this `time` is below target (default no limit)")
+	flags.Var(cli.RateOf(&s.Rate, ""), "rate", "rows per second to hold")
+	cli.DurationVar(flags, &s.P99, "p99", 0, "an interval whose 99th percentile, from when inserts are due, is above this `time` is below target (default no limit)")
 	flags.StringVar(&s.Preset, "preset", "classic", "`name` of the table and its rows, see rowmill bench insert --help")
-	intVar(flags, &s.Batch, "batch", steadyBatch, "rows in one transaction, `N`")
-	intVar(flags, &s.Writers, "writers", 1, "clients that share the load, each on a connection of its own; `N`")
-	flags.StringVar(&s.Method, "method", "", "how to insert: `single`, multi, prepared, pipeline (PostgreSQL) or load (default multi; on SQLite prepared)")
-	flags.Var(optional(&s.Indexes, intOf), "indexes", "secondary indexes, the preset's first `N` (default the preset's)")
+	cli.IntVar(flags, &s.Batch, "batch", steadyBatch, "rows in one transaction, `N`")
+	cli.IntVar(flags, &s.Writers, "writers", 1, "clients that share the load, each on a connection of its own; `N`")
+	methodVar(flags, s)
+	flags.Var(cli.Optional(&s.Indexes, cli.IntOf), "indexes", "secondary indexes, the preset's first `N` (default the preset's)")
 	seedVar(flags, s, "`number` that all rows derive from")
-	durationVar(flags, &s.Interval, "interval", steadyInterval, "`time` between two readings of all figures, less by default in a short run")
-	flags.Var(countOrAuto(&s.PeriodRows), "period-rows", "rows of a period; auto is ten minutes' rows")
-	intVar(flags, &s.KeepPeriods, "keep-periods", steadyKeep, "keep the newest `N` periods, and drop those before")
-	durationVar(flags, &s.RetryFor, "retry-for", steadyRetry, "try to connect to a server that went away for this `time`, then end")
+	cli.DurationVar(flags, &s.Interval, "interval", steadyInterval, "`time` between two readings of all figures, less by default in a short run")
+	flags.Var(cli.CountOrAuto(&s.PeriodRows), "period-rows", "rows of a period; auto is ten minutes' rows")
+	cli.IntVar(flags, &s.KeepPeriods, "keep-periods", steadyKeep, "keep the newest `N` periods, and drop those before")
+	cli.DurationVar(flags, &s.RetryFor, "retry-for", steadyRetry, "try to connect to a server that went away for this `time`, then end")
 	flags.BoolVar(&s.NoWork, "no-work", false, "don't time the fixed piece of computing, half a percent of a core (default false)")
 	f.out.define(flags, "write the run record to this `file`, replacing it (default steady-HOST-TIME.jsonl)", "", " at the end", "summary as JSON instead of text")
 	flags.BoolVar(&s.DropExisting, "drop-existing", false, "drop tables of these names that exist, with all their rows (default false)")
