@@ -6,8 +6,7 @@ import (
 	"slices"
 )
 
-// A Creatable determines which of the periods that a table lacks may be created for
-// rows that need them.
+// A Creatable determines which missing periods may be created for rows.
 type Creatable struct {
 	Grid Grid
 	// Range contains the positions of such rows. Periods before it have passed retention, which is
@@ -19,9 +18,8 @@ type Creatable struct {
 	Sealed int64
 }
 
-// For returns the period of the grid that contains pos, without what the partitions
-// have, which are in order, contain of it. None of them may contain pos. The error is the
-// reason why it may not be created.
+// For returns the period of the grid around pos, without the parts that the partitions have. These
+// are in order, and none contains pos. The error says why the period may not be created.
 func (c *Creatable) For(have []Partition, pos int64) (Partition, error) {
 	at := c.Grid.Format(pos)
 	p, err := c.Grid.At(pos)

@@ -26,8 +26,7 @@ type Declaration struct {
 	// which means that the period is to be determined by measuring.
 	Period Grid
 	Auto   bool
-	// From is the time from which the table has periods when it is created; the zero Time
-	// means the present.
+	// From is the time from which a new table has periods; the zero Time means the present.
 	From time.Time
 	// Ahead is how far ahead periods are created, Keep the retention; the zero Span keeps all.
 	Ahead, Keep Span
@@ -52,8 +51,7 @@ type Late int
 
 // Policies for late rows.
 const (
-	// LateMerge accepts them; the period is unsealed, its checksum is recomputed,
-	// and it is sealed again.
+	// LateMerge accepts them; their period is unsealed, and sealed again with a new checksum.
 	LateMerge Late = iota
 	// LateReject creates a trigger that fails their insert with a message that states the reason.
 	LateReject
@@ -67,8 +65,7 @@ type Seal struct {
 	Compress bool
 	// Merge is the longer period into which sealed ones are merged; the zero Grid merges none.
 	Merge Grid
-	// Archive is the directory of the Parquet files to which each period is written
-	// before it is dropped; "" archives none.
+	// Archive is the directory for the Parquet file of each period that is dropped; "" archives none.
 	Archive string
 }
 
@@ -209,8 +206,7 @@ func HoldsPassword(target string) bool {
 // OptionHoldsPassword reports whether an option's value contains a password.
 func OptionHoldsPassword(value string) bool { return namedPassword.MatchString(value) }
 
-// WholeDays reports whether the table rolls by a column of dates, so that a period
-// consists of whole days.
+// WholeDays reports whether the table rolls by a column of dates.
 func (d *Declaration) WholeDays() bool {
 	if d.Definition == nil || d.Epoch > 0 || d.Period.Axis() == Sequence {
 		return false

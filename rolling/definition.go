@@ -21,8 +21,7 @@ import (
 //     Copy that are to be attached; in SQLite on each period's table. Each needs
 //     a name of its own there.
 type Definition struct {
-	// Text is the CREATE TABLE statement, without a terminator. The list of columns and
-	// keys ends at itemsTo.
+	// Text is the CREATE TABLE statement without a terminator. Its columns and keys end at itemsTo.
 	Text    string
 	itemsTo int
 	// Name is the table's name, unquoted; nameTo is where it ends in Text. Its place in
@@ -58,8 +57,7 @@ type definedItem struct {
 	place
 	kind itemKind
 	name string // of a column or a key
-	// columns are those of a key, whose closing parenthesis is at end. Of a column, end is that of its
-	// name.
+	// columns are those of a key, which end at end. Of a column, end is the end of its name.
 	columns []string
 	end     int
 	// What a column has besides its type: parts of its text, which can be cut out.
@@ -91,8 +89,8 @@ type DefinedColumn struct {
 	Type string
 	// NotNull reports that the column is declared NOT NULL or is part of the primary key.
 	NotNull bool
-	// Generated columns can't be written to. The server assigns values to Auto
-	// columns if none is given.
+	// Generated columns can't be written to. Auto columns get a value from the server if none is
+	// given.
 	Generated, Auto bool
 	// Text is the whole definition, "ts DATETIME NOT NULL".
 	Text string
@@ -101,8 +99,7 @@ type DefinedColumn struct {
 	saysNotNull bool
 }
 
-// A DefinedIndex is a key within a CREATE TABLE statement, or a CREATE INDEX
-// statement that follows it.
+// A DefinedIndex is a key within a CREATE TABLE statement, or a CREATE INDEX statement after it.
 type DefinedIndex struct {
 	// Name is the index's name, unquoted; "" if the server chooses one.
 	Name string
@@ -183,8 +180,7 @@ func (d *Definition) Column(name string) *DefinedColumn {
 // and SQLite that can parse it decides; ParseDeclaration uses the target.
 func ReadDefinition(text string) (*Definition, error) { return ReadDefinitionFor("", text) }
 
-// ReadDefinitionFor is ReadDefinition for the server of a target, which decides how the text is
-// read.
+// ReadDefinitionFor is ReadDefinition for the server of a target.
 func ReadDefinitionFor(target, text string) (*Definition, error) {
 	try := dialects
 	if d := dialectOf(target); d != nil {
@@ -208,8 +204,8 @@ func lineColumn(text string, at int) (line, column int) {
 	return 1 + strings.Count(before, "\n"), len(before) - strings.LastIndexByte(before, '\n')
 }
 
-// readDefinition reads the text in the first dialect that can parse it, with the error of the one
-// that got furthest.
+// readDefinition reads the text in the first dialect that can; else the error that is furthest on
+// counts.
 func readDefinition(text string, dialects ...*dialect) (*Definition, *sqlError) {
 	var worst *sqlError
 	for _, d := range dialects {
@@ -381,8 +377,7 @@ func (r *definitionReader) items() ([][2]int, *sqlError) {
 	}
 }
 
-// rest reads up to the end of a statement, which it returns, and calls see with each token that is
-// not in parentheses.
+// rest reads up to the end of a statement, and calls see with each token outside of parentheses.
 func (r *definitionReader) rest(see func(t sqlToken) *sqlError) (end int, err *sqlError) {
 	for depth := 0; ; r.pos++ {
 		t := r.at(0)

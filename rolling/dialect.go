@@ -35,8 +35,7 @@ type dialect struct {
 	// mostPeriods limits the periods of a table, for the reason why; 0 is no limit.
 	mostPeriods int64
 	why         string
-	// longestName is the length of a table's name that leaves room for those of its
-	// periods; 0 is maxName.
+	// longestName is the longest table name that leaves room for its periods' names; 0 is maxName.
 	longestName int
 	// noCompression means that sealed periods are only sorted.
 	noCompression bool

@@ -12,9 +12,8 @@ import (
 	"github.com/rowmill/rowmill/internal/tomlfile"
 )
 
-// ParseDeclaration reads and checks the declaration of a rolling table, TOML as
-// described in docs/declaration.md; source is its name in errors. The error is an
-// Errors with all mistakes found.
+// ParseDeclaration reads and checks the declaration of a rolling table: TOML as in
+// docs/declaration.md. source names it in errors. The error is an Errors with all mistakes.
 func ParseDeclaration(source string, text []byte) (*Declaration, error) {
 	return ParseDeclarationFor(source, text, "")
 }
@@ -422,8 +421,7 @@ func (r *declarationReader) defaults() {
 
 var epochs = map[string]time.Duration{"s": time.Second, "ms": time.Millisecond, "us": time.Microsecond}
 
-// manyPeriods is where each is costly: memory for each open table, time to plan a query without a
-// time.
+// With manyPeriods, each costs memory per open table, and time to plan a query without a time.
 const manyPeriods = 1000
 
 func (r *declarationReader) counts(period *tomlfile.Value) {
@@ -477,8 +475,7 @@ func (r *declarationReader) counts(period *tomlfile.Value) {
 const (
 	// maxColumnName leaves room for the suffixes of a roll-up's columns.
 	maxColumnName = 48
-	// maxPeriodTable leaves room for _ and p20261120_183015_250000 in the 63 bytes of PostgreSQL's
-	// names.
+	// maxPeriodTable leaves room for _p20261120_183015_250000 in PostgreSQL's 63 bytes.
 	maxPeriodTable = 63 - 25
 	// maxName leaves room in the 64 characters of other servers for _late, _live and the like.
 	maxName = 50

@@ -13,15 +13,13 @@ import (
 
 // Values describe the rows with which a benchmark fills the table. Nothing else uses them.
 type Values struct {
-	// RowsPerSecond is how many rows come in a second of the time column; 0 is the
-	// benchmark's default.
+	// RowsPerSecond is how many rows have times of one second; 0 is the benchmark's default.
 	RowsPerSecond float64
 	// Columns are the columns with a description, in the order of the file.
 	Columns []ColumnValues
 }
 
-// ColumnValues describe the values of one column. What is zero is the benchmark's default
-// for the column's type.
+// ColumnValues describe the values of one column; zero fields mean the benchmark's defaults.
 type ColumnValues struct {
 	// Column is the column's name, Line and Place where its description begins.
 	Column      string

@@ -17,8 +17,7 @@ type Policy struct {
 	Keep int
 }
 
-// Steps are the changes to a table's partitions, in order of importance: retention
-// never delays creation.
+// Steps are the changes to a table's partitions, the most important first.
 type Steps struct {
 	// Create lists partitions to add after the last one, in order.
 	Create []Partition
@@ -29,8 +28,7 @@ type Steps struct {
 	Gaps []Period
 }
 
-// maxCreate is the limit of MySQL and MariaDB for one table. One that needs more has too short a
-// period, or the clock is wrong.
+// maxCreate is MySQL's and MariaDB's limit. Beyond it the period is too short, or the clock wrong.
 const maxCreate = 8192
 
 // Steps returns the changes from the existing partitions have to the required ones when the newest

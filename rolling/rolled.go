@@ -116,8 +116,7 @@ func (r *roller) column(i definedItem) {
 	}
 }
 
-// gone cuts out the items that the table can't have, each with a comma, and adds keys after the
-// last one that stays.
+// gone cuts out the items that the table can't have, and adds keys after the last one that stays.
 func (r *roller) gone(items []definedItem) {
 	last := -1
 	for n, i := range items {

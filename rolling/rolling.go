@@ -193,8 +193,7 @@ func (g Grid) atMonths(pos int64) Period {
 	return Period{monthStart(n), monthStart(n + g.months)}
 }
 
-// shift returns the period n periods after p, or before it, at most the axis' last or first one, in
-// constant time.
+// shift returns the period n periods after p, or before it, within the axis, in constant time.
 func (g Grid) shift(p Period, n int64) (Period, error) {
 	b := g.Bounds()
 	first, last := b.From, b.To-1
@@ -249,14 +248,12 @@ func (g Grid) Cover(span Period, limit int) ([]Period, error) {
 	return out, nil
 }
 
-// A Span is a length along an axis: of time, of calendar months, or of key
-// values. The zero Span is unlimited.
+// A Span is a length of time, of calendar months, or of key values. The zero Span is unlimited.
 type Span struct {
 	Micros, Months, Rows int64
 }
 
-// ParseSpan reads a length in the syntax of Parse: 30s, 15m, 2h, 1d, 1w, 1mo, 1y, or
-// a number of rows.
+// ParseSpan reads a length as Parse does: 30s, 15m, 2h, 1d, 1w, 1mo, 1y, or a number of rows.
 func ParseSpan(s string) (Span, error) {
 	g, err := Parse(s)
 	if err != nil {
@@ -303,8 +300,7 @@ func (s Span) Length() int64 {
 // IsZero reports whether the span is unlimited.
 func (s Span) IsZero() bool { return s == Span{} }
 
-// Before returns the position one span before pos, After the one after it; both are
-// limited to the axis.
+// Before returns the position one span before pos, and After the one after it, within the axis.
 func (s Span) Before(pos int64) int64 { return s.add(pos, -1) }
 
 // After is described at Before.
@@ -374,8 +370,7 @@ func (g Grid) layout(from int64) string {
 // Named returns p with its name.
 func (g Grid) Named(p Period) Partition { return Partition{g.Name(p), p} }
 
-// Format returns a position in readable form: UTC to the microsecond without
-// trailing zeros, or the number.
+// Format returns a position as text: UTC to the microsecond without trailing zeros, or a number.
 func (g Grid) Format(pos int64) string {
 	if g.axis == Sequence {
 		return strconv.FormatInt(pos, 10)
@@ -383,8 +378,8 @@ func (g Grid) Format(pos int64) string {
 	return Instant(pos).Format("2006-01-02 15:04:05.999999")
 }
 
-// ParsePosition returns the position of a text: a time, in UTC unless it has an offset, or a
-// number from 0.
+// ParsePosition returns the position of a time, in UTC unless it has an offset, or of a number from
+// 0.
 func (g Grid) ParsePosition(text string) (int64, error) {
 	if g.axis == Sequence {
 		n, err := strconv.ParseInt(text, 10, 64)
@@ -489,8 +484,7 @@ func (g Grid) Floor(pos int64) int64 {
 	return p.From
 }
 
-// Ceil returns the end of the period that contains the position before pos. If a
-// period begins at pos, that is pos itself.
+// Ceil returns the end of the period that contains the position before pos.
 func (g Grid) Ceil(pos int64) int64 {
 	b := g.Bounds()
 	if pos <= b.From {

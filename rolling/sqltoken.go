@@ -83,8 +83,7 @@ func (l *sqlLexer) next() *sqlError {
 	case c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f' || c == '\v':
 		l.pos++
 	case l.inline > 0 && strings.HasPrefix(rest, "*/"):
-		// The last token ends where the comment ends, so that text cut there does
-		// not leave the comment open.
+		// The last token ends with the comment, so that a text cut there doesn't leave the comment open.
 		l.inline = 0
 		l.pos += 2
 		if n := len(l.out); n > 0 {

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// acknowledgeEach and acknowledgeAfter limit the number of committed batches
-	// that a spool keeps, and for how long.
+	// At most acknowledgeEach batches, and those of acknowledgeAfter, stay in the spool after their
+	// commit.
 	acknowledgeEach  = 64
 	acknowledgeAfter = time.Second
 )

@@ -8,8 +8,7 @@ import (
 	"github.com/rowmill/rowmill/internal/ingest/spool"
 )
 
-// An appender appends records to a spool. Those that arrive while another is being written
-// to disk share the next sync.
+// An appender appends records to a spool. Records that arrive during a sync share the next one.
 type appender struct {
 	mu      sync.Mutex
 	waiting []*appended

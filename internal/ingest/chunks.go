@@ -186,8 +186,8 @@ func (l *serverLoad) planSegment(ctx context.Context, i int, after []string, nex
 // firstRows is the number of rows of chunks before the width of rows is known.
 const firstRows = 500
 
-// rowsOfChunk returns the number of rows of the next chunk: so many that it has about
-// Options.Bytes, up to Options.Rows.
+// rowsOfChunk returns the number of rows of the next chunk: about Options.Bytes, at most
+// Options.Rows.
 func (l *serverLoad) rowsOfChunk() int {
 	rows, bytes := l.readRows.Load(), l.readBytes.Load()
 	if rows == 0 {
@@ -196,8 +196,8 @@ func (l *serverLoad) rowsOfChunk() int {
 	return max(min(l.opt.Rows, int(float64(l.opt.Bytes)*float64(rows)/float64(max(bytes, 1)))), 1)
 }
 
-// shareOf returns the part of the rows up to a key, in millionths, as if keys were
-// spread evenly; 0 if that is unknown.
+// shareOf estimates which part of all rows lies below a key, in millionths: keys count as spread
+// evenly.
 func (l *serverLoad) shareOf(i int, begin, until, at []string) int64 {
 	number := func(key []string) (float64, bool) {
 		if key == nil {

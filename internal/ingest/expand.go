@@ -15,8 +15,8 @@ import (
 
 // Expanded are the sources that patterns and directories name.
 type Expanded struct {
-	// Sources are paths in the order in which they were named, those of a pattern or a
-	// directory sorted. Each file is there once.
+	// Sources are paths, each file once, in the order of the arguments; those of one argument are
+	// sorted.
 	Sources []string
 	// Left are files below directories that are left out, with the reason, and Twice
 	// the other paths of files that are there already.
@@ -26,10 +26,10 @@ type Expanded struct {
 // ErrNoFiles is returned for a directory without files to load.
 var ErrNoFiles = errors.New("no files")
 
-// Expand returns the sources that arguments name: files, directories (all files below them whose
-// names imply a format, or with any all files), and patterns for shells that don't expand them.
-// Hidden files, and those that are being written or are rowmill's own, are left out of both. "-" is
-// returned unchanged.
+// Expand returns the sources that arguments name: files, directories, patterns, and "-", which is
+// kept. Of a directory, all files are sources whose names imply a format, or with any all files.
+// Hidden and unfinished files and rowmill's own are left out, unless an argument names the file
+// itself.
 func Expand(args []string, any bool) (Expanded, error) {
 	e := &expander{any: any, seen: map[string]bool{}}
 	for _, arg := range args {
@@ -104,8 +104,7 @@ func (e *expander) file(path string) {
 	e.Sources = append(e.Sources, path)
 }
 
-// directory adds the files below a directory. It doesn't follow symbolic links to other
-// directories.
+// directory adds the files below a directory. It follows no symbolic link to another directory.
 func (e *expander) directory(root string) error {
 	root += string(filepath.Separator)
 	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -136,8 +135,7 @@ func (e *expander) directory(root string) error {
 	})
 }
 
-// unfinished are the ends of names of files that are being written, or that rowmill
-// writes itself, with what they are.
+// unfinished has the endings of files that are not complete, or that rowmill writes itself.
 var unfinished = map[string]string{
 	".tmp": "being written", ".part": "being written", ".partial": "being written", ".crdownload": "being written",
 	".bad.jsonl": "bad rows of a load", ".dry.jsonl": "bad rows of a dry run",
@@ -157,8 +155,7 @@ func leftOut(path string) string {
 	return ""
 }
 
-// matches returns the files that match a pattern, sorted. As in shells, only an element that
-// begins with a dot matches hidden names.
+// matches returns the files that match a pattern, sorted. As in shells, "*" matches no hidden name.
 func matches(pattern string) ([]string, error) {
 	if strings.Contains(pattern, "**") {
 		return nil, engine.Hinted(errors.New("** in a pattern isn't known"), "the directory: all files below it are loaded")

@@ -65,8 +65,7 @@ func conversion(from, to value.Type) func(dst, text []byte) []byte {
 	return nil
 }
 
-// appendBits appends the text of a number of bits, which a server has as bytes, as binary
-// digits or, without such a type, as a number.
+// appendBits appends a number of bits as binary digits, or as a number for a column without bits.
 func appendBits(dst, text []byte, from, to value.Type) []byte {
 	digits := string(text)
 	switch {
@@ -142,8 +141,7 @@ func (f *fetch) rows(ctx context.Context, s *engine.Session, most int, query str
 	return data, rows, err
 }
 
-// A reader is a connection to the server from which rows are read, and the snapshot
-// that several of them share.
+// A reader is one connection to the source. All readers of a load share a snapshot.
 type reader struct {
 	snapshot *snapshot
 	session  *engine.Session

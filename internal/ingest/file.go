@@ -21,8 +21,7 @@ import (
 )
 
 const (
-	// cutsAhead limits the number of cuts recorded at a time before the first of
-	// their batches is sent.
+	// cutsAhead limits how many cuts are recorded together, before the first of their batches is sent.
 	cutsAhead = 16
 )
 
@@ -74,11 +73,9 @@ type fileLoad struct {
 	// first new batch was passed on, as time.Since(began).
 	passed, skipped, sending atomic.Int64
 
-	// recorded releases the lock on files with the same head, once this one can be
-	// recognised by its recorded cuts.
+	// recorded releases the lock on the file's head, once recorded cuts identify the file.
 	recorded func()
-	// cuts are the recorded cuts after the part that is loaded, and noted those of them
-	// that are in the ledger.
+	// cuts are the recorded cuts behind the loaded part; noted are the ledger's lines of those.
 	cuts  []state.Cut
 	noted map[string]state.Batch
 	// published are the recorded publications.
@@ -248,8 +245,7 @@ func (l *fileLoad) read(ctx context.Context) (err error) {
 	}
 	all := l.Before()
 	if all.Add(l.Result.Counts); all.Rejected > 0 && all.Inserted+all.Updated+all.Duplicate == 0 {
-		// No row was loaded. The user will repeat the load with other options, for
-		// which the file must count as new.
+		// No row was loaded, so that the file stays new: other options may be given for it.
 		return l.Retry(ctx, func() error { return l.State.Unload(ctx, l.Source) })
 	}
 	if was.Finished && was.Loaded == c.At {
@@ -284,8 +280,7 @@ func (l *fileLoad) sayGrowing(c *format.Cutter) {
 	l.Say("%s: line %d is incomplete, and the file is being written to: the next load reads it", l.path, c.Line)
 }
 
-// recall reads what is recorded of the source: its cuts, those in the ledger, and where
-// its settled rows lie.
+// recall reads the cuts of the source, their lines of the ledger, and where its settled rows lie.
 func (l *fileLoad) recall(ctx context.Context) (err error) {
 	l.cuts, l.noted, l.published = nil, nil, nil
 	if l.opt.Dry || l.Source.Started.IsZero() {

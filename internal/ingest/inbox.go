@@ -28,15 +28,13 @@ type Post struct {
 	Format format.Format
 	Values value.Notation
 	Body   []byte
-	// Key, unless empty, identifies the post: one with a key that was taken before is
-	// acknowledged without being taken again.
+	// Key, unless empty, identifies the post: a second one with the key is acknowledged and not taken.
 	Key string
 }
 
 // A Receipt describes a post that was taken.
 type Receipt struct {
-	// Rows counts its rows, Bad those whose values can't be loaded, which go to the file
-	// of bad rows; First are some of these.
+	// Rows counts all rows; the values of Bad can't be loaded, and First are some of them.
 	Rows, Bad int64
 	First     []format.Rejected
 	// Repeated reports that a post with the same key had been taken before.
@@ -74,8 +72,7 @@ const (
 	MaxPostLines = 100_000
 	// firstBad is the number of bad rows in a Receipt.
 	firstBad = 5
-	// mostBadBytes limits the file of bad rows of an inbox. Beyond it, posts with bad
-	// rows are refused as a whole.
+	// mostBadBytes limits the file of bad rows. Beyond it, posts with bad rows are refused.
 	mostBadBytes = 64 << 20
 	// mostShapes limits the cached targets: clients may name any columns.
 	mostShapes = 200
@@ -86,8 +83,7 @@ const (
 	lookTimeout = 2 * time.Second
 	// refusedFor is how long a full spool counts as full after it has refused a post.
 	refusedFor = time.Minute
-	// inboxPatience is how long batches in flight may take once an inbox ends: the spool
-	// has their rows.
+	// inboxPatience limits batches in flight once an inbox ends: their rows stay in the spool.
 	inboxPatience = time.Second
 )
 
@@ -410,12 +406,11 @@ func (in *Inbox) unmarkLocked() {
 
 // An InboxStatus describes an inbox.
 type InboxStatus struct {
-	// Records and Bytes are in the spool and not known to be in the table, Lag the age of
-	// the oldest of them.
+	// Records and Bytes are those in the spool that may not be in the table; Lag is the age of the
+	// oldest.
 	Records, Bytes int64
 	Lag            time.Duration
-	// Rows counts what this process has loaded. Unkept are the rejected rows that the file
-	// of bad rows has no room for.
+	// Rows counts what this process has loaded; Unkept bad rows had no room in the file of bad rows.
 	Rows   state.Counts
 	Unkept int64
 	// Failure is the reason why nothing is loaded at present, or "", and Refusal why nothing is taken.
@@ -444,8 +439,8 @@ func (in *Inbox) Status() InboxStatus {
 	return out
 }
 
-// Finish declares that nothing more is put: Run returns once all is loaded, or at once if the
-// database can't be reached.
+// Finish ends the inbox: Run returns once all is loaded, or at once if the database is out of
+// reach.
 func (in *Inbox) Finish() { in.finish() }
 
 // Close closes the spool, whose records are kept. Run must have returned.
@@ -456,8 +451,7 @@ const (
 	lastFailure  = 30 * time.Second
 )
 
-// look reads the columns of the table again, unless that was done just now. Posts that come
-// meanwhile wait for it.
+// look reads the table's columns again, unless that was done just now. Concurrent callers wait.
 func (in *Inbox) look(ctx context.Context) error {
 	in.looking.Lock()
 	defer in.looking.Unlock()

@@ -12,8 +12,8 @@ import (
 	"github.com/rowmill/rowmill/internal/textfile"
 )
 
-// Load loads a source; "" is the contents of the spool, "-" is stdin. A source that isn't
-// a file on disk is read as a stream.
+// Load loads a file, a stream that isn't a regular file, stdin ("-"), or the contents of the spool
+// ("").
 func Load(ctx context.Context, o Options, source string, stdin io.Reader) (lane.Result, error) {
 	switch source {
 	case "":

@@ -35,8 +35,7 @@ func (l *fileLoad) locked(ctx context.Context, again bool) error {
 	})
 }
 
-// found finds the record of the file, and loads the file while holding the lock on its source's
-// key.
+// found finds the record of the file, and loads the file under the lock of its source's key.
 func (l *fileLoad) found(ctx context.Context, head []byte, again bool) error {
 	err := l.findSource(ctx, head)
 	if errors.Is(err, format.ErrGrowing) {
@@ -104,8 +103,8 @@ func (l *fileLoad) anyRecorded(ctx context.Context) (bool, error) {
 	return len(cuts) > 0, err
 }
 
-// headOf reads the first bytes of a file, which distinguish it from other files. Of one that
-// is damaged soon they are those before that.
+// headOf reads the first bytes of a file, by which files are told apart; less if it is damaged
+// there.
 func headOf(ctx context.Context, path string, open func() (*format.Input, error)) (head []byte, err error) {
 	err = format.WithFile(ctx, path, open, func(_ *format.Input, r io.Reader) error {
 		head, err = io.ReadAll(io.LimitReader(r, format.HeadBytes))

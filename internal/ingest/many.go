@@ -22,9 +22,8 @@ import (
 // DefaultFiles is the number of sources that a Many reads at a time.
 const DefaultFiles = 4
 
-// A Many loads several sources, some at a time. All of them together use
-// Options.Writers connections for their rows, and memory as one load does apart from
-// what is read ahead of each source.
+// A Many loads several sources, some at a time. They share Options.Writers connections and the
+// memory of one load.
 type Many struct {
 	Options Options
 	// Files is the number of sources read at a time; 0 means DefaultFiles. Engines with
@@ -81,10 +80,9 @@ type Summary struct {
 	dry bool
 }
 
-// Run loads sources. It returns an outcome for each that was begun, in their order, and their
-// summary. A source that fails doesn't end the others, unless the server can't be reached any more.
-// The error is that of the connections, or of a context that has ended between two sources: the
-// outcomes have their own.
+// Run loads sources. It returns the outcomes and the errors of those that were begun, in their
+// order, and a summary. A failed source doesn't end the others, unless the server is out of reach.
+// The last error is about connections, or about a context that ended between two sources.
 func (m *Many) Run(ctx context.Context, sources []string) ([]Outcome, []error, Summary, error) {
 	o := m.Options
 	o.Writers, o.Every = cmp.Or(o.Writers, lane.DefaultWriters), cmp.Or(o.Every, lane.DefaultEvery)
@@ -179,8 +177,7 @@ func (r *manyRun) one(ctx context.Context, o Options, i int) {
 	r.done++
 	r.rows += out.Sent
 	r.bytes += r.sizes[i]
-	// A lasting failure of the connection would repeat with each source, after its
-	// own time of retries.
+	// Other sources would fail in the same way, each after its own time of retries.
 	if errors.Is(err, engine.ErrUnreachable) || errors.Is(err, engine.ErrConnectionLost) {
 		r.serverGone = true
 	}

@@ -82,8 +82,8 @@ func (l *fileLoad) look(ctx context.Context, all []state.Extent) (finding, error
 	return f, nil
 }
 
-// recordedRows returns the extents of the rows that earlier loads have recorded: settled
-// ones, and those of batches in the ledger.
+// recordedRows returns the extents of the rows of earlier loads: settled, in the ledger, or
+// published.
 func (l *fileLoad) recordedRows() []state.Extent {
 	all := slices.Clone(l.settledIn)
 	for _, b := range l.noted {
@@ -140,9 +140,8 @@ func (l *fileLoad) forget(ctx context.Context, t *format.Target) error {
 	return nil
 }
 
-// stillThere returns the extents of the rows in the table of a file that is about to be
-// loaded again, as far as they are known. With none, it returns an error unless all of
-// the file's rows are known to be absent.
+// stillThere returns the extents of a file's rows in the table, as far as they are known. With
+// none, it is an error unless all rows are known to be absent.
 func (l *fileLoad) stillThere(ctx context.Context, none bool) ([]state.Extent, error) {
 	all, rows := l.recordedRows(), int64(0)
 	for _, e := range all {

@@ -34,8 +34,7 @@ type Options struct {
 	Format format.Format
 	// Name, unless empty, identifies the source instead of its path, so that the file may be moved.
 	Name string
-	// Flush limits how long rows of a stream wait for further rows before they are
-	// sent; 0 means DefaultFlush.
+	// Flush is how long rows of a stream wait for more rows of their batch; 0 means DefaultFlush.
 	Flush time.Duration
 
 	// Spool is the directory that stores a stream until it is loaded; if it is "", the stream is sent
@@ -43,8 +42,7 @@ type Options struct {
 	Spool      string
 	SpoolBytes int64
 
-	// Again loads a file that is already loaded as if it were new. Rows whose key is
-	// in the table are duplicates.
+	// Again loads a file again as if it were new. Rows whose key is in the table are duplicates.
 	Again bool
 	// AcceptMissing stops the check for rows of a file that were loaded and are
 	// missing from the table: they were removed on purpose.

@@ -29,8 +29,7 @@ type Outcome struct {
 	Error string `json:"error,omitempty"`
 }
 
-// NewOutcome returns the outcome of a load that ended with r and err. source is its
-// name if the load found none.
+// NewOutcome returns the outcome of a load. source is its name if the load found none.
 func NewOutcome(o Options, source string, r lane.Result, err error) Outcome {
 	out := Outcome{Table: o.Table.Name, Result: r, DryRun: o.Dry, Argument: source}
 	out.Source, out.LoadedAt = cmp.Or(r.Source, source), r.LoadedAt.UTC()
@@ -123,8 +122,7 @@ func (l Outcome) when() string {
 	return ", on " + minute(l.LoadedAt) + " UTC"
 }
 
-// Err returns an error for the parts of a source that were not loaded or are missing;
-// nil if there are none.
+// Err returns an error for rows that were not loaded or are missing, or nil.
 func (l Outcome) Err() error {
 	var all []error
 	if l.Rejected > 0 {
@@ -204,8 +202,8 @@ func Sources(ctx context.Context, st *state.Store, table string) ([]Known, error
 	return out, nil
 }
 
-// present describes the rows that were already present, in parentheses; "" if nothing
-// is known of them.
+// present describes duplicates, in parentheses, e.g. " (3 with other values)"; "" if nothing is
+// known.
 func (l Outcome) present() string {
 	var parts []string
 	for _, p := range []struct {

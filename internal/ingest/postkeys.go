@@ -42,8 +42,8 @@ func (k *keys) keep(key string, e keyed) {
 	k.known[key] = e
 }
 
-// once calls put unless a post with the same key was taken before. A copy of a post that is being
-// taken waits until that is done.
+// once calls put, unless a post with the key was taken. A copy waits for a post that is being
+// taken.
 func (k *keys) once(key, sum string, put func() (Receipt, error)) (Receipt, error) {
 	taking := &k.taking[maphash.String(k.seed, key)%uint64(len(k.taking))]
 	taking.Lock()

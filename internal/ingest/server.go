@@ -23,26 +23,23 @@ import (
 // A From is a table of another server, whose rows are loaded.
 type From struct {
 	DB engine.Keeper
-	// Table is its name, Name that of the source: the server, the database and the table,
-	// without user and password.
+	// Table is its name. Name is the source's: server, database and table, without user and password.
 	Table, Name string
-	// Range, unless empty, limits the rows to those with positions on the axis of the
-	// destination within it. They are loaded as if for the first time each time: rows whose key is
-	// in the table are duplicates.
+	// Range, unless empty, limits the rows to positions of the destination's axis. It is loaded anew
+	// each time: rows whose key is in the table are duplicates.
 	Range rolling.Period
 }
 
 // whole reports whether the rows are not limited.
 func (f *From) whole() bool { return f.Range == rolling.Period{} }
 
-// Server loads the rows of another server's table. All of a table is read in chunks along
-// its primary key, several at a time. A chunk is a batch: the keys at its ends are recorded before
-// it is sent, and its line of the ledger commits with its rows, so that an interrupted load goes on
-// with the same chunks. A table that was loaded before is read from its last key on.
+// Server loads the rows of another server's table, in chunks along its primary key, several at a
+// time. A chunk is a batch: its first and last key are recorded before it is sent, so that an
+// interrupted load continues with the same chunks. A table that was loaded before is read from its
+// last key on.
 //
-// A table without a usable primary key, and the rows of From.Range, have no recorded
-// chunks: an interrupted load begins anew. That requires a key of the destination that
-// tells which rows are there.
+// Without a usable primary key, or with From.Range, nothing is recorded: an interrupted load begins
+// anew. The destination must then have a key by which rows that are there are recognised.
 func Server(ctx context.Context, o Options, from From) (lane.Result, error) {
 	o.Format = format.Format{Kind: format.TSV, NoHeader: true, Nulls: []string{`\N`}, Columns: o.Format.Columns}
 	o.Values = value.Notation{Bytes: value.Raw, TruncateTimes: o.Values.TruncateTimes, Unix: o.Values.Unix}
@@ -84,8 +81,8 @@ type serverLoad struct {
 	done map[state.Cut]state.Counts // of plan.Open, by their cuts
 	// read counts the records that were read, and their bytes.
 	readRows, readBytes atomic.Int64
-	// passed is the part of the rows up to the last planned chunk, in millionths, and
-	// skipped that of earlier loads.
+	// passed is the part of the rows that is planned, in millionths; skipped was sent by earlier
+	// loads.
 	passed, skipped, sending atomic.Int64
 }
 

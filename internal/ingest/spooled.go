@@ -12,8 +12,7 @@ import (
 	"github.com/rowmill/rowmill/internal/value"
 )
 
-// A spooled describes how to read the rows of a spool record. It is the first line of
-// the record, as JSON.
+// A spooled is the first line of a spool record, as JSON. It describes how to read the rows below.
 type spooled struct {
 	Table   string   `json:"table"`
 	Columns []string `json:"columns"`
@@ -24,8 +23,7 @@ type spooled struct {
 	// Zone replaces that of the notation. Duplicates is Options.OnDuplicate.
 	Zone       string `json:"zone"`
 	Duplicates string `json:"duplicates"`
-	// Line is the number of the first line, counted from the beginning of the stream,
-	// and Lines how many there are.
+	// Line is the number of the first line in the stream, and Lines the number of lines.
 	Line  int64 `json:"line"`
 	Lines int64 `json:"lines"`
 	// Key and Sum identify the Post that the record is; see Post.Key.

@@ -172,8 +172,7 @@ func (l *streamLoad) throughSpool(ctx context.Context, r io.Reader) (err error) 
 	if err := l.findSpool(ctx, sp); err != nil {
 		return err
 	}
-	// Records that were read are spooled even if the load is being ended, but for at
-	// most endWait, as the spool may be full.
+	// When the load is asked to end, records that were read are spooled, but for at most EndWait.
 	reading, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	keeping, give := context.WithCancel(context.WithoutCancel(ctx))
@@ -190,8 +189,7 @@ func (l *streamLoad) throughSpool(ctx context.Context, r io.Reader) (err error) 
 		})
 	}
 	done := &acknowledger{Load: l.Load, sp: sp, at: max(l.Source.Loaded, l.gap), done: map[int64]committed{}}
-	// A pending Append may need the room of the last records. Once all records are
-	// sent, only this timer acknowledges them.
+	// A pending Append may need the room of records that are sent: the timer acknowledges those.
 	var ticking sync.WaitGroup
 	ticking.Go(func() { done.each(keeping) })
 	err = l.Run(ctx, false, func(ctx context.Context, out chan<- *lane.Batch) error {
@@ -311,8 +309,7 @@ func (l *streamLoad) unsent(ctx context.Context, all []*format.Batch, done *ackn
 	return all[from:], nil
 }
 
-// emptySegments is a number of bytes that removed segments without records may take:
-// less than any record takes.
+// emptySegments is more than the heads of removed segments, and less than any record.
 const emptySegments = 64
 
 // findSpool reads the offset up to which the database has the spool, and continues there.

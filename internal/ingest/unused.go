@@ -10,8 +10,7 @@ import (
 	"github.com/rowmill/rowmill/internal/value"
 )
 
-// Unused returns an error if an option is given that has no meaning for sources of a kind:
-// it would be ignored.
+// Unused returns an error if an option is given that sources of a kind would ignore.
 func (o *Options) Unused(k format.Kind) error {
 	f, v := &o.Format, &o.Values
 	lines, objects := []format.Kind{format.CSV, format.TSV}, []format.Kind{format.JSONL, format.JSON}
@@ -51,8 +50,8 @@ func (o *Options) Unused(k format.Kind) error {
 	return nil
 }
 
-// stampFormat reports whether a form of times is given for the column that line protocol's
-// timestamps are for, which are numbers.
+// stampFormat reports whether --time-format is given for line protocol's timestamps, which are
+// numbers.
 func (o *Options) stampFormat() bool {
 	for name := range o.Values.TimeFormats {
 		if name == "" || o.Table != nil && strings.EqualFold(name, o.Table.By) {

@@ -7,9 +7,8 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// A bitWriter is a Writer for answers with bits of expressions (ResultColumn.Width): servers send
-// these as bytes or as decimal digits, depending on the expression and on how they run the query,
-// and don't tell which. It passes on bytes.
+// A bitWriter writes bits of expressions (ResultColumn.Width) as bytes. Servers send them as bytes
+// or as decimal digits, depending on the expression and the plan, and don't tell which.
 type bitWriter struct {
 	Writer
 	cols   []engine.ResultColumn // nil if none is such; the others have no Width
@@ -51,8 +50,7 @@ func (b *bitWriter) Row(values [][]byte) error {
 	return b.Writer.Row(b.values)
 }
 
-// sureBits returns the number of an expression's bits, of which there are at most width, and false
-// if they may be read in two ways or in none.
+// sureBits returns the number of at most width bits, false if text may be read in two ways or none.
 func sureBits(text []byte, width int) (n uint64, ok bool) {
 	most := uint64(1)<<width - 1
 	digits, err := strconv.ParseUint(string(text), 10, 64)

@@ -163,8 +163,7 @@ func (p *parquetWriter) Close() error {
 	return p.w.Close()
 }
 
-// kept copies a text to where values of the batch may refer to. When the buffer grows it moves;
-// earlier values still refer to the old one.
+// kept copies a text into p.text. If p.text grows and moves, earlier values keep the old memory.
 func (p *parquetWriter) kept(text []byte) []byte {
 	at := len(p.text)
 	p.text = append(p.text, text...)

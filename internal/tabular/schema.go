@@ -12,8 +12,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// MaxPrecision is the largest number of digits of a decimal that all common readers of Parquet
-// take.
+// MaxPrecision is the most digits of a decimal that all common readers of Parquet take.
 const MaxPrecision = 38
 
 // A Field is a column of a Parquet schema.
@@ -69,8 +68,7 @@ func decimalStorage(precision int) parquet.Type {
 	return parquet.FixedLenByteArrayType(decimalBytes(precision))
 }
 
-// decimalBytes returns the number of bytes of a decimal: 10^precision has about precision*log2(10)
-// bits, and the sign has one.
+// decimalBytes returns a decimal's bytes: precision*log2(10) bits, and one for the sign.
 func decimalBytes(precision int) int {
 	return int(math.Ceil((float64(precision)*math.Log2(10) + 1) / 8))
 }

@@ -68,8 +68,7 @@ var endings = map[string]Format{".csv": CSV, ".tsv": TSV, ".tab": TSV, ".ndjson"
 // FormatOf returns the format that the ending of a file's name stands for, "" if it is none.
 func FormatOf(path string) Format { return endings[strings.ToLower(filepath.Ext(path))] }
 
-// HasHeader reports whether a format has a line with the columns' names, which Options.NoHeader
-// omits.
+// HasHeader reports whether a format has a line of names, which Options.NoHeader omits.
 func (f Format) HasHeader() bool { return f == Table || f == CSV || f == TSV }
 
 // Options are those of a Writer. The zero value is the default.

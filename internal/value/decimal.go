@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// A number is decimal text taken apart: -12.50e3 has the digits 12 and 50 and the
-// exponent 3. It refers to the text.
+// A number is decimal text in parts: -12.50e3 has the digits 12 and 50, and the exponent 3.
 type number struct {
 	negative        bool
 	whole, fraction []byte
@@ -56,8 +55,8 @@ func leadingDigits(p []byte) (digits, rest []byte) {
 	return p[:i], p[i:]
 }
 
-// scale returns the number of digits after the point; it is negative if the value ends with zeros
-// before it.
+// scale returns the digits after the point, below 0 if zeros end the number: 2 for 1.25, -2 for
+// 300.
 func (n number) scale() int {
 	if last := bytes.TrimRight(n.fraction, "0"); len(last) > 0 {
 		return len(last) - n.exponent

@@ -29,11 +29,9 @@ func Encodings() []string { return []string{Hex, Base64, Raw} }
 type Notation struct {
 	// Zone is the time zone of times without an offset; nil means UTC.
 	Zone *time.Location `json:"-"`
-	// TruncateTimes truncates fractional digits of a second that a column doesn't
-	// store. Without it, such values are refused.
+	// TruncateTimes cuts off digits of a second that a column doesn't store, instead of refusing them.
 	TruncateTimes bool `json:"truncate,omitempty"`
-	// Unix is the unit of numbers in time columns, counted since 1970: one of Units.
-	// If it is "", numbers are refused.
+	// Unix is the unit of numbers in time columns, since 1970: one of Units. With "" they are refused.
 	Unix string `json:"unix,omitempty"`
 	// Bytes is the encoding of binary columns; "" means Hex.
 	Bytes string `json:"bytes,omitempty"`
@@ -149,8 +147,7 @@ func (t Type) ints(s Server) func(text []byte) (int64, error) {
 	}
 }
 
-// isYear reports whether a text is four digits: servers read two as a year of this century or the
-// last.
+// isYear reports whether a text is four digits; servers guess the century of two.
 func isYear(text []byte) bool { return len(text) == 4 && onlyDigits(text, '9') }
 
 // ParseInt reads a decimal integer.
@@ -213,10 +210,9 @@ func onlyDigits(text []byte, most byte) bool {
 // unsafeString returns text as a string without a copy. The caller must not retain it.
 func unsafeString(text []byte) string { return unsafe.String(unsafe.SliceData(text), len(text)) }
 
-// floats returns the reader of binary fractions, which are sent as they are written where
-// that is a plain number or can only be sent as text (NaN and the infinities), and otherwise
-// in the shortest text with the same value. Float is for servers without types of their own,
-// and for values that are compared.
+// floats returns the reader of binary fractions. Append writes plain numbers, NaN and the
+// infinities as they are, and others in the shortest text of the same value. Float is for untyped
+// servers, and for values that are compared.
 func (t Type) floats() Reader {
 	tooFine := t.tooFine()
 	read := func(text []byte) (float64, error) {

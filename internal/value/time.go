@@ -76,9 +76,8 @@ func dates(n *Notation) func(dst, text []byte) ([]byte, error) {
 	}
 }
 
-// fractions returns the reader of times of day and intervals, which refuses or
-// truncates fractions of a second that the column doesn't store. In an interval, only
-// seconds that follow a colon are checked.
+// fractions returns the reader of times of day and intervals, which refuses or truncates digits of
+// a second that the column doesn't store. In an interval, seconds follow a colon.
 func (t Type) fractions(n *Notation, plain func(dst, text []byte) ([]byte, error)) func(dst, text []byte) ([]byte, error) {
 	tooFine := fmt.Errorf("it has more than the %d digits of a second that the column stores", t.Digits)
 	return func(dst, text []byte) ([]byte, error) {
@@ -104,8 +103,8 @@ func (t Type) fractions(n *Notation, plain func(dst, text []byte) ([]byte, error
 	}
 }
 
-// appendClock reads times of day, and spans in MySQL's form, with two or three digits
-// for the hours, and writes them alike.
+// appendClock reads times of day and spans of up to three digits of hours, as MySQL, and writes
+// them alike.
 func appendClock(dst, text []byte) ([]byte, error) {
 	const most = 838 // hours, as in MySQL
 	rest := bytes.TrimPrefix(text, []byte("-"))
@@ -141,8 +140,7 @@ func appendClock(dst, text []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// units gives, for each unit of numbers, the decimal digits by which it exceeds a
-// microsecond: a second is 10^6 microseconds.
+// units gives the power of ten of a unit in microseconds: a second is 10^6.
 var units = map[string]int{"s": 6, "ms": 3, "us": 0, "ns": -3}
 
 // Units returns the units in which numbers in time columns may count since 1970.
@@ -288,8 +286,8 @@ func offsetOf(p []byte) (int64, bool) {
 	return seconds, true
 }
 
-// local returns the instant of a civil time, given as if it were UTC, unless a clock change skips
-// or repeats it.
+// local returns the instant of a civil time, given as UTC, unless a clock change skips or repeats
+// it.
 func local(civil int64, zone *time.Location) (int64, error) {
 	// The offset changes at most once within the two days around the time.
 	before := offsetAt(civil-24*3600e6, zone)

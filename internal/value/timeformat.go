@@ -44,8 +44,7 @@ var compounds = strings.NewReplacer("%%", "%%", "%F", "%Y-%m-%d", "%T", "%H:%M:%
 var directives = map[byte]string{'Y': "year", 'y': "year", 'm': "month", 'b': "month", 'd': "day", 'j': "day of the year", 'a': "weekday",
 	'H': "hour", 'I': "hour", 'p': "AM or PM", 'M': "minute", 'S': "second", 'f': "fraction", 'z': "offset"}
 
-// ParseTimeFormat parses a layout. It refuses one that doesn't determine a day, or has a
-// part of a time twice.
+// ParseTimeFormat parses a layout, which must determine a day and have no part of a time twice.
 func ParseTimeFormat(layout string) (*TimeFormat, error) {
 	f := &TimeFormat{layout: layout}
 	has := map[string]byte{}

@@ -81,8 +81,7 @@ type Type struct {
 	Array bool
 }
 
-// IntRange returns the smallest and the largest value of an integer type, as far as
-// an int64 can hold them.
+// IntRange returns the smallest and the largest value of an integer type, within an int64.
 func (t Type) IntRange() (from, to int64) {
 	bits := t.Bits
 	if bits == 0 {
@@ -100,8 +99,7 @@ func (t Type) IntRange() (from, to int64) {
 // Numeric reports whether values are numbers.
 func (t Type) Numeric() bool { return t.Kind == Int || t.Kind == Float || t.Kind == Decimal }
 
-// Whole returns the number of digits before the point that a decimal keeps, or -1 if
-// there is no limit.
+// Whole returns how many digits before the point a decimal keeps, or -1 for any number.
 func (t Type) Whole() int {
 	if t.Precision == 0 {
 		return -1
@@ -166,8 +164,7 @@ func (n Name) Number(i, without int) int {
 // Has reports whether the name has the word, in lower case.
 func (n Name) Has(word string) bool { return slices.Contains(n.words, word) }
 
-// closing returns the position of the parenthesis that ends a list of numbers or of
-// quoted words, or -1.
+// closing returns the place of the parenthesis that ends a list of numbers or quoted words, or -1.
 func closing(text string) int {
 	quoted := false
 	for i := range len(text) {

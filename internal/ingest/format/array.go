@@ -77,8 +77,8 @@ func bracketEnd(p []byte, final bool) (end int, known bool) {
 	return len(p) - len(text) + 1, true
 }
 
-// stringEnd returns the place of the quote that closes a JSON string, or of the line break
-// that it must not contain, or -1.
+// stringEnd returns the place of a JSON string's closing quote, or of a line break before it, or
+// -1.
 func stringEnd(p []byte) int {
 	for i := 0; i < len(p); i++ {
 		switch p[i] {
@@ -91,8 +91,8 @@ func stringEnd(p []byte) int {
 	return -1
 }
 
-// element returns the range of a record's element, without what surrounds it. empty reports
-// that the record has none, and needs none.
+// element returns the range of the element in a record. empty reports a record without one, e.g.
+// "]".
 func element(record []byte) (from, to int, empty bool) {
 	from, to = elementBegin(record), len(record)
 	if from == to {

@@ -20,8 +20,7 @@ type Batch struct {
 	torn error
 	// Rows is the number of its rows as counted by the cutter.
 	Rows int
-	// Numbered reports that its rows have numbers, and no offsets in bytes: From and To
-	// are numbers, too.
+	// Numbered reports that From and To are numbers of rows and not offsets.
 	Numbered bool
 	// spans are the records of a spool that it merges; nil if it is a single one.
 	spans []span

@@ -22,9 +22,8 @@ type Target struct {
 	All     *shape // of all columns
 	Columns []Column
 	byName  map[string]int
-	// Names are those of the fields, or of the keys that objects may have; width is how
-	// many. taken, unless nil, are the indexes of the fields that are loaded. The last
-	// columns are those of constants.
+	// Names are those of the width fields, or the keys that objects may have. taken, unless nil, are
+	// the indexes of the fields that are loaded. The columns of constants come last.
 	Names     []string
 	width     int
 	taken     []int
@@ -241,9 +240,8 @@ func (t *Target) updatable(s *engine.Schema) error {
 	return engine.Hinted(fmt.Errorf("--on-duplicate update: %w", err), "--on-duplicate skip or error")
 }
 
-// HasKey reports whether the source has all columns of one of the table's keys, so
-// that duplicates are detected. Rows with a NULL in a key are never duplicates, so
-// keys with nullable columns don't count.
+// HasKey reports whether the source has all columns of a key without nullable columns, so that
+// duplicates are detected.
 func (t *Target) HasKey(s *engine.Schema) bool {
 	return slices.ContainsFunc(append([][]string{s.PrimaryKey}, s.Unique...), func(key []string) bool {
 		return len(key) > 0 && !slices.ContainsFunc(key, func(name string) bool {
@@ -259,13 +257,13 @@ type Column struct {
 	value.Reader
 	engine.SchemaColumn
 	comma bool // numbers have a decimal comma
-	// hints means that reasons name flags, which requests don't have; formed that one says the form of
-	// times.
+	// hints adds flags to reasons, which requests don't have. formed means that the form of times is
+	// given.
 	hints, formed bool
 }
 
-// newColumn returns the column of c, and how it is sent. Numbers of a key are compared, as values
-// and not as texts.
+// newColumn returns the reader of a column, and the form in which its values are sent. Numbers of a
+// key are sent as numbers, by which they are compared.
 func newColumn(c engine.SchemaColumn, caps engine.Capabilities, n *value.Notation, key bool) (Column, engine.Column, error) {
 	own := *n
 	own.TimeFormat = n.TimeFormatOf(c.Name)
@@ -334,8 +332,7 @@ func isConstant(f *Format, name string) bool {
 	return slices.ContainsFunc(f.Set, func(c Constant) bool { return strings.EqualFold(c.Column, name) })
 }
 
-// CheckHeader returns an error if a header doesn't have the names of the columns that the
-// options give.
+// CheckHeader returns an error if a header has other names than the options.
 func (t *Target) CheckHeader(record []byte, line int) error {
 	if t.HasValues(record) {
 		return engine.Hinted(fmt.Errorf("line %d would be skipped as a header, and is a row of values", line),
@@ -365,8 +362,7 @@ func (f *Format) CheckBreaks(p []byte) error {
 
 var errOnlyCR = engine.Hinted(errors.New("its lines end with CR alone"), `tr '\r' '\n' <FILE, and what it prints as the source`)
 
-// checkObject returns an error if a source's first record, or what precedes it, shows that its
-// rows are elsewhere.
+// checkObject returns an error if a source's beginning shows that it isn't the JSON of its format.
 func (t *Target) checkObject(preamble, record []byte) error {
 	begin := bytes.TrimLeft(bytes.TrimPrefix(record, ByteOrderMark), blanks)
 	if t.Format.Kind == JSON {

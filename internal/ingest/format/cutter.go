@@ -14,8 +14,7 @@ import (
 
 const (
 	blockSize = 256 << 10
-	// HeadBytes is the length of a file's beginning that is compared to distinguish
-	// it from another file with the same name.
+	// HeadBytes is the length of the beginning by which a file is told from another of the same name.
 	HeadBytes = 4096
 )
 
@@ -34,8 +33,7 @@ type Cutter struct {
 	free   chan []byte
 	ended  chan struct{} // closed when the reading goroutine has ended
 	left   block         // the last block read, if it was not delivered; valid once ended is closed
-	// Rows and size (bytes) limit a batch. flush limits how long rows of a stream
-	// wait for further rows; 0 means no limit.
+	// Rows and size (bytes) limit a batch, and flush how long rows wait for more; 0 means no limit.
 	Rows, size int
 	flush      time.Duration
 
@@ -53,8 +51,8 @@ type Cutter struct {
 	TornBy error
 }
 
-// torn reports whether the remaining bytes begin in the middle of a line: it was incomplete when it
-// was cut.
+// torn reports whether the remaining bytes begin within a line, which was cut while it was
+// incomplete.
 func (c *Cutter) torn() bool { return c.At > 0 && c.last != '\n' && c.Format.Kind != JSON }
 
 func (c *Cutter) sums(p []byte) {
@@ -74,8 +72,7 @@ func NewCutter(ctx context.Context, r io.Reader, f *Format, rows, size int, flus
 	return c
 }
 
-// Wait stops the reader and waits for it: until data arrives, if the stream is idle and can't be
-// closed.
+// Wait stops the reader and waits for it, which may take until an idle stream has data.
 func (c *Cutter) Wait(stop context.CancelFunc) {
 	stop()
 	<-c.ended
@@ -394,8 +391,7 @@ func (c *Cutter) Again(ctx context.Context, cut state.Cut) (*Batch, error) {
 	return c.take(n, 0), nil
 }
 
-// Skip discards the bytes up to an offset and returns the hash of all bytes up to there, or
-// ErrEnds.
+// Skip discards the bytes up to an offset and returns the hash of all bytes before it, or ErrEnds.
 func (c *Cutter) Skip(ctx context.Context, to, lines int64) (string, error) {
 	c.open = 0
 	for c.At < to {

@@ -11,9 +11,8 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// byContent sets the kind of a format, and the delimiter if the kind doesn't imply it, by the
-// first bytes of the text. wide means that it was UTF-16, which spreadsheets write with
-// tabs and with quotes as in CSV.
+// byContent sets the kind of a format by the first bytes of the text, and the delimiter of
+// tab-separated CSV. wide means UTF-16, as spreadsheets write it.
 func (f *Format) byContent(head []byte, wide bool) error {
 	if bytes.HasPrefix(head, []byte(parquetMagic)) {
 		f.Kind = Parquet

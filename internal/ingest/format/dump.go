@@ -62,14 +62,12 @@ type DumpReader struct {
 	complete bool
 	zone     string // the session's time zone, "" if the dump doesn't set it
 	charset  string // of the session, likewise
-	// tables are others whose rows were skipped, up to mostTables of them, and skipped the number
-	// of statements that were.
+	// tables are up to mostTables others with rows, and skipped counts the skipped statements.
 	tables  []string
 	skipped int64
 }
 
-// NewDumpTable returns the format of a dump as the options describe it, and changes f to the
-// format of its rows.
+// NewDumpTable returns how a dump is read, and makes f the format of the text that is read of it.
 func NewDumpTable(o *Reading, f *Format) *DumpTable {
 	d := &DumpTable{of: *f.dump, table: cmp.Or(o.FromTable, o.Table.Name), schema: o.Schema, offset: "+00:00", encoding: f.Encoding}
 	if zone := o.Values.Zone; zone != nil && zone.String() != time.UTC.String() {
@@ -522,8 +520,7 @@ func bytesOfBits(digits []byte) []byte {
 	return out
 }
 
-// asUTF8 finds character sets whose text is read as UTF-8: of the others it is unknown, or in
-// ASCII.
+// asUTF8 matches character sets that are read as UTF-8: UTF-8, ASCII, and unknown ones.
 var asUTF8 = regexp.MustCompile(`(?i)^(utf-?8|binary|default|(us-|sql_)?ascii)`)
 
 // tuple reads a tuple of an INSERT, and the comma or the end of the statement after it.
@@ -644,8 +641,8 @@ func beginsDump(text string) bool {
 	return slices.ContainsFunc(dumpBegins, func(p string) bool { return strings.HasPrefix(text, p) })
 }
 
-// setDump recognises a dump by its beginning. If the kind of the format is Dump already, it is one
-// in any case.
+// setDump recognises a dump by its beginning, and its program by its marks; of Kind Dump it is one
+// anyway.
 func (f *Format) setDump(head []byte) error {
 	text := string(head)
 	for _, d := range f.Dumps {

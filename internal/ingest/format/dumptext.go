@@ -107,8 +107,7 @@ func (d *DumpReader) setting(text string) {
 // charsetSet finds the character set of a session, in statements and in a command of psql.
 var charsetSet = regexp.MustCompile(`(?i)(?:\bSET\s+NAMES|ENCODING['"]?\s*(?:=|,|\bTO\b)?)\s*['"]?([\w-]+)`)
 
-// upperASCII returns a text, in its place, with letters of ASCII in upper case: other letters
-// may have as many bytes only in one case.
+// upperASCII changes ASCII letters to upper case, in place. Other letters may change their length.
 func upperASCII(text []byte) []byte {
 	for i, c := range text {
 		if c >= 'a' && c <= 'z' {
@@ -207,8 +206,7 @@ func (d *DumpReader) name() (string, error) {
 	}
 }
 
-// quoted appends the text up to a quote, which may be doubled within it, and with
-// backslash escapes unless plain.
+// quoted appends the text up to a quote; a doubled quote is one, and plain text has no escapes.
 func (d *DumpReader) quoted(dst []byte, quote byte, plain bool) ([]byte, error) {
 	stops := string(quote)
 	if !plain {

@@ -81,8 +81,8 @@ func markOf(r *bufio.Reader) (encoding.Encoding, error) {
 	return e, err
 }
 
-// marked replaces the character that decoders write for invalid bytes by a byte that is
-// not UTF-8, so that the row is refused.
+// marked replaces U+FFFD, which decoders write for invalid bytes, by an invalid byte: the row is
+// bad.
 type marked struct{ transform.NopResetter }
 
 const invalidByte = 0xff

@@ -36,8 +36,7 @@ import (
 type Kind string
 
 const (
-	// CSV is RFC 4180: fields may be quoted, a quote within them is doubled, and
-	// quoted fields may contain line breaks.
+	// CSV is RFC 4180: fields may be quoted, with doubled quotes and with line breaks within.
 	CSV Kind = "csv"
 	// TSV is the output of COPY and SELECT ... INTO OUTFILE: fields separated by
 	// tabs, with the escapes \t, \n and \\, and \N for NULL.
@@ -51,8 +50,7 @@ const (
 	JSON Kind = "json"
 	// Parquet is a file of columns, with their names and types. It can't be a stream.
 	Parquet Kind = "parquet"
-	// Dump is SQL that a program has written which dumps a server's tables; the rows of one
-	// table are read.
+	// Dump is the SQL of a program such as mysqldump; the rows of one table are read.
 	Dump Kind = "dump"
 )
 
@@ -76,15 +74,13 @@ type Format struct {
 	// JSON strings are compared with them only if NullQuoted is set.
 	Nulls      []string `json:"nulls,omitempty"`
 	NullQuoted bool     `json:"null_quoted,omitempty"`
-	// Escape means that a backslash in CSV escapes the next character, also a quote, as
-	// in MySQL's FIELDS ESCAPED BY.
+	// Escape: a backslash in CSV escapes the next character, as with MySQL's FIELDS ESCAPED BY.
 	Escape bool `json:"escape,omitempty"`
 	// Comment, unless empty, begins lines of CSV and TSV that are skipped.
 	Comment string `json:"comment,omitempty"`
 	// SkipLines is the number of lines before the header, or before the first row, that are skipped.
 	SkipLines int `json:"-"`
-	// Encoding is the encoding of the text, as Encoding returns it. Text with the byte
-	// order mark of UTF-16 is that without it.
+	// Encoding is the encoding of the text, as Encoding returns it. A byte order mark needs none.
 	Encoding string `json:"-"`
 	// Columns are the columns of the fields, in order, or Skipped. If nil, they are taken
 	// from the header or, without a header, are all writable columns of the table.
@@ -121,8 +117,7 @@ func MayLoad(path string) bool {
 	return KindOf(path) != "" || extension(path) == ".json" || packedName(path) == "zip"
 }
 
-// extension returns the extension of a file's name, in lower case, without those of what it is
-// compressed by.
+// extension returns the extension of a file's name in lower case, e.g. ".csv" of "a.CSV.gz".
 func extension(path string) string {
 	for packedName(path) != "" {
 		path = strings.TrimSuffix(path, filepath.Ext(path))
@@ -176,9 +171,8 @@ func (f *Format) isNull(text []byte) bool {
 // HasHeader reports whether the first line has column names.
 func (f *Format) HasHeader() bool { return !f.Kind.Keyed() && !f.NoHeader }
 
-// preamble returns the length of what precedes the header or the first row: skipped lines,
-// and before a header also comments; of a JSON array its first bracket. known reports that no
-// more bytes are needed.
+// preamble returns the length of what precedes the header or the first row: skipped lines, comments
+// before a header, the first bracket of a JSON array. known reports that p suffices.
 func (f *Format) preamble(p []byte, final bool) (n int, known bool) {
 	if f.Kind == JSON {
 		return bracketEnd(p, final)
@@ -206,8 +200,8 @@ func (f *Format) preamble(p []byte, final bool) (n int, known bool) {
 	}
 }
 
-// Beginning returns the length of what precedes the first row, with the header, of bytes
-// that contain all of it.
+// Beginning returns the length of what precedes the first row, header included. p contains all of
+// it.
 func (f *Format) Beginning(p []byte) int {
 	n, _ := f.preamble(p, true)
 	if f.HasHeader() {
@@ -223,15 +217,12 @@ func (f *Format) isComment(record []byte) bool {
 }
 
 const (
-	// maxLine is the length in bytes of the longest record that is loaded. A longer
-	// record is a bad row.
+	// maxLine is the length in bytes of the longest record that is loaded; a longer one is a bad row.
 	maxLine = 16 << 20
-	// maxRecord limits the search for the end of a record, which is held in memory
-	// meanwhile. A longer record ends the load.
+	// maxRecord limits in bytes how far the end of a record is searched; beyond, the load ends.
 	maxRecord = 128 << 20
-	// maxQuoted limits the search for the closing quote of a record, in bytes. If it
-	// isn't found, the record is taken to end with its line, so that a stray quote
-	// doesn't consume the rest of the file.
+	// maxQuoted limits in bytes how far a closing quote is searched; beyond, the record ends with its
+	// line, so that a stray quote doesn't take the rest of the file.
 	maxQuoted = 1 << 20
 )
 
@@ -365,8 +356,7 @@ func (f *Format) closing(p []byte, i int) int {
 	return -1
 }
 
-// closingQuote returns the position after the quote that closes a field whose text
-// begins at i, or -1 if there is none.
+// closingQuote returns the place after the closing quote of a field whose text begins at i, or -1.
 func closingQuote(p []byte, i int) int {
 	for {
 		j := bytes.IndexByte(p[i:], '"')
@@ -564,8 +554,8 @@ func (f *Format) HeaderNames(record []byte) ([]string, error) {
 	return out, err
 }
 
-// Records calls fn with each record of a text, its line break included, and the number of
-// its first line.
+// Records calls fn with each record of a text, line break included, and the number of its first
+// line.
 func (f *Format) Records(p []byte, fn func(line int64, record []byte) error) error {
 	for line := int64(1); len(p) > 0; {
 		n, err := f.End(p, true)

@@ -24,7 +24,7 @@ type Input struct {
 	given atomic.Int64 // bytes returned after decompression
 	// wide means that the text was UTF-16, as spreadsheets write it.
 	wide   bool
-	packed bool // it is compressed
+	packed bool     // it is compressed
 	raw    *counted // of a file
 	closes []func()
 	quit   chan struct{} // closed when nobody waits for the file to grow
@@ -145,8 +145,7 @@ func (c *counted) complete() bool {
 	return last == '\n' || last == ']' && c.array || last == 0 && c.last[0] == '\n'
 }
 
-// OpenFile opens a file. It is decompressed according to its content, and decoded from the
-// encoding.
+// OpenFile opens a file, decompresses it by its content, and decodes it from the encoding.
 func OpenFile(path, encoding string) (*Input, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -184,8 +183,8 @@ func (in *Input) open(encoding string) error {
 	return in.unpack(source, encoding, func(is bool) { in.packed = zipped || is; raw.packed.Store(in.packed) })
 }
 
-// unpack sets the reader of what is compressed and encoded in r. It tells is whether it is
-// compressed, before it is read to its end.
+// unpack sets the reader of what r has, decompressed and decoded. It calls is before r is read to
+// its end.
 func (in *Input) unpack(r io.Reader, encoding string, is func(packed bool)) error {
 	content, stop, err := unpack(r, in.name, is)
 	if stop != nil {
@@ -231,8 +230,8 @@ func (in *Input) Close() error {
 	return in.file.Close()
 }
 
-// WithFile calls fn with a file, and a reader of it that ends with the context. It doesn't wait
-// for a file that is being written.
+// WithFile calls fn with a file and a reader that ends with ctx, and waits for no writer of the
+// file.
 func WithFile(ctx context.Context, path string, open func() (*Input, error), fn func(*Input, io.Reader) error) error {
 	in, err := open()
 	if err != nil {

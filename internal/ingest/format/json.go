@@ -71,8 +71,7 @@ func (p *Parser) object(record []byte) (string, error) {
 	return p.endKeys()
 }
 
-// integral converts a JSON number with a point or an exponent to an integer without
-// either, if its value is one.
+// integral writes a JSON number without point and exponent if it is an integer: 1e3 as 1000.
 func (p *Parser) integral(number []byte) []byte {
 	if !bytes.ContainsAny(number, ".eE") {
 		return number
@@ -86,8 +85,7 @@ func (p *Parser) integral(number []byte) []byte {
 	return p.buf[from:len(p.buf):len(p.buf)]
 }
 
-// halfSurrogate reports whether a valid JSON string escapes one half of a surrogate
-// pair without the other.
+// halfSurrogate reports whether a valid JSON string escapes half of a surrogate pair.
 func halfSurrogate(raw string) bool {
 	unit := func(i int) rune { // the code unit escaped at i, -1 if there is none
 		if i+6 > len(raw) || raw[i] != '\\' || raw[i+1] != 'u' {

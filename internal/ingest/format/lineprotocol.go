@@ -83,8 +83,7 @@ func takePoint(p []byte, i int, ends string) int {
 	return i
 }
 
-// takeQuoted returns the position after the quote that closes the text that begins at
-// i, or -1 if there is none.
+// takeQuoted returns the place after the closing quote of a text that begins at i, or -1.
 func takeQuoted(p []byte, i int) int {
 	for ; i < len(p); i++ {
 		switch {
@@ -106,8 +105,7 @@ func blankPoint(record []byte) bool {
 	return len(record) == 0 || record[0] == '#'
 }
 
-// Measurement returns the measurement of a line of line protocol; "" if it has none.
-// It may refer to the line's memory.
+// Measurement returns the measurement of a line, which may refer to the line's memory; "" is none.
 func Measurement(line []byte) string {
 	d := lineprotocol.NewDecoderWithBytes(line)
 	if !d.Next() {

@@ -307,8 +307,7 @@ func (r *parquetReader) close() {
 	r.closePages()
 }
 
-// parquetText returns how values of a type are written for a column of a kind, or nil if
-// they can't be.
+// parquetText returns how values of a type are written for a column of a kind; nil is not possible.
 func parquetText(t parquet.Type, to value.Kind) func(dst []byte, v parquet.Value) []byte {
 	var logical any
 	if l := t.LogicalType(); l != nil {

@@ -35,8 +35,7 @@ const (
 
 var errThrift = errors.New("it is damaged: its description is not what it says")
 
-// checkFooter returns an error if a file's description at its end says that it has more than it
-// has.
+// checkFooter returns an error if the description at a file's end announces more than the file has.
 func checkFooter(f io.ReaderAt, size int64) error {
 	tail := make([]byte, 4+len(parquetMagic))
 	if size < int64(len(tail)) {

@@ -19,8 +19,8 @@ import (
 
 // A Rejected row couldn't be loaded.
 type Rejected struct {
-	// Line is the number of its first line in the source, from 1; Offset is the byte
-	// offset of that line.
+	// Line is the number of its first line in the source, from 1, and Offset the byte offset of that
+	// line.
 	Line, Offset int64
 	// Column is the column with the invalid value, "" if unknown.
 	Column string
@@ -467,8 +467,7 @@ func pick(b *engine.Batch, columns, rows []int) *engine.Batch {
 	return out
 }
 
-// keyHash returns a hash of the key of row i of the batch. Trailing blanks don't count, which
-// most servers ignore.
+// keyHash returns a hash of a row's key, without trailing blanks, which most servers ignore.
 func (p *Parser) keyHash(i int) uint64 {
 	p.keyBuf = p.keyBuf[:0]
 	for _, c := range p.Primary {

@@ -14,8 +14,7 @@ type Reading struct {
 	Share *Share
 	// Values is how values are written.
 	Values value.Notation
-	// FromTable is the table of a dump whose rows are loaded, if it isn't called as Table:
-	// its name, or a pattern of path.Match.
+	// FromTable is the dump's table, or a pattern of path.Match; "" means the name of Table.
 	FromTable string
 	// OnDuplicate is SkipDuplicate (also if ""), UpdateDuplicate or RejectDuplicate. UpdateDuplicate
 	// needs all columns of the primary key, which must be the table's only unique key.

@@ -21,13 +21,12 @@ type Share struct {
 	By        string
 	Positions bool
 	Has       func(key int64) bool
-	// Rest adds the rows that can't be read, which belong to no share. One load has it, so that
-	// each of them is rejected once.
+	// Rest adds the rows that can't be read. One of the loads has them, so that each is rejected once.
 	Rest bool
 }
 
-// ShareOf returns the share of a node, whose database is db, in the rows of a table; nil of a table
-// on one server, where node is "".
+// ShareOf returns the share of a node with database db; nil if the table is on one server (node
+// "").
 func ShareOf(db engine.Keeper, table *engine.Table, shards rolling.Shards, node string) (*Share, error) {
 	if node == "" {
 		return nil, nil
@@ -76,10 +75,9 @@ func (p *Parser) unshared() (column string, err error) {
 	return "", nil
 }
 
-// Tee returns n readers that each return all that in has, for as many loads that read at once: the
-// slowest determines the speed. A reader that was closed is left out. Its goroutine ends with the
-// stream or, after ctx has ended, once a read of in returns; wait waits for it, and for an input
-// that blocks only while ctx lasts.
+// Tee returns n readers that each return all of in; the slowest determines the speed, and closed
+// ones are left out. wait waits for the goroutine, which ends with in or, after ctx has ended, when
+// its read of in returns; it doesn't wait for a read that ctx can't end.
 func Tee(ctx context.Context, in io.Reader, n int) (readers []*io.PipeReader, wait func()) {
 	var writers []*io.PipeWriter
 	for range n {

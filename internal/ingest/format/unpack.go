@@ -62,8 +62,7 @@ var packings = []packing{
 	{"zip", []string{"PK\x03\x04", "PK\x05\x06"}, nil}, // members are opened as sources of their own
 }
 
-// packingOf returns the packing whose magic the bytes begin with. more reports that they
-// are too few to know.
+// packingOf returns the packing whose magic begins the bytes. more reports that they are too few.
 func packingOf(head []byte) (_ *packing, more bool) {
 	for i := range packings {
 		for _, magic := range packings[i].magic {

@@ -18,8 +18,7 @@ type Lane string
 
 // Lanes.
 const (
-	// Auto publishes the rows of empty periods, and merges those of others that are over,
-	// if that is worth it.
+	// Auto publishes the rows of empty periods, and merges those of other past periods if that pays.
 	Auto Lane = "auto"
 	// Live inserts all rows into the periods.
 	Live Lane = "live"

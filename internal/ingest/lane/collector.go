@@ -14,9 +14,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A Collector collects the rows of a file that are published, by period, while the other rows
-// are sent. Which rows it takes is recorded in the database before any batch with such
-// rows is recorded as loaded.
+// A Collector collects the rows that are published, by period, while the other rows are sent. Its
+// choice is recorded before a batch with such rows is recorded as loaded.
 type Collector struct {
 	*Load
 	target *format.Target
@@ -25,12 +24,11 @@ type Collector struct {
 	// base is the offset from which rows of periods without a publication may get one.
 	// Batches before may be in the ledger with such rows.
 	base int64
-	// all are the publications in order, each with its index in the sorters; they are
-	// replaced as a whole.
+	// all are the publications by period, with their indexes in the sorters. The slice is never
+	// changed.
 	all atomic.Pointer[[]*publication]
 
-	// collected counts the rows in the sorters, and publishing is when the first of them
-	// was passed on, as time.Since(began).
+	// collected counts the rows in the sorters; publishing is when publishing began, as Load.Elapsed.
 	collected, publishing atomic.Int64
 
 	mu      sync.Mutex
@@ -312,8 +310,7 @@ func (n *Collector) rowsOf(ctx context.Context, p *publication, sourceOrder bool
 	return n.each(ctx, n.layout, all, n.Opt.Rows, func(b *engine.Batch, _ uint64) error { return write(b) })
 }
 
-// each passes the merged rows of cursors on, in batches of at most that many rows, with
-// the ordinal of the last one.
+// each passes merged rows on in batches of at most rows, with the ordinal of the last row.
 func (n *Collector) each(ctx context.Context, l *layout, all []cursor, rows int, fn func(*engine.Batch, uint64) error) error {
 	m, err := newMerge(all)
 	if err != nil {
@@ -348,8 +345,7 @@ func (n *Collector) each(ctx context.Context, l *layout, all []cursor, rows int,
 	}
 }
 
-// runBuffer is the size of the buffer with which a run is read. All of those that are
-// read at a time fit a fraction of the memory.
+// runBuffer is the buffer of each run that is read. Together they take a fraction of the memory.
 func (n *Collector) runBuffer() int {
 	runs := 1
 	for _, s := range n.sorters {

@@ -8,9 +8,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// inserted returns a lower bound for the number of rows inserted in each range, given the number
-// sent to each. there rows already existed, and refused rows were refused by the server; nobody
-// knows in which range.
+// inserted returns a lower bound of the rows inserted in each range, of those sent there: some were
+// there before, and the server refused others, in ranges that are unknown.
 func inserted(sent []state.Extent, there, refused int64) []state.Extent {
 	out := []state.Extent{}
 	for _, e := range sent {
@@ -22,9 +21,8 @@ func inserted(sent []state.Extent, there, refused int64) []state.Extent {
 	return out
 }
 
-// ExtentsOf returns the extents of a batch: the ranges of positions of its rows, with the number of
-// rows in each. A batch read from the ledger has a single extent, from its lowest to its highest
-// position.
+// ExtentsOf returns the ranges of positions of a batch's rows, with the number of rows in each. A
+// batch read from the ledger has a single one, from its lowest to its highest position.
 func ExtentsOf(b state.Batch) []state.Extent {
 	if b.Extents == nil && b.Inserted+b.Updated+b.Duplicate > 0 {
 		return []state.Extent{{Period: rolling.Period{From: b.Lower, To: b.Upper + 1}, Rows: b.Inserted}}
@@ -32,8 +30,7 @@ func ExtentsOf(b state.Batch) []state.Extent {
 	return b.Extents
 }
 
-// Merged reduces the number of extents: it merges those that lie in the same period of the grid, or
-// span the same periods.
+// Merged merges the extents that lie in the same period of the grid, or span the same periods.
 func Merged(g rolling.Grid, all []state.Extent) []state.Extent {
 	by := map[rolling.Period]state.Extent{}
 	for _, e := range all {
@@ -63,8 +60,7 @@ func spanOf(g rolling.Grid, e state.Extent) rolling.Period {
 
 const mergeAt = 4096
 
-// Gathered appends extents. It merges them once there are mergeAt, since each batch adds one per
-// period.
+// Gathered appends extents, and merges all once there are mergeAt.
 func (l *Load) Gathered(all, more []state.Extent) []state.Extent {
 	if all = append(all, more...); len(all) >= mergeAt {
 		all = Merged(l.Opt.Table.Grid, all)

@@ -42,8 +42,7 @@ func (l *Load) Lease(ctx context.Context, name string) (engine.Lease, error) {
 	return lease{held, unlock}, nil
 }
 
-// WhileLocked calls fn while holding a lock. If the lock is lost meanwhile, the error
-// wraps ErrLockLost.
+// WhileLocked calls fn while holding a lock. The error wraps ErrLockLost if the lock was lost.
 func (l *Load) WhileLocked(outer context.Context, name string, again bool, fn func(context.Context) error) error {
 	lease, err := l.lead(outer, state.LoadLock(l.Opt.Table.Name, name), again)
 	if err != nil {

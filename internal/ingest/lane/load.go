@@ -39,8 +39,7 @@ import (
 // EndWait is the default of Sending.Patience.
 const EndWait = 10 * time.Second
 
-// A Load brings the batches of a source into a table. The loads of files, streams and
-// servers have one.
+// A Load brings the batches of one source into a table.
 type Load struct {
 	Opt    *Sending
 	State  *state.Store
@@ -90,7 +89,7 @@ type Load struct {
 	said struct{ waiting, full time.Time }
 }
 
-// New returns a load with these options, whose defaults it sets. With nil, it has a pool of its
+// New returns a load, and sets the defaults of its options. Without a shared pool, it makes its
 // own.
 func New(o *Sending, shared *Pool) (*Load, error) {
 	fixed := o.Rows > 0
@@ -121,8 +120,7 @@ func New(o *Sending, shared *Pool) (*Load, error) {
 	return l, err
 }
 
-// aheadBytes limits Pool.ahead: what is cut early has the size that the pace had then. A larger
-// batch is admitted alone.
+// aheadBytes limits Pool.ahead, so that few batches are cut before the pace changes.
 const aheadBytes = DefaultBytes
 
 // Hold waits for room for a batch, which the sender that takes it frees.
@@ -147,8 +145,7 @@ func (l *Load) Say(format string, args ...any) { l.Opt.Say(fmt.Sprintf(format, a
 
 const sayWaiting = 5 * time.Second
 
-// due reports whether a message that was last said at a time is to be said again, and sets that
-// time.
+// due reports whether a message, last said at a time, is due again. If so, it sets the time.
 func (l *Load) due(last *time.Time, every time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -216,9 +213,8 @@ func (l *Load) Count(b state.Counts, size int64) {
 	l.rows.Add(b.Sent)
 }
 
-// Recount sets the counts by those that are recorded of the source. If a lock was lost since the
-// first call, this includes batches for whose commit no answer came, and those that another
-// process has sent meanwhile.
+// Recount sets the counts to those recorded of the source. After a lost lock this includes batches
+// whose commit was not acknowledged, and those of another process.
 func (l *Load) Recount(known state.Counts) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -370,8 +366,7 @@ func (l *Load) Retry(ctx context.Context, fn func() error) error {
 	}
 }
 
-// SleepUnless waits for a time, until ctx ends, whose error it returns, or until a channel is
-// closed.
+// SleepUnless waits for d, until hurry is closed, or until ctx ends, whose error it returns.
 func SleepUnless(ctx context.Context, hurry <-chan struct{}, d time.Duration) error {
 	pause, cancel := context.WithTimeout(ctx, d)
 	defer cancel()

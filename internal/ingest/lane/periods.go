@@ -35,11 +35,9 @@ type periods struct {
 	db    engine.Keeper
 	state *state.Store
 	table *engine.Table
-	// late means that late rows, those below the position up to which all periods
-	// are sealed, are refused.
+	// late means that rows below the position up to which all periods are sealed are refused.
 	late bool
-	// creates creates the periods that rows lack, unless it is nil; any means without
-	// limit, dry that they are only listed.
+	// creates, unless nil, creates missing periods: any without limit, dry only as names.
 	creates  Periods
 	any, dry bool
 	// creating is held while periods are created.
@@ -92,17 +90,15 @@ func (t *periods) read(ctx context.Context) ([]rolling.Partition, int64, error) 
 	return parts, upTo, nil
 }
 
-// passesOn reports that the server stores rows of a dropped period in the next partition: it
-// stores no lower bounds.
+// passesOn reports that the server stores no lower bounds: rows of a dropped period go to the next.
 func (t *periods) passesOn() bool { return !t.db.Capabilities().Gaps }
 
 // errDropped is returned for a transaction whose rows are not in their periods: retention has
 // dropped one since the periods were read. The next attempt rejects its rows.
 var errDropped = engine.Classed(engine.ErrLockTimeout, errors.New("retention has dropped a period to which rows were sent"))
 
-// before reads what is needed to record inserted rows, before their commit: see state.Before. Until
-// then no partition of the table can be dropped, so that rows in these ranges are in their periods,
-// or the result is errDropped.
+// before reads what the record of inserted rows needs, before their commit; see state.Before. From
+// then on no period can be dropped. If rows are not in their periods, the result is errDropped.
 func (t *periods) before(ctx context.Context, loader engine.Loader, source *state.Source, ranges []state.Extent) (rolled bool, err error) {
 	if !t.passesOn() {
 		rolled, _, err = state.Before(ctx, loader, source, nil)
@@ -125,8 +121,7 @@ func (t *periods) before(ctx context.Context, loader engine.Loader, source *stat
 	return rolled, Forgotten(err)
 }
 
-// allowed returns which periods may be created; nil if none may be. Unless now is set, the
-// answer may be lookAgain old.
+// allowed returns which periods may be created, nil for none. Unless now, it may be lookAgain old.
 func (t *periods) allowed(ctx context.Context, now bool) (*rolling.Creatable, error) {
 	if t.creates == nil {
 		return nil, nil

@@ -28,8 +28,7 @@ type Pool struct {
 	mu      sync.Mutex
 	targets map[string]*format.Target
 	bad     map[string]*badFile
-	// held has the locks that loads of this process hold, each with a channel that is
-	// closed when it is released.
+	// held has the locks of this process by name; the channel of a lock is closed on its release.
 	held  map[string]chan struct{}
 	loads map[*Load]bool // that are sending
 

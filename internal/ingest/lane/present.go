@@ -21,8 +21,7 @@ import (
 // not be, whether they were inserted or were there with the same values.
 
 const (
-	// compareRows is how many rows are compared at any cost, and compareShare the part of
-	// a load's time that comparing more may take.
+	// compareRows rows are always compared, and more for at most compareShare of a load's time.
 	compareRows  = 100_000
 	compareShare = 0.1
 )

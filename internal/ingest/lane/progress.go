@@ -21,13 +21,10 @@ type Progress struct {
 	// Share is the part of a source without a size that is read, from 0 to 1, if it is
 	// known, and ShareBefore the part of it that earlier loads had sent.
 	Share, ShareBefore float64
-	// Collected is the number of rows that are published together, Written how many of
-	// them are in tables of their own or in their periods, and Publishing the time since
-	// all of them were collected.
+	// Collected rows are published together, of which Written are written, for the time Publishing.
 	Collected, Written int64
 	Publishing         time.Duration
-	// Waiting is the number of bytes in the spool; Full is how long the sender has
-	// been waiting for room in it.
+	// Waiting is the bytes in the spool; Full is how long the sender has waited for room there.
 	Waiting int64
 	Full    time.Duration
 	Elapsed time.Duration
@@ -53,9 +50,8 @@ type Result struct {
 	Missing  int64     `json:"missing,omitempty"`
 	Gone     int64     `json:"gone_with_periods,omitempty"`
 	Unlooked string    `json:"not_looked,omitempty"`
-	// Created are the names of the periods that were created for rows, in order of
-	// creation; in a dry run, those that would be. TooOld is the number of rejected rows
-	// that have passed the table's retention.
+	// Created are the names of created periods, in order, or in a dry run of those that would be.
+	// TooOld counts the rejected rows that are past the table's retention.
 	Created []string `json:"periods_created,omitempty"`
 	TooOld  int64    `json:"older_than_keep,omitempty"`
 	// Why are the reasons of those of this load.

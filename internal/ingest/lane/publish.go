@@ -19,12 +19,11 @@ type Publisher interface {
 	Publishable(ctx context.Context) error
 	// Mergeable returns the reason why rows can't be merged with those of a period.
 	Mergeable(ctx context.Context, p rolling.Period) error
-	// Publish creates a table with these columns, which fill fills, and replaces the period by it.
-	// fill may be called again, then with the rows in the order of the source. If p.Merges, rows that
-	// the period has are merged with them, of which they are those that stay. Publish sets p's state
-	// and counts, and records them in the transaction that ends the change. It returns state.ErrFilled
-	// if the period has got many rows, and engine.ErrRefused if the server refuses some of the rows;
-	// none of them is in the table then.
+	// Publish creates a table with these columns, has fill fill it, and replaces the period by it.
+	// fill may be called again, then for rows in the order of the source. With p.Merges the period's
+	// own rows stay, also where a new row has their key. Publish sets p's state and counts, and
+	// records them with the change in one transaction. It returns state.ErrFilled if the period has
+	// got many rows, and engine.ErrRefused if the server refuses some; then none is in the table.
 	Publish(ctx context.Context, p *state.Publication, columns []engine.Column, fill func(ctx context.Context, sourceOrder bool, write func(*engine.Batch) error) error) error
 	// FinishPublications completes the publications of processes that have died, or
 	// removes what they have left. On return, none of the source is under way.
@@ -93,8 +92,8 @@ func (n *Collector) PublishAll(ctx context.Context, to int64) error {
 // together are the lanes in which the rows of a publication go in all at once.
 var together = [...]Lane{Publish, Merge, Live}
 
-// publishOne puts the rows of a publication into the table. It returns their lane, or "" if
-// they are left to be sent in batches.
+// publishOne puts a publication's rows into the table. It returns their lane, "" if batches send
+// them.
 func (n *Collector) publishOne(ctx context.Context, p *publication, to int64) (lane Lane, err error) {
 	if p.ToByte == 0 {
 		p.ToByte = to

@@ -56,8 +56,7 @@ func (w *Why) Lines() string {
 }
 
 const (
-	// MaxReasons limits the reasons and files that are printed, keptReasons the reasons
-	// that are counted separately.
+	// MaxReasons limits the printed reasons and files, keptReasons those that are counted separately.
 	MaxReasons  = 10
 	keptReasons = 1000
 )

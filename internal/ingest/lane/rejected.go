@@ -20,8 +20,7 @@ import (
 
 // badRow is a line of the file of rows that couldn't be loaded.
 type badRow struct {
-	// Source is the file's path. Load is the key of the source, which differs for
-	// another file with the same name.
+	// Source is the file's path. Load is the source's key, by which files of one name are told apart.
 	Source string `json:"source"`
 	Load   string `json:"load"`
 	Line   int64  `json:"line"`

@@ -75,9 +75,8 @@ var errDone = errors.New("the batch is in the ledger")
 // errOverlap reports that some of the batches that were merged are in the ledger.
 var errOverlap = errors.New("some of the merged batches are in the ledger")
 
-// send commits a batch together with its line of the ledger, which it returns. With Dry
-// it only checks the batch. If some of the batches that it merges turn out to be
-// committed, they are sent one by one.
+// send commits a batch with its line of the ledger, which it returns; with Dry it only checks it.
+// If some of the batches that it merges are committed, it sends them one by one.
 func (s *sender) send(ctx context.Context, b *Batch) (state.Batch, error) {
 	out, err := s.sendOnce(ctx, b)
 	if !errors.Is(err, errOverlap) {
@@ -287,9 +286,8 @@ func (l *Load) dontCompare(why error) {
 	l.comparing.off = true
 }
 
-// divide leaves those rows in a parsed batch that are to be sent now: it rejects rows
-// that have no period, and passes those that are published to the lane. It returns the
-// ranges of the rows that are left.
+// divide rejects the rows of a parsed batch that have no period, and passes those that are
+// published to the collector. It returns the ranges of the rows that are left to send.
 func (s *sender) divide(ctx context.Context, b *Batch, p *format.Parser) ([]state.Extent, error) {
 	if s.collector == nil {
 		return s.periods.check(ctx, s, p)

@@ -11,8 +11,7 @@ import (
 type Sending struct {
 	DB engine.Keeper
 	format.Reading
-	// Late means that the table refuses rows below the position up to which all of
-	// its periods are sealed.
+	// Late: the table refuses rows below the position up to which all of its periods are sealed.
 	Late bool
 	// Periods creates the periods that rows lack; with nil, such rows are rejected.
 	// AnyPeriods also creates more than MaxCreated of them, and those in the far future.
@@ -28,9 +27,8 @@ type Sending struct {
 	// RetryFor limits how long a batch is retried after transient errors: a lost connection, a server
 	// that is down, a deadlock. Negative means without limit, 0 no retries.
 	RetryFor time.Duration
-	// Hurry, unless nil, is closed when transient errors end the load: its rows are kept
-	// elsewhere. Patience is how long batches in flight may take after the load was asked to
-	// end; 0 means 10 seconds.
+	// Hurry, unless nil, is closed when transient errors shall end the load. Patience is how long
+	// batches in flight may take after the load was asked to end; 0 means 10 seconds.
 	Hurry    <-chan struct{}
 	Patience time.Duration
 
@@ -48,8 +46,7 @@ type Sending struct {
 	// MaxBad of them, before the batch that exceeds the limit is committed; negative means no limit.
 	Bad    string
 	MaxBad int64
-	// BadBytes limits the size of that file: once it has that, further rows are counted and
-	// not kept. 0 means no limit.
+	// BadBytes limits the size of that file, beyond which rows are only counted; 0 means no limit.
 	BadBytes int64
 	// ListSkipped also writes rows to that file that were skipped and have other values
 	// than the row in the table, or the key of an earlier row of their batch.

@@ -182,14 +182,13 @@ func (s *sorter) spill() error {
 	return nil
 }
 
-// A cursor reads sorted rows one after the other. next returns false after the last. A row
-// is valid until the next call.
+// A cursor reads sorted rows; next returns false after the last. A row is valid until the next
+// call.
 type cursor interface {
 	next() (row []byte, more bool, err error)
 }
 
-// cursors returns those of a group of rows: one for what is in memory and one for each
-// run, each with a buffer of that size.
+// cursors returns one cursor for a group's rows in memory, and one for each run, with that buffer.
 func (s *sorter) cursors(index, buffer int) []cursor {
 	if index >= len(s.groups) {
 		return nil

@@ -532,8 +532,7 @@ func keyOf(r *http.Request) (string, error) {
 	return key, nil
 }
 
-// mediaOf returns the media type of a request's body, "" for none, and an error if its text is not
-// in UTF-8.
+// mediaOf returns the media type of a body, "" for none, and an error for text that isn't UTF-8.
 func mediaOf(r *http.Request) (string, error) {
 	media, parameters, err := mime.ParseMediaType(cmp.Or(r.Header.Get("Content-Type"), "text/plain"))
 	if charset := parameters["charset"]; err == nil && !slices.Contains([]string{"", "utf-8", "utf8", "us-ascii"}, strings.ToLower(charset)) {

@@ -26,8 +26,7 @@ import (
 // Limits of a connection, beyond which slow senders are cut off.
 const (
 	headerTimeout = 5 * time.Second
-	// requestTimeout is how long a request may take to arrive: the largest in a minute
-	// takes half a MiB per second.
+	// requestTimeout is how long a request may take to arrive: the largest needs 0.5 MiB per second.
 	requestTimeout = time.Minute
 	answerTimeout  = requestTimeout + 30*time.Second
 	idleTimeout    = 2 * time.Minute
@@ -42,8 +41,7 @@ const (
 type ServiceOptions struct {
 	// Options are those of its Server, except Tables, which come from Into.
 	Options
-	// Into are the tables and how rows are loaded into them. Their spools and files of bad
-	// rows are in the directory Spool.
+	// Into are the tables. Their spools and files of bad rows are in the directory Spool.
 	Into  []ingest.Options
 	Spool string
 	// Listen returns the listener; TLS, unless nil, is the configuration of HTTPS.

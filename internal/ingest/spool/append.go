@@ -246,8 +246,7 @@ func (s *Spool) roll() error {
 	return errors.Join(err, s.reclaim())
 }
 
-// create creates an empty segment atomically: the reserve is renamed once the segment's
-// head is on disk.
+// create creates an empty segment atomically: the reserve is renamed once its head is on disk.
 func (s *Spool) create(base int64) (*os.File, error) {
 	f, err := os.OpenFile(s.reserve(), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

@@ -13,8 +13,7 @@ const (
 	recordHead  = 16
 	magic       = "rmspool"
 	version     = 1
-	// marker begins a record. Its first byte never occurs in UTF-8, so that searching
-	// text for the next record is fast.
+	// marker begins a record. No UTF-8 has its first byte, so that text is searched quickly.
 	marker = "\xf5rec"
 )
 
@@ -60,8 +59,7 @@ func getSegmentHead(p []byte) (head, bool) {
 	return head{p[7], binary.LittleEndian.Uint64(p[8:]), int64(binary.LittleEndian.Uint64(p[16:]))}, true
 }
 
-// placeSum starts the CRC of a record's head with the ID and the offset, which the
-// head doesn't contain.
+// placeSum is the CRC of the ID and the offset, with which that of a record's head begins.
 func placeSum(id uint64, offset int64) uint32 {
 	var p [16]byte
 	binary.LittleEndian.PutUint64(p[:], id)

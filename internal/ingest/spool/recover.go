@@ -14,9 +14,8 @@ import (
 	"syscall"
 )
 
-// Open opens a spool, and creates it if the directory contains none. It reads all
-// records, truncates a torn tail, and sets damaged parts aside. Only one process at a
-// time can have a spool open.
+// Open opens a spool, and creates it if the directory has none. It reads all records, truncates a
+// torn tail, and sets damaged parts aside. It fails while another process has the spool open.
 func Open(o Options) (*Spool, Found, error) {
 	o.Budget = cmp.Or(o.Budget, defaultBudget)
 	o.Segment = cmp.Or(o.Segment, min(defaultSegment, o.Budget/8))
@@ -130,9 +129,8 @@ func (s *Spool) takeLock() error {
 	return nil
 }
 
-// findID reads the spool's ID from its file or from the segments' heads. If there are
-// no segments it creates a new ID: offsets then start at 0, so with a reused ID they
-// would identify other records.
+// findID reads the spool's ID from its file or from the segments' heads. Without segments it
+// creates a new ID, because offsets start at 0 again.
 func (s *Spool) findID(bases []int64) error {
 	path := filepath.Join(s.o.Dir, "id")
 	text, err := readStart(path, 64)
@@ -178,8 +176,7 @@ func (s *Spool) findID(bases []int64) error {
 	return fmt.Errorf("the spool's ID can't be read, neither in %s nor in the head of a segment: write its 16 digits, which the database has beside its batches, into that file", path)
 }
 
-// load scans a segment and repairs it. next is the base of the next segment, -1 if
-// this is the last.
+// load scans a segment and repairs it. next is the base of the next segment, or -1.
 func (s *Spool) load(base, next int64, found *Found) error {
 	f, err := os.OpenFile(s.path(base), os.O_RDWR|syscall.O_NOFOLLOW, 0)
 	if err != nil {

@@ -17,8 +17,7 @@ type window struct {
 	at   int64 // position of the first byte of buf
 }
 
-// bytes returns up to n bytes at pos, fewer only at the end of the segment. They are
-// valid until the next call.
+// bytes returns n bytes at pos, fewer at the segment's end. They are valid until the next call.
 func (w *window) bytes(pos int64, n int) ([]byte, error) {
 	n = int(min(int64(n), w.size-pos, windowSize))
 	if pos < w.at || pos+int64(n) > w.at+int64(len(w.buf)) {
@@ -63,8 +62,7 @@ type scanned struct {
 	prefix bool
 }
 
-// scan reads a segment of size bytes that begins at the offset base, and finds its
-// records. It returns only errors of r.
+// scan finds the records of a segment that begins at the offset base. It returns only errors of r.
 func scan(r io.ReaderAt, size int64, id uint64, base int64) (scanned, error) {
 	var out scanned
 	w := &window{r: r, size: size}

@@ -85,8 +85,7 @@ const (
 // ErrClosed is returned after Close.
 var ErrClosed = errors.New("the spool is closed")
 
-// ErrFull is returned by Append and AppendAll with Options.NoWait if there is no room, in
-// the budget or on the disk.
+// ErrFull is returned with Options.NoWait if there is no room, in the budget or on the disk.
 var ErrFull = errors.New("the spool is full")
 
 // ErrTooLarge is returned for records that don't fit into the spool even if it is empty.
@@ -253,8 +252,7 @@ func (s *Spool) Bad() []Bad {
 	return append([]Bad(nil), s.bad...)
 }
 
-// Close closes the spool and releases its lock. A waiting Append or Next returns
-// ErrClosed. The records are kept.
+// Close closes the spool, whose records are kept. A waiting Append or Next returns ErrClosed.
 func (s *Spool) Close() error {
 	s.mu.Lock()
 	if s.closed {
@@ -315,8 +313,7 @@ func (s *Spool) path(base int64) string { return filepath.Join(s.o.Dir, segmentN
 // last returns the last segment. The caller holds mu.
 func (s *Spool) last() *segment { return s.segments[len(s.segments)-1] }
 
-// lastSegment returns the last segment for Append. Only Append changes that segment,
-// so Append may read it without mu.
+// lastSegment returns the last segment, which only Append changes and may read without mu.
 func (s *Spool) lastSegment() *segment {
 	s.mu.Lock()
 	defer s.mu.Unlock()
