@@ -2,6 +2,7 @@ package rolling
 
 import (
 	"fmt"
+	"net/url"
 	"regexp"
 	"strings"
 	"time"
@@ -143,15 +144,6 @@ func (es Errors) Error() string {
 	return b.String()
 }
 
-// Unwrap returns the individual errors.
-func (es Errors) Unwrap() []error {
-	out := make([]error, len(es))
-	for i, e := range es {
-		out[i] = e
-	}
-	return out
-}
-
 // String returns the policy as written in a declaration.
 func (l Late) String() string {
 	if l == LateReject {
@@ -201,6 +193,16 @@ func HoldsPassword(target string) bool {
 	before, _, _ := strings.Cut(target, "?")
 	_, rest, _ := strings.Cut(before, ":")
 	return namedPassword.MatchString(before) || userPassword.MatchString(rest)
+}
+
+// anyPassword reports whether a target contains a password, as a URL or in another form.
+func anyPassword(target string) bool {
+	u, err := url.Parse(target)
+	if err != nil {
+		return HoldsPassword(target)
+	}
+	_, has := u.User.Password() // also of no user
+	return has || HoldsPassword(target)
 }
 
 // OptionHoldsPassword reports whether an option's value contains a password.

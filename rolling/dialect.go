@@ -2,6 +2,7 @@ package rolling
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -69,9 +70,7 @@ func timeTypes(others map[string]timeClass) map[string]timeClass {
 	for _, name := range []string{"serial", "int", "integer", "int4", "serial4", "mediumint", "smallint", "int2", "smallserial", "tinyint"} {
 		out[name] = timeOfSeconds32
 	}
-	for name, class := range others {
-		out[name] = class
-	}
+	maps.Copy(out, others)
 	return out
 }
 

@@ -237,7 +237,7 @@ func (r *declarationReader) target(table *tomlfile.Value) {
 		return
 	}
 	scheme, rest, ok := strings.Cut(text, ":")
-	if HoldsPassword(text) {
+	if anyPassword(text) {
 		r.fail(v, passwordForms, "target holds a password, which would be stored and printed")
 		return
 	}
@@ -259,17 +259,10 @@ func (r *declarationReader) target(table *tomlfile.Value) {
 		return
 	}
 	r.dialect = *d
-	if scheme = strings.ToLower(scheme); strings.HasPrefix(rest, "//") {
-		u, err := url.Parse(text)
-		if err != nil {
-			// The parser's error repeats the text, which may contain a password.
-			r.fail(v, targetForms, "target of scheme %s is not a URL", scheme)
-			return
-		}
-		if _, has := u.User.Password(); has {
-			r.fail(v, passwordForms, "target of scheme %s holds a password, which would be stored and printed", scheme)
-			return
-		}
+	if _, err := url.Parse(text); err != nil && strings.HasPrefix(rest, "//") {
+		// The parser's error repeats the text, which may contain a password.
+		r.fail(v, targetForms, "target of scheme %s is not a URL", strings.ToLower(scheme))
+		return
 	}
 	r.d.Target = text
 }

@@ -33,7 +33,7 @@ func (r *declarationReader) rollups(list *tomlfile.Value) {
 		l := level{Rollup: Rollup{Line: v.Line}, at: v}
 		l.Name, _ = r.must(v, "[[rollup]]", "name", "readings_1h")
 		r.levelEvery(&l)
-		r.levelFrom(&l, levels, list)
+		r.levelFrom(&l, levels)
 		var source *level
 		for i := range levels {
 			if levels[i].Name == l.From && l.From != "" {
@@ -65,7 +65,7 @@ func (r *declarationReader) levelEvery(l *level) {
 	l.Every = g
 }
 
-func (r *declarationReader) levelFrom(l *level, before []level, list *tomlfile.Value) {
+func (r *declarationReader) levelFrom(l *level, before []level) {
 	text, v := r.text(l.at, "from", "readings_1h")
 	if v == nil {
 		return
@@ -86,22 +86,11 @@ func (r *declarationReader) levelFrom(l *level, before []level, list *tomlfile.V
 		}
 		return
 	}
-	for _, o := range list.In {
-		if name := o.Find("name"); name != nil && name.Kind == tomlfile.Text && name.Text == text && text != l.Name {
-			r.fail(v, "move it above this one", "from = %q is a level that stands below", text)
-			return
-		}
+	hint := tomlfile.DidYouMean(text, names)
+	if len(names) == 0 || text == r.d.Name {
+		hint = "leave from out: a level without it is made from the table"
 	}
-	switch {
-	case text == l.Name:
-		r.fail(v, "leave from out to aggregate the table itself", "level %s is made from itself", text)
-	case text == r.d.Name:
-		r.fail(v, "leave from out: a level without it is made from the table", "from = %q is the table", text)
-	case len(names) == 0:
-		r.fail(v, "leave it out: there is no level above", "from = %q is not a level", text)
-	default:
-		r.fail(v, tomlfile.DidYouMean(text, names), "from = %q is not a level", text)
-	}
+	r.fail(v, hint, "from = %q is not a level above this one", text)
 }
 
 func (r *declarationReader) texts(table *tomlfile.Value, key string) ([]string, bool) {

@@ -140,16 +140,12 @@ func (r *declarationReader) classOf(native string) timeClass {
 	if r.anyInt && strings.Contains(strings.ToUpper(native), "INT") {
 		return timeOfInteger
 	}
-	words := strings.FieldsFunc(strings.ToLower(native), func(c rune) bool { return (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '_' })
-	if len(words) == 0 {
-		return noTime
-	}
-	return r.times[words[0]]
+	return r.times[firstWord(native)]
 }
 
 func (r *declarationReader) timeType(c *DefinedColumn) {
 	class := r.classOf(c.Type)
-	small := class == timeOfSeconds32 && !slices.Contains([]string{"int", "integer", "int4", "serial", "serial4"}, strings.ToLower(strings.FieldsFunc(c.Type, func(c rune) bool { return c == ' ' || c == '(' })[0]))
+	small := class == timeOfSeconds32 && !slices.Contains([]string{"int", "integer", "int4", "serial", "serial4"}, firstWord(c.Type))
 	bad := func(hint, format string, args ...any) { r.failDefinition(c.Line, 0, hint, format, args...) }
 	switch d := r.d; {
 	case r.servers == "": // the target is unreadable

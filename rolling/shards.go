@@ -75,7 +75,11 @@ func (r *declarationReader) shards(shards *tomlfile.Value) {
 }
 
 func (r *declarationReader) node(v *tomlfile.Value) {
-	switch why := badNodeName(v.Key); {
+	why := badName(v.Key, maxNodeName)
+	if why == "" && (v.Key == "" || v.Key != strings.ToLower(v.Key)) {
+		why = "it is empty, or has a capital"
+	}
+	switch {
 	case why != "":
 		r.fail(v, "n1, n2 and so on: at most 16 small letters, digits and _", "a node can't be called %q: %s", v.Key, why)
 		return
@@ -85,13 +89,9 @@ func (r *declarationReader) node(v *tomlfile.Value) {
 	}
 	scheme, rest, ok := strings.Cut(v.Text, ":")
 	scheme = strings.ToLower(scheme)
-	u, err := url.Parse(v.Text)
-	has := false
-	if err == nil {
-		_, has = u.User.Password() // also of no user
-	}
+	_, err := url.Parse(v.Text)
 	switch {
-	case HoldsPassword(v.Text) || has:
+	case anyPassword(v.Text):
 		r.fail(v, passwordForms, "the target of node %s holds a password, which would be stored and printed", v.Key)
 	case !ok || err != nil || !strings.HasPrefix(rest, "//"):
 		r.fail(v, v.Key+" = "+nodeForm, "the target of node %s is not the URL of a server", v.Key)
@@ -107,21 +107,6 @@ func (r *declarationReader) node(v *tomlfile.Value) {
 		}
 		r.d.Shards.Nodes = append(r.d.Shards.Nodes, Node{v.Key, v.Text})
 	}
-}
-
-func badNodeName(name string) string {
-	if len(name) > maxNodeName {
-		return fmt.Sprintf("it has %d bytes", len(name))
-	}
-	for i, c := range []byte(name) {
-		if c != '_' && (c < 'a' || c > 'z') && (i == 0 || c < '0' || c > '9') {
-			return fmt.Sprintf("it has %q", c)
-		}
-	}
-	if name == "" {
-		return "it is empty"
-	}
-	return ""
 }
 
 // slices checks the length of slices, each of which is on one node.

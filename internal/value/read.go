@@ -365,13 +365,7 @@ func Truth(text []byte) (is, ok bool) {
 	if len(text) > 5 {
 		return false, false
 	}
-	var buf [5]byte
-	for i, c := range text {
-		if buf[i] = c; c >= 'A' && c <= 'Z' {
-			buf[i] = c + 'a' - 'A'
-		}
-	}
-	switch string(buf[:len(text)]) {
+	switch strings.ToLower(unsafeString(text)) {
 	case "1", "t", "true", "y", "yes", "on":
 		return true, true
 	case "0", "f", "false", "n", "no", "off":

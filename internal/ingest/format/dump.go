@@ -171,10 +171,7 @@ func (d *DumpReader) step() error {
 	case d.copying:
 		return cutShort(d.copyRow())
 	}
-	if err := d.blank(); err != nil {
-		return err
-	}
-	c, err := d.peek()
+	c, err := d.next()
 	if err != nil {
 		return err
 	}
@@ -265,10 +262,7 @@ func (d *DumpReader) create() error {
 	if err != nil {
 		return err
 	}
-	if err = d.blank(); err != nil {
-		return err
-	}
-	if c, err := d.peek(); err != nil || c != '(' || !d.wanted(name) {
+	if c, err := d.next(); err != nil || c != '(' || !d.wanted(name) {
 		if err == nil {
 			_, err = d.skip()
 		}
@@ -287,10 +281,7 @@ func (d *DumpReader) items() error {
 	for {
 		if begin && depth == 1 {
 			begin = false
-			if err := d.blank(); err != nil {
-				return err
-			}
-			c, err := d.peek()
+			c, err := d.next()
 			if err != nil {
 				return err
 			}
@@ -304,10 +295,7 @@ func (d *DumpReader) items() error {
 				}
 			}
 		}
-		if err := d.blank(); err != nil {
-			return err
-		}
-		c, err := d.r.ReadByte()
+		c, err := d.token()
 		if err != nil {
 			return err
 		}
@@ -541,10 +529,7 @@ func (d *DumpReader) tuple() error {
 		if size += len(v.text); size > maxRecord {
 			return errEndless
 		}
-		if err := d.blank(); err != nil {
-			return err
-		}
-		c, err := d.r.ReadByte()
+		c, err := d.token()
 		if err != nil {
 			return err
 		}
@@ -558,10 +543,7 @@ func (d *DumpReader) tuple() error {
 	if err := d.write(); err != nil {
 		return err
 	}
-	if err := d.blank(); err != nil {
-		return err
-	}
-	c, err := d.r.ReadByte()
+	c, err := d.token()
 	switch {
 	case err != nil:
 		return err

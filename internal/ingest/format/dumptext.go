@@ -23,6 +23,38 @@ func (d *DumpReader) peek() (byte, error) {
 	return p[0], nil
 }
 
+// next returns the next byte behind white space and comments, without reading it.
+func (d *DumpReader) next() (byte, error) {
+	if err := d.blank(); err != nil {
+		return 0, err
+	}
+	return d.peek()
+}
+
+// token reads the next byte behind white space and comments.
+func (d *DumpReader) token() (byte, error) {
+	if _, err := d.next(); err != nil {
+		return 0, err
+	}
+	return d.r.ReadByte()
+}
+
+// upTo reads the bytes before one of stops.
+func (d *DumpReader) upTo(stops string) (out []byte, err error) {
+	for {
+		c, err := d.peek()
+		if err != nil || strings.IndexByte(stops, c) >= 0 {
+			return out, err
+		}
+		if out = append(out, c); len(out) > maxRecord {
+			return nil, errEndless
+		}
+		if _, err := d.r.Discard(1); err != nil {
+			return nil, err
+		}
+	}
+}
+
 // line reads the rest of a line, of which it returns no more than fits the buffer.
 func (d *DumpReader) line() (string, error) {
 	first := ""
@@ -163,10 +195,7 @@ func (d *DumpReader) word() (string, error) {
 // name reads an identifier, quoted or not, and the last of several with dots between.
 func (d *DumpReader) name() (string, error) {
 	for {
-		if err := d.blank(); err != nil {
-			return "", err
-		}
-		c, err := d.peek()
+		c, err := d.next()
 		if err != nil {
 			return "", err
 		}
@@ -180,18 +209,8 @@ func (d *DumpReader) name() (string, error) {
 				return "", err
 			}
 		default:
-			for {
-				c, err := d.peek()
-				if err != nil {
-					return "", err
-				}
-				if strings.IndexByte(" \t\r\n(),;.`\"'", c) >= 0 {
-					break
-				}
-				out = append(out, c)
-				if _, err := d.r.Discard(1); err != nil {
-					return "", err
-				}
+			if out, err = d.upTo(" \t\r\n(),;.`\"'"); err != nil {
+				return "", err
 			}
 			if len(out) == 0 {
 				return "", fmt.Errorf("%q is no name", c)
@@ -344,10 +363,7 @@ func (d *DumpReader) dollar() error {
 
 // list reads names in parentheses, if there are any.
 func (d *DumpReader) list() ([]string, error) {
-	if err := d.blank(); err != nil {
-		return nil, err
-	}
-	if c, err := d.peek(); err != nil || c != '(' {
+	if c, err := d.next(); err != nil || c != '(' {
 		return nil, err
 	}
 	out := []string{}
@@ -360,10 +376,7 @@ func (d *DumpReader) list() ([]string, error) {
 			return nil, err
 		}
 		out = append(out, name)
-		if err := d.blank(); err != nil {
-			return nil, err
-		}
-		switch c, err := d.peek(); {
+		switch c, err := d.next(); {
 		case err != nil:
 			return nil, err
 		case c == ')':
@@ -376,10 +389,7 @@ func (d *DumpReader) list() ([]string, error) {
 }
 
 func (d *DumpReader) expect(want byte) error {
-	if err := d.blank(); err != nil {
-		return err
-	}
-	c, err := d.r.ReadByte()
+	c, err := d.token()
 	if err == nil && c != want {
 		err = fmt.Errorf("%q, want %q", c, want)
 	}
@@ -388,31 +398,16 @@ func (d *DumpReader) expect(want byte) error {
 
 // value reads a literal.
 func (d *DumpReader) value() (literal, error) {
-	if err := d.blank(); err != nil {
-		return literal{}, err
-	}
-	c, err := d.peek()
+	c, err := d.next()
 	if err != nil {
 		return literal{}, err
 	}
 	if c == '\'' || c == '"' && !d.of.Standard { // mydumper writes double quotes
 		return d.text(d.plain)
 	}
-	var out []byte
-	for {
-		c, err := d.peek()
-		if err != nil {
-			return literal{}, err
-		}
-		if strings.IndexByte(" \t\r\n(),;'/", c) >= 0 {
-			break
-		}
-		if out = append(out, c); len(out) > maxRecord {
-			return literal{}, errEndless
-		}
-		if _, err := d.r.Discard(1); err != nil {
-			return literal{}, err
-		}
+	out, err := d.upTo(" \t\r\n(),;'/")
+	if err != nil {
+		return literal{}, err
 	}
 	if len(out) > 2 && out[0] == '0' && (out[1] == 'x' || out[1] == 'b') && !d.of.Standard {
 		return d.digitsLiteral(binaryLiteral, out[1], out[2:])
