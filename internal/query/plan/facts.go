@@ -6,7 +6,7 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// Rules are what holds on a server for every statement. No method asks the server.
+// Rules are the rules of a server that hold for every statement. No method asks the server.
 type Rules interface {
 	Syntax(engine.State) engine.Syntax
 	Semantics(engine.State) engine.Semantics
@@ -21,8 +21,8 @@ type Rules interface {
 	ClockValue(call string) string
 }
 
-// Facts are what the planner has to know of a server. The other methods ask the server, each only
-// once the plan depends on it.
+// Facts are the planner's knowledge of a server. Its own methods ask the server; the planner calls
+// each only once the plan depends on the answer.
 type Facts interface {
 	Rules
 	UserFunction(ctx context.Context, text string, names []string) (why string, err error)

@@ -19,7 +19,8 @@ func (p *Plan) PieceText(reader engine.Reader, piece int) string {
 	return p.Partial[0] + p.operand(reader, p.Pieces[piece]) + p.Partial[1]
 }
 
-// HeadText is the query of a piece that the first server can run, for the types of its columns.
+// HeadText is the query of a piece that the first server can describe: one that reads its own
+// table, not a roll-up or the table of another server.
 func (p *Plan) HeadText(reader engine.Reader) string {
 	piece := p.Pieces[0]
 	switch {
@@ -31,7 +32,7 @@ func (p *Plan) HeadText(reader engine.Reader) string {
 	return p.Partial[0] + p.operand(reader, piece) + p.Partial[1]
 }
 
-// operand is what stands in the place of the table in the query of a piece.
+// operand is the text in the place of the table in the query of a piece.
 func (p *Plan) operand(reader engine.Reader, piece Piece) string {
 	if piece.Where == "" {
 		if piece.Table != nil {
@@ -89,7 +90,7 @@ func (p *Plan) BranchOf(piece int) (*Plan, int) {
 	return p, piece
 }
 
-// RunWhole makes the plan of a branch that of one piece, its own text.
+// RunWhole makes a branch run as one piece, its own text.
 func (p *Plan) RunWhole() {
 	p.Pieces = []Piece{{Query: p.Certain, Rows: p.EstimatedRows}}
 	p.PartialColumns, p.Keys, p.Table, p.Parts, p.Rollups = p.Columns, len(p.Columns), nil, nil, nil
@@ -97,7 +98,7 @@ func (p *Plan) RunWhole() {
 	p.Whole = ""
 }
 
-// Cutting are the plans that cut a table: this one, or its branches.
+// Cutting returns the plans that cut a table: this one, or those of its branches.
 func (p *Plan) Cutting() (list []*Plan) {
 	if p.Table != nil {
 		list = append(list, p)
@@ -108,7 +109,7 @@ func (p *Plan) Cutting() (list []*Plan) {
 	return list
 }
 
-// CutTables are the tables that are cut.
+// CutTables returns the tables that are cut.
 func (p *Plan) CutTables() (list []*engine.TableParts) {
 	for _, b := range p.Cutting() {
 		list = append(list, b.Table)

@@ -1,7 +1,7 @@
 // Package plan decides how a statement is answered in pieces: which table is cut, what each piece
-// computes, and how the answer follows from that. A statement for which the answer isn't certain to
-// be the server's own, byte for byte, is whole, by one of the rules. What differs between servers
-// is in engine.Semantics.
+// computes, and how the pieces' results are merged. If the answer isn't certain to be the server's
+// own, byte for byte, the statement is whole: it is passed to the server as it is, and one of the
+// rules says why. engine.Semantics has the differences between servers.
 package plan
 
 import (
@@ -13,8 +13,8 @@ import (
 
 // Options decide what is split.
 type Options struct {
-	// Always splits also what pieces don't make faster, ByRange tables without partitions, Inexact
-	// aggregates whose last digits depend on the order of the additions.
+	// Always also splits statements that pieces don't make faster. ByRange also splits tables without
+	// partitions. Inexact also splits aggregates whose last digits depend on the order of additions.
 	Always, ByRange, Inexact bool
 }
 
@@ -37,7 +37,7 @@ type Plan struct {
 	// Merge says how the branches' answers are combined: they are passed on one after the other, or
 	// the server computes the answer from temporary tables of them.
 	Branches []Branch
-	Why      string // why a branch is run as one piece, or can't be; "" if it is split
+	Why      string // of a branch: why it is run as one piece, or can't be; "" if it is split
 	Pieces   []Piece
 	Merge    Merge
 	// EstimatedRows is the server's estimate of the rows that are read; -1 is unknown.
@@ -56,13 +56,13 @@ type Statement struct {
 	// Clock reports that pieces have constants in place of NOW() and other functions of the current
 	// time.
 	Clock bool
-	// Tables are those that the statement reads, each with its database, "" for the current one.
+	// Tables are the tables that the statement reads: database and name. "" is the current database.
 	Tables [][2]string
-	// Certain is the text of a branch that isn't split. It returns the same rows alone as within the
-	// set operation; "" if that isn't certain.
+	// Certain is the text with which a branch may be run whole; "" if by itself it might return other
+	// rows than within the set operation.
 	Certain string
-	// Harmless reports that the statement changes nothing in the session that runs it: all of its
-	// functions and tables are known.
+	// Harmless reports that all functions and tables of the statement are known, so that it changes
+	// nothing in the session that runs it.
 	Harmless bool
 	InUnion  bool // it is the plan of a branch
 	// OnlyCounts reports that the statement computes only counts over all rows, at least one of them
@@ -107,8 +107,8 @@ type RolledUp struct {
 	Rollups  []RollupUse
 	NoRollup string
 	// SameRows checks, in a session's transaction, that Rollups still match the partitions that they
-	// replace. It returns the reason if they don't, else "". It is nil if rowmill notices every change
-	// of rows. Changed are the periods whose rows are read because their roll-up doesn't match.
+	// replace. It returns "", or the reason why not. It is nil if rowmill notices every change of
+	// rows. Changed are the periods whose rows are read because their roll-up doesn't match.
 	SameRows func(ctx context.Context, s *engine.Session) (string, error)
 	Changed  []string
 }
@@ -126,8 +126,8 @@ type Partials struct {
 	// PartialColumns describe the result of a piece: first the keys, then the parts of the
 	// aggregates.
 	PartialColumns []engine.ResultColumn
-	// Keys is the number of key columns of a partial. If pieces return rows and not groups, it is the
-	// number of columns of the answer.
+	// Keys is the number of key columns in the result of a piece. If pieces return rows in place of
+	// groups, it is the number of columns of the answer.
 	Keys int
 }
 
@@ -143,8 +143,8 @@ type Piece struct {
 	// Text is the text of a piece in which derived tables replace tables of other servers; ""
 	// otherwise.
 	Text string
-	// Node is the index of the server with the piece's rows; 0 on a single server. Server is its name
-	// and Table the table there, if they differ from the plan's.
+	// Node is the index of the server with the piece's rows; 0 on a single server. On another server,
+	// Server is its name and Table the table there.
 	Node   int
 	Server string
 	Table  *engine.TableParts
@@ -185,20 +185,18 @@ const (
 // as WHERE, windows, ORDER BY, LIMIT. No statement names a temporary table twice.
 type Merge struct {
 	Kind MergeKind
-	// Rows reports that partials are rows of the answer, with columns to sort by after them, and
-	// not groups. Then there is no second table, and Final reads the first.
+	// Rows reports that pieces return rows of the answer, followed by columns to sort by, in place of
+	// groups. Then there is no second table, and Final reads the first.
 	Rows bool
-	// Steps, one for each column of a partial after its keys, say how two partial groups whose keys
-	// have the same bytes may be made one, before anything else; nil if they must not be, which
-	// excludes InMemory.
+	// Steps say how two partial groups whose keys have the same bytes become one: one step for each
+	// column after the keys. They are nil if only the server can do that, which excludes InMemory.
 	Steps []engine.MergeStep
 
 	// Outputs are the columns of the answer in terms of a group, for InMemory.
 	Outputs []Output
-	// OrderBy, NullsLast and Limit are for InMemory: outputs to sort by, of classes whose order is
-	// known.
+	// OrderBy, NullsLast, Limit and Offset are for InMemory.
 	OrderBy       []SortKey
-	NullsLast     bool  // of the keys, by which groups are sorted where OrderBy doesn't
+	NullsLast     bool  // of the keys, by which groups that are equal in OrderBy are sorted
 	Limit, Offset int64 // Limit -1 is none
 	// Unique reports that no two groups are equal in all of OrderBy. Otherwise the answer is not
 	// determined if the groups on both sides of an end of the limit are equal in OrderBy.
@@ -227,9 +225,9 @@ type Output struct {
 	// follows from them.
 	Parts []int
 	Final engine.FinalStep
-	// Zero reports that no value is 0 and not NULL: a count.
+	// Zero reports an output that is 0, not NULL, over no rows: a count.
 	Zero bool
-	// Class is that of the value where the server doesn't describe it; else ClassOther.
+	// Class is the class of the value, if the server doesn't describe it; else ClassOther.
 	Class engine.ResultClass
 }
 

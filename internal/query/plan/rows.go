@@ -8,8 +8,8 @@ import (
 	"github.com/rowmill/rowmill/internal/query/parse"
 )
 
-// splitRows splits a block whose rows are those of its pieces: without groups, or with groups none
-// of which has rows in two pieces.
+// splitRows splits a block whose pieces return rows of the answer: one without groups, or whose
+// groups are disjoint.
 func (b *block) splitRows() error {
 	p := b.plan
 	switch {
@@ -33,9 +33,8 @@ func (b *block) splitRows() error {
 	return b.splitOrdered()
 }
 
-// splitOrdered splits a block with an order and, where it isn't of groups, a limit. Pieces return
-// one row more than the limit, which shows whether the rows on both sides of its end are equal in
-// the order.
+// splitOrdered splits a block with ORDER BY. If it has a limit, each piece returns one row more
+// than the limit: that shows whether the rows on both sides of the limit are equal in the order.
 func (b *block) splitOrdered() error {
 	p := b.plan
 	if err := b.checkAliases(); err != nil {
@@ -47,7 +46,7 @@ func (b *block) splitOrdered() error {
 	}
 	var sorts, inner []string
 	hidden := 0  // columns to sort by that aren't of the answer
-	same := true // all columns are sorted by, and the same if they are equal
+	same := true // rows that are equal in the order are the same: all columns are sorted by, and exact
 	sorted, quotients := map[string]bool{}, map[string]bool{}
 	for _, o := range b.query.OrderBy {
 		e, item, err := b.element(o.Expr, inOrderBy)
@@ -128,7 +127,7 @@ func (b *block) splitOrdered() error {
 	return nil
 }
 
-// hasQuotient reports a division in an element of ORDER BY, or in an alias within it.
+// hasQuotient reports a division in an element of ORDER BY, or in the expression of an alias in it.
 func (b *block) hasQuotient(e *parse.Expr) bool {
 	return parse.Any(e, func(x *parse.Expr) bool {
 		r, err := b.resolve(x, inHaving)
@@ -178,10 +177,11 @@ func (b *block) rowItems() (columns, list []string, err error) {
 	return columns, list, wantColumns(p.Columns, len(columns))
 }
 
-// column returns the index of the column of the answer that an element of the select list is.
+// column returns the index in the answer of an element of the select list.
 func (b *block) column(item int) int { return b.columnOf(item, len(b.plan.Columns)) }
 
-// columnOf is the same in a result of so many columns.
+// columnOf returns the index in a result with this number of columns. A star before the element has
+// all columns that aren't other elements.
 func (b *block) columnOf(item, columns int) int {
 	if stars(b.sel.Items[:item]) > 0 {
 		return item + columns - len(b.sel.Items)
@@ -189,7 +189,7 @@ func (b *block) columnOf(item, columns int) int {
 	return item
 }
 
-// rowSort is the text of an expression to sort by, in terms of the block's rows.
+// rowSort is the text of an expression of ORDER BY or HAVING without aliases.
 func (b *block) rowSort(e *parse.Expr) (string, error) {
 	var edits []parse.Edit
 	err := parse.Check(e, func(e *parse.Expr) (bool, error) {

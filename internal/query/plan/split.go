@@ -24,13 +24,13 @@ type splitter struct {
 	plan    *Plan
 	uses    []*use
 	ctes    []*cte
-	limited []*parse.Query // with LIMIT, below the whole
+	limited []*parse.Query // queries within the statement that have a LIMIT
 	tables  map[string]*engine.TableParts
 	// clocks are the calls of functions that return the current time.
 	clocks []parse.Span
-	// functions are the names of all functions.
+	// functions are the names of the functions that the statement calls.
 	functions []string
-	// joined reports a join with USING or NATURAL anywhere, whose columns belong to no table.
+	// joined reports a join with USING or NATURAL: a column that it joins by belongs to no table.
 	joined bool
 	// shared are the folded names of columns that several operands of one FROM have.
 	shared []string
@@ -39,14 +39,15 @@ type splitter struct {
 	spelled []string
 	// scanned reports that all functions and tables are known.
 	scanned bool
-	// obstacle is why a table or what reads it can't be cut.
+	// obstacle is why a table can't be cut: the first reason that collect found.
 	obstacle string
 	slower   func(*Plan) string // nil of a branch
 }
 
-// Split makes the plan of a statement for a session that has the given settings. What it is not
-// certain about makes the statement whole, and Plan.Whole says why; so does what slower returns,
-// once the partitions that are read are known. An error is one of the connection or of the context.
+// Split makes the plan of a statement for a session with the given settings. A statement for which
+// a split is not certain to be exact is whole, and Plan.Whole says why. slower is called once the
+// partitions to read are known; the reason that it returns makes the statement whole, too. An error
+// is one of the connection or of the context.
 func Split(ctx context.Context, f Facts, text string, st engine.State, o Options, slower func(*Plan) string) (*Plan, error) {
 	p := &Plan{Statement: Statement{Text: text, State: st}, EstimatedRows: -1}
 	p.Merge.Limit = -1
@@ -143,8 +144,8 @@ func (x *splitter) split() (err error) {
 	return nil
 }
 
-// carry makes pieces return texts from which temporary tables get the same values, where those of
-// the values aren't enough.
+// carry makes pieces return other texts for values that a temporary table wouldn't get back from
+// their usual texts, such as binary fractions.
 func (x *splitter) carry() {
 	p := x.plan
 	var list []string
@@ -163,7 +164,7 @@ func (x *splitter) carry() {
 	}
 }
 
-// parse reads the statement and scans it.
+// parse parses the statement, and collects its tables, CTEs and functions.
 func (x *splitter) parse() (err error) {
 	if x.query, err = parse.Parse(x.text, x.syntax); err != nil {
 		return refuse(fromEngine, err)
@@ -172,8 +173,8 @@ func (x *splitter) parse() (err error) {
 	return x.scan(x.query, nil, false)
 }
 
-// stopClock puts the current time in the place of functions that return it: they would be different
-// in each session.
+// stopClock replaces functions such as NOW() by the current time, which would be another in each
+// session.
 func (x *splitter) stopClock() error {
 	list := make([]string, len(x.clocks))
 	for i, span := range x.clocks {
@@ -194,8 +195,8 @@ func (x *splitter) stopClock() error {
 	return x.parse()
 }
 
-// failed returns what an error of the server makes of the statement: the server's own answer to the
-// whole of it, if the connection is usable.
+// failed makes the statement whole after an error of the server. An error of the connection remains
+// one.
 func (x *splitter) failed(what string, err error) error {
 	if Unanswered(x.ctx, err) {
 		return err
@@ -206,8 +207,8 @@ func (x *splitter) failed(what string, err error) error {
 // temporary is the name of a temporary table in a statement.
 func (x *splitter) temporary(table string) string { return x.traits.TempSchema + table }
 
-// Unanswered reports an error that is not the server's answer: it can't be reached, or nobody waits
-// any more.
+// Unanswered reports an error that is not the server's answer: the server can't be reached, or the
+// context has ended.
 func Unanswered(ctx context.Context, err error) bool {
 	return ctx.Err() != nil || errors.Is(err, engine.ErrConnectionLost) || errors.Is(err, engine.ErrUnreachable)
 }
@@ -220,7 +221,7 @@ func (x *splitter) describe(query string) ([]engine.ResultColumn, error) {
 	return cols, nil
 }
 
-// describeAs is describe for a query of n expressions.
+// describeAs is describe for a query that has n columns.
 func (x *splitter) describeAs(n int, query string) ([]engine.ResultColumn, error) {
 	cols, err := x.describe(query)
 	if err == nil {
@@ -229,7 +230,7 @@ func (x *splitter) describeAs(n int, query string) ([]engine.ResultColumn, error
 	return cols, err
 }
 
-// wantColumns refuses a query that the server reads in another way than this package.
+// wantColumns refuses a query in which the server sees another number of columns.
 func wantColumns(cols []engine.ResultColumn, n int) error {
 	if len(cols) != n {
 		return refuse(otherColumns, len(cols), n)
@@ -314,8 +315,8 @@ type cte struct {
 	uses      int
 }
 
-// scan reads the whole statement: it finds the tables, and refuses what may give another answer in
-// a piece. Exists reports the operand of EXISTS.
+// scan collects the tables, CTEs and functions of a query, and refuses those that may give another
+// answer in a piece. exists reports the operand of EXISTS, in which a LIMIT does no harm.
 func (x *splitter) scan(q *parse.Query, scope []*cte, exists bool) error {
 	scope = slices.Clip(scope)
 	for i := range q.With {
@@ -466,15 +467,14 @@ func (x *splitter) scanExpr(e *parse.Expr, scope []*cte) (err error) {
 	return err
 }
 
-// hasRow reports the name of an operand of FROM within an expression, which stands for a row of it.
+// hasRow reports an expression with the name of a table, which stands for the table's row.
 func (x *splitter) hasRow(e *parse.Expr) bool {
 	return parse.Any(e, func(e *parse.Expr) bool {
 		return e.Kind == parse.Column && len(e.Names) == 1 && slices.ContainsFunc(x.uses, func(u *use) bool { return x.sameName(called(u.from), e.Names[0]) })
 	})
 }
 
-// checkClock refuses what may be the current time, where the server reads it from texts such as
-// 'now'.
+// checkClock refuses texts such as 'now' that a server may take for the current time.
 func (x *splitter) checkClock(e *parse.Expr) error {
 	if !x.traits.ClockTexts {
 		return nil
@@ -506,8 +506,7 @@ func (x *splitter) checkClock(e *parse.Expr) error {
 	return nil
 }
 
-// checkClockColumns refuses texts of a table that are read as times, where a text such as 'now' is
-// the current time.
+// checkClockColumns refuses a text column that is cast to a time: it may have a text such as 'now'.
 func (x *splitter) checkClockColumns() (err error) {
 	if !x.traits.ClockTexts {
 		return nil
@@ -529,17 +528,17 @@ func firstWord(text string) string {
 	return word
 }
 
-// clockTexts are those that stand for the current time, also among the modifiers of SQLite's
-// functions. timeNames are types and functions that read texts as times.
+// clockTexts are texts that stand for the current time, or are modifiers of SQLite's functions that
+// do. timeNames are types and functions that convert texts to times.
 var (
 	clockTexts = engine.WordSet("now today tomorrow yesterday subsec subsecond")
 	timeNames  = engine.WordSet("date time timetz timestamp timestamptz datetime julianday unixepoch strftime timediff")
 )
 
-// grouping are the elements of GROUP BY that the parser returns as calls.
+// grouping are elements of GROUP BY that the parser returns as calls of these names.
 var grouping = map[string]bool{"rollup": true, "cube": true, "grouping sets": true}
 
-// of returns the text of a span with spans within it replaced.
+// of returns the text of a span. Of the edits, it makes those that lie within the span.
 func (x *splitter) of(s parse.Span, edits ...parse.Edit) string {
 	edits = slices.DeleteFunc(slices.Clone(edits), func(e parse.Edit) bool { return e.From < s.From || e.To > s.To })
 	return parse.Replace(x.text[:s.To], edits)[s.From:]

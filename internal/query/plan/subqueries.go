@@ -7,9 +7,9 @@ import (
 	"github.com/rowmill/rowmill/internal/query/parse"
 )
 
-// checkSubqueries refuses aggregates in subqueries whose arguments have columns, but none that is
-// certainly of the subquery: an aggregate is computed by the query that its columns belong to, so
-// that (SELECT SUM(t.x)) makes a group of the rows of t.
+// checkSubqueries refuses an aggregate in a subquery that the query around it may compute: an
+// aggregate belongs to the query of its columns, and so SELECT (SELECT SUM(t.x)) FROM t has one
+// row.
 func (x *splitter) checkSubqueries() (err error) {
 	x.query.Walk(nil, func(e *parse.Expr) bool {
 		if err == nil && e.Query != nil {
@@ -20,8 +20,8 @@ func (x *splitter) checkSubqueries() (err error) {
 	return err
 }
 
-// checkSubquery checks the aggregates of a subquery, and of the queries that it reads from. Those
-// in the subqueries within it are checked with those.
+// checkSubquery checks the aggregates of a subquery, and of its derived tables and CTEs. A subquery
+// within it is checked by itself.
 func (x *splitter) checkSubquery(q *parse.Query) (err error) {
 	q.Walk(func(q *parse.Query) bool {
 		if err != nil || q.Body == nil {
@@ -45,9 +45,8 @@ func (x *splitter) checkSubquery(q *parse.Query) (err error) {
 	return err
 }
 
-// computedBy reports whether a SELECT certainly computes an aggregate in it. It does if the
-// aggregate has no columns, or one of the SELECT's own FROM. In SELECT (SELECT SUM(t.x) FROM u)
-// FROM t, the outer SELECT computes the aggregate.
+// computedBy reports whether a SELECT certainly computes an aggregate in it: one without columns,
+// or with a column of its own FROM.
 func (x *splitter) computedBy(s *parse.Select, call *parse.Expr) bool {
 	// A subquery may have columns.
 	columns := parse.Any(call, func(e *parse.Expr) bool { return e.Query != nil || e.Kind == parse.Column })

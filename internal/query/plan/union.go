@@ -17,19 +17,19 @@ const branchTable = "rowmill_branch"
 // A Branch is one of a set operation, with a plan of its own.
 type Branch struct {
 	*Plan
-	// Table is the temporary table with its answer, and Make a query with the names and types of
-	// the table's columns, which are Stored of the answer's; "" if the branch is a part of
-	// Merge.Final as it is, or if no answer is stored.
+	// Table is the temporary table for the branch's answer. Make is a query whose columns have the
+	// names and types of the table's. Stored are the indexes of the answer's columns that the table
+	// has. Table is "" if the answer isn't stored.
 	Table, Make string
 	Stored      []int
 }
 
-// A branch is a part of the statement that is a branch.
+// A branch is one SELECT of a set operation, in the text of the statement.
 type branch struct {
 	query *parse.Query
 	span  parse.Span
 	plan  *Plan
-	// rows reports that it has as many rows as the tables may have, constant that it reads none.
+	// rows reports a branch without groups or LIMIT, constant one that reads no table.
 	rows, constant bool
 }
 
@@ -46,9 +46,9 @@ func branches(q *parse.Query) (list []*branch) {
 	return list
 }
 
-// splitUnion makes the plan of a set operation. Each branch is split by itself, or run whole where
-// its rows are certain. The answers are passed on one after the other if the operation doesn't
-// change them; otherwise the server computes it from temporary tables.
+// splitUnion makes the plan of a set operation. Each branch is split, or run whole if its rows are
+// certain. The answers of a UNION ALL that changes no types are passed on one after the other;
+// otherwise the server computes the operation from temporary tables.
 func (x *splitter) splitUnion(original string) (err error) {
 	p, q := x.plan, x.query
 	o := &block{splitter: x, query: q, limit: -1}
@@ -101,8 +101,9 @@ func (x *splitter) splitUnion(original string) (err error) {
 	return x.storeBranches(o, list, all, with)
 }
 
-// mayBeDecimal reports whether an element of a branch's select list is a decimal number. After a
-// star, only the number of columns tells which it is, and after several, nothing.
+// mayBeDecimal reports whether an element of a branch's select list may be a decimal number. After
+// a star, the number of columns tells which column the element is; after several stars, nothing
+// does.
 func mayBeDecimal(b *branch, item int) bool {
 	items, cols := b.query.Body.Items, b.plan.Columns
 	if stars(items[:item]) > 0 {
@@ -160,8 +161,8 @@ func (p *Plan) Uncertain(branch int) string {
 	return why
 }
 
-// certain refuses a branch that may return other rows if it is run by itself, because the server
-// chooses them.
+// certain refuses a branch of which the server chooses the rows, such as one with LIMIT: run by
+// itself, it may return others than within the set operation.
 func (x *splitter) certain() error {
 	switch {
 	case !x.scanned:
@@ -173,7 +174,7 @@ func (x *splitter) certain() error {
 	return b.checkOuter()
 }
 
-// passes reports whether the rows of all branches are those of the answer as they are.
+// passes reports whether all columns of the branches have the types of the answer's.
 func (x *splitter) passes(list []*branch) bool {
 	for _, b := range list {
 		for i, c := range b.plan.Columns {
@@ -205,13 +206,12 @@ func (x *splitter) storeBranches(o *block, list []*branch, all bool, with parse.
 	})
 	for _, b := range list {
 		for i, c := range b.plan.Columns {
-			// The server may compute numbers of several types in another one than it describes.
+			// The server may compute numbers of several types in another type than it describes.
 			want := p.Columns[i]
 			if (c.Class == engine.ClassFloat || want.Class == engine.ClassFloat) && want.Class != c.Class || c.Unsigned != want.Unsigned {
 				return refuse(branchTypes, want.Name)
 			}
-			// A quotient has more digits than its type, which are stored if the column of the
-			// result has them.
+			// A quotient has more digits than its type. They are stored if the result's column has room.
 			if x.traits.HiddenDigits && c.Class == engine.ClassDecimal && c.Scale < want.Scale && b.quotients() {
 				return refuse(branchQuotients, want.Name)
 			}
@@ -277,12 +277,12 @@ func (b *branch) quotients() bool {
 	return b.query.Any(func(e *parse.Expr) bool { return isDivision(e) || e.Kind == parse.Call && e.Name == "avg" })
 }
 
-// storeBranch makes the table of a branch, and returns the query that takes the place of the
-// branch. Literals remain what they are, so that they have the same type in the operation.
+// storeBranch makes the table of a branch, and returns the query that takes the branch's place.
+// Literals aren't stored but repeated there, so that they keep their types.
 func (x *splitter) storeBranch(b *branch, at *Branch, table string, with parse.Span) (string, error) {
 	items, cols := b.query.Body.Items, b.plan.Columns
 	single := len(items) == len(cols) && stars(items) == 0
-	// Subtotals have NULL in the place of a literal that is a key.
+	// In a subtotal, a literal that is a key is NULL.
 	literals := single && !b.query.Body.Rollup && !b.query.Body.Sets
 	var stored, list []string
 	var edits []parse.Edit
@@ -295,7 +295,7 @@ func (x *splitter) storeBranch(b *branch, at *Branch, table string, with parse.S
 	for i, c := range cols {
 		name, as := x.quote(c.Name), ""
 		if single && items[i].Alias == "" && parse.Bare(items[i].Expr).Kind != parse.Column {
-			// The text of an expression may be too long for a name, or be that of two.
+			// The text of an expression may be too long for a name, and two may have the same.
 			name = itemName + strconv.Itoa(i+1)
 			edits = append(edits, parse.Edit{Span: parse.Span{From: items[i].To, To: items[i].To}, Text: " AS " + name})
 			if c.Name != "" && len(c.Name) <= shortName && strings.TrimSpace(c.Name) == c.Name {
@@ -324,7 +324,7 @@ func (x *splitter) storeBranch(b *branch, at *Branch, table string, with parse.S
 // shortName is the length in bytes that every server permits for a name.
 const shortName = 63
 
-// orderedColumn is the column of the answer that an element of ORDER BY of a set operation is.
+// orderedColumn is the column that an element of a set operation's ORDER BY names.
 func (x *splitter) orderedColumn(e *parse.Expr) (engine.ResultColumn, error) {
 	cols := x.plan.Columns
 	e = parse.Bare(e)

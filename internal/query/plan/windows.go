@@ -26,8 +26,8 @@ func (b *block) windowOf(e *parse.Expr) (*parse.Over, error) {
 	return named[0].Over, nil
 }
 
-// checkNames refuses names within a window that are those of columns and of other elements of the
-// select list: servers differ in which of them they take.
+// checkNames refuses a name within a window that another element of the select list has, too:
+// servers differ in whether it is the column or that element.
 func (b *block) checkNames(o *parse.Over) error {
 	for _, e := range o.Exprs() {
 		if err := parse.Check(e, func(e *parse.Expr) (bool, error) {
@@ -51,12 +51,11 @@ func (b *block) checkNames(o *parse.Over) error {
 	return nil
 }
 
-// ofPeers are window functions whose value is the same for rows that are equal in the order.
+// ofPeers are window functions that return the same for all rows that are equal in the order.
 var ofPeers = map[string]bool{"rank": true, "dense_rank": true, "percent_rank": true, "cume_dist": true}
 
-// windowsApart reports whether the windows over rows are those of pieces: all rows of one lie in
-// one partition of the table, which is the only one, and no function depends on the order of rows
-// that are equal in that of the window.
+// windowsApart reports whether pieces may compute the windows over rows: the query reads one table,
+// each window lies within one partition of it, and no function depends on the order of equal rows.
 func (b *block) windowsApart() bool {
 	t := b.cut.table
 	if len(t.By) == 0 || len(t.Parts) == 0 || !b.direct || b.merged || b.nested || len(b.uses) != 1 {
@@ -69,8 +68,8 @@ func (b *block) windowsApart() bool {
 		})
 }
 
-// returnsText reports a function that returns a text of another row, whose type isn't that
-// described.
+// returnsText reports a function such as LAG that returns a text of another row: some servers give
+// it another type than they describe.
 func (b *block) returnsText(e *parse.Expr, it parse.Item) bool {
 	if !b.traits.MistypesNeighbours || len(e.Args) == 0 || e.Name == "ntile" {
 		return false
@@ -79,8 +78,7 @@ func (b *block) returnsText(e *parse.Expr, it parse.Item) bool {
 	return c == nil || c.Class == engine.ClassText || c.Class == engine.ClassBytes || c.Class == engine.ClassOther
 }
 
-// resultOf is the column of the answer that an element of the select list is; nil if that is not
-// certain.
+// resultOf is the column of the answer for an element of the select list; nil if it is uncertain.
 func (b *block) resultOf(it parse.Item) *engine.ResultColumn {
 	n := b.column(slices.IndexFunc(b.sel.Items, func(x parse.Item) bool { return x.Expr == it.Expr }))
 	if n >= len(b.plan.Columns) || stars(b.sel.Items) > 1 {
@@ -89,6 +87,7 @@ func (b *block) resultOf(it parse.Item) *engine.ResultColumn {
 	return &b.plan.Columns[n]
 }
 
+// windowApart reports whether a window function over rows may be computed in pieces.
 func (b *block) windowApart(e *parse.Expr, it parse.Item) bool {
 	t := b.cut.table
 	o, err := b.windowOf(e)
