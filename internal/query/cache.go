@@ -45,18 +45,18 @@ type cache struct {
 	stats   CacheStats
 }
 
-// A cacheKey is a query of a piece, with all that its answer depends on but the rows, and a
-// partition.
+// A cacheKey identifies a partial result: the query of a piece, with all settings that it depends
+// on, and a partition.
 type cacheKey struct {
 	query [sha256.Size]byte
 	part  string
 }
 
-// A cacheEntry is the partial rows of a partition whose rows are identified by version.
+// A cacheEntry has the partial rows of a partition. version identifies the state of its rows.
 type cacheEntry struct {
 	key     cacheKey
 	version string
-	rows    []byte // see appendRow
+	rows    []byte // see merge.AppendRow
 }
 
 // entryBytes is the memory of an entry besides its rows.
@@ -66,7 +66,7 @@ func (e *cacheEntry) bytes() int64 {
 	return int64(len(e.rows)+len(e.version)+len(e.key.part)) + entryBytes
 }
 
-// get returns the rows of an entry of a version.
+// get returns the rows of an entry, if it has this version.
 func (c *cache) get(key cacheKey, version string) (rows []byte, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -118,7 +118,7 @@ func (c *cache) figures() CacheStats {
 	return s
 }
 
-// uncached returns why the partials of a plan can't be cached, whatever the state of the table; ""
+// uncached returns why the partial results of a plan can't be cached in any state of the table; ""
 // if they can.
 func (r *Runner) uncached(p *plan.Plan) string {
 	versioner, ok := r.nodes[0].Reader.(engine.PartVersioner)
@@ -162,8 +162,8 @@ type caching struct {
 	// before are the versions of partitions before the snapshot, versions those of sealed periods in
 	// it, both by partition.
 	before, versions map[string]string
-	// rows are the cached partial rows of pieces; store are the partitions of pieces whose rows are to
-	// be cached.
+	// rows has the cached rows of pieces, by piece. store has the partitions whose rows are to be
+	// cached, by piece.
 	rows  map[int][]byte
 	store map[int]string
 }
@@ -197,16 +197,16 @@ func (c *caching) missing(parts []string) (list []string) {
 	return list
 }
 
-// look reads the versions before the snapshot: a partition that is replaced by DDL is another one
-// afterwards.
+// look reads the versions before the snapshot. settle reads them again, which shows whether DDL has
+// replaced a partition in between.
 func (c *caching) look(ctx context.Context, n *node, s *engine.Session, p *plan.Plan, report *Report) (err error) {
 	c.before, report.Uncached, err = n.Reader.(engine.PartVersioner).PartVersions(ctx, s, p.Table, state.NotesInto)
 	return err
 }
 
-// settle finds the sealed periods whose rows are known, in the snapshot of a session: a period
-// whose seal is that of an entry, whose partition is the same, and of whose rows no change is noted
-// that has not been consumed. Consuming notes changes the seal in the same transaction.
+// settle finds, in the snapshot of a session, the versions of sealed periods. A period has none if
+// DDL has replaced its partition, or if a change of its rows is noted that maintenance has not
+// consumed yet. To consume a note changes the seal, in the same transaction, and so the version.
 func (c *caching) settle(ctx context.Context, n *node, s *engine.Session, p *plan.Plan, report *Report) (err error) {
 	c.versions = map[string]string{}
 	if report.Uncached != "" {
@@ -252,8 +252,8 @@ func (c *caching) settle(ctx context.Context, n *node, s *engine.Session, p *pla
 		case slices.ContainsFunc(notes, func(n [2]int64) bool { return n[0] < seal.To && n[1] >= seal.From }):
 			continue
 		}
-		// The partition has no rows before its period: what lies there is in another one, which ends
-		// where it begins.
+		// The partition before this one has to end where this period begins: otherwise the partition
+		// may have rows from before its period.
 		last := p.Table.Parts[i-1]
 		if before, sealed := seals[last.Period]; sealed && before.To != seal.From || !sealed && !last.Outside {
 			continue

@@ -129,7 +129,7 @@ func (x *execution) asWhole(sink Sink) error {
 // kept is a Sink that keeps an answer in memory.
 type kept struct {
 	cols []engine.ResultColumn
-	rows [][]byte // as appendRow has them
+	rows [][]byte // see merge.AppendRow
 	size int64
 	most int64
 }
@@ -148,8 +148,8 @@ func (k *kept) Row(values [][]byte) error {
 	return nil
 }
 
-// compared is a Sink that compares an answer with one that was kept. It compares rows at the same
-// place first, and searches for a row only if those differ.
+// compared is a Sink that compares an answer with one that was kept: first rows at the same place,
+// and once these differ, it searches for each row.
 type compared struct {
 	whole   *kept
 	checked *Checked
@@ -307,7 +307,7 @@ func (c *compared) finish() {
 			missing = append(missing, i)
 		}
 	}
-	// A difference of order is one of values then.
+	// Rows in another order are no difference if the answers have different rows.
 	if len(missing) > 0 || len(c.extra) > 0 {
 		c.checked.Differences = slices.DeleteFunc(c.checked.Differences, func(d Difference) bool { return d.What == DiffersInOrder })
 		c.checked.All = int64(len(c.checked.Differences))

@@ -21,9 +21,9 @@ type Shard struct {
 	Err error
 }
 
-// ReadShards makes the Runner read a table's rows from these servers themselves, and not through
-// the head, where a query reads no other table. Each of them reads its own periods in parallel. The
-// head plans, merges, and answers all else. It is called before the first Plan.
+// ReadShards makes the Runner read the rows of a table from these servers directly, in queries that
+// read no other table. Each server reads its own periods in parallel. The head plans, merges, and
+// answers all other queries. Call it before the first Plan.
 func (r *Runner) ReadShards(table string, shards []Shard) {
 	r.sharded = table
 	for _, s := range shards {
@@ -36,9 +36,9 @@ func (r *Runner) ReadShards(table string, shards []Shard) {
 	}
 }
 
-// shards returns the pieces of a table that are read from its nodes; none, with the reason, if the
-// head has to read it, in pieces or, with p.Whole, as a whole. The estimate of the plan becomes
-// that of the nodes, of which the head has none.
+// shards returns the pieces that nodes run. If the head has to read the table, it returns no pieces
+// and the reason why, and sets p.Whole if even pieces of the head aren't certain. It replaces the
+// plan's estimate of rows by that of the nodes.
 func (r *Runner) shards(ctx context.Context, p *plan.Plan) (pieces []plan.Piece, why string, err error) {
 	switch {
 	case r.sharded == "" || p.Table.Name != r.sharded || len(p.Parts) == 0:
@@ -148,8 +148,8 @@ func (r *Runner) shard(ctx context.Context, p *plan.Plan, i int) (pieces []plan.
 	return pieces, rows, "", nil
 }
 
-// local says why a node may answer the query in another way than the head does, which then reads
-// the rows as a whole unless it has the node return them as they are.
+// local returns why a node may answer the query otherwise than the head: a time zone, type or
+// function is another one there. It sets p.Whole unless the head fetches rows as they are.
 func (r *Runner) local(ctx context.Context, p *plan.Plan, n *node, s *session) (why string, err error) {
 	head, is := r.nodes[0].Reader.(engine.LocalReader)
 	of, also := n.Reader.(engine.LocalReader)
@@ -188,8 +188,8 @@ func (r *Runner) local(ctx context.Context, p *plan.Plan, n *node, s *session) (
 	return why, nil
 }
 
-// ownDatabase returns the database, or the schema, in which the node has the table of the
-// declaration: where a session with none of a client's settings finds it. It is read once.
+// ownDatabase returns the database, or the schema, of the declared table on the node: the one in
+// which a session with default settings finds the table. It asks the node once.
 func (n *node) ownDatabase(ctx context.Context, table string) (_ string, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

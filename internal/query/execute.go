@@ -26,9 +26,9 @@ func (x *execution) sessions() (n int) {
 	return n
 }
 
-// run runs all pieces. Each session is used by one worker, whose number is passed to row with the
-// number of the piece; ended is called at the end of a piece. After the first error, the others are
-// ended on the server, and run returns that error when all have ended.
+// run runs all pieces, with one worker for each session. It passes each row to row, with the
+// numbers of the worker and of the piece, and calls ended at the end of a piece. After the first
+// error, it ends the other pieces on the server, waits for them, and returns that error.
 func (x *execution) run(row func(worker, piece int, values [][]byte) error, ended func(worker, piece int) error) error {
 	var wg sync.WaitGroup
 	worker := 0
@@ -112,8 +112,8 @@ func (x *execution) piece(n *node, s *session, worker, piece int, row func(worke
 	return nil
 }
 
-// storedTimes are the columns of pieces whose values are checked by checkStored. Rows that are only
-// passed on aren't stored.
+// storedTimes are the columns of pieces that checkStored has to check: times that the server
+// stores.
 func (x *execution) storedTimes() (list []int) {
 	if x.p.Merge.Kind == plan.Concatenate && (x.all == nil || x.all.p.Merge.Kind == plan.Concatenate) {
 		return nil
@@ -127,10 +127,10 @@ func (x *execution) storedTimes() (list []int) {
 	return list
 }
 
-// checkStored makes the query whole because of a value that would be another one in a temporary
-// table of the server. Where it stores groups, or rows that it sorts, it may turn a date without a
-// month or a day into 0000-00-00 or NULL. A year of zero that was computed has the text 0, which a
-// column takes for 2000, and 0000 in other plans.
+// checkStored makes the query whole if the server might change a value when it stores it in a
+// temporary table. A date without a month or a day, such as 2024-06-00, may become 0000-00-00 or
+// NULL. The text of a computed YEAR of zero is 0, which a column takes for 2000, or 0000 in other
+// plans.
 func (x *execution) checkStored(column int, text []byte) error {
 	switch c := x.p.PartialColumns[column]; {
 	case c.Temporal != engine.Year:

@@ -14,8 +14,7 @@ import (
 	"github.com/rowmill/rowmill/internal/query/plan"
 )
 
-// An Explanation says how a statement would be answered, before it is: for people and, as JSON, for
-// programs.
+// An Explanation says how a statement would be answered: for people and, as JSON, for programs.
 type Explanation struct {
 	Format    string `json:"format"` // ExplanationFormat
 	Statement string `json:"statement"`
@@ -24,20 +23,19 @@ type Explanation struct {
 	Why   string `json:"why,omitempty"`
 	// RowsRead is the server's estimate; null is unknown.
 	RowsRead *int64 `json:"rows_read"`
-	// What follows is of a statement that is split.
+	// The other fields describe a statement that is split.
 	Table string `json:"table,omitempty"`
-	// Partitions is the number of partitions of the table, Pruned that of those that are not read.
+	// Partitions is the number of the table's partitions; Pruned of them are not read.
 	Partitions int              `json:"partitions,omitempty"`
 	Pruned     int              `json:"partitions_pruned,omitempty"`
 	Pieces     []ExplainedPiece `json:"pieces,omitempty"`
 	// Branches are those of a set operation, which has no table of its own.
 	Branches []ExplainedBranch `json:"branches,omitempty"`
-	// Nodes are the servers that are read directly, of a table on several, and Through is why they are
-	// not.
+	// Nodes are the servers of a table on several servers that are read directly; Through is why they
+	// aren't.
 	Nodes   []string `json:"nodes,omitempty"`
 	Through string   `json:"through_head,omitempty"`
-	// Fetched are the tables of other servers of which pieces read only rows, and which the head
-	// evaluates.
+	// Fetched are the tables of other servers whose rows the head fetches to evaluate pieces itself.
 	Fetched   []string `json:"fetched,omitempty"`
 	Sessions  int      `json:"sessions,omitempty"`
 	Merge     string   `json:"merge,omitempty"`
@@ -54,14 +52,13 @@ type Explanation struct {
 	Partial string `json:"partial,omitempty"`
 }
 
-// ExplainedRollups are what is read from roll-ups.
+// ExplainedRollups describe the use of roll-ups.
 type ExplainedRollups struct {
-	// Rollups are those that the first pieces read in the place of rows, NoRollup is why none of the
-	// table's is read.
+	// Rollups are read by the first pieces in place of rows. NoRollup is why none is read.
 	Rollups  []ExplainedRollup `json:"rollups,omitempty"`
 	NoRollup string            `json:"no_rollup,omitempty"`
-	// Changed are the periods whose partitions aren't those of which the roll-ups have the rows, so
-	// that they are read.
+	// Changed are the periods that are read because their partition was replaced since the roll-ups
+	// were computed.
 	Changed []string `json:"changed_periods,omitempty"`
 }
 
@@ -367,7 +364,7 @@ func (e *Explanation) Text(w io.Writer) error {
 	return err
 }
 
-// skew tells of pieces of very different sizes, of which the largest decides the time.
+// skew says how large the largest piece is, if it decides how long the query takes.
 func (e *Explanation) skew() string {
 	var rows []int64
 	total := int64(0)

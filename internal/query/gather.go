@@ -11,8 +11,8 @@ import (
 	"github.com/rowmill/rowmill/internal/query/plan"
 )
 
-// A gather merges partials in temporary tables of the server. Its session is not one of the pool:
-// closing it removes the tables in any case.
+// A gather merges partial rows in temporary tables of the server. It has a session of its own, not
+// one of the pool: to close the session removes the tables.
 type gather struct {
 	x       *execution
 	s       *engine.Session
@@ -28,8 +28,8 @@ type gather struct {
 const insertSize = 512 << 10
 
 // gatherRows opens the session, creates both tables, so that a missing privilege is noticed before
-// the pieces run, and begins to insert. Its errors are inexactErrors, unless ctx has ended: the
-// query is then run whole.
+// the pieces run, and begins to insert. After its errors the query is run whole: they are
+// merge.InexactErrors, unless the context has ended.
 func (x *execution) gatherRows() (_ *gather, err error) {
 	if x.p.Merge.Final == "" {
 		return nil, merge.Inexact("the merge doesn't fit in memory, and the server can't do it")
@@ -51,7 +51,7 @@ func (x *execution) gatherRows() (_ *gather, err error) {
 	}
 	x.report.Server = true
 	g.pending, g.done = make(chan []byte, x.sessions()), make(chan error, 1)
-	pending := g.pending // which inserted clears, perhaps before the goroutine runs
+	pending := g.pending // inserted may clear the field before the goroutine runs
 	go func() {
 		var failed error
 		for rows := range pending {
@@ -70,7 +70,8 @@ func (x *execution) gatherRows() (_ *gather, err error) {
 	return g, nil
 }
 
-// unmerged makes an error of the server's merge one after which the query is run whole.
+// unmerged makes the query run whole after an error of the server's merge, unless the connection is
+// lost or rowmill has a bug.
 func (x *execution) unmerged(what string, err error) error {
 	if isBug(err) || x.ctx.Err() != nil || errors.Is(err, engine.ErrConnectionLost) {
 		return fmt.Errorf("merge on the server: %s: %w", what, err)
@@ -92,7 +93,7 @@ func (w *gatherer) row(values [][]byte) (err error) {
 	return w.flush()
 }
 
-// appendTo appends a row to those of an INSERT, and reports whether they are as many as one has.
+// appendTo appends a row to the rows of an INSERT, and reports whether the INSERT is full.
 func appendTo(table *engine.TempTable, rows []byte, values [][]byte) (_ []byte, full bool, err error) {
 	if rows, err = table.Append(rows, values); err != nil {
 		return rows, false, merge.Inexact("merge on the server: " + err.Error())
@@ -153,8 +154,8 @@ func (g *gather) answer(sink Sink) error {
 // final reads the answer from the tables.
 func (g *gather) final(sink Sink) error {
 	x, m := g.x, &g.x.p.Merge
-	// Making and filling tables has changed no setting, and an account may lack the privilege for one
-	// that differs in nothing.
+	// The session still has the settings with which it began: without Knows, SetStates would set all
+	// of them again, for which the account may lack a privilege.
 	g.s.Knows(g.state)
 	if err := g.s.SetStates(x.ctx, x.state); err != nil {
 		return x.unmerged("set the session's settings", err)
@@ -200,13 +201,13 @@ func (g *gather) final(sink Sink) error {
 	return x.unmerged("read the answer", err)
 }
 
-// isBug reports an error of this program, for which no other way is taken: it is to be seen.
+// isBug reports an error of rowmill itself, which is reported and never worked around.
 func isBug(err error) bool {
 	_, ok := errors.AsType[*engine.Bug](err)
 	return ok
 }
 
-// sameTexts reports whether equal values of two columns have equal texts.
+// sameTexts reports whether equal values of two columns have the same text.
 func sameTexts(a, b engine.ResultColumn) bool {
 	switch {
 	case a.Binary != b.Binary || a.Hex != b.Hex:
@@ -219,8 +220,7 @@ func sameTexts(a, b engine.ResultColumn) bool {
 	return a.Native == b.Native && a.Scale == b.Scale
 }
 
-// isText reports characters. Whether they are compared by a collation is only known if a query is
-// described.
+// isText reports a column of characters.
 func isText(c engine.ResultColumn) bool {
 	return !c.Binary && (c.Class == engine.ClassText || c.Class == engine.ClassBytes)
 }
@@ -304,7 +304,8 @@ func (x *execution) group(sink Sink) (err error) {
 	return g.answer(sink)
 }
 
-// A groupingWorker is what one session's rows go to.
+// A groupingWorker takes the rows of one session: into groups in memory, which it spills to out, or
+// into out at once if groups is nil.
 type groupingWorker struct {
 	groups *merge.GroupWorker
 	out    gatherer

@@ -11,8 +11,8 @@ import (
 )
 
 // rangesPerSession is how many ranges of a primary key each session gets on average: several, so
-// that all sessions end at about the same time though estimates are wrong, and few, because each is
-// a statement.
+// that all sessions end at about the same time even if estimates are wrong, but few, because each
+// range is a statement.
 const rangesPerSession = 4
 
 // Plan decides how a statement is answered in sessions with these settings. It is an error if the
@@ -60,7 +60,7 @@ func (r *Runner) plan(ctx context.Context, s *engine.Session, statement string, 
 	return p, err
 }
 
-// choosePieces makes the pieces, or finds out why the statement is better run whole.
+// choosePieces makes the pieces, or sets p.Whole if it is better to run the statement whole.
 func (r *Runner) choosePieces(ctx context.Context, s *engine.Session, p *plan.Plan) error {
 	if !r.estimated(p) {
 		p.EstimatedRows = -1
@@ -125,8 +125,8 @@ func (r *Runner) countFew(ctx context.Context, s *engine.Session, p *plan.Plan) 
 	})
 }
 
-// soonRefused is refusal before anything else is asked about the query: a front plans small ones
-// again and again.
+// soonRefused is refusal, called before the planner asks the server more: a front plans small
+// queries again and again.
 func (r *Runner) soonRefused(p *plan.Plan) string {
 	if len(r.nodes) > 1 || !r.estimated(p) {
 		return ""
@@ -134,15 +134,15 @@ func (r *Runner) soonRefused(p *plan.Plan) string {
 	return r.refusal(p)
 }
 
-// refusal returns why a query that can be split is nevertheless better, or necessarily, run whole;
-// "" if not.
+// refusal returns why a query is run whole although it could be split: pieces wouldn't be faster,
+// or there are none. It returns "" if it is to be split.
 func (r *Runner) refusal(p *plan.Plan) string {
 	switch {
 	case len(p.Table.Parts) == 0 && !r.o.ByRange:
 		return "table " + p.Table.Name + " has no partitions"
 	case len(p.Table.Parts) > 0 && len(p.Parts) == 0:
 		return "no partition is left to be read"
-	case r.o.Always || p.Table.Remote: // the head is not trusted with the whole
+	case r.o.Always || p.Table.Remote: // the head may answer the whole query wrongly
 		return ""
 	case len(p.Table.Parts) > 0 && len(p.Parts) == 1:
 		return "only one partition is read: " + p.Parts[0]
@@ -154,14 +154,14 @@ func (r *Runner) refusal(p *plan.Plan) string {
 	return ""
 }
 
-// groupParts makes pieces of partitions that are adjacent, for n sessions that take one after the
-// other: so few that each may be a statement, with so few rows in the last ones that all sessions
-// end at about the same time, although estimates are wrong and cores are not equally fast. Each has
-// 1/(1.5n) of the estimated rows that are left, or 1/(16n) of all: guided self-scheduling
+// groupParts makes pieces of adjacent partitions for n sessions, each of which takes one piece
+// after the other. Pieces become smaller towards the end, so that all sessions end at about the
+// same time even if estimates are wrong or cores differ in speed. Each has 1/(1.5n) of the
+// estimated rows that are left, and at least 1/(16n) of all: guided self-scheduling
 // (Polychronopoulos and Kuck, IEEE Transactions on Computers C-36, 1987).
 func groupParts(t *engine.TableParts, parts []string, n int) (out []plan.Piece) {
 	rows := partRows(t)
-	weight := func(name string) int64 { return 1 + max(0, rows[name]) } // an empty partition costs something, too
+	weight := func(name string) int64 { return 1 + max(0, rows[name]) } // also an empty partition takes time
 	var total, sum int64
 	for _, name := range parts {
 		total += weight(name)
@@ -182,7 +182,7 @@ func groupParts(t *engine.TableParts, parts []string, n int) (out []plan.Piece) 
 	return out
 }
 
-// joinParts makes one piece of partitions, whose estimated rows are given.
+// joinParts makes one piece of partitions. rows has their estimated numbers of rows.
 func joinParts(rows map[string]int64, parts []string) plan.Piece {
 	p := plan.Piece{Parts: slices.Clip(parts)}
 	for _, name := range parts {
@@ -203,8 +203,8 @@ func partRows(t *engine.TableParts) map[string]int64 {
 	return rows
 }
 
-// fewRows reports whether pieces read less than SmallRows rows of the table: so few that one
-// session reads them as fast as several begin.
+// fewRows reports whether pieces read less than SmallRows rows of the table: one session reads them
+// in the time that several need to begin.
 func fewRows(pieces []plan.Piece) bool {
 	var rows int64
 	for _, p := range pieces {

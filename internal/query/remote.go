@@ -16,12 +16,12 @@ import (
 	"github.com/rowmill/rowmill/internal/query/plan"
 )
 
-// A server that presents tables of others may write a query anew for them with another meaning
-// (engine.RemoteReader). Of such a table only rows are read: in the query, a derived table stands
-// in its place, so that the server evaluates all of the query itself. A piece is passed on with its
-// aggregation if it has nothing but what is known to be written rightly.
+// A head with tables of other servers, such as MariaDB with Spider, rewrites a query for them, not
+// always with the same meaning (engine.RemoteReader). So rowmill replaces such a table in the query
+// by a derived table with its rows: the head fetches these, and evaluates the query itself. Only a
+// piece of expressions that are known to be rewritten correctly is passed on with its aggregation.
 
-// fetch sets Piece.Text of pieces that the head runs and that must not be passed on.
+// fetch sets Piece.Text of the pieces for which the head has to fetch rows.
 func (r *Runner) fetch(ctx context.Context, s *engine.Session, p *plan.Plan) error {
 	remote, list, err := r.remotes(ctx, s)
 	if err != nil || len(list) == 0 {
@@ -53,7 +53,7 @@ func (r *Runner) fetch(ctx context.Context, s *engine.Session, p *plan.Plan) err
 	return nil
 }
 
-// fetched returns why a set operation isn't split: "" if none of its tables are of other servers.
+// fetched returns why a set operation isn't split: it reads a table of other servers. "" if not.
 func (r *Runner) fetched(ctx context.Context, s *engine.Session, p *plan.Plan) (string, error) {
 	remote, list, err := r.remotes(ctx, s)
 	if err != nil || len(list) == 0 {
@@ -65,7 +65,7 @@ func (r *Runner) fetched(ctx context.Context, s *engine.Session, p *plan.Plan) (
 	return "it has a set operation, and a table of other servers", nil
 }
 
-// remotes returns the tables whose queries the first server may write anew; none of most servers.
+// remotes returns the tables for which the head rewrites queries; most servers have none.
 func (r *Runner) remotes(ctx context.Context, s *engine.Session) (engine.RemoteReader, []engine.RemoteTable, error) {
 	remote, ok := r.nodes[0].Reader.(engine.RemoteReader)
 	if !ok {
@@ -83,8 +83,8 @@ const remoteHint = "the query in another form; a client of the server gives an a
 // harmless are the first words of statements that read no rows.
 var harmless = []string{"SHOW", "DESCRIBE", "DESC", "EXPLAIN", "HELP"}
 
-// guard returns a statement in which derived tables stand in the place of those of the list, with
-// the names of these. It is an error if that can't be done.
+// guard returns a statement in which derived tables replace the tables of the list, and the names
+// of the tables that it replaced. It is an error if that can't be done.
 func (r *Runner) guard(ctx context.Context, s *engine.Session, st engine.State, text string, remote engine.RemoteReader, list []engine.RemoteTable) (string, []string, error) {
 	refuse := func(name, format string, args ...any) (string, []string, error) {
 		return "", nil, engine.Hinted(fmt.Errorf("%s has its rows on other servers, for which this one would write the query anew, not always with the same meaning; and it can't be kept from it: %s", name, fmt.Sprintf(format, args...)), remoteHint)
@@ -194,9 +194,9 @@ func fetchedText(names []string) string {
 	return "the head reads the rows of " + strings.Join(names, ", ") + " from the nodes"
 }
 
-// namedAs returns a function for the columns of a guarded statement, which have the names that
-// those of the original have: a name is made from the text of an expression, which may have a table
-// in it.
+// namedAs returns a function that gives the columns of a guarded statement the names of the
+// original statement's columns: the server makes a name from the text of an expression, which guard
+// may change.
 func (r *Runner) namedAs(ctx context.Context, s *engine.Session, text string, to func([]engine.ResultColumn) error) (func([]engine.ResultColumn) error, error) {
 	want, err := r.nodes[0].DescribeQuery(ctx, s, text)
 	if err != nil {
@@ -214,8 +214,8 @@ func (r *Runner) namedAs(ctx context.Context, s *engine.Session, text string, to
 	}, nil
 }
 
-// columnsIn returns the columns of a table that a statement may name, at least one. A star stands
-// for all that aren't invisible.
+// columnsIn returns the columns of a table that a statement may name, at least one. With a star,
+// these are all columns that aren't invisible.
 func columnsIn(t *engine.TableParts, text string, stars bool) (out []string) {
 	for _, c := range t.Columns {
 		odd := strings.ContainsFunc(c.Name, func(r rune) bool { return r > '~' || r == '`' || r == '"' })
@@ -241,8 +241,9 @@ var (
 	flipped     = map[string]string{"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 )
 
-// simpleConditions returns those of a condition, joined by AND, that compare a column of a table
-// with integers, dates or times; "" if there are none. The query still has them all.
+// simpleConditions returns the parts of a condition that compare a column of the table with
+// integers, dates or times, joined by AND; "" if there are none. They reduce the rows that the head
+// fetches; the query keeps the whole condition.
 func simpleConditions(d engine.Dialect, where *parse.Expr, t *engine.TableParts, alias, text string) string {
 	var list []string
 	for _, e := range parse.Conjuncts(where) {
@@ -313,8 +314,8 @@ func comparedText(t *engine.TableParts, operand, e *parse.Expr, text string) boo
 	return charType.MatchString(c.Native) && simpleText.MatchString(v)
 }
 
-// isTime reports the literal of a date or of a time that is one, and that a column of a type can
-// hold: Spider converts it to that type.
+// isTime reports a literal that is a valid date or time, and that a column of this type holds
+// without loss: Spider converts it to the type.
 func isTime(v, native string) bool {
 	digits := 0 // of a fraction
 	if at := strings.IndexByte(native, '('); at > 0 {
@@ -350,8 +351,7 @@ func fixed(c *engine.SchemaColumn, e *parse.Expr, text string) string {
 	return ""
 }
 
-// passable reports that the server passes a piece on with its meaning, if it passes it on as a
-// whole.
+// passable reports whether a piece keeps its meaning if the head passes it on.
 func (r *Runner) passable(text string, p *plan.Plan) bool {
 	q, err := parse.Parse(text, r.nodes[0].Syntax(p.State))
 	if err != nil || q.Body == nil || len(q.With)+len(q.Rest) > 0 {
@@ -374,9 +374,9 @@ func (r *Runner) passable(text string, p *plan.Plan) bool {
 	return !slices.ContainsFunc(list, func(e *parse.Expr) bool { return e != nil && !passableExpr(p.Table, e, text) }) && varies(q, text)
 }
 
-// varies reports that no result column is a constant, for which Spider would give the values of
-// another column, and that GROUP BY has a column for whose value the condition has no constant:
-// otherwise the server drops the clause, and Spider gives a row for a group without rows.
+// varies reports a query without two faults of Spider. If a result column is a constant, Spider
+// returns the values of another column. If the condition fixes all columns of GROUP BY, the head
+// drops the clause, and Spider returns a row for a group without rows.
 func varies(q *parse.Query, text string) bool {
 	s := q.Body
 	expr := func(e *parse.Expr) *parse.Expr {
@@ -435,9 +435,9 @@ func columnNames(e *parse.Expr) (names []string) {
 	return names
 }
 
-// passedOn are functions that are written for other servers as they are, and that depend on no
-// setting of the session. The type TIME is none that is passed on: as a date it is a time of today,
-// which depends on the time zone of the session.
+// passedOn are functions that the head passes on as they are, and that depend on no setting of the
+// session. A TIME is never passed on: as a date it is a time of today, which depends on the time
+// zone.
 var passedOn = engine.WordSet("count sum min max date year month day hour")
 
 func passableExpr(t *engine.TableParts, e *parse.Expr, text string) bool {
@@ -493,7 +493,7 @@ func passableExpr(t *engine.TableParts, e *parse.Expr, text string) bool {
 	return false
 }
 
-// A valueClass says as what values are compared.
+// A valueClass is how values are compared: as numbers, times or texts.
 type valueClass int
 
 const (

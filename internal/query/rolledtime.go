@@ -13,8 +13,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A rolledTime judges expressions of a roll-up's time column: whether they have one value for all
-// rows of a bucket.
+// A rolledTime finds out whether expressions of a roll-up's time column have one value for all rows
+// of a bucket: date_trunc('day', ts) does in buckets of an hour, and second(ts) doesn't.
 type rolledTime struct {
 	table  *engine.RolledTable
 	level  *engine.RolledLevel
@@ -23,7 +23,7 @@ type rolledTime struct {
 	traits engine.Semantics
 }
 
-// Lengths of what an expression of a time may be constant in, in microseconds; months are apart.
+// Lengths of granules in microseconds.
 const (
 	aSecond = int64(time.Second / time.Microsecond)
 	aMinute = 60 * aSecond
@@ -106,9 +106,9 @@ var charFormat = regexp.MustCompile(`YYYY|HH24|MM|DD|MI|SS|[A-Za-z0-9]+|.`)
 
 var charFormats = map[string]granule{"YYYY": perYear, "MM": perMonth, "DD": perDay, "HH24": perHour, "MI": perMinute, "SS": perSecond}
 
-// fixed reports whether an expression without aggregates has one value for all rows of a row of the
-// roll-up: it depends on the groups, and on the time only by parts of it that are the same within
-// each bucket.
+// fixed reports whether an expression without aggregates has one value for all rows that a row of
+// the roll-up stands for: it depends only on the roll-up's groups, and on parts of the time that
+// are the same within each bucket.
 func (t *rolledTime) fixed(e *parse.Expr) bool {
 	e = parse.Bare(e)
 	if e.Query != nil || e.Over != nil || e.Filter != nil || e.OrderBy != nil || e.Qualified || e.Star || e.Distinct {
@@ -157,8 +157,8 @@ func (t *rolledTime) isTime(e *parse.Expr) bool {
 	return e.Kind == parse.Column && t.same(e.Names[len(e.Names)-1], t.table.Time.Name)
 }
 
-// group returns the column of the roll-up's groups that an expression is, "" if it is none, or if
-// values that differ may be one group: then the roll-up has only one of them.
+// group returns the column of the roll-up's groups that an expression is; "" if it is none, or if
+// one group may have several values, such as 'a' and 'A', of which the roll-up has only one.
 func (t *rolledTime) group(e *parse.Expr) string {
 	for _, name := range t.level.By {
 		if !t.same(e.Names[len(e.Names)-1], name) {
@@ -186,8 +186,8 @@ func (t *rolledTime) exact(c engine.SchemaColumn) bool {
 	return false
 }
 
-// granule returns within what an expression whose operand is the time itself has one value; false
-// if it is none that is known.
+// granule returns the stretch of time within which an expression of the time itself has one value;
+// false for expressions that it doesn't know.
 func (t *rolledTime) granule(e *parse.Expr) (granule, bool) {
 	if n, ok := t.division(e); ok {
 		return granule{step: n}, true
@@ -248,7 +248,7 @@ func (t *rolledTime) granule(e *parse.Expr) (granule, bool) {
 	return granule{}, false
 }
 
-// percentFormat returns what the letters of a format show.
+// percentFormat returns the granule of a format: that of '%Y-%m' is a month.
 func percentFormat(e *parse.Expr, letters map[byte]granule) (granule, bool) {
 	format, ok := literalText(e)
 	g := perYear
@@ -285,8 +285,8 @@ func plainText(s string) (string, bool) {
 	return s[1 : len(s)-1], true
 }
 
-// division returns the length in microseconds of what an expression divides time into: x DIV n,
-// FLOOR(x / n), x - x % n, where x counts units of time since 1970.
+// division returns the length in microseconds of the intervals into which an expression divides
+// time: x DIV n, FLOOR(x / n) or x - x % n, where x counts units of time since 1970.
 func (t *rolledTime) division(e *parse.Expr) (int64, bool) {
 	e = parse.Bare(e)
 	switch {
@@ -308,7 +308,8 @@ func (t *rolledTime) division(e *parse.Expr) (int64, bool) {
 	return 0, false
 }
 
-// quotient returns the length of n units of the dividend, which counts time, by the divisor n.
+// quotient returns the length of n units, where the dividend counts units of time and n is the
+// divisor.
 func (t *rolledTime) quotient(e *parse.Expr) (int64, bool) {
 	x := parse.Bare(e.Args[0])
 	unit := int64(0)

@@ -17,14 +17,14 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// Rollups tells what the roll-ups of tables have.
+// Rollups describes the roll-ups of tables.
 type Rollups interface {
 	// RolledTable returns a table with its roll-ups, nil if it has none.
 	RolledTable(ctx context.Context, t *engine.TableParts) (*engine.RolledTable, error)
 }
 
-// useRollups makes the pieces of a plan, if roll-ups answer a part of the query exactly. Otherwise
-// it makes none, and NoRollup of the plan says why not.
+// useRollups makes the pieces of a plan if roll-ups answer a part of the query exactly. Otherwise
+// it makes none, and sets p.NoRollup to the reason.
 func (r *Runner) useRollups(ctx context.Context, s *engine.Session, p *plan.Plan) error {
 	if r.o.Rollups == nil || r.o.NoRollups || !p.Table.Period || len(r.nodes) > 1 {
 		return nil
@@ -56,8 +56,8 @@ func (r *Runner) useRollups(ctx context.Context, s *engine.Session, p *plan.Plan
 	return err
 }
 
-// chooseLevels uses the levels that answer the query: for all time that it has, the one with the
-// longest buckets.
+// chooseLevels uses the levels that answer the query. For each range of time, it takes the level
+// with the longest buckets.
 func (r *Runner) chooseLevels(ctx context.Context, s *engine.Session, p *plan.Plan, t *engine.RolledTable) (why string, err error) {
 	u, why := newRolledUp(r.nodes[0].Reader, p, t)
 	if why != "" {
@@ -104,7 +104,7 @@ func (r *Runner) chooseLevels(ctx context.Context, s *engine.Session, p *plan.Pl
 	return "", nil
 }
 
-// joined returns ranges in order, those that meet as one.
+// joined returns ranges in order. Those that meet become one.
 func joined(ranges []rolling.Period) (out []rolling.Period) {
 	slices.SortFunc(ranges, func(a, b rolling.Period) int { return cmp.Compare(a.From, b.From) })
 	for _, x := range ranges {
@@ -117,8 +117,8 @@ func joined(ranges []rolling.Period) (out []rolling.Period) {
 	return out
 }
 
-// without returns the ranges of a level, in whole buckets, that lie in the time that is asked for
-// and not in those that are used.
+// without returns the whole buckets of a level that lie in the time that the query asks for, except
+// the ranges that are used already.
 func (u *rolledUp) without(l *leveled, used []rolling.Period) (out []rolling.Period) {
 	add := func(from, to int64) {
 		if from, to = l.Every.Ceil(from), l.Every.Floor(to); from < to {
@@ -138,7 +138,7 @@ func (u *rolledUp) without(l *leveled, used []rolling.Period) (out []rolling.Per
 	return out
 }
 
-// A rolledUp reads the query of a plan's pieces in order to answer it from roll-ups.
+// A rolledUp derives, from the query of a plan's pieces, the queries of roll-ups.
 type rolledUp struct {
 	reader engine.Reader
 	plan   *plan.Plan
@@ -193,7 +193,7 @@ func (u *rolledUp) times(l *engine.RolledLevel) *rolledTime {
 	return &rolledTime{table: u.table, level: l, utc: u.utc, same: u.sameName, traits: u.traits}
 }
 
-// bounds returns the time that the conditions of the query leave.
+// bounds returns the range of time to which the conditions of the query limit the rows.
 func (u *rolledUp) bounds() rolling.Period {
 	p := rolling.Period{From: math.MinInt64, To: math.MaxInt64}
 	t := u.times(nil)
@@ -205,8 +205,8 @@ func (u *rolledUp) bounds() rolling.Period {
 	return p
 }
 
-// bounded returns the range of times that a condition leaves: the whole times in it. False is
-// another condition.
+// bounded returns the range of times to which a condition such as ts >= '2024-01-01' limits the
+// rows; ok is false for other conditions.
 func (t *rolledTime) bounded(c *parse.Expr) (from, to int64, ok bool) {
 	from, to = math.MinInt64, math.MaxInt64
 	switch {
@@ -241,11 +241,11 @@ func (t *rolledTime) bounded(c *parse.Expr) (from, to int64, ok bool) {
 	return from, to, ok
 }
 
-// A leveled is a level that can answer the query, with what its text needs for that.
+// A leveled is a level that can answer the query. edits make the query of a piece one of the level.
 type leveled struct {
 	*engine.RolledLevel
 	edits []parse.Edit
-	// counts are the columns that are sums of integers in the place of counts.
+	// counts are the columns with a sum of the level's counts in place of a count.
 	counts map[int]bool
 }
 
@@ -277,8 +277,8 @@ func (u *rolledUp) level(r *engine.RolledLevel) (_ *leveled, why string) {
 	return l, ""
 }
 
-// hasFraction reports a number with a fraction in a condition. Where MariaDB and MySQL look for one
-// in an index of integers, they may find another number, and the roll-up has no such index.
+// hasFraction reports a number such as 1.5 in a condition. MariaDB and MySQL may find another
+// number if they look for it in an index of integers, which the roll-up doesn't have.
 func hasFraction(c *parse.Expr) bool {
 	return parse.Any(c, func(e *parse.Expr) bool {
 		return e.Kind == parse.Literal && !strings.ContainsAny(e.Name, "'xX") && strings.ContainsAny(e.Name, ".eE") && strings.ContainsAny(e.Name, "0123456789")
@@ -290,7 +290,8 @@ func (u *rolledUp) query(l *leveled, ranges []rolling.Period) string {
 	return parse.Replace(u.text, append(slices.Clone(l.edits), parse.Edit{Span: u.sel.From[0].Name, Text: u.operand(l.RolledLevel, ranges)}))
 }
 
-// operand is a derived table with the rows of a level, whose bucket is called as the time column.
+// operand is a derived table with the rows of a level, in which the bucket has the name of the time
+// column.
 func (u *rolledUp) operand(l *engine.RolledLevel, ranges []rolling.Period) string {
 	quote := u.reader.Dialect().Quote
 	bucket := quote(engine.RolledBucket)
@@ -315,8 +316,8 @@ func (u *rolledUp) operand(l *engine.RolledLevel, ranges []rolling.Period) strin
 	return "(SELECT " + strings.Join(cols, ", ") + " FROM " + from + " WHERE " + strings.Join(where, " OR ") + ")"
 }
 
-// derive adds the edits that make an element of the select list one over the rows of a level, or
-// returns why there are none; item is its index.
+// derive adds the edits with which an element of the select list is computed from the rows of a
+// level, or returns why that is impossible. item is the element's index.
 func (u *rolledUp) derive(l *leveled, t *rolledTime, e *parse.Expr, item int) (why string) {
 	isAggregate := func(e *parse.Expr) bool {
 		return e.Kind == parse.Call && u.reader.Function(e.Name, len(e.Args)) == engine.AggregateFunction
@@ -347,8 +348,8 @@ func (u *rolledUp) derive(l *leveled, t *rolledTime, e *parse.Expr, item int) (w
 	return ""
 }
 
-// aggregate returns a call in terms of a level's columns, "" if it has none for it. Count reports a
-// sum of integers in the place of a count.
+// aggregate returns the text of an aggregate in terms of a level's columns; "" if the level doesn't
+// have it. count reports that a sum of integers replaces a count.
 func (u *rolledUp) aggregate(t *rolledTime, e *parse.Expr) (text string, count bool) {
 	if e.Distinct || e.Filter != nil || e.Over != nil || e.OrderBy != nil || e.Qualified || e.Separator != "" || !e.Star && len(e.Args) != 1 {
 		return "", false
@@ -371,7 +372,7 @@ func (u *rolledUp) aggregate(t *rolledTime, e *parse.Expr) (text string, count b
 		return "", false
 	}
 	col := u.table.Columns[i]
-	if col.Virtual { // by the settings of this session, and not of the one that has filled the roll-up
+	if col.Virtual { // computed by the settings of the session that filled the roll-up, not of this one
 		return "", false
 	}
 	if e.Name == "count" && !col.Null {
@@ -402,8 +403,8 @@ func (u *rolledUp) aggregate(t *rolledTime, e *parse.Expr) (text string, count b
 	return "", false
 }
 
-// differs returns why the columns of a level's query don't have the texts of those of the table's;
-// "" if they do.
+// differs returns why the columns of a level's query may have other texts than those of the table's
+// query; "" if they don't.
 func (u *rolledUp) differs(l *leveled, cols []engine.ResultColumn) string {
 	want := u.plan.PartialColumns
 	if len(cols) != len(want) {
@@ -423,7 +424,7 @@ func (u *rolledUp) differs(l *leveled, cols []engine.ResultColumn) string {
 	return ""
 }
 
-// rest returns the pieces that read what roll-ups don't stand for.
+// rest returns the pieces that read the rows which no roll-up replaces.
 func (u *rolledUp) rest(used []rolling.Period, sessions int) []plan.Piece {
 	byName := map[string]rolling.Partition{}
 	for _, p := range u.table.Periods {
@@ -481,7 +482,8 @@ func (u *rolledUp) rest(used []rolling.Period, sessions int) []plan.Piece {
 	return cut
 }
 
-// sameRows is the check of the partitions in whose place roll-ups are read.
+// sameRows returns the check that roll-ups match the partitions that they replace: see
+// plan.RolledUp.SameRows.
 func (u *rolledUp) sameRows(used []rolling.Period) func(ctx context.Context, s *engine.Session) (string, error) {
 	if u.table.Same == nil {
 		return nil

@@ -124,9 +124,8 @@ func rerunReason(err error) string {
 	return ""
 }
 
-// piecesOnly are the errors of pieces that the whole may not have. Which value the server refuses
-// first, and in which words, is known only from the whole; so is whether it meets the operation
-// that it lacks, and whether the memory is enough for one session.
+// piecesOnly are the errors of pieces after which the query is run whole: the whole may not have
+// them, because it meets other values first, needs less memory, or has another plan.
 var piecesOnly = []error{engine.ErrRefused, engine.ErrUnsupported, engine.ErrNoMemory, engine.ErrAltered}
 
 // A counter counts the rows of an answer.
@@ -155,8 +154,8 @@ func (c *counter) Row(values [][]byte) error {
 	return c.Sink.Row(values)
 }
 
-// whole runs the statement as it is; but of tables of other servers, where that isn't certain to be
-// right, it reads the rows only.
+// whole runs the statement as it is. If it reads tables of other servers, for which the head would
+// rewrite it, the head fetches their rows: see guard.
 func (r *Runner) whole(ctx context.Context, p *plan.Plan, sink Sink, report *Report) error {
 	n := r.nodes[0]
 	s, err := n.plain.get(ctx, p.State)
@@ -231,7 +230,7 @@ type execution struct {
 	begun time.Time
 }
 
-// A nodeRun are the sessions and the pieces of one server.
+// A nodeRun has the sessions and the pieces of one server.
 type nodeRun struct {
 	*node
 	sessions []*session
@@ -309,8 +308,8 @@ func (x *execution) open() (err error) {
 	return nil
 }
 
-// sessionsFor is the number of sessions for the pieces of a server. Of roll-ups and few rows, one
-// reads as fast as several begin.
+// sessionsFor is the number of sessions for the pieces of a server: one for roll-ups and few rows,
+// which it reads in the time that several need to begin.
 func (r *Runner) sessionsFor(p *plan.Plan, n *node) int {
 	if len(p.Rollups) > 0 && fewRows(p.Pieces) {
 		return 1
@@ -438,8 +437,9 @@ func (run *nodeRun) reads(p *plan.Plan) (list []string) {
 	return list
 }
 
-// unchanged makes the query whole if a table that is cut isn't as it was planned: its rows may have
-// moved to a partition that no piece reads. From here on it can't be altered.
+// unchanged makes the query whole if a table that is cut was altered since the query was planned:
+// rows may have moved to a partition that no piece reads. From here on, the snapshot's locks
+// prevent that.
 func (x *execution) unchanged(run *nodeRun) (err error) {
 	s := run.sessions[0].Session
 	if run.Capabilities().SnapshotCatalog {
@@ -483,8 +483,7 @@ func (x *execution) unchanged(run *nodeRun) (err error) {
 }
 
 // samePruned makes the query whole if the server now reads a partition that it pruned when the
-// query was planned: it may have planned for another table of this name, if that was renamed to and
-// fro.
+// query was planned: another table may have had this name then.
 func (x *execution) samePruned(run *nodeRun, p *plan.Plan) error {
 	if p.Pruned == 0 || p.Table.Created == "" {
 		return nil

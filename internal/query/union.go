@@ -57,8 +57,8 @@ func (r *Runner) planBranches(ctx context.Context, s *engine.Session, p *plan.Pl
 	return nil
 }
 
-// branch is the execution of a branch whose first piece has this index, on the sessions and in the
-// snapshot of x.
+// branch returns the execution of a branch, which uses the sessions and the snapshot of x. first is
+// the index in x of the branch's first piece.
 func (x *execution) branch(p *plan.Plan, first int) *execution {
 	y := &execution{ctx: x.ctx, cancel: x.cancel, r: x.r, p: p, state: x.state, report: x.report, begun: x.begun, all: x, first: first}
 	run := nodeRun{node: x.runs[0].node, sessions: x.runs[0].sessions}
@@ -78,8 +78,8 @@ func (x *execution) union(sink Sink) (err error) {
 	if x.p.Merge.Kind == plan.OnServer {
 		return x.unionOnServer(sink)
 	}
-	// Whether the pieces of groups determine the answer is known only at the end: those are held back,
-	// so that no row is passed on before.
+	// Only the end of a merge of groups shows whether the answer is determined. Such branches are
+	// computed first and held, so that no row is passed on before.
 	held := make([]*kept, len(x.p.Branches))
 	branches := x.eachBranch()
 	for i, y := range branches {
@@ -141,8 +141,8 @@ func (h *oneHead) Columns([]engine.ResultColumn) error {
 	return h.Sink.Columns(h.cols)
 }
 
-// branchTables opens the session and creates the tables of the branches' answers; none for a branch
-// without.
+// branchTables opens the session, and creates the tables for the answers of those branches that are
+// stored; the others have nil.
 func (x *execution) branchTables() (_ *gather, tables []*engine.TempTable, err error) {
 	reader := x.r.nodes[0].Reader
 	g := &gather{x: x, state: reader.MergeState(x.state)}
@@ -170,9 +170,9 @@ func (x *execution) branchTables() (_ *gather, tables []*engine.TempTable, err e
 	return g, tables, x.sameCollations(g)
 }
 
-// sameCollations makes sure that the operation over temporary tables compares and converts texts as
-// that over the branches does: the collation of a column counts for more than the same one of an
-// expression or of a constant.
+// sameCollations makes the query whole if the operation over temporary tables would compare texts
+// by other collations than the operation over the branches: in these, a text may be an expression,
+// whose collation counts for less than that of a column.
 func (x *execution) sameCollations(g *gather) error {
 	if !slices.ContainsFunc(x.p.Columns, isText) {
 		return nil
