@@ -21,11 +21,11 @@ const (
 	ComBulkExecute  = 0xFA
 )
 
-// ExecutionFlags is where COM_STMT_EXECUTE has its flags, of which CursorReadOnly asks for a
+// ExecutionFlags is the offset of the flags in COM_STMT_EXECUTE. The flag CursorReadOnly asks for a
 // cursor.
 const ExecutionFlags, CursorReadOnly = 5, 1
 
-// OfStatement reports commands that begin with the id of a prepared statement.
+// OfStatement reports commands that have the id of a prepared statement: see StatementID.
 func OfStatement(command byte) bool {
 	switch command {
 	case ComStmtExecute, ComBulkExecute, ComStmtLongData, ComStmtClose, ComStmtReset, ComStmtFetch:

@@ -26,9 +26,9 @@ const (
 	Error = 0xFF
 )
 
-// ClassicEOF is the length of the EOF packet of servers that also send one after the columns:
-// before MySQL 5.7.5 and MariaDB 10.2. Later ones end with an OK packet that begins with EOF, and
-// is longer.
+// ClassicEOF is the length of an EOF packet. Unless CapDeprecateEOF was negotiated, the server
+// sends one after the columns and one after the rows. Otherwise an OK packet ends the rows, which
+// begins with EOF and is longer.
 const ClassicEOF = 5
 
 // Capabilities, which client and server negotiate when they connect.
@@ -66,8 +66,8 @@ func Length(header []byte) int {
 // Begin appends a packet's header, to be completed by End.
 func Begin(to []byte, seq byte) []byte { return append(to, 0, 0, 0, seq) }
 
-// End completes the packet whose header is at start, dividing it into several if it is longer than
-// MaxPayload, and returns the sequence number for the next one.
+// End completes the packet whose header is at start, and returns the sequence number of the next
+// one. It divides a packet that is longer than MaxPayload.
 func End(to []byte, start int) (_ []byte, seq byte) {
 	seq = to[start+3]
 	for {
@@ -97,8 +97,8 @@ func AppendInt(to []byte, n uint64) []byte {
 	return binary.LittleEndian.AppendUint64(append(to, 0xFE), n)
 }
 
-// Int reads a length-encoded integer, and returns the bytes after it. ok is false for NULL and if p
-// is too short.
+// Int reads a length-encoded integer, and returns the bytes after it. ok is false if it is NULL or
+// p is too short.
 func Int(p []byte) (n uint64, rest []byte, ok bool) {
 	if len(p) == 0 || p[0] == 0xFB || p[0] == 0xFF {
 		return 0, p, false
@@ -125,7 +125,7 @@ func Bytes(p []byte) (s, rest []byte, ok bool) {
 	return rest[:n], rest[n:], true
 }
 
-// A Done is what an OK packet, or an EOF packet, says.
+// A Done is the content of an OK packet or of an EOF packet.
 type Done struct {
 	Affected         uint64
 	Status, Warnings uint16
@@ -133,8 +133,8 @@ type Done struct {
 	Complete bool
 }
 
-// ReadDone reads the payload of an OK packet, or of an EOF packet of either form. ok is false if it
-// has not even a number of rows.
+// ReadDone reads the payload of an OK packet, or of an EOF packet of either form. ok is false if
+// the payload has no number of rows.
 func ReadDone(p []byte) (d Done, ok bool) {
 	if len(p) == ClassicEOF && p[0] == EOF {
 		return Done{Warnings: binary.LittleEndian.Uint16(p[1:]), Status: binary.LittleEndian.Uint16(p[3:]), Complete: true}, true

@@ -79,7 +79,7 @@ type attempt struct {
 	begun   bool     // something has been passed on
 }
 
-// split answers a query in pieces. handled is false if it is to be passed on.
+// split answers a query in pieces. handled is false if the query is to be passed on whole.
 func (a *attempt) split(ctx context.Context, shape uint64) (handled bool, err error) {
 	c, f := a.c, a.c.front
 	a.passed = a.out.seq
@@ -91,8 +91,8 @@ func (a *attempt) split(ctx context.Context, shape uint64) (handled bool, err er
 	unwatch := context.AfterFunc(ctx, func() {
 		defer close(ended)
 		if errors.Is(context.Cause(ctx), errGone) {
-			// A statement of the client's own connection may be running. Without the privilege, it
-			// ends by itself.
+			// A statement may be running on the client's own connection. Without the privilege to kill
+			// it, it runs to its end.
 			_ = f.o.Reader.Kill(context.WithoutCancel(ctx), int64(c.id))
 		}
 	})
@@ -147,8 +147,8 @@ func (a *attempt) split(ctx context.Context, shape uint64) (handled bool, err er
 	if !known && errors.Is(err, engine.ErrConnectionLost) {
 		return false, nil
 	}
-	// The cost of looking is at most half a percent of the time, if statements of this shape come
-	// one after the other.
+	// Statements of this shape are passed on unexamined for 200 times as long as this took: if they
+	// come one after the other, looking at them costs at most half a percent of the time.
 	pause := min(max(200*time.Since(begin), time.Second), 30*time.Second)
 	f.shapes.rest(shape, f.clock.Load()+uint64(pause.Milliseconds()), &why.detail)
 	return false, nil
@@ -177,10 +177,10 @@ func (a *attempt) inPieces(ctx context.Context) error {
 	if why := effects(q, f.o.Reader); why != "" {
 		return &notSplit{whyForm, why}
 	}
-	if further(text[q.To:]) { // a comment: to the server it is a second statement
+	if further(text[q.To:]) { // a comment, which the server takes for a second statement
 		return &notSplit{whyForm, "text follows its semicolon"}
 	}
-	// Before anything else: even EXPLAIN calls the functions of a view that has no table.
+	// Before EXPLAIN, which calls the functions of a view without tables.
 	if err := c.server.baseTables(q, a.prepared != nil && a.prepared.Params > 0); err != nil {
 		return err
 	}
@@ -193,7 +193,7 @@ func (a *attempt) inPieces(ctx context.Context) error {
 			}
 		}
 	}
-	// The client's own connection has to accept it before anything is done with another account.
+	// The client's own account has to be allowed the query before another account runs any of it.
 	want, err := c.server.explain(text)
 	if err != nil {
 		return err
@@ -243,8 +243,7 @@ func (a *attempt) inPieces(ctx context.Context) error {
 	}
 	defer give()
 	// The query over one small partition, on the client's own connection, gives the definitions of
-	// the columns: they depend on how the server executes a query, and its description differs from
-	// them.
+	// the columns. They may differ from those that the server describes without running the query.
 	a.samples = make(chan *sampled, 1)
 	go func() {
 		var s *sampled
@@ -284,14 +283,14 @@ func further(t string) bool {
 	return i >= 0 && len(strings.TrimLeft(t[i:], "; \t\r\n")) > 0
 }
 
-// substitution returns a function that replaces, in a query, the table that is divided by one of
-// its small partitions.
+// substitution returns a function that replaces the table that is cut, in the text of the query, by
+// one of its small partitions.
 func substitution(reader engine.Reader, text string, q *parse.Query, plan *plan.Plan) (part func(string) (string, error), err error) {
 	var cut []*parse.From
 	tables, ctes := tablesOf(q)
 	for _, t := range tables {
 		cte := t.Database == "" && ctes[strings.ToLower(t.Table)]
-		// The catalog may have names in lower case. Two that differ by case only are one too many.
+		// The catalog may have names in lower case. If two tables differ by case only, cut has both.
 		if !cte && strings.EqualFold(t.Table, plan.Table.Name) && len(t.Partitions) == 0 && strings.EqualFold(cmp.Or(t.Alias, t.Table), plan.Alias) {
 			cut = append(cut, t)
 		}
@@ -311,7 +310,7 @@ func substitution(reader engine.Reader, text string, q *parse.Query, plan *plan.
 	if t := cut[0]; t.Alias == "" && t.Table != plan.Table.Name {
 		operand += " AS " + quote(t.Table)
 	}
-	// A text with parameters is the same before the table or behind it.
+	// The same text with parameters in place of values is equal before the table, or behind it.
 	head, tail := text[:span.To], text[span.From:]
 	return func(t string) (string, error) {
 		if strings.HasPrefix(t, head) {

@@ -133,8 +133,8 @@ func appendDatetime(to []byte, v string) ([]byte, error) {
 	return append(to, p[:1+p[0]]...), nil
 }
 
-// parameters returns the literals of the values that a COM_STMT_EXECUTE has, and the part behind
-// the statement's number with the types in it.
+// parameters returns the values of a COM_STMT_EXECUTE as literals, and the part of the command
+// behind the statement's number, with the types in it.
 func parameters(s *session.Statement, p []byte, noBackslash bool) (literals []string, values []byte, err error) {
 	if len(p) < 10 || p[5] != 0 {
 		return nil, nil, &notSplit{whyForm, "the client asks for a cursor"}
@@ -170,7 +170,8 @@ func parameters(s *session.Statement, p []byte, noBackslash bool) (literals []st
 	return literals, values, nil
 }
 
-// literalOf reads a value and returns a literal with the same type.
+// literalOf reads the value of a parameter, and returns a literal of the same type and the rest of
+// p.
 func literalOf(p []byte, kind byte, unsigned, noBackslash bool) (literal string, rest []byte, err error) {
 	unknown := &notSplit{whyForm, fmt.Sprintf("a parameter of type %d has no literal", kind)}
 	size := map[byte]int{typeTiny: 1, typeShort: 2, typeYear: 2, typeLong: 4, typeInt24: 4, typeLonglong: 8, typeFloat: 4, typeDouble: 8}[kind]
@@ -259,8 +260,8 @@ func quoteText(s string, noBackslash bool) string {
 // comparisons are the operators with which a parameter and a column are compared.
 var comparisons = map[string]bool{"=": true, "<=>": true, "<>": true, "!=": true, "<": true, "<=": true, ">": true, ">=": true, "LIKE": true}
 
-// compared returns the parameters that an expression compares with a column. The server takes the
-// other operand's type for a parameter's: for those of columns, a literal has the same value.
+// compared returns the parameters that an expression compares with a column. The server converts
+// such a parameter to the column's type, as it does a literal.
 func compared(e *parse.Expr) (params []*parse.Expr) {
 	switch {
 	case e.Kind != parse.Between && e.Kind != parse.In && (e.Kind != parse.Binary || !comparisons[e.Name]):
@@ -278,9 +279,9 @@ func compared(e *parse.Expr) (params []*parse.Expr) {
 
 func isParam(e *parse.Expr) bool { return e != nil && e.Kind == parse.Param }
 
-// insertLiterals puts literals in the places of parameters that columns are compared with, and of
-// limits. Elsewhere a parameter can have another meaning than a literal: a position in ORDER BY,
-// the name of a column; or another type: that of an operand, or a text for a time.
+// insertLiterals replaces parameters by literals, if each is compared with a column or is a limit.
+// Elsewhere a literal may mean something else, such as a position in ORDER BY, or have another
+// type.
 func insertLiterals(text string, literals []string, syntax engine.Syntax) (string, error) {
 	if len(literals) == 0 {
 		return text, nil
@@ -324,7 +325,7 @@ func insertLiterals(text string, literals []string, syntax engine.Syntax) (strin
 	edits := make([]parse.Edit, len(spans))
 	for i, s := range spans {
 		literal := literals[i]
-		if limits[s] { // a text of digits is a number there
+		if limits[s] { // in a limit, the text '10' is the number 10
 			literal = strings.Trim(literal, "'")
 		}
 		if s.Of(text) != "?" || limits[s] && (strings.Trim(literal, "0123456789") != "" || literal == "" || len(literal) > 18) {

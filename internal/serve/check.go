@@ -13,9 +13,8 @@ import (
 	"github.com/rowmill/rowmill/internal/query/parse"
 )
 
-// effects returns what EXPLAIN might do more than explain: it evaluates constants, and calls of
-// functions among them. Such a query is passed on before anything is asked about it. A text with
-// several statements isn't parsed at all.
+// effects returns why EXPLAIN of a query may have effects: the server evaluates constants, and with
+// them functions, of which an unknown one may do anything. Such a query is passed on unexplained.
 func effects(q *parse.Query, reader engine.Reader) (why string) {
 	q.Walk(nil, func(e *parse.Expr) bool {
 		if e.Kind == parse.Call && (e.Qualified || reader.Function(e.Name, len(e.Args)) == engine.UnknownFunction) {
@@ -26,9 +25,9 @@ func effects(q *parse.Query, reader engine.Reader) (why string) {
 	return why
 }
 
-// baseTables checks that the tables of the query are what pieces read: no views, whose rows may
-// depend on the user, no temporary tables of the session, no columns that are computed from the
-// session. params reports a statement with parameters.
+// baseTables refuses tables that pieces, with another account and session, may see otherwise:
+// views, whose rows may depend on the user, and temporary tables. params reports a statement with
+// parameters.
 func (s *server) baseTables(q *parse.Query, params bool) error {
 	tables, ctes := tablesOf(q)
 	checked := map[string]bool{}
@@ -61,9 +60,8 @@ func (s *server) baseTables(q *parse.Query, params bool) error {
 	return nil
 }
 
-// explain asks the server for the plan of a query, as this client, and returns what decides about
-// the form of the result: which tables are read in which order, and whether rows go through
-// temporary tables.
+// explain asks the server for the plan of a query, with the client's account. It returns the parts
+// on which the columns' definitions depend: the order of tables, and the use of temporary tables.
 func (s *server) explain(text string) (string, error) {
 	words := "EXPLAIN "
 	if !s.mariadb { // where explain_format may be another

@@ -71,16 +71,16 @@ type Front struct {
 	o       Options
 	mu      sync.Mutex
 	clients map[*client]bool
-	said    time.Time // the last line about a client, and how many there were since; with mu
-	unsaid  int
+	said    time.Time // of the last line about a client; unsaid is the number of lines withheld since
+	unsaid  int       // both with mu
 	closing atomic.Bool
 	loops   *loops
 	runner  *query.Runner // of its own; nil without a Reader, or with an Answerer
 	metrics *metrics
 	queue   *queue
 	shapes  shapes
-	clock   atomic.Uint64 // milliseconds, as of the last sweep
-	names   struct {      // of the settings that the client's connections are asked for
+	clock   atomic.Uint64 // milliseconds since 1970, as of the last sweep
+	names   struct {      // of the settings that are read from clients' connections
 		sync.Mutex
 		list []string
 	}
@@ -168,7 +168,7 @@ func (f *Front) Serve(ctx context.Context, l net.Listener) (err error) {
 				failed = fmt.Errorf("accept clients on %s: %w", l.Addr(), err)
 				break
 			}
-			// Out of descriptors, for instance: sessions that end will free some.
+			// For instance, there are no descriptors left: sessions that end will free some.
 			f.o.Say(fmt.Sprintf("accept clients on %s: %v", l.Addr(), err))
 			pause = min(2*pause, time.Second)
 			select {
@@ -207,8 +207,8 @@ func (f *Front) drain(sessions *sync.WaitGroup) {
 	defer tick.Stop()
 	for {
 		for _, c := range f.connected() {
-			// A session that is idle outside of a transaction, or in the handshake, is ended; it
-			// notices closing otherwise.
+			// A session that is idle outside of a transaction, or in the handshake, is ended. Others
+			// look at closing after their command.
 			switch phase := c.phase.Load() % phaseCount; {
 			case phase == phaseIdle && !c.inTransaction.Load():
 				_ = c.user.SetReadDeadline(past)
@@ -275,7 +275,7 @@ func (f *Front) report(c *client, bug *engine.Bug) {
 	f.o.Say(fmt.Sprintf("client %s: %v\n%s", c.user.RemoteAddr(), bug, bug.Stack))
 }
 
-// sayEvery is how often there is a line about clients: a server that is down concerns all of them,
+// sayEvery is how often the log gets a line about clients: if the server is down, all of them fail
 // again and again.
 const sayEvery = time.Second
 

@@ -10,8 +10,8 @@ import (
 	"github.com/rowmill/rowmill/internal/serve/session"
 )
 
-// handle looks at a command before it is passed on. handled is set if it isn't to be passed on any
-// more. p is the packet.
+// handle examines a command, given as a packet. handled reports that it has been answered, so that
+// it isn't passed on.
 func (c *client) handle(ctx context.Context, p []byte) (handled bool, err error) {
 	what, body := p[mysqlwire.HeaderSize], p[mysqlwire.HeaderSize:]
 	var t []byte
@@ -40,15 +40,16 @@ func (c *client) handle(ctx context.Context, p []byte) (handled bool, err error)
 		a := &attempt{c: c, out: outgoing{seq: p[3] + 1}, text: s.Text, prepared: s, values: append([]byte(nil), body...)}
 		return a.split(ctx, shape)
 	case kind == session.Query && !session.AsksAboutLast(t) && !c.session.Relays(t, true):
-		// To the others, the answer would be one about the front's own statements.
+		// A query that asks about the statement before it would be answered about the front's own.
 		a := &attempt{c: c, out: outgoing{seq: p[3] + 1}, text: string(t)}
 		return a.split(ctx, shape)
 	}
 	return false, nil
 }
 
-// passAnswered leaves a query in pieces behind, whose rows a command may ask about. p is its
-// payload, or the beginning.
+// passAnswered prepares the server for a command after a query in pieces, of which the server knows
+// nothing. If the command may ask about that query, such as SELECT FOUND_ROWS(), the server runs
+// the query first. p is the command's payload, or the beginning.
 func (c *client) passAnswered(p []byte) error {
 	done, what := c.answered, p[0]
 	if done == nil || silent(what) || what == mysqlwire.ComPing || what == mysqlwire.ComQuit {
@@ -70,8 +71,8 @@ func (c *client) passAnswered(p []byte) error {
 	return nil
 }
 
-// restore makes FOUND_ROWS() and ROW_COUNT() what the client's own statements would have made them:
-// a view or a function may call them.
+// restore gives FOUND_ROWS() and ROW_COUNT() the values that they have after the client's last
+// statement: a view or a function may call them, and the front's own statements have changed them.
 func (c *client) restore() error {
 	found, zero := c.found, c.zero
 	c.found, c.zero = -1, false
@@ -81,7 +82,7 @@ func (c *client) restore() error {
 		}
 	}
 	if zero {
-		// It leaves FOUND_ROWS() alone; DO doesn't, on MySQL.
+		// SET doesn't change FOUND_ROWS(). DO changes it, on MySQL.
 		return c.server.repeat("SET SESSION sql_notes = @@SESSION.sql_notes")
 	}
 	return nil
@@ -129,7 +130,7 @@ func parseKill(text string) (id uint64, ok bool) {
 // kill passes a KILL QUERY on. If the server accepts it, it has checked the privileges: then pieces
 // of a query of that connection, which the server doesn't know, end as well.
 func (c *client) kill(p []byte, id uint64) error {
-	// The one that runs now: when the server has answered, the next query may already run.
+	// The query that runs now: once the server has answered, the next one may run.
 	var stop *context.CancelCauseFunc
 	for _, other := range c.front.connected() {
 		if other != c && uint64(other.id) == id {

@@ -38,21 +38,21 @@ type client struct {
 	// pieces ends those of the query that the session is running; nil if none are.
 	pieces   atomic.Pointer[context.CancelCauseFunc]
 	answered *answered // the last command, if it was a query in pieces
-	// FOUND_ROWS() and ROW_COUNT() of the client's last statement, which own statements of the front
-	// have changed: the former is -1 if they have not, and the latter is 0 if zero is set.
+	// found is FOUND_ROWS() of the client's last statement, if the front's own statements have changed
+	// it since; else -1. zero reports that its ROW_COUNT() is 0.
 	found int64
 	zero  bool
 }
 
-// A turn is whose turn a session is, its loop's or its goroutine's: see step. mu is held by the
-// loop and by whoever changes these fields.
+// A turn says who serves a session at present, its loop or its goroutine: see step. The loop holds
+// mu while it serves the session, and so does every change of these fields.
 type turn struct {
 	mu     sync.Mutex
 	wake   chan wakeReason // the loop hands the session over
 	owned  bool            // by the session's goroutine
 	busy   bool            // a response is awaited
-	final  bool            // the response is complete, but for
-	partly int             // bytes that are not passed on
+	partly int             // bytes of a response that are not passed on yet
+	final  bool            // with them, the response is complete
 	cause  error           // why the loop can't go on
 }
 
@@ -79,7 +79,7 @@ const (
 	phaseUser           // writes to the client
 	phasePieces         // waits for pieces of a query
 	phaseOther          // begins to connect, or passes bytes without looking at them
-	phaseLoop           // is the loop's
+	phaseLoop           // is served by the loop
 	phaseConnect        // waits for the client or the server in the handshake
 	phaseBits    = 3
 	phaseCount   = 1 << phaseBits
@@ -215,7 +215,7 @@ func (s *side) empty() bool {
 	return s.w-s.r >= mysqlwire.HeaderSize && mysqlwire.Length(s.buf[s.r:]) == 0
 }
 
-// note notes a command that is passed on. p is what has come of it, with its header.
+// note notes a command that is passed on. p is as much of its packet as has arrived.
 func (c *client) note(p []byte) {
 	size := mysqlwire.HeaderSize + mysqlwire.Length(p)
 	c.traffic.in.Add(int64(size))
@@ -397,19 +397,18 @@ func (c *client) pass() error {
 	return nil
 }
 
-// lost returns the error of a write to the server, after passing on what the server still said:
-// that a packet is too large, for instance.
+// lost returns the error of a write to the server, after passing on the server's last words, such
+// as an error about a packet that is too large.
 func (c *client) lost(err error) error {
 	c.gone.Store(true)
 	return c.ended(err)
 }
 
-// lastWords is how long a server that has closed a connection is listened to, where that isn't
-// known to be there already.
+// lastWords is how long to wait for the last words of a server that has closed the connection.
 const lastWords = 100 * time.Millisecond
 
-// ended returns the error of a read or write: errGone if the other side has closed the connection,
-// after passing on what the server still said.
+// ended returns the error of a read or write: errGone if the other side has closed the connection.
+// If that is the server, it passes the server's last words on first.
 func (c *client) ended(err error) error {
 	if c.gone.Load() {
 		_ = c.server.SetReadDeadline(time.Now().Add(lastWords))

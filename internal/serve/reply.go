@@ -7,18 +7,18 @@ import (
 	"github.com/rowmill/rowmill/internal/serve/session"
 )
 
-// A reply follows a server's response to one command through its bytes, in order to know where it
-// ends, and what it says about the session. It keeps no bytes.
+// A reply follows the bytes of a server's response to one command. It finds the end of the
+// response, and its status of the session. It keeps no bytes.
 type reply struct {
-	// Negotiated: definitions end with an EOF packet; a count of columns is followed by a flag.
+	// As negotiated, an EOF packet ends the definitions, and a flag follows the number of columns.
 	eofs, meta bool
 
 	expect expectation
 	cursor bool // the command asks for a cursor
 	count  int  // of packets that expectSkip passes over
-	then   bool // expectSkip is followed by rows, after an EOF packet if eofs is set
-	left   int  // bytes of the present packet that are still to come
-	more   bool // the next packet continues the present one
+	then   bool // rows follow expectSkip, after an EOF packet if eofs is set
+	left   int  // bytes of the current packet that are still to come
+	more   bool // the next packet continues the current one
 
 	// What the last OK, EOF or error packet said.
 	status, warnings uint16
@@ -45,8 +45,8 @@ const (
 	expectFile // the client sends a file
 )
 
-// expected is which response a command has. Every command that is not listed has a response of one
-// packet, or is not known: see opaque.
+// expected has the first packet of the response to each command. Commands that are not listed have
+// no response, or one that isn't followed: see silent and opaque.
 var expected = [256]expectation{
 	mysqlwire.ComQuery: expectFirst, mysqlwire.ComStmtExecute: expectFirst, mysqlwire.ComBulkExecute: expectFirst,
 	mysqlwire.ComStmtPrepare: expectPrepared, mysqlwire.ComFieldList: expectFields, mysqlwire.ComStmtFetch: expectRows,
@@ -60,12 +60,12 @@ func silent(command byte) bool {
 	return command == mysqlwire.ComStmtLongData || command == mysqlwire.ComStmtClose
 }
 
-// opaque reports a command after which the connection carries something else, such as a binary log,
-// or one that is not known: bytes are then passed in both directions until the end.
+// opaque reports a command after which the connection may carry something else, such as a binary
+// log: then bytes are passed in both directions until the connection ends.
 func opaque(command byte) bool { return expected[command] == expectNothing }
 
-// headBytes is the part of a payload that has what a reply needs: an OK packet's two length-encoded
-// integers, status and warnings.
+// headBytes is the length of the part of a payload that a reply reads: an OK packet's two
+// length-encoded integers, status and warnings.
 const headBytes = 23
 
 // outcome returns what the response says about the session.
@@ -185,8 +185,8 @@ func (r *reply) packet(head []byte, size int) {
 	case expectDefsEOF:
 		r.expect = expectRows
 		r.read(head)
-		// The server also sets the bit, to the end of a command, for the cursors of the programs
-		// that it calls. Their rows follow, and a further result.
+		// The server also sets the cursor bit for the cursors of stored programs. Their rows follow, and
+		// a further result.
 		if r.cursor && r.status&(mysqlwire.StatusCursor|mysqlwire.StatusMoreResults) == mysqlwire.StatusCursor {
 			r.expect = expectNothing
 		}

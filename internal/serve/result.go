@@ -12,7 +12,7 @@ import (
 	"github.com/rowmill/rowmill/internal/query"
 )
 
-// sampled is what the server says around the rows of a query: payloads, in order.
+// A sampled has the payloads that the server sends before and after the rows of a query.
 type sampled struct {
 	head  [][]byte // the number of columns, their definitions, EOF
 	types []columnType
@@ -20,14 +20,14 @@ type sampled struct {
 	err   error
 }
 
-// A columnType is what decides about the form of a value.
+// A columnType is the part of a column's definition that decides about the form of its values.
 type columnType struct {
 	kind      byte
 	flags     uint16
 	collation uint16
 }
 
-// plainText reports a column whose bytes are the same in UTF-8: one of UTF-8, ASCII, bytes or
+// plainText reports a column whose values have the same bytes in UTF-8: UTF-8, ASCII, bytes,
 // numbers.
 func (t columnType) plainText() bool {
 	switch c := t.collation; {
@@ -35,7 +35,7 @@ func (t columnType) plainText() bool {
 		// Bytes, ASCII, the usual ones of UTF-8.
 		return true
 	default:
-		// By the order of weights of UCA 4 and 5, UCA 9, and UCA 14.
+		// Collations of UTF-8 by UCA 4 and 5, UCA 9, and UCA 14.
 		return c >= 192 && c <= 215 || c >= 224 && c <= 247 || c >= 255 && c <= 323 || c >= 2048 && c <= 2559
 	}
 }
@@ -176,8 +176,8 @@ func (a *attempt) flush() error {
 	return err
 }
 
-// end passes the rest on. Notes of SHOW WARNINGS aren't counted: drivers raise errors for warnings
-// by their number.
+// end passes the rest of the answer on. Its number of warnings doesn't include the front's notes:
+// drivers raise errors if it isn't 0.
 func (a *attempt) end(report *query.Report) error {
 	var notes []note
 	if a.state.notes {
@@ -224,8 +224,8 @@ func notesOf(r *query.Report) []note {
 	return out
 }
 
-// warnings answers SHOW WARNINGS in the server's form: about a query that was split, with the notes
-// as rows; about one that was passed on, with the notes if the server has none.
+// warnings answers SHOW WARNINGS in the server's form. After a query in pieces, the notes are the
+// rows; after a query that was passed on, they are if the server has no warnings.
 func (c *client) warnings(text string, notes []note) error {
 	s, rows := &sampled{}, [][]byte{}
 	err := c.server.converse(c.server.asQuery(text), maxOwnAnswer, func(expect expectation, payload []byte) error {

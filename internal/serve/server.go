@@ -9,16 +9,16 @@ import (
 	"github.com/rowmill/rowmill/internal/mysqlwire"
 )
 
-// A server is a client's own connection to the server, with the front's own statements on it: they
-// read the session's settings and prove its privileges. They are sent between two commands of the
-// client.
+// A server is a client's own connection to the server. Between two commands of the client, the
+// front sends statements of its own on it, which read the session's settings and prove its
+// privileges.
 type server struct {
 	side
 	reply   reply // to the last command
 	caps    uint32
 	mariadb bool
-	last    []byte // the end of the last response to an own statement
-	broken  bool   // the connection can't be used after such a response
+	last    []byte // the payload that ended the rows of the last own statement
+	broken  bool   // the connection can't be used any more
 }
 
 // maxOwnAnswer limits the answers to own statements.
@@ -79,8 +79,8 @@ func (s *server) askRow(text string) ([][]byte, error) {
 	return r.rows[0], nil
 }
 
-// repeat runs a query that was answered in pieces on the client's own connection, for a statement
-// that asks about it.
+// repeat runs a query on the client's own connection and drops the answer, so that the server's
+// next FOUND_ROWS() and the like are about it.
 func (s *server) repeat(text string) error {
 	err := s.converse(s.asQuery(text), math.MaxInt, func(expectation, []byte) error { return nil })
 	var refused *mysqlwire.ServerError
@@ -95,7 +95,7 @@ func (s *server) refusal(err error) error {
 	var e *mysqlwire.ServerError
 	if errors.As(err, &e) {
 		if e.Code == codeInterrupted {
-			return errKilled // on the server, and so the whole query would have been
+			return errKilled // as the whole query would have been
 		}
 		return &notSplit{whyRefused, e.Error()}
 	}

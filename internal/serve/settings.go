@@ -24,13 +24,13 @@ type sessionState struct {
 // resultsSetting is the character set to which texts of results are converted; "" is none.
 const resultsSetting = "character_set_results"
 
-// leastPacket is more than any own statement of the front has: texts have at most session.MaxText
-// bytes, and lists of their tables a multiple. To one that is longer than max_allowed_packet, the
-// server ends the connection.
+// leastPacket is the least max_allowed_packet of a session whose queries are split. The front's own
+// statements are shorter: they are made from texts of at most session.MaxText bytes. After a longer
+// packet, the server ends the connection.
 const leastPacket = 1 << 20
 
-// settings reads the settings of the client's connection. It refuses a session that has set the
-// time, which is then the same in every statement.
+// settings reads the settings of the client's connection. It refuses those under which no query is
+// split.
 func (c *client) settings() (*sessionState, error) {
 	names, err := c.front.stateNames()
 	if err != nil {
@@ -82,8 +82,8 @@ func (c *client) settings() (*sessionState, error) {
 	if level := string(own[2]); level == "READ-UNCOMMITTED" || level == "SERIALIZABLE" {
 		return nil, &notSplit{whyState, "the isolation level is " + level}
 	}
-	// An error, such as that of a procedure, doesn't say that a transaction is open now; this
-	// answer does.
+	// This answer says whether a transaction is open. The response before may not have: an error has
+	// no status.
 	c.session.Outcome = c.server.reply.outcome()
 	if c.session.Refusal() != nil {
 		return nil, &notSplit{whyState, "a transaction is open"}

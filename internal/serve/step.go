@@ -65,7 +65,7 @@ func (c *client) step() {
 	}
 }
 
-// stepIdleServer looks at a server that says something without having been asked: it closes the
+// stepIdleServer reads from a server that nobody has asked: if it has sent something, it closes the
 // connection.
 func (c *client) stepIdleServer() (goOn bool) {
 	s := &c.server

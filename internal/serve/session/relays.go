@@ -9,11 +9,11 @@ import (
 	"github.com/rowmill/rowmill/internal/query/parse"
 )
 
-// A followed statement is one of which it is known what it changes in the session. Any other one
-// makes the session relayed.
+// A followed statement is one whose effect on the session is known. After any other statement, the
+// session is relayed.
 type followed struct {
-	word  string // its first
-	keeps bool   // it changes neither the database nor how texts are read
+	word  string // its first word
+	keeps bool   // it changes neither the database nor how the server reads texts
 	calls bool   // it may call functions
 }
 
@@ -37,11 +37,10 @@ func followedStatement(word []byte) (followed, bool) {
 	return followed{}, false
 }
 
-// Relays reports a text after which the session is relayed: it may say something about the next
-// transaction only, such as SET TRANSACTION without a scope, lock tables, for which pieces would
-// wait, or have the server record statements, among which the front's own would be. A text with
-// several statements is known by its response. t may be the beginning of a long text, in the rest
-// of which no calls are looked for.
+// Relays reports a text after which the session is relayed. It may set the next transaction only,
+// as SET TRANSACTION does without a scope; lock tables, for which pieces would wait; or make the
+// server record statements, with the front's own among them. If t is the beginning of a long text,
+// complete is false, and calls in the rest are not looked for.
 func (s *Session) Relays(t []byte, complete bool) bool {
 	word, rest := firstWord(SkipBlank(t))
 	f, ok := followedStatement(word)
@@ -56,9 +55,9 @@ func (s *Session) Relays(t []byte, complete bool) bool {
 	return bytes.IndexByte(rest, '(') >= 0 && s.callsUnknown(rest, f.word == "insert" || f.word == "replace", false, complete)
 }
 
-// setRelays reports a SET that has the name of a variable about transactions, and not in the scope
-// of the whole session or the server; one that calls a function of a user; or MariaDB's SET
-// STATEMENT, which has another statement within it.
+// setRelays reports a SET of a variable about transactions, unless it is for the whole session or
+// the server; a SET that calls a function of a user; and MariaDB's SET STATEMENT, which has another
+// statement within it.
 func (s *Session) setRelays(t []byte) bool {
 	scope, _ := firstWord(bytes.TrimPrefix(SkipBlank(t), []byte("@@")))
 	scoped := equalFold(scope, "session") || equalFold(scope, "local") || equalFold(scope, "global")
@@ -74,15 +73,16 @@ func (s *Session) scanner(text string) parse.Scanner {
 	return scanner
 }
 
-// aboutTransactions reports a name, which what is in double quotes may be.
+// aboutTransactions reports the name of a variable such as transaction_isolation, also in double
+// quotes. A string in single quotes is no name.
 func aboutTransactions(token string) bool {
 	p := []byte(token)
 	return p[len(p)-1] != '\'' && (containsFold(p, "isolation") || containsFold(p, "transaction"))
 }
 
-// notCalls are words, besides the functions that a Server knows, that stand before parentheses and
-// call no function of a user: one with the name of the server's own is called with its database's
-// name.
+// notCalls are words that may stand before parentheses, besides the functions that a Server knows:
+// they never call a function of a user. A user's function with the name of a built-in one is called
+// with its database's name.
 var notCalls = engine.WordSet(`
 	all and any as avg between binary by case cast char coalesce concat connection_id convert count current_user database
 	decimal distinct div else exists found_rows from group_concat having if ifnull in index is join key last_insert_id like
@@ -90,9 +90,9 @@ var notCalls = engine.WordSet(`
 	sysdate then union unsigned user using uuid values varchar version when where xor`)
 
 // callsUnknown reports that a statement may call a function of a user, or has text that only some
-// servers execute. columns says that a list of columns may come first, which looks like a call. If
-// transactions is set, it also reports the name of a variable about transactions. In a string, that
-// means nothing: MariaDB's connectors have it in a list of variables to track.
+// servers execute. columns says that a list of columns, which looks like a call, may come first, as
+// in INSERT INTO t (a). With transactions, it also reports the name of a variable about
+// transactions; not in a string, because MariaDB's connectors set a list of such names.
 func (s *Session) callsUnknown(t []byte, columns, transactions, complete bool) bool {
 	text := string(t)
 	scan := s.scanner(text)

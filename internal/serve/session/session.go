@@ -1,11 +1,11 @@
-// Package session is what a client has said to a MariaDB or MySQL server in its session, as far as
-// it decides whether a query may be split. It is a value without input or output: commands and the
-// outcomes of their responses go in.
+// Package session remembers the statements of a client's session with a MariaDB or MySQL server, as
+// far as they decide whether a query may be split. It does no input or output: in go commands, and
+// the outcomes of their responses.
 //
-// What a session changes for its next query has to be known exactly. Statements of applications and
-// the usual settings of connectors are followed. After any other statement the session is relayed:
-// all its queries are passed on whole, until COM_RESET_CONNECTION, COM_CHANGE_USER or a new
-// connection.
+// The state in which the next query runs has to be known exactly. Package session knows the effects
+// of applications' statements and of connectors' usual settings. After any other statement the
+// session is relayed: all its queries are passed on whole, until COM_RESET_CONNECTION,
+// COM_CHANGE_USER or a new connection.
 //
 //	s := session.Session{Server: reader, Account: "alice"}
 //	s.Note(append([]byte{mysqlwire.ComQuery}, "CALL p()"...), true)
@@ -24,26 +24,27 @@ type Server interface {
 	Function(name string, args int) engine.FunctionKind
 }
 
-// A Session is what a client has said since it connected, or since its last reset.
+// A Session is the state of a client's session since it began, or since its last reset.
 type Session struct {
 	// Server is nil if no query is split; then nothing is noted.
 	Server Server
 	// Account is the name of the client's account.
 	Account string
-	// Attributes reports commands that may have query attributes. KeepsMeta reports a client that
-	// keeps the definitions of columns. The prepared statements of both are relayed.
+	// Attributes reports a client whose commands may have query attributes, KeepsMeta one that keeps
+	// the definitions of columns. The prepared statements of both are relayed.
 	Attributes, KeepsMeta bool
 
 	// Relayed reports that all queries are passed on whole until the session is reset.
 	Relayed bool
-	// Quiet reports that the session may want no notes.
+	// Quiet reports that the session may have turned notes off.
 	Quiet bool
-	// Why is why the last query was passed on whole; nil if it wasn't, or if that is unknown.
+	// Why is the reason for which the last query was passed on whole; nil if it was split, or if the
+	// reason is unknown.
 	Why *string
-	// Outcome is that of the last command.
+	// Outcome is the outcome of the last command.
 	Outcome    Outcome
 	Statements map[uint32]*Statement
-	preparing  *Statement // its response is awaited
+	preparing  *Statement // the one whose COM_STMT_PREPARE has no response yet
 }
 
 // An Outcome is what the response to a command says about the session.
@@ -52,7 +53,7 @@ type Outcome struct {
 	Failed   bool
 	Affected bool // rows were changed
 	Several  bool // there was more than one result
-	// The statement that was prepared, with its number of parameters.
+	// Statement is the id of the statement that was prepared, Params its number of parameters.
 	Statement uint32
 	Params    int
 }
@@ -76,7 +77,7 @@ func (s *Session) Note(p []byte, complete bool) {
 	}
 	s.preparing = nil
 	if mysqlwire.OfStatement(p[0]) && mysqlwire.StatementID(p) == lastPrepared {
-		s.relayStatements() // it may be any of them
+		s.relayStatements() // the id may stand for any of them
 	}
 	switch st := s.Statements[mysqlwire.StatementID(p)]; p[0] {
 	case mysqlwire.ComQuery, mysqlwire.ComStmtPrepare:
@@ -122,15 +123,15 @@ func (s *Session) noteText(p []byte, complete bool) {
 		}
 		return
 	}
-	// A SET, for instance, has its effect when it is executed.
+	// For instance, a prepared SET has its effect only when it is executed.
 	s.Relayed = s.Relayed || !f.keeps
 	if complete && kindOf(t) == Query && !AsksAboutLast(t) && len(s.Statements) < maxStatements && !s.Attributes && !s.KeepsMeta {
 		s.preparing = &Statement{Text: string(t), Shape: Shape(t, s.Account)}
 	}
 }
 
-// relayStatements makes all prepared statements relayed: their texts were read in another state of
-// the session.
+// relayStatements makes all prepared statements relayed: the server has read them in another state
+// of the session.
 func (s *Session) relayStatements() {
 	for _, st := range s.Statements {
 		st.Relayed = true
@@ -208,8 +209,7 @@ var (
 )
 
 // Refusal returns why no query of the session may be split at present; nil if one may be. After a
-// statement that has changed rows, no statement of the front's own could restore ROW_COUNT(), which
-// a view may call.
+// statement that has changed rows, the front could not restore ROW_COUNT(), which a view may call.
 func (s *Session) Refusal() *string {
 	switch {
 	case s.Relayed:
@@ -222,8 +222,8 @@ func (s *Session) Refusal() *string {
 	return nil
 }
 
-// Text returns the text of a COM_QUERY or COM_STMT_PREPARE, up to MaxText. all is not set for a
-// longer one, nor for one with query attributes, whose text is nil.
+// Text returns the first MaxText bytes of the text of a COM_QUERY or COM_STMT_PREPARE. all reports
+// that it is the whole text. Of a command with query attributes, it returns nil and false.
 func (s *Session) Text(p []byte) (t []byte, all bool) {
 	t = p[1:]
 	if p[0] == mysqlwire.ComQuery && s.Attributes {
