@@ -2,6 +2,7 @@ package advise
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -121,16 +122,6 @@ func long(text string) string {
 	if !strings.Contains(text, "'''") && !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r == 0x7f }) {
 		return "'''\n" + text + onlyIf(strings.HasSuffix(text, "'"), "\n") + "'''"
 	}
-	var b strings.Builder
-	for _, r := range text {
-		switch {
-		case r == '"' || r == '\\':
-			b.WriteString("\\" + string(r))
-		case r < ' ' || r == 0x7f:
-			fmt.Fprintf(&b, "\\u%04x", r)
-		default:
-			b.WriteRune(r)
-		}
-	}
-	return `"` + b.String() + `"`
+	quoted, _ := json.Marshal(text) // a string in JSON is one in TOML; no string fails
+	return string(quoted)
 }

@@ -75,6 +75,16 @@ type place struct {
 	left      []*Table // tables to close: they are no longer kept
 }
 
+// wakeUp has the goroutine of openAll look for something to do.
+func (p *place) wakeUp() {
+	select {
+	case p.wake <- struct{}{}:
+	default: // it is about to
+	}
+}
+
+func (m *Member) key() string { return m.Path + "\x00" + m.Node }
+
 // Title names a member: its table, else its file.
 func (m *Member) Title() string {
 	name := cmp.Or(m.Name, m.Path)
@@ -129,7 +139,7 @@ func (f *Fleet) add(ctx context.Context, m *Member) {
 	if f.members == nil {
 		f.members, f.places = map[string]*Member{}, map[string]*place{}
 	}
-	f.members[m.Path+"\x00"+m.Node] = m
+	f.members[m.key()] = m
 	if m.Target == "" {
 		return
 	}
@@ -148,10 +158,7 @@ func (f *Fleet) add(ctx context.Context, m *Member) {
 		f.running.Go(func() { f.openAll(ctx, p) })
 	}
 	m.place = p
-	select {
-	case p.wake <- struct{}{}:
-	default:
-	}
+	p.wakeUp()
 }
 
 // keep begins to keep a table.
@@ -163,13 +170,10 @@ func (f *Fleet) keep(m *Member, t *Table) {
 
 // drop ends a member.
 func (f *Fleet) drop(m *Member) {
-	delete(f.members, m.Path+"\x00"+m.Node)
+	delete(f.members, m.key())
 	if p := m.place; p != nil && m.table != nil {
 		p.left = append(p.left, m.table)
-		select {
-		case p.wake <- struct{}{}:
-		default:
-		}
+		p.wakeUp()
 	}
 }
 
@@ -247,7 +251,7 @@ func (f *Fleet) open(ctx context.Context, m *Member) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.members[m.Path+"\x00"+m.Node] != m { // it has changed meanwhile
+	if f.members[m.key()] != m { // it has changed meanwhile
 		return
 	}
 	if m.check = errors.Is(err, maintain.ErrOtherDeclaration) || t == nil && m.table != nil; m.check {
@@ -338,8 +342,8 @@ func (f *Fleet) look(ctx context.Context) {
 	}
 	for path, err := range failed {
 		if byPath[path] == nil {
-			f.add(ctx, &Member{Path: path})
-			byPath[path] = []*Member{f.members[path+"\x00"]}
+			byPath[path] = []*Member{{Path: path}}
+			f.add(ctx, byPath[path][0])
 		}
 		f.report(byPath[path][0], err)
 	}
@@ -383,19 +387,18 @@ func (f *Fleet) read(ctx context.Context, path, stamp string, were []*Member) {
 	}
 	for _, n := range files {
 		m := &Member{Path: path, Node: n.Node, Name: n.Name, Target: n.Target, file: n, stamp: stamp}
+		err := WantTarget(n.Declaration)
 		if other := f.same(m); other != nil {
-			m.file, m.Name, m.Target = nil, "", ""
-			f.add(ctx, m)
-			f.report(m, fmt.Errorf("table %s is that of %s", n.Name, other.Path))
-			continue
+			m.Name, m.Target = "", ""
+			err = fmt.Errorf("file %s declares table %s, too", other.Path, n.Name)
 		}
-		if err := WantTarget(n.Declaration); err != nil {
+		if err != nil {
 			m.file = nil
-			f.add(ctx, m)
-			f.report(m, err)
-			continue
 		}
 		f.add(ctx, m)
+		if err != nil {
+			f.report(m, err)
+		}
 	}
 }
 

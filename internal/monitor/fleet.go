@@ -1,7 +1,6 @@
 package monitor
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	_ "embed"
@@ -34,9 +33,6 @@ type Member struct {
 	// Look returns its status; nil while it isn't open.
 	Look func(context.Context) (*maintain.Status, error)
 }
-
-// Broken reports whether the member needs somebody's attention.
-func (m *Member) Broken() bool { return m.Err != nil }
 
 // A Fleet is an http.Handler for the tables of a run: a page and /metrics for all of them, which
 // ask the databases nothing, and below /table/NAME/ what a Monitor has of one. It is created by
@@ -163,16 +159,12 @@ func (f *Fleet) standings() any {
 		Tables []standing `json:"tables"`
 	}{Format: "rowmill.tables/1", Tables: []standing{}}
 	for _, m := range f.members() {
-		s := standing{Table: m.Name, File: m.Path, Target: m.Target, Leader: m.Leads, Paused: m.Paused}
+		s := standing{Table: m.Name, File: m.Path, Target: m.Target, Leader: m.Leads, Paused: m.Paused, Failures: map[string]int{}}
 		if m.Headroom != nil {
-			seconds := m.Headroom.Seconds()
-			s.HeadroomSeconds = &seconds
+			s.HeadroomSeconds = new(m.Headroom.Seconds())
 		}
 		for lane, n := range m.Failures {
 			if n > 0 {
-				if s.Failures == nil {
-					s.Failures = map[string]int{}
-				}
 				s.Failures[string(lane)] = n
 			}
 		}
@@ -187,7 +179,7 @@ func (f *Fleet) standings() any {
 func (f *Fleet) healthz(w http.ResponseWriter, _ *http.Request) {
 	h, code := health{OK: true}, http.StatusOK
 	for _, m := range f.members() {
-		if m.Broken() {
+		if m.Err != nil {
 			h.OK, code = false, http.StatusServiceUnavailable
 			h.Problems = append(h.Problems, maintain.Problem{Code: "table", Text: m.Name + ": " + m.Err.Error()})
 		}
@@ -212,7 +204,7 @@ func (f *Fleet) page(w http.ResponseWriter, page *template.Template) {
 		if len(m.Paused) > 0 {
 			v.Paused++
 		}
-		if m.Broken() {
+		if m.Err != nil {
 			v.Broken = append(v.Broken, m)
 		} else {
 			v.Well = append(v.Well, m)
@@ -227,13 +219,7 @@ func (f *Fleet) page(w http.ResponseWriter, page *template.Template) {
 		}
 		return cmp.Compare(left(a), left(b))
 	})
-	var b bytes.Buffer
-	if err := page.Execute(&b, &v); err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, _ = w.Write(b.Bytes())
+	render(w, page, &v)
 }
 
 // metrics returns the handler of /metrics. Its labels are tables, policies and results, of which
@@ -263,7 +249,7 @@ func (f fleetMetrics) Collect(ch chan<- prometheus.Metric) {
 		}
 		seen[m.Name] = true
 		set("up", "1 when the last check of the table succeeded.", truth(m.Look != nil && m.TableState.Err == nil), "table", m.Name)
-		set("broken", "1 when the table can't be kept, or not as it should: its status says why.", truth(m.Broken()), "table", m.Name)
+		set("broken", "1 when the table can't be kept, or not as it should: its status says why.", truth(m.Err != nil), "table", m.Name)
 		if m.Err != nil {
 			set("broken_cause", "1, with the cause for which the table is broken.", 1, "table", m.Name, "cause", firstLine(m.Err))
 		}

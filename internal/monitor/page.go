@@ -151,14 +151,18 @@ func (m *Monitor) page(w http.ResponseWriter, r *http.Request, page *template.Te
 		v.fill()
 		v.Rate = rateChart(m.samples())
 	}
-	// Rendered to memory first: after an error the response must not be a partial page.
+	render(w, page, &v)
+}
+
+// render renders a page to memory first: after an error the response must not be a partial page.
+func render(w http.ResponseWriter, page *template.Template, data any) {
 	var b bytes.Buffer
-	if err := page.Execute(&b, &v); err != nil {
+	if err := page.Execute(&b, data); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, _ = w.Write(b.Bytes())
+	_, _ = w.Write(b.Bytes()) // a failed write means that the client has gone
 }
 
 func (v *view) fill() {

@@ -9,7 +9,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 )
@@ -22,8 +21,9 @@ const (
 	writeTimeout  = 60 * time.Second
 	idleTimeout   = 2 * time.Minute
 	headerBytes   = 16 << 10
-	// drainTimeout is how long open requests may continue after ctx has ended.
-	drainTimeout = 5 * time.Second
+	// drainTimeout is how long open requests may continue after ctx has ended. Connections that
+	// browsers open in advance are waited for, too.
+	drainTimeout = 2 * time.Second
 )
 
 // Loopback completes an address of HOST:PORT, :PORT or PORT: without a host it is on loopback.
@@ -58,10 +58,6 @@ func Listen(addr string) (net.Listener, error) {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return nil, fmt.Errorf("listen on %s: the port is taken by another process, perhaps another rowmill: %w", addr, err)
-	case errors.Is(err, syscall.EACCES):
-		return nil, fmt.Errorf("listen on %s: ports below 1024 require privileges that this process lacks: %w", addr, err)
-	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return nil, fmt.Errorf("listen on %s: this machine has no such address: %w", addr, err)
 	case err != nil:
 		return nil, fmt.Errorf("listen on %s: %w", addr, err)
 	}
@@ -78,9 +74,6 @@ func ServeOn(ctx context.Context, l net.Listener, h http.Handler) error {
 		// finish.
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 	}
-	var u unused
-	s.ConnState = u.track
-	s.RegisterOnShutdown(u.close)
 	stopped := make(chan error, 1)
 	end := context.AfterFunc(ctx, func() {
 		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
@@ -96,39 +89,6 @@ func ServeOn(ctx context.Context, l net.Listener, h http.Handler) error {
 		return <-stopped
 	}
 	return fmt.Errorf("serve on %s: %w", l.Addr(), err)
-}
-
-// unused are the connections that browsers open in advance: Shutdown would wait 5 s for a
-// request on each.
-type unused struct {
-	mu    sync.Mutex
-	conns map[net.Conn]bool
-	ended bool
-}
-
-func (u *unused) track(c net.Conn, state http.ConnState) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	switch {
-	case state != http.StateNew:
-		delete(u.conns, c)
-	case u.ended:
-		_ = c.Close() // nothing was read or written
-	default:
-		if u.conns == nil {
-			u.conns = map[net.Conn]bool{}
-		}
-		u.conns[c] = true
-	}
-}
-
-func (u *unused) close() {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.ended = true
-	for c := range u.conns {
-		_ = c.Close() // nothing was read or written
-	}
 }
 
 // knownHost reports whether a request uses a host name of this machine. On loopback

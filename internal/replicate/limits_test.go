@@ -77,12 +77,6 @@ func TestCopyTooMuch(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if list, err := decodeEntries([]byte(`[{"path":"a"},{"path":"b"}]`), 2); err != nil || len(list) != 2 || list[1].Path != "b" {
-		t.Errorf("%v, %v", list, err)
-	}
-	if _, err := decodeEntries([]byte(`[null,null,null]`), 2); !errors.Is(err, errTooMany) {
-		t.Error(err)
-	}
 	h := receive(t, filepath.Join(t.TempDir(), "copy"), testToken)
 	w, err := dial(t.Context(), h.addr, testToken)
 	if err != nil {
@@ -109,7 +103,7 @@ func TestCopyTooMuch(t *testing.T) {
 func TestCopyCrowd(t *testing.T) {
 	h := receive(t, filepath.Join(t.TempDir(), "copy"), testToken)
 	var crowd []net.Conn
-	for range mostOfAddress + mostUnproven {
+	for range 2 * mostUnproven {
 		c, err := net.Dial("tcp", h.addr)
 		if err != nil {
 			t.Fatal(err)

@@ -9,12 +9,9 @@ import (
 	"sync"
 )
 
-// Connections whose sender has not proved its token, at most: those of one address, and all. The
-// oldest is closed for a new one, so that idle ones keep no sender out.
-const (
-	mostOfAddress = 8
-	mostUnproven  = 64
-)
+// mostUnproven is how many connections may be open whose sender has not proved its token. For one
+// more, the oldest is closed, so that idle connections keep no sender out.
+const mostUnproven = 64
 
 // A waitingRoom has the connections that are not proven yet, the oldest first.
 type waitingRoom struct {
@@ -25,22 +22,9 @@ type waitingRoom struct {
 func (q *waitingRoom) enter(c net.Conn) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	same := func(d net.Conn) bool { return address(d) == address(c) }
-	n := 0
-	for _, d := range q.list {
-		if same(d) {
-			n++
-		}
-	}
-	oldest := -1
-	if n >= mostOfAddress {
-		oldest = slices.IndexFunc(q.list, same)
-	} else if len(q.list) >= mostUnproven {
-		oldest = 0
-	}
-	if oldest >= 0 {
-		_ = q.list[oldest].Close() // its own goroutine reports it
-		q.list = slices.Delete(q.list, oldest, oldest+1)
+	if len(q.list) >= mostUnproven {
+		_ = q.list[0].Close() // its own goroutine reports it
+		q.list = q.list[1:]
 	}
 	q.list = append(q.list, c)
 }
@@ -49,12 +33,6 @@ func (q *waitingRoom) leave(c net.Conn) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.list = slices.DeleteFunc(q.list, func(d net.Conn) bool { return d == c })
-}
-
-// address returns a connection's remote address without the port.
-func address(c net.Conn) string {
-	host, _, _ := net.SplitHostPort(c.RemoteAddr().String())
-	return host
 }
 
 func (r *receiver) serve(ctx context.Context, l net.Listener) {

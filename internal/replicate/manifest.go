@@ -18,7 +18,6 @@
 package replicate
 
 import (
-	"bytes"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -114,40 +113,11 @@ const (
 	mostEntries = 10_000_000
 )
 
-// An entryList is what a sender says that it copies.
-type entryList []entry
-
-// UnmarshalJSON refuses too many entries before they take memory.
-func (l *entryList) UnmarshalJSON(text []byte) (err error) {
-	*l, err = decodeEntries(text, mostEntries)
-	return err
-}
-
-func decodeEntries(text []byte, most int) (list []entry, err error) {
-	d := json.NewDecoder(bytes.NewReader(text))
-	if _, err := d.Token(); err != nil {
-		return nil, err
-	}
-	for d.More() {
-		if len(list) >= most {
-			return nil, errTooMany
-		}
-		var e entry
-		if err := d.Decode(&e); err != nil {
-			return nil, err
-		}
-		list = append(list, e)
-	}
-	return list, nil
-}
-
-var errTooMany = fmt.Errorf("a copy of more than %d files and directories is refused", mostEntries)
-
 // newManifest checks entries, which may be those of a hostile sender: no path leaves the directory,
 // and the sizes are possible ones.
 func newManifest(entries []entry) (*manifest, error) {
 	if len(entries) > mostEntries {
-		return nil, errTooMany
+		return nil, fmt.Errorf("a copy of more than %d files and directories is refused", mostEntries)
 	}
 	m := &manifest{Entries: entries, starts: make([]int64, len(entries))}
 	seen := make(map[string]bool, len(entries))

@@ -56,7 +56,7 @@ type hello struct {
 	// Depth is the sender's place in the chain, 0 the source. A session with a lesser depth replaces
 	// one with a greater.
 	Depth    int
-	Entries  entryList
+	Entries  []entry
 	Options  Options
 	Capacity int64 // of a probe, the bytes that would be sent
 }

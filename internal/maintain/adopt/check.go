@@ -55,7 +55,7 @@ func (j checker) check(ctx context.Context) (*data, error) {
 	if _, err := j.periods(ctx, rows); err != nil {
 		return nil, fail(j.strays(ctx, d.Key, rows, err))
 	}
-	if err := j.checkRoom(ctx); err != nil {
+	if err := j.checkRoom(ctx, "the rolling table", "the plain one"); err != nil {
 		return nil, fail(err)
 	}
 	return d, nil
@@ -289,11 +289,7 @@ func (j checker) strays(ctx context.Context, key []engine.SchemaColumn, all exte
 }
 
 // checkRoom reports that the disk has no room for both tables, where that is known.
-func (j checker) checkRoom(ctx context.Context) error {
-	return j.checkRoomFor(ctx, "the rolling table", "the plain one")
-}
-
-func (j checker) checkRoomFor(ctx context.Context, made, there string) error {
+func (j checker) checkRoom(ctx context.Context, made, there string) error {
 	size, err := j.DB.Catalog().Sizes(ctx, &engine.Table{Name: j.Table.Name})
 	if err != nil {
 		return fmt.Errorf("measure the table: %w", err)

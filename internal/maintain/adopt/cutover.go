@@ -180,7 +180,9 @@ func (j *job) locked(ctx context.Context, table, what string, fn func() error) e
 		if blockersErr != nil {
 			return errors.Join(err, blockersErr)
 		}
-		who = heldBy(blockers)
+		if who = ""; len(blockers) > 0 {
+			who = ", held by " + blockers[0].String()
+		}
 		j.progress(Progress{Paused: what + " waits for the lock of " + table + who, Blockers: blockers})
 		return nil
 	}}.Do(ctx, func() error { return j.DB.Classify(fn()) })
@@ -188,18 +190,6 @@ func (j *job) locked(ctx context.Context, table, what string, fn func() error) e
 		return fmt.Errorf("%s: %w%s", what, err, who)
 	}
 	return err
-}
-
-func heldBy(blockers []engine.Blocker) string {
-	if len(blockers) == 0 {
-		return ""
-	}
-	b := blockers[0]
-	s := fmt.Sprintf(", which connection %d of %s@%s has, for %v", b.ID, b.User, b.Host, b.Age.Round(time.Second))
-	if n := len(blockers) - 1; n > 0 {
-		s += fmt.Sprintf(", and %d more", n)
-	}
-	return s
 }
 
 func (j *job) quote(name string) string { return j.DB.Dialect().Quote(name) }

@@ -113,7 +113,7 @@ func (j *job) mayLeave(ctx context.Context) error {
 	for _, size := range sizes {
 		j.data.Of += size.Rows
 	}
-	return errors.Join(err, j.back().staying(ctx), j.checker().checkRoomFor(ctx, "the plain table", "the rolling one"))
+	return errors.Join(err, j.back().staying(ctx), j.checker().checkRoom(ctx, "the plain table", "the rolling one"))
 }
 
 func (j *job) beginLeave(ctx context.Context) error {
