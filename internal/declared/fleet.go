@@ -25,9 +25,8 @@ import (
 // a database and a scheduler, and so do all files of SQLite, whose work is done in this process. A
 // table that can't be kept is reported and tried again, and delays no other.
 type Fleet struct {
-	// Paths are declarations, and directories of declarations (*.toml). At intervals of Every they
-	// are searched for added, changed and removed files. Without paths, only the tables of Keep are
-	// kept.
+	// Paths are declarations, and directories of declarations (*.toml). At intervals of Every they are
+	// searched for added, changed and removed files. Without paths, only the tables of Keep are kept.
 	Paths []string
 	Every time.Duration
 	// Read reads a file.

@@ -16,8 +16,7 @@ import (
 type Table struct {
 	*maintain.Table
 	Target *target.DB
-	// Named is the target that was requested, even if a temporary one is open in its
-	// place.
+	// Named is the target that was requested, even if a temporary one is open in its place.
 	Named string
 
 	file *File

@@ -111,10 +111,9 @@ func (t *Table) LastFollowed() *Table {
 	return t
 }
 
-// forLane returns the table as a lane must keep it at present, and logs a change of
-// declaration. If the declaration in force can't be followed, periods are still
-// created according to the previous one, so that inserts continue: then both a
-// table and an error are returned.
+// forLane returns the table as a lane must keep it at present, and logs a change of declaration. If
+// the declaration in force can't be followed, periods are still created according to the previous
+// one, so that inserts continue: then both a table and an error are returned.
 func (t follower) forLane(ctx context.Context, lane Lane) (*Table, error) {
 	now, err := t.Follow(ctx)
 	var not *UnfollowedError
@@ -297,8 +296,7 @@ func (t *Table) Declare(ctx context.Context) error {
 	})
 }
 
-// Undeclare removes the applied declaration and all records of the table except the
-// log of actions.
+// Undeclare removes the applied declaration and all records of the table except the log of actions.
 func (t *Table) Undeclare(ctx context.Context) error {
 	return t.Declaring(ctx, func(engine.Lease) error { return t.State.Undeclare(ctx, t.State.DB(), t.Table.Name) })
 }

@@ -45,10 +45,9 @@ const (
 	stepRemove = "remove"
 )
 
-// drop removes a period, which must be sealed, present in the roll-ups and, if so
-// declared, in an intact archive. It first detaches the period, so that the table's
-// lock is held only for moments, and verifies it once more when no writer can add
-// rows.
+// drop removes a period, which must be sealed, present in the roll-ups and, if so declared, in an
+// intact archive. It first detaches the period, so that the table's lock is held only for moments,
+// and verifies it once more when no writer can add rows.
 func (t dropper) drop(ctx context.Context, p rolling.Partition, k *state.Period) (string, error) {
 	c := &state.Change{Table: t.Table.Name, ID: fmt.Sprintf("drop %d", p.From), Kind: string(Drop), Step: stepDetach}
 	if err := t.errIfChanged(ctx); err != nil {
@@ -83,9 +82,8 @@ func (t dropper) drop(ctx context.Context, p rolling.Partition, k *state.Period)
 	return t.continueDrop(ctx, c)
 }
 
-// continueDrop completes a drop from its current step. A step that removes data
-// runs while no process can apply another declaration, and only under the
-// declaration with which the drop began.
+// continueDrop completes a drop from its current step. A step that removes data runs while no
+// process can apply another declaration, and only under the declaration with which the drop began.
 func (t dropper) continueDrop(ctx context.Context, c *state.Change) (string, error) {
 	var d dropping
 	if err := c.Load(&d); err != nil {
@@ -176,9 +174,8 @@ func (t dropper) remove(ctx context.Context, c *state.Change, d dropping) error 
 	return nil
 }
 
-// revertDrop ends a drop because the declaration in force is no longer the one under
-// which it began. The next plan decides whether the period is due, and what must
-// happen before.
+// revertDrop ends a drop because the declaration in force is no longer the one under which it
+// began. The next plan decides whether the period is due, and what must happen before.
 func (t dropper) revertDrop(ctx context.Context, c *state.Change, d dropping) (string, error) {
 	const why = "another declaration was applied since the drop began"
 	have, err := t.DB.Catalog().Partitions(ctx, t.Table)
@@ -250,10 +247,9 @@ func (t dropper) errIfChanged(ctx context.Context) error {
 	return err
 }
 
-// standalone is the name of a table that holds a period's rows for a while. It
-// fits the 63 bytes that PostgreSQL has for names: of a longer name of the table
-// 24 bytes are kept, the last 8 of them a hash of all of it, so that tables whose
-// names begin alike have tables of their own.
+// standalone is the name of a table that holds a period's rows for a while. It fits the 63 bytes
+// that PostgreSQL has for names: of a longer name of the table 24 bytes are kept, the last 8 of
+// them a hash of all of it, so that tables whose names begin alike have tables of their own.
 func Standalone(table, what string, p rolling.Partition) string {
 	return fmt.Sprintf("rowmill_%s_%s_%d", what, shortened(table), p.From)
 }

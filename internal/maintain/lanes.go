@@ -86,8 +86,7 @@ type changing interface {
 	task() Task // for which it was begun
 	// period is the one that it changes; false if that is no period of the table.
 	period() (rolling.Partition, bool)
-	// tables are those beside the table: mere copies, and those that may hold the only
-	// copy of rows.
+	// tables are those beside the table: mere copies, and those that may hold the only copy of rows.
 	tables(step string) (copies, rows []string)
 	// resume completes it from its current step.
 	resume(ctx context.Context, t *Table, c *state.Change) (string, error)
@@ -401,8 +400,7 @@ func (t runner) do(ctx context.Context, task Task, v View) (string, error) {
 		return t.creator().create(ctx, task, v)
 	case Rollup:
 		n, err := t.sealer().refresh(ctx, v)
-		// A level that is computed from an expired one would lack the history that a load
-		// still brings.
+		// A level that is computed from an expired one would lack the history that a load still brings.
 		if err == nil && len(v.Loading) == 0 {
 			err = t.Rollups.Expire(ctx, v.Now)
 		}
@@ -443,8 +441,7 @@ func (t runner) finish(ctx context.Context, lane Lane) error {
 		var detail string
 		began, action, what := time.Now(), c.Kind, c.ID
 		if err == nil {
-			// The entry has the task's name: the previous entry may report that the
-			// task failed.
+			// The entry has the task's name: the previous entry may report that the task failed.
 			action, what = string(d.task().Kind), d.task().Label()
 			detail, err = d.resume(ctx, t.table, c)
 		}
@@ -493,10 +490,9 @@ func (t creator) create(ctx context.Context, task Task, v View) (string, error) 
 	return task.Label(), t.guard().triggers(ctx)
 }
 
-// EndChanges prepares the end of the period changes of a table that its owner has
-// dropped, and returns them with their entries for the log: they have nothing left
-// to change. Tables that are mere copies are removed. Tables that may hold the only
-// copy of rows stay, and the log names them.
+// EndChanges prepares the end of the period changes of a table that its owner has dropped, and
+// returns them with their entries for the log: they have nothing left to change. Tables that are
+// mere copies are removed. Tables that may hold the only copy of rows stay, and the log names them.
 func (t *Table) EndChanges(ctx context.Context) (ended []state.Change, said []string, err error) {
 	changes, err := t.State.Changes(ctx, t.Table.Name)
 	if err != nil {

@@ -136,8 +136,7 @@ func (g *gate) end(count *int) func() {
 	}
 }
 
-// read begins a statement that reads the table, and returns the function that ends
-// it.
+// read begins a statement that reads the table, and returns the function that ends it.
 func (g *gate) read() (end func()) {
 	g.wait(context.Background(), func() bool { return g.changes == 0 })
 	defer g.mu.Unlock()
@@ -158,19 +157,17 @@ func (g *gate) change(ctx context.Context) (end func()) {
 	return g.end(&g.changes)
 }
 
-// Locks of a declaration. A process holds declareLock while it stores a
-// declaration, and while it removes rows according to one. It takes applyLock first
-// and releases it once it has declareLock, so that a waiting apply is next however
-// many periods are still to be dropped.
+// Locks of a declaration. A process holds declareLock while it stores a declaration, and while it
+// removes rows according to one. It takes applyLock first and releases it once it has declareLock,
+// so that a waiting apply is next however many periods are still to be dropped.
 const (
 	declareLock = "/declaration"
 	applyLock   = "/applying"
 )
 
-// How long a process waits for the locks of a declaration. A process that removes
-// rows holds them while a period is detached or its table dropped, which may take a
-// server minutes if the file is large. A process that applies a declaration holds
-// them for moments.
+// How long a process waits for the locks of a declaration. A process that removes rows holds them
+// while a period is detached or its table dropped, which may take a server minutes if the file is
+// large. A process that applies a declaration holds them for moments.
 const (
 	applyWait  = 5 * time.Minute
 	removeWait = 5 * time.Second

@@ -70,9 +70,8 @@ type View struct {
 	// Gaps means that partitions have lower bounds. Without them, a period can't be
 	// dropped before those preceding it, as the next period would take over its range.
 	Gaps bool
-	// Adopting means that the table was adopted and its old table still exists.
-	// Drops are then put off, as undoing the adoption would drop the period's rows
-	// from the old table too.
+	// Adopting means that the table was adopted and its old table still exists. Drops are then put
+	// off, as undoing the adoption would drop the period's rows from the old table too.
 	Adopting bool
 	// Compacts means that the engine sorts and compresses rows without a rebuild,
 	// and that periods can't be merged by a swap.
@@ -94,9 +93,8 @@ func (v View) Record(p rolling.Partition) *state.Period {
 // some milliseconds under the table's lock. More are merged in several rounds.
 const maxFan = 12
 
-// Plan returns the tasks of a table that are due and those that become due next, in
-// the order of execution. It decides by positions and records alone; executing a
-// task verifies its conditions.
+// Plan returns the tasks of a table that are due and those that become due next, in the order of
+// execution. It decides by positions and records alone; executing a task verifies its conditions.
 func Plan(d *rolling.Declaration, v View) ([]Task, error) {
 	create, err := PlanCreate(d, v)
 	if err != nil {

@@ -553,8 +553,7 @@ func (t publisher) swapPublished(ctx context.Context, c *state.Change, d *publis
 		if err := t.State.Forget(ctx, tx, t.Table.Name, d.Part.Period); err != nil {
 			return err
 		}
-		// All of the period: rows that others inserted before it had its triggers lie
-		// anywhere in it.
+		// All of the period: rows that others inserted before it had its triggers lie anywhere in it.
 		if err := t.touch(ctx, tx, d, d.Part.Period); err != nil {
 			return err
 		}

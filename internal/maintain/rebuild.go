@@ -65,9 +65,8 @@ const (
 	stepClean   = "clean"
 )
 
-// rebuild writes the rows of one or more sealed periods sorted and, if so declared,
-// compressed, and replaces the periods with the result, unless others have written to them
-// meanwhile.
+// rebuild writes the rows of one or more sealed periods sorted and, if so declared, compressed, and
+// replaces the periods with the result, unless others have written to them meanwhile.
 func (t rebuilder) rebuild(ctx context.Context, task Task) (string, error) {
 	// A table that an interrupted change has left may have the only copy of rows: names must not
 	// recur.

@@ -88,8 +88,7 @@ func (t sealer) unseal(ctx context.Context, p rolling.Partition, why string) err
 	return nil
 }
 
-// unchanged compares a sealed period's rows with its seal, and breaks the seal if
-// they differ.
+// unchanged compares a sealed period's rows with its seal, and breaks the seal if they differ.
 func (t sealer) unchanged(ctx context.Context, p rolling.Partition, k *state.Period) (bool, error) {
 	now, err := t.sums().periodChecksum(ctx, p)
 	if err != nil {
@@ -116,9 +115,8 @@ type waitError struct{ why string }
 
 func (e *waitError) Error() string { return e.why }
 
-// RefreshRange recomputes the roll-ups of a range; see rollup.RefreshRange. It
-// includes sealed buckets if all of their rows exist, as those of restored periods
-// do.
+// RefreshRange recomputes the roll-ups of a range; see rollup.RefreshRange. It includes sealed
+// buckets if all of their rows exist, as those of restored periods do.
 func (t *Table) RefreshRange(ctx context.Context, from, to int64) (int, error) {
 	if t.Rollups == nil {
 		return 0, errors.New("it has no roll-ups")
@@ -126,9 +124,8 @@ func (t *Table) RefreshRange(ctx context.Context, from, to int64) (int, error) {
 	return t.Rollups.RefreshRange(ctx, from, to, t.sealer().present)
 }
 
-// present returns the periods whose rows are complete. It excludes periods affected
-// by a change in progress, and those that cover dropped ones, as on servers without
-// lower bounds.
+// present returns the periods whose rows are complete. It excludes periods affected by a change in
+// progress, and those that cover dropped ones, as on servers without lower bounds.
 func (t sealer) present(ctx context.Context) ([]rolling.Period, error) {
 	v, err := t.View(ctx)
 	if err != nil {

@@ -40,8 +40,7 @@ type Status struct {
 	Coverage
 
 	Rollups []RollupStatus `json:"rollups"`
-	// Late is the maximum time for which roll-ups and their live views may lack
-	// late rows.
+	// Late is the maximum time for which roll-ups and their live views may lack late rows.
 	Late string `json:"late_rows,omitempty"`
 	// Adopting means that the table is a plain one in conversion to a rolling one,
 	// or back: its periods are not known.
@@ -116,8 +115,7 @@ type ChangeStatus struct {
 	// Rows are the rows that the step has processed, of about Of; 0 if it counts none.
 	Rows int64 `json:"rows,omitempty"`
 	Of   int64 `json:"of_rows,omitempty"`
-	// Interrupted means that it stopped before its end, and that no process is
-	// working on it.
+	// Interrupted means that it stopped before its end, and that no process is working on it.
 	Interrupted bool `json:"interrupted,omitempty"`
 }
 
@@ -530,8 +528,7 @@ func (l *look) blockers(ctx context.Context) error {
 	return nil
 }
 
-// block adds transactions that block a task, all or only those that won't end by
-// themselves.
+// block adds transactions that block a task, all or only those that won't end by themselves.
 func (s *Status) block(who []engine.Blocker, old bool) {
 	for _, b := range who {
 		if !old || b.Age >= passing {
@@ -692,8 +689,7 @@ func (l *look) failures() {
 		case a.Action != Declaring:
 			l.s.problem("failed", fmt.Sprintf("%s %s: %s", a.Action, a.Detail, a.Error), "")
 		case !slices.ContainsFunc(l.s.Problems, func(p Problem) bool { return p.Code == Declaring }):
-			// The process that keeps the table can't follow the declaration, although
-			// this one can.
+			// The process that keeps the table can't follow the declaration, although this one can.
 			l.s.problem(Declaring, fmt.Sprintf("%s: %s", a.By, a.Error), "see what its log says; rowmill run of the same version as rowmill apply")
 		}
 	}
@@ -704,9 +700,8 @@ func (l *look) failures() {
 	}
 }
 
-// AdoptionStatus returns the status of the table's adoption, or of its undo. It
-// is nil if none is in progress, and if only dropping the old table is left.
-// Nothing is changed.
+// AdoptionStatus returns the status of the table's adoption, or of its undo. It is nil if none is
+// in progress, and if only dropping the old table is left. Nothing is changed.
 func (t *Table) AdoptionStatus(ctx context.Context) (*Status, error) {
 	c, err := adopt.UnderWay(ctx, t.State, t.Declared.Name)
 	if err != nil || c == nil || adopt.Ended(c) {

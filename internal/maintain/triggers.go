@@ -38,8 +38,7 @@ func (t guard) triggerState(ctx context.Context) (missing, old []string, err err
 			old = append(old, name)
 		}
 	}
-	// Twice if some are missing: a period with triggers of its own may have been dropped
-	// in between.
+	// Twice if some are missing: a period with triggers of its own may have been dropped in between.
 	for try := 0; try == 0 || try == 1 && err == nil && len(missing) > 0; try++ {
 		missing, old = nil, nil
 		if t.Declared.Late == rolling.LateReject {
@@ -138,9 +137,8 @@ func (t guard) sealedTo(ctx context.Context, x state.Exec, sealed rolling.Partit
 	return t.State.SealedTo(ctx, x, t.Table.Name, to)
 }
 
-// missedTriggers creates the triggers of periods whose creator was killed before it created
-// them: a process that keeps or loads the table. It makes sure of all under each declaration
-// once.
+// missedTriggers creates the triggers of periods whose creator was killed before it created them: a
+// process that keeps or loads the table. It makes sure of all under each declaration once.
 func (t guard) missedTriggers(ctx context.Context) error {
 	missed, err := t.triggersMissed(ctx)
 	if err != nil || !missed {

@@ -1,8 +1,7 @@
-// Package monitor shows the status of a rolling table, as a function reads it on request, at
-// most once every few seconds: /metrics for Prometheus, /healthz, /livez, /status.json and a
-// page at /. It changes nothing, and its page loads nothing from other servers. Everyone who
-// can reach the address sees names of tables and statements of blocking transactions, but no
-// passwords.
+// Package monitor shows the status of a rolling table, as a function reads it on request, at most
+// once every few seconds: /metrics for Prometheus, /healthz, /livez, /status.json and a page at /.
+// It changes nothing, and its page loads nothing from other servers. Everyone who can reach the
+// address sees names of tables and statements of blocking transactions, but no passwords.
 //
 //	m := monitor.New(monitor.Options{Table: "readings", Look: look, Self: self})
 //	go m.Run(ctx)

@@ -64,14 +64,12 @@ func Listen(addr string) (net.Listener, error) {
 	return l, nil
 }
 
-// ServeOn serves requests on a listener until ctx ends, closes it, and lets open requests
-// finish.
+// ServeOn serves requests on a listener until ctx ends, closes it, and lets open requests finish.
 func ServeOn(ctx context.Context, l net.Listener, h http.Handler) error {
 	s := &http.Server{
 		Handler: h, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
 		IdleTimeout: idleTimeout, MaxHeaderBytes: headerBytes,
-		// Requests inherit ctx's values but not its cancellation, so that they can
-		// finish.
+		// Requests inherit ctx's values but not its cancellation, so that they can finish.
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 	}
 	stopped := make(chan error, 1)
@@ -91,10 +89,9 @@ func ServeOn(ctx context.Context, l net.Listener, h http.Handler) error {
 	return fmt.Errorf("serve on %s: %w", l.Addr(), err)
 }
 
-// knownHost reports whether a request uses a host name of this machine. On loopback
-// connections, other names belong to web pages that resolve their own name to this address
-// (DNS rebinding) to read private data with a visitor's browser. Other addresses are open to
-// the network anyway.
+// knownHost reports whether a request uses a host name of this machine. On loopback connections,
+// other names belong to web pages that resolve their own name to this address (DNS rebinding) to
+// read private data with a visitor's browser. Other addresses are open to the network anyway.
 func knownHost(r *http.Request) bool {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if ok {

@@ -112,10 +112,9 @@ func (j checker) checkSchema() (errs []error) {
 	return errs
 }
 
-// Lost returns the keys of a plain table that would not be unique in the rolling
-// table t of definition d, in the form "PRIMARY KEY (id)": each period checks
-// only its own rows. A key that contains all columns of a unique key of the
-// definition remains unique.
+// Lost returns the keys of a plain table that would not be unique in the rolling table t of
+// definition d, in the form "PRIMARY KEY (id)": each period checks only its own rows. A key that
+// contains all columns of a unique key of the definition remains unique.
 func Lost(s *engine.Schema, t *engine.Table, d *rolling.Definition) []string {
 	kept := append(slices.Clone(d.Unique), t.PrimaryKey)
 	stays := func(key []string) bool {
@@ -342,9 +341,8 @@ func (j *job) now(ctx context.Context, rows extent) (int64, error) {
 	return rolling.Position(time.Now()), nil
 }
 
-// periods returns the initial periods of the rolling table: from the first row or
-// now, whichever is earlier, to the declared time ahead or the last row,
-// whichever is later.
+// periods returns the initial periods of the rolling table: from the first row or now, whichever is
+// earlier, to the declared time ahead or the last row, whichever is later.
 func (j *job) periods(ctx context.Context, rows extent) ([]rolling.Partition, error) {
 	t := j.Table
 	now, err := j.now(ctx, rows)

@@ -12,11 +12,10 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// AddedColumns returns the columns that a declaration has and its table lacks, in
-// the order of the declaration. The caller sets Table and Have. It returns an
-// error that says what to do if the declaration lacks a column or has it with
-// another type, or if existing rows could have no value for a new column: none of
-// these changes is possible on a large table without rewriting it.
+// AddedColumns returns the columns that a declaration has and its table lacks, in the order of the
+// declaration. The caller sets Table and Have. It returns an error that says what to do if the
+// declaration lacks a column or has it with another type, or if existing rows could have no value
+// for a new column: none of these changes is possible on a large table without rewriting it.
 func AddedColumns(schema *engine.Schema, d *rolling.Definition) ([]engine.AddColumn, error) {
 	var out []engine.AddColumn
 	var errs []error
@@ -64,9 +63,8 @@ var families = []string{
 	"text", "mediumtext", "longtext", "blob", "longblob", "bytea", "binary", "varbinary", "uuid", "jsonb",
 }
 
-// otherType reports whether two types certainly differ. It reports false for
-// unknown names, for names that servers replace, and if only one of the types has
-// a length.
+// otherType reports whether two types certainly differ. It reports false for unknown names, for
+// names that servers replace, and if only one of the types has a length.
 func otherType(a, b string) bool {
 	x, y := value.ParseName(a), value.ParseName(b)
 	family, other := familyOf(x), familyOf(y)

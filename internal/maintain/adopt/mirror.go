@@ -21,8 +21,7 @@ type mirror struct {
 	sql engine.Mirroring
 	// coming is the condition for rows that the copy has yet to reach.
 	coming engine.Predicate
-	// past is the condition for rows beyond all those that the target had when the
-	// copy began.
+	// past is the condition for rows beyond all those that the target had when the copy began.
 	past engine.Predicate
 }
 
@@ -106,10 +105,9 @@ func (m *mirror) intoPeriod(c *copier.Copy, p rolling.Partition, where string) s
 	return one.Insert(and(where, m.In("", p.Period)))
 }
 
-// leave makes replay discard log entries whose rows the copy has yet to reach: rows
-// with keys after one key, up to another, that satisfy a condition. The copy reads
-// these rows in their then current state. A row that has ceased to satisfy the
-// condition has another entry, which is applied.
+// leave makes replay discard log entries whose rows the copy has yet to reach: rows with keys after
+// one key, up to another, that satisfy a condition. The copy reads these rows in their then current
+// state. A row that has ceased to satisfy the condition has another entry, which is applied.
 func (m *mirror) leave(after, until []string, where string) error {
 	text, args, err := m.between(after, until)
 	m.coming = engine.Predicate{Text: and(text, where, m.past.Text), Args: append(args, m.past.Args...)}
@@ -235,9 +233,8 @@ func (m *mirror) logFrom(table, where string) string {
 	return fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM %s WHERE %s", m.Quote(m.Log), cols, cols, m.Quote(table), where)
 }
 
-// logReturned writes to the log the keys of late rows for which a period now exists,
-// so that they are copied to it. It must not be called while rows of these periods
-// are left to the copy.
+// logReturned writes to the log the keys of late rows for which a period now exists, so that they
+// are copied to it. It must not be called while rows of these periods are left to the copy.
 func (m *mirror) logReturned(ctx context.Context) error {
 	inside := m.Inside("")
 	if inside == "" {

@@ -68,8 +68,7 @@ func Script(statements []string) string {
 	return b.String()
 }
 
-// A planner collects the statements of the steps, from the same functions that the
-// steps use.
+// A planner collects the statements of the steps, from the same functions that the steps use.
 type planner struct {
 	*job
 	mirror *mirror

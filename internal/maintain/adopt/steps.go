@@ -120,8 +120,7 @@ func (j *job) copy(ctx context.Context, m *mirror) error {
 	defer early.stop()
 	c.Paused = j.paused(&j.data.Rows)
 	c.Done = func(ctx context.Context, tx state.Exec, last []string, rows int64) error {
-		// A chunk may be retried. Until it is committed, from remains the end of the
-		// previous chunk.
+		// A chunk may be retried. Until it is committed, from remains the end of the previous chunk.
 		if err := m.logOutside(ctx, tx, c.Where, from, last); err != nil {
 			return err
 		}

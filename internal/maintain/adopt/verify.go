@@ -24,9 +24,8 @@ const (
 	// mostPending limits the number of logged keys that a comparison excludes. If its
 	// range has more, they are applied first.
 	mostPending = 300
-	// rounds limits the rounds that process newly appended rows chunk by chunk. Few
-	// rows are left after the first round; after the last, the rest is one unbounded
-	// chunk.
+	// rounds limits the rounds that process newly appended rows chunk by chunk. Few rows are left
+	// after the first round; after the last, the rest is one unbounded chunk.
 	rounds = 3
 	// repairs limits how often a differing chunk is copied again.
 	repairs = 3
@@ -37,10 +36,9 @@ var errPending = errors.New("rows of this range change faster than the changes a
 
 var errDiffer = errors.New("rows differ")
 
-// verify compares both tables, chunk by chunk along the key of the plain one. A
-// chunk that differs is copied again. Chunks differ if rows were changed without
-// the triggers, for example by TRUNCATE in MySQL, or, when an adoption is
-// reverted, if rows were changed since the adoption.
+// verify compares both tables, chunk by chunk along the key of the plain one. A chunk that differs
+// is copied again. Chunks differ if rows were changed without the triggers, for example by TRUNCATE
+// in MySQL, or, when an adoption is reverted, if rows were changed since the adoption.
 func (j *job) verify(ctx context.Context, m *mirror) error {
 	if err := m.readPeriods(ctx); err != nil || m.unlogged() {
 		return err // without a log, everything happens in the cut-over

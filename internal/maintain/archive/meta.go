@@ -20,8 +20,7 @@ const (
 type Info struct {
 	Path  string `json:"path"`
 	Bytes int64  `json:"bytes"`
-	// Problem is the reason why the file can't be used; the other fields may then be
-	// missing.
+	// Problem is the reason why the file can't be used; the other fields may then be missing.
 	Problem string `json:"problem,omitempty"`
 
 	Table string `json:"table"`
@@ -36,8 +35,7 @@ type Info struct {
 	Sum string `json:"sum"`
 	// Create is the table's declared CREATE TABLE statement.
 	Create string `json:"-"`
-	// Engine and Version identify the server, Target the database, without a
-	// password.
+	// Engine and Version identify the server, Target the database, without a password.
 	Engine  string    `json:"engine"`
 	Version string    `json:"engine_version"`
 	Target  string    `json:"target"`
@@ -69,8 +67,7 @@ type entry struct {
 	value any
 }
 
-// entries returns the metadata except format and seal, in the order in which it is
-// written.
+// entries returns the metadata except format and seal, in the order in which it is written.
 func (i *Info) entries() []entry {
 	return []entry{
 		{"rowmill.table", &i.Table}, {"rowmill.period", &i.Name}, {"rowmill.from", &i.From}, {"rowmill.to", &i.To},

@@ -23,11 +23,10 @@ const (
 	largeRow = 1 << 20
 )
 
-// Restore inserts the rows of a file of t, in batches, into the standalone table
-// into, which must be empty and have the columns of t. It then reads them back: their
-// number and checksum must be those of the file. s is the schema of t. Columns added
-// to t since the file was written get their default. note, which may be nil, is
-// called with the number of rows so far.
+// Restore inserts the rows of a file of t, in batches, into the standalone table into, which must
+// be empty and have the columns of t. It then reads them back: their number and checksum must be
+// those of the file. s is the schema of t. Columns added to t since the file was written get their
+// default. note, which may be nil, is called with the number of rows so far.
 //
 // After an error or a crash, into may contain some of the rows; the caller must drop
 // and recreate it.

@@ -135,8 +135,7 @@ func (r *reader) restorable(ctx context.Context) error {
 	for i, c := range r.columns {
 		list[i] = "MAX(" + words.Unrestorable(c, r.quote(c)) + ")"
 	}
-	// Each condition is a column of its own, because the depth of expressions is
-	// limited.
+	// Each condition is a column of its own, because the depth of expressions is limited.
 	found := make([]sql.NullInt64, len(list))
 	into := make([]any, len(list))
 	for i := range found {

@@ -18,8 +18,7 @@ const microsPerDay = 24 * 3600 * 1e6
 type layout struct {
 	// Sep separates date and time; "" means a date alone.
 	Sep string `json:"sep,omitempty"`
-	// Digits is the number of fractional digits of the second; -1 means as many as
-	// needed.
+	// Digits is the number of fractional digits of the second; -1 means as many as needed.
 	Digits int `json:"digits,omitempty"`
 	// Zone is the suffix: one of zones.
 	Zone string `json:"zone,omitempty"`

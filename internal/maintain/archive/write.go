@@ -219,8 +219,7 @@ func (c *column) value(row sql.RawBytes, i int, text *[]byte) (parquet.Value, er
 		level = 1
 	}
 	if c.Form == formText || c.Form == formBytes {
-		// When the buffer grows it moves; earlier values still refer to the old
-		// buffer.
+		// When the buffer grows it moves; earlier values still refer to the old buffer.
 		at := len(*text)
 		*text = append(*text, row...)
 		row = sql.RawBytes((*text)[at:len(*text):len(*text)])

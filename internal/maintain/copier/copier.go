@@ -32,9 +32,8 @@ type Copy struct {
 	Where string
 	// Skip keeps the row of Into if one with the same key exists.
 	Skip bool
-	// Each, unless nil, replaces the single INSERT of a chunk: it returns statements
-	// with question marks that copy the rows which satisfy the condition where, whose
-	// values are args.
+	// Each, unless nil, replaces the single INSERT of a chunk: it returns statements with question
+	// marks that copy the rows which satisfy the condition where, whose values are args.
 	Each func(ctx context.Context, tx state.Exec, where string, args []any) ([]Statement, error)
 	// Chunk is the number of rows per chunk; 0 means an adaptive size of up to 20,000
 	// rows, so that a chunk takes a fraction of a second.
@@ -52,8 +51,7 @@ type Copy struct {
 	Between func(ctx context.Context, after, until []string) error
 	// Limits are the limits of the server's load; the zero value never waits.
 	Limits Limits
-	// Paused is called with the reason for each wait, and with "" when the copy
-	// continues.
+	// Paused is called with the reason for each wait, and with "" when the copy continues.
 	Paused func(why string)
 }
 
@@ -255,8 +253,7 @@ func (c *Copy) Insert(where string) string {
 type Throttle struct {
 	DB     engine.Keeper
 	Limits Limits
-	// Paused is called with the reason for each wait, and with "" when the work
-	// continues.
+	// Paused is called with the reason for each wait, and with "" when the work continues.
 	Paused func(why string)
 
 	looked time.Time

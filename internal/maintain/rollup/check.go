@@ -175,9 +175,8 @@ func (s comparer) compare(ctx context.Context, x state.Exec, l *level, p rolling
 	return out, nil
 }
 
-// Proof returns the number of raw rows of a period, and the reason why they must
-// not be dropped yet. The reason is "" if every level contains them, according to a
-// fresh count.
+// Proof returns the number of raw rows of a period, and the reason why they must not be dropped
+// yet. The reason is "" if every level contains them, according to a fresh count.
 func (s *Set) Proof(ctx context.Context, p rolling.Period) (rows int64, why string, err error) {
 	x := s.db.SQL()
 	err = s.raw.pieces(ctx, x, p, newPace(mostCounted), func(where string, args []any) error {

@@ -252,8 +252,7 @@ func (s *Set) between(column string, from, to int64) string {
 
 func (l *level) view() string { return l.Name + "_live" }
 
-// quoteText returns a literal of a name. New has rejected those that servers interpret
-// differently.
+// quoteText returns a literal of a name. New has rejected those that servers interpret differently.
 func quoteText(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
 // viewQuery renders the query of the level's live view.

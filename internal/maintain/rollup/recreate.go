@@ -89,8 +89,7 @@ func (a *Recreation) level(ctx context.Context, t *engine.Table, d *rolling.Decl
 		return err
 	}
 	if err != nil || f.spec.Every == "" {
-		// The roll-up was dropped too, or never had a bucket: it begins as a new
-		// one does.
+		// The roll-up was dropped too, or never had a bucket: it begins as a new one does.
 		a.SQL = append(a.SQL, stale, "DELETE FROM rowmill_rollups "+of)
 		return nil
 	}
@@ -167,8 +166,7 @@ func (a *Recreation) unfinished(ctx context.Context, f *former, every rolling.Gr
 		figure.Plural(notes, "note of changed rows had", "notes of changed rows had")), nil
 }
 
-// Run executes the plan and calls with in the same transaction, as the only worker
-// on the roll-ups.
+// Run executes the plan and calls with in the same transaction, as the only worker on the roll-ups.
 func (a *Recreation) Run(ctx context.Context, with func(context.Context, *sql.Tx) error) (err error) {
 	lease, err := leadOf(ctx, a.db, a.table)
 	if err != nil {

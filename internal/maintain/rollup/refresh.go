@@ -316,8 +316,7 @@ func (w *worker) recompute(ctx context.Context, l *level) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	// The buckets are up to date only at this point, and those computed from them
-	// become stale.
+	// The buckets are up to date only at this point, and those computed from them become stale.
 	err = w.publish(ctx, l, r.Period, rows, func(tx *transaction) error {
 		if _, err := w.exec(ctx, tx, "DELETE FROM rowmill_stale WHERE rollup_name = ? AND bucket >= ? AND bucket < ?", l.Name, r.From, r.To); err != nil {
 			return err

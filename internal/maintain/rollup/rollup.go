@@ -1,13 +1,11 @@
-// Package rollup keeps the roll-ups (continuous aggregates) of a rolling table:
-// tables with one row for each time bucket and group, computed from the raw rows or
-// from a finer roll-up.
+// Package rollup keeps the roll-ups (continuous aggregates) of a rolling table: tables with one row
+// for each time bucket and group, computed from the raw rows or from a finer roll-up.
 //
-// A bucket is always computed and replaced as a whole, so that computing it twice
-// gives the same result as once. Changes are detected from notes that loaders
-// (state.Batch.Rows) or triggers write in the transactions of their rows, by comparing
-// row counts, and by request of a user. A refresh works level by level: it turns
-// notes into stale buckets, recomputes those, and continues from the watermark.
-// Each step is one transaction, so that a crash loses nothing. Before raw rows are
+// A bucket is always computed and replaced as a whole, so that computing it twice gives the same
+// result as once. Changes are detected from notes that loaders (state.Batch.Rows) or triggers write
+// in the transactions of their rows, by comparing row counts, and by request of a user. A refresh
+// works level by level: it turns notes into stale buckets, recomputes those, and continues from the
+// watermark. Each step is one transaction, so that a crash loses nothing. Before raw rows are
 // removed, their buckets are sealed, and remain unchanged from then on.
 //
 // Each level has a view, NAME_live, that is correct at any moment: it computes from
@@ -53,9 +51,8 @@ type Set struct {
 
 	before func(ctx context.Context, q string) // called with each statement, in tests
 
-	// Guard, unless nil, is called to execute each deletion of rows that have
-	// passed their retention. It may refuse, because the declaration may change
-	// during the deletion.
+	// Guard, unless nil, is called to execute each deletion of rows that have passed their retention.
+	// It may refuse, because the declaration may change during the deletion.
 	Guard func(ctx context.Context, remove func(ctx context.Context) error) error
 	// Reading, unless nil, is called before each statement that reads raw rows, and
 	// may delay it. The function that it returns is called at the statement's end.
@@ -209,10 +206,9 @@ func newSpec(r rolling.Rollup) spec {
 	return sp
 }
 
-// Create creates missing tables, views and triggers of the roll-ups. It must be
-// called again after periods were created, replaced or attached, and after a change
-// of the declaration. A new level or aggregate causes all buckets with existing raw
-// rows to be recomputed.
+// Create creates missing tables, views and triggers of the roll-ups. It must be called again after
+// periods were created, replaced or attached, and after a change of the declaration. A new level or
+// aggregate causes all buckets with existing raw rows to be recomputed.
 func (s *Set) Create(ctx context.Context) error {
 	for _, l := range s.levels {
 		if err := s.creator().createLevel(ctx, l); err != nil {
@@ -465,9 +461,8 @@ func (s creator) run(ctx context.Context, statements []string) error {
 	})
 }
 
-// Taken rejects declared roll-ups whose name belongs to a table or view that is not
-// a roll-up. It works without a table of raw rows, and so before anything is
-// created.
+// Taken rejects declared roll-ups whose name belongs to a table or view that is not a roll-up. It
+// works without a table of raw rows, and so before anything is created.
 func Taken(ctx context.Context, db engine.Keeper, d *rolling.Declaration) error {
 	for _, r := range d.Rollups {
 		there, err := db.Describe(ctx, r.Name)
@@ -488,10 +483,9 @@ func errTaken() error {
 	return engine.Hinted(errors.New("the table of that name is not such a roll-up"), "give the roll-up another name")
 }
 
-// Changes returns the names of the roll-ups that Create would create, and of
-// existing ones that it would change. It rejects the same as Create: changes that
-// would give a table rows of two kinds, and tables that are not roll-ups. Nothing
-// is changed.
+// Changes returns the names of the roll-ups that Create would create, and of existing ones that it
+// would change. It rejects the same as Create: changes that would give a table rows of two kinds,
+// and tables that are not roll-ups. Nothing is changed.
 func (s *Set) Changes(ctx context.Context) (made, changed []string, err error) {
 	for _, l := range s.levels {
 		want := s.creator().specOf(l)

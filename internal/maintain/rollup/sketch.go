@@ -168,8 +168,7 @@ func (p *percentile) ranked(k float64) float64 {
 }
 
 const (
-	// sketchMemory is the approximate memory of sketches at which they are stored
-	// and cleared.
+	// sketchMemory is the approximate memory of sketches at which they are stored and cleared.
 	sketchMemory = 256 << 20
 	// storeRows and storeBytes limit one statement that stores sketches: servers
 	// limit the number of bound values and the length of a statement.
@@ -286,8 +285,7 @@ func (s *Set) selectSketched(st *stage, aggs []*aggregate, where string) string 
 		c.Name = prefix + strconv.Itoa(i)
 		return c
 	}
-	// Only the innermost query has the columns of the source, to which the
-	// condition refers.
+	// Only the innermost query has the columns of the source, to which the condition refers.
 	bucket := s.bucketOf(l, w.Position(s.table, "r.t0"))
 	source := []string{s.sourceOf(l).column + " AS t0"}
 	inner, outer := []string{bucket + " AS b"}, []string{"b"}

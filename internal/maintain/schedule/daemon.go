@@ -33,10 +33,9 @@ func (d *Daemon) Run(ctx context.Context) {
 // It is more than one because a round may seal again a period that the next one drops.
 const idleRounds = 2
 
-// Once executes the due tasks of every lane, and repeats that as long as it makes
-// progress: a task may wait for one of another lane, and a period for the one
-// before it. It returns what failed, and also an error if due tasks are left. It
-// skips a table that another process keeps.
+// Once executes the due tasks of every lane, and repeats that as long as it makes progress: a task
+// may wait for one of another lane, and a period for the one before it. It returns what failed, and
+// also an error if due tasks are left. It skips a table that another process keeps.
 func (d *Daemon) Once(ctx context.Context) error {
 	led, err := d.tryOnce(ctx)
 	if !led && err == nil {
