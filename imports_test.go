@@ -90,7 +90,7 @@ var mayImport = map[string][]string{
 		"internal/workload/disk", "internal/workload/oltp", "result"},
 	"internal/experiment/record": {"internal/bench", "internal/engine", "internal/textfile", "result"},
 	"internal/experiment/upkeep": {"internal/engine", "internal/figure", "internal/maintain", "internal/probe", "internal/state", "internal/workload", "result"},
-	"internal/sizing":            {"internal/engine", "internal/value", "rolling", "result", "internal/figure"},
+	"internal/sizing":            {"internal/engine", "internal/value", "internal/workload/column", "internal/workload/draw", "rolling", "result", "internal/figure"},
 	"internal/target": {"internal/engine", "internal/engine/mysql", "internal/engine/null", "internal/engine/postgres", "internal/engine/sqlite",
 		"internal/sandbox"},
 	"internal/declared":    {"internal/engine", "rolling", "internal/maintain", "internal/maintain/apply", "internal/maintain/schedule", "internal/target", "internal/textfile"},

@@ -205,8 +205,7 @@ func (a planner) planKept(ctx context.Context, k *declared.Table, in sizing.Inpu
 	if !ok {
 		return nil, cli.Usagef("--row-bytes 100", "%s can't measure a table", info.Engine)
 	}
-	s := &sizing.Sample{DB: db, Declared: k.Declared, Table: k.Table.Table, Live: k.Schema, Rows: rows, Rate: in.Rate.Value,
-		Note: a.Note}
+	s := &sizing.Sample{DB: db, Declared: k.Declared, Table: k.Table.Table, Live: k.Schema, Rows: rows, Note: a.Note}
 	if in.Rate.Value == 0 && in.Axis == rolling.Time {
 		now, err := k.Now(ctx)
 		if err == nil {
@@ -215,7 +214,6 @@ func (a planner) planKept(ctx context.Context, k *declared.Table, in sizing.Inpu
 		if err != nil {
 			return nil, planHint(err)
 		}
-		s.Rate = in.Rate.Value
 	}
 	if err := s.Measure(ctx); err != nil {
 		if ctx.Err() != nil {

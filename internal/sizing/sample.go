@@ -25,7 +25,7 @@ const (
 	// fewestLive is the number of rows from which a table's own rows are the sample.
 	fewestLive  = 1000
 	scratchName = "rowmill_scratch_"
-	// scratchAge is the age from which another host's scratch table counts as left over.
+	// scratchAge is the age from which the scratch table of another host counts as left over.
 	scratchAge     = 24 * time.Hour
 	scratchCleanUp = time.Minute
 	// countTimeout bounds the counting of a table's newest rows, perhaps without an index.
@@ -41,11 +41,9 @@ type Sample struct {
 	Live *engine.Schema
 	// Rows is the number of rows of the sample.
 	Rows int
-	// Rate is the number of rows that arrive per second; 0 is unknown.
-	Rate float64
 	// Note receives lines about what is done.
 	Note func(string)
-	// Warnings are those of Measure.
+	// Warnings are the warnings of Measure.
 	Warnings []string
 
 	schema     *engine.Schema // of the scratch table
@@ -53,8 +51,8 @@ type Sample struct {
 	took       time.Duration  // time to insert them
 	source     string         // origin of the rows
 	footprint  *engine.Footprint
-	compressed *engine.Footprint // of the rows as in a sealed period
-	compresses bool              // the server compresses those
+	compressed *engine.Footprint // of the rows in a sealed period
+	compresses bool              // the server compresses sealed periods
 }
 
 // scratch returns the name of this process's scratch table.
@@ -185,7 +183,7 @@ func (s *Sample) load(ctx context.Context, name string) error {
 	return s.makeUp(ctx, name)
 }
 
-// pack measures the sample rebuilt as sealed periods are.
+// pack measures the sample after a rebuild like that of sealed periods.
 func (s *Sample) pack(ctx context.Context, from, into string) (*engine.Footprint, error) {
 	quote, words := s.DB.Dialect().Quote, s.DB.Words()
 	plain := &engine.Table{Name: from, By: s.Table.By, Epoch: s.Table.Epoch, Definition: s.Declared.Definition, PrimaryKey: s.schema.PrimaryKey}
@@ -205,13 +203,11 @@ func (s *Sample) pack(ctx context.Context, from, into string) (*engine.Footprint
 	return f, nil
 }
 
-// perStatement is the number of rows per INSERT, whose placeholders every server accepts.
+// perStatement returns the number of rows per INSERT: so few that every server accepts the
+// placeholders.
 func (s *Sample) perStatement() int {
 	return max(1, min(500, 30000/max(1, len(s.schema.Names()))))
 }
-
-// A literal is SQL text, which is not bound.
-type literal string
 
 func (s *Sample) insert(ctx context.Context, into string, columns []string, rows [][]any) error {
 	if len(rows) == 0 {
@@ -220,16 +216,8 @@ func (s *Sample) insert(ctx context.Context, into string, columns []string, rows
 	var args []any
 	values := make([]string, len(rows))
 	for i, row := range rows {
-		cells := make([]string, len(row))
-		for j, v := range row {
-			if l, ok := v.(literal); ok {
-				cells[j] = string(l)
-				continue
-			}
-			cells[j] = "?"
-			args = append(args, v)
-		}
-		values[i] = "(" + strings.Join(cells, ", ") + ")"
+		values[i] = "(" + strings.Join(slices.Repeat([]string{"?"}, len(row)), ", ") + ")"
+		args = append(args, row...)
 	}
 	q := s.DB.Words().CopyRows(engine.CopyRows{Into: s.DB.Dialect().Quote(into), Columns: columns, Values: strings.Join(values, ", ")})
 	began := time.Now()
@@ -241,7 +229,7 @@ func (s *Sample) insert(ctx context.Context, into string, columns []string, rows
 	return nil
 }
 
-// copyLive copies rows of the existing table; of a rolling one, those of one period.
+// copyLive copies rows of the existing table, or of one period of a rolling table.
 func (s *Sample) copyLive(ctx context.Context, into string) error {
 	var columns, exprs []string
 	quote, words := s.DB.Dialect().Quote, s.DB.Words()
@@ -298,8 +286,8 @@ func (s *Sample) copyLive(ctx context.Context, into string) error {
 	return nil
 }
 
-// gridded returns the table with a grid: with every = "auto" it has none yet, and only the axis
-// matters here.
+// gridded returns the table with a grid. With every = "auto" it gets any grid of time, as only the
+// axis matters here.
 func (s *Sample) gridded() *engine.Table {
 	t := *s.Table
 	if !t.Grid.Valid() {
@@ -308,7 +296,7 @@ func (s *Sample) gridded() *engine.Table {
 	return &t
 }
 
-// periods returns the periods of the existing table, with their sizes; a plain one has none.
+// periods returns the periods of the existing table, with their sizes; a plain table has none.
 func (s *Sample) periods(ctx context.Context) ([]rolling.Partition, map[string]engine.PeriodSize, error) {
 	if !s.Live.Partitioned && !s.Live.View {
 		return nil, nil, nil
@@ -323,7 +311,7 @@ func (s *Sample) periods(ctx context.Context) ([]rolling.Partition, map[string]e
 }
 
 // liveSource returns the source of the rows to copy: the table, or the newest period with enough
-// rows, or else the one with the most.
+// rows, or else the period with the most rows.
 func (s *Sample) liveSource(ctx context.Context) (best string, err error) {
 	if !s.Live.Partitioned && !s.Live.View {
 		return s.DB.Dialect().Quote(s.Table.Name), nil
@@ -411,8 +399,8 @@ func (s *Sample) plainRate(ctx context.Context) (Figure, error) {
 	return Figure{From: "not known"}, nil
 }
 
-// Pieces returns the parts of a table with so many rows, whose rows are inserted in the order of a
-// column.
+// Pieces returns the parts of a table with so many rows, which were inserted in the order of column
+// by.
 func Pieces(f *engine.Footprint, s *engine.Schema, by string, rows float64) []Piece {
 	// Inserts go to the end of an index that begins with that column or with a counter.
 	ascending := func(columns []string) bool {
