@@ -356,16 +356,14 @@ func TestPrintSQL(t *testing.T) {
 	dir := here(t)
 	t.Chdir(t.TempDir())
 	for name, args := range map[string]string{
-		"print-sqlite.sql":    "insert --target sqlite:nosuch/file.db --layout plain,rolling --keep-periods 3",
-		"print-mariadb.sql":   "insert --target mariadb://root@192.0.2.1/db --layout plain,rolling --drop-existing",
-		"print-mysql.sql":     "insert --target sandbox:mysql --layout plain,rolling --drop-existing",
-		"print-postgres.sql":  "insert --target sandbox:postgres --preset ibench --layout rolling --period-rows 50k --no-verify",
-		"print-rocksdb.sql":   "insert --target sandbox:mariadb?engine=rocksdb --preset timeseries --layout rolling --period-rows 50k --no-verify",
-		"print-sbtest.sql":    "insert --target sandbox:mariadb --preset sbtest --batch 1 --method single",
-		"print-load.sql":      "insert --target mysql://root@192.0.2.1/db --preset ibench --method load --writers 2 --rows 10k",
-		"ibench-mariadb.sql":  "ibench --target mariadb://root@192.0.2.1/db --drop-existing",
-		"ibench-postgres.sql": "ibench --target sandbox:postgres --steps qr100,qp100 --no-verify",
-		"":                    "steady --target mariadb://u@h/db",
+		"print-sqlite.sql":   "insert --target sqlite:nosuch/file.db --layout plain,rolling --keep-periods 3",
+		"print-mariadb.sql":  "insert --target mariadb://root@192.0.2.1/db --layout plain,rolling --drop-existing",
+		"print-mysql.sql":    "insert --target sandbox:mysql --layout plain,rolling --drop-existing",
+		"print-postgres.sql": "insert --target sandbox:postgres --preset ibench --layout rolling --period-rows 50k --no-verify",
+		"print-rocksdb.sql":  "insert --target sandbox:mariadb?engine=rocksdb --preset timeseries --layout rolling --period-rows 50k --no-verify",
+		"print-sbtest.sql":   "insert --target sandbox:mariadb --preset sbtest --batch 1 --method single",
+		"print-load.sql":     "insert --target mysql://root@192.0.2.1/db --preset ibench --method load --writers 2 --rows 10k",
+		"":                   "steady --target mariadb://u@h/db",
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := benched(t, args+" --print-sql")

@@ -298,6 +298,10 @@ func (m *measurement) verify(ctx context.Context, w *workload.Insert, expected i
 			end.Warnings = append(end.Warnings, "not verified: interrupted meanwhile")
 			return nil
 		}
+		if errors.Is(err, workload.ErrUnverifiable) {
+			end.Warnings = append(end.Warnings, "not verified: "+err.Error())
+			return nil
+		}
 		return errors.Join(m.db.Death(err), err)
 	}
 	end.Verified = &result.Verified{Expected: proof.Expected, Found: proof.Found, Lost: proof.Lost, Checksum: proof.Checksum}

@@ -261,16 +261,8 @@ func (s *Spec) alone(layout string) *Spec {
 	return &one
 }
 
-// Statements returns the statements that the experiment would execute, for inserts by layout.
+// Statements returns the statements that the experiment would execute, by layout.
 func (s *Spec) Statements() (out []workload.Statements, err error) {
-	if s.Workload == Ibench {
-		w, err := s.dryIbench()
-		if err != nil {
-			return nil, err
-		}
-		all, err := w.Statements(s.DropExisting, !s.NoVerify)
-		return []workload.Statements{{About: "steps " + strings.Join(s.Ibench.Steps, ", "), On: s.Target(), All: all}}, err
-	}
 	if s.Table != nil {
 		return nil, refuse("rowmill apply "+s.Table.File+" --dry-run, for its statements", "--print-sql: only the server knows the types of a declared table's columns")
 	}

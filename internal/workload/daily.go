@@ -55,8 +55,8 @@ const (
 	devicesPerCustomer = 1000
 )
 
-// repeatPlan returns the first row of a second that is sent twice; the others
-// follow at intervals of freshStep.
+// repeatPlan returns the first row of a second that is sent twice; the next ones follow at
+// intervals of freshStep.
 func repeatPlan(s draw.Stream, second int64) (first int64) {
 	_, _, d := permutation(s, second)
 	return d.Below(freshStep)
@@ -108,9 +108,6 @@ func fillDaily(b *engine.Batch, s draw.Stream, first int64, n int) {
 	b.EndRows(n)
 }
 
-// If two rows have the same values and the inserts skip existing keys, the table
-// keeps one of the two. It does not matter which one.
-
 // has reports whether a row is in one of the spans, which are in order.
 func has(spans []span, seq int64) bool {
 	i, found := slices.BinarySearchFunc(spans, seq, func(s span, seq int64) int {
@@ -159,40 +156,4 @@ func (c *check) mustHold(sum *engine.Sum, s span, b *engine.Batch) {
 			sum.AddRow(b, i, nil)
 		}
 	}
-}
-
-// A claim is the relation between a batch in doubt and one of its rows.
-type claim int
-
-const (
-	claimOwn claim = iota // the row exists if, and only if, the batch was committed
-	// claimNone: the row must exist anyway, or is counted elsewhere.
-	claimNone
-	// claimShared: another batch in doubt contains it, too, so it may exist
-	// whether this batch was committed or not.
-	claimShared
-)
-
-// claim returns what a row of a batch in doubt implies about that batch.
-func (c *check) claim(batch span, seq int64) claim {
-	if c.w.preset.twin == nil {
-		return claimOwn
-	}
-	other, repeat, ok := c.w.preset.twin(c.t.stream, seq)
-	if !ok {
-		return claimOwn
-	}
-	if has(c.acked, other) {
-		return claimNone
-	}
-	if !slices.ContainsFunc(c.doubt, func(s span) bool { return s.from <= other && other < s.to }) {
-		return claimOwn
-	}
-	switch {
-	case repeat: // it is counted with the first of the two
-		return claimNone
-	case batch.from <= other && other < batch.to:
-		return claimOwn
-	}
-	return claimShared
 }

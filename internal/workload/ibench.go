@@ -24,9 +24,9 @@ const (
 	batchQuery = 50
 )
 
-// ibenchSteps are the steps of the modern insert benchmark, in order, with the rate of
-// one client. Those after settle run queries by ranges of the indexes (qr) or by
-// primary keys (qp) while each client inserts at that rate and as much is deleted.
+// ibenchSteps are the steps of the modern insert benchmark, in order, with the rate of one client.
+// In the steps after settle, each client inserts at that rate, as many rows are deleted, and others
+// query by ranges of the indexes (qr) or by primary keys (qp).
 var ibenchSteps = []Step{
 	{Name: "l.i0", Batch: batchI0},
 	{Name: "l.x"},
@@ -109,9 +109,6 @@ type Step struct {
 	Query   string
 	number  int // among all steps
 }
-
-// Loads reports whether the step inserts rows, unlike l.x and settle.
-func (s *Step) Loads() bool { return s.Batch > 0 }
 
 // NewIbench checks the options and fills in defaults. It does not access the database.
 func NewIbench(db engine.DB, opt IbenchOptions) (*Ibench, error) {
@@ -250,7 +247,7 @@ func (b *Ibench) Begin(s Step) (bench.Workload, bench.Config, error) {
 	return b.Insert, cfg, nil
 }
 
-// End records the results of a step after its run.
+// End notes the indexes that the step has built, after its run.
 func (b *Ibench) End() {
 	for i, n := range b.built {
 		b.tables[i].Indexes = b.indexes[:n]
@@ -352,75 +349,11 @@ func (b *Ibench) goOn(ctx context.Context, q engine.Querier, t *table) error {
 	return nil
 }
 
-// Statements returns every statement that the steps execute, in order, like Insert.Statements.
-func (b *Ibench) Statements(dropExisting, verify bool) ([]Statement, error) {
-	l := listing{w: b.Insert, dialect: b.db.Dialect()}
-	l.add("each connection", engine.Connect{})
-	l.add("the connection that changes tables", engine.Connect{Maintenance: true})
-	for _, t := range b.tables {
-		l.add("look for the table", engine.Inspect{Table: &t.Table})
-	}
-	if b.Creates() {
-		for _, t := range b.tables {
-			if dropExisting {
-				l.add("drop the table if it exists", engine.DropTable{Table: &t.Table})
-			}
-			l.add("create the table", engine.CreateTable{Table: &t.Table})
-		}
-	}
-	for _, s := range b.Steps() {
-		for _, t := range b.tables {
-			b.list(&l, s, t)
-		}
-		if s.Name == "settle" {
-			l.add("settle: finish what writes have left", engine.Settle{Tables: b.Tables()})
-		}
-	}
-	l.add("sample the server, every interval", engine.Sample{Tables: b.Tables()})
-	for _, t := range b.tables {
-		if verify {
-			l.add("verify every row at the end", engine.Select{Table: &t.Table})
-		}
-		l.add("measure the table after each step", engine.Measure{Table: &t.Table})
-	}
-	return l.out, l.err
-}
-
-func (b *Ibench) list(l *listing, s Step, t *table) {
-	if s.Name == "l.x" {
-		for _, ix := range b.indexes {
-			l.add("l.x: build the indexes, one after the other", engine.CreateIndexes{Table: &t.Table, Indexes: []engine.Index{ix}})
-		}
-	}
-	if !s.Loads() {
-		return
-	}
-	l.insert(fmt.Sprintf("%s: insert a batch of %d rows in one transaction", s.Name, s.Batch), &t.Table, t.stream, s.Batch)
-	if s.Deletes {
-		l.deletes(s.Name+": ", t, s.Batch)
-	}
-	if queries := ibenchQueries[s.Query]; queries != nil {
-		indexed := t.Table
-		indexed.Indexes = b.indexes
-		l.queries(s.Name+": ", queries(&indexed))
-	}
-}
-
-func (l *listing) deletes(step string, t *table, batch int) {
-	l.add(fmt.Sprintf("%sdelete the oldest %d rows, while inserts run", step, batch), engine.Delete{Table: &t.Table, By: l.w.preset.by})
-}
-
-func (l *listing) queries(step string, all []query) {
-	for _, q := range all {
-		l.add(strings.TrimSpace(step+" query")+", while inserts run", *q.find)
-	}
-}
-
 // choreGrace is how long a chore may continue after the run is told to end: a
 // server takes some time to cancel the build of an index.
 const choreGrace = 5 * time.Second
 
-// Chores is a workload of jobs that are executed once, one operation of a client each.
+// Chores is a workload of jobs, each of which is executed once, as one operation of a client.
 type Chores struct {
 	jobs []func(ctx context.Context, event rollEvent) error
 	next atomic.Int64

@@ -64,7 +64,7 @@ type Mixed struct {
 	acked  []atomic.Int32
 }
 
-// A lookup defines how the rows of a preset are found.
+// A lookup says how selects find the rows of a preset.
 type lookup struct {
 	key   string // the primary key's column
 	pk    []string
@@ -371,16 +371,7 @@ func (c *reader) wrong(rows int, least, most int64) error {
 	if most > least {
 		want = fmt.Sprintf("%d to %d", least, most)
 	}
-	asked := make([]string, len(c.values))
-	for i, v := range c.values {
-		switch c.find.Table.Columns[c.find.Table.Column(c.find.On[min(i, len(c.find.On)-1)])].Type {
-		case engine.Float32, engine.Float64:
-			asked[i] = fmt.Sprint(v.Float)
-		default:
-			asked[i] = fmt.Sprint(v.Int)
-		}
-	}
-	return fmt.Errorf("%s in %s: %d rows returned for %v = %v, want %s", c.operation, c.find.Table.Name, rows, c.find.On, asked, want)
+	return fmt.Errorf("%s in %s: %d rows returned for %v = %v, want %s", c.operation, c.find.Table.Name, rows, c.find.On, c.values, want)
 }
 
 func (c *reader) Recover(ctx context.Context, _ error) error { return c.querier.Reset(ctx) }

@@ -236,30 +236,21 @@ const keptParts = 10
 // period that is being filled. The rows of a period must divide --keep-rows; a measured period is
 // reduced until it does.
 func (w *Insert) keepPeriods(period int64, measured bool) (int64, error) {
-	keep := w.opt.KeepRows / int64(len(w.tables))
-	if w.preset.axis == rolling.Time && keep%w.preset.clock.Rows != 0 {
-		return 0, engine.Hinted(fmt.Errorf("keep %d rows of preset %s: periods are whole seconds, which hold %d rows", keep, w.preset.name, w.preset.clock.Rows),
-			"--keep-rows %d", (w.opt.KeepRows/w.preset.clock.Rows+1)*w.preset.clock.Rows)
+	keep, unit := w.opt.KeepRows/int64(len(w.tables)), int64(1)
+	if w.preset.axis == rolling.Time {
+		unit = w.preset.clock.Rows
 	}
-	if !measured {
-		if w.preset.axis == rolling.Time && period%w.preset.clock.Rows != 0 {
-			return 0, engine.Hinted(fmt.Errorf("periods of %d rows: preset %s has whole seconds, which hold %d rows", period, w.preset.name, w.preset.clock.Rows),
-				"--period-rows %d", (period/w.preset.clock.Rows+1)*w.preset.clock.Rows)
-		}
-		if keep%period != 0 {
-			return 0, engine.Hinted(fmt.Errorf("periods of %d rows don't divide the %d rows to keep", period, keep),
-				"--period-rows %d, or auto", max(1, keep/max(1, (keep+period/2)/period)))
-		}
-		w.opt.KeepPeriods = int(keep/period) + 1
-		return period, nil
-	}
-	for parts := max(keptParts, (keep+period-1)/period); parts <= keep; parts++ {
-		if length := keep / parts; keep%parts == 0 && (w.preset.axis != rolling.Time || length%w.preset.clock.Rows == 0) {
-			w.opt.KeepPeriods = int(parts) + 1
-			return length, nil
+	parts := keep / period
+	if measured {
+		for parts = max(keptParts, (keep+period-1)/period); parts < keep && (keep%parts != 0 || keep/parts%unit != 0); {
+			parts++
 		}
 	}
-	return 0, engine.Hinted(fmt.Errorf("keep %d rows: no period divides them into %d parts or more", keep, keptParts), "--keep-rows 1M, or another round number")
+	if parts == 0 || keep%parts != 0 || keep/parts%unit != 0 || !measured && keep != parts*period {
+		return 0, engine.Hinted(fmt.Errorf("keep %d rows: want periods of equal length, each of a multiple of %d rows", keep, unit), "--keep-rows %d, and --period-rows auto", 1000*unit*int64(len(w.tables)))
+	}
+	w.opt.KeepPeriods = int(parts) + 1
+	return keep / parts, nil
 }
 
 // HeldRows returns the least and the most rows in all tables once they have the size that the

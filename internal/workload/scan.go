@@ -2,7 +2,6 @@ package workload
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -29,9 +28,9 @@ type ScanOptions struct {
 }
 
 const (
-	// MaxScanPartitions is the limit of servers that one statement creates all of them on.
+	// MaxScanPartitions is a number of partitions that every server creates by one statement.
 	MaxScanPartitions = 1000
-	// minScanRows is the least number of rows of a partition.
+	// minScanRows is the least number of rows in a partition.
 	minScanRows = 10
 )
 
@@ -43,7 +42,7 @@ type Scan struct {
 	opt ScanOptions
 	// scale is the number of digits after the point of the sums.
 	scale int
-	// sums are those of qty*price, in units of the last digit, by partition.
+	// sums are the sums of qty*price by partition, in units of the last digit.
 	sums []int64
 }
 
@@ -66,7 +65,7 @@ func NewScan(db engine.DB, opt ScanOptions) (*Scan, error) {
 		"i1 is 0 to partitions-1, and query n reads the first n of them",
 	}}
 	if caps.PeriodTables {
-		// Its decimals are binary fractions, whose sums depend on the order of additions.
+		// The engine's decimals are binary fractions, whose sums depend on the order of additions.
 		grid, err := rolling.EveryRows(1)
 		if err != nil {
 			return nil, err
@@ -86,10 +85,10 @@ func NewScan(db engine.DB, opt ScanOptions) (*Scan, error) {
 	return w, w.Tables()[0].Validate()
 }
 
-// priceScale and priceDigits are those of column price.
+// priceScale and priceDigits are the decimal places and the digits of column price.
 const priceScale, priceDigits = 3, 7
 
-// factTable is the table of the report, DECIMAL(7,3) and CHAR(54) included.
+// factTable is the table of the report.
 func factTable() engine.Table {
 	return engine.Table{
 		Name: "fact",
@@ -105,7 +104,7 @@ func factTable() engine.Table {
 	}
 }
 
-// factRow returns what the sums depend on.
+// factRow returns the values of a row on which the sums depend, and d for its other values.
 func (w *Scan) factRow(s draw.Stream, seq int64) (d draw.Values, partition int, qty, price int64) {
 	d = s.Row(seq)
 	qty, price = d.Below(32768), d.Below(1e7)
@@ -154,24 +153,8 @@ func (w *Scan) Fill(ctx context.Context, dropExisting bool, progress func(rows i
 	if schema, err = w.db.Dialect().Render(step); err != nil {
 		return nil, err
 	}
-	exists, err := w.db.Catalog().Exists(ctx, &t.Table)
-	if err != nil {
+	if err := w.clear(ctx, dropExisting); err != nil {
 		return nil, err
-	}
-	if exists && !dropExisting {
-		return nil, engine.Hinted(engine.Classed(engine.ErrTableExists, fmt.Errorf("table %s exists in %s", t.Name, w.db.Info().Target)),
-			"--drop-existing to drop it with all its rows, or another database")
-	}
-	if exists {
-		drop := engine.DropTable{Table: &t.Table}
-		if t.Rolling() {
-			if drop.Partitions, err = w.db.Catalog().Partitions(ctx, &t.Table); err != nil && !errors.Is(err, engine.ErrNoTable) {
-				return nil, err
-			}
-		}
-		if err := w.db.Apply(ctx, drop); err != nil {
-			return nil, fmt.Errorf("drop table %s: %w", t.Name, err)
-		}
 	}
 	if err := w.db.Apply(ctx, step); err != nil {
 		return nil, fmt.Errorf("create table %s: %w", t.Name, err)
@@ -201,7 +184,8 @@ func (w *Scan) Query(n int) string {
 	return "SELECT i1, SUM(qty*price) FROM fact WHERE i1 IN (" + strings.Join(values, ",") + ") GROUP BY i1"
 }
 
-// answer is the answer to query n, a line for each row with a tab between its values, sorted.
+// answer returns the right answer to query n: sorted lines, each a row with tabs between its
+// values.
 func (w *Scan) answer(n int) []string {
 	lines := make([]string, n)
 	for i := range lines {

@@ -125,10 +125,12 @@ func (l *listing) table(t *table, dropExisting bool) {
 			l.add("drop the oldest period, while inserts run", engine.DropPartition{Table: &t.Table, Have: create.Partitions, Drop: create.Partitions[0]})
 		}
 	} else if l.w.opt.KeepRows > 0 {
-		l.deletes("", t, l.w.opt.Batch)
+		l.add(fmt.Sprintf("delete the oldest %d rows, while inserts run", l.w.opt.Batch), engine.Delete{Table: &t.Table, By: l.w.preset.by})
 	}
 	if l.w.opt.Readers > 0 {
-		l.queries("", l.w.preset.queries(&t.Table))
+		for _, q := range l.w.preset.queries(&t.Table) {
+			l.add("query, while inserts run", *q.find)
+		}
 	}
 }
 

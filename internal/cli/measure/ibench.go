@@ -15,11 +15,10 @@ import (
 )
 
 type ibenchFlags struct {
-	spec     experiment.Spec
-	ibench   experiment.IbenchSpec
-	out      benchOutputs
-	format   intervalFormat
-	printSQL bool
+	spec   experiment.Spec
+	ibench experiment.IbenchSpec
+	out    benchOutputs
+	format intervalFormat
 }
 
 // defaultQueryTime is long enough for a median. The half hour of the publication,
@@ -83,11 +82,10 @@ func (f *ibenchFlags) define(flags *pflag.FlagSet) {
 	f.out.define(flags, newRecord, " of the rate against rows", "", "summary as JSON")
 	flags.BoolVar(&s.DropExisting, "drop-existing", false, "drop tables of an earlier run first, with all their rows (default false)")
 	flags.BoolVar(&s.NoVerify, "no-verify", false, "don't read the tables back at the end (default false)")
-	flags.BoolVar(&f.printSQL, "print-sql", false, "print every statement that would be used and exit, touching nothing (default false)")
 }
 
 func (a benchmarks) benchIbench(ctx context.Context, f *ibenchFlags) error {
-	m := measuring{spec: &f.spec, out: f.out, printSQL: f.printSQL}
+	m := measuring{spec: &f.spec, out: f.out}
 	if f.format == formatIbench {
 		m.show = func(context.Context) progress { return &ibenchLines{lines: lines{w: a.Stderr}} }
 	}
