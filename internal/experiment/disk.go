@@ -173,7 +173,7 @@ func (r *diskRun) measure(ctx context.Context, t diskTrial) (_ *result.Record, e
 	}
 	// Another seed for each job: the blocks that one has read may be in a cache.
 	job.Job = r.file.Command(&job, length, uint64(s.Seed)+uint64(t.order))
-	p := probe.New(ctx, probe.Config{Nodes: []probe.Node{{DataDir: s.Target(), Embedded: true}}, Interval: interval})
+	p := probe.New(ctx, probe.Config{Node: &probe.Node{DataDir: s.Target(), Embedded: true}, Interval: interval})
 	defer func() { err = errors.Join(err, p.Close()) }()
 	trial := cmp.Or(t.trial, &Trial{Spec: s, Whole: s})
 	own := result.Run{Name: diskName(&job), Benchmark: result.Benchmark{Disk: &job}, Load: result.Load{Writers: job.Depth}}

@@ -100,7 +100,7 @@ func (m *measurement) openProbe(ctx context.Context, tables []*engine.Table) (er
 		}
 		node.DB = m.counters
 	}
-	m.probe = probe.New(ctx, probe.Config{Nodes: []probe.Node{node}, Interval: m.cfg.Interval, WorkEvery: m.workEvery})
+	m.probe = probe.New(ctx, probe.Config{Node: &node, Interval: m.cfg.Interval, WorkEvery: m.workEvery})
 	if err := m.watchReplicas(ctx); err != nil {
 		return errors.Join(err, m.close())
 	}

@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,8 +25,8 @@ const Heartbeat = "rowmill_heartbeat"
 type Pace struct {
 	// Beat is the time between two writes.
 	Beat time.Duration
-	// Poll is the time between two queries of a replica that has not the latest beat: the accuracy
-	// of a delay.
+	// Poll is the time between two queries of a replica that lacks the latest beat: the accuracy of a
+	// delay.
 	Poll time.Duration
 }
 
@@ -91,10 +92,10 @@ type follower struct {
 	poke chan struct{} // has an element when there is a new beat
 	seen time.Duration // the latest tick that it showed
 
-	arrived    int
-	sum, worst time.Duration // of those that arrived since the last sample
-	late       time.Duration // of the latest one that arrived
-	acked      time.Duration // when that was acknowledged
+	arrived    int           // beats since the last sample
+	sum, worst time.Duration // of their delays
+	late       time.Duration // delay of the latest beat that arrived
+	acked      time.Duration // when that beat was acknowledged
 	failed     gap
 	last       error // of the latest query
 	asked      time.Duration
@@ -158,11 +159,8 @@ func (d *Delays) beat(ctx context.Context) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(d.beats) == mostBeats { // each second one will do
-		for i := range mostBeats / 2 {
-			d.beats[i] = d.beats[2*i]
-		}
-		d.beats = d.beats[:mostBeats/2]
+	if len(d.beats) == mostBeats { // the oldest beat tells how far behind a replica is
+		d.beats = slices.Delete(d.beats, 1, 2)
 	}
 	d.beats = append(d.beats, beat{tick, time.Since(d.began)})
 	for _, f := range d.follow {
@@ -333,7 +331,7 @@ type Delay struct {
 	// Shown is false until it has shown a first beat. Behind is then the time since the start of
 	// measuring.
 	Shown bool
-	// Err is why nothing is known of it now, or why its replication has stopped.
+	// Err says why the replica's state is unknown, or why its replication has stopped.
 	Err error
 }
 
@@ -356,8 +354,8 @@ func (d *Delays) Now() []Delay {
 	return out
 }
 
-// Exceeded says which replica is further behind than most, or has shown no beat yet, and since
-// when; "" if none is.
+// Exceeded names the first replica that is further behind than most, or has shown no beat yet, and
+// says since when; "" if there is none.
 func (d *Delays) Exceeded(most time.Duration) string {
 	for _, r := range d.Now() {
 		if r.Shown && r.Behind <= most {
@@ -405,7 +403,7 @@ func (d *Delays) catchUp(ctx context.Context) (time.Duration, error) {
 	return time.Since(d.began) - last.acked, nil
 }
 
-// stopped returns why a replica repeats no changes; nil if it does, or doesn't tell.
+// stopped returns why a replica repeats no changes; nil if it repeats them, or doesn't say.
 func (f *follower) stopped(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, replicaLimit)
 	defer cancel()
@@ -436,8 +434,8 @@ func standing(name string, behind, still time.Duration, halted, failed error) er
 	return fmt.Errorf("%s is %s behind the source, and has made no progress for %s; %s", name, figure.Seconds(behind.Seconds()), figure.Seconds(still.Seconds()), why)
 }
 
-// Close stops measuring, and removes its row, with the table if it was the last. It returns why the
-// row or the table is left.
+// Close stops measuring and removes its row, and the table if that row was the last. Its error says
+// why the row or the table remains.
 func (d *Delays) Close() error {
 	d.stop()
 	d.running.Wait()

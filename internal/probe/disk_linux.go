@@ -43,9 +43,6 @@ func (sys system) openDisk(dataDir string, take taker, warn func(string)) {
 		return
 	}
 	d, err := sys.device(dataDir)
-	if err == nil && d.partOf != "" {
-		warn(fmt.Sprintf("disk figures are those of %s only, one of the devices of %s", d.name, d.partOf))
-	}
 	take("disk figures", sys.disk(d), err)
 	take("disk space", &source{counters: []result.Counter{
 		ofMachine("disk_free_bytes", "bytes", "space left to the server on the file system of its data"),
@@ -126,7 +123,6 @@ func (sys system) disk(d device) *source {
 type device struct {
 	number devNumber
 	name   string // the kernel's: "sda1", "nvme0n1p2", "dm-0"
-	partOf string // describes the other devices of the file system, "" if there is only one
 }
 
 func (sys system) blockDir(n devNumber) string {
@@ -135,8 +131,8 @@ func (sys system) blockDir(n devNumber) string {
 
 // device returns the block device that stores dir. File systems without a device
 // number of their own (btrfs, overlay) are looked up in the mount table: btrfs
-// by the device it was mounted from, overlay by its upper layer, which receives
-// the writes.
+// by the device it was mounted from, which may be one of several, overlay by its upper layer,
+// which receives the writes.
 func (sys system) device(dir string) (device, error) {
 	holder, _, err := sys.stat(dir)
 	if err != nil {
@@ -166,11 +162,7 @@ func (sys system) device(dir string) (device, error) {
 		if itself == 0 {
 			break
 		}
-		d, err := sys.blockDevice(itself)
-		if err == nil && m.FSType == "btrfs" {
-			d.partOf = sys.btrfsOf(d.name)
-		}
-		return d, err
+		return sys.blockDevice(itself)
 	}
 	return device{}, fmt.Errorf("no block device behind %s: %s", dir, m.FSType)
 }
@@ -182,19 +174,6 @@ func (sys system) blockDevice(n devNumber) (device, error) {
 		return device{}, fmt.Errorf("find block device %s: %w", n, err)
 	}
 	return device{number: n, name: filepath.Base(path)}, nil
-}
-
-// btrfsOf describes the btrfs that a device belongs to, if it has several devices.
-func (sys system) btrfsOf(name string) string {
-	found, err := filepath.Glob(filepath.Join(sys.sys, "fs/btrfs/*/devices", name))
-	if err != nil || len(found) == 0 {
-		return ""
-	}
-	all, err := os.ReadDir(filepath.Dir(found[0]))
-	if err != nil || len(all) < 2 {
-		return ""
-	}
-	return fmt.Sprintf("a btrfs over %d", len(all))
 }
 
 // mount returns the mount that contains dir: the longest mount point that is a
@@ -269,9 +248,6 @@ func (sys system) describeDevice(d device) string {
 	}
 	if cache := readLine(filepath.Join(dir, "queue/write_cache"), ""); cache != "" {
 		says = append(says, cache+" cache")
-	}
-	if d.partOf != "" {
-		says = append(says, "one of "+d.partOf)
 	}
 	if len(says) == 0 {
 		return name

@@ -30,7 +30,7 @@ func WatchIdle(ctx context.Context, servers []engine.Info) *IdleWatch {
 	w := &IdleWatch{}
 	for _, s := range servers {
 		if s.PID > 0 {
-			p := New(ctx, Config{Nodes: []Node{{ServerPID: s.PID}}})
+			p := New(ctx, Config{Node: &Node{ServerPID: s.PID}})
 			w.names, w.probes = append(w.names, s.Engine), append(w.probes, p)
 		}
 	}

@@ -38,7 +38,7 @@ func until(t *testing.T, p *Probe, work func(), done func(figures) bool) figures
 }
 
 func TestLiveClientCPU(t *testing.T) {
-	p := newProbe(t, Config{Nodes: of(nil)})
+	p := newProbe(t, Config{Node: of(nil)})
 	p.Start(t.Context())
 	s := until(t, p, func() { burn(100 * time.Millisecond) },
 		func(s figures) bool { return s["client_cpu"] > 0.1 && s["os_cpu_user"] > 0 })
@@ -90,7 +90,7 @@ func waitEnded(t *testing.T, pid int) {
 func TestLiveServerProcess(t *testing.T) {
 	cmd := exec.Command(os.Args[0])
 	stop := startServer(t, cmd)
-	p := newProbe(t, Config{Nodes: []Node{{ServerPID: cmd.Process.Pid}}})
+	p := newProbe(t, Config{Node: &Node{ServerPID: cmd.Process.Pid}})
 	p.Start(t.Context())
 	pause := func() { time.Sleep(50 * time.Millisecond) }
 	s := until(t, p, pause, func(s figures) bool { return s["server_cpu"] > 0.1 })
@@ -125,7 +125,7 @@ func TestLiveServerThatForks(t *testing.T) {
 	// A shell does not give a background command its standard input by default.
 	cmd := exec.Command("/bin/sh", "-c", `exec 3<&0; "$0" <&3 & wait`, os.Args[0])
 	startServer(t, cmd)
-	p := newProbe(t, Config{Nodes: []Node{{ServerPID: cmd.Process.Pid}}})
+	p := newProbe(t, Config{Node: &Node{ServerPID: cmd.Process.Pid}})
 	if strings.Contains(strings.Join(p.Warnings(), "\n"), "first process only") {
 		t.Skip("this kernel doesn't list the children of a process")
 	}
@@ -136,7 +136,7 @@ func TestLiveServerThatForks(t *testing.T) {
 
 func TestLiveDisk(t *testing.T) {
 	dir := t.TempDir()
-	p := newProbe(t, Config{Nodes: []Node{{DataDir: dir, ServerPID: os.Getpid()}}})
+	p := newProbe(t, Config{Node: &Node{DataDir: dir, ServerPID: os.Getpid()}})
 	if warnings := strings.Join(p.Warnings(), "\n"); strings.Contains(warnings, "disk figures left out") {
 		t.Skip(warnings)
 	}
@@ -169,7 +169,7 @@ func TestLiveDisk(t *testing.T) {
 func TestLiveDescribe(t *testing.T) {
 	db := &testCounters{counters: []engine.Counter{pageReads, indexSize}}
 	db.sample = func(_ context.Context, dst []float64) error { dst[0]++; dst[1] = 1; return nil }
-	p := newProbe(t, Config{Nodes: []Node{{DB: db, ServerPID: os.Getpid(), DataDir: t.TempDir()}}, Interval: time.Minute})
+	p := newProbe(t, Config{Node: &Node{DB: db, ServerPID: os.Getpid(), DataDir: t.TempDir()}, Interval: time.Minute})
 	units := map[string]string{}
 	for _, c := range p.Describe() {
 		if _, ok := units[c.Name]; ok {
@@ -209,8 +209,8 @@ func BenchmarkSample(b *testing.B) {
 		name string
 		cfg  Config
 	}{
-		{"system and client", Config{Nodes: []Node{{Embedded: true, DataDir: b.TempDir()}}}},
-		{"all", Config{Nodes: []Node{{DB: db, ServerPID: os.Getpid(), DataDir: b.TempDir()}}}},
+		{"system and client", Config{Node: &Node{Embedded: true, DataDir: b.TempDir()}}},
+		{"all", Config{Node: &Node{DB: db, ServerPID: os.Getpid(), DataDir: b.TempDir()}}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			p := New(b.Context(), c.cfg)

@@ -5,7 +5,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -138,7 +137,8 @@ func numbersOf(text, prefix string, n int) ([]float64, error) {
 	return nil, fmt.Errorf("no line %s", prefix)
 }
 
-// readNumbers is numbersOf of a file.
+// readNumbers returns the numbers of the first line of a file that begins with a prefix, at least
+// n.
 func readNumbers(path, prefix string, n int) ([]float64, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -191,70 +191,48 @@ func (sys system) cpu() *source {
 // each reading may interrupt the processor in question.
 const maxFrequencies = 8
 
-// frequency uses cpufreq, or else /proc/cpuinfo if the processor counts its cycles
-// (aperfmperf). Without that, as in most virtual machines, "cpu MHz" in that file is the
-// constant nominal frequency.
+// frequency reads cpufreq; most virtual machines have none.
 func (sys system) frequency() *source {
-	prefix, unit := "", 1e3
 	// The pattern is valid, so there is no error.
 	paths, _ := filepath.Glob(filepath.Join(sys.sys, "devices/system/cpu/cpu[0-9]*/cpufreq/scaling_cur_freq"))
 	if len(paths) == 0 {
-		info := filepath.Join(sys.proc, "cpuinfo")
-		text, err := os.ReadFile(info)
-		if err != nil || !strings.Contains(string(text), " aperfmperf") {
-			return nil
-		}
-		paths, prefix, unit = []string{info}, "cpu MHz", 1e6
+		return nil
 	}
 	step := (len(paths) + maxFrequencies - 1) / maxFrequencies
 	return &source{counters: []result.Counter{
 		ofMachine("cpu_frequency", "Hz", "frequency of the processors at the interval's end, mean of those asked"),
 		ofMachine("cpu_frequency_min", "Hz", "frequency of the slowest of them"),
 	}, sample: func(_ time.Time, out figures) error {
-		var all []float64
-		sum := 0.0
+		sum, n, least := 0.0, 0.0, math.Inf(1)
 		for i := 0; i < len(paths); i += step {
-			text, err := os.ReadFile(paths[i])
+			khz, err := readNumbers(paths[i], "", 1)
 			if err != nil {
 				return err
 			}
-			for line := range strings.Lines(string(text)) {
-				if rest, ok := strings.CutPrefix(line, prefix); ok {
-					all = append(all, numbersIn(rest)...)
-				}
-			}
+			sum, n, least = sum+khz[0], n+1, min(least, khz[0])
 		}
-		if len(all) == 0 {
-			return fmt.Errorf("%s: no frequency", paths[0])
-		}
-		for _, v := range all {
-			sum += v
-		}
-		put(out, "cpu_frequency", sum/float64(len(all))*unit)
-		put(out, "cpu_frequency_min", slices.Min(all)*unit)
+		put(out, "cpu_frequency", sum/n*1e3)
+		put(out, "cpu_frequency_min", least*1e3)
 		return nil
 	}}
 }
 
-// throttling reads how long the process's control group, or a group around it, was
-// throttled because it had used up its quota of CPU time (cpu.stat of
-// Documentation/admin-guide/cgroup-v2.rst; version 1 has the same in nanoseconds).
+// throttling reads how long the process's control group, or a group around it, was throttled
+// because it had used up its quota of CPU time (cpu.stat of
+// Documentation/admin-guide/cgroup-v2.rst).
 func (sys system) throttling() *source {
-	text, err := os.ReadFile(filepath.Join(sys.proc, "self/cgroup"))
-	if err != nil {
-		return nil
-	}
-	held := ofMachine("cgroup_throttled", "seconds/s",
-		"time that processors were withheld from rowmill's control group for its quota, sum of all cores")
+	held := line{"throttled_usec ", 0, 1e-6, ofMachine("cgroup_throttled", "seconds/s",
+		"time that processors were withheld from rowmill's control group for its quota, sum of all cores")}
 	times := line{"nr_throttled ", 0, 1, ofMachine("cgroup_throttles", "ops/s", "how often that happened")}
 	var groups []*source
-	for _, dir := range cpuGroups(string(text)) {
-		for _, of := range []line{{"throttled_usec ", 0, 1e-6, held}, {"throttled_time ", 0, 1e-9, held}} {
-			group := lines(filepath.Join(sys.sys, "fs/cgroup", dir, "cpu.stat"), of, times)
-			// Version 2 has no such file in the root, and a container sees only part of the hierarchy.
-			if group.sample(time.Now(), figures{}) == nil {
-				groups = append(groups, group)
-			}
+	path := readLine(filepath.Join(sys.proc, "self/cgroup"), "0::") // version 2 of control groups
+	for dir := path; dir != ""; dir = filepath.Dir(dir) {
+		group := lines(filepath.Join(sys.sys, "fs/cgroup", dir, "cpu.stat"), held, times)
+		if group.sample(time.Now(), figures{}) == nil { // a container sees only part of the hierarchy
+			groups = append(groups, group)
+		}
+		if dir == "/" {
+			break
 		}
 	}
 	if len(groups) == 0 {
@@ -272,34 +250,6 @@ func (sys system) throttling() *source {
 		}
 		return nil
 	}}
-}
-
-// cpuGroups returns the directories, below the mount point, of the group of the
-// process and of the groups around it, from the lines of /proc/self/cgroup
-// (cgroups(7)): version 2 has "0::/path", version 1 "3:cpu,cpuacct:/path".
-func cpuGroups(text string) []string {
-	var out []string
-	for line := range strings.Lines(text) {
-		_, rest, _ := strings.Cut(strings.TrimSpace(line), ":")
-		controllers, path, ok := strings.Cut(rest, ":")
-		mounts := []string{controllers}
-		if controllers == "" {
-			mounts = []string{"", "unified"}
-		}
-		if !ok || controllers != "" && !strings.Contains(","+controllers+",", ",cpu,") {
-			continue
-		}
-		path = filepath.Clean("/" + path)
-		for _, mount := range mounts {
-			for dir := path; ; dir = filepath.Dir(dir) {
-				out = append(out, filepath.Join(mount, dir))
-				if dir == "/" {
-					break
-				}
-			}
-		}
-	}
-	return out
 }
 
 // describeMachine fills in the information that Linux provides.

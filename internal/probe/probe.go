@@ -2,11 +2,10 @@
 // process and of the database server, together, at the end of every interval of
 // a run, so that a stall can be compared with the changes in these counters.
 //
-// The input is a Config: of each server of the target the engine's counters, the
-// process and the data directory. The output is one sample per interval: figures by
-// name, as package result records them. Cumulative counters are reported as rates per
-// second of the actual time between two readings. Times are in seconds, sizes in bytes;
-// fractions are between 0 and 1.
+// The input is a Config: the engine's counters, the server's process and its data directory. The
+// output is one sample per interval: figures by name, as package result records them. Cumulative
+// counters are reported as rates per second of the actual time between two readings. Times are in
+// seconds, sizes in bytes; fractions are between 0 and 1.
 //
 //   - Group "os" is the machine that rowmill runs on, which may not be the server's:
 //     CPU time, the device that stores the data, memory, swapping, pressure, the
@@ -28,7 +27,7 @@
 // A Sample costs about 0.14 ms of CPU time, with a server's process 0.2 ms
 // (BenchmarkSample, 2 cores). The cost of the engine's own query is extra.
 //
-//	p := probe.New(ctx, probe.Config{Nodes: []probe.Node{{DB: counters, ServerPID: info.PID, DataDir: info.DataDir}}})
+//	p := probe.New(ctx, probe.Config{Node: &probe.Node{DB: counters, ServerPID: info.PID, DataDir: info.DataDir}})
 //	defer p.Close()
 //	run.Counters, run.Warnings = p.Describe(), p.Warnings()
 //	p.Start(ctx)
@@ -40,7 +39,6 @@ package probe
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"runtime"
@@ -66,8 +64,8 @@ const defaultInterval = time.Second
 // Config selects what to read. The zero value reads only this machine and this
 // process.
 type Config struct {
-	// Nodes are the servers of the target: one, except in a topology.
-	Nodes []Node
+	// Node is the server; nil is none.
+	Node *Node
 	// Interval is the expected time between calls of Sample; 0 is 1 s.
 	Interval time.Duration
 	// WorkEvery is the time between two timings of a fixed computation; 0 is never.
@@ -76,9 +74,6 @@ type Config struct {
 
 // A Node is a server to watch.
 type Node struct {
-	// Name distinguishes the nodes of a target; "" if there is only one. The figures
-	// of a named node are NAME/FIGURE.
-	Name string
 	// DB is the engine's counters; nil if there are none. The caller closes them after
 	// Close; until then only the probe uses them.
 	DB engine.Counters
@@ -109,26 +104,34 @@ type Probe struct {
 	warnings []string
 	sources  []*source
 	client   *clientSource
-	nodes    []*node
+	server   *server   // nil without a Node
 	delays   *Delays   // nil without replicas
 	last     time.Time // of the last sample
 	closed   bool
 }
 
-// A source reads a group of figures together. It belongs to a node, or to the machine
-// if node is nil. gap is the record of its failures.
+// A source reads a group of figures together. gap counts its failures.
 type source struct {
 	counters []result.Counter
 	// sample adds the figures since the previous call to out. The first call
 	// provides no rates.
 	sample func(now time.Time, out figures) error
 	close  func() // nil if there is nothing to close
-	node   *node
-	gap    gap
+	// replica is the name of one of several replicas, which precedes the names of its figures.
+	replica string
+	gap     gap
 }
 
-// A node is a server with the sources of its figures.
-type node struct {
+// figure returns the name of a figure: "server_cpu", or "replica 2/delay".
+func (s *source) figure(name string) string {
+	if s.replica == "" {
+		return name
+	}
+	return s.replica + "/" + name
+}
+
+// A server is a Node with the sources of its figures.
+type server struct {
 	Node
 	process *source      // of the server's process
 	used    cpuTime      // of that process since Start
@@ -143,14 +146,6 @@ type cpuTime struct {
 	known   bool
 }
 
-// figure returns the name of one of the node's figures; a nil node is the machine.
-func (n *node) figure(name string) string {
-	if n == nil || n.Name == "" {
-		return name
-	}
-	return n.Name + "/" + name
-}
-
 // New opens the sources that can be read on this machine; Warnings returns those that
 // can't. Only the values of ctx are used: the probe stops at Close, not with ctx, so
 // that an interrupted run keeps its last interval.
@@ -158,28 +153,24 @@ func New(ctx context.Context, cfg Config) *Probe {
 	ctx = context.WithoutCancel(ctx)
 	p := &Probe{interval: cmp.Or(cfg.Interval, defaultInterval), client: newClientSource()}
 	sys := hostSystem()
-	sys.open(func(what string, s *source, err error) { p.try(nil, what, s, err) })
-	for _, n := range cfg.Nodes {
-		added := &node{Node: n}
-		p.nodes = append(p.nodes, added)
-		sys.openDisk(n.DataDir, func(what string, s *source, err error) { p.try(added, what, s, err) }, p.warner(added))
+	sys.open(p.try)
+	if cfg.Node != nil {
+		p.server = &server{Node: *cfg.Node}
+		sys.openDisk(cfg.Node.DataDir, p.try, p.warn)
 	}
-	p.add(nil, "client figures", &source{counters: clientCounters, sample: p.client.sample})
-	for _, n := range p.nodes {
-		p.openProcess(sys, n)
+	p.add("client figures", &source{counters: clientCounters, sample: p.client.sample})
+	if p.server != nil {
+		p.openProcess(sys, p.server)
 	}
 	if cfg.WorkEvery > 0 {
-		p.add(nil, "the fixed work", newWorkSource(ctx, cfg.WorkEvery, sys.cpu()))
+		p.add("the fixed work", newWorkSource(ctx, cfg.WorkEvery, sys.cpu()))
 	}
-	for _, n := range p.nodes {
-		switch {
-		case n.DB != nil:
-			n.poller = newPoller(ctx, n)
-			n.gap.what = n.figure("server counters")
-			p.counters = append(p.counters, n.poller.described...)
-		case !n.Embedded:
-			p.warner(n)("server counters left out: the target has none")
-		}
+	if n := p.server; n != nil && n.DB != nil {
+		n.poller = newPoller(ctx, n.DB)
+		n.gap.what = "server counters"
+		p.counters = append(p.counters, n.poller.described...)
+	} else if n != nil && !n.Embedded {
+		p.warn("server counters left out: the target has none")
 	}
 	return p
 }
@@ -192,11 +183,11 @@ func (p *Probe) WatchReplicas(ctx context.Context, of engine.Keeper, replicas []
 		return err
 	}
 	for _, f := range p.delays.follow {
-		n := &node{}
+		s := &source{counters: delayCounters, sample: p.delays.sampleOf(f)}
 		if len(replicas) > 1 {
-			n.Name = f.Name
+			s.replica = f.Name
 		}
-		p.add(n, "replication delay", &source{counters: delayCounters, sample: p.delays.sampleOf(f)})
+		p.add("replication delay", s)
 	}
 	return nil
 }
@@ -210,31 +201,30 @@ func (p *Probe) CatchUp(ctx context.Context) (time.Duration, error) {
 	return p.delays.catchUp(ctx)
 }
 
-func (p *Probe) openProcess(sys system, n *node) {
-	warn := p.warner(n)
+func (p *Probe) openProcess(sys system, n *server) {
 	switch {
 	case n.Embedded:
 	case n.ServerPID == 0:
-		warn("server process figures left out: its process is unknown or on another machine")
+		p.warn("server process figures left out: its process is unknown or on another machine")
 	default:
-		process, err := sys.openProcess(n.ServerPID, &n.used, warn)
+		process, err := sys.openProcess(n.ServerPID, &n.used, p.warn)
 		if err != nil {
-			warn("server process figures left out: " + err.Error())
+			p.warn("server process figures left out: " + err.Error())
 			return
 		}
 		n.process = &source{counters: process.counters, sample: process.sample}
-		p.add(n, "server process figures", n.process)
+		p.add("server process figures", n.process)
 		n.newPID.Store(int64(n.ServerPID))
 	}
 }
 
-// Follow reports that the server of the only node was restarted with another process
-// id: from the next Sample on, the new process is watched, from its start on, and CPU
-// time accumulates. It may be called while Sample runs.
-func (p *Probe) Follow(pid int) { p.nodes[0].newPID.Store(int64(pid)) }
+// Follow reports that the server was restarted with another process id: from the next Sample on,
+// the new process is watched, from its start on, and CPU time accumulates. It may be called while
+// Sample runs.
+func (p *Probe) Follow(pid int) { p.server.newPID.Store(int64(pid)) }
 
 // follow switches to the process passed to Follow.
-func (n *node) follow(last time.Time) {
+func (n *server) follow(last time.Time) {
 	pid := int(n.newPID.Load())
 	if n.process == nil || pid == n.ServerPID {
 		return
@@ -255,39 +245,28 @@ func (n *node) follow(last time.Time) {
 type taker func(what string, s *source, err error)
 
 // try adds a source if it can be read, and warns otherwise.
-func (p *Probe) try(n *node, what string, s *source, err error) {
+func (p *Probe) try(what string, s *source, err error) {
 	if err == nil && s != nil {
 		err = s.sample(time.Now(), figures{})
 	}
 	switch {
 	case err != nil:
-		p.warner(n)(what + " left out: " + err.Error())
+		p.warn(what + " left out: " + err.Error())
 	case s != nil:
-		p.add(n, what, s)
+		p.add(what, s)
 	}
 }
 
-func (p *Probe) add(n *node, what string, s *source) {
-	s.node, s.gap.what = n, n.figure(what)
+func (p *Probe) add(what string, s *source) {
+	s.gap.what = s.figure(what)
 	p.sources = append(p.sources, s)
 	for _, c := range s.counters {
-		p.counters = append(p.counters, n.describe(c))
+		c.Name, c.Node = s.figure(c.Name), s.replica
+		p.counters = append(p.counters, c)
 	}
 }
 
-// describe returns the description of a figure with the node's name in it.
-func (n *node) describe(c result.Counter) result.Counter {
-	c.Name = n.figure(c.Name)
-	if n != nil {
-		c.Node = n.Name
-	}
-	return c
-}
-
-// warner returns a function that adds a warning about a node.
-func (p *Probe) warner(n *node) func(string) {
-	return func(text string) { p.warnings = append(p.warnings, n.figure(text)) }
-}
+func (p *Probe) warn(text string) { p.warnings = append(p.warnings, text) }
 
 // Describe returns all figures that samples may contain, in a fixed order.
 func (p *Probe) Describe() []result.Counter { return slices.Clone(p.counters) }
@@ -299,11 +278,8 @@ func (p *Probe) Warnings() []string {
 	for _, s := range p.sources {
 		out = s.gap.appendTo(out)
 	}
-	for _, n := range p.nodes {
-		out = n.gap.appendTo(out)
-		if n.poller != nil {
-			out = append(out, n.poller.warnings()...)
-		}
+	if n := p.server; n != nil && n.poller != nil {
+		out = append(n.gap.appendTo(out), n.poller.warnings()...)
 	}
 	if p.delays != nil {
 		out = append(out, p.delays.warnings()...)
@@ -316,8 +292,8 @@ func (p *Probe) Warnings() []string {
 func (p *Probe) Start(ctx context.Context) {
 	p.read(ctx, 0, p.interval)
 	p.client.used = 0
-	for _, n := range p.nodes {
-		n.used = cpuTime{}
+	if p.server != nil {
+		p.server.used = cpuTime{}
 	}
 }
 
@@ -334,35 +310,34 @@ func (p *Probe) read(ctx context.Context, elapsed, wait time.Duration) figures {
 	if p.closed {
 		return out
 	}
-	for _, n := range p.nodes {
-		n.follow(p.last)
-		if n.poller != nil {
-			n.poller.ask()
+	var poller *poller
+	if p.server != nil {
+		p.server.follow(p.last)
+		if poller = p.server.poller; poller != nil {
+			poller.ask()
 		}
 	}
 	p.last = time.Now()
 	for _, s := range p.sources {
 		s.gap.note(elapsed, s.read(p.last, out))
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("%w (more than %v)", errLate, wait))
-	defer cancel()
-	for _, n := range p.nodes {
-		if n.poller != nil {
-			n.gap.note(elapsed, n.poller.await(ctx, out))
-		}
+	if poller != nil {
+		ctx, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("%w (more than %v)", errLate, wait))
+		defer cancel()
+		p.server.gap.note(elapsed, poller.await(ctx, out))
 	}
 	return out
 }
 
 // read adds the source's figures to out.
 func (s *source) read(now time.Time, out figures) error {
-	if s.node == nil || s.node.Name == "" {
+	if s.replica == "" {
 		return s.sample(now, out)
 	}
 	own := figures{}
 	err := s.sample(now, own)
 	for name, v := range own {
-		out[s.node.figure(name)] = v
+		out[s.figure(name)] = v
 	}
 	return err
 }
@@ -371,16 +346,13 @@ func (s *source) read(now time.Time, out figures) error {
 // from Start to the last Sample.
 func (p *Probe) ClientCPUSeconds() float64 { return p.client.used }
 
-// ServerCPUSeconds is that of the servers' processes; false if those of a server could
-// not be read, and for embedded engines.
+// ServerCPUSeconds returns the CPU time of the server's processes from Start to the last Sample;
+// false if it could not be read, and for embedded engines.
 func (p *Probe) ServerCPUSeconds() (seconds float64, known bool) {
-	for _, n := range p.nodes {
-		if !n.used.known {
-			return 0, false
-		}
-		seconds += n.used.seconds
+	if p.server == nil {
+		return 0, false
 	}
-	return seconds, len(p.nodes) > 0
+	return p.server.used.seconds, p.server.used.known
 }
 
 // Close stops the probe and waits for its goroutines, for a limited time. Totals and
@@ -393,18 +365,16 @@ func (p *Probe) Close() error {
 	if p.delays != nil {
 		_ = p.delays.Close() // Warnings has the error
 	}
-	var errs []error
-	for _, n := range p.nodes {
-		if n.poller != nil {
-			errs = append(errs, n.poller.close())
-		}
+	var err error
+	if p.server != nil && p.server.poller != nil {
+		err = p.server.poller.close()
 	}
 	for _, s := range p.sources {
 		if s.close != nil {
 			s.close()
 		}
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 // figures are the values of one sample, by name.

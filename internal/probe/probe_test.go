@@ -72,10 +72,10 @@ var (
 )
 
 // of returns the node of an embedded engine.
-func of(db engine.Counters) []Node { return []Node{{DB: db, Embedded: true}} }
+func of(db engine.Counters) *Node { return &Node{DB: db, Embedded: true} }
 
 // counting returns the node of an embedded engine whose counters a function samples.
-func counting(sample func(ctx context.Context, dst []float64) error, counters ...engine.Counter) []Node {
+func counting(sample func(ctx context.Context, dst []float64) error, counters ...engine.Counter) *Node {
 	return of(&testCounters{counters, sample})
 }
 
@@ -107,37 +107,6 @@ func wantWarning(t *testing.T, warnings []string, part string) {
 	}
 }
 
-// TestNodes checks that the figures of several servers have separate names, that one
-// server that hangs does not cost the figures of the others, and that each wait ends.
-func TestNodes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var nodes []Node
-		for i, name := range []string{"a", "b", "c"} {
-			db := &testCounters{counters: []engine.Counter{indexSize}}
-			db.sample = func(ctx context.Context, dst []float64) error {
-				if i < 2 {
-					<-ctx.Done()
-				}
-				dst[0] = float64(i)
-				return ctx.Err()
-			}
-			nodes = append(nodes, Node{Name: name, DB: db, Embedded: true})
-		}
-		p := newProbe(t, Config{Nodes: nodes})
-		described := map[string]string{}
-		for _, c := range p.Describe() {
-			described[c.Name] = c.Node
-		}
-		if described["c/table_index_bytes"] != "c" || described["client_cpu"] != "" {
-			t.Errorf("described %v", described)
-		}
-		s := p.Sample(t.Context(), time.Second)
-		want(t, s, "c/table_index_bytes", 2)
-		want(t, s, "a/table_index_bytes", math.NaN())
-		wantWarning(t, p.Warnings(), "b/server counters missing in 1 interval, first at 1.0 s: the query took too long")
-	})
-}
-
 // TestHangingServer checks that a server that hangs costs the first tick a quarter of the interval
 // and the others nothing, and that the first answer in time covers the whole gap.
 func TestHangingServer(t *testing.T) {
@@ -153,7 +122,7 @@ func TestHangingServer(t *testing.T) {
 			dst[0] = value
 			return nil
 		}
-		p := newProbe(t, Config{Nodes: of(db), Interval: 800 * time.Millisecond})
+		p := newProbe(t, Config{Node: of(db), Interval: 800 * time.Millisecond})
 		begin := time.Now()
 		p.Start(t.Context())
 		sampleAt := func(at, cost time.Duration) figures {
@@ -185,7 +154,7 @@ func TestHangingServer(t *testing.T) {
 func TestHangingQueryIsCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		queries := 0
-		p := newProbe(t, Config{Nodes: counting(func(ctx context.Context, dst []float64) error {
+		p := newProbe(t, Config{Node: counting(func(ctx context.Context, dst []float64) error {
 			if queries++; queries == 1 {
 				<-ctx.Done()
 				return ctx.Err()
@@ -205,7 +174,7 @@ func TestHangingQueryIsCancelled(t *testing.T) {
 func TestCloseEndsQuery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := false
-		p := newProbe(t, Config{Nodes: counting(func(ctx context.Context, _ []float64) error {
+		p := newProbe(t, Config{Node: counting(func(ctx context.Context, _ []float64) error {
 			<-ctx.Done()
 			ended = true
 			return ctx.Err()
@@ -233,7 +202,7 @@ func TestCloseEndsQuery(t *testing.T) {
 func TestCloseReportsDeafQuery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		p := newProbe(t, Config{Nodes: counting(func(context.Context, []float64) error { <-release; return nil }, indexSize)})
+		p := newProbe(t, Config{Node: counting(func(context.Context, []float64) error { <-release; return nil }, indexSize)})
 		p.Start(t.Context())
 		if err := p.Close(); err == nil || !strings.Contains(err.Error(), "the query still runs") {
 			t.Errorf("close: %v", err)
@@ -253,7 +222,7 @@ func TestServerRestart(t *testing.T) {
 			{30, 5, 73},
 		}
 		i := 0
-		p := newProbe(t, Config{Nodes: counting(func(_ context.Context, dst []float64) error {
+		p := newProbe(t, Config{Node: counting(func(_ context.Context, dst []float64) error {
 			copy(dst, values[i][:])
 			i++
 			return nil
@@ -286,7 +255,7 @@ func TestUnreadableCounters(t *testing.T) {
 			{900, 9, nil},
 		}
 		i := 0
-		p := newProbe(t, Config{Nodes: counting(func(_ context.Context, dst []float64) error {
+		p := newProbe(t, Config{Node: counting(func(_ context.Context, dst []float64) error {
 			r := readings[i]
 			i++
 			dst[0], dst[1] = r.reads, r.size // never the rows
@@ -313,7 +282,7 @@ func TestUnreadableCounters(t *testing.T) {
 func TestKneeIsExplained(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var reads, size float64
-		p := newProbe(t, Config{Nodes: counting(func(_ context.Context, dst []float64) error {
+		p := newProbe(t, Config{Node: counting(func(_ context.Context, dst []float64) error {
 			dst[0], dst[1] = reads, size
 			return nil
 		}, pageReads, indexSize)})

@@ -77,8 +77,8 @@ func (p *poller) warnings() []string {
 }
 
 // newPoller starts the goroutine; close stops it.
-func newPoller(ctx context.Context, n *node) *poller {
-	counters := n.DB.Describe()
+func newPoller(ctx context.Context, db engine.Counters) *poller {
+	counters := db.Describe()
 	p := &poller{
 		figures: make([]serverFigure, len(counters)),
 		values:  make([]float64, len(counters)),
@@ -87,7 +87,7 @@ func newPoller(ctx context.Context, n *node) *poller {
 		done:    make(chan struct{}),
 	}
 	for i, c := range counters {
-		d := n.describe(result.Counter{Name: c.Name, Group: groupServer, Unit: c.Unit, Help: c.Help})
+		d := result.Counter{Name: c.Name, Group: groupServer, Unit: c.Unit, Help: c.Help}
 		p.figures[i] = serverFigure{name: d.Name, cumulative: c.Cumulative}
 		if c.Cumulative {
 			d.Unit += "/s"
@@ -95,7 +95,7 @@ func newPoller(ctx context.Context, n *node) *poller {
 		p.described = append(p.described, d)
 	}
 	ctx, p.stop = context.WithCancel(ctx)
-	go poll(ctx, n.DB, p.asks, p.answers, p.done)
+	go poll(ctx, db, p.asks, p.answers, p.done)
 	return p
 }
 
@@ -137,8 +137,7 @@ func (p *poller) ask() {
 	p.values, p.asked = nil, true
 }
 
-// await waits for the answer until ctx ends, and adds its figures to out. An answer
-// that has arrived is taken also if ctx has ended, while another server was awaited.
+// await waits for the answer until ctx ends, and adds its figures to out.
 func (p *poller) await(ctx context.Context, out figures) error {
 	if !p.asked {
 		return errStillOpen
@@ -146,12 +145,8 @@ func (p *poller) await(ctx context.Context, out figures) error {
 	var a answer
 	select {
 	case a = <-p.answers:
-	default:
-		select {
-		case a = <-p.answers:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 	p.values = a.values
 	if a.err == nil {
@@ -202,12 +197,10 @@ func (p *poller) restarted() {
 // close stops the goroutine and waits for it.
 func (p *poller) close() error {
 	p.stop()
-	timer := time.NewTimer(closeLimit)
-	defer timer.Stop()
 	select {
 	case <-p.done:
 		return nil
-	case <-timer.C:
+	case <-time.After(closeLimit):
 		return fmt.Errorf("stop sampling server counters: the query still runs %v after it was cancelled", closeLimit)
 	}
 }
