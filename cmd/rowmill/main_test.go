@@ -328,7 +328,7 @@ func TestBadInput(t *testing.T) {
 		{"bench insert --json --html -", []string{"can't both be standard output"}},
 		{"bench insert --kill-server-every 2s", []string{"is not a private server", "Try: --target 'sandbox:"}},
 		{"bench insert --kill-server-every 1ms --target sandbox:mariadb", []string{"at least 100ms"}},
-		{"bench insert --kill-server-every 2s --target sandbox:mariadb --preset sbtest --layout rolling", []string{"the server assigns the keys", "--layout plain"}},
+		{"bench insert --kill-server-every 2s --target sandbox:mariadb --preset sbtest --layout rolling", []string{"leaves its keys to the server", "--layout plain"}},
 		{"bench insert --resume no/such.jsonl", []string{"--resume no/such.jsonl", "no such file"}},
 		{"bench insert --nosuch", []string{"unknown flag: --nosuch", "Try: rowmill bench insert --help"}},
 		{"bench insert --row 5", []string{"unknown flag: --row", "Try: did you mean --rows?"}},

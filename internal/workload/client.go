@@ -82,7 +82,7 @@ func (c *client) Do(ctx context.Context) error {
 		}
 	}
 	c.sent, c.epoch = true, c.table.recent.epoch.Load()
-	ack, err := c.write(ctx)
+	ack, err := c.writer.Write(ctx, c.batch)
 	if err != nil {
 		if (c.lost || c.rows.from < c.table.late) && c.table.ServerKey == "" && errors.Is(err, engine.ErrDuplicateKey) {
 			// The previous try was committed after all, or an earlier process had inserted
@@ -103,28 +103,6 @@ func (c *client) Do(ctx context.Context) error {
 	}
 	c.acknowledged()
 	return nil
-}
-
-// maxCatchUp is how often a batch is sent again because the server's keys are beyond all
-// periods. Each time the room created is doubled.
-const maxCatchUp = 10
-
-// write sends the batch. Keys assigned by the server may be ahead of the sequence: it skips
-// keys of failed statements, and may increment by more than one.
-func (c *client) write(ctx context.Context) (engine.Ack, error) {
-	r := c.table.roller
-	for try := 0; ; try++ {
-		ack, err := c.writer.Write(ctx, c.batch)
-		if err == nil || r == nil || c.table.ServerKey == "" || try == maxCatchUp || !errors.Is(err, engine.ErrNoPartition) {
-			return ack, err
-		}
-		if failed := c.writer.Reset(ctx); failed != nil {
-			return ack, errors.Join(err, failed)
-		}
-		if failed := r.catchUp(ctx, c.rows.rows()<<(try+1)); failed != nil {
-			return ack, errors.Join(err, failed)
-		}
-	}
 }
 
 func (c *client) acknowledged() {
@@ -186,7 +164,7 @@ func (t *table) reset() {
 	defer t.mu.Unlock()
 	t.next.Store(0)
 	t.skipped.Store(0)
-	t.doubt, t.unsent, t.dropped, t.late = nil, nil, -1, 0
+	t.doubt, t.unsent, t.late = nil, nil, 0
 	t.recent.reset()
 	for _, n := range []*atomic.Int64{&t.tail.gone, &t.tail.going, &t.tail.inserted, &t.tail.removed} {
 		n.Store(0)
@@ -227,13 +205,4 @@ func (t *table) known() (acked, doubt []span) {
 	not := slices.Concat(t.doubt, t.unsent)
 	slices.SortFunc(not, byFirst)
 	return without([]span{{gone, t.next.Load()}}, not), doubt
-}
-
-func (t *table) doubtRows() (n int64) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, s := range t.doubt {
-		n += s.rows()
-	}
-	return n
 }

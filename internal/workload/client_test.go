@@ -26,6 +26,9 @@ func TestLostConnections(t *testing.T) {
 	for _, kind := range stores {
 		for _, preset := range []string{"classic", "timeseries", "daily", "sbtest"} {
 			for _, layout := range Layouts() {
+				if preset == "sbtest" && layout == Rolling {
+					continue
+				}
 				t.Run(fmt.Sprintf("%s/%s/%s", kind, preset, layout), func(t *testing.T) {
 					var n, resets atomic.Int64
 					db := &faulty{DB: testdb.Open(t, kind)}
@@ -61,7 +64,7 @@ func TestLostConnections(t *testing.T) {
 						return
 					}
 					// A third of the tries is lost, and half of these are committed.
-					doubt := w.tables[0].doubtRows()
+					doubt := doubtRows(w)
 					if p.Found <= rows || p.Found >= rows+doubt || doubt != w.tables[0].next.Load()-rows {
 						t.Errorf("%d rows in doubt; %+v", doubt, p)
 					}
@@ -173,8 +176,6 @@ func TestKilledConnections(t *testing.T) {
 		{Preset: "classic", Layout: Rolling, KeepPeriods: 3, Method: engine.Load},
 		{Preset: "timeseries", Layout: Rolling, Method: engine.Prepared},
 		{Preset: "sbtest", Layout: Plain},
-		{Preset: "sbtest", Layout: Rolling},
-		{Preset: "sbtest", Layout: Rolling, KeepPeriods: 3},
 	} {
 		o.Writers, o.Batch, o.PeriodRows = 4, 100, 2000
 		t.Run(fmt.Sprintf("%s/%s/%s/keep=%d", o.Preset, o.Layout, o.Method, o.KeepPeriods), func(t *testing.T) {
@@ -209,9 +210,17 @@ func TestKilledConnections(t *testing.T) {
 			if w.tables[0].ServerKey == "" && p.Found+p.DroppedRows != out.Rows {
 				t.Errorf("%d rows acknowledged; %+v", out.Rows, p)
 			}
-			t.Logf("%d rows acknowledged, %d connections killed, %d rows in doubt", out.Rows, killed, w.tables[0].doubtRows())
+			t.Logf("%d rows acknowledged, %d connections killed, %d rows in doubt", out.Rows, killed, doubtRows(w))
 		})
 	}
+}
+
+// doubtRows returns the number of rows in doubt of the first table.
+func doubtRows(w *Insert) (n int64) {
+	for _, s := range w.tables[0].doubt {
+		n += s.rows()
+	}
+	return n
 }
 
 // An opened is a workload that tells when its last client is open.

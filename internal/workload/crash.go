@@ -22,10 +22,6 @@ const crashSlack = 2 * time.Second
 // bench.Config.Outage, and the caller reports each crash with Crashed. A workload that can't
 // be verified after a crash is refused.
 func (w *Insert) ExpectCrashes(outage func() <-chan struct{}) error {
-	if w.preset.table.ServerKey != "" && w.opt.Layout == Rolling {
-		return engine.Hinted(fmt.Errorf("preset %s: the server assigns the keys, and after a crash continues with others, so that a row's period is unknown", w.preset.name),
-			"--layout plain, or --preset classic")
-	}
 	switch {
 	case w.preset.twin != nil:
 		return engine.Hinted(fmt.Errorf("preset %s sends some rows twice: which of the two a crash lost is unknown", w.preset.name), "--preset classic")

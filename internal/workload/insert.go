@@ -110,9 +110,6 @@ type table struct {
 	// still arrive.
 	resumed bool
 	late    int64
-	// dropped is the number of rows in dropped periods, set by Verify if it can't be computed;
-	// -1 before that.
-	dropped int64
 }
 
 // NewInsert checks the options and fills in defaults. It does not access the database. For a
@@ -135,6 +132,9 @@ func NewInsert(db engine.DB, opt InsertOptions) (*Insert, error) {
 	caps := db.Capabilities()
 	if opt.Layout == Rolling && !caps.Rolling {
 		return nil, engine.Classed(engine.ErrUnsupported, fmt.Errorf("layout rolling: %s can't divide a table into periods", db.Info().Engine))
+	}
+	if opt.Layout == Rolling && p.table.ServerKey != "" {
+		return nil, engine.Hinted(fmt.Errorf("layout rolling: preset %s leaves its keys to the server, so that a row's period is unknown", p.name), "--layout plain, or --preset classic")
 	}
 	if opt.Method, err = chooseMethod(db, opt.Method); err != nil {
 		return nil, err
@@ -198,7 +198,7 @@ func newInsert(db engine.DB, opt InsertOptions, p preset) *Insert {
 		n = opt.Writers
 	}
 	for i := range n {
-		t := &table{Table: p.table, stream: draw.NewStream(opt.Seed, i), dropped: -1}
+		t := &table{Table: p.table, stream: draw.NewStream(opt.Seed, i)}
 		if n > 1 {
 			t.Name = fmt.Sprintf("%s_%d", t.Name, i+1)
 		}
@@ -520,8 +520,7 @@ func (w *Insert) SkippedRows() int64 {
 	return w.total(func(t *table) int64 { return t.skipped.Load() })
 }
 
-// DroppedRows returns the number of rows in dropped periods. If the server assigns the keys,
-// it is an estimate until Verify has counted.
+// DroppedRows returns the number of rows in dropped periods.
 func (w *Insert) DroppedRows() int64 { return w.total(w.droppedRows) }
 
 func (w *Insert) droppedRows(t *table) int64 {
@@ -530,11 +529,6 @@ func (w *Insert) droppedRows(t *table) int64 {
 	}
 	below := w.firstAt(t.roller.dropped.Load())
 	acked, _ := t.sent()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.dropped >= 0 {
-		return t.dropped
-	}
 	var n int64
 	for _, s := range acked {
 		n += w.distinct(t, acked, s.within(span{0, below}))

@@ -42,8 +42,6 @@ type roller struct {
 	ready atomic.Int64 // positions below it have a partition
 	grown gate         // of clients that wait for ready
 
-	// drift is how far the keys assigned by the server are known to be ahead of the sequence.
-	drift atomic.Int64
 	// Periods below dropping have been dropped, or their drop was tried; those
 	// below dropped are gone.
 	dropping, dropped atomic.Int64
@@ -58,7 +56,6 @@ func (r *roller) policy(keep int) rolling.Policy {
 func (r *roller) reset(parts []rolling.Partition) {
 	r.ddl.Lock()
 	defer r.ddl.Unlock()
-	r.drift.Store(0)
 	r.dropping.Store(0)
 	r.dropped.Store(0)
 	r.have(slices.Clone(parts))
@@ -82,18 +79,6 @@ func (r *roller) await(ctx context.Context, pos int64) error {
 		}
 		return false
 	})
-}
-
-// catchUp creates room for n more keys than the existing periods hold.
-func (r *roller) catchUp(ctx context.Context, n int64) error {
-	ready := r.ready.Load()
-	ahead := ready + n - r.newest()
-	for {
-		old := r.drift.Load()
-		if ahead <= old || r.drift.CompareAndSwap(old, ahead) {
-			return r.await(ctx, ready)
-		}
-	}
 }
 
 func (r *roller) newest() int64 { return r.w.position(max(r.t.next.Load()-1, 0)) }
@@ -175,7 +160,7 @@ func (r *roller) create(ctx context.Context, event rollEvent) error {
 	if err := r.refresh(ctx); err != nil {
 		return err
 	}
-	s, err := r.policy(0).Steps(r.parts, r.newest()+r.drift.Load())
+	s, err := r.policy(0).Steps(r.parts, r.newest())
 	if err != nil || len(s.Create) == 0 {
 		return err
 	}
@@ -260,12 +245,7 @@ func (r *roller) refresh(ctx context.Context) error {
 func (r *roller) oldest() int64 {
 	// Read before the clients' rows: rows taken after this are not older.
 	newest := max(r.t.next.Load()-1, 0)
-	first := min(newest, r.t.acknowledgedBelow())
-	if r.t.ServerKey != "" {
-		// Rows in doubt may never have got a key: later rows then have theirs.
-		first = max(first-r.t.doubtRows(), 0)
-	}
-	return first
+	return min(newest, r.t.acknowledgedBelow())
 }
 
 func names(parts []rolling.Partition) string {

@@ -3,7 +3,6 @@ package workload
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -154,33 +153,6 @@ func TestBusyTable(t *testing.T) {
 	}
 }
 
-// TestKeysRunAhead checks that the roller follows if a server skips keys, so
-// that rows are at higher positions than their sequence numbers.
-func TestKeysRunAhead(t *testing.T) {
-	db := testdb.Open(t, "mariadb")
-	const rows = 4000
-	for _, keep := range []int{0, 3} {
-		t.Run(fmt.Sprintf("keep=%d", keep), func(t *testing.T) {
-			w := newTestInsert(t, db, InsertOptions{Preset: "sbtest", Layout: Rolling, Rows: rows, Writers: 3, Batch: 100, PeriodRows: 500, KeepPeriods: keep})
-			if _, err := w.Setup(t.Context(), true); err != nil {
-				t.Fatal(err)
-			}
-			exec(t, raw(t, db), "ALTER TABLE sbtest1 AUTO_INCREMENT = 5000")
-			run(t, w, config(w))
-			if keep > 0 { // the run may have ended before the roller's first look
-				ok(t, w.tables[0].roller.drop(t.Context(), noEvent))
-			}
-			p := verify(t, w)
-			if !p.Checksum || p.Expected != p.Found || p.Found+p.DroppedRows != rows {
-				t.Errorf("%+v", p)
-			}
-			if spare := hasWarning(p, "the server left keys out"); spare != (keep > 0) {
-				t.Errorf("warnings %q", p.Warnings)
-			}
-		})
-	}
-}
-
 // TestPendingKeepsPeriod checks that a period needed by a pending row is not
 // dropped, however far the inserts have progressed.
 func TestPendingKeepsPeriod(t *testing.T) {
@@ -223,19 +195,6 @@ func TestPendingKeepsPeriod(t *testing.T) {
 			t.Errorf("%+v", p)
 		}
 	})
-}
-
-// TestDoubtKeepsPeriod: rows in doubt may never have got a key. Later rows then
-// get keys below their sequence numbers, whose periods must exist.
-func TestDoubtKeepsPeriod(t *testing.T) {
-	for preset, want := range map[string]int64{"sbtest": 899, "classic": 999} {
-		w := newTestInsert(t, testdb.Open(t, "null"), InsertOptions{Preset: preset, Layout: Rolling, PeriodRows: 100, KeepPeriods: 1})
-		w.tables[0].next.Store(1000)
-		w.tables[0].doubt = []span{{100, 150}, {300, 350}}
-		if got := w.tables[0].roller.oldest(); got != want {
-			t.Errorf("%s: rows from %d on are needed, want %d", preset, got, want)
-		}
-	}
 }
 
 // TestTooManyPeriods checks that too many periods are refused before any

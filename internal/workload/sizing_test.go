@@ -79,7 +79,7 @@ func TestMeasureCleansUp(t *testing.T) {
 					}
 					return write()
 				}
-				w := newTestInsert(t, db, InsertOptions{Preset: "sbtest", Layout: Rolling, Rows: 100000})
+				w := newTestInsert(t, db, InsertOptions{Preset: "classic", Layout: Rolling, Rows: 100000})
 				if err := w.Measure(ctx); !errors.Is(err, test.want) || !created {
 					t.Errorf("Measure returned %v, want %v; created: %t", err, test.want, created)
 				}

@@ -51,7 +51,6 @@ func TestStatementsAreWhatRuns(t *testing.T) {
 		{Preset: "ibench", Layout: Rolling, Method: engine.Prepared},
 		{Preset: "timeseries", Layout: Rolling, Method: engine.Multi, PeriodRows: 1000, KeepPeriods: 1},
 		{Preset: "sbtest", Layout: Plain, Method: engine.Single},
-		{Preset: "sbtest", Layout: Rolling, Method: engine.Multi, PeriodRows: 500},
 	} {
 		t.Run(fmt.Sprintf("%s/%s/%s", o.Preset, o.Layout, o.Method), func(t *testing.T) {
 			socket, name := testdb.Database(t, server)

@@ -49,10 +49,8 @@ const verifyChunk = 1000
 // Verify reads the tables and compares them with the rows computed from the seed: their number, and
 // a checksum of each period. Rows without acknowledgement, and rows acknowledged so shortly before
 // a crash that they may be lost, may exist or not, but only as whole batches; this takes some 50
-// bytes of memory per such row. Rows of periods that the workload has dropped are not expected. If
-// the server assigned the keys, it is unknown which rows those are, so only their number is
-// checked, and a few dozen bytes are kept for each remaining row. progress is called with
-// the number of rows read so far.
+// bytes of memory per such row. Rows of periods that the workload has dropped are not expected.
+// progress is called with the number of rows read so far.
 //
 // Verify must be called after a run, when no client is running.
 func (w *Insert) Verify(ctx context.Context, progress func(rows int64)) (Proof, error) {
@@ -74,9 +72,7 @@ type check struct {
 	progress func(rows int64)
 
 	periods []rolling.Partition // of a rolling table
-	// sorted means that each row's period can be computed. Otherwise the table counts as one part.
-	sorted bool
-	skip   []bool // columns to leave out: the key that the server assigned
+	skip    []bool              // columns to leave out: the key that the server assigned
 
 	acked []span // the acknowledged rows: see table.sent
 
@@ -84,8 +80,8 @@ type check struct {
 	must  []engine.Sum // acknowledged rows, by part
 	found []engine.Sum // rows in the table except those in doubt, by part
 	// missing counts acknowledged rows that are in no period and not in a dropped one, dropped
-	// those in a dropped period, strayed rows whose key belongs to another period.
-	missing, dropped, strayed int64
+	// those in a dropped period.
+	missing, dropped int64
 
 	doubts  []*doubtful
 	suspect map[uint64]place // rows in doubt, by hash
@@ -135,11 +131,7 @@ func (c *check) run(ctx context.Context) error {
 		if c.periods, err = c.w.db.Catalog().Partitions(ctx, &t.Table); err != nil {
 			return err
 		}
-		if c.sorted = t.ServerKey == ""; c.sorted {
-			parts = len(c.periods)
-		} else if t.roller.dropping.Load() > 0 {
-			return c.runLeft(ctx)
-		}
+		parts = len(c.periods)
 	}
 	c.must, c.found = make([]engine.Sum, parts), make([]engine.Sum, parts)
 	var doubtful []span
@@ -265,7 +257,7 @@ func (c *check) each(ctx context.Context, s span, fn func(part int, s span, b *e
 // part returns the part that a row belongs to, or -1, and the first row after it
 // that may belong to another part.
 func (c *check) part(seq int64) (part int, until int64) {
-	if !c.sorted {
+	if !c.t.Rolling() {
 		return 0, math.MaxInt64
 	}
 	pos := c.w.position(seq)
@@ -290,14 +282,7 @@ func (c *check) readAll(ctx context.Context, fn func(part int, b *engine.Batch))
 		return c.readPart(ctx, nil, 0, fn)
 	}
 	for i, p := range c.periods {
-		part := i
-		if !c.sorted {
-			part = 0
-			if i == 0 && !c.w.db.Capabilities().Gaps {
-				p.From = math.MinInt64 // it covers the range of the dropped periods
-			}
-		}
-		if err := c.readPart(ctx, &p, part, fn); err != nil {
+		if err := c.readPart(ctx, &p, i, fn); err != nil {
 			return err
 		}
 	}
@@ -305,20 +290,7 @@ func (c *check) readAll(ctx context.Context, fn func(part int, b *engine.Batch))
 }
 
 func (c *check) readPart(ctx context.Context, p *rolling.Partition, part int, fn func(part int, b *engine.Batch)) error {
-	// If the key is not in the row's sum, the sums can't detect a row in another
-	// period than that of its key.
-	key := -1
-	if p != nil && !c.sorted {
-		key = c.t.Column(c.t.ServerKey)
-	}
 	return c.w.db.Scan(ctx, &c.t.Table, p, func(b *engine.Batch) error {
-		if key >= 0 {
-			for _, k := range b.Columns[key].Ints {
-				if !p.Contains(k) {
-					c.strayed++
-				}
-			}
-		}
 		fn(part, b)
 		c.read += int64(b.Rows())
 		c.progress(c.read)
@@ -379,15 +351,17 @@ func (c *check) conclude() {
 		c.proof.Found += p.Found
 		c.proof.Lost += p.Lost
 		c.proof.Checksum = c.proof.Checksum && p.Checksum
-		if c.sorted {
+		if c.t.Rolling() {
 			at := c.periods[i]
 			p.Name, p.From, p.To = c.t.Name+"."+at.Name, c.t.Grid.Format(at.From), c.t.Grid.Format(at.To)
 			c.proof.Periods = append(c.proof.Periods, p)
 		}
 	}
 	c.proof.Expected += c.missing
-	c.setDropped(c.dropped)
-	c.warnUnacknowledged(sums[unacknowledged])
+	c.proof.DroppedRows += c.dropped
+	if d := sums[unacknowledged]; d.rows > 0 {
+		c.warn("%s sent and not acknowledged; %s in the table", figure.Plural(d.rows, "row was", "rows were"), figure.Plural(d.found, "of them is", "of them are"))
+	}
 	if risk := sums[atRisk]; risk.rows > risk.found {
 		c.warn("%s acknowledged and lost: of the %s acknowledged in the %v before each of %s of the server, which its settings allow it to lose; all others are there",
 			figure.Plural(risk.rows-risk.found, "row was", "rows were"), figure.Count(risk.rows), c.w.lossWindow(), figure.Plural(c.w.crashes, "kill", "kills"))
@@ -398,13 +372,6 @@ func (c *check) conclude() {
 	c.wrong(torn, "unacknowledged batch is", "unacknowledged batches are", "in the table in part")
 	c.wrong(cut, "batch acknowledged shortly before a crash is", "batches acknowledged shortly before a crash are", "in the table in part")
 	c.wrong(c.missing, "acknowledged row lies", "acknowledged rows lie", "in no period, though theirs was never dropped")
-	c.wrong(c.strayed, "row lies", "rows lie", "in another period than by key")
-}
-
-func (c *check) warnUnacknowledged(t tally) {
-	if t.rows > 0 {
-		c.warn("%s sent and not acknowledged; %s in the table", figure.Plural(t.rows, "row was", "rows were"), figure.Plural(t.found, "of them is", "of them are"))
-	}
 }
 
 func (c *check) warn(format string, args ...any) {
@@ -416,78 +383,4 @@ func (c *check) wrong(n int64, one, many, how string) {
 		c.proof.Checksum = false
 		c.warn("%s %s", figure.Plural(n, one, many), how)
 	}
-}
-
-func (c *check) setDropped(n int64) {
-	c.proof.DroppedRows += n
-	if c.t.roller != nil {
-		c.t.mu.Lock()
-		c.t.dropped = n
-		c.t.mu.Unlock()
-	}
-}
-
-// runLeft checks a table whose keys the server assigned and whose oldest periods were dropped. The
-// rows of the dropped periods can't be computed, so each remaining row is looked up among the rows
-// that were sent, and the number of rows not found must not exceed the keys of the dropped periods.
-func (c *check) runLeft(ctx context.Context) error {
-	left := map[uint64]struct{}{}
-	var sum engine.Sum
-	var twice int64
-	err := c.readAll(ctx, func(_ int, b *engine.Batch) {
-		for i := range b.Rows() {
-			h := hash(&sum, b, i, c.skip)
-			if _, known := left[h]; known {
-				twice++
-			}
-			left[h] = struct{}{}
-		}
-	})
-	if err != nil {
-		return err
-	}
-	// match removes the rows of spans from the remaining ones.
-	match := func(spans []span) (n tally, err error) {
-		for _, s := range spans {
-			err = errors.Join(err, c.each(ctx, s, func(_ int, s span, b *engine.Batch) {
-				n.rows += s.rows()
-				for i := range b.Rows() {
-					h := hash(&sum, b, i, nil)
-					if _, ok := left[h]; ok {
-						delete(left, h)
-						n.found++
-					}
-				}
-			}))
-		}
-		return n, err
-	}
-	acked, inDoubt := c.t.sent()
-	sent, err := match(acked)
-	if err != nil {
-		return err
-	}
-	doubted, err := match(inDoubt)
-	if err != nil {
-		return err
-	}
-	// Keys begin at 1, so the number of keys below the first period is its lower bound less one.
-	keys := int64(0)
-	if len(c.periods) > 0 && c.t.roller.dropping.Load() > 0 {
-		keys = max(0, min(c.periods[0].From, c.t.roller.dropping.Load())-1)
-	}
-	gone := sent.rows - sent.found
-	lost := max(0, gone-keys)
-	c.proof.Found += c.read
-	c.proof.Expected += sent.found + doubted.found + lost
-	c.setDropped(gone - lost)
-	c.warnUnacknowledged(doubted)
-	c.wrong(lost, "acknowledged row is", "acknowledged rows are", "missing")
-	c.wrong(twice, "row is", "rows are", "in the table twice")
-	c.wrong(int64(len(left)), "row in the table was", "rows in the table were", "never sent")
-	c.wrong(c.strayed, "row lies", "rows lie", "in another period than by key")
-	if spare := keys - gone; spare > 0 {
-		c.warn("the server left keys out, so that of the rows in dropped periods only the largest number is known: up to %s could be missing unnoticed", figure.Plural(spare, "row", "rows"))
-	}
-	return nil
 }

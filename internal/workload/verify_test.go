@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -48,11 +49,10 @@ func harms() []harm {
 				sql: "UPDATE %T a JOIN %T b SET a.pad = b.pad, a.c = b.c, a.k = b.k WHERE a.id = 5001 AND b.id = 5000"},
 		)
 	}
+	all = slices.DeleteFunc(all, func(h harm) bool { return h.preset == "sbtest" && h.layout == Rolling })
 	return append(all,
 		harm{name: "row in another period", preset: "classic", layout: Rolling, only: "sqlite",
 			sql: "INSERT INTO %L SELECT * FROM %T WHERE transactionid = 5000; DELETE FROM %T WHERE transactionid = 5000"},
-		harm{name: "row in another period", preset: "sbtest", layout: Rolling, only: "sqlite", says: "1 row lies in another period than by key",
-			sql: "INSERT INTO %L SELECT * FROM %T WHERE id = 5000; DELETE FROM %T WHERE id = 5000"},
 		harm{name: "period dropped by somebody else", preset: "classic", layout: Rolling, only: "mariadb", affected: -1, found: -1000,
 			sql: "ALTER TABLE purchases DROP PARTITION p0000000000000000000", says: "999 acknowledged rows lie in no period"},
 	)
@@ -117,7 +117,7 @@ func TestVerifyCatches(t *testing.T) {
 						wrong++
 					}
 				}
-				if h.layout == Rolling && h.preset != "sbtest" && h.affected >= 0 && (wrong < 1 || wrong > 2) {
+				if h.layout == Rolling && h.affected >= 0 && (wrong < 1 || wrong > 2) {
 					t.Errorf("%d of %d periods are wrong", wrong, len(p.Periods))
 				}
 			})
@@ -125,11 +125,10 @@ func TestVerifyCatches(t *testing.T) {
 	}
 }
 
-// TestVerifyAfterDrops checks that rows of dropped periods aren't expected, but all others are,
-// also if the server assigned the keys and only the number of rows is known.
+// TestVerifyAfterDrops checks that rows of dropped periods aren't expected, but all others are.
 func TestVerifyAfterDrops(t *testing.T) {
 	for _, kind := range stores {
-		for _, preset := range []string{"classic", "sbtest"} {
+		for _, preset := range []string{"classic"} {
 			t.Run(kind+"/"+preset, func(t *testing.T) {
 				db := testdb.Open(t, kind)
 				const rows = 10000
@@ -167,6 +166,9 @@ func TestVerifyAfterDrops(t *testing.T) {
 func TestVerifyDoubt(t *testing.T) {
 	for _, layout := range Layouts() {
 		for _, preset := range []string{"classic", "timeseries", "sbtest"} {
+			if preset == "sbtest" && layout == Rolling {
+				continue
+			}
 			t.Run(layout+"/"+preset, func(t *testing.T) {
 				db := testdb.Open(t, "sqlite")
 				const rows, batch = 7000, 700 // every period ends within a batch
