@@ -28,21 +28,21 @@ const (
 
 var hotParts = [3]string{OpReadCount, OpReadFan, OpCommit}
 
-// hotArriving is how many clients may be on the way to their first transaction. If thousands begin
-// in the same millisecond, the one that holds the lock waits for a processor behind all others, and
-// nothing is committed for minutes.
+// hotArriving is the number of clients that may begin their first transaction at the same time. If
+// thousands begin at once, the client that holds the lock waits for a processor behind all others,
+// and nothing is committed for minutes.
 const hotArriving = 32
 
-// HotGrace is how long the runs in progress may take when the time is over: all clients wait for
-// one row.
+// HotGrace returns how long the runs in progress may take when the time is over: all clients wait
+// for one row.
 func HotGrace(clients int) time.Duration {
 	return 10*time.Second + time.Duration(clients)*20*time.Millisecond
 }
 
-// MaxHotClients is what the servers' limit of open files and a process of rowmill allow.
+// MaxHotClients is as many connections as servers and rowmill can have open.
 const MaxHotClients = 10_000
 
-// hotItem is the item that everybody wants.
+// hotItem is the item whose fans are counted.
 const hotItem = "12345678"
 
 // Ways of a HotRow. HotNoDetect and HotThreadPool are settings of the server.
@@ -56,8 +56,8 @@ const (
 	HotAppend      = "append"       // fan_of is a rolling table, whose roll-up is the counter: one INSERT
 )
 
-// Of HotAppend, fan_of is a rolling table with a time, and the live view of its roll-up is the
-// counter.
+// In way HotAppend, fan_of is a rolling table by time, and the counter is the live view of its
+// roll-up.
 const (
 	HotEventTime  = "ts"
 	HotLevel      = "fans_1s"
@@ -75,16 +75,16 @@ func HotWays() []string {
 type HotRowOptions struct {
 	// Clients is the number of connections.
 	Clients int
-	// Way is one of the HotWays; those that are settings of the server send what HotPlain sends.
+	// Way is one of HotWays. The ways that are settings of the server send the same as HotPlain.
 	Way string
 	// Slots is the number of rows that HotSlots spreads the counter over.
 	Slots int
-	// Cache is how old an answer to the first query may be; 0 asks each time.
+	// Cache is how old the count that a run has read may be; with 0, each run reads it.
 	Cache time.Duration
 }
 
-// A HotRow is the counter of a report of 2010: each run reads how many fans an item has, looks
-// whether the user is one already, and makes it one in a transaction that counts it. All clients
+// A HotRow is the counter of a report of 2010. Each run reads the number of an item's fans, looks
+// whether the user is a fan, and then inserts and counts the user in one transaction. All clients
 // count in one row, whose lock each holds until its commit has returned.
 type HotRow struct {
 	db     engine.DB
@@ -95,10 +95,10 @@ type HotRow struct {
 	made time.Time
 	// read is when the count was last read, in nanoseconds since made; 0 is never.
 	read atomic.Int64
-	// Roll, if set, computes the roll-up of HotAppend up to a time, before which no event is missing.
+	// Roll, if set, computes the roll-up of HotAppend up to a time. All earlier events are committed.
 	Roll    func(ctx context.Context, upTo time.Time) error
 	clients []*hotClient // guarded by mu
-	// arriving has an element for each client on the way to its first transaction.
+	// arriving has an element for each client that is beginning its first transaction.
 	arriving chan struct{}
 	// acked counts the runs that were acknowledged, doubt those that ended without an answer.
 	acked, doubt atomic.Int64
@@ -108,8 +108,8 @@ type HotRow struct {
 	Took func(part string, d time.Duration)
 }
 
-// due reports whether a run must read the count, because no client has for as long as it may be
-// old.
+// due reports whether a run must read the count, because the last reading is older than the cache
+// may be.
 func (w *HotRow) due() bool {
 	now, last := int64(time.Since(w.made)), w.read.Load()
 	return w.opt.Cache <= 0 || (last == 0 || now-last > int64(w.opt.Cache)) && w.read.CompareAndSwap(last, now)
@@ -138,7 +138,7 @@ func NewHotRow(db engine.DB, opt HotRowOptions) (*HotRow, error) {
 	return &HotRow{db: db, opt: opt, made: time.Now(), arriving: make(chan struct{}, hotArriving), tables: tables}, nil
 }
 
-// counter is the table or view that a run reads the count from.
+// counter returns the table or view from which runs read the count.
 func (w *HotRow) counter() string {
 	if w.opt.Way == HotAppend {
 		return HotLevel + "_live"
@@ -160,8 +160,8 @@ func (w *HotRow) Deviations() []string {
 // Tables returns the tables.
 func (w *HotRow) Tables() []*engine.Table { return w.tables }
 
-// Setup creates the tables, with a counter of 0; of HotAppend the caller creates fan_of. It returns
-// the statements that created the schema.
+// Setup creates the tables, with a counter of 0, except the table of HotAppend, which the caller
+// creates. It returns the statements that created the schema.
 func (w *HotRow) Setup(ctx context.Context, dropExisting bool) (schema []string, err error) {
 	if w.opt.Way == HotAppend {
 		_, err = workload.Exists(ctx, w.db, w.tables[0], false)
@@ -190,9 +190,9 @@ func (w *HotRow) Setup(ctx context.Context, dropExisting bool) (schema []string,
 	return schema, errors.Join(err, s.Close())
 }
 
-// Prove compares the counter with the rows, and both with the runs that were acknowledged. It
-// returns how many runs there must be, of which some may not have been answered, and how many were
-// counted.
+// Prove compares the counter with the rows, and both with the acknowledged runs. It returns the
+// number of runs that must have been counted, and the counter. A run whose commit was not answered
+// may be among them.
 func (w *HotRow) Prove(ctx context.Context, reader engine.Reader) (expected, found int64, err error) {
 	s, err := roomIn(ctx, reader)
 	if err != nil {
@@ -226,13 +226,14 @@ func (w *HotRow) Prove(ctx context.Context, reader engine.Reader) (expected, fou
 	return expected, found, err
 }
 
-// A server needs this long, and polls that often, to take leave of thousands of clients.
+// A server may need leaveTime to close the connections of thousands of clients; it is asked every
+// leavePoll.
 const (
 	leaveTime = time.Minute
 	leavePoll = 100 * time.Millisecond
 )
 
-// roomIn opens a session on a server that may still be ending those of the clients.
+// roomIn opens a session as soon as the server has closed enough connections of the clients.
 func roomIn(ctx context.Context, reader engine.Reader) (*engine.Session, error) {
 	for began := time.Now(); ; {
 		s, err := reader.ReadSession(ctx, nil)
@@ -245,8 +246,8 @@ func roomIn(ctx context.Context, reader engine.Reader) (*engine.Session, error) 
 	}
 }
 
-// Held makes runs with one client, and returns for how long the counter's lock is held, the median:
-// from sending its UPDATE to the answer to COMMIT.
+// Held makes runs with one client, and returns the median of the times for which it holds the
+// counter's lock: from sending the UPDATE to the answer to COMMIT.
 func (w *HotRow) Held(ctx context.Context, runs int) (time.Duration, error) {
 	made, err := w.Client(ctx, 0)
 	if err != nil {
@@ -268,11 +269,11 @@ func (w *HotRow) Held(ctx context.Context, runs int) (time.Duration, error) {
 	return all[len(all)/2], nil
 }
 
-// Causes returns how often runs were begun again, by the error that ended them.
+// Causes returns how often runs were repeated, by the error that ended them.
 func (w *HotRow) Causes() map[string]int64 { return w.causes.of }
 
-// Background implements bench.Workload: it keeps the roll-up of HotAppend, up to the oldest event
-// that may not have been committed.
+// Background implements bench.Workload: it refreshes the roll-up of HotAppend up to the oldest
+// event that is not committed yet.
 func (w *HotRow) Background(ctx context.Context, _ func(string, string, time.Time)) error {
 	for w.Roll != nil && engine.Sleep(ctx, hotRollEvery) == nil {
 		w.mu.Lock()
@@ -284,7 +285,7 @@ func (w *HotRow) Background(ctx context.Context, _ func(string, string, time.Tim
 		}
 		w.mu.Unlock()
 		err := w.Roll(ctx, upTo)
-		// Of a server that is killed the lease is lost, which cancels the roll-up.
+		// If the server is killed, the roll-up is canceled because its lease is lost.
 		if err != nil && ctx.Err() == nil && !engine.Retryable(err) && !errors.Is(err, engine.ErrUnreachable) && !errors.Is(err, context.Canceled) {
 			return fmt.Errorf("roll up the events: %w", err)
 		}
@@ -292,10 +293,10 @@ func (w *HotRow) Background(ctx context.Context, _ func(string, string, time.Tim
 	return nil
 }
 
-// Crashed is called when the server was killed; runs whose commit was sent look for it.
+// Crashed is called when the server was killed. It has nothing to do: clients notice by themselves.
 func (w *HotRow) Crashed(time.Time) {}
 
-// Client implements bench.Workload. User ids are dealt out evenly, and increase per client.
+// Client implements bench.Workload. Client n of c has the user ids n, n+c, n+2c and so on.
 func (w *HotRow) Client(ctx context.Context, n int) (bench.Client, error) {
 	c := &hotClient{w: w, next: int64(n)}
 	w.mu.Lock()
@@ -309,23 +310,23 @@ func (w *HotRow) Client(ctx context.Context, n int) (bench.Client, error) {
 	return c, err
 }
 
-// A hotClient is one connection. On an engine that stores nothing it does all but send.
+// A hotClient is one connection. On an engine that stores nothing it sends nothing.
 type hotClient struct {
 	w          *HotRow
 	s          *engine.Session
 	user, next int64
-	// asked means that the last commit was sent and not answered.
+	// asked means that a commit was sent and not answered.
 	asked  bool
 	took   [3]time.Duration
 	locked time.Time // when the UPDATE was sent
-	// event is the time of the row of HotAppend that is being inserted, in seconds since the epoch; 0
-	// is none. It is set under the HotRow's lock.
+	// event is the time of the row of HotAppend that is being inserted, in seconds since 1970; 0 is
+	// none. It is set while HotRow.mu is held.
 	event atomic.Int64
-	// arriving means that it has an element in the HotRow's, there that it has had one.
+	// arriving means that the client has an element in HotRow.arriving, there that it has had one.
 	arriving, there bool
 }
 
-// arrive waits for a place on the way to the first transaction, which arrived leaves.
+// arrive waits until the client may begin its first transaction; arrived lets another client begin.
 func (c *hotClient) arrive(ctx context.Context) error {
 	if c.there {
 		return nil
@@ -368,7 +369,7 @@ func (c *hotClient) Do(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if fans, _ := strconv.ParseInt(text, 10, 64); fans < before && c.w.reader != nil { // "" is none
+		if fans, _ := strconv.ParseInt(text, 10, 64); fans < before && c.w.reader != nil { // "" is 0
 			return fmt.Errorf("a run read a count of %s, when %s had been acknowledged before", figure.Count(fans), figure.Plural(before, "run", "runs"))
 		}
 		mark(0)
@@ -415,7 +416,7 @@ func (c *hotClient) commit(ctx context.Context, user string) error {
 	case HotOneTrip:
 		statements = []string{strings.Join(statements, "; ")}
 	case HotAppend:
-		// A run that begins again keeps its event's time: no roll-up has passed it, and it can't be
+		// A repeated run keeps the time of its event, so that the roll-up waits for it and it can't be
 		// inserted twice.
 		if c.event.Load() == 0 {
 			c.w.mu.Lock()
@@ -439,7 +440,7 @@ func (c *hotClient) commit(ctx context.Context, user string) error {
 				}
 				q = update + slot
 			}
-			c.arrived() // what follows waits for the lock, and not for a processor
+			c.arrived() // from here on, the client waits for the lock and not for a processor
 		}
 		c.asked = c.asked || last
 		if _, err := c.s.Exec(ctx, q); err != nil {
@@ -449,9 +450,8 @@ func (c *hotClient) commit(ctx context.Context, user string) error {
 	return nil
 }
 
-// slot chooses a row of the counter: one that is free, or any if all are taken. SKIP LOCKED looks
-// through all locked rows, which costs the server more the more clients do so, and finds none if as
-// many wait as there are slots: then the client takes a random one, and waits for it.
+// slot chooses a row of the counter: a free one, or a random one if there are more clients than
+// slots. Then SKIP LOCKED would look through many locked rows and find none.
 func (c *hotClient) slot(ctx context.Context) (string, error) {
 	if c.w.opt.Clients <= c.w.opt.Slots {
 		slot, err := c.ask(ctx, "SELECT slot FROM fan_count WHERE item_id = "+hotItem+" ORDER BY slot LIMIT 1 FOR UPDATE SKIP LOCKED")
@@ -465,7 +465,7 @@ func (c *hotClient) slot(ctx context.Context) (string, error) {
 // Recover implements bench.Client.
 func (c *hotClient) Recover(ctx context.Context, failed error) (err error) {
 	c.w.causes.add(failed)
-	c.asked = c.asked && errors.Is(failed, engine.ErrConnectionLost) // else it was answered: it did not commit
+	c.asked = c.asked && errors.Is(failed, engine.ErrConnectionLost) // other errors are answers: nothing was committed
 	c.s, err = renewed(ctx, c.s, failed, func(ctx context.Context) (*engine.Session, error) { return engine.Talk(ctx, c.w.reader) })
 	return err
 }

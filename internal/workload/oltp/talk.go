@@ -1,6 +1,6 @@
-// Package oltp contains the workloads of transactions, one file each: a hot row, many tables, and
-// TPC-C in three files, its rows, its transactions and the proof of them. Each client has a
-// connection, on which it sends statements in text (talk.go).
+// Package oltp contains workloads of transactions: a hot row, many tables, and TPC-C with its rows
+// (tpcc.go), transactions (tpccrun.go) and proof (tpccproof.go). Each client has a connection, on
+// which it sends statements as text (talk.go).
 package oltp
 
 import (
@@ -16,19 +16,18 @@ import (
 	"github.com/rowmill/rowmill/internal/value"
 )
 
-// A talk is one client's transactions of statements in text, whose values stand in place of $NAME.
-// The first error ends a transaction: its other statements are not sent. Without a session, on an
-// engine that stores nothing, it does all but send.
+// A talk sends the transactions of one client as text, with values in place of $NAME. After the
+// first error, the other statements of a transaction are not sent. On an engine that stores nothing
+// there is no session, and nothing is sent.
 type talk struct {
 	open func(ctx context.Context, st engine.State) (*engine.Session, error)
 	s    *engine.Session
 	v    map[string]string
 	sent string // the last statement
 	err  error
-	// asked, if a commit was sent and not answered, is a query for what the transaction has written in
-	// the first place.
+	// asked, if a commit was sent and not answered, is a query that finds a row of the transaction.
 	asked string
-	// rewrite is a fault, for tests.
+	// rewrite makes a fault, in tests.
 	rewrite func(statement string) string
 }
 
@@ -44,7 +43,7 @@ func (c *talk) next(q string) string {
 	return c.sent
 }
 
-// exec runs a statement, and returns how many rows it changed: without a session as many as wanted.
+// exec runs a statement and returns how many rows it changed; without a session, as many as wanted.
 func (c *talk) exec(ctx context.Context, want int, q string) int {
 	q = c.next(q)
 	if c.err != nil || c.s == nil {
@@ -62,7 +61,7 @@ func (c *talk) change(ctx context.Context, want int, q string) {
 	}
 }
 
-// rows returns the rows of a query: without a session one, of ones.
+// rows returns the rows of a query; without a session, one row of ones.
 func (c *talk) rows(ctx context.Context, q string) (out [][]string) {
 	q = c.next(q)
 	if c.s == nil {
@@ -81,7 +80,7 @@ func (c *talk) rows(ctx context.Context, q string) (out [][]string) {
 	return out
 }
 
-// row notes the first values of the only row of a query by these names.
+// row keeps the first values of the only row of a query under these names.
 func (c *talk) row(ctx context.Context, q string, names ...string) {
 	rows := c.rows(ctx, q)
 	if len(rows) != 1 && c.err == nil {
@@ -94,13 +93,12 @@ func (c *talk) row(ctx context.Context, q string, names ...string) {
 	}
 }
 
-// harmless is a text in which no character has a meaning within quotes: the tables have no others,
-// but for a foreign hand.
+// harmless replaces the characters that have a meaning within quotes. rowmill's rows have none.
 func harmless(text string) string {
 	return strings.NewReplacer("'", "-", `\`, "-", "$", "-").Replace(text)
 }
 
-// commit ends a transaction. The query is that of asked.
+// commit ends a transaction. query finds one of its rows, in case the commit is not answered.
 func (c *talk) commit(ctx context.Context, query string) {
 	if c.err == nil && c.s != nil {
 		c.asked = c.fill(query)
@@ -108,14 +106,14 @@ func (c *talk) commit(ctx context.Context, query string) {
 	c.exec(ctx, 0, "COMMIT")
 }
 
-// done reports whether a commit that was not answered has happened: a session finds the value.
+// done reports whether a commit that was not answered has happened: the query asked returns value.
 func (c *talk) done(ctx context.Context, s *engine.Session, value string) (done bool, err error) {
 	text, err := firstValue(ctx, s, c.asked)
 	return err == nil && text == value, err
 }
 
-// recover rolls back after an error, on a new session if the connection is lost. An error that was
-// an answer to a commit says that it has not happened.
+// recover rolls back after an error, on a new session if the connection is lost. If a commit was
+// answered by an error, it has not happened.
 func (c *talk) recover(ctx context.Context, failed error) error {
 	if !errors.Is(failed, engine.ErrConnectionLost) {
 		c.asked = ""
@@ -132,7 +130,7 @@ func (c *talk) close() error {
 	return c.s.Close()
 }
 
-// A cause is why transactions are begun again.
+// A cause is a reason for repeating transactions.
 type cause struct {
 	class error
 	name  string
@@ -140,13 +138,13 @@ type cause struct {
 
 var usualCauses = []cause{{engine.ErrDeadlock, "deadlock"}, {engine.ErrLockTimeout, "lock timeout"}, {engine.ErrConnectionLost, "lost connection"}}
 
-// causes counts them.
+// causes counts repeated transactions by cause.
 type causes struct {
 	mu sync.Mutex
 	of map[string]int64
 }
 
-// add counts the first cause whose class an error has: one of its own, or a usual one.
+// add counts the first cause that matches an error: one of own, or a usual one.
 func (k *causes) add(failed error, own ...cause) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -172,8 +170,8 @@ func firstValue(ctx context.Context, s *engine.Session, q string) (out string, e
 	return out, err
 }
 
-// renewed makes a session ready for an operation that is begun again: it rolls back, or opens a new
-// one if the connection is lost.
+// renewed makes a session ready to repeat an operation: it rolls back, or opens another session if
+// the connection is lost.
 func renewed(ctx context.Context, s *engine.Session, failed error, open func(context.Context) (*engine.Session, error)) (*engine.Session, error) {
 	if !errors.Is(failed, engine.ErrConnectionLost) {
 		if _, err := s.Exec(ctx, "ROLLBACK"); err == nil || !errors.Is(err, engine.ErrConnectionLost) {
@@ -189,7 +187,7 @@ func renewed(ctx context.Context, s *engine.Session, failed error, open func(con
 
 func digits[N int | int64](n N) string { return strconv.FormatInt(int64(n), 10) }
 
-// decimal returns a decimal of so many units, with scale digits after the point.
+// decimal returns a number of units as text, e.g. "1.05" for 105 with scale 2.
 func decimal(units int64, scale int) string { return value.FormatUnscaled(digits(units), scale) }
 
 func pick[T any](first bool, a, b T) T {

@@ -27,8 +27,8 @@ const (
 	districts     = 10 // of a warehouse
 	// loadDate is the date of the first row; a run's dates are later than those of all loaded rows.
 	loadDate = int64(1_500_000_000_000_000)
-	// loadBatch is the number of rows per statement of the load: so many that the cost of the
-	// statement doesn't matter.
+	// loadBatch is the number of rows per statement of the load. With so many rows, the cost of the
+	// statement itself doesn't matter.
 	loadBatch = 5000
 )
 
@@ -40,27 +40,27 @@ type TPCCOptions struct {
 	Keying bool
 	// Scale is the share of a warehouse's rows that are loaded, for tests; 0 is all of them.
 	Scale float64
-	// Members are the nodes of a cluster that each take all statements, by turns of terminals; none:
-	// the database alone. A session with the settings Causal first waits until its member has what the
-	// others have.
+	// Members are the nodes of a cluster that takes all statements on each node; terminals are divided
+	// among them. Without members, the database takes all statements. A session with the settings
+	// Causal waits until its member has the commits of the others.
 	Members []engine.DB
 	Causal  engine.State
-	// Shards are the nodes that have the rows, by warehouse; the database presents them as one.
+	// Shards are the nodes among which the warehouses are divided; the database presents them as one.
 	Shards []engine.DB
 }
 
-// A TPCC is TPC-C's schema, its rows and its five transactions. What it measures is no result of
-// TPC-C: that takes an audit, and its rules for response times and prices.
+// A TPCC is TPC-C's schema, its rows and its five transactions. Its figures are no TPC-C results,
+// which take an audit and have rules for response times and prices.
 //
-// A date is the number of microseconds since 1970. Modulo the number of terminals it is that of the
-// terminal which wrote it, so that rows tell their writer, and a transaction is found again whose
-// commit was not answered.
+// A date is a number of microseconds since 1970. Modulo the number of terminals, it is the number
+// of the terminal that wrote it. So a row shows its writer, and a transaction whose commit was not
+// answered can be found.
 type TPCC struct {
 	db     engine.DB
 	opt    TPCCOptions
 	tables []*tpccTable
-	// Numbers of rows: of all items, and in a district of customers, of orders, and of those not yet
-	// delivered.
+	// Numbers of rows: of items, and in each district of customers, who have one order each, and of
+	// orders that are not delivered yet.
 	items, customers, undelivered int64
 	// The constants C of NURand; those of names differ between load and run (clause 2.1.6.1).
 	nameLoad, nameRun, customerC, itemC int64
@@ -72,18 +72,19 @@ type TPCC struct {
 
 	mu     sync.Mutex
 	tally  map[tpccFact]int64
-	doubts []*tpccTerminal // that have ended with a commit that was not answered
+	doubts []*tpccTerminal // terminals that ended with a commit that was not answered
 	causes causes
 
-	// change and rewrite are faults, for tests of the proof.
+	// change and rewrite make faults, in tests of the proof.
 	change  func(c *tpccTerminal)
 	rewrite func(c *tpccTerminal, statement string) string
 }
 
-// tpccTables are those of clause 1.3, filled as clause 4.3.3 says: columns, primary key and index.
-// Each column has a type and what fills it. i and d are integers of 32 and 64 bits, v and c texts,
-// n decimals; those with ? may be NULL. A..B is a random number of so many units, or a random text
-// of so many characters; A alone is A..A; words are in tpccNumbers and tpccTexts.
+// tpccTables are the tables of clause 1.3 with columns, primary key and index. Each column has a
+// name, a type and a rule by which clause 4.3.3 fills it, e.g. "i_price n5.2 100..10000". Types: i
+// and d are integers of 32 and 64 bits, v and c texts, n decimals; with ? the column may be NULL.
+// Rules: A..B is a random number of units, or a random text of so many characters; A means A..A;
+// words are in tpccNumbers and tpccTexts.
 var tpccTables = []struct{ name, columns, key, index string }{
 	{"item", "i_id i n, i_im_id i 1..10000, i_name v24 14..24, i_price n5.2 100..10000, i_data v50 data", "i_id", ""},
 	{"warehouse", "w_id i w, w_name v10 6..10, " + tpccAddress("w") + ", w_tax n4.4 0..2000, w_ytd n12.2 wytd", "w_id", ""},
@@ -165,7 +166,7 @@ func (w *TPCC) Deviations() []string {
 // Tables returns the tables.
 func (w *TPCC) Tables() []*engine.Table { return plain(w.tables) }
 
-// A tpccTable has what its rows are made of, and of each column what fills it.
+// A tpccTable is a table with its random stream and, for each column, the function that fills it.
 type tpccTable struct {
 	engine.Table
 	stream draw.Stream
@@ -179,11 +180,11 @@ func plain(tables []*tpccTable) (out []*engine.Table) {
 	return out
 }
 
-// tpccRow is what the values of a row depend on.
+// A tpccRow is the input of the functions that fill the columns of a row.
 type tpccRow struct {
 	of      *TPCC
 	d       draw.Values
-	u       int64 // the number of the row, or of the order of a line, through all warehouses
+	u       int64 // the number of the row, or of a line's order, among those of all warehouses
 	w, dist int64
 	n       int64 // within the district, or of an item
 	line    int64
@@ -191,20 +192,20 @@ type tpccRow struct {
 
 func (r *tpccRow) delivered() bool { return r.n <= r.of.customers-r.of.undelivered }
 
-// lines is the number of lines of the order.
+// lines returns the number of lines of the order.
 func (r *tpccRow) lines() int64 {
 	d := draw.NewStream(r.of.opt.Seed, len(tpccTables)).Row(r.u)
 	return d.Between(5, 15)
 }
 
-// customer is that of the order: each of the district has one.
+// customer returns the customer of the order; each customer of the district has one order.
 func (r *tpccRow) customer() int64 {
 	key := draw.NewStream(r.of.opt.Seed, len(tpccTables)).Row(-r.w*districts - r.dist)
 	return 1 + int64(draw.Shuffled(uint64(r.n-1), uint64(r.of.customers), uint64(key)))
 }
 
-// tpccNumbers are numbers, or units of decimals; -1 is NULL. w, d and n are warehouse, district and
-// number in it.
+// tpccNumbers return numbers, or units of decimals; -1 is NULL. w, d and n are the warehouse, the
+// district, and the number of the row in the district.
 var tpccNumbers = map[string]func(r *tpccRow) int64{
 	"w":        func(r *tpccRow) int64 { return r.w },
 	"d":        func(r *tpccRow) int64 { return r.dist },
@@ -316,7 +317,7 @@ func (w *TPCC) Load(ctx context.Context, dropExisting bool, progress func(rows i
 	return schema, all.Wait()
 }
 
-// create creates the tables. Those of warehouses are on the shards, if there are any, and the
+// create creates the tables. With shards, the tables of warehouses are on the shards, and the
 // database presents them.
 func (w *TPCC) create(ctx context.Context, dropExisting bool) (schema []string, err error) {
 	setup := func(db engine.DB, tables []*tpccTable) ([]string, error) {
@@ -330,7 +331,7 @@ func (w *TPCC) create(ctx context.Context, dropExisting bool) (schema []string, 
 		return nil, err
 	}
 	var nodes []rolling.Node
-	var made []string // on the last node, as on each
+	var made []string // the statements for one node
 	for i, db := range w.opt.Shards {
 		nodes = append(nodes, rolling.Node{Name: fmt.Sprintf("n%d", i+1), Target: db.Info().Target})
 		if made, err = setup(db, shared); err != nil {
@@ -347,8 +348,8 @@ func (w *TPCC) create(ctx context.Context, dropExisting bool) (schema []string, 
 	return append(schema, made...), nil
 }
 
-// present makes the database present a table of the nodes, which are by warehouse, as each key
-// begins with it.
+// present makes the database present a table of the nodes, which are divided by the first column of
+// the key, the warehouse.
 func (w *TPCC) present(ctx context.Context, t *tpccTable, nodes []rolling.Node) (schema []string, err error) {
 	text, err := w.db.Dialect().Render(engine.CreateTable{Table: &t.Table})
 	if err != nil {

@@ -19,14 +19,14 @@ const (
 	atLoad tpccWhen = 1 << iota
 	atRun
 	deep   // only if all conditions are asked for
-	across // no time: it is about rows of several warehouses
+	across // not a time: the condition is about rows of several warehouses
 	always = atLoad | atRun
 )
 
-// tpccConditions are those of clause 3.3.2, in order, and one about the stock, which they lack. A
-// query counts the rows that contradict it; $NAME stands for a value of the proof. Money is
-// compared by ROUND: exactly where it is DECIMAL, and to half a cent where an engine has fractions
-// only. Sums for which a table has no index are joined.
+// tpccConditions are the twelve conditions of clause 3.3.2, in order, and one about the stock. Each
+// query counts the rows that contradict the condition; $NAME stands for a value of the proof. Money
+// is compared with ROUND: that is exact for DECIMAL, and tolerates half a cent in an engine that
+// has binary fractions only. Sums for which a table has no index are joined.
 var tpccConditions = []struct {
 	name  string
 	when  tpccWhen
@@ -72,13 +72,13 @@ var tpccConditions = []struct {
 		WHERE s_ytd <> COALESCE(total, 0) OR s_order_cnt <> COALESCE(n, 0) OR s_remote_cnt <> COALESCE(remote, 0)`},
 }
 
-// tpccDeliveredTo is what was delivered to each customer.
+// tpccDeliveredTo returns the amount that was delivered to each customer.
 const tpccDeliveredTo = `(SELECT o_w_id AS w, o_d_id AS d, o_c_id AS c, SUM(ol_amount) AS total
 	FROM orders JOIN order_line ON ol_w_id = o_w_id AND ol_d_id = o_d_id AND ol_o_id = o_id
 	WHERE ol_delivery_d IS NOT NULL GROUP BY o_w_id, o_d_id, o_c_id) x`
 
-// A tpccWritten is a kind of transactions that rows show: the fact that they are to agree with, and
-// the rows' terminals, warehouses, and number.
+// A tpccWritten is a kind of transaction that leaves rows: the fact that the rows must agree with,
+// and a query for their numbers by terminal and warehouse.
 type tpccWritten struct{ name, fact, query string }
 
 var (
@@ -95,16 +95,16 @@ type tpccProof struct {
 	w   *TPCC
 	ctx context.Context
 	s   *engine.Session
-	// parts are the sessions on the shards, or s alone. A condition about one warehouse is examined
-	// there: Spider's answers to MAX() with GROUP BY are wrong (MariaDB 10.11).
+	// parts are the sessions on the shards, or s alone. Conditions about one warehouse are examined on
+	// the shards, as Spider's answers to MAX() with GROUP BY are wrong (MariaDB 10.11).
 	parts  []*engine.Session
-	values map[string]string // what queries have as $NAME
+	values map[string]string // the values for $NAME in queries
 	out    []result.Condition
-	err    error // of a query
+	err    error // the first error of a query
 }
 
-// proof opens the sessions, and returns what was examined. A condition that doesn't hold is an
-// error.
+// proof opens the sessions, and returns the conditions that were examined. A condition that doesn't
+// hold is an error.
 func (w *TPCC) proof(ctx context.Context, db engine.DB, examine func(p *tpccProof)) (_ []result.Condition, err error) {
 	p := &tpccProof{w: w, ctx: ctx, values: map[string]string{
 		"terminals": digits(w.opt.Terminals), "loaded": digits(w.customers), "delivered": digits(w.customers - w.undelivered),
@@ -130,16 +130,17 @@ func (w *TPCC) proof(ctx context.Context, db engine.DB, examine func(p *tpccProo
 	return p.out, p.err
 }
 
-// ProveLoad examines condition 11, which holds only now, and with all the others that take time.
+// ProveLoad examines the conditions after the load: condition 11 holds only then. all adds those
+// that take long.
 func (w *TPCC) ProveLoad(ctx context.Context, all bool) error {
 	_, err := w.proof(ctx, w.db, func(p *tpccProof) { p.conditions(atLoad, all) })
 	return err
 }
 
 // Prove examines the tables after a run whose clients are closed: the conditions of clause 3.3.2,
-// those that take time only if all are asked for; that stock and order lines agree; that each
-// acknowledged transaction is there once, and its terminal's home is one; and the audit's bands.
-// What doesn't hold is an error.
+// those that take long only with all; the agreement of stock and order lines; that each
+// acknowledged transaction is there once, in its terminal's home; and the bands of the audit. A
+// failure is an error.
 func (w *TPCC) Prove(ctx context.Context, all bool) (_ *result.Verified, _ []result.Condition, crossing *result.Crossing, _ error) {
 	v := &result.Verified{Counted: true}
 	out, err := w.proof(ctx, w.db, func(p *tpccProof) {
@@ -167,7 +168,7 @@ func (w *TPCC) Prove(ctx context.Context, all bool) (_ *result.Verified, _ []res
 	return v, out, crossing, err
 }
 
-// conditions examines those of a time: on the shards, if they are about one warehouse.
+// conditions examines the conditions for a time, on the shards if they are about one warehouse.
 func (p *tpccProof) conditions(when tpccWhen, all bool) {
 	for _, c := range tpccConditions {
 		if c.when&when == 0 || c.when&deep != 0 && !all {
@@ -184,8 +185,8 @@ func (p *tpccProof) conditions(when tpccWhen, all bool) {
 	}
 }
 
-// acknowledged compares what was written, by terminal and warehouse, with what was acknowledged to
-// terminals at home.
+// acknowledged compares the numbers of transactions that the rows show, by terminal and warehouse,
+// with those that were acknowledged to the terminals, each in its home warehouse.
 func (p *tpccProof) acknowledged(of tpccWritten, where string) (found int64) {
 	type at struct{ terminal, warehouse int }
 	got := map[at]int64{}
@@ -205,12 +206,12 @@ func (p *tpccProof) acknowledged(of tpccWritten, where string) (found int64) {
 	return found
 }
 
-// mostSkipped is how many percent of districts may have no order to deliver, by clause 2.7.4.2. A
-// part of a warehouse's rows has a part of the 900 orders that each district has in reserve. A
-// generator that skips one district of ten is found in either case.
+// mostSkipped is the percentage of districts that may have no order to deliver (clause 2.7.4.2).
+// scaledSkipped is that for scales below 1, at which a district begins with fewer than 900 orders
+// to deliver. Either finds a generator that skips one district of ten.
 const mostSkipped, scaledSkipped = int64(1), int64(5)
 
-// skipped examines the orders that deliveries delivered, one of each district.
+// skipped examines whether each delivery has delivered one order of each district.
 func (p *tpccProof) skipped() {
 	all, skipped := districts*p.w.total("delivery"), p.w.total(factSkipped)
 	want, got := all-skipped, p.row("SELECT COUNT(*) FROM (SELECT ol_w_id FROM order_line WHERE ol_delivery_d >= $since GROUP BY ol_w_id, ol_d_id, ol_o_id) x")[0]
@@ -219,7 +220,7 @@ func (p *tpccProof) skipped() {
 	p.add(fmt.Sprintf("deliveries: at most %d%% of districts had none", most), skipped <= max(1, all*most/100), fmt.Sprintf("%d of %d", skipped, all))
 }
 
-// bands are those of clause 9.2.2.5.
+// bands examines the shares by clause 9.2.2.5.
 func (p *tpccProof) bands() {
 	w, total := p.w, func(fact string) float64 { return float64(p.w.total(fact)) }
 	p.percent("rolled-back new orders", total(factRolledBack), total(result.NewOrder), 0.9, 1.1)
@@ -243,13 +244,13 @@ func (p *tpccProof) bands() {
 	}
 }
 
-// percent adds a condition that a part of n is from low to high percent.
+// percent adds the condition that part of n is from low to high percent.
 func (p *tpccProof) percent(name string, part, n, low, high float64) {
 	middle := (low + high) / 200
 	p.band(name, "%", 100*part, n, low, high, 1e4*middle*(1-middle))
 }
 
-// band adds a condition that sum/n is from low to high; variance is that of a single value.
+// band adds the condition that sum/n is from low to high; variance is the variance of one value.
 func (p *tpccProof) band(name, unit string, sum, n, low, high, variance float64) {
 	if n == 0 {
 		p.add("audit: "+name, true, "none")
@@ -259,13 +260,13 @@ func (p *tpccProof) band(name, unit string, sum, n, low, high, variance float64)
 	p.add("audit: "+name, holds, fmt.Sprintf("%.2f%s, band %g to %g%s%s", sum/n, unit, low, high, unit, chance))
 }
 
-// deckLeft is the variance of a deck of 100 cards, in those of a card, when half of it is dealt: 50
-// * 50/99.
+// deckLeft is the variance of the sum of 50 cards dealt from a deck of 100, as a multiple of the
+// variance of one card: 50 * 50/99.
 const deckLeft = 25
 
-// within reports whether a mean of n values is from low to high. The values are dealt from decks,
-// of which those of all terminals may be at any card, and a share of 2% at most is not counted: a
-// short run may miss the band by four standard deviations of that.
+// within reports whether a mean of n values is from low to high. The values are dealt from one deck
+// for each terminal, which may be partly dealt, and up to 2% of the values are not counted. A short
+// run may miss the band by four standard deviations of these effects.
 func (p *tpccProof) within(mean, n, low, high, variance float64) (holds bool, chance string) {
 	miss := max(low-mean, mean-high)
 	slack := 4 * math.Sqrt(variance*(deckLeft*float64(p.w.opt.Terminals)+0.02*n)) / n
@@ -275,8 +276,8 @@ func (p *tpccProof) within(mean, n, low, high, variance float64) (holds bool, ch
 	return miss <= slack, chance
 }
 
-// crossing compares the share of transactions whose rows are on several shards with what the
-// definition gives for the terminals' homes. Orders that were rolled back have no rows.
+// crossing compares the share of transactions whose rows are on several shards with the share that
+// follows from the definition for the terminals' homes. Orders that were rolled back have no rows.
 func (p *tpccProof) crossing() *result.Crossing {
 	w, crossed, all, expected := p.w, 0.0, 0.0, 0.0
 	orders := map[[3]float64]bool{} // that cross
@@ -300,8 +301,7 @@ func (p *tpccProof) crossing() *result.Crossing {
 		for _, k := range tpccKinds {
 			all += float64(w.tally[tpccFact{k.op, n}])
 		}
-		// Of the 10 lines of an order, as one of 100 that follow each other is remote: two of an order
-		// hardly ever are.
+		// An order has 10 lines, and one line of 100 is remote. Two remote lines in an order are rare.
 		expected += others * (10*0.01*float64(w.tally[tpccFact{factOrder, n}]) + 0.15*float64(w.tally[tpccFact{"payment", n}]))
 	}
 	if all == 0 {
@@ -314,7 +314,7 @@ func (p *tpccProof) crossing() *result.Crossing {
 	return c
 }
 
-// running is before all dates of a run.
+// running returns a time before all dates of a run and after those of the load.
 func (w *TPCC) running() int64 { return loadDate + int64(w.opt.Warehouses)*districts*w.customers }
 
 func (w *TPCC) total(what string) (n int64) {
@@ -332,8 +332,8 @@ func (p *tpccProof) add(name string, holds bool, found string) {
 	}
 }
 
-// rows returns the rows of a query of numbers, on some sessions or else on the proof's. NULL, as of
-// no rows, is 0.
+// rows returns the rows of a query of numbers, on some sessions or else on p.s. NULL is 0, e.g. a
+// sum of no rows.
 func (p *tpccProof) rows(q string, on ...*engine.Session) (out [][]float64) {
 	if len(on) == 0 {
 		on = []*engine.Session{p.s}

@@ -17,9 +17,9 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// A tpccKind is one of the transactions: its share in percent, for how many seconds a user types
-// before and thinks after it, by clauses 5.2.3 and 5.2.5, what is sent between BEGIN and COMMIT,
-// and a query that finds its date, if it has written one.
+// A tpccKind is one of the transactions: its share in percent, the seconds for which a user types
+// before it and thinks after it (clauses 5.2.3 and 5.2.5), the statements between BEGIN and COMMIT,
+// and a query that returns the date that it has written, "" if it writes none.
 type tpccKind struct {
 	op            string
 	share         int
@@ -37,15 +37,15 @@ var tpccKinds = []tpccKind{
 	{"stock-level", 4, 2, 5, (*tpccTerminal).stockLevel, ""},
 }
 
-// A tpccFact is something that terminals did and that was acknowledged: a transaction, or one of
-// the facts below.
+// A tpccFact is something that a terminal did in acknowledged transactions: a kind of transaction,
+// or one of the facts below.
 type tpccFact struct {
 	what     string
 	terminal int
 }
 
 const (
-	factOrder      = "order"     // that was not rolled back
+	factOrder      = "order"     // an order that was not rolled back
 	factDelivered  = "delivered" // a delivery of at least one order
 	factSkipped    = "skipped"   // a district without an order to deliver
 	factNamed      = "named"     // the customer was found by name
@@ -54,7 +54,8 @@ const (
 	factEarly      = "early" // rolled back for an item that was not the last
 )
 
-// A deck deals numbers in a random order, each as often as it is in the deck, and then again.
+// A deck deals numbers in a random order, each as often as it is in the deck. Then it is shuffled
+// again.
 type deck struct {
 	shares []int // of number i
 	left   []int64
@@ -77,8 +78,8 @@ func (k *deck) deal(d *draw.Values) int64 {
 
 // A tpccTerminal is one connection.
 type tpccTerminal struct {
-	// Its values are what the user enters and what the transaction has read, by the names of the
-	// definition's columns and variables.
+	// talk.v has the values that the user enters and that the transaction has read, under the names of
+	// columns and variables in the definition.
 	talk
 	w              *TPCC
 	n              int   // from 0
@@ -89,7 +90,7 @@ type tpccTerminal struct {
 	facts          []string
 	began          time.Time
 	at             int64   // the date of the transaction
-	think          float64 // seconds, about the last transaction
+	think          float64 // seconds after the last transaction
 
 	mix, sizes, rollback, byName, remotePay, remoteLine deck
 	away                                                deck // the other warehouses
@@ -97,7 +98,7 @@ type tpccTerminal struct {
 
 type tpccLine struct {
 	item, supply, quantity int64 // supply is a warehouse
-	cents                  int64 // of one, -1 if there is no such item
+	cents                  int64 // price of one item, -1 if there is no such item
 	dist                   string
 }
 
@@ -131,8 +132,8 @@ func (w *TPCC) Background(context.Context, func(what, object string, began time.
 	return nil
 }
 
-// Crashed is called when the server was killed; a terminal whose commit was not answered looks for
-// it.
+// Crashed is called when the server was killed. It has nothing to do: a terminal looks itself for a
+// transaction whose commit was not answered.
 func (w *TPCC) Crashed(time.Time) {}
 
 // Prepare implements bench.Client: it deals the transaction and what the user enters (clauses 2.4.1
@@ -164,7 +165,7 @@ func (c *tpccTerminal) Prepare(int) {
 	}
 }
 
-// order deals the lines of an order. In one of a hundred, the last item is one that doesn't exist.
+// order deals the lines of an order. In one of a hundred orders, the last item doesn't exist.
 func (c *tpccTerminal) order() {
 	w := c.w
 	c.lines = nil
@@ -193,8 +194,8 @@ func (c *tpccTerminal) Await(ctx context.Context) error {
 	return engine.Sleep(ctx, time.Duration(wait*float64(time.Second)))
 }
 
-// Do implements bench.Client. A transaction whose commit was not answered is counted if it is
-// there.
+// Do implements bench.Client. If the commit of the try before was not answered, but its rows exist,
+// the transaction is done.
 func (c *tpccTerminal) Do(ctx context.Context) error {
 	if c.began.IsZero() {
 		c.began = time.Now()
@@ -244,8 +245,8 @@ func (w *TPCC) count(terminal int, facts []string) {
 	}
 }
 
-// newOrder is clause 2.4.2. The unknown item of one order in a hundred is missed when all others
-// were served.
+// newOrder is clause 2.4.2. An order with an unknown item is rolled back after all of its
+// statements.
 func (c *tpccTerminal) newOrder(ctx context.Context) {
 	c.change(ctx, 1, "UPDATE district SET d_next_o_id = d_next_o_id + 1 WHERE d_w_id = $w_id AND d_id = $d_id")
 	c.row(ctx, "SELECT d_next_o_id - 1, d_tax, w_tax, c_discount, c_last, c_credit FROM district, warehouse, customer"+
@@ -276,8 +277,8 @@ func (c *tpccTerminal) newOrder(ctx context.Context) {
 	c.facts = append(c.facts, outcome...)
 }
 
-// ask notes the items of lines as a list, and calls note with each line and what a query says of
-// its item.
+// ask runs a query over the items of lines, $items, and calls note with each line and the query's
+// second value for its item.
 func (c *tpccTerminal) ask(ctx context.Context, lines []*tpccLine, q string, note func(l *tpccLine, value string)) {
 	var ids []string
 	of := map[string]*tpccLine{}
@@ -293,7 +294,7 @@ func (c *tpccTerminal) ask(ctx context.Context, lines []*tpccLine, q string, not
 	}
 }
 
-// prices reads those of an order's items.
+// prices reads the prices of an order's items.
 func (c *tpccTerminal) prices(ctx context.Context) {
 	for _, l := range c.lines {
 		l.cents = pick(c.s == nil && l.item <= c.w.items, int64(1), -1)
@@ -304,7 +305,8 @@ func (c *tpccTerminal) prices(ctx context.Context) {
 	})
 }
 
-// take serves the lines that a warehouse supplies, and notes what its stock says of the district.
+// take takes the lines that a warehouse supplies from its stock, and keeps the stock's text for the
+// district.
 func (c *tpccTerminal) take(ctx context.Context, supply int64, lines []*tpccLine) {
 	quantity := []byte("CASE s_i_id")
 	for _, l := range lines {
@@ -319,17 +321,18 @@ func (c *tpccTerminal) take(ctx context.Context, supply int64, lines []*tpccLine
 		" s_ytd = s_ytd + $quantity, s_order_cnt = s_order_cnt + 1, s_remote_cnt = s_remote_cnt + $remote WHERE s_w_id = $supply AND s_i_id IN ($items)")
 }
 
-// theCustomer is the condition of the one who was entered, or found.
+// theCustomer is the condition for the customer who was entered or found.
 const theCustomer = " WHERE c_w_id = $c_w_id AND c_d_id = $c_d_id AND c_id = $c_id"
 
-// find looks for the customer: by name it is the one in the middle, by first name (clause 2.5.2.2).
+// find finds the customer. Of those with a last name, it takes the middle one by first name (clause
+// 2.5.2.2).
 func (c *tpccTerminal) find(ctx context.Context) {
 	if c.facts = append(c.facts, factNameable); c.v["c_last"] == "" {
 		return
 	}
 	c.facts = append(c.facts, factNamed)
 	rows := c.rows(ctx, "SELECT c_id FROM customer WHERE c_w_id = $c_w_id AND c_d_id = $c_d_id AND c_last = '$c_last' ORDER BY c_first")
-	if len(rows) == 0 { // which the statements that follow find out
+	if len(rows) == 0 { // the next statement finds no such customer
 		rows = [][]string{{"0"}}
 	}
 	c.v["c_id"] = rows[(len(rows)-1)/2][0]
@@ -363,11 +366,10 @@ func (c *tpccTerminal) orderStatus(ctx context.Context) {
 	}
 }
 
-// errOvertaken means that another delivery took an order, and that this one is to begin again.
+// errOvertaken means that another delivery took an order, so that this one must be repeated.
 var errOvertaken = errors.New("overtaken by another delivery")
 
-// of returns the condition of the rows of these orders or customers, each a district and a number
-// in it.
+// of returns the condition for these orders or customers, each a district and a number in it.
 func (c *tpccTerminal) of(prefix, column string, rows [][]string) string {
 	var each []string
 	for _, r := range rows {
@@ -381,11 +383,11 @@ func (c *tpccTerminal) deliver(ctx context.Context) {
 	oldest := c.rows(ctx, "SELECT no_d_id, MIN(no_o_id) FROM new_order WHERE no_w_id = $w_id GROUP BY no_d_id")
 	c.facts = append(c.facts, slices.Repeat([]string{factSkipped}, districts-len(oldest))...)
 	if len(oldest) == 0 {
-		c.v["o_id"] = "0" // none, to be found by
+		c.v["o_id"] = "0" // no order: the query written finds nothing
 		return
 	}
 	locked := 0
-	if len(c.w.opt.Shards) > 0 { // Spider deletes rows and says that they were none (MariaDB 10.11)
+	if len(c.w.opt.Shards) > 0 { // Spider deletes the rows and reports that it deleted none (MariaDB 10.11)
 		locked = len(c.rows(ctx, "SELECT no_o_id FROM new_order"+c.of("no", "no_o_id", oldest)+" FOR UPDATE"))
 	}
 	if taken := c.exec(ctx, len(oldest), "DELETE FROM new_order"+c.of("no", "no_o_id", oldest)); max(taken, locked) != len(oldest) && c.err == nil {
