@@ -23,13 +23,11 @@ type applyFlags struct {
 	finish, undo bool
 	duplicates   bool
 	file         string
-	memory, rate string
+	memory       int64
+	rate         float64
 	limits       limitFlags
 	// postpone is a file, and window the times of a day, that delay the swap of tables.
 	postpone, window string
-	// With pauses, a running adoption is paused for so long, and nothing else is done.
-	pauses bool
-	pause  time.Duration
 }
 
 func (a *app) applyCommand() *cobra.Command {
@@ -53,25 +51,20 @@ func (a *app) applyCommand() *cobra.Command {
 		Example: "  rowmill apply readings.toml --dry-run\n" +
 			"  rowmill apply readings.toml --yes",
 		Args: cli.WantArgs(1, 1),
-		RunE: func(c *cobra.Command, args []string) error {
-			f.pauses = c.Flags().Changed("pause")
-			return a.apply(c.Context(), args[0], f)
-		},
+		RunE: func(c *cobra.Command, args []string) error { return a.apply(c.Context(), args[0], f) },
 	}
 	flags := c.Flags()
-	flags.SortFlags = false
 	f.kept.define(flags)
 	flags.BoolVar(&f.dry, "dry-run", false, "print the SQL that would run, and change nothing (default false)")
 	flags.BoolVarP(&f.yes, "yes", "y", false, "don't ask (default false)")
 	flags.BoolVar(&f.duplicates, "allow-duplicates", false, "adopt a table even if some of its keys are not unique\nafterwards: --dry-run names them (default false)")
 	flags.BoolVar(&f.finish, "finish", false, "drop the old table of an adopted one (default false)")
 	flags.BoolVar(&f.undo, "undo", false, "reverse an adoption, or a takeover of partitions (default false)")
-	flags.StringVar(&f.memory, "memory", "", "memory for every = \"auto\", a `SIZE` such as 8GB (the server's cache)")
-	flags.StringVar(&f.rate, "rate", "", "inserts to expect for every = \"auto\", as `N/s` (measured from the table)")
+	cli.MemoryVar(flags, &f.memory, "memory for every = \"auto\", a `SIZE` such as 8GB (the server's cache)")
+	flags.Var(cli.RateOf(&f.rate, "to have it measured on the table"), "rate", "rows per second to expect for every = \"auto\" (measured on the table)")
 	f.limits.define(flags)
 	flags.StringVar(&f.postpone, "postpone-cut-over", "", "don't swap the tables while this `FILE` exists; changes are still applied and verified")
 	flags.StringVar(&f.window, "cut-over-window", "", "swap the tables only between these times of day, UTC, such as `02:00-04:00`")
-	flags.DurationVar(&f.pause, "pause", 0, "pause the adoption that another rowmill apply runs, for this time, as\nrowmill pause --policy adopt does, and do nothing else (don't)")
 	return c
 }
 
@@ -110,17 +103,8 @@ func (f *applyFlags) inWindow(now time.Time) (string, error) {
 }
 
 func (a *app) apply(ctx context.Context, file string, f applyFlags) (err error) {
-	if f.pauses {
-		if f.finish || f.undo || f.dry {
-			return cli.Usagef("--pause alone", "--pause does nothing else, and --finish, --undo and --dry-run do")
-		}
-		return pauses{a}.pause(ctx, []string{file}, pauseFlags{kept: f.kept, policy: adopt.Kind, length: f.pause}, "--pause")
-	}
 	if f.finish && f.undo {
 		return cli.Usagef("one of them", "--finish and --undo are opposites")
-	}
-	if _, _, err := f.given(); err != nil {
-		return err
 	}
 	if err := f.limits.check(false); err != nil {
 		return err
@@ -197,7 +181,7 @@ func (a *app) applyPlan(ctx context.Context, plan *apply.Plan, d *rolling.Declar
 	return nil
 }
 
-// undoTakeover makes the table again one that is kept by what kept it before.
+// undoTakeover hands a table back to the job that maintained it before the takeover.
 func (a *app) undoTakeover(ctx context.Context, k *declared.Table, f applyFlags) error {
 	plan, err := apply.PlanUndo(ctx, k.Table)
 	if err != nil {
@@ -213,7 +197,7 @@ func (a *app) undoTakeover(ctx context.Context, k *declared.Table, f applyFlags)
 	if err := a.runPlan(ctx, plan, k.DB.Info().Target, f.yes, "rowmill apply "+f.file+" --undo"); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.Stdout, "%s is kept as before rowmill took it over\n", k.Declared.Name)
+	fmt.Fprintf(a.Stdout, "%s is maintained as before rowmill took it over\n", k.Declared.Name)
 	return nil
 }
 

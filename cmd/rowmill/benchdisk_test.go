@@ -120,7 +120,7 @@ func TestBenchDiskRefuses(t *testing.T) {
 		"/dev/shm":                   "memory is not a disk",
 		". --size 900TB":             "bytes): the file needs",
 		". --size 1MB":               "want at least 64 MiB",
-		". --size much":              "is not a size",
+		". --size much":              "want a size such as 8GB",
 		". --time 10ms":              "want at least 500ms",
 		". --blocks 100":             "want 512 to",
 		". --blocks 700":             "in sectors of",

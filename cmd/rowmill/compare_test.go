@@ -94,7 +94,7 @@ func TestCompareCommand(t *testing.T) {
 		{"a missing file", "before.jsonl none.jsonl", 1, "", "none.jsonl: no such file"},
 		{"out without repeat", "before.jsonl after.jsonl --out x", 2, "", "--out requires --repeat"},
 		{"out over what is compared", "before.jsonl after.jsonl --repeat 2 --out after.jsonl", 2, "", "--out would replace after.jsonl"},
-		{"a negative repeat", "before.jsonl after.jsonl --repeat -1", 2, "", "--repeat -1"},
+		{"a negative repeat", "before.jsonl after.jsonl --repeat -1", 2, "", "want 0 or more"},
 		{"records without a spec", "before.jsonl after.jsonl --repeat 2 --yes", 2, "", "its record has no spec"},
 	})
 }
@@ -161,7 +161,7 @@ func TestCompareRepeat(t *testing.T) {
 		t.Errorf("order %s", got)
 	}
 	contains(t, verb(t, "compare both.jsonl --json").stdout, `"interval_from": "between runs"`)
-	contains(t, verb(t, "compare both.jsonl --repeat 1 --yes --threshold 99%").stderr, "of so few runs even half the rate may not be shown", "records of these runs are not kept")
+	contains(t, verb(t, "compare both.jsonl --repeat 1 --yes --threshold 99%").stderr, "records of these runs are not kept")
 	contains(t, verb(t, "compare b.jsonl b.jsonl --repeat 2").stderr, "compares a configuration with itself")
 }
 

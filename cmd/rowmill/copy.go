@@ -81,7 +81,6 @@ func (a copies) copySendCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error { return a.copySend(c.Context(), args[0], args[1:], f) },
 	}
 	flags := c.Flags()
-	flags.SortFlags = false
 	f.defineCommon(flags)
 	flags.BoolVar(&f.Zstd, "zstd", false, "compress on the network (default false)")
 	flags.StringVar(&f.limit, "limit", "", "the most that each host sends in a second, a `SIZE` such as 100MB/s (no limit)")
@@ -113,7 +112,6 @@ func (a copies) copyReceiveCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error { return a.copyReceive(c.Context(), args[0], f) },
 	}
 	flags := c.Flags()
-	flags.SortFlags = false
 	f.defineCommon(flags)
 	flags.StringVar(&f.listen, "listen", "", "wait for the sender at `ADDRESS`: :9189 is on loopback, 0.0.0.0:9189 on all interfaces")
 	flags.StringVar(&f.replicaOf, "replica-of", "", "`URL` of the server whose replica the copy becomes, with the account for it (none)")
@@ -207,7 +205,7 @@ func copyStage(source string, f copyFlags) (string, error) {
 	return "", nil
 }
 
-// oldBackup is the age from which a backup that was left is made anew.
+// oldBackup is the age from which a backup of an earlier run is replaced by a new one.
 const oldBackup = 24 * time.Hour
 
 // lockStage makes the directory for a backup, and locks it for this process and the programs that
@@ -226,8 +224,8 @@ func lockStage(source, stage string) (*os.File, error) {
 	return lock, nil
 }
 
-// copyBackup makes a backup of a running server. One that an earlier run has made and not sent to
-// all hosts is sent again, so that their copies can go on, unless it is old.
+// copyBackup makes a backup of a running server. If an earlier run has left a backup that not all
+// hosts have received, it is used again, so that their copies can continue, unless it is old.
 func (a copies) copyBackup(ctx context.Context, source, stage string, lock *os.File) (dir string, err error) {
 	dir, private, complete := filepath.Join(stage, "data"), filepath.Join(stage, "private"), filepath.Join(stage, "complete")
 	switch info, err := os.Stat(complete); {
@@ -255,8 +253,7 @@ func (a copies) copyBackup(ctx context.Context, source, stage string, lock *os.F
 	return dir, textfile.Replace(complete, func(w io.Writer) error { _, err := io.WriteString(w, source+"\n"); return err })
 }
 
-// copyPlanned returns the size of what would be sent, and the number of files; 0 if that isn't
-// known.
+// copyPlanned returns the size and the number of the files that would be sent; 0 if unknown.
 func copyPlanned(ctx context.Context, source, stage string) (res replicate.Result, err error) {
 	if stage == "" {
 		skip, _, err := target.Stopped(source)
@@ -354,8 +351,8 @@ func (a copies) copyReceive(ctx context.Context, dir string, f copyFlags) error 
 	return errors.Join(err, a.printCopy(res, f))
 }
 
-// withBoard runs do, and shows its board meanwhile: a line on stderr, and a page if that is asked
-// for.
+// withBoard runs do, and meanwhile shows the board: as a line on stderr and, with --listen-metrics,
+// as a page.
 func withBoard(ctx context.Context, a *app, board *replicate.Board, f copyFlags, do func(context.Context) (replicate.Result, error)) (res replicate.Result, err error) {
 	if err := onLoopback("listen-metrics", &f.metrics); err != nil {
 		return res, err
@@ -390,10 +387,10 @@ func withBoard(ctx context.Context, a *app, board *replicate.Board, f copyFlags,
 	return res, errors.Join(err, failed)
 }
 
-// printCopy prints a result, unless there is none.
+// printCopy prints the result of a copy. A copy that was stopped has none.
 func (a copies) printCopy(res replicate.Result, f copyFlags) error {
 	switch {
-	case res.Hash == "": // it was stopped
+	case res.Hash == "":
 		return nil
 	case f.withJSON:
 		return a.PrintJSON(res)

@@ -47,7 +47,6 @@ func (a *app) doctorCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error { return a.doctor(c.Context(), f) },
 	}
 	flags := c.Flags()
-	flags.SortFlags = false
 	flags.StringVar(&f.target, "target", "", "the database, a `URL` such as mysql://USER@HOST/DB, postgres://USER@HOST/DB")
 	flags.StringVar(&f.table, "table", "", "the `TABLE` to look at (the ten largest)")
 	cli.DurationVar(flags, &f.interval, "interval", time.Second, "`time` between two readings of the counters")
@@ -93,11 +92,7 @@ func (a *app) doctor(ctx context.Context, f doctorFlags) (err error) {
 		proving = a.prove(ctx, db, &f, found)
 	}
 	if f.json {
-		err = a.PrintJSON(struct {
-			Format   string           `json:"format"`
-			Target   string           `json:"target"`
-			Findings []engine.Finding `json:"findings"`
-		}{"rowmill.doctor/1", db.Info().Target, append([]engine.Finding{}, found...)})
+		err = a.PrintFormat("rowmill.doctor/1", map[string]any{"target": db.Info().Target, "findings": append([]engine.Finding{}, found...)})
 	} else {
 		err = tables.Findings(a.Stdout, found, db.Info().Target, a.Stdout.Columns())
 	}

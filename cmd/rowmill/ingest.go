@@ -12,6 +12,7 @@ import (
 	"github.com/rowmill/rowmill/internal/cli"
 	"github.com/rowmill/rowmill/internal/declared"
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/ingest"
 	"github.com/rowmill/rowmill/internal/ingest/format"
 	"github.com/rowmill/rowmill/internal/ingest/lane"
@@ -24,16 +25,15 @@ import (
 // ingestFlags are the flags of `rowmill run` for rows that arrive over HTTP.
 type ingestFlags struct {
 	addr, spool, tokenFile, cert, key string
-	spoolSize, body                   string
-	insecure, truncate                bool
 	spoolBytes, bodyBytes             int64
+	insecure, truncate                bool
 }
 
 func (f *ingestFlags) define(flags *pflag.FlagSet) {
 	flags.StringVar(&f.addr, "ingest", "", "take rows over HTTP at `ADDRESS`: :8186 is on loopback, 0.0.0.0:8186 on all interfaces (nowhere)")
 	flags.StringVar(&f.spool, "ingest-spool", "", "keep these rows in `DIRECTORY` until they are loaded")
-	flags.StringVar(&f.spoolSize, "ingest-spool-size", "1GiB", "`SIZE` of each table's spool, beyond which requests are refused")
-	flags.StringVar(&f.body, "ingest-body", "32MiB", "`SIZE` of the largest request, as sent and decompressed")
+	cli.SizeVar(flags, &f.spoolBytes, "ingest-spool-size", "1GiB", 1<<20, "`SIZE` of each table's spool, beyond which requests are refused")
+	cli.SizeVar(flags, &f.bodyBytes, "ingest-body", "32MiB", 1<<10, "`SIZE` of the largest request, as sent and decompressed")
 	flags.StringVar(&f.tokenFile, "ingest-token-file", "", "`FILE` with a token per line, of which requests must have one (none)")
 	flags.StringVar(&f.cert, "ingest-cert", "", "`FILE` with the certificate for HTTPS, in PEM (no HTTPS)")
 	flags.StringVar(&f.key, "ingest-key", "", "`FILE` with the certificate's key")
@@ -42,7 +42,7 @@ func (f *ingestFlags) define(flags *pflag.FlagSet) {
 }
 
 // check returns an error if the flags are invalid.
-func (f *ingestFlags) check(once bool) (err error) {
+func (f *ingestFlags) check(once bool) error {
 	switch {
 	case f.addr == "" && (f.spool != "" || f.tokenFile != "" || f.cert != "" || f.key != "" || f.insecure || f.truncate):
 		return cli.Usagef("--ingest :8186", "the other flags of --ingest are given without it")
@@ -61,12 +61,9 @@ func (f *ingestFlags) check(once bool) (err error) {
 	if !monitor.IsLoopback(f.addr) && !f.insecure && (f.tokenFile == "" || f.cert == "") {
 		return cli.Usagef("--ingest-token-file, --ingest-cert and --ingest-key; or --ingest-insecure, behind a proxy that has both", "--ingest %s: other hosts can reach it, and it lacks a token or HTTPS", f.addr)
 	}
-	if f.spoolBytes, err = engine.ParseBytes(f.spoolSize); err != nil || f.spoolBytes < 1<<20 {
-		return cli.Usagef("--ingest-spool-size 1GiB", "--ingest-spool-size %q: want a size of 1MiB or more", f.spoolSize)
-	}
-	const most = 60 << 20 // below a record of the spool
-	if f.bodyBytes, err = engine.ParseBytes(f.body); err != nil || f.bodyBytes < 1<<10 || f.bodyBytes > most {
-		return cli.Usagef("--ingest-body 32MiB", "--ingest-body %q: want a size from 1KiB to 60MiB", f.body)
+	const most = 60 << 20 // less than a record of the spool can hold
+	if f.bodyBytes > most {
+		return cli.Usagef("--ingest-body 32MiB", "--ingest-body: want at most %s", figure.Bytes(int64(most)))
 	}
 	return nil
 }

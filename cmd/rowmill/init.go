@@ -20,7 +20,7 @@ import (
 type initFlags struct {
 	target, table, column string
 	rate                  float64
-	memory                string
+	memory                int64
 	json                  bool
 }
 
@@ -43,12 +43,11 @@ func (a *app) initCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error { return a.init(c.Context(), f) },
 	}
 	flags := c.Flags()
-	flags.SortFlags = false
 	flags.StringVar(&f.target, "target", "", "the database, a `URL` such as mysql://USER@HOST/DB, postgres://USER@HOST/DB, sqlite:PATH")
 	flags.StringVar(&f.table, "table", "", "the `TABLE` to declare")
 	flags.StringVar(&f.column, "time", "", "the `COLUMN` by which it is to roll (found in the table)")
 	flags.Var(cli.RateOf(&f.rate, "to have it measured on the table"), "rate", "rows inserted per second (measured on the table)")
-	flags.StringVar(&f.memory, "memory", "", "memory for pages of tables and indexes, a `SIZE` such as 8GB (the server's cache)")
+	cli.MemoryVar(flags, &f.memory, "memory for pages of tables and indexes, a `SIZE` such as 8GB (the server's cache)")
 	flags.BoolVar(&f.json, "json", false, "print the list of tables as JSON (default false)")
 	return c
 }
@@ -65,10 +64,6 @@ func (a *app) init(ctx context.Context, f initFlags) (err error) {
 	if missing := target.MissingFile(f.target); missing != "" {
 		return fmt.Errorf("open %s: there is no such file", missing)
 	}
-	memory, err := cli.ParseMemory(f.memory)
-	if err != nil {
-		return err
-	}
 	t, err := target.Open(ctx, f.target, a.Note)
 	if err != nil {
 		return err
@@ -79,7 +74,7 @@ func (a *app) init(ctx context.Context, f initFlags) (err error) {
 		return fmt.Errorf("target %s has no tables that roll", f.target)
 	}
 	if f.table == "" {
-		ranked, err := advise.Worst(ctx, db, memory)
+		ranked, err := advise.Worst(ctx, db, f.memory)
 		switch {
 		case err != nil:
 			return err
@@ -88,7 +83,7 @@ func (a *app) init(ctx context.Context, f initFlags) (err error) {
 		}
 		return tables.Ranked(a.Stdout, ranked, db.Info().Target)
 	}
-	p, err := advise.Propose(ctx, db, advise.Options{Table: f.table, Target: f.target, Time: f.column, Rate: f.rate, Memory: memory, Now: time.Now})
+	p, err := advise.Propose(ctx, db, advise.Options{Table: f.table, Target: f.target, Time: f.column, Rate: f.rate, Memory: f.memory, Now: time.Now})
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"time"
@@ -29,8 +30,8 @@ type limitFlags struct {
 }
 
 func (f *limitFlags) define(flags *pflag.FlagSet) {
-	flags.IntVar(&f.running, "max-running", 0, "copy rows only while fewer statements run on the server; 0 is any number (default 0)")
-	flags.IntVar(&f.critical, "critical-running", 0, "stop once so many statements run on the server; the next start continues; 0 is never (default 0)")
+	cli.IntWithin(flags, &f.running, "max-running", 0, 0, math.MaxInt32, "copy rows only while fewer statements run on the server; 0 is any number (default 0)")
+	cli.IntWithin(flags, &f.critical, "critical-running", 0, 0, math.MaxInt32, "stop once so many statements run on the server; the next start continues; 0 is never (default 0)")
 	flags.DurationVar(&f.lag, "max-lag", 0, "copy rows so that no --replica is further behind; 0s is any lag (default 0s)")
 	flags.StringArrayVar(&f.replicas, "replica", nil, "`URL` of a replica whose delay is measured; may be given several times")
 	flags.StringVar(&f.query, "throttle-query", "", "copy rows only while this `SQL` returns no row, NULL, 0 or an empty text")
@@ -43,26 +44,20 @@ func (f *limitFlags) given() bool {
 	return f.running > 0 || f.critical > 0 || f.lag > 0 || len(f.replicas) > 0 || f.query != "" || f.file != "" || f.nice > 0
 }
 
-// check returns an error if the flags are invalid. shown is whether delays are shown elsewhere,
-// without a limit.
+// check returns an error if the flags are invalid. shown means that the delays of replicas are
+// exported as metrics, so that they are of use without a limit.
 func (f *limitFlags) check(shown bool) error {
 	const example = "--replica mariadb://reader@db2:3306/metrics"
-	if f.running < 0 {
-		return cli.Usagef("--max-running 20", "--max-running %d: want 0, which is any number, or more", f.running)
-	}
-	if f.critical < 0 || f.critical > 0 && f.critical <= f.running {
+	switch {
+	case f.critical > 0 && f.critical <= f.running:
 		return cli.Usagef("--critical-running 100", "--critical-running %d: want more than --max-running, or 0, which is never", f.critical)
-	}
-	if !(f.nice >= 0 && f.nice <= 100) {
+	case !(f.nice >= 0 && f.nice <= 100):
 		return cli.Usagef("--nice 1", "--nice %v: want 0 to 100", f.nice)
-	}
-	if f.lag < 0 {
+	case f.lag < 0:
 		return cli.Usagef("--max-lag 10s", "--max-lag %s: want 0s, which is any lag, or more", f.lag)
-	}
-	if f.lag > 0 && len(f.replicas) == 0 {
+	case f.lag > 0 && len(f.replicas) == 0:
 		return cli.Usagef(example, "--max-lag %s: name each replica whose lag counts with --replica URL", f.lag)
-	}
-	if f.lag == 0 && !shown && len(f.replicas) > 0 {
+	case f.lag == 0 && !shown && len(f.replicas) > 0:
 		return cli.Usagef("--max-lag 10s", "--replica: its delay would not be used")
 	}
 	names := map[string]bool{}
@@ -103,8 +98,8 @@ func (a runner) watchTables(ctx context.Context, f limitFlags, tables []*declare
 	return a.watchReplicas(ctx, f, source)
 }
 
-// watchReplicas begins to measure the replicas of a source. One that can't be reached is behind
-// until it can.
+// watchReplicas begins to measure the replicas of a source. A replica that can't be reached counts
+// as behind.
 func (a *app) watchReplicas(ctx context.Context, f limitFlags, source engine.Keeper) (_ *lagWatch, err error) {
 	w := &lagWatch{app: a, flags: f, Limits: copier.Limits{Running: f.running, Critical: f.critical, Nice: f.nice}}
 	if f.file != "" {
@@ -145,9 +140,9 @@ func (a *app) watchReplicas(ctx context.Context, f limitFlags, source engine.Kee
 
 const (
 	leastBeat = 20 * time.Millisecond
-	// lagPieces is how many pieces of work take as long as --max-lag. A replica applies a piece once
-	// it is committed, as a whole, so that copying rests from half of --max-lag on: what is under way
-	// adds to it.
+	// lagPieces is the number of chunks that are copied within --max-lag. A replica applies a chunk
+	// only after its commit, so that the chunks under way add to the delay: copying therefore rests
+	// from half of --max-lag on.
 	lagPieces = 10
 )
 
@@ -171,7 +166,7 @@ func (w *lagWatch) limits(db engine.Keeper) copier.Limits {
 	return l
 }
 
-// fileThere returns that a file exists, as a reason to wait.
+// fileThere returns a reason to wait while a file exists, else "".
 func fileThere(file string) (string, error) {
 	switch _, err := os.Stat(file); {
 	case err == nil:
@@ -183,7 +178,7 @@ func fileThere(file string) (string, error) {
 	}
 }
 
-// throttled runs --throttle-query, and returns what it says as a reason to wait.
+// throttled runs --throttle-query, and returns a reason to wait, or "".
 func throttled(ctx context.Context, db engine.Keeper, query string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, throttleTimeout)
 	defer cancel()
@@ -211,8 +206,8 @@ func (w *lagWatch) behind() map[string]time.Duration {
 	return out
 }
 
-// Close ends the measuring before the source is closed. A heartbeat that can't be removed is a
-// warning in the log.
+// Close ends the measuring. It must be called before the source is closed. A failure, such as a
+// heartbeat that can't be removed, is a warning in the log.
 func (w *lagWatch) Close() {
 	var errs []error
 	if w.delays != nil {

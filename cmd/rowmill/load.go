@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -34,14 +34,12 @@ type loadFlags struct {
 	node string // the node whose table is loaded, "" for the only server
 	kept keptFlags
 	formatFlags
-	spoolBytes string
-	periods    string
-	memory     string
-	from       fromFlags
-	list       bool
-	watch      string
-	files      int
-	withJSON   bool
+	periods  string
+	from     fromFlags
+	list     bool
+	watch    string
+	files    int
+	withJSON bool
 }
 
 // loads implements `rowmill load`: files, other servers, and a directory that is watched.
@@ -91,8 +89,8 @@ func (a loads) loadCommand() *cobra.Command {
 		}},
 		{"How they are written", f.defineFormat},
 		{"What happens to them", func(flags *pflag.FlagSet) {
-			flags.StringVar(&f.OnDuplicate, "on-duplicate", format.SkipDuplicate, "`WAY` to treat a row whose key is in the table: skip it, update the table's\nrow, or error, to reject it as a bad row")
-			flags.StringVar(&f.periods, "create-periods", createPeriods, "create missing periods, as far as keep allows them: `WAY` true, false, or always: also more than 1,000, or in the far future")
+			cli.ChoiceVar(flags, &f.OnDuplicate, "on-duplicate", format.SkipDuplicate, []string{format.SkipDuplicate, format.UpdateDuplicate, format.RejectDuplicate}, "`WAY` to treat a row whose key is in the table: skip it, update the table's\nrow, or error, to reject it as a bad row")
+			cli.ChoiceVar(flags, &f.periods, "create-periods", createPeriods, []string{createPeriods, createNoPeriods, createAnyPeriods}, "create missing periods, as far as keep allows them: `WAY` true, false, or always: also more than 1,000, or in the far future")
 			flags.StringVar(&f.Bad, "bad", "", "`PATH` of the file for rows that can't be loaded (SOURCE.bad.jsonl in the working directory)")
 			flags.Int64Var(&f.MaxBad, "max-bad", 1000, "stop before more than `N` rows are rejected; -1 is never")
 			flags.BoolVar(&f.Dry, "dry-run", false, "read and check all rows, and send none (default false)")
@@ -100,18 +98,18 @@ func (a loads) loadCommand() *cobra.Command {
 			flags.BoolVar(&f.AcceptMissing, "accept-missing", false, "accept that loaded rows of a file are missing in the table now (default false)")
 		}},
 		{"How fast", func(flags *pflag.FlagSet) {
-			flags.StringVar((*string)(&f.Lane), "lane", string(lane.Auto), "how rows of files are written: `LANE` live (inserted), publish (an empty period is filled at once), merge (also past periods with rows are rewritten), or auto (chosen for each period)")
-			flags.StringVar(&f.memory, "memory", "256MiB", "`SIZE` of the memory for rows to publish; more rows are kept in .rowmill in the working directory")
-			flags.IntVar(&f.Parallel, "parallel", 0, "periods published at a time; SQLite takes one (the number of processors)")
-			cli.IntVar(flags, &f.files, "files", ingest.DefaultFiles, "sources read at a time; they share the --writers; SQLite takes one")
-			cli.IntVar(flags, &f.Writers, "writers", lane.DefaultWriters, "batches sent at a time; SQLite takes one")
-			cli.IntVar(flags, &f.Rows, "batch", 0, "rows of a batch; 0 begins with 5000, and adapts to the server")
+			cli.ChoiceVar(flags, (*string)(&f.Lane), "lane", string(lane.Auto), lane.Lanes, "how rows of files are written: `LANE` live (inserted), publish (an empty period is filled at once), merge (also past periods with rows are rewritten), or auto (chosen for each period)")
+			cli.SizeVar(flags, &f.Memory, "memory", "256MiB", 16<<20, "`SIZE` of the memory for rows to publish; more rows are kept in .rowmill in the working directory")
+			cli.IntWithin(flags, &f.Parallel, "parallel", 0, 0, 64, "periods published at a time; SQLite takes one (the number of processors)")
+			cli.IntWithin(flags, &f.files, "files", ingest.DefaultFiles, 1, 64, "sources read at a time; they share the --writers; SQLite takes one")
+			cli.IntWithin(flags, &f.Writers, "writers", lane.DefaultWriters, 1, 64, "batches sent at a time; SQLite takes one")
+			cli.IntWithin(flags, &f.Rows, "batch", 0, 0, math.MaxInt32, "rows of a batch; 0 begins with 5000, and adapts to the server")
 			flags.DurationVar(&f.RetryFor, "retry", 5*time.Minute, "how long to retry when the server can't be reached or a lock is not granted; -1s is forever")
 		}},
 		{"Streams", func(flags *pflag.FlagSet) {
 			flags.DurationVar(&f.Flush, "flush", ingest.DefaultFlush, "how long rows of a stream wait for their batch to fill")
 			flags.StringVar(&f.Spool, "spool", "", "keep a stream's rows in `DIRECTORY` until they are loaded (nowhere)")
-			flags.StringVar(&f.spoolBytes, "spool-size", "1GiB", "`SIZE` of the spool at which the sender has to wait")
+			cli.SizeVar(flags, &f.SpoolBytes, "spool-size", "1GiB", 1<<20, "`SIZE` of the spool at which the sender has to wait")
 		}},
 		{"Output", func(flags *pflag.FlagSet) {
 			flags.BoolVar(&f.list, "list", false, "list what was loaded into the table, and how far, and change nothing (default false)")
@@ -183,37 +181,14 @@ func (f *loadFlags) check(sources []string) (err error) {
 		return cli.Usagef("one of them", "--again loads what is missing, and --accept-missing leaves it")
 	case f.Bad == "-":
 		return cli.Usagef("--bad FILE", "--bad - : bad rows go to a file")
-	case f.Rows < 0:
-		return cli.Usagef("--batch 5000", "--batch %d: want 1 or more, or 0", f.Rows)
-	case f.Writers < 1 || f.Writers > 64:
-		return cli.Usagef("--writers 2", "--writers %d: want 1 to 64", f.Writers)
-	case f.Parallel < 0 || f.Parallel > 64:
-		return cli.Usagef("--parallel 2", "--parallel %d: want 1 to 64, or 0 for the number of processors", f.Parallel)
 	case (f.Lane == lane.Publish || f.Lane == lane.Merge) && (streams > 0 || len(sources) == 0):
 		return cli.Usagef("--lane "+string(f.Lane)+" with files", "--lane %s needs all rows of a period before the first is sent, and a stream is sent as it arrives", f.Lane)
-	case f.files < 1 || f.files > 64:
-		return cli.Usagef("--files 4", "--files %d: want 1 to 64", f.files)
 	case f.Flush <= 0:
 		return cli.Usagef("--flush 1s", "--flush %s: want more than 0s", f.Flush)
 	case f.MaxBad < -1:
 		return cli.Usagef("--max-bad 1000", "--max-bad %d: want 0 or more, or -1 for any number", f.MaxBad)
 	}
-	choices := flagChoices()
-	for name, value := range map[string]string{"on-duplicate": f.OnDuplicate, "create-periods": f.periods, "lane": string(f.Lane)} {
-		if !slices.Contains(choices[name], value) {
-			return cli.Usagef("--"+name+" "+choices[name][0], "--%s %q: want %s", name, value, strings.Join(choices[name], ", "))
-		}
-	}
-	if err := f.checkFormat(); err != nil {
-		return err
-	}
-	if f.SpoolBytes, err = engine.ParseBytes(f.spoolBytes); err != nil || f.SpoolBytes < 1<<20 {
-		return cli.Usagef("--spool-size 1GiB", "--spool-size %q: want a size of 1MiB or more", f.spoolBytes)
-	}
-	if f.Memory, err = engine.ParseBytes(f.memory); err != nil || f.Memory < 16<<20 {
-		return cli.Usagef("--memory 256MiB", "--memory %q: want a size of 16MiB or more", f.memory)
-	}
-	return nil
+	return f.checkFormat()
 }
 
 // processMemory is the memory that a load needs besides the rows that it collects.
@@ -251,7 +226,11 @@ func (a loads) load(ctx context.Context, sources []string, f loadFlags) (err err
 
 // loadInto loads sources into the table of one server.
 func (a loads) loadInto(ctx context.Context, sources []string, f loadFlags, d *declared.File) (err error) {
-	k, err := untilReached(ctx, a.app, f, func() (*declared.Table, error) { return d.OpenApplied(ctx) })
+	wait := f.RetryFor
+	if f.list {
+		wait = 0
+	}
+	k, err := untilReached(ctx, a.app, wait, func() (*declared.Table, error) { return d.OpenApplied(ctx) })
 	if err != nil {
 		return err
 	}
@@ -293,19 +272,16 @@ func (a loads) loadInto(ctx context.Context, sources []string, f loadFlags, d *d
 }
 
 func (a loads) printLoads(all []ingest.Outcome) error {
-	return a.PrintJSON(struct {
-		Format  string           `json:"format"`
-		Sources []ingest.Outcome `json:"sources"`
-	}{"rowmill.load/1", all})
+	return a.PrintFormat("rowmill.load/1", map[string]any{"sources": all})
 }
 
-// tooMany returns an error of too many bad rows with a hint, and nil for any other.
-func tooMany(err error) error {
-	var many *lane.TooManyError
-	if !errors.As(err, &many) {
-		return nil
+// loadError adds a hint to the error of a load: what to do about too many bad rows, or next after
+// an interrupt.
+func loadError(ctx context.Context, err error, next string) error {
+	if many, ok := errors.AsType[*lane.TooManyError](err); ok {
+		return engine.Hinted(err, "the bad rows so far in %s; rowmill load with --dry-run, which lists them all with --max-bad -1; or --max-bad with a higher number", many.Path)
 	}
-	return engine.Hinted(err, "the bad rows so far in %s; rowmill load with --dry-run, which lists them all with --max-bad -1; or --max-bad with a higher number", many.Path)
+	return cli.Stopped(ctx, err, "%s", next)
 }
 
 // stoppedHint is the hint after an interrupted load, whose last source ended with last.
@@ -319,12 +295,9 @@ func stoppedHint(last ingest.Outcome, source, spool string) string {
 	return "the same command, which continues"
 }
 
-// untilReached calls open, again while its server can't be reached, for the time given by --retry.
-func untilReached[T any](ctx context.Context, a *app, f loadFlags, open func() (T, error)) (T, error) {
-	wait := f.RetryFor
-	if f.list {
-		wait = 0
-	}
+// untilReached calls open, and again while its server can't be reached, for as long as wait, or
+// forever if that is negative.
+func untilReached[T any](ctx context.Context, a *app, wait time.Duration, open func() (T, error)) (T, error) {
 	opened, err := engine.UntilReached(ctx, wait, func(err error) { a.Log("will be tried again: %v", err) }, open)
 	return opened, cli.Stopped(ctx, err, "")
 }
@@ -348,11 +321,7 @@ func (a loads) listLoaded(ctx context.Context, k *declared.Table, withJSON bool)
 		return err
 	}
 	if withJSON {
-		return a.PrintJSON(struct {
-			Format  string         `json:"format"`
-			Table   string         `json:"table"`
-			Sources []ingest.Known `json:"sources"`
-		}{"rowmill.sources/1", k.Declared.Name, all})
+		return a.PrintFormat("rowmill.sources/1", map[string]any{"table": k.Declared.Name, "sources": all})
 	}
 	if len(all) == 0 {
 		fmt.Fprintf(a.Stdout, "nothing has been loaded into %s\n", k.Declared.Name)

@@ -1,8 +1,8 @@
 package main
 
 import (
-	"cmp"
 	"maps"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -34,12 +34,12 @@ const (
 
 // defineFormat defines the flags on how a source is read.
 func (f *loadFlags) defineFormat(flags *pflag.FlagSet) {
-	flags.StringVar((*string)(&f.Format.Kind), "format", "", "`FORMAT` of the sources, csv, tsv, jsonl, json, lineprotocol, parquet or dump (by their names, else by their contents)")
+	cli.ChoiceVar(flags, &f.Format.Kind, "format", "", format.Kinds(), "`FORMAT` of the sources, csv, tsv, jsonl, json, lineprotocol, parquet or dump (by their names, else by their contents)")
 	flags.StringVar(&f.encoding, "encoding", "", "`ENCODING` of the text, such as latin1 or utf-16le (UTF-8; UTF-16 by its byte order mark)")
 	flags.StringVar(&f.delimiter, "delimiter", "", "`CHARACTER` between fields, such as ';' or '\\t' (a comma in csv, a tab in tsv)")
-	flags.StringVar(&f.escape, "escape", escapeDoubled, "how csv writes a quote within quotes: `WAY` doubled, or backslash, which also escapes other characters")
+	cli.ChoiceVar(flags, &f.escape, "escape", escapeDoubled, []string{escapeDoubled, escapeBackslash}, "how csv writes a quote within quotes: `WAY` doubled, or backslash, which also escapes other characters")
 	flags.BoolVar(&f.header, "header", true, "the first line of csv and tsv has the columns' names")
-	flags.IntVar(&f.Format.SkipLines, "skip-lines", 0, "skip the first `N` lines of csv and tsv, before the header")
+	cli.IntWithin(flags, &f.Format.SkipLines, "skip-lines", 0, 0, math.MaxInt32, "skip the first `N` lines of csv and tsv, before the header")
 	flags.StringVar(&f.Format.Comment, "comment", "", "skip lines of csv and tsv that begin with `TEXT`, such as '#' (none)")
 	flags.StringArrayVar(&f.Format.Nulls, "null", nil, "unquoted `TEXT` for NULL in csv and tsv; may be repeated; in csv an empty field is NULL, too (\\N)")
 	flags.BoolVar(&f.Format.NullQuoted, "null-quoted", false, "the texts of --null are NULL also in quotes, and as JSON strings (default false)")
@@ -50,9 +50,9 @@ func (f *loadFlags) defineFormat(flags *pflag.FlagSet) {
 	flags.StringVar(&f.zone, "time-zone", "UTC", "`ZONE` of times without an offset, such as Europe/Berlin or +01:00")
 	flags.StringArrayVar(&f.timeFormats, "time-format", nil, "`FORM` of times and dates, such as '%d.%m.%Y %H:%M'; ts=FORM is for column ts only; may be repeated (2026-03-29 01:00:00)")
 	flags.BoolVar(&f.Values.TruncateTimes, "truncate-times", false, "truncate fractions of a second to the precision of the column (default false)")
-	flags.StringVar(&f.Values.Unix, "unix-times", "", "read numbers in time columns as `UNIT`s since 1970: s, ms, us or ns (numbers are refused; in line protocol ns)")
+	cli.ChoiceVar(flags, &f.Values.Unix, "unix-times", "", value.Units(), "read numbers in time columns as `UNIT`s since 1970: s, ms, us or ns (numbers are refused; in line protocol ns)")
 	flags.BoolVar(&f.Values.DecimalComma, "decimal-comma", false, "the decimal sign of numbers is a comma; points are refused (default false)")
-	flags.StringVar(&f.Values.Bytes, "bytes", value.Hex, "how the sources write binary values: `FORM` hex, base64 or raw")
+	cli.ChoiceVar(flags, &f.Values.Bytes, "bytes", value.Hex, value.Encodings(), "how the sources write binary values: `FORM` hex, base64 or raw")
 }
 
 // aboutText reports whether flags are given that only apply to text.
@@ -65,12 +65,6 @@ func (f *loadFlags) aboutText() bool {
 // checkFormat returns an error if the flags on how a source is read are invalid, and
 // completes the options with those that are given as text.
 func (f *loadFlags) checkFormat() (err error) {
-	choices := flagChoices()
-	for name, value := range map[string]string{"bytes": f.Values.Bytes, "escape": f.escape, "unix-times": cmp.Or(f.Values.Unix, "s")} {
-		if !slices.Contains(choices[name], value) {
-			return cli.Usagef("--"+name+" "+choices[name][0], "--%s %q: want %s", name, value, strings.Join(choices[name], ", "))
-		}
-	}
 	f.Format.Escape = f.escape == escapeBackslash
 	if f.delimiter != "" {
 		d := strings.ReplaceAll(f.delimiter, `\t`, "\t")
@@ -88,10 +82,6 @@ func (f *loadFlags) checkFormat() (err error) {
 			return cli.Usagef("--encoding "+strings.Join(format.Encodings(), ", "), "--encoding: %w", err)
 		}
 	}
-	if f.Format.SkipLines < 0 {
-		return cli.Usagef("--skip-lines 3", "--skip-lines %d: want 0 or more", f.Format.SkipLines)
-	}
-	f.Format.Kind = format.Kind(strings.ToLower(string(f.Format.Kind)))
 	if f.Format.Kind != "" {
 		if err := f.Format.Validate(); err != nil {
 			return cli.Usagef("--format csv, tsv, jsonl, json, lineprotocol, parquet or dump", "--format, --delimiter, --escape, --comment, --skip-lines: %w", err)

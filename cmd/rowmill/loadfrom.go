@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -116,24 +117,14 @@ func (a loads) loadFrom(ctx context.Context, k *declared.Table, f loadFlags, o i
 		o.Progress = a.sayLoad("", f.Dry)
 	}
 	r, err := ingest.Server(ctx, o, from)
-	return a.sayLoaded(ctx, f, ingest.NewOutcome(o, from.Name, r, err), err)
-}
-
-// sayLoaded prints the outcome of a load from a server, and returns the error that describes it.
-func (a loads) sayLoaded(ctx context.Context, f loadFlags, one ingest.Outcome, err error) error {
+	one := ingest.NewOutcome(o, from.Name, r, err)
 	a.StatusLine("")
 	if f.withJSON {
 		err = errors.Join(err, a.printLoads([]ingest.Outcome{one}))
 	} else {
 		fmt.Fprintln(a.Stdout, one.Text())
 	}
-	if err == nil {
-		err = one.Err()
-	}
-	if many := tooMany(err); many != nil {
-		return many
-	}
-	return cli.Stopped(ctx, err, "the same command, which continues")
+	return loadError(ctx, cmp.Or(err, one.Err()), "the same command, which continues")
 }
 
 // openSource opens the database of --from. While it can't be reached, it retries for the time
@@ -142,7 +133,7 @@ func (a loads) openSource(ctx context.Context, f loadFlags) (*target.DB, error) 
 	if missing := target.MissingFile(f.from.url); missing != "" {
 		return nil, engine.Hinted(fmt.Errorf("--from: there is no file %s", missing), "the path of an existing database")
 	}
-	source, err := untilReached(ctx, a.app, f, func() (*target.DB, error) {
+	source, err := untilReached(ctx, a.app, f.RetryFor, func() (*target.DB, error) {
 		return target.Open(ctx, f.from.url, a.Note)
 	})
 	if err != nil {

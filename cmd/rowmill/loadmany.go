@@ -7,15 +7,22 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/rowmill/rowmill/internal/cli"
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/ingest"
 	"github.com/rowmill/rowmill/internal/ingest/lane"
 )
 
-// maxLines is how many sources without anything unusual are listed on a terminal, and
-// how many files that are left out are named.
-const maxLines = 20
+// maxNamed is how many files a message names.
+const maxNamed = 20
+
+// named names files, at most maxNamed.
+func named(files []string) string {
+	text := strings.Join(files[:min(len(files), maxNamed)], ", ")
+	if n := len(files) - maxNamed; n > 0 {
+		text += fmt.Sprintf(" and %s more", figure.Count(n))
+	}
+	return text
+}
 
 // expand replaces directories and patterns by the files that they name.
 func (a loads) expand(sources []string, f *loadFlags) ([]string, error) {
@@ -24,12 +31,8 @@ func (a loads) expand(sources []string, f *loadFlags) ([]string, error) {
 		return nil, err
 	}
 	for what, paths := range map[string][]string{"left out": e.Left, "named twice, and loaded once": e.Twice} {
-		for i, path := range paths {
-			if i == maxLines {
-				a.LogLine(fmt.Sprintf("%s: %s more", what, figure.Count(len(paths)-i)))
-				break
-			}
-			a.LogLine(what + ": " + path)
+		if len(paths) > 0 {
+			a.LogLine(what + ": " + named(paths))
 		}
 	}
 	return e.Sources, nil
@@ -64,14 +67,8 @@ func (a loads) loadAll(ctx context.Context, o ingest.Options, f loadFlags, sourc
 	m.Options.Progress = a.sayLoad(sources[0], f.Dry)
 	say := a.EveryTenth()
 	m.Progress = func(p ingest.ManyProgress) { say(p.Text(f.Dry)) }
-	quiet, usual := several && a.Stdout.Columns() > 0, 0
 	if !f.withJSON {
 		m.Done = func(one ingest.Outcome) {
-			if quiet && !one.Unusual() {
-				if usual++; usual > maxLines {
-					return
-				}
-			}
 			if several { // the summary has the reasons of all
 				one.Why = lane.Why{}
 			}
@@ -81,41 +78,19 @@ func (a loads) loadAll(ctx context.Context, o ingest.Options, f loadFlags, sourc
 	}
 	outcomes, errs, sum, failed := m.Run(ctx, sources)
 	a.StatusLine("")
-	failed = errors.Join(failed, ingest.Failures(outcomes, errs, maxLines))
+	failed = errors.Join(failed, ingest.Failures(outcomes, errs, maxNamed))
 	if !f.withJSON && several {
-		if usual > maxLines {
-			fmt.Fprintf(a.Stdout, "... and %s without bad rows\n", figure.Plural(usual-maxLines, "other file", "other files"))
-		}
 		fmt.Fprintln(a.Stdout, sum.Text())
 	}
-	a.sayNotBegun(sources, outcomes)
-	if f.withJSON {
-		failed = errors.Join(failed, a.PrintJSON(struct {
-			Format  string           `json:"format"`
-			Sources []ingest.Outcome `json:"sources"`
-			Summary ingest.Summary   `json:"summary"`
-		}{"rowmill.load/1", outcomes, sum}))
+	if left := ingest.NotBegun(sources, outcomes); len(left) > 0 {
+		a.Note("not begun: " + named(left))
 	}
-	failed = errors.Join(failed, sum.Err())
-	if many := tooMany(failed); many != nil {
-		return many
+	if f.withJSON {
+		failed = errors.Join(failed, a.PrintFormat("rowmill.load/1", map[string]any{"sources": outcomes, "summary": sum}))
 	}
 	last := ingest.Outcome{}
 	if len(outcomes) > 0 {
 		last = outcomes[len(outcomes)-1]
 	}
-	return cli.Stopped(ctx, failed, "%s", stoppedHint(last, sources[0], f.Spool))
-}
-
-// sayNotBegun names the sources that were not reached.
-func (a loads) sayNotBegun(sources []string, outcomes []ingest.Outcome) {
-	left := ingest.NotBegun(sources, outcomes)
-	if len(left) == 0 {
-		return
-	}
-	line := "not begun: " + strings.Join(left[:min(len(left), maxLines)], ", ")
-	if n := len(left) - maxLines; n > 0 {
-		line += fmt.Sprintf(" and %s more", figure.Count(n))
-	}
-	fmt.Fprintln(a.Stderr, line)
+	return loadError(ctx, errors.Join(failed, sum.Err()), stoppedHint(last, sources[0], f.Spool))
 }

@@ -180,6 +180,6 @@ to count, checksum and freeze it once its time has passed.`),
 	root.Version = versionText()
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetHelpCommand(cli.HelpCommand())
-	completeValues(root)
+	finish(root)
 	return root
 }

@@ -148,12 +148,12 @@ func TestMatrixInterrupted(t *testing.T) {
 	}
 	forgetCommands(t, "m.jsonl")
 	for args, says := range map[string]string{
-		"--rows 500":                     "--rows 500 contradicts the record, which has 300",
-		"--batch 10":                     "--batch 10 contradicts",
-		"--seed 2":                       "--seed 2 contradicts",
-		"--out other.jsonl":              "--out can't be used with --resume",
+		"--rows 500":                     "--rows can't be given with --resume",
+		"--batch 10":                     "--batch can't be given",
+		"--seed 2":                       "--seed can't be given",
+		"--out other.jsonl":              "--out can't be given",
 		"--baseline m.jsonl":             "can't both be m.jsonl",
-		"--baseline m.jsonl --target x:": "contradicts",
+		"--baseline m.jsonl --target x:": "--target can't be given",
 	} {
 		wantFailure(t, verb(t, "bench matrix --resume m.jsonl "+args), exitUsage, says)
 	}
@@ -166,7 +166,7 @@ func TestMatrixInterrupted(t *testing.T) {
 	must(t, err)
 	wantFailure(t, verb(t, "bench matrix --resume m.jsonl"), exitFailed, "m.jsonl: another rowmill is writing it")
 	must(t, held.Close())
-	s := benched(t, "matrix --resume m.jsonl --rows 300 --json")
+	s := benched(t, "matrix --resume m.jsonl --json")
 	if m := matrixJSON(t, s); m.Done != 32 {
 		t.Errorf("%d of 32", m.Done)
 	}

@@ -47,7 +47,6 @@ func (a *app) nowWork(w schedule.Work, short, long string) *cobra.Command {
 		RunE:    func(c *cobra.Command, args []string) error { return a.now(c.Context(), args[0], w, f) },
 	}
 	flags := c.Flags()
-	flags.SortFlags = false
 	f.kept.define(flags)
 	if w == "drop" {
 		flags.BoolVarP(&f.yes, "yes", "y", false, "don't ask (default false)")

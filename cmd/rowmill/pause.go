@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -33,23 +31,8 @@ type pauseFlags struct {
 	length         time.Duration
 }
 
-// mostPause is the longest pause. What is to rest for longer is no longer to be kept.
+// mostPause is the longest pause. A table that should rest for longer is one for rowmill remove.
 const mostPause = 366 * 24 * time.Hour
-
-func (f *pauseFlags) check() error {
-	if !slices.Contains(policies(), f.policy) {
-		return cli.Usagef("one of "+strings.Join(policies(), ", "), "--policy: unknown policy %q", f.policy)
-	}
-	return nil
-}
-
-// checkLength checks the length that a flag gives.
-func (f *pauseFlags) checkLength(flag string) error {
-	if f.length <= 0 || f.length > mostPause {
-		return cli.Usagef(flag+" 1h", "%s %s: want more than 0s, and at most a year", flag, f.length)
-	}
-	return nil
-}
 
 const policyHelp = "`POLICY`: create (periods ahead), rollup, keep (seal, archive, drop), rebuild (and merge), adopt, or all"
 
@@ -70,21 +53,19 @@ func (a pauses) pauseCommand() *cobra.Command {
 		Example: "  rowmill pause readings.toml --policy keep --for 8h --reason \"audit until Friday\"\n" +
 			"  rowmill pause readings.toml --for 1h",
 		Args: cli.WantArgs(1, -1),
-		RunE: func(c *cobra.Command, args []string) error { return a.pause(c.Context(), args, f, "--for") },
+		RunE: func(c *cobra.Command, args []string) error { return a.pause(c.Context(), args, f) },
 	}
 	flags := c.Flags()
-	flags.SortFlags = false
 	f.kept.define(flags)
-	flags.StringVar(&f.policy, "policy", state.PauseAll, policyHelp)
+	cli.ChoiceVar(flags, &f.policy, "policy", state.PauseAll, policies(), policyHelp)
 	flags.DurationVar(&f.length, "for", 0, "how long")
 	flags.StringVar(&f.reason, "reason", "", "the reason, which rowmill status shows")
 	return c
 }
 
-// pause pauses a policy of tables for the time that a flag gives.
-func (a pauses) pause(ctx context.Context, files []string, f pauseFlags, flag string) error {
-	if err := errors.Join(f.check(), f.checkLength(flag)); err != nil {
-		return err
+func (a pauses) pause(ctx context.Context, files []string, f pauseFlags) error {
+	if f.length <= 0 || f.length > mostPause {
+		return cli.Usagef("--for 1h", "--for %s: want more than 0s, and at most a year", f.length)
 	}
 	p := state.Pause{Policy: f.policy, Until: time.Now().Add(f.length), Reason: f.reason}
 	return a.eachKept(ctx, files, f.kept, func(ctx context.Context, k *declared.Table) error {
@@ -107,9 +88,6 @@ func (a pauses) resumeCommand() *cobra.Command {
 			"  rowmill resume readings.toml",
 		Args: cli.WantArgs(1, -1),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := f.check(); err != nil {
-				return err
-			}
 			return a.eachKept(c.Context(), args, f.kept, func(ctx context.Context, k *declared.Table) error {
 				n, err := k.State.Resume(ctx, k.Declared.Name, f.policy)
 				if err != nil {
@@ -125,14 +103,13 @@ func (a pauses) resumeCommand() *cobra.Command {
 		},
 	}
 	flags := c.Flags()
-	flags.SortFlags = false
 	f.kept.define(flags)
-	flags.StringVar(&f.policy, "policy", state.PauseAll, policyHelp)
+	cli.ChoiceVar(flags, &f.policy, "policy", state.PauseAll, policies(), policyHelp)
 	return c
 }
 
-// eachKept calls fn for the table of each file, on all of its nodes. One that fails doesn't stop
-// the others.
+// eachKept calls fn for the table of each file, on each of its nodes. A failure doesn't stop the
+// others.
 func (a pauses) eachKept(ctx context.Context, paths []string, f keptFlags, fn func(context.Context, *declared.Table) error) error {
 	files, err := filesOf(paths)
 	if err != nil {

@@ -26,7 +26,7 @@ type planFlags struct {
 	kept     keptFlags
 	rate     float64
 	record   string
-	memory   string
+	memory   int64
 	rows     int
 	rowBytes float64
 	reads    float64
@@ -64,16 +64,15 @@ func (a planner) planCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error { return a.plan(c.Context(), args, f) },
 	}
 	flags := c.Flags()
-	flags.SortFlags = false
 	f.kept.define(flags)
 	flags.Var(cli.RateOf(&f.rate, "to have it measured on the table"), "rate", "rows inserted per second (from --record, or measured on the table)")
 	flags.StringVar(&f.record, "record", "", "take rates from this `RUN.jsonl` of bench insert")
-	flags.StringVar(&f.memory, "memory", "", "memory for pages of tables and indexes, a `SIZE` such as 8GB (the server's cache)")
-	cli.IntVar(flags, &f.rows, "sample-rows", sizing.DefaultSample, "rows of the sample")
+	cli.MemoryVar(flags, &f.memory, "memory for pages of tables and indexes, a `SIZE` such as 8GB (the server's cache)")
+	cli.IntWithin(flags, &f.rows, "sample-rows", sizing.DefaultSample, 1000, 5_000_000, "rows of the sample")
 	flags.Float64Var(&f.rowBytes, "row-bytes", 0, "estimate from this number of bytes per row, without a server (measured)")
 	flags.Float64Var(&f.reads, "disk-reads", defaultReads, "random pages the disk reads per second, for the estimate of a plain table")
 	flags.StringVar(&f.disk, "disk", "", "take them from this `DISK.jsonl` of bench disk")
-	cli.IntVar(flags, &f.connections, "connections", engine.OpenConnections, "connections that have the table open, `N`, for the server's memory")
+	cli.IntWithin(flags, &f.connections, "connections", engine.OpenConnections, 1, 100_000, "connections that have the table open, `N`, for the server's memory")
 	flags.BoolVar(&f.calibrate, "calibrate", false, "measure on private servers of the same kind, in about a minute, what open partitions\nof this table cost (default false: as bench tables measured it)")
 	f.prices.define(flags)
 	flags.BoolVar(&f.json, "json", false, "print JSON (default false)")
@@ -84,14 +83,10 @@ func (f *planFlags) check() error {
 	switch {
 	case f.calibrate && f.rowBytes > 0:
 		return cli.Usagef("--calibrate without --row-bytes", "--row-bytes uses no server, so that --calibrate doesn't know which kind to measure")
-	case f.connections < 1 || f.connections > 100_000:
-		return cli.Usagef("--connections 50", "--connections %d: want 1 to 100,000", f.connections)
 	case f.rate > 0 && f.record != "" && f.prices.file == "":
 		return cli.Usagef("one of them", "--rate and --record both give the rate of inserts")
 	case f.disk != "" && f.reads != defaultReads:
 		return cli.Usagef("one of them", "--disk and --disk-reads both give the random reads of the disk")
-	case f.rows < 1000 || f.rows > 5_000_000:
-		return cli.Usagef("--sample-rows 50k", "--sample-rows %d: want 1000 to 5,000,000", f.rows)
 	case !(f.rowBytes >= 0 && f.rowBytes < 1e9):
 		return cli.Usagef("--row-bytes 100", "--row-bytes %v: want 0 to 1e9", f.rowBytes)
 	case !(f.reads > 0 && f.reads < 1e9):
@@ -114,7 +109,8 @@ func (a planner) plan(ctx context.Context, files []string, f planFlags) error {
 	if len(files) == 0 {
 		return a.price(ctx, &f, recs, nil)
 	}
-	in := sizing.Input{Reads: sizing.Figure{Value: f.reads, From: "--disk-reads"}, Rate: sizing.Figure{Value: f.rate, From: "--rate"}}
+	in := sizing.Input{Reads: sizing.Figure{Value: f.reads, From: "--disk-reads"}, Rate: sizing.Figure{Value: f.rate, From: "--rate"},
+		Memory: sizing.Figure{Value: float64(f.memory), From: "--memory"}}
 	if f.reads == defaultReads {
 		in.Reads.From = "assumed, as of a solid-state disk; --disk-reads replaces it"
 	}
@@ -123,15 +119,10 @@ func (a planner) plan(ctx context.Context, files []string, f planFlags) error {
 			return err
 		}
 	}
-	if n, err := cli.ParseMemory(f.memory); err != nil {
-		return err
-	} else if n > 0 {
-		in.Memory = sizing.Figure{Value: float64(n), From: "--memory"}
-	}
 	if f.record != "" {
 		given := in.Rate
-		if err := takeRecord(&in, recs, f.record); err != nil {
-			return err
+		if !in.Recorded(recs, f.record) {
+			return errNoInserts(f.record)
 		}
 		if f.rate > 0 { // the record says what can be promised
 			in.Rate = given
@@ -256,15 +247,11 @@ func planHint(err error) error {
 	return err
 }
 
-// takeRecord takes the rates from a record's runs.
-func takeRecord(in *sizing.Input, recs []result.Record, file string) error {
-	if !in.Recorded(recs, file) {
-		return cli.Usagef("rowmill bench insert --layout plain,rolling --out RUN.jsonl", "%s holds no run of bench insert that inserted rows", file)
-	}
-	return nil
+func errNoInserts(record string) error {
+	return cli.Usagef("rowmill bench insert --layout plain,rolling --out RUN.jsonl", "%s holds no run of bench insert that inserted rows", record)
 }
 
-// pageBytes is a usual page, whose random reads one client waits for, one after the other.
+// pageBytes is the usual size of a page. One client reads one page at a time: queue depth 1.
 const pageBytes = 16 << 10
 
 // takeDisk takes the random reads from a record of bench disk.
@@ -278,29 +265,13 @@ func takeDisk(ctx context.Context, in *sizing.Input, file string) error {
 	return nil
 }
 
-// given returns the rate, in rows per second, and the memory, in bytes, from the
-// flags. 0 means not given.
-func (f *applyFlags) given() (rate float64, memory int64, err error) {
-	if f.rate != "" {
-		if err := cli.RateOf(&rate, "to have it measured on the table").Set(f.rate); err != nil {
-			return 0, 0, cli.Usagef("--rate 5000/s", "--rate: %v", err)
-		}
-	}
-	memory, err = cli.ParseMemory(f.memory)
-	return rate, memory, err
-}
-
 // findPeriod fills in the period of a declaration with every = "auto", unless one is already
 // in force: the longest that fits into memory at the rate.
 func (a planner) findPeriod(ctx context.Context, k *declared.Table, f applyFlags) error {
 	if !k.Declared.Auto || k.Declared.Period.Valid() {
 		return nil
 	}
-	rate, memory, err := f.given()
-	if err != nil {
-		return err
-	}
-	in := sizing.Input{Rate: sizing.Figure{Value: rate, From: "--rate"}, Memory: sizing.Figure{Value: float64(memory), From: "--memory"}}
+	in := sizing.Input{Rate: sizing.Figure{Value: f.rate, From: "--rate"}, Memory: sizing.Figure{Value: float64(f.memory), From: "--memory"}}
 	out, err := a.planKept(ctx, k, in, sizing.DefaultSample)
 	if err != nil {
 		return fmt.Errorf("find the period: %w", err)

@@ -335,7 +335,7 @@ func TestPlanWithoutAServer(t *testing.T) {
 	}{
 		{"--row-bytes 102 --memory 2GB", "--rate 5000/s"},
 		{"--row-bytes 102 --rate 1", "--memory 8GB"},
-		{"--row-bytes 102 --rate 1 --memory much", "is not a size"},
+		{"--row-bytes 102 --rate 1 --memory much", "want a size such as 8GB"},
 		{"--row-bytes 102 --rate 1 --record x.jsonl", "one of them"},
 		{"--row-bytes -1", "want 0 to 1e9"},
 		{"--sample-rows 3", "want 1000"},

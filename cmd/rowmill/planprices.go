@@ -22,7 +22,7 @@ type priceFlags struct {
 
 func (f *priceFlags) define(flags *pflag.FlagSet) {
 	flags.StringVar(&f.file, "prices", "", "print what machines and volumes of this price list, `PRICES.toml`, cost a month, and the rate that\neach can promise; with --record, FILE.toml may be left out (default none)")
-	cli.IntVar(flags, &f.servers, "servers", 1, "with --prices, `N` servers with the table, one of which takes the inserts")
+	cli.IntWithin(flags, &f.servers, "servers", 1, 1, 100, "with --prices, `N` servers with the table, one of which takes the inserts")
 	flags.StringVar(&f.html, "html", "", "with --prices, write a page with a chart of price against rate to this `file` (default none)")
 }
 
@@ -34,13 +34,11 @@ func (f *priceFlags) check(given int, record string) error {
 		return cli.Usagef("--prices PRICES.toml", "--html and --servers are for --prices")
 	case given == 0 && record == "":
 		return cli.Usagef("rowmill plan FILE.toml --prices PRICES.toml", "--prices needs a declaration, or a --record of bench insert")
-	case f.servers < 1 || f.servers > 100:
-		return cli.Usagef("--servers 3", "--servers %d: want 1 to 100", f.servers)
 	}
 	return nil
 }
 
-// price prints what the planned table costs; out is nil if only a record tells of it.
+// price prints what the planned table costs. out is its plan, or nil without a declaration.
 func (a planner) price(ctx context.Context, f *planFlags, recs []result.Record, out *sizing.Output) error {
 	text, err := textfile.Read(ctx, f.prices.file)
 	if err != nil {
@@ -66,7 +64,7 @@ func (a planner) price(ctx context.Context, f *planFlags, recs []result.Record, 
 			return cli.Usagef("--rate 5000/s", "--prices: %w", err)
 		}
 	} else if !ok {
-		return cli.Usagef("rowmill bench insert --layout plain,rolling --out RUN.jsonl", "%s holds no run of bench insert that inserted rows", f.record)
+		return errNoInserts(f.record)
 	}
 	doc := tables.Prices(prices.Offer(d))
 	if f.prices.html != "" {

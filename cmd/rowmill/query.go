@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -30,8 +29,8 @@ import (
 type queryFlags struct {
 	target, file, out string
 	shards            string
-	format, snapshot  string
-	memory            string
+	format            tabular.Format
+	snapshot          string
 	noHeader, json    bool
 	explain, check    bool
 	options           query.Options
@@ -44,8 +43,6 @@ const (
 	snapshotLock    = "lock"
 	snapshotRequire = "require"
 )
-
-func snapshots() []string { return []string{snapshotAuto, snapshotLock, snapshotRequire} }
 
 // queries implements `rowmill query`.
 type queries struct{ *app }
@@ -84,16 +81,16 @@ func (a queries) queryCommand() *cobra.Command {
 			flags.BoolVar(&f.check, "check", false, "answer it whole and split, compare byte for byte; exit code 1 if they differ (default false)")
 		}},
 		{"How it is answered", func(flags *pflag.FlagSet) {
-			cli.IntVar(flags, &f.options.Parallel, "parallel", 0, "connections that read; 0 is one for each core of the server if it is on\nthis machine, else 4")
-			flags.StringVar(&f.memory, "memory", "256MiB", "`SIZE` of the memory for merging; beyond it the server merges, in a temporary table")
+			cli.IntWithin(flags, &f.options.Parallel, "parallel", 0, 0, 256, "connections that read; 0 is one for each core of the server if it is on\nthis machine, else 4")
+			cli.SizeVar(flags, &f.options.Memory, "memory", "256MiB", 1<<20, "`SIZE` of the memory for merging; beyond it the server merges, in a temporary table")
 			flags.BoolVar(&f.options.Inexact, "inexact", false, "also split sums and averages of binary fractions, and variances, whose last digits then differ (default false)")
 			flags.BoolVar(&f.options.ByRange, "by-range", false, "also split a table without partitions, by ranges of its primary key (default false)")
-			flags.StringVar(&f.snapshot, "snapshot", snapshotAuto, "all connections see the same rows: `HOW` auto (if the server can without a lock, else there\nis a warning), lock (a brief lock against writes if need be), or require (else not split)")
+			cli.ChoiceVar(flags, &f.snapshot, "snapshot", snapshotAuto, []string{snapshotAuto, snapshotLock, snapshotRequire}, "all connections see the same rows: `HOW` auto (if the server can without a lock, else there\nis a warning), lock (a brief lock against writes if need be), or require (else not split)")
 			flags.BoolVar(&f.options.NoRollups, "no-rollups", false, "don't read roll-ups in place of the table (default false)")
 			flags.BoolVar(&f.options.NoCache, "no-cache", false, "don't use cached results of sealed periods (default false)")
 		}},
 		{"Output", func(flags *pflag.FlagSet) {
-			flags.StringVar(&f.format, "format", "", "`FORMAT` table, tsv, csv, ndjson or parquet (by the name of --out; table on a terminal, else tsv)")
+			cli.ChoiceVar(flags, &f.format, "format", "", tabular.Formats(), "`FORMAT` table, tsv, csv, ndjson or parquet (by the name of --out; table on a terminal, else tsv)")
 			flags.StringVar(&f.out, "out", "", "write the answer to `FILE`, completely or not at all (standard output)")
 			flags.BoolVar(&f.noHeader, "no-header", false, "omit the line with the columns' names (default false)")
 			flags.BoolVar(&f.json, "json", false, "print JSON, with --explain or --check (default false)")
@@ -103,7 +100,7 @@ func (a queries) queryCommand() *cobra.Command {
 }
 
 // complete returns an error if the flags are invalid, and fills in those that are given as text.
-func (f *queryFlags) complete(args []string, terminal bool) (err error) {
+func (f *queryFlags) complete(args []string, terminal bool) error {
 	const try = "rowmill query --target mariadb://USER@HOST/DB 'SELECT ...'"
 	switch {
 	case f.target == "" && f.shards == "":
@@ -116,35 +113,25 @@ func (f *queryFlags) complete(args []string, terminal bool) (err error) {
 		return cli.Usagef("--explain or --check, with --json or without", "--format, --out and --no-header are for an answer, and --explain and --check print none")
 	case f.json && !f.explain && !f.check:
 		return cli.Usagef("--format ndjson", "--json is for --explain and --check")
-	case f.options.Parallel < 0 || f.options.Parallel > 256:
-		return cli.Usagef("--parallel 4", "--parallel %d: want 1 to 256, or 0", f.options.Parallel)
-	case !slices.Contains(snapshots(), f.snapshot):
-		return cli.Usagef("--snapshot auto", "--snapshot %q: want %s", f.snapshot, strings.Join(snapshots(), ", "))
 	}
 	f.options.Always = f.check
 	f.options.Lock, f.options.Require, f.options.ReadOnly = f.snapshot == snapshotLock, f.snapshot == snapshotRequire, true
-	if f.options.Memory, err = engine.ParseBytes(f.memory); err != nil || f.options.Memory < 1<<20 {
-		return cli.Usagef("--memory 256MiB", "--memory %q: want a size of 1MiB or more", f.memory)
-	}
 	if f.format == "" {
-		f.format = string(tabular.FormatOf(f.out))
+		f.format = tabular.FormatOf(f.out)
 		if ending := filepath.Ext(strings.TrimPrefix(filepath.Base(f.out), ".")); f.format == "" && len(ending) > 1 {
 			return cli.Usagef("--format csv", "--out %s: no format has the ending %s; known are .csv, .tsv, .tab, .ndjson, .jsonl, .parquet and .txt, which is a table", f.out, ending)
 		}
 	}
 	if f.format == "" {
-		f.format = string(tabular.TSV)
+		f.format = tabular.TSV
 		if terminal && f.out == "" {
-			f.format = string(tabular.Table)
+			f.format = tabular.Table
 		}
 	}
-	format := tabular.Format(f.format)
 	switch {
-	case !slices.Contains(tabular.Formats(), format):
-		return cli.Usagef("--format table, tsv, csv, ndjson or parquet", "--format: unknown format %q", f.format)
-	case f.noHeader && !format.HasHeader():
+	case f.noHeader && !f.format.HasHeader():
 		return cli.Usagef("--format csv --no-header", "--no-header: %s has no header", f.format)
-	case format == tabular.Parquet && terminal && f.out == "":
+	case f.format == tabular.Parquet && terminal && f.out == "":
 		return cli.Usagef("--out FILE.parquet", "--format parquet: a terminal can't show it")
 	}
 	f.tabular.NoHeader = f.noHeader
@@ -223,7 +210,7 @@ func (a queries) query(ctx context.Context, args []string, f queryFlags) (err er
 	if err != nil {
 		return err
 	}
-	if format := tabular.Format(f.format); format == tabular.Parquet && len(batch.Texts) > 1 {
+	if f.format == tabular.Parquet && len(batch.Texts) > 1 {
 		return cli.Usagef("one rowmill query for each", "--format parquet: a file has one answer, and there are %d statements", len(batch.Texts))
 	}
 	one := func(w io.Writer) func(text string) error {
@@ -261,8 +248,8 @@ func (a queries) openShards(ctx context.Context, f *queryFlags) (*declared.Reade
 	return d.OpenReaders(ctx)
 }
 
-// queryAll runs the statements in turn, up to the first that fails; one whose answers differ
-// doesn't.
+// queryAll runs the statements in turn, up to the first that fails. With --check, it continues
+// after a statement whose answers differ.
 func queryAll(ctx context.Context, batch *query.Batch, one func(text string) error) error {
 	differ := false
 	for n, text := range batch.Texts {
@@ -305,7 +292,7 @@ func (a queries) queryOne(ctx context.Context, r *query.Runner, text string, st 
 		}
 		return errAnswersDiffer
 	}
-	out, err := tabular.New(tabular.Format(f.format), w, f.tabular)
+	out, err := tabular.New(f.format, w, f.tabular)
 	if err != nil {
 		return err
 	}

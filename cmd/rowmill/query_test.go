@@ -18,6 +18,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/tabular"
 	"github.com/rowmill/rowmill/internal/testdb"
 )
 
@@ -460,11 +461,15 @@ func TestQueryShowsStack(t *testing.T) {
 
 // TestQueryFormatOfOut chooses the format by the name of --out.
 func TestQueryFormatOfOut(t *testing.T) {
-	for _, test := range []struct{ out, format, want, refused string }{
+	for _, test := range []struct {
+		out          string
+		format, want tabular.Format
+		refused      string
+	}{
 		{"a.csv", "", "csv", ""}, {"a.TAB", "", "tsv", ""}, {"a.txt", "", "table", ""}, {"dir.d/a", "", "tsv", ""}, {".answer", "", "tsv", ""}, {"", "", "tsv", ""},
 		{"a.xlsx", "", "", "no format has the ending .xlsx"}, {"a.csv.gz", "", "", "the ending .gz"}, {"a.xlsx", "csv", "csv", ""},
 	} {
-		f := queryFlags{target: "mariadb://u@h/d", memory: "1GiB", snapshot: snapshotAuto, out: test.out, format: test.format}
+		f := queryFlags{target: "mariadb://u@h/d", snapshot: snapshotAuto, out: test.out, format: test.format}
 		err := f.complete([]string{"SELECT 1"}, false)
 		if test.refused == "" && (err != nil || f.format != test.want) || test.refused != "" && (err == nil || !strings.Contains(err.Error(), test.refused)) {
 			t.Errorf("--out %q --format %q: %q, %v", test.out, test.format, f.format, err)

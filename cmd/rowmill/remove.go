@@ -42,7 +42,6 @@ func (a adoptions) removeCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error { return a.remove(c.Context(), args[0], f) },
 	}
 	flags := c.Flags()
-	flags.SortFlags = false
 	f.kept.define(flags)
 	flags.BoolVar(&f.dry, "dry-run", false, "print the SQL that would run, and change nothing (default false)")
 	flags.BoolVarP(&f.yes, "yes", "y", false, "don't ask (default false)")

@@ -48,7 +48,6 @@ func (a *app) restoreCommand() *cobra.Command {
 		},
 	}
 	flags := c.Flags()
-	flags.SortFlags = false
 	f.kept.define(flags)
 	flags.StringVar(&f.file, "file", "", "read this `FILE` instead of the period's own (the table's archive)")
 	flags.StringVar(&f.into, "into", "", "restore into a new `TABLE` of this name (into a period of the table)")
@@ -103,7 +102,7 @@ func (a *app) restore(ctx context.Context, file, period string, f restoreFlags) 
 			return err
 		}
 		if f.withJSON {
-			return a.PrintJSON(restored{Format: restoreFormat, Table: k.Declared.Name, Period: period, Released: true})
+			return a.PrintFormat(restoreFormat, map[string]any{"table": k.Declared.Name, "period": period, "rows": 0, "released": true})
 		}
 		fmt.Fprintf(a.Stdout, "retention may drop %s of %s again\n", period, k.Declared.Name)
 		return nil
@@ -133,8 +132,8 @@ func (a *app) restore(ctx context.Context, file, period string, f restoreFlags) 
 		return err
 	}
 	if f.withJSON {
-		return a.PrintJSON(restored{Format: restoreFormat, Table: k.Declared.Name, Period: r.Part.Name, From: k.Table.Table.Grid.Format(r.Part.From), To: k.Table.Table.Grid.Format(r.Part.To),
-			Into: f.into, Rows: r.File.Rows, Sum: r.File.Sum, File: r.File.Path, Seconds: time.Since(began).Seconds()})
+		return a.PrintFormat(restoreFormat, map[string]any{"table": k.Declared.Name, "period": r.Part.Name, "from": k.Table.Table.Grid.Format(r.Part.From),
+			"to": k.Table.Table.Grid.Format(r.Part.To), "into": f.into, "rows": r.File.Rows, "sum": r.File.Sum, "file": r.File.Path, "seconds": time.Since(began).Seconds()})
 	}
 	where := fmt.Sprintf("is period %s of %s again, until --release", r.Part.Name, k.Declared.Name)
 	if f.into != "" {
@@ -144,23 +143,8 @@ func (a *app) restore(ctx context.Context, file, period string, f restoreFlags) 
 	return nil
 }
 
-// restoreFormat is the version of the --json output.
+// restoreFormat is the version of the --json output of a restoration.
 const restoreFormat = "rowmill.restore/1"
-
-// restored is the --json output of a restoration.
-type restored struct {
-	Format   string  `json:"format"`
-	Table    string  `json:"table"`
-	Period   string  `json:"period"`
-	From     string  `json:"from,omitempty"`
-	To       string  `json:"to,omitempty"`
-	Into     string  `json:"into,omitempty"`
-	Rows     int64   `json:"rows"`
-	Sum      string  `json:"sum,omitempty"`
-	File     string  `json:"file,omitempty"`
-	Released bool    `json:"released,omitempty"`
-	Seconds  float64 `json:"seconds,omitempty"`
-}
 
 // listArchives lists the archive files; with --verify, it reads them completely.
 func (a *app) listArchives(ctx context.Context, k *declared.Table, f restoreFlags) error {
@@ -172,12 +156,7 @@ func (a *app) listArchives(ctx context.Context, k *declared.Table, f restoreFlag
 		return err
 	}
 	if f.withJSON {
-		list := struct {
-			Format   string         `json:"format"`
-			Table    string         `json:"table"`
-			Archives []archive.Info `json:"archives"`
-		}{"rowmill.archives/1", k.Declared.Name, append([]archive.Info{}, all...)}
-		if err := a.PrintJSON(list); err != nil {
+		if err := a.PrintFormat("rowmill.archives/1", map[string]any{"table": k.Declared.Name, "archives": append([]archive.Info{}, all...)}); err != nil {
 			return err
 		}
 	} else {
@@ -193,16 +172,13 @@ func (a *app) listArchives(ctx context.Context, k *declared.Table, f restoreFlag
 		if err := w.Flush(); err != nil {
 			return err
 		}
-		for _, i := range all {
-			if i.Problem != "" {
-				fmt.Fprintf(a.Stdout, "%s can't be used: %s\n", i.Path, i.Problem)
-			}
-		}
 	}
 	bad := 0
 	for _, i := range all {
 		if i.Problem != "" {
-			bad++
+			if bad++; !f.withJSON {
+				fmt.Fprintf(a.Stdout, "%s can't be used: %s\n", i.Path, i.Problem)
+			}
 		}
 	}
 	if bad > 0 {

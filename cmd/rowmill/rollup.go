@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -49,7 +48,6 @@ func (a *app) rollupRefreshCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error { return a.rollupRefresh(c.Context(), args[0], f) },
 	}
 	flags := c.Flags()
-	flags.SortFlags = false
 	f.kept.define(flags)
 	flags.StringVar(&f.from, "from", "", "begin of the range, a `TIME` in UTC or a key (required)")
 	flags.StringVar(&f.to, "to", "", "end of the range, a `TIME` in UTC or a key, not part of it (required)")
@@ -106,7 +104,7 @@ func (a *app) rollupRefresh(ctx context.Context, file string, f refreshFlags) (e
 		return err
 	}
 	if f.asJSON {
-		return json.NewEncoder(a.Stdout).Encode(map[string]any{"format": "rowmill.refresh/1", "table": k.Declared.Name, "buckets": n, "seconds": time.Since(began).Seconds()})
+		return a.PrintFormat("rowmill.refresh/1", map[string]any{"table": k.Declared.Name, "buckets": n, "seconds": time.Since(began).Seconds()})
 	}
 	fmt.Fprintf(a.Stdout, "%s computed in %.1f s\n", figure.Plural(n, "bucket"), time.Since(began).Seconds())
 	return nil

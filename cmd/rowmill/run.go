@@ -67,7 +67,6 @@ func (a runner) runCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error { return a.keep(c.Context(), args, f) },
 	}
 	flags := c.Flags()
-	flags.SortFlags = false
 	f.kept.define(flags)
 	flags.BoolVar(&f.once, "once", false, "do all that is due and end, for cron; exit 1 if something is left (default false)")
 	flags.StringVar(&f.listen, "listen", "", "serve /metrics, /healthz and a page at `ADDRESS`: :9187 is on loopback, 0.0.0.0:9187 on all interfaces (nowhere)")
@@ -155,9 +154,9 @@ func (a runner) keep(ctx context.Context, paths []string, f runFlags) (err error
 	return served()
 }
 
-// watches reports whether the tables of a run are those of files that are looked at again and
-// again: of a directory, several files, or one on several nodes. Otherwise a table that can't be
-// kept ends the command.
+// watches reports whether the declarations are read again while the command runs: those of a
+// directory, of several files, or of a table on several nodes. Otherwise a table that can't be kept
+// ends the command.
 func (a runner) watches(ctx context.Context, paths []string, f runFlags) (bool, error) {
 	single := map[string]string{"--ingest": f.ingest.addr, "--replica": strings.Join(f.limits.replicas, ",")}
 	dir := ""
@@ -176,7 +175,7 @@ func (a runner) watches(ctx context.Context, paths []string, f runFlags) (bool, 
 	return !f.once && f.ingest.addr == "" && len(f.limits.replicas) == 0 && (dir != "" || len(paths) > 1 || a.onNodes(ctx, paths[0], f)), nil
 }
 
-// onNodes reports whether a file declares a table on several nodes, of which all are meant.
+// onNodes reports whether a file declares a table on several nodes, and --target names none of them.
 func (a runner) onNodes(ctx context.Context, path string, f runFlags) bool {
 	d, err := declared.Read(ctx, path, f.kept.target)
 	return err == nil && d.Sharded()
@@ -235,7 +234,7 @@ func (a runner) openForRun(ctx context.Context, servers *declared.Servers, paths
 	for _, u := range units {
 		k, err := u.open(ctx)
 		if err != nil && f.ingest.addr != "" {
-			k, err = a.untilOpen(ctx, u)
+			k, err = untilReached(ctx, a.app, -1, func() (*declared.Table, error) { return u.open(ctx) })
 		}
 		switch {
 		case err == nil:
@@ -249,7 +248,7 @@ func (a runner) openForRun(ctx context.Context, servers *declared.Servers, paths
 	return tables, missing, nil
 }
 
-// prepareForRun prepares a table, whose log lines begin with of unless it is "".
+// prepareForRun prepares a table. Its log lines begin with of, unless that is "".
 func (a *app) prepareForRun(ctx context.Context, k *declared.Table, of string, w *lagWatch) error {
 	if err := k.MissingTriggers(ctx); errors.Is(err, maintain.ErrTriggers) {
 		a.Log("warning: %v. Try: %s", err, cli.HintOf(err))
@@ -336,8 +335,8 @@ func (a runner) serveStatus(ctx context.Context, addr string, fleet *declared.Fl
 	return func() error { all.Wait(); return served }, nil
 }
 
-// membersOf returns the tables of a fleet. One that has the name of another, on another server, has
-// that of its file.
+// membersOf returns the tables of a fleet, by name. Of two tables of the same name, on different
+// servers, the second has the path of its file as its name.
 func membersOf(fleet *declared.Fleet) (out []monitor.Member) {
 	named := map[string]bool{}
 	for _, s := range fleet.Standings() {

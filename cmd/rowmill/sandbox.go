@@ -198,10 +198,7 @@ func (a sandboxes) sandboxListCommand() *cobra.Command {
 				all = append(all, in.Describe(time.Now()))
 			}
 			if asJSON {
-				return a.PrintJSON(struct {
-					Format    string                `json:"format"`
-					Sandboxes []sandbox.Description `json:"sandboxes"`
-				}{"rowmill.sandboxes/1", all})
+				return a.PrintFormat("rowmill.sandboxes/1", map[string]any{"sandboxes": all})
 			}
 			if len(list) == 0 {
 				fmt.Fprintln(a.Stderr, "no sandboxes here; start one with: rowmill sandbox start")

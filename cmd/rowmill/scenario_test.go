@@ -192,7 +192,7 @@ func TestScenarioResume(t *testing.T) {
 	must(t, os.Remove("mine.toml")) // the record contains it
 	cutOff(t, "run.jsonl")
 	forgetCommands(t, "run.jsonl")
-	wantFailure(t, verb(t, "bench scenario --resume run.jsonl --scale 2"), exitUsage, "--scale comes from the record")
+	wantFailure(t, verb(t, "bench scenario --resume run.jsonl --scale 2"), exitUsage, "--scale can't be given with --resume")
 	sc := scenarioOf(t, verb(t, "bench scenario --resume run.jsonl --json"))
 	if len(sc.Missing) > 0 || sc.Checks[0].Verdict != reference.Agrees {
 		t.Errorf("%+v", sc)

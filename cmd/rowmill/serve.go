@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"sync"
 
@@ -24,8 +25,7 @@ type serveFlags struct {
 	cert, key               string
 	maxConnections          int
 	parallel, maxPieces     int
-	memory                  string
-	memoryBytes             int64
+	memory                  int64
 	noRollups, noCache      bool
 }
 
@@ -48,15 +48,14 @@ func (a *app) serveCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error { return a.serve(c.Context(), f) },
 	}
 	flags := c.Flags()
-	flags.SortFlags = false
 	flags.StringVar(&f.listen, serve.Protocol, "", "serve clients at `ADDRESS`: :4406 is on loopback, 0.0.0.0:4406 on all interfaces")
 	flags.StringVar(&f.target, "target", "", "the server, as a `URL`, with the account for pieces of queries")
 	flags.StringVar(&f.cert, "tls-cert", "", "`FILE` with the certificate for clients, in PEM (no TLS)")
 	flags.StringVar(&f.key, "tls-key", "", "`FILE` with the certificate's key")
-	cli.IntVar(flags, &f.maxConnections, "max-connections", 0, "the most clients; 0 is as many as the server takes")
-	cli.IntVar(flags, &f.parallel, "parallel", 0, "connections for the pieces of one query; 0 is one for each core of the server if it\nis on this machine, else 4")
-	cli.IntVar(flags, &f.maxPieces, "max-pieces", 0, "connections for the pieces of all queries, which wait for them in turn; 0 is\nfour times --parallel")
-	flags.StringVar(&f.memory, "memory", "256MiB", "`SIZE` of the memory for merging, of all queries; beyond it the server merges")
+	cli.IntWithin(flags, &f.maxConnections, "max-connections", 0, 0, math.MaxInt32, "the most clients; 0 is as many as the server takes")
+	cli.IntWithin(flags, &f.parallel, "parallel", 0, 0, 256, "connections for the pieces of one query; 0 is one for each core of the server if it\nis on this machine, else 4")
+	cli.IntWithin(flags, &f.maxPieces, "max-pieces", 0, 0, 4096, "connections for the pieces of all queries, which wait for them in turn; 0 is\nfour times --parallel")
+	cli.SizeVar(flags, &f.memory, "memory", "256MiB", 1<<20, "`SIZE` of the memory for merging, of all queries; beyond it the server merges")
 	flags.BoolVar(&f.noRollups, "no-rollups", false, "don't read roll-ups in place of the table (default false)")
 	flags.BoolVar(&f.noCache, "no-cache", false, "don't use cached results of sealed periods (default false)")
 	flags.StringVar(&f.metrics, "metrics", "", "serve /metrics at `ADDRESS`: :9188 is on loopback, 0.0.0.0:9188 on all interfaces (nowhere)")
@@ -64,7 +63,7 @@ func (a *app) serveCommand() *cobra.Command {
 }
 
 // check returns an error if the flags are invalid.
-func (f *serveFlags) check() (err error) {
+func (f *serveFlags) check() error {
 	const try = "rowmill serve --mysql :4406 --target mariadb://USER@HOST/DB"
 	switch {
 	case f.listen == "":
@@ -73,15 +72,6 @@ func (f *serveFlags) check() (err error) {
 		return cli.Usagef(try, "--target is missing: the server")
 	case (f.cert == "") != (f.key == ""):
 		return cli.Usagef("both of them", "--tls-cert and --tls-key belong together")
-	case f.maxConnections < 0:
-		return cli.Usagef("--max-connections 200", "--max-connections %d: want 0, which is any number, or more", f.maxConnections)
-	case f.parallel < 0 || f.parallel > 256:
-		return cli.Usagef("--parallel 4", "--parallel %d: want 1 to 256, or 0", f.parallel)
-	case f.maxPieces < 0 || f.maxPieces > 4096:
-		return cli.Usagef("--max-pieces 16", "--max-pieces %d: want 1 to 4096, or 0", f.maxPieces)
-	}
-	if f.memoryBytes, err = engine.ParseBytes(f.memory); err != nil || f.memoryBytes < 1<<20 {
-		return cli.Usagef("--memory 256MiB", "--memory %q: want a size of 1MiB or more", f.memory)
 	}
 	return errors.Join(onLoopback("metrics", &f.metrics), onLoopback(serve.Protocol, &f.listen))
 }
@@ -111,8 +101,7 @@ func (a *app) listen(what, addr string) (net.Listener, error) {
 	return l, nil
 }
 
-// exposed is a warning if clients of other hosts come as local ones to the server; "" if they
-// don't.
+// exposed returns a warning if the server would take clients of other hosts for local ones, else "".
 func exposed(listen string, w engine.Wire) string {
 	if monitor.IsLoopback(listen) || w.Network != "unix" && !monitor.IsLoopback(w.Address) {
 		return ""
@@ -144,7 +133,7 @@ func (a *app) serve(ctx context.Context, f serveFlags) (err error) {
 	}
 	front, err := serve.New(serve.Options{
 		Wire: wired.Wire(), TLS: secure, MaxConnections: f.maxConnections,
-		Reader: reader, Parallel: f.parallel, MaxPieces: f.maxPieces, Memory: f.memoryBytes, Rollups: rollups, NoRollups: f.noRollups, NoCache: f.noCache,
+		Reader: reader, Parallel: f.parallel, MaxPieces: f.maxPieces, Memory: f.memory, Rollups: rollups, NoRollups: f.noRollups, NoCache: f.noCache,
 		Say: a.Say,
 	})
 	if err != nil {

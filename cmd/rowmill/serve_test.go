@@ -21,7 +21,7 @@ func TestServeRefuses(t *testing.T) {
 		{"serve --mysql :4406", "--target is missing"},
 		{"serve --mysql 4406x --target sqlite:x.db", `"4406x": want HOST:PORT`},
 		{"serve --mysql :0 --target sqlite:x.db --tls-cert a.pem", "belong together"},
-		{"serve --mysql :0 --target sqlite:x.db --max-connections -1", "--max-connections -1"},
+		{"serve --mysql :0 --target sqlite:x.db --max-connections -1", "want 0 or more"},
 		{"serve --mysql :0 --target sqlite:x.db --memory 5", "--memory"},
 		{"serve --mysql :0 --target sqlite:x.db --metrics nowhere", "--metrics"},
 		{"serve --mysql :0 --target null:", "doesn't speak the MySQL protocol"},

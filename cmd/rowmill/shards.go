@@ -14,13 +14,12 @@ import (
 
 	"github.com/rowmill/rowmill/internal/cli"
 	"github.com/rowmill/rowmill/internal/declared"
-	"github.com/rowmill/rowmill/internal/ingest"
 	"github.com/rowmill/rowmill/internal/ingest/format"
-	"github.com/rowmill/rowmill/internal/ingest/lane"
 	"github.com/rowmill/rowmill/internal/maintain"
 )
 
-// applyShards creates or changes a table on all of its nodes, and what presents it on the head.
+// applyShards creates or changes a table on all of its nodes, and the table on the head that
+// presents them as one.
 func (a *app) applyShards(ctx context.Context, d *declared.File, f applyFlags) (err error) {
 	if f.finish || f.undo {
 		return cli.Usagef("a table that is created with [shards]", "--finish and --undo are about a plain table that is adopted, and a table with [shards] is not")
@@ -57,7 +56,7 @@ type unit struct {
 	open func(context.Context) (*declared.Table, error)
 }
 
-// unitsOfRun returns the tables of declarations, of those with nodes one for each.
+// unitsOfRun returns the tables of declarations: for a table with nodes, one unit for each node.
 func (a runner) unitsOfRun(ctx context.Context, files []string, f runFlags, servers *declared.Servers) ([]unit, error) {
 	var out []unit
 	for _, file := range files {
@@ -85,14 +84,9 @@ func (a runner) unitsOfRun(ctx context.Context, files []string, f runFlags, serv
 	return out, nil
 }
 
-// untilOpen opens a table, again while its server can't be reached.
-func (a runner) untilOpen(ctx context.Context, u unit) (*declared.Table, error) {
-	return untilReached(ctx, a.app, loadFlags{Options: ingest.Options{Sending: lane.Sending{RetryFor: -1}}}, func() (*declared.Table, error) { return u.open(ctx) })
-}
-
-// loadShards loads sources into all nodes at once. Each node has a load of its own, with its
-// ledger, which takes its share of the rows; so that a node that is away gets its rows when the
-// same command runs again.
+// loadShards loads sources into all nodes at once. Each node has a load and a ledger of its own,
+// which take the node's share of the rows. A node that was down therefore gets its rows when the
+// same command is run again.
 func (a loads) loadShards(ctx context.Context, sources []string, f loadFlags, d *declared.File) error {
 	nodes := d.OfNodes()
 	stdin := make([]io.Reader, len(nodes))
@@ -155,10 +149,7 @@ func (a loads) loadShards(ctx context.Context, sources []string, f loadFlags, d 
 			}
 			list = append(list, o)
 		}
-		err = errors.Join(err, a.PrintJSON(struct {
-			Format string `json:"format"`
-			Nodes  []node `json:"nodes"`
-		}{"rowmill.nodes/1", list}))
+		err = errors.Join(err, a.PrintFormat("rowmill.nodes/1", map[string]any{"nodes": list}))
 	}
 	return err
 }

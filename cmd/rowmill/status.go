@@ -34,7 +34,6 @@ func (a *app) statusCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error { return a.status(c.Context(), args, f, asJSON) },
 	}
 	flags := c.Flags()
-	flags.SortFlags = false
 	f.define(flags)
 	flags.BoolVar(&asJSON, "json", false, "print JSON, one object for each table (default false)")
 	return c

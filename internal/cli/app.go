@@ -91,6 +91,12 @@ func (a *App) PrintJSON(v any) error {
 	return out.Encode(v)
 }
 
+// PrintFormat prints a result as JSON with the version of its format, such as "rowmill.load/1".
+func (a *App) PrintFormat(format string, fields map[string]any) error {
+	fields["format"] = format
+	return a.PrintJSON(fields)
+}
+
 // WriteOutput writes a file completely or not at all. The path "-" is standard output,
 // which gets nothing if write fails.
 func (a *App) WriteOutput(path string, write func(io.Writer) error) error {

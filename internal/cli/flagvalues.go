@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -153,6 +154,72 @@ func IntVar(flags *pflag.FlagSet, n *int, name string, value int, usage string) 
 	flags.Var(IntOf(n), name, usage)
 }
 
+// IntWithin is IntVar with the least and the greatest value that the flag takes. A most of
+// math.MaxInt32 is no limit.
+func IntWithin(flags *pflag.FlagSet, n *int, name string, value, least, most int, usage string) {
+	*n = value
+	v := IntOf(n)
+	flags.Var(FlagValue{func(s string) error {
+		var given int
+		err := IntOf(&given).Set(s)
+		switch {
+		case err != nil:
+			return err
+		case given < least && most == math.MaxInt32:
+			return fmt.Errorf("want %d or more", least)
+		case given < least || given > most:
+			return fmt.Errorf("want %d to %s", least, figure.Count(most))
+		}
+		*n = given
+		return nil
+	}, v.text, v.of}, name, usage)
+}
+
+// SizeVar defines a flag for a size in bytes with its default, which may be "", and the least size
+// that it takes.
+func SizeVar(flags *pflag.FlagSet, n *int64, name, value string, least int64, usage string) {
+	text := value
+	v := FlagValue{func(s string) error {
+		size, err := engine.ParseBytes(s)
+		if err != nil || size < least {
+			return fmt.Errorf("want a size such as 8GB, of at least %s", figure.Bytes(least))
+		}
+		*n, text = size, s
+		return nil
+	}, func() string { return text }, "string"}
+	if value != "" {
+		_ = v.set(value) // the default is valid
+	}
+	flags.Var(v, name, usage)
+}
+
+// MemoryVar defines the flag for the memory of a server.
+func MemoryVar(flags *pflag.FlagSet, n *int64, usage string) {
+	SizeVar(flags, n, "memory", "", 1<<20, usage)
+}
+
+// A Choice is a flag that takes one of a few values, in upper or lower case.
+type Choice struct {
+	FlagValue
+	Choices []string
+}
+
+// ChoiceVar defines a Choice with its default, which may be "".
+func ChoiceVar[T ~string](flags *pflag.FlagSet, v *T, name string, value T, choices []T, usage string) {
+	*v = value
+	var texts []string
+	for _, c := range choices {
+		texts = append(texts, string(c))
+	}
+	flags.Var(Choice{FlagValue{func(s string) error {
+		if given := T(strings.ToLower(s)); slices.Contains(choices, given) {
+			*v = given
+			return nil
+		}
+		return fmt.Errorf("want %s", strings.Join(texts, ", "))
+	}, func() string { return string(*v) }, "string"}, texts}, name, usage)
+}
+
 // Optional is a value that is nil unless the flag is given.
 func Optional[T any](p **T, of func(*T) FlagValue) FlagValue {
 	return FlagValue{func(s string) error {
@@ -194,31 +261,3 @@ func DurationVar(flags *pflag.FlagSet, d *experiment.Duration, name string, valu
 
 // mostSeconds is the greatest number of seconds that fits a duration.
 const mostSeconds = math.MaxInt64 / 1e9
-
-// leastMemory is the smallest memory for which a plan is made, in bytes. A smaller
-// value is a size whose unit was forgotten.
-const leastMemory = 1e6
-
-// ParseMemory parses --memory, in bytes; "" is 0.
-func ParseMemory(text string) (int64, error) {
-	if text == "" {
-		return 0, nil
-	}
-	n, err := engine.ParseBytes(text)
-	if err != nil {
-		return 0, Usagef("--memory 8GB", "--memory %q is not a size", text)
-	}
-	if n < leastMemory {
-		return 0, Usagef("--memory "+text+"GB", "--memory %s is %d bytes, less than any server has: add a unit, such as GB", text, n)
-	}
-	return n, nil
-}
-
-// ParseSize parses a flag that is a size of at least least bytes. usual is a value for the hint.
-func ParseSize(flag, text, usual string, least int64) (int64, error) {
-	n, err := engine.ParseBytes(text)
-	if err != nil || n < least {
-		return 0, Usagef(flag+" "+usual, "%s %q: want a size of %s or more", flag, text, strings.ReplaceAll(figure.Bytes(float64(least)), " ", ""))
-	}
-	return n, nil
-}

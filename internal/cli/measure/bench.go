@@ -1,10 +1,12 @@
+// Package measure is the verbs that measure: `rowmill bench`, whose experiments are in
+// internal/experiment, and `report` and `compare`, whose documents are in internal/report. It
+// defines flags, shows progress, and writes records and reports.
 package measure
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
+	"math"
 	"strings"
 	"time"
 
@@ -151,7 +153,6 @@ func (f *benchFlags) complete(flags *pflag.FlagSet) error {
 func (f *benchFlags) define(flags *pflag.FlagSet) {
 	s := &f.spec
 	s.Workload = experiment.Insert
-	flags.SortFlags = false
 	targetVar(flags, s)
 	flags.StringVar(&s.Preset, "preset", "classic", "`name` of the table and its rows, see above")
 	f.table.define(flags)
@@ -160,7 +161,7 @@ func (f *benchFlags) define(flags *pflag.FlagSet) {
 	flags.Var(cli.CountOf(&s.Rows), "rows", "rows to insert, such as 1500000, 1_500_000 or 1.5M (default 1M, none with --time)")
 	timeVar(flags, &s.MaxTime, 0, "end after this `time` (default 45s without --rows, otherwise none)")
 	cli.IntVar(flags, &s.Writers, "writers", 1, "concurrent clients, each with its own connection, `N` (with --find-rate 16, but 1 on SQLite)")
-	flags.Var(cli.IntOf(&s.Batch), "batch", "rows in one transaction, `N` (default the preset's, with --find-rate 10)")
+	cli.IntWithin(flags, &s.Batch, "batch", 0, 0, math.MaxInt32, "rows in one transaction, `N` (default the preset's, with --find-rate 10)")
 	methodVar(flags, s)
 	flags.Var(cli.Optional(&s.Indexes, cli.IntOf), "indexes", "secondary indexes, the preset's first `N` (default the preset's)")
 	flags.Var(cli.RateOf(&s.Rate, "to insert as fast as possible"), "rate", "rows per second to offer, whether the database keeps up or not (default as fast as possible)")
@@ -196,21 +197,14 @@ func announcement(s *experiment.Spec) string {
 	return fmt.Sprintf("inserts take at most %v%s, plus the time to prepare and to verify all rows", time.Duration(n)*s.MaxTime.D(), each)
 }
 
-// ownFlags are the flags that a resumption takes from its own command line.
-var ownFlags = []string{"resume", "html", "png", "md", "csv", "json"}
-
 // resumeInsert continues the interrupted run or search of a record, and makes the
-// remaining ones. given are the flags of the command itself.
+// remaining ones.
 func (a benchmarks) resumeInsert(ctx context.Context, f *benchFlags, given *pflag.FlagSet) error {
-	r, err := experiment.ResumeInsert(ctx, f.resume)
-	if err != nil {
+	if err := onlyOwn(given, reportFlagNames...); err != nil {
 		return err
 	}
-	var recorded benchFlags
-	set := pflag.NewFlagSet("", pflag.ContinueOnError)
-	recorded.define(set)
-	recorded.spec = *r.Spec
-	if err := contradicted(given, set, ownFlags); err != nil {
+	r, err := experiment.ResumeInsert(ctx, f.resume)
+	if err != nil {
 		return err
 	}
 	f.out.record = f.resume
@@ -222,20 +216,4 @@ func (a benchmarks) resumeInsert(ctx context.Context, f *benchFlags, given *pfla
 		return nil
 	}
 	return a.bench(ctx, measuring{out: f.out, resumes: true, run: r.Run})
-}
-
-// contradicted refuses flags that differ from those that stand for a recorded Spec. Free
-// flags may differ.
-func contradicted(given, recorded *pflag.FlagSet, free []string) (err error) {
-	given.Visit(func(g *pflag.Flag) {
-		was := ""
-		if r := recorded.Lookup(g.Name); r != nil {
-			was = r.Value.String()
-		}
-		if err == nil && was != g.Value.String() && !slices.Contains(free, g.Name) {
-			err = cli.Usagef("leave --"+g.Name+" out, or start another run with another --out", "--resume: --%s %s contradicts the record, which has %s",
-				g.Name, g.Value, cmp.Or(was, "none"))
-		}
-	})
-	return err
 }

@@ -24,7 +24,6 @@ func (a benchmarks) benchDiskCommand() *cobra.Command {
 	var of experiment.DiskSpec
 	var out benchOutputs
 	var blocks []string
-	var size string
 	spec := experiment.Spec{Workload: experiment.Disk, WorkloadSpecs: experiment.WorkloadSpecs{Disk: &of}, Layouts: []string{workload.Plain}}
 	c := &cobra.Command{
 		Use:   "disk DIR",
@@ -51,10 +50,6 @@ func (a benchmarks) benchDiskCommand() *cobra.Command {
 		Args: cli.WantArgs(1, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			spec.Targets = args
-			var err error
-			if of.FileBytes, err = engine.ParseBytes(size); err != nil {
-				return cli.Usagef("--size "+defaultDiskFile, "--size %q is not a size", size)
-			}
 			of.Sizes = nil
 			for _, text := range blocks {
 				n, err := engine.ParseBytes(text)
@@ -68,12 +63,11 @@ func (a benchmarks) benchDiskCommand() *cobra.Command {
 		},
 	}
 	flags := c.Flags()
-	flags.SortFlags = false
 	flags.StringSliceVar(&of.Kinds, "kinds", disk.Kinds(), "kinds of jobs, `list`: "+strings.Join(disk.Kinds(), ", "))
 	flags.StringSliceVar(&blocks, "blocks", []string{"8KiB", "16KiB", "1MiB"}, "sizes of random and sequential requests, `list`")
 	flags.IntSliceVar(&of.Depths, "depths", []int{1, 8, 32}, "depths of the queue, how many requests are under way at a time, `list`")
 	flags.IntSliceVar(&of.Writes, "writes", []int{0, 50, 100}, "percentages of requests that write, `list`")
-	flags.StringVar(&size, "size", defaultDiskFile, "`size` of the file: more than any cache in front of the disk")
+	cli.SizeVar(flags, &of.FileBytes, "size", defaultDiskFile, 1, "`size` of the file: more than any cache in front of the disk")
 	timeVar(flags, &spec.MaxTime, defaultDiskTime, "measure each job for this `time`")
 	cli.IntVar(flags, &spec.Repeat, "repeat", 1, "measure each job `N` times, in turn")
 	cli.DurationVar(flags, &spec.Interval, "interval", defaultInterval, "`time` between two readings of all figures, a twentieth of --time if that is less")

@@ -55,7 +55,6 @@ func (a benchmarks) benchHotRowCommand() *cobra.Command {
 		},
 	}
 	flags := c.Flags()
-	flags.SortFlags = false
 	targetVar(flags, &spec)
 	spec.Rows = defaultHotRuns
 	flags.IntSliceVar(&hot.Clients, "clients", []int{1000}, "numbers of clients to measure with, each with a connection, `list`")

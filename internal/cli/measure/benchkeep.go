@@ -60,7 +60,6 @@ func (a benchmarks) benchKeepCommand() *cobra.Command {
 	}
 	flags, s, k := c.Flags(), &f.spec, &f.keep
 	*s = experiment.Spec{Workload: experiment.Keep, WorkloadSpecs: experiment.WorkloadSpecs{Keep: k}, Layouts: []string{workload.Rolling}, LoadSpec: experiment.LoadSpec{Rate: 1000}}
-	flags.SortFlags = false
 	flags.StringVar(&f.target, "target", "", "database to use instead of the declaration's `URL`")
 	replicaVar(flags, s)
 	flags.Var(cli.RateOf(&s.Rate, ""), "rate", "rows per second to insert")
@@ -117,13 +116,7 @@ func (a benchmarks) reportKeep(f *keepFlags, recs []result.Record) error {
 		without := recs[0].Summary()
 		figures.Without = &without
 	}
-	taken, err := a.writeFiles(f.out.reports, func() (*document.Document, error) { return report.New(recs) })
-	switch {
-	case f.out.reports.json:
-		err = errors.Join(err, figures.JSON(a.Stdout))
-	case !taken:
-		err = errors.Join(err, figures.Text(a.Stdout))
-	}
+	err := a.write(f.out.reports, func() (*document.Document, error) { return report.New(recs) }, figures.JSON, figures.Text)
 	if len(figures.Errors) > 0 && rec.End.Failure == "" {
 		err = errors.Join(err, errInsertsFailed)
 	}

@@ -24,6 +24,9 @@ type benchOutputs struct {
 	reports reportFlags
 }
 
+// reportFlagNames are the flags of benchOutputs but --out.
+var reportFlagNames = []string{"html", "png", "md", "csv", "json"}
+
 // newRecord is the usual text of --out.
 const newRecord = "write the run record to this `file`, replacing it (default none)"
 

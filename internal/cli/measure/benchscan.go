@@ -44,7 +44,6 @@ func (a benchmarks) benchScanCommand() *cobra.Command {
 		},
 	}
 	flags := c.Flags()
-	flags.SortFlags = false
 	targetVar(flags, &spec)
 	spec.Rows = defaultScanRows
 	flags.Var(cli.CountOf(&spec.Rows), "rows", "rows of the table, such as 100k or 40M")

@@ -60,7 +60,6 @@ func (a benchmarks) benchTablesCommand() *cobra.Command {
 		},
 	}
 	flags := c.Flags()
-	flags.SortFlags = false
 	targetVar(flags, &spec)
 	flags.Var(cli.CountOf(&number), "tables", "tables to create, such as 20k (default 10k; 1 with --partitions)")
 	flags.Var(cli.CountOf(&partitions), "partitions", "partitions of each table, such as 2000 (default none)")

@@ -44,7 +44,6 @@ func (a benchmarks) benchTPCCCommand() *cobra.Command {
 		},
 	}
 	flags := c.Flags()
-	flags.SortFlags = false
 	targetVar(flags, &spec)
 	cli.IntVar(flags, &tpcc.Warehouses, "warehouses", 1, "warehouses, `N`")
 	cli.IntVar(flags, &tpcc.Terminals, "terminals", defaultTerminals, "terminals, `N`, each with a connection and a warehouse that stays")

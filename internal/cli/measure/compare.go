@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 
@@ -15,7 +15,6 @@ import (
 	"github.com/rowmill/rowmill/internal/experiment"
 	"github.com/rowmill/rowmill/internal/experiment/record"
 	"github.com/rowmill/rowmill/internal/report"
-	"github.com/rowmill/rowmill/internal/report/document"
 	"github.com/rowmill/rowmill/result"
 )
 
@@ -35,10 +34,6 @@ type compareFlags struct {
 
 // compareTry is the hint for an invalid command line.
 const compareTry = "rowmill compare before.jsonl after.jsonl"
-
-// fewRepeats is the number of repeats below which Student's t is so large that --threshold seldom
-// gets an answer.
-const fewRepeats = 5
 
 // noThreshold is the threshold if --threshold isn't given.
 const noThreshold = -1
@@ -78,11 +73,10 @@ func CompareCommand(app *cli.App) *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error { return a.compare(c.Context(), f, args) },
 	}
 	flags := c.Flags()
-	flags.SortFlags = false
 	flags.Var(&f.a, "a", "side A: the runs with `FIELD=VALUE` in their header, such as layout=plain or batch=1000; several with commas (default all of A.jsonl)")
 	flags.Var(&f.b, "b", "side B: the runs with `FIELD=VALUE` in their header (default all of B.jsonl)")
 	flags.Var(cli.FractionOf(&f.threshold), "threshold", "exit with 3 if B's mean rate is lower than A's by more than this `share`, such as 5%, and the interval lies below 1 (default never)")
-	cli.IntVar(flags, &f.repeat, "repeat", 0, "run both sides again `N` times each, in turn, and compare those runs (default 0: compare what is recorded)")
+	cli.IntWithin(flags, &f.repeat, "repeat", 0, 0, math.MaxInt32, "run both sides again `N` times each, in turn, and compare those runs (default 0: compare what is recorded)")
 	flags.StringVar(&f.out, "out", "", "write the records of --repeat to this `file`, replacing it (default none)")
 	flags.BoolVar(&f.yes, "yes", false, "don't ask before --repeat drops and fills tables (default false)")
 	flags.StringVar(&f.reports.html, "html", "", "write an HTML page with charts of both sides to this `file`, \"-\" for standard output (default none)")
@@ -96,8 +90,6 @@ func (f *compareFlags) check(args []string) error {
 	switch {
 	case len(args) < 1 || len(args) > 2:
 		return cli.Usagef(compareTry, "compare takes two run records, or one that holds both sides, not %d", len(args))
-	case f.repeat < 0:
-		return cli.Usagef(compareTry+" --repeat 5", "--repeat %d: want at least 1", f.repeat)
 	case f.repeat == 0 && f.out != "":
 		return cli.Usagef(compareTry+" --repeat 5 --out "+f.out, "--out requires --repeat")
 	case f.repeat == 0 && f.yes:
@@ -126,11 +118,7 @@ func (a comparisons) compare(ctx context.Context, f compareFlags, paths []string
 		if err != nil {
 			return err
 		}
-		plan := again.Plan(a.Version, f.out)
-		if f.threshold >= 0 && f.repeat < fewRepeats {
-			plan += fmt.Sprintf("! --threshold with --repeat %d: of so few runs even half the rate may not be shown, and the exit code is then %d; --repeat %d shows more.\n", f.repeat, 4, fewRepeats)
-		}
-		if err := a.Confirm(ctx, plan, f.yes); err != nil {
+		if err := a.Confirm(ctx, again.Plan(a.Version, f.out), f.yes); err != nil {
 			return err
 		}
 		before, after, stopped = a.repeat(ctx, again, f.out)
@@ -142,25 +130,13 @@ func (a comparisons) compare(ctx context.Context, f compareFlags, paths []string
 	if err != nil {
 		return err
 	}
-	if err := a.writeComparison(f, c.Document()); err != nil {
+	if err := a.writeDocument(f.reports, c.Document()); err != nil {
 		return errors.Join(stopped, err)
 	}
 	if stopped != nil {
 		return stopped
 	}
 	return judge(c.Regression(f.threshold))
-}
-
-// writeComparison writes the files, and the text or the JSON unless one of them is standard output.
-func (a comparisons) writeComparison(f compareFlags, d *document.Document) error {
-	taken, err := a.writeFiles(f.reports, func() (*document.Document, error) { return d, nil })
-	switch {
-	case err != nil || taken:
-		return err
-	case f.reports.json:
-		return d.JSON(a.Stdout)
-	}
-	return d.Text(a.Stdout)
 }
 
 // judge returns the error of a regression, as described, and otherwise err, with the exit code of

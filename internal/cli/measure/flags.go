@@ -61,6 +61,16 @@ func fitInterval(flags *pflag.FlagSet, s *experiment.Spec) {
 	}
 }
 
+// onlyOwn refuses flags that --resume takes from the record. own are the others.
+func onlyOwn(flags *pflag.FlagSet, own ...string) (err error) {
+	flags.Visit(func(f *pflag.Flag) {
+		if err == nil && f.Name != "resume" && !slices.Contains(own, f.Name) {
+			err = cli.Usagef("without --"+f.Name, "--%s can't be given with --resume, which continues with the flags of the record", f.Name)
+		}
+	})
+	return err
+}
+
 // earlierTimes are former names of --time, which are still accepted.
 var earlierTimes = []string{"max-time", "for", "seconds", "query-time"}
 

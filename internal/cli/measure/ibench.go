@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/rowmill/rowmill/internal/cli"
 	"github.com/rowmill/rowmill/internal/experiment"
@@ -14,19 +13,16 @@ import (
 	"github.com/rowmill/rowmill/internal/workload"
 )
 
-type ibenchFlags struct {
-	spec   experiment.Spec
-	ibench experiment.IbenchSpec
-	out    benchOutputs
-	format intervalFormat
-}
-
 // defaultQueryTime is long enough for a median. The half hour of the publication,
 // which includes checkpoints and vacuums, is available as --time 30m.
 const defaultQueryTime = time.Minute
 
 func (a benchmarks) benchIbenchCommand() *cobra.Command {
-	var f ibenchFlags
+	var b experiment.IbenchSpec
+	var out benchOutputs
+	var format intervalFormat
+	var printSQL bool
+	s := experiment.Spec{Workload: experiment.Ibench, WorkloadSpecs: experiment.WorkloadSpecs{Ibench: &b}, Preset: "ibench", Layouts: []string{workload.Plain}, Rows: defaultRows}
 	c := &cobra.Command{
 		Use:   "ibench",
 		Short: "Run all steps of the modern insert benchmark",
@@ -54,20 +50,20 @@ func (a benchmarks) benchIbenchCommand() *cobra.Command {
 			"  rowmill bench ibench --target postgres://me@db1/test --rows 30M --clients 4 --steps qr100,qp100",
 		Args: cli.WantArgs(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error {
-			fitInterval(c.Flags(), &f.spec)
-			return a.benchIbench(c.Context(), &f)
+			fitInterval(c.Flags(), &s)
+			m := measuring{spec: &s, out: out, printSQL: printSQL}
+			if format == formatIbench {
+				m.show = func(context.Context) progress { return &ibenchLines{lines: lines{w: a.Stderr}} }
+			}
+			if n := b.QuerySteps(); n > 0 {
+				each := b.QueryTime.D()
+				m.note = fmt.Sprintf("%s of %v: %v in all, after the load", figure.Plural(n, "query step"), each, time.Duration(n)*each)
+			}
+			return a.bench(c.Context(), m)
 		},
 	}
-	f.define(c.Flags())
-	return c
-}
-
-func (f *ibenchFlags) define(flags *pflag.FlagSet) {
-	s, b := &f.spec, &f.ibench
-	*s = experiment.Spec{Workload: experiment.Ibench, WorkloadSpecs: experiment.WorkloadSpecs{Ibench: b}, Preset: "ibench", Layouts: []string{workload.Plain}, Rows: defaultRows}
-	f.format = formatRowmill
-	flags.SortFlags = false
-	targetVar(flags, s)
+	flags := c.Flags()
+	targetVar(flags, &s)
 	flags.Var(cli.CountOf(&s.Rows), "rows", "rows of l.i0, of all clients together")
 	flags.Var(cli.CountOrAuto(&b.RowsI1), "rows-i1", "rows of l.i1; auto is 4/3 of --rows, as published")
 	flags.Var(cli.CountOrAuto(&b.RowsI2), "rows-i2", "rows of l.i2; auto is 1/3 of --rows, as published")
@@ -75,23 +71,13 @@ func (f *ibenchFlags) define(flags *pflag.FlagSet) {
 	flags.BoolVar(&b.SharedTable, "shared-table", false, "have all clients share one table (default one for each)")
 	flags.StringSliceVar(&b.Steps, "steps", workload.IbenchSteps(), "steps to run, `list` in their order; without l.i0, on the tables that an earlier run has left")
 	timeVar(flags, &b.QueryTime, defaultQueryTime, "end each query step after this `time`; 30m as published")
-	methodVar(flags, s)
-	seedVar(flags, s, "`number` that all rows and queries derive from")
+	methodVar(flags, &s)
+	seedVar(flags, &s, "`number` that all rows and queries derive from")
 	cli.DurationVar(flags, &s.Interval, "interval", defaultInterval, "`time` between two readings of all figures, less by default in a short run")
-	flags.Var(&f.format, "interval-format", "what to print of each interval: `rowmill` (for people), or ibench (its 17 columns)")
-	f.out.define(flags, newRecord, " of the rate against rows", "", "summary as JSON")
+	cli.ChoiceVar(flags, &format, "interval-format", formatRowmill, intervalFormats, "what to print of each interval: `rowmill` (for people), or ibench (its 17 columns)")
+	out.define(flags, newRecord, " of the rate against rows", "", "summary as JSON")
 	flags.BoolVar(&s.DropExisting, "drop-existing", false, "drop tables of an earlier run first, with all their rows (default false)")
 	flags.BoolVar(&s.NoVerify, "no-verify", false, "don't read the tables back at the end (default false)")
-}
-
-func (a benchmarks) benchIbench(ctx context.Context, f *ibenchFlags) error {
-	m := measuring{spec: &f.spec, out: f.out}
-	if f.format == formatIbench {
-		m.show = func(context.Context) progress { return &ibenchLines{lines: lines{w: a.Stderr}} }
-	}
-	if n := f.ibench.QuerySteps(); n > 0 {
-		each := f.ibench.QueryTime.D()
-		m.note = fmt.Sprintf("%s of %v %s %v, after the load", figure.Plural(n, "query step"), each, map[bool]string{true: "takes", false: "take"}[n == 1], time.Duration(n)*each)
-	}
-	return a.bench(ctx, m)
+	flags.BoolVar(&printSQL, "print-sql", false, "print every statement that would be used and exit, touching nothing (default false)")
+	return c
 }

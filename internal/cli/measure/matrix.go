@@ -19,7 +19,6 @@ import (
 	"github.com/rowmill/rowmill/internal/experiment/record"
 	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/report"
-	"github.com/rowmill/rowmill/internal/report/document"
 	"github.com/rowmill/rowmill/internal/workload"
 	"github.com/rowmill/rowmill/result"
 )
@@ -79,7 +78,6 @@ func (f *matrixFlags) define(flags *pflag.FlagSet) {
 	s.Workload, s.Matrix, s.Rows = experiment.Matrix, l, defaultMatrixRows
 	l.Batches, l.Writers = []string{"1", "100", "1000"}, []string{"1", "4"}
 	f.threshold = noThreshold
-	flags.SortFlags = false
 	targetVar(flags, s)
 	flags.StringVar(&s.Preset, "preset", "classic", "`name` of the table and its rows: see rowmill bench insert --help")
 	flags.Var(cli.CountOf(&s.Rows), "rows", "rows of each run; 0 is none but --time")
@@ -120,29 +118,16 @@ func (f *matrixFlags) check() error {
 	return f.out.check("rowmill bench matrix")
 }
 
-// freeMatrixFlags may differ from the record that is resumed: they affect only what is reported.
-var freeMatrixFlags = []string{"resume", "retry-failed", "baseline", "threshold", "html", "png", "md", "csv", "json", "plan", "yes"}
-
 // prepare returns the runs to make, and those in the record that is resumed.
 func (f *matrixFlags) prepare(ctx context.Context, given *pflag.FlagSet) (m *experiment.MatrixPlan, done []result.Record, err error) {
 	if f.resume == "" {
 		m, err = experiment.PlanMatrix(&f.spec)
 		return m, nil, err
 	}
-	if f.out.record != "" {
-		return nil, nil, cli.Usagef("without --out", "--out can't be used with --resume: the runs are appended to %s", f.resume)
-	}
-	if m, done, err = experiment.ResumeMatrix(ctx, f.resume, f.retryFailed); err != nil {
+	if err := onlyOwn(given, append(reportFlagNames, "retry-failed", "baseline", "threshold", "plan", "yes")...); err != nil {
 		return nil, nil, err
 	}
-	var recorded matrixFlags
-	set := pflag.NewFlagSet("", pflag.ContinueOnError)
-	recorded.define(set)
-	recorded.spec, recorded.levels = *m.Spec, *m.Spec.Matrix
-	if err := contradicted(given, set, freeMatrixFlags); err != nil {
-		return nil, nil, err
-	}
-	return m, done, nil
+	return experiment.ResumeMatrix(ctx, f.resume, f.retryFailed)
 }
 
 // benchMatrix runs the matrix, or the remaining part of it. It reports all
@@ -207,17 +192,8 @@ func (a benchmarks) reportMatrix(f *matrixFlags, recs, baseline []result.Record,
 		m.Baseline, err = report.Compare(baseline, recs)
 		ended = errors.Join(ended, err)
 	}
-	d := m.Document()
-	taken, err := a.writeFiles(f.out.reports, func() (*document.Document, error) { return d, nil })
-	switch {
-	case err != nil:
-	case f.out.reports.json:
-		err = d.JSON(a.Stdout)
-	case !taken:
-		err = d.Text(a.Stdout)
-	}
-	if ended != nil || err != nil {
-		return errors.Join(ended, err)
+	if err := errors.Join(ended, a.writeDocument(f.out.reports, m.Document())); err != nil {
+		return err
 	}
 	if m.Baseline != nil {
 		if err := judge(m.Baseline.Regression(f.threshold)); err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
 	"sync"
 
 	"github.com/rowmill/rowmill/internal/cli"
@@ -88,24 +87,7 @@ const (
 	formatIbench  intervalFormat = "ibench"  // the insert benchmark's 17 columns
 )
 
-// IntervalFormats are the values of --interval-format.
-var IntervalFormats = []string{string(formatRowmill), string(formatIbench)}
-
-// Set implements pflag.Value.
-func (f *intervalFormat) Set(s string) error {
-	switch v := intervalFormat(s); v {
-	case formatRowmill, formatIbench:
-		*f = v
-		return nil
-	}
-	return fmt.Errorf("unknown format %q: there are %s", s, strings.Join(IntervalFormats, ", "))
-}
-
-// String implements pflag.Value.
-func (f *intervalFormat) String() string { return string(*f) }
-
-// Type implements pflag.Value.
-func (f *intervalFormat) Type() string { return "string" }
+var intervalFormats = []intervalFormat{formatRowmill, formatIbench}
 
 // ibenchLines prints the insert benchmark's 17 columns for each interval, and all
 // other output as comments.

@@ -61,16 +61,12 @@ func ReportCommand(app *cli.App) *cobra.Command {
 	c.Flags().StringVar(&f.md, "md", "", "write Markdown tables to this `file`, \"-\" for standard output (default none)")
 	c.Flags().StringVar(&f.csv, "csv", "", "write CSV to this `file`, \"-\" for standard output: a line for each interval, or for each cell of\nan experiment of several factors (default none)")
 	c.Flags().BoolVar(&f.json, "json", false, "print the summaries as JSON instead of text (default false)")
-	c.Flags().Var(&f.format, "interval-format", "print a line for each interval instead, in this `format`: rowmill (for people) or\nibench (the insert benchmark's 17 columns) (default none)")
+	cli.ChoiceVar(c.Flags(), &f.format, "interval-format", "", intervalFormats, "print a line for each interval instead, in this `format`: rowmill (for people) or\nibench (the insert benchmark's 17 columns) (default none)")
 	c.Flags().StringVar(&f.title, "title", "", "`title` of the picture (default made from the first run)")
 	c.Flags().BoolVar(&f.log, "log", false, "draw the picture's rate on a logarithmic axis (default false)")
 	c.Flags().BoolVar(&f.elapsed, "elapsed", false, "align runs of bench steady at their start instead of by the time of day (default false)")
 	return c
 }
-
-// endings are the file names that tell a format, by the flag that writes it, if any.
-var endings = map[string]string{".html": "--html", ".htm": "--html", ".png": "--png", ".md": "--md", ".csv": "--csv", ".json": "", ".jsonl": "",
-	".svg": "", ".pdf": "", ".jpg": "", ".jpeg": "", ".gif": "", ".webp": ""}
 
 type output struct {
 	flag, path string
@@ -97,17 +93,15 @@ func (f reportFlags) check(command string) error {
 	}
 	if f.format != "" {
 		if taken != "" {
-			return cli.Usagef(command+" --interval-format "+f.format.String(), "--json and --interval-format can't both be standard output")
+			return cli.Usagef(command+" --interval-format "+string(f.format), "--json and --interval-format can't both be standard output")
 		}
 		taken = "--interval-format"
 	}
 	files := map[string]string{}
 	for _, o := range f.outputs() {
-		ext := strings.ToLower(filepath.Ext(o.path))
-		switch of, known := endings[ext]; {
-		case known && of != o.flag:
-			return cli.Usagef(command+" "+o.flag+" "+strings.TrimSuffix(o.path, filepath.Ext(o.path))+"."+o.flag[2:],
-				"%s %s: it writes no %s file", o.flag, o.path, ext)
+		switch {
+		case strings.HasSuffix(o.path, ".jsonl"):
+			return cli.Usagef(command+" "+o.flag+" FILE."+o.flag[2:], "%s %s: that is the name of a run record", o.flag, o.path)
 		case o.path == "-" && taken != "":
 			return cli.Usagef(command+" "+o.flag+" FILE", "%s and %s can't both be standard output", taken, o.flag)
 		case o.path == "-":
@@ -134,28 +128,40 @@ func (a reports) report(ctx context.Context, f reportFlags, paths []string) erro
 	return a.writeReports(f, recs)
 }
 
-// writeReports writes the requested reports. The text goes to standard output unless
-// another report does.
+// writeReports writes the requested reports of run records.
 func (a reports) writeReports(f reportFlags, recs []result.Record) error {
 	build := sync.OnceValues(func() (*document.Document, error) { return report.New(recs) })
+	return a.write(f, build, func(w io.Writer) error { return report.JSON(w, recs) }, func(w io.Writer) error {
+		switch f.format {
+		case formatIbench:
+			return oneline.WriteIbench(w, recs)
+		case formatRowmill:
+			return oneline.WriteProgress(w, recs)
+		}
+		d, err := build()
+		if err != nil {
+			return err
+		}
+		return d.Text(w)
+	})
+}
+
+// writeDocument writes the requested forms of a document.
+func (a reports) writeDocument(f reportFlags, d *document.Document) error {
+	return a.write(f, func() (*document.Document, error) { return d, nil }, d.JSON, d.Text)
+}
+
+// write writes the requested files, and the JSON or the text to standard output, unless a file is
+// standard output.
+func (a reports) write(f reportFlags, build func() (*document.Document, error), json, text func(io.Writer) error) error {
 	taken, err := a.writeFiles(f, build)
 	switch {
-	case err != nil:
+	case err != nil || taken:
 		return err
 	case f.json:
-		return report.JSON(a.Stdout, recs)
-	case f.format == formatIbench:
-		return oneline.WriteIbench(a.Stdout, recs)
-	case f.format == formatRowmill:
-		return oneline.WriteProgress(a.Stdout, recs)
-	case taken:
-		return nil
+		return json(a.Stdout)
 	}
-	d, err := build()
-	if err != nil {
-		return err
-	}
-	return d.Text(a.Stdout)
+	return text(a.Stdout)
 }
 
 // writeFiles writes the reports that go to files. taken reports whether one of them

@@ -69,7 +69,6 @@ func (a benchmarks) benchScenarioCommand() *cobra.Command {
 
 func (f *scenarioFlags) define(flags *pflag.FlagSet) {
 	f.script.Scale = 1
-	flags.SortFlags = false
 	flags.BoolVar(&f.list, "list", false, "explain the scenarios that are built in, and run none (default false)")
 	flags.BoolVar(&f.print, "print", false, "print the scenario's declaration, and run nothing (default false)")
 	flags.Var(cli.ScaleOf(&f.script.Scale), "scale", "multiply the rows, and with them memory and periods, or the file of a disk, by `S` (default 1, for\n2 cores and some minutes)")
@@ -121,13 +120,8 @@ func (a benchmarks) listScenarios(ctx context.Context) error {
 }
 
 func (a benchmarks) resumeScenario(ctx context.Context, flags *pflag.FlagSet, f *scenarioFlags) error {
-	if f.out.record != "" {
-		return cli.Usagef("rowmill bench scenario --resume "+f.resume, "--out can't be used with --resume: the runs are added to the resumed record")
-	}
-	for _, name := range []string{"scale", "target", "replica", "time", "interval", "seed", "no-verify"} {
-		if flags.Changed(name) {
-			return cli.Usagef("without --"+name, "--resume: --%s comes from the record", name)
-		}
+	if err := onlyOwn(flags, append(reportFlagNames, "log", "drop-existing")...); err != nil {
+		return err
 	}
 	p, err := experiment.ResumeScenario(ctx, f.resume, f.spec.DropExisting)
 	if err != nil {

@@ -5,17 +5,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/rowmill/rowmill/internal/cli"
 	"github.com/rowmill/rowmill/internal/experiment"
 )
-
-type steadyFlags struct {
-	spec     experiment.Spec
-	out      benchOutputs
-	printSQL bool
-}
 
 // Defaults: a commit every tenth of a second detects every stall of that length, and is a
 // negligible load for a server. With intervals of 10 s, the record of a day has about 25 MB.
@@ -30,7 +23,9 @@ const (
 )
 
 func (a benchmarks) benchSteadyCommand() *cobra.Command {
-	var f steadyFlags
+	var out benchOutputs
+	var printSQL bool
+	s := experiment.Spec{Workload: experiment.Steady, LoadSpec: experiment.LoadSpec{Rate: steadyRate}}
 	c := &cobra.Command{
 		Use:   "steady",
 		Short: "Hold a small constant load for a day and show when it was not held",
@@ -51,60 +46,50 @@ func (a benchmarks) benchSteadyCommand() *cobra.Command {
 			"  rowmill report steady-db1.jsonl steady-db2.jsonl --html both.html",
 		Args: cli.WantArgs(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error {
-			fitInterval(c.Flags(), &f.spec)
-			return a.benchSteady(c.Context(), &f)
+			fitInterval(c.Flags(), &s)
+			s.CompleteSteady()
+			if out.record == "" {
+				out.record = experiment.SteadyFile(time.Now())
+			}
+			return a.bench(c.Context(), measuring{spec: &s, out: out, printSQL: printSQL, note: announcement(&s), show: a.minuteLines})
 		},
 	}
-	f.define(c.Flags())
-	return c
-}
-
-func (f *steadyFlags) define(flags *pflag.FlagSet) {
-	s := &f.spec
-	*s = experiment.Spec{Workload: experiment.Steady, LoadSpec: experiment.LoadSpec{Rate: steadyRate}}
-	flags.SortFlags = false
-	targetVar(flags, s)
+	flags := c.Flags()
+	targetVar(flags, &s)
 	timeVar(flags, &s.MaxTime, steadyFor, "hold the load for this `time`")
 	flags.Var(cli.RateOf(&s.Rate, ""), "rate", "rows per second to hold")
 	cli.DurationVar(flags, &s.P99, "p99", 0, "an interval whose 99th percentile, from when inserts are due, is above this `time` is below target (default no limit)")
 	flags.StringVar(&s.Preset, "preset", "classic", "`name` of the table and its rows, see rowmill bench insert --help")
 	cli.IntVar(flags, &s.Batch, "batch", steadyBatch, "rows in one transaction, `N`")
 	cli.IntVar(flags, &s.Writers, "writers", 1, "clients that share the load, each on a connection of its own; `N`")
-	methodVar(flags, s)
+	methodVar(flags, &s)
 	flags.Var(cli.Optional(&s.Indexes, cli.IntOf), "indexes", "secondary indexes, the preset's first `N` (default the preset's)")
-	seedVar(flags, s, "`number` that all rows derive from")
+	seedVar(flags, &s, "`number` that all rows derive from")
 	cli.DurationVar(flags, &s.Interval, "interval", steadyInterval, "`time` between two readings of all figures, less by default in a short run")
 	flags.Var(cli.CountOrAuto(&s.PeriodRows), "period-rows", "rows of a period; auto is ten minutes' rows")
 	cli.IntVar(flags, &s.KeepPeriods, "keep-periods", steadyKeep, "keep the newest `N` periods, and drop those before")
 	cli.DurationVar(flags, &s.RetryFor, "retry-for", steadyRetry, "try to connect to a server that went away for this `time`, then end")
 	flags.BoolVar(&s.NoWork, "no-work", false, "don't time the fixed piece of computing, half a percent of a core (default false)")
-	f.out.define(flags, "write the run record to this `file`, replacing it (default steady-HOST-TIME.jsonl)", "", " at the end", "summary as JSON instead of text")
+	out.define(flags, "write the run record to this `file`, replacing it (default steady-HOST-TIME.jsonl)", "", " at the end", "summary as JSON instead of text")
 	flags.BoolVar(&s.DropExisting, "drop-existing", false, "drop tables of these names that exist, with all their rows (default false)")
 	flags.BoolVar(&s.NoVerify, "no-verify", false, "don't read the table back at the end (default false)")
-	flags.BoolVar(&f.printSQL, "print-sql", false, "print every statement that the run would use, and run nothing (default false)")
+	flags.BoolVar(&printSQL, "print-sql", false, "print every statement that the run would use, and run nothing (default false)")
+	return c
 }
 
-// benchSteady runs the load and reports, however the run ended.
-func (a benchmarks) benchSteady(ctx context.Context, f *steadyFlags) error {
-	s := &f.spec
-	s.CompleteSteady()
-	if f.out.record == "" {
-		f.out.record = experiment.SteadyFile(time.Now())
+// minuteLines shows a line for each minute where no live view can be drawn, because one for each
+// interval would be thousands.
+func (a benchmarks) minuteLines(ctx context.Context) progress {
+	show := a.newProgress(ctx)
+	if _, ok := show.(*lines); ok {
+		return summedUp{&experiment.SummedUp{Progress: show, Most: time.Minute}, show}
 	}
-	return a.bench(ctx, measuring{spec: s, out: f.out, printSQL: f.printSQL, note: announcement(s), show: func(ctx context.Context) progress {
-		show := a.newProgress(ctx)
-		if _, ok := show.(*lines); ok {
-			return summedUp{&experiment.SummedUp{Progress: show, Most: time.Minute}, show}
-		}
-		return show
-	}})
+	return show
 }
 
-// summedUp soon shows only a line per minute, because one per interval would be thousands.
 type summedUp struct {
 	*experiment.SummedUp
 	progress progress
 }
 
-// Close implements progress.
 func (s summedUp) Close() { s.progress.Close() }
