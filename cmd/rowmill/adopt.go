@@ -96,7 +96,8 @@ func askWaits(ctx context.Context, o adopt.Options) error {
 	return nil
 }
 
-// limitAdoption is limitCopy; in addition, --postpone-cut-over and --cut-over-window delay the swap.
+// limitAdoption is limitCopy; in addition, --postpone-cut-over and --cut-over-window delay the
+// swap.
 func (a adoptions) limitAdoption(o *adopt.Options, k *declared.Table, w *lagWatch, f applyFlags) {
 	a.limitCopy(o, k, w)
 	paused := o.Postpone

@@ -175,7 +175,8 @@ func (a runner) watches(ctx context.Context, paths []string, f runFlags) (bool, 
 	return !f.once && f.ingest.addr == "" && len(f.limits.replicas) == 0 && (dir != "" || len(paths) > 1 || a.onNodes(ctx, paths[0], f)), nil
 }
 
-// onNodes reports whether a file declares a table on several nodes, and --target names none of them.
+// onNodes reports whether a file declares a table on several nodes, and --target names none of
+// them.
 func (a runner) onNodes(ctx context.Context, path string, f runFlags) bool {
 	d, err := declared.Read(ctx, path, f.kept.target)
 	return err == nil && d.Sharded()

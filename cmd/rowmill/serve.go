@@ -101,7 +101,8 @@ func (a *app) listen(what, addr string) (net.Listener, error) {
 	return l, nil
 }
 
-// exposed returns a warning if the server would take clients of other hosts for local ones, else "".
+// exposed returns a warning if the server would take clients of other hosts for local ones, else
+// "".
 func exposed(listen string, w engine.Wire) string {
 	if monitor.IsLoopback(listen) || w.Network != "unix" && !monitor.IsLoopback(w.Address) {
 		return ""
