@@ -28,6 +28,7 @@ type applyFlags struct {
 	limits       limitFlags
 	// postpone is a file, and window the times of a day, that delay the swap of tables.
 	postpone, window string
+	pause            time.Duration // of an adoption that another rowmill apply runs; nothing else is done
 }
 
 func (a *app) applyCommand() *cobra.Command {
@@ -51,7 +52,15 @@ func (a *app) applyCommand() *cobra.Command {
 		Example: "  rowmill apply readings.toml --dry-run\n" +
 			"  rowmill apply readings.toml --yes",
 		Args: cli.WantArgs(1, 1),
-		RunE: func(c *cobra.Command, args []string) error { return a.apply(c.Context(), args[0], f) },
+		RunE: func(c *cobra.Command, args []string) error {
+			switch pausing := c.Flags().Changed("pause"); {
+			case pausing && (f.finish || f.undo || f.dry):
+				return cli.Usagef("--pause alone", "--pause does nothing else, and --finish, --undo and --dry-run do")
+			case pausing:
+				return pauses{a}.pause(c.Context(), args, pauseFlags{kept: f.kept, policy: adopt.Kind, length: f.pause})
+			}
+			return a.apply(c.Context(), args[0], f)
+		},
 	}
 	flags := c.Flags()
 	f.kept.define(flags)
@@ -65,6 +74,7 @@ func (a *app) applyCommand() *cobra.Command {
 	f.limits.define(flags)
 	flags.StringVar(&f.postpone, "postpone-cut-over", "", "don't swap the tables while this `FILE` exists; changes are still applied and verified")
 	flags.StringVar(&f.window, "cut-over-window", "", "swap the tables only between these times of day, UTC, such as `02:00-04:00`")
+	flags.DurationVar(&f.pause, "pause", 0, "pause the adoption that another rowmill apply runs, for this time, as\nrowmill pause --policy adopt does, and do nothing else (don't)")
 	return c
 }
 

@@ -65,7 +65,7 @@ func (a pauses) pauseCommand() *cobra.Command {
 
 func (a pauses) pause(ctx context.Context, files []string, f pauseFlags) error {
 	if f.length <= 0 || f.length > mostPause {
-		return cli.Usagef("--for 1h", "--for %s: want more than 0s, and at most a year", f.length)
+		return cli.Usagef("--for 1h", "a pause of %s: want more than 0s, and at most a year", f.length)
 	}
 	p := state.Pause{Policy: f.policy, Until: time.Now().Add(f.length), Reason: f.reason}
 	return a.eachKept(ctx, files, f.kept, func(ctx context.Context, k *declared.Table) error {
