@@ -304,7 +304,7 @@ func TestBadInput(t *testing.T) {
 		{"bench insert --repeat 0", []string{"--repeat 0", "at least 1"}},
 		{"bench insert --writers 0", []string{"--writers 0", "at least 1"}},
 		{"bench insert --writers 100000000", []string{"--writers 100000000", "at most"}},
-		{"bench insert --batch -1", []string{`"-1" for "--batch"`, "want 0 or more"}},
+		{"bench insert --batch 0", []string{`"0" for "--batch"`, "want 1 or more"}},
 		{"bench insert --indexes 4", []string{"4 secondary indexes", "0 to 3"}},
 		{"bench insert --interval 1ms", []string{"interval 1ms", "at least"}},
 		{"bench insert --interval 0", []string{"--interval 0", "at least"}},

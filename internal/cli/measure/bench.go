@@ -161,7 +161,7 @@ func (f *benchFlags) define(flags *pflag.FlagSet) {
 	flags.Var(cli.CountOf(&s.Rows), "rows", "rows to insert, such as 1500000, 1_500_000 or 1.5M (default 1M, none with --time)")
 	timeVar(flags, &s.MaxTime, 0, "end after this `time` (default 45s without --rows, otherwise none)")
 	cli.IntVar(flags, &s.Writers, "writers", 1, "concurrent clients, each with its own connection, `N` (with --find-rate 16, but 1 on SQLite)")
-	cli.IntWithin(flags, &s.Batch, "batch", 0, 0, math.MaxInt32, "rows in one transaction, `N` (default the preset's, with --find-rate 10)")
+	cli.IntWithin(flags, &s.Batch, "batch", 0, 1, math.MaxInt32, "rows in one transaction, `N` (default the preset's, with --find-rate 10)")
 	methodVar(flags, s)
 	flags.Var(cli.Optional(&s.Indexes, cli.IntOf), "indexes", "secondary indexes, the preset's first `N` (default the preset's)")
 	flags.Var(cli.RateOf(&s.Rate, "to insert as fast as possible"), "rate", "rows per second to offer, whether the database keeps up or not (default as fast as possible)")
