@@ -103,9 +103,6 @@ func (t *Table) Publishable(ctx context.Context) error {
 // what they have left. On return, none of the source is under way: it waits for another
 // process that completes one. Failures to complete those of others are only logged.
 func (t *Table) FinishPublications(ctx context.Context, source string) error {
-	if err := t.State.EnsurePublications(ctx); err != nil {
-		return err
-	}
 	changes, err := t.State.Changes(ctx, t.Table.Name)
 	if err != nil {
 		return err

@@ -276,7 +276,7 @@ func (s ledger) sources(ctx context.Context, table, where string, args ...any) (
 		return r.Scan(slices.Concat([]any{&f.Key, &f.Path, &f.Kind, &f.Loaded, &f.Lines, &f.Hash, &f.Head, &f.HeadHash, &f.Options},
 			f.into(), []any{&f.Finished, micros{&f.Started}, micros{&f.At}})...)
 	}, "SELECT "+sourceColumns+" FROM rowmill_sources WHERE table_name = ?"+where+" ORDER BY started_us DESC, source", append([]any{table}, args...)...)
-	return all, s.outdated(ctx, err)
+	return all, err
 }
 
 // Source returns a source of a table by its key, or nil.

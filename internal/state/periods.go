@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -29,30 +28,16 @@ func (s periods) SealedUpTo(ctx context.Context, table string) (int64, error) {
 	return to, err
 }
 
-// DropTo records that retention is about to drop periods up to a position, which never goes back.
-// It is committed before the first of their partitions is detached: see Before. Tables of an
-// earlier version get what they lack for it, so that drops continue after an upgrade.
+// DropTo records that retention is about to drop periods up to a position, which never goes back. It
+// is committed before the first of their partitions is detached: see Before.
 func (s periods) DropTo(ctx context.Context, table string, to int64) error {
-	note := func() error {
-		return s.run(ctx, s.DB(), "record up to where periods of "+table+" are dropped", "UPDATE rowmill_tables SET dropped_to = ? WHERE name = ? AND dropped_to < ?", to, table, to)
-	}
-	err := note()
-	if err == nil || engine.Retryable(err) {
-		return err
-	}
-	if columns, _, lookErr := s.lacking(ctx); lookErr != nil || len(columns) == 0 {
-		return err
-	}
-	if err := s.Ensure(ctx); err != nil {
-		return err
-	}
-	return note()
+	return s.run(ctx, s.DB(), "record up to where periods of "+table+" are dropped", "UPDATE rowmill_tables SET dropped_to = ? WHERE name = ? AND dropped_to < ?", to, table, to)
 }
 
 // DroppedTo returns the position of DropTo, 0 if there is none.
 func (s periods) DroppedTo(ctx context.Context, table string) (to int64, err error) {
 	_, err = s.one(ctx, s.DB(), "up to where periods of "+table+" are dropped", []any{&to}, "SELECT dropped_to FROM rowmill_tables WHERE name = ?", table)
-	return to, s.outdated(ctx, err)
+	return to, err
 }
 
 // States of a period. A period that the store doesn't know is open.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -94,32 +93,6 @@ func (s publications) Publication(ctx context.Context, p *Publication) (*Publica
 		}
 	}
 	return nil, because("publications of "+p.Table, ErrForgotten)
-}
-
-// EnsurePublications creates the table of publications, or its columns, which a database of an
-// earlier version lacks.
-func (s publications) EnsurePublications(ctx context.Context) (failed error) {
-	const table = "rowmill_publications"
-	for range 2 { // another process may create them at the same time
-		var statements []string
-		is, err := s.db.Describe(ctx, table)
-		switch {
-		case errors.Is(err, engine.ErrNoTable):
-			statements = s.Statements(table)
-		case err != nil:
-			return because("look for table "+table, err)
-		default:
-			_, statements = lackingIn(table, is)
-		}
-		failed = nil
-		for _, q := range statements {
-			failed = errors.Join(failed, s.run(ctx, s.DB(), "create table "+table+", or its columns", q))
-		}
-		if failed == nil {
-			return nil
-		}
-	}
-	return engine.Hinted(failed, "rowmill apply FILE, with an account that may create and alter tables")
 }
 
 // AddPublications records publications, none of whose rows is in the table.

@@ -131,14 +131,8 @@ func schema(text string) []string {
 	}
 }
 
-// laterColumns are columns that a table of an earlier version lacks: numbers, 0 in the rows
-// that it has.
-var laterColumns = map[string][]string{
-	"rowmill_ledger":       {"updated", "different", "repeated"},
-	"rowmill_sources":      {"updated", "different", "repeated"},
-	"rowmill_tables":       {"dropped_to", "format"},
-	"rowmill_publications": {"different"},
-}
+// laterColumns are the columns that tables of an earlier version lack: numbers, 0 in rows that exist.
+var laterColumns = map[string][]string{"rowmill_tables": {"format"}}
 
 // Ensure creates missing tables, columns and views.
 func (s *database) Ensure(ctx context.Context) (err error) {
@@ -192,34 +186,14 @@ func (s *database) lacking(ctx context.Context) (columns, statements []string, e
 		if err != nil {
 			return nil, nil, fmt.Errorf("look for the columns of %s: %w", table, err)
 		}
-		more, adding := lackingIn(table, is)
-		columns, statements = append(columns, more...), append(statements, adding...)
-	}
-	return columns, statements, nil
-}
-
-func lackingIn(table string, is *engine.Schema) (columns, statements []string) {
-	for _, c := range laterColumns[table] {
-		if is.Find(c) == nil {
-			columns = append(columns, table+"."+c)
-			statements = append(statements, "ALTER TABLE "+table+" ADD COLUMN "+c+" BIGINT NOT NULL DEFAULT 0")
+		for _, c := range laterColumns[table] {
+			if is.Find(c) == nil {
+				columns = append(columns, table+"."+c)
+				statements = append(statements, "ALTER TABLE "+table+" ADD COLUMN "+c+" BIGINT NOT NULL DEFAULT 0")
+			}
 		}
 	}
-	return columns, statements
-}
-
-// outdated explains the error of a statement if tables are of an earlier version. It is not for
-// statements in a transaction, which may have the only connection.
-func (s *database) outdated(ctx context.Context, err error) error {
-	if err == nil || ctx.Err() != nil || engine.Retryable(err) {
-		return err
-	}
-	columns, _, lookErr := s.lacking(ctx)
-	if lookErr != nil || len(columns) == 0 {
-		return err
-	}
-	return engine.Hinted(fmt.Errorf("rowmill's own tables are those of an earlier version, without %s: %w", strings.Join(columns, ", "), err),
-		"rowmill apply FILE, which adds them")
+	return columns, statements, nil
 }
 
 // Statements returns the statements of Ensure, or those that create the given tables.
@@ -304,16 +278,8 @@ func (s *database) one(ctx context.Context, x Exec, what string, into []any, q s
 
 // list reads the rows of a query.
 func list[T any](ctx context.Context, s *database, what string, scan func(*sql.Rows, *T) error, q string, args ...any) (out []T, err error) {
-	err = engine.Each(ctx, s.db, s.DB(), func(r *sql.Rows) error {
-		var row T
-		err := scan(r, &row)
-		out = append(out, row)
-		return err
-	}, q, args...)
-	if err != nil {
-		return nil, because(what, err)
-	}
-	return out, nil
+	out, err = engine.ListOf(ctx, s.db, s.DB(), scan, q, args...)
+	return out, because(what, err)
 }
 
 func (s *database) within(ctx context.Context, fn func(*sql.Tx) error) error {
