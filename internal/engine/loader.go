@@ -11,39 +11,33 @@ import (
 )
 
 // A Loader inserts rows of several tables in one transaction, on a connection of its own, so that
-// notes about rows commit with those rows. It must not be used by several goroutines at once.
+// notes about rows commit with those rows. Only one goroutine at a time may use it.
 //
-// The first Insert of a transaction costs the least, because later ones must be
-// undone separately if they are refused: insert many rows before few.
-//
-// Rows are sent as INSERT statements of text or of bound values, as few as the
-// server's limits permit. Values of Varchar, Char and Decimal are sent as text that
-// the server converts to the type of the column.
+// Insert many rows before few: later Inserts of a transaction cost more, because they are undone by
+// themselves if they are refused. The server converts texts of Varchar, Char and Decimal to the
+// type of the column.
 type Loader interface {
-	// Begin begins a transaction. The session is strict and in UTC, and its waits
-	// for locks are limited.
+	// Begin begins a transaction. The session is strict and in UTC, and waits for locks for a limited
+	// time.
 	Begin(ctx context.Context) error
-	// Insert inserts rows [from, to) of b. It uses t's name, columns (those of b, in order), Ignore or
-	// Update, and its periods if the table rolls; t may have fewer columns than the table on the
-	// server. Data derived from t is cached by its address: t must not change.
+	// Insert inserts rows [from, to) of b into t, whose columns are those of b in order; the server's
+	// table may have more. t must not change, because what is known of it is cached by its address.
 	//
-	// After an ErrRefused none of those rows is in the transaction, which continues with the rows
-	// inserted before. After any other error the transaction is over: see Retryable, and Reset.
+	// After an ErrRefused the transaction goes on without these rows. After any other error it is
+	// over: see Retryable and Reset.
 	Insert(ctx context.Context, t *Table, b *Batch, from, to int) (Ack, error)
-	// Has reports for each of the rows (one per batch) whether its table has a row with these values
-	// in these columns, none of them NULL. It is one round trip, within the transaction, and sees data
-	// committed before the first Has of the transaction began. After an error the transaction is over.
+	// Has reports, for batches of one row, whether their tables have a row with these values, none of
+	// which is NULL. It is one round trip within the transaction, and sees what was committed before
+	// the transaction's first Has. After an error the transaction is over.
 	Has(ctx context.Context, rows ...Rows) ([]bool, error)
-	// Compare looks for the rows of the table that have the primary keys of rows [from, to) of b,
-	// within the transaction, and passes each to fn. cols describe the columns of t, in order;
-	// t.PrimaryKey must be among them. Values are compared as the server stores them: decimals with
-	// other zeros, CHAR with other blanks, or JSON with other spaces, are equal, text that only a
-	// collation equates is not. After an error the transaction is over.
+	// Compare passes the rows of the table with the primary keys of rows [from, to) of b to fn, within
+	// the transaction. cols describe the columns of t, with its key. Values are equal if they are
+	// stored alike: 1.0 and 1.00 are for a decimal, texts that only a collation equates are not. After
+	// an error the transaction is over.
 	Compare(ctx context.Context, t *Table, cols []SchemaColumn, b *Batch, from, to int, fn func(Compared)) error
 	// Commit commits. After ErrConnectionLost it may have been committed.
 	Commit(ctx context.Context) error
-	// Reset makes the loader usable after an error, on a new connection if the old
-	// one was lost: uncommitted work is rolled back.
+	// Reset rolls back, and makes the loader usable after an error, if necessary on a new connection.
 	Reset(ctx context.Context) error
 	Close() error
 }
@@ -57,10 +51,10 @@ type Rows struct {
 // A Compared is a row of a table that has the key of a row of a batch.
 type Compared struct {
 	Row int // of the batch
-	// Key is its primary key as it is stored, as text. Equal keys are the same row.
+	// Key has the texts of its primary key. Equal keys are the same row.
 	Key []string
-	// Column is the first column whose value differs, -1 if none does, and Stored its
-	// value in the table as text, cut off after MostStored characters; nil is NULL.
+	// Column is the first column whose value differs, or -1. Stored is its stored value as text, of at
+	// most MostStored characters; nil is NULL.
 	Column int
 	Stored *string
 }
@@ -68,12 +62,11 @@ type Compared struct {
 // MostStored is the maximum length of Compared.Stored in characters.
 const MostStored = 100
 
-// A LoaderConn is what differs between the loaders of the engines: a connection and its statements.
-// The transaction's own state, whether one is open and whether it has rows, is that of the Loader.
+// A LoaderConn is an engine's part of a Loader: a connection and its statements. The Loader knows
+// whether a transaction is open, and whether it has rows.
 type LoaderConn interface {
-	// Enter begins a call, and Leave ends it: in between, the end of ctx interrupts
-	// the connection. If err is set, Leave ends the transaction and returns err, or
-	// the error of ctx if ctx has interrupted the call.
+	// Between Enter and Leave, the end of ctx interrupts the connection. If err is not nil, Leave ends
+	// the transaction, and returns err or the error of ctx that has interrupted it.
 	Enter(ctx context.Context) error
 	Leave(ctx context.Context, err error) error
 	// Lost reports whether the connection is lost.
@@ -81,8 +74,8 @@ type LoaderConn interface {
 
 	Begin(ctx context.Context) error
 	Commit(ctx context.Context) error
-	// Insert inserts rows. If it fails with ErrRefused, Undo rolls back what it has
-	// inserted. more reports that the transaction has rows of earlier Inserts.
+	// Insert inserts rows. more reports rows of earlier Inserts. After an ErrRefused, Undo rolls back
+	// what it has inserted.
 	Insert(ctx context.Context, t *Table, b *Batch, from, to int, more bool) (Ack, error)
 	Undo() error
 	Has(ctx context.Context, rows []Rows) ([]bool, error)
@@ -212,8 +205,7 @@ func keyOf(t *Table) (out []int) {
 	return out
 }
 
-// A Comparison renders the parts of a query that compares rows sent with rows stored,
-// for engines' Compare. Expr are expressions by the number of a column.
+// A Comparison renders a query for LoaderConn.Compare. Its functions take the index of a column.
 type Comparison struct {
 	Key    []int              // the columns of the primary key
 	Equal  func(i int) string // the condition that a key column is the one sent
@@ -234,8 +226,8 @@ func (c Comparison) On() string {
 	return strings.Join(on, " AND ")
 }
 
-// Results returns the results of the query, for Read: the key, the first column that
-// differs, and its value.
+// Results returns what the query selects, for Read: the key, the first column that differs, and its
+// value.
 func (c Comparison) Results(columns int) string {
 	var out []string
 	for _, k := range c.Key {
@@ -309,7 +301,7 @@ func (l *loader) Close() error {
 // ConnOf returns the connection of a Loader, for tests of an engine.
 func ConnOf(l Loader) LoaderConn { return l.(*loader).conn }
 
-// checkHas returns an error if a Loader can't look for the rows, which is a mistake of the caller.
+// checkHas returns an error if the caller of Has is mistaken.
 func checkHas(rows []Rows) error {
 	for _, r := range rows {
 		err := CheckRows(r.Table, r.Batch, 0, 1)
@@ -323,8 +315,8 @@ func checkHas(rows []Rows) error {
 	return nil
 }
 
-// CheckRows returns an error if a Loader can't insert rows [from, to) of b into t,
-// which is a mistake of the caller.
+// CheckRows returns an error if rows [from, to) of b can't be inserted into t by a mistake of the
+// caller.
 func CheckRows(t *Table, b *Batch, from, to int) error {
 	if from < 0 || from > to || to > b.Rows() {
 		return fmt.Errorf("rows %d to %d of a batch of %d", from, to, b.Rows())

@@ -17,10 +17,9 @@ type Exec interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// A Mirror describes how a table, the target, is kept equal to another, the source,
-// while clients change the source: triggers write the keys of changed rows into a
-// log, and replaying the log copies the current state of these rows. In the cut-over
-// the target takes the name of the source. One of the two tables is rolling.
+// A Mirror keeps a table, the target, equal to another, the source, which clients change. Triggers
+// write the keys of changed rows into a log, and replaying it copies these rows as they are then.
+// In the cut-over the target takes the name of the source. One of the two tables is rolling.
 type Mirror struct {
 	DB Keeper
 	// Table is the rolling table, under the name that both tables have in turn.
@@ -30,10 +29,10 @@ type Mirror struct {
 	Aside string
 	// Log and Late are the names of the log and of the table for rows outside of every period.
 	Log, Late string
-	// Columns are those to copy. Plain is the plain table's key, which tells late rows apart.
+	// Columns are those to copy, Plain the key of the plain table, and of late rows.
 	Columns, Plain []SchemaColumn
-	// Alike means that the target was made like the source, and gets the names of its indexes and
-	// constraints in the cut-over.
+	// Alike: the target was made like the source, whose names of indexes and constraints it gets in
+	// the cut-over.
 	Alike bool
 }
 
@@ -55,15 +54,15 @@ type Predicate struct {
 // LateReason is stored with each row of the table for late rows.
 const LateReason = "outside of every period, when the table was adopted"
 
-// Mirroring is an engine's implementation of a Mirror, whose methods of the same names are the
-// usual ones. Methods that return SQL text return what the others execute.
+// Mirroring is an engine's part of a Mirror, which has usual methods of the same names. Those that
+// return SQL text return what the others execute.
 type Mirroring interface {
 	// Attributes returns the query for a table's attributes: the fields of each, in order.
 	Attributes(table string) (query string, args []any)
 	// Notes tell the user what must not happen meanwhile.
 	Notes() []string
-	// NoPosition is a condition on rows of the source whose By value is within the bounds of the
-	// axis as the server compares it, and yet no position; "" if there are none.
+	// NoPosition is a condition on rows of the source whose By value is no position, though the server
+	// finds it within the axis. It is "" if there are none.
 	NoPosition() string
 
 	// Tables creates the log, and the table for late rows if the target rolls.
@@ -77,20 +76,18 @@ type Mirroring interface {
 
 	// Snapshot begins a transaction that reads both tables as of one moment.
 	Snapshot(ctx context.Context) (*sql.Tx, error)
-	// Replay applies a batch of at most limit entries of the log in the transaction or connection x,
-	// and returns their number. Rows with the keys of the entries are deleted from the target and
-	// copied in their current state; the entries are read before the rows, so that one written later
-	// is applied later. Entries that satisfy the predicate later are discarded instead: the copy has
-	// yet to reach their rows. An engine with one writer at a time may apply them all the same.
+	// Replay applies at most limit entries of the log in x, and returns their number. It reads the
+	// entries first, and then deletes their rows from the target and copies them as they are. Entries
+	// that satisfy later are discarded: the copy has yet to reach their rows. An engine with one
+	// writer may apply these as well.
 	//
-	// In the target an entry stands only for rows that have all of its values, those of both keys.
-	// So the order of entries doesn't matter, and no entry adds a row that the copy has yet to
-	// reach. In the table for late rows it stands for the row with the plain table's key.
+	// An entry stands for rows of the target with all of its values, those of both keys, so that the
+	// order of entries doesn't matter, and for the late row with the plain table's key.
 	Replay(ctx context.Context, x Exec, limit int, later Predicate) (int, error)
 	ReplayStatements() []string
 
-	// CutOver renames the source to Aside and the target to Table.Name, so that clients see one of
-	// the two tables at any moment. It waits a limited time for the lock (ErrLockTimeout).
+	// CutOver renames the source to Aside and the target to Table.Name, so that clients always see one
+	// of them. It waits for the lock for a limited time (ErrLockTimeout).
 	CutOver(ctx context.Context, c CutOver) error
 	// CutOverStatements has final under the lock. Remark says what they don't show.
 	CutOverStatements(final []string) (remark string, statements []string, err error)
@@ -124,26 +121,21 @@ func (m *Mirror) EventTriggers(begin, end string) (out []MirrorTrigger) {
 	return out
 }
 
-// An Attribute is a property that a table loses if another table takes its name, unless the other
-// table's definition gives it that.
+// An Attribute is a property of a table that another one, which takes its name, may not have.
 type Attribute struct {
 	Kind AttributeKind
 	// What identifies it, and names it in messages.
 	What string
-	// Do is the statement that gives it to a table, and Undo takes it from one; {} stands for the
-	// table's name. If it can't be given, Do says what to try. Without Undo the target may have it
-	// alone.
+	// Do is the statement that gives it to a table, for whose name {} stands, or says what to try.
+	// Undo takes it away; without it, the target may have the attribute alone.
 	Do, Undo string
 }
 
 // ReadAttributes reads what belongs to a table; one that doesn't exist has nothing.
 func ReadAttributes(ctx context.Context, db Keeper, m Mirroring, table string) (out []Attribute, err error) {
 	query, args := m.Attributes(table)
-	err = Each(ctx, db, db.SQL(), func(r *sql.Rows) error {
-		var a Attribute
-		err := r.Scan(&a.Kind, &a.What, &a.Do, &a.Undo)
-		out = append(out, a)
-		return err
+	out, err = ListOf(ctx, db, db.SQL(), func(r *sql.Rows, a *Attribute) error {
+		return r.Scan(&a.Kind, &a.What, &a.Do, &a.Undo)
 	}, query, args...)
 	return out, About(ctx, err, "read what belongs to table "+table)
 }
@@ -251,9 +243,8 @@ func (m *Mirror) SameKey(cols []SchemaColumn, a, b string) string {
 	return EqualIn(m.DB.Dialect(), cols, a, b)
 }
 
-// SameEntry returns a condition that rows of two aliases have equal values in all columns of the
-// log. Rows are to be found by the columns of key. The others are compared in a form that no index
-// supports: an index on the time may have as many rows for one value as the table has.
+// SameEntry returns a condition that rows of two aliases are equal in all columns of the log. Only
+// key can use an index: one on the time might have very many rows for one value.
 func (m *Mirror) SameEntry(key []SchemaColumn, a, b string) string {
 	cond := m.SameKey(key, a, b)
 	if rest := without(m.Logged(), key); len(rest) > 0 {

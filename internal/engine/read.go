@@ -349,6 +349,12 @@ func (t *TableParts) byName() (at map[string]int, certain bool) {
 	return at, certain
 }
 
+// Union returns an operand of FROM that reads the table's columns from other tables, which are quoted.
+func (t *TableParts) Union(d Dialect, tables []string) string {
+	columns := Quoted(d, t.Columns, "")
+	return "(SELECT " + columns + " FROM " + strings.Join(tables, " UNION ALL SELECT "+columns+" FROM ") + ")"
+}
+
 // Has reports whether one of the names in a plan is that of a partition.
 func (t *TableParts) Has(names []string) bool {
 	at, _ := t.byName()

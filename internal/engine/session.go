@@ -9,14 +9,13 @@ import (
 	"strconv"
 )
 
-// A Session is one connection of its own: it runs statements with bound values,
-// returns typed rows, and holds an interactive transaction. Its settings are those
-// of an inserting connection (strict, UTC); SetState changes them for this session
+// A Session is one connection of its own for statements, typed rows, and a transaction. Its
+// settings are those of connections that insert (strict, UTC), and SetState changes them for it
 // alone. Only ID may be called while another method runs.
 //
-// Call Rollback after any error: some servers leave the transaction open. If ctx ends
-// during a call, the connection is ended on the server before the call returns: then, as
-// after ErrConnectionLost, the session can only be closed.
+// Call Rollback after any error: some servers leave the transaction open. If ctx ends during a
+// call, the connection is ended on the server first. Then, as after ErrConnectionLost, the session
+// can only be closed.
 type Session struct {
 	db    Killer
 	words SessionWords
@@ -31,28 +30,25 @@ type Session struct {
 type SessionWords struct {
 	// ID is a query for the connection's id on the server; "" if it has none.
 	ID string
-	// Get is a query for a setting of the session, and Set the statement that
-	// changes it. Their errors refuse a name.
+	// Get is a query for a setting, and Set a statement that changes it. Their errors refuse a name.
 	Get func(name string) (string, error)
 	Set func(name, value string) (string, error)
-	// Export is a query for a name under which other transactions can use the
-	// snapshot of this one, and Import the statement that does: "" and nil on an
-	// engine without Capabilities.SharesSnapshots.
+	// Export is a query for a name of a transaction's snapshot, and Import the statement that uses it
+	// in another one: "" and nil on an engine without Capabilities.SharesSnapshots.
 	Export string
 	Import func(snapshot string) string
 	// Prepares reports that only prepared statements return numbers exactly.
 	Prepares bool
-	// Text and Describe are Session.Text and Session.Describe on the driver's connection; nil for
-	// sessions without them. An error of head or row ends Text, which returns it.
+	// Text and Describe are those of the Session on the driver's connection; they may be nil. Text
+	// ends with an error of head or row.
 	Text     func(ctx context.Context, conn any, query string, head func([]ResultColumn) error, row func(values [][]byte) error) (TextEnd, error)
 	Describe func(ctx context.Context, conn any, query string) ([]ResultColumn, error)
-	// SetAll returns the statements that set the settings of a State in a session that has those of
-	// another, if it is not nil; SetAll nil is one by one.
+	// SetAll, unless nil, returns the statements that set a State in a session that has another, if
+	// that is known.
 	SetAll func(st, from State) ([]string, error)
 	// Fixed are settings that a session has from its beginning to its end.
 	Fixed []string
-	// Consistent is the statement that makes an open transaction see, from then on, what is committed
-	// when it runs; "" if there is none.
+	// Consistent is the statement that makes an open transaction see what is committed by then, or "".
 	Consistent string
 }
 
@@ -61,8 +57,8 @@ type Transaction struct {
 	// Isolation is the isolation level; the zero value is the session's.
 	Isolation sql.IsolationLevel
 	ReadOnly  bool
-	// Snapshot is the Snapshot of another session, whose transaction must still be
-	// open: this transaction sees the same rows. It implies LevelRepeatableRead.
+	// Snapshot is that of another session, whose transaction is still open: this one sees the same
+	// rows, with LevelRepeatableRead.
 	Snapshot string
 }
 
@@ -72,8 +68,8 @@ type Killer interface {
 	Kill(ctx context.Context, id int64) error
 }
 
-// OpenSession opens a session on a new connection of a pool.
-func OpenSession(ctx context.Context, db Killer, pool *sql.DB, w SessionWords) (*Session, error) {
+// OpenSession opens a session with settings on a new connection of a pool.
+func OpenSession(ctx context.Context, db Killer, pool *sql.DB, w SessionWords, st State) (*Session, error) {
 	conn, err := pool.Conn(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("open a session: %w", db.Classify(err))
@@ -84,6 +80,9 @@ func OpenSession(ctx context.Context, db Killer, pool *sql.DB, w SessionWords) (
 			return nil, errors.Join(fmt.Errorf("open a session: %w", db.Classify(err)), s.discard())
 		}
 	}
+	if err := s.SetStates(ctx, st); err != nil {
+		return nil, errors.Join(fmt.Errorf("open a session: %w", err), s.discard())
+	}
 	return s, nil
 }
 
@@ -93,8 +92,7 @@ func (s *Session) ID() int64 { return s.id }
 // Lost reports whether the connection is lost, by itself or because a statement was interrupted.
 func (s *Session) Lost() bool { return s.conn == nil }
 
-// discard closes the connection instead of returning it to the pool: its settings
-// may have been changed.
+// discard closes the connection, whose settings may have been changed.
 func (s *Session) discard() error {
 	if s.tx != nil {
 		_ = s.tx.Rollback() // the end of the connection does it in any case
@@ -134,9 +132,8 @@ func (s *Session) do(ctx context.Context, what string, fn func() error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// on returns what runs statements. Package sql closes a connection on which a statement meets
-// driver.ErrBadConn, and waits for the end of its transaction before, unless the statement is
-// the transaction's.
+// on returns what runs statements: the transaction, if one is open. On driver.ErrBadConn of a
+// statement of the connection, package sql would wait for the transaction's end.
 func (s *Session) on() Exec {
 	if s.tx != nil {
 		return s.tx
@@ -147,8 +144,7 @@ func (s *Session) on() Exec {
 // raw passes the driver's connection to fn, whose error doesn't close it: see on.
 func (s *Session) raw(fn func(c any) error) error {
 	var failed error
-	// After a panic, package sql would close the connection, and wait for the end of its transaction
-	// before.
+	// After a panic, package sql would wait for the transaction's end.
 	err := s.conn.Raw(func(c any) error {
 		failed = Guarded(func() error { return fn(c) })
 		return nil
@@ -184,8 +180,8 @@ func (s *Session) Exec(ctx context.Context, query string, args ...any) (affected
 	return affected, err
 }
 
-// Query runs a query for columns of these types, and passes its rows to fn in batches that
-// it reuses; fn's first error ends it and is returned.
+// Query passes the rows of a query for columns of these types to fn, in batches that it reuses,
+// until fn fails.
 func (s *Session) Query(ctx context.Context, cols []Column, fn func(rows *Batch) error, query string, args ...any) error {
 	var own error
 	err := s.do(ctx, FirstWords(query), func() error {
@@ -314,8 +310,8 @@ func (s *Session) Rollback(ctx context.Context) error {
 	})
 }
 
-// Snapshot returns a name for the rows that the open transaction sees, for
-// Transaction.Snapshot of other sessions. It is valid until this transaction ends.
+// Snapshot returns a name for the rows that the open transaction sees, for the Transaction of
+// another session. It is valid until this transaction ends.
 func (s *Session) Snapshot(ctx context.Context) (name string, err error) {
 	const what = "share a snapshot"
 	if s.words.Export == "" {
@@ -355,8 +351,7 @@ func (s *Session) SetState(ctx context.Context, name, value string) error {
 // Close closes the connection. The server rolls back an open transaction.
 func (s *Session) Close() error { return s.discard() }
 
-// DiscardConn closes a connection instead of returning it to its pool. A connection
-// that is lost already is no error.
+// DiscardConn closes a connection, which may be lost, instead of returning it to its pool.
 func DiscardConn(db Driver, c *sql.Conn) error {
 	err := errors.Join(c.Raw(func(any) error { return driver.ErrBadConn }), c.Close())
 	if Disconnected(err) || errors.Is(db.Classify(err), ErrConnectionLost) {

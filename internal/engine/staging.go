@@ -7,26 +7,22 @@ import (
 	"slices"
 )
 
-// A Staging is a standalone table that is filled on the server's fastest path and then
-// becomes a period (Attach, Replace). Nobody else sees it until then. It must not be used
-// by several goroutines at once.
+// A Staging is a standalone table that is filled on the server's fastest path and then becomes a
+// period (Attach, Replace). Only one goroutine at a time may use it. After any error except that of
+// Close, the table must be dropped.
 //
-// An implementation may leave indexes out until Finish, and may keep all rows in one
-// transaction. After any error except that of Close, the table must be dropped.
-//
-// Rows must lie within the bounds of the period, which only Attach and Replace may check.
-// Triggers of the rolling table are not executed.
+// Nobody else sees the table, which may have all rows in one transaction, and no indexes until
+// Finish. Rows must lie within the period: Attach and Replace may check it. The rolling table's
+// triggers don't run.
 type Staging interface {
-	// Write appends the rows of b, whose columns are those of StageOptions. Rows in the
-	// order of the primary key are the fastest.
+	// Write appends the rows of b, fastest in the order of the primary key.
 	Write(ctx context.Context, b *Batch) error
-	// Run executes a statement that copies rows into the table, or changes another table
-	// with regard to its rows, and returns the number of rows affected. It is
-	// ErrUnsupported on an engine without MergeWords.
+	// Run executes a statement that copies rows into the table, or changes another table by its rows.
+	// It returns ErrUnsupported on an engine without MergeWords.
 	Run(ctx context.Context, statement string) (rows int64, err error)
-	// Finish commits the rows, and builds the indexes and constraints that a period has. Without
-	// StageOptions.Skip, two rows with one key, by the server's comparison, are ErrDuplicateKey, here
-	// or in Write. A value that the server refuses or would change is ErrRefused.
+	// Finish commits the rows, and builds a period's indexes and constraints. Write or Finish returns
+	// ErrDuplicateKey if two rows have one key, without StageOptions.Skip, and ErrRefused for a value
+	// that the server refuses or would change.
 	Finish(ctx context.Context) (Staged, error)
 	// Close closes the connection, in any case.
 	Close() error
@@ -41,8 +37,8 @@ type Staged struct {
 
 // StageOptions describe a Staging.
 type StageOptions struct {
-	// Name is the name of the standalone table. An existing table of that name is
-	// dropped: it was left by an interrupted load.
+	// Name is that of the standalone table. An existing table, left by an interrupted load, is
+	// dropped.
 	Name string
 	// Columns are those that rows have, in order; the others get their defaults.
 	Columns []Column
@@ -56,9 +52,9 @@ type StageOptions struct {
 // A Stager is a Keeper that has stagings.
 type Stager interface {
 	Keeper
-	// Stage creates the standalone table for a period of t, and opens a connection of
-	// its own to fill it. It is ErrUnsupported if the server assigns the values of a
-	// column that rows don't have: each table would count from the start.
+	// Stage creates the standalone table for a period of t, and opens a connection to fill it. It
+	// returns ErrUnsupported if the server would assign values to a column: each table would count
+	// from the start.
 	Stage(ctx context.Context, t *Table, o StageOptions) (Staging, error)
 }
 
@@ -97,10 +93,23 @@ type StagingConn interface {
 	Close() error
 }
 
-// NewStaging returns a Staging that calls those of an engine's own, conn, as long as none
-// has failed. db classifies its errors.
-func NewStaging(db Driver, o StageOptions, conn StagingConn) Staging {
-	return &staging{db: db, table: o.Table(), conn: conn}
+// Stage is Stager.Stage, given what creates the table and connects. The Staging calls the engine's
+// own as long as no call has failed.
+func Stage(ctx context.Context, db Driver, c interface {
+	Describe(ctx context.Context, name string) (*Schema, error)
+}, t *Table, o StageOptions, create func(*Schema) (StagingConn, error)) (Staging, error) {
+	s, err := c.Describe(ctx, t.Name)
+	if err == nil {
+		err = o.Check(t, s)
+	}
+	var conn StagingConn
+	if err == nil {
+		conn, err = create(s)
+	}
+	if err != nil {
+		return nil, About(ctx, err, "create table "+o.Name)
+	}
+	return &staging{db: db, table: o.Table(), conn: conn}, nil
 }
 
 type staging struct {

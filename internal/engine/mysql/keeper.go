@@ -147,7 +147,7 @@ func (db *server) inGalera(ctx context.Context) (bool, error) {
 }
 
 func (db *server) Session(ctx context.Context) (*engine.Session, error) {
-	return engine.OpenSession(ctx, db, db.pool, db.sessionWords())
+	return engine.OpenSession(ctx, db, db.pool, db.sessionWords(), nil)
 }
 
 func (db *server) sessionWords() engine.SessionWords {

@@ -107,7 +107,7 @@ func (db *reader) readSession(ctx context.Context, pool *sql.DB, st engine.State
 	words.Prepares = false
 	words.Text, words.Describe, words.SetAll, words.Fixed = text, describe, setAll, []string{packetLimit}
 	words.Consistent = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
-	s, err := engine.OpenSession(ctx, db, pool, words)
+	s, err := engine.OpenSession(ctx, db, pool, words, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -35,22 +35,13 @@ const commitBytes = 16 << 20
 var _ engine.Stager = (*DB)(nil)
 
 func (db *server) Stage(ctx context.Context, t *engine.Table, o engine.StageOptions) (engine.Staging, error) {
-	s, err := db.stage(ctx, t, o)
-	if err != nil {
-		return nil, engine.About(ctx, err, "create table "+o.Name)
-	}
-	return engine.NewStaging(db, o, s), nil
+	return engine.Stage(ctx, db, db.catalog(), t, o, func(s *engine.Schema) (engine.StagingConn, error) {
+		return db.stage(ctx, t, o, s)
+	})
 }
 
-func (db *server) stage(ctx context.Context, t *engine.Table, o engine.StageOptions) (*staging, error) {
-	schema, err := db.catalog().Describe(ctx, t.Name)
-	if err == nil {
-		err = o.Check(t, schema)
-	}
-	if err == nil {
-		err = db.dialect.checkName(o.Name)
-	}
-	if err != nil {
+func (db *server) stage(ctx context.Context, t *engine.Table, o engine.StageOptions, schema *engine.Schema) (*staging, error) {
+	if err := db.dialect.checkName(o.Name); err != nil {
 		return nil, err
 	}
 	create, err := db.likePeriod(ctx, db.pool, t, o.Name)

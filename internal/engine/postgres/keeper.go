@@ -192,7 +192,7 @@ func (db *server) Bound() {
 }
 
 func (db *server) Session(ctx context.Context) (*engine.Session, error) {
-	return engine.OpenSession(ctx, db, db.plain, sessionWords())
+	return engine.OpenSession(ctx, db, db.plain, sessionWords(), nil)
 }
 
 func sessionWords() engine.SessionWords {

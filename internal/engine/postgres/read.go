@@ -31,14 +31,7 @@ type reader struct{ *server }
 func (db reader) ReadSession(ctx context.Context, st engine.State) (*engine.Session, error) {
 	words := sessionWords()
 	words.Text, words.Describe, words.SetAll = text, describe, setAll
-	s, err := engine.OpenSession(ctx, db, db.reads, words)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.SetStates(ctx, st); err != nil {
-		return nil, errors.Join(fmt.Errorf("open a session for reading: %w", err), s.Close())
-	}
-	return s, nil
+	return engine.OpenSession(ctx, db, db.reads, words, st)
 }
 
 // text is engine.SessionWords.Text.

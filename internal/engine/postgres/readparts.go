@@ -309,14 +309,5 @@ func (db reader) PartFrom(t *engine.TableParts, parts []string) string {
 	if plain {
 		return parts[0]
 	}
-	names := make([]string, len(t.Columns))
-	for i, c := range t.Columns {
-		names[i] = c.Name
-	}
-	list := engine.QuoteList(names, dialect{}.Quote)
-	selects := make([]string, len(parts))
-	for i, p := range parts {
-		selects[i] = "SELECT " + list + " FROM " + p
-	}
-	return "(" + strings.Join(selects, " UNION ALL ") + ")"
+	return t.Union(dialect{}, parts)
 }

@@ -34,22 +34,13 @@ type staging struct {
 var _ engine.Stager = (*DB)(nil)
 
 func (db *server) Stage(ctx context.Context, t *engine.Table, o engine.StageOptions) (engine.Staging, error) {
-	s, err := db.stage(ctx, t, o)
-	if err != nil {
-		return nil, engine.About(ctx, err, "create table "+o.Name)
-	}
-	return engine.NewStaging(db, o, s), nil
+	return engine.Stage(ctx, db, db.catalog(), t, o, func(s *engine.Schema) (engine.StagingConn, error) {
+		return db.stage(ctx, t, o, s)
+	})
 }
 
-func (db *server) stage(ctx context.Context, t *engine.Table, o engine.StageOptions) (*staging, error) {
-	schema, err := db.catalog().Describe(ctx, t.Name)
-	if err == nil {
-		err = o.Check(t, schema)
-	}
-	if err == nil {
-		err = checkName("a standalone table", o.Name)
-	}
-	if err != nil {
+func (db *server) stage(ctx context.Context, t *engine.Table, o engine.StageOptions, schema *engine.Schema) (*staging, error) {
+	if err := checkName("a standalone table", o.Name); err != nil {
 		return nil, err
 	}
 	d := db.dialect
@@ -62,7 +53,7 @@ func (db *server) stage(ctx context.Context, t *engine.Table, o engine.StageOpti
 		return nil, err
 	}
 	statements := append([]string{"DROP TABLE IF EXISTS " + d.Quote(o.Name)}, d.createTemplate(t, o.Name, o.Storage, " EXCLUDING INDEXES")...)
-	err = s.Do(ctx, func() error { return classify(s.runAll(statements...)) })
+	err := s.Do(ctx, func() error { return classify(s.runAll(statements...)) })
 	if err == nil {
 		var rows [][][]byte
 		rows, err = db.query(ctx, d.missingIndexes(t, o.Name))

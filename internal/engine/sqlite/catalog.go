@@ -5,7 +5,6 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -27,18 +26,7 @@ func each(conn *connection, q string, args []driver.Value, fn func(row []driver.
 	if err != nil {
 		return classify(err)
 	}
-	defer rows.Close()
-	row := make([]driver.Value, len(rows.Columns()))
-	for {
-		if err := rows.Next(row); errors.Is(err, io.EOF) {
-			return nil
-		} else if err != nil {
-			return classify(err)
-		}
-		if err := fn(row); err != nil {
-			return err
-		}
-	}
+	return classify(engine.EachDriverRow(rows, fn))
 }
 
 // texts returns the values of a query's first column, "" for NULL.
@@ -160,13 +148,8 @@ func (db catalog) Settings(ctx context.Context) (map[string]string, error) {
 // Describe implements engine.Keeper. For a rolling table, which is a view, it
 // describes the newest store. By is set only for a declared table.
 func (db catalog) Describe(ctx context.Context, name string) (s *engine.Schema, err error) {
-	conn, err := db.pool.Conn(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("describe table %s: %w", name, classify(err))
-	}
-	defer conn.Close()
-	err = conn.Raw(func(c any) (err error) {
-		s, err = db.describe(c.(*pooled).connection, name)
+	err = db.reading(ctx, func(conn *connection) (err error) {
+		s, err = db.describe(conn, name)
 		return err
 	})
 	return s, engine.About(ctx, err, "describe table "+name)

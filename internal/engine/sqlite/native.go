@@ -21,6 +21,11 @@ type stmt struct {
 	p  pointer
 }
 
+func (h handle) prepare(sql string) (stmt, error) {
+	s, _, err := h.prepareFirst(sql)
+	return s, err
+}
+
 // exec executes one statement given as text, which must not contain a NUL, and returns
 // the number of rows that it has changed.
 func (h handle) exec(sql []byte) (int64, error) {

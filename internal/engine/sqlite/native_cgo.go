@@ -188,11 +188,6 @@ static long long rowmill_texts(void *stmt, unsigned char *buf, long long size, i
 
 static void *rowmill_pointer(long long p) { return (void *)(intptr_t)p; }
 
-static void *rowmill_prepare(void *db, const char *sql, int bytes, int *rc) {
-	void *stmt = 0;
-	*rc = sqlite3_prepare_v2(db, sql, bytes, &stmt, 0);
-	return stmt;
-}
 */
 import "C"
 
@@ -221,15 +216,6 @@ var giveHandles = sync.OnceValue(func() error {
 
 // A pointer is an address that SQLite has returned.
 type pointer = unsafe.Pointer
-
-func (h handle) prepare(sql string) (stmt, error) {
-	var rc C.int
-	p := C.rowmill_prepare(h.p, (*C.char)(unsafe.Pointer(unsafe.StringData(sql))), C.int(len(sql)), &rc)
-	if rc != 0 {
-		return stmt{}, h.failure(rc)
-	}
-	return stmt{h, p}, nil
-}
 
 func (s stmt) run(bound []byte, values, times int) (int64, error) {
 	return s.db.counted(C.rowmill_run(s.db.p, s.p, (*C.uchar)(unsafe.SliceData(bound)), C.int(values), C.int(times)))

@@ -105,23 +105,6 @@ func handleOf(conn *connection) (handle, error) { return handle{conn.native}, ni
 // A pointer is an address that SQLite has returned.
 type pointer = uintptr
 
-func (h handle) prepare(sql string) (stmt, error) {
-	p, rc := h.prepared([]byte(sql))
-	if rc != 0 {
-		return stmt{}, h.failure(rc)
-	}
-	h.uses.Add(1)
-	return stmt{h, p}, nil
-}
-
-func (h handle) prepared(sql []byte) (uintptr, int32) {
-	at := h.hold(sql)
-	h.out.stmt = 0
-	rc := sqlite3lib.Xsqlite3_prepare_v2(h.tls, h.db, at, int32(len(sql)+1), uintptr(unsafe.Pointer(&h.out.stmt)), 0)
-	runtime.KeepAlive(h.native)
-	return h.out.stmt, rc
-}
-
 // bind binds the next values of bound, which begin at offset i, and returns the
 // offset after them. at is the address of bound.
 func (s stmt) bind(bound []byte, at uintptr, i, values int) (int, int32) {
@@ -194,15 +177,20 @@ func (s stmt) close() {
 
 // prepareFirst prepares the first statement of a text. rest is the number of bytes after it.
 func (h handle) prepareFirst(sql string) (s stmt, rest int, err error) {
-	at := h.hold([]byte(sql))
-	h.out.stmt, h.out.tail = 0, at
-	rc := sqlite3lib.Xsqlite3_prepare_v2(h.tls, h.db, at, int32(len(sql)+1), uintptr(unsafe.Pointer(&h.out.stmt)), uintptr(unsafe.Pointer(&h.out.tail)))
-	runtime.KeepAlive(h.native)
+	p, rest, rc := h.first([]byte(sql))
 	if rc != 0 {
 		return stmt{}, 0, h.failure(rc)
 	}
 	h.uses.Add(1)
-	return stmt{h, h.out.stmt}, max(0, len(sql)-int(h.out.tail-at)), nil
+	return stmt{h, p}, rest, nil
+}
+
+func (h handle) first(sql []byte) (p uintptr, rest int, rc int32) {
+	at := h.hold(sql)
+	h.out.stmt, h.out.tail = 0, at
+	rc = sqlite3lib.Xsqlite3_prepare_v2(h.tls, h.db, at, int32(len(sql)+1), uintptr(unsafe.Pointer(&h.out.stmt)), uintptr(unsafe.Pointer(&h.out.tail)))
+	runtime.KeepAlive(h.native)
+	return h.out.stmt, max(0, len(sql)-int(h.out.tail-at)), rc
 }
 
 // empty reports a text without a statement: blanks, or a comment.
@@ -274,7 +262,7 @@ func (s stmt) failed(code int32) error { return s.db.failure(code) }
 func (h handle) changed() int64 { return sqlite3lib.Xsqlite3_changes64(h.tls, h.db) }
 
 func (h handle) execute(sql []byte) (int64, error) {
-	p, rc := h.prepared(sql)
+	p, _, rc := h.first(sql)
 	if rc == 0 && p != 0 {
 		sqlite3lib.Xsqlite3_step(h.tls, p)
 		rc = sqlite3lib.Xsqlite3_finalize(h.tls, p) // which returns step's error

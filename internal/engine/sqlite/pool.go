@@ -48,7 +48,7 @@ func (db *database) SQL() *sql.DB { return db.pool }
 
 // Session implements engine.Keeper. The settings are pragmas.
 func (db *database) Session(ctx context.Context) (*engine.Session, error) {
-	return engine.OpenSession(ctx, db, db.pool, sessionWords())
+	return engine.OpenSession(ctx, db, db.pool, sessionWords(), nil)
 }
 
 func sessionWords() engine.SessionWords {

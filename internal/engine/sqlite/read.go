@@ -6,7 +6,6 @@ import (
 	"database/sql/driver"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"runtime"
 	"strings"
 
@@ -24,14 +23,7 @@ type reader struct {
 func (db *reader) ReadSession(ctx context.Context, st engine.State) (*engine.Session, error) {
 	words := sessionWords()
 	words.Text, words.Describe = textResult, describe
-	s, err := engine.OpenSession(ctx, db, db.reads, words)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.SetStates(ctx, st); err != nil {
-		return nil, errors.Join(fmt.Errorf("open a session for reading: %w", err), s.Close())
-	}
-	return s, nil
+	return engine.OpenSession(ctx, db, db.reads, words, st)
 }
 
 func (db *reader) ReadState(context.Context, *engine.Session) (engine.State, error) {

@@ -169,13 +169,9 @@ func storesOf(ctx context.Context, s *engine.Session, t *engine.TableParts) (sto
 }
 
 func (db *reader) PartFrom(t *engine.TableParts, parts []string) string {
-	names := make([]string, len(t.Columns))
-	for i, c := range t.Columns {
-		names[i] = c.Name
-	}
-	selects := make([]string, len(parts))
+	tables := make([]string, len(parts))
 	for i, p := range parts {
-		selects[i] = fmt.Sprintf("SELECT %s FROM %s", dialect{}.list(names), dialect{}.Quote(t.Name+"_"+p))
+		tables[i] = dialect{}.Quote(t.Name + "_" + p)
 	}
-	return "(" + strings.Join(selects, " UNION ALL ") + ")"
+	return t.Union(dialect{}, tables)
 }

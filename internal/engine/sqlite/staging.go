@@ -26,22 +26,17 @@ type staging struct {
 var _ engine.Stager = (*DB)(nil)
 
 func (db *database) Stage(ctx context.Context, t *engine.Table, o engine.StageOptions) (engine.Staging, error) {
-	schema, err := db.catalog().Describe(ctx, t.Name)
-	if err == nil {
-		err = o.Check(t, schema)
-	}
-	if err != nil {
-		return nil, engine.About(ctx, err, "create table "+o.Name)
-	}
-	s := &staging{db: db, t: t, o: o, stop: newStopper()}
-	s.watch = engine.NewWatch(s.stop)
-	err = s.create(ctx, func() []string {
-		return append([]string{"DROP TABLE IF EXISTS " + dialect{}.Quote(o.Name)}, s.statements(true)...)
+	return engine.Stage(ctx, db, db.catalog(), t, o, func(*engine.Schema) (engine.StagingConn, error) {
+		s := &staging{db: db, t: t, o: o, stop: newStopper()}
+		s.watch = engine.NewWatch(s.stop)
+		err := s.create(ctx, func() []string {
+			return append([]string{"DROP TABLE IF EXISTS " + dialect{}.Quote(o.Name)}, s.statements(true)...)
+		})
+		if err != nil {
+			err = errors.Join(err, s.Close())
+		}
+		return s, err
 	})
-	if err != nil {
-		return nil, errors.Join(engine.About(ctx, err, "create table "+o.Name), s.Close())
-	}
-	return engine.NewStaging(db, o, s), nil
 }
 
 // statements returns those that create the table, or those that create the indexes

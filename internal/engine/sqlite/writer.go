@@ -168,14 +168,13 @@ func queryInt(conn interface {
 	if err != nil {
 		return 0, err
 	}
-	defer rows.Close()
-	v := make([]driver.Value, 1)
-	if err := rows.Next(v); err != nil {
-		return 0, err
+	n, ok := int64(0), false
+	err = engine.EachDriverRow(rows, func(row []driver.Value) error {
+		n, ok = row[0].(int64)
+		return nil
+	})
+	if err == nil && !ok {
+		err = fmt.Errorf("%s: no integer", q)
 	}
-	n, ok := v[0].(int64)
-	if !ok {
-		return 0, fmt.Errorf("%s: got %v, want an integer", q, v[0])
-	}
-	return n, nil
+	return n, err
 }
