@@ -251,7 +251,7 @@ func (l *serverLoad) pass(ctx context.Context, r *reader, c *chunk, out chan<- *
 		return err
 	})
 	if errors.Is(err, errWide) {
-		return l.divide(ctx, r, c, rows, out)
+		return l.divide(ctx, r, seg, c, rows, out)
 	}
 	if err != nil {
 		return fmt.Errorf("read rows of %s: %w", l.Source.Path, err)
@@ -277,8 +277,7 @@ func (l *serverLoad) give(ctx context.Context, b *lane.Batch, out chan<- *lane.B
 }
 
 // divide replaces a chunk by two, the first of which has at most so many rows, and passes on both.
-func (l *serverLoad) divide(ctx context.Context, r *reader, c *chunk, rows int, out chan<- *lane.Batch) error {
-	s := l.segments[slices.IndexFunc(l.segments, func(s segment) bool { return s.at == c.Segment })]
+func (l *serverLoad) divide(ctx context.Context, r *reader, s segment, c *chunk, rows int, out chan<- *lane.Batch) error {
 	middle, err := lane.Retried(ctx, l.Load, func() ([]string, error) {
 		return l.keys.Nth(ctx, l.from.DB.SQL(), s.from, s.where, c.After, c.Last, max(rows/2, 1))
 	})

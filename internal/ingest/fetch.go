@@ -8,6 +8,7 @@ import (
 	"math/big"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/ingest/format"
@@ -174,17 +175,11 @@ func (r *reader) close() error {
 // each query sees the rows that are committed when it begins.
 type snapshot struct {
 	db    engine.Keeper
-	lock  chan struct{} // holds one element while it is free
+	mu    sync.Mutex
 	owner *engine.Session
 	name  string
 	// renewed is called if the snapshot was lost with its connection.
 	renewed func()
-}
-
-func newSnapshot(db engine.Keeper, renewed func()) *snapshot {
-	s := &snapshot{db: db, lock: make(chan struct{}, 1), renewed: renewed}
-	s.lock <- struct{}{}
-	return s
 }
 
 // enter begins a transaction of the session that sees the snapshot.
@@ -192,12 +187,8 @@ func (s *snapshot) enter(ctx context.Context, session *engine.Session) error {
 	if !s.db.Capabilities().SharesSnapshots {
 		return nil
 	}
-	select {
-	case <-s.lock:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	defer func() { s.lock <- struct{}{} }()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.owner != nil {
 		// The connection that holds the snapshot may be lost.
 		if _, err := s.owner.Exec(ctx, "SELECT 1"); err != nil {

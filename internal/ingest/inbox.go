@@ -382,17 +382,17 @@ func (in *Inbox) check(pool *shapePool, data []byte, line int64) (Receipt, error
 	return out, nil
 }
 
+// markEvery is how exact Lag is: records that are taken within it share a mark.
+const markEvery = time.Second
+
 func (in *Inbox) mark(to int64) {
 	in.marks.Lock()
 	defer in.marks.Unlock()
-	const most = 10_000 // coarser beyond: the newest mark moves
-	if len(in.marks.times) >= most {
-		in.unmarkLocked()
-	}
-	if n := len(in.marks.times); n >= most {
+	if n := len(in.marks.times); n > 0 && time.Since(in.marks.times[n-1].at) < markEvery {
 		in.marks.times[n-1].to = max(in.marks.times[n-1].to, to)
 		return
 	}
+	in.unmarkLocked()
 	in.marks.times = append(in.marks.times, mark{to, time.Now()})
 }
 

@@ -33,11 +33,8 @@ type Outcome struct {
 func NewOutcome(o Options, source string, r lane.Result, err error) Outcome {
 	out := Outcome{Table: o.Table.Name, Result: r, DryRun: o.Dry, Argument: source}
 	out.Source, out.LoadedAt = cmp.Or(r.Source, source), r.LoadedAt.UTC()
-	if r.Rejected > 0 || o.ListSkipped && r.Different+r.Repeated > 0 {
-		out.Bad = o.Bad
-	}
 	var many *lane.TooManyError
-	if errors.As(err, &many) {
+	if r.Rejected > 0 || o.ListSkipped && r.Different+r.Repeated > 0 || errors.As(err, &many) {
 		out.Bad = o.Bad
 	}
 	if err != nil {
@@ -164,8 +161,7 @@ func (k Known) State() string {
 		return "loaded"
 	case k.Kind == state.StreamSource:
 		return "broken off"
-	}
-	if k.Kind == state.ServerSource {
+	case k.Kind == state.ServerSource:
 		return "begun"
 	}
 	return "begun, " + figure.Plural(k.Open, "batch", "batches") + " to send"

@@ -99,9 +99,9 @@ func (l *serverLoad) start(ctx context.Context) error {
 	if err := l.Retry(ctx, func() error { return l.look(ctx) }); err != nil {
 		return fmt.Errorf("source %s: %w", l.Source.Path, err)
 	}
-	l.snapshot = newSnapshot(l.from.DB, func() {
+	l.snapshot = &snapshot{db: l.from.DB, renewed: func() {
 		l.Say("%s: the connection that held its snapshot was lost: what remains is read as it is now", l.Source.Path)
-	})
+	}}
 	err := l.loadAll(ctx)
 	if closed := l.snapshot.close(); !lane.Transient(closed) {
 		err = errors.Join(err, closed)

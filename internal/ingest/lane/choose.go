@@ -101,7 +101,7 @@ func (l *Load) sendsAll(t *format.Target, published []*state.Publication, size i
 }
 
 func (l *Load) newCollector(t *format.Target, size int64) *Collector {
-	return &Collector{Load: l, target: t, layout: newLayout(t.All.Table.Columns, l.Opt.Schema.PrimaryKey), sent: map[int64]bool{}, bySender: map[*sender]*sorter{},
+	return &Collector{Load: l, target: t, layout: newLayout(t.All.Table.Columns, l.Opt.Schema.PrimaryKey), sent: map[int64]bool{}, written: map[int64]int64{}, bySender: map[*sender]*sorter{},
 		file: &spillFile{dir: l.Opt.Dir}, inserts: l.Opt.Lane == Auto && size < fewIndexesFile && len(l.Opt.Schema.Indexes) <= 1}
 }
 

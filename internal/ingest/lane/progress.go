@@ -82,6 +82,11 @@ func (p Progress) Text(dry bool) string {
 		sending = p.Elapsed
 	}
 	line := fmt.Sprintf("%s rows, %s rows/s", figure.Count(p.Rows), figure.Rounded(float64(p.Rows)/max(sending.Seconds(), 1e-3)))
+	left := func(took time.Duration, done, rest float64) {
+		if done > 0 && rest > 0 && took >= time.Second {
+			line += fmt.Sprintf(", %s left", time.Duration(float64(took)*rest/done).Round(time.Second))
+		}
+	}
 	if p.Size > 0 {
 		what := "loaded"
 		if dry {
@@ -89,22 +94,15 @@ func (p Progress) Text(dry bool) string {
 		}
 		done := min(p.Bytes, p.Size)
 		line += fmt.Sprintf(", %d%% of %s %s", int64(100*float64(done)/float64(p.Size)), figure.Bytes(p.Size), what)
-		if left := p.Size - done; left > 0 && p.Sent > 0 && p.Sending >= time.Second {
-			line += fmt.Sprintf(", %s left", time.Duration(float64(p.Sending)*float64(left)/float64(p.Sent)).Round(time.Second))
-		}
-	}
-	if done := p.Share; done > 0 && p.Size == 0 {
-		line += fmt.Sprintf(", about %d%% read", int64(100*done))
-		if part := done - p.ShareBefore; part > 0 && done < 1 && p.Sending >= time.Second {
-			line += fmt.Sprintf(", %s left", time.Duration(float64(p.Sending)*(1-done)/part).Round(time.Second))
-		}
+		left(p.Sending, float64(p.Sent), float64(p.Size-done))
+	} else if p.Share > 0 {
+		line += fmt.Sprintf(", about %d%% read", int64(100*p.Share))
+		left(p.Sending, p.Share-p.ShareBefore, 1-p.Share)
 	}
 	switch {
 	case p.Publishing > 0:
 		line = fmt.Sprintf("%s rows; publishing %s of %s collected rows", figure.Count(p.Rows), figure.Count(p.Written), figure.Count(p.Collected))
-		if left := p.Collected - p.Written; left > 0 && p.Written > 0 && p.Publishing >= time.Second {
-			line += fmt.Sprintf(", %s left", time.Duration(float64(p.Publishing)*float64(left)/float64(p.Written)).Round(time.Second))
-		}
+		left(p.Publishing, float64(p.Written), float64(p.Collected-p.Written))
 	case p.Collected > 0:
 		line += fmt.Sprintf(", %s rows collected to be published", figure.Count(p.Collected))
 	}

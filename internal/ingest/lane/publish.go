@@ -148,9 +148,6 @@ func (n *Collector) single(ctx context.Context, p *publication) error {
 func (n *Collector) note(p *publication, rows int64) {
 	n.Load.mu.Lock()
 	defer n.Load.mu.Unlock()
-	if n.written == nil {
-		n.written = map[int64]int64{}
-	}
 	if rows == 0 {
 		n.written[p.From] = 0
 	}

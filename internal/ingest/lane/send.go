@@ -117,11 +117,8 @@ func (s *sender) sendOnce(ctx context.Context, b *Batch) (state.Batch, error) {
 		err := s.commit(ctx, b, &out)
 		if errors.Is(err, errCompare) {
 			s.dontCompare(err)
-			if err = s.reset(ctx); err == nil {
-				err = s.commit(ctx, b, &out)
-			}
 		}
-		if errors.Is(err, errDropped) {
+		if errors.Is(err, errCompare) || errors.Is(err, errDropped) {
 			if err = s.reset(ctx); err == nil {
 				err = s.commit(ctx, b, &out)
 			}

@@ -228,9 +228,9 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) (string, error) {
 	case isTable:
 		return "write", s.taken(w, r, func() error { return s.write(w, r, table) })
 	case path == "/api/v2/write":
-		return "influxdb2", s.taken(w, r, func() error { return s.points(w, r, unitsV2) })
+		return "influxdb2", s.taken(w, r, func() error { return s.points(w, r) })
 	case path == "/write":
-		return "influxdb1", s.taken(w, r, func() error { return s.points(w, r, unitsV1) })
+		return "influxdb1", s.taken(w, r, func() error { return s.points(w, r) })
 	case path == "/ping" || path == "/api/v2/ping":
 		return "ping", read(w, r, func() {
 			w.Header().Set("X-Influxdb-Version", "rowmill "+s.o.Version)
@@ -380,17 +380,14 @@ func badOf(rows []format.Rejected) (out []map[string]any) {
 	return out
 }
 
-// unitsV2 and unitsV1 are the units of timestamps by their names in InfluxDB 2 and 1. The
-// number of v1's minutes and hours has no unit of rowmill.
-var (
-	unitsV2 = map[string]string{"": "ns", "ns": "ns", "us": "us", "ms": "ms", "s": "s"}
-	unitsV1 = map[string]string{"": "ns", "n": "ns", "ns": "ns", "u": "us", "us": "us", "ms": "ms", "s": "s"}
-)
+// precisions are the units of timestamps by their names in InfluxDB 1 and 2. The minutes and hours
+// of version 1 have no unit of rowmill.
+var precisions = map[string]string{"": "ns", "n": "ns", "ns": "ns", "u": "us", "us": "us", "ms": "ms", "s": "s"}
 
 // points takes a request with line protocol for the tables that its measurements name. Rows that
 // can't be loaded are answered with 400, as InfluxDB does; the others are taken nevertheless.
-func (s *Server) points(w http.ResponseWriter, r *http.Request, units map[string]string) error {
-	unit, known := units[r.URL.Query().Get("precision")]
+func (s *Server) points(w http.ResponseWriter, r *http.Request) error {
+	unit, known := precisions[r.URL.Query().Get("precision")]
 	if !known {
 		return refuse(http.StatusBadRequest, "precision %q: want ns, us, ms or s", r.URL.Query().Get("precision"))
 	}
