@@ -50,7 +50,6 @@ type Declaration struct {
 // Late is the policy for rows that arrive after their period is sealed.
 type Late int
 
-// Policies for late rows.
 const (
 	// LateMerge accepts them; their period is unsealed, and sealed again with a new checksum.
 	LateMerge Late = iota

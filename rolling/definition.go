@@ -510,7 +510,6 @@ func (r *definitionReader) item(from, to int) *sqlError {
 	return r.column(item)
 }
 
-// place returns that from one token to another.
 func (r *definitionReader) place(first, last sqlToken) place {
 	return place{first.from - r.start, last.to - r.start}
 }

@@ -74,7 +74,7 @@ func timeTypes(others map[string]timeClass) map[string]timeClass {
 	return out
 }
 
-// dialectOf returns that of a target's server, or nil.
+// dialectOf returns the dialect of a target's server, or nil.
 func dialectOf(target string) *dialect {
 	kind, rest, _ := strings.Cut(target, ":")
 	if kind = strings.ToLower(kind); kind == "sandbox" {

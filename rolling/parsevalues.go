@@ -48,7 +48,6 @@ func (v *Values) Of(column string) ColumnValues {
 // A ValueOrder says how the values of a column follow the order of the rows.
 type ValueOrder int
 
-// Orders of values.
 const (
 	// OrderRandom draws each value anew, from all of them.
 	OrderRandom ValueOrder = iota + 1
@@ -119,7 +118,6 @@ func (r *declarationReader) whole(v *tomlfile.Value, least, most int64, example 
 	return least
 }
 
-// Limits of descriptions.
 const (
 	mostDistinct = 1 << 48
 	mostLength   = 1 << 20

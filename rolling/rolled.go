@@ -132,7 +132,6 @@ func (r *roller) gone(items []definedItem) {
 	}
 }
 
-// text returns a text with all edits made.
 func (r *roller) text(text string) string {
 	slices.SortStableFunc(r.edits, func(a, b edit) int { return cmp.Or(a.from-b.from, a.to-b.to) })
 	var b strings.Builder

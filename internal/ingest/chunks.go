@@ -53,7 +53,6 @@ func (c *chunk) cut() state.Cut {
 	return state.Cut{From: c.From, To: c.To, Line: c.From + 1, Lines: c.To - c.From, Hash: format.HashOf(text)}
 }
 
-// send reads the rows and sends them.
 func (l *serverLoad) send(ctx context.Context) error {
 	err := l.Run(ctx, false, func(ctx context.Context, out chan<- *lane.Batch) error {
 		if l.keys == nil {
@@ -262,7 +261,6 @@ func (l *serverLoad) pass(ctx context.Context, r *reader, c *chunk, out chan<- *
 	return l.give(ctx, &lane.Batch{Batch: b}, out)
 }
 
-// give passes a batch on once there is room for it.
 func (l *serverLoad) give(ctx context.Context, b *lane.Batch, out chan<- *lane.Batch) error {
 	if err := l.Hold(ctx, b); err != nil {
 		return err

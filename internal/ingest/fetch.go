@@ -24,7 +24,7 @@ type fetch struct {
 	convert []func(dst, text []byte) []byte
 }
 
-// newFetch returns the fetch of columns for those of a target.
+// newFetch returns the fetch of columns whose values go to the columns into.
 func newFetch(db engine.Keeper, columns []engine.SchemaColumn, into []format.Column) *fetch {
 	f := &fetch{}
 	var list []string
@@ -101,7 +101,6 @@ func appendFloat(dst, text []byte, from, to value.Type) []byte {
 	return strconv.AppendFloat(dst, x, 'f', -1, 32)
 }
 
-// record appends row i of a result as a record.
 func (f *fetch) record(dst []byte, rows *engine.Batch, i int, buf []byte) (out, scratch []byte) {
 	for n := range rows.Columns {
 		if n > 0 {

@@ -78,7 +78,6 @@ type fileLoad struct {
 	// cuts are the recorded cuts behind the loaded part; noted are the ledger's lines of those.
 	cuts  []state.Cut
 	noted map[string]state.Batch
-	// published are the recorded publications.
 	published  []*state.Publication
 	collecting atomic.Pointer[lane.Collector] // that of load, for another goroutine
 	mu         sync.Mutex                     // for what batches that were sent have

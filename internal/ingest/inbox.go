@@ -61,7 +61,6 @@ func (e *PostError) Error() string {
 
 func (e *PostError) Unwrap() error { return e.Err }
 
-// Reasons not to take a post.
 var (
 	ErrManyRows  = fmt.Errorf("a request may have at most %d lines", MaxPostLines)
 	ErrKeyReused = errors.New("the key was used for other rows")
@@ -70,7 +69,6 @@ var (
 const (
 	// MaxPostLines limits the lines of a post, and so the size of a transaction.
 	MaxPostLines = 100_000
-	// firstBad is the number of bad rows in a Receipt.
 	firstBad = 5
 	// mostBadBytes limits the file of bad rows. Beyond it, posts with bad rows are refused.
 	mostBadBytes = 64 << 20

@@ -64,7 +64,7 @@ type Summary struct {
 	Failed   int `json:"failed"`
 	Skipped  int `json:"held"`
 	NotBegun int `json:"not_begun"`
-	// Counts are those of all sources, as are the others that a Result has.
+	// Counts, and the fields below that a Result has, too, add up all sources.
 	state.Counts
 	Continued int64   `json:"continued,omitempty"`
 	Before    int64   `json:"before"`
@@ -144,7 +144,6 @@ func (m *Many) Run(ctx context.Context, sources []string) ([]Outcome, []error, S
 	return outcomes, errs, sum, err
 }
 
-// A manyRun is a Run in progress.
 type manyRun struct {
 	*Many
 	pool    *lane.Pool
@@ -163,7 +162,6 @@ type manyRun struct {
 	doing      sync.Mutex // held during Done
 }
 
-// one loads a source.
 func (r *manyRun) one(ctx context.Context, o Options, i int) {
 	if ctx.Err() != nil || r.gone() {
 		return
@@ -209,7 +207,6 @@ func (r *manyRun) progress() ManyProgress {
 	return p
 }
 
-// result adds up the outcomes.
 func (r *manyRun) result() (outcomes []Outcome, errs []error, sum Summary) {
 	outcomes = []Outcome{}
 	sum = Summary{Files: len(r.sources), Seconds: time.Since(r.began).Seconds(), dry: r.Options.Dry}

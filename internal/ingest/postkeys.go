@@ -8,7 +8,6 @@ import (
 // mostKeys limits the keys of posts that are remembered, the newest.
 const mostKeys = 100_000
 
-// keys remember the keys of posts.
 type keys struct {
 	// taking is held, for the hash of a key, while a post with the key is taken.
 	taking [256]sync.Mutex

@@ -62,7 +62,6 @@ func Server(ctx context.Context, o Options, from From) (lane.Result, error) {
 	return l.Finish(l.start(ctx))
 }
 
-// A serverLoad is the load of another server's table.
 type serverLoad struct {
 	*lane.Load
 	opt      *Options
@@ -73,13 +72,12 @@ type serverLoad struct {
 	segments []segment
 	snapshot *snapshot
 	target   *format.Target
-	// columns are the names of those that are loaded.
 	columns []string
 
 	mu   sync.Mutex
 	plan plan
 	done map[state.Cut]state.Counts // of plan.Open, by their cuts
-	// read counts the records that were read, and their bytes.
+	// readRows and readBytes count what was read.
 	readRows, readBytes atomic.Int64
 	// passed is the part of the rows that is planned, in millionths; skipped was sent by earlier
 	// loads.
@@ -146,7 +144,6 @@ func (l *serverLoad) loadAll(ctx context.Context) error {
 	return errors.Join(err, l.State.PutSource(last, l.State.DB(), l.Source))
 }
 
-// look reads the source's description.
 func (l *serverLoad) look(ctx context.Context) error {
 	db := l.from.DB
 	s, err := db.Describe(ctx, l.from.Table)
@@ -170,7 +167,6 @@ func (l *serverLoad) look(ctx context.Context) error {
 	return l.split(ctx, s)
 }
 
-// split finds the segments of the source.
 func (l *serverLoad) split(ctx context.Context, s *engine.Schema) error {
 	db := l.from.DB
 	t := *l.opt.Table
@@ -228,7 +224,6 @@ func (l *serverLoad) resumable(ctx context.Context) error {
 	})
 }
 
-// find finds the record of the source, if it has one.
 func (l *serverLoad) find(ctx context.Context) error {
 	if err := l.Tidy(ctx); err != nil {
 		return err
@@ -273,7 +268,6 @@ func (l *serverLoad) recorded(ctx context.Context) error {
 	return lane.Forgotten(l.record(ctx, nil, nil))
 }
 
-// recall reads the plan of an earlier load.
 func (l *serverLoad) recall(ctx context.Context, options string) error {
 	s, was := l.Source, plan{}
 	if s.Options == "" {

@@ -39,7 +39,6 @@ func (s *spooled) shape() (string, error) {
 	return string(text), err
 }
 
-// target returns the target of a record's rows.
 func (s *spooled) target(db engine.DB, r format.Reading) (_ *format.Target, err error) {
 	f := s.Format
 	f.NoHeader = true

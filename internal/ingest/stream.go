@@ -84,7 +84,7 @@ func (l *streamLoad) begin(ctx context.Context, r io.Reader, f *format.Format) (
 	return in, nil
 }
 
-// saySkipped says what was not read of a dump that was read to its end.
+// saySkipped says what was skipped in a dump, once it is read to its end.
 func (l *streamLoad) saySkipped(err error) {
 	if err == nil && l.dump != nil {
 		l.dump.SaySkipped(l.Say)

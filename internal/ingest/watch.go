@@ -39,7 +39,6 @@ type Watch struct {
 	Done func(Outcome) error
 }
 
-// A watchedFile is a file of a watched directory.
 type watchedFile struct {
 	info  fs.FileInfo // as it was when it last changed
 	since time.Time   // when that was noticed

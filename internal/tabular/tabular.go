@@ -46,7 +46,6 @@ func (o *output) Close() error { return o.flush() }
 // A Format is how rows are written.
 type Format string
 
-// Formats.
 const (
 	// Table is boxes around columns that are as wide as their values, numbers to the right.
 	Table Format = "table"

@@ -18,7 +18,6 @@ import (
 // A Kind is a class of types whose values are transported in the same way.
 type Kind int
 
-// Kinds of types.
 const (
 	Other   Kind = iota // the server's text, which the server also accepts
 	Int                 // fits an int64
@@ -38,7 +37,6 @@ func (k Kind) String() string {
 // Parquet. Its Kind differs between servers: JSON is Text on one and Other on another.
 type Logical int
 
-// Logical types.
 const (
 	Plain      Logical = iota
 	Bit                // Type.Bits bits

@@ -214,7 +214,6 @@ func (t *Target) constant(table *engine.Table) error {
 	return nil
 }
 
-// isNamed reports whether a name is one of a list.
 func isNamed(names []string, name string) bool {
 	return slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, name) })
 }

@@ -18,7 +18,6 @@ const (
 	HeadBytes = 4096
 )
 
-// A block is the result of one read.
 type block struct {
 	data []byte
 	err  error

@@ -80,7 +80,6 @@ func NewDumpTable(o *Reading, f *Format) *DumpTable {
 // mostTables limits the tables that an error lists.
 const mostTables = 20
 
-// A literal is a value of a statement.
 type literal struct {
 	form literalForm
 	text []byte
@@ -127,7 +126,6 @@ func (d *DumpReader) Read(p []byte) (int, error) {
 	return 0, d.err
 }
 
-// end returns the error at the end of the dump.
 func (d *DumpReader) end() error {
 	switch {
 	case d.began && !d.complete:
@@ -222,7 +220,6 @@ func (d *DumpReader) delimiter() error {
 	return err
 }
 
-// wanted reports whether a table's rows are read.
 func (d *DumpReader) wanted(table string) bool {
 	if table == d.table {
 		return true

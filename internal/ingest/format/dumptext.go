@@ -335,7 +335,7 @@ func (d *DumpReader) skipQuoted(quote byte, text *[]byte) error {
 	}
 }
 
-// dollar skips the text of $tag$ and $tag$, if that is what follows a dollar.
+// dollar skips a text in dollars, e.g. $body$...$body$, behind its first dollar.
 func (d *DumpReader) dollar() error {
 	tag, _ := d.r.Peek(64)
 	i := bytes.IndexByte(tag, '$')
@@ -396,7 +396,6 @@ func (d *DumpReader) expect(want byte) error {
 	return err
 }
 
-// value reads a literal.
 func (d *DumpReader) value() (literal, error) {
 	c, err := d.next()
 	if err != nil {

@@ -256,7 +256,7 @@ func (f *Format) End(p []byte, final bool) (int, error) {
 	return lineEnd(p, i+1, final)
 }
 
-// lineEnd is end for a record that ends with its line. line is the end of that, 0 if unknown.
+// lineEnd is End for a record that ends with its first line, whose end is line, or 0 if unknown.
 func lineEnd(p []byte, line int, final bool) (int, error) {
 	switch {
 	case line > maxRecord || line == 0 && len(p) > maxRecord:
@@ -492,7 +492,6 @@ func (f *Format) splitEscaped(record []byte, fields []field, buf []byte) ([]fiel
 	}
 }
 
-// appendUnescaped appends a field's value without its escapes.
 func appendUnescaped(dst, value []byte, quoted bool) []byte {
 	for i := 0; i < len(value); i++ {
 		c := value[i]

@@ -116,7 +116,6 @@ type parquetReader struct {
 	err     error
 }
 
-// A parquetColumn reads the values of a column.
 type parquetColumn struct {
 	name   string
 	index  int // among the file's leaves
@@ -139,7 +138,6 @@ func newParquetReader(in *Input, f io.ReaderAt, p *parquet.File) *parquetReader 
 	return &parquetReader{in: in, file: f, of: p, rows: max(p.NumRows(), 1)}
 }
 
-// choose selects the columns to read.
 func (r *parquetReader) choose(root *parquet.Column, s *engine.Schema, selected *Format) ([]string, error) {
 	fields := root.Columns()
 	var have []string
@@ -199,7 +197,6 @@ func (r *parquetReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// fill renders the next block of rows.
 func (r *parquetReader) fill() (err error) {
 	defer parquetPanic(&err)
 	for r.left == 0 {
@@ -246,7 +243,6 @@ func (r *parquetReader) fill() (err error) {
 	return nil
 }
 
-// read renders the next n values of the column.
 func (c *parquetColumn) read(n int) error {
 	c.text, c.ends = c.text[:0], append(c.ends[:0], 0)
 	for empty := 0; len(c.ends) <= n; {

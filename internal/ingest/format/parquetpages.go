@@ -134,7 +134,6 @@ func thriftEnd(p []byte) (int, error) {
 	return t.at, err
 }
 
-// A thriftReader skips values.
 type thriftReader struct {
 	p  []byte
 	at int

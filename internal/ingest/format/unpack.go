@@ -234,7 +234,6 @@ func (c countedAt) ReadAt(p []byte, at int64) (int, error) {
 	return n, err
 }
 
-// isZip reports whether a file is a .zip.
 func isZip(f *os.File) bool {
 	var head [4]byte
 	n, _ := f.ReadAt(head[:], 0)

@@ -16,7 +16,6 @@ import (
 // A Lane is how rows reach the table.
 type Lane string
 
-// Lanes.
 const (
 	// Auto publishes the rows of empty periods, and merges those of other past periods if that pays.
 	Auto Lane = "auto"

@@ -365,7 +365,6 @@ func (n *Collector) Close() error {
 	return n.file.close()
 }
 
-// label names the period of a publication for users.
 func (n *Collector) label(p *publication) string {
 	return "period " + n.Opt.Table.Grid.Name(p.Period)
 }

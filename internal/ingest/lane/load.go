@@ -76,7 +76,7 @@ type Load struct {
 	// earlier has what was recorded of the source when this load began.
 	earlier struct {
 		state.Counts
-		// continues means that their load was interrupted, and that this one goes on with it.
+		// continues means that an interrupted load has them, which this one continues.
 		continues bool
 		known     bool // both are set
 	}

@@ -26,7 +26,6 @@ func newPace(rows int) *pace {
 	return &pace{rows: rows, least: max(rows/paceRange, 1), most: rows * paceRange}
 }
 
-// limit is the number of rows that the next batch may have.
 func (p *pace) limit() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -40,7 +40,6 @@ type periods struct {
 	// creates, unless nil, creates missing periods: any without limit, dry only as names.
 	creates  Periods
 	any, dry bool
-	// creating is held while periods are created.
 	creating sync.Mutex
 	created  int
 

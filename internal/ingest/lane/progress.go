@@ -54,7 +54,7 @@ type Result struct {
 	// TooOld counts the rejected rows that are past the table's retention.
 	Created []string `json:"periods_created,omitempty"`
 	TooOld  int64    `json:"older_than_keep,omitempty"`
-	// Why are the reasons of those of this load.
+	// Why has the reasons of this load's rejected rows.
 	Why
 	// NotCompared is the number of duplicates that were not compared with the table's rows.
 	NotCompared int64 `json:"not_compared,omitempty"`
