@@ -76,8 +76,8 @@ type fileLoad struct {
 	// recorded releases the lock on the file's head, once recorded cuts identify the file.
 	recorded func()
 	// cuts are the recorded cuts behind the loaded part; noted are the ledger's lines of those.
-	cuts  []state.Cut
-	noted map[string]state.Batch
+	cuts       []state.Cut
+	noted      map[string]state.Batch
 	published  []*state.Publication
 	collecting atomic.Pointer[lane.Collector] // that of load, for another goroutine
 	mu         sync.Mutex                     // for what batches that were sent have

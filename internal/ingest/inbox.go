@@ -69,7 +69,7 @@ var (
 const (
 	// MaxPostLines limits the lines of a post, and so the size of a transaction.
 	MaxPostLines = 100_000
-	firstBad = 5
+	firstBad     = 5
 	// mostBadBytes limits the file of bad rows. Beyond it, posts with bad rows are refused.
 	mostBadBytes = 64 << 20
 	// mostShapes limits the cached targets: clients may name any columns.

@@ -72,7 +72,7 @@ type serverLoad struct {
 	segments []segment
 	snapshot *snapshot
 	target   *format.Target
-	columns []string
+	columns  []string
 
 	mu   sync.Mutex
 	plan plan
