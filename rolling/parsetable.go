@@ -95,27 +95,31 @@ func (r *declarationReader) timeColumn(def *Definition) {
 }
 
 func (r *declarationReader) keysHave(def *Definition, by string) {
-	has := func(columns []string) bool {
-		return slices.ContainsFunc(columns, func(c string) bool { return r.sameName(c, by) })
-	}
-	const why = "each period checks its own rows only, so that a key is unique only together with the column that tells the period"
-	switch {
-	case def.PrimaryKey == nil:
+	if def.PrimaryKey == nil {
 		r.fail(r.create, fmt.Sprintf("PRIMARY KEY (..., %s)", by), "the table has no primary key: late and repeated rows could not be told apart")
-	case !has(def.PrimaryKey):
-		r.failDefinition(def.primaryLine, 0, fmt.Sprintf("PRIMARY KEY (%s, %s)", strings.Join(def.PrimaryKey, ", "), by), "the primary key doesn't contain %s; %s", by, why)
 	}
-	for _, k := range append(slices.Clone(def.Keys), def.Indexes...) {
-		if k.Unique && !has(k.Columns) {
-			r.failDefinition(k.Line, 0, fmt.Sprintf("UNIQUE (%s, %s), or no unique key", strings.Join(k.Columns, ", "), by), "the unique key on %s doesn't contain %s; %s", strings.Join(k.Columns, ", "), by, why)
-		}
-	}
+	r.keysContain(def, by, "each period checks its own rows only, so that a key is unique only together with the column that tells the period")
 	if !r.countedKeys || r.d.Period.Axis() == Sequence {
 		return
 	}
 	for _, name := range def.PrimaryKey {
 		if c := def.Column(name); c != nil && c.Auto {
 			r.warnDefinition(c.Line, "column %s counts up on the server: a row that is sent twice is stored twice, with another key; a natural key (such as sensor, %s) makes loads repeatable", c.Name, by)
+		}
+	}
+}
+
+// keysContain refuses unique keys without a column, for the reason why.
+func (r *declarationReader) keysContain(def *Definition, by, why string) {
+	has := func(columns []string) bool {
+		return slices.ContainsFunc(columns, func(c string) bool { return r.sameName(c, by) })
+	}
+	if def.PrimaryKey != nil && !has(def.PrimaryKey) {
+		r.failDefinition(def.primaryLine, 0, fmt.Sprintf("PRIMARY KEY (%s, %s)", strings.Join(def.PrimaryKey, ", "), by), "the primary key doesn't contain %s; %s", by, why)
+	}
+	for _, k := range append(slices.Clone(def.Keys), def.Indexes...) {
+		if k.Unique && !has(k.Columns) {
+			r.failDefinition(k.Line, 0, fmt.Sprintf("UNIQUE (%s, %s), or no unique key", strings.Join(k.Columns, ", "), by), "the unique key on %s doesn't contain %s; %s", strings.Join(k.Columns, ", "), by, why)
 		}
 	}
 }

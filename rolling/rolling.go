@@ -101,7 +101,7 @@ type Partition struct {
 
 // A Grid divides an axis into periods without gap or overlap. Periods of a fixed length are aligned
 // to the epoch (weeks to Monday, sequences to 0); periods of months to the calendar. The zero Grid
-// is invalid: make one with EveryDuration, EveryMonths, EveryRows or Parse.
+// is invalid: make one with EveryDuration, EveryRows or Parse.
 type Grid struct {
 	axis   Axis
 	step   int64 // microseconds or key values; 0 when months is set
@@ -119,7 +119,7 @@ const (
 )
 
 // EveryDuration returns a grid of periods of d over time. It refuses anything but whole seconds, at
-// least one. For months and years, whose length varies, use EveryMonths.
+// least one. Months and years, whose length varies, are read by Parse.
 func EveryDuration(d time.Duration) (Grid, error) {
 	if d < time.Second || d%time.Second != 0 {
 		return Grid{}, fmt.Errorf("period %v: a period over time is a whole number of seconds, at least 1s", d)
@@ -133,15 +133,6 @@ func everyMicros(step int64) Grid {
 		g.origin = monday
 	}
 	return g
-}
-
-// EveryMonths returns a grid of periods of n calendar months over time, counted
-// from January of year 0, so that 3 gives quarters and 12 gives years.
-func EveryMonths(n int) (Grid, error) {
-	if n < 1 || n > maxMonths {
-		return Grid{}, fmt.Errorf("period of %d months: want 1 to %d", n, maxMonths)
-	}
-	return Grid{axis: Time, months: int64(n)}, nil
 }
 
 // EveryRows returns a grid of periods of n key values over a sequence.
@@ -449,7 +440,7 @@ func Parse(s string) (Grid, error) {
 		if n > maxMonths/months {
 			return bad()
 		}
-		return EveryMonths(int(n * months))
+		return Grid{axis: Time, months: n * months}, nil
 	}
 	for _, u := range units {
 		if u.name == unit {

@@ -1,6 +1,7 @@
 package rolling
 
 import (
+	"fmt"
 	"errors"
 	"math"
 	"testing"
@@ -42,9 +43,9 @@ func drawGrid(t *rapid.T, axis Axis, label string) Grid {
 			rapid.Int64Range(1, 1000), rapid.Int64Range(1, 1e9), rapid.Int64Range(1, math.MaxInt64),
 		).Draw(t, label+" rows"))
 	case rapid.Bool().Draw(t, label+" by the calendar"):
-		g, err = EveryMonths(rapid.OneOf(
+		g, err = Parse(fmt.Sprintf("%dmo", rapid.OneOf(
 			rapid.SampledFrom([]int{1, 2, 3, 6, 12, 24, 12000}), rapid.IntRange(1, 12000),
-		).Draw(t, label+" months"))
+		).Draw(t, label+" months")))
 	default:
 		secs := rapid.OneOf(
 			rapid.SampledFrom([]int64{1, 60, 900, 3600, 7200, 86400, 2 * 86400, 7 * 86400, 14 * 86400}),
@@ -362,8 +363,8 @@ func TestConstructorsRefuse(t *testing.T) {
 		"no duration":       func() (Grid, error) { return EveryDuration(0) },
 		"negative duration": func() (Grid, error) { return EveryDuration(-time.Hour) },
 		"half a second":     func() (Grid, error) { return EveryDuration(1500 * time.Millisecond) },
-		"no months":         func() (Grid, error) { return EveryMonths(0) },
-		"too many months":   func() (Grid, error) { return EveryMonths(12001) },
+		"no months":         func() (Grid, error) { return Parse("0mo") },
+		"too many months":   func() (Grid, error) { return Parse("12001mo") },
 		"no rows":           func() (Grid, error) { return EveryRows(0) },
 		"negative rows":     func() (Grid, error) { return EveryRows(-5) },
 	} {

@@ -152,18 +152,7 @@ func (r *declarationReader) shardColumn(shards, every *tomlfile.Value) {
 		slices.Contains(words, "unsigned") && (words[0] == "bigint" || words[0] == "int8"):
 		r.failDefinition(c.Line, 0, "an integer column of at most 64 bits with a sign", "column %s is of type %s, and rows are distributed by the hash of an integer, or with every by slices of the column by which the table rolls", c.Name, c.Type)
 	}
-	has := func(columns []string) bool {
-		return slices.ContainsFunc(columns, func(name string) bool { return r.sameName(name, c.Name) })
-	}
-	const why = "each node checks its own rows only"
-	if def.PrimaryKey != nil && !has(def.PrimaryKey) {
-		r.failDefinition(def.primaryLine, 0, "a primary key with it", "the primary key doesn't contain %s, by which rows are distributed: %s", c.Name, why)
-	}
-	for _, k := range append(slices.Clone(def.Keys), def.Indexes...) {
-		if k.Unique && !has(k.Columns) {
-			r.failDefinition(k.Line, 0, "a unique key with it, or none", "the unique key on %s doesn't contain %s, by which rows are distributed: %s", strings.Join(k.Columns, ", "), c.Name, why)
-		}
-	}
+	r.keysContain(def, c.Name, "rows are distributed by it, and each node checks its own rows only")
 	for _, other := range def.Columns {
 		if other.Auto {
 			r.failDefinition(other.Line, 0, "a column that rows bring", "column %s counts up on each node, so that its values are not unique", other.Name)

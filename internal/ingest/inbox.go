@@ -160,14 +160,14 @@ func OpenInbox(ctx context.Context, o Options) (*Inbox, error) {
 	if found.Records > 0 {
 		in.mark(sp.End())
 	}
-	if _, err := in.begin(ctx, func(l *streamLoad) { l.sayFound(found) }); err != nil {
+	if _, err := in.begin(ctx, found); err != nil {
 		return fail(err)
 	}
 	return in, nil
 }
 
 // begin returns a load that continues where the database has the spool.
-func (in *Inbox) begin(ctx context.Context, first func(*streamLoad)) (*streamLoad, error) {
+func (in *Inbox) begin(ctx context.Context, found spool.Found) (*streamLoad, error) {
 	o := in.opt
 	o.BadBytes, o.Hurry, o.Patience = mostBadBytes, in.ending, inboxPatience
 	in.shapes.Lock()
@@ -181,7 +181,7 @@ func (in *Inbox) begin(ctx context.Context, first func(*streamLoad)) (*streamLoa
 	if err != nil {
 		return nil, err
 	}
-	first(l)
+	l.sayFound(found)
 	l.Source = &state.Source{Table: o.Table.Name, Path: dir, Kind: state.SpoolSource, Key: in.spool.ID()}
 	err = l.findSpool(ctx, in.spool)
 	for _, d := range l.Result.Damaged {
@@ -516,7 +516,7 @@ func (in *Inbox) Run(ctx context.Context) error {
 
 // load loads the spool's records until an error, or until the columns of the table have changed.
 func (in *Inbox) load(ctx context.Context, changed <-chan struct{}) error {
-	l, err := in.begin(ctx, func(*streamLoad) {})
+	l, err := in.begin(ctx, spool.Found{})
 	if err != nil {
 		return err
 	}

@@ -211,11 +211,6 @@ func (r *manyRun) result() (outcomes []Outcome, errs []error, sum Summary) {
 	outcomes = []Outcome{}
 	sum = Summary{Files: len(r.sources), Seconds: time.Since(r.began).Seconds(), dry: r.Options.Dry}
 	var found lane.Reasons
-	wrong := func(format string, args ...any) {
-		if sum.Mismatch == "" {
-			sum.Mismatch = fmt.Sprintf(format, args...)
-		}
-	}
 	for i, out := range r.outcomes {
 		if out == nil {
 			sum.NotBegun++
@@ -233,7 +228,7 @@ func (r *manyRun) result() (outcomes []Outcome, errs []error, sum Summary) {
 			sum.Same++
 		}
 		if why := mismatch(out.Counts); why != "" {
-			wrong("%s: %s", out.Source, why)
+			sum.Mismatch = cmp.Or(sum.Mismatch, out.Source+": "+why)
 		}
 		sum.Add(out.Counts)
 		sum.Continued += out.Continued
@@ -249,7 +244,7 @@ func (r *manyRun) result() (outcomes []Outcome, errs []error, sum Summary) {
 		}
 	}
 	if why := mismatch(sum.Counts); why != "" {
-		wrong("all sources: %s", why)
+		sum.Mismatch = cmp.Or(sum.Mismatch, "all sources: "+why)
 	}
 	sum.Reasons = found.All()
 	return outcomes, errs, sum

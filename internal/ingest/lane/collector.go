@@ -299,7 +299,7 @@ func (n *Collector) rowsOf(ctx context.Context, p *publication, sourceOrder bool
 	if sourceOrder {
 		file := &spillFile{dir: n.Opt.Dir}
 		defer func() { err = errors.Join(err, file.close()) }()
-		again := newSorter(n.layout.inFileOrder(), n.Opt.Memory/8, file)
+		again := newSorter(newLayout(n.layout.columns, nil), n.Opt.Memory/8, file)
 		if err := n.each(ctx, n.layout, all, 1, func(b *engine.Batch, ordinal uint64) error {
 			return again.add(0, b, 0, 0, int64(ordinal))
 		}); err != nil {

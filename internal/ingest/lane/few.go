@@ -100,20 +100,12 @@ func (n *Collector) commitFew(ctx context.Context, loader engine.Loader, p *publ
 	if p.Compared, err = n.compareFew(ctx, loader, p, out); err != nil {
 		return err
 	}
-	rolled, err := n.periods.before(ctx, loader, n.Source, []state.Extent{{Period: rolling.Period{From: p.First, To: p.Last + 1}}})
+	err = n.record(ctx, loader, out, []state.Extent{{Period: rolling.Period{From: p.First, To: p.Last + 1}}})
 	if errors.Is(err, errDropped) {
-		return fmt.Errorf("%w: %v", state.ErrFilled, err)
+		err = fmt.Errorf("%w: %v", state.ErrFilled, err)
 	}
 	if err != nil {
 		return err
-	}
-	for _, rows := range out.Rows(rolled) {
-		// Without its class: the rows themselves were not refused.
-		if _, err := loader.Insert(ctx, rows.Table, rows.Batch, 0, rows.Batch.Rows()); errors.Is(err, engine.ErrDuplicateKey) {
-			return fmt.Errorf("record the rows of %s: %w: %v", n.label(p), errDone, err)
-		} else if err != nil {
-			return fmt.Errorf("record the rows of %s: %w", n.label(p), err)
-		}
 	}
 	n.Opt.Reached("before commit of few rows")
 	if err := loader.Commit(ctx); err != nil {

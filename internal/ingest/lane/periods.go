@@ -162,11 +162,10 @@ func (t *periods) create(ctx context.Context, l *Load, p *format.Parser, c *roll
 	defer t.creating.Unlock()
 	for range createTries {
 		t.mu.Lock()
-		if t.dry {
-			parts, upTo = t.parts, t.upTo
-		} else {
-			parts, upTo, err = t.read(ctx)
+		if !t.dry {
+			_, _, err = t.read(ctx)
 		}
+		parts, upTo = t.parts, t.upTo
 		t.mu.Unlock()
 		if err != nil {
 			return nil, 0, err
@@ -187,17 +186,13 @@ func (t *periods) create(ctx context.Context, l *Load, p *format.Parser, c *roll
 		}
 		t.created += len(wanted)
 		l.mu.Lock()
+		t.mu.Lock()
 		for _, w := range wanted {
 			l.Result.Created = append(l.Result.Created, w.Name)
+			t.parts = rolling.Insert(t.parts, w) // until they are read again; in a dry run for good
 		}
+		t.mu.Unlock()
 		l.mu.Unlock()
-		if t.dry {
-			t.mu.Lock()
-			for _, w := range wanted {
-				t.parts = rolling.Insert(t.parts, w)
-			}
-			t.mu.Unlock()
-		}
 	}
 	return nil, 0, engine.Classed(engine.ErrLockTimeout, errors.New("another process creates or drops the periods that rows need"))
 }

@@ -38,9 +38,6 @@ func newLayout(columns []engine.Column, key []string) *layout {
 	return l
 }
 
-// inFileOrder returns a layout of the same rows without a key.
-func (l *layout) inFileOrder() *layout { return newLayout(l.columns, nil) }
-
 const ordinalSize = 8
 
 func bytesType(t engine.Type) bool {

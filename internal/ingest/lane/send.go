@@ -244,16 +244,8 @@ func (s *sender) commit(ctx context.Context, b *Batch, out *state.Batch) error {
 	if n := len(ranges); n > 0 {
 		out.Lower, out.Upper = ranges[0].From, ranges[n-1].To-1
 	}
-	rolled, err := s.periods.before(ctx, s.loader, s.Source, ranges)
-	if err != nil {
+	if err := s.record(ctx, s.loader, out, ranges); err != nil {
 		return err
-	}
-	for _, rows := range out.Rows(rolled) {
-		if _, err := s.loader.Insert(ctx, rows.Table, rows.Batch, 0, rows.Batch.Rows()); errors.Is(err, engine.ErrDuplicateKey) {
-			return fmt.Errorf("%w: %w", errDone, err)
-		} else if err != nil {
-			return fmt.Errorf("record the batch: %w", err)
-		}
 	}
 	if err := s.reject(listed, b); err != nil {
 		return err
@@ -265,6 +257,23 @@ func (s *sender) commit(ctx context.Context, b *Batch, out *state.Batch) error {
 	s.tooOld.Add(s.expired)
 	s.notCompared.Add(out.Duplicate - compared)
 	s.Opt.Reached("after commit")
+	return nil
+}
+
+// record writes the batch's line of the ledger, and what belongs to it, in the transaction that has
+// inserted the rows. It returns errDropped, or errDone if the line is there.
+func (l *Load) record(ctx context.Context, loader engine.Loader, out *state.Batch, ranges []state.Extent) error {
+	rolled, err := l.periods.before(ctx, loader, l.Source, ranges)
+	if err != nil {
+		return err
+	}
+	for _, rows := range out.Rows(rolled) {
+		if _, err := loader.Insert(ctx, rows.Table, rows.Batch, 0, rows.Batch.Rows()); errors.Is(err, engine.ErrDuplicateKey) {
+			return fmt.Errorf("%w: %v", errDone, err) // without its class: no row of the batch was refused
+		} else if err != nil {
+			return fmt.Errorf("record the batch: %w", err)
+		}
+	}
 	return nil
 }
 
