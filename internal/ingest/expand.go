@@ -26,10 +26,9 @@ type Expanded struct {
 // ErrNoFiles is returned for a directory without files to load.
 var ErrNoFiles = errors.New("no files")
 
-// Expand returns the sources that arguments name: files, directories, patterns, and "-", which is
-// kept. Of a directory, all files are sources whose names imply a format, or with any all files.
-// Hidden and unfinished files and rowmill's own are left out, unless an argument names the file
-// itself.
+// Expand returns the sources that arguments name: files, directories, patterns, and "-". Of a
+// directory, files are sources whose names imply a format, or with any all files. Hidden and
+// unfinished files and rowmill's own are left out, unless an argument names the file itself.
 func Expand(args []string, any bool) (Expanded, error) {
 	e := &expander{any: any, seen: map[string]bool{}}
 	for _, arg := range args {

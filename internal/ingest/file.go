@@ -25,10 +25,9 @@ const (
 	cutsAhead = 16
 )
 
-// File loads a file, or the part of it that is not loaded yet. A file that has grown is
-// loaded from its previous end; a file that has changed otherwise is refused. If another
-// process is loading the file, File returns ErrHeld. If ctx ends, committed batches
-// remain, and the next load continues after them.
+// File loads a file, or the rest of one that has grown; a file that has changed otherwise is
+// refused. It returns ErrHeld if another process loads the file. If ctx ends, the next load
+// continues.
 func File(ctx context.Context, o Options, path string) (lane.Result, error) {
 	common, err := lane.New(&o.Sending, o.pool)
 	if err != nil {
@@ -68,9 +67,9 @@ type fileLoad struct {
 	// reading is the dump that was opened last.
 	reading *format.DumpReader
 
-	// passed counts the bytes of the current reading that are done: compared with earlier loads, or
-	// committed. skipped is the part of them that earlier loads had committed. sending is when the
-	// first new batch was passed on, as time.Since(began).
+	// passed counts the bytes of this reading that are committed or compared, skipped those of them
+	// that earlier loads had committed. sending is when the first new batch was passed on, as
+	// Load.Elapsed.
 	passed, skipped, sending atomic.Int64
 
 	// recorded releases the lock on the file's head, once recorded cuts identify the file.
@@ -81,9 +80,8 @@ type fileLoad struct {
 	published  []*state.Publication
 	collecting atomic.Pointer[lane.Collector] // that of load, for another goroutine
 	mu         sync.Mutex                     // for what batches that were sent have
-	// settledIn, earlierIn and sentIn are the extents of the file's rows: the settled
-	// ones, those of noted, and those sent since the file was opened. offered are the
-	// extents of the rows that a dry run has checked.
+	// Extents of the file's rows: settled ones, those of noted, those sent since the file was opened,
+	// and those that a dry run has checked.
 	settledIn, earlierIn, sentIn, offered []state.Extent
 	// accepted means that none of the rows is in the table, and that this is intended;
 	// looked that the rows of earlier loads were looked for.

@@ -206,9 +206,9 @@ func (in *Inbox) recall() error {
 	return nil
 }
 
-// Put takes a post and returns once it is on disk. It returns a PostError for a post that
-// can't be loaded, ErrManyRows, ErrKeyReused, spool.ErrFull, spool.ErrTooLarge, or an
-// error of the disk; then nothing of it is taken.
+// Put takes a post and returns once it is on disk. With an error nothing is taken: a PostError for
+// its content, ErrManyRows, ErrKeyReused, spool.ErrFull, spool.ErrTooLarge, or an error of the
+// disk.
 func (in *Inbox) Put(ctx context.Context, post Post) (Receipt, error) {
 	if post.Key == "" {
 		return in.put(ctx, post, "")
@@ -472,9 +472,8 @@ func (in *Inbox) look(ctx context.Context) error {
 	return nil
 }
 
-// Run loads what is put until ctx ends, or until Finish was called and all is loaded.
-// After an error it starts again: no error of the database or of the disk is lasting, as the
-// rows are kept. It also does so with the table's present columns, if they have changed.
+// Run loads posts until ctx ends, or until Finish was called and all is loaded. It starts again
+// after each error, and whenever the table's columns have changed.
 func (in *Inbox) Run(ctx context.Context) error {
 	watching, stop := context.WithCancel(ctx)
 	var watch sync.WaitGroup

@@ -12,9 +12,9 @@ import (
 	"github.com/rowmill/rowmill/internal/ingest/lane"
 )
 
-// locked loads the file while holding two locks: on its name and on its source's key. No other
-// process can then load the file, or the same bytes under another name. again means that this load
-// held the locks before, and that the server may not yet have detected the loss of its connection.
+// locked loads the file while holding the locks on its name and on its source's key, so that no
+// other process loads it, also under another name. again means that this load has lost its locks
+// before.
 func (l *fileLoad) locked(ctx context.Context, again bool) error {
 	return l.WhileLocked(ctx, l.Source.Path, again, func(ctx context.Context) error {
 		head, err := headOf(ctx, l.path, l.open)
@@ -61,9 +61,8 @@ func (l *fileLoad) found(ctx context.Context, head []byte, again bool) error {
 	})
 }
 
-// lockHead takes a lock that excludes other loads of files with the same head, and returns a
-// function that releases it. It is released once the file's first batches are recorded: until then,
-// the same bytes can't be recognised under another name. If it is lost before, lose is called.
+// lockHead excludes other loads of files with the same head until unlock is called: once the first
+// batches are recorded, the file is recognised by them. lose is called if the lock is lost before.
 func (l *fileLoad) lockHead(ctx context.Context, head []byte, lose context.CancelCauseFunc) (unlock func(), err error) {
 	if len(head) == 0 {
 		return func() {}, nil

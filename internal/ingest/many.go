@@ -55,9 +55,8 @@ func (p ManyProgress) Text(dry bool) string {
 
 // A Summary is what a Many has done.
 type Summary struct {
-	// Files counts the sources: Loaded ones had new rows, Same ones had none. Failed ones
-	// ended with an error, Skipped ones are being loaded by another process, and NotBegun
-	// ones were not reached. Each source counts once.
+	// Files counts the sources. Each is Loaded (new rows), Same (none), Failed, Skipped (another
+	// process loads it), or NotBegun.
 	Files    int `json:"files"`
 	Loaded   int `json:"loaded"`
 	Same     int `json:"nothing_new"`

@@ -240,9 +240,8 @@ func (l *fileLoad) rowsIn(ctx context.Context, p presence, e state.Extent) (int6
 		if n >= wanted(e) || !part.Overlaps(e.Period) {
 			continue
 		}
-		// The server prunes to the one partition. The partition is not addressed by
-		// its own name, because a privilege on the table need not cover it. A view is
-		// not pruned, so there the partition's table is read.
+		// The server prunes to the one partition; its own name would need a privilege. A view is not
+		// pruned, so there the partition's table is read.
 		from := l.opt.DB.Dialect().Quote(t.Name)
 		if l.opt.Schema.View {
 			from = w.From(t, part)

@@ -370,9 +370,8 @@ func (l *serverLoad) record(ctx context.Context, group []*chunk, instead *chunk)
 // records reports whether the load records its progress.
 func (l *serverLoad) records() bool { return l.Source.Kind == state.ServerSource && !l.opt.Dry }
 
-// ServerName returns the name of a table of a server's database as a source, by which it is
-// recognised: without the user and the options that don't tell one database from another.
-// printable is the target without its password.
+// ServerName returns the name of a server's table as a source: the target without the user and
+// without options that don't identify the database. printable is the target without its password.
 func ServerName(printable, table string) (string, error) {
 	t, err := engine.ParseTarget(printable)
 	if err != nil {

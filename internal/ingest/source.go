@@ -98,9 +98,8 @@ func (l *fileLoad) cutsOf(ctx context.Context, s *state.Source) ([]state.Cut, er
 	return lane.Retried(ctx, l.Load, func() ([]state.Cut, error) { return l.State.Cuts(ctx, s.Table, s.Key) })
 }
 
-// agrees reports whether the file contains the bytes of a source: the loaded part and
-// the recorded cuts after it. Another process may be loading an unfinished source. At its end it
-// replaces the cuts by the loaded part, so that the cuts are read first, and then the source again.
+// agrees reports whether the file has the bytes of a source: its loaded part and the recorded cuts
+// behind. The cuts are read first, because a load that ends replaces them by the loaded part.
 func (l *fileLoad) agrees(ctx context.Context, s *state.Source) (bool, error) {
 	var parts, cuts []state.Cut
 	if !s.Finished {
@@ -168,8 +167,8 @@ func (l *fileLoad) optionsText() string {
 }
 
 // begunOtherwise compares the options of an interrupted load with the present ones. If they differ,
-// for example in the delimiter, the file's bytes would become other rows. It then returns true if
-// the load can begin anew, because none of its rows is in the table, and otherwise an error.
+// it returns true if the load can begin anew, as none of its rows is in the table, and else an
+// error.
 func (l *fileLoad) begunOtherwise() (bool, error) {
 	s := l.Source
 	is, was := map[string]string{}, map[string]string{}

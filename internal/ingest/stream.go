@@ -214,9 +214,8 @@ func (l *streamLoad) throughSpool(ctx context.Context, r io.Reader) (err error) 
 	return errors.Join(err, readErr, done.acknowledge(last))
 }
 
-// fromSpool produces the batches of the spool's remaining records, as many at a time as
-// are there and as the pace allows. Records below an offset were there when the spool
-// was opened, so they may already be in the ledger.
+// fromSpool produces the batches of the spool's remaining records, as many at a time as are there
+// and the pace allows. Records below an offset are old: they may already be in the ledger.
 func (l *streamLoad) fromSpool(ctx context.Context, sp *spool.Spool, below int64, done *acknowledger, out chan<- *lane.Batch) error {
 	targets := map[string]*format.Target{}
 	send := func(all []*format.Batch) error {

@@ -71,10 +71,9 @@ func (t Type) bits(s Server) Reader {
 	}}
 }
 
-// bitDigits returns the digits of a number of bits and their base. Exactly as many
-// binary digits as the column has bits are read as these, which is PostgreSQL's form;
-// other digits are decimal. The two are unambiguous: a decimal number of n >= 2 digits
-// whose first digit isn't 0 needs more than n bits.
+// bitDigits returns the digits of a number of bits and their base. As many binary digits as the
+// column has bits are binary, as PostgreSQL writes them; other digits are decimal. That is
+// unambiguous: a decimal number of n >= 2 digits needs more than n bits.
 func bitDigits(text []byte, width int) (digits []byte, base int, is bool) {
 	if len(text) == width && onlyDigits(text, '1') {
 		return text, 2, true

@@ -178,9 +178,8 @@ func AppendInteger(dst, text []byte) ([]byte, bool) {
 	return dst[:from+before], true
 }
 
-// AppendUnscaled appends the digits of a decimal without its point, and reports
-// whether the text is exactly how FormatUnscaled writes them with the scale: with all
-// digits after the point and no needless zero or sign before it.
+// AppendUnscaled appends the digits of a decimal without its point, and reports whether the text is
+// as FormatUnscaled writes it: all digits after the point, no needless zero or sign before it.
 func AppendUnscaled(dst, text []byte, scale int) ([]byte, bool) {
 	n, err := parseNumber(text)
 	length := len(n.whole) + len(n.fraction) // the length of the text

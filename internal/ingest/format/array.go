@@ -13,9 +13,9 @@ var (
 	errOpenString = errors.New("a string of the JSON array isn't closed in its line")
 )
 
-// elementEnd returns the end of the first record of p, a part of a JSON array behind its first
-// bracket, or 0 if more bytes are needed. A record is an element with the comma or the bracket
-// that follows it. What follows the array is a record, too.
+// elementEnd returns the end of the first record of p, a part of a JSON array behind its bracket; 0
+// needs more bytes. A record is an element with the comma or bracket behind it, or what follows the
+// array.
 func elementEnd(p []byte, final bool) (int, error) {
 	i := elementBegin(p)
 	if i == len(p) {

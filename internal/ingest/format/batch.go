@@ -35,9 +35,8 @@ type span struct {
 	at, end int // its rows in the batch's data
 }
 
-// Join returns one batch of several that follow each other in a spool and have the same
-// target. It is committed in one transaction. Each of them keeps its line of the ledger,
-// so it doesn't matter how they are merged after a crash.
+// Join returns one batch of several that follow each other in a spool and have one target. They are
+// committed together, each with its line of the ledger, so that they may be merged otherwise later.
 func Join(all []*Batch) *Batch {
 	if len(all) == 1 {
 		return all[0]

@@ -23,9 +23,8 @@ type block struct {
 	err  error
 }
 
-// A Cutter cuts a stream of bytes at record boundaries. It buffers little more
-// than the requested records; a goroutine reads ahead. The goroutine ends at the
-// end of the stream or, after ctx has ended, when its current read returns.
+// A Cutter cuts a stream of bytes at record boundaries. A goroutine reads a little ahead; it ends
+// at the end of the stream or, after ctx has ended, when its current read returns.
 type Cutter struct {
 	Format *Format
 	blocks chan block
@@ -243,9 +242,9 @@ func (c *Cutter) take(n, rows int) *Batch {
 	return b
 }
 
-// Next returns the next batch, and io.EOF after the last. If ctx ends it returns ctx's error, and
-// records already read stay buffered for breakOff. Records read before an error of the stream, or
-// before a record without an end, are returned before that error.
+// Next returns the next batch, and io.EOF after the last. If ctx ends, records that were read stay
+// buffered for breakOff. An error of the stream, or of a record, is returned after the records
+// before.
 func (c *Cutter) Next(ctx context.Context) (*Batch, error) {
 	var flush <-chan time.Time
 	n, rows := 0, 0

@@ -36,9 +36,8 @@ type DumpTable struct {
 	encoding string
 }
 
-// A DumpReader reads a dump of SQL and returns the rows of one table as TSV, with a header.
-// The same dump always gives the same text, whose bytes and lines therefore identify batches and
-// bad rows: the row on line n is the (n-1)th of the table.
+// A DumpReader reads a dump of SQL and returns the rows of one table as TSV with a header. A dump
+// always gives the same text, by whose bytes and lines batches and bad rows are identified.
 type DumpReader struct {
 	*DumpTable
 	source *ended // what r reads

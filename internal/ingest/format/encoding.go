@@ -36,9 +36,9 @@ func Encodings() []string {
 	return []string{utf8Name, "windows-1252", "latin1", "iso-8859-15", "utf-16le", "utf-16be", "windows-1250", "windows-1251", "gb18030", "shift_jis", "euc-kr"}
 }
 
-// decode returns a reader of r's text in UTF-8, given a name that Encoding returned. Text
-// with a byte order mark of UTF-16 is that, if no other encoding is given; wide reports
-// it. A character that the encoding doesn't have becomes a byte that UTF-8 doesn't have.
+// decode returns a reader of r's text in UTF-8. name is that of Encoding; with "", a byte order
+// mark of UTF-16 decides, and wide reports it. An invalid character becomes an invalid byte of
+// UTF-8.
 func decode(r *bufio.Reader, name string) (_ *bufio.Reader, wide bool, err error) {
 	var e encoding.Encoding
 	if name == "" || strings.HasPrefix(name, "utf-16") {

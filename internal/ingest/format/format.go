@@ -295,9 +295,8 @@ func escaped(p []byte) bool {
 	return n%2 == 1
 }
 
-// quotedEnd is end for a CSV record with quotes. line is the end of its first line, 0 if unknown.
-// If a closing quote is followed by text, it is in fact the opening quote of a later field or row,
-// and an earlier quote is stray. Such a record also ends with its line.
+// quotedEnd is End for a CSV record with quotes. line is the end of its first line, 0 if unknown. A
+// record with text behind a closing quote has a stray quote: it ends with its first line.
 func (f *Format) quotedEnd(p []byte, line int, final bool) (int, error) {
 	q := p[:min(len(p), maxQuoted)]
 	delimiter := f.Separator()

@@ -50,9 +50,8 @@ func (p *Parser) key(name string) (int, error) {
 	return i, nil
 }
 
-// endKeys gives the columns without a key NULL or, if they have one, their default. It
-// returns the name of a column that allows neither. If rows update others, columns
-// without a key are left out: an existing row keeps their values.
+// endKeys gives the columns without a key NULL or their default, or returns the name of one that
+// has neither. In an update, it leaves them out, so that the row keeps their values.
 func (p *Parser) endKeys() (string, error) {
 	constants := len(p.Columns) - len(p.constants)
 	copy(p.values[constants:], p.constants)

@@ -19,9 +19,8 @@ const pointsUnit = "ns"
 
 var unixUnits = map[string]time.Duration{"s": time.Second, "ms": time.Millisecond, "us": time.Microsecond, pointsUnit: time.Nanosecond}
 
-// pointEnd is end for a line of line protocol that has quotes. line is the end of its first line, 0
-// if unknown. Only the value of a field may be quoted, and only there may a line contain a line
-// break. A line that isn't well-formed ends with its first line break.
+// pointEnd is End for a line of line protocol with quotes. line is the end of its first line, 0 if
+// unknown. Only quoted values of fields may have line breaks; a malformed line ends at its first.
 func (f *Format) pointEnd(p []byte, line int, final bool) (int, error) {
 	q := p[:min(len(p), maxQuoted)]
 	i := skipPointSpace(q, 0)

@@ -22,13 +22,9 @@ import (
 	"github.com/rowmill/rowmill/internal/value"
 )
 
-// A Parquet file is read as the text of its rows, in the TSV format without a header, as
-// a compressed file is read as what it contains. The offsets and hashes of batches, and
-// what identifies the file, are those of that text, so that everything that holds for
-// text files holds for Parquet: a row is a line, and a file that was written anew with
-// other codecs or row groups is recognised. The text of a value must therefore never
-// change, or files that are partly loaded would count as changed. All texts are exact:
-// a binary fraction has as many digits as tell it from others of 64 bits.
+// A Parquet file is read as the text of its rows: TSV without a header. Batches, and the file
+// itself, are identified by that text, so that a file with other codecs or row groups is the same
+// file. The text of a value must therefore never change. It is exact, also of binary fractions.
 
 // ParquetFormat is the format of that text.
 func ParquetFormat(f *Format, columns []string) Format {
@@ -41,9 +37,8 @@ const parquetMagic = "PAR1"
 // ErrParquetStream is returned for a stream that is Parquet.
 var ErrParquetStream = engine.Hinted(errors.New("a stream can't be Parquet: the description of a Parquet file is at its end"), "a file")
 
-// OpenParquet opens a Parquet file. It returns an input with the text of the columns that
-// the format selects, and their names. The types of the columns of s decide
-// whether bytes are written as text or in hexadecimal digits.
+// OpenParquet returns an input with the text of the columns of a file that the format selects, and
+// their names. By the columns of s, bytes are written as text or as hexadecimal digits.
 func OpenParquet(path string, s *engine.Schema, selected *Format) (_ *Input, names []string, err error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -350,9 +350,8 @@ func kept[T any](all []T, indexes []int) []T {
 	return all[:len(indexes)]
 }
 
-// A shape is the columns into which some of the rows are inserted. A column whose key is
-// absent from an object gets its default, which no value can express, so it is left out.
-// Shapes are reused, because a loader caches prepared data for each table.
+// A shape is the columns into which rows of objects are inserted. A column whose key is absent is
+// left out, to get its default. Shapes are reused, as loaders cache prepared data for each table.
 type shape struct {
 	Table   *engine.Table
 	Plain   *engine.Table // the same table, but duplicates are errors
@@ -413,9 +412,8 @@ func (p *Part) Place(row int) int {
 	return p.rows[row]
 }
 
-// Parts groups the batch's rows by their shapes, the largest group first, because
-// inserts after the first of a transaction cost more. Rows that update others stay in
-// order if one key occurs with different shapes.
+// Parts groups the batch's rows by their shapes, the largest group first, as later inserts of a
+// transaction cost more. Updates of one key with different shapes stay in order.
 func (p *Parser) Parts() []*Part {
 	by := map[*shape]*Part{}
 	var out []*Part

@@ -104,9 +104,9 @@ var (
 	errEncrypted = errors.New("it is encrypted")
 )
 
-// unpack returns a reader of what is compressed in r, or of r itself. name is that of the
-// source: if it says that it is compressed, its content must be, or be text. It tells is
-// whether it is compressed before it reads beyond the first bytes.
+// unpack returns a reader of what is compressed in r, or of r itself if it is text. If name says
+// that it is compressed, it must be one of these. It calls is before it reads beyond the first
+// bytes.
 func unpack(r io.Reader, name string, is func(packed bool)) (_ *bufio.Reader, stop func(), err error) {
 	in := bufio.NewReaderSize(r, blockSize)
 	p, begun, err := peekPacking(in)

@@ -40,18 +40,16 @@ func (l Lane) did() string {
 
 const (
 	DefaultMemory = 256 << 20
-	// smallFile is the size of a file that is not worth a publication, and fewIndexesFile that
-	// of one whose rows are inserted into empty periods of a table with one index besides its
-	// primary key, or none: while these fit in memory, a publication costs more.
+	// Publishing costs more than it saves for a file smaller than smallFile, and for empty periods of
+	// a table with at most one index besides its primary key if it is smaller than fewIndexesFile.
 	smallFile      = 4 << 20
 	fewIndexesFile = 64 << 20
 	// fewRows is the number of rows of a period that are inserted in one transaction
 	// rather than published: a publication costs about ten statements.
 	fewRows = 20000
-	// mergeShare is how many rows that a period has are copied for each row merged with them; beyond,
-	// they are inserted. A merge writes a new row twice and copies each old one, on the sorted path: n
-	// rows take the time of 2n + old of them. Inserts took a fifth of a merge's time while the
-	// period's indexes were in memory, and seven times as long where they were not (docs/loading.md).
+	// mergeShare limits a period's rows for each new one that is merged with them. A merge takes the
+	// time of 2*new + old rows on the sorted path. Inserts took a fifth of that while the period's
+	// indexes were in memory, and seven times as long where they were not (docs/loading.md).
 	mergeShare = 10
 )
 

@@ -264,9 +264,9 @@ func (l *Load) Elapsed() time.Duration { return max(time.Since(l.began), 1) }
 // A produce sends batches to out until there are no more.
 type produce func(ctx context.Context, out chan<- *Batch) error
 
-// Run sends the batches of produce, several concurrently, and passes each committed batch to done,
-// in no particular order. When ctx ends, batches in flight are completed; with drain, also those
-// already produced, and rows of batches that can't be sent are counted as lost.
+// Run sends the batches of produce concurrently, and passes each committed one to done, in any
+// order. When ctx ends, batches in flight are completed, and with drain all that were produced;
+// rows of those that fail are counted as lost.
 func (l *Load) Run(ctx context.Context, drain bool, produce produce, done func(context.Context, *Batch, state.Batch) error) error {
 	// Sending continues for up to l.opt.Patience after ctx has ended.
 	work, fail := context.WithCancelCause(context.WithoutCancel(ctx))

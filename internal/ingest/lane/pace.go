@@ -12,9 +12,8 @@ const slowCommit = 200 * time.Millisecond
 // paceRange is how many times larger or smaller than Options.Rows batches may become.
 const paceRange = 8
 
-// A pace adapts the size of batches to the server. It doubles them as long as that raises the
-// rate and a transaction takes less than half of slowCommit, and halves them if one takes
-// longer than slowCommit or had to be repeated.
+// A pace adapts the size of batches: it doubles while that raises the rate and a transaction takes
+// less than half of slowCommit; it halves after one that took longer or was repeated.
 type pace struct {
 	mu          sync.Mutex
 	rows        int

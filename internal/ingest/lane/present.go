@@ -14,11 +14,10 @@ import (
 	"github.com/rowmill/rowmill/internal/state"
 )
 
-// A skipped row has the key of a row that was there. Such rows are found after an insert
-// has skipped some: which ones, servers don't tell. All rows of that insert are compared
-// with the table's rows of their keys. A row with other values was skipped, and so was a
-// row with the key of an earlier one of them. Of the others it isn't known, and need
-// not be, whether they were inserted or were there with the same values.
+// A skipped row has the key of a row that was there. Servers don't tell which rows an insert has
+// skipped, so all of its rows are compared with the table's: a row with other values was skipped,
+// and so was one with the key of an earlier one. The others are in the table, whoever inserted
+// them.
 
 const (
 	// compareRows rows are always compared, and more for at most compareShare of a load's time.

@@ -12,9 +12,8 @@ import (
 type Progress struct {
 	// Rows counts the rows sent by this load: inserted, duplicate and rejected.
 	Rows int64
-	// Bytes is the part of the file (of Size bytes on disk, compressed or not; 0
-	// means unknown) that is in the database or was checked by a dry run. Sent is the
-	// part of Bytes sent by this load, and Sending the time since it began to send.
+	// Bytes of Size on disk (0 is unknown) are in the database, or checked by a dry run. This load has
+	// sent the part Sent of Bytes, in the time Sending.
 	Bytes, Size int64
 	Sent        int64
 	Sending     time.Duration
@@ -34,18 +33,17 @@ type Progress struct {
 type Result struct {
 	// Source is the source's name.
 	Source string `json:"source"`
-	// Counts are the rows of this load, and of the loads that it continues because they
-	// were interrupted: these sent Continued rows. In a dry run, sent rows were checked,
-	// and inserted rows are those that could be sent.
+	// Counts are the rows of this load, and the Continued rows of interrupted loads that it continues.
+	// A dry run has checked the sent rows, and could send the inserted ones.
 	state.Counts
 	Continued int64 `json:"continued,omitempty"`
 	// Before is the number of rows that earlier loads of the same source sent, if they
 	// came to its end; BeforeRejected is how many of them were rejected.
 	Before         int64 `json:"before"`
 	BeforeRejected int64 `json:"before_rejected"`
-	// LoadedAt is when rows of an earlier load were last recorded. For a file, Missing counts those
-	// rows that are not in the table although it has their periods; Gone counts those whose periods
-	// were dropped. Unlooked is the reason why not all of them were looked for, "" if all were.
+	// LoadedAt is when rows of earlier loads were last recorded. Of those of a file, Missing are not
+	// in the table, and Gone were in dropped periods. Unlooked says why not all of them were looked
+	// for.
 	LoadedAt time.Time `json:"loaded_at,omitzero"`
 	Missing  int64     `json:"missing,omitempty"`
 	Gone     int64     `json:"gone_with_periods,omitempty"`

@@ -20,10 +20,10 @@ type Publisher interface {
 	// Mergeable returns the reason why rows can't be merged with those of a period.
 	Mergeable(ctx context.Context, p rolling.Period) error
 	// Publish creates a table with these columns, has fill fill it, and replaces the period by it.
-	// fill may be called again, then for rows in the order of the source. With p.Merges the period's
-	// own rows stay, also where a new row has their key. Publish sets p's state and counts, and
-	// records them with the change in one transaction. It returns state.ErrFilled if the period has
-	// got many rows, and engine.ErrRefused if the server refuses some; then none is in the table.
+	// fill may be called again, then for rows in source order. With p.Merges the period's rows stay,
+	// also where a new row has their key. Publish sets p's state and counts, and records them with the
+	// change in one transaction. It returns state.ErrFilled if the period has got many rows, and
+	// engine.ErrRefused if the server refuses some; then none is in the table.
 	Publish(ctx context.Context, p *state.Publication, columns []engine.Column, fill func(ctx context.Context, sourceOrder bool, write func(*engine.Batch) error) error) error
 	// FinishPublications completes the publications of processes that have died, or
 	// removes what they have left. On return, none of the source is under way.

@@ -37,10 +37,9 @@ type badRow struct {
 // badBegin is the prefix of each line of the file.
 const badBegin = `{"source":`
 
-// A badFile stores the rows that can't be loaded, as JSON lines. They are on disk
-// before their batch is committed. If the load is interrupted in between, the batch
-// is loaded again and its earlier lines are removed. Other processes may write to the
-// same file, so it is locked during each change.
+// A badFile stores the rows that can't be loaded, as JSON lines, before their batch is committed.
+// If the batch is sent again after a crash, its earlier lines are removed. The file is locked for
+// each change, because other processes may write to it.
 type badFile struct {
 	path string
 	// most limits its size in bytes: once it has that, further rows are not kept. 0 is no limit.

@@ -324,9 +324,8 @@ func Forgotten(err error) error {
 	return engine.Hinted(err, "the same command, which loads all of the file into the new table")
 }
 
-// insert inserts rows of a part of the parser's batch. If the server refuses
-// some, the rows are bisected until the refused ones are found; these are
-// rejected. The others are then in the transaction, each inserted once.
+// insert inserts rows of a part. If the server refuses some, the rows are bisected until these are
+// found and rejected. The others are then in the transaction, each inserted once.
 func (s *sender) insert(ctx context.Context, b *Batch, part *format.Part, from, to int) (engine.Ack, error) {
 	if from == to {
 		return engine.Ack{}, nil
@@ -351,10 +350,8 @@ func sum(a, b engine.Ack) engine.Ack {
 	return engine.Ack{Rows: a.Rows + b.Rows, Updated: a.Updated + b.Updated, Skipped: a.Skipped + b.Skipped}
 }
 
-// one rejects a row that the server has refused with err. If the insert ignores
-// duplicates, err may be misleading: such an insert can turn a note into an
-// error, and can hide the actual error among warnings. The row is therefore
-// inserted again without ignoring duplicates, and that result decides.
+// one rejects a row that the server has refused. An insert that ignores duplicates may refuse for a
+// wrong reason, so the row is inserted again without ignoring them, and that result decides.
 func (s *sender) one(ctx context.Context, b *Batch, part *format.Part, row int, err error) (engine.Ack, error) {
 	p := s.parser
 	if part.Table.Ignore || part.Table.Update {

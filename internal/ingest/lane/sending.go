@@ -33,9 +33,9 @@ type Sending struct {
 	Patience time.Duration
 
 	// Lane is how rows reach the table; "" means Auto. Publisher, unless nil, publishes rows. Memory
-	// limits the rows that are collected for it in memory, in bytes; 0 means DefaultMemory. The others
-	// are in a temporary file in Dir; "" means .rowmill in the working directory. Parallel is the
-	// number of periods that are published at a time; 0 means the number of processors.
+	// is how many bytes of these are collected in memory, 0 means DefaultMemory; Dir has a file for
+	// the others, "" means .rowmill. Parallel periods are published at a time; 0 means the number of
+	// processors.
 	Lane      Lane
 	Publisher Publisher
 	Memory    int64

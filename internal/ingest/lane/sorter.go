@@ -16,14 +16,12 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// A sorter collects the rows of several periods, and returns those of each in the order
-// of the table's primary key. What exceeds its memory is written to one temporary file
-// as sorted runs, one for each period, which are merged when the period is read. It is
-// filled by one goroutine; once it is complete, several may read it.
+// A sorter collects the rows of several periods, and returns those of each in the order of the
+// table's primary key. Beyond its memory, it writes sorted runs, one for each period, to a
+// temporary file, and merges them on reading. One goroutine fills it; afterwards several may read.
 //
-// A row is one string of bytes: its length (32 bits), its key, its ordinal and its other values.
-// The key is such that comparing bytes compares rows, the ordinal, which is unique, is the offset
-// of the row in its source, so that rows with one key stay in the order of the source.
+// A row is a string of bytes: its length (32 bits), its key, its ordinal and its other values.
+// Comparing bytes compares keys, and then ordinals: offsets in the source.
 type sorter struct {
 	layout *layout
 	// limit is the size, in bytes, of rows and entries at which they are written to the file.

@@ -52,9 +52,9 @@ func bodyError(err error) error {
 	return refuse(http.StatusBadRequest, "read the body: %w", err)
 }
 
-// jsonLines converts a body of JSON to one object per line: an array of objects, a single object,
-// JSON lines, or what Telegraf writes, whose tags, fields and timestamp become keys of one object
-// each, the timestamp the one named by. has reports whether the table has a column.
+// jsonLines converts a body of JSON to one object per line: an array, an object, lines, or
+// Telegraf's metrics, of which tags, fields and timestamp (as by) become keys. has reports a
+// table's column.
 func jsonLines(body []byte, has func(column string) bool, by string) (form, []byte) {
 	if !value.ValidJSON(body) {
 		return plainForm, body // JSON lines, or each line is refused with its reason

@@ -12,12 +12,11 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// Append adds a record and returns when it is on disk. If there is no room, in the
-// budget or on the disk, it waits until Release frees some or ctx ends.
+// Append adds a record and returns when it is on disk. Without room, in the budget or on the disk,
+// it waits until Release frees some or ctx ends.
 //
-// A failed write leaves the spool unchanged and usable. After a failed sync, however, the operating
-// system may have discarded unwritten data. Nothing more is then appended, and Append returns that
-// error until the spool is opened again. The record may or may not be present then.
+// A failed write leaves the spool as it was. After a failed sync, the system may have discarded
+// data: nothing more can be appended until the spool is opened again, with or without the record.
 func (s *Spool) Append(ctx context.Context, data []byte) (Record, error) {
 	all, err := s.AppendAll(ctx, [][]byte{data})
 	if err != nil {
@@ -26,9 +25,8 @@ func (s *Spool) Append(ctx context.Context, data []byte) (Record, error) {
 	return all[0], nil
 }
 
-// AppendAll adds records as Append does, with one sync for all of them. After an error none of them
-// is there. After a crash in between, each may be there or not, and a power loss may leave one
-// damaged before an intact one. Together they must fit into the budget.
+// AppendAll appends records with one sync. After an error none of them is there; after a crash,
+// each may be there or not, and one may be damaged. Together they must fit into the budget.
 func (s *Spool) AppendAll(ctx context.Context, all [][]byte) ([]Record, error) {
 	out, err := s.append(ctx, all)
 	return out, s.wrap("append", err)
@@ -212,10 +210,9 @@ func (s *Spool) room(ctx context.Context, size int64) (roll bool, err error) {
 	}
 }
 
-// reclaim removes fully released segments from the front, but never the last one:
-// its name contains the offset at which the spool continues. The caller holds mu.
-//
-// The removal isn't synced. A segment that reappears after a power loss is released again.
+// reclaim removes released segments from the front, but not the last one, whose name says where the
+// spool continues. The caller holds mu. A segment that reappears after a power loss is released
+// again.
 func (s *Spool) reclaim() error {
 	for len(s.segments) > 1 && s.segments[0].done == len(s.segments[0].records) {
 		first := s.segments[0]

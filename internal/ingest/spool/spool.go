@@ -102,9 +102,8 @@ type Options struct {
 	// Budget is the maximum total size of the segments in bytes. Append waits if the
 	// next record would exceed it. 0 means 1 GiB. Files set aside don't count.
 	Budget int64
-	// Segment is the size in bytes at which a new segment begins; space is freed
-	// segment by segment. 0 means 64 MiB or an eighth of Budget, whichever is
-	// smaller. A larger record gets a segment of its own.
+	// Segment is the size in bytes of a segment, by which space is freed; 0 means 64 MiB or an eighth
+	// of Budget, whichever is smaller. A larger record gets its own segment.
 	Segment int64
 	// NoWait makes Append return ErrFull instead of waiting for room.
 	NoWait bool
