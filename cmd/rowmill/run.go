@@ -268,7 +268,7 @@ func (a *app) prepareForRun(ctx context.Context, k *declared.Table, of string, w
 func (a runner) keepOnce(ctx context.Context, tables []*declared.Table) error {
 	var failed []error
 	for _, k := range tables {
-		err := (&schedule.Daemon{Table: k.Table}).Once(ctx)
+		err := schedule.Once(ctx, k.Table)
 		if errors.Is(err, engine.ErrLockTimeout) {
 			fmt.Fprintf(a.Stderr, "%s: another rowmill run keeps it, or a lock was not granted\n", k.Title())
 		}

@@ -163,7 +163,7 @@ func (r *keepRun) run(ctx context.Context) (err error) {
 		r.w.Beside = r.keepHere
 		// The table may not have been maintained for a long time.
 		clock.Stop()
-		if err := (&schedule.Daemon{Table: t}).Once(ctx); err != nil {
+		if err := schedule.Once(ctx, t); err != nil {
 			return fmt.Errorf("keep %s before the first insert: %w", t.Declared.Name, err)
 		}
 		clock.Resume()
@@ -239,7 +239,9 @@ type eventFunc = func(what, object string, began time.Time)
 func (r *keepRun) keepHere(ctx context.Context, event eventFunc) error {
 	r.table.Say = func(e maintain.Event) { r.saw(e, event) }
 	poll := max(time.Duration(float64(pollFor)/r.spec.Keep.Speed), 200*time.Millisecond)
-	(&schedule.Daemon{Table: r.table, Poll: poll}).Run(ctx)
+	s := &schedule.Scheduler{Poll: poll}
+	s.Add(r.table)
+	s.Run(ctx)
 	return nil
 }
 
@@ -320,7 +322,7 @@ func (r *keepRun) prove(ctx context.Context, end *result.End) error {
 		}
 		if now.Moving && ctx.Err() == nil {
 			if r.spec.Keep.WithRun {
-				if err = (&schedule.Daemon{Table: r.table}).Once(ctx); err != nil {
+				if err = schedule.Once(ctx, r.table); err != nil {
 					err = fmt.Errorf("keep %s after the last insert: %w", r.table.Declared.Name, err)
 				}
 			} else {

@@ -332,7 +332,7 @@ func TestUnfollowed(t *testing.T) {
 				before := w.parts()
 				c.damage(w, d)
 				w.now = at(3.6)
-				err := (&schedule.Daemon{Table: w.Table}).Once(t.Context())
+				err := schedule.Once(t.Context(), w.Table)
 				if err == nil || !strings.Contains(err.Error(), c.want) {
 					t.Errorf("kept: %v, want an error with %q", err, c.want)
 				}

@@ -135,7 +135,7 @@ func (w *world) insert(pos int64, sensors ...int) {
 // results of the others.
 func (w *world) keep() {
 	w.t.Helper()
-	if err := (&schedule.Daemon{Table: w.Table}).Once(w.t.Context()); err != nil {
+	if err := schedule.Once(w.t.Context(), w.Table); err != nil {
 		w.t.Fatalf("keep: %v", err)
 	}
 }
@@ -435,7 +435,7 @@ func TestOnceSaysWhatIsLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.now = at(2.6)
-		err := (&schedule.Daemon{Table: w.Table}).Once(t.Context())
+		err := schedule.Once(t.Context(), w.Table)
 		if want := "drop " + have[0].Name + ", which waits: a change of it is under way"; err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("kept: %v, want an error with %q", err, want)
 		}

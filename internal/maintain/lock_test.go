@@ -120,7 +120,7 @@ func TestBlockedIsOver(t *testing.T) {
 			w.now = at(hour)
 			db.tries.Store(1000)
 			for range 2 {
-				if err := (&schedule.Daemon{Table: w.Table}).Once(t.Context()); !errors.Is(err, engine.ErrLockTimeout) {
+				if err := schedule.Once(t.Context(), w.Table); !errors.Is(err, engine.ErrLockTimeout) {
 					t.Fatalf("with the lock taken: %v", err)
 				}
 				if got := w.problem("blocked"); !strings.HasPrefix(got, want+" ") {
@@ -294,7 +294,9 @@ func openTransaction(t *testing.T, db engine.Keeper) {
 	defer all.Wait()
 	defer cancel()
 	all.Go(func() {
-		(&schedule.Daemon{Table: w.Table, Poll: 200 * time.Millisecond, LockPause: 200 * time.Millisecond}).Run(ctx)
+		s := &schedule.Scheduler{Poll: 200 * time.Millisecond, LockPause: 200 * time.Millisecond}
+		s.Add(w.Table)
+		s.Run(ctx)
 	})
 	var inserts, beside inserter
 	all.Go(func() {

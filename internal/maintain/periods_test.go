@@ -188,7 +188,7 @@ func TestCrowdedGap(t *testing.T) {
 				crash()
 			}
 		}
-		if err := (&schedule.Daemon{Table: w.Table}).Once(ctx); err == nil {
+		if err := schedule.Once(ctx, w.Table); err == nil {
 			t.Fatal("it wasn't interrupted")
 		}
 		w.Reached = nil

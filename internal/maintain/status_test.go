@@ -313,7 +313,7 @@ func TestProblemsOnce(t *testing.T) {
 		w := applied(t, db, declare(t, db, nil), at(0.2))
 		w.keep()
 		w.dropTable()
-		if err := (&schedule.Daemon{Table: w.Table}).Once(t.Context()); err == nil {
+		if err := schedule.Once(t.Context(), w.Table); err == nil {
 			t.Error("it is kept")
 		}
 		if s := w.status(); len(s.Problems) != 1 || s.Problems[0].Code != Declaring {

@@ -182,7 +182,7 @@ func TestTrapMissingTriggers(t *testing.T) {
 				if err != nil {
 					t.Error(err)
 				}
-				must(t, (&schedule.Daemon{Table: opened(t, db, d, at(0.5))}).Once(t.Context()))
+				must(t, schedule.Once(t.Context(), opened(t, db, d, at(0.5))))
 				w.wantTriggers("after a pass")
 				w.dropTriggers(of.late, of.exact)
 			} else if !errors.Is(err, ErrTriggers) || !strings.Contains(err.Error(), of.name+" are missing") {

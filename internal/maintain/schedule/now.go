@@ -13,10 +13,10 @@ import (
 	"github.com/rowmill/rowmill/internal/state"
 )
 
-// A Work is the name of work that a user can ask for at once: drop, seal or rollup.
+// A Work is what a user can request by rowmill now: drop, seal or rollup.
 type Work string
 
-// Works are the kinds of tasks of each Work. All of them belong to one lane.
+// Works are the kinds of tasks of each Work, all of one lane.
 var Works = map[Work][]maintain.Kind{
 	"drop":   {maintain.Seal, maintain.Archive, maintain.Drop},
 	"seal":   {maintain.Seal},
@@ -26,7 +26,7 @@ var Works = map[Work][]maintain.Kind{
 // Lane returns the lane whose pause stops the work.
 func (w Work) Lane() maintain.Lane { return Works[w][0].Lane() }
 
-// The process that keeps a table looks for requests at each beat. A request not taken after
+// The leader of a table looks for requests at each beat. A request that it has not taken after
 // mostUntaken is withdrawn.
 const (
 	requestPoll = 500 * time.Millisecond
@@ -52,15 +52,15 @@ func Drops(ctx context.Context, t *maintain.Table) (out []string, err error) {
 	return out, err
 }
 
-// DoNow does at once the due tasks of a Work. If another process keeps the table, that process is
-// asked to do them, under its own limits. Its actions meanwhile are reported as events.
+// DoNow does the due tasks of a Work at once. If another process leads the table, DoNow requests
+// them of that process, waits for the answer, and reports that process's actions as events.
 func DoNow(ctx context.Context, t *maintain.Table, w Work) error {
 	if err := refusePaused(ctx, t, w); err != nil {
 		return err
 	}
 	err := doNow(ctx, t, w)
 	if err == nil {
-		err = refusePaused(ctx, t, w) // it was paused meanwhile, and something may be left
+		err = refusePaused(ctx, t, w) // a pause that began meanwhile may have left tasks undone
 	}
 	return err
 }
@@ -74,8 +74,8 @@ func refusePaused(ctx context.Context, t *maintain.Table, w Work) error {
 }
 
 func doNow(ctx context.Context, t *maintain.Table, w Work) error {
-	d := &Daemon{Table: t, Only: Works[w]}
-	led, err := d.tryOnce(ctx)
+	d := single{t, Works[w]}
+	led, err := d.run(ctx)
 	if led || err != nil {
 		return err
 	}
@@ -110,15 +110,15 @@ func doNow(ctx context.Context, t *maintain.Table, w Work) error {
 	return err
 }
 
-// await waits until the process that keeps the table, by, has done the work. If that process ends
-// before, d does the work, and led is true.
-func await(ctx context.Context, d *Daemon, w Work, by string, reported map[state.Action]bool) (led bool, err error) {
+// await waits until the leader, named by, has done the work. If the leader ends before, await runs
+// d itself, and led is true.
+func await(ctx context.Context, d single, w Work, by string, reported map[state.Action]bool) (led bool, err error) {
 	t := d.Table
 	for began := time.Now(); ; {
 		if err := engine.Sleep(ctx, requestPoll); err != nil {
 			return false, err
 		}
-		if led, err := d.tryOnce(ctx); led || err != nil {
+		if led, err := d.run(ctx); led || err != nil {
 			return led, err
 		}
 		r, err := t.State.Request(ctx, t.Table.Name, string(w))
@@ -150,7 +150,7 @@ func await(ctx context.Context, d *Daemon, w Work, by string, reported map[state
 	}
 }
 
-// report passes the latest actions of the table's log that were not reported, in order.
+// report calls say with the actions in the table's log that are not in reported, oldest first.
 func report(ctx context.Context, t *maintain.Table, reported map[state.Action]bool, say func(state.Action)) error {
 	latest, err := t.State.Actions(ctx, t.Table.Name, 100)
 	for _, a := range slices.Backward(latest) {
@@ -162,7 +162,7 @@ func report(ctx context.Context, t *maintain.Table, reported map[state.Action]bo
 	return err
 }
 
-// takeRequests takes the requests for tables that this process leads.
+// takeRequests accepts the requests for tables that this process leads, and queues their work.
 func (s *Scheduler) takeRequests(ctx context.Context, led []*job) error {
 	requests, err := led[0].State.Requests(ctx)
 	for _, r := range requests {
@@ -179,7 +179,7 @@ func (s *Scheduler) takeRequests(ctx context.Context, led []*job) error {
 	return err
 }
 
-// asks reports whether a lane of a table was asked for a work, and with now asks it.
+// asks reports whether a request is queued or served already; with now, it queues one.
 func (s *Scheduler) asks(j *job, w Work, now bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -194,7 +194,7 @@ func (s *Scheduler) asks(j *job, w Work, now bool) bool {
 	return false
 }
 
-// answer answers a request for a work, which failed unless err is nil.
+// answer records that a requested work is done, or why it failed.
 func (a *attempt) answer(w Work, failed error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.ctx), maintain.Beat)
 	defer cancel()

@@ -1,12 +1,11 @@
 // Package schedule decides when tables are maintained: it takes the lock of each table, looks at
 // the table when a task becomes due or some time has passed, and runs the passes of its lanes. It
-// is the loop of rowmill run (Scheduler), the single run of rowmill run --once (Daemon.Once), and
+// is the loop of rowmill run (Scheduler), the single run of rowmill run --once (Once), and
 // the request of rowmill now (DoNow).
 package schedule
 
 import (
 	"cmp"
-	"container/heap"
 	"context"
 	"errors"
 	"maps"
@@ -22,44 +21,42 @@ import (
 
 // Timing of a scheduler.
 const (
-	// takeover is how often a follower tries to lead, and so how soon a dead leader is replaced; with
-	// many tables, after takeoverEach of each.
+	// takeover is how often a process tries to get the lock of a table that another one leads. With
+	// many tables it is takeoverEach for each of them.
 	takeover     = time.Second
 	takeoverEach = 10 * time.Millisecond
 	// The pause after a failure doubles from maintain.FirstRetry to lastRetry.
 	lastRetry = time.Minute
-	// With many tables, looks at one are lookEach for each of them apart, but at most longestPoll: one
-	// takes some milliseconds of CPU time.
+	// With many tables, a table is looked at every lookEach for each of them, but at least every
+	// longestPoll: a look takes some milliseconds of CPU time.
 	lookEach    = 200 * time.Millisecond
 	longestPoll = time.Minute
-	// A look at a table in a file that nobody has changed since the last one is skipped unless
-	// something is due, but for no longer than longestSkip.
+	// A table in a file that nobody has changed since the last look is not looked at until something
+	// is due or longestSkip has passed.
 	longestSkip = 10 * time.Minute
-	// What each lane does next is recorded when it changes, and after renote it is looked whether it
-	// still is: the table may have been removed and applied again.
+	// What each lane does next is recorded when it changes, and again after renote: the table may have
+	// been removed and applied again.
 	renote = time.Minute
-	// passTime is how long a table may keep others from a lane while it has more than one task.
+	// passTime is the time after which a pass ends early, so that other tables get the lane's slot.
 	passTime = 5 * time.Second
 )
 
-// Each lane has a slot: one table of a database has its pass at a time. So have looks. A table at
-// which the last look failed, or of which periods couldn't be created, takes another slot for that:
-// however long it takes to fail again, for example because of a lock, it delays only tables that
-// fail, too. In the other lanes such a table is the last one of those that wait.
+// Each lane has a slot, which one table of the database has at a time; looks have a slot, too. A
+// table whose last look, or last creation of periods, has failed uses a second slot for that, e.g.
+// "look again": while it waits for a lock, it delays only other tables that fail. In the other
+// lanes such tables wait behind all others.
 const (
 	looking maintain.Lane = "look"
 	failing maintain.Lane = " again"
 )
 
-// A Scheduler keeps tables of one database, or of several files, for as long as it runs: it looks
-// at each table whenever a task becomes due, and once in a while, and executes what is due, each
-// lane in a slot of its own, so that no work delays the creation of periods.
-//
-// A table is kept by one process at a time, which has its lock. The database is asked only for what
-// a look needs, and once in a while for all tables together.
+// A Scheduler maintains the tables of one database, or of several SQLite files, for as long as it
+// runs. It looks at a table whenever a task becomes due, and at intervals, and runs the lanes with
+// work. Lanes run in parallel, so that no work delays the creation of periods. One process at a
+// time maintains a table: the one that has its lock.
 type Scheduler struct {
-	// Poll is the interval of looks at a table while nothing becomes due, to find late rows; 0 is 10
-	// s. With more than 50 tables it is longer, up to a minute with 300.
+	// Poll is the interval of looks at a table while nothing is due, to find late rows; 0 is 10 s.
+	// With more than 50 tables it is longer, up to a minute with 300.
 	Poll time.Duration
 	// LockPause is the pause after a lock was not granted; 0 is 10 s.
 	LockPause time.Duration
@@ -68,8 +65,7 @@ type Scheduler struct {
 
 	mu    sync.Mutex // guards the fields below, and those of jobs that change
 	jobs  map[*maintain.Table]*job
-	due   dueHeap
-	ready []*attempt // looks and passes that wait for a slot, in order
+	ready []*attempt // looks and passes that wait for a slot, the next first
 	taken map[maintain.Lane]bool
 	wake  chan struct{}
 }
@@ -80,8 +76,7 @@ type job struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	ended  sync.WaitGroup // of its attempts
-	at     time.Time      // of the next look
-	place  int            // in the heap; -1 while a look waits or runs
+	at     time.Time      // of the next look; zero while a look waits or runs
 
 	lease    engine.Lease    // nil while another process leads
 	followed bool            // it was led by another process at the last attempt
@@ -90,8 +85,8 @@ type job struct {
 	lookedAt time.Time       // when it succeeded; zero if it failed
 
 	noting sync.Mutex
-	// noted are the jobs as recorded at notedAt; nil if that is unknown. Both are guarded by noting
-	// and the scheduler's lock.
+	// noted are the jobs that were recorded at notedAt; nil if unknown. They are read with the
+	// scheduler's lock held, and written with noting held, too.
 	noted   []state.Job
 	notedAt time.Time
 	lanes   map[maintain.Lane]*laneState
@@ -99,11 +94,11 @@ type job struct {
 
 // A laneState is the state of a lane of a table, or of looks at it.
 type laneState struct {
-	busy   bool // it waits or runs
-	failed int  // attempts in a row
-	err    error
-	since  time.Time // of the next attempt after a failure, at the earliest
-	// asked are the requests that wait for the next pass, and serving those of the pass that runs.
+	busy   bool      // it waits for a slot, or runs
+	failed int       // failed attempts since the last success
+	err    error     // of the last attempt
+	since  time.Time // the earliest time of the next attempt after a failure
+	// asked are the requests that wait for the next pass, serving those of the present pass.
 	asked, serving []Work
 }
 
@@ -113,27 +108,13 @@ type attempt struct {
 	lane, slot maintain.Lane
 }
 
-type dueHeap []*job
-
-func (h dueHeap) Len() int           { return len(h) }
-func (h dueHeap) Less(i, k int) bool { return h[i].at.Before(h[k].at) }
-func (h dueHeap) Swap(i, k int)      { h[i], h[k] = h[k], h[i]; h[i].place, h[k].place = i, k }
-func (h *dueHeap) Push(x any)        { x.(*job).place = len(*h); *h = append(*h, x.(*job)) }
-func (h *dueHeap) Pop() any {
-	old := *h
-	j := old[len(old)-1]
-	j.place = -1
-	*h = old[:len(old)-1]
-	return j
-}
-
 // Add adds a table of the database. Its Say, Count and Limits must be set.
 func (s *Scheduler) Add(t *maintain.Table) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.init()
 	ctx, cancel := context.WithCancel(context.Background())
-	j := &job{Table: t, ctx: ctx, cancel: cancel, place: -1, lanes: map[maintain.Lane]*laneState{looking: {}}}
+	j := &job{Table: t, ctx: ctx, cancel: cancel, lanes: map[maintain.Lane]*laneState{looking: {}}}
 	for _, lane := range maintain.Lanes {
 		j.lanes[lane] = &laneState{}
 	}
@@ -149,9 +130,6 @@ func (s *Scheduler) Remove(t *maintain.Table) {
 	if j == nil {
 		s.mu.Unlock()
 		return
-	}
-	if j.place >= 0 {
-		heap.Remove(&s.due, j.place)
 	}
 	s.ready = slices.DeleteFunc(s.ready, func(a *attempt) bool {
 		if a.job == j {
@@ -171,24 +149,19 @@ func (s *Scheduler) init() {
 	}
 }
 
-// lookAt sets the time of the next look at a table to t, unless it is earlier. During a look it has
-// no effect.
+// lookAt brings the next look at a table forward to t. During a look it has no effect.
 func (s *Scheduler) lookAt(j *job, t time.Time) {
-	switch {
-	case j.lanes[looking].busy || s.jobs[j.Table] != j:
-		return
-	case j.place < 0:
+	if !j.lanes[looking].busy && s.jobs[j.Table] == j && (j.at.IsZero() || t.Before(j.at)) {
 		j.at = t
-		heap.Push(&s.due, j)
-	case t.Before(j.at):
-		j.at = t
-		heap.Fix(&s.due, j.place)
-	default:
-		return
+		s.wakeUp()
 	}
+}
+
+// wakeUp has Run start what can start.
+func (s *Scheduler) wakeUp() {
 	select {
 	case s.wake <- struct{}{}:
-	default:
+	default: // it is about to
 	}
 }
 
@@ -223,13 +196,28 @@ func (s *Scheduler) Run(ctx context.Context) {
 	beats.Wait()
 }
 
-// start starts all that can start, and returns how long nothing else becomes due.
+// start starts the looks and passes that can start, and returns the time until the next look.
 func (s *Scheduler) start() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	for len(s.due) > 0 && !s.due[0].at.After(now) {
-		s.enqueue(heap.Pop(&s.due).(*job), looking)
+	next := now.Add(time.Minute)
+	var due []*job
+	for _, j := range s.jobs {
+		switch {
+		case j.at.IsZero():
+		case j.at.After(now):
+			if j.at.Before(next) {
+				next = j.at
+			}
+		default:
+			due = append(due, j)
+		}
+	}
+	slices.SortFunc(due, func(a, b *job) int { return a.at.Compare(b.at) })
+	for _, j := range due {
+		j.at = time.Time{}
+		s.enqueue(j, looking)
 	}
 	for _, failed := range []bool{false, true} {
 		s.ready = slices.DeleteFunc(s.ready, func(a *attempt) bool {
@@ -243,10 +231,7 @@ func (s *Scheduler) start() time.Duration {
 			return true
 		})
 	}
-	if len(s.due) == 0 {
-		return time.Minute
-	}
-	return max(time.Until(s.due[0].at), 0)
+	return max(time.Until(next), 0)
 }
 
 func (s *Scheduler) enqueue(j *job, lane maintain.Lane) {
@@ -268,11 +253,9 @@ func (s *Scheduler) attempt(a *attempt) {
 	var work []maintain.Lane
 	if a.lane == looking {
 		work, pause, err = s.look(a.job)
+		a.sayLook(a.lanes[looking].err, err) // which only looks set
 	} else {
 		pause, err = s.pass(a)
-	}
-	if a.lane == looking {
-		a.sayLook(a.lanes[looking].err, err) // which only looks set
 	}
 	for _, w := range s.finished(a, work, pause, err) {
 		a.answer(w, err)
@@ -295,12 +278,12 @@ func (s *Scheduler) finished(a *attempt, work []maintain.Lane, pause time.Durati
 		l.failed = 0
 	}
 	l.since = now.Add(pause)
-	if a.lease == nil { // requests are for the process that leads
+	if a.lease == nil { // requests are addressed to the leader
 		for _, l := range a.lanes {
 			l.asked, l.serving = nil, nil
 		}
 	}
-	if a.lane != looking && pause == 0 && err == nil { // it has made way before its end
+	if a.lane != looking && pause == 0 && err == nil { // the pass has ended early
 		l.asked, l.serving = append(l.serving, l.asked...), nil
 	}
 	done, l.serving = l.serving, nil
@@ -322,14 +305,11 @@ func (s *Scheduler) finished(a *attempt, work []maintain.Lane, pause time.Durati
 		}
 	}
 	s.lookAt(a.job, now.Add(pause))
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
+	s.wakeUp()
 	return done
 }
 
-// sayLook reports that a look failed, once, unless the log has it, and when one succeeds again.
+// sayLook reports a failed look once, unless the log has it, and the next look that succeeds.
 func (j *job) sayLook(was, err error) {
 	var not *maintain.UnfollowedError
 	if j.ctx.Err() != nil || errors.As(err, &not) || errors.As(was, &not) {
@@ -356,8 +336,8 @@ func (s *Scheduler) retry(j *job, lane maintain.Lane) time.Duration {
 	return engine.Backoff(maintain.FirstRetry, lastRetry, j.lanes[lane].failed)
 }
 
-// look looks at a table that this process leads, or tries to lead it. It returns the lanes with
-// work, and the pause until the next look.
+// look looks at a table once this process leads it. It returns the lanes with work, and the pause
+// until the next look.
 func (s *Scheduler) look(j *job) (work []maintain.Lane, pause time.Duration, err error) {
 	had := s.leaseOf(j)
 	lease, pause, err := s.lead(j)
@@ -386,7 +366,7 @@ func (s *Scheduler) look(j *job) (work []maintain.Lane, pause time.Duration, err
 		j.noted = nil
 	}
 	if err == nil {
-		j.lookedAt = time.Now().Round(0) // by the wall clock, which goes on while the machine sleeps
+		j.lookedAt = time.Now().Round(0) // the wall clock, which advances while the machine sleeps
 	}
 	s.mu.Unlock()
 	for _, p := range l.Pauses {
@@ -417,8 +397,8 @@ func (s *Scheduler) note(j *job) {
 	s.mu.Unlock()
 }
 
-// jobsOf returns what is known of the lanes. If the last look has failed, all of them have its
-// problem.
+// jobsOf returns the next task and the last problem of each lane. If the last look has failed, its
+// error is the problem of all lanes.
 func (s *Scheduler) jobsOf(j *job) []state.Job {
 	jobs := slices.Clone(j.looked.Jobs)
 	for i := len(jobs); i < len(maintain.Lanes); i++ {
@@ -438,8 +418,8 @@ func (s *Scheduler) jobsOf(j *job) []state.Job {
 	return jobs
 }
 
-// unchanged reports whether a look would find what the last one did, and notes the time: nothing
-// was or has become due, and nobody has changed the database since.
+// unchanged reports whether a look would find the same as the last one: nothing was or has become
+// due, and nobody has changed the database since.
 func (s *Scheduler) unchanged(j *job, stamp string) bool {
 	now, rolls := int64(0), j.LastFollowed().Table.Grid.Axis() == rolling.Time
 	if rolls {
@@ -479,8 +459,8 @@ func (s *Scheduler) untilDue(j *job, pause time.Duration, next int64, more bool)
 	return min(pause, max(time.Duration(next-now)*time.Microsecond, 10*time.Millisecond))
 }
 
-// lead returns the lock of the table, which it takes unless this process has it. If another one
-// has, it returns nil and when to try again.
+// lead returns the lock of the table, and takes it if necessary. If another process has the lock,
+// it returns nil and the pause until the next attempt.
 func (s *Scheduler) lead(j *job) (lease engine.Lease, pause time.Duration, err error) {
 	if lease = s.leaseOf(j); lease != nil {
 		select {
@@ -501,7 +481,7 @@ func (s *Scheduler) lead(j *job) (lease engine.Lease, pause time.Duration, err e
 		return nil, engine.Jitter(takeover), err
 	}
 	j.lease = lease
-	if j.followed { // the leader has ended: perhaps also that of the others
+	if j.followed { // the other process has ended: its other tables need a leader, too
 		j.followed = false
 		for _, other := range s.jobs {
 			if other.followed {
@@ -512,7 +492,7 @@ func (s *Scheduler) lead(j *job) (lease engine.Lease, pause time.Duration, err e
 	return lease, 0, nil
 }
 
-// begins records that this process leads a table.
+// begins announces that this process leads a table.
 func (s *Scheduler) begins(j *job) {
 	if s.Leads != nil {
 		s.Leads(j.Table, true)
@@ -546,7 +526,7 @@ func (s *Scheduler) release(j *job) {
 	}
 }
 
-// pass makes a pass of a lane, and returns the pause until the next look that it needs.
+// pass makes a pass of a lane, and returns the pause until the next look.
 func (s *Scheduler) pass(a *attempt) (time.Duration, error) {
 	lease := s.leaseOf(a.job)
 	if lease == nil {
@@ -596,11 +576,11 @@ func (s *Scheduler) lockPause(j *job, lane maintain.Lane) time.Duration {
 	return engine.Jitter(pause)
 }
 
-// beats records once in a while, for all tables of a database together, that this process leads
-// them, and takes requests, until ctx ends. It also notices lost locks of tables at which nobody
-// looks meanwhile.
+// beats writes a heartbeat for the tables that this process leads, one statement for each database,
+// and takes requests, at intervals of maintain.Beat until ctx ends. It has tables looked at whose
+// lock is lost.
 func (s *Scheduler) beats(ctx context.Context) {
-	stamps := map[engine.Keeper]string{} // of files, when requests were looked for
+	stamps := map[engine.Keeper]string{} // of files, at the last search for requests
 	for pause := maintain.Beat; engine.Sleep(ctx, pause) == nil; {
 		led := map[engine.Keeper][]*job{}
 		s.mu.Lock()
@@ -628,8 +608,8 @@ func (s *Scheduler) beats(ctx context.Context) {
 	}
 }
 
-// beat is that of the tables of a database. A file's lock tells that this process leads, and its
-// stamp that nobody has asked for anything.
+// beat writes the heartbeat of the tables of a database, and takes requests. A SQLite file needs no
+// heartbeat, as its lock names the leader, and has no requests while its stamp stays the same.
 func (s *Scheduler) beat(ctx context.Context, db engine.Keeper, led []*job, stamps map[engine.Keeper]string) error {
 	if f, ok := db.(engine.LocalFile); ok {
 		stamp := f.Stamp()
@@ -646,16 +626,15 @@ func (s *Scheduler) beat(ctx context.Context, db engine.Keeper, led []*job, stam
 	return errors.Join(err, s.takeRequests(ctx, led))
 }
 
-// A TableState is what a scheduler knows of a table without a question to the database.
+// A TableState is the state of a table as of its last look and passes.
 type TableState struct {
 	Leads bool // this process keeps it
 	// Err is why the last look, or the last pass of a lane, failed.
 	Err error
-	// Headroom is for how long inserts had a period at the last look, and Wanted for how long they
-	// should; nil before one, and for a sequence.
+	// Headroom is how long inserts find a period, and Wanted how long they should; nil before the
+	// first look, and for a sequence.
 	Headroom, Wanted *time.Duration
-	// Failures are the failed passes since the last successful one, by policy, and Paused until when
-	// policies are paused.
+	// Failures are the failed passes since the last success, and Paused the ends of pauses, by policy.
 	Failures map[maintain.Lane]int
 	Paused   map[string]time.Time
 }
