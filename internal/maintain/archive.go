@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,7 +16,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// archiveDir is absolute: it is stored for processes with other working directories.
+// archiveDir returns the directory of the table's archives. It is absolute, because it is recorded
+// for processes with other working directories.
 func (t sealer) archiveDir() string {
 	dir := t.Declared.Seal.Archive
 	if !filepath.IsAbs(dir) {
@@ -125,34 +124,17 @@ func (t *Table) FindArchive(ctx context.Context, period string) (string, error) 
 		return "", err
 	}
 	for _, i := range all {
-		if i.Name == period {
+		// A damaged file may not say which period it has, but its name does.
+		if i.Name == period || i.Name == "" && filepath.Base(i.Path) == filepath.Base(archive.Path("", t.Table.Name, period)) {
 			return i.Path, nil
 		}
 	}
-	if t.Declared.Seal.Archive != "" {
-		dir := t.sealer().archiveDir()
-		// A damaged file may not say what it holds, but its name has the period's.
-		if path := archive.Path(dir, t.Table.Name, period); slices.ContainsFunc(all, func(i archive.Info) bool { return samePath(i.Path, path) }) {
-			return path, nil
-		}
-	}
-	var names []string
-	for _, i := range all {
-		if i.Name != "" {
-			names = append(names, i.Name)
-		}
-	}
-	switch {
-	case len(names) == 0:
-		return "", engine.Hinted(fmt.Errorf("restore %s: table %s has no archives", period, t.Table.Name), "--file FILE, where the file lies elsewhere")
-	case len(names) > 6:
-		names = append(append(names[:3:3], "..."), names[len(names)-3:]...)
-	}
-	return "", engine.Hinted(fmt.Errorf("restore %s: table %s has no archive of that period; it has %s", period, t.Table.Name, strings.Join(names, ", ")), "--list, or --file FILE")
+	return "", engine.Hinted(fmt.Errorf("restore %s: table %s has no archive of that period among %s", period, t.Table.Name, figure.Plural(len(all), "archive")),
+		"--list, which lists the archives; or --file FILE, where the file lies elsewhere")
 }
 
-// Release returns a restored period to retention: its file is read once more, and
-// the next pass may drop it.
+// Release returns a restored period to retention. The next pass may drop it, and verifies its
+// archive before.
 func (t *Table) Release(ctx context.Context, period string) error {
 	known, err := t.State.Periods(ctx, t.Table.Name)
 	if err != nil {
@@ -163,13 +145,6 @@ func (t *Table) Release(ctx context.Context, period string) error {
 			continue
 		}
 		k.State = state.Archived
-		f, err := archive.Verify(ctx, k.Archive)
-		switch {
-		case errors.Is(err, os.ErrNotExist), archive.Damaged(err), err == nil && f.Sum != k.ArchiveSum:
-			k.State, k.Archive, k.ArchiveSum = state.Sealed, "", "" // to be archived again
-		case err != nil:
-			return err
-		}
 		if err := t.inTx(ctx, func(tx *sql.Tx) error { return t.State.Put(ctx, tx, k) }); err != nil {
 			return err
 		}

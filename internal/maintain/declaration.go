@@ -18,7 +18,7 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A follower follows the declaration in force.
+// A follower keeps the table according to the declaration in force, which any process may replace.
 type follower struct{ *table }
 
 func (t *Table) follower() follower { return follower{t} }
@@ -34,7 +34,7 @@ type mark struct {
 
 func markOf(d *state.Declared) mark { return mark{d.Revision, d.Created.UnixMicro()} }
 
-// A followed is a declaration with its table, by which that is kept.
+// A followed is a declaration in force, with the table that it describes.
 type followed struct {
 	mark     // zero unless Follow returned the table
 	Declared *rolling.Declaration
@@ -49,16 +49,16 @@ type shared struct {
 	failed failures
 	turns  sync.Mutex
 	gate   gate
-	// copying is held for reading while all rows of a period are copied in one statement, which
-	// keeps the lock that replaces another one for longer than anybody waits for it.
+	// copying is held for reading while one statement copies all rows of a period: it blocks the swap
+	// of another period for longer than the lock timeout.
 	copying sync.RWMutex
-	// waiting are the IDs of the tasks that were not yet possible at their last attempt,
-	// for example because a bucket of a roll-up isn't over.
+	// waiting has the IDs of the tasks that were not yet possible at their last attempt, e.g. a seal
+	// because a bucket of a roll-up isn't over.
 	waiting sync.Map
-	last    atomic.Pointer[followed] // nil until Follow has read one
-	stale   atomic.Bool              // the table has changed since last was read
-	said    atomic.Pointer[followed] // the one that the log names last
-	passed  atomic.Pointer[mark]     // declaration of the latest pass of the create lane
+	last    atomic.Pointer[followed] // the result of the last Follow that read one, or nil
+	stale   atomic.Bool              // the table was altered since last was read
+	said    atomic.Pointer[followed] // the declaration that was logged last
+	passed  atomic.Pointer[mark]     // the declaration under which all triggers were created
 }
 
 // NotYet reports whether a task was not yet possible at its last attempt.
@@ -67,17 +67,17 @@ func (s *shared) NotYet(task Task) bool {
 	return waits
 }
 
-// An UnfollowedError is why a table can't be kept according to its declaration.
+// An UnfollowedError is the reason why a table can't be kept according to its declaration.
 type UnfollowedError struct {
 	why, try string
-	// gone means that the table, or its declaration, doesn't exist. Otherwise the
-	// previous declaration still determines which periods inserts need.
+	// gone means that the table or its declaration doesn't exist. Otherwise periods are still created
+	// by the previous declaration.
 	gone bool
 }
 
 func (e *UnfollowedError) Error() string { return e.why }
 
-// errChanged means that another declaration was applied since a decision.
+// errChanged ends a task because another declaration was applied after the task was planned.
 var errChanged = errors.New("the declaration has changed: the decision is made again")
 
 // Follow returns the table according to the declaration in the database, the one
@@ -103,7 +103,7 @@ func (t *Table) Follow(ctx context.Context) (*Table, error) {
 	return t.follower().by(f), nil
 }
 
-// lastFollowed returns the table by the last declaration that could be followed.
+// LastFollowed returns the table by the last declaration that could be followed.
 func (t *Table) LastFollowed() *Table {
 	if f := t.last.Load(); f != nil {
 		return t.follower().by(f)
@@ -143,8 +143,8 @@ func (t follower) forLane(ctx context.Context, lane Lane) (*Table, error) {
 	return now, nil
 }
 
-// changed reports whether the table differs from the one being kept, for example because
-// it has other columns or was dropped. In that case the next Follow inspects it.
+// changed reports whether the table was altered or dropped since its schema was read. Then the next
+// Follow reads it again.
 func (t follower) changed(ctx context.Context) (bool, error) {
 	is, err := t.DB.Describe(ctx, t.Table.Name)
 	if err != nil && !isNoTable(err) {
@@ -225,7 +225,7 @@ func tableOf(d *rolling.Declaration) *engine.Table {
 	return &engine.Table{Name: d.Name, Grid: d.Period, By: d.Time, Epoch: d.Epoch, Definition: d.Definition, Compress: d.Seal.Compress, PrimaryKey: d.Definition.PrimaryKey}
 }
 
-// declaredChanges lists the differences that affect how a table is kept.
+// declaredChanges lists the differences that affect maintenance, e.g. "keep 30d -> 90d".
 func declaredChanges(was, now *rolling.Declaration) []string {
 	var out []string
 	add := func(what, before, after string) {
@@ -282,14 +282,14 @@ func LevelOf(d *rolling.Declaration, name string) *rolling.Rollup {
 	return nil
 }
 
-// stripped returns a roll-up without its place in the file.
+// stripped returns a roll-up without its line number.
 func stripped(r rolling.Rollup) rolling.Rollup {
 	r.Line = 0
 	return r
 }
 
-// declare stores the declaration. A drop in progress either ends first, or sees the
-// new declaration before it removes anything.
+// Declare stores the declaration. A drop in progress either ends first, or sees the new declaration
+// before it removes anything.
 func (t *Table) Declare(ctx context.Context) error {
 	return t.Declaring(ctx, func(engine.Lease) error {
 		return t.State.Declare(ctx, t.State.DB(), t.Table.Name, t.Declared.Text, t.Table.Grid.String())

@@ -23,10 +23,9 @@ func (t *Table) dropper() dropper { return dropper{t} }
 // A dropping is the state of a drop, as its steps record it.
 type dropping struct {
 	state.Dropping
-	Table string // the table that the partition becomes
-	Known state.Period
-	// Applied identifies the declaration under which the period was due and its
-	// conditions were verified. Under another declaration the drop is reverted.
+	Table string       // the table that the partition becomes
+	Known state.Period // the record of the sealed period
+	// Applied is the declaration by which the period was due. Under another one the drop is reverted.
 	Applied mark
 }
 
@@ -61,6 +60,9 @@ func (t dropper) drop(ctx context.Context, p rolling.Partition, k *state.Period)
 	}
 	if t.Declared.Seal.Archive != "" {
 		read, err := archive.Verify(ctx, k.Archive)
+		if err == nil && (read.Rows != k.Rows || read.Sum != k.ArchiveSum) {
+			err = fmt.Errorf("archive %s has changed since it was written", k.Archive)
+		}
 		if err != nil && ctx.Err() == nil {
 			// The rows are there as they were sealed: the archive is written again.
 			again := *k
@@ -70,9 +72,6 @@ func (t dropper) drop(ctx context.Context, p rolling.Partition, k *state.Period)
 		}
 		if err != nil {
 			return "", err
-		}
-		if read.Rows != k.Rows || read.Sum != k.ArchiveSum {
-			return "", fmt.Errorf("archive %s has changed since it was written: %s is not dropped", k.Archive, p.Name)
 		}
 	}
 	if _, err := t.State.Begin(ctx, c, dropping{state.Dropping{Part: p}, Standalone(t.Table.Name, "drop", p), *k, t.mark}); err != nil {

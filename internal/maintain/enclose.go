@@ -11,27 +11,27 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// Enclose is the kind of change that makes rows outside of all periods those of a new one. Where
-// partitions have no lower bounds, the rows of other programs are kept between the periods, for
-// example after maintenance has not run for longer than periods are created ahead. A few are copied
-// into the periods that are created there; more would make inserts wait for long.
+// Enclose is the kind of change that makes the rows outside of all periods a period of their own.
+// On servers whose partitions have no lower bounds, such rows arrive e.g. while maintenance does
+// not run and no period is created. A few rows are copied into new periods; copying many would
+// block inserts for long.
 const Enclose Kind = "enclose"
 
 const stepEnclose = "enclose"
 
-// An enclosing is the state of such a change.
+// An enclosing is the state of an Enclose change.
 type enclosing struct {
-	Part rolling.Partition // as many periods of the grid as the rows need, as one
-	With string            // the table that holds the rows for a moment
+	Part rolling.Partition // the new period, which spans as many periods of the grid as the rows need
+	With string            // the table that has the rows in between
 }
 
 func (d *enclosing) task() Task                            { return Task{Kind: Enclose, Parts: []rolling.Partition{d.Part}} }
 func (d *enclosing) period() (rolling.Partition, bool)     { return d.Part, true }
 func (d *enclosing) tables(string) (copies, rows []string) { return nil, []string{d.With} }
 
-// createIn creates periods. If the partition that has their range has too many rows to be split,
-// its rows become those of one long period, which takes the place of those created within its
-// range; the caller looks again which are missing. enclosed is that period, "" if there was none.
+// createIn creates periods. If the partition in their place has too many rows to be split, its rows
+// become one long period, and none of the others is created; the caller looks again which are
+// missing. enclosed describes that period; it is "" if there is none.
 func (t creator) createIn(ctx context.Context, step engine.CreatePartitions) (enclosed string, err error) {
 	err = t.TryLocked(ctx, step)
 	var crowd *engine.CrowdedError
@@ -65,8 +65,9 @@ func (t *Table) Enclose(ctx context.Context, part rolling.Partition) (detail str
 	return d.resume(ctx, t, c)
 }
 
-// enclosure returns the period that the rows of a crowded partition make: those that retention
-// would not drop, up to the end of the present period. It has no name if there are none.
+// enclosure returns the bounds of the period for the rows of a crowded partition: from the oldest
+// row that retention keeps to the end of the present period at most. Its name is "" if there are no
+// such rows.
 func (t creator) enclosure(ctx context.Context, crowd *engine.CrowdedError) (p rolling.Partition, err error) {
 	now, err := t.Now(ctx)
 	if err != nil {

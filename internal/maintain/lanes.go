@@ -81,18 +81,20 @@ func (t *Table) Plan(ctx context.Context) (v View, tasks []Task, err error) {
 	return v, tasks, err
 }
 
-// A changing is the state of a change in progress, as its steps record it.
+// A changing is the recorded state of a change of several steps.
 type changing interface {
-	task() Task // for which it was begun
-	// period is the one that it changes; false if that is no period of the table.
+	task() Task // the task that began it
+	// period returns the period that it changes; false if it changes none, e.g. a restoration into a
+	// table of its own.
 	period() (rolling.Partition, bool)
-	// tables are those beside the table: mere copies, and those that may hold the only copy of rows.
+	// tables returns the names of the tables that it uses beside the rolling table: those with mere
+	// copies of rows, and those that may have the only copy.
 	tables(step string) (copies, rows []string)
-	// resume completes it from its current step.
+	// resume completes the change from its current step.
 	resume(ctx context.Context, t *Table, c *state.Change) (string, error)
 }
 
-// load reads the state of a change; nil if it is none of a period.
+// load reads the state of a change; nil if the change, e.g. an adoption, is not one of a period.
 func load(c *state.Change) (changing, error) {
 	var d changing
 	switch Kind(c.Kind) {
@@ -124,15 +126,15 @@ func affected(c *state.Change) (rolling.Partition, bool) {
 // A pass executes the due tasks of a lane, in order.
 type pass struct {
 	lane Lane
-	// only, unless nil, are the kinds of tasks to execute.
+	// only, unless nil, has the kinds of tasks to execute.
 	only []Kind
-	// table is as the declaration in force wants it, which may change from one task to the next.
+	// table follows the declaration in force, which may change between two tasks.
 	table *Table
-	// done are the tasks that were tried. Each runs once per pass: one that is still due afterwards
-	// has failed, or waits for another lane.
+	// done has the tasks that were tried. Each is tried once per pass: a task that is still due
+	// afterwards has failed, or waits for another lane.
 	done   map[string]bool
 	failed []error
-	// until is when the pass makes way for those of other tables; zero is never.
+	// until is the time after which no further task is begun; zero is never.
 	until time.Time
 	Passed
 }
@@ -160,7 +162,7 @@ func (t *Table) Pass(ctx context.Context, lane Lane, only []Kind, until time.Tim
 	return p.Passed, errors.Join(append(p.failed, err)...)
 }
 
-// run returns what ends the pass early.
+// run executes the tasks. Its error is one that ends the pass early.
 func (p *pass) run(ctx context.Context) error {
 	if pause, err := p.table.Paused(ctx, p.lane); pause != nil || err != nil {
 		return err
@@ -203,7 +205,7 @@ func (p *pass) run(ctx context.Context) error {
 	}
 }
 
-// choose returns the next task that is due, nil if there is none, and sets when another will be.
+// choose returns the next task that is due, or nil, and sets p.Next.
 func (p *pass) choose(ctx context.Context) (*Task, View, error) {
 	if ctx.Err() != nil {
 		return nil, View{}, ctx.Err()
@@ -226,7 +228,8 @@ func (p *pass) choose(ctx context.Context) (*Task, View, error) {
 // ready reports whether a task is due and waits for nothing.
 func (t *Task) ready(now int64) bool { return t.Due <= now && t.Waits == "" }
 
-// nextDue returns when the next task of a lane will be due; false if none is known.
+// nextDue returns the position at which the next task of a lane becomes due; false if none is
+// known.
 func nextDue(tasks []Task, lane Lane, now int64) (next int64, more bool) {
 	for i := range tasks {
 		if c := &tasks[i]; c.Kind.Lane() == lane && c.Due > now && (!more || c.Due < next) {
@@ -312,7 +315,8 @@ func (t *Table) Paused(ctx context.Context, lane Lane) (*state.Pause, error) {
 	return state.Paused(pauses, string(lane)), err
 }
 
-// WhilePaused returns a reason to wait for copies of rows: that a policy of the table is paused.
+// WhilePaused returns a function for copier.Limits.Waits: while the policy is paused, its reason to
+// wait is the pause.
 func (t *Table) WhilePaused(policy string) func(ctx context.Context) (why string, err error) {
 	return func(ctx context.Context) (string, error) {
 		p, err := t.Paused(ctx, Lane(policy))
@@ -323,7 +327,7 @@ func (t *Table) WhilePaused(policy string) func(ctx context.Context) (why string
 	}
 }
 
-// begin returns the table as forLane does, after checking that it is unchanged.
+// begin is forLane, after the schema was read again if the table was altered.
 func (t runner) begin(ctx context.Context, lane Lane) (*Table, error) {
 	now, err := t.follower().forLane(ctx, lane)
 	if now == nil {
@@ -360,8 +364,8 @@ func (t *Table) Do(ctx context.Context, task Task, v View) error {
 	return t.runner().ended(ctx, string(task.Kind), task.Label(), detail, began, err)
 }
 
-// ended reports and logs how an action on something ended. It returns the error as the
-// log has it, with the name of the action.
+// ended reports and logs the end of an action, e.g. "seal" of period "p20240501". It returns the
+// error of the log entry, with the action's name.
 func (t runner) ended(ctx context.Context, action, what, detail string, began time.Time, err error) error {
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -371,7 +375,7 @@ func (t runner) ended(ctx context.Context, action, what, detail string, began ti
 	case err == nil && detail == "" && !t.failed.over(action):
 		return nil
 	}
-	// Where there was nothing to do, the log's last word would be the failure before.
+	// An action that found nothing to do is logged if the entry before is a failure.
 	if err != nil || detail == "" {
 		detail = what
 	}
@@ -425,7 +429,7 @@ func (t runner) do(ctx context.Context, task Task, v View) (string, error) {
 	return "", fmt.Errorf("no such task: %s", task.Kind)
 }
 
-// finish completes the changes of a lane whose process has ended.
+// finish completes the changes of a lane that an earlier process has left.
 func (t runner) finish(ctx context.Context, lane Lane) error {
 	changes, err := t.State.Changes(ctx, t.Table.Name)
 	if err != nil {
@@ -459,7 +463,7 @@ func (t runner) finish(ctx context.Context, lane Lane) error {
 	return errors.Join(failed...)
 }
 
-// blocked adds the blocking transaction to the error of a lock.
+// Blocked adds the blocking transaction to the error of a lock that was not granted.
 func (t *Table) Blocked(ctx context.Context, err error) error {
 	who, lookErr := t.DB.Blockers(ctx, t.Table)
 	own, others := ownAndOthers(who)

@@ -12,8 +12,7 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// locks changes the table under locks that are waited for briefly, and the declaration under its
-// lock.
+// locks has the locks of a table: the turns of changes, and the lock of the declaration.
 type locks struct{ *table }
 
 func (t *Table) locks() locks { return locks{t} }
@@ -36,14 +35,14 @@ const (
 	defaultBreath = 500 * time.Millisecond
 )
 
-// tryLocked tries a step that needs the table's lock. The steps of a table take
-// turns across all lanes and processes: if two were queued for the lock, an insert
-// behind both would wait for twice the lock timeout.
+// TryLocked tries a step that needs the table's lock. The steps of a table take turns across all
+// lanes and processes: if two waited for the lock, an insert behind both would wait for twice the
+// lock timeout.
 func (t *Table) TryLocked(ctx context.Context, step engine.Step) error {
 	return t.locks().waitTurn(ctx, func() error { return t.DB.Try(ctx, step) })
 }
 
-// waitTurn is tryLocked for any change under the table's lock.
+// waitTurn is TryLocked for a change that is no engine.Step.
 func (t locks) waitTurn(ctx context.Context, change func() error) error {
 	defer t.turn(ctx)()
 	settle := func(context.Context) {}
@@ -63,7 +62,7 @@ func (t locks) waitTurn(ctx context.Context, change func() error) error {
 	return err
 }
 
-// alter is tryLocked for a step that depends on the existing partitions.
+// Alter is TryLocked for a step that depends on the existing partitions.
 func (t *Table) Alter(ctx context.Context, step func(have []rolling.Partition) engine.Step) error {
 	have, err := t.DB.Catalog().Partitions(ctx, t.Table)
 	if err != nil {
@@ -101,10 +100,10 @@ func (t locks) turn(ctx context.Context) (end func()) {
 // statements that read the table. Those of roll-ups take a fraction of it.
 const gateWait = 5 * time.Second
 
-// A gate prevents lock waits between statements of this process. A statement that
-// reads the table blocks changes of its partitions until it ends, and inserts queue
-// behind a waiting change. A change therefore waits at the gate, where no insert
-// queues behind it, and new reading statements wait for the change.
+// A gate orders the statements of this process. On the server, a statement that reads the table
+// blocks changes of its partitions, and inserts queue behind a waiting change. Therefore a change
+// waits at the gate until the process's reading statements have ended, and new ones wait for the
+// change.
 type gate struct {
 	mu               sync.Mutex
 	readers, changes int

@@ -10,12 +10,12 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// What keeps a table besides rowmill drops periods, too. A period that was sealed once, has passed
-// retention and is gone counts as dropped: its roll-ups stay as they are, although its rows are
-// missing. Other rows that are gone were deleted, and roll-ups follow.
+// Another program that keeps the table, e.g. pg_partman, may drop periods, too. A missing period
+// counts as dropped if it was sealed and has passed retention: its roll-ups stay as they are. Any
+// other missing rows count as deleted, and the roll-ups are computed again without them.
 
-// noteLost records the periods that others have dropped of a range, if retention may have passed
-// some of it.
+// noteLost records the periods within a range that other programs have dropped. It reads nothing if
+// the range is too new for retention.
 func (t dropper) noteLost(ctx context.Context, p rolling.Period) error {
 	if t.Declared.Keep.IsZero() {
 		return nil
@@ -31,13 +31,13 @@ func (t dropper) noteLost(ctx context.Context, p rolling.Period) error {
 	return t.noteMissing(ctx, parts, now)
 }
 
-// noteMissing records the periods that others have dropped, given the ones that there are.
+// noteMissing records the periods that other programs have dropped: those missing from parts.
 func (t dropper) noteMissing(ctx context.Context, parts []rolling.Partition, now int64) error {
 	if t.Declared.Keep.IsZero() || t.Rollups == nil {
 		return nil
 	}
-	// In this order, no period that this table's own changes replace or drop meanwhile is taken for a
-	// lost one.
+	// Changes are read first: a period that this process replaces or drops meanwhile must not be taken
+	// for a lost one.
 	changes, err := t.State.Changes(ctx, t.Table.Name)
 	if err != nil {
 		return err
@@ -64,8 +64,7 @@ func (t dropper) noteMissing(ctx context.Context, parts []rolling.Partition, now
 	return nil
 }
 
-// lose records that others have dropped a period, and ends the change of it that was in progress,
-// if any.
+// lose records that another program has dropped a period, and ends the change c of it, unless nil.
 func (t dropper) lose(ctx context.Context, k state.Period, c *state.Change) error {
 	if err := t.State.DropTo(ctx, t.Table.Name, k.To); err != nil {
 		return err
@@ -92,9 +91,8 @@ func lostText(k state.Period) string {
 	return k.Name + ": " + figure.Plural(k.Rows, "row") + ", by others than rowmill"
 }
 
-// lost returns those of the periods of a change that others have dropped, for a change that has
-// failed: none if that can't be told, or once one of the tables exists into which the change moves
-// rows.
+// lost returns which periods of a failed change other programs have dropped. It returns none if the
+// catalog can't be read, or if one of the tables beside exists, into which the change moves rows.
 func (t dropper) lost(ctx context.Context, parts []rolling.Partition, beside []string) (out []rolling.Partition) {
 	have, err := t.DB.Catalog().Partitions(ctx, t.Table)
 	if err != nil {

@@ -14,12 +14,12 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A merging is what a publication records whose rows are merged with those of its period. Its
-// rows are first loaded into a table of their own. Another table gets the period's rows and
-// then those with other keys, and replaces the period as that of any publication does.
+// A merging is the state of a publication into a period that has rows. The loaded rows are staged in
+// table Rows. Table With gets the rows of the period, then the staged rows with new keys, and takes
+// the place of the period.
 type merging struct {
-	// Rows is the table of the publication's own rows, "" if it may not merge. Into means
-	// that the period had rows.
+	// Rows is the table of the loaded rows, "" if the publication may not merge. Into means that the
+	// period had rows.
 	Rows string `json:",omitempty"`
 	Into bool   `json:",omitempty"`
 	// Had is how many rows were copied from the period, and Sum their checksum.

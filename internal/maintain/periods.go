@@ -19,8 +19,8 @@ type creator struct{ *table }
 
 func (t *Table) creator() creator { return creator{t} }
 
-// Creatable returns which missing periods rows may have at present: those that
-// retention would not drop, up to one period after those that are created ahead.
+// Creatable returns the range in which loads may create periods: from the oldest one that retention
+// keeps to one period after those that are created ahead.
 func (t *Table) Creatable(ctx context.Context) (*rolling.Creatable, error) {
 	t, err := t.Follow(ctx)
 	if err != nil {
@@ -33,7 +33,7 @@ func (t *Table) Creatable(ctx context.Context) (*rolling.Creatable, error) {
 	return t.CreatableAt(ctx, now)
 }
 
-// creatable is Creatable by the declaration that t has.
+// CreatableAt is Creatable at a position, by the declaration of t.
 func (t *Table) CreatableAt(ctx context.Context, now int64) (c *rolling.Creatable, err error) {
 	d := t.Declared
 	c = &rolling.Creatable{Grid: d.Period, Keep: d.Keep, Range: d.Period.Bounds()}
@@ -59,7 +59,7 @@ func (t *Table) CreatableAt(ctx context.Context, now int64) (c *rolling.Creatabl
 	return c, err
 }
 
-// oldest returns the beginning of the oldest period that retention would not drop.
+// Oldest returns the start of the oldest period that retention keeps.
 func Oldest(d *rolling.Declaration, now int64) (int64, error) {
 	b := d.Period.Bounds()
 	if d.Keep.IsZero() {
@@ -76,12 +76,12 @@ func Oldest(d *rolling.Declaration, now int64) (int64, error) {
 	return 0, err
 }
 
-// createAtOnce is how many periods one step creates: each costs some milliseconds under the
-// table's lock.
+// createAtOnce is how many periods one step creates: each takes some milliseconds under the table's
+// lock.
 const createAtOnce = 8
 
-// spareFor returns how many of the periods that a server allows are left to those that
-// are created ahead: history must not stop the table from rolling.
+// SpareFor returns how many of the periods that a server allows are reserved for those created
+// ahead. Loads of old rows must not use them up.
 func SpareFor(most int) int { return most / 10 }
 
 // CreatePeriods creates periods that rows need, as Creatable allows them. Those that
@@ -140,18 +140,17 @@ func (t *Table) CreatePeriods(ctx context.Context, parts []rolling.Partition) er
 	return nil
 }
 
-// A Loading is a file that a process is loading.
+// A Loading is a file that is being loaded, with the range of its rows so far. The range is empty
+// before the first batch; later rows are likely to lie in it.
 type Loading struct {
 	Path string
-	// Period is the range of the rows that are loaded so far, which the rest may lie in,
-	// too; it is empty before the first batch.
 	rolling.Period
 }
 
 func (l *Loading) why() string { return l.Path + " is being loaded into it" }
 
-// loading returns the files that are being loaded. A load that was killed has lost its lock.
-// Streams, which may never end, are not among them.
+// loading returns the files that are being loaded, without streams, which may never end. The load
+// of a file holds a lock; one that was killed has lost it.
 func (t creator) loading(ctx context.Context) ([]Loading, error) {
 	files, err := t.State.Unfinished(ctx, t.Table.Name)
 	if err != nil {
@@ -178,8 +177,8 @@ func (t creator) loading(ctx context.Context) ([]Loading, error) {
 	return out, nil
 }
 
-// waitForLoads returns a waitError if a load fills a period that is about to be sealed with a
-// number of rows. One without rows may have been created for rows that are on their way.
+// waitForLoads returns a waitError if a load may still add rows to a period that is about to be
+// sealed: one in the range of a load or, while any load runs, an empty one.
 func (t creator) waitForLoads(ctx context.Context, p rolling.Partition, rows int64) error {
 	loads, err := t.loading(ctx)
 	if err != nil {

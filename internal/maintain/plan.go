@@ -34,12 +34,12 @@ type Task struct {
 	New rolling.Partition
 	// Due is the position at which the task becomes due.
 	Due int64
-	// Waits is the reason why it can't be done although it is due, "" if it can.
+	// Waits is the reason why the task can't be done although it is due; "" if it can.
 	Waits string
-	// Behind means that it waits for another task of the plan.
+	// Behind means that the task waits for another task of the plan.
 	Behind bool
-	// PutOff means that it waits for its owner, who has to finish an adoption or to
-	// release a restored period, or for a load that is running.
+	// PutOff means that the task waits for the owner, who has to finish an adoption or release a
+	// restored period, or for a running load.
 	PutOff bool
 }
 
@@ -57,10 +57,12 @@ type View struct {
 	// Parts are the table's partitions in order, Known the records about them.
 	Parts []rolling.Partition
 	Known []state.Period
-	// Changes are those in progress. Busy are the bounds of the periods that they affect.
+	// Changes are the changes in progress, and Busy the periods that they affect: these are completed
+	// before anything else is done with the periods.
 	Changes []state.Change
 	Busy    []rolling.Period
-	// Restoring are those of Busy that only the command line completes.
+	// Restoring are the periods of Busy that are being restored, which only the command line
+	// completes.
 	Restoring []rolling.Period
 	// MaxPeriods and SwapRows are the engine's limits; 0 means no limit.
 	MaxPeriods int
@@ -80,7 +82,8 @@ type View struct {
 	Single bool
 }
 
-// known returns the record of a partition, or nil, by its bounds: engines may use other names.
+// Record returns the record of a partition, or nil. It compares bounds, because engines may rename
+// partitions.
 func (v View) Record(p rolling.Partition) *state.Period {
 	i, found := slices.BinarySearchFunc(v.Known, p.From, func(k state.Period, from int64) int { return cmp.Compare(k.From, from) })
 	if !found || v.Known[i].To != p.To || v.Known[i].State == state.Dropped {
@@ -138,7 +141,8 @@ func (v View) busy(parts []rolling.Partition) bool {
 	})
 }
 
-// planCreate returns the partitions that inserts will need, or when the next one is due.
+// PlanCreate returns the task that creates the partitions which inserts will need now, or else the
+// next one, with the time when it is due.
 func PlanCreate(d *rolling.Declaration, v View) ([]Task, error) {
 	present, err := d.Period.At(v.Now)
 	if err != nil {
@@ -156,7 +160,7 @@ func PlanCreate(d *rolling.Declaration, v View) ([]Task, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A load may have created later periods, before those that are wanted.
+	// Fill gaps, too: a load may have created a later period.
 	if have := len(v.Parts); have > 0 && v.Parts[0].From <= present.From {
 		b := d.Period.Bounds()
 		fill := rolling.Creatable{Grid: d.Period, Range: b, Sealed: b.From}
@@ -188,8 +192,8 @@ func PlanCreate(d *rolling.Declaration, v View) ([]Task, error) {
 	return []Task{t}, nil
 }
 
-// covered returns the position up to which inserts of present rows find a period: the end of
-// the last one before the first gap, or now.
+// covered returns the end of the periods that follow each other without a gap from now on; now if
+// no period covers it.
 func covered(parts []rolling.Partition, now int64) int64 {
 	end := now
 	for _, p := range parts {
@@ -201,7 +205,7 @@ func covered(parts []rolling.Partition, now int64) int64 {
 }
 
 // partitions returns how many partitions the server has for these periods, which are in order.
-// Where it stores no lower bounds, each gap between them takes one.
+// Where partitions have no lower bounds, each gap between periods is a partition, too.
 func (v View) partitions(parts []rolling.Partition) int {
 	n := len(parts)
 	for i := 1; i < len(parts) && !v.Gaps; i++ {
@@ -252,7 +256,7 @@ func planChecks(v View) []Task {
 	return out
 }
 
-// dropDue returns when a period is due to be dropped, or false if all are kept.
+// DropDue returns when a period is due to be dropped; false without retention.
 func DropDue(d *rolling.Declaration, p rolling.Partition) (int64, bool) {
 	if d.Keep.IsZero() {
 		return 0, false
@@ -260,7 +264,8 @@ func DropDue(d *rolling.Declaration, p rolling.Partition) (int64, bool) {
 	return max(d.Keep.After(p.To), sealDue(d, p)), true
 }
 
-// planArchives returns the sealed periods without a file that no merge will replace before.
+// planArchives returns the sealed periods without an archive, except those that will be merged
+// first.
 func planArchives(d *rolling.Declaration, v View, rebuilds []Task) []Task {
 	if d.Seal.Archive == "" {
 		return nil
@@ -358,8 +363,8 @@ func planRebuilds(d *rolling.Declaration, v View) []Task {
 	return out
 }
 
-// group returns how many partitions, beginning with the i-th, lie in one longer
-// period that is over; 0 if that period isn't over.
+// group returns how many partitions, from the i-th on, are to be merged into one longer period; 0
+// if that period isn't over.
 func (v View) group(d *rolling.Declaration, i int) int {
 	long, err := d.Seal.Merge.At(v.Parts[i].From)
 	if err != nil || d.Seal.After.After(long.To) > v.Now {
@@ -372,8 +377,8 @@ func (v View) group(d *rolling.Declaration, i int) int {
 	return n
 }
 
-// rebuild returns the tasks for the partitions of a group: each takes a run of
-// adjacent sealed partitions, with at most SwapRows rows.
+// rebuild returns the tasks for the partitions of a longer period: each task takes adjacent sealed
+// partitions with at most SwapRows rows.
 func (v View) rebuild(d *rolling.Declaration, group []rolling.Partition) []Task {
 	var out []Task
 	for i := 0; i < len(group); {

@@ -19,8 +19,8 @@ type publisher struct{ *table }
 
 func (t *Table) publisher() publisher { return publisher{t} }
 
-// Publish is the kind of change that makes a table filled by a load a period. A load
-// begins it; if that dies, the next load or maintenance completes it.
+// Publish is the kind of change in which a load fills a table and swaps it with a period. If the
+// load is killed, the next load or maintenance completes the change.
 const Publish Kind = "publish"
 
 // A publishing is the state of a publication, as its steps record it.
@@ -54,7 +54,7 @@ func (d *publishing) resume(ctx context.Context, t *Table, c *state.Change) (det
 	return d.finish(ctx, t, c, lease, 0) // the next pass tries again
 }
 
-// finish is resume with the lock on the period, which it releases.
+// finish is resume with the lock on the period held. It releases the lock.
 func (d *publishing) finish(ctx context.Context, t *Table, c *state.Change, lease engine.Lease, patience time.Duration) (detail string, err error) {
 	defer func() { err = errors.Join(err, lease.Release()) }()
 	now, err := t.State.Change(ctx, c.Table, c.ID)
@@ -79,29 +79,33 @@ func (d *publishing) lock() string { return fmt.Sprintf("%s/publish/%d", d.Table
 const stepStage = "stage"
 
 const (
-	// busyWait limits how long a load waits for other changes of a period, and for the lock that
-	// replaces it.
+	// busyWait limits how long a load waits for other changes of a period, and for the lock of the
+	// swap.
 	busyWait = 30 * time.Second
 	busyPoll = 200 * time.Millisecond
 	// countTries is how often a period's rows are counted while a lock is not granted,
 	// before all of its publication is tried again.
 	countTries = 30
-	// mostFills is how often a table is filled for a period if the rolling table is altered
-	// each time before it can become one.
+	// mostFills is how often a period's table is filled if the rolling table is altered each time
+	// before the swap.
 	mostFills = 3
 )
 
 // errPublishLost is the cause of the end of a publication whose lock was lost.
 var errPublishLost = engine.Classed(engine.ErrConnectionLost, errors.New("the lock on the period's publication is lost"))
 
+// A filler writes the rows of a publication. With sourceOrder it writes them in the order of the
+// source, so that of rows with one key the first can be kept.
+type filler = func(ctx context.Context, sourceOrder bool, write func(*engine.Batch) error) error
+
 // Publishable returns an error if the account can't publish periods.
 func (t *Table) Publishable(ctx context.Context) error {
 	return engine.Probe(ctx, t.DB, engine.Needs{})
 }
 
-// FinishPublications completes the publications of loads that have died, or removes
-// what they have left. On return, none of the source is under way: it waits for another
-// process that completes one. Failures to complete those of others are only logged.
+// FinishPublications completes the publications of killed loads, or removes their tables. On
+// return, no publication of the source is in progress: it waits while another process completes
+// one. If it can't complete a publication of another source, it logs the error.
 func (t *Table) FinishPublications(ctx context.Context, source string) error {
 	changes, err := t.State.Changes(ctx, t.Table.Name)
 	if err != nil {
@@ -139,8 +143,7 @@ func (t *Table) FinishPublications(ctx context.Context, source string) error {
 //
 // The period is replaced in a journalled change that holds a lock of its own, so that
 // only one process at a time publishes it, and any process completes it after a crash.
-func (t *Table) Publish(ctx context.Context, p *state.Publication, columns []engine.Column,
-	fill func(ctx context.Context, sourceOrder bool, write func(*engine.Batch) error) error) (err error) {
+func (t *Table) Publish(ctx context.Context, p *state.Publication, columns []engine.Column, fill filler) (err error) {
 	d := &publishing{Publication: *p}
 	lease, err := t.publisher().lead(ctx, d)
 	if err != nil {
@@ -161,8 +164,7 @@ func (t *Table) Publish(ctx context.Context, p *state.Publication, columns []eng
 
 // publishAsDeclared publishes by the declaration in force, and once more if the table has been
 // altered meanwhile.
-func (t publisher) publishAsDeclared(ctx context.Context, d *publishing, columns []engine.Column,
-	fill func(ctx context.Context, sourceOrder bool, write func(*engine.Batch) error) error) error {
+func (t publisher) publishAsDeclared(ctx context.Context, d *publishing, columns []engine.Column, fill filler) error {
 	for n := 1; ; n++ {
 		now, err := t.Follow(ctx)
 		if err == nil {
@@ -187,14 +189,14 @@ func (t publisher) lead(ctx context.Context, d *publishing) (lease engine.Lease,
 	return lease, err
 }
 
-// A givenUp error is why a publication was given up. Nothing of it is left: its rows may be sent
-// in another way.
+// A givenUp error is why a publication was given up. Its tables are removed, and the load may insert
+// its rows instead.
 type givenUp struct{ error }
 
 func (e givenUp) Unwrap() error { return e.error }
 
-// unfinished is an error of a change that is completed later: its rows must not be sent in
-// another way, whatever the class of the error.
+// unfinished is the error of a publication that will be completed later. It loses the classes on
+// which the load would insert the rows instead: they would be there twice.
 func (t publisher) unfinished(ctx context.Context, err error) error {
 	var given givenUp
 	switch {
@@ -208,8 +210,7 @@ func (t publisher) unfinished(ctx context.Context, err error) error {
 	return err
 }
 
-func (t publisher) publish(ctx context.Context, d *publishing, columns []engine.Column,
-	fill func(ctx context.Context, sourceOrder bool, write func(*engine.Batch) error) error) error {
+func (t publisher) publish(ctx context.Context, d *publishing, columns []engine.Column, fill filler) error {
 	began := time.Now()
 	c := &state.Change{Table: t.Table.Name, ID: fmt.Sprintf("publish %d", d.From), Kind: string(Publish), Step: stepStage}
 	old, err := t.State.Change(ctx, c.Table, c.ID)
@@ -271,7 +272,10 @@ func (t publisher) publish(ctx context.Context, d *publishing, columns []engine.
 		err = t.beginSwap(ctx, c, d)
 	}
 	if err != nil {
-		return errors.Join(err, t.abandonPublish(ctx, c, d))
+		if c.Step == stepStage {
+			err = errors.Join(err, t.removePublish(ctx, c, d))
+		}
+		return err
 	}
 	if _, err := t.finishPublish(ctx, c, d, busyWait); err != nil {
 		return t.unfinished(ctx, err)
@@ -289,8 +293,8 @@ func (d *publishing) detail() string {
 	return out
 }
 
-// unbusy waits until no other change of the period is under way. None begins while the
-// publication is recorded.
+// unbusy waits until no other change of the period is in progress. While the publication is
+// recorded, none begins.
 func (t publisher) unbusy(ctx context.Context, c *state.Change) error {
 	for end := time.Now().Add(busyWait); ; {
 		changes, err := t.State.Changes(ctx, c.Table)
@@ -315,8 +319,7 @@ func (t publisher) unbusy(ctx context.Context, c *state.Change) error {
 }
 
 // stage fills a table with the rows, and verifies it.
-func (t publisher) stage(ctx context.Context, d *publishing, columns []engine.Column,
-	fill func(ctx context.Context, sourceOrder bool, write func(*engine.Batch) error) error) error {
+func (t publisher) stage(ctx context.Context, d *publishing, columns []engine.Column, fill filler) error {
 	staged, err := t.fillStage(ctx, d, columns, false, fill)
 	if errors.Is(err, engine.ErrDuplicateKey) && ctx.Err() == nil {
 		staged, err = t.fillStage(ctx, d, columns, true, fill)
@@ -348,8 +351,7 @@ func (t publisher) stage(ctx context.Context, d *publishing, columns []engine.Co
 	return nil
 }
 
-func (t publisher) fillStage(ctx context.Context, d *publishing, columns []engine.Column, skip bool,
-	fill func(ctx context.Context, sourceOrder bool, write func(*engine.Batch) error) error) (out engine.Staged, err error) {
+func (t publisher) fillStage(ctx context.Context, d *publishing, columns []engine.Column, skip bool, fill filler) (out engine.Staged, err error) {
 	db, is := t.DB.(engine.Stager)
 	if !is {
 		return out, engine.Classed(engine.ErrUnsupported, fmt.Errorf("%s has no bulk path", t.DB.Info().Engine))
@@ -366,7 +368,8 @@ func (t publisher) fillStage(ctx context.Context, d *publishing, columns []engin
 	return s.Finish(ctx)
 }
 
-// checkPublish returns state.ErrFilled if rows of the period can't be replaced any more.
+// checkPublish returns state.ErrFilled if the period can no longer be replaced, e.g. because others
+// have inserted rows.
 func (t publisher) checkPublish(ctx context.Context, d *publishing) error {
 	if t.Declared.Late == rolling.LateReject {
 		to, err := t.State.SealedUpTo(ctx, t.Table.Name)
@@ -387,8 +390,8 @@ func (t publisher) checkPublish(ctx context.Context, d *publishing) error {
 	return err
 }
 
-// rowsUpTo returns the number of rows of a period, at most a number. Another period of the
-// table may be replaced at this moment.
+// rowsUpTo counts the rows of a period, up to most. It tries again for locks, as another period may
+// be replaced at this moment.
 func (t publisher) rowsUpTo(ctx context.Context, p rolling.Partition, most int64) (rows int64, err error) {
 	err = engine.RetryLocks(ctx, countTries, func() error {
 		defer t.gate.read()()
@@ -417,7 +420,7 @@ func (t publisher) beginSwap(ctx context.Context, c *state.Change, d *publishing
 	})
 }
 
-// gone reports that the period was dropped, or became a part of another, before it was replaced.
+// gone reports whether the period was dropped or merged before the swap.
 func (t publisher) gone(ctx context.Context, d *publishing) (bool, error) {
 	have, err := t.DB.Catalog().Partitions(ctx, t.Table)
 	if err != nil {
@@ -440,14 +443,7 @@ func (t publisher) touch(ctx context.Context, tx *sql.Tx, d *publishing, r rolli
 // abandonWait limits the removal of what a failed publication has left.
 const abandonWait = 30 * time.Second
 
-// abandonPublish removes the table of a publication that can't be made.
-func (t publisher) abandonPublish(ctx context.Context, c *state.Change, d *publishing) error {
-	if c.Step != stepStage {
-		return nil // it can be completed
-	}
-	return t.removePublish(ctx, c, d)
-}
-
+// removePublish ends a publication before its swap, and removes its tables.
 func (t publisher) removePublish(ctx context.Context, c *state.Change, d *publishing) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandonWait)
 	defer cancel()
@@ -460,7 +456,7 @@ func (t publisher) removePublish(ctx context.Context, c *state.Change, d *publis
 	return t.State.End(ctx, t.State.DB(), c)
 }
 
-// giveUp ends a publication whose table the server refuses as a period. It returns a givenUp.
+// giveUp ends a publication whose swap was refused. It returns a givenUp error.
 func (t publisher) giveUp(ctx context.Context, c *state.Change, d *publishing, cause error) error {
 	var rows int64
 	if err := t.DB.SQL().QueryRowContext(ctx, "SELECT COUNT(*) FROM "+t.DB.Dialect().Quote(d.With)).Scan(&rows); err != nil {
@@ -496,7 +492,7 @@ func (t publisher) finishPublish(ctx context.Context, c *state.Change, d *publis
 		var err error
 		switch c.Step {
 		case stepStage: // its rows are with a load that has died
-			if err := t.abandonPublish(ctx, c, d); err != nil {
+			if err := t.removePublish(ctx, c, d); err != nil {
 				return "", err
 			}
 			return d.Part.Name + ": the load ended before it was complete; the same load continues", nil
@@ -517,7 +513,7 @@ func (t publisher) finishPublish(ctx context.Context, c *state.Change, d *publis
 	}
 }
 
-// swapPublished replaces the period, while others wait for as little as possible.
+// swapPublished replaces the period, and records that in one transaction.
 func (t publisher) swapPublished(ctx context.Context, c *state.Change, d *publishing, patience time.Duration) error {
 	old := []rolling.Partition{d.Part}
 	proofs := t.rebuilder().proofs(old, []engine.Checksum{d.Sum})

@@ -21,7 +21,7 @@ type rebuilder struct{ *table }
 
 func (t *Table) rebuilder() rebuilder { return rebuilder{t} }
 
-// A rebuilding is the state of a rebuild or a merge, as its steps record it.
+// A rebuilding is the recorded state of a rebuild or a merge.
 type rebuilding struct {
 	Old  []rolling.Partition
 	New  rolling.Partition
@@ -68,8 +68,8 @@ const (
 // rebuild writes the rows of one or more sealed periods sorted and, if so declared, compressed, and
 // replaces the periods with the result, unless others have written to them meanwhile.
 func (t rebuilder) rebuild(ctx context.Context, task Task) (string, error) {
-	// A table that an interrupted change has left may have the only copy of rows: names must not
-	// recur.
+	// Names must not recur: a table that an interrupted change has left may have the only copy of
+	// rows.
 	once := fmt.Sprintf("_%x", time.Now().UnixMilli()&0xffffff)
 	r := rebuilding{Old: task.Parts, New: task.New, With: Standalone(t.Table.Name, "new", task.New)}
 	for _, p := range task.Parts {
@@ -124,8 +124,8 @@ func (t rebuilder) continueRebuild(ctx context.Context, c *state.Change) (string
 	}
 }
 
-// createCopy creates an empty table for the rows of periods, in place of one that an
-// interrupted change has left.
+// createCopy creates an empty table like the rolling one, without partitions. It first drops what an
+// interrupted change has left under that name.
 func (t rebuilder) createCopy(ctx context.Context, name string) error {
 	if err := t.DB.Try(ctx, engine.DropTables{Names: []string{name}}); err != nil {
 		return err
@@ -162,7 +162,7 @@ func (t rebuilder) copyRows(ctx context.Context, c *state.Change, r *rebuilding)
 	return nil
 }
 
-// reasonEvery is how often another reason for the same wait is reported.
+// reasonEvery is how often a changed reason for a wait is reported.
 const reasonEvery = 10 * time.Second
 
 // pauses returns a function that reports why the copy of a period waits, and that it continues.
@@ -222,8 +222,7 @@ func (t rebuilder) proofs(old []rolling.Partition, sums []engine.Checksum) []eng
 	return out
 }
 
-// unswapped returns why a copy doesn't take the place of its periods, which are as they were, or
-// "".
+// unswapped returns why a swap was refused, with the periods as they were; "" for other errors.
 func unswapped(err error) string {
 	switch {
 	case errors.Is(err, engine.ErrDiffers):
@@ -234,9 +233,10 @@ func unswapped(err error) string {
 	return ""
 }
 
-// abandonRebuild removes a copy that differs, and breaks the seals to start again, but those of
-// periods that are lost. Where a server was killed between two statements of the exchange, rows of
-// a period are in the table for old rows.
+// abandonRebuild ends a rebuild whose copy can't be used: it removes the copy, and breaks the seals
+// of the periods except the lost ones, so that they are sealed and rebuilt again. If the server was
+// killed between two statements of the swap, rows of a period are in a table of r.Out: these are put
+// back.
 func (t rebuilder) abandonRebuild(ctx context.Context, c *state.Change, r *rebuilding, why string, lost []rolling.Partition) (string, error) {
 	for _, out := range r.Out {
 		there, err := t.Exists(ctx, out)
@@ -268,7 +268,8 @@ func (t rebuilder) abandonRebuild(ctx context.Context, c *state.Change, r *rebui
 	return r.New.Name + ": " + why + "; it will be sealed again first", err
 }
 
-// putBack moves rows of a period back into the table, where a row with the same key is newer.
+// putBack moves the rows of a table back into the rolling table, except those whose key it has
+// already: these rows are newer.
 func (t rebuilder) putBack(ctx context.Context, out string) error {
 	d, cols := t.DB.Dialect(), t.columns()
 	table, out := d.Quote(t.Table.Name), d.Quote(out)

@@ -36,7 +36,7 @@ type Restoration struct {
 	c state.Change
 }
 
-// A restoring is what the journal has of a restoration.
+// A restoring is the recorded state of a restoration.
 type restoring struct {
 	Part  rolling.Partition // with its name in the table
 	Table string            // holds the rows until they are in place
@@ -50,7 +50,7 @@ func (r *restoring) task() Task                         { return Task{Kind: Rest
 func (r *restoring) period() (rolling.Partition, bool)  { return r.Part, r.Into == "" }
 func (r *restoring) tables(string) (copies, _ []string) { return []string{r.Table}, nil }
 
-// resume does nothing: the command line resumes it.
+// resume does nothing: only the command line completes a restoration.
 func (r *restoring) resume(context.Context, *Table, *state.Change) (string, error) { return "", nil }
 
 // Steps of a restoration.

@@ -12,7 +12,7 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A Rolled tells queries what the roll-ups of a database's tables have. It may be used by several
+// A Rolled tells queries which buckets of a table's roll-ups are exact. It may be used by several
 // goroutines.
 type Rolled struct {
 	db engine.Keeper

@@ -159,6 +159,6 @@ func (t sealer) refresh(ctx context.Context, v View) (int, error) {
 	if stale == 0 || ctx.Err() != nil {
 		return n, err
 	}
-	more, again := t.Rollups.Refresh(ctx, now) // also for what was found before an error
+	more, again := t.Rollups.Refresh(ctx, now) // also after an error: some buckets may be stale
 	return n + more, errors.Join(err, again)
 }

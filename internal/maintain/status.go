@@ -17,20 +17,19 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A Status describes the state of a rolling table, for people and programs. Times
-// are UTC; durations are in seconds; positions of time axes are given as times.
+// A Status describes a rolling table, for people and programs. Times are in UTC, durations in
+// seconds, positions of a time axis are written as times.
 type Status struct {
 	Format string `json:"format"` // rowmill.status/1
 	Table  string `json:"table"`
 	Target string `json:"target"`
-	// Node is the name of the server if the table is on several, and Head reports that it is the one
-	// that presents them.
+	// Node is the name of the server if the rows are on several servers. Head means that this server
+	// presents them as one table.
 	Node   string    `json:"node,omitempty"`
 	Head   bool      `json:"head,omitempty"`
 	Engine string    `json:"engine"`
 	At     time.Time `json:"at"`
-	// Now is the present on the table's axis: At, or a clock's time, or for a
-	// sequence the highest key.
+	// Now is the present on the table's axis: the time, or the highest key of a sequence.
 	Now string `json:"now"`
 	// Every, Ahead and Keep are as written in the declaration.
 	Every string `json:"every"`
@@ -40,10 +39,10 @@ type Status struct {
 	Coverage
 
 	Rollups []RollupStatus `json:"rollups"`
-	// Late is the maximum time for which roll-ups and their live views may lack late rows.
+	// Late describes for how long roll-ups and their live views may lack late rows.
 	Late string `json:"late_rows,omitempty"`
-	// Adopting means that the table is a plain one in conversion to a rolling one,
-	// or back: its periods are not known.
+	// Adopting means that the table is being converted to a rolling one, or back: its periods are
+	// unknown.
 	Adopting bool `json:"adopting,omitempty"`
 	// Paused are policies that are paused.
 	Paused []PauseStatus `json:"paused,omitempty"`
@@ -51,7 +50,7 @@ type Status struct {
 
 	Blockers []BlockerStatus `json:"blockers"`
 	Hidden   []HiddenStatus  `json:"hidden,omitempty"`
-	// Notes are worth knowing, and require no action.
+	// Notes require no action.
 	Notes []string `json:"notes,omitempty"`
 	// Problems require action. If there are none, rowmill status exits with 0.
 	Problems []Problem `json:"problems"`
@@ -62,8 +61,7 @@ type Coverage struct {
 	Periods []PeriodStatus `json:"periods"`
 	Rows    int64          `json:"rows"`  // estimated
 	Bytes   int64          `json:"bytes"` // data and indexes
-	// Headroom is how long inserts will find a period if no more are created: from
-	// the present to the end of the last period. HeadroomWanted is the declared
+	// Headroom is how long inserts find a period if no more are created, HeadroomWanted the declared
 	// value. Both are null for a sequence, which has HeadroomRows instead.
 	Headroom       *float64 `json:"headroom_seconds"`
 	HeadroomWanted *float64 `json:"headroom_wanted_seconds"`
@@ -115,7 +113,7 @@ type ChangeStatus struct {
 	// Rows are the rows that the step has processed, of about Of; 0 if it counts none.
 	Rows int64 `json:"rows,omitempty"`
 	Of   int64 `json:"of_rows,omitempty"`
-	// Interrupted means that it stopped before its end, and that no process is working on it.
+	// Interrupted means that it is incomplete, and no process is working on it.
 	Interrupted bool `json:"interrupted,omitempty"`
 }
 
@@ -146,7 +144,7 @@ type NextStatus struct {
 	Why    string     `json:"why,omitempty"`
 }
 
-// BlockerStatus is a transaction that blocks a task. Rowmill's own are included only
+// BlockerStatus is a transaction that blocks a task. Rowmill's own transactions are included only
 // if they have been open for minutes.
 type BlockerStatus struct {
 	ID        int64   `json:"id"`
@@ -157,8 +155,7 @@ type BlockerStatus struct {
 	Own       bool    `json:"own,omitempty"` // it is rowmill's own
 }
 
-// HiddenStatus is information that the server shows to other accounts only, and the
-// grant that shows it.
+// HiddenStatus is information that the account may not see, with the grant that it lacks.
 type HiddenStatus struct {
 	What  string `json:"what"`
 	Grant string `json:"grant"`
@@ -180,8 +177,8 @@ const (
 	stuck      = 5               // how often a change may fail before that is a problem
 	maxNext    = 8               // pending tasks in a status
 	maxActions = 20              // completed actions in a status
-	// passing is the age below which a transaction is expected to end by itself: beside
-	// an older one it is not reported as a blocker.
+	// passing is the age below which a transaction is expected to end by itself: it is not reported if
+	// an older one blocks, too.
 	passing = time.Second
 )
 
@@ -205,7 +202,7 @@ func (t *Table) Status(ctx context.Context) (*Status, error) {
 	return inspect(ctx, t.LastFollowed(), s)
 }
 
-// describe sets what follows from the declaration.
+// describe sets the fields of a status that follow from the declaration.
 func describe(t *Table, s *Status) {
 	d, info := t.Declared, t.DB.Info()
 	s.Format, s.Table, s.Target, s.Engine = "rowmill.status/1", d.Name, info.Target, info.Engine
@@ -225,22 +222,22 @@ func Unreached(d *rolling.Declaration, node, target string, why error) *Status {
 	return s
 }
 
-// problem adds a problem, which several parts of a look may find.
+// problem adds a problem, unless another part of the look has added it.
 func (s *Status) problem(code, text, try string) {
 	if p := (Problem{Code: code, Text: text, Try: try}); !slices.Contains(s.Problems, p) {
 		s.Problems = append(s.Problems, p)
 	}
 }
 
-// A look is an inspection of a table, of which its status is made.
+// A look is an inspection of a table, from which its status is made.
 type look struct {
 	*Table
 	s     *Status
 	v     View
 	tasks []Task
-	// pauses are those that have not ended.
+	// pauses are the present pauses.
 	pauses []state.Pause
-	// latest are the latest attempts of each kind of action, if they were recent.
+	// latest has the last attempt of each kind of action, if recent.
 	latest []ActionStatus
 }
 
@@ -309,8 +306,8 @@ func (l *look) periods(ctx context.Context) error {
 	return nil
 }
 
-// openNote says when so many periods, open on many connections, take much of the server's memory
-// beside that for pages; "" if they don't.
+// openNote warns of so many periods that, open on many connections, they take much memory of the
+// server. It returns "" if they don't.
 func openNote(periods int, cost engine.OpenCost, cache int64) string {
 	bytes := cost.Partitions(periods, engine.OpenConnections)
 	if cache <= 0 || bytes <= engine.OpenShare*float64(cache) {
@@ -549,10 +546,10 @@ func ownAndOthers(who []engine.Blocker) (own, others []engine.Blocker) {
 	return own, others
 }
 
-// gaps adds those between the periods from the oldest one that stays: those before it
-// are restored or due to be dropped. A gap that has long passed and had no period is no
-// problem: history was loaded, and only the periods that its rows need were created. Nor is one
-// after all that are due to exist, before a period that a load has created in the future.
+// gaps adds the gaps between the periods that retention keeps. Two kinds of gaps are no problem:
+// one in the past that never had a period, because loads of history create only the periods that
+// their rows need; and one after the periods that should exist now, before a period that a load has
+// created in the future.
 func (l *look) gaps(context.Context) error {
 	i := slices.IndexFunc(l.v.Parts, func(p rolling.Partition) bool {
 		k := l.v.Record(p)
@@ -595,8 +592,8 @@ func (l *look) outside(ctx context.Context) error {
 	return err
 }
 
-// leftovers adds the tables with rows of periods that no change in progress needs: a former one has
-// left them, or kept them for inspection.
+// leftovers adds the tables with rows of periods that no change in progress needs: a former change
+// has left them.
 func (l *look) leftovers(ctx context.Context) error {
 	db, ok := l.DB.(engine.Sizer)
 	if !ok {
@@ -674,8 +671,8 @@ func (l *look) delays() {
 	}
 }
 
-// failures adds changes that fail, actions whose last attempt failed, unless because
-// of a lock, and periods that can't be created.
+// failures adds changes that fail repeatedly, actions whose last attempt failed for another reason
+// than a lock, and periods that can't be created.
 func (l *look) failures() {
 	locked := slices.ContainsFunc(l.latest, func(a ActionStatus) bool { return a.Locked })
 	for _, c := range l.s.Changes {
@@ -700,8 +697,8 @@ func (l *look) failures() {
 	}
 }
 
-// AdoptionStatus returns the status of the table's adoption, or of its undo. It is nil if none is
-// in progress, and if only dropping the old table is left. Nothing is changed.
+// AdoptionStatus returns the status of the table's adoption or of its undo; nil if none is in
+// progress or only the old table is left to be dropped. It changes nothing.
 func (t *Table) AdoptionStatus(ctx context.Context) (*Status, error) {
 	c, err := adopt.UnderWay(ctx, t.State, t.Declared.Name)
 	if err != nil || c == nil || adopt.Ended(c) {
@@ -761,7 +758,7 @@ func changeStatus(c *state.Change, what string) (ChangeStatus, error) {
 	return cs, nil
 }
 
-// besides looks for what keeps the table besides rowmill.
+// besides adds the other programs that create or drop partitions of the table.
 func (l *look) besides(ctx context.Context) error {
 	all, err := l.Rivals(ctx)
 	for _, r := range all {

@@ -32,10 +32,10 @@ type Table struct {
 	Limits copier.Limits
 	events
 
-	// Node is the name of the server if the table is on several: it has the rows of some keys. Its
-	// archive is a directory of that name.
+	// Node is the name of the server if the rows are on several. Archives of a node are in a directory
+	// of that name.
 	Node string
-	// Dir is the base of relative archive paths; "" is the working directory.
+	// Dir is the base directory of relative archive paths; "" is the working directory.
 	Dir string
 
 	// breath replaces defaultBreath in tests.
@@ -48,13 +48,13 @@ type Table struct {
 type events struct {
 	// Reached, unless nil, is called at each point of a change. Tests end the process there.
 	Reached func(point string)
-	// Say, unless nil, is called for each action, but once for a failure that repeats itself. Count,
+	// Say, unless nil, is called for each action; for a failure that repeats itself, once. Count,
 	// unless nil, is called for each attempt.
 	Say, Count func(Event)
 }
 
-// table is Table, as it is embedded in the types below: each policy and each verb has a small type
-// of its own, in the file named for it, which a method of the table returns.
+// table is Table under a name that can be embedded without hiding its field Table. Each policy and
+// each verb is a small type around it, e.g. sealer, with the methods of one file.
 type table = Table
 
 // An Event is an event of a table's maintenance.
@@ -64,7 +64,7 @@ type Event struct {
 	Detail string
 	Took   time.Duration
 	Err    error
-	// Waiting means that it will be tried again automatically.
+	// Waiting means that the action will be tried again automatically.
 	Waiting bool
 }
 
@@ -126,7 +126,7 @@ func Open(ctx context.Context, db engine.Keeper, d *rolling.Declaration, now fun
 	return t, t.OpenLevels()
 }
 
-// inForce returns the period that replaced "auto" when a declaration was applied.
+// inForce returns the grid that apply has chosen for a declaration with period "auto".
 func inForce(d *state.Declared) (rolling.Grid, error) {
 	g, err := rolling.Parse(d.Period)
 	if err != nil {
@@ -242,14 +242,14 @@ const repeatAfter = 30 * time.Second
 
 // failures are the recent failures of this process.
 type failures struct {
-	// open holds the kinds of actions, and whether their last entry in the log is a failure; last when
-	// each failure was logged; said the text of the failure of each action that was reported last.
+	// open has whether the last log entry of a kind of action is a failure, last has when each failure
+	// was logged, and said has the text of the failure of each action that Say was called with last.
 	open, last, said sync.Map
 	logged           atomic.Int64 // entries of this process
 }
 
-// news reports whether the result of an action is to be reported: a failure, once, until the action
-// fails otherwise or succeeds.
+// news reports whether Say is to be called with a result: with a failure once, until the action
+// succeeds or fails for another reason.
 func (f *failures) news(action, detail string, err error) bool {
 	what := action + " " + detail
 	switch {
@@ -272,14 +272,14 @@ func (f *failures) news(action, detail string, err error) bool {
 // trimEvery is the number of entries after which the oldest ones are removed.
 const trimEvery = 100
 
-// over reports whether the last entry of a kind of action is a failure.
+// over reports whether the last log entry of a kind of action is a failure.
 func (f *failures) over(action string) bool {
 	failed, _ := f.open.Load(action)
 	return failed == true
 }
 
-// repeated reports whether the same failure was logged less than repeatAfter ago, and
-// otherwise records it.
+// repeated reports whether the same failure was logged less than repeatAfter ago. Otherwise it
+// records the failure as logged now.
 func (f *failures) repeated(what string) bool {
 	now := time.Now()
 	f.last.Range(func(what, at any) bool {
@@ -292,7 +292,8 @@ func (f *failures) repeated(what string) bool {
 	return repeated
 }
 
-// log reports and logs an action. If the log can't be written, that is reported.
+// Log reports an action, and writes it to the log in the database. It reports a log that can't be
+// written.
 func (t *Table) Log(ctx context.Context, action, detail string, took time.Duration, err error) {
 	e := Event{At: time.Now(), Action: action, Detail: detail, Took: took, Err: err, Waiting: errors.Is(err, engine.ErrLockTimeout)}
 	if t.Count != nil {

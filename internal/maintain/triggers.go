@@ -22,8 +22,8 @@ const (
 	ExactTriggersText = "the triggers of exact roll-ups"
 )
 
-// triggerState returns the names of declared triggers that are missing, and of those
-// that apply would replace: an earlier version or declaration made them.
+// triggerState returns which declared triggers are missing, and which are old: made by an earlier
+// version or declaration, so that apply would replace them.
 func (t guard) triggerState(ctx context.Context) (missing, old []string, err error) {
 	read := func(name string, change func(context.Context) (engine.TriggerChange, error)) {
 		if err != nil {
@@ -56,8 +56,8 @@ func missed(names []string) string {
 	return strings.Join(names, ", and ") + " are missing: rows are neither refused nor counted as declared"
 }
 
-// MissingTriggers returns an error that wraps ErrTriggers if declared triggers are
-// missing. If they belong to periods, a pass creates them.
+// MissingTriggers returns an error of class ErrTriggers if declared triggers are missing. It
+// ignores triggers of periods, which the next pass creates.
 func (t *Table) MissingTriggers(ctx context.Context) error {
 	if t.Schema == nil || t.Schema.View {
 		return nil
@@ -73,7 +73,7 @@ func (t *Table) MissingTriggers(ctx context.Context) error {
 // without them: a table without new periods would be worse.
 var ErrTriggers = errors.New("triggers are missing")
 
-// refusals returns the triggers that reject rows of sealed periods.
+// LateTriggers returns the triggers that reject rows of sealed periods.
 func (t *Table) LateTriggers(ctx context.Context) ([]engine.Trigger, engine.LateWords, error) {
 	words, ok := t.DB.Words().(engine.LateWords)
 	if !ok {
@@ -92,7 +92,7 @@ func (t *Table) LateTriggers(ctx context.Context) ([]engine.Trigger, engine.Late
 	return words.Refuse(t.Table, periods, "(SELECT MAX(sealed_to) FROM rowmill_tables WHERE name = "+SQLText(t.Table.Name)+")"), words, nil
 }
 
-// refuseLate makes the table's triggers match the declaration.
+// RefuseLate creates or drops these triggers as declared.
 func (t *Table) RefuseLate(ctx context.Context) error {
 	change, err := t.LateChange(ctx)
 	if err != nil || len(change.SQL) == 0 {
@@ -115,7 +115,8 @@ func (t *Table) LateChange(ctx context.Context) (engine.TriggerChange, error) {
 	return engine.ChangeTriggers(ctx, t.DB, words.HaveTriggers, t.Table.Name, triggers, t.Declared.Late == rolling.LateReject)
 }
 
-// sealedTo records up to where every period is sealed: the triggers reject rows below.
+// sealedTo records the end of the last period before which all are sealed. The triggers reject rows
+// below it.
 func (t guard) sealedTo(ctx context.Context, x state.Exec, sealed rolling.Partition) error {
 	if t.Declared.Late != rolling.LateReject {
 		return nil
@@ -137,8 +138,8 @@ func (t guard) sealedTo(ctx context.Context, x state.Exec, sealed rolling.Partit
 	return t.State.SealedTo(ctx, x, t.Table.Name, to)
 }
 
-// missedTriggers creates the triggers of periods whose creator was killed before it created them: a
-// process that keeps or loads the table. It makes sure of all under each declaration once.
+// missedTriggers creates missing triggers of periods: a process may have been killed after it
+// created a period. Under a new declaration it creates all of them once.
 func (t guard) missedTriggers(ctx context.Context) error {
 	missed, err := t.triggersMissed(ctx)
 	if err != nil || !missed {
