@@ -40,20 +40,19 @@ type Plan struct {
 	Steps []Step
 	// Notes are for the owner: what remains unchanged, and what takes effect later.
 	Notes []string
-	// Dropped tells what retention removes once the declaration is applied, and may not before:
-	// the owner is asked for it by itself.
+	// Dropped describes the rows that retention will remove under the new declaration and not under
+	// the old one. The owner confirms this separately.
 	Dropped []string
-	// Adopt means that the table is a plain one with rows, which package adopt
-	// converts into a rolling one. Steps follow the adoption.
+	// Adopt means that the table is a plain one, which package adopt converts into a rolling one
+	// before the steps.
 	Adopt bool
-	// Before, unless nil, is called by the adoption once its checks have passed,
-	// with the position from which the table has periods. It resets the records of
-	// a former table of that name. BeforeSQL are its statements about roll-ups.
+	// Before, unless nil, is for adopt.Options.Before: it resets the records of a former table of that
+	// name. from is the start of the first period. BeforeSQL are its statements about roll-ups.
 	Before    func(ctx context.Context, from int64) error
 	BeforeSQL []string
 }
 
-// Empty reports whether there is nothing to do.
+// Empty reports whether nothing is to be done.
 func (a *Plan) Empty() bool { return len(a.Steps) == 0 && !a.Adopt }
 
 // Statements returns the plan as SQL that can be executed, with comments.
@@ -99,7 +98,8 @@ func PlanTable(ctx context.Context, table *maintain.Table) (*Plan, error) {
 	return a, nil
 }
 
-// planProbe tests privileges before the first step that needs them, as an adoption does itself.
+// planProbe adds a step that tests the account's privileges before the other steps. An adoption
+// does that itself.
 func (t planner) planProbe(a *Plan) {
 	words, ok := t.DB.Words().(engine.ProbeWords)
 	if !ok || a.Adopt || len(a.Steps) == 0 {
@@ -111,7 +111,8 @@ func (t planner) planProbe(a *Plan) {
 		run: func(ctx context.Context) error { return engine.Probe(ctx, t.DB, needs) }})
 }
 
-// planState creates missing tables and columns of rowmill's own first, as an adoption does itself.
+// planState adds a step that creates rowmill's own tables, or their missing columns, before the
+// other steps. An adoption does that itself.
 func (t planner) planState(ctx context.Context, a *Plan, _ *rolling.Declaration) error {
 	if a.Adopt {
 		return nil
@@ -304,7 +305,7 @@ func (t planner) planLevels(ctx context.Context, a *Plan, applied *rolling.Decla
 	return nil
 }
 
-// planLate creates or removes the triggers that reject late rows.
+// planLate adds a step that creates or drops the triggers that refuse late rows.
 func (t planner) planLate(ctx context.Context, a *Plan, _ *rolling.Declaration) error {
 	change, err := t.LateChange(ctx)
 	if err != nil || t.Schema != nil && len(change.SQL) == 0 || t.Schema == nil && t.Declared.Late != rolling.LateReject {
@@ -331,8 +332,8 @@ func keysOf(d *rolling.Definition) []string {
 	return out
 }
 
-// Run executes the steps in order, and calls note before each. It may be repeated
-// after a failure: every step first checks the current state.
+// Run executes the steps in order, and calls note before each. It may be repeated after a failure:
+// each step first checks the current state.
 func (a *Plan) Run(ctx context.Context, note func(Step)) error {
 	for _, s := range a.Steps {
 		note(s)

@@ -29,7 +29,8 @@ type recreation struct {
 	notes []string
 }
 
-// planRecreation relies on the records, which may exist without a declaration: applied may be nil.
+// planRecreation plans from the records of the former table. They may exist without a declaration:
+// applied may be nil.
 func (t planner) planRecreation(ctx context.Context, applied *rolling.Declaration, from func() (int64, error)) (*recreation, error) {
 	n := &recreation{rows: t.Schema == nil || applied != nil}
 	var err error
@@ -50,8 +51,8 @@ func (t planner) planRecreation(ctx context.Context, applied *rolling.Declaratio
 	return n, nil
 }
 
-// resetRecords executes the plan in one transaction: a crash leaves either all records
-// unchanged, or none of the former table.
+// resetRecords executes the plan in one transaction: after a crash, either all records of the
+// former table exist or none.
 func (t planner) resetRecords(ctx context.Context, n *recreation) error {
 	var changes []state.Change
 	var said []string
@@ -89,8 +90,8 @@ func (t planner) resetRecords(ctx context.Context, n *recreation) error {
 	return nil
 }
 
-// planAdoption plans what happens to the records of a former table whose name a
-// plain table has, before the plain table is adopted.
+// planAdoption plans the adoption of a plain table, and what happens to the records of a former
+// rolling table of its name.
 func (t planner) planAdoption(ctx context.Context, a *Plan, applied *rolling.Declaration) error {
 	a.Adopt = true
 	under, err := adopt.UnderWay(ctx, t.State, t.Table.Name)
@@ -163,8 +164,9 @@ func (t planner) createTable(ctx context.Context, n *recreation, step engine.Cre
 	return t.DB.Try(ctx, step)
 }
 
-// otherAxis describes how positions differ, on which all records depend, and how they were
-// declared.
+// otherAxis compares the axes of the applied and the new declaration, on which all recorded
+// positions depend. It describes the difference, "" if there is none, and the part of the
+// declaration as it was.
 func (t planner) otherAxis(applied *rolling.Declaration) (differs, as string) {
 	is := t.Declared
 	if was := applied.Period.Axis(); was != t.Table.Grid.Axis() {

@@ -16,25 +16,24 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// PlanRemoval plans that rowmill no longer keeps the table: the table stays with its rows, as an
-// ordinary one, and what is rowmill's goes: the declaration, triggers, the views of roll-ups,
-// partitions that only rowmill needs, and all records. Tables of roll-ups stay, as they are, unless
-// they are to be dropped. Each step is done at once or can be repeated, so that a removal that was
-// broken off is completed by the next one.
+// PlanRemoval plans that rowmill no longer keeps the table. The table stays with its rows; the
+// declaration, triggers, views of roll-ups, partitions that only rowmill needs, and all records are
+// removed. Tables of roll-ups stay unless how says otherwise. Each step is atomic or can be
+// repeated: the next removal completes an interrupted one.
 func PlanRemoval(ctx context.Context, t *maintain.Table, how Removal) (*Plan, error) {
 	return planner{t}.planRemove(ctx, how, nil)
 }
 
-// A Removal is what is to become of a table that is no longer kept.
+// A Removal has the options of PlanRemoval.
 type Removal struct {
 	DropRollups bool
-	// Plain, unless nil, are the options with which its rows are copied into a plain table. Without,
-	// it stays as it is, but on SQLite.
+	// Plain, unless nil, has the options for copying the rows into a plain table. Without it, the
+	// table keeps its partitions, except on SQLite, where it always becomes a plain one.
 	Plain *adopt.Options
 }
 
-// planRemove is PlanRemoval. With undone, what keeps the table then is given back: these records of
-// a takeover.
+// planRemove is PlanRemoval. undone, unless nil, are the records of a takeover that is being
+// undone.
 func (t planner) planRemove(ctx context.Context, how Removal, undone []state.Undo) (*Plan, error) {
 	a := &Plan{}
 	applied, err := t.Applied(ctx)
@@ -94,7 +93,7 @@ func (t planner) planRemove(ctx context.Context, how Removal, undone []state.Und
 	return a, t.planRecordsGone(ctx, add)
 }
 
-// mayRemove refuses a table with a change under way, which only rowmill can complete.
+// mayRemove refuses a table with a change in progress, which only rowmill can complete.
 func (t planner) mayRemove(ctx context.Context, how Removal) error {
 	c, err := adopt.UnderWay(ctx, t.State, t.Table.Name)
 	switch {
@@ -132,8 +131,8 @@ func (t planner) recordedLevels(ctx context.Context) ([]string, error) {
 
 type addStep func(what string, statements []string, run func(context.Context) error)
 
-// planTriggersGone drops the triggers that are there; with all, whatever is there of them: a table
-// that was dropped has left their functions.
+// planTriggersGone adds steps that drop the existing triggers. With all, it drops them and their
+// functions without looking: a table that was dropped by hand leaves the functions.
 func (t planner) planTriggersGone(ctx context.Context, all bool, add addStep) error {
 	gone := func(what string, c engine.TriggerChange, drops []string) {
 		if all {
@@ -198,7 +197,7 @@ func (t planner) planLevelsGone(ctx context.Context, a *Plan, levels []string, d
 	return nil
 }
 
-// planPlain copies the rows into a plain table while the table is written to.
+// planPlain adds the step that copies the rows into a plain table while the table is in use.
 func (t planner) planPlain(ctx context.Context, a *Plan, o adopt.Options, add addStep) error {
 	c, err := adopt.UnderWay(ctx, t.State, t.Table.Name)
 	if err != nil || !t.Schema.Partitioned && c == nil {
@@ -255,8 +254,8 @@ func (t planner) planReleased(ctx context.Context, a *Plan, undone bool, add add
 	return nil
 }
 
-// planRecordsGone removes the rows about the table, and all tables of rowmill's if no other table
-// is kept.
+// planRecordsGone adds the step that removes the records of the table, or rowmill's own tables if
+// no other table is kept.
 func (t planner) planRecordsGone(ctx context.Context, add addStep) error {
 	missing, _, err := t.State.Missing(ctx)
 	if err != nil || slices.Contains(missing, "rowmill_tables") {
@@ -295,8 +294,8 @@ func (t planner) planRecordsGone(ctx context.Context, add addStep) error {
 	return nil
 }
 
-// ownTables returns the statements that drop rowmill's own tables, the one of declarations last:
-// until then, a removal that is broken off finds the others.
+// ownTables returns the statements that drop rowmill's own tables. The table of declarations is the
+// last: an interrupted removal needs it to find the others.
 func (t planner) ownTables(ctx context.Context) (out []string, err error) {
 	names := slices.Concat(t.State.Names(), []string{"rowmill_periods", "rowmill_heartbeat"}, t.State.Views())
 	slices.Reverse(names)

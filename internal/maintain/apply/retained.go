@@ -14,7 +14,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// planDropped tells what retention removes under the declaration and not under the applied one.
+// planDropped sets a.Dropped: what retention will remove under the declaration and not under the
+// applied one.
 func (t planner) planDropped(ctx context.Context, a *Plan, applied *rolling.Declaration) error {
 	if t.Schema == nil || a.Adopt {
 		return nil
@@ -48,7 +49,7 @@ func (t planner) planDropped(ctx context.Context, a *Plan, applied *rolling.Decl
 	return err
 }
 
-// Dropped tells which periods retention is to drop, as the finish of an adoption lets it.
+// Dropped describes the periods that retention will drop once an adoption is finished.
 func Dropped(ctx context.Context, t *maintain.Table) ([]string, error) {
 	applied, err := t.Applied(ctx)
 	if err != nil || applied == nil {
@@ -57,8 +58,8 @@ func Dropped(ctx context.Context, t *maintain.Table) ([]string, error) {
 	return planner{t}.dropped(ctx, applied, &rolling.Declaration{})
 }
 
-// dropped tells which periods have passed retention by a declaration, and had not by the one before
-// it.
+// dropped describes the periods that have passed retention by declaration d, and not by the former
+// one.
 func (t planner) dropped(ctx context.Context, d, was *rolling.Declaration) ([]string, error) {
 	parts, _, err := t.withTail(ctx)
 	if err != nil || d.Keep.IsZero() || len(parts) == 0 {
@@ -106,7 +107,8 @@ func (t planner) droppedText(d, was *rolling.Declaration, what string, from, to 
 	return fmt.Sprintf("rowmill run will drop %s, from %s to %s (keep = %s -> %s); %s", what, t.Table.Grid.Format(from), t.Table.Grid.Format(to), cmp.Or(was.Keep.String(), "none"), d.Keep, how)
 }
 
-// plainDropped tells which rows of a plain table retention will drop once its adoption is finished.
+// plainDropped describes the rows of a plain table that retention will drop once its adoption is
+// finished.
 func (t planner) plainDropped(ctx context.Context) ([]string, error) {
 	d := t.Declared
 	now, err := t.Now(ctx)
@@ -128,7 +130,7 @@ func (t planner) plainDropped(ctx context.Context) ([]string, error) {
 	return []string{"after --finish, " + t.droppedText(d, &rolling.Declaration{}, fmt.Sprintf("%s of %s", figure.Plural(rows, "row"), figure.Plural(len(periods), "period")), periods[0].From, cut)}, nil
 }
 
-// rowsBefore counts the rows of a table before a position, and returns the first one's.
+// rowsBefore counts the rows of a table before a position, and returns the position of the first.
 func (t planner) rowsBefore(ctx context.Context, table, by string, cut int64) (rows, first int64, err error) {
 	words, quote := t.DB.Words(), t.DB.Dialect().Quote
 	q := fmt.Sprintf("SELECT n, COALESCE(%s, 0) FROM (SELECT COUNT(*) AS n, MIN(%s) AS t FROM %s WHERE %s < %s) q", words.Position(t.Table, "q.t"), quote(by), quote(table), quote(by), words.Literal(t.Table, cut))

@@ -11,8 +11,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// planRivals stops what keeps the table besides rowmill. What also keeps others is left to the
-// owner.
+// planRivals adds steps that stop other programs which create or drop partitions of the table. A
+// program that also keeps other tables is an error: the owner decides.
 func (t planner) planRivals(ctx context.Context, a *Plan, _ *rolling.Declaration) error {
 	all, err := t.Rivals(ctx)
 	if err != nil {
@@ -38,8 +38,8 @@ func (t planner) planRivals(ctx context.Context, a *Plan, _ *rolling.Declaration
 	return nil
 }
 
-// PlanUndo plans that the table is again kept by what kept it before: it is removed from
-// rowmill as by PlanRemoval, and then what apply took away is given back.
+// PlanUndo plans the end of a takeover: the table is removed from rowmill as by PlanRemoval, and
+// then the partitions and programs that apply has removed or stopped are restored.
 func PlanUndo(ctx context.Context, t *maintain.Table) (*Plan, error) {
 	undo, err := t.State.Undos(ctx, t.Table.Name)
 	if err != nil {
@@ -68,7 +68,7 @@ func PlanUndo(ctx context.Context, t *maintain.Table) (*Plan, error) {
 	return a, nil
 }
 
-// TakenOver reports whether apply has taken the table over from something that kept it before.
+// TakenOver reports whether apply has taken over a table that was partitioned before.
 func TakenOver(ctx context.Context, t *maintain.Table) (bool, error) {
 	undo, err := t.State.Undos(ctx, t.Table.Name)
 	if errors.Is(err, engine.ErrNoTable) {

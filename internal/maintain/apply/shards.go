@@ -74,9 +74,8 @@ func PlanShards(ctx context.Context, d *rolling.Declaration, head engine.Keeper,
 	return all, nil
 }
 
-// CheckPlaces returns an error if two nodes are one database, by whatever addresses they are
-// reached, or if a node is one that the head can't present. Head may be nil, and so may be nodes
-// that can't be reached.
+// CheckPlaces returns an error if two nodes are the same database under two addresses, or if the
+// head can't present a node. Head may be nil, and so may nodes that can't be reached.
 func CheckPlaces(ctx context.Context, head engine.Keeper, names []string, nodes []engine.Keeper) error {
 	placeOf := func(db engine.Keeper) (p engine.Place, err error) {
 		if at, ok := db.(engine.Presenter); ok {
@@ -118,9 +117,8 @@ func CheckPlaces(ctx context.Context, head engine.Keeper, names []string, nodes 
 	return nil
 }
 
-// CheckNode returns an error if a node has its table by another declaration of shards than d: a
-// query would read other nodes' rows, or not those of all. A declaration that was never applied is
-// one, too.
+// CheckNode returns an error unless d was applied on a node with the same shards: otherwise a query
+// could read rows twice, or miss some.
 func CheckNode(ctx context.Context, d *rolling.Declaration, node string, db engine.Keeper) error {
 	stored, err := state.New(db).Declared(ctx, d.Name)
 	if err != nil && !errors.Is(err, engine.ErrNoTable) {
@@ -184,7 +182,7 @@ func (t planner) planNode(ctx context.Context) (*Plan, error) {
 	return a, err
 }
 
-// misplaced returns the node whose former target a node has now, "" if it is no other's.
+// misplaced returns the other node that had the present target of a node, "" if none had.
 func misplaced(was, now rolling.Shards, node string) string {
 	for _, n := range now.Nodes {
 		for _, other := range was.Nodes {

@@ -16,15 +16,16 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// fewRows is the number of rows of a tail that are copied into periods under the table's lock, in
-// some 20 ms.
+// fewRows is the most rows of a tail that are copied into periods under the table's lock, which
+// takes about 20 ms.
 const fewRows = 2000
 
-// mostTail limits the periods that the rows of a tail need.
+// mostTail limits the number of periods for the rows of a tail.
 const mostTail = 1000
 
-// withTail returns the table's partitions, and that for all later rows (MAXVALUE) or for all rows
-// of no other one (DEFAULT), which has no end; nil if there is none.
+// withTail returns the table's partitions without its tail, and the tail: the partition without an
+// end, for all later rows (MAXVALUE) or for all rows of no other partition (DEFAULT). tail is nil
+// if there is none.
 func (t planner) withTail(ctx context.Context) (parts []rolling.Partition, tail *rolling.Partition, err error) {
 	parts, err = t.DB.Catalog().Partitions(ctx, t.Table)
 	var is *engine.DefaultError
@@ -38,18 +39,19 @@ func (t planner) withTail(ctx context.Context) (parts []rolling.Partition, tail 
 	return parts, nil, err
 }
 
-// A tailPlan says how a tail without an end is replaced by periods.
+// A tailPlan says how a tail is replaced by periods.
 type tailPlan struct {
 	tail rolling.Partition
-	// enclosed is the period that takes all rows of the tail first, without copying any; it has no
-	// name if they are few.
+	// enclosed is one period for all rows of the tail, which become its rows without being copied. If
+	// the rows are few, it has no name.
 	enclosed rolling.Partition
-	// periods are those that take the place of the tail, with its few rows.
+	// periods take the place of the tail, or of its rest after enclosed; few rows are copied into
+	// them.
 	periods []rolling.Partition
 	rows    int64 // at most one more than fewRows
 }
 
-// planTailOf plans the end of a tail of a table with these other partitions.
+// planTailOf plans how a tail is replaced, given the other partitions.
 func (t planner) planTailOf(ctx context.Context, parts []rolling.Partition, tail rolling.Partition, now int64) (*tailPlan, error) {
 	p, words, g := &tailPlan{tail: tail}, t.DB.Words(), t.Table.Grid
 	by, from := t.DB.Dialect().Quote(t.Table.By), words.From(t.Table, tail)
@@ -104,12 +106,13 @@ func (t planner) planTailOf(ctx context.Context, parts []rolling.Partition, tail
 	return p, nil
 }
 
-// readUnderLock is how many rows a server reads in some 200 ms.
+// readUnderLock is how many rows a server reads in about 200 ms.
 const readUnderLock = 500_000
 
-// mostEnclosed is the number of rows of a tail that become those of a period while inserts wait for
-// about 200 ms; 0 is any number. Where partitions have no lower bounds, rows of other times are
-// looked for under the table's lock, which is done at once with an index that begins with the time.
+// mostEnclosed is the number of rows from which a tail can't become a period without blocking
+// inserts for more than about 200 ms; 0 is no limit. Where partitions have no lower bounds, the
+// server looks for rows of other times under the table's lock, which is fast only with an index
+// that begins with the time.
 func (t planner) mostEnclosed() int64 {
 	can := t.DB.Capabilities()
 	indexed := slices.ContainsFunc(t.Schema.Indexes, func(ix engine.Index) bool { return ix.Columns[0] == t.Table.By }) || len(t.Schema.PrimaryKey) > 0 && t.Schema.PrimaryKey[0] == t.Table.By
@@ -119,7 +122,7 @@ func (t planner) mostEnclosed() int64 {
 	return readUnderLock
 }
 
-// leave is the statement that makes a tail a table of its own.
+// leave returns the statement that makes a tail a table of its own.
 func (t planner) leave(tail rolling.Partition) string {
 	q, err := t.DB.Dialect().Render(engine.Detach{Table: t.Table, Part: tail, Into: t.Table.Name + "_rest"})
 	if err != nil {
@@ -128,7 +131,7 @@ func (t planner) leave(tail rolling.Partition) string {
 	return strings.ReplaceAll(strings.Join(q, "; "), " CONCURRENTLY", "")
 }
 
-// divided returns the step that replaces the tail once it has few rows.
+// divided returns the step that replaces the tail, or its rest, by periods.
 func (t planner) divided(p *tailPlan) engine.Divide {
 	d := engine.Divide{Table: t.Table, Part: p.tail, New: p.periods, Columns: t.Schema.Names()}
 	if p.enclosed.Name != "" {
@@ -137,8 +140,8 @@ func (t planner) divided(p *tailPlan) engine.Divide {
 	return d
 }
 
-// planTail adds the step that replaces a tail by periods, and returns the partitions that there are
-// then.
+// planTail adds the step that replaces a tail by periods, and returns the partitions that the table
+// will have.
 func (t planner) planTail(ctx context.Context, a *Plan, now int64) ([]rolling.Partition, error) {
 	parts, tail, err := t.withTail(ctx)
 	if err != nil || tail == nil {
@@ -179,7 +182,8 @@ func (t planner) planTail(ctx context.Context, a *Plan, now int64) ([]rolling.Pa
 	return slices.Concat(parts, p.periods), nil
 }
 
-// endTail replaces the table's tail by periods, from the state that it has.
+// endTail replaces the table's tail by periods. It plans again from the present state, which a
+// killed attempt may have left.
 func (t planner) endTail(ctx context.Context) error {
 	for {
 		now, err := t.Now(ctx)

@@ -17,8 +17,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// planTakeover checks that existing partitions are such as rowmill run can keep. Of a table that
-// was applied before, what was added since is only noted.
+// planTakeover checks that rowmill run can keep the existing partitions. If the table was applied
+// before, an unsuitable partition that was added since becomes a note instead of an error.
 func (t planner) planTakeover(ctx context.Context, a *Plan, applied *rolling.Declaration) error {
 	v := maintain.View{MaxPeriods: t.DB.Capabilities().MaxPeriods, Gaps: t.DB.Capabilities().Gaps}
 	var err error
@@ -71,15 +71,15 @@ func (t planner) planTakeover(ctx context.Context, a *Plan, applied *rolling.Dec
 	return err
 }
 
-// noteTakeover is the step by which --undo knows that a table was taken over.
+// noteTakeover is the step that records the takeover for --undo.
 func (t planner) noteTakeover() Step {
 	return Step{What: "note that " + t.Table.Name + " is taken over (--undo ends that)", run: func(ctx context.Context) error {
 		return t.State.AddUndo(ctx, t.Table.Name, "it is as it was before the takeover", nil)
 	}}
 }
 
-// divide returns the statements that divide a partition into the periods that its rows and the next
-// inserts need.
+// divide returns the statements that divide an overlong partition into periods for its rows and the
+// next inserts.
 func (t planner) divide(ctx context.Context, v maintain.View, i int) ([]string, error) {
 	p, words, by := v.Parts[i], t.DB.Words(), t.DB.Dialect().Quote(t.Table.By)
 	var first, last sql.NullInt64
@@ -102,11 +102,12 @@ func (t planner) divide(ctx context.Context, v maintain.View, i int) ([]string, 
 	return t.DB.Dialect().Render(engine.Divide{Table: t.Table, Part: p, New: now, Columns: t.Schema.Names()})
 }
 
-// mostFrom limits the periods of a declaration's from on a server without a limit of its own.
+// mostFrom limits the number of periods for a declaration's from on servers without a limit of
+// their own.
 const mostFrom = 8192
 
-// planFrom returns the periods that a declaration's from wants before those that begin at
-// present, of a table that has some, and notes for the owner.
+// planFrom returns the missing periods between the declaration's from and now, with notes for the
+// owner. have are the periods that exist or are about to be created.
 func (t planner) planFrom(have []rolling.Partition, c *rolling.Creatable, now int64, changed bool) (out []rolling.Partition, notes []string, err error) {
 	d := t.Declared
 	if d.From.IsZero() || len(have) == 0 {
@@ -134,7 +135,7 @@ func (t planner) planFrom(have []rolling.Partition, c *rolling.Creatable, now in
 	return out, notes, nil
 }
 
-// planEarlier adds the step that creates the missing periods since the declaration's from.
+// planEarlier adds the step that creates the periods of planFrom.
 func (t planner) planEarlier(ctx context.Context, a *Plan, applied *rolling.Declaration) error {
 	if t.Declared.From.IsZero() {
 		return nil
