@@ -78,6 +78,9 @@ type RowSemantics struct {
 	// KeepsOperands: the same of a key within an expression, or in HAVING. MariaDB, MySQL before 9.7:
 	// SELECT k AS a FROM t GROUP BY k WITH ROLLUP HAVING a <> 7 returns the subtotal, too.
 	KeepsOperands bool
+	// KeepsOneRow: OFFSET doesn't skip the only row of counts over all rows. MySQL: SELECT COUNT(*)
+	// FROM t LIMIT 1 OFFSET 1 returns a row.
+	KeepsOneRow bool
 	// CountsAll: COUNT(x) is COUNT(*) in a query without conditions that selects counts alone.
 	// MySQL before 9.7: SELECT COUNT(*), COUNT(NULLIF(k, 1)) FROM t returns 3, 3.
 	CountsAll bool

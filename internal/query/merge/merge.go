@@ -1,8 +1,8 @@
 // Package merge makes the answer of a query from the partial results of its pieces, in this
-// process: groups in a hash table (Memory), by typed values that are exact, or rows in order
-// (Ordered). It gets the rows as the texts of the server, by a plan.Plan, and passes the answer to
-// a Sink in the same form. What it can't compute exactly is an InexactError: then the query runs
-// whole.
+// process: Memory merges groups in hash tables, by exact typed values, and Ordered passes rows on
+// in the order of the pieces. In go a plan.Plan, and rows as the texts of the server; the answer
+// goes to a Sink in the same form. An answer that can't be exact is an InexactError: then the query
+// is run whole.
 package merge
 
 import (
@@ -25,9 +25,9 @@ type Sink interface {
 	Row(values [][]byte) error
 }
 
-// A Memory merges partial rows in hash tables. Each worker has tables of its own, which finish
-// merges; if they need more memory than the budget permits, workers spill them as partial rows,
-// each a merged group.
+// A Memory merges partial rows in hash tables. Each worker has tables of its own, which Finish
+// merges. If they need more memory than the limit, workers spill them: each group as one partial
+// row.
 type Memory struct {
 	plan    *plan.Plan
 	slots   []slot
@@ -39,7 +39,7 @@ type Memory struct {
 	tables  []*groupTable // one for each shard, after finish
 }
 
-// A memoryOutput is an Output with the numbers of its slots.
+// A memoryOutput is an Output with the indexes of its slots.
 type memoryOutput struct {
 	plan.Output
 	slots []int
@@ -48,17 +48,17 @@ type memoryOutput struct {
 	scale int
 }
 
-// An ordering is what groups are sorted by: what ORDER BY names, and then their keys, by which
-// their order is always the same.
+// An ordering is an output to sort groups by: first those of ORDER BY, then all keys, so that the
+// order is the same each time.
 type ordering struct {
 	memoryOutput
 	by    plan.SortKey
 	named bool // by ORDER BY
 }
 
-// NewMemory returns a merge with the limit of the memory of each worker's tables, in bytes, or an
-// InexactError if the plan's columns aren't of classes whose values can be merged in memory. For a
-// merge on the server it only merges groups whose keys have the same bytes, before they are sent.
+// NewMemory returns a merge. limit is for the tables of each worker, in bytes. It returns an
+// InexactError if values of the plan's columns can't be merged in memory. For a merge on the
+// server, it merges groups whose keys have the same bytes, before they are sent.
 func NewMemory(p *plan.Plan, limit int64) (*Memory, error) {
 	m := &Memory{plan: p, keys: p.PartialColumns[:p.Keys], seed: maphash.MakeSeed(), limit: limit}
 	if len(p.Merge.Steps) != len(p.PartialColumns)-p.Keys {
@@ -243,7 +243,7 @@ func (m *Memory) mergeShard(ctx context.Context, workers []*GroupWorker, s int) 
 	return nil
 }
 
-// A sorted is a group with what orders it among the others.
+// A sorted is a group with its key to sort by: see sortKey.
 type sorted struct {
 	key   []byte
 	table *groupTable
@@ -306,7 +306,7 @@ func (m *Memory) Answer(ctx context.Context, sink Sink) (rows int64, err error) 
 	return rows, nil
 }
 
-// check computes what may fail for large numbers, before the first row.
+// check computes quotients of large numbers before the first row is passed on: they may fail.
 func (m *Memory) check() error {
 	e := m.emitter()
 	for i := range m.outputs {
@@ -441,7 +441,8 @@ func (e *emitter) quotient(o *memoryOutput, t *groupTable, r []uint64) (q wide, 
 	return q, true, nil
 }
 
-// sortKey appends bytes whose order is that of the groups, or of what ORDER BY names alone.
+// sortKey appends bytes by whose order groups are sorted; with named, by the outputs of ORDER BY
+// alone.
 func (e *emitter) sortKey(b []byte, g sorted, named bool) ([]byte, error) {
 	t, r := g.table, g.table.record(g.group)
 	NextRow(t.key(r), e.keys)
@@ -458,7 +459,7 @@ func (e *emitter) sortKey(b []byte, g sorted, named bool) ([]byte, error) {
 			b = next
 		case o.named:
 			return nil, err
-		default: // a key in a form whose order isn't known
+		default: // a key in an unknown form, which ORDER BY doesn't name: any fixed order will do
 			b = append(append(b, e.keys[o.Key]...), 0, 0)
 		}
 		if null {
@@ -477,8 +478,8 @@ func (e *emitter) sortKey(b []byte, g sorted, named bool) ([]byte, error) {
 	return b, nil
 }
 
-// appendOrder appends an output in a form whose bytes have the order of the values, and of which
-// none is the beginning of another.
+// appendOrder appends an output as bytes that are ordered as the values are. No such text is the
+// beginning of another.
 func (e *emitter) appendOrder(b []byte, o *memoryOutput, t *groupTable, r []uint64) (_ []byte, null bool, err error) {
 	if o.Final == engine.FinalQuotient && o.Key < 0 {
 		q, ok, err := e.quotient(o, t, r)
@@ -536,7 +537,7 @@ func (e *emitter) appendOrder(b []byte, o *memoryOutput, t *groupTable, r []uint
 	return append(b, 0, 0), false, nil
 }
 
-// appendOrderedNumber appends the number of bytes of the magnitude, with the sign, and the
+// appendOrderedNumber appends a byte with the sign and the length of the magnitude, and the
 // magnitude.
 func appendOrderedNumber(b []byte, w wide) []byte {
 	start := len(b)

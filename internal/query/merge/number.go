@@ -75,16 +75,14 @@ func (w wide) narrow() (int64, bool) {
 	return n, w == wideOf(n)
 }
 
-// chunk is the number of decimal digits that fit in a word in any case, power10 the powers of ten
-// below.
+// chunk is the number of decimal digits that always fit in a word; power10 has the powers of ten.
 const chunk = 19
 
 var power10 = [chunk + 1]uint64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19}
 
 // ParseNumber reads a number as an integer in units of its last digit. ok is false unless it has
-// exactly scale digits after its point and is written as servers write it, so that appendNumber
-// returns the same text: no leading zeros, no plus, no -0. Large reports that the number is w
-// because it may not fit in n.
+// exactly scale digits after its point, and is written as AppendNumber writes it: no leading zeros,
+// no plus, no -0. large reports that the number is w, because it may not fit in n.
 func ParseNumber(text []byte, scale int) (n int64, w wide, large, ok bool) {
 	digits := text
 	negative := len(text) > 0 && text[0] == '-'
@@ -190,7 +188,7 @@ func appendWord(b []byte, u uint64, scale int) []byte {
 	return append(b, buf[i:]...)
 }
 
-// appendWide is appendNumber for a wide.
+// appendWide is AppendNumber for a wide.
 func appendWide(b []byte, w wide, scale int) []byte {
 	if n, ok := w.narrow(); ok {
 		return AppendNumber(b, n, scale)
@@ -221,8 +219,8 @@ func appendWide(b []byte, w wide, scale int) []byte {
 	return append(b, buf[i:]...)
 }
 
-// mostDigits is the number of digits of the longest decimal that servers with a fixed scale compute
-// with. A longer result is left to the server, which may refuse or clamp it.
+// mostDigits is the number of digits of the longest decimal of MySQL and MariaDB. A longer result
+// is left to the server, which may refuse it or cut it to the largest number.
 const mostDigits = 65
 
 // fits reports whether a number has at most mostDigits digits.

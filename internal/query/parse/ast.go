@@ -1,11 +1,11 @@
 // Package parse reads the structure of a query: which tables, columns, functions and clauses it
 // has, and where each of them stands in its text.
 //
-// It is not a validator. The server has accepted the statement before anything depends on its
-// structure. Parse must never take a statement for another one than the server does: whatever it
-// does not know with certainty is an error, and the caller passes such a statement to the server as
-// it is. Texts are never written again from the tree: callers replace spans of the original text,
-// so that literals, names and types remain as they were.
+// It is not a validator: its callers have the server check the statement, too. But Parse must never
+// understand a statement otherwise than the server does. It returns an error for everything that it
+// does not know with certainty, and the caller passes such a statement to the server as it is. No
+// text is written from the tree: callers replace spans of the original text, so that literals,
+// names and types remain as they were.
 //
 // In: the text of one statement, and the lexical rules of the server and session that it is for
 // (engine.Syntax). Out: a *Query. Package query is its caller.
@@ -19,14 +19,13 @@ type Query struct {
 	Span
 	With      []CTE
 	Recursive bool
-	// Body is the first SELECT. If it is in parentheses, and more follows than their end, then First
-	// has it with its own clauses and Body is nil. If there are several, joined by UNION, INTERSECT or
-	// EXCEPT, then Rest has the others in the order of the text: which of them bind more tightly is up
-	// to the server.
+	// Body is the first SELECT. If it is in parentheses and something follows them, then Body is nil,
+	// and First has the SELECT with its own clauses. Rest has the further SELECTs of UNION, INTERSECT
+	// or EXCEPT in the order of the text: which of these bind more tightly is up to the server.
 	Body  *Select
 	First *Query
 	Rest  []Branch
-	// OrderBy, Limit and Offset are those of the whole.
+	// OrderBy, Limit and Offset belong to the whole query, not to one SELECT of a set operation.
 	OrderBy       []Order
 	Limit, Offset *Expr
 	// Tail is the span of ORDER BY, LIMIT and OFFSET together; empty at the end if there are none.
@@ -68,8 +67,8 @@ type Select struct {
 	// GroupSpan is the operand of GROUP BY, without WITH ROLLUP.
 	GroupSpan Span
 	Rollup    bool // WITH ROLLUP
-	// Sets reports elements of GROUP BY that aren't expressions: ROLLUP (...), CUBE (...), GROUPING
-	// SETS (...), (). They are Calls of these names, and Rows.
+	// Sets reports elements of GROUP BY that aren't expressions: ROLLUP (...), CUBE (...) and GROUPING
+	// SETS (...) are Calls of these names, () is an empty Row.
 	Sets    bool
 	Having  *Expr
 	Windows []Window
@@ -102,9 +101,9 @@ type From struct {
 	Alias           string // "" if there is none
 	Columns         []string
 
-	// Join is the kind of a join: "INNER", "LEFT", "RIGHT", "FULL", "CROSS"; "" if this is none. A
-	// comma between operands of FROM makes them elements of Select.From, or a CROSS join where the
-	// rules of the server, or parentheses, make one operand of them.
+	// Join is the kind of a join: "INNER", "LEFT", "RIGHT", "FULL", "CROSS"; "" if this is none.
+	// Operands of FROM with a comma between them are elements of Select.From; within parentheses, or
+	// before JOIN on some servers, they are a CROSS join.
 	Join        string
 	Natural     bool
 	Left, Right *From
@@ -153,13 +152,13 @@ type Expr struct {
 	Kind Kind
 	// Name is the operator, or the function in lower case; see Kind.
 	Name string
-	// Names are the parts of a Column's name, unquoted. Where Syntax.Casts holds, names without quotes
-	// are in lower case, as the server takes them.
+	// Names are the parts of a Column's name, unquoted. With Syntax.Casts, names without quotes are in
+	// lower case, as the server understands them.
 	Names []string
 	Args  []*Expr
 	Not   bool
-	// Star, Distinct, OrderBy, Separator and Filter are of a Call: COUNT(*),
-	// COUNT(DISTINCT x), GROUP_CONCAT(x ORDER BY y SEPARATOR z), FILTER (WHERE c).
+	// Star, Distinct, OrderBy, Separator and Filter belong to a Call: COUNT(*), COUNT(DISTINCT x),
+	// GROUP_CONCAT(x ORDER BY y SEPARATOR z), FILTER (WHERE c).
 	Star, Distinct bool
 	OrderBy        []Order
 	Separator      string // its text with quotes, "" if there is none
@@ -170,8 +169,8 @@ type Expr struct {
 	Qualified bool
 	// Type is the text of the type of a Cast, or of the character set of CONVERT ... USING.
 	Type string
-	// Unit is the word in upper case that takes the place of an argument: DAY of INTERVAL, EXTRACT and
-	// TIMESTAMPDIFF, BOTH of TRIM.
+	// Unit is a word in place of an argument, in upper case: DAY of INTERVAL 1 DAY or EXTRACT (DAY
+	// FROM x), BOTH of TRIM.
 	Unit  string
 	Query *Query
 }

@@ -69,7 +69,7 @@ func (c *cursor) fail(t Token, reason string) {
 	panic(errorAt(c.text, t.From, reason))
 }
 
-// reasons name what words mean that the parser meets where it knows no use for them.
+// reasons has, for words at which the parser may fail, the construct that it doesn't read.
 var reasons = map[string]string{
 	"INTO": "SELECT ... INTO", "FOR": "FOR, which locks rows or reads others", "LOCK": "LOCK IN SHARE MODE", "PROCEDURE": "PROCEDURE", "AGAINST": "MATCH ... AGAINST",
 	"WITHIN": "WITHIN GROUP", "QUALIFY": "QUALIFY", "TABLE": "a TABLE statement", "VALUES": "VALUES", "RETURNING": "RETURNING",
@@ -156,8 +156,8 @@ func (c *cursor) leave() { c.depth-- }
 // isQuery reports whether a query begins at the index of a token, which may be in parentheses that
 // belong to the query alone.
 func (c *cursor) isQuery(i int) bool {
-	// ((SELECT 1) + 1) isn't one, ((SELECT 1) UNION (SELECT 2)) is: what follows the inner parentheses
-	// decides.
+	// The token behind the inner parentheses decides: ((SELECT 1) UNION (SELECT 2)) is a query, and
+	// ((SELECT 1) + 1) isn't.
 	query := true
 	for c.tokens[i].is("(") {
 		after := c.tokens[c.closing(i)+1]
@@ -170,7 +170,7 @@ func (c *cursor) isQuery(i int) bool {
 	return c.tokens[i].isOne("SELECT", "WITH")
 }
 
-// alias reads [AS] name, if there is one. Texts reports whether the name may be a string.
+// alias reads [AS] name, if there is one. texts reports whether the name may be a string.
 func (c *cursor) alias(texts bool) string {
 	texts = texts && !c.syn.Casts
 	t := c.peek()
@@ -220,7 +220,7 @@ func (c *cursor) name() string {
 	return ""
 }
 
-// member reads a name after a point, where every word is one.
+// member reads a name after a point, where also reserved words are names.
 func (c *cursor) member() string {
 	if t := c.peek(); t.Kind == Word {
 		c.next()
@@ -229,7 +229,7 @@ func (c *cursor) member() string {
 	return c.name()
 }
 
-// maxName is the length in bytes at which servers with Syntax.Casts cut names, without an error.
+// maxName is the length in bytes to which servers with Syntax.Casts cut names without an error.
 const maxName = 63
 
 func (c *cursor) limited(t Token, name string) string {
@@ -239,7 +239,7 @@ func (c *cursor) limited(t Token, name string) string {
 	return name
 }
 
-// fold returns a name without quotes as the server takes it.
+// fold returns a name without quotes as the server understands it: in lower case with Syntax.Casts.
 func (c *cursor) fold(name string) string {
 	if !c.syn.Casts {
 		return name

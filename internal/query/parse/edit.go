@@ -14,9 +14,8 @@ type Edit struct {
 	Text string
 }
 
-// Replace returns the text with spans replaced. They are in any order and must not overlap, which
-// is an error of the caller's: Replace panics. Several insertions at one place, of empty spans, are
-// in the order of the list.
+// Replace returns the text with spans replaced. The edits are in any order. Replace panics if spans
+// overlap. Several insertions at one place, which have empty spans, stay in the order of the list.
 func Replace(text string, edits []Edit) string {
 	if !slices.IsSortedFunc(edits, byPlace) {
 		edits = slices.Clone(edits)
@@ -46,9 +45,9 @@ func byPlace(a, b Edit) int {
 // Of returns the part of the text that a span is.
 func (s Span) Of(text string) string { return text[s.From:s.To] }
 
-// Statements returns the spans of the statements of a text, which semicolons separate, without them
-// and without the ones that are empty. It is an error if one may be a compound statement, whose end
-// the parser doesn't know, or if the lexical rules leave an end uncertain.
+// Statements returns the spans of the statements of a text, without the semicolons between them,
+// and without empty statements. It is an error if a statement may be a compound one, such as CREATE
+// PROCEDURE with BEGIN, whose end the parser doesn't know.
 func Statements(text string, syntax engine.Syntax) ([]Span, error) {
 	var list []Span
 	var first, second string
@@ -90,10 +89,9 @@ func Statements(text string, syntax engine.Syntax) ([]Span, error) {
 // compoundFirst are first words of statements that contain statements.
 var compoundFirst = engine.WordSet("IF CASE LOOP WHILE REPEAT FOR DECLARE")
 
-// Normal returns a form of a statement that is the same for statements that differ in white space,
-// in comments, in the case of reserved words and in a semicolon at the end only. Statements of one
-// form have the same answer; the names of columns that the server makes from the text of
-// expressions may differ.
+// Normal returns the same text for statements that differ only in white space, comments, the case
+// of reserved words, and a semicolon at the end. These have the same answer, but the server may
+// name columns by the text of their expressions.
 func Normal(text string, syntax engine.Syntax) (string, error) {
 	var b strings.Builder
 	b.Grow(len(text))

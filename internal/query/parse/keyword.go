@@ -6,14 +6,13 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// A word is what the parser knows of a keyword.
+// A word is a keyword.
 type word struct {
 	text string // in upper case, "" if it is none
-	// reserved words are neither names nor aliases where they have no quotes. Some servers permit some
-	// of them, and their queries are passed through whole.
+	// reserved reports a word that is no name and no alias without quotes. Where a server permits it
+	// nevertheless, the query is run whole.
 	reserved bool
-	// notAlias are words that may follow an expression or a table, so that they are aliases only after
-	// AS.
+	// notAlias reports a word that may follow an expression or a table: it is an alias only after AS.
 	notAlias bool
 }
 
@@ -51,7 +50,7 @@ var words = func() map[string]word {
 // longestWord is the length of the longest keyword.
 const longestWord = 20
 
-// keyword returns what is known of a word.
+// keyword returns the keyword that a word is in any case of letters; the zero word if it is none.
 func keyword(s string) word {
 	if len(s) > longestWord {
 		return word{}
@@ -72,13 +71,12 @@ var units = engine.WordSet(`
 	MICROSECOND SECOND MINUTE HOUR DAY WEEK MONTH QUARTER YEAR SECOND_MICROSECOND MINUTE_MICROSECOND MINUTE_SECOND HOUR_MICROSECOND
 	HOUR_SECOND HOUR_MINUTE DAY_MICROSECOND DAY_SECOND DAY_MINUTE DAY_HOUR YEAR_MONTH`)
 
-// options are the words between SELECT and its list, where introducers are known, that are
-// recorded.
+// options are words that Select.Options has, with Syntax.Introducer.
 var options = engine.WordSet(`
 	HIGH_PRIORITY STRAIGHT_JOIN SQL_SMALL_RESULT SQL_BIG_RESULT SQL_BUFFER_RESULT SQL_NO_CACHE SQL_CACHE SQL_CALC_FOUND_ROWS`)
 
-// bare are functions that are called without parentheses: by all servers, by those with
-// Syntax.Introducer, by those with Syntax.Casts. Elsewhere they are names.
+// Functions that are called without parentheses: on all servers, on those with Syntax.Introducer,
+// and on those with Syntax.Casts. Elsewhere these words are names.
 var (
 	bare           = engine.WordSet("CURRENT_DATE CURRENT_TIME CURRENT_TIMESTAMP CURRENT_USER")
 	bareIntroducer = engine.WordSet("LOCALTIME LOCALTIMESTAMP UTC_DATE UTC_TIME UTC_TIMESTAMP CURRENT_ROLE")
@@ -88,8 +86,9 @@ var (
 // callable are reserved words that are also names of functions.
 var callable = engine.WordSet("LEFT RIGHT MOD INSERT INTERVAL")
 
-// adjacent are functions whose name must be followed by ( without a space where introducers are
-// known, unless a setting says otherwise: else the name is that of a stored function.
+// adjacent are functions whose name must be followed by ( without a space, with Syntax.Introducer:
+// otherwise the server looks for a stored function of this name, unless a setting permits the
+// space.
 var adjacent = engine.WordSet(`
 	adddate bit_and bit_or bit_xor cast count curdate curtime date_add date_sub extract group_concat json_arrayagg json_objectagg
 	max mid min now position session_user st_collect std stddev stddev_pop stddev_samp subdate substr substring sum sysdate
@@ -101,14 +100,14 @@ var charsets = engine.WordSet(`
 	_gb2312 _gbk _geostd8 _greek _hebrew _hp8 _keybcs2 _koi8r _koi8u _latin1 _latin2 _latin5 _latin7 _macce _macroman _sjis _swe7
 	_tis620 _ucs2 _ujis _utf16 _utf16le _utf32 _utf8 _utf8mb3 _utf8mb4`)
 
-// literalTypes are names of types that stand before a string where Syntax.Casts holds.
+// literalTypes are names of types that may stand before a string, with Syntax.Casts.
 var literalTypes = engine.WordSet(`
 	bigint bit bool boolean bpchar bytea char cidr date decimal float4 float8 inet int int2 int4 int8 integer interval json jsonb
 	macaddr money numeric real smallint text time timestamp timestamptz timetz uuid varbit varchar`)
 
-// Precedences of operators, from 1. A word that has one may follow an operand.
+// Precedences of operators, from 1. Only a word with a precedence may follow an operand.
 var (
-	// Where Syntax.Introducer holds.
+	// With Syntax.Introducer.
 	precIntroducer = map[string]int{
 		"OR": 1, "XOR": 2, "AND": 3, "&&": 3, "NOT": 4,
 		"=": 5, "<=>": 5, ">=": 5, ">": 5, "<=": 5, "<": 5, "<>": 5, "!=": 5, "IS": 5,
@@ -116,13 +115,13 @@ var (
 		"|": 7, "&": 8, "<<": 9, ">>": 9, "+": 10, "-": 10, "*": 11, "/": 11, "DIV": 11, "%": 11, "MOD": 11, "^": 12,
 		"||": 13, "unary": 14, "COLLATE": 15, "->": 16, "->>": 16,
 	}
-	// Where Syntax.Casts holds. Operators that aren't here have that of "other".
+	// With Syntax.Casts. All operators that aren't listed have the precedence of "other".
 	precCasts = map[string]int{
 		"OR": 1, "AND": 3, "NOT": 4, "IS": 5, "ISNULL": 5, "NOTNULL": 5, "=": 6, ">=": 6, ">": 6, "<=": 6, "<": 6, "<>": 6, "!=": 6,
 		"BETWEEN": 7, "LIKE": 7, "IN": 7, "ILIKE": 7, "SIMILAR": 7,
 		"other": 8, "+": 9, "-": 9, "*": 10, "/": 10, "%": 10, "^": 11, "AT": 12, "COLLATE": 13, "unary": 14, "[": 15, "::": 16,
 	}
-	// Elsewhere.
+	// On other servers.
 	precPlain = map[string]int{
 		"OR": 1, "AND": 3, "NOT": 4,
 		"=": 5, "==": 5, "<>": 5, "!=": 5, "IS": 5, "BETWEEN": 5, "IN": 5, "LIKE": 5, "GLOB": 5, "REGEXP": 5, "ISNULL": 5, "NOTNULL": 5,

@@ -56,9 +56,9 @@ func errorAt(text string, at int, reason string) *Error {
 
 // A Scanner reads the tokens of a text one by one. It allocates nothing.
 //
-// The text is in UTF-8, or in an encoding that has all bytes below 128 for themselves, as Latin 1
-// does. Others, such as GBK and Shift JIS, may have a quote or a backslash within a character: the
-// caller must not split or classify their statements.
+// The text is in UTF-8, or in another encoding in which each byte below 128 is a character of
+// ASCII, such as Latin 1. In GBK and Shift JIS, a character may have the byte of a quote or a
+// backslash: the caller must not split or classify statements in these.
 type Scanner struct {
 	text string
 	syn  engine.Syntax
@@ -78,7 +78,7 @@ const (
 	charSpace  = 1 << iota // white space of all servers
 	charWord               // may be within a name
 	charDigit              // 0 to 9
-	charOp                 // may be part of an operator where a server lets users define operators
+	charOp                 // may be part of an operator of a user
 	charOpTail             // lets such an operator end in + or -
 )
 
@@ -236,9 +236,8 @@ func (s *Scanner) commentEnd(at int) int {
 	return -1
 }
 
-// executableComment returns an executable comment as one token. Whether its text is
-// executed or skipped depends on the server's version, and its end on that: an error if the
-// end isn't the same either way.
+// executableComment returns an executable comment as one token. The server's version decides
+// whether its text is executed or skipped. It is an error if the end depends on that.
 func (s *Scanner) executableComment() (Token, error) {
 	begin := strings.IndexByte(s.text[s.at:], '!') + 1
 	n := strings.Index(s.text[s.at+begin:], "*/")
@@ -366,8 +365,9 @@ func (s *Scanner) word() (Token, error) {
 	return t, nil
 }
 
-// prefix returns String if the word that ends before i, with the next byte after it, is the
-// prefix of a string: Quoted if it is one that the parser doesn't read.
+// prefix returns String if the word that ends before i is the prefix of a string, such as x of
+// x'00', and whether \ escapes in it. It returns Quoted for U&, whose escapes aren't read, and
+// otherwise Word.
 func (s *Scanner) prefix(i int, next byte) (kind TokenKind, escapes bool) {
 	if i != s.at+1 {
 		return Word, false
@@ -403,8 +403,8 @@ func (s *Scanner) userVar() (Token, error) {
 	return s.token(UserVar, i)
 }
 
-// operators are those of more than one byte that all servers with fixed operators share or that
-// mean nothing on the others, longest first.
+// operators are the operators of more than one byte, longest first, of servers without operators of
+// users. On a server that lacks one of them, a statement with it is an error.
 var operators = []string{"->>", "<=>", "->", "<<", ">>", "<=", ">=", "<>", "!=", "||", "&&", ":=", "=="}
 
 func (s *Scanner) operator() (Token, error) {
@@ -430,9 +430,8 @@ func (s *Scanner) operator() (Token, error) {
 	return t, nil
 }
 
-// userOperator returns the length of an operator where users may define them: as many operator
-// characters as there are up to a comment, but a final + or - only belongs to it if it has a
-// character that no standard operator has.
+// userOperator returns the length of an operator on servers where users define them. It has all
+// operator characters up to a comment; but it ends in + or - only if it has one of ~!@#%^&|`?.
 func userOperator(rest string) int {
 	n := 0
 	tail := false

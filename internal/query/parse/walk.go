@@ -37,7 +37,7 @@ func (o *Over) Exprs() []*Expr {
 	return list
 }
 
-// Any reports whether an expression, or one within it as Walk visits them, is such a one.
+// Any reports whether is holds for an expression, or for one within it. It doesn't enter queries.
 func Any(e *Expr, is func(*Expr) bool) bool {
 	found := false
 	Walk(e, func(e *Expr) bool {
@@ -58,7 +58,7 @@ func Check(e *Expr, visit func(*Expr) (within bool, err error)) (err error) {
 	return err
 }
 
-// Any reports whether some expression of the query, or of a query within it, is such a one.
+// Any reports whether is holds for some expression of the query, or of a query within it.
 func (q *Query) Any(is func(*Expr) bool) bool {
 	found := false
 	q.Walk(nil, func(e *Expr) bool {
@@ -78,9 +78,9 @@ func (s *Select) Joins() (list []*From) {
 	return list
 }
 
-// Walk calls query for a query and, if it returns true, expr for each expression in it as Walk
-// does, and itself for the queries within it: of WITH, of the branches of a set operation, of FROM
-// and of expressions, before their operands. Either function may be nil.
+// Walk calls query for a query. If that returns true, Walk calls expr for each expression as the
+// function Walk does, and itself for the queries within: in WITH, in FROM, in expressions, and the
+// branches of a set operation. Either function may be nil.
 func (q *Query) Walk(query func(*Query) bool, expr func(*Expr) bool) {
 	if q == nil || query != nil && !query(q) {
 		return
@@ -162,10 +162,9 @@ func Bare(e *Expr) *Expr {
 	return e
 }
 
-// Equal reports whether two expressions, which may be of different statements, are the same but for
-// white space, comments, parentheses around operands and the case of keywords and functions. Same
-// reports whether two names of columns are; nil compares them byte for byte. Expressions with
-// queries are the same only if they are one.
+// Equal reports whether two expressions are the same, apart from white space, comments,
+// parentheses, and the case of keywords and functions. same compares names of columns; nil compares
+// them byte for byte. Two expressions with queries are never the same.
 func Equal(a, b *Expr, same func(a, b []string) bool) bool {
 	if a == nil || b == nil || a == b {
 		return a == b

@@ -17,6 +17,9 @@ func (g *grouped) write() error {
 	if g.limit >= 0 && len(g.query.OrderBy) == 0 && len(g.keys) > 0 {
 		return refuse(unorderedLimit)
 	}
+	if g.offset > 0 && len(g.keys) == 0 && g.traits.KeepsOneRow {
+		return refuse(offsetOfOne)
+	}
 	if g.offset > 0 && g.sel.Distinct && g.traits.LosesOffset && !slices.ContainsFunc(g.sel.Items, func(it parse.Item) bool {
 		return it.Star || it.Expr.Kind == parse.Column
 	}) {

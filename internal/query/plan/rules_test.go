@@ -106,6 +106,7 @@ var because = map[rule]string{
 	typeUncertain:    "MariaDB, MySQL: of some joins with groups, and of subtotals over a join",
 	rollupKept:       "MariaDB and MySQL before 9.7 may keep the value of the row before in place of `NULL` in a subtotal: with `GROUP BY` an alias or a position they don't",
 	constantInSets:   "PostgreSQL 15 doesn't sort by it, though it is `NULL` in some rows",
+	offsetOfOne:      "MySQL returns the row of `SELECT COUNT(*)` nevertheless",
 	lostOffset:       "MariaDB forgets `OFFSET` if it finds that all of them are constant",
 	swappedNames:     "MariaDB, MySQL: with groups of a computed column of a derived table",
 	countsAlone:      "MySQL before 9.7 takes `COUNT(x)` for `COUNT(*)` where a query of all rows selects counts and nothing else",

@@ -83,6 +83,7 @@ SELECT region, page, COUNT(*) FROM visits WHERE page LIKE '/b%' OR page = '' GRO
 SELECT COUNT(*) FROM events LIMIT 1;
 -- name: offset of a single row
 -- expect: split
+-- expect mysql: whole: OFFSET of a single row
 SELECT COUNT(*) FROM events LIMIT 1 OFFSET 1;
 -- name: order of a single row
 SELECT SUM(i) AS s FROM events WHERE id < 5000 ORDER BY s;
