@@ -30,7 +30,7 @@ func TestPlan(t *testing.T) {
 			{name: "ranges", query: "SELECT COUNT(*), SUM(d) FROM plain", o: Options{Always: true, ByRange: true, Parallel: 2}, pieces: 8},
 			{name: "ranges of an alias", query: "SELECT p.d, COUNT(*) FROM plain AS p WHERE p.id > 10 GROUP BY p.d ORDER BY p.d", o: Options{Always: true, ByRange: true, Parallel: 2}, pieces: 8},
 			{name: "ranges and counts alone", query: "SELECT COUNT(*), COUNT(d) FROM plain", o: Options{Always: true, ByRange: true, Parallel: 2}, pieces: 8, whole: map[bool]string{true: "counts alone"}[f.Semantics(f.state).CountsAll]},
-			{name: "ranges without a key", query: "SELECT COUNT(*), SUM(d) FROM heap", o: Options{Always: true, ByRange: true}, whole: "partitions or a primary key"},
+			{name: "ranges without a key", query: "SELECT COUNT(*), SUM(d) FROM heap", o: Options{Always: true, ByRange: true}, whole: "with --by-range, a primary key"},
 			{name: "ranges of an empty table", query: "SELECT COUNT(*), SUM(d) FROM nothing", o: Options{Always: true, ByRange: true}, whole: "empty"},
 		} {
 			r := f.runner(c.o)

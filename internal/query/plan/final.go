@@ -50,21 +50,21 @@ func (g *grouped) write() error {
 		having = " WHERE " + text
 	}
 	final += strings.Join(items, ", ") + " FROM " + g.temporary(GroupTable) + having
-	orders, unique, err := g.orders()
+	unique, err := g.findSorts()
 	if err != nil {
 		return err
 	}
-	if len(orders) > 0 {
-		final += " ORDER BY " + strings.Join(orders, ", ")
+	before := " ORDER BY "
+	for _, s := range g.sorts {
+		final += before + s.text + direction(s.Order)
+		before = ", "
 	}
 	final += g.limitText(g.limit, g.offset)
 	m.Final, m.Unique, m.Kind = final, unique, OnServer
 	if err := g.writePartial(); err != nil {
 		return err
 	}
-	if err := g.writeTies(items, having, unique); err != nil {
-		return err
-	}
+	g.writeTies(items, having, unique)
 	g.inMemory()
 	if g.nested {
 		m.Final = g.outside(final)
@@ -339,31 +339,39 @@ func (g *grouped) windowText(e *parse.Expr) (string, error) {
 	return g.of(o.Span, edits...), nil
 }
 
-// orders returns ORDER BY, computed from the columns of the group table. unique reports that all
-// groups differ in it.
-func (g *grouped) orders() (list []string, unique bool, err error) {
+// A sortElement is an element of ORDER BY over groups: an element of the select list, or, if item is
+// -1, an expression. text is its position or its SQL text.
+type sortElement struct {
+	parse.Order
+	expr *parse.Expr
+	item int
+	text string
+}
+
+// findSorts finds the elements of ORDER BY; none for a single group. unique reports that all groups
+// differ in them.
+func (g *grouped) findSorts() (unique bool, err error) {
 	if len(g.keys) == 0 {
-		return nil, true, nil
+		return true, nil
 	}
 	var by []*parse.Expr
 	for _, o := range g.query.OrderBy {
-		e, item, err := g.element(o.Expr, inOrderBy)
-		if err != nil {
-			return nil, false, err
+		s := sortElement{Order: o}
+		if s.expr, s.item, err = g.element(o.Expr, inOrderBy); err != nil {
+			return false, err
 		}
-		text := strconv.Itoa(item + 1)
-		if item < 0 {
-			if err := g.checkSort(e); err != nil {
-				return nil, false, err
+		s.text = strconv.Itoa(s.item + 1)
+		if s.item < 0 {
+			if err = g.checkSort(s.expr); err != nil {
+				return false, err
 			}
-			if text, err = g.render(e, inHaving); err != nil {
-				return nil, false, err
+			if s.text, err = g.render(s.expr, inHaving); err != nil {
+				return false, err
 			}
 		}
-		by = append(by, e)
-		list = append(list, text+direction(o))
+		g.sorts, by = append(g.sorts, s), append(by, s.expr)
 	}
-	return list, g.tellsApart(by), nil
+	return g.tellsApart(by), nil
 }
 
 // tellsApart reports whether all groups differ in a list of expressions: it has all keys.
@@ -476,7 +484,7 @@ func (g *grouped) typeParts() {
 
 // writeTies writes queries that return a row if SQL doesn't determine the answer: for example, if
 // the rows on both sides of a LIMIT are equal in ORDER BY.
-func (g *grouped) writeTies(items []string, having string, unique bool) error {
+func (g *grouped) writeTies(items []string, having string, unique bool) {
 	m := &g.plan.Merge
 	exists := func(from, where string) {
 		m.Ties = append(m.Ties, "SELECT 1 FROM "+from+" "+where+" LIMIT 1")
@@ -516,14 +524,13 @@ func (g *grouped) writeTies(items []string, having string, unique bool) error {
 	if g.ambiguous = len(ambiguous) > 0; g.ambiguous {
 		exists(partials, "WHERE "+strings.Join(ambiguous, " OR "))
 	}
-	for _, o := range g.query.OrderBy {
-		_, item, err := g.element(o.Expr, inOrderBy)
-		if err != nil || item < 0 || item >= len(g.plan.Columns) || g.keyOf(g.sel.Items[item].Expr) >= 0 {
+	for _, s := range g.sorts {
+		if s.item < 0 || s.item >= len(g.plan.Columns) || g.keyOf(s.expr) >= 0 {
 			continue
 		}
-		if a := g.facts.Ambiguous(g.plan.Columns[item], sortName, engine.KeySorts); a != "" {
+		if a := g.facts.Ambiguous(g.plan.Columns[s.item], sortName, engine.KeySorts); a != "" {
 			g.ambiguous = true
-			exists("(SELECT "+g.unnamed(items[item])+" AS "+sortName+" FROM "+groups+having+") rowmill_t", "WHERE "+a)
+			exists("(SELECT "+g.unnamed(items[s.item])+" AS "+sortName+" FROM "+groups+having+") rowmill_t", "WHERE "+a)
 		}
 	}
 	var ties []string
@@ -536,25 +543,16 @@ func (g *grouped) writeTies(items []string, having string, unique bool) error {
 		exists(groups, "WHERE "+strings.Join(ties, " OR "))
 	}
 	if g.limit < 0 || unique {
-		return nil
+		return
 	}
-	var by, sorts []string
-	for i, o := range g.query.OrderBy {
-		e, item, err := g.element(o.Expr, inOrderBy)
-		if err != nil {
-			return err
+	var texts, directions []string
+	for _, s := range g.sorts {
+		if s.item >= 0 {
+			s.text = g.unnamed(items[s.item])
 		}
-		text := ""
-		if item >= 0 {
-			text = g.unnamed(items[item])
-		} else if text, err = g.render(e, inHaving); err != nil {
-			return err
-		}
-		by = append(by, fmt.Sprintf("%s AS %s%d", text, sortName, i+1))
-		sorts = append(sorts, strconv.Itoa(i+1)+direction(o))
+		texts, directions = append(texts, s.text), append(directions, direction(s.Order))
 	}
-	m.Ties = append(m.Ties, g.limitTies(strings.Join(by, ", ")+" FROM "+groups+having, sorts)...)
-	return nil
+	m.Ties = append(m.Ties, g.limitTies(texts, directions, groups+having)...)
 }
 
 // unnamed returns an element of the select list without its alias.
@@ -566,14 +564,18 @@ func (g *grouped) unnamed(item string) string {
 }
 
 // limitTies returns queries for both ends of a LIMIT. Each returns a row if the last row before the
-// end and the first one after it are equal in ORDER BY.
-func (b *block) limitTies(query string, sorts []string) (list []string) {
+// end and the first one after it are equal in ORDER BY, whose expressions and directions are given.
+func (b *block) limitTies(texts, directions []string, from string) (list []string) {
+	columns, sorts := make([]string, len(texts)), make([]string, len(texts))
+	for i := range texts {
+		columns[i], sorts[i] = texts[i]+" AS "+sortName+strconv.Itoa(i+1), strconv.Itoa(i+1)+directions[i]
+	}
 	ends := []int64{b.offset + b.limit}
 	if b.offset > 0 {
 		ends = append(ends, b.offset)
 	}
 	for _, end := range ends {
-		list = append(list, "SELECT 1 FROM (SELECT "+query+" ORDER BY "+strings.Join(sorts, ", ")+b.limitText(2, end-1)+") rowmill_t GROUP BY "+
+		list = append(list, "SELECT 1 FROM (SELECT "+strings.Join(columns, ", ")+" FROM "+from+" ORDER BY "+strings.Join(sorts, ", ")+b.limitText(2, end-1)+") rowmill_t GROUP BY "+
 			strings.Join(names(sortName, len(sorts)), ", ")+" HAVING COUNT(*) > 1")
 	}
 	return list
@@ -616,21 +618,15 @@ func (g *grouped) inMemory() {
 		outputs, classes = append(outputs, o), append(classes, class)
 	}
 	var sorts []SortKey
-	if len(g.keys) > 0 {
-		for _, o := range g.query.OrderBy {
-			_, item, err := g.element(o.Expr, inOrderBy)
-			if err != nil || item < 0 {
-				return
-			}
-			if !slices.Contains([]engine.ResultClass{engine.ClassInt, engine.ClassDecimal, engine.ClassBytes, engine.ClassTime}, classes[item]) {
-				return
-			}
-			k := SortKey{Output: item, Desc: o.Desc, NullsLast: g.traits.NullsLast != o.Desc}
-			if o.Nulls != "" {
-				k.NullsLast = o.Nulls == "LAST"
-			}
-			sorts = append(sorts, k)
+	for _, s := range g.sorts {
+		if s.item < 0 || !slices.Contains([]engine.ResultClass{engine.ClassInt, engine.ClassDecimal, engine.ClassBytes, engine.ClassTime}, classes[s.item]) {
+			return
 		}
+		k := SortKey{Output: s.item, Desc: s.Desc, NullsLast: g.traits.NullsLast != s.Desc}
+		if s.Nulls != "" {
+			k.NullsLast = s.Nulls == "LAST"
+		}
+		sorts = append(sorts, k)
 	}
 	m.Kind, m.Outputs, m.OrderBy, m.NullsLast, m.Limit, m.Offset = InMemory, outputs, sorts, g.traits.NullsLast, g.limit, g.offset
 }

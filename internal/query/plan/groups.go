@@ -68,6 +68,7 @@ type grouped struct {
 	parts  []part
 	values []string // expressions by which pieces group in addition
 	merges bool     // every part has a step
+	sorts  []sortElement
 	window bool
 	// ambiguous reports that certain values would make the query whole, should they occur.
 	ambiguous bool

@@ -44,7 +44,7 @@ func (b *block) splitOrdered() error {
 	if err != nil {
 		return err
 	}
-	var sorts, inner []string
+	var sorts, by, directions, inner []string
 	hidden := 0  // columns to sort by that aren't of the answer
 	same := true // rows that are equal in the order are the same: all columns are sorted by, and exact
 	sorted, quotients := map[string]bool{}, map[string]bool{}
@@ -69,6 +69,7 @@ func (b *block) splitOrdered() error {
 		inner = append(inner, strconv.Itoa(at+1)+direction(o))
 		sorted[name], quotients[name] = true, b.hasQuotient(e)
 		sorts = append(sorts, name+direction(o))
+		by, directions = append(by, name), append(directions, direction(o))
 	}
 	for i, name := range names {
 		if p.Columns[i].Class == engine.ClassOther {
@@ -117,12 +118,7 @@ func (b *block) splitOrdered() error {
 	m.Kind = OnServer
 	m.Final = "SELECT " + strings.Join(names, ", ") + " FROM " + b.temporary(PartialTable) + " ORDER BY " + strings.Join(sorts, ", ") + b.limitText(b.limit, b.offset)
 	if b.limit >= 0 && !same {
-		var by, numbered []string
-		for i, o := range b.query.OrderBy {
-			by = append(by, strings.TrimSuffix(sorts[i], direction(o))+" AS "+sortName+strconv.Itoa(i+1))
-			numbered = append(numbered, strconv.Itoa(i+1)+direction(o))
-		}
-		m.Ties = append(m.Ties, b.limitTies(strings.Join(by, ", ")+" FROM "+b.temporary(PartialTable), numbered)...)
+		m.Ties = append(m.Ties, b.limitTies(by, directions, b.temporary(PartialTable))...)
 	}
 	return nil
 }

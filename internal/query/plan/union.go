@@ -255,19 +255,18 @@ func (x *splitter) storeBranches(o *block, list []*branch, all bool, with parse.
 	if o.limit < 0 {
 		return nil
 	}
-	var by, sorts []string
+	var by, directions []string
 	sorted := map[string]bool{} // by values that are equal only if they are the same
-	for i, e := range q.OrderBy {
+	for _, e := range q.OrderBy {
 		c, err := x.orderedColumn(e.Expr)
 		if err != nil {
 			return err
 		}
 		sorted[c.Name] = Exact(c)
-		by = append(by, x.quote(c.Name)+" AS "+sortName+strconv.Itoa(i+1))
-		sorts = append(sorts, strconv.Itoa(i+1)+direction(e))
+		by, directions = append(by, x.quote(c.Name)), append(directions, direction(e))
 	}
 	if slices.ContainsFunc(p.Columns, func(c engine.ResultColumn) bool { return !sorted[c.Name] }) {
-		p.Merge.Ties = append(p.Merge.Ties, o.limitTies(strings.Join(by, ", ")+" FROM ("+rows+") AS rowmill_u", sorts)...)
+		p.Merge.Ties = append(p.Merge.Ties, o.limitTies(by, directions, "("+rows+") AS rowmill_u")...)
 	}
 	return nil
 }
