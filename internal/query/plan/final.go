@@ -117,7 +117,7 @@ func (g *grouped) items() (list []string, err error) {
 	}
 	for i, it := range g.sel.Items {
 		if it.Star {
-			return nil, refuse(groupForm, "a star over groups")
+			return nil, refuse(noParts, "a star over groups")
 		}
 		g.window = false
 		text, err := g.render(it.Expr, inItems)
@@ -200,7 +200,7 @@ func (g *grouped) renderPart(whole *parse.Expr, in nameUse, part bool) (string, 
 		}
 		switch {
 		case e.Query != nil:
-			return false, refuse(groupForm, "a subquery over groups")
+			return false, refuse(noParts, "a subquery over groups")
 		case g.isAggregate(e):
 			a := g.aggregateOf(e)
 			if within && (a.recipe.Alone || a.recipe.Cut && g.storesGroups()) {
@@ -339,8 +339,8 @@ func (g *grouped) windowText(e *parse.Expr) (string, error) {
 	return g.of(o.Span, edits...), nil
 }
 
-// A sortElement is an element of ORDER BY over groups: an element of the select list, or, if item is
-// -1, an expression. text is its position or its SQL text.
+// A sortElement is an element of ORDER BY over groups: an element of the select list, or, if item
+// is -1, an expression. text is its position or its SQL text.
 type sortElement struct {
 	parse.Order
 	expr *parse.Expr

@@ -197,7 +197,7 @@ func (g *grouped) findKeys() error {
 	if len(s.GroupBy) == 0 && s.Distinct && !g.hasAggregates() {
 		for _, it := range s.Items {
 			if it.Star {
-				return refuse(groupForm, "DISTINCT of a star")
+				return refuse(noParts, "DISTINCT of a star")
 			}
 			if !constant(it.Expr) {
 				if err := g.addKey(it.Expr); err != nil {
@@ -250,7 +250,7 @@ func (g *grouped) addKey(e *parse.Expr) error {
 	}
 	if err := parse.Check(e, func(e *parse.Expr) (bool, error) {
 		if e.Query != nil || e.Kind == parse.Row || e.Over != nil || g.isAggregate(e) {
-			return false, refuse(groupForm, "a subquery, a row, an aggregate or a window function as a key")
+			return false, refuse(noParts, "a subquery, a row, an aggregate or a window function as a key")
 		}
 		if e.Kind == parse.Column && len(e.Names) == 1 {
 			return true, g.onlyColumn(e)
@@ -316,7 +316,7 @@ func (g *grouped) addAggregate(e *parse.Expr, later bool) error {
 	for _, a := range append(slices.Clone(e.Args), e.Filter) {
 		if err := parse.Check(a, func(a *parse.Expr) (bool, error) {
 			if a.Query != nil {
-				return false, refuse(groupForm, "a subquery in an aggregate")
+				return false, refuse(noParts, "a subquery in an aggregate")
 			}
 			if later && a.Kind == parse.Column && len(a.Names) == 1 && slices.ContainsFunc(g.sel.Items, func(it parse.Item) bool {
 				return it.Alias != "" && g.sameName(it.Alias, a.Names[0]) && !g.equal(it.Expr, a)
@@ -366,7 +366,7 @@ func (g *grouped) describeGroups() error {
 		}
 	}
 	if len(list) == 0 {
-		return refuse(keylessGroups)
+		return refuse(noParts, "HAVING or DISTINCT without a key and an aggregate")
 	}
 	cols, err := g.describeAs(len(list), g.unhole(g.begin()+strings.Join(list, ", ")+g.rows()+g.groupBy(nil)))
 	if err != nil {

@@ -125,7 +125,7 @@ func (b *block) checkOuterQuery(q *parse.Query) error {
 	if s.Distinct {
 		for _, it := range s.Items {
 			if it.Star {
-				return refuse(groupForm, "DISTINCT of a star")
+				return refuse(noParts, "DISTINCT of a star")
 			}
 			if len(calls) == 0 && len(s.GroupBy) == 0 {
 				keys = append(keys, x.of(it.Expr.Span))

@@ -190,7 +190,7 @@ func (b *block) rowSort(e *parse.Expr) (string, error) {
 	var edits []parse.Edit
 	err := parse.Check(e, func(e *parse.Expr) (bool, error) {
 		if e.Query != nil {
-			return false, refuse(groupForm, "a subquery in HAVING or ORDER BY")
+			return false, refuse(noParts, "a subquery in HAVING or ORDER BY")
 		}
 		r, err := b.resolve(e, inHaving)
 		if r == nil || err != nil {

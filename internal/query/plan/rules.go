@@ -39,7 +39,7 @@ var (
 	naturalByRange      = rule{reason: "it has a NATURAL join of a table that is cut by ranges of its key"}
 	readsAgain          = rule{reason: "each piece would read %s again, about %d rows"}
 	unorderedLimit      = rule{reason: "it has LIMIT without ORDER BY: which rows it returns is up to the server"}
-	limitBelow          = rule{reason: "which rows its LIMIT returns is up to the server"}
+	limitBelow          = rule{reason: "which rows its LIMIT returns may be up to the server"}
 	limitForm           = rule{reason: "its limit is 0 or no number, or it has OFFSET alone"}
 	sortsAll            = rule{reason: "it sorts all rows, which pieces don't make faster"}
 	selectOption        = rule{reason: "SELECT has the option %s"}
@@ -63,8 +63,6 @@ var (
 	windowOfWindow      = rule{reason: "%s has a window that is made of another, or whose name is not certain"}
 	lastDigits          = rule{reason: "the last digits of %s depend on the order of the additions"}
 	noParts             = rule{reason: "%s can't be computed from parts with certainty"}
-	keylessGroups       = rule{reason: "it has groups without a key and without an aggregate"}
-	groupForm           = rule{reason: "it has %s, which isn't computed from parts"}
 	constantKey         = rule{reason: "%s has a constant, or a position after a star"}
 	looseColumn         = rule{reason: "%s is neither grouped by nor aggregated"}
 	keyAmbiguous        = rule{reason: "it groups by %s, whose text may stand for several values"}
@@ -96,7 +94,6 @@ var (
 	notStored           = rule{reason: "%s can't be stored in between with certainty"}
 	severalStars        = rule{reason: "it has several stars"}
 	sameColumns         = rule{reason: "two columns of its result are called %s"}
-	subqueryInOrder     = rule{reason: "HAVING or ORDER BY has a subquery"}
 	formAround          = rule{reason: "it has %s around the groups of a derived table or CTE"}
 	aggregateAround     = rule{reason: "%s is not known to be certain over the rows of a derived table or CTE"}
 	setForm             = rule{reason: "it has a set operation with %s"}
