@@ -95,7 +95,7 @@ var because = map[rule]string{
 	outerAggregate:   "an aggregate belongs to the query of its columns: `(SELECT SUM(t.x))` makes one group of the rows of `t`",
 	windowsOfRows:    "they need all rows in one place, unless a window has all partitioning columns: other windows, `MEDIAN`, `PERCENTILE_CONT`",
 	lastDigits:       "binary fractions: see below",
-	noParts:          "lists (`GROUP_CONCAT`, `string_agg`, `array_agg`) other than of distinct values in their own order, and those of texts too on MariaDB and MySQL; JSON aggregates, and variances of binary fractions. Of texts that their collation takes for equal, members of an `ENUM` or `SET` among them, the server returns the one that it reads first, but texts ordered as bytes are split on MariaDB and MySQL; MySQL writes the extremes of a `FLOAT` with the digits of one or of a `DOUBLE`",
+	noParts:          "subqueries and stars over groups; lists (`GROUP_CONCAT`, `string_agg`, `array_agg`) other than of distinct values in their own order, and those of texts too on MariaDB and MySQL; JSON aggregates, and variances of binary fractions. Of texts that their collation takes for equal, members of an `ENUM` or `SET` among them, the server returns the one that it reads first, but texts ordered as bytes are split on MariaDB and MySQL; MySQL writes the extremes of a `FLOAT` with the digits of one or of a `DOUBLE`",
 	looseColumn:      "the server takes its value from any row of the group",
 	keyAmbiguous:     "groups of pieces couldn't be told apart with certainty; also texts in character sets such as `cp932` or `big5`, of which several codes are one character in UTF-8",
 	keyDigits:        "MariaDB, MySQL: what a function returns may have fewer digits than its type, and a quotient has more",
