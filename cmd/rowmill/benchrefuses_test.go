@@ -50,7 +50,7 @@ func TestBenchRefuses(t *testing.T) {
 			"--find-rate --layout plain --trial 0s":             "10 times --interval",
 			"--keep-rows 10k --rows 5k":                         "nothing is ever removed",
 			"--keep-rows 10k --keep-periods 3":                  "the one follows from the other",
-			"--keep-rows 10k --period-rows 3k --layout rolling": "don't divide",
+			"--keep-rows 10k --period-rows 3k --layout rolling": "no periods of equal length",
 			"--keep-rows 10k --preset sbtest":                   "the server assigns the keys",
 			"--keep-rows 100k --preset timeseries --batch 100":  "whole seconds",
 			"--keep-rows 50 --batch 100":                        "at least 10 batches",

@@ -159,12 +159,7 @@ func (m *measurement) hotRow(ctx context.Context, way string, clients int) error
 	if err := m.begin(ctx, w.Tables(), cfg, own, own.Name); err != nil {
 		return err
 	}
-	var load bench.Workload = w
-	if s.KillEvery > 0 {
-		m.kill = m.killer(w)
-		load = m.kill.Workload(ctx)
-	}
-	return m.measure(ctx, load, func(ctx context.Context, end *result.End) (err error) {
+	return m.measure(ctx, m.withKills(ctx, w), func(ctx context.Context, end *result.End) (err error) {
 		end.Causes = w.Causes()
 		reader, ok := m.db.DB.(engine.Reader)
 		if !ok || !m.db.Capabilities().Stores {

@@ -3,7 +3,6 @@ package experiment
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/rowmill/rowmill/internal/bench"
@@ -74,10 +73,10 @@ func (e *Env) ibench(ctx context.Context, s *Spec) (recs []result.Record, err er
 		if err != nil {
 			return err
 		}
-		steps := w.Steps()
+		steps, number := w.Steps(), 0
 		var before *result.Record
 		recs, err = each(ctx, steps, func(s workload.Step) string { return "step " + s.Name }, func(step workload.Step) ([]result.Record, error) {
-			number := slices.IndexFunc(steps, func(s workload.Step) bool { return s.Name == step.Name }) + 1
+			number++
 			one := &ibenchStep{measurement: measurement{env: e, trial: t, db: whole.db}, w: w, step: step, number: number, of: len(steps)}
 			err := one.run(ctx, schema, before)
 			schema, before = nil, one.rec
@@ -163,12 +162,8 @@ func (s *ibenchStep) prove(ctx context.Context, end *result.End) error {
 			return failed
 		}
 	}
-	if end.Stopped == bench.StoppedFailed {
-		return nil
-	}
-	var err error
-	if end.Size, err = tableSize(ctx, s.w.Insert, s.w.RowsNow()); err != nil {
-		end.Warnings = append(end.Warnings, fmt.Sprintf("the tables' size is unknown: %v", err))
+	if end.Stopped != bench.StoppedFailed {
+		noteSize(ctx, s.w.Insert, s.w.RowsNow(), end)
 	}
 	return nil
 }

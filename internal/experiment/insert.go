@@ -129,25 +129,29 @@ func (r *insertRun) insert(ctx context.Context, schema []string, cfg bench.Confi
 		r.reached = make(chan *result.Size, 1)
 		r.note = func(iv *result.Interval) { r.noteHeld(ctx, iv) }
 	}
-	if s.KillEvery == 0 {
-		return r.measure(ctx, r.w, r.prove)
+	load := r.withKills(ctx, r.w)
+	if r.kill == nil {
+		return r.measure(ctx, load, r.prove)
 	}
-	r.kill = r.killer(r.w)
 	if err := r.w.ExpectCrashes(func() <-chan struct{} { return r.kill.Outage(0) }); err != nil {
 		return errors.Join(err, r.close())
 	}
-	return r.measure(ctx, r.kill.Workload(ctx), r.prove)
+	return r.measure(ctx, load, r.prove)
 }
 
-// killer returns the killer of a workload's private servers, as the trial's Spec asks for.
-func (m *measurement) killer(w kill.Workload) *kill.Killer {
+// withKills returns the workload with the kills of private servers that the trial's Spec asks for.
+func (m *measurement) withKills(ctx context.Context, w kill.Workload) bench.Workload {
+	if m.trial.Spec.KillEvery == 0 {
+		return w
+	}
 	c := kill.Config{Server: m.db.Server(), Every: m.trial.Spec.KillEvery.D(), Workload: w, Note: m.env.Show.Note, Restarted: m.probe.Follow}
 	for _, n := range m.db.Nodes {
 		if n.Replica || n.Member && n.Server != c.Server {
 			c.Others = append(c.Others, n.Server)
 		}
 	}
-	return kill.New(c)
+	m.kill = kill.New(c)
+	return m.kill.Workload(ctx)
 }
 
 func (r *insertRun) header(ctx context.Context, schema []string, cfg bench.Config) error {
@@ -243,6 +247,14 @@ func tableSize(ctx context.Context, w *workload.Insert, held int64) (*result.Siz
 	return out, nil
 }
 
+// noteSize adds the size of the tables to a record's end, or a warning.
+func noteSize(ctx context.Context, w *workload.Insert, held int64, end *result.End) {
+	var err error
+	if end.Size, err = tableSize(ctx, w, held); err != nil {
+		end.Warnings = append(end.Warnings, fmt.Sprintf("the table's size is unknown: %v", err))
+	}
+}
+
 func (r *insertRun) prove(ctx context.Context, end *result.End) error {
 	defer func() { end.Warnings = append(end.Warnings, r.w.Warnings()...) }()
 	if r.measuring {
@@ -257,10 +269,7 @@ func (r *insertRun) prove(ctx context.Context, end *result.End) error {
 	if r.trial.Spec.KeepRows > 0 {
 		held = r.w.RowsNow()
 	}
-	var err error
-	if end.Size, err = tableSize(ctx, r.w, held); err != nil {
-		end.Warnings = append(end.Warnings, fmt.Sprintf("the table's size is unknown: %v", err))
-	}
+	noteSize(ctx, r.w, held, end)
 	return nil
 }
 

@@ -151,12 +151,7 @@ func (m *measurement) tpcc(ctx context.Context) (failed error) {
 	if err := m.begin(ctx, w.Tables(), cfg, own, own.Name); err != nil {
 		return err
 	}
-	var load bench.Workload = w
-	if s.KillEvery > 0 {
-		m.kill = m.killer(w)
-		load = m.kill.Workload(ctx)
-	}
-	return m.measure(ctx, load, func(ctx context.Context, end *result.End) error {
+	return m.measure(ctx, m.withKills(ctx, w), func(ctx context.Context, end *result.End) error {
 		end.Causes = w.Causes()
 		elapsed := 1.0
 		if n := len(m.rec.Intervals); n > 0 {

@@ -11,43 +11,43 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// A Demand is what machines and volumes are to hold and to take.
+// A Demand is the data that machines and volumes must store, and the rate that they must take.
 type Demand struct {
 	Table string
-	// Plain and Rolling are what each layout stores at full retention, in bytes; Rows are so many.
+	// Plain and Rolling are the bytes that each layout stores at full retention, and Rows the rows.
 	Plain, Rolling Figure
 	Rows           float64
-	// PlainRate and RollingRate are the rates in rows a second that can be promised while everything
-	// that inserts touch is in memory, as measured with so many Cores; 0 is not known.
+	// PlainRate and RollingRate are the rates in rows a second that can be promised while all pages
+	// that inserts touch are in memory, as measured on a machine with Cores; 0 is not known.
 	PlainRate, RollingRate Figure
 	Cores                  int
-	// Pieces are what inserts touch, and Resident the rows of the two newest periods. Without pieces,
-	// the rates are those at full retention, with LeastPages of memory for pages.
+	// Pieces are the parts of the table that inserts touch, and Resident the rows of the two newest
+	// periods. Without pieces, the rates hold at full retention, with LeastPages of memory for pages.
 	Pieces     []Piece
 	Resident   float64
 	LeastPages float64
-	// Written are the bytes that a row writes, with all copies; 0 is not known.
+	// Written is the number of bytes written for a row, with all copies; 0 is not known.
 	Written Figure
-	// Rate are the rows that come in a second; 0 is not known. Servers are as many, one of which takes
-	// the inserts.
+	// Rate is the number of rows that come in a second; 0 is not known. Servers is the number of
+	// servers, of which one takes the inserts.
 	Rate    float64
 	Servers int
 }
 
-// An Offer is a machine with its storage, and what one layout does on it.
+// An Offer is a machine with its storage, with the price and the rate of one layout on it.
 type Offer struct {
 	Layout  string `json:"layout"`
 	Machine string `json:"machine"`
 	Storage string `json:"storage"`
-	// Items are what it costs a month, and Month their sum.
+	// Items are the parts of the monthly price, and Month their sum.
 	Items []Item  `json:"items"`
 	Month float64 `json:"month"`
-	// Rate is what can be promised in rows a second, and Limit what limits it. Extrapolated says why
-	// it was not measured; "" if it was.
+	// Rate is the rate that can be promised, in rows a second, and Limit names what limits it.
+	// Extrapolated says how the rate was computed; "" if it was measured.
 	Rate         float64 `json:"rows_per_second"`
 	Limit        string  `json:"limit"`
 	Extrapolated string  `json:"extrapolated,omitempty"`
-	// Billion is the price of the months in which a billion rows come at that rate.
+	// Billion is the price for the time in which a billion rows come at that rate.
 	Billion float64 `json:"per_billion_rows"`
 	// Best reports that no other offer is both cheaper and faster.
 	Best bool `json:"best"`
@@ -176,9 +176,9 @@ func times(n int) string {
 	return fmt.Sprintf("%d x ", n)
 }
 
-// promise computes what an offer can take: what was measured, unless fewer processors, reads that
-// wait for the disk, or its bandwidth allow less. More processors than those of the measurement
-// promise nothing more.
+// promise computes the rate of an offer: the measured one, unless fewer processors, reads from
+// disk, or the disk's bandwidth allow less. More processors than in the measurement promise nothing
+// more.
 func (d *Demand) promise(f *Offer, rate float64, cpus int, pages, reads, mbps float64) {
 	f.Rate, f.Limit = rate, "as measured"
 	if d.Cores > 0 && cpus < d.Cores {
@@ -225,8 +225,8 @@ func (o *Offers) compare() {
 	}
 }
 
-// Share returns what the rolling offer of SameRate costs of the fastest plain one; NaN without
-// either.
+// Share returns the price of the offer SameRate as a share of that of the fastest plain one; NaN if
+// either is missing.
 func (o *Offers) Share() float64 {
 	if o.SameRate < 0 || o.Fastest < 0 {
 		return math.NaN()
@@ -244,8 +244,8 @@ func (o *Offers) Cheapest() *Offer {
 	return nil
 }
 
-// Demand returns what the planned table needs, at full retention. base is the rate that can be
-// promised while what inserts touch is in memory, measured with so many cores.
+// Demand returns the demand of the planned table at full retention. base is the rate that can be
+// promised while all pages that inserts touch are in memory, measured with so many cores.
 func (o *Output) Demand(base Figure, cores, servers int) (Demand, error) {
 	if len(o.Sizes) == 0 {
 		return Demand{}, errors.New("the size of the table is not known, as the rate of inserts isn't")
@@ -260,8 +260,8 @@ func (o *Output) Demand(base Figure, cores, servers int) (Demand, error) {
 	return d, nil
 }
 
-// RecordedDemand returns the need for what runs of bench insert have made: their tables as they
-// ended, at the rates that can be promised then. It returns false if there is no such run.
+// RecordedDemand returns the demand of the tables that runs of bench insert have left, at the rates
+// that can be promised then. It returns false if there is no such run.
 func RecordedDemand(recs []result.Record, servers int) (Demand, bool) {
 	d := Demand{Servers: servers}
 	for i := range recs {

@@ -91,20 +91,6 @@ func tooMany(in Input, g rolling.Grid) bool {
 	return in.MaxPeriods > 0 && total > int64(in.MaxPeriods)
 }
 
-// tooManyIn reports whether periods with few enough rows exist, and all make too many partitions.
-func tooManyIn(in Input, rows int64) bool {
-	found := false
-	for _, name := range ladder {
-		g, err := rolling.Parse(name)
-		if err == nil && seconds(g.Span())*in.Rate.Value <= float64(rows) {
-			if found = true; !tooMany(in, g) {
-				return false
-			}
-		}
-	}
-	return found
-}
-
 func round(n int64) int64 {
 	unit := int64(1)
 	for n/unit >= 10 {
@@ -151,10 +137,9 @@ func (o *Output) period(in Input) error {
 		o.warn("a period of %s takes %s, and as much as %s more on disk, in extents that were begun: a longer period, or sealed ones merged", p.Every, figure.Bytes(p.Bytes), figure.Bytes(p.SpareBytes))
 	}
 	switch {
-	case p.Rows > float64(p.FitRows) && !p.Declared && tooManyIn(in, p.FitRows):
-		o.warn("a period that fits makes more than the %d partitions that a table may have: have sealed ones merged (merge = %q under [seal]), or keep less", in.MaxPeriods, "1d")
 	case p.Rows > float64(p.FitRows) && !p.Declared && !fits:
-		o.warn("not even %s fits: two of them take %s, and %s of memory are for them; more memory, or fewer indexes on columns other than the time's", p.Every, figure.Bytes(p.ResidentBytes), figure.Bytes(CacheShare*in.Memory.Value))
+		o.warn("not even %s fits: two of them take %s, and %s of memory are for them; more memory, fewer indexes on columns other than the time's, a shorter keep, or sealed periods merged (merge = %q under [seal])",
+			p.Every, figure.Bytes(p.ResidentBytes), figure.Bytes(CacheShare*in.Memory.Value), "1d")
 	case p.Rows > float64(p.FitRows):
 		o.warn("two periods of %s take %s, and %s of memory are for them: inserts will wait for the disk; take %s", p.Every, figure.Bytes(p.ResidentBytes), figure.Bytes(CacheShare*in.Memory.Value), p.Fits)
 	}
@@ -165,8 +150,8 @@ func (o *Output) period(in Input) error {
 // single pages.
 const leastExtent = 1 << 20
 
-// manyPeriods is where each has a noticeable cost on an engine whose costs are not known: memory in
-// every connection that has the table open, and time to plan a query.
+// manyPeriods is the number of periods that costs noticeable memory in each connection and time to
+// plan queries, on an engine whose costs are not known.
 const manyPeriods = 1000
 
 func (o *Output) partitions(in Input) {
@@ -260,7 +245,7 @@ func (o *Output) sizes(in Input) {
 	}
 }
 
-// size adds the size of a number of rows, the newest of which, open, are not sealed yet.
+// size adds the size of a number of rows, of which the newest, open, are not sealed yet.
 func (o *Output) size(in Input, name string, after, rows, open float64) {
 	open = min(rows, open+o.Period.Rows)
 	one, merged := o.Period.Rows, o.Period.Rows

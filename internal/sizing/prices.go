@@ -2,6 +2,7 @@ package sizing
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -11,14 +12,14 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// Prices are what machines, volumes and traffic cost a month, from a file that its owner keeps up
-// to date: docs/prices.md.
+// Prices are the monthly prices of machines, volumes and traffic, from a file that its owner keeps
+// up to date: docs/prices.md.
 type Prices struct {
 	// Date is the day of the prices, Currency their unit, such as "$".
 	Date     string `toml:"date"`
 	Currency string `toml:"currency"`
-	// Hours are those of a month; 730 by default. GB is a gigabyte in bytes, as the price list has it;
-	// 1e9 by default.
+	// Hours is the number of hours in a month; 730 by default. GB is the number of bytes that the
+	// price list calls a gigabyte; 1e9 by default.
 	Hours float64 `toml:"hours"`
 	GB    float64 `toml:"gb"`
 	// Room is the share of the stored bytes that stays free, in addition; 0.2 by default.
@@ -41,8 +42,8 @@ type Machine struct {
 	CPUs  int      `toml:"cpus"`
 	// MemoryGB is its memory.
 	MemoryGB float64 `toml:"memory_gb"`
-	// DiskGB is the size of its own disks; 0 is none. DiskReads are their random page reads a second,
-	// DiskMBps what they write, in 1e6 bytes a second.
+	// DiskGB is the size of its own disks; 0 is none. DiskReads is their random page reads a second,
+	// DiskMBps the rate at which they write, in 1e6 bytes a second.
 	DiskGB    float64 `toml:"disk_gb"`
 	DiskReads float64 `toml:"disk_reads"`
 	DiskMBps  float64 `toml:"disk_mbps"`
@@ -86,74 +87,52 @@ func ReadPrices(source string, text []byte) (*Prices, error) {
 	return p, nil
 }
 
-// complete fills in defaults and refuses what can't be computed with.
+// complete fills in the defaults. It refuses missing prices and senseless numbers.
 func (p *Prices) complete() error {
-	if p.Hours == 0 {
-		p.Hours = 730
-	}
-	if p.GB == 0 {
-		p.GB = 1e9
-	}
 	room, pages := 0.2, 0.75
-	if p.Room == nil {
-		p.Room = &room
+	p.Hours, p.GB, p.Room, p.PageShare = cmp.Or(p.Hours, 730), cmp.Or(p.GB, 1e9), cmp.Or(p.Room, &room), cmp.Or(p.PageShare, &pages)
+	refuse := func(bad bool, hint, format string, args ...any) error {
+		if !bad {
+			return nil
+		}
+		return engine.Hinted(fmt.Errorf(format, args...), "%s", hint)
 	}
-	if p.PageShare == nil {
-		p.PageShare = &pages
+	if err := cmp.Or(
+		refuse(p.Date == "", `date = "2026-11-30"`, "no date: prices change"),
+		refuse(p.Currency == "", `currency = "$"`, "no currency"),
+		refuse(!(p.Hours > 0 && p.GB > 0 && *p.Room >= 0 && *p.PageShare > 0 && *p.PageShare <= 1 && (p.ZoneGB == nil || *p.ZoneGB >= 0)), "numbers above 0, and at most 1 for pages",
+			"hours %v, gb %v, room %v, pages %v or zone_gb is out of range", p.Hours, p.GB, *p.Room, *p.PageShare),
+		refuse(len(p.Machines) == 0, "[[machine]] with name, month or hour, cpus and memory", "no machine")); err != nil {
+		return err
 	}
-	switch {
-	case p.Date == "":
-		return engine.Hinted(errors.New("no date: prices change"), `date = "2026-11-30"`)
-	case p.Currency == "":
-		return engine.Hinted(errors.New("no currency"), `currency = "$"`)
-	case !(p.Hours > 0 && p.GB > 0 && *p.Room >= 0 && *p.PageShare > 0 && *p.PageShare <= 1):
-		return fmt.Errorf("hours %v, gb %v, room %v and pages %v: want more than 0, and for pages at most 1", p.Hours, p.GB, *p.Room, *p.PageShare)
-	case p.ZoneGB != nil && !(*p.ZoneGB >= 0):
-		return fmt.Errorf("zone_gb %v: want 0 or more", *p.ZoneGB)
-	case len(p.Machines) == 0:
-		return engine.Hinted(errors.New("no machine"), "[[machine]] with name, month or hour, cpus and memory")
-	}
-	named := map[string]bool{}
+	named := map[string]bool{"": true}
 	for i := range p.Machines {
 		m := &p.Machines[i]
 		what := fmt.Sprintf("machine %q", m.Name)
-		switch {
-		case m.Name == "":
-			return fmt.Errorf("machine %d has no name", i+1)
-		case named[m.Name]:
-			return fmt.Errorf("%s is there twice", what)
-		case m.Month == nil && m.Hour == nil:
-			return engine.Hinted(fmt.Errorf("%s has no price", what), "month = 490.56, or hour = 0.672")
-		case m.Month != nil && m.Hour != nil:
-			return fmt.Errorf("%s has two prices, by the month and by the hour", what)
-		case m.Month == nil:
+		if err := refuse((m.Month == nil) == (m.Hour == nil), "month = 490.56, or hour = 0.672", "%s has no price, or two", what); err != nil {
+			return err
+		}
+		if m.Month == nil {
 			month := *m.Hour * p.Hours
 			m.Month = &month
 		}
-		named[m.Name] = true
-		switch {
-		case !(m.MemoryGB > 0):
-			return engine.Hinted(fmt.Errorf("%s has no memory", what), "memory_gb = 122")
-		case m.CPUs < 1:
-			return engine.Hinted(fmt.Errorf("%s has no cpus", what), "cpus = 16")
-		case !(*m.Month >= 0):
-			return fmt.Errorf("%s costs %v", what, *m.Month)
-		case m.DiskGB > 0 && !(m.DiskReads > 0):
-			return engine.Hinted(fmt.Errorf("%s has a disk, and no disk_reads", what), "disk_reads = 100_000, random page reads a second: rowmill bench disk measures them")
+		if err := cmp.Or(
+			refuse(named[m.Name], "another name", "%s has no name, or is there twice", what),
+			refuse(!(m.MemoryGB > 0), "memory_gb = 122", "%s has no memory", what),
+			refuse(m.CPUs < 1, "cpus = 16", "%s has no cpus", what),
+			refuse(!(*m.Month >= 0), "month = 490.56, or hour = 0.672", "%s costs %v", what, *m.Month),
+			refuse(m.DiskGB > 0 && !(m.DiskReads > 0), "disk_reads = 100_000, random page reads a second: rowmill bench disk measures them", "%s has a disk, and no disk_reads", what)); err != nil {
+			return err
 		}
+		named[m.Name] = true
 	}
-	for i := range p.Volumes {
-		v := &p.Volumes[i]
+	for _, v := range p.Volumes {
 		what := fmt.Sprintf("volume %q", v.Name)
-		switch {
-		case v.Name == "":
-			return fmt.Errorf("volume %d has no name", i+1)
-		case named[v.Name]:
-			return fmt.Errorf("%s: that name is there twice", what)
-		case v.GBMonth == nil || !(*v.GBMonth >= 0):
-			return engine.Hinted(fmt.Errorf("%s has no price", what), "gb_month = 0.10, for a GB and month")
-		case !(v.Reads > 0 || v.ReadsPerGB > 0):
-			return engine.Hinted(fmt.Errorf("%s has no reads", what), "reads = 3000, or reads_per_gb = 3: random page reads a second")
+		if err := cmp.Or(
+			refuse(named[v.Name], "another name", "%s has no name, or that name is there twice", what),
+			refuse(v.GBMonth == nil || !(*v.GBMonth >= 0), "gb_month = 0.10, for a GB and month", "%s has no price", what),
+			refuse(!(v.Reads > 0 || v.ReadsPerGB > 0), "reads = 3000, or reads_per_gb = 3: random page reads a second", "%s has no reads", what)); err != nil {
+			return err
 		}
 		named[v.Name] = true
 	}

@@ -67,7 +67,7 @@ func TestPricesMissing(t *testing.T) {
 	}
 	for change, want := range map[[2]string]string{
 		{"hour         = 0.672\n", ""}:                           `machine "r4.4xlarge" has no price`,
-		{"month      = 627.21\n", "month = 1\nhour = 1\n"}:       `machine "i3.4xlarge" has two prices`,
+		{"month      = 627.21\n", "month = 1\nhour = 1\n"}:       `machine "i3.4xlarge" has no price, or two`,
 		{"gb_month     = 0.10\n", ""}:                            `volume "gp2" has no price`,
 		{"date     = \"2017-10-01\"\n", ""}:                      "no date",
 		{"currency = \"$\"\n", ""}:                               "no currency",
@@ -75,7 +75,7 @@ func TestPricesMissing(t *testing.T) {
 		{"cpus         = 16\n", ""}:                              `machine "r4.4xlarge" has no cpus`,
 		{"disk_reads = 825_000\n", ""}:                           `machine "i3.4xlarge" has a disk, and no disk_reads`,
 		{"reads_per_gb = 3\n", ""}:                               `volume "gp2" has no reads`,
-		{"name       = \"i3.8xlarge\"", "name = \"i3.4xlarge\""}: `machine "i3.4xlarge" is there twice`,
+		{"name       = \"i3.8xlarge\"", "name = \"i3.4xlarge\""}: `machine "i3.4xlarge" has no name, or is there twice`,
 		{"[[volume]]", "[[volumes]]"}:                            "unknown key",
 		{"gb_month     = 0.10", "gb_month     = cheap"}:          "prices.toml:34:16: ",
 	} {

@@ -349,7 +349,7 @@ func (c *reader) Do(ctx context.Context) error {
 		return err
 	}
 	if most := c.sum(c.m.sent); int64(rows) < least || int64(rows) > most {
-		return c.wrong(rows, least, most)
+		return fmt.Errorf("%s in %s: %d rows returned for %v = %v, want %s", c.operation, c.find.Table.Name, rows, c.find.On, c.values, between(least, most))
 	}
 	return nil
 }
@@ -364,14 +364,6 @@ func (c *reader) sum(counts []atomic.Int32) int64 {
 		n += int64(counts[s].Load())
 	}
 	return n
-}
-
-func (c *reader) wrong(rows int, least, most int64) error {
-	want := fmt.Sprint(least)
-	if most > least {
-		want = fmt.Sprintf("%d to %d", least, most)
-	}
-	return fmt.Errorf("%s in %s: %d rows returned for %v = %v, want %s", c.operation, c.find.Table.Name, rows, c.find.On, c.values, want)
 }
 
 func (c *reader) Recover(ctx context.Context, _ error) error { return c.querier.Reset(ctx) }

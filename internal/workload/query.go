@@ -6,6 +6,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/bench"
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/workload/draw"
 	"github.com/rowmill/rowmill/rolling"
 )
@@ -247,7 +248,8 @@ func (w *Insert) keepPeriods(period int64, measured bool) (int64, error) {
 		}
 	}
 	if parts == 0 || keep%parts != 0 || keep/parts%unit != 0 || !measured && keep != parts*period {
-		return 0, engine.Hinted(fmt.Errorf("keep %d rows: want periods of equal length, each of a multiple of %d rows", keep, unit), "--keep-rows %d, and --period-rows auto", 1000*unit*int64(len(w.tables)))
+		return 0, engine.Hinted(fmt.Errorf("no periods of equal length, of a multiple of %s each, divide the %s to keep", figure.Plural(unit, "row"), figure.Plural(keep, "row")),
+			"--period-rows auto, and a round number for --keep-rows")
 	}
 	w.opt.KeepPeriods = int(parts) + 1
 	return keep / parts, nil

@@ -146,8 +146,8 @@ func (w *Insert) resumePeriods(ctx context.Context, t *table) (low int64, err er
 	return w.firstAt(parts[0].From), nil
 }
 
-// errForeign marks the error for a row that the load did not insert.
-var errForeign = errors.New("it holds a row that this load did not insert")
+// errForeign is the error for a row that the load did not insert.
+var errForeign = engine.Hinted(errors.New("it holds a row that this load did not insert"), "the recorded command again, with --drop-existing to drop the table")
 
 func (w *Insert) survey(ctx context.Context, t *table, most int64, progress func(rows int64)) (*rowSet, error) {
 	there := &rowSet{}
@@ -181,24 +181,17 @@ func (w *Insert) survey(ctx context.Context, t *table, most int64, progress func
 		return nil
 	}
 	if !t.Rolling() {
-		return there, hinted(w.db.Scan(ctx, &t.Table, nil, check))
+		return there, w.db.Scan(ctx, &t.Table, nil, check)
 	}
 	t.roller.ddl.Lock()
 	parts := t.roller.parts
 	t.roller.ddl.Unlock()
 	for _, p := range parts {
-		if err := w.db.Scan(ctx, &t.Table, &p, func(b *engine.Batch) error { return check(b) }); err != nil {
-			return nil, hinted(err)
+		if err := w.db.Scan(ctx, &t.Table, &p, check); err != nil {
+			return nil, err
 		}
 	}
 	return there, nil
-}
-
-func hinted(err error) error {
-	if errors.Is(err, errForeign) {
-		return engine.Hinted(err, "the recorded command again, with --drop-existing to drop the table")
-	}
-	return err
 }
 
 // refillFor is how long the insert of a missing batch is retried while it fails

@@ -38,11 +38,11 @@ func (w *Insert) Measure(ctx context.Context) (err error) {
 	}
 	cache := w.db.Info().CacheBytes
 	if !w.db.Capabilities().Stores {
-		// Nothing is stored, so the cache is no limit.
-		if w.opt.Rows == 0 {
-			return w.roll(unknownPeriodRows, "any number of rows: the engine stores nothing")
+		rows := int64(unknownPeriodRows)
+		if w.opt.Rows > 0 {
+			rows = max(minPeriodRows, w.opt.Rows/10)
 		}
-		return w.roll(max(minPeriodRows, w.opt.Rows/10), "a tenth of the rows: the engine stores nothing")
+		return w.roll(rows, "any number of rows: the engine stores nothing")
 	}
 	if cache <= 0 {
 		return engine.Hinted(fmt.Errorf("period rows auto: %s doesn't say how large its cache is", w.db.Info().Engine),

@@ -233,7 +233,7 @@ func (d *deleter) Do(ctx context.Context) error {
 	least, most := d.table.there(d.rows)
 	if (n < least || n > most) && !(d.lost && n == 0) {
 		return fmt.Errorf("delete from %s: of rows %d to %d the server removed %d, and %s were there",
-			d.table.Name, d.rows.from+1, d.rows.to, n, atLeast(least, most))
+			d.table.Name, d.rows.from+1, d.rows.to, n, between(least, most))
 	}
 	if d.lost {
 		n = max(n, least) // the previous try removed them
@@ -244,7 +244,7 @@ func (d *deleter) Do(ctx context.Context) error {
 	return nil
 }
 
-func atLeast(least, most int64) string {
+func between(least, most int64) string {
 	if least == most {
 		return fmt.Sprint(least)
 	}

@@ -223,11 +223,7 @@ func (w *Tables) failed(n int, err error) error {
 	if w.opt.Partitions > 0 {
 		what = "partition"
 	}
-	err = fmt.Errorf("create %s %s of %s: %w", what, figure.Count(int64(w.made+n)), figure.Count(int64(w.Objects())), err)
-	if dir := w.db.Info().DataDir; errors.Is(err, engine.ErrDiskFull) && dir != "" {
-		return engine.Hinted(fmt.Errorf("the disk with the server's data is full (%s): %w", dir, err), "fewer of them, or a server on a disk with more room")
-	}
-	return err
+	return fmt.Errorf("create %s %s of %s: %w", what, figure.Count(int64(w.made+n)), figure.Count(int64(w.Objects())), err)
 }
 
 // mark measures the costs if another part of the tables has been created.
