@@ -61,9 +61,8 @@ type Config struct {
 	Beside []Load
 	// Interval is the length of a measurement interval; 0 is a second.
 	Interval time.Duration
-	// Grace is the time after which operations in progress are cancelled when the run is
-	// told to end; 0 is 10 seconds. It is at most 2 seconds if the run has failed, and 0 if
-	// the server has died.
+	// Grace is the time after which operations in progress are cancelled when the run is told to end;
+	// 0 is 10 seconds. It is at most 2 seconds if the run has failed, and 0 if the server has died.
 	Grace time.Duration
 	// RetryFor is how long a retryable operation is retried; 0 is 15 seconds. Long runs
 	// need more than the time of a server's restart.

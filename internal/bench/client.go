@@ -39,18 +39,18 @@ func (r *run) client(ctx context.Context, l *load, c Client, rec *recorder) (bro
 			due = l.schedule.due(op)
 			if due > began {
 				if !r.wait(timer, due-began) {
-					rec.gaveUp(busy, 0)
+					rec.add(tallies{busy: busy})
 					return false
 				}
 				began = time.Since(r.start)
 			}
 			if began-due > lateAfter {
-				rec.late()
+				rec.add(tallies{late: 1})
 			}
 		}
 		if waiter != nil {
 			if err := waiter.Await(r.waiting); err != nil {
-				rec.gaveUp(busy, 0)
+				rec.add(tallies{busy: busy})
 				if r.waiting.Err() == nil {
 					r.clientFailed(err)
 				}
@@ -64,7 +64,7 @@ func (r *run) client(ctx context.Context, l *load, c Client, rec *recorder) (bro
 		}
 		ended = time.Since(r.start)
 		if err != nil {
-			rec.gaveUp(busy, ended-began)
+			rec.add(tallies{busy: busy, wait: ended - began})
 			if ctx.Err() != nil {
 				return true
 			}
@@ -106,7 +106,7 @@ func (r *run) retry(ctx context.Context, c Client, rec *recorder, err error) err
 	if ctx.Err() != nil {
 		return err
 	}
-	rec.failed()
+	rec.add(tallies{errors: 1})
 	var unrecovered error // why the last try couldn't begin
 	began, pause := time.Now(), firstPause
 	outage := r.outage(c)
@@ -127,14 +127,14 @@ func (r *run) retry(ctx context.Context, c Client, rec *recorder, err error) err
 			}
 			break
 		}
-		rec.retried()
+		rec.add(tallies{retries: 1})
 		if err = c.Do(ctx); err == nil {
 			return nil
 		}
 		if ctx.Err() != nil {
 			return err
 		}
-		rec.failed()
+		rec.add(tallies{errors: 1})
 	}
 	if unrecovered != nil {
 		return fmt.Errorf("%w; and then: %w", err, unrecovered)

@@ -16,6 +16,12 @@ type tallies struct {
 	busy, wait            time.Duration
 }
 
+func (t *tallies) add(o tallies) {
+	t.ops, t.rows = t.ops+o.ops, t.rows+o.rows
+	t.errors, t.retries, t.late = t.errors+o.errors, t.retries+o.retries, t.late+o.late
+	t.busy, t.wait = t.busy+o.busy, t.wait+o.wait
+}
+
 // any reports whether anything was done. Preparing an operation does not count.
 func (t tallies) any() bool {
 	t.busy = 0
@@ -80,10 +86,7 @@ type recorder struct {
 // service time and, for an open loop, the time since it was due.
 func (r *recorder) done(rows int, busy, service, response time.Duration) {
 	r.mu.Lock()
-	r.t.ops++
-	r.t.rows += int64(rows)
-	r.t.busy += busy
-	r.t.wait += service
+	r.t.add(tallies{ops: 1, rows: int64(rows), busy: busy, wait: service})
 	r.service.record(micros(service))
 	if r.open {
 		r.response.record(micros(response))
@@ -91,30 +94,11 @@ func (r *recorder) done(rows int, busy, service, response time.Duration) {
 	r.mu.Unlock()
 }
 
-// gaveUp records the time spent on an operation that was never acknowledged.
-func (r *recorder) gaveUp(busy, wait time.Duration) {
+// add records something other than an acknowledged operation.
+func (r *recorder) add(t tallies) {
 	r.mu.Lock()
-	r.t.busy += busy
-	r.t.wait += wait
-	r.mu.Unlock()
-}
-
-func (r *recorder) late() {
-	r.mu.Lock()
-	r.t.late++
-	r.mu.Unlock()
-}
-
-func (r *recorder) failed() {
-	r.mu.Lock()
-	r.t.errors++
-	r.mu.Unlock()
-}
-
-func (r *recorder) retried() {
-	r.mu.Lock()
-	r.t.retries++
-	r.mu.Unlock()
+	defer r.mu.Unlock()
+	r.t.add(t)
 }
 
 // micros converts to microseconds and rounds up, so that no duration is 0 us.
@@ -158,13 +142,7 @@ func (c *collector) collect() tallies {
 		r.response, c.spare.response = c.spare.response, r.response
 		r.mu.Unlock()
 
-		sum.ops += t.ops
-		sum.rows += t.rows
-		sum.errors += t.errors
-		sum.retries += t.retries
-		sum.late += t.late
-		sum.busy += t.busy
-		sum.wait += t.wait
+		sum.add(t)
 		c.overflow += c.spare.service.moveTo(c.service)
 		if c.response != nil {
 			c.overflow += c.spare.response.moveTo(c.response)

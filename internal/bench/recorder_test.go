@@ -31,10 +31,7 @@ func TestCollect(t *testing.T) {
 					}
 				}
 			}
-			r.failed()
-			r.retried()
-			r.late()
-			r.gaveUp(1, 2)
+			r.add(tallies{errors: 1, retries: 1, late: 1, busy: 1, wait: 2})
 		}
 		want := tallies{ops: int64(3 * ops), rows: int64(6 * ops), errors: 3, retries: 3, late: 3, busy: busy + 3, wait: wait + 6}
 		if got := c.collect(); got != want || c.overflow != overflow {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/rowmill/rowmill/internal/engine"
-	"github.com/rowmill/rowmill/internal/experiment"
 )
 
 // A UsageError is an invalid command line.
@@ -28,7 +27,7 @@ func HintOf(err error) string {
 	if usage, ok := errors.AsType[*UsageError](err); ok && usage.hint != "" {
 		return usage.hint
 	}
-	return experiment.Hint(err)
+	return engine.HintOf(err)
 }
 
 var (

@@ -52,7 +52,7 @@ func (s *Spec) validateDisk() error {
 		s.no(d.FileBytes < leastFile, "--size 4GB", "--size %s: want at least %s", figure.Bytes(d.FileBytes), figure.Bytes(int64(leastFile)))); err != nil {
 		return err
 	}
-	logical, _, _ := disk.Sectors(s.Target())
+	logical, _, _ := probe.Sectors(s.Target())
 	least := max(logical, 512)
 	for _, n := range d.Sizes {
 		if err := cmp.Or(s.no(n < least || n > maxBlock, "--blocks 8KiB,16KiB,1MiB", "--blocks %d: want %d to %d bytes", n, least, maxBlock),
@@ -166,7 +166,7 @@ var diskCounters = []result.Counter{
 func (r *diskRun) measure(ctx context.Context, t diskTrial) (_ *result.Record, err error) {
 	s, job := r.spec, t.job
 	job.FileBytes, job.AllocatedBytes = s.Disk.FileBytes, r.file.Allocated
-	_, job.SectorBytes, job.WriteCache = disk.Sectors(s.Target())
+	_, job.SectorBytes, job.WriteCache = probe.Sectors(s.Target())
 	length, interval := s.MaxTime.D(), s.Interval.D()
 	if job.Kind == result.DiskFill {
 		length, interval = 0, time.Second

@@ -20,10 +20,9 @@ const (
 	// DefaultTrial gives a 99th percentile of a thousand operations at 84 operations a second or
 	// more, and includes a few of the seconds in which a server writes back deferred changes.
 	DefaultTrial = 15 * time.Second
-	// SearchBatch and SearchWriters are the defaults of a search. A response time is
-	// meant for a user's transaction, which is small. There must be more writers than
-	// operations in progress, or operations wait for a writer: 16 writers can execute
-	// 800 operations a second of 20 ms each.
+	// SearchBatch and SearchWriters are the defaults of a search. A response time is meant for a
+	// user's transaction, which is small. There must be more writers than operations in progress, or
+	// operations wait for a writer: 16 writers can execute 800 operations a second of 20 ms each.
 	SearchBatch, SearchWriters = 10, 16
 
 	// trialIntervals is the least number of intervals of a trial: the backlog is

@@ -22,8 +22,7 @@ type IbenchSpec struct {
 	// Clients insert, each into a table of its own or all into one.
 	Clients     int  `json:"clients" toml:"clients"`
 	SharedTable bool `json:"shared-table,omitempty" toml:"shared-table,omitempty"`
-	// Steps are the steps to run, in their order, and QueryTime is the time of each
-	// step with queries.
+	// Steps are the steps to run, in their order, and QueryTime is the time of each step with queries.
 	Steps     []string `json:"steps" toml:"steps"`
 	QueryTime Duration `json:"query-time" toml:"query-time"`
 }
@@ -126,7 +125,7 @@ func (s *ibenchStep) run(ctx context.Context, schema []string, before *result.Re
 		}
 	}
 	if s.number == 1 && !w.Creates() {
-		own.Warnings = otherSize(start, w.IbenchOptions().Rows)
+		own.Warnings = otherSize(start, s.trial.Spec.Rows)
 	}
 	if c, ok := work.(*workload.Chores); ok {
 		s.chores = c

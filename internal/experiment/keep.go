@@ -84,7 +84,7 @@ func (r *keepRun) prepare(ctx context.Context) error {
 		return plan.Run(ctx, func(apply.Step) {})
 	}
 	err := r.table.CheckApplied(ctx)
-	if err != nil && Hint(err) == "" { // a hint names the missing privilege
+	if err != nil && engine.HintOf(err) == "" { // a hint names the missing privilege
 		err = engine.Hinted(err, "rowmill apply %s", r.spec.Keep.File)
 	}
 	if err != nil {

@@ -125,7 +125,7 @@ func PlanMatrix(s *Spec) (*MatrixPlan, error) {
 func (m *MatrixPlan) possible(factors []factor) (out []factor, err error) {
 	db, err := target.Dry(m.Spec.Target())
 	if err != nil {
-		return nil, refuse(Hint(err), "--target: %w", err)
+		return nil, refuse(engine.HintOf(err), "--target: %w", err)
 	}
 	caps, name := db.Capabilities(), db.Info().Engine
 	for _, f := range factors {
@@ -180,7 +180,7 @@ func (m *MatrixPlan) cells(factors []factor) (out []Trial, err error) {
 			}
 		}
 		if err := run.Validate(); err != nil {
-			if hint := Hint(err); hint != run.help() {
+			if hint := engine.HintOf(err); hint != run.help() {
 				return nil, err
 			}
 			return nil, refuse(m.Spec.help(), "%w", err)

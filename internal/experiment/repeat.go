@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/target"
 	"github.com/rowmill/rowmill/result"
 )
@@ -42,7 +43,7 @@ func (c *Repeated) Same(d *Repeated) bool { return reflect.DeepEqual(c.Spec, d.S
 func (r *Repetition) Add(side string, rec *result.Record) error {
 	c, err := repeated(&rec.Run)
 	if err != nil {
-		return refuse(cmp.Or(Hint(err), "the commands by hand, with --out, and compare their records"),
+		return refuse(cmp.Or(engine.HintOf(err), "the commands by hand, with --out, and compare their records"),
 			"--repeat: %q of %s can't be run again: %w", rec.Run.Name, rec.Source, err)
 	}
 	c.Side = side

@@ -35,7 +35,7 @@ func readResumption(ctx context.Context, path, workload string) (r *Resumption, 
 	}
 	first := &r.Recs[0].Run
 	if r.Spec, err = Recorded(first); err != nil {
-		return nil, r.refuse(cmp.Or(Hint(err), "the rowmill that wrote it, version "+first.Rowmill), "%w", err)
+		return nil, r.refuse(cmp.Or(engine.HintOf(err), "the rowmill that wrote it, version "+first.Rowmill), "%w", err)
 	}
 	if r.Spec.Workload != workload {
 		return nil, r.refuse("rowmill report "+path, "its runs are of bench %s, not of bench %s", r.Spec.Workload, workload)
@@ -53,7 +53,7 @@ func readResumption(ctx context.Context, path, workload string) (r *Resumption, 
 func ResumeInsert(ctx context.Context, path string) (*Resumption, error) {
 	r, err := readResumption(ctx, path, Insert)
 	if err != nil {
-		return nil, refuse(Hint(err), "%w", err)
+		return nil, refuse(engine.HintOf(err), "%w", err)
 	}
 	all, made := r.Spec.trials(), r.made()
 	if len(made) > len(all) {
@@ -115,7 +115,7 @@ func (r *Resumption) canContinue(t *Trial) error {
 		_, err = (&Env{}).newRateSearch(t)
 	}
 	if err != nil {
-		return r.refuse(cmp.Or(Hint(err), "run the recorded command again"), "%w", err)
+		return r.refuse(cmp.Or(engine.HintOf(err), "run the recorded command again"), "%w", err)
 	}
 	return nil
 }

@@ -52,7 +52,7 @@ func (p *ScenarioPlan) OfDisk() bool { return p.d.Does == scenario.Disk }
 func LoadScenario(ctx context.Context, name string) (*scenario.Declaration, error) {
 	d, err := scenario.Load(ctx, name)
 	if err != nil {
-		return nil, refuse(Hint(err), "%w", err)
+		return nil, refuse(engine.HintOf(err), "%w", err)
 	}
 	return d, nil
 }
@@ -64,12 +64,12 @@ func PlanScenario(s *Spec) (*ScenarioPlan, error) {
 	}
 	d, err := scenario.Parse(s.Scenario.Source, []byte(s.Scenario.Text))
 	if err != nil {
-		return nil, refuse(Hint(err), "%w", err)
+		return nil, refuse(engine.HintOf(err), "%w", err)
 	}
 	p := &ScenarioPlan{d: d, scale: s.Scenario.Scale, rows: int64(math.Round(float64(d.Rows) * s.Scenario.Scale)), target: s.Target()}
 	if !p.OfDisk() {
 		if err := target.Check(p.target); err != nil {
-			return nil, refuse(Hint(err), "--target: %w", err)
+			return nil, refuse(engine.HintOf(err), "--target: %w", err)
 		}
 		if p.target, err = target.WithDurability(p.target, d.Durability); err != nil {
 			return nil, err
@@ -87,7 +87,7 @@ func PlanScenario(s *Spec) (*ScenarioPlan, error) {
 			err = one.Validate()
 		}
 		if err != nil {
-			hint := Hint(err)
+			hint := engine.HintOf(err)
 			if hint == "" || hint == one.help() {
 				hint = "another --target, or a copy of the scenario: --print"
 			}

@@ -212,20 +212,11 @@ func (s *Spec) Settings() string {
 	return strings.Join(out, " ")
 }
 
-// Hint returns what an error suggests to try instead; "" if it suggests nothing.
-func Hint(err error) string {
-	var refusal *Refusal
-	if errors.As(err, &refusal) && refusal.Hint != "" {
-		return refusal.Hint
-	}
-	return engine.HintOf(err)
-}
-
 // dryInsert returns the insert workload of a layout on a database that only renders statements.
 func (s *Spec) dryInsert(layout string) (*workload.Insert, error) {
 	db, err := target.Dry(s.Target())
 	if err != nil {
-		return nil, refuse(Hint(err), "--target: %w", err)
+		return nil, refuse(engine.HintOf(err), "--target: %w", err)
 	}
 	return workload.NewInsert(db, s.insertOptions(layout))
 }

@@ -195,8 +195,8 @@ func TestRun(t *testing.T) {
 // A record without a Spec, or with one of another version, says so and what to do.
 func TestRecorded(t *testing.T) {
 	old := result.Run{Rowmill: "0.9", Command: []string{"bench", "insert"}}
-	if _, err := Recorded(&old); err == nil || !strings.Contains(err.Error(), "no spec: rowmill 0.9, which wrote it") || Hint(err) != "run the experiment again, with --out NEW.jsonl" {
-		t.Errorf("%v, try %s", err, Hint(err))
+	if _, err := Recorded(&old); err == nil || !strings.Contains(err.Error(), "no spec: rowmill 0.9, which wrote it") || engine.HintOf(err) != "run the experiment again, with --out NEW.jsonl" {
+		t.Errorf("%v, try %s", err, engine.HintOf(err))
 	}
 	for _, text := range []string{`{"warp":9,"targets":["null:"]}`, `{"rows":"many"}`, `{}`, `[]`} {
 		if s, err := Recorded(&result.Run{Spec: json.RawMessage(text)}); err == nil {
@@ -211,7 +211,7 @@ func TestValidateIncomplete(t *testing.T) {
 		full := Spec{Workload: workload, Layouts: []string{"plain"}, WorkloadSpecs: WorkloadSpecs{Ibench: &IbenchSpec{}, Cells: &CellsSpec{}, Keep: &KeepSpec{}}}
 		for name, s := range map[string]*Spec{"empty": {Workload: workload}, "sections": &full} {
 			var refusal *Refusal
-			if err := s.Validate(); !errors.As(err, &refusal) || refusal.Hint == "" {
+			if err := s.Validate(); !errors.As(err, &refusal) || engine.HintOf(err) == "" {
 				t.Errorf("%q, %s: %v", workload, name, err)
 			}
 		}

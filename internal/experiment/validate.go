@@ -14,17 +14,17 @@ import (
 )
 
 // A Refusal is the error for an experiment that can't be made as specified. Nothing was touched.
-type Refusal struct {
-	Err error
-	// Hint is the command or the flags to try instead.
-	Hint string
-}
+type Refusal struct{ Err error }
 
 func (e *Refusal) Error() string { return e.Err.Error() }
 func (e *Refusal) Unwrap() error { return e.Err }
 
 func refuse(hint, format string, args ...any) error {
-	return &Refusal{fmt.Errorf(format, args...), hint}
+	err := fmt.Errorf(format, args...)
+	if hint != "" {
+		err = engine.Hinted(err, "%s", hint)
+	}
+	return &Refusal{err}
 }
 
 // help is the hint of a refusal that has no better one.
@@ -59,7 +59,7 @@ func list[T comparable](s *Spec, flag, kind string, given, known []T) error {
 
 // refused makes the error of a workload's own check a Refusal; nil stays nil.
 func (s *Spec) refused(err error) error {
-	return s.no(err != nil, Hint(err), "%w", err)
+	return s.no(err != nil, engine.HintOf(err), "%w", err)
 }
 
 // MaxWriters keeps rowmill below the 10,000 threads at which Go's runtime aborts: a
@@ -115,7 +115,7 @@ func (s *Spec) Validate() error {
 func (s *Spec) validateTargets(most int) error {
 	for _, t := range s.Targets {
 		if err := target.Check(t); err != nil {
-			return refuse(Hint(err), "--target: %w", err)
+			return refuse(engine.HintOf(err), "--target: %w", err)
 		}
 	}
 	return cmp.Or(s.no(len(s.Targets) > most, "", "--target: want one, not %d", len(s.Targets)), list(s, "target", "database", s.Targets, nil))
@@ -124,7 +124,7 @@ func (s *Spec) validateTargets(most int) error {
 func (s *Spec) validateReplicas() error {
 	for _, r := range s.Replicas {
 		if err := target.CheckReplica(r); err != nil {
-			return refuse(Hint(err), "--replica: %w", err)
+			return refuse(engine.HintOf(err), "--replica: %w", err)
 		}
 		if err := cmp.Or(s.no(len(s.Targets) > 1, "one --target", "--replica %s: of which of %d targets is it a replica?", r, len(s.Targets)),
 			s.no(len(s.Targets) == 1 && (target.Private(s.Targets[0]) || target.Place(s.Targets[0]) != ""), "--target "+target.ExampleReplicas,
@@ -354,7 +354,7 @@ func (s *Spec) validateSettings() error {
 	}
 	for _, setting := range settings {
 		if _, err := target.WithSetting(url, setting); err != nil {
-			return refuse(cmp.Or(Hint(err), "--set cache=1MB,cache=64MB"), "--set: %w", err)
+			return refuse(cmp.Or(engine.HintOf(err), "--set cache=1MB,cache=64MB"), "--set: %w", err)
 		}
 	}
 	return nil

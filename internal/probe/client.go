@@ -63,8 +63,7 @@ func (c *clientSource) sample(now time.Time, out figures) error {
 		return fmt.Errorf("getrusage: %w", err)
 	}
 	cpu := time.Duration(u.Utime.Nano()) + time.Duration(u.Stime.Nano())
-	// The clock is read here and not before the other sources, because reading them
-	// takes CPU time.
+	// The clock is read here and not before the other sources, because reading them takes CPU time.
 	if grown, seconds, ok := c.meter.advance(cpu.Seconds(), time.Now()); ok {
 		put(out, "client_cpu", grown/seconds)
 		c.used += grown

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,8 +22,7 @@ func (d devNumber) String() string {
 	return fmt.Sprintf("%d:%d", unix.Major(uint64(d)), unix.Minor(uint64(d)))
 }
 
-// anonymous reports whether the number is that of a file system without a device
-// of its own.
+// anonymous reports whether the number is that of a file system without a device of its own.
 func (d devNumber) anonymous() bool { return unix.Major(uint64(d)) == 0 }
 
 func statDevice(path string) (holder, itself devNumber, err error) {
@@ -72,13 +72,11 @@ const (
 	diskColumns
 )
 
-// sectorSize is the unit of the sector columns, independent of the disk's sector
-// size.
+// sectorSize is the unit of the sector columns, independent of the disk's sector size.
 const sectorSize = 512
 
-// disk reads the statistics of a block device; if that is a partition, those of the
-// partition. Requests are counted when they complete, and after the kernel has merged
-// adjacent ones.
+// disk reads the statistics of a block device; if that is a partition, those of the partition.
+// Requests are counted when they complete, and after the kernel has merged adjacent ones.
 func (sys system) disk(d device) *source {
 	on := " on " + d.name
 	var meters [diskColumns]meter
@@ -129,10 +127,9 @@ func (sys system) blockDir(n devNumber) string {
 	return filepath.Join(sys.sys, "dev/block", n.String())
 }
 
-// device returns the block device that stores dir. File systems without a device
-// number of their own (btrfs, overlay) are looked up in the mount table: btrfs
-// by the device it was mounted from, which may be one of several, overlay by its upper layer,
-// which receives the writes.
+// device returns the block device that stores dir. File systems without a device number of their
+// own (btrfs, overlay) are looked up in the mount table: btrfs by the device it was mounted from,
+// which may be one of several, overlay by its upper layer, which receives the writes.
 func (sys system) device(dir string) (device, error) {
 	holder, _, err := sys.stat(dir)
 	if err != nil {
@@ -219,12 +216,8 @@ func (sys system) describeDevice(d device) string {
 	dir := sys.blockDir(d.number)
 	// Mapped devices can be stacked: encryption on a volume on a RAID.
 	for range 8 {
-		var err error
-		if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		if dir = sys.wholeDisk(dir); dir == "" {
 			return d.name
-		}
-		if _, err := os.Stat(filepath.Join(dir, "partition")); err == nil {
-			dir = filepath.Dir(dir)
 		}
 		slaves, _ := filepath.Glob(filepath.Join(dir, "slaves/*"))
 		if len(slaves) == 0 {
@@ -253,4 +246,31 @@ func (sys system) describeDevice(d device) string {
 		return name
 	}
 	return name + ": " + strings.Join(says, ", ")
+}
+
+// Sectors returns the sizes of a device's blocks, in bytes, as the kernel addresses them and as the
+// device writes them, and its write cache; 0 and "" if the kernel doesn't tell.
+func Sectors(dir string) (logical, physical int64, cache string) {
+	sys := hostSystem()
+	d, err := sys.device(dir)
+	if err != nil {
+		return 0, 0, ""
+	}
+	queue := filepath.Join(sys.wholeDisk(sys.blockDir(d.number)), "queue")
+	logical, _ = strconv.ParseInt(readLine(filepath.Join(queue, "logical_block_size"), ""), 10, 64)
+	physical, _ = strconv.ParseInt(readLine(filepath.Join(queue, "physical_block_size"), ""), 10, 64)
+	return logical, physical, readLine(filepath.Join(queue, "write_cache"), "")
+}
+
+// wholeDisk returns the directory of the disk of a partition, or that of another device; "" if
+// there is no such device.
+func (sys system) wholeDisk(dir string) string {
+	dir, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return ""
+	}
+	if _, err := os.Stat(filepath.Join(dir, "partition")); err == nil {
+		dir = filepath.Dir(dir)
+	}
+	return dir
 }

@@ -288,8 +288,7 @@ func readLine(path, prefix string) string {
 	return ""
 }
 
-// threadCPU returns the CPU time of the calling thread in seconds; NaN if it
-// can't be read.
+// threadCPU returns the CPU time of the calling thread in seconds; NaN if it can't be read.
 func threadCPU() float64 {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts); err != nil {

@@ -61,8 +61,7 @@ const (
 // defaultInterval is the default of Config.Interval.
 const defaultInterval = time.Second
 
-// Config selects what to read. The zero value reads only this machine and this
-// process.
+// Config selects what to read. The zero value reads only this machine and this process.
 type Config struct {
 	// Node is the server; nil is none.
 	Node *Node
@@ -96,8 +95,7 @@ func (sys system) machine(dataDir string) result.Machine {
 	return m
 }
 
-// A Probe reads the figures. Only one goroutine at a time may call its methods, except
-// Follow.
+// A Probe reads the figures. Only one goroutine at a time may call its methods, except Follow.
 type Probe struct {
 	interval time.Duration
 	counters []result.Counter
@@ -113,8 +111,7 @@ type Probe struct {
 // A source reads a group of figures together. gap counts its failures.
 type source struct {
 	counters []result.Counter
-	// sample adds the figures since the previous call to out. The first call
-	// provides no rates.
+	// sample adds the figures since the previous call to out. The first call provides no rates.
 	sample func(now time.Time, out figures) error
 	close  func() // nil if there is nothing to close
 	// replica is the name of one of several replicas, which precedes the names of its figures.
@@ -297,10 +294,9 @@ func (p *Probe) Start(ctx context.Context) {
 	}
 }
 
-// Sample returns the figures that could be read, by name: the changes since the
-// previous call, or since Start. The values are finite. elapsed is the time since the
-// run's start, for warnings. Sample returns within a quarter of the interval, and at
-// once if ctx is done.
+// Sample returns the figures that could be read, by name: the changes since the previous call, or
+// since Start. The values are finite. elapsed is the time since the run's start, for warnings.
+// Sample returns within a quarter of the interval, and at once if ctx is done.
 func (p *Probe) Sample(ctx context.Context, elapsed time.Duration) map[string]float64 {
 	return p.read(ctx, elapsed, p.interval/4)
 }

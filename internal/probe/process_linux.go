@@ -62,7 +62,7 @@ func (sys system) openProcess(pid int, used *cpuTime, warn func(string)) (*proce
 			result.Counter{Name: "server_io_read_bytes", Group: groupServer, Unit: "bytes/s", Help: "bytes that the server's processes had read from disk"},
 			result.Counter{Name: "server_io_write_bytes", Group: groupServer, Unit: "bytes/s", Help: "bytes that the server's processes had written, or will have once dirty pages are"})
 	}
-	if _, err := p.readChildren(); err != nil {
+	if _, err := readChildren(p.dir); err != nil {
 		warn("server process figures are those of its first process only: " + err.Error())
 	} else {
 		p.children = true
@@ -99,13 +99,11 @@ func (p *processSource) startedAfter(at time.Time) {
 	p.cpuMeter, p.reads, p.writes = zero, zero, zero
 }
 
-// errForking means that processes ended during the reading, so that the sum is
-// unreliable.
+// errForking means that processes ended during the reading, so that the sum is unreliable.
 var errForking = errors.New("processes ended while they were read")
 
-// read adds up the processes. A child that ends during the reading may be
-// counted twice or not at all. The parent's time of ended children shows that,
-// and the reading is repeated.
+// read adds up the processes. A child that ends during the reading may be counted twice or not at
+// all. The parent's time of ended children shows that, and the reading is repeated.
 func (p *processSource) read() (processUse, error) {
 	for range 3 {
 		main, err := readProcessStat(p.dir)
@@ -125,7 +123,7 @@ func (p *processSource) read() (processUse, error) {
 		if !p.children {
 			return use, nil
 		}
-		children, err := p.readChildren()
+		children, err := readChildren(p.dir)
 		if err != nil {
 			return processUse{}, err
 		}
@@ -151,10 +149,10 @@ func (p *processSource) read() (processUse, error) {
 	return processUse{}, errForking
 }
 
-// readChildren returns the main thread's children, because servers fork in the main
-// thread.
-func (p *processSource) readChildren() ([]float64, error) {
-	text, err := os.ReadFile(filepath.Join(p.dir, "task", filepath.Base(p.dir), "children"))
+// readChildren returns the processes that a process has started in its main thread, where servers
+// fork.
+func readChildren(dir string) ([]float64, error) {
+	text, err := os.ReadFile(filepath.Join(dir, "task", filepath.Base(dir), "children"))
 	return numbersIn(string(text)), err
 }
 

@@ -27,8 +27,7 @@ var (
 	errLate      = errors.New("the query took too long")
 )
 
-// A poller queries an engine's counters in a separate goroutine. At most one
-// query is in progress.
+// A poller queries an engine's counters in a separate goroutine. At most one query is in progress.
 type poller struct {
 	described []result.Counter
 	figures   []serverFigure

@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// SyncEvery is the interval of Syncs' writes if syncs are fast: short enough
-// that a write coincides with every stall of a tenth of a second, and long
-// enough that the writes don't cause stalls.
+// SyncEvery is the interval of Syncs' writes if syncs are fast: short enough that a write coincides
+// with every stall of a tenth of a second, and long enough that the writes don't cause stalls.
 const SyncEvery = 50 * time.Millisecond
 
 // syncSize is the size of a write in bytes: a page of the file system.

@@ -42,7 +42,7 @@ func ProcessCPU(int) (float64, error) { return 0, errOther }
 
 func threadCPU() float64 { return math.NaN() }
 
-// A Footprint is what a server's processes hold now.
+// A Footprint is the memory and the files of a server's processes.
 type Footprint struct {
 	PSSBytes             int64
 	OpenFiles, Processes int
@@ -50,3 +50,6 @@ type Footprint struct {
 
 // ReadFootprint exists on Linux only.
 func ReadFootprint(int) (Footprint, error) { return Footprint{}, errOther }
+
+// Sectors exists on Linux only.
+func Sectors(string) (logical, physical int64, cache string) { return 0, 0, "" }

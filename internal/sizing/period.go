@@ -23,8 +23,7 @@ func FitRows(memory, perRow float64) int64 {
 	return int64(min(max(n, 1), math.MaxInt64/4))
 }
 
-// ErrNoRate is returned if a period of time is requested and the insert rate is
-// unknown.
+// ErrNoRate is returned if a period of time is requested and the insert rate is unknown.
 var ErrNoRate = errors.New("the rate of inserts is not known")
 
 // Fit returns the longest period of the ladder that fits, and whether it does: if
@@ -53,8 +52,7 @@ func Fit(in Input) (g rolling.Grid, fits bool, err error) {
 			continue
 		}
 		ok := length*in.Rate.Value <= float64(rows)
-		// A period that doesn't fit is only slow; too many partitions are refused by
-		// the server.
+		// A period that doesn't fit is only slow; too many partitions are refused by the server.
 		if !ok && g.Valid() && !tooMany(in, g) {
 			break
 		}

@@ -57,8 +57,7 @@ func (o *Output) rates(in Input) {
 				o.After.From = fmt.Sprintf("an estimate: %s; it stays, if a period has at most %s rows, so that the newest ones stay in memory", in.Sample.From, rowCount(float64(o.Period.FitRows)))
 			}
 		} else if v > 0 {
-			// Inserts into the newest periods behave like inserts into a table of
-			// the same size.
+			// Inserts into the newest periods behave like inserts into a table of the same size.
 			o.After = estimated(in, Resident*o.Period.Rows)
 			o.After.From += fmt.Sprintf("; the %d newest periods hold %s rows, which don't fit into memory", Resident, rowCount(Resident*o.Period.Rows))
 		}

@@ -41,8 +41,7 @@ type Figure struct {
 // Input is the input of a plan.
 type Input struct {
 	Table string
-	// Pieces are measured, or a single piece made by Estimate; PiecesFrom names
-	// their source.
+	// Pieces are measured, or a single piece made by Estimate; PiecesFrom names their source.
 	Pieces     []Piece
 	PiecesFrom string
 	// Compressed is the bytes per row of a sealed period that was rebuilt and
@@ -71,8 +70,7 @@ type Input struct {
 	RunsFrom string
 	// Sample is the insert rate of the sample, on one connection.
 	Sample Figure
-	// Reads is the disk's random page reads per second, used to estimate a plain
-	// table's rate.
+	// Reads is the disk's random page reads per second, used to estimate a plain table's rate.
 	Reads Figure
 }
 
@@ -133,9 +131,8 @@ func (in *Input) Recorded(recs []result.Record, file string) bool {
 	return run != nil
 }
 
-// Estimate returns the estimated size of a row if nothing can be measured: twice its
-// bytes, for the overhead of B-trees and of row and page headers in InnoDB, plus
-// 10%.
+// Estimate returns the estimated size of a row if nothing can be measured: twice its bytes, for the
+// overhead of B-trees and of row and page headers in InnoDB, plus 10%.
 func Estimate(rowBytes float64) []Piece {
 	return []Piece{{Name: "row and indexes, estimated", BytesPerRow: rowBytes * 2 * 1.1}}
 }
@@ -209,8 +206,7 @@ func (o *Output) Grid() rolling.Grid { return o.grid }
 
 // PeriodPlan describes the period.
 type PeriodPlan struct {
-	// Every is the effective period, Fits the longest that fits; "" if the rate is
-	// unknown.
+	// Every is the effective period, Fits the longest that fits; "" if the rate is unknown.
 	Every    string `json:"every"`
 	Declared bool   `json:"declared"`
 	Fits     string `json:"fits"`
@@ -258,8 +254,7 @@ type SizePlan struct {
 	Seconds float64 `json:"seconds"`
 	Rows    float64 `json:"rows"`
 	Bytes   float64 `json:"bytes"`
-	// Compressed is the size if sealed periods are compressed; null if it could not
-	// be measured.
+	// Compressed is the size if sealed periods are compressed; null if it could not be measured.
 	Compressed *float64 `json:"bytes_compressed"`
 }
 

@@ -76,8 +76,7 @@ type Tab struct {
 	requests []string
 }
 
-// Open opens an address in a new tab of width by height pixels, and waits for
-// the page's footer.
+// Open opens an address in a new tab of width by height pixels, and waits for the page's footer.
 func (b *Browser) Open(t *testing.T, width, height int64, address string) *Tab {
 	t.Helper()
 	ctx, stopTab := chromedp.NewContext(b.ctx)
@@ -178,8 +177,7 @@ func (b *Tab) Until(what, expression string) {
 	}
 }
 
-// Emulate sets the medium, "screen" or "print", and the preferred colours,
-// "light" or "dark".
+// Emulate sets the medium, "screen" or "print", and the preferred colours, "light" or "dark".
 func (b *Tab) Emulate(media, scheme string) {
 	b.t.Helper()
 	Call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{

@@ -174,9 +174,6 @@ func NewIbench(db engine.DB, opt IbenchOptions) (*Ibench, error) {
 // continue with those of an earlier run.
 func (b *Ibench) Creates() bool { return slices.Contains(b.opt.Steps, "l.i0") }
 
-// IbenchOptions returns the options with the defaults filled in.
-func (b *Ibench) IbenchOptions() IbenchOptions { return b.opt }
-
 // Deviations describes how the benchmark departs from its publication.
 func (b *Ibench) Deviations() []string {
 	out := slices.Clone(b.preset.deviations[:2]) // about the clock and the keys

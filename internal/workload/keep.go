@@ -284,8 +284,7 @@ func (c *keepClient) Do(ctx context.Context) error {
 func (c *keepClient) insert(ctx context.Context) error {
 	ack, err := c.writer.Write(ctx, c.batch)
 	if err != nil && c.w.table.Rolling() && (errors.Is(err, engine.ErrNoPartition) || errors.Is(err, engine.ErrNoTable)) {
-		// Periods created or dropped by another process become known when the
-		// catalog is read again.
+		// Periods created or dropped by another process become known when the catalog is read again.
 		if failed := c.writer.Reset(ctx); failed != nil {
 			return errors.Join(err, failed)
 		}

@@ -42,8 +42,7 @@ type roller struct {
 	ready atomic.Int64 // positions below it have a partition
 	grown gate         // of clients that wait for ready
 
-	// Periods below dropping have been dropped, or their drop was tried; those
-	// below dropped are gone.
+	// Periods below dropping have been dropped, or their drop was tried; those below dropped are gone.
 	dropping, dropped atomic.Int64
 }
 

@@ -79,14 +79,9 @@ type Column struct {
 // different values that it can make. It refuses, with a hint, a description that doesn't fit the
 // type, e.g. a length of integers. The error is ErrNoValues if no values of the type are known.
 func (c *Column) Generator() (g Generator, space int64, err error) {
-	space, err = c.generator(&g)
-	return g, space, err
-}
-
-func (c *Column) generator(g *Generator) (space int64, err error) {
 	g.Column = engine.Column{Name: c.Name, Type: engine.Varchar, Size: 1, Null: c.Null} // the size is as declared
 	if c.Values.Null > 0 && !c.Null {
-		return 0, engine.Hinted(fmt.Errorf("null = %v, and the column is NOT NULL", c.Values.Null), "leave null out")
+		return g, 0, engine.Hinted(fmt.Errorf("null = %v, and the column is NOT NULL", c.Values.Null), "leave null out")
 	}
 	g.null = uint64(c.Values.Null * 0x1p64 * (1 - 0x1p-53)) // the factor is the greatest float64 below 2^64
 	listed, json := c.Logical == value.Enum || c.Logical == value.Set, c.Logical == value.JSON || c.Logical == value.TextOrJSON
@@ -104,7 +99,7 @@ func (c *Column) generator(g *Generator) (space int64, err error) {
 		{listed, !slices.ContainsFunc(c.Values.Words, func(w string) bool { return !slices.Contains(list, w) }), "words are some of its values"},
 	} {
 		if x.given && !x.fits {
-			return 0, engine.Hinted(fmt.Errorf("%s, and its type is %s", x.what, c.Native), "leave it out, or what the type has")
+			return g, 0, engine.Hinted(fmt.Errorf("%s, and its type is %s", x.what, c.Native), "leave it out, or what the type has")
 		}
 	}
 	if c.Values.Words != nil {
@@ -115,29 +110,30 @@ func (c *Column) generator(g *Generator) (space int64, err error) {
 	case len(list) > 0:
 		g.Put = texts(func(dst []byte, n uint64) []byte { return append(dst, list[n%uint64(len(list))]...) })
 		c.Values.Distinct = int64(len(list))
-		return c.Values.Distinct, nil
+		return g, c.Values.Distinct, nil
 	case number:
-		return c.numbers(g)
+		space, err = c.numbers(&g)
+		return g, space, err
 	case c.Kind == value.Time || c.Logical == value.Date:
 		at, unit := c.times()
 		if g.Type, g.Put = engine.Time, ints(at); c.Logical == value.Date {
 			g.Type, g.Put = engine.Varchar, timeTexts(at, 0, len("1970-01-01"))
 		}
-		return draw.VirtualStart / unit, nil
+		return g, draw.VirtualStart / unit, nil
 	case c.Logical == value.Clock:
 		to, fraction := len(value.TimeLayout), int64(0)
 		if c.Digits > 0 { // a fraction ends in 1: servers leave zeros out, or don't
 			to, fraction = to+1+c.Digits, int64(math.Pow10(6-c.Digits))
 		}
 		g.Put = timeTexts(func(n uint64) int64 { return int64(n%86400)*1e6 + fraction }, len("1970-01-01 "), to)
-		return 86400, nil
+		return g, 86400, nil
 	case c.Logical == value.UUID:
 		g.Put, c.Values.Distinct = texts(c.uuid), cmp.Or(c.Values.Distinct, MostDistinct)
-		return MostDistinct, nil
+		return g, MostDistinct, nil
 	case text && !listed:
-		return c.texts(g, json), nil
+		return g, c.texts(&g, json), nil
 	}
-	return 0, ErrNoValues
+	return g, 0, ErrNoValues
 }
 
 // list returns the values of a type that lists them: an enumeration's members, without those that

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -70,30 +68,4 @@ func allocated(st os.FileInfo) int64 {
 // (sched_autogroup), does not count what rowmill uses as its.
 func withParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
-}
-
-// Sectors returns the sizes of a device's blocks, in bytes, as the kernel addresses them and as the
-// device writes them, and its write cache; 0 and "" if the kernel doesn't tell.
-func Sectors(dir string) (logical, physical int64, cache string) {
-	var st unix.Stat_t
-	if unix.Stat(dir, &st) != nil {
-		return 0, 0, ""
-	}
-	device, err := filepath.EvalSymlinks(fmt.Sprintf("/sys/dev/block/%d:%d", unix.Major(st.Dev), unix.Minor(st.Dev)))
-	if err != nil {
-		return 0, 0, ""
-	}
-	if _, err := os.Stat(filepath.Join(device, "partition")); err == nil {
-		device = filepath.Dir(device)
-	}
-	read := func(name string) string {
-		text, err := os.ReadFile(filepath.Join(device, "queue", name))
-		if err != nil {
-			return ""
-		}
-		return string(text)
-	}
-	_, _ = fmt.Sscan(read("logical_block_size"), &logical)
-	_, _ = fmt.Sscan(read("physical_block_size"), &physical)
-	return logical, physical, strings.TrimSpace(read("write_cache"))
 }

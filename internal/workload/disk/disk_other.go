@@ -19,6 +19,3 @@ func reserve(*os.File, int64) error { return errDiskLinux }
 func allocated(os.FileInfo) int64 { return 0 }
 
 func withParent() *syscall.SysProcAttr { return nil }
-
-// Sectors returns nothing: see the one of Linux.
-func Sectors(string) (logical, physical int64, cache string) { return 0, 0, "" }
