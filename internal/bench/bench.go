@@ -25,9 +25,8 @@ import (
 type Workload interface {
 	// Client returns a new client, the n-th of the run.
 	Client(ctx context.Context, n int) (Client, error)
-	// Background runs the work beside the clients, such as creating partitions ahead, and
-	// reports each action by event. Its error ends the run. It must return soon after ctx
-	// has ended: the run waits for it, so that no event is lost.
+	// Background runs the work beside the clients, such as creating partitions, and reports each
+	// action by event. Its error ends the run. It must return soon after ctx has ended.
 	Background(ctx context.Context, event func(what, object string, began time.Time)) error
 }
 
@@ -39,9 +38,9 @@ type Client interface {
 	// Do executes the prepared operation and returns once the database has
 	// acknowledged it. It must return soon after ctx has ended.
 	Do(ctx context.Context) error
-	// Recover prepares the client to Do the same operation again after an error
-	// for which engine.Retryable is true. It is called again for the same error
-	// while it returns an error that is Retryable or ErrUnreachable.
+	// Recover prepares the client to Do the same operation again after an error that is
+	// engine.Retryable. It is called again while it returns an error that is Retryable or
+	// ErrUnreachable.
 	Recover(ctx context.Context, failed error) error
 	// Close ends the client. From then on, an operation that was prepared and not
 	// acknowledged is in doubt.
@@ -67,9 +66,9 @@ type Config struct {
 	// RetryFor is how long a retryable operation is retried; 0 is 15 seconds. Long runs
 	// need more than the time of a server's restart.
 	RetryFor time.Duration
-	// Sample, if set, returns the figures of the interval that has just ended. Its ctx ends
-	// after the length of an interval, but at least 0.1 and at most 2 seconds, so that a
-	// stuck server does not delay the run. It is never called at the same time as Observe.
+	// Sample, if set, returns the figures of the interval that has just ended. Its ctx ends after the
+	// length of an interval, but at least 0.1 and at most 2 seconds. It never runs together with
+	// Observe.
 	Sample func(ctx context.Context, elapsed time.Duration) map[string]float64
 	// Observe receives each interval when it ends, also the last one of a failed run. Its
 	// error ends the run.
@@ -79,10 +78,9 @@ type Config struct {
 	// Died, if set, is closed when the server is gone; Death, if set, then returns the reason.
 	Died  <-chan struct{}
 	Death func() error
-	// Outage, if set, returns nil while a server is up, and while it is known to be down
-	// a channel that is closed when it accepts connections again. Operations of its clients that
-	// fail in the meantime wait for that before they are retried, however long it takes. The
-	// server is that of a Placed client, 0 for others.
+	// Outage, if set, returns nil while a server is up. While it is down, it returns a channel that is
+	// closed when it accepts connections again; failed operations of its clients wait for that. server
+	// is that of a Placed client, 0 for others.
 	Outage func(server int) (back <-chan struct{})
 }
 

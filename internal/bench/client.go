@@ -9,9 +9,8 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// client executes operations until there are no more, or the run ends. It reports whether
-// its last operation was cancelled. Reading the clock is the most expensive step, so each
-// moment is read once: the client's own time begins at the end of an operation.
+// client executes operations until there are no more or the run ends. It reports whether its last
+// operation was cancelled. Each moment is read once from the clock, because reading costs most.
 func (r *run) client(ctx context.Context, l *load, c Client, rec *recorder) (brokenOff bool) {
 	batch, ops := l.Batch, l.ops
 	waiter, _ := c.(Waiter)

@@ -28,9 +28,8 @@ func (t tallies) any() bool {
 	return t != tallies{}
 }
 
-// latencies are one client's latencies between two ticks, in microseconds: the first ones
-// as values, the others in a histogram, which with 3 significant figures takes 220 KB, and
-// 0.1 ms to iterate over. Most clients execute too few operations to justify that.
+// latencies are one client's latencies between two ticks, in microseconds: the first ones as
+// values, the others in a histogram. That takes 220 KB, which few operations do not justify.
 type latencies struct {
 	first    []int64
 	rest     *hdrhistogram.Histogram // nil until needed

@@ -62,7 +62,6 @@ func (s schedule) passed(elapsed time.Duration) int64 {
 	return n
 }
 
-// lateAfter is the delay from which an operation counts as begun late, because no client
-// was free. Timers alone cause a median of half a millisecond, 2 ms at the 99th percentile
-// and 5 ms at worst, on a busy machine with 2 cores.
+// lateAfter is the delay from which an operation counts as begun late, because no client was free.
+// Timers alone delay it by up to 5 ms on a busy machine with 2 cores.
 const lateAfter = 10 * time.Millisecond

@@ -81,9 +81,8 @@ func (s *Search) State() string {
 // Bracket returns the highest rate known to pass, or 0, and the lowest rate known to fail, or +Inf.
 func (s *Search) Bracket() (low, high float64) { return s.low, s.high }
 
-// Tell records the result of the trial at the rate that Next returned. close means that it
-// was near the limit. done is the rate achieved, 0 if unknown: after an overload, it is a
-// better guess than the next step down.
+// Tell records the result of the trial at the rate that Next returned. close means that it was near
+// the limit; done is the rate achieved, 0 if unknown, a good guess after an overload.
 func (s *Search) Tell(pass, close bool, done float64) {
 	if _, _, ok := s.Next(); !ok {
 		return

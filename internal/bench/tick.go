@@ -46,9 +46,8 @@ func (t *ticker) close(ctx context.Context, elapsed time.Duration) {
 	t.interval(ctx, max(t.last, elapsed), true)
 }
 
-// sliver is the share of a whole interval below which the rest before the time limit
-// belongs to the interval before it, and an empty last interval is left out: it is only
-// the time it takes to stop. A longer one is a stall.
+// sliver is the share of an interval below which the rest before the time limit belongs to the
+// interval before it, and below which an empty last interval is left out. A longer one is a stall.
 const sliver = 0.5
 
 // interval closes the interval that ends now. A figure that can't be recorded

@@ -21,12 +21,9 @@ const (
 	metricGoroutines
 )
 
-// clientSource reads figures of this process: its CPU time from the operating
-// system, the others from the Go runtime.
-//
-// The runtime's histograms have four buckets per power of two from 512 ns on. A delay
-// is reported as the upper end of its bucket, so it is up to 25% too high and never too
-// low; a pause as the middle of its bucket, within 13%.
+// clientSource reads figures of this process: its CPU time from the operating system, the others
+// from the Go runtime. The runtime's histograms have four buckets per power of two. A delay is the
+// upper end of its bucket, so up to 25% too high; a pause is the middle of its bucket, within 13%.
 type clientSource struct {
 	samples        []metrics.Sample
 	pauses, delays []uint64 // counts of the previous sample

@@ -63,10 +63,10 @@ var delayCounters = []result.Counter{
 	{Name: result.FigureDelayWorst, Group: groupServer, Unit: "seconds", Help: "the longest such time, or for how long the replica lacks a commit"},
 }
 
-// Delays measures how far replicas are behind their source. A row on the source is updated with the
-// time since the start by the monotonic clock of this process, and read on each replica; no clock
-// of a server is involved. A beat's delay is the time from the acknowledgement of its commit to the
-// first query on the replica that shows it, or 0 if that was earlier.
+// Delays measures how far replicas are behind their source. It writes the time since the start, by
+// the clock of this process, to a row on the source, and reads it on each replica. A beat's delay
+// is the time from the acknowledgement of its commit to the first query on the replica that shows
+// it.
 type Delays struct {
 	source engine.Keeper
 	pace   Pace
@@ -324,9 +324,8 @@ func (d *Delays) sampleOf(f *follower) func(now time.Time, out figures) error {
 // A Delay is how far a replica is behind now.
 type Delay struct {
 	Replica string
-	// Behind is the delay of the latest beat that it shows or, if that is longer, the time since the
-	// oldest commit that it lacks. It grows while the replica shows no beat, and while none can be
-	// written.
+	// Behind is the delay of the latest beat that it shows or, if longer, the time since the oldest
+	// commit that it lacks. It grows while the replica shows no beat, and while none can be written.
 	Behind time.Duration
 	// Shown is false until it has shown a first beat. Behind is then the time since the start of
 	// measuring.

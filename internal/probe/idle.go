@@ -16,9 +16,8 @@ type IdleWatch struct {
 	began  time.Time
 }
 
-// idleShare is the CPU time, as a share of one core, up to which a server counts as
-// idle; a server's timers take a hundredth of a core. idleWindow is the interval of
-// the check, and idleWait the longest wait for idle servers.
+// idleShare is the CPU time, as a share of one core, up to which a server counts as idle.
+// idleWindow is the interval of the check, and idleWait the longest wait for idle servers.
 const (
 	idleShare  = 0.05
 	idleWindow = 200 * time.Millisecond

@@ -16,9 +16,9 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// system is the locations of Linux's figures; tests use other roots. What is read once
-// comes from procfs. What is read in each interval is parsed here: procfs parses whole
-// files, which costs several times as much (docs/decisions/0003-dependencies.md).
+// system has the locations of Linux's figures; tests use others. Files that are read once are read
+// by procfs. Files of each interval are parsed here, as procfs costs several times as much
+// (docs/decisions/0003-dependencies.md).
 type system struct {
 	proc, sys, etc string
 	// stat returns the device that stores a file, and the device that the file
@@ -55,9 +55,8 @@ func (sys system) open(take taker) {
 	}
 }
 
-// pressure reads a file of /proc/pressure. It uses the total stall times, in
-// microseconds, because the averages in the file cover 10 s or more. "full" is recorded
-// for io alone: of the CPU it is undefined (Documentation/accounting/psi.rst).
+// pressure reads the total stall times of a file of /proc/pressure, in microseconds. "full" is
+// recorded for io alone: for the CPU it is undefined (Documentation/accounting/psi.rst).
 func (sys system) pressure(name string) *source {
 	const us = 1e-6
 	of := map[string]string{"cpu": "a processor", "io": "I/O", "memory": "memory"}[name]

@@ -84,9 +84,9 @@ type Node struct {
 	Embedded bool // the engine runs in this process
 }
 
-// Machine describes this machine for the header of a run record; fields that can't be
-// read are left empty. dataDir is that of Node. Disk has the form "vda: MODEL,
-// rotational, write back cache"; virtual disks often report that they are rotational.
+// Machine describes this machine for the header of a run record; fields that can't be read are
+// empty. Disk has the form "vda: MODEL, rotational, write back cache"; many virtual disks claim to
+// be rotational.
 func Machine(dataDir string) result.Machine { return hostSystem().machine(dataDir) }
 
 func (sys system) machine(dataDir string) result.Machine {
@@ -143,9 +143,8 @@ type cpuTime struct {
 	known   bool
 }
 
-// New opens the sources that can be read on this machine; Warnings returns those that
-// can't. Only the values of ctx are used: the probe stops at Close, not with ctx, so
-// that an interrupted run keeps its last interval.
+// New opens the sources that can be read on this machine; Warnings names the others. The probe
+// stops at Close and not with ctx, so that an interrupted run keeps its last interval.
 func New(ctx context.Context, cfg Config) *Probe {
 	ctx = context.WithoutCancel(ctx)
 	p := &Probe{interval: cmp.Or(cfg.Interval, defaultInterval), client: newClientSource()}
@@ -172,9 +171,8 @@ func New(ctx context.Context, cfg Config) *Probe {
 	return p
 }
 
-// WatchReplicas measures how far the replicas of a source are behind it. It writes the table
-// Heartbeat to the source ten times a second, until Close removes it. Call it once, before
-// Describe.
+// WatchReplicas measures how far the replicas of a source are behind it, by the table Heartbeat,
+// which Close removes. Call it once, before Describe.
 func (p *Probe) WatchReplicas(ctx context.Context, of engine.Keeper, replicas []Replica) (err error) {
 	if p.delays, err = NewDelays(ctx, of, replicas, Fine); err != nil {
 		return err
@@ -215,9 +213,8 @@ func (p *Probe) openProcess(sys system, n *server) {
 	}
 }
 
-// Follow reports that the server was restarted with another process id: from the next Sample on,
-// the new process is watched, from its start on, and CPU time accumulates. It may be called while
-// Sample runs.
+// Follow reports that the server was restarted with another process id, which is watched from the
+// next Sample on; CPU time accumulates. It may be called while Sample runs.
 func (p *Probe) Follow(pid int) { p.server.newPID.Store(int64(pid)) }
 
 // follow switches to the process passed to Follow.
@@ -295,8 +292,8 @@ func (p *Probe) Start(ctx context.Context) {
 }
 
 // Sample returns the figures that could be read, by name: the changes since the previous call, or
-// since Start. The values are finite. elapsed is the time since the run's start, for warnings.
-// Sample returns within a quarter of the interval, and at once if ctx is done.
+// since Start. elapsed is the time since the run's start, for warnings. Sample returns within a
+// quarter of the interval.
 func (p *Probe) Sample(ctx context.Context, elapsed time.Duration) map[string]float64 {
 	return p.read(ctx, elapsed, p.interval/4)
 }
@@ -393,9 +390,8 @@ type meter struct {
 	at    time.Time
 }
 
-// advance returns the growth of the figure and the time in seconds since the
-// last value. It returns false for the first value and for a value below the
-// last one; the next value is compared with this one in any case.
+// advance returns the growth of the figure and the time in seconds since the last value. It returns
+// false for the first value and for a value below the last one.
 func (m *meter) advance(v float64, at time.Time) (grown, seconds float64, ok bool) {
 	if math.IsNaN(v) {
 		return 0, 0, false

@@ -18,12 +18,10 @@ import (
 // platform that Go supports, independent of the kernel's timer.
 const userHZ = 100
 
-// processSource reads the server's process and its child processes.
-//
-// The CPU time of an ended child is added to its parent once the parent has waited
-// for it, so the sum over the living processes doesn't decrease when one ends. Of a
-// living process its clock is read: the ticks of /proc/PID/stat showed 1.2 s of 5.3 s
-// that 1,000 processes of PostgreSQL had used, because each had used less than a tick.
+// processSource reads the server's process and its child processes. The CPU time of an ended child
+// is added to its parent, so that the sum doesn't decrease. The CPU time of a living process is
+// read from its clock: 1,000 processes of PostgreSQL showed only a quarter of it in the ticks of
+// /proc/PID/stat.
 type processSource struct {
 	counters []result.Counter
 	sys      system
@@ -235,9 +233,8 @@ func (sys system) cpuOf(dir string, s processStat) float64 {
 	return own + s.reaped/userHZ
 }
 
-// processClock reads the CPU time of a process in seconds, to the nanosecond. The clock's
-// number is that of clock_getcpuclockid(3): ~PID in all bits but three, which say that it
-// is a process's, and measured by the scheduler.
+// processClock reads the CPU time of a process in seconds. The clock's number is that of
+// clock_getcpuclockid(3): ~PID above three bits that mean the scheduler's clock of a process.
 func processClock(pid int) (seconds float64, err error) {
 	var ts unix.Timespec
 	err = unix.ClockGettime(int32(^pid<<3|2), &ts)

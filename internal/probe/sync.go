@@ -21,10 +21,9 @@ type Sync struct {
 	Took  time.Duration
 }
 
-// Syncs writes and syncs a separate file in dir every SyncEvery, as a commit does
-// with the server's log, until ctx ends, and then removes it. It passes each write
-// to tell: if a write takes as long as an insert that began at the same moment, the
-// disk is the cause. The directory should be on the disk of the server's files.
+// Syncs writes and syncs a separate file in dir every SyncEvery, as commits do with the server's
+// log, until ctx ends. It passes each write to tell. If a write takes as long as an insert that
+// began at the same moment, the disk is the cause.
 func Syncs(ctx context.Context, dir string, tell func(Sync)) (err error) {
 	f, err := os.CreateTemp(dir, "synced-*")
 	if err != nil {

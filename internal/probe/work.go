@@ -11,9 +11,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// pieceSteps is the number of steps of a piece of work: about 5 ms on a processor of 2
-// to 4 GHz, long enough to be interrupted if time is stolen. It is constant, so that
-// machines can be compared by the time of a piece.
+// pieceSteps is the number of steps of a piece of work: about 5 ms on a processor of 2 to 4 GHz. It
+// is constant, so that machines can be compared by the time of a piece.
 const pieceSteps = 3_000_000
 
 // workSteps executes a chain of steps that depend on each other, in registers:
@@ -28,9 +27,8 @@ func workSteps(n int) uint64 {
 	return x
 }
 
-// A workSource repeatedly measures the time of the same work. The CPU time of its
-// thread shows whether it waited for a processor, or the processor was slow. Time stolen
-// by the host appears as either, depending on the guest's kernel.
+// A workSource repeatedly measures the time of the same work. The CPU time of its thread shows
+// whether it waited for a processor, or the processor was slow.
 type workSource struct {
 	mu     sync.Mutex
 	pieces []workPiece // since the last sample

@@ -8,9 +8,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// plain computes the number of rows from which a plain table's inserts wait for the disk: when the
-// pieces that take inserts at random positions have outgrown memory. This is where bench insert
-// finds the knee.
+// plain computes the number of rows from which inserts into a plain table wait for the disk: the
+// parts that take inserts at random positions then exceed memory.
 func (o *Output) plain(in Input) {
 	touched, names := Touched(in.Pieces)
 	if touched == 0 {
@@ -38,8 +37,8 @@ func Touched(pieces []Piece) (perRow float64, names []string) {
 	return perRow, names
 }
 
-// Reads returns how many pages an insert reads from disk on average, one in each of so many pieces
-// that it touches at random, of so many bytes together, with so much memory for pages.
+// Reads returns how many pages an insert reads from disk on average, if it touches so many pieces
+// at random, of so many bytes together, with so much memory for pages.
 func Reads(pieces int, touched, memory float64) float64 {
 	return float64(pieces) * max(0, 1-CacheShare*memory/touched)
 }
@@ -85,8 +84,8 @@ func measured(s *result.Summary, in Input) RatePlan {
 }
 
 // estimated returns the estimated rate of a plain table: the sample's while the pages that inserts
-// touch are in memory. Beyond that, each row waits for one random read per piece, with the
-// probability that its page is not in memory.
+// touch are in memory. Beyond that, each row waits for one random read per piece that is not in
+// memory.
 func estimated(in Input, rows float64) RatePlan {
 	perRow, names := Touched(in.Pieces)
 	r := in.Sample.Value

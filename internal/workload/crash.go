@@ -18,9 +18,8 @@ import (
 // the log are delayed, which their documentation allows ("not guaranteed to happen every second").
 const crashSlack = 2 * time.Second
 
-// ExpectCrashes prepares the workload for a server that crashes and restarts: outage is as
-// bench.Config.Outage, and the caller reports each crash with Crashed. A workload that can't
-// be verified after a crash is refused.
+// ExpectCrashes prepares the workload for a server that crashes and restarts. outage is as
+// bench.Config.Outage; the caller reports each crash with Crashed.
 func (w *Insert) ExpectCrashes(outage func() <-chan struct{}) error {
 	switch {
 	case w.preset.twin != nil:

@@ -9,11 +9,10 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// daily is a table of traffic figures with a natural key, as described in field
-// reports of 2009: loaded in time order, with some rows sent twice, which INSERT
-// IGNORE skips. The report states the length of its rows, 104 bytes, but neither the
-// columns nor the number of repeated rows; both are chosen here. With the column
-// storage of MySQL 5.6 and later the length is 4 + 4 + 5 + 4 * 8 + 1 + 58 bytes.
+// daily is a table of traffic figures with a natural key, as in field reports of 2009: loaded in
+// time order, with some rows sent twice, which INSERT IGNORE skips. The reports state the length of
+// a row, 104 bytes; the columns, of 4 + 4 + 5 + 4 * 8 + 1 + 58 bytes, and the number of repeated
+// rows are chosen here.
 func daily() preset {
 	return preset{
 		name: "daily",

@@ -361,10 +361,9 @@ func (w *Insert) createStep(t *table) (engine.CreateTable, error) {
 	return step, nil
 }
 
-// Setup creates the tables, empty, and restarts their sequences. Existing tables are
-// refused, or dropped first if dropExisting is set. All tables are checked before the first
-// is changed, and if one fails, those created so far are dropped again. It returns the
-// statements that created the schema.
+// Setup creates the tables, empty, and restarts their sequences. It refuses existing tables before
+// it changes any, or drops them if dropExisting is set. If one fails, it drops those that it has
+// created. It returns the statements that created the schema.
 func (w *Insert) Setup(ctx context.Context, dropExisting bool) (schema []string, err error) {
 	if w.opt.Layout == Rolling && !w.tables[0].Rolling() {
 		return nil, errors.New("set up rolling tables: the period isn't known; measure first")

@@ -46,9 +46,8 @@ const (
 	maxStalls = 10_000
 )
 
-// A Keep is the workload of a table under maintenance: rows with current times and keys spread over
-// the key space, inserted by statements as an application does, on separate connections. The rows'
-// values are generated from the types of the table's columns.
+// A Keep is the workload of a table under maintenance: rows with current times, keys spread over
+// the key space, and other values by the types of the columns.
 type Keep struct {
 	db    engine.Keeper
 	opt   KeepOptions

@@ -47,13 +47,10 @@ const MaxMixedRows = 100_000_000
 // MaxPoints is the maximum number of values in one select.
 const MaxPoints = 1000
 
-// A Mixed fills a table and then inserts into it and selects from it. Selects look
-// for existing rows, and the number of rows found is checked: a select that finds
-// too few or too many rows is an error, not a fast query.
-//
-// For this check, the rows sent and the rows acknowledged are counted per key of the
-// secondary index. A select must find at least the rows that were acknowledged
-// before it began, and at most the rows that had been sent when it ended.
+// A Mixed fills a table and then inserts into it and selects from it. A select that finds too few
+// or too many rows is an error. To check this, the rows sent and the rows acknowledged are counted
+// per key of the secondary index: a select must find at least the rows acknowledged before it
+// began, and at most those sent when it ended.
 type Mixed struct {
 	*Insert
 	opt    MixedOptions
@@ -255,9 +252,8 @@ func (c Clients) Background(context.Context, func(what, object string, began tim
 	return nil
 }
 
-// Clients returns the clients of an operation other than OpMixed. The rows that
-// selects look for depend on the seed and on turn, a number that the caller assigns
-// to each measurement: it must be equal for measurements that are compared.
+// Clients returns the clients of an operation other than OpMixed. The rows that selects look for
+// depend on the seed and on turn, which must be equal for measurements that are compared.
 func (m *Mixed) Clients(operation string, turn int) (Clients, error) {
 	if operation == OpInsert {
 		return m.inserter, nil

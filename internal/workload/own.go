@@ -21,9 +21,9 @@ type Own struct {
 	schema *engine.Schema // nil before Describe
 }
 
-// Describe reads what the server makes of the declared columns, as only it knows its types: it
-// creates the table and drops it. Another table of its name is refused, or dropped first if
-// dropExisting is set. A table that is resumed is described as it is.
+// Describe reads the columns' types as the server has them: it creates the table and drops it. It
+// refuses another table of that name, or drops it first if dropExisting is set. A table that is
+// resumed is only read.
 func (o *Own) Describe(ctx context.Context, db engine.Keeper, dropExisting, resumed bool) (err error) {
 	t := &table{Table: engine.Table{Name: o.Name, Definition: o.Definition}}
 	w := &Insert{db: db, tables: []*table{t}}

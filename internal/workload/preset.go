@@ -26,9 +26,9 @@ type preset struct {
 	// fill appends rows [first, first+n) of a writer's stream to an empty batch
 	// with the inserted columns.
 	fill func(b *engine.Batch, s draw.Stream, first int64, n int)
-	// twin returns the number of the row with the same values as a given row, if there is one, and
-	// whether the given row is the later of the two. Both are in the same second of the clock,
-	// hence in the same period. nil means that no two rows are equal.
+	// twin returns the number of the other row with the same values, if there is one, and whether the
+	// given row is the later of the two. Both are in the same period. nil means that no rows are
+	// equal.
 	twin func(s draw.Stream, seq int64) (other int64, repeat, ok bool)
 	// sequence returns the sequence number in a writer's stream of a row read
 	// from the table, -1 if there is none; nil if rows don't contain it.

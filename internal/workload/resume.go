@@ -12,10 +12,8 @@ import (
 	"github.com/rowmill/rowmill/internal/workload/draw"
 )
 
-// Continuing a load that was interrupted, perhaps because rowmill or the server
-// was killed. Progress is determined only by reading the tables. Every row is a
-// function of its sequence number, so each row found identifies its sequence
-// number, or is recognized as not belonging to the load.
+// A load that was interrupted, perhaps because rowmill or the server was killed, is continued by
+// reading the tables: each row found has a known sequence number, or is not of the load.
 
 // Resumed describes the contents of a table when its load is continued.
 type Resumed struct {
@@ -47,8 +45,8 @@ const refillTries = 10
 
 // Resume replaces Setup: it determines which rows the tables hold, inserts the missing rows below
 // the highest one, and lets the clients continue from there. most is the maximum number of rows of
-// the load, 0 if it was not limited. progress is called with the number of rows read so
-// far. Resume refuses tables that do not exist, and rows that the load did not insert.
+// the load, 0 if unlimited. It refuses tables that do not exist, and rows that the load did not
+// insert.
 func (w *Insert) Resume(ctx context.Context, most int64, progress func(rows int64)) (Resumed, error) {
 	if err := w.CanResume(); err != nil {
 		return Resumed{}, err

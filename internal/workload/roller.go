@@ -20,9 +20,8 @@ const (
 	// rollEvery is how often the roller checks the progress of the inserts. Clients that wait
 	// for a period wake it at once.
 	rollEvery = 20 * time.Millisecond
-	// rollPatience is the default time for which a step that failed because of a lock or the
-	// connection is retried: twice as long as clients retry a batch. The engine has then
-	// waited for a lock several times.
+	// rollPatience is the default time for which a step is retried that failed because of a lock or
+	// the connection: twice as long as clients retry a batch.
 	rollPatience = 30 * time.Second
 	rollPause    = 200 * time.Millisecond // between two retries
 	// rollLinger is how long a step in progress may take after the run has ended. If it were
@@ -144,10 +143,9 @@ func (w *Insert) roller(ctx context.Context, task func(*roller, context.Context,
 	}
 }
 
-// A trouble is the state of a failing task: since when it fails, and whether its last
-// failure was temporary. A failure of another kind right after a temporary one may be its
-// consequence, such as that of a step that the server had completed when the connection was
-// lost: the task is then retried once.
+// A trouble is the state of a failing task: since when it fails, and whether its last failure was
+// temporary. Another failure right after a temporary one may be its consequence, e.g. if the step
+// had been executed when the connection was lost. The task is then retried once.
 type trouble struct {
 	since   time.Time
 	passing bool

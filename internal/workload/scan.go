@@ -35,8 +35,7 @@ const (
 )
 
 // A Scan fills the table fact of a report of 2010, whose partitions each have one value of i1, and
-// asks for a sum by i1 over the first n of them. All rows derive from the seed, and so do the
-// answers: one that differs in a byte is an error.
+// asks for a sum by i1 over the first n partitions. An answer that differs in a byte is an error.
 type Scan struct {
 	*Insert
 	opt ScanOptions

@@ -26,12 +26,12 @@ const (
 	unknownPeriodRows = 10_000_000
 )
 
-// Measure determines the number of rows per period: it loads a sample into a scratch table with the
-// same schema, measures its bytes per row, including indexes, and fits two periods into the
-// database's cache. It does nothing for a plain layout, or if the options set the number.
+// Measure determines the number of rows per period: it measures the bytes per row of a sample, with
+// indexes, and fits two periods into the database's cache. It does nothing for a plain layout, or
+// if the options set the number.
 //
-// The scratch table is named rowmill_sample_ and the name of the preset's table. It is dropped at
-// the end, also after errors and interrupts; after a killed run, the next Measure drops it.
+// The sample is in a scratch table, rowmill_sample_ and the name of the table, which is dropped at
+// the end; after a killed run, the next Measure drops it.
 func (w *Insert) Measure(ctx context.Context) (err error) {
 	if w.opt.Layout != Rolling || w.opt.PeriodRows > 0 {
 		return nil

@@ -40,12 +40,10 @@ func (s *Statements) Text() string {
 // shownRows is the number of rows of a batch in the SQL of Statements.
 const shownRows = 2
 
-// Statements returns every statement that a run executes, in order and rendered by the same code;
-// inserts with their first rows. It does not access the database or change the workload. Periods
-// that aren't measured yet are shown with an assumed length. Statements of the engine's connections
-// are left out: transactions around batches of several statements, the reading of the connection's
-// id and the lock that identifies it, the server's settings for the record, and refreshing the
-// statistics of the partitions last written to.
+// Statements returns every statement that a run executes, in order; inserts with their first rows.
+// It does not access the database. Periods that aren't measured yet are shown with an assumed
+// length. Statements by which connections identify themselves, read settings and refresh statistics
+// are left out.
 func (w *Insert) Statements(dropExisting, verify bool) ([]Statement, error) {
 	l := listing{w: w, dialect: w.db.Dialect()}
 	l.add("each connection", engine.Connect{})

@@ -140,9 +140,8 @@ const slackShare = 100
 // leastKept is the least number of batches that deletes can keep in a table.
 const leastKept = 10
 
-// keepRows sets the number of rows that deletes leave in the table to n. Batches that clients
-// are inserting are added to the number of rows at which they wait, and a delete can only begin
-// when there is a whole batch to delete.
+// keepRows sets the number of rows that deletes leave in the table to n. Clients wait at more rows,
+// by the batches that they are inserting and the batch that the next delete needs.
 func (t *table) keepRows(n int64, batch, clients int) error {
 	if least := leastKept * int64(batch); n < least {
 		return fmt.Errorf("keep %d rows of table %s: want at least %d batches of %d rows", n, t.Name, leastKept, batch)
@@ -159,9 +158,8 @@ const (
 	opQuery  = "query"
 )
 
-// A deleter removes the oldest rows of one table, as many as were inserted. A table has only
-// one, so the deleted rows are always those below one row. A delete that was sent and not
-// acknowledged is in doubt once its deleter is closed.
+// A deleter removes the oldest rows of one table, as many as were inserted. Each table has one
+// deleter, so that the deleted rows are those below one row.
 type deleter struct {
 	connection
 	w     *Insert

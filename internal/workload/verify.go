@@ -17,9 +17,8 @@ type Proof struct {
 	// Expected is the number of rows that were acknowledged and not dropped since; Found is the
 	// number of rows in the tables. Both include the rows of batches in doubt that were committed.
 	Expected, Found int64
-	// Lost is the number of rows of Expected that are missing legitimately: they
-	// were acknowledged so shortly before the server was killed that its
-	// settings allow it to lose them. A sound table has Expected = Found + Lost.
+	// Lost is the number of rows of Expected that were acknowledged so shortly before the server was
+	// killed that its settings allow it to lose them. A sound table has Expected = Found + Lost.
 	Lost int64
 	// Checksum is true if the rows found are exactly the rows that were sent,
 	// and no others are missing than those counted in Lost.
@@ -46,13 +45,10 @@ var ErrUnverifiable = errors.New("the rows can't be verified")
 // verifyChunk is the number of rows recomputed at a time.
 const verifyChunk = 1000
 
-// Verify reads the tables and compares them with the rows computed from the seed: their number, and
-// a checksum of each period. Rows without acknowledgement, and rows acknowledged so shortly before
-// a crash that they may be lost, may exist or not, but only as whole batches; this takes some 50
-// bytes of memory per such row. Rows of periods that the workload has dropped are not expected.
-// progress is called with the number of rows read so far.
-//
-// Verify must be called after a run, when no client is running.
+// Verify reads the tables after a run and compares them with the rows computed from the seed: their
+// number, and a checksum of each period. Rows without acknowledgement, or acknowledged so shortly
+// before a crash that they may be lost, may exist or not, but only as whole batches. Rows of
+// dropped periods are not expected. progress is called with the number of rows read so far.
 func (w *Insert) Verify(ctx context.Context, progress func(rows int64)) (Proof, error) {
 	proof := Proof{Checksum: true}
 	for _, t := range w.tables {

@@ -63,9 +63,8 @@ func allocated(st os.FileInfo) int64 {
 	return 0
 }
 
-// withParent ends a process with rowmill. It is a session of its own, so that a terminal's Ctrl-C
-// reaches rowmill alone, and so that the kernel, which divides processors by session
-// (sched_autogroup), does not count what rowmill uses as its.
+// withParent ends a process with rowmill. It gets a session of its own, so that Ctrl-C in a
+// terminal reaches rowmill alone, and so that the kernel schedules both apart (sched_autogroup).
 func withParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 }

@@ -6,17 +6,17 @@ import (
 	"sort"
 )
 
-// A Source numbers the values of a column: one of some distinct ones, which don't change, or of the
-// keys that come with time.
+// A Source chooses the number of a column's value for each row: one of some distinct values, or one
+// of the keys that come with time.
 type Source struct {
 	Ranks *Ranks // nil: keys that come with time
-	// Share is that of the rows that bring a new key. Each row has one of the last ones; 0 and 1 are
-	// the newest.
+	// Share is the share of rows that bring a new key. Each row has one of the Last newest keys; 0 and
+	// 1 mean the newest.
 	Share float64
 	Last  uint64
-	// tick is the number of rows whose numbers must differ, 0 if they needn't. All draws are divided
-	// into cells, none smaller than the draws of the most frequent value, and the rows of a tick have
-	// different cells, in no order.
+	// tick is the number of successive rows whose numbers must differ; 0 is none. The range of draws
+	// is divided into cells, none smaller than the draws of the most frequent value, and the rows of a
+	// tick have different cells.
 	tick  int64
 	cells uint64
 }
@@ -24,8 +24,8 @@ type Source struct {
 // roundedShares makes up for the rounding of shares.
 const roundedShares = 1 - 1e-3
 
-// Apart makes the numbers of the rows of a tick differ. No value may have more than their share of
-// the draws.
+// Apart returns a source in which the rows of a tick have different numbers. No value may have more
+// than one row's share of the draws.
 func (c Source) Apart(tick int64) Source {
 	largest := 1 / float64(max(c.Last, 1)) // share of a value
 	if c.Ranks != nil {
@@ -64,7 +64,7 @@ type Ranks struct {
 	largest  float64 // share of a value
 }
 
-// A part is a range of ranks of one frequency, and the draws, from 0 to 1, that are theirs.
+// A part is a range of ranks of one frequency, and its range of draws, within 0 to 1.
 type part struct {
 	first, count uint64
 	from, share  float64
@@ -86,9 +86,9 @@ func TimesModulo(n, by, modulus uint64) uint64 {
 	return bits.Rem64(hi, lo, modulus)
 }
 
-// NewRanks returns distinct values whose first ones have the shares of heavy, or those of a Zipf
-// distribution, and the others the rest; nil if they can't number the rows of a tick, unless it is
-// 0. What a value has beyond a row of each tick goes to the following ones.
+// NewRanks returns distinct values. The first have the shares of heavy, or those of a Zipf
+// distribution, and the others share the rest. It returns nil if the rows of a tick, unless that is
+// 0, can't all differ. A share above one row of each tick goes to the next values.
 func NewRanks(distinct int64, heavy []float64, skew float64, tick int64) *Ranks {
 	r := &Ranks{distinct: uint64(distinct), spread: 1}
 	left, from, over, most := distinct, 0.0, 0.0, 1.0
