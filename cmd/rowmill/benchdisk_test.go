@@ -115,8 +115,8 @@ func TestBenchDiskRefuses(t *testing.T) {
 	for args, want := range map[string]string{
 		"":                           "needs DIR",
 		"nowhere":                    "there is no folder nowhere",
-		"file":                       "file is a file",
-		"/dev/null":                  "is a device",
+		"file":                       "file is not a folder",
+		"/dev/null":                  "is not a folder",
 		"/dev/shm":                   "memory is not a disk",
 		". --size 900TB":             "bytes): the file needs",
 		". --size 1MB":               "want at least 64 MiB",

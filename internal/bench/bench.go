@@ -84,11 +84,6 @@ type Config struct {
 	Outage func(server int) (back <-chan struct{})
 }
 
-const (
-	defaultInterval = time.Second
-	defaultGrace    = 10 * time.Second
-)
-
 // minInterval keeps the load of sampling small.
 const minInterval = 10 * time.Millisecond
 
@@ -153,8 +148,8 @@ func Run(ctx context.Context, w Workload, cfg Config) (Outcome, error) {
 	if err := cfg.Validate(); err != nil {
 		return Outcome{}, err
 	}
-	cfg.Interval = cmp.Or(cfg.Interval, defaultInterval)
-	cfg.Grace = cmp.Or(cfg.Grace, defaultGrace)
+	cfg.Interval = cmp.Or(cfg.Interval, time.Second)
+	cfg.Grace = cmp.Or(cfg.Grace, 10*time.Second)
 	cfg.RetryFor = cmp.Or(cfg.RetryFor, defaultRetryFor)
 	r := newRun(ctx, w, cfg)
 	defer r.endWait()

@@ -141,14 +141,14 @@ func (r *keepRun) run(ctx context.Context) (err error) {
 	} else {
 		t.Now = maintain.Clock(clock.Now)
 	}
-	// Another keeper may be dropping a period at this moment.
-	for tries := 0; tries == 0 || r.before.Moving && tries < 20; tries++ {
-		if tries > 0 {
-			if err := engine.Sleep(ctx, watchEvery); err != nil {
-				return err
-			}
-		}
+	for range 20 {
 		if r.before, err = upkeep.CountRows(ctx, t); err != nil {
+			return err
+		}
+		if !r.before.Moving { // otherwise another keeper is dropping a period
+			break
+		}
+		if err := engine.Sleep(ctx, watchEvery); err != nil {
 			return err
 		}
 	}

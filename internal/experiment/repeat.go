@@ -32,12 +32,6 @@ type Repeated struct {
 	Tables []string
 }
 
-// Private reports whether the target is created for each run, so that it can't hold a user's table.
-func (c *Repeated) Private() bool { return target.Private(c.Spec.Target()) }
-
-// Same reports whether two configurations are the same.
-func (c *Repeated) Same(d *Repeated) bool { return reflect.DeepEqual(c.Spec, d.Spec) }
-
 // Add adds the configuration of a recorded run to a side. It refuses one that can't be
 // run again, and opens no database.
 func (r *Repetition) Add(side string, rec *result.Record) error {
@@ -116,7 +110,7 @@ func (r *Repetition) Plan(rowmill, out string) string {
 	for _, c := range slices.Concat(r.A, r.B) {
 		fmt.Fprintf(&b, "\n  %s  %s layout %s: %s\n", c.Side, c.Run.Preset, c.Run.Layout, c.Spec.Settings())
 		fmt.Fprintf(&b, "     on %s", c.Spec.Target())
-		if c.Private() {
+		if target.Private(c.Spec.Target()) {
 			fmt.Fprintln(&b, ", created for each run and removed afterwards")
 		} else {
 			fmt.Fprintf(&b, "\n     DROPS there, with all rows, and creates again for each run: %s\n", strings.Join(c.Tables, ", "))
@@ -125,7 +119,7 @@ func (r *Repetition) Plan(rowmill, out string) string {
 	fmt.Fprintln(&b)
 	for i := range r.A {
 		for j := range r.B {
-			if r.A[i].Same(&r.B[j]) {
+			if reflect.DeepEqual(r.A[i].Spec, r.B[j].Spec) {
 				fmt.Fprintf(&b, "! A and B run the same command for layout %s: what differed between the records,\n"+
 					"  such as the server's settings, can't be repeated; this compares a configuration with itself.\n", r.A[i].Run.Layout)
 			}

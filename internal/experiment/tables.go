@@ -189,16 +189,13 @@ func (r *tablesRun) prepare(ctx context.Context, h engine.Housekeeper) error {
 
 // drop drops the database, also after an interrupt, unless its server has ended.
 func (r *tablesRun) drop(ctx context.Context, h engine.Housekeeper) error {
-	if r.dead() {
+	if server := r.db.Server(); server != nil && server.Err() != nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dropPatience)
 	defer cancel()
 	return r.env.while("dropping database "+TablesDatabase, func() error { return h.DropDatabase(ctx, TablesDatabase) })
 }
-
-// dead reports whether the private server has ended by itself.
-func (r *tablesRun) dead() bool { return r.db.Server() != nil && r.db.Server().Err() != nil }
 
 func (r *tablesRun) create(ctx context.Context, house engine.Household) error {
 	s := r.trial.Spec

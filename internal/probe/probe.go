@@ -58,9 +58,6 @@ const (
 	groupServer = "server"
 )
 
-// defaultInterval is the default of Config.Interval.
-const defaultInterval = time.Second
-
 // Config selects what to read. The zero value reads only this machine and this process.
 type Config struct {
 	// Node is the server; nil is none.
@@ -147,7 +144,7 @@ type cpuTime struct {
 // stops at Close and not with ctx, so that an interrupted run keeps its last interval.
 func New(ctx context.Context, cfg Config) *Probe {
 	ctx = context.WithoutCancel(ctx)
-	p := &Probe{interval: cmp.Or(cfg.Interval, defaultInterval), client: newClientSource()}
+	p := &Probe{interval: cmp.Or(cfg.Interval, time.Second), client: newClientSource()}
 	sys := hostSystem()
 	sys.open(p.try)
 	if cfg.Node != nil {

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -119,12 +120,7 @@ func NewIbench(db engine.DB, opt IbenchOptions) (*Ibench, error) {
 		opt.Steps = IbenchSteps()
 	}
 	opt.Clients = max(opt.Clients, 1)
-	if opt.RowsI1 == 0 {
-		opt.RowsI1 = opt.Rows * partsI1 / partsI0
-	}
-	if opt.RowsI2 == 0 {
-		opt.RowsI2 = opt.Rows * partsI2 / partsI0
-	}
+	opt.RowsI1, opt.RowsI2 = cmp.Or(opt.RowsI1, opt.Rows*partsI1/partsI0), cmp.Or(opt.RowsI2, opt.Rows*partsI2/partsI0)
 	if least := int64(opt.Clients * leastClient); opt.Rows < least || opt.RowsI1 < 1 || opt.RowsI2 < 1 {
 		return nil, fmt.Errorf("%d rows, then %d and %d: want at least %d for %s, and some in each step",
 			opt.Rows, opt.RowsI1, opt.RowsI2, least, figure.Plural(opt.Clients, "client", "clients"))

@@ -15,6 +15,7 @@
 package workload
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -143,13 +144,7 @@ func NewInsert(db engine.DB, opt InsertOptions) (*Insert, error) {
 		return nil, engine.Classed(engine.ErrUnsupported, fmt.Errorf("insert method %s of %s can't skip rows whose keys exist, which preset %s requires",
 			opt.Method, db.Info().Engine, p.name))
 	}
-	if opt.Batch == 0 {
-		opt.Batch = p.batch
-	}
-	opt.Writers = max(opt.Writers, 1)
-	if opt.Patience == 0 {
-		opt.Patience = rollPatience
-	}
+	opt.Batch, opt.Writers, opt.Patience = cmp.Or(opt.Batch, p.batch), max(opt.Writers, 1), cmp.Or(opt.Patience, rollPatience)
 	if opt.Batch < 0 || opt.Rows < 0 || opt.PeriodRows < 0 || opt.KeepPeriods < 0 || opt.KeepRows < 0 || opt.Readers < 0 || opt.ReadAfter < 0 {
 		return nil, errors.New("rows, batch, period rows, readers and what to keep can't be negative")
 	}

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -86,14 +87,9 @@ type SlowInsert struct {
 // NewKeep returns the workload of a table with the catalog description s. It
 // refuses tables for which it can't generate rows.
 func NewKeep(db engine.Keeper, t *engine.Table, s *engine.Schema, o KeepOptions) (*Keep, error) {
-	if o.Keys == 0 {
-		o.Keys = defaultKeys
-	}
+	o.Keys, o.Stall = cmp.Or(o.Keys, defaultKeys), cmp.Or(o.Stall, defaultStall)
 	if o.Keys < 1 || o.Keys > maxKeys {
 		return nil, fmt.Errorf("a key space of %d: want 1 to %d", o.Keys, int64(maxKeys))
-	}
-	if o.Stall == 0 {
-		o.Stall = defaultStall
 	}
 	var err error
 	if o.Method, err = chooseMethod(db, o.Method); err != nil {

@@ -183,9 +183,6 @@ func purchase(s draw.Stream, seq int64) (price float64, customer int64) {
 	return float64(float32(classicPrice(&d, customer))), customer
 }
 
-// Options returns the options with the defaults filled in.
-func (m *Mixed) Options() MixedOptions { return m.opt }
-
 // Rows returns the number of rows that the table may have: all rows that were sent.
 func (m *Mixed) Rows() int64 { return m.tables[0].next.Load() }
 

@@ -172,11 +172,7 @@ func (d *Declaration) Amount(scale float64) string {
 	case Disk:
 		return fmt.Sprintf("requests for %v to a file of %s", d.Time, figure.Bytes(scale*float64(d.FileBytes)))
 	case TPCC:
-		share := "all"
-		if scale != 1 {
-			share = fmt.Sprint(scale)
-		}
-		return fmt.Sprintf("%v of transactions on %s, with %s of their rows,", d.Time, figure.Plural(d.Warehouses, "warehouse"), share)
+		return fmt.Sprintf("%v of transactions on %s, with %s of their rows,", d.Time, figure.Plural(d.Warehouses, "warehouse"), figure.Percent(scale))
 	}
 	return figure.Plural(n, "row")
 }

@@ -34,20 +34,19 @@ const (
 	spareShare = 0.05
 )
 
-// A File is a file of rowmill's own for the requests of `bench disk`, which fio makes. It has no
-// name from the start, so that it is gone when rowmill and fio are, however they end.
+// A File is the file for the requests of `bench disk`, which fio makes. It has no name, so that it is
+// removed when rowmill and fio end, however they end.
 type File struct {
 	f    *os.File
-	Dir  string
 	Size int64
-	// Version is fio's.
+	// Version is the version of fio.
 	Version string
-	// Allocated is what the file takes on the disk; 0 until it is filled.
+	// Allocated is the space that the file takes on the disk; 0 until it is filled.
 	Allocated int64
 }
 
 // Jobs returns the jobs of a matrix in their order: filling, reads, mixtures and writes, and syncs.
-// Reads come first so that the writes of one don't slow down the other.
+// Reads come first, so that earlier writes don't slow them down.
 func Jobs(kinds []string, sizes []int64, depths, writes []int) (out []result.Disk) {
 	out = append(out, result.Disk{Kind: result.DiskFill, BlockBytes: fillBlock, Depth: fillDepth, WritePercent: 100})
 	writes = slices.Sorted(slices.Values(writes))
@@ -84,10 +83,8 @@ func Check(ctx context.Context, dir string, size int64) (version string, err err
 		return "", engine.Hinted(fmt.Errorf("there is no folder %s", dir), "mkdir -p %s", dir)
 	case err != nil:
 		return "", err
-	case st.Mode()&(os.ModeDevice|os.ModeCharDevice) != 0:
-		return "", engine.Hinted(fmt.Errorf("%s is a device, whose contents would be lost", dir), "a folder on it, in which a file is made")
 	case !st.IsDir():
-		return "", engine.Hinted(fmt.Errorf("%s is a file", dir), "a folder, in which a file is made")
+		return "", engine.Hinted(fmt.Errorf("%s is not a folder", dir), "a folder on the disk, in which a file is made")
 	}
 	if err := onDisk(dir); err != nil {
 		return "", err
@@ -112,7 +109,7 @@ func Check(ctx context.Context, dir string, size int64) (version string, err err
 
 // NewFile makes a file of a size in a folder that Check accepts, and reserves its space.
 func NewFile(ctx context.Context, dir string, size int64) (_ *File, err error) {
-	d := &File{Dir: dir, Size: size}
+	d := &File{Size: size}
 	if d.Version, err = Check(ctx, dir, size); err != nil {
 		return nil, err
 	}
@@ -138,7 +135,7 @@ const FileArgument = "FILE"
 // Command is the fio command of a job of the given length; its seed decides which blocks are
 // requested.
 func (d *File) Command(job *result.Disk, length time.Duration, seed uint64) []string {
-	mode, random := "", ""
+	mode, random, ioengine, direct := "", "", "libaio", 0
 	if job.Kind == result.DiskRandom || job.Kind == result.DiskSync {
 		random = "rand"
 	}
@@ -150,11 +147,9 @@ func (d *File) Command(job *result.Disk, length time.Duration, seed uint64) []st
 	default:
 		mode = random + "rw"
 	}
-	ioengine := "libaio"
 	if job.Operation() == result.DiskFlush {
 		ioengine = "psync"
 	}
-	direct := 0
 	if job.Direct() {
 		direct = 1
 	}
@@ -225,7 +220,7 @@ func (d *File) Run(ctx context.Context, command []string, interval time.Duration
 	return nil
 }
 
-// said quotes the first line that fio printed: of a fault, each request under way has one.
+// said quotes the first line that fio printed. After a fault it prints a line for each request.
 func said(texts ...string) string {
 	for _, text := range texts {
 		if text, _, _ = strings.Cut(strings.TrimSpace(text), "\n"); text != "" {
@@ -248,7 +243,7 @@ type fioReader struct {
 // fioClock is how far fio's clock may be ahead of the time since its start, in milliseconds.
 const fioClock = 100
 
-// fioJob is what is used of a job's report. Times are in milliseconds and nanoseconds.
+// fioJob has the used part of a job's report. Times are in milliseconds and nanoseconds.
 type fioJob struct {
 	Error   int       `json:"error"`
 	Runtime float64   `json:"job_runtime"`
