@@ -13,9 +13,13 @@ package result
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
+
+	"github.com/rowmill/rowmill/internal/figure"
 )
 
 // Format is the version of the record's format, contained in each header.
@@ -443,6 +447,36 @@ type Verified struct {
 
 // Sound reports whether the table contains exactly the rows that it must contain.
 func (v *Verified) Sound() bool { return (v.Checksum || v.Counted) && v.Found+v.Lost == v.Expected }
+
+// Text says what reading the rows showed.
+func (v *Verified) Text() string {
+	if v == nil {
+		return "no: the rows in the table were not read"
+	}
+	verdict, how, sum := "yes", "found", "checksum equal"
+	switch {
+	case v.Counted:
+		how, sum = "counted", "their values not compared"
+	case !v.Checksum:
+		sum = "CHECKSUM DIFFERS"
+	}
+	if !v.Sound() {
+		verdict = "FAILED"
+	}
+	text := fmt.Sprintf("%s: %s %s of %s expected, %s", verdict, figure.Plural(v.Found, "row", "rows"), how, figure.Count(v.Expected), sum)
+	if v.Lost > 0 {
+		text += fmt.Sprintf("; %s lost when the server was killed, as its settings allow", figure.Plural(v.Lost, "row", "rows"))
+	}
+	return text
+}
+
+// NotVerified is the note on rows that were not read after the run.
+const NotVerified = "not verified: the rows in the table were not compared with those sent"
+
+// WarnsOfUnverified reports whether a warning says why the rows were not read.
+func WarnsOfUnverified(warnings []string) bool {
+	return slices.ContainsFunc(warnings, func(w string) bool { return strings.HasPrefix(w, "not verified: ") })
+}
 
 // Size is the table's size at the end of the run.
 type Size struct {

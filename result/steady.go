@@ -216,22 +216,9 @@ func (s *Steadiness) hours(r *Record, ivs []judged) {
 		h.Seconds, h.BelowSeconds = round3(h.Seconds), round3(h.BelowSeconds)
 		s.Hours = append(s.Hours, h)
 	}
-	s.Worst = worstHour(s.Hours)
-}
-
-// wholeEnough is the minimum length, in seconds, of the part of an hour covered by
-// the run for the worst hour; shorter parts count only if there are no longer ones.
-const wholeEnough = 900
-
-func worstHour(hours []SteadyHour) *SteadyHour {
-	long := slices.DeleteFunc(slices.Clone(hours), func(h SteadyHour) bool { return h.Seconds < wholeEnough })
-	if len(long) > 0 {
-		hours = long
+	if len(s.Hours) > 0 {
+		s.Worst = new(slices.MaxFunc(s.Hours, func(a, b SteadyHour) int {
+			return cmp.Or(cmp.Compare(a.BelowShare(), b.BelowShare()), cmp.Compare(a.P99US, b.P99US))
+		}))
 	}
-	if len(hours) == 0 {
-		return nil
-	}
-	return new(slices.MaxFunc(hours, func(a, b SteadyHour) int {
-		return cmp.Or(cmp.Compare(a.BelowShare(), b.BelowShare()), cmp.Compare(a.P99US, b.P99US))
-	}))
 }

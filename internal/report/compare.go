@@ -235,7 +235,7 @@ func compareCells(a, b gridSide) (*Comparison, error) {
 
 // shortest returns the last parts of paths by which they differ.
 func shortest(paths ...string) []string {
-	return distinct(len(paths), func(i int) string { return filepath.Base(paths[i]) },
+	return document.Distinct(len(paths), func(i int) string { return filepath.Base(paths[i]) },
 		func(i int) string {
 			return filepath.Join(filepath.Base(filepath.Dir(paths[i])), filepath.Base(paths[i]))
 		}, func(i int) string { return paths[i] })
@@ -297,14 +297,13 @@ func (c *Comparison) Regression(threshold float64) (string, error) {
 	if len(c.Cells) > 1 && c.Verdict == statistics.Slower && *c.Overall < 1-threshold {
 		return fmt.Sprintf("all cells together run at %.3f of the rate of %s, more than %s slower", *c.Overall, c.names[0], limit), nil
 	}
-	of := func(verdict func(cell *CellChange) bool) (first *CellChange, more string) {
-		n := 0
+	first := func(verdict func(cell *CellChange) bool) *CellChange {
 		for i := range c.Cells {
 			if verdict(&c.Cells[i]) {
-				first, n = cmp.Or(first, &c.Cells[i]), n+1
+				return &c.Cells[i]
 			}
 		}
-		return first, onlyIf(n > 1, ", and "+plural(n-1, "more cell", "more cells"))
+		return nil
 	}
 	rate := func(cell *CellChange) string {
 		if cell.Name == cell.Against {
@@ -312,20 +311,19 @@ func (c *Comparison) Regression(threshold float64) (string, error) {
 		}
 		return "the rate of " + cell.Against + " in " + c.names[0]
 	}
-	if cell, more := of(func(cell *CellChange) bool { return cell.Verdict == statistics.Slower && *cell.Ratio < 1-threshold }); cell != nil {
-		return fmt.Sprintf("%s runs at %.3f of %s, more than %s slower%s", cell.Name, *cell.Ratio, rate(cell), limit, more) +
+	if cell := first(func(cell *CellChange) bool { return cell.Verdict == statistics.Slower && *cell.Ratio < 1-threshold }); cell != nil {
+		return fmt.Sprintf("%s runs at %.3f of %s, more than %s slower", cell.Name, *cell.Ratio, rate(cell), limit) +
 			onlyIf(len(cell.Repeats) == 1, "; with one run on each side the difference may be chance: --repeat shows whether it is"), nil
 	}
-	if cell, more := of(func(cell *CellChange) bool { return cell.Verdict == statistics.Unknown }); cell != nil {
-		return "", &Unjudged{fmt.Sprintf("%s can't be judged: there is one run on each side%s%s",
-			cell.Name, onlyIf(c.detailed, ", too short for an interval"), more), "--repeat 5"}
+	if cell := first(func(cell *CellChange) bool { return cell.Verdict == statistics.Unknown }); cell != nil {
+		return "", &Unjudged{fmt.Sprintf("%s can't be judged: there is one run on each side%s", cell.Name, onlyIf(c.detailed, ", too short for an interval")), "--repeat 5"}
 	}
-	if cell, more := of(func(cell *CellChange) bool { return cell.undecided(threshold) }); cell != nil {
+	if cell := first(func(cell *CellChange) bool { return cell.undecided(threshold) }); cell != nil {
 		why := fmt.Sprintf("the interval, %s from %s, is too wide to tell", interval(cell.Interval), plural(len(cell.Repeats), "pair", "pairs"))
 		if c.NoiseRatio != nil {
 			why = "repeats differ by " + percent(*c.NoiseRatio-1)
 		}
-		return "", &Unjudged{fmt.Sprintf("%s can't be judged: it runs at %s %s, but %s%s", cell.Name, ratio(*cell.Ratio), rate(cell), why, more),
+		return "", &Unjudged{fmt.Sprintf("%s can't be judged: it runs at %s %s, but %s", cell.Name, ratio(*cell.Ratio), rate(cell), why),
 			"--repeat " + strconv.Itoa(max(5, 2*len(cell.Repeats)))}
 	}
 	return "", nil
@@ -388,7 +386,7 @@ func (c *Comparison) Document() *document.Document {
 			s.Title, s.Parts = cell.Name, []document.Part{document.Paragraph(cell.verdict())}
 		}
 		if cell.Rows > 0 {
-			s.Parts = append(s.Parts, document.Later{In: document.InHTML, Parts: cell.charts}, cell.table())
+			s.Parts = append(s.Parts, &document.Section{In: document.InHTML, Parts: []document.Part{sideLegend(), cell.chart()}}, cell.table())
 		}
 		d.Add(s)
 	}
@@ -416,11 +414,5 @@ func (c *Comparison) parts() []document.Part {
 }
 
 func chanceText(p *float64) string {
-	switch {
-	case p == nil:
-		return none
-	case *p < 0.001:
-		return "<0.001"
-	}
-	return fmt.Sprintf("%.3f", *p)
+	return either(p != nil && *p < 0.001, "<0.001", cmp.Or(document.IfKnown(p, func(p float64) string { return fmt.Sprintf("%.3f", p) }), none))
 }

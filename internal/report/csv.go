@@ -26,8 +26,8 @@ func plainBounds(b *statistics.Bounds) []string {
 	return []string{plain(b.Low), plain(b.High)}
 }
 
-// figureSheet has a line for each of some things with named figures, in columns after others: in
-// order of their names, those that any of them has.
+// figureSheet returns a table with the given columns and, after these, a column for each figure
+// that any row has, in order of the figures' names.
 func figureSheet(header []string, rows [][]string, figures []map[string]float64) *document.Table {
 	names := map[string]bool{}
 	for _, of := range figures {
@@ -50,7 +50,7 @@ func figureSheet(header []string, rows [][]string, figures []map[string]float64)
 	return t
 }
 
-// cellSheet has a line for each cell of a grid.
+// cellSheet returns a table with a row for each cell of a grid.
 func cellSheet(factors []result.Factor, cells []GridCell) *document.Table {
 	var header []string
 	var rows [][]string
@@ -67,8 +67,8 @@ func cellSheet(factors []result.Factor, cells []GridCell) *document.Table {
 	return figureSheet(append(header, "runs", "ratio", "ratio_95_low", "ratio_95_high", "verdict", "incomplete"), rows, figures)
 }
 
-// sheet has a line for each cell, or for each figure of a configuration, the first of which has
-// been judged.
+// sheet returns a table with a row for each cell, or for each figure of a configuration. The
+// interval and the verdict stand beside the configuration's first figure, which they judge.
 func (c *Comparison) sheet() *document.Table {
 	t := &document.Table{Header: []string{"cell", "against", "rows", "runs", "figure", "unit",
 		"a", "b", "ratio", "ratio_95_low", "ratio_95_high", "p", "p_adjusted", "verdict"}}
@@ -88,7 +88,7 @@ func (c *Comparison) sheet() *document.Table {
 	return t
 }
 
-// intervalSheet has a line for each interval of each run.
+// intervalSheet returns a table with a row for each interval of each run.
 func intervalSheet(recs []result.Record) *document.Table {
 	var rows [][]string
 	var figures []map[string]float64

@@ -25,7 +25,6 @@ type texts struct {
 }
 
 func (c *texts) Stroke([]document.XY, document.Pen)             {}
-func (c *texts) Fill(document.XY, document.XY, string, string)  {}
 func (c *texts) Dot(document.XY, float64, string, bool, string) {}
 func (c *texts) Text(at document.XY, s string, _ document.Face) { c.at[s] = at }
 

@@ -79,7 +79,7 @@ func flags(a, b *view) []Flag {
 	return out
 }
 
-// firstDifference returns the first lines that differ between two texts.
+// firstDifference returns the first line of each text that differs from the other text's.
 func firstDifference(a, b string) (x, y string) {
 	for x == y && a+b != "" {
 		x, a, _ = strings.Cut(a, "\n")
@@ -89,7 +89,7 @@ func firstDifference(a, b string) (x, y string) {
 	return x, y
 }
 
-// flagsOf collects the flags of all pairs of runs, each once.
+// flagsOf returns the flags of all pairs of runs, without duplicates.
 func flagsOf(pairs [][2]*result.Record) (all []Flag) {
 	for _, p := range pairs {
 		for _, f := range flags(&view{rec: p[0], sum: p[0].Summary()}, &view{rec: p[1], sum: p[1].Summary()}) {
@@ -101,7 +101,7 @@ func flagsOf(pairs [][2]*result.Record) (all []Flag) {
 	return all
 }
 
-// flagged returns what makes two hard to compare.
+// flagged returns the flags as notes.
 func flagged(flags []Flag) (out document.Notes) {
 	for _, f := range flags {
 		out = append(out, document.Note{Text: f.Text})
@@ -109,7 +109,7 @@ func flagged(flags []Flag) (out document.Notes) {
 	return out
 }
 
-// unequal says which kinds of flags call the comparison itself into question.
+// unequal names the differences that call the comparison itself into question.
 func unequal(flags []Flag) string {
 	var kinds []string
 	for _, kind := range []string{"durability", "engine", "server", "cache", "machine", "schema"} {

@@ -13,24 +13,26 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// A grid is the model of every experiment of several factors: each combination of their levels that
-// was measured is a cell, with a sample for each of its runs.
+// A grid is the model of an experiment with several factors, e.g. servers and numbers of clients.
+// Each measured combination of their levels is a cell, which has a sample for each of its runs.
 type grid struct {
 	factors []result.Factor
 	cells   []*gridCell
 }
 
-// A gridCell is one combination of levels, in the order of the factors.
+// A gridCell is one combination of levels, which are in the order of the factors.
 type gridCell struct {
 	levels  []string
 	samples []sample
 }
 
-// A sample is what one run measured in a cell; one run may have samples in several cells.
+// A sample has the figures that one run measured in a cell. A run may have samples in several
+// cells.
 type sample struct {
 	v       *view
 	figures []float64 // NaN: not known
-	// low and high are the extremes behind the first figure; 0 if it is a single one.
+	// low and high are the extremes of the measurements whose median is the first figure; 0 if it is
+	// a single measurement.
 	low, high float64
 }
 
@@ -42,7 +44,7 @@ func newGrid(factors ...string) *grid {
 	return g
 }
 
-// add puts a sample into its cell. Levels are in order of their first sample.
+// add adds a sample to its cell. The levels of a factor are in the order of their first samples.
 func (g *grid) add(s sample, levels ...string) {
 	c := g.at(levels...)
 	if c == nil {
@@ -67,7 +69,7 @@ func (g *grid) at(levels ...string) *gridCell {
 	return nil
 }
 
-// name says which cell it is, by the factors that have several levels.
+// name identifies a cell by the factors that have several levels, e.g. "server=MariaDB clients=8".
 func (g *grid) name(c *gridCell) string {
 	var parts []string
 	for f, factor := range g.factors {
@@ -78,7 +80,7 @@ func (g *grid) name(c *gridCell) string {
 	return strings.Join(parts, " ")
 }
 
-// counted returns the samples of the runs that came to their end, or all if none did.
+// counted returns the samples of the complete runs; all samples if no run is complete.
 func (c *gridCell) counted() []sample {
 	if c == nil {
 		return nil
@@ -92,12 +94,12 @@ func (c *gridCell) counted() []sample {
 
 func complete(r *result.Record) bool { return (&view{rec: r}).incomplete() == "" }
 
-// incomplete reports whether no run of the cell came to its end.
+// incomplete reports whether the cell has no complete run.
 func (c *gridCell) incomplete() bool {
 	return !slices.ContainsFunc(c.samples, func(s sample) bool { return complete(s.v.rec) })
 }
 
-// middle is the median of a figure over the runs that count; NaN without.
+// middle returns the median of a figure over the counted samples; NaN without a figure.
 func (c *gridCell) middle(figure int) float64 {
 	var all []float64
 	for _, s := range c.counted() {
@@ -108,7 +110,8 @@ func (c *gridCell) middle(figure int) float64 {
 	return statistics.Median(all)
 }
 
-// extremes are those of the first figure over the runs that count, and behind it.
+// extremes returns the least and the greatest first figure of the counted samples, or of the
+// measurements behind these figures.
 func (c *gridCell) extremes() (low, high float64) {
 	var all []float64
 	for _, s := range c.counted() {
@@ -141,7 +144,7 @@ func (c *gridCell) figureOf(r *result.Record, figure int) float64 {
 	return c.samples[slices.IndexFunc(c.samples, func(s sample) bool { return s.v.rec == r })].figures[figure]
 }
 
-// observations are the logarithms of a figure of the runs that came to their end, in some cells.
+// observations returns the logarithms of a figure of the complete runs in the selected cells.
 func (g *grid) observations(figure int, of func(c *gridCell) bool) (out []statistics.Observation) {
 	for _, c := range g.cells {
 		if !of(c) {
@@ -160,8 +163,8 @@ func (g *grid) observations(figure int, of func(c *gridCell) bool) (out []statis
 	return out
 }
 
-// changed compares a figure of the pairs that matched found; nil if there is nothing to compare.
-// smaller is set for figures of which the smaller is the better.
+// changed compares a figure of pairs of runs; nil if no pair has it. smaller means that the smaller
+// figure is better.
 func changed(pairs [][2]*result.Record, figure func(side int, r *result.Record) float64, smaller bool) *statistics.Change {
 	var values [][2]float64
 	for _, p := range pairs {
@@ -176,8 +179,8 @@ func changed(pairs [][2]*result.Record, figure func(side int, r *result.Record) 
 	return &out
 }
 
-// cantTell says that two can't be told apart, with their medians; "" if they can, or if one run of
-// each is no evidence.
+// cantTell says that the two sides can't be told apart, with their medians; "" if another verdict
+// was reached.
 func cantTell(c *statistics.Change, names, at string, format func(float64) string) string {
 	if c.Verdict != statistics.NoDifference {
 		return ""
@@ -194,7 +197,7 @@ func changeText(c *statistics.Change) string {
 	return document.Listed(" ", ratio(*c.Ratio), onlyIf(c.Interval != nil, "("+interval(c.Interval)+")"))
 }
 
-// changedBy says by how much a ratio outside of 1 differs from it, with its named interval.
+// changedBy describes a ratio that differs from 1, e.g. "slower by 12% (95% interval 8%..15%)".
 func changedBy(c *statistics.Change, name string) string {
 	r, b := *c.Ratio, c.Interval
 	switch {
@@ -206,7 +209,7 @@ func changedBy(c *statistics.Change, name string) string {
 	return fmt.Sprintf("faster by %s (%s%s..%s)", percent(r-1), name, percent(b.Low-1), percent(b.High-1))
 }
 
-// interval is the text of an interval of a ratio.
+// interval formats the interval of a ratio, e.g. "0.85x..0.92x".
 func interval(b *statistics.Bounds) string {
 	if b == nil {
 		return ""
@@ -214,12 +217,12 @@ func interval(b *statistics.Bounds) string {
 	return ratio(b.Low) + ".." + ratio(b.High)
 }
 
-// sorted orders a factor's levels by their numbers.
+// sorted sorts the levels of a factor, which are numbers.
 func (g *grid) sorted(factor int) {
 	slices.SortStableFunc(g.factors[factor].Levels, func(a, b string) int { return cmp.Compare(number(a), number(b)) })
 }
 
-// number is the number that a level is.
+// number returns a level as a number, e.g. of clients; NaN if it is none.
 func number(level string) float64 {
 	v, err := strconv.ParseFloat(level, 64)
 	if err != nil {

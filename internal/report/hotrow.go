@@ -138,8 +138,6 @@ func (s *panel) ceiling(way string) string {
 	}
 	text := fmt.Sprintf("%s: %s of the ceiling of %s runs/s with %s", way, percent(share), figure(ceiling), clients)
 	switch {
-	case share > 1:
-		text += ", so that the ceiling was measured too low"
 	case share >= nearCeiling:
 	case rate >= machineFull*allowed:
 		text += fmt.Sprintf("; the cores of this machine allow %s", figure(allowed))

@@ -166,7 +166,7 @@ func newProjection(recs []result.Record, factors ...string) *projection {
 			return oneLine(name(c)) + onlyIf(len(files) > 1, " ("+filepath.Base(c.Source)+")")
 		}
 	}
-	for i, name := range distinct(len(p.contenders),
+	for i, name := range document.Distinct(len(p.contenders),
 		of(func(c *Contender) string { return cmp.Or(c.Setting, result.EngineName(c.Engine)) }),
 		of(func(c *Contender) string { return result.EngineName(c.Engine) + " " + c.ServerVersion }),
 		of(func(c *Contender) string { return result.EngineName(c.Engine) + " " + c.Storage }),
@@ -553,7 +553,7 @@ func (p *projection) notes() []document.Note {
 		out = append(out, document.Note{Text: text})
 	}
 	for _, n := range gridNotes(p.vs) {
-		if n.Text != unverified { // selects insert nothing
+		if n.Text != result.NotVerified { // selects insert nothing
 			out = append(out, n)
 		}
 	}

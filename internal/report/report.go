@@ -1,8 +1,8 @@
 // Package report renders run records: as text, Markdown, JSON, one self-contained HTML
 // file, or a PNG picture. It also renders comparisons, and the progress of a benchmark.
 //
-// Everything is derived from the record alone, so that of another machine, of a failed run
-// or of a killed one can be reported too; nothing here opens a database or a file.
+// Everything is derived from the record alone, so a record of another machine, of a failed run or
+// of a killed run can be reported, too. Nothing here opens a database or a file.
 //
 //	d, err := report.New(recs)
 //	if err != nil {
@@ -31,33 +31,32 @@ type Summaries struct {
 	Runs   []result.Summary `json:"runs"`
 	// Capacity contains the results of searches for a rate.
 	Capacity []result.Capacity `json:"capacity,omitempty"`
-	// Scenarios are the experiments that the runs belong to.
+	// Scenarios compare the runs with the published results that they repeat.
 	Scenarios []reference.Result `json:"scenarios,omitempty"`
-	// Grid has the cells of an experiment of several factors, as of bench mixed, points and scan.
+	// Grid has the cells of an experiment with several factors, e.g. of bench mixed.
 	Grid *Grid `json:"grid,omitempty"`
-	// SettingsToTry follow from the jobs of bench disk.
+	// SettingsToTry are server settings derived from the jobs of bench disk.
 	SettingsToTry []result.DiskSetting `json:"settings_to_try,omitempty"`
 }
 
-// An experiment is the records of one family, laid out.
+// An experiment is what the records of one family show, ready to be reported and compared.
 type experiment interface {
 	Document() *document.Document
-	// side has the cells to compare.
+	// side returns the cells to compare with another experiment.
 	side() gridSide
 }
 
-// A family is a kind of experiment: how its records are told from others, and laid out to be
-// reported and compared.
+// A family is a kind of experiment, e.g. bench tpcc.
 type family struct {
-	// name is what its records are called; alone is set if they can't be reported with others.
+	// name is what messages call its records. A family that is alone can't be reported together with
+	// others. has reports whether a record belongs to it.
 	name   string
 	alone  bool
 	has    func(r *result.Record, first *result.Record) bool
 	layOut func(recs []result.Record) (experiment, error)
 }
 
-// families are the kinds of experiments; those of no other family are runs, reported one by one,
-// compared at equal row counts.
+// families returns the families. A record that belongs to no other is one of runsFamily.
 func families() []family {
 	of := func(has func(r *result.Run) bool) func(r, _ *result.Record) bool {
 		return func(r, _ *result.Record) bool { return has(&r.Run) }
@@ -74,10 +73,10 @@ func families() []family {
 	}
 }
 
-// runsFamily are the runs of no other family.
+// runsFamily has the runs that are reported one by one, and compared at equal row counts.
 var runsFamily = family{"runs", false, func(_, _ *result.Record) bool { return true }, func(recs []result.Record) (experiment, error) { return runs(recs), nil }}
 
-// familyOf is the one decision what the records are, which all formats and comparisons share.
+// familyOf returns the family of the records, for all formats and comparisons.
 func familyOf(recs []result.Record) (family, error) {
 	for _, f := range families() {
 		n := 0
@@ -96,9 +95,8 @@ func familyOf(recs []result.Record) (family, error) {
 	return family{}, errNoRuns
 }
 
-// New builds the report of the runs: a sentence on each run, what to know before believing it, and
-// then the figures of each run. The runs of one experiment are reported together, as their family
-// is.
+// New builds the report of the runs of one family: the results in sentences, the doubts about them,
+// and the figures.
 func New(recs []result.Record) (*document.Document, error) {
 	f, err := familyOf(recs)
 	if err != nil {

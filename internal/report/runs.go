@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rowmill/rowmill/internal/report/capacity"
 	"github.com/rowmill/rowmill/internal/report/document"
 	"github.com/rowmill/rowmill/internal/report/reference"
 	"github.com/rowmill/rowmill/internal/statistics"
@@ -30,19 +31,19 @@ func (recs runs) Document() *document.Document {
 		addDelays(d, recs)
 		return d
 	}
-	searches := capacities(recs)
+	searches := capacity.Searches(recs)
 	d.Picture = func(opts document.PNGOptions) *document.Picture {
 		if len(searches) > 0 {
-			return searchPicture(searches)
+			return capacity.Picture(searches)
 		}
 		return ratePicture(views(atFullSpeed(recs)), opts)
 	}
 	reference.AddTo(d, recs)
 	for i := range searches {
-		d.Add(searches[i].section())
+		d.Add(searches[i].Section())
 	}
 	d.Add(upkeep(loads)...)
-	d.Add(append(capacityCards(searches), runCards(loads)...), document.Later{In: document.InHTML, Parts: func() []document.Part { return []document.Part{liveRuns(loads, telling), histograms(loads)} }})
+	d.Add(append(capacity.Cards(searches), runCards(loads)...), document.Later{In: document.InHTML, Parts: func() []document.Part { return []document.Part{liveRuns(loads, telling)} }})
 	others, benchmarks := splitSteps(recs)
 	for _, steps := range benchmarks {
 		benchmark(views(steps)).parts(d, len(benchmarks) > 1)
@@ -51,7 +52,7 @@ func (recs runs) Document() *document.Document {
 	case len(benchmarks) == 0:
 		insertParts(d, loads, searches)
 	case len(others) > 0:
-		insertParts(d, views(others), capacities(others))
+		insertParts(d, views(others), capacity.Searches(others))
 	default:
 		d.Add(&document.Section{Title: "All figures", In: document.InHTML, Fold: true, Parts: []document.Part{runColumns(loads).Sheet()}})
 	}
@@ -70,13 +71,13 @@ func summaries(recs []result.Record) Summaries {
 }
 
 // insertParts adds the report of runs that are not steps.
-func insertParts(d *document.Document, vs []view, searches []capacity) {
-	d.Say(true, findings(searches)...)
+func insertParts(d *document.Document, vs []view, searches []capacity.Search) {
+	d.Say(true, capacity.Findings(searches)...)
 	d.Say(false, verdicts(vs)...)
 	d.Say(len(searches) == 0, ratios(vs)...)
 	d.Notes = append(d.Notes, allProblems(vs)...)
 	for i := range searches {
-		d.Notes = append(d.Notes, searches[i].problems()...)
+		d.Notes = append(d.Notes, searches[i].Problems()...)
 	}
 	d.Add(constantSize(vs))
 	d.Add(repeatSections(vs)...)
@@ -171,7 +172,7 @@ func views(recs []result.Record) []view {
 // labels returns the shortest names that distinguish the runs.
 func labels(recs []result.Record) []string {
 	file := func(i int) string { return " (" + filepath.Base(recs[i].Source) + ")" }
-	return distinct(len(recs),
+	return document.Distinct(len(recs),
 		func(i int) string {
 			if s := recs[i].Run.Scenario; s != nil {
 				return s.Run
@@ -181,31 +182,19 @@ func labels(recs []result.Record) []string {
 		func(i int) string { return stepName(&recs[i].Run) },
 		func(i int) string { return recs[i].Run.Layout },
 		func(i int) string {
-			if r := &recs[i].Run; r.Repeat > 0 {
-				return strings.TrimSpace(fmt.Sprintf("%s %s #%d", r.Side, r.Layout, r.Repeat))
-			}
-			return ""
+			r := &recs[i].Run
+			return words(r.Side, r.Layout, onlyIf(r.Repeat > 0, fmt.Sprintf("#%d", r.Repeat)))
 		},
 		func(i int) string { return recs[i].Run.Name },
 		func(i int) string { return recs[i].Run.Layout + file(i) },
 		func(i int) string { return recs[i].Run.Name + file(i) })
 }
 
-// distinct returns the first names that are distinct and not empty, else numbered ones.
-func distinct(n int, kinds ...func(i int) string) []string {
-	out := make([]string, n)
-	for _, name := range kinds {
-		seen := map[string]bool{"": true}
-		for i := range out {
-			out[i] = name(i)
-			seen[out[i]] = true
-		}
-		if len(seen) == n+1 {
-			return out
-		}
-	}
-	for i := range out {
-		out[i] = fmt.Sprintf("%s #%d", out[i], i+1)
+// charted returns the runs shown one by one: all except the trials of searches, if any.
+func charted(recs []result.Record) []result.Record {
+	out := slices.DeleteFunc(slices.Clone(recs), func(r result.Record) bool { return r.IsTrial() })
+	if len(out) == 0 {
+		return recs
 	}
 	return out
 }
@@ -235,8 +224,8 @@ func (v *view) problems() []document.Note {
 	switch c := v.sum.Verified; {
 	case c != nil && !c.Sound():
 		out = append(out, document.Note{Serious: true, Text: "verification " + v.verified()})
-	case c == nil && v.sum.Rows > 0 && v.whole() == "" && !saidWhy(v.sum.Warnings):
-		out = append(out, document.Note{Text: unverified})
+	case c == nil && v.sum.Rows > 0 && v.whole() == "" && !result.WarnsOfUnverified(v.sum.Warnings):
+		out = append(out, document.Note{Text: result.NotVerified})
 	}
 	for _, w := range v.sum.Warnings {
 		// The first problem already covers this.
@@ -245,14 +234,6 @@ func (v *view) problems() []document.Note {
 		}
 	}
 	return out
-}
-
-// unverified is the note for rows that were not read after the run.
-const unverified = "not verified: the rows in the table were not compared with those sent"
-
-// saidWhy reports whether a warning explains why rows are not verified.
-func saidWhy(warnings []string) bool {
-	return slices.ContainsFunc(warnings, func(w string) bool { return strings.HasPrefix(w, "not verified: ") })
 }
 
 // whole tells when the rows of a part of a longer run are verified; "" for other runs.
@@ -303,10 +284,8 @@ func (v *view) verdict() string {
 	case v.rec.Run.Search != nil && flat > grownFlatness:
 		// The search chose the rates, so the first and the last are not comparable.
 		s += fmt.Sprintf("inserted %s rows, at the rates that the search tried", short(float64(v.sum.Rows)))
-	case flat > mostPercent:
-		s += fmt.Sprintf("rose to %.0f times", flat) + over
 	case flat > grownFlatness:
-		s += "rose to " + percent(flat) + " of" + over
+		s += "rose to " + ratio(flat) + over
 	case flat >= keptFlatness:
 		s += "kept " + percent(flat) + " of" + over
 	default:
@@ -601,29 +580,13 @@ func (v *view) kills() string {
 }
 
 func (v *view) verified() string {
-	s := proof(v.sum.Verified)
+	s := v.sum.Verified.Text()
 	if v.sum.Verified == nil {
 		return cmp.Or(v.whole(), s)
 	}
 	end := cmp.Or(v.rec.End, &result.End{})
 	return s + onlyIf(end.DroppedRows > 0, "; "+plural(end.DroppedRows, "row", "rows")+" dropped with their periods") +
 		onlyIf(end.DeletedRows > 0, "; "+plural(end.DeletedRows, "row", "rows")+" deleted")
-}
-
-// proof says what reading the rows showed.
-func proof(c *result.Verified) string {
-	if c == nil {
-		return "no: the rows in the table were not read"
-	}
-	verdict, how, sum := either(c.Sound(), "yes", "FAILED"), "found", "checksum equal"
-	switch {
-	case c.Counted:
-		how, sum = "counted", "their values not compared"
-	case !c.Checksum:
-		sum = "CHECKSUM DIFFERS"
-	}
-	s := fmt.Sprintf("%s: %s %s of %s expected, %s", verdict, plural(c.Found, "row", "rows"), how, count(c.Expected), sum)
-	return s + onlyIf(c.Lost > 0, fmt.Sprintf("; %s lost when the server was killed, as its settings allow", plural(c.Lost, "row", "rows")))
 }
 
 func (v *view) size() string {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -14,23 +13,16 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// The maximum number of events and stalls listed; the record has all of them.
-const (
-	listedEvents = 500
-	listedStalls = 20
-)
+// listedStalls is the maximum number of stalls listed; the record has all of them.
+const listedStalls = 20
 
 // runDetails are the parts that a reader opens on demand.
 func runDetails(vs []view) []document.Part {
-	tenths := &document.Section{Title: "Rate and latency over each tenth of the rows", In: document.InHTML | document.InMarkdown, Fold: true, Folded: true}
 	stalls := &document.Section{Title: "Stalls", In: document.InHTML, Fold: true, Folded: true, Parts: []document.Part{document.Paragraph(
 		"An interval whose rate is below half the median of the twenty around it. The longest are listed, with what differed from the intervals around.")}}
-	out := []document.Part{tenths, stalls, settingsOf(vs)}
+	out := []document.Part{stalls, settingsOf(vs)}
 	for i := range vs {
 		v := &vs[i]
-		if t := v.tenths(); len(t.Rows) > 0 {
-			tenths.Parts = append(tenths.Parts, &document.Section{Title: v.label, Parts: []document.Part{t}})
-		}
 		stalls.Parts = append(stalls.Parts, &document.Section{Title: v.label, Parts: v.stallTable()})
 		if s := v.partitions(); len(s.Parts) > 0 {
 			out = append(out, s)
@@ -54,9 +46,9 @@ func (v *view) stallTable() []document.Part {
 	return []document.Part{t}
 }
 
-// partitions lists the deviations from the preset, the periods and their events.
+// partitions lists the deviations from the preset, and the periods with their proof.
 func (v *view) partitions() *document.Section {
-	s := &document.Section{Title: "Deviations, periods and partition events: " + v.label, In: document.InHTML, Fold: true, Folded: true}
+	s := &document.Section{Title: "Deviations and periods: " + v.label, In: document.InHTML, Fold: true, Folded: true}
 	add := func(title string, p document.Part) {
 		s.Parts = append(s.Parts, &document.Section{Title: title, Parts: []document.Part{p}})
 	}
@@ -74,20 +66,6 @@ func (v *view) partitions() *document.Section {
 			t.Bad[i] = p.Expected != p.Found+p.Lost || checksum == "differs"
 		}
 		add("Periods", t)
-	}
-	events, more := &document.Table{Header: []string{"at", "took", "what"}}, 0
-	for j := range v.rec.Intervals {
-		for _, e := range v.rec.Intervals[j].Events {
-			if len(events.Rows) == listedEvents {
-				more++
-				continue
-			}
-			events.Add(figure(e.Elapsed)+" s", micros(1e6*e.Seconds), strings.TrimSpace(e.What+" "+e.Object))
-		}
-	}
-	events.Note = onlyIf(more > 0, fmt.Sprintf("and %d more in the record", more))
-	if len(events.Rows) > 0 {
-		add("Partition events", events)
 	}
 	return s
 }
@@ -198,49 +176,6 @@ var properties = []property{
 
 func sortedNames(names map[string]bool) []string { return slices.Sorted(maps.Keys(names)) }
 
-// tenths summarizes the run over each tenth of its rows.
-func (v *view) tenths() *document.Table {
-	const tenths = 10
-	t := &document.Table{Header: []string{"rows", "mean rate, rows/s"}}
-	operations := ops(v.sum.LatencyUS)
-	for _, op := range operations {
-		t.Header = append(t.Header, op+" p50", op+" p95", op+" p99", op+" max")
-	}
-	t.Header = append(t.Header, "pages read per row")
-	rates := v.curve.Windows(tenths)
-	total := v.curve.Rows()
-	var m result.Merger
-	at := 0
-	for i := range rates {
-		end := at
-		for end < len(v.rec.Intervals) && (float64(v.rec.Intervals[end].Rows) <= total*float64(i+1)/tenths || i == tenths-1) {
-			end++
-		}
-		// An interval that extends into the next tenth belongs to the one in which
-		// it began; one that spans several belongs to the first.
-		if end < len(v.rec.Intervals) && float64(v.rec.Intervals[end].Rows-v.rec.Intervals[end].NewRows) < total*float64(i+1)/tenths {
-			end++
-		}
-		b := series.Bucket(v.rec.Intervals[at:end])
-		at = end
-		row := []string{short(total*float64(i)/tenths) + " to " + short(total*float64(i+1)/tenths), figure(rates[i])}
-		for _, op := range operations {
-			l, ok := b.Latency(&m, op, func(iv *result.Interval) map[string]result.Histogram { return iv.Latency })
-			cells := []string{none, none, none, none}
-			if ok {
-				cells = []string{micros(l.P50), micros(l.P95), micros(l.P99), micros(l.Max)}
-			}
-			row = append(row, cells...)
-		}
-		reads := ""
-		if mean := b.Mean("page_reads"); !math.IsNaN(mean) && b.Rate() > 0 {
-			reads = figure(mean / b.Rate())
-		}
-		t.Add(append(row, reads)...)
-	}
-	return t
-}
-
 // runCards are the figures of each run that are read first; of repeats those of the median run.
 func runCards(vs []view) document.Cards {
 	st := styles(vs)
@@ -259,16 +194,6 @@ func runCards(vs []view) document.Cards {
 			c.Big = "no rows"
 		}
 		out = append(out, c)
-	}
-	return out
-}
-
-func capacityCards(searches []capacity) (out document.Cards) {
-	for i := range searches {
-		if c := &searches[i]; c.State == "found" {
-			out = append(out, document.Card{Label: "Capacity of " + c.label, Style: document.NthStyle(len(document.Palette) - 1), Big: figure(c.RowsPerSecond), Unit: "rows/s",
-				About: fmt.Sprintf("sustained at %s rows with p99 <= %s", short(float64(c.Rows)), micros(c.P99LimitUS))})
-		}
 	}
 	return out
 }

@@ -37,7 +37,7 @@ func steadies(vs []view) []steadyView {
 		out[0].label = out[0].rec.Run.Name
 	}
 	// Machines are distinguished by their names if these differ.
-	for i, name := range distinct(len(out), func(i int) string { return out[i].s.Host }, func(i int) string { return out[i].label }) {
+	for i, name := range document.Distinct(len(out), func(i int) string { return out[i].s.Host }, func(i int) string { return out[i].label }) {
 		out[i].label = name
 	}
 	align(out)
@@ -297,16 +297,13 @@ func steadyParts(d *document.Document, vs []view, ss []steadyView) {
 		short.In = document.InHTML | document.InMarkdown
 	}
 	d.Add(document.Later{In: document.InHTML, Parts: func() []document.Part {
-		heat := heatOf(ss)
-		hours := &document.Section{Title: heat.Title, Parts: []document.Part{heat}}
-		heat.Title = "Each row is a day"
 		l := liveRuns(vs, steadyTelling)
 		page := l.Data.(*series.Page)
 		page.Axis = either(d.Elapsed, "time", "day")
 		for i := range ss {
 			page.Runs[i].Shift, page.Runs[i].Limit = ss[i].shift, float64(ss[i].s.P99LimitUS)
 		}
-		return []document.Part{hours, l}
+		return []document.Part{l}
 	}})
 	d.Picture = func(document.PNGOptions) *document.Picture { return steadyPicture(ss, d.Elapsed) }
 	d.Add(short)
@@ -341,10 +338,6 @@ func steadyPicture(ss []steadyView, elapsed bool) *document.Picture {
 	}
 	for _, c := range steadyPanels(ss, elapsed) {
 		out.Rows = append(out.Rows, document.Charts{c})
-	}
-	if heat := heatOf(ss); len(heat.Blocks) > 0 {
-		heat.Height = 0.5 - 0.12*heat.Y.From
-		out.Rows = append(out.Rows, document.Charts{heat})
 	}
 	return out
 }
@@ -451,49 +444,4 @@ func timeTicks(from, to float64, elapsed bool) (out []document.Tick) {
 		out = append(out, document.Tick{At: at, Label: label})
 	}
 	return out
-}
-
-// heatLimits are the upper limits of heatColours.
-var heatLimits = []float64{0, 0.01, 0.05, 0.2, 0.5, 1}
-
-// heatOf shows the hours: a row for each run and day, with a block for each hour of it.
-func heatOf(ss []steadyView) *document.Chart {
-	c := &document.Chart{Title: "Time below target in each hour of the day", Note: "green: none; darker: up to 1, 5, 20, 50 and 100% of the hour", X: document.Scale{To: 24}}
-	for h := range 24 {
-		c.X.Ticks = append(c.X.Ticks, document.Tick{At: float64(h) + 0.5, Label: fmt.Sprintf("%02d", h)})
-	}
-	rows := map[[2]int]float64{}
-	for i := range ss {
-		v := &ss[i]
-		for k := range v.s.Hours {
-			h := &v.s.Hours[k]
-			// The middle of the hour, so that rounding doesn't move it to another.
-			at := v.shift + h.Start.Sub(v.rec.Run.Started).Seconds() + 1800
-			day := int(math.Floor(at / daySeconds))
-			y, ok := rows[[2]int{i, day}]
-			if !ok {
-				y = -float64(len(rows)) - 1
-				rows[[2]int{i, day}] = y
-				c.Y.Ticks = append(c.Y.Ticks, document.Tick{At: y + 0.5, Label: v.dayLabel(day)})
-			}
-			hour := math.Floor((at - float64(day)*daySeconds) / 3600)
-			shade := 0
-			for heatLimits[shade] < h.BelowShare() && shade < len(heatLimits)-1 {
-				shade++
-			}
-			c.Blocks = append(c.Blocks, document.Block{X0: hour + 0.03, Y0: y + 0.06, X1: hour + 0.97, Y1: y + 0.94, Paint: fmt.Sprintf("b%d", shade), Tip: fmt.Sprintf("%s: %s of %s below target, p99 %s",
-				h.Start.In(v.zone).Format("2 Jan 15:04"), percent(h.BelowShare()), clock(h.Seconds), micros(h.P99US))})
-		}
-	}
-	c.Y.From = -float64(len(rows))
-	c.Y.To = 0
-	c.Height = 60 + 24*float64(len(rows))
-	return c
-}
-
-func (v *steadyView) dayLabel(day int) string {
-	if v.s.Host != "" && len(v.s.Host) <= 12 {
-		return fmt.Sprintf("%s, day %d", v.s.Host, day+1)
-	}
-	return fmt.Sprintf("day %d", day+1)
 }

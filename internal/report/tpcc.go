@@ -96,7 +96,7 @@ func tpccLines(recs []result.Record) (out []string) {
 // tpccNames are short names of the runs.
 func (p *projection) tpccNames(lines []string) []string {
 	nodes := func(i int) string { return plural(tpccNodes(p.recs[i].Run.TPCC), "node", "nodes") }
-	return distinct(len(p.recs), func(i int) string {
+	return document.Distinct(len(p.recs), func(i int) string {
 		if s := p.recs[i].Run.Scenario; s != nil {
 			return s.Run
 		}
@@ -131,14 +131,6 @@ func (p *projection) tpccParts() (out []document.Part) {
 			times.Add(names[i], op, count(l.Count), micros(l.P50), micros(l.P95), micros(l.P99), micros(l.P999), micros(l.Max))
 		}
 	}
-	if len(p.recs) == 1 { // the title names the run
-		for _, t := range []*document.Table{rates, times} {
-			t.Header = t.Header[1:]
-			for k := range t.Rows {
-				t.Rows[k] = t.Rows[k][1:]
-			}
-		}
-	}
 	out = append(out, &document.Section{Title: "New orders and retries", Parts: []document.Part{rates}}, &document.Section{Title: "Response times by transaction", Parts: []document.Part{times}})
 	if proof := p.tpccProof(names); len(proof.Rows) > 0 {
 		out = append(out, &document.Section{Title: "Proof", Parts: []document.Part{proof}})
@@ -146,12 +138,12 @@ func (p *projection) tpccParts() (out []document.Part) {
 	return out
 }
 
-// tpccProof has a row for each condition, with what each run found: of several in short, but in
-// full if it doesn't hold.
+// tpccProof has a row for each condition, with what each run found. Of several runs, only those in
+// which it doesn't hold say what was found.
 func (p *projection) tpccProof(names []string) *document.Table {
 	out := &document.Table{Header: append([]string{"condition"}, names...), Bad: map[int]bool{}}
 	if len(p.recs) > 1 {
-		out.Note = "What each run found, in short: rows that contradict the condition, transactions, or a share. The report of one run alone has it in full."
+		out.Note = "The report of one run alone says what was found."
 	}
 	rows := map[string]int{}
 	for i := range p.recs {
@@ -162,12 +154,7 @@ func (p *projection) tpccProof(names []string) *document.Table {
 				rows[c.Name] = row
 				out.Add(append([]string{c.Name}, slices.Repeat([]string{none}, len(p.recs))...)...)
 			}
-			found := c.Found
-			if len(p.recs) > 1 {
-				found, _, _ = strings.Cut(found, ", ")
-				found, _, _ = strings.Cut(found, ";")
-				found = strings.TrimSuffix(found, " contradict it")
-			}
+			found := either(len(p.recs) > 1, "holds", c.Found)
 			if !c.Holds {
 				found = "DOESN'T HOLD: " + c.Found
 				out.Bad[row] = true

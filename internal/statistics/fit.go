@@ -60,33 +60,31 @@ type TablesFit struct {
 
 // TablesFits fits lines to the costs of a run. Figures that were not measured have none.
 func TablesFits(costs []result.TablesCost) (out []TablesFit) {
-	objects := func(c *result.TablesCost) int { return c.Objects }
-	opened := func(c *result.TablesCost) int { return c.Opened }
-	connections := func(c *result.TablesCost) int { return c.Connections }
 	pss := func(c *result.TablesCost) float64 { return float64(c.PSSBytes) }
+	against := map[string]string{result.TablesCreated: "objects", result.TablesOpened: "opened", result.TablesIdle: "connections", result.TablesHeld: "connections"}
 	for _, f := range []struct {
-		figure, phase, against string
-		x                      func(*result.TablesCost) int
-		y                      func(*result.TablesCost) float64
+		figure, phase string
+		y             func(*result.TablesCost) float64
 	}{
-		{"pss_bytes", result.TablesCreated, "objects", objects, pss},
-		{"disk_bytes", result.TablesCreated, "objects", objects, func(c *result.TablesCost) float64 { return float64(c.DiskBytes) }},
-		{"dictionary_bytes", result.TablesCreated, "objects", objects, func(c *result.TablesCost) float64 { return float64(c.DictionaryBytes) }},
-		{"files", result.TablesCreated, "objects", objects, func(c *result.TablesCost) float64 { return float64(c.Files) }},
-		{"open_files", result.TablesCreated, "objects", objects, func(c *result.TablesCost) float64 { return float64(c.OpenFiles) }},
-		{"create_seconds", result.TablesCreated, "objects", objects, func(c *result.TablesCost) float64 { return c.CreateSeconds }},
-		{"schema_seconds", result.TablesCreated, "objects", objects, func(c *result.TablesCost) float64 { return c.SchemaSeconds }},
-		{"list_seconds", result.TablesCreated, "objects", objects, func(c *result.TablesCost) float64 { return c.ListSeconds }},
-		{"add_seconds", result.TablesCreated, "objects", objects, func(c *result.TablesCost) float64 { return c.AddSeconds }},
-		{"pss_bytes", result.TablesOpened, "opened", opened, pss},
-		{"pss_bytes", result.TablesIdle, "connections", connections, pss},
-		{"pss_bytes", result.TablesHeld, "connections", connections, pss},
+		{"pss_bytes", result.TablesCreated, pss},
+		{"disk_bytes", result.TablesCreated, func(c *result.TablesCost) float64 { return float64(c.DiskBytes) }},
+		{"dictionary_bytes", result.TablesCreated, func(c *result.TablesCost) float64 { return float64(c.DictionaryBytes) }},
+		{"files", result.TablesCreated, func(c *result.TablesCost) float64 { return float64(c.Files) }},
+		{"open_files", result.TablesCreated, func(c *result.TablesCost) float64 { return float64(c.OpenFiles) }},
+		{"create_seconds", result.TablesCreated, func(c *result.TablesCost) float64 { return c.CreateSeconds }},
+		{"schema_seconds", result.TablesCreated, func(c *result.TablesCost) float64 { return c.SchemaSeconds }},
+		{"list_seconds", result.TablesCreated, func(c *result.TablesCost) float64 { return c.ListSeconds }},
+		{"add_seconds", result.TablesCreated, func(c *result.TablesCost) float64 { return c.AddSeconds }},
+		{"pss_bytes", result.TablesOpened, pss},
+		{"pss_bytes", result.TablesIdle, pss},
+		{"pss_bytes", result.TablesHeld, pss},
 	} {
 		var x, y []float64
 		measured, held := false, 0
 		for i := range costs {
 			if c := &costs[i]; c.Phase == f.phase {
-				x, y = append(x, float64(f.x(c))), append(y, f.y(c))
+				at := map[string]int{"objects": c.Objects, "opened": c.Opened, "connections": c.Connections}[against[f.phase]]
+				x, y = append(x, float64(at)), append(y, f.y(c))
 				if f.phase == result.TablesHeld {
 					held = c.Opened
 				}
@@ -94,7 +92,7 @@ func TablesFits(costs []result.TablesCost) (out []TablesFit) {
 			}
 		}
 		if line, ok := FitLine(x, y); ok && measured {
-			out = append(out, TablesFit{f.figure, f.phase, f.against, held, line})
+			out = append(out, TablesFit{f.figure, f.phase, against[f.phase], held, line})
 		}
 	}
 	return out

@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/rowmill/rowmill/internal/figure"
-
 	xfont "golang.org/x/image/font"
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/font"
@@ -18,6 +16,8 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgimg"
+
+	"github.com/rowmill/rowmill/internal/figure"
 )
 
 // svgWidths are the widths of a chart, by the number of charts beside each other; the page
@@ -70,11 +70,6 @@ func (s *svg) titled(element, tip string) {
 	fmt.Fprintf(s, "><title>%s</title></%s>", template.HTMLEscapeString(figure.OneLine(tip)), element)
 }
 
-func (s *svg) Fill(from, to XY, paint, tip string) {
-	fmt.Fprintf(s, `<rect class="f-%s" x="%.1f" y="%.1f" width="%.1f" height="%.1f"`, paint, from.X, from.Y, to.X-from.X, to.Y-from.Y)
-	s.titled("rect", tip)
-}
-
 func (s *svg) Dot(at XY, radius float64, paint string, cross bool, tip string) {
 	if cross {
 		fmt.Fprintf(s, `<path class="s-%s" stroke-width="2.5" d="M%.1f %.1fl%g %gm%g 0l%g %g"`, paint, at.X-radius, at.Y-radius, 2*radius, 2*radius, -2*radius, 2*radius, -2*radius)
@@ -94,7 +89,7 @@ func (s *svg) Text(at XY, text string, f Face) {
 		[]string{"start", "middle", "end"}[f.align+1], weight, template.HTMLEscapeString(figure.OneLine(text)))
 }
 
-// paintCSS defines the colours of lines and blocks, for both themes.
+// paintCSS defines the colours of lines, for both themes.
 func paintCSS() string {
 	var light, dark, rules strings.Builder
 	rule := func(name string) {
@@ -104,11 +99,6 @@ func paintCSS() string {
 		name := Style{Colour: i}.paint()
 		fmt.Fprintf(&light, " --%s: %s;", name, c.Light)
 		fmt.Fprintf(&dark, " --%s: %s;", name, c.Dark)
-		rule(name)
-	}
-	for i, c := range heatColours {
-		name := fmt.Sprintf("b%d", i)
-		fmt.Fprintf(&light, " --%s: %s;", name, c)
 		rule(name)
 	}
 	for _, name := range []string{"ink", "muted", "grid", "bad", "accent"} {
@@ -262,21 +252,21 @@ func (p *Picture) Draw(cv Canvas, in Box, title, subtitle string) error {
 	y += 10
 	total := 0.0
 	for _, row := range p.Rows {
-		total += Weight(row[0].Height)
+		total += weight(row[0].Height)
 	}
 	height := in.Y1 - pictureBottom - y
 	for _, row := range p.Rows {
-		h := height * Weight(row[0].Height) / total
+		h := height * weight(row[0].Height) / total
 		if h < leastRow && len(p.Rows) > 1 {
 			return fmt.Errorf("%d rows of charts need a higher picture", len(p.Rows))
 		}
 		widths := 0.0
 		for _, c := range row {
-			widths += Weight(c.Width)
+			widths += weight(c.Width)
 		}
 		x := left
 		for _, c := range row {
-			w := room * Weight(c.Width) / widths
+			w := room * weight(c.Width) / widths
 			c.draw(cv, Box{x, y, x + w - 2*rowGap, y + h - rowGap})
 			x += w
 		}
@@ -285,8 +275,8 @@ func (p *Picture) Draw(cv Canvas, in Box, title, subtitle string) error {
 	return nil
 }
 
-// Weight is the share of a chart in a picture, 1 if it has none.
-func Weight(f float64) float64 { return cmp.Or(f, 1) }
+// weight is the share of a chart in a picture, 1 if it has none.
+func weight(f float64) float64 { return cmp.Or(f, 1) }
 
 // dpi makes a point 4/3 of a pixel, as in browsers.
 const dpi = 96
@@ -311,11 +301,6 @@ func (m *image) Stroke(pts []XY, p Pen) {
 		points[i] = m.point(at)
 	}
 	m.dc.StrokeLines(line, points)
-}
-
-func (m *image) Fill(from, to XY, paint, _ string) {
-	m.dc.SetColor(colourOf(paint, false))
-	m.dc.Fill(vg.Rectangle{Min: m.point(XY{from.X, to.Y}), Max: m.point(XY{to.X, from.Y})}.Path())
 }
 
 func (m *image) Dot(at XY, radius float64, paint string, cross bool, _ string) {
@@ -365,10 +350,7 @@ var paints = map[string]string{"ink": "#1f2937", "muted": "#5b6573", "grid": "#e
 func colourOf(paint string, faint bool) color.Color {
 	hex, ok := paints[paint]
 	if n, err := strconv.Atoi(paint[1:]); !ok && err == nil {
-		hex = heatColours[n%len(heatColours)]
-		if paint[0] == 'p' {
-			hex = Palette[n].Light
-		}
+		hex = Palette[n].Light
 	}
 	n, _ := strconv.ParseUint(strings.TrimPrefix(hex, "#"), 16, 24) // all are constants
 	out := color.NRGBA{uint8(n >> 16), uint8(n >> 8), uint8(n), 0xff}
@@ -377,6 +359,3 @@ func colourOf(paint string, faint bool) color.Color {
 	}
 	return out
 }
-
-// heatColours are the colours of a share of time below target, light to dark, also in grey.
-var heatColours = []string{"#d7ecd9", "#fdf0b5", "#fdc776", "#f08a4b", "#cc3d33", "#7a0f22"}

@@ -9,7 +9,7 @@ import (
 	"github.com/rowmill/rowmill/internal/figure"
 )
 
-// A Chart plots lines, dots and blocks over two axes, in a picture and in the page.
+// A Chart plots lines and dots over two axes, in a picture and in the page.
 type Chart struct {
 	// Title says what is plotted and in which unit, Note what the marks mean.
 	Title, Note string
@@ -17,7 +17,6 @@ type Chart struct {
 	Lines       []Line
 	Knees       []Knee
 	Levels      []Level
-	Blocks      []Block
 	// Height is in pixels of the page; in a picture, heights and widths are shares.
 	Height, Width float64
 	// Ends labels each named line at its end.
@@ -76,12 +75,6 @@ type Level struct {
 	Label string
 }
 
-// A Block is a filled rectangle, in units of the axes.
-type Block struct {
-	X0, Y0, X1, Y1 float64
-	Paint, Tip     string
-}
-
 func (*Chart) Kind() string { return "chart" }
 
 // Charts are several charts side by side.
@@ -92,7 +85,6 @@ func (Charts) Kind() string { return "charts" }
 // A Canvas draws in pixels; y grows downwards. Paints are names of colours.
 type Canvas interface {
 	Stroke(pts []XY, p Pen)
-	Fill(from, to XY, paint, tip string)
 	Dot(at XY, radius float64, paint string, cross bool, tip string)
 	// Text writes a line of text whose middle is at the height of at.
 	Text(at XY, s string, f Face)
@@ -164,9 +156,6 @@ func (c *Chart) draw(cv Canvas, in Box) {
 	p.y = c.Y.span(lo, hi, min(mostTicks, max(2, int((p.at.Y1-p.at.Y0-tickRoom)/LabelRow))), true)
 	p.margins()
 	p.grid()
-	for _, b := range c.Blocks {
-		cv.Fill(XY{p.px(b.X0), p.py(b.Y1)}, XY{p.px(b.X1), p.py(b.Y0)}, b.Paint, b.Tip)
-	}
 	p.lines()
 	p.levels()
 	p.ends()
@@ -277,16 +266,12 @@ func (p *plotArea) grid() {
 	thin := Pen{paint: "grid", width: 1}
 	for _, t := range p.y.Ticks {
 		y := p.py(t.At)
-		if len(p.c.Blocks) == 0 {
-			p.cv.Stroke([]XY{{p.at.X0, y}, {p.at.X1, y}}, thin)
-		}
+		p.cv.Stroke([]XY{{p.at.X0, y}, {p.at.X1, y}}, thin)
 		if !p.y.Bare {
 			p.cv.Text(XY{p.at.X0 - 6, y}, t.Label, Face{labelSize, "muted", false, 1})
 		}
 	}
-	if len(p.c.Blocks) == 0 {
-		p.cv.Stroke([]XY{{p.at.X0, p.at.Y1}, {p.at.X1, p.at.Y1}}, Pen{paint: "muted", width: 1})
-	}
+	p.cv.Stroke([]XY{{p.at.X0, p.at.Y1}, {p.at.X1, p.at.Y1}}, Pen{paint: "muted", width: 1})
 	if p.x.Bare {
 		return
 	}

@@ -12,7 +12,6 @@ type texts struct {
 }
 
 func (c *texts) Stroke([]XY, Pen)                      {}
-func (c *texts) Fill(XY, XY, string, string)           {}
 func (c *texts) Dot(XY, float64, string, bool, string) {}
 func (c *texts) Text(at XY, s string, _ Face)          { c.at[s] = at }
 

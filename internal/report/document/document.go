@@ -37,8 +37,7 @@ type Document struct {
 	Sheet func() *Table
 	// Picture returns the charts of the PNG format.
 	Picture func(PNGOptions) *Picture
-	// Elapsed initially aligns constant loads by the time since their start instead of
-	// the time of day; the page can switch.
+	// Elapsed aligns constant loads at their start instead of by the time of day; the page can switch.
 	Elapsed bool
 }
 
@@ -106,10 +105,8 @@ type Table struct {
 	Rows   [][]string
 	// Note explains the columns.
 	Note string
-	// Bad marks rows that tell of a failure; Heat shades the figure of each in the page, from 0 to
-	// heats-1, -1 for none.
-	Bad  map[int]bool
-	Heat []int
+	// Bad marks rows that tell of a failure.
+	Bad map[int]bool
 }
 
 // Parts returns the table as the parts of a section; nil if it has no rows.
@@ -211,7 +208,7 @@ func (t *Table) Filled() *Table {
 		}
 		return out
 	}
-	out := &Table{Header: pick(t.Header), Note: t.Note, Bad: t.Bad, Heat: t.Heat}
+	out := &Table{Header: pick(t.Header), Note: t.Note, Bad: t.Bad}
 	for _, r := range t.Rows {
 		out.Rows = append(out.Rows, pick(r))
 	}
@@ -323,6 +320,26 @@ func IfKnown[N any](n *N, format func(N) string) string {
 		return ""
 	}
 	return format(*n)
+}
+
+// Distinct names n things by the first of several kinds of names that are distinct and not empty,
+// or by the last kind and a number.
+func Distinct(n int, kinds ...func(i int) string) []string {
+	out := make([]string, n)
+	for _, name := range kinds {
+		seen := map[string]bool{"": true}
+		for i := range out {
+			out[i] = name(i)
+			seen[out[i]] = true
+		}
+		if len(seen) == n+1 {
+			return out
+		}
+	}
+	for i := range out {
+		out[i] = fmt.Sprintf("%s #%d", out[i], i+1)
+	}
+	return out
 }
 
 // WriteJSON writes a value as indented JSON.

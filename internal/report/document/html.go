@@ -156,9 +156,6 @@ func (t *Table) Page() []pageRow {
 	for i, r := range t.Rows {
 		line := row(r)
 		line.Bad = t.Bad[i]
-		if i < len(t.Heat) && t.Heat[i] >= 0 {
-			line.Cells[0].Class = fmt.Sprintf("n h%d", t.Heat[i])
-		}
 		out = append(out, line)
 	}
 	return out

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rowmill/rowmill/internal/figure"
-
 	"github.com/mattn/go-runewidth"
+
+	"github.com/rowmill/rowmill/internal/figure"
 )
 
 // textWidth is the width at which text is wrapped; it fits a terminal of 120 columns.

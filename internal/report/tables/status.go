@@ -9,11 +9,8 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
-
-	"github.com/mattn/go-runewidth"
 
 	figures "github.com/rowmill/rowmill/internal/figure"
 	"github.com/rowmill/rowmill/internal/maintain"
@@ -26,6 +23,8 @@ const (
 	alike = 4
 	// lastActions is how many of the last actions are listed.
 	lastActions = 6
+	// withBothBounds is the width from which on periods have their ends beside their beginnings.
+	withBothBounds = 120
 	// narrowest is the least width to which text is cut: narrower text would be unreadable.
 	narrowest = 40
 )
@@ -84,11 +83,10 @@ func statusHead(t *document.TextWriter, s *maintain.Status) {
 	t.Line("size      %s, about %s in %s", figures.Bytes(s.Bytes), figures.Plural(s.Rows, "row", "rows"), figures.Plural(len(s.Periods), "period", "periods"))
 }
 
-// statusPeriods lists the periods, oldest first, long sequences of similar ones in one line. If the
-// lines exceed the width, the end of each period is omitted: it is the beginning of the next.
+// statusPeriods lists the periods, oldest first, long sequences of similar ones in one line. On a
+// narrow terminal the end of each period is omitted: it is the beginning of the next.
 func statusPeriods(s *maintain.Status, width int) *document.Table {
 	c := &document.Table{Header: []string{"PERIOD", "FROM", "TO", "STATE", "ROWS", "SIZE", "ARCHIVE"}}
-	cut := timeTail(s.Periods)
 	for i := 0; i < len(s.Periods); {
 		p, n := s.Periods[i], 1
 		for i+n < len(s.Periods) && isLike(s.Periods[i+n-1], s.Periods[i+n]) {
@@ -109,17 +107,9 @@ func statusPeriods(s *maintain.Status, width int) *document.Table {
 			rows += q.Rows
 			size += q.Bytes
 		}
-		c.Add(name, strings.TrimSuffix(p.From, cut), strings.TrimSuffix(run[n-1].To, cut), state, figures.Count(rows), figures.Bytes(size), archive)
+		c.Add(name, strings.TrimSuffix(p.From, ":00"), strings.TrimSuffix(run[n-1].To, ":00"), state, figures.Count(rows), figures.Bytes(size), archive)
 	}
-	sum := 0
-	for i := range len(c.Header) - 1 { // the last column may be cut
-		widest := 0
-		for _, row := range append(c.Rows, c.Header) {
-			widest = max(widest, runewidth.StringWidth(figures.OneLine(row[i])))
-		}
-		sum += widest + 2
-	}
-	if width > 0 && sum > width {
+	if width > 0 && width < withBothBounds {
 		for _, row := range c.Rows {
 			row[2] = ""
 		}
@@ -130,19 +120,6 @@ func statusPeriods(s *maintain.Status, width int) *document.Table {
 // isLike reports whether two adjacent periods may share a line.
 func isLike(p, q maintain.PeriodStatus) bool {
 	return p.State == q.State && p.Rebuilt == q.Rebuilt && (p.Archive == "") == (q.Archive == "") && p.To == q.From
-}
-
-// timeTail returns the common end of all bounds, which can be omitted: the time of day
-// if all are midnight, or the seconds if all are zero.
-func timeTail(periods []maintain.PeriodStatus) string {
-	for _, tail := range []string{" 00:00:00", ":00"} {
-		if !slices.ContainsFunc(periods, func(p maintain.PeriodStatus) bool {
-			return !strings.HasSuffix(p.From, tail) || !strings.HasSuffix(p.To, tail)
-		}) {
-			return tail
-		}
-	}
-	return ""
 }
 
 func statusRollups(s *maintain.Status) *document.Table {
