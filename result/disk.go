@@ -264,6 +264,8 @@ type diskJob struct {
 // lasting is the rate that the job kept: the median over its repeats.
 func (j *diskJob) lasting() float64 { return median(j.rates) }
 
+func (j *diskJob) bytes() float64 { return j.lasting() * float64(j.BlockBytes) }
+
 // diskJobs returns the jobs that came to their end, in order.
 func diskJobs(recs []Record) (out []*diskJob) {
 	for i := range recs {
@@ -302,10 +304,12 @@ type DiskSetting struct {
 	Source  string `json:"source"`
 }
 
-// Pages that the settings count in, of InnoDB and of PostgreSQL, in bytes.
+// Pages that the settings count in, of InnoDB and of PostgreSQL, and the size of large requests, in
+// bytes.
 const (
-	largePage = 16 << 10
-	smallPage = 8 << 10
+	largePage     = 16 << 10
+	smallPage     = 8 << 10
+	largeRequests = 256 << 10
 )
 
 const (
@@ -315,47 +319,71 @@ const (
 	// Bounds of innodb_io_capacity in MySQL's manual: its minimum, and the value above which more is
 	// not recommended.
 	leastCapacity, mostCapacity = 100, 20000
+	// neighbourly is the ratio of sequential to random writing, in bytes, from which neighbours cost
+	// nothing to write with a page.
+	neighbourly = 10
 	// enough is the share of the highest rate from which on a deeper queue only adds latency.
 	enough = 0.9
-	// mostConcurrency is the highest value of effective_io_concurrency.
-	mostConcurrency = 1000
+	// uncached is the share of random reads that reaches the disk in PostgreSQL's model of its
+	// default; leastPageCost its value for SSDs.
+	uncached, leastPageCost = 0.1, 1.1
+	mostConcurrency         = 1000
 )
 
 // DiskSettings derives settings to try from the records of `bench disk`; those without their
 // figures are left out.
 func DiskSettings(recs []Record) (out []DiskSetting) {
 	jobs := diskJobs(recs)
-	random := func(writes int, size int64) (out []*diskJob) {
+	best := func(figure func(*diskJob) float64, of func(*diskJob) bool) (found *diskJob) {
 		for _, j := range jobs {
-			if j.Kind == DiskRandom && j.WritePercent == writes && j.BlockBytes == size {
-				out = append(out, j)
+			if of(j) && (found == nil || figure(j) > figure(found)) {
+				found = j
 			}
 		}
-		return out
+		return found
 	}
-	fastest := func(jobs []*diskJob) *diskJob {
-		return slices.MaxFunc(jobs, func(a, b *diskJob) int { return cmp.Compare(a.lasting(), b.lasting()) })
+	of := func(kind string, writes int, size int64) func(*diskJob) bool {
+		return func(j *diskJob) bool {
+			return j.Kind == kind && j.WritePercent == writes && (j.BlockBytes == size || size == largeRequests && j.BlockBytes >= size)
+		}
 	}
 	add := func(name string, value float64, source, formula string, args ...any) {
 		out = append(out, DiskSetting{name, value, fmt.Sprintf(formula, args...), source})
 	}
-	if writes := random(100, largePage); len(writes) > 0 {
-		w := fastest(writes)
-		v := min(max(twoDigits(flushShare*w.lasting()), leastCapacity), mostCapacity)
+	rate := func(j *diskJob) float64 { return j.lasting() }
+	if w := best(rate, of(DiskRandom, 100, largePage)); w != nil {
+		raw := flushShare * w.lasting()
+		v := min(max(twoDigits(raw), leastCapacity), mostCapacity)
 		add("innodb_io_capacity", v, "its manual, Configuring I/O Capacity: as low as practical, 100 at least, above 20,000 seldom of use",
 			"%v of the %s random writes/s of 16 KiB at queue depth %d, which leaves the others for reads and the log", flushShare, figure.Rounded(w.lasting()), w.Depth)
 		add("innodb_io_capacity_max", 2*v, "its manual, Configuring I/O Capacity: by default twice innodb_io_capacity", "2 * innodb_io_capacity")
+		if s := best(func(j *diskJob) float64 { return j.bytes() }, of(DiskSequential, 100, largeRequests)); s != nil {
+			v, ratio := 0.0, s.bytes()/w.bytes()
+			if ratio >= neighbourly {
+				v = 1
+			}
+			add("innodb_flush_neighbors", v, "its manual, Configuring Buffer Pool Flushing: neighbours reduce seeks; off where seek time is no factor",
+				"1 from %d on: written in sequence, the disk takes %.1f times the bytes of random pages", neighbourly, ratio)
+		}
 	}
-	if reads := random(0, smallPage); len(reads) > 0 {
-		most := fastest(reads)
+	reads := of(DiskRandom, 0, smallPage)
+	if most := best(rate, reads); most != nil {
 		depth := most.Depth
-		for _, j := range reads {
-			if j.lasting() >= enough*most.lasting() {
-				depth = min(depth, j.Depth)
+		for _, j := range jobs {
+			if reads(j) && j.Depth < depth && j.lasting() >= enough*most.lasting() {
+				depth = j.Depth
 			}
 		}
 		add("effective_io_concurrency", float64(min(depth, mostConcurrency)), "its manual, Asynchronous Behavior: requests that can be served at once, up to hundreds on SSDs",
 			"the smallest queue depth measured that has %v of the highest %s random reads/s of 8 KiB", enough, figure.Rounded(most.lasting()))
+	}
+	one := best(rate, func(j *diskJob) bool { return reads(j) && j.Depth == 1 })
+	seq := best(func(j *diskJob) float64 { return j.bytes() }, of(DiskSequential, 0, largeRequests))
+	if one != nil && seq != nil {
+		ratio := seq.bytes() / one.bytes()
+		add("random_page_cost", max(leastPageCost, math.Round(10*uncached*ratio)/10), "its manual, Planner Cost Constants: 4 models 40 times the time with 90% of reads cached; 1.1 for SSDs",
+			"%v * %.1f, the time of a random page of 8 KiB (%s/s) over that of one in sequence (%s/s); at least %v", uncached, ratio,
+			figure.Bytes(one.bytes()), figure.Bytes(seq.bytes()), leastPageCost)
 	}
 	return out
 }

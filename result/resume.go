@@ -1,9 +1,8 @@
 package result
 
 import (
-	"bufio"
+	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -166,31 +165,39 @@ func pause(seconds float64) string {
 	return d.Round(100 * time.Millisecond).String()
 }
 
-// Mend removes an incomplete last line from a record, and leaves the file positioned for the next
-// line.
+// mendChunk is the number of bytes read at a time from the end of a file.
+const mendChunk = 64 << 10
+
+// Mend removes an incomplete last line from a record, and leaves the file positioned
+// for the next line.
 func Mend(f *os.File) error {
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
+	end, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
 		return err
 	}
+	var tail []byte
 	keep := int64(0)
-	for in := bufio.NewReaderSize(f, 1<<16); ; {
-		line, torn, err := readLine(in)
-		if err != nil && !errors.Is(err, io.EOF) {
+	for at := end; at > 0; {
+		n := min(at, mendChunk)
+		at -= n
+		part := make([]byte, n, n+int64(len(tail)))
+		if _, err := f.ReadAt(part, at); err != nil {
 			return err
 		}
-		if err != nil || torn && !json.Valid(line) {
+		if i := bytes.LastIndexByte(part, '\n'); i >= 0 {
+			keep, tail = at+int64(i)+1, append(part[i+1:], tail...)
 			break
 		}
-		if torn { // only the newline was lost
-			if _, err := f.WriteAt([]byte("\n"), keep+int64(len(line))); err != nil {
-				return err
-			}
-		}
-		keep += int64(len(line)) + 1
+		tail = append(part, tail...)
 	}
-	if err := f.Truncate(keep); err != nil {
+	if len(tail) > 0 && json.Valid(tail) { // only the newline was lost
+		if _, err := f.WriteAt([]byte("\n"), end); err != nil {
+			return err
+		}
+		keep = end + 1
+	} else if err := f.Truncate(keep); err != nil {
 		return err
 	}
-	_, err := f.Seek(keep, io.SeekStart)
+	_, err = f.Seek(keep, io.SeekStart)
 	return err
 }

@@ -83,7 +83,7 @@ func TestMend(t *testing.T) {
 		{"{\"a\":1}\n", "{\"a\":1}\n"},
 		{"{\"a\":1}\n{\"b\":", "{\"a\":1}\n"},
 		{"{\"a\":1}\n{\"b\":2}", "{\"a\":1}\n{\"b\":2}\n"},
-		{"{\"a\":1}\n" + strings.Repeat("x", 3*(1<<16)), "{\"a\":1}\n"},
+		{"{\"a\":1}\n" + strings.Repeat("x", 3*mendChunk), "{\"a\":1}\n"},
 		{"{\"a\"", ""},
 	} {
 		path := filepath.Join(t.TempDir(), "r")

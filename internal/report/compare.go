@@ -386,7 +386,7 @@ func (c *Comparison) Document() *document.Document {
 			s.Title, s.Parts = cell.Name, []document.Part{document.Paragraph(cell.verdict())}
 		}
 		if cell.Rows > 0 {
-			s.Parts = append(s.Parts, &document.Section{In: document.InHTML, Parts: []document.Part{sideLegend(), cell.chart()}}, cell.table())
+			s.Parts = append(s.Parts, document.Later{In: document.InHTML, Parts: cell.charts}, cell.table())
 		}
 		d.Add(s)
 	}

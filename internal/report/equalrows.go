@@ -72,6 +72,9 @@ func Proven(recs []result.Record) []result.Record {
 // windows is the number of parts in which the common rows are compared.
 const windows = 10
 
+// roundRows are the row counts at which insert benchmarks are usually quoted.
+var roundRows = []int64{1e6, 10e6, 100e6, 1e9, 10e9}
+
 // maxRows is the largest number of rows that a float64 represents exactly.
 const maxRows = 1 << 53
 
@@ -137,6 +140,11 @@ func atEqualRows(pairs [][2]*result.Record, detailed bool) (c CellChange) {
 		for i := range windows {
 			from, to := n*float64(i)/windows, n*float64(i+1)/windows
 			add(fmt.Sprintf("rate from %s to %s rows", short(math.Round(from)), short(math.Round(to))), "rows/s", rowsRate, rate(from, to))
+		}
+	}
+	for _, at := range roundRows {
+		if at <= c.Rows {
+			add("rate at "+short(float64(at))+" rows", "rows/s", rowsRate, rate(0.9*float64(at), float64(at)))
 		}
 	}
 	summarize := func(of func(r *result.Record) result.Summary) {
@@ -228,6 +236,18 @@ func (c *CellChange) verdict() string {
 		s += fmt.Sprintf(" The interval is judged by how %s of runs differ.", plural(len(c.Repeats), "pair", "pairs"))
 	}
 	return strings.TrimSpace(s + " In the last tenth of the rows B runs at " + changeText(c.LastTenth) + ".")
+}
+
+func (c *CellChange) charts() []document.Part {
+	var sets []distribution
+	for k, name := range []string{"A", "B"} {
+		set := distribution{name: name, style: sideStyle(k)}
+		for i := range c.pairs {
+			set.vs = append(set.vs, &c.pairs[i][k])
+		}
+		sets = append(sets, set)
+	}
+	return []document.Part{sideLegend(), c.chart(), distributions(sets)}
 }
 
 func (c *CellChange) table() *document.Table {

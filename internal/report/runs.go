@@ -43,7 +43,7 @@ func (recs runs) Document() *document.Document {
 		d.Add(searches[i].Section())
 	}
 	d.Add(upkeep(loads)...)
-	d.Add(append(capacity.Cards(searches), runCards(loads)...), document.Later{In: document.InHTML, Parts: func() []document.Part { return []document.Part{liveRuns(loads, telling)} }})
+	d.Add(append(capacity.Cards(searches), runCards(loads)...), document.Later{In: document.InHTML, Parts: func() []document.Part { return []document.Part{liveRuns(loads, telling), histograms(loads)} }})
 	others, benchmarks := splitSteps(recs)
 	for _, steps := range benchmarks {
 		benchmark(views(steps)).parts(d, len(benchmarks) > 1)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -18,11 +19,15 @@ const listedStalls = 20
 
 // runDetails are the parts that a reader opens on demand.
 func runDetails(vs []view) []document.Part {
+	tenths := &document.Section{Title: "Rate and latency over each tenth of the rows", In: document.InHTML | document.InMarkdown, Fold: true, Folded: true}
 	stalls := &document.Section{Title: "Stalls", In: document.InHTML, Fold: true, Folded: true, Parts: []document.Part{document.Paragraph(
 		"An interval whose rate is below half the median of the twenty around it. The longest are listed, with what differed from the intervals around.")}}
-	out := []document.Part{stalls, settingsOf(vs)}
+	out := []document.Part{tenths, stalls, settingsOf(vs)}
 	for i := range vs {
 		v := &vs[i]
+		if t := v.tenths(); len(t.Rows) > 0 {
+			tenths.Parts = append(tenths.Parts, &document.Section{Title: v.label, Parts: []document.Part{t}})
+		}
 		stalls.Parts = append(stalls.Parts, &document.Section{Title: v.label, Parts: v.stallTable()})
 		if s := v.partitions(); len(s.Parts) > 0 {
 			out = append(out, s)
@@ -175,6 +180,49 @@ var properties = []property{
 }
 
 func sortedNames(names map[string]bool) []string { return slices.Sorted(maps.Keys(names)) }
+
+// tenths summarizes the run over each tenth of its rows.
+func (v *view) tenths() *document.Table {
+	const tenths = 10
+	t := &document.Table{Header: []string{"rows", "mean rate, rows/s"}}
+	operations := ops(v.sum.LatencyUS)
+	for _, op := range operations {
+		t.Header = append(t.Header, op+" p50", op+" p95", op+" p99", op+" max")
+	}
+	t.Header = append(t.Header, "pages read per row")
+	rates := v.curve.Windows(tenths)
+	total := v.curve.Rows()
+	var m result.Merger
+	at := 0
+	for i := range rates {
+		end := at
+		for end < len(v.rec.Intervals) && (float64(v.rec.Intervals[end].Rows) <= total*float64(i+1)/tenths || i == tenths-1) {
+			end++
+		}
+		// An interval that extends into the next tenth belongs to the one in which
+		// it began; one that spans several belongs to the first.
+		if end < len(v.rec.Intervals) && float64(v.rec.Intervals[end].Rows-v.rec.Intervals[end].NewRows) < total*float64(i+1)/tenths {
+			end++
+		}
+		b := series.Bucket(v.rec.Intervals[at:end])
+		at = end
+		row := []string{short(total*float64(i)/tenths) + " to " + short(total*float64(i+1)/tenths), figure(rates[i])}
+		for _, op := range operations {
+			l, ok := b.Latency(&m, op, func(iv *result.Interval) map[string]result.Histogram { return iv.Latency })
+			cells := []string{none, none, none, none}
+			if ok {
+				cells = []string{micros(l.P50), micros(l.P95), micros(l.P99), micros(l.Max)}
+			}
+			row = append(row, cells...)
+		}
+		reads := ""
+		if mean := b.Mean("page_reads"); !math.IsNaN(mean) && b.Rate() > 0 {
+			reads = figure(mean / b.Rate())
+		}
+		t.Add(append(row, reads)...)
+	}
+	return t
+}
 
 // runCards are the figures of each run that are read first; of repeats those of the median run.
 func runCards(vs []view) document.Cards {

@@ -252,21 +252,21 @@ func (p *Picture) Draw(cv Canvas, in Box, title, subtitle string) error {
 	y += 10
 	total := 0.0
 	for _, row := range p.Rows {
-		total += weight(row[0].Height)
+		total += Weight(row[0].Height)
 	}
 	height := in.Y1 - pictureBottom - y
 	for _, row := range p.Rows {
-		h := height * weight(row[0].Height) / total
+		h := height * Weight(row[0].Height) / total
 		if h < leastRow && len(p.Rows) > 1 {
 			return fmt.Errorf("%d rows of charts need a higher picture", len(p.Rows))
 		}
 		widths := 0.0
 		for _, c := range row {
-			widths += weight(c.Width)
+			widths += Weight(c.Width)
 		}
 		x := left
 		for _, c := range row {
-			w := room * weight(c.Width) / widths
+			w := room * Weight(c.Width) / widths
 			c.draw(cv, Box{x, y, x + w - 2*rowGap, y + h - rowGap})
 			x += w
 		}
@@ -275,8 +275,8 @@ func (p *Picture) Draw(cv Canvas, in Box, title, subtitle string) error {
 	return nil
 }
 
-// weight is the share of a chart in a picture, 1 if it has none.
-func weight(f float64) float64 { return cmp.Or(f, 1) }
+// Weight is the share of a chart in a picture, 1 if it has none.
+func Weight(f float64) float64 { return cmp.Or(f, 1) }
 
 // dpi makes a point 4/3 of a pixel, as in browsers.
 const dpi = 96

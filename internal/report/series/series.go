@@ -240,7 +240,7 @@ func NewRun(v *Source) Run {
 			s := make(Values, len(bs))
 			for i, b := range bs {
 				s[i] = math.NaN()
-				if rate := b.rate(); rate > 0 {
+				if rate := b.Rate(); rate > 0 {
 					s[i] = of.Mean[i] / rate
 				}
 			}
@@ -291,14 +291,23 @@ func LongestStalls(stalls []result.Stall, n int) []result.Stall {
 	return out
 }
 
-// fineWindows is the greatest number of points of a rate over rows.
-const fineWindows = 200
+// The number of points of a rate over rows: that of the run's course, but at most fineWindows,
+// or longWindows if each window still contains longEnough intervals.
+const (
+	fineWindows = 200
+	longWindows = 600
+	longEnough  = 20
+)
 
-// rates returns the rate over equal parts of the rows, and over intervals; for a run of few
+// Rates returns the rate over equal parts of the rows, and over intervals; for a run of few
 // intervals the former for both, because the marks give more detail.
-func (v *Source) rates(bs []bucket) Rates {
+func (v *Source) rates(bs []Bucket) Rates {
 	var d Rates
-	if n := min(Windows(&v.Record.Run, v.Curve, fineWindows), len(v.Curve)-1); n > 0 && v.Curve.Rows() > 0 {
+	most := fineWindows
+	if len(v.Record.Intervals) >= longWindows*longEnough {
+		most = longWindows
+	}
+	if n := min(Windows(&v.Record.Run, v.Curve, most), len(v.Curve)-1); n > 0 && v.Curve.Rows() > 0 {
 		total := v.Curve.Rows()
 		for i, s := range v.rateSpreads(n) {
 			end := total * float64(i+1) / float64(n)
@@ -346,13 +355,13 @@ func (v *Source) rateSpreads(n int) []spread {
 }
 
 // percentiles returns, by operation, the series p50, p95, p99 and max.
-func percentiles(bs []bucket, all map[string]result.Latency, of func(*result.Interval) map[string]result.Histogram) map[string]map[string]Values {
+func percentiles(bs []Bucket, all map[string]result.Latency, of func(*result.Interval) map[string]result.Histogram) map[string]map[string]Values {
 	var m result.Merger
 	out := map[string]map[string]Values{}
 	for op := range all {
 		out[op] = map[string]Values{}
 		for _, b := range bs {
-			l, ok := b.latency(&m, op, of)
+			l, ok := b.Latency(&m, op, of)
 			for name, us := range map[string]int64{"p50": l.P50, "p95": l.P95, "p99": l.P99, "max": l.Max} {
 				v := math.NaN()
 				if ok {
@@ -419,13 +428,13 @@ func (a Axis) add(f float64) Axis {
 }
 
 // A bucket is a list of consecutive intervals that share one point in the charts.
-type bucket []result.Interval
+type Bucket []result.Interval
 
 // PerPoint returns how many of n intervals share a point.
 func PerPoint(n int) int { return max(1, (n+maxPoints-1)/maxPoints) }
 
 // buckets divides intervals into at most maxPoints buckets of a size.
-func buckets(ivs []result.Interval) (out []bucket, size int) {
+func buckets(ivs []result.Interval) (out []Bucket, size int) {
 	size = PerPoint(len(ivs))
 	for chunk := range slices.Chunk(ivs, size) {
 		out = append(out, chunk)
@@ -433,9 +442,10 @@ func buckets(ivs []result.Interval) (out []bucket, size int) {
 	return out, size
 }
 
-func (b bucket) last() *result.Interval { return &b[len(b)-1] }
+func (b Bucket) last() *result.Interval { return &b[len(b)-1] }
 
-func (b bucket) rate() float64 {
+// Rate returns the rows per second; NaN if they took no time.
+func (b Bucket) Rate() float64 {
 	var rows int64
 	var secs float64
 	for i := range b {
@@ -449,12 +459,12 @@ func (b bucket) rate() float64 {
 }
 
 // rates returns the spread of the intervals' rates.
-func (b bucket) rates() spread {
+func (b Bucket) rates() spread {
 	s := newSpread()
 	for i := range b {
 		s.span(b[i].Rate())
 	}
-	s.mean = b.rate()
+	s.mean = b.Rate()
 	return s
 }
 
@@ -473,7 +483,10 @@ func (s *spread) span(v float64) {
 	}
 }
 
-func (b bucket) counter(name string) spread {
+// Mean returns the mean of a counter, weighted by time; NaN without one.
+func (b Bucket) Mean(counter string) float64 { return b.counter(counter).mean }
+
+func (b Bucket) counter(name string) spread {
 	var sum, weight float64
 	out := newSpread()
 	for i := range b {
@@ -492,10 +505,10 @@ func (b bucket) counter(name string) spread {
 	return out
 }
 
-// latency returns the distribution of an operation over the bucket; ok is false if nothing was
+// Latency returns the distribution of an operation over the bucket; ok is false if nothing was
 // measured. Percentiles are those of the merged histograms; if one can't be decoded, the
 // highest of the intervals, which never makes a server look better.
-func (b bucket) latency(m *result.Merger, op string, of func(*result.Interval) map[string]result.Histogram) (out result.Latency, ok bool) {
+func (b Bucket) Latency(m *result.Merger, op string, of func(*result.Interval) map[string]result.Histogram) (out result.Latency, ok bool) {
 	m.Reset()
 	damaged := false
 	for i := range b {
