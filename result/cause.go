@@ -127,7 +127,7 @@ func (s *Steadiness) explain(ivs []judged) {
 		c := &candidates[i]
 		v := c.values(ivs)
 		if v != nil && c.figure != "" {
-			s.Medians[c.figure] = quantile(present(v), 0.5)
+			s.Medians[c.figure] = quantile(slices.DeleteFunc(slices.Clone(v), math.IsNaN), 0.5)
 		}
 		if c.instead != "" && known[c.instead] {
 			v = nil
@@ -255,10 +255,6 @@ func (c *candidate) judge(ivs []judged, values []float64) (out Cause, has []bool
 	return out, has, true
 }
 
-func present(values []float64) []float64 {
-	return slices.DeleteFunc(slices.Clone(values), math.IsNaN)
-}
-
 // quantile returns the nearest-rank quantile; NaN for an empty list.
 func quantile(values []float64, q float64) float64 {
 	if len(values) == 0 {
@@ -291,14 +287,6 @@ func (s sums) plus(o sums, sign float64) sums {
 
 // prefixes holds cumulative sums: element i covers the first i intervals.
 type prefixes []sums
-
-func newPrefixes(n int, of func(i int) sums) prefixes {
-	out := make(prefixes, n+1)
-	for i := range n {
-		out[i+1] = out[i].plus(of(i), 1)
-	}
-	return out
-}
 
 func (p prefixes) total() sums { return p[len(p)-1] }
 
@@ -337,7 +325,8 @@ const (
 
 // fourfolds counts the intervals, has telling which have the cause.
 func fourfolds(ivs []judged, has []bool) prefixes {
-	return newPrefixes(len(ivs), func(i int) (s sums) {
+	out := make(prefixes, len(ivs)+1)
+	for i := range ivs {
 		cell := onWithout
 		if ivs[i].below() {
 			cell = belowWithout
@@ -345,9 +334,10 @@ func fourfolds(ivs []judged, has []bool) prefixes {
 		if has[i] {
 			cell--
 		}
-		s[cell] = 1
-		return s
-	})
+		out[i+1] = out[i]
+		out[i+1][cell]++
+	}
+	return out
 }
 
 func share(with, without float64) float64 {

@@ -2,8 +2,8 @@ package result
 
 import "strings"
 
-// Figures of a replica's delay in Interval.Counters, in seconds. With several replicas each has its
-// own, after its name and a slash.
+// Figures of a replica's delay in Interval.Counters, in seconds. With several replicas, their names
+// precede them: "replica 2/replica_delay_seconds".
 const (
 	FigureDelay      = "replica_delay_seconds"
 	FigureDelayWorst = "replica_delay_worst_seconds"
@@ -13,8 +13,7 @@ const (
 type ReplicaDelay struct {
 	// Replica is its name, such as "replica 2"; "" if there is only one.
 	Replica string `json:"replica,omitempty"`
-	// Mean is that of the run's time, Worst the longest delay, in seconds, and At the end of its
-	// interval.
+	// Mean is over the run, Worst the longest delay, both in seconds. At is the end of its interval.
 	Mean  float64 `json:"mean_seconds"`
 	Worst float64 `json:"worst_seconds"`
 	At    float64 `json:"at_seconds"`

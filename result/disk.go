@@ -46,16 +46,14 @@ const (
 	DiskLog  = "log"
 )
 
-// Latencies of a Disk are those of DiskRead and DiskWrite requests, and of the DiskFlush after
-// each.
+// Operations of a Disk, each with latencies: requests, and the flush after each write.
 const (
 	DiskRead  = "read"
 	DiskWrite = "write"
 	DiskFlush = "flush"
 )
 
-// Counters of a Disk, in cores: of the thread of fio that makes the requests, and of all of fio,
-// which also reports.
+// Counters of a Disk, in cores: of fio's thread that makes the requests, and of all of fio.
 const (
 	DiskSubmitterCPU = "submitter_cpu"
 	DiskFioCPU       = "fio_cpu"
@@ -64,7 +62,7 @@ const (
 // Direct reports whether the requests bypass the system's cache.
 func (d *Disk) Direct() bool { return d.Kind != DiskLog }
 
-// Operation is the latency that tells most about the job.
+// Operation returns the operation whose latency tells most about the job.
 func (d *Disk) Operation() string {
 	switch {
 	case d.Kind == DiskSync || d.Kind == DiskLog:
@@ -84,12 +82,12 @@ type DiskSummary struct {
 	// run of few intervals.
 	First float64 `json:"first_third"`
 	Last  float64 `json:"last_third"`
-	// Trend is Fell if a burst ended meanwhile, Rose if something was still under way at the start; ""
-	// is neither.
+	// Trend is Fell (e.g. a burst ended), Rose (e.g. earlier writes were under way at the start), or
+	// "".
 	Trend string `json:"trend,omitempty"`
-	// SubmitterCPU is the share of one core that the thread used that made the requests.
+	// SubmitterCPU is the share of one core that the thread with the requests used.
 	SubmitterCPU float64 `json:"submitter_cpu"`
-	// DeviceBytesPerSecond is what the device read and wrote meanwhile, for anybody; 0 is unknown.
+	// DeviceBytesPerSecond is what the device read and wrote for all programs; 0 is unknown.
 	DeviceBytesPerSecond float64 `json:"device_bytes_per_second,omitempty"`
 }
 
@@ -104,9 +102,9 @@ const (
 )
 
 const (
-	// leastThird is the number of intervals that a third needs, trendShare the change of the mean from
-	// one third to the other that counts. Each interval of the slower third must also be below the
-	// median of the other: a disk that others use goes up and down.
+	// leastThird is the number of intervals that a third needs for a trend, trendShare the ratio of
+	// the two means. Each interval of the slower third must also be below the median of the other
+	// third: the rate of a disk with other users goes up and down.
 	leastThird = 5
 	trendShare = 0.8
 )
@@ -164,14 +162,15 @@ func thirds(r *Record) (first, last float64, trend string) {
 	return first, last, trend
 }
 
-// A DiskReads is what a disk did of random reads, one size at one depth of the queue.
+// DiskReads is the rate of random reads of one size, at one depth of the queue.
 type DiskReads struct {
 	BlockBytes int64   `json:"block_bytes"`
 	Depth      int     `json:"depth"`
 	PerSecond  float64 `json:"per_second"`
 }
 
-// A MeasuredDisk is the result of `bench disk` that a run is compared with.
+// A MeasuredDisk has the random reads of a disk by `bench disk`, with which a run's reads are
+// compared.
 type MeasuredDisk struct {
 	// Source is the file of its record, Device the disk as in Machine.
 	Source string `json:"source"`
@@ -198,8 +197,8 @@ func NewMeasuredDisk(recs []Record, source string) *MeasuredDisk {
 	return m
 }
 
-// At returns the reads of the size nearest to one, by the smallest depth that is not below the
-// given one; the deepest without.
+// At returns the reads of the nearest size, at the smallest depth from the given one on, or else at
+// the greatest.
 func (m *MeasuredDisk) At(bytes float64, depth int) DiskReads {
 	distance := func(r DiskReads) float64 { return math.Abs(math.Log(float64(r.BlockBytes) / bytes)) }
 	best := m.Reads[0]
@@ -213,8 +212,8 @@ func (m *MeasuredDisk) At(bytes float64, depth int) DiskReads {
 	return best
 }
 
-// Share compares reads per second of a number of bytes each, by some clients, with those of the
-// disk, in words: "92% of ...".
+// Share compares a server's reads per second, of the given size and by so many clients, with those
+// of the disk: "92% of the 100 random reads/s of 8 KiB that this disk did at queue depth 1".
 func (m *MeasuredDisk) Share(perSecond, bytes float64, clients int) string {
 	at, most := m.At(bytes, clients), m.At(bytes, math.MaxInt)
 	text := fmt.Sprintf("%s of the %s random reads/s of %s that this disk did at queue depth %d", figure.Percent(perSecond/at.PerSecond), figure.Rounded(at.PerSecond),
@@ -225,8 +224,7 @@ func (m *MeasuredDisk) Share(perSecond, bytes float64, clients int) string {
 	return text
 }
 
-// diskReads describes the disk reads of a part of a run beside those that the disk did; "" if
-// either is unknown.
+// diskReads compares the disk reads of a part of a run with MeasuredDisk; "" if either is unknown.
 func (r *Record) diskReads(part figures) string {
 	m, reads := r.Run.MeasuredDisk, part["disk_reads"]
 	if m == nil || len(m.Reads) == 0 || reads < 1 {
@@ -244,7 +242,7 @@ func (r *Record) diskReads(part figures) string {
 // mostlyOwn is the share of the disk's bytes from which on its reads are the server's.
 const mostlyOwn = 0.9
 
-// LastDiskReads describes the same for the last tenth of the rows.
+// LastDiskReads compares the disk reads over the last tenth of the rows with MeasuredDisk.
 func (r *Record) LastDiskReads() string {
 	if r.Run.MeasuredDisk == nil {
 		return ""
@@ -261,7 +259,7 @@ type diskJob struct {
 	latencies []float64 // medians, in microseconds
 }
 
-// lasting is the rate that the job kept: the median over its repeats.
+// lasting returns the rate that the job kept, the median over its repeats.
 func (j *diskJob) lasting() float64 { return median(j.rates) }
 
 func (j *diskJob) bytes() float64 { return j.lasting() * float64(j.BlockBytes) }
@@ -294,8 +292,7 @@ func diskJobs(recs []Record) (out []*diskJob) {
 	return slices.DeleteFunc(out, func(j *diskJob) bool { return len(j.rates) == 0 })
 }
 
-// A DiskSetting is a server's setting to try on the disk: a start for measurements, and no result
-// of one.
+// A DiskSetting is a setting to try on a server with the disk: a starting point, not a result.
 type DiskSetting struct {
 	Name  string  `json:"name"`
 	Value float64 `json:"value"`
@@ -330,8 +327,8 @@ const (
 	mostConcurrency         = 1000
 )
 
-// DiskSettings derives settings to try from the records of `bench disk`; those without their
-// figures are left out.
+// DiskSettings derives settings to try from the records of `bench disk`, as far as these have the
+// figures.
 func DiskSettings(recs []Record) (out []DiskSetting) {
 	jobs := diskJobs(recs)
 	best := func(figure func(*diskJob) float64, of func(*diskJob) bool) (found *diskJob) {
@@ -394,7 +391,7 @@ func twoDigits(v float64) float64 {
 	return math.Round(v/scale) * scale
 }
 
-// DiskName is what a disk is called before its properties.
+// DiskName returns the disk's name without its properties.
 func (m *MeasuredDisk) DiskName() string {
 	name, _, _ := strings.Cut(m.Device, ":")
 	return name

@@ -191,8 +191,8 @@ func (m *Merger) payload(hdr string) ([]byte, error) {
 func (m *Merger) walk(p []byte, add bool) (int64, error) {
 	at, sum := 0, int64(0)
 	for len(p) > 0 {
-		v, n := zigzag(p)
-		if n == 0 {
+		v, n := binary.Varint(p) // the format's, too, for counts below 2^55
+		if n <= 0 {
 			return 0, errHistogram
 		}
 		p = p[n:]
@@ -213,29 +213,6 @@ func (m *Merger) walk(p []byte, add bool) (int64, error) {
 		at++
 	}
 	return sum, nil
-}
-
-// zigzag reads a number of up to nine bytes: seven bits from each of the first
-// eight, all eight from the last. n is 0 if p ends within it.
-func zigzag(p []byte) (v int64, n int) {
-	var u uint64
-	for n < maxCountLength {
-		if n == len(p) {
-			return 0, 0
-		}
-		b := uint64(p[n])
-		shift := 7 * n
-		n++
-		if n == maxCountLength {
-			u |= b << shift
-			break
-		}
-		u |= b & 0x7f << shift
-		if b < 0x80 {
-			break
-		}
-	}
-	return int64(u>>1) ^ -int64(u&1), n
 }
 
 // Count returns the number of operations added.

@@ -4,15 +4,14 @@ package result
 type HotRow struct {
 	// Way is how a run counts, such as "plain" or "one-trip".
 	Way string `json:"way"`
-	// Slots is the number of rows that the counter is spread over, CacheSeconds how old the count that
-	// a run reads may be; 0 is not at all.
+	// Slots is the number of rows that the counter is spread over. CacheSeconds is how old the count
+	// may be that a run reads.
 	Slots        int     `json:"slots,omitempty"`
 	CacheSeconds float64 `json:"cache_seconds,omitempty"`
-	// Ceiling is the rate at which the counter's lock is never free, in runs per second: Slots, or 1,
-	// over the time for which one client alone holds it. 0 is unknown.
+	// Ceiling is the rate in runs per second at which the counter's lock is never free: Slots, or 1,
+	// divided by the time for which a single client holds it. 0 is unknown.
 	Ceiling float64 `json:"ceiling_per_second,omitempty"`
-	// HeldMicros is that time, from sending the UPDATE to the answer to COMMIT, the median of runs of
-	// one client.
+	// HeldMicros is that time, from sending the UPDATE to the answer to COMMIT, the median.
 	HeldMicros float64 `json:"held_us,omitempty"`
 	// ClientAlone is the rate of as many clients on an engine that stores nothing, in runs per second;
 	// 0 is unknown.

@@ -38,8 +38,7 @@ type Run struct {
 	// Rowmill is the version that executed the run, Command its arguments.
 	Rowmill string   `json:"rowmill"`
 	Command []string `json:"command"`
-	// Spec is the experiment that the run belongs to, from which rowmill continues or
-	// repeats the run. Old records lack it.
+	// Spec is the run's experiment, from which rowmill resumes or repeats it. Old records lack it.
 	Spec json.RawMessage `json:"spec,omitempty"`
 
 	Benchmark
@@ -75,19 +74,14 @@ type Benchmark struct {
 	Workload string `json:"workload"`
 	Preset   string `json:"preset"`
 	Layout   string `json:"layout"` // "plain" or "rolling"
-	// Speed is set in a cell of `bench mixed` or `bench points`; Rows may count queries.
-	Speed *Speed `json:"speed,omitempty"`
-	// Scan is set in a run of `bench scan`, whose rows count queries.
-	Scan *Scan `json:"scan,omitempty"`
-	// HotRow is set in a run of `bench hotrow`, whose rows count runs.
-	HotRow *HotRow `json:"hot_row,omitempty"`
-	// TPCC is set in a run of `bench tpcc`, whose rows count new orders.
-	TPCC *TPCC `json:"tpcc,omitempty"`
-	// Tables is set in a run of `bench tables`, whose rows count tables or partitions.
-	Tables *Tables `json:"tables,omitempty"`
-	// Disk is set in a run of `bench disk`, whose rows count requests; MeasuredDisk in one that is
-	// compared with such.
-	Disk         *Disk         `json:"disk,omitempty"`
+	// One of these is set if the workload's rows aren't rows: rows count what the comment says.
+	Speed  *Speed  `json:"speed,omitempty"`   // bench mixed, points: rows or queries
+	Scan   *Scan   `json:"scan,omitempty"`    // bench scan: queries
+	HotRow *HotRow `json:"hot_row,omitempty"` // bench hotrow: runs
+	TPCC   *TPCC   `json:"tpcc,omitempty"`    // bench tpcc: new orders
+	Tables *Tables `json:"tables,omitempty"`  // bench tables: tables or partitions
+	Disk   *Disk   `json:"disk,omitempty"`    // bench disk: requests
+	// MeasuredDisk is the disk with which a run's reads are compared.
 	MeasuredDisk *MeasuredDisk `json:"measured_disk,omitempty"`
 }
 
@@ -213,11 +207,11 @@ type Interval struct {
 	// they waited for the database.
 	BusySeconds float64 `json:"busy_seconds"`
 	WaitSeconds float64 `json:"wait_seconds"`
-	// Counters contains the figures that could be read, by name.
+	// Counters has the figures that could be read.
 	Counters map[string]float64 `json:"counters,omitempty"`
 	// Events are operations on the table, such as partitions created or dropped.
 	Events []Event `json:"events,omitempty"`
-	// Costs are what the tables of `bench tables` cost at moments of the interval.
+	// Costs are of `bench tables`.
 	Costs []TablesCost `json:"costs,omitempty"`
 }
 
@@ -282,7 +276,7 @@ func (r *Record) Add(iv Interval) {
 	r.Intervals = append(r.Intervals, iv)
 }
 
-// Join returns the interval extended by the next one.
+// Join returns one interval for this and the next one.
 func (iv *Interval) Join(next *Interval) (Interval, error) {
 	out, share := *next, iv.Seconds/max(iv.Seconds+next.Seconds, 1e-9)
 	out.Seconds += iv.Seconds
@@ -309,7 +303,7 @@ func (iv *Interval) Join(next *Interval) (Interval, error) {
 	return out, errors.Join(errs...)
 }
 
-// joined returns the values of two maps, those of both combined by add.
+// joined merges two maps; add combines the values of a name that both have.
 func joined[V any](a, b map[string]V, add func(a, b V) V) map[string]V {
 	if len(b) == 0 {
 		return a
@@ -383,16 +377,11 @@ type Throughput struct {
 
 // Outcomes are results that only some workloads have.
 type Outcomes struct {
-	// Step is the result of a step of a longer benchmark.
-	Step *StepSummary `json:"step,omitempty"`
-	// Scan is the result of a run of `bench scan`.
-	Scan *ScanSummary `json:"scan,omitempty"`
-	// TPCC is the result of a run of `bench tpcc`.
-	TPCC *TPCCSummary `json:"tpcc,omitempty"`
-	// Tables is the result of a run of `bench tables`.
+	Step   *StepSummary   `json:"step,omitempty"`
+	Scan   *ScanSummary   `json:"scan,omitempty"`
+	TPCC   *TPCCSummary   `json:"tpcc,omitempty"`
 	Tables *TablesSummary `json:"tables,omitempty"`
-	// Disk is the result of a run of `bench disk`.
-	Disk *DiskSummary `json:"disk,omitempty"`
+	Disk   *DiskSummary   `json:"disk,omitempty"`
 }
 
 // Done is the total of a load beside the main one over the whole run.
@@ -540,18 +529,16 @@ type End struct {
 	Warnings         []string `json:"warnings,omitempty"`
 	// Search is the state of the search after a run that belongs to one.
 	Search *Searched `json:"search,omitempty"`
-	// Causes counts by error how often operations of a HotRow or a TPCC were begun again.
+	// Causes counts the retries of a HotRow or a TPCC, by error.
 	Causes map[string]int64 `json:"causes,omitempty"`
 	// CatchUpSeconds is how long replicas took, from the end of the run, to repeat all of it.
 	CatchUpSeconds float64 `json:"catch_up_seconds,omitempty"`
-	// Conditions are the parts of the proof of a TPCC.
-	Conditions []Condition `json:"conditions,omitempty"`
-	// Costs are those of `bench tables` after the creation.
-	Costs []TablesCost `json:"costs,omitempty"`
-	// Crossing is of a TPCC whose rows are on several nodes.
-	Crossing *Crossing `json:"crossing,omitempty"`
-	// Keep is for inserts beside a table's maintenance.
-	Keep *Keep `json:"keep,omitempty"`
+	// Conditions and Crossing are of a TPCC, Costs of Tables after the creation, Keep of inserts
+	// beside a table's maintenance.
+	Conditions []Condition  `json:"conditions,omitempty"`
+	Costs      []TablesCost `json:"costs,omitempty"`
+	Crossing   *Crossing    `json:"crossing,omitempty"`
+	Keep       *Keep        `json:"keep,omitempty"`
 	// Summary is derived from the rest, for readers that don't use rowmill.
 	Summary *Summary `json:"summary,omitempty"`
 }

@@ -108,7 +108,7 @@ func (r *Record) Resume(piece Run) {
 	}
 	r.Run.Counters = union(r.Run.Counters, piece.Counters, func(c Counter) string { return c.Name })
 	r.Run.Warnings = union(r.Run.Warnings, piece.Warnings, func(w string) string { return w })
-	text := fmt.Sprintf("%s at %s rows, after %.1f s, and resumed %s later", from.Stopped, figure.Rounded(float64(from.Rows)), from.Seconds, pause(from.PausedSeconds))
+	text := fmt.Sprintf("%s at %s rows, after %.1f s, and resumed %s later", from.Stopped, figure.Rounded(float64(from.Rows)), from.Seconds, figure.Duration(from.PausedSeconds))
 	if from.Rows > rows && len(r.Intervals) > 0 {
 		text += fmt.Sprintf("; the time of the last %s rows before that is estimated", figure.Rounded(float64(from.Rows-rows)))
 	}
@@ -157,19 +157,11 @@ func (u *Used) add(r *Record) {
 	}
 }
 
-func pause(seconds float64) string {
-	d := time.Duration(seconds * float64(time.Second))
-	if d >= time.Minute {
-		return d.Round(time.Second).String()
-	}
-	return d.Round(100 * time.Millisecond).String()
-}
-
 // mendChunk is the number of bytes read at a time from the end of a file.
 const mendChunk = 64 << 10
 
-// Mend removes an incomplete last line from a record, and leaves the file positioned
-// for the next line.
+// Mend removes an incomplete last line from a record, and leaves the file positioned for the next
+// line.
 func Mend(f *os.File) error {
 	end, err := f.Seek(0, io.SeekEnd)
 	if err != nil {

@@ -19,7 +19,7 @@ type Scan struct {
 	Ways     []string `json:"ways"`
 	// Query is the query over all partitions.
 	Query string `json:"query"`
-	// Whole is why the query over all partitions isn't split in this way; "" if it is.
+	// Whole says why the query isn't split; "" if it is.
 	Whole string `json:"whole,omitempty"`
 }
 
@@ -55,7 +55,7 @@ type ScanPoint struct {
 	Times   int     `json:"times"`
 }
 
-// ScanPoints returns the response times of runs of a Scan, together, by the number of partitions.
+// ScanPoints returns the response times of runs of a Scan by the number of partitions.
 func ScanPoints(recs ...*Record) []ScanPoint {
 	times := map[int][]float64{}
 	for _, r := range recs {
@@ -75,7 +75,7 @@ func ScanPoints(recs ...*Record) []ScanPoint {
 	return out
 }
 
-// scanSeconds returns the time of one of the points, of which there are at least two; NaN without.
+// scanSeconds returns the time of one of at least two points; NaN with fewer.
 func (r *Record) scanSeconds(which func([]ScanPoint) ScanPoint) float64 {
 	if points := ScanPoints(r); len(points) > 1 {
 		return which(points).Seconds

@@ -181,22 +181,21 @@ func (r *Record) Figure(name string) float64 {
 // ofTenths returns a figure of the rates over the tenths, or larger parts, of the rows.
 func ofTenths(figure func(rates []float64) float64) func(*Record, Curve) float64 {
 	return func(r *Record, c Curve) float64 {
-		if w := c.Windows(r.parts(c)); len(w) > 1 {
+		if w := c.Windows(r.Run.Parts(c, tenths)); len(w) > 1 {
 			return figure(w)
 		}
 		return math.NaN()
 	}
 }
 
-// partBatches is the minimum number of batches of each client per part of the rows,
-// which arrive in whole batches: it limits the error of a part's rate to a quarter.
+// partBatches is the least number of batches of each client in a part of the rows, which arrive in
+// whole batches: it limits the error of a part's rate to a quarter.
 const partBatches = 4
 
-// parts returns the number of equal parts into which the run's rows are divided:
-// ten, or fewer if tenths would contain too few batches.
-func (r *Record) parts(c Curve) int {
-	batch := max(1, r.Run.Batch) * max(1, r.Run.Writers)
-	return min(tenths, int(c.Rows())/(partBatches*batch))
+// Parts returns the number of equal parts, at most n, into which the run's rows can be divided; 0
+// if they are too few for one.
+func (r *Run) Parts(c Curve, n int) int {
+	return min(n, int(c.Rows())/(partBatches*max(1, r.Batch)*max(1, r.Writers)))
 }
 
 // periodShare is the share of a period that counts as its start, and as its end.

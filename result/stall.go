@@ -161,7 +161,7 @@ func (r *Record) moved(inside, outside figures) []string {
 		if f.in < f.out {
 			verb = "fell"
 		}
-		out = append(out, fmt.Sprintf("%s %s from %s to %s", f.c.Name, verb, inUnit(f.out, f.c.Unit), inUnit(f.in, f.c.Unit)))
+		out = append(out, fmt.Sprintf("%s %s from %s to %s", f.c.Name, verb, InUnit(f.out, f.c.Unit), InUnit(f.in, f.c.Unit)))
 	}
 	return out
 }
@@ -178,23 +178,25 @@ var floors = map[string]float64{
 	"seconds": 0.01, "seconds/s": 0.01, "microseconds": 500, "": 10,
 }
 
-// inUnit formats a figure in its unit.
-func inUnit(v float64, unit string) string {
+// InUnit formats a figure in its unit, which is one of Counter.Unit.
+func InUnit(v float64, unit string) string {
 	switch unit {
 	case "bytes":
 		return figure.Bytes(v)
 	case "bytes/s":
 		return figure.Bytes(v) + "/s"
 	case "fraction":
-		return fmt.Sprintf("%.0f%%", 100*v)
+		return figure.Percent(v)
+	case "seconds":
+		return figure.Micros(1e6 * v)
 	case "microseconds":
-		return figure.Micros(int64(math.Round(v)))
+		return figure.Micros(v)
+	case "rows/s":
+		return figure.Short(v)
+	case "Hz":
+		return figure.Number(v/1e9) + " GHz"
 	}
-	s := figure.Rounded(v)
-	if math.Abs(v) < 10 {
-		s = fmt.Sprintf("%.2g", v)
-	}
-	return strings.TrimSpace(s + " " + unit)
+	return strings.TrimSpace(figure.Number(v) + " " + unit)
 }
 
 // mean returns the means of figures over intervals, weighted by time.

@@ -24,11 +24,10 @@ type SteadyGoal struct {
 // Location returns the run's time zone.
 func (g *SteadyGoal) Location() *time.Location { return time.FixedZone(g.Zone, g.UTCOffsetSeconds) }
 
-// Steadiness describes how a constant load fared over time: when it was below
-// target, and what coincided with that, which is no proof of a cause; docs/statistics.md
-// has the definitions and their sources. An interval is below target if its p99
-// exceeded the limit, or if fewer rows were acknowledged than keptShare of those due
-// in it, less one batch for rounding at the interval's ends.
+// Steadiness says when a constant load was below target, and what coincided with that, which is no
+// proof of a cause; docs/statistics.md has the definitions and their sources. An interval is below
+// target if its p99 exceeded the limit, or if fewer rows were acknowledged than keptShare of the
+// rows due in it, less one batch for rounding at the interval's ends.
 type Steadiness struct {
 	Host       string  `json:"host,omitempty"`
 	Zone       string  `json:"zone,omitempty"`
@@ -47,8 +46,7 @@ type Steadiness struct {
 	ResponseUS Latency `json:"response_us"`
 	// Medians are the medians of the figures examined over the intervals, by name.
 	Medians map[string]float64 `json:"medians"`
-	// Hours are the clock hours that the run touched; Worst has the largest share of
-	// time below target.
+	// Hours are the clock hours of the run; Worst has the largest share of time below target.
 	Hours []SteadyHour `json:"hours"`
 	Worst *SteadyHour  `json:"worst_hour"`
 	// Causes are the candidates, in the order in which time is attributed. Unjudged

@@ -17,9 +17,6 @@ type Tables struct {
 // Objects returns the number of tables to create or, with partitions, of partitions.
 func (t *Tables) Objects() int { return t.Tables * max(t.Partitions, 1) }
 
-// HeldObjects returns the number of tables or partitions that each connection opens at the end.
-func (t *Tables) HeldObjects() int { return t.Held * max(t.Partitions, 1) }
-
 // Object returns "tables" or "partitions".
 func (t *Tables) Object() string {
 	if t.Partitions > 0 {

@@ -8,8 +8,8 @@ const NotAudited = "TPC-C-like, not audited"
 // NewOrder is the operation of `bench tpcc` that its rows count.
 const NewOrder = "new-order"
 
-// MostKeyed is the highest number of new orders per minute and warehouse that users who type and
-// think can make: by the keying and thinking times of clauses 5.2.5.2 and 5.2.5.4.
+// MostKeyed is the highest number of new orders per minute and warehouse with keying and thinking
+// times (clauses 5.2.5.2 and 5.2.5.4).
 const MostKeyed = 12.86
 
 // A TPCC describes a run of `bench tpcc`.
@@ -17,13 +17,13 @@ type TPCC struct {
 	Note       string `json:"note"` // NotAudited
 	Warehouses int    `json:"warehouses"`
 	Terminals  int    `json:"terminals"`
-	// Keying is set if terminals wait as users do, who type and think.
+	// Keying is set if terminals wait as users who type and think.
 	Keying bool `json:"keying,omitempty"`
-	// Nodes are the servers that share the work: each with all rows, or, if Sharded is set, with those
-	// of some warehouses; 0 is one.
+	// Nodes is the number of servers that share the work; 0 means 1. Each has all rows, or if Sharded
+	// those of some warehouses.
 	Nodes   int  `json:"nodes,omitempty"`
 	Sharded bool `json:"sharded,omitempty"`
-	// Scale is below 1 in tests: the share of a warehouse's rows that were loaded.
+	// Scale is the share of a warehouse's rows that were loaded, below 1 in tests.
 	Scale float64 `json:"scale,omitempty"`
 }
 
@@ -37,8 +37,8 @@ type TPCCSummary struct {
 	Crossing           *Crossing        `json:"crossing,omitempty"`
 }
 
-// Crossing is the share of a TPCC's transactions whose rows were on several nodes: what the
-// definition gives for the nodes, and what the tables show. Shares are from 0 to 1.
+// Crossing is the share of a TPCC's transactions whose rows are on several nodes, as the definition
+// gives it and as the tables show it, from 0 to 1.
 type Crossing struct {
 	Transactions int64   `json:"transactions"`
 	Expected     float64 `json:"expected"`
@@ -49,11 +49,11 @@ type Crossing struct {
 type Condition struct {
 	Name  string `json:"name"`
 	Holds bool   `json:"holds"`
-	// Found is what it found, in words or figures.
+	// Found is what was found, in words or figures.
 	Found string `json:"found"`
 }
 
-// tpcc returns the result of a run of `bench tpcc`, from its rate before that is rounded; nil for
+// tpcc returns the result of a run of `bench tpcc`, from the rate before it is rounded; nil for
 // others.
 func (s *Summary) tpcc(r *Record) *TPCCSummary {
 	if r.Run.TPCC == nil {

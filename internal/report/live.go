@@ -43,4 +43,4 @@ func (v *view) series(style document.Style) series.Run {
 }
 
 // windows returns the number of windows, at most n, into which the run's rows can be divided.
-func (v *view) windows(n int) int { return series.Windows(&v.rec.Run, v.curve, n) }
+func (v *view) windows(n int) int { return max(1, v.rec.Run.Parts(v.curve, n)) }

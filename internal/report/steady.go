@@ -46,8 +46,8 @@ func steadies(vs []view) []steadyView {
 
 const daySeconds = 86400
 
-// align aligns the runs by the time of day of their own machine, shifted by whole days so
-// that each begins as close as possible to the first.
+// align sets the runs' shifts: runs are aligned by the time of day of their machines, and moved by
+// whole days so that each begins as close as possible to the first.
 func align(vs []steadyView) {
 	var first float64
 	for i := range vs {
@@ -148,9 +148,9 @@ func (v *steadyView) causes() *document.Table {
 		what := c.What
 		switch {
 		case c.Figure != "" && c.Low:
-			what += ": below " + inUnit(c.Threshold, c.Unit)
+			what += ": below " + result.InUnit(c.Threshold, c.Unit)
 		case c.Unit != "":
-			what += ": above " + inUnit(c.Threshold, c.Unit)
+			what += ": above " + result.InUnit(c.Threshold, c.Unit)
 		}
 		out.Add(c.Name, percent(c.InBelow), percent(c.InOn), percent(c.Explained), shareRange(c.ExplainedIn95),
 			either(c.Witness, none, percent(c.Attributed)), what+onlyIf(!c.Shown, "; not shown"))
@@ -159,22 +159,6 @@ func (v *steadyView) causes() *document.Table {
 		out.Add("unexplained", "", "", "", "", percent(v.s.Unexplained), "none of those shown")
 	}
 	return out
-}
-
-func inUnit(v float64, unit string) string {
-	switch unit {
-	case "fraction":
-		return percent(v)
-	case "seconds":
-		return micros(1e6 * v)
-	case "microseconds":
-		return micros(v)
-	case "rows/s":
-		return short(v)
-	case "Hz":
-		return figure(v/1e9) + " GHz"
-	}
-	return strings.TrimSpace(figure(v) + " " + unit)
 }
 
 // hours returns the table of the hours of the day, each of them over several days.
@@ -210,7 +194,7 @@ func (v *steadyView) hours() *document.Table {
 func (v *steadyView) inShort() []document.Fact {
 	median := func(name, unit string) string {
 		if m, ok := v.s.Medians[name]; ok {
-			return inUnit(m, unit)
+			return result.InUnit(m, unit)
 		}
 		return none
 	}
@@ -254,8 +238,7 @@ func (v *steadyView) worst() string {
 	return fmt.Sprintf("%s: %s below, p99 %s", w.Start.In(v.zone).Format("2 Jan 15:04"), percent(w.BelowShare()), micros(w.P99US))
 }
 
-// absent lists the candidates that were recorded but never occurred, and those that were not
-// recorded.
+// absent lists the causes that were recorded but never occurred, and those that were not recorded.
 func (v *steadyView) absent() (out []document.Part) {
 	var never []string
 	for i := range v.s.Causes {
@@ -413,7 +396,7 @@ func steadyPanels(ss []steadyView, elapsed bool) (out document.Charts) {
 		if p.target > 0 {
 			most, c.Levels = max(most, 1.1*p.target), []document.Level{{At: p.target}}
 		}
-		c.Y.To, c.Y.Format = 1.06*cmp.Or(max(most, p.least), 1), func(v float64) string { return inUnit(v, p.unit) }
+		c.Y.To, c.Y.Format = 1.06*cmp.Or(max(most, p.least), 1), func(v float64) string { return result.InUnit(v, p.unit) }
 		out = append(out, c)
 	}
 	if len(out) > 0 {

@@ -7,8 +7,8 @@ import (
 )
 
 // A Line is a straight line through points, by least squares: Fixed + Slope*x. Low and High are the
-// 95% confidence interval of Slope, from how far the points lie from the line; R2 is the share of
-// their variation that it explains.
+// 95% confidence interval of Slope. R2 is the share of the points' variation that the line
+// explains.
 type Line struct {
 	Fixed  float64 `json:"fixed"`
 	Slope  float64 `json:"slope"`
@@ -48,12 +48,12 @@ func FitLine(x, y []float64) (l Line, ok bool) {
 
 // A TablesFit is how a figure of `bench tables` grows.
 type TablesFit struct {
-	// Figure is its name in result.TablesCost, Phase that of the points, Against what it grows with:
-	// "objects", "opened", "connections".
+	// Figure is the figure's name in result.TablesCost, Phase the phase of the points. Against is what
+	// the figure grows with: "objects", "opened" or "connections".
 	Figure  string `json:"figure"`
 	Phase   string `json:"phase"`
 	Against string `json:"against"`
-	// Opened is how many tables or partitions each of the connections has open; 0 for other phases.
+	// Opened is the number of tables or partitions that each connection has open in phase TablesHeld.
 	Opened int `json:"opened,omitempty"`
 	Line
 }

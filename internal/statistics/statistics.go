@@ -1,6 +1,6 @@
-// Package statistics has what rates, times and their ratios are judged by: intervals of ratios,
-// analysis of variance, tests and their correction. Everything is computed from figures alone;
-// docs/statistics.md gives the methods, their sources, and how they were checked.
+// Package statistics judges rates, times and their ratios: by intervals of ratios, analysis of
+// variance, and tests with their correction. docs/statistics.md gives the methods, their sources,
+// and how they were checked.
 //
 //	bounds, basis := statistics.RatioBounds([]float64{math.Log(0.9), math.Log(0.92)}, nil)
 package statistics
@@ -225,11 +225,10 @@ func Holm(p []float64) []float64 {
 	return out
 }
 
-// Analysis of variance by least squares, for data that may be unbalanced. The sums of squares
-// are of type II (Yates 1934; Langsrud 2003): that of a factor is what it explains beyond all
-// terms that don't contain it, that of an interaction of two what it explains beyond all other
-// terms. They don't depend on the coding or order of levels, and equal the classical sums for
-// balanced data.
+// Analysis of variance by least squares, for data that may be unbalanced. The sums of squares are
+// of type II (Yates 1934; Langsrud 2003): a factor's is what it explains beyond all terms that
+// don't contain it, an interaction's what it explains beyond all other terms. They don't depend on
+// the order of levels, and equal the classical sums for balanced data.
 
 // An Observation is one value, with the index of its level of each factor.
 type Observation struct {

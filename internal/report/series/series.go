@@ -52,8 +52,8 @@ type Run struct {
 	Knee     *Mark                        `json:"knee"`
 	// Asked is the requested rate in rows/s; 0 means a closed loop.
 	Asked float64 `json:"asked,omitempty"`
-	// Limit is that of the p99, in microseconds; Shift converts elapsed seconds to those of the first
-	// run's first day.
+	// Limit is the limit of the p99, in microseconds. Shift converts elapsed seconds to seconds since
+	// midnight of the first run's first day.
 	Limit float64 `json:"limit,omitempty"`
 	Shift float64 `json:"shift,omitempty"`
 }
@@ -191,7 +191,7 @@ func counterNames(ivs []result.Interval) map[string]bool {
 	return out
 }
 
-// A Source is a run with what is derived from it once.
+// A Source is a run with the values derived from its record, which callers have already.
 type Source struct {
 	Record  *result.Record
 	Summary *result.Summary
@@ -299,15 +299,15 @@ const (
 	longEnough  = 20
 )
 
-// Rates returns the rate over equal parts of the rows, and over intervals; for a run of few
-// intervals the former for both, because the marks give more detail.
+// rates returns the rate over equal parts of the rows, and over intervals. A run of few intervals
+// has the former for both axes: its marks give more detail.
 func (v *Source) rates(bs []Bucket) Rates {
 	var d Rates
 	most := fineWindows
 	if len(v.Record.Intervals) >= longWindows*longEnough {
 		most = longWindows
 	}
-	if n := min(Windows(&v.Record.Run, v.Curve, most), len(v.Curve)-1); n > 0 && v.Curve.Rows() > 0 {
+	if n := min(max(1, v.Record.Run.Parts(v.Curve, most)), len(v.Curve)-1); n > 0 && v.Curve.Rows() > 0 {
 		total := v.Curve.Rows()
 		for i, s := range v.rateSpreads(n) {
 			end := total * float64(i+1) / float64(n)
@@ -325,15 +325,6 @@ func (v *Source) rates(bs []Bucket) Rates {
 	}
 	d.Rows.Smooth, d.Time.Smooth = document.Smoothed(d.Rows.Mean), document.Smoothed(d.Time.Mean)
 	return d
-}
-
-// partBatches is the least number of batches of each client in a window: rows arrive in whole
-// batches.
-const partBatches = 4
-
-// Windows returns the number of windows, at most n, into which a run's rows can be divided.
-func Windows(r *result.Run, c result.Curve, n int) int {
-	return max(1, min(n, int(c.Rows())/(partBatches*max(1, r.Batch)*max(1, r.Writers))))
 }
 
 // rateSpreads returns the rate over n equal parts of the rows, with the extremes of the
