@@ -18,19 +18,18 @@ import (
 // ComparisonFormat is the format of the output of Comparison.JSON.
 const ComparisonFormat = "rowmill.comparison/3"
 
-// A Comparison compares each cell of an experiment, or each configuration of runs, with the same
-// one of another record.
+// A Comparison compares each cell of an experiment, or each configuration of runs, with its
+// counterpart in another record.
 //
-// Cells of an experiment are judged by Student's t of the mean log ratio against the standard
-// deviation of repeats: that pooled over all cells of both, or the cell's own if it is greater. The
-// p-values are adjusted by Holm's method: if nothing changed, the probability that any cell is
-// reported as changed is at most 5%. Configurations of runs are judged by the intervals of their
-// ratios.
+// Cells are judged by Student's t of the mean log ratio against the standard deviation of repeats:
+// the one pooled over all cells, or the cell's own if it is greater. The p-values are adjusted by
+// Holm's method: if nothing changed, the probability that any cell is reported as changed is at
+// most 5%. Configurations are judged by the intervals of their ratios.
 type Comparison struct {
 	Format string `json:"format"` // ComparisonFormat
 	A      string `json:"a"`      // the files
 	B      string `json:"b"`
-	// Cells are those that both have, the largest loss first.
+	// Cells are the cells that both records have, the largest loss first.
 	Cells []CellChange `json:"cells"`
 	// Overall is the geometric mean of the cells' ratios, Interval its 95% confidence interval,
 	// based on how these vary.
@@ -38,8 +37,8 @@ type Comparison struct {
 	Interval *statistics.Bounds `json:"ratio_95"`
 	Verdict  string             `json:"verdict"`
 	// NoiseRatio is e to the power of the pooled standard deviation of repeats, with Freedom degrees
-	// of freedom; null and 0 for configurations, and without repeats, when single cells can't be
-	// judged.
+	// of freedom. They are null and 0 for configurations, and without repeats: single cells are then
+	// not judged.
 	NoiseRatio *float64 `json:"noise_ratio"`
 	Freedom    int      `json:"degrees_of_freedom"`
 	// Flags lists what makes cells hard to compare, each once.
@@ -51,23 +50,22 @@ type Comparison struct {
 	detailed bool     // configurations, each with a chart and a table of figures
 }
 
-// A CellChange is one figure of a cell, of Name in B and of Against in A. A and B are medians in
-// Unit; the ratio is the geometric mean of those of the pairs of runs, above 1 if B is the better
-// one, and Interval its 95% interval.
+// A CellChange compares one figure, in Unit, of the cell Name in B with that of the cell Against in
+// A.
 type CellChange struct {
 	Name    string `json:"name"`
 	Against string `json:"against"`
 	Unit    string `json:"unit"`
-	// Rows is the row count up to which runs are compared; 0 if all of them is.
+	// Rows is the row count up to which runs are compared; 0 means that whole runs are.
 	Rows int64 `json:"rows,omitempty"`
 	statistics.Change
-	// P is the probability of such a change by chance, Adjusted that by Holm's method; null if
-	// the noise isn't known. The verdict follows from Adjusted if it is known, else from the interval.
+	// P is the probability of such a change by chance, and Adjusted its adjustment by Holm's method;
+	// null without repeats. The verdict follows from Adjusted if it is known, else from the interval.
 	P        *float64 `json:"p"`
 	Adjusted *float64 `json:"p_adjusted"`
-	// LastTenth compares the rates over the last tenth of the rows. Figures are all that is compared
-	// of a configuration: times and rates at equal row counts, latencies, stalls and errors until
-	// then, and bytes and CPU time per row of the whole run.
+	// LastTenth compares the rates over the last tenth of the rows. Figures has all figures of a
+	// configuration: rates, latencies, stalls and errors until Rows, and bytes and CPU time per row of
+	// the whole runs.
 	LastTenth *statistics.Change `json:"last_tenth,omitempty"`
 	Figures   []PairFigure       `json:"figures,omitempty"`
 
@@ -87,7 +85,7 @@ type gridSide struct {
 	detailed       bool
 }
 
-// A comparedCell is a figure of a cell.
+// A comparedCell is a cell with the figure to compare.
 type comparedCell struct {
 	name   string
 	levels []string
@@ -96,7 +94,7 @@ type comparedCell struct {
 	figure func(r *result.Record) float64 // nil: the mean rate at equal row counts
 }
 
-// varied are the factors of which a side has several levels.
+// varied returns the factors in which the cells of a side differ.
 func (s *gridSide) varied() (out []string) {
 	for f, factor := range s.factors {
 		if slices.ContainsFunc(s.cells, func(c comparedCell) bool { return c.levels[f] != s.cells[0].levels[f] }) {
@@ -106,8 +104,9 @@ func (s *gridSide) varied() (out []string) {
 	return out
 }
 
-// ids identify the cells of both sides: by the levels of the factors that either varies, and by a
-// number if these are equal. What neither varies may differ, and is flagged.
+// ids returns an id of each cell: its levels of the factors that either side varies, and a number
+// if several cells have the same. A factor that neither side varies may differ between the sides: a
+// flag says so.
 func (s *gridSide) ids(other *gridSide) (out []string) {
 	varied, seen := append(s.varied(), other.varied()...), map[string]int{}
 	for _, c := range s.cells {
@@ -144,8 +143,8 @@ func (p *projection) side() gridSide {
 	return out
 }
 
-// Compare compares two records as their family is compared: the cells of experiments with the same
-// cells, others at equal row counts, and so are two single cells of a matrix.
+// Compare compares record b with the older record a: cell by cell if both are experiments of one
+// family, else at equal row counts.
 func Compare(a, b []result.Record) (*Comparison, error) {
 	fa, err := familyOf(a)
 	fb, errB := familyOf(b)
@@ -233,7 +232,7 @@ func compareCells(a, b gridSide) (*Comparison, error) {
 	return c, nil
 }
 
-// shortest returns the last parts of paths by which they differ.
+// shortest returns names of the paths, as short as possible, e.g. "old.jsonl" or "1/x.jsonl".
 func shortest(paths ...string) []string {
 	return document.Distinct(len(paths), func(i int) string { return filepath.Base(paths[i]) },
 		func(i int) string {
@@ -241,7 +240,7 @@ func shortest(paths ...string) []string {
 		}, func(i int) string { return paths[i] })
 }
 
-// judge fills in what follows from the noise, and from all cells together.
+// judge fills in the p-values and verdicts of the cells, and the verdict on all cells together.
 func (c *Comparison) judge(pooled statistics.SumOfSquares) {
 	var logs, p []float64
 	for i := range c.Cells {
@@ -270,15 +269,15 @@ func (c *Comparison) judge(pooled statistics.SumOfSquares) {
 	slices.SortStableFunc(c.Cells, func(a, b CellChange) int { return cmp.Compare(statistics.Value(a.Ratio), statistics.Value(b.Ratio)) })
 }
 
-// An Unjudged is the error of a threshold that the runs are too few, or too short, to judge by. Try
-// is what to do.
+// An Unjudged is the error for runs that are too few or too short to be judged by a threshold. Try
+// is what to do, e.g. "--repeat 5".
 type Unjudged struct{ Text, Try string }
 
 func (e *Unjudged) Error() string { return "--threshold: " + e.Text }
 
-// undecided reports whether the runs are too few to tell a regression beyond the threshold from
-// chance: so much slower was measured and not shown, by more than runs of one configuration usually
-// differ, or the interval is so wide that even half the rate would not have been shown.
+// undecided reports whether the runs are too few to tell a regression from chance: a loss beyond
+// the threshold was measured but not shown, or the interval is so wide that it would hide even half
+// the rate.
 func (c *CellChange) undecided(threshold float64) bool {
 	return c.Verdict == statistics.NoDifference && (*c.Ratio < min(1-threshold, keptFlatness) || c.P == nil && c.hides())
 }
@@ -286,9 +285,9 @@ func (c *CellChange) undecided(threshold float64) bool {
 // hides reports whether the interval is so wide that half the rate would not be shown.
 func (c *CellChange) hides() bool { return c.Interval.High >= 2**c.Ratio }
 
-// Regression describes the cells that are shown to be slower by more than the threshold, a
-// fraction, and whether all together are; "" for none. A threshold below 0 is none. The error
-// Unjudged says that a cell can't be judged.
+// Regression describes a loss that is shown and exceeds the threshold, a fraction: of all cells
+// together, or of the worst cell; "" for none. A threshold below 0 means none. The error is
+// Unjudged if a cell can't be judged.
 func (c *Comparison) Regression(threshold float64) (string, error) {
 	if threshold < 0 {
 		return "", nil
@@ -329,10 +328,10 @@ func (c *Comparison) Regression(threshold float64) (string, error) {
 	return "", nil
 }
 
-// one is what is compared.
+// one is the noun for what is compared.
 func (c *Comparison) one() string { return either(c.detailed, "configuration", "cell") }
 
-// verdict describes the outcome in sentences.
+// verdict returns the results in sentences.
 func (c *Comparison) verdict() (out []string) {
 	if len(c.Cells) > 1 || !c.detailed {
 		all := fmt.Sprintf("Over %s, %s runs at %s the rate of %s (geometric mean", plural(len(c.Cells), c.one(), c.one()+"s"), c.names[1], ratio(statistics.Value(c.Overall)), c.names[0])
@@ -393,7 +392,7 @@ func (c *Comparison) Document() *document.Document {
 	return d
 }
 
-// parts are the names of the sides, the table of the cells, and what was left out.
+// parts returns the files, the table of the cells, and a list of the cells and runs left out.
 func (c *Comparison) parts() []document.Part {
 	about := document.Facts{{Name: "A", Value: c.A}, {Name: "B", Value: c.B}}
 	t := &document.Table{Header: []string{c.one(), "A", "B", "B/A", "95% interval", "p", "verdict"}}

@@ -17,16 +17,16 @@ const (
 	largeBlock = 256 << 10
 	// smallFile is a file that caches of controllers, hosts and disks may hold.
 	smallFile = 4e9
-	// beyond is how far small requests may exceed the bandwidth of large ones by chance, and elsewhere
-	// how far the bytes of the device may differ from the job's: the two are read at different
-	// moments.
+	// beyond is the factor by which small requests may exceed the bandwidth of large ones by chance.
+	// elsewhere is the factor by which the device's bytes may differ from the job's: the two are read
+	// at different moments.
 	beyond, elsewhere = 1.2, 1.5
 	// heldBack is the share of the time for which a control group had used up its CPU quota.
 	heldBack = 0.05
-	// instant is less than flash takes to be programmed, in microseconds: some 100 for the fastest
-	// kinds. What is faster went to a cache.
+	// instant, in microseconds, is less than flash takes to be programmed: some 100 for the fastest
+	// kinds. A faster flush went to a cache.
 	instant = 100
-	// incompressible is the share of the file that it takes on the disk at least, unless the file
+	// incompressible is the least share of its size that the file takes on the disk, unless the file
 	// system compresses it.
 	incompressible = 0.95
 )
@@ -111,8 +111,8 @@ func diskSingle(section string) bool {
 
 func bytesPerSecond(v float64) string { return bytes(int64(v)) + "/s" }
 
-// disk is the result of a section in sentences: the most that each line reached, and its latency
-// there.
+// disk returns the results of a section in sentences: the highest rate of each line, and its
+// latency.
 func (s *panel) disk() (out []string) {
 	if strings.Contains(s.name, "filling, ") {
 		return nil
@@ -132,7 +132,7 @@ func (s *panel) disk() (out []string) {
 	return out
 }
 
-// diskDoubts are the reasons for which figures are not those of the disk.
+// diskDoubts returns the reasons why figures may not be those of the disk.
 func diskDoubts(p *projection) (out []document.Note) {
 	most := map[string]float64{} // bytes per second of large requests
 	for i := range p.vs {
@@ -197,7 +197,7 @@ func diskDoubts(p *projection) (out []document.Note) {
 	return out
 }
 
-// few names the first of several, and counts the others.
+// few names the first three, and counts the others.
 func few(names []string) string {
 	const shown = 3
 	if more := len(names) - shown; more > 0 {
@@ -206,7 +206,7 @@ func few(names []string) string {
 	return strings.Join(names, "; ")
 }
 
-// diskSettings are settings to try, as a section.
+// diskSettings returns the section of settings to try; nil without settings.
 func diskSettings(recs []result.Record) []document.Part {
 	t := &document.Table{Header: []string{"setting", "to try", "formula", "source"},
 		Note: "Starting points, not results: measure each with the load that it is for. The highest rate of a disk is not a setting."}

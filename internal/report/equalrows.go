@@ -19,8 +19,8 @@ type PairFigure struct {
 	format func(float64) string
 }
 
-// pairing are the factors by which configurations of two records are paired. Those that neither
-// record varies are ignored, so that two configurations are always compared.
+// pairing has the factors by which configurations of two records are paired. Factors that neither
+// record varies are ignored, so that records with one configuration each can always be compared.
 var pairing = []struct {
 	name string
 	of   func(r *result.Run) string
@@ -32,7 +32,7 @@ var pairing = []struct {
 	{"durability", func(r *result.Run) string { return r.Durability }},
 }
 
-// side has the configurations of the runs, which are compared at equal row counts.
+// side returns the configurations of the runs.
 func (recs runs) side() gridSide {
 	out := gridSide{source: recs[0].Source, detailed: true}
 	for _, f := range pairing {
@@ -51,8 +51,8 @@ func (recs runs) side() gridSide {
 // rowsPerSecond is the rate of runs that insert.
 var rowsPerSecond = measure{key: "rows_per_second", name: "rows/s", format: rowsRate}
 
-// Proven returns the records, each part of a longer run (a step, a trial) with the proof that its
-// last part has for all. Records that are chosen from those of a file need it before.
+// Proven returns the records with the proof of a longer run, which only its last step or trial has,
+// copied to all its parts. Callers that select some of a file's records call Proven first.
 func Proven(recs []result.Record) []result.Record {
 	out := slices.Clone(recs)
 	for i := len(out) - 2; i >= 0; i-- {
@@ -69,7 +69,7 @@ func Proven(recs []result.Record) []result.Record {
 	return out
 }
 
-// windows is the number of parts in which the common rows are compared.
+// windows is the number of parts of the rows whose rates are compared.
 const windows = 10
 
 // roundRows are the row counts at which insert benchmarks are usually quoted.
@@ -89,10 +89,9 @@ func upTo(r *result.Record, rows int64) result.Summary {
 	return part.Summary()
 }
 
-// atEqualRows compares the mean rates of pairs of runs up to the rows that all of them have, and if
-// detailed all figures: then those of a run that got further exclude what it did after, except for
-// sizes and CPU time, which are given per row. Of one pair, the interval within the runs counts
-// only if it is detailed.
+// atEqualRows compares the mean rates of pairs of runs up to the row count that all of them
+// reached. If detailed, it compares all figures up to there; only sizes and CPU time, per row, are
+// those of whole runs. A single pair has an interval only if detailed.
 func atEqualRows(pairs [][2]*result.Record, detailed bool) (c CellChange) {
 	c.Change, c.Rows = statistics.Change{Repeats: []statistics.Versus{}, Verdict: statistics.Unknown}, maxRows
 	for _, p := range pairs {
@@ -192,8 +191,8 @@ func atEqualRows(pairs [][2]*result.Record, detailed bool) (c CellChange) {
 	return c
 }
 
-// percentileNames are the figures that say how long operations took; of fewer than the least number
-// of operations, one is just the longest.
+// percentileNames are the percentiles of latencies, each with the least number of operations that
+// it needs: with fewer, it is just the longest.
 var percentileNames = []struct {
 	name  string
 	least int64
@@ -206,7 +205,7 @@ var percentileNames = []struct {
 	{"max", 0, func(l result.Latency) int64 { return l.Max }},
 }
 
-// verdict describes the outcome of a configuration, and its reliability.
+// verdict returns the result of a configuration in sentences, with what its interval is based on.
 func (c *CellChange) verdict() string {
 	if c.Rows == 0 {
 		return "One of the two inserted no rows: there is nothing to compare."

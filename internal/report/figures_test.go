@@ -141,7 +141,7 @@ func TestKeepReport(t *testing.T) {
 		if err := write(&out); err != nil {
 			t.Fatal(err)
 		}
-		for _, want := range []string{"Inserts beside maintenance", "seal 3, drop 1", "300 ms during seal p1"} {
+		for _, want := range []string{"Inserts beside maintenance", "seal 3, drop 1", "300 ms (seal p1)"} {
 			if !strings.Contains(out.String(), want) {
 				t.Errorf("%s: no %q in\n%s", name, want, out.String())
 			}

@@ -13,8 +13,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// nearCeiling is the share of a way's ceiling from which on nothing else is looked for,
-// mostOfCeiling that up to which both may be right.
+// nearCeiling is the share of a way's ceiling from which on the ceiling explains the rate. A rate
+// above mostOfCeiling means that the ceiling was measured wrongly.
 const nearCeiling, mostOfCeiling = 0.85, 1.15
 
 // hotParts are the queries of a run of `bench hotrow`.
@@ -106,7 +106,7 @@ func hotRows(recs []result.Record) (experiment, error) {
 	return p, nil
 }
 
-// leastAndMean are measures of an operation that histograms alone have.
+// leastAndMean returns the measures of an operation's least and mean latency, from its histograms.
 func leastAndMean(op, name string) []measure {
 	of := func(pick func(least, mean int64) int64) func(v *view) float64 {
 		return func(v *view) float64 {
@@ -121,7 +121,7 @@ func leastAndMean(op, name string) []measure {
 		micro("mean_us", "avg", "", of(func(_, mean int64) int64 { return mean }))}
 }
 
-// ceiling tells how near a way comes to its ceiling with the most clients, and what keeps it below.
+// ceiling says how near a way comes to its ceiling with the most clients, and what keeps it below.
 func (s *panel) ceiling(way string) string {
 	most := s.axis[len(s.axis)-1]
 	c, clients := s.cell(most, way), plural(int(number(most)), "client", "clients")

@@ -21,7 +21,7 @@ type KeepFigures struct {
 	Rows    int64 `json:"rows"`
 	// Without is the run before, without maintenance; nil if there was none.
 	Without *result.Summary `json:"without,omitempty"`
-	// unmaintained is set in that run.
+	// unmaintained is set if nobody maintained the table during the run.
 	unmaintained bool
 }
 
@@ -54,7 +54,7 @@ func (f *KeepFigures) Text(w io.Writer) error {
 	return t.Flush(w)
 }
 
-// upkeep are the sections of the runs beside maintenance.
+// upkeep returns the sections of the runs beside maintenance.
 func upkeep(vs []view) (out []document.Part) {
 	for i := range vs {
 		if r := vs[i].rec; r.End != nil && r.End.Keep != nil {
@@ -84,7 +84,7 @@ func (f *KeepFigures) lines() (out document.Facts) {
 		}
 	}
 	disk := onlyIf(f.Longest.Sync > 0, fmt.Sprintf("; syncing another file took %s then", micros(1e6*f.Longest.Sync)))
-	line("longest", "%s%s%s", micros(1e6*f.Longest.Seconds), duringText(f.Longest.During), disk)
+	line("longest", "%s (%s)%s", micros(1e6*f.Longest.Seconds), maintained(f.Longest.During), disk)
 	if d := f.Disk; d != nil {
 		line("disk", "%s of another file, %d of them over 10 ms, longest %s", plural(d.Syncs, "sync", "syncs"), d.Slow, micros(1e6*d.Longest))
 		if d.Error != "" {
@@ -132,7 +132,7 @@ func (f *KeepFigures) table() *document.Table {
 		case f.Disk.Error != "":
 			sync = "?"
 		}
-		t.Add(s.At.Format("15:04:05.000"), micros(1e6*s.Seconds), sync, count(s.Inserts), cmp.Or(strings.Join(s.During, "; "), "no maintenance"))
+		t.Add(s.At.Format("15:04:05.000"), micros(1e6*s.Seconds), sync, count(s.Inserts), maintained(s.During))
 	}
 	return t
 }
@@ -157,15 +157,5 @@ func (f *KeepFigures) found() string {
 		onlyIf(f.Dropped > 0, fmt.Sprintf(", counting %s in periods dropped since", count(f.Dropped)))
 }
 
-func duringText(during []string) string {
-	switch len(during) {
-	case 0:
-		return ", while rowmill did nothing"
-	case 1:
-		if strings.Contains(during[0], " after ") {
-			return ", " + during[0]
-		}
-		return " during " + during[0]
-	}
-	return " during " + during[0] + " and " + strings.Join(during[1:], ", ")
-}
+// maintained says what maintenance did at the time of a stall.
+func maintained(during []string) string { return cmp.Or(strings.Join(during, "; "), "no maintenance") }

@@ -24,8 +24,8 @@ type Matrix struct {
 	Format  string          `json:"format"` // MatrixFormat
 	Source  string          `json:"source"`
 	Factors []result.Factor `json:"factors"`
-	// Asked counts the runs that the matrix has, Done the complete ones, which are analysed, and
-	// Failed those that failed.
+	// Asked counts the runs of the whole matrix, Done the complete runs, which are analysed, and
+	// Failed the failed runs.
 	Asked  int `json:"runs_asked"`
 	Done   int `json:"runs_done"`
 	Failed int `json:"runs_failed"`
@@ -46,7 +46,7 @@ type Matrix struct {
 	Recommended []Recommendation `json:"recommended"`
 	Baseline    *Comparison      `json:"baseline,omitempty"`
 
-	*projection // of the runs that count, with the levels that complete ones have
+	*projection // of one run for each repeat of a cell, with the levels that complete runs have
 	run         *result.Run
 	noise       statistics.SumOfSquares
 	varied      []int // factors with several levels among the cells with a rate
@@ -133,8 +133,8 @@ func NewMatrix(recs []result.Record) (*Matrix, error) {
 	return m, nil
 }
 
-// gather lays out the runs that count: of several of a repeat of a cell, the last of those that got
-// furthest.
+// gather adds the runs to the grid. Of several runs of one repeat of a cell, e.g. after a resume, a
+// complete run counts, else a failed one, else the last.
 func (m *Matrix) gather(recs []result.Record) {
 	failed := func(r *result.Record) bool { return r.Stopped() == "failed" || !r.Broken() && r.End.Failure != "" }
 	worth := func(r *result.Record) int {
@@ -194,8 +194,8 @@ func (m *Matrix) rated() []*gridCell {
 	return m.cells[:n]
 }
 
-// beside returns the rate of the cell that differs from c only in its level of a factor; NaN
-// without one.
+// beside returns the rate of the cell that has the given level of a factor and else the levels of
+// c; NaN without such a cell.
 func (m *Matrix) beside(c *gridCell, factor int, level string) float64 {
 	levels := slices.Clone(c.levels)
 	levels[factor] = level
@@ -208,7 +208,7 @@ func (m *Matrix) beside(c *gridCell, factor int, level string) float64 {
 // cellName is the name of a cell, by the factors that the matrix varies.
 func cellName(c *gridCell) string { return c.samples[0].v.rec.Run.Cell.Name() }
 
-// side returns the cells that have a complete run.
+// side returns the cells with a rate.
 func (m *Matrix) side() gridSide {
 	out := gridSide{source: m.Source, preset: m.run.Preset, factors: m.Factors, noise: m.noise}
 	for _, c := range m.rated() {
@@ -222,7 +222,7 @@ func (m *Matrix) side() gridSide {
 	return out
 }
 
-// notes are what a reader must know.
+// notes returns what a reader must know before the figures.
 func (m *Matrix) notes() (out []document.Note) {
 	add := func(n int, format string, args ...any) {
 		if n > 0 {
@@ -423,7 +423,7 @@ func (m *Matrix) verdicts() []string {
 	return out
 }
 
-// size is the effect's factor, whichever level is the faster one; 0 if it is unknown.
+// size returns the ratio of the faster level to the slower one; 0 if it is unknown.
 func (e *Effect) size() float64 {
 	if e.Ratio == nil {
 		return 0

@@ -14,13 +14,12 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// A projection lays the records of one family out as a grid of three factors, and shows it: a
-// section for each level of the first (an operation, a table), an axis of the levels of the second,
-// which are numbers (clients, partitions), and a line for each level of the third (a server, a way
-// of asking), whose first level is the base of the ratios. Text, page, picture, JSON, doubts and
-// comparison are the same for all, so a new experiment is its samples, its measures and the
-// sentences of its results, as hotRows shows, and a line in families. With compared measures,
-// compare pairs the cells of two records by their levels.
+// A projection shows the records of one family as a grid of three factors: a section for each level
+// of the first (e.g. an operation), an axis with the levels of the second, which are numbers (e.g.
+// of clients), and a line for each level of the third (e.g. a server). The third factor's first
+// level is the base of the ratios. All formats, doubts and comparisons are the same for all
+// families: a new family needs its samples, its measures and the sentences of its results (see
+// hotRows), and a line in families.
 type projection struct {
 	*grid
 	recs []result.Record
@@ -31,39 +30,39 @@ type projection struct {
 
 	title    string
 	subtitle []string
-	// measures are the figures of a section's samples, in their order; the first has the ratio.
+	// measures describes the figures of a section's samples. The first one has the ratio.
 	measures func(section string) []measure
-	// verdict has the results of a section in sentences, strong if they are set in large type.
+	// verdict returns the results of a section in sentences; strong sets them in large type.
 	verdict func(s *panel) []string
 	strong  bool
-	// axes are the names of sections' axes that aren't the second factor's.
+	// axes are the names of axes by section; others have the name of the second factor.
 	axes map[string]string
-	// doubling is set if the axis is logarithmic; text is an explanation below each table.
+	// doubling makes the axis logarithmic. text returns an explanation below a section's table.
 	doubling bool
 	text     func(s *panel) string
-	// about are facts beside those of contenders and machine, serious the notes before all others.
+	// about has facts beside those of contenders and machine, serious the notes before all others.
 	about   document.Facts
 	serious []document.Note
 	// drawn stands in place of the measures' charts, unless nil.
 	drawn document.Charts
 	// fits are lines fitted to the figures.
 	fits []Fit
-	// more are sections of the family's own, behind those of the grid.
+	// more has the family's own parts, after the sections of the grid.
 	more []document.Part
 }
 
 // A measure is one figure of a sample.
 type measure struct {
-	key, name string // in JSON, with its unit, and of a column
+	key, name string // key in JSON, with the unit; name of the column
 	format    func(float64) string
-	// of is the figure of a run, NaN if it isn't known; nil if samples are added with their figures.
+	// of returns the figure of a run, NaN if it isn't known; nil if the family adds samples itself.
 	of func(v *view) float64
-	// chart is the title of its chart, "" for none. Its axis has the format's units, or figures of
-	// which each is so many units, per.
+	// chart is the title of its chart, "" for none. per, if set, scales the axis: e.g. 1e6 shows bytes
+	// as MB.
 	chart string
 	per   float64
 	log   bool
-	// compared is set for the figures that compare pairs, smaller if the smaller is the better.
+	// compared figures take part in comparisons of records. smaller means that smaller is better.
 	compared, smaller bool
 }
 
@@ -97,8 +96,8 @@ type GridCell struct {
 	// Levels are in the order of the factors.
 	Levels []string `json:"levels"`
 	Runs   int      `json:"runs"`
-	// Figures have their unit in their name; the extremes of the first are NAME_low and NAME_high, if
-	// there are several.
+	// Figures have their unit in their name. If the first figure has several values, their extremes
+	// are NAME_low and NAME_high.
 	Figures map[string]float64 `json:"figures"`
 	// Ratio compares the first figure with the base, above 1 if it is better; Interval is its 95%
 	// confidence interval, from the variation between pairs of runs.
@@ -109,15 +108,15 @@ type GridCell struct {
 	doubts
 }
 
-// doubts are what a cell's figures are doubtful for.
+// doubts are the reasons to doubt a cell's figures.
 type doubts struct {
 	// ClientBound is true if the clients spent more than half of their time on their own work,
 	// ClientHeavy if client and server used all of this machine's cores and the client took the larger
 	// part.
 	ClientBound bool `json:"client_bound,omitempty"`
 	ClientHeavy bool `json:"client_heavy,omitempty"`
-	// OthersShare is the share of all cores used by other programs meanwhile, StealShare that which
-	// the host withheld.
+	// OthersShare is the share of all cores that other programs used meanwhile, StealShare the share
+	// that the host withheld.
 	OthersShare *float64 `json:"others_share,omitempty"`
 	StealShare  float64  `json:"steal_share,omitempty"`
 }
@@ -135,8 +134,8 @@ func (d *doubts) crowd() string {
 	return document.Listed(", ", part("others ", *d.OthersShare), part("steal ", d.StealShare))
 }
 
-// machineFull is the share of all cores at which the machine counts as full, crowdedShare that
-// which an idle one may use.
+// machineFull is the share of all cores from which on a machine counts as full, crowdedShare the
+// share that other programs and the host may use without a doubt being noted.
 const (
 	machineFull  = 0.8
 	crowdedShare = 0.1
@@ -201,10 +200,10 @@ func times(op string, percentiles ...string) (out []measure) {
 	return out
 }
 
-// rate is the figure of the main measure of most experiments.
+// rate is the main measure of most experiments.
 func rate(v *view) float64 { return v.sum.RowsPerSecond }
 
-// latencyOf is the figure of an operation's latencies; of the main one if op is empty.
+// latencyOf returns a measure of an operation's latencies; op "" is the main operation.
 func latencyOf(op string, of func(l result.Latency) int64) func(v *view) float64 {
 	return func(v *view) float64 {
 		name := op
@@ -224,7 +223,7 @@ func latencyOf(op string, of func(l result.Latency) int64) func(v *view) float64
 	}
 }
 
-// nonzero returns a figure of which 0 means that it isn't known.
+// nonzero returns NaN for 0, which records have for figures that aren't known.
 func nonzero(v float64) float64 {
 	if v == 0 {
 		return math.NaN()
@@ -235,7 +234,7 @@ func nonzero(v float64) float64 {
 // label is the name of a record's contender.
 func (p *projection) label(i int) string { return p.contenders[p.who[i]].Label }
 
-// common are the conditions that all contenders have in common, a few words each.
+// common returns the conditions that all contenders share, each in a few words.
 func (p *projection) common() []string {
 	first, most := p.contenders[0], 0
 	for _, c := range p.cells {
@@ -282,7 +281,7 @@ func (s *panel) change(at, line string) *statistics.Change {
 	return s.between(s.cell(at, s.factors[2].Levels[0]), s.cell(at, line))
 }
 
-// between compares a cell's first figure with that of another.
+// between compares the first figure of a cell with that of a base.
 func (s *panel) between(base, c *gridCell) *statistics.Change {
 	if base == nil || c == nil || base == c {
 		return nil
@@ -320,7 +319,7 @@ func (s *panel) table() *document.Table {
 	return t
 }
 
-// remarks are what the figures of a cell are doubtful for, in a few words.
+// remarks returns the doubts about a cell's figures in a few words.
 func (p *projection) remarks(c *gridCell) string {
 	d := p.doubts(c)
 	return document.Listed(", ", onlyIf(d.ClientBound, "CLIENT-BOUND"), onlyIf(d.ClientHeavy, "client-heavy"), onlyIf(c.incomplete(), "incomplete"), d.crowd())
@@ -377,12 +376,12 @@ func (s *panel) charts() (out document.Charts) {
 	return out
 }
 
-// style is that of a line, the same in all sections.
+// style returns the style of a line, the same in all sections.
 func (p *projection) style(line string) document.Style {
 	return document.NthStyle(slices.Index(p.factors[2].Levels, line))
 }
 
-// point adds a cell's figure, if there is one, and the extremes behind the first.
+// addPoint adds a cell's figure to a line, if there is one; the first figure with its extremes.
 func addPoint(l *document.Line, at float64, c *gridCell, figure int, per float64, tip string) {
 	v := c.middle(figure) / per
 	if !(v > 0) || math.IsInf(v, 0) {
@@ -394,8 +393,8 @@ func addPoint(l *document.Line, at float64, c *gridCell, figure int, per float64
 	}
 }
 
-// latencyHeight is the height of the charts below the first in a picture, of that of the first;
-// rowHeight is added for each row beyond the second.
+// latencyHeight is the height of a picture's lower charts as a share of that of the first row.
+// rowHeight pixels are added for each row beyond the second.
 const (
 	latencyHeight = 0.7
 	rowHeight     = 180
@@ -516,7 +515,7 @@ func (p *projection) cellData(c *gridCell, measures []measure) GridCell {
 	return g
 }
 
-// doubts are those of one run.
+// doubts returns the doubts about a run.
 func (v *view) doubts() (out doubts) {
 	out.ClientBound = v.sum.Client.Bound
 	if programs, host := v.othersShare(); !math.IsNaN(programs) {
@@ -529,7 +528,7 @@ func (v *view) doubts() (out doubts) {
 	return out
 }
 
-// doubts are those of the cell's runs that count.
+// doubts returns the doubts about a cell's counted runs.
 func (p *projection) doubts(c *gridCell) (out doubts) {
 	var others, steal []float64
 	for _, s := range c.counted() {
@@ -561,8 +560,8 @@ func (p *projection) notes() []document.Note {
 	return out
 }
 
-// gridNotes are the problems of the runs of a grid, those that have to do with the machine by the
-// number of runs.
+// gridNotes returns the problems of runs. Problems of the machine are summed up, e.g. "client-bound
+// in 2 of 8 runs".
 func gridNotes(vs []view) (out []document.Note) {
 	var bound, heavy, disturbed int
 	for i := range vs {
@@ -593,11 +592,11 @@ func gridNotes(vs []view) (out []document.Note) {
 // rankOf puts serious notes first.
 func rankOf(n document.Note) int { return map[bool]int{false: 1}[n.Serious] }
 
-// serverFlags are the kinds of flags that matter between contenders, which are different servers on
+// serverFlags are the kinds of flags that matter between contenders: these are different servers on
 // purpose.
 var serverFlags = []string{"durability", "cache", "machine", "settings", "server"}
 
-// unlike compares the contenders with the first, using one run of each.
+// unlike describes how the contenders differ from the first, by one run of each.
 func (p *projection) unlike() (out []string) {
 	for n := 1; n < len(p.contenders); n++ {
 		at := slices.Index(p.who, n)
@@ -638,16 +637,16 @@ func tableOf(r *result.Run) string {
 	return ""
 }
 
-// of reports whether a flag concerns a setting that is compared on purpose: the server's name for
-// it may begin with that of the target's option.
+// of reports whether a flag is about a setting, NAME=VALUE, that is compared on purpose. The
+// server's name of the setting may be longer than NAME.
 func (f *Flag) of(setting string) bool {
 	name, _, ok := strings.Cut(setting, "=")
 	return ok && (strings.HasPrefix(f.What, name) || f.Kind == name)
 }
 
-// othersShare returns the share of all cores used by programs other than rowmill and the server,
-// and that which the host withheld; NaN if the server's is unknown. Interrupts and the kernel's own
-// threads are no program: with a disk that is busy for the server, they are its work.
+// othersShare returns the share of all cores that programs other than rowmill and the server used,
+// and the share that the host withheld; NaN if the server's own share is unknown. Interrupts and
+// kernel threads don't count: they may work for the server, e.g. for its disk.
 func (v *view) othersShare() (programs, host float64) {
 	rec, s := v.rec, &v.sum
 	own := s.Client.CPUSeconds

@@ -7,8 +7,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// styles assigns each run a colour, the same to all repeats, and a dash for its layout, so that
-// neither alone carries the meaning.
+// styles assigns each run a colour, which its repeats share, and a dash for its layout: neither
+// alone carries the meaning.
 func styles(vs []view) []document.Style {
 	out := make([]document.Style, len(vs))
 	free, next := map[string]int{"rolling": document.RollingColour, "plain": document.PlainColour}, document.PlainColour+1

@@ -25,8 +25,7 @@ func Repeats(recs []result.Record) (out [][]result.Record) {
 	return out
 }
 
-// runsOf returns the runs of each configuration: the cells of a grid that has it as its only
-// factor.
+// runsOf returns the runs of each configuration.
 func runsOf(recs []result.Record) (out [][]*result.Record) {
 	g := newGrid("configuration")
 	for i := range recs {
@@ -38,8 +37,8 @@ func runsOf(recs []result.Record) (out [][]*result.Record) {
 	return out
 }
 
-// configuration identifies what the repeats of a run have in common. It excludes the seed,
-// and the length of a period, which varies if it is fitted to the cache.
+// configuration identifies the configuration of a run. It excludes the seed, and the length of a
+// period, which varies if it is fitted to the cache.
 func configuration(r *result.Run) string {
 	keep := r.KeepPeriods
 	if r.KeepRows > 0 {
@@ -163,7 +162,8 @@ func bundles(vs []view, recs []result.Record) {
 	}
 }
 
-// leaders returns the indexes of the runs that represent themselves or their repeats.
+// leaders returns the indexes of the runs without repeats, and of the median run of each group of
+// repeats.
 func leaders(vs []view) []int {
 	var out []int
 	for i := range vs {
@@ -177,12 +177,12 @@ func leaders(vs []view) []int {
 	return out
 }
 
-// bundleLabel names what the run represents: itself, or its repeats.
+// bundleLabel names the run, or its repeats with their number.
 func (v *view) bundleLabel() string {
 	return v.configuration() + onlyIf(v.repeats != nil, fmt.Sprintf(", %d runs", len(v.repeats)))
 }
 
-// median names the run, or that it stands for its repeats.
+// median names the run, or its repeats, whose median run it is.
 func (v *view) median() string {
 	return v.configuration() + onlyIf(v.repeats != nil, fmt.Sprintf(", the median of %d runs", len(v.repeats)))
 }
@@ -221,8 +221,8 @@ func spreadOf(vs []view, group []int) string {
 		figure(slices.Min(rates)), figure(slices.Max(rates)), rowsRate(statistics.Median(rates)), percent(math.Sqrt(variance)/mean))
 }
 
-// allProblems collects what a reader must know of all runs, each text once, with the labels of the
-// runs if there are several.
+// allProblems returns the problems of all runs, each text once, with the labels of its runs if the
+// report has several.
 func allProblems(vs []view) (out []document.Note) {
 	var who [][]string
 	at := map[document.Note]int{}

@@ -15,7 +15,7 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// conditions are the facts that runs made on one server have in common.
+// conditions are the names of facts that runs on one server share.
 var conditions = []string{"server", "settings", "machine", "target"}
 
 // runs are records of any kind, reported one by one.
@@ -236,7 +236,7 @@ func (v *view) problems() []document.Note {
 	return out
 }
 
-// whole tells when the rows of a part of a longer run are verified; "" for other runs.
+// whole says when the rows of a run that is part of a longer one are verified; "" for other runs.
 func (v *view) whole() string {
 	switch {
 	case v.rec.Run.Search != nil:
@@ -253,8 +253,8 @@ func (v *view) midway() bool {
 	return s != nil && s.Number < s.Of
 }
 
-// Flatness from keptFlatness on counts as a kept rate, above grownFlatness as a risen one:
-// repeated runs differ by less than a tenth.
+// A flatness from keptFlatness to grownFlatness counts as a kept rate: repeated runs differ by less
+// than a tenth.
 const (
 	keptFlatness  = 0.9
 	grownFlatness = 1.1
@@ -307,15 +307,15 @@ func (v *view) verdict() string {
 	return s
 }
 
-// kept reports whether the run inserted at the rate that was asked for: its rate says nothing of
-// the table's size then.
+// kept reports whether the run kept the rate that was asked for. Its rate then says nothing about
+// the effect of the table's size.
 func (v *view) kept() bool { return v.loop != nil && !v.loop.Overloaded }
 
-// The least length of a run, and the least number of its operations, from which its first tenth
-// can be compared with its last.
+// The least length of a run, and its least number of operations, for comparing its last tenth with
+// its first.
 const leastSeconds, leastOperations = 1, 20
 
-// tooShort tells what a run has too little of for a change of its rate; "" if it has enough.
+// tooShort says why a run is too short to tell how its rate changes; "" if it is long enough.
 func (v *view) tooShort() string {
 	n := int64(0)
 	for op, l := range v.sum.LatencyUS {
@@ -332,7 +332,8 @@ func (v *view) tooShort() string {
 	return ""
 }
 
-// inCache tells that the table never outgrew the database's cache, if so.
+// inCache says that the table never outgrew the database's cache; "" if it did, or if that is
+// unknown.
 func (v *view) inCache() string {
 	z, cache := v.sum.SizeBytes, v.rec.Run.CacheBytes
 	if z == nil || cache <= 0 || z.Data+z.Index > cache || v.sum.Knee != nil { // the server's sizes lag behind a knee
@@ -341,9 +342,8 @@ func (v *view) inCache() string {
 	return fmt.Sprintf("; its %s never outgrew the cache of %s", bytes(z.Data+z.Index), bytes(cache))
 }
 
-// ratios describes, for each rolling run or its repeats, the ratio of the rate over the last tenth
-// of the rows that both have to that of the plain run beside it: of the same engine and preset,
-// preferably from the same file.
+// ratios compares each rolling run, or its repeats, with the plain run beside it: by the rates over
+// the last tenth of the rows that both have.
 func ratios(vs []view) (out []string) {
 	of := func(v *view) (runs []*result.Record) {
 		if v.repeats == nil {
@@ -387,6 +387,8 @@ func ratios(vs []view) (out []string) {
 	return out
 }
 
+// plainBeside returns the plain run of the same engine and preset, preferably from the same file;
+// nil without one.
 func plainBeside(vs []view, r *view) *view {
 	var found *view
 	for i := range vs {

@@ -17,7 +17,7 @@ import (
 // listedStalls is the maximum number of stalls listed; the record has all of them.
 const listedStalls = 20
 
-// runDetails are the parts that a reader opens on demand.
+// runDetails returns the parts that a reader opens on demand.
 func runDetails(vs []view) []document.Part {
 	tenths := &document.Section{Title: "Rate and latency over each tenth of the rows", In: document.InHTML | document.InMarkdown, Fold: true, Folded: true}
 	stalls := &document.Section{Title: "Stalls", In: document.InHTML, Fold: true, Folded: true, Parts: []document.Part{document.Paragraph(
@@ -75,7 +75,7 @@ func (v *view) partitions() *document.Section {
 	return s
 }
 
-// settings are everything needed to repeat the runs, side by side.
+// settings has everything needed to repeat the runs, side by side.
 type settings struct {
 	Labels []string
 	Rows   []setting
@@ -83,7 +83,7 @@ type settings struct {
 
 func (*settings) Kind() string { return "settings" }
 
-// A setting has a value for each run. Code values are shown verbatim.
+// A setting has a value for each run.
 type setting struct {
 	Group, Name string
 	kind        string // of the flag if it differs
@@ -124,8 +124,8 @@ func settingsOf(vs []view) *settings {
 
 func countIfAny[N int | int64](n N) string { return document.IfAny(n, count) }
 
-// A property is one of what is needed to repeat a run. Two runs that differ in one with a kind are
-// not alike: the kind is that of the flag.
+// A property of a run is needed to repeat it. If two runs differ in a property with a kind, they
+// are not alike: a Flag of that kind says so.
 type property struct {
 	group, name, kind string
 	code              bool
@@ -224,7 +224,7 @@ func (v *view) tenths() *document.Table {
 	return t
 }
 
-// runCards are the figures of each run that are read first; of repeats those of the median run.
+// runCards returns a card with the main figure of each run; of repeats, that of the median run.
 func runCards(vs []view) document.Cards {
 	st := styles(vs)
 	var out document.Cards

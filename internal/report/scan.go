@@ -16,8 +16,8 @@ import (
 // wayNames are the ways of a partition scan in words.
 var wayNames = map[string]string{result.ScanSerial: "one connection", result.ScanParallel: "split by rowmill", result.ScanServe: "through rowmill serve"}
 
-// moreThanCores is the share of a gain of as many times as there are cores from which on more cores
-// don't explain it: repeated times differ by a few percent.
+// moreThanCores is the factor by which a gain must exceed the number of cores for a doubt: repeated
+// times differ by a few percent.
 const moreThanCores = 1.05
 
 // scans lays out partition scans: tables, partitions, and ways of asking. The first way measured is
@@ -67,8 +67,8 @@ func scans(recs []result.Record) (experiment, error) {
 	return p, nil
 }
 
-// scanned are the results in sentences: the gain for the most partitions, and the cost for the
-// fewest.
+// scanned returns the results in sentences: the gain with the most partitions, and the cost with
+// the fewest.
 func (s *panel) scanned(r *result.Run) (out []string) {
 	base := s.factors[2].Levels[0]
 	most := s.axis[len(s.axis)-1]

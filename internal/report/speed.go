@@ -81,7 +81,7 @@ func (v *view) operations() (all float64) {
 	return all
 }
 
-// costs are what an operation costs server and client, and how busy the client is.
+// costs returns the measures of the CPU time of an operation, and of how busy the client is.
 func costs(operation, short string) []measure {
 	each := func(cpu func(v *view) *float64) func(v *view) float64 {
 		return func(v *view) float64 {
@@ -113,7 +113,7 @@ func speedTitle(p *projection) string {
 	return what + onlyIf(p.contenders[0].Setting != "", " on "+result.EngineName(p.contenders[0].Engine)) + ": " + names
 }
 
-// best is the cell of a line with the greatest first figure; nil if it has none.
+// best returns the cell of a line with the greatest first figure; nil without one.
 func (s *panel) best(line string) (best *gridCell) {
 	for _, at := range s.axis {
 		if c := s.cell(at, line); c != nil && c.middle(0) > 0 && (best == nil || c.middle(0) > best.middle(0)) {
@@ -123,11 +123,11 @@ func (s *panel) best(line string) (best *gridCell) {
 	return best
 }
 
-// clients counts those of a place of the axis.
+// clients formats a level of the axis, e.g. "8 clients".
 func clients(at string) string { return plural(int(number(at)), "client", "clients") }
 
-// fastest names the fastest contender and where growth ends: at the smallest number of clients that
-// reaches nine tenths of the peak, unless more than measured may increase the rate further.
+// fastest names the fastest contender, and says where the rates stop growing: at the smallest
+// number of clients that reaches nine tenths of the peak.
 func (s *panel) fastest(unit string) string {
 	var ranked []*gridCell
 	var ends []string
@@ -159,8 +159,8 @@ func (s *panel) fastest(unit string) string {
 	return document.Listed("; ", out, strings.Join(ends, ", "))
 }
 
-// together reports both parts of a mixed rate at the largest number of clients. It names no winner,
-// because the faster operation dominates the sum.
+// together reports inserts and selects at the largest number of clients. It names no winner: the
+// faster operation would dominate the sum.
 func (s *panel) together() string {
 	at := s.axis[len(s.axis)-1]
 	var parts []string

@@ -109,7 +109,7 @@ func (b benchmark) verdicts() []string {
 	return out
 }
 
-// parts adds the benchmark's report; named puts its title to what it says.
+// parts adds the benchmark's report. named adds the benchmark's title to those of its sections.
 func (b benchmark) parts(d *document.Document, named bool) {
 	d.Say(false, b.verdicts()...)
 	of := onlyIf(named, ": "+b.title())
@@ -125,7 +125,7 @@ func (b benchmark) parts(d *document.Document, named bool) {
 	d.Add(&document.Section{Title: "How it was run" + of, Parts: []document.Part{b.facts()}})
 }
 
-// table is a section of the benchmark with a table of what rows adds for each step.
+// table returns a section with a table, to which rows adds the rows of each step.
 func (b benchmark) table(title, note string, header []string, rows func(v *view, s *result.StepSummary, add func(cells ...string))) *document.Section {
 	t := &document.Table{Header: header, Note: note}
 	for i := range b {
@@ -315,7 +315,7 @@ func (v *view) removals() (by, n, rows string, took result.Latency) {
 	return "drops of periods", count(took.Count), rows, took
 }
 
-// lags maps figures to the cleanup work that removed rows leave behind.
+// lags are the counters of the cleanup work that removed rows leave behind.
 var lags = []struct{ name, of string }{
 	{"purge_lag_transactions", "transactions not purged"},
 	{"dead_tuples", "dead rows"},

@@ -67,8 +67,8 @@ func tpccRuns(recs []result.Record) (experiment, error) {
 
 func tpccNodes(t *result.TPCC) int { return max(t.Nodes, 1) }
 
-// tpccLines names the servers of the runs, by all in which they differ but the number of nodes:
-// those of one name are on one line.
+// tpccLines names the server of each run, with all conditions in which the runs differ except the
+// number of nodes. Runs with one name are on one line.
 func tpccLines(recs []result.Record) (out []string) {
 	of := []func(r *result.Run) string{func(r *result.Run) string { return r.ServerVersion }, func(r *result.Run) string { return r.Storage },
 		func(r *result.Run) string { return called("durability", r.Durability) }, func(r *result.Run) string { return cacheText(r.CacheBytes) },
@@ -113,7 +113,7 @@ func (p *projection) tpccTitle() string {
 	return title
 }
 
-// tpccParts are why transactions were begun again, the response times of each, and the proof.
+// tpccParts returns the retries by cause, the response times of each transaction, and the proof.
 func (p *projection) tpccParts() (out []document.Part) {
 	names := p.tpccNames(tpccLines(p.recs))
 	rates := &document.Table{Header: []string{"run", "new orders/min", "per warehouse", "retries", "by cause"},
@@ -189,7 +189,7 @@ func (p *projection) cellOf(i int) *gridCell {
 	return p.cells[slices.IndexFunc(p.cells, func(c *gridCell) bool { return slices.Contains(c.records(), &p.recs[i]) })]
 }
 
-// tpccSentences are the results of such runs.
+// tpccSentences returns the results in sentences.
 func (p *projection) tpccSentences() (out []string) {
 	names := p.tpccNames(tpccLines(p.recs))
 	for i := range p.recs {

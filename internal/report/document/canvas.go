@@ -114,8 +114,8 @@ type Style struct {
 	Dashes []float64
 }
 
-// Palette is that of Okabe and Ito (2008), which people with any common colour blindness can
-// distinguish, without its yellow, which is too faint on white; dark is for dark backgrounds.
+// Palette has the colours of Okabe and Ito (2008), which people with any common colour blindness
+// can distinguish, without yellow, which is too faint on white. Dark is for dark backgrounds.
 var Palette = []struct{ Light, Dark string }{
 	{"#0072b2", "#56b4e9"}, // blue
 	{"#d55e00", "#ff8a3d"}, // vermilion
@@ -133,8 +133,7 @@ func (s Style) Dash() string { return strings.Trim(fmt.Sprint(s.Dashes), "[]") }
 // Paint is the name of the colour, as a class of the page.
 func (s Style) Paint() string { return s.paint() }
 
-// The palette indexes of the first run of each layout, the same in every report; other runs have
-// the following ones.
+// The palette indexes of the first run of each layout. Other runs have the following colours.
 const (
 	RollingColour = 0
 	PlainColour   = 1

@@ -33,8 +33,7 @@ type Scale struct {
 	Format func(float64) string
 	// Margin is the space beyond the data: a share of the span, or a factor if it is logarithmic.
 	Margin float64
-	// Bare omits the labels. Room is their least width, so that charts above each other have the
-	// same place for x.
+	// Bare omits the labels. Room is their least width, which aligns charts above each other.
 	Bare bool
 	Room float64
 }
@@ -58,7 +57,7 @@ type Line struct {
 	Dots, Crosses, Bare bool
 	// Tips describe the figures to a reader who points at them.
 	Tips []string
-	// End is the second line of the label at the line's end.
+	// End has the lines of the label at the line's end, after the name.
 	End []string
 }
 
@@ -69,7 +68,7 @@ type Knee struct {
 	Label string
 }
 
-// A Level is a horizontal line across the chart.
+// A Level is a horizontal line across the chart, e.g. a limit.
 type Level struct {
 	At    float64
 	Label string
@@ -185,8 +184,8 @@ const mostDecades = 4
 // mostTicks is the number of ticks of an axis with enough room.
 const mostTicks = 7
 
-// span returns the scale with its span, and with room for so many ticks. Linear axes of figures
-// begin at 0.
+// span returns the scale with its span, for data from lo to hi, and with ticks. Linear axes of
+// figures begin at 0.
 func (s Scale) span(lo, hi float64, ticks int, inFigures bool) Scale {
 	switch {
 	case s.To > s.From:
@@ -370,8 +369,8 @@ func (p *plotArea) levels() {
 	}
 }
 
-// ends labels the lines at their ends: beside the chart, without overlaps, or where a line ends
-// earlier, without covering others.
+// ends labels the lines at their ends: beside the chart, one below the other, or within the chart
+// if a line ends earlier.
 func (p *plotArea) ends() {
 	if !p.c.Ends {
 		return
@@ -480,7 +479,7 @@ func (p *plotArea) label(at XY, lines []string, head, tail Face) Box {
 	return best
 }
 
-// clear reports whether a place is free of lines but faint ones, of levels and of labels.
+// clear reports whether a place is free of labels, levels and lines; faint lines don't count.
 func (p *plotArea) clear(place Box) bool {
 	if slices.ContainsFunc(p.taken, place.overlaps) {
 		return false
@@ -547,17 +546,17 @@ func decadeTicks(lo, hi float64, most int) []Tick {
 	return out
 }
 
-// What makes a line rough: its points, its range in units of its mean, and how often it
-// passes its mean.
+// A line is rough if it has enough points, a wide range in units of its mean, and enough passes of
+// the mean.
 const (
 	fewestSmoothed = 48
 	roughness      = 0.1
 	fewestPasses   = 6
 )
 
-// Smoothed returns the moving mean, over about one wave, of a line that goes up and down again
-// and again, such as the rate of a table whose indexes grow with each period. It is nil for
-// other lines, whose turns a mean would blur.
+// Smoothed returns the moving mean, over about one wave, of a line that goes up and down
+// repeatedly, e.g. the rate of a table whose indexes grow with each period; nil for other lines,
+// whose turns a mean would blur.
 func Smoothed(y []float64) []float64 {
 	mean, low, high := 0.0, math.Inf(1), math.Inf(-1)
 	for _, v := range y {

@@ -26,13 +26,13 @@ type Document struct {
 	Title, Subtitle string
 	// Untitled omits the title from text: the command line above it says what it is.
 	Untitled bool
-	// Lines are the results; Notes are what a reader must know before any figure.
+	// Lines are the results, Notes what a reader must know before any figure.
 	Lines []Sentence
 	Notes []Note
 	Parts []Part
 	// Footer tells where the figures come from.
 	Footer string
-	// Data returns the content of the JSON format, sheet that of CSV.
+	// Data returns the content of the JSON format, Sheet that of the CSV format.
 	Data  func() any
 	Sheet func() *Table
 	// Picture returns the charts of the PNG format.
@@ -47,8 +47,8 @@ type Sentence struct {
 	Strong bool
 }
 
-// A Note is a warning, about what Label names. A serious one means that the figures can't
-// be taken at face value.
+// A Note is a warning about what Label names. Serious means that the figures can't be taken at face
+// value.
 type Note struct {
 	Label, Text string
 	Serious     bool
@@ -69,13 +69,12 @@ const (
 	InHTML
 )
 
-// A Section has a title of its own. In limits it to some formats; 0 means all. Folded ones
-// are closed in HTML until the reader opens them.
+// A Section is a group of parts. In limits it to some formats; 0 means all.
 type Section struct {
 	Title  string
 	In     medium
-	Fold   bool // a part that can be closed
-	Folded bool // closed at first
+	Fold   bool // can be closed in HTML
+	Folded bool // is closed until the reader opens it
 	Parts  []Part
 }
 
@@ -120,7 +119,7 @@ func (t *Table) Parts() []Part {
 // Add appends a row.
 func (t *Table) Add(cells ...string) { t.Rows = append(t.Rows, cells) }
 
-// AddKnown adds a row of cells of which those that are empty are not known.
+// AddKnown appends a row with "-" in its empty cells.
 func (t *Table) AddKnown(cells ...string) {
 	for i := range cells {
 		cells[i] = cmp.Or(cells[i], figure.None)
@@ -139,7 +138,7 @@ type Columns struct {
 	Shared []string
 }
 
-// A Later part is made only for the formats that show it, because that takes long.
+// A Later part is made only for the formats that show it, because making it takes long.
 type Later struct {
 	In    medium
 	Parts func() []Part
@@ -215,7 +214,7 @@ func (t *Table) Filled() *Table {
 	return out
 }
 
-// mostSpaces are those of a figure with its unit and its interval.
+// mostSpaces is the number of spaces in a figure with its unit and its interval.
 const mostSpaces = 5
 
 // numeric reports whether a column contains only figures: neither sentences nor times.
@@ -353,9 +352,8 @@ func WriteJSON(w io.Writer, v any) error {
 	return nil
 }
 
-// CSV writes the figures behind the document as RFC 4180 has it: a header, whose names have the
-// units, and a line for each cell of a grid, figure of a comparison, or interval of a run. Numbers
-// are plain, and what isn't known is empty.
+// CSV writes the document's Sheet by RFC 4180: a header, whose names have the units, and a line for
+// each row. Numbers are plain; unknown figures are empty.
 func (d *Document) CSV(w io.Writer) error {
 	t := d.Sheet()
 	out := csv.NewWriter(w)

@@ -56,7 +56,7 @@ const (
 	byLimits    = "max-time"
 )
 
-// CheckVerdict is the result of checking a claim about the shape.
+// CheckVerdict is the result of checking a claim about the results' shape, e.g. that a rate falls.
 type CheckVerdict struct {
 	Verdict string `json:"verdict"`
 	Claim   string `json:"claim"`

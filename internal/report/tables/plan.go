@@ -46,7 +46,7 @@ type planText struct{ document.TextWriter }
 
 func (t *planText) from(text string) { t.Wrapped("    ", "    ", text) }
 
-// A planFigure is a figure with what to add; it is omitted without a value.
+// A planFigure is a figure with a remark. It is omitted if its value is empty.
 type planFigure struct{ name, value, more string }
 
 // figures writes figures, right-aligned behind their names, and where they come from.
