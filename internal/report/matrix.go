@@ -94,6 +94,10 @@ type Recommendation struct {
 	// faster with it.
 	Weaker string   `json:"weaker,omitempty"`
 	Gain   *float64 `json:"gain"`
+	// Cheapest is the cell in which full durability costs least, among those at least half as
+	// fast, and CheapestGain its gain.
+	Cheapest     string   `json:"cheapest_durability,omitempty"`
+	CheapestGain *float64 `json:"cheapest_gain"`
 }
 
 // IsMatrix reports whether the runs belong to one matrix.
@@ -360,17 +364,24 @@ func (m *Matrix) recommend() {
 		var out *Recommendation
 		var best *gridCell
 		for _, c := range m.rated() { // sorted, the fastest first
-			switch {
-			case c.levels[indexes] != level || strong != "" && c.levels[durability] != strong:
-			case out != nil:
-				if m.alike(best, c) {
-					out.Alike++
-				}
-			default:
-				best, out = c, &Recommendation{Indexes: level, Cell: cellName(c), Rate: c.middle(0)}
-				if strong != weak {
-					out.Weaker, out.Gain = weak, statistics.Known(m.beside(c, durability, weak)/out.Rate)
-				}
+			rate := c.middle(0)
+			if c.levels[indexes] != level || strong != "" && c.levels[durability] != strong {
+				continue
+			}
+			if out == nil {
+				best, out = c, &Recommendation{Indexes: level, Cell: cellName(c), Rate: rate}
+			} else if m.alike(best, c) {
+				out.Alike++
+			}
+			if strong == weak || rate < out.Rate/2 {
+				continue
+			}
+			gain := statistics.Known(m.beside(c, durability, weak) / rate)
+			if c == best {
+				out.Weaker, out.Gain = weak, gain
+			}
+			if gain != nil && (out.CheapestGain == nil || *gain < *out.CheapestGain) {
+				out.Cheapest, out.CheapestGain = cellName(c), gain
 			}
 		}
 		if out != nil {
@@ -467,10 +478,18 @@ func (r *Recommendation) text(several bool) string {
 	s += fmt.Sprintf(": %s, %s.", r.Cell, rowsRate(r.Rate))
 	s += onlyIf(r.Alike > 0, fmt.Sprintf(" %s slower by no more than noise.", plural(r.Alike, "other cell is", "other cells are")))
 	if r.Gain != nil {
-		s += fmt.Sprintf(" With durability %s the same runs at %s of that.", r.Weaker, ratio(*r.Gain))
+		s += fmt.Sprintf(" With durability %s the same runs at %s of that", r.Weaker, ratio(*r.Gain))
+		if r.CheapestGain != nil && *r.CheapestGain < cheaper**r.Gain {
+			s += fmt.Sprintf("; full durability costs least (%s) with %s", ratio(*r.CheapestGain), r.Cheapest)
+		}
+		s += "."
 	}
 	return s
 }
+
+// cheaper is the ratio of two gains below which the text treats them as different: runs vary by up
+// to a tenth.
+const cheaper = 0.9
 
 // Document builds the report.
 func (m *Matrix) Document() *document.Document {
