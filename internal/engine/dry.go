@@ -24,22 +24,16 @@ func (d *dry) refuse(what string) error {
 func (d *dry) Info() Info                 { return d.info }
 func (d *dry) Capabilities() Capabilities { return d.caps }
 func (d *dry) Dialect() Dialect           { return d.dialect }
-func (d *dry) Catalog() Catalog           { return dryCatalog{d} }
+func (d *dry) Catalog() Catalog           { return d }
 func (d *dry) Close() error               { return nil }
 
 func (d *dry) Apply(context.Context, ...Step) error { return d.refuse("apply") }
 
-func (d *dry) Writer(context.Context, *Table, Method) (Writer, error) {
-	return nil, d.refuse("insert")
-}
+func (d *dry) Writer(context.Context, *Table, Method) (Writer, error) { return nil, d.refuse("insert") }
 
-func (d *dry) Querier(context.Context) (Querier, error) {
-	return nil, d.refuse("query")
-}
+func (d *dry) Querier(context.Context) (Querier, error) { return nil, d.refuse("query") }
 
-func (d *dry) Settle(context.Context, Settle) ([]string, error) {
-	return nil, d.refuse("settle")
-}
+func (d *dry) Settle(context.Context, Settle) ([]string, error) { return nil, d.refuse("settle") }
 
 func (d *dry) Scan(context.Context, *Table, *rolling.Partition, func(*Batch) error) error {
 	return d.refuse("scan")
@@ -49,20 +43,18 @@ func (d *dry) Counters(context.Context, ...*Table) (Counters, error) {
 	return nil, d.refuse("sample counters")
 }
 
-type dryCatalog struct{ db *dry }
-
-func (c dryCatalog) Exists(context.Context, *Table) (bool, error) {
-	return false, c.db.refuse("look for a table")
+func (d *dry) Exists(context.Context, *Table) (bool, error) {
+	return false, d.refuse("look for a table")
 }
 
-func (c dryCatalog) Partitions(context.Context, *Table) ([]rolling.Partition, error) {
-	return nil, c.db.refuse("read partitions")
+func (d *dry) Partitions(context.Context, *Table) ([]rolling.Partition, error) {
+	return nil, d.refuse("read partitions")
 }
 
-func (c dryCatalog) Sizes(context.Context, *Table) (Sizes, error) {
-	return Sizes{}, c.db.refuse("measure a table")
+func (d *dry) Sizes(context.Context, *Table) (Sizes, error) {
+	return Sizes{}, d.refuse("measure a table")
 }
 
-func (c dryCatalog) Settings(context.Context) (map[string]string, error) {
-	return nil, c.db.refuse("read settings")
+func (d *dry) Settings(context.Context) (map[string]string, error) {
+	return nil, d.refuse("read settings")
 }

@@ -37,13 +37,11 @@ var (
 	ErrTableExists = errors.New("table exists")
 	// ErrNoTable: the table does not exist.
 	ErrNoTable = errors.New("no such table")
-	// ErrDiffers: a table can't become a period, because it lacks columns or indexes that
-	// the periods have, or has others.
+	// ErrDiffers: a table can't become a period, because it has other columns or indexes.
 	ErrDiffers = errors.New("definitions differ")
 	// ErrWritten: others have written rows where a change relied on the rows as they were.
 	ErrWritten = errors.New("rows were written")
-	// ErrRefused: the server refuses the rows themselves: a value, a key, a
-	// constraint, a trigger. Sending them again would fail again.
+	// ErrRefused: the server refuses the rows themselves, and would do so again.
 	ErrRefused = errors.New("rows refused")
 	// ErrDenied: the account lacks a privilege.
 	ErrDenied = errors.New("privilege missing")

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -68,15 +69,12 @@ func (k *Keys) compare(op string, key []string) (string, []any, error) {
 		return "", nil, err
 	}
 	n := len(k.cols)
-	names := make([]string, n)
-	for i, c := range k.cols {
-		names[i] = k.quote(c.Name)
-	}
+	list := Quoted(k.db.Dialect(), k.cols, "")
 	switch {
 	case n == 1:
-		return names[0] + " " + op + " " + places[0], values, nil
+		return list + " " + op + " " + places[0], values, nil
 	case k.db.Capabilities().RowValues:
-		return "(" + strings.Join(names, ", ") + ") " + op + " (" + strings.Join(places, ", ") + ")", values, nil
+		return "(" + list + ") " + op + " (" + strings.Join(places, ", ") + ")", values, nil
 	}
 	// (a = ? AND b = ? AND c > ?) OR (a = ? AND b > ?) OR a > ?
 	var terms []string
@@ -84,13 +82,13 @@ func (k *Keys) compare(op string, key []string) (string, []any, error) {
 	for i := n - 1; i >= 0; i-- {
 		var parts []string
 		for j := range i {
-			parts = append(parts, names[j]+" = "+places[j])
+			parts = append(parts, k.quote(k.cols[j].Name)+" = "+places[j])
 		}
 		beyond := op
 		if i < n-1 {
 			beyond = op[:1]
 		}
-		parts = append(parts, names[i]+" "+beyond+" "+places[i])
+		parts = append(parts, k.quote(k.cols[i].Name)+" "+beyond+" "+places[i])
 		terms = append(terms, "("+strings.Join(parts, " AND ")+")")
 		args = append(args, values[:i+1]...)
 	}
@@ -140,24 +138,15 @@ func (k *Keys) scan(row *sql.Row, before ...any) ([]string, error) {
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, k.db.Classify(err)
-	}
-	return key, nil
+	return key, k.db.Classify(err)
 }
 
 // Last returns the highest key of the rows that satisfy a condition; nil if there are
 // none. from is an item of a FROM clause, quoted.
 func (k *Keys) Last(ctx context.Context, x Exec, from, where string) ([]string, error) {
-	if where == "" {
-		where = "1 = 1"
-	}
-	q := "SELECT " + k.Texts() + " FROM " + from + " WHERE " + where + k.order(" DESC") + " LIMIT 1"
+	q := "SELECT " + k.Texts() + " FROM " + from + " WHERE " + cmp.Or(where, "1 = 1") + k.order(" DESC") + " LIMIT 1"
 	key, err := k.scan(x.QueryRowContext(ctx, q))
-	if err != nil {
-		return nil, fmt.Errorf("find the last key of %s: %w", from, err)
-	}
-	return key, nil
+	return key, About(ctx, err, "find the last key of "+from)
 }
 
 // Nth returns the key of the n-th row after a key, but not beyond until. If there are fewer rows it
@@ -178,10 +167,7 @@ func (k *Keys) Nth(ctx context.Context, x Exec, from, where string, after, until
 }
 
 func (k *Keys) nth(ctx context.Context, x Exec, from, where string, after, until []string, n int) ([]string, error) {
-	fail := func(err error) error { return fmt.Errorf("find the end of a chunk of %s: %w", from, err) }
-	if where == "" {
-		where = "1 = 1"
-	}
+	where = cmp.Or(where, "1 = 1")
 	upTo, bound, err := k.Range(nil, until)
 	if err != nil {
 		return nil, err
@@ -193,18 +179,12 @@ func (k *Keys) nth(ctx context.Context, x Exec, from, where string, after, until
 	var within int
 	q := fmt.Sprintf("SELECT CASE WHEN %s THEN 1 ELSE 0 END, %s FROM %s WHERE (%s) AND (%s)%s LIMIT 1 OFFSET %d", upTo, k.Texts(), from, cond, where, k.order(""), max(n, 1)-1)
 	key, err := k.scan(x.QueryRowContext(ctx, k.db.Bind(q), slices.Concat(bound, args)...), &within)
-	if err != nil {
-		return nil, fail(err)
-	}
-	if key != nil && within == 1 {
-		return key, nil
+	if err != nil || key != nil && within == 1 {
+		return key, About(ctx, err, "find the end of a chunk of "+from)
 	}
 	q = fmt.Sprintf("SELECT %s FROM %s WHERE (%s) AND (%s) AND (%s)%s LIMIT 1", k.Texts(), from, upTo, cond, where, k.order(" DESC"))
 	key, err = k.scan(x.QueryRowContext(ctx, k.db.Bind(q), slices.Concat(bound, args)...))
-	if err != nil {
-		return nil, fail(err)
-	}
-	return key, nil
+	return key, About(ctx, err, "find the end of a chunk of "+from)
 }
 
 // In returns a condition for the rows with the given keys.

@@ -18,9 +18,9 @@ type Presenter interface {
 	// NodeOf returns the index of the node that has the rows with a key: what the server itself
 	// computes. The key is the value of By or, with slices, the row's position.
 	NodeOf(h *Head, key int64) int
-	// Present returns the steps after which the head presents its nodes; none if it does. It refuses
-	// to replace a table with rows of its own, and one whose nodes have another order. It is
-	// ErrUnsupported if the server lacks what it takes.
+	// Present returns the steps, if any, after which the head presents its nodes. It refuses to
+	// replace a table with rows of its own, or whose nodes have another order. It may return
+	// ErrUnsupported.
 	Present(ctx context.Context, h *Head) ([]HeadStep, error)
 	// Place returns what server and database this is, by whatever address it was reached.
 	Place(ctx context.Context) (Place, error)
@@ -31,8 +31,7 @@ type Place struct {
 	// Server is the same for two targets only if they are one server, and Database if they are one
 	// database of it.
 	Server, Database string
-	// Order says how texts are compared by default, where the description of a column doesn't say it;
-	// "" if that always does.
+	// Order says how texts are compared by default, or "" if the descriptions of columns say it.
 	Order string
 	// Foreign reports that the server, as a head, can't present tables of its own.
 	Foreign bool
@@ -43,9 +42,9 @@ type Head struct {
 	Table *Table // with its Definition
 	// Schema is that of the nodes' tables; nil while they don't exist.
 	Schema *Schema
-	// By is the integer column whose hash decides about a row's node. If Slice is not 0, it is the
-	// column of the table's positions, and the hash is that of the number of a slice of the axis of
-	// that length, in units of a position; one of them begins at Origin.
+	// By is the integer column whose hash decides about a row's node. If Slice is not 0, By has
+	// positions, and the hash is of the number of a slice of that length, one of which begins at
+	// Origin.
 	By            string
 	Slice, Origin int64
 	Nodes         []HeadNode
@@ -106,16 +105,14 @@ type HeadNode struct {
 	Target Target
 }
 
-// ServerName is the name under which a head knows a node's server: servers have no schema, and one
-// whose address, in how, is another is another server, so that none is changed that other tables
-// use.
+// ServerName is the name of a node's server on the head. It differs with the address, how, so that
+// no server is changed that other tables use.
 func (n HeadNode) ServerName(how ...any) string {
 	sum := sha256.Sum256(fmt.Append(nil, how...))
 	return "rowmill_" + n.Name + "_" + hex.EncodeToString(sum[:4])
 }
 
-// Links returns what a head needs to connect to each of its nodes, by a function that says it of
-// one.
+// Links returns what a head needs to connect to each of its nodes.
 func Links[L any](h *Head, of func(HeadNode) (L, error)) ([]L, error) {
 	links := make([]L, len(h.Nodes))
 	for i, n := range h.Nodes {
@@ -138,8 +135,7 @@ type HeadStep struct {
 // HiddenPassword stands in the statements of a HeadStep that are printed.
 const HiddenPassword = "********"
 
-// HidePassword returns an error without a password that its text has: as it is, or as a literal of
-// SQL, of which a server's message may have only the beginning or the end.
+// HidePassword returns an error without a password in its text, also as a part of a literal of SQL.
 func HidePassword(err error, password string) error {
 	if err == nil || password == "" {
 		return err

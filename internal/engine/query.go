@@ -12,8 +12,7 @@ import (
 )
 
 type (
-	// Find reads rows by an index, rendered with placeholders for its values. A
-	// Querier prepares it once, by its pointer: keep one for each shape of query.
+	// Find reads rows by an index. A Querier prepares it once, by its pointer.
 	Find struct {
 		Table   *Table
 		Columns []string // to read; empty is all
@@ -26,21 +25,18 @@ type (
 		Order  []string  // ORDER BY, ascending
 		Limit  int       // 0 is none
 	}
-	// Delete removes the rows whose By column, an integer or a time, lies in a range
-	// that includes its first value and excludes its second.
+	// Delete removes the rows whose By column, an integer or a time, lies in a half-open range.
 	Delete struct {
 		Table *Table
 		By    string
 	}
-	// CreateIndexes builds secondary indexes on a table that may have rows, while
-	// writers may have to wait. Partitions are those of a rolling table.
+	// CreateIndexes builds secondary indexes on a table with rows, while writers may have to wait.
 	CreateIndexes struct {
 		Table      *Table
 		Indexes    []Index
 		Partitions []rolling.Partition
 	}
-	// Settle is what DB.Settle runs. Values that come from the server's answers are
-	// rendered as placeholders.
+	// Settle is what DB.Settle runs, with placeholders for what the server answers.
 	Settle struct {
 		Tables []*Table
 		// Private means that nobody else uses the server, so that it may write as fast as it can.
@@ -61,33 +57,28 @@ const (
 	AtLeast Condition = iota // a >= ?, of one column
 	Above                    // a > ?, of one column
 	Equal                    // a = ? AND b = ? AND ...
-	// Keyset is every row at or after a point of an index on the columns: (a = ? AND
-	// b >= ?) OR a > ?. PostgreSQL and SQLite would read the index from its start
-	// without a >= ? AND in front of it (Wording.Leading), which changes no result.
+	// Keyset is every row at or after a point of an index: (a = ? AND b >= ?) OR a > ?. Without a >= ?
+	// AND in front (Wording.Leading), PostgreSQL and SQLite would read the index from its start.
 	Keyset
 	In // a IN (?, ...), of one column with Points values
 )
 
-// MaxPoints is the maximum number of values of a Find: SQLite binds no more than
-// 32766 to a statement.
+// MaxPoints is the maximum number of values of a Find: SQLite binds no more.
 const MaxPoints = 32766
 
-// A Value is one value bound to a column, whose type determines the field: Int for
-// integers and times (microseconds since the epoch, UTC, whole seconds), Float for
-// floats, rounded for a Float32 column as the stored values are.
+// A Value is bound to a column, whose type determines the field: Int for integers and for times of
+// whole seconds (microseconds since 1970, UTC), Float for floats, rounded as they are stored.
 type Value struct {
 	Int   int64
 	Float float64
 }
 
-// A Querier reads and deletes on one connection of its own. It must not be used by
-// several goroutines at once. Each call is a separate transaction.
+// A Querier reads and deletes on one connection of its own, for one goroutine at a time. Each call
+// is a transaction.
 type Querier interface {
-	// Find runs f with its values, f.Values() of them, and returns the number of
-	// rows, which are received but not decoded.
+	// Find runs f with f.Values() values, and returns the number of rows, which aren't decoded.
 	Find(ctx context.Context, f *Find, values []Value) (rows int, err error)
-	// Delete removes the rows whose By column lies in [from, to) and returns their
-	// number by the server. After an error none counts as removed.
+	// Delete removes the rows whose By column lies in [from, to), and returns their number.
 	Delete(ctx context.Context, d *Delete, from, to int64) (rows int64, err error)
 	// Reset makes the querier usable after an error, on a new connection if the old one was lost.
 	Reset(ctx context.Context) error
@@ -164,14 +155,13 @@ func (f *Find) Validate() error {
 // Wording is the engine-specific part of the SQL of a Find.
 type Wording struct {
 	Quote func(ident string) string
-	// Value returns the placeholder of value i. It is called in the order of the
-	// placeholders, and for a Keyset several times for one value.
+	// Value returns the placeholder of value i. It is called in the order of the placeholders, of
+	// which a Keyset has several for one value.
 	Value   func(i int) string
 	Leading bool // see Keyset
 }
 
-// Select returns the statement of a valid Find. from is the table in the engine's
-// notation, with a hint if any.
+// Select returns the statement of a valid Find. from is the quoted table, with a hint.
 func (f *Find) Select(from string, w Wording) string {
 	columns := f.Columns
 	if len(columns) == 0 {

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -349,7 +350,8 @@ func (t *TableParts) byName() (at map[string]int, certain bool) {
 	return at, certain
 }
 
-// Union returns an operand of FROM that reads the table's columns from other tables, which are quoted.
+// Union returns an operand of FROM that reads the table's columns from other tables, which are
+// quoted.
 func (t *TableParts) Union(d Dialect, tables []string) string {
 	columns := Quoted(d, t.Columns, "")
 	return "(SELECT " + columns + " FROM " + strings.Join(tables, " UNION ALL SELECT "+columns+" FROM ") + ")"
@@ -403,6 +405,17 @@ type TablePart struct {
 	Renamed bool
 	// Rows and Bytes are the server's estimates; -1 is unknown.
 	Rows, Bytes int64
+}
+
+// Estimate adds the server's estimates of a part of it, as text.
+func (p *TablePart) Estimate(rows, bytes []byte) {
+	for to, text := range map[*int64][]byte{&p.Rows: rows, &p.Bytes: bytes} {
+		if n, err := strconv.ParseInt(string(text), 10, 64); err == nil && n >= 0 && *to >= 0 {
+			*to += n
+		} else {
+			*to = -1
+		}
+	}
 }
 
 // A FunctionKind is what a function's name stands for.

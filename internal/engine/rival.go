@@ -53,10 +53,9 @@ type Job struct {
 	Text string
 }
 
-// RivalsOf returns those of the jobs that change partitions of a table: their text, with the bodies
-// of the routines that it calls, has PARTITION and names the table. Routines are by name, in lower
-// case; of one that can't be read, the body is "". One that names none of the tables with
-// partitions, which are in others, or whose body can't be read, is Unsure.
+// RivalsOf returns the jobs whose text, with the bodies of routines that it calls, has PARTITION
+// and the table's name. routines are by name in lower case, "" for one that can't be read. A job is
+// Unsure if it names none of the tables with partitions, others, or calls one that can't be read.
 func RivalsOf(jobs []Job, routines map[string]string, table string, others []string) (out []Rival) {
 	for _, j := range jobs {
 		has, hidden, partitions := map[string]bool{}, false, false

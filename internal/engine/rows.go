@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
-	"fmt"
 	"io"
 	"math/rand/v2"
 	"time"
@@ -148,10 +147,8 @@ func ReadChecksum(ctx context.Context, db Keeper, x Exec, hash, from, where stri
 	if len(args) > 0 {
 		q = db.Bind(q)
 	}
-	if err := x.QueryRowContext(ctx, q, args...).Scan(&c.Rows, &c.Hash); err != nil {
-		return c, fmt.Errorf("compute the checksum of %s: %w", from, db.Classify(err))
-	}
-	return c, nil
+	err = x.QueryRowContext(ctx, q, args...).Scan(&c.Rows, &c.Hash)
+	return c, About(ctx, db.Classify(err), "compute the checksum of "+from)
 }
 
 // Sleep waits for a time, or until ctx ends, and then returns its error.

@@ -53,27 +53,23 @@ type Table struct {
 	// Grid and By, a column of the primary key, make it a rolling table; no Grid, a plain one.
 	Grid rolling.Grid
 	By   string
-	// Bounds names the expression of By in whose values the bounds of the partitions are, of a table
-	// that rowmill did not create: Describe returns it. "" is that of rowmill's own tables.
+	// Bounds names the expression of By that bounds the partitions of a table that rowmill did not
+	// create, as Describe returns it.
 	Bounds string
 	// Epoch is the unit of an integer By that counts since 1970: a second, a milli- or microsecond.
 	Epoch time.Duration
-	// Values, if it isn't 0, divides the table by By, an integer column of the primary key with values
-	// from 0 to Values-1: each value has a partition of its own. Such a table is not rolling.
+	// Values, if it isn't 0, gives each value of By, an integer column of the primary key with values
+	// from 0 to Values-1, a partition of its own. Such a table is not rolling.
 	Values int
 	// Definition is a user's, whose text is executed: the columns and keys here may be empty.
 	Definition *rolling.Definition
 	// Compress asks for compressed sealed periods, where that belongs to the whole table.
 	Compress bool
-	// Ignore makes inserts skip rows whose primary key exists, in the table or earlier in the same
-	// batch: MySQL's INSERT IGNORE, elsewhere ON CONFLICT DO NOTHING. Everything else that a server
-	// may skip as a side effect, such as a row without a partition, is still an error.
+	// Ignore makes inserts skip rows whose primary key exists, in the table or earlier in the batch,
+	// and no other rows: MySQL's INSERT IGNORE, elsewhere ON CONFLICT DO NOTHING.
 	Ignore bool
-	// Update makes a Loader replace the values of a row whose primary key exists, in the table or
-	// earlier in the same batch, as if the rows were sent one by one: the last one wins. It needs
-	// PrimaryKey, whose columns keep the values they have, and replaces those of the other Columns.
-	// The primary key must be the table's only unique key: servers differ in what they do about
-	// others.
+	// Update makes a Loader replace the other Columns of a row whose primary key exists, in the table
+	// or earlier in the batch: the last row wins. The primary key must be the table's only unique key.
 	Update bool
 	// ServerKey names the Auto column that batches don't contain: the server assigns its values.
 	ServerKey string

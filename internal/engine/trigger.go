@@ -14,9 +14,8 @@ type Trigger struct {
 	// Replace changes the body of an existing trigger. If empty, Drop and then Statements do, in a
 	// transaction if the server supports that for schema changes.
 	Replace []string
-	// Other is the same trigger under another name, on servers where a trigger can't be replaced
-	// without a moment in which it is missing: the new trigger is created under the unused name,
-	// and then the old one is dropped. For a moment both are active.
+	// Other is the same trigger under another name, on servers that can't replace one at once: the new
+	// one is created under the unused name before the old one is dropped.
 	Other *Trigger
 }
 
@@ -27,9 +26,8 @@ type TriggerChange struct {
 	Missing, Old, Unwanted int
 	// Hidden is how many of the missing ones are there after all, and not shown to the account.
 	Hidden int
-	// SQL is to be run in order, in one transaction where the server has that for changes of the
-	// schema. Run again after it was broken off, what ChangeTriggers returns then completes it; no
-	// writer meets a moment without a trigger that is replaced.
+	// SQL is to be run in order, if possible in one transaction. After it was broken off, another
+	// ChangeTriggers completes it. A trigger that is replaced is never missing.
 	SQL []string
 }
 

@@ -98,8 +98,8 @@ type Linked interface {
 	// Answered reports whether an operation failed with the server's answer, or before
 	// anything was sent: the connection can be used.
 	Answered(err error) bool
-	// Kill ends the connection on the server, and waits until it is gone: a statement that runs there,
-	// or waits for a lock, would otherwise finish and commit at any later time.
+	// Kill ends the connection on the server, and waits until it is gone: its statement might
+	// otherwise commit at any later time.
 	Kill(ctx context.Context)
 	Close() error
 }
@@ -140,8 +140,8 @@ func (l *Link[C]) Enter(ctx context.Context) error {
 	return err
 }
 
-// Do runs an operation of a transaction on the connection, and rolls back one that
-// fails. The end of ctx interrupts it. It must return errors with their classes.
+// Do runs an operation on the connection, which the end of ctx interrupts, and rolls back if it
+// fails. It must return errors with their classes.
 func (l *Link[C]) Do(ctx context.Context, fn func() error) error {
 	if err := l.Enter(ctx); err != nil {
 		return err
@@ -149,9 +149,8 @@ func (l *Link[C]) Do(ctx context.Context, fn func() error) error {
 	return l.Fail(ctx, fn())
 }
 
-// Fail ends an operation and returns its error, or that of ctx if ctx interrupted it. An
-// operation without an error has succeeded, even if ctx has ended since; another is rolled
-// back, and the connection is kept only if it is usable.
+// Fail ends an operation, and returns its error, or that of ctx if ctx interrupted it. If there is
+// one, it rolls back, and keeps the connection only if it is usable.
 func (l *Link[C]) Fail(ctx context.Context, err error) error {
 	if l.Lost() {
 		return err

@@ -9,6 +9,7 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 	. "github.com/rowmill/rowmill/internal/maintain"
 	"github.com/rowmill/rowmill/internal/maintain/apply"
+	"github.com/rowmill/rowmill/internal/state"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -130,7 +131,7 @@ func TestApplyListsMissingTables(t *testing.T) {
 		if left, _, err := w.State.Missing(t.Context()); err != nil || len(left) > 0 {
 			t.Errorf("still missing: %v, %v", left, err)
 		}
-		if d, err := w.State.Declared(t.Context(), "readings"); err != nil || d == nil || d.Format != 0 {
+		if d, err := w.State.Declared(t.Context(), "readings"); err != nil || d == nil || d.Format != state.Format {
 			t.Errorf("the declaration is %v, %v", d, err)
 		}
 	})

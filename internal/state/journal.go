@@ -31,10 +31,7 @@ type Change struct {
 
 // Load reads the change's data into v.
 func (c *Change) Load(v any) error {
-	if err := json.Unmarshal(c.Data, v); err != nil {
-		return fmt.Errorf("journal of %s: %s: %w", c.Table, c.ID, err)
-	}
-	return nil
+	return because("journal of "+c.Table+": "+c.ID, json.Unmarshal(c.Data, v))
 }
 
 // DropKind is the kind of a change that drops a period.

@@ -15,16 +15,15 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// Counts are the numbers of rows sent, and of their outcomes: Sent is the sum of
-// Inserted, Updated, Duplicate and Rejected.
+// Counts are the numbers of rows Sent, which are Inserted, Updated, Duplicate or Rejected.
 type Counts struct {
 	Sent     int64 `json:"sent"`
 	Inserted int64 `json:"inserted"`
 	// Updated rows have changed a row with the same key.
 	Updated int64 `json:"updated"`
-	// Duplicate rows have the key of another and changed nothing. Of those that were
-	// compared with the row in the table, Different have other values, and Repeated the
-	// key of another row of their own source; a row may be both.
+	// Duplicate rows have the key of another, and changed nothing. Of those that were compared with
+	// it, Different have other values, and Repeated have the key of another row of their source, or
+	// both.
 	Duplicate int64 `json:"duplicate"`
 	Different int64 `json:"different"`
 	Repeated  int64 `json:"repeated"`
@@ -77,16 +76,15 @@ type Batch struct {
 	Table string
 	// ID is unique within the table, and the same for the same rows of a source.
 	ID string
-	// Also are the IDs of further batches whose rows are committed with it and counted in
-	// it. They get lines of their own, with counts of 0.
+	// Also are the IDs of batches that it includes. They get lines of their own, with counts of 0.
 	Also []string
 	// Lower and Upper are the lowest and the highest position of its rows.
 	Lower, Upper int64
 	Counts
 	// Touched are the ranges in which its rows lie, if known better than by Lower and Upper.
 	Touched []rolling.Period
-	// Extents are the ranges in which its rows lie, with the minimum number inserted in each; nil
-	// means Inserted rows from Lower to Upper. They are not stored in the ledger.
+	// Extents are where its rows lie; nil stands for Inserted rows from Lower to Upper. The ledger
+	// doesn't have them.
 	Extents []Extent
 }
 
@@ -115,16 +113,13 @@ func noteRows(t *engine.Table) engine.Rows {
 	return engine.Rows{Table: t, Batch: engine.NewBatch(t.Columns)}
 }
 
-// Before reads the information that the transaction of a source's rows needs before it records the
-// batch: whether the table has roll-ups, and whether the source is still known. A file that is not
-// known is refused with ErrForgotten: the rows are in a table that was recreated, and the next load
-// of the file starts from the beginning.
+// Before reads what the transaction of a source's rows needs to record the batch: whether the table
+// is rolled up, and whether the source is still known. If a file isn't, because its table was
+// recreated, it returns ErrForgotten: the next load begins anew.
 //
-// It is called after the rows are inserted. From then on their table can't be
-// dropped, and its sources are removed only if the table does not exist, so the
-// result is valid until the commit. The same holds for its partitions: with dropped, what
-// DroppedTo returned before the caller read them, moved reports that it has changed since. Periods
-// beyond dropped are still there if it hasn't.
+// It is called after the rows are inserted, when nobody can drop the table until the commit. moved
+// reports that DroppedTo has changed since it returned dropped; if not, all periods beyond are
+// still there.
 func Before(ctx context.Context, l engine.Loader, f *Source, dropped *int64) (rolled, moved bool, err error) {
 	rows := []engine.Rows{noteRows(rollupsOf), noteRows(sourceOf)}
 	fill(rows[0].Batch, f.Table)
@@ -143,12 +138,10 @@ func Before(ctx context.Context, l engine.Loader, f *Source, dropped *int64) (ro
 	return has[0], dropped != nil && !has[2], nil
 }
 
-// Rows returns the rows to insert in the transaction of the batch's rows, so that both are
-// committed or neither. The first is the batch's line of the ledger, which is refused with
-// engine.ErrDuplicateKey if the batch is already in the ledger. If the table has roll-ups, the
-// others are the ranges that they must re-examine. Whether the roll-ups already include those rows
-// is unknown before the commit, so every batch is noted, also one that isn't late. Inserting a note
-// never waits for another transaction.
+// Rows returns what to insert in the transaction of the batch's rows. The first is the batch's line
+// of the ledger, which is an engine.ErrDuplicateKey if it is there already. The others are ranges
+// that roll-ups must read again, of every batch: which ones are late is known only after the
+// commit. Inserting a note never waits for another transaction.
 func (b *Batch) Rows(rolled bool) []engine.Rows {
 	line := noteRows(ledgerTable)
 	fill(line.Batch, slices.Concat([]any{b.Table, b.ID, b.Lower, b.Upper}, b.args(), []any{time.Now().UnixMicro()})...)
@@ -190,8 +183,8 @@ func writerKey(writer string) string { return fmt.Sprintf("%.150s#%016x", writer
 // A ledger records loaded batches, and sources with their cuts and extents.
 type ledger struct{ *database }
 
-// Touch notes for a table's roll-ups that rows in a range have changed, in the transaction of x,
-// which must be that of the change. The writer's name is for information only.
+// Touch notes for a table's roll-ups that rows in a range have changed, in the transaction of the
+// change. The writer's name is for users.
 func (s ledger) Touch(ctx context.Context, x Exec, table, writer string, r rolling.Period) error {
 	return because("record changed rows of "+table,
 		s.insert(ctx, x, "rowmill_touched (table_name, lower_pos, upper_pos, writer)", []any{table, r.From, r.To - 1, writerKey(writer)}))
@@ -228,8 +221,7 @@ type Source struct {
 	Key string
 	// Path is its name for users, Kind one of the kinds of sources.
 	Path, Kind string
-	// Loaded is the offset up to which it is completely in the table, Lines the
-	// number of whole lines before that offset, and Hash the hash of those bytes.
+	// Loaded is the offset up to which it is in the table, Lines and Hash are of the bytes before.
 	Loaded, Lines int64
 	Hash          string
 	// HeadHash, of the first Head bytes, tells it from another file of the same name.
@@ -288,10 +280,9 @@ func (s ledger) Source(ctx context.Context, table, key string) (*Source, error) 
 	return &all[0], nil
 }
 
-// FilesLike returns the files of a table, newest first, of which a file may be a continuation:
-// those of its path, and those with rows whose first bytes it has. has reports whether the file's
-// first n bytes, at most up to the given number, have a hash. A table that is loaded for years has
-// many files, so that all of them are read only in the few columns that this takes.
+// FilesLike returns the files of a table, newest first, that a file may continue: those of its
+// path, and those with rows whose first bytes it has. has reports whether the file's first n bytes,
+// at most most, have a hash. Of all files, which may be very many, it reads few columns.
 func (s ledger) FilesLike(ctx context.Context, table, path string, most int64, has func(n int64, hash string) bool) ([]Source, error) {
 	var keys []string
 	err := engine.Each(ctx, s.db, s.DB(), func(r *sql.Rows) error {
@@ -330,9 +321,8 @@ func (s ledger) FilesLike(ctx context.Context, table, path string, most int64, h
 	return all, nil
 }
 
-// Unfinished returns the files and the tables of other servers whose load into a table has begun
-// and not ended, with their keys and paths only. Their loads may be running, or may have been
-// killed.
+// Unfinished returns the keys and paths of files, and of tables of other servers, whose load into a
+// table has not ended: it runs, or was killed.
 func (s ledger) Unfinished(ctx context.Context, table string) ([]Source, error) {
 	return list(ctx, s.database, "sources of "+table, func(r *sql.Rows, f *Source) error {
 		f.Table = table
@@ -358,8 +348,8 @@ func LoadLock(table, source string) string { return table + "/load/" + source }
 // was loaded, because its table was recreated.
 var ErrForgotten = errors.New("its record was removed while it was loaded: its table was dropped and created again")
 
-// PutSource records a source, in the transaction of x. If the record of a partly
-// loaded file was removed meanwhile, it is not recorded again: ErrForgotten.
+// PutSource records a source, in the transaction of x. It returns ErrForgotten for a partly loaded
+// file whose record was removed meanwhile.
 func (s ledger) PutSource(ctx context.Context, x Exec, f *Source) error {
 	f.At = time.Now()
 	if f.Started.IsZero() {
@@ -449,10 +439,7 @@ func (s ledger) NotedWith(ctx context.Context, table string, ids []string) (map[
 			return err
 		}, "SELECT "+batchColumns+from, args...)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
+	return out, err
 }
 
 // The statements that remove records of a source.
@@ -498,10 +485,9 @@ func (s ledger) Unload(ctx context.Context, f *Source) error {
 	})
 }
 
-// Acknowledge records the loaded offset of a spool and removes the lines of those
-// batches from the ledger, in one transaction. They are not sent again: a spool has
-// one owner. It refuses to decrease the offset: in that case a copy of the spool is
-// also being loaded, as on a cloned machine.
+// Acknowledge records the loaded offset of a spool, and removes the lines of these batches, which
+// its only owner doesn't send again. It refuses a smaller offset: then a copy of the spool is also
+// being loaded, as on a cloned machine.
 func (s ledger) Acknowledge(ctx context.Context, f *Source, ids []string) error {
 	f.At = time.Now()
 	return s.within(ctx, func(tx *sql.Tx) error {
@@ -522,9 +508,8 @@ func (s ledger) Acknowledge(ctx context.Context, f *Source, ids []string) error 
 	})
 }
 
-// Tidy removes lines of the ledger that are older than the given time, of loaded
-// files and of streams. Until then they prevent a batch that a server has delayed
-// since the death of its loader from being committed in addition to its repetition.
+// Tidy removes lines of loaded files and of streams before a time. Until then, a batch that a
+// server has delayed since its loader died can't be committed in addition to its repetition.
 func (s ledger) Tidy(ctx context.Context, table string, before time.Time) error {
 	old, err := engine.List[string](ctx, s.db, s.DB(), "SELECT DISTINCT SUBSTR(batch, 1, 16) FROM rowmill_ledger WHERE table_name = ? AND at_us < ?", table, before.UnixMicro())
 	if err != nil {
@@ -555,19 +540,16 @@ func (s ledger) Tidy(ctx context.Context, table string, before time.Time) error 
 	return nil
 }
 
-// An Extent is a range of positions in which a source had rows. Rows is the minimum
-// number that it inserted there; 0 means that some rows already existed.
+// An Extent is a range of positions in which a source had rows, of which it inserted at least Rows.
 type Extent struct {
 	rolling.Period
 	Rows int64
 }
 
-// Accepted is the one extent of a source of whose rows none is in the table, once it
-// has been accepted that they are missing. No row lies there.
+// Accepted, where no row lies, is the extent of a source whose rows are accepted as missing.
 var Accepted = Extent{Period: rolling.Period{From: math.MinInt64 + 1, To: math.MinInt64 + 2}}
 
-// Extents returns where the rows of a loaded source lie, in order. It is what
-// the ledger's lines come to, which go a day after the source was loaded.
+// Extents returns where the rows of a loaded source lie, in order. They outlast the ledger's lines.
 func (s ledger) Extents(ctx context.Context, table, source string) ([]Extent, error) {
 	return list(ctx, s.database, "where rows of sources of "+table+" lie", func(r *sql.Rows, e *Extent) error {
 		err := r.Scan(&e.From, &e.To, &e.Rows)
@@ -599,8 +581,8 @@ func (s ledger) PutExtents(ctx context.Context, f *Source, all []Extent) error {
 	return s.within(ctx, func(tx *sql.Tx) error { return s.putExtents(ctx, tx, f, all) })
 }
 
-// ForgetSource removes all information about a source except where its existing rows lie, in one
-// transaction: the file is then treated as new. The rows are not removed.
+// ForgetSource removes all information about a source, but for where its rows lie: the file is then
+// treated as new.
 func (s ledger) ForgetSource(ctx context.Context, f *Source, there []Extent) error {
 	return s.within(ctx, func(tx *sql.Tx) error {
 		err := s.putExtents(ctx, tx, f, there)
@@ -616,11 +598,9 @@ func (s ledger) ForgetSource(ctx context.Context, f *Source, there []Extent) err
 	})
 }
 
-// ResetRows removes what is known of a table's rows, in the transaction of x: the table
-// isn't there and is about to be created. Its ledger begins anew, and no period
-// of the new table is sealed. Periods that were archived are known as dropped,
-// so that they can be restored. What a spool has delivered stays known, for the
-// spool has let go of it; batches that it still has are loaded again.
+// ResetRows removes what is known of a table's rows, in the transaction of x, before the table is
+// created again. No period is sealed, and archived ones are dropped, so that they can be restored.
+// What a spool has delivered, and no longer has, stays known.
 func (s ledger) ResetRows(ctx context.Context, x Exec, table string) error {
 	for _, q := range []struct {
 		text string

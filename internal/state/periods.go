@@ -20,16 +20,15 @@ func (s periods) SealedTo(ctx context.Context, x Exec, table string, to int64) e
 	return s.run(ctx, x, "record up to where "+table+" is sealed", "UPDATE rowmill_tables SET sealed_to = ? WHERE name = ? AND sealed_to < ?", to, table, to)
 }
 
-// SealedUpTo returns the position up to which all periods of a table that refuses
-// late rows are sealed; the lowest position if there are none.
+// SealedUpTo returns the position up to which a table refuses late rows, or the lowest one.
 func (s periods) SealedUpTo(ctx context.Context, table string) (int64, error) {
 	to := int64(math.MinInt64)
 	_, err := s.one(ctx, s.DB(), "up to where "+table+" is sealed", []any{&to}, "SELECT sealed_to FROM rowmill_tables WHERE name = ?", table)
 	return to, err
 }
 
-// DropTo records that retention is about to drop periods up to a position, which never goes back. It
-// is committed before the first of their partitions is detached: see Before.
+// DropTo records that retention is about to drop periods up to a position, which never goes back.
+// It is committed before the first of their partitions is detached: see Before.
 func (s periods) DropTo(ctx context.Context, table string, to int64) error {
 	return s.run(ctx, s.DB(), "record up to where periods of "+table+" are dropped", "UPDATE rowmill_tables SET dropped_to = ? WHERE name = ? AND dropped_to < ?", to, table, to)
 }
@@ -78,8 +77,8 @@ func (s periods) Periods(ctx context.Context, table string) ([]Period, error) {
 	return s.periods(ctx, table, " AND state <> ?", Unsealed)
 }
 
-// PeriodsFrom returns those that are not dropped and begin at a position or later. It
-// reads no others, of which a table that is kept for years has many.
+// PeriodsFrom returns those that are not dropped and begin at a position or later, and reads no
+// others.
 func (s periods) PeriodsFrom(ctx context.Context, table string, from int64) ([]Period, error) {
 	return s.periods(ctx, table, " AND lower_pos >= ? AND state NOT IN (?, ?)", from, Dropped, Unsealed)
 }

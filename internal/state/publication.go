@@ -9,16 +9,14 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A Publication is the rows that a source has for a period, which are in the table all together or
-// not at all: they are loaded into a table of their own, which then becomes the period.
-//
-// It is recorded before the first batch that has such rows is recorded as loaded, so that
+// A Publication is the rows that a source has for a period: they are loaded into a table of their
+// own, which then becomes the period. It is recorded before the first batch with such rows, so that
 // the ledger's line of a batch never counts them.
 type Publication struct {
 	Table, Source string
 	rolling.Period
-	// FromByte is the offset in the source from which rows of the period belong to it.
-	// ToByte is where they end, once all of them are collected; 0 before.
+	// FromByte is the offset in the source from which rows of the period belong to it, ToByte where
+	// they end; 0 is not known yet.
 	FromByte, ToByte int64
 	// State is Routed, Published or Single.
 	State string
@@ -26,11 +24,9 @@ type Publication struct {
 	Counts
 	// First and Last are the lowest and the highest position of its rows, once it is Published.
 	First, Last int64
-	// Merges permits that its rows are merged with those of the period. It is not recorded
-	// with the publication.
+	// Merges permits that its rows are merged with those of the period; it isn't recorded.
 	Merges bool
-	// Compared is how many of its duplicates were compared with the period's rows; it isn't
-	// recorded either.
+	// Compared is how many of its duplicates were compared with the period's rows; it isn't recorded.
 	Compared int64
 }
 
@@ -40,17 +36,14 @@ const (
 	Routed = "routed"
 	// Published: its rows are in the table.
 	Published = "published"
-	// Single: the period can't be published, so that its rows are sent in batches, each
-	// with a line of the ledger.
+	// Single: the period can't be published, and its rows are sent in batches.
 	Single = "single"
 )
 
-// ErrFilled is the error if a period can't be replaced by a publication any more: it has
-// many rows, or is gone.
+// ErrFilled is the error if a period has many rows, or is gone, and can't be replaced any more.
 var ErrFilled = errors.New("the period is no longer empty")
 
-// Has reports whether a row at a position, in a batch of its source that begins at a
-// byte, belongs to the publication.
+// Has reports whether it has a row at a position, in a batch that begins at a byte.
 func (p *Publication) Has(pos, atByte int64) bool {
 	return p.Contains(pos) && atByte >= p.FromByte && (p.ToByte == 0 || atByte < p.ToByte)
 }
@@ -108,8 +101,8 @@ func (s publications) AddPublications(ctx context.Context, x Exec, all []*Public
 		s.insert(ctx, x, "rowmill_publications (table_name, source, "+publicationColumns+", updated_us)", rows...))
 }
 
-// PutPublication records the state of a publication, in the transaction of x. It returns
-// ErrForgotten if the publication is no longer recorded.
+// PutPublication records the state of a publication, or returns ErrForgotten, in the transaction of
+// x.
 func (s publications) PutPublication(ctx context.Context, x Exec, p *Publication) error {
 	n, err := s.exec(ctx, x, "UPDATE rowmill_publications SET upper_byte = ?, state = ?, sent = ?, inserted = ?, duplicate = ?, different = ?, rejected = ?, "+
 		"first_pos = ?, last_pos = ?, updated_us = ? WHERE table_name = ? AND source = ? AND lower_pos = ?",
@@ -122,8 +115,7 @@ func (s publications) PutPublication(ctx context.Context, x Exec, p *Publication
 
 const removePublications = "DELETE FROM rowmill_publications WHERE table_name = ? AND source = ?"
 
-// EndPublications records where those of a source end for which that isn't known: rows
-// from there on don't belong to them.
+// EndPublications records where those of a source end whose end isn't known.
 func (s publications) EndPublications(ctx context.Context, table, source string, to int64) error {
 	return s.run(ctx, s.DB(), "record the publications of "+table,
 		"UPDATE rowmill_publications SET upper_byte = ? WHERE table_name = ? AND source = ? AND upper_byte = 0", to, table, source)

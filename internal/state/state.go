@@ -131,7 +131,8 @@ func schema(text string) []string {
 	}
 }
 
-// laterColumns are the columns that tables of an earlier version lack: numbers, 0 in rows that exist.
+// laterColumns are the columns that tables of an earlier version lack: numbers, 0 in rows that
+// exist.
 var laterColumns = map[string][]string{"rowmill_tables": {"format"}}
 
 // Ensure creates missing tables, columns and views.

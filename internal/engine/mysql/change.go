@@ -15,11 +15,10 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// A change of a table's periods consists of several statements, and every DDL statement commits.
-// They run with the tables locked, so that no rows are inserted in between, and are sent in one
-// packet, so that the server executes all of them even if the client is killed. After a failure of
-// the server or the connection, the next attempt continues from the current state: which tables and
-// partitions exist, and which of them have rows.
+// A change of a table's periods is several statements, and every DDL statement commits. They run
+// with the tables locked, and are sent in one packet, so that the server executes all of them even
+// if the client is killed. After another failure, the next attempt goes on from the tables,
+// partitions and rows that there are.
 
 // Error numbers of the server.
 const (
@@ -37,8 +36,8 @@ func serverError(err error, numbers ...uint16) bool {
 	return errors.As(err, &server) && slices.Contains(numbers, server.Number)
 }
 
-// A changer makes one attempt at a change, on a connection of its own. It keeps the
-// first error: after it, reads return zero values and nothing more is executed.
+// A changer makes one attempt at a change, on a connection of its own. After the first error, which
+// it keeps, reads return zero values and nothing more is executed.
 type changer struct {
 	partitioner
 	db   *server
@@ -108,8 +107,7 @@ func (c *changer) read(ctx context.Context, query string, into ...any) bool {
 }
 
 // locked locks tables and executes the statements that plan returns, again while it returns more.
-// On a table that is selfBlocking, each statement takes its own lock: that is enough where nothing
-// of the period is to stay.
+// On a table that is selfBlocking, each statement takes its own lock.
 func (c *changer) locked(ctx context.Context, tables []string, plan func() (statements []string, more bool)) {
 	if !c.selfBlocking(ctx) {
 		c.run(ctx, c.lockTables(tables))
@@ -195,8 +193,7 @@ func (c *changer) look(ctx context.Context, name string) (s standing) {
 	return s
 }
 
-// clone creates the table name with a period's definition, unless it exists. An empty
-// table that is still partitioned, from an interrupted clone, is created again.
+// clone creates the table name with a period's definition, unless an earlier clone has finished it.
 func (c *changer) clone(ctx context.Context, name string) {
 	switch s := c.look(ctx, name); {
 	case s.there && !s.partitioned:
@@ -237,8 +234,7 @@ func (c *changer) writable(ctx context.Context) string {
 	return c.list(c.columns(ctx, c.t.Name).Names())
 }
 
-// move renders the statements that move all rows from one place to another, for one
-// transaction. A dry run doesn't know the columns that can be written to.
+// move renders the statements, of one transaction, that move all rows from one place to another.
 func (d partitioner) move(columns, from, to string) []string {
 	insert := "INSERT INTO " + to + " SELECT * FROM " + from
 	if columns != "" {
@@ -247,9 +243,8 @@ func (d partitioner) move(columns, from, to string) []string {
 	return []string{insert, "DELETE FROM " + from}
 }
 
-// moveAtOnce renders the move of all rows as a transaction while the tables are
-// locked; START TRANSACTION would release those locks. The transaction ends before
-// MariaDB exchanges partitions, because its row locks would block the exchange.
+// moveAtOnce renders the move of all rows as a transaction, without START TRANSACTION, which would
+// unlock the tables. It ends before MariaDB exchanges partitions: its row locks would block that.
 func (d partitioner) moveAtOnce(columns, from, to string) []string {
 	return slices.Concat([]string{"SET SESSION autocommit = 0"}, d.move(columns, from, to), []string{"COMMIT", "SET SESSION autocommit = 1"})
 }
@@ -260,9 +255,9 @@ func (d partitioner) moveLocked(tables, statements []string) []string {
 		[]string{"COMMIT", unlock, "SET SESSION autocommit = 1"})
 }
 
-// transact executes statements as one transaction that locks the rows it reads, so
-// that no row is inserted between INSERT ... SELECT and DELETE. MyRocks has no such
-// transactions; there, the tables are locked. first is what the transaction begins with.
+// transact executes first and statements as one transaction that locks the rows it reads, so that
+// none is inserted between INSERT ... SELECT and DELETE. On MyRocks, which can't, the tables are
+// locked.
 func (c *changer) transact(ctx context.Context, tables []string, first func(), statements ...string) {
 	begin, end := []string{"SET TRANSACTION ISOLATION LEVEL SERIALIZABLE", "START TRANSACTION"}, []string{"COMMIT"}
 	if !c.look(ctx, c.t.Name).exchanges() {
@@ -452,8 +447,8 @@ var partitionClause = regexp.MustCompile(`\n(/\*!\d+)? ?PARTITION BY `)
 // namedCheck matches the name of a check in SHOW CREATE TABLE, at the beginning of its line.
 var namedCheck = regexp.MustCompile("\n  CONSTRAINT `(?:[^`]|``)+` CHECK ")
 
-// likePeriod returns the statement that creates an empty table like a period of t. CREATE TABLE ...
-// LIKE would first create all partitions, which takes seconds for hundreds of them.
+// likePeriod returns the statement that creates an empty table like a period of t. CREATE TABLE
+// LIKE would first create all partitions.
 func (db *server) likePeriod(ctx context.Context, from querent, t *engine.Table, name string) (string, error) {
 	var shown, text string
 	if err := from.QueryRowContext(ctx, "SHOW CREATE TABLE "+db.dialect.Quote(t.Name)).Scan(&shown, &text); err != nil {

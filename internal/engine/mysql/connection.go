@@ -18,9 +18,8 @@ import (
 	"github.com/rowmill/rowmill/internal/mysqlwire"
 )
 
-// Every connection is made here and begins with the session settings that rowmill relies
-// on, whatever an administrator has set for other programs. Choices such as
-// auto_increment_increment and sql_log_bin are not changed.
+// Every connection is made here, with the settings that rowmill relies on. Choices of an
+// administrator such as auto_increment_increment and sql_log_bin stay.
 
 // A purpose is what a connection is for.
 type purpose int
@@ -35,21 +34,18 @@ const (
 // A setting is a session variable and its value, in SET syntax.
 type setting struct{ name, value string }
 
-// Every connection gets a known sql_mode: strict, so that invalid values are refused,
-// and with backslash escapes, which the literals of inserts require. Times are UTC.
+// Sessions are strict, have backslash escapes, as in the literals of inserts, and times in UTC.
 const (
 	sqlMode  = "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'"
 	timeZone = "'+00:00'"
-	// keepMode is for maintenance, which copies rows: a 0 in an AUTO_INCREMENT
-	// column is an ordinary value.
+	// keepMode is for copying rows: 0 is an ordinary value of an AUTO_INCREMENT column.
 	keepMode = "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO'"
 )
 
 // netWrite is for how long, in seconds, the server waits for a client that doesn't read its result.
 const netWrite = "3600"
 
-// names sets the character set of statements and results, and the collation in
-// which literals are compared.
+// names sets the character set of statements and results, and the collation of literals.
 const names = "SET NAMES utf8mb4 COLLATE utf8mb4_general_ci"
 
 // common returns the settings of every session.
@@ -85,9 +81,8 @@ func (d dialect) session(p purpose) []string {
 	}
 	set := common()
 	isolation := "REPEATABLE READ"
-	// With REPEATABLE READ, INSERT ... SELECT in roll-ups and rebuilds would lock the
-	// rows it reads and the gaps between them against inserts, and loaders' inserts
-	// would lock gaps. A statement-based binary log requires REPEATABLE READ.
+	// With REPEATABLE READ, which a statement-based binary log requires, INSERT ... SELECT would lock
+	// the rows it reads and the gaps between them, and loaders' inserts would lock gaps.
 	if p != inserting && !d.statements {
 		isolation = "READ COMMITTED"
 	}
@@ -105,8 +100,7 @@ func (d dialect) session(p purpose) []string {
 		}
 	case loading:
 		set[0].value = keepMode
-		// Notes, such as the one about a rounded decimal, don't refuse a row. They
-		// are suppressed, so that all warnings of INSERT IGNORE are about rows.
+		// Without notes, such as about rounded decimals, all warnings of INSERT IGNORE are about rows.
 		with("sql_notes", 0)
 		with("lock_wait_timeout", loaderWait)
 		with("innodb_lock_wait_timeout", loaderWait)
@@ -125,16 +119,13 @@ func (d dialect) session(p purpose) []string {
 	}, attempts...)
 }
 
-// timeLimit removes the limit on a statement's time, because reading a period takes
-// minutes. MySQL and MariaDB have different names for it, and a connection is prepared
-// before the kind of server is known: each server ignores the other's comment.
+// timeLimit removes the limit on a statement's time. Of its two names, each server ignores the
+// other's in a comment.
 const timeLimit = " /*!80000 , max_execution_time = 0 */ /*M!100108 , max_statement_time = 0 */"
 
-// attempts are settings that a server may refuse: in some versions they don't exist
-// or need a privilege. See also keepWarnings.
+// attempts are settings that a version may not have, or may require a privilege for.
 var attempts = []string{
-	// A TIMESTAMP column has only the properties in its definition, without the
-	// server's implicit default and ON UPDATE, and NULL doesn't mean the current time.
+	// A TIMESTAMP column has no implicit default and ON UPDATE, and NULL isn't the current time.
 	"SET SESSION explicit_defaults_for_timestamp = ON",
 }
 
@@ -172,10 +163,9 @@ const usualPacket = 64 << 20
 
 // Connect implements driver.Connector.
 //
-// The driver gets the server's largest packet, as read by the last connection: it would
-// query it before the server's limit on a statement's time is lifted. If it was wrong, the
-// connection is made again; from the second attempt on, only if it was too large: servers
-// behind one address may differ.
+// The driver gets the largest packet that the last connection has read: it would query it before
+// the limit on a statement's time is lifted. If that was wrong, the connection is made again; from
+// the second attempt on, only if it was too large: servers behind one address may differ.
 func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	told := c.db.packet.Load()
 	if told == 0 {
@@ -263,9 +253,8 @@ func numberIn(v driver.Value) (int64, error) {
 	return 0, fmt.Errorf("got %T, want an integer", v)
 }
 
-// A conn is a driver's connection used without database/sql, by one goroutine. The driver
-// gets contexts that can't be cancelled, because it wakes a goroutine for every statement
-// with another one: watch fails the network calls instead.
+// A conn is a driver's connection without database/sql, for one goroutine. Its contexts can't be
+// cancelled, which would wake a goroutine for every statement: watch fails the network calls.
 type conn struct {
 	db   *server
 	conn driver.Conn
@@ -377,16 +366,14 @@ func (c *conn) Close() error {
 	return c.conn.Close()
 }
 
-// A connection holds a lock with a name of its own, which the server releases after
-// the connection's last transaction has ended: see kill.
+// A connection holds a lock of its own, which ends after its last transaction: see kill.
 const (
 	connectionLock = "CONCAT('rowmill connection ', %s)"
 	holdLock       = "SELECT COALESCE(GET_LOCK(%s, 0), 0)"
 	lockIsFree     = "SELECT COALESCE(IS_FREE_LOCK(%s), 1)"
 )
 
-// hold takes the connection's lock. On a cluster without such locks, only the list
-// of connections is queried.
+// hold takes the connection's lock, except on a cluster without such locks.
 func (c *conn) hold() error {
 	_, err := c.number(fmt.Sprintf(holdLock, fmt.Sprintf(connectionLock, "CONNECTION_ID()")))
 	var server *mysql.MySQLError
@@ -429,14 +416,12 @@ func (db *server) kill(ctx context.Context, id int64) error {
 // errNoThread is the error of KILL for a connection that doesn't exist.
 const errNoThread = 1094
 
-// ownLock and the connection's number are the name of a lock that marks a connection as
-// one of maintenance. Any process can query it, with any account: applications may share
-// the account, and connection attributes need the performance schema.
+// ownLock and a connection's number name the lock that marks it as one of maintenance. Any process
+// can query it, whatever its account and without the performance schema.
 const ownLock = "rowmill.connection."
 
-// sign marks a connection as one of maintenance, with a lock that the session of the leases holds:
-// on the connection itself, it would interfere with LOCK TABLES. If that fails, or the session is
-// lost, the connection is treated like any other.
+// sign marks a connection as one of maintenance, if it can. The session of the leases holds the
+// lock, which would interfere with LOCK TABLES on the connection itself.
 func (db *server) sign(ctx context.Context, id int64) {
 	lock := quoteText(ownLock + strconv.FormatInt(id, 10))
 	_, _ = db.leases.Take(ctx, db, db.pool, "of a connection", leaseWords(lock))

@@ -102,16 +102,11 @@ func (db *versions) written(ctx context.Context, database, table string) (out ma
 }
 
 func (db *server) readWritten(ctx context.Context, database, table string) (out map[string]int64, definition string, err error) {
-	conn, err := db.pool.Conn(ctx)
+	conn, err := db.freshConn(ctx)
 	if err != nil {
-		return nil, "", classify(err)
+		return nil, "", err
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
-	for _, q := range db.dialect.fresh() {
-		if _, err := conn.ExecContext(ctx, q); err != nil {
-			return nil, "", classify(err)
-		}
-	}
 	out = map[string]int64{}
 	parts := map[string]int{}
 	err = engine.Each(ctx, db, conn, func(r *sql.Rows) error {

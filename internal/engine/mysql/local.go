@@ -2,7 +2,6 @@ package mysql
 
 import (
 	"context"
-	"fmt"
 	"regexp"
 	"strings"
 	"time"
@@ -27,10 +26,7 @@ func (db *reader) Locals(ctx context.Context, s *engine.Session, st engine.State
 		own["the session's time zone"] = string(v[0])
 		return nil
 	})
-	if err != nil {
-		return nil, fmt.Errorf("read the session's time zone: %w", err)
-	}
-	return own, nil
+	return own, engine.About(ctx, err, "read the session's time zone")
 }
 
 // localWords finds what looks up a name in a server's tables: of a time zone.

@@ -155,10 +155,7 @@ func (m mirror) Replay(ctx context.Context, x engine.Exec, limit int, later engi
 	if len(discarded) > 0 {
 		statements = append(statements, fmt.Sprintf("DELETE FROM %s WHERE rowmill_id IN (%s)", log, strings.Join(discarded, ", ")))
 	}
-	if err := engine.ExecEach(ctx, x, statements); err != nil {
-		return 0, err
-	}
-	return len(now) + len(discarded), nil
+	return len(now) + len(discarded), engine.ExecEach(ctx, x, statements)
 }
 
 // sentryColumn marks the sentry, a table that blocks a premature rename by its name.

@@ -405,10 +405,8 @@ func (c *changer) span(ctx context.Context, p rolling.Partition) (r rolling.Peri
 }
 
 func (db *server) Enclose(ctx context.Context, t *engine.Table, period rolling.Partition, with string) error {
-	if err := db.change(ctx, t, func(c *changer) { c.enclose(ctx, period, with) }); err != nil {
-		return fmt.Errorf("make rows of table %s outside of its periods those of period %s: %w", t.Name, period.Name, err)
-	}
-	return nil
+	err := db.change(ctx, t, func(c *changer) { c.enclose(ctx, period, with) })
+	return engine.About(ctx, err, "make rows of table "+t.Name+" outside of its periods those of period "+period.Name)
 }
 
 // enclose exchanges the rows of the partition that holds p's range with an empty table, splits the

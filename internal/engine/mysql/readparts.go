@@ -85,10 +85,7 @@ func (db *reader) ExplainQuery(ctx context.Context, s *engine.Session, query str
 		plan.Tables = append(plan.Tables, t)
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return plan, nil
+	return plan, err
 }
 
 // partitioned are the storage engines whose partitioned tables are read by partition, by the kind
@@ -189,19 +186,11 @@ func (db *reader) tableParts(ctx context.Context, s *engine.Session, database, t
 		if v[1] != nil {
 			p.Planned = append(p.Planned, name+"_"+string(v[1]))
 		}
-		add := func(to *int64, text []byte) {
-			if n, err := strconv.ParseInt(string(text), 10, 64); err == nil && *to >= 0 {
-				*to += n
-			} else {
-				*to = -1
-			}
-		}
 		if storage == "spider" { // what it has of its nodes may be of long ago
 			p.Rows, p.Bytes = -1, -1
 			return nil
 		}
-		add(&p.Rows, v[7])
-		add(&p.Bytes, v[8])
+		p.Estimate(v[7], v[8])
 		return nil
 	})
 	if err != nil {

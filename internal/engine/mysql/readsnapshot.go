@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -80,11 +81,7 @@ func (db *reader) snapshot(ctx context.Context, sessions []*engine.Session, lock
 		if err != nil {
 			return "", err
 		}
-		same := positions[0] != ""
-		for _, p := range positions {
-			same = same && p == positions[0]
-		}
-		if same {
+		if positions[0] != "" && len(slices.Compact(positions)) == 1 {
 			return "all sessions began at the same position of the binary log, " + positions[0], nil
 		}
 	}

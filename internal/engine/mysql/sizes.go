@@ -107,26 +107,22 @@ func (db sizer) Spare(ctx context.Context, t *engine.Table) ([]string, error) {
 
 // Outside counts the rows of a declared table before its first period, and between periods. The
 // servers store no lower bounds: see floorName and gapPrefix.
-func (db sizer) Outside(ctx context.Context, t *engine.Table) (int64, error) {
+func (db sizer) Outside(ctx context.Context, t *engine.Table) (n int64, err error) {
 	l, err := db.catalog().layout(ctx, db.pool, t)
 	if err != nil || len(l.free()) == 0 {
 		return 0, err
 	}
-	var n int64
 	from := db.dialect.Quote(t.Name) + " PARTITION (" + db.dialect.list(partitionNames(l.free())) + ")"
-	if err := db.pool.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+from).Scan(&n); err != nil {
-		return 0, fmt.Errorf("rows of %s outside of its periods: %w", t.Name, classify(err))
-	}
-	return n, nil
+	err = db.pool.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+from).Scan(&n)
+	return n, engine.About(ctx, classify(err), "rows of "+t.Name+" outside of its periods")
 }
 
 // A tablespace is an InnoDB file: its id, its size in bytes, and that on disk without the holes of
 // compressed pages.
 type tablespace struct{ id, file, allocated int64 }
 
-// fileName encodes an identifier as in the names of files and of InnoDB: characters
-// other than ASCII letters, digits and underscores are written in hexadecimal. Of names
-// with other letters, for which the server has tables, no tablespaces are found.
+// fileName encodes an identifier as the names of files and of InnoDB do, but for letters beyond
+// ASCII: no tablespaces are found for these.
 func fileName(ident string) string {
 	var out strings.Builder
 	for _, r := range ident {
@@ -151,9 +147,8 @@ func (d dialect) files(database, table string) string {
 		view, database, quoteText(name), begin, begin)
 }
 
-// files returns the files of a table by the partition's fileKey, "" for a plain table.
-// It returns none if they can't be read, which needs the privilege PROCESS, or if there
-// are none, as with another storage engine.
+// files returns the files of a table by the partition's fileKey, "" for a plain table. There are
+// none without the privilege PROCESS, or with another storage engine.
 func (db sizer) files(ctx context.Context, from querent, table string) (map[string]tablespace, error) {
 	database := db.dialect.stored(fileName(db.config.DBName))
 	name := database + "/" + db.dialect.stored(fileName(table))
@@ -177,9 +172,9 @@ func (db sizer) files(ctx context.Context, from querent, table string) (map[stri
 	return out, err
 }
 
-// tablespace returns the number of the tablespace that only this table has, or 0 if there is none
-// or it can't be read, which needs the privilege PROCESS. After a crash MySQL's list of tablespaces
-// may lack it; the dictionary has it, but is slow to read.
+// tablespace returns the number of the tablespace of this table alone, or 0 without one, or without
+// the privilege PROCESS. MySQL's list may lack it after a crash; the dictionary, which has it, is
+// slow.
 func (db sizer) tablespace(ctx context.Context, from querent, table string) (space int64, err error) {
 	files, err := db.files(ctx, from, table)
 	if f, ok := files[""]; err != nil || ok && len(files) == 1 {
@@ -255,11 +250,10 @@ func (d dialect) measure(t *engine.Table) []string {
 	return out
 }
 
-// Sizes implements engine.Catalog. InnoDB updates statistics about ten seconds after a
-// tenth of a partition has changed, so only those of the partitions written to last are
-// refreshed. If those of a partition are nearly empty (STATS_AUTO_RECALC=0), the size of
-// its file is used. If files can't be read (this needs the privilege PROCESS), in a
-// shared tablespace, and with another storage engine, all statistics are refreshed.
+// Sizes implements engine.Catalog. InnoDB updates statistics some ten seconds after a tenth of a
+// partition has changed, so that only those written to last are refreshed, and the size of the file
+// counts where statistics are nearly empty (STATS_AUTO_RECALC=0). Without files of its own that can
+// be read, all statistics of a table are refreshed.
 func (db catalog) Sizes(ctx context.Context, t *engine.Table) (engine.Sizes, error) {
 	fail := func(err error) (engine.Sizes, error) {
 		return engine.Sizes{}, fmt.Errorf("measure table %s: %w", t.Name, err)
@@ -307,10 +301,8 @@ func (db catalog) analyzed(ctx context.Context, conn *sql.Conn, t *engine.Table)
 		return engine.Sizes{}, fmt.Errorf("%s: %w", q, classify(err))
 	}
 	var s engine.Sizes
-	if err := conn.QueryRowContext(ctx, d.sizes(t)).Scan(&s.Data, &s.Index); err != nil {
-		return engine.Sizes{}, fmt.Errorf("measure table %s: %w", t.Name, classify(err))
-	}
-	return s, nil
+	err := conn.QueryRowContext(ctx, d.sizes(t)).Scan(&s.Data, &s.Index)
+	return s, engine.About(ctx, classify(err), "measure table "+t.Name)
 }
 
 // lastChanged returns the partitions written to most recently, newest first.
@@ -327,9 +319,9 @@ func lastChanged(stats map[string]statistic) []string {
 	return out[:min(len(out), mostAnalyzed)]
 }
 
-// sizesOf adds up the partitions' sizes by their statistics. If these have less than a
-// tenth of the file's size, they were not updated since it was filled: it takes the size
-// of the file, divided between data and indexes like the others.
+// sizesOf adds up the partitions' sizes by their statistics. Where these have less than a tenth of
+// the file's size, they are outdated: the file counts, divided into data and indexes like the
+// others.
 func sizesOf(stats map[string]statistic, files map[string]tablespace) engine.Sizes {
 	var known engine.Sizes
 	var rest int64
@@ -352,9 +344,9 @@ func (db sizer) Named(ctx context.Context, prefix string) ([]string, error) {
 	return out, engine.About(ctx, err, "list tables")
 }
 
-// Footprint implements engine.Sizer. InnoDB's persistent statistics count the leaf pages
-// in use of each index. DATA_LENGTH and INDEX_LENGTH count whole extents, megabytes for a
-// small table; they are used if there are no such statistics.
+// Footprint implements engine.Sizer, by the leaf pages in InnoDB's persistent statistics. Without
+// them, it takes DATA_LENGTH and INDEX_LENGTH, which count whole extents: megabytes for a small
+// table.
 func (db sizer) Footprint(ctx context.Context, table string) (*engine.Footprint, error) {
 	schema, err := db.catalog().Describe(ctx, table)
 	if err != nil {

@@ -94,9 +94,8 @@ func (w *writer) Write(ctx context.Context, b *engine.Batch) (engine.Ack, error)
 	return ack, nil
 }
 
-// smallBatch is the largest number of rows for which waiting for the answer costs
-// the client at least as much CPU time as encoding the statement: see socket. The
-// single method waits for each row, whatever the batch size.
+// smallBatch is the largest number of rows for which waiting for the answer costs at least as much
+// CPU time as encoding the statement: see socket.
 const smallBatch = 20
 
 // write sends a batch as one transaction. A single statement commits by itself, unless
@@ -189,10 +188,9 @@ func (w *writer) sendPrepared(b *engine.Batch, from, to int) (driver.Result, err
 	return stmt.Exec(w.binder.bind(b, from, to))
 }
 
-// check returns how many of the rows sent were skipped by the last statement because
-// their keys exist. It fails if the server has skipped or changed a row for another
-// reason; then the batch must be rolled back. LOAD DATA LOCAL implies IGNORE: the server
-// skips invalid rows with a warning, and adjusts invalid values.
+// check returns how many rows the last statement has skipped because their keys exist. It fails if
+// the server has skipped or changed a row for another reason, as LOAD DATA LOCAL, which implies
+// IGNORE, does with invalid values: then the batch must be rolled back.
 func (w *writer) check(sent int, affected int64) (skipped int64, err error) {
 	switch {
 	case w.enc.ignore && sent == 1 && affected == 1:
@@ -268,9 +266,8 @@ func (s *stream) fill(dst []byte) []byte {
 	return dst
 }
 
-// INSERT IGNORE converts all errors of rows to warnings: rows outside every partition are
-// skipped, too, and invalid values are adjusted. So the warnings are read if rows are
-// missing, and always after a statement of several rows.
+// INSERT IGNORE also skips rows outside every partition, and adjusts invalid values, with warnings.
+// They are read if rows are missing, and always after a statement of several rows.
 
 const (
 	// mostWarnings is the largest number of warnings that a session can keep, and
@@ -283,9 +280,8 @@ const (
 	duplicateKey = 1062
 )
 
-// keepWarnings makes the server keep as many warnings as it can. In newer MySQL, this needs
-// a privilege: other accounts keep the server's value, 1024 by default, and send at most as
-// many rows in a statement.
+// keepWarnings makes the server keep as many warnings as it can. In newer MySQL, accounts without a
+// privilege keep its default of 1024, and send at most as many rows in a statement.
 func (c *conn) keepWarnings() error {
 	_, err := c.run(allWarnings)
 	if err == nil {
@@ -315,8 +311,7 @@ func (e *encoder) rowLimit() int {
 	return math.MaxInt
 }
 
-// skipped returns how many of the rows sent were skipped by the last statement because
-// their keys exist. It fails if a row was skipped or changed for another reason.
+// skipped is check for a statement of INSERT IGNORE.
 func (c *conn) skipped(sent int, affected int64) (int64, error) {
 	missing := int64(sent) - affected
 	if missing == 0 && c.warned == 0 {

@@ -103,10 +103,7 @@ func (db *DB) Writer(ctx context.Context, t *engine.Table, m engine.Method) (eng
 	if !slices.Contains(db.Capabilities().Methods, m) {
 		return nil, engine.Classed(engine.ErrUnsupported, fmt.Errorf("null: no insert method %q", m))
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	return &writer{rows: &db.rows}, nil
+	return &writer{rows: &db.rows}, ctx.Err()
 }
 
 func (db *DB) Querier(ctx context.Context) (engine.Querier, error) {

@@ -60,10 +60,7 @@ func (db *server) Loader(ctx context.Context) (engine.Loader, error) {
 	l.Dial = func(ctx context.Context) (*wire, error) {
 		return db.dialWire(ctx, loadSession...)
 	}
-	if err := l.Connect(ctx); err != nil {
-		return nil, err
-	}
-	return engine.NewLoader(db, l), nil
+	return engine.NewLoader(db, l), l.Connect(ctx)
 }
 
 func (l *loader) Leave(ctx context.Context, err error) error { return l.Fail(ctx, err) }

@@ -266,8 +266,7 @@ func (d dialect) childrenOf(ctx context.Context, s *engine.Session, t *engine.Ta
 			}
 			p.Renamed = p.Renamed || string(v[13]) == "t"
 			if string(v[6]) != "p" {
-				add(&p.Rows, v[7])
-				add(&p.Bytes, v[8])
+				p.Estimate(v[7], v[8])
 			}
 			switch {
 			case v[9] == nil || v[11] == nil:
@@ -286,16 +285,6 @@ func (d dialect) childrenOf(ctx context.Context, s *engine.Session, t *engine.Ta
 		t.Parts[i].Reordered = !order[t.Parts[i].Name]
 	}
 	return identities, err
-}
-
-// add adds an estimate, -1 if it is unknown, to another.
-func add(to *int64, text []byte) {
-	n, err := strconv.ParseInt(string(text), 10, 64)
-	if err != nil || n < 0 || *to < 0 {
-		*to = -1
-		return
-	}
-	*to += n
 }
 
 // PartFrom implements engine.Reader. A partition may have the table's columns in another order.

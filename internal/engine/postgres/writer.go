@@ -40,10 +40,7 @@ func (db *server) Writer(ctx context.Context, t *engine.Table, m engine.Method) 
 		w.stmts = map[int]bool{}
 		return db.dialWire(ctx)
 	}
-	if err := w.Connect(ctx); err != nil {
-		return nil, err
-	}
-	return w, nil
+	return w, w.Connect(ctx)
 }
 
 func (w *writer) Write(ctx context.Context, b *engine.Batch) (engine.Ack, error) {

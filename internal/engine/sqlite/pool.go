@@ -26,9 +26,8 @@ const poolSize = 8
 // boundSize limits those of a bound DB: maintenance holds one while it asks for another.
 const boundSize = 4
 
-// A connector opens the connections of SQL to the DB's file, with the same pragmas
-// and with the functions that Words needs. Its write transactions begin with BEGIN
-// IMMEDIATE: one that first reads would fail if another has written in between.
+// A connector opens the connections of SQL, with the DB's pragmas and the functions of Words. Write
+// transactions begin with BEGIN IMMEDIATE: else one that reads first may fail.
 type connector struct{ db *database }
 
 func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
@@ -78,9 +77,9 @@ func (db *database) openPool() {
 	db.reads = sql.OpenDB(connector{db})
 }
 
-// Bound implements engine.Bounded. Each connection has the schema of all tables in memory, and
-// reads it again after another one has changed it. So what is done in turn shares one. Connections
-// are closed once nobody has used them for a second, and their memory is returned to the system.
+// Bound implements engine.Bounded. Each connection has the schema of all tables in memory, so that
+// what is done in turn shares one. Unused ones are closed after a second, and their memory is
+// returned.
 func (db *database) Bound() {
 	db.turn <- struct{}{}
 	db.bound = true
@@ -204,11 +203,8 @@ func appendRow(dst []byte, values []any) []byte {
 
 var _ engine.Keeper = (*DB)(nil)
 
-// SQLite has no queue for its lock. A process that finds it locked tries again after at
-// most 100 ms, and would not see the gaps of microseconds between long transactions. So
-// each of those is followed by a gap that is longer than the interval between attempts.
-//
-// Loaders can fill a table for hours at full speed. They leave a gap after they
+// SQLite has no queue for its lock: other processes try again after at most 100 ms. So long
+// transactions are followed by a gap that is longer than that, and loaders leave one after they
 // have held the lock for longLoad in total, which costs a tenth of the time.
 const (
 	longTransaction = 20 * time.Millisecond

@@ -165,10 +165,7 @@ func (db *reader) ExplainQuery(ctx context.Context, s *engine.Session, query str
 		return plan, err
 	}
 	err = s.Text(ctx, "EXPLAIN QUERY PLAN "+query, nil, func([][]byte) error { return nil })
-	if err != nil {
-		return nil, err
-	}
-	return plan, nil
+	return plan, err
 }
 
 // snapshotTries is how often transactions are begun until no other connection has written

@@ -151,12 +151,8 @@ func insertBound(ctx context.Context, s *engine.Session, table string, columns i
 		args = args[:0]
 		return err
 	}
-	cut := errors.New("insert rows: they are cut")
 	for len(rows) > 0 {
 		for range columns {
-			if len(rows) < 5 { // with the two after the row
-				return cut
-			}
 			letter := rows[1]
 			rows = rows[2:]
 			if letter == 'N' {
@@ -164,17 +160,11 @@ func insertBound(ctx context.Context, s *engine.Session, table string, columns i
 				continue
 			}
 			n, used := binary.Uvarint(rows)
-			if used <= 0 || n > uint64(len(rows)-used) {
-				return cut
-			}
 			v, err := uncarried(letter, rows[used:used+int(n)])
 			if err != nil {
 				return fmt.Errorf("insert into %s: %w", table, err)
 			}
 			args, rows = append(args, v), rows[used+int(n):]
-		}
-		if len(rows) < 2 {
-			return cut
 		}
 		if rows = rows[2:]; len(args)+columns > mostBound {
 			if err := flush(); err != nil {
