@@ -175,10 +175,7 @@ func (l *loader) Has(ctx context.Context, rows ...Rows) (has []bool, err error) 
 		}
 		return err
 	})
-	if err != nil {
-		return nil, About(ctx, err, "look for rows")
-	}
-	return has, nil
+	return has, About(ctx, err, "look for rows")
 }
 
 func (l *loader) Compare(ctx context.Context, t *Table, cols []SchemaColumn, b *Batch, from, to int, fn func(Compared)) error {

@@ -37,7 +37,7 @@ func (db *reader) OneSnapshot(ctx context.Context, sessions []*engine.Session, t
 	if proof, err = db.snapshot(ctx, sessions, lock); err != nil || len(tables) == 0 {
 		return proof, err
 	}
-	return proof, each(sessions, func(s *engine.Session) error {
+	return proof, each(sessions, func(_ int, s *engine.Session) error {
 		if err := s.SetStates(ctx, waitForTables); err != nil { // a session knows what it has set
 			return err
 		}
@@ -55,12 +55,12 @@ var waitForTables = engine.State{{Name: "lock_wait_timeout", Value: strconv.Itoa
 
 // snapshot is OneSnapshot without locks on tables.
 func (db *reader) snapshot(ctx context.Context, sessions []*engine.Session, lock bool) (proof string, err error) {
-	if err := each(sessions, func(s *engine.Session) error { return s.Begin(ctx, engine.Transaction{ReadOnly: true}) }); err != nil {
+	if err := each(sessions, func(_ int, s *engine.Session) error { return s.Begin(ctx, engine.Transaction{ReadOnly: true}) }); err != nil {
 		return "", err
 	}
-	begin := func(s *engine.Session) error { return s.Consistent(ctx) }
+	begin := func(_ int, s *engine.Session) error { return s.Consistent(ctx) }
 	if len(sessions) == 1 {
-		return "one session reads all rows", begin(sessions[0])
+		return "one session reads all rows", begin(0, sessions[0])
 	}
 	logged, err := db.logsAll(ctx)
 	if err != nil {
@@ -74,7 +74,7 @@ func (db *reader) snapshot(ctx context.Context, sessions []*engine.Session, lock
 			return "", err
 		}
 		positions := make([]string, len(sessions))
-		err := eachIndexed(sessions, func(i int, s *engine.Session) (err error) {
+		err := each(sessions, func(i int, s *engine.Session) (err error) {
 			positions[i], err = snapshotPosition(ctx, s)
 			return err
 		})
@@ -176,11 +176,7 @@ func snapshotPosition(ctx context.Context, s *engine.Session) (string, error) {
 }
 
 // each calls fn for all sessions at the same time.
-func each(sessions []*engine.Session, fn func(*engine.Session) error) error {
-	return eachIndexed(sessions, func(_ int, s *engine.Session) error { return fn(s) })
-}
-
-func eachIndexed(sessions []*engine.Session, fn func(int, *engine.Session) error) error {
+func each(sessions []*engine.Session, fn func(int, *engine.Session) error) error {
 	errs := make([]error, len(sessions))
 	var all sync.WaitGroup
 	for i, s := range sessions {

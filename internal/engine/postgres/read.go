@@ -256,11 +256,7 @@ func foldingCollations(ctx context.Context, s *engine.Session, cols []engine.Res
 
 // fixedZone reports whether a time zone is UTC.
 func fixedZone(zone string) bool {
-	switch strings.ToUpper(zone) {
-	case "UTC", "GMT", "ETC/UTC", "ETC/GMT", "UCT", "ZULU":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"UTC", "GMT", "ETC/UTC", "ETC/GMT", "UCT", "ZULU"}, strings.ToUpper(zone))
 }
 
 // OneSnapshot implements engine.Reader: the first session shares its snapshot with the others.
