@@ -546,7 +546,7 @@ type Extent struct {
 	Rows int64
 }
 
-// Accepted, where no row lies, is the extent of a source whose rows are accepted as missing.
+// Accepted is the extent of a source whose rows are accepted as missing: no row lies there.
 var Accepted = Extent{Period: rolling.Period{From: math.MinInt64 + 1, To: math.MinInt64 + 2}}
 
 // Extents returns where the rows of a loaded source lie, in order. They outlast the ledger's lines.
