@@ -447,7 +447,6 @@ type AggregateCall struct {
 	// alone, and Order is what follows, such as DESC. Separator is the text after SEPARATOR, with its
 	// quotes.
 	Ordered, SelfOrdered bool
-	Order, Separator     string
 	// Grouped: the query has GROUP BY.
 	Grouped bool
 	// Divided: an argument has a division, whose value may have more digits than its type.
@@ -461,7 +460,8 @@ type AggregateCall struct {
 	QuotientDigits int
 	// Fractions: an argument has a column of binary fractions, or a number with a point or an
 	// exponent.
-	Fractions bool
+	Fractions        bool
+	Order, Separator string
 	// Result describes the call.
 	Result ResultColumn
 }
