@@ -11,15 +11,11 @@ import (
 //
 // Engines create tables from its text, never from its parts:
 //
-//   - the table itself from As, followed by the engine's partitioning clause
-//     (PARTITION BY ...); the text ends with the last token;
-//   - tables with the same columns, such as templates and periods that are
-//     tables of their own, from Copy, which omits the names that must be unique
-//     in a schema;
-//   - then Indexes, if any, with DefinedIndex.As. In PostgreSQL they are created
-//     on the partitioned table (its periods inherit them) and on tables made by
-//     Copy that are to be attached; in SQLite on each period's table. Each needs
-//     a name of its own there.
+//   - the table itself from As, followed by the engine's PARTITION BY clause;
+//   - templates, and periods that are tables of their own, from Copy, which omits the names that
+//     must be unique in a schema;
+//   - Indexes with DefinedIndex.As, each with a name of its own: in PostgreSQL on the partitioned
+//     table and on tables made by Copy that are to be attached, in SQLite on each period's table.
 type Definition struct {
 	// Text is the CREATE TABLE statement without a terminator. Its columns and keys end at itemsTo.
 	Text    string
@@ -300,7 +296,16 @@ func (r *definitionReader) read() *sqlError {
 	if err := r.keys(); err != nil {
 		return err
 	}
-	return r.statements()
+	for {
+		for r.accept(";") {
+		}
+		if r.at(0).kind == sqlEnd {
+			return nil
+		}
+		if err := r.index(); err != nil {
+			return err
+		}
+	}
 }
 
 func (r *definitionReader) head() *sqlError {
@@ -415,19 +420,6 @@ func (r *definitionReader) tail() (end int, err *sqlError) {
 		}
 		return nil
 	})
-}
-
-func (r *definitionReader) statements() *sqlError {
-	for {
-		for r.accept(";") {
-		}
-		if r.at(0).kind == sqlEnd {
-			return nil
-		}
-		if err := r.index(); err != nil {
-			return err
-		}
-	}
 }
 
 func (r *definitionReader) keys() *sqlError {

@@ -1,8 +1,8 @@
 package rolling
 
 import (
-	"fmt"
 	"errors"
+	"fmt"
 	"math"
 	"testing"
 	"time"

@@ -205,8 +205,12 @@ func (l *fileLoad) read(ctx context.Context) (err error) {
 	if err := l.resume(ctx, c); err != nil {
 		return fail(err)
 	}
-	l.looked = true // after a lost lock, rows found are this load's own
-	n, err := l.Collect(ctx, t, l.published, l.cutTo(), l.input.TextSize())
+	l.looked = true         // after a lost lock, rows found are this load's own
+	base := l.Source.Loaded // up to where batches are recorded
+	if n := len(l.cuts); n > 0 {
+		base = l.cuts[n-1].To
+	}
+	n, err := l.Collect(ctx, t, l.published, base, l.input.TextSize())
 	if err != nil {
 		return fail(err)
 	}
@@ -217,7 +221,14 @@ func (l *fileLoad) read(ctx context.Context) (err error) {
 	err = l.Run(ctx, false, func(ctx context.Context, out chan<- *lane.Batch) error {
 		return fail(l.batches(ctx, c, t, out))
 	}, func(_ context.Context, b *lane.Batch, noted state.Batch) error {
-		l.countSent(noted, b)
+		l.mu.Lock()
+		l.passed.Add(b.To - b.From)
+		l.sentIn = l.Gathered(l.sentIn, lane.ExtentsOf(noted))
+		if l.opt.Dry {
+			l.offered = l.Gathered(l.offered, b.Sent)
+		}
+		l.mu.Unlock()
+		l.Count(noted.Counts, b.To-b.From)
 		return nil
 	})
 	if done := l.passed.Load(); err == nil && done != c.At {
@@ -249,14 +260,6 @@ func (l *fileLoad) read(ctx context.Context) (err error) {
 		return nil // nothing has changed
 	}
 	return l.settle(ctx, c, all)
-}
-
-// cutTo returns the offset up to which batches are recorded.
-func (l *fileLoad) cutTo() int64 {
-	if n := len(l.cuts); n > 0 {
-		return l.cuts[n-1].To
-	}
-	return l.Source.Loaded
 }
 
 // publish publishes what the collector has collected, of one file at a time.
@@ -507,17 +510,6 @@ func (l *fileLoad) countBefore() {
 func (l *fileLoad) handOut(b *lane.Batch, out chan<- *lane.Batch) {
 	l.sending.CompareAndSwap(0, int64(l.Elapsed()))
 	out <- b
-}
-
-func (l *fileLoad) countSent(noted state.Batch, b *lane.Batch) {
-	l.mu.Lock()
-	l.passed.Add(b.To - b.From)
-	l.sentIn = l.Gathered(l.sentIn, lane.ExtentsOf(noted))
-	if l.opt.Dry {
-		l.offered = l.Gathered(l.offered, b.Sent)
-	}
-	l.mu.Unlock()
-	l.Count(noted.Counts, b.To-b.From)
 }
 
 // settle records that the whole file is loaded, and all of its counts.

@@ -10,6 +10,7 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/ingest/format"
 	"github.com/rowmill/rowmill/internal/ingest/lane"
+	"github.com/rowmill/rowmill/internal/state"
 )
 
 // locked loads the file while holding the locks on its name and on its source's key, so that no
@@ -53,9 +54,14 @@ func (l *fileLoad) found(ctx context.Context, head []byte, again bool) error {
 	}
 	return l.WhileLocked(ctx, l.Source.Key, again, func(ctx context.Context) error {
 		if !l.Source.Started.IsZero() {
-			if err := l.reread(ctx); err != nil {
+			s, err := lane.Retried(ctx, l.Load, func() (*state.Source, error) { return l.State.Source(ctx, l.Source.Table, l.Source.Key) })
+			if err == nil && s == nil {
+				err = fmt.Errorf("the record of %s was removed a moment ago", l.Source.Path)
+			}
+			if err != nil {
 				return err
 			}
+			l.Source = s
 		}
 		return l.read(ctx)
 	})

@@ -215,26 +215,22 @@ func (l *serverLoad) split(ctx context.Context, s *engine.Schema) error {
 func (l *serverLoad) resumable(ctx context.Context) error {
 	return l.Relock(ctx, l.Source.Path, func(again bool) error {
 		return l.WhileLocked(ctx, l.Source.Path, again, func(ctx context.Context) error {
-			if err := l.find(ctx); err != nil {
+			if err := l.Tidy(ctx); err != nil {
 				return err
+			}
+			known, err := lane.Retried(ctx, l.Load, func() ([]state.Source, error) {
+				return l.State.Sources(ctx, l.Source.Table, state.ServerSource, l.Source.Path)
+			})
+			if err != nil {
+				return err
+			}
+			if len(known) > 0 {
+				l.Source = &known[0]
 			}
 			// Maintenance leaves alone what the holder of this lock fills.
 			return l.WhileLocked(ctx, l.Source.Key, again, l.recorded)
 		})
 	})
-}
-
-func (l *serverLoad) find(ctx context.Context) error {
-	if err := l.Tidy(ctx); err != nil {
-		return err
-	}
-	known, err := lane.Retried(ctx, l.Load, func() ([]state.Source, error) {
-		return l.State.Sources(ctx, l.Source.Table, state.ServerSource, l.Source.Path)
-	})
-	if err == nil && len(known) > 0 {
-		l.Source = &known[0]
-	}
-	return err
 }
 
 // recorded loads the rows that are not loaded yet, and records its progress.

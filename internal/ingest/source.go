@@ -82,18 +82,6 @@ func (l *fileLoad) findSource(ctx context.Context, head []byte) error {
 	return nil
 }
 
-// reread reads the recorded state of the source, once its lock is held.
-func (l *fileLoad) reread(ctx context.Context) error {
-	s, err := lane.Retried(ctx, l.Load, func() (*state.Source, error) { return l.State.Source(ctx, l.Source.Table, l.Source.Key) })
-	if err == nil && s == nil {
-		err = fmt.Errorf("the record of %s was removed a moment ago", l.Source.Path)
-	}
-	if err == nil {
-		l.Source = s
-	}
-	return err
-}
-
 func (l *fileLoad) cutsOf(ctx context.Context, s *state.Source) ([]state.Cut, error) {
 	return lane.Retried(ctx, l.Load, func() ([]state.Cut, error) { return l.State.Cuts(ctx, s.Table, s.Key) })
 }

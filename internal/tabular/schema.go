@@ -55,17 +55,13 @@ func (f *field) Value(base reflect.Value) reflect.Value {
 
 // Decimal returns a column of decimals: precision is 1 to MaxPrecision, scale 0 to precision.
 func Decimal(precision, scale int) parquet.Node {
-	return parquet.Decimal(scale, precision, decimalStorage(precision))
-}
-
-func decimalStorage(precision int) parquet.Type {
-	switch {
-	case precision <= 9:
-		return parquet.Int32Type
-	case precision <= 18:
-		return parquet.Int64Type
+	as := parquet.FixedLenByteArrayType(decimalBytes(precision))
+	if precision <= 9 {
+		as = parquet.Int32Type
+	} else if precision <= 18 {
+		as = parquet.Int64Type
 	}
-	return parquet.FixedLenByteArrayType(decimalBytes(precision))
+	return parquet.Decimal(scale, precision, as)
 }
 
 // decimalBytes returns a decimal's bytes: precision*log2(10) bits, and one for the sign.

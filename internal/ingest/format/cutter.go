@@ -193,7 +193,11 @@ func (c *Cutter) end(n int) (int, error) {
 			return 0, nil
 		}
 	}
-	if c.Format.Kind == JSON && c.Final() && len(bytes.Trim(p[start:], blanks)) == 0 && bytes.IndexByte([]byte(",["), c.before(n+start)) >= 0 {
+	before := c.last
+	if n+start > 0 {
+		before = c.buf[n+start-1]
+	}
+	if c.Format.Kind == JSON && c.Final() && len(bytes.Trim(p[start:], blanks)) == 0 && (before == ',' || before == '[') {
 		return 0, errOpenArray
 	}
 	more, err := c.Format.End(p[start:], c.Final())
@@ -215,14 +219,6 @@ func (c *Cutter) inLine(err error) error {
 		line += int64(bytes.Count(c.buf[:start+elementBegin(c.buf[start:])], LineBreak))
 	}
 	return fmt.Errorf("line %d: %w", line, err)
-}
-
-// before returns the byte before place n of buf.
-func (c *Cutter) before(n int) byte {
-	if n > 0 {
-		return c.buf[n-1]
-	}
-	return c.last
 }
 
 // take returns the next n > 0 bytes, which must have been read, as a batch.

@@ -112,7 +112,9 @@ func (c *counted) Read(p []byte) (int, error) {
 		if info.Size() < max(read, c.size) {
 			return 0, errCutOff
 		}
-		if c.packed.Load() || c.complete() || info.Size() == read && time.Since(info.ModTime()) >= SettledAfter {
+		last := c.last[1]
+		lineEnds := last == '\n' || last == ']' && c.array || last == 0 && c.last[0] == '\n'
+		if c.packed.Load() || lineEnds || info.Size() == read && time.Since(info.ModTime()) >= SettledAfter {
 			return 0, err
 		}
 		if time.Since(began) >= growWait {
@@ -138,12 +140,6 @@ func (c *counted) Read(p []byte) (int, error) {
 // errEmptyPacked is returned for an empty compressed file, which must have been
 // truncated: even without content a compressed file has a header.
 var errEmptyPacked = errors.New("it is empty, and a compressed file never is")
-
-// complete reports whether the bytes read end with a line, or where an array does.
-func (c *counted) complete() bool {
-	last := c.last[1]
-	return last == '\n' || last == ']' && c.array || last == 0 && c.last[0] == '\n'
-}
 
 // OpenFile opens a file, decompresses it by its content, and decodes it from the encoding.
 func OpenFile(path, encoding string) (*Input, error) {

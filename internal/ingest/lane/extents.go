@@ -34,7 +34,11 @@ func ExtentsOf(b state.Batch) []state.Extent {
 func Merged(g rolling.Grid, all []state.Extent) []state.Extent {
 	by := map[rolling.Period]state.Extent{}
 	for _, e := range all {
-		span := spanOf(g, e)
+		span := e.Period
+		first, err1 := g.At(e.From)
+		if last, err2 := g.At(e.To - 1); err1 == nil && err2 == nil {
+			span = rolling.Period{From: first.From, To: last.To}
+		}
 		if was, there := by[span]; there {
 			e = state.Extent{Period: rolling.Period{From: min(e.From, was.From), To: max(e.To, was.To)}, Rows: e.Rows + was.Rows}
 		}
@@ -46,16 +50,6 @@ func Merged(g rolling.Grid, all []state.Extent) []state.Extent {
 	}
 	slices.SortFunc(out, func(a, b state.Extent) int { return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To)) })
 	return out
-}
-
-// spanOf returns the range from the start of an extent's first period to the end of its last one.
-func spanOf(g rolling.Grid, e state.Extent) rolling.Period {
-	first, err1 := g.At(e.From)
-	last, err2 := g.At(e.To - 1)
-	if err1 != nil || err2 != nil {
-		return e.Period
-	}
-	return rolling.Period{From: first.From, To: last.To}
 }
 
 const mergeAt = 4096

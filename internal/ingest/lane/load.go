@@ -156,12 +156,6 @@ func (l *Load) due(last *time.Time, every time.Duration) bool {
 	return true
 }
 
-func (l *Load) waiting(why error) {
-	if l.due(&l.said.waiting, sayWaiting) {
-		l.Say("will be tried again: %v", why)
-	}
-}
-
 // enough returns an error if these rejected rows of a batch exceed MaxBad.
 func (l *Load) enough(rejected []format.Rejected) error {
 	l.mu.Lock()
@@ -182,7 +176,10 @@ func (l *Load) reject(rows []format.Rejected, b *Batch) error {
 	err := l.bad.add(l.Source.Path, key, b.From, b.To, rows)
 	if errors.Is(err, errBadFull) {
 		b.Unkept, err = int64(len(rows)), nil
-		l.sayFull(rows)
+		if l.due(&l.said.full, SayFullEvery) {
+			l.Say("%s: rows that can't be loaded are counted and no longer kept, as %s has %s: move it away; the first of them now: %s", l.Opt.Table.Name,
+				l.Opt.Bad, figure.Bytes(l.bad.most), rows[0].Reason)
+		}
 	}
 	return err
 }
@@ -194,14 +191,6 @@ func (l *Load) ForgetBad(key string) error {
 
 // SayFullEvery is the interval of messages about what recurs for as long as nothing is done.
 const SayFullEvery = time.Minute
-
-// sayFull says now and then that rejected rows are not kept.
-func (l *Load) sayFull(rows []format.Rejected) {
-	if l.due(&l.said.full, SayFullEvery) {
-		l.Say("%s: rows that can't be loaded are counted and no longer kept, as %s has %s: move it away; the first of them now: %s", l.Opt.Table.Name,
-			l.Opt.Bad, figure.Bytes(l.bad.most), rows[0].Reason)
-	}
-}
 
 // Count adds a committed batch.
 func (l *Load) Count(b state.Counts, size int64) {
@@ -357,8 +346,8 @@ func (l *Load) Retry(ctx context.Context, fn func() error) error {
 		if l.Opt.RetryFor >= 0 && time.Since(began) >= l.Opt.RetryFor || IsClosed(l.Opt.Hurry) {
 			return err
 		}
-		if try > 0 {
-			l.waiting(err)
+		if try > 0 && l.due(&l.said.waiting, sayWaiting) {
+			l.Say("will be tried again: %v", err)
 		}
 		if err := SleepUnless(ctx, l.Opt.Hurry, engine.Backoff(firstPause, lastPause, try)); err != nil {
 			return err

@@ -52,10 +52,6 @@ type periods struct {
 	asked     time.Time // when creatable was read
 }
 
-func newPeriods(o *Sending, st *state.Store) *periods {
-	return &periods{db: o.DB, state: st, table: o.Table, late: o.Late, creates: o.Periods, any: o.AnyPeriods, dry: o.Dry}
-}
-
 // look returns the periods and the position up to which they are sealed. With again, it
 // reads them, unless they were read within lookAgain.
 func (t *periods) look(ctx context.Context, again bool) ([]rolling.Partition, int64, error) {

@@ -39,7 +39,7 @@ type Pool struct {
 // NewPool returns a pool for loads with these options.
 func NewPool(o *Sending) *Pool {
 	s := &Pool{
-		periods: newPeriods(o, state.New(o.DB)),
+		periods: &periods{db: o.DB, state: state.New(o.DB), table: o.Table, late: o.Late, creates: o.Periods, any: o.AnyPeriods, dry: o.Dry},
 		ahead:   semaphore.NewWeighted(aheadBytes),
 		idle:    make(chan *sender, o.Writers),
 		writers: o.Writers,
