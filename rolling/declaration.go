@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// A Declaration describes a rolling table, as ParseDeclaration reads it from TOML.
-// It has passed all checks that need no server.
+// A Declaration describes a rolling table. It has passed all checks that need no server.
 type Declaration struct {
 	// Source is the name of the file, for messages.
 	Source string
@@ -19,12 +18,11 @@ type Declaration struct {
 	Name, Target string
 	// Definition is its CREATE TABLE statement.
 	Definition *Definition
-	// Time is the column by which the table rolls: a time, an integer that counts
-	// Epoch since 1970, or, with periods of rows, an integer key.
+	// Time is the column by which the table rolls: a time, units of Epoch since 1970, or an integer
+	// key.
 	Time  string
 	Epoch time.Duration // 0 unless Time is an integer on an axis of time
-	// Period is the grid that divides the axis. It is the zero Grid if Auto is set,
-	// which means that the period is to be determined by measuring.
+	// Period is the grid that divides the axis; with Auto it is zero, and to be measured.
 	Period Grid
 	Auto   bool
 	// From is the time from which a new table has periods; the zero Time means the present.
@@ -33,8 +31,7 @@ type Declaration struct {
 	Ahead, Keep Span
 	// Late is the policy for rows that arrive after their period is sealed.
 	Late Late
-	// Exact requests a trigger that records late rows as they arrive, so that
-	// roll-ups are correct even if writers bypass rowmill.
+	// Exact requests a trigger that records late rows, so that writers need not tell roll-ups of them.
 	Exact bool
 	Seal  Seal
 	// Shards are the servers that the rows are on, unless it is the target alone.

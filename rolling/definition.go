@@ -31,8 +31,7 @@ type Definition struct {
 	PrimaryKey []string
 	// Unique holds the columns of each UNIQUE constraint.
 	Unique [][]string
-	// Keys are the keys written within the statement, except the primary key; the
-	// Text of each is valid in ALTER TABLE ... ADD.
+	// Keys are the statement's keys but the primary key; their Text is valid in ALTER TABLE ... ADD.
 	Keys []DefinedIndex
 	// Indexes are the CREATE INDEX statements that follow it.
 	Indexes []DefinedIndex
@@ -134,14 +133,12 @@ func (d *Definition) As(quoted string) string {
 	return "CREATE TABLE " + quoted + d.Text[d.nameTo:]
 }
 
-// Split is As in two parts, between which PARTITION BY belongs in PostgreSQL: up to the
-// end of the list of columns and keys, and the options after it.
+// Split is As in two parts, before and after the place of PARTITION BY in PostgreSQL.
 func (d *Definition) Split(quoted string) (table, options string) {
 	return "CREATE TABLE " + quoted + d.Text[d.nameTo:d.itemsTo], d.Text[d.itemsTo:]
 }
 
-// Copy is As for a table in addition to the defined one: names of constraints are
-// omitted, because some servers permit each only once in a schema.
+// Copy is As for a further table, without names of constraints, which a schema may have only once.
 func (d *Definition) Copy(quoted string) string {
 	out, from := "CREATE TABLE "+quoted, d.nameTo
 	for _, c := range d.constraints {

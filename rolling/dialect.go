@@ -41,8 +41,8 @@ type dialect struct {
 	// noCompression means that sealed periods are only sorted.
 	noCompression bool
 
-	// times are the classes of types by their first word. A type that contains INT
-	// is an integer if anyInt is set. bestTime are the types to take.
+	// times are classes of types by first word, bestTime those to take; anyInt: INT within is an
+	// integer.
 	times    map[string]timeClass
 	anyInt   bool
 	bestTime string

@@ -53,8 +53,7 @@ const (
 	OrderRandom ValueOrder = iota + 1
 	// OrderAscending has values that grow with time, such as those of a counter.
 	OrderAscending
-	// OrderRecent has keys that appear, come again for a while and then never more, such
-	// as those of sessions. They are spread over all values.
+	// OrderRecent has keys that come again for a while and then never more, such as sessions.
 	OrderRecent
 )
 

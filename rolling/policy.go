@@ -106,8 +106,7 @@ func inOrder(have []Partition) (sorted []Partition, gaps []Period, err error) {
 	return sorted, gaps, nil
 }
 
-// unused appends x to a name until no partition has it: tables from elsewhere may name partitions
-// after their ends. Servers compare without regard to case.
+// unused appends x to a name until no partition has it, in any case of letters.
 func unused(name string, have []Partition) string {
 	for slices.ContainsFunc(have, func(h Partition) bool { return strings.EqualFold(h.Name, name) }) {
 		name += "x"

@@ -220,8 +220,7 @@ func floorDiv(a, b int64) int64 {
 	return q
 }
 
-// Cover returns the periods that together contain every position of span, in order.
-// It refuses a span that needs more than limit periods.
+// Cover returns the periods that contain the positions of span, in order, at most limit.
 func (g Grid) Cover(span Period, limit int) ([]Period, error) {
 	var out []Period
 	for pos := span.From; pos < span.To; {
@@ -338,8 +337,7 @@ func (g Grid) Name(p Period) string {
 	return name
 }
 
-// layout returns the shortest time layout that distinguishes the grid's starts, and this one: a
-// partition may start off the grid if that has changed.
+// layout returns the shortest time layout that tells the grid's starts, and from, apart.
 func (g Grid) layout(from int64) string {
 	t := Instant(from)
 	fits := func(unit int64) bool { return g.step%unit == 0 && floorDiv(from, unit)*unit == from }
@@ -413,8 +411,7 @@ func (g Grid) String() string {
 	return fmt.Sprintf("%d%s", g.step/units[i].us, units[i].name)
 }
 
-// Parse reads a period: a whole number and a unit, s, m, h, d, w (Monday to
-// Sunday), mo, y, or "rows" for a sequence. Everything is UTC.
+// Parse reads a period: a number and s, m, h, d, w (from Monday), mo, y, or "rows". All is UTC.
 func Parse(s string) (Grid, error) {
 	bad := func() (Grid, error) {
 		return Grid{}, fmt.Errorf("period %q: want a number and a unit: 30s, 15m, 2h, 1d, 1w, 1mo, 1y or 500000 rows, at most 1000 years", s)

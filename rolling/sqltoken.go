@@ -96,8 +96,7 @@ func (l *sqlLexer) next() *sqlError {
 	case strings.HasPrefix(rest, "/*"):
 		return l.comment(rest)
 	case strings.HasPrefix(rest, "--"), c == '#' && l.hashComments:
-		// MySQL requires a blank after --. A -- without one, as in 5--3, does not
-		// occur in definitions, so every -- is read as a comment.
+		// MySQL requires a blank after --; no definition has one without it, as in 5--3.
 		n := strings.IndexByte(rest, '\n')
 		if n < 0 {
 			n = len(rest)

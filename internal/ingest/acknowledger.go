@@ -19,8 +19,7 @@ const (
 	acknowledgeAfter = time.Second
 )
 
-// An acknowledger records in the database up to which offset all of a spool is
-// committed, and then releases that part of the spool.
+// An acknowledger records up to which offset the database has a spool, and releases that part.
 type acknowledger struct {
 	*lane.Load
 	sp *spool.Spool
@@ -68,8 +67,7 @@ func (s *acknowledger) add(ctx context.Context, b *format.Batch, noted state.Bat
 	return s.acknowledgeLocked(ctx)
 }
 
-// each acknowledges committed batches periodically until ctx ends. Errors are
-// ignored: they recur with the next batch or at the end.
+// each acknowledges batches periodically until ctx ends. Its errors recur with the next batch.
 func (s *acknowledger) each(ctx context.Context) {
 	for engine.Sleep(ctx, acknowledgeAfter) == nil {
 		_ = s.acknowledge(ctx)

@@ -17,8 +17,7 @@ import (
 	"github.com/rowmill/rowmill/internal/value"
 )
 
-// A segment is a part of the source's table that is read on its own: a period of one
-// that is a view over its periods, otherwise all of it.
+// A segment is a part of the source that is read by itself: all of it, or a period of a view.
 type segment struct {
 	at    int64 // the start of the period, which identifies the segment
 	from  string
@@ -75,8 +74,7 @@ func (l *serverLoad) send(ctx context.Context) error {
 // planAhead is how many chunks are planned and recorded at a time for each reader.
 const planAhead = 4
 
-// wideBytes limits the bytes of a batch of several rows, by multiples of Options.Bytes. A
-// chunk whose rows turn out to be wider than those before is divided.
+// wideBytes limits a chunk's bytes, in multiples of Options.Bytes; a wider one is divided.
 const wideBytes = 4
 
 // chunks produces the batches of chunks: those that were recorded and not sent, then new ones.

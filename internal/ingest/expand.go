@@ -18,8 +18,7 @@ type Expanded struct {
 	// Sources are paths, each file once, in the order of the arguments; those of one argument are
 	// sorted.
 	Sources []string
-	// Left are files below directories that are left out, with the reason, and Twice
-	// the other paths of files that are there already.
+	// Left are files of directories that are left out, with the reason, and Twice repeated ones.
 	Left, Twice []string
 }
 

@@ -42,8 +42,7 @@ func newFetch(db engine.Keeper, columns []engine.SchemaColumn, into []format.Col
 	return f
 }
 
-// conversion returns how the text of a value of one type becomes that of another, where
-// the text differs between servers; nil if it doesn't.
+// conversion returns how the text of a value becomes that of another type; nil leaves it as it is.
 func conversion(from, to value.Type) func(dst, text []byte) []byte {
 	switch {
 	case from.Logical == value.Bit && to.Kind == value.Bytes && to.Logical != value.Bit:
@@ -170,8 +169,8 @@ func (r *reader) close() error {
 	return s.Close()
 }
 
-// A snapshot is what all readers of a run see, on a server that can share it. On others
-// each query sees the rows that are committed when it begins.
+// A snapshot is what all readers see, on a server that can share it. On others each query has its
+// own.
 type snapshot struct {
 	db    engine.Keeper
 	mu    sync.Mutex
@@ -229,8 +228,7 @@ func (s *snapshot) close() error {
 	return s.owner.Close()
 }
 
-// sharedColumns returns the columns to load, by their names in the source: those given,
-// or all of the source that can be written to in the table.
+// sharedColumns returns the columns to load: those given, or all that the table can take.
 func sharedColumns(source, into *engine.Schema, named []string) (columns []engine.SchemaColumn, names []string, err error) {
 	if named != nil {
 		for _, name := range named {

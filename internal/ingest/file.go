@@ -83,8 +83,7 @@ type fileLoad struct {
 	// Extents of the file's rows: settled ones, those of noted, those sent since the file was opened,
 	// and those that a dry run has checked.
 	settledIn, earlierIn, sentIn, offered []state.Extent
-	// accepted means that none of the rows is in the table, and that this is intended;
-	// looked that the rows of earlier loads were looked for.
+	// accepted: none of the rows is in the table, on purpose. looked: earlier rows were looked for.
 	accepted, looked bool
 }
 
@@ -296,8 +295,8 @@ func (l *fileLoad) recall(ctx context.Context) (err error) {
 	return err
 }
 
-// resume skips the part of the file that is loaded, after comparing its hash, and looks
-// whether the rows loaded earlier are in the table.
+// resume skips the loaded part of the file, whose hash it compares, and looks for its rows in the
+// table.
 func (l *fileLoad) resume(ctx context.Context, c *format.Cutter) error {
 	s := l.Source
 	if l.opt.Dry || s.Started.IsZero() {
@@ -355,8 +354,7 @@ func (l *fileLoad) recut(ctx context.Context, c *format.Cutter, cut state.Cut) (
 	return b, nil
 }
 
-// batches produces the batches of a file: first the recorded cuts that are not in the
-// ledger, then new ones, after their cuts are recorded.
+// batches produces the recorded cuts that are not in the ledger, and then new ones, once recorded.
 func (l *fileLoad) batches(ctx context.Context, c *format.Cutter, t *format.Target, out chan<- *lane.Batch) error {
 	for _, cut := range l.cuts {
 		b, err := l.recut(ctx, c, cut)

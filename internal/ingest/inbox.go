@@ -85,8 +85,7 @@ const (
 	inboxPatience = time.Second
 )
 
-// An Inbox takes posts into a spool, and loads them from there into a table, each row
-// once. Put may be called by any number of goroutines, Run by one.
+// An Inbox takes posts into a spool and loads them, each row once. One goroutine may call Run.
 type Inbox struct {
 	opt   Options
 	spool *spool.Spool
@@ -290,8 +289,7 @@ func (in *Inbox) kept(err error) {
 	}
 }
 
-// refuses returns why posts are refused, or nil. A full spool may have room by now: it counts
-// for as long as senders are likely to have tried again.
+// refuses returns why posts are refused, or nil: after refusedFor a full spool may have room again.
 func (in *Inbox) refuses() error {
 	r := &in.refusal
 	r.Lock()

@@ -35,8 +35,8 @@ type Many struct {
 	Stdin io.Reader
 	// Done, unless nil, is called after each source, one call at a time.
 	Done func(Outcome)
-	// Progress, unless nil, is called after each interval of Options.Every if there are
-	// several sources. With one, Options.Progress is called.
+	// Progress, unless nil, is called for several sources each Options.Every; for one,
+	// Options.Progress is.
 	Progress func(ManyProgress)
 }
 

@@ -117,8 +117,7 @@ func (l *fileLoad) lookBack(ctx context.Context) error {
 	return nil
 }
 
-// forget makes a file that is already loaded new again. It refuses if rows are still
-// in the table and no key would detect the duplicates.
+// forget makes a loaded file new again, unless its rows would then be in the table twice.
 func (l *fileLoad) forget(ctx context.Context, t *format.Target) error {
 	s := l.Source
 	if s.Started.IsZero() {
@@ -188,8 +187,7 @@ type presence struct {
 
 func (l *fileLoad) present(ctx context.Context) (p presence, err error) {
 	name := l.opt.Table.Name
-	// The changes are read before the catalog: when a drop has left the list of
-	// changes, the catalog no longer has the period.
+	// The changes are read first: a drop that has left their list has left the catalog, too.
 	err = l.Retry(ctx, func() error {
 		p = presence{}
 		changes, err := l.State.Changes(ctx, name)

@@ -44,8 +44,7 @@ type Options struct {
 
 	// Again loads a file again as if it were new. Rows whose key is in the table are duplicates.
 	Again bool
-	// AcceptMissing stops the check for rows of a file that were loaded and are
-	// missing from the table: they were removed on purpose.
+	// AcceptMissing stops the check for loaded rows that are missing: they were removed on purpose.
 	AcceptMissing bool
 
 	// pool is what the loads of a Many have in common; nil means that the load has its own.

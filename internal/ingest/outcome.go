@@ -141,8 +141,7 @@ type Known struct {
 	Kind   string `json:"kind"`
 	// Finished reports whether it was loaded to the end that it had.
 	Finished bool `json:"finished"`
-	// Bytes is the length of the part that is completely in the table. The row counts
-	// include that part and the later batches that were committed.
+	// Bytes is the length of the part that is loaded; the counts also include later batches.
 	Bytes int64 `json:"bytes"`
 	state.Counts
 	// Open is the number of batches that were cut but not committed.

@@ -9,8 +9,8 @@ import (
 	"github.com/rowmill/rowmill/internal/state"
 )
 
-// singly sends the rows of publications that couldn't be published, in the batches of
-// the file, each with a second line of the ledger.
+// singly sends the rows that couldn't be published, in the file's batches, by second lines of the
+// ledger.
 func (l *fileLoad) singly(ctx context.Context, n *lane.Collector, t *format.Target, torn error) (err error) {
 	if !n.SendsAny() {
 		return nil

@@ -276,8 +276,7 @@ func (l *streamLoad) fromSpool(ctx context.Context, sp *spool.Spool, below int64
 // mostMerged limits the lines of the ledger of one transaction.
 const mostMerged = 1000
 
-// unsent sends the batches before the last one that is in the ledger, was committed but
-// not acknowledged before a crash, and returns those after it.
+// unsent returns the batches behind the last one that is in the ledger, and sends those before it.
 func (l *streamLoad) unsent(ctx context.Context, all []*format.Batch, done *acknowledger, send func([]*format.Batch) error) ([]*format.Batch, error) {
 	var cuts []state.Cut
 	for _, b := range all {
@@ -334,8 +333,7 @@ func (l *streamLoad) findSpool(ctx context.Context, sp *spool.Spool) error {
 			return err
 		}
 	}
-	// The bytes before the spool's first segment are neither in the spool nor known
-	// to be in the database. This is reported once and then acknowledged.
+	// The database may lack the bytes before the first segment. This is said once, and acknowledged.
 	if from, to := l.Source.Loaded, sp.First(); from < to {
 		l.gap = to
 		if to-from <= emptySegments {

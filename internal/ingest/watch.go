@@ -14,13 +14,11 @@ import (
 )
 
 const (
-	// watchEvery is the interval between two looks at a watched directory. Polling also
-	// sees files that other hosts write to a network file system.
+	// watchEvery is the interval between two looks. Polling also sees what other hosts write (NFS).
 	watchEvery = time.Second
 	// watchSettled is how long a file must not have changed before it is loaded.
 	watchSettled = 2 * time.Second
-	// watchAgain is the pause before a file is tried again whose load failed because the
-	// server can't be reached, or because another process is loading it.
+	// watchAgain is the pause after a lost server, or while another process loads the file.
 	watchAgain = 30 * time.Second
 )
 

@@ -65,8 +65,7 @@ func (j *ndjson) Row(values [][]byte) error {
 	return j.flush()
 }
 
-// appendJSONNumber appends a number as it is, if JSON has it: without zeros in
-// front of it, which have no meaning, and else as a string.
+// appendJSONNumber appends a number without leading zeros, as a string if JSON doesn't have it.
 func appendJSONNumber(dst, text []byte) []byte {
 	digits := text
 	if len(digits) > 0 && digits[0] == '-' {

@@ -75,8 +75,7 @@ func (c *parquetColumn) node() parquet.Node {
 	return parquet.Encoded(parquet.String(), &parquet.RLEDictionary)
 }
 
-// hasBounds reports whether the library's minima and maxima are correct and useful: see
-// the archives of periods, where it has the same reasons.
+// hasBounds reports whether the library's minima and maxima are right, and useful; see archives.
 func (c *parquetColumn) hasBounds() bool {
 	switch c.form {
 	case formText, formBytes, formHex, formFloat:

@@ -69,8 +69,7 @@ func decimalBytes(precision int) int {
 	return int(math.Ceil((float64(precision)*math.Log2(10) + 1) / 8))
 }
 
-// DecimalValue returns a value of a column of Decimal from its digits without a point, such as
-// -1250 for -12.50, and false if it has more digits than precision.
+// DecimalValue returns a value from its digits, e.g. -1250 for -12.50; false if there are too many.
 func DecimalValue(digits []byte, precision int) (parquet.Value, bool) {
 	if len(bytes.TrimLeft(digits, "-")) == 0 || len(bytes.TrimLeft(digits, "-0")) > precision {
 		return parquet.Value{}, false

@@ -161,8 +161,7 @@ func (f form) number() bool {
 // binary reports whether the values are bytes.
 func (f form) binary() bool { return f == formBytes || f == formHex }
 
-// appendBits appends the number of a value of bits, of which there are at most 64: hexadecimal
-// digits alone would be read again as another number.
+// appendBits appends a number of up to 64 bits in decimal: hexadecimal could be read otherwise.
 func appendBits(dst, text []byte) []byte { return strconv.AppendUint(dst, bitsOf(text), 10) }
 
 func bitsOf(text []byte) (n uint64) {
@@ -180,8 +179,7 @@ func (f form) appendHex(dst, text []byte) []byte {
 	return hex.AppendEncode(dst, text)
 }
 
-// keys returns names for the columns in a format in which they have to be distinct and not empty: a
-// column whose name is taken gets a number after it.
+// keys returns distinct names for the columns, none empty: a name that is taken gets a number.
 func keys(cols []engine.ResultColumn) []string {
 	names := make([]string, len(cols))
 	for i, c := range cols {

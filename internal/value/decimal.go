@@ -134,8 +134,7 @@ func IsNumber(text []byte) bool {
 	return err == nil
 }
 
-// AppendPlain appends a number as servers print it: 0.5 for +00.5. It reports whether the
-// number has no exponent, with which they differ.
+// AppendPlain appends a number as servers print it (0.5 for +00.5); false if it has an exponent.
 func AppendPlain(dst, text []byte) ([]byte, bool) {
 	n, err := parseNumber(text)
 	if err != nil || bytes.ContainsAny(text, "eE") {
@@ -154,8 +153,7 @@ func AppendPlain(dst, text []byte) ([]byte, bool) {
 	return dst, true
 }
 
-// AppendInteger appends a number as an integer without a point or an exponent, and
-// reports whether its value is one that isn't absurdly long.
+// AppendInteger appends a number as a plain integer, if it is one of at most 64 digits.
 func AppendInteger(dst, text []byte) ([]byte, bool) {
 	const most = 64 // digits, more than an integer that can be stored has
 	n, err := parseNumber(text)

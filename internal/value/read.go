@@ -37,8 +37,7 @@ type Notation struct {
 	Bytes string `json:"bytes,omitempty"`
 	// DecimalComma means that numbers have a comma as the decimal sign.
 	DecimalComma bool `json:"decimal_comma,omitempty"`
-	// TimeFormats are the forms of times and dates, by column name; "" is for all other
-	// columns. Without one, times have the form that ParseTime reads.
+	// TimeFormats are the forms of times by column, "" for the others; without one see ParseTime.
 	TimeFormats map[string]*TimeFormat `json:"time_formats,omitempty"`
 	// TimeFormat is the form for the column that is read, nil for that of ParseTime.
 	TimeFormat *TimeFormat `json:"-"`
@@ -258,8 +257,8 @@ func isPlain(text []byte) bool {
 	return err == nil && length == len(text) && len(n.whole) > 0 && digits <= 15 && (!n.negative || n.scale() != math.MinInt)
 }
 
-// ParseFloat reads a binary fraction of 32 or 64 bits, including NaN and the
-// infinities, but not in notations that only Go accepts.
+// ParseFloat reads a binary fraction of 32 or 64 bits, NaN or an infinity, but no forms of Go
+// alone.
 func ParseFloat(text []byte, bits int) (float64, error) {
 	f, err := strconv.ParseFloat(unsafeString(text), bits)
 	// The x of a hexadecimal number follows a 0, which may have a sign.
@@ -359,8 +358,7 @@ func (t Type) isMember(text []byte) bool {
 	return slices.ContainsFunc(t.Members, func(m string) bool { return strings.EqualFold(strings.TrimRight(m, " "), unsafeString(text)) })
 }
 
-// Truth reads a boolean in any case: true, t, yes, y, on and 1, or false, f, no, n, off
-// and 0. These are the words of PostgreSQL, whole.
+// Truth reads a boolean in any case: true, t, yes, y, on, 1, or false, f, no, n, off, 0.
 func Truth(text []byte) (is, ok bool) {
 	if len(text) > 5 {
 		return false, false

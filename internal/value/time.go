@@ -360,8 +360,7 @@ func AppendTime(dst []byte, us int64) []byte {
 		}
 		return at.AppendFormat(dst, TimeLayout+".000000")
 	}
-	// Civil date from days since the epoch: Howard Hinnant,
-	// "chrono-Compatible Low-Level Date Algorithms", civil_from_days.
+	// See Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", civil_from_days.
 	z := days + 719468
 	era := z / 146097
 	doe := z - era*146097

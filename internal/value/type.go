@@ -60,8 +60,7 @@ type Type struct {
 	// Bits is the width of an integer, of a binary fraction or of a Bit; 0 is unknown.
 	Bits     int
 	Unsigned bool
-	// Precision is the number of digits of a decimal, Scale how many of them are
-	// after the point. With Precision 0, any number is kept.
+	// Precision is the digits of a decimal, Scale those after the point; Precision 0 keeps any number.
 	Precision, Scale int
 	// Exact, unless 0, is the number of digits that a server keeps of a number that is
 	// not an integer of 64 bits, whatever the column's type: it stores binary fractions.
@@ -72,8 +71,7 @@ type Type struct {
 	Digits int
 	// Length is the maximum length of text in characters, and of bytes; 0 is unlimited or unknown.
 	Length int
-	// Members are those of an Enum or a Set. A member whose name the catalog may show
-	// with escaped backslashes is there in both readings.
+	// Members are those of an Enum or a Set; one with backslashes is there in both readings.
 	Members []string
 	// Array reports that values are arrays, whose elements nothing is known about.
 	Array bool
@@ -176,8 +174,7 @@ func closing(text string) int {
 	return -1
 }
 
-// members returns the words of 'a','it”s'. The catalog may show backslashes escaped,
-// so a word with a backslash is returned in both readings.
+// members returns the words of 'a','it”s'. One with backslashes, maybe escaped, is read both ways.
 func members(list string) (out []string) {
 	for {
 		_, text, found := strings.Cut(list, "'")

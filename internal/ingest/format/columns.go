@@ -348,8 +348,7 @@ func (t *Target) CheckHeader(record []byte, line int) error {
 	return engine.Hinted(err, "no --columns, as the header says which field is which column; --columns in its order, with %s for a field that is not loaded; --header to skip the header whatever it has; --header=false if there is none", Skipped)
 }
 
-// CheckBreaks returns an error if the first line of a source is skipped, as a header or a
-// comment, and ends with CR alone: what follows would be skipped, too.
+// CheckBreaks refuses a skipped first line that ends with CR alone, as all would be skipped.
 func (f *Format) CheckBreaks(p []byte) error {
 	line, _, _ := bytes.Cut(p, LineBreak)
 	skipped := f.HasHeader() || f.isComment(line) || f.Kind == LineProtocol && blankPoint(line)

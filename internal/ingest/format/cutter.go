@@ -114,8 +114,7 @@ func (c *Cutter) Growing() bool { return errors.Is(c.ends, ErrGrowing) }
 // Pending returns the number of bytes that were read but not cut.
 func (c *Cutter) Pending() int { return len(c.buf) }
 
-// fill reads more bytes. After the end of the stream it returns nil, after an
-// error of the stream that error, at each call.
+// fill reads more bytes. At the end of the stream it returns nil, and after an error that error.
 func (c *Cutter) fill(ctx context.Context, flush <-chan time.Time) error {
 	if c.ends != nil {
 		if c.Final() {
@@ -165,8 +164,7 @@ func (c *Cutter) peek(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// end returns the end of the record at n of buf, as Format.end does. For a long
-// record only the bytes read since the last call are searched.
+// end is Format.end at n of buf. Of a long record it searches only the bytes that are new.
 func (c *Cutter) end(n int) (int, error) {
 	p := c.buf[n:]
 	if c.open > maxQuoted && c.open <= len(p) && len(p) <= maxRecord && !c.Final() {

@@ -46,8 +46,7 @@ type DumpReader struct {
 	at     int
 	err    error // of the reader, after out
 
-	// columns are those of the header, once it is written; created those of the table's
-	// CREATE TABLE, and convert how the values of each column are written.
+	// columns are those of the header, created those of CREATE TABLE, and convert writes their values.
 	columns, created []string
 	convert          []func(dst []byte, v *literal) ([]byte, error)
 	// rows reports that the next bytes are tuples of an INSERT, copying that they are rows of a COPY.
@@ -436,8 +435,7 @@ func (d *DumpReader) begin(columns []string) error {
 	return nil
 }
 
-// conversion returns how values of a column are written: what the literal is to the server
-// that the dump is from, for a column of this type.
+// conversion returns how a literal is written: as its server reads it, for a column of this type.
 func (d *DumpReader) conversion(c *engine.SchemaColumn) func(dst []byte, v *literal) ([]byte, error) {
 	bit, numeric, isText := c.Logical == value.Bit, c.Numeric(), c.Kind == value.Text || c.Kind == value.Bytes
 	member := c.Logical == value.Enum || c.Logical == value.Set

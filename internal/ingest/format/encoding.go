@@ -17,8 +17,7 @@ import (
 
 const utf8Name = "utf-8"
 
-// Encoding returns the canonical name of an encoding of text, as defined by the WHATWG
-// Encoding Standard, which reads latin1 as windows-1252. UTF-8 is "".
+// Encoding returns an encoding's name in the WHATWG standard (latin1 is windows-1252); UTF-8 is "".
 func Encoding(name string) (string, error) {
 	e, err := htmlindex.Get(strings.TrimSpace(name))
 	if err != nil || e == encoding.Replacement {

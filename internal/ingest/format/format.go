@@ -38,8 +38,7 @@ type Kind string
 const (
 	// CSV is RFC 4180: fields may be quoted, with doubled quotes and with line breaks within.
 	CSV Kind = "csv"
-	// TSV is the output of COPY and SELECT ... INTO OUTFILE: fields separated by
-	// tabs, with the escapes \t, \n and \\, and \N for NULL.
+	// TSV is the output of COPY and INTO OUTFILE: tabs, the escapes \t, \n and \\, and \N for NULL.
 	TSV Kind = "tsv"
 	// JSONL has one object per line, whose keys are column names.
 	JSONL Kind = "jsonl"
@@ -70,8 +69,7 @@ type Format struct {
 	// Header means that the first line contains column names although Columns are given. Without it, a
 	// first line that is a row of values is refused, because it would be skipped.
 	Header bool `json:"-"`
-	// Nulls are the texts that mean NULL; if there are none, it is \N. Quoted fields and
-	// JSON strings are compared with them only if NullQuoted is set.
+	// Nulls are the texts for NULL, by default \N; with NullQuoted also quoted ones and JSON strings.
 	Nulls      []string `json:"nulls,omitempty"`
 	NullQuoted bool     `json:"null_quoted,omitempty"`
 	// Escape: a backslash in CSV escapes the next character, as with MySQL's FIELDS ESCAPED BY.
@@ -231,8 +229,7 @@ var (
 	errEndless = fmt.Errorf("it has no end within %d MiB", maxRecord>>20)
 )
 
-// End returns the end of the first record of p, including its line break, or 0 if
-// more bytes are needed. final means that p is the end of the source.
+// End returns the end of the first record of p, line break included, or 0 if more bytes are needed.
 func (f *Format) End(p []byte, final bool) (int, error) {
 	if f.Kind == JSON {
 		return elementEnd(p, final)
@@ -269,8 +266,8 @@ func lineEnd(p []byte, line int, final bool) (int, error) {
 	return 0, nil
 }
 
-// unescapedBreak returns the place of the first line break that isn't escaped, -1 if there
-// is none, and the line that it ends. i is the place of the first one.
+// unescapedBreak returns the first line break that isn't escaped, or -1, and its line, given the
+// first.
 func unescapedBreak(p []byte, i int) (int, []byte) {
 	for i >= 0 && escaped(p[:i]) {
 		next := bytes.IndexByte(p[i+1:], '\n')
@@ -385,8 +382,7 @@ var (
 	errBackslash = errors.New("text follows the quote that ends a field; --escape backslash, if a backslash escapes a quote")
 )
 
-// split splits a record, given without its line break, into fields. Values refer to
-// the record or to buf, which is returned grown.
+// split splits a record without its line break. Values refer to it or to buf, which is returned.
 func (f *Format) split(record []byte, fields []field, buf []byte) ([]field, []byte, error) {
 	if f.Kind == TSV || f.Escape {
 		return f.splitEscaped(record, fields, buf)

@@ -13,8 +13,7 @@ import (
 	"time"
 )
 
-// An Input is an open file or stream, decompressed, and decoded to UTF-8. Offsets in a
-// source are those of the bytes that it returns.
+// An Input is an open source, decompressed and in UTF-8. Offsets are those of the bytes it returns.
 type Input struct {
 	*bufio.Reader
 	name  string // the file's, or that of its only member
@@ -37,8 +36,8 @@ func (in *Input) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Follow sets what is needed to read a file that is being written to: whether it is a JSON array,
-// and what is called before a wait for its writer.
+// Follow describes a file that may be written to: whether it is a JSON array, and whom a wait
+// tells.
 func (in *Input) Follow(array bool, waits func()) { in.raw.array, in.raw.waits = array, waits }
 
 // Unfollow ends the wait for the writer.
@@ -73,8 +72,8 @@ type counted struct {
 	size int64 // when the file was opened; 0 is unknown
 	// last are the last two bytes read: in UTF-16, a line break is two bytes.
 	last [2]byte
-	// packed means that the file is compressed: its format reveals whether it is
-	// complete. Decompressors read ahead in goroutines of their own.
+	// packed: the compressed format shows whether the file is complete. It is read by other
+	// goroutines.
 	packed atomic.Bool
 	array  bool // the content is a JSON array
 	waits  func()
@@ -137,8 +136,7 @@ func (c *counted) Read(p []byte) (int, error) {
 	}
 }
 
-// errEmptyPacked is returned for an empty compressed file, which must have been
-// truncated: even without content a compressed file has a header.
+// errEmptyPacked is returned for an empty compressed file: even that of nothing has a header.
 var errEmptyPacked = errors.New("it is empty, and a compressed file never is")
 
 // OpenFile opens a file, decompresses it by its content, and decodes it from the encoding.
@@ -192,8 +190,7 @@ func (in *Input) unpack(r io.Reader, encoding string, is func(packed bool)) erro
 	return err
 }
 
-// OpenStream returns what is compressed and encoded in a stream, whose reads end with
-// ctx where that is possible. The stream itself remains open.
+// OpenStream returns the contents of a stream, which remains open. Reads end with ctx if possible.
 func OpenStream(ctx context.Context, r io.Reader, encoding string) (*Input, error) {
 	in := &Input{}
 	if err := in.unpack(polled{ctx, r}, encoding, func(bool) {}); err != nil {

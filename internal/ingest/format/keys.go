@@ -19,8 +19,7 @@ func (p *Parser) beginKeys() {
 	}
 }
 
-// key returns the column of a key, for whose value there is room in p.values; -1
-// without an error means that the key isn't among the named columns.
+// key returns the column of a key; -1 without an error means that the key is not loaded.
 func (p *Parser) key(name string) (int, error) {
 	i, known := p.byName[name]
 	if !known {

@@ -117,8 +117,7 @@ func Measurement(line []byte) string {
 	return string(name)
 }
 
-// point splits a line of line protocol into p.values: tags and fields by their keys, and
-// the timestamp for the column by which the table rolls.
+// point splits a line into p.values: tags and fields by keys, the timestamp for the column By.
 func (p *Parser) point(record []byte) (string, error) {
 	if bytes.IndexByte(record, '\\') >= 0 {
 		p.buf = appendVerbatim(p.buf, record)

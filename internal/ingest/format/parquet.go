@@ -395,8 +395,7 @@ func appendUnits(dst []byte, n, per int64, layout string) []byte {
 	return time.Unix(seconds, rest*(1e9/per)).UTC().AppendFormat(dst, layout)
 }
 
-// appendInt96 appends the times of older writers: nanoseconds of a day, and the Julian
-// day. Like times without a time zone they have no offset.
+// appendInt96 appends a time of older writers, without a zone: nanoseconds and the Julian day.
 func appendInt96(dst []byte, v deprecated.Int96) []byte {
 	const julianDay1970 = 2440588
 	nanos := int64(uint64(v[1])<<32 | uint64(v[0]))

@@ -23,12 +23,10 @@ const (
 	// parquetPacked has at most parquetRatio for each compressed one, which no codec exceeds.
 	parquetPacked = 32 << 20
 	parquetRatio  = 40_000
-	// parquetHeader limits the header of a page, which may have the page's least and greatest
-	// value, in bytes; most have less than parquetPeek.
+	// parquetHeader limits the header of a page in bytes; most have less than parquetPeek.
 	parquetHeader = 64 << 20
 	parquetPeek   = 4 << 10
-	// thriftDepth and thriftList limit what is nested in a description, and the elements of
-	// a list: there can be no more than 65,535 columns.
+	// thriftDepth and thriftList limit nesting and lists of a description: at most 65,535 columns.
 	thriftDepth = 32
 	thriftList  = 1 << 18
 )

@@ -307,8 +307,7 @@ func (p *Parser) decimalPoint(text []byte) ([]byte, error) {
 	return p.buf[from:len(p.buf):len(p.buf)], nil
 }
 
-// errNullWord concerns the word that mysql -B and other programs write for NULL. Only
-// the user knows whether it means NULL or text.
+// errNullWord concerns the word NULL, as mysql -B writes it: only the user knows what it means.
 var errNullWord = errors.New(`NULL may be text, or mean that there is no value: --null NULL reads it as no value, --null '\N' as text`)
 
 func quoteValue(text []byte, err error) error {

@@ -23,8 +23,7 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// maxWindow limits the memory, in bytes, that a compressed source may demand for
-// what it refers back to: xz -9 needs 64 MiB, zstd --long 128 MiB.
+// maxWindow limits a decompressor's memory in bytes: xz -9 needs 64 MiB, zstd --long 128 MiB.
 const maxWindow = 128 << 20
 
 // A packing is a way to compress a source. It is recognised by its first bytes.
@@ -79,8 +78,7 @@ func packingOf(head []byte) (_ *packing, more bool) {
 	return nil, more
 }
 
-// peekPacking returns the packing of a reader's content, reading no more than needed. begun
-// reports that the content ends within a magic.
+// peekPacking returns the packing of what r has; begun means that r ends within a magic.
 func peekPacking(r *bufio.Reader) (_ *packing, begun bool, err error) {
 	for n := 1; ; n++ {
 		head, err := r.Peek(n)

@@ -44,8 +44,7 @@ const (
 	// a table with at most one index besides its primary key if it is smaller than fewIndexesFile.
 	smallFile      = 4 << 20
 	fewIndexesFile = 64 << 20
-	// fewRows is the number of rows of a period that are inserted in one transaction
-	// rather than published: a publication costs about ten statements.
+	// fewRows rows of a period are inserted: publishing them would cost about ten statements.
 	fewRows = 20000
 	// mergeShare limits a period's rows for each new one that is merged with them. A merge takes the
 	// time of 2*new + old rows on the sorted path. Inserts took a fifth of that while the period's
@@ -174,8 +173,7 @@ func (n *Collector) unmerged(ctx context.Context, p rolling.Period) (why string,
 	return why, err
 }
 
-// choose decides how the collected rows of a period go in. why is the reason why they are
-// inserted, or why they can't be merged with rows that the period has.
+// choose decides how a period's rows go in, and why they are inserted or can't be merged.
 func (n *Collector) choose(ctx context.Context, p rolling.Period, rows int64) (_ Lane, why string, err error) {
 	if n.Opt.Lane == Auto && rows < fewRows {
 		return Live, tooFew, nil

@@ -21,8 +21,7 @@ type Collector struct {
 	target *format.Target
 	layout *layout
 	file   *spillFile
-	// base is the offset from which rows of periods without a publication may get one.
-	// Batches before may be in the ledger with such rows.
+	// base is the offset from which rows may get new publications: earlier ones may be in the ledger.
 	base int64
 	// all are the publications by period, with their indexes in the sorters. The slice is never
 	// changed.
@@ -162,8 +161,7 @@ func (n *Collector) take(s *sender, b *Batch, p *format.Parser) error {
 	return nil
 }
 
-// only leaves those rows in a parsed batch that belong to publications whose rows are
-// sent. Everything else about the batch is in the ledger already.
+// only keeps a parsed batch's rows of publications that are sent; the others are in the ledger.
 func (n *Collector) only(b *Batch, p *format.Parser) {
 	all, keep := *n.all.Load(), p.Kept[:0]
 	for i := range p.Batch.Rows() {
@@ -176,8 +174,7 @@ func (n *Collector) only(b *Batch, p *format.Parser) {
 	p.Rows, p.Rejected = int64(len(keep)), p.Rejected[:0]
 }
 
-// route takes the rows of a batch that are published. The ranges are those of its rows,
-// which may be sent; it returns those that are left.
+// route takes a batch's rows that are published, and returns the ranges of the others.
 func (n *Collector) route(ctx context.Context, s *sender, b *Batch, p *format.Parser, ranges []state.Extent) ([]state.Extent, error) {
 	if b.From < n.base {
 		return ranges, nil

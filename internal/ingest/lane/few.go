@@ -115,8 +115,8 @@ func (n *Collector) commitFew(ctx context.Context, loader engine.Loader, p *publ
 	return nil
 }
 
-// compareFew compares the rows of a publication with those of the table, if some were skipped,
-// and returns how many skipped ones it has compared.
+// compareFew compares a publication's rows with the table's, if some were skipped, and counts
+// these.
 func (n *Collector) compareFew(ctx context.Context, loader engine.Loader, p *publication, out *state.Batch) (compared int64, err error) {
 	all := n.target.All
 	if out.Duplicate == 0 || !n.target.Comparable || !all.HasKey() || !n.mayCompare(int(out.Sent)) {

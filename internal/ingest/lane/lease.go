@@ -63,8 +63,7 @@ func (l *Load) WhileLocked(outer context.Context, name string, again bool, fn fu
 	return err
 }
 
-// Relock calls fn, and calls it again, with the source as it was, each time after a lock was lost.
-// name is what the source is called in messages.
+// Relock calls fn again, with the source as it was, after each loss of a lock. Messages have name.
 func (l *Load) Relock(ctx context.Context, name string, fn func(again bool) error) error {
 	fresh := *l.Source
 	for again := false; ; again = true {
@@ -86,8 +85,7 @@ func LostLock(ctx context.Context, err error) error {
 	return err
 }
 
-// looks is how long a lock may be held by a process that only looks whether a load is
-// running: maintenance, which leaves alone what a load fills.
+// looks is how long maintenance may hold a lock to see whether a load is running.
 const looks = time.Second
 
 // lead takes a lock. It waits for a lock held by another load only with again.

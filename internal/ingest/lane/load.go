@@ -330,8 +330,7 @@ const (
 	lastPause  = 2 * time.Second
 )
 
-// Retry repeats fn after transient errors. RetryFor begins with the first of them: fn may have
-// worked for longer, a publication for example.
+// Retry repeats fn after transient errors, for RetryFor after the first: fn itself may take long.
 func (l *Load) Retry(ctx context.Context, fn func() error) error {
 	var began time.Time
 	for try := 0; ; try++ {

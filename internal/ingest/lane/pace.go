@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// slowCommit is the duration of a transaction above which batches become smaller: it
-// holds locks and makes replicas wait for as long.
+// slowCommit is when batches become smaller: a transaction holds locks, and delays replicas.
 const slowCommit = 200 * time.Millisecond
 
 // paceRange is how many times larger or smaller than Options.Rows batches may become.

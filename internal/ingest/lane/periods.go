@@ -52,8 +52,7 @@ type periods struct {
 	asked     time.Time // when creatable was read
 }
 
-// look returns the periods and the position up to which they are sealed. With again, it
-// reads them, unless they were read within lookAgain.
+// look returns the periods, and up to where they are sealed; again reads them, after lookAgain.
 func (t *periods) look(ctx context.Context, again bool) ([]rolling.Partition, int64, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -151,8 +150,7 @@ func (t *periods) missing(p *format.Parser, c *rolling.Creatable, parts []rollin
 	return out
 }
 
-// create creates the periods that rows of a parsed batch lack, and returns those that
-// there are then. A dry run notes them as created.
+// create creates the periods that a batch lacks, in a dry run by name, and returns all periods.
 func (t *periods) create(ctx context.Context, l *Load, p *format.Parser, c *rolling.Creatable) (parts []rolling.Partition, upTo int64, err error) {
 	t.creating.Lock()
 	defer t.creating.Unlock()
@@ -193,8 +191,7 @@ func (t *periods) create(ctx context.Context, l *Load, p *format.Parser, c *roll
 	return nil, 0, engine.Classed(engine.ErrLockTimeout, errors.New("another process creates or drops the periods that rows need"))
 }
 
-// createTries is how often periods are created for one batch, and then looked for: another
-// process may create others in their place, or drop them.
+// createTries limits attempts for one batch: other processes may create or drop periods meanwhile.
 const createTries = 4
 
 // outside returns why a row outside of all periods is rejected.

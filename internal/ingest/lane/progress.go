@@ -17,8 +17,8 @@ type Progress struct {
 	Bytes, Size int64
 	Sent        int64
 	Sending     time.Duration
-	// Share is the part of a source without a size that is read, from 0 to 1, if it is
-	// known, and ShareBefore the part of it that earlier loads had sent.
+	// Share is the part of a source without a size that is read (0 to 1), ShareBefore by earlier
+	// loads.
 	Share, ShareBefore float64
 	// Collected rows are published together, of which Written are written, for the time Publishing.
 	Collected, Written int64
@@ -37,8 +37,7 @@ type Result struct {
 	// A dry run has checked the sent rows, and could send the inserted ones.
 	state.Counts
 	Continued int64 `json:"continued,omitempty"`
-	// Before is the number of rows that earlier loads of the same source sent, if they
-	// came to its end; BeforeRejected is how many of them were rejected.
+	// Before counts the rows of earlier loads that came to the end, and BeforeRejected the bad ones.
 	Before         int64 `json:"before"`
 	BeforeRejected int64 `json:"before_rejected"`
 	// LoadedAt is when rows of earlier loads were last recorded. Of those of a file, Missing are not
@@ -63,17 +62,14 @@ type Result struct {
 	Finished bool `json:"finished"`
 	// Damaged lists byte ranges of the spool that were set aside, with the path of their copy.
 	Damaged []string `json:"damaged,omitempty"`
-	// Unfinished is the number of bytes of a stream's last record that were not
-	// loaded because the load ended in the middle of it.
+	// Unfinished is the bytes of a stream's last record, in the middle of which the load ended.
 	Unfinished int `json:"unread_bytes,omitempty"`
-	// Lost is the number of rows of a stream that were read but neither loaded nor
-	// kept in a spool, because the load failed or had to end.
+	// Lost counts rows of a stream that were read, but neither loaded nor kept in a spool.
 	Lost    int64   `json:"not_loaded,omitempty"`
 	Seconds float64 `json:"seconds"`
 }
 
-// Text describes the progress of a load. The time left is estimated from the rows that
-// this load has sent itself: rows loaded earlier are only compared.
+// Text describes the progress. The time left follows from the rows that this load itself has sent.
 func (p Progress) Text(dry bool) string {
 	sending := p.Sending
 	if sending <= 0 {

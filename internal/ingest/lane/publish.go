@@ -199,8 +199,7 @@ func (n *Collector) Sends(from int64) bool {
 	return slices.ContainsFunc(*n.all.Load(), func(p *publication) bool { return p.State == state.Single && p.Has(p.From, from) })
 }
 
-// RecordedOf returns what is recorded of a source that is not loaded to its end: its
-// cuts, its publications, and the lines of the ledger of both.
+// RecordedOf returns a source's cuts, its publications, and the lines of the ledger of both.
 func RecordedOf(ctx context.Context, st *state.Store, s *state.Source) (cuts []state.Cut, published []*state.Publication, noted map[string]state.Batch, err error) {
 	if cuts, err = st.Cuts(ctx, s.Table, s.Key); err != nil {
 		return nil, nil, nil, err

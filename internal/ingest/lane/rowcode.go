@@ -143,8 +143,7 @@ func (l *layout) decode(row []byte, b *engine.Batch) (ordinal uint64, err error)
 	return ordinal, nil
 }
 
-// keyOfFloat returns an integer with the order of the numbers. -0 and 0 are one number to
-// servers, and stay apart here: only the order of rows depends on it.
+// keyOfFloat returns an integer with the order of the numbers; -0 comes before 0.
 func keyOfFloat(x float64) uint64 {
 	n := math.Float64bits(x)
 	if n>>63 == 1 {

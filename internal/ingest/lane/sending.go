@@ -18,8 +18,7 @@ type Sending struct {
 	Periods    Periods
 	AnyPeriods bool
 
-	// Rows and Bytes limit a batch; 0 means DefaultBytes, and DefaultRows at first, which
-	// then adapt to the server (see pace). A record is never split.
+	// Rows and Bytes limit a batch; with 0, DefaultBytes and a number of rows that adapts (see pace).
 	Rows, Bytes int
 	// Writers is the number of batches sent concurrently; 0 means DefaultWriters.
 	// Engines with serial writes always use 1, and so does UpdateDuplicate.

@@ -476,8 +476,7 @@ type part struct {
 // mostMeasurements limits the measurements of a request.
 const mostMeasurements = 1000
 
-// byMeasurement splits line protocol by measurement, in the order of their first lines.
-// bad describes the first line without a measurement.
+// byMeasurement splits line protocol by measurement. bad describes the first line without one.
 func byMeasurement(f *format.Format, body []byte) (parts []*part, bad string, err error) {
 	known := map[string]*part{}
 	err = f.Records(body, func(line int64, record []byte) error {

@@ -85,8 +85,7 @@ func Open(ctx context.Context, o ServiceOptions) (_ *Service, err error) {
 	return s, nil
 }
 
-// Serve takes requests and loads their rows until ctx ends. Then requests that have begun
-// are completed, and the spools are emptied for at most drainTimeout.
+// Serve takes and loads rows until ctx ends, and empties the spools for at most drainTimeout.
 func (s *Service) Serve(ctx context.Context) error {
 	server := &http.Server{
 		Handler: s.Server, ReadHeaderTimeout: headerTimeout, ReadTimeout: requestTimeout, WriteTimeout: answerTimeout, IdleTimeout: idleTimeout,

@@ -160,8 +160,7 @@ func (s *Spool) fail(err error) error {
 	return s.broken
 }
 
-// room waits until a record of size bytes, including its head, fits into the
-// budget. It reports whether a new segment must begin.
+// room waits until size bytes fit into the budget, and reports whether a new segment begins.
 func (s *Spool) room(ctx context.Context, size int64) (roll bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -74,8 +74,7 @@ func putRecordHead(p *[recordHead]byte, id uint64, offset int64, data []byte) {
 	binary.LittleEndian.PutUint32(p[12:], crc32.Checksum(data, castagnoli))
 }
 
-// getRecordHead returns the length and the CRC of the data. It returns false unless p
-// begins with the head of a record of that spool at that offset.
+// getRecordHead returns length and CRC of the data, if p begins with a head of that ID and offset.
 func getRecordHead(p []byte, id uint64, offset int64) (length int64, sum uint32, ok bool) {
 	if len(p) < recordHead || string(p[:4]) != marker {
 		return 0, 0, false

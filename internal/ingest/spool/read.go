@@ -97,8 +97,7 @@ func (s *Spool) gone(at place) bool {
 	return at.from < s.released
 }
 
-// read reads the record at a place. A nonempty reason describes its damage. The segment
-// isn't kept open: as long as it is, its removal frees nothing.
+// read reads a record, or says how it is damaged. An open segment would free nothing when removed.
 func (s *Spool) read(base int64, at place) (rec Record, reason string, err error) {
 	f, err := os.Open(s.path(base))
 	if err != nil {

@@ -91,8 +91,7 @@ var ErrFull = errors.New("the spool is full")
 // ErrTooLarge is returned for records that don't fit into the spool even if it is empty.
 var ErrTooLarge = errors.New("too large for the spool")
 
-// ErrBeyond is returned for an offset after the spool's end: either the spool has
-// lost records, or the offset belongs to another spool.
+// ErrBeyond: the offset lies after the spool's end. The spool has lost records, or isn't the same.
 var ErrBeyond = errors.New("beyond the spool's end")
 
 // Options describe a spool's location and size.
@@ -129,8 +128,7 @@ type Found struct {
 	Records, Bytes int64
 	// Torn is the number of bytes of a torn tail that were removed.
 	Torn int64
-	// TornFile is the copy of that tail. It is "" if the tail was the beginning of a
-	// record or zeros: then no record whose Append had returned was lost.
+	// TornFile is the copy of that tail, or "" if it was the beginning of a record, or zeros.
 	TornFile string
 	// Bad lists the parts set aside. Each Open reports them until their segment is released.
 	Bad []Bad
@@ -197,8 +195,7 @@ func (p place) to() int64 { return p.from + int64(p.size) }
 // ID returns the spool's ID: 16 hexadecimal digits, generated at random when the spool was created.
 func (s *Spool) ID() string { return formatID(s.id) }
 
-// Finish declares that no more records will be appended: Next returns io.EOF once all
-// are read. This holds until the spool is opened again.
+// Finish declares that no more records come: Next returns io.EOF once all are read.
 func (s *Spool) Finish() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
