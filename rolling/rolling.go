@@ -34,14 +34,6 @@ const (
 	Sequence
 )
 
-// String returns "time" or "sequence".
-func (a Axis) String() string {
-	if a == Sequence {
-		return "sequence"
-	}
-	return "time"
-}
-
 // The positions a period may contain. Times are those that every supported server
 // can store in a DATETIME or TIMESTAMP: years 1000 to 9999 (MySQL's range).
 const (
@@ -165,7 +157,7 @@ func (g Grid) At(pos int64) (Period, error) {
 	}
 	b := g.Bounds()
 	if !b.Contains(pos) {
-		return Period{}, fmt.Errorf("%w: %s position %d is not in [%d, %d)", ErrOutside, g.axis, pos, b.From, b.To)
+		return Period{}, fmt.Errorf("%w: %d is not in [%d, %d)", ErrOutside, pos, b.From, b.To)
 	}
 	if g.months > 0 {
 		return clip(g.atMonths(pos), b), nil

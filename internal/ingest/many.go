@@ -35,8 +35,7 @@ type Many struct {
 	Stdin io.Reader
 	// Done, unless nil, is called after each source, one call at a time.
 	Done func(Outcome)
-	// Progress, unless nil, is called for several sources each Options.Every; for one,
-	// Options.Progress is.
+	// With several sources, Progress is called each Options.Every; with one, Options.Progress is.
 	Progress func(ManyProgress)
 }
 

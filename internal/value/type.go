@@ -174,7 +174,7 @@ func closing(text string) int {
 	return -1
 }
 
-// members returns the words of 'a','it”s'. One with backslashes, maybe escaped, is read both ways.
+// members returns the words of 'a','it”s'. One with a backslash is there twice, also unescaped.
 func members(list string) (out []string) {
 	for {
 		_, text, found := strings.Cut(list, "'")

@@ -348,7 +348,7 @@ func (t *Target) CheckHeader(record []byte, line int) error {
 	return engine.Hinted(err, "no --columns, as the header says which field is which column; --columns in its order, with %s for a field that is not loaded; --header to skip the header whatever it has; --header=false if there is none", Skipped)
 }
 
-// CheckBreaks refuses a skipped first line that ends with CR alone, as all would be skipped.
+// CheckBreaks refuses a skipped first line that ends with CR alone: all lines would be skipped.
 func (f *Format) CheckBreaks(p []byte) error {
 	line, _, _ := bytes.Cut(p, LineBreak)
 	skipped := f.HasHeader() || f.isComment(line) || f.Kind == LineProtocol && blankPoint(line)

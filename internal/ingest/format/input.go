@@ -36,8 +36,8 @@ func (in *Input) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Follow describes a file that may be written to: whether it is a JSON array, and whom a wait
-// tells.
+// Follow tells how a file that is written to meanwhile ends: array means with a bracket. waits is
+// called before a wait for its writer.
 func (in *Input) Follow(array bool, waits func()) { in.raw.array, in.raw.waits = array, waits }
 
 // Unfollow ends the wait for the writer.
@@ -72,8 +72,8 @@ type counted struct {
 	size int64 // when the file was opened; 0 is unknown
 	// last are the last two bytes read: in UTF-16, a line break is two bytes.
 	last [2]byte
-	// packed: the compressed format shows whether the file is complete. It is read by other
-	// goroutines.
+	// packed means compressed: the format shows whether the file is complete. Decompressors read it
+	// in goroutines of their own.
 	packed atomic.Bool
 	array  bool // the content is a JSON array
 	waits  func()
@@ -136,7 +136,7 @@ func (c *counted) Read(p []byte) (int, error) {
 	}
 }
 
-// errEmptyPacked is returned for an empty compressed file: even that of nothing has a header.
+// errEmptyPacked is returned for an empty file that should be compressed: it would have a header.
 var errEmptyPacked = errors.New("it is empty, and a compressed file never is")
 
 // OpenFile opens a file, decompresses it by its content, and decodes it from the encoding.
@@ -193,23 +193,10 @@ func (in *Input) unpack(r io.Reader, encoding string, is func(packed bool)) erro
 // OpenStream returns the contents of a stream, which remains open. Reads end with ctx if possible.
 func OpenStream(ctx context.Context, r io.Reader, encoding string) (*Input, error) {
 	in := &Input{}
-	if err := in.unpack(polled{ctx, r}, encoding, func(bool) {}); err != nil {
+	if err := in.unpack(ended{ctx, r}, encoding, func(bool) {}); err != nil {
 		return nil, errors.Join(err, in.Close())
 	}
 	return in, nil
-}
-
-// A polled reader's reads end when ctx does, if it can be polled.
-type polled struct {
-	ctx context.Context
-	io.Reader
-}
-
-func (p polled) Read(to []byte) (int, error) {
-	if !ready(p.ctx, p.Reader) {
-		return 0, p.ctx.Err()
-	}
-	return p.Reader.Read(to)
 }
 
 // Close closes the file.
@@ -237,14 +224,16 @@ func WithFile(ctx context.Context, path string, open func() (*Input, error), fn 
 	return nil
 }
 
+// An ended reader's reads end when ctx does: those of a file that can be polled at once, others when
+// they return.
 type ended struct {
 	ctx context.Context
 	io.Reader
 }
 
 func (e ended) Read(p []byte) (int, error) {
-	if err := e.ctx.Err(); err != nil {
-		return 0, err
+	if !ready(e.ctx, e.Reader) {
+		return 0, e.ctx.Err()
 	}
 	return e.Reader.Read(p)
 }

@@ -60,7 +60,7 @@ func OpenParquet(path string, s *engine.Schema, selected *Format) (_ *Input, nam
 	if err != nil {
 		return nil, nil, err
 	}
-	r := newParquetReader(in, f, p)
+	r := &parquetReader{in: in, file: f, of: p, rows: max(p.NumRows(), 1)}
 	if names, err = r.choose(p.Root(), s, selected); err != nil {
 		return nil, nil, err
 	}
@@ -128,10 +128,6 @@ const (
 	parquetRows  = 256
 	parquetBytes = 1 << 20
 )
-
-func newParquetReader(in *Input, f io.ReaderAt, p *parquet.File) *parquetReader {
-	return &parquetReader{in: in, file: f, of: p, rows: max(p.NumRows(), 1)}
-}
 
 func (r *parquetReader) choose(root *parquet.Column, s *engine.Schema, selected *Format) ([]string, error) {
 	fields := root.Columns()

@@ -274,7 +274,7 @@ func FuzzParquet(f *testing.F) {
 		}
 		func() {
 			defer parquetPanic(&err)
-			r := newParquetReader(&Input{}, bytes.NewReader(data), p)
+			r := &parquetReader{in: &Input{}, file: bytes.NewReader(data), of: p, rows: max(p.NumRows(), 1)}
 			if _, err := r.choose(p.Root(), s, &Format{}); err != nil {
 				return
 			}

@@ -173,7 +173,7 @@ func (n *Collector) unmerged(ctx context.Context, p rolling.Period) (why string,
 	return why, err
 }
 
-// choose decides how a period's rows go in, and why they are inserted or can't be merged.
+// choose decides how a period's rows go in. why says why they are inserted, or not merged.
 func (n *Collector) choose(ctx context.Context, p rolling.Period, rows int64) (_ Lane, why string, err error) {
 	if n.Opt.Lane == Auto && rows < fewRows {
 		return Live, tooFew, nil
