@@ -91,7 +91,7 @@ var (
 	dateAsTime          = rule{trait: "MistakesDates", reason: "%s takes a date for a time of day in some plans of the server"}
 	namedCollation      = rule{trait: "OperandForm", reason: "%s has a text whose collation is named in the query"}
 	severalTexts        = rule{trait: "OperandForm", reason: "%s combines several texts, one of them computed"}
-	notStored           = rule{reason: "%s can't be stored in between with certainty"}
+	notStored           = rule{reason: "%s can't be stored in a temporary table with certainty"}
 	severalStars        = rule{reason: "it has several stars"}
 	sameColumns         = rule{reason: "two columns of its result are called %s"}
 	formAround          = rule{reason: "it has %s around the groups of a derived table or CTE"}
