@@ -118,41 +118,41 @@ func (c *cache) figures() CacheStats {
 	return s
 }
 
-// uncached returns why the partial results of a plan can't be cached in any state of the table; ""
-// if they can.
-func (r *Runner) uncached(p *plan.Plan) string {
+// uncached returns the normal form of the query of a plan's pieces, or why their results can't be
+// cached in any state of the table.
+func (r *Runner) uncached(p *plan.Plan) (normal, why string) {
 	versioner, ok := r.nodes[0].Reader.(engine.PartVersioner)
 	switch {
 	case r.o.NoCache:
-		return "it is turned off"
+		return "", "it is turned off"
 	case len(p.Branches) > 0:
-		return "it has a set operation"
+		return "", "it has a set operation"
 	case len(p.Rollups) > 0:
-		return "roll-ups are read"
+		return "", "roll-ups are read"
 	case len(r.nodes) > 1:
-		return "the table lies on several servers"
+		return "", "the table lies on several servers"
 	case !ok:
-		return "this server doesn't tell whether rows that rowmill hasn't written have changed"
+		return "", "this server doesn't tell whether rows that rowmill hasn't written have changed"
 	case !p.Alone:
-		return "the query reads another table, too, or this one twice"
+		return "", "the query reads another table, too, or this one twice"
 	case !p.Table.Period || !p.Table.Versioned || len(p.Table.Parts) == 0:
-		return "it is no rolling table"
+		return "", "it is no rolling table"
 	}
 	for _, piece := range p.Pieces {
 		if piece.Where != "" || piece.Query != "" || piece.Node != 0 || piece.Table != nil {
-			return "its pieces are no partitions of the table"
+			return "", "its pieces are no partitions of the table"
 		}
 	}
-	text, err := parse.Normal(p.Partial[0]+"?"+p.Partial[1], r.nodes[0].Syntax(p.State))
+	normal, err := parse.Normal(p.Partial[0]+"?"+p.Partial[1], r.nodes[0].Syntax(p.State))
 	if err != nil {
-		return "the query has no normal form: " + err.Error()
+		return "", "the query has no normal form: " + err.Error()
 	}
-	for _, word := range strings.FieldsFunc(strings.ToLower(text), func(c rune) bool { return (c < 'a' || c > 'z') && c != '_' }) {
+	for _, word := range strings.FieldsFunc(strings.ToLower(normal), func(c rune) bool { return (c < 'a' || c > 'z') && c != '_' }) {
 		if slices.Contains(versioner.TimeWords(), word) {
-			return "the query depends on the time: " + word
+			return "", "the query depends on the time: " + word
 		}
 	}
-	return ""
+	return normal, ""
 }
 
 // A caching is the use of the cache by one query.
@@ -170,11 +170,11 @@ type caching struct {
 
 // caching returns nil if the plan's partials can't be cached, which the report then says.
 func (r *Runner) caching(p *plan.Plan, report *Report) *caching {
-	if report.Uncached = r.uncached(p); report.Uncached != "" {
+	text, why := r.uncached(p)
+	if report.Uncached = why; why != "" {
 		return nil
 	}
 	c := &caching{cache: &r.cache, rows: map[int][]byte{}, store: map[int]string{}}
-	text, _ := parse.Normal(p.Partial[0]+"?"+p.Partial[1], r.nodes[0].Syntax(p.State)) // which uncached has found
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%q %q %q %q\n", text, p.Table.Database, p.Table.Name, p.Table.Created)
 	for _, x := range p.State {

@@ -376,11 +376,9 @@ func (g *grouped) describeGroups() error {
 		k.col, k.bytes = cols[i], g.facts.Bytes(cols[i], k.text)
 	}
 	n := len(g.keys)
-	var in []engine.ResultColumn
-	if len(inputs) > 0 {
-		if in, err = g.describeAs(len(inputs), g.unhole(g.begin()+strings.Join(inputs, ", ")+g.rows())); err != nil {
-			return err
-		}
+	in, err := g.describeAs(len(inputs), g.unhole(g.begin()+strings.Join(inputs, ", ")+g.rows()))
+	if err != nil {
+		return err
 	}
 	for _, a := range g.aggregates {
 		if g.isKeyed(a) {

@@ -132,18 +132,13 @@ func (b *block) checkOuterQuery(q *parse.Query) error {
 			}
 		}
 	}
-	var in, results []engine.ResultColumn
-	if n := len(keys) + len(inputs); n > 0 {
-		var err error
-		if in, err = x.describeAs(n, with+"SELECT "+strings.Join(append(slices.Clone(keys), inputs...), ", ")+from); err != nil {
-			return err
-		}
+	in, err := x.describeAs(len(keys)+len(inputs), with+"SELECT "+strings.Join(slices.Concat(keys, inputs), ", ")+from)
+	if err != nil {
+		return err
 	}
-	if len(list) > 0 {
-		var err error
-		if results, err = x.describeAs(len(list), with+"SELECT "+strings.Join(list, ", ")+from); err != nil {
-			return err
-		}
+	results, err := x.describeAs(len(list), with+"SELECT "+strings.Join(list, ", ")+from)
+	if err != nil {
+		return err
 	}
 	for i, k := range keys {
 		if x.facts.Bytes(in[i], k) != "" || in[i].Class == engine.ClassOther {

@@ -221,8 +221,11 @@ func (x *splitter) describe(query string) ([]engine.ResultColumn, error) {
 	return cols, nil
 }
 
-// describeAs is describe for a query that has n columns.
+// describeAs is describe for a query that has n columns; it isn't asked about 0.
 func (x *splitter) describeAs(n int, query string) ([]engine.ResultColumn, error) {
+	if n == 0 {
+		return nil, nil
+	}
 	cols, err := x.describe(query)
 	if err == nil {
 		err = wantColumns(cols, n)
