@@ -17,8 +17,7 @@ import (
 	"github.com/rowmill/rowmill/internal/state"
 )
 
-// CacheBytes limits the memory of cached partials, and mostPartial that of the partial rows of one
-// period.
+// CacheBytes limits the memory of all cached partials, mostPartial that of one period's rows.
 const (
 	CacheBytes  = 64 << 20
 	mostPartial = CacheBytes / 16
@@ -26,8 +25,8 @@ const (
 
 // CacheStats are the figures of the cache of partials since the Runner was made.
 type CacheStats struct {
-	// Hits is the number of periods that were not read because their partial rows were in the cache;
-	// Misses is that of periods that could have been.
+	// Hits is the number of periods that were found in the cache, Misses of those that were not,
+	// although they could have been.
 	Hits, Misses int64
 	// Periods and Bytes are the size of the cache.
 	Periods int
@@ -37,7 +36,8 @@ type CacheStats struct {
 // CacheStats returns the figures of the cache.
 func (r *Runner) CacheStats() CacheStats { return r.cache.figures() }
 
-// A cache keeps the partial rows of sealed periods, of which the least recently used are dropped.
+// A cache keeps the partial rows of sealed periods. When it is full, it drops the least recently
+// used.
 type cache struct {
 	mu      sync.Mutex
 	entries map[cacheKey]*list.Element
@@ -159,8 +159,8 @@ func (r *Runner) uncached(p *plan.Plan) (normal, why string) {
 type caching struct {
 	cache *cache
 	query [sha256.Size]byte
-	// before are the versions of partitions before the snapshot, versions those of sealed periods in
-	// it, both by partition.
+	// before has the versions of partitions before the snapshot, versions those of sealed periods in
+	// it; both by partition.
 	before, versions map[string]string
 	// rows has the cached rows of pieces, by piece. store has the partitions whose rows are to be
 	// cached, by piece.

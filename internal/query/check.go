@@ -110,9 +110,8 @@ func (r *Runner) Check(ctx context.Context, p *plan.Plan) (*Checked, error) {
 	return c, nil
 }
 
-// asWhole runs the statement whole. It uses the first session of those that will run the pieces, so
-// that both see the same snapshot. If the pieces run on other servers, it uses a session of the
-// head.
+// asWhole runs the statement whole, in the first of the sessions for pieces, so that both see the
+// same snapshot. If the pieces run on other servers, it uses a session of the head.
 func (x *execution) asWhole(sink Sink) error {
 	run, n := x.runs[0], x.r.nodes[0]
 	if run.node == n {

@@ -95,7 +95,7 @@ func explainRollup(u plan.RollupUse) ExplainedRollup {
 	return e
 }
 
-// text says what the roll-up stands for.
+// text says which rows the roll-up replaces.
 func (e *ExplainedRollup) text() string {
 	times := make([]string, len(e.Ranges))
 	for i, x := range e.Ranges {

@@ -109,8 +109,7 @@ func (r *Runner) estimated(p *plan.Plan) bool {
 	return len(p.Parts) == 0 || slices.ContainsFunc(p.Table.Parts, func(part engine.TablePart) bool { return part.Rows >= 0 && slices.Contains(p.Parts, part.Name) })
 }
 
-// countFew counts the rows of a table of which the server has no estimate, if they are less than
-// SmallRows.
+// countFew counts the rows of a table up to SmallRows, if the server has no estimate of them.
 func (r *Runner) countFew(ctx context.Context, s *engine.Session, p *plan.Plan) error {
 	n := r.nodes[0]
 	if r.o.Always || !n.Capabilities().PeriodTables || len(p.Table.Parts) == 0 {

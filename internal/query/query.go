@@ -46,8 +46,7 @@ type Options struct {
 	ReadOnly bool
 	// Progress is called while pieces run, one call at a time; nil if nobody looks.
 	Progress func(Progress)
-	// NoRerun returns an error where a query whose pieces don't determine the answer would be run
-	// whole.
+	// NoRerun returns an error in place of running a query again whole.
 	NoRerun bool
 	// Rollups tells what the roll-ups of tables have; nil reads none.
 	Rollups Rollups
@@ -98,8 +97,8 @@ type Report struct {
 	// Warned is the number of warnings of the server about values in pieces, such as a division by
 	// zero.
 	Warned int64
-	// Cached is the number of periods whose partials came from the cache. Uncached is why none could
-	// have; "" if some could.
+	// Cached is the number of periods whose partials came from the cache. Uncached is why no period
+	// could be cached; "" if some could.
 	Cached   int
 	Uncached string
 	// Rerun is why the query was run whole after its pieces had been: an answer that SQL

@@ -168,8 +168,8 @@ func (k *keyRange) where(cuts []int64, i int) string {
 	return where
 }
 
-// How a cut is searched: at most maxProbes estimates, for 64 bits, until a part is within a quarter
-// of what it should be. Values that are evenly distributed need one.
+// How a cut is searched: with at most maxProbes estimates, one for each bit of the key, until a
+// piece has its share of the rows within a quarter. Evenly distributed values need one estimate.
 const (
 	maxProbes = 64
 	tolerance = 4

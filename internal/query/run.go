@@ -28,8 +28,8 @@ type node struct {
 	engine.Reader
 	name string // "" of the first
 	err  error  // why there is no Reader
-	// plain are sessions for planning and for whole queries, pieces those for pieces, whose clock
-	// stands.
+	// plain has sessions for planning and for whole queries, pieces those for pieces, in which the
+	// clock stands still.
 	plain, pieces *pool
 
 	mu       sync.Mutex
@@ -299,7 +299,7 @@ func (x *execution) open() (err error) {
 		}
 	}
 	if len(x.runs) > 1 {
-		report.Warnings = nil // what is said of single servers follows
+		report.Warnings = nil // of single servers, which the next warning includes
 		x.unproven("several servers have no common snapshot")
 	}
 	if report.Proof == "" && r.o.Require {
@@ -323,8 +323,8 @@ func (x *execution) beginCached() (err error) {
 	r, n := x.r, x.r.nodes[0]
 	sessions := r.parallel(n.Reader)
 	run := nodeRun{node: n}
-	// If all but a few are cached, few sessions are needed: for few rows one, whose snapshot needs no
-	// proof.
+	// If few partitions are missing in the cache, few sessions are needed: a single one for few rows,
+	// whose snapshot needs no proof.
 	missing := x.cached.missing(x.p.Parts)
 	needed := max(1, min(sessions, len(missing)))
 	if fewRows([]plan.Piece{joinParts(partRows(x.p.Table), missing)}) {

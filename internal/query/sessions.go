@@ -32,7 +32,7 @@ type session struct {
 	since time.Time
 }
 
-// get returns a session with these settings: an idle one, whose settings are made again, or a new
+// get returns a session with these settings: an idle one, in which it sets them again, or a new
 // one.
 func (p *pool) get(ctx context.Context, st engine.State) (*session, error) {
 	for {
@@ -55,8 +55,8 @@ func (p *pool) get(ctx context.Context, st engine.State) (*session, error) {
 	return &session{Session: s, state: st}, nil
 }
 
-// take removes an idle session that has the same settings, with whatever values, and those that
-// have been idle for long.
+// take removes an idle session with values for the same settings, and all sessions that have been
+// idle for long.
 func (p *pool) take(st engine.State) (s *session, old []*session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"github.com/rowmill/rowmill/internal/query/parse"
 )
 
-// A Batch is the statements of a text, with the line of the text on which each begins, from 1, and
-// the settings of the session that they are for: those that the server gives to any client.
+// A Batch is the statements of a text, with the line of the text on which each begins, from 1.
+// State has the settings of the session in which they run: the server's defaults.
 type Batch struct {
 	Texts []string
 	Lines []int
@@ -78,7 +78,7 @@ func (b *Batch) divide(text string, syntax engine.Syntax) {
 	}
 }
 
-// reading are the words with which statements begin that read and change nothing, main those of the
+// reading are the first words of statements that change nothing, main the first words of the
 // statement after WITH.
 var (
 	reading = []string{"SELECT", "WITH", "VALUES", "TABLE", "SHOW", "DESCRIBE", "DESC", "EXPLAIN", "ANALYZE", "CHECKSUM", "HELP"}

@@ -49,7 +49,7 @@ func (w *notSplit) Error() string { return w.reason + ": " + w.detail }
 type answered struct {
 	text  string
 	notes []note
-	found int64 // what FOUND_ROWS() returns; -1 is unknown
+	found int64 // the value of FOUND_ROWS() after it; -1 is unknown
 	// warned reports warnings of the server, which it lists if it runs the query whole.
 	warned bool
 }
@@ -60,8 +60,7 @@ type note struct{ level, code, text string }
 // errKilled ends pieces on behalf of KILL.
 var errKilled = errors.New("killed")
 
-// An attempt is one to answer a query in pieces: how the client asked for it, and what has been
-// passed on of the answer.
+// An attempt answers a query in pieces. It has the client's command, and the state of the answer.
 type attempt struct {
 	c *client
 	// prepared is nil for a query as text.

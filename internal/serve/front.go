@@ -12,7 +12,7 @@
 //	handshake.go                 a client becomes known to the server
 //	relay.go, step.go, loop_*.go commands and responses, passed on by a goroutine or a loop
 //	reply.go                     where a response ends
-//	session                      what the client has said that decides whether a query may be split
+//	session                      the state of the client's session, which decides about splitting
 //	handle.go, answer.go         a query that is split: checked (check.go, settings.go) and planned,
 //	                             run, and passed on in the server's form (result.go, binary.go)
 //	server.go                    the front's own statements on a client's connection to the server
@@ -132,7 +132,7 @@ func (o *Options) complete() {
 // piecesPerQuery is how many queries may run in pieces at once, by default.
 const piecesPerQuery = 4
 
-// runner returns what answers queries of a front that has been given nothing else.
+// runner returns the Answerer of a front whose Options have none.
 func (o *Options) runner() *query.Runner {
 	atOnce := int64((o.MaxPieces + o.Parallel - 1) / o.Parallel)
 	return query.New(o.Reader, query.Options{Parallel: o.Parallel, Memory: o.Memory / atOnce, NoRerun: true, Rollups: o.Rollups, NoRollups: o.NoRollups, NoCache: o.NoCache})

@@ -32,7 +32,7 @@ type loop struct {
 type loops struct {
 	list []*loop
 	next int
-	// procs is what GOMAXPROCS has been raised by.
+	// procs is how much GOMAXPROCS has been raised.
 	procs int
 	mu    sync.Mutex
 	all   sync.WaitGroup
@@ -219,7 +219,7 @@ func signal(ch chan struct{}) {
 	}
 }
 
-// read and write don't wait: errAgain is for what would.
+// read and write return errAgain in place of waiting.
 func (s *sock) read(p []byte) (int, error) {
 	for {
 		n, _, errno := syscall.RawSyscall(syscall.SYS_READ, uintptr(s.fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)))

@@ -2,11 +2,11 @@ package serve
 
 import "github.com/rowmill/rowmill/internal/mysqlwire"
 
-// Commands about prepared statements that are passed on. What executions that were answered in
-// pieces have kept from the server, it gets with the next one that is passed on.
+// Commands for prepared statements that are passed on. An execution that was answered in pieces may
+// have had types of parameters, which the server gets with the next execution.
 
-// wantHead reads what decides about a command for a prepared statement: which one it is, and the
-// types of its parameters.
+// wantHead reads the part of a command for a prepared statement that decides about it: the
+// statement's id, and the types of its parameters.
 func (c *client) wantHead() error {
 	u := &c.user
 	size := mysqlwire.Length(u.buf[u.r:])

@@ -28,14 +28,14 @@ type client struct {
 	traffic traffic
 	turn    turn
 
-	// phase is what the session does, with a number that grows: see the sweep.
+	// phase is the session's phase, with a number that grows with each change: see sweep.go.
 	phase atomic.Uint64
 	// gone is set by the sweep: the server has closed an idle connection.
 	gone          atomic.Bool
 	inTransaction atomic.Bool
 
 	session session.Session
-	// pieces ends those of the query that the session is running; nil if none are.
+	// pieces ends the pieces of the query that the session is running; nil if none are running.
 	pieces   atomic.Pointer[context.CancelCauseFunc]
 	answered *answered // the last command, if it was a query in pieces
 	// found is FOUND_ROWS() of the client's last statement, if the front's own statements have changed

@@ -11,7 +11,7 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// A sessionState is what the client's connection has set.
+// A sessionState has the settings of the client's connection.
 type sessionState struct {
 	engine.State
 	notes bool // SHOW WARNINGS has notes

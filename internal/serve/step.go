@@ -125,7 +125,7 @@ func (c *client) simple(p []byte) bool {
 	return (expected[p[0]] != expectNothing || silent(p[0])) && !c.examines(p) && c.session.Lacking(p) == nil
 }
 
-// stepServer passes on what has come of a response.
+// stepServer passes on the part of a response that has arrived.
 func (c *client) stepServer() (goOn bool) {
 	s := &c.server
 	s.room()

@@ -19,8 +19,8 @@ type Ordered struct {
 	free   [][]byte
 }
 
-// BlockSize is the number of bytes of rows that are passed on together, headLimit that of the first
-// piece's rows that may wait for the reader.
+// BlockSize is the size of the blocks in which rows are passed on. headLimit limits the rows of the
+// first piece that wait for the reader. Both are in bytes.
 const (
 	BlockSize = 64 << 10
 	headLimit = 4 << 20

@@ -66,7 +66,7 @@ type grouped struct {
 	*block
 	super  bool // subtotals
 	parts  []part
-	values []string // expressions by which pieces group in addition
+	values []string // arguments of DISTINCT aggregates, by which pieces group, too
 	merges bool     // every part has a step
 	sorts  []sortElement
 	window bool

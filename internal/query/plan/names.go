@@ -12,8 +12,8 @@ import (
 // spell notes a name that the statement uses.
 func (x *splitter) spell(names ...string) { x.spelled = append(x.spelled, names...) }
 
-// checkScopes refuses names of which only the server knows whether they are the same, and notes
-// names of columns that several operands of one FROM have.
+// checkScopes refuses names that only some servers take for the same, and notes the names of
+// columns that several operands of one FROM have.
 func (x *splitter) checkScopes() error {
 	operands := map[string]string{}
 	for _, s := range x.selects {

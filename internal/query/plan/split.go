@@ -34,7 +34,7 @@ type splitter struct {
 	joined bool
 	// shared are the folded names of columns that several operands of one FROM have.
 	shared []string
-	// selects are those of the statement, and spelled the names in it.
+	// selects are all SELECTs of the statement, and spelled all names in it.
 	selects []*parse.Select
 	spelled []string
 	// scanned reports that all functions and tables are known.

@@ -47,7 +47,7 @@ type Session struct {
 	preparing  *Statement // the one whose COM_STMT_PREPARE has no response yet
 }
 
-// An Outcome is what the response to a command says about the session.
+// An Outcome is the effect of a command on the session, as its response tells.
 type Outcome struct {
 	Status   uint16 // mysqlwire.StatusInTransaction and others
 	Failed   bool
