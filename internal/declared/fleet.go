@@ -35,8 +35,7 @@ type Fleet struct {
 	Prepare func(ctx context.Context, t *Table) error
 	// Leads is called when this process begins or ceases to lead a table.
 	Leads func(t *Table, leads bool)
-	// Say receives events of a member, and the reason why one isn't kept. It is not called again with
-	// the same reason.
+	// Say receives the events of a member, and the reason why it isn't kept, each reason once.
 	Say func(m *Member, text string, err error)
 	// Servers are the open databases.
 	Servers *Servers
@@ -55,13 +54,13 @@ type Member struct {
 
 	file  *File
 	place *place // nil without a target
-	stamp string // of the file, as it was read
+	stamp string // of the file when it was read: see list
 	// Guarded by the fleet's lock.
 	table *Table // nil while it isn't kept
 	check bool   // the file may have changed since it was applied
-	err   error  // why it isn't kept, or is kept as it was last applied
+	err   error  // the reason why it isn't kept, or is kept as it was last applied
 	said  string
-	again time.Time // of the next attempt to open it
+	again time.Time // the time of the next attempt to open it
 	tries int
 	gone  bool // the file was missing at the last look
 }
@@ -187,8 +186,7 @@ func (f *Fleet) Run(ctx context.Context) {
 	f.running.Wait()
 }
 
-// openAll opens the tables of a place, those first that were not tried yet, and stops keeping those
-// that have left.
+// openAll opens the tables of a place, new ones first, and stops keeping the tables in p.left.
 func (f *Fleet) openAll(ctx context.Context, p *place) {
 	for ctx.Err() == nil {
 		m, left, pause := f.nextOf(p)
@@ -210,8 +208,8 @@ func (f *Fleet) openAll(ctx context.Context, p *place) {
 	}
 }
 
-// nextOf returns a member of a place that is to be opened, or a table that has left; else how long
-// there is none.
+// nextOf returns the next member of a place to open, or a table to stop keeping; otherwise the
+// pause until there is one.
 func (f *Fleet) nextOf(p *place) (next *Member, left *Table, pause time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -273,8 +271,8 @@ func (f *Fleet) open(ctx context.Context, m *Member) {
 	f.report(m, err)
 }
 
-// tryOpen opens a table that was applied. It is kept as that was, even if the file differs: then
-// both a table and an error are returned.
+// tryOpen opens a table that was applied. If the file differs from the applied declaration, it
+// returns both the table and an error.
 func (f *Fleet) tryOpen(ctx context.Context, m *Member) (*Table, error) {
 	t, err := m.file.openLocked(ctx, true)
 	if err != nil {
@@ -290,7 +288,7 @@ func (f *Fleet) tryOpen(ctx context.Context, m *Member) (*Table, error) {
 	return t, differs
 }
 
-// report notes why a member isn't kept, or not as its file says; nil if it is.
+// report records and reports why a member isn't kept, or not as its file says; nil if it is.
 func (f *Fleet) report(m *Member, err error) {
 	m.err = err
 	text := ""
@@ -353,8 +351,8 @@ func (f *Fleet) look(ctx context.Context) {
 	}
 }
 
-// read reads a new or changed file. were are the members of its former content: if the file is
-// invalid, they are kept as before.
+// read reads a new or changed file. were are the members from its former content, which stay if the
+// file is invalid.
 func (f *Fleet) read(ctx context.Context, path, stamp string, were []*Member) {
 	file, err := f.Read(ctx, path)
 	if err != nil {

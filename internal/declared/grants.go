@@ -8,7 +8,8 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// loading are the privileges of a load on rowmill's own tables.
+// loading has the privileges that a load needs on rowmill's own tables, e.g. INSERT on
+// rowmill_touched.
 var loading = map[string]string{
 	"SELECT":                         "tables rollups states journal",
 	"SELECT, INSERT, UPDATE, DELETE": "sources cuts publications ledger",

@@ -21,7 +21,7 @@ type Servers struct {
 }
 
 type server struct {
-	turn chan struct{} // has a token for the one that opens it
+	turn chan struct{} // holds an element while db is being opened
 	db   *target.DB    // nil until it is open
 }
 

@@ -34,9 +34,8 @@ type Member struct {
 	Look func(context.Context) (*maintain.Status, error)
 }
 
-// A Fleet is an http.Handler for the tables of a run: a page and /metrics for all of them, which
-// ask the databases nothing, and below /table/NAME/ what a Monitor has of one. It is created by
-// NewFleet.
+// A Fleet is an http.Handler for the tables of a run. Its page and /metrics show all tables without
+// a query to the databases; below /table/NAME/ is the Monitor of one table. NewFleet creates it.
 type Fleet struct {
 	members func() []Member
 	version string
@@ -47,7 +46,7 @@ type Fleet struct {
 	each map[string]*Monitor // of the tables that were asked for
 }
 
-// Delays are the metrics of the replicas of the tables: how far each is behind, by its name.
+// Delays returns how far each replica is behind, by its name. It is a prometheus.Collector.
 type Delays func() map[string]time.Duration
 
 // Describe sends nothing: replicas may come and go.
@@ -152,7 +151,7 @@ type standing struct {
 	Error           string               `json:"error,omitempty"`
 }
 
-// standings is the text of /status.json.
+// standings returns the content of /status.json.
 func (f *Fleet) standings() any {
 	out := struct {
 		Format string     `json:"format"`

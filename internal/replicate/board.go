@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// A State is how far a host is.
+// A State is the state of a host.
 type State string
 
 // The states of a host. Done and Failed are final.
@@ -25,20 +25,20 @@ const (
 
 func (s State) final() bool { return s == Done || s == Failed }
 
-// A Status is what is known of a host.
+// A Status describes a host.
 type Status struct {
 	Host  string `json:"host"`
 	State State  `json:"state"`
-	// Bytes are those on its disk, or in state Checking those found right.
+	// Bytes are on its disk; in state Checking, those that were found right.
 	Bytes int64 `json:"bytes"`
-	// Reason says why it failed, or waits.
+	// Reason is why it failed, or waits.
 	Reason string `json:"reason,omitempty"`
-	// Hash is the copy's, once it is done.
+	// Hash is the BLAKE3 of the copy, once it is done.
 	Hash string `json:"hash,omitempty"`
-	// Busy is the share of the last second in which the host checked and wrote what came. A slow host
+	// Busy is the share of the last second in which the host checked and wrote chunks. A slow host
 	// with a low share waits for its network.
 	Busy float64 `json:"busy"`
-	// SentAgain are the bytes that its sender has sent more than once.
+	// SentAgain are the bytes that were sent to it more than once.
 	SentAgain int64 `json:"sent_again"`
 	// Rate is in bytes per second, over the last rateOver.
 	Rate float64 `json:"rate"`
@@ -64,7 +64,7 @@ type Board struct {
 	began time.Time
 }
 
-// watched is a status with its positions of the last rateOver, the oldest first.
+// watched is a status with the host's progress during the last rateOver, oldest first.
 type watched struct {
 	Status
 	seen []seen
@@ -75,7 +75,7 @@ type seen struct {
 	bytes int64
 }
 
-// printable returns a text that others have sent as it can be shown on a terminal.
+// printable quotes a text from another host if it has characters that a terminal would interpret.
 func printable(text string) string {
 	if !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return strconv.Quote(text)
@@ -109,7 +109,7 @@ func (b *Board) set(host string, change func(*Status)) bool {
 	return true
 }
 
-// merge takes over what another host says.
+// merge replaces statuses by those that another host has sent.
 func (b *Board) merge(list []Status) {
 	for _, s := range list {
 		b.set(s.Host, func(mine *Status) {
@@ -174,7 +174,7 @@ func (b *Board) pending(hosts []string) (out []string) {
 	return out
 }
 
-// retry has hosts that failed tried again.
+// retry has failed hosts tried again.
 func (b *Board) retry() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -15,10 +15,10 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// A feeder sends what a store has to the first of its hosts that takes it, which passes it on to
-// those after it. One that can't be reached, refuses or stops is tried until Options.Patience has
-// passed, and then left out. It is the same at the source and at each host: all of them send from
-// their directory, so that any of them can begin anywhere.
+// A feeder sends the chunks of a store to the next host, which sends them on to the hosts after it.
+// A host that can't be reached, or stops, is tried for Options.Patience and then left out; a host
+// that refuses is left out at once. The source and each host use the same feeder: all send from
+// their own directory, so that any of them can begin at any chunk.
 type feeder struct {
 	st    *store
 	token string
@@ -28,17 +28,17 @@ type feeder struct {
 	hosts []string
 	board *Board
 	say   func(string)
-	// bye is closed when all hosts have ended, and the source has confirmed their copies.
+	// bye is closed once all hosts have ended and the source has confirmed their copies.
 	bye <-chan struct{}
-	// taken is set when another, nearer to the source, feeds the next host.
+	// taken means that a host nearer to the source feeds the next host.
 	taken bool
-	// left are the hosts with complete copies that need no session any more: with nil, or why they
-	// couldn't be told so.
+	// left has the hosts with complete copies that need no session any more, with the error if the
+	// copy could not be confirmed to them.
 	left map[string]error
-	high map[string]int // the chunks that were sent to a host once
+	high map[string]int // the number of chunks that a host was sent at least once
 }
 
-// errStalled is why a host is left out that no longer answers.
+// errStalled is the error of a host that no longer answers.
 type errStalled struct{ patience time.Duration }
 
 func (e errStalled) Error() string {
@@ -98,7 +98,7 @@ func (f *feeder) feed(ctx context.Context) {
 	}
 }
 
-// A flow is what the goroutines of a session share.
+// A flow is the state that the goroutines of a session share.
 type flow struct {
 	mu    sync.Mutex
 	acked int // chunks
@@ -107,11 +107,10 @@ type flow struct {
 	moved chan struct{} // has an element when acked has grown
 	begin chan answer   // the answer to the hello
 	ended chan struct{} // closed when the host has closed the connection
-	told  atomic.Bool   // bye is being sent
+	told  atomic.Bool   // the goodbye is being sent
 }
 
-// session sends to one host, until bye. alive is the last time at which the host did what it
-// should.
+// session sends to one host until bye is closed. alive is the time of the host's last progress.
 func (f *feeder) session(ctx context.Context, host string, rest []string, alive *time.Time) error {
 	dctx, dialed := context.WithTimeout(ctx, min(handshakeTime, max(retryEvery, f.o.Patience-time.Since(*alive))))
 	w, err := dial(dctx, host, f.token)
@@ -263,8 +262,8 @@ type packed struct {
 	data  []byte
 }
 
-// sendChunks sends all chunks from fl.sent on, as they come to be there. The next one is read while
-// one is sent.
+// sendChunks sends all chunks from fl.sent on, each once the store has it. It reads a chunk while
+// it sends the one before.
 func (f *feeder) sendChunks(ctx context.Context, w *wire, host string, fl *flow) error {
 	g, ctx := errgroup.WithContext(ctx)
 	free, ready := make(chan []byte, 2), make(chan packed)

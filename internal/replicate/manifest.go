@@ -1,11 +1,11 @@
 // Package replicate copies a directory through a chain of hosts: the source sends it to the first
 // one, each host writes what it receives and sends it on to the next one.
 //
-// A directory is a manifest, which lists its files, and the files' bytes in that order, cut into
-// chunks of 4 MiB. A host has the first n chunks, on disk, and says so; whoever sends to it sends
-// the chunks from n on, out of its own directory. So the source, a host that passes on, one that
-// comes back after a crash and one whose predecessor has died all work in the same way, and none of
-// them keeps anything but the directory and a file with the hashes of its chunks.
+// A copy consists of a manifest, which lists the files, and of the files' bytes in that order, cut
+// into chunks of 4 MiB. A host has the first n chunks on disk, and says so; its sender sends the
+// chunks from n on, out of its own directory. Thus the source, a host that sends on, a host after a
+// crash, and a host whose sender has died all work in the same way. They keep nothing but the
+// directory and a file with the hashes of the chunks.
 //
 // Send and Receive are the two ends, and feeder is what both do to the host after them. Nothing
 // leaves a process before the other side has proved that it knows the token, over TLS; a manifest

@@ -26,7 +26,7 @@ type ReceiveOptions struct {
 	Say   func(string)
 }
 
-// A receiver makes a copy in its directory, and feeds the hosts after it from there.
+// A receiver writes a copy into its directory, and sends it on from there.
 type receiver struct {
 	ReceiveOptions
 	cert  tls.Certificate
@@ -53,14 +53,14 @@ type receiver struct {
 	earlier *Result // of a run that has completed this directory
 }
 
-// An incoming session is a sender's connection.
+// An incoming is the connection of a sender.
 type incoming struct {
 	depth   int
 	replace context.CancelCauseFunc
 	over    chan struct{}
 }
 
-// Limits of what a sender may give as its patience.
+// Limits of the patience that a sender may request.
 const (
 	leastPatience = time.Second
 	mostPatience  = time.Hour
@@ -69,12 +69,12 @@ const (
 
 var errReplaced = &refusal{Reason: "a host nearer to the source sends to it", Fed: true}
 
-// Receive makes a copy of what is sent to a listener in a directory that is empty or has a part of
-// that copy. It returns when the source has confirmed the copy, which it does once all hosts have
-// ended. While it waits for a sender it has no time limit, except with a complete copy: if nobody
-// has confirmed that for the sender's patience, once for each host of the chain up to this one, it
-// is an error, and a later run can still have it confirmed. On a directory that an earlier run has
-// completed it only tells the sender so.
+// Receive writes the copy that a sender sends into a directory, which is empty or has a part of
+// that copy. It returns once the source has confirmed the copy, after all hosts have ended. It
+// waits for a sender without a limit. A complete copy, however, must be confirmed within the
+// sender's patience, once for each host of the chain up to this one; otherwise Receive fails, and a
+// later run can have the copy confirmed. If an earlier run has completed the directory, Receive
+// only tells the sender so.
 func Receive(ctx context.Context, l net.Listener, dir string, board *Board, o ReceiveOptions) (res Result, err error) {
 	root, unlock, err := takeDirectory(dir)
 	if err != nil {
@@ -148,7 +148,7 @@ func someOf(names []string) string {
 	return "it has " + strings.Join(names, ", ")
 }
 
-// end ends Receive with an error.
+// end has Receive return an error.
 func (r *receiver) end(err error) {
 	select {
 	case r.ended <- err:
@@ -156,7 +156,7 @@ func (r *receiver) end(err error) {
 	}
 }
 
-// wait returns when the source has confirmed the copy, or nobody does.
+// wait returns once the source has confirmed the copy, or an error if it doesn't.
 func (r *receiver) wait(ctx context.Context) error {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -171,8 +171,7 @@ func (r *receiver) wait(ctx context.Context) error {
 		case <-tick.C:
 		}
 		r.mu.Lock()
-		// Without a sender, nobody says when the chain has ended: then it is when the hosts after this
-		// one have.
+		// Without a sender, the chain counts as ended once the hosts after this one have ended.
 		unconfirmed := r.st != nil && r.current == nil && time.Since(r.lost) > r.patience && r.board.get(r.me).State == Done &&
 			(r.feeding == nil || r.feeding.taken || len(r.board.pending(r.feeding.hosts)) == 0)
 		patience := r.patience
@@ -184,7 +183,7 @@ func (r *receiver) wait(ctx context.Context) error {
 	}
 }
 
-// confirm ends the chain from here on, if the source's copy is the same as this one.
+// confirm ends the chain from here on if the source has the same hash as this copy.
 func (r *receiver) confirm(w *wire, whole hash) error {
 	mine := r.board.get(r.me)
 	if mine.State != Done || mine.Hash != whole.String() {
@@ -282,7 +281,8 @@ func (r *receiver) hear(ctx context.Context, w *wire) error {
 	return errors.Join(err, w.Close())
 }
 
-// takeOver makes a session the only one, unless the present sender is nearer to the source.
+// takeOver ends the present session in favor of a new one, unless the present sender is nearer to
+// the source.
 func (r *receiver) takeOver(in *incoming, depth int) *refusal {
 	r.mu.Lock()
 	was := r.current
@@ -299,7 +299,8 @@ func (r *receiver) takeOver(in *incoming, depth int) *refusal {
 	return nil
 }
 
-// session receives what a sender sends. r.turn is held, and released once the session has begun.
+// session receives the chunks of a sender. The caller holds r.turn, which session releases once it
+// has begun.
 func (r *receiver) session(ctx, sctx context.Context, w *wire, h hello, m *manifest) error {
 	g, sctx := errgroup.WithContext(sctx)
 	defer w.cutOff(sctx)()
@@ -379,14 +380,14 @@ func (r *receiver) begin(ctx, sctx context.Context, h hello, m *manifest) (_ *st
 	return st, nil
 }
 
-// A fault is an error of this machine, such as a full disk. It ends Receive, once the sender has
-// been told.
+// A fault is an error of this machine, e.g. a full disk. It ends Receive, after the sender was
+// told.
 type fault struct{ error }
 
 func (f fault) Unwrap() error { return f.error }
 
-// faultOf makes an error a fault, unless it is a refusal or the loss of the sender, which only end
-// the session.
+// faultOf makes an error a fault, except a refusal or the loss of the sender: these end only the
+// session.
 func (r *receiver) faultOf(me string, err error) error {
 	if _, ok := errors.AsType[*refusal](err); ok || errors.Is(err, context.Canceled) {
 		return err
@@ -395,7 +396,7 @@ func (r *receiver) faultOf(me string, err error) error {
 	return fault{err}
 }
 
-// finishWhole syncs a copy that is whole, once.
+// finishWhole syncs the copy once all chunks are written.
 func (r *receiver) finishWhole(ctx context.Context, st *store) {
 	if have, _ := st.position(); have < st.m.chunks() {
 		return
@@ -424,7 +425,7 @@ func (r *receiver) finishWhole(ctx context.Context, st *store) {
 	})
 }
 
-// report tells the sender every statusEvery what is known of this host and those after it.
+// report sends the statuses of this host and of those after it to the sender, every statusEvery.
 func (r *receiver) report(ctx context.Context, w *wire) error {
 	tick := time.NewTicker(statusEvery)
 	defer tick.Stop()
@@ -442,8 +443,8 @@ func (r *receiver) report(ctx context.Context, w *wire) error {
 	}
 }
 
-// take writes chunks as they come, and returns at the end of the session. The next one is received
-// while one is written.
+// take receives and writes chunks until the session ends. It receives a chunk while it writes the
+// one before.
 func (r *receiver) take(life, ctx context.Context, w *wire, st *store, next int) error {
 	g, ctx := errgroup.WithContext(ctx)
 	defer w.cutOff(ctx)()

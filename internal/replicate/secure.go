@@ -141,7 +141,7 @@ func dial(ctx context.Context, host, token string) (_ *wire, err error) {
 	return w.proven()
 }
 
-// accept makes a connection of a listener one whose other side has proved that it knows the token.
+// accept returns a connection whose sender has proved that it knows the token.
 func accept(ctx context.Context, c net.Conn, cert tls.Certificate, token string) (_ *wire, err error) {
 	below := newBuffered(c)
 	w := &wire{Conn: tls.Server(below, &tls.Config{
@@ -179,7 +179,7 @@ func accept(ctx context.Context, c net.Conn, cert tls.Certificate, token string)
 	return w.proven()
 }
 
-// proven makes a wire one for any frame.
+// proven permits frames of any size.
 func (w *wire) proven() (*wire, error) {
 	w.most = mostBytes
 	w.below.collect()

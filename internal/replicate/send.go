@@ -13,7 +13,7 @@ import (
 	"github.com/rowmill/rowmill/internal/figure"
 )
 
-// Options are those of a copy that all its hosts use.
+// Options apply to all hosts of a copy.
 type Options struct {
 	// Zstd has chunks compressed between two hosts.
 	Zstd bool
@@ -32,20 +32,20 @@ type SendOptions struct {
 	Say  func(string)
 }
 
-// A Result is what Send or Receive has done.
+// A Result is the result of Send or Receive.
 type Result struct {
 	Bytes   int64   `json:"bytes"`
 	Files   int     `json:"files"`
 	Hash    string  `json:"hash"` // BLAKE3 of the whole copy
 	Seconds float64 `json:"seconds"`
-	// Hosts are all of the chain at Send, the receiver and those after it at Receive.
+	// Hosts are all hosts of the chain after Send; the receiver and the hosts after it after Receive.
 	Hosts []Status `json:"hosts"`
-	// Earlier says that Receive has written nothing, as an earlier run has made this copy, which may
-	// be in use since.
+	// Earlier means that Receive has written nothing: an earlier run has made this copy, which may be
+	// in use.
 	Earlier bool `json:"-"`
 }
 
-// CheckHosts refuses a chain that can't be one.
+// CheckHosts refuses invalid addresses and a host that is listed twice.
 func CheckHosts(hosts []string) error {
 	for i, h := range hosts {
 		if printable(h) != h {
@@ -115,7 +115,7 @@ func Send(ctx context.Context, dir string, hosts []string, board *Board, o SendO
 
 var errChanged = errors.New("a file has another size or time")
 
-// slowAfter is how far a host is behind the one before it when it is called slow.
+// slowAfter is how far a host may be behind the one before it before it is reported as slow.
 const slowAfter = 256 << 20
 
 // awaitHosts waits until each host is done or has failed, and names slow ones.
@@ -155,7 +155,7 @@ func Scan(dir string, skip []string) (res Result, err error) {
 	return Result{Bytes: st.m.size, Files: st.m.files}, st.close()
 }
 
-// A Probe is what a host could take.
+// A Probe says whether a host could take a copy.
 type Probe struct {
 	Host string `json:"host"`
 	// Free are the bytes that its directory's file system has left, -1 if unknown; Error says why the
@@ -164,7 +164,8 @@ type Probe struct {
 	Error string `json:"error,omitempty"`
 }
 
-// Ask asks the hosts of a chain what they could take, each the next one, as Send would reach them.
+// Ask asks the hosts of a chain whether they could take a copy. Each host asks the next one, as in
+// Send.
 func Ask(ctx context.Context, hosts []string, bytes int64, token string) (out []Probe) {
 	for len(hosts) > 0 && ctx.Err() == nil {
 		list, err := ask(ctx, hosts, bytes, token)

@@ -15,8 +15,8 @@ import (
 	"lukechampine.com/blake3"
 )
 
-// A store is a directory as a sequence of chunks, of which it has the first ones. The source's
-// store has all; that of a receiver grows, so that each host can send what it has to the next one.
+// A store is a directory as a sequence of chunks. The source's store has all chunks; the store of a
+// receiver has the first ones and grows, so that the host can send them on.
 type store struct {
 	root *os.Root
 	m    *manifest
@@ -104,8 +104,8 @@ func openCopy(ctx context.Context, root *os.Root, m *manifest, checked func(n in
 	return s, s.makeFiles()
 }
 
-// tidy makes the directory one of this copy: files that are too long end where the source's do, and
-// anything that the source hasn't is refused.
+// tidy truncates files that are longer than at the source, and refuses files that are not part of
+// the copy.
 func (s *store) tidy() error {
 	want := make(map[string]*entry, len(s.m.Entries))
 	for i := range s.m.Entries {
@@ -136,9 +136,8 @@ func (s *store) tidy() error {
 	})
 }
 
-// A state file that begins with completeMark is that of a copy that the source has confirmed: the
-// hashes of its manifest and of the copy follow. Its files may be in use since, so they are not
-// read or written again.
+// completeMark begins the state file of a copy that the source has confirmed. The hashes of the
+// manifest and of the copy follow. The files may be in use, and are not read or written again.
 const completeMark = "complete"
 
 // complete marks the directory as a confirmed copy. A power failure in between leaves no state, as
@@ -177,7 +176,7 @@ func completed(root *os.Root, m *manifest) (whole hash, yes bool, err error) {
 	return hash(text[len(whole):]), true, nil
 }
 
-// another refuses a directory with a state file of another manifest.
+// another is the refusal of a directory that has a different copy.
 func another(root *os.Root) error {
 	var names []string
 	list, err := fs.ReadDir(root.FS(), ".")
@@ -191,7 +190,7 @@ func another(root *os.Root) error {
 		"; empty the directory, and remove also " + stateName}
 }
 
-// makeFiles makes the directories and the files that aren't there.
+// makeFiles creates missing directories and files.
 func (s *store) makeFiles() error {
 	for _, e := range s.m.Entries {
 		if e.Dir {
@@ -211,7 +210,7 @@ func (s *store) makeFiles() error {
 	return nil
 }
 
-// close gives up the directory.
+// close closes the directory and the state file.
 func (s *store) close() error {
 	err := s.root.Close()
 	if s.state != nil {
@@ -220,14 +219,15 @@ func (s *store) close() error {
 	return err
 }
 
-// position returns how many chunks are there, and a channel that is closed when there are more.
+// position returns the number of chunks in the store, and a channel that is closed when there are
+// more.
 func (s *store) position() (int, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.have, s.grown
 }
 
-// await waits until a chunk is there.
+// await waits until the store has a chunk.
 func (s *store) await(ctx context.Context, chunk int) error {
 	for {
 		have, grown := s.position()
@@ -242,7 +242,7 @@ func (s *store) await(ctx context.Context, chunk int) error {
 	}
 }
 
-// read reads a chunk that is there into buf, and returns it with its hash.
+// read reads a chunk of the store into buf, and returns it with its hash.
 func (s *store) read(chunk int, buf []byte) ([]byte, hash, error) {
 	data, err := s.readFiles(chunk, buf)
 	if err != nil {
@@ -300,7 +300,7 @@ func (s *store) write(chunk int, data []byte, h hash) error {
 	return nil
 }
 
-// finish syncs all files to the disk, and gives them the permissions and times of the source's.
+// finish syncs all files to disk, and sets the permissions and times that they have at the source.
 func (s *store) finish(ctx context.Context) error {
 	if err := s.tidy(); err != nil {
 		return err

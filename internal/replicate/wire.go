@@ -51,18 +51,18 @@ type hello struct {
 	// Host is the receiver's name in the chain, Rest the hosts after it.
 	Host string
 	Rest []string
-	// Run is another with each start of the source.
+	// Run identifies a run of the source.
 	Run string
-	// Depth is the sender's place in the chain, 0 the source. A session with a lesser depth replaces
-	// one with a greater.
+	// Depth is the sender's place in the chain; the source has 0. A session with a smaller depth
+	// replaces one with a larger.
 	Depth    int
 	Entries  []entry
 	Options  Options
 	Capacity int64 // of a probe, the bytes that would be sent
 }
 
-// An answer says where a receiver begins, or with a probe what it and the hosts after it could
-// take.
+// An answer has the first chunk that a receiver needs or, to a probe, the probes of it and the
+// hosts after it.
 type answer struct {
 	Position int
 	Probes   []Probe
@@ -170,8 +170,8 @@ func noEOF(err error) error {
 	return err
 }
 
-// cutOff has reading fail once ctx ends, and writing soon after, until the returned function is
-// called. A write that has begun may end, as nothing could be written after it otherwise.
+// cutOff makes reads fail once ctx ends, and writes soon after, until the returned function is
+// called. A write that has begun may complete: after a partial one, nothing else could be written.
 func (w *wire) cutOff(ctx context.Context) (stop func()) {
 	done := make(chan struct{})
 	end := context.AfterFunc(ctx, func() {
@@ -186,8 +186,8 @@ func (w *wire) cutOff(ctx context.Context) (stop func()) {
 	}
 }
 
-// refuse says why there is no copy, and closes the connection once the other side has: what it has
-// sent meanwhile would otherwise reset the connection before it has read the reason.
+// refuse sends the reason of a refusal, and closes the connection once the other side has closed
+// it. If it closed at once, unread data would reset the connection, and the reason could be lost.
 func (w *wire) refuse(why error) error {
 	no, ok := errors.AsType[*refusal](why)
 	if !ok {
@@ -201,13 +201,14 @@ func (w *wire) refuse(why error) error {
 	return errors.Join(err, w.Close())
 }
 
-// A buffered connection reads and writes several TLS records of 16 KiB in one system call.
+// A buffered is a connection that reads and writes several TLS records of 16 KiB in one system
+// call.
 type buffered struct {
 	net.Conn
 	r  *bufio.Reader
 	mu sync.Mutex // of w
 	w  *bufio.Writer
-	// frames says that flush follows; during the handshake each write is sent at once.
+	// frames means that writes are sent by flush; during the handshake, each write is sent at once.
 	frames bool
 	got    atomic.Int64 // bytes that were read
 }
