@@ -16,17 +16,17 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A Finding is one of an examination, a Gain what mending it has gained on private servers.
+// A Finding is a result of Examine. A Gain is the measured gain of mending it, on private servers.
 type (
 	Finding = engine.Finding
 	Gain    = engine.Gain
 )
 
-// examinedTables are how many tables are looked at, the largest, if none is named.
+// examinedTables is how many tables are examined if none is named: the largest ones.
 const examinedTables = 10
 
 // Examine finds what slows down or endangers inserts on a server: in its settings, in its counters
-// over an interval, and in some tables, of none the largest.
+// over an interval, and in the named tables, or the largest ones if none is named.
 func Examine(ctx context.Context, db engine.Doctor, target string, tables []string, interval time.Duration) ([]engine.Finding, error) {
 	var err error
 	if len(tables) == 0 {
@@ -52,12 +52,12 @@ func Examine(ctx context.Context, db engine.Doctor, target string, tables []stri
 	return out, nil
 }
 
-// own reports whether a table is one of rowmill's.
+// own reports whether a table is one of rowmill's own.
 func own(name string) bool {
 	return strings.HasPrefix(name, "rowmill_") || strings.Contains(name, "__rowmill_")
 }
 
-// examineTable looks at the keys of a table, and at how large what inserts touch is.
+// examineTable examines the keys of a table, and the size of the indexes that inserts touch.
 func examineTable(ctx context.Context, db engine.Definer, target, name string) (out []engine.Finding, err error) {
 	s, err := db.Describe(ctx, name)
 	if err != nil || s.View {
@@ -137,7 +137,8 @@ func random(columns []*sampled, key *engine.SchemaColumn) bool {
 // Limits of the rows of a trial.
 const leastTrial, mostTrial = 50_000, 3_000_000
 
-// TrialRows looks at a table, and returns how many rows like its own show what a Trial is about.
+// TrialRows returns a function for the number of rows with which a Trial shows its effect, computed
+// from the sizes of a table's rows.
 func TrialRows(ctx context.Context, db engine.Definer, table, by string) (func(*engine.Trial) int64, error) {
 	s, err := db.Describe(ctx, table)
 	if err != nil {

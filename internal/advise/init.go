@@ -27,27 +27,28 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// Options are what an owner says about a table.
+// Options are the choices of the table's owner.
 type Options struct {
 	Table string
-	// Target is the database, as it is to stand in the declaration.
+	// Target is the URL of the database, as written into the declaration.
 	Target string
-	// Time is the column by which the table is to roll; "" is to be guessed.
+	// Time is the column by which the table is to roll; "" means that it is guessed.
 	Time string
-	// Rate is the number of rows inserted per second, Memory the server's memory for pages in bytes; 0
-	// is to be read.
+	// Rate is the number of rows inserted per second, Memory the server's memory for pages in bytes. 0
+	// means that they are read from the server.
 	Rate   float64
 	Memory int64
 	Now    func() time.Time
 }
 
-// A Proposal is a declaration of a table that is there.
+// A Proposal is a declaration of an existing table.
 type Proposal struct {
 	Table, Target string
-	// Create are the table's statements, with Changes, a sentence each.
+	// Create is the CREATE TABLE statement, Changes describe how it differs from the table, a sentence
+	// each.
 	Create  string
 	Changes []string
-	// Time is the column by which it rolls, Others those that were not chosen.
+	// Time is the chosen time column, Others are the other candidates.
 	Time   Candidate
 	Others []Candidate
 	// Every is the key under [period] with its value, EveryFrom its source.
@@ -55,7 +56,7 @@ type Proposal struct {
 	EveryFrom string
 	// Size says how large the table is.
 	Size string
-	// Warnings are what apply will refuse, and those of the declaration.
+	// Warnings are the warnings of the declaration, and reasons for which apply will refuse it.
 	Warnings []string
 	groups   []string // columns by which a roll-up may group
 	measures []string
@@ -140,7 +141,7 @@ type reader struct {
 	of         *engine.TableSample // nil if no rows could be sampled
 }
 
-// missing is the error of a table that isn't there, with one that has a similar name.
+// missing is the error of a table that doesn't exist. It lists the tables of the database.
 func (r *reader) missing(ctx context.Context, err error) error {
 	tables, failed := r.db.Tables(ctx)
 	var names []string
@@ -153,7 +154,7 @@ func (r *reader) missing(ctx context.Context, err error) error {
 	return engine.Hinted(err, "one of %s", strings.Join(names[:min(len(names), 20)], ", "))
 }
 
-// kept refuses a table that rowmill keeps already, and what is no table.
+// kept refuses a table that rowmill keeps already, and a view.
 func (r *reader) kept(ctx context.Context, s *engine.Schema) error {
 	declared, err := state.New(r.db).Declared(ctx, s.Name)
 	switch {
@@ -212,8 +213,8 @@ func (r *reader) sample(ctx context.Context, s *engine.Schema, p *Proposal) (err
 	return nil
 }
 
-// wanted returns a column that is no candidate: an integer by whose values the table is to roll, or
-// one of whose values nothing is known.
+// wanted returns the column that --time names if it is no candidate: an integer that counts rows,
+// or a column whose values are unknown.
 func (r *reader) wanted(s *engine.Schema, name string) (Candidate, error) {
 	c := s.Find(name)
 	if c == nil {
@@ -226,8 +227,8 @@ func (r *reader) wanted(s *engine.Schema, name string) (Candidate, error) {
 	return out, nil
 }
 
-// unitOfBounds finds in which unit the bounds of partitions by an integer are times; none leaves it
-// as it is.
+// unitOfBounds sets the unit of an integer column if the bounds of its partitions are times since
+// 1970 in that unit.
 func (r *reader) unitOfBounds(ctx context.Context, s *engine.Schema, c *Candidate) error {
 	g, err := rolling.EveryRows(1000)
 	if err != nil {
@@ -359,7 +360,7 @@ var usual = []string{"1h", "2h", "3h", "4h", "6h", "8h", "12h", "1d", "1w", "1mo
 // local time 23 to 25 hours.
 const alike = 0.1
 
-// present takes the period of the partitions that are there.
+// present proposes the length of the newest partition as the period.
 func (r *reader) present(ctx context.Context, t *engine.Table, axis rolling.Axis, p *Proposal) error {
 	t.Definition = r.definition
 	t.Grid, _ = rolling.Parse("1d") // the bounds are read on the axis of times, whatever the grid
@@ -417,8 +418,8 @@ func (r *reader) present(ctx context.Context, t *engine.Table, axis rolling.Axis
 	return nil
 }
 
-// Worst lists the tables of a database by how much of what inserts touch is not in memory, the
-// worst first.
+// Worst lists the tables of a database by the pages that an insert reads from disk, the worst
+// first.
 func Worst(ctx context.Context, db engine.Definer, memory int64) ([]Ranked, error) {
 	tables, err := db.Tables(ctx)
 	if err != nil {
@@ -441,10 +442,10 @@ func Worst(ctx context.Context, db engine.Definer, memory int64) ([]Ranked, erro
 	return out, nil
 }
 
-// MostRanked tables are looked at one by one, the largest: the first of the list are among them.
+// MostRanked is the number of tables that Worst looks at: the largest ones.
 const MostRanked = 50
 
-// A Ranked table is one with what inserts into it wait for.
+// A Ranked is a table with an estimate of what inserts into it wait for.
 type Ranked struct {
 	engine.ListedTable
 	// Time is the column by which it would roll, or Why it can't.
@@ -453,7 +454,7 @@ type Ranked struct {
 	// Reads is the number of pages that an insert reads from disk, by the sizes of what it touches
 	// anywhere and the memory for pages; 0 once inserts touch two periods that fit.
 	Reads float64 `json:"page_reads_per_insert"`
-	// Touched are the bytes that inserts touch at random.
+	// Touched is the size of the indexes that inserts touch at random, in bytes.
 	Touched float64 `json:"touched_bytes"`
 }
 

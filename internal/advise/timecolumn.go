@@ -21,7 +21,7 @@ import (
 // a smaller one.
 const sampledRows = 2000
 
-// What the values of a column must be like.
+// Conditions on the values of a time column.
 const (
 	earliest = 946684800 // 2000-01-01: integers before it are no times
 	follows  = 0.9       // of the rows, above which a column grows with the order in which rows are stored
@@ -39,7 +39,7 @@ type Candidate struct {
 	score    float64
 }
 
-// A sampled column is one of which some rows were read.
+// A sampled is a column with the values of some rows.
 type sampled struct {
 	engine.SchemaColumn
 	values       []float64 // microseconds of times, and integers; NaN for NULL and what is no time

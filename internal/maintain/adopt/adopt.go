@@ -59,11 +59,11 @@ const (
 // A step does a part of an adoption, or of its undo.
 type step struct {
 	next string // the step that follows, "" after the last
-	// back: m is the mirror from the rolling table to the plain one. locks: the step
-	// takes a table lock that other transactions may delay.
+	// back means that m mirrors the rolling table to the plain one. locks means that the step takes a
+	// table lock, for which it may have to wait.
 	back, locks bool
 	do          func(j *job, ctx context.Context, m *mirror) error
-	// show adds to a plan the statements that do executes.
+	// show adds the statements of do to a plan.
 	show func(p *planner, ctx context.Context) error
 }
 
@@ -94,7 +94,7 @@ type Options struct {
 	Table    *engine.Table
 	Schema   *engine.Schema
 	Declared *rolling.Declaration
-	// Planned, unless nil, is what Plan has found: Run doesn't read all rows for it again.
+	// Planned, unless nil, is the result of Plan: Run then doesn't read all rows again.
 	Planned *Planned
 	// AllowDuplicates permits the loss of unique keys of the plain table: see Lost.
 	AllowDuplicates bool
@@ -120,18 +120,18 @@ type Options struct {
 	again time.Duration
 }
 
-// Progress describes how far an adoption has come.
+// Progress describes the progress of an adoption.
 type Progress struct {
 	Step string
 	// Rows of approximately Of rows are copied or compared in the current step, PerSecond is the rate
 	// since this process began the step. All are 0 in steps that count no rows.
 	Rows, Of  int64
 	PerSecond float64
-	// Share is what is done of the whole adoption, 0 to 1: see share. Left is the estimated time until
-	// all is done, at the rate of this process; 0 if it isn't known.
+	// Share is the share of the adoption that is done, 0 to 1. Left is the estimated time until the
+	// end, at the rate of this process; 0 if unknown.
 	Share float64
 	Left  time.Duration
-	// Paused is the reason for which the work waits, "" if it doesn't.
+	// Paused is the reason why the work waits, "" if it doesn't.
 	Paused string
 	// Blockers are the transactions that hold the requested lock.
 	Blockers []engine.Blocker
@@ -167,7 +167,7 @@ type data struct {
 	// Columns are the columns of both tables. Key is the primary key of the plain
 	// table, NewKey that of the rolling one.
 	Columns, Key, NewKey []engine.SchemaColumn
-	// Declared are the attributes that the rolling table has by its definition.
+	// Declared are the attributes that the rolling table has from its declaration.
 	Declared []string
 	extent
 	// After is the last key copied, Rows the number of rows copied.
@@ -191,7 +191,7 @@ type job struct {
 	columns []engine.SchemaColumn
 	began   time.Time
 	first   int64 // rows already done when this process began the step
-	// started is when this process began to copy or compare, with what was done then.
+	// started is when this process began to copy or compare, and had the share that was done then.
 	started time.Time
 	had     float64
 	ahead   time.Time
@@ -203,8 +203,8 @@ func oldName(table string) string  { return table + "__rowmill_old" }
 func logName(table string) string  { return table + "__rowmill_log" }
 func lateName(table string) string { return table + "_late" }
 
-// UnderWay returns the adoption of a table, or nil. It includes an adoption after the
-// cut-over whose old table is kept: see Kept.
+// UnderWay returns the adoption of a table, or nil. An adoption counts until its old table is
+// dropped: see Kept.
 func UnderWay(ctx context.Context, st *state.Store, table string) (*state.Change, error) {
 	c, err := st.Change(ctx, table, Kind)
 	if errors.Is(err, engine.ErrNoTable) {
@@ -238,8 +238,8 @@ func Done(c *state.Change) (rows, of int64, done float64, err error) {
 	return rows, d.Of, d.share(c.Step), nil
 }
 
-// share is what is done of an adoption, 0 to 1: each row is copied and compared; in an undo, it is
-// only compared.
+// share returns the share of an adoption that is done, 0 to 1. Each row is copied and compared; an
+// undo only compares.
 func (d *data) share(step string) float64 {
 	if d.Of == 0 {
 		return 0
@@ -251,7 +251,7 @@ func (d *data) share(step string) float64 {
 	return min(done, 1)
 }
 
-// Working reports whether a process holds the lock of those that adopt the table.
+// Working reports whether a process is adopting the table: whether it holds the lock for that.
 func Working(ctx context.Context, db engine.Keeper, table string) (bool, error) {
 	lease, err := db.Lead(ctx, lockName(table))
 	if errors.Is(err, engine.ErrLockTimeout) {
@@ -323,7 +323,7 @@ func Finish(ctx context.Context, o Options) error {
 	})
 }
 
-// none is the error of a verb that needs an adoption.
+// none is the error of a verb for which there is no adoption.
 func (j *job) none(verb string) error {
 	return engine.Hinted(fmt.Errorf("%s the adoption of %s: it is finished, or there was none: no table %s is kept", verb, j.Table.Name, oldName(j.Table.Name)), "rowmill status FILE")
 }
@@ -398,7 +398,7 @@ const (
 	leadPause = 100 * time.Millisecond
 )
 
-// exclusively runs fn while it holds the lock of the process that adopts the table.
+// exclusively runs fn while it holds the lock that only one adopting process may hold.
 func exclusively(ctx context.Context, o Options, fn func(context.Context, *job) error) (err error) {
 	var lease engine.Lease
 	// Working takes this lock for a moment, to check whether it is held.
@@ -431,13 +431,13 @@ func exclusively(ctx context.Context, o Options, fn func(context.Context, *job) 
 	})
 }
 
-// A refusal is the error of a verb that isn't possible while another one is in progress, whose own
-// error stays recorded.
+// A refusal is the error of a verb that conflicts with the one in progress. It isn't recorded as
+// the error of the latter.
 type refusal struct{ error }
 
 func (r refusal) Unwrap() error { return r.error }
 
-// what returns what the job does, for errors.
+// what names the job in errors, e.g. "adopt readings".
 func (j *job) what() string {
 	if j.data.Left {
 		return "make " + j.Table.Name + " plain"

@@ -10,14 +10,15 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// attributes reads those of a table.
+// attributes reads the attributes of a table, e.g. grants, comments and foreign keys.
 func (m *mirror) attributes(ctx context.Context, table string) ([]engine.Attribute, error) {
 	return engine.ReadAttributes(ctx, m.DB, m.sql, table)
 }
 
-// lacking compares the attributes of both tables. It returns the statements that make
-// the target's equal to the source's, and those to be run in the cut-over. It refuses
-// what the target can't be given; of the definition, once the target is created.
+// lacking compares the attributes of both tables. It returns the statements that give the target
+// the attributes of the source now, and those that do so in the cut-over. An attribute that the
+// target can't be given is an error; one that belongs to the definition is so only after the target
+// is created.
 func (m *mirror) lacking(ctx context.Context, created bool) (now, swap []string, err error) {
 	want, err := m.attributes(ctx, m.Source.Name)
 	if err != nil {
@@ -30,7 +31,7 @@ func (m *mirror) lacking(ctx context.Context, created bool) (now, swap []string,
 	return m.compared(want, have, created)
 }
 
-// staying refuses what a table made like the source can't be given.
+// staying returns an error if a table created like the source would lack attributes of it.
 func (m *mirror) staying(ctx context.Context) error {
 	want, err := m.attributes(ctx, m.Source.Name)
 	if err != nil {
@@ -71,9 +72,9 @@ func (m *mirror) compared(want, have []engine.Attribute, created bool) (now, swa
 	return now, swap, errors.Join(errs...)
 }
 
-// carryOver gives the target the attributes of the source, and returns the statements
-// to be run in the cut-over. A statement may undo another: to revoke a privilege on
-// the table revokes it on its columns.
+// carryOver gives the target the attributes of the source, and returns the statements for the
+// cut-over. It repeats that, as one statement may undo another: revoking a privilege on a table
+// revokes it on the columns.
 func (m *mirror) carryOver(ctx context.Context) (swap []string, err error) {
 	for range 3 {
 		now, swap, err := m.lacking(ctx, true)

@@ -187,10 +187,9 @@ type extent struct {
 	First, Last int64 // positions, if there are rows
 }
 
-// checkRows returns the extent of the rows within a part of the axis, and the condition
-// for the others with their number. It reads the table along its primary key, chunk by
-// chunk. During one long statement, the server would have to keep the old versions of
-// all changed rows; and if MySQL used a secondary index, it would look up each row.
+// checkRows returns the extent of the rows within a part of the axis, and the condition and number
+// of the other rows. It reads the table along its primary key, chunk by chunk: during one long
+// statement, the server would keep the old versions of all changed rows.
 func (j checker) checkRows(ctx context.Context, key []engine.SchemaColumn, in rolling.Period) (e extent, outside string, n int64, err error) {
 	t, by, from := j.Table, j.quote(j.Table.By), j.quote(j.Table.Name)
 	outside = by + " < " + j.DB.Words().Literal(t, in.From)
@@ -256,8 +255,8 @@ func (j checker) checkRows(ctx context.Context, key []engine.SchemaColumn, in ro
 	return e, outside, n, nil
 }
 
-// strays completes the error that the rows take too many periods: a few of them may be
-// far from all others.
+// strays adds to the error of too many periods which rows lie outside of the newest possible
+// periods: few rows, e.g. with wrong years, may be the cause.
 func (j checker) strays(ctx context.Context, key []engine.SchemaColumn, all extent, tooMany error) error {
 	now, err := j.now(ctx, all)
 	if err != nil {
@@ -377,8 +376,8 @@ func (j *job) mostPeriods() int {
 	return maxPeriods
 }
 
-// end returns the end of the last period: that of the period after the current
-// one, or as far ahead as declared, whichever is later.
+// end returns the end of the last period to create: the end of the period after the present one, or
+// the declared time ahead, whichever is later.
 func (j *job) end(now int64) (int64, error) {
 	present, err := j.Table.Grid.At(now)
 	if err != nil {

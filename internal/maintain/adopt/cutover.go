@@ -15,7 +15,8 @@ import (
 // retried like a lock that was not granted.
 var errBusy = engine.Classed(engine.ErrLockTimeout, errors.New("too many changes remain to be applied"))
 
-// swapped reports whether the table with the plain table's name is a rolling table.
+// swapped reports whether the table's name belongs to the rolling table: after the cut-over it
+// does.
 func (j *job) swapped(ctx context.Context) (bool, error) {
 	s, err := j.DB.Describe(ctx, j.Table.Name)
 	if err != nil {
@@ -24,7 +25,7 @@ func (j *job) swapped(ctx context.Context) (bool, error) {
 	return s.Partitioned, nil
 }
 
-// cutOverTo returns the step of a cut-over with its next step.
+// cutOverTo returns a step that does the cut-over and records the next step.
 func cutOverTo(next string) func(*job, context.Context, *mirror) error {
 	return func(j *job, ctx context.Context, m *mirror) error { return j.cutOver(ctx, m, next) }
 }
@@ -101,9 +102,8 @@ const (
 	postponePoll = time.Second
 )
 
-// postpone waits for as long as the cut-over may not happen. Meanwhile the log is applied, so that
-// little of it is left for the lock, and the tables are compared again and again, so that the
-// comparison is never old.
+// postpone waits while j.Postpone returns a reason. Meanwhile it applies the log, so that little is
+// left to do under the lock, and compares the tables again every few minutes.
 func (j *job) postpone(ctx context.Context, m *mirror) error {
 	if j.Postpone == nil {
 		return nil

@@ -8,9 +8,8 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// An early compares rows that are copied while more are copied, on a connection of its own. It only
-// ever gets as far as the rows are equal: the step verify goes on from there, and repairs what
-// differs.
+// An early compares the copied rows while more rows are copied, on a connection of its own. It
+// stops at the first chunk that differs: the step verify continues from there, and repairs it.
 type early struct {
 	m    *mirror
 	keys *engine.Keys
@@ -23,19 +22,19 @@ type early struct {
 	rows    int64
 }
 
-// copied are the rows that are copied: those up to a key. Rows of the source that don't satisfy
-// inside have no period.
+// A copied says that rows up to the key last are copied. Rows of the source that don't satisfy the
+// condition inside have no period, and are not copied.
 type copied struct {
 	last   []string
 	inside string
 }
 
-// earlyTries is how often in succession a chunk may differ, each time after more changes were
-// applied.
+// earlyTries is how often in succession a chunk may differ. Before each try, more changes of the
+// log are applied.
 const earlyTries = 10
 
-// compareEarly begins to compare what is copied. The server has room for that if it takes writes in
-// parallel and nobody has limited its load.
+// compareEarly begins to compare copied rows. It does nothing if the server serializes writes, or
+// if the user has limited the load.
 func (j *job) compareEarly(ctx context.Context, m *mirror) (*early, error) {
 	e := &early{m: m, news: make(chan copied, 1), stop: func() {}, checked: j.data.Checked, rows: j.data.CheckedRows}
 	if l := j.Limits; m.DB.Capabilities().SerialWrites || l.Running > 0 || l.Critical > 0 || l.Nice > 0 {
@@ -51,13 +50,13 @@ func (j *job) compareEarly(ctx context.Context, m *mirror) (*early, error) {
 	return e, nil
 }
 
-// finish waits until all that is copied is compared, or can't be.
+// finish waits until all copied rows are compared, or a chunk remains different.
 func (e *early) finish() {
 	close(e.news)
 	e.all.Wait()
 }
 
-// upTo tells how far the rows are copied.
+// upTo announces the rows that are copied.
 func (e *early) upTo(c copied) {
 	select {
 	case <-e.news:
@@ -66,7 +65,7 @@ func (e *early) upTo(c copied) {
 	e.news <- c
 }
 
-// done returns how far the rows are compared.
+// done returns the last key and the number of the compared rows.
 func (e *early) done() (last []string, rows int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"github.com/rowmill/rowmill/internal/state"
 )
 
-// A rolling table that has no old table beside it becomes a plain one in the way of Undo: with an
-// empty table in place of the old one, every chunk of which differs and is copied.
+// Leave converts a rolling table to a plain one by the steps of Undo. An empty table takes the part
+// of the old one: all of its chunks differ, and are copied.
 
 // Leaving reports whether a table is becoming a plain one by Leave.
 func Leaving(c *state.Change) bool {
@@ -18,7 +18,7 @@ func Leaving(c *state.Change) bool {
 	return c != nil && c.Kind == Kind && c.Load(&d) == nil && d.Left
 }
 
-// leaving is the error of other verbs meanwhile.
+// leaving is the error of other verbs while Leave is in progress.
 func (j *job) leaving() error {
 	return refusal{engine.Hinted(fmt.Errorf("table %s is becoming a plain one", j.Table.Name), "rowmill remove FILE --plain, which completes that, or rowmill remove FILE --plain --cancel")}
 }
@@ -63,8 +63,8 @@ func CancelLeave(ctx context.Context, o Options) error {
 	})
 }
 
-// PlanLeave returns the statements that Leave would run, in the form of Plan. If it is in progress,
-// they are a note only. It fails if Leave would refuse.
+// PlanLeave returns the statements of Leave, in the form of Planned.Statements. If Leave is in
+// progress, it returns a comment. It fails if Leave would refuse.
 func PlanLeave(ctx context.Context, o Options) ([]string, error) {
 	j, err := open(ctx, o)
 	if err != nil {

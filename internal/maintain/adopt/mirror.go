@@ -19,7 +19,7 @@ type mirror struct {
 	*job
 	engine.Mirror
 	sql engine.Mirroring
-	// coming is the condition for rows that the copy has yet to reach.
+	// coming is the condition for rows that the copy has not reached.
 	coming engine.Predicate
 	// past is the condition for rows beyond all those that the target had when the copy began.
 	past engine.Predicate
@@ -44,8 +44,8 @@ func (j *job) mirror(source, target engine.MirrorSide, aside string) *mirror {
 	return m
 }
 
-// unlogged reports that changes of the source can't be logged: it is a rolling table
-// on which the engine has no triggers.
+// unlogged reports whether changes of the source can't be logged, because it is a rolling table on
+// which the engine has no triggers.
 func (m *mirror) unlogged() bool { return m.Source.Rolls && m.DB.Capabilities().PeriodTables }
 
 func (m *mirror) readPeriods(ctx context.Context) error {
@@ -227,7 +227,7 @@ func (m *mirror) logOutside(ctx context.Context, x state.Exec, inside string, af
 	return nil
 }
 
-// logFrom is the statement that logs the keys of a table's rows that satisfy a condition.
+// logFrom returns the statement that logs the keys of the rows that satisfy a condition.
 func (m *mirror) logFrom(table, where string) string {
 	cols := m.List(m.Logged(), "")
 	return fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM %s WHERE %s", m.Quote(m.Log), cols, cols, m.Quote(table), where)

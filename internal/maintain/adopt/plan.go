@@ -20,7 +20,7 @@ type Planned struct {
 	found      *data
 }
 
-// planned returns what Plan has found, or looks for it.
+// planned returns the data that Plan has found, or checks the table.
 func (j *job) planned(ctx context.Context) (*data, error) {
 	if j.Planned != nil && j.Planned.found != nil {
 		return j.Planned.found, nil
@@ -75,7 +75,7 @@ type planner struct {
 	out    []string
 }
 
-// show adds the statements of the steps from one to another, without that.
+// show adds the statements of the steps from from up to, but excluding, to.
 func (p *planner) show(ctx context.Context, from, to string) error {
 	for s := from; s != to; s = steps[s].next {
 		if err := steps[s].show(p, ctx); err != nil {
@@ -133,8 +133,7 @@ func (p *planner) triggers(ctx context.Context) error {
 	return nil
 }
 
-// chunk returns the keys along which rows are processed, and the condition of a chunk
-// with an example key.
+// chunk returns the keys along which rows are processed, and the condition of an example chunk.
 func (p *planner) chunk() (keys *engine.Keys, where string, err error) {
 	if keys, err = engine.NewKeys(p.DB, p.data.Key); err != nil {
 		return nil, "", err
@@ -337,7 +336,7 @@ func (p *planner) cutOverBack(ctx context.Context) error {
 	return p.cutOver(ctx)
 }
 
-// dropped adds the removal of the triggers and the log; on is the table's name by then.
+// dropped adds the removal of the triggers and the log. on is the name that the table has then.
 func (p *planner) dropped(ctx context.Context, on, what string) error {
 	late, err := p.emptyLate(ctx)
 	if err != nil {
@@ -359,8 +358,8 @@ func (p *planner) rollingNow(ctx context.Context) string {
 	return newName(p.Table.Name)
 }
 
-// dropsNew adds the removal of the rolling table. now is its current name; the
-// statements use the name that it will have by then.
+// dropsNew adds the removal of the rolling table. now is its present name; the statements use the
+// name that it will have.
 func (p *planner) dropsNew(ctx context.Context, now string) error {
 	t := *p.Table
 	t.Name = now

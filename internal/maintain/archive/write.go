@@ -297,7 +297,7 @@ func (c *column) sortsAlike() bool {
 	return false
 }
 
-// publish renames a complete file, unless its name already has a file with the same rows.
+// publish gives a complete file its name, unless a file with the same rows has it already.
 func (w *writing) publish(ctx context.Context, temp string, info *Info) error {
 	there, err := os.Lstat(info.Path)
 	switch {

@@ -14,9 +14,9 @@ import (
 
 const checkBuckets = 20000
 
-// Check compares the number of rows in each bucket of p with the number that each
-// level has recorded, and marks buckets that differ stale. That finds rows of
-// writers that leave no notes. It can't find updates.
+// Check compares the number of raw rows in each bucket of p with the number recorded by each level,
+// and marks buckets that differ as stale. It finds inserts and deletes without notes, but no
+// updates.
 func (s *Set) Check(ctx context.Context, p rolling.Period) (int, error) {
 	return s.exclusively(ctx, func(ctx context.Context, w *worker) (stale int, err error) {
 		for _, l := range w.levels {
@@ -121,7 +121,7 @@ func (s *Set) firstOf(ctx context.Context, x state.Exec, l *level, p rolling.Per
 	return max(p.From, min(first, l.Every.Floor(row))), nil
 }
 
-// least returns the position of the first row that meets a condition, none if there is none.
+// least returns the position of the first row that meets a condition, or the value none.
 func (s *Set) least(ctx context.Context, x state.Exec, src source, where string, none int64) (int64, error) {
 	var pos sql.NullInt64
 	q := fmt.Sprintf("SELECT %s FROM (SELECT MIN(%s) AS t FROM %s WHERE %s) q", s.db.Words().Position(s.table, "q.t"), src.column, src.from, where)
@@ -207,7 +207,7 @@ func (s *Set) Proof(ctx context.Context, p rolling.Period) (rows int64, why stri
 	return rows, "", nil
 }
 
-// lacking describes what a level lacks of a period, "" if nothing.
+// lacking describes why a level does not contain all rows of a period; "" if it does.
 func (s comparer) lacking(ctx context.Context, l *level, m mark, p rolling.Period, rows int64) (string, error) {
 	whole := rolling.Period{From: max(l.Every.Floor(p.From), m.sealedTo), To: l.Every.Ceil(p.To)}
 	if l.from != nil {
@@ -254,9 +254,9 @@ func (s *Set) staleIn(ctx context.Context, x state.Exec, l *level, p rolling.Per
 	return s.number(ctx, x, "SELECT COUNT(*) FROM rowmill_stale WHERE rollup_name = ? AND bucket >= ? AND bucket < ?", l.Name, p.From, p.To)
 }
 
-// Late rows of writers that leave neither a note nor a trigger's are found by counting. A bucket
-// is counted firstRecount after its end, and then each time its age has grown by recountFactor,
-// seven times in all: rows are found after at most recountFactor times their lateness.
+// Late rows of writers that leave no notes are found by counting. A bucket is counted when its age
+// reaches firstRecount, and each time the age has grown by recountFactor, seven times in all. A
+// late row is thus found after at most recountFactor times its delay.
 const (
 	firstRecount  = 10 * time.Second
 	recountFactor = 8

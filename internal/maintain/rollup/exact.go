@@ -13,20 +13,18 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// Limits of what Exact reads: beyond them, a level is being computed again as a whole.
+// Limits of what Exact reads. A level beyond them is not used for queries.
 const (
 	mostMarks  = 1000 // stale buckets, and notes
 	mostRanges = 64
 )
 
-// Exact returns the ranges of each level in which its buckets have the aggregates of exactly the
-// rows that the table has, whoever wrote them. That is certain only of a table with exact = true:
-// its triggers note every row, in its transaction. Buckets of which raw rows were removed are not
-// among them.
+// Exact finds the ranges of each level whose buckets agree exactly with the rows of the table,
+// whoever wrote them. That is certain only with exact = true, where triggers note every row in its
+// transaction. Buckets whose raw rows were removed are excluded.
 //
-// It fills in Why and Levels of t, whose Periods are those of the catalog; applied is the
-// declaration that is in force. The present is read here without a transaction. A query uses the
-// ranges only if their Proof holds in its own snapshot.
+// It sets Why and Levels of t. applied is the declaration in force. The state is read without a
+// transaction: a query uses the ranges only if their Proof holds in its own snapshot.
 func (s *Set) Exact(ctx context.Context, t *engine.RolledTable, applied *state.Declared) error {
 	if !s.declared.Exact {
 		t.Why = "without exact = true, roll-ups may lack rows that other programs changed late"
@@ -96,12 +94,12 @@ func (s *Set) Exact(ctx context.Context, t *engine.RolledTable, applied *state.D
 	return nil
 }
 
-// A prover decides from which buckets a query may be answered: see Exact.
+// A prover finds the buckets that may answer a query: see Exact.
 type prover struct{ *Set }
 
 func (s *Set) prover() prover { return prover{s} }
 
-// notes returns the ranges in which rows have changed that no bucket has, at most mostMarks.
+// notes returns the ranges of changed rows that no refresh has included, at most mostMarks.
 func (s prover) notes(ctx context.Context) (list []rolling.Period, err error) {
 	err = s.each(ctx, s.db.SQL(), func(rows *sql.Rows) error {
 		var p rolling.Period
@@ -113,8 +111,7 @@ func (s prover) notes(ctx context.Context) (list []rolling.Period, err error) {
 	return list, err
 }
 
-// staleBuckets returns the buckets of each level that are to be computed again; nil if they are too
-// many for one to be exact.
+// staleBuckets returns the stale buckets of each level; nil if there are too many.
 func (s prover) staleBuckets(ctx context.Context) (map[string][]int64, error) {
 	out := map[string][]int64{}
 	if len(s.levels) == 0 {

@@ -18,7 +18,7 @@ import (
 // buckets are computed. Once a partition has another one, none of its buckets is exact; the next
 // refresh records the new one, and marks them stale in the same transaction.
 
-// names returns those of partitions.
+// names returns the names of partitions.
 func names(parts []rolling.Partition) []string {
 	out := make([]string, len(parts))
 	for i, p := range parts {
@@ -36,14 +36,14 @@ func (s *Set) recorded(ctx context.Context) (p *state.Parts, ok bool, err error)
 	return p, true, err
 }
 
-// A tracing is what is remembered of comparisons of partitions that may have left the table and
-// have come back. Where other tables are altered all the time, a partition that is being written
-// may always have done so.
+// A tracing remembers comparisons that found partitions which may have left the table and come
+// back, e.g. by two EXCHANGE PARTITION. While other tables are altered all the time, that can't be
+// excluded for any partition that is being written.
 type tracing struct {
 	mu sync.Mutex
 	// noted is the last Compare, which noted what it found.
 	noted state.Compared
-	// paused is until when such partitions are read by queries, and not computed again.
+	// paused is the time until which such partitions are not computed again. Queries read their rows.
 	paused time.Time
 }
 
@@ -57,7 +57,7 @@ const (
 // again is how often the partitions are compared while buckets are being computed.
 const again = 10 * time.Second
 
-// pause begins the time in which partitions that may have left the table are not computed again.
+// pause has such partitions not computed again for a time.
 func (t *tracing) pause(d time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -84,13 +84,13 @@ func (t *tracing) note(c state.Compared) {
 	}
 }
 
-// forgot reports whether the server has forgotten since a comparison when partitions were written.
+// forgot reports whether the server has lost the times of writes since a comparison.
 func forgot(was state.Compared, w *engine.PartsWritten) bool {
 	return w != nil && w.Definition != "" && was.Definition != "" && w.Definition != was.Definition
 }
 
-// left reports whether a partition that is the recorded one may have left the table since a
-// comparison, and have come back.
+// left reports whether a partition with the recorded identity may have left the table and come back
+// since a comparison.
 func left(name string, was state.Compared, now *engine.PartIdentities, w *engine.PartsWritten) bool {
 	if w == nil {
 		return false
@@ -99,8 +99,8 @@ func left(name string, was state.Compared, now *engine.PartIdentities, w *engine
 	return known && at >= since(was, now) || !known && forgot(was, w)
 }
 
-// other returns a column of the roll-ups that isn't the recorded one of its name; "" if none is
-// known.
+// other returns a column of the roll-ups that was replaced by another of the same name; "" if none
+// is known.
 func (s prover) other(was *state.Parts, now *engine.PartIdentities) string {
 	for _, l := range s.levels {
 		for _, name := range l.columns(s.table) {
@@ -122,8 +122,8 @@ func since(was state.Compared, now *engine.PartIdentities) int64 {
 	return was.At
 }
 
-// Another process may be about to record that a change of the definition is rowmill's own: that is
-// waited for before partitions are computed again because of it.
+// Another process may be about to record that a change of the definition is rowmill's own. It gets
+// this time before partitions are computed again.
 const (
 	settledTries = 5
 	settledPoll  = 200 * time.Millisecond
@@ -324,7 +324,7 @@ func (s *Set) Compare(ctx context.Context) (settle func(context.Context), err er
 	return certain, nil
 }
 
-// comparedEvery is how often the time of a comparison without a difference is recorded, in
+// comparedEvery is the interval at which comparisons without a difference are recorded, in
 // microseconds.
 const comparedEvery = 1_000_000
 

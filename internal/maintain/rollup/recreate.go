@@ -137,8 +137,9 @@ func (a *Recreation) level(ctx context.Context, t *engine.Table, d *rolling.Decl
 	return nil
 }
 
-// unfinished describes what can no longer be recomputed of the buckets before a position. The last
-// ones before the watermark, if stale, count as not computed: it moves f.watermark below them.
+// unfinished describes the stale buckets and notes before a position, whose rows are gone. If the
+// last buckets before the watermark are stale, they were never computed, and it moves f.watermark
+// below them.
 func (a *Recreation) unfinished(ctx context.Context, f *former, every rolling.Grid, begin int64) (string, error) {
 	var stale, notes int64
 	err := engine.Each(ctx, a.db, a.db.SQL(), func(r *sql.Rows) error {

@@ -201,8 +201,8 @@ func (w *worker) consume(ctx context.Context) error {
 // mostChanged is how many ranges of changed rows one transaction records.
 const mostChanged = 20
 
-// joined joins ranges, in order, that overlap or are adjacent, and all of them if they are too
-// many.
+// joined merges ranges that overlap or touch, and the last ones if there are more than mostChanged.
+// The ranges are in order.
 func joined(ranges []rolling.Period) []rolling.Period {
 	var out []rolling.Period
 	for _, r := range ranges {
@@ -252,8 +252,8 @@ func (w *worker) markStale(ctx context.Context, tx *transaction, p rolling.Perio
 	return marked, rest, nil
 }
 
-// computed returns the part of a range that a level has computed and may recompute. It begins
-// with a complete bucket.
+// computed returns the part of a range that a level has computed and may compute again, from the
+// start of a bucket.
 func (w *worker) computed(tx *transaction, l *level, p rolling.Period) rolling.Period {
 	m := tx.marks[l.Name]
 	return rolling.Period{From: max(l.Every.Floor(p.From), m.sealedTo), To: min(p.To, m.watermark)}

@@ -83,8 +83,8 @@ func (w *worker) compute(ctx context.Context, l *level, p rolling.Period) (rows 
 	return rows, nil
 }
 
-// counted is the condition that a stage's row represents raw rows. It may have only a sketch, if
-// all rows of its group were deleted between two statements.
+// counted is the condition for rows of a stage that have raw rows. A row has only a sketch if all
+// rows of its group were deleted between two statements.
 func (s *Set) counted() string { return s.quote(RawRows) + " > 0" }
 
 // stagePiece renders the statement that adds a piece of the source to the stage, and merges rows of
@@ -171,8 +171,8 @@ func (s *Set) readable(l *level) []string {
 	return out
 }
 
-// errSealed is why buckets are not replaced whose raw rows may have been removed while they were
-// computed.
+// errSealed means that buckets were sealed while they were computed: their raw rows may have been
+// removed, and they are not replaced.
 var errSealed = errors.New("sealed while it was computed")
 
 // publish replaces buckets of the level with those of the stage, which have the given number of
