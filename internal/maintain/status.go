@@ -321,7 +321,7 @@ func (l *look) levels(ctx context.Context) error {
 	if l.Rollups == nil {
 		return nil
 	}
-	levels, err := l.Rollups.Status(ctx, l.v.Now)
+	levels, err := l.Rollups.Status(ctx)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rowmill/rowmill/internal/figure"
+	"golang.org/x/sys/unix"
 )
 
 // Options apply to all hosts of a copy.
@@ -198,10 +199,15 @@ func ask(ctx context.Context, hosts []string, bytes int64, token string) (_ []Pr
 	return a.Probes, nil
 }
 
-// room returns the free bytes of a directory's file system, and an error if it has fewer than need.
+// room returns the free bytes of a directory's file system, -1 if unknown, and an error if they are
+// fewer than need.
 func room(root *os.Root, need int64) (int64, error) {
-	free := freeBytes(root.Name())
-	if free >= 0 && free < need {
+	var s unix.Statfs_t
+	if err := unix.Statfs(root.Name(), &s); err != nil {
+		return -1, nil // a full disk shows when a chunk is written
+	}
+	free := int64(s.Bavail) * int64(s.Bsize)
+	if free < need {
 		return free, fmt.Errorf("its disk is too full: %s are free, and the copy needs %s", figure.Bytes(free), figure.Bytes(need))
 	}
 	return free, nil

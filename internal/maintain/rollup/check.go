@@ -296,32 +296,18 @@ func (s *Set) Recount(ctx context.Context, now int64) (int, error) {
 	})
 }
 
-// A recounting is the progress of an interrupted recount of a level. Another process starts
-// again from last.
-type recounting struct {
-	last int64                   // as in rowmill_rollups
-	done map[time.Duration]int64 // by age: the position of the clock at its last count
-}
-
-// run counts the buckets that have reached one of the ages since last, up to now: the newest
-// first, which have the shortest bound, and each once, though it may have reached several ages.
-func (r *recounting) run(every rolling.Grid, now int64, count func(rolling.Period) error) error {
-	counted := every.Bounds().To
+// recounted returns the buckets that have reached one of the ages between two positions of the clock:
+// the newest first, which have the shortest bound, and each once, though it may have reached several
+// ages.
+func recounted(every rolling.Grid, last, now int64) (out []rolling.Period) {
+	end := every.Bounds().To
 	for age := firstRecount; age <= lastRecount; age *= recountFactor {
-		last := r.last
-		if to, ok := r.done[age]; ok {
-			last = to
-		}
-		p := rolling.Period{From: every.Floor(last - age.Microseconds()), To: min(counted, every.Floor(now-age.Microseconds()))}
+		p := rolling.Period{From: every.Floor(last - age.Microseconds()), To: min(end, every.Floor(now-age.Microseconds()))}
 		if p.From < p.To {
-			if err := count(p); err != nil {
-				return err
-			}
-			counted = p.From
+			out, end = append(out, p), p.From
 		}
-		r.done[age] = now
 	}
-	return nil
+	return out
 }
 
 func (w *worker) recount(ctx context.Context, l *level, now int64) (stale int, err error) {
@@ -330,23 +316,18 @@ func (w *worker) recount(ctx context.Context, l *level, now int64) (stale int, e
 		return 0, err
 	}
 	if last != 0 && last < now {
-		r := w.recounting[l.Name]
-		if r == nil || r.last != last {
-			r = &recounting{last: last, done: map[time.Duration]int64{}}
-			w.recounting[l.Name] = r
+		due := recounted(l.Every, last, now)
+		if len(due) == 0 { // the same buckets become due later
+			return 0, nil
 		}
-		none := true
-		err := r.run(l.Every, now, func(p rolling.Period) error {
-			none = false
+		for _, p := range due {
 			n, err := w.check(ctx, l, p)
-			stale += n
-			return err
-		})
-		if none || err != nil { // none: the same buckets are due later as since the last time
-			return stale, err
+			if stale += n; err != nil {
+				return stale, err
+			}
 		}
 	}
-	// Updated last, so that counts lost in a crash are repeated.
+	// Updated last: after an error or a crash, all of them are counted again.
 	_, err = w.exec(ctx, w.conn, "UPDATE rowmill_rollups SET checked_us = ? WHERE table_name = ? AND name = ?", now, w.table.Name, l.Name)
 	return stale, err
 }

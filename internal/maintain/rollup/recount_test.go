@@ -1,7 +1,6 @@
 package rollup
 
 import (
-	"errors"
 	"testing"
 	"time"
 
@@ -19,8 +18,7 @@ func TestRecountedOnce(t *testing.T) {
 		last := now - gap.Microseconds()
 		counted := map[int64]int{}
 		before := now
-		r := recounting{last: last, done: map[time.Duration]int64{}}
-		err := r.run(every, now, func(p rolling.Period) error {
+		for _, p := range recounted(every, last, now) {
 			if p.To > before {
 				t.Errorf("after %v, buckets are not counted newest first", gap)
 			}
@@ -28,9 +26,7 @@ func TestRecountedOnce(t *testing.T) {
 			for b := p.From; b < p.To; b += 10 * second {
 				counted[b]++
 			}
-			return nil
-		})
-		must(t, err)
+		}
 		for b, n := range counted {
 			if n > 1 {
 				t.Fatalf("after %v, the bucket %v before is counted %d times", gap, time.Duration(now-b)*time.Microsecond, n)
@@ -50,45 +46,5 @@ func TestRecountedOnce(t *testing.T) {
 		if want != len(counted) {
 			t.Errorf("after %v, %d buckets are counted, want %d", gap, len(counted), want)
 		}
-	}
-}
-
-// TestRecountBrokenOff: after an error, buckets counted before it are not counted
-// recompute, and buckets that reached an age since then are.
-func TestRecountBrokenOff(t *testing.T) {
-	every, err := rolling.Parse("10s")
-	must(t, err)
-	const second = int64(1e6)
-	now := int64(1_770_000_000) * second
-	r := recounting{last: now - 20*second, done: map[time.Duration]int64{}}
-	counted := map[int64]int{}
-	failing := true
-	run := func() error {
-		ranges := 0
-		return r.run(every, now, func(p rolling.Period) error {
-			if ranges++; failing && ranges == 3 {
-				return errors.New("no")
-			}
-			for b := p.From; b < p.To; b += 10 * second {
-				counted[(now-b)/second]++
-			}
-			return nil
-		})
-	}
-	if err := run(); err == nil {
-		t.Fatal("no error")
-	}
-	if len(counted) != 4 {
-		t.Errorf("before the error, the buckets %v are counted", counted)
-	}
-	failing = false
-	must(t, run())
-	for age, n := range counted {
-		if n != 1 {
-			t.Errorf("the bucket %d s before is counted %d times", age, n)
-		}
-	}
-	if len(counted) != 14 {
-		t.Errorf("%d buckets are counted, want 2 of each of 7 ages: %v", len(counted), counted)
 	}
 }

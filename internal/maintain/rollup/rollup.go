@@ -45,9 +45,7 @@ type Set struct {
 	levels   []*level
 	raw      source
 	memory   int // approximate size of sketches at which they are stored
-	// recounting is the progress of interrupted recounts, by level.
-	recounting map[string]*recounting
-	traced     tracing
+	traced   tracing
 
 	before func(ctx context.Context, q string) // called with each statement, in tests
 
@@ -66,7 +64,7 @@ type Set struct {
 
 // New checks the declaration's roll-ups against the table's schema.
 func New(db engine.Keeper, st *state.Store, t *engine.Table, schema *engine.Schema, d *rolling.Declaration) (*Set, error) {
-	s := &Set{db: db, st: st, table: t, schema: schema, declared: d, memory: sketchMemory, recounting: map[string]*recounting{}}
+	s := &Set{db: db, st: st, table: t, schema: schema, declared: d, memory: sketchMemory}
 	s.raw = s.rawRows()
 	if len(d.Rollups) == 0 {
 		return s, nil
@@ -109,12 +107,7 @@ func usable(name, suffix string) error {
 
 const triggerName = "rowmill_touch"
 
-// A noter makes the triggers that note changes of rows.
-type noter struct{ *Set }
-
-func (s *Set) noter() noter { return noter{s} }
-
-func (s noter) note() engine.NoteRow {
+func (s creator) note() engine.NoteRow {
 	finest := s.levels[0]
 	for _, l := range s.levels {
 		if l.from == nil && s.shorter(l, finest) {
@@ -132,7 +125,7 @@ func (s noter) note() engine.NoteRow {
 	}
 }
 
-func (s noter) shorter(a, b *level) bool {
+func (s creator) shorter(a, b *level) bool {
 	x, y := a.Every.Bucketing(), b.Every.Bucketing()
 	if (x.Months > 0) != (y.Months > 0) {
 		return y.Months > 0
@@ -159,7 +152,7 @@ func levelRow(table, level string) string {
 }
 
 // periods returns the tables of the periods, if those are tables of their own.
-func (s noter) periods(ctx context.Context) ([]string, error) {
+func (s creator) periods(ctx context.Context) ([]string, error) {
 	if !s.schema.View {
 		return nil, nil
 	}
@@ -183,7 +176,7 @@ type spec struct {
 	View    string            `json:"view"`
 }
 
-// A creator makes the tables and views of levels.
+// A creator makes the tables and views of levels, and the triggers that note changed rows.
 type creator struct{ *Set }
 
 func (s *Set) creator() creator { return creator{s} }
@@ -409,24 +402,24 @@ func (s creator) startAgain(ctx context.Context, l *level, sp spec, again bool) 
 
 // TriggerChange returns the change that makes the triggers match the declaration.
 func (s *Set) TriggerChange(ctx context.Context) (engine.TriggerChange, error) {
-	return s.noter().triggerChange(ctx, s.declared.Exact)
+	return s.creator().triggerChange(ctx, s.declared.Exact)
 }
 
 // WithoutTriggers returns the change that removes them.
 func (s *Set) WithoutTriggers(ctx context.Context) (engine.TriggerChange, error) {
-	return s.noter().triggerChange(ctx, false)
+	return s.creator().triggerChange(ctx, false)
 }
 
 // TriggerDrops returns the statements that drop all triggers, with their functions, whether or not
 // they are there.
 func (s *Set) TriggerDrops() (out []string) {
 	if len(s.levels) > 0 {
-		out = engine.TriggerDrops(s.sums.Triggers(s.table, nil, s.noter().note()))
+		out = engine.TriggerDrops(s.sums.Triggers(s.table, nil, s.creator().note()))
 	}
 	return out
 }
 
-func (s noter) triggerChange(ctx context.Context, wanted bool) (engine.TriggerChange, error) {
+func (s creator) triggerChange(ctx context.Context, wanted bool) (engine.TriggerChange, error) {
 	if len(s.levels) == 0 {
 		return engine.TriggerChange{}, nil
 	}

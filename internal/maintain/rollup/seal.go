@@ -221,7 +221,7 @@ type Level struct {
 
 // Status returns the status of the levels, in the declaration's order. Levels that
 // don't exist yet are omitted.
-func (s *Set) Status(ctx context.Context, _ int64) ([]Level, error) {
+func (s *Set) Status(ctx context.Context) ([]Level, error) {
 	var out []Level
 	for _, l := range s.levels {
 		st := Level{Name: l.Name, Every: l.Every}

@@ -190,7 +190,7 @@ func TestExpire(t *testing.T) {
 		f.load(m...)
 		f.refresh(start + 4*day)
 		must(t, f.set.Expire(ctx, start+4*day))
-		levels, err := f.set.Status(ctx, start+4*day)
+		levels, err := f.set.Status(ctx)
 		must(t, err)
 		if levels[0].SealedTo != start+3*day || levels[0].Rows >= levels[1].Rows*10 {
 			t.Errorf("%+v", levels)
