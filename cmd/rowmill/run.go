@@ -297,7 +297,7 @@ func (a runner) serveStatus(ctx context.Context, addr string, fleet *declared.Fl
 	run := func(context.Context) {}
 	if len(tables) == 1 {
 		k := tables[0]
-		o := monitor.Options{Table: k.Declared.Name, Look: k.Status, Self: engine.Process(), Leads: func() bool {
+		o := monitor.Options{Table: k.Declared.Name, Look: k.Status, Leads: func() bool {
 			all := fleet.Standings()
 			return len(all) > 0 && all[0].Leads
 		}, Version: versionString()}

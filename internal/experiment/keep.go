@@ -105,7 +105,7 @@ func (r *keepRun) checkSpeed(ctx context.Context) error {
 	}
 	n := count.All()
 	if r.table.Rollups != nil {
-		levels, err := r.table.Rollups.Status(ctx, 0)
+		levels, err := r.table.Rollups.Status(ctx)
 		if err != nil {
 			return err
 		}

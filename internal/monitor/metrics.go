@@ -108,7 +108,7 @@ func (s *scrape) Collect(ch chan<- prometheus.Metric) {
 	set("build_info", "Always 1; the labels say what runs.", 1, "version", s.m.o.Version, "goversion", runtime.Version())
 	set("up", "1 when the last check of the table succeeded.", truth(st != nil))
 	set("look_seconds", "How long the last check of the table took.", s.l.took.Seconds())
-	set("leader", "1 when this process keeps the table, 0 when it stands by.", truth(s.m.leads(st)))
+	set("leader", "1 when this process keeps the table, 0 when it stands by.", truth(s.m.leads()))
 	s.m.o.Delays.send(ch, "table", s.m.o.Table)
 	if st == nil {
 		return

@@ -96,24 +96,11 @@ func TestOddMetrics(t *testing.T) {
 }
 
 func TestLeader(t *testing.T) {
-	for name, c := range map[string]struct {
-		change func(*Options)
-		want   string
-	}{
-		"in the status": {func(*Options) {}, "1"},
-		"another":       {func(o *Options) { o.Self = "db2:1" }, "0"},
-		"unnamed":       {func(o *Options) { o.Self = "" }, "0"},
-		"asked, no":     {func(o *Options) { o.Leads = func() bool { return false } }, "0"},
-		"asked, yes":    {func(o *Options) { o.Self, o.Leads = "db2:1", func() bool { return true } }, "1"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			o := Options{Table: "readings", Look: (&looker{s: status()}).look, Self: self}
-			c.change(&o)
-			_, body, _ := get(t, New(o), "/metrics")
-			if got := rowmillLines(body)[`rowmill_leader{table="readings"}`]; got != c.want {
-				t.Errorf("leader %s, want %s", got, c.want)
-			}
-		})
+	for want, leads := range map[string]func() bool{"0": nil, "1": func() bool { return true }} {
+		_, body, _ := get(t, New(Options{Table: "readings", Look: (&looker{s: status()}).look, Leads: leads}), "/metrics")
+		if got := rowmillLines(body)[`rowmill_leader{table="readings"}`]; got != want {
+			t.Errorf("leader %s, want %s", got, want)
+		}
 	}
 }
 

@@ -3,7 +3,7 @@
 // It changes nothing, and its page loads nothing from other servers. Everyone who can reach the
 // address sees names of tables and statements of blocking transactions, but no passwords.
 //
-//	m := monitor.New(monitor.Options{Table: "readings", Look: look, Self: self})
+//	m := monitor.New(monitor.Options{Table: "readings", Look: look, Leads: leads})
 //	go m.Run(ctx)
 //	err := monitor.ServeOn(ctx, listener, m)
 package monitor
@@ -32,9 +32,7 @@ type Options struct {
 	Fresh time.Duration
 	// Every is the interval of Run's looks; 0 is 10 seconds.
 	Every time.Duration
-	// Self is the name of this process in Status.Leader.
-	Self string
-	// Leads reports whether this process is the leader; nil asks the status whether Self is.
+	// Leads reports whether this process is the leader; nil means that it is not.
 	Leads func() bool
 	// Delays, unless nil, are the replicas of the table.
 	Delays Delays
@@ -150,12 +148,7 @@ func (m *Monitor) fly(ctx context.Context, done chan struct{}) {
 	close(done)
 }
 
-func (m *Monitor) leads(s *maintain.Status) bool {
-	if m.o.Leads != nil {
-		return m.o.Leads()
-	}
-	return s != nil && m.o.Self != "" && s.Leader == m.o.Self
-}
+func (m *Monitor) leads() bool { return m.o.Leads != nil && m.o.Leads() }
 
 func (m *Monitor) samples() []sample {
 	m.mu.Lock()

@@ -110,7 +110,7 @@ func (l *looker) set(s *maintain.Status, err error) {
 }
 
 func newMonitor(l *looker) *Monitor {
-	return New(Options{Table: "readings", Look: l.look, Self: self, Version: "1.2.3", Fresh: time.Nanosecond})
+	return New(Options{Table: "readings", Look: l.look, Leads: func() bool { return true }, Version: "1.2.3", Fresh: time.Nanosecond})
 }
 
 func get(t *testing.T, h http.Handler, path string, change ...func(*http.Request)) (int, string, http.Header) {

@@ -146,7 +146,7 @@ func (m *Monitor) page(w http.ResponseWriter, r *http.Request, page *template.Te
 		v.Status, v.Looked = m.good.status, m.good.at
 		m.mu.Unlock()
 	}
-	v.Leads = m.leads(l.status)
+	v.Leads = m.leads()
 	if v.Status != nil {
 		v.fill()
 		v.Rate = rateChart(m.samples())
