@@ -205,10 +205,12 @@ func (t follower) read(ctx context.Context, stored *state.Declared) (*followed, 
 	return &n.followed, nil
 }
 
+// NoTable is the error of a declared table that does not exist.
 func NoTable(name string) *UnfollowedError {
 	return &UnfollowedError{why: fmt.Sprintf("table %s is declared but does not exist", name), try: "rowmill apply FILE, which creates it, or find out who has dropped it", gone: true}
 }
 
+// DeclaredOf parses a stored declaration. It refuses one of a later format.
 func DeclaredOf(stored *state.Declared, target string) (*rolling.Declaration, error) {
 	if stored.Format > state.Format {
 		return nil, engine.Hinted(fmt.Errorf("a later version of rowmill applied it, whose records in rowmill's own tables have format %d, and this version knows up to %d",
@@ -273,6 +275,7 @@ func gridText(g rolling.Grid) string {
 	return g.String()
 }
 
+// LevelOf returns the declared roll-up of that name, or nil.
 func LevelOf(d *rolling.Declaration, name string) *rolling.Rollup {
 	for i := range d.Rollups {
 		if d.Rollups[i].Name == name {
@@ -335,7 +338,7 @@ func (t *Table) CheckApplied(ctx context.Context) error {
 	return nil
 }
 
-// sameDeclaration compares the meaning of two declarations, not their text.
+// SameDeclaration reports whether two declarations mean the same, whatever their text.
 func SameDeclaration(a, b *rolling.Declaration) bool {
 	strip := func(d *rolling.Declaration) rolling.Declaration {
 		c := *d
@@ -350,6 +353,7 @@ func SameDeclaration(a, b *rolling.Declaration) bool {
 	return reflect.DeepEqual(strip(a), strip(b)) && strings.Join(strings.Fields(a.Definition.Text), " ") == strings.Join(strings.Fields(b.Definition.Text), " ")
 }
 
+// LevelNames returns the names of the declared roll-ups.
 func LevelNames(d *rolling.Declaration) []string {
 	var out []string
 	for _, r := range d.Rollups {

@@ -246,9 +246,9 @@ func (t dropper) errIfChanged(ctx context.Context) error {
 	return err
 }
 
-// standalone is the name of a table that holds a period's rows for a while. It fits the 63 bytes
-// that PostgreSQL has for names: of a longer name of the table 24 bytes are kept, the last 8 of
-// them a hash of all of it, so that tables whose names begin alike have tables of their own.
+// Standalone names a table that holds a period's rows for a while, e.g.
+// "rowmill_drop_readings_1711929600000000". The name fits the 63 bytes of PostgreSQL: of a longer
+// table name it has 24 bytes, the last 8 of them a hash of the whole name.
 func Standalone(table, what string, p rolling.Partition) string {
 	return fmt.Sprintf("rowmill_%s_%s_%d", what, shortened(table), p.From)
 }

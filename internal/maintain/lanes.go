@@ -35,6 +35,7 @@ const (
 // Lanes are all lanes.
 var Lanes = []Lane{Creating, Summing, Keeping, Rebuilding}
 
+// Lane returns the lane that executes the tasks of a kind.
 func (k Kind) Lane() Lane { return Lane(state.PolicyOf(string(k))) }
 
 // View reads the state of the table: its partitions, their records and sizes.

@@ -427,13 +427,13 @@ func merged(d *rolling.Declaration, parts []rolling.Partition) rolling.Partition
 	return d.Period.Named(p)
 }
 
-// mostPeriods is over how many periods of the grid a period with the present's rows, or later ones,
-// may reach: as many as a month has days, because partitions of another length stay as they are
-// until they are dropped.
+// mostPeriods is how many periods of the grid a partition may span from now on. It allows monthly
+// partitions in a table that is taken over with every = "1d".
 const mostPeriods = 32
 
-// Overlong returns the first partition that takes rows for longer than most periods of the grid
-// from the present on, or for ever. Until its end, none of its rows is sealed, archived or dropped.
+// Overlong returns the index of the first partition that takes rows for more than mostPeriods
+// periods of the grid, or for ever; -1 if there is none. Until its end, none of its rows is sealed,
+// archived or dropped.
 func (v View) Overlong(g rolling.Grid) int {
 	return slices.IndexFunc(v.Parts, func(p rolling.Partition) bool {
 		end := max(p.From, v.Now)
@@ -448,6 +448,7 @@ func (v View) Overlong(g rolling.Grid) int {
 	})
 }
 
+// OverlongText describes an overlong partition, for errors and status.
 func (v View) OverlongText(g rolling.Grid, p rolling.Partition) string {
 	ends := "ends at " + g.Format(p.To)
 	if p.To == g.Bounds().To {

@@ -135,6 +135,7 @@ func inForce(d *state.Declared) (rolling.Grid, error) {
 	return g, nil
 }
 
+// ReadSchema reads the table's schema from the server. It refuses a view of somebody else.
 func (t *Table) ReadSchema(ctx context.Context) error {
 	s, err := t.DB.Describe(ctx, t.Table.Name)
 	if err != nil {
@@ -154,7 +155,7 @@ func (t *Table) ReadSchema(ctx context.Context) error {
 	return nil
 }
 
-// openLevels creates the set of roll-ups once the table's columns are known.
+// OpenLevels opens the roll-ups once the table's columns are known.
 func (t *Table) OpenLevels() error {
 	if t.Schema == nil || len(t.Declared.Rollups) == 0 {
 		return nil
@@ -203,6 +204,7 @@ func (t *Table) SetPeriod(g rolling.Grid) error {
 	return t.OpenLevels()
 }
 
+// Exists reports whether a table or view of that name exists.
 func (t *Table) Exists(ctx context.Context, name string) (bool, error) {
 	_, err := t.DB.Describe(ctx, name)
 	if isNoTable(err) {
@@ -215,8 +217,8 @@ func (t *Table) inTx(ctx context.Context, fn func(*sql.Tx) error) error {
 	return engine.InTx(ctx, t.DB, t.DB.SQL(), nil, fn)
 }
 
-// execTogether executes statements in one transaction, where the server has that for changes of the
-// schema.
+// ExecTogether executes statements in one transaction, if the server supports that for changes of
+// the schema.
 func (t *Table) ExecTogether(ctx context.Context, statements []string) error {
 	return t.inTx(ctx, func(tx *sql.Tx) error {
 		for _, q := range statements {

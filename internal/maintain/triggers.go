@@ -104,6 +104,7 @@ func (t *Table) RefuseLate(ctx context.Context) error {
 	return nil
 }
 
+// LateChange returns the change that makes the triggers of LateTriggers match the declaration.
 func (t *Table) LateChange(ctx context.Context) (engine.TriggerChange, error) {
 	if t.Schema == nil {
 		return engine.TriggerChange{}, nil
@@ -177,4 +178,5 @@ func (t guard) triggers(ctx context.Context) error {
 	return nil
 }
 
+// SQLText returns a name as a literal in SQL.
 func SQLText(name string) string { return "'" + strings.ReplaceAll(name, "'", "''") + "'" }
