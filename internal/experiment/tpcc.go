@@ -93,8 +93,8 @@ func (m *measurement) tpccNodes(ctx context.Context, o *oltp.TPCCOptions, head *
 }
 
 func (m *measurement) tpcc(ctx context.Context) (failed error) {
-	s, caps := m.trial.Spec, m.db.Capabilities()
-	if _, reads := m.db.DB.(engine.Reader); caps.Stores && !reads {
+	s := m.trial.Spec
+	if _, reads := m.db.DB.(engine.Reader); !reads {
 		return refuse("--target "+target.ExampleServer, "--target %s: %s takes no statements of text", s.Target(), m.db.Info().Engine)
 	}
 	if loss := m.db.Info().CrashLoss; s.KillEvery > 0 && loss > 0 {
@@ -122,7 +122,7 @@ func (m *measurement) tpcc(ctx context.Context) (failed error) {
 		}
 	}
 	warnings, err := m.env.settle(ctx, m.db, w.Tables())
-	if err == nil && caps.Stores {
+	if err == nil {
 		err = m.env.while("examining what was loaded", func() error { return w.ProveLoad(ctx, s.TPCC.Deep) })
 	}
 	if err != nil {
@@ -159,9 +159,6 @@ func (m *measurement) tpcc(ctx context.Context) (failed error) {
 		}
 		if tpm := 60 * float64(m.rows()) / elapsed; tpm > result.MostKeyed*float64(s.TPCC.Warehouses) {
 			end.Warnings = append(end.Warnings, fmt.Sprintf("no keying time: users who type and think enter at most %.2f new orders a minute and warehouse", result.MostKeyed))
-		}
-		if !caps.Stores {
-			return nil
 		}
 		if ctx.Err() != nil {
 			end.Warnings = append(end.Warnings, "interrupted: the tables were not examined")

@@ -117,6 +117,8 @@ func NewTPCC(db engine.DB, opt TPCCOptions) (*TPCC, error) {
 		return nil, fmt.Errorf("%d terminals: want 1 to %d", opt.Terminals, MaxTerminals)
 	case !(opt.Scale >= minTPCCScale && opt.Scale <= 1):
 		return nil, fmt.Errorf("scale %v: want %v to 1", opt.Scale, minTPCCScale)
+	case !db.Capabilities().Stores:
+		return nil, engine.Classed(engine.ErrUnsupported, fmt.Errorf("%s stores nothing, and transactions need their rows", db.Info().Engine))
 	}
 	w := &TPCC{db: db, opt: opt, begin: "BEGIN", items: int64(100_000 * opt.Scale), customers: int64(3000 * opt.Scale),
 		Took: func(string, time.Duration) {}, tally: map[tpccFact]int64{}}

@@ -117,10 +117,8 @@ func (w *TPCC) Client(ctx context.Context, n int) (_ bench.Client, err error) {
 	if w.rewrite != nil {
 		c.rewrite = func(q string) string { return w.rewrite(c, q) }
 	}
-	if w.db.Capabilities().Stores {
-		c.open = w.opt.Members[c.Server()].(engine.Reader).ReadSession
-		c.s, err = c.open(ctx, nil)
-	}
+	c.open = w.opt.Members[c.Server()].(engine.Reader).ReadSession
+	c.s, err = c.open(ctx, nil)
 	return c, err
 }
 
@@ -217,10 +215,10 @@ func (c *tpccTerminal) Do(ctx context.Context) error {
 	c.at = max(time.Now().UnixMicro()/terminals*terminals+int64(c.n), c.at+terminals)
 	c.v["now"] = digits(c.at)
 	c.err, c.asked, c.facts = nil, "", []string{c.kind.op}
-	c.exec(ctx, 0, pick(c.kind.written == "", "BEGIN", c.w.begin))
+	c.exec(ctx, pick(c.kind.written == "", "BEGIN", c.w.begin))
 	c.kind.send(c, ctx)
 	if slices.Contains(c.facts, factRolledBack) {
-		c.exec(ctx, 0, "ROLLBACK")
+		c.exec(ctx, "ROLLBACK")
 	} else {
 		c.commit(ctx, c.kind.written)
 	}
@@ -297,7 +295,7 @@ func (c *tpccTerminal) ask(ctx context.Context, lines []*tpccLine, q string, not
 // prices reads the prices of an order's items.
 func (c *tpccTerminal) prices(ctx context.Context) {
 	for _, l := range c.lines {
-		l.cents = pick(c.s == nil && l.item <= c.w.items, int64(1), -1)
+		l.cents = -1
 	}
 	c.ask(ctx, c.lines, "SELECT i_id, i_price, i_name, i_data FROM item WHERE i_id IN ($items)", func(l *tpccLine, value string) {
 		price, _ := strconv.ParseFloat(value, 64) // of digits
@@ -390,7 +388,7 @@ func (c *tpccTerminal) deliver(ctx context.Context) {
 	if len(c.w.opt.Shards) > 0 { // Spider deletes the rows and reports that it deleted none (MariaDB 10.11)
 		locked = len(c.rows(ctx, "SELECT no_o_id FROM new_order"+c.of("no", "no_o_id", oldest)+" FOR UPDATE"))
 	}
-	if taken := c.exec(ctx, len(oldest), "DELETE FROM new_order"+c.of("no", "no_o_id", oldest)); max(taken, locked) != len(oldest) && c.err == nil {
+	if taken := c.exec(ctx, "DELETE FROM new_order"+c.of("no", "no_o_id", oldest)); max(taken, locked) != len(oldest) && c.err == nil {
 		c.err = engine.Classed(engine.ErrLockTimeout, errOvertaken)
 	}
 	customers := c.rows(ctx, "SELECT o_d_id, o_c_id FROM orders"+c.of("o", "o_id", oldest))
@@ -400,7 +398,7 @@ func (c *tpccTerminal) deliver(ctx context.Context) {
 		sum, _ := strconv.ParseFloat(r[1], 64) // of digits
 		amounts += fmt.Sprintf(" WHEN %s THEN %.2f", r[0], sum)
 	}
-	c.exec(ctx, 0, "UPDATE order_line SET ol_delivery_d = $now"+c.of("ol", "ol_o_id", oldest))
+	c.exec(ctx, "UPDATE order_line SET ol_delivery_d = $now"+c.of("ol", "ol_o_id", oldest))
 	c.change(ctx, len(customers), "UPDATE customer SET c_balance = c_balance + CASE c_d_id"+amounts+" END, c_delivery_cnt = c_delivery_cnt + 1"+c.of("c", "c_id", customers))
 	c.facts, c.v["d_id"], c.v["o_id"] = append(c.facts, factDelivered), oldest[0][0], oldest[0][1]
 }
