@@ -443,9 +443,12 @@ const cleanUp = 30 * time.Second
 
 // drop drops a table, which may be from a run of another layout.
 func (w *Insert) drop(ctx context.Context, t *table) error {
-	parts, err := w.db.Catalog().Partitions(ctx, &t.Table)
-	if err != nil && !errors.Is(err, engine.ErrNoTable) {
-		return err
+	var parts []rolling.Partition
+	if t.Values == 0 { // lists of values are no periods
+		var err error
+		if parts, err = w.db.Catalog().Partitions(ctx, &t.Table); err != nil && !errors.Is(err, engine.ErrNoTable) {
+			return err
+		}
 	}
 	left := t.Table
 	if len(parts) == 0 {
