@@ -126,7 +126,7 @@ func TestBenchDiskRefuses(t *testing.T) {
 		". --blocks 700":             "in sectors of",
 		". --blocks x":               "is not a size",
 		". --depths 0":               "--depths 0",
-		". --writes 101":             "want 0 to 100 percent",
+		". --writes 101":             "want at most 100",
 		". --kinds trim":             `unknown kind "trim"`,
 		". --repeat 0":               "--repeat 0",
 		". --out no/such/disk.jsonl": "no folder",

@@ -61,17 +61,8 @@ func (s *Spec) validateDisk() error {
 			return err
 		}
 	}
-	for _, n := range d.Depths {
-		if err := s.limits("depths", n, 1, maxDepth); err != nil {
-			return err
-		}
-	}
-	for _, n := range d.Writes {
-		if err := s.no(n < 0 || n > 100, "--writes 0,50,100", "--writes %d: want 0 to 100 percent", n); err != nil {
-			return err
-		}
-	}
-	return nil
+	return cmp.Or(s.limits("depths", slices.Min(d.Depths), 1, maxDepth), s.limits("depths", slices.Max(d.Depths), 1, maxDepth),
+		s.limits("writes", slices.Min(d.Writes), 0, 100), s.limits("writes", slices.Max(d.Writes), 0, 100))
 }
 
 // A diskTrial is one job in one round, counted from 0.

@@ -59,7 +59,7 @@ type Spec struct {
 	Rows     int64    `json:"rows,omitempty" toml:"rows,omitempty"`
 	MaxTime  Duration `json:"max-time,omitzero" toml:"max-time,omitzero"`
 	Interval Duration `json:"interval" toml:"interval"`
-	// Warmup is for how long the load runs before it is measured.
+	// Warmup is the time for which the load runs before it is measured.
 	Warmup Duration `json:"warmup,omitzero" toml:"warmup,omitzero"`
 
 	SearchSpec
@@ -71,13 +71,13 @@ type Spec struct {
 	// the tables hold the rows that were sent.
 	DropExisting bool `json:"drop-existing,omitempty" toml:"drop-existing,omitempty"`
 	NoVerify     bool `json:"no-verify,omitempty" toml:"no-verify,omitempty"`
-	// NoWork omits to time a fixed computation beside a steady load.
+	// NoWork omits the fixed computation that is timed beside a steady load.
 	NoWork bool `json:"no-work,omitempty" toml:"no-work,omitempty"`
 
 	WorkloadSpecs
 }
 
-// A LoadSpec is what clients do, and how fast.
+// A LoadSpec says what clients do, and how fast.
 type LoadSpec struct {
 	// Writers insert Batch rows in a transaction, by Method, at Rate rows per second
 	// together; a rate of 0 is as fast as possible. All rows derive from Seed.
@@ -95,7 +95,7 @@ type LoadSpec struct {
 	RetryFor Duration `json:"retry-for,omitzero" toml:"retry-for,omitzero"`
 }
 
-// A SearchSpec is the search for the highest rate.
+// A SearchSpec has the options of a search for the highest rate.
 type SearchSpec struct {
 	// FindRate searches the filled table's highest rate at which 99 of 100 operations
 	// stay within P99. Each rate is tried for the time Trial.
@@ -104,7 +104,7 @@ type SearchSpec struct {
 	Trial    Duration `json:"trial,omitzero" toml:"trial,omitzero"`
 }
 
-// WorkloadSpecs holds the options of single workloads; nil in others.
+// WorkloadSpecs holds the options that only one workload has; nil for the others.
 type WorkloadSpecs struct {
 	Ibench   *IbenchSpec `json:"ibench,omitempty" toml:"ibench,omitempty"`
 	Cells    *CellsSpec  `json:"cells,omitempty" toml:"cells,omitempty"`
@@ -275,5 +275,5 @@ func (s *Spec) Statements() (out []workload.Statements, err error) {
 	return out, nil
 }
 
-// rows formats a number of rows: 1 row, 2,000 rows.
+// rows formats a number of rows: "1 row", "2,000 rows".
 func rows[N int | int64](n N) string { return figure.Plural(n, "row") }

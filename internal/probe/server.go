@@ -94,28 +94,27 @@ func newPoller(ctx context.Context, db engine.Counters) *poller {
 		p.described = append(p.described, d)
 	}
 	ctx, p.stop = context.WithCancel(ctx)
-	go poll(ctx, db, p.asks, p.answers, p.done)
+	go p.poll(ctx, db)
 	return p
 }
 
 // poll executes each query until ctx ends. Both channels have a capacity of one,
 // which is the maximum in progress, so it never blocks on them forever.
-func poll(ctx context.Context, db engine.Counters, asks <-chan []float64, answers chan<- answer, done chan<- struct{}) {
-	defer close(done)
+func (p *poller) poll(ctx context.Context, db engine.Counters) {
+	defer close(p.done)
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case values := <-asks:
+		case values := <-p.asks:
 			for i := range values {
 				values[i] = math.NaN()
 			}
 			query, cancel := context.WithTimeout(ctx, queryLimit)
 			begin := time.Now()
 			err := db.Sample(query, values)
-			at := begin.Add(time.Since(begin) / 2)
 			cancel()
-			answers <- answer{at: at, values: values, err: err}
+			p.answers <- answer{at: begin.Add(time.Since(begin) / 2), values: values, err: err}
 		}
 	}
 }

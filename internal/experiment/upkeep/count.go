@@ -22,8 +22,7 @@ func (c RowCount) All() int64 { return c.Table + c.Dropped }
 // CountRows counts the rows of a table and of its dropped periods.
 func CountRows(ctx context.Context, t *maintain.Table) (c RowCount, err error) {
 	name := t.Declared.Name
-	// leaving returns the number of changes in progress, and the number of rows that
-	// the dropped periods had.
+	// leaving returns the number of changes in progress, and the rows of the dropped periods.
 	leaving := func() (out [2]int64, err error) {
 		changes, err := t.State.Changes(ctx, name)
 		if err != nil {
