@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -108,11 +107,4 @@ func TestLearn(t *testing.T) {
 			})
 		}
 	}
-}
-
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(fmt.Sprint(err))
-	}
-	return v
 }
