@@ -34,8 +34,8 @@ const (
 	spareShare = 0.05
 )
 
-// A File is the file for the requests of `bench disk`, which fio makes. It has no name, so that it is
-// removed when rowmill and fio end, however they end.
+// A File is the file for the requests of `bench disk`, which fio makes. It has no name, so that it
+// is removed when rowmill and fio end, however they end.
 type File struct {
 	f    *os.File
 	Size int64
