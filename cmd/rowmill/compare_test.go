@@ -93,7 +93,7 @@ func TestCompareCommand(t *testing.T) {
 		{"three records", "a b c", 2, "", "Try: rowmill compare before.jsonl after.jsonl"},
 		{"a missing file", "before.jsonl none.jsonl", 1, "", "none.jsonl: no such file"},
 		{"out without repeat", "before.jsonl after.jsonl --out x", 2, "", "--out requires --repeat"},
-		{"out over what is compared", "before.jsonl after.jsonl --repeat 2 --out after.jsonl", 2, "", "--out would replace after.jsonl"},
+		{"out over what is compared", "before.jsonl after.jsonl --repeat 2 --out after.jsonl", 2, "", "--out can't both be after.jsonl"},
 		{"a negative repeat", "before.jsonl after.jsonl --repeat -1", 2, "", "want 0 or more"},
 		{"records without a spec", "before.jsonl after.jsonl --repeat 2 --yes", 2, "", "its record has no spec"},
 	})

@@ -9,7 +9,6 @@ import (
 
 	"github.com/rowmill/rowmill/internal/cli"
 	"github.com/rowmill/rowmill/internal/experiment"
-	"github.com/rowmill/rowmill/internal/experiment/scenario"
 	"github.com/rowmill/rowmill/internal/ingest/format"
 	"github.com/rowmill/rowmill/internal/sandbox"
 	"github.com/rowmill/rowmill/internal/workload"
@@ -38,7 +37,7 @@ func flagChoices() map[string][]string {
 }
 
 // finish completes the commands below c: their help lists flags in the order of their definition,
-// and shells complete the values of flags and the names of scenarios.
+// and shells complete the values of flags.
 func finish(c *cobra.Command) {
 	choices := flagChoices()
 	c.Flags().SortFlags = false
@@ -52,23 +51,14 @@ func finish(c *cobra.Command) {
 		if !ok {
 			return
 		}
-		_, list := f.Value.(pflag.SliceValue)
-		// The flag exists and is registered once, so that no error is possible.
-		_ = c.RegisterFlagCompletionFunc(f.Name, func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-			if list {
+		complete := cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)
+		if _, list := f.Value.(pflag.SliceValue); list {
+			complete = func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 				return completeList(values, typed), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 			}
-			return values, cobra.ShellCompDirectiveNoFileComp
-		})
-	})
-	if c.CommandPath() == "rowmill bench scenario" {
-		c.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return scenario.Names(), cobra.ShellCompDirectiveDefault // or a file
 		}
-	}
+		_ = c.RegisterFlagCompletionFunc(f.Name, complete) // fails only for an unknown flag or a second call
+	})
 	for _, sub := range c.Commands() {
 		finish(sub)
 	}

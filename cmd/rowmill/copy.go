@@ -368,22 +368,11 @@ func withBoard(ctx context.Context, a *app, board *replicate.Board, f copyFlags,
 		}
 		all.Go(func() { failed = monitor.ServeOn(shown, l, board.Handler()) })
 	}
-	all.Go(func() {
-		say, tick := a.EveryTenth(), time.NewTicker(time.Second)
-		defer tick.Stop()
-		for {
-			select {
-			case <-shown.Done():
-				return
-			case <-tick.C:
-				say(board.Line())
-			}
-		}
-	})
+	end := a.Meanwhile(a.EveryTenth(), board.Line)
 	res, err = do(ctx)
+	end()
 	stop()
 	all.Wait()
-	a.StatusLine("")
 	return res, errors.Join(err, failed)
 }
 

@@ -58,9 +58,8 @@ func main() {
 	os.Exit(code)
 }
 
-// untilHangUp returns a context that also ends when the terminal is closed. Both the
-// shell and the kernel may send SIGHUP, so that a second one has no effect. Under
-// nohup, SIGHUP stays ignored.
+// untilHangUp returns a context that also ends when the terminal is closed. Both the shell and the
+// kernel may send SIGHUP, so that a second one has no effect. Under nohup, SIGHUP stays ignored.
 func untilHangUp(ctx context.Context) (context.Context, context.CancelFunc) {
 	if signal.Ignored(syscall.SIGHUP) {
 		return context.WithCancel(ctx)

@@ -38,9 +38,8 @@ type planFlags struct {
 	prices      priceFlags
 }
 
-// defaultReads is the assumed number of random page reads per second of a disk: that
-// of a solid-state disk with one or a few connections, each of which waits for its
-// reads.
+// defaultReads is the assumed number of random page reads per second of a disk: that of a
+// solid-state disk with one or a few connections, each of which waits for its reads.
 const defaultReads = 10000
 
 // A planner finds the period that suits a table.

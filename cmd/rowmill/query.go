@@ -340,22 +340,7 @@ func (p *queryProgress) begin() (end func()) {
 		return func() {}
 	}
 	p.began, p.last = time.Now(), query.Progress{}
-	stop := make(chan struct{})
-	var all sync.WaitGroup
-	all.Go(func() {
-		tick := time.NewTicker(time.Second)
-		defer tick.Stop()
-		for {
-			select {
-			case <-stop:
-				p.a.StatusLine("")
-				return
-			case <-tick.C:
-				p.a.StatusLine(p.text())
-			}
-		}
-	})
-	return func() { close(stop); all.Wait() }
+	return p.a.Meanwhile(p.a.StatusLine, p.text)
 }
 
 func (p *queryProgress) text() string {

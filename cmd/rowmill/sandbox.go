@@ -95,17 +95,14 @@ options unless a target is given.`),
 			"  rowmill sandbox start 'mariadb?spider=3'",
 		Args: cli.WantArgs(0, 1),
 		RunE: func(c *cobra.Command, args []string) error {
-			name := strings.Join(args, "")
-			if kind, _, short := strings.Cut(name, "?"); short {
-				if c.Flags().Changed("target") {
-					return cli.Usagef("rowmill sandbox start NAME --target TARGET", "%s and --target both say which server", name)
-				}
-				if err := c.Flags().Set("target", "sandbox:"+name); err != nil {
-					return err
-				}
-				name = kind
-			}
-			if !c.Flags().Changed("target") && slices.Contains(sandbox.Kinds(), name) {
+			name, given := strings.Join(args, ""), c.Flags().Changed("target")
+			kind, _, short := strings.Cut(name, "?")
+			switch {
+			case short && given:
+				return cli.Usagef("rowmill sandbox start NAME --target TARGET", "%s and --target both say which server", name)
+			case short:
+				of, name, given = "sandbox:"+name, kind, true
+			case !given && slices.Contains(sandbox.Kinds(), name):
 				of = "sandbox:" + name
 			}
 			o, err := sandbox.ParseTarget(of)
@@ -119,7 +116,7 @@ options unless a target is given.`),
 			if o.Keep != "" {
 				return cli.Usagef("rowmill sandbox stop "+name+" --keep-data", "keep= is for servers of one run: this one is kept until it is stopped")
 			}
-			if !c.Flags().Changed("target") {
+			if !given {
 				list, err := sandbox.List("")
 				if err != nil {
 					return err
@@ -246,17 +243,9 @@ func (a sandboxes) sandboxStopCommand() *cobra.Command {
 				return err
 			}
 			if !all {
-				names := []string{}
-				for _, in := range list {
-					names = append(names, in.Name)
-				}
 				list = slices.DeleteFunc(list, func(in sandbox.Instance) bool { return in.Name != args[0] && in.Head != args[0] })
 				if len(list) == 0 {
-					there := "there are " + strings.Join(names, ", ")
-					if len(names) == 0 {
-						there = "no sandboxes here"
-					}
-					return engine.Hinted(fmt.Errorf("stop sandbox %s: unknown, %s", args[0], there), "rowmill sandbox list")
+					return engine.Hinted(fmt.Errorf("stop sandbox %s: there is none of this name", args[0]), "rowmill sandbox list")
 				}
 			}
 			return a.stopSandboxes(c.Context(), list, yes, keepData)

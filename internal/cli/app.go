@@ -81,6 +81,27 @@ func (a *App) EveryTenth() func(text string) {
 	}
 }
 
+// Meanwhile passes a text to say every second, until the returned function is called. It then
+// clears the status line.
+func (a *App) Meanwhile(say func(string), text func() string) (end func()) {
+	stop := make(chan struct{})
+	var all sync.WaitGroup
+	all.Go(func() {
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-stop:
+				a.StatusLine("")
+				return
+			case <-tick.C:
+				say(text())
+			}
+		}
+	})
+	return func() { close(stop); all.Wait() }
+}
+
 // Stamp formats the time of a log line.
 func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 

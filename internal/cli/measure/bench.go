@@ -45,17 +45,10 @@ func BenchCommand(app *cli.App) *cobra.Command {
 	c := cli.Group(&cobra.Command{
 		Use:   "bench WORKLOAD",
 		Short: "Measure a database with a workload",
-		Long: "Measure a database with a workload: insert fills a table and shows how the insert\n" +
-			"rate changes as it grows; ibench runs the complete modern insert benchmark; matrix\n" +
-			"inserts with every combination of method, batch, writers and so on, and reports which\n" +
-			"of them matter; scenario runs a named experiment and compares it with published\n" +
-			"figures; mixed and points measure selects; scan measures a sum over many partitions,\n" +
-			"on one connection and on several; hotrow counts in one row with thousands of clients;\n" +
-			"tables measures what a server pays for many tables or partitions;\n" +
-			"disk measures what the storage gives, before a server is blamed;\n" +
-			"steady holds a small constant load for a day and shows when the machine or the server\n" +
-			"did not keep up; keep measures what the maintenance of a declared table costs its\n" +
-			"inserts.",
+		Long: "Measure a database with one of the workloads below, or the storage and the\n" +
+			"maintenance of a table.\n\n" +
+			"Ctrl-C ends a run and reports what was measured. `rowmill report` shows the record of a\n" +
+			"run again, `rowmill compare` compares records.",
 		Example: "  rowmill bench insert --layout plain,rolling --html run.html\n" +
 			"  rowmill bench insert --help",
 	},
@@ -89,7 +82,6 @@ func (a benchmarks) benchInsertCommand() *cobra.Command {
 			"there; if several runs are made, each table is dropped before the next run. An\n" +
 			"existing table is refused unless --drop-existing is given. Private servers and\n" +
 			"temporary files are removed.\n\n" +
-			"Ctrl-C ends the run and reports what was measured.\n\n" +
 			"Presets:\n" + strings.TrimRight(presets.String(), "\n"),
 		Example: "  rowmill bench insert --layout plain,rolling --html run.html\n" +
 			"  rowmill bench insert --target 'sandbox:mariadb?memory=64MB' --preset classic \\\n" +
@@ -197,8 +189,7 @@ func announcement(s *experiment.Spec) string {
 	return fmt.Sprintf("inserts take at most %v%s, plus the time to prepare and to verify all rows", time.Duration(n)*s.MaxTime.D(), each)
 }
 
-// resumeInsert continues the interrupted run or search of a record, and makes the
-// remaining ones.
+// resumeInsert continues the interrupted run or search of a record, and makes the remaining ones.
 func (a benchmarks) resumeInsert(ctx context.Context, f *benchFlags, given *pflag.FlagSet) error {
 	if err := onlyOwn(given, reportFlagNames...); err != nil {
 		return err
@@ -208,7 +199,7 @@ func (a benchmarks) resumeInsert(ctx context.Context, f *benchFlags, given *pfla
 		return err
 	}
 	f.out.record = f.resume
-	if err := f.out.check("rowmill bench insert --resume " + f.resume); err != nil {
+	if err := f.out.reports.check("rowmill bench insert --resume "+f.resume, f.out.record); err != nil {
 		return err
 	}
 	if r.Left() == 0 {

@@ -73,8 +73,7 @@ func (a benchmarks) benchMixedCommand() *cobra.Command {
 			"On each server it creates the preset's table and fills it, again each time that it\n" +
 			"has grown by a tenth. An existing table is refused, unless --drop-existing is given.\n" +
 			"Private servers and temporary files are removed. Servers that are busy while another\n" +
-			"one is measured are reported.\n\n" +
-			"Ctrl-C ends it and reports what was measured. `rowmill report` shows a record again.",
+			"one is measured are reported.",
 		Example: "  rowmill bench mixed --target 'sandbox:mariadb?memory=256MB' \\\n" +
 			"      --target 'sandbox:postgres?memory=256MB' --png speed.png --out speed.jsonl\n" +
 			"  rowmill bench mixed --target sqlite: --ops select-pk --clients 1,2 --time 5s",
@@ -107,8 +106,7 @@ func (a benchmarks) benchPointsCommand() *cobra.Command {
 			"gets a private server (sandbox:) that is started with it; on SQLite a setting is an\n" +
 			"option of the target, such as cache=1MB, and each value gets a temporary file.\n\n" +
 			"On the server it creates the table sbtest1 and fills it. An existing table is\n" +
-			"refused, unless --drop-existing is given.\n\n" +
-			"Ctrl-C ends it and reports what was measured.",
+			"refused, unless --drop-existing is given.",
 		Example: "  rowmill bench points --target 'sandbox:mariadb?memory=256MB' \\\n" +
 			"      --set innodb_adaptive_hash_index=OFF,innodb_adaptive_hash_index=ON\n" +
 			"  rowmill bench points --set cache=100KB,cache=64MB --time 5s",

@@ -43,8 +43,7 @@ func (a benchmarks) benchDiskCommand() *cobra.Command {
 			"It makes one file in DIR and fills it with data that can't be compressed. The file has\n" +
 			"no name, so its space is free again when rowmill ends, also after Ctrl-C or a kill. No\n" +
 			"device and no existing file is written. The disk is loaded fully meanwhile.\n\n" +
-			"Ctrl-C ends it and reports what was measured. `rowmill report` shows a record again;\n" +
-			"`rowmill plan --disk` and `rowmill bench insert --disk` use it.",
+			"`rowmill plan --disk` and `rowmill bench insert --disk` use the record.",
 		Example: "  rowmill bench disk /var/lib/mysql --out disk.jsonl --html disk.html\n" +
 			"  rowmill bench disk . --size 1GB --kinds random --blocks 16KiB --writes 0 --time 60s",
 		Args: cli.WantArgs(1, 1),

@@ -42,8 +42,7 @@ func (a benchmarks) benchHotRowCommand() *cobra.Command {
 			"The last three need a private server. Each way with each number of clients is one\n" +
 			"run of the record.\n\n" +
 			"It creates the tables fan_of and fan_count, and leaves them there. Existing tables are\n" +
-			"refused, unless --drop-existing is given. null: measures what the clients cost alone.\n\n" +
-			"Ctrl-C ends it and reports what was measured. `rowmill report` shows a record again.",
+			"refused, unless --drop-existing is given. null: measures what the clients cost alone.",
 		Example: "  rowmill bench hotrow --target 'sandbox:mariadb?memory=256MB' --clients 100,1000\n" +
 			"  rowmill bench hotrow --target 'sandbox:postgres' --clients 200 --ways plain,slots --time 10s",
 		Args: cli.WantArgs(0, 0),

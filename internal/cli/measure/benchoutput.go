@@ -5,12 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"github.com/spf13/pflag"
 
-	"github.com/rowmill/rowmill/internal/cli"
 	"github.com/rowmill/rowmill/internal/experiment"
 	"github.com/rowmill/rowmill/internal/experiment/record"
 	"github.com/rowmill/rowmill/internal/maintain"
@@ -41,27 +38,6 @@ func (o *benchOutputs) define(flags *pflag.FlagSet, record, picture, when, json 
 	flags.BoolVar(&o.reports.json, "json", false, "print the "+json+" (default false)")
 }
 
-// check refuses outputs that can't be written or would overwrite each other. command is
-// the verb with its parents.
-func (o *benchOutputs) check(command string) error {
-	outputs := append(o.reports.outputs(), output{flag: "--out", path: o.record})
-	for _, p := range outputs {
-		if p.path == "" || p.path == "-" {
-			continue
-		}
-		if st, err := os.Stat(filepath.Dir(p.path)); err != nil || !st.IsDir() {
-			return cli.Usagef("mkdir -p "+filepath.Dir(p.path), "%s %s: there is no folder %s", p.flag, p.path, filepath.Dir(p.path))
-		}
-		if p.flag != "--out" && o.record != "" && filepath.Clean(o.record) == filepath.Clean(p.path) {
-			return cli.Usagef("give each its own file", "--out and %s can't both be %s", p.flag, p.path)
-		}
-	}
-	if o.record == "-" {
-		return cli.Usagef("--out /dev/stdout", "--out -: the record can't share standard output with the report")
-	}
-	return o.reports.check(command)
-}
-
 // A measuring is an experiment with its outputs.
 type measuring struct {
 	// spec, unless nil, is checked first, with the outputs.
@@ -86,7 +62,7 @@ type measuring struct {
 // bench runs an experiment, and reports all measurements made, even if it fails.
 func (a benchmarks) bench(ctx context.Context, m measuring) error {
 	if m.spec != nil {
-		if err := cmp.Or(m.spec.Validate(), m.out.check("rowmill bench "+m.spec.Workload)); err != nil {
+		if err := cmp.Or(m.spec.Validate(), m.out.reports.check("rowmill bench "+m.spec.Workload, m.out.record)); err != nil {
 			return err
 		}
 	}

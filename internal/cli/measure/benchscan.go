@@ -34,8 +34,7 @@ func (a benchmarks) benchScanCommand() *cobra.Command {
 			"follows from the rows: one that differs in a byte fails the run.\n\n" +
 			"On the server, it creates the table fact with its partitions, fills it, and leaves it\n" +
 			"there. An existing table is refused, unless --drop-existing is given. Give a private\n" +
-			"server enough memory for the table, or the disk is measured.\n\n" +
-			"Ctrl-C ends it and reports what was measured. `rowmill report` shows a record again.",
+			"server enough memory for the table, or the disk is measured.",
 		Example: "  rowmill bench scan --target 'sandbox:mariadb?memory=1GB' --png scan.png --out scan.jsonl\n" +
 			"  rowmill bench scan --rows 100k --partitions 20 --step 5 --repeat 1",
 		Args: cli.WantArgs(0, 0),

@@ -36,8 +36,7 @@ func (a benchmarks) benchTablesCommand() *cobra.Command {
 			"'sandbox:mariadb?set=table_open_cache=400,innodb_file_per_table=0'.\n\n" +
 			"On the server it creates the database rowmill_tables, and drops it in the end, also\n" +
 			"after Ctrl-C. An existing one is refused, unless --drop-existing is given. The server\n" +
-			"must be on this machine.\n\n" +
-			"Ctrl-C ends it and reports what was measured. `rowmill report` shows a record again.",
+			"must be on this machine.",
 		Example: "  rowmill bench tables --target sandbox:mariadb --tables 20k --out tables.jsonl\n" +
 			"  rowmill bench tables --target sandbox:postgres --partitions 2000 --png partitions.png",
 		Args: cli.WantArgs(0, 0),

@@ -32,8 +32,7 @@ func (a benchmarks) benchTPCCCommand() *cobra.Command {
 			"order, payment and delivery is there once, and the shares that TPC-C's audit asks for.\n" +
 			"What doesn't hold fails the run.\n\n" +
 			"On the server it creates TPC-C's nine tables, loads them (100 MB a warehouse), and\n" +
-			"leaves them there. Existing tables are refused, unless --drop-existing is given.\n\n" +
-			"Ctrl-C ends it and reports what was measured. `rowmill report` shows a record again.",
+			"leaves them there. Existing tables are refused, unless --drop-existing is given.",
 		Example: "  rowmill bench tpcc --target 'sandbox:mariadb?memory=512MB' --warehouses 10 --terminals 16 --out tpcc.jsonl\n" +
 			"  rowmill bench tpcc --target 'sandbox:postgres?memory=512MB' --deep --kill-server-every 20s",
 		Args: cli.WantArgs(0, 0),

@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -94,17 +92,10 @@ func (f *compareFlags) check(args []string) error {
 		return cli.Usagef(compareTry+" --repeat 5 --out "+f.out, "--out requires --repeat")
 	case f.repeat == 0 && f.yes:
 		return cli.Usagef(compareTry, "--yes requires --repeat")
-	case f.out == "-":
-		return cli.Usagef("--out /dev/stdout", "--out -: the records can't share standard output with the comparison")
 	case len(args) == 1 && (f.a == nil) != (f.b == nil):
 		return cli.Usagef("rowmill compare "+args[0]+" --a layout=plain --b layout=rolling", "with one record, give both --a and --b")
 	}
-	for _, path := range args {
-		if path == f.out {
-			return cli.Usagef("give it a file of its own", "--out would replace %s, which is compared", path)
-		}
-	}
-	return f.reports.check(compareTry)
+	return f.reports.check(compareTry, f.out, args...)
 }
 
 func (a comparisons) compare(ctx context.Context, f compareFlags, paths []string) error {
@@ -173,11 +164,6 @@ func (f *compareFlags) sides(ctx context.Context, paths []string) (before, after
 }
 
 func (f *compareFlags) repetition(before, after []result.Record) (*experiment.Repetition, error) {
-	if f.out != "" {
-		if st, err := os.Stat(filepath.Dir(f.out)); err != nil || !st.IsDir() {
-			return nil, cli.Usagef("mkdir -p "+filepath.Dir(f.out), "--out %s: there is no folder %s", f.out, filepath.Dir(f.out))
-		}
-	}
 	again := &experiment.Repetition{Times: f.repeat}
 	for i, recs := range [][]result.Record{before, after} {
 		for _, runs := range report.Repeats(recs) {

@@ -42,8 +42,7 @@ func (a benchmarks) benchIbenchCommand() *cobra.Command {
 			"them back at the end as a proof, and leaves them there. Existing tables are\n" +
 			"refused, unless --drop-existing is given; --steps from a later step on continues\n" +
 			"with them. Private servers and temporary files are removed.\n\n" +
-			"Ctrl-C ends the step and reports what was measured. docs/benchmarks.md compares\n" +
-			"the command with the published benchmark.",
+			"docs/benchmarks.md compares the command with the published benchmark.",
 		Example: "  rowmill bench ibench --target 'sandbox:mariadb?memory=64MB' --rows 1M --out ibench.jsonl\n" +
 			"  rowmill bench ibench --target postgres://me@db1/test --rows 30M --clients 4 \\\n" +
 			"      --time 30m --interval-format ibench --out ibench.jsonl --html ibench.html\n" +

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -110,12 +109,7 @@ func (f *matrixFlags) check() error {
 	case f.retryFailed && f.resume == "":
 		return cli.Usagef("--resume RUN.jsonl", "--retry-failed requires --resume")
 	}
-	for _, o := range append(f.out.reports.outputs(), output{flag: "the record of this matrix", path: cmp.Or(f.out.record, f.resume)}) {
-		if f.baseline != "" && o.path != "" && filepath.Clean(f.baseline) == filepath.Clean(o.path) {
-			return cli.Usagef("give each its own file", "--baseline and %s can't both be %s", o.flag, o.path)
-		}
-	}
-	return f.out.check("rowmill bench matrix")
+	return f.out.reports.check("rowmill bench matrix", cmp.Or(f.out.record, f.resume), f.baseline)
 }
 
 // prepare returns the runs to make, and those in the record that is resumed.

@@ -33,8 +33,7 @@ func (a benchmarks) newProgress(ctx context.Context) progress {
 	return &lines{w: a.Stderr}
 }
 
-// lines prints a line for each interval. Its methods may be called from
-// several goroutines.
+// lines prints a line for each interval. Its methods may be called from several goroutines.
 type lines struct {
 	mu    sync.Mutex
 	w     io.Writer

@@ -3,8 +3,8 @@ package measure
 import (
 	"context"
 	"io"
+	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 
 	"github.com/spf13/cobra"
@@ -84,41 +84,47 @@ func (f reportFlags) outputs() []output {
 	}
 }
 
-// check refuses two outputs to the same place. command is the start of the command
-// line that the hint suggests.
-func (f reportFlags) check(command string) error {
-	taken := ""
-	if f.json {
-		taken = "--json"
+// check refuses outputs that can't be written, or that would replace each other or a file that is
+// read. record is the file of --out, or "". command is the start of the command line for the hint.
+func (f reportFlags) check(command, record string, read ...string) error {
+	if record == "-" {
+		return cli.Usagef("--out /dev/stdout", "--out -: the record can't share standard output with the report")
 	}
-	if f.format != "" {
-		if taken != "" {
-			return cli.Usagef(command+" --interval-format "+string(f.format), "--json and --interval-format can't both be standard output")
-		}
-		taken = "--interval-format"
+	stdout := "" // the flag whose output is standard output
+	switch {
+	case f.json && f.format != "":
+		return cli.Usagef(command+" --interval-format "+string(f.format), "--json and --interval-format can't both be standard output")
+	case f.json:
+		stdout = "--json"
+	case f.format != "":
+		stdout = "--interval-format"
 	}
 	files := map[string]string{}
-	for _, o := range f.outputs() {
-		switch {
-		case strings.HasSuffix(o.path, ".jsonl"):
-			return cli.Usagef(command+" "+o.flag+" FILE."+o.flag[2:], "%s %s: that is the name of a run record", o.flag, o.path)
-		case o.path == "-" && taken != "":
-			return cli.Usagef(command+" "+o.flag+" FILE", "%s and %s can't both be standard output", taken, o.flag)
+	for _, path := range read {
+		files[filepath.Clean(path)] = "the record that is read"
+	}
+	for _, o := range append(f.outputs(), output{flag: "--out", path: record}) {
+		clean, dir := filepath.Clean(o.path), filepath.Dir(o.path)
+		switch info, err := os.Stat(dir); {
+		case o.path == "":
+			continue
+		case o.path == "-" && stdout != "":
+			return cli.Usagef(command+" "+o.flag+" FILE", "%s and %s can't both be standard output", stdout, o.flag)
 		case o.path == "-":
-			taken = o.flag
-		case o.path != "":
-			clean := filepath.Clean(o.path)
-			if other, ok := files[clean]; ok {
-				return cli.Usagef("give each its own file", "%s and %s can't both be %s", other, o.flag, o.path)
-			}
-			files[clean] = o.flag
+			stdout = o.flag
+			continue
+		case err != nil || !info.IsDir():
+			return cli.Usagef("mkdir -p "+dir, "%s %s: there is no folder %s", o.flag, o.path, dir)
+		case files[clean] != "":
+			return cli.Usagef("give each its own file", "%s and %s can't both be %s", files[clean], o.flag, o.path)
 		}
+		files[clean] = o.flag
 	}
 	return nil
 }
 
 func (a reports) report(ctx context.Context, f reportFlags, paths []string) error {
-	if err := f.check("rowmill report " + paths[0]); err != nil {
+	if err := f.check("rowmill report "+paths[0], "", paths...); err != nil {
 		return err
 	}
 	recs, err := record.ReadAll(ctx, paths)

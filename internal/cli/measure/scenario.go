@@ -39,11 +39,12 @@ func (a benchmarks) benchScenarioCommand() *cobra.Command {
 			"final size. Then the runs are made one after the other, each on its own server. If\n" +
 			"--target is not private, its memory is unchanged, and existing tables are refused\n" +
 			"unless --drop-existing is given.\n\n" +
-			"Ctrl-C ends the run and reports what was measured; --resume continues from there.",
+			"After Ctrl-C, --resume continues.",
 		Example: "  rowmill bench scenario --list\n" +
 			"  rowmill bench scenario ec2-2012 --out ec2.jsonl --html ec2.html\n" +
 			"  rowmill bench scenario daily-2009 --scale 0.02 --target sqlite:",
-		Args: func(_ *cobra.Command, args []string) error { return f.checkArgs(args) },
+		Args:              func(_ *cobra.Command, args []string) error { return f.checkArgs(args) },
+		ValidArgsFunction: cobra.FixedCompletions(scenario.Names(), cobra.ShellCompDirectiveDefault), // or a file
 		RunE: func(c *cobra.Command, args []string) error {
 			switch {
 			case f.list:
@@ -92,12 +93,10 @@ func (f *scenarioFlags) complete(d *scenario.Declaration, flags *pflag.FlagSet) 
 }
 
 func (f *scenarioFlags) checkArgs(args []string) error {
-	switch {
-	case f.list && len(args) > 0:
-		return cli.Usagef("rowmill bench scenario "+args[0]+" --print", "--list takes no scenario")
-	case f.resume != "" && len(args) > 0:
-		return cli.Usagef("rowmill bench scenario --resume "+f.resume, "--resume takes no scenario: the record says which it is")
-	case !f.list && f.resume == "" && len(args) == 0:
+	switch none := f.list || f.resume != ""; {
+	case none && len(args) > 0:
+		return cli.Usagef("rowmill bench scenario "+args[0]+" alone", "--list and --resume take no scenario")
+	case !none && len(args) == 0:
 		return cli.Usagef("rowmill bench scenario --list", "which scenario? There are %s, or a file of your own", strings.Join(scenario.Names(), ", "))
 	case len(args) > 1:
 		return cli.Usagef("rowmill bench scenario --help", "unexpected argument %q: scenarios are run one at a time", args[1])
@@ -128,7 +127,7 @@ func (a benchmarks) resumeScenario(ctx context.Context, flags *pflag.FlagSet, f 
 		return err
 	}
 	f.out.record = f.resume
-	if err := f.out.check("rowmill bench scenario"); err != nil {
+	if err := f.out.reports.check("rowmill bench scenario", f.out.record); err != nil {
 		return err
 	}
 	return a.bench(ctx, measuring{out: f.out, resumes: true, run: p.Run, show: a.scenarioProgress(p.OfDisk())})

@@ -39,8 +39,8 @@ func (a benchmarks) benchSteadyCommand() *cobra.Command {
 			"is refused, unless --drop-existing is given. Private servers and temporary files are\n" +
 			"removed.\n\n" +
 			"A lost connection is retried for --retry-for; that time counts as below target.\n" +
-			"Ctrl-C or SIGTERM ends the run and reports what was measured. rowmill report can\n" +
-			"read the record at any moment; given the records of two machines, it overlays them.",
+			"rowmill report can read the record at any moment. It overlays the records of two\n" +
+			"machines.",
 		Example: "  rowmill bench steady --target mariadb://bench@db1/test --time 24h --rate 100 --p99 50ms\n" +
 			"  rowmill bench steady --target sqlite:steady.db --time 10m --html steady.html\n" +
 			"  rowmill report steady-db1.jsonl steady-db2.jsonl --html both.html",
