@@ -1,7 +1,7 @@
 // Package figure formats numbers with their units, for messages, reports and pages:
 // figure.Plural(n, "row") is "1 row" or "4,000,000 rows", figure.Bytes(n) "1.2 GiB",
-// figure.Micros(us) "12.5 ms". What can't be shown, such as NaN, is None. Counts and shares
-// are parsed as users write them: 1.5M, 5%.
+// figure.Micros(us) "12.5 ms". NaN and infinities are None. It also parses counts and shares as
+// users write them: 1.5M, 5%.
 package figure
 
 import (
@@ -52,8 +52,7 @@ func Plural[N int | int64](n N, one string, many ...string) string {
 	return Count(n) + " " + many[0]
 }
 
-// Number formats a number with three to four significant digits, without an exponent
-// up to 10^15.
+// Number formats a number with three to four significant digits, without an exponent up to 10^15.
 func Number(f float64) string {
 	switch a := math.Abs(f); {
 	case !finite(f):

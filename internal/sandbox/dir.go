@@ -55,8 +55,7 @@ type state struct {
 	Socket    string `json:"socket"`
 	// Role is that of the server in a topology, or "".
 	Role string `json:"role,omitempty"`
-	// SocketDir is a directory outside the sandbox that contains only the
-	// socket, or "".
+	// SocketDir is a directory outside the sandbox that contains only the socket, or "".
 	SocketDir string `json:"socket_dir,omitempty"`
 	Port      int    `json:"port,omitempty"`
 	// Group is the port by which the members of a cluster find this one.
@@ -158,8 +157,7 @@ func tryLock(dir string, create bool) (*os.File, error) {
 	case err != nil:
 		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
 	}
-	// The previous holder may have removed the file; the lock is then without
-	// effect.
+	// The previous holder may have removed the file; the lock is then without effect.
 	held, err := f.Stat()
 	if err == nil {
 		var there fs.FileInfo
@@ -308,8 +306,7 @@ func sweepOne(ctx context.Context, dir string) (removed bool, err error) {
 	s, err := readState(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		// Its owner was killed before it wrote the state, hence before it
-		// started a server.
+		// Its owner was killed before it wrote the state, hence before it started a server.
 		s.dir = dir
 	case err != nil || !s.Throwaway:
 		return false, errors.Join(err, lock.Close())

@@ -15,7 +15,7 @@ import (
 // find searches this machine for a server of the kind: the first of the given version, or of any
 // if version is empty. If there is none, its error wraps ErrNotInstalled and says what to do.
 func (k *kind) find(ctx context.Context, version string) (binaries, error) {
-	var passed, versions []string
+	var versions []string
 	var broken error
 	for _, path := range k.places() {
 		if !isProgram(path) {
@@ -23,13 +23,9 @@ func (k *kind) find(ctx context.Context, version string) (binaries, error) {
 		}
 		bin, foreign, err := k.ask(ctx, path)
 		switch {
-		case foreign != "":
-			passed = append(passed, path)
-		case err != nil && version == "":
-			return binaries{}, err
+		case foreign:
 		case err != nil:
-			// Another program may be of the requested version.
-			broken = errors.Join(broken, err)
+			broken = errors.Join(broken, err) // another program may do
 		case version == "" || isVersion(bin.version, version):
 			return bin, nil
 		case !slices.Contains(versions, bin.version):
@@ -40,9 +36,6 @@ func (k *kind) find(ctx context.Context, version string) (binaries, error) {
 		return binaries{}, broken
 	}
 	what := strings.TrimSpace(k.name + " " + version)
-	if len(passed) > 0 {
-		what += " (skipped as MariaDB: " + strings.Join(passed, ", ") + ")"
-	}
 	if len(versions) > 0 {
 		return binaries{}, fmt.Errorf("find %s: %w; there is %s; %s", what, ErrNotInstalled, strings.Join(versions, ", "), k.hint)
 	}
@@ -61,9 +54,9 @@ func isVersion(version, wanted string) bool {
 	return ok && (rest == "" || strings.IndexAny(rest, "0123456789") != 0)
 }
 
-// ask checks that a program is a server of the kind, and finds its installer. foreign is what a
-// server of another kind says.
-func (k *kind) ask(ctx context.Context, path string) (bin binaries, foreign string, err error) {
+// ask checks that a program is a server of the kind, and finds its installer. foreign
+// reports that it is a server of another kind.
+func (k *kind) ask(ctx context.Context, path string) (bin binaries, foreign bool, err error) {
 	out, err := exec.CommandContext(ctx, path, k.versionArgs...).Output()
 	if err != nil {
 		err = fmt.Errorf("ask %s for its version: %w", path, err)
@@ -74,20 +67,20 @@ func (k *kind) ask(ctx context.Context, path string) (bin binaries, foreign stri
 		if k.libraries != "" && strings.Contains(err.Error(), "shared libraries") {
 			err = fmt.Errorf("%w; install what it needs, on Debian and Ubuntu with: apt install %s", err, k.libraries)
 		}
-		return binaries{}, "", err
+		return binaries{}, false, err
 	}
 	said := strings.TrimSpace(string(out))
 	_, version, _ := strings.Cut(said, k.versionMark)
 	fields := strings.Fields(version)
 	if len(fields) == 0 {
-		return binaries{}, "", fmt.Errorf("ask %s for its version: unexpected answer %q", path, said)
+		return binaries{}, false, fmt.Errorf("ask %s for its version: unexpected answer %q", path, said)
 	}
 	if k.foreign != "" && strings.Contains(strings.ToLower(said), k.foreign) {
-		return binaries{}, said, nil
+		return binaries{}, true, nil
 	}
 	bin = binaries{server: path, version: fields[0]}
 	bin.installer, err = k.installer(path)
-	return bin, "", err
+	return bin, false, err
 }
 
 func (k *kind) places() []string { return onPath(k.name, k.programs[0], k.dirs...) }

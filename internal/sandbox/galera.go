@@ -24,7 +24,7 @@ type joining struct {
 	// increments and whole.
 	group, increments, whole int
 	peers                    []string // addresses of the members that run; none: this one begins the cluster
-	position                 string   // of its data, if the server doesn't know it: a crash keeps it in InnoDB alone
+	position                 string   // of its data if only InnoDB knows it, as after a crash
 }
 
 const (
@@ -36,7 +36,7 @@ const (
 	gcache = "64M"
 )
 
-// A behindError is that of a member that would begin a cluster without what another has committed.
+// A behindError refuses to begin a cluster with a member that lacks what another has committed.
 type behindError struct {
 	number     int // of the other
 	dir        string
@@ -47,7 +47,8 @@ func (e *behindError) Error() string {
 	return fmt.Sprintf("no member of the cluster runs, and that of %s has committed more (%d write sets, this one %d): start it first", e.dir, e.more, e.mine)
 }
 
-// joinGalera finds out with whom a member starts, and from which position.
+// joinGalera finds the running members that a member can join and, if there are none, prepares the
+// member to begin the cluster.
 func joinGalera(ctx context.Context, l *launch) error {
 	j := &l.joining
 	if l.part.role != Member {
@@ -80,7 +81,7 @@ func joinGalera(ctx context.Context, l *launch) error {
 			}
 		}
 	}
-	// The last view may name this member, which is no longer what it was.
+	// The last view may name an earlier incarnation of this member.
 	if err := os.Remove(filepath.Join(l.dataDir, lastView)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -109,8 +110,8 @@ func joinGalera(ctx context.Context, l *launch) error {
 	return os.WriteFile(table, []byte(strings.Replace(string(text), "safe_to_bootstrap: 0", "safe_to_bootstrap: 1", 1)), 0o600)
 }
 
-// quorum waits until the members that run agree that they are all, and lets them go on if they are
-// not the majority of those before: the others have ended.
+// quorum waits until the running members agree who is left. If they are no majority of the former
+// cluster, it declares them the cluster: all other members have ended.
 func quorum(ctx context.Context, running []Info) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, followTimeout, fmt.Errorf("not within %v", followTimeout))
 	defer cancel()
@@ -125,10 +126,8 @@ func quorum(ctx context.Context, running []Info) error {
 				return nil
 			}
 		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("wait for the members that run to agree who is left: %w", errors.Join(context.Cause(ctx), err))
-		case <-time.After(catchUpPoll):
+		if ended := sleep(ctx, catchUpPoll); ended != nil {
+			return fmt.Errorf("wait for the members that run to agree who is left: %w", errors.Join(ended, err))
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 // A kind is what differs between makes of servers. To add one, write a file with a function
 // that returns it, and list it in kinds.
 type kind struct {
-	// name is that of the kind in targets, and the URL scheme of the server's own targets.
+	// name is the kind's name in targets, and the scheme of its servers' URLs.
 	name string
 	// storages are the available storage engines, the default first.
 	storages []string
@@ -37,8 +37,7 @@ type kind struct {
 	// stopSignal is the signal for an orderly shutdown, deathSignal that which the kernel sends
 	// the first process when its owner ends: it ends the server at once, whatever it executes.
 	stopSignal, deathSignal syscall.Signal
-	// account returns the user that the server and its tools run as; nil is the
-	// caller.
+	// account returns the user that the server and its tools run as; nil is the caller.
 	account func() (*account, error)
 
 	// The following fields are optional.
@@ -121,17 +120,6 @@ func (k *kind) effective(ctx context.Context, l *launch) (map[string]string, err
 	return settings, k.check(l, settings)
 }
 
-// installArgs returns the installer's arguments for the variables of kind.installed in set.
-func (k *kind) installArgs(set map[string]string) []string {
-	var args []string
-	for _, name := range k.installed {
-		if value, ok := set[name]; ok {
-			args = append(args, "--"+name+"="+value)
-		}
-	}
-	return args
-}
-
 // binaries are the programs of an installed server.
 type binaries struct {
 	// server and installer are absolute paths.
@@ -151,10 +139,9 @@ type launch struct {
 	// port is the port on the loopback interface, or 0. A port requires a password.
 	port     int
 	password string
-	// headPassword is that of the head's port.
+	// headPassword is the password of the first server's port.
 	headPassword string
-	// joining is about the start of a member of a cluster.
-	joining joining
+	joining      joining
 }
 
 func kinds() []*kind {
@@ -179,9 +166,8 @@ func kindOf(name string) (*kind, error) {
 	return nil, oneOf("kind of server", name, Kinds()...)
 }
 
-// Installed returns nil if a server is installed on this machine: of a kind, or
-// of one of its versions, such as "mysql?version=9.7". If there is none, the
-// error wraps ErrNotInstalled.
+// Installed returns nil if a server is installed on this machine: of a kind, or of one of its
+// versions, such as "mysql?version=9.7". If there is none, the error wraps ErrNotInstalled.
 func Installed(ctx context.Context, name string) error {
 	o, err := parseTarget(targetPrefix + name)
 	if err != nil {

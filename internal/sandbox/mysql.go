@@ -79,8 +79,7 @@ func mysqlFamily(program string, args func(*launch) []string) *kind {
 func mariadb() *kind {
 	k := mysqlFamily("mariadb", argsMariaDB)
 	k.name, k.storages = "mariadb", []string{InnoDB, RocksDB}
-	// InnoDB with pages of 16 KiB requires at least 6 MiB of memory and 4 MiB of
-	// redo log.
+	// InnoDB with pages of 16 KiB requires at least 6 MiB of memory and 4 MiB of redo log.
 	k.minMemory, k.minRedo = 6<<20, 4<<20
 	k.programs = []string{"mariadbd", "mysqld"}
 	k.dirs = []string{"/usr/sbin", "/usr/local/sbin", "/usr/libexec", "/usr/local/bin", "/opt/homebrew/bin"}
@@ -100,8 +99,7 @@ func mariadb() *kind {
 func mysqld() *kind {
 	k := mysqlFamily("mysql", argsMySQL)
 	k.name, k.storages = "mysql", []string{InnoDB}
-	// InnoDB with pages of 16 KiB requires at least 5 MiB of memory, and a redo log
-	// of 8 MiB.
+	// InnoDB with pages of 16 KiB requires at least 5 MiB of memory, and a redo log of 8 MiB.
 	k.minMemory, k.minRedo = 5<<20, 8<<20
 	k.reserved["innodb_redo_log_capacity"] = "use redo="
 	k.reserved["innodb_log_files_in_group"] = "use redo="
@@ -119,7 +117,7 @@ func mysqld() *kind {
 	k.hint = "put the mysqld of MySQL 8.0 or later on PATH " +
 		"(in rowmill's source, scripts/install.sh mysql fetches 8.0, scripts/install.sh mysql-new 9.7)"
 	k.installed = []string{"lower_case_table_names"}
-	k.replication = replication{tcp: true, semiSync: semiSyncOfMySQL, follow: followMySQL, position: []string{logged, "SELECT 'position', @@gtid_executed"},
+	k.replication = replication{tcp: true, follow: followMySQL, position: []string{logged, "SELECT 'position', @@gtid_executed"},
 		reached: "SELECT 'reached', WAIT_FOR_EXECUTED_GTID_SET('%s', 1) = 0"}
 	k.installer = func(server string) (string, error) { return server, nil }
 	k.install, k.check, k.explain = installMySQL, checkMySQL, explainMySQL
@@ -347,18 +345,16 @@ func argsMariaDB(l *launch) []string {
 			// pages that the block cache does not, and memory is not limited.
 			"--rocksdb-use-direct-reads=ON",
 			"--rocksdb-use-direct-io-for-flush-and-compaction=ON",
-			// By default, a server that was killed during a write to its log
-			// refuses to start. This setting recovers up to that write;
-			// everything synced before it is complete.
+			// By default, a server that was killed during a write to its log refuses to start. This
+			// setting recovers up to that write; everything synced before it is complete.
 			"--rocksdb-wal-recovery-mode=2",
 			// Allows indexes on text with a collation that RocksDB can't restore
 			// from the index, as InnoDB does.
 			"--rocksdb-strict-collation-check=OFF",
 		)
 	}
-	// Servers before 10.11.12 round the pool up to whole chunks, by default of
-	// 128 MiB; a chunk size that divides the pool avoids that. Later ones have
-	// no chunks.
+	// Servers before 10.11.12 round the pool up to whole chunks, by default of 128 MiB; a chunk
+	// size that divides the pool avoids that. Later ones have no chunks.
 	args = append(args, binlogArgs(l, nil, map[string][]string{
 		Source:  {"--rpl-semi-sync-master-enabled=ON", "--rpl-semi-sync-master-wait-point=AFTER_SYNC"},
 		Replica: {"--rpl-semi-sync-slave-enabled=ON"},
@@ -523,6 +519,9 @@ func explainMariaDB(log string) error {
 const profile = "/etc/apparmor.d/usr.sbin.mysqld"
 
 func explainMySQL(log string) error {
+	if strings.Contains(log, "semisync_master.so") { // the small archives don't have it
+		return fmt.Errorf("the plug-in semisync_master.so is %w; leave semisync out, or use mariadb, which needs none%s", ErrNotInstalled, indentTail(log))
+	}
 	if !strings.Contains(log, "Errcode: 13") && !strings.Contains(log, "OS errno 13") {
 		return nil
 	}

@@ -2,9 +2,7 @@ package sandbox
 
 import (
 	"fmt"
-	"path/filepath"
 	"strconv"
-	"strings"
 )
 
 // logged is replicated, changes nothing, and lets a new source have a position.
@@ -52,20 +50,4 @@ func followMySQL(l *launch) []string {
 func sourceAccount(l *launch, word string) string {
 	return fmt.Sprintf("%[1]s_HOST = '127.0.0.1', %[1]s_PORT = %[2]d, %[1]s_USER = '%[3]s', %[1]s_PASSWORD = '%[4]s'",
 		word, l.part.head().Port, User, l.headPassword)
-}
-
-// semiSyncOfMySQL returns an error for a server without the plug-ins for it, which are in none of
-// the small archives.
-func semiSyncOfMySQL(bin binaries) error {
-	dirs := []string{"/usr/lib/mysql/plugin", "/usr/lib64/mysql/plugin"}
-	if home := homeOf(bin.server); home != "" {
-		dirs = []string{filepath.Join(home, "lib", "plugin"), filepath.Join(home, "lib", "mysql", "plugin")}
-	}
-	for _, dir := range dirs {
-		if isFile(filepath.Join(dir, "semisync_master.so")) {
-			return nil
-		}
-	}
-	return fmt.Errorf("semisync: semisync_master.so of mysqld %s is %w: it is not in %s; leave semisync out, or use mariadb, which needs none",
-		bin.version, ErrNotInstalled, strings.Join(dirs, " or "))
 }

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -48,10 +47,9 @@ func ValidName(name string) error {
 	return nil
 }
 
-// StartNamed starts a server that keeps running after the calling process has ended,
-// until StopNamed. A stopped or crashed sandbox of that name is started again with
-// its data, and its nodes with it: see NodeNames. o.Keep must be empty, because a
-// named sandbox is always kept.
+// StartNamed starts a server that keeps running after the calling process has ended, until
+// StopNamed. A stopped or crashed sandbox of that name is started again with its data, and its
+// nodes with it: see NodeNames. o.Keep must be empty, because a named sandbox is always kept.
 func StartNamed(ctx context.Context, name string, o Options, logf func(format string, args ...any)) (Info, error) {
 	if logf == nil {
 		logf = func(string, ...any) {}
@@ -83,7 +81,7 @@ func StartNamed(ctx context.Context, name string, o Options, logf func(format st
 			s, err = start(ctx, o, p, name, logf)
 		}
 	} else {
-		s, first, err = startHead(ctx, o, g, func(number int) string { return append([]string{name}, NodeNames(name, o)...)[number] }, logf)
+		s, first, err = startHead(ctx, o, g, append([]string{name}, NodeNames(name, o)...), logf)
 	}
 	switch {
 	case errors.Is(err, errLocked):
@@ -122,7 +120,7 @@ func ofNode(list []Instance, in Instance) (Options, part, error) {
 	}
 	head := list[i]
 	n := slices.Index(NodeNames(head.Name, head.Options), in.Name)
-	return head.Options.node(n), head.Options.part(n+1, groupOf(list, head.Name, head.Options)), nil
+	return head.Options.node(), head.Options.part(n+1, groupOf(list, head.Name, head.Options)), nil
 }
 
 // List returns the named sandboxes under root ("" is DefaultRoot), sorted by name.
@@ -210,24 +208,18 @@ func diskUsage(dir string) int64 {
 // removes it with its data, unless keepData is set. Its nodes are stopped with it.
 func StopNamed(ctx context.Context, root, name string, keepData bool) error {
 	list, err := List(root)
-	var names []string
-	for _, in := range list {
-		if in.Name == name {
-			if err := errors.Join(stopNamedNodes(ctx, list, name, keepData), stopNamed(ctx, in, keepData)); err != nil {
-				return fmt.Errorf("stop sandbox %s: %w", name, err)
-			}
-			tidyRoot(in.Options.Root)
-			return nil
-		}
-		names = append(names, in.Name)
+	i := slices.IndexFunc(list, func(in Instance) bool { return in.Name == name })
+	switch {
+	case i >= 0:
+		err = errors.Join(stopNamedNodes(ctx, list, name, keepData), stopNamed(ctx, list[i], keepData))
+	case err == nil:
+		err = errors.New("there is none")
 	}
 	if err != nil {
-		return err
+		return fmt.Errorf("stop sandbox %s: %w", name, err)
 	}
-	if len(names) == 0 {
-		return fmt.Errorf("stop sandbox %s: there is none", name)
-	}
-	return fmt.Errorf("stop sandbox %s: there is none of that name, only %s", name, strings.Join(names, ", "))
+	tidyRoot(list[i].Options.Root)
+	return nil
 }
 
 func stopNamed(ctx context.Context, in Instance, keepData bool) error {

@@ -74,7 +74,7 @@ func TestNamed(t *testing.T) {
 		eventually(t, "the crash is seen", func() bool { return only(t, o.Root).State == sandbox.Crashed })
 		want(t, again(), map[string]string{"SELECT COUNT(*) FROM a": "1"})
 
-		for _, stop := range []struct{ name, want string }{{"b", "only a"}, {"a", ""}, {"a", "there is none"}} {
+		for _, stop := range []struct{ name, want string }{{"b", "there is none"}, {"a", ""}, {"a", "there is none"}} {
 			err := sandbox.StopNamed(t.Context(), o.Root, stop.name, false)
 			if (err == nil) != (stop.want == "") || err != nil && !strings.Contains(err.Error(), stop.want) {
 				t.Errorf("stopping %s: %v, want %q", stop.name, err, stop.want)

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 	"slices"
-	"strings"
 )
 
 // maxNodes is the maximum number of nodes of a sandbox. Each node is a server.
@@ -25,72 +23,41 @@ func NodeNames(name string, o Options) []string {
 // nodes returns the number of servers in addition to the first.
 func (o Options) nodes() int { return o.Nodes + o.Replicas + max(o.Galera-1, 0) }
 
-// node returns the options of node i.
-func (o Options) node(i int) Options {
+// node returns the options of each node.
+func (o Options) node() Options {
 	o = o.withDefaults()
 	o.Memory = o.OwnMemory()
 	o.Nodes, o.Replicas, o.SemiSync, o.Galera = 0, 0, false, 0
-	if o.Keep != "" {
-		o.Keep = fmt.Sprintf("%s-%d", strings.TrimRight(o.Keep, "/"), i+1)
-	}
 	return o
 }
 
-// startHead starts the first server of a topology. If another member of a stopped cluster has
-// committed more, it starts that member before, and returns it as first.
-func startHead(ctx context.Context, o Options, g group, nameOf func(number int) string, logf func(string, ...any)) (s, first *Server, err error) {
+// startHead starts the first server of a named topology. names are those of all servers. If another
+// member of a stopped cluster has committed more, it is started before, and returned as first.
+func startHead(ctx context.Context, o Options, g group, names []string, logf func(string, ...any)) (s, first *Server, err error) {
 	var behind *behindError
-	if s, err = start(ctx, o, o.part(0, g), nameOf(0), logf); !errors.As(err, &behind) {
+	if s, err = start(ctx, o, o.part(0, g), names[0], logf); !errors.As(err, &behind) {
 		return s, nil, err
 	}
 	n := behind.number
-	if first, err = start(ctx, o.node(n-1), o.part(n, g), nameOf(n), logf); err != nil {
+	if first, err = start(ctx, o.node(), o.part(n, g), names[n], logf); err != nil {
 		return nil, nil, fmt.Errorf("node %d: %w", n, err)
 	}
-	if s, err = start(ctx, o, o.part(0, g), nameOf(0), logf); err != nil {
+	if s, err = start(ctx, o, o.part(0, g), names[0], logf); err != nil {
 		return nil, nil, errors.Join(err, first.Stop(context.WithoutCancel(ctx)))
 	}
 	return s, first, nil
 }
 
-// startNodes starts the nodes of a throwaway server. first is a node that already runs, or nil.
-func (s *Server) startNodes(ctx context.Context, first *Server) error {
+// startNodes starts the nodes of a throwaway server.
+func (s *Server) startNodes(ctx context.Context) error {
 	for i := range s.Options.nodes() {
-		n := first
-		if n == nil || n.plan.part.number != i+1 {
-			var err error
-			if n, err = start(ctx, s.Options.node(i), s.Options.part(i+1, s.plan.part.group), "", s.logf); err != nil {
-				return fmt.Errorf("node %d: %w", i+1, err)
-			}
+		n, err := start(ctx, s.Options.node(), s.Options.part(i+1, s.plan.part.group), "", s.logf)
+		if err != nil {
+			return fmt.Errorf("node %d: %w", i+1, err)
 		}
 		s.Nodes = append(s.Nodes, n)
 	}
 	return nil
-}
-
-// keptGroup returns the servers of a topology that Options.Keep has kept.
-func keptGroup(o Options) (group, error) {
-	g := group{}
-	for i := range 1 + o.nodes() {
-		dir := o.Keep
-		if i > 0 {
-			dir = o.node(i - 1).Keep
-		}
-		if dir == "" {
-			break
-		}
-		dir, err := filepath.Abs(dir)
-		if err != nil {
-			return nil, err
-		}
-		if st, err := readState(dir); err == nil {
-			st.Group = 0 // it doesn't run
-			g[i] = st.info(o)
-		} else if !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
-		}
-	}
-	return g, nil
 }
 
 // groupOf returns the servers of a named topology.
@@ -137,7 +104,7 @@ func (u *undoing) undo(ctx context.Context) error {
 // startNamedNodes starts the stopped nodes of a named sandbox.
 func startNamedNodes(ctx context.Context, head Instance, g group, logf func(string, ...any), u *undoing) error {
 	for i, node := range NodeNames(head.Name, head.Options) {
-		s, err := start(ctx, head.Options.node(i), head.Options.part(i+1, g), node, logf)
+		s, err := start(ctx, head.Options.node(), head.Options.part(i+1, g), node, logf)
 		if errors.Is(err, errLocked) {
 			continue // it runs
 		}

@@ -39,8 +39,7 @@ func postgres() *kind {
 	return &kind{
 		name:     "postgres",
 		storages: []string{Heap},
-		// A thousand connections that each hold a few pages of 8 KiB; two WAL
-		// segments of 16 MiB.
+		// A thousand connections that each hold a few pages of 8 KiB; two WAL segments of 16 MiB.
 		minMemory: 8 << 20,
 		minRedo:   32 << 20,
 		reserved:  reserved,
@@ -186,9 +185,8 @@ func preparePostgres(_ context.Context, l *launch) error {
 	if err := removeSharedMemory(l.dataDir); err != nil {
 		return err
 	}
-	// No server uses the directory, so these files can only be those of a killed
-	// server. The next server would refuse to start if another process had got
-	// the same process id.
+	// No server uses the directory, so these files can only be those of a killed server. The next
+	// server would refuse to start if another process had got the same process id.
 	stale := []string{filepath.Join(l.dataDir, "postmaster.pid")}
 	for _, dir := range []string{l.dir, filepath.Dir(l.socket)} {
 		names, err := postgresSockets(dir)
@@ -207,8 +205,7 @@ func preparePostgres(_ context.Context, l *launch) error {
 	if l.port == 0 {
 		return nil
 	}
-	// The port is also part of the socket's name; clients look for the standard
-	// port.
+	// The port is also part of the socket's name; clients look for the standard port.
 	return os.Symlink(postgresSocketPrefix+strconv.Itoa(l.port), l.socket)
 }
 
@@ -337,8 +334,7 @@ func queryPostgres(ctx context.Context, socket string, statements ...string) (ma
 	}
 	defer conn.Close(ctx)
 	out := map[string]string{}
-	// The session does not depend on the defaults that the variables of Options.Set may
-	// change.
+	// The session does not depend on the defaults that the variables of Options.Set may change.
 	session := []string{"SET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE", "SET statement_timeout = 0"}
 	for _, s := range append(session, statements...) {
 		results, err := conn.Exec(ctx, s).ReadAll()

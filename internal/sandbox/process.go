@@ -36,11 +36,10 @@ func startProcess(cmd *exec.Cmd, k *kind, detached bool) (*process, error) {
 	started := make(chan error)
 	go func() {
 		if !detached {
-			// The kernel sends the parent-death signal when the thread that started
-			// the child ends, and a thread ends with any goroutine that is locked to
-			// it. Therefore this goroutine stays locked to its thread while the
-			// child runs. It is then unlocked so that the thread does not end,
-			// because other children may have been started from it.
+			// The kernel sends the parent-death signal when the thread that started the child ends,
+			// and a thread ends with any goroutine that is locked to it. Therefore this goroutine
+			// stays locked to its thread while the child runs. It is then unlocked so that the
+			// thread does not end, because other children may have been started from it.
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
 		}
@@ -88,12 +87,12 @@ func (p *process) ended() {
 	}
 }
 
-// exit describes how a process has ended; plain is for an exit with status 0.
-func (p *process) exit(plain string) string {
+// exit describes how a process has ended.
+func (p *process) exit() string {
 	if p.err != nil {
 		return p.err.Error()
 	}
-	return plain
+	return "it ended by itself"
 }
 
 // endServers asks the provable servers of the sandbox to end, and kills them when grace has

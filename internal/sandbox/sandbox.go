@@ -1,27 +1,23 @@
 // Package sandbox starts private temporary database servers.
 //
-// The input is Options, or their text form, a target:
-// "sandbox:mariadb?memory=64MB". The result is a running Server with a database
-// named rowmill, reachable by a Unix socket in a directory that only the calling
-// user can enter. Sizes are in bytes.
+// The input is Options, or their text form, a target: "sandbox:mariadb?memory=64MB". The result is
+// a running Server with a database named rowmill, reachable by a Unix socket in a directory that
+// only the calling user can enter. Sizes are in bytes.
 //
 //	o, err := sandbox.ParseTarget("sandbox:mariadb?memory=64MB&redo=512MB")
 //	s, err := sandbox.Start(ctx, o, log.Printf)
 //	defer s.Stop(context.WithoutCancel(ctx))
 //	db, err := sql.Open("mysql", "root@unix("+s.Socket+")/rowmill")
 //
-// A server never outlives the process that started it: on Linux the kernel kills
-// it even if that process is killed with SIGKILL. Files that such a process
-// leaves on disk are removed by the next Start under the same Root. Only
-// directories and processes that provably belong to this package are touched:
-// sandbox-* directories that contain a lock file, belong to the same user and
-// are not locked, and processes whose command line names exactly that data
-// directory. Servers that should outlive the process have a name: StartNamed,
-// List, StopNamed.
+// A server never outlives the process that started it: on Linux the kernel kills it even if that
+// process is killed with SIGKILL. Files that such a process leaves on disk are removed by the next
+// Start under the same Root. Only directories and processes that provably belong to this package
+// are touched: sandbox-* directories that contain a lock file, belong to the same user and are not
+// locked, and processes whose command line names exactly that data directory. Servers that should
+// outlive the process have a name: StartNamed, List, StopNamed.
 //
-// Start refuses settings that would make a server use resources outside its
-// sandbox, memory sizes that the server would silently round, and a Keep
-// directory that contains other files.
+// Start refuses settings that would make a server use resources outside its sandbox, memory sizes
+// that the server would silently round, and a Keep directory that contains other files.
 //
 // Package engine and its engines communicate with the servers; this package only
 // starts and stops them. Each make of server is one file: see kind.
@@ -37,9 +33,8 @@ import (
 	"strings"
 )
 
-// ErrNotInstalled marks errors that report that a server, or a part of it, is
-// not installed on this machine. It does not apply to a server that is installed
-// and broken.
+// ErrNotInstalled marks errors that report that a server, or a part of it, is not installed on this
+// machine. It does not apply to a server that is installed and broken.
 var ErrNotInstalled = errors.New("not installed")
 
 // Defaults of Options.
@@ -50,8 +45,7 @@ const (
 	// fast inserts, and the server then flushes pages to free log space and not
 	// to free memory, whose limit is the one to measure.
 	DefaultRedo int64 = 512 << 20
-	// DefaultRoot is the directory of the sandboxes, relative to the working
-	// directory.
+	// DefaultRoot is the directory of the sandboxes, relative to the working directory.
 	DefaultRoot = ".rowmill"
 )
 
@@ -101,8 +95,7 @@ type Options struct {
 	Redo int64
 	// Durability is Full (the default), Relaxed or None.
 	Durability string
-	// Storage is the storage engine of new tables: InnoDB (the default) or
-	// RocksDB.
+	// Storage is the storage engine of new tables: InnoDB (the default) or RocksDB.
 	Storage string
 	// Port is "" for a server without TCP, or PortAuto.
 	Port string
@@ -182,14 +175,6 @@ func (o Options) Validate() error {
 		}
 		if instead, ok := k.reserved[plainName(name)]; ok {
 			return fmt.Errorf("server variable %s can't be set in a sandbox: %s", name, instead)
-		}
-		if strings.ContainsAny(o.Set[name], "\x00\r\n") {
-			return fmt.Errorf("server variable %s: the value %q holds a control character", name, o.Set[name])
-		}
-	}
-	for what, path := range map[string]string{"keep": o.Keep, "root": o.Root} {
-		if strings.ContainsRune(path, 0) {
-			return fmt.Errorf("%s %q: a path holds no zero byte", what, path)
 		}
 	}
 	return nil

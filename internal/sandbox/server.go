@@ -48,8 +48,7 @@ type Info struct {
 	Dir, DataDir string
 	// Socket is a Unix socket on which User needs no password.
 	Socket string
-	// Port is the port on 127.0.0.1, or 0. On the port, User needs the password
-	// in PasswordFile.
+	// Port is the port on 127.0.0.1, or 0. On the port, User needs the password in PasswordFile.
 	Port         int
 	PasswordFile string
 	User         string
@@ -123,22 +122,17 @@ type Server struct {
 	stopErr  error
 }
 
-// Start starts a private server and returns once it accepts connections. It
-// first removes the files that killed processes have left under the same Root.
-// If ctx ends before that, or the server fails to start, everything is removed.
-// A server that is up does not depend on ctx. logf receives occasional lines of
-// progress; nil discards them.
+// Start starts a private server and returns once it accepts connections. It first removes the files
+// that killed processes have left under the same Root. If ctx ends before that, or the server fails
+// to start, everything is removed. A server that is up does not depend on ctx. logf receives
+// occasional lines of progress; nil discards them.
 func Start(ctx context.Context, o Options, logf func(format string, args ...any)) (*Server, error) {
 	if logf == nil {
 		logf = func(string, ...any) {}
 	}
-	g, err := keptGroup(o)
-	var s, first *Server
+	s, err := start(ctx, o, o.part(0, group{}), "", logf)
 	if err == nil {
-		s, first, err = startHead(ctx, o, g, func(int) string { return "" }, logf)
-	}
-	if err == nil {
-		if err = s.startNodes(ctx, first); err != nil {
+		if err = s.startNodes(ctx); err != nil {
 			err = errors.Join(err, s.Stop(context.WithoutCancel(ctx)))
 		}
 	}
@@ -148,8 +142,7 @@ func Start(ctx context.Context, o Options, logf func(format string, args ...any)
 	return s, nil
 }
 
-// Process returns the id of the latest process of the server, whether or not it
-// is still running.
+// Process returns the id of the latest process of the server, whether or not it is still running.
 func (s *Server) Process() int { return s.proc.Load().cmd.Process.Pid }
 
 // Done returns a channel that is closed when the latest process of the server
@@ -175,7 +168,7 @@ func (s *Server) deathBefore() error {
 	default:
 		return nil
 	}
-	return fmt.Errorf("%s server, process %d, is gone: %s%s", s.Kind, proc.cmd.Process.Pid, proc.exit("it ended by itself"), indentTail(s.LogTail()))
+	return fmt.Errorf("%s server, process %d, is gone: %s%s", s.Kind, proc.cmd.Process.Pid, proc.exit(), indentTail(s.LogTail()))
 }
 
 // LogTail returns the end of the server's log, at most 16 KiB.
@@ -199,11 +192,10 @@ func (s *Server) Halt(ctx context.Context) {
 
 var errStopped = errors.New("it was stopped")
 
-// Restart starts a server that was killed, or has ended by itself, with the same
-// options on the same data directory, socket and port, so that its targets stay
-// valid. It returns once the server has recovered and accepts connections. If
-// ctx ends before that, or Stop is called, no process remains, and Restart can
-// be called again. A running server is refused.
+// Restart starts a server that was killed, or has ended by itself, with the same options on the
+// same data directory, socket and port, so that its targets stay valid. It returns once the server
+// has recovered and accepts connections. If ctx ends before that, or Stop is called, no process
+// remains, and Restart can be called again. A running server is refused.
 func (s *Server) Restart(ctx context.Context) error {
 	s.life.Lock()
 	defer s.life.Unlock()
@@ -253,17 +245,15 @@ func (s *Server) restart(ctx context.Context) error {
 	}
 }
 
-// PostgreSQL refuses to start while a process of the former server still has
-// the shared memory, which the kernel frees some time after the process was
-// killed.
+// PostgreSQL refuses to start while a process of the former server still has the shared memory,
+// which the kernel frees some time after the process was killed.
 const (
 	memoryInUse = "shared memory block"
 	memoryWait  = 30 * time.Second
 )
 
-// Stop shuts the server down, kills it when that takes too long or ctx is
-// done, and removes its directory unless Keep is set. Further calls return what
-// the first did.
+// Stop shuts the server down, kills it when that takes too long or ctx is done, and removes its
+// directory unless Keep is set. Further calls return what the first did.
 func (s *Server) Stop(ctx context.Context) error {
 	s.stopOnce.Do(func() {
 		s.died = s.deathBefore()

@@ -31,11 +31,6 @@ func start(ctx context.Context, o Options, p part, name string, logf func(string
 	if err != nil {
 		return nil, err
 	}
-	if p.semiSync && k.replication.semiSync != nil {
-		if err := k.replication.semiSync(bin); err != nil {
-			return nil, err
-		}
-	}
 	if o.Root, err = filepath.Abs(o.Root); err != nil {
 		return nil, err
 	}
@@ -248,7 +243,11 @@ func (l *launch) fill(ctx context.Context, logf func(string, ...any)) error {
 		return err
 	}
 	if _, err := os.Stat(l.dataDir); errors.Is(err, fs.ErrNotExist) {
-		l.bin.installArgs = l.kind.installArgs(l.Set)
+		for _, name := range l.kind.installed {
+			if value, ok := l.Set[name]; ok {
+				l.bin.installArgs = append(l.bin.installArgs, "--"+name+"="+value)
+			}
+		}
 		if l.part.role == Replica && l.kind.replication.copy != nil {
 			if err := l.copyData(ctx); err != nil {
 				return err
@@ -351,7 +350,7 @@ func (s *Server) await(ctx context.Context, proc *process) (string, error) {
 					return "", err
 				}
 			}
-			return "", fmt.Errorf("the server did not come up: %s%s", proc.exit("it ended"), indentTail(log))
+			return "", fmt.Errorf("the server did not come up: %s%s", proc.exit(), indentTail(log))
 		case <-news.C:
 			s.logf("still waiting for the server%s", indentTail(s.LogTail()))
 			news.Reset(2 * startNews)

@@ -222,8 +222,7 @@ func ParseSize(text string) (int64, error) {
 	return n << shift, nil
 }
 
-// FormatSize formats a size in bytes in the largest unit that needs no fraction:
-// "64 MiB".
+// FormatSize formats a size in bytes in the largest unit that needs no fraction: "64 MiB".
 func FormatSize(n int64) string {
 	for _, u := range []struct {
 		shift int

@@ -53,8 +53,7 @@ func (a *account) run(ctx context.Context, stdin io.Reader, name string, args ..
 	return out.String(), err
 }
 
-// serverEnv returns this process's environment without the variables of clients, such as
-// passwords.
+// serverEnv returns this process's environment without the variables of clients, such as passwords.
 func serverEnv() []string {
 	var env []string
 	for _, e := range os.Environ() {

@@ -21,8 +21,7 @@ const (
 // nodes are numbered from 1.
 type group map[int]Info
 
-// A part is the place of a server in a topology. The zero value is that of a server alone, and of
-// one whose tables others present.
+// A part is the place of a server in a topology. The zero value is a server without replication.
 type part struct {
 	role   string
 	number int
@@ -52,12 +51,10 @@ func (o Options) part(number int, g group) part {
 type replication struct {
 	// tcp means that a replica reaches its source on a port only.
 	tcp bool
-	// follow returns the statements by which a replica that has started follows its source; nil if
-	// its arguments do that.
+	// follow returns the statements by which a replica follows its source. It is nil if the server's
+	// arguments do that.
 	follow func(l *launch) []string
-	// semiSync returns an error if a server can't replicate semi-synchronously; nil is that it can.
-	semiSync func(bin binaries) error
-	// copy fills the empty directory dir with the data of the source; nil is that a replica begins
+	// copy fills the empty directory dir with the data of the source. If it is nil, a replica begins
 	// with a new data directory and repeats all changes.
 	copy func(ctx context.Context, l *launch, dir string) error
 	// position are the statements that return what a source has committed, and reached is the query
@@ -65,8 +62,8 @@ type replication struct {
 	// second.
 	position []string
 	reached  string
-	// joined returns an error until a member of a cluster has what the others have; nil is that there
-	// are no clusters.
+	// joined returns an error until a member of a cluster has the data of the others. It is nil if the
+	// kind has no clusters.
 	joined func(ctx context.Context, socket string) error
 }
 
@@ -100,6 +97,8 @@ func (o Options) validateTopology(k *kind) error {
 		return fmt.Errorf("galera replicates tables of InnoDB alone, not of %s", o.Storage)
 	case min(o.Replicas, 1)+min(o.Nodes, 1)+min(o.Galera, 1) > 1:
 		return fmt.Errorf("%s exclude each other: a sandbox has one topology", strings.Join(o.topologies(k), " and "))
+	case o.Keep != "" && o.nodes() > 0:
+		return fmt.Errorf("keep= is for a single server: a named sandbox keeps %s", strings.Join(o.topologies(k), ""))
 	case o.SemiSync && o.Replicas == 0:
 		return errors.New("semisync is about replicas: add replicas=1")
 	}

@@ -174,14 +174,14 @@ func TestTopologyOwnerKilled(t *testing.T) {
 	}
 }
 
-// Data of a server without replicas are not those of a source, which its replicas would lack.
+// Data are kept of a single server, because replicas would lack what it had before.
 func TestTopologyRefuses(t *testing.T) {
 	t.Parallel()
 	o := small(t, "mariadb")
 	o.Keep = filepath.Join(t.TempDir(), "kept")
 	stop(t, start(t, o))
 	o.Replicas, o.Memory = 1, 2*o.Memory
-	if _, err := sandbox.Start(t.Context(), o, t.Logf); err == nil || !strings.Contains(err.Error(), "holds the data of a server without a topology, which can't become a source") {
+	if _, err := sandbox.Start(t.Context(), o, t.Logf); err == nil || !strings.Contains(err.Error(), "keep= is for a single server: a named sandbox keeps replicas") {
 		t.Error(err)
 	}
 	for target, want := range map[string]string{

@@ -16,9 +16,9 @@ import (
 	"github.com/rowmill/rowmill/internal/engine/sqlite"
 )
 
-// A Backup is one of a running server, or of an SQLite file, which isn't made yet.
+// A Backup is a planned backup of a running server or of an SQLite file.
 type Backup struct {
-	// Bytes is about its size; 0 if that isn't known.
+	// Bytes is its approximate size, or 0 if unknown.
 	Bytes    int64
 	file     *engine.Target // of SQLite
 	dir      string
@@ -66,8 +66,8 @@ func PlanBackup(ctx context.Context, text, dir, private string) (*Backup, error)
 	return b, err
 }
 
-// Run makes the backup. note gets a line for each step. The file held stays open in the programs,
-// which so hold a lock of it also if this process is killed.
+// Run makes the backup. note gets a line for each step. The programs inherit the file held, so that
+// its lock lasts until they end, even if this process is killed.
 func (b *Backup) Run(ctx context.Context, held *os.File, note func(string)) error {
 	if b.file != nil {
 		return sqlite.Backup(ctx, *b.file, filepath.Join(b.dir, filepath.Base(b.file.Path)))
@@ -82,7 +82,7 @@ func (b *Backup) Run(ctx context.Context, held *os.File, note func(string)) erro
 	return nil
 }
 
-// runProgram runs a program of a server's packages. Its error has the end of what the program said.
+// runProgram runs a program. Its error has the last lines of the program's output.
 func runProgram(c *exec.Cmd) error {
 	var out bytes.Buffer
 	c.Stdout, c.Stderr = &out, &out

@@ -7,10 +7,10 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// spareConnections are for those that watch a run, and for a person who looks.
+// spareConnections are for rowmill's own monitoring, and for a person who looks.
 const spareConnections = 50
 
-// waySettings are the server's settings of ways to count in one row, by kind of server.
+// waySettings are the settings of the server that a way of `bench hotrow` needs, by kind of server.
 var waySettings = map[string]map[string]Setting{
 	"no-detect": {
 		"mariadb":  {"innodb_deadlock_detect", "OFF"},
@@ -20,13 +20,13 @@ var waySettings = map[string]map[string]Setting{
 	"thread-pool": {"mariadb": {"thread_handling", "pool-of-threads"}},
 }
 
-// lockWaits are the settings of kinds of servers for how long a transaction waits for a row, in
-// seconds; 50 by default. Where a row counts fewer runs a second than a 50th of its clients, all of
-// them would give up in turn, and each that begins again costs it more time.
+// lockWaits are the settings for how long a transaction waits for a row's lock, in seconds, by kind
+// of server; the default is 50. If fewer than a 50th of the clients get the lock each second, the
+// others would give up, and begin again.
 var lockWaits = map[string]string{"mariadb": "innodb_lock_wait_timeout", "mysql": "innodb_lock_wait_timeout"}
 
-// patientClients are so few that the default is enough. More wait as many seconds as they are:
-// nobody gives up while one run a second is counted.
+// patientClients is the number of clients for which the default is enough. With more, the wait is as
+// many seconds as there are clients: nobody gives up while one run a second is counted.
 const patientClients = 1000
 
 // ForClients returns a target with room for n connections, in the settings of a way of

@@ -19,13 +19,13 @@ import (
 
 // A dataDir is what rowmill knows of the data directories of a kind of server.
 type dataDir struct {
-	mark    string   // a file at its top that the others don't have
+	mark    string   // a file at its top that other kinds don't have
 	schemes []string // of its server's URL
-	// skip are files that belong to one server and its process.
+	// skip are files that a copy must not have: they belong to one server or its process.
 	skip []string
 	// running returns an error if a server uses the directory.
 	running func(dir string) error
-	// replica has a copy start as a replica of a server; it returns what is left to do, a line each.
+	// replica makes a copy start as a replica of a server, and returns what is left to do, a line each.
 	replica func(dir string, of engine.Target) ([]string, error)
 }
 
@@ -49,8 +49,8 @@ func dataDirOf(dir string) (dataDir, bool) {
 	return dataDir{}, false
 }
 
-// Stopped returns an error if a server uses a data directory, and else the files that a copy must
-// not have. It knows no other directories than those of servers, of which known is false.
+// Stopped returns the files of a data directory that a copy must not have, or an error if a server
+// uses it. known is false if the directory is no server's.
 func Stopped(dir string) (skip []string, known bool, err error) {
 	d, ok := dataDirOf(dir)
 	if !ok {
@@ -175,8 +175,8 @@ func split(t engine.Target, port string) (string, string) {
 // replicaSQL is the file with the statements that make a copy a replica.
 const replicaSQL = "rowmill-replica.sql"
 
-// replicaMySQL writes the statements that start replication at the copy's position. A copy of which
-// that is unknown gets none.
+// replicaMySQL writes the statements that start replication at the copy's position, if that is
+// known.
 func replicaMySQL(dir string, of engine.Target) ([]string, error) {
 	if err := os.Remove(filepath.Join(dir, "auto.cnf")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -211,7 +211,7 @@ func replicaMySQL(dir string, of engine.Target) ([]string, error) {
 	fmt.Fprintf(&b, "%[1]s\n  %[2]s_HOST = %[3]s, %[2]s_PORT = %[4]s, %[2]s_USER = %[5]s,\n  %[2]s_PASSWORD = 'PASSWORD',\n  %[6]s;\nSTART %[7]s;\n",
 		change, word, sqlText(host), port, sqlText(user), where, replica)
 	path := filepath.Join(dir, replicaSQL)
-	for _, name := range backupInfos { // which would be taken for the position of a copy of this copy
+	for _, name := range backupInfos { // else a copy of this copy would take it for its own position
 		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
@@ -247,7 +247,7 @@ const (
 	versionBytes = 50
 )
 
-// versionOf returns the version of the server that wrote a log; text that is none if the log is
+// versionOf returns the version of the server that wrote a log, or other text if the log is
 // encrypted.
 func versionOf(path string) (string, error) {
 	f, err := os.Open(path)
@@ -264,8 +264,8 @@ func versionOf(path string) (string, error) {
 	return version, err
 }
 
-// positionOf returns the position of a copy: the end of the last log of a stopped server, or else
-// what its backup has recorded, which has no logs. It has no file if there is none.
+// positionOf returns the position of a copy: the end of the last log of a stopped server or, as a
+// backup has no logs, the position that its backup recorded. Without either it has no file.
 func positionOf(dir string) (logPosition, error) {
 	at, err := endOfLog(dir)
 	if err != nil || at.file != "" {

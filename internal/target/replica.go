@@ -46,8 +46,8 @@ type Replica struct {
 	db engine.Keeper // nil until it is open
 }
 
-// Open returns its database, each time the same one. It may be called again after an error, which
-// wraps ErrNoReplica if the server is of another make than its source.
+// Open returns its database, the same one each time. It may be called again after an error. The
+// error wraps ErrNoReplica if the server is of another make than its source.
 func (r *Replica) Open(ctx context.Context) (engine.Keeper, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -74,7 +74,7 @@ func (r *Replica) Open(ctx context.Context) (engine.Keeper, error) {
 	return keeper, nil
 }
 
-// Close closes what is open.
+// Close closes the database if it is open.
 func (r *Replica) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -84,11 +84,11 @@ func (r *Replica) Close() error {
 	return r.db.Close()
 }
 
-// Replicas are those of one source.
+// Replicas are the replicas of one source.
 type Replicas []*Replica
 
-// OpenReplicas opens replicas of a source, and returns those that Close is to close, also with an
-// error. With later, a replica that can't be reached is none: later is called with it.
+// OpenReplicas opens replicas of a source. The caller closes the result, also after an error. If
+// later isn't nil, it gets the error of a replica that can't be reached, which is not returned.
 func OpenReplicas(ctx context.Context, source engine.DB, texts []string, note func(string), later func(error)) (all Replicas, err error) {
 	for _, text := range texts {
 		r := &Replica{Text: text, Source: source, Note: note}
@@ -102,7 +102,7 @@ func OpenReplicas(ctx context.Context, source engine.DB, texts []string, note fu
 	return all, nil
 }
 
-// Close closes those that are open.
+// Close closes the replicas that are open.
 func (all Replicas) Close() error {
 	var errs []error
 	for _, r := range all {

@@ -15,8 +15,8 @@ func (d *DB) In(ctx context.Context, database string) (engine.DB, error) {
 	return Connect(ctx, t)
 }
 
-// Lowered returns the first setting that a private server was to have and hasn't: servers silently
-// lower those for which they may open too few files. All but numbers are left out.
+// Lowered returns a numeric setting of a private server's target that is lower on the server: a
+// server silently lowers a setting for which it may open too few files.
 func Lowered(text string, is map[string]string) (s Setting, got int64, ok bool) {
 	p, err := parse(text)
 	if err != nil {

@@ -166,8 +166,7 @@ func MissingFile(text string) string {
 	return p.Path
 }
 
-// Temporary returns the target of a temporary file with the options of a target that
-// names a file.
+// Temporary returns the target of a temporary file with the options of a target that names a file.
 func Temporary(text string) string {
 	if _, options, ok := strings.Cut(text, "?"); ok {
 		return Default + "?" + options
@@ -233,9 +232,8 @@ func withParameter(text, key, value string, set func(*sandbox.Options) bool) (st
 	return text, nil
 }
 
-// MemoryFloor returns the least memory that a target can be given, and the unit in
-// which it is given, both in bytes. ok is false if the target has no memory setting,
-// or specifies it already.
+// MemoryFloor returns the least memory that a target can be given, and the unit in which it is
+// given, both in bytes. ok is false if the target has no memory setting, or specifies it already.
 func MemoryFloor(text string) (least, unit int64, ok bool) {
 	p, err := parse(text)
 	switch {

@@ -82,10 +82,9 @@ var hostileGlobals = map[string][]string{
 	"mysql":   {"sql_auto_is_null = 1", "sql_select_limit = 1", "sql_big_selects = 0", "sql_quote_show_create = 0", "unique_checks = 0", "foreign_key_checks = 0", "sql_safe_updates = 1"},
 }
 
-// Hostile returns a kind of server whose defaults differ from everything that a
-// session needs: autocommit off, another SQL mode, isolation level, time zone
-// and character set, another search path, and more. kind is "mariadb", "mysql"
-// or "postgres", with optional parameters.
+// Hostile returns a kind of server whose defaults differ from everything that a session needs:
+// autocommit off, another SQL mode, isolation level, time zone and character set, another search
+// path, and more. kind is "mariadb", "mysql" or "postgres", with optional parameters.
 func Hostile(t testing.TB, kind string) string {
 	t.Helper()
 	name, rest, _ := strings.Cut(kind, "?")

@@ -28,12 +28,11 @@ func SkipUnlessNightly(t testing.TB, instead string) {
 	}
 }
 
-// Kinds returns which of the given kinds of database to use in a test of a package
-// above the engines: "sqlite", if it is among them, and one server, chosen by a hash
-// of the test's name, so that all tests together cover each kind evenly and a test
-// always runs on the same server. In the nightly run it returns all. In both cases
-// only kinds allowed by KindsVariable are returned. Tests of an engine itself
-// (engine/enginetest) run on every kind and don't use it.
+// Kinds returns which of the given kinds of database to use in a test of a package above the
+// engines: "sqlite", if it is among them, and one server, chosen by a hash of the test's name, so
+// that all tests together cover each kind evenly and a test always runs on the same server. In the
+// nightly run it returns all. In both cases only kinds allowed by KindsVariable are returned. Tests
+// of an engine itself (engine/enginetest) run on every kind and don't use it.
 func Kinds(t testing.TB, kinds ...string) []string {
 	t.Helper()
 	if !Nightly() {
@@ -56,8 +55,7 @@ func OneKind(t testing.TB, kinds ...string) []string {
 	return []string{kinds[hash(t.Name())%uint32(len(kinds))]}
 }
 
-// OnKinds runs a test on those of the kinds that Kinds returns, in parallel with other
-// tests.
+// OnKinds runs a test on those of the kinds that Kinds returns, in parallel with other tests.
 func OnKinds(t *testing.T, kinds []string, test func(t *testing.T, kind string)) {
 	t.Helper()
 	t.Parallel()
@@ -114,9 +112,8 @@ func setVersion(o *sandbox.Options, list string) error {
 	return o.Validate()
 }
 
-// requirement returns the name of a server in RequireVariable: of a part of it
-// that is installed separately, and with the version if a particular one is
-// requested, such as "mysql-9.7".
+// requirement returns the name of a server in RequireVariable: of a part of it that is installed
+// separately, and with the version if a particular one is requested, such as "mysql-9.7".
 func requirement(o sandbox.Options) string {
 	name := o.Kind
 	if o.Storage == sandbox.RocksDB {

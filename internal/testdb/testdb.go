@@ -10,14 +10,12 @@
 //
 //	socket, name := testdb.Database(t, "mariadb")
 //
-// If a test binary panics, exceeds its time limit or is killed, its servers end
-// with it; their files, in the temporary directory, are removed by the next test
-// binary.
+// If a test binary panics, exceeds its time limit or is killed, its servers end with it; their
+// files, in the temporary directory, are removed by the next test binary.
 //
-// If a server is not installed the test is skipped with the reason, unless the
-// environment variable ROWMILL_TEST_REQUIRE requires it: "all", or a list such
-// as "mariadb,rocksdb". If a server is installed but does not start, the test
-// fails in any case.
+// If a server is not installed the test is skipped with the reason, unless the environment variable
+// ROWMILL_TEST_REQUIRE requires it: "all", or a list such as "mariadb,rocksdb". If a server is
+// installed but does not start, the test fails in any case.
 package testdb
 
 import (
@@ -117,12 +115,10 @@ func allowed(kind string) bool {
 // Main runs the tests of a package, stops the servers they started, and exits.
 func Main(m *testing.M) { os.Exit(Runner{m}.Run()) }
 
-// A Runner is Main in a form that packages can wrap:
-// goleak.VerifyTestMain(testdb.Runner{M: m}).
+// A Runner is Main in a form that packages can wrap: goleak.VerifyTestMain(testdb.Runner{M: m}).
 type Runner struct{ M *testing.M }
 
-// Run runs the tests, stops the servers that they started, and returns the exit
-// code.
+// Run runs the tests, stops the servers that they started, and returns the exit code.
 func (r Runner) Run() int {
 	code := r.M.Run()
 	if err := stopServers(); err != nil {
@@ -142,13 +138,12 @@ var (
 // startTimeout is far longer than a start takes on an idle machine, a second.
 const startTimeout = 2 * time.Minute
 
-// Server returns the server of a kind that all tests share. A kind is that of a
-// sandbox, with optional parameters: "mariadb", "mariadb?engine=rocksdb". Each
-// distinct kind is a separate server: one of the whole run if ServersVariable is
-// set, else one of this process. Unless the parameters differ, it has 64 MiB of
-// memory and of redo log, durability none, and its files are in memory. A test
-// that changes the server's variables, reads counters of the whole server, or
-// kills it, must start its own server with package sandbox.
+// Server returns the server of a kind that all tests share. A kind is that of a sandbox, with
+// optional parameters: "mariadb", "mariadb?engine=rocksdb". Each distinct kind is a separate
+// server: one of the whole run if ServersVariable is set, else one of this process. Unless the
+// parameters differ, it has 64 MiB of memory and of redo log, durability none, and its files are in
+// memory. A test that changes the server's variables, reads counters of the whole server, or kills
+// it, must start its own server with package sandbox.
 func Server(t testing.TB, kind string) *Shared {
 	t.Helper()
 	if !allowed(kind) {
@@ -255,9 +250,8 @@ func stopServers() error {
 
 var databases atomic.Int64
 
-// Database creates an empty database on the shared server of a kind, and returns
-// the server's socket and the database's name. The database is dropped when the
-// test ends.
+// Database creates an empty database on the shared server of a kind, and returns the server's
+// socket and the database's name. The database is dropped when the test ends.
 func Database(t testing.TB, kind string) (socket, name string) {
 	t.Helper()
 	s := Server(t, kind)
@@ -281,9 +275,8 @@ func Database(t testing.TB, kind string) (socket, name string) {
 	return s.Socket, name
 }
 
-// databaseName returns a name that identifies the test: at most 64 bytes, for
-// MySQL, of letters that need no quoting. It includes the process id because
-// other processes use the same server.
+// databaseName returns a name that identifies the test: at most 64 bytes, for MySQL, of letters
+// that need no quoting. It includes the process id because other processes use the same server.
 func databaseName(test string, pid int, n int64) string {
 	clean := strings.Map(func(r rune) rune {
 		switch {

@@ -92,8 +92,7 @@ func Open(ctx context.Context, path string) (*File, error) {
 	})}, nil
 }
 
-// Read implements io.Reader, and returns the context's error once the context
-// has ended.
+// Read implements io.Reader, and returns the context's error once the context has ended.
 func (f *File) Read(p []byte) (int, error) {
 	if err := f.ctx.Err(); err != nil {
 		return 0, err

@@ -1,6 +1,5 @@
-// Package tomlfile reads a TOML file into a tree that knows the place of each key, for
-// messages such as "file.toml:7:3: unknown key". It serves the declarations of tables
-// and of experiments.
+// Package tomlfile reads a TOML file into a tree that knows the place of each key, for messages
+// such as "file.toml:7:3: unknown key". It serves the declarations of tables and of experiments.
 package tomlfile
 
 import (

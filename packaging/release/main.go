@@ -1,7 +1,6 @@
-// Command release makes rowmill's packages from the commit that is checked out: archives for
-// each system, deb, rpm and apk packages and a container image for Linux, and SHA256SUMS. All
-// times in them are those of the commit, so that two runs with the same Go release write the
-// same bytes.
+// Command release makes rowmill's packages from the commit that is checked out: archives for each
+// system, deb, rpm and apk packages and a container image for Linux, and SHA256SUMS. All times in
+// them are those of the commit, so that two runs with the same Go release write the same bytes.
 //
 //	go run . -out ../../dist -systems linux/amd64,linux/arm64
 //
