@@ -222,8 +222,7 @@ func (d *DB) Death(err error) error {
 // Close closes the database and removes everything that was created for the target.
 func (d *DB) Close() error { return errors.Join(d.DB.Close(), d.clean()) }
 
-// readableByOthers returns a warning about a password file that other users can read, or "". As
-// with libpq's rule for private keys, the group may read a file owned by root.
+// readableByOthers returns a warning about a password file that other users can read, or "".
 func readableByOthers(file string) string {
 	if file == "" {
 		return ""
@@ -232,11 +231,7 @@ func readableByOthers(file string) string {
 	if err != nil || !info.Mode().IsRegular() {
 		return "" // opening the file will report the error
 	}
-	forbidden := os.FileMode(0o077)
-	if owner, ok := info.Sys().(*syscall.Stat_t); ok && owner.Uid == 0 && os.Getuid() != 0 {
-		forbidden = 0o037
-	}
-	if info.Mode().Perm()&forbidden == 0 {
+	if info.Mode().Perm()&0o077 == 0 {
 		return ""
 	}
 	return fmt.Sprintf("warning: password file %s has permissions %04o: other users can read it; chmod 600 %s", file, info.Mode().Perm(), file)
@@ -285,3 +280,41 @@ func tempDir(root string) (dir string, err error) {
 	}
 	return dir, err
 }
+
+// In opens another database of the same server, with the same account. The caller closes it.
+func (d *DB) In(ctx context.Context, database string) (engine.DB, error) {
+	t := d.opened
+	t.Path = database
+	return Connect(ctx, t)
+}
+
+// Lowered returns a numeric setting of a private server's target that is lower on the server: a
+// server silently lowers a setting for which it may open too few files.
+func Lowered(text string, is map[string]string) (s Setting, got int64, ok bool) {
+	p, err := parse(text)
+	if err != nil {
+		return s, 0, false
+	}
+	for name, value := range p.options.Set {
+		want, err1 := strconv.ParseInt(value, 10, 64)
+		got, err2 := strconv.ParseInt(is[name], 10, 64)
+		if err1 == nil && err2 == nil && got < want {
+			return Setting{name, value}, got, true
+		}
+	}
+	return s, 0, false
+}
+
+// PrivateLike returns the target of a private server of the same kind as an engine's. It is fast
+// rather than durable.
+func PrivateLike(kind string) (string, error) {
+	text := "sandbox:" + kind + "?durability=none"
+	if err := Check(text); err != nil {
+		return "", engine.Hinted(fmt.Errorf("there is no private server like %s, to calibrate on", kind), "a table on MariaDB, MySQL or PostgreSQL")
+	}
+	return text, nil
+}
+
+// Dumps returns the kinds of dumps that can be read. One that has no marks of another is of
+// the last kind.
+func Dumps() []engine.Dump { return []engine.Dump{postgres.Dump(), mysql.Dump()} }

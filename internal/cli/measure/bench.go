@@ -105,7 +105,38 @@ func (a benchmarks) benchInsertCommand() *cobra.Command {
 			return a.bench(c.Context(), measuring{spec: &f.spec, out: f.out, printSQL: f.printSQL, note: announcement(&f.spec)})
 		},
 	}
-	f.define(c.Flags())
+	flags := c.Flags()
+	s := &f.spec
+	s.Workload = experiment.Insert
+	targetVar(flags, s)
+	flags.StringVar(&s.Preset, "preset", "classic", "`name` of the table and its rows, see above")
+	f.table.define(flags)
+	flags.StringSliceVar(&s.Layouts, "layout", []string{workload.Plain}, "layouts to measure, `list` of "+strings.Join(workload.Layouts(), ", "))
+	cli.IntVar(flags, &s.Repeat, "repeat", 1, "measure each layout `N` times, in turn, in one record")
+	flags.Var(cli.CountOf(&s.Rows), "rows", "rows to insert, such as 1500000, 1_500_000 or 1.5M (default 1M, none with --time)")
+	timeVar(flags, &s.MaxTime, 0, "end after this `time` (default 45s without --rows, otherwise none)")
+	cli.IntVar(flags, &s.Writers, "writers", 1, "concurrent clients, each with its own connection, `N` (with --find-rate 16, but 1 on SQLite)")
+	cli.IntWithin(flags, &s.Batch, "batch", 0, 1, math.MaxInt32, "rows in one transaction, `N` (default the preset's, with --find-rate 10)")
+	methodVar(flags, s)
+	flags.Var(cli.Optional(&s.Indexes, cli.IntOf), "indexes", "secondary indexes, the preset's first `N` (default the preset's)")
+	flags.Var(cli.RateOf(&s.Rate, "to insert as fast as possible"), "rate", "rows per second to offer, whether the database keeps up or not (default as fast as possible)")
+	seedVar(flags, s, "`number` that all rows derive from")
+	cli.DurationVar(flags, &s.Interval, "interval", defaultInterval, "`time` between two readings of all figures, less by default in a short run")
+	flags.Var(cli.CountOrAuto(&s.PeriodRows), "period-rows", "rows of a rolling table's period; auto fits two periods into the database's cache")
+	cli.IntVar(flags, &s.KeepPeriods, "keep-periods", 0, "drop the oldest of more than `N` periods while inserts run (default keep all)")
+	flags.Var(cli.CountOf(&s.KeepRows), "keep-rows", "keep the table at `N` rows: of a plain one delete the oldest rows, of a rolling one drop\nthe oldest periods, while inserts run (default keep all)")
+	cli.IntVar(flags, &s.Readers, "readers", 0, "clients that run the preset's queries beside the inserts, `N`: classic and ibench have queries")
+	flags.Var(cli.CountOf(&s.ReadAfter), "read-after", "rows in the table before the first query (default 1M, with --readers)")
+	flags.VarPF(cli.Optional(&s.TablePerWriter, cli.BoolOf), "table-per-writer", "", "give each client its own table (default the preset's)").NoOptDefVal = "true"
+	flags.BoolVar(&s.FindRate, "find-rate", false, "fill the table to --rows, then find the highest rate that it sustains with the response time below --p99 (default false)")
+	cli.DurationVar(flags, &s.P99, "p99", experiment.DefaultP99, "`time` within which 99 of 100 operations of --find-rate must finish, counted from when they were due")
+	cli.DurationVar(flags, &s.Trial, "trial", experiment.DefaultTrial, "`time` for which --find-rate tries a rate")
+	cli.DurationVar(flags, &s.KillEvery, "kill-server-every", 0, "kill -9 the private server every `time`, restart it, and verify what it kept\n(sandbox targets only; default never)")
+	flags.StringVar(&s.DiskRecord, "disk", "", "compare disk reads with those of this `record` of bench disk (default none)")
+	flags.StringVar(&f.resume, "resume", "", "continue the incomplete run of this record `file`, with the recorded flags")
+	f.out.define(flags, newRecord, " of the rate", "", "summaries as JSON instead of text")
+	proofVar(flags, s, "don't read the table back at the end")
+	flags.BoolVar(&f.printSQL, "print-sql", false, "print every statement that the run would use, and run nothing (default false)")
 	return c
 }
 
@@ -140,40 +171,6 @@ func (f *benchFlags) complete(flags *pflag.FlagSet) error {
 	}
 	fitInterval(flags, s)
 	return nil
-}
-
-func (f *benchFlags) define(flags *pflag.FlagSet) {
-	s := &f.spec
-	s.Workload = experiment.Insert
-	targetVar(flags, s)
-	flags.StringVar(&s.Preset, "preset", "classic", "`name` of the table and its rows, see above")
-	f.table.define(flags)
-	flags.StringSliceVar(&s.Layouts, "layout", []string{workload.Plain}, "layouts to measure, `list` of "+strings.Join(workload.Layouts(), ", "))
-	cli.IntVar(flags, &s.Repeat, "repeat", 1, "measure each layout `N` times, in turn, in one record")
-	flags.Var(cli.CountOf(&s.Rows), "rows", "rows to insert, such as 1500000, 1_500_000 or 1.5M (default 1M, none with --time)")
-	timeVar(flags, &s.MaxTime, 0, "end after this `time` (default 45s without --rows, otherwise none)")
-	cli.IntVar(flags, &s.Writers, "writers", 1, "concurrent clients, each with its own connection, `N` (with --find-rate 16, but 1 on SQLite)")
-	cli.IntWithin(flags, &s.Batch, "batch", 0, 1, math.MaxInt32, "rows in one transaction, `N` (default the preset's, with --find-rate 10)")
-	methodVar(flags, s)
-	flags.Var(cli.Optional(&s.Indexes, cli.IntOf), "indexes", "secondary indexes, the preset's first `N` (default the preset's)")
-	flags.Var(cli.RateOf(&s.Rate, "to insert as fast as possible"), "rate", "rows per second to offer, whether the database keeps up or not (default as fast as possible)")
-	seedVar(flags, s, "`number` that all rows derive from")
-	cli.DurationVar(flags, &s.Interval, "interval", defaultInterval, "`time` between two readings of all figures, less by default in a short run")
-	flags.Var(cli.CountOrAuto(&s.PeriodRows), "period-rows", "rows of a rolling table's period; auto fits two periods into the database's cache")
-	cli.IntVar(flags, &s.KeepPeriods, "keep-periods", 0, "drop the oldest of more than `N` periods while inserts run (default keep all)")
-	flags.Var(cli.CountOf(&s.KeepRows), "keep-rows", "keep the table at `N` rows: of a plain one delete the oldest rows, of a rolling one drop\nthe oldest periods, while inserts run (default keep all)")
-	cli.IntVar(flags, &s.Readers, "readers", 0, "clients that run the preset's queries beside the inserts, `N`: classic and ibench have queries")
-	flags.Var(cli.CountOf(&s.ReadAfter), "read-after", "rows in the table before the first query (default 1M, with --readers)")
-	flags.VarPF(cli.Optional(&s.TablePerWriter, cli.BoolOf), "table-per-writer", "", "give each client its own table (default the preset's)").NoOptDefVal = "true"
-	flags.BoolVar(&s.FindRate, "find-rate", false, "fill the table to --rows, then find the highest rate that it sustains with the response time below --p99 (default false)")
-	cli.DurationVar(flags, &s.P99, "p99", experiment.DefaultP99, "`time` within which 99 of 100 operations of --find-rate must finish, counted from when they were due")
-	cli.DurationVar(flags, &s.Trial, "trial", experiment.DefaultTrial, "`time` for which --find-rate tries a rate")
-	cli.DurationVar(flags, &s.KillEvery, "kill-server-every", 0, "kill -9 the private server every `time`, restart it, and verify what it kept\n(sandbox targets only; default never)")
-	flags.StringVar(&s.DiskRecord, "disk", "", "compare disk reads with those of this `record` of bench disk (default none)")
-	flags.StringVar(&f.resume, "resume", "", "continue the incomplete run of this record `file`, with the recorded flags")
-	f.out.define(flags, newRecord, " of the rate", "", "summaries as JSON instead of text")
-	proofVar(flags, s, "don't read the table back at the end")
-	flags.BoolVar(&f.printSQL, "print-sql", false, "print every statement that the run would use, and run nothing (default false)")
 }
 
 // announcement says how long the runs take, if that is known.

@@ -12,11 +12,6 @@ import (
 	"github.com/rowmill/rowmill/internal/workload/oltp"
 )
 
-const (
-	defaultHotRuns  = 100_000
-	defaultHotSlots = 32
-)
-
 func (a benchmarks) benchHotRowCommand() *cobra.Command {
 	var hot experiment.HotRowSpec
 	var out benchOutputs
@@ -55,12 +50,12 @@ func (a benchmarks) benchHotRowCommand() *cobra.Command {
 	}
 	flags := c.Flags()
 	targetVar(flags, &spec)
-	spec.Rows = defaultHotRuns
+	spec.Rows = 100_000
 	flags.IntSliceVar(&hot.Clients, "clients", []int{1000}, "numbers of clients to measure with, each with a connection, `list`")
 	flags.Var(cli.CountOf(&spec.Rows), "runs", "runs of all clients together, such as 100k (none with --time)")
 	timeVar(flags, &spec.MaxTime, 0, "end after this `time` (default none)")
 	flags.StringSliceVar(&hot.Ways, "ways", []string{oltp.HotPlain}, "ways to count, `list`: "+strings.Join(oltp.HotWays(), ", "))
-	cli.IntVar(flags, &hot.Slots, "slots", defaultHotSlots, "rows that way slots spreads the count over, `N`")
+	cli.IntVar(flags, &hot.Slots, "slots", 32, "rows that way slots spreads the count over, `N`")
 	cli.DurationVar(flags, &hot.Cache, "cache", 0, "how old the count may be that a run reads, such as 5s (default it is read each time)")
 	cli.DurationVar(flags, &spec.KillEvery, "kill-server-every", 0, "kill the private server at this `interval` and restart it (default never)")
 	cli.IntVar(flags, &spec.Repeat, "repeat", 1, "measure each `N` times, in turn")

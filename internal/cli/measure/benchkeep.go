@@ -19,15 +19,11 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-type keepFlags struct {
-	spec   experiment.Spec
-	keep   experiment.KeepSpec
-	target string
-	out    benchOutputs
-}
-
 func (a benchmarks) benchKeepCommand() *cobra.Command {
-	var f keepFlags
+	var k experiment.KeepSpec
+	var url string
+	var out benchOutputs
+	s := experiment.Spec{Workload: experiment.Keep, WorkloadSpecs: experiment.WorkloadSpecs{Keep: &k}, Layouts: []string{workload.Rolling}, LoadSpec: experiment.LoadSpec{Rate: 1000}}
 	c := &cobra.Command{
 		Use:   "keep FILE.toml",
 		Short: "Measure what the maintenance of a declared table costs its inserts",
@@ -54,45 +50,40 @@ func (a benchmarks) benchKeepCommand() *cobra.Command {
 			"      --rate 5000/s --time 5m --with-run --speed 120",
 		Args: cli.WantArgs(1, 1),
 		RunE: func(c *cobra.Command, args []string) error {
-			fitInterval(c.Flags(), &f.spec)
-			return a.benchKeep(c.Context(), args[0], &f)
+			fitInterval(c.Flags(), &s)
+			d, err := declared.Parse(c.Context(), args[0], url)
+			if err == nil {
+				err = declared.WantTarget(d)
+			}
+			if err != nil {
+				return err
+			}
+			s.Targets, k.File, k.Declaration = []string{d.Target}, args[0], d.Text
+			return a.bench(c.Context(), measuring{spec: &s, out: out, open: a.openSpecTable, write: func(recs []result.Record) error { return a.reportKeep(out.reports, recs) }})
 		},
 	}
-	flags, s, k := c.Flags(), &f.spec, &f.keep
-	*s = experiment.Spec{Workload: experiment.Keep, WorkloadSpecs: experiment.WorkloadSpecs{Keep: k}, Layouts: []string{workload.Rolling}, LoadSpec: experiment.LoadSpec{Rate: 1000}}
-	flags.StringVar(&f.target, "target", "", "database to use instead of the declaration's `URL`")
-	replicaVar(flags, s)
+	flags := c.Flags()
+	flags.StringVar(&url, "target", "", "database to use instead of the declaration's `URL`")
+	replicaVar(flags, &s)
 	flags.Var(cli.RateOf(&s.Rate, ""), "rate", "rows per second to insert")
 	timeVar(flags, &s.MaxTime, time.Minute, "insert for this `time`")
 	cli.IntVar(flags, &s.Writers, "writers", 2, "clients that insert, each on a connection of its own; `N`")
 	cli.IntVar(flags, &s.Batch, "batch", 10, "rows in one transaction, `N`")
-	methodVar(flags, s)
+	methodVar(flags, &s)
 	flags.Var(cli.CountOf(&k.Keys), "keys", "size of the key space (default 1M)")
-	seedVar(flags, s, "`number` that all rows derive from")
+	seedVar(flags, &s, "`number` that all rows derive from")
 	flags.BoolVar(&k.WithRun, "with-run", false, "maintain the table in this process (default false: a separate rowmill run does)")
 	flags.BoolVar(&k.Baseline, "baseline", false, "make the same inserts first for --time without maintenance, to compare with; needs --with-run (default false)")
 	flags.Float64Var(&k.Speed, "speed", 1, "run the clock `N` times as fast")
 	flags.StringVar(&k.Clock, "clock", "", "write the clock to this `FILE`, for rowmill run --clock (default none)")
 	cli.DurationVar(flags, &k.Stall, "stall", 100*time.Millisecond, "list inserts that take longer than this `time`")
 	cli.DurationVar(flags, &s.Interval, "interval", defaultInterval, "`time` between two readings of all figures, less by default in a short run")
-	f.out.define(flags, newRecord, " of the rate", "", "figures as JSON instead of text")
+	out.define(flags, newRecord, " of the rate", "", "figures as JSON instead of text")
 	return c
 }
 
 // errInsertsFailed is returned if an insert failed, also where a retry inserted the rows.
 var errInsertsFailed = errors.New("inserts failed")
-
-func (a benchmarks) benchKeep(ctx context.Context, file string, f *keepFlags) error {
-	d, err := declared.Parse(ctx, file, f.target)
-	if err != nil {
-		return err
-	}
-	if err := declared.WantTarget(d); err != nil {
-		return err
-	}
-	f.spec.Targets, f.keep.File, f.keep.Declaration = []string{d.Target}, file, d.Text
-	return a.bench(ctx, measuring{spec: &f.spec, out: f.out, open: a.openSpecTable, write: func(recs []result.Record) error { return a.reportKeep(f, recs) }})
-}
 
 func (a benchmarks) openSpecTable(ctx context.Context, s *experiment.Spec) (*maintain.Table, *target.DB, error) {
 	d, err := rolling.ParseDeclarationFor(s.Keep.File, []byte(s.Keep.Declaration), s.Target())
@@ -106,7 +97,7 @@ func (a benchmarks) openSpecTable(ctx context.Context, s *experiment.Spec) (*mai
 	return k.Table, k.Target, nil
 }
 
-func (a benchmarks) reportKeep(f *keepFlags, recs []result.Record) error {
+func (a benchmarks) reportKeep(f reportFlags, recs []result.Record) error {
 	rec := &recs[len(recs)-1] // before it, the inserts without maintenance
 	if rec.End == nil {
 		return nil
@@ -116,7 +107,7 @@ func (a benchmarks) reportKeep(f *keepFlags, recs []result.Record) error {
 		without := recs[0].Summary()
 		figures.Without = &without
 	}
-	err := a.write(f.out.reports, func() (*document.Document, error) { return report.New(recs) }, figures.JSON, figures.Text)
+	err := a.write(f, func() (*document.Document, error) { return report.New(recs) }, figures.JSON, figures.Text)
 	if len(figures.Errors) > 0 && rec.End.Failure == "" {
 		err = errors.Join(err, errInsertsFailed)
 	}

@@ -12,13 +12,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-const (
-	defaultScanRows       = 4_000_000
-	defaultScanPartitions = 100
-	defaultScanStep       = 10
-	// defaultScanRepeats is the least from which a disturbed run is told from the others.
-	defaultScanRepeats = 3
-)
+// defaultScanRepeats is the least by which a disturbed run can be told from the others.
+const defaultScanRepeats = 3
 
 func (a benchmarks) benchScanCommand() *cobra.Command {
 	var scan experiment.ScanSpec
@@ -44,10 +39,10 @@ func (a benchmarks) benchScanCommand() *cobra.Command {
 	}
 	flags := c.Flags()
 	targetVar(flags, &spec)
-	spec.Rows = defaultScanRows
+	spec.Rows = 4_000_000
 	flags.Var(cli.CountOf(&spec.Rows), "rows", "rows of the table, such as 100k or 40M")
-	cli.IntVar(flags, &scan.Partitions, "partitions", defaultScanPartitions, "partitions of the table, each with one value of its column")
-	cli.IntVar(flags, &scan.Step, "step", defaultScanStep, "measure at 1 partition and at each multiple of `N`, up to all")
+	cli.IntVar(flags, &scan.Partitions, "partitions", 100, "partitions of the table, each with one value of its column")
+	cli.IntVar(flags, &scan.Step, "step", 10, "measure at 1 partition and at each multiple of `N`, up to all")
 	flags.StringSliceVar(&scan.Ways, "ways", result.ScanWays(), "ways of asking, `list`: "+strings.Join(result.ScanWays(), ", "))
 	cli.IntVar(flags, &scan.Sessions, "parallel", 0, "connections that read, if the query is split; 0 is one for each core of\nthe server if it is on this machine, else 4")
 	cli.IntVar(flags, &spec.Repeat, "repeat", defaultScanRepeats, "measure each way `N` times, in turn")

@@ -8,12 +8,8 @@ import (
 	"github.com/rowmill/rowmill/internal/workload"
 )
 
-const (
-	defaultTables      = 10_000
-	defaultConnections = 50
-	// defaultOpen keeps the tables of all connections below what a server has memory for.
-	defaultOpen = 100
-)
+// defaultOpen keeps the tables of all connections below what a server has memory for.
+const defaultOpen = 100
 
 func (a benchmarks) benchTablesCommand() *cobra.Command {
 	var tables experiment.TablesSpec
@@ -46,7 +42,7 @@ func (a benchmarks) benchTablesCommand() *cobra.Command {
 			case partitions > 0:
 				number = 1
 			default:
-				number = defaultTables
+				number = 10_000
 			}
 			if !c.Flags().Changed("open") {
 				open = min(number, defaultOpen)
@@ -62,7 +58,7 @@ func (a benchmarks) benchTablesCommand() *cobra.Command {
 	targetVar(flags, &spec)
 	flags.Var(cli.CountOf(&number), "tables", "tables to create, such as 20k (default 10k; 1 with --partitions)")
 	flags.Var(cli.CountOf(&partitions), "partitions", "partitions of each table, such as 2000 (default none)")
-	cli.IntVar(flags, &tables.Connections, "connections", defaultConnections, "open tables on `N` connections at the end")
+	cli.IntVar(flags, &tables.Connections, "connections", 50, "open tables on `N` connections at the end")
 	flags.Var(cli.CountOf(&open), "open", "tables that each of the --connections opens (default 100; 1 with --partitions)")
 	cli.IntVar(flags, &spec.Repeat, "repeat", 1, "measure `N` times, each on new tables")
 	cli.DurationVar(flags, &spec.Interval, "interval", defaultInterval, "`time` between two readings of all counters")

@@ -68,11 +68,7 @@ func (a benchmarks) benchMatrixCommand() *cobra.Command {
 		Args: cli.WantArgs(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error { return a.benchMatrix(c.Context(), &f, c.Flags()) },
 	}
-	f.define(c.Flags())
-	return c
-}
-
-func (f *matrixFlags) define(flags *pflag.FlagSet) {
+	flags := c.Flags()
 	s, l := &f.spec, &f.levels
 	s.Workload, s.Matrix, s.Rows = experiment.Matrix, l, defaultMatrixRows
 	l.Batches, l.Writers = []string{"1", "100", "1000"}, []string{"1", "4"}
@@ -99,6 +95,7 @@ func (f *matrixFlags) define(flags *pflag.FlagSet) {
 	proofVar(flags, s, "don't read the tables back")
 	flags.BoolVar(&f.plan, "plan", false, "print the cells, in their order, and how long they take, and run nothing (default false)")
 	flags.BoolVar(&f.yes, "yes", false, fmt.Sprintf("don't ask before more than %d runs, or more than %s (default false)", manyRuns, longMatrix))
+	return c
 }
 
 // check refuses invalid flags besides those of the Spec.

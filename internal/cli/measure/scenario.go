@@ -60,15 +60,15 @@ func (a benchmarks) benchScenarioCommand() *cobra.Command {
 				_, err := fmt.Fprint(a.Stdout, d.Text)
 				return err
 			}
-			f.complete(d, c.Flags())
+			f.script.Text, f.script.Source = d.Text, d.Source
+			if c.Flags().Changed("time") {
+				f.script.MaxTime = &f.maxTime
+			}
+			f.spec.Workload, f.spec.Targets, f.spec.Scenario = experiment.Scenario, []string{cmp.Or(f.target, d.Target)}, &f.script
 			return a.bench(c.Context(), measuring{spec: &f.spec, out: f.out, show: a.scenarioProgress(d.Does == scenario.Disk)})
 		},
 	}
-	f.define(c.Flags())
-	return c
-}
-
-func (f *scenarioFlags) define(flags *pflag.FlagSet) {
+	flags := c.Flags()
 	f.script.Scale = 1
 	flags.BoolVar(&f.list, "list", false, "explain the scenarios that are built in, and run none (default false)")
 	flags.BoolVar(&f.print, "print", false, "print the scenario's declaration, and run nothing (default false)")
@@ -82,14 +82,7 @@ func (f *scenarioFlags) define(flags *pflag.FlagSet) {
 	f.out.define(flags, newRecord, " of the rate", "", "summaries and the comparison as JSON instead of text")
 	flags.BoolVar(&f.out.reports.log, "log", false, "draw the picture's rate on a logarithmic axis (default false)")
 	proofVar(flags, &f.spec, "don't read the tables back at the end of each run")
-}
-
-func (f *scenarioFlags) complete(d *scenario.Declaration, flags *pflag.FlagSet) {
-	f.script.Text, f.script.Source = d.Text, d.Source
-	if flags.Changed("time") {
-		f.script.MaxTime = &f.maxTime
-	}
-	f.spec.Workload, f.spec.Targets, f.spec.Scenario = experiment.Scenario, []string{cmp.Or(f.target, d.Target)}, &f.script
+	return c
 }
 
 func (f *scenarioFlags) checkArgs(args []string) error {
