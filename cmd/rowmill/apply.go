@@ -16,7 +16,6 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// applyFlags are the flags of `rowmill apply`.
 type applyFlags struct {
 	kept         keptFlags
 	yes, dry     bool
@@ -100,13 +99,8 @@ func (f *applyFlags) inWindow(now time.Time) (string, error) {
 		return "", cli.Usagef("--cut-over-window 02:00-04:00", "--cut-over-window %s: want two times of day", f.window)
 	}
 	clock := func(t time.Time) int { return t.Hour()*60 + t.Minute() }
-	at, in := clock(now.UTC()), false
-	if b, e := clock(begin), clock(end); b < e {
-		in = b <= at && at < e
-	} else {
-		in = at >= b || at < e
-	}
-	if in {
+	at, b, e := clock(now.UTC()), clock(begin), clock(end)
+	if b < e && b <= at && at < e || b > e && (at >= b || at < e) {
 		return "", nil
 	}
 	return "it is not between " + from + " and " + to + " UTC", nil

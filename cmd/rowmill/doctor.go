@@ -24,7 +24,6 @@ import (
 // errFindings is returned by doctor if there is something to mend.
 var errFindings = errors.New("there are findings")
 
-// doctorFlags are the flags of `rowmill doctor`.
 type doctorFlags struct {
 	target, table string
 	interval      experiment.Duration

@@ -41,7 +41,6 @@ func (f *ingestFlags) define(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.truncate, "ingest-truncate-times", false, "truncate timestamps of line protocol to the precision of the column (default false)")
 }
 
-// check returns an error if the flags are invalid.
 func (f *ingestFlags) check(once bool) error {
 	switch {
 	case f.addr == "" && (f.spool != "" || f.tokenFile != "" || f.cert != "" || f.key != "" || f.insecure || f.truncate):

@@ -16,7 +16,6 @@ import (
 	"github.com/rowmill/rowmill/internal/target"
 )
 
-// initFlags are the flags of `rowmill init`.
 type initFlags struct {
 	target, table, column string
 	rate                  float64

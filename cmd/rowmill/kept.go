@@ -28,7 +28,6 @@ func (f *keptFlags) define(flags *pflag.FlagSet) {
 	_ = flags.MarkHidden("clock") // the flag was defined on the line before
 }
 
-// check returns an error if the flags are invalid.
 func (f *keptFlags) check() error {
 	if f.clock == "" {
 		return nil

@@ -130,7 +130,14 @@ func (a *app) watchReplicas(ctx context.Context, f limitFlags, source engine.Kee
 	if f.lag > 0 {
 		pace.Beat = min(pace.Beat, max(f.lag/25, leastBeat))
 		pace.Poll = min(pace.Poll, pace.Beat/2)
-		w.Piece, w.Lag = f.lag/lagPieces, w.behindBy(f.lag/2)
+		w.Piece = f.lag / lagPieces
+		w.Lag = func() string {
+			why := w.delays.Exceeded(f.lag / 2)
+			if why != "" {
+				why = "half of --max-lag is reached: replica " + why
+			}
+			return why
+		}
 	}
 	if w.delays, err = probe.NewDelays(ctx, source, all, pace); err != nil {
 		return nil, err
@@ -145,17 +152,6 @@ const (
 	// from half of --max-lag on.
 	lagPieces = 10
 )
-
-// behindBy returns a function that says which replica is further behind.
-func (w *lagWatch) behindBy(most time.Duration) func() string {
-	return func() string {
-		why := w.delays.Exceeded(most)
-		if why != "" {
-			why = "half of --max-lag is reached: replica " + why
-		}
-		return why
-	}
-}
 
 // limits returns the limits for one table: the throttling query runs on its server.
 func (w *lagWatch) limits(db engine.Keeper) copier.Limits {

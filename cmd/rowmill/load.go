@@ -27,7 +27,6 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// loadFlags are the flags of `rowmill load`.
 type loadFlags struct {
 	ingest.Options
 	file string // the declaration's file

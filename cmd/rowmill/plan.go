@@ -23,7 +23,6 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// planFlags are the flags of `rowmill plan`.
 type planFlags struct {
 	kept     keptFlags
 	rate     float64

@@ -25,7 +25,6 @@ import (
 	"github.com/rowmill/rowmill/internal/textfile"
 )
 
-// queryFlags are the flags of `rowmill query`.
 type queryFlags struct {
 	target, file, out string
 	shards            string
@@ -44,7 +43,6 @@ const (
 	snapshotRequire = "require"
 )
 
-// queries implements `rowmill query`.
 type queries struct{ *app }
 
 func (a queries) queryCommand() *cobra.Command {

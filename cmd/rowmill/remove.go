@@ -13,7 +13,6 @@ import (
 	"github.com/rowmill/rowmill/internal/maintain/apply"
 )
 
-// removeFlags are the flags of `rowmill remove`.
 type removeFlags struct {
 	kept     keptFlags
 	yes, dry bool

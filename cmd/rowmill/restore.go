@@ -15,7 +15,6 @@ import (
 	"github.com/rowmill/rowmill/internal/maintain/archive"
 )
 
-// restoreFlags are the flags of `rowmill restore`.
 type restoreFlags struct {
 	kept          keptFlags
 	file, into    string
@@ -60,7 +59,6 @@ func (a *app) restoreCommand() *cobra.Command {
 	return c
 }
 
-// check returns an error if the flags are invalid.
 func (f *restoreFlags) check(period string) error {
 	const try = "rowmill restore FILE.toml PERIOD, or --list"
 	switch {

@@ -23,7 +23,6 @@ func (a *app) rollupCommand() *cobra.Command {
 	}, a.rollupRefreshCommand())
 }
 
-// refreshFlags are the flags of `rowmill rollup refresh`.
 type refreshFlags struct {
 	kept     keptFlags
 	from, to string

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -23,7 +22,6 @@ import (
 	"github.com/rowmill/rowmill/internal/monitor"
 )
 
-// runFlags are the flags of `rowmill run`.
 type runFlags struct {
 	kept     keptFlags
 	once     bool
@@ -158,21 +156,28 @@ func (a runner) keep(ctx context.Context, paths []string, f runFlags) (err error
 // directory, of several files, or of a table on several nodes. Otherwise a table that can't be kept
 // ends the command.
 func (a runner) watches(ctx context.Context, paths []string, f runFlags) (bool, error) {
-	single := map[string]string{"--ingest": f.ingest.addr, "--replica": strings.Join(f.limits.replicas, ",")}
 	dir := ""
 	for _, path := range paths {
 		if info, err := os.Stat(path); err == nil && info.IsDir() {
 			dir = path
 		}
 	}
-	if dir != "" {
-		for flag, value := range single {
-			if value != "" {
-				return false, cli.Usagef("the files of the tables", "%s is for tables that are named by their files, and %s is a directory", flag, dir)
-			}
-		}
+	single := f.single()
+	if single != "" && dir != "" {
+		return false, cli.Usagef("the files of the tables", "%s is for tables that are named by their files, and %s is a directory", single, dir)
 	}
-	return !f.once && f.ingest.addr == "" && len(f.limits.replicas) == 0 && (dir != "" || len(paths) > 1 || a.onNodes(ctx, paths[0], f)), nil
+	return !f.once && single == "" && (dir != "" || len(paths) > 1 || a.onNodes(ctx, paths[0], f)), nil
+}
+
+// single returns the flag that is given and is for tables of a single server, or "".
+func (f *runFlags) single() string {
+	switch {
+	case f.ingest.addr != "":
+		return "--ingest"
+	case len(f.limits.replicas) > 0:
+		return "--replica"
+	}
+	return ""
 }
 
 // onNodes reports whether a file declares a table on several nodes, and --target names none of

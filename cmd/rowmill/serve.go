@@ -19,7 +19,6 @@ import (
 	"github.com/rowmill/rowmill/internal/target"
 )
 
-// serveFlags are the flags of `rowmill serve`.
 type serveFlags struct {
 	listen, target, metrics string
 	cert, key               string
@@ -62,7 +61,6 @@ func (a *app) serveCommand() *cobra.Command {
 	return c
 }
 
-// check returns an error if the flags are invalid.
 func (f *serveFlags) check() error {
 	const try = "rowmill serve --mysql :4406 --target mariadb://USER@HOST/DB"
 	switch {

@@ -9,7 +9,6 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/rowmill/rowmill/internal/cli"
@@ -69,10 +68,8 @@ func (a runner) unitsOfRun(ctx context.Context, files []string, f runFlags, serv
 			out = append(out, unit{open: d.OpenApplied})
 			continue
 		}
-		for _, flag := range []struct{ name, value string }{{"--ingest", f.ingest.addr}, {"--replica", strings.Join(f.limits.replicas, ",")}} {
-			if flag.value != "" {
-				return nil, cli.Usagef("--target "+d.Shards.Nodes[0].Name+", and one rowmill run for each node", "%s is for the table of one server, and %s is on the nodes %s", flag.name, d.Name, d.Shards.Names())
-			}
+		if flag := f.single(); flag != "" {
+			return nil, cli.Usagef("--target "+d.Shards.Nodes[0].Name+", and one rowmill run for each node", "%s is for the table of one server, and %s is on the nodes %s", flag, d.Name, d.Shards.Names())
 		}
 		for _, n := range d.OfNodes() {
 			out = append(out, unit{n.Node, func(ctx context.Context) (*declared.Table, error) {

@@ -25,8 +25,8 @@ var waySettings = map[string]map[string]Setting{
 // others would give up, and begin again.
 var lockWaits = map[string]string{"mariadb": "innodb_lock_wait_timeout", "mysql": "innodb_lock_wait_timeout"}
 
-// patientClients is the number of clients for which the default is enough. With more, the wait is as
-// many seconds as there are clients: nobody gives up while one run a second is counted.
+// patientClients is the number of clients for which the default is enough. With more, the wait is
+// as many seconds as there are clients: nobody gives up while one run a second is counted.
 const patientClients = 1000
 
 // ForClients returns a target with room for n connections, in the settings of a way of

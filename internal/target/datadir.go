@@ -25,7 +25,8 @@ type dataDir struct {
 	skip []string
 	// running returns an error if a server uses the directory.
 	running func(dir string) error
-	// replica makes a copy start as a replica of a server, and returns what is left to do, a line each.
+	// replica makes a copy start as a replica of a server, and returns what is left to do, a line
+	// each.
 	replica func(dir string, of engine.Target) ([]string, error)
 }
 

@@ -36,7 +36,6 @@ const compareTry = "rowmill compare before.jsonl after.jsonl"
 // noThreshold is the threshold if --threshold isn't given.
 const noThreshold = -1
 
-// comparisons implements `rowmill compare`.
 type comparisons struct{ benchmarks }
 
 // CompareCommand returns `rowmill compare`.
