@@ -1,7 +1,6 @@
 package main
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -64,16 +63,12 @@ func finish(c *cobra.Command) {
 	}
 }
 
-// completeList returns the possible completions of a typed list: the list with its
-// last value replaced by each value that it doesn't contain yet.
+// completeList returns the possible completions of a typed list: its last value is replaced.
 func completeList(values []string, typed string) []string {
 	begun := typed[:strings.LastIndex(typed, ",")+1]
 	var out []string
 	for _, v := range values {
-		name, _, _ := strings.Cut(v, "\t")
-		if !slices.Contains(strings.Split(begun, ","), name) {
-			out = append(out, begun+v)
-		}
+		out = append(out, begun+v)
 	}
 	return out
 }

@@ -196,11 +196,8 @@ func copyStage(source string, f copyFlags) (string, error) {
 	case strings.Contains(source, "://"):
 		return "", err // without the text, which may have a password
 	}
-	switch info, noFile := os.Stat(source); {
-	case noFile != nil:
-		return "", fmt.Errorf("%w, and it is no URL of a server: %w", noFile, err)
-	case !info.IsDir():
-		return "", cli.Usagef("rowmill copy send sqlite:"+source+" host1:9189, for an SQLite file", "%s is not a directory", source)
+	if info, missing := os.Stat(source); missing != nil || !info.IsDir() {
+		return "", cli.Usagef("a directory, or a URL such as sqlite:PATH", "%s is not a directory, and no URL of a server: %w", source, err)
 	}
 	return "", nil
 }

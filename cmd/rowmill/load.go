@@ -178,8 +178,6 @@ func (f *loadFlags) check(sources []string) (err error) {
 		return cli.Usagef("rowmill load FILE.toml SOURCE... with the files", "--again and --accept-missing are about files that are loaded already")
 	case f.Again && f.AcceptMissing:
 		return cli.Usagef("one of them", "--again loads what is missing, and --accept-missing leaves it")
-	case f.Bad == "-":
-		return cli.Usagef("--bad FILE", "--bad - : bad rows go to a file")
 	case (f.Lane == lane.Publish || f.Lane == lane.Merge) && (streams > 0 || len(sources) == 0):
 		return cli.Usagef("--lane "+string(f.Lane)+" with files", "--lane %s needs all rows of a period before the first is sent, and a stream is sent as it arrives", f.Lane)
 	case f.Flush <= 0:

@@ -251,16 +251,13 @@ func errNoInserts(record string) error {
 	return cli.Usagef("rowmill bench insert --layout plain,rolling --out RUN.jsonl", "%s holds no run of bench insert that inserted rows", record)
 }
 
-// pageBytes is the usual size of a page. One client reads one page at a time: queue depth 1.
-const pageBytes = 16 << 10
-
 // takeDisk takes the random reads from a record of bench disk.
 func takeDisk(ctx context.Context, in *sizing.Input, file string) error {
 	m, err := experiment.ReadDisk(ctx, file)
 	if err != nil {
 		return err
 	}
-	at := m.At(pageBytes, 1)
+	at := m.At(16<<10, 1) // usual pages, of which one client reads one at a time
 	in.Reads = sizing.Figure{Value: at.PerSecond, From: fmt.Sprintf("%s: random reads of %s at queue depth %d", file, figure.Bytes(at.BlockBytes), at.Depth)}
 	return nil
 }

@@ -7,7 +7,7 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -191,10 +191,9 @@ func (a queries) query(ctx context.Context, args []string, f queryFlags) (err er
 	if err := nodes.Check(ctx, t.DB); err != nil {
 		return err
 	}
-	var shown *queryProgress
+	var last atomic.Pointer[query.Progress]
 	if live.IsTerminal(a.Stderr) {
-		shown = &queryProgress{a: a.app}
-		f.options.Progress = shown.note
+		f.options.Progress = func(now query.Progress) { last.Store(&now) }
 	}
 	f.options.Rollups = maintain.NewRolled(reader)
 	r := query.New(reader, f.options)
@@ -213,7 +212,11 @@ func (a queries) query(ctx context.Context, args []string, f queryFlags) (err er
 	}
 	one := func(w io.Writer) func(text string) error {
 		return func(text string) error {
-			defer shown.begin()()
+			if f.options.Progress != nil {
+				began := time.Now()
+				last.Store(&query.Progress{})
+				defer a.Meanwhile(a.StatusLine, func() string { return last.Load().Text(time.Since(began)) })()
+			}
 			return a.queryOne(ctx, r, text, batch.State, f, w)
 		}
 	}
@@ -316,33 +319,4 @@ func (a queries) show(w io.Writer, asJSON bool, v interface{ Text(io.Writer) err
 		return a.PrintJSON(v)
 	}
 	return v.Text(w)
-}
-
-// A queryProgress shows on a terminal how far a query is.
-type queryProgress struct {
-	a     *app
-	mu    sync.Mutex
-	began time.Time
-	last  query.Progress
-}
-
-func (p *queryProgress) note(now query.Progress) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.last = now
-}
-
-// begin shows a query every second until the returned function is called. A nil p shows nothing.
-func (p *queryProgress) begin() (end func()) {
-	if p == nil {
-		return func() {}
-	}
-	p.began, p.last = time.Now(), query.Progress{}
-	return p.a.Meanwhile(p.a.StatusLine, p.text)
-}
-
-func (p *queryProgress) text() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.last.Text(time.Since(p.began))
 }

@@ -113,12 +113,8 @@ func (a *app) rollupRefresh(ctx context.Context, file string, f refreshFlags) (e
 // one.
 func positionOf(g rolling.Grid, flag, text string) (int64, error) {
 	at, err := g.ParsePosition(text)
-	if err == nil {
-		return at, nil
+	if err != nil {
+		err = cli.Usagef(flag+" '2026-11-20 06:00', or the value of an integer key", "%s %w", flag, err)
 	}
-	hint := flag + " '2026-11-20 06:00'"
-	if g.Axis() == rolling.Sequence {
-		hint = flag + " 500000"
-	}
-	return 0, cli.Usagef(hint, "%s %w", flag, err)
+	return at, err
 }

@@ -79,17 +79,14 @@ It gets its memory, redo log and durability from the target:
   set         further server variables (none); a comma in a value is %2C
 
 A server is found on PATH, where packages put it, and below ~/.cache/rowmill,
-where scripts/install.sh of rowmill's source unpacks MySQL 8.0 and 9.7 (mysql,
-mysql-new), MariaDB 11.8 (mariadb-new) and PostgreSQL 18 (postgres-new). Without
-version= the first is taken, of several PostgreSQL packages the newest, and below
-the cache the lowest version. A mysqld that is MariaDB is skipped. As
-PostgreSQL refuses to run as root, root has it run as the account postgres or nobody.
+where scripts/install.sh of rowmill's source unpacks further versions: the first
+one, unless version= names another. root runs PostgreSQL as the account postgres or
+nobody.
 
-NAME is the kind of the server unless given; one called mysql or postgres is of
-that kind where no target is given, and mariadb?spider=3 is a short form of --target
-sandbox:mariadb?spider=3 with the name mariadb. A sandbox that was stopped with --keep-data, or
-whose server has crashed, is started again with its data, and with its earlier
-options unless a target is given.`),
+NAME is the kind of the server unless given, and a NAME that is a kind chooses it:
+mariadb?spider=3 is short for --target sandbox:mariadb?spider=3. A sandbox that was
+stopped with --keep-data, or has crashed, is started again with its data, and with
+its earlier options unless a target is given.`),
 		Example: "  rowmill sandbox start\n" +
 			"  rowmill sandbox start small --target 'sandbox:mariadb?memory=64MB&redo=512MB'\n" +
 			"  rowmill sandbox start 'mariadb?spider=3'",

@@ -30,7 +30,7 @@ const (
 // ourFiles are all names that this package and its servers create in a sandbox directory, in
 // the order of removal: those that identify it as a sandbox are last.
 var ourFiles = []string{
-	dataName, dataName + ".new", tmpName, socketName, socketName + ".lock", pidFile, logFile, "init.sql", // of an earlier version
+	dataName, dataName + ".new", tmpName, socketName, socketName + ".lock", pidFile, logFile,
 	passwordFile, stateFile + ".new", stateFile, lockFile,
 }
 

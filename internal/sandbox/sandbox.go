@@ -9,18 +9,15 @@
 //	defer s.Stop(context.WithoutCancel(ctx))
 //	db, err := sql.Open("mysql", "root@unix("+s.Socket+")/rowmill")
 //
-// A server never outlives the process that started it: on Linux the kernel kills it even if that
-// process is killed with SIGKILL. Files that such a process leaves on disk are removed by the next
-// Start under the same Root. Only directories and processes that provably belong to this package
-// are touched: sandbox-* directories that contain a lock file, belong to the same user and are not
-// locked, and processes whose command line names exactly that data directory. Servers that should
-// outlive the process have a name: StartNamed, List, StopNamed.
+// A server never outlives the process that started it: on Linux the kernel kills it even after a
+// kill -9 of that process. The next Start under the same Root removes the files that such a process
+// leaves. Only what provably belongs to this package is touched: sandbox-* directories of the same
+// user with a lock file that nobody holds, and processes whose command line names exactly that data
+// directory. Servers that StartNamed starts outlive the process.
 //
 // Start refuses settings that would make a server use resources outside its sandbox, memory sizes
-// that the server would silently round, and a Keep directory that contains other files.
-//
-// Package engine and its engines communicate with the servers; this package only
-// starts and stops them. Each make of server is one file: see kind.
+// that the server would silently round, and a Keep directory that contains other files. Each make of
+// server is one file: see kind.
 package sandbox
 
 import (

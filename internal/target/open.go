@@ -140,7 +140,7 @@ func Dry(text string) (engine.DB, error) {
 func (d *DB) startServer(ctx context.Context, o sandbox.Options, note func(string)) (engine.Target, error) {
 	server, err := sandbox.Start(ctx, o, func(format string, args ...any) { note(fmt.Sprintf(format, args...)) })
 	if errors.Is(err, sandbox.ErrNotInstalled) {
-		return engine.Target{}, notInstalled(err, o.Kind)
+		return engine.Target{}, engine.Hinted(err, "--target sqlite:, or another kind of server")
 	}
 	if err != nil {
 		return engine.Target{}, err
@@ -149,14 +149,6 @@ func (d *DB) startServer(ctx context.Context, o sandbox.Options, note func(strin
 	// Stopping has its own time limit, even after an interrupt.
 	d.clean = func() error { return server.Stop(context.WithoutCancel(ctx)) }
 	return engine.ParseTarget(server.Target())
-}
-
-func notInstalled(err error, kind string) error {
-	packages := map[string]string{"mariadb": "mariadb-server", "postgres": "postgresql"}
-	if name, ok := packages[kind]; ok {
-		return engine.Hinted(err, "apt-get install --no-install-recommends %s, or --target sqlite:", name)
-	}
-	return engine.Hinted(err, "--target sqlite:")
 }
 
 // At opens the same database with the same account at another address, HOST:PORT, where a front of

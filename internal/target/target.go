@@ -193,25 +193,22 @@ func WithDurability(text, durability string) (string, error) {
 	if durability == "" {
 		return text, nil
 	}
-	return withParameter(text, "durability", durability, func(o *sandbox.Options) bool {
-		unset := o.Durability == ""
-		if unset {
-			o.Durability = durability
-		}
-		return unset
-	})
+	return withParameter(text, "durability", durability, func(o *sandbox.Options) bool { return fill(&o.Durability, durability) })
 }
 
 // WithMemory adds memory, in bytes, to a target that supports a memory setting and
 // doesn't specify it.
 func WithMemory(text string, bytes int64) (string, error) {
-	return withParameter(text, "cache", fmt.Sprint(bytes), func(o *sandbox.Options) bool {
-		unset := o.Memory == 0
-		if unset {
-			o.Memory = bytes
-		}
-		return unset
-	})
+	return withParameter(text, "cache", fmt.Sprint(bytes), func(o *sandbox.Options) bool { return fill(&o.Memory, bytes) })
+}
+
+// fill sets an option that isn't set, and reports whether it did.
+func fill[T comparable](option *T, value T) bool {
+	if *option != *new(T) {
+		return false
+	}
+	*option = value
+	return true
 }
 
 // withParameter sets a parameter that a private server's options or a file's query don't have.
