@@ -38,7 +38,7 @@ type Cause struct {
 	Episodes int `json:"episodes"`
 	// Shown is true if the association exceeds chance and was seen often enough.
 	Shown bool `json:"shown"`
-	// Attributed is the share explained beyond what the shown causes before explain.
+	// Attributed is the share explained in addition to the shown causes before this one.
 	Attributed float64 `json:"attributed"`
 }
 

@@ -6,7 +6,7 @@ import "time"
 // the table.
 const Unmaintained = "unmaintained"
 
-// Keep is what a run of inserts beside a table's maintenance saw of both.
+// Keep is the result of inserts beside a table's maintenance.
 type Keep struct {
 	// Longest is the insert that took longest.
 	Longest KeepStall `json:"longest"`
@@ -15,7 +15,7 @@ type Keep struct {
 	StallMS float64     `json:"stall_ms"`
 	Stalls  []KeepStall `json:"stalls"`
 	Slow    int64       `json:"slow_inserts"`
-	// Errors counts the inserts' errors by their text, also those followed by a retry.
+	// Errors counts the inserts' errors by their text, including errors before a retry.
 	Errors map[string]int64 `json:"errors"`
 	// Found is the number of rows added during the run; null if they weren't counted.
 	// Dropped is the number of rows in periods dropped during the run.

@@ -5,7 +5,7 @@ import "math"
 // The time left is estimated from paceRecent intervals, once there are paceLeast.
 const paceRecent, paceLeast = 10, 3
 
-// A Pace tells how far a run is. Its zero value is that of one without intervals.
+// A Pace says how far a run is. The zero value is for a run without intervals.
 type Pace struct {
 	recent []Interval // only rows and seconds
 	seen   int

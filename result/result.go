@@ -74,7 +74,7 @@ type Benchmark struct {
 	Workload string `json:"workload"`
 	Preset   string `json:"preset"`
 	Layout   string `json:"layout"` // "plain" or "rolling"
-	// One of these is set if the workload's rows aren't rows: rows count what the comment says.
+	// At most one of these is set: then Rows counts the unit in its comment.
 	Speed  *Speed  `json:"speed,omitempty"`   // bench mixed, points: rows or queries
 	Scan   *Scan   `json:"scan,omitempty"`    // bench scan: queries
 	HotRow *HotRow `json:"hot_row,omitempty"` // bench hotrow: runs

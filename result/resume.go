@@ -23,7 +23,7 @@ type Resumes struct {
 	Seconds float64 `json:"seconds"`
 	// PausedSeconds is the length of the pause before this piece.
 	PausedSeconds float64 `json:"paused_seconds"`
-	// Stopped is that of the previous piece's End, or StoppedKilled without one.
+	// Stopped is Stopped of the previous piece's End, or StoppedKilled without an End.
 	Stopped string `json:"stopped"`
 	// Refilled counts the rows that were missing below the highest and were inserted
 	// first; at least Missing of them had been acknowledged.

@@ -7,14 +7,14 @@ import (
 	"strconv"
 )
 
-// A Scan is what a run of `bench scan` asks, and in which way.
+// A Scan is the query of a run of `bench scan`, and the way of asking.
 type Scan struct {
 	// Way is one of the Ways.
 	Way string `json:"way"`
 	// Partitions is the number of partitions of the table, TableRows its rows.
 	Partitions int   `json:"partitions"`
 	TableRows  int64 `json:"table_rows"`
-	// Sessions is the number of sessions that read; Ways are those of the experiment.
+	// Sessions is the number of sessions that read; Ways are all ways of the experiment.
 	Sessions int      `json:"sessions"`
 	Ways     []string `json:"ways"`
 	// Query is the query over all partitions.

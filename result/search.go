@@ -212,7 +212,7 @@ type Capacity struct {
 	Layout string `json:"layout"`
 	Engine string `json:"engine"`
 	Repeat int    `json:"repeat,omitempty"`
-	// State is that of Searched, or "interrupted" if the search was cut short.
+	// State is Searched.State, or "interrupted" if the search was cut short.
 	State string `json:"state"`
 	// P99LimitUS is the requested limit.
 	P99LimitUS int64 `json:"p99_limit_us"`

@@ -89,7 +89,7 @@ func (r *Record) Stalls() []Stall {
 	return out
 }
 
-// The figures named for a stall: at most this many, and only those that at least doubled or halved.
+// A stall names at most stallFigures figures, which at least doubled or halved.
 const (
 	stallFigures = 3
 	stallChange  = 2

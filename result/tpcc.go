@@ -30,7 +30,7 @@ type TPCC struct {
 // A TPCCSummary is the result of a run of `bench tpcc`.
 type TPCCSummary struct {
 	TPCC
-	// NewOrdersPerMinute include those that were rolled back, as the definition says.
+	// NewOrdersPerMinute includes orders that were rolled back, as the definition says.
 	NewOrdersPerMinute float64          `json:"new_orders_per_minute"`
 	Causes             map[string]int64 `json:"retries_by_cause,omitempty"`
 	Conditions         []Condition      `json:"conditions"`

@@ -168,7 +168,7 @@ func Compare(a, b []result.Record) (*Comparison, error) {
 	return compareCells(x.side(), y.side())
 }
 
-// compareCells compares the cells of b with those of a, the older.
+// compareCells compares the cells of b with the cells of the older side a.
 func compareCells(a, b gridSide) (*Comparison, error) {
 	if a.preset != b.preset {
 		return nil, fmt.Errorf("report: %s fills the table of preset %s, %s that of %s: their cells have nothing in common", a.source, a.preset, b.source, b.preset)

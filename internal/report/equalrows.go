@@ -266,7 +266,7 @@ func sideLegend() document.Legend {
 	return document.Legend{{Label: "A", Style: sideStyle(0)}, {Label: "B", Style: sideStyle(1)}}
 }
 
-// chart plots the rate of both sides over their rows, up to those that all runs have.
+// chart plots the rates of both sides, up to the row count that all runs reached.
 func (c *CellChange) chart() *document.Chart {
 	out := &document.Chart{Title: "rows inserted per second (rows/s)", X: document.Scale{Name: "rows inserted", To: max(1, float64(c.Rows))}, Ends: true}
 	out.Note = onlyIf(len(c.pairs) > 1, "a line for each run")

@@ -15,7 +15,7 @@ var telling = []string{
 	"page_writes_per_row", "page_writes", "cache_dirty_bytes", "redo_written_bytes_per_row", "redo_written_bytes", result.FigureDelay, result.FigureDelayWorst,
 }
 
-// liveRuns are the charts of the runs that can be zoomed, those of telling counters first.
+// liveRuns returns the charts of the runs that can be zoomed, with the telling counters first.
 func liveRuns(vs []view, telling []string) *document.Live {
 	st := styles(vs)
 	d := &series.Page{Apart: len(vs) > 1 && !slices.ContainsFunc(vs, func(v view) bool { return v.rec.Run.Step == nil })}

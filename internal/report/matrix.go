@@ -39,7 +39,7 @@ type Matrix struct {
 	NoiseRatio *float64 `json:"noise_ratio"`
 	// Effects compares the levels of each choice with its first.
 	Effects []Effect `json:"effects"`
-	// Cells are the cells with runs, the fastest first, those without complete runs last.
+	// Cells are the cells with runs, the fastest first, and cells without complete runs last.
 	Cells []GridCell `json:"cells"`
 	// Recommended are the recommended cells, one for each number of indexes: which indexes a
 	// table needs depends on its queries.

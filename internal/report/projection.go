@@ -275,7 +275,7 @@ func (p *projection) panels() (out []panel) {
 
 func (s *panel) cell(at, line string) *gridCell { return s.at(s.name, at, line) }
 
-// change compares a cell with that of the base; nil for the base, or if there is nothing to
+// change compares a cell with the cell of the base; nil for the base, or if there is nothing to
 // compare.
 func (s *panel) change(at, line string) *statistics.Change {
 	return s.between(s.cell(at, s.factors[2].Levels[0]), s.cell(at, line))

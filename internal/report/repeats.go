@@ -60,7 +60,7 @@ func groupName(runs []*result.Record) string {
 }
 
 // matched pairs the runs of two groups: by their repeat number if every run has a distinct
-// one, otherwise by position. Of several pairs, those with an unfinished run are left out.
+// one, otherwise by position. Of several pairs, pairs with an unfinished run are left out.
 // left lists what was left out, with the reason.
 func matched(a, b []*result.Record) (pairs [][2]*result.Record, left []string) {
 	numbered := numbered(a) && numbered(b)
@@ -138,7 +138,7 @@ func separate(pairs [][2]*result.Record) (first, second string) {
 	return "", ""
 }
 
-// bundles marks the repeats among the reported runs: those of one configuration in one file.
+// bundles marks the repeats: runs of one configuration in one file.
 func bundles(vs []view, recs []result.Record) {
 	at := map[*result.Record]int{}
 	for i := range recs {

@@ -138,7 +138,7 @@ func (v *view) circumstances() []string {
 		"batches of "+count(r.Batch), called("durability", r.Durability), some(r.Machine.Cores, "core", "cores"))
 }
 
-// A view is one run with what the reports derive from it once.
+// A view is one run with the figures that reports derive from it.
 type view struct {
 	rec   *result.Record
 	sum   result.Summary

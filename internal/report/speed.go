@@ -22,7 +22,7 @@ const saturated = 0.9
 func speedTest(recs []result.Record) (experiment, error) {
 	p := newProjection(recs, "operation", "clients", "contender")
 	p.doubling = true
-	counts := map[string]string{} // what a section's rates count; "" for inserts and selects together
+	counts := map[string]string{} // the unit of a section's rates; "" for inserts and selects together
 	p.measures = func(section string) []measure {
 		if unit := counts[section]; unit != "" {
 			latencies := times("", "p50", "p99", "max")
@@ -73,7 +73,7 @@ func speedTest(recs []result.Record) (experiment, error) {
 // mixes reports whether selects run beside the inserts.
 func mixes(c *result.Speed) bool { return c.Readers > 0 && c.Readers < c.Clients }
 
-// operations counts those of a run.
+// operations returns the number of operations of a run.
 func (v *view) operations() (all float64) {
 	for _, l := range v.sum.LatencyUS {
 		all += float64(l.Count)

@@ -82,12 +82,11 @@ func (s *Split) resample(rounds int) []float64 {
 // RatioBounds returns the 95% interval of the ratio of two mean rates, and its basis. logs contains
 // the logarithm of the ratio in each pair of runs; splits their splits, possibly fewer.
 //
-// With one pair it is the percentile interval of the block bootstrap within the runs. With
-// more it is Student's interval over the pairs' logarithms: with few pairs, the percentiles
-// of a bootstrap are too narrow (Efron and Tibshirani 1993, chapters 12 and 13). The
-// variation between pairs contains that of the blocks within them, which is known from many
-// more values: the greater of the two is used, so that two or three pairs that are alike by
-// chance don't make too narrow an interval.
+// With one pair it is the percentile interval of the block bootstrap within the runs. With more it
+// is Student's interval over the pairs' logarithms: with few pairs, the percentiles of a bootstrap
+// are too narrow (Efron and Tibshirani 1993, chapters 12 and 13). The variation between pairs
+// contains the variation within them, which is known from many more values: the greater of the two
+// is used, so that two or three pairs that are alike by chance don't make too narrow an interval.
 func RatioBounds(logs []float64, splits []Split) (*Bounds, string) {
 	if len(logs) == 1 {
 		if len(splits) == 0 {

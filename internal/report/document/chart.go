@@ -119,7 +119,7 @@ const (
 	MostKnees   = 4  // labels of more would cover each other
 	kneeRadius  = 5
 	aboveAxis   = 4    // between a line's label and the axis
-	widerFonts  = 1.25 // those of browsers against the one measured
+	widerFonts  = 1.25 // the width of browsers' fonts by that of the measured font
 )
 
 // A plotArea is the place of a chart's data.

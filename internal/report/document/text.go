@@ -38,7 +38,7 @@ func (d *Document) Text(w io.Writer) error {
 type TextWriter struct {
 	out strings.Builder
 	gap bool
-	// Width is that of wrapped lines, in columns; 0 means no limit. Others are cut to
+	// Width is the width of wrapped lines, in columns; 0 means no limit. Others are cut to
 	// it if cut is set.
 	Width int
 	Cut   bool

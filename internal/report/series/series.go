@@ -25,8 +25,7 @@ type Page struct {
 	Counters []Counter `json:"counters"`
 	// Apart gives each run its own chart of the rate, as for the steps of a benchmark.
 	Apart bool `json:"apart,omitempty"`
-	// Axis is the first axis of all charts if it isn't that of rows; "day" offers the time of day as
-	// well.
+	// Axis is the first axis of all charts if that isn't rows; "day" offers the time of day as well.
 	Axis string `json:"axis,omitempty"`
 }
 
@@ -142,7 +141,7 @@ func rank(name string, telling []string) int {
 	return (slices.Index(telling, name[strings.LastIndex(name, "/")+1:]) + len(telling) + 1) % (len(telling) + 1)
 }
 
-// Counters describes the counters that any of the runs has, those of telling first.
+// Counters describes the counters that any of the runs has, the telling ones first.
 func Counters(runs []*result.Record, telling []string) []Counter {
 	out := []Counter{}
 	seen := map[string]bool{}
@@ -169,7 +168,7 @@ func Counters(runs []*result.Record, telling []string) []Counter {
 			}
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(has)) { // those that no header describes are shown as well
+	for _, name := range slices.Sorted(maps.Keys(has)) { // counters that no header describes are shown, too
 		group, _, _ := strings.Cut(name, "_")
 		if group != "os" && group != "client" {
 			group = "server"
@@ -497,7 +496,7 @@ func (b Bucket) counter(name string) spread {
 }
 
 // Latency returns the distribution of an operation over the bucket; ok is false if nothing was
-// measured. Percentiles are those of the merged histograms; if one can't be decoded, the
+// measured. Percentiles are of the merged histograms; if one can't be decoded, the
 // highest of the intervals, which never makes a server look better.
 func (b Bucket) Latency(m *result.Merger, op string, of func(*result.Interval) map[string]result.Histogram) (out result.Latency, ok bool) {
 	m.Reset()

@@ -38,7 +38,8 @@ func Ranked(w io.Writer, tables []advise.Ranked, where string) error {
 	return t.Flush(w)
 }
 
-// Findings writes what was found on a server, each with its evidence and what mends it.
+// Findings writes what slows down a server's inserts, each finding with its evidence and its
+// remedy.
 func Findings(w io.Writer, all []advise.Finding, where string, columns int) error {
 	t := document.TextWriter{Width: planWidth}
 	if columns > 0 {
