@@ -367,14 +367,14 @@ func percentiles(bs []Bucket, all map[string]result.Latency, of func(*result.Int
 // maxPoints is the maximum number of points of a series: a chart is about 1,100 pixels wide.
 const maxPoints = 1000
 
-// A series is a list of figures for a chart, NaN for missing ones. In JSON, figures have five
+// Values is a list of figures for a chart, NaN for missing ones. In JSON, figures have five
 // significant digits, finer than a pixel, and NaN becomes null.
 type Values []float64
 
 // MarshalJSON implements json.Marshaler.
 func (s Values) MarshalJSON() ([]byte, error) { return jsonNumbers(s, 'g', 5) }
 
-// An axis is a list of strictly increasing positions.
+// An Axis is a list of strictly increasing positions.
 type Axis []float64
 
 // MarshalJSON implements json.Marshaler.
