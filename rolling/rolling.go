@@ -70,8 +70,7 @@ type Period struct{ From, To int64 }
 // Contains reports whether pos lies in the period.
 func (p Period) Contains(pos int64) bool { return p.From <= pos && pos < p.To }
 
-// Compare returns -1 if the period lies before pos, 0 if it contains pos, and 1 if it lies after
-// pos.
+// Compare returns -1 if the period lies before pos, 0 if it contains pos, 1 if it lies after pos.
 func (p Period) Compare(pos int64) int {
 	switch {
 	case p.To <= pos:

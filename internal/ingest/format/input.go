@@ -224,8 +224,7 @@ func WithFile(ctx context.Context, path string, open func() (*Input, error), fn 
 	return nil
 }
 
-// An ended reader's reads end when ctx does: those of a file that can be polled at once, others when
-// they return.
+// An ended reader returns the error of ctx once that ends, at once if reads can be polled.
 type ended struct {
 	ctx context.Context
 	io.Reader

@@ -15,8 +15,7 @@ import (
 	"github.com/rowmill/rowmill/internal/value"
 )
 
-// zstdWindow is the memory of a decompressor, beside the body: RFC 9659 allows no larger window
-// over HTTP.
+// zstdWindow is the memory of a decompressor beside the body: RFC 9659 allows no larger window.
 const zstdWindow = 8 << 20
 
 // decompress returns the reader of a body with an encoding.
