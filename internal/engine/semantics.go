@@ -68,12 +68,18 @@ type RowSemantics struct {
 	// UnorderedParts: the list of partitions isn't in the order of their ranges. PostgreSQL lists
 	// them by the texts of their bounds.
 	UnorderedParts bool
+	// ForgetsRows: DISTINCT with ORDER BY an expression may lose rows. MariaDB, MySQL: SELECT DISTINCT
+	// CONCAT(a, 'x'), b FROM t ORDER BY b, CONCAT(a, 'x'), where a has another character set.
+	ForgetsRows bool
 	// LosesOffset: DISTINCT of a constant ignores OFFSET. MariaDB: SELECT DISTINCT 1 + 0 FROM t
 	// LIMIT 1 OFFSET 1 returns a row.
 	LosesOffset bool
-	// KeepsKeys: a subtotal may have the value of the row before in place of NULL, for a key that is
-	// selected twice, whose name another element has, or that is an expression; and counts different
-	// values like those of the last group. MariaDB: SELECT 'k', k FROM t GROUP BY k WITH ROLLUP.
+	// KeepsNames: a subtotal may have the value of the row before in place of NULL, for a key that is
+	// selected twice, or whose name another element has. MariaDB, MySQL before 9.7: SELECT k AS a, k
+	// FROM t WHERE id = 1 GROUP BY k WITH ROLLUP, where id is the primary key.
+	KeepsNames bool
+	// KeepsKeys: the same of a key that is an expression; and counts different values like those of
+	// the last group. MariaDB: SELECT NOT k FROM t GROUP BY NOT k WITH ROLLUP.
 	KeepsKeys bool
 	// KeepsOperands: the same of a key within an expression, or in HAVING. MariaDB, MySQL before 9.7:
 	// SELECT k AS a FROM t GROUP BY k WITH ROLLUP HAVING a <> 7 returns the subtotal, too.
@@ -107,6 +113,9 @@ type ValueSemantics struct {
 	// ShortTypes: the type of what a function returns may have fewer digits than the value.
 	// MariaDB: BIT_COUNT(-1) is an INT(2); MySQL: COALESCE of an unsigned and a signed integer.
 	ShortTypes bool
+	// EvenAverages: an average of exact numbers that is taken for an integer is rounded half to even,
+	// a decimal column half up. MySQL: SELECT AVG(k) & 7 for 28.5.
+	EvenAverages bool
 	// QuotientDigits is how many digits after the point a quotient has beyond those of the
 	// dividend. MariaDB, MySQL: div_precision_increment.
 	QuotientDigits int

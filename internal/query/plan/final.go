@@ -203,7 +203,7 @@ func (g *grouped) renderPart(whole *parse.Expr, in nameUse, part bool) (string, 
 			return false, refuse(noParts, "a subquery over groups")
 		case g.isAggregate(e):
 			a := g.aggregateOf(e)
-			if within && (a.recipe.Alone || a.recipe.Cut && g.storesGroups()) {
+			if within && (a.recipe.Alone || a.recipe.Cut && (g.storesGroups() || g.traits.EvenAverages && parse.Any(whole, g.takesIntegers))) {
 				return false, refuse(digitsWithin, g.of(e.Span))
 			}
 			text := g.value(a)
@@ -228,6 +228,23 @@ func (g *grouped) renderPart(whole *parse.Expr, in nameUse, part bool) (string, 
 		return "", err
 	}
 	return g.of(whole.Span, edits...), nil
+}
+
+// ofDecimals are functions that don't take a decimal number for an integer.
+var ofDecimals = map[string]bool{
+	"abs": true, "ceil": true, "ceiling": true, "coalesce": true, "concat": true, "floor": true, "format": true, "greatest": true, "if": true,
+	"ifnull": true, "isnull": true, "least": true, "nullif": true, "round": true, "sign": true, "sqrt": true, "truncate": true,
+}
+
+// takesIntegers reports a bit operation, or a function that may take integers, such as HEX.
+func (g *grouped) takesIntegers(e *parse.Expr) bool {
+	switch e.Kind {
+	case parse.Unary, parse.Binary:
+		return slices.Contains([]string{"&", "|", "^", "~", "<<", ">>", "DIV"}, e.Name)
+	case parse.Call:
+		return !g.isAggregate(e) && !ofDecimals[e.Name]
+	}
+	return false
 }
 
 // keyValue returns the SQL text for a key, computed from the columns of the group table. A server
@@ -356,6 +373,9 @@ func (g *grouped) findSorts() (unique bool, err error) {
 	}
 	var by []*parse.Expr
 	for _, o := range g.query.OrderBy {
+		if kind := parse.Bare(o.Expr).Kind; g.sel.Distinct && g.traits.ForgetsRows && kind != parse.Column && kind != parse.Literal {
+			return false, refuse(lostRows, g.of(o.Expr.Span))
+		}
 		s := sortElement{Order: o}
 		if s.expr, s.item, err = g.element(o.Expr, inOrderBy); err != nil {
 			return false, err

@@ -127,6 +127,11 @@ func (g *grouped) checkRollup() error {
 			return refuse(typeUncertain, c.Name) // which table is sorted decides
 		}
 	}
+	if g.traits.KeepsNames {
+		if err := g.checkRollupNames(); err != nil {
+			return err
+		}
+	}
 	if !g.traits.KeepsKeys {
 		return nil
 	}
@@ -145,6 +150,17 @@ func (g *grouped) checkRollup() error {
 			return err
 		}
 	}
+	for _, a := range g.aggregates {
+		if a.call.Distinct {
+			return refuse(rollupKept, g.of(a.call.Span))
+		}
+	}
+	return nil
+}
+
+// checkRollupNames refuses WITH ROLLUP if a key is selected twice, or if another element of the select
+// list has its name.
+func (g *grouped) checkRollupNames() error {
 	seen := map[int]bool{}
 	for at, it := range g.sel.Items {
 		i := g.keyOf(it.Expr)
@@ -154,18 +170,13 @@ func (g *grouped) checkRollup() error {
 		}
 		for other, k := range g.keys {
 			if e := parse.Bare(k.expr); other != i && e.Kind == parse.Column && g.sameName(e.Names[len(e.Names)-1], name) {
-				return refuse(rollupKept, "another element of its select list with the name of "+k.text)
+				return refuse(rollupNames, k.text)
 			}
 		}
 		if i >= 0 && seen[i] {
-			return refuse(rollupKept, "selects "+g.keys[i].text+" twice")
+			return refuse(rollupNames, g.keys[i].text)
 		}
 		seen[i] = true
-	}
-	for _, a := range g.aggregates {
-		if a.call.Distinct {
-			return refuse(rollupKept, g.of(a.call.Span))
-		}
 	}
 	return nil
 }
