@@ -14,9 +14,9 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A merging is the state of a publication into a period that has rows. The loaded rows are staged in
-// table Rows. Table With gets the rows of the period, then the staged rows with new keys, and takes
-// the place of the period.
+// A merging is the state of a publication into a period that has rows. The loaded rows are staged
+// in table Rows. Table With gets the rows of the period, then the staged rows with new keys, and
+// takes the place of the period.
 type merging struct {
 	// Rows is the table of the loaded rows, "" if the publication may not merge. Into means that the
 	// period had rows.

@@ -189,8 +189,8 @@ func (t publisher) lead(ctx context.Context, d *publishing) (lease engine.Lease,
 	return lease, err
 }
 
-// A givenUp error is why a publication was given up. Its tables are removed, and the load may insert
-// its rows instead.
+// A givenUp error is why a publication was given up. Its tables are removed, and the load may
+// insert its rows instead.
 type givenUp struct{ error }
 
 func (e givenUp) Unwrap() error { return e.error }

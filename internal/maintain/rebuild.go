@@ -124,8 +124,8 @@ func (t rebuilder) continueRebuild(ctx context.Context, c *state.Change) (string
 	}
 }
 
-// createCopy creates an empty table like the rolling one, without partitions. It first drops what an
-// interrupted change has left under that name.
+// createCopy creates an empty table like the rolling one, without partitions. It first drops what
+// an interrupted change has left under that name.
 func (t rebuilder) createCopy(ctx context.Context, name string) error {
 	if err := t.DB.Try(ctx, engine.DropTables{Names: []string{name}}); err != nil {
 		return err
@@ -235,8 +235,8 @@ func unswapped(err error) string {
 
 // abandonRebuild ends a rebuild whose copy can't be used: it removes the copy, and breaks the seals
 // of the periods except the lost ones, so that they are sealed and rebuilt again. If the server was
-// killed between two statements of the swap, rows of a period are in a table of r.Out: these are put
-// back.
+// killed between two statements of the swap, rows of a period are in a table of r.Out: these are
+// put back.
 func (t rebuilder) abandonRebuild(ctx context.Context, c *state.Change, r *rebuilding, why string, lost []rolling.Partition) (string, error) {
 	for _, out := range r.Out {
 		there, err := t.Exists(ctx, out)

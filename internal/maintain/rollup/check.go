@@ -296,9 +296,9 @@ func (s *Set) Recount(ctx context.Context, now int64) (int, error) {
 	})
 }
 
-// recounted returns the buckets that have reached one of the ages between two positions of the clock:
-// the newest first, which have the shortest bound, and each once, though it may have reached several
-// ages.
+// recounted returns the buckets that have reached one of the ages between two positions of the
+// clock: the newest first, which have the shortest bound, and each once, though it may have reached
+// several ages.
 func recounted(every rolling.Grid, last, now int64) (out []rolling.Period) {
 	end := every.Bounds().To
 	for age := firstRecount; age <= lastRecount; age *= recountFactor {
