@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/rowmill/rowmill/internal/engine"
-	"github.com/rowmill/rowmill/internal/state"
 	"github.com/rowmill/rowmill/rolling"
 )
 
@@ -15,17 +14,17 @@ type sums struct{ *table }
 func (t *Table) sums() sums { return sums{t} }
 
 // checksum returns the sum of the rows of a FROM clause, within a period if one is given.
-func (t sums) checksum(ctx context.Context, x state.Exec, from string, within *rolling.Period) (engine.Checksum, error) {
+func (t sums) checksum(ctx context.Context, from string, within *rolling.Period) (engine.Checksum, error) {
 	where := "1 = 1"
 	if within != nil {
 		where = t.within(*within)
 	}
-	return engine.ReadChecksum(ctx, t.DB, x, t.DB.Words().RowHash(t.columns()), from, where)
+	return engine.ReadChecksum(ctx, t.DB, t.State.DB(), t.DB.Words().RowHash(t.columns()), from, where)
 }
 
 func (t sums) periodChecksum(ctx context.Context, p rolling.Partition) (engine.Checksum, error) {
 	defer t.gate.read()()
-	return t.checksum(ctx, t.State.DB(), t.DB.Words().From(t.Table, p), nil)
+	return t.checksum(ctx, t.DB.Words().From(t.Table, p), nil)
 }
 
 func (t sums) within(p rolling.Period) string {

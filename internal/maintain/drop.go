@@ -106,7 +106,7 @@ func (t dropper) dropSteps(ctx context.Context, c *state.Change, d dropping) (st
 		}
 	}
 	if c.Step == stepCheck {
-		s, err := t.sums().checksum(ctx, t.State.DB(), t.DB.Dialect().Quote(d.Table), nil)
+		s, err := t.sums().checksum(ctx, t.DB.Dialect().Quote(d.Table), nil)
 		if isNoTable(err) { // a crash followed its re-attachment
 			if _, findErr := t.find(ctx, d.Part.Period); findErr != nil {
 				return "", errors.Join(err, findErr)

@@ -106,5 +106,5 @@ func (d *enclosing) resume(ctx context.Context, t *Table, c *state.Change) (stri
 	if err = errors.Join(err, endErr); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%s, of rows that were outside of the periods", d.Part.Name), nil
+	return fmt.Sprintf("%s, with the rows that were outside of all periods", d.Part.Name), nil
 }

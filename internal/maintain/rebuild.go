@@ -199,7 +199,7 @@ func (t rebuilder) compact(ctx context.Context, r *rebuilding) error {
 func (t rebuilder) sumCopy(ctx context.Context, r *rebuilding) error {
 	r.Sums = nil
 	for _, p := range r.Old {
-		sum, err := t.sums().checksum(ctx, t.State.DB(), t.DB.Dialect().Quote(r.With), &p.Period)
+		sum, err := t.sums().checksum(ctx, t.DB.Dialect().Quote(r.With), &p.Period)
 		if err != nil {
 			return err
 		}
@@ -308,7 +308,7 @@ func (t rebuilder) clean(ctx context.Context, c *state.Change, r *rebuilding) (s
 	if err != nil {
 		return "", err
 	}
-	s, err := t.sums().checksum(ctx, t.State.DB(), t.DB.Words().From(t.Table, part), nil)
+	s, err := t.sums().checksum(ctx, t.DB.Words().From(t.Table, part), nil)
 	if err != nil {
 		return "", err
 	}

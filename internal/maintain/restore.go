@@ -242,11 +242,11 @@ func (r *Restoration) fill(ctx context.Context, note func(int64)) error {
 	}
 	t.Reach("restore filled")
 	from := t.DB.Dialect().Quote(r.Table)
-	all, err := t.sums().checksum(ctx, t.State.DB(), from, nil)
+	all, err := t.sums().checksum(ctx, from, nil)
 	if err != nil {
 		return err
 	}
-	within, err := t.sums().checksum(ctx, t.State.DB(), from, &r.Part.Period)
+	within, err := t.sums().checksum(ctx, from, &r.Part.Period)
 	if err != nil {
 		return err
 	}
@@ -257,7 +257,7 @@ func (r *Restoration) fill(ctx context.Context, note func(int64)) error {
 	if err != nil {
 		return err
 	}
-	if err := r.compareWithSeal(ctx, f, known, len(r.File.Columns()) == len(t.columns())); err != nil {
+	if err := r.compareWithSeal(ctx, f, known, all); err != nil {
 		return err
 	}
 	if r.Into != "" {
@@ -349,15 +349,10 @@ func (r *Restoration) rename(ctx context.Context) error {
 
 // compareWithSeal compares the restored rows with the count and checksum of their seal.
 // The file's own checksums have already proven that it is what was archived.
-func (r *Restoration) compareWithSeal(ctx context.Context, f archive.Info, known *state.Period, sameColumns bool) error {
+func (r *Restoration) compareWithSeal(ctx context.Context, f archive.Info, known *state.Period, now engine.Checksum) error {
 	t := r.t
-	if known == nil || known.ArchiveSum != f.Sum || !sameColumns {
+	if known == nil || known.ArchiveSum != f.Sum || len(r.File.Columns()) != len(t.columns()) {
 		return nil
-	}
-	from := t.DB.Dialect().Quote(r.Table)
-	now, err := t.sums().checksum(ctx, t.State.DB(), from, nil)
-	if err != nil {
-		return err
 	}
 	if now.Rows != known.Rows {
 		return fmt.Errorf("restore %s: the server has %d rows of it, and it had %d when it was sealed", r.Part.Name, now.Rows, known.Rows)

@@ -85,5 +85,5 @@ func (m *mirror) carryOver(ctx context.Context) (swap []string, err error) {
 			return nil, err
 		}
 	}
-	return nil, fmt.Errorf("%s differs from %s in what belongs to it, although that was copied", m.Target.Name, m.Source.Name)
+	return nil, fmt.Errorf("%s still lacks attributes of %s, such as grants, after they were copied", m.Target.Name, m.Source.Name)
 }

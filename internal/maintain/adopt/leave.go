@@ -79,7 +79,7 @@ func PlanLeave(ctx context.Context, o Options) ([]string, error) {
 	p := planner{job: j, mirror: j.back()}
 	p.say("an empty plain table with the same columns and keys", p.template(p.mirror)...)
 	p.say("a log of keys that change in the rolling table", p.mirror.sql.Tables()...)
-	p.say("what belongs to the table, and not to its name or definition, as the catalog has it then")
+	p.say("attributes of the table beside its definition, such as grants and comments, as they are then")
 	if err := p.triggers(ctx); err != nil {
 		return nil, err
 	}

@@ -116,7 +116,7 @@ func (p *planner) created(ctx context.Context) error {
 func (p *planner) carriedOver(ctx context.Context) error {
 	now, _, err := p.mirror.lacking(ctx, p.mirror.Source.Rolls)
 	if len(now) > 0 {
-		p.say("what belongs to the table, and not to its name or definition", now...)
+		p.say("attributes of the table beside its definition, such as grants and comments", now...)
 	}
 	return err
 }
@@ -247,7 +247,7 @@ func PlanFinish(ctx context.Context, o Options) ([]string, error) {
 }
 
 func (p *planner) droppedOld(context.Context) error {
-	p.say("the table that "+p.Table.Name+" was, with its rows", p.dropOldStatement())
+	p.say("the plain table from before the adoption, with its rows", p.dropOldStatement())
 	return nil
 }
 

@@ -25,7 +25,7 @@ func (t planner) planRivals(ctx context.Context, a *Plan, _ *rolling.Declaration
 			a.Notes = append(a.Notes, text)
 			continue
 		case len(r.Others) > 0:
-			return engine.Hinted(fmt.Errorf("%s: nobody would keep those without it", text), "take the line of %s out of what it does; or stop it, and let rowmill keep the others, too: %s", t.Table.Name, strings.Join(r.Off, "; "))
+			return engine.Hinted(fmt.Errorf("%s. It also keeps other tables, which would no longer be kept", text), "take the line of %s out of what it does; or stop it, and let rowmill keep the others, too: %s", t.Table.Name, strings.Join(r.Off, "; "))
 		}
 		a.Steps = append(a.Steps, Step{What: fmt.Sprintf("stop %s, which creates or drops partitions of %s (--undo starts it again)", r.Name, t.Table.Name), SQL: r.Off, run: func(ctx context.Context) error {
 			if err := t.State.AddUndo(ctx, t.Table.Name, "start "+r.Name+" again", r.On); err != nil {

@@ -157,7 +157,7 @@ func (t planner) planTail(ctx context.Context, a *Plan, now int64) ([]rolling.Pa
 		what = fmt.Sprintf("drop partition %s, which has no end", tail.Name)
 	}
 	if p.enclosed.Name != "" {
-		what += fmt.Sprintf(", after its rows are those of one period from %s to %s, without copying them", t.Table.Grid.Format(p.enclosed.From), t.Table.Grid.Format(p.enclosed.To))
+		what += fmt.Sprintf("; before, its rows become one period from %s to %s, without being copied", t.Table.Grid.Format(p.enclosed.From), t.Table.Grid.Format(p.enclosed.To))
 		if sql, err = t.DB.Dialect().Render(engine.Enclose{Table: t.Table, Tail: *tail, Part: p.enclosed, With: maintain.Standalone(t.Table.Name, "rows", p.enclosed)}); err != nil {
 			return nil, err
 		}

@@ -55,7 +55,7 @@ func TestEveryByteIsChecked(t *testing.T) {
 	check := func(what string, data []byte, restore bool) {
 		t.Helper()
 		must(t, os.WriteFile(bad, data, 0o600))
-		if _, err := Verify(t.Context(), bad); !Damaged(err) {
+		if _, err := Verify(t.Context(), bad); !errors.Is(err, errDamaged) {
 			t.Errorf("%s: verified with %v", what, err)
 		}
 		if !restore {

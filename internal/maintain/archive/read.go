@@ -201,6 +201,3 @@ func readGroup(ctx context.Context, i *Info, g parquet.RowGroup, fn func(*Info, 
 		}
 	}
 }
-
-// Damaged reports whether an error means that a file differs from what was written.
-func Damaged(err error) bool { return errors.Is(err, errDamaged) }

@@ -85,7 +85,7 @@ func doNow(ctx context.Context, t *maintain.Table, w Work) error {
 	}
 	if by == "" {
 		return engine.Hinted(fmt.Errorf("another process works on table %s, and takes no requests: a rowmill run --once or rowmill now, or a rowmill run that begins or was cut off", t.Table.Name),
-			"the same in some seconds")
+			"the same command in some seconds")
 	}
 	reported := map[state.Action]bool{}
 	if err := report(ctx, t, reported, func(state.Action) {}); err != nil {
@@ -97,7 +97,7 @@ func doNow(ctx context.Context, t *maintain.Table, w Work) error {
 		return err
 	}
 	if other != nil {
-		return engine.Hinted(fmt.Errorf("%s has asked for %s of table %s already", other.By, w, name), "the same once that is done")
+		return engine.Hinted(fmt.Errorf("%s has asked for %s of table %s already", other.By, w, name), "the same command once that is done")
 	}
 	led, err = await(ctx, d, w, by, reported)
 	if err := errors.Join(err, t.State.Withdraw(context.WithoutCancel(ctx), name, string(w))); err != nil || led {
