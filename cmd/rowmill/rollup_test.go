@@ -63,7 +63,7 @@ func TestRollupRefresh(t *testing.T) {
 		}
 		s = refresh("--from", "2026-11-20", "--to", "2030-01-01", "--json")
 		mustPass(t, s)
-		if !strings.Contains(s.stdout, `"format":"rowmill.refresh/1"`) {
+		if !strings.Contains(s.stdout, `"format": "rowmill.refresh/1"`) {
 			t.Errorf("it printed %q", s.stdout)
 		}
 	})

@@ -10,14 +10,14 @@
 //	db, err := sql.Open("mysql", "root@unix("+s.Socket+")/rowmill")
 //
 // A server never outlives the process that started it: on Linux the kernel kills it even after a
-// kill -9 of that process. The next Start under the same Root removes the files that such a process
-// leaves. Only what provably belongs to this package is touched: sandbox-* directories of the same
-// user with a lock file that nobody holds, and processes whose command line names exactly that data
-// directory. Servers that StartNamed starts outlive the process.
+// kill -9 of that process. The next Start under the same Root removes the files that such a
+// process leaves. Only what provably belongs to this package is touched: sandbox-* directories of
+// the same user with a lock file that nobody holds, and processes whose command line names exactly
+// that data directory. Servers that StartNamed starts outlive the process.
 //
 // Start refuses settings that would make a server use resources outside its sandbox, memory sizes
-// that the server would silently round, and a Keep directory that contains other files. Each make of
-// server is one file: see kind.
+// that the server would silently round, and a Keep directory that contains other files. Each make
+// of server is one file: see kind.
 package sandbox
 
 import (
