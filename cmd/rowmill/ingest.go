@@ -116,7 +116,7 @@ func (a runner) openIngest(ctx context.Context, f ingestFlags, tables []*declare
 		return nil, fmt.Errorf("--ingest-spool: %w", err)
 	}
 	o := receive.ServiceOptions{
-		Options: receive.Options{Tokens: tokens, Body: f.bodyBytes, TruncateTimes: f.truncate, Version: versionString(), Say: a.Say},
+		Options: receive.Options{Tokens: tokens, Body: f.bodyBytes, TruncateTimes: f.truncate, Version: a.Version, Say: a.Say},
 		Spool:   f.spool, TLS: secure, Listen: func() (net.Listener, error) { return a.listen("requests with rows", f.addr) },
 	}
 	for _, k := range tables {

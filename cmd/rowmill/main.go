@@ -78,7 +78,7 @@ type app struct {
 
 // newApp returns the app of one command line.
 func newApp(args []string, stdin io.Reader, stdout, stderr io.Writer) *app {
-	return &app{App: &cli.App{Stdin: stdin, Stdout: &cli.Results{W: stdout}, Stderr: stderr, Args: args, Version: versionString()}}
+	return &app{App: &cli.App{Stdin: stdin, Stdout: &cli.Results{W: stdout}, Stderr: stderr, Args: args, Version: thisBuild().Version}}
 }
 
 // run executes one command line and returns its exit code. Results go to

@@ -305,7 +305,7 @@ func (a runner) serveStatus(ctx context.Context, addr string, fleet *declared.Fl
 		o := monitor.Options{Table: k.Declared.Name, Look: k.Status, Leads: func() bool {
 			all := fleet.Standings()
 			return len(all) > 0 && all[0].Leads
-		}, Version: versionString()}
+		}, Version: a.Version}
 		if received != nil {
 			o.Collectors = append(o.Collectors, received.Server)
 		}
@@ -323,7 +323,7 @@ func (a runner) serveStatus(ctx context.Context, addr string, fleet *declared.Fl
 		if w.delays != nil {
 			further = append(further, monitor.Delays(w.behind))
 		}
-		m := monitor.NewFleet(func() []monitor.Member { return membersOf(fleet) }, versionString(), further...)
+		m := monitor.NewFleet(func() []monitor.Member { return membersOf(fleet) }, a.Version, further...)
 		prepare := fleet.Prepare
 		fleet.Prepare = func(ctx context.Context, k *declared.Table) error {
 			k.Count = func(e maintain.Event) { m.Count(k.Title(), e) }

@@ -28,7 +28,6 @@ type built struct {
 	Arch    string `json:"arch"`
 }
 
-// thisBuild returns the description of this build of rowmill.
 func thisBuild() built {
 	b := built{Version: version, Commit: commit, Date: date, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -53,9 +52,6 @@ func (b *built) fill(info *debug.BuildInfo) {
 		b.Commit += "+dirty"
 	}
 }
-
-// versionString returns rowmill's version.
-func versionString() string { return thisBuild().Version }
 
 // versionText returns the version as shown to users.
 func versionText() string {
