@@ -119,7 +119,7 @@ func breakTables(t *testing.T, db engine.Keeper, target, every string, path func
 	writeFile(t, filepath.Join(filepath.Dir(path(0)), twice), text(first+1))
 	name := func(i int, more string) string { return fmt.Sprintf("t%04d%s", i, more) }
 	return map[string]string{name(own, ".toml"): "not kept", name(first+3, ".toml"): "evry", name(fresh, ""): "has not been applied", name(fresh+1, ""): "no answer from",
-		name(fresh+2, ""): "no such", name(fresh+3, ".toml"): "unknown scheme", name(fresh+4, ".toml"): "target", twice + " is not kept": "is that of",
+		name(fresh+2, ""): "no such", name(fresh+3, ".toml"): "unknown scheme", name(fresh+4, ".toml"): "target", twice + " is not kept": ", too",
 		name(kept, " is kept as it was applied"): "keep", name(lost, ""): "no longer exists"}
 }
 
@@ -213,7 +213,7 @@ func TestPause(t *testing.T) {
 		jobsAgree(t, d)
 		pauseKilled(t, d)
 	})
-	for args, want := range map[string]string{"pause x.toml": "--for 0s", "pause x.toml --for 1h --policy drop": "want create, rollup", "pause x.toml --for 9000h": "at most a year", "resume x.toml --policy x": "want create, rollup"} {
+	for args, want := range map[string]string{"pause x.toml": "a pause of 0s", "pause x.toml --for 1h --policy drop": "want create, rollup", "pause x.toml --for 9000h": "at most a year", "resume x.toml --policy x": "want create, rollup"} {
 		if s := rowmill(t.Context(), strings.Fields(args)...); s.code != exitUsage || !strings.Contains(s.stderr, want) {
 			t.Errorf("%s: exit %d, %s", args, s.code, s.stderr)
 		}

@@ -1,6 +1,7 @@
 package report_test
 
 import (
+	"image/png"
 	"maps"
 	"strings"
 	"testing"
@@ -10,7 +11,7 @@ import (
 
 // The delay of replicas is shown in the same way for every kind of run that has it.
 func TestDelays(t *testing.T) {
-	for name, formats := range map[string][]string{"insert": {"txt"}, "ibench": {"txt"}, "matrix": {"txt"}, "steady": {"txt"}, "mixed": {"txt", "md", "html"}} {
+	for name, formats := range map[string][]string{"insert": {"txt"}, "ibench": {"txt"}, "matrix": {"txt"}, "steady": {"txt", "png"}, "mixed": {"txt", "md", "html", "png"}} {
 		recs := stored(t, name)
 		before := map[string]string{}
 		for _, format := range formats {
@@ -27,6 +28,12 @@ func TestDelays(t *testing.T) {
 		}
 		for _, format := range formats {
 			after := render(t, format, recs)
+			if format == "png" {
+				if a, b := pngHeight(t, before[format]), pngHeight(t, after); b <= a {
+					t.Errorf("%s: the picture is %d pixels high with delays, %d without", name, b, a)
+				}
+				continue
+			}
 			for _, want := range []string{"Delay of the replicas", "250 ms", "1.5 s"} {
 				if !strings.Contains(after, want) || strings.Contains(before[format], "Delay of") {
 					t.Errorf("%s: no %q in\n%s", name, want, after)
@@ -34,4 +41,13 @@ func TestDelays(t *testing.T) {
 			}
 		}
 	}
+}
+
+func pngHeight(t *testing.T, picture string) int {
+	t.Helper()
+	c, err := png.DecodeConfig(strings.NewReader(picture))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.Height
 }

@@ -138,7 +138,7 @@ func TestDiskSettings(t *testing.T) {
 	add(result.DiskRandom, 16*kib, 32, 100, 2000)
 	add(result.DiskSequential, mib, 8, 0, 100)
 	add(result.DiskSequential, mib, 8, 100, 400)
-	want := map[string]float64{"innodb_io_capacity": 500, "innodb_io_capacity_max": 1000, "effective_io_concurrency": 8}
+	want := map[string]float64{"innodb_io_capacity": 500, "innodb_io_capacity_max": 1000, "innodb_flush_neighbors": 1, "effective_io_concurrency": 8, "random_page_cost": 12.8}
 	got := result.DiskSettings(recs)
 	if len(got) != len(want) {
 		t.Fatalf("%+v", got)

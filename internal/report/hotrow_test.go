@@ -17,7 +17,7 @@ func TestHotRowReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	goldens(t, "hotrow", recs, "txt", "md")
-	pngOf(t, document.PNGOptions{}, recs, 1200, 675)
+	pngOf(t, document.PNGOptions{}, recs, 1200, 875)
 	// The time that the replica needed is in the unit of its size, in each form.
 	for _, format := range []string{"txt", "md", "html"} {
 		if text := render(t, format, recs); !strings.Contains(text, "replica behind") || !strings.Contains(text, "2.71 ms") || strings.Contains(text, "0.0027") {

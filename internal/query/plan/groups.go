@@ -158,8 +158,8 @@ func (g *grouped) checkRollup() error {
 	return nil
 }
 
-// checkRollupNames refuses WITH ROLLUP if a key is selected twice, or if another element of the select
-// list has its name.
+// checkRollupNames refuses WITH ROLLUP if a key is selected twice, or if another element of the
+// select list has its name.
 func (g *grouped) checkRollupNames() error {
 	seen := map[int]bool{}
 	for at, it := range g.sel.Items {
