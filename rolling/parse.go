@@ -489,7 +489,6 @@ func badName(name string, limit int) string {
 	return ""
 }
 
-// names checks the names of the table, its roll-ups, and the objects created with them.
 func (r *declarationReader) names() {
 	taken := map[string]string{}
 	take := func(at *tomlfile.Value, name, what string) {

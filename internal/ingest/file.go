@@ -481,7 +481,6 @@ func (l *fileLoad) putCuts(ctx context.Context, group []*lane.Batch) error {
 	})
 }
 
-// known returns the counts of the rows that are recorded.
 func (l *fileLoad) known() state.Counts {
 	all := l.Source.Counts
 	for _, b := range l.noted {
@@ -493,7 +492,6 @@ func (l *fileLoad) known() state.Counts {
 	return all
 }
 
-// countBefore counts the rows that are recorded.
 func (l *fileLoad) countBefore() {
 	l.earlierIn, l.sentIn, l.offered = nil, nil, nil
 	for _, b := range l.noted {

@@ -84,7 +84,6 @@ type serverLoad struct {
 	passed, skipped, sending atomic.Int64
 }
 
-// share adds to a Progress how far the source has come.
 func (l *serverLoad) share(p *lane.Progress) {
 	p.Share, p.ShareBefore = float64(l.passed.Load())/1e6, float64(l.skipped.Load())/1e6
 	if began := l.sending.Load(); began > 0 {
@@ -92,7 +91,6 @@ func (l *serverLoad) share(p *lane.Progress) {
 	}
 }
 
-// start looks at both tables and loads the rows.
 func (l *serverLoad) start(ctx context.Context) error {
 	if err := l.Retry(ctx, func() error { return l.look(ctx) }); err != nil {
 		return fmt.Errorf("source %s: %w", l.Source.Path, err)
@@ -320,7 +318,6 @@ func (l *serverLoad) forget(ctx context.Context) error {
 	return l.anew(ctx, fmt.Sprintf("it was loaded on %s: it is loaded again", minute(l.Source.At)))
 }
 
-// anew removes the record of a source.
 func (l *serverLoad) anew(ctx context.Context, why string) error {
 	s := l.Source
 	if err := l.Retry(ctx, func() error { return l.State.ForgetSource(ctx, s, nil) }); err != nil {
@@ -363,7 +360,6 @@ func (l *serverLoad) record(ctx context.Context, group []*chunk, instead *chunk)
 	return l.Retry(ctx, func() error { return l.State.PutSource(ctx, l.State.DB(), s) })
 }
 
-// records reports whether the load records its progress.
 func (l *serverLoad) records() bool { return l.Source.Kind == state.ServerSource && !l.opt.Dry }
 
 // ServerName returns the name of a server's table as a source: the target without the user and

@@ -357,7 +357,6 @@ type shape struct {
 	columns []int         // the columns of the target that it has
 }
 
-// newShape returns a shape with some of the columns of a target's table.
 func newShape(t *engine.Table, columns []int) *shape {
 	table := *t
 	table.Columns = nil
