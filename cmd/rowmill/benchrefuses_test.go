@@ -37,6 +37,8 @@ func TestBenchRefuses(t *testing.T) {
 		},
 		"insert": {
 			"--p99 5ms":                                         "--p99 is for --find-rate",
+			"--png x.svg":                                       "--png x.svg: it writes no .svg file",
+			"--html a.png":                                      "--html a.png: it writes no .png file",
 			"--time soon":                                       "write it like 90s, 1m30s, or 90 for seconds",
 			"--tme 3s":                                          "unknown flag: --tme\nTry: did you mean --time?",
 			"--trial 5s":                                        "--trial is for --find-rate",

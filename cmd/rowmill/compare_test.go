@@ -161,7 +161,7 @@ func TestCompareRepeat(t *testing.T) {
 		t.Errorf("order %s", got)
 	}
 	contains(t, verb(t, "compare both.jsonl --json").stdout, `"interval_from": "between runs"`)
-	contains(t, verb(t, "compare both.jsonl --repeat 1 --yes --threshold 99%").stderr, "records of these runs are not kept")
+	contains(t, verb(t, "compare both.jsonl --repeat 1 --yes --threshold 99%").stderr, "of so few runs even half the rate may not be shown", "records of these runs are not kept")
 	contains(t, verb(t, "compare b.jsonl b.jsonl --repeat 2").stderr, "compares a configuration with itself")
 }
 

@@ -109,8 +109,15 @@ func (l *looker) set(s *maintain.Status, err error) {
 	l.s, l.err = s, err
 }
 
+// leads reports whether the status names this process.
+func (l *looker) leads() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.s != nil && l.s.Leader == self
+}
+
 func newMonitor(l *looker) *Monitor {
-	return New(Options{Table: "readings", Look: l.look, Leads: func() bool { return true }, Version: "1.2.3", Fresh: time.Nanosecond})
+	return New(Options{Table: "readings", Look: l.look, Leads: l.leads, Version: "1.2.3", Fresh: time.Nanosecond})
 }
 
 func get(t *testing.T, h http.Handler, path string, change ...func(*http.Request)) (int, string, http.Header) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 
 	"github.com/spf13/cobra"
@@ -32,6 +33,10 @@ type compareFlags struct {
 
 // compareTry is the hint for an invalid command line.
 const compareTry = "rowmill compare before.jsonl after.jsonl"
+
+// fewRepeats is the number of repeats below which Student's t is so large that --threshold seldom
+// gets an answer.
+const fewRepeats = 5
 
 // noThreshold is the threshold if --threshold isn't given.
 const noThreshold = -1
@@ -108,7 +113,11 @@ func (a comparisons) compare(ctx context.Context, f compareFlags, paths []string
 		if err != nil {
 			return err
 		}
-		if err := a.Confirm(ctx, again.Plan(a.Version, f.out), f.yes); err != nil {
+		plan := again.Plan(a.Version, f.out)
+		if f.threshold >= 0 && f.repeat < fewRepeats {
+			plan += fmt.Sprintf("! --threshold with --repeat %d: of so few runs even half the rate may not be shown, and the exit code is then 4; --repeat %d shows more.\n", f.repeat, fewRepeats)
+		}
+		if err := a.Confirm(ctx, plan, f.yes); err != nil {
 			return err
 		}
 		before, after, stopped = a.repeat(ctx, again, f.out)

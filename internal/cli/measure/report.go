@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"github.com/spf13/cobra"
@@ -68,6 +69,10 @@ func ReportCommand(app *cli.App) *cobra.Command {
 	return c
 }
 
+// endings are the endings of file names that tell a format, with the flag that writes it, if any.
+var endings = map[string]string{".html": "--html", ".htm": "--html", ".png": "--png", ".md": "--md", ".csv": "--csv", ".json": "", ".jsonl": "--out",
+	".svg": "", ".pdf": "", ".jpg": "", ".jpeg": "", ".gif": "", ".webp": ""}
+
 type output struct {
 	flag, path string
 	write      func(*document.Document, io.Writer) error
@@ -104,10 +109,13 @@ func (f reportFlags) check(command, record string, read ...string) error {
 		files[filepath.Clean(path)] = "the record that is read"
 	}
 	for _, o := range append(f.outputs(), output{flag: "--out", path: record}) {
-		clean, dir := filepath.Clean(o.path), filepath.Dir(o.path)
+		clean, dir, ending := filepath.Clean(o.path), filepath.Dir(o.path), strings.ToLower(filepath.Ext(o.path))
+		of, known := endings[ending]
 		switch info, err := os.Stat(dir); {
 		case o.path == "":
 			continue
+		case known && of != o.flag && o.flag != "--out":
+			return cli.Usagef("a name that ends in ."+o.flag[2:], "%s %s: it writes no %s file", o.flag, o.path, ending)
 		case o.path == "-" && stdout != "":
 			return cli.Usagef(command+" "+o.flag+" FILE", "%s and %s can't both be standard output", stdout, o.flag)
 		case o.path == "-":
