@@ -29,15 +29,16 @@ const anything = "anything"
 // TestTreeDocs compares the two.
 var mayImport = map[string][]string{
 	"":                           {},
-	"rolling":                    {"internal/tomlfile"},
+	"rolling":                    {"internal/sqltext", "internal/tomlfile"},
 	"result":                     {"internal/figure"},
 	"internal/sandbox":           {},
 	"internal/value":             {},
-	"internal/engine":            {"rolling", "internal/value", "internal/textfile"},
+	"internal/engine":            {"internal/sqltext", "rolling", "internal/value", "internal/textfile"},
 	"internal/mysqlwire":         {},
-	"internal/engine/mysql":      {"internal/engine", "internal/mysqlwire", "rolling", "internal/value", "internal/textfile", "internal/figure"},
-	"internal/engine/postgres":   {"internal/engine", "rolling", "internal/value"},
-	"internal/engine/sqlite":     {"internal/engine", "rolling", "internal/value"},
+	"internal/sqltext":           {},
+	"internal/engine/mysql":      {"internal/sqltext", "internal/engine", "internal/mysqlwire", "rolling", "internal/value", "internal/textfile", "internal/figure"},
+	"internal/engine/postgres":   {"internal/sqltext", "internal/engine", "rolling", "internal/value"},
+	"internal/engine/sqlite":     {"internal/sqltext", "internal/engine", "rolling", "internal/value"},
 	"internal/engine/null":       {"internal/engine", "rolling"},
 	"internal/engine/enginetest": {"internal/engine", "rolling", "internal/value"},
 	"internal/bench":             {"internal/engine", "rolling", "result"},
@@ -66,12 +67,12 @@ var mayImport = map[string][]string{
 	"internal/maintain/adopt":   {"internal/engine", "rolling", "internal/value", "internal/state", "internal/maintain/copier", "internal/figure"},
 	"internal/monitor":          {"internal/maintain", "internal/maintain/schedule", "internal/figure"},
 	"internal/replicate":        {"internal/figure"},
-	"internal/query":            {"internal/engine", "rolling", "internal/value", "internal/state", "internal/figure", "internal/query/parse", "internal/query/plan", "internal/query/merge"},
-	"internal/query/parse":      {"internal/engine"},
-	"internal/query/plan":       {"internal/engine", "rolling", "internal/value", "internal/query/parse"},
+	"internal/query":            {"internal/sqltext", "internal/engine", "rolling", "internal/value", "internal/state", "internal/figure", "internal/query/parse", "internal/query/plan", "internal/query/merge"},
+	"internal/query/parse":      {"internal/sqltext", "internal/engine"},
+	"internal/query/plan":       {"internal/sqltext", "internal/engine", "rolling", "internal/value", "internal/query/parse"},
 	"internal/query/merge":      {"internal/engine", "internal/query/plan"},
-	"internal/serve":            {"internal/query", "internal/query/parse", "internal/query/plan", "internal/engine", "internal/mysqlwire", "internal/serve/session", "internal/figure"},
-	"internal/serve/session":    {"internal/query/parse", "internal/engine", "internal/mysqlwire"},
+	"internal/serve":            {"internal/sqltext", "internal/query", "internal/query/parse", "internal/query/plan", "internal/engine", "internal/mysqlwire", "internal/serve/session", "internal/figure"},
+	"internal/serve/session":    {"internal/sqltext", "internal/query/parse", "internal/engine", "internal/mysqlwire"},
 	"internal/tabular":          {"internal/engine", "internal/value", "internal/figure"},
 	"internal/advise":           {"internal/engine", "rolling", "internal/value", "internal/state", "internal/sizing", "internal/figure"},
 	"internal/report/document":  {"internal/figure"},
@@ -368,12 +369,12 @@ func TestTreeFindsInit(t *testing.T) {
 	}
 }
 
-// lexicalFolders are the packages that may use the fields of engine.Syntax: the scanner and the
+// lexicalFolders are the packages that may use the fields of sqltext.Syntax: the scanner, the
 // parser, and the engines that fill them in. Elsewhere they would say which server it is: what else
 // differs is a field of engine.Semantics.
-var lexicalFolders = []string{"internal/query/parse/", "internal/engine/mysql/", "internal/engine/postgres/", "internal/engine/sqlite/"}
+var lexicalFolders = []string{"internal/sqltext/", "internal/query/parse/", "internal/engine/mysql/", "internal/engine/postgres/", "internal/engine/sqlite/"}
 
-// lexical returns where a file uses a field of engine.Syntax.
+// lexical returns where a file uses a field of sqltext.Syntax.
 func lexical(fset *token.FileSet, file *ast.File, fields map[string]bool) (out []string) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		if s, ok := n.(*ast.SelectorExpr); ok && fields[s.Sel.Name] {
@@ -404,13 +405,13 @@ func structFields(file *ast.File, name string) map[string]bool {
 
 func syntaxFields(t *testing.T) map[string]bool {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "internal/engine/read.go", nil, parser.SkipObjectResolution)
+	file, err := parser.ParseFile(token.NewFileSet(), "internal/sqltext/syntax.go", nil, parser.SkipObjectResolution)
 	if err != nil {
 		t.Fatal(err)
 	}
 	fields := structFields(file, "Syntax")
 	if len(fields) < 10 {
-		t.Fatalf("engine.Syntax has %d fields", len(fields))
+		t.Fatalf("sqltext.Syntax has %d fields", len(fields))
 	}
 	return fields
 }

@@ -612,7 +612,7 @@ func (r *definitionReader) keyColumn(part []sqlToken) string {
 	}
 	prefix := len(part) > 2 && part[1].is("(") && part[2].kind == sqlNumber // name(10)
 	switch {
-	case part[0].isName() && (len(part) == 1 || prefix || !part[1].isAny("(", ".", ":", "|", "+", "-", "*", "/")):
+	case part[0].isName() && (len(part) == 1 || prefix || part[1].kind != sqlPunct):
 		return r.name(part[0])
 	case part[0].isAny("(") || part[0].isName():
 		return r.text[part[0].from:part[len(part)-1].to]

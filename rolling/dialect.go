@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/rowmill/rowmill/internal/sqltext"
 )
 
 // A dialect is what a group of servers has in common for declarations: how the text of a definition
@@ -17,11 +19,7 @@ type dialect struct {
 	// file means that a target is the path of a file.
 	file bool
 
-	// How text is read: # begins a comment, backslashes escape in '...' and "...", the text of /*! ...
-	// */ is executed; comments nest, $tag$...$tag$ and E'...' are texts; ` or [ ] quote names.
-	hashComments, backslashes, executableComments bool
-	nestedComments, dollarTexts, escapeTexts      bool
-	backquotes, brackets                          bool
+	syntax sqltext.Syntax
 	// exactNames are compared with their case; unquoted ones are lower case.
 	exactNames bool
 	// tableKeys are written within CREATE TABLE, by KEY or INDEX, and no CREATE INDEX follows.
@@ -90,20 +88,25 @@ func dialectOf(target string) *dialect {
 var dialects = []*dialect{
 	{
 		servers: "MySQL and MariaDB", schemes: []string{"mysql", "mariadb"},
-		hashComments: true, backslashes: true, executableComments: true, backquotes: true,
+		syntax: sqltext.Syntax{
+			Backslash: true, DoubleQuoted: true, Backquoted: true, Introducer: true, HashComments: true, DashSpace: true,
+			ExecutableComments: true, UserVars: true,
+		},
 		tableKeys: true, shortKeys: true, countedKeys: true, headed: true,
 		mostPeriods: maxPartitions, why: fmt.Sprintf("MySQL and MariaDB have at most %d partitions of a table", maxPartitions),
 		times:    timeTypes(map[string]timeClass{"serial": timeOfInteger /* BIGINT UNSIGNED */, "datetime": timeOfTime}),
 		bestTime: "DATETIME(6) NOT NULL in UTC, or a BIGINT that counts since 1970 and epoch = \"s\"",
 	}, {
 		servers: "PostgreSQL", schemes: []string{"postgres", "postgresql"},
-		nestedComments: true, dollarTexts: true, escapeTexts: true, exactNames: true,
+		syntax:      sqltext.Syntax{Dollar: true, Prefixed: true, NestedComments: true, Casts: true},
+		exactNames:  true,
 		longestName: maxPeriodTable, headed: true,
 		times:    timeTypes(map[string]timeClass{"timestamptz": timeOfTime}),
 		bestTime: "timestamptz NOT NULL, or a bigint that counts since 1970 and epoch = \"s\"",
 	}, {
 		servers: "SQLite", schemes: []string{"sqlite"}, file: true,
-		backquotes: true, brackets: true, untyped: true, keysMayBeNull: true,
+		syntax:  sqltext.Syntax{Backquoted: true, Bracketed: true},
+		untyped: true, keysMayBeNull: true,
 		mostPeriods: maxTerms, why: fmt.Sprintf("SQLite joins the periods in one view, which has at most %d", maxTerms),
 		noCompression: true, anyInt: true,
 		times:    map[string]timeClass{"text": timeOfTime, "datetime": timeOfTime, "timestamp": timeOfTime, "varchar": timeOfTime, "char": timeOfTime},

@@ -18,6 +18,7 @@ import (
 	"github.com/rowmill/rowmill/internal/query/merge"
 	"github.com/rowmill/rowmill/internal/query/parse"
 	"github.com/rowmill/rowmill/internal/query/plan"
+	"github.com/rowmill/rowmill/internal/sqltext"
 )
 
 // A Checked is the result of comparing two answers to a statement: run whole, and run in pieces.
@@ -241,7 +242,7 @@ func (c *compared) Row(values [][]byte) error {
 // orderColumns returns the leading columns of ORDER BY whose order can be checked. It ends before
 // the first expression or text, since a collation may leave the order of texts open. more reports
 // that ORDER BY continues there.
-func orderColumns(text string, syntax engine.Syntax, cols []engine.ResultColumn) (out []int, more bool) {
+func orderColumns(text string, syntax sqltext.Syntax, cols []engine.ResultColumn) (out []int, more bool) {
 	q, err := parse.Parse(text, syntax)
 	if err != nil {
 		return nil, false

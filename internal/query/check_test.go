@@ -9,6 +9,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/query/plan"
+	"github.com/rowmill/rowmill/internal/sqltext"
 )
 
 // TestCompared compares answers that differ in every way.
@@ -117,7 +118,7 @@ func TestOrderColumns(t *testing.T) {
 		"SELECT 1 FROM x ORDER BY x.a LIMIT 3":      nil,
 		"SELECT 1 FROM x ORDER BY (b) LIMIT 3":      {1},
 	} {
-		got, more := orderColumns(q, engine.Syntax{}, cols)
+		got, more := orderColumns(q, sqltext.Syntax{}, cols)
 		if d := cmp.Diff(want, got); d != "" {
 			t.Errorf("%s: (-want +got)\n%s", q, d)
 		}
@@ -135,7 +136,7 @@ func TestStatementsThatRead(t *testing.T) {
 		"SELECT 1 INTO OUTFILE 'x'": "INTO stores", "WITH a AS (SELECT 1) SELECT 1 INTO b": "INTO stores", "WITH a AS (SELECT 1), b AS (SELECT 2) UPDATE t SET a = 1": "main statement is UPDATE",
 		"/*! DELETE FROM t */": "not a query", "WITH a AS (INSERT INTO t VALUES (1) RETURNING *) SELECT * FROM a": "", // the transaction refuses it
 	} {
-		err := checkReads(q, engine.Syntax{Backquoted: true, ExecutableComments: true})
+		err := checkReads(q, sqltext.Syntax{Backquoted: true, ExecutableComments: true})
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", q, err, want)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/query/plan"
+	"github.com/rowmill/rowmill/internal/sqltext"
 )
 
 // A fact is what a server has said: a value as JSON, or an error.
@@ -96,8 +97,8 @@ func rule[T any](f *recordedFacts, server func() T, question ...any) T {
 	return value
 }
 
-func (f *recordedFacts) Syntax(st engine.State) engine.Syntax {
-	return rule(f, func() engine.Syntax { return f.asks.Syntax(st) }, "syntax")
+func (f *recordedFacts) Syntax(st engine.State) sqltext.Syntax {
+	return rule(f, func() sqltext.Syntax { return f.asks.Syntax(st) }, "syntax")
 }
 
 func (f *recordedFacts) Semantics(st engine.State) engine.Semantics {

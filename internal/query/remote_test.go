@@ -5,6 +5,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/query/parse"
+	"github.com/rowmill/rowmill/internal/sqltext"
 )
 
 // TestPassedOn: what a node evaluates depends on nothing that only the head's session knows.
@@ -15,7 +16,7 @@ func TestPassedOn(t *testing.T) {
 		{"ti", "time(3)"}, {"ts", "timestamp"}, {"f", "double"}, {"b", "bit(8)"}, {"vb", "varbinary(9)"}, {"tx", "text"}} {
 		table.Columns = append(table.Columns, engine.SchemaColumn{Name: c[0], Native: c[1]})
 	}
-	syntax := engine.Syntax{Backslash: true, DoubleQuoted: true, Backquoted: true, Introducer: true}
+	syntax := sqltext.Syntax{Backslash: true, DoubleQuoted: true, Backquoted: true, Introducer: true}
 	for text, want := range map[string]bool{
 		"COUNT(*)": true, "SUM(i * 1.5 + (d > 3))": true, "MIN(c)": true, "dt BETWEEN '2026-03-28' AND '2026-03-28 10:00:00.5'": true, "c NOT IN ('a', 'b', e)": true, "da = '2026-03-28'": true,
 		"IFNULL(dt, DATE(da))": false, "HEX(c)": false, "FLOOR(d)": false, "NULL": false, "MAX(DATE(dt)) = '2026-03-28'": false, "MAX(DATE(dt)) = MIN(da)": true, "i IS NOT NULL AND NOT (y = 2026)": true,

@@ -7,13 +7,14 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/query/parse"
+	"github.com/rowmill/rowmill/internal/sqltext"
 	"github.com/rowmill/rowmill/internal/value"
 	"github.com/rowmill/rowmill/rolling"
 )
 
 // serverRules are those of a server.
 type serverRules struct {
-	syntax engine.Syntax
+	syntax sqltext.Syntax
 	traits engine.Semantics
 }
 
@@ -25,9 +26,9 @@ var timeTypes = map[string]value.Type{"date": {Kind: value.Time, Logical: value.
 func TestRolledTime(t *testing.T) {
 	every := func(engine.SchemaColumn) bool { return true }
 	none := func(engine.SchemaColumn) bool { return false }
-	loose := serverRules{engine.Syntax{Backslash: true, DoubleQuoted: true, Backquoted: true, Introducer: true, HashComments: true}, engine.Semantics{RowSemantics: engine.RowSemantics{ExactText: none}}}
-	casts := serverRules{engine.Syntax{Dollar: true, Prefixed: true, ConcatPipes: true, Casts: true}, engine.Semantics{RowSemantics: engine.RowSemantics{ExactText: every}, ValueSemantics: engine.ValueSemantics{IntegerDivision: true}, TimeSemantics: engine.TimeSemantics{TypedLiterals: true}}}
-	plain := serverRules{engine.Syntax{Backquoted: true, Bracketed: true, ConcatPipes: true}, engine.Semantics{RowSemantics: engine.RowSemantics{ExactText: every}, ValueSemantics: engine.ValueSemantics{IntegerDivision: true}, TimeSemantics: engine.TimeSemantics{UnixEpoch: true}}}
+	loose := serverRules{sqltext.Syntax{Backslash: true, DoubleQuoted: true, Backquoted: true, Introducer: true, HashComments: true}, engine.Semantics{RowSemantics: engine.RowSemantics{ExactText: none}}}
+	casts := serverRules{sqltext.Syntax{Dollar: true, Prefixed: true, ConcatPipes: true, Casts: true}, engine.Semantics{RowSemantics: engine.RowSemantics{ExactText: every}, ValueSemantics: engine.ValueSemantics{IntegerDivision: true}, TimeSemantics: engine.TimeSemantics{TypedLiterals: true}}}
+	plain := serverRules{sqltext.Syntax{Backquoted: true, Bracketed: true, ConcatPipes: true}, engine.Semantics{RowSemantics: engine.RowSemantics{ExactText: every}, ValueSemantics: engine.ValueSemantics{IntegerDivision: true}, TimeSemantics: engine.TimeSemantics{UnixEpoch: true}}}
 	for _, c := range []struct {
 		serverRules
 		unit time.Duration
@@ -118,8 +119,8 @@ func TestRolledTime(t *testing.T) {
 // Literals that a time is compared with: a date has no time of day, and an instant is a time of the
 // session's zone.
 func TestBoundOfRolledTime(t *testing.T) {
-	loose := serverRules{syntax: engine.Syntax{Introducer: true}}
-	casts := serverRules{engine.Syntax{Prefixed: true, Casts: true}, engine.Semantics{TimeSemantics: engine.TimeSemantics{TypedLiterals: true}}}
+	loose := serverRules{syntax: sqltext.Syntax{Introducer: true}}
+	casts := serverRules{sqltext.Syntax{Prefixed: true, Casts: true}, engine.Semantics{TimeSemantics: engine.TimeSemantics{TypedLiterals: true}}}
 	for _, c := range []struct {
 		serverRules
 		native, expr string

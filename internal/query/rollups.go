@@ -13,6 +13,7 @@ import (
 	"github.com/rowmill/rowmill/internal/query/merge"
 	"github.com/rowmill/rowmill/internal/query/parse"
 	"github.com/rowmill/rowmill/internal/query/plan"
+	"github.com/rowmill/rowmill/internal/sqltext"
 	"github.com/rowmill/rowmill/internal/value"
 	"github.com/rowmill/rowmill/rolling"
 )
@@ -143,7 +144,7 @@ type rolledUp struct {
 	reader engine.Reader
 	plan   *plan.Plan
 	table  *engine.RolledTable
-	syn    engine.Syntax
+	syn    sqltext.Syntax
 	traits engine.Semantics
 	utc    bool
 	text   string // of a piece that reads the table itself

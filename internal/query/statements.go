@@ -10,6 +10,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/query/parse"
+	"github.com/rowmill/rowmill/internal/sqltext"
 )
 
 // A Batch is the statements of a text, with the line of the text on which each begins, from 1.
@@ -60,13 +61,13 @@ func (r *Runner) Statements(ctx context.Context, text string) (*Batch, error) {
 // divide divides a text into its statements, without the semicolons between them and the byte order
 // mark of some editors. A text that has lexical elements that the parser doesn't know is one
 // statement: the server judges it.
-func (b *Batch) divide(text string, syntax engine.Syntax) {
+func (b *Batch) divide(text string, syntax sqltext.Syntax) {
 	text = strings.TrimPrefix(text, "\ufeff")
 	spans, err := parse.Statements(text, syntax)
 	if err != nil {
 		begin := len(text) - len(strings.TrimLeft(text, " \t\r\n"))
 		end := len(strings.TrimRight(text, "; \t\r\n"))
-		spans = []parse.Span{{From: begin, To: max(begin, end)}}
+		spans = []sqltext.Span{{From: begin, To: max(begin, end)}}
 	}
 	line, at := 1, 0
 	for _, s := range spans {
@@ -99,23 +100,23 @@ var hasInto = regexp.MustCompile(`(?i)\bINTO\b`).MatchString
 // checkReads refuses a statement that isn't a query, and one that stores its answer on the server,
 // which the servers allow in a read-only transaction. What functions and subqueries change is
 // refused by the transaction.
-func checkReads(text string, syntax engine.Syntax) error {
+func checkReads(text string, syntax sqltext.Syntax) error {
 	first, second, before, verb, into, analyze, depth, at := "", "", "", "", false, false, 0, 0
-	for s := parse.NewScanner(text, syntax); ; {
+	for s := sqltext.NewScanner(text, syntax); ; {
 		t, err := s.Next()
 		if err != nil {
 			into = into || hasInto(text[at:])
 			break // the server judges the rest
 		}
-		if t.Kind == parse.End {
+		if t.Kind == sqltext.End {
 			break
 		}
 		at = t.To
 		word := ""
-		if t.Kind == parse.Word {
+		if t.Kind == sqltext.Word {
 			word = strings.ToUpper(t.Of(text))
 		}
-		if word == "INTO" && !slices.Contains(storing, before) || t.Kind == parse.Executable && hasInto(t.Of(text)) {
+		if word == "INTO" && !slices.Contains(storing, before) || t.Kind == sqltext.Executable && hasInto(t.Of(text)) {
 			into = true
 		}
 		if word != "" {

@@ -12,10 +12,10 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/mysqlwire"
 	"github.com/rowmill/rowmill/internal/query/parse"
 	"github.com/rowmill/rowmill/internal/serve/session"
+	"github.com/rowmill/rowmill/internal/sqltext"
 )
 
 // Types of columns and parameters.
@@ -282,7 +282,7 @@ func isParam(e *parse.Expr) bool { return e != nil && e.Kind == parse.Param }
 // insertLiterals replaces parameters by literals, if each is compared with a column or is a limit.
 // Elsewhere a literal may mean something else, such as a position in ORDER BY, or have another
 // type.
-func insertLiterals(text string, literals []string, syntax engine.Syntax) (string, error) {
+func insertLiterals(text string, literals []string, syntax sqltext.Syntax) (string, error) {
 	if len(literals) == 0 {
 		return text, nil
 	}
@@ -290,7 +290,7 @@ func insertLiterals(text string, literals []string, syntax engine.Syntax) (strin
 	if err != nil {
 		return "", &notSplit{whyForm, err.Error()}
 	}
-	all, permitted, limits := map[parse.Span]bool{}, map[parse.Span]bool{}, map[parse.Span]bool{}
+	all, permitted, limits := map[sqltext.Span]bool{}, map[sqltext.Span]bool{}, map[sqltext.Span]bool{}
 	q.Walk(func(q *parse.Query) bool {
 		if q.Body != nil {
 			conditions := []*parse.Expr{q.Body.Where, q.Body.Having}
@@ -321,7 +321,7 @@ func insertLiterals(text string, literals []string, syntax engine.Syntax) (strin
 	if len(all) != len(literals) || len(permitted) != len(all) {
 		return "", &notSplit{whyForm, "a parameter is compared with something else than a column, or stands elsewhere"}
 	}
-	spans := slices.SortedFunc(maps.Keys(all), func(a, b parse.Span) int { return a.From - b.From })
+	spans := slices.SortedFunc(maps.Keys(all), func(a, b sqltext.Span) int { return a.From - b.From })
 	edits := make([]parse.Edit, len(spans))
 	for i, s := range spans {
 		literal := literals[i]

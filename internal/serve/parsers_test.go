@@ -5,12 +5,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/mysqlwire"
 	"github.com/rowmill/rowmill/internal/serve/session"
+	"github.com/rowmill/rowmill/internal/sqltext"
 )
 
-var testSyntax = engine.Syntax{Backslash: true, DoubleQuoted: true, Backquoted: true, Introducer: true, HashComments: true, DashSpace: true, ExecutableComments: true, UserVars: true, LimitComma: true}
+var testSyntax = sqltext.Syntax{Backslash: true, DoubleQuoted: true, Backquoted: true, Introducer: true, HashComments: true, DashSpace: true, ExecutableComments: true, UserVars: true, LimitComma: true}
 
 func TestParseKill(t *testing.T) {
 	for text, want := range map[string]uint64{

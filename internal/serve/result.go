@@ -10,6 +10,7 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/mysqlwire"
 	"github.com/rowmill/rowmill/internal/query"
+	"github.com/rowmill/rowmill/internal/sqltext"
 )
 
 // A sampled has the payloads that the server sends before and after the rows of a query.
@@ -255,7 +256,7 @@ func (c *client) warnings(text string, notes []note) error {
 }
 
 // insert puts the values of a prepared statement in the places of its parameters.
-func (a *attempt) insert(syntax engine.Syntax, st engine.State) error {
+func (a *attempt) insert(syntax sqltext.Syntax, st engine.State) error {
 	literals, values, err := parameters(a.prepared, a.values, strings.Contains(st.Get("sql_mode"), "NO_BACKSLASH_ESCAPES"))
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/mysqlwire"
+	"github.com/rowmill/rowmill/internal/sqltext"
 )
 
 // recipes implements the part of engine.Reader about functions, such as how an aggregate is split
@@ -17,13 +18,13 @@ import (
 type recipes struct{ *server }
 
 // Syntax implements engine.Reader: sql_mode decides about some of it.
-func (db recipes) Syntax(st engine.State) engine.Syntax {
+func (db recipes) Syntax(st engine.State) sqltext.Syntax {
 	mode := map[string]bool{}
 	for m := range strings.SplitSeq(strings.ToUpper(st.Get("sql_mode")), ",") {
 		mode[strings.TrimSpace(m)] = true
 	}
 	// The server returns a combination, such as ANSI, together with the modes that it stands for.
-	return engine.Syntax{
+	return sqltext.Syntax{
 		Backslash:    !mode["NO_BACKSLASH_ESCAPES"],
 		DoubleQuoted: !mode["ANSI_QUOTES"],
 		ConcatPipes:  mode["PIPES_AS_CONCAT"],

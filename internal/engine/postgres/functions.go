@@ -5,14 +5,15 @@ import (
 	"strings"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/sqltext"
 )
 
 // recipes implements engine.Reader as far as it knows functions: how an aggregate is split and
 // merged.
 type recipes struct{}
 
-func (recipes) Syntax(st engine.State) engine.Syntax {
-	return engine.Syntax{
+func (recipes) Syntax(st engine.State) sqltext.Syntax {
+	return sqltext.Syntax{
 		Backslash: st.Get("standard_conforming_strings") == "off",
 		Dollar:    true, Prefixed: true, NestedComments: true, ConcatPipes: true, Casts: true,
 	}

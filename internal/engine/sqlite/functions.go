@@ -4,14 +4,15 @@ import (
 	"context"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/sqltext"
 )
 
 // recipes implements engine.Reader as far as it knows functions: how an aggregate is split and
 // merged.
 type recipes struct{}
 
-func (recipes) Syntax(engine.State) engine.Syntax {
-	return engine.Syntax{Backquoted: true, Bracketed: true, ConcatPipes: true, LimitComma: true}
+func (recipes) Syntax(engine.State) sqltext.Syntax {
+	return sqltext.Syntax{Backquoted: true, Bracketed: true, ConcatPipes: true, LimitComma: true}
 }
 
 // hiddenColumns are names of a row's number.

@@ -8,15 +8,14 @@
 // names and types remain as they were.
 //
 // In: the text of one statement, and the lexical rules of the server and session that it is for
-// (engine.Syntax). Out: a *Query. Package query is its caller.
+// (sqltext.Syntax). Out: a *Query. Package query is its caller.
 package parse
 
-// A Span is a part of the text, in bytes: it includes From and excludes To.
-type Span struct{ From, To int }
+import "github.com/rowmill/rowmill/internal/sqltext"
 
 // A Query is a complete query expression: of a statement, a CTE, a derived table or a subquery.
 type Query struct {
-	Span
+	sqltext.Span
 	With      []CTE
 	Recursive bool
 	// Body is the first SELECT. If it is in parentheses and something follows them, then Body is nil,
@@ -29,12 +28,12 @@ type Query struct {
 	OrderBy       []Order
 	Limit, Offset *Expr
 	// Tail is the span of ORDER BY, LIMIT and OFFSET together; empty at the end if there are none.
-	Tail Span
+	Tail sqltext.Span
 }
 
 // A Branch is a further SELECT of a set operation. Its span includes its parentheses.
 type Branch struct {
-	Span
+	sqltext.Span
 	Op  string // "UNION", "INTERSECT" or "EXCEPT"
 	All bool
 	// Query is the branch; one in parentheses may have clauses of its own.
@@ -43,7 +42,7 @@ type Branch struct {
 
 // A CTE is one query of WITH. Its span begins at the name and ends after the parentheses.
 type CTE struct {
-	Span
+	sqltext.Span
 	Name    string
 	Columns []string
 	Query   *Query
@@ -51,21 +50,21 @@ type CTE struct {
 
 // A Select is one SELECT with its clauses, without ORDER BY and LIMIT, which are the Query's.
 type Select struct {
-	Span
+	sqltext.Span
 	Distinct bool
 	// Options are keywords after SELECT such as SQL_NO_CACHE, in upper case, and the text of an
 	// optimizer hint, which begins with "/*+".
 	Options []string
 	Items   []Item
 	// ItemsSpan is the text between SELECT (with its options) and FROM.
-	ItemsSpan Span
+	ItemsSpan sqltext.Span
 	From      []*From
 	// FromSpan is the operand of FROM: From[0] to the last, which commas separate.
-	FromSpan Span
+	FromSpan sqltext.Span
 	Where    *Expr
 	GroupBy  []*Expr
 	// GroupSpan is the operand of GROUP BY, without WITH ROLLUP.
-	GroupSpan Span
+	GroupSpan sqltext.Span
 	Rollup    bool // WITH ROLLUP
 	// Sets reports elements of GROUP BY that aren't expressions: ROLLUP (...), CUBE (...) and GROUPING
 	// SETS (...) are Calls of these names, () is an empty Row.
@@ -76,7 +75,7 @@ type Select struct {
 
 // An Item is an element of the select list.
 type Item struct {
-	Span
+	sqltext.Span
 	Expr  *Expr  // nil for a star
 	Star  bool   // * or t.*
 	Table string // of t.*
@@ -91,10 +90,10 @@ type Window struct {
 
 // A From is an operand of FROM: a table, a derived table, or a join of two.
 type From struct {
-	Span
+	sqltext.Span
 	// Database and Table are the names of a table, unquoted; Name is their span.
 	Database, Table string
-	Name            Span
+	Name            sqltext.Span
 	Partitions      []string // of PARTITION (p, ...)
 	Query           *Query   // of a derived table
 	Lateral         bool
@@ -113,7 +112,7 @@ type From struct {
 
 // An Order is an element of ORDER BY.
 type Order struct {
-	Span
+	sqltext.Span
 	Expr *Expr
 	Desc bool
 	// Nulls is "FIRST" or "LAST" if it is given.
@@ -148,7 +147,7 @@ const (
 
 // An Expr is an expression.
 type Expr struct {
-	Span
+	sqltext.Span
 	Kind Kind
 	// Name is the operator, or the function in lower case; see Kind.
 	Name string
@@ -177,9 +176,9 @@ type Expr struct {
 
 // An Over is the window of a window function.
 type Over struct {
-	Span
+	sqltext.Span
 	Name        string // of a named window that it refers to
 	PartitionBy []*Expr
 	OrderBy     []Order
-	Frame       Span
+	Frame       sqltext.Span
 }

@@ -1,6 +1,9 @@
 package parse
 
-import "testing"
+import (
+	"github.com/rowmill/rowmill/internal/sqltext"
+	"testing"
+)
 
 // A query of 300 bytes, as a dashboard sends it. The ceiling on one core of a small machine is 20
 // µs and 60 allocations to parse it, 5 µs and none to scan it.
@@ -23,12 +26,12 @@ func BenchmarkScan(b *testing.B) {
 	b.SetBytes(int64(len(dashboard)))
 	b.ReportAllocs()
 	for b.Loop() {
-		for s := NewScanner(dashboard, mySyntax); ; {
+		for s := sqltext.NewScanner(dashboard, mySyntax); ; {
 			t, err := s.Next()
 			if err != nil {
 				b.Fatal(err)
 			}
-			if t.Kind == End {
+			if t.Kind == sqltext.End {
 				break
 			}
 		}

@@ -1,9 +1,12 @@
 package parse
 
-import "strings"
+import (
+	"github.com/rowmill/rowmill/internal/sqltext"
+	"strings"
+)
 
 // adjacent fails if a function's name is one that must be followed by ( at once, and isn't.
-func (p *parser) adjacent(name Token) {
+func (p *parser) adjacent(name sqltext.Token) {
 	if p.syn.Introducer && p.peek().From != name.To && adjacent[strings.ToLower(p.of(name))] {
 		p.fail(name, "a space between "+shorten(p.of(name))+" and (")
 	}
@@ -31,7 +34,7 @@ func (p *parser) callArgs(from int, name string, qualified bool) *Expr {
 	} else {
 		p.accept("ALL")
 	}
-	if !p.peek().is(")") {
+	if !p.peek().Is(")") {
 		p.list(func() { e.Args = append(e.Args, p.expr()) })
 	}
 	if p.accept("ORDER") {
@@ -39,7 +42,7 @@ func (p *parser) callArgs(from int, name string, qualified bool) *Expr {
 		e.OrderBy = p.orders()
 	}
 	if p.accept("SEPARATOR") {
-		if p.peek().Kind != String {
+		if p.peek().Kind != sqltext.String {
 			p.unexpected()
 		}
 		e.Separator = p.of(p.next())
@@ -60,18 +63,18 @@ func (p *parser) callArgs(from int, name string, qualified bool) *Expr {
 
 // windowed reads FILTER and OVER.
 func (p *parser) windowed(e *Expr) *Expr {
-	if p.peek().is("FILTER") && p.at(1).is("(") {
+	if p.peek().Is("FILTER") && p.at(1).Is("(") {
 		p.next()
 		p.next()
 		p.expect("WHERE")
 		e.Filter = p.expr()
 		p.expect(")")
 	}
-	if p.peek().is("WITHIN") {
+	if p.peek().Is("WITHIN") {
 		p.unexpected()
 	}
 	if p.accept("OVER") {
-		if p.peek().is("(") {
+		if p.peek().Is("(") {
 			e.Over = p.over()
 		} else {
 			t := p.peek()
@@ -84,10 +87,10 @@ func (p *parser) windowed(e *Expr) *Expr {
 
 // over reads the definition of a window in parentheses.
 func (p *parser) over() *Over {
-	o := &Over{Span: Span{From: p.peek().From}}
+	o := &Over{Span: sqltext.Span{From: p.peek().From}}
 	closing := p.closing(p.i)
 	p.expect("(")
-	if t := p.peek(); (t.Kind == Word || t.Kind == Quoted) && !t.isOne("PARTITION", "ORDER", "ROWS", "RANGE", "GROUPS") {
+	if t := p.peek(); (t.Kind == sqltext.Word || t.Kind == sqltext.Quoted) && !t.IsOne("PARTITION", "ORDER", "ROWS", "RANGE", "GROUPS") {
 		o.Name = p.name()
 	}
 	if p.accept("PARTITION") {
@@ -98,13 +101,13 @@ func (p *parser) over() *Over {
 		p.expect("BY")
 		o.OrderBy = p.orders()
 	}
-	if t := p.peek(); t.isOne("ROWS", "RANGE", "GROUPS") {
+	if t := p.peek(); t.IsOne("ROWS", "RANGE", "GROUPS") {
 		for p.i < closing {
 			if p.next().Word == "SELECT" {
 				p.fail(t, "a query within a window's frame")
 			}
 		}
-		o.Frame = Span{t.From, p.end()}
+		o.Frame = sqltext.Span{From: t.From, To: p.end()}
 	}
 	p.expect(")")
 	o.To = p.end()
@@ -132,22 +135,22 @@ func (p *parser) textCall() *Expr {
 	p.expect("(")
 	var args []*Expr
 	unit := ""
-	if p.peek().isOne("BOTH", "LEADING", "TRAILING") && t.is("TRIM") {
+	if p.peek().IsOne("BOTH", "LEADING", "TRAILING") && t.Is("TRIM") {
 		unit = p.next().Word
 	}
-	if t.is("TRIM") && p.accept("FROM") {
+	if t.Is("TRIM") && p.accept("FROM") {
 		unit += " FROM"
 	}
 	for {
 		args = append(args, p.expr())
 		switch sep := p.peek(); {
-		case t.is("TRIM") && sep.is("FROM"):
+		case t.Is("TRIM") && sep.Is("FROM"):
 			// The order of the arguments depends on it.
 			unit += " FROM"
-		case sep.is("FOR") && len(args) == 1:
+		case sep.Is("FOR") && len(args) == 1:
 			unit = "FOR"
 		}
-		if !p.peek().isOne(",", "FROM", "FOR", "PLACING") {
+		if !p.peek().IsOne(",", "FROM", "FOR", "PLACING") {
 			break
 		}
 		p.next()
@@ -177,7 +180,7 @@ func (p *parser) unitCall() *Expr {
 	t := p.next()
 	p.expect("(")
 	unit := p.next()
-	if !units[unit.Word] && !(t.is("GET_FORMAT") && unit.isOne("DATE", "TIME", "TIMESTAMP")) {
+	if !units[unit.Word] && !(t.Is("GET_FORMAT") && unit.IsOne("DATE", "TIME", "TIMESTAMP")) {
 		p.fail(unit, "an unknown unit")
 	}
 	e := p.new(Call, t.From)

@@ -1,54 +1,53 @@
 package parse
 
 import (
-	"slices"
 	"strings"
 
-	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/sqltext"
 )
 
 // A cursor is a place among the tokens of a text. As those of a parser, its methods panic with an
 // *Error where they find something that they can't read.
 type cursor struct {
 	text   string
-	syn    engine.Syntax
-	tokens []Token // with an End
-	match  []int32 // of each token: the index of its ) if it is a (, else 0
+	syn    sqltext.Syntax
+	tokens []sqltext.Token // with an End
+	match  []int32         // of each token: the index of its ) if it is a (, else 0
 	i      int
 	depth  int
 }
 
 // scan reads all tokens and matches parentheses.
 func (c *cursor) scan() error {
-	c.tokens = make([]Token, 0, len(c.text)/5+8)
+	c.tokens = make([]sqltext.Token, 0, len(c.text)/5+8)
 	c.match = make([]int32, 0, cap(c.tokens))
 	var open []int32
-	for s := NewScanner(c.text, c.syn); ; {
+	for s := sqltext.NewScanner(c.text, c.syn); ; {
 		t, err := s.Next()
 		if err != nil {
 			return err
 		}
 		switch {
-		case t.Kind == UserVar:
-			return errorAt(c.text, t.From, "user variable "+shorten(c.text[t.From:t.To]))
-		case t.Kind == Executable:
-			return errorAt(c.text, t.From, "executable comment")
-		case t.Word == "(" && t.Kind == Operator:
+		case t.Kind == sqltext.UserVar:
+			return sqltext.ErrorAt(c.text, t.From, "user variable "+shorten(c.text[t.From:t.To]))
+		case t.Kind == sqltext.Executable:
+			return sqltext.ErrorAt(c.text, t.From, "executable comment")
+		case t.Word == "(" && t.Kind == sqltext.Operator:
 			open = append(open, int32(len(c.tokens)))
-		case t.Word == ")" && t.Kind == Operator:
+		case t.Word == ")" && t.Kind == sqltext.Operator:
 			if len(open) == 0 {
-				return errorAt(c.text, t.From, "a ) without its (")
+				return sqltext.ErrorAt(c.text, t.From, "a ) without its (")
 			}
 			c.match[open[len(open)-1]] = int32(len(c.tokens))
 			open = open[:len(open)-1]
 		}
 		c.tokens, c.match = append(c.tokens, t), append(c.match, 0)
-		if t.Kind == End {
+		if t.Kind == sqltext.End {
 			break
 		}
 	}
 	if len(open) > 0 {
-		return errorAt(c.text, c.tokens[open[len(open)-1]].From, "a ( without its )")
+		return sqltext.ErrorAt(c.text, c.tokens[open[len(open)-1]].From, "a ( without its )")
 	}
 	return nil
 }
@@ -65,8 +64,8 @@ func shorten(s string) string {
 	return s
 }
 
-func (c *cursor) fail(t Token, reason string) {
-	panic(errorAt(c.text, t.From, reason))
+func (c *cursor) fail(t sqltext.Token, reason string) {
+	panic(sqltext.ErrorAt(c.text, t.From, reason))
 }
 
 // reasons has, for words at which the parser may fail, the construct that it doesn't read.
@@ -79,41 +78,31 @@ var reasons = map[string]string{
 // unexpected fails at the next token.
 func (c *cursor) unexpected() {
 	t := c.peek()
-	if reason := reasons[t.Word]; reason != "" && t.Kind == Word {
+	if reason := reasons[t.Word]; reason != "" && t.Kind == sqltext.Word {
 		c.fail(t, reason)
 	}
 	switch {
-	case t.Kind == End:
+	case t.Kind == sqltext.End:
 		c.fail(t, "an end where more is expected")
-	case t.Kind == Hint:
+	case t.Kind == sqltext.Hint:
 		c.fail(t, "an optimizer hint that isn't after SELECT")
-	case t.is(";"):
+	case t.Is(";"):
 		c.fail(t, "several statements")
 	}
 	c.fail(t, "unknown syntax at "+shorten(c.text[t.From:t.To]))
 }
 
-func (c *cursor) peek() Token { return c.tokens[c.i] }
+func (c *cursor) peek() sqltext.Token { return c.tokens[c.i] }
 
 // at returns the token n places after the next one.
-func (c *cursor) at(n int) Token { return c.tokens[min(c.i+n, len(c.tokens)-1)] }
+func (c *cursor) at(n int) sqltext.Token { return c.tokens[min(c.i+n, len(c.tokens)-1)] }
 
-func (c *cursor) next() Token {
+func (c *cursor) next() sqltext.Token {
 	t := c.tokens[c.i]
-	if t.Kind != End {
+	if t.Kind != sqltext.End {
 		c.i++
 	}
 	return t
-}
-
-// is reports whether a token is this keyword or operator.
-func (t Token) is(word string) bool {
-	return t.Word == word && (t.Kind == Word || t.Kind == Operator)
-}
-
-// isOne reports whether a token is one of these keywords or operators.
-func (t Token) isOne(words ...string) bool {
-	return t.Word != "" && slices.Contains(words, t.Word)
 }
 
 // accept moves over the next token if it is this keyword or operator.
@@ -132,8 +121,8 @@ func (c *cursor) list(element func()) {
 	}
 }
 
-func (c *cursor) expect(word string) Token {
-	if !c.peek().is(word) {
+func (c *cursor) expect(word string) sqltext.Token {
+	if !c.peek().Is(word) {
 		c.unexpected()
 	}
 	return c.next()
@@ -143,7 +132,7 @@ func (c *cursor) expect(word string) Token {
 func (c *cursor) end() int { return c.tokens[c.i-1].To }
 
 // text of a token.
-func (c *cursor) of(t Token) string { return c.text[t.From:t.To] }
+func (c *cursor) of(t sqltext.Token) string { return c.text[t.From:t.To] }
 
 func (c *cursor) enter() {
 	if c.depth++; c.depth > maxDepth {
@@ -159,15 +148,15 @@ func (c *cursor) isQuery(i int) bool {
 	// The token behind the inner parentheses decides: ((SELECT 1) UNION (SELECT 2)) is a query, and
 	// ((SELECT 1) + 1) isn't.
 	query := true
-	for c.tokens[i].is("(") {
+	for c.tokens[i].Is("(") {
 		after := c.tokens[c.closing(i)+1]
-		query = after.is(")") || after.isOne("UNION", "INTERSECT", "EXCEPT", "MINUS", "ORDER", "LIMIT", "OFFSET", "FETCH")
+		query = after.Is(")") || after.IsOne("UNION", "INTERSECT", "EXCEPT", "MINUS", "ORDER", "LIMIT", "OFFSET", "FETCH")
 		if !query {
 			return false
 		}
 		i++
 	}
-	return c.tokens[i].isOne("SELECT", "WITH")
+	return c.tokens[i].IsOne("SELECT", "WITH")
 }
 
 // alias reads [AS] name, if there is one. texts reports whether the name may be a string.
@@ -176,10 +165,10 @@ func (c *cursor) alias(texts bool) string {
 	t := c.peek()
 	if c.accept("AS") {
 		t = c.peek()
-		if texts && t.Kind == String && chars[c.text[t.From]]&charWord == 0 {
+		if texts && t.Kind == sqltext.String && !sqltext.Prefixed(c.text[t.From:]) {
 			return c.stringName(c.next())
 		}
-		if texts && t.Kind == Word {
+		if texts && t.Kind == sqltext.Word {
 			// After AS of an expression, some servers permit any word.
 			c.next()
 			return c.fold(c.of(t))
@@ -187,19 +176,19 @@ func (c *cursor) alias(texts bool) string {
 		return c.name()
 	}
 	switch {
-	case t.Kind == Quoted:
+	case t.Kind == sqltext.Quoted:
 		return c.name()
-	case t.Kind == String && texts && chars[c.text[t.From]]&charWord == 0:
+	case t.Kind == sqltext.String && texts && !sqltext.Prefixed(c.text[t.From:]):
 		return c.stringName(c.next())
-	case t.Kind == Word && !keyword(t.Word).notAlias:
+	case t.Kind == sqltext.Word && !sqltext.LookUp(t.Word).NotAlias:
 		return c.name()
 	}
 	return ""
 }
 
 // stringName returns the name that a string stands for.
-func (c *cursor) stringName(t Token) string {
-	if strings.IndexByte(c.of(t), '\\') >= 0 || c.peek().Kind == String {
+func (c *cursor) stringName(t sqltext.Token) string {
+	if strings.IndexByte(c.of(t), '\\') >= 0 || c.peek().Kind == sqltext.String {
 		c.fail(t, "an alias that isn't simple")
 	}
 	return unquote(c.of(t))
@@ -209,10 +198,10 @@ func (c *cursor) stringName(t Token) string {
 func (c *cursor) name() string {
 	t := c.peek()
 	switch {
-	case t.Kind == Word && !keyword(t.Word).reserved:
+	case t.Kind == sqltext.Word && !sqltext.LookUp(t.Word).Reserved:
 		c.next()
 		return c.limited(t, c.fold(c.of(t)))
-	case t.Kind == Quoted:
+	case t.Kind == sqltext.Quoted:
 		c.next()
 		return c.limited(t, unquote(c.of(t)))
 	}
@@ -222,7 +211,7 @@ func (c *cursor) name() string {
 
 // member reads a name after a point, where also reserved words are names.
 func (c *cursor) member() string {
-	if t := c.peek(); t.Kind == Word {
+	if t := c.peek(); t.Kind == sqltext.Word {
 		c.next()
 		return c.limited(t, c.fold(c.of(t)))
 	}
@@ -232,7 +221,7 @@ func (c *cursor) member() string {
 // maxName is the length in bytes to which servers with Syntax.Casts cut names without an error.
 const maxName = 63
 
-func (c *cursor) limited(t Token, name string) string {
+func (c *cursor) limited(t sqltext.Token, name string) string {
 	if c.syn.Casts && len(name) > maxName {
 		c.fail(t, "a name of more than 63 bytes")
 	}

@@ -6,11 +6,12 @@ import (
 	"strings"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/sqltext"
 )
 
 // An Edit replaces a span of a text.
 type Edit struct {
-	Span
+	sqltext.Span
 	Text string
 }
 
@@ -42,31 +43,28 @@ func byPlace(a, b Edit) int {
 	return a.To - b.To
 }
 
-// Of returns the part of the text that a span is.
-func (s Span) Of(text string) string { return text[s.From:s.To] }
-
 // Statements returns the spans of the statements of a text, without the semicolons between them,
 // and without empty statements. It is an error if a statement may be a compound one, such as CREATE
 // PROCEDURE with BEGIN, whose end the parser doesn't know.
-func Statements(text string, syntax engine.Syntax) ([]Span, error) {
-	var list []Span
+func Statements(text string, syntax sqltext.Syntax) ([]sqltext.Span, error) {
+	var list []sqltext.Span
 	var first, second string
-	var at Span
+	var at sqltext.Span
 	n := 0
 	routine, compound := false, false
-	for s := NewScanner(text, syntax); ; {
+	for s := sqltext.NewScanner(text, syntax); ; {
 		t, err := s.Next()
 		if err != nil {
 			return nil, err
 		}
-		if t.Kind == End || t.is(";") {
+		if t.Kind == sqltext.End || t.Is(";") {
 			if n > 0 {
 				list = append(list, at)
 			}
-			if n > 0 && t.Kind != End && (routine && compound || compoundFirst[first] || first == "BEGIN" && second == "NOT") {
-				return nil, errorAt(text, at.From, "a compound statement")
+			if n > 0 && t.Kind != sqltext.End && (routine && compound || compoundFirst[first] || first == "BEGIN" && second == "NOT") {
+				return nil, sqltext.ErrorAt(text, at.From, "a compound statement")
 			}
-			if t.Kind == End {
+			if t.Kind == sqltext.End {
 				return list, nil
 			}
 			n, routine, compound, first, second = 0, false, false, "", ""
@@ -79,9 +77,9 @@ func Statements(text string, syntax engine.Syntax) ([]Span, error) {
 			second = t.Word
 		}
 		at.To = t.To
-		if t.Kind == Word && (first == "CREATE" || first == "ALTER") {
-			routine = routine || t.isOne("PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE")
-			compound = compound || t.isOne("BEGIN", "IF", "CASE", "LOOP", "REPEAT", "WHILE", "DECLARE", "FOR")
+		if t.Kind == sqltext.Word && (first == "CREATE" || first == "ALTER") {
+			routine = routine || t.IsOne("PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE")
+			compound = compound || t.IsOne("BEGIN", "IF", "CASE", "LOOP", "REPEAT", "WHILE", "DECLARE", "FOR")
 		}
 	}
 }
@@ -92,31 +90,31 @@ var compoundFirst = engine.WordSet("IF CASE LOOP WHILE REPEAT FOR DECLARE")
 // Normal returns the same text for statements that differ only in white space, comments, the case
 // of reserved words, and a semicolon at the end. These have the same answer, but the server may
 // name columns by the text of their expressions.
-func Normal(text string, syntax engine.Syntax) (string, error) {
+func Normal(text string, syntax sqltext.Syntax) (string, error) {
 	var b strings.Builder
 	b.Grow(len(text))
-	var prev Token
+	var prev sqltext.Token
 	semicolon := false
-	for s := NewScanner(text, syntax); ; {
+	for s := sqltext.NewScanner(text, syntax); ; {
 		t, err := s.Next()
 		if err != nil {
 			return "", err
 		}
-		if t.Kind == End {
+		if t.Kind == sqltext.End {
 			return b.String(), nil
 		}
 		if semicolon {
-			return "", errorAt(text, t.From, "several statements")
+			return "", sqltext.ErrorAt(text, t.From, "several statements")
 		}
-		if semicolon = t.is(";"); semicolon {
+		if semicolon = t.Is(";"); semicolon {
 			continue
 		}
 		// Two signs in a row would begin a comment where white space comes after them.
-		if b.Len() > 0 && (t.From > prev.To || t.is("-") && prev.is("-")) {
+		if b.Len() > 0 && (t.From > prev.To || t.Is("-") && prev.Is("-")) {
 			b.WriteByte(' ')
 		}
-		switch reserved := t.Kind == Word && keyword(t.Word).reserved; {
-		case reserved && !prev.is(".") && !prev.is("AS"):
+		switch reserved := t.Kind == sqltext.Word && sqltext.LookUp(t.Word).Reserved; {
+		case reserved && !prev.Is(".") && !prev.Is("AS"):
 			b.WriteString(t.Word)
 		default:
 			b.WriteString(text[t.From:t.To])

@@ -1,6 +1,9 @@
 package parse
 
-import "strings"
+import (
+	"github.com/rowmill/rowmill/internal/sqltext"
+	"strings"
+)
 
 // new returns an expression that begins at a place and ends after the last token.
 func (p *parser) new(kind Kind, from int, args ...*Expr) *Expr {
@@ -9,7 +12,7 @@ func (p *parser) new(kind Kind, from int, args ...*Expr) *Expr {
 	}
 	e := &p.slab[0]
 	p.slab = p.slab[1:]
-	e.Span, e.Kind, e.Args = Span{from, p.end()}, kind, args
+	e.Span, e.Kind, e.Args = sqltext.Span{From: from, To: p.end()}, kind, args
 	return e
 }
 
@@ -25,7 +28,7 @@ func (p *parser) prec(op string) int {
 		if n := precCasts[op]; n > 0 || op == "" {
 			return n
 		}
-		if chars[op[0]]&charOp != 0 {
+		if sqltext.UserOperator(op) {
 			return precCasts["other"]
 		}
 		return 0
@@ -49,7 +52,7 @@ func (p *parser) operand(min int) *Expr {
 		}
 		if op == "NOT" {
 			op, not = p.at(1).Word, true
-			if !p.at(1).isOne("BETWEEN", "LIKE", "IN", "REGEXP", "RLIKE", "ILIKE", "SIMILAR", "GLOB") {
+			if !p.at(1).IsOne("BETWEEN", "LIKE", "IN", "REGEXP", "RLIKE", "ILIKE", "SIMILAR", "GLOB") {
 				return left
 			}
 		}
@@ -89,7 +92,7 @@ func (p *parser) infix(left *Expr, op string, not bool, prec int) *Expr {
 		kind, name, not, args = IsTest, "NULL", op == "NOTNULL", []*Expr{left}
 	case "COLLATE":
 		t := p.peek()
-		if t.Kind == String && p.syn.Introducer {
+		if t.Kind == sqltext.String && p.syn.Introducer {
 			p.next()
 			name = unquote(p.of(t))
 		} else if name = p.collation(); p.syn.Introducer {
@@ -114,7 +117,7 @@ func (p *parser) infix(left *Expr, op string, not bool, prec int) *Expr {
 		args = []*Expr{left, p.expr()}
 		p.expect(")")
 	case "AT":
-		if p.peek().Kind != Word || !strings.EqualFold(p.of(p.peek()), "TIME") {
+		if p.peek().Kind != sqltext.Word || !strings.EqualFold(p.of(p.peek()), "TIME") {
 			p.unexpected()
 		}
 		p.next()
@@ -136,7 +139,7 @@ func (p *parser) infix(left *Expr, op string, not bool, prec int) *Expr {
 			}
 		}
 	case "->", "->>":
-		if p.syn.Introducer && (p.peek().Kind != String || left.Kind != Column) {
+		if p.syn.Introducer && (p.peek().Kind != sqltext.String || left.Kind != Column) {
 			p.unexpected()
 		}
 		args = []*Expr{left, p.operand(prec + 1)}
@@ -168,7 +171,7 @@ func (p *parser) pattern(left *Expr, prec int) []*Expr {
 // compared reads the right operand of a comparison.
 func (p *parser) compared(prec int) *Expr {
 	t := p.peek()
-	if !t.isOne("ANY", "SOME", "ALL") || !p.at(1).is("(") {
+	if !t.IsOne("ANY", "SOME", "ALL") || !p.at(1).Is("(") {
 		return p.operand(prec + 1)
 	}
 	name := t.Word
@@ -199,12 +202,12 @@ func (p *parser) is(left *Expr, prec int) *Expr {
 	args := []*Expr{left}
 	kind, name := IsTest, t.Word
 	switch {
-	case t.isOne("NULL", "TRUE", "FALSE"), t.is("UNKNOWN") && (p.syn.Introducer || p.syn.Casts):
+	case t.IsOne("NULL", "TRUE", "FALSE"), t.Is("UNKNOWN") && (p.syn.Introducer || p.syn.Casts):
 		p.next()
 		if next := p.peek(); !p.syn.Introducer && !p.syn.Casts && p.prec(next.Word) > prec {
 			p.fail(next, "an operator after IS "+name)
 		}
-	case t.is("DISTINCT") && p.at(1).is("FROM") && !p.syn.Introducer:
+	case t.Is("DISTINCT") && p.at(1).Is("FROM") && !p.syn.Introducer:
 		p.next()
 		p.next()
 		name = "DISTINCT FROM"
@@ -223,12 +226,12 @@ func (p *parser) is(left *Expr, prec int) *Expr {
 // in reads what follows IN.
 func (p *parser) in(left *Expr, not bool) *Expr {
 	t := p.peek()
-	if !t.is("(") {
+	if !t.Is("(") {
 		p.fail(t, "IN without (")
 	}
 	args := []*Expr{left}
 	var q *Query
-	if p.at(1).is("(") && p.isQuery(p.i+1) && p.closing(p.i+1) == p.closing(p.i)-1 {
+	if p.at(1).Is("(") && p.isQuery(p.i+1) && p.closing(p.i+1) == p.closing(p.i)-1 {
 		p.fail(t, "IN with a query in double parentheses")
 	}
 	if p.isQuery(p.i + 1) {
@@ -244,7 +247,7 @@ func (p *parser) in(left *Expr, not bool) *Expr {
 // collation reads the name of a collation.
 func (p *parser) collation() string {
 	var name string
-	if p.peek().is("BINARY") {
+	if p.peek().Is("BINARY") {
 		name = p.next().Word
 	} else {
 		name = p.name()
@@ -271,7 +274,7 @@ func (p *parser) prefix(min int) *Expr {
 			p.fail(t, "NOT as HIGH_NOT_PRECEDENCE has it")
 		}
 	case op == "-", op == "+", op == "~" && !p.syn.Casts, op == "!" && p.syn.Introducer, op == "BINARY" && p.syn.Introducer:
-	case p.syn.Casts && t.Kind == Operator && chars[op[0]]&charOp != 0 && precCasts[op] == 0:
+	case p.syn.Casts && t.Kind == sqltext.Operator && sqltext.UserOperator(op) && precCasts[op] == 0:
 		prec = precCasts["other"] + 1
 	default:
 		return p.primary()
@@ -294,22 +297,22 @@ func (p *parser) literal(from int) *Expr {
 func (p *parser) primary() *Expr {
 	t := p.peek()
 	switch t.Kind {
-	case Number:
+	case sqltext.Number:
 		p.next()
 		return p.literal(t.From)
-	case Parameter:
+	case sqltext.Parameter:
 		p.next()
 		return p.new(Param, t.From)
-	case String:
+	case sqltext.String:
 		p.next()
 		return p.strings(t.From, t)
-	case Quoted:
+	case sqltext.Quoted:
 		return p.column()
-	case Operator:
+	case sqltext.Operator:
 		if t.Word == "(" {
 			return p.parentheses()
 		}
-	case Word:
+	case sqltext.Word:
 		return p.wordOperand()
 	}
 	p.unexpected()
@@ -317,14 +320,14 @@ func (p *parser) primary() *Expr {
 }
 
 // strings reads the strings that follow one and belong to it. The literal begins at from.
-func (p *parser) strings(from int, first Token) *Expr {
+func (p *parser) strings(from int, first sqltext.Token) *Expr {
 	next := p.peek()
-	if next.Kind == String {
+	if next.Kind == sqltext.String {
 		switch c := p.text[first.From]; {
 		case p.syn.Casts:
 			p.fail(next, "adjacent strings")
 		case p.syn.Introducer && c != 'x' && c != 'X' && c != 'b' && c != 'B':
-			for p.peek().Kind == String && chars[p.text[p.peek().From]]&charWord == 0 {
+			for p.peek().Kind == sqltext.String && !sqltext.Prefixed(p.text[p.peek().From:]) {
 				p.next()
 			}
 		}
@@ -365,21 +368,21 @@ func (p *parser) subquery(kind Kind, from int) *Expr {
 // wordOperand reads an operand that begins with a word.
 func (p *parser) wordOperand() *Expr {
 	t, next := p.peek(), p.at(1)
-	called := next.is("(")
-	if next.is(".") {
+	called := next.Is("(")
+	if next.Is(".") {
 		return p.column()
 	}
 	switch t.Word {
 	case "":
 		switch {
-		case p.syn.Introducer && p.text[t.From] == '_' && (next.Kind == String || next.Kind == Number):
+		case p.syn.Introducer && p.text[t.From] == '_' && (next.Kind == sqltext.String || next.Kind == sqltext.Number):
 			if !charsets[strings.ToLower(p.of(t))] {
 				p.fail(t, "an unknown character set")
 			}
 			p.next()
 			p.next()
 			return p.strings(t.From, next)
-		case p.syn.Casts && next.Kind == String:
+		case p.syn.Casts && next.Kind == sqltext.String:
 			return p.typedLiteral()
 		}
 	case "NULL", "TRUE", "FALSE":
@@ -405,15 +408,15 @@ func (p *parser) wordOperand() *Expr {
 		if p.syn.Introducer {
 			return p.interval()
 		}
-		if p.syn.Casts && next.Kind == String {
+		if p.syn.Casts && next.Kind == sqltext.String {
 			return p.typedLiteral()
 		}
 	case "DATE", "TIME", "TIMESTAMP":
-		if next.Kind == String && (p.syn.Introducer || p.syn.Casts) || p.syn.Casts && next.isOne("WITH", "WITHOUT") && p.at(2).is("TIME") {
+		if next.Kind == sqltext.String && (p.syn.Introducer || p.syn.Casts) || p.syn.Casts && next.IsOne("WITH", "WITHOUT") && p.at(2).Is("TIME") {
 			return p.typedLiteral()
 		}
 	case "DOUBLE":
-		if p.syn.Casts && next.is("PRECISION") {
+		if p.syn.Casts && next.Is("PRECISION") {
 			p.fail(t, "DOUBLE PRECISION before a value")
 		}
 	case "ROW":
@@ -427,7 +430,7 @@ func (p *parser) wordOperand() *Expr {
 			return p.array()
 		}
 	case "EXTRACT":
-		if called && p.at(3).is("FROM") {
+		if called && p.at(3).Is("FROM") {
 			return p.extract()
 		}
 	case "TRIM", "SUBSTRING", "SUBSTR", "MID", "OVERLAY":
@@ -447,22 +450,22 @@ func (p *parser) wordOperand() *Expr {
 			p.fail(t, "MATCH ... AGAINST")
 		}
 	case "NEXT":
-		if !called && next.Kind == Word && strings.EqualFold(p.of(next), "VALUE") {
+		if !called && next.Kind == sqltext.Word && strings.EqualFold(p.of(next), "VALUE") {
 			p.fail(t, "NEXT VALUE")
 		}
 	}
-	word := keyword(t.Word)
+	word := sqltext.LookUp(t.Word)
 	switch {
-	case called && (!word.reserved || callable[t.Word]):
+	case called && (!word.Reserved || callable[t.Word]):
 		return p.call()
-	case word.reserved:
+	case word.Reserved:
 		p.unexpected()
 	case t.Word != "" && (bare[t.Word] || p.syn.Introducer && bareIntroducer[t.Word] || p.syn.Casts && bareCasts[t.Word]):
 		p.next()
 		e := p.new(Call, t.From)
 		e.Name = strings.ToLower(t.Word)
 		return p.windowed(e)
-	case p.syn.Casts && next.Kind == String:
+	case p.syn.Casts && next.Kind == sqltext.String:
 		p.fail(t, "an unknown type before a string")
 	}
 	return p.column()
@@ -471,7 +474,7 @@ func (p *parser) wordOperand() *Expr {
 // column reads the name of a column, or the call of a function with a schema.
 func (p *parser) column() *Expr {
 	from := p.peek().From
-	if p.at(1).is("(") {
+	if p.at(1).Is("(") {
 		p.fail(p.peek(), "a function's name in quotes")
 	}
 	names := make([]string, 1, 2)
@@ -479,14 +482,14 @@ func (p *parser) column() *Expr {
 	for p.accept(".") {
 		names = append(names, p.member())
 	}
-	if p.peek().is("(") {
+	if p.peek().Is("(") {
 		if len(names) < 2 {
 			p.unexpected()
 		}
 		return p.callArgs(from, strings.ToLower(names[len(names)-1]), true)
 	}
 	if len(names) > 3 {
-		p.fail(Token{Span: Span{From: from}}, "a name of more than three parts")
+		p.fail(sqltext.Token{Span: sqltext.Span{From: from}}, "a name of more than three parts")
 	}
 	e := p.new(Column, from)
 	e.Names = names
@@ -499,24 +502,24 @@ func (p *parser) typedLiteral() *Expr {
 	if p.syn.Casts && !literalTypes[strings.ToLower(p.of(t))] {
 		p.fail(t, "an unknown type before a string")
 	}
-	if p.peek().isOne("WITH", "WITHOUT") {
+	if p.peek().IsOne("WITH", "WITHOUT") {
 		p.next()
 		p.expect("TIME")
 		p.expect("ZONE")
 	}
-	if p.peek().Kind != String {
+	if p.peek().Kind != sqltext.String {
 		p.unexpected()
 	}
 	p.next()
-	if next := p.peek(); next.Kind == String {
+	if next := p.peek(); next.Kind == sqltext.String {
 		p.fail(next, "adjacent strings")
 	}
-	if t.is("INTERVAL") && units[p.peek().Word] {
+	if t.Is("INTERVAL") && units[p.peek().Word] {
 		p.next()
 		if p.accept("TO") {
 			p.next()
 		}
-		if p.peek().is("(") {
+		if p.peek().Is("(") {
 			p.fail(t, "an interval with a precision")
 		}
 	}
@@ -526,7 +529,7 @@ func (p *parser) typedLiteral() *Expr {
 // interval reads INTERVAL x unit, or a call of the function of that name.
 func (p *parser) interval() *Expr {
 	t := p.peek()
-	if p.at(1).is("(") {
+	if p.at(1).Is("(") {
 		after := p.tokens[p.closing(p.i+1)+1]
 		if !units[after.Word] {
 			e := p.call()
@@ -551,7 +554,7 @@ func (p *parser) caseWhen() *Expr {
 	t := p.next()
 	var args []*Expr
 	name := "CASE WHEN"
-	if !p.peek().is("WHEN") {
+	if !p.peek().Is("WHEN") {
 		args = append(args, p.expr())
 		name = "CASE x WHEN"
 	}
@@ -560,7 +563,7 @@ func (p *parser) caseWhen() *Expr {
 		args = append(args, p.expr())
 		p.expect("THEN")
 		args = append(args, p.expr())
-		if !p.peek().is("WHEN") {
+		if !p.peek().Is("WHEN") {
 			break
 		}
 	}
@@ -581,14 +584,14 @@ func (p *parser) cast() *Expr {
 	p.next()
 	x := p.expr()
 	switch {
-	case t.is("CAST"):
+	case t.Is("CAST"):
 		p.expect("AS")
 	case !p.accept("USING"):
 		p.expect(",")
 	}
 	from := p.peek().From
 	for p.i < closing {
-		if t := p.next(); t.Kind != Word && t.Kind != Number && t.Kind != Quoted && t.Kind != String && !t.isOne("(", ")", ",", ".", "[", "]") {
+		if t := p.next(); t.Kind != sqltext.Word && t.Kind != sqltext.Number && t.Kind != sqltext.Quoted && t.Kind != sqltext.String && !t.IsOne("(", ")", ",", ".", "[", "]") {
 			p.i--
 			p.unexpected()
 		}
@@ -608,10 +611,10 @@ func (p *parser) castType() string {
 	from := p.peek().From
 	t := p.peek()
 	switch {
-	case t.is("DOUBLE"):
+	case t.Is("DOUBLE"):
 		p.next()
 		p.expect("PRECISION")
-	case t.is("INTERVAL"):
+	case t.Is("INTERVAL"):
 		p.next()
 		if units[p.peek().Word] {
 			p.fail(t, "an interval with fields as a type")
@@ -625,25 +628,25 @@ func (p *parser) castType() string {
 	}
 	if p.accept("(") {
 		p.list(func() {
-			if p.peek().Kind != Number {
+			if p.peek().Kind != sqltext.Number {
 				p.unexpected()
 			}
 			p.next()
 		})
 		p.expect(")")
 	}
-	if t.isOne("TIME", "TIMESTAMP") && p.peek().isOne("WITH", "WITHOUT") && p.at(1).is("TIME") {
+	if t.IsOne("TIME", "TIMESTAMP") && p.peek().IsOne("WITH", "WITHOUT") && p.at(1).Is("TIME") {
 		p.next()
 		p.next()
 		p.expect("ZONE")
 	}
 	for p.accept("[") {
-		if p.peek().Kind == Number {
+		if p.peek().Kind == sqltext.Number {
 			p.next()
 		}
 		p.expect("]")
 	}
-	if p.peek().is("ARRAY") {
+	if p.peek().Is("ARRAY") {
 		p.fail(p.peek(), "ARRAY after a type")
 	}
 	return p.text[from:p.end()]
@@ -651,17 +654,17 @@ func (p *parser) castType() string {
 
 func (p *parser) array() *Expr {
 	t := p.next()
-	if p.peek().is("(") && p.isQuery(p.i+1) {
+	if p.peek().Is("(") && p.isQuery(p.i+1) {
 		return p.subquery(Array, t.From)
 	}
 	p.expect("[")
 	var args []*Expr
 	for !p.accept("]") {
-		if p.peek().is("[") {
+		if p.peek().Is("[") {
 			p.fail(p.peek(), "an array of arrays")
 		}
 		args = append(args, p.expr())
-		if !p.peek().is("]") {
+		if !p.peek().Is("]") {
 			p.expect(",")
 		}
 	}

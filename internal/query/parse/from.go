@@ -1,5 +1,7 @@
 package parse
 
+import "github.com/rowmill/rowmill/internal/sqltext"
+
 // fromList reads the operand of FROM.
 func (p *parser) fromList() (list []*From) {
 	for {
@@ -20,12 +22,12 @@ func (p *parser) fromList() (list []*From) {
 }
 
 func (p *parser) cross(left, right *From) *From {
-	return &From{Span: Span{left.From, right.To}, Join: "CROSS", Left: left, Right: right}
+	return &From{Span: sqltext.Span{From: left.From, To: right.To}, Join: "CROSS", Left: left, Right: right}
 }
 
 // joins reports whether a JOIN follows.
 func (p *parser) joins() bool {
-	return p.peek().isOne("JOIN", "INNER", "CROSS", "LEFT", "RIGHT", "FULL", "NATURAL", "STRAIGHT_JOIN")
+	return p.peek().IsOne("JOIN", "INNER", "CROSS", "LEFT", "RIGHT", "FULL", "NATURAL", "STRAIGHT_JOIN")
 }
 
 // joined reads the joins that follow an operand.
@@ -40,17 +42,17 @@ func (p *parser) joined(left *From) *From {
 		j.Natural = p.accept("NATURAL")
 		straight := false
 		switch t := p.peek(); {
-		case t.is("STRAIGHT_JOIN") && p.syn.Introducer && !j.Natural:
+		case t.Is("STRAIGHT_JOIN") && p.syn.Introducer && !j.Natural:
 			p.next()
 			j.Join, straight = "INNER", true
-		case t.is("CROSS") && !j.Natural:
+		case t.Is("CROSS") && !j.Natural:
 			p.next()
 			j.Join = "CROSS"
-		case t.isOne("LEFT", "RIGHT"), t.is("FULL") && !p.syn.Introducer:
+		case t.IsOne("LEFT", "RIGHT"), t.Is("FULL") && !p.syn.Introducer:
 			p.next()
 			p.accept("OUTER")
 			j.Join = t.Word
-		case t.is("FULL"):
+		case t.Is("FULL"):
 			p.unexpected()
 		default:
 			p.accept("INNER")
@@ -67,7 +69,7 @@ func (p *parser) joined(left *From) *From {
 			j.On = p.expr()
 		case p.accept("USING"):
 			j.Using = p.names()
-			if p.peek().is("AS") {
+			if p.peek().Is("AS") {
 				p.fail(p.peek(), "an alias of USING")
 			}
 		case j.Join == "CROSS":
@@ -93,7 +95,7 @@ func (p *parser) joined(left *From) *From {
 			p.fail(t, "a join after one without a condition")
 		}
 		bare = bare || !conditional
-		if p.peek().is("ON") || p.peek().is("USING") {
+		if p.peek().Is("ON") || p.peek().Is("USING") {
 			p.fail(p.peek(), "a join within the operand of a join, without parentheses")
 		}
 		j.To = p.end()
@@ -106,21 +108,21 @@ func (p *parser) joined(left *From) *From {
 func (p *parser) factor() *From {
 	p.enter()
 	defer p.leave()
-	f := &From{Span: Span{From: p.peek().From}}
+	f := &From{Span: sqltext.Span{From: p.peek().From}}
 	if p.accept("LATERAL") {
 		f.Lateral = true
-		if !p.peek().is("(") {
+		if !p.peek().Is("(") {
 			p.fail(p.peek(), "a function in FROM")
 		}
 	}
 	switch t := p.peek(); {
-	case t.is("(") && p.isQuery(p.i+1):
+	case t.Is("(") && p.isQuery(p.i+1):
 		f.Query = p.parenthesized()
 		f.Alias = p.alias(false)
-		if p.peek().is("(") && f.Alias != "" {
+		if p.peek().Is("(") && f.Alias != "" {
 			f.Columns = p.names()
 		}
-	case t.is("(") && !f.Lateral:
+	case t.Is("(") && !f.Lateral:
 		p.next()
 		list := p.fromList()
 		p.expect(")")
@@ -128,7 +130,7 @@ func (p *parser) factor() *From {
 		for _, right := range list[1:] {
 			f = p.cross(f, right)
 		}
-		f.Span = Span{t.From, p.end()}
+		f.Span = sqltext.Span{From: t.From, To: p.end()}
 		if a := p.alias(false); a != "" {
 			p.fail(t, "an alias of a join")
 		}
@@ -144,25 +146,25 @@ func (p *parser) factor() *From {
 // former versions of rows are not read.
 func (p *parser) table(f *From) {
 	t := p.peek()
-	if t.is("ONLY") {
+	if t.Is("ONLY") {
 		p.fail(t, "ONLY")
 	}
 	f.Table = p.name()
 	if p.accept(".") {
 		f.Database, f.Table = f.Table, p.member()
 	}
-	f.Name = Span{t.From, p.end()}
-	if p.peek().is(".") {
+	f.Name = sqltext.Span{From: t.From, To: p.end()}
+	if p.peek().Is(".") {
 		p.fail(t, "a table's name of three parts")
 	}
-	if p.peek().is("(") {
+	if p.peek().Is("(") {
 		p.fail(t, "a function in FROM")
 	}
 	if p.accept("PARTITION") {
 		f.Partitions = p.names()
 	}
 	f.Alias = p.alias(false)
-	if f.Alias != "" && p.peek().is("(") && p.syn.Casts {
+	if f.Alias != "" && p.peek().Is("(") && p.syn.Casts {
 		f.Columns = p.names()
 	}
 }

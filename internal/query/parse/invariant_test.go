@@ -5,25 +5,25 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/sqltext"
 )
 
 // checkSpans fails unless the spans of a tree lie within those of what contains them, in order.
 func checkSpans(t *testing.T, text string, q *Query) {
 	t.Helper()
-	within := func(what string, inner, outer Span) {
+	within := func(what string, inner, outer sqltext.Span) {
 		t.Helper()
 		if inner.From < outer.From || inner.To > outer.To || inner.From > inner.To {
 			t.Fatalf("%q: %s %v isn't within %v", text, what, inner, outer)
 		}
 	}
-	var query func(q *Query, outer Span)
-	expr := func(e *Expr, outer Span) {
+	var query func(q *Query, outer sqltext.Span)
+	expr := func(e *Expr, outer sqltext.Span) {
 		if e == nil {
 			return
 		}
-		var visit func(e *Expr, outer Span)
-		visit = func(e *Expr, outer Span) {
+		var visit func(e *Expr, outer sqltext.Span)
+		visit = func(e *Expr, outer sqltext.Span) {
 			within("expression", e.Span, outer)
 			if e.From == e.To || strings.TrimSpace(e.Of(text)) != e.Of(text) {
 				t.Fatalf("%q: expression %q is empty or has space around it", text, e.Of(text))
@@ -43,8 +43,8 @@ func checkSpans(t *testing.T, text string, q *Query) {
 		}
 		visit(e, outer)
 	}
-	var from func(f *From, outer Span)
-	from = func(f *From, outer Span) {
+	var from func(f *From, outer sqltext.Span)
+	from = func(f *From, outer sqltext.Span) {
 		within("operand of FROM", f.Span, outer)
 		if f.Table != "" {
 			within("table", f.Name, f.Span)
@@ -58,7 +58,7 @@ func checkSpans(t *testing.T, text string, q *Query) {
 		}
 		expr(f.On, f.Span)
 	}
-	selection := func(s *Select, outer Span) {
+	selection := func(s *Select, outer sqltext.Span) {
 		within("select", s.Span, outer)
 		within("list", s.ItemsSpan, s.Span)
 		for _, it := range s.Items {
@@ -79,7 +79,7 @@ func checkSpans(t *testing.T, text string, q *Query) {
 		}
 		expr(s.Having, s.Span)
 	}
-	query = func(q *Query, outer Span) {
+	query = func(q *Query, outer sqltext.Span) {
 		within("query", q.Span, outer)
 		for _, c := range q.With {
 			within("with", c.Span, q.Span)
@@ -105,7 +105,7 @@ func checkSpans(t *testing.T, text string, q *Query) {
 		expr(q.Limit, q.Tail)
 		expr(q.Offset, q.Tail)
 	}
-	query(q, Span{0, len(text)})
+	query(q, sqltext.Span{From: 0, To: len(text)})
 }
 
 func FuzzParse(f *testing.F) {
@@ -121,7 +121,7 @@ func FuzzParse(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, text string, n int) {
-		syntax := []engine.Syntax{mySyntax, pgSyntax, liteSyntax}[uint(n)%3]
+		syntax := []sqltext.Syntax{mySyntax, pgSyntax, liteSyntax}[uint(n)%3]
 		checkTokens(t, text, syntax)
 		if normal, err := Normal(text, syntax); err == nil && utf8.ValidString(text) {
 			again, err := Normal(normal, syntax)
@@ -148,7 +148,7 @@ func FuzzParse(f *testing.F) {
 		}
 		if q, err := Parse(text, syntax); err == nil {
 			checkSpans(t, text, q)
-		} else if e := err.(*Error); e.Line < 1 || e.Column < 1 || e.Reason == "" {
+		} else if e := err.(*sqltext.Error); e.Line < 1 || e.Column < 1 || e.Reason == "" {
 			t.Fatalf("%q: error %#v", text, e)
 		}
 	})
@@ -156,7 +156,7 @@ func FuzzParse(f *testing.F) {
 
 // checkTokens fails unless the tokens are parts of the text in order, with nothing but white space
 // and comments between them.
-func checkTokens(t *testing.T, text string, syntax engine.Syntax) {
+func checkTokens(t *testing.T, text string, syntax sqltext.Syntax) {
 	t.Helper()
 	tokens, err := tokenize(text, syntax)
 	if err != nil {
@@ -164,7 +164,7 @@ func checkTokens(t *testing.T, text string, syntax engine.Syntax) {
 	}
 	at := 0
 	var edits []Edit
-	for _, k := range append(tokens, Token{Span: Span{len(text), len(text)}}) {
+	for _, k := range append(tokens, sqltext.Token{Span: sqltext.Span{From: len(text), To: len(text)}}) {
 		if k.From < at || k.To < k.From || k.To > len(text) {
 			t.Fatalf("%q: token %v after %d", text, k, at)
 		}
@@ -183,14 +183,14 @@ func checkTokens(t *testing.T, text string, syntax engine.Syntax) {
 }
 
 // tokenize returns the tokens of a text, without an End.
-func tokenize(text string, syntax engine.Syntax) ([]Token, error) {
-	tokens := make([]Token, 0, len(text)/4+4)
-	for s := NewScanner(text, syntax); ; {
+func tokenize(text string, syntax sqltext.Syntax) ([]sqltext.Token, error) {
+	tokens := make([]sqltext.Token, 0, len(text)/4+4)
+	for s := sqltext.NewScanner(text, syntax); ; {
 		t, err := s.Next()
 		if err != nil {
 			return nil, err
 		}
-		if t.Kind == End {
+		if t.Kind == sqltext.End {
 			return tokens, nil
 		}
 		tokens = append(tokens, t)

@@ -1,6 +1,7 @@
 package parse
 
 import (
+	"github.com/rowmill/rowmill/internal/sqltext"
 	"slices"
 	"strings"
 	"testing"
@@ -256,7 +257,7 @@ FROM (SELECT c9) a JOIN b ON c10 WHERE c11 IN (SELECT c12) GROUP BY c13 HAVING c
 }
 
 func TestReplace(t *testing.T) {
-	got := Replace("SELECT a FROM t", []Edit{{Span{14, 15}, "u"}, {Span{7, 8}, ""}, {Span{7, 7}, "b, "}, {Span{7, 7}, "c"}})
+	got := Replace("SELECT a FROM t", []Edit{{sqltext.Span{From: 14, To: 15}, "u"}, {sqltext.Span{From: 7, To: 8}, ""}, {sqltext.Span{From: 7, To: 7}, "b, "}, {sqltext.Span{From: 7, To: 7}, "c"}})
 	if got != "SELECT b, c FROM u" {
 		t.Errorf("%q", got)
 	}
@@ -265,20 +266,20 @@ func TestReplace(t *testing.T) {
 			t.Error("spans that overlap don't panic")
 		}
 	}()
-	Replace("abc", []Edit{{Span{0, 2}, ""}, {Span{1, 3}, ""}})
+	Replace("abc", []Edit{{sqltext.Span{From: 0, To: 2}, ""}, {sqltext.Span{From: 1, To: 3}, ""}})
 }
 
 // Classifying a statement by its first words needs no parse.
 func TestScannerFirstWords(t *testing.T) {
-	s := NewScanner("/* x */ start /* y */ TRANSACTION \"", mySyntax)
+	s := sqltext.NewScanner("/* x */ start /* y */ TRANSACTION \"", mySyntax)
 	a, _ := s.Next()
 	b, _ := s.Next()
 	if _, err := s.Next(); a.Word != "START" || b.Word != "TRANSACTION" || err == nil {
 		t.Errorf("%v %v %v", a, b, err)
 	}
 	if n := testing.AllocsPerRun(10, func() {
-		s := NewScanner(dashboard, mySyntax)
-		for t, _ := s.Next(); t.Kind != End; t, _ = s.Next() {
+		s := sqltext.NewScanner(dashboard, mySyntax)
+		for t, _ := s.Next(); t.Kind != sqltext.End; t, _ = s.Next() {
 		}
 	}); n != 0 {
 		t.Errorf("%v allocations", n)

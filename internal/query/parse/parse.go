@@ -4,7 +4,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/sqltext"
 )
 
 // maxDepth limits how deep a statement may be nested.
@@ -19,9 +19,9 @@ type parser struct {
 
 // Parse reads one SELECT statement, which may end with a semicolon. The text is in UTF-8. Its error
 // is an *Error.
-func Parse(text string, syntax engine.Syntax) (q *Query, err error) {
+func Parse(text string, syntax sqltext.Syntax) (q *Query, err error) {
 	if !utf8.ValidString(text) {
-		return nil, errorAt(text, 0, "a text that isn't UTF-8")
+		return nil, sqltext.ErrorAt(text, 0, "a text that isn't UTF-8")
 	}
 	p := &parser{cursor: cursor{text: text, syn: syntax}}
 	if err := p.scan(); err != nil {
@@ -30,18 +30,18 @@ func Parse(text string, syntax engine.Syntax) (q *Query, err error) {
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
-		case *Error:
+		case *sqltext.Error:
 			q, err = nil, r
 		default:
 			panic(r)
 		}
 	}()
-	if t := p.peek(); t.Kind == Word && t.Word != "SELECT" && t.Word != "WITH" {
+	if t := p.peek(); t.Kind == sqltext.Word && t.Word != "SELECT" && t.Word != "WITH" {
 		p.fail(t, "not a SELECT")
 	}
 	q = p.query()
 	p.accept(";")
-	if t := p.peek(); t.Kind != End {
+	if t := p.peek(); t.Kind != sqltext.End {
 		p.unexpected()
 	}
 	return q, nil
@@ -51,28 +51,28 @@ func Parse(text string, syntax engine.Syntax) (q *Query, err error) {
 func (p *parser) query() *Query {
 	p.enter()
 	defer p.leave()
-	q := &Query{Span: Span{From: p.peek().From}}
+	q := &Query{Span: sqltext.Span{From: p.peek().From}}
 	if p.accept("WITH") {
 		q.Recursive = p.accept("RECURSIVE")
 		p.list(func() { q.With = append(q.With, p.cte()) })
 	}
-	if p.peek().is("(") {
+	if p.peek().Is("(") {
 		q.First = p.parenthesized()
 	} else {
 		q.Body = p.selection()
 	}
-	for p.peek().isOne("UNION", "INTERSECT", "EXCEPT") {
+	for p.peek().IsOne("UNION", "INTERSECT", "EXCEPT") {
 		b := Branch{Op: p.next().Word}
 		b.All = p.accept("ALL")
 		if !b.All {
 			p.accept("DISTINCT")
 		}
 		b.From = p.peek().From
-		if p.peek().is("(") {
+		if p.peek().Is("(") {
 			b.Query = p.parenthesized()
 		} else {
 			sel := p.selection()
-			b.Query = &Query{Span: sel.Span, Body: sel, Tail: Span{sel.To, sel.To}}
+			b.Query = &Query{Span: sel.Span, Body: sel, Tail: sqltext.Span{From: sel.To, To: sel.To}}
 		}
 		b.To = p.end()
 		q.Rest = append(q.Rest, b)
@@ -88,7 +88,7 @@ func (p *parser) query() *Query {
 // parenthesized reads a query in parentheses.
 func (p *parser) parenthesized() *Query {
 	p.expect("(")
-	if t := p.peek(); !t.isOne("SELECT", "WITH", "(") {
+	if t := p.peek(); !t.IsOne("SELECT", "WITH", "(") {
 		p.unexpected()
 	}
 	q := p.query()
@@ -97,8 +97,8 @@ func (p *parser) parenthesized() *Query {
 }
 
 func (p *parser) cte() CTE {
-	c := CTE{Span: Span{From: p.peek().From}, Name: p.name()}
-	if p.peek().is("(") {
+	c := CTE{Span: sqltext.Span{From: p.peek().From}, Name: p.name()}
+	if p.peek().Is("(") {
 		c.Columns = p.names()
 	}
 	p.expect("AS")
@@ -122,47 +122,47 @@ func (p *parser) tail(q *Query) {
 	}
 	for {
 		switch t := p.peek(); {
-		case t.is("LIMIT") && q.Limit == nil:
+		case t.Is("LIMIT") && q.Limit == nil:
 			p.next()
-			if p.peek().is("ALL") {
+			if p.peek().Is("ALL") {
 				p.fail(p.peek(), "LIMIT ALL")
 			}
 			q.Limit = p.expr()
-			if p.peek().is(",") && p.syn.LimitComma && q.Offset == nil {
+			if p.peek().Is(",") && p.syn.LimitComma && q.Offset == nil {
 				p.next()
 				q.Offset = q.Limit
 				q.Limit = p.expr()
 			}
-			if p.peek().is("ROWS") {
+			if p.peek().Is("ROWS") {
 				p.fail(p.peek(), "ROWS EXAMINED")
 			}
-		case t.is("OFFSET") && q.Offset == nil:
+		case t.Is("OFFSET") && q.Offset == nil:
 			p.next()
 			q.Offset = p.expr()
-			if p.peek().isOne("ROW", "ROWS") {
+			if p.peek().IsOne("ROW", "ROWS") {
 				p.next()
 			}
-		case t.is("FETCH") && q.Limit == nil:
+		case t.Is("FETCH") && q.Limit == nil:
 			p.next()
 			if !p.accept("FIRST") {
 				p.expect("NEXT")
 			}
-			if p.peek().isOne("ROW", "ROWS") {
+			if p.peek().IsOne("ROW", "ROWS") {
 				p.fail(t, "FETCH without a number")
 			}
 			q.Limit = p.expr()
 			if !p.accept("ROW") {
 				p.expect("ROWS")
 			}
-			if p.peek().is("WITH") {
+			if p.peek().Is("WITH") {
 				p.fail(p.peek(), "WITH TIES")
 			}
 			p.expect("ONLY")
 		default:
 			if p.i == start {
-				q.Tail = Span{p.end(), p.end()}
+				q.Tail = sqltext.Span{From: p.end(), To: p.end()}
 			} else {
-				q.Tail = Span{from, p.end()}
+				q.Tail = sqltext.Span{From: from, To: p.end()}
 			}
 			return
 		}
@@ -171,14 +171,14 @@ func (p *parser) tail(q *Query) {
 
 func (p *parser) orders() (list []Order) {
 	p.list(func() {
-		o := Order{Span: Span{From: p.peek().From}}
+		o := Order{Span: sqltext.Span{From: p.peek().From}}
 		o.Expr = p.expr()
 		if !p.accept("ASC") {
 			o.Desc = p.accept("DESC")
 		}
 		if p.accept("NULLS") {
 			t := p.next()
-			if !t.isOne("FIRST", "LAST") {
+			if !t.IsOne("FIRST", "LAST") {
 				p.fail(t, "unknown syntax after NULLS")
 			}
 			o.Nulls = t.Word
@@ -191,7 +191,7 @@ func (p *parser) orders() (list []Order) {
 
 // selection reads a SELECT with its clauses.
 func (p *parser) selection() *Select {
-	s := &Select{Span: Span{From: p.peek().From}}
+	s := &Select{Span: sqltext.Span{From: p.peek().From}}
 	p.expect("SELECT")
 	p.options(s)
 	s.ItemsSpan.From = p.peek().From
@@ -228,15 +228,15 @@ func (p *parser) selection() *Select {
 func (p *parser) options(s *Select) {
 	for {
 		switch t := p.peek(); {
-		case t.Kind == Hint:
+		case t.Kind == sqltext.Hint:
 			s.Options = append(s.Options, p.of(t))
-		case t.is("DISTINCT"), t.is("DISTINCTROW") && p.syn.Introducer:
+		case t.Is("DISTINCT"), t.Is("DISTINCTROW") && p.syn.Introducer:
 			s.Distinct = true
-			if p.at(1).is("ON") {
+			if p.at(1).Is("ON") {
 				p.fail(t, "DISTINCT ON")
 			}
-		case t.is("ALL"):
-		case t.Kind == Word && p.syn.Introducer && options[t.Word]:
+		case t.Is("ALL"):
+		case t.Kind == sqltext.Word && p.syn.Introducer && options[t.Word]:
 			s.Options = append(s.Options, t.Word)
 		default:
 			return
@@ -246,15 +246,15 @@ func (p *parser) options(s *Select) {
 }
 
 func (p *parser) item() Item {
-	it := Item{Span: Span{From: p.peek().From}}
+	it := Item{Span: sqltext.Span{From: p.peek().From}}
 	if p.accept("*") {
 		it.Star = true
 		it.To = p.end()
 		return it
 	}
 	// t.* and d.t.*
-	for n := 1; p.at(n).is(".") && n <= 3; n += 2 {
-		if p.at(n + 1).is("*") {
+	for n := 1; p.at(n).Is(".") && n <= 3; n += 2 {
+		if p.at(n + 1).Is("*") {
 			it.Star = true
 			for range n / 2 {
 				p.name()
@@ -275,18 +275,18 @@ func (p *parser) item() Item {
 
 // groupBy reads the operand of GROUP BY.
 func (p *parser) groupBy(s *Select) {
-	if p.peek().isOne("ALL", "DISTINCT") {
+	if p.peek().IsOne("ALL", "DISTINCT") {
 		p.fail(p.peek(), "GROUP BY "+p.peek().Word)
 	}
 	s.GroupSpan.From = p.peek().From
 	p.list(func() {
 		s.GroupBy = append(s.GroupBy, p.groupElement(s))
-		if p.peek().isOne("ASC", "DESC") {
+		if p.peek().IsOne("ASC", "DESC") {
 			p.fail(p.peek(), "GROUP BY with an order")
 		}
 	})
 	s.GroupSpan.To = p.end()
-	if p.peek().is("WITH") && p.at(1).is("ROLLUP") && p.syn.WithRollup {
+	if p.peek().Is("WITH") && p.at(1).Is("ROLLUP") && p.syn.WithRollup {
 		p.next()
 		p.next()
 		s.Rollup = true
@@ -298,14 +298,14 @@ func (p *parser) groupElement(s *Select) *Expr {
 	t := p.peek()
 	name := ""
 	switch {
-	case t.is("(") && p.at(1).is(")"):
+	case t.Is("(") && p.at(1).Is(")"):
 		p.next()
 		p.next()
 		s.Sets = true
 		return p.new(Row, t.From)
-	case t.isOne("ROLLUP", "CUBE") && p.at(1).is("("):
+	case t.IsOne("ROLLUP", "CUBE") && p.at(1).Is("("):
 		name = strings.ToLower(t.Word)
-	case t.is("GROUPING") && p.at(1).is("SETS"):
+	case t.Is("GROUPING") && p.at(1).Is("SETS"):
 		name = "grouping sets"
 		p.next()
 	default:

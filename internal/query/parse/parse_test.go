@@ -5,16 +5,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/sqltext"
 )
 
 // The lexical rules of the servers, as their engines give them.
 var (
-	mySyntax = engine.Syntax{Backslash: true, DoubleQuoted: true, Backquoted: true, Introducer: true, HashComments: true, DashSpace: true, ExecutableComments: true,
+	mySyntax = sqltext.Syntax{Backslash: true, DoubleQuoted: true, Backquoted: true, Introducer: true, HashComments: true, DashSpace: true, ExecutableComments: true,
 		WithRollup: true, LimitComma: true, UserVars: true}
-	pgSyntax   = engine.Syntax{Dollar: true, Prefixed: true, NestedComments: true, ConcatPipes: true, Casts: true}
-	liteSyntax = engine.Syntax{Backquoted: true, Bracketed: true, ConcatPipes: true, LimitComma: true}
-	syntaxes   = map[string]engine.Syntax{"my": mySyntax, "pg": pgSyntax, "lite": liteSyntax, "high": {HighNot: true}}
+	pgSyntax   = sqltext.Syntax{Dollar: true, Prefixed: true, NestedComments: true, ConcatPipes: true, Casts: true}
+	liteSyntax = sqltext.Syntax{Backquoted: true, Bracketed: true, ConcatPipes: true, LimitComma: true}
+	syntaxes   = map[string]sqltext.Syntax{"my": mySyntax, "pg": pgSyntax, "lite": liteSyntax, "high": {HighNot: true}}
 )
 
 // dump writes a tree with its spans as text.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/query/parse"
+	"github.com/rowmill/rowmill/internal/sqltext"
 )
 
 // hole marks, in the query of a piece, the place where each piece puts its own partitions.
@@ -282,7 +283,7 @@ func (b *block) checkAliases() (err error) {
 
 // begin is the text before the block's select list: WITH and its queries, and SELECT.
 func (b *block) begin() string {
-	text := b.of(parse.Span{From: b.query.From, To: b.sel.Span.From}, b.edit) + "SELECT "
+	text := b.of(sqltext.Span{From: b.query.From, To: b.sel.Span.From}, b.edit) + "SELECT "
 	if slices.Contains(b.sel.Options, straightJoin) {
 		text += straightJoin + " "
 	}

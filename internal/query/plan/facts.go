@@ -4,11 +4,12 @@ import (
 	"context"
 
 	"github.com/rowmill/rowmill/internal/engine"
+	"github.com/rowmill/rowmill/internal/sqltext"
 )
 
 // Rules are the rules of a server that hold for every statement. No method asks the server.
 type Rules interface {
-	Syntax(engine.State) engine.Syntax
+	Syntax(engine.State) sqltext.Syntax
 	Semantics(engine.State) engine.Semantics
 	StateRefusal(engine.State) string
 	Capabilities() engine.Capabilities

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/query/parse"
+	"github.com/rowmill/rowmill/internal/sqltext"
 	"github.com/rowmill/rowmill/internal/value"
 )
 
@@ -548,7 +549,7 @@ func (g *grouped) recipe(a *aggregate) (engine.Recipe, bool) {
 	}
 	if len(e.OrderBy) == 1 && len(e.Args) > 0 && g.equal(e.OrderBy[0].Expr, e.Args[0]) {
 		c.SelfOrdered = true
-		c.Order = strings.TrimSpace(g.of(parse.Span{From: e.OrderBy[0].Expr.To, To: e.OrderBy[0].To}))
+		c.Order = strings.TrimSpace(g.of(sqltext.Span{From: e.OrderBy[0].Expr.To, To: e.OrderBy[0].To}))
 	}
 	for _, arg := range e.Args {
 		c.Divided, c.Fractions, c.Computed = c.Divided || divided(arg), c.Fractions || g.fractional(arg), c.Computed || computed(arg)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/query/parse"
+	"github.com/rowmill/rowmill/internal/sqltext"
 )
 
 // nestedBlock returns the block of a derived table or CTE with groups, if the statement reads no
@@ -54,7 +55,7 @@ func (x *splitter) alone(q *parse.Query) bool {
 	return true
 }
 
-func inside(s, of parse.Span) bool { return s.From >= of.From && s.To <= of.To }
+func inside(s, of sqltext.Span) bool { return s.From >= of.From && s.To <= of.To }
 
 // checkOuter refuses a statement whose result may depend on the order in which the block's rows
 // come.
@@ -100,7 +101,7 @@ func (b *block) checkOuterQuery(q *parse.Query) error {
 		})
 	}
 	from := " FROM " + x.of(s.FromSpan)
-	with := x.of(parse.Span{From: q.From, To: s.Span.From})
+	with := x.of(sqltext.Span{From: q.From, To: s.Span.From})
 	for _, e := range calls {
 		if e.Filter != nil || len(e.OrderBy) > 0 || e.Separator != "" {
 			return refuse(aggregateAround, x.of(e.Span))
@@ -196,5 +197,5 @@ func (b *block) outside(final string) string {
 	if b.limit < 0 {
 		final += b.limitText(math.MaxInt64, 0)
 	}
-	return b.of(parse.Span{From: 0, To: len(b.text)}, parse.Edit{Span: b.query.Span, Text: final})
+	return b.of(sqltext.Span{From: 0, To: len(b.text)}, parse.Edit{Span: b.query.Span, Text: final})
 }

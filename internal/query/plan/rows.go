@@ -6,6 +6,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/query/parse"
+	"github.com/rowmill/rowmill/internal/sqltext"
 )
 
 // splitRows splits a block whose pieces return rows of the answer: one without groups, or whose
@@ -24,7 +25,7 @@ func (b *block) splitRows() error {
 	p.Disjoint = p.Disjoint || b.hasWindows(b.query)
 	if len(b.query.OrderBy) == 0 {
 		p.Merge.Kind = Concatenate
-		query := b.of(parse.Span{From: b.query.From, To: len(b.text)}, b.edit)
+		query := b.of(sqltext.Span{From: b.query.From, To: len(b.text)}, b.edit)
 		if len(b.keys) > 0 {
 			query += "\nORDER BY " + b.groupTexts() // a comment may end the text
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/query/parse"
+	"github.com/rowmill/rowmill/internal/sqltext"
 	"github.com/rowmill/rowmill/internal/value"
 )
 
@@ -17,7 +18,7 @@ type splitter struct {
 	ctx     context.Context
 	facts   Facts
 	options Options
-	syntax  engine.Syntax
+	syntax  sqltext.Syntax
 	traits  engine.Semantics
 	text    string
 	query   *parse.Query
@@ -27,7 +28,7 @@ type splitter struct {
 	limited []*parse.Query // queries within the statement that have a LIMIT
 	tables  map[string]*engine.TableParts
 	// clocks are the calls of functions that return the current time.
-	clocks []parse.Span
+	clocks []sqltext.Span
 	// functions are the names of the functions that the statement calls.
 	functions []string
 	// joined reports a join with USING or NATURAL: a column that it joins by belongs to no table.
@@ -134,7 +135,7 @@ func (x *splitter) split() (err error) {
 	if x.plan.Columns, err = x.describe(original); err != nil {
 		return err
 	}
-	x.plan.Sample[0], x.plan.Sample[1], _ = strings.Cut(x.of(parse.Span{To: len(x.text)}, b.edit), string(hole))
+	x.plan.Sample[0], x.plan.Sample[1], _ = strings.Cut(x.of(sqltext.Span{To: len(x.text)}, b.edit), string(hole))
 	if err := b.split(); err != nil {
 		return err
 	}
@@ -542,7 +543,7 @@ var (
 var grouping = map[string]bool{"rollup": true, "cube": true, "grouping sets": true}
 
 // of returns the text of a span. Of the edits, it makes those that lie within the span.
-func (x *splitter) of(s parse.Span, edits ...parse.Edit) string {
+func (x *splitter) of(s sqltext.Span, edits ...parse.Edit) string {
 	edits = slices.DeleteFunc(slices.Clone(edits), func(e parse.Edit) bool { return e.From < s.From || e.To > s.To })
 	return parse.Replace(x.text[:s.To], edits)[s.From:]
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/query/parse"
+	"github.com/rowmill/rowmill/internal/sqltext"
 )
 
 // branchTable is the name of the temporary table with a branch's answer, before its number.
@@ -27,7 +28,7 @@ type Branch struct {
 // A branch is one SELECT of a set operation, in the text of the statement.
 type branch struct {
 	query *parse.Query
-	span  parse.Span
+	span  sqltext.Span
 	plan  *Plan
 	// rows reports a branch without groups or LIMIT, constant one that reads no table.
 	rows, constant bool
@@ -61,7 +62,7 @@ func (x *splitter) splitUnion(original string) (err error) {
 	if p.Columns, err = x.describe(original); err != nil {
 		return err
 	}
-	with := parse.Span{From: q.From, To: q.From}
+	with := sqltext.Span{From: q.From, To: q.From}
 	if n := len(q.With); n > 0 {
 		with.To = q.With[n-1].To
 	}
@@ -113,7 +114,7 @@ func mayBeDecimal(b *branch, item int) bool {
 }
 
 // planBranch makes the plan of a branch.
-func (x *splitter) planBranch(b *branch, with parse.Span) error {
+func (x *splitter) planBranch(b *branch, with sqltext.Span) error {
 	text := x.of(with) + " " + x.of(b.span)
 	p := &Plan{Statement: Statement{Text: text, State: x.plan.State, InUnion: true}, EstimatedRows: -1}
 	p.Merge.Limit = -1
@@ -190,7 +191,7 @@ func (x *splitter) passes(list []*branch) bool {
 }
 
 // storeBranches writes the statements that compute the operation in temporary tables.
-func (x *splitter) storeBranches(o *block, list []*branch, all bool, with parse.Span) error {
+func (x *splitter) storeBranches(o *block, list []*branch, all bool, with sqltext.Span) error {
 	p, q := x.plan, x.query
 	if x.facts.Capabilities().PeriodTables {
 		return refuse(unionCollations)
@@ -246,7 +247,7 @@ func (x *splitter) storeBranches(o *block, list []*branch, all bool, with parse.
 	}
 	p.Merge.Kind = OnServer
 	p.Merge.Final = strings.TrimSpace(x.of(q.Span, edits...))
-	rows := x.of(parse.Span{From: q.From, To: q.Tail.From}, edits...) // with the end of the line of a comment
+	rows := x.of(sqltext.Span{From: q.From, To: q.Tail.From}, edits...) // with the end of the line of a comment
 	for _, c := range p.Columns {
 		if a := x.facts.Ambiguous(c, x.quote(c.Name), engine.KeySorts); a != "" && len(q.OrderBy) > 0 {
 			p.Merge.Ties = append(p.Merge.Ties, "SELECT 1 FROM ("+rows+") AS rowmill_u WHERE "+a+" LIMIT 1")
@@ -278,7 +279,7 @@ func (b *branch) quotients() bool {
 
 // storeBranch makes the table of a branch, and returns the query that takes the branch's place.
 // Literals aren't stored but repeated there, so that they keep their types.
-func (x *splitter) storeBranch(b *branch, at *Branch, table string, with parse.Span) (string, error) {
+func (x *splitter) storeBranch(b *branch, at *Branch, table string, with sqltext.Span) (string, error) {
 	items, cols := b.query.Body.Items, b.plan.Columns
 	single := len(items) == len(cols) && stars(items) == 0
 	// In a subtotal, a literal that is a key is NULL.
@@ -296,7 +297,7 @@ func (x *splitter) storeBranch(b *branch, at *Branch, table string, with parse.S
 		if single && items[i].Alias == "" && parse.Bare(items[i].Expr).Kind != parse.Column {
 			// The text of an expression may be too long for a name, and two may have the same.
 			name = itemName + strconv.Itoa(i+1)
-			edits = append(edits, parse.Edit{Span: parse.Span{From: items[i].To, To: items[i].To}, Text: " AS " + name})
+			edits = append(edits, parse.Edit{Span: sqltext.Span{From: items[i].To, To: items[i].To}, Text: " AS " + name})
 			if c.Name != "" && len(c.Name) <= shortName && strings.TrimSpace(c.Name) == c.Name {
 				as = " AS " + x.quote(c.Name)
 			}

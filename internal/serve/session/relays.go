@@ -6,7 +6,7 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/mysqlwire"
-	"github.com/rowmill/rowmill/internal/query/parse"
+	"github.com/rowmill/rowmill/internal/sqltext"
 )
 
 // A followed statement is one whose effect on the session is known. After any other statement, the
@@ -67,8 +67,8 @@ func (s *Session) setRelays(t []byte) bool {
 
 // scanner reads a text by the server's rules. Text in double quotes is a string, unless a mode is
 // set that makes it a name.
-func (s *Session) scanner(text string) parse.Scanner {
-	scanner := parse.NewScanner(text, s.Server.Syntax(nil))
+func (s *Session) scanner(text string) sqltext.Scanner {
+	scanner := sqltext.NewScanner(text, s.Server.Syntax(nil))
 	scanner.Escape(s.Outcome.Status&mysqlwire.StatusNoBackslash == 0)
 	return scanner
 }
@@ -96,24 +96,24 @@ var notCalls = engine.WordSet(`
 func (s *Session) callsUnknown(t []byte, columns, transactions, complete bool) bool {
 	text := string(t)
 	scan := s.scanner(text)
-	for before, name := (parse.Token{}), (parse.Token{}); ; {
+	for before, name := (sqltext.Token{}), (sqltext.Token{}); ; {
 		token, err := scan.Next()
 		switch {
 		case err != nil:
 			return complete // the beginning of a long text may end within a string
-		case token.Kind == parse.End:
+		case token.Kind == sqltext.End:
 			return false
-		case token.Kind == parse.Executable, transactions && aboutTransactions(token.Of(text)):
+		case token.Kind == sqltext.Executable, transactions && aboutTransactions(token.Of(text)):
 			return true
 		case columns:
 			columns = token.Word != "VALUES" && token.Word != "SELECT" && token.Word != "SET" && !strings.EqualFold(token.Of(text), "value")
 		case token.Word != "(" || before.Word == "WITH" || before.Word == "RECURSIVE" || before.Word == "AS":
-		case name.Kind == parse.Word:
+		case name.Kind == sqltext.Word:
 			called := strings.ToLower(name.Of(text))
 			if before.Word == "." || !notCalls[called] && s.Server.Function(called, 1) == engine.UnknownFunction && s.Server.Function(called, 2) == engine.UnknownFunction {
 				return true
 			}
-		case name.Kind == parse.Quoted, name.Kind == parse.String && text[name.From] == '"':
+		case name.Kind == sqltext.Quoted, name.Kind == sqltext.String && text[name.From] == '"':
 			return true
 		}
 		before, name = name, token

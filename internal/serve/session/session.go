@@ -16,11 +16,12 @@ package session
 import (
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/mysqlwire"
+	"github.com/rowmill/rowmill/internal/sqltext"
 )
 
 // A Server says how it reads texts.
 type Server interface {
-	Syntax(engine.State) engine.Syntax
+	Syntax(engine.State) sqltext.Syntax
 	Function(name string, args int) engine.FunctionKind
 }
 

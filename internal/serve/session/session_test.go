@@ -6,13 +6,14 @@ import (
 
 	"github.com/rowmill/rowmill/internal/engine"
 	"github.com/rowmill/rowmill/internal/mysqlwire"
+	"github.com/rowmill/rowmill/internal/sqltext"
 )
 
 // A server knows the function ABS.
 type server struct{}
 
-func (server) Syntax(engine.State) engine.Syntax {
-	return engine.Syntax{Backslash: true, DoubleQuoted: true, Backquoted: true, Introducer: true, HashComments: true, DashSpace: true, ExecutableComments: true, UserVars: true, LimitComma: true}
+func (server) Syntax(engine.State) sqltext.Syntax {
+	return sqltext.Syntax{Backslash: true, DoubleQuoted: true, Backquoted: true, Introducer: true, HashComments: true, DashSpace: true, ExecutableComments: true, UserVars: true, LimitComma: true}
 }
 
 func (server) Function(name string, _ int) engine.FunctionKind {

@@ -1,11 +1,16 @@
-package parse
+// Package sqltext reads the tokens of SQL by the lexical rules of a server, and knows its keywords.
+//
+// Its users are the parser of queries, the sessions of serve, and the reader of a declaration's
+// CREATE TABLE. Dumps are streams with values of any length, which ingest/format reads itself.
+//
+// In: a text and its Syntax. Out: Tokens, or an Error with its place.
+package sqltext
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/rowmill/rowmill/internal/engine"
 )
 
 // A TokenKind is the kind of a token.
@@ -25,6 +30,12 @@ const (
 	Executable                  // /*! ... */: text that some versions execute
 )
 
+// A Span is a part of the text, in bytes: it includes From and excludes To.
+type Span struct{ From, To int }
+
+// Of returns the part of the text that a span is.
+func (s Span) Of(text string) string { return text[s.From:s.To] }
+
 // A Token is a lexical element of a statement. White space and comments are none.
 type Token struct {
 	Span
@@ -34,24 +45,35 @@ type Token struct {
 	Word string
 }
 
+// Is reports whether a token is this keyword or operator.
+func (t Token) Is(word string) bool {
+	return t.Word == word && (t.Kind == Word || t.Kind == Operator)
+}
+
+// IsOne reports whether a token is one of these keywords or operators.
+func (t Token) IsOne(words ...string) bool {
+	return t.Word != "" && slices.Contains(words, t.Word)
+}
+
 // An Error says why a text isn't parsed.
 type Error struct {
 	// Reason is the cause in a few words: "MATCH ... AGAINST".
 	Reason string
-	// Line and Column are its place, from 1; the column is in characters.
-	Line, Column int
+	// Line and Column are its place, from 1; the column is in characters. At is the same in bytes,
+	// from 0.
+	Line, Column, At int
 }
 
 func (e *Error) Error() string {
 	return fmt.Sprintf("%s, line %d column %d", e.Reason, e.Line, e.Column)
 }
 
-// errorAt returns an error for a place of the text.
-func errorAt(text string, at int, reason string) *Error {
+// ErrorAt returns an error for a place of the text.
+func ErrorAt(text string, at int, reason string) *Error {
 	at = min(at, len(text))
 	before := text[:at]
 	start := strings.LastIndexByte(before, '\n') + 1
-	return &Error{reason, strings.Count(before, "\n") + 1, utf8.RuneCountInString(before[start:]) + 1}
+	return &Error{reason, strings.Count(before, "\n") + 1, utf8.RuneCountInString(before[start:]) + 1, at}
 }
 
 // A Scanner reads the tokens of a text one by one. It allocates nothing.
@@ -61,13 +83,13 @@ func errorAt(text string, at int, reason string) *Error {
 // backslash: the caller must not split or classify statements in these.
 type Scanner struct {
 	text string
-	syn  engine.Syntax
+	syn  Syntax
 	at   int
 	prev Token // the token before
 }
 
 // NewScanner returns a scanner of a text.
-func NewScanner(text string, syntax engine.Syntax) Scanner {
+func NewScanner(text string, syntax Syntax) Scanner {
 	return Scanner{text: text, syn: syntax}
 }
 
@@ -103,6 +125,13 @@ var chars = func() (t [256]uint8) {
 	return t
 }()
 
+// Prefixed reports whether a string begins with a prefix, such as N'x'.
+func Prefixed(text string) bool { return chars[text[0]]&charWord != 0 }
+
+// UserOperator reports whether an operator may be one that a user has defined, where a server lets
+// users define operators.
+func UserOperator(op string) bool { return chars[op[0]]&charOp != 0 }
+
 // is reports whether the byte at a place is of a class.
 func (s *Scanner) is(at int, class uint8) bool {
 	return at < len(s.text) && chars[s.text[at]]&class != 0
@@ -117,7 +146,7 @@ func (s *Scanner) byteAt(at int) byte {
 }
 
 func (s *Scanner) fail(at int, reason string) (Token, error) {
-	return Token{}, errorAt(s.text, at, reason)
+	return Token{}, ErrorAt(s.text, at, reason)
 }
 
 // Next returns the next token, one of kind End after the last.
@@ -169,7 +198,7 @@ func (s *Scanner) next() (Token, error) {
 	case c == '.' && s.is(at+1, charDigit) && !(s.prev.To == at && (s.prev.Kind == Word || s.prev.Kind == Quoted)):
 		return s.number()
 	case chars[c]&charWord != 0:
-		return s.word()
+		return s.Keyword()
 	case c == '@' && s.syn.UserVars:
 		return s.userVar()
 	case c == '?' && !s.syn.Casts:
@@ -202,13 +231,13 @@ func (s *Scanner) skip() error {
 			}
 			if cr := strings.IndexByte(rest[:i], '\r'); cr >= 0 && (cr < i-1 || i == len(rest)) {
 				// Some servers end the comment here and others do not.
-				return errorAt(s.text, s.at+cr, "a carriage return within a comment")
+				return ErrorAt(s.text, s.at+cr, "a carriage return within a comment")
 			}
 			s.at += i
 		case c == '/' && strings.HasPrefix(rest, "/*") && !strings.HasPrefix(rest, "/*+") && !s.executable(s.at):
 			end := s.commentEnd(s.at)
 			if end < 0 {
-				return errorAt(s.text, s.at, "a comment without an end")
+				return ErrorAt(s.text, s.at, "a comment without an end")
 			}
 			s.at = end
 		default:
@@ -348,7 +377,7 @@ func (s *Scanner) number() (Token, error) {
 	return s.token(Number, i)
 }
 
-func (s *Scanner) word() (Token, error) {
+func (s *Scanner) Keyword() (Token, error) {
 	i := s.at + 1
 	for i < len(s.text) && chars[s.text[i]]&charWord != 0 {
 		i++
@@ -361,7 +390,7 @@ func (s *Scanner) word() (Token, error) {
 		}
 	}
 	t, _ := s.token(Word, i)
-	t.Word = keyword(s.text[s.at:i]).text
+	t.Word = LookUp(s.text[s.at:i]).text
 	return t, nil
 }
 
