@@ -75,11 +75,11 @@ type RowSemantics struct {
 	// LIMIT 1 OFFSET 1 returns a row.
 	LosesOffset bool
 	// KeepsNames: a subtotal may have the value of the row before in place of NULL, for a key that is
-	// selected twice, or whose name another element has. MariaDB, MySQL before 9.7: SELECT k AS a, k
-	// FROM t WHERE id = 1 GROUP BY k WITH ROLLUP, where id is the primary key.
+	// selected twice, or whose name another element has, if WHERE has an equality. MySQL before 9.7:
+	// SELECT k AS a, k FROM t WHERE id = 1 GROUP BY k WITH ROLLUP, where id is the primary key.
 	KeepsNames bool
-	// KeepsKeys: the same of a key that is an expression; and counts different values like those of
-	// the last group. MariaDB: SELECT NOT k FROM t GROUP BY NOT k WITH ROLLUP.
+	// KeepsKeys: the same in all queries, and of a key that is an expression; and counts different
+	// values like those of the last group. MariaDB: SELECT NOT k FROM t GROUP BY NOT k WITH ROLLUP.
 	KeepsKeys bool
 	// KeepsOperands: the same of a key within an expression, or in HAVING. MariaDB, MySQL before 9.7:
 	// SELECT k AS a FROM t GROUP BY k WITH ROLLUP HAVING a <> 7 returns the subtotal, too.

@@ -128,7 +128,8 @@ func (g *grouped) checkRollup() error {
 			return refuse(typeUncertain, c.Name) // which table is sorted decides
 		}
 	}
-	if g.traits.KeepsNames {
+	equal := func(e *parse.Expr) bool { return e.Kind == parse.Binary && (e.Name == "=" || e.Name == "<=>") }
+	if g.traits.KeepsKeys || g.traits.KeepsNames && parse.Any(g.sel.Where, equal) {
 		if err := g.checkRollupNames(); err != nil {
 			return err
 		}

@@ -77,7 +77,7 @@ var (
 	windowOfGroups      = rule{reason: "%s is not known to be certain over groups"}
 	windowOrder         = rule{reason: "it has windows over groups with %s, a type that the server orders in a way of its own"}
 	typeUncertain       = rule{reason: "the type of %s depends on how the server computes it"}
-	rollupNames         = rule{trait: "KeepsNames", reason: "it has WITH ROLLUP, and selects %s twice, or another element under its name"}
+	rollupNames         = rule{reason: "it has WITH ROLLUP, and selects %s twice, or another element under its name"}
 	rollupKept          = rule{trait: "KeepsKeys", reason: "it has WITH ROLLUP and %s"}
 	rollupOperand       = rule{trait: "KeepsOperands", reason: "it has WITH ROLLUP and an expression of %s, which may not be NULL there in a subtotal"}
 	constantInSets      = rule{reason: "%s is a constant among its grouping sets, and the server may not sort by it"}

@@ -104,7 +104,7 @@ var because = map[rule]string{
 	equalValues:      "SQL doesn't determine which of several equal values, or of rows that are equal in an order, comes first",
 	windowOrder:      "MySQL: of a `TIME`, `ENUM` or `SET`",
 	typeUncertain:    "MariaDB, MySQL: of some joins with groups, and of subtotals over a join",
-	rollupNames:      "MariaDB and MySQL before 9.7 may keep the value of the row before in place of `NULL` in a subtotal",
+	rollupNames:      "MariaDB, and with an equality in `WHERE` MySQL before 9.7, may keep the value of the row before in place of `NULL` in a subtotal",
 	rollupKept:       "MariaDB and MySQL before 9.7 may keep the value of the row before in place of `NULL` in a subtotal: with `GROUP BY` an alias or a position they don't",
 	constantInSets:   "PostgreSQL 15 doesn't sort by it, though it is `NULL` in some rows",
 	offsetOfOne:      "MySQL returns the row of `SELECT COUNT(*)` nevertheless",
