@@ -193,19 +193,9 @@ func (v *view) tenths() *document.Table {
 	rates := v.curve.Windows(tenths)
 	total := v.curve.Rows()
 	var m result.Merger
-	at := 0
+	parts := series.Parts(v.rec.Intervals, total, tenths)
 	for i := range rates {
-		end := at
-		for end < len(v.rec.Intervals) && (float64(v.rec.Intervals[end].Rows) <= total*float64(i+1)/tenths || i == tenths-1) {
-			end++
-		}
-		// An interval that extends into the next tenth belongs to the one in which
-		// it began; one that spans several belongs to the first.
-		if end < len(v.rec.Intervals) && float64(v.rec.Intervals[end].Rows-v.rec.Intervals[end].NewRows) < total*float64(i+1)/tenths {
-			end++
-		}
-		b := series.Bucket(v.rec.Intervals[at:end])
-		at = end
+		b := parts[i]
 		row := []string{short(total*float64(i)/tenths) + " to " + short(total*float64(i+1)/tenths), figure(rates[i])}
 		for _, op := range operations {
 			l, ok := b.Latency(&m, op, func(iv *result.Interval) map[string]result.Histogram { return iv.Latency })

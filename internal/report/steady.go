@@ -336,7 +336,7 @@ func steadyPanels(ss []steadyView, elapsed bool) (out document.Charts) {
 		data[i] = ss[i].series(document.NthStyle(i))
 		x.From, x.To = min(x.From, begin[i]), max(x.To, begin[i]+max(1, ss[i].sum.Seconds))
 	}
-	x.Ticks = timeTicks(x.From, x.To, elapsed)
+	x.Ticks = document.ClockTicks(x.From, x.To, elapsed)
 	// Runs with different targets have no common target.
 	target := func(of func(s *result.Steadiness) float64) float64 {
 		if slices.ContainsFunc(ss, func(v steadyView) bool { return of(v.s) != of(ss[0].s) }) {
@@ -401,30 +401,6 @@ func steadyPanels(ss []steadyView, elapsed bool) (out document.Charts) {
 	}
 	if len(out) > 0 {
 		out[len(out)-1].X.Bare = false
-	}
-	return out
-}
-
-// clockSteps are the distances of ticks on an axis of time, in seconds.
-var clockSteps = []float64{1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800}
-
-// timeTicks returns up to a dozen ticks at round times.
-func timeTicks(from, to float64, elapsed bool) (out []document.Tick) {
-	step := clockSteps[len(clockSteps)-1]
-	if i := slices.IndexFunc(clockSteps, func(s float64) bool { return (to-from)/s <= 12 }); i >= 0 {
-		step = clockSteps[i]
-	}
-	for at := math.Ceil(from/step) * step; at <= to; at += step {
-		label := clock(at)
-		if !elapsed {
-			day := math.Floor(at / daySeconds)
-			n := int(at - day*daySeconds)
-			label = fmt.Sprintf("%02d:%02d", n/3600, n/60%60) + onlyIf(step < 60, fmt.Sprintf(":%02d", n%60))
-			if to > daySeconds*1.5 || from < 0 { // days must be distinguished
-				label = fmt.Sprintf("day %d %s", int(day)+1, label)
-			}
-		}
-		out = append(out, document.Tick{At: at, Label: label})
 	}
 	return out
 }

@@ -232,7 +232,7 @@ func (g *grouped) renderPart(whole *parse.Expr, in nameUse, part bool) (string, 
 
 // ofDecimals are functions that don't take a decimal number for an integer.
 var ofDecimals = map[string]bool{
-	"abs": true, "ceil": true, "ceiling": true, "coalesce": true, "concat": true, "floor": true, "format": true, "greatest": true, "if": true,
+	"abs": true, "ceil": true, "ceiling": true, "coalesce": true, "concat": true, "floor": true, "format": true, "from_unixtime": true, "greatest": true, "if": true,
 	"ifnull": true, "isnull": true, "least": true, "nullif": true, "round": true, "sign": true, "sqrt": true, "truncate": true,
 }
 

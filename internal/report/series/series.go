@@ -417,7 +417,7 @@ func (a Axis) add(f float64) Axis {
 	return append(a, f)
 }
 
-// A bucket is a list of consecutive intervals that share one point in the charts.
+// A Bucket is a list of consecutive intervals that share one point in the charts.
 type Bucket []result.Interval
 
 // PerPoint returns how many of n intervals share a point.
@@ -430,6 +430,21 @@ func buckets(ivs []result.Interval) (out []Bucket, size int) {
 		out = append(out, chunk)
 	}
 	return out, size
+}
+
+// Parts divides the intervals of a run with this number of rows into n equal parts of the rows. An
+// interval that extends into the next part belongs to the one in which it began.
+func Parts(ivs []result.Interval, rows float64, n int) []Bucket {
+	out := make([]Bucket, n)
+	at := 0
+	for i := range out {
+		end, upTo := at, rows*float64(i+1)/float64(n)
+		for end < len(ivs) && (i == n-1 || float64(ivs[end].Rows-ivs[end].NewRows) < upTo) {
+			end++
+		}
+		out[i], at = ivs[at:end], end
+	}
+	return out
 }
 
 func (b Bucket) last() *result.Interval { return &b[len(b)-1] }
