@@ -559,3 +559,11 @@ type Record struct {
 	// Earlier is the CPU time used by the pieces before the last.
 	Earlier Used
 }
+
+// Unnumbered returns the name of the run without the number of its repeat.
+func (r *Run) Unnumbered() string {
+	if r.Repeat == 0 {
+		return r.Name
+	}
+	return strings.TrimSuffix(r.Name, fmt.Sprintf(" #%d", r.Repeat))
+}

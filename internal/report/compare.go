@@ -224,7 +224,7 @@ func compareCells(a, b gridSide) (*Comparison, error) {
 			c.Flags[i].Text += fmt.Sprintf(" (in %s of %d)", plural(n, "cell", "cells"), len(c.Cells))
 		}
 	}
-	if first, second := separate(all); first != "" {
+	if first, second := statistics.Separate(all); first != "" {
 		c.Flags = append([]Flag{{"order", "", first, second, fmt.Sprintf(
 			"not made in turn: all runs of %s were made before those of %s, so whatever else changed in between looks like a difference", first, second)}}, c.Flags...)
 	}

@@ -39,7 +39,7 @@ func (recs runs) side() gridSide {
 		out.factors = append(out.factors, result.Factor{Name: f.name})
 	}
 	for _, group := range runsOf(charted(Proven(recs))) {
-		c := comparedCell{name: groupName(group), runs: group, measure: rowsPerSecond}
+		c := comparedCell{name: group[0].Run.Unnumbered(), runs: group, measure: rowsPerSecond}
 		for _, f := range pairing {
 			c.levels = append(c.levels, f.of(&group[0].Run))
 		}

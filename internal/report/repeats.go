@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/rowmill/rowmill/internal/report/document"
 	"github.com/rowmill/rowmill/internal/statistics"
@@ -47,16 +46,6 @@ func configuration(r *result.Run) string {
 	return fmt.Sprintf("%#v", []any{r.Workload, r.Preset, r.Layout, r.Method, r.Side, r.Engine, r.ServerVersion, r.Storage, r.Durability,
 		r.CacheBytes, r.Rows, r.Writers, r.Batch, r.Indexes, keep, r.Rate, r.MaxTimeSeconds, r.KillServerSeconds,
 		r.KeepRows, r.ReadAfter, r.Readers, stepName(r)})
-}
-
-// groupName returns the name of the first run, without the number of the repeat.
-func groupName(runs []*result.Record) string {
-	r := &runs[0].Run
-	name := r.Name
-	if r.Repeat > 0 {
-		name = strings.TrimSuffix(name, fmt.Sprintf(" #%d", r.Repeat))
-	}
-	return name
 }
 
 // matched pairs the runs of two groups: by their repeat number if every run has a distinct
@@ -114,28 +103,6 @@ func unfinished(p [2]*result.Record) string {
 		}
 	}
 	return ""
-}
-
-// separate returns the side whose runs were all made before those of the other; "" if they
-// alternated, or if the order is unknown.
-func separate(pairs [][2]*result.Record) (first, second string) {
-	var begun [2][]time.Time
-	for _, p := range pairs {
-		for side, r := range p {
-			begun[side] = append(begun[side], r.Run.Started)
-		}
-	}
-	before := func(a, b int) bool {
-		return slices.MaxFunc(begun[a], time.Time.Compare).Before(slices.MinFunc(begun[b], time.Time.Compare))
-	}
-	switch {
-	case len(pairs) < 2 || slices.ContainsFunc(slices.Concat(begun[0], begun[1]), time.Time.IsZero):
-	case before(0, 1):
-		return "A", "B"
-	case before(1, 0):
-		return "B", "A"
-	}
-	return "", ""
 }
 
 // bundles marks the repeats: runs of one configuration in one file.
