@@ -155,6 +155,8 @@ func TestSortsAlike(t *testing.T) {
 		{engine.ClassDecimal, "10.0", "100.0", false},
 		{engine.ClassDecimal, "10", "100", false},
 		{engine.ClassDecimal, "1.50", "1.5", true},
+		{engine.ClassDecimal, "0", "0.000", true},
+		{engine.ClassDecimal, "10", "1", false},
 		{engine.ClassFloat, "-0", "0", true},
 		{engine.ClassFloat, "0.0", "-0.0", true},
 		{engine.ClassFloat, "-1.5", "1.5", false},
