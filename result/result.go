@@ -521,7 +521,8 @@ type End struct {
 	// DeletedRows is the number of rows deleted individually.
 	DeletedRows int64 `json:"deleted_rows,omitempty"`
 	Size        *Size `json:"size_bytes"`
-	// SizeReached is the size of tables of constant size when they first reached it.
+	// SizeReached is the size of the tables when they first reached the size at which the run keeps
+	// them.
 	SizeReached *Size `json:"size_reached_bytes,omitempty"`
 	// CPU seconds of client and server over the run.
 	ClientCPUSeconds float64  `json:"client_cpu_seconds"`
@@ -533,8 +534,8 @@ type End struct {
 	Causes map[string]int64 `json:"causes,omitempty"`
 	// CatchUpSeconds is how long replicas took, from the end of the run, to repeat all of it.
 	CatchUpSeconds float64 `json:"catch_up_seconds,omitempty"`
-	// Conditions and Crossing are of a TPCC, Costs of Tables after the creation, Keep of inserts
-	// beside a table's maintenance.
+	// Conditions and Crossing are results of a TPCC. Costs are the costs that a run of Tables measured
+	// after it had created them. Keep is the result of inserts beside a table's maintenance.
 	Conditions []Condition  `json:"conditions,omitempty"`
 	Costs      []TablesCost `json:"costs,omitempty"`
 	Crossing   *Crossing    `json:"crossing,omitempty"`

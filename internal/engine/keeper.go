@@ -63,20 +63,20 @@ type Driver interface {
 // An Outsider is a Keeper whose partitions have no lower bounds. Its tables have spare partitions
 // for rows before and between their periods.
 type Outsider interface {
-	// Outside returns the number of such rows.
+	// Outside returns the number of rows in the spare partitions.
 	Outside(ctx context.Context, t *Table) (int64, error)
-	// Spare names these partitions.
+	// Spare returns the names of the spare partitions.
 	Spare(ctx context.Context, t *Table) ([]string, error)
 	Encloser
 }
 
-// An Encloser is a Keeper with partitions for rows outside of the periods: those of an Outsider,
-// MAXVALUE or DEFAULT.
+// An Encloser is a Keeper with partitions for rows outside of the periods: spare partitions of an
+// Outsider, or a partition MAXVALUE or DEFAULT.
 type Encloser interface {
-	// Enclose makes a new period of the rows of such a partition, which remains, empty. It copies only
-	// the rows outside of the period, which must be few. The table with may hold the rows for a
-	// moment. It tries once, and may be repeated after a crash at any point. After ErrUnsupported,
-	// nothing has changed.
+	// Enclose moves the rows of an outside partition into a new period, and leaves the outside
+	// partition empty. It copies only rows that don't belong to the new period, which must be few. For
+	// a moment, the rows may be in the table called with. Enclose tries once, and may be repeated
+	// after a crash at any point. After ErrUnsupported, nothing has changed.
 	Enclose(ctx context.Context, t *Table, period rolling.Partition, with string) error
 }
 

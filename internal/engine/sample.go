@@ -18,8 +18,8 @@ import (
 // its values.
 type TableSampler interface {
 	Keeper
-	// SampleTable reads columns, given as expressions of Words, of rows on at most a share of a
-	// table's pages, and passes them on as text, which is valid until the next row. Rows of one block
+	// SampleTable reads columns of rows on at most a share of a table's pages. columns are expressions
+	// of Words. fn gets each row as texts, which are valid until the next row. Rows of the same block
 	// are neighbors on disk.
 	SampleTable(ctx context.Context, s *Schema, columns []string, o Sampling, fn func(block int, row []sql.NullString)) (*TableSample, error)
 }
@@ -33,7 +33,7 @@ type Sampling struct {
 // A TableSample is what a server knows of a table that was sampled.
 type TableSample struct {
 	Rows, Pages int64 // of the table, estimated
-	// Key is the column by whose values rows are neighbors; "" if they are by the order of insertion.
+	// Key is the column in whose order rows are stored; "" for rows stored in the order of insertion.
 	Key     string
 	Columns map[string]ColumnStatistics
 }
@@ -50,17 +50,15 @@ type SamplePart struct {
 	Rows, Pages int64
 }
 
-// Sample pages are read from random places of the key: rowsFrom pages for the rows, which may begin
-// in the middle of a page, and probes pages for each column of the key whose values a place has to
-// be found in.
+// A sample is read from random places of a key. These are the estimated pages for each place.
 const (
-	rowsFrom = 2
-	probes   = 3
+	rowsFrom = 2 // for a page's rows, which may begin in the middle of a page
+	probes   = 3 // to find the value of a column of the key
 )
 
-// SampleRanges implements SampleTable for rows that are stored in the order of a key: it reads a
-// page's rows each from some places. Places are spread over the pages of the parts, and evenly over
-// the values of the key.
+// SampleRanges implements SampleTable for rows that are stored in the order of a key. It reads as
+// many rows as fit on a page from each of several places. Places are spread over the pages of the
+// parts, and evenly over the values of the key.
 func SampleRanges(ctx context.Context, db Keeper, s *Schema, parts []SamplePart, key []SchemaColumn, columns []string, o Sampling, fn func(block int, row []sql.NullString)) (*TableSample, error) {
 	keys, err := NewKeys(db, key)
 	if err != nil {
@@ -112,8 +110,8 @@ func SampleRanges(ctx context.Context, db Keeper, s *Schema, parts []SamplePart,
 	return out, nil
 }
 
-// ends returns the least and the greatest value of the column of a key that follows those with a
-// value.
+// ends returns the least and the greatest value of a column of the key, in the rows whose preceding
+// columns have the values of prefix.
 func (k *Keys) ends(ctx context.Context, from string, prefix []string) (out [2]string, err error) {
 	if out[0], err = k.next(ctx, from, prefix, "", ""); err == nil {
 		out[1], err = k.next(ctx, from, prefix, "", " DESC")
@@ -121,8 +119,9 @@ func (k *Keys) ends(ctx context.Context, from string, prefix []string) (out [2]s
 	return out, err
 }
 
-// next returns the first value of the column of a key that follows those with a value; "" if there
-// is none.
+// next returns a column's first value that is at least least, in the rows whose preceding columns
+// of the key have the values of prefix. It returns "" if there is none. With way " DESC" it returns
+// the last value.
 func (k *Keys) next(ctx context.Context, from string, prefix []string, least, way string) (out string, err error) {
 	p := &Keys{k.db, k.cols[:len(prefix)+1]}
 	where, args := "1 = 1", []any(nil)
@@ -151,8 +150,8 @@ func (k *Keys) next(ctx context.Context, from string, prefix []string, least, wa
 	return out, k.db.Classify(err)
 }
 
-// place returns a key at a share of the way through the values of its first column, and at random
-// places of those of the others; nil if there are no rows.
+// place returns the values of a key: for its first column, the value at a share of the way between
+// ends; for each other column, a random value. It returns nil if there are no rows.
 func (k *Keys) place(ctx context.Context, from string, ends [2]string, share float64, random func() float64) (place []string, err error) {
 	for i, c := range k.cols {
 		start, ok := between(c.Type, ends[0], ends[1], share)

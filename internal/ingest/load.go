@@ -12,8 +12,8 @@ import (
 	"github.com/rowmill/rowmill/internal/textfile"
 )
 
-// Load loads a file, a stream that isn't a regular file, stdin ("-"), or the contents of the spool
-// ("").
+// Load loads a source: the path of a file or of a stream such as a pipe, "-" for stdin, or "" for
+// the contents of the spool.
 func Load(ctx context.Context, o Options, source string, stdin io.Reader) (lane.Result, error) {
 	switch source {
 	case "":

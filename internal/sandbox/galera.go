@@ -19,28 +19,28 @@ import (
 
 // joining is what the start of a member of a Galera cluster needs.
 type joining struct {
-	provider string // the library
-	// Ports of 127.0.0.1 beside that for SQL: of the group, and for the state that it receives, by
-	// increments and whole.
+	provider string // the path of Galera's library
+	// Ports of 127.0.0.1 besides the port for SQL. On group the members talk to each other. On
+	// increments the member receives changes that it missed, and on whole a copy of all data.
 	group, increments, whole int
-	peers                    []string // addresses of the members that run; none: this one begins the cluster
-	position                 string   // of its data if only InnoDB knows it, as after a crash
+	peers                    []string // addresses of the running members; without any, this member begins the cluster
+	position                 string   // the position of the member's data, if only InnoDB knows it, as after a crash
 }
 
 const (
-	stateTable = "grastate.dat"    // a member's position, and whether the cluster may begin with it
-	lastView   = "gvwstate.dat"    // the members that it was connected with
-	halfCopied = "sst_in_progress" // of a state that was not received to its end
-	// gcache is how much of the latest changes a member keeps for one that comes back; one that lacks
-	// more receives the whole state.
+	stateTable = "grastate.dat"    // holds a member's position, and whether the cluster may begin with this member
+	lastView   = "gvwstate.dat"    // lists the members with which this member was connected
+	halfCopied = "sst_in_progress" // exists while a member has received only a part of the data
+	// gcache is the size of the latest changes that a running member keeps. A member that comes back
+	// and lacks more than these receives a copy of all data.
 	gcache = "64M"
 )
 
 // A behindError refuses to begin a cluster with a member that lacks what another has committed.
 type behindError struct {
-	number     int // of the other
-	dir        string
-	mine, more int64
+	number     int    // of the other member
+	dir        string // of the other member
+	mine, more int64  // the write sets that this member and the other have committed
 }
 
 func (e *behindError) Error() string {
@@ -199,8 +199,8 @@ var (
 	recovered  = regexp.MustCompile(`Recovered position:? ([0-9a-f-]{36}):(-?[0-9]+)`)
 )
 
-// committed returns how many write sets the data of a member that doesn't run have, -1 for data
-// without a position. at is the position if only InnoDB knows it.
+// committed returns the number of write sets in the data of a stopped member; -1 for data without a
+// position. at is the position, if only InnoDB knows it.
 func (l *launch) committed(ctx context.Context) (n int64, at string, err error) {
 	if isFile(filepath.Join(l.dataDir, halfCopied)) {
 		return -1, "", nil
@@ -231,8 +231,8 @@ func (l *launch) committed(ctx context.Context) (n int64, at string, err error) 
 	return n, found[1] + ":" + found[2], nil
 }
 
-// joinedGalera returns an error until a member has all that the others had committed, which
-// wsrep_sync_wait waits for.
+// joinedGalera returns an error until a member has received everything that the others had
+// committed. wsrep_sync_wait waits for that.
 func joinedGalera(ctx context.Context, socket string) error {
 	status, err := queryMySQL(ctx, socket, "SHOW GLOBAL STATUS WHERE Variable_name IN ('wsrep_local_state_comment', 'wsrep_ready')")
 	if err != nil {

@@ -38,9 +38,8 @@ var ErrNotInstalled = errors.New("not installed")
 const (
 	// DefaultMemory is MariaDB's own default of 128 MiB.
 	DefaultMemory int64 = 128 << 20
-	// DefaultRedo is 512 MiB: MariaDB's own 96 MiB are filled within seconds of
-	// fast inserts, and the server then flushes pages to free log space and not
-	// to free memory, whose limit is the one to measure.
+	// DefaultRedo is 512 MiB. Fast inserts fill MariaDB's own 96 MiB within seconds: the server would
+	// then flush pages because the log is full. Benchmarks measure what happens when memory is full.
 	DefaultRedo int64 = 512 << 20
 	// DefaultRoot is the directory of the sandboxes, relative to the working directory.
 	DefaultRoot = ".rowmill"
@@ -50,10 +49,10 @@ const (
 const (
 	// Full syncs at each commit: commits survive power loss.
 	Full = "full"
-	// Relaxed writes at each commit and syncs once a second: commits survive a
-	// crash of the server alone.
+	// Relaxed writes at each commit and syncs once a second: commits survive a crash of the server,
+	// but not power loss.
 	Relaxed = "relaxed"
-	// None writes and syncs once a second.
+	// None writes and syncs once a second: a crash of the server may lose commits.
 	None = "none"
 )
 

@@ -42,7 +42,7 @@ const (
 // A Split contains the seconds that two runs took for each of equal parts of the rows.
 type Split struct{ a, b [bootParts]float64 }
 
-// NewSplit divides two runs; ok is false for runs with fewer points than parts.
+// NewSplit divides two runs into equal parts; ok is false if a run has fewer points than parts.
 func NewSplit(a, b result.Curve, rows int64) (s Split, ok bool) {
 	if len(a) <= bootParts || len(b) <= bootParts {
 		return s, false
@@ -79,14 +79,15 @@ func (s *Split) resample(rounds int) []float64 {
 	return logs
 }
 
-// RatioBounds returns the 95% interval of the ratio of two mean rates, and its basis. logs contains
-// the logarithm of the ratio in each pair of runs; splits their splits, possibly fewer.
+// RatioBounds returns the 95% interval of the ratio of two mean rates, and the interval's basis:
+// WithinRuns or BetweenRuns. logs contains the logarithm of the ratio for each pair of runs. splits
+// contains the splits of these pairs, and may lack some.
 //
-// With one pair it is the percentile interval of the block bootstrap within the runs. With more it
-// is Student's interval over the pairs' logarithms: with few pairs, the percentiles of a bootstrap
-// are too narrow (Efron and Tibshirani 1993, chapters 12 and 13). The variation between pairs
-// contains the variation within them, which is known from many more values: the greater of the two
-// is used, so that two or three pairs that are alike by chance don't make too narrow an interval.
+// With one pair, the interval is the percentile interval of the block bootstrap within the runs.
+// With several pairs, it is Student's interval of the logarithms, because percentiles of a
+// bootstrap over few pairs are too narrow (Efron and Tibshirani 1993, chapters 12 and 13). Its
+// variance is that between the pairs, or that within the pairs if this is greater: two or three
+// pairs can be alike by chance, and would make the interval too narrow.
 func RatioBounds(logs []float64, splits []Split) (*Bounds, string) {
 	if len(logs) == 1 {
 		if len(splits) == 0 {

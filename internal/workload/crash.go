@@ -34,8 +34,8 @@ func (w *Insert) ExpectCrashes(outage func() <-chan struct{}) error {
 	return nil
 }
 
-// lossWindow returns how long before a crash rows may have been acknowledged and still be
-// lost; 0 means that none may.
+// lossWindow returns the time before a crash whose acknowledged rows the crash may lose. It is 0
+// if a crash loses no acknowledged row.
 func (w *Insert) lossWindow() time.Duration {
 	if loss := w.db.Info().CrashLoss; loss > 0 {
 		return loss + crashSlack

@@ -75,8 +75,8 @@ func querier(t testing.TB, db engine.DB) engine.Querier {
 	return q
 }
 
-// eachSales runs a test on a plain and on a rolling table of sales, with their
-// partitions.
+// eachSales runs a test on a plain table of sales, and on a rolling one. The tables have indexes
+// only if indexes is true. The CreateTable that the test gets always has them.
 func (s suite) eachSales(t *testing.T, indexes bool, run func(*testing.T, engine.DB, *engine.Table, engine.CreateTable)) {
 	for _, every := range []int{0, 700} {
 		name := "plain"

@@ -145,8 +145,8 @@ func (x *splitter) split() (err error) {
 	return nil
 }
 
-// carry makes pieces return other texts for values that a temporary table wouldn't get back from
-// their usual texts, such as binary fractions.
+// carry changes how pieces return values that are lost in their usual texts, such as binary
+// fractions: the pieces return texts from which a temporary table gets the values back exactly.
 func (x *splitter) carry() {
 	p := x.plan
 	var list []string
@@ -174,8 +174,8 @@ func (x *splitter) parse() (err error) {
 	return x.scan(x.query, nil, false)
 }
 
-// stopClock replaces functions such as NOW() by the current time, which would be another in each
-// session.
+// stopClock replaces functions such as NOW() by the current time, because the sessions of the
+// pieces would call them at different times.
 func (x *splitter) stopClock() error {
 	list := make([]string, len(x.clocks))
 	for i, span := range x.clocks {
@@ -196,8 +196,8 @@ func (x *splitter) stopClock() error {
 	return x.parse()
 }
 
-// failed makes the statement whole after an error of the server. An error of the connection remains
-// one.
+// failed has the statement sent unsplit after an error of the server. An error of the connection is
+// returned as it is.
 func (x *splitter) failed(what string, err error) error {
 	if Unanswered(x.ctx, err) {
 		return err
