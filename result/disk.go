@@ -296,16 +296,15 @@ func diskJobs(recs []Record) (out []*diskJob) {
 type DiskSetting struct {
 	Name  string  `json:"name"`
 	Value float64 `json:"value"`
-	// Formula is how it follows from the figures, Source who says so.
+	// Formula says how the value follows from the figures. Source names who recommends it.
 	Formula string `json:"formula"`
 	Source  string `json:"source"`
 }
 
-// Pages that the settings count in, of InnoDB and of PostgreSQL, and the size of large requests, in
-// bytes.
+// Sizes in bytes.
 const (
-	largePage     = 16 << 10
-	smallPage     = 8 << 10
+	largePage     = 16 << 10 // a page of InnoDB
+	smallPage     = 8 << 10  // a page of PostgreSQL
 	largeRequests = 256 << 10
 )
 
@@ -316,13 +315,14 @@ const (
 	// Bounds of innodb_io_capacity in MySQL's manual: its minimum, and the value above which more is
 	// not recommended.
 	leastCapacity, mostCapacity = 100, 20000
-	// neighbourly is the ratio of sequential to random writing, in bytes, from which neighbours cost
-	// nothing to write with a page.
+	// neighbourly is a ratio of the bytes per second of sequential writes to those of random writes.
+	// From this ratio on, writing a page's neighbours with the page costs nothing.
 	neighbourly = 10
-	// enough is the share of the highest rate from which on a deeper queue only adds latency.
+	// enough is a share of the highest rate. Once a queue reaches it, a deeper queue only adds
+	// latency.
 	enough = 0.9
-	// uncached is the share of random reads that reaches the disk in PostgreSQL's model of its
-	// default; leastPageCost its value for SSDs.
+	// uncached is the share of random reads that reach the disk, as PostgreSQL's manual assumes for
+	// its default of random_page_cost. leastPageCost is the manual's value for SSDs.
 	uncached, leastPageCost = 0.1, 1.1
 	mostConcurrency         = 1000
 )

@@ -41,8 +41,8 @@ type Published struct {
 	Source string `json:"source"`
 }
 
-// A Check is a claim about the shape of the results: a figure of a run, divided by
-// Over if that is set, lies between Above and Below.
+// A Check is a claim about the shape of the results: a figure of a run lies between Above and
+// Below. If Over is set, the figure is first divided by the figure that Over names.
 type Check struct {
 	Claim  string   `json:"claim"`
 	Figure string   `json:"figure"` // RUN.FIGURE
@@ -56,9 +56,9 @@ type FigureKind struct {
 	Name, Unit, Help string
 }
 
-// figureKinds are the figures of a run that scenarios can refer to; NaN if the record
-// doesn't have one. Tenths of less than four batches become larger parts; a run of less
-// than eight batches has none.
+// figureKinds are the figures of a run that scenarios can refer to. A figure is NaN if the record
+// doesn't have it. The figures of tenths divide the rows into fewer parts if a tenth had less than
+// four batches of each client. They are NaN if there are too few rows for two parts.
 var figureKinds = []struct {
 	FigureKind
 	of func(r *Record, c Curve) float64
@@ -188,8 +188,8 @@ func ofTenths(figure func(rates []float64) float64) func(*Record, Curve) float64
 	}
 }
 
-// partBatches is the least number of batches of each client in a part of the rows, which arrive in
-// whole batches: it limits the error of a part's rate to a quarter.
+// partBatches is the least number of batches of each client in a part of the rows. Rows arrive in
+// whole batches, so that four batches limit the error of a part's rate to a quarter.
 const partBatches = 4
 
 // Parts returns the number of equal parts, at most n, into which the run's rows can be divided; 0
@@ -201,8 +201,9 @@ func (r *Run) Parts(c Curve, n int) int {
 // periodShare is the share of a period that counts as its start, and as its end.
 const periodShare = 0.2
 
-// periodRate returns the median rate over a part of the complete periods, which rows fill
-// in order, from a share of the period on; without the first, whose table begins empty.
+// periodRate returns a median over the complete periods except the first, during which the table is
+// almost empty: the median of the rates over a fifth of each period, which begins at share at of
+// the period. Rows fill periods in order.
 func (r *Record) periodRate(c Curve, at float64) float64 {
 	n := float64(r.Run.PeriodRows)
 	if n <= 0 {

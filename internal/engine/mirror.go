@@ -18,8 +18,8 @@ type Exec interface {
 }
 
 // A Mirror keeps a table, the target, equal to another, the source, which clients change. Triggers
-// write the keys of changed rows into a log, and replaying it copies these rows as they are then.
-// In the cut-over the target takes the name of the source. One of the two tables is rolling.
+// write the keys of changed rows into a log. A replay of the log copies the present values of these
+// rows. In the cut-over the target takes the name of the source. One of the two tables is rolling.
 type Mirror struct {
 	DB Keeper
 	// Table is the rolling table, under the name that both tables have in turn.
@@ -29,10 +29,10 @@ type Mirror struct {
 	Aside string
 	// Log and Late are the names of the log and of the table for rows outside of every period.
 	Log, Late string
-	// Columns are those to copy, Plain the key of the plain table, and of late rows.
+	// Columns are the columns to copy. Plain is the key of the plain table and of the late rows.
 	Columns, Plain []SchemaColumn
-	// Alike: the target was made like the source, whose names of indexes and constraints it gets in
-	// the cut-over.
+	// Alike means that the target was created like the source. In the cut-over, its indexes and
+	// constraints get the names that they have in the source.
 	Alike bool
 }
 
@@ -54,44 +54,47 @@ type Predicate struct {
 // LateReason is stored with each row of the table for late rows.
 const LateReason = "outside of every period, when the table was adopted"
 
-// Mirroring is an engine's part of a Mirror, which has usual methods of the same names. Those that
-// return SQL text return what the others execute.
+// Mirroring is an engine's part of a Mirror. Some of its methods have a default in Mirror. Methods
+// that return SQL return the statements that other methods execute, for people to read.
 type Mirroring interface {
 	// Attributes returns the query for a table's attributes: the fields of each, in order.
 	Attributes(table string) (query string, args []any)
-	// Notes tell the user what must not happen meanwhile.
+	// Notes tell the user what must not happen while both tables exist.
 	Notes() []string
-	// NoPosition is a condition on rows of the source whose By value is no position, though the server
-	// finds it within the axis. It is "" if there are none.
+	// NoPosition returns a condition that is true for rows of the source whose By value is no
+	// position, though the server compares it with positions. It returns "" if there are no such
+	// values.
 	NoPosition() string
 
 	// Tables creates the log, and the table for late rows if the target rolls.
 	Tables() []string
 	// Triggers returns the triggers on the source, sorted by name.
 	Triggers(ctx context.Context) ([]MirrorTrigger, error)
-	// CreateTrigger creates one, so that no prepared statement fails by it.
+	// CreateTrigger creates a trigger, in such a way that it makes no prepared statement fail.
 	CreateTrigger(ctx context.Context, t MirrorTrigger) error
 	// DropTriggers removes the triggers from a table, and then their functions.
 	DropTriggers(table string) (triggers, functions []string)
 
 	// Snapshot begins a transaction that reads both tables as of one moment.
 	Snapshot(ctx context.Context) (*sql.Tx, error)
-	// Replay applies at most limit entries of the log in x, and returns their number. It reads the
-	// entries first, and then deletes their rows from the target and copies them as they are. Entries
-	// that satisfy later are discarded: the copy has yet to reach their rows. An engine with one
-	// writer may apply these as well.
+	// Replay applies at most limit entries of the log in the transaction x, and returns their number.
+	// It reads the entries, deletes their rows from the target, and copies their present rows from the
+	// source. It discards entries that satisfy later, because the copy of the table has yet to reach
+	// their rows. An engine with one writer may apply such entries, too.
 	//
-	// An entry stands for rows of the target with all of its values, those of both keys, so that the
-	// order of entries doesn't matter, and for the late row with the plain table's key.
+	// An entry has the values of both keys. It stands for the target's rows that have all of these
+	// values, so that entries can be applied in any order. It also stands for the late row with the
+	// same key of the plain table.
 	Replay(ctx context.Context, x Exec, limit int, later Predicate) (int, error)
 	ReplayStatements() []string
 
 	// CutOver renames the source to Aside and the target to Table.Name, so that clients always see one
 	// of them. It waits for the lock for a limited time (ErrLockTimeout).
 	CutOver(ctx context.Context, c CutOver) error
-	// CutOverStatements has final under the lock. Remark says what they don't show.
+	// CutOverStatements returns the statements of a cut-over, which executes final under the lock.
+	// remark says what the statements don't show.
 	CutOverStatements(final []string) (remark string, statements []string, err error)
-	// Recover completes or clears what a cut-over left whose process was killed.
+	// Recover completes or undoes a cut-over whose process was killed.
 	Recover(ctx context.Context) error
 }
 
@@ -121,17 +124,19 @@ func (m *Mirror) EventTriggers(begin, end string) (out []MirrorTrigger) {
 	return out
 }
 
-// An Attribute is a property of a table that another one, which takes its name, may not have.
+// An Attribute is a property of a table, such as a privilege. If another table takes the name of
+// the table, it may lack the attribute.
 type Attribute struct {
 	Kind AttributeKind
-	// What identifies it, and names it in messages.
+	// What identifies the attribute, and names it in messages.
 	What string
-	// Do is the statement that gives it to a table, for whose name {} stands, or says what to try.
-	// Undo takes it away; without it, the target may have the attribute alone.
+	// Do is the statement that gives the attribute to a table, or for some kinds a hint for the user.
+	// Undo is the statement that removes the attribute from a table. {} stands for the table's name.
+	// If Undo is "", the target may keep an attribute that the source doesn't have.
 	Do, Undo string
 }
 
-// ReadAttributes reads what belongs to a table; one that doesn't exist has nothing.
+// ReadAttributes reads the attributes of a table; a table that doesn't exist has none.
 func ReadAttributes(ctx context.Context, db Keeper, m Mirroring, table string) (out []Attribute, err error) {
 	query, args := m.Attributes(table)
 	out, err = ListOf(ctx, db, db.SQL(), func(r *sql.Rows, a *Attribute) error {
@@ -146,9 +151,9 @@ type AttributeKind string
 // Kinds of attributes.
 const (
 	Copied   AttributeKind = "copy"
-	Moved    AttributeKind = "move"    // in the cut-over, and taken from the source
-	Declared AttributeKind = "declare" // by its definition only
-	Stays    AttributeKind = "stay"    // not at all
+	Moved    AttributeKind = "move"    // the cut-over moves it from the source to the target
+	Declared AttributeKind = "declare" // the target has it only if its definition says so
+	Stays    AttributeKind = "stay"    // the target doesn't get it
 	Refused  AttributeKind = "refuse"  // What is the reason why the source can't be replaced
 )
 
@@ -164,7 +169,8 @@ type CutOver struct {
 	Final func(ctx context.Context, x Exec) error
 	// Record records the cut-over in its transaction, if changes of the schema have one.
 	Record func(ctx context.Context, x Exec) error
-	// Point is called where a crash leaves another state; an error ends the cut-over as that does.
+	// Point is called after each step after which a crash would leave another state. An error of Point
+	// ends the cut-over as a crash at that step does.
 	Point func(name string) error
 }
 
@@ -206,7 +212,8 @@ func (m *Mirror) List(cols []SchemaColumn, prefix string) string {
 	return Quoted(m.DB.Dialect(), cols, prefix)
 }
 
-// Logged returns the columns of the log: those of both keys, the plain table's first.
+// Logged returns the columns of the log: the columns of the plain table's key, then the further
+// columns of the other key.
 func (m *Mirror) Logged() []SchemaColumn {
 	out := slices.Clone(m.Plain)
 	for _, key := range [][]SchemaColumn{m.Source.Key, m.Target.Key} {

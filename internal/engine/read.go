@@ -49,11 +49,12 @@ type Reader interface {
 	OneSnapshot(ctx context.Context, sessions []*Session, tables []string, lock bool) (proof string, err error)
 	// Aggregate returns how an aggregate is computed from parts, or false if it can't be.
 	Aggregate(AggregateCall) (Recipe, bool)
-	// Bytes is an expression that differs for two values whose texts differ, given one for the values.
-	// It is "" if equal values always have the same text.
+	// Bytes returns an expression over expr, a column's value, that differs for two values whose texts
+	// differ. It returns "" if equal values always have the same text.
 	Bytes(c ResultColumn, expr string) string
-	// Ambiguous is a condition: a value's text may stand for another value as well, or be taken for
-	// another in this use. It is "" if no value's is, and "TRUE" if all are.
+	// Ambiguous returns a condition over expr, a column's value. It is true for values whose text may
+	// also stand for another value, or that the server may treat in this use as equal to another. It
+	// returns "" if there are no such values, and "TRUE" if all may be.
 	Ambiguous(c ResultColumn, expr string, use KeyUse) string
 	// Function returns the kind of a function, given its name in lower case and its number of
 	// arguments.

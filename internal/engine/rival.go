@@ -11,15 +11,16 @@ import (
 // A Rival is something on a server that creates or drops the partitions of a table besides rowmill,
 // such as a job.
 type Rival struct {
-	// Name says what it is: "event e_partitions".
+	// Name says what the rival is: "event e_partitions".
 	Name string
-	// Does says more about it, "" if there is nothing.
+	// Does says what else is known of the rival; it may be "".
 	Does string
-	// Off are the statements that stop it, On those that start it again as it was.
+	// Off are the statements that stop the rival, On those that start it again as it was.
 	Off, On []string
-	// Others are the tables with partitions that it keeps, too: nobody would keep them without it.
+	// Others are other tables whose partitions the rival maintains. Nobody maintains these tables once
+	// the rival is stopped.
 	Others []string
-	// Unsure means that its text doesn't name the table, or can't be read.
+	// Unsure means that the rival's text doesn't name the table, or can't be read.
 	Unsure bool
 }
 
@@ -43,19 +44,24 @@ func (r Rival) Text(table string) string {
 
 // A Rivaled is a Keeper whose server may have rivals.
 type Rivaled interface {
-	// Rivals returns those of a table that are active.
+	// Rivals returns the active rivals for a table.
 	Rivals(ctx context.Context, table string) ([]Rival, error)
 }
 
-// A Job is what a server does by itself at some times. Text is its SQL.
+// A Job is SQL that a server executes by itself at scheduled times. Text is the SQL.
 type Job struct {
 	Rival
 	Text string
 }
 
-// RivalsOf returns the jobs whose text, with the bodies of routines that it calls, has PARTITION
-// and the table's name. routines are by name in lower case, "" for one that can't be read. A job is
-// Unsure if it names none of the tables with partitions, others, or calls one that can't be read.
+// RivalsOf returns the jobs that change, or may change, the partitions of a table. It searches the
+// text of each job and the bodies of the routines that the job calls. routines maps the names of
+// routines in lower case to their bodies; a body that can't be read is "". others are the
+// partitioned tables.
+//
+// A job with the word PARTITION and the table's name is a rival. A job with PARTITION and without
+// the table's name is an Unsure rival if it names none of others, or calls a routine whose body
+// can't be read.
 func RivalsOf(jobs []Job, routines map[string]string, table string, others []string) (out []Rival) {
 	for _, j := range jobs {
 		has, hidden, partitions := map[string]bool{}, false, false

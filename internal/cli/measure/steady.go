@@ -77,8 +77,8 @@ func (a benchmarks) benchSteadyCommand() *cobra.Command {
 	return c
 }
 
-// minuteLines shows a line for each minute where no live view can be drawn, because one for each
-// interval would be thousands.
+// minuteLines returns a progress for runs of many hours. Without a terminal for a live view, it
+// prints a line for each minute: a line for each interval would be thousands.
 func (a benchmarks) minuteLines(ctx context.Context) progress {
 	show := a.newProgress(ctx)
 	if _, ok := show.(*lines); ok {

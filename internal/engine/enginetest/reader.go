@@ -109,15 +109,14 @@ func wantText(t testing.TB, s *engine.Session, want, query string) {
 	}
 }
 
-// A readCase is a type of a column, a value as SQL, and the text and the class with which it is
-// read.
+// A readCase is a column with one value, and what a reader must return for it.
 type readCase struct {
-	native, value, text string
-	class               engine.ResultClass
+	native, value string             // the column's type, and the value as SQL
+	text          string             // the text that must be read
+	class         engine.ResultClass // the class that the column must have
 }
 
-// readCases are values in the words of each engine: a column's type, a value, its text, and the
-// column's class.
+// readCases are the cases of each engine.
 var readCases = map[string][]readCase{
 	"mysql": {
 		{"TINYINT", "-128", "-128", engine.ClassInt},

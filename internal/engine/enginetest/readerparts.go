@@ -81,8 +81,8 @@ func (c partsCase) fill(t testing.TB, w *engine.Session, name string) {
 	run(t, w, -1, "INSERT INTO "+name+" WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 29) SELECT "+c.rows+" FROM n")
 }
 
-// keyless lets a session create tables without a primary key, if it can: a hostile server refuses
-// that.
+// keyless lets a session create tables without a primary key, and reports whether it can: a server
+// with hostile settings may refuse such tables.
 func keyless(t testing.TB, db reader, w *engine.Session) bool {
 	t.Helper()
 	switch db.Info().Engine {
@@ -95,8 +95,8 @@ func keyless(t testing.TB, db reader, w *engine.Session) bool {
 	return true
 }
 
-// parts checks that partitions of all kinds are found and read one by one, with all rows, each
-// once.
+// parts checks for partitions of all kinds that the reader finds them, and that reading them one by
+// one returns each row of the table exactly once.
 func (s readers) parts(t *testing.T) {
 	db := s.open(t)
 	w, c := session(t, db), readSession(t, db, nil)

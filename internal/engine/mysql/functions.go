@@ -131,15 +131,15 @@ func (db recipes) UserFunction(context.Context, *engine.Session, string, []strin
 // ClockValue implements engine.Reader: no function is a ClockFunction.
 func (db recipes) ClockValue(string) string { return "" }
 
-// Ambiguous implements engine.Reader. The empty text of an enumeration may be an invalid value or a
-// member. Texts with the same first max_sort_length bytes are equal for a server that groups by
-// sorting, and different for one that groups in a temporary table.
+// Ambiguous implements engine.Reader. The empty text of an enumeration may be a member, or stand
+// for an invalid value. If two texts differ only after the first max_sort_length bytes, a server
+// that groups by sorting takes them for equal; a server that groups in a temporary table doesn't.
 func (db recipes) Ambiguous(c engine.ResultColumn, expr string, use engine.KeyUse) string {
 	switch {
 	case c.Native == "BIT":
-		return "TRUE" // results have it as bytes or as a number, depending on how groups are made
+		return "TRUE" // results contain a BIT as bytes or as a number, depending on how the server groups
 	case use == engine.KeyWindows && db.server != nil && !db.dialect.mariadb && (c.Native == "TIME" || c.Native == "ENUM" || c.Native == "SET"):
-		return "TRUE" // MySQL may take different ones for equal, depending on what else the window is ordered by
+		return "TRUE" // MySQL may take different values for equal, depending on what else the window is ordered by
 	case c.Native == "ENUM" || c.Native == "SET":
 		return expr + " = ''"
 	case use == engine.KeyDistinct && db.clips(c):
@@ -155,9 +155,10 @@ func (db recipes) Ambiguous(c engine.ResultColumn, expr string, use engine.KeyUs
 	return strings.Join(list, " OR ")
 }
 
-// clips reports whether the server may clip an integer to the range of INT or BIGINT. It describes
-// the results of some functions by too small a type, such as TO_SECONDS on MySQL and PERIOD_ADD on
-// MariaDB. If it groups in a temporary table, it clips them to that type; if it sorts, it doesn't.
+// clips reports whether the server may clip an integer to the range of INT or BIGINT. The server
+// gives the results of some functions too small a type: TO_SECONDS on MySQL, PERIOD_ADD on MariaDB.
+// A server that groups in a temporary table clips the results to that type; one that groups by
+// sorting doesn't.
 func (db recipes) clips(c engine.ResultColumn) bool {
 	return db.server != nil && c.Class == engine.ClassInt && computed(c)
 }
@@ -165,9 +166,9 @@ func (db recipes) clips(c engine.ResultColumn) bool {
 // clipped are the limits of INT and BIGINT, signed and unsigned: values that may have been clipped.
 const clipped = "2147483647, -2147483648, 4294967295, 9223372036854775807, -9223372036854775808, 18446744073709551615"
 
-// ambiguousEmpty returns a condition for texts that MySQL may or may not confuse with the empty
-// text or NULL. A temporary table has separate groups for blanks and the empty text, but they sort
-// as equal. The sort key of NULL may equal that of an expression's empty result.
+// ambiguousEmpty returns a condition for texts that MySQL may confuse with the empty text or NULL.
+// If it groups in a temporary table, blanks and the empty text are separate groups; if it groups by
+// sorting, they are one. The sort key of an expression's empty result may equal that of NULL.
 func (db recipes) ambiguousEmpty(c engine.ResultColumn, expr string, use engine.KeyUse) string {
 	f, texts := texts(c)
 	switch {

@@ -13,14 +13,16 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// A partition that is exchanged out of its table, changed there and exchanged back has the same id
-// in InnoDB, and no trigger has fired. No catalog keeps a trace of it. While the server has begun
-// no ALTER TABLE, of any table, it hasn't happened; after one, the time of the last commit that
-// changed the partition tells, which InnoDB keeps in memory.
+// Somebody may exchange a partition for a table, change the rows of that table, and exchange it
+// back. The partition then has the same id in InnoDB, no trigger has fired, and no catalog keeps a
+// trace. But as long as the server's counter of ALTER TABLE stays the same, nobody has exchanged a
+// partition. After an ALTER TABLE of any table, the time of the last commit that changed the
+// partition tells whether its rows are the same. InnoDB keeps that time in memory.
 
-// alters reads the server's counter of ALTER TABLE: a text that is the same as long as none has
-// begun since; "" if that isn't certain, as while one may be waiting for its lock. now is the
-// server's clock in Unix seconds, before, and server its serverID.
+// alters reads the server's counter of ALTER TABLE. Two equal texts mean that no ALTER TABLE has
+// begun between the two calls. text is "" if that isn't certain, for example while an ALTER TABLE
+// may be waiting for its lock. now is the server's clock in Unix seconds, read before the counter.
+// server is the server's serverID.
 func (db *versions) alters(ctx context.Context) (text string, now int64, server string, err error) {
 	view := "performance_schema.global_status"
 	if db.dialect.mariadb {
@@ -68,8 +70,8 @@ func (db *versions) alters(ctx context.Context) (text string, now int64, server 
 	return fmt.Sprintf("%d %d %s", start, flushed, count.String), now, server, nil
 }
 
-// touch opens a table in the transaction of a session, which from then on keeps others from
-// changing it by DDL, and returns values of expressions.
+// touch opens a table in the transaction of a session, and returns the values of expressions. Until
+// the transaction ends, nobody can change the table by DDL.
 func (db *versions) touch(ctx context.Context, s *engine.Session, t *engine.TableParts, expressions ...string) (values []string, err error) {
 	err = s.Text(ctx, "SELECT "+bytesOf(expressions...)+" FROM (SELECT 1 FROM "+db.qualified(t)+" LIMIT 0) AS x RIGHT JOIN (SELECT 1) AS y ON 1 = 1"+whole, nil, func(v [][]byte) error {
 		for _, x := range v {
@@ -83,14 +85,14 @@ func (db *versions) touch(ctx context.Context, s *engine.Session, t *engine.Tabl
 	return values, err
 }
 
-// writtenTimeout limits the wait for the times of the last commits: the server opens the table for
-// them, behind DDL that waits for its lock.
+// writtenTimeout limits the wait for the times of the last commits. To read them, the server opens
+// the table, and waits behind DDL that itself waits for a lock.
 const writtenTimeout = 2 * time.Second
 
-// written returns when the last commit changed each partition, in Unix seconds, as far as the
-// server knows it: not since it opened the partition, which it may do anew at any time. It is nil
-// if the server doesn't tell in time. definition is the time of the last ALTER TABLE, other than
-// EXCHANGE PARTITION.
+// written returns when the last commit changed each partition, in Unix seconds. The time is 0 if
+// the server doesn't know it: it forgets the time when it closes the partition, which it may do at
+// any moment. out is nil if the server doesn't answer within writtenTimeout. definition is the time
+// of the last ALTER TABLE other than EXCHANGE PARTITION.
 func (db *versions) written(ctx context.Context, database, table string) (out map[string]int64, definition string, err error) {
 	limited, cancel := context.WithTimeout(ctx, writtenTimeout)
 	defer cancel()
@@ -124,30 +126,32 @@ func (db *server) readWritten(ctx context.Context, database, table string) (out 
 	return out, definition, err
 }
 
-// A lineage is a stretch of time in which the rows of a partition have changed by nothing that
-// triggers don't see. Number tells it from all others, Alters is the counter, and Written the last
-// commit, when it was last certain.
+// A lineage is a stretch of time in which every change of a partition's rows fired triggers.
 type lineage struct {
-	id, alters string
-	written    int64 // 0 if it proves nothing
-	number     uint64
-	// began is when it was first seen, look when to look again for a commit that proves something, in
-	// Unix seconds: at intervals that double, since partitions that are being written never have one.
+	id     string // the partition's id in InnoDB
+	alters string // the counter of ALTER TABLE when the lineage was last certain
+	// written is the time of the last commit when the lineage was last certain; 0 if that time proves
+	// nothing.
+	written int64
+	number  uint64 // of no other lineage
+	// began is when the lineage was first seen. look is when to read the time of the last commit
+	// again, if written is 0. The intervals double, because a partition that is being written never
+	// has a time that proves anything. Both are in Unix seconds.
 	began, look int64
 }
 
-// lineages are those of the partitions of tables.
+// lineages holds the lineage of each partition, by table.
 type lineages struct {
 	mu     sync.Mutex
 	tables map[string]map[string]lineage
 	last   uint64
 }
 
-// mostTraced is how many tables lineages has; beyond it, it begins anew.
+// mostTraced is the maximum number of tables in lineages. For a further table, lineages is emptied.
 const mostTraced = 1000
 
-// lineages returns the numbers of the present lineages of partitions that have these ids. alters
-// and now were read before the ids.
+// lineages returns the numbers of the present lineages of partitions. ids are the partitions' ids
+// in InnoDB, by name. alters and now were read before the ids.
 func (db *versions) lineages(ctx context.Context, t *engine.TableParts, ids map[string]string, alters string, now int64) (numbers map[string]uint64, err error) {
 	l := &db.traced
 	key := db.qualified(t)
@@ -179,8 +183,8 @@ func (db *versions) lineages(ctx context.Context, t *engine.TableParts, ids map[
 			l.last++
 			x = lineage{id: id, alters: alters, number: l.last, began: now}
 		}
-		// A commit in the second of the last one, or within the resolution of the clock, would not be
-		// told from it.
+		// The time of a recent commit proves nothing: another commit in the same second would have the
+		// same time.
 		if written != nil {
 			x.written = 0
 			if at != 0 && at < now-settled {

@@ -72,16 +72,16 @@ func (r readConnector) Connect(ctx context.Context) (driver.Conn, error) {
 func readSettings() []string {
 	return []string{
 		"SET NAMES utf8mb4", // with the server's own collation
-		// MariaDB describes results by the collation of SET NAMES until this is set, as DescribeQuery
-		// does.
+		// Until character_set_results is set, MariaDB describes results by the collation of SET NAMES.
+		// DescribeQuery sets it, too.
 		"SET SESSION autocommit = 1, character_set_results = utf8mb4, completion_type = 'NO_CHAIN', net_write_timeout = " + netWrite,
 		"SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ WRITE",
 	}
 }
 
-// unlimited keeps a SELECT of rowmill's own from ending by max_execution_time, which a session for
-// reading has from the server: a busy one takes more than a few milliseconds for the simplest
-// statement.
+// unlimited replaces the server's max_execution_time for one of rowmill's own SELECTs. If the
+// server has a limit of a few milliseconds and is busy, even the simplest statement would exceed
+// it.
 const unlimited = "/*+ MAX_EXECUTION_TIME(60000) */ "
 
 // A reader implements engine.Reader, for queries in pieces.

@@ -11,10 +11,12 @@ import (
 )
 
 const (
-	// exclusiveWait bounds the wait of a step for an exclusive lock, because new statements queue
-	// behind it. It is requested only once the transactions in the way have ended.
+	// exclusiveWait limits how long a step waits for an exclusive lock, because new statements of
+	// clients queue behind the step. The step requests the lock only once the transactions that block
+	// it have ended.
 	exclusiveWait = "500ms"
-	// exclusiveTime bounds each statement after that lock, which change only catalogs.
+	// exclusiveTime limits each statement that runs while the lock is held. These statements change
+	// only catalogs.
 	exclusiveTime = "1s"
 )
 

@@ -36,8 +36,9 @@ func (db reader) Locals(ctx context.Context, s *engine.Session, _ engine.State) 
 	return list, engine.About(ctx, err, "read what users have defined")
 }
 
-// localWords finds what has to do with object identifiers, which every database gives out by
-// itself, and with the configurations of text search.
+// localWords finds types and functions whose results differ between databases: those of object
+// identifiers, which each database assigns by itself, and those that use the configuration of text
+// search.
 var localWords = regexp.MustCompile(`(?i)\b(reg(class|collation|config|dictionary|namespace|oper|operator|proc|procedure|role|type)|pg_typeof|\w*ts(vector|query)|ts_\w+)\b`)
 
 func (db reader) LocalWord(query string) string { return localWords.FindString(query) }

@@ -102,8 +102,8 @@ func (t planner) divide(ctx context.Context, v maintain.View, i int) ([]string, 
 	return t.DB.Dialect().Render(engine.Divide{Table: t.Table, Part: p, New: now, Columns: t.Schema.Names()})
 }
 
-// mostFrom limits the number of periods for a declaration's from on servers without a limit of
-// their own.
+// mostFrom limits the number of periods that a declaration with `from` creates. It applies to
+// servers that have no limit of their own.
 const mostFrom = 8192
 
 // planFrom returns the missing periods between the declaration's from and now, with notes for the
