@@ -201,9 +201,9 @@ func (r *Run) Parts(c Curve, n int) int {
 // periodShare is the share of a period that counts as its start, and as its end.
 const periodShare = 0.2
 
-// periodRate returns a median over the complete periods except the first, during which the table is
-// almost empty: the median of the rates over a fifth of each period, which begins at share at of
-// the period. Rows fill periods in order.
+// periodRate returns the median rate over a fifth of each complete period. The parameter at is the
+// share of the period at which that fifth begins. The first period is left out, because its table
+// begins empty. Rows fill periods in order.
 func (r *Record) periodRate(c Curve, at float64) float64 {
 	n := float64(r.Run.PeriodRows)
 	if n <= 0 {

@@ -35,10 +35,10 @@ func (a *app) rollupRefreshCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "refresh FILE.toml",
 		Short: "Recompute the roll-ups of a range",
-		Long: "Recompute the roll-ups of a range: each bucket of each level that overlaps it is\n" +
-			"computed from the present rows, level by level, in transactions of about half a\n" +
+		Long: "Recompute the roll-ups of a range from the present rows: in each level, every bucket\n" +
+			"that overlaps the range. Levels follow each other, in transactions of about half a\n" +
 			"second. Readers of the live views see correct numbers at any time; inserts don't\n" +
-			"wait. Ctrl-C is safe: what was computed stays, and the same command continues.\n\n" +
+			"wait. Ctrl-C is safe: computed buckets stay, and the same command continues.\n\n" +
 			"A range whose rows have been dropped is refused: its buckets are sealed. Once\n" +
 			"rowmill restore has brought back all rows of a bucket, it can be computed again.",
 		Example: "  rowmill rollup refresh readings.toml --from 2026-11-20 --to 2026-11-21\n" +

@@ -74,9 +74,9 @@ type Outsider interface {
 // Outsider, or a partition MAXVALUE or DEFAULT.
 type Encloser interface {
 	// Enclose moves the rows of an outside partition into a new period, and leaves the outside
-	// partition empty. It copies only rows that don't belong to the new period, which must be few. For
-	// a moment, the rows may be in the table called with. Enclose tries once, and may be repeated
-	// after a crash at any point. After ErrUnsupported, nothing has changed.
+	// partition empty. It copies only rows that don't belong to the new period, which must be few. The
+	// parameter with is the name of a table that may hold the rows for a moment. Enclose tries once,
+	// and may be repeated after a crash at any point. After ErrUnsupported, nothing has changed.
 	Enclose(ctx context.Context, t *Table, period rolling.Partition, with string) error
 }
 

@@ -55,7 +55,7 @@ type Predicate struct {
 const LateReason = "outside of every period, when the table was adopted"
 
 // Mirroring is an engine's part of a Mirror. Some of its methods have a default in Mirror. Methods
-// that return SQL return the statements that other methods execute, for people to read.
+// that return SQL text return the statements that the other methods, or the caller, execute.
 type Mirroring interface {
 	// Attributes returns the query for a table's attributes: the fields of each, in order.
 	Attributes(table string) (query string, args []any)

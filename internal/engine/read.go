@@ -61,8 +61,8 @@ type Reader interface {
 	Function(name string, args int) FunctionKind
 	// MergeState returns st with settings under which a temporary table stores any value as it is.
 	MergeState(st State) State
-	// Carry is an expression for a text from which TempTable makes a column's value again, or "" if
-	// the value's own text does.
+	// Carry returns an expression for a text from which TempTable restores a column's value exactly.
+	// It returns "" if the value's usual text is sufficient.
 	Carry(c ResultColumn, expr string) string
 	// TempTable creates a temporary table with the columns of a query, which it doesn't run. The
 	// session has the settings of MergeState. cols describe the query's columns; nil is enough if no

@@ -119,9 +119,9 @@ func (k *Keys) ends(ctx context.Context, from string, prefix []string) (out [2]s
 	return out, err
 }
 
-// next returns a column's first value that is at least least, in the rows whose preceding columns
-// of the key have the values of prefix. It returns "" if there is none. With way " DESC" it returns
-// the last value.
+// next returns the first value of a column of the key that isn't below least, in the rows whose
+// preceding columns have the values of prefix. It returns "" if there is none. With way " DESC" it
+// returns the last value.
 func (k *Keys) next(ctx context.Context, from string, prefix []string, least, way string) (out string, err error) {
 	p := &Keys{k.db, k.cols[:len(prefix)+1]}
 	where, args := "1 = 1", []any(nil)

@@ -49,7 +49,7 @@ type Env struct {
 // Progress shows runs while they are in progress. Its methods may be called from several
 // goroutines.
 type Progress interface {
-	// Begin announces a run; its name is as shown to users.
+	// Begin announces a run, with the name that users see.
 	Begin(result.Run)
 	Interval(result.Interval)
 	End(result.Summary)

@@ -46,7 +46,7 @@ func (w *IdleWatch) Close() error {
 	return errors.Join(errs...)
 }
 
-// Start begins the time of which Stop and Settle judge.
+// Start begins the time over which Stop and Settle judge whether servers are idle.
 func (w *IdleWatch) Start(ctx context.Context) {
 	for _, p := range w.probes {
 		p.Start(ctx)

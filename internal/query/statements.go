@@ -13,15 +13,16 @@ import (
 	"github.com/rowmill/rowmill/internal/sqltext"
 )
 
-// A Batch is the statements of a text, with the line of the text on which each begins, from 1.
-// State has the settings of the session in which they run: the server's defaults.
+// A Batch is the statements of a text. Lines has the line on which each statement begins, from 1.
+// State has the settings of the sessions that run the statements: the server's defaults.
 type Batch struct {
 	Texts []string
 	Lines []int
 	State engine.State
 }
 
-// Place names a statement in messages, counted from 0: nothing if it is the only one.
+// Place names statement i, counted from 0, at the beginning of a message. It returns "" if the
+// batch has only one statement.
 func (b *Batch) Place(i int) string {
 	if len(b.Texts) < 2 {
 		return ""
@@ -29,8 +30,8 @@ func (b *Batch) Place(i int) string {
 	return fmt.Sprintf("statement %d of %d (line %d): ", i+1, len(b.Texts), b.Lines[i])
 }
 
-// Statements divides a text into statements, and refuses one that isn't a query before the first is
-// run.
+// Statements divides a text into statements. It returns an error if one of them isn't a query; no
+// statement has run then.
 func (r *Runner) Statements(ctx context.Context, text string) (*Batch, error) {
 	if i := strings.IndexByte(text, 0); i >= 0 { // servers ignore the rest, or do not
 		err := fmt.Errorf("query: the text has a zero byte on line %d", 1+strings.Count(text[:i], "\n"))
@@ -58,9 +59,9 @@ func (r *Runner) Statements(ctx context.Context, text string) (*Batch, error) {
 	return b, nil
 }
 
-// divide divides a text into its statements, without the semicolons between them and the byte order
-// mark of some editors. A text that has lexical elements that the parser doesn't know is one
-// statement: the server judges it.
+// divide divides a text into its statements. It removes the semicolons between them, and the byte
+// order mark that some editors write. If the parser doesn't know a lexical element of the text, the
+// whole text is one statement, and the server judges it.
 func (b *Batch) divide(text string, syntax sqltext.Syntax) {
 	text = strings.TrimPrefix(text, "\ufeff")
 	spans, err := parse.Statements(text, syntax)
@@ -79,27 +80,28 @@ func (b *Batch) divide(text string, syntax sqltext.Syntax) {
 	}
 }
 
-// reading are the first words of statements that change nothing, main the first words of the
-// statement after WITH.
+// reading are the first words of statements that change nothing. main are the first words of a main
+// statement, which follows the queries of WITH.
 var (
 	reading = []string{"SELECT", "WITH", "VALUES", "TABLE", "SHOW", "DESCRIBE", "DESC", "EXPLAIN", "ANALYZE", "CHECKSUM", "HELP"}
 	main    = []string{"SELECT", "VALUES", "TABLE", "INSERT", "UPDATE", "DELETE", "REPLACE", "MERGE"}
 )
 
-// analyzed are the words after ANALYZE of a statement that runs a query. With any other, it
-// computes statistics of tables.
+// analyzed are the words after ANALYZE in a statement that runs a query. With any other word,
+// ANALYZE computes statistics of tables.
 var analyzed = []string{"FORMAT", "SELECT", "WITH", "VALUES", "INSERT", "UPDATE", "DELETE", "REPLACE"}
 
-// storing are words before INTO of statements that change rows, which the server refuses in the
-// queries of WITH.
+// storing are words before INTO that begin a statement that changes rows: this INTO isn't the INTO
+// of a query. checkReads refuses such a statement by its first word. In the queries of WITH, the
+// server refuses it.
 var storing = []string{"INSERT", "REPLACE", "MERGE"}
 
 // hasInto finds INTO in a text that the parser doesn't divide into words.
 var hasInto = regexp.MustCompile(`(?i)\bINTO\b`).MatchString
 
-// checkReads refuses a statement that isn't a query, and one that stores its answer on the server,
-// which the servers allow in a read-only transaction. What functions and subqueries change is
-// refused by the transaction.
+// checkReads refuses a statement that isn't a query. It also refuses a query that stores its answer
+// on the server, because servers allow that even in a read-only transaction. It doesn't examine
+// functions and subqueries: the read-only transaction stops them from changing anything.
 func checkReads(text string, syntax sqltext.Syntax) error {
 	first, second, before, verb, into, analyze, depth, at := "", "", "", "", false, false, 0, 0
 	for s := sqltext.NewScanner(text, syntax); ; {

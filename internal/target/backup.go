@@ -25,9 +25,10 @@ type Backup struct {
 	programs []*exec.Cmd
 }
 
-// PlanBackup plans a backup in a directory, ready to be started: by mariadb-backup, by
-// pg_basebackup, or of an SQLite file. It returns an error if the server can't be reached, or the
-// programs are missing. Passwords are kept in the directory private.
+// PlanBackup plans the backup of the target whose URL is text into directory dir. It chooses
+// mariadb-backup or pg_basebackup for a server, and a copy by rowmill for an SQLite file. It
+// returns an error if the server can't be reached, or if the programs are missing. It writes files
+// with passwords only into the directory called private.
 func PlanBackup(ctx context.Context, text, dir, private string) (*Backup, error) {
 	p, err := parse(text)
 	if err != nil {
@@ -66,8 +67,8 @@ func PlanBackup(ctx context.Context, text, dir, private string) (*Backup, error)
 	return b, err
 }
 
-// Run makes the backup. note gets a line for each step. The programs inherit the file held, so that
-// its lock lasts until they end, even if this process is killed.
+// Run makes the backup. note gets a line for each step. held is a locked file, which the programs
+// inherit: the lock lasts until they end, even if this process is killed.
 func (b *Backup) Run(ctx context.Context, held *os.File, note func(string)) error {
 	if b.file != nil {
 		return sqlite.Backup(ctx, *b.file, filepath.Join(b.dir, filepath.Base(b.file.Path)))
@@ -101,8 +102,8 @@ func runProgram(c *exec.Cmd) error {
 	return err
 }
 
-// mariadbBackup returns the programs that back up a MariaDB server of this machine. The account may
-// read the server's files.
+// mariadbBackup returns the programs that back up a MariaDB server of this machine. The account
+// that runs rowmill must be able to read the server's files.
 func mariadbBackup(ctx context.Context, t engine.Target, dir, private string) ([]*exec.Cmd, error) {
 	program, err := exec.LookPath("mariadb-backup")
 	if err != nil {
@@ -133,8 +134,8 @@ func mariadbBackup(ctx context.Context, t engine.Target, dir, private string) ([
 	return []*exec.Cmd{exec.CommandContext(ctx, program, args...), exec.CommandContext(ctx, program, "--prepare", "--target-dir="+dir)}, nil
 }
 
-// postgresBackup returns the programs of the server's version that back up a PostgreSQL server, and
-// check the backup.
+// postgresBackup returns programs of the server's version: one backs up a PostgreSQL server, the
+// other checks the backup.
 func postgresBackup(ctx context.Context, t engine.Target, version, dir, private string) ([]*exec.Cmd, error) {
 	major, _, _ := strings.Cut(version, ".")
 	var paths []string

@@ -126,7 +126,7 @@ func (s loaders) refusedByTrigger(t *testing.T) {
 	}
 }
 
-// notRefused checks that errors not caused by the rows are not refusals.
+// notRefused checks that an error that the row didn't cause isn't engine.ErrRefused.
 func (s loaders) notRefused(t *testing.T) {
 	lo := s.loading(t)
 	for name, columns := range map[string][]string{"no such column": {"k", "nowhere"}} {
@@ -154,18 +154,19 @@ func (s loaders) notRefused(t *testing.T) {
 	lo.rows(0, 0)
 }
 
-// Refusals are rows that an engine refuses for reasons of its own, and others that fail for
-// reasons that are not the rows'.
+// Refusals are rows whose insert must fail.
 type Refusals struct {
-	// Setup are statements, which create Tables: no row may stay in those.
+	// Setup are the statements that create Tables. The number of rows in Tables must stay the same.
 	Setup  []string
 	Tables []string
-	// Refused are rows that only lead to a refusal, Ended those that end the transaction.
+	// Refused are bad rows: their inserts fail with engine.ErrRefused, and the transaction goes on.
+	// Ended are rows whose insert fails for another reason, and ends the transaction.
 	Refused, Ended []Refusal
 }
 
-// A Refusal is one row, with an error of the class, unless nil, that contains the text.
-// Around its insert, Before and After are called unless nil.
+// A Refusal is one row whose insert must fail. Class and Text are what the error must be and
+// contain; nil and "" allow any error. Before and After may be nil; they are called before and
+// after the insert.
 type Refusal struct {
 	Name, Table   string
 	Row           []any // names and values of columns: text, int64 or nil

@@ -298,8 +298,9 @@ const mostDigits = 65
 const wordDigits = 9
 
 // fewerDigits reports whether the server may compute a quotient with fewer digits than a merge of
-// pieces. The server chooses the digits by each value, and a function of decimals may return an
-// integer. If all digits after the point fit in one word, both compute the same.
+// pieces. The server chooses the number of digits for each value, and a function of decimals may
+// return an integer. If all digits after the point fit in one word, server and merge compute the
+// same.
 func fewerDigits(c engine.AggregateCall) bool {
 	n := c.Quotients
 	if c.Name == "avg" {
@@ -312,13 +313,13 @@ func fewerDigits(c engine.AggregateCall) bool {
 	return c.Inputs[0].Class == engine.ClassDecimal && scale != 0 && (scale < 0 || c.QuotientDigits == 0 || scale+n*c.QuotientDigits > wordDigits)
 }
 
-// digitsOfRows is the number of digits that a sum may have beyond those of its values: at most
-// 10^12 rows are expected.
+// digitsOfRows is the number of digits by which a sum may be longer than its values: rowmill
+// expects at most 10^12 rows.
 const digitsOfRows = 12
 
-// sumDigits returns the number of digits before the point that a DECIMAL has room for in SUM or
-// AVG, if that may be too few: an intermediate sum may then overflow, in some orders of the rows,
-// and the server cuts it to the largest number. Otherwise it returns -1.
+// sumDigits returns -1 if no intermediate sum of a SUM or AVG can overflow. Otherwise it returns
+// the maximum number of digits before the point of such a sum. In some orders of the rows, a sum
+// may need more digits, and the server then replaces it by the largest number.
 func sumDigits(c engine.AggregateCall) int {
 	if c.Name != "sum" && c.Name != "avg" || c.Inputs[0].Class != engine.ClassDecimal {
 		return -1

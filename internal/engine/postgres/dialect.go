@@ -234,10 +234,10 @@ func (d dialect) dropTable(s engine.DropTable) []string {
 	return append([]string{"DROP VIEW IF EXISTS " + d.list(s.Views)}, drop...)
 }
 
-// createPartitions creates each partition as a table and attaches it. PARTITION OF takes an ACCESS
-// EXCLUSIVE lock on the table; ATTACH allows inserts and queries, scans nothing of an empty table,
-// and creates its indexes. Each partition has its own transaction, so that no lock is held for
-// longer.
+// createPartitions creates each partition as a table, and attaches it. CREATE TABLE ... PARTITION
+// OF would take an ACCESS EXCLUSIVE lock on the partitioned table. ATTACH lets inserts and queries
+// go on; it has no rows to scan, and creates the indexes. Each partition has its own transaction,
+// so that locks are short.
 func (d dialect) createPartitions(s engine.CreatePartitions) ([]string, error) {
 	var out []string
 	for _, p := range s.New {
@@ -252,10 +252,10 @@ func (d dialect) createPartitions(s engine.CreatePartitions) ([]string, error) {
 	return out, nil
 }
 
-// dropPartition detaches the partition first: dropping an attached one locks the whole table for as
-// long as that takes. DETACH CONCURRENTLY waits for the transactions that use the table without
-// blocking new ones, outside of a transaction. The comment marks the table in case a crash leaves
-// it behind.
+// dropPartition detaches the partition, and then drops it: DROP of an attached partition would lock
+// the whole table until it has ended. DETACH CONCURRENTLY waits for the transactions that use the
+// table, and blocks no new ones. It can't run in a transaction. If a crash leaves the detached
+// partition behind, its comment says that rowmill was to drop it.
 func (d dialect) dropPartition(s engine.DropPartition) ([]string, error) {
 	if len(s.Have) == 1 {
 		return nil, fmt.Errorf("drop partition %s of %s: it is the only partition", s.Drop.Name, s.Table.Name)

@@ -23,19 +23,20 @@ type encoder struct {
 	names   string
 	columns []engine.Column
 	limit   int // on the length of a statement of several rows, in bytes
-	// copy is a loader's COPY statement in text format, "" before it is known; noCopy is set
-	// if rows can't be sent by one, and pause is the number of Inserts that don't try it.
+	// copy is a loader's COPY statement in text format; "" before it is known. noCopy means that COPY
+	// can't send the table's rows. pause is the number of next Inserts that don't try COPY.
 	copy   string
 	noCopy bool
 	pause  int
-	// forms are those of COPY in binary format, nil if a column has none, verify is the query
-	// that follows it (see sameTypes), and plain is the number of Inserts that don't try it.
+	// forms are the columns' forms in binary COPY; nil if a column has no such form. verify is the
+	// query to run after a binary COPY (see sameTypes). plain is the number of next Inserts that don't
+	// try binary COPY.
 	forms  []binaryForm
 	verify string
 	plain  int
 	err    error // the first value that can't be encoded
-	// update encodes the same rows as updates of rows whose key exists; nil without
-	// Table.Update. key are the columns of the primary key.
+	// update encodes the same rows as updates of rows whose key exists; it is nil without
+	// Table.Update. key contains the indexes of the primary key's columns.
 	update *encoder
 	key    []int
 }

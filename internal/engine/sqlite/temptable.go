@@ -15,8 +15,9 @@ import (
 
 func (db *reader) MergeState(st engine.State) engine.State { return st }
 
-// Carry implements engine.Reader: a value of SQLite has a type of its own, which isn't in its text,
-// and that of a binary fraction doesn't have all digits. The letter of the type comes first.
+// Carry implements engine.Reader. In SQLite, each value has a type of its own. A value's usual text
+// doesn't tell the type, and the text of a binary fraction lacks digits. The text that Carry
+// returns begins with a letter for the type.
 func (db *reader) Carry(c engine.ResultColumn, expr string) string {
 	if c.Class == engine.ClassInt || c.Class == engine.ClassBytes {
 		return ""
@@ -24,8 +25,9 @@ func (db *reader) Carry(c engine.ResultColumn, expr string) string {
 	return strings.ReplaceAll("CASE typeof($1) WHEN 'integer' THEN 'i' || $1 WHEN 'text' THEN 't' || $1 WHEN 'null' THEN NULL ELSE rowmill_carry($1) END", "$1", expr)
 }
 
-// carried is the function rowmill_carry, of a binary fraction or a blob. Drivers pass NULL, or
-// blobs without bytes, as a nil slice, and may cut texts at a zero byte.
+// carried implements the SQL function rowmill_carry for binary fractions and blobs. Drivers may cut
+// texts at a zero byte, so that carried returns bytes. They pass NULL and blobs without bytes
+// alike, as a nil slice, so that Carry handles NULL.
 func carried(v any) any {
 	switch v := v.(type) {
 	case float64:
@@ -36,7 +38,8 @@ func carried(v any) any {
 	return nil
 }
 
-// uncarried returns the value of a type that a text stands for.
+// uncarried returns the value that a text of Carry stands for. letter is the text's first
+// character.
 func uncarried(letter byte, text []byte) (any, error) {
 	switch letter {
 	case 'i':
@@ -55,9 +58,9 @@ func uncarried(letter byte, text []byte) (any, error) {
 // declaredType matches types of columns that can be declared again as they are.
 var declaredType = regexp.MustCompile(`^[A-Z_][A-Z0-9_]*( [A-Z_][A-Z0-9_]*)*( ?\([0-9]+(, ?[0-9]+)?\))?$`)
 
-// TempTable implements engine.Reader. A column of the query that is one of a table has the same
-// declared type, and so its affinity, by which it is compared; one that is an expression has none.
-// Its values are bound.
+// TempTable implements engine.Reader. If a column of the query is a column of a table, it gets the
+// same declared type, and so the affinity by which SQLite compares values. If it is an expression,
+// it gets no type. Values are bound.
 func (db *reader) TempTable(ctx context.Context, s *engine.Session, name, query string, cols []engine.ResultColumn) (*engine.TempTable, error) {
 	fail := func(err error) (*engine.TempTable, error) {
 		return nil, fmt.Errorf("create temporary table %s: %w", name, err)

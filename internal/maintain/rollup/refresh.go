@@ -19,8 +19,8 @@ const (
 	maxBuckets = 4096
 	// maxGroups is the approximate limit of the rows of several buckets computed together.
 	maxGroups = 50000
-	// notesAtOnce limits the notes that one transaction consumes, marksAtOnce the buckets that one
-	// statement marks.
+	// notesAtOnce limits the notes that one transaction consumes. marksAtOnce limits the buckets that
+	// one statement marks as stale.
 	notesAtOnce = 1000
 	marksAtOnce = 500
 	tries       = 5 // for a transaction that the server rolled back
@@ -39,9 +39,9 @@ func (s *Set) Refresh(ctx context.Context, upTo int64) (int, error) {
 	return s.exclusively(ctx, func(ctx context.Context, w *worker) (int, error) { return w.refresh(ctx, upTo) })
 }
 
-// done reports whether a refresh has nothing to do, without a lock or a write: no note, no stale
-// bucket, and no bucket has ended. With exact = true that isn't known before the partitions are
-// compared.
+// done reports whether a refresh has nothing to do: there is no note, no bucket is stale, and no
+// further bucket has ended. It takes no lock and writes nothing. With exact = true it returns
+// false, because only a comparison of the partitions would tell.
 func (s *Set) done(ctx context.Context, upTo int64) (bool, error) {
 	if s.declared.Exact {
 		return false, nil
@@ -117,7 +117,7 @@ func (w *worker) refresh(ctx context.Context, upTo int64) (total int, err error)
 			if err := ctx.Err(); err != nil {
 				return total, err
 			}
-			if time.Since(compared) > again { // a partition that leaves the table meanwhile, and comes back as it was, is noticed while it is out
+			if time.Since(compared) > again { // to notice partitions that leave the table only for a while, and come back unchanged
 				if err := compare(); err != nil {
 					return total, err
 				}
@@ -136,9 +136,10 @@ func (w *worker) refresh(ctx context.Context, upTo int64) (total int, err error)
 
 // consume turns notes of changed rows into stale buckets, and deletes the notes.
 //
-// A note commits with its rows, and is read before them. So the later computation of the bucket
-// includes the rows of each note read here, and rows that it misses still have theirs. Notes are
-// deleted by the keys that were read: one that commits in the meantime stays.
+// A note commits with its rows, and consume reads notes before rows are computed. The later
+// computation of a bucket therefore includes the rows of each note that consume has read. Rows that
+// the computation misses have a note that is still there: consume deletes only the notes that it
+// has read, and keeps notes that commit in the meantime.
 func (w *worker) consume(ctx context.Context) error {
 	for more := true; more; {
 		err := w.tx(ctx, func(tx *transaction) error {

@@ -142,8 +142,8 @@ func (c *cursor) enter() {
 
 func (c *cursor) leave() { c.depth-- }
 
-// isQuery reports whether a query begins at the index of a token, which may be in parentheses that
-// belong to the query alone.
+// isQuery reports whether a query begins at token i. Parentheses may enclose the query, but nothing
+// besides the query.
 func (c *cursor) isQuery(i int) bool {
 	// The token behind the inner parentheses decides: ((SELECT 1) UNION (SELECT 2)) is a query, and
 	// ((SELECT 1) + 1) isn't.
