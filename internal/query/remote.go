@@ -238,7 +238,6 @@ var (
 	timeType    = regexp.MustCompile(`(?i)^(?:date|datetime)\b`)
 	charType    = regexp.MustCompile(`(?i)^(?:char|varchar|enum)\b`)
 	numberType  = regexp.MustCompile(`(?i)^(?:(?:tiny|small|medium|big)?int|decimal|year)\b`)
-	flipped     = map[string]string{"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 )
 
 // simpleConditions returns the parts of a condition that compare a column of the table with
@@ -251,9 +250,9 @@ func simpleConditions(d engine.Dialect, where *parse.Expr, t *engine.TableParts,
 			continue
 		}
 		args := e.Args
-		op, compares := e.Name, e.Kind == parse.Binary && flipped[e.Name] != ""
+		op, compares := e.Name, e.Kind == parse.Binary && parse.Flipped[e.Name] != ""
 		if compares && parse.Bare(args[1]).Kind == parse.Column {
-			args, op = []*parse.Expr{args[1], args[0]}, flipped[op]
+			args, op = []*parse.Expr{args[1], args[0]}, parse.Flipped[op]
 		}
 		c := columnOf(t, parse.Bare(args[0]), alias)
 		if c == nil {

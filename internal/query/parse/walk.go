@@ -193,3 +193,6 @@ func Equal(a, b *Expr, same func(a, b []string) bool) bool {
 			return a.Desc == b.Desc && a.Nulls == b.Nulls && equal(a.Expr, b.Expr)
 		})
 }
+
+// Flipped is each comparison with its operands exchanged: a < b is b > a.
+var Flipped = map[string]string{"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}

@@ -1,4 +1,4 @@
-package query
+package rollup
 
 import (
 	"strings"
@@ -103,7 +103,7 @@ func TestRolledTime(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			x := &rolledTime{utc: true, traits: c.traits, same: strings.EqualFold, level: &engine.RolledLevel{Rollup: rolling.Rollup{Every: g, By: []string{"sensor", "site"}}},
+			x := &Time{utc: true, traits: c.traits, same: strings.EqualFold, level: &engine.RolledLevel{Rollup: rolling.Rollup{Every: g, By: []string{"sensor", "site"}}},
 				table: &engine.RolledTable{Unit: c.unit, Time: engine.SchemaColumn{Name: "ts", Native: "datetime"},
 					Columns: []engine.SchemaColumn{{Name: "sensor", Type: value.Type{Kind: value.Int}}, {Name: "site", Native: "text", Type: value.Type{Kind: value.Text}}, {Name: "value", Type: value.Type{Kind: value.Int}}}}}
 			if x.fixed(q.Body.Items[0].Expr) {
@@ -150,7 +150,7 @@ func TestBoundOfRolledTime(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", c.expr, err)
 		}
-		x := &rolledTime{utc: c.utc, traits: c.traits, table: &engine.RolledTable{Time: engine.SchemaColumn{Name: "ts", Type: timeTypes[c.native]}}}
+		x := &Time{utc: c.utc, traits: c.traits, table: &engine.RolledTable{Time: engine.SchemaColumn{Name: "ts", Type: timeTypes[c.native]}}}
 		got := ""
 		if pos, ok := x.bound(q.Body.Items[0].Expr); ok {
 			got = time.UnixMicro(pos).UTC().Format("2006-01-02 15:04:05.999999")

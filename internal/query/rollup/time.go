@@ -1,6 +1,7 @@
-package query
+package rollup
 
 import (
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -13,9 +14,9 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A rolledTime finds out whether expressions of a roll-up's time column have one value for all rows
+// A Time finds out whether expressions of a roll-up's time column have one value for all rows
 // of a bucket: date_trunc('day', ts) does in buckets of an hour, and second(ts) doesn't.
-type rolledTime struct {
+type Time struct {
 	table  *engine.RolledTable
 	level  *engine.RolledLevel
 	utc    bool // the session's time zone is UTC
@@ -109,7 +110,7 @@ var charFormats = map[string]granule{"YYYY": perYear, "MM": perMonth, "DD": perD
 // fixed reports whether an expression without aggregates has one value for all rows that a row of
 // the roll-up stands for: it depends only on the roll-up's groups, and on parts of the time that
 // are the same within each bucket.
-func (t *rolledTime) fixed(e *parse.Expr) bool {
+func (t *Time) fixed(e *parse.Expr) bool {
 	e = parse.Bare(e)
 	if e.Query != nil || e.Over != nil || e.Filter != nil || e.OrderBy != nil || e.Qualified || e.Star || e.Distinct {
 		return false
@@ -132,7 +133,7 @@ func (t *rolledTime) fixed(e *parse.Expr) bool {
 }
 
 // own is the granule of the time column's own values.
-func (t *rolledTime) own() granule {
+func (t *Time) own() granule {
 	switch {
 	case t.table.Unit > 0:
 		return granule{step: max(t.table.Unit.Microseconds(), 1)}
@@ -143,7 +144,7 @@ func (t *rolledTime) own() granule {
 }
 
 // isInstant reports whether an expression is the time column as a date and time.
-func (t *rolledTime) isInstant(e *parse.Expr) bool {
+func (t *Time) isInstant(e *parse.Expr) bool {
 	if t.table.Unit == 0 {
 		return t.isTime(e)
 	}
@@ -152,14 +153,14 @@ func (t *rolledTime) isInstant(e *parse.Expr) bool {
 }
 
 // isTime reports whether an expression is the time column.
-func (t *rolledTime) isTime(e *parse.Expr) bool {
+func (t *Time) isTime(e *parse.Expr) bool {
 	e = parse.Bare(e)
 	return e.Kind == parse.Column && t.same(e.Names[len(e.Names)-1], t.table.Time.Name)
 }
 
 // group returns the column of the roll-up's groups that an expression is; "" if it is none, or if
 // one group may have several values, such as 'a' and 'A', of which the roll-up has only one.
-func (t *rolledTime) group(e *parse.Expr) string {
+func (t *Time) group(e *parse.Expr) string {
 	for _, name := range t.level.By {
 		if !t.same(e.Names[len(e.Names)-1], name) {
 			continue
@@ -174,7 +175,7 @@ func (t *rolledTime) group(e *parse.Expr) string {
 }
 
 // exact reports whether values of a column are equal only if they are the same.
-func (t *rolledTime) exact(c engine.SchemaColumn) bool {
+func (t *Time) exact(c engine.SchemaColumn) bool {
 	switch c.Kind {
 	case value.Int, value.Time, value.Bytes:
 		return true
@@ -188,7 +189,7 @@ func (t *rolledTime) exact(c engine.SchemaColumn) bool {
 
 // granule returns the stretch of time within which an expression of the time itself has one value;
 // false for expressions that it doesn't know.
-func (t *rolledTime) granule(e *parse.Expr) (granule, bool) {
+func (t *Time) granule(e *parse.Expr) (granule, bool) {
 	if n, ok := t.division(e); ok {
 		return granule{step: n}, true
 	}
@@ -287,7 +288,7 @@ func plainText(s string) (string, bool) {
 
 // division returns the length in microseconds of the intervals into which an expression divides
 // time: x DIV n, FLOOR(x / n) or x - x % n, where x counts units of time since 1970.
-func (t *rolledTime) division(e *parse.Expr) (int64, bool) {
+func (t *Time) division(e *parse.Expr) (int64, bool) {
 	e = parse.Bare(e)
 	switch {
 	case e.Kind == parse.Binary && e.Name == "DIV":
@@ -310,7 +311,7 @@ func (t *rolledTime) division(e *parse.Expr) (int64, bool) {
 
 // quotient returns the length of n units, where the dividend counts units of time and n is the
 // divisor.
-func (t *rolledTime) quotient(e *parse.Expr) (int64, bool) {
+func (t *Time) quotient(e *parse.Expr) (int64, bool) {
 	x := parse.Bare(e.Args[0])
 	unit := int64(0)
 	switch {
@@ -332,7 +333,7 @@ func (t *rolledTime) quotient(e *parse.Expr) (int64, bool) {
 var timeLayouts = []string{"2006-01-02", "2006-01-02 15:04", "2006-01-02 15:04:05", "2006-01-02 15:04:05.999999"}
 
 // bound returns the position of a literal that the time column is compared with.
-func (t *rolledTime) bound(e *parse.Expr) (int64, bool) {
+func (t *Time) bound(e *parse.Expr) (int64, bool) {
 	e = parse.Bare(e)
 	types := []string{""}
 	if e.Kind == parse.Cast && t.traits.TypedLiterals {
@@ -379,4 +380,40 @@ func (t *rolledTime) bound(e *parse.Expr) (int64, bool) {
 		}
 	}
 	return 0, false
+}
+
+// bounded returns the range of times to which a condition such as ts >= '2024-01-01' limits the
+// rows; ok is false for other conditions.
+func (t *Time) bounded(c *parse.Expr) (from, to int64, ok bool) {
+	from, to = math.MinInt64, math.MaxInt64
+	switch {
+	case c.Kind == parse.Between && !c.Not && t.isTime(c.Args[0]):
+		low, ok1 := t.bound(c.Args[1])
+		high, ok2 := t.bound(c.Args[2])
+		return low, high + 1, ok1 && ok2
+	case c.Kind != parse.Binary || len(c.Args) != 2:
+		return from, to, false
+	}
+	op, x, y := c.Name, c.Args[0], c.Args[1]
+	if t.isTime(y) {
+		x, y = y, x
+		op = parse.Flipped[op]
+	}
+	if !t.isTime(x) {
+		return from, to, false
+	}
+	at, ok := t.bound(y)
+	switch op {
+	case "<":
+		to = at
+	case "<=":
+		to = at + 1
+	case ">":
+		from = at + 1
+	case ">=":
+		from = at
+	default:
+		ok = false
+	}
+	return from, to, ok
 }
