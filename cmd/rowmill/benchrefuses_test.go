@@ -106,7 +106,7 @@ func TestBenchRefuses(t *testing.T) {
 			"--target oracle://x/y":        `unknown scheme "oracle"`,
 			"--preset clasic":              `unknown preset "clasic"`,
 			"--out no/such/run.jsonl":      "no folder no/such",
-			"--out x.jsonl --html x.jsonl": "can't both be",
+			"--out x.jsonl --html x.jsonl": "it writes no .jsonl file",
 			"--json --html -":              "can't both be standard output",
 		},
 		"mixed": {
