@@ -14,8 +14,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// lockTries is how many times a step is tried for a lock, each for lockWait: half a minute in all,
-// and no new statement queues behind it for longer than one try.
+// lockTries is how often a step tries to get its lock. Each attempt lasts up to lockWait: half a
+// minute in all. New statements queue behind the step for one attempt at most.
 const lockTries = 15
 
 // Apply implements engine.DB. DDL runs on a separate connection with a short
@@ -24,9 +24,10 @@ func (db *server) Apply(ctx context.Context, steps ...engine.Step) error {
 	return db.apply(ctx, db.lockTries, steps)
 }
 
-// Try implements engine.Keeper. Only Replace and AddColumn take a lock that inserts or queries wait
-// for, for at most exclusiveWait. Before, they wait up to quietWait without a lock for the
-// transactions that use the period, so that one that stays open blocks the step, but never inserts.
+// Try implements engine.Keeper. Only Replace and AddColumn take a lock that makes inserts or
+// queries wait, for at most exclusiveWait. Before they request it, they wait up to quietWait,
+// without a lock, for the transactions that use the period. So a transaction that stays open blocks
+// the step, but never inserts.
 func (db *server) Try(ctx context.Context, steps ...engine.Step) error {
 	return db.apply(ctx, 1, steps)
 }
@@ -105,8 +106,8 @@ func (c *changer) run(ctx context.Context, statements ...string) {
 	}
 }
 
-// atOnce sends statements as one message, so that the server does not wait for rowmill under a
-// lock. A newline ends each statement, because it may end in a line comment.
+// atOnce sends statements as one message, so that the server does not wait for rowmill while it
+// holds a lock. A newline follows each statement, because the statement may end in a line comment.
 func (c *changer) atOnce(ctx context.Context, statements ...string) {
 	if c.err != nil {
 		return
@@ -227,8 +228,8 @@ func (c *changer) setFree(ctx context.Context, t *engine.Table, child, statement
 	}
 }
 
-// finishDetach finishes interrupted detaches of t: while one is pending, no partition can be
-// detached. The detached tables stay. It reports whether child was among them.
+// finishDetach finishes the interrupted detaches of t's partitions, because t can't detach another
+// one before. It keeps the detached tables, and reports whether child is one of them.
 func (c *changer) finishDetach(ctx context.Context, t *engine.Table, child string) (done bool) {
 	for _, name := range c.texts(ctx, c.pending(t)) {
 		c.run(ctx, c.dialect.detach(t, name)+" FINALIZE")
@@ -306,12 +307,12 @@ func (c *changer) replace(ctx context.Context, s engine.Replace) {
 	}
 }
 
-// proven begins a transaction that locks partitions against writers, and checks the proofs of their
-// rows. Others read, and write to other partitions.
+// proven begins a transaction that locks the old partitions against writers, and checks the proofs
+// of their rows. Other sessions may still read, and write to other partitions.
 //
-// A client that waits for one of these locks will write. It also has a lock on the table, and would
-// be in a deadlock with the change: exclusiveWait is shorter than deadlock_timeout, after which the
-// server might end the client's transaction.
+// A client that waits for one of these locks is about to write. It also holds a lock on the table,
+// so that the client and the change would be in a deadlock. exclusiveWait is shorter than
+// deadlock_timeout, after which the server might end the client's transaction.
 func (c *changer) proven(ctx context.Context, s engine.Replace, children []string) {
 	if s.Proofs == nil {
 		return
@@ -336,8 +337,8 @@ func (c *changer) proven(ctx context.Context, s engine.Replace, children []strin
 	}
 }
 
-// differing are the SQLSTATEs of a table whose columns differ from a partition's: a column that is
-// missing, has another type or constraint, or another collation; one of an index that is missing.
+// differing are the SQLSTATEs by which the server reports that a table differs from a partition: a
+// column is missing, or has another type, constraint or collation, or an index is missing.
 var differing = []string{"42804", "42P21", "42703"}
 
 // drop drops a partition, and the tables that other interrupted steps have left behind.

@@ -14,13 +14,13 @@ import (
 	"github.com/rowmill/rowmill/internal/value"
 )
 
-// COPY in binary format saves the client the writing and the server the reading of text,
-// which is a third of the work for a row of numbers. A value is sent so only if that can't
-// make a difference: where the type of the column is known, and its binary form of this
-// value is the one that its input function would make of the text.
+// COPY in binary format saves the client writing text and the server reading it: a third of the
+// work for a row of numbers. rowmill sends a value in binary only if the server stores the same
+// value as from the text: the column's type is known, and the binary form is the one that the
+// type's input function would make of the text.
 
-// A binaryForm appends a value, not NULL, with its length before it. It reports false if the
-// server might read the text as something else, or refuse it.
+// A binaryForm appends the length of a value, which isn't NULL, and the value. It reports false if
+// the server might read the value's text as another value, or refuse it.
 type binaryForm func(dst []byte, v *engine.Vector, row int) (_ []byte, ok bool)
 
 // binaryForms returns the forms in which values of cols are sent, nil if one has none.
@@ -135,15 +135,16 @@ func (e *encoder) appendForms(dst []byte, forms []binaryForm, b *engine.Batch, r
 	return dst
 }
 
-// mistyped reports whether the server has read more or fewer bytes than were sent for a value:
-// protocol_violation, which is no loss of the connection here, or invalid_binary_representation.
+// mistyped reports whether the server has read more or fewer bytes than rowmill sent for a value.
+// The code is then invalid_binary_representation, or protocol_violation, which here does not mean
+// that the connection is lost.
 func mistyped(err error) bool {
 	var server *pgconn.PgError
 	return errors.As(err, &server) && (server.Code == "08P01" || server.Code == "22P03")
 }
 
-// sameTypes returns a query with a result if the columns don't have the types that a schema has
-// any more. Eight bytes are a number in one type and a time in another, so it is asked once the
+// sameTypes returns a query that has a result if the columns' types are no longer those of a
+// schema. Eight bytes are a number in one type and a time in another, so the query runs once the
 // COPY has locked the table.
 func (e *encoder) sameTypes(s *engine.Schema) string {
 	types := make([]string, len(e.columns))

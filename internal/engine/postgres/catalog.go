@@ -50,16 +50,16 @@ func (db catalog) Exists(ctx context.Context, t *engine.Table) (bool, error) {
 	return string(rows[0][0]) != "0", nil
 }
 
-// dropped reports a partition that was dropped while the statement ran: the statement's snapshot
-// has its row, but pg_get_expr, which reads the catalog as it is now, doesn't find it. What has
-// taken its place isn't among the rows.
+// dropped reports whether a row describes a partition that was dropped while the statement ran. The
+// statement's snapshot still has the partition, but pg_get_expr reads the catalog as it is now and
+// returns NULL. The rows lack whatever has taken the partition's place.
 func dropped(row [][]byte) bool { return row[0] != nil && row[1] == nil }
 
 // mostReads is how often the partitions are read again if some were dropped meanwhile.
 const mostReads = 20
 
-// Partitions includes one whose detach was interrupted: DropPartition finishes it. With a default
-// partition, the others are returned with an engine.DefaultError.
+// Partitions also returns a partition whose detach was interrupted: DropPartition finishes it. If
+// the table has a default partition, an engine.DefaultError accompanies the other partitions.
 func (db catalog) Partitions(ctx context.Context, t *engine.Table) ([]rolling.Partition, error) {
 	rows, err := db.query(ctx, db.dialect.parts(t))
 	for n := 0; err == nil && n < mostReads && slices.ContainsFunc(rows, dropped); n++ {
@@ -159,9 +159,9 @@ func (db catalog) Settings(ctx context.Context) (map[string]string, error) {
 	return out, nil
 }
 
-// durability describes the failures that a commit survives. With synchronous_commit off the server
-// writes commits up to 3 times wal_writer_delay later, so a crash of the server alone loses that
-// much.
+// durability describes the failures that a commit survives. With synchronous_commit off, the server
+// writes a commit up to 3 times wal_writer_delay later: a crash of the server alone loses the
+// commits of that time.
 func durability(settings map[string]string) string {
 	switch {
 	case settings["fsync"] == "off":
@@ -172,7 +172,7 @@ func durability(settings map[string]string) string {
 	return "full"
 }
 
-// walWriterRounds is the most rounds of the WAL writer until an asynchronous commit is written:
+// walWriterRounds is the most rounds that the WAL writer needs to write an asynchronous commit:
 // https://www.postgresql.org/docs/current/wal-async-commit.html.
 const walWriterRounds = 3
 

@@ -40,8 +40,8 @@ func boundsCheck(p rolling.Period) string {
 
 const boundsPrefix = "rowmill_bounds_"
 
-// addCheck renders that CHECK, for which the server reads the detached table. The literals take the
-// column's type, so that the server recognizes the partition constraint.
+// addCheck renders the CHECK of a detached table's bounds, for which the server reads the table.
+// The literals have the column's type, so that the server recognizes the partition constraint.
 func (d dialect) addCheck(t *engine.Table, name string, p rolling.Partition) string {
 	by := d.Quote(t.By)
 	return fmt.Sprintf("ALTER TABLE %s ADD CONSTRAINT %s CHECK (%s IS NOT NULL AND %[3]s >= %[4]s AND %[3]s < %[5]s)",
@@ -125,7 +125,7 @@ func checkReplace(s engine.Replace) error {
 }
 
 // replaceChecked renders one transaction, so that readers see either the old partitions or the new
-// one. With may also be in Out: it is then renamed twice.
+// one. If the name With is also in Out, the table of the new rows is renamed twice.
 func (d dialect) replaceChecked(s engine.Replace) []string {
 	tables := []string{s.Table.Name, s.With}
 	for _, p := range s.Old {
@@ -179,8 +179,8 @@ func (d dialect) rename(s engine.Rename) ([]string, error) {
 	return out, nil
 }
 
-// likeTable lists what a detached table copies. Rows are written to it with their keys, so it has
-// no identity.
+// likeTable lists what a detached table copies. It gets no identity, because rows are written to it
+// with their keys.
 const likeTable = "INCLUDING ALL EXCLUDING IDENTITY EXCLUDING COMMENTS EXCLUDING STATISTICS"
 
 // compressedTarget marks a compressed period. It is the server's minimum: TOAST compresses every
@@ -200,7 +200,7 @@ func (d dialect) createTemplate(t *engine.Table, name string, o engine.Storage, 
 		return []string{q}
 	}
 	out := []string{q + " WITH (fillfactor=100, " + compressedTarget + ")"}
-	// The types of columns determine whether TOAST may compress them, so the server finds them.
+	// Whether TOAST may compress a column depends on its type, so the server finds the columns.
 	// STORAGE MAIN keeps compressed values in the row in spite of the low target.
 	compression := ""
 	if d.lz4 {
@@ -216,8 +216,9 @@ func (d dialect) createTemplate(t *engine.Table, name string, o engine.Storage, 
 	return append(out, "DO "+quoteText(body))
 }
 
-// recompressed is a query for the columns whose values TOAST may compress, with an expression that
-// returns a value uncompressed. A table with generated columns can't be rewritten.
+// recompressed is a query for the columns whose values TOAST may compress, each with an expression
+// that returns the value uncompressed. It finds none in a table with generated columns, which can't
+// be rewritten.
 const recompressed = `SELECT a.attname, format_type(a.atttypid, a.atttypmod) ||
 	CASE WHEN a.attcollation <> t.typcollation THEN ' COLLATE ' || quote_ident(n.nspname) || '.' || quote_ident(o.collname) ELSE '' END,
 	format_type(a.atttypid, a.atttypmod), CASE t.typname WHEN 'jsonb' THEN '%s::text' WHEN 'json' THEN '%s::text' WHEN 'bytea' THEN '%s || ''''::bytea' ELSE '%s || ''''' END
@@ -228,10 +229,11 @@ AND NOT EXISTS (SELECT FROM pg_attribute g WHERE g.attrelid = a.attrelid AND g.a
 
 // compress returns the statement that minimizes the size of a filled table.
 //
-// TOAST stops compressing a row below 2 kB, and does not process it again when it is copied. If the
-// table has a compressed value, the statement rewrites all rows from uncompressed values, down to
-// the table's much lower target, which takes its space a second time. Otherwise it only rebuilds
-// the indexes: a load in primary key order leaves the others' pages two thirds full.
+// TOAST stops compressing a row once it is below 2 kB, and does not process the row again when it
+// is copied. If the table has a compressed value, the statement rewrites all rows from uncompressed
+// values, down to the table's much lower target; meanwhile the table takes its space twice.
+// Otherwise the statement only rebuilds the indexes: a load in primary key order leaves the pages
+// of the other indexes two thirds full.
 func (c *changer) compress(ctx context.Context, name string) string {
 	reindex := "REINDEX TABLE " + c.Quote(name)
 	var compressed, changes []string

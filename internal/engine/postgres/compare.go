@@ -13,9 +13,9 @@ import (
 // comparedRows is how many rows a statement of Compare has.
 const comparedRows = 500
 
-// Compare implements engine.LoaderConn. The rows sent are a list of values, which the
-// server converts to the types of the columns; both sides are compared as text, which
-// every type has. The subquery has a limit so that each row is looked up by the key.
+// Compare implements engine.LoaderConn. It sends the rows as a list of values, which the server
+// converts to the columns' types. The server compares stored and sent rows as text, which every
+// type has. The subquery's LIMIT makes the server look up each row by its key.
 func (l *loader) Compare(_ context.Context, t *engine.Table, cols []engine.SchemaColumn, b *engine.Batch, from, to int, fn func(engine.Compared)) error {
 	if err := l.begun(); err != nil {
 		return err
@@ -73,8 +73,8 @@ func (l *loader) Compare(_ context.Context, t *engine.Table, cols []engine.Schem
 	return nil
 }
 
-// texts sends messages and passes the rows of the reply to fn, as text; nil is NULL. The
-// values are valid until fn returns.
+// texts sends messages and passes each row of the reply to fn as text; nil is NULL. The values are
+// valid until fn returns.
 func (c *wire) texts(messages []byte, fn func(values [][]byte) error) error {
 	if err := c.send(messages); err != nil {
 		return err

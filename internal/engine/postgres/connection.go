@@ -50,8 +50,8 @@ func discard(c *pgconn.PgConn) {
 	}
 }
 
-// borrow passes fn a connection of a pool, which keeps it for the next unless fn fails: PostgreSQL
-// takes several milliseconds of CPU time for a new one.
+// borrow passes a connection of a pool to fn. Unless fn fails, the connection goes back to the
+// pool, because a new one takes PostgreSQL several milliseconds of CPU time.
 func (db *server) borrow(ctx context.Context, pool *sql.DB, fn func(c *pgconn.PgConn) error) error {
 	conn, err := pool.Conn(ctx)
 	if err != nil {
@@ -199,9 +199,9 @@ func (d dialect) searchPath() string {
 	return "SET search_path = " + d.path
 }
 
-// prepareSession prepares a connection. The SET statements go in one message. A
-// query goes in a second one: in the same transaction it could block, if the
-// account's transactions are read-only and deferrable by default.
+// prepareSession prepares a connection. It sends the SET statements in one message, and the query
+// in a second one: in the same transaction the query could block, if the account's transactions are
+// read-only and deferrable by default.
 func (db *server) prepareSession(ctx context.Context, c *pgconn.PgConn, s engine.Connect) error {
 	statements := db.dialect.session(s)
 	messages := []string{strings.Join(statements, "; ")}

@@ -10,9 +10,9 @@ import (
 	"github.com/rowmill/rowmill/internal/value"
 )
 
-// COPY in text format converts a value as the server converts a quoted literal: by the
-// input function of the column's type. So values end up the same by either way, except
-// numbers, which are not quoted in a statement.
+// COPY in text format converts a value by the input function of the column's type, as the server
+// converts a quoted literal. So COPY and a statement store the same values, except numbers, which a
+// statement doesn't quote.
 
 // copies reports whether COPY converts values of cols as an INSERT does.
 func copies(cols []engine.Column, s *engine.Schema) bool {
@@ -69,8 +69,8 @@ func (e *encoder) appendLine(dst []byte, b *engine.Batch, row int) []byte {
 // A copyRow appends a row of a batch to a COPY stream.
 type copyRow func(dst []byte, row int) []byte
 
-// copyRow returns what appends rows of b: in binary format with these forms, in text format
-// without.
+// copyRow returns the function that appends a row of b: in binary format if there are forms, else
+// in text format.
 func (e *encoder) copyRow(forms []binaryForm, b *engine.Batch) copyRow {
 	if forms == nil {
 		return func(dst []byte, row int) []byte { return e.appendLine(dst, b, row) }
@@ -79,8 +79,8 @@ func (e *encoder) copyRow(forms []binaryForm, b *engine.Batch) copyRow {
 }
 
 // copyRows sends rows [from, to) with a COPY statement, chunk bytes at a time. It doesn't wait for
-// the server's CopyInResponse: after an error, the server discards the stream. A value that can't
-// be encoded is errUnsent, and the statement is canceled, unless nothing of it was sent.
+// the server's CopyInResponse: after an error, the server discards the data. If a value can't be
+// encoded, the error is errUnsent, and copyRows cancels a statement that it sends in chunks.
 func (c *wire) copyRows(buf *[]byte, statement string, e *encoder, row copyRow, binary bool, from, to, chunk int, r *reply) error {
 	out, start := beginMessage(appendQuery((*buf)[:0], statement), 'd')
 	defer func() { *buf = out }()

@@ -26,10 +26,10 @@ func (db catalog) Tables(ctx context.Context) ([]engine.ListedTable, error) {
 	return out, engine.About(ctx, err, "list tables")
 }
 
-// defineTable returns the parts of a definition in their order: columns and constraints, then
-// indexes and options. A column with a default from a sequence becomes an identity: the
-// declaration's table gets a sequence of its own. Constraints are without their names, which only
-// one table can have.
+// defineTable is a query for the parts of a definition in order: columns and constraints, then
+// indexes and options. A column whose default is a sequence becomes an identity, because the
+// declaration's table gets a sequence of its own. The query omits the names of constraints, which
+// only one table can have.
 const defineTable = `WITH t AS (SELECT * FROM pg_class WHERE oid = to_regclass($1::text))
 SELECT 'item', a.attnum::int, quote_ident(a.attname) || ' ' || format_type(a.atttypid, a.atttypmod)
 	|| COALESCE((SELECT ' COLLATE ' || quote_ident(n.nspname) || '.' || quote_ident(co.collname) FROM pg_collation co JOIN pg_namespace n ON n.oid = co.collnamespace

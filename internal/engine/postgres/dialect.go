@@ -61,8 +61,8 @@ func childName(t *engine.Table, p rolling.Partition) string {
 	return t.Name + "_" + p.Name
 }
 
-// partitionName is the reverse of childName. A table attached by someone else is the partition of
-// its name in quotes.
+// partitionName is the reverse of childName. If someone else has attached a table, the partition's
+// name is the table's name in quotes.
 func partitionName(t *engine.Table, child string) string {
 	if name, ok := strings.CutPrefix(child, t.Name+"_"); ok && name != "" && name[0] != '"' {
 		return name

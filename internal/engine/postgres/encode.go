@@ -24,13 +24,13 @@ type encoder struct {
 	columns []engine.Column
 	limit   int // on the length of a statement of several rows, in bytes
 	// copy is a loader's COPY statement in text format; "" before it is known. noCopy means that COPY
-	// can't send the table's rows. pause is the number of next Inserts that don't try COPY.
+	// can't send the table's rows. pause is how many of the next Inserts don't try COPY.
 	copy   string
 	noCopy bool
 	pause  int
-	// forms are the columns' forms in binary COPY; nil if a column has no such form. verify is the
-	// query to run after a binary COPY (see sameTypes). plain is the number of next Inserts that don't
-	// try binary COPY.
+	// forms are the columns' forms in binary COPY; nil if a column has none. verify is the query to
+	// run after a binary COPY (see sameTypes). plain is how many of the next Inserts don't try binary
+	// COPY.
 	forms  []binaryForm
 	verify string
 	plain  int
@@ -76,8 +76,8 @@ func (e *encoder) fail(c int, err error) {
 	}
 }
 
-// appendInsert appends an INSERT of the rows of b from row on, up to but not including to. It adds
-// as many as the limit allows, at least one, and returns the row after the last.
+// appendInsert appends an INSERT of the rows of b from row on, up to but not including to: as many
+// as the limit allows, at least one. It returns the first row that it leaves out.
 func (e *encoder) appendInsert(dst []byte, b *engine.Batch, row, to int) ([]byte, int) {
 	start := len(dst)
 	dst = append(dst, e.prefix...)

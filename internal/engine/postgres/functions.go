@@ -8,8 +8,8 @@ import (
 	"github.com/rowmill/rowmill/internal/sqltext"
 )
 
-// recipes implements engine.Reader as far as it knows functions: how an aggregate is split and
-// merged.
+// recipes implements the part of engine.Reader that knows functions: how an aggregate is split into
+// pieces and merged.
 type recipes struct{}
 
 func (recipes) Syntax(st engine.State) sqltext.Syntax {
@@ -37,8 +37,8 @@ func exactText(c engine.SchemaColumn) bool {
 	return c.Collation == "" && (c.Native == "text" || strings.HasPrefix(c.Native, "character varying") || strings.HasPrefix(c.Native, "character("))
 }
 
-// pureFunctions always return the same for the same arguments and settings: those of pg_proc that
-// are immutable, and stable ones that depend on settings alone.
+// pureFunctions always return the same result for the same arguments and settings. They are the
+// immutable functions of pg_proc, and the stable ones that depend on settings alone.
 var pureFunctions = engine.WordSet(`
 	abs acos acosd acosh asin asind asinh atan atan2 atan2d atand atanh cbrt ceil ceiling cos cosd cosh cot cotd
 	degrees div erf erfc exp factorial floor gcd lcm ln log log10 min_scale mod pi pow power radians round scale sign sin
@@ -68,8 +68,8 @@ var pureFunctions = engine.WordSet(`
 
 var clockFunctions = engine.WordSet("now current_timestamp transaction_timestamp statement_timestamp current_date current_time localtime localtimestamp")
 
-// UserFunction implements engine.Reader: a user's function with arguments of other types may fit a
-// call better than the server's own, such as round(double precision, integer).
+// UserFunction implements engine.Reader. A user's function may fit a call better than the server's
+// own, because its arguments have other types. Example: round(double precision, integer).
 func (recipes) UserFunction(ctx context.Context, s *engine.Session, statement string, names []string) (why string, err error) {
 	list := make([]string, len(names))
 	for i, n := range names {
@@ -97,16 +97,16 @@ func (recipes) UserFunction(ctx context.Context, s *engine.Session, statement st
 	return why, err
 }
 
-// impliedOperators are those that a statement may call without their names: by IN, BETWEEN, LIKE,
-// NULLIF, CASE, USING and the like.
+// impliedOperators are operators that a statement may call without naming them: by IN, BETWEEN,
+// LIKE, NULLIF, CASE, USING and the like.
 var impliedOperators = engine.WordSet("= <> != < <= > >= ~~ !~~ ~~* !~~* ~ !~")
 
-// changingOperators is a query for the operators and casts of users, and of extensions, that may
-// return something else in another session or transaction: those whose function isn't immutable.
-// One that is stable returns the same only within a statement. It returns the name of an operator,
-// 'implicit' for a cast that needs no syntax of its own, or an empty text for another cast, and
-// what to say of it. Object identifiers below 16384 are those of the server itself: see
-// FirstNormalObjectId in its transam.h.
+// changingOperators is a query for operators and casts of users and extensions whose function isn't
+// immutable: they may return another result in another session or transaction. (A stable function
+// returns the same result only within a statement.) A row has the operator's name, 'implicit' for a
+// cast that needs no syntax of its own, or an empty text for another cast; and an explanation.
+// Object identifiers below 16384 belong to the server itself: see FirstNormalObjectId in its
+// transam.h.
 const changingOperators = "SELECT o.oprname, 'the operator ' || o.oprname || ' may be one of a user, whose function ' || p.proname || ' isn''t IMMUTABLE' " +
 	"FROM pg_catalog.pg_operator o JOIN pg_catalog.pg_proc p ON p.oid = o.oprcode " +
 	"WHERE o.oid >= 16384 AND p.provolatile <> 'i' AND pg_catalog.pg_operator_is_visible(o.oid) UNION ALL " +
@@ -221,8 +221,8 @@ func exactNumber(c engine.ResultColumn) bool {
 	return c.Class == engine.ClassInt || c.Class == engine.ClassDecimal || strings.HasPrefix(strings.ToLower(c.Native), "numeric")
 }
 
-// varianceRecipe is that of exact numbers, for which the server computes with numeric sums: see
-// numeric_stddev_internal in its numeric.c.
+// varianceRecipe is the recipe of a variance or standard deviation of exact numbers, which the
+// server computes from numeric sums: see numeric_stddev_internal in its numeric.c.
 func varianceRecipe(c engine.AggregateCall) engine.Recipe {
 	name := c.Name
 	below, none := "$1 * ($1 - 1)", "$1 <= 1"
@@ -247,11 +247,11 @@ func varianceRecipe(c engine.AggregateCall) engine.Recipe {
 }
 
 // distinctTexts are types that only the server compares, whose values are equal only if their texts
-// are. Of an interval, a month is equal to 30 days.
+// are. An interval is no such type: its month is equal to 30 days.
 var distinctTexts = engine.WordSet("text varchar char name date time timestamp timestamptz oid inet cidr")
 
-// extremeRecipe is that of min and max. Numbers may be equal with different numbers of digits, and
-// 0 is equal to -0: then the server returns the one that it meets first.
+// extremeRecipe is the recipe of min and max. Equal numbers may have different texts, such as 1.0
+// and 1.00, or 0 and -0: then the server returns the one that it meets first.
 func extremeRecipe(c engine.AggregateCall, same engine.Recipe) (engine.Recipe, bool) {
 	in := c.Inputs[0]
 	switch {
@@ -277,8 +277,8 @@ func extremeRecipe(c engine.AggregateCall, same engine.Recipe) (engine.Recipe, b
 	return engine.Recipe{}, false
 }
 
-// distinctRecipe is that of aggregates of distinct values. Texts of this server stand for one value
-// each, but several values may be equal.
+// distinctRecipe is the recipe of aggregates of distinct values. Each text of this server stands
+// for one value, but several values may be equal, such as 1.0 and 1.00.
 func distinctRecipe(c engine.AggregateCall) (engine.Recipe, bool) {
 	if len(c.Args) != 1 {
 		return engine.Recipe{}, false
@@ -294,8 +294,8 @@ func distinctRecipe(c engine.AggregateCall) (engine.Recipe, bool) {
 	case "count":
 		return engine.Recipe{Group: c.Args, Merge: []string{"count(DISTINCT $1)"}, Zero: true}, !c.Ordered
 	case "sum", "avg":
-		// Of equal numbers with different digits, the one that the server meets first decides about the
-		// digits of the result.
+		// Equal numbers may have different digits. The number that the server meets first decides how
+		// many digits the result has.
 		return engine.Recipe{Group: c.Args, Merge: []string{c.Name + "(DISTINCT $1)"}},
 			!c.Ordered && exactNumber(c.Result) && (in.Class == engine.ClassInt || in.Class == engine.ClassDecimal && in.Scale >= 0)
 	case "array_agg":

@@ -6,14 +6,14 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// altered stands for engine.PartIdentities.Alters: a partition that comes back is another line of
-// pg_inherits.
+// altered stands for engine.PartIdentities.Alters, which isn't needed: a partition that is attached
+// again has a new row in pg_inherits.
 const altered = "none"
 
-// PartIdentities implements engine.PartIdentifier: a partition's OID; its file, which TRUNCATE and
-// what writes the table anew change; the transaction that attached it; and those that last changed
-// rowmill's triggers, such as by DISABLE TRIGGER. Catalogs are read in the transaction's snapshot,
-// as the rows are.
+// PartIdentities implements engine.PartIdentifier. A partition is identified by its OID; its file,
+// which TRUNCATE or a rewrite of the table replaces; the transaction that attached it; and the
+// transactions that last changed rowmill's triggers, such as by DISABLE TRIGGER. Catalogs are read
+// in the transaction's snapshot, as the rows are.
 func (db reader) PartIdentities(ctx context.Context, s *engine.Session, database, table string, parts []string) (*engine.PartIdentities, error) {
 	name := dialect{}.Quote(table)
 	if database != "" {

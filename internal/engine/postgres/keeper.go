@@ -31,9 +31,9 @@ func maintenanceName(cfg *pgconn.Config) string {
 	return cfg.RuntimeParams["application_name"] + " maintenance"
 }
 
-// openPools creates the pools, which connect on first use. Statements use QueryExecModeExec: values
-// are sent as text, whose type the server infers, and no cached plan or description becomes stale
-// when a table changes.
+// openPools creates the pools, which connect on first use. Statements use QueryExecModeExec: they
+// send values as text, whose type the server infers, and cache no plan or description that a change
+// of a table could make stale.
 func (db *server) openPools() error {
 	open := func(config *pgconn.Config, prepare func(context.Context, *pgconn.PgConn) error, o ...stdlib.OptionOpenDB) (*sql.DB, error) {
 		// pgx accepts only a configuration that it has parsed; all of it is replaced.
@@ -100,7 +100,7 @@ func (db *server) Classify(err error) error { return classify(err) }
 
 func (db *server) Words() engine.Words { return words{db.dialect} }
 
-// Running implements engine.Keeper. Without pg_read_all_stats an account sees only its own
+// Running implements engine.Keeper. Without pg_read_all_stats, it counts only the account's own
 // statements.
 func (db *server) Running(ctx context.Context) (n int, err error) {
 	err = db.plain.QueryRowContext(ctx, "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND backend_type = 'client backend' "+
@@ -117,9 +117,9 @@ func (db *server) Standing(ctx context.Context) (why string, err error) {
 // mostStatement is the length to which a blocker's statement is cut, in characters.
 const mostStatement = "200"
 
-// blockers is the query for Blockers: every transaction, also idle or prepared, with a lock on the
-// table or a partition, and while a detach is unfinished those with an older snapshot, for which it
-// waits. own is the application name of maintenance.
+// blockers is the query for Blockers. It returns every transaction, even an idle or prepared one,
+// with a lock on the table or a partition. While a detach is unfinished, it also returns those with
+// a snapshot older than the detach, which waits for them. own is maintenance's application name.
 func (d dialect) blockers(t *engine.Table, own string) string {
 	return "WITH RECURSIVE rel(oid) AS (SELECT " + d.regclass(t.Name) + "::oid UNION SELECT i.inhrelid FROM pg_inherits i JOIN rel ON i.inhparent = rel.oid), " +
 		"held AS MATERIALIZED (SELECT l.pid, l.virtualtransaction FROM pg_locks l JOIN rel ON rel.oid = l.relation " +
@@ -137,7 +137,8 @@ func (d dialect) blockers(t *engine.Table, own string) string {
 }
 
 // Blockers implements engine.Keeper. A prepared transaction has the ID 0; COMMIT PREPARED or
-// ROLLBACK PREPARED ends it. Without pg_read_all_stats, age and statement of others are hidden.
+// ROLLBACK PREPARED ends it. Without pg_read_all_stats, the account doesn't see the age and the
+// statement of other accounts' transactions.
 func (db *server) Blockers(ctx context.Context, t *engine.Table) (out []engine.Blocker, err error) {
 	out, err = engine.ListOf(ctx, db, db.plain, func(r *sql.Rows, b *engine.Blocker) error {
 		var age int64
@@ -148,16 +149,17 @@ func (db *server) Blockers(ctx context.Context, t *engine.Table) (out []engine.B
 	return out, engine.About(ctx, err, "transactions that use "+t.Name)
 }
 
-// The session of the leases is checked every leadPing, and lost after leadWait without
-// an answer. The server releases an unresponsive client's lock only later, after the
-// timeouts of leadSession, so there are never two holders.
+// The session that holds the leases is checked every leadPing, and counts as lost after leadWait
+// without an answer. The server releases an unresponsive client's lock only later, after the
+// timeouts of leadSession, so a lease never has two holders.
 const (
 	leadPing = time.Second
 	leadWait = 3 * time.Second
 )
 
 // leadSession are settings with which the server detects a dead client within about 11 s, instead
-// of two hours, and closes no idle connection. It refuses those it lacks over a Unix socket.
+// of two hours, and closes no idle connection. Over a Unix socket, it refuses those that it lacks
+// there.
 var leadSession = []string{
 	"SET tcp_keepalives_idle = 5", "SET tcp_keepalives_interval = 2", "SET tcp_keepalives_count = 3", "SET tcp_user_timeout = 11000",
 	"SET idle_session_timeout = 0",
@@ -183,8 +185,8 @@ func (db *server) Lead(ctx context.Context, name string) (engine.Lease, error) {
 	})
 }
 
-// Bound implements engine.Bounded. Work that takes long holds up to three connections of pool, and
-// the leases one.
+// Bound implements engine.Bounded. Long work holds up to three connections of pool, and the leases
+// hold one.
 func (db *server) Bound() {
 	db.plain.SetMaxOpenConns(2)
 	db.pool.SetMaxOpenConns(6)

@@ -39,9 +39,9 @@ const (
 	mostEncoders = 100
 )
 
-// loadSession are the settings of a loader's connection. It reads no answer while it sends
-// rows by COPY: messages, which triggers and functions can raise for each row, would fill the
-// buffers of the connection, and both sides would wait for each other.
+// loadSession are the settings of a loader's connection. While it sends rows by COPY, the loader
+// reads no answer. Messages, which triggers and functions can raise for each row, would fill the
+// connection's buffers, and both sides would wait for each other.
 var loadSession = []string{"SET lock_timeout = '" + loadLockWait + "'", "SET client_min_messages = 'error'"}
 
 // Statements of a loader's transaction. Deferred constraints are checked by
@@ -98,8 +98,8 @@ func (l *loader) encoder(t *engine.Table) *encoder {
 	return e
 }
 
-// Insert implements engine.LoaderConn: by COPY if there are many rows and none of them is
-// refused or exists, and otherwise in as few statements as possible.
+// Insert implements engine.LoaderConn. It uses COPY if there are many rows and the server neither
+// refuses one nor has one already, and otherwise as few statements as possible.
 func (l *loader) Insert(ctx context.Context, t *engine.Table, b *engine.Batch, from, to int, more bool) (engine.Ack, error) {
 	e := l.encoder(t)
 	l.undo = ""
@@ -113,14 +113,14 @@ func (l *loader) Insert(ctx context.Context, t *engine.Table, b *engine.Batch, f
 	return l.insert(e, t, b, from, to, more)
 }
 
-// copyPause is the number of Inserts into a table that don't try COPY, once it has met a row
-// that exists, or its binary format, once it has met a value without one: then rows are sent
-// twice, and more are likely to follow.
+// copyPause is how many Inserts into a table don't try COPY after it has met a row that exists, or
+// binary COPY after it has met a value without a binary form. The rows of such an Insert are sent
+// twice, and more of the kind are likely to follow.
 const copyPause = 16
 
-// copy inserts rows by COPY, or reports that they must be sent as statements: because of
-// their types, because they are few, or because the server has refused one, which may be to
-// skip. Then nothing of them is left in the transaction.
+// copy inserts rows by COPY, or reports that they must be sent as statements: because of their
+// types, because they are few, or because the server has refused a row, which may be one to skip.
+// The transaction then has none of the rows.
 func (l *loader) copy(ctx context.Context, e *encoder, t *engine.Table, b *engine.Batch, from, to int, more bool) (ack engine.Ack, done bool, err error) {
 	if to-from < l.db.copyRows || e.noCopy {
 		return ack, false, nil

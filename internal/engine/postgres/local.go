@@ -7,9 +7,9 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// locals is a query for the names and the definitions of what users have made, or extensions, and
-// of the session's time zone: when the first hours of weeks are. Object identifiers below 16384 are
-// those of the server itself: see FirstNormalObjectId in its transam.h.
+// locals is a query for the names and definitions of all that users or extensions have made, and
+// for the session's time zone: when each week begins. Object identifiers below 16384 belong to the
+// server itself: see FirstNormalObjectId in its transam.h.
 const locals = `SELECT 'the session''s time zone', (SELECT pg_catalog.md5(pg_catalog.string_agg(EXTRACT(epoch FROM d::timestamptz)::text, ',' ORDER BY d))
 	FROM pg_catalog.generate_series('1971-01-03'::timestamp, '2037-12-27'::timestamp, '7 days'::interval) d) UNION ALL
 SELECT 'type ' || pg_catalog.format_type(t.oid, NULL), CASE t.typtype
@@ -36,8 +36,8 @@ func (db reader) Locals(ctx context.Context, s *engine.Session, _ engine.State) 
 	return list, engine.About(ctx, err, "read what users have defined")
 }
 
-// localWords finds types and functions whose results differ between databases: those of object
-// identifiers, which each database assigns by itself, and those that use the configuration of text
+// localWords finds types and functions whose results differ between databases: those with object
+// identifiers, which each database assigns itself, and those that use the configuration of text
 // search.
 var localWords = regexp.MustCompile(`(?i)\b(reg(class|collation|config|dictionary|namespace|oper|operator|proc|procedure|role|type)|pg_typeof|\w*ts(vector|query)|ts_\w+)\b`)
 

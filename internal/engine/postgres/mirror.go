@@ -26,7 +26,8 @@ func (m mirror) NoPosition() string {
 	return m.Quote(m.Table.By) + " >= '9999-12-31 23:59:59.999999'"
 }
 
-// Tables: the log has no sequence, so that lastval() of clients still is the table's own.
+// Tables: the log has no sequence, so that a client's lastval() still returns the value of the
+// table's own sequence.
 func (m mirror) Tables() []string {
 	typeOf := words{}.SumColumn
 	out := []string{fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s (%s)", m.Quote(m.Log), m.Definitions(m.Logged(), typeOf))}
@@ -37,9 +38,9 @@ func (m mirror) triggerNames() []string {
 	return []string{m.Table.Name + "__rowmill_log", m.Table.Name + "__rowmill_truncate"}
 }
 
-// Triggers: one for rows only writes keys into the log, so that no row can make it fail; another
-// refuses TRUNCATE. The functions run with the rights of their owner, so that clients need none on
-// the log.
+// Triggers: the trigger for rows only writes keys into the log, so that no row can make it fail.
+// Another trigger refuses TRUNCATE. The functions run with their owner's rights, so that clients
+// need no rights on the log.
 func (m mirror) Triggers(ctx context.Context) ([]engine.MirrorTrigger, error) {
 	schema, err := engine.List[string](ctx, m.db, m.db.SQL(), "SELECT current_schema()::text")
 	if err == nil && len(schema) != 1 {
@@ -92,8 +93,8 @@ func (m mirror) Snapshot(ctx context.Context) (*sql.Tx, error) {
 	return tx, nil
 }
 
-// byIndex makes the planner find each key by its index. Without statistics of a new table it would
-// scan it for a few hundred keys, or compile a query of a millisecond.
+// byIndex makes the planner find each key by its index. A new table has no statistics: the planner
+// would scan all of it for a few hundred keys, or spend a millisecond compiling the query.
 const byIndex = "SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off; SET LOCAL enable_seqscan = off; SET LOCAL jit = off"
 
 func (m mirror) ReplayStatements() []string {
@@ -101,8 +102,8 @@ func (m mirror) ReplayStatements() []string {
 	return slices.Concat([]string{byIndex, take}, use)
 }
 
-// replay returns the statement that takes a batch out of the log, and those that apply it, whose
-// parameters are an array of text for each column of the log.
+// replay returns the statement that takes a batch of entries out of the log, and the statements
+// that apply them. The parameters of the latter are an array of text for each column of the log.
 func (m mirror) replay(limit string, later engine.Predicate) (take string, use []string) {
 	cols := m.Logged()
 	log, late, dst := m.Quote(m.Log), m.Quote(m.Late), m.Quote(m.Target.Name)
@@ -113,9 +114,9 @@ func (m mirror) replay(limit string, later engine.Predicate) (take string, use [
 		names[i] = fmt.Sprintf("k%d", i+1)
 		native[i] = fmt.Sprintf("k%d::%s AS %s", i+1, c.Native, m.Quote(c.Name))
 	}
-	// The log has no order. Only an entry of a row that the copy is still to reach is left to the
-	// copy after all earlier entries: else the row's value of a second unique key might still be
-	// taken by a row that has given it up.
+	// The log has no order. Entries of rows that the copy has yet to reach are taken last, and left to
+	// the copy: before it inserts such a row, all earlier entries are applied. Otherwise another row
+	// might still hold the row's value of a second unique key, although it has given the value up.
 	comes, first := "0", ""
 	if later.Text != "" {
 		comes = "CASE WHEN " + later.Text + " THEN 1 ELSE 0 END"
@@ -128,8 +129,8 @@ func (m mirror) replay(limit string, later engine.Predicate) (take string, use [
 	if m.Target.Rolls {
 		use = append(use, fmt.Sprintf("DELETE FROM %s AS n USING %s AS l WHERE %s", late, keys, m.SameKey(m.Plain, "n.", "l.")))
 	}
-	// OFFSET keeps the other conditions out: with outdated statistics, the planner could prefer an
-	// index on the time to the key.
+	// OFFSET 0 keeps the other conditions out of the subquery: with outdated statistics, the planner
+	// could use an index on the time instead of the key.
 	rows := func(of []engine.SchemaColumn) string {
 		return fmt.Sprintf("FROM (SELECT DISTINCT %s FROM %s AS a) AS l CROSS JOIN LATERAL (SELECT * FROM %s AS s WHERE %s OFFSET 0) AS o",
 			m.List(of, ""), keys, m.Quote(m.Source.Name), m.SameKey(m.Source.Key, "s.", "l."))
@@ -197,9 +198,9 @@ func (m mirror) CutOverStatements(final []string) (remark string, statements []s
 	return "", slices.Concat([]string{"BEGIN", m.lock()}, final, names, []string{"COMMIT"}), err
 }
 
-// names returns the statements that rename both tables, and what has their names in its own:
-// indexes, with the constraints that they are for, and sequences. Programs name them in ON CONFLICT
-// ON CONSTRAINT and currval. Those of partitions are left.
+// names returns the statements that rename both tables, and the indexes, constraints and sequences
+// that are named after them: programs use these names in ON CONFLICT ON CONSTRAINT and currval.
+// Names in partitions stay.
 func (m mirror) names() ([]string, error) {
 	out, err := m.RenameStatements(m)
 	follow := func(on, from string) string {
@@ -216,9 +217,8 @@ END LOOP; END $rowmill$`, quoteText(m.Quote(on)), quoteText(from), quoteText(on)
 	return append(out, follow(m.Aside, m.Source.Name), follow(m.Table.Name, m.Target.Name)), err
 }
 
-// alike returns the statement that gives the target's indexes, with the constraints that they are
-// for, the names of the source's indexes of the same definition, after both tables have their new
-// names.
+// alike returns a statement to run after both tables have their new names. It renames the target's
+// indexes, and thereby their constraints, like the source's indexes of the same definition.
 func (m mirror) alike() string {
 	indexes := func(table string) string {
 		return fmt.Sprintf(`(SELECT c.relname, i.indexrelid, d.def, row_number() OVER (PARTITION BY d.def ORDER BY c.relname) AS n FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid,
@@ -231,8 +231,8 @@ EXECUTE format('ALTER INDEX %%I RENAME TO %%I', r.had, r.name);
 END LOOP; END $rowmill$`, indexes(m.Aside), indexes(m.Table.Name))
 }
 
-// CutOver is one transaction. Sessions waiting for the lock resolve the name again afterwards, also
-// for prepared statements.
+// CutOver is one transaction. A session that waits for its lock looks up the table's name again
+// afterwards, even for a prepared statement.
 func (m mirror) CutOver(ctx context.Context, c engine.CutOver) error {
 	names, err := m.names()
 	if err != nil {

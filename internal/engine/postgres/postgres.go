@@ -74,8 +74,8 @@ type server struct {
 	checked map[string]string
 }
 
-// Open connects to the target and reads the server's version and settings. A server
-// that does not answer is engine.ErrUnreachable.
+// Open connects to the target and reads the server's version and settings. If the server does not
+// answer, the error is engine.ErrUnreachable.
 func Open(ctx context.Context, t engine.Target) (*DB, error) {
 	cfg, err := configOf(ctx, t)
 	if err != nil {
@@ -249,8 +249,8 @@ func (db *server) Scan(ctx context.Context, t *engine.Table, part *rolling.Parti
 	if err != nil {
 		return err
 	}
-	// If the scan ends before the last row, that is an error, after which the server notices the
-	// close.
+	// A scan that ends before the last row is an error, so that borrow closes the connection, which
+	// the server notices.
 	return db.borrow(ctx, db.plain, func(c *pgconn.PgConn) error { return scan(ctx, c, statements[0], t, fn) })
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 // A head is a table partitioned BY HASH of a column, whose partitions are foreign tables of
-// postgres_fdw, one per node. It has no keys, which such a table can't have.
+// postgres_fdw, one per node. It has no keys: a table with such partitions can't have any.
 
 var _ engine.Presenter = (*DB)(nil)
 
@@ -132,8 +132,8 @@ func (db presenter) Present(ctx context.Context, h *engine.Head) ([]engine.HeadS
 	return steps, nil
 }
 
-// Place implements engine.Presenter. A copy of a server has its identifier, but did not start in
-// the same microsecond.
+// Place implements engine.Presenter. A copy of a server has the same identifier, but did not start
+// in the same microsecond.
 func (db presenter) Place(ctx context.Context) (engine.Place, error) {
 	var p engine.Place
 	err := db.plain.QueryRowContext(ctx, "SELECT concat_ws(' ', (SELECT system_identifier FROM pg_control_system()), current_setting('port'), extract(epoch FROM pg_postmaster_start_time())),"+
@@ -236,8 +236,8 @@ func (db presenter) presentServers(ctx context.Context, links []link) ([]engine.
 	return steps, nil
 }
 
-// execSecret executes statements with a password in one transaction. No log of the server may get
-// it.
+// execSecret executes statements with a password in one transaction. The password must not get into
+// a log of the server.
 func (db presenter) execSecret(ctx context.Context, password string, statements ...string) error {
 	err := engine.InTx(ctx, db, db.pool, nil, func(tx *sql.Tx) error {
 		if password != "" {
@@ -265,8 +265,8 @@ func (db presenter) execSecret(ctx context.Context, password string, statements 
 	return engine.HidePassword(classify(err), password)
 }
 
-// presents returns the head's table, nil if there is none. It is an error if that isn't a head of
-// the same nodes. Its Options say in "servers" which ones its partitions have.
+// presents returns the table of the head h, or nil if there is none. A table that isn't a head of
+// the same nodes is an error. Option "servers" of the table names the servers of its partitions.
 func (db presenter) presents(ctx context.Context, h *engine.Head, links []link) (*engine.Schema, error) {
 	is, err := db.catalog().Describe(ctx, h.Table.Name)
 	if errors.Is(err, engine.ErrNoTable) {
@@ -315,8 +315,8 @@ func (db presenter) presents(ctx context.Context, h *engine.Head, links []link) 
 	return is, nil
 }
 
-// ruleOf is the comment of a head: by which it has rows on which node. The server rewrites the
-// expression.
+// ruleOf returns the comment of a head: the rule by which rows belong to nodes. The head's
+// expression doesn't tell the rule, because the server rewrites it.
 func ruleOf(h *engine.Head) string {
 	if h.Slice == 0 {
 		return "rowmill: rows on nodes by " + h.By
@@ -324,8 +324,8 @@ func ruleOf(h *engine.Head) string {
 	return fmt.Sprintf("rowmill: rows on nodes by %s, in slices of %d from %d", h.By, h.Slice, h.Origin)
 }
 
-// headColumns returns the columns of the nodes' tables: as declared while there are none, or while
-// columns are missing.
+// headColumns returns the columns of the nodes' tables, followed by the declared columns that these
+// tables still lack.
 func headColumns(h *engine.Head) []engine.SchemaColumn {
 	if h.Schema != nil && len(h.Schema.Columns) >= len(h.Table.Definition.Columns) {
 		return h.Schema.Columns

@@ -123,8 +123,8 @@ func escaped(s string) string {
 	return "E'" + strings.NewReplacer(`\`, `\\`, "'", "''").Replace(s) + "'"
 }
 
-// Freeze implements engine.Reader. now() is the time at which a transaction began, which can't be
-// set.
+// Freeze implements engine.Reader. It can freeze nothing: now() is the time at which a transaction
+// began, which can't be set.
 func (db reader) Freeze(context.Context, *engine.Session) (engine.State, error) { return nil, nil }
 
 // StateRefusal implements engine.Reader. The driver reads only texts in UTF-8.
@@ -162,8 +162,8 @@ type sqlType struct {
 	class engine.ResultClass
 }
 
-// sqlTypes are the types of which more is known than that only the server compares their texts. A
-// numeric without digits has as many as each value.
+// sqlTypes are the types of which rowmill knows more than that only the server compares their
+// texts. A numeric without a precision has as many digits as each value needs.
 var sqlTypes = map[uint32]sqlType{
 	16: {"boolean", engine.ClassBytes}, 17: {"bytea", engine.ClassBytes}, 19: {"name", engine.ClassText}, 2950: {"uuid", engine.ClassBytes},
 	21: {"smallint", engine.ClassInt}, 23: {"integer", engine.ClassInt}, 20: {"bigint", engine.ClassInt}, 26: {"oid", engine.ClassInt},
@@ -202,8 +202,8 @@ func columnsOf(c *pgconn.PgConn, fields []pgconn.FieldDescription) []engine.Resu
 	return cols
 }
 
-// DescribeQuery implements engine.Reader. The order of texts of dates is that of the dates only in
-// the ISO style, and the order of instants only where the offset from UTC never changes.
+// DescribeQuery implements engine.Reader. Texts of dates sort like the dates only in the ISO style.
+// Texts of instants sort like the instants only where the offset from UTC never changes.
 func (db reader) DescribeQuery(ctx context.Context, s *engine.Session, query string) ([]engine.ResultColumn, error) {
 	cols, err := s.Describe(ctx, query)
 	if err != nil {
@@ -241,8 +241,8 @@ func (db reader) DescribeQuery(ctx context.Context, s *engine.Session, query str
 	return cols, nil
 }
 
-// foldingCollations reports whether the database has collations under which different texts are
-// equal, if there are texts among the columns. Which collation a column has, a result doesn't tell.
+// foldingCollations reports whether the columns include texts and the database has collations under
+// which different texts are equal. A result doesn't tell which collation a column has.
 func foldingCollations(ctx context.Context, s *engine.Session, cols []engine.ResultColumn) (folding bool, err error) {
 	if !slices.ContainsFunc(cols, func(c engine.ResultColumn) bool { return c.Class == engine.ClassText }) {
 		return false, nil
@@ -261,9 +261,9 @@ func fixedZone(zone string) bool {
 
 // OneSnapshot implements engine.Reader: the first session shares its snapshot with the others.
 //
-// A snapshot doesn't have the rows of a table that a transaction has emptied by TRUNCATE, or
-// created, and filled after it: the table is empty in it. So all tables are locked against that
-// before the snapshot, as a statement locks its own.
+// If a transaction truncates or creates a table after the snapshot and then fills it, the table is
+// empty in the snapshot. So OneSnapshot first locks all tables against such changes, as a statement
+// locks its own tables.
 func (db reader) OneSnapshot(ctx context.Context, sessions []*engine.Session, tables []string, _ bool) (proof string, err error) {
 	rollback := func() {
 		for _, s := range sessions {
@@ -293,8 +293,8 @@ const lockPause = 20 * time.Millisecond
 // waitForTables limits how long a session waits for a lock on a table.
 var waitForTables = engine.State{{Name: "lock_timeout", Value: strconv.FormatInt(engine.WaitForTables.Milliseconds(), 10)}}
 
-// snapshot is one attempt of OneSnapshot. Only the first session waits for its locks: another one
-// that did would wait for a statement that waits for the first.
+// snapshot is one attempt of OneSnapshot. Only the first session waits for its locks. Another
+// session might have to wait for a statement that itself waits for the first session.
 func (db reader) snapshot(ctx context.Context, sessions []*engine.Session, tables []string) (proof string, err error) {
 	lock := func(s *engine.Session, how string) error {
 		if len(tables) == 0 {

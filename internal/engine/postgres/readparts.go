@@ -15,8 +15,8 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// Queries of the catalog in a client's session name its schema, because the search path is the
-// client's.
+// Queries of the catalog in a client's session name the schema pg_catalog, because the search path
+// is the client's.
 
 // A planNode is a node of EXPLAIN (FORMAT JSON).
 type planNode struct {
@@ -29,13 +29,13 @@ type planNode struct {
 	Plans    []planNode `json:"Plans"`
 }
 
-// childAlias matches the alias that the server gives a partition in a plan: that of its table and a
-// number, unless there is only one. A query itself may have such an alias: estimates may then be
-// those of another table.
+// childAlias matches the alias that the server gives a partition in a plan: the table's alias and a
+// number, unless the plan has only one partition. If a query itself has such an alias, the
+// estimates may be those of another table.
 var childAlias = regexp.MustCompile(`^(.*)_\d+$`)
 
-// ExplainQuery implements engine.Reader. The plan has the partitions themselves, with aliases that
-// the server makes from that of the table.
+// ExplainQuery implements engine.Reader. The plan names the partitions, with aliases that the
+// server makes from the table's alias.
 func (db reader) ExplainQuery(ctx context.Context, s *engine.Session, query string) (*engine.QueryPlan, error) {
 	var text []byte
 	if err := s.Text(ctx, "EXPLAIN (FORMAT JSON, VERBOSE) "+query, nil, func(v [][]byte) error {
@@ -83,9 +83,9 @@ func (db reader) ExplainQuery(ctx context.Context, s *engine.Session, query stri
 	return plan, nil
 }
 
-// scansOf returns the nodes that read a relation, and the largest number of parallel workers.
-// hidden reports others that read some without naming them: a join or an aggregate that another
-// server computes.
+// scansOf returns the plan's nodes that read a relation, and the largest number of parallel
+// workers. hidden reports whether other nodes read relations without naming them: a join or an
+// aggregate that another server computes.
 func scansOf(n *planNode) (scans []*planNode, workers int, hidden bool) {
 	workers = n.Workers
 	if n.Relation != "" {
@@ -132,8 +132,8 @@ func (db reader) LockedParts(ctx context.Context, s *engine.Session, database, t
 	return db.TableParts(ctx, s, database, table)
 }
 
-// TableParts implements engine.Reader. Partitions are the table's children, by their quoted names
-// with their schemas; one that is partitioned itself is read with all its own. Database is the
+// TableParts implements engine.Reader. Partitions are the table's children, by schema and quoted
+// name. A child that is partitioned itself is one partition with all of its own. Database is the
 // schema.
 func (db reader) TableParts(ctx context.Context, s *engine.Session, database, table string) (*engine.TableParts, error) {
 	name := dialect{}.Quote(table)
@@ -146,8 +146,8 @@ func (db reader) TableParts(ctx context.Context, s *engine.Session, database, ta
 	t := &engine.TableParts{}
 	var oid, kind, temporary, guarded, strategy, key, virtual string
 	err := s.Text(ctx, "SELECT c.oid, n.nspname, c.relname, c.relkind, c.relpersistence = 't', pg_catalog.row_security_active(c.oid), COALESCE(p.partstrat::text, ''), "+
-		// The key as numbers of columns, or nothing if it has an expression, or compares values by other
-		// rules than their column.
+		// The key as numbers of columns, or nothing if the key has an expression, or compares values by
+		// other rules than its column.
 		"COALESCE((SELECT pg_catalog.string_agg(a.attname::text, E'\\x01' ORDER BY k.i) FROM pg_catalog.generate_series(0, p.partnatts - 1) k(i) "+
 		"JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum = p.partattrs[k.i] AND a.attcollation = p.partcollation[k.i] "+
 		"JOIN pg_catalog.pg_opclass o ON o.oid = p.partclass[k.i] AND o.opcdefault "+
@@ -225,8 +225,8 @@ func (db reader) TableParts(ctx context.Context, s *engine.Session, database, ta
 // attached is the condition for children that are read: one that is being detached no longer is.
 const attached = " AND NOT i.inhdetachpending"
 
-// childrenOf fills in the partitions, and returns what identifies each child. The order is that of
-// the texts of their bounds, the default partition last.
+// childrenOf fills in the partitions, and returns what identifies each child. It orders the
+// partitions by the texts of their bounds, the default partition last.
 func (d dialect) childrenOf(ctx context.Context, s *engine.Session, t *engine.TableParts, oid, kind string) (identities [][]string, err error) {
 	order := map[string]bool{} // whether a child has the columns in the table's order
 	at := map[string]int{}

@@ -94,8 +94,8 @@ func (r relation) holds(t *engine.Table, p rolling.Period) bool {
 	return err == nil && from == p.From && to == p.To
 }
 
-// missingIndexes is a query for the statements that create the indexes of t that a table lacks, by
-// their definitions: ATTACH would build them under its lock.
+// missingIndexes is a query for the statements that create the indexes which t has and the table
+// name lacks. It compares definitions. ATTACH would build missing indexes under its lock.
 func (d dialect) missingIndexes(t *engine.Table, name string) string {
 	definitions := func(table string) string {
 		return "SELECT *, row_number() OVER (PARTITION BY kind, indisunique, plain) AS nth FROM (" +
@@ -133,8 +133,9 @@ func (c *changer) prepare(ctx context.Context, t *engine.Table, name string, p r
 	c.run(ctx, statements...)
 }
 
-// dropLeft adds to the transaction that attaches a table, as child, the removal of its other CHECKs
-// with the same condition as that of its bounds: DETACH CONCURRENTLY leaves one behind.
+// dropLeft adds to statements, the transaction that attaches the table name as child, the removal
+// of CHECKs that repeat the condition of the CHECK of its bounds: DETACH CONCURRENTLY leaves one
+// behind.
 func (c *changer) dropLeft(ctx context.Context, name, child string, p rolling.Partition, statements []string) []string {
 	of := "conrelid = " + c.regclass(name) + " AND contype = 'c'"
 	bounds := quoteText(boundsCheck(p.Period))
@@ -153,9 +154,10 @@ const quietWait = 2 * time.Second
 // quietPause is the interval between two queries for the transactions in the way.
 const quietPause = 20 * time.Millisecond
 
-// quiet waits until the transactions that now hold locks on the tables have ended, without a lock
-// that others could queue behind, or fails with ErrLockTimeout and the oldest of them. Autovacuum
-// yields its lock on request.
+// quiet waits until the transactions that now hold locks on the tables have ended. Meanwhile it
+// holds no lock that others could queue behind. When it has waited too long, it fails with
+// ErrLockTimeout and names the oldest of the transactions. It ignores autovacuum, which yields its
+// lock on request.
 func (c *changer) quiet(ctx context.Context, tables ...string) {
 	held := "l.locktype = 'relation' AND l.granted AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) " +
 		"AND l.relation IN (" + engine.QuoteList(tables, c.regclass) + ")"
@@ -164,13 +166,13 @@ func (c *changer) quiet(ctx context.Context, tables ...string) {
 		"WHERE "+held+" AND l.pid IS DISTINCT FROM pg_backend_pid() AND a.backend_type IS DISTINCT FROM 'autovacuum worker'")
 }
 
-// seen waits until no transaction reads from a snapshot older than the CHECK of a detached table,
-// which would see neither the old partition nor these rows. Transactions of a single statement hold
-// their snapshot no longer than their locks.
+// seen waits until no transaction reads from a snapshot older than the CHECK of a detached table:
+// such a snapshot has neither the old partition nor the rows of the table. It doesn't wait for a
+// transaction of a single statement, whose snapshot ends with its locks at the latest.
 //
 // backend_xmin alone is not enough: a long write transaction in any database makes new snapshots
-// look as old as itself. Transactions that began after this process first saw the CHECK are
-// therefore excluded. If one imports an older snapshot, seen waits only for the transaction that
+// look as old as itself. seen therefore excludes transactions that began after this process first
+// saw the CHECK. If one of them imports an older snapshot, seen waits only for the transaction that
 // exported it.
 func (c *changer) seen(ctx context.Context, name string, p rolling.Partition) {
 	is := "o.conrelid = " + c.regclass(name) + " AND o.conname = " + quoteText(boundsCheck(p.Period))
@@ -198,8 +200,8 @@ func (c *changer) seen(ctx context.Context, name string, p rolling.Partition) {
 	}
 }
 
-// await repeats a query until none of the transactions in its first result is left. Its columns are
-// an id, the process, user and start.
+// await repeats the query q until none of the transactions in its first result is left. The columns
+// of q are an id, the process, the user and the start.
 func (c *changer) await(ctx context.Context, why, q string) {
 	q = "SELECT w.*, extract(epoch FROM clock_timestamp() - w.xact_start)::bigint FROM (" + q + ") w (id, pid, usename, xact_start) ORDER BY w.xact_start"
 	first := map[string]bool{}

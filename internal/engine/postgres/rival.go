@@ -11,8 +11,8 @@ import (
 
 var _ engine.Rivaled = (*DB)(nil)
 
-// partmanTables is a query for the tables in which pg_partman, of any schema, says what it keeps,
-// and whether the account may read them.
+// partmanTables is a query for the configuration tables of pg_partman, in any schema, and whether
+// the account may read them.
 const partmanTables = `SELECT quote_ident(n.nspname) || '.part_config', has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relname = 'part_config' AND c.relkind = 'r'
 AND EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = 'automatic_maintenance')`

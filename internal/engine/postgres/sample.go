@@ -14,8 +14,9 @@ import (
 // rowsOfPage is taken for a table without statistics.
 const rowsOfPage = 100
 
-// SampleTable implements engine.TableSampler by TABLESAMPLE SYSTEM, which draws pages: a block is a
-// page. Of pg_stats it reads the number of values and the frequencies of common ones.
+// SampleTable implements engine.TableSampler by TABLESAMPLE SYSTEM, which draws pages, so that a
+// block is a page. From pg_stats it reads the number of values and the frequencies of common
+// values.
 func (db *DB) SampleTable(ctx context.Context, s *engine.Schema, columns []string, o engine.Sampling, fn func(block int, row []sql.NullString)) (*engine.TableSample, error) {
 	out := &engine.TableSample{Columns: map[string]engine.ColumnStatistics{}}
 	name := db.dialect.Quote(s.Name)

@@ -10,9 +10,9 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// periodSizes returns a row for each partition, including its subpartitions. The row count is that
-// of the server's statistics, or, if a crash has reset them, that of the last ANALYZE. It is -1 if
-// the partition has pages but neither count is known.
+// periodSizes returns a row for each partition, including its subpartitions. The row count is from
+// the server's statistics, or from the last ANALYZE if a crash has reset these statistics. It is -1
+// if the partition has pages but neither count is known.
 const periodSizes = `SELECT p.relname, CASE WHEN bool_or(z.rows = 0 AND z.bytes > 0) THEN -1 ELSE sum(z.rows)::bigint END,
 	COALESCE(sum(z.data), 0)::bigint, COALESCE(sum(z.index), 0)::bigint, max(z.bytes)::bigint
 FROM pg_inherits i JOIN pg_class p ON p.oid = i.inhrelid CROSS JOIN LATERAL (

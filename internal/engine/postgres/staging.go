@@ -11,21 +11,22 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// A staging fills a table that has no index, by COPY, and then builds the indexes, all in one
-// transaction, so that the server may write the rows frozen and, with wal_level minimal, without
-// WAL. The table is created in a transaction before, because the lock on the rolling table that
-// this takes would be held until the end, and emptied in this one, which gives the same freedom.
+// A staging fills a table without indexes by COPY and then builds the indexes, all in one
+// transaction. So the server may write the rows frozen and, with wal_level minimal, without WAL. An
+// earlier transaction creates the table, because this takes a lock on the rolling table until the
+// transaction ends. The staging's transaction truncates the table, which has the same advantage as
+// creating it.
 type staging struct {
 	engine.Link[*wire]
 	enc    encoder
 	buf    []byte
 	copies bool
-	// copy and copyBinary are the COPY statements, the second if all columns have forms; indexes
-	// are those that create the indexes, the primary key first.
+	// copy and copyBinary are the COPY statements; copyBinary is for tables whose columns all have
+	// binary forms. indexes are the statements that create the indexes, the primary key first.
 	copy, copyBinary string
 	indexes          []string
-	// unique deletes all but the first of rows with one key; "" if rows that would
-	// violate a key are skipped while they are written, or not at all.
+	// unique is the statement that deletes all but the first of the rows with one key. It is "" if
+	// rows that would violate a key are skipped while they are written, or not at all.
 	unique string
 	sent   int64
 	done   engine.Staged

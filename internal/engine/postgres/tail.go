@@ -11,14 +11,14 @@ import (
 
 var _ engine.Encloser = (*DB)(nil)
 
-// provePart renders the CHECK that proves that the rows of the default partition lie within a
-// period: the server reads them while others write.
+// provePart renders the CHECK that proves that all rows of the default partition lie within a
+// period. The server reads these rows while others write.
 func (d dialect) provePart(t *engine.Table, child string, p rolling.Partition) []string {
 	return []string{d.addCheck(t, child, p) + " NOT VALID", fmt.Sprintf("ALTER TABLE %s VALIDATE CONSTRAINT %s", d.Quote(child), d.Quote(boundsCheck(p.Period)))}
 }
 
-// boundDefault renders the transaction that makes the default partition a period, and an empty
-// table the default partition.
+// boundDefault renders the transaction that turns the default partition into the partition of a
+// period, and creates an empty default partition.
 func (d dialect) boundDefault(t *engine.Table, child string, p rolling.Partition) []string {
 	name := childName(t, p)
 	out := append(d.exclusive(t.Name, child), d.detach(t, child), d.renameTable(child, name), d.attach(t, p), d.dropCheck(name, boundsCheck(p.Period)))

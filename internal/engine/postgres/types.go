@@ -2,8 +2,8 @@ package postgres
 
 import "github.com/rowmill/rowmill/internal/value"
 
-// types are the types by their name in pg_type, of a domain that of its base. Values
-// of all other types are value.Other.
+// types are the types by their name in pg_type; a domain has the name of its base. Values of all
+// other types are value.Other.
 var types = map[string]value.Type{
 	"int2":        {Kind: value.Int, Bits: 16},
 	"int4":        {Kind: value.Int, Bits: 32},
@@ -29,8 +29,8 @@ var types = map[string]value.Type{
 	"uuid":        {Logical: value.UUID},
 }
 
-// typeOf returns the type of a name in pg_type, which format_type writes as native:
-// "numeric(10,2)". That of a domain is the domain's name, without numbers.
+// typeOf returns the type that pg_type calls name and format_type writes as native, such as
+// "numeric(10,2)". For a domain, native is the domain's name, without numbers.
 func typeOf(name, native string) value.Type {
 	n := value.ParseName(native)
 	t := types[name]

@@ -7,9 +7,9 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// onConflictUpdate returns the end of an INSERT that replaces the values of some columns of
-// a row with the same primary key, if they are others. Rows are compared as text: every
-// type has one, and not every type an operator for equality.
+// onConflictUpdate returns the end of an INSERT that replaces some columns of the row with the same
+// primary key, if their values differ. Rows are compared as text: every type has a text, but not
+// every type has an operator for equality.
 func (d dialect) onConflictUpdate(t *engine.Table, set []engine.Column) string {
 	var to, there, sent []string
 	for _, c := range set {
@@ -21,11 +21,11 @@ func (d dialect) onConflictUpdate(t *engine.Table, set []engine.Column) string {
 		d.list(t.PrimaryKey), strings.Join(to, ", "), strings.Join(there, ", "), strings.Join(sent, ", "))
 }
 
-// update updates the rows of an Insert that has skipped some of them, and then releases the
-// Insert's savepoint. The others have been inserted with the same values, so that only skipped rows
-// are changed. The server refuses to change a row twice in a statement: of several rows with one
-// key, each is in a statement of its own. Rows whose keys are equal only to the server are refused
-// (cardinality_violation), together with the others of the Insert.
+// update updates the rows that an Insert has skipped, and then releases the Insert's savepoint. It
+// sends the inserted rows, too: they have the same values already, so that only skipped rows
+// change. The server refuses to change a row twice in a statement, so rows with one key are in
+// different statements. If only the server regards two keys as equal, it refuses both rows
+// (cardinality_violation), together with the other rows of the Insert.
 func (l *loader) update(e *encoder, b *engine.Batch, from, to int, more bool, ack *engine.Ack) error {
 	if ack.Skipped > 0 {
 		for _, rows := range e.rounds(b, from, to) {

@@ -281,8 +281,8 @@ func (c *wire) Answered(err error) bool {
 // Kill implements engine.Linked. It fails if the server is gone.
 func (c *wire) Kill(ctx context.Context) { _ = c.db.kill(ctx, c.pid) }
 
-// Close implements engine.Linked: it closes the connection, with a Terminate message
-// first, for which the server may be gone.
+// Close implements engine.Linked. It sends a Terminate message, for which the server may be gone,
+// and closes the connection.
 func (c *wire) Close() error {
 	c.watch.Close()
 	_ = c.net.SetDeadline(time.Now().Add(time.Second))

@@ -69,8 +69,8 @@ func (w *writer) write(b *engine.Batch, r *reply) error {
 	return w.writeText(b, r)
 }
 
-// errUnsent marks the error of a statement of which nothing was sent. After the error
-// of one that was sent in part, the connection can't be used.
+// errUnsent marks the error of a statement of which nothing was sent. If a part of the statement
+// was sent, the connection can't be used after the error.
 var errUnsent = errors.New("not sent")
 
 // writeText sends the batch as INSERT statements of text: one per row, or as
@@ -107,9 +107,9 @@ func (w *writer) writeText(b *engine.Batch, r *reply) error {
 // number of rows: the usual number, that of a batch's last rows, and two more.
 const maxStatements = 4
 
-// window is how many bytes of a batch are sent before the replies to the previous
-// window are read: the server stops reading if they are not. With rows of at least 30
-// bytes, replies of 21 bytes to the rows of two windows fit into any socket buffer.
+// window is how many bytes of a batch are sent before the replies to the previous window are read:
+// the server stops reading while nobody reads its replies. With rows of at least 30 bytes, replies
+// of 21 bytes to the rows of two windows fit into any socket buffer.
 const window = 64 << 10
 
 // writeBound sends the batch as values bound to prepared statements of per rows
