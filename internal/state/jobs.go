@@ -16,12 +16,12 @@ import (
 // its last look.
 type Job struct {
 	Policy string
-	// Task is its next task, "" if none is known, and Next the time at which that is due, by the clock
+	// Task is the policy's next task, "" if none is known. Next is when the task is due, by the clock
 	// of the table; zero if that is unknown.
 	Task string
 	Next time.Time
-	// Problem is why its last pass failed, or the last look at the table; "" if they succeeded.
-	// Failures are the failed passes since one did.
+	// Problem is why the policy's last pass, or the last look at the table, failed; "" if both
+	// succeeded. Failures is the number of failed passes since the last successful one.
 	Problem  string
 	Failures int
 	// Since is since when the problem is the same one.
@@ -63,8 +63,8 @@ func (s schedule) Jobs(ctx context.Context, table string) ([]Job, error) {
 	}, "SELECT policy, task, next_us, problem, failures, since_us FROM rowmill_schedule WHERE table_name = ? ORDER BY policy", table)
 }
 
-// Schedule records the jobs of a table, unless that is what is recorded. Since is found out. If an
-// earlier version has made the tables, the error is engine.ErrNoTable.
+// Schedule records the jobs of a table, unless the same jobs are recorded already. It finds out
+// Since itself. If an earlier version has made rowmill's tables, the error is engine.ErrNoTable.
 func (s schedule) Schedule(ctx context.Context, table string, jobs []Job) error {
 	were, err := s.Jobs(ctx, table)
 	if err != nil {

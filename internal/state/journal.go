@@ -37,7 +37,7 @@ func (c *Change) Load(v any) error {
 // DropKind is the kind of a change that drops a period.
 const DropKind = "drop"
 
-// A Dropping is the part of such a change's data that other packages may read.
+// A Dropping is the part of a DropKind change's data that other packages may read.
 type Dropping struct {
 	Part rolling.Partition
 }
@@ -113,8 +113,8 @@ func (s journal) End(ctx context.Context, x Exec, c *Change) error {
 	return s.run(ctx, x, fmt.Sprintf("journal of %s: end %s", c.Table, c.ID), "DELETE FROM rowmill_journal"+begun, c.begun()...)
 }
 
-// begun is the condition for a change that began when c did: a process whose lock was lost
-// doesn't touch the change of the same ID that another one has begun since.
+// begun is the condition for a change that began when c did. So a process whose lock was lost
+// doesn't touch a change of the same ID that another process has begun since.
 const begun = " WHERE table_name = ? AND id = ? AND started_us = ?"
 
 func (c *Change) begun() []any { return []any{c.Table, c.ID, c.Started.UnixMicro()} }

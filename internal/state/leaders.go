@@ -27,8 +27,8 @@ func (s leaders) Beat(ctx context.Context, table string) error {
 	return because("record the leader of "+table, err)
 }
 
-// Beats records that this process still leads the tables of its last Beat each, unless another one
-// has taken them over since. It returns their number.
+// Beats records that this process still leads the tables of its Beats, unless another process has
+// taken them over since. It returns the number of these tables.
 func (s leaders) Beats(ctx context.Context) (int64, error) {
 	n, err := s.exec(ctx, s.DB(), "UPDATE rowmill_leaders SET at_us = ? WHERE by_whom = ? AND lane = ?", time.Now().UnixMicro(), engine.Process(), leading)
 	return n, because("record the leader of tables", err)

@@ -21,9 +21,9 @@ type Counts struct {
 	Inserted int64 `json:"inserted"`
 	// Updated rows have changed a row with the same key.
 	Updated int64 `json:"updated"`
-	// Duplicate rows have the key of another, and changed nothing. Of those that were compared with
-	// it, Different have other values, and Repeated have the key of another row of their source, or
-	// both.
+	// Duplicate rows have the key of another row, and changed nothing. Of those that were compared
+	// with that row, Different have other values, Repeated have the key of another row of their own
+	// source. A row may be both.
 	Duplicate int64 `json:"duplicate"`
 	Different int64 `json:"different"`
 	Repeated  int64 `json:"repeated"`
@@ -83,8 +83,8 @@ type Batch struct {
 	Counts
 	// Touched are the ranges in which its rows lie, if known better than by Lower and Upper.
 	Touched []rolling.Period
-	// Extents are where its rows lie; nil stands for Inserted rows from Lower to Upper. The ledger
-	// doesn't have them.
+	// Extents are where the batch's rows lie; nil stands for Inserted rows from Lower to Upper. The
+	// ledger doesn't store extents.
 	Extents []Extent
 }
 
@@ -114,12 +114,12 @@ func noteRows(t *engine.Table) engine.Rows {
 }
 
 // Before reads what the transaction of a source's rows needs to record the batch: whether the table
-// is rolled up, and whether the source is still known. If a file isn't, because its table was
-// recreated, it returns ErrForgotten: the next load begins anew.
+// is rolled up, and whether the source is still known. If a file is unknown, because its table was
+// recreated, Before returns ErrForgotten: the next load begins anew.
 //
 // It is called after the rows are inserted, when nobody can drop the table until the commit. moved
-// reports that DroppedTo has changed since it returned dropped; if not, all periods beyond are
-// still there.
+// reports whether DroppedTo has changed since it returned dropped; if not, all periods beyond
+// dropped still exist.
 func Before(ctx context.Context, l engine.Loader, f *Source, dropped *int64) (rolled, moved bool, err error) {
 	rows := []engine.Rows{noteRows(rollupsOf), noteRows(sourceOf)}
 	fill(rows[0].Batch, f.Table)
@@ -138,10 +138,10 @@ func Before(ctx context.Context, l engine.Loader, f *Source, dropped *int64) (ro
 	return has[0], dropped != nil && !has[2], nil
 }
 
-// Rows returns what to insert in the transaction of the batch's rows. The first is the batch's line
-// of the ledger, which is an engine.ErrDuplicateKey if it is there already. The others are ranges
-// that roll-ups must read again, of every batch: which ones are late is known only after the
-// commit. Inserting a note never waits for another transaction.
+// Rows returns what to insert in the transaction of the batch's rows. First comes the batch's line
+// of the ledger: if the line exists, the insert fails with engine.ErrDuplicateKey. Then come notes
+// of the ranges that roll-ups must read again. Every batch has them, because which batch is late is
+// known only after the commit. Inserting a note never waits for another transaction.
 func (b *Batch) Rows(rolled bool) []engine.Rows {
 	line := noteRows(ledgerTable)
 	fill(line.Batch, slices.Concat([]any{b.Table, b.ID, b.Lower, b.Upper}, b.args(), []any{time.Now().UnixMicro()})...)
@@ -184,7 +184,7 @@ func writerKey(writer string) string { return fmt.Sprintf("%.150s#%016x", writer
 type ledger struct{ *database }
 
 // Touch notes for a table's roll-ups that rows in a range have changed, in the transaction of the
-// change. The writer's name is for users.
+// change. Only users read the writer's name.
 func (s ledger) Touch(ctx context.Context, x Exec, table, writer string, r rolling.Period) error {
 	return because("record changed rows of "+table,
 		s.insert(ctx, x, "rowmill_touched (table_name, lower_pos, upper_pos, writer)", []any{table, r.From, r.To - 1, writerKey(writer)}))
@@ -280,9 +280,10 @@ func (s ledger) Source(ctx context.Context, table, key string) (*Source, error) 
 	return &all[0], nil
 }
 
-// FilesLike returns the files of a table, newest first, that a file may continue: those of its
-// path, and those with rows whose first bytes it has. has reports whether the file's first n bytes,
-// at most most, have a hash. Of all files, which may be very many, it reads few columns.
+// FilesLike returns the files of a table that a given file may continue, newest first: files of its
+// path, and files with rows whose first bytes are the given file's. has reports whether the given
+// file's first n bytes, at most most, have a hash. There may be very many files, so FilesLike reads
+// few of their columns.
 func (s ledger) FilesLike(ctx context.Context, table, path string, most int64, has func(n int64, hash string) bool) ([]Source, error) {
 	var keys []string
 	err := engine.Each(ctx, s.db, s.DB(), func(r *sql.Rows) error {
@@ -321,8 +322,8 @@ func (s ledger) FilesLike(ctx context.Context, table, path string, most int64, h
 	return all, nil
 }
 
-// Unfinished returns the keys and paths of files, and of tables of other servers, whose load into a
-// table has not ended: it runs, or was killed.
+// Unfinished returns the keys and paths of the files, and of other servers' tables, whose load into
+// a table has not ended: it runs, or was killed.
 func (s ledger) Unfinished(ctx context.Context, table string) ([]Source, error) {
 	return list(ctx, s.database, "sources of "+table, func(r *sql.Rows, f *Source) error {
 		f.Table = table
@@ -330,7 +331,7 @@ func (s ledger) Unfinished(ctx context.Context, table string) ([]Source, error) 
 	}, "SELECT source, path, kind FROM rowmill_sources WHERE table_name = ? AND kind IN (?, ?) AND finished = 0 ORDER BY source", table, FileSource, ServerSource)
 }
 
-// Reach returns the range of the rows that the ledger has of a source, empty if it has none.
+// Reach returns the range of a source's rows in the ledger, empty if the ledger has none.
 func (s ledger) Reach(ctx context.Context, f *Source) (p rolling.Period, err error) {
 	var from, to sql.NullInt64
 	_, err = s.one(ctx, s.DB(), "ledger of "+f.Table, []any{&from, &to},
@@ -449,8 +450,9 @@ const (
 	removeBatches = "DELETE FROM rowmill_ledger WHERE table_name = ? AND batch LIKE ?"
 )
 
-// Settle records the loaded offset of a source and the extents of its rows, and removes the cuts up
-// to there and its publications, in one transaction. Its lines of the ledger are kept: see Tidy.
+// Settle records, in one transaction, the loaded offset of a source and the extents of its rows. It
+// removes the cuts up to that offset, and the source's publications. The source's lines of the
+// ledger stay: see Tidy.
 func (s ledger) Settle(ctx context.Context, f *Source, extents []Extent) error {
 	return s.within(ctx, func(tx *sql.Tx) error {
 		if err := s.PutSource(ctx, tx, f); err != nil {
@@ -485,9 +487,9 @@ func (s ledger) Unload(ctx context.Context, f *Source) error {
 	})
 }
 
-// Acknowledge records the loaded offset of a spool, and removes the lines of these batches, which
-// its only owner doesn't send again. It refuses a smaller offset: then a copy of the spool is also
-// being loaded, as on a cloned machine.
+// Acknowledge records the loaded offset of a spool, and removes the ledger's lines of batches that
+// the spool's only owner doesn't send again. It refuses an offset smaller than the recorded one:
+// then a copy of the spool is being loaded, too, as on a cloned machine.
 func (s ledger) Acknowledge(ctx context.Context, f *Source, ids []string) error {
 	f.At = time.Now()
 	return s.within(ctx, func(tx *sql.Tx) error {
@@ -508,8 +510,9 @@ func (s ledger) Acknowledge(ctx context.Context, f *Source, ids []string) error 
 	})
 }
 
-// Tidy removes lines of loaded files and of streams before a time. Until then, a batch that a
-// server has delayed since its loader died can't be committed in addition to its repetition.
+// Tidy removes the ledger's lines of loaded files and of streams before a time. Until then, the
+// line keeps a batch from being committed twice: by its repetition, and by a server that has
+// delayed the batch since its loader died.
 func (s ledger) Tidy(ctx context.Context, table string, before time.Time) error {
 	old, err := engine.List[string](ctx, s.db, s.DB(), "SELECT DISTINCT SUBSTR(batch, 1, 16) FROM rowmill_ledger WHERE table_name = ? AND at_us < ?", table, before.UnixMicro())
 	if err != nil {
@@ -546,7 +549,7 @@ type Extent struct {
 	Rows int64
 }
 
-// Accepted is the extent of a source whose rows are accepted as missing: no row lies there.
+// Accepted is the extent that marks a source whose rows are accepted as missing: no row lies there.
 var Accepted = Extent{Period: rolling.Period{From: math.MinInt64 + 1, To: math.MinInt64 + 2}}
 
 // Extents returns where the rows of a loaded source lie, in order. They outlast the ledger's lines.
@@ -581,7 +584,7 @@ func (s ledger) PutExtents(ctx context.Context, f *Source, all []Extent) error {
 	return s.within(ctx, func(tx *sql.Tx) error { return s.putExtents(ctx, tx, f, all) })
 }
 
-// ForgetSource removes all information about a source, but for where its rows lie: the file is then
+// ForgetSource removes all information about a source except where its rows lie. The file is then
 // treated as new.
 func (s ledger) ForgetSource(ctx context.Context, f *Source, there []Extent) error {
 	return s.within(ctx, func(tx *sql.Tx) error {
@@ -599,8 +602,8 @@ func (s ledger) ForgetSource(ctx context.Context, f *Source, there []Extent) err
 }
 
 // ResetRows removes what is known of a table's rows, in the transaction of x, before the table is
-// created again. No period is sealed, and archived ones are dropped, so that they can be restored.
-// What a spool has delivered, and no longer has, stays known.
+// created again. No period stays sealed, and archived periods become dropped, so that they can be
+// restored. ResetRows keeps what a spool has delivered, because the spool no longer has it.
 func (s ledger) ResetRows(ctx context.Context, x Exec, table string) error {
 	for _, q := range []struct {
 		text string

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Parts are the partitions of which a table's roll-ups have the rows.
+// Parts are the partitions whose rows a table's roll-ups have.
 type Parts struct {
 	// IDs are those of engine.PartIdentities, by the partitions' names.
 	IDs map[string]string
@@ -18,14 +18,14 @@ type Parts struct {
 
 // Compared is when the partitions of a table were last compared.
 type Compared struct {
-	// Alters is the counter of engine.PartIdentities, Definition that of engine.PartsWritten, At the
-	// server's clock.
+	// Alters is from engine.PartIdentities, Definition from engine.PartsWritten; At is by the server's
+	// clock.
 	Alters, Definition string
 	At                 int64
 }
 
-// ofColumn begins the names under which identities of columns are recorded, beside those of
-// partitions.
+// ofColumn begins the names under which identities of columns are recorded, beside the identities
+// of partitions.
 const ofColumn = "column "
 
 // ColumnKey is the name by which PutParts records what identifies a column.
@@ -44,9 +44,9 @@ func (c Compared) text() string {
 // identities records what identifies the partitions that roll-ups have read.
 type identities struct{ *database }
 
-// Parts returns the recorded partitions of a table, nil if none were recorded yet. The table of
-// them is missing, and the error engine.ErrNoTable, if an earlier version made rowmill's own
-// tables.
+// Parts returns the recorded partitions of a table, nil if none were recorded yet. If an earlier
+// version made rowmill's own tables, they lack the table of partitions, and the error is
+// engine.ErrNoTable.
 func (s identities) Parts(ctx context.Context, table string) (*Parts, error) {
 	p := &Parts{IDs: map[string]string{}, Columns: map[string]string{}}
 	begun := false
@@ -72,15 +72,15 @@ func (s identities) Parts(ctx context.Context, table string) (*Parts, error) {
 	return p, nil
 }
 
-// Redefine records another definition, unless they were compared since was.
+// Redefine records another definition, unless the partitions were compared since was.
 func (s identities) Redefine(ctx context.Context, x Exec, table string, was Compared, definition string) error {
 	now := was
 	now.Definition = definition
 	return s.run(ctx, x, "the definition of "+table, "UPDATE rowmill_parts SET identity = ? WHERE table_name = ? AND name = '' AND identity = ?", now.text(), table, was.text())
 }
 
-// PutParts records partitions in place of those of the same names, removes others, and records when
-// they were compared, in the transaction of x.
+// PutParts records the partitions put in place of those of the same names, removes the partitions
+// gone, and records when the table's were compared, in the transaction of x.
 func (s identities) PutParts(ctx context.Context, x Exec, table string, put map[string]string, gone []string, c Compared) error {
 	const what = "partitions of "
 	rows := [][]any{{table, "", c.text(), c.At}}

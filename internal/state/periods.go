@@ -27,8 +27,8 @@ func (s periods) SealedUpTo(ctx context.Context, table string) (int64, error) {
 	return to, err
 }
 
-// DropTo records that retention is about to drop periods up to a position, which never goes back.
-// It is committed before the first of their partitions is detached: see Before.
+// DropTo records that retention is about to drop periods up to a position. The recorded position
+// never goes back. It is committed before the first partition is detached: see Before.
 func (s periods) DropTo(ctx context.Context, table string, to int64) error {
 	return s.run(ctx, s.DB(), "record up to where periods of "+table+" are dropped", "UPDATE rowmill_tables SET dropped_to = ? WHERE name = ? AND dropped_to < ?", to, table, to)
 }
@@ -71,14 +71,14 @@ type Period struct {
 
 const periodColumns = "lower_pos, upper_pos, name, state, row_count, checksum, checked_pos, rebuilt, archive, archive_sum"
 
-// Periods returns the recorded periods of a table in order, including dropped ones, but for those
-// that are open again.
+// Periods returns the recorded periods of a table in order, including dropped periods, but without
+// those that are open again.
 func (s periods) Periods(ctx context.Context, table string) ([]Period, error) {
 	return s.periods(ctx, table, " AND state <> ?", Unsealed)
 }
 
-// PeriodsFrom returns those that are not dropped and begin at a position or later, and reads no
-// others.
+// PeriodsFrom returns those of Periods that are not dropped and begin at a position or later. It
+// reads no others.
 func (s periods) PeriodsFrom(ctx context.Context, table string, from int64) ([]Period, error) {
 	return s.periods(ctx, table, " AND lower_pos >= ? AND state NOT IN (?, ?)", from, Dropped, Unsealed)
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A Publication is the rows that a source has for a period: they are loaded into a table of their
-// own, which then becomes the period. It is recorded before the first batch with such rows, so that
-// the ledger's line of a batch never counts them.
+// A Publication is a source's rows of one period. They are loaded into a table of their own, which
+// then becomes the period. The publication is recorded before the first batch with such rows, so
+// that the batches' lines of the ledger never count these rows.
 type Publication struct {
 	Table, Source string
 	rolling.Period
-	// FromByte is the offset in the source from which rows of the period belong to it, ToByte where
-	// they end; 0 is not known yet.
+	// FromByte is the offset in the source from which rows of the period belong to the publication.
+	// ToByte is where they end, 0 if that is not known yet.
 	FromByte, ToByte int64
 	// State is Routed, Published or Single.
 	State string
@@ -40,15 +40,16 @@ const (
 	Single = "single"
 )
 
-// ErrFilled is the error if a period has many rows, or is gone, and can't be replaced any more.
+// ErrFilled is the error if a publication can't replace a period any more, because the period has
+// many rows, or is gone.
 var ErrFilled = errors.New("the period is no longer empty")
 
-// Has reports whether it has a row at a position, in a batch that begins at a byte.
+// Has reports whether the publication has a row at a position, from a batch that begins at atByte.
 func (p *Publication) Has(pos, atByte int64) bool {
 	return p.Contains(pos) && atByte >= p.FromByte && (p.ToByte == 0 || atByte < p.ToByte)
 }
 
-// Extents returns where its rows lie.
+// Extents returns where the publication's rows lie.
 func (p *Publication) Extents() []Extent {
 	if p.State != Published || p.Inserted+p.Duplicate == 0 {
 		return nil
@@ -61,7 +62,7 @@ const publicationColumns = "lower_pos, upper_pos, lower_byte, upper_byte, state,
 // publications records the publications of each source.
 type publications struct{ *database }
 
-// Publications returns those of a source that is not loaded to its end, in order.
+// Publications returns, in order, the publications of a source that is not loaded to its end.
 func (s publications) Publications(ctx context.Context, table, source string) ([]*Publication, error) {
 	all, err := list(ctx, s.database, "publications of "+table, func(r *sql.Rows, p *Publication) error {
 		p.Table, p.Source = table, source
@@ -115,7 +116,7 @@ func (s publications) PutPublication(ctx context.Context, x Exec, p *Publication
 
 const removePublications = "DELETE FROM rowmill_publications WHERE table_name = ? AND source = ?"
 
-// EndPublications records where those of a source end whose end isn't known.
+// EndPublications records the end of those publications of a source whose end isn't known.
 func (s publications) EndPublications(ctx context.Context, table, source string, to int64) error {
 	return s.run(ctx, s.DB(), "record the publications of "+table,
 		"UPDATE rowmill_publications SET upper_byte = ? WHERE table_name = ? AND source = ? AND upper_byte = 0", to, table, source)

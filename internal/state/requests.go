@@ -25,8 +25,9 @@ type Request struct {
 // requests records requests for work that is due.
 type requests struct{ *database }
 
-// Ask records a request. It replaces one for the same work that is done, or that nobody has taken
-// in time: whoever asked was killed. Otherwise it returns the other one, and records nothing.
+// Ask records a request. It replaces an earlier request for the same work if that is done, or if
+// nobody has taken it within untaken: whoever asked was killed. Otherwise it returns the earlier
+// request, and records nothing.
 func (s requests) Ask(ctx context.Context, table, work string, untaken time.Duration) (other *Request, err error) {
 	if err := s.Ensure(ctx); err != nil {
 		return nil, err

@@ -57,8 +57,8 @@ type Exec = engine.Exec
 // DB returns an Exec outside any transaction.
 func (s *database) DB() Exec { return s.db.SQL() }
 
-// schema returns the statements that create the tables. Every name has at most 191
-// characters, so that a key of two fits InnoDB's 3072 bytes.
+// schema returns the statements that create the tables. Every name has at most 191 characters, so
+// that a key of two names fits InnoDB's 3072 bytes.
 func schema(text string) []string {
 	const name = "VARCHAR(191) NOT NULL"
 	counts := strings.ReplaceAll(countColumns+", ", ",", " BIGINT NOT NULL,")
@@ -125,14 +125,14 @@ func schema(text string) []string {
 		// How what apply took away when it took a table over is given back: statements, as JSON.
 		"CREATE TABLE IF NOT EXISTS rowmill_undo (table_name " + name + ", serial BIGINT NOT NULL, what " + text + " NOT NULL, statements " + text + " NOT NULL, " +
 			"at_us BIGINT NOT NULL, PRIMARY KEY (table_name, serial))",
-		// What identifies the partitions of which exact roll-ups have the rows, and, without
-		// a name, when they were last compared.
+		// What identifies the partitions whose rows exact roll-ups have. A row without a name says when
+		// the partitions were last compared.
 		"CREATE TABLE IF NOT EXISTS rowmill_parts (table_name " + name + ", name " + name + ", identity " + name + ", at_us BIGINT NOT NULL, PRIMARY KEY (table_name, name))",
 	}
 }
 
-// laterColumns are the columns that tables of an earlier version lack: numbers, 0 in rows that
-// exist.
+// laterColumns are the columns that tables of an earlier version lack. They are numbers, and 0 in
+// existing rows.
 var laterColumns = map[string][]string{"rowmill_tables": {"format"}}
 
 // Ensure creates missing tables, columns and views.

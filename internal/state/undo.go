@@ -17,7 +17,7 @@ type Undo struct {
 // takeovers records how takeovers are undone.
 type takeovers struct{ *database }
 
-// AddUndo records how something is given back, before it is taken away; once, whatever the number
+// AddUndo records how to give something back, before apply takes it away; once, whatever the number
 // of attempts.
 func (s takeovers) AddUndo(ctx context.Context, table, what string, statements []string) error {
 	have, err := s.Undos(ctx, table)

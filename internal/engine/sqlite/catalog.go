@@ -44,8 +44,8 @@ func has(conn *connection, q string, args ...driver.Value) (bool, error) {
 	return len(rows) > 0, err
 }
 
-// reading calls fn with a connection of a pool: to read the schema of thousands of tables takes a
-// new one tens of milliseconds.
+// reading calls fn with a connection of a pool: a new connection takes tens of milliseconds to read
+// the schema of thousands of tables.
 func (db *database) reading(ctx context.Context, fn func(*connection) error) error {
 	conn, err := db.reads.Conn(ctx)
 	if err != nil {
@@ -67,8 +67,8 @@ func exists(conn *connection, t *engine.Table) (bool, error) {
 	if found, err := has(conn, dialect{}.exists(t)); found || err != nil {
 		return found, err
 	}
-	// Without its view, a table exists if that of a period does. Other rows are left from tables
-	// that their owner dropped.
+	// Without its view, a table exists if the table of a period does. Other rows of rowmill_periods
+	// are left from tables that their owner dropped.
 	found, err := has(conn, "SELECT 1 FROM rowmill_periods WHERE table_name = ? AND "+hasStore+" LIMIT 1", t.Name)
 	if errors.Is(err, engine.ErrNoTable) {
 		return false, nil
@@ -155,8 +155,8 @@ func (db catalog) Describe(ctx context.Context, name string) (s *engine.Schema, 
 	return s, engine.About(ctx, err, "describe table "+name)
 }
 
-// A schemas cache has the tables that were described at a version of the schema: a description
-// reads all entries of it.
+// A schemas cache has the tables described at one version of the schema, because each description
+// reads the whole schema.
 type schemas struct {
 	mu      sync.Mutex
 	version int64

@@ -170,8 +170,8 @@ func (db changer) checksum(query string) (sum engine.Checksum, err error) {
 	return sum, err
 }
 
-// alike returns ErrDiffers unless two tables have columns of the same names: the view reads them
-// all.
+// alike returns ErrDiffers unless the tables a and b have columns of the same names, because the
+// view reads both.
 func (db changer) alike(a, b string) error {
 	only, err := texts(db.write, "SELECT a.name FROM pragma_table_xinfo(?1) AS a WHERE lower(a.name) NOT IN (SELECT lower(name) FROM pragma_table_xinfo(?2)) "+
 		"UNION SELECT b.name FROM pragma_table_xinfo(?2) AS b WHERE lower(b.name) NOT IN (SELECT lower(name) FROM pragma_table_xinfo(?1))", a, b)
@@ -221,7 +221,7 @@ func (db *database) hasIndex(name string) bool {
 
 // doomedPrefix begins the names of large dropped tables. DROP TABLE reads every page, which locks
 // out other writers for half a second per million rows. So a large table is renamed, and then
-// emptied in parts, after a crash by the next DropTables.
+// emptied in parts. After a crash, the next DropTables continues.
 const doomedPrefix = "rowmill_doomed_"
 
 const (

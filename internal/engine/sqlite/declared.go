@@ -53,8 +53,8 @@ func (d dialect) keep(s engine.Step) ([]string, error) {
 	return nil, fmt.Errorf("sqlite: no rendering of %T", s)
 }
 
-// release renders Release: a plain table with the rows of the view, of which the triggers go with
-// it.
+// release renders Release: it copies the view's rows into a plain table, and drops the view with
+// its triggers.
 func (d dialect) release(s engine.Release) ([]string, error) {
 	if s.Table.Definition == nil {
 		return nil, fmt.Errorf("release %s: it has no definition", s.Table.Name)
@@ -75,8 +75,8 @@ func (d dialect) release(s engine.Release) ([]string, error) {
 	return slices.Concat([]string{"PRAGMA legacy_alter_table = ON"}, transaction(out...), []string{"PRAGMA legacy_alter_table = OFF"}), nil
 }
 
-// replace renders Replace. The new store may have the name of an old one, so these are renamed
-// first.
+// replace renders Replace. It renames the old stores first, because the new store may have the name
+// of an old one.
 func (d dialect) replace(s engine.Replace) ([]string, error) {
 	if err := s.Check(); err != nil {
 		return nil, fmt.Errorf("replace partitions of %s: %w", s.Table.Name, err)
@@ -103,8 +103,9 @@ func inOrder(parts []rolling.Partition) []rolling.Partition {
 	return parts
 }
 
-// relayout renders a change of periods, which leaves parts, as one transaction, without the view.
-// Other views may refer to it, which ALTER TABLE RENAME checks unless legacy_alter_table is set.
+// relayout renders a change of periods as one transaction, which drops the view, makes the change,
+// and creates the view of parts, the periods afterwards. Without legacy_alter_table, ALTER TABLE
+// RENAME would check other views, which may refer to the dropped one.
 func (d dialect) relayout(t *engine.Table, parts []rolling.Partition, change ...string) []string {
 	out := slices.Concat([]string{"DROP VIEW " + d.Quote(t.Name)}, change, d.layout(t, parts))
 	return slices.Concat([]string{"PRAGMA legacy_alter_table = ON"}, transaction(out...), []string{"PRAGMA legacy_alter_table = OFF"})
@@ -188,8 +189,8 @@ func merged(parts []rolling.Partition) (out []rolling.Period) {
 }
 
 // periodsPerTrigger is the number of periods for each trigger. For every row, SQLite initializes
-// all triggers, and evaluates a statement per period: of 500, 50 us with 16 or 32 per trigger, 100
-// us with 4, and 5 ms with all in one.
+// all triggers, and evaluates a statement per period. With 500 periods, a row takes 50 us with 16
+// or 32 periods per trigger, 100 us with 4, and 5 ms with one trigger for all.
 const periodsPerTrigger = 16
 
 // Messages of the triggers. classify recognizes the first.
@@ -237,8 +238,8 @@ func (d dialect) triggers(t *engine.Table, columns []rolling.DefinedColumn, part
 	return append(out, r.checks(parts)...)
 }
 
-// spelt returns a column's new value as it is stored. In different formats one instant would be two
-// keys: By has six fractional digits, or none, as in words.Literal.
+// spelt returns a column's new value as it is stored. One instant in two formats would be two keys,
+// so By has six fractional digits, or none, as in words.Literal.
 func (r *router) spelt(column, value string) string {
 	if !strings.EqualFold(column, r.t.By) || epochOf(r.t) != 0 {
 		return value

@@ -12,8 +12,8 @@ import (
 
 var _ engine.Definer = (*DB)(nil)
 
-// Tables implements engine.Definer. Rolling tables are views, and not listed, nor are the tables of
-// their periods.
+// Tables implements engine.Definer. It lists neither rolling tables, which are views, nor the
+// tables of their periods.
 func (db catalog) Tables(ctx context.Context) ([]engine.ListedTable, error) {
 	names, err := db.sizer().Named(ctx, "")
 	if err != nil {

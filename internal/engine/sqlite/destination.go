@@ -14,9 +14,9 @@ import (
 
 // A destination is a table into which a writer or a loader inserts rows, with its periods.
 //
-// Rows of a rolling table are inserted into the tables of their periods, which runs the
-// triggers of those tables. The checks of the view's triggers, the type of column By and
-// that a period exists, are made here.
+// Rows of a rolling table are inserted into the tables of their periods, which runs the triggers of
+// those tables. The destination itself checks what the view's triggers would check: the type of
+// column By, and that a period exists.
 type destination struct {
 	db     *database
 	table  *engine.Table
@@ -35,8 +35,8 @@ type destination struct {
 	update *destination
 }
 
-// stored is a table of a destination, with its prepared INSERT of one row if the method is
-// Prepared. SQLite allows 32766 values, but more rows are not faster.
+// A stored is a table of a destination. If the method is Prepared, it has the table's prepared
+// INSERT of one row: SQLite allows 32766 values, but more rows are not faster.
 type stored struct {
 	enc  encoder
 	stmt stmt
@@ -50,8 +50,8 @@ const (
 	// rowsPerText is the maximum number of rows of an INSERT with literals. SQLite
 	// limits the length of a statement to 1 GB; only available memory limits parsing.
 	rowsPerText = 1000
-	// mostStored limits the prepared statements of a destination, of some 10 KB: one
-	// for each period with inserted rows.
+	// mostStored limits the prepared statements of a destination: one of some 10 KB for each period
+	// with inserted rows.
 	mostStored = 64
 )
 

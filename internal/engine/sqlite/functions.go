@@ -7,8 +7,8 @@ import (
 	"github.com/rowmill/rowmill/internal/sqltext"
 )
 
-// recipes implements engine.Reader as far as it knows functions: how an aggregate is split and
-// merged.
+// recipes implements the part of engine.Reader that knows functions: how an aggregate is split into
+// pieces and merged.
 type recipes struct{}
 
 func (recipes) Syntax(engine.State) sqltext.Syntax {
@@ -47,8 +47,8 @@ var aggregateFunctions = engine.WordSet(`
 var windowFunctions = engine.WordSet(`
 	row_number rank dense_rank percent_rank cume_dist ntile lag lead first_value last_value nth_value`)
 
-// timeFunctions are pure if they have a time among their arguments, that is at least this number of
-// arguments: else they return the current time.
+// timeFunctions are pure if one of their arguments is a time, that is with at least this number of
+// arguments. With fewer, they return the current time.
 var timeFunctions = map[string]int{"date": 1, "time": 1, "datetime": 1, "julianday": 1, "unixepoch": 1, "strftime": 2, "timediff": 2}
 
 // functions are the lists together.
@@ -86,14 +86,13 @@ func (recipes) ClockValue(string) string { return "" }
 
 func (recipes) Ambiguous(engine.ResultColumn, string, engine.KeyUse) string { return "" }
 
-// Aggregate implements engine.Reader. A column may hold values of any type: a sum is exact only if
-// all of them are integers.
+// Aggregate implements engine.Reader. A column may hold values of any type, and its sum is exact
+// only if all of them are integers.
 func (recipes) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 	if c.Ordered || c.Separator != "" || len(c.Args) > 1 {
 		return engine.Recipe{}, false
 	}
-	// A value in a temporary table is that of an expression, and not of a column: see
-	// Semantics.Affinity.
+	// The + makes the value of a temporary table's column an expression: see Semantics.Affinity.
 	const value = "(+$1)"
 	compared := len(c.Inputs) == 1 && c.Inputs[0].Class != engine.ClassOther
 	count := engine.Recipe{Parts: []string{"count($1)"}, Merge: []string{"coalesce(sum($1), 0)"}, Value: value, Steps: []engine.MergeStep{engine.MergeSum}, Zero: true, Integers: true}
@@ -110,8 +109,7 @@ func (recipes) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 	case c.Name == "sum":
 		return engine.Recipe{Parts: []string{integerSum}, Merge: []string{"sum($1)"}, Value: value, Steps: []engine.MergeStep{engine.MergeSum}, Integers: true}, true
 	case c.Name == "avg":
-		// The server divides the sum of integers, which is exact, by their number: both as binary
-		// fractions.
+		// The server divides the exact sum of the integers by their number, both as binary fractions.
 		return engine.Recipe{
 			Parts: []string{integerSum, "count($1)"}, Merge: []string{"sum($1)", "coalesce(sum($1), 0)"}, Value: "(CAST($1 AS REAL) / $2)", Integers: true,
 		}, true
@@ -136,8 +134,8 @@ func (recipes) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 	return engine.Recipe{}, false
 }
 
-// integerSum is the sum of integers in a piece. SQLite refuses a sum beyond its integers, which may
-// depend on the order of the additions: then, and if there are other values than integers, it isn't
-// a number, and the whole query tells. The sum of as many pieces as a view may have terms, 500, is
-// within its integers.
+// integerSum is the sum of the integers in a piece. It isn't a number if the piece has other
+// values, or if the sum may be beyond SQLite's integers: SQLite might refuse it, depending on the
+// order of the additions. Then only the whole query tells. The sum of 500 pieces, the most terms of
+// a view, is within SQLite's integers.
 const integerSum = "CASE WHEN total(abs(CAST($1 AS REAL))) < 1e16 AND total(typeof($1) NOT IN ('integer', 'null')) = 0 THEN sum($1) ELSE 'other' END"

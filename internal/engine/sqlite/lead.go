@@ -19,9 +19,9 @@ import (
 )
 
 // Lead implements engine.Keeper. It locks a file beside the database, PATH-rowmill-NAME.lock, with
-// a lock of the operating system, which ends with the process. Release keeps the file, except for
-// the locks of a source that is loaded and of a period that is published: their number is
-// unlimited. On a network file system the lock is as reliable as its locks.
+// a lock of the operating system, which ends with the process. Release removes the file only for
+// the lock of a source that is loaded or of a period that is published: their number is unlimited.
+// On a network file system the lock is as reliable as that system's locks.
 func (db *database) Lead(ctx context.Context, name string) (engine.Lease, error) {
 	path, err := lockPath(db.path, name)
 	if err != nil {
@@ -66,8 +66,8 @@ func (db *database) Holder(name string) (string, error) {
 }
 
 // Stamp implements engine.LocalFile. A change appends to the write-ahead log or a journal, or
-// writes the file, and so changes a time or a size. Times have steps of some milliseconds: what was
-// written just now may be written again without a trace.
+// writes the file, and so changes a time or a size. Times have steps of some milliseconds: a file
+// written just now may be written again without a trace, and gets no stamp.
 func (db *database) Stamp() string {
 	out := ""
 	for _, suffix := range []string{"", "-wal", "-journal"} {

@@ -13,13 +13,13 @@ import (
 // A loader inserts rows of several tables in one transaction.
 //
 // All writers take turns on the DB's connection. A transaction holds the turn from Begin until
-// Commit, Reset, Close, or an error that ends it. Until then the caller must not wait for another
+// Commit, Reset, Close, or an error that ends it. Meanwhile the caller must not wait for another
 // operation that writes through the same DB, such as a Writer, Try, or another loader: that would
-// be a deadlock. Begin waits for a limited time, a Writer until its context ends.
+// be a deadlock. Begin waits for the turn for a limited time, a Writer until its context ends.
 //
-// Each Insert except the first of a transaction has a savepoint. SQLite copies
-// every page at its first change after the savepoint, so that rows take up to
-// twice as long with three secondary indexes.
+// Each Insert except the first of a transaction has a savepoint. SQLite copies every page at its
+// first change after the savepoint, so that rows take up to twice as long with three secondary
+// indexes.
 type loader struct {
 	db     *database
 	tables map[*engine.Table]*destination

@@ -18,8 +18,8 @@ type mirror struct {
 	db *database
 }
 
-// Attributes implements engine.Mirroring. SQLite has no names for foreign keys of the table, and of
-// others that refer to it.
+// Attributes implements engine.Mirroring. SQLite has no names for foreign keys, neither of the
+// table nor of tables that refer to it.
 func (m mirror) Attributes(table string) (query string, args []any) {
 	return `SELECT 'stay', 'foreign key ' || m.name || '(' || group_concat(f."from", ', ') || ')', 'drop it: a rolling table can have none', '' FROM sqlite_schema AS m, pragma_foreign_key_list(m.name) AS f
 WHERE m.type = 'table' AND (m.name = ?1 OR lower(f."table") = lower(?1)) GROUP BY m.name, f.id
@@ -53,8 +53,8 @@ func (m mirror) Snapshot(ctx context.Context) (*sql.Tx, error) { return m.db.SQL
 
 func (m mirror) ReplayStatements() []string { return m.replay(m.Target.Periods) }
 
-// replay returns the statements of a batch: the entries up to an id, their parameter. Nothing else
-// can write meanwhile.
+// replay returns the statements that apply a batch, the log's entries up to an id. The id is their
+// parameter. No other transaction can write meanwhile.
 func (m mirror) replay(parts []rolling.Partition) []string {
 	src, log, late, cols := m.Quote(m.Source.Name), m.Quote(m.Log), m.Quote(m.Late), m.List(m.Columns, "")
 	batch := func(key []engine.SchemaColumn) string {
@@ -98,8 +98,8 @@ func (m mirror) Replay(ctx context.Context, x engine.Exec, limit int, _ engine.P
 	return n, engine.ExecEach(ctx, x, m.replay(parts), id.Int64)
 }
 
-// Renaming checks all views and triggers, one of which names a table that is temporarily missing,
-// unless this pragma is set outside a transaction.
+// Renaming checks all views and triggers, and one of the triggers names a table that is temporarily
+// missing. This pragma, set outside a transaction, turns these checks off.
 const (
 	renameUnchecked = "PRAGMA legacy_alter_table = ON"
 	renameChecked   = "PRAGMA legacy_alter_table = OFF"

@@ -12,10 +12,10 @@ import (
 // interface: that takes longer than the insert. native_cgo.go and native_pure.go have the
 // calls, for the C code and for its translation to Go.
 
-// A stmt is a prepared statement. Its method run executes it several times, each time
-// with the next of the bound values, in the format of appendBound. It returns the number
-// of rows of a query, or of rows that the statement has changed, without those that
-// triggers changed. Its method close may be called after the connection was closed.
+// A stmt is a prepared statement. Its method run executes it several times, each time with the next
+// of the bound values, in the format of appendBound. run returns the number of rows of a query, or
+// of rows that the statement itself has changed, without those that triggers changed. close may be
+// called after the connection was closed.
 type stmt struct {
 	db handle
 	p  pointer
@@ -35,8 +35,8 @@ func (h handle) exec(sql []byte) (int64, error) {
 	return h.execute(sql)
 }
 
-// A stopper interrupts statements of the connections that it is attached to, which call a
-// function that reads its flag. Its method free may be called once no connection has it.
+// A stopper interrupts statements of the connections that it is attached to: they call a function
+// that reads the stopper's flag. free may be called once no connection has the stopper.
 type stopper struct{ flag *int32 }
 
 // SetDeadline sets the flag, or clears it if t is the zero time.
@@ -49,8 +49,8 @@ func (s *stopper) SetDeadline(t time.Time) error {
 	return nil
 }
 
-// Figures of sqlite3_db_status for a handle's method status, which returns NaN if SQLite
-// doesn't have one, by SQLite's numbers (sqlite3.h, SQLITE_DBSTATUS_*).
+// Figures of sqlite3_db_status, by SQLite's numbers (sqlite3.h, SQLITE_DBSTATUS_*), for a handle's
+// method status. It returns NaN for a figure that this SQLite doesn't have.
 const (
 	statusCacheUsed  = 1
 	statusCacheHit   = 7

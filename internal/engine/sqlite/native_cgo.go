@@ -109,8 +109,8 @@ static long long rowmill_run(void *db, void *stmt, const unsigned char *p, int v
 // it.
 static int rowmill_stop(void *flag) { return __atomic_load_n((int *)flag, __ATOMIC_RELAXED); }
 
-// STOP_OPS is the number of SQLite virtual machine operations, of some 10 ns each,
-// between two calls.
+// STOP_OPS is the number of SQLite virtual machine operations, of some 10 ns each, between two
+// calls of rowmill_stop.
 enum { STOP_OPS = 1000 };
 
 static void rowmill_attach(void *db, int *flag) {
@@ -148,9 +148,10 @@ static void *rowmill_prepare_first(void *db, const char *sql, int bytes, int *re
 	return stmt;
 }
 
-// rowmill_texts writes rows to buf: for each value its length, -1 for NULL, and its text. It returns the number of
-// bytes. *state is that of the statement before and after the call: a row is pending, because it didn't fit, or not; or an error
-// code, such as DONE. A row that is larger than buf returns its negated size.
+// rowmill_texts writes rows to buf: for each value its length, -1 for NULL, and its text. It
+// returns the number of bytes, or the negated size of a row that is larger than buf. *state is the
+// statement's state before and after the call: whether a row is pending, because it didn't fit, or
+// an error code, such as DONE.
 enum { TEXTS_READY = 0, TEXTS_PENDING = ROW };
 static long long rowmill_texts(void *stmt, unsigned char *buf, long long size, int *state) {
 	long long used = 0;
@@ -191,9 +192,10 @@ static void *rowmill_pointer(long long p) { return (void *)(intptr_t)p; }
 */
 import "C"
 
-// shareHeap has all threads of the process allocate SQLite's memory from the heaps that exist,
-// instead of one for each, where what a connection has left stays free for the connections of that
-// thread only. trimHeap returns what is free to the system. Only glibc needs them.
+// shareHeap makes all threads of the process allocate SQLite's memory from the heaps that exist.
+// Otherwise each thread would have its own heap, where the memory that a connection leaves is free
+// only for connections of that thread. trimHeap returns free memory to the system. Only glibc needs
+// both.
 func shareHeap() { C.rowmill_share() }
 func trimHeap()  { C.rowmill_trim() }
 

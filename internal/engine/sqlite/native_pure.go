@@ -207,9 +207,9 @@ func (s stmt) columns() (names, types []string) {
 }
 
 // texts writes rows to buf: for each value its length, -1 for NULL, and its text. It returns the
-// number of bytes. *state is that of the statement before and after the call: a row is pending,
-// because it didn't fit, or not; or an error code, such as codeDone. A row that is larger than buf
-// returns its negated size.
+// number of bytes, or the negated size of a row that is larger than buf. *state is the statement's
+// state before and after the call: whether a row is pending, because it didn't fit, or an error
+// code, such as codeDone.
 func (s stmt) texts(buf []byte, state *int32) int {
 	t, used := s.db.tls, 0
 	columns := sqlite3lib.Xsqlite3_column_count(t, s.p)

@@ -77,9 +77,9 @@ func (db *database) openPool() {
 	db.reads = sql.OpenDB(connector{db})
 }
 
-// Bound implements engine.Bounded. Each connection has the schema of all tables in memory, so that
-// what is done in turn shares one. Unused ones are closed after a second, and their memory is
-// returned.
+// Bound implements engine.Bounded. Each connection has the schema of all tables in memory, so
+// operations that run in turn share a connection. Unused connections are closed after a second, and
+// their memory is returned.
 func (db *database) Bound() {
 	db.turn <- struct{}{}
 	db.bound = true
@@ -103,8 +103,8 @@ func (c *pooled) Close() error {
 	return err
 }
 
-// trimming is true while the memory of closed connections is to be returned after trimPause: then
-// few are closed meanwhile.
+// trimming is true while a timer runs that returns the memory of closed connections after
+// trimPause, when few connections are still being closed.
 var trimming atomic.Bool
 
 const trimPause = 3 * time.Second
@@ -203,9 +203,9 @@ func appendRow(dst []byte, values []any) []byte {
 
 var _ engine.Keeper = (*DB)(nil)
 
-// SQLite has no queue for its lock: other processes try again after at most 100 ms. So long
-// transactions are followed by a gap that is longer than that, and loaders leave one after they
-// have held the lock for longLoad in total, which costs a tenth of the time.
+// SQLite has no queue for its lock: other processes try again after at most 100 ms. So a longer gap
+// than that follows each long transaction. Loaders leave a gap after they have held the lock for
+// longLoad in total, which costs them a tenth of the time.
 const (
 	longTransaction = 20 * time.Millisecond
 	longLoad        = time.Second

@@ -32,7 +32,7 @@ func (db *reader) ReadState(context.Context, *engine.Session) (engine.State, err
 
 func (db *reader) StateRefusal(engine.State) string { return "" }
 
-// Freeze implements engine.Reader: the time is that of the machine.
+// Freeze implements engine.Reader. It can freeze nothing: the time is that of the machine.
 func (db *reader) Freeze(context.Context, *engine.Session) (engine.State, error) { return nil, nil }
 
 func (db *reader) Cores() int { return runtime.NumCPU() }
@@ -147,8 +147,8 @@ func describe(_ context.Context, conn any, query string) ([]engine.ResultColumn,
 	return columnsOf(names, types), nil
 }
 
-// columnsOf describes columns by their declared types. What a value is depends on the value: its
-// text isn't enough.
+// columnsOf describes columns by their declared types. Each value has a type of its own, which its
+// text doesn't tell.
 func columnsOf(names, types []string) []engine.ResultColumn {
 	cols := make([]engine.ResultColumn, len(names))
 	for i, name := range names {
@@ -168,13 +168,13 @@ func (db *reader) ExplainQuery(ctx context.Context, s *engine.Session, query str
 	return plan, err
 }
 
-// snapshotTries is how often transactions are begun until no other connection has written
-// meanwhile.
+// snapshotTries is how often the sessions begin their transactions until no other connection has
+// written meanwhile.
 const snapshotTries = 20
 
 // OneSnapshot implements engine.Reader. A transaction sees what is committed at its first read.
-// Another connection knows whether anything was committed meanwhile; a lock prevents it. Tables
-// need no locks: the snapshot has their definitions, too.
+// Another connection tells whether anything was committed while the sessions began; a lock on the
+// file prevents that. Tables need no locks, because the snapshot has their definitions, too.
 func (db *reader) OneSnapshot(ctx context.Context, sessions []*engine.Session, _ []string, lock bool) (proof string, err error) {
 	rollback := func() error {
 		var errs []error

@@ -132,8 +132,8 @@ func storeTexts(ctx context.Context, s *engine.Session, names []string) (map[str
 		})
 }
 
-// columnsText is what follows the name in a statement that creates a table: if it is the same, so
-// are the columns.
+// columnsText returns what follows a table's name in the statement that created it. Tables with the
+// same text have the same columns.
 func columnsText(create string) string {
 	_, columns, _ := strings.Cut(create, "(")
 	return columns
@@ -142,9 +142,9 @@ func columnsText(create string) string {
 // viewHead matches a rolling table's view before its first SELECT.
 var viewHead = regexp.MustCompile(`^(?i:CREATE VIEW) ("(?:[^"]|"")+"|\w+) (?i:AS)( /\*[^*]*\*/)?$`)
 
-// journalRefusal returns why a file's tables aren't read by several sessions; "" if they can be.
-// Without a write-ahead log, a writer that commits waits for all readers, and new readers wait for
-// it: those of one query for each other.
+// journalRefusal returns why several sessions can't read a file's tables; "" if they can. Without a
+// write-ahead log, a writer that commits waits for all readers, and new readers wait for the
+// writer: the sessions of one query would wait for each other.
 func journalRefusal(ctx context.Context, s *engine.Session) (why string, err error) {
 	err = s.Text(ctx, "PRAGMA journal_mode", nil, func(v [][]byte) error {
 		if mode := string(v[0]); mode != "wal" {

@@ -15,9 +15,9 @@ var strictClasses = map[string]engine.ResultClass{
 	"INT": engine.ClassInt, "INTEGER": engine.ClassInt, "REAL": engine.ClassFloat, "TEXT": engine.ClassBytes, "BLOB": engine.ClassBytes,
 }
 
-// compound finds several queries, or rows, in one: its columns have the types that the first of
-// them declares. collated finds collations, and values of JSON, which are more than their texts to
-// functions.
+// compound matches a query of several queries, or rows: its columns have the types that the first
+// of them declares. collated matches collations, and values of JSON, which mean more to functions
+// than their texts.
 var (
 	compound = regexp.MustCompile(`(?i)\b(union|intersect|except)\b|\bvalues\s*[(/-]`)
 	collated = regexp.MustCompile(`(?i)\bcollate\b|json|->`)
@@ -29,8 +29,8 @@ type rootTable struct {
 	strict bool
 }
 
-// A schemaFacts is what was found out about one version of the file's schema. A query over the view
-// of 100 periods takes milliseconds to be prepared, and is described several times.
+// A schemaFacts is what was found out about one version of the file's schema. Preparing a query
+// over the view of 100 periods takes milliseconds, and a query is described several times.
 type schemaFacts struct {
 	mu      sync.Mutex
 	version string
@@ -63,8 +63,8 @@ func (f *schemaFacts) describe(version, query string, cols []engine.ResultColumn
 	f.queries[query] = slices.Clone(cols)
 }
 
-// schemaVersion returns a text that is another one after a change of the schema, and whether the
-// session has temporary tables or views.
+// schemaVersion returns a text that changes with the schema, and whether the session has temporary
+// tables or views.
 func schemaVersion(ctx context.Context, s *engine.Session) (version string, temporary bool, err error) {
 	err = s.Text(ctx, "SELECT (SELECT schema_version FROM pragma_schema_version), EXISTS (SELECT 1 FROM sqlite_temp_schema)", nil, func(v [][]byte) error {
 		version, temporary = string(v[0]), string(v[1]) == "1"
@@ -113,9 +113,9 @@ func (f *schemaFacts) rootTables(ctx context.Context, s *engine.Session, version
 	return roots, nil
 }
 
-// typed reports whether values of a query's columns are equal only if a temporary table compares
-// them as equal: neither the tables that it reads nor the query have a collation. strict reports
-// that all values have the declared types of their columns: all tables are STRICT.
+// typed returns two properties of a query. plain: neither the query nor the tables that it reads
+// have a collation, so that values of its columns are equal only if a temporary table compares them
+// as equal. strict: all these tables are STRICT, so that values have the declared types.
 func (db *reader) typed(ctx context.Context, s *engine.Session, version, query string) (plain, strict bool, err error) {
 	if compound.MatchString(query) || collated.MatchString(query) {
 		return false, false, nil
@@ -142,8 +142,8 @@ func (db *reader) typed(ctx context.Context, s *engine.Session, version, query s
 	return plain, plain && strict, err
 }
 
-// DescribeQuery implements engine.Reader. Where there is no collation, a temporary table holds the
-// values of any column, as Carry makes them.
+// DescribeQuery implements engine.Reader. Where there is no collation, a temporary table can hold
+// the values of any column in the form that Carry gives them.
 func (db *reader) DescribeQuery(ctx context.Context, s *engine.Session, query string) ([]engine.ResultColumn, error) {
 	version, temporary, err := schemaVersion(ctx, s)
 	if err != nil {

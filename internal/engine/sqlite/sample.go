@@ -16,9 +16,9 @@ const (
 	usualRowBytes = 40
 )
 
-// SampleTable implements engine.TableSampler by ranges of the row numbers, or of the primary key of
-// a table without them. It reads the pages that hold no rows of the table to know its size, and
-// what ANALYZE has left.
+// SampleTable implements engine.TableSampler by ranges of row numbers, or of the primary key if the
+// table has no row numbers. It learns the table's size from those of its pages that hold no rows,
+// and reads what ANALYZE has left.
 func (db *DB) SampleTable(ctx context.Context, s *engine.Schema, columns []string, o engine.Sampling, fn func(block int, row []sql.NullString)) (*engine.TableSample, error) {
 	if s.View {
 		return nil, engine.Hinted(engine.Classed(engine.ErrUnsupported, fmt.Errorf("it is a view")), "the table of one period")

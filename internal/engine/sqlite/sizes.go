@@ -146,7 +146,7 @@ func (t *treeFile) walk(page int64, depth int, fn func(children []int64, leaves 
 }
 
 // children returns the child pages of an interior page, or none for a leaf. A page beyond the
-// file's end is in the write-ahead log alone, as others write meanwhile, and counts as a leaf.
+// file's end is only in the write-ahead log, because others write meanwhile, and counts as a leaf.
 func (t *treeFile) children(page int64) ([]int64, error) {
 	_, err := t.file.ReadAt(t.buf, (page-1)*t.size)
 	if errors.Is(err, io.EOF) {

@@ -9,9 +9,9 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// A staging fills a table on the write connection. Each batch is a transaction, so that
-// other writers take turns with it; a transaction over all of them would exclude
-// every other writer meanwhile.
+// A staging fills a table on the write connection. Each batch is a transaction, so that other
+// writers take turns with it. One transaction for all batches would exclude every other writer
+// meanwhile.
 type staging struct {
 	db   *database
 	t    *engine.Table
@@ -39,8 +39,8 @@ func (db *database) Stage(ctx context.Context, t *engine.Table, o engine.StageOp
 	})
 }
 
-// statements returns those that create the table, or those that create the indexes
-// later: all that are not needed to skip rows.
+// statements returns the statements that create the table, with the indexes needed to skip rows, or
+// those that create the other indexes later.
 func (s *staging) statements(table bool) (out []string) {
 	for i, q := range s.db.Words().CreateTemplate(s.t, s.o.Name, s.o.Storage) {
 		early := i == 0 || s.o.Skip && strings.HasPrefix(strings.ToUpper(q), "CREATE UNIQUE")
@@ -51,8 +51,8 @@ func (s *staging) statements(table bool) (out []string) {
 	return out
 }
 
-// create executes statements as one transaction, which the end of ctx interrupts. They are
-// rendered by render while no other writer of this process can use the name of an index.
+// create executes statements as one transaction, which the end of ctx interrupts. It calls render
+// while no other writer of this process can take the name of an index.
 func (s *staging) create(ctx context.Context, render func() []string) error {
 	if err := s.db.lock(ctx); err != nil {
 		return err

@@ -25,9 +25,9 @@ func (db *reader) Carry(c engine.ResultColumn, expr string) string {
 	return strings.ReplaceAll("CASE typeof($1) WHEN 'integer' THEN 'i' || $1 WHEN 'text' THEN 't' || $1 WHEN 'null' THEN NULL ELSE rowmill_carry($1) END", "$1", expr)
 }
 
-// carried implements the SQL function rowmill_carry for binary fractions and blobs. Drivers may cut
-// texts at a zero byte, so that carried returns bytes. They pass NULL and blobs without bytes
-// alike, as a nil slice, so that Carry handles NULL.
+// carried implements the SQL function rowmill_carry for binary fractions and blobs. It returns
+// bytes, because drivers may cut texts at a zero byte. Drivers pass both NULL and an empty blob as
+// a nil slice, so that Carry handles NULL.
 func carried(v any) any {
 	switch v := v.(type) {
 	case float64:
@@ -107,8 +107,8 @@ func (db *reader) TempTable(ctx context.Context, s *engine.Session, name, query 
 	}, nil
 }
 
-// boundLiteral returns what appends a value that insertBound binds: the letter of its type, the
-// number of bytes, and these.
+// boundLiteral returns the function that appends a value for insertBound: the letter of its type,
+// the number of its bytes, and the bytes.
 func boundLiteral(c engine.ResultColumn) engine.Literal {
 	letter := byte('t')
 	switch {
@@ -137,8 +137,8 @@ func boundLiteral(c engine.ResultColumn) engine.Literal {
 // mostBound is the number of values of one INSERT: SQLite's least limit in use.
 const mostBound = 900
 
-// insertBound inserts rows of TempTable.Append: a byte before each value, NULL or a boundLiteral,
-// and two after each row.
+// insertBound inserts rows of TempTable.Append: a byte before each value, which is NULL or a
+// boundLiteral, and two bytes after each row.
 func insertBound(ctx context.Context, s *engine.Session, table string, columns int, rows []byte) error {
 	var args []any
 	flush := func() error {

@@ -123,8 +123,8 @@ func (w words) RowHash(cols []engine.SchemaColumn) string {
 
 func (w words) MatchHash(cols []engine.SchemaColumn) string { return w.RowHash(cols) }
 
-// CreateTemplate implements engine.Words. Indexes keep their names when an earlier
-// template is renamed to become a period, so those of the next need others.
+// CreateTemplate implements engine.Words. When a template is renamed to become a period, its
+// indexes keep their names, so the next template's indexes need other names.
 func (w words) CreateTemplate(t *engine.Table, name string, _ engine.Storage) []string {
 	if t.Definition == nil && len(t.Columns) == 0 {
 		// The columns and keys are unknown. This statement fails with a message.
