@@ -27,8 +27,8 @@ const (
 	socketName   = "s"
 )
 
-// ourFiles are all names that this package and its servers create in a sandbox directory, in
-// the order of removal: those that identify it as a sandbox are last.
+// ourFiles are all names that this package and its servers create in a sandbox directory, in the
+// order of removal: the files that identify it as a sandbox are last.
 var ourFiles = []string{
 	dataName, dataName + ".new", tmpName, socketName, socketName + ".lock", pidFile, logFile,
 	passwordFile, stateFile + ".new", stateFile, lockFile,
@@ -122,8 +122,8 @@ func (s *state) info(o Options) Info {
 	return i
 }
 
-// release removes the files of a sandbox whose server has ended, with keep only the directory
-// of its socket, and unlocks it.
+// release removes the files of a sandbox whose server has ended, and unlocks it. With keep, it
+// removes only the directory of the socket.
 func (s *state) release(lock *os.File, keep bool) error {
 	if keep {
 		return errors.Join(removeSocketDir(s.SocketDir), lock.Close())
@@ -133,8 +133,8 @@ func (s *state) release(lock *os.File, keep bool) error {
 
 var errLocked = errors.New("in use by another process")
 
-// tryLock locks a directory until the file is closed, with create also one that has no lock
-// file. It returns errLocked if another process holds the lock.
+// tryLock locks a directory until the file is closed. With create, it also locks a directory that
+// has no lock file yet. It returns errLocked if another process holds the lock.
 func tryLock(dir string, create bool) (*os.File, error) {
 	path := filepath.Join(dir, lockFile)
 	flags := os.O_RDWR | syscall.O_NOFOLLOW
@@ -171,8 +171,8 @@ func tryLock(dir string, create bool) (*os.File, error) {
 	return f, nil
 }
 
-// lockPoll is the interval between attempts. Locks on a Root are held for milliseconds, those
-// on templates for a second.
+// lockPoll is the interval between attempts. Locks on a Root are held for milliseconds, locks on
+// templates for a second.
 const lockPoll = 20 * time.Millisecond
 
 func waitLock(ctx context.Context, dir string) (*os.File, error) {
@@ -293,8 +293,8 @@ func sweepOne(ctx context.Context, dir string) (removed bool, err error) {
 	}
 	lock, err := tryLock(dir, false)
 	if errors.Is(err, fs.ErrNotExist) {
-		// It is not a sandbox, or its owner was killed before it created the lock.
-		// In the latter case the directory is empty; otherwise Remove fails.
+		// It is not a sandbox, or its owner was killed before it created the lock: then the directory is
+		// empty. Remove fails if the directory isn't empty.
 		return os.Remove(dir) == nil, nil
 	}
 	if errors.Is(err, errLocked) {

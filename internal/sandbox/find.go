@@ -12,8 +12,9 @@ import (
 	"strings"
 )
 
-// find searches this machine for a server of the kind: the first of the given version, or of any
-// if version is empty. If there is none, its error wraps ErrNotInstalled and says what to do.
+// find searches this machine for a server of the kind: the first one of the given version, or of
+// any version if version is empty. If there is none, the error wraps ErrNotInstalled and says what
+// to do.
 func (k *kind) find(ctx context.Context, version string) (binaries, error) {
 	var versions []string
 	var broken error
@@ -54,8 +55,8 @@ func isVersion(version, wanted string) bool {
 	return ok && (rest == "" || strings.IndexAny(rest, "0123456789") != 0)
 }
 
-// ask checks that a program is a server of the kind, and finds its installer. foreign
-// reports that it is a server of another kind.
+// ask checks that a program is a server of the kind, and finds its installer. foreign reports
+// whether it is another kind of server.
 func (k *kind) ask(ctx context.Context, path string) (bin binaries, foreign bool, err error) {
 	out, err := exec.CommandContext(ctx, path, k.versionArgs...).Output()
 	if err != nil {
@@ -85,10 +86,10 @@ func (k *kind) ask(ctx context.Context, path string) (bin binaries, foreign bool
 
 func (k *kind) places() []string { return onPath(k.name, k.programs[0], k.dirs...) }
 
-// onPath returns the paths where a program may be: on PATH; in dirs, which are patterns, because
-// an ordinary user's PATH often lacks the servers' directories; and in the cache into which
-// scripts/install.sh unpacks servers of the kind, lowest version first, so that installing a
-// newer one doesn't change which is found.
+// onPath returns the paths where a program may be: on PATH; in dirs, which are patterns, because an
+// ordinary user's PATH often lacks the servers' directories; and in the cache into which
+// scripts/install.sh unpacks servers. The cache's lowest version comes first, so that installing a
+// newer one doesn't change which server is found.
 func onPath(kind, program string, dirs ...string) []string {
 	var places []string
 	add := func(dirs ...string) {

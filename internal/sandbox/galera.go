@@ -20,8 +20,8 @@ import (
 // joining is what the start of a member of a Galera cluster needs.
 type joining struct {
 	provider string // the path of Galera's library
-	// Ports of 127.0.0.1 besides the port for SQL. On group the members talk to each other. On
-	// increments the member receives changes that it missed, and on whole a copy of all data.
+	// Ports of 127.0.0.1 besides the port for SQL. The members talk to each other on group. A member
+	// receives the changes that it missed on increments, and a copy of all data on whole.
 	group, increments, whole int
 	peers                    []string // addresses of the running members; without any, this member begins the cluster
 	position                 string   // the position of the member's data, if only InnoDB knows it, as after a crash
@@ -32,7 +32,7 @@ const (
 	lastView   = "gvwstate.dat"    // lists the members with which this member was connected
 	halfCopied = "sst_in_progress" // exists while a member has received only a part of the data
 	// gcache is the size of the latest changes that a running member keeps. A member that comes back
-	// and lacks more than these receives a copy of all data.
+	// and lacks more changes receives a copy of all data.
 	gcache = "64M"
 )
 
@@ -47,7 +47,7 @@ func (e *behindError) Error() string {
 	return fmt.Sprintf("no member of the cluster runs, and that of %s has committed more (%d write sets, this one %d): start it first", e.dir, e.more, e.mine)
 }
 
-// joinGalera finds the running members that a member can join and, if there are none, prepares the
+// joinGalera finds the running members that a member can join. If there are none, it prepares the
 // member to begin the cluster.
 func joinGalera(ctx context.Context, l *launch) error {
 	j := &l.joining
@@ -110,8 +110,8 @@ func joinGalera(ctx context.Context, l *launch) error {
 	return os.WriteFile(table, []byte(strings.Replace(string(text), "safe_to_bootstrap: 0", "safe_to_bootstrap: 1", 1)), 0o600)
 }
 
-// quorum waits until the running members agree who is left. If they are no majority of the former
-// cluster, it declares them the cluster: all other members have ended.
+// quorum waits until the running members agree which members are left. If they are no majority of
+// the former cluster, it declares them the cluster, because all other members have ended.
 func quorum(ctx context.Context, running []Info) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, followTimeout, fmt.Errorf("not within %v", followTimeout))
 	defer cancel()
@@ -150,9 +150,9 @@ func (l *launch) findGalera() error {
 	return os.WriteFile(filepath.Join(l.tmpDir, "wsrep_sst_"+copyMethod), []byte(copyScript), 0o700)
 }
 
-// copyScript runs the server's own script, which waits forever for a server that was killed, until
-// the server ends: that is the leader of its process group. The rsync of root would become nobody,
-// who can't enter the sandbox.
+// copyScript runs the server's own script, until the server ends, which leads its process group:
+// for a server that was killed, the script alone waits forever. An rsync of root would become
+// nobody, who can't enter the sandbox.
 const (
 	copyMethod = "rowmill"
 	copyScript = `#!/bin/sh
@@ -232,7 +232,7 @@ func (l *launch) committed(ctx context.Context) (n int64, at string, err error) 
 }
 
 // joinedGalera returns an error until a member has received everything that the others had
-// committed. wsrep_sync_wait waits for that.
+// committed: with wsrep_sync_wait, its query waits for that.
 func joinedGalera(ctx context.Context, socket string) error {
 	status, err := queryMySQL(ctx, socket, "SHOW GLOBAL STATUS WHERE Variable_name IN ('wsrep_local_state_comment', 'wsrep_ready')")
 	if err != nil {

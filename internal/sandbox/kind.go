@@ -18,24 +18,24 @@ type kind struct {
 	storages []string
 	// minMemory and minRedo are the smallest sizes with which the server starts, in bytes.
 	minMemory, minRedo int64
-	// reserved are the variables that Options.Set may not contain, in lower case with _, each
-	// with the alternative.
+	// reserved are the variables that Options.Set may not contain, in lower case with _, each with
+	// what to use instead.
 	reserved map[string]string
 	software
 	// installer returns the program that creates data directories for a server.
 	installer func(server string) (string, error)
 	// install fills the empty directory dir with a new data directory of this version.
 	install func(ctx context.Context, bin binaries, dir string) error
-	// args returns the server's arguments; one of them is dataDirArg with the data
-	// directory. It proves that a process is the server of that directory.
+	// args returns the server's arguments. One of them is dataDirArg with the data directory, which
+	// proves that a process is the server of that directory.
 	args       func(l *launch) []string
 	dataDirArg string
 	access
 	// setup returns the statements that a server executes each time it has started.
 	setup func(l *launch) []string
 	readback
-	// stopSignal is the signal for an orderly shutdown, deathSignal that which the kernel sends
-	// the first process when its owner ends: it ends the server at once, whatever it executes.
+	// stopSignal is the signal for an orderly shutdown. The kernel sends deathSignal to the first
+	// process when its owner ends: it ends the server at once, whatever the server executes.
 	stopSignal, deathSignal syscall.Signal
 	// account returns the user that the server and its tools run as; nil is the caller.
 	account func() (*account, error)
@@ -57,8 +57,8 @@ type kind struct {
 	// helpers are the programs that a member of a cluster runs on files of its data directory, and
 	// that may outlive it.
 	helpers []string
-	// children means that the server consists of several processes, which may end slightly later
-	// than the first, and work in the data directory.
+	// children means that the server consists of several processes. They work in the data directory,
+	// and may end slightly later than the first.
 	children bool
 }
 
@@ -92,8 +92,8 @@ type access struct {
 	// query executes statements as User on a socket, and returns the rows of the last
 	// one, which has two columns. It fails while the server is not up.
 	query func(ctx context.Context, socket string, statements ...string) (map[string]string, error)
-	// client returns the command line of the interactive client, socketQuery the option
-	// of the server's targets that specifies the socket, whose name is socketName.
+	// client returns the command line of the interactive client. socketQuery returns the option of the
+	// server's targets that specifies the socket. socketName is the name of the socket.
 	client, socketQuery func(socket string) string
 	socketName          string
 }

@@ -20,8 +20,8 @@ import (
 
 const inside = "the sandbox chooses it"
 
-// mysqlFamily is what MySQL and MariaDB have in common. program is that of the client,
-// and args are the arguments that one of them has.
+// mysqlFamily is what MySQL and MariaDB have in common. program is the client's name, and args are
+// the arguments that only one of the two has.
 func mysqlFamily(program string, args func(*launch) []string) *kind {
 	reserved := map[string]string{
 		"innodb_buffer_pool_size":         "use memory=",
@@ -124,8 +124,8 @@ func mysqld() *kind {
 	return k
 }
 
-// homeArgs are the arguments by which a server of an unpacked archive finds its messages,
-// character sets and plug-ins. One that a package installed below /usr finds them itself.
+// homeArgs are the arguments by which a server of an unpacked archive finds its messages, character
+// sets and plug-ins. A server that a package installed below /usr finds them itself.
 func homeArgs(bin binaries) []string {
 	home := homeOf(bin.server)
 	if home == "" {
@@ -182,9 +182,9 @@ func userArg() []string {
 	return nil
 }
 
-// installerOfMariaDB returns the program that creates the system tables: the server itself if
-// the statements that mariadb-install-db reads are installed beside it, because that script
-// needs further tools in the places where packages put them.
+// installerOfMariaDB returns the program that creates the system tables. It is the server itself if
+// the statements that mariadb-install-db reads are installed beside it: that script needs further
+// tools in the places where packages put them.
 func installerOfMariaDB(server, hint string) (string, error) {
 	const installer = "mariadb-install-db"
 	places := onPath("", installer, "/usr/bin", "/usr/local/bin", "/opt/homebrew/bin")
@@ -220,7 +220,7 @@ func systemTables(share string) []string {
 func installMariaDB(ctx context.Context, bin binaries, dir string) error {
 	var as *account
 	// MariaDB deletes all temporary tables that it finds when it starts. In a directory that several
-	// servers share, it deletes those of the others, which then crash.
+	// servers share, these include the tables of the other servers, which then crash.
 	temporary := dir + "-tmp"
 	if err := os.Mkdir(temporary, 0o700); err != nil {
 		return err
@@ -262,8 +262,8 @@ func createMariaDB(bin binaries, dir string, bootstrap func(statements io.Reader
 	return bootstrap(io.MultiReader(parts...))
 }
 
-// installMySQL creates the system tables. The only account for users is root@localhost: the
-// socket, because the server does not resolve names.
+// installMySQL creates the system tables. The only account for users is root@localhost: as the
+// server does not resolve names, it is for the socket only.
 func installMySQL(ctx context.Context, bin binaries, dir string) error {
 	var as *account
 	out, err := as.run(ctx, nil, bin.installer, slices.Concat(
@@ -282,8 +282,8 @@ func installMySQL(ctx context.Context, bin binaries, dir string) error {
 	return nil
 }
 
-// redoArgs sets the size of the redo log: its capacity since MySQL 8.0.30, that of each of its
-// two files before. A server ignores the one that it doesn't know.
+// redoArgs sets the size of the redo log: its capacity since MySQL 8.0.30, before that the size of
+// each of its two files. A server ignores the setting that it doesn't know.
 func redoArgs(redo int64) []string {
 	return []string{
 		"--loose-innodb-redo-log-capacity=" + strconv.FormatInt(redo, 10),
@@ -353,8 +353,8 @@ func argsMariaDB(l *launch) []string {
 			"--rocksdb-strict-collation-check=OFF",
 		)
 	}
-	// Servers before 10.11.12 round the pool up to whole chunks, by default of 128 MiB; a chunk
-	// size that divides the pool avoids that. Later ones have no chunks.
+	// Servers before 10.11.12 round the pool up to whole chunks, by default of 128 MiB; a chunk size
+	// that divides the pool avoids that. Later servers have no chunks.
 	args = append(args, binlogArgs(l, nil, map[string][]string{
 		Source:  {"--rpl-semi-sync-master-enabled=ON", "--rpl-semi-sync-master-wait-point=AFTER_SYNC"},
 		Replica: {"--rpl-semi-sync-slave-enabled=ON"},
@@ -364,7 +364,7 @@ func argsMariaDB(l *launch) []string {
 		"--loose-innodb-buffer-pool-chunk-size="+strconv.FormatInt(gcd(pool, 128<<20), 10))
 }
 
-// manyInstances is the buffer pool from which MySQL divides it into eight instances, each a
+// manyInstances is the size from which MySQL divides the buffer pool into eight instances, each a
 // whole number of chunks.
 const manyInstances = 1 << 30
 

@@ -8,8 +8,8 @@ import (
 // logged is replicated, changes nothing, and lets a new source have a position.
 const logged = "CREATE DATABASE IF NOT EXISTS " + Database
 
-// binlogArgs are the arguments of a server of the MySQL family about replication. gtid are those
-// by which it identifies transactions, semiSync those of each role.
+// binlogArgs are the replication arguments of a server of the MySQL family. gtid are the arguments
+// by which it identifies transactions, semiSync the arguments of each role.
 func binlogArgs(l *launch, gtid []string, semiSync map[string][]string) []string {
 	id := "--server-id=" + strconv.Itoa(l.part.number+1)
 	var args []string
@@ -29,12 +29,12 @@ func binlogArgs(l *launch, gtid []string, semiSync map[string][]string) []string
 }
 
 // followMariaDB returns the statements by which a replica repeats what its source has committed
-// since that which it has. The source's port may differ from that of an earlier start.
+// since the replica's last change. The source's port may differ from that of an earlier start.
 func followMariaDB(l *launch) []string {
 	return []string{"CHANGE MASTER TO MASTER_USE_GTID = slave_pos, MASTER_CONNECT_RETRY = 1, " + sourceAccount(l, "MASTER"), "START SLAVE"}
 }
 
-// followMySQL is the same for MySQL. The key encrypts the account's password on a connection
+// followMySQL is followMariaDB for MySQL. The key encrypts the account's password on a connection
 // without TLS.
 func followMySQL(l *launch) []string {
 	change, word, replica := "CHANGE MASTER TO", "MASTER", "SLAVE"

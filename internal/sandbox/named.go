@@ -110,8 +110,8 @@ func StartNamed(ctx context.Context, name string, o Options, logf func(format st
 	return s.Info, nil
 }
 
-// ofNode returns the options and the place of a replica or a member that is started by its own
-// name.
+// ofNode returns the options of a replica or a member that is started by its own name, and its
+// place in the topology.
 func ofNode(list []Instance, in Instance) (Options, part, error) {
 	i := slices.IndexFunc(list, func(head Instance) bool { return head.Name == in.Head && head.State == Running })
 	if i < 0 {

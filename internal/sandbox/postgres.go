@@ -17,9 +17,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// postgres is PostgreSQL 14 and later, tested with 15 and 18. Its memory is shared_buffers;
-// beside it the kernel's page cache holds pages, as no version up to 17 bypasses it. A table
-// therefore outgrows the memory gradually, with InnoDB and O_DIRECT abruptly.
+// postgres is PostgreSQL 14 and later, tested with 15 and 18. Its memory is shared_buffers. No
+// version up to 17 bypasses the kernel's page cache, which holds further pages. A table therefore
+// outgrows the memory gradually; with InnoDB and O_DIRECT, it does so abruptly.
 func postgres() *kind {
 	reserved := map[string]string{
 		"shared_buffers":              "use memory=",
@@ -80,8 +80,8 @@ func postgres() *kind {
 		account:    postgresAccount,
 		children:   true,
 		stopSignal: syscall.SIGINT, // SIGTERM waits for the clients to disconnect
-		// Sessions notice the end of a killed postmaster only when they wait, so a statement
-		// would run on. At SIGQUIT it ends them at once, and kills them after 5 s.
+		// Sessions notice the end of a killed postmaster only when they wait, so a statement would run
+		// on. At SIGQUIT the postmaster ends them at once, and kills them after 5 s.
 		deathSignal: syscall.SIGQUIT,
 	}
 }
@@ -112,8 +112,8 @@ func besideServer(server, program string) (string, error) {
 	return "", fmt.Errorf("find %s beside %s: %w; %s", program, server, ErrNotInstalled, postgresHint)
 }
 
-// postgresAccount returns the account that the server runs as if the caller is root, which it
-// refuses: that of its packages, or nobody.
+// postgresAccount returns the account that the server runs as if the caller is root, which the
+// server refuses: the account of its packages, or nobody.
 func postgresAccount() (*account, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -185,8 +185,8 @@ func preparePostgres(_ context.Context, l *launch) error {
 	if err := removeSharedMemory(l.dataDir); err != nil {
 		return err
 	}
-	// No server uses the directory, so these files can only be those of a killed server. The next
-	// server would refuse to start if another process had got the same process id.
+	// No server uses the directory, so a killed server has left these files. If another process had
+	// got that server's process id, the next server would refuse to start.
 	stale := []string{filepath.Join(l.dataDir, "postmaster.pid")}
 	for _, dir := range []string{l.dir, filepath.Dir(l.socket)} {
 		names, err := postgresSockets(dir)

@@ -24,7 +24,7 @@ type process struct {
 	endOthers func() error
 }
 
-// startProcess starts cmd. Unless it is detached, in a session of its own, the kernel ends it
+// startProcess starts cmd. A detached process has a session of its own. The kernel ends any other
 // when this process ends, however it ends.
 func startProcess(cmd *exec.Cmd, k *kind, detached bool) (*process, error) {
 	as, err := k.account()
@@ -36,10 +36,10 @@ func startProcess(cmd *exec.Cmd, k *kind, detached bool) (*process, error) {
 	started := make(chan error)
 	go func() {
 		if !detached {
-			// The kernel sends the parent-death signal when the thread that started the child ends,
-			// and a thread ends with any goroutine that is locked to it. Therefore this goroutine
-			// stays locked to its thread while the child runs. It is then unlocked so that the
-			// thread does not end, because other children may have been started from it.
+			// The kernel sends the parent-death signal when the thread that started the child ends, and a
+			// thread ends with a goroutine that is locked to it. So this goroutine stays locked to its
+			// thread while the child runs. Then it unlocks the thread, which must not end, because other
+			// children may have been started from it.
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
 		}
@@ -95,8 +95,8 @@ func (p *process) exit() string {
 	return "it ended by itself"
 }
 
-// endServers asks the provable servers of the sandbox to end, and kills them when grace has
-// expired.
+// endServers asks the processes that are provably servers of the sandbox to end, and kills them
+// when grace has expired.
 func (s *state) endServers(ctx context.Context, grace time.Duration) error {
 	deadline := time.Now().Add(grace)
 	sent := map[int]syscall.Signal{}

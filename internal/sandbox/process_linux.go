@@ -74,8 +74,8 @@ func (s *state) servers() ([]int, error) {
 	return pids, nil
 }
 
-// isServer reports whether a process is the sandbox's server. One that has ended is not, even if
-// it is not reaped yet.
+// isServer reports whether a process is the sandbox's server. An ended process is not, even if it
+// is not reaped yet.
 func (s *state) isServer(pid int) (bool, error) {
 	path := "/proc/" + strconv.Itoa(pid)
 	fi, err := os.Stat(path)
@@ -99,8 +99,8 @@ func (s *state) isServer(pid int) (bool, error) {
 	// This excludes a shell in that directory: the program must be the server's.
 	program, err := os.Readlink(path + "/exe")
 	if errors.Is(err, fs.ErrNotExist) {
-		// The process is ending. It has no program any more, and until it has given
-		// its memory back a new server finds the shared part of it in use.
+		// The process is ending, and has no program any more. Until it has given its memory back, a new
+		// server finds the shared part of that memory in use.
 		return true, nil
 	}
 	return err == nil && s.isProgram(program), ended(err)
@@ -123,8 +123,8 @@ func ended(err error) error {
 }
 
 // removeSharedMemory removes the segment of System V shared memory by which a killed PostgreSQL
-// server reserved its data directory, of which no server may run. The kernel would keep it
-// forever, and has room for only 4096.
+// server reserved its data directory. No server of the directory may run. The kernel would keep the
+// segment forever, and has room for only 4096.
 func removeSharedMemory(dataDir string) error {
 	text, err := os.ReadFile(filepath.Join(dataDir, "postmaster.pid"))
 	if errors.Is(err, fs.ErrNotExist) {

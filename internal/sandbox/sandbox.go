@@ -38,8 +38,9 @@ var ErrNotInstalled = errors.New("not installed")
 const (
 	// DefaultMemory is MariaDB's own default of 128 MiB.
 	DefaultMemory int64 = 128 << 20
-	// DefaultRedo is 512 MiB. Fast inserts fill MariaDB's own 96 MiB within seconds: the server would
-	// then flush pages because the log is full. Benchmarks measure what happens when memory is full.
+	// DefaultRedo is 512 MiB. Fast inserts fill MariaDB's own 96 MiB within seconds, and the server
+	// would then flush pages because the log is full. Benchmarks are to measure what happens when
+	// memory is full.
 	DefaultRedo int64 = 512 << 20
 	// DefaultRoot is the directory of the sandboxes, relative to the working directory.
 	DefaultRoot = ".rowmill"
@@ -104,14 +105,14 @@ type Options struct {
 	// present as its own: by Spider in MariaDB, by postgres_fdw in PostgreSQL.
 	Nodes int
 	// Replicas is the number of further servers that receive and repeat the server's changes,
-	// asynchronously: those of MariaDB and MySQL by GTID, PostgreSQL's by streaming. Memory is
-	// divided among all of them.
+	// asynchronously: by GTID in MariaDB and MySQL, by streaming in PostgreSQL. Memory is divided
+	// among all servers.
 	Replicas int
-	// Galera is the number of servers of a Galera cluster: this one and further ones, which all take
-	// changes, and have those of the others. Memory is divided among them.
+	// Galera is the number of servers of a Galera cluster, including this one. All of them take
+	// changes, and receive the changes of the others. Memory is divided among them.
 	Galera int
-	// SemiSync makes a commit wait until a replica has received it; not longer than 10 s with
-	// MariaDB and MySQL, which then commit without.
+	// SemiSync makes a commit wait until a replica has received it. MariaDB and MySQL wait for at most
+	// 10 s, and then commit without a replica.
 	SemiSync bool
 	// Set holds further server variables by name.
 	Set map[string]string
@@ -193,8 +194,8 @@ func oneOf(what, value string, allowed ...string) error {
 	return fmt.Errorf("unknown %s %q: allowed are %s", what, value, strings.Join(allowed, ", "))
 }
 
-// wholeMiB refuses sizes that a server would round: a benchmark has exactly the memory that it
-// reports.
+// wholeMiB refuses sizes that a server would round, so that a benchmark has exactly the memory that
+// it reports.
 func wholeMiB(what string, size, least int64) error {
 	switch {
 	case size < least:

@@ -17,8 +17,8 @@ import (
 const (
 	// A kept directory may need crash recovery; a new server is up in about 0.1 s.
 	startTimeout = 5 * time.Minute
-	// startPoll is the interval between checks whether a starting server is up, startNews the
-	// time after which a line of progress reports that it isn't.
+	// startPoll is the interval between checks whether a starting server is up. After startNews, a
+	// line of progress reports that it isn't up yet.
 	startPoll = 5 * time.Millisecond
 	startNews = 5 * time.Second
 	// stopGrace is how long a server whose data are thrown away may take to shut down.
@@ -27,8 +27,8 @@ const (
 	keepGrace = 5 * time.Minute
 )
 
-// graceOf returns how long a server may take to shut down. In a topology, one whose data are
-// thrown away is killed: MySQL's source waits 10 s for a replica that has ended.
+// graceOf returns how long a server may take to shut down. A server of a topology is killed if its
+// data are thrown away: MySQL's source waits 10 s for a replica that has ended.
 func graceOf(keep bool, role string) time.Duration {
 	switch {
 	case keep:
@@ -123,9 +123,9 @@ type Server struct {
 }
 
 // Start starts a private server and returns once it accepts connections. It first removes the files
-// that killed processes have left under the same Root. If ctx ends before that, or the server fails
-// to start, everything is removed. A server that is up does not depend on ctx. logf receives
-// occasional lines of progress; nil discards them.
+// that killed processes have left under the same Root. If ctx ends before the server is up, or the
+// server fails to start, everything is removed. Later, the server does not depend on ctx. logf
+// receives occasional lines of progress; nil discards them.
 func Start(ctx context.Context, o Options, logf func(format string, args ...any)) (*Server, error) {
 	if logf == nil {
 		logf = func(string, ...any) {}
@@ -245,15 +245,15 @@ func (s *Server) restart(ctx context.Context) error {
 	}
 }
 
-// PostgreSQL refuses to start while a process of the former server still has the shared memory,
-// which the kernel frees some time after the process was killed.
+// PostgreSQL refuses to start while a process of the former server still has its shared memory,
+// which the kernel frees some time after that process was killed.
 const (
 	memoryInUse = "shared memory block"
 	memoryWait  = 30 * time.Second
 )
 
 // Stop shuts the server down, kills it when that takes too long or ctx is done, and removes its
-// directory unless Keep is set. Further calls return what the first did.
+// directory unless Keep is set. Further calls return what the first call did.
 func (s *Server) Stop(ctx context.Context) error {
 	s.stopOnce.Do(func() {
 		s.died = s.deathBefore()

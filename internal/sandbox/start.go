@@ -304,8 +304,8 @@ func (i Info) password() (string, error) {
 	return strings.TrimSpace(string(text)), err
 }
 
-// The ports that freePorts chooses from lie below those that the kernel gives to outgoing
-// connections, so that none of these has a server's port when it is started again.
+// freePorts chooses from ports below those that the kernel gives to outgoing connections, so that
+// no such connection has a server's port when the server is started again.
 const (
 	firstPort = 15000
 	ports     = 15000

@@ -14,8 +14,8 @@ import (
 
 const targetPrefix = "sandbox:"
 
-// A parameter of a target is a text, a size in bytes, a number, true or false or, without these,
-// set.
+// A parameter of a target has a text, a size in bytes, a number, or true or false. Only "set" has
+// none of these.
 type parameter struct {
 	key    string
 	text   *string

@@ -86,7 +86,8 @@ func templateName(k *kind, bin binaries) (string, error) {
 }
 
 // buildTemplate installs a data directory under a temporary name, and renames it when it is
-// complete. One process at a time does so: temporary names found are leftovers.
+// complete. Only one process at a time builds templates, so temporary names that it finds are
+// leftovers.
 func buildTemplate(ctx context.Context, k *kind, bin binaries, template string, logf func(string, ...any)) error {
 	dir := filepath.Dir(template)
 	lock, err := waitLock(ctx, dir)

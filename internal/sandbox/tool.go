@@ -85,8 +85,8 @@ func readTail(path string) string {
 	return string(buf[:n])
 }
 
-// indentTail returns the lines of a log that tell most, indented, to be appended to an error: those
-// from the first error on, or the last ones, without notes if there is anything else.
+// indentTail returns the most telling lines of a log, indented, to be appended to an error: the
+// lines from the first error on, or the last lines, without notes if there is anything else.
 func indentTail(log string) string {
 	var all, significant []string
 	first := -1 // of the errors among the significant lines

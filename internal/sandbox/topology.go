@@ -17,8 +17,8 @@ const (
 	Member = "member"
 )
 
-// A group is the servers of a topology so far, by number, running or not: 0 is the head, and its
-// nodes are numbered from 1.
+// A group has the servers of a topology so far, by number, running or not. Number 0 is the head;
+// its nodes are numbered from 1.
 type group map[int]Info
 
 // A part is the place of a server in a topology. The zero value is a server without replication.
@@ -57,9 +57,8 @@ type replication struct {
 	// copy fills the empty directory dir with the data of the source. If it is nil, a replica begins
 	// with a new data directory and repeats all changes.
 	copy func(ctx context.Context, l *launch, dir string) error
-	// position are the statements that return what a source has committed, and reached is the query
-	// that returns 1 once a replica has it, with the position in place of %s. It may wait for a
-	// second.
+	// position are the statements that return what a source has committed. reached is the query that
+	// returns 1 once a replica has that position, which replaces %s. It may wait for a second.
 	position []string
 	reached  string
 	// joined returns an error until a member of a cluster has the data of the others. It is nil if the
@@ -129,8 +128,8 @@ func (o Options) topologies(k *kind) (given []string) {
 // sharers is the number of servers that share Options.Memory.
 func (o Options) sharers() int64 { return int64(1 + o.nodes() - o.Nodes) }
 
-// OwnMemory is the memory of each server, in bytes: replicas, and members of a cluster, share that
-// of the sandbox, in whole MiB.
+// OwnMemory is the memory of each server, in bytes. Replicas, and members of a cluster, share the
+// sandbox's memory, in whole MiB.
 func (o Options) OwnMemory() int64 { return o.Memory / o.sharers() >> 20 << 20 }
 
 // catchUpPoll is the interval between questions whether a replica has reached a position.
@@ -192,6 +191,6 @@ func (i Info) Name(number int) string {
 	return fmt.Sprintf("node %d", number)
 }
 
-// followTimeout is how long a new replica may take to receive what its source has: nothing, or
-// what was written while a kept one was stopped.
+// followTimeout is how long a started replica may take to receive what its source has: nothing, or
+// what was written while a kept replica was stopped.
 const followTimeout = startTimeout
