@@ -20,18 +20,18 @@ var waySettings = map[string]map[string]Setting{
 	"thread-pool": {"mariadb": {"thread_handling", "pool-of-threads"}},
 }
 
-// lockWaits are the settings for how long a transaction waits for a row's lock, in seconds, by kind
-// of server; the default is 50. If fewer than a 50th of the clients get the lock each second, the
-// others would give up, and begin again.
+// lockWaits are the settings, by kind of server, for how many seconds a transaction waits for a
+// row's lock; the default is 50. If fewer than a 50th of the clients get the lock each second, the
+// other clients would give up, and begin again.
 var lockWaits = map[string]string{"mariadb": "innodb_lock_wait_timeout", "mysql": "innodb_lock_wait_timeout"}
 
-// patientClients is the number of clients for which the default is enough. With more, the wait is
-// as many seconds as there are clients: nobody gives up while one run a second is counted.
+// patientClients is the number of clients for which the default wait is enough. With more, the wait
+// is as many seconds as there are clients: nobody gives up while one run a second is counted.
 const patientClients = 1000
 
 // ForClients returns a target with room for n connections, in the settings of a way of
-// result.HotWays. Only a private server is started with them; another one must have room, and a way
-// that is a setting is refused.
+// result.HotWays. Only a private server is started with these settings. Another server must have
+// room already, and can't be used for a way that is a setting.
 func ForClients(text string, n int, way string) (string, error) {
 	p, err := parse(text)
 	if err != nil {

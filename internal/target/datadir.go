@@ -51,7 +51,7 @@ func dataDirOf(dir string) (dataDir, bool) {
 }
 
 // Stopped returns the files of a data directory that a copy must not have, or an error if a server
-// uses it. known is false if the directory is no server's.
+// uses it. known is false if it isn't a server's data directory.
 func Stopped(dir string) (skip []string, known bool, err error) {
 	d, ok := dataDirOf(dir)
 	if !ok {
@@ -241,8 +241,8 @@ type logPosition struct {
 	version string
 }
 
-// A log begins with four bytes, and an event whose header has 19 bytes, followed by the format's
-// version in two bytes and the server's in 50.
+// A log begins with four bytes. Then comes an event with a header of 19 bytes, the version of the
+// format in two bytes and the version of the server in 50.
 const (
 	versionAt    = 4 + 19 + 2
 	versionBytes = 50
@@ -265,8 +265,8 @@ func versionOf(path string) (string, error) {
 	return version, err
 }
 
-// positionOf returns the position of a copy: the end of the last log of a stopped server or, as a
-// backup has no logs, the position that its backup recorded. Without either it has no file.
+// positionOf returns the position of a copy. For a stopped server, it is the end of the last log. A
+// backup has no logs, but the position that it recorded. Without either, the position has no file.
 func positionOf(dir string) (logPosition, error) {
 	at, err := endOfLog(dir)
 	if err != nil || at.file != "" {

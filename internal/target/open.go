@@ -43,8 +43,8 @@ type Node struct {
 	DataDir string
 	// Server is the private server; nil for other nodes.
 	Server *sandbox.Server
-	// Replica reports that the node repeats the changes of the first, Member that each takes changes
-	// and has those of the others.
+	// Replica reports that the node repeats the changes of the first node; Member, that each node
+	// takes changes and has those of the others.
 	Replica, Member bool
 }
 
@@ -160,8 +160,8 @@ func (d *DB) At(ctx context.Context, address string) (engine.DB, error) {
 	return Connect(ctx, t)
 }
 
-// Causal returns the settings of a session on a node of a cluster that reads what was committed on
-// any node before.
+// Causal returns the settings of a session on a node of a cluster with which it reads what was
+// committed on any node before.
 func (d *DB) Causal() engine.State {
 	if !d.Nodes[0].Member {
 		return nil
@@ -194,8 +194,8 @@ func (d *DB) Died() (<-chan struct{}, func() error) {
 	}
 }
 
-// deathNews is how long Death waits for the end of the server's process, which is known slightly
-// later than the loss of a connection.
+// deathNews is how long Death waits to learn that the server's process has ended, slightly later
+// than the connection is lost.
 const deathNews = time.Second
 
 // Death returns why the private server ended, if that caused the error, else nil.
@@ -307,6 +307,6 @@ func PrivateLike(kind string) (string, error) {
 	return text, nil
 }
 
-// Dumps returns the kinds of dumps that can be read. One that has no marks of another is of
+// Dumps returns the kinds of dumps that can be read. A dump without the marks of another kind is of
 // the last kind.
 func Dumps() []engine.Dump { return []engine.Dump{postgres.Dump(), mysql.Dump()} }

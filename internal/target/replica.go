@@ -87,8 +87,9 @@ func (r *Replica) Close() error {
 // Replicas are the replicas of one source.
 type Replicas []*Replica
 
-// OpenReplicas opens replicas of a source. The caller closes the result, also after an error. If
-// later isn't nil, it gets the error of a replica that can't be reached, which is not returned.
+// OpenReplicas opens replicas of a source. The caller closes the result, also after an error.
+// Unless later is nil, it gets the error of a replica that can't be reached, and OpenReplicas
+// doesn't return it.
 func OpenReplicas(ctx context.Context, source engine.DB, texts []string, note func(string), later func(error)) (all Replicas, err error) {
 	for _, text := range texts {
 		r := &Replica{Text: text, Source: source, Note: note}

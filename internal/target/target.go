@@ -39,10 +39,10 @@ const DefaultServer = "sandbox:mariadb"
 // ExampleServer is a private server's target, quoted for a shell, for hints.
 const ExampleServer = "'sandbox:mariadb?memory=64MB'"
 
-// ExampleReplicas is that of one with a replica.
+// ExampleReplicas is the target of a private server with a replica.
 const ExampleReplicas = "'sandbox:mariadb?replicas=1'"
 
-// ExampleDurable is that of one that loses nothing that was acknowledged.
+// ExampleDurable is the target of a private server that loses nothing that was acknowledged.
 const ExampleDurable = "'sandbox:mariadb?durability=full'"
 
 // DeclareHint is the hint for a declaration without a target.
