@@ -32,8 +32,8 @@ type feeder struct {
 	bye <-chan struct{}
 	// taken means that a host nearer to the source feeds the next host.
 	taken bool
-	// left has the hosts with complete copies that need no session any more, with the error if the
-	// copy could not be confirmed to them.
+	// left has the hosts that have complete copies and need no session any more, each with the error
+	// if the copy could not be confirmed to it.
 	left map[string]error
 	high map[string]int // the number of chunks that a host was sent at least once
 }
@@ -263,7 +263,7 @@ type packed struct {
 }
 
 // sendChunks sends all chunks from fl.sent on, each once the store has it. It reads a chunk while
-// it sends the one before.
+// it sends the previous one.
 func (f *feeder) sendChunks(ctx context.Context, w *wire, host string, fl *flow) error {
 	g, ctx := errgroup.WithContext(ctx)
 	free, ready := make(chan []byte, 2), make(chan packed)

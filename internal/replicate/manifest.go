@@ -32,9 +32,9 @@ import (
 	"lukechampine.com/blake3"
 )
 
-// chunkSize is the number of bytes that are sent, checked, written and acknowledged at a time: a
-// tenth of a second of a slow network, and few enough of them that their hashes are small beside
-// what they cover (8 MB for a TB).
+// chunkSize is the number of bytes that are sent, checked, written and acknowledged at a time. A
+// slow network takes a tenth of a second for a chunk, and the hashes of all chunks are small beside
+// the data (8 MB for a TB).
 const chunkSize = 4 << 20
 
 // stateName is the file in a receiver's directory that says how far its copy is.

@@ -444,7 +444,7 @@ func (r *receiver) report(ctx context.Context, w *wire) error {
 }
 
 // take receives and writes chunks until the session ends. It receives a chunk while it writes the
-// one before.
+// previous one.
 func (r *receiver) take(life, ctx context.Context, w *wire, st *store, next int) error {
 	g, ctx := errgroup.WithContext(ctx)
 	defer w.cutOff(ctx)()

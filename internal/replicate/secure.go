@@ -22,8 +22,8 @@ import (
 
 // Every connection has TLS 1.3. The receiver's certificate is made when it starts and is not
 // checked: instead, both sides prove that they know the token, by an HMAC over keying material that
-// only the two ends of this very TLS session have. One in between has two sessions, with other
-// material on each, and can't pass a proof on.
+// only the two ends of this very TLS session have. A host in between has two sessions, each with
+// other material, and can't pass a proof on.
 
 // leastToken is the fewest characters of a token.
 const leastToken = 16

@@ -63,8 +63,8 @@ func CheckHosts(hosts []string) error {
 }
 
 // Send copies a directory, which must not change meanwhile, to hosts on which Receive runs: to the
-// first, which passes it on to the second, and so on. It returns when each has its copy or was
-// given up; the error names the latter.
+// first, which passes it on to the second, and so on. It returns when each host has its copy or was
+// given up; the error names the hosts given up.
 func Send(ctx context.Context, dir string, hosts []string, board *Board, o SendOptions) (res Result, err error) {
 	st, err := openSource(dir, o.Skip)
 	if err != nil {

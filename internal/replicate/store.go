@@ -154,8 +154,8 @@ func (s *store) complete(ctx context.Context) error {
 	return errors.Join(err, s.state.Sync())
 }
 
-// completed says whether a directory is a confirmed copy, and returns its BLAKE3. One of another
-// manifest is refused.
+// completed says whether a directory is a confirmed copy, and returns its BLAKE3. It refuses a copy
+// of another manifest.
 func completed(root *os.Root, m *manifest) (whole hash, yes bool, err error) {
 	text := make([]byte, len(completeMark)+2*len(whole))
 	f, err := root.Open(stateName)

@@ -61,8 +61,8 @@ type hello struct {
 	Capacity int64 // of a probe, the bytes that would be sent
 }
 
-// An answer has the first chunk that a receiver needs or, to a probe, the probes of it and the
-// hosts after it.
+// An answer has the first chunk that a receiver needs. The answer to a probe has the probes of the
+// receiver and of the hosts after it.
 type answer struct {
 	Position int
 	Probes   []Probe
@@ -93,8 +93,9 @@ type wire struct {
 	most  int64      // bytes of a body
 }
 
-// Close closes the connection at once. TLS would first wait to say so, 5 s if the other side reads
-// nothing; frames have a length, so that an end in the middle of one shows without it.
+// Close closes the connection at once. TLS would first send a notice, and wait 5 s if the other
+// side reads nothing. Frames have a length, so that an end in the middle of one shows without the
+// notice.
 func (w *wire) Close() error { return w.below.Close() }
 
 // send writes a frame.
