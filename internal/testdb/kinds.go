@@ -112,8 +112,8 @@ func setVersion(o *sandbox.Options, list string) error {
 	return o.Validate()
 }
 
-// requirement returns the name of a server in RequireVariable: of a part of it that is installed
-// separately, and with the version if a particular one is requested, such as "mysql-9.7".
+// requirement returns a server's name in RequireVariable: the name of a part of it that is
+// installed separately, and with the version if a particular one is requested, such as "mysql-9.7".
 func requirement(o sandbox.Options) string {
 	name := o.Kind
 	if o.Storage == sandbox.RocksDB {

@@ -34,8 +34,8 @@ type Shared struct {
 	admin     *pgconn.PgConn // see execute; nil before the first statement
 }
 
-// execute executes one statement: on PostgreSQL, which takes several milliseconds of CPU time for a
-// new connection, on one that is kept, elsewhere on a new one.
+// execute executes one statement, on a new connection. PostgreSQL takes several milliseconds of CPU
+// time for a new connection, so there execute keeps one.
 func (s *Shared) execute(ctx context.Context, statement string) error {
 	if s.Kind != "postgres" {
 		return s.Execute(ctx, statement)

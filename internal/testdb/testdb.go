@@ -128,8 +128,8 @@ func (r Runner) Run() int {
 	return code
 }
 
-// servers are the servers of this process, found or started by the first test that needs
-// one of the kind.
+// servers are the servers of this process, by kind. The first test that needs one finds or starts
+// it.
 var (
 	serversLock sync.Mutex
 	servers     = map[string]func() (*Shared, error){}
