@@ -21,11 +21,11 @@ type Server struct {
 	// ShortWait makes the connection of a writer or a querier wait for a lock for at
 	// most a second.
 	ShortWait func(connection any) error
-	// Survive are statements of a transaction that another one, in a deadlock with
-	// it, is then rolled back for.
+	// Survive are statements of a transaction: if it and another one are in a deadlock, the server
+	// then rolls back the other one.
 	Survive []string
-	// Lock locks the table small against reading, within a transaction, and Unlock
-	// releases the lock; "" is the end of the transaction.
+	// Lock locks the table small against reading, within a transaction. Unlock releases the lock; ""
+	// means the end of the transaction.
 	Lock, Unlock string
 	// Holder returns the server's id of the connection that holds a lease.
 	Holder func(t testing.TB, db engine.Keeper, name string) int64
@@ -33,8 +33,8 @@ type Server struct {
 	LockTries func(db engine.Keeper, tries int)
 }
 
-// RunServer runs the tests of operations that wait on a server for another's lock, and
-// of connections that are ended there.
+// RunServer runs the tests of operations that wait on a server for another session's lock, and of
+// connections that are ended on the server.
 func RunServer(t *testing.T, s Server) {
 	beside(t, []test{
 		{"Deadlock", s.deadlock},
@@ -331,8 +331,8 @@ func (s Server) queryLockTimeout(t *testing.T) {
 	}
 }
 
-// WantNotOpened checks the error of opening a target: its text, its class unless that
-// is nil, and, if there is a secret, that it has a hint and neither contains it.
+// WantNotOpened checks the error of opening a target: its text, and its class unless that is nil.
+// If there is a secret, the error must have a hint, and neither may contain the secret.
 func WantNotOpened(t testing.TB, open func(context.Context, engine.Target) (engine.DB, error), target, want string, class error, secret string) {
 	t.Helper()
 	parsed, err := engine.ParseTarget(target)
@@ -354,8 +354,8 @@ func WantNotOpened(t testing.TB, open func(context.Context, engine.Target) (engi
 	}
 }
 
-// leases checks that of several attempts at once one gets a lock, and that the lock is
-// lost with its connection.
+// leases checks that one of several simultaneous attempts gets a lock, and that the lock is lost
+// with its connection.
 func (s Server) leases(t *testing.T) {
 	type result struct {
 		lease engine.Lease

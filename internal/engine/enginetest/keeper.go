@@ -78,14 +78,14 @@ type kept struct {
 // kinds are the kinds of column By.
 var kinds = []string{"time", "seconds", "microseconds", "sequence"}
 
-// stoodFor reports whether MariaDB's InnoDB stands for a server: outside of the nightly run, for
-// MySQL and MyRocks, which get the same statements and take several times as long.
+// stoodFor reports whether MariaDB's InnoDB stands for a server. Outside of the nightly run, it
+// stands for MySQL and MyRocks, which get the same statements and take several times as long.
 func stoodFor(db engine.DB) bool {
 	return os.Getenv(nightly) == "" && (db.Info().Engine == "mysql" || strings.EqualFold(db.Info().Storage, "rocksdb"))
 }
 
-// eachKind runs a test with each kind of column By, on a database of its own; outside of the
-// nightly run on servers other than MariaDB, with one kind of DATETIME and one of BIGINT.
+// eachKind runs a test with each kind of column By, on a database of its own. Outside of the
+// nightly run, servers other than MariaDB get only one kind of DATETIME and one of BIGINT.
 func eachKind[DB engine.Keeper](t *testing.T, open func(testing.TB) DB, run func(t *testing.T, db DB, kind string)) {
 	for _, kind := range kinds {
 		t.Run(kind, func(t *testing.T) {
@@ -271,8 +271,8 @@ func Try(t testing.TB, db engine.Keeper, s engine.Step) error {
 	return Retry(t, func() error { return db.Try(within(t), s) })
 }
 
-// Retry calls fn again while its lock isn't granted, as Apply does. Other tests share the server:
-// it can lock its own catalog for seconds, and connections that were just killed may still hold
+// Retry calls fn again while its lock isn't granted, as Apply does. The server, which other tests
+// share, can lock its own catalog for seconds, and connections that were just killed may still hold
 // their locks.
 //
 // A test that needs more than mostRetries in all fails: what it tests waits for locks, or holds

@@ -27,8 +27,8 @@ func RunLoader(t *testing.T, open func(testing.TB) engine.Keeper) {
 	}...))
 }
 
-// RunLoaderRows runs those tests of the suite whose outcome depends on how rows are sent, for an
-// engine with several ways to do so; in the nightly run all of them.
+// RunLoaderRows is for an engine with several ways to send rows. It runs those tests of the suite
+// whose outcome depends on the way; in the nightly run, it runs all of them.
 func RunLoaderRows(t *testing.T, open func(testing.TB) engine.Keeper) {
 	if os.Getenv(nightly) != "" {
 		RunLoader(t, open)

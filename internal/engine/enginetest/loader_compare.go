@@ -25,8 +25,8 @@ func (lo *loading) compared(t *engine.Table, b *engine.Batch) map[int]engine.Com
 	return out
 }
 
-// compare checks that rows are found by their keys, own ones too, and that the first value
-// that differs is found in each column.
+// compare checks that rows are found by their keys, including the transaction's own rows, and that
+// the first value that differs is found in each column.
 func (s loaders) compare(t *testing.T) {
 	lo := s.loading(t)
 	table := *lo.rolls

@@ -59,8 +59,8 @@ func stillWaits(t testing.TB, done <-chan error) {
 	}
 }
 
-// waits checks that the insertion of a key that an open transaction has inserted
-// waits for its end, and is a duplicate only if that was committed.
+// waits checks that an insert of a key that an open transaction has inserted waits for the end of
+// that transaction, and is a duplicate only if that transaction was committed.
 func (s loaders) waits(t *testing.T) {
 	lo := s.loading(t)
 	other := lo.another()
@@ -88,8 +88,8 @@ func (s loaders) waits(t *testing.T) {
 	lo.rows(0, 5)
 }
 
-// lockTimeout checks that the wait has a time limit, and that the transaction ends with it:
-// it has no locks, even before Reset.
+// lockTimeout checks that the wait for a lock has a time limit, after which the waiting transaction
+// has ended: it has no locks, even before Reset.
 func (s loaders) lockTimeout(t *testing.T) {
 	lo := s.loading(t)
 	other, third := lo.another(), lo.another()

@@ -27,8 +27,8 @@ func (s keepers) periodSizes(t *testing.T) {
 	for i, p := range k.parts {
 		got, ok := sizes[p.Name]
 		rows := []int64{1000, 100, 0}[i]
-		// Every server needs more than 20 bytes per row.
-		// RocksDB estimates up to some tens of rows of a neighbour as those of an empty period.
+		// Every server needs more than 20 bytes per row. RocksDB counts up to some tens of a neighbour's
+		// rows as those of an empty period.
 		if !ok || got.Rows < rows/2 || got.Rows > rows*2+50 || got.Data < rows*20 || got.Index < 0 {
 			t.Errorf("period %s with %d rows: %+v", p.Name, rows, got)
 		}
@@ -229,8 +229,9 @@ func (s keepers) errors(t *testing.T) {
 	k.exec(t, db.SQL(), "INSERT INTO longer VALUES (1, ?, ?)", strings.Repeat("x", 1<<20), []byte(strings.Repeat("\x00", 1<<20)))
 }
 
-// Blockers returns the transactions that hold the table t, once there are some, or none, as wanted,
-// or after 10 s. InnoDB lists transactions from a cache, whose life others prolong by reading it.
+// Blockers returns the transactions that hold the table t. It waits up to 10 s until there are
+// some, or none, as wanted. InnoDB lists transactions from a cache, which lives longer when others
+// read it.
 func Blockers(t testing.TB, k engine.Keeper, table *engine.Table, some bool) []engine.Blocker {
 	t.Helper()
 	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {

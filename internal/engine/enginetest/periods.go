@@ -270,8 +270,8 @@ func (s keepers) readers(t *testing.T) {
 // An Interrupter runs the tests of steps that are broken off and tried again.
 type Interrupter struct {
 	Open func(testing.TB) engine.Keeper
-	// Break makes the next step fail with ErrConnectionLost instead of sending its message n. The
-	// function that it returns ends that, and reports whether the step has so many messages.
+	// Break makes the next step fail with ErrConnectionLost instead of sending its message n. stop
+	// lets messages pass again, and reports whether the step has so many messages.
 	Break func(t testing.TB, db engine.Keeper, n int) (stop func() bool)
 	// Late also inserts a row between the two attempts, and Added adds a column first.
 	Late, Added bool
@@ -284,16 +284,16 @@ type Interrupter struct {
 // breakable are the steps to break off, on a table with four periods of 10 rows.
 var breakable = []struct {
 	name string
-	// rows are those of the table afterwards. The row that comes late goes into the
-	// period of index late; -1 is none.
+	// rows is the number of rows in the table afterwards. late is the index of the period that gets
+	// the late row; -1 if there is none.
 	rows int64
 	late int
 	// make prepares the step for periods with certain rows. It returns the periods
 	// afterwards, and the other tables then there with their rows.
 	make func(t testing.TB, k *kept, was []string) (engine.Step, []rolling.Partition, map[string]string)
 }{
-	// After some of the rendered statements of this one, nothing tells whether the rows
-	// have been exchanged: here they are the same.
+	// If this step is broken off after some of its rendered statements, nothing tells whether the rows
+	// have been exchanged: here old and new rows are the same.
 	{"Rebuild", 40, -1, func(t testing.TB, k *kept, was []string) (engine.Step, []rolling.Partition, map[string]string) {
 		k.fill(t, "with_it", k.parts[1:2])
 		r := k.merge(t, 1, 1, k.parts[1].Name, "with_it")
@@ -411,8 +411,8 @@ func (k *kept) ids(t testing.TB, from string) (out string) {
 }
 
 // interrupted breaks the connection after any number of the statements that Render returns, as if a
-// person had run them. On MySQL, which isn't run so outside of the nightly run, TestTrapBrokenOff
-// breaks them off.
+// person had run them. Outside of the nightly run, it omits MySQL, whose statements
+// TestTrapBrokenOff breaks off.
 func (s keepers) interrupted(t *testing.T) {
 	if stoodFor(s.open(t)) {
 		t.Skip("in the nightly run only")
@@ -552,8 +552,8 @@ func (s keepers) addColumn(t *testing.T) {
 	})
 }
 
-// Stall repeats two calls, until the function that it returns is called. That returns how much
-// longer the slowest call of the first took than of the second, whose delays are the machine's.
+// Stall repeats call and beside until stop is called. stop returns how much longer the slowest run
+// of call took than the slowest run of beside, whose delays are the machine's.
 func Stall(t testing.TB, call, beside func(n int) error) (stop func() time.Duration) {
 	quit, slowest := make(chan struct{}), [2]time.Duration{}
 	var running sync.WaitGroup

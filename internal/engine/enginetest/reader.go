@@ -47,8 +47,7 @@ type reader interface {
 
 type readers struct {
 	open func(testing.TB) reader
-	// own reports that no other test uses the server meanwhile, so that a lock of all of it does no
-	// harm.
+	// own reports that no other test uses the server meanwhile, so that a test may lock all of it.
 	own bool
 }
 
@@ -468,9 +467,9 @@ func (s readers) states(t *testing.T) {
 	}
 }
 
-// snapshotLocks checks that a statement that waits to empty or alter a table doesn't stop the
-// sessions of a snapshot, that they have all rows of it, and that such a statement before them is
-// waited for.
+// snapshotLocks checks the sessions of a snapshot beside a statement that waits to empty or alter a
+// table: the statement doesn't stop them, they have all rows of the table, and they wait for such a
+// statement that came before them.
 func (s readers) snapshotLocks(t *testing.T) {
 	db := s.open(t)
 	if db.Capabilities().Embedded {

@@ -181,8 +181,8 @@ func (s stagers) becomes(t *testing.T) {
 	})
 }
 
-// altered: a staged table doesn't become a period of a table that has got another column, and
-// nothing is changed; one that is staged again does.
+// altered checks that a staged table doesn't become a period, and nothing is changed, if the
+// rolling table has got another column; a table staged again does.
 func (s stagers) altered(t *testing.T) {
 	db := s.open(t)
 	k := created(t, db, "readings", "time", 2)
@@ -288,8 +288,8 @@ func (k *kept) numbers(t testing.TB, table string) string {
 	return strings.Join(list, ",")
 }
 
-// skipTwoKeys skips rows of a table with two keys: a row that is skipped because of one of
-// them takes nothing from the other.
+// skipTwoKeys skips rows of a table with two keys: a row that is skipped because of one key must
+// not use up a value of the other.
 func (s stagers) skipTwoKeys(t *testing.T) {
 	db := s.open(t)
 	k := declaredTable(t, db, "readings", "a INT NOT NULL, ts "+types[db.Info().Engine].time+" NOT NULL, b INT NOT NULL, n INT, PRIMARY KEY (a, ts)",
