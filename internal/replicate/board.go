@@ -109,7 +109,7 @@ func (b *Board) set(host string, change func(*Status)) bool {
 	return true
 }
 
-// merge replaces statuses by those that another host has sent.
+// merge replaces the statuses of hosts by those that another host has sent.
 func (b *Board) merge(list []Status) {
 	for _, s := range list {
 		b.set(s.Host, func(mine *Status) {

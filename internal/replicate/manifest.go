@@ -4,7 +4,7 @@
 // A copy consists of a manifest, which lists the files, and of the files' bytes in that order, cut
 // into chunks of 4 MiB. A host has the first n chunks on disk, and says so; its sender sends the
 // chunks from n on, out of its own directory. Thus the source, a host that sends on, a host after a
-// crash, and a host whose sender has died all work in the same way. They keep nothing but the
+// crash, and a host whose sender has died all work in the same way. Each keeps nothing but its
 // directory and a file with the hashes of the chunks.
 //
 // Send and Receive are the two ends, and feeder is what both do to the host after them. Nothing

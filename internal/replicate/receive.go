@@ -20,7 +20,7 @@ import (
 	"lukechampine.com/blake3"
 )
 
-// ReceiveOptions are those of Receive.
+// ReceiveOptions are the options of Receive.
 type ReceiveOptions struct {
 	Token string
 	Say   func(string)
@@ -425,7 +425,8 @@ func (r *receiver) finishWhole(ctx context.Context, st *store) {
 	})
 }
 
-// report sends the statuses of this host and of those after it to the sender, every statusEvery.
+// report sends the statuses of this host and of the hosts after it to the sender, every
+// statusEvery.
 func (r *receiver) report(ctx context.Context, w *wire) error {
 	tick := time.NewTicker(statusEvery)
 	defer tick.Stop()

@@ -24,7 +24,7 @@ type Options struct {
 	Patience time.Duration
 }
 
-// SendOptions are those of Send.
+// SendOptions are the options of Send.
 type SendOptions struct {
 	Options
 	Token string

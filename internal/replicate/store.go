@@ -324,8 +324,8 @@ func (s *store) finish(ctx context.Context) error {
 	return nil
 }
 
-// whole returns the hash of the copy: the BLAKE3 of the manifest's hash and those of all chunks. At
-// the source it reads the chunks that weren't sent by this process.
+// whole returns the hash of the copy: the BLAKE3 of the hashes of the manifest and of all chunks.
+// At the source, it reads the chunks that this process hasn't sent.
 func (s *store) whole(ctx context.Context) (hash, error) {
 	h := blake3.New(len(hash{}), nil)
 	h.Write(s.m.hash[:])

@@ -134,7 +134,7 @@ type launch struct {
 	kind *kind
 	part part
 	bin  binaries
-	// dir is the sandbox, in which the others are, except a socket whose path would be too long.
+	// dir is the sandbox. It contains the other paths, except a socket whose path would be too long.
 	dir, dataDir, tmpDir, socket string
 	// port is the port on the loopback interface, or 0. A port requires a password.
 	port     int

@@ -475,7 +475,7 @@ func checkMemory(l *launch, settings map[string]string) error {
 	return nil
 }
 
-// spiderVariable is one that a server has only with Spider.
+// spiderVariable is a variable that a server has only with Spider.
 const spiderVariable = "spider_bgs_mode"
 
 func checkMariaDB(l *launch, settings map[string]string) error {

@@ -34,7 +34,7 @@ type Instance struct {
 	State string
 	// Bytes is the size of its directory on disk.
 	Bytes int64
-	// Head is the name of the sandbox of which it is a node, "" for others.
+	// Head is the name of the sandbox of which it is a node; "" if it is no node.
 	Head string
 	Info
 }

@@ -24,8 +24,8 @@ type process struct {
 	endOthers func() error
 }
 
-// startProcess starts cmd. A detached process has a session of its own. The kernel ends any other
-// when this process ends, however it ends.
+// startProcess starts cmd. A detached process has a session of its own. Otherwise the kernel ends
+// the process when this one ends, however it ends.
 func startProcess(cmd *exec.Cmd, k *kind, detached bool) (*process, error) {
 	as, err := k.account()
 	if err != nil {
@@ -95,8 +95,8 @@ func (p *process) exit() string {
 	return "it ended by itself"
 }
 
-// endServers asks the processes that are provably servers of the sandbox to end, and kills them
-// when grace has expired.
+// endServers asks the processes that provably serve the sandbox to end, and kills them when grace
+// has expired.
 func (s *state) endServers(ctx context.Context, grace time.Duration) error {
 	deadline := time.Now().Add(grace)
 	sent := map[int]syscall.Signal{}

@@ -23,7 +23,7 @@ const (
 	startNews = 5 * time.Second
 	// stopGrace is how long a server whose data are thrown away may take to shut down.
 	stopGrace = 10 * time.Second
-	// keepGrace is that of a server whose data are kept: it writes all of its dirty pages.
+	// keepGrace is the limit for a server whose data are kept: it writes all of its dirty pages.
 	keepGrace = 5 * time.Minute
 )
 
@@ -182,8 +182,8 @@ func (s *Server) Params() map[string]string { return maps.Clone(s.params) }
 // Its directory remains until Stop, and Restart starts it again.
 func (s *Server) Kill() { s.proc.Load().kill() }
 
-// Halt shuts the server down, without removing anything, and waits until it has ended; one that
-// takes too long is killed. Restart starts it again.
+// Halt shuts the server down, without removing anything, and waits until it has ended. It kills a
+// server that takes too long. Restart starts it again.
 func (s *Server) Halt(ctx context.Context) {
 	s.life.Lock()
 	defer s.life.Unlock()
@@ -195,7 +195,7 @@ var errStopped = errors.New("it was stopped")
 // Restart starts a server that was killed, or has ended by itself, with the same options on the
 // same data directory, socket and port, so that its targets stay valid. It returns once the server
 // has recovered and accepts connections. If ctx ends before that, or Stop is called, no process
-// remains, and Restart can be called again. A running server is refused.
+// remains, and Restart can be called again. Restart refuses a running server.
 func (s *Server) Restart(ctx context.Context) error {
 	s.life.Lock()
 	defer s.life.Unlock()

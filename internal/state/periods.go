@@ -27,8 +27,8 @@ func (s periods) SealedUpTo(ctx context.Context, table string) (int64, error) {
 	return to, err
 }
 
-// DropTo records that retention is about to drop periods up to a position. The recorded position
-// never goes back. It is committed before the first partition is detached: see Before.
+// DropTo records that retention is about to drop periods up to a position, which never goes back.
+// The record is committed before the first of their partitions is detached: see Before.
 func (s periods) DropTo(ctx context.Context, table string, to int64) error {
 	return s.run(ctx, s.DB(), "record up to where periods of "+table+" are dropped", "UPDATE rowmill_tables SET dropped_to = ? WHERE name = ? AND dropped_to < ?", to, table, to)
 }
@@ -127,8 +127,8 @@ type Seal struct {
 	ID string
 }
 
-// SealsQuery is a query of the sealed periods of a table, by the quoted names of the table of
-// states and the quoted name of the table: see ParseSeal.
+// SealsQuery is a query of the sealed periods of a table. states is the quoted name of
+// rowmill_states, and table the name of the table as a literal. See ParseSeal.
 func SealsQuery(states, table string) string {
 	return "SELECT lower_pos, upper_pos, name, row_count, checksum, updated_us FROM " + states + " WHERE table_name = " + table +
 		" AND state IN ('" + Sealed + "', '" + Archived + "', '" + Restored + "') ORDER BY lower_pos"

@@ -219,8 +219,8 @@ func taken(name string) error {
 	return engine.Classed(engine.ErrTableExists, fmt.Errorf("there is a table %s already", name))
 }
 
-// setFree detaches a partition by a statement, concurrently: its rows are invisible until it is
-// finished.
+// setFree detaches the partition child by statement, concurrently, or finishes its interrupted
+// detach. Until the detach is finished, the partition's rows are invisible.
 func (c *changer) setFree(ctx context.Context, t *engine.Table, child, statement string) {
 	if !c.finishDetach(ctx, t, child) {
 		c.quiet(ctx, t.Name, child)

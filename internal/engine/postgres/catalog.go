@@ -215,8 +215,8 @@ WHERE i.indrelid = $1::oid ORDER BY c.relname, k`
 
 const describeTriggers = `SELECT tgname FROM pg_trigger WHERE tgrelid = $1::oid AND NOT tgisinternal ORDER BY tgname`
 
-// Describe implements engine.Keeper. Options contains those that apply of: identity (always: the
-// identity columns that accept a value only with OVERRIDING SYSTEM VALUE), default_partition.
+// Describe implements engine.Keeper. Options may contain "identity", such as "always: id", with the
+// identity columns that accept a value only with OVERRIDING SYSTEM VALUE; and "default_partition".
 func (db catalog) Describe(ctx context.Context, name string) (*engine.Schema, error) {
 	s, err := db.describe(ctx, name)
 	return s, engine.About(ctx, classify(err), "describe table "+name)

@@ -187,8 +187,8 @@ const likeTable = "INCLUDING ALL EXCLUDING IDENTITY EXCLUDING COMMENTS EXCLUDING
 // compressible value of the rows that it processes.
 const compressedTarget = "toast_tuple_target=128"
 
-// createTemplate renders Words.CreateTemplate; like is appended to what a table copies. The server
-// chooses unique names for the indexes.
+// createTemplate renders Words.CreateTemplate. like is appended to the list of what the table
+// copies. The server chooses unique names for the indexes.
 func (d dialect) createTemplate(t *engine.Table, name string, o engine.Storage, like string) []string {
 	quoted := d.Quote(name)
 	copied := likeTable

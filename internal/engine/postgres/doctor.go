@@ -125,7 +125,7 @@ func (db doctor) Examine(ctx context.Context, tables []string, interval time.Dur
 	return out, nil
 }
 
-// examineDefault looks for a partition for all other rows that has rows.
+// examineDefault looks for a default partition that has rows.
 func (db doctor) examineDefault(ctx context.Context, table string) ([]engine.Finding, error) {
 	s, err := db.catalog().Describe(ctx, table)
 	if err != nil || s.Options["default_partition"] == "" {

@@ -19,7 +19,7 @@ func (recipes) Syntax(st engine.State) sqltext.Syntax {
 	}
 }
 
-// systemColumns are those of every table, with values that belong to a partition.
+// systemColumns are columns that every table has. Their values depend on the partition.
 var systemColumns = engine.WordSet("tableoid ctid xmin xmax cmin cmax")
 
 func (recipes) Semantics(engine.State) engine.Semantics {
@@ -31,8 +31,8 @@ func (recipes) Semantics(engine.State) engine.Semantics {
 	}
 }
 
-// exactText reports texts of the default collation. Equal values of a domain, and of bpchar without
-// a length, may differ.
+// exactText reports whether a column has a text type and the default collation, so that equal
+// values are the same text. Equal values of a domain, or of bpchar without a length, may differ.
 func exactText(c engine.SchemaColumn) bool {
 	return c.Collation == "" && (c.Native == "text" || strings.HasPrefix(c.Native, "character varying") || strings.HasPrefix(c.Native, "character("))
 }

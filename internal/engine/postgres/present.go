@@ -175,8 +175,8 @@ func (l *link) mapping(password string) [][2]string {
 	return [][2]string{{"user", l.user}, {"password", password}}
 }
 
-// presentServers returns the steps for the extension, and for servers that are missing or have
-// another account.
+// presentServers returns the steps for the extension, and for foreign servers that are missing or
+// have another account.
 func (db presenter) presentServers(ctx context.Context, links []link) ([]engine.HeadStep, error) {
 	var steps []engine.HeadStep
 	plain := func(what string, statements ...string) {

@@ -287,7 +287,8 @@ func (d dialect) childrenOf(ctx context.Context, s *engine.Session, t *engine.Ta
 	return identities, err
 }
 
-// PartFrom implements engine.Reader. A partition may have the table's columns in another order.
+// PartFrom implements engine.Reader. It names the columns of a partition that has them in another
+// order than the table.
 func (db reader) PartFrom(t *engine.TableParts, parts []string) string {
 	plain := len(parts) == 1
 	for _, p := range t.Parts {

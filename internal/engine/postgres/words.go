@@ -163,7 +163,7 @@ func (w words) Triggers(t *engine.Table, _ []string, n engine.NoteRow) []engine.
 	return out
 }
 
-// always makes a trigger one that fires in sessions with session_replication_role = replica, too.
+// always makes a trigger fire in sessions with session_replication_role = replica, too.
 func (w words) always(t *engine.Table, name string, x engine.Trigger) engine.Trigger {
 	enable := fmt.Sprintf("ALTER TABLE %s ENABLE ALWAYS TRIGGER %s", w.d.Quote(t.Name), w.d.Quote(name))
 	x.Body += firesAlways

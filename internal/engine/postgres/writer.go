@@ -103,8 +103,8 @@ func (w *writer) writeText(b *engine.Batch, r *reply) error {
 	return nil
 }
 
-// maxStatements is how many prepared statements a connection keeps, one per
-// number of rows: the usual number, that of a batch's last rows, and two more.
+// maxStatements is how many prepared statements a connection keeps, one per number of rows: for the
+// usual number, for the last rows of a batch, and two more.
 const maxStatements = 4
 
 // window is how many bytes of a batch are sent before the replies to the previous window are read:

@@ -50,7 +50,7 @@ func (db catalog) Tables(ctx context.Context) ([]engine.ListedTable, error) {
 	return out, nil
 }
 
-// Estimate implements engine.Definer: sizes are those of the files anyway.
+// Estimate implements engine.Definer by Footprint, whose sizes are those of the file anyway.
 func (db sizer) Estimate(ctx context.Context, table string) (*engine.Footprint, error) {
 	return db.Footprint(ctx, table)
 }
