@@ -23,7 +23,7 @@ type Answerer interface {
 	Run(ctx context.Context, p *plan.Plan, sink query.Sink) (*query.Report, error)
 }
 
-// Reasons for which a query that could be split is passed on whole, in metrics.
+// Reasons, in metrics, why a query that could be split is passed on whole.
 const (
 	whyState    = "session"     // settings of the session
 	whyRefused  = "refused"     // the server doesn't accept it from this client, or at all
@@ -37,7 +37,7 @@ const (
 	whyGone     = "interrupted" // killed, or the client has left
 )
 
-// queueWait is how long a query waits for sessions, after which it is passed on whole.
+// queueWait is how long a query waits for sessions. After that it is passed on whole.
 const queueWait = 2 * time.Second
 
 // A notSplit error says why a query is passed on whole.
@@ -146,14 +146,15 @@ func (a *attempt) split(ctx context.Context, shape uint64) (handled bool, err er
 	if !known && errors.Is(err, engine.ErrConnectionLost) {
 		return false, nil
 	}
-	// Statements of this shape are passed on unexamined for 200 times as long as this took: if they
-	// come one after the other, looking at them costs at most half a percent of the time.
+	// Statements of this shape are passed on unexamined for 200 times as long as this examination
+	// took. So even if they come one after the other, examining them costs at most half a percent of
+	// the time.
 	pause := min(max(200*time.Since(begin), time.Second), 30*time.Second)
 	f.shapes.rest(shape, f.clock.Load()+uint64(pause.Milliseconds()), &why.detail)
 	return false, nil
 }
 
-// inPieces plans the query, proves that this client may have its answer, runs it, and passes the
+// inPieces plans the query, proves that this client may read the answer, runs it, and passes the
 // answer on. Its error is a *notSplit for a query that is better passed on.
 func (a *attempt) inPieces(ctx context.Context) error {
 	c, f := a.c, a.c.front
@@ -241,8 +242,8 @@ func (a *attempt) inPieces(ctx context.Context) error {
 		return &notSplit{whyBusy, "no sessions are free"}
 	}
 	defer give()
-	// The query over one small partition, on the client's own connection, gives the definitions of
-	// the columns. They may differ from those that the server describes without running the query.
+	// The query over one small partition, on the client's own connection, gives the definitions of the
+	// columns. The server may describe other definitions for a query that it doesn't run.
 	a.samples = make(chan *sampled, 1)
 	go func() {
 		var s *sampled
@@ -282,7 +283,7 @@ func further(t string) bool {
 	return i >= 0 && len(strings.TrimLeft(t[i:], "; \t\r\n")) > 0
 }
 
-// substitution returns a function that replaces the table that is cut, in the text of the query, by
+// substitution returns a function that replaces, in the text of the query, the table that is cut by
 // one of its small partitions.
 func substitution(reader engine.Reader, text string, q *parse.Query, plan *plan.Plan) (part func(string) (string, error), err error) {
 	var cut []*parse.From

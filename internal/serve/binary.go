@@ -45,7 +45,7 @@ const (
 )
 
 // encodable reports whether a text of the server gives the value's binary form. Texts of binary
-// fractions may have lost digits; the form of a TIME is not written here.
+// fractions may have lost digits; the binary form of a TIME isn't written here.
 func encodable(t columnType) bool {
 	return t.kind != typeFloat && t.kind != typeDouble && t.kind != typeTime
 }
@@ -133,8 +133,8 @@ func appendDatetime(to []byte, v string) ([]byte, error) {
 	return append(to, p[:1+p[0]]...), nil
 }
 
-// parameters returns the values of a COM_STMT_EXECUTE as literals, and the part of the command
-// behind the statement's number, with the types in it.
+// parameters returns the values of a COM_STMT_EXECUTE as literals. values is the part of the
+// command behind the statement's number, with the parameters' types.
 func parameters(s *session.Statement, p []byte, noBackslash bool) (literals []string, values []byte, err error) {
 	if len(p) < 10 || p[5] != 0 {
 		return nil, nil, &notSplit{whyForm, "the client asks for a cursor"}
@@ -261,7 +261,7 @@ func quoteText(s string, noBackslash bool) string {
 var comparisons = map[string]bool{"=": true, "<=>": true, "<>": true, "!=": true, "<": true, "<=": true, ">": true, ">=": true, "LIKE": true}
 
 // compared returns the parameters that an expression compares with a column. The server converts
-// such a parameter to the column's type, as it does a literal.
+// such a parameter to the column's type, as it converts a literal.
 func compared(e *parse.Expr) (params []*parse.Expr) {
 	switch {
 	case e.Kind != parse.Between && e.Kind != parse.In && (e.Kind != parse.Binary || !comparisons[e.Name]):
@@ -279,9 +279,9 @@ func compared(e *parse.Expr) (params []*parse.Expr) {
 
 func isParam(e *parse.Expr) bool { return e != nil && e.Kind == parse.Param }
 
-// insertLiterals replaces parameters by literals, if each is compared with a column or is a limit.
-// Elsewhere a literal may mean something else, such as a position in ORDER BY, or have another
-// type.
+// insertLiterals replaces parameters by literals, if each parameter is compared with a column or is
+// a limit. In other places a literal may mean something else, such as a position in ORDER BY, or
+// have another type than the parameter.
 func insertLiterals(text string, literals []string, syntax sqltext.Syntax) (string, error) {
 	if len(literals) == 0 {
 		return text, nil

@@ -13,8 +13,9 @@ import (
 	"github.com/rowmill/rowmill/internal/query/parse"
 )
 
-// effects returns why EXPLAIN of a query may have effects: the server evaluates constants, and with
-// them functions, of which an unknown one may do anything. Such a query is passed on unexplained.
+// effects returns why EXPLAIN of a query may have effects: EXPLAIN evaluates constant expressions,
+// and a function in one of them that rowmill doesn't know may do anything. Such a query is passed
+// on unexplained.
 func effects(q *parse.Query, reader engine.Reader) (why string) {
 	q.Walk(nil, func(e *parse.Expr) bool {
 		if e.Kind == parse.Call && (e.Qualified || reader.Function(e.Name, len(e.Args)) == engine.UnknownFunction) {
@@ -25,9 +26,9 @@ func effects(q *parse.Query, reader engine.Reader) (why string) {
 	return why
 }
 
-// baseTables refuses tables that pieces, with another account and session, may see otherwise:
-// views, whose rows may depend on the user, and temporary tables. params reports a statement with
-// parameters.
+// baseTables refuses tables that pieces, which run in another session with another account, may see
+// otherwise. These are views, whose rows may depend on the user, and temporary tables. params
+// reports a statement with parameters.
 func (s *server) baseTables(q *parse.Query, params bool) error {
 	tables, ctes := tablesOf(q)
 	checked := map[string]bool{}
@@ -42,8 +43,8 @@ func (s *server) baseTables(q *parse.Query, params bool) error {
 		checked[name] = true
 		r, err := s.ask("SHOW CREATE TABLE " + name)
 		if err != nil {
-			// Within its own definition, and outside of its query, the name of a CTE is that of a table,
-			// which need not exist.
+			// In its own definition, and outside of its query, the name of a CTE means a table, which may
+			// not exist.
 			refused, ok := errors.AsType[*mysqlwire.ServerError](err)
 			if ok && t.Database == "" && ctes[strings.ToLower(t.Table)] && (refused.Code == codeNoTable || refused.Code == codeNoDatabase) {
 				continue
@@ -60,8 +61,8 @@ func (s *server) baseTables(q *parse.Query, params bool) error {
 	return nil
 }
 
-// explain asks the server for the plan of a query, with the client's account. It returns the parts
-// on which the columns' definitions depend: the order of tables, and the use of temporary tables.
+// explain asks the server for the plan of a query, with the client's account. It returns what the
+// columns' definitions depend on: the order of tables, and the use of temporary tables.
 func (s *server) explain(text string) (string, error) {
 	words := "EXPLAIN "
 	if !s.mariadb { // where explain_format may be another
@@ -94,8 +95,8 @@ func (s *server) explain(text string) (string, error) {
 	return out.String(), nil
 }
 
-// tablesOf returns the tables of a query, and the names of its CTEs in lower case, which may be
-// among them.
+// tablesOf returns the tables of a query, and in lower case the names of its CTEs. Tables may
+// include uses of CTEs.
 func tablesOf(q *parse.Query) (tables []*parse.From, ctes map[string]bool) {
 	ctes = map[string]bool{}
 	q.Walk(func(q *parse.Query) bool {

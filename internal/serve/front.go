@@ -51,7 +51,7 @@ type Options struct {
 	// whole.
 	Reader engine.Reader
 	// Parallel limits the sessions that run the pieces of one query: see query.Options. MaxPieces
-	// limits those of all queries at once; 0 is four times as many.
+	// limits the sessions of all queries together; 0 is four times Parallel.
 	Parallel, MaxPieces int
 	// Memory limits the memory for merging of all queries together, in bytes; 0 is
 	// query.DefaultMemory.
@@ -138,9 +138,9 @@ func (o *Options) runner() *query.Runner {
 	return query.New(o.Reader, query.Options{Parallel: o.Parallel, Memory: o.Memory / atOnce, NoRerun: true, Rollups: o.Rollups, NoRollups: o.NoRollups, NoCache: o.NoCache})
 }
 
-// Serve serves clients of a listener until ctx ends, and closes it. Then sessions that wait for a
-// command are closed at once, others when they have had their response and are outside of a
-// transaction, and all of them after drainTime.
+// Serve serves clients of a listener until ctx ends, and closes it. After ctx has ended, a session
+// that waits for a command is closed at once. A session with a statement or a transaction in
+// progress is closed when that ends, or after drainTime.
 func (f *Front) Serve(ctx context.Context, l net.Listener) (err error) {
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -184,9 +184,9 @@ func (f *Front) Serve(ctx context.Context, l net.Listener) (err error) {
 	return failed
 }
 
-// loopCount is the number of loops: one for each core, or half of that if the server is on this
-// machine, where it and its clients need the rest. Fewer loops find more events at once and sleep
-// less often, and a loop passes on what several cores of a server answer.
+// loopCount is the number of loops: one for each core, or half as many if the server is on this
+// machine, where it and its clients need the other cores. Fewer loops find more events at once and
+// sleep less often, and one loop passes on what several cores of a server answer.
 func (f *Front) loopCount() int {
 	if r := f.o.Reader; r != nil && r.Cores() > 0 {
 		return max(1, runtime.NumCPU()/2)
@@ -207,7 +207,7 @@ func (f *Front) drain(sessions *sync.WaitGroup) {
 	defer tick.Stop()
 	for {
 		for _, c := range f.connected() {
-			// A session that is idle outside of a transaction, or in the handshake, is ended. Others
+			// A session that is idle outside of a transaction, or in the handshake, is ended. Other sessions
 			// look at closing after their command.
 			switch phase := c.phase.Load() % phaseCount; {
 			case phase == phaseIdle && !c.inTransaction.Load():
@@ -275,8 +275,8 @@ func (f *Front) report(c *client, bug *engine.Bug) {
 	f.o.Say(fmt.Sprintf("client %s: %v\n%s", c.user.RemoteAddr(), bug, bug.Stack))
 }
 
-// sayEvery is how often the log gets a line about clients: if the server is down, all of them fail
-// again and again.
+// sayEvery is the least time between two lines in the log about clients: if the server is down, all
+// of them fail again and again.
 const sayEvery = time.Second
 
 // say writes a line about one client, or counts it for the next one.

@@ -10,8 +10,8 @@ import (
 	"github.com/rowmill/rowmill/internal/serve/session"
 )
 
-// handle examines a command, given as a packet. handled reports that it has been answered, so that
-// it isn't passed on.
+// handle examines a command, given as a packet. handled reports that the front has answered it
+// itself, so that it isn't passed on.
 func (c *client) handle(ctx context.Context, p []byte) (handled bool, err error) {
 	what, body := p[mysqlwire.HeaderSize], p[mysqlwire.HeaderSize:]
 	var t []byte
@@ -47,9 +47,9 @@ func (c *client) handle(ctx context.Context, p []byte) (handled bool, err error)
 	return false, nil
 }
 
-// passAnswered prepares the server for a command after a query in pieces, of which the server knows
-// nothing. If the command may ask about that query, such as SELECT FOUND_ROWS(), the server runs
-// the query first. p is the command's payload, or the beginning.
+// passAnswered prepares the server for a command after a query in pieces. The server knows nothing
+// of that query: if the command may ask about it, such as SELECT FOUND_ROWS(), the server first
+// runs the query. p is the command's payload, or its beginning.
 func (c *client) passAnswered(p []byte) error {
 	done, what := c.answered, p[0]
 	if done == nil || silent(what) || what == mysqlwire.ComPing || what == mysqlwire.ComQuit {
@@ -88,8 +88,8 @@ func (c *client) restore() error {
 	return nil
 }
 
-// findsRows returns a query of at most one row after which FOUND_ROWS() is n. For each digit it has
-// a join: for 305, one of 3 rows with 10 and 10, and one of 5 rows.
+// findsRows returns a query of at most one row after which FOUND_ROWS() is n. It has one branch for
+// each digit: for 305, a join of 3, 10 and 10 rows, and a query of 5 rows.
 func findsRows(n int64) string {
 	if n == 0 {
 		return "SELECT 1 LIMIT 0"
@@ -116,8 +116,8 @@ func findsRows(n int64) string {
 // ones returns a query of n rows.
 func ones(n int) string { return "SELECT 1" + strings.Repeat(" UNION ALL SELECT 1", n-1) }
 
-// parseKill returns the connection of a KILL QUERY. Another KILL ends a connection, with which its
-// pieces end, and MariaDB's with the number of a query ends none.
+// parseKill returns the connection of a KILL QUERY. Any other KILL ends a connection, and the
+// pieces of its query with it; MariaDB's KILL QUERY ID with the number of a query ends no pieces.
 func parseKill(text string) (id uint64, ok bool) {
 	words := strings.Fields(strings.TrimRight(string(session.SkipBlank([]byte(text))), "; \t\r\n"))
 	if len(words) != 3 || !strings.EqualFold(words[0], "kill") || !strings.EqualFold(words[1], "query") {
@@ -127,8 +127,8 @@ func parseKill(text string) (id uint64, ok bool) {
 	return id, err == nil
 }
 
-// kill passes a KILL QUERY on. If the server accepts it, it has checked the privileges: then pieces
-// of a query of that connection, which the server doesn't know, end as well.
+// kill passes a KILL QUERY on. If the server accepts the command, the client has the privileges:
+// then the front also ends the pieces of that connection's query, which the server doesn't know.
 func (c *client) kill(p []byte, id uint64) error {
 	// The query that runs now: once the server has answered, the next one may run.
 	var stop *context.CancelCauseFunc

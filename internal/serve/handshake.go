@@ -18,11 +18,11 @@ import (
 )
 
 // The handshake is relayed: the server's random bytes go to the client, the client's answer to them
-// goes to the server, and so for every method of authentication. A password is seen only by a
+// goes to the server, and so every method of authentication works. A password is seen only by a
 // method that sends it within TLS or over a socket, and it is not kept.
 
-// connectTimeout limits a connection to the server, handshakeTimeout the whole handshake: as the
-// server's connect_timeout, with time for a user who types a one-time password.
+// connectTimeout limits a connection to the server, handshakeTimeout the whole handshake: it is
+// like the server's connect_timeout, and includes the time to type a one-time password.
 const (
 	connectTimeout   = 10 * time.Second
 	handshakeTimeout = 60 * time.Second
@@ -32,8 +32,8 @@ const (
 // KiB. The buffer for them grows to twice as much.
 const maxHandshake = 72 << 10
 
-// masked are the capabilities that are not offered: the bytes of a compressed connection can't be
-// followed, and results without definitions have another form in each server.
+// masked are the capabilities that the front doesn't offer. It can't follow the bytes of a
+// compressed connection, and each server has another form of results without definitions.
 const masked = mysqlwire.CapCompress | mysqlwire.CapZstd | mysqlwire.CapOptionalMeta
 
 // refuse sends an error in place of, or during, the handshake.
@@ -48,8 +48,8 @@ func (f *Front) dial(ctx context.Context) (net.Conn, error) {
 	return d.DialContext(ctx, f.o.Wire.Network, f.o.Wire.Address)
 }
 
-// handshake connects the client to the server. The client has been told if it fails with
-// errRefused.
+// handshake connects the client to the server. If it fails with errRefused, the client has been
+// told why.
 func (c *client) handshake(ctx context.Context) error {
 	upstream, err := c.front.dial(ctx)
 	if err != nil {
@@ -104,8 +104,8 @@ func noDenied(err error) error {
 	return err
 }
 
-// noClient returns the error of a client that has gone during the handshake, such as a probe, or
-// that was cut off.
+// noClient returns the error for a handshake whose client has gone, such as a probe, or was cut
+// off.
 func noClient(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded) {
 		return errRefused
@@ -149,9 +149,9 @@ func (c *client) greet(p []byte) (offered uint32, err error) {
 }
 
 // secure encrypts the two connections as the client and the options ask for, and returns the
-// client's answer to the greeting, with the shift of sequence numbers: see exchange. Methods of
-// authentication send a password in the clear within TLS, and so a client with TLS implies TLS to
-// the server, unless that is reached over a socket.
+// client's answer to the greeting, with the shift of sequence numbers: see exchange. Within TLS,
+// methods of authentication send the password in the clear. So if the client uses TLS, the front
+// uses TLS to the server, too, unless it reaches the server over a socket.
 func (c *client) secure(ctx context.Context, answer []byte, offered uint32) (first []byte, shift int, err error) {
 	wants := binary.LittleEndian.Uint32(answer[mysqlwire.HeaderSize:])&mysqlwire.CapSSL != 0
 	if wants && (c.front.o.TLS == nil || len(answer) != mysqlwire.HeaderSize+32) {
@@ -255,8 +255,9 @@ func (c *client) authenticate(answer []byte, offered uint32, shift int) error {
 	return errors.Join(c.user.SetDeadline(time.Time{}), c.server.SetDeadline(time.Time{}))
 }
 
-// exchange passes the packets of an authentication in both directions, until the server's last.
-// Their sequence numbers differ by shift, if one of the connections had packets about TLS.
+// exchange passes the packets of an authentication in both directions, up to the last packet of the
+// server. If only one of the connections had packets about TLS, the sequence numbers of the two
+// differ by shift.
 func (c *client) exchange(shift int) error {
 	done := make(chan error, 1)
 	go func() {
@@ -278,8 +279,8 @@ func (c *client) exchange(shift int) error {
 	seq := byte(0) // of the last packet to the client
 	for {
 		p, err := c.server.packet(maxHandshake)
-		// The client's goroutine reads what belongs to the authentication alone, and so it ends
-		// before the client is told that it may go on.
+		// The client's goroutine must read nothing behind the authentication, and so it ends before the
+		// client is told that it may go on.
 		last := err != nil || len(p) == mysqlwire.HeaderSize || p[mysqlwire.HeaderSize] == mysqlwire.OK || p[mysqlwire.HeaderSize] == mysqlwire.Error
 		mismatch := !last && c.needsKey(p[mysqlwire.HeaderSize:])
 		if last || mismatch {
@@ -322,11 +323,12 @@ func (c *client) exchange(shift int) error {
 }
 
 // byPeer are the methods of authentication that ask the kernel who is at the other end of a socket:
-// it is rowmill, whoever its client is.
+// the kernel answers that it is rowmill, whoever rowmill's client is.
 var byPeer = regexp.MustCompile(`(?i)\b(unix_socket|auth_socket)\b`)
 
-// checkPeer refuses an account, which the server has just accepted, if a method of byPeer may have
-// let it in: packets don't tell. seq is the number of the packet to the client.
+// checkPeer refuses an account that the server has just accepted, if a method of byPeer may have
+// let it in: the packets don't tell which method did. seq is the number of the packet to the
+// client.
 func (c *client) checkPeer(seq byte) error {
 	account, err := c.server.ask("SHOW CREATE USER CURRENT_USER()")
 	why := "this account is authenticated by the socket's other end, which is rowmill and not the client"
@@ -347,9 +349,9 @@ func (c *client) checkPeer(seq byte) error {
 // past is a deadline that ends a read at once.
 var past = time.Unix(1, 0)
 
-// needsKey reports that caching_sha2_password asks for the password in full, where one of the two
-// connections is safe in the server's or client's view and the other is not: the client would
-// encrypt it, and the server expect it plain, or the reverse.
+// needsKey reports that caching_sha2_password asks for the password in full, while only one of the
+// two connections is safe in the view of the client or the server. The client would encrypt the
+// password and the server expect it plain, or the reverse.
 func (c *client) needsKey(p []byte) bool {
 	if len(p) != 2 || p[0] != 1 || p[1] != 4 {
 		return false

@@ -16,10 +16,10 @@ import (
 
 // Go's scheduler wakes several threads for a goroutine that waits for a socket, which costs more
 // than everything else about a small statement. So the sessions' sockets are watched here instead:
-// a few loops wait for events, and pass small statements and their answers on themselves. Whatever
-// is more than that (a statement that may be split, a connection that doesn't take what is written,
-// a file) they hand over to the session's goroutine, which hands it back when it waits for the next
-// command.
+// a few loops wait for events, and pass small statements and their answers on themselves. Anything
+// else (a statement that may be split, a connection that doesn't take what is written, a file) a
+// loop hands over to the session's goroutine. The goroutine hands the session back when it waits
+// for the next command.
 
 // A loop waits for events of some sessions' sockets.
 type loop struct {
@@ -28,7 +28,7 @@ type loop struct {
 	socks    map[int32]*sock // by descriptor
 }
 
-// loops are those of a front.
+// loops are the loops of a front.
 type loops struct {
 	list []*loop
 	next int
@@ -41,9 +41,9 @@ type loops struct {
 // procs is held while GOMAXPROCS is changed.
 var procs sync.Mutex
 
-// addProcs changes GOMAXPROCS. A loop waits in a system call, for less than a statement takes: as
-// long as another processor is idle, Go's scheduler lets it keep the one that it has, and doesn't
-// look every 20 us for what it could run there.
+// addProcs changes GOMAXPROCS. A loop waits in a system call, for less than a statement takes. As
+// long as another processor is idle, Go's scheduler leaves the loop its processor, and doesn't
+// check every 20 us what else it could run there.
 func addProcs(n int) {
 	procs.Lock()
 	defer procs.Unlock()
@@ -130,8 +130,8 @@ type sock struct {
 	hangup bool
 }
 
-// adopt moves both connections of a session to a loop. A connection inside TLS stays where it is,
-// and so does the other.
+// adopt moves both connections of a session to a loop. If one of them is inside TLS, both stay
+// where they are.
 func (ls *loops) adopt(c *client) error {
 	if ls == nil {
 		return nil
@@ -305,8 +305,8 @@ func (s *sock) isLate() bool {
 	return s.late
 }
 
-// SetDeadline implements net.Conn with two deadlines: none, and one that has passed, which a time
-// of any other value means.
+// SetDeadline implements net.Conn with two deadlines: the zero time is none, and any other time has
+// passed.
 func (s *sock) SetDeadline(t time.Time) error {
 	s.mu.Lock()
 	s.late = !t.IsZero()

@@ -2,8 +2,8 @@ package serve
 
 import "github.com/rowmill/rowmill/internal/mysqlwire"
 
-// Commands for prepared statements that are passed on. An execution that was answered in pieces may
-// have had types of parameters, which the server gets with the next execution.
+// Commands for prepared statements that are passed on. If an execution that was answered in pieces
+// had the types of its parameters, the server gets the types with the next execution.
 
 // wantHead reads the part of a command for a prepared statement that decides about it: the
 // statement's id, and the types of its parameters.
@@ -23,8 +23,8 @@ func (c *client) wantHead() error {
 	return u.want(mysqlwire.HeaderSize + min(size, s.BoundAt()+1+2*s.Params))
 }
 
-// sendTyped passes a COM_STMT_EXECUTE on with the types of its parameters, which it lacks. One that
-// is as long as a packet may be has no room for them, and ends the session.
+// sendTyped passes a COM_STMT_EXECUTE on with the types of its parameters, which it lacks. A
+// command of a packet's full length has no room for the types, and ends the session.
 func (c *client) sendTyped() error {
 	p, err := c.user.packet(mysqlwire.MaxPayload - 1)
 	if err != nil {

@@ -20,8 +20,8 @@ func newQueue(most int) *queue {
 	return &queue{sessions: semaphore.NewWeighted(int64(most)), most: most}
 }
 
-// take waits for n sessions, or for all of a smaller queue, but no longer than wait. give returns
-// them to the queue. ok is false if the wait was too long or ctx has ended.
+// take waits until n sessions are free (or all sessions, if the queue has fewer), but no longer
+// than wait. give returns them to the queue. ok is false if the wait was too long or ctx has ended.
 func (q *queue) take(ctx context.Context, n int, wait time.Duration) (give func(), ok bool) {
 	size := int64(min(n, q.most))
 	ctx, cancel := context.WithTimeout(ctx, wait)

@@ -17,8 +17,7 @@ import (
 
 // A client is one session: a client's connection and its own connection to the server. One
 // goroutine runs it. A command goes to the server, and the response comes back, before the next
-// command is read; so a statement costs two reads and two writes, and no hand-over between
-// goroutines.
+// command is read. So a statement costs two reads and two writes, and no switch between goroutines.
 type client struct {
 	front   *Front
 	user    side // the client's connection
@@ -39,13 +38,13 @@ type client struct {
 	pieces   atomic.Pointer[context.CancelCauseFunc]
 	answered *answered // the last command, if it was a query in pieces
 	// found is FOUND_ROWS() of the client's last statement, if the front's own statements have changed
-	// it since; else -1. zero reports that its ROW_COUNT() is 0.
+	// it since; else -1. zero reports that the statement's ROW_COUNT() is 0.
 	found int64
 	zero  bool
 }
 
-// A turn says who serves a session at present, its loop or its goroutine: see step. The loop holds
-// mu while it serves the session, and so does every change of these fields.
+// A turn says whether its loop or its goroutine serves a session at present: see step. mu is held
+// by the loop while it serves the session, and by whoever changes these fields.
 type turn struct {
 	mu     sync.Mutex
 	wake   chan wakeReason // the loop hands the session over
@@ -229,15 +228,15 @@ func (c *client) after() {
 	c.session.After(c.server.reply.outcome())
 }
 
-// examines reports a command that the session's goroutine has to look at. p may be the beginning of
-// its payload.
+// examines reports whether the session's goroutine has to look at a command. p may be the beginning
+// of its payload.
 func (c *client) examines(p []byte) bool {
 	kind, _ := c.asks(p)
 	return kind != session.Other || c.answered != nil
 }
 
-// asks returns what a command asks for. A query of a shape that was found not worth splitting a
-// moment before is passed on.
+// asks returns what a command asks for. A query is passed on if one of its shape was found not
+// worth splitting a moment ago.
 func (c *client) asks(p []byte) (kind session.Kind, shape uint64) {
 	if c.front.o.Answer == nil {
 		return session.Other, 0
@@ -250,8 +249,8 @@ func (c *client) asks(p []byte) (kind session.Kind, shape uint64) {
 	return kind, shape
 }
 
-// send passes the command on that begins the buffer, which may be incomplete. Commands without a
-// response that follow each other go in one piece.
+// send passes on the command at the beginning of the buffer, which may be incomplete. Commands
+// without a response that follow each other are sent together.
 func (c *client) send() error {
 	u := &c.user
 	end := u.r

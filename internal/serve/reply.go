@@ -64,8 +64,8 @@ func silent(command byte) bool {
 // log: then bytes are passed in both directions until the connection ends.
 func opaque(command byte) bool { return expected[command] == expectNothing }
 
-// headBytes is the length of the part of a payload that a reply reads: an OK packet's two
-// length-encoded integers, status and warnings.
+// headBytes is the length of the part of a payload that a reply reads: of an OK packet, two
+// length-encoded integers, the status and the warnings.
 const headBytes = 23
 
 // outcome returns what the response says about the session.
@@ -93,8 +93,8 @@ func (r *reply) start(e expectation) {
 }
 
 // feed follows the bytes, and returns how many of them may be passed on: all but the beginning of a
-// packet that is too short for a decision. The response is complete, or the client has to send a
-// file, if ended is set.
+// packet that is too short for a decision. ended reports that the response is complete, or that the
+// client has to send a file.
 func (r *reply) feed(p []byte) (n int, ended bool) {
 	for {
 		if r.left > 0 {
@@ -136,7 +136,7 @@ func (r *reply) feed(p []byte) (n int, ended bool) {
 	}
 }
 
-// packet decides by the beginning of a packet what comes next. size is the length of its payload.
+// packet decides from the beginning of a packet what comes next. size is the length of its payload.
 func (r *reply) packet(head []byte, size int) {
 	first := byte(mysqlwire.OK)
 	if len(head) > 0 {
@@ -216,7 +216,7 @@ func (r *reply) ok(head []byte) {
 	}
 }
 
-// read reads the status of an OK or EOF packet. One with five bytes is EOF.
+// read reads the status of an OK or EOF packet. A packet of five bytes is EOF.
 func (r *reply) read(head []byte) {
 	if d, ok := mysqlwire.ReadDone(head); ok && d.Complete {
 		r.status, r.warnings = d.Status, d.Warnings

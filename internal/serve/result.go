@@ -225,8 +225,8 @@ func notesOf(r *query.Report) []note {
 	return out
 }
 
-// warnings answers SHOW WARNINGS in the server's form. After a query in pieces, the notes are the
-// rows; after a query that was passed on, they are if the server has no warnings.
+// warnings answers SHOW WARNINGS in the server's form. After a query in pieces, the answer's rows
+// are the notes; after a query that was passed on, only if the server has no warnings.
 func (c *client) warnings(text string, notes []note) error {
 	s, rows := &sampled{}, [][]byte{}
 	err := c.server.converse(c.server.asQuery(text), maxOwnAnswer, func(expect expectation, payload []byte) error {

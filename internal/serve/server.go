@@ -79,8 +79,8 @@ func (s *server) askRow(text string) ([][]byte, error) {
 	return r.rows[0], nil
 }
 
-// repeat runs a query on the client's own connection and drops the answer, so that the server's
-// next FOUND_ROWS() and the like are about it.
+// repeat runs a query on the client's own connection and drops the answer, so that the next
+// FOUND_ROWS(), for example, is about that query.
 func (s *server) repeat(text string) error {
 	err := s.converse(s.asQuery(text), math.MaxInt, func(expectation, []byte) error { return nil })
 	var refused *mysqlwire.ServerError
@@ -103,8 +103,8 @@ func (s *server) refusal(err error) error {
 	return err
 }
 
-// converse sends a command and passes the payloads of its response to fn, with what the reply
-// expected. An error packet is returned as a *mysqlwire.ServerError. After an error of another
+// converse sends a command and passes the payloads of its response to fn, each with the expectation
+// of the reply. An error packet is returned as a *mysqlwire.ServerError. After an error of another
 // kind, such as a response of more than limit bytes, the connection can't be used. The payload of
 // the packet that ends rows is s.last.
 func (s *server) converse(command []byte, limit int, fn func(expectation, []byte) error) error {

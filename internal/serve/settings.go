@@ -15,8 +15,8 @@ import (
 type sessionState struct {
 	engine.State
 	notes bool // SHOW WARNINGS has notes
-	// unconverted reports that the server returns texts in the character sets of their columns.
-	// Pieces return UTF-8, which is the same if those are UTF-8.
+	// unconverted reports that the server returns texts in the character sets of their columns. Pieces
+	// return UTF-8, which has the same bytes if the columns' character sets are UTF-8.
 	unconverted bool
 	idle        time.Duration // after so long without a statement the server ends the connection
 }
@@ -29,8 +29,8 @@ const resultsSetting = "character_set_results"
 // packet, the server ends the connection.
 const leastPacket = 1 << 20
 
-// settings reads the settings of the client's connection. It refuses those under which no query is
-// split.
+// settings reads the settings of the client's connection. It refuses settings under which no query
+// is split.
 func (c *client) settings() (*sessionState, error) {
 	names, err := c.front.stateNames()
 	if err != nil {
@@ -82,8 +82,8 @@ func (c *client) settings() (*sessionState, error) {
 	if level := string(own[2]); level == "READ-UNCOMMITTED" || level == "SERIALIZABLE" {
 		return nil, &notSplit{whyState, "the isolation level is " + level}
 	}
-	// This answer says whether a transaction is open. The response before may not have: an error has
-	// no status.
+	// This answer says whether a transaction is open. The response before may not say: an error has no
+	// status.
 	c.session.Outcome = c.server.reply.outcome()
 	if c.session.Refusal() != nil {
 		return nil, &notSplit{whyState, "a transaction is open"}

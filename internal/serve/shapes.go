@@ -3,7 +3,7 @@ package serve
 import "sync/atomic"
 
 // shapes remember until when statements of a shape needn't be looked at, because they are passed on
-// whole. A shape may lose its place to another one; it is then looked at once more.
+// whole. If a shape loses its place to another shape, its next statement is examined again.
 type shapes [1 << 12]struct {
 	shape, until atomic.Uint64
 	why          atomic.Pointer[string]

@@ -27,7 +27,7 @@ const (
 	largeBuffer = 256 << 10
 )
 
-// fill reads once, behind the bytes that are there.
+// fill reads once, and appends to the bytes that are in the buffer.
 func (s *side) fill() error {
 	s.room()
 	n, err := s.Conn.Read(s.buf[s.w:])
@@ -41,7 +41,7 @@ func (s *side) fill() error {
 	return err
 }
 
-// want reads until n bytes are there.
+// want reads until the buffer has n bytes.
 func (s *side) want(n int) error {
 	for s.w-s.r < n {
 		if err := s.fill(); err != nil {
@@ -60,7 +60,7 @@ func (s *side) shrink() {
 	}
 }
 
-// errPacket is for a packet that is longer than any of its kind.
+// errPacket is for a packet that is longer than its kind can be.
 var errPacket = errors.New("a packet is too long, or not of the MySQL protocol")
 
 // packet reads a packet of at most limit bytes, and returns it with its header. It is valid until
@@ -81,7 +81,7 @@ func (s *side) packet(limit int) ([]byte, error) {
 	return p, nil
 }
 
-// Errors of the front have codes of the server's that mean the same.
+// Errors of the front have the codes of the server's errors with the same meaning.
 const (
 	codeTooManyConnections = 1040
 	codeShutdown           = 1053

@@ -22,7 +22,7 @@ func (s *sockets) add(c net.Conn) {
 	}
 }
 
-// list returns the connections. Those that follow are closed.
+// list returns the connections. Connections that are added later are closed.
 func (s *sockets) list() []net.Conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()

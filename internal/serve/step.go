@@ -19,7 +19,7 @@ const (
 	wakeEnd                       // a side has closed its connection, or failed: c.turn.cause
 )
 
-// await hands the session to its loop until that hands it back.
+// await hands the session to its loop and waits until the loop hands it back.
 func (c *client) await() wakeReason {
 	c.turn.mu.Lock()
 	c.turn.owned, c.turn.cause = false, nil

@@ -12,13 +12,14 @@ import (
 // server that closes an idle connection, because it is stopped or the connection was killed, or a
 // client that leaves while pieces run.
 
-// sweepEvery is the longest time until such an end is noticed. A look costs about a microsecond.
+// sweepEvery is the longest time until a closed connection is noticed. Looking at one costs about a
+// microsecond.
 const sweepEvery = 200 * time.Millisecond
 
 // slowClient is for how long a client may not read at all before it is cut off.
 const slowClient = 10 * time.Minute
 
-// A link is a network connection below whatever encrypts it.
+// A link is the network connection below any encryption.
 type link struct{ raw syscall.RawConn }
 
 // A hanger tells whether the other end of a connection has closed it.

@@ -12,8 +12,8 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// An InexactError says why an answer can't be computed from pieces with certainty: the query is
-// then run whole.
+// An InexactError says why the pieces' results may not give the exact answer: the query is then run
+// whole.
 type InexactError struct{ Why string }
 
 func (e *InexactError) Error() string { return e.Why }
@@ -27,8 +27,8 @@ func IsInexact(err error) bool {
 	return ok
 }
 
-// A budget limits the memory of all group tables of a query. It counts bytes when they are
-// allocated, used or not.
+// A budget limits the memory of all group tables of a query. It counts all bytes that are
+// allocated, even those that aren't in use.
 type budget struct {
 	used  atomic.Int64
 	limit int64
@@ -44,7 +44,7 @@ type slot struct {
 	step   engine.MergeStep
 	class  engine.ResultClass
 	// scale is the number of digits after the point; -1 if it differs between values. Each group then
-	// has a scale of its own, in its flags: the greatest among its values.
+	// has a scale of its own in its flags: the greatest scale among its values.
 	scale int
 }
 
@@ -70,8 +70,8 @@ const (
 type groupTable struct {
 	slots  []slot
 	budget *budget
-	// index is the hash index. The lower half of a word is the group's number plus 1, the upper half
-	// is the upper half of its hash.
+	// index is the hash index. In each word, the lower half is the group's number plus 1, and the
+	// upper half is the upper half of the hash of the group's key.
 	index   []uint64
 	count   int
 	stride  int // words of a record
@@ -165,7 +165,8 @@ func (t *groupTable) find(key []byte, hash uint64) ([]uint64, error) {
 	return r, nil
 }
 
-// mostGroups is the number of groups of one table, by the bits of its index.
+// mostGroups is the most groups that a table can have: a word of its index has 32 bits for their
+// numbers.
 const mostGroups = 1 << 31
 
 func (t *groupTable) grow() error {
@@ -245,8 +246,9 @@ func (t *groupTable) unexpected(s *slot, text []byte) error {
 		", which is not in the form that merging in memory is certain of")
 }
 
-// ordersAsBytes reports whether the text of a time sorts correctly as bytes. It does with a year of
-// four digits or hours of two: not -01:00:00, 100:00:00 or 0044-03-15 BC.
+// ordersAsBytes reports whether the text of a time sorts correctly as bytes. It does if the year
+// has four digits, or the hours have two. Texts such as -01:00:00, 100:00:00 and 0044-03-15 BC
+// don't.
 func ordersAsBytes(text []byte) bool {
 	if bytes.HasSuffix(text, []byte("BC")) {
 		return false
@@ -493,8 +495,8 @@ func (t *groupTable) appendSlot(b []byte, r []uint64, i int) (text []byte, ok bo
 	return b, false
 }
 
-// An arena holds bytes in blocks. A place is a word that locates some of them: the block (20 bits),
-// the offset (20 bits) and the length (24 bits).
+// An arena holds bytes in blocks. A place is a word that locates a run of bytes: its block (20
+// bits), its offset there (20 bits) and its length (24 bits).
 type arena struct {
 	budget *budget
 	blocks [][]byte
@@ -573,7 +575,7 @@ func (k *keyCoder) encode(row [][]byte) ([]byte, error) {
 }
 
 // shards is the number of tables of a worker. The lowest bits of a key's hash choose the table, so
-// that each table is merged with those of the other workers independently.
+// that the tables of one shard are merged independently of other shards.
 const shards = 8
 
 func shardOf(hash uint64) int { return int(hash & (shards - 1)) }

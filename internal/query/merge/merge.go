@@ -1,8 +1,8 @@
 // Package merge makes the answer of a query from the partial results of its pieces, in this
 // process: Memory merges groups in hash tables, by exact typed values, and Ordered passes rows on
-// in the order of the pieces. In go a plan.Plan, and rows as the texts of the server; the answer
-// goes to a Sink in the same form. An answer that can't be exact is an InexactError: then the query
-// is run whole.
+// in the order of the pieces. It takes a plan.Plan, and rows as texts of the server. The answer
+// goes to a Sink, also as texts. If the answer may not be exact, the merge returns an InexactError,
+// and the query is run whole.
 package merge
 
 import (
@@ -26,8 +26,8 @@ type Sink interface {
 }
 
 // A Memory merges partial rows in hash tables. Each worker has tables of its own, which Finish
-// merges. If they need more memory than the limit, workers spill them: each group as one partial
-// row.
+// merges. If its tables need more memory than the limit, a worker spills them: it passes each group
+// on as one partial row.
 type Memory struct {
 	plan    *plan.Plan
 	slots   []slot
@@ -48,8 +48,8 @@ type memoryOutput struct {
 	scale int
 }
 
-// An ordering is an output to sort groups by: first those of ORDER BY, then all keys, so that the
-// order is the same each time.
+// An ordering is an output to sort groups by. The outputs of ORDER BY come first, then all keys, so
+// that the order is the same each time.
 type ordering struct {
 	memoryOutput
 	by    plan.SortKey
@@ -57,8 +57,8 @@ type ordering struct {
 }
 
 // NewMemory returns a merge. limit is for the tables of each worker, in bytes. It returns an
-// InexactError if values of the plan's columns can't be merged in memory. For a merge on the
-// server, it merges groups whose keys have the same bytes, before they are sent.
+// InexactError if values of the plan's columns can't be merged in memory. Before a merge on the
+// server, a Memory merges the groups whose keys have the same bytes, so that fewer rows are sent.
 func NewMemory(p *plan.Plan, limit int64) (*Memory, error) {
 	m := &Memory{plan: p, keys: p.PartialColumns[:p.Keys], seed: maphash.MakeSeed(), limit: limit}
 	if len(p.Merge.Steps) != len(p.PartialColumns)-p.Keys {
@@ -115,7 +115,7 @@ func (m *Memory) addSlot(column int, step engine.MergeStep) error {
 	return nil
 }
 
-// checkFinal completes an output that isn't a key.
+// checkFinal completes an output of an aggregate.
 func (m *Memory) checkFinal(out *memoryOutput, name string) error {
 	for _, column := range out.Parts {
 		out.slots = append(out.slots, column-m.plan.Keys)
@@ -327,7 +327,7 @@ func (m *Memory) check() error {
 	return nil
 }
 
-// sort returns the groups in order: all of them, or those up to the limit and one more.
+// sort returns the groups in order: all groups, or as many as the limit needs and one more.
 func (m *Memory) sort(ctx context.Context, groups int) ([]sorted, error) {
 	merge := &m.plan.Merge
 	most := groups
@@ -441,8 +441,8 @@ func (e *emitter) quotient(o *memoryOutput, t *groupTable, r []uint64) (q wide, 
 	return q, true, nil
 }
 
-// sortKey appends bytes by whose order groups are sorted; with named, by the outputs of ORDER BY
-// alone.
+// sortKey appends bytes whose order is the order of the groups. With named, they have only the
+// outputs of ORDER BY.
 func (e *emitter) sortKey(b []byte, g sorted, named bool) ([]byte, error) {
 	t, r := g.table, g.table.record(g.group)
 	NextRow(t.key(r), e.keys)
@@ -478,8 +478,8 @@ func (e *emitter) sortKey(b []byte, g sorted, named bool) ([]byte, error) {
 	return b, nil
 }
 
-// appendOrder appends an output as bytes that are ordered as the values are. No such text is the
-// beginning of another.
+// appendOrder appends an output as bytes that sort as its values do. The bytes of one value are
+// never the beginning of another's.
 func (e *emitter) appendOrder(b []byte, o *memoryOutput, t *groupTable, r []uint64) (_ []byte, null bool, err error) {
 	if o.Final == engine.FinalQuotient && o.Key < 0 {
 		q, ok, err := e.quotient(o, t, r)

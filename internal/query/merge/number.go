@@ -6,9 +6,9 @@ import (
 	"math/bits"
 )
 
-// A wide is a signed integer of 256 bits in two's complement, least significant word first: more
-// than the 65 digits of a decimal of MySQL, summed 10^11 times. Numbers that need more are merged
-// by the server.
+// A wide is a signed integer of 256 bits in two's complement, least significant word first: enough
+// for the sum of 10^11 decimals of 65 digits, MySQL's longest. The server merges numbers that need
+// more.
 type wide [4]uint64
 
 func wideOf(n int64) wide {
@@ -82,7 +82,7 @@ var power10 = [chunk + 1]uint64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 
 
 // ParseNumber reads a number as an integer in units of its last digit. ok is false unless it has
 // exactly scale digits after its point, and is written as AppendNumber writes it: no leading zeros,
-// no plus, no -0. large reports that the number is w, because it may not fit in n.
+// no plus, no -0. If large is set, the number may not fit in n and is in w.
 func ParseNumber(text []byte, scale int) (n int64, w wide, large, ok bool) {
 	digits := text
 	negative := len(text) > 0 && text[0] == '-'
@@ -219,8 +219,8 @@ func appendWide(b []byte, w wide, scale int) []byte {
 	return append(b, buf[i:]...)
 }
 
-// mostDigits is the number of digits of the longest decimal of MySQL and MariaDB. A longer result
-// is left to the server, which may refuse it or cut it to the largest number.
+// mostDigits is the number of digits of the longest decimal of MySQL and MariaDB. The server
+// computes a longer result: it may fail, or return the largest number.
 const mostDigits = 65
 
 // fits reports whether a number has at most mostDigits digits.
@@ -264,7 +264,7 @@ func quotient(sum wide, count uint64, fromScale, toScale int) (q wide, ok bool) 
 }
 
 // quotientDigits is the number of digits after the point to which a server of FinalQuotient divides
-// before it rounds. Its numbers consist of groups of nine digits, and the quotient is truncated
+// before it rounds. The server keeps numbers in groups of nine digits, and truncates the quotient
 // after the last group.
 func quotientDigits(fromScale, toScale int) int {
 	const group = 9

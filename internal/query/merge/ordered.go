@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// An Ordered passes the rows of pieces on in the order of the pieces, while later pieces run
-// already. Pieces are begun in their order.
+// An Ordered passes the rows of pieces on in the order of the pieces, while later pieces are
+// running. Pieces start in their order.
 type Ordered struct {
 	mu     sync.Mutex
 	change *sync.Cond
@@ -19,14 +19,14 @@ type Ordered struct {
 	free   [][]byte
 }
 
-// BlockSize is the size of the blocks in which rows are passed on. headLimit limits the rows of the
-// first piece that wait for the reader. Both are in bytes.
+// BlockSize is the size of the blocks in which rows are passed on. headLimit limits how much of the
+// first piece waits for the reader. Both are in bytes.
 const (
 	BlockSize = 64 << 10
 	headLimit = 4 << 20
 )
 
-// NewOrdered returns a queue that holds up to limit bytes of rows of pieces whose turn hasn't come.
+// NewOrdered returns a queue. It holds up to limit bytes of rows of later pieces.
 func NewOrdered(pieces int, limit int64) *Ordered {
 	q := &Ordered{blocks: make([][][]byte, pieces), done: make([]bool, pieces), limit: limit}
 	q.change = sync.NewCond(&q.mu)
@@ -43,7 +43,7 @@ func (q *Ordered) Fail(err error) {
 	q.change.Broadcast()
 }
 
-// Put adds a block to a piece, and returns an empty one. It waits while too much is held.
+// Put adds a block to a piece, and returns an empty one. It waits while the queue holds too much.
 func (q *Ordered) Put(piece int, block []byte) ([]byte, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -74,7 +74,8 @@ func (q *Ordered) Finish(piece int) {
 	q.change.Broadcast()
 }
 
-// Next returns the next block, nil after the last one. used is the block that it returned before.
+// Next returns the next block, nil after the last one. used is the block of the previous call, for
+// reuse.
 func (q *Ordered) Next(used []byte) ([]byte, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -19,8 +19,9 @@ type Query struct {
 	With      []CTE
 	Recursive bool
 	// Body is the first SELECT. If it is in parentheses and something follows them, then Body is nil,
-	// and First has the SELECT with its own clauses. Rest has the further SELECTs of UNION, INTERSECT
-	// or EXCEPT in the order of the text: which of these bind more tightly is up to the server.
+	// and First has the SELECT with its own clauses. Rest has the SELECTs after UNION, INTERSECT or
+	// EXCEPT, in the order of the text: which of these operators binds more tightly is up to the
+	// server.
 	Body  *Select
 	First *Query
 	Rest  []Branch
@@ -52,8 +53,8 @@ type CTE struct {
 type Select struct {
 	sqltext.Span
 	Distinct bool
-	// Options are keywords after SELECT such as SQL_NO_CACHE, in upper case, and the text of an
-	// optimizer hint, which begins with "/*+".
+	// Options are keywords after SELECT such as SQL_NO_CACHE, in upper case, and optimizer hints,
+	// whose texts begin with "/*+".
 	Options []string
 	Items   []Item
 	// ItemsSpan is the text between SELECT (with its options) and FROM.
@@ -67,7 +68,7 @@ type Select struct {
 	GroupSpan sqltext.Span
 	Rollup    bool // WITH ROLLUP
 	// Sets reports elements of GROUP BY that aren't expressions: ROLLUP (...), CUBE (...) and GROUPING
-	// SETS (...) are Calls of these names, () is an empty Row.
+	// SETS (...) are read as Calls of these names, () as an empty Row.
 	Sets    bool
 	Having  *Expr
 	Windows []Window
@@ -100,9 +101,9 @@ type From struct {
 	Alias           string // "" if there is none
 	Columns         []string
 
-	// Join is the kind of a join: "INNER", "LEFT", "RIGHT", "FULL", "CROSS"; "" if this is none.
-	// Operands of FROM with a comma between them are elements of Select.From; within parentheses, or
-	// before JOIN on some servers, they are a CROSS join.
+	// Join is the kind of a join: "INNER", "LEFT", "RIGHT", "FULL", "CROSS"; "" if the operand isn't a
+	// join. Operands of FROM that a comma separates are elements of Select.From; within parentheses,
+	// or before JOIN on some servers, the comma is a CROSS join.
 	Join        string
 	Natural     bool
 	Left, Right *From
@@ -151,8 +152,8 @@ type Expr struct {
 	Kind Kind
 	// Name is the operator, or the function in lower case; see Kind.
 	Name string
-	// Names are the parts of a Column's name, unquoted. With Syntax.Casts, names without quotes are in
-	// lower case, as the server understands them.
+	// Names are the parts of a Column's name, unquoted. With Syntax.Casts, names that had no quotes
+	// are in lower case, as the server reads them.
 	Names []string
 	Args  []*Expr
 	Not   bool
@@ -168,8 +169,8 @@ type Expr struct {
 	Qualified bool
 	// Type is the text of the type of a Cast, or of the character set of CONVERT ... USING.
 	Type string
-	// Unit is a word in place of an argument, in upper case: DAY of INTERVAL 1 DAY or EXTRACT (DAY
-	// FROM x), BOTH of TRIM.
+	// Unit is a word in place of an argument, in upper case: for example, DAY in INTERVAL 1 DAY or
+	// EXTRACT (DAY FROM x), and BOTH in TRIM (BOTH FROM x).
 	Unit  string
 	Query *Query
 }

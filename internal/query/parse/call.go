@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// adjacent fails if a function's name is one that must be followed by ( at once, and isn't.
+// adjacent fails if a function's name must be followed by ( without a space, and isn't.
 func (p *parser) adjacent(name sqltext.Token) {
 	if p.syn.Introducer && p.peek().From != name.To && adjacent[strings.ToLower(p.of(name))] {
 		p.fail(name, "a space between "+shorten(p.of(name))+" and (")
@@ -19,7 +19,7 @@ func (p *parser) call() *Expr {
 	return p.callArgs(t.From, strings.ToLower(p.of(t)), false)
 }
 
-// callArgs reads the arguments of a function and what may follow them.
+// callArgs reads the arguments of a function and clauses such as FILTER after them.
 func (p *parser) callArgs(from int, name string, qualified bool) *Expr {
 	e := p.new(Call, from)
 	e.Name, e.Qualified = name, qualified

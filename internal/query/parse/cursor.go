@@ -6,8 +6,8 @@ import (
 	"github.com/rowmill/rowmill/internal/sqltext"
 )
 
-// A cursor is a place among the tokens of a text. As those of a parser, its methods panic with an
-// *Error where they find something that they can't read.
+// A cursor is a place among the tokens of a text. Like the methods of a parser, its methods panic
+// with an *Error at a token that they can't read.
 type cursor struct {
 	text   string
 	syn    sqltext.Syntax
@@ -68,7 +68,7 @@ func (c *cursor) fail(t sqltext.Token, reason string) {
 	panic(sqltext.ErrorAt(c.text, t.From, reason))
 }
 
-// reasons has, for words at which the parser may fail, the construct that it doesn't read.
+// reasons names the construct that the parser doesn't read, by the word at which the parser fails.
 var reasons = map[string]string{
 	"INTO": "SELECT ... INTO", "FOR": "FOR, which locks rows or reads others", "LOCK": "LOCK IN SHARE MODE", "PROCEDURE": "PROCEDURE", "AGAINST": "MATCH ... AGAINST",
 	"WITHIN": "WITHIN GROUP", "QUALIFY": "QUALIFY", "TABLE": "a TABLE statement", "VALUES": "VALUES", "RETURNING": "RETURNING",
@@ -142,8 +142,8 @@ func (c *cursor) enter() {
 
 func (c *cursor) leave() { c.depth-- }
 
-// isQuery reports whether a query begins at token i. Parentheses may enclose the query, but nothing
-// besides the query.
+// isQuery reports whether a query begins at token i. The query may be in parentheses, with nothing
+// else inside them.
 func (c *cursor) isQuery(i int) bool {
 	// The token behind the inner parentheses decides: ((SELECT 1) UNION (SELECT 2)) is a query, and
 	// ((SELECT 1) + 1) isn't.
@@ -209,7 +209,7 @@ func (c *cursor) name() string {
 	return ""
 }
 
-// member reads a name after a point, where also reserved words are names.
+// member reads a name after a point, where reserved words are names, too.
 func (c *cursor) member() string {
 	if t := c.peek(); t.Kind == sqltext.Word {
 		c.next()

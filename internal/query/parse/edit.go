@@ -44,8 +44,8 @@ func byPlace(a, b Edit) int {
 }
 
 // Statements returns the spans of the statements of a text, without the semicolons between them,
-// and without empty statements. It is an error if a statement may be a compound one, such as CREATE
-// PROCEDURE with BEGIN, whose end the parser doesn't know.
+// and without empty statements. It fails if a statement may contain others, such as CREATE
+// PROCEDURE with BEGIN: the parser doesn't find its end.
 func Statements(text string, syntax sqltext.Syntax) ([]sqltext.Span, error) {
 	var list []sqltext.Span
 	var first, second string
@@ -88,8 +88,8 @@ func Statements(text string, syntax sqltext.Syntax) ([]sqltext.Span, error) {
 var compoundFirst = engine.WordSet("IF CASE LOOP WHILE REPEAT FOR DECLARE")
 
 // Normal returns the same text for statements that differ only in white space, comments, the case
-// of reserved words, and a semicolon at the end. These have the same answer, but the server may
-// name columns by the text of their expressions.
+// of reserved words, and a semicolon at the end. Such statements have the same answer, except for
+// the names of columns: the server may name a column by the text of its expression.
 func Normal(text string, syntax sqltext.Syntax) (string, error) {
 	var b strings.Builder
 	b.Grow(len(text))

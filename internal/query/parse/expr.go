@@ -16,7 +16,7 @@ func (p *parser) new(kind Kind, from int, args ...*Expr) *Expr {
 	return e
 }
 
-// prec returns the precedence of an operator, 0 if it is none.
+// prec returns the precedence of an operator, or 0 for a word that isn't an operator.
 func (p *parser) prec(op string) int {
 	switch {
 	case p.syn.Introducer:
@@ -76,7 +76,7 @@ func (p *parser) operand(min int) *Expr {
 	}
 }
 
-// predicates are operators whose precedences among each other differ between versions of servers.
+// predicates are operators whose order of precedence differs between versions of servers.
 var predicates = map[string]bool{
 	"BETWEEN": true, "LIKE": true, "IN": true, "REGEXP": true, "RLIKE": true, "ILIKE": true, "SIMILAR": true, "GLOB": true, "SOUNDS": true, "MEMBER": true,
 }
@@ -159,7 +159,7 @@ func (p *parser) infix(left *Expr, op string, not bool, prec int) *Expr {
 	return e
 }
 
-// pattern reads the right operand of LIKE and what may follow it.
+// pattern reads the right operand of LIKE, and ESCAPE if it follows.
 func (p *parser) pattern(left *Expr, prec int) []*Expr {
 	args := []*Expr{left, p.operand(prec + 1)}
 	if p.accept("ESCAPE") {
@@ -319,7 +319,8 @@ func (p *parser) primary() *Expr {
 	return nil
 }
 
-// strings reads the strings that follow one and belong to it. The literal begins at from.
+// strings reads the strings that directly follow another and continue it. The literal begins at
+// from.
 func (p *parser) strings(from int, first sqltext.Token) *Expr {
 	next := p.peek()
 	if next.Kind == sqltext.String {
@@ -496,7 +497,7 @@ func (p *parser) column() *Expr {
 	return e
 }
 
-// typedLiteral reads DATE '...' and its kind.
+// typedLiteral reads a literal with its type before it, such as DATE '...'.
 func (p *parser) typedLiteral() *Expr {
 	t := p.next()
 	if p.syn.Casts && !literalTypes[strings.ToLower(p.of(t))] {

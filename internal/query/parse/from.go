@@ -32,8 +32,9 @@ func (p *parser) joins() bool {
 
 // joined reads the joins that follow an operand.
 func (p *parser) joined(left *From) *From {
-	// bare reports a join before this one that has no condition. Where a condition isn't required, the
-	// server takes the next join as the right operand of that one, which makes a difference for some.
+	// bare reports an earlier join without a condition. Where a condition may be left out, the server
+	// takes the next join as the right operand of the bare join, which changes the result of some
+	// joins.
 	bare := false
 	for p.joins() {
 		t := p.peek()

@@ -7,12 +7,12 @@ var units = engine.WordSet(`
 	MICROSECOND SECOND MINUTE HOUR DAY WEEK MONTH QUARTER YEAR SECOND_MICROSECOND MINUTE_MICROSECOND MINUTE_SECOND HOUR_MICROSECOND
 	HOUR_SECOND HOUR_MINUTE DAY_MICROSECOND DAY_SECOND DAY_MINUTE DAY_HOUR YEAR_MONTH`)
 
-// options are words that Select.Options has, with Syntax.Introducer.
+// options are words that Select.Options may have, with Syntax.Introducer.
 var options = engine.WordSet(`
 	HIGH_PRIORITY STRAIGHT_JOIN SQL_SMALL_RESULT SQL_BIG_RESULT SQL_BUFFER_RESULT SQL_NO_CACHE SQL_CACHE SQL_CALC_FOUND_ROWS`)
 
-// Functions that are called without parentheses: on all servers, on those with Syntax.Introducer,
-// and on those with Syntax.Casts. Elsewhere these words are names.
+// Functions that are called without parentheses: on all servers, on servers with Syntax.Introducer,
+// and on servers with Syntax.Casts. On other servers these words are names.
 var (
 	bare           = engine.WordSet("CURRENT_DATE CURRENT_TIME CURRENT_TIMESTAMP CURRENT_USER")
 	bareIntroducer = engine.WordSet("LOCALTIME LOCALTIMESTAMP UTC_DATE UTC_TIME UTC_TIMESTAMP CURRENT_ROLE")

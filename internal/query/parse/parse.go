@@ -10,8 +10,8 @@ import (
 // maxDepth limits how deep a statement may be nested.
 const maxDepth = 200
 
-// A parser reads tokens. A method that finds what it can't read panics with an *Error, which Parse
-// returns; no panic leaves the package.
+// A parser reads tokens. At a token that it can't read, a method panics with an *Error. Parse
+// recovers and returns the error: no panic leaves the package.
 type parser struct {
 	cursor
 	slab []Expr

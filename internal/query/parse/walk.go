@@ -3,8 +3,8 @@ package parse
 import "slices"
 
 // Walk calls visit for an expression and, if it returns true, for the expressions within it, in the
-// order of the text with those of FILTER, ORDER BY and OVER last. It doesn't enter queries: see
-// Expr.Query.
+// order of the text. The expressions of FILTER, ORDER BY and OVER come last. It doesn't enter
+// queries: see Expr.Query.
 func Walk(e *Expr, visit func(*Expr) bool) {
 	if e == nil || !visit(e) {
 		return
@@ -68,7 +68,7 @@ func (q *Query) Any(is func(*Expr) bool) bool {
 	return found
 }
 
-// Joins returns the joins in FROM, each before those that are its operands.
+// Joins returns the joins in FROM, each before the joins that are its operands.
 func (s *Select) Joins() (list []*From) {
 	for from := slices.Clone(s.From); len(from) > 0; from = from[1:] {
 		if j := from[0]; j.Left != nil {
@@ -78,9 +78,9 @@ func (s *Select) Joins() (list []*From) {
 	return list
 }
 
-// Walk calls query for a query. If that returns true, Walk calls expr for each expression as the
-// function Walk does, and itself for the queries within: in WITH, in FROM, in expressions, and the
-// branches of a set operation. Either function may be nil.
+// Walk calls query for a query. If query returns true, Walk calls expr for each expression, as the
+// function Walk does, and then itself for the queries within: in WITH, in FROM, in expressions, and
+// the branches of a set operation. Either function may be nil.
 func (q *Query) Walk(query func(*Query) bool, expr func(*Expr) bool) {
 	if q == nil || query != nil && !query(q) {
 		return
@@ -142,7 +142,7 @@ func (f *From) Tables() []*From {
 }
 
 // Conjuncts returns the conditions that AND joins at the top of a condition, without parentheses
-// around them; none of nil.
+// around them. For nil there are none.
 func Conjuncts(e *Expr) []*Expr {
 	if e == nil {
 		return nil

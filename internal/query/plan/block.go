@@ -12,7 +12,8 @@ import (
 	"github.com/rowmill/rowmill/internal/sqltext"
 )
 
-// hole marks, in the query of a piece, the place where each piece puts its own partitions.
+// hole marks, in the query of a piece, where the name of the table goes with the piece's
+// partitions.
 const hole = '\x00'
 
 // A block is the SELECT that is split, with the table in its FROM that is divided among pieces.
@@ -128,8 +129,9 @@ func (x *splitter) uncut(list []*use) error {
 // called is the name by which a query calls an operand of FROM.
 func called(f *parse.From) string { return cmp.Or(f.Alias, f.Table) }
 
-// collect appends the tables that may be cut: the rows of the result that come from one row of such
-// a table need no other row of it. That excludes, for example, u of t LEFT JOIN u.
+// collect appends the tables that may be cut. A table may be cut if each row of the result needs at
+// most one row of it. For example, u of t LEFT JOIN u may not: a row of t without a match in one
+// partition may have one in another.
 func (x *splitter) collect(f *parse.From, list *[]*use) {
 	obstacle := func(format string, args ...any) {
 		if x.obstacle == "" {
@@ -256,8 +258,9 @@ func (b *block) split() error {
 	return b.splitRows()
 }
 
-// checkAliases refuses an alias of the select list in WHERE or ON, which some servers permit. A
-// piece has other aliases, and such a server would take the name in double quotes for a text.
+// checkAliases refuses an alias of the select list in WHERE or ON, which some servers permit. The
+// query of a piece has other aliases: there, such a server would read the old alias in double
+// quotes as a text.
 func (b *block) checkAliases() (err error) {
 	if !b.traits.AliasesInWhere {
 		return nil
@@ -290,7 +293,7 @@ func (b *block) begin() string {
 	return text
 }
 
-// straightJoin is the option of SELECT by which tables are joined in the order of the text.
+// straightJoin is the option of SELECT that joins the tables in the order of the text.
 const straightJoin = "STRAIGHT_JOIN"
 
 // rows is the text from FROM to the end of WHERE.
@@ -322,7 +325,8 @@ func (b *block) setPartial(query string) (err error) {
 }
 
 // asWritten returns a name as it is written at the end of a text, with its quotes; "" if the text
-// doesn't certainly end with the name. For example, of "db.t AS `x`" and the name x it is "`x`".
+// doesn't certainly end with the name. For example, for the text "db.t AS `x`" and the name x it
+// returns "`x`".
 func (x *splitter) asWritten(text, name string) string {
 	quote := text[len(text)-1:]
 	if quote == "]" {

@@ -22,8 +22,8 @@ type Rules interface {
 	ClockValue(call string) string
 }
 
-// Facts are the planner's knowledge of a server. Its own methods ask the server; the planner calls
-// each only once the plan depends on the answer.
+// Facts are the planner's knowledge of a server. Unlike Rules, its own methods ask the server: the
+// planner calls one only if the plan depends on the answer.
 type Facts interface {
 	Rules
 	UserFunction(ctx context.Context, text string, names []string) (why string, err error)

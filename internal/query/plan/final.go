@@ -72,9 +72,10 @@ func (g *grouped) write() error {
 	return nil
 }
 
-// onlyCounts handles servers that take COUNT(x) for COUNT(*) in a query of all rows that selects
-// counts alone. Pieces do the same, but not of a key range or a roll-up, and it isn't known of
-// which versions COUNT(x)+1 is counted so: such queries are refused.
+// onlyCounts handles servers that take COUNT(x) for COUNT(*) in a query that selects only counts,
+// over all rows. Pieces that read partitions make the same mistake; pieces that read a key range or
+// a roll-up don't. In which versions the mistake extends to COUNT(x)+1 isn't known. Where the
+// answers may differ, the query is refused.
 func (g *grouped) onlyCounts() error {
 	if len(g.keys) > 0 || g.sel.Where != nil || !g.traits.CountsAll {
 		return nil
@@ -248,9 +249,9 @@ func (g *grouped) takesIntegers(e *parse.Expr) bool {
 }
 
 // keyValue returns the SQL text for a key, computed from the columns of the group table. A server
-// with Affinity, such as SQLite, compares columns and expressions by different rules. Its text
-// keeps the form of the key: a+1 gives (+rowmill_k1), CAST(a AS TEXT) gives CAST(rowmill_k1 AS
-// TEXT).
+// with Affinity, such as SQLite, compares columns and expressions by different rules. The text for
+// such a server keeps the form of the key: a+1 gives (+rowmill_k1), CAST(a AS TEXT) gives
+// CAST(rowmill_k1 AS TEXT).
 func (g *grouped) keyValue(i int) string {
 	name := keyName + strconv.Itoa(i+1)
 	e := parse.Bare(g.keys[i].expr)
@@ -277,8 +278,8 @@ func (g *grouped) partNames(a *aggregate) (list []string) {
 	return list
 }
 
-// checkWindow refuses window functions whose result depends on the order of peers: rows that are
-// equal in PARTITION BY and ORDER BY of the window.
+// checkWindow refuses window functions whose result depends on the order of peers. Peers are rows
+// that are equal in the window's PARTITION BY and ORDER BY.
 func (g *grouped) checkWindow(e, whole *parse.Expr) error {
 	g.window = true
 	o, err := g.windowOf(e)
@@ -310,8 +311,8 @@ func (g *grouped) checkWindow(e, whole *parse.Expr) error {
 }
 
 // checkWindowed refuses an aggregate over a window if its result isn't certain. A sum of binary
-// fractions depends on the order of additions. The minimum of equal decimals may have more digits
-// or fewer: 1.5 or 1.50.
+// fractions depends on the order of additions. The minimum of the equal decimals 1.5 and 1.50 may
+// be either text.
 func (g *grouped) checkWindowed(e *parse.Expr) error {
 	if e.Name == "count" || len(e.Args) == 0 {
 		return nil
@@ -584,7 +585,7 @@ func (g *grouped) unnamed(item string) string {
 }
 
 // limitTies returns queries for both ends of a LIMIT. Each returns a row if the last row before the
-// end and the first one after it are equal in ORDER BY, whose expressions and directions are given.
+// end and the first one after it are equal in ORDER BY, which texts and directions give.
 func (b *block) limitTies(texts, directions []string, from string) (list []string) {
 	columns, sorts := make([]string, len(texts)), make([]string, len(texts))
 	for i := range texts {

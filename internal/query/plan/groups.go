@@ -34,8 +34,7 @@ type key struct {
 	bytes string
 }
 
-// Exact reports a column whose values are equal and ordered outside of the server as they are
-// there.
+// Exact reports a column whose values rowmill compares and orders as the server does.
 func Exact(c engine.ResultColumn) bool {
 	return c.Class == engine.ClassInt || c.Class == engine.ClassBytes || c.Class == engine.ClassTime || c.Class == engine.ClassDecimal && c.Scale >= 0
 }
@@ -118,7 +117,7 @@ func (g *grouped) checkTypes() error {
 	return nil
 }
 
-// checkRollup refuses WITH ROLLUP where the server's subtotals aren't certain.
+// checkRollup refuses WITH ROLLUP if the server may compute other subtotals than the merge does.
 func (g *grouped) checkRollup() error {
 	if !g.sel.Rollup {
 		return nil
@@ -276,7 +275,7 @@ func (g *grouped) addKey(e *parse.Expr) error {
 	return nil
 }
 
-// onlyColumn refuses a name within an expression that may be an alias.
+// onlyColumn refuses a name that may be an alias, if it is a part of an expression.
 func (b *block) onlyColumn(e *parse.Expr) error {
 	for _, it := range b.sel.Items {
 		if it.Alias == "" || !b.sameName(it.Alias, e.Names[0]) || b.equal(it.Expr, e) {
@@ -320,8 +319,8 @@ func (g *grouped) findAggregates() error {
 	return nil
 }
 
-// addAggregate adds a call, unless there is one like it. later reports one after the select list,
-// whose aliases it may name.
+// addAggregate adds a call, unless the list already has the same call. later reports a call after
+// the select list (in HAVING, for example), which may use the aliases of the select list.
 func (g *grouped) addAggregate(e *parse.Expr, later bool) error {
 	if g.aggregateOf(e) != nil {
 		return nil
@@ -424,7 +423,7 @@ func (g *grouped) checkKey(k *key) error {
 	return nil
 }
 
-// keyUse tells the server's rules for which purpose the keys are compared.
+// keyUse tells the server's rules what the keys are compared for.
 func (g *grouped) keyUse() engine.KeyUse {
 	if g.hasWindows(g.query) {
 		return engine.KeyWindows
@@ -435,8 +434,8 @@ func (g *grouped) keyUse() engine.KeyUse {
 // isKeyed reports GROUPING, which tells subtotals from groups.
 func (g *grouped) isKeyed(a *aggregate) bool { return a.call.Name == "grouping" }
 
-// groupBy is the clause GROUP BY of a query whose first columns are the keys: by their positions,
-// or, if names are given for them, by these and with the statement's subtotals.
+// groupBy is the clause GROUP BY of a query whose first columns are the keys. Without names it
+// lists the keys' positions; with names it lists the names, with the subtotals of the statement.
 func (g *grouped) groupBy(names []string) string {
 	if len(g.keys) == 0 {
 		return ""
@@ -479,8 +478,8 @@ func names(prefix string, n int) (list []string) {
 }
 
 // disjoint reports that all rows of a group are in one partition, because the partitioning columns
-// are keys: then pieces compute whole groups. Without ORDER BY, groups come in the order of their
-// keys, and so the first key has to be the partitioning column.
+// are keys: then each piece computes whole groups. A statement without ORDER BY returns its groups
+// in the order of the keys, and so the first key has to be the partitioning column.
 func (g *grouped) disjoint() bool {
 	t := g.cut.table
 	if len(t.By) == 0 || len(t.Parts) == 0 || !g.direct || g.super || g.sel.Distinct || g.nested || g.hasWindows(g.query) {
@@ -516,9 +515,9 @@ func (g *grouped) keyIs(k *key, column string) bool {
 		(len(names) == 2 && g.sameName(names[0], g.alias) || len(names) == 1 && len(g.uses) == 1)
 }
 
-// hasOthers reports a column that is neither a key nor aggregated, or a subquery, which may have
-// such a column. Servers without LooseColumns permit it because of a primary key, which a union of
-// partitions doesn't have.
+// hasOthers reports a column that is neither a key nor aggregated, or a subquery, which may contain
+// one. A server without LooseColumns permits such a column if the keys include the table's primary
+// key. A union of partitions, from which a piece may read, has no primary key.
 func (g *grouped) hasOthers() bool {
 	if t := g.cut.table; g.traits.LooseColumns && len(g.uses) == 1 && len(t.PrimaryKey) > 0 && g.groupsBy(t.PrimaryKey) {
 		return false // a group is one row
@@ -611,7 +610,7 @@ func (b *block) otherDigits(e *parse.Expr, c engine.ResultColumn) bool {
 	return b.traits.HiddenDigits && c.Class == engine.ClassDecimal && (b.merged || c.Scale < 0 || b.computedValue(e) || c.Precision >= widestDecimal && parse.Bare(e).Kind != parse.Column)
 }
 
-// computedValue is computed, but for aggregates: their values have the digits of their arguments.
+// computedValue is computed without aggregates, whose values have the digits of their arguments.
 func (x *splitter) computedValue(e *parse.Expr) bool {
 	return parse.Any(e, func(e *parse.Expr) bool { return !arithmetic(e) && !x.isAggregate(e) })
 }

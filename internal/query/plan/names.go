@@ -12,8 +12,8 @@ import (
 // spell notes a name that the statement uses.
 func (x *splitter) spell(names ...string) { x.spelled = append(x.spelled, names...) }
 
-// checkScopes refuses names that only some servers take for the same, and notes the names of
-// columns that several operands of one FROM have.
+// checkScopes refuses names that some servers resolve otherwise than others. It also notes the
+// column names that several operands of one FROM have.
 func (x *splitter) checkScopes() error {
 	operands := map[string]string{}
 	for _, s := range x.selects {
@@ -69,7 +69,7 @@ func (x *splitter) checkLetters() error {
 }
 
 // checkCTEs refuses a CTE with the name of a table, or of a table of its periods such as t_2024:
-// some servers would read the CTE in the table's place.
+// where a piece reads that table, some servers would read the CTE.
 func (x *splitter) checkCTEs() error {
 	if !x.traits.EarlyCTEs {
 		return nil
@@ -130,8 +130,8 @@ func (x *splitter) columnsOf(f *parse.From) (list []string, known bool) {
 // isShared reports a name of a column that several operands of one FROM have.
 func (x *splitter) isShared(name string) bool { return slices.Contains(x.shared, folded(name)) }
 
-// checkUnnamed refuses a name in ORDER BY that the server gives to another element of the select
-// list, one without an alias: ORDER BY prefers such an element to a column.
+// checkUnnamed refuses a name in ORDER BY that the server gives to an element of the select list
+// without an alias, such as lower(v). ORDER BY prefers such an element to a column of that name.
 func (b *block) checkUnnamed(e *parse.Expr) error {
 	for i, it := range b.sel.Items {
 		if it.Alias != "" || it.Expr != nil && b.equal(it.Expr, e) {

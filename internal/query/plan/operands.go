@@ -8,9 +8,10 @@ import (
 	"github.com/rowmill/rowmill/internal/query/parse"
 )
 
-// noColumn makes an expression of a column of the group table, where the query has an expression
-// such as MIN(y): MariaDB and MySQL convert a constant that is compared with a column to the
-// column's type, for example 90 to the year 1990. (MariaDB's COALESCE loses the sign of a TIME.)
+// noColumn hides a column of the group table in an expression, where the query has an expression
+// such as MIN(y). MariaDB and MySQL convert a constant that is compared with a column to the
+// column's type: for example, 90 becomes the year 1990. (MariaDB's COALESCE loses the sign of a
+// TIME.)
 func (g *grouped) noColumn(text string, c engine.ResultColumn) string {
 	if !g.traits.OperandForm || c.Class != engine.ClassInt && c.Class != engine.ClassTime && c.Temporal != engine.Duration {
 		return text
@@ -21,8 +22,8 @@ func (g *grouped) noColumn(text string, c engine.ResultColumn) string {
 	return "COALESCE(" + text + ")"
 }
 
-// checkOperands refuses an expression over groups whose value depends on how its operands were
-// computed: they are expressions in the query, and columns of the group table in the merge.
+// checkOperands refuses an expression over groups if its value depends on whether an operand is an
+// expression, as in the query, or a column of the group table, as in the merge.
 func (g *grouped) checkOperands(e *parse.Expr, in nameUse, part bool) error {
 	if !g.traits.OperandForm {
 		return nil
@@ -82,7 +83,8 @@ var readsTimes = engine.WordSet(`
 	microsecond minute month monthname quarter second subdate subtime time time_format time_to_sec timediff timestamp timestampadd
 	timestampdiff to_days to_seconds week weekday weekofyear year yearweek convert_tz`)
 
-// within reports an expression with an aggregate for whose result is holds.
+// within reports whether an expression has an aggregate for whose result column the function is
+// holds.
 func (g *grouped) within(e *parse.Expr, is func(engine.ResultColumn) bool) bool {
 	found := false
 	parse.Walk(e, func(x *parse.Expr) bool {
@@ -136,7 +138,7 @@ func (g *grouped) quotientWithin(e *parse.Expr) bool {
 }
 
 // checkCollations refuses an expression that combines several texts of the groups, one of them
-// computed: the collation of a column counts for more than that of an expression.
+// computed: a column's collation takes precedence over the collation of an expression.
 func (g *grouped) checkCollations(e *parse.Expr, in nameUse) error {
 	texts := map[any]bool{} // keys and aggregates
 	computed, named := false, namesCollation(e)

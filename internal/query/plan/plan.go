@@ -13,13 +13,13 @@ import (
 
 // Options decide what is split.
 type Options struct {
-	// Always also splits statements that pieces don't make faster. ByRange also splits tables without
+	// Always also splits statements that are no faster in pieces. ByRange also splits tables without
 	// partitions. Inexact also splits aggregates whose last digits depend on the order of additions.
 	Always, ByRange, Inexact bool
 }
 
 // SmallRows is the estimated number of rows below which a query is passed through whole: one
-// session reads as many in less than a few dozen milliseconds, and pieces cost some five
+// session reads 50,000 rows in less than a few dozen milliseconds, and splitting costs some five
 // milliseconds.
 const SmallRows = 50_000
 
@@ -33,9 +33,9 @@ type Plan struct {
 	// Whole is why the statement is passed to the server whole; "" if it is split.
 	Whole string
 	// Branches are the SELECTs of a set operation, such as UNION. Each has a plan of its own. The
-	// outer plan then has no Table and no Partial, and Pieces are those of all branches in turn.
-	// Merge says how the branches' answers are combined: they are passed on one after the other, or
-	// the server computes the answer from temporary tables of them.
+	// outer plan then has no Table and no Partial; its Pieces are the pieces of all branches in turn.
+	// Merge says how the branches' answers are combined: rowmill passes them on one after the other,
+	// or the server stores them in temporary tables and computes the answer.
 	Branches []Branch
 	Why      string // of a branch: why it is run as one piece, or can't be; "" if it is split
 	Pieces   []Piece
@@ -58,8 +58,8 @@ type Statement struct {
 	Clock bool
 	// Tables are the tables that the statement reads: database and name. "" is the current database.
 	Tables [][2]string
-	// Certain is the text with which a branch may be run whole; "" if by itself it might return other
-	// rows than within the set operation.
+	// Certain is the text of a branch that may be run whole; "" if the branch, run by itself, might
+	// return other rows than as a part of the set operation.
 	Certain string
 	// Harmless reports that all functions and tables of the statement are known, so that it changes
 	// nothing in the session that runs it.
@@ -80,35 +80,35 @@ type Source struct {
 	Namesakes int
 	// Alone reports that the statement reads no other table, and this one once.
 	Alone bool
-	// Parts are the partitions that the server would read, in the table's order; Pruned is the
-	// number of the others. Pieces are made of them.
+	// Parts are the partitions that the server would read, in the table's order; the pieces are made
+	// of them. Pruned is the number of partitions that it would skip.
 	Parts []string
 	// Named are the partitions that the statement names.
 	Named  []string
 	Pruned int
-	// Disjoint reports that no group has rows in two of the Parts. The merge relies on it, so that a
-	// partition is not divided among pieces.
+	// Disjoint reports that no group has rows in two of the Parts. The merge relies on it, and so no
+	// partition may be divided among pieces.
 	Disjoint bool
-	// Locals are the head's own definitions, such as time zones, once they have been read: see
+	// Locals are the head's own definitions, such as time zones; nil until they are read: see
 	// engine.LocalReader.
 	Locals map[string]string
-	// Through is the reason why a table on several servers is read through the head; "" if it is read
-	// on the nodes, or is on one server.
+	// Through is the reason why a table on several servers is read through the head; "" if the nodes'
+	// tables are read directly, or the table is on one server.
 	Through string
-	// Fetched are tables of other servers whose rows the head fetches, to compute the pieces itself:
-	// see Piece.Text.
+	// Fetched are tables of other servers. The head fetches their rows, and computes the pieces
+	// itself: see Piece.Text.
 	Fetched []string
 }
 
 // RolledUp describes the use of roll-ups in place of the table's rows.
 type RolledUp struct {
-	// Rollups are read by the first pieces. NoRollup is the reason why no roll-up is used; "" if the
-	// table has none.
+	// The first pieces read Rollups. NoRollup is the reason why no roll-up is used; "" if the table
+	// has none.
 	Rollups  []RollupUse
 	NoRollup string
 	// SameRows checks, in a session's transaction, that Rollups still match the partitions that they
 	// replace. It returns "", or the reason why not. It is nil if rowmill notices every change of
-	// rows. Changed are the periods whose rows are read because their roll-up doesn't match.
+	// rows. Changed are the periods whose roll-up doesn't match: their rows are read instead.
 	SameRows func(ctx context.Context, s *engine.Session) (string, error)
 	Changed  []string
 }
@@ -119,8 +119,9 @@ type Partials struct {
 	// texts before and after it. For example, FROM t AS x has the operand t; a piece replaces it with
 	// t PARTITION (p1), or with a derived table in parentheses.
 	Partial [2]string
-	// Sample is the client's statement, split at the same operand. It runs on one partition if only a
-	// result tells the types of columns. Joined reports that the statement also reads other tables.
+	// Sample is the client's statement, split at the same operand. It runs on one partition if the
+	// types of the columns are known only from a result. Joined reports that the statement also reads
+	// other tables.
 	Sample [2]string
 	Joined bool
 	// PartialColumns describe the result of a piece: first the keys, then the parts of the
@@ -169,7 +170,7 @@ type MergeKind int
 // Kinds of merges.
 const (
 	// Concatenate passes the rows of the pieces on, in the order of the pieces: no group is in two
-	// pieces, and no order is asked for.
+	// pieces, and the statement asks for no other order.
 	Concatenate MergeKind = iota
 	// InMemory merges groups in a hash table, by typed values.
 	InMemory
@@ -189,7 +190,8 @@ type Merge struct {
 	// groups. Then there is no second table, and Final reads the first.
 	Rows bool
 	// Steps say how two partial groups whose keys have the same bytes become one: one step for each
-	// column after the keys. They are nil if only the server can do that, which excludes InMemory.
+	// column after the keys. They are nil if only the server can merge the groups; then InMemory is
+	// false.
 	Steps []engine.MergeStep
 
 	// Outputs are the columns of the answer in terms of a group, for InMemory.
@@ -198,12 +200,12 @@ type Merge struct {
 	OrderBy       []SortKey
 	NullsLast     bool  // of the keys, by which groups that are equal in OrderBy are sorted
 	Limit, Offset int64 // Limit -1 is none
-	// Unique reports that no two groups are equal in all of OrderBy. Otherwise the answer is not
-	// determined if the groups on both sides of an end of the limit are equal in OrderBy.
+	// Unique reports that no two groups are equal in all of OrderBy. Otherwise two groups may tie at
+	// an end of the limit, and the answer isn't determined.
 	Unique bool
 
-	// Typed is a query whose result columns have the names and types of the second table; it is
-	// only described, with LIMIT 0. Groups and Final are the statements of the server's merge:
+	// Typed is a query whose result columns have the names and types of the second table; the server
+	// only describes it, with LIMIT 0. Groups and Final are the statements of the server's merge:
 	// Groups is a query for the rows of the second table, in the order of its columns.
 	Typed, Groups, Final string
 	// Ties are queries over the same tables, each of which returns a row if SQL doesn't determine

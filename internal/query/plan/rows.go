@@ -34,8 +34,8 @@ func (b *block) splitRows() error {
 	return b.splitOrdered()
 }
 
-// splitOrdered splits a block with ORDER BY. If it has a limit, each piece returns one row more
-// than the limit: that shows whether the rows on both sides of the limit are equal in the order.
+// splitOrdered splits a block with ORDER BY. If the block has a limit, each piece returns one row
+// more: the extra row shows whether rows tie at the limit.
 func (b *block) splitOrdered() error {
 	p := b.plan
 	if err := b.checkAliases(); err != nil {
@@ -174,11 +174,11 @@ func (b *block) rowItems() (columns, list []string, err error) {
 	return columns, list, wantColumns(p.Columns, len(columns))
 }
 
-// column returns the index in the answer of an element of the select list.
+// column returns which column of the answer an element of the select list is, as an index.
 func (b *block) column(item int) int { return b.columnOf(item, len(b.plan.Columns)) }
 
-// columnOf returns the index in a result with this number of columns. A star before the element has
-// all columns that aren't other elements.
+// columnOf returns which column of a result with this number of columns an element is, as an index.
+// A star before the element stands for all columns that aren't other elements.
 func (b *block) columnOf(item, columns int) int {
 	if stars(b.sel.Items[:item]) > 0 {
 		return item + columns - len(b.sel.Items)

@@ -11,8 +11,8 @@ func (r refusal) Error() string { return string(r) }
 // reason names.
 func refuse(r rule, args ...any) error { return refusal(fmt.Sprintf(r.reason, args...)) }
 
-// A rule is a condition under which a statement is whole: pieces may answer it in another way, or
-// no faster.
+// A rule is a condition under which a statement is not split, because pieces might return another
+// answer, or be no faster.
 type rule struct {
 	// trait is the field of engine.Semantics that servers with this rule have; "" is all servers.
 	trait string

@@ -45,10 +45,10 @@ type splitter struct {
 	slower   func(*Plan) string // nil of a branch
 }
 
-// Split makes the plan of a statement for a session with the given settings. A statement for which
-// a split is not certain to be exact is whole, and Plan.Whole says why. slower is called once the
-// partitions to read are known; the reason that it returns makes the statement whole, too. An error
-// is one of the connection or of the context.
+// Split makes the plan of a statement for a session with the given settings. If a split isn't
+// certain to be exact, the plan passes the statement on whole, and Plan.Whole says why. Split calls
+// slower once it knows the partitions to read: if slower returns a reason, the plan is whole, too.
+// An error comes from the connection or the context.
 func Split(ctx context.Context, f Facts, text string, st engine.State, o Options, slower func(*Plan) string) (*Plan, error) {
 	p := &Plan{Statement: Statement{Text: text, State: st}, EstimatedRows: -1}
 	p.Merge.Limit = -1
@@ -145,8 +145,8 @@ func (x *splitter) split() (err error) {
 	return nil
 }
 
-// carry changes how pieces return values that are lost in their usual texts, such as binary
-// fractions: the pieces return texts from which a temporary table gets the values back exactly.
+// carry handles values whose usual texts lose digits, such as binary fractions: it has the pieces
+// return other texts, from which a temporary table gets the exact values.
 func (x *splitter) carry() {
 	p := x.plan
 	var list []string
@@ -196,8 +196,8 @@ func (x *splitter) stopClock() error {
 	return x.parse()
 }
 
-// failed has the statement sent unsplit after an error of the server. An error of the connection is
-// returned as it is.
+// failed passes the statement on whole after an error of the server. It returns an error of the
+// connection as it is.
 func (x *splitter) failed(what string, err error) error {
 	if Unanswered(x.ctx, err) {
 		return err
@@ -222,7 +222,7 @@ func (x *splitter) describe(query string) ([]engine.ResultColumn, error) {
 	return cols, nil
 }
 
-// describeAs is describe for a query that has n columns; it isn't asked about 0.
+// describeAs is describe for a query with n columns. For n = 0 it doesn't ask the server.
 func (x *splitter) describeAs(n int, query string) ([]engine.ResultColumn, error) {
 	if n == 0 {
 		return nil, nil
@@ -234,7 +234,7 @@ func (x *splitter) describeAs(n int, query string) ([]engine.ResultColumn, error
 	return cols, err
 }
 
-// wantColumns refuses a query in which the server sees another number of columns.
+// wantColumns refuses a query if the server doesn't see n columns in it.
 func wantColumns(cols []engine.ResultColumn, n int) error {
 	if len(cols) != n {
 		return refuse(otherColumns, len(cols), n)
@@ -319,8 +319,9 @@ type cte struct {
 	uses      int
 }
 
-// scan collects the tables, CTEs and functions of a query, and refuses those that may give another
-// answer in a piece. exists reports the operand of EXISTS, in which a LIMIT does no harm.
+// scan collects the tables, CTEs and functions of a query, and refuses constructs that may give
+// another answer in a piece. exists says that the query is the operand of EXISTS, where a LIMIT
+// does no harm.
 func (x *splitter) scan(q *parse.Query, scope []*cte, exists bool) error {
 	scope = slices.Clip(scope)
 	for i := range q.With {
@@ -424,7 +425,7 @@ func (x *splitter) scanFrom(f *parse.From, scope []*cte) error {
 	return nil
 }
 
-// scanExpr refuses functions that may return something else in a piece.
+// scanExpr refuses functions that may return another value in a piece.
 func (x *splitter) scanExpr(e *parse.Expr, scope []*cte) (err error) {
 	parse.Walk(e, func(e *parse.Expr) bool {
 		if err != nil {
@@ -533,16 +534,16 @@ func firstWord(text string) string {
 }
 
 // clockTexts are texts that stand for the current time, or are modifiers of SQLite's functions that
-// do. timeNames are types and functions that convert texts to times.
+// stand for it. timeNames are types and functions that convert texts to times.
 var (
 	clockTexts = engine.WordSet("now today tomorrow yesterday subsec subsecond")
 	timeNames  = engine.WordSet("date time timetz timestamp timestamptz datetime julianday unixepoch strftime timediff")
 )
 
-// grouping are elements of GROUP BY that the parser returns as calls of these names.
+// grouping are constructs in GROUP BY that the parser returns as calls of these names.
 var grouping = map[string]bool{"rollup": true, "cube": true, "grouping sets": true}
 
-// of returns the text of a span. Of the edits, it makes those that lie within the span.
+// of returns the text of a span, after those of the edits that lie within it.
 func (x *splitter) of(s sqltext.Span, edits ...parse.Edit) string {
 	edits = slices.DeleteFunc(slices.Clone(edits), func(e parse.Edit) bool { return e.From < s.From || e.To > s.To })
 	return parse.Replace(x.text[:s.To], edits)[s.From:]

@@ -7,8 +7,8 @@ import (
 	"github.com/rowmill/rowmill/internal/query/parse"
 )
 
-// checkSubqueries refuses an aggregate in a subquery that the query around it may compute: an
-// aggregate belongs to the query of its columns, and so SELECT (SELECT SUM(t.x)) FROM t has one
+// checkSubqueries refuses an aggregate in a subquery if the outer query may compute it. An
+// aggregate belongs to the query whose columns it reads: SELECT (SELECT SUM(t.x)) FROM t has one
 // row.
 func (x *splitter) checkSubqueries() (err error) {
 	x.query.Walk(nil, func(e *parse.Expr) bool {
@@ -45,8 +45,8 @@ func (x *splitter) checkSubquery(q *parse.Query) (err error) {
 	return err
 }
 
-// computedBy reports whether a SELECT certainly computes an aggregate in it: one without columns,
-// or with a column of its own FROM.
+// computedBy reports whether a SELECT certainly computes an aggregate that is written in it: the
+// aggregate names no columns, or a column of the SELECT's own FROM.
 func (x *splitter) computedBy(s *parse.Select, call *parse.Expr) bool {
 	// A subquery may have columns.
 	columns := parse.Any(call, func(e *parse.Expr) bool { return e.Query != nil || e.Kind == parse.Column })

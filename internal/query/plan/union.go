@@ -15,12 +15,12 @@ import (
 // branchTable is the name of the temporary table with a branch's answer, before its number.
 const branchTable = "rowmill_branch"
 
-// A Branch is one of a set operation, with a plan of its own.
+// A Branch is one SELECT of a set operation, with a plan of its own.
 type Branch struct {
 	*Plan
-	// Table is the temporary table for the branch's answer. Make is a query whose columns have the
-	// names and types of the table's. Stored are the indexes of the answer's columns that the table
-	// has. Table is "" if the answer isn't stored.
+	// Table is the temporary table for the branch's answer. Make is a query with the names and types
+	// of the table's columns. Stored are the indexes of the columns of the answer that are in the
+	// table. Table is "" if the answer isn't stored.
 	Table, Make string
 	Stored      []int
 }
@@ -48,8 +48,8 @@ func branches(q *parse.Query) (list []*branch) {
 }
 
 // splitUnion makes the plan of a set operation. Each branch is split, or run whole if its rows are
-// certain. The answers of a UNION ALL that changes no types are passed on one after the other;
-// otherwise the server computes the operation from temporary tables.
+// certain. In a UNION ALL that changes no types, the branches' answers are passed on one after the
+// other; otherwise the server computes the set operation from temporary tables.
 func (x *splitter) splitUnion(original string) (err error) {
 	p, q := x.plan, x.query
 	o := &block{splitter: x, query: q, limit: -1}
@@ -103,8 +103,8 @@ func (x *splitter) splitUnion(original string) (err error) {
 }
 
 // mayBeDecimal reports whether an element of a branch's select list may be a decimal number. After
-// a star, the number of columns tells which column the element is; after several stars, nothing
-// does.
+// one star, the number of columns tells which column the element is; after several stars the
+// element may be any column.
 func mayBeDecimal(b *branch, item int) bool {
 	items, cols := b.query.Body.Items, b.plan.Columns
 	if stars(items[:item]) > 0 {
@@ -162,8 +162,8 @@ func (p *Plan) Uncertain(branch int) string {
 	return why
 }
 
-// certain refuses a branch of which the server chooses the rows, such as one with LIMIT: run by
-// itself, it may return others than within the set operation.
+// certain refuses a branch whose rows the server chooses, such as a SELECT with LIMIT: by itself it
+// may return other rows than as a part of the set operation.
 func (x *splitter) certain() error {
 	switch {
 	case !x.scanned:
@@ -175,7 +175,7 @@ func (x *splitter) certain() error {
 	return b.checkOuter()
 }
 
-// passes reports whether all columns of the branches have the types of the answer's.
+// passes reports whether all columns of the branches have the types of the answer's columns.
 func (x *splitter) passes(list []*branch) bool {
 	for _, b := range list {
 		for i, c := range b.plan.Columns {
@@ -278,7 +278,7 @@ func (b *branch) quotients() bool {
 }
 
 // storeBranch makes the table of a branch, and returns the query that takes the branch's place.
-// Literals aren't stored but repeated there, so that they keep their types.
+// Literals aren't stored: that query repeats them, so that they keep their types.
 func (x *splitter) storeBranch(b *branch, at *Branch, table string, with sqltext.Span) (string, error) {
 	items, cols := b.query.Body.Items, b.plan.Columns
 	single := len(items) == len(cols) && stars(items) == 0

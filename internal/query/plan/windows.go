@@ -26,8 +26,8 @@ func (b *block) windowOf(e *parse.Expr) (*parse.Over, error) {
 	return named[0].Over, nil
 }
 
-// checkNames refuses a name within a window that another element of the select list has, too:
-// servers differ in whether it is the column or that element.
+// checkNames refuses a name within a window that another element of the select list has, too: some
+// servers take it for the column, others for that element.
 func (b *block) checkNames(o *parse.Over) error {
 	for _, e := range o.Exprs() {
 		if err := parse.Check(e, func(e *parse.Expr) (bool, error) {
@@ -68,8 +68,8 @@ func (b *block) windowsApart() bool {
 		})
 }
 
-// returnsText reports a function such as LAG that returns a text of another row: some servers give
-// it another type than they describe.
+// returnsText reports a function such as LAG that returns a text of another row: in the result,
+// some servers give it another type than they described.
 func (b *block) returnsText(e *parse.Expr, it parse.Item) bool {
 	if !b.traits.MistypesNeighbours || len(e.Args) == 0 || e.Name == "ntile" {
 		return false

@@ -37,10 +37,10 @@ func followedStatement(word []byte) (followed, bool) {
 	return followed{}, false
 }
 
-// Relays reports a text after which the session is relayed. It may set the next transaction only,
-// as SET TRANSACTION does without a scope; lock tables, for which pieces would wait; or make the
-// server record statements, with the front's own among them. If t is the beginning of a long text,
-// complete is false, and calls in the rest are not looked for.
+// Relays reports a text after which the session is relayed. Such a statement sets the next
+// transaction only, as SET TRANSACTION does without a scope; or locks tables, for which pieces
+// would wait; or has the server record statements, the front's own included. If t is only the
+// beginning of a long text, complete is false, and calls in the rest are not looked for.
 func (s *Session) Relays(t []byte, complete bool) bool {
 	word, rest := firstWord(SkipBlank(t))
 	f, ok := followedStatement(word)
@@ -92,7 +92,8 @@ var notCalls = engine.WordSet(`
 // callsUnknown reports that a statement may call a function of a user, or has text that only some
 // servers execute. columns says that a list of columns, which looks like a call, may come first, as
 // in INSERT INTO t (a). With transactions, it also reports the name of a variable about
-// transactions; not in a string, because MariaDB's connectors set a list of such names.
+// transactions, but not within a string: MariaDB's connectors set a variable to a list of such
+// names.
 func (s *Session) callsUnknown(t []byte, columns, transactions, complete bool) bool {
 	text := string(t)
 	scan := s.scanner(text)

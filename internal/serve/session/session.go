@@ -1,6 +1,6 @@
 // Package session remembers the statements of a client's session with a MariaDB or MySQL server, as
-// far as they decide whether a query may be split. It does no input or output: in go commands, and
-// the outcomes of their responses.
+// far as they decide whether a query may be split. It does no input or output: its caller passes it
+// commands, and the outcomes of their responses.
 //
 // The state in which the next query runs has to be known exactly. Package session knows the effects
 // of applications' statements and of connectors' usual settings. After any other statement the
@@ -31,8 +31,8 @@ type Session struct {
 	Server Server
 	// Account is the name of the client's account.
 	Account string
-	// Attributes reports a client whose commands may have query attributes, KeepsMeta one that keeps
-	// the definitions of columns. The prepared statements of both are relayed.
+	// Attributes reports a client whose commands may have query attributes, KeepsMeta a client that
+	// keeps the definitions of columns. The prepared statements of such clients are relayed.
 	Attributes, KeepsMeta bool
 
 	// Relayed reports that all queries are passed on whole until the session is reset.
@@ -62,8 +62,8 @@ type Outcome struct {
 // MaxText is the length up to which texts of statements are examined.
 const MaxText = 64 << 10
 
-// maxStatements limits the prepared statements of a session that are remembered; further ones are
-// relayed.
+// maxStatements limits how many prepared statements of a session are remembered; further statements
+// are relayed.
 const maxStatements = 1024
 
 // Reset begins the session anew.
@@ -199,7 +199,7 @@ func (s *Session) Asks(p []byte) (k Kind, shape uint64) {
 	return Other, 0
 }
 
-// Why queries are passed on whole.
+// Why all queries of a session are passed on whole.
 var (
 	whyRelayed = "a statement of the session may have locked tables, recorded statements or said something about the next transaction, " +
 		"and the session hasn't been reset since"
@@ -209,8 +209,9 @@ var (
 	whyManual = "autocommit is off, as it is for Python's drivers unless they connect with autocommit=True"
 )
 
-// Refusal returns why no query of the session may be split at present; nil if one may be. After a
-// statement that has changed rows, the front could not restore ROW_COUNT(), which a view may call.
+// Refusal returns why no query of the session may be split at present; nil if a query may be split.
+// After a statement that has changed rows no query is: a view may call ROW_COUNT(), which the front
+// could not restore.
 func (s *Session) Refusal() *string {
 	switch {
 	case s.Relayed:
@@ -224,7 +225,7 @@ func (s *Session) Refusal() *string {
 }
 
 // Text returns the first MaxText bytes of the text of a COM_QUERY or COM_STMT_PREPARE. all reports
-// that it is the whole text. Of a command with query attributes, it returns nil and false.
+// that it is the whole text. For a command with query attributes, it returns nil and false.
 func (s *Session) Text(p []byte) (t []byte, all bool) {
 	t = p[1:]
 	if p[0] == mysqlwire.ComQuery && s.Attributes {

@@ -12,16 +12,16 @@ type Statement struct {
 	Shape  uint64
 	Params int
 	Types  []byte // of its parameters, as the client last sent them
-	// Unsent reports that the server hasn't got these types, because the client sent them with an
-	// execution that was split.
+	// Unsent reports that the server hasn't got the parameters' types, because the client sent them
+	// with an execution that was split.
 	Unsent bool
-	// Relayed reports that executions are passed on whole: since it was prepared, the session has run
-	// USE or SET, has sent a value in parts, or has opened a cursor.
+	// Relayed reports that executions are passed on whole: since the statement was prepared, the
+	// session has run USE or SET, has sent a parameter in parts, or has opened a cursor.
 	Relayed bool
 }
 
-// lastPrepared is the id by which MariaDB's clients execute a statement right behind its
-// COM_STMT_PREPARE, whose response they haven't got.
+// lastPrepared is the id of the last statement. MariaDB's clients send it to execute a statement
+// right behind its COM_STMT_PREPARE, before they have the response.
 const lastPrepared = 0xFFFFFFFF
 
 // BoundAt is where a COM_STMT_EXECUTE of the statement says whether types of parameters follow.
@@ -48,8 +48,8 @@ func (st *Statement) NoteTypes(p []byte) (has bool) {
 	return false
 }
 
-// Lacking returns the statement of a COM_STMT_EXECUTE without types of parameters that the server
-// hasn't got either; nil if p is no such command.
+// Lacking returns the statement of a COM_STMT_EXECUTE if p has no types of parameters and the
+// server hasn't got them either; nil for any other p.
 func (s *Session) Lacking(p []byte) *Statement {
 	if p[0] != mysqlwire.ComStmtExecute {
 		return nil

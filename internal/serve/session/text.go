@@ -81,8 +81,8 @@ func AsksAboutLast(t []byte) bool {
 }
 
 // Shape returns a hash of a statement without its numbers and strings, FNV-1a of 64 bits:
-// statements that differ only in values have the same. It includes the account, because the server
-// may refuse the statement to another one.
+// statements that differ only in values have the same hash. The hash includes the account, because
+// the server may refuse the statement to another account.
 func Shape(p []byte, account string) uint64 {
 	const offset, prime = 14695981039346656037, 1099511628211
 	h := uint64(offset)
