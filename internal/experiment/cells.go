@@ -18,7 +18,7 @@ import (
 )
 
 // A CellsSpec has the options of Mixed and Points: each operation is measured with each number of
-// clients, on each target or with each setting in turn.
+// clients, in turn on each target, or with each setting.
 type CellsSpec struct {
 	Ops     []string `json:"ops" toml:"ops"`
 	Clients []int    `json:"clients" toml:"clients"`
@@ -135,7 +135,7 @@ type database struct {
 	warnings []string
 }
 
-// A contender is the subject of a line of the matrix: a database, or a database with a setting.
+// A contender is what a line of the matrix measures: a database, or a database with a setting.
 type contender struct {
 	db *database
 	// side is "A" or "B" if two settings are compared.
@@ -323,7 +323,7 @@ func (r *cellsRun) measure(ctx context.Context, c cell) (_ *result.Record, err e
 }
 
 // place returns the place of an item among all, and the time left if that is known: "3/12, about
-// 40s left". done items have taken the time since began.
+// 40s left". The time since began is what done items have taken.
 func place(number, total, done int, began time.Time) string {
 	text := fmt.Sprintf("%d/%d", number, total)
 	if done > 0 {

@@ -20,8 +20,9 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// A DiskSpec has the options of the measurement of a disk: each kind of request with each size,
-// depth of the queue, and percentage of writes, to a file of FileBytes. The target is a folder.
+// A DiskSpec has the options of the measurement of a disk, with a file of FileBytes in the target,
+// a folder. Each kind of request is measured with each size, depth of the queue, and percentage of
+// writes.
 type DiskSpec struct {
 	Kinds     []string `json:"kinds" toml:"kinds"`
 	Sizes     []int64  `json:"sizes" toml:"sizes"`
@@ -31,14 +32,14 @@ type DiskSpec struct {
 }
 
 const (
-	// maxBlock and maxDepth are more than a server asks for. A file of leastFile is longer than the
+	// maxBlock and maxDepth are more than a server asks for. A file of leastFile holds more than the
 	// deepest usual queue of the largest blocks.
 	maxBlock, maxDepth = 16 << 20, 1024
 	leastFile          = 64 << 20
 	// leastDiskTime gives each third of a job some intervals.
 	leastDiskTime = 500 * time.Millisecond
-	// restAfterWrites is how long the disk rests after filling, and between writes and reads: it is
-	// still writing what its cache has accepted.
+	// restAfterWrites is how long the disk rests after filling, and between writes and reads: its
+	// cache still has writes to complete.
 	restAfterWrites = 5 * time.Second
 )
 

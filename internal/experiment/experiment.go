@@ -2,9 +2,9 @@
 // steadiness.
 //
 // The input is a Spec, filled from flags, from a scenario or from a recorded run, and an Env; the
-// output are result.Records, which are also written to the Env's file while they grow. A Spec that
-// can't be run is refused, with a Refusal, before anything is touched. The package prints nothing:
-// an Env's Progress shows what happens.
+// output is result.Records, which are also written to the Env's file as they grow. A Spec that
+// can't be run is refused with a Refusal before anything is touched. The package prints nothing: an
+// Env's Progress shows what happens.
 //
 //	spec := &experiment.Spec{Workload: experiment.Insert, Targets: []string{"null:"}, Preset: "classic",
 //		Layouts: []string{"plain"}, Repeat: 1, Rows: 1e6, Writers: 1, Seed: 1, Interval: experiment.Duration(time.Second)}
@@ -41,8 +41,8 @@ type Env struct {
 	// Rowmill is rowmill's version and Command its arguments, for the records.
 	Rowmill string
 	Command []string
-	// OpenTable opens the declared table of a Spec with a declaration, and its
-	// database, which the experiment closes. It is used for the workload Keep alone.
+	// OpenTable opens the table that a Spec declares, and its database, which the experiment closes.
+	// Only the workload Keep uses it.
 	OpenTable func(ctx context.Context, s *Spec) (*maintain.Table, *target.DB, error)
 }
 
@@ -106,8 +106,8 @@ func (s *Spec) trials() (out []Trial) {
 	return out
 }
 
-// inTurn returns the order for a round, counted from 0. Every other round is reversed,
-// so that no item always runs first or always after the same other item.
+// inTurn returns the order for a round, counted from 0. Every other round is reversed, so that no
+// item always runs first, or always after the same item.
 func inTurn[T any](what []T, round int) []T {
 	what = slices.Clone(what)
 	if round%2 == 1 {
@@ -191,7 +191,8 @@ func early(ctx context.Context, err error) error {
 }
 
 // header returns the header of a trial's run. own has the fields that only the workload knows, cfg
-// is how it runs. The measurement adds the fields that come from the open database and the machine.
+// says how the workload runs. The measurement adds what it learns from the open database and the
+// machine.
 func (e *Env) header(t *Trial, cfg *bench.Config, own result.Run) result.Run {
 	s, run := t.Spec, own
 	run.Command = e.Command

@@ -17,28 +17,28 @@ import (
 const (
 	// DefaultP99 is the response time that a search for a rate keeps to.
 	DefaultP99 = 20 * time.Millisecond
-	// DefaultTrial gives a 99th percentile of a thousand operations at 84 operations a second or
-	// more, and includes a few of the seconds in which a server writes back deferred changes.
+	// DefaultTrial is long enough for a 99th percentile of a thousand operations at 84 operations a
+	// second or more. It includes a few of the seconds in which a server writes back deferred changes.
 	DefaultTrial = 15 * time.Second
 	// SearchBatch and SearchWriters are the defaults of a search. A response time is meant for a
 	// user's transaction, which is small. There must be more writers than operations in progress, or
-	// operations wait for a writer: 16 writers can execute 800 operations a second of 20 ms each.
+	// operations wait for a writer: if each operation takes 20 ms, 16 writers execute 800 a second.
 	SearchBatch, SearchWriters = 10, 16
 
-	// trialIntervals is the least number of intervals of a trial: the backlog is
-	// judged by quarters of them.
+	// trialIntervals is the least number of intervals of a trial: the backlog is judged by quarters of
+	// the trial.
 	trialIntervals = 10
 	// rampShare is the initial part of a trial that is not judged: connections are opened,
 	// statements are prepared, and the server adjusts from one rate to another.
 	rampShare = 0.2
-	// guess is the share of the closed loop's last rate that is tried first: at its
-	// full throughput, a database responds late.
+	// guess times the closed loop's last rate is the first rate to try: at its full throughput, a
+	// database responds late.
 	guess = 0.7
-	// wideRows is the largest number of rows before the trials for which the keys have
-	// 32 bits: as many rows again then fit. Above it, the keys have 64 bits.
+	// wideRows is the largest number of rows before the trials that still gets keys of 32 bits: as
+	// many rows again fit. With more rows, the keys have 64 bits.
 	wideRows = 1 << 30
-	// leastOperations is the least number of operations judged in a trial of the
-	// lowest rate: with fewer, the 99th percentile is the slowest operation.
+	// leastOperations is how many operations a trial of the lowest rate must judge: with fewer, the
+	// 99th percentile is the slowest operation.
 	leastOperations = 100
 )
 
@@ -54,8 +54,8 @@ type rateSearch struct {
 	inserted int64
 	// unsettled means that the server may still have work left over from an earlier run.
 	unsettled bool
-	// over means that no further trial follows. It is decided once, because the last
-	// trial has then proven the table.
+	// over means that no further trial follows. It is set within the last trial, which then proves the
+	// table.
 	over bool
 	recs []result.Record
 }
@@ -236,9 +236,9 @@ const (
 )
 
 // settle lets the server complete the work that an excessive load has left: dirty pages, redo to
-// the next checkpoint, segments to be merged. The server isn't left idle: it would begin the trial
-// without any such work, and for a while sustain a rate that is too high. At a quarter of the next
-// rate it stays active and has room to catch up. settle ends once two consecutive intervals have no
+// the next checkpoint, segments to be merged. settle runs a quarter of the next rate: the server
+// stays active and has room to catch up. An idle server would begin the trial without deferred
+// work, and for a while sustain too high a rate. settle ends once two consecutive intervals have no
 // backlog and a median within the limit, or after the time of a trial.
 func (s *rateSearch) settle(ctx context.Context, rate float64, head *result.Search) (calm bool, err error) {
 	r := s.fill
@@ -317,8 +317,8 @@ func ended(runs []*result.Record) bool {
 	return false
 }
 
-// newRateSearch returns the search of a trial. An interrupted search is reconstructed from its
-// recorded runs. It accesses no database.
+// newRateSearch returns the search of a trial. It restores an interrupted search from its recorded
+// runs. It accesses no database.
 func (e *Env) newRateSearch(t *Trial) (*rateSearch, error) {
 	s := &rateSearch{fill: e.newInsert(t), began: time.Now(), unsettled: true}
 	if t.resumes == nil {

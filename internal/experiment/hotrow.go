@@ -103,8 +103,8 @@ type hotTrial struct {
 	Trial
 }
 
-// ceilingRuns is the number of runs of one client by which the time is measured for which it holds
-// the counter's lock.
+// ceilingRuns is how many runs of one client measure the time for which it holds the counter's
+// lock.
 const ceilingRuns = 200
 
 // hotTrial measures one way with one number of clients.
@@ -216,7 +216,8 @@ func (m *measurement) ceiling(ctx context.Context, head *result.HotRow) error {
 	return nil
 }
 
-// hotEvents creates the rolling table of way append with its roll-up. roll refreshes the roll-up.
+// hotEvents creates the rolling table of way append with its roll-up. The returned function roll
+// refreshes the roll-up.
 func (m *measurement) hotEvents(ctx context.Context, t *engine.Table) (schema []string, roll func(context.Context, time.Time) error, err error) {
 	bare := *t
 	bare.Indexes = nil // not all servers create them with the table

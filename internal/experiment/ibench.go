@@ -27,7 +27,7 @@ type IbenchSpec struct {
 	QueryTime Duration `json:"query-time" toml:"query-time"`
 }
 
-// QuerySteps returns the number of steps that take the time QueryTime.
+// QuerySteps returns how many steps take the time QueryTime each.
 func (b *IbenchSpec) QuerySteps() (n int) {
 	for _, step := range b.Steps {
 		if strings.HasPrefix(step, "q") {

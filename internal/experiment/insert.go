@@ -29,8 +29,8 @@ type insertRun struct {
 	warnings []string
 	// before is the number of rows that earlier runs inserted into the tables.
 	before int64
-	// reached receives the tables' size when they first hold the rows to keep.
-	// measuring is set once determining that size has begun.
+	// reached receives the tables' size when they first hold the rows to keep. measuring is set once
+	// the size is being determined.
 	reached   chan *result.Size
 	measuring bool
 }
@@ -231,8 +231,8 @@ func (r *insertRun) noteHeld(ctx context.Context, iv *result.Interval) {
 // afterwards bounds the reading of figures from the server after an interrupt.
 const afterwards = 20 * time.Second
 
-// tableSize measures the tables of a workload, which hold the given number of rows, also
-// after an interrupt.
+// tableSize measures the tables of a workload, also after an interrupt. The tables hold the given
+// number of rows.
 func tableSize(ctx context.Context, w *workload.Insert, held int64) (*result.Size, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterwards)
 	defer cancel()
@@ -274,7 +274,7 @@ func (r *insertRun) prove(ctx context.Context, end *result.End) error {
 }
 
 // verifyUnless compares the tables with the rows that the seed generates, unless the Spec or the
-// end of the run rules that out. expected is the approximate number of rows in the tables.
+// end of the run rules out a comparison. expected is the approximate number of rows in the tables.
 func (m *measurement) verifyUnless(ctx context.Context, w *workload.Insert, expected int64, end *result.End) error {
 	skip := ""
 	switch {
@@ -340,8 +340,8 @@ func (e *Env) noteRows(text func(n int64) string) func(n int64) {
 	}
 }
 
-// while runs a function that reports no progress. From time to time it notes what is being done,
-// and for how long already: "dropping database rowmill_tables: 15 s so far".
+// while runs a function that reports no progress. From time to time it reports the activity and its
+// duration so far: "dropping database rowmill_tables: 15 s so far".
 func (e *Env) while(what string, run func() error) error {
 	began, ended := time.Now(), make(chan struct{})
 	var all sync.WaitGroup
@@ -360,8 +360,8 @@ func (e *Env) while(what string, run func() error) error {
 	return run()
 }
 
-// settle lets the server complete the work that writes have deferred. The warnings name the parts
-// that it could not complete.
+// settle lets the server complete the work that writes have deferred. The warnings name the work
+// that the server could not complete.
 func (e *Env) settle(ctx context.Context, db *target.DB, tables []*engine.Table) (warnings []string, err error) {
 	err = e.while("waiting for the server to write its dirty pages and to remove old rows", func() error {
 		warnings, err = db.Settle(ctx, engine.Settle{Tables: tables, Private: target.Private(db.Text)})
@@ -370,8 +370,8 @@ func (e *Env) settle(ctx context.Context, db *target.DB, tables []*engine.Table)
 	return warnings, err
 }
 
-// takeOver continues with the tables of a recorded run, which hold at most so many rows; 0 is
-// unknown. of is shown after the number of rows read.
+// takeOver continues with the tables of a recorded run. They hold at most so many rows as most
+// says; 0 is unknown. Progress shows of after the number of rows read.
 func (r *insertRun) takeOver(ctx context.Context, was *result.Record, most int64, of string) (got workload.Resumed, err error) {
 	o := r.trial.Spec.insertOptions(r.trial.layout())
 	o.PeriodRows = was.Run.PeriodRows

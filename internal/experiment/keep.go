@@ -31,8 +31,8 @@ type KeepSpec struct {
 	Keys int64 `json:"keys,omitempty" toml:"keys,omitempty"`
 	// Stall is the time from which inserts are listed.
 	Stall Duration `json:"stall" toml:"stall"`
-	// WithRun keeps the table in this process. The clock runs Speed times as fast as
-	// time; it is written to the file Clock for a keeper in another process.
+	// WithRun keeps the table in this process. The clock runs Speed times as fast as real time; the
+	// file Clock passes it to a keeper in another process.
 	WithRun bool    `json:"with-run,omitempty" toml:"with-run,omitempty"`
 	Speed   float64 `json:"speed" toml:"speed"`
 	Clock   string  `json:"clock,omitempty" toml:"clock,omitempty"`
@@ -73,8 +73,8 @@ func (e *Env) keep(ctx context.Context, s *Spec) ([]result.Record, error) {
 	return recs, err
 }
 
-// prepare requires a table that has been applied, as declared; on a private server it
-// applies the declaration.
+// prepare requires that the table has been applied as declared; on a private server it applies the
+// declaration.
 func (r *keepRun) prepare(ctx context.Context) error {
 	if r.table.Table.Grid.Valid() && r.table.Schema == nil && target.Private(r.db.Text) {
 		plan, err := apply.PlanTable(ctx, r.table)
@@ -93,8 +93,8 @@ func (r *keepRun) prepare(ctx context.Context) error {
 	return r.checkSpeed(ctx)
 }
 
-// checkSpeed refuses a clock that runs ahead if the table or one of its roll-ups has
-// rows: by that clock they would exceed the retention and be dropped.
+// checkSpeed refuses a clock that runs ahead if the table or one of its roll-ups has rows: by that
+// clock the rows would soon exceed the retention and be dropped.
 func (r *keepRun) checkSpeed(ctx context.Context) error {
 	if r.spec.Keep.Speed == 1 || target.Private(r.db.Text) {
 		return nil
@@ -269,7 +269,8 @@ func (r *keepRun) watchKeeper(ctx context.Context, event eventFunc) error {
 	return r.follow(last, &since, event)
 }
 
-// lateRecord is how long after its end an action may be recorded, or one of another lane before it.
+// lateRecord is how long after its end an action may be recorded. Until then, a later action of
+// another lane may be recorded before it.
 const lateRecord = 10 * time.Second
 
 // follow reads the actions after since, and advances since.
@@ -347,8 +348,8 @@ func (r *keepRun) figures() *result.Keep {
 	return f
 }
 
-// clock returns the clock of the run, which begins at the present. A table with rows
-// in the future is refused: the run would create rows for the same times again.
+// clock returns the clock of the run, which begins at the present. It refuses a table with rows in
+// the future: the run would insert rows for the same times.
 func (r *keepRun) clock(ctx context.Context) (*upkeep.Clock, error) {
 	now := time.Now()
 	c := upkeep.NewClock(now, r.spec.Keep.Speed)

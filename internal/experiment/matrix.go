@@ -120,8 +120,8 @@ func PlanMatrix(s *Spec) (*MatrixPlan, error) {
 	return m, nil
 }
 
-// possible leaves out the levels that the engine doesn't support, and refuses a factor without any
-// other.
+// possible leaves out the levels that the engine doesn't support, and refuses a factor that has no
+// level left.
 func (m *MatrixPlan) possible(factors []factor) (out []factor, err error) {
 	db, err := target.Dry(m.Spec.Target())
 	if err != nil {
@@ -241,13 +241,14 @@ func ResumeMatrix(ctx context.Context, path string, retryFailed bool) (m *Matrix
 	return m, r.Recs, nil
 }
 
-// cellEnd reports how a recorded run of a cell ended; both are false for an interrupted one.
+// cellEnd reports how a recorded run of a cell ended; both results are false if the run was
+// interrupted.
 func cellEnd(r *result.Record) (completed, failed bool) {
 	return !r.Broken() && r.End.Failure == "", r.End != nil && r.End.Stopped == bench.StoppedFailed
 }
 
-// perRun is the time of a run besides inserting: for starting a private server, which takes two
-// seconds on two cores, creating and dropping tables, and verifying a small table.
+// perRun is the time of a run besides inserting. The run starts a private server (two seconds on
+// two cores), creates and drops tables, and verifies a small table.
 const perRun = 3 * time.Second
 
 // Estimate returns how long the runs take, also as a text with its basis: the mean time of the runs
@@ -281,8 +282,8 @@ func (m *MatrixPlan) Estimate(records ...[]result.Record) (took time.Duration, t
 	return took, fmt.Sprintf(text, took.Round(time.Second))
 }
 
-// manyFailures is the number of consecutive failures after which a matrix ends: its
-// server is probably gone, and the remaining cells should not be recorded as failed.
+// manyFailures is the number of consecutive failures after which a matrix ends: its server is
+// probably gone, and the remaining cells aren't at fault.
 const manyFailures = 5
 
 // errRecord marks a failure to write the record.
@@ -359,8 +360,9 @@ func (e *Env) failedCell(t *Trial) result.Run {
 	return run
 }
 
-// runCell runs a cell, after the work that the previous cell left to the disk and the server. On a
-// permanent database, it drops the tables afterwards, so that each cell starts from the same state.
+// runCell runs a cell, after the disk and the server have completed the work of the previous cell.
+// On a permanent database, it drops the tables afterwards, so that each cell starts from the same
+// state.
 func (e *Env) runCell(ctx context.Context, t *Trial) (*result.Record, error) {
 	if err := e.while("waiting for the disk to write what the cell before left", func() error { return syncDisk(ctx) }); err != nil {
 		return nil, err

@@ -43,8 +43,7 @@ type measurement struct {
 	rec      *result.Record
 	// kill kills the server during the run; nil if it is not to be killed.
 	kill *kill.Killer
-	// earlier is the run that this one continues, and from where it continues; earlier
-	// is nil for a new run.
+	// earlier is the run that this one continues; nil for a new run. from says where it continues.
 	earlier *result.Record
 	from    result.Resumes
 	known   int // warnings in the header
@@ -107,7 +106,7 @@ func (m *measurement) openProbe(ctx context.Context, tables []*engine.Table) (er
 	return nil
 }
 
-// replicaTargets returns the replicas of a private server, and those that the Spec names.
+// replicaTargets returns the replicas of a private server, and the replicas that the Spec names.
 func (m *measurement) replicaTargets() (all []string) {
 	for _, n := range m.db.Nodes {
 		if n.Replica {
@@ -156,8 +155,8 @@ func (m *measurement) close() error {
 	return err
 }
 
-// warmUp runs the load for a while without measuring it, so that the server has filled its caches
-// and is in its usual state of work.
+// warmUp runs the load for a while without measuring it, so that the server fills its caches and
+// works as usual.
 func (m *measurement) warmUp(ctx context.Context, w bench.Workload, cfg bench.Config) (done bench.Outcome, err error) {
 	d := m.trial.Spec.Warmup.D()
 	if d == 0 {
@@ -262,7 +261,7 @@ func (m *measurement) measure(ctx context.Context, w bench.Workload, prove func(
 	return errors.Join(err, m.env.Out.End(end))
 }
 
-// catchUp waits until the replicas have what the run committed.
+// catchUp waits until the replicas have all changes that the run committed.
 func (m *measurement) catchUp(ctx context.Context, end *result.End) error {
 	took, err := m.probe.CatchUp(ctx)
 	if ctx.Err() != nil {
@@ -317,8 +316,9 @@ func (m *measurement) rows() int64 {
 	return 0
 }
 
-// During a run, Go collects garbage once per 128 MiB of it instead of once per few MiB: collections
-// take CPU time from the clients, and their pauses delay clients that wait for the server.
+// During a run, Go collects garbage once per 128 MiB of garbage instead of once per few MiB:
+// collections take CPU time from the clients, and their pauses delay clients that wait for the
+// server.
 const (
 	// gcPercent makes Go's smallest heap 128 MiB; at 100 percent it is 4 MiB.
 	gcPercent = 3200

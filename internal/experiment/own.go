@@ -29,7 +29,7 @@ func (t *TableSpec) Declared(url string) (*rolling.Declaration, error) {
 	return rolling.ParseDeclarationFor(t.File, []byte(t.Declaration), url)
 }
 
-// WithValues returns the table with other [values], which begin with a comment.
+// WithValues returns the table with another section [values], which begins with a comment.
 func (t *TableSpec) WithValues(v *rolling.Values, comment string) *TableSpec {
 	return &TableSpec{File: t.File, Declaration: withoutValues(t.Declaration) + "\n# " + comment + "\n" + v.TOML()}
 }
@@ -60,7 +60,8 @@ func withoutValues(text string) string {
 	return strings.TrimRight(out.String(), "\n") + "\n"
 }
 
-// own returns the table to measure; nil without one. It is refused if it doesn't fit the target.
+// own returns the declared table to measure; nil if the Spec has none. It refuses a table that
+// doesn't fit the target.
 func (s *Spec) own() (*workload.Own, error) {
 	if s.Table == nil {
 		return nil, nil

@@ -32,8 +32,8 @@ type Repeated struct {
 	Tables []string
 }
 
-// Add adds the configuration of a recorded run to a side. It refuses one that can't be
-// run again, and opens no database.
+// Add adds the configuration of a recorded run to a side. It refuses a run that can't be made
+// again. It opens no database.
 func (r *Repetition) Add(side string, rec *result.Record) error {
 	c, err := repeated(&rec.Run)
 	if err != nil {
@@ -101,8 +101,8 @@ func (r *Repetition) Run(ctx context.Context, env *Env) ([]result.Record, error)
 	return env.trials(ctx, r.trials())
 }
 
-// Plan describes the runs, their targets, and the tables that are dropped there. rowmill is
-// the version of this program, and out the file for the records, "" for none.
+// Plan describes the runs, their targets, and the tables that are dropped there. rowmill is the
+// version of this program, and out the file for the records; "" if they go to no file.
 func (r *Repetition) Plan(rowmill, out string) string {
 	var b strings.Builder
 	n := len(r.A) + len(r.B)

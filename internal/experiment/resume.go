@@ -85,7 +85,7 @@ func ResumeInsert(ctx context.Context, path string) (*Resumption, error) {
 	return r, nil
 }
 
-// made returns the runs in the file by trial: one each, or all of a search.
+// made returns the runs in the file by trial: a single run, or all runs of a search.
 func (r *Resumption) made() (out [][]*result.Record) {
 	if r.Spec.FindRate {
 		return result.Searches(r.Recs)

@@ -80,7 +80,7 @@ func (e *Env) scan(ctx context.Context, s *Spec) ([]result.Record, error) {
 	return e.scanAs(ctx, s, func(string) *Trial { return &Trial{Spec: s, Whole: s} })
 }
 
-// scanAs does the same; trial returns the trial for the run of a way.
+// scanAs is scan with the trials that trial returns, one for the run of each way.
 func (e *Env) scanAs(ctx context.Context, s *Spec, trial func(way string) *Trial) (recs []result.Record, err error) {
 	r := &scanRun{Env: e, spec: s, trial: trial}
 	m := measurement{env: e, trial: &Trial{Spec: s}}

@@ -123,7 +123,7 @@ func (p *ScenarioPlan) periodRows(r *scenario.Run) int64 {
 	return int64(math.Round(r.PeriodShare * float64(p.rows)))
 }
 
-// specOf returns the Spec of a run: for a partition scan, that of its way alone.
+// specOf returns the Spec of a run. For a partition scan, it is the Spec of the run's way alone.
 func (p *ScenarioPlan) specOf(r *scenario.Run, s *Spec) (out *Spec, err error) {
 	out = &Spec{Targets: []string{p.target}, Layouts: []string{workload.Plain}, Repeat: 1, Interval: s.Interval, DropExisting: s.DropExisting,
 		LoadSpec: LoadSpec{Seed: s.Seed}}
@@ -188,8 +188,8 @@ func (p *ScenarioPlan) disk(ctx context.Context, env *Env) ([]result.Record, err
 	return env.diskTrials(ctx, &one, all)
 }
 
-// ResumeScenario plans the runs that a scenario's record lacks. dropExisting drops
-// tables of the same names even if the recorded Spec does not.
+// ResumeScenario plans the runs that a scenario's record lacks. dropExisting permits dropping
+// tables of the same names even if the recorded Spec doesn't.
 func ResumeScenario(ctx context.Context, path string, dropExisting bool) (*ScenarioPlan, error) {
 	r, err := readResumption(ctx, path, Scenario)
 	if err != nil {
@@ -214,7 +214,7 @@ func ResumeScenario(ctx context.Context, path string, dropExisting bool) (*Scena
 }
 
 // Run determines the memory and makes the runs in order, up to the first failure. It returns the
-// records of those that began, and of those already recorded, in the order of the scenario.
+// records of the runs that began, and of the runs already recorded, in the order of the scenario.
 func (p *ScenarioPlan) Run(ctx context.Context, env *Env) ([]result.Record, error) {
 	for _, line := range p.describe() {
 		env.Show.Note(line)
@@ -270,8 +270,8 @@ func (p *ScenarioPlan) scan(ctx context.Context, env *Env) ([]result.Record, err
 	})
 }
 
-// inOrder returns the records of runs that were made, and of those already recorded, in the order
-// of the scenario.
+// inOrder returns the records of runs that were made, and of runs already recorded, in the order of
+// the scenario.
 func (p *ScenarioPlan) inOrder(recs []result.Record) []result.Record {
 	recs = slices.Concat(p.done, recs)
 	place := func(rec result.Record) int {
@@ -285,8 +285,8 @@ func (p *ScenarioPlan) inOrder(recs []result.Record) []result.Record {
 }
 
 // The sample has scenarioSample rows, or scenarioSampleShare of the rows if that is less, but at
-// least minScenarioSample. It is large enough that the first extents of the table and its indexes
-// don't dominate, and that pages have been split as in the full table.
+// least minScenarioSample. In a smaller sample, the first extents of the table and its indexes
+// would dominate, and fewer pages would be split than in the full table.
 const (
 	scenarioSample      = 200_000
 	scenarioSampleShare = 0.1
@@ -323,8 +323,9 @@ func (p *ScenarioPlan) size(ctx context.Context, env *Env) error {
 	return err
 }
 
-// bytesPerRow measures the bytes per row of the table that the memory is a share of: a
-// plain one, loaded at full speed, because the insert method does not affect its size.
+// bytesPerRow measures the bytes per row of a plain table: the memory of the runs is a share of
+// such a table's size. It loads the sample at full speed, because the insert method does not affect
+// the size.
 func (p *ScenarioPlan) bytesPerRow(ctx context.Context, sample int64, env *Env) (perRow float64, err error) {
 	i := slices.IndexFunc(p.d.Runs, func(r scenario.Run) bool { return r.Name == p.d.MemoryOf })
 	one := p.all[i].Spec.alone(workload.Plain)

@@ -11,8 +11,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// A Selection selects runs by fields of their headers, all of which must match:
-// "layout=plain,batch=1000". Nil selects all.
+// A Selection selects runs by fields of their headers, for example "layout=plain,batch=1000". All
+// fields must match. Nil selects all runs.
 type Selection []Condition
 
 // A Condition is the value that a field must have.
@@ -89,8 +89,8 @@ func headerFields(r *result.Run) map[string]string {
 	}
 }
 
-// Sides divides the runs of one record into two sides: those that --a and --b select, or those that
-// compare --repeat measured, or else the only two configurations. groups has the runs by
+// Sides divides the runs of one record into two sides: the runs that --a and --b select, or the
+// sides that compare --repeat measured, or else the only two configurations. groups has the runs by
 // configuration, path is the record's file.
 func Sides(recs []result.Record, path string, a, b Selection, groups [][]result.Record) (before, after []result.Record, err error) {
 	if a == nil && b == nil {

@@ -31,7 +31,7 @@ type Spec struct {
 	// Targets are the databases, measured in turn; most workloads have exactly one.
 	Targets []string `json:"targets" toml:"targets"`
 
-	// Replicas are replicas of the only target, besides those that a private server has; their delay
+	// Replicas are replicas of the only target, besides the replicas of a private server; their delay
 	// is measured.
 	Replicas []string `json:"replica,omitempty" toml:"replica,omitempty"`
 
@@ -97,14 +97,15 @@ type LoadSpec struct {
 
 // A SearchSpec has the options of a search for the highest rate.
 type SearchSpec struct {
-	// FindRate searches the filled table's highest rate at which 99 of 100 operations
-	// stay within P99. Each rate is tried for the time Trial.
+	// FindRate searches the filled table's highest rate at which at least 99 of 100 operations stay
+	// within P99. Each rate is tried for the time Trial.
 	FindRate bool     `json:"find-rate,omitempty" toml:"find-rate,omitempty"`
 	P99      Duration `json:"p99,omitzero" toml:"p99,omitzero"`
 	Trial    Duration `json:"trial,omitzero" toml:"trial,omitzero"`
 }
 
-// WorkloadSpecs holds the options that only one workload has; nil for the others.
+// WorkloadSpecs holds the options that only one workload has; the options of other workloads are
+// nil.
 type WorkloadSpecs struct {
 	Ibench   *IbenchSpec `json:"ibench,omitempty" toml:"ibench,omitempty"`
 	Cells    *CellsSpec  `json:"cells,omitempty" toml:"cells,omitempty"`

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// steadyPeriod is the length of a period: three are kept by default, so that the
-	// table reaches its final size within the first hour.
+	// steadyPeriod is the length of a period: the table keeps three by default, and so reaches its
+	// final size within the first hour.
 	steadyPeriod = 10 * time.Minute
 	// steadyWork is the interval at which the fixed computation is timed.
 	steadyWork = time.Second
@@ -67,7 +67,8 @@ func SteadyFile(now time.Time) string {
 }
 
 // SummedUp is a Progress that combines intervals into longer ones before it shows them: the first
-// shown interval is as measured, each further one is twice as long, up to Most.
+// shown interval is as measured, each further interval is twice as long as the one before, up to
+// Most.
 type SummedUp struct {
 	Progress
 	Most time.Duration

@@ -33,8 +33,8 @@ type TablesSpec struct {
 const (
 	// TablesDatabase is the database that the tables are created in.
 	TablesDatabase = "rowmill_tables"
-	// smallCache is the memory for pages unless the target says otherwise. It is full from the
-	// beginning, so that memory grows by the tables and not by pages.
+	// smallCache is the memory for pages unless the target says otherwise. So small a cache is full
+	// from the beginning: memory then grows by the tables and not by pages.
 	smallCache = 8 << 20
 	// dropPatience is how long the tables may take to be dropped after an interrupt.
 	dropPatience = 30 * time.Minute
@@ -289,7 +289,7 @@ func (r *tablesRun) footprint(c *result.TablesCost) error {
 	return err
 }
 
-// afterwards measures the costs after the creation: of a restart, and of opening the tables.
+// afterwards measures costs after the creation of the tables: a restart, and opening the tables.
 func (r *tablesRun) afterwards(ctx context.Context) error {
 	for _, phase := range []struct {
 		name string

@@ -30,7 +30,7 @@ func refuse(hint, format string, args ...any) error {
 // help is the hint of a refusal that has no better one.
 func (s *Spec) help() string { return "rowmill bench " + s.Workload + " --help" }
 
-// no refuses a Spec if it is invalid; an empty hint is the verb's help.
+// no refuses a Spec if it is invalid; if hint is empty, it refers to the verb's help.
 func (s *Spec) no(invalid bool, hint, format string, args ...any) error {
 	if !invalid {
 		return nil
@@ -110,8 +110,8 @@ func (s *Spec) Validate() error {
 	return validate()
 }
 
-// validateTargets requires at least one target and at most so many, all different, which an engine
-// can open.
+// validateTargets requires at least one target and at most so many as most. All must differ, and an
+// engine must be able to open each.
 func (s *Spec) validateTargets(most int) error {
 	for _, t := range s.Targets {
 		if err := target.Check(t); err != nil {

@@ -17,9 +17,9 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// Open opens a way of asking, one of result.ScanWays. Ways other than serial read on so many
-// sessions in parallel; 0 is the default of query.Options. The way serve needs a database that is
-// an engine.Wired.
+// Open opens a way of asking, one of result.ScanWays. The ways other than serial read on the given
+// number of sessions in parallel; 0 is the default of query.Options. The way serve needs a database
+// that is an engine.Wired.
 func Open(ctx context.Context, db *target.DB, reader engine.Reader, way string, sessions int) (workload.Asker, error) {
 	switch way {
 	case result.ScanSerial:
@@ -34,8 +34,8 @@ func Open(ctx context.Context, db *target.DB, reader engine.Reader, way string, 
 	return newServeAsker(ctx, db, reader, sessions)
 }
 
-// Explain returns how many of the sessions a query uses, and why it isn't split; "" if it is. It
-// holds for parallel and for serve, which plan in the same way.
+// Explain returns how many of the sessions a query uses, and why it isn't split; "" if it is split.
+// The answer holds for the ways parallel and serve, which plan alike.
 func Explain(ctx context.Context, reader engine.Reader, q string, sessions int) (used int, whole string, err error) {
 	a, err := newSplitAsker(ctx, reader, sessions)
 	if err != nil {

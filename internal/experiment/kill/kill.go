@@ -16,7 +16,7 @@ import (
 )
 
 // A Killer kills private servers at regular intervals, and restarts them. It kills the servers of a
-// topology in turn, beginning with the one that takes the statements.
+// topology in turn, beginning with the server that takes the statements.
 type Killer struct {
 	// Kills is the number of kills; it is read after the run.
 	Kills int
@@ -56,8 +56,8 @@ func New(c Config) *Killer {
 // Died returns a channel that is closed when the server has ended without being killed.
 func (k *Killer) Died() <-chan struct{} { return k.died }
 
-// Outage returns a channel that is closed when a server is back; nil while it is up. It serves as
-// bench.Config.Outage.
+// Outage returns a channel that is closed when a server is back; nil if the server is up. It serves
+// as bench.Config.Outage.
 func (k *Killer) Outage(server int) <-chan struct{} {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -84,9 +84,9 @@ type killed struct {
 	run    context.Context // ends when the user interrupts the run
 }
 
-// Workload returns the workload with the killer in its background. A restart in progress is
-// canceled only by the end of run: after the last insert it is still completed, so that the table
-// can be read.
+// Workload returns the workload with the killer in its background. A restart that is in progress
+// after the last insert is completed, so that the table can be read; only the end of run cancels
+// it.
 func (k *Killer) Workload(run context.Context) bench.Workload { return &killed{k.c.Workload, k, run} }
 
 // Background implements bench.Workload.
@@ -97,8 +97,8 @@ func (w *killed) Background(ctx context.Context, event func(what, object string,
 	return both.Wait()
 }
 
-// run kills and restarts the servers until ctx ends. It skips a time at which the last server is
-// not back yet.
+// run kills and restarts the servers until ctx ends. It skips a kill if the server that was killed
+// last isn't back yet.
 func (k *Killer) run(ctx, user context.Context, event event) error {
 	began := time.Now()
 	for {

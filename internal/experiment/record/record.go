@@ -61,7 +61,7 @@ func Append(path string) (*File, error) {
 }
 
 // lock prevents two processes from writing the same record: a process that continues a run must
-// know that the process before has ended. The lock is released when the process ends.
+// know that the earlier process has ended. The lock is released when the process ends.
 func lock(f *os.File) error {
 	st, err := f.Stat()
 	if err != nil || !st.Mode().IsRegular() {
@@ -89,7 +89,7 @@ func (o *File) Run(run result.Run) error {
 	return o.Writer.Run(run)
 }
 
-// Close closes the file, and removes it if it was created for nothing.
+// Close closes the file. It removes a file that was created and never written.
 func (o *File) Close() error {
 	if o.f == nil {
 		return nil

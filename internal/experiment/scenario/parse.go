@@ -20,8 +20,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// kinds are the kinds of runs other than inserts. The section of one excludes those of the others,
-// the defaults of inserts, a share of memory, and the keys in without.
+// kinds are the kinds of runs other than inserts. The section of one kind excludes the sections of
+// other kinds, the defaults of inserts, a share of memory, and the keys in without.
 var kinds = []struct {
 	does, noun string
 	// figures is the prefix of the names of the figures that only such a run has.
@@ -63,8 +63,9 @@ func (r *reader) fail(at *tomlfile.Value, hint, format string, args ...any) {
 
 type key struct {
 	name string
-	// into receives the value: a text, a number, a duration, or a list of numbers. A pointer stays nil
-	// without the key. A tomlfile.Kind requires a table or tables, which are read separately.
+	// into receives the value: a text, a number, a duration, or a list of numbers. If the key is
+	// missing, a pointer stays nil. A tomlfile.Kind requires a table or tables, which the caller
+	// reads.
 	into any
 	// valid, unless nil, refuses a value; want says what is valid.
 	valid func() bool
@@ -103,7 +104,7 @@ func (r *reader) table(t *tomlfile.Value, keys ...key) {
 // size is a number of bytes that is written with its unit.
 type size int64
 
-// take stores a value. If its kind is wrong, it returns what is right.
+// take stores a value. If the value has the wrong kind, it returns the kind that is wanted.
 func take(v *tomlfile.Value, into any) (want string) {
 	var right bool
 	switch p := into.(type) {

@@ -1,5 +1,5 @@
-// Package scenario reads scenarios: experiments that are declared in TOML, with the figures that
-// others have published and the shape that is expected of the results. Some are built in.
+// Package scenario reads scenarios: experiments that are declared in TOML, with published figures,
+// and the expected shape of the results. Some scenarios are built in.
 //
 //	d, err := scenario.Load(ctx, "ec2-2012") // or a file of the user's, "mine.toml"
 package scenario
@@ -23,7 +23,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// What the runs of a scenario do. Each name but Inserts is that of the section that asks for it.
+// What the runs of a scenario do. Each name but Inserts is also the name of the section that asks
+// for such runs.
 const (
 	Inserts = ""
 	Scan    = "scan"   // ways of one partition scan
@@ -51,9 +52,9 @@ type Declaration struct {
 	MemoryShare float64
 	MemoryOf    string
 
-	// Partitions and Step are for Scan, Connections and Open for Tables, Cache is for HotRow,
-	// FileBytes, at scale 1, for Disk, and Warehouses and Terminals for TPCC. Time is how long a job
-	// of Disk or the transactions of TPCC take.
+	// Partitions and Step are for Scan, Connections and Open for Tables, Cache for HotRow, FileBytes
+	// (at scale 1) for Disk, and Warehouses and Terminals for TPCC. Time is how long a job of Disk, or
+	// a run of TPCC, takes.
 	Partitions, Step      int
 	Connections, Open     int
 	Cache                 time.Duration
@@ -86,8 +87,8 @@ type Run struct {
 	// Way is the way of asking in a Scan, and that of counting in a HotRow with so many Clients.
 	Way     string
 	Clients int
-	// Set is a setting of the private server for Tables, Option one of the target's URL for TPCC,
-	// NAME=VALUE.
+	// Set is a setting of the private server for Tables, Option an option in the target's URL for
+	// TPCC. Both have the form NAME=VALUE.
 	Set, Option string
 	Job         result.Disk
 }

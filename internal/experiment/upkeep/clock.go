@@ -18,8 +18,8 @@ func NewClock(now time.Time, speed float64) *Clock {
 	return &Clock{speed: speed, at: now, since: now}
 }
 
-// A Clock runs at a multiple of real time. While it is stopped, the maintenance that is due can be
-// completed, however long that takes.
+// A Clock runs at a multiple of real time. While the clock is stopped, maintenance that is due can
+// take as long as it needs.
 type Clock struct {
 	speed float64
 
@@ -43,7 +43,7 @@ func (c *Clock) read() time.Time {
 	return c.at.Add(time.Duration(float64(time.Since(c.since)) * c.speed))
 }
 
-// Pace sets the multiple of real time at which the clock runs, and returns the one before.
+// Pace sets the multiple of real time at which the clock runs, and returns the previous multiple.
 func (c *Clock) Pace(speed float64) (was float64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -84,7 +84,7 @@ func (c *Clock) WriteOn(ctx context.Context, file string) (stop func()) {
 	})
 }
 
-// Background runs a function until stop is called, which waits for its end.
+// Background runs a function until stop is called; stop waits for the function's end.
 func Background(ctx context.Context, fn func(context.Context)) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup

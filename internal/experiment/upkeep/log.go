@@ -17,7 +17,7 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// An action is one of a table's maintenance.
+// An action is one action of a table's maintenance.
 type action struct {
 	name, detail string
 	from, to     time.Time
@@ -66,8 +66,8 @@ const (
 )
 
 // during returns the actions between from and to, the shortest first because it explains most. If
-// there are none, it returns those that have failed and are being retried, or else the one that
-// ended just before.
+// there are none, it returns actions that have failed and are being retried, or else the action
+// that ended just before.
 func (l *Log) during(from, to time.Time) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -132,8 +132,8 @@ func (l *Log) stalls(slow []workload.SlowInsert, disk *Syncs) []result.KeepStall
 	return out
 }
 
-// Figures returns what a run's record says of its slow inserts, of the maintenance and of the disk,
-// which is nil if it was not timed. stall is the time from which an insert is listed.
+// Figures returns what a run's record says of slow inserts, maintenance and the disk. disk is nil
+// if the disk was not timed. Inserts that took stall or longer are listed.
 func (l *Log) Figures(notes workload.KeepNotes, stall time.Duration, disk *Syncs) *result.Keep {
 	f := &result.Keep{StallMS: float64(stall) / 1e6, Slow: notes.Slow, Errors: map[string]int64{}, Actions: map[string]int{}, Failed: []string{}}
 	maps.Copy(f.Errors, notes.Errors)

@@ -139,7 +139,8 @@ func (g *grouped) items() (list []string, err error) {
 }
 
 // storesGroups reports that the server may store groups in a temporary table before it evaluates
-// expressions over them: for windows, for DISTINCT, and for an ORDER BY other than GROUP BY.
+// expressions over them. It does so for windows, for DISTINCT, and for an ORDER BY that differs
+// from GROUP BY.
 func (g *grouped) storesGroups() bool {
 	if g.hasWindows(g.query) {
 		return true
