@@ -3,8 +3,8 @@
 // A Workload creates Clients; each executes one operation after the other. Further loads may run
 // beside this main load, each with its own operation, clients and rate. In a closed loop a client
 // begins the next operation when the last one is done. In an open loop operations are due on a
-// schedule that does not depend on their completion: one that is due while all clients are busy
-// begins late, and its response time counts from when it was due, so that overload is visible.
+// schedule that does not depend on their completion: an operation that is due while all clients are
+// busy begins late, and its response time counts from when it was due, so that overload is visible.
 // Timers delay an operation by up to a millisecond, which the response time includes.
 //
 // The result is a result.Interval at each tick and, at the end, an Outcome. Only acknowledged
@@ -55,8 +55,8 @@ type Config struct {
 	Rows      int64         // end the run; 0 is no limit
 	MaxTime   time.Duration // ends the run; 0 is no limit
 	Rate      float64       // of an open loop, in rows per second; 0 is a closed loop
-	// Beside are loads that run beside the main load, which the fields above describe.
-	// They end with it.
+	// Beside are loads that run beside the main load, which the fields above describe. They end when
+	// the main load ends.
 	Beside []Load
 	// Interval is the length of a measurement interval; 0 is a second.
 	Interval time.Duration
@@ -70,7 +70,7 @@ type Config struct {
 	// length of an interval, but at least 0.1 and at most 2 seconds. It never runs together with
 	// Observe.
 	Sample func(ctx context.Context, elapsed time.Duration) map[string]float64
-	// Observe receives each interval when it ends, also the last one of a failed run. Its
+	// Observe receives each interval when it ends, including the last interval of a failed run. Its
 	// error ends the run.
 	Observe func(result.Interval) error
 	// Opened, if set, is called when all clients are connected, before the clock starts.
@@ -80,7 +80,7 @@ type Config struct {
 	Death func() error
 	// Outage, if set, returns nil while a server is up. While it is down, it returns a channel that is
 	// closed when it accepts connections again; failed operations of its clients wait for that. server
-	// is that of a Placed client, 0 for others.
+	// is the server of a Placed client; 0 for other clients.
 	Outage func(server int) (back <-chan struct{})
 }
 

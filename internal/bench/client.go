@@ -10,7 +10,8 @@ import (
 )
 
 // client executes operations until there are no more or the run ends. It reports whether its last
-// operation was cancelled. Each moment is read once from the clock, because reading costs most.
+// operation was cancelled. Each moment is read from the clock only once: the readings cost more
+// than the rest.
 func (r *run) client(ctx context.Context, l *load, c Client, rec *recorder) (brokenOff bool) {
 	batch, ops := l.Batch, l.ops
 	waiter, _ := c.(Waiter)
@@ -99,8 +100,9 @@ const (
 	firstPauses     = 10 // shorter than longestWait
 )
 
-// retry retries a failed operation as long as that is allowed. It returns its last error and why it
-// was not retried again. A cancelled try is not counted as an error of the database.
+// retry retries a failed operation as long as that is allowed. It returns the operation's last
+// error, with the reason why there was no further try. A cancelled try is not counted as an error
+// of the database.
 func (r *run) retry(ctx context.Context, c Client, rec *recorder, err error) error {
 	if ctx.Err() != nil {
 		return err

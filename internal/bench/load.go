@@ -20,8 +20,8 @@ type Load struct {
 	Client func(ctx context.Context, n int) (Client, error)
 }
 
-// A Waiter is a Client whose operations must wait for a condition: a delete for rows that
-// may be deleted, an insert for deletes that have fallen behind.
+// A Waiter is a Client whose operations must wait for a condition: a delete waits for rows that may
+// be deleted, an insert for deletes that have fallen behind.
 type Waiter interface {
 	Client
 	// Await returns once the prepared operation may begin, or when ctx ends, as the run

@@ -46,8 +46,8 @@ func (m *marks) pass(from, to int64, elapsed time.Duration) int64 {
 	return math.MaxInt64
 }
 
-// take returns the marks reached up to a moment and not yet taken. A client may be delayed
-// before it records a mark, so none gets an earlier time than the one before it.
+// take returns the marks reached up to a moment and not yet taken. A client may be delayed before
+// it records a mark, and so each mark gets at least the time of the mark before it.
 func (m *marks) take(until time.Duration) [][2]float64 {
 	var out [][2]float64
 	for ; m.told < len(m.at); m.told++ {

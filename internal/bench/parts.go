@@ -10,7 +10,7 @@ import (
 )
 
 // Parts are the latencies of the parts of an operation since the last interval, e.g. of the
-// statements of a transaction. The zero value is ready; clients share it.
+// statements of a transaction. The zero value is ready to use; all clients share one.
 type Parts struct {
 	mu sync.Mutex
 	of map[string]*hdrhistogram.Histogram
@@ -31,7 +31,7 @@ func (p *Parts) Took(part string, d time.Duration) {
 	_ = h.RecordValue(min(max(d.Microseconds(), 1), h.HighestTrackableValue())) // in its range
 }
 
-// Note moves the latencies to an interval, each part as a load beside the main one.
+// Note moves the latencies to an interval, where each part is like a load beside the main load.
 func (p *Parts) Note(iv *result.Interval) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

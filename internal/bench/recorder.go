@@ -29,7 +29,7 @@ func (t tallies) any() bool {
 }
 
 // latencies are one client's latencies between two ticks, in microseconds: the first ones as
-// values, the others in a histogram. That takes 220 KB, which few operations do not justify.
+// values, and more in a histogram. A histogram takes 220 KB, too much for a few operations.
 type latencies struct {
 	first    []int64
 	rest     *hdrhistogram.Histogram // nil until needed

@@ -189,8 +189,8 @@ func (r *run) clientFailed(err error) {
 	r.failLocked(err, len(r.failures))
 }
 
-// die ends the run because the server is gone. Its death precedes the failures
-// that it caused elsewhere.
+// die ends the run because the server is gone. Its death comes first in the list, before the
+// failures that it caused.
 func (r *run) die() {
 	err := errors.New("the server is gone")
 	if r.cfg.Death != nil {
@@ -206,8 +206,9 @@ func (r *run) die() {
 	}
 }
 
-// failureGrace is how long operations may take once the run has failed. Those that need
-// longer than milliseconds hang for the same reason, and would delay the message.
+// failureGrace is how long operations may take once the run has failed. Operations take
+// milliseconds: one that needs longer probably hangs for the same reason, and would delay the
+// message.
 const failureGrace = 2 * time.Second
 
 // watch ends the run when its time is over, ctx has ended, or the server has died. It cancels the

@@ -44,8 +44,8 @@ func (s schedule) passed(elapsed time.Duration) int64 {
 		return 0
 	}
 	n := int64(math.MaxInt64)
-	// due rounds to a nanosecond, hence the half. The quotient may still be off
-	// by one; beyond 2^50 operations the error is too large.
+	// The half is there because due rounds to a nanosecond. The quotient may still be off by one.
+	// Beyond 2^50 operations the error is too large.
 	if f := (float64(elapsed) + 0.5) / s.every; f < exact {
 		n = max(0, int64(f)-1)
 		for range 3 {

@@ -43,13 +43,14 @@ const (
 )
 
 const (
-	// searchWidth is the ratio of the ends of the final bracket. Two trials of the same rate
-	// differ by more, so a narrower one has no more precision.
+	// searchWidth is the ratio of the ends of the final bracket. A narrower bracket would not be more
+	// precise: two trials of the same rate differ by more.
 	searchWidth = 1.06
 	// SearchMargin is the factor above the result at which a rate must fail.
 	SearchMargin = 1.2
-	// The first step up or down: from the start rate, and from a rate that was recently
-	// correct. Each further step is the square of the one before, up to searchLeap.
+	// The first step up or down: searchStep is the first from the start rate, searchNear the first
+	// from a rate that was recently correct. Each further step is the square of the step before, up to
+	// searchLeap.
 	searchStep, searchNear, searchLeap = 1.3, 1.08, 2.0
 	// searchTrials is a quarter of an hour at 15 seconds each. A search on an idle machine
 	// takes 10 to 20.
@@ -82,7 +83,7 @@ func (s *Search) State() string {
 func (s *Search) Bracket() (low, high float64) { return s.low, s.high }
 
 // Tell records the result of the trial at the rate that Next returned. close means that it was near
-// the limit; done is the rate achieved, 0 if unknown, a good guess after an overload.
+// the limit; done is the rate achieved, or 0 if unknown; after an overload it is a good next guess.
 func (s *Search) Tell(pass, close bool, done float64) {
 	if _, _, ok := s.Next(); !ok {
 		return
@@ -104,8 +105,8 @@ func (s *Search) Tell(pass, close bool, done float64) {
 	}
 }
 
-// decided reports whether the trials at this rate are conclusive: one that is
-// not close, or two of three that agree.
+// decided reports whether the trials at this rate are conclusive: a single trial that is not close,
+// or two of three that agree.
 func (s *Search) decided(close bool) bool {
 	n := s.passed + s.failed
 	return n == 1 && !close || s.passed >= 2 || s.failed >= 2

@@ -46,8 +46,9 @@ func (t *ticker) close(ctx context.Context, elapsed time.Duration) {
 	t.interval(ctx, max(t.last, elapsed), true)
 }
 
-// sliver is the share of an interval below which the rest before the time limit belongs to the
-// interval before it, and below which an empty last interval is left out. A longer one is a stall.
+// sliver is a share of an interval. If the rest before the time limit is shorter, it becomes part
+// of the interval before; if an empty last interval is shorter, it is left out. An empty interval
+// that is longer is a stall.
 const sliver = 0.5
 
 // interval closes the interval that ends now. A figure that can't be recorded

@@ -19,7 +19,7 @@ type span struct{ from, to int64 }
 
 func (s span) rows() int64 { return s.to - s.from }
 
-// within returns the part of a span that lies in another one; it may be empty.
+// within returns the part of a span that lies in span o; it may be empty.
 func (s span) within(o span) span {
 	from := min(max(s.from, o.from), o.to)
 	return span{from, max(from, min(s.to, o.to))}
@@ -36,8 +36,8 @@ type client struct {
 	sent   bool  // the writer has received them
 	lost   bool  // the last try may have been committed
 	epoch  int64 // of the last try: see recent
-	// again is the number of rows to prepare once the writer is usable again, instead of as
-	// many that are in doubt.
+	// again is the number of rows to prepare as new rows once the writer is usable again, because as
+	// many are in doubt.
 	again int
 	// pending is the first row that is prepared and not acknowledged. No period at or after
 	// it is dropped.
@@ -65,8 +65,8 @@ func (w *Insert) Client(ctx context.Context, n int) (bench.Client, error) {
 
 func (c *client) Prepare(rows int) {
 	if c.table.roller != nil || c.table.tail.followed {
-		// Stored before the rows are taken, so that no other goroutine sees rows
-		// that are taken and not pending.
+		// This is stored before the rows are taken: no other goroutine may see rows that are taken and
+		// not pending.
 		c.pending.Store(c.table.next.Load())
 	}
 	from := c.table.next.Add(int64(rows)) - int64(rows)
@@ -85,8 +85,8 @@ func (c *client) Do(ctx context.Context) error {
 	ack, err := c.writer.Write(ctx, c.batch)
 	if err != nil {
 		if (c.lost || c.rows.from < c.table.late) && c.table.ServerKey == "" && errors.Is(err, engine.ErrDuplicateKey) {
-			// The previous try was committed after all, or an earlier process had inserted
-			// the batch, which is one transaction: no other client sends these keys.
+			// The previous try was committed after all, or an earlier process had inserted the batch: a
+			// batch is one transaction, and no other client sends its keys.
 			c.acknowledged()
 			return nil
 		}
@@ -178,14 +178,14 @@ func (t *table) sent() (acked, doubt []span) {
 	return clip(acked, span{t.tail.going.Load(), math.MaxInt64}), doubt
 }
 
-// leaving returns the acknowledged rows whose delete was sent and not acknowledged: all of
+// leaving returns the acknowledged rows whose delete was sent and not acknowledged: either all of
 // them exist or none.
 func (t *table) leaving() []span {
 	acked, _ := t.known()
 	return clip(acked, span{0, t.tail.going.Load()})
 }
 
-// clip returns the parts of spans that lie in one span.
+// clip returns the parts of spans that lie in the span in.
 func clip(spans []span, in span) []span {
 	var out []span
 	for _, s := range spans {
@@ -196,7 +196,7 @@ func clip(spans []span, in span) []span {
 	return out
 }
 
-// known returns the same as sent, but ignores deletes in doubt.
+// known is sent without regard to deletes in doubt.
 func (t *table) known() (acked, doubt []span) {
 	gone := t.tail.gone.Load()
 	t.mu.Lock()

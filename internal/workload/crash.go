@@ -11,8 +11,9 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// Accounting for a server that crashes during the workload: with its durability, it may
-// lose rows acknowledged within engine.Info.CrashLoss before. All others must exist.
+// A server that crashes during the workload may lose the rows that were acknowledged within
+// engine.Info.CrashLoss before the crash, a time that depends on its durability. All other rows
+// must exist.
 
 // crashSlack is added to engine.Info.CrashLoss: on a busy machine, the servers' threads that write
 // the log are delayed, which their documentation allows ("not guaranteed to happen every second").
@@ -54,8 +55,8 @@ func (w *Insert) Crashed(at time.Time) {
 	}
 }
 
-// recent keeps the batches that a crash may lose: those acknowledged within keep, and those
-// that previous crashes may have lost. The zero value keeps none.
+// recent keeps the batches that a crash may lose: the batches acknowledged within keep, and the
+// batches that previous crashes may have lost. The zero value keeps none.
 type recent struct {
 	keep time.Duration
 	// epoch counts the crashes. A batch that was sent in an earlier epoch was acknowledged by

@@ -10,9 +10,9 @@ import (
 )
 
 // daily is a table of traffic figures with a natural key, as in field reports of 2009: loaded in
-// time order, with some rows sent twice, which INSERT IGNORE skips. The reports state the length of
-// a row, 104 bytes; the columns, of 4 + 4 + 5 + 4 * 8 + 1 + 58 bytes, and the number of repeated
-// rows are chosen here.
+// time order, with some rows sent twice, which INSERT IGNORE skips. The reports state that a row
+// has 104 bytes. The columns (4 + 4 + 5 + 4 * 8 + 1 + 58 bytes) and the number of repeated rows are
+// chosen here.
 func daily() preset {
 	return preset{
 		name: "daily",
@@ -144,7 +144,7 @@ func (w *Insert) distinct(t *table, acked []span, s span) int64 {
 	return n
 }
 
-// mustHold adds the acknowledged rows in b to the rows that must exist.
+// mustHold adds the acknowledged rows in b to the sum of the rows that must exist.
 func (c *check) mustHold(sum *engine.Sum, s span, b *engine.Batch) {
 	if c.w.preset.twin == nil {
 		sum.Add(b, nil)

@@ -26,8 +26,8 @@ const (
 )
 
 // ibenchSteps are the steps of the modern insert benchmark, in order, with the rate of one client.
-// In the steps after settle, each client inserts at that rate, as many rows are deleted, and others
-// query by ranges of the indexes (qr) or by primary keys (qp).
+// In the steps after settle, each client inserts at that rate, as many rows are deleted, and other
+// clients query by ranges of the indexes (qr) or by primary keys (qp).
 var ibenchSteps = []Step{
 	{Name: "l.i0", Batch: batchI0},
 	{Name: "l.x"},
@@ -203,8 +203,8 @@ func (b *Ibench) Steps() []Step {
 	return out
 }
 
-// Begin prepares the tables for a step: the first step with deletes fixes the number of rows to
-// keep at the number it finds. It returns the workload of the step and its configuration.
+// Begin prepares the tables for a step: the first step with deletes keeps as many rows as it finds.
+// It returns the workload of the step and its configuration.
 func (b *Ibench) Begin(s Step) (bench.Workload, bench.Config, error) {
 	b.Insert.opt.Batch = s.Batch
 	switch s.Name {
@@ -295,8 +295,8 @@ func (b *Ibench) goOn(ctx context.Context, q engine.Querier, t *table) error {
 	key := t.PrimaryKey[0]
 	from := &engine.Find{Table: &t.Table, Columns: []string{key}, On: []string{key}, How: engine.AtLeast, Order: []string{key}, Limit: 1}
 	is := &engine.Find{Table: &t.Table, Columns: []string{key}, On: []string{key}, How: engine.Equal}
-	// firstKey returns the first key in [1, to) for which a query finds a row, or
-	// no row; after a failure any key.
+	// firstKey returns the first key in [1, to) for which a query finds a row, or finds none. After a
+	// failure, the key has no meaning.
 	var failed error
 	firstKey := func(to int64, f *engine.Find, finds bool) int64 {
 		return 1 + int64(sort.Search(int(to-1), func(i int) bool {
@@ -362,7 +362,7 @@ func newChores() *Chores { return &Chores{started: make(chan struct{})} }
 // after the run.
 func (c *Chores) Warnings() []string { return c.warnings }
 
-// Background implements bench.Workload: the jobs report by its event.
+// Background implements bench.Workload. The jobs report their actions with its event.
 func (c *Chores) Background(ctx context.Context, event func(what, object string, began time.Time)) error {
 	c.event = event
 	close(c.started)

@@ -67,8 +67,8 @@ type InsertOptions struct {
 	// Patience is how long a step on periods is retried that failed because of a lock or the
 	// connection; 0 is 30 seconds.
 	Patience time.Duration
-	// KeepRows limits the size of all tables together: beside the inserts, the oldest rows of
-	// a plain table are deleted, the oldest periods of a rolling one dropped. 0 is no limit.
+	// KeepRows limits the size of all tables together: beside the inserts, the oldest rows of a plain
+	// table are deleted, and the oldest periods of a rolling table dropped. 0 is no limit.
 	KeepRows int64
 	// Readers is the number of clients that run the preset's queries beside the inserts, once
 	// the tables hold ReadAfter rows.
@@ -107,8 +107,8 @@ type table struct {
 	doubt  []span // sent and not acknowledged: they may exist or not
 	unsent []span // prepared and never sent: they do not exist
 	recent recent // batches that a crash may lose
-	// resumed means that an earlier process filled the table. Its batches before row late may
-	// still arrive.
+	// resumed means that an earlier process filled the table. Batches of that process may still
+	// arrive, before row late.
 	resumed bool
 	late    int64
 }
@@ -185,7 +185,8 @@ func NewInsert(db engine.DB, opt InsertOptions) (*Insert, error) {
 	return w, nil
 }
 
-// newInsert requires complete options. It adds the shared table, or one per writer.
+// newInsert requires complete options. It adds one table that all writers share, or a table per
+// writer.
 func newInsert(db engine.DB, opt InsertOptions, p preset) *Insert {
 	w := &Insert{db: db, opt: opt, preset: p, wanted: make(chan struct{}, 1)}
 	n := 1
@@ -357,8 +358,8 @@ func (w *Insert) createStep(t *table) (engine.CreateTable, error) {
 }
 
 // Setup creates the tables, empty, and restarts their sequences. It refuses existing tables before
-// it changes any, or drops them if dropExisting is set. If one fails, it drops those that it has
-// created. It returns the statements that created the schema.
+// it changes any, or drops them if dropExisting is set. If it fails, it drops the tables that it
+// has created. It returns the statements that created the schema.
 func (w *Insert) Setup(ctx context.Context, dropExisting bool) (schema []string, err error) {
 	if w.opt.Layout == Rolling && !w.tables[0].Rolling() {
 		return nil, errors.New("set up rolling tables: the period isn't known; measure first")
@@ -390,8 +391,8 @@ func CreatePlain(ctx context.Context, db engine.DB, tables []*engine.Table, drop
 	return w.Setup(ctx, dropExisting)
 }
 
-// clear drops tables that exist, if they may be dropped, and refuses them before any is dropped
-// otherwise.
+// clear drops the tables that exist, if they may be dropped. Otherwise it refuses them before it
+// drops any.
 func (w *Insert) clear(ctx context.Context, mayDrop bool) error {
 	var existing []*table
 	for _, t := range w.tables {
@@ -409,7 +410,7 @@ func (w *Insert) clear(ctx context.Context, mayDrop bool) error {
 	return nil
 }
 
-// Exists reports whether a table exists, which is refused unless it may be dropped.
+// Exists reports whether a table exists. It refuses an existing table unless mayDrop is set.
 func Exists(ctx context.Context, db engine.DB, t *engine.Table, mayDrop bool) (bool, error) {
 	exists, err := db.Catalog().Exists(ctx, t)
 	if err == nil && exists && !mayDrop {
@@ -533,7 +534,8 @@ func (w *Insert) droppedRows(t *table) int64 {
 	return n
 }
 
-// DeletedRows returns the number of rows whose delete, to keep the tables' size, was acknowledged.
+// DeletedRows returns the number of rows that were deleted to keep the tables' size, as far as
+// acknowledged.
 func (w *Insert) DeletedRows() int64 {
 	return w.total(func(t *table) int64 { return t.tail.removed.Load() })
 }

@@ -72,8 +72,8 @@ type KeepNotes struct {
 	Slow   int64
 	// Longest is the insert that took longest.
 	Longest SlowInsert
-	// Errors counts errors by their text, including those after which a retry
-	// inserted the batch. Warnings are some of the server's.
+	// Errors counts errors by their text, including those after which a retry inserted the batch.
+	// Warnings are some of the server's warnings.
 	Errors   map[string]int64
 	Warnings []string
 }
@@ -169,8 +169,8 @@ func (w *Keep) counted(t *engine.Table, s *engine.Schema) (map[string]bool, erro
 	return out, nil
 }
 
-// A keyColumn is the column of a unique key that can have the most different values, and
-// room is their number. column is "" if rowmill can't generate values for any column of the key.
+// A keyColumn is that column of a unique key which can have the most different values. room is the
+// number of these values. column is "" if rowmill can't generate values for any column of the key.
 type keyColumn struct {
 	key    []string
 	column string
@@ -178,7 +178,8 @@ type keyColumn struct {
 }
 
 // keyColumns returns one column for each unique key. room returns the number of different values
-// that a column can have; a column that the server counts has no limit. Column by is not chosen.
+// that a column can have; a column whose values the server counts up has no limit. keyColumns never
+// chooses column by.
 func keyColumns(s *engine.Schema, by string, room func(*engine.SchemaColumn) int64) (out []keyColumn) {
 	for _, key := range append(slices.Clone(s.Unique), s.PrimaryKey) {
 		k := keyColumn{key: key}
@@ -220,7 +221,7 @@ func (w *Keep) Notes() KeepNotes {
 	return n
 }
 
-// Again forgets what was noted, for another run.
+// Again forgets the notes, for another run.
 func (w *Keep) Again() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -365,7 +366,7 @@ func (w *Keep) byColumn(t *engine.Table, c engine.SchemaColumn) (filler, engine.
 	return wholeSeconds, col, nil
 }
 
-// wholeSeconds appends the present time, in the representation of writers.
+// wholeSeconds appends the present time, in the form in which writers send it.
 func wholeSeconds(v *engine.Vector, _, now int64) {
 	v.Ints = append(v.Ints, now-(now%1e6+1e6)%1e6)
 }

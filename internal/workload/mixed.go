@@ -40,8 +40,8 @@ type MixedOptions struct {
 	Points int
 }
 
-// MaxMixedRows is the maximum initial number of rows: checking the results of
-// selects takes a count per key, 8 bytes each.
+// MaxMixedRows is the maximum initial number of rows: checking the results of selects takes 8 bytes
+// per key.
 const MaxMixedRows = 100_000_000
 
 // MaxPoints is the maximum number of values in one select.
@@ -50,7 +50,7 @@ const MaxPoints = 1000
 // A Mixed fills a table and then inserts into it and selects from it. A select that finds too few
 // or too many rows is an error. To check this, the rows sent and the rows acknowledged are counted
 // per key of the secondary index: a select must find at least the rows acknowledged before it
-// began, and at most those sent when it ended.
+// began, and at most the rows sent before it ended.
 type Mixed struct {
 	*Insert
 	opt    MixedOptions
@@ -156,8 +156,8 @@ func keyedSbtest(rows int64) (preset, lookup) {
 	}
 }
 
-// classicLookup finds purchases by price and customer. These have so many
-// combinations that two rows rarely share one.
+// classicLookup finds purchases by price and customer. Price and customer have so many combinations
+// that two rows rarely share one.
 func classicLookup(rows int64) lookup {
 	slots := 2 * rows
 	slot := func(price float64, customer int64) int64 {
@@ -186,8 +186,8 @@ func purchase(s draw.Stream, seq int64) (price float64, customer int64) {
 // Rows returns the number of rows that the table may have: all rows that were sent.
 func (m *Mixed) Rows() int64 { return m.tables[0].next.Load() }
 
-// fillBatch is the number of rows per statement of the initial fill: so many that the cost of the
-// commit is negligible, and fewer than the statement limits of servers.
+// fillBatch is the number of rows per statement of the initial fill: so many that the commit costs
+// next to nothing, and so few that no server's limit on statements is exceeded.
 const fillBatch = 5000
 
 // Fill recreates the table with its initial rows. It returns the statements that created the
@@ -250,7 +250,7 @@ func (c Clients) Background(context.Context, func(what, object string, began tim
 }
 
 // Clients returns the clients of an operation other than OpMixed. The rows that selects look for
-// depend on the seed and on turn, which must be equal for measurements that are compared.
+// depend on the seed and on turn. Both must be equal in measurements that are compared.
 func (m *Mixed) Clients(operation string, turn int) (Clients, error) {
 	if operation == OpInsert {
 		return m.inserter, nil

@@ -22,8 +22,8 @@ type Own struct {
 }
 
 // Describe reads the columns' types as the server has them: it creates the table and drops it. It
-// refuses another table of that name, or drops it first if dropExisting is set. A table that is
-// resumed is only read.
+// refuses another table of that name, or drops it first if dropExisting is set. If resumed is set,
+// it only reads the existing table.
 func (o *Own) Describe(ctx context.Context, db engine.Keeper, dropExisting, resumed bool) (err error) {
 	t := &table{Table: engine.Table{Name: o.Name, Definition: o.Definition}}
 	w := &Insert{db: db, tables: []*table{t}}
@@ -132,8 +132,8 @@ func (o *Own) columns(p *preset) error {
 	return nil
 }
 
-// counted returns the columns in which rows of one tick must differ: one of each unique key, unless
-// the time, or a counter, distinguishes its rows anyway.
+// counted returns the columns in which rows of one tick must differ: one column of each unique key,
+// unless the time or a counter distinguishes the key's rows anyway.
 func (o *Own) counted(p *preset, by *engine.SchemaColumn) (map[string]bool, error) {
 	out := map[string]bool{}
 	if p.axis == rolling.Sequence || p.clock.Rows <= p.clock.Micros()/column.Resolution(by.Type) {

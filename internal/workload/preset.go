@@ -30,8 +30,8 @@ type preset struct {
 	// given row is the later of the two. Both are in the same period. nil means that no rows are
 	// equal.
 	twin func(s draw.Stream, seq int64) (other int64, repeat, ok bool)
-	// sequence returns the sequence number in a writer's stream of a row read
-	// from the table, -1 if there is none; nil if rows don't contain it.
+	// sequence returns the sequence number, in a writer's stream, of a row that was read from the
+	// table; -1 if the row has none. It is nil if rows don't contain their sequence number.
 	sequence func(b *engine.Batch, row int, s draw.Stream) int64
 	// queries returns the readers' queries on a table; nil if the publication
 	// defines none. With turns, readers execute them in turn, otherwise at random.
@@ -213,7 +213,7 @@ func timeseries() preset {
 // sensors is the number of ids: a prime, so that a*i+b visits each id.
 const sensors = 1000003
 
-// permutation returns the coefficients of a second's ids, and the draws after them.
+// permutation returns the coefficients for the ids of a second, and the draws that follow.
 func permutation(s draw.Stream, second int64) (scale, shift int64, rest draw.Values) {
 	d := s.Row(-1 - second)
 	scale, shift = 1+d.Below(sensors-1), d.Below(sensors)

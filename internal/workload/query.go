@@ -17,7 +17,7 @@ type query struct {
 	values func(d *draw.Values, live span, out []engine.Value)
 }
 
-// A connection is that of a client that finds or deletes rows.
+// A connection is the connection of a client that finds or deletes rows.
 type connection struct{ querier engine.Querier }
 
 func (c connection) Recover(ctx context.Context, _ error) error { return c.querier.Reset(ctx) }
@@ -30,8 +30,8 @@ type asker struct {
 	w       *Insert
 	table   *table
 	queries []query
-	// turns selects the queries in turn, as in the classic benchmark; otherwise one is drawn
-	// at random, as in the modern one.
+	// turns selects the queries in turn, as in the classic benchmark; otherwise each is drawn at
+	// random, as in the modern benchmark.
 	turns  bool
 	stream draw.Stream
 	asked  int64
@@ -41,7 +41,7 @@ type asker struct {
 	next   int // index of the next query
 }
 
-// queryStreams separates the readers' streams from the rows', which are numbered from 0.
+// queryStreams separates the readers' streams from the streams of rows, which are numbered from 0.
 const queryStreams = 1 << 32
 
 // limit is the maximum number of rows returned by a query by an index.
@@ -80,7 +80,7 @@ func (r *asker) Prepare(int) {
 // rows, which costs more than drawing the values.
 const refreshEvery = 32
 
-// live returns the rows that certainly exist in the table, unless they are in doubt; it is
+// live returns a range of rows that certainly exist in the table, apart from rows in doubt; it is
 // never empty.
 func (r *asker) live() span {
 	t := r.table
@@ -143,8 +143,8 @@ func ibenchPoints(t *engine.Table) []query {
 	}}
 }
 
-// classicQueries are the queries of iiBench: one by the primary key and one per
-// index, each from a value on.
+// classicQueries are the queries of iiBench: one by the primary key and one per index. Each finds
+// rows from a value on.
 func classicQueries(t *engine.Table) []query {
 	key := t.PrimaryKey[0]
 	all := []query{{
@@ -230,12 +230,12 @@ func (w *Insert) follow() error {
 func (w *Insert) perTable() int { return (w.opt.Writers + len(w.tables) - 1) / len(w.tables) }
 
 // keptParts is the minimum number of periods into which --keep-rows is divided. With 10, a table
-// has at most a tenth more rows than --keep-rows: those of the period being filled.
+// has at most a tenth more rows than --keep-rows: the rows of the period being filled.
 const keptParts = 10
 
-// keepPeriods makes a rolling table keep the rows of --keep-rows in full periods, and one more
-// period that is being filled. The rows of a period must divide --keep-rows; a measured period is
-// reduced until it does.
+// keepPeriods makes a rolling table keep the rows of --keep-rows in full periods, beside the period
+// that is being filled. --keep-rows must be a multiple of a period's rows; a measured period is
+// reduced until it is.
 func (w *Insert) keepPeriods(period int64, measured bool) (int64, error) {
 	keep, unit := w.opt.KeepRows/int64(len(w.tables)), int64(1)
 	if w.preset.axis == rolling.Time {
@@ -256,7 +256,7 @@ func (w *Insert) keepPeriods(period int64, measured bool) (int64, error) {
 }
 
 // HeldRows returns the least and the most rows in all tables once they have the size that the
-// options require; 0 if it is not limited.
+// options require; 0 if the size is not limited.
 func (w *Insert) HeldRows() (least, most int64) {
 	if w.opt.KeepRows == 0 {
 		return 0, 0

@@ -12,8 +12,9 @@ import (
 	"github.com/rowmill/rowmill/internal/workload/draw"
 )
 
-// A load that was interrupted, perhaps because rowmill or the server was killed, is continued by
-// reading the tables: each row found has a known sequence number, or is not of the load.
+// A load can be continued after it was interrupted, perhaps because rowmill or the server was
+// killed. rowmill reads the tables: each row found has a known sequence number, or is not a row of
+// the load.
 
 // Resumed describes the contents of a table when its load is continued.
 type Resumed struct {
@@ -40,13 +41,13 @@ func (w *Insert) CanResume() error {
 }
 
 // refillTries is how often the tables are read again because missing rows have appeared in the
-// meantime: the server had continued with a batch of a killed client.
+// meantime: the server was still executing a batch of a killed client.
 const refillTries = 10
 
-// Resume replaces Setup: it determines which rows the tables hold, inserts the missing rows below
-// the highest one, and lets the clients continue from there. most is the maximum number of rows of
-// the load, 0 if unlimited. It refuses tables that do not exist, and rows that the load did not
-// insert.
+// Resume replaces Setup: it determines which rows the tables hold, inserts the rows that are
+// missing below the highest row, and lets the clients continue after that row. most is the maximum
+// number of rows of the load, 0 if unlimited. It refuses tables that do not exist, and rows that
+// the load did not insert.
 func (w *Insert) Resume(ctx context.Context, most int64, progress func(rows int64)) (Resumed, error) {
 	if err := w.CanResume(); err != nil {
 		return Resumed{}, err
@@ -104,8 +105,8 @@ func (w *Insert) resume(ctx context.Context, t *table, most int64, progress func
 		}
 	}
 	t.next.Store(next)
-	// The server may still be executing batches of the ended process: one per
-	// writer, after the last row found.
+	// The server may still be executing batches of the ended process: one batch per writer, after the
+	// last row found.
 	t.late = next + int64(w.opt.Batch)*int64(w.opt.Writers)
 	return out, nil
 }
@@ -260,7 +261,8 @@ func (r *rowSet) holes(from, to int64) []span {
 	return out
 }
 
-// keySequence is a preset's sequence if the table's first column is the sequence number, from 1.
+// keySequence is the sequence of a preset whose first column is the sequence number, counted from
+// 1.
 func keySequence(b *engine.Batch, row int, _ draw.Stream) int64 { return b.Columns[0].Ints[row] - 1 }
 
 // readingsSequence inverts fillTimeseries: it computes the position within the

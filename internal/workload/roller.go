@@ -20,8 +20,8 @@ const (
 	// rollEvery is how often the roller checks the progress of the inserts. Clients that wait
 	// for a period wake it at once.
 	rollEvery = 20 * time.Millisecond
-	// rollPatience is the default time for which a step is retried that failed because of a lock or
-	// the connection: twice as long as clients retry a batch.
+	// rollPatience is the default time for retrying a step that failed because of a lock or the
+	// connection: twice as long as clients retry a batch.
 	rollPatience = 30 * time.Second
 	rollPause    = 200 * time.Millisecond // between two retries
 	// rollLinger is how long a step in progress may take after the run has ended. If it were
@@ -84,8 +84,8 @@ func (r *roller) newest() int64 { return r.w.position(max(r.t.next.Load()-1, 0))
 // A rollEvent reports an action, like the event of bench.Workload.
 type rollEvent func(what, object string, began time.Time)
 
-// Background implements bench.Workload: it rolls all tables. Creating periods
-// doesn't wait for the drop of another table's period, which may take seconds.
+// Background implements bench.Workload: it rolls all tables. The drop of one table's period may
+// take seconds; the creation of other tables' periods doesn't wait for it.
 func (w *Insert) Background(ctx context.Context, event func(what, object string, began time.Time)) error {
 	if !w.tables[0].Rolling() {
 		return nil
@@ -144,8 +144,8 @@ func (w *Insert) roller(ctx context.Context, task func(*roller, context.Context,
 }
 
 // A trouble is the state of a failing task: since when it fails, and whether its last failure was
-// temporary. Another failure right after a temporary one may be its consequence, e.g. if the step
-// had been executed when the connection was lost. The task is then retried once.
+// temporary. A temporary failure may cause the next failure: for example, the connection was lost
+// after the server had executed the step. The task is then retried once.
 type trouble struct {
 	since   time.Time
 	passing bool

@@ -34,7 +34,7 @@ const (
 	minScanRows = 10
 )
 
-// A Scan fills the table fact of a report of 2010, whose partitions each have one value of i1, and
+// A Scan fills the table fact of a report of 2010, in which each partition has one value of i1, and
 // asks for a sum by i1 over the first n partitions. An answer that differs in a byte is an error.
 type Scan struct {
 	*Insert
@@ -103,7 +103,8 @@ func factTable() engine.Table {
 	}
 }
 
-// factRow returns the values of a row on which the sums depend, and d for its other values.
+// factRow returns the values of a row from which the sums are computed, and d for drawing its other
+// values.
 func (w *Scan) factRow(s draw.Stream, seq int64) (d draw.Values, partition int, qty, price int64) {
 	d = s.Row(seq)
 	qty, price = d.Below(32768), d.Below(1e7)
@@ -194,7 +195,7 @@ func (w *Scan) answer(n int) []string {
 	return lines
 }
 
-// An Asker asks a database in one way.
+// An Asker asks a database queries in one of the ways of a scan.
 type Asker interface {
 	// Ask returns the rows of the answer, values with tabs between them.
 	Ask(ctx context.Context, query string) ([]string, error)
@@ -234,7 +235,7 @@ func (w *Scan) Run(asker Asker, partitions []int, rounds int) *ScanRun {
 // Queries is the number of queries of the run.
 func (r *ScanRun) Queries() int { return len(r.turns) }
 
-// Took returns and forgets what was noted so far.
+// Took returns the times noted since the last call.
 func (r *ScanRun) Took() []ScanTook {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -18,8 +18,8 @@ const (
 	// cacheShare is the share of the cache that inserts may fill. The rest is for undo, the
 	// dictionary and pages waiting to be written.
 	cacheShare = 0.8
-	// residentPeriods must fit: the one being filled and the one before it, which receives
-	// late rows and is still being written back.
+	// residentPeriods must fit: the period being filled, and the period before it, which receives late
+	// rows and is still being written back.
 	residentPeriods = 2
 	minPeriodRows   = 1000
 	// unknownPeriodRows makes about one period per second of a run that stores nothing.
@@ -67,8 +67,8 @@ func (w *Insert) Measure(ctx context.Context) (err error) {
 	return w.roll(fit, why)
 }
 
-// BytesPerRow measures the size of a row in the table with its indexes, on a sample of the
-// given number of rows, in a scratch table like that of Measure.
+// BytesPerRow measures the size of a row in the table with its indexes, on a sample of the given
+// number of rows, in a scratch table like the one in Measure.
 func (w *Insert) BytesPerRow(ctx context.Context, rows int64) (perRow float64, err error) {
 	scratch := w.scratch()
 	defer func() {

@@ -34,16 +34,15 @@ type tail struct {
 	followed bool
 }
 
-// A gate lets goroutines wait for a condition that others change, who call signal after each
-// change. It costs one read while no goroutine waits.
+// A gate lets goroutines wait for a condition. Whoever changes the condition calls signal. It costs
+// one read while no goroutine waits.
 type gate struct {
 	waiting atomic.Bool
 	mu      sync.Mutex
 	open    chan struct{} // closed by the next signal; nil while no goroutine waits
 }
 
-// await returns once ok, which is called again after each signal, returns true, or with the
-// error of ctx.
+// await returns nil once ok returns true, or the error of ctx. It calls ok again after each signal.
 func (g *gate) await(ctx context.Context, ok func() bool) error {
 	for !ok() {
 		g.mu.Lock()
@@ -121,11 +120,11 @@ func (t *table) trim() {
 	}
 }
 
-// A heldClient is a client whose inserts wait for the deletes of its table, which keeps its size.
+// A heldClient is a client of a table of constant size: its inserts wait for the table's deletes.
 type heldClient struct{ *client }
 
-// Await implements bench.Waiter. Rows that the next delete waits for don't wait for it: their
-// client may have prepared them long before the others filled the table.
+// Await implements bench.Waiter. Rows that the next delete needs don't wait for that delete: their
+// client may have prepared them long before other clients filled the table.
 func (c heldClient) Await(ctx context.Context) error {
 	t := &c.table.tail
 	return t.moved.await(ctx, func() bool {
@@ -249,8 +248,8 @@ func between(least, most int64) string {
 	return fmt.Sprintf("%d to %d", least, most)
 }
 
-// there returns the least and the most rows of a span in the table: those of an insert in
-// doubt may exist or not.
+// there returns the least and the most rows of a span that can be in the table: the rows of an
+// insert in doubt may exist or not.
 func (t *table) there(s span) (least, most int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

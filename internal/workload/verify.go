@@ -17,11 +17,12 @@ type Proof struct {
 	// Expected is the number of rows that were acknowledged and not dropped since; Found is the
 	// number of rows in the tables. Both include the rows of batches in doubt that were committed.
 	Expected, Found int64
-	// Lost is the number of rows of Expected that were acknowledged so shortly before the server was
-	// killed that its settings allow it to lose them. A sound table has Expected = Found + Lost.
+	// Lost is the number of expected rows that are missing because they were acknowledged shortly
+	// before the server was killed, and its settings allow their loss. A sound table has Expected =
+	// Found + Lost.
 	Lost int64
-	// Checksum is true if the rows found are exactly the rows that were sent,
-	// and no others are missing than those counted in Lost.
+	// Checksum is true if the rows found are exactly the rows that were sent, apart from the rows
+	// counted in Lost.
 	Checksum bool
 	// Periods are the results by period, if the period of each row can be computed.
 	Periods []PeriodProof
@@ -46,8 +47,8 @@ var ErrUnverifiable = errors.New("the rows can't be verified")
 const verifyChunk = 1000
 
 // Verify reads the tables after a run and compares them with the rows computed from the seed: their
-// number, and a checksum of each period. Rows without acknowledgement, or acknowledged so shortly
-// before a crash that they may be lost, may exist or not, but only as whole batches. Rows of
+// number, and a checksum of each period. Batches without acknowledgement, or acknowledged so
+// shortly before a crash that they may be lost, may be missing, but only as a whole. Rows of
 // dropped periods are not expected. progress is called with the number of rows read so far.
 func (w *Insert) Verify(ctx context.Context, progress func(rows int64)) (Proof, error) {
 	proof := Proof{Checksum: true}
@@ -75,8 +76,8 @@ type check struct {
 	read  int64        // number of rows so far
 	must  []engine.Sum // acknowledged rows, by part
 	found []engine.Sum // rows in the table except those in doubt, by part
-	// missing counts acknowledged rows that are in no period and not in a dropped one, dropped
-	// those in a dropped period.
+	// missing counts acknowledged rows that are in no period, present or dropped. dropped counts
+	// acknowledged rows in dropped periods.
 	missing, dropped int64
 
 	doubts  []*doubtful
@@ -97,8 +98,8 @@ type tally struct{ rows, found int64 }
 
 func (t *tally) add(o tally) { t.rows, t.found = t.rows+o.rows, t.found+o.found }
 
-// A doubtful batch may be in the table or not. Its rows are those that lie in no
-// dropped period, in all and by part.
+// A doubtful batch may be in the table or not. Its rows are counted in all and by part, without
+// rows in dropped periods.
 type doubtful struct {
 	doubt
 	tally

@@ -52,7 +52,8 @@ type Generator struct {
 // A Put appends the value with a number.
 type Put func(v *engine.Vector, n uint64)
 
-// nullDraw separates the draw for NULL from that for the value: odd, unrelated to draw.Golden.
+// nullDraw separates the draw for NULL from the draw for the value: it is odd, and unrelated to
+// draw.Golden.
 const nullDraw = 0xa0761d6478bd642f
 
 // Append appends the value of row seq; salt is the column's own.
@@ -136,8 +137,8 @@ func (c *Column) Generator() (g Generator, space int64, err error) {
 	return g, 0, ErrNoValues
 }
 
-// list returns the values of a type that lists them: an enumeration's members, without those that
-// need escaping, or the booleans of a server that doesn't store them as numbers.
+// list returns the values of a type that lists them: the members of an enumeration, except members
+// that need escaping, or the booleans of a server that doesn't store booleans as numbers.
 func (c *Column) list() []string {
 	if c.Logical == value.Bool && c.Kind == value.Other && c.Type.Exact == 0 {
 		return []string{"f", "t"}
@@ -215,9 +216,9 @@ func Resolution(t value.Type) int64 {
 	return int64(math.Pow10(6 - min(t.Digits, 6)))
 }
 
-// times returns the function that makes a number a time, and the resolution of these times. The
-// time is the one at which the key with that number was new, or, in random order, one before the
-// clock's start.
+// times returns the function that makes a number a time, and the resolution of these times. It is
+// the time at which the key of that number was new or, in random order, a time before the clock's
+// start.
 func (c *Column) times() (at func(n uint64) int64, unit int64) {
 	unit = Resolution(c.Type)
 	if c.Values.Order == rolling.OrderRandom {
@@ -256,15 +257,15 @@ func (c *Column) uuid(dst []byte, n uint64) []byte {
 	return dst
 }
 
-// A text begins with its number, textBits in each letter of the alphabet. This has no upper case,
-// so that the texts differ in every collation.
+// A text begins with its number, textBits in each letter of the alphabet. The alphabet has no upper
+// case, so that the texts differ in every collation.
 const (
 	textBits = 5
 	alphabet = "0123456789abcdefghijklmnopqrstuv"
 )
 
-// texts completes the generator of a column of texts or bytes. They begin with the letters of their
-// number, the lowest bits first unless the values ascend.
+// texts completes the generator of a column of texts or bytes. Each begins with its number as
+// letters, the lowest bits first unless the values ascend.
 func (c *Column) texts(g *Generator, json bool) (space int64) {
 	least, most, quote := c.Values.Length[0], c.Values.Length[1], ""
 	if most == 0 {
@@ -339,8 +340,8 @@ func KeySpace(c engine.SchemaColumn) int64 {
 	return 0
 }
 
-// greatestInt returns the greatest value of an integer column that writers can send, which is that
-// of a signed integer of its width.
+// greatestInt returns the greatest value of an integer column that writers can send. For unsigned
+// columns, too, that is the greatest signed integer of the width.
 func greatestInt(t value.Type) int64 {
 	if t.Logical == value.Year {
 		return 0
@@ -355,7 +356,7 @@ func wholeNumbers(t value.Type) int64 {
 	return int64(math.Pow10(min(max(cmp.Or(t.Precision, anyPrecision)-t.Scale, 0), 18))) - 1
 }
 
-// Counts reports whether the values are those of a counter, which never repeats one.
+// Counts reports whether the values are those of a counter, which never repeats a value.
 func Counts(v rolling.ColumnValues) bool {
 	return v.Order == rolling.OrderAscending && v.Window == 0 && cmp.Or(v.New, 1) == 1
 }

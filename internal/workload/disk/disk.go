@@ -34,8 +34,8 @@ const (
 	spareShare = 0.05
 )
 
-// A File is the file for the requests of `bench disk`, which fio makes. It has no name, so that it
-// is removed when rowmill and fio end, however they end.
+// A File is the file for the requests of `bench disk`, which fio makes. The file has no name, so
+// that the system removes it when rowmill and fio end, however they end.
 type File struct {
 	f    *os.File
 	Size int64
@@ -173,8 +173,8 @@ func (d *File) Command(job *result.Disk, length time.Duration, seed uint64) []st
 	return append(args, "--time_based", fmt.Sprintf("--runtime=%dms", length.Milliseconds()))
 }
 
-// Run makes the requests of a job, and passes what was measured in each interval, with fio's
-// process, to tell. If ctx ends, fio is stopped, and the last interval is lost.
+// Run makes the requests of a job. It calls tell with the measurements of each interval, and fio's
+// process. If ctx ends, fio is stopped, and the last interval is lost.
 func (d *File) Run(ctx context.Context, command []string, interval time.Duration, tell func(pid int, iv result.Interval) error) error {
 	const inChild = "/proc/self/fd/3" // the first of ExtraFiles
 	args := slices.Clone(command[1:])

@@ -47,7 +47,8 @@ func freeBytes(dir string) (int64, error) {
 	return int64(st.Bavail) * st.Frsize, nil
 }
 
-// reserve allocates the file's blocks, so that a full disk is known before anything is measured.
+// reserve allocates the file's blocks, so that a lack of space is noticed before anything is
+// measured.
 func reserve(f *os.File, size int64) error {
 	err := unix.Fallocate(int(f.Fd()), 0, 0, size)
 	if errors.Is(err, unix.EOPNOTSUPP) {
@@ -64,7 +65,8 @@ func allocated(st os.FileInfo) int64 {
 }
 
 // withParent ends a process with rowmill. It gets a session of its own, so that Ctrl-C in a
-// terminal reaches rowmill alone, and so that the kernel schedules both apart (sched_autogroup).
+// terminal reaches rowmill alone, and so that the kernel schedules rowmill and the process as
+// separate groups (sched_autogroup).
 func withParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 }

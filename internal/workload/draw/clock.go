@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// VirtualStart is the start of simulated clocks, in microseconds since 1970: 2026-01-01. Rows can
-// be computed again only if their times don't depend on when they were sent.
+// VirtualStart is the start of simulated clocks, in microseconds since 1970: 2026-01-01. It is
+// fixed, because rows can be computed again only if their times don't depend on when they were
+// sent.
 var VirtualStart = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
 
 // defaultRate is the number of rows per second of a simulated clock.
@@ -28,7 +29,7 @@ func ClockOf(perSecond float64) Clock {
 // Micros returns the length of a tick in microseconds.
 func (c Clock) Micros() int64 { return c.Seconds * 1e6 }
 
-// At returns the time of a row, which is that of its tick, in microseconds since 1970.
+// At returns the time of a row's tick, in microseconds since 1970.
 func (c Clock) At(seq int64) int64 { return VirtualStart + seq/c.Rows*c.Micros() }
 
 // Within returns the time of a row if the rows of a tick are spread evenly over it.

@@ -63,7 +63,7 @@ func (d *Values) Float() float64 {
 // Between returns a uniform integer in [least, most].
 func (d *Values) Between(least, most int64) int64 { return least + d.Below(uint64(most-least+1)) }
 
-// Shuffle brings numbers into a random order.
+// Shuffle puts numbers into a random order.
 func (d *Values) Shuffle(numbers []int64) {
 	for i := range numbers {
 		k := d.Below(uint64(i + 1))
@@ -118,8 +118,8 @@ func AppendGroups(dst []byte, d *Values, groups int) []byte {
 
 // digits8 returns the 8 decimal digits of v < 10^8 as text, the first in the lowest byte. It splits
 // all digits at once within one word: halves into hundreds by multiplying with 2^20/100, hundreds
-// into digits with 2^10/10, which is exact in these ranges. This makes sbtest several times as
-// fast.
+// into digits with 2^10/10, which is exact in these ranges. It makes sbtest several times as fast
+// as division by ten would.
 func digits8(v uint64) uint64 {
 	v = v/10000 | v%10000<<32
 	q := v * 10486 >> 20 & 0x0000007f0000007f

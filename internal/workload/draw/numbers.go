@@ -14,9 +14,9 @@ type Source struct {
 	// 1 mean the newest.
 	Share float64
 	Last  uint64
-	// tick is the number of successive rows whose numbers must differ; 0 is none. The range of draws
-	// is divided into cells, none smaller than the draws of the most frequent value, and the rows of a
-	// tick have different cells.
+	// tick is the number of successive rows whose numbers must differ; 0 means that none must. The
+	// range of draws is divided into cells, each at least as large as the range of the most frequent
+	// value, and the rows of a tick get different cells.
 	tick  int64
 	cells uint64
 }
@@ -87,8 +87,8 @@ func TimesModulo(n, by, modulus uint64) uint64 {
 }
 
 // NewRanks returns distinct values. The first have the shares of heavy, or those of a Zipf
-// distribution, and the others share the rest. It returns nil if the rows of a tick, unless that is
-// 0, can't all differ. A share above one row of each tick goes to the next values.
+// distribution, and the others share the rest. It returns nil if tick isn't 0 and the rows of a
+// tick can't all differ. A value's share beyond one row of each tick goes to the next values.
 func NewRanks(distinct int64, heavy []float64, skew float64, tick int64) *Ranks {
 	r := &Ranks{distinct: uint64(distinct), spread: 1}
 	left, from, over, most := distinct, 0.0, 0.0, 1.0

@@ -34,7 +34,7 @@ var hotParts = [3]string{OpReadCount, OpReadFan, OpCommit}
 const hotArriving = 32
 
 // HotGrace returns how long the runs in progress may take when the time is over: all clients wait
-// for one row.
+// for the same row.
 func HotGrace(clients int) time.Duration {
 	return 10*time.Second + time.Duration(clients)*20*time.Millisecond
 }
@@ -56,8 +56,8 @@ const (
 	HotAppend      = "append"       // fan_of is a rolling table, whose roll-up is the counter: one INSERT
 )
 
-// In way HotAppend, fan_of is a rolling table by time, and the counter is the live view of its
-// roll-up.
+// In way HotAppend, the fans are in a rolling table by time, fan_of, and the counter is the live
+// view of the table's roll-up.
 const (
 	HotEventTime  = "ts"
 	HotLevel      = "fans_1s"
@@ -85,7 +85,7 @@ type HotRowOptions struct {
 
 // A HotRow is the counter of a report of 2010. Each run reads the number of an item's fans, looks
 // whether the user is a fan, and then inserts and counts the user in one transaction. All clients
-// count in one row, whose lock each holds until its commit has returned.
+// count in one row, and each holds the row's lock until its commit has returned.
 type HotRow struct {
 	db     engine.DB
 	reader engine.Reader // nil if the engine stores nothing
@@ -109,7 +109,7 @@ type HotRow struct {
 }
 
 // due reports whether a run must read the count, because the last reading is older than the cache
-// may be.
+// permits.
 func (w *HotRow) due() bool {
 	now, last := int64(time.Since(w.made)), w.read.Load()
 	return w.opt.Cache <= 0 || (last == 0 || now-last > int64(w.opt.Cache)) && w.read.CompareAndSwap(last, now)
@@ -226,8 +226,8 @@ func (w *HotRow) Prove(ctx context.Context, reader engine.Reader) (expected, fou
 	return expected, found, err
 }
 
-// A server may need leaveTime to close the connections of thousands of clients; it is asked every
-// leavePoll.
+// A server may need leaveTime to close the connections of thousands of clients; roomIn tries again
+// every leavePoll.
 const (
 	leaveTime = time.Minute
 	leavePoll = 100 * time.Millisecond
@@ -451,7 +451,7 @@ func (c *hotClient) commit(ctx context.Context, user string) error {
 }
 
 // slot chooses a row of the counter: a free one, or a random one if there are more clients than
-// slots. Then SKIP LOCKED would look through many locked rows and find none.
+// slots. With more clients, SKIP LOCKED would look through many locked rows and find none.
 func (c *hotClient) slot(ctx context.Context) (string, error) {
 	if c.w.opt.Clients <= c.w.opt.Slots {
 		slot, err := c.ask(ctx, "SELECT slot FROM fan_count WHERE item_id = "+hotItem+" ORDER BY slot LIMIT 1 FOR UPDATE SKIP LOCKED")

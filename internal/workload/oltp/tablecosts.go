@@ -19,7 +19,8 @@ const (
 	endPatience = 10 * time.Second
 )
 
-// Later measures a cost after the creation, of a phase that has taken the time since began.
+// Later measures a cost c after the creation. c belongs to a phase that has taken the time since
+// began.
 func (w *Tables) Later(ctx context.Context, c result.TablesCost, began time.Time) error {
 	c.Objects, c.Seconds = w.made, time.Since(began).Seconds()
 	if err := w.cost(ctx, &c); err != nil {
@@ -66,8 +67,8 @@ func (w *Tables) OpenAll(ctx context.Context) (err error) {
 	return w.Later(ctx, result.TablesCost{Phase: result.TablesReopened, Opened: w.opt.Tables * max(w.opt.Partitions, 1)}, began)
 }
 
-// ended waits until the processes of closed connections have ended and freed their memory: until
-// the server has no more than so many processes.
+// ended waits until the processes of closed connections have ended and freed their memory: the
+// server then has no more processes than the given number.
 func (w *Tables) ended(ctx context.Context, processes int) error {
 	for end := time.Now().Add(endPatience); time.Now().Before(end); {
 		n, err := w.Processes()

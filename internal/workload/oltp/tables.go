@@ -15,8 +15,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// Operations of a Tables: creating some, with what is measured after some of them, and the creation
-// of one alone.
+// Operations of a Tables: creating a part of the tables, including the measurements in between, and
+// the creation of one table alone.
 const (
 	OpTables = "step"
 	OpCreate = "create"
@@ -49,7 +49,7 @@ type TablesOptions struct {
 }
 
 // A Tables creates empty tables, or partitions of tables, and measures their costs meanwhile.
-// OpenAll and Connect measure the costs of opening them afterwards.
+// Afterwards, OpenAll and Connect measure the costs of opening them.
 type Tables struct {
 	db     engine.DB
 	keeper engine.Housekeeper

@@ -94,7 +94,8 @@ func harmless(text string) string {
 	return strings.NewReplacer("'", "-", `\`, "-", "$", "-").Replace(text)
 }
 
-// commit ends a transaction. query finds one of its rows, in case the commit is not answered.
+// commit ends a transaction. If the commit is not answered, query tells whether it has happened: it
+// finds a row that the transaction has written.
 func (c *talk) commit(ctx context.Context, query string) {
 	if c.err == nil {
 		c.asked = c.fill(query)
@@ -102,7 +103,8 @@ func (c *talk) commit(ctx context.Context, query string) {
 	c.exec(ctx, "COMMIT")
 }
 
-// done reports whether a commit that was not answered has happened: the query asked returns value.
+// done reports whether a commit that was not answered has happened: if it has, the query c.asked
+// returns value.
 func (c *talk) done(ctx context.Context, s *engine.Session, value string) (done bool, err error) {
 	text, err := firstValue(ctx, s, c.asked)
 	return err == nil && text == value, err

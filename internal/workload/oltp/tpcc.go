@@ -42,7 +42,7 @@ type TPCCOptions struct {
 	Scale float64
 	// Members are the nodes of a cluster that takes all statements on each node; terminals are divided
 	// among them. Without members, the database takes all statements. A session with the settings
-	// Causal waits until its member has the commits of the others.
+	// Causal waits until its member has the commits of all other members.
 	Members []engine.DB
 	Causal  engine.State
 	// Shards are the nodes among which the warehouses are divided; the database presents them as one.
@@ -59,8 +59,8 @@ type TPCC struct {
 	db     engine.DB
 	opt    TPCCOptions
 	tables []*tpccTable
-	// Numbers of rows: of items, and in each district of customers, who have one order each, and of
-	// orders that are not delivered yet.
+	// Numbers of rows: items is for the whole database; customers and undelivered are for each
+	// district. Each customer has one order; undelivered counts the orders that are not delivered yet.
 	items, customers, undelivered int64
 	// The constants C of NURand; those of names differ between load and run (clause 2.1.6.1).
 	nameLoad, nameRun, customerC, itemC int64

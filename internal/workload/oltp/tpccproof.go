@@ -77,8 +77,8 @@ const tpccDeliveredTo = `(SELECT o_w_id AS w, o_d_id AS d, o_c_id AS c, SUM(ol_a
 	FROM orders JOIN order_line ON ol_w_id = o_w_id AND ol_d_id = o_d_id AND ol_o_id = o_id
 	WHERE ol_delivery_d IS NOT NULL GROUP BY o_w_id, o_d_id, o_c_id) x`
 
-// A tpccWritten is a kind of transaction that leaves rows: the fact that the rows must agree with,
-// and a query for their numbers by terminal and warehouse.
+// A tpccWritten is a kind of transaction that leaves rows. fact is the tpccFact that the rows must
+// agree with, and query returns their numbers by terminal and warehouse.
 type tpccWritten struct{ name, fact, query string }
 
 var (
@@ -130,17 +130,17 @@ func (w *TPCC) proof(ctx context.Context, db engine.DB, examine func(p *tpccProo
 	return p.out, p.err
 }
 
-// ProveLoad examines the conditions after the load: condition 11 holds only then. all adds those
-// that take long.
+// ProveLoad examines the conditions after the load: condition 11 holds only at that time. all adds
+// the conditions that take long.
 func (w *TPCC) ProveLoad(ctx context.Context, all bool) error {
 	_, err := w.proof(ctx, w.db, func(p *tpccProof) { p.conditions(atLoad, all) })
 	return err
 }
 
-// Prove examines the tables after a run whose clients are closed: the conditions of clause 3.3.2,
-// those that take long only with all; the agreement of stock and order lines; that each
-// acknowledged transaction is there once, in its terminal's home; and the bands of the audit. A
-// failure is an error.
+// Prove examines the tables after a run whose clients are closed: the conditions of clause 3.3.2
+// (with all, also conditions that take long to examine); the agreement of stock and order lines;
+// that each acknowledged transaction is in the tables once, in its terminal's home; and the bands
+// of the audit. A failure is an error.
 func (w *TPCC) Prove(ctx context.Context, all bool) (_ *result.Verified, _ []result.Condition, crossing *result.Crossing, _ error) {
 	v := &result.Verified{Counted: true}
 	out, err := w.proof(ctx, w.db, func(p *tpccProof) {
@@ -185,8 +185,8 @@ func (p *tpccProof) conditions(when tpccWhen, all bool) {
 	}
 }
 
-// acknowledged compares the numbers of transactions that the rows show, by terminal and warehouse,
-// with those that were acknowledged to the terminals, each in its home warehouse.
+// acknowledged compares numbers of transactions by terminal and warehouse. The numbers that the
+// rows show must be those acknowledged to the terminals, each in its home warehouse.
 func (p *tpccProof) acknowledged(of tpccWritten, where string) (found int64) {
 	type at struct{ terminal, warehouse int }
 	got := map[at]int64{}
@@ -207,8 +207,8 @@ func (p *tpccProof) acknowledged(of tpccWritten, where string) (found int64) {
 }
 
 // mostSkipped is the percentage of districts that may have no order to deliver (clause 2.7.4.2).
-// scaledSkipped is that for scales below 1, at which a district begins with fewer than 900 orders
-// to deliver. Either finds a generator that skips one district of ten.
+// scaledSkipped is the percentage for scales below 1, at which a district begins with fewer than
+// 900 orders to deliver. Both are low enough to find a generator that skips one district of ten.
 const mostSkipped, scaledSkipped = int64(1), int64(5)
 
 // skipped examines whether each delivery has delivered one order of each district.
@@ -314,7 +314,7 @@ func (p *tpccProof) crossing() *result.Crossing {
 	return c
 }
 
-// running returns a time before all dates of a run and after those of the load.
+// running returns a time after all dates of the load and before all dates of a run.
 func (w *TPCC) running() int64 { return loadDate + int64(w.opt.Warehouses)*districts*w.customers }
 
 func (w *TPCC) total(what string) (n int64) {

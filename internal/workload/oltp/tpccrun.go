@@ -78,8 +78,8 @@ func (k *deck) deal(d *draw.Values) int64 {
 
 // A tpccTerminal is one connection.
 type tpccTerminal struct {
-	// talk.v has the values that the user enters and that the transaction has read, under the names of
-	// columns and variables in the definition.
+	// talk.v has the values that the user enters and the values that the transaction has read, under
+	// the names of columns and variables in the definition.
 	talk
 	w              *TPCC
 	n              int   // from 0
@@ -322,8 +322,8 @@ func (c *tpccTerminal) take(ctx context.Context, supply int64, lines []*tpccLine
 // theCustomer is the condition for the customer who was entered or found.
 const theCustomer = " WHERE c_w_id = $c_w_id AND c_d_id = $c_d_id AND c_id = $c_id"
 
-// find finds the customer. Of those with a last name, it takes the middle one by first name (clause
-// 2.5.2.2).
+// find finds the customer. Among customers with the same last name, it takes the middle one in the
+// order of first names (clause 2.5.2.2).
 func (c *tpccTerminal) find(ctx context.Context) {
 	if c.facts = append(c.facts, factNameable); c.v["c_last"] == "" {
 		return
@@ -336,7 +336,8 @@ func (c *tpccTerminal) find(ctx context.Context) {
 	c.v["c_id"] = rows[(len(rows)-1)/2][0]
 }
 
-// payment is clause 2.5.2. The warehouse, which all payments to it change, is locked last.
+// payment is clause 2.5.2. The warehouse's row is locked last, because all payments to the
+// warehouse change it.
 func (c *tpccTerminal) payment(ctx context.Context) {
 	c.find(ctx)
 	c.change(ctx, 1, "UPDATE customer SET c_balance = c_balance - $amount, c_ytd_payment = c_ytd_payment + $amount, c_payment_cnt = c_payment_cnt + 1"+theCustomer)

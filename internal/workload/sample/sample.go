@@ -181,15 +181,15 @@ type learning struct {
 	blocks []int
 	at     []float64 // the place of each row among all of the table's, by its time
 	order  []int     // the rows by place
-	// apart: rows of a block are neighbors by a key that doesn't follow the time, so that what they
-	// have in common says nothing.
+	// apart means that a block's rows are neighbors by a key that doesn't follow the time: what they
+	// have in common then says nothing about time.
 	apart bool
-	// beyond is how much of the time lies before the first block and after the last one, as a share of
-	// that between them: half as much as between two of them each.
+	// beyond is the time before the first block and after the last block, as a share of the time
+	// between these blocks. It is half the distance of two neighboring blocks on each side.
 	beyond float64
 }
 
-// place computes where the rows lie in the order of the time column, which is taken to advance
+// place computes where the rows lie in the order of the time column, which is assumed to advance
 // evenly.
 func (l *learning) place(columns []*learner, axis rolling.Axis) {
 	by := columns[0].numbers
@@ -219,8 +219,8 @@ func (l *learning) place(columns []*learner, axis rolling.Axis) {
 
 func (l *learning) block(row int) int { return l.blocks[row] }
 
-// rate returns the rows of a second, by the first column of times that follows the time; 0 is
-// unknown.
+// rate returns the rows per second, from the first column of times that follows the time column; 0
+// is unknown.
 func (l *learning) rate(columns []*learner) float64 {
 	for _, c := range columns {
 		if c.Kind != value.Time || c.Logical == value.Date || c.null > 0 || l.follows(c).share() < ascends {
@@ -233,8 +233,8 @@ func (l *learning) rate(columns []*learner) float64 {
 	return 0
 }
 
-// byDistance counts pairs of rows by the magnitude of their distance in rows: element i those from
-// 2^(i-1) to 2^i.
+// byDistance counts pairs of rows by the magnitude of their distance in rows: element i counts
+// distances from 2^(i-1) to 2^i.
 type byDistance [64]float64
 
 func magnitude(distance float64) int { return bits.Len64(uint64(math.Round(distance))) }
@@ -286,8 +286,8 @@ func (l *learning) pairs(c *learner) (all, same byDistance) {
 	return all, same
 }
 
-// A following has pairs of rows with different values, and those of them that don't have the order
-// of their times.
+// A following counts pairs of rows with different values, and among these the pairs whose values
+// don't have the order of their times.
 type following struct {
 	pairs, turned byDistance
 	span          float64 // the greatest distance
@@ -404,7 +404,8 @@ func (l *learning) rates(all, same *byDistance) (near, far, distant float64) {
 }
 
 // again returns how many later rows have the key of a row, beyond those that have it by chance: the
-// sum over all distances. A distance without pairs is taken to be as the nearest one with some.
+// sum over all distances. A distance without pairs is taken to have the rate of the nearest
+// distance with pairs.
 func again(all, same *byDistance, near, far float64) (sum float64) {
 	rate := func(i int) float64 {
 		for by := range len(all) {
@@ -455,7 +456,7 @@ func (l *learning) heavy(c *learner) (out []float64) {
 }
 
 // distinct learns the number of values of a column that recur independently of time: from how often
-// distant rows have the same, or from the server's statistics.
+// distant rows have the same value, or from the server's statistics.
 func (l *learning) distinct(c *learner, far, matches float64, v *rolling.ColumnValues) {
 	v.Heavy = l.heavy(c)
 	sum, squares := 0.0, 0.0
@@ -488,7 +489,8 @@ func (l *learning) distinct(c *learner, far, matches float64, v *rolling.ColumnV
 	v.Heavy = v.Heavy[:min(int64(len(v.Heavy)), v.Distinct)]
 }
 
-// drawnFrom returns of how many values some are seen if each row draws one.
+// drawnFrom returns the number of values from which rows draw, if each row draws one and seen
+// different values were seen.
 func drawnFrom(seen, rows float64) float64 {
 	if seen > allDifferent*rows {
 		return column.MostDistinct
