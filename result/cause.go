@@ -20,8 +20,8 @@ type Cause struct {
 	Unit      string  `json:"unit,omitempty"`
 	Threshold float64 `json:"threshold"`
 	Low       bool    `json:"low,omitempty"`
-	// Direct causes need no association: they are known to stop inserts. No time is
-	// attributed to a Witness, which only shows that processor time was short.
+	// A Direct cause needs no association: it is known to stop inserts. A Witness only shows that
+	// processor time was short, and so no time is attributed to it.
 	Direct  bool `json:"direct,omitempty"`
 	Witness bool `json:"witness,omitempty"`
 	// InBelow and InOn are the shares of the intervals below and on target that had the cause.
@@ -30,8 +30,8 @@ type Cause struct {
 	// MedianBelow and MedianOn are the figure's medians over these.
 	MedianBelow float64 `json:"median_below"`
 	MedianOn    float64 `json:"median_on"`
-	// Explained is the population attributable fraction of the time below target;
-	// bounds that can't be computed are null.
+	// Explained is the population attributable fraction of the time below target. A bound that can't
+	// be computed is null.
 	Explained     float64     `json:"explained"`
 	ExplainedIn95 *[2]float64 `json:"explained_in_95"`
 	// Episodes is the number of separate stretches below target that had the cause.
@@ -46,8 +46,8 @@ type Cause struct {
 type candidate struct {
 	name, what, figure, unit string
 	low, direct, witness     bool
-	// floor is the minimum value that counts as a cause; relative is the same as a
-	// multiple of the median on target.
+	// floor is the minimum value that counts as a cause; relative is such a minimum as a multiple of
+	// the median on target.
 	floor, relative float64
 	// in returns the value in an interval, false if it is unknown; nil reads figure.
 	in func(ivs []judged, i int) (float64, bool)
@@ -62,10 +62,10 @@ const (
 	figWork        = "work_seconds"
 )
 
-// candidates are in the order in which time is attributed: what certainly stops
-// inserts, what comes from outside the machine, other processes, the run and the
-// server, the disk, and last the witness. Stolen time lengthens the run queue, so steal
-// precedes pressure; a checkpoint writes, so it precedes waiting for the disk.
+// candidates are in the order in which time is attributed: first causes that certainly stop
+// inserts, then causes outside the machine, other processes, the run and the server, the disk, and
+// last the witness. Stolen time lengthens the run queue, so steal precedes pressure; a checkpoint
+// writes, so it precedes waiting for the disk.
 var candidates = []candidate{
 	{name: "lost connection", what: "the connection was lost, or operations were tried again", direct: true, in: disturbed},
 	{name: "steal", what: "the host gave CPU time to others", figure: figSteal, unit: "fraction", floor: 0.01},
@@ -81,8 +81,8 @@ var candidates = []candidate{
 	{name: "fixed work", what: "a fixed piece of computing took longer, too", figure: figWork, unit: "seconds", relative: 1.2, witness: true},
 }
 
-// disturbed returns 1 for intervals with errors or retries, and for those without rows
-// that follow: further attempts to connect count no errors.
+// disturbed returns 1 for intervals with errors or retries, and for the intervals without rows that
+// follow them: further attempts to connect count no errors.
 func disturbed(ivs []judged, i int) (float64, bool) {
 	for ; i >= 0; i-- {
 		if ivs[i].Errors+ivs[i].Retries > 0 {
@@ -108,11 +108,11 @@ func checkpointWrites(ivs []judged, i int) (float64, bool) {
 	return (write + c["checkpoint_sync_us"]) / 1e6, ok
 }
 
-// Minimum amounts of data for a judgement: quantiles of the intervals on target need
-// twenty of them, and a bootstrap needs blocks to draw. A condition that occurred in
-// only one or two stretches may be a coincidence. A figure counts as high above the
-// upper quartile on target: a stricter limit would miss causes on a machine that is
-// under pressure most of the time, and the attributable fraction subtracts chance.
+// Minimum amounts of data for a judgement: quantiles of the intervals on target need twenty of
+// them, and a bootstrap needs blocks to draw. A condition that occurred in only one or two
+// stretches may be a coincidence. A figure counts as high above the upper quartile on target: a
+// stricter limit would miss causes on a machine that is under pressure most of the time, and what
+// this limit counts by chance, the attributable fraction subtracts.
 const (
 	leastOn       = 20
 	leastJudged   = 40
@@ -290,8 +290,8 @@ type prefixes []sums
 
 func (p prefixes) total() sums { return p[len(p)-1] }
 
-// in95 returns the 95% interval of a statistic that is NaN where it has no value; nil
-// if that is so in too many rounds.
+// in95 returns the 95% interval of a statistic that is NaN where it has no value; nil if it has no
+// value in too many rounds.
 func (p prefixes) in95(statistic func(sums) float64) *[2]float64 {
 	n := len(p) - 1
 	length := max(1, n/blocksInRun)
@@ -323,7 +323,7 @@ const (
 	onWithout
 )
 
-// fourfolds counts the intervals, has telling which have the cause.
+// fourfolds counts the intervals. has tells which intervals have the cause.
 func fourfolds(ivs []judged, has []bool) prefixes {
 	out := make(prefixes, len(ivs)+1)
 	for i := range ivs {
@@ -351,7 +351,7 @@ func share(with, without float64) float64 {
 // (1974): p * (1 - 1/RR), where p is the share of the intervals below target that had the cause,
 // and RR is the risk ratio of being below target with the cause to without it. It estimates the
 // share of the time below target that would not have occurred if intervals with the cause were
-// below target as rarely as those without. It is NaN if no interval is below target.
+// below target as rarely as intervals without it. It is NaN if no interval is below target.
 func explained(f sums) float64 {
 	switch {
 	case f[belowWith]+f[belowWithout] == 0:

@@ -42,8 +42,8 @@ func (c *Cell) Valid() bool {
 // Key identifies the cell within its matrix.
 func (c *Cell) Key() string { return strings.Join(c.Levels, "\x00") }
 
-// Name returns the cell's name, made of the factors that have several levels:
-// "method=load batch=1000"; of all factors if none has.
+// Name returns the cell's name. It has the factors with several levels ("method=load batch=1000"),
+// or all factors if each has one level.
 func (c *Cell) Name() string {
 	var some, all []string
 	for i, f := range c.Factors {
@@ -72,8 +72,8 @@ type Speed struct {
 	Counts string `json:"counts"`
 	// Points is the number of values that one select requests.
 	Points int `json:"points,omitempty"`
-	// TableRows counts the rows in the table at the start of the cell, Filled those it
-	// was filled with, which selects request.
+	// TableRows counts the rows in the table at the start of the cell. Filled counts the rows that it
+	// was filled with: selects ask for those.
 	TableRows int64 `json:"table_rows"`
 	Filled    int64 `json:"filled"`
 	// Setting is the setting with which the run's server was started, as NAME=VALUE.

@@ -38,7 +38,7 @@ func (r *Record) Curve() Curve {
 		case p.Elapsed > last.Elapsed:
 			c = append(c, p)
 		case p.Elapsed == last.Elapsed && p.Elapsed > 0:
-			// A large batch passes several marks at once. Its rows took the time
+			// A large batch passes several marks at once. The rows between two of these marks took the time
 			// since the previous batch, not zero time.
 			last.Rows = p.Rows
 		}
@@ -106,8 +106,9 @@ const kneeWindows = 50
 
 // kneeRows returns the number of rows at which the rate fell below half of the first tenth's; ok is
 // false if it did so in no tenth of the rows. lasting means that the rate stayed low: most of the
-// rows from the knee on were inserted at less than half. If the rate recovered, the knee is the
-// start of the slow part: the first fiftieth that is slow itself and starts a slow tenth.
+// rows from the knee on were inserted at less than half of the first tenth's rate. If the rate
+// recovered, the knee is the start of the slow part: the first fiftieth that is slow itself and
+// starts a slow tenth.
 func (c Curve) kneeRows() (rows float64, lasting, ok bool) {
 	r := c.rate()
 	half := r.First / 2
@@ -168,8 +169,8 @@ func (r *Record) knee(c Curve) *Knee {
 	return &Knee{Rows: int64(math.Round(rows)), Why: why}
 }
 
-// why compares the run's first tenth with its course from the knee on: to the end,
-// or over a tenth if the rate recovered.
+// why compares the run's first tenth with its course from the knee on: up to the end of the run, or
+// over a tenth of the rows if the rate recovered.
 func (r *Record) why(c Curve, rows float64, lasting bool) string {
 	total := c.Rows()
 	before := r.means(0, max(total/tenths, 1))
@@ -259,9 +260,9 @@ func (r *Record) means(from, to float64) figures {
 	return mean(part)
 }
 
-// sizeAt returns a size of the table at the given number of rows. If the final size
-// was measured, it is proportional to that, because the sizes that servers report
-// during the run lag behind; otherwise it is the size reported by then.
+// sizeAt returns a size of the table at the given number of rows. If the final size was measured,
+// the result is that size in proportion to the rows, because the sizes that servers report during
+// the run lag behind. Otherwise it is the size that the server had reported by that number of rows.
 func (r *Record) sizeAt(rows float64, name string) float64 {
 	kept := 0.0
 	if r.End != nil && len(r.Intervals) > 0 {

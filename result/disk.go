@@ -25,7 +25,7 @@ type Disk struct {
 	FileBytes      int64 `json:"file_bytes"`
 	AllocatedBytes int64 `json:"allocated_bytes,omitempty"`
 	// SectorBytes is the size in which the device writes; 0 is unknown. WriteCache is the kernel's
-	// word for its cache.
+	// word for the device's cache.
 	SectorBytes int64  `json:"sector_bytes,omitempty"`
 	WriteCache  string `json:"write_cache,omitempty"`
 	// Job is the command that did it, as it can be given by hand: FILE is the file.
@@ -82,8 +82,8 @@ type DiskSummary struct {
 	// run of few intervals.
 	First float64 `json:"first_third"`
 	Last  float64 `json:"last_third"`
-	// Trend is Fell (e.g. a burst ended), Rose (e.g. earlier writes were under way at the start), or
-	// "".
+	// Trend is Fell (for example, because a burst ended), Rose (for example, because earlier writes
+	// were still under way at the start), or "".
 	Trend string `json:"trend,omitempty"`
 	// SubmitterCPU is the share of one core that the thread with the requests used.
 	SubmitterCPU float64 `json:"submitter_cpu"`
@@ -102,9 +102,10 @@ const (
 )
 
 const (
-	// leastThird is the number of intervals that a third needs for a trend, trendShare the ratio of
-	// the two means. Each interval of the slower third must also be below the median of the other
-	// third: the rate of a disk with other users goes up and down.
+	// leastThird is how many intervals a third needs for a trend, trendShare the ratio of the slower
+	// third's mean to the other third's mean below which there is a trend. Each interval of the slower
+	// third must also be below the median of the other third: the rate of a disk with other users goes
+	// up and down.
 	leastThird = 5
 	trendShare = 0.8
 )
@@ -197,8 +198,8 @@ func NewMeasuredDisk(recs []Record, source string) *MeasuredDisk {
 	return m
 }
 
-// At returns the reads of the nearest size, at the smallest depth from the given one on, or else at
-// the greatest.
+// At returns the reads of the nearest size. It takes the smallest queue depth that is at least the
+// given one, or else the greatest.
 func (m *MeasuredDisk) At(bytes float64, depth int) DiskReads {
 	distance := func(r DiskReads) float64 { return math.Abs(math.Log(float64(r.BlockBytes) / bytes)) }
 	best := m.Reads[0]
@@ -239,7 +240,8 @@ func (r *Record) diskReads(part figures) string {
 	return text
 }
 
-// mostlyOwn is the share of the disk's bytes from which on its reads are the server's.
+// mostlyOwn is a share of the disk's bytes: if the server's reads make up more, the disk's reads
+// count as the server's.
 const mostlyOwn = 0.9
 
 // LastDiskReads compares the disk reads over the last tenth of the rows with MeasuredDisk.
@@ -315,8 +317,8 @@ const (
 	// Bounds of innodb_io_capacity in MySQL's manual: its minimum, and the value above which more is
 	// not recommended.
 	leastCapacity, mostCapacity = 100, 20000
-	// neighbourly is a ratio of the bytes per second of sequential writes to those of random writes.
-	// From this ratio on, writing a page's neighbours with the page costs nothing.
+	// neighbourly is a ratio: sequential writes to random writes, in bytes per second. From this ratio
+	// on, writing a page's neighbours with the page costs nothing.
 	neighbourly = 10
 	// enough is a share of the highest rate. Once a queue reaches it, a deeper queue only adds
 	// latency.
@@ -327,8 +329,8 @@ const (
 	mostConcurrency         = 1000
 )
 
-// DiskSettings derives settings to try from the records of `bench disk`, as far as these have the
-// figures.
+// DiskSettings derives settings to try from the records of `bench disk`, as far as the records have
+// the necessary figures.
 func DiskSettings(recs []Record) (out []DiskSetting) {
 	jobs := diskJobs(recs)
 	best := func(figure func(*diskJob) float64, of func(*diskJob) bool) (found *diskJob) {

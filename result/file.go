@@ -22,8 +22,8 @@ type Writer struct {
 // Failed reports whether a line could not be written.
 func (w *Writer) Failed() bool { return w.failed }
 
-// NewWriter returns a Writer to w. Each line is a single Write, and one that a full disk
-// truncates is removed: a file has an incomplete line only after a crash of the machine.
+// NewWriter returns a Writer to w. Each line is a single Write. If a full disk truncates a line,
+// the Writer removes it: a file has an incomplete line only after a crash of the machine.
 func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
 
 // Run writes a header. It fills in Type and Format.

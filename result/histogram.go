@@ -218,7 +218,7 @@ func (m *Merger) walk(p []byte, add bool) (int64, error) {
 // Count returns the number of operations added.
 func (m *Merger) Count() int64 { return m.total }
 
-// LeastAndMean returns the least and the mean of everything added; 0 if that is nothing.
+// LeastAndMean returns the least and the mean of everything added; 0 if nothing was added.
 func (m *Merger) LeastAndMean() (least, mean int64) {
 	if m.total == 0 {
 		return 0, 0

@@ -5,7 +5,7 @@ type HotRow struct {
 	// Way is how a run counts, such as "plain" or "one-trip".
 	Way string `json:"way"`
 	// Slots is the number of rows that the counter is spread over. CacheSeconds is how old the count
-	// may be that a run reads.
+	// that a run reads may be.
 	Slots        int     `json:"slots,omitempty"`
 	CacheSeconds float64 `json:"cache_seconds,omitempty"`
 	// Ceiling is the rate in runs per second at which the counter's lock is never free: Slots, or 1,
@@ -13,8 +13,8 @@ type HotRow struct {
 	Ceiling float64 `json:"ceiling_per_second,omitempty"`
 	// HeldMicros is that time, from sending the UPDATE to the answer to COMMIT, the median.
 	HeldMicros float64 `json:"held_us,omitempty"`
-	// ClientAlone is the rate of as many clients on an engine that stores nothing, in runs per second;
-	// 0 is unknown.
+	// ClientAlone is the rate, in runs per second, of the same number of clients on an engine that
+	// stores nothing; 0 is unknown.
 	ClientAlone float64 `json:"client_alone_per_second,omitempty"`
 }
 

@@ -2,8 +2,8 @@ package result
 
 import "time"
 
-// Unmaintained is the Run.Side of inserts that were made, to compare with, while nobody maintained
-// the table.
+// Unmaintained is the Run.Side of inserts that were made while nobody maintained the table, for
+// comparison.
 const Unmaintained = "unmaintained"
 
 // Keep is the result of inserts beside a table's maintenance.

@@ -48,9 +48,9 @@ func (r *Record) OpenLoop() *OpenLoop {
 	return o
 }
 
-// growing reports whether the backlog grew to the end: its minimum over the last
-// quarter of the run exceeds that of the quarter before, and the operations in progress.
-// A backlog that builds up during a checkpoint and is worked off is not growth.
+// growing reports whether the backlog grew to the end. It did if its minimum over the last quarter
+// of the run exceeds both its minimum over the quarter before and the number of operations in
+// progress. A backlog that builds up during a checkpoint and is worked off is not growth.
 func growing(ivs []Interval, inHand int64) bool {
 	quarter := max(1, len(ivs)/4)
 	least := func(part []Interval) int64 {

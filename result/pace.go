@@ -2,7 +2,7 @@ package result
 
 import "math"
 
-// The time left is estimated from paceRecent intervals, once there are paceLeast.
+// The time left is estimated from the last paceRecent intervals, once there are paceLeast.
 const paceRecent, paceLeast = 10, 3
 
 // A Pace says how far a run is. The zero value is for a run without intervals.

@@ -119,8 +119,8 @@ type Retention struct {
 	PeriodRows int64 `json:"period_rows,omitempty"`
 	// Scenario is the experiment that the run belongs to; nil if there is none.
 	Scenario *Scenario `json:"scenario,omitempty"`
-	// KeepRows is the number of rows at which the tables are kept, HeldRows its bounds;
-	// 0 keeps all rows.
+	// KeepRows is the number of rows at which the tables are kept; 0 keeps all rows. HeldRows are the
+	// bounds of that number.
 	KeepRows int64    `json:"keep_rows,omitempty"`
 	HeldRows [2]int64 `json:"held_rows,omitzero"`
 }
@@ -166,8 +166,8 @@ type Machine struct {
 // A Counter describes one figure recorded in intervals.
 type Counter struct {
 	Name string `json:"name"`
-	// Node is the server that the figure belongs to, if the target has several, with
-	// which Name begins: "NODE/page_reads".
+	// Node is the server that the figure belongs to, if the target has several. Name then begins with
+	// it: "NODE/page_reads".
 	Node string `json:"node,omitempty"`
 	// Group is the source of the figure: "os", "client" or "server".
 	Group string `json:"group"`
@@ -195,8 +195,8 @@ type Interval struct {
 	// intended start, if a rate was requested.
 	Latency  map[string]Histogram `json:"latency_us"`
 	Response map[string]Histogram `json:"response_us,omitempty"`
-	// Backlog counts the operations due but unfinished at the interval's end, Late
-	// those that began late in it.
+	// Backlog counts the operations that are due but unfinished at the interval's end. Late counts the
+	// operations that began late in the interval.
 	Backlog int64 `json:"backlog,omitempty"`
 	Late    int64 `json:"late,omitempty"`
 	Errors  int64 `json:"errors"`
@@ -233,8 +233,8 @@ func (iv *Interval) Rate() float64 {
 	return float64(iv.NewRows) / iv.Seconds
 }
 
-// briefShare is the share of the nominal length below which an interval is too
-// short for a rate: a single acknowledgement could make it a hundred times too high.
+// briefShare is the share of the nominal length below which an interval is too short for a rate: a
+// single acknowledgement could make the rate a hundred times too high.
 const briefShare = 0.5
 
 // Operation returns the name of the main load's operation; empty if the interval has no latencies.
@@ -259,8 +259,8 @@ func (iv *Interval) Timed(op string) Latency {
 // Brief reports whether an interval of the run is too short for a meaningful rate.
 func (r *Run) Brief(iv *Interval) bool { return iv.Seconds < briefShare*r.IntervalSeconds }
 
-// Add adds an interval to the record. One that is too short for a rate becomes part of the one
-// before, unless that belongs to an earlier piece of the run.
+// Add adds an interval to the record. An interval that is too short for a rate becomes part of the
+// interval before it, unless that one belongs to an earlier piece of the run.
 func (r *Record) Add(iv Interval) {
 	n, from := len(r.Intervals), 0.0
 	if len(r.Pieces) > 1 {
@@ -303,7 +303,7 @@ func (iv *Interval) Join(next *Interval) (Interval, error) {
 	return out, errors.Join(errs...)
 }
 
-// joined merges two maps; add combines the values of a name that both have.
+// joined merges two maps. For a name that both maps have, add combines the values.
 func joined[V any](a, b map[string]V, add func(a, b V) V) map[string]V {
 	if len(b) == 0 {
 		return a
@@ -404,8 +404,8 @@ type Rate struct {
 	Flatness float64 `json:"flatness"`
 }
 
-// Knee is the point where the rate fell below half of the first tenth's, with the
-// probable cause, and whether it recovered. There is one if Min is below half of First.
+// Knee is the point where the rate fell below half of the first tenth's, with the probable cause,
+// and whether it recovered. A run has a knee if Min is below half of First.
 type Knee struct {
 	Rows int64  `json:"rows"`
 	Why  string `json:"why"`
@@ -508,8 +508,8 @@ type End struct {
 	Stopped string `json:"stopped"`
 	// Failure is the error of a failed run.
 	Failure string `json:"failure,omitempty"`
-	// Verified, Periods and DroppedRows are the results of the proof; rows of periods
-	// dropped on purpose are not expected.
+	// Verified, Periods and DroppedRows are the results of the proof. It does not expect the rows of
+	// periods that were dropped on purpose.
 	Verified    *Verified `json:"verified"`
 	Periods     []Period  `json:"periods,omitempty"`
 	DroppedRows int64     `json:"dropped_rows,omitempty"`
@@ -521,8 +521,8 @@ type End struct {
 	// DeletedRows is the number of rows deleted individually.
 	DeletedRows int64 `json:"deleted_rows,omitempty"`
 	Size        *Size `json:"size_bytes"`
-	// SizeReached is the size of the tables when they first reached the size at which the run keeps
-	// them.
+	// SizeReached is the size of the tables, in bytes, when they first held the number of rows at
+	// which the run keeps them.
 	SizeReached *Size `json:"size_reached_bytes,omitempty"`
 	// CPU seconds of client and server over the run.
 	ClientCPUSeconds float64  `json:"client_cpu_seconds"`

@@ -25,8 +25,8 @@ type Resumes struct {
 	PausedSeconds float64 `json:"paused_seconds"`
 	// Stopped is Stopped of the previous piece's End, or StoppedKilled without an End.
 	Stopped string `json:"stopped"`
-	// Refilled counts the rows that were missing below the highest and were inserted
-	// first; at least Missing of them had been acknowledged.
+	// Refilled counts the rows below the highest row that were missing and were inserted first. At
+	// least Missing of them had been acknowledged.
 	Refilled int64 `json:"refilled,omitempty"`
 	Missing  int64 `json:"missing,omitempty"`
 }
@@ -34,7 +34,7 @@ type Resumes struct {
 // StoppedKilled is the value of Resumes.Stopped for a run without an end.
 const StoppedKilled = "killed"
 
-// Used is CPU time, in seconds. ServerKnown is true if the server's was visible.
+// Used is CPU time, in seconds. ServerKnown is true if the server's CPU time was visible.
 type Used struct {
 	Client, Server float64
 	ServerKnown    bool
@@ -121,7 +121,7 @@ func (r *Record) Resume(piece Run) {
 	r.End = nil
 }
 
-// union appends what isn't in a list yet, by name; the list itself is left alone.
+// union appends the elements of more whose names list lacks. It leaves list itself alone.
 func union[T any](list, more []T, name func(T) string) []T {
 	out := slices.Clone(list)
 	for _, v := range more {

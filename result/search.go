@@ -26,7 +26,8 @@ type Search struct {
 	TrialSeconds float64 `json:"trial_seconds"`
 	RampSeconds  float64 `json:"ramp_seconds"`
 	// TableRows counts the rows at the start of the trial. SettleRows of them were inserted at
-	// SettleRate during the SettleSeconds before, in which the server worked off its pending work.
+	// SettleRate during the SettleSeconds before the trial, while the server completed its pending
+	// work.
 	TableRows     int64   `json:"table_rows,omitempty"`
 	SettleSeconds float64 `json:"settle_seconds,omitempty"`
 	SettleRate    float64 `json:"settle_rate,omitempty"`
@@ -57,8 +58,8 @@ type Trial struct {
 	// Seconds and Operations are the time and the operations that were judged.
 	Seconds    float64 `json:"seconds"`
 	Operations int64   `json:"operations"`
-	// P99US is the response time of the operations due after the ramp; those unfinished
-	// count with the time they had waited. ServiceP99US is the database's own time.
+	// P99US is the response time of the operations due after the ramp; unfinished operations count
+	// with the time that they had waited. ServiceP99US is the database's own time.
 	P99US        int64 `json:"p99_us"`
 	ServiceP99US int64 `json:"service_p99_us"`
 	// Over is the share of the operations that took longer than the limit.
@@ -72,8 +73,8 @@ type Trial struct {
 	Busy float64 `json:"busy"`
 	// Late is the number of operations that began late.
 	Late int64 `json:"late"`
-	// Pass is the verdict: a bounded backlog and P99US within the limit. Close
-	// verdicts were narrow ones.
+	// Pass is the verdict: a bounded backlog and P99US within the limit. Close means that the verdict
+	// was narrow.
 	Pass  bool `json:"pass"`
 	Close bool `json:"close"`
 	// Verdict is "held", "broke" or, for a trial that was cut short, "no verdict".
@@ -90,8 +91,9 @@ const (
 const (
 	// overShare is the share that may exceed the limit, by definition of the p99.
 	overShare = 0.01
-	// A verdict is clear if the share over the limit is at most a fifth of that, or at least five
-	// times it, which also ends a trial early: then a single stall more or less doesn't change it.
+	// A verdict is clear if the share of operations over the limit is at most a fifth of overShare, or
+	// at least five times overShare: a single stall more or less doesn't change it. Five times the
+	// share also ends a trial early.
 	clearlyFew, clearlyMany = overShare / 5, overShare * 5
 	// StoppedDecided is the Stopped value of such a trial.
 	StoppedDecided = "decided"
@@ -155,9 +157,9 @@ type weighed struct {
 }
 
 // counted adds up a trial's intervals after the ramp, and the operations due but unfinished at its
-// end, without which a stalled server would appear fast: the newest was due just now, the one
-// before it one operation interval earlier, and so on. Those that have not yet waited for the limit
-// can't be judged. Damaged distributions are omitted.
+// end: without these, a stalled server would appear fast. The newest was due just now, the
+// operation before it one operation interval earlier, and so on. Operations that have waited for
+// less than the limit can't be judged yet. Damaged distributions are omitted.
 func counted(r *Record) weighed {
 	c := weighed{response: NewHistogram(), service: NewHistogram()}
 	limit := r.Run.Search.LimitUS
@@ -194,9 +196,9 @@ func counted(r *Record) weighed {
 	return c
 }
 
-// Decided reports whether a trial in progress is certain to fail clearly, so that
-// continuing would only add to the server's pending work. Trials with the purpose
-// "confirm" or "above" run to their end, for the sake of their figures.
+// Decided reports whether a trial in progress is certain to fail clearly: continuing would only add
+// to the server's pending work. Trials with the purpose "confirm" or "above" run to their end,
+// because their figures are reported.
 func (r *Record) Decided() bool {
 	if !r.IsTrial() || r.Run.Search.Purpose == "confirm" || r.Run.Search.Purpose == "above" {
 		return false
@@ -216,8 +218,8 @@ type Capacity struct {
 	State string `json:"state"`
 	// P99LimitUS is the requested limit.
 	P99LimitUS int64 `json:"p99_limit_us"`
-	// RowsPerSecond is the rate found. Rows counts the rows in the table when it was
-	// confirmed, P99US is the response time of that trial.
+	// RowsPerSecond is the rate found. A trial confirmed it: Rows counts the rows in the table at that
+	// time, P99US is the trial's response time.
 	RowsPerSecond float64 `json:"rows_per_second"`
 	Rows          int64   `json:"rows"`
 	P99US         int64   `json:"p99_us"`

@@ -30,9 +30,9 @@ func (s *Stall) Seconds() float64 { return s.To - s.From }
 // stallWindow is the number of intervals on each side with which an interval is compared.
 const stallWindow = 10
 
-// slow returns, for each interval with a rate below half of the median of its
-// surroundings, that median, and 0 for others. The median is local, so that a rate
-// which falls over the whole run is not a stall.
+// slow returns, for each interval with a rate below half of the median of its surroundings, that
+// median. It returns 0 for other intervals. The median is local, so that a rate which falls over
+// the whole run is not a stall.
 func slow(ivs []Interval) []float64 {
 	out := make([]float64, len(ivs))
 	rates := make([]float64, 0, 2*stallWindow+1)

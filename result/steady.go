@@ -26,8 +26,8 @@ func (g *SteadyGoal) Location() *time.Location { return time.FixedZone(g.Zone, g
 
 // Steadiness says when a constant load was below target, and what coincided with that, which is no
 // proof of a cause; docs/statistics.md has the definitions and their sources. An interval is below
-// target if its p99 exceeded the limit, or if fewer rows were acknowledged than keptShare of the
-// rows due in it, less one batch for rounding at the interval's ends.
+// target if its p99 exceeded the limit, or if too few rows were acknowledged: fewer than keptShare
+// of the rows due in the interval, less one batch for rounding at its ends.
 type Steadiness struct {
 	Host       string  `json:"host,omitempty"`
 	Zone       string  `json:"zone,omitempty"`

@@ -97,8 +97,8 @@ type ibenchStep struct {
 	chores     *workload.Chores // of the steps l.x and settle
 }
 
-// run runs the step. schema holds the statements that created the tables, for the
-// first step; before is the step before, nil for the first.
+// run runs the step. For the first step, schema holds the statements that created the tables, and
+// before is nil. For a later step, before is the record of the previous step.
 func (s *ibenchStep) run(ctx context.Context, schema []string, before *result.Record) error {
 	w := s.w
 	start, indexes := w.RowsNow(), w.IndexesNow()

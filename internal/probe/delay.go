@@ -18,7 +18,7 @@ import (
 )
 
 // Heartbeat is the table, in the source's database, by which replication delay is measured. Each
-// Delays has one row in it. The table is removed with its last row.
+// Delays has one row in the table. Whoever removes the last row also removes the table.
 const Heartbeat = "rowmill_heartbeat"
 
 // A Pace is how often the heartbeat is written and read.
@@ -45,7 +45,7 @@ const (
 	replicaLimit = 10 * time.Second
 	// standstill is how long CatchUp waits for a replica that makes no progress.
 	standstill = 30 * time.Second
-	// askAfter is how long a replica makes no progress before it is asked whether its replication has
+	// askAfter is the time without progress after which a replica is asked whether its replication has
 	// stopped, and the time between two such questions.
 	askAfter = 3 * time.Second
 )
@@ -53,8 +53,8 @@ const (
 // A Replica is a server that repeats the changes of the source.
 type Replica struct {
 	Name string // for messages: "replica 1"
-	// Open returns its database, each time the same one. After an error it is called again. The
-	// caller closes the database after Delays.Close.
+	// Open returns the replica's database, the same on each call. It is called again only after an
+	// error. The caller closes the database after Delays.Close.
 	Open func(context.Context) (engine.Keeper, error)
 }
 
@@ -65,8 +65,8 @@ var delayCounters = []result.Counter{
 
 // Delays measures how far replicas are behind their source. It writes the time since the start, by
 // the clock of this process, to a row on the source, and reads it on each replica. A beat's delay
-// is the time from the acknowledgement of its commit to the first query on the replica that shows
-// it.
+// is the time from the acknowledgement of its commit to the first query on the replica that returns
+// the beat.
 type Delays struct {
 	source engine.Keeper
 	pace   Pace
@@ -284,7 +284,8 @@ func (d *Delays) note(f *follower, tick, at time.Duration, err error) {
 	}
 }
 
-// ask asks a replica that answers and makes no progress whether its replication has stopped.
+// ask asks a replica whether its replication has stopped. The replica answers, but makes no
+// progress.
 func (d *Delays) ask(ctx context.Context, f *follower) {
 	d.mu.Lock()
 	now := time.Since(d.began)
@@ -299,8 +300,8 @@ func (d *Delays) ask(ctx context.Context, f *follower) {
 	f.asked, f.halted = now, why
 }
 
-// sampleOf returns the function that samples a replica. While it lacks a commit, its delay is at
-// least the time since the oldest one.
+// sampleOf returns the function that samples a replica. While the replica lacks commits, its delay
+// is at least the time since the oldest of them.
 func (d *Delays) sampleOf(f *follower) func(now time.Time, out figures) error {
 	return func(now time.Time, out figures) error {
 		d.mu.Lock()
@@ -324,11 +325,12 @@ func (d *Delays) sampleOf(f *follower) func(now time.Time, out figures) error {
 // A Delay is how far a replica is behind now.
 type Delay struct {
 	Replica string
-	// Behind is the delay of the latest beat that it shows or, if longer, the time since the oldest
-	// commit that it lacks. It grows while the replica shows no beat, and while none can be written.
+	// Behind is the delay of the latest beat that the replica shows or, if longer, the time since the
+	// oldest commit that the replica lacks. It grows while the replica shows no new beat, and while no
+	// beat can be written.
 	Behind time.Duration
-	// Shown is false until it has shown a first beat. Behind is then the time since the start of
-	// measuring.
+	// Shown is false until the replica has shown a first beat. Until that beat, Behind is the time
+	// since the start of measuring.
 	Shown bool
 	// Err says why the replica's state is unknown, or why its replication has stopped.
 	Err error
@@ -371,7 +373,7 @@ func (d *Delays) Exceeded(most time.Duration) string {
 }
 
 // catchUp writes a beat and waits until each replica shows it. It returns how long the slowest one
-// took, and an error for one that makes no progress.
+// took, and an error for a replica that makes no progress.
 func (d *Delays) catchUp(ctx context.Context) (time.Duration, error) {
 	if err := d.beat(ctx); err != nil {
 		return 0, fmt.Errorf("write the last heartbeat for the replicas: %w", err)
@@ -433,8 +435,8 @@ func standing(name string, behind, still time.Duration, halted, failed error) er
 	return fmt.Errorf("%s is %s behind the source, and has made no progress for %s; %s", name, figure.Seconds(behind.Seconds()), figure.Seconds(still.Seconds()), why)
 }
 
-// Close stops measuring and removes its row, and the table if that row was the last. Its error says
-// why the row or the table remains.
+// Close stops measuring and removes its row of the table Heartbeat, and the table if it then has no
+// rows. Its error says why the row or the table remains.
 func (d *Delays) Close() error {
 	d.stop()
 	d.running.Wait()

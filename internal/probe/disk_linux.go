@@ -75,7 +75,7 @@ const (
 // sectorSize is the unit of the sector columns, independent of the disk's sector size.
 const sectorSize = 512
 
-// disk reads the statistics of a block device; if that is a partition, those of the partition.
+// disk reads the statistics of a block device; for a partition, it reads the partition's own.
 // Requests are counted when they complete, and after the kernel has merged adjacent ones.
 func (sys system) disk(d device) *source {
 	on := " on " + d.name
@@ -128,8 +128,8 @@ func (sys system) blockDir(n devNumber) string {
 }
 
 // device returns the block device that stores dir. File systems without a device number of their
-// own (btrfs, overlay) are looked up in the mount table: btrfs by the device it was mounted from,
-// which may be one of several, overlay by its upper layer, which receives the writes.
+// own (btrfs, overlay) are looked up in the mount table: btrfs by the device that it was mounted
+// from (of several, perhaps), overlay by its upper layer, which receives the writes.
 func (sys system) device(dir string) (device, error) {
 	holder, _, err := sys.stat(dir)
 	if err != nil {
@@ -173,8 +173,8 @@ func (sys system) blockDevice(n devNumber) (device, error) {
 	return device{number: n, name: filepath.Base(path)}, nil
 }
 
-// mount returns the mount that contains dir: the longest mount point that is a
-// prefix of it, and the last of equal ones, which covers the others.
+// mount returns the mount that contains dir: the longest mount point that is a prefix of it, and of
+// several mounts at that point the last, which covers the others.
 func (sys system) mount(dir string) (*procfs.MountInfo, error) {
 	real, err := filepath.Abs(dir)
 	if err != nil {
@@ -249,7 +249,8 @@ func (sys system) describeDevice(d device) string {
 }
 
 // Sectors returns the sizes of a device's blocks, in bytes, as the kernel addresses them and as the
-// device writes them, and its write cache; 0 and "" if the kernel doesn't tell.
+// device writes them. cache is the kind of the device's write cache. A value that the kernel
+// doesn't tell is 0 or "".
 func Sectors(dir string) (logical, physical int64, cache string) {
 	sys := hostSystem()
 	d, err := sys.device(dir)
@@ -262,8 +263,8 @@ func Sectors(dir string) (logical, physical int64, cache string) {
 	return logical, physical, readLine(filepath.Join(queue, "write_cache"), "")
 }
 
-// wholeDisk returns the directory of the disk of a partition, or that of another device; "" if
-// there is no such device.
+// wholeDisk returns the directory of the disk of a partition, or the directory of any other device;
+// "" if the device doesn't exist.
 func (sys system) wholeDisk(dir string) string {
 	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {

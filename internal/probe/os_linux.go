@@ -16,13 +16,13 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// system has the locations of Linux's figures; tests use others. Files that are read once are read
-// by procfs. Files of each interval are parsed here, as procfs costs several times as much
-// (docs/decisions/0003-dependencies.md).
+// system has the locations of Linux's figures; tests use others. The package procfs reads the files
+// that are needed once. Files that are read in each interval are parsed here, because procfs costs
+// several times as much (docs/decisions/0003-dependencies.md).
 type system struct {
 	proc, sys, etc string
-	// stat returns the device that stores a file, and the device that the file
-	// itself represents, 0 if it is no block device.
+	// stat returns the device that stores a file, and the device that the file itself represents, 0 if
+	// the file is no block device.
 	stat func(path string) (holder, itself devNumber, err error)
 	// clock reads the CPU time of a process; nil where processes are not this machine's.
 	clock func(pid int) (seconds float64, err error)
@@ -276,7 +276,7 @@ func (sys system) describeMachine(dataDir string, m *result.Machine) {
 	}
 }
 
-// readLine returns a file's first line with a prefix, without it, "" if there is none.
+// readLine returns the rest of a file's first line that begins with a prefix; "" if there is none.
 func readLine(path, prefix string) string {
 	text, _ := os.ReadFile(path)
 	for line := range strings.Lines(string(text)) {

@@ -140,8 +140,8 @@ type cpuTime struct {
 	known   bool
 }
 
-// New opens the sources that can be read on this machine; Warnings names the others. The probe
-// stops at Close and not with ctx, so that an interrupted run keeps its last interval.
+// New opens the sources that can be read on this machine; Warnings names the others. The probe goes
+// on after the end of ctx, until Close, so that an interrupted run keeps its last interval.
 func New(ctx context.Context, cfg Config) *Probe {
 	ctx = context.WithoutCancel(ctx)
 	p := &Probe{interval: cmp.Or(cfg.Interval, time.Second), client: newClientSource()}
@@ -184,8 +184,8 @@ func (p *Probe) WatchReplicas(ctx context.Context, of engine.Keeper, replicas []
 	return nil
 }
 
-// CatchUp waits until each replica has all that was committed before the call, and returns how long
-// that took. It is an error if one makes no progress for 30 s. Without replicas it returns at once.
+// CatchUp waits until each replica has all changes committed before the call, and returns how long
+// that took. It fails if a replica makes no progress for 30 s. Without replicas it returns at once.
 func (p *Probe) CatchUp(ctx context.Context) (time.Duration, error) {
 	if p.delays == nil {
 		return 0, nil
@@ -210,8 +210,9 @@ func (p *Probe) openProcess(sys system, n *server) {
 	}
 }
 
-// Follow reports that the server was restarted with another process id, which is watched from the
-// next Sample on; CPU time accumulates. It may be called while Sample runs.
+// Follow tells the probe that the server was restarted with another process id. From the next
+// Sample on, the new process is watched; its CPU time is added to that of the old one. It may be
+// called while Sample runs.
 func (p *Probe) Follow(pid int) { p.server.newPID.Store(int64(pid)) }
 
 // follow switches to the process passed to Follow.
@@ -231,7 +232,7 @@ func (n *server) follow(last time.Time) {
 	}
 }
 
-// A taker takes a source, or the reason why it can't be opened; nil is a source that this
+// A taker takes a source, or the reason why it can't be opened; a nil source is one that this
 // machine doesn't have.
 type taker func(what string, s *source, err error)
 
@@ -262,8 +263,8 @@ func (p *Probe) warn(text string) { p.warnings = append(p.warnings, text) }
 // Describe returns all figures that samples may contain, in a fixed order.
 func (p *Probe) Describe() []result.Counter { return slices.Clone(p.counters) }
 
-// Warnings returns the missing figures with reasons: those that were never readable, and
-// those that failed so far.
+// Warnings returns the missing figures with reasons: figures that were never readable, and figures
+// that failed so far.
 func (p *Probe) Warnings() []string {
 	out := slices.Clone(p.warnings)
 	for _, s := range p.sources {

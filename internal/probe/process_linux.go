@@ -20,8 +20,8 @@ const userHZ = 100
 
 // processSource reads the server's process and its child processes. The CPU time of an ended child
 // is added to its parent, so that the sum doesn't decrease. The CPU time of a living process is
-// read from its clock: 1,000 processes of PostgreSQL showed only a quarter of it in the ticks of
-// /proc/PID/stat.
+// read from its clock: for 1,000 processes of PostgreSQL, the ticks of /proc/PID/stat showed only a
+// quarter of their CPU time.
 type processSource struct {
 	counters []result.Counter
 	sys      system
@@ -90,8 +90,8 @@ func (p *processSource) sample(now time.Time, out figures) error {
 	return nil
 }
 
-// startedAfter makes a source that has not been sampled count from its process's
-// start, as if it had been sampled at the given time, when nothing was used yet.
+// startedAfter makes a source that has not been sampled count from its process's start: as if it
+// had been sampled at the given time, before the process used anything.
 func (p *processSource) startedAfter(at time.Time) {
 	zero := meter{at: at}
 	p.cpuMeter, p.reads, p.writes = zero, zero, zero
@@ -101,7 +101,8 @@ func (p *processSource) startedAfter(at time.Time) {
 var errForking = errors.New("processes ended while they were read")
 
 // read adds up the processes. A child that ends during the reading may be counted twice or not at
-// all. The parent's time of ended children shows that, and the reading is repeated.
+// all. The time of ended children that the parent reports shows such an end, and the reading is
+// repeated.
 func (p *processSource) read() (processUse, error) {
 	for range 3 {
 		main, err := readProcessStat(p.dir)
@@ -233,8 +234,9 @@ func (sys system) cpuOf(dir string, s processStat) float64 {
 	return own + s.reaped/userHZ
 }
 
-// processClock reads the CPU time of a process in seconds. The clock's number is that of
-// clock_getcpuclockid(3): ~PID above three bits that mean the scheduler's clock of a process.
+// processClock reads the CPU time of a process in seconds. The clock has the number that
+// clock_getcpuclockid(3) returns: ~PID above three bits that mean the scheduler's clock of a
+// process.
 func processClock(pid int) (seconds float64, err error) {
 	var ts unix.Timespec
 	err = unix.ClockGettime(int32(^pid<<3|2), &ts)
@@ -251,13 +253,13 @@ func ProcessCPU(pid int) (seconds float64, err error) {
 const (
 	// kernelThread is PF_KTHREAD of the kernel's include/linux/sched.h.
 	kernelThread = 0x00200000
-	// betweenThreads is the least time between two readings of them: there are some hundred, or
-	// thousands on a machine of many cores.
+	// betweenThreads is the least time between two readings of the threads: a machine has some hundred
+	// of them, or thousands if it has many cores.
 	betweenThreads = time.Second
 )
 
 // kernelThreads reads the CPU time of the kernel's own threads, which complete requests, write
-// back, and keep journals. It returns nil where they aren't shown, as in containers.
+// back, and keep journals. It returns nil where they can't be seen, as in containers.
 func (sys system) kernelThreads() *source {
 	known, at := map[string]processStat{}, time.Time{}
 	read := func() (grown float64, threads bool) {

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// queryLimit is the timeout of a query for the server's counters, after which most
-	// drivers close the connection: a stall of some seconds shouldn't end the sampling.
+	// queryLimit is the timeout of a query for the server's counters. It is long, because most drivers
+	// close the connection after a timeout: a stall of some seconds shouldn't end the sampling.
 	queryLimit = 30 * time.Second
 	// closeLimit is how long Close waits for a cancelled query.
 	closeLimit = 5 * time.Second
@@ -98,8 +98,8 @@ func newPoller(ctx context.Context, db engine.Counters) *poller {
 	return p
 }
 
-// poll executes each query until ctx ends. Both channels have a capacity of one,
-// which is the maximum in progress, so it never blocks on them forever.
+// poll executes each query until ctx ends. Each channel has room for one element, and at most one
+// query is in progress, so that poll never blocks on them forever.
 func (p *poller) poll(ctx context.Context, db engine.Counters) {
 	defer close(p.done)
 	for {
@@ -153,8 +153,8 @@ func (p *poller) await(ctx context.Context, out figures) error {
 	return a.err
 }
 
-// take converts an answer to figures. If one counter went backwards, the server has
-// restarted: all counters began at 0, also those above their old values.
+// take converts an answer to figures. If one counter went backwards, the server has restarted: all
+// counters began at 0, even those that are now above their old values.
 func (p *poller) take(a answer, out figures) {
 	p.answered = true
 	restarted := false

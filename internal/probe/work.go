@@ -27,8 +27,8 @@ func workSteps(n int) uint64 {
 	return x
 }
 
-// A workSource repeatedly measures the time of the same work. The CPU time of its thread shows
-// whether it waited for a processor, or the processor was slow.
+// A workSource repeatedly measures the time of the same work. If a piece of work takes long, the
+// CPU time of the thread shows whether it waited for a processor, or the processor was slow.
 type workSource struct {
 	mu     sync.Mutex
 	pieces []workPiece // since the last sample
@@ -39,8 +39,8 @@ type workPiece struct {
 	wall, cpu float64 // seconds; cpu is NaN if unknown
 }
 
-// newWorkSource starts the measurements. cpu, if it isn't nil, is a source of CPU times,
-// which is read at each piece.
+// newWorkSource starts the measurements. cpu, unless it is nil, is a source of CPU times that is
+// read at each piece of work.
 func newWorkSource(ctx context.Context, every time.Duration, cpu *source) *source {
 	ctx, end := context.WithCancel(ctx)
 	w := &workSource{}

@@ -18,18 +18,19 @@ type Demand struct {
 	Plain, Rolling Figure
 	Rows           float64
 	// PlainRate and RollingRate are the rates in rows a second that can be promised while all pages
-	// that inserts touch are in memory, as measured on a machine with Cores; 0 is not known.
+	// that inserts touch are in memory; 0 is unknown. They were measured on a machine with Cores.
 	PlainRate, RollingRate Figure
 	Cores                  int
 	// Pieces are the parts of the table that inserts touch, and Resident the rows of the two newest
-	// periods. Without pieces, the rates hold at full retention, with LeastPages of memory for pages.
+	// periods. Without Pieces, PlainRate and RollingRate hold at full retention, with LeastPages of
+	// memory for pages.
 	Pieces     []Piece
 	Resident   float64
 	LeastPages float64
 	// Written is the number of bytes written for a row, with all copies; 0 is not known.
 	Written Figure
-	// Rate is the number of rows that come in a second; 0 is not known. Servers is the number of
-	// servers, of which one takes the inserts.
+	// Rate is the number of rows that arrive in a second; 0 is unknown. Servers is the number of
+	// servers; one of them takes the inserts.
 	Rate    float64
 	Servers int
 }
@@ -74,8 +75,8 @@ type Offers struct {
 	All      []Offer `json:"offers"`
 	// Without are the machines and volumes that can't be chosen, each with the reason.
 	Without []string `json:"without"`
-	// SameRate is the cheapest rolling offer that is as fast as the fastest plain one, whose index is
-	// Fastest; -1 if there is none.
+	// SameRate is the index of the cheapest rolling offer that is as fast as the fastest plain offer,
+	// and Fastest the index of that plain offer; -1 if there is none.
 	SameRate int `json:"same_rate"`
 	Fastest  int `json:"fastest_plain"`
 }
@@ -161,7 +162,7 @@ func (p *Prices) Offer(d Demand) *Offers {
 	return o
 }
 
-// atMost returns a limit that another one may lower; 0 is none.
+// atMost returns the lower of two limits; a limit of 0 is none.
 func atMost(limit, other float64) float64 {
 	if limit == 0 || other > 0 && other < limit {
 		return other
@@ -177,8 +178,8 @@ func times(n int) string {
 }
 
 // promise computes the rate of an offer: the measured one, unless fewer processors, reads from
-// disk, or the disk's bandwidth allow less. More processors than in the measurement promise nothing
-// more.
+// disk, or the disk's bandwidth allow less. More processors than in the measurement don't increase
+// the promise.
 func (d *Demand) promise(f *Offer, rate float64, cpus int, pages, reads, mbps float64) {
 	f.Rate, f.Limit = rate, "as measured"
 	if d.Cores > 0 && cpus < d.Cores {
@@ -200,7 +201,7 @@ func (d *Demand) promise(f *Offer, rate float64, cpus int, pages, reads, mbps fl
 	}
 }
 
-// compare sorts the offers and finds those that no other beats.
+// compare sorts the offers, and finds those that no other offer beats.
 func (o *Offers) compare() {
 	slices.SortStableFunc(o.All, func(a, b Offer) int { return cmp.Or(cmp.Compare(a.Month, b.Month), cmp.Compare(b.Rate, a.Rate)) })
 	fastest := 0.0
@@ -225,8 +226,8 @@ func (o *Offers) compare() {
 	}
 }
 
-// Share returns the price of the offer SameRate as a share of that of the fastest plain one; NaN if
-// either is missing.
+// Share returns the price of the offer SameRate as a share of the price of the fastest plain offer;
+// NaN if either offer is missing.
 func (o *Offers) Share() float64 {
 	if o.SameRate < 0 || o.Fastest < 0 {
 		return math.NaN()
@@ -245,7 +246,8 @@ func (o *Offers) Cheapest() *Offer {
 }
 
 // Demand returns the demand of the planned table at full retention. base is the rate that can be
-// promised while all pages that inserts touch are in memory, measured with so many cores.
+// promised while all pages that inserts touch are in memory; it was measured with the given number
+// of cores.
 func (o *Output) Demand(base Figure, cores, servers int) (Demand, error) {
 	if len(o.Sizes) == 0 {
 		return Demand{}, errors.New("the size of the table is not known, as the rate of inserts isn't")
@@ -261,7 +263,7 @@ func (o *Output) Demand(base Figure, cores, servers int) (Demand, error) {
 }
 
 // RecordedDemand returns the demand of the tables that runs of bench insert have left, at the rates
-// that can be promised then. It returns false if there is no such run.
+// that can be promised for tables of that size. It returns false if no run is one of bench insert.
 func RecordedDemand(recs []result.Record, servers int) (Demand, bool) {
 	d := Demand{Servers: servers}
 	for i := range recs {

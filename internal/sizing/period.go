@@ -13,8 +13,8 @@ import (
 // ladder lists the periods to choose from. Each except the last two divides a day.
 var ladder = []string{"1m", "2m", "5m", "10m", "15m", "30m", "1h", "2h", "3h", "4h", "6h", "8h", "12h", "1d", "1w"}
 
-// keepParts is the minimum number of periods within retention. As it drops whole periods, up to a
-// quarter more than requested is kept.
+// keepParts is the minimum number of periods within retention. Retention drops whole periods, and
+// so up to a quarter more than requested is kept.
 const keepParts = 4
 
 // FitRows returns the maximum number of rows of a period such that two periods fit.
@@ -144,7 +144,7 @@ func (o *Output) period(in Input) error {
 	return nil
 }
 
-// leastExtent is the size from which a table gets space by extents: InnoDB gives smaller ones
+// leastExtent is the size from which a table gets space by extents: InnoDB gives smaller tables
 // single pages.
 const leastExtent = 1 << 20
 
@@ -181,7 +181,8 @@ func (o *Output) partitions(in Input) {
 	}
 }
 
-// longLock is the time for which adding a period may lock the table, in seconds: inserts wait.
+// longLock is a time in seconds: if adding a period may lock the table for longer, while inserts
+// wait, the plan says so.
 const longLock = 0.2
 
 // open computes the memory of open partitions, and says when they are too many.
@@ -243,7 +244,8 @@ func (o *Output) sizes(in Input) {
 	}
 }
 
-// size adds the size of a number of rows, of which the newest, open, are not sealed yet.
+// size adds the size of a number of rows. The newest of them, open, are in periods that are not
+// sealed yet.
 func (o *Output) size(in Input, name string, after, rows, open float64) {
 	open = min(rows, open+o.Period.Rows)
 	one, merged := o.Period.Rows, o.Period.Rows

@@ -42,8 +42,8 @@ type Machine struct {
 	CPUs  int      `toml:"cpus"`
 	// MemoryGB is its memory.
 	MemoryGB float64 `toml:"memory_gb"`
-	// DiskGB is the size of its own disks; 0 is none. DiskReads is their random page reads a second,
-	// DiskMBps the rate at which they write, in 1e6 bytes a second.
+	// DiskGB is the size of the machine's own disks; 0 is none. DiskReads is their random page reads a
+	// second, DiskMBps the rate at which they write, in 1e6 bytes a second.
 	DiskGB    float64 `toml:"disk_gb"`
 	DiskReads float64 `toml:"disk_reads"`
 	DiskMBps  float64 `toml:"disk_mbps"`
@@ -53,7 +53,7 @@ type Machine struct {
 }
 
 // A Volume is network storage. It gives Reads random page reads a second, or ReadsPerGB for each GB
-// if that is more, up to MostReads.
+// if that gives more, but at most MostReads.
 type Volume struct {
 	Name       string   `toml:"name"`
 	GBMonth    *float64 `toml:"gb_month"`
@@ -65,7 +65,7 @@ type Volume struct {
 	MostGB float64 `toml:"most_gb"`
 }
 
-// ReadPrices reads a file of prices. A price that is missing is an error, and never 0.
+// ReadPrices reads a file of prices. A missing price is an error: it doesn't count as 0.
 func ReadPrices(source string, text []byte) (*Prices, error) {
 	p := &Prices{}
 	if err := toml.NewDecoder(bytes.NewReader(text)).DisallowUnknownFields().Decode(p); err != nil {

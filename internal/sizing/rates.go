@@ -8,8 +8,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// plain computes the number of rows from which inserts into a plain table wait for the disk: the
-// parts that take inserts at random positions then exceed memory.
+// plain computes the number of rows from which inserts into a plain table wait for the disk: from
+// that number on, the pieces that take inserts at random positions exceed memory.
 func (o *Output) plain(in Input) {
 	touched, names := Touched(in.Pieces)
 	if touched == 0 {
@@ -37,8 +37,8 @@ func Touched(pieces []Piece) (perRow float64, names []string) {
 	return perRow, names
 }
 
-// Reads returns how many pages an insert reads from disk on average, if it touches so many pieces
-// at random, of so many bytes together, with so much memory for pages.
+// Reads returns how many pages an insert reads from disk on average. It touches the given number of
+// pieces at random positions. touched is their size in bytes, memory the memory for pages.
 func Reads(pieces int, touched, memory float64) float64 {
 	return float64(pieces) * max(0, 1-CacheShare*memory/touched)
 }

@@ -96,8 +96,8 @@ func (s *Sample) exec(ctx context.Context, statements ...string) error {
 	return nil
 }
 
-// clear drops the scratch tables that killed plans left. Newer ones may depend on the older: on
-// their sequences, in defaults.
+// clear drops the scratch tables that killed plans left. It begins with the newest: the defaults of
+// newer tables may use sequences of older ones.
 func (s *Sample) clear(ctx context.Context) error {
 	names, err := s.DB.Named(ctx, scratchName)
 	if err != nil {
@@ -183,7 +183,7 @@ func (s *Sample) load(ctx context.Context, name string) error {
 	return s.makeUp(ctx, name)
 }
 
-// pack measures the sample after a rebuild like that of sealed periods.
+// pack measures the sample after a rebuild, as sealed periods are rebuilt.
 func (s *Sample) pack(ctx context.Context, from, into string) (*engine.Footprint, error) {
 	quote, words := s.DB.Dialect().Quote, s.DB.Words()
 	plain := &engine.Table{Name: from, By: s.Table.By, Epoch: s.Table.Epoch, Definition: s.Declared.Definition, PrimaryKey: s.schema.PrimaryKey}
@@ -286,8 +286,8 @@ func (s *Sample) copyLive(ctx context.Context, into string) error {
 	return nil
 }
 
-// gridded returns the table with a grid. With every = "auto" it gets any grid of time, as only the
-// axis matters here.
+// gridded returns the table with a grid. With every = "auto", the grid is an arbitrary one of time:
+// only the axis matters here.
 func (s *Sample) gridded() *engine.Table {
 	t := *s.Table
 	if !t.Grid.Valid() {
@@ -399,8 +399,8 @@ func (s *Sample) plainRate(ctx context.Context) (Figure, error) {
 	return Figure{From: "not known"}, nil
 }
 
-// Pieces returns the parts of a table with so many rows, which were inserted in the order of column
-// by.
+// Pieces returns the parts of a table with the given number of rows, inserted in the order of
+// column by.
 func Pieces(f *engine.Footprint, s *engine.Schema, by string, rows float64) []Piece {
 	// Inserts go to the end of an index that begins with that column or with a counter.
 	ascending := func(columns []string) bool {

@@ -47,8 +47,8 @@ type Input struct {
 	// Compressed is the bytes per row of a sealed period that was rebuilt and
 	// compressed; 0 means unknown.
 	Compressed Figure
-	// Spare is what a period takes on disk beyond its rows and indexes, in bytes, in extents that were
-	// begun; SpareSealed that of one that was rebuilt and compressed.
+	// Spare is the disk space of a period beyond its rows and indexes, in bytes: the unused rest of
+	// extents. SpareSealed is the same for a period that was rebuilt and compressed.
 	Spare, SpareSealed float64
 	// Memory is the server's memory for table and index pages.
 	Memory Figure
@@ -92,8 +92,8 @@ const (
 	// CacheShare is the share of memory that the newest periods may fill. The rest
 	// is for undo, the dictionary and dirty pages being written.
 	CacheShare = 0.8
-	// Resident is the number of periods that must fit: the open one and the one
-	// before it, which takes late rows and is still being written back.
+	// Resident is the number of periods that must fit: the open period, and the period before it,
+	// which takes late rows and is still being written back.
 	Resident = 2
 )
 
@@ -131,8 +131,8 @@ func (in *Input) Recorded(recs []result.Record, file string) bool {
 	return run != nil
 }
 
-// Estimate returns the estimated size of a row if nothing can be measured: twice its bytes, for the
-// overhead of B-trees and of row and page headers in InnoDB, plus 10%.
+// Estimate returns the estimated size of a row if nothing can be measured: twice the bytes of its
+// values plus 10%, for the overhead of B-trees and of row and page headers in InnoDB.
 func Estimate(rowBytes float64) []Piece {
 	return []Piece{{Name: "row and indexes, estimated", BytesPerRow: rowBytes * 2 * 1.1}}
 }
@@ -182,8 +182,8 @@ type Output struct {
 
 	Pieces []Piece `json:"pieces"`
 	PerRow Figure  `json:"bytes_per_row"`
-	// Compressed is the bytes per row of a sealed period, rebuilt and compressed;
-	// null if it could not be measured.
+	// Compressed is the bytes per row of a sealed period that was rebuilt and compressed; null if it
+	// could not be measured.
 	Compressed *Figure `json:"bytes_per_row_compressed"`
 	Memory     Figure  `json:"memory_bytes"`
 	Rate       Figure  `json:"rows_per_second"` // 0 means unknown
@@ -225,8 +225,8 @@ type PeriodPlan struct {
 // PartitionPlan counts the partitions.
 type PartitionPlan struct {
 	PerDay float64 `json:"per_day"`
-	// Ahead counts the partitions created before they are needed, Open those that
-	// take inserts, Kept those within retention; Kept is null if all are kept.
+	// Ahead counts the partitions created before they are needed, Open the partitions that take
+	// inserts, Kept the partitions within retention. Kept is null if all are kept.
 	Ahead int64  `json:"ahead"`
 	Open  int64  `json:"open"`
 	Kept  *int64 `json:"kept"`
@@ -235,8 +235,8 @@ type PartitionPlan struct {
 	From  string `json:"from"`
 }
 
-// OpenPlan is the memory of a server whose cache for pages is full, and which has all partitions of
-// the table open on a number of connections: PSS of all of its processes.
+// OpenPlan is the memory of a server (PSS of all of its processes) whose cache for pages is full,
+// and which has all partitions of the table open on a number of connections.
 type OpenPlan struct {
 	Partitions  int64 `json:"partitions"`
 	Connections int   `json:"connections"`
@@ -260,8 +260,8 @@ type SizePlan struct {
 
 // PlainPlan describes the same rows in a plain table.
 type PlainPlan struct {
-	// KneeRows is the number of rows at which the pages that inserts touch outgrow
-	// memory, Seconds the time until then; null if no piece grows that way.
+	// KneeRows is the number of rows at which the pages that inserts touch outgrow memory, Seconds the
+	// time until the table has that many rows. Both are null if no piece grows that way.
 	KneeRows *float64 `json:"knee_rows"`
 	Seconds  *float64 `json:"seconds"`
 	From     string   `json:"from"`

@@ -47,7 +47,7 @@ const (
 	readingsPerSecond  = 1000
 )
 
-// The clocks of presets. Those that roll by time have the second one.
+// The clocks of presets. Presets that roll by time have readingsClock.
 var (
 	purchasesClock = draw.Clock{Seconds: 1, Rows: purchasesPerSecond}
 	readingsClock  = draw.Clock{Seconds: 1, Rows: readingsPerSecond}
