@@ -207,8 +207,8 @@ func (r *Record) most(names ...string) (most float64) {
 	return most
 }
 
-// Buckets counts the run's operations by response time, by operation: from the
-// intended start if a rate was requested, else the service time.
+// Buckets counts the run's operations by response time, for each operation. The time counts from
+// the intended start if a rate was requested; else it is the service time.
 func (r *Record) Buckets() map[string][]int64 {
 	mergers, _ := r.distributions(func(iv *Interval) map[string]Histogram { // Summary warns about damaged ones
 		timed := maps.Clone(iv.Latency)

@@ -39,8 +39,9 @@ const (
 // measured.
 type TablesCost struct {
 	Phase string `json:"phase"`
-	// Objects is the number of tables or partitions. Opened is the number that one connection has
-	// opened. Connections is the number of connections; in phase TablesHeld, each has opened some.
+	// Objects is the number of tables or partitions. Opened is how many of them one connection has
+	// opened. Connections is the number of connections; in phase TablesHeld, each has opened some
+	// tables.
 	Objects     int `json:"objects"`
 	Opened      int `json:"opened,omitempty"`
 	Connections int `json:"connections,omitempty"`

@@ -37,8 +37,8 @@ type TPCCSummary struct {
 	Crossing           *Crossing        `json:"crossing,omitempty"`
 }
 
-// Crossing is the share of a TPCC's transactions whose rows are on several nodes, as the definition
-// gives it and as the tables show it, from 0 to 1.
+// Crossing is the share of a TPCC's transactions whose rows are on several nodes, from 0 to 1: the
+// share that follows from the definition, and the share that the tables show.
 type Crossing struct {
 	Transactions int64   `json:"transactions"`
 	Expected     float64 `json:"expected"`

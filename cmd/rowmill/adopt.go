@@ -86,7 +86,8 @@ func (a adoptions) adopt(ctx context.Context, k *declared.Table, plan *apply.Pla
 	return nil
 }
 
-// askWaits evaluates each limit once, so that a broken one is reported before anything is created.
+// askWaits evaluates each limit once, so that a limit that fails is reported before anything is
+// created.
 func askWaits(ctx context.Context, o adopt.Options) error {
 	for _, wait := range o.Limits.Waits {
 		if _, err := wait(ctx); err != nil {
@@ -96,8 +97,8 @@ func askWaits(ctx context.Context, o adopt.Options) error {
 	return nil
 }
 
-// limitAdoption is limitCopy; in addition, --postpone-cut-over and --cut-over-window delay the
-// swap.
+// limitAdoption sets the limits of limitCopy. In addition, --postpone-cut-over and
+// --cut-over-window delay the swap.
 func (a adoptions) limitAdoption(o *adopt.Options, k *declared.Table, w *lagWatch, f applyFlags) {
 	a.limitCopy(o, k, w)
 	paused := o.Postpone
@@ -109,8 +110,8 @@ func (a adoptions) limitAdoption(o *adopt.Options, k *declared.Table, w *lagWatc
 	}
 }
 
-// limitCopy sets the limits of the flags. Nothing is copied or swapped while the policy adopt is
-// paused.
+// limitCopy sets the limits that the flags give. While the policy adopt is paused, nothing is
+// copied or swapped.
 func (a adoptions) limitCopy(o *adopt.Options, k *declared.Table, w *lagWatch) {
 	o.Limits = w.limits(k.DB)
 	o.Postpone = k.WhilePaused(adopt.Kind)

@@ -205,7 +205,8 @@ func (a *app) undoTakeover(ctx context.Context, k *declared.Table, f applyFlags)
 	return nil
 }
 
-// runPlan shows the steps of a plan, asks, and runs it; again is the command that continues it.
+// runPlan shows the steps of a plan, asks, and runs it; again is the command that continues the
+// plan after an interruption.
 func (a *app) runPlan(ctx context.Context, plan *apply.Plan, where string, yes bool, again string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "On %s:\n", where)

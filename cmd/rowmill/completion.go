@@ -14,9 +14,9 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// flagChoices returns the values of flags that are no cli.Choice, most of which take a list of
-// them. The key is the flag's name or, where commands differ, the command's path and the flag's
-// name. The text after a tab explains a value.
+// flagChoices returns the possible values of flags that are no cli.Choice; most of these flags take
+// a list of values. The key is the flag's name or, where commands differ, the command's path and
+// the flag's name. The text after a tab explains a value.
 func flagChoices() map[string][]string {
 	var presets []string
 	for _, p := range workload.Presets() {

@@ -186,8 +186,8 @@ func (a copies) copySend(ctx context.Context, source string, hosts []string, f c
 	return errors.Join(cli.Stopped(ctx, err, "the same command, which continues"), a.printCopy(res, f))
 }
 
-// copyStage returns the directory for the backup of a source, "" if that is a directory itself.
-// Each source has one of its own.
+// copyStage returns the directory for the backup of a source, "" if the source is a directory
+// itself. Each source has a directory of its own.
 func copyStage(source string, f copyFlags) (string, error) {
 	err := target.Check(source)
 	switch {
@@ -202,7 +202,7 @@ func copyStage(source string, f copyFlags) (string, error) {
 	return "", nil
 }
 
-// oldBackup is the age from which a backup of an earlier run is replaced by a new one.
+// oldBackup is an age: a backup of an earlier run that is older is replaced by a new one.
 const oldBackup = 24 * time.Hour
 
 // lockStage makes the directory for a backup, and locks it for this process and the programs that
@@ -221,8 +221,9 @@ func lockStage(source, stage string) (*os.File, error) {
 	return lock, nil
 }
 
-// copyBackup makes a backup of a running server. If an earlier run has left a backup that not all
-// hosts have received, it is used again, so that their copies can continue, unless it is old.
+// copyBackup makes a backup of a running server. If an earlier run has left a backup that some
+// hosts have not received, that backup is used again unless it is old, so that the copies to these
+// hosts can continue.
 func (a copies) copyBackup(ctx context.Context, source, stage string, lock *os.File) (dir string, err error) {
 	dir, private, complete := filepath.Join(stage, "data"), filepath.Join(stage, "private"), filepath.Join(stage, "complete")
 	switch info, err := os.Stat(complete); {
@@ -373,7 +374,7 @@ func withBoard(ctx context.Context, a *app, board *replicate.Board, f copyFlags,
 	return res, errors.Join(err, failed)
 }
 
-// printCopy prints the result of a copy. A copy that was stopped has none.
+// printCopy prints the result of a copy. If the copy was stopped, there is no result to print.
 func (a copies) printCopy(res replicate.Result, f copyFlags) error {
 	switch {
 	case res.Hash == "":

@@ -45,7 +45,7 @@ func (f *limitFlags) given() bool {
 }
 
 // check returns an error if the flags are invalid. shown means that the delays of replicas are
-// exported as metrics, so that they are of use without a limit.
+// exported as metrics, so that measuring them is of use even without a limit.
 func (f *limitFlags) check(shown bool) error {
 	const example = "--replica mariadb://reader@db2:3306/metrics"
 	switch {
@@ -148,12 +148,12 @@ func (a *app) watchReplicas(ctx context.Context, f limitFlags, source engine.Kee
 const (
 	leastBeat = 20 * time.Millisecond
 	// lagPieces is the number of chunks that are copied within --max-lag. A replica applies a chunk
-	// only after its commit, so that the chunks under way add to the delay: copying therefore rests
-	// from half of --max-lag on.
+	// only after the chunk's commit, and so chunks under way add to the delay. Therefore copying
+	// already pauses at half of --max-lag.
 	lagPieces = 10
 )
 
-// limits returns the limits for one table: the throttling query runs on its server.
+// limits returns the limits for one table: --throttle-query runs on the table's server.
 func (w *lagWatch) limits(db engine.Keeper) copier.Limits {
 	l := w.Limits
 	if f := w.flags; f.query != "" {

@@ -118,7 +118,7 @@ func (a loads) loadCommand() *cobra.Command {
 	return c
 }
 
-// A flagGroup is flags of a command that its help lists together.
+// A flagGroup has flags that a command's help lists together.
 type flagGroup struct {
 	title  string
 	define func(*pflag.FlagSet)
@@ -151,8 +151,8 @@ const (
 	createAnyPeriods = "always"
 )
 
-// check returns an error if the flags are invalid, and completes the options with those
-// that are given as text.
+// check returns an error if the flags are invalid, and fills in the options that the flags give as
+// text.
 func (f *loadFlags) check(sources []string) (err error) {
 	if err := f.checkFrom(sources); err != nil {
 		return err
@@ -272,8 +272,8 @@ func (a loads) printLoads(all []ingest.Outcome) error {
 	return a.PrintFormat("rowmill.load/1", map[string]any{"sources": all})
 }
 
-// loadError adds a hint to the error of a load: what to do about too many bad rows, or next after
-// an interrupt.
+// loadError adds a hint to the error of a load: what to do about too many bad rows, or what to do
+// next after an interrupt.
 func loadError(ctx context.Context, err error, next string) error {
 	if many, ok := errors.AsType[*lane.TooManyError](err); ok {
 		return engine.Hinted(err, "the bad rows so far in %s; rowmill load with --dry-run, which lists them all with --max-bad -1; or --max-bad with a higher number", many.Path)
@@ -281,7 +281,7 @@ func loadError(ctx context.Context, err error, next string) error {
 	return cli.Stopped(ctx, err, "%s", next)
 }
 
-// stoppedHint is the hint after an interrupted load, whose last source ended with last.
+// stoppedHint is the hint after an interrupted load, last is the outcome of the load's last source.
 func stoppedHint(last ingest.Outcome, source, spool string) string {
 	switch {
 	case last.Lost > 0:
@@ -292,8 +292,8 @@ func stoppedHint(last ingest.Outcome, source, spool string) string {
 	return "the same command, which continues"
 }
 
-// untilReached calls open, and again while its server can't be reached, for as long as wait, or
-// forever if that is negative.
+// untilReached calls open, and calls it again while the server can't be reached. It tries for as
+// long as wait, or forever if wait is negative.
 func untilReached[T any](ctx context.Context, a *app, wait time.Duration, open func() (T, error)) (T, error) {
 	opened, err := engine.UntilReached(ctx, wait, func(err error) { a.Log("will be tried again: %v", err) }, open)
 	return opened, cli.Stopped(ctx, err, "")

@@ -14,8 +14,8 @@ import (
 	"github.com/rowmill/rowmill/internal/value"
 )
 
-// formatFlags are the flags of `rowmill load` that say how the bytes of a source become
-// rows, where ingest.Options have them in another form.
+// formatFlags are the flags of `rowmill load` that say how the bytes of a source become rows, where
+// ingest.Options have the value in another form than the flag.
 type formatFlags struct {
 	delimiter   string
 	header      bool
@@ -119,7 +119,7 @@ func (f *loadFlags) checkFormat() (err error) {
 	return nil
 }
 
-// ofColumn is a form of times that is that of one column.
+// ofColumn matches a form of times that is for one column: COLUMN=FORM.
 var ofColumn = regexp.MustCompile(`^([^%=]+)=(.*)$`)
 
 func (f *loadFlags) checkTimeFormats() error {

@@ -40,8 +40,9 @@ func (a loads) expand(sources []string, f *loadFlags) ([]string, error) {
 	return e.Sources, nil
 }
 
-// badPath returns the path of the file for the rejected rows of a source: that of --bad, otherwise
-// one in the working directory with the source's name, or that of the table for rows from no file.
+// badPath returns the path of the file for the rejected rows of a source: the path of --bad,
+// otherwise a file in the working directory with the source's name, or with the table's name for
+// rows that come from no file.
 func (f *loadFlags) badPath(source, table string) string {
 	path, end := f.Bad, ""
 	if path == "" {
@@ -59,7 +60,8 @@ func (f *loadFlags) badPath(source, table string) string {
 	return path + end
 }
 
-// loadAll loads sources, prints what became of each and, of several, their summary.
+// loadAll loads sources, and prints what became of each. If there are several, it also prints a
+// summary.
 func (a loads) loadAll(ctx context.Context, o ingest.Options, f loadFlags, sources []string, table string) error {
 	if len(sources) == 0 {
 		sources = []string{""}

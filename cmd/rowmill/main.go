@@ -1,6 +1,6 @@
-// Command rowmill keeps a SQL table's inserts fast long after the table has outgrown
-// memory. It measures where a server's insert rate falls, converts tables to a layout
-// whose rate doesn't, and reports both.
+// Command rowmill keeps a SQL table's inserts fast long after the table has outgrown memory. It
+// measures where a server's insert rate falls, converts tables to a layout whose insert rate
+// doesn't fall, and reports both.
 //
 // This file runs the command line; each verb has a file of its own.
 package main
@@ -44,9 +44,9 @@ const (
 )
 
 func main() {
-	// The first signal ends the work cleanly. A second signal has its default effect
-	// and kills the process. Programs such as timeout send a signal to the process and
-	// at once to its group, which counts as one.
+	// The first signal ends the work cleanly. A second signal has its default effect and kills the
+	// process. Programs such as timeout send a signal to the process, and at once another to its
+	// group: these count as one signal.
 	first, release := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(first, func() { time.AfterFunc(live.SameSignal, release) })
 	ctx, stop := untilHangUp(first)
@@ -59,7 +59,7 @@ func main() {
 }
 
 // untilHangUp returns a context that also ends when the terminal is closed. Both the shell and the
-// kernel may send SIGHUP, so that a second one has no effect. Under nohup, SIGHUP stays ignored.
+// kernel may send SIGHUP, and so a second SIGHUP has no effect. Under nohup, SIGHUP stays ignored.
 func untilHangUp(ctx context.Context) (context.Context, context.CancelFunc) {
 	if signal.Ignored(syscall.SIGHUP) {
 		return context.WithCancel(ctx)
@@ -139,8 +139,8 @@ func byInterrupt(err error) bool {
 	return errors.Is(err, cli.ErrStopped) || errors.Is(err, experiment.ErrInterrupted) || errors.Is(err, experiment.ErrInterruptedEarly)
 }
 
-// withoutCanceled removes "context canceled", and lines that then are the same, from the error text
-// of an interrupted command: the text says "interrupted" already.
+// withoutCanceled removes "context canceled", and lines that are the same after that, from the
+// error text of an interrupted command: the text says "interrupted" already.
 func withoutCanceled(text string) string {
 	var lines []string
 	for line := range strings.Lines(text) {

@@ -31,7 +31,7 @@ type pauseFlags struct {
 	length         time.Duration
 }
 
-// mostPause is the longest pause. A table that should rest for longer is one for rowmill remove.
+// mostPause is the longest pause. For a table that should rest for longer, use rowmill remove.
 const mostPause = 366 * 24 * time.Hour
 
 const policyHelp = "`POLICY`: create (periods ahead), rollup, keep (seal, archive, drop), rebuild (and merge), adopt, or all"
@@ -108,8 +108,8 @@ func (a pauses) resumeCommand() *cobra.Command {
 	return c
 }
 
-// eachKept calls fn for the table of each file, on each of its nodes. A failure doesn't stop the
-// others.
+// eachKept calls fn for the table of each file, on each of its nodes. After a failure, it continues
+// with the next table.
 func (a pauses) eachKept(ctx context.Context, paths []string, f keptFlags, fn func(context.Context, *declared.Table) error) error {
 	files, err := filesOf(paths)
 	if err != nil {

@@ -39,8 +39,8 @@ type planFlags struct {
 	prices      priceFlags
 }
 
-// defaultReads is the assumed number of random page reads per second of a disk: that of a
-// solid-state disk with one or a few connections, each of which waits for its reads.
+// defaultReads is the assumed number of random page reads per second of a disk: a solid-state disk
+// has that many with one or a few connections, if each waits for its reads.
 const defaultReads = 10000
 
 // A planner finds the period that suits a table.
@@ -262,8 +262,8 @@ func takeDisk(ctx context.Context, in *sizing.Input, file string) error {
 	return nil
 }
 
-// findPeriod fills in the period of a declaration with every = "auto", unless one is already
-// in force: the longest that fits into memory at the rate.
+// findPeriod fills in the period of a declaration with every = "auto", unless a period is already
+// in force. It takes the longest period that fits into memory at the rate of inserts.
 func (a planner) findPeriod(ctx context.Context, k *declared.Table, f applyFlags) error {
 	if !k.Declared.Auto || k.Declared.Period.Valid() {
 		return nil

@@ -269,7 +269,7 @@ func queryAll(ctx context.Context, batch *query.Batch, one func(text string) err
 	return nil
 }
 
-// errAnswersDiffer is returned by --check.
+// errAnswersDiffer is returned by --check if answers differ.
 var errAnswersDiffer = errors.New("the answers of the whole query and of the split one differ")
 
 func (a queries) queryOne(ctx context.Context, r *query.Runner, text string, st engine.State, f queryFlags, w io.Writer) error {

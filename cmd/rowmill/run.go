@@ -152,9 +152,9 @@ func (a runner) keep(ctx context.Context, paths []string, f runFlags) (err error
 	return served()
 }
 
-// watches reports whether the declarations are read again while the command runs: those of a
-// directory, of several files, or of a table on several nodes. Otherwise a table that can't be kept
-// ends the command.
+// watches reports whether the declarations are read again while the command runs: it does so for a
+// directory, for several files, and for a table on several nodes. In other cases, a table that
+// can't be kept ends the command.
 func (a runner) watches(ctx context.Context, paths []string, f runFlags) (bool, error) {
 	dir := ""
 	for _, path := range paths {
@@ -180,8 +180,8 @@ func (f *runFlags) single() string {
 	return ""
 }
 
-// onNodes reports whether a file declares a table on several nodes, and --target names none of
-// them.
+// onNodes reports whether a file declares a table on several nodes, and --target doesn't name one
+// of the nodes.
 func (a runner) onNodes(ctx context.Context, path string, f runFlags) bool {
 	d, err := declared.Read(ctx, path, f.kept.target)
 	return err == nil && d.Sharded()
@@ -213,7 +213,7 @@ func (a runner) fleetOf(servers *declared.Servers, w *lagWatch, f runFlags) *dec
 	}
 }
 
-// filesOf returns files, and those of directories.
+// filesOf returns the given files, and the files in the given directories.
 func filesOf(paths []string) ([]string, error) {
 	var out []string
 	for _, path := range paths {
@@ -227,7 +227,8 @@ func filesOf(paths []string) ([]string, error) {
 }
 
 // openForRun opens the tables of files. With --ingest it waits for a server that can't be reached:
-// senders expect an address that comes back. Nodes that can't be reached are left out of --once.
+// senders expect that an address comes back. With --once, it leaves out nodes that can't be
+// reached.
 func (a runner) openForRun(ctx context.Context, servers *declared.Servers, paths []string, f runFlags) (tables []*declared.Table, missing []error, err error) {
 	files, err := filesOf(paths)
 	if err != nil {
@@ -341,8 +342,8 @@ func (a runner) serveStatus(ctx context.Context, addr string, fleet *declared.Fl
 	return func() error { all.Wait(); return served }, nil
 }
 
-// membersOf returns the tables of a fleet, by name. Of two tables of the same name, on different
-// servers, the second has the path of its file as its name.
+// membersOf returns the tables of a fleet, by name. If two tables on different servers have the
+// same name, the second is called by the path of its file.
 func membersOf(fleet *declared.Fleet) (out []monitor.Member) {
 	named := map[string]bool{}
 	for _, s := range fleet.Standings() {

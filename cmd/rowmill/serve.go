@@ -74,7 +74,8 @@ func (f *serveFlags) check() error {
 	return errors.Join(onLoopback("metrics", &f.metrics), onLoopback(serve.Protocol, &f.listen))
 }
 
-// onLoopback completes the address of a flag, unless it is empty: without a host it is on loopback.
+// onLoopback completes the address of a flag, unless it is empty: an address without a host becomes
+// one on loopback.
 func onLoopback(flag string, addr *string) (err error) {
 	if *addr == "" {
 		return nil
@@ -85,7 +86,7 @@ func onLoopback(flag string, addr *string) (err error) {
 	return nil
 }
 
-// listen listens on an address, and says what is served there and to whom.
+// listen listens on an address, and prints what is served there and to whom.
 func (a *app) listen(what, addr string) (net.Listener, error) {
 	l, err := monitor.Listen(addr)
 	if err != nil {
@@ -99,8 +100,8 @@ func (a *app) listen(what, addr string) (net.Listener, error) {
 	return l, nil
 }
 
-// exposed returns a warning if the server would take clients of other hosts for local ones, else
-// "".
+// exposed returns a warning if the server would take clients of other hosts for clients on its own
+// host; else "".
 func exposed(listen string, w engine.Wire) string {
 	if monitor.IsLoopback(listen) || w.Network != "unix" && !monitor.IsLoopback(w.Address) {
 		return ""

@@ -18,7 +18,7 @@ import (
 )
 
 // applyShards creates or changes a table on all of its nodes, and the table on the head that
-// presents them as one.
+// presents all of them as one table.
 func (a *app) applyShards(ctx context.Context, d *declared.File, f applyFlags) (err error) {
 	if f.finish || f.undo {
 		return cli.Usagef("a table that is created with [shards]", "--finish and --undo are about a plain table that is adopted, and a table with [shards] is not")
@@ -82,8 +82,8 @@ func (a runner) unitsOfRun(ctx context.Context, files []string, f runFlags, serv
 }
 
 // loadShards loads sources into all nodes at once. Each node has a load and a ledger of its own,
-// which take the node's share of the rows. A node that was down therefore gets its rows when the
-// same command is run again.
+// which take the node's share of the rows. Therefore, after a node was down, the same command run
+// again loads the node's rows.
 func (a loads) loadShards(ctx context.Context, sources []string, f loadFlags, d *declared.File) error {
 	nodes := d.OfNodes()
 	stdin := make([]io.Reader, len(nodes))
@@ -151,7 +151,7 @@ func (a loads) loadShards(ctx context.Context, sources []string, f loadFlags, d 
 	return err
 }
 
-// A prefixed writer writes each line with a prefix, once it is complete.
+// A prefixed is a writer that writes each line with a prefix, once the line is complete.
 type prefixed struct {
 	to     io.Writer
 	prefix string

@@ -12,8 +12,8 @@ import (
 )
 
 // Confirm prints a plan on stderr and asks on stdin whether to continue, unless yes is set. Each
-// text of alone is a consequence that gets a question of its own. Any answer but y or yes means no.
-// An interrupt ends Confirm at once; the read of stdin goes on until the process ends.
+// text in alone is a consequence for which it asks a separate question. Any answer but y or yes
+// means no. An interrupt ends Confirm at once; the read of stdin goes on until the process ends.
 func (a *App) Confirm(ctx context.Context, plan string, yes bool, alone ...string) error {
 	in := bufio.NewReader(a.Stdin)
 	err := a.ask(ctx, in, plan, yes)

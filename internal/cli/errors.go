@@ -33,8 +33,8 @@ func HintOf(err error) string {
 var (
 	// ErrRegression is the class of an error that a comparison has shown a regression.
 	ErrRegression = errors.New("a regression is shown")
-	// ErrUnknown is the class of an error that the question can't be answered: the state of a table,
-	// or whether there is a regression.
+	// ErrUnknown is the class of errors for a question that can't be answered, such as the state of a
+	// table, or whether there is a regression.
 	ErrUnknown = errors.New("the state is unknown")
 	// ErrStopped is the error of an interrupted command. A measurement has errors of its own:
 	// experiment.ErrInterrupted and experiment.ErrInterruptedEarly.

@@ -87,8 +87,8 @@ func CountsOf(all *[]string) FlagValue {
 	}, func() string { return strings.Join(*all, ",") }, "list"}
 }
 
-// RateOf is a rate per second: 20000, 20k, 0.5. without is the effect of omitting the flag, for the
-// refusal of a rate of 0; "" if the flag has a default.
+// RateOf is a rate per second: 20000, 20k, 0.5. The refusal of a rate of 0 says what omitting the
+// flag would do: without; "" if the flag has a default.
 func RateOf(v *float64, without string) FlagValue {
 	parse := func(s string) (float64, error) {
 		rate, err := figure.ParseCount(strings.TrimSuffix(s, "/s"))
@@ -154,8 +154,8 @@ func IntVar(flags *pflag.FlagSet, n *int, name string, value int, usage string) 
 	flags.Var(IntOf(n), name, usage)
 }
 
-// IntWithin is IntVar with the least and the greatest value that the flag takes. A most of
-// math.MaxInt32 is no limit.
+// IntWithin is IntVar with the least and the greatest value that the flag takes. If most is
+// math.MaxInt32, there is no upper limit.
 func IntWithin(flags *pflag.FlagSet, n *int, name string, value, least, most int, usage string) {
 	*n = value
 	v := IntOf(n)
@@ -198,7 +198,7 @@ func MemoryVar(flags *pflag.FlagSet, n *int64, usage string) {
 	SizeVar(flags, n, "memory", "", 1<<20, usage)
 }
 
-// A Choice is a flag that takes one of a few values, in upper or lower case.
+// A Choice is a flag with a few possible values, which the user may write in upper or lower case.
 type Choice struct {
 	FlagValue
 	Choices []string
@@ -238,7 +238,7 @@ func BoolOf(b *bool) FlagValue {
 	return parsed(b, "bool", strconv.ParseBool, func() string { return strconv.FormatBool(*b) })
 }
 
-// DurationVar defines a flag for a length of time with a unit, 1m30s, or in seconds, 90.
+// DurationVar defines a flag for a length of time: with a unit (1m30s), or in seconds (90).
 func DurationVar(flags *pflag.FlagSet, d *experiment.Duration, name string, value time.Duration, usage string) {
 	*d = experiment.Duration(value)
 	parse := func(s string) (experiment.Duration, error) {

@@ -9,8 +9,8 @@ import (
 	"github.com/charmbracelet/x/term"
 )
 
-// Results is standard output. It marks its errors, because writing to a closed pipe and writing to
-// a closed connection of a server both fail with EPIPE: see ReaderGone.
+// Results is standard output. It marks its errors, so that ReaderGone can tell them from those of a
+// server's closed connection: both fail with EPIPE.
 type Results struct {
 	W io.Writer
 	// Failed is the first error of Write. It fails the command, even if the verb ignores it.
@@ -26,7 +26,7 @@ func (o *Results) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Columns returns the width of the terminal, or 0 if standard output is none.
+// Columns returns the width of the terminal, or 0 if standard output is no terminal.
 func (o *Results) Columns() int { return columns(o.W) }
 
 func columns(w io.Writer) int {

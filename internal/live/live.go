@@ -1,7 +1,7 @@
-// Package live shows runs on a terminal while they are in progress: a chart of the rate
-// against the rows, the current figures, and the time left. A View is drawn below the existing
-// output and leaves the last frame of each run there. It sends no query to the terminal and
-// reads no keys: Ctrl-C is a signal, whose first occurrence ends ctx.
+// Package live shows runs on a terminal while they are in progress: a chart of the rate against the
+// rows, the current figures, and the time left. A View is drawn below the existing output and
+// leaves the last frame of each run there. It sends no query to the terminal and reads no keys:
+// Ctrl-C is a signal, and the first one ends ctx.
 package live
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// SameSignal is the time after a signal within which another one counts as the same.
+// SameSignal is the time after a signal within which another signal counts as the same one.
 const SameSignal = 200 * time.Millisecond
 
 const (
@@ -177,7 +177,7 @@ type program struct{ v *View }
 
 func (p program) Init() tea.Cmd { return tea.Tick(tick, func(t time.Time) tea.Msg { return t }) }
 
-// Update prints the frames that are to stay above the view, and ends a closed view.
+// Update prints the frames that are to stay above the view. It ends a closed view.
 func (p program) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	v := p.v
 	v.mu.Lock()

@@ -47,8 +47,8 @@ func (r *run) add(iv result.Interval) {
 	}
 }
 
-// columns returns the mean rate in each of n columns between 0 and a number of rows,
-// interpolated between points, NaN outside of the curve.
+// columns returns the mean rate in each of n columns. The columns divide the range from 0 to the
+// given number of rows. The rate is interpolated between points, and NaN outside of the curve.
 func (r *run) columns(n int, rows float64) []float64 {
 	sums, out := make([]point, n), make([]float64, n)
 	for _, p := range r.curve {

@@ -21,24 +21,24 @@ const ComparisonFormat = "rowmill.comparison/3"
 // A Comparison compares each cell of an experiment, or each configuration of runs, with its
 // counterpart in another record.
 //
-// Cells are judged by Student's t of the mean log ratio against the standard deviation of repeats:
-// the one pooled over all cells, or the cell's own if it is greater. The p-values are adjusted by
-// Holm's method: if nothing changed, the probability that any cell is reported as changed is at
-// most 5%. Configurations are judged by the intervals of their ratios.
+// Cells are judged by Student's t of the mean log ratio against the standard deviation of repeats.
+// That is the deviation pooled over all cells, or the cell's own if it is greater. The p-values are
+// adjusted by Holm's method: if nothing changed, the probability that any cell is reported as
+// changed is at most 5%. Configurations are judged by the intervals of their ratios.
 type Comparison struct {
 	Format string `json:"format"` // ComparisonFormat
 	A      string `json:"a"`      // the files
 	B      string `json:"b"`
 	// Cells are the cells that both records have, the largest loss first.
 	Cells []CellChange `json:"cells"`
-	// Overall is the geometric mean of the cells' ratios, Interval its 95% confidence interval,
-	// based on how these vary.
+	// Overall is the geometric mean of the cells' ratios. Interval is its 95% confidence interval,
+	// computed from how much the ratios vary.
 	Overall  *float64           `json:"ratio"`
 	Interval *statistics.Bounds `json:"ratio_95"`
 	Verdict  string             `json:"verdict"`
 	// NoiseRatio is e to the power of the pooled standard deviation of repeats, with Freedom degrees
-	// of freedom. They are null and 0 for configurations, and without repeats: single cells are then
-	// not judged.
+	// of freedom. For configurations, and without repeats, NoiseRatio is null and Freedom 0; without
+	// repeats, single cells aren't judged.
 	NoiseRatio *float64 `json:"noise_ratio"`
 	Freedom    int      `json:"degrees_of_freedom"`
 	// Flags lists what makes cells hard to compare, each once.
@@ -59,7 +59,7 @@ type CellChange struct {
 	// Rows is the row count up to which runs are compared; 0 means that whole runs are.
 	Rows int64 `json:"rows,omitempty"`
 	statistics.Change
-	// P is the probability of such a change by chance, and Adjusted its adjustment by Holm's method;
+	// P is the probability of such a change by chance, and Adjusted is P after Holm's method; both are
 	// null without repeats. The verdict follows from Adjusted if it is known, else from the interval.
 	P        *float64 `json:"p"`
 	Adjusted *float64 `json:"p_adjusted"`
@@ -105,8 +105,8 @@ func (s *gridSide) varied() (out []string) {
 }
 
 // ids returns an id of each cell: its levels of the factors that either side varies, and a number
-// if several cells have the same. A factor that neither side varies may differ between the sides: a
-// flag says so.
+// if several cells have the same levels. A factor that neither side varies may still differ between
+// the sides: a Flag then says so.
 func (s *gridSide) ids(other *gridSide) (out []string) {
 	varied, seen := append(s.varied(), other.varied()...), map[string]int{}
 	for _, c := range s.cells {
@@ -275,19 +275,19 @@ type Unjudged struct{ Text, Try string }
 
 func (e *Unjudged) Error() string { return "--threshold: " + e.Text }
 
-// undecided reports whether the runs are too few to tell a regression from chance: a loss beyond
-// the threshold was measured but not shown, or the interval is so wide that it would hide even half
-// the rate.
+// undecided reports whether the runs are too few to tell a regression from chance: either a loss
+// beyond the threshold was measured but may be chance, or the interval is so wide that it would
+// hide even a loss of half the rate.
 func (c *CellChange) undecided(threshold float64) bool {
 	return c.Verdict == statistics.NoDifference && (*c.Ratio < min(1-threshold, keptFlatness) || c.P == nil && c.hides())
 }
 
-// hides reports whether the interval is so wide that half the rate would not be shown.
+// hides reports whether the interval is so wide that it would hide a loss of half the rate.
 func (c *CellChange) hides() bool { return c.Interval.High >= 2**c.Ratio }
 
 // Regression describes a loss that is shown and exceeds the threshold, a fraction: of all cells
-// together, or of the worst cell; "" for none. A threshold below 0 means none. The error is
-// Unjudged if a cell can't be judged.
+// together, or of the worst cell. It returns "" without such a loss, and for a threshold below 0.
+// The error is Unjudged if a cell can't be judged.
 func (c *Comparison) Regression(threshold float64) (string, error) {
 	if threshold < 0 {
 		return "", nil

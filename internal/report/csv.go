@@ -27,7 +27,7 @@ func plainBounds(b *statistics.Bounds) []string {
 }
 
 // figureSheet returns a table with the given columns and, after these, a column for each figure
-// that any row has, in order of the figures' names.
+// that any row has, in the order of the figures' names.
 func figureSheet(header []string, rows [][]string, figures []map[string]float64) *document.Table {
 	names := map[string]bool{}
 	for _, of := range figures {

@@ -9,15 +9,15 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// delayHeight is what the chart of delays adds to a picture, in pixels; delayShare is its share of
-// it.
+// delayHeight is what the chart of delays adds to a picture, in pixels; delayShare is the chart's
+// share of the picture.
 const (
 	delayHeight = 200
 	delayShare  = 0.4
 )
 
-// delays adds how far the replicas were behind, in the same way to the report of every kind of run:
-// a table, and a chart of the longest delay in each interval in page and picture.
+// addDelays adds how far the replicas were behind: a table, and a chart of the longest delay in
+// each interval in page and picture. The reports of all kinds of runs have these.
 func addDelays(d *document.Document, recs []result.Record) {
 	t := &document.Table{Header: []string{"run", "replica", "mean", "at most", "at"},
 		Note: "From an acknowledged commit on the source until the replica shows it; of commits that it lacks, until the end of the interval."}

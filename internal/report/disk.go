@@ -23,11 +23,11 @@ const (
 	beyond, elsewhere = 1.2, 1.5
 	// heldBack is the share of the time for which a control group had used up its CPU quota.
 	heldBack = 0.05
-	// instant, in microseconds, is less than flash takes to be programmed: some 100 for the fastest
-	// kinds. A faster flush went to a cache.
+	// instant, in microseconds, is less than flash takes to be programmed: which takes some 100 for
+	// the fastest kinds. A faster flush went to a cache.
 	instant = 100
-	// incompressible is the least share of its size that the file takes on the disk, unless the file
-	// system compresses it.
+	// incompressible is the least share of its size that the file takes on the disk. If it takes less,
+	// the file system compresses it.
 	incompressible = 0.95
 )
 

@@ -51,8 +51,9 @@ func (recs runs) side() gridSide {
 // rowsPerSecond is the rate of runs that insert.
 var rowsPerSecond = measure{key: "rows_per_second", name: "rows/s", format: rowsRate}
 
-// Proven returns the records with the proof of a longer run, which only its last step or trial has,
-// copied to all its parts. Callers that select some of a file's records call Proven first.
+// Proven returns the records of longer runs with the proof in each part: only the last step or
+// trial of such a run has the proof. Callers that select some of a file's records call Proven
+// first.
 func Proven(recs []result.Record) []result.Record {
 	out := slices.Clone(recs)
 	for i := len(out) - 2; i >= 0; i-- {
@@ -90,8 +91,8 @@ func upTo(r *result.Record, rows int64) result.Summary {
 }
 
 // atEqualRows compares the mean rates of pairs of runs up to the row count that all of them
-// reached. If detailed, it compares all figures up to there; only sizes and CPU time, per row, are
-// those of whole runs. A single pair has an interval only if detailed.
+// reached. If detailed, it compares all figures up to that row count, except that sizes and CPU
+// time per row are those of whole runs. A single pair has an interval only if detailed.
 func atEqualRows(pairs [][2]*result.Record, detailed bool) (c CellChange) {
 	c.Change, c.Rows = statistics.Change{Repeats: []statistics.Versus{}, Verdict: statistics.Unknown}, maxRows
 	for _, p := range pairs {
@@ -192,7 +193,7 @@ func atEqualRows(pairs [][2]*result.Record, detailed bool) (c CellChange) {
 }
 
 // percentileNames are the percentiles of latencies, each with the least number of operations that
-// it needs: with fewer, it is just the longest.
+// it needs: with fewer, the percentile is just the longest latency.
 var percentileNames = []struct {
 	name  string
 	least int64

@@ -109,7 +109,7 @@ func flagged(flags []Flag) (out document.Notes) {
 	return out
 }
 
-// unequal names the differences that call the comparison itself into question.
+// unequal names the differences for which the comparison itself is doubtful.
 func unequal(flags []Flag) string {
 	var kinds []string
 	for _, kind := range []string{"durability", "engine", "server", "cache", "machine", "schema"} {

@@ -13,8 +13,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// nearCeiling is the share of a way's ceiling from which on the ceiling explains the rate. A rate
-// above mostOfCeiling means that the ceiling was measured wrongly.
+// nearCeiling is a share of a way's ceiling: from this share on, the ceiling explains the rate. A
+// rate above mostOfCeiling means that the ceiling was measured wrongly.
 const nearCeiling, mostOfCeiling = 0.85, 1.15
 
 // hotParts are the queries of a run of `bench hotrow`.

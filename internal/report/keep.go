@@ -113,7 +113,7 @@ func (f *KeepFigures) lines() (out document.Facts) {
 	return out
 }
 
-// table lists the longest stalls in order of time; the sync column is for a disk that was timed.
+// table lists the longest stalls in order of time; the sync column exists if the disk was timed.
 func (f *KeepFigures) table() *document.Table {
 	listed := slices.SortedStableFunc(slices.Values(f.Stalls), func(a, b result.KeepStall) int { return cmp.Compare(b.Seconds, a.Seconds) })
 	listed = listed[:min(mostStalls, len(listed))]

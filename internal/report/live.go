@@ -9,7 +9,7 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// telling lists the counters that explain most drops of a rate, most important first.
+// telling lists the counters that explain most drops of a rate, the most important counter first.
 var telling = []string{
 	"page_reads_per_row", "table_index_bytes", "checkpoint_age_bytes", "page_reads", "table_data_bytes", "cache_used_bytes",
 	"page_writes_per_row", "page_writes", "cache_dirty_bytes", "redo_written_bytes_per_row", "redo_written_bytes", result.FigureDelay, result.FigureDelayWorst,

@@ -19,7 +19,7 @@ import (
 const MatrixFormat = "rowmill.matrix/2"
 
 // A Matrix is the analysis of an insert-method matrix: which choices matter, and which cells are
-// best. It analyses the logarithm of the mean rate of each run, because choices multiply a rate.
+// best. It analyses the logarithm of each run's mean rate, because a choice multiplies the rate.
 type Matrix struct {
 	Format  string          `json:"format"` // MatrixFormat
 	Source  string          `json:"source"`
@@ -57,7 +57,7 @@ type Share struct {
 	// Of is the choice or the pair of choices; empty for remainders, which Name identifies.
 	Of   []string `json:"of"`
 	Name string   `json:"name"`
-	// Share is a share of the total sum of squares. For unbalanced data, the part that several
+	// Share is a share of the total sum of squares. For unbalanced data, the share that several
 	// choices explain together may be negative.
 	Share float64 `json:"share"`
 	DF    int     `json:"degrees_of_freedom"`
@@ -72,9 +72,9 @@ type Effect struct {
 	Factor string `json:"factor"`
 	Level  string `json:"level"`
 	Base   string `json:"base"`
-	// Ratio is the geometric mean of the rates relative to those of Base, all else being equal;
-	// if cells are missing, it is fitted without interactions. It is null if it can't be
-	// separated from the effects of other choices.
+	// Ratio is the geometric mean of the rates relative to those of Base, all else being equal; if
+	// cells are missing, it is fitted without interactions. Ratio is null if it can't be separated
+	// from the effects of other choices.
 	Ratio *float64 `json:"ratio"`
 	// Low and High are the extreme ratios of the Pairs of cells that differ in nothing else.
 	Low   *float64 `json:"low"`
@@ -82,20 +82,21 @@ type Effect struct {
 	Pairs int      `json:"pairs"`
 }
 
-// A Recommendation is the fastest cell at the strongest durability, of a number of indexes.
+// A Recommendation is the fastest cell at the strongest durability, among the cells with the same
+// number of indexes.
 type Recommendation struct {
 	Indexes string  `json:"indexes"`
 	Cell    string  `json:"cell"`
 	Rate    float64 `json:"rows_per_second"`
-	// Alike counts the other cells with the same indexes and durability that are slower by no
-	// more than noise, by Student's t at 95%; 0 without repeats.
+	// Alike counts the other cells with the same indexes and durability that are slower by no more
+	// than noise (Student's t at 95%); 0 without repeats.
 	Alike int `json:"alike"`
 	// Weaker is the weakest durability measured, and Gain the ratio by which the same cell is
 	// faster with it.
 	Weaker string   `json:"weaker,omitempty"`
 	Gain   *float64 `json:"gain"`
-	// Cheapest is the cell in which full durability costs least, among those at least half as
-	// fast, and CheapestGain its gain.
+	// Cheapest is the cell in which full durability costs least, among the cells at least half as fast
+	// as the recommended one. CheapestGain is the Gain of that cell.
 	Cheapest     string   `json:"cheapest_durability,omitempty"`
 	CheapestGain *float64 `json:"cheapest_gain"`
 }
@@ -113,8 +114,8 @@ func ofMatrix(r, first *result.Record) bool {
 		})
 }
 
-// NewMatrix analyses the runs of one matrix. Of several runs of a repeat of a cell, as after
-// an interruption and a resume, the last complete one counts.
+// NewMatrix analyses the runs of one matrix. If one repeat of a cell has several runs, as after an
+// interruption and a resume, the last complete run counts.
 func NewMatrix(recs []result.Record) (*Matrix, error) {
 	if len(recs) == 0 {
 		return nil, errNoRuns
@@ -137,8 +138,8 @@ func NewMatrix(recs []result.Record) (*Matrix, error) {
 	return m, nil
 }
 
-// gather adds the runs to the grid. Of several runs of one repeat of a cell, e.g. after a resume, a
-// complete run counts, else a failed one, else the last.
+// gather adds the runs to the grid. If one repeat of a cell has several runs, for example after a
+// resume, a complete run counts, else a failed run, else the last run.
 func (m *Matrix) gather(recs []result.Record) {
 	failed := func(r *result.Record) bool { return r.Stopped() == "failed" || !r.Broken() && r.End.Failure != "" }
 	worth := func(r *result.Record) int {

@@ -17,9 +17,9 @@ import (
 // A projection shows the records of one family as a grid of three factors: a section for each level
 // of the first (e.g. an operation), an axis with the levels of the second, which are numbers (e.g.
 // of clients), and a line for each level of the third (e.g. a server). The third factor's first
-// level is the base of the ratios. All formats, doubts and comparisons are the same for all
-// families: a new family needs its samples, its measures and the sentences of its results (see
-// hotRows), and a line in families.
+// level is the base of the ratios. All families share the formats, doubts and comparisons. A new
+// family needs only its samples, its measures and the sentences of its results (see hotRows), and a
+// line in families.
 type projection struct {
 	*grid
 	recs []result.Record
@@ -57,8 +57,8 @@ type measure struct {
 	format    func(float64) string
 	// of returns the figure of a run, NaN if it isn't known; nil if the family adds samples itself.
 	of func(v *view) float64
-	// chart is the title of its chart, "" for none. per, if set, scales the axis: e.g. 1e6 shows bytes
-	// as MB.
+	// chart is the title of the measure's chart; "" for no chart. per, if set, scales the axis: 1e6
+	// shows bytes as MB.
 	chart string
 	per   float64
 	log   bool
@@ -115,8 +115,8 @@ type doubts struct {
 	// part.
 	ClientBound bool `json:"client_bound,omitempty"`
 	ClientHeavy bool `json:"client_heavy,omitempty"`
-	// OthersShare is the share of all cores that other programs used meanwhile, StealShare the share
-	// that the host withheld.
+	// OthersShare is the share of all cores that other programs used during the run, StealShare the
+	// share that the host withheld.
 	OthersShare *float64 `json:"others_share,omitempty"`
 	StealShare  float64  `json:"steal_share,omitempty"`
 }
@@ -134,8 +134,8 @@ func (d *doubts) crowd() string {
 	return document.Listed(", ", part("others ", *d.OthersShare), part("steal ", d.StealShare))
 }
 
-// machineFull is the share of all cores from which on a machine counts as full, crowdedShare the
-// share that other programs and the host may use without a doubt being noted.
+// From machineFull of all cores on, a machine counts as full. Other programs and the host may use
+// up to crowdedShare of them without a doubt being noted.
 const (
 	machineFull  = 0.8
 	crowdedShare = 0.1
@@ -319,7 +319,7 @@ func (s *panel) table() *document.Table {
 	return t
 }
 
-// remarks returns the doubts about a cell's figures in a few words.
+// remarks returns the doubts about a cell's figures, in a few words.
 func (p *projection) remarks(c *gridCell) string {
 	d := p.doubts(c)
 	return document.Listed(", ", onlyIf(d.ClientBound, "CLIENT-BOUND"), onlyIf(d.ClientHeavy, "client-heavy"), onlyIf(c.incomplete(), "incomplete"), d.crowd())
@@ -381,7 +381,8 @@ func (p *projection) style(line string) document.Style {
 	return document.NthStyle(slices.Index(p.factors[2].Levels, line))
 }
 
-// addPoint adds a cell's figure to a line, if there is one; the first figure with its extremes.
+// addPoint adds a cell's figure to a line, if the cell has it. The first figure is added with its
+// extremes.
 func addPoint(l *document.Line, at float64, c *gridCell, figure int, per float64, tip string) {
 	v := c.middle(figure) / per
 	if !(v > 0) || math.IsInf(v, 0) {
@@ -393,8 +394,8 @@ func addPoint(l *document.Line, at float64, c *gridCell, figure int, per float64
 	}
 }
 
-// latencyHeight is the height of a picture's lower charts as a share of that of the first row.
-// rowHeight pixels are added for each row beyond the second.
+// latencyHeight is the height of the lower charts of a picture, as a share of the first row's
+// height. rowHeight pixels are added for each row beyond the second.
 const (
 	latencyHeight = 0.7
 	rowHeight     = 180
@@ -592,8 +593,8 @@ func gridNotes(vs []view) (out []document.Note) {
 // rankOf puts serious notes first.
 func rankOf(n document.Note) int { return map[bool]int{false: 1}[n.Serious] }
 
-// serverFlags are the kinds of flags that matter between contenders: these are different servers on
-// purpose.
+// serverFlags are the kinds of flags that matter between contenders: contenders are different
+// servers on purpose.
 var serverFlags = []string{"durability", "cache", "machine", "settings", "server"}
 
 // unlike describes how the contenders differ from the first, by one run of each.
@@ -637,8 +638,8 @@ func tableOf(r *result.Run) string {
 	return ""
 }
 
-// of reports whether a flag is about a setting, NAME=VALUE, that is compared on purpose. The
-// server's name of the setting may be longer than NAME.
+// of reports whether a flag is about a setting, NAME=VALUE, that is compared on purpose. The server
+// may call the setting by a longer name than NAME.
 func (f *Flag) of(setting string) bool {
 	name, _, ok := strings.Cut(setting, "=")
 	return ok && (strings.HasPrefix(f.What, name) || f.Kind == name)

@@ -36,8 +36,8 @@ func runsOf(recs []result.Record) (out [][]*result.Record) {
 	return out
 }
 
-// configuration identifies the configuration of a run. It excludes the seed, and the length of a
-// period, which varies if it is fitted to the cache.
+// configuration identifies the configuration of a run. It excludes the seed. It also excludes the
+// length of a period, which varies if it is fitted to the cache.
 func configuration(r *result.Run) string {
 	keep := r.KeepPeriods
 	if r.KeepRows > 0 {
@@ -48,9 +48,9 @@ func configuration(r *result.Run) string {
 		r.KeepRows, r.ReadAfter, r.Readers, stepName(r)})
 }
 
-// matched pairs the runs of two groups: by their repeat number if every run has a distinct
-// one, otherwise by position. Of several pairs, pairs with an unfinished run are left out.
-// left lists what was left out, with the reason.
+// matched pairs the runs of two groups: by their repeat number if every run has a number of its
+// own, otherwise by position. If there are several pairs, it leaves out pairs with an unfinished
+// run. left lists what was left out, with the reason.
 func matched(a, b []*result.Record) (pairs [][2]*result.Record, left []string) {
 	numbered := numbered(a) && numbered(b)
 	partner := func(i int, r *result.Record, others []*result.Record) *result.Record {
@@ -188,8 +188,8 @@ func spreadOf(vs []view, group []int) string {
 		figure(slices.Min(rates)), figure(slices.Max(rates)), rowsRate(statistics.Median(rates)), percent(math.Sqrt(variance)/mean))
 }
 
-// allProblems returns the problems of all runs, each text once, with the labels of its runs if the
-// report has several.
+// allProblems returns the problems of all runs. A text that several runs have is returned once. It
+// has the labels of its runs if the report has several runs.
 func allProblems(vs []view) (out []document.Note) {
 	var who [][]string
 	at := map[document.Note]int{}

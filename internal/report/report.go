@@ -1,8 +1,8 @@
 // Package report renders run records: as text, Markdown, JSON, one self-contained HTML
 // file, or a PNG picture. It also renders comparisons, and the progress of a benchmark.
 //
-// Everything is derived from the record alone, so a record of another machine, of a failed run or
-// of a killed run can be reported, too. Nothing here opens a database or a file.
+// Reports need only the record. So a record of another machine, of a failed run or of a killed run
+// can be reported, too. Nothing here opens a database or a file.
 //
 //	d, err := report.New(recs)
 //	if err != nil {
@@ -48,15 +48,15 @@ type experiment interface {
 
 // A family is a kind of experiment, e.g. bench tpcc.
 type family struct {
-	// name is what messages call its records. A family that is alone can't be reported together with
-	// others. has reports whether a record belongs to it.
+	// name is what messages call its records. alone means that the family can't be reported together
+	// with others. has reports whether a record belongs to it.
 	name   string
 	alone  bool
 	has    func(r *result.Record, first *result.Record) bool
 	layOut func(recs []result.Record) (experiment, error)
 }
 
-// families returns the families. A record that belongs to no other is one of runsFamily.
+// families returns the families. A record that belongs to no other family belongs to runsFamily.
 func families() []family {
 	of := func(has func(r *result.Run) bool) func(r, _ *result.Record) bool {
 		return func(r, _ *result.Record) bool { return has(&r.Run) }

@@ -148,8 +148,8 @@ type view struct {
 	stalled []result.Stall
 	// label distinguishes the run from the others of the same report.
 	label string
-	// repeats are the indexes of the runs of the same configuration; nil if there is only one.
-	// minor is true for all of them except the run of median rate, which represents them.
+	// repeats are the indexes of the runs of the same configuration; nil if it has only one run. minor
+	// is true for all of these runs except the one of median rate, which represents them.
 	repeats []int
 	minor   bool
 }
@@ -253,14 +253,14 @@ func (v *view) midway() bool {
 	return s != nil && s.Number < s.Of
 }
 
-// A flatness from keptFlatness to grownFlatness counts as a kept rate: repeated runs differ by less
-// than a tenth.
+// If the flatness is between keptFlatness and grownFlatness, the rate counts as kept: repeated runs
+// differ by less than a tenth.
 const (
 	keptFlatness  = 0.9
 	grownFlatness = 1.1
 )
 
-// mostPercent is the ratio above which a rate is a multiple instead of a percentage.
+// mostPercent is a ratio: above it, a rate is stated as a multiple instead of a percentage.
 const mostPercent = 10
 
 func (v *view) verdict() string {
@@ -343,7 +343,7 @@ func (v *view) inCache() string {
 }
 
 // ratios compares each rolling run, or its repeats, with the plain run beside it: by the rates over
-// the last tenth of the rows that both have.
+// the last tenth of the rows that both reached.
 func ratios(vs []view) (out []string) {
 	of := func(v *view) (runs []*result.Record) {
 		if v.repeats == nil {
@@ -439,7 +439,7 @@ var mainSettings = []string{
 	"cache_size", "page_size", "mmap_size", "wal_autocheckpoint",
 }
 
-// durabilitySettings determine what a crash may lose: runs must not differ in them.
+// durabilitySettings determine what a crash may lose. Runs that are compared must have the same.
 var durabilitySettings = []string{
 	"innodb_flush_log_at_trx_commit", "sync_binlog", "log_bin", "innodb_doublewrite", "innodb_flush_method",
 	"innodb_use_native_aio", "innodb_checksum_algorithm", "rocksdb_flush_log_at_trx_commit",

@@ -124,8 +124,8 @@ func settingsOf(vs []view) *settings {
 
 func countIfAny[N int | int64](n N) string { return document.IfAny(n, count) }
 
-// A property of a run is needed to repeat it. If two runs differ in a property with a kind, they
-// are not alike: a Flag of that kind says so.
+// A property of a run is needed to repeat the run. If two runs differ in a property that has a
+// kind, a Flag of that kind says so.
 type property struct {
 	group, name, kind string
 	code              bool
@@ -214,7 +214,8 @@ func (v *view) tenths() *document.Table {
 	return t
 }
 
-// runCards returns a card with the main figure of each run; of repeats, that of the median run.
+// runCards returns a card for each run, with its main figure. For repeats there is one card, for
+// the median run.
 func runCards(vs []view) document.Cards {
 	st := styles(vs)
 	var out document.Cards

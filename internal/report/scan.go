@@ -16,8 +16,8 @@ import (
 // wayNames are the ways of a partition scan in words.
 var wayNames = map[string]string{result.ScanSerial: "one connection", result.ScanParallel: "split by rowmill", result.ScanServe: "through rowmill serve"}
 
-// moreThanCores is the factor by which a gain must exceed the number of cores for a doubt: repeated
-// times differ by a few percent.
+// moreThanCores is a factor: a gain that exceeds the number of cores by more than this factor is
+// doubtful. Repeated times differ by a few percent.
 const moreThanCores = 1.05
 
 // scans lays out partition scans: tables, partitions, and ways of asking. The first way measured is

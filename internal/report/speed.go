@@ -13,8 +13,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// saturated is the share of the peak from which on more clients count as no improvement:
-// repeated cells differ by less than a tenth.
+// saturated is a share of the peak: once a rate reaches it, more clients count as no improvement,
+// as repeated cells differ by less than a tenth.
 const saturated = 0.9
 
 // speedTest lays out the cells of `bench mixed` or `bench points`: operations, clients, and

@@ -18,12 +18,12 @@ type steadyView struct {
 	*view
 	s    *result.Steadiness
 	zone *time.Location
-	// shift converts elapsed seconds to the reports' common axis, where 0 is midnight of the
-	// first run's first day.
+	// shift converts elapsed seconds to seconds on the axis that all runs of the report share. Its 0
+	// is midnight of the first run's first day.
 	shift float64
 }
 
-// steadies returns the views of records of bench steady; nil if one is of another workload.
+// steadies returns the views of records of bench steady; nil if a record is of another workload.
 func steadies(vs []view) []steadyView {
 	var out []steadyView
 	for i := range vs {
@@ -88,7 +88,7 @@ func (v *steadyView) below() string {
 	return s + onlyIf(v.s.P99LimitUS > 0, fmt.Sprintf("; too slow for %s, too late for %s", clock(v.s.SlowSeconds), clock(v.s.LateSeconds)))
 }
 
-// verdicts describes how the run fared, and what went with the time below target.
+// verdicts describes how the run fared, and which causes coincided with the time below target.
 func (v *steadyView) verdicts(several bool) []string {
 	out := []string{fmt.Sprintf("On %s: %s, %s", v.label, v.target(), v.below())}
 	if !several {

@@ -40,7 +40,7 @@ func loading(recs []result.Record) []result.Record {
 	return only(recs, func(r *result.Run) bool { return r.Loads() })
 }
 
-// atFullSpeed returns the runs that share a picture: a fixed rate says less.
+// atFullSpeed returns the runs that share a picture: runs at a fixed rate say less.
 func atFullSpeed(recs []result.Record) []result.Record {
 	return only(loading(recs), func(r *result.Run) bool { return r.Step == nil || r.Rate == 0 })
 }
@@ -109,7 +109,8 @@ func (b benchmark) verdicts() []string {
 	return out
 }
 
-// parts adds the benchmark's report. named adds the benchmark's title to those of its sections.
+// parts adds the benchmark's report. If named is set, the titles of its sections include the
+// benchmark's title.
 func (b benchmark) parts(d *document.Document, named bool) {
 	d.Say(false, b.verdicts()...)
 	of := onlyIf(named, ": "+b.title())

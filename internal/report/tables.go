@@ -100,7 +100,8 @@ func manyTables(recs []result.Record) (experiment, error) {
 	return p, nil
 }
 
-// tablesCost adds a cost as a sample. before is the number of tables open at the previous cost.
+// tablesCost adds a cost as a sample. before points to the number of tables that were open at the
+// previous cost.
 func (p *projection) tablesCost(v *view, server string, c *result.TablesCost, before *int) {
 	add := func(section string, at int, line string, figures ...float64) {
 		for i := range figures {

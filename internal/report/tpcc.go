@@ -138,8 +138,8 @@ func (p *projection) tpccParts() (out []document.Part) {
 	return out
 }
 
-// tpccProof has a row for each condition, with what each run found. Of several runs, only those in
-// which it doesn't hold say what was found.
+// tpccProof has a row for each condition, with what each run found. If there are several runs, only
+// the runs in which a condition doesn't hold say what was found.
 func (p *projection) tpccProof(names []string) *document.Table {
 	out := &document.Table{Header: append([]string{"condition"}, names...), Bad: map[int]bool{}}
 	if len(p.recs) > 1 {

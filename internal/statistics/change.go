@@ -37,8 +37,8 @@ func Value(f *float64) float64 {
 }
 
 // Over combines the values of several pairs: the medians of each side, and as the ratio the
-// geometric mean of the pairs' ratios. If that is undefined, as for values of 0, the ratio is that
-// of the medians.
+// geometric mean of the pairs' ratios. If the geometric mean is undefined, as for values of 0, the
+// ratio is the ratio of the medians.
 func Over(pairs [][2]float64) Versus {
 	var sides [2][]float64
 	var logs float64
@@ -89,7 +89,8 @@ const (
 )
 
 // NewChange compares a figure over pairs of runs. smaller means that the smaller figure is better.
-// splits, which may be nil, give one pair an interval, and several pairs a wider one.
+// splits may be nil. With splits, a single pair has an interval, and several pairs have a wider
+// one.
 func NewChange(pairs [][2]float64, smaller bool, splits []Split) Change {
 	c := Change{Versus: Over(pairs), Repeats: []Versus{}}
 	reversed := c.Reversed()
@@ -129,8 +130,8 @@ func Judge(b *Bounds) string {
 	return NoDifference
 }
 
-// Chance returns the p-value of the change by Student's t, against the variance of repeats pooled
-// over all cells or the cell's own, whichever is greater; NaN without repeats.
+// Chance returns the p-value of the change by Student's t, against the variance of repeats: the
+// variance pooled over all cells, or the cell's own if that is greater; NaN without repeats.
 func (c *Change) Chance(pooled SumOfSquares) float64 {
 	s2 := pooled.Variance()
 	if len(c.Repeats) > 1 {

@@ -21,7 +21,8 @@ type Line struct {
 // At returns the line's value.
 func (l Line) At(x float64) float64 { return l.Fixed + l.Slope*x }
 
-// FitLine fits a line to points; false with fewer than three, or with all at one x.
+// FitLine fits a line to points; false if there are fewer than three points, or all have the same
+// x.
 func FitLine(x, y []float64) (l Line, ok bool) {
 	n := float64(len(x))
 	mx, vx := MeanVariance(x)
@@ -58,7 +59,7 @@ type TablesFit struct {
 	Line
 }
 
-// TablesFits fits lines to the costs of a run. Figures that were not measured have none.
+// TablesFits fits lines to the costs of a run. A figure that was not measured has no line.
 func TablesFits(costs []result.TablesCost) (out []TablesFit) {
 	pss := func(c *result.TablesCost) float64 { return float64(c.PSSBytes) }
 	against := map[string]string{result.TablesCreated: "objects", result.TablesOpened: "opened", result.TablesIdle: "connections", result.TablesHeld: "connections"}

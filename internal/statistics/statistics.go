@@ -28,9 +28,9 @@ const (
 	BetweenRuns = "between runs"
 )
 
-// The block bootstrap: equal parts of the rows are drawn with replacement, in blocks of
-// neighbours, whose rates depend on each other. A block is longer than a checkpoint's
-// stall, and there are enough to draw from. A thousand rounds settle the second digit of a
+// The block bootstrap: equal parts of the rows are drawn with replacement, in blocks of neighbours,
+// because the rates of neighbours depend on each other. A block is longer than a checkpoint's
+// stall, and there are enough blocks to draw from. A thousand rounds settle the second digit of a
 // 95% interval; two hundred settle a variance to a tenth.
 const (
 	bootParts      = 100
@@ -54,8 +54,8 @@ func NewSplit(a, b result.Curve, rows int64) (s Split, ok bool) {
 	return s, true
 }
 
-// resample returns the sorted logarithms of the ratio of the two mean rates in rounds of
-// Künsch's moving block bootstrap (1989); nil if one is not a finite number. Blocks are
+// resample returns the sorted logarithms of the ratio of the two mean rates in rounds of Künsch's
+// moving block bootstrap (1989); nil if one of the logarithms is not a finite number. Blocks are
 // drawn for both runs together: a rate that falls equally in both adds nothing to the spread.
 func (s *Split) resample(rounds int) []float64 {
 	// A constant seed, so that the same records always give the same report.
@@ -81,7 +81,7 @@ func (s *Split) resample(rounds int) []float64 {
 
 // RatioBounds returns the 95% interval of the ratio of two mean rates, and the interval's basis:
 // WithinRuns or BetweenRuns. logs contains the logarithm of the ratio for each pair of runs. splits
-// contains the splits of these pairs, and may lack some.
+// contains the splits of these pairs, which may lack some pairs.
 //
 // With one pair, the interval is the percentile interval of the block bootstrap within the runs.
 // With several pairs, it is Student's interval of the logarithms, because percentiles of a
@@ -226,9 +226,9 @@ func Holm(p []float64) []float64 {
 }
 
 // Analysis of variance by least squares, for data that may be unbalanced. The sums of squares are
-// of type II (Yates 1934; Langsrud 2003): a factor's is what it explains beyond all terms that
-// don't contain it, an interaction's what it explains beyond all other terms. They don't depend on
-// the order of levels, and equal the classical sums for balanced data.
+// of type II (Yates 1934; Langsrud 2003): a factor's sum is what the factor explains beyond all
+// terms that don't contain it; an interaction's sum is what it explains beyond all other terms. The
+// sums don't depend on the order of levels, and equal the classical sums for balanced data.
 
 // An Observation is one value, with the index of its level of each factor.
 type Observation struct {
@@ -315,7 +315,8 @@ func leftBy(obs []Observation, size []int, terms []term) SumOfSquares {
 }
 
 // columnsOf returns the indicators of a term's levels except the first; for an interaction, their
-// products. Only the space that they span together with the terms they contain matters.
+// products. Only the space matters that they span together with the columns of the terms they
+// contain.
 func columnsOf(obs []Observation, size []int, t term) [][]float64 {
 	out := [][]float64{ones(len(obs))}
 	for _, f := range t {
@@ -373,9 +374,9 @@ func Effects(obs []Observation, size []int) [][]float64 {
 	return out
 }
 
-// leastSquares returns the least-squares coefficients of the columns for y; NaN for
-// a column that depends on those before it. A coefficient is that of the column's
-// part orthogonal to all others (Frisch and Waugh 1933).
+// leastSquares returns the least-squares coefficients of the columns for y; NaN for a column that
+// depends on earlier columns. A column's coefficient is computed from the part of the column that
+// is orthogonal to all others (Frisch and Waugh 1933).
 func leastSquares(columns [][]float64, y []float64) []float64 {
 	beta := make([]float64, len(columns))
 	var all space
@@ -403,9 +404,9 @@ func leastSquares(columns [][]float64, y []float64) []float64 {
 // A space is the span of columns, as an orthonormal basis.
 type space [][]float64
 
-// dependent is the threshold for a column's length after subtracting its projection
-// onto the others: a shorter remainder is rounding error. Indicators have lengths of
-// at least 1, and float64 errs by 1e-16 per operation.
+// dependent is the threshold for a column's length after subtracting its projection onto the
+// others: a shorter remainder counts as rounding error. Indicators have lengths of at least 1, and
+// float64 errs by 1e-16 per operation.
 const dependent = 1e-9
 
 // add extends the space by a column; it returns false if the column is already in it.

@@ -1,4 +1,4 @@
-// Package measure is the verbs that measure: `rowmill bench`, whose experiments are in
+// Package measure has the verbs that measure: `rowmill bench`, whose experiments are in
 // internal/experiment, and `report` and `compare`, whose documents are in internal/report. It
 // defines flags, shows progress, and writes records and reports.
 package measure
@@ -140,8 +140,8 @@ func (a benchmarks) benchInsertCommand() *cobra.Command {
 	return c
 }
 
-// complete fills in the defaults that depend on which flags were given, and refuses
-// flags that are of no use without another one.
+// complete fills in the defaults that depend on which flags were given, and refuses a flag that is
+// of no use without another flag.
 func (f *benchFlags) complete(flags *pflag.FlagSet) error {
 	s := &f.spec
 	if s.Readers > 0 && !flags.Changed("read-after") {
@@ -186,7 +186,7 @@ func announcement(s *experiment.Spec) string {
 	return fmt.Sprintf("inserts take at most %v%s, plus the time to prepare and to verify all rows", time.Duration(n)*s.MaxTime.D(), each)
 }
 
-// resumeInsert continues the interrupted run or search of a record, and makes the remaining ones.
+// resumeInsert continues the interrupted run or search of a record, and makes the remaining runs.
 func (a benchmarks) resumeInsert(ctx context.Context, f *benchFlags, given *pflag.FlagSet) error {
 	if err := onlyOwn(given, reportFlagNames...); err != nil {
 		return err

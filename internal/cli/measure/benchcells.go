@@ -25,12 +25,12 @@ type cellFlags struct {
 }
 
 const (
-	// defaultSpeedRows fit into any usual cache, so that the matrix shows the cost of
-	// operations without the disk.
+	// defaultSpeedRows is so small that the table fits into any usual cache: the matrix then shows the
+	// cost of operations without the disk.
 	defaultSpeedRows = 100_000
 	defaultSpeedTime = 10 * time.Second
-	// defaultSetRepeats is how often two settings are measured: a confidence interval
-	// from five pairs is a third wider than one from very many.
+	// defaultSetRepeats is how often two settings are measured: a confidence interval from five pairs
+	// is only a third wider than one from very many pairs.
 	defaultSetRepeats = 5
 )
 
@@ -40,7 +40,7 @@ func newCellFlags(verb string) *cellFlags {
 	return f
 }
 
-// define defines the flags before those of the verb alone.
+// define defines the flags of all cells, which come before the verb's own flags.
 func (f *cellFlags) define(flags *pflag.FlagSet) {
 	flags.IntSliceVar(&f.cells.Clients, "clients", []int{1, 2, 4, 8, 16}, "numbers of concurrent clients to measure with, `list`")
 	flags.Var(cli.CountOf(&f.spec.Rows), "rows", "rows that the table is filled with first, such as 100k or 10M")

@@ -82,7 +82,7 @@ func (a benchmarks) benchKeepCommand() *cobra.Command {
 	return c
 }
 
-// errInsertsFailed is returned if an insert failed, also where a retry inserted the rows.
+// errInsertsFailed is returned if an insert failed, even if a retry then inserted the rows.
 var errInsertsFailed = errors.New("inserts failed")
 
 func (a benchmarks) openSpecTable(ctx context.Context, s *experiment.Spec) (*maintain.Table, *target.DB, error) {

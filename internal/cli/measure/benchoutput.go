@@ -27,8 +27,8 @@ var reportFlagNames = []string{"html", "png", "md", "csv", "json"}
 // newRecord is the usual text of --out.
 const newRecord = "write the run record to this `file`, replacing it (default none)"
 
-// define defines the flags. record says what --out is, picture what --png draws, when
-// the files are written, and json what --json prints.
+// define defines the flags. In the help, record says what --out is, picture what --png draws, when
+// at which time the files are written, and json what --json prints.
 func (o *benchOutputs) define(flags *pflag.FlagSet, record, picture, when, json string) {
 	flags.StringVar(&o.record, "out", "", record)
 	flags.StringVar(&o.reports.html, "html", "", "write an HTML page with charts to this `file`"+when+" (default none)")

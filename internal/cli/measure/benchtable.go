@@ -81,8 +81,8 @@ func (a benchmarks) ownTable(ctx context.Context, f *benchFlags, flags *pflag.Fl
 	return f.spec.SetTable(table, auto)
 }
 
-// Learn replaces the values of a declaration by those learned from a sample: a table of this name,
-// by default the declared one, in the database sampled. url is the target of the run.
+// Learn replaces the values of a declaration by those learned from a sample of the table called
+// name, or else of the declared table, in the database sampled. url is the target of the run.
 func Learn(ctx context.Context, app *cli.App, table *experiment.TableSpec, url, sampled, name string) (err error) {
 	d, err := table.Declared(url)
 	if err != nil {

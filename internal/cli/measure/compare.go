@@ -138,8 +138,8 @@ func (a comparisons) compare(ctx context.Context, f compareFlags, paths []string
 	return judge(c.Regression(f.threshold))
 }
 
-// judge returns the error of a regression, as described, and otherwise err, with the exit code of
-// what it can't tell.
+// judge returns the error of a regression, as described, if there is one. Otherwise it returns err,
+// with the exit code for an unknown result if err says that there is no answer.
 func judge(regression string, err error) error {
 	if regression != "" {
 		return engine.Classed(cli.ErrRegression, errors.New(regression))

@@ -61,7 +61,8 @@ func fitInterval(flags *pflag.FlagSet, s *experiment.Spec) {
 	}
 }
 
-// onlyOwn refuses flags that --resume takes from the record. own are the others.
+// onlyOwn refuses flags that --resume takes from the record. own are the flags that the user may
+// give with --resume.
 func onlyOwn(flags *pflag.FlagSet, own ...string) (err error) {
 	flags.Visit(func(f *pflag.Flag) {
 		if err == nil && f.Name != "resume" && !slices.Contains(own, f.Name) {

@@ -60,7 +60,8 @@ func (l *lines) End(result.Summary) {}
 
 func (l *lines) Note(text string) { l.print(text) }
 
-// runLines are the progress of an experiment of many short runs: a line for each that has ended.
+// runLines returns the progress for an experiment of many short runs: one line for each run that
+// has ended.
 func (a benchmarks) runLines(line func(result.Summary) string) func(context.Context) progress {
 	return func(context.Context) progress { return &runLines{lines{w: a.Stderr}, line} }
 }

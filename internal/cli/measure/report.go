@@ -69,7 +69,8 @@ func ReportCommand(app *cli.App) *cobra.Command {
 	return c
 }
 
-// endings are the endings of file names that tell a format, with the flag that writes it, if any.
+// endings are endings of file names that tell a format, each with the flag that writes the format,
+// if there is one.
 var endings = map[string]string{".html": "--html", ".htm": "--html", ".png": "--png", ".md": "--md", ".csv": "--csv", ".json": "", ".jsonl": "--out",
 	".svg": "", ".pdf": "", ".jpg": "", ".jpeg": "", ".gif": "", ".webp": ""}
 
@@ -89,7 +90,7 @@ func (f reportFlags) outputs() []output {
 	}
 }
 
-// check refuses outputs that can't be written, or that would replace each other or a file that is
+// check refuses an output that can't be written, or that would replace another output or a file to
 // read. record is the file of --out, or "". command is the start of the command line for the hint.
 func (f reportFlags) check(command, record string, read ...string) error {
 	if record == "-" {

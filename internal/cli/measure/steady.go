@@ -11,7 +11,7 @@ import (
 )
 
 // Defaults: a commit every tenth of a second detects every stall of that length, and is a
-// negligible load for a server. With intervals of 10 s, the record of a day has about 25 MB.
+// negligible load for a server. With intervals of 10 s, a day's record has about 25 MB.
 const (
 	steadyFor      = 24 * time.Hour
 	steadyRate     = 100

@@ -1,5 +1,5 @@
 // Package capacity reports searches for the highest rate that a table takes with a response time
-// within its limit: each search's trials, its result, and what makes that doubtful.
+// within its limit: each search's trials, its result, and what makes the result doubtful.
 //
 //	searches := capacity.Searches(recs)
 //	doc.Say(true, capacity.Findings(searches)...)
@@ -72,8 +72,8 @@ func (c *Search) finding() string {
 	return s
 }
 
-// Findings describes the result of each search, and compares the capacities of a rolling
-// and a plain table, and those of repeats by their medians.
+// Findings describes the result of each search, and compares the capacities of a rolling and a
+// plain table. Repeats are compared by their medians.
 func Findings(cs []Search) []string {
 	var out []string
 	rates := map[string][]float64{}

@@ -61,7 +61,7 @@ func (s *svg) Stroke(pts []XY, p Pen) {
 	s.WriteString(`"/>`)
 }
 
-// titled ends an element, with a description for the reader who points at it.
+// titled ends an element. It adds a description, which the reader sees on pointing at the element.
 func (s *svg) titled(element, tip string) {
 	if tip == "" {
 		s.WriteString("/>")
@@ -115,7 +115,8 @@ type Style struct {
 }
 
 // Palette has the colours of Okabe and Ito (2008), which people with any common colour blindness
-// can distinguish, without yellow, which is too faint on white. Dark is for dark backgrounds.
+// can distinguish. It lacks their yellow, which is too faint on white. Dark is for dark
+// backgrounds.
 var Palette = []struct{ Light, Dark string }{
 	{"#0072b2", "#56b4e9"}, // blue
 	{"#d55e00", "#ff8a3d"}, // vermilion
@@ -133,7 +134,7 @@ func (s Style) Dash() string { return strings.Trim(fmt.Sprint(s.Dashes), "[]") }
 // Paint is the name of the colour, as a class of the page.
 func (s Style) Paint() string { return s.paint() }
 
-// The palette indexes of the first run of each layout. Other runs have the following colours.
+// The palette indexes of the first run of each layout. Other runs have the colours after these.
 const (
 	RollingColour = 0
 	PlainColour   = 1

@@ -508,8 +508,8 @@ func (p *plotArea) clear(place Box) bool {
 	return true
 }
 
-// niceTicks puts up to so many ticks at multiples of 1, 2 or 5 times a power of ten, labelled 250k,
-// 1M.
+// niceTicks puts at most that many ticks at multiples of 1, 2 or 5 times a power of ten, labelled
+// 250k, 1M.
 func niceTicks(lo, hi float64, most int) []Tick {
 	if hi <= lo {
 		return nil
@@ -528,8 +528,8 @@ func niceTicks(lo, hi float64, most int) []Tick {
 	return out
 }
 
-// decadeTicks puts ticks at 1, 2 and 5 times each power of ten, or at the powers
-// alone if there are many, or room for few.
+// decadeTicks puts ticks at 1, 2 and 5 times each power of ten, or only at the powers if there are
+// many powers, or room for few ticks.
 func decadeTicks(lo, hi float64, most int) []Tick {
 	var out []Tick
 	parts := []float64{1, 2, 5}
@@ -546,8 +546,8 @@ func decadeTicks(lo, hi float64, most int) []Tick {
 	return out
 }
 
-// A line is rough if it has enough points, a wide range in units of its mean, and enough passes of
-// the mean.
+// A line is rough if it has enough points, a wide range as a multiple of its mean, and crosses its
+// mean often enough.
 const (
 	fewestSmoothed = 48
 	roughness      = 0.1
@@ -555,8 +555,8 @@ const (
 )
 
 // Smoothed returns the moving mean, over about one wave, of a line that goes up and down
-// repeatedly, e.g. the rate of a table whose indexes grow with each period; nil for other lines,
-// whose turns a mean would blur.
+// repeatedly, e.g. the rate of a table whose indexes grow with each period; nil for other lines: a
+// mean would blur their turns.
 func Smoothed(y []float64) []float64 {
 	mean, low, high := 0.0, math.Inf(1), math.Inf(-1)
 	for _, v := range y {

@@ -127,8 +127,9 @@ func (t *Table) AddKnown(cells ...string) {
 	t.Add(cells...)
 }
 
-// Columns are the facts of several runs. Text shows those of the runs in Shown one after
-// the other, with what all share at the end; other formats show all side by side.
+// Columns are the facts of several runs. Text shows the facts of the runs in Shown one run after
+// the other, and at the end the facts that all runs share. Other formats show all runs side by
+// side.
 type Columns struct {
 	Labels []string
 	Titles []string
@@ -305,7 +306,7 @@ func Either(is bool, yes, no string) string {
 	return no
 }
 
-// IfAny formats a figure; 0 means that there is none, and is formatted as "".
+// IfAny formats a figure; 0 means that there is no figure, and is formatted as "".
 func IfAny[N int | int64 | float64](n N, format func(N) string) string {
 	if n <= 0 {
 		return ""
@@ -321,8 +322,8 @@ func IfKnown[N any](n *N, format func(N) string) string {
 	return format(*n)
 }
 
-// Distinct names n things by the first of several kinds of names that are distinct and not empty,
-// or by the last kind and a number.
+// Distinct names n things. It uses the first of several kinds of names that gives each thing a
+// distinct name, which isn't empty; otherwise the last kind, with a number.
 func Distinct(n int, kinds ...func(i int) string) []string {
 	out := make([]string, n)
 	for _, name := range kinds {
@@ -352,8 +353,8 @@ func WriteJSON(w io.Writer, v any) error {
 	return nil
 }
 
-// CSV writes the document's Sheet by RFC 4180: a header, whose names have the units, and a line for
-// each row. Numbers are plain; unknown figures are empty.
+// CSV writes the document's Sheet by RFC 4180: a header, in which the names include the units, and
+// a line for each row. Numbers are plain; unknown figures are empty.
 func (d *Document) CSV(w io.Writer) error {
 	t := d.Sheet()
 	out := csv.NewWriter(w)

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// The parts of the page. uPlot is version 1.6.32 from the npm registry, vendored
-// unmodified with its licence, which a page with its charts includes.
+// The parts of the page. uPlot is version 1.6.32 from the npm registry, vendored unmodified with
+// its licence. A page with uPlot's charts includes the licence.
 //
 //go:embed assets
 var assets embed.FS

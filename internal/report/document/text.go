@@ -38,8 +38,8 @@ func (d *Document) Text(w io.Writer) error {
 type TextWriter struct {
 	out strings.Builder
 	gap bool
-	// Width is the width of wrapped lines, in columns; 0 means no limit. Others are cut to
-	// it if cut is set.
+	// Width is the width of wrapped lines, in columns; 0 means no limit. If cut is set, lines that
+	// aren't wrapped are cut to Width.
 	Width int
 	Cut   bool
 }

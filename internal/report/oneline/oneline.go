@@ -29,8 +29,8 @@ type Progress struct {
 	pace result.Pace
 }
 
-// Header returns the header of the columns. Where a rate is requested, times are response times,
-// from when an operation was due, else service times.
+// Header returns the header of the columns. If a rate is requested, times are response times, which
+// count from when an operation was due; else they are service times.
 func (l *Progress) Header() string {
 	times := document.Either(l.Run.Rate > 0, "response", "service")
 	return fmt.Sprintf(lineColumns, "elapsed", "rows", "done", "rows/s", "p99 "+times, "max "+times, "left")
@@ -86,10 +86,10 @@ var ibenchColumns = []string{
 // IbenchHeader returns the header line of these columns.
 func IbenchHeader() string { return strings.Join(ibenchColumns, "\t") }
 
-// Ibench formats the insert benchmark's interval lines of one run, for all clients
-// together. Columns i_ are for the interval, t_ for the run so far: seconds, inserted and
-// deleted rows and queries per second, then totals. Columns max_ are the longest response times
-// in the interval in microseconds, from the intended start if a rate was requested.
+// Ibench formats the insert benchmark's interval lines of one run, for all clients together.
+// Columns i_ are for the interval, t_ for the run so far: the seconds; inserted rows, deleted rows
+// and queries, each per second; then their totals. Columns max_ are the longest response times in
+// the interval in microseconds, from the intended start if a rate was requested.
 type Ibench struct {
 	deleted, queries, retries, retriedDeletes, retriedQueries int64
 }

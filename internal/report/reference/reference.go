@@ -41,8 +41,9 @@ type Beside struct {
 	Published float64  `json:"published"`
 	Low       float64  `json:"low,omitempty"`
 	High      float64  `json:"high,omitempty"`
-	// OursToFirst and PublishedToFirst are the ratios to the first figure of the same unit from the
-	// same source: rates of different machines are not comparable, ratios are.
+	// OursToFirst and PublishedToFirst are the ratios of our figure, and of the published figure, to
+	// the first one with the same unit and source: ratios are comparable between different machines,
+	// rates are not.
 	OursToFirst      *float64 `json:"ours_to_first"`
 	PublishedToFirst float64  `json:"published_to_first"`
 	Source           string   `json:"source"`
@@ -68,8 +69,8 @@ type CheckVerdict struct {
 	Why string `json:"why"`
 }
 
-// Results compares the runs of each experiment with its published results. Of a repeated
-// run, the last record that came to its end counts.
+// Results compares the runs of each experiment with its published results. If a run was repeated,
+// its last record that came to its end counts.
 func Results(recs []result.Record) []Result {
 	type key struct {
 		name  string

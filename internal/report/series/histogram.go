@@ -11,8 +11,8 @@ const perDecade = 10
 
 // Histogram returns the outline of a histogram of an operation's latencies over all intervals of
 // some runs: latencies in microseconds, and the share of operations in the bar that begins or ends
-// there. Latencies count from when an operation was due, if a rate was asked for. It is empty
-// without operations, and if one of the recorded histograms is damaged.
+// there. Latencies count from when an operation was due, if a rate was asked for. Both lists are
+// empty if there are no operations, or if one of the recorded histograms is damaged.
 func Histogram(recs []*result.Record, op string) (latencies, shares []float64) {
 	var m result.Merger
 	for _, r := range recs {

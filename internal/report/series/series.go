@@ -1,5 +1,5 @@
-// Package series turns the intervals of a run into points for charts: at most maxPoints of each
-// figure, with the extremes of the intervals that a point stands for. A page's script draws its
+// Package series turns the intervals of a run into points for charts: at most maxPoints for each
+// figure, each with the extremes of the intervals that it stands for. A page's script draws its
 // Page.
 //
 //	page := series.Page{Runs: []series.Run{series.NewRun(series.Source{Record: rec, Summary: &sum, Curve: rec.Curve()})}}
@@ -116,8 +116,8 @@ type Counter struct {
 	Telling bool `json:"telling,omitempty"`
 }
 
-// limits maps counters to those that bound them, drawn in one chart: they show when an index
-// outgrows the cache.
+// limits maps a counter to another counter that bounds it. Both are drawn in one chart, which shows
+// when an index outgrows the cache.
 var limits = map[string]string{
 	"cache_used_bytes":     "cache_bytes",
 	"cache_dirty_bytes":    "cache_bytes",
@@ -136,7 +136,8 @@ var perRow = []struct{ of, name, unit, help string }{
 	{"disk_write_bytes", "disk_write_bytes_per_row", "bytes/row", "written to the disk for each inserted row"},
 }
 
-// rank is the place of a counter among the telling ones, also of one of several servers.
+// rank is the place of a counter in the list telling, also if the counter is one of several
+// servers.
 func rank(name string, telling []string) int {
 	return (slices.Index(telling, name[strings.LastIndex(name, "/")+1:]) + len(telling) + 1) % (len(telling) + 1)
 }
@@ -290,16 +291,18 @@ func LongestStalls(stalls []result.Stall, n int) []result.Stall {
 	return out
 }
 
-// The number of points of a rate over rows: that of the run's course, but at most fineWindows,
-// or longWindows if each window still contains longEnough intervals.
+// Limits of the number of points of a rate over rows. It is the number of points of the run's
+// course, but at most fineWindows, or longWindows if each window still contains longEnough
+// intervals.
 const (
 	fineWindows = 200
 	longWindows = 600
 	longEnough  = 20
 )
 
-// rates returns the rate over equal parts of the rows, and over intervals. A run of few intervals
-// has the former for both axes: its marks give more detail.
+// rates returns the rate over equal parts of the rows, and over intervals. For a run of few
+// intervals, both axes show the rate over parts of the rows: the run's marks give more detail than
+// its intervals.
 func (v *Source) rates(bs []Bucket) Rates {
 	var d Rates
 	most := fineWindows
@@ -404,8 +407,8 @@ func millionths(f float64) float64 {
 	return f
 }
 
-// add appends a position, further than the last one: charts need increasing positions,
-// and an interval without rows ends where it began.
+// add appends a position, at least a little beyond the last one. Charts need increasing positions,
+// but an interval without rows ends where it began.
 func (a Axis) add(f float64) Axis {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		f = 0
@@ -449,7 +452,7 @@ func Parts(ivs []result.Interval, rows float64, n int) []Bucket {
 
 func (b Bucket) last() *result.Interval { return &b[len(b)-1] }
 
-// Rate returns the rows per second; NaN if they took no time.
+// Rate returns the rows per second; NaN if the bucket took no time.
 func (b Bucket) Rate() float64 {
 	var rows int64
 	var secs float64
@@ -511,8 +514,8 @@ func (b Bucket) counter(name string) spread {
 }
 
 // Latency returns the distribution of an operation over the bucket; ok is false if nothing was
-// measured. Percentiles are of the merged histograms; if one can't be decoded, the
-// highest of the intervals, which never makes a server look better.
+// measured. Percentiles are computed from the merged histograms. If a histogram can't be decoded,
+// they are the highest percentiles of the intervals, which never makes a server look better.
 func (b Bucket) Latency(m *result.Merger, op string, of func(*result.Interval) map[string]result.Histogram) (out result.Latency, ok bool) {
 	m.Reset()
 	damaged := false

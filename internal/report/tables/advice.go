@@ -11,7 +11,8 @@ import (
 	"github.com/rowmill/rowmill/internal/report/document"
 )
 
-// Ranked writes the tables of a database as a table: what each is, and what its inserts wait for.
+// Ranked writes the tables of a database as a table: what kind of table each is, and what its
+// inserts wait for.
 func Ranked(w io.Writer, tables []advise.Ranked, where string) error {
 	t := document.TextWriter{Width: planWidth}
 	t.Line("Tables on %s, first those whose inserts read the most pages from disk", where)
@@ -38,7 +39,7 @@ func Ranked(w io.Writer, tables []advise.Ranked, where string) error {
 	return t.Flush(w)
 }
 
-// Findings writes what slows down a server's inserts, each finding with its evidence and its
+// Findings writes what slows down a server's inserts, and for each finding the evidence and the
 // remedy.
 func Findings(w io.Writer, all []advise.Finding, where string, columns int) error {
 	t := document.TextWriter{Width: planWidth}

@@ -1,6 +1,6 @@
 // Package tables writes what rowmill says of tables in use: their status, the plan for one, the
-// slow ones of a database, what hinders a server's inserts, and what machines for a table cost.
-// Its input is data of other packages, e.g. of internal/maintain; it opens no database.
+// slow ones of a database, what hinders a server's inserts, and what machines for a table cost. Its
+// input is data of other packages, such as internal/maintain; it opens no database.
 //
 //	err := tables.Status(os.Stdout, status, 80)
 package tables
@@ -83,8 +83,8 @@ func statusHead(t *document.TextWriter, s *maintain.Status) {
 	t.Line("size      %s, about %s in %s", figures.Bytes(s.Bytes), figures.Plural(s.Rows, "row", "rows"), figures.Plural(len(s.Periods), "period", "periods"))
 }
 
-// statusPeriods lists the periods, oldest first, long sequences of similar ones in one line. On a
-// narrow terminal the end of each period is omitted: it is the beginning of the next.
+// statusPeriods lists the periods, oldest first, with one line for a long sequence of similar
+// periods. On a narrow terminal the end of each period is omitted: it is the beginning of the next.
 func statusPeriods(s *maintain.Status, width int) *document.Table {
 	c := &document.Table{Header: []string{"PERIOD", "FROM", "TO", "STATE", "ROWS", "SIZE", "ARCHIVE"}}
 	for i := 0; i < len(s.Periods); {
