@@ -281,7 +281,7 @@ func loadError(ctx context.Context, err error, next string) error {
 	return cli.Stopped(ctx, err, "%s", next)
 }
 
-// stoppedHint is the hint after an interrupted load, last is the outcome of the load's last source.
+// stoppedHint is the hint after an interrupted load. last is the outcome of the load's last source.
 func stoppedHint(last ingest.Outcome, source, spool string) string {
 	switch {
 	case last.Lost > 0:
