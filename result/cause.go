@@ -14,8 +14,8 @@ import (
 type Cause struct {
 	Name string `json:"name"`
 	What string `json:"what"`
-	// Figure is the name of the record's figure, if the cause is based on one: an
-	// interval has the cause if it is above Threshold, or below it if Low is set.
+	// Figure is the name of the record's figure, if the cause is based on one: an interval has the
+	// cause if the figure is above Threshold, or below it if Low is set.
 	Figure    string  `json:"figure,omitempty"`
 	Unit      string  `json:"unit,omitempty"`
 	Threshold float64 `json:"threshold"`

@@ -34,7 +34,7 @@ type LeftOut struct {
 	Why    string `json:"why"`
 }
 
-// Valid reports whether each of the run's levels is one of its factor's.
+// Valid reports whether each of the run's levels is a level of its factor.
 func (c *Cell) Valid() bool {
 	return slices.EqualFunc(c.Factors, c.Levels, func(f Factor, level string) bool { return slices.Contains(f.Levels, level) })
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/rowmill/rowmill/internal/figure"
 )
 
-// A Disk is one job of `bench disk`: requests of one kind to a file of rowmill's own, whose rows
-// count requests.
+// A Disk is one job of `bench disk`: requests of one kind to a file of rowmill's own. The rows of
+// its record count requests.
 type Disk struct {
 	// Kind is one of the constants below.
 	Kind string `json:"kind"`
@@ -213,8 +213,9 @@ func (m *MeasuredDisk) At(bytes float64, depth int) DiskReads {
 	return best
 }
 
-// Share compares a server's reads per second, of the given size and by so many clients, with those
-// of the disk: "92% of the 100 random reads/s of 8 KiB that this disk did at queue depth 1".
+// Share compares a server's reads per second, of the given size and by the given number of clients,
+// with the disk's own reads: "92% of the 100 random reads/s of 8 KiB that this disk did at queue
+// depth 1".
 func (m *MeasuredDisk) Share(perSecond, bytes float64, clients int) string {
 	at, most := m.At(bytes, clients), m.At(bytes, math.MaxInt)
 	text := fmt.Sprintf("%s of the %s random reads/s of %s that this disk did at queue depth %d", figure.Percent(perSecond/at.PerSecond), figure.Rounded(at.PerSecond),

@@ -188,8 +188,8 @@ type Interval struct {
 	NewRows int64 `json:"new_rows"`
 	// HeldRows counts the rows in tables of constant size, including those in flight.
 	HeldRows int64 `json:"held_rows,omitempty"`
-	// Marks are moments within the interval, as [rows so far, elapsed seconds], one
-	// for each hundredth of the requested rows reached.
+	// Marks are moments within the interval, as [rows so far, elapsed seconds], one when each
+	// hundredth of the requested rows was reached.
 	Marks [][2]float64 `json:"marks,omitempty"`
 	// Latency is the service time by operation; Response is measured from the
 	// intended start, if a rate was requested.
@@ -215,7 +215,7 @@ type Interval struct {
 	Costs []TablesCost `json:"costs,omitempty"`
 }
 
-// A Tally contains the operations of a load beside the main one in an interval.
+// A Tally contains the operations that a load beside the main load did in an interval.
 type Tally struct {
 	// Rows counts the rows of acknowledged operations; a query counts as one.
 	Rows    int64 `json:"rows"`
@@ -276,7 +276,7 @@ func (r *Record) Add(iv Interval) {
 	r.Intervals = append(r.Intervals, iv)
 }
 
-// Join returns one interval for this and the next one.
+// Join returns one interval for this interval and the next.
 func (iv *Interval) Join(next *Interval) (Interval, error) {
 	out, share := *next, iv.Seconds/max(iv.Seconds+next.Seconds, 1e-9)
 	out.Seconds += iv.Seconds
@@ -384,7 +384,7 @@ type Outcomes struct {
 	Disk   *DiskSummary   `json:"disk,omitempty"`
 }
 
-// Done is the total of a load beside the main one over the whole run.
+// Done is the total of a load beside the main load over the whole run.
 type Done struct {
 	Operations    int64   `json:"operations"`
 	Rows          int64   `json:"rows"`
@@ -481,8 +481,8 @@ type Client struct {
 	Bound bool `json:"bound"`
 }
 
-// Server is the usage of the server's process, if it is visible; that of an embedded
-// engine is part of the client's.
+// Server is the usage of the server's process, if it is visible; the usage of an embedded engine is
+// part of the client's.
 type Server struct {
 	CPUSeconds *float64 `json:"cpu_seconds"`
 }

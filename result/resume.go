@@ -77,8 +77,8 @@ func (r *Record) Last() time.Time {
 // recentIntervals is the number of intervals whose rate is used by Unrecorded.
 const recentIntervals = 3
 
-// Unrecorded estimates the time, in seconds, of rows that are in the table but in no
-// interval: those of the interval that was cut off.
+// Unrecorded estimates the time, in seconds, of rows that are in the table but in no interval: the
+// rows of the interval that was cut off.
 func (r *Record) Unrecorded(rows int64) float64 {
 	if rows <= 0 {
 		return 0

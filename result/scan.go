@@ -75,7 +75,7 @@ func ScanPoints(recs ...*Record) []ScanPoint {
 	return out
 }
 
-// scanSeconds returns the time of one of at least two points; NaN with fewer.
+// scanSeconds returns the time of one of the run's points; NaN if it has fewer than two.
 func (r *Record) scanSeconds(which func([]ScanPoint) ScanPoint) float64 {
 	if points := ScanPoints(r); len(points) > 1 {
 		return which(points).Seconds

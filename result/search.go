@@ -342,8 +342,8 @@ func (c *Capacity) conclude() {
 const (
 	// fewOperations is the minimum for a meaningful p99: ten lie beyond it.
 	fewOperations = 1000
-	// Writers that wait for the database for more than busyWriters of their time can't
-	// begin operations when due; below idleWriters, late ones are the client's fault.
+	// Writers that wait for the database for more than busyWriters of their time can't begin
+	// operations when due; below idleWriters, late operations are the client's fault.
 	busyWriters, idleWriters = 0.85, 0.5
 	// latePart is the share of late operations from which on the client is the cause.
 	latePart = overShare

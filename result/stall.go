@@ -64,9 +64,9 @@ func stallSeconds(ivs []Interval) float64 {
 	return sum
 }
 
-// Stalls returns the run's stalls in order; consecutive stalled intervals form one
-// stall. Each is explained by the events during it and by the figures that differ
-// most from the intervals around it.
+// Stalls returns the run's stalls in order; consecutive stalled intervals form one stall. Each
+// stall is explained by its events, and by the figures that differ most from the intervals around
+// it.
 func (r *Record) Stalls() []Stall {
 	medians := slow(r.Intervals)
 	var out []Stall
@@ -95,7 +95,7 @@ const (
 	stallChange  = 2
 )
 
-// stallWhy describes the differences between the intervals i to end and those around them.
+// stallWhy describes how the intervals i to end differ from the intervals around them.
 func (r *Record) stallWhy(i, end int, medians []float64) string {
 	var parts []string
 	var errs, retries int64

@@ -24,10 +24,10 @@ type SteadyGoal struct {
 // Location returns the run's time zone.
 func (g *SteadyGoal) Location() *time.Location { return time.FixedZone(g.Zone, g.UTCOffsetSeconds) }
 
-// Steadiness says when a constant load was below target, and what coincided with that, which is no
-// proof of a cause; docs/statistics.md has the definitions and their sources. An interval is below
-// target if its p99 exceeded the limit, or if too few rows were acknowledged: fewer than keptShare
-// of the rows due in the interval, less one batch for rounding at its ends.
+// Steadiness says when a constant load was below target, and what coincided with those times, which
+// is no proof of a cause; docs/statistics.md has the definitions and their sources. An interval is
+// below target if its p99 exceeded the limit, or if too few rows were acknowledged: fewer than
+// keptShare of the rows due in the interval, less one batch for rounding at its ends.
 type Steadiness struct {
 	Host       string  `json:"host,omitempty"`
 	Zone       string  `json:"zone,omitempty"`
@@ -101,7 +101,7 @@ func belowTarget(ivs []judged) iter.Seq2[int, int] {
 	return stretches(len(ivs), func(i int) bool { return ivs[i].below() })
 }
 
-// stretches yields the first index of each stretch with a condition, and the one after it.
+// stretches yields for each stretch with a condition its first index and the index after its last.
 func stretches(n int, has func(i int) bool) iter.Seq2[int, int] {
 	return func(yield func(from, to int) bool) {
 		for i := 0; i < n; i++ {

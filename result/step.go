@@ -226,7 +226,7 @@ func (r *Record) Buckets() map[string][]int64 {
 	return out
 }
 
-// UpTo counts the added values by upper bounds, and those above the last bound. A
+// UpTo counts the added values between upper bounds, and the values above the last bound. A
 // histogram bar that contains a bound counts as below it.
 func (m *Merger) UpTo(bounds []int64) []int64 {
 	out := make([]int64, len(bounds)+1)

@@ -86,7 +86,7 @@ func (r *Record) TablesCosts() (out []TablesCost) {
 	return out
 }
 
-// tables returns the result of a run of `bench tables`; nil for others.
+// tables returns the result of a run of `bench tables`; nil for other runs.
 func (s *Summary) tables(r *Record) *TablesSummary {
 	if r.Run.Tables == nil {
 		return nil

@@ -19,8 +19,8 @@ type TPCC struct {
 	Terminals  int    `json:"terminals"`
 	// Keying is set if terminals wait as users who type and think.
 	Keying bool `json:"keying,omitempty"`
-	// Nodes is the number of servers that share the work; 0 means 1. Each has all rows, or if Sharded
-	// those of some warehouses.
+	// Nodes is the number of servers that share the work; 0 means 1. Each server has all rows or, if
+	// Sharded, the rows of some warehouses.
 	Nodes   int  `json:"nodes,omitempty"`
 	Sharded bool `json:"sharded,omitempty"`
 	// Scale is the share of a warehouse's rows that were loaded, below 1 in tests.
@@ -54,7 +54,7 @@ type Condition struct {
 }
 
 // tpcc returns the result of a run of `bench tpcc`, from the rate before it is rounded; nil for
-// others.
+// other runs.
 func (s *Summary) tpcc(r *Record) *TPCCSummary {
 	if r.Run.TPCC == nil {
 		return nil

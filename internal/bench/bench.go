@@ -30,7 +30,7 @@ type Workload interface {
 	Background(ctx context.Context, event func(what, object string, began time.Time)) error
 }
 
-// A Client does operations. It is used by one goroutine.
+// A Client does operations. Only one goroutine uses it.
 type Client interface {
 	// Prepare prepares the next operation, of the given number of rows. It is not part of
 	// the operation's time.

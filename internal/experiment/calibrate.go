@@ -32,7 +32,7 @@ type Calibration struct {
 }
 
 // Calibrate measures a declared rolling table on private servers of the same kind as the table's
-// own, to predict the memory of so many connections.
+// own, to predict the memory of the given number of connections.
 func (e *Env) Calibrate(ctx context.Context, kind string, t *engine.Table, connections int) (*Calibration, error) {
 	connections = min(max(connections, leastConnections), mostConnections)
 	url, err := target.PrivateLike(kind)

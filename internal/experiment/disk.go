@@ -238,7 +238,7 @@ func ReadDisk(ctx context.Context, path string) (*result.MeasuredDisk, error) {
 	return m, nil
 }
 
-// otherDisk warns if a run's data is on another disk than the measured one, as far as both are
+// otherDisk warns if a run's data is on another disk than the one in m, as far as both disks are
 // known.
 func otherDisk(m *result.MeasuredDisk, machine result.Machine) []string {
 	if m == nil || m.Device == "" || machine.Disk == "" || m.Device == machine.Disk {

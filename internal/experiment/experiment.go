@@ -58,13 +58,13 @@ type Progress interface {
 
 // A Trial is one run of an experiment, or one search for a rate.
 type Trial struct {
-	// Spec is the trial's own, with one target and one layout. Whole is the Spec of the whole
+	// Spec is the trial's own Spec, with one target and one layout. Whole is the Spec of the whole
 	// experiment, which the record stores.
 	Spec, Whole *Spec
 	// Label is the trial's name in errors: "layout plain, repeat 2".
 	Label string
-	// Repeat counts the runs of a configuration from 1 to Repeats; both are 0 if there
-	// is only one. Side is the side of a comparison.
+	// Repeat counts the runs of a configuration from 1 to Repeats; both are 0 if the configuration has
+	// a single run. Side is the side of a comparison.
 	Repeat, Repeats int
 	Side            string
 	// Cell is the trial's cell in a matrix, Scenario its scenario; nil in other experiments.
@@ -166,8 +166,8 @@ func (e *Env) trials(ctx context.Context, all []Trial) ([]result.Record, error) 
 	return each(ctx, all, func(t Trial) string { return t.Label }, func(t Trial) ([]result.Record, error) { return e.insert(ctx, t) })
 }
 
-// each makes runs in order and returns the records of those that began. It stops at the
-// first failure, and after an interrupt. label names a run in an error.
+// each makes runs in order and returns the records of the runs that began. It stops at the first
+// failure, and after an interrupt. label names a run in an error.
 func each[T any](ctx context.Context, what []T, label func(T) string, run func(T) ([]result.Record, error)) (recs []result.Record, err error) {
 	for _, one := range what {
 		made, err := run(one)

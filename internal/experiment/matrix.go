@@ -213,8 +213,8 @@ func (m *MatrixPlan) order(cells []Trial) {
 	}
 }
 
-// ResumeMatrix plans the rest of the matrix of a record: its interrupted runs and those
-// that never began, and with retryFailed those that failed. It opens no database.
+// ResumeMatrix plans the rest of the matrix of a record: interrupted runs, runs that never began
+// and, with retryFailed, runs that failed. It opens no database.
 func ResumeMatrix(ctx context.Context, path string, retryFailed bool) (m *MatrixPlan, done []result.Record, err error) {
 	r, err := readResumption(ctx, path, Matrix)
 	if err != nil {
@@ -289,8 +289,8 @@ const manyFailures = 5
 // errRecord marks a failure to write the record.
 var errRecord = errors.New("the record can't be written")
 
-// Run makes the trials and returns their records after those that are done already.
-// After a failed run, it records the failure and continues with the next.
+// Run makes the trials and returns their records, after the records of trials that are already
+// done. After a failed run, it records the failure and continues with the next.
 func (m *MatrixPlan) Run(ctx context.Context, env *Env, done []result.Record) (recs []result.Record, err error) {
 	if recs = done; len(recs) > 0 {
 		env.Command = recs[0].Run.Command

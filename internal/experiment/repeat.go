@@ -96,7 +96,7 @@ func (r *Repetition) trials() (out []Trial) {
 	return out
 }
 
-// Run makes the runs in turn and returns the records of those that began.
+// Run makes the runs in turn and returns the records of the runs that began.
 func (r *Repetition) Run(ctx context.Context, env *Env) ([]result.Record, error) {
 	return env.trials(ctx, r.trials())
 }

@@ -48,8 +48,8 @@ func readResumption(ctx context.Context, path, workload string) (r *Resumption, 
 	return r, r.Spec.Validate()
 }
 
-// ResumeInsert plans the rest of the insert experiment of a record, and refuses one
-// that can't be continued. It opens no database.
+// ResumeInsert plans the rest of the insert experiment of a record, and refuses an experiment that
+// can't be continued. It opens no database.
 func ResumeInsert(ctx context.Context, path string) (*Resumption, error) {
 	r, err := readResumption(ctx, path, Insert)
 	if err != nil {

@@ -166,7 +166,7 @@ func (s *Seed) UnmarshalText(text []byte) error {
 	return err
 }
 
-// Target returns the target of a Spec with exactly one.
+// Target returns the only target of a Spec.
 func (s *Spec) Target() string { return s.Targets[0] }
 
 func (s *Spec) encoded() json.RawMessage {

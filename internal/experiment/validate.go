@@ -110,7 +110,7 @@ func (s *Spec) Validate() error {
 	return validate()
 }
 
-// validateTargets requires at least one target and at most so many as most. All must differ, and an
+// validateTargets requires at least one target, and not more than most. All must differ, and an
 // engine must be able to open each.
 func (s *Spec) validateTargets(most int) error {
 	for _, t := range s.Targets {

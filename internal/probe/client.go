@@ -22,8 +22,9 @@ const (
 )
 
 // clientSource reads figures of this process: its CPU time from the operating system, the others
-// from the Go runtime. The runtime's histograms have four buckets per power of two. A delay is the
-// upper end of its bucket, so up to 25% too high; a pause is the middle of its bucket, within 13%.
+// from the Go runtime. The runtime's histograms have four buckets per power of two. A delay is
+// recorded as the upper end of its bucket, up to 25% too high; a pause as the middle of its bucket,
+// at most 13% off.
 type clientSource struct {
 	samples        []metrics.Sample
 	pauses, delays []uint64 // counts of the previous sample

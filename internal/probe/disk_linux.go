@@ -22,7 +22,7 @@ func (d devNumber) String() string {
 	return fmt.Sprintf("%d:%d", unix.Major(uint64(d)), unix.Minor(uint64(d)))
 }
 
-// anonymous reports whether the number is that of a file system without a device of its own.
+// anonymous reports whether the number belongs to a file system without a device of its own.
 func (d devNumber) anonymous() bool { return unix.Major(uint64(d)) == 0 }
 
 func statDevice(path string) (holder, itself devNumber, err error) {

@@ -243,8 +243,8 @@ func processClock(pid int) (seconds float64, err error) {
 	return float64(ts.Nano()) / 1e9, err
 }
 
-// ProcessCPU returns the user and system CPU time, in seconds, that a process has used; also of one
-// that has ended, until it is waited for.
+// ProcessCPU returns the user and system CPU time, in seconds, that a process has used, even a
+// process that has ended and wasn't waited for yet.
 func ProcessCPU(pid int) (seconds float64, err error) {
 	s, err := readProcessStat(filepath.Join(hostSystem().proc, strconv.Itoa(pid)))
 	return s.ticks / userHZ, err

@@ -99,7 +99,7 @@ func newPoller(ctx context.Context, db engine.Counters) *poller {
 }
 
 // poll executes each query until ctx ends. Each channel has room for one element, and at most one
-// query is in progress, so that poll never blocks on them forever.
+// query is in progress, so that the channels never block poll forever.
 func (p *poller) poll(ctx context.Context, db engine.Counters) {
 	defer close(p.done)
 	for {

@@ -50,8 +50,7 @@ type Comparison struct {
 	detailed bool     // configurations, each with a chart and a table of figures
 }
 
-// A CellChange compares one figure, in Unit, of the cell Name in B with that of the cell Against in
-// A.
+// A CellChange compares one figure, in Unit, between the cell Name in B and the cell Against in A.
 type CellChange struct {
 	Name    string `json:"name"`
 	Against string `json:"against"`
@@ -285,9 +284,9 @@ func (c *CellChange) undecided(threshold float64) bool {
 // hides reports whether the interval is so wide that it would hide a loss of half the rate.
 func (c *CellChange) hides() bool { return c.Interval.High >= 2**c.Ratio }
 
-// Regression describes a loss that is shown and exceeds the threshold, a fraction: of all cells
-// together, or of the worst cell. It returns "" without such a loss, and for a threshold below 0.
-// The error is Unjudged if a cell can't be judged.
+// Regression describes a loss that is beyond doubt and exceeds the threshold, a fraction: of all
+// cells together, or of the worst cell. It returns "" without such a loss, and for a threshold
+// below 0. The error is Unjudged if a cell can't be judged.
 func (c *Comparison) Regression(threshold float64) (string, error) {
 	if threshold < 0 {
 		return "", nil

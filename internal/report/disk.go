@@ -17,9 +17,9 @@ const (
 	largeBlock = 256 << 10
 	// smallFile is a file that caches of controllers, hosts and disks may hold.
 	smallFile = 4e9
-	// beyond is the factor by which small requests may exceed the bandwidth of large ones by chance.
-	// elsewhere is the factor by which the device's bytes may differ from the job's: the two are read
-	// at different moments.
+	// beyond is the factor by which small requests may exceed the bandwidth of large requests by
+	// chance. elsewhere is the factor by which the device's bytes may differ from the job's: the two
+	// are read at different moments.
 	beyond, elsewhere = 1.2, 1.5
 	// heldBack is the share of the time for which a control group had used up its CPU quota.
 	heldBack = 0.05
@@ -197,7 +197,7 @@ func diskDoubts(p *projection) (out []document.Note) {
 	return out
 }
 
-// few names the first three, and counts the others.
+// few joins the first three names, and counts the others.
 func few(names []string) string {
 	const shown = 3
 	if more := len(names) - shown; more > 0 {

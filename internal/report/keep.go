@@ -41,7 +41,7 @@ func NewKeepFigures(rec *result.Record) *KeepFigures {
 // JSON writes the figures.
 func (f *KeepFigures) JSON(w io.Writer) error { return document.WriteJSON(w, f) }
 
-// mostStalls is the maximum number of stalls listed, the longest ones.
+// mostStalls is the maximum number of stalls listed. The longest stalls are listed.
 const mostStalls = 10
 
 // Text writes the figures as lines, and the stalls as a table.

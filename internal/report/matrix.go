@@ -72,7 +72,7 @@ type Effect struct {
 	Factor string `json:"factor"`
 	Level  string `json:"level"`
 	Base   string `json:"base"`
-	// Ratio is the geometric mean of the rates relative to those of Base, all else being equal; if
+	// Ratio is the geometric mean of the rates relative to the rates of Base, all else being equal; if
 	// cells are missing, it is fitted without interactions. Ratio is null if it can't be separated
 	// from the effects of other choices.
 	Ratio *float64 `json:"ratio"`
@@ -199,8 +199,8 @@ func (m *Matrix) rated() []*gridCell {
 	return m.cells[:n]
 }
 
-// beside returns the rate of the cell that has the given level of a factor and else the levels of
-// c; NaN without such a cell.
+// beside returns the rate of the cell that has the given level of a factor, and the levels of c
+// otherwise; NaN if there is no such cell.
 func (m *Matrix) beside(c *gridCell, factor int, level string) float64 {
 	levels := slices.Clone(c.levels)
 	levels[factor] = level

@@ -597,7 +597,7 @@ func rankOf(n document.Note) int { return map[bool]int{false: 1}[n.Serious] }
 // servers on purpose.
 var serverFlags = []string{"durability", "cache", "machine", "settings", "server"}
 
-// unlike describes how the contenders differ from the first, by one run of each.
+// unlike describes how the contenders differ from the first contender. It compares one run of each.
 func (p *projection) unlike() (out []string) {
 	for n := 1; n < len(p.contenders); n++ {
 		at := slices.Index(p.who, n)

@@ -190,7 +190,7 @@ func labels(recs []result.Record) []string {
 		func(i int) string { return recs[i].Run.Name + file(i) })
 }
 
-// charted returns the runs shown one by one: all except the trials of searches, if any.
+// charted returns the runs shown one by one: all runs except the trials of searches.
 func charted(recs []result.Record) []result.Record {
 	out := slices.DeleteFunc(slices.Clone(recs), func(r result.Record) bool { return r.IsTrial() })
 	if len(out) == 0 {
@@ -236,7 +236,7 @@ func (v *view) problems() []document.Note {
 	return out
 }
 
-// whole says when the rows of a run that is part of a longer one are verified; "" for other runs.
+// whole says when the rows of a run that is a part of a longer run are verified; "" for other runs.
 func (v *view) whole() string {
 	switch {
 	case v.rec.Run.Search != nil:
@@ -247,7 +247,7 @@ func (v *view) whole() string {
 	return ""
 }
 
-// midway reports whether the run is a step that others follow.
+// midway reports whether the run is a step that other steps follow.
 func (v *view) midway() bool {
 	s := v.rec.Run.Step
 	return s != nil && s.Number < s.Of
@@ -388,7 +388,7 @@ func ratios(vs []view) (out []string) {
 }
 
 // plainBeside returns the plain run of the same engine and preset, preferably from the same file;
-// nil without one.
+// nil if there is none.
 func plainBeside(vs []view, r *view) *view {
 	var found *view
 	for i := range vs {

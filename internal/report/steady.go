@@ -238,7 +238,8 @@ func (v *steadyView) worst() string {
 	return fmt.Sprintf("%s: %s below, p99 %s", w.Start.In(v.zone).Format("2 Jan 15:04"), percent(w.BelowShare()), micros(w.P99US))
 }
 
-// absent lists the causes that were recorded but never occurred, and those that were not recorded.
+// absent lists the causes that never occurred though recorded, and the causes that weren't
+// recorded.
 func (v *steadyView) absent() (out []document.Part) {
 	var never []string
 	for i := range v.s.Causes {

@@ -235,8 +235,8 @@ func (c *client) examines(p []byte) bool {
 	return kind != session.Other || c.answered != nil
 }
 
-// asks returns what a command asks for. A query is passed on if one of its shape was found not
-// worth splitting a moment ago.
+// asks returns what a command asks for. A query is passed on if a query of the same shape was found
+// not worth splitting a moment ago.
 func (c *client) asks(p []byte) (kind session.Kind, shape uint64) {
 	if c.front.o.Answer == nil {
 		return session.Other, 0
@@ -342,7 +342,7 @@ func (c *client) resume() error {
 	return c.respond()
 }
 
-// file passes on what the client sends for LOAD DATA LOCAL: packets up to an empty one.
+// file passes on what the client sends for LOAD DATA LOCAL: packets up to an empty packet.
 func (c *client) file() error {
 	for continued := false; ; {
 		size, err := c.copyPacket()
@@ -407,7 +407,7 @@ func (c *client) lost(err error) error {
 const lastWords = 100 * time.Millisecond
 
 // ended returns the error of a read or write: errGone if the other side has closed the connection.
-// If that is the server, it passes the server's last words on first.
+// If that side is the server, ended first passes on the server's last words.
 func (c *client) ended(err error) error {
 	if c.gone.Load() {
 		_ = c.server.SetReadDeadline(time.Now().Add(lastWords))

@@ -46,7 +46,7 @@ const (
 )
 
 // expected has the first packet of the response to each command. Commands that are not listed have
-// no response, or one that isn't followed: see silent and opaque.
+// no response, or their response isn't followed: see silent and opaque.
 var expected = [256]expectation{
 	mysqlwire.ComQuery: expectFirst, mysqlwire.ComStmtExecute: expectFirst, mysqlwire.ComBulkExecute: expectFirst,
 	mysqlwire.ComStmtPrepare: expectPrepared, mysqlwire.ComFieldList: expectFields, mysqlwire.ComStmtFetch: expectRows,

@@ -67,7 +67,8 @@ func (s *server) ask(text string) (*ownResult, error) {
 	return r, nil
 }
 
-// askRow runs a query of the front's own that has one row. Its errors are those of refusal.
+// askRow runs a query of the front's own that returns one row. Its errors are those that refusal
+// returns.
 func (s *server) askRow(text string) ([][]byte, error) {
 	r, err := s.ask(text)
 	if err == nil && len(r.rows) != 1 {

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// A session's goroutine waits for one of its two connections. The sweep looks at the other one: a
-// server that closes an idle connection, because it is stopped or the connection was killed, or a
-// client that leaves while pieces run.
+// A session's goroutine waits for one of its two connections. The sweep looks at the other
+// connection, because the server may close it while the session is idle (the server is stopped, or
+// the connection killed), or the client while pieces run.
 
 // sweepEvery is the longest time until a closed connection is noticed. Looking at one costs about a
 // microsecond.

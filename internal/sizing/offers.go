@@ -177,9 +177,9 @@ func times(n int) string {
 	return fmt.Sprintf("%d x ", n)
 }
 
-// promise computes the rate of an offer: the measured one, unless fewer processors, reads from
-// disk, or the disk's bandwidth allow less. More processors than in the measurement don't increase
-// the promise.
+// promise computes the rate of an offer: the measured rate, unless fewer processors, reads from
+// disk, or the disk's bandwidth allow only a lower one. More processors than in the measurement
+// don't increase the promise.
 func (d *Demand) promise(f *Offer, rate float64, cpus int, pages, reads, mbps float64) {
 	f.Rate, f.Limit = rate, "as measured"
 	if d.Cores > 0 && cpus < d.Cores {

@@ -83,9 +83,9 @@ func measured(s *result.Summary, in Input) RatePlan {
 		From: fmt.Sprintf("measured by %s: %s, %s on %s", in.RunsFrom, s.Name, figure.Plural(s.Rows, "row", "rows"), s.Engine)}
 }
 
-// estimated returns the estimated rate of a plain table: the sample's while the pages that inserts
-// touch are in memory. Beyond that, each row waits for one random read per piece that is not in
-// memory.
+// estimated returns the estimated rate of a plain table: the sample's rate while the pages that
+// inserts touch are in memory. With more rows, each row waits for one random read per piece that is
+// not in memory.
 func estimated(in Input, rows float64) RatePlan {
 	perRow, names := Touched(in.Pieces)
 	r := in.Sample.Value

@@ -165,7 +165,8 @@ func (s *Sample) Measure(ctx context.Context) (err error) {
 	return nil
 }
 
-// load fills the scratch table with the table's own rows or, if there are too few, generated ones.
+// load fills the scratch table with the table's own rows or, if the table has too few, with
+// generated rows.
 func (s *Sample) load(ctx context.Context, name string) error {
 	if s.Live == nil {
 		return s.makeUp(ctx, name)

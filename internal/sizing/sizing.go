@@ -201,7 +201,7 @@ type Output struct {
 	grid rolling.Grid
 }
 
-// Grid returns the effective period: the declared one, or the one that fits.
+// Grid returns the effective period: the declared period, or the period that fits.
 func (o *Output) Grid() rolling.Grid { return o.grid }
 
 // PeriodPlan describes the period.

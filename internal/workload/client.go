@@ -122,8 +122,8 @@ func (c *client) Recover(ctx context.Context, failed error) error {
 		if c.table.ServerKey == "" {
 			c.lost = true
 		} else if n := c.rows.rows(); n > 0 {
-			// If the server assigns the keys, a committed batch can't be told from a lost
-			// one: it stays in doubt, and is sent again as new rows.
+			// If the server assigns the keys, a committed batch looks like a lost batch: it stays in doubt,
+			// and its rows are sent again as new rows.
 			c.again = int(n)
 			c.letGo()
 		}

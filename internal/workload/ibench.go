@@ -166,8 +166,8 @@ func NewIbench(db engine.DB, opt IbenchOptions) (*Ibench, error) {
 	return b, nil
 }
 
-// Creates reports whether the steps begin with empty tables; otherwise they
-// continue with those of an earlier run.
+// Creates reports whether the steps begin with empty tables; otherwise they continue with the
+// tables of an earlier run.
 func (b *Ibench) Creates() bool { return slices.Contains(b.opt.Steps, "l.i0") }
 
 // Deviations describes how the benchmark departs from its publication.

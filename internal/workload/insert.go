@@ -42,8 +42,8 @@ const (
 // Layouts returns the names of the layouts.
 func Layouts() []string { return []string{Plain, Rolling} }
 
-// periodsAhead is the number of whole periods ready beyond the one being filled.
-// Creating a period takes milliseconds, filling one seconds or more.
+// periodsAhead is the number of whole periods ready beyond the one being filled. Creating a period
+// takes milliseconds; filling it takes seconds or more.
 const periodsAhead = 2
 
 // InsertOptions are the parameters of an insert workload. The zero value of a field is the

@@ -66,14 +66,14 @@ type Keep struct {
 
 // KeepNotes are the observations of a Keep about its inserts.
 type KeepNotes struct {
-	// Stalls are inserts that took longer than KeepOptions.Stall, ordered by their
-	// ends; Slow is their number, including those not listed.
+	// Stalls are inserts that took longer than KeepOptions.Stall, ordered by their ends; Slow is the
+	// number of all such inserts, listed or not.
 	Stalls []SlowInsert
 	Slow   int64
 	// Longest is the insert that took longest.
 	Longest SlowInsert
-	// Errors counts errors by their text, including those after which a retry inserted the batch.
-	// Warnings are some of the server's warnings.
+	// Errors counts errors by their text, even errors after which a retry inserted the batch. Warnings
+	// are some of the server's warnings.
 	Errors   map[string]int64
 	Warnings []string
 }

@@ -69,8 +69,8 @@ type lookup struct {
 	on    []string
 	// columns are the columns that a select by the index reads.
 	columns []string
-	// slots is the number of counters. exact means that each counter belongs to one
-	// key; otherwise keys share counters, and only one row is certain to exist.
+	// slots is the number of counters. exact means that each counter belongs to one key; otherwise
+	// keys share counters, and a select is only certain to find one row.
 	slots int64
 	exact bool
 	// values returns the values to look for to find a row, and the row's slot.

@@ -26,7 +26,7 @@ type preset struct {
 	// fill appends rows [first, first+n) of a writer's stream to an empty batch
 	// with the inserted columns.
 	fill func(b *engine.Batch, s draw.Stream, first int64, n int)
-	// twin returns the number of the other row with the same values, if there is one, and whether the
+	// twin returns the number of the other row with the same values, if that exists, and whether the
 	// given row is the later of the two. Both are in the same period. nil means that no rows are
 	// equal.
 	twin func(s draw.Stream, seq int64) (other int64, repeat, ok bool)

@@ -22,8 +22,8 @@ type Resumed struct {
 	Rows int64
 	// Found is the number of rows in the tables, Dropped of those dropped with periods.
 	Found, Dropped int64
-	// Refilled is the number of missing rows among those that were inserted again:
-	// of batches in progress when the load was interrupted, or lost in a crash.
+	// Refilled is the number of rows that were missing and were inserted again. They were in batches
+	// in progress when the load was interrupted, or were lost in a crash.
 	Refilled int64
 }
 

@@ -34,8 +34,8 @@ const (
 	minScanRows = 10
 )
 
-// A Scan fills the table fact of a report of 2010, in which each partition has one value of i1, and
-// asks for a sum by i1 over the first n partitions. An answer that differs in a byte is an error.
+// A Scan fills the table fact of a report of 2010, and asks for a sum by i1 over the first n
+// partitions. Each partition has one value of i1. An answer that differs in a byte is an error.
 type Scan struct {
 	*Insert
 	opt ScanOptions

@@ -158,7 +158,7 @@ const (
 )
 
 // A deleter removes the oldest rows of one table, as many as were inserted. Each table has one
-// deleter, so that the deleted rows are those below one row.
+// deleter, so that the deleted rows are all rows below a certain row.
 type deleter struct {
 	connection
 	w     *Insert

@@ -152,7 +152,7 @@ func (c *check) run(ctx context.Context) error {
 	return nil
 }
 
-// compare recomputes the acknowledged rows while it reads those in the table.
+// compare recomputes the acknowledged rows while it reads the rows in the table.
 func (c *check) compare(ctx context.Context) error {
 	making, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -74,7 +74,7 @@ func lock(f *os.File) error {
 	return nil // measuring is possible on a file system without locks too
 }
 
-// Run writes a header. The first one replaces the file's previous contents.
+// Run writes a header. The first header replaces the file's previous contents.
 func (o *File) Run(run result.Run) error {
 	if !o.written {
 		if st, err := o.f.Stat(); err != nil {

@@ -55,7 +55,7 @@ func (c *cursor) scan() error {
 // closing returns the index of the ) of the ( at an index.
 func (c *cursor) closing(i int) int { return int(c.match[i]) }
 
-// shorten returns a text, or the beginning of a long one, for a message.
+// shorten returns a text for a message. Of a long text it returns the beginning.
 func shorten(s string) string {
 	const limit = 40
 	if r := []rune(s); len(r) > limit {

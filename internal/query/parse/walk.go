@@ -37,7 +37,8 @@ func (o *Over) Exprs() []*Expr {
 	return list
 }
 
-// Any reports whether is holds for an expression, or for one within it. It doesn't enter queries.
+// Any reports whether is holds for an expression, or for an expression within it. It doesn't enter
+// queries.
 func Any(e *Expr, is func(*Expr) bool) bool {
 	found := false
 	Walk(e, func(e *Expr) bool {

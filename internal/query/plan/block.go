@@ -41,7 +41,8 @@ type block struct {
 	aggregates  []*aggregate
 }
 
-// choose finds the SELECT that is split: the statement's own, or that of a derived table or CTE.
+// choose finds the SELECT that is split: the statement's own, or the SELECT of a derived table or
+// CTE.
 func (x *splitter) choose() (*block, error) {
 	b, err := x.block(x.query)
 	if err == nil {

@@ -604,8 +604,8 @@ func (x *splitter) quotients() (n int) {
 const widestDecimal = 65
 
 // otherDigits reports a decimal number that may get other digits when it is stored: the result of a
-// function may have fewer than its type, and a computed number may have more than the widest type.
-// Quotients are checked elsewhere.
+// function may have fewer digits than its type, and a computed number more than the widest type.
+// Other functions check quotients.
 func (b *block) otherDigits(e *parse.Expr, c engine.ResultColumn) bool {
 	return b.traits.HiddenDigits && c.Class == engine.ClassDecimal && (b.merged || c.Scale < 0 || b.computedValue(e) || c.Precision >= widestDecimal && parse.Bare(e).Kind != parse.Column)
 }

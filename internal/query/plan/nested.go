@@ -168,8 +168,8 @@ func (b *block) checkOuterQuery(q *parse.Query) error {
 	return nil
 }
 
-// loose refuses a column that is neither a key nor aggregated: servers that permit it take its
-// value from any row of the group.
+// loose refuses a column that is neither a key nor aggregated: servers that permit such a column
+// take its value from any row of the group.
 func (b *block) loose(list, keys []*parse.Expr) error {
 	if !b.traits.LooseColumns || b.sel.Distinct && len(keys) == 0 && !b.hasAggregates() {
 		return nil

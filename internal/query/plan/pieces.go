@@ -19,8 +19,8 @@ func (p *Plan) PieceText(reader engine.Reader, piece int) string {
 	return p.Partial[0] + p.operand(reader, p.Pieces[piece]) + p.Partial[1]
 }
 
-// HeadText is the query of a piece that the first server can describe: one that reads its own
-// table, not a roll-up or the table of another server.
+// HeadText is the query of a piece that the first server can describe: a piece that reads the first
+// server's own table, not a roll-up or the table of another server.
 func (p *Plan) HeadText(reader engine.Reader) string {
 	piece := p.Pieces[0]
 	switch {
@@ -90,7 +90,7 @@ func (p *Plan) BranchOf(piece int) (*Plan, int) {
 	return p, piece
 }
 
-// RunWhole makes a branch run as one piece, its own text.
+// RunWhole makes a branch run as one piece, with the branch's own text.
 func (p *Plan) RunWhole() {
 	p.Pieces = []Piece{{Query: p.Certain, Rows: p.EstimatedRows}}
 	p.PartialColumns, p.Keys, p.Table, p.Parts, p.Rollups = p.Columns, len(p.Columns), nil, nil, nil
@@ -98,7 +98,7 @@ func (p *Plan) RunWhole() {
 	p.Whole = ""
 }
 
-// Cutting returns the plans that cut a table: this one, or those of its branches.
+// Cutting returns the plans that cut a table: this plan, or the plans of its branches.
 func (p *Plan) Cutting() (list []*Plan) {
 	if p.Table != nil {
 		list = append(list, p)
@@ -117,7 +117,7 @@ func (p *Plan) CutTables() (list []*engine.TableParts) {
 	return list
 }
 
-// QuotedName is the name of a table, with that of its database if it is known.
+// QuotedName is the quoted name of a table, after the name of its database if that is known.
 func QuotedName(d engine.Dialect, database, name string) string {
 	if database == "" {
 		return d.Quote(name)

@@ -9,8 +9,8 @@ import (
 	"github.com/rowmill/rowmill/internal/sqltext"
 )
 
-// splitRows splits a block whose pieces return rows of the answer: one without groups, or whose
-// groups are disjoint.
+// splitRows splits a block whose pieces return rows of the answer: a block without groups, or with
+// disjoint groups.
 func (b *block) splitRows() error {
 	p := b.plan
 	switch {

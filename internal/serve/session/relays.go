@@ -9,8 +9,8 @@ import (
 	"github.com/rowmill/rowmill/internal/sqltext"
 )
 
-// A followed statement is one whose effect on the session is known. After any other statement, the
-// session is relayed.
+// A followed statement has a known effect on the session. After any other statement, the session is
+// relayed.
 type followed struct {
 	word  string // its first word
 	keeps bool   // it changes neither the database nor how the server reads texts
@@ -81,8 +81,8 @@ func aboutTransactions(token string) bool {
 }
 
 // notCalls are words that may stand before parentheses, besides the functions that a Server knows:
-// they never call a function of a user. A user's function with the name of a built-in one is called
-// with its database's name.
+// they never call a function of a user. A user's function with the name of a built-in function must
+// be called with its database's name.
 var notCalls = engine.WordSet(`
 	all and any as avg between binary by case cast char coalesce concat connection_id convert count current_user database
 	decimal distinct div else exists found_rows from group_concat having if ifnull in index is join key last_insert_id like

@@ -356,7 +356,7 @@ func wholeNumbers(t value.Type) int64 {
 	return int64(math.Pow10(min(max(cmp.Or(t.Precision, anyPrecision)-t.Scale, 0), 18))) - 1
 }
 
-// Counts reports whether the values are those of a counter, which never repeats a value.
+// Counts reports whether the values come from a counter, which never repeats a value.
 func Counts(v rolling.ColumnValues) bool {
 	return v.Order == rolling.OrderAscending && v.Window == 0 && cmp.Or(v.New, 1) == 1
 }

@@ -14,11 +14,11 @@ var VirtualStart = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
 // defaultRate is the number of rows per second of a simulated clock.
 const defaultRate = 1000
 
-// A Clock says how the time of a table advances with its rows: it ticks every Seconds, and Rows
-// rows have the time of one tick.
+// A Clock says how the time of a table advances with its rows: it ticks every Seconds, and each
+// tick's time belongs to Rows rows.
 type Clock struct{ Seconds, Rows int64 }
 
-// ClockOf returns the clock of a table with so many rows per second; 0 is 1000.
+// ClockOf returns the clock of a table with the given number of rows per second; 0 means 1000.
 func ClockOf(perSecond float64) Clock {
 	if perSecond = cmp.Or(perSecond, defaultRate); perSecond >= 1 {
 		return Clock{1, int64(math.Round(perSecond))}

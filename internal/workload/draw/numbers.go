@@ -10,8 +10,8 @@ import (
 // of the keys that come with time.
 type Source struct {
 	Ranks *Ranks // nil: keys that come with time
-	// Share is the share of rows that bring a new key. Each row has one of the Last newest keys; 0 and
-	// 1 mean the newest.
+	// Share is the share of rows that bring a new key. Each row has one of the newest keys, whose
+	// number is Last; 0 and 1 mean only the newest key.
 	Share float64
 	Last  uint64
 	// tick is the number of successive rows whose numbers must differ; 0 means that none must. The
@@ -55,8 +55,8 @@ func (c *Source) Number(s Stream, seq int64, u uint64) uint64 {
 	return n + c.Last - 1 - back
 }
 
-// Ranks number distinct values. The most frequent ones have low ranks, but are spread over the
-// numbers.
+// Ranks number distinct values. The most frequent values have low ranks, but their numbers are
+// spread.
 type Ranks struct {
 	parts    []part
 	distinct uint64
@@ -86,9 +86,9 @@ func TimesModulo(n, by, modulus uint64) uint64 {
 	return bits.Rem64(hi, lo, modulus)
 }
 
-// NewRanks returns distinct values. The first have the shares of heavy, or those of a Zipf
-// distribution, and the others share the rest. It returns nil if tick isn't 0 and the rows of a
-// tick can't all differ. A value's share beyond one row of each tick goes to the next values.
+// NewRanks returns distinct values. The first have the shares of heavy, or the shares of a Zipf
+// distribution, and the other values share the rest. It returns nil if tick isn't 0 and the rows of
+// a tick can't all differ. A value's share beyond one row of each tick goes to the next values.
 func NewRanks(distinct int64, heavy []float64, skew float64, tick int64) *Ranks {
 	r := &Ranks{distinct: uint64(distinct), spread: 1}
 	left, from, over, most := distinct, 0.0, 0.0, 1.0

@@ -147,7 +147,7 @@ func (w *Tables) hold(ctx context.Context, s *engine.Session, n int) error {
 	return nil
 }
 
-// session opens a session like that of any client.
+// session opens a session as any client does.
 func (w *Tables) session(ctx context.Context) (*engine.Session, error) {
 	return engine.Talk(ctx, w.keeper)
 }

@@ -313,7 +313,7 @@ func (w *Tables) Found(ctx context.Context) (int64, error) {
 // Background implements bench.Workload.
 func (w *Tables) Background(context.Context, func(string, string, time.Time)) error { return nil }
 
-// Client implements bench.Workload. There is one.
+// Client implements bench.Workload. There is only one client.
 func (w *Tables) Client(ctx context.Context, _ int) (bench.Client, error) {
 	s, err := w.session(ctx)
 	return &tablesClient{w: w, s: s}, err

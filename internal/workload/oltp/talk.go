@@ -142,7 +142,7 @@ type causes struct {
 	of map[string]int64
 }
 
-// add counts the first cause that matches an error: one of own, or a usual one.
+// add counts the first cause that matches an error: one of own, or of the usual causes.
 func (k *causes) add(failed error, own ...cause) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

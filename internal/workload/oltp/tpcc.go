@@ -83,8 +83,8 @@ type TPCC struct {
 // tpccTables are the tables of clause 1.3 with columns, primary key and index. Each column has a
 // name, a type and a rule by which clause 4.3.3 fills it, e.g. "i_price n5.2 100..10000". Types: i
 // and d are integers of 32 and 64 bits, v and c texts, n decimals; with ? the column may be NULL.
-// Rules: A..B is a random number of units, or a random text of so many characters; A means A..A;
-// words are in tpccNumbers and tpccTexts.
+// Rules: A..B is a random number of units, or a random text with that number of characters; A means
+// A..A; words are in tpccNumbers and tpccTexts.
 var tpccTables = []struct{ name, columns, key, index string }{
 	{"item", "i_id i n, i_im_id i 1..10000, i_name v24 14..24, i_price n5.2 100..10000, i_data v50 data", "i_id", ""},
 	{"warehouse", "w_id i w, w_name v10 6..10, " + tpccAddress("w") + ", w_tax n4.4 0..2000, w_ytd n12.2 wytd", "w_id", ""},

@@ -95,7 +95,7 @@ type tpccProof struct {
 	w   *TPCC
 	ctx context.Context
 	s   *engine.Session
-	// parts are the sessions on the shards, or s alone. Conditions about one warehouse are examined on
+	// parts are the sessions on the shards, or only s. Conditions about one warehouse are examined on
 	// the shards, as Spider's answers to MAX() with GROUP BY are wrong (MariaDB 10.11).
 	parts  []*engine.Session
 	values map[string]string // the values for $NAME in queries

@@ -19,7 +19,7 @@ import (
 
 // A tpccKind is one of the transactions: its share in percent, the seconds for which a user types
 // before it and thinks after it (clauses 5.2.3 and 5.2.5), the statements between BEGIN and COMMIT,
-// and a query that returns the date that it has written, "" if it writes none.
+// and a query that returns the date that the transaction has written; "" if it writes no date.
 type tpccKind struct {
 	op            string
 	share         int
@@ -365,7 +365,7 @@ func (c *tpccTerminal) orderStatus(ctx context.Context) {
 	}
 }
 
-// errOvertaken means that another delivery took an order, so that this one must be repeated.
+// errOvertaken means that another delivery took an order, so that this delivery must be repeated.
 var errOvertaken = errors.New("overtaken by another delivery")
 
 // of returns the condition for these orders or customers, each a district and a number in it.

@@ -266,7 +266,7 @@ func groups[K comparable](rows []int, key func(row int) K) map[K][]int {
 	return out
 }
 
-// pairs counts the pairs of rows with a value, and those of them with the same value.
+// pairs counts the pairs of rows with a value, and the pairs whose two values are the same.
 func (l *learning) pairs(c *learner) (all, same byDistance) {
 	count := func(d *byDistance, rows []int) {
 		d.count(l.at, rows, 1)
@@ -403,7 +403,7 @@ func (l *learning) rates(all, same *byDistance) (near, far, distant float64) {
 	return near, far, distant
 }
 
-// again returns how many later rows have the key of a row, beyond those that have it by chance: the
+// again returns how many later rows have the key of a row, without rows that have it by chance: the
 // sum over all distances. A distance without pairs is taken to have the rate of the nearest
 // distance with pairs.
 func again(all, same *byDistance, near, far float64) (sum float64) {
