@@ -202,7 +202,7 @@ func copyStage(source string, f copyFlags) (string, error) {
 	return "", nil
 }
 
-// oldBackup is an age: a backup of an earlier run that is older is replaced by a new one.
+// oldBackup is an age: an older backup, from an earlier run, is replaced by a new one.
 const oldBackup = 24 * time.Hour
 
 // lockStage makes the directory for a backup, and locks it for this process and the programs that

@@ -62,8 +62,8 @@ func (f *loadFlags) aboutText() bool {
 		t.NullQuoted || t.SkipColumns != nil || f.set != nil || f.zone != "UTC" || f.timeFormats != nil || f.Values.DecimalComma || f.Values.Bytes != value.Hex
 }
 
-// checkFormat returns an error if the flags on how a source is read are invalid, and
-// completes the options with those that are given as text.
+// checkFormat returns an error if the flags on how a source is read are invalid, and fills in the
+// options that the flags give as text.
 func (f *loadFlags) checkFormat() (err error) {
 	f.Format.Escape = f.escape == escapeBackslash
 	if f.delimiter != "" {

@@ -97,7 +97,8 @@ func (a queries) queryCommand() *cobra.Command {
 	return c
 }
 
-// complete returns an error if the flags are invalid, and fills in those that are given as text.
+// complete returns an error if the flags are invalid, and fills in the options that the flags give
+// as text.
 func (f *queryFlags) complete(args []string, terminal bool) error {
 	const try = "rowmill query --target mariadb://USER@HOST/DB 'SELECT ...'"
 	switch {
@@ -249,8 +250,8 @@ func (a queries) openShards(ctx context.Context, f *queryFlags) (*declared.Reade
 	return d.OpenReaders(ctx)
 }
 
-// queryAll runs the statements in turn, up to the first that fails. With --check, it continues
-// after a statement whose answers differ.
+// queryAll runs the statements in turn, up to the first statement that fails. With --check, it
+// continues after a statement whose answers differ.
 func queryAll(ctx context.Context, batch *query.Batch, one func(text string) error) error {
 	differ := false
 	for n, text := range batch.Texts {

@@ -9,8 +9,8 @@ import (
 	"github.com/charmbracelet/x/term"
 )
 
-// Results is standard output. It marks its errors, so that ReaderGone can tell them from those of a
-// server's closed connection: both fail with EPIPE.
+// Results is standard output. It marks its errors, so that ReaderGone can tell them from errors of
+// a server's closed connection: both are EPIPE.
 type Results struct {
 	W io.Writer
 	// Failed is the first error of Write. It fails the command, even if the verb ignores it.

@@ -40,8 +40,8 @@ func grouped(s string) string {
 	return sign + s
 }
 
-// Plural formats a number with a noun: 1 row, 2,000 rows. A plural that does not end in
-// s is given, and may have a verb that agrees with it: 1 row was, 2 rows were.
+// Plural formats a number with a noun: 1 row, 2,000 rows. If the plural isn't the noun with an s,
+// the caller gives it. Both may have a verb: 1 row was, 2 rows were.
 func Plural[N int | int64](n N, one string, many ...string) string {
 	switch {
 	case n == 1:

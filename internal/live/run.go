@@ -16,7 +16,7 @@ type point struct {
 	seconds float64
 }
 
-// to returns the point that covers p and the one after it.
+// to returns one point that covers p and the next point, q.
 func (p point) to(q point) point { return point{q.rows, p.newRows + q.newRows, p.seconds + q.seconds} }
 
 // A run is the state of one run.

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Versus has one figure of both sides, nil if it isn't known. Ratio is B/A.
+// Versus has one figure of both sides; a figure that isn't known is nil. Ratio is B/A.
 type Versus struct {
 	A     *float64 `json:"a"`
 	B     *float64 `json:"b"`
@@ -114,7 +114,7 @@ func NewChange(pairs [][2]float64, smaller bool, splits []Split) Change {
 }
 
 // Reversed reports whether the medians contradict the ratio, which is the mean of the pairs'
-// ratios: e.g. B's median is the greater one, and the ratio is below 1.
+// ratios: for example, B's median is greater than A's, and the ratio is below 1.
 func (v *Versus) Reversed() bool { return (Value(v.Ratio)-1)*(Value(v.B)-Value(v.A)) < 0 }
 
 // Judge returns the verdict on a ratio with this interval.

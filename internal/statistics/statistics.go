@@ -423,8 +423,8 @@ func (s *space) add(column []float64) bool {
 	return true
 }
 
-// residual returns the component of y orthogonal to the space, by Gram-Schmidt, which
-// done twice is as accurate as Householder reflections (Giraud and others 2005).
+// residual returns the component of y orthogonal to the space, by Gram-Schmidt. Done twice,
+// Gram-Schmidt is as accurate as Householder reflections (Giraud and others 2005).
 func (s space) residual(y []float64) []float64 {
 	r := slices.Clone(y)
 	for range 2 {

@@ -98,7 +98,7 @@ func (a benchmarks) benchMatrixCommand() *cobra.Command {
 	return c
 }
 
-// check refuses invalid flags besides those of the Spec.
+// check refuses invalid flags, apart from the flags of the Spec.
 func (f *matrixFlags) check() error {
 	switch {
 	case f.baseline == "" && f.threshold >= 0:
@@ -109,7 +109,7 @@ func (f *matrixFlags) check() error {
 	return f.out.reports.check("rowmill bench matrix", cmp.Or(f.out.record, f.resume), f.baseline)
 }
 
-// prepare returns the runs to make, and those in the record that is resumed.
+// prepare returns the runs to make, and the runs in the record that is resumed.
 func (f *matrixFlags) prepare(ctx context.Context, given *pflag.FlagSet) (m *experiment.MatrixPlan, done []result.Record, err error) {
 	if f.resume == "" {
 		m, err = experiment.PlanMatrix(&f.spec)

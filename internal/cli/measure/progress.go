@@ -111,7 +111,7 @@ func (l *ibenchLines) Interval(iv result.Interval) {
 	l.flush(1)
 }
 
-// flush prints the intervals, except for the last ones to keep.
+// flush prints the intervals, but keeps the last ones: as many as keep says.
 func (l *ibenchLines) flush(keep int) {
 	for ; len(l.rec.Intervals) > keep; l.rec.Intervals = l.rec.Intervals[1:] {
 		l.print(l.ibench.Line(&l.rec.Intervals[0]))

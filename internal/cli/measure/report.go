@@ -179,8 +179,8 @@ func (a reports) write(f reportFlags, build func() (*document.Document, error), 
 	return text(a.Stdout)
 }
 
-// writeFiles writes the reports that go to files. taken reports whether one of them
-// went to standard output.
+// writeFiles writes the reports that go to files. taken reports whether a report went to standard
+// output.
 func (a reports) writeFiles(f reportFlags, build func() (*document.Document, error)) (taken bool, err error) {
 	for _, o := range f.outputs() {
 		if o.path == "" {

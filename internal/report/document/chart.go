@@ -23,7 +23,7 @@ type Chart struct {
 	Ends bool
 }
 
-// A Scale is one axis. Its zero value is linear, and spans the data.
+// A Scale is one axis. The zero value of Scale is linear, and spans the data.
 type Scale struct {
 	Name     string
 	Log      bool
@@ -288,7 +288,7 @@ func (p *plotArea) grid() {
 	}
 }
 
-// lines draws the lines, faint ones first.
+// lines draws the lines, beginning with the faint ones.
 func (p *plotArea) lines() {
 	p.courses = make([][]XY, len(p.c.Lines))
 	for _, strength := range []func(l *Line) bool{

@@ -41,7 +41,7 @@ type Document struct {
 	Elapsed bool
 }
 
-// A Sentence is one of a document's results. Strong ones are set in large type.
+// A Sentence is one of a document's results. A Strong sentence is set in large type.
 type Sentence struct {
 	Text   string
 	Strong bool
@@ -234,7 +234,7 @@ func (t *Table) numeric(column int) bool {
 	return some
 }
 
-// Sheet arranges the facts of all runs side by side, one row for each.
+// Sheet arranges the facts of all runs side by side, one row for each fact.
 func (c *Columns) Sheet() *Table {
 	t := &Table{Header: append([]string{""}, c.Labels...)}
 	var names []string

@@ -52,7 +52,7 @@ func (t *TextWriter) Flush(w io.Writer) error {
 	return nil
 }
 
-// Block has an empty line before the next one.
+// Block separates the lines before from the next line by an empty line.
 func (t *TextWriter) Block() { t.gap = t.out.Len() > 0 }
 
 // Line writes a line.

@@ -23,7 +23,7 @@ import (
 // lineColumns are the columns of progress lines.
 const lineColumns = "%9s %15s %6s %12s %12s %12s %9s"
 
-// Progress formats the progress lines of one run, none with a newline.
+// Progress formats the progress lines of one run, without newlines.
 type Progress struct {
 	Run  *result.Run
 	pace result.Pace
@@ -36,9 +36,9 @@ func (l *Progress) Header() string {
 	return fmt.Sprintf(lineColumns, "elapsed", "rows", "done", "rows/s", "p99 "+times, "max "+times, "left")
 }
 
-// Line returns the line of the next interval: elapsed time, rows and their share of those
-// requested, rate, p99 and longest time, the time left, and backlog, errors and retries if there
-// are any.
+// Line returns the line of the next interval: elapsed time, rows and their share of the requested
+// rows, rate, p99 and longest time, the time left, and backlog, errors and retries if there are
+// any.
 func (l *Progress) Line(iv result.Interval) string {
 	l.pace.Add(l.Run, &iv)
 	pace := document.Either(l.Run.Brief(&iv), figures.None, figures.Number(iv.Rate()))

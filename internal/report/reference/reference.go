@@ -1,5 +1,6 @@
-// Package reference compares runs with the published results that they repeat, e.g. those of a
-// paper: each figure beside the published one, and whether the claims about their shape hold.
+// Package reference compares runs with the published results that they repeat, for example the
+// results of a paper: each figure beside the published one, and whether the claims about their
+// shape hold.
 //
 //	reference.AddTo(doc, recs)
 package reference

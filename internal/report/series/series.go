@@ -142,7 +142,7 @@ func rank(name string, telling []string) int {
 	return (slices.Index(telling, name[strings.LastIndex(name, "/")+1:]) + len(telling) + 1) % (len(telling) + 1)
 }
 
-// Counters describes the counters that any of the runs has, the telling ones first.
+// Counters describes the counters that any of the runs has. The counters in telling come first.
 func Counters(runs []*result.Record, telling []string) []Counter {
 	out := []Counter{}
 	seen := map[string]bool{}
@@ -370,7 +370,7 @@ func percentiles(bs []Bucket, all map[string]result.Latency, of func(*result.Int
 // maxPoints is the maximum number of points of a series: a chart is about 1,100 pixels wide.
 const maxPoints = 1000
 
-// Values is a list of figures for a chart, NaN for missing ones. In JSON, figures have five
+// Values is a list of figures for a chart; a missing figure is NaN. In JSON, figures have five
 // significant digits, finer than a pixel, and NaN becomes null.
 type Values []float64
 
@@ -436,7 +436,7 @@ func buckets(ivs []result.Interval) (out []Bucket, size int) {
 }
 
 // Parts divides the intervals of a run with this number of rows into n equal parts of the rows. An
-// interval that extends into the next part belongs to the one in which it began.
+// interval that extends into the next part belongs to the part in which it began.
 func Parts(ivs []result.Interval, rows float64, n int) []Bucket {
 	out := make([]Bucket, n)
 	at := 0
@@ -491,7 +491,7 @@ func (s *spread) span(v float64) {
 	}
 }
 
-// Mean returns the mean of a counter, weighted by time; NaN without one.
+// Mean returns the mean of a counter, weighted by time; NaN if the bucket lacks the counter.
 func (b Bucket) Mean(counter string) float64 { return b.counter(counter).mean }
 
 func (b Bucket) counter(name string) spread {

@@ -1,6 +1,6 @@
-// Package tables writes what rowmill says of tables in use: their status, the plan for one, the
-// slow ones of a database, what hinders a server's inserts, and what machines for a table cost. Its
-// input is data of other packages, such as internal/maintain; it opens no database.
+// Package tables writes what rowmill says of tables in use: their status, the plan for a table, the
+// slow tables of a database, what hinders a server's inserts, and what machines for a table cost.
+// Its input is data of other packages, such as internal/maintain; it opens no database.
 //
 //	err := tables.Status(os.Stdout, status, 80)
 package tables

@@ -14,8 +14,8 @@ var VirtualStart = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
 // defaultRate is the number of rows per second of a simulated clock.
 const defaultRate = 1000
 
-// A Clock says how the time of a table advances with its rows: it ticks every Seconds, and each
-// tick's time belongs to Rows rows.
+// A Clock says how the time of a table advances with its rows: it ticks every Seconds, and Rows
+// successive rows have the time of the same tick.
 type Clock struct{ Seconds, Rows int64 }
 
 // ClockOf returns the clock of a table with the given number of rows per second; 0 means 1000.

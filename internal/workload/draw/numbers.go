@@ -10,8 +10,8 @@ import (
 // of the keys that come with time.
 type Source struct {
 	Ranks *Ranks // nil: keys that come with time
-	// Share is the share of rows that bring a new key. Each row has one of the newest keys, whose
-	// number is Last; 0 and 1 mean only the newest key.
+	// Share is the share of rows that bring a new key. Each row has one of the newest keys, as many as
+	// Last says; 0 and 1 mean only the newest key.
 	Share float64
 	Last  uint64
 	// tick is the number of successive rows whose numbers must differ; 0 means that none must. The
