@@ -10,8 +10,8 @@ import (
 	"github.com/rowmill/rowmill/internal/value"
 )
 
-// A Batch is a set of rows as column vectors. It is reused: Reset keeps the memory,
-// so that filling it allocates nothing once it has grown.
+// A Batch is a set of rows as column vectors. Reset keeps the memory, so that a reused batch
+// allocates nothing once it has grown.
 type Batch struct {
 	Columns []Vector
 	rows    int
@@ -156,8 +156,8 @@ func (v *Vector) Value(i int) []byte {
 	return v.Bytes[from:v.Ends[i]]
 }
 
-// AppendText appends the text of row i, not NULL, to dst: numbers in the shortest form that is read
-// back exactly, times in the form of value.AppendTime, bytes unchanged and unquoted.
+// AppendText appends the text of row i, which isn't NULL, to dst. Numbers have the shortest form
+// that reads back as the same number, times the form of value.AppendTime. Bytes stay as they are.
 func (v *Vector) AppendText(dst []byte, i int) []byte {
 	switch v.Type {
 	case Float32:
@@ -177,11 +177,11 @@ func (v *Vector) AppendText(dst []byte, i int) []byte {
 	return strconv.AppendInt(dst, v.Ints[i], 10)
 }
 
-// escapes has the letters that follow a backslash in the text formats of LOAD DATA and COPY, in
-// place of bytes that would end a field or a row; COPY takes no zero byte.
+// escapes has the letter that stands after a backslash for a byte that could end a field or a row
+// in the text formats of LOAD DATA and COPY. COPY takes no zero byte.
 var escapes = [256]byte{0: '0', '\t': 't', '\n': 'n', '\r': 'r', '\\': '\\'}
 
-// AppendEscaped appends text as a field of these formats.
+// AppendEscaped appends text as a field of the text formats of LOAD DATA and COPY.
 func AppendEscaped(dst, p []byte) []byte {
 	start := 0
 	for i, c := range p {
@@ -194,7 +194,7 @@ func AppendEscaped(dst, p []byte) []byte {
 }
 
 // A Sum is an order-independent checksum of a set of rows: the sum, modulo 2^64, of a 64-bit hash
-// (xxHash64) of each row's values. Duplicate or missing rows change it, whatever their order.
+// (xxHash64) of each row's values. Duplicate or missing rows change the checksum.
 type Sum struct {
 	Rows int64
 	Hash uint64

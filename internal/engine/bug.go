@@ -5,8 +5,8 @@ import (
 	"runtime/debug"
 )
 
-// A Bug is a panic of this program as an error, so that it ends what it belongs to, such as one
-// query, and nothing else.
+// A Bug is a panic of this program, as an error. It ends only the work in which it occurred, such
+// as one query.
 type Bug struct {
 	Value any    // of the panic
 	Stack []byte // where it happened
@@ -16,8 +16,8 @@ func (b *Bug) Error() string {
 	return fmt.Sprintf("an error of rowmill, please report it: %v", b.Value)
 }
 
-// Guarded calls fn, and returns a panic of it as a *Bug. Every goroutine that works for one query
-// of several calls it.
+// Guarded calls fn, and returns a panic of fn as a *Bug. Every goroutine that works for a single
+// query calls Guarded, so that the other queries go on.
 func Guarded(fn func() error) (err error) {
 	defer func() {
 		if bug := recover(); bug != nil {

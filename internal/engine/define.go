@@ -2,18 +2,18 @@ package engine
 
 import "context"
 
-// A Definer is a Sizer that tells what tables there are, and how they were made.
+// A Definer is a Sizer that lists tables, and returns their definitions.
 type Definer interface {
 	Sizer
-	// Tables lists the tables of the database with what the server's statistics say of their sizes,
-	// without reading their rows. Partitions are no tables.
+	// Tables lists the tables of the database, not their partitions, with their sizes by the
+	// server's statistics. It reads no rows.
 	Tables(ctx context.Context) ([]ListedTable, error)
-	// Estimate is Footprint by what the server knows already: it changes nothing, and needs no
-	// privilege but SELECT.
+	// Estimate is Footprint by the statistics that the server already has. It changes nothing, and
+	// needs only the privilege SELECT.
 	Estimate(ctx context.Context, table string) (*Footprint, error)
-	// Definition returns the statements that make a table as it is, but with no partitions: CREATE
-	// TABLE, and what indexes need statements of their own, separated by semicolons. It is ErrNoTable
-	// if there is no such table.
+	// Definition returns the statements, separated by semicolons, that create the table without its
+	// partitions: CREATE TABLE, and a statement for each index that CREATE TABLE can't contain. It
+	// returns ErrNoTable if there is no such table.
 	Definition(ctx context.Context, name string) (string, error)
 }
 
@@ -24,6 +24,6 @@ type ListedTable struct {
 	// Data holds the rows with their primary key, Index the secondary indexes, in bytes.
 	Data  int64 `json:"data_bytes"`
 	Index int64 `json:"index_bytes"`
-	// Partitions is the number of its partitions; 0 for a plain table.
+	// Partitions is the number of the table's partitions; 0 for a plain table.
 	Partitions int `json:"partitions"`
 }

@@ -8,63 +8,65 @@ import (
 	"time"
 )
 
-// A Doctor is a Definer that finds what slows down or endangers inserts on its server. It reads
-// settings, and counters twice, so that nothing that happened long ago is a finding.
+// A Doctor is a Definer that finds what slows down or endangers inserts on its server. It compares
+// two readings of the counters, so that it reports nothing that happened long ago.
 type Doctor interface {
 	Definer
-	// Largest names the largest tables by the server's statistics, in a time that doesn't depend on
-	// the number of tables.
+	// Largest names the n largest tables by the server's statistics. More tables on the server
+	// don't make it slower.
 	Largest(ctx context.Context, n int) ([]string, error)
-	// Examine looks at the server over an interval, and at some tables.
+	// Examine looks for findings in the given tables, and in the server during an interval.
 	Examine(ctx context.Context, tables []string, interval time.Duration) ([]Finding, error)
 }
 
-// A Finding is something that slows down or endangers inserts, with what it was seen by.
+// A Finding is something that slows down or endangers inserts, with the evidence for it.
 type Finding struct {
-	// Code names its kind: "redo-small".
+	// Code names the kind of finding, such as "redo-small".
 	Code string `json:"code"`
-	// Table is the table, "" for the server.
+	// Table is the table that the finding is about, "" for the whole server.
 	Table string `json:"table,omitempty"`
-	// What says it in a sentence, Evidence what was read.
+	// What describes the finding in a sentence. Evidence is what was read.
 	What     string `json:"what"`
 	Evidence string `json:"evidence"`
-	// Fix are the statements or settings that mend it, Cost what they cost.
+	// Fix has the statements or settings that remove the problem, Cost what they cost.
 	Fix  string `json:"fix"`
 	Cost string `json:"cost"`
-	// Source is where that can be read.
+	// Source is the document that describes the problem.
 	Source string `json:"source"`
-	// Measured reports that it was measured on this server; otherwise its threshold is a rule of
-	// thumb, or the value of a setting.
+	// Measured reports that the problem was measured on this server. Otherwise the threshold is a
+	// rule of thumb, or the finding is the value of a setting.
 	Measured bool `json:"measured"`
-	// Estimate is what mending it gains by what is known; "" is unknown. Gain is what private servers
-	// have shown.
+	// Estimate is the known gain of the fix, "" if it is unknown. Gain is the gain that private
+	// servers have shown.
 	Estimate string `json:"estimate,omitempty"`
 	Gain     *Gain  `json:"gain,omitempty"`
-	// Trial shows it; nil if nothing does.
+	// Trial shows the gain of the fix; nil if no trial can.
 	Trial *Trial `json:"-"`
 }
 
-// A Trial is how private servers show what mending a finding gains: inserts with it and without.
-// Before and After are parameters of their URLs. In the second, the table rolls with Rolls, and the
-// values of the column Ascending grow with the time.
+// A Trial compares inserts into two private servers, one with the problem and one with the fix.
+// Before and After are parameters of their URLs. On the second, the table rolls if Rolls is true,
+// and the values of the column Ascending grow with the time.
 type Trial struct {
 	Before, After string
 	Rolls         bool
 	Ascending     string
-	// Size is how large what inserts touch anywhere becomes, as a multiple of TrialMemory; 0 is half
-	// of it.
+	// Size is the final size of the pages into which inserts go at random, as a multiple of
+	// TrialMemory; 0 is half of it.
 	Size float64
 }
 
 const (
-	// TrialMemory is the memory for pages of a Trial's servers, in bytes, unless it needs more.
+	// TrialMemory is the memory for pages of a Trial's servers, in bytes, unless the Trial sets
+	// more.
 	TrialMemory = 64 << 20
-	// Outgrown is the Size of a Trial about what has outgrown the memory.
+	// Outgrown is the Size of a Trial of pages that no longer fit into the memory.
 	Outgrown = 3
 )
 
-// A Gain is the outcome of a Trial: the rates of its runs in rows a second, with the finding and
-// without, what was measured on both sides, and the rows of each run.
+// A Gain is the outcome of a Trial. Before are the rates of its runs with the problem, After those
+// with the fix, in rows a second. BeforeOn and AfterOn say what was measured. Rows are those of
+// each run.
 type Gain struct {
 	Before   []float64 `json:"before_rows_per_second"`
 	BeforeOn string    `json:"before_on"`
@@ -73,21 +75,21 @@ type Gain struct {
 	Rows     int64     `json:"rows"`
 }
 
-// Ratio returns how many times as fast the slowest run is without the finding as the fastest with
-// it: above 1, the gain is beyond the noise of the runs.
+// Ratio is the rate of the slowest run with the fix, divided by the rate of the fastest run with
+// the problem. Above 1, the gain is larger than the noise of the runs.
 func (g *Gain) Ratio() float64 { return slices.Min(g.After) / slices.Max(g.Before) }
 
-// MoreMemory is the Try of four times the memory for pages.
+// MoreMemory is a Check's Try: its Trial compares the memory for pages with four times as much.
 func MoreMemory(*Vitals) *Trial {
 	return &Trial{Before: TrialPages(1), After: TrialPages(4), Size: Outgrown}
 }
 
-// TrialPages is the parameter for so many times TrialMemory.
+// TrialPages is the URL parameter for a memory of so many times TrialMemory.
 func TrialPages(times int) string { return fmt.Sprintf("memory=%dMiB", times*TrialMemory>>20) }
 
-// RedoTrial is the Trial of a redo log of so many bytes beside a cache: ten times as many. It is as
-// large beside that of its servers, and no smaller than least, with which they start. What inserts
-// touch fits into the cache: pages are written for the redo log's sake alone.
+// RedoTrial compares a redo log with one ten times as large. The first server's is in the same
+// proportion to its cache as redo to cache, but at least least, the servers' minimum. All pages fit
+// into the cache, so that they are written only because the redo log is full.
 func RedoTrial(redo, cache, least float64) *Trial {
 	const times = 4 // TrialMemory, so that least is small beside it
 	with := func(factor float64) string {
@@ -96,14 +98,14 @@ func RedoTrial(redo, cache, least float64) *Trial {
 	return &Trial{Before: with(1), After: with(10), Size: times / 2}
 }
 
-// Vitals are a server's settings, and counters with their growth a second, by the server's names.
+// Vitals are a server's settings, its counters, and their growth per second, by the server's names.
 type Vitals struct {
 	Settings       map[string]string
 	Status, Growth map[string]float64
 	Seconds        float64
 }
 
-// Number returns a setting as a number; 0 if it is none.
+// Number returns a setting as a number; 0 if its value isn't a number.
 func (v *Vitals) Number(setting string) float64 {
 	n, _ := strconv.ParseFloat(v.Settings[setting], 64)
 	return n
@@ -112,13 +114,13 @@ func (v *Vitals) Number(setting string) float64 {
 // A Check is a rule about a server's vitals.
 type Check struct {
 	Finding
-	// Look returns the evidence; "" if there is nothing to find.
+	// Look returns the evidence for the finding; "" if the server doesn't have the problem.
 	Look func(v *Vitals) string
-	// Try, unless nil, returns the Trial.
+	// Try, unless nil, returns the finding's Trial.
 	Try func(v *Vitals) *Trial
 }
 
-// When returns what Look does: the evidence if it was seen.
+// When returns the evidence if seen is true, else "": see Check.Look.
 func When(seen bool, format string, args ...any) string {
 	if !seen {
 		return ""
@@ -126,14 +128,14 @@ func When(seen bool, format string, args ...any) string {
 	return fmt.Sprintf(format, args...)
 }
 
-// OtherValue returns the Try of a setting that is to have another value.
+// OtherValue is a Check's Try for a setting that should have the value after.
 func OtherValue(name, after string) func(v *Vitals) *Trial {
 	return func(v *Vitals) *Trial {
 		return &Trial{Before: "set=" + name + "=" + v.Settings[name], After: "set=" + name + "=" + after}
 	}
 }
 
-// Tried returns the check with a Trial.
+// Tried returns the check with a Try.
 func (c Check) Tried(try func(v *Vitals) *Trial) Check {
 	c.Try = try
 	return c
@@ -153,7 +155,7 @@ func RunChecks(v *Vitals, checks []Check) (out []Finding) {
 	return out
 }
 
-// ReadVitals reads settings once, and status at both ends of an interval.
+// ReadVitals reads the settings once, and the status at the beginning and the end of an interval.
 func ReadVitals(ctx context.Context, interval time.Duration, settings func() (map[string]string, error), status func() (map[string]float64, error)) (*Vitals, error) {
 	v := &Vitals{Growth: map[string]float64{}}
 	began, err := time.Now(), error(nil)

@@ -7,7 +7,7 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// Dry returns a DB without a connection, which only renders steps; what needs the database returns
+// Dry returns a DB without a connection. It only renders steps: methods that need a server return
 // ErrUnsupported.
 func Dry(info Info, caps Capabilities, d Dialect) DB { return &dry{info, caps, d} }
 

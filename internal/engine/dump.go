@@ -1,11 +1,11 @@
 package engine
 
-// A Dump describes the SQL dumps of a kind of server, as far as they differ between servers.
+// A Dump describes how the SQL dumps of one kind of server differ from those of others.
 type Dump struct {
-	// Marks are texts that identify a dump: it has one of them near its beginning.
+	// Marks are texts by which a dump is recognized: one of them is near its beginning.
 	Marks []string
-	// Begin and End are the beginnings of comments at both ends of a dump, such as "-- Dump
-	// completed". A dump with one of Begin is complete only if it has one of End.
+	// Begin and End are beginnings of the comments at the start and the end of a dump, such as "--
+	// Dump completed". A dump that has one of Begin is complete only if it also has one of End.
 	Begin, End []string
 	// Standard reports the rules of the SQL standard for strings, comments and quoted text:
 	// backslashes are escapes only in E'...'; $tag$ quotes text. Otherwise the rules are MySQL's.

@@ -4,8 +4,8 @@
 // exactly the statements of a run. Its Catalog describes tables, and its Writers and Queriers
 // insert and read on connections of their own. Rows travel as a Batch of column vectors.
 //
-// Differences between engines are Capabilities, never special cases in callers. Each engine is one
-// folder that passes package enginetest.
+// Differences between engines are Capabilities, never special cases in callers. Each engine is a
+// folder whose code passes the tests of package enginetest.
 package engine
 
 import (
@@ -27,22 +27,22 @@ type DB interface {
 	Capabilities() Capabilities
 	Dialect() Dialect
 	Catalog() Catalog
-	// Apply executes steps until one fails. It waits for locks of tables for a limited time:
-	// ErrLockTimeout.
+	// Apply executes steps until one fails. It waits a limited time for a table's lock, and then
+	// returns ErrLockTimeout.
 	Apply(ctx context.Context, steps ...Step) error
 	// Writer opens a connection of its own that inserts into t.
 	Writer(ctx context.Context, t *Table, m Method) (Writer, error)
 	// Querier opens a connection of its own that reads and deletes.
 	Querier(ctx context.Context) (Querier, error)
 	// Settle completes the work that writes have left to the server, such as dirty pages and
-	// statistics. The warnings are about work that it can't complete. It restores settings that it
-	// changes, also if ctx has ended.
+	// statistics. Its warnings name work that it can't complete. It restores the settings that it
+	// changes, even if ctx has ended.
 	Settle(ctx context.Context, s Settle) (warnings []string, err error)
-	// Scan passes the rows of one partition of t, or all if part is nil, in any order, to fn, in
-	// batches that it reuses. It stops at fn's first error.
+	// Scan passes the rows of one partition of t, or of all if part is nil, to fn, in any order and
+	// in batches that it reuses. It stops at fn's first error.
 	Scan(ctx context.Context, t *Table, part *rolling.Partition, fn func(*Batch) error) error
-	// Counters opens a connection of its own to sample the server's figures. Sizes of the tables,
-	// which need not exist, are added up.
+	// Counters opens a connection of its own to sample the server's figures. It adds up the sizes
+	// of the tables, which need not exist.
 	Counters(ctx context.Context, tables ...*Table) (Counters, error)
 	Close() error
 }
@@ -87,29 +87,29 @@ func (i *Info) SetLocal(host, dataDir, pidFile string) {
 
 // Capabilities describes, as data, what an engine can do.
 type Capabilities struct {
-	// Methods are its insert methods, the default first.
+	// Methods are the engine's insert methods, the default first.
 	Methods []Method
-	// NoIgnore are the methods that Writer refuses, as ErrUnsupported, for a Table with Ignore.
+	// NoIgnore are the methods for which Writer returns ErrUnsupported if the Table has Ignore.
 	NoIgnore []Method
 	// Rolling reports that tables can be divided into periods.
 	Rolling    bool
 	MaxPeriods int // of one table; 0 is no limit
-	// Open is what open partitions cost, as bench tables measured it.
+	// Open is the memory that open partitions cost, as bench tables measured it.
 	Open OpenCost
-	// SwapRows is how many rows the server reads in about 200 ms while Replace holds the table's lock;
-	// 0 if it reads none.
+	// SwapRows is how many rows the server reads in about 200 ms while Replace holds the table's
+	// lock; 0 if Replace reads no rows.
 	SwapRows int64
 	// MergesUntriggered: Replace can't replace several partitions of a table with triggers.
 	MergesUntriggered bool
 	// LastName: partitions can't be renamed, and Replace keeps the name of the last one it replaces.
 	LastName bool
-	// Gaps: partitions have lower bounds, and rows of a dropped period are refused. Otherwise the next
-	// period takes them.
+	// Gaps: partitions have lower bounds, and the server refuses rows of a dropped period. Without
+	// Gaps, the next period takes these rows.
 	Gaps bool
-	// PeriodTables: a rolling table is a view over one table per period. Its triggers see no changes
-	// of those.
+	// PeriodTables: a rolling table is a view over one table per period. Triggers on the view don't
+	// see changes of the period's tables.
 	PeriodTables bool
-	// AutoWholeKey: the server assigns values only to a column that is the whole primary key.
+	// AutoWholeKey: the server assigns values to a column only if it is the whole primary key.
 	AutoWholeKey bool
 	// RowValues: a comparison of rows, (a, b) > (?, ?), uses an index.
 	RowValues    bool
@@ -119,11 +119,12 @@ type Capabilities struct {
 	NoZeroBytes  bool // a batch with a zero byte in a text is refused
 	// SharesSnapshots: several sessions can read one snapshot; see Session.Snapshot.
 	SharesSnapshots bool
-	// SnapshotCatalog: a transaction sees the catalog of its snapshot, but reads the tables of now.
+	// SnapshotCatalog: a transaction sees the catalog as of its snapshot, but reads the present
+	// tables.
 	SnapshotCatalog bool
 	Untyped         bool // a column accepts values outside its declared type
-	// Blocks: a writer or a querier may keep its thread while it waits. Callers add as many to
-	// runtime.GOMAXPROCS.
+	// Blocks: a writer or a querier may keep its thread while it waits. Callers raise
+	// runtime.GOMAXPROCS by the number of writers and queriers.
 	Blocks bool
 }
 
@@ -154,8 +155,8 @@ type Catalog interface {
 	// Partitions returns the periods of a rolling table in order, none for a plain table, or
 	// ErrNoTable.
 	Partitions(ctx context.Context, t *Table) ([]rolling.Partition, error)
-	// Sizes measures the table without reading rows. Of many partitions, it examines those that have
-	// recently changed.
+	// Sizes measures the table without reading rows. If the table has many partitions, it examines
+	// only those that changed recently.
 	Sizes(ctx context.Context, t *Table) (Sizes, error)
 	// Settings returns the server's settings about durability, memory and layout.
 	Settings(ctx context.Context) (map[string]string, error)
@@ -169,8 +170,8 @@ type Sizes struct {
 
 // A Writer inserts batches on one connection, by one method.
 type Writer interface {
-	// Write inserts the batch in one transaction, which the server has acknowledged. After an error,
-	// no row counts as inserted: see Retryable and Reset.
+	// Write inserts the batch in one transaction, and returns when the server has acknowledged it.
+	// After an error, no row counts as inserted: see Retryable and Reset.
 	Write(ctx context.Context, b *Batch) (Ack, error)
 	// Reset makes the writer usable after an error, on a new connection if the old one was lost.
 	Reset(ctx context.Context) error
@@ -189,7 +190,7 @@ type Ack struct {
 type Counters interface {
 	// Describe lists the figures, in the order of Sample's values.
 	Describe() []Counter
-	// Sample reads the figures into dst, NaN for one that can't be read now. Cumulative figures count
+	// Sample reads the figures into dst, as NaN if one can't be read now. Cumulative figures count
 	// from the server's start.
 	Sample(ctx context.Context, dst []float64) error
 	Close() error
@@ -203,7 +204,7 @@ type Counter struct {
 	Help       string
 }
 
-// Names of figures that reports can explain. Engines have names of their own for others.
+// Names of the figures that reports can explain. An engine names its other figures itself.
 const (
 	CounterRows           = "rows_inserted"          // rows, cumulative
 	CounterCache          = "cache_bytes"            // size of the page cache

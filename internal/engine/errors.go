@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// Classes of errors. Engines assign one of them to a server's error, so that callers
-// use errors.Is and never a server's error codes.
+// Classes of errors. Engines assign a class to each of a server's errors, so that callers use
+// errors.Is and never a server's error codes.
 var (
 	// ErrDuplicateKey: a row with that key exists.
 	ErrDuplicateKey = errors.New("duplicate key")
@@ -27,7 +27,8 @@ var (
 	ErrUnreachable = errors.New("server not reachable")
 	// ErrNoPartition: a row lies outside every period.
 	ErrNoPartition = errors.New("row outside every partition")
-	// ErrAltered: a table was altered after the snapshot of the transaction, which may be begun again.
+	// ErrAltered: a table was altered after the transaction's snapshot. A new transaction may
+	// succeed.
 	ErrAltered = errors.New("table altered")
 	// ErrDiskFull: the server has no disk space left.
 	ErrDiskFull = errors.New("disk full")
@@ -39,9 +40,9 @@ var (
 	ErrNoTable = errors.New("no such table")
 	// ErrDiffers: a table can't become a period, because it has other columns or indexes.
 	ErrDiffers = errors.New("definitions differ")
-	// ErrWritten: others have written rows where a change relied on the rows as they were.
+	// ErrWritten: other clients have written rows that a change expected to stay as they were.
 	ErrWritten = errors.New("rows were written")
-	// ErrRefused: the server refuses the rows themselves, and would do so again.
+	// ErrRefused: the server refuses the rows themselves, and would refuse them again.
 	ErrRefused = errors.New("rows refused")
 	// ErrDenied: the account lacks a privilege.
 	ErrDenied = errors.New("privilege missing")
@@ -68,8 +69,8 @@ type classed struct{ class, err error }
 func (e *classed) Error() string   { return e.err.Error() }
 func (e *classed) Unwrap() []error { return []error{e.class, e.err} }
 
-// Disconnected reports whether an error is one of a connection that is lost, in the
-// network or a driver. The end of a context is none.
+// Disconnected reports whether an error of the network or a driver means that the connection is
+// lost. The end of a context doesn't count.
 func Disconnected(err error) bool {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return false
@@ -105,7 +106,7 @@ func HintOf(err error) string {
 	return ""
 }
 
-// About adds to an error what has failed. The error of ctx stays as it is.
+// About adds to an error what has failed. It leaves the error of an ended ctx unchanged.
 func About(ctx context.Context, err error, what string) error {
 	if err == nil || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return err

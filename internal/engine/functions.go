@@ -2,11 +2,11 @@ package engine
 
 import "strings"
 
-// Functions are the functions of a server that are known to be safe in pieces, by their names in
-// lower case.
+// Functions are the names, in lower case, of a server's functions that are known to be safe in a
+// query that runs in pieces.
 type Functions struct{ Pure, Clock, Aggregate, Window map[string]bool }
 
-// Kind returns what a name stands for.
+// Kind returns what a function's name stands for.
 func (f *Functions) Kind(name string) FunctionKind {
 	switch {
 	case f.Pure[name]:
@@ -21,7 +21,7 @@ func (f *Functions) Kind(name string) FunctionKind {
 	return UnknownFunction
 }
 
-// WordSet is the set of the words of a text.
+// WordSet is the set of the words in a text.
 func WordSet(text string) map[string]bool {
 	set := map[string]bool{}
 	for _, w := range strings.Fields(text) {
