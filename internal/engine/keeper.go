@@ -15,11 +15,12 @@ import (
 )
 
 // A Keeper is a DB that can maintain declared rolling tables for years. Operations that take a
-// table's lock wait for a limited time and are tried once: the caller decides when to retry.
+// table's lock wait for a limited time and make one attempt: the caller decides when to retry.
 type Keeper interface {
 	DB
 	// SQL is a pool of connections for maintenance: UTC, strict, with limited waits for locks. Bind
-	// makes the placeholders of its statements. Times come as text or as time.Time: see AsText.
+	// makes the placeholders of its statements. Drivers return times as text or as time.Time: see
+	// AsText.
 	SQL() *sql.DB
 	Driver
 
@@ -33,20 +34,21 @@ type Keeper interface {
 
 	// Describe reads a table from the catalog, or returns ErrNoTable.
 	Describe(ctx context.Context, name string) (*Schema, error)
-	// PeriodSizes returns the rows (estimated) and bytes of each partition, by its name.
+	// PeriodSizes returns the (estimated) rows and the bytes of each partition, by the partition's
+	// name.
 	PeriodSizes(ctx context.Context, t *Table) (map[string]PeriodSize, error)
-	// Try is Apply with one attempt at each step: it returns ErrLockTimeout after the limited wait.
+	// Try is Apply with one attempt at each step: if it waits too long, it returns ErrLockTimeout.
 	// Detach, Attach and Replace may be repeated after a crash at any point.
 	Try(ctx context.Context, steps ...Step) error
-	// Lead takes the lock of that name in this database, or returns ErrLockTimeout at once. The lock
+	// Lead takes the lock called name in this database, or returns ErrLockTimeout at once. The lock
 	// ends with this process or its connection.
 	Lead(ctx context.Context, name string) (Lease, error)
 	// Blockers lists the transactions that a lock request on the table waits for, oldest first.
 	Blockers(ctx context.Context, t *Table) ([]Blocker, error)
-	// Running returns the number of statements that run on the server, without rowmill's own.
+	// Running returns the number of statements that run on the server, except rowmill's own.
 	Running(ctx context.Context) (int, error)
 
-	// Words returns the engine's SQL for constructs that differ between servers.
+	// Words returns the engine's SQL for what differs between servers.
 	Words() Words
 	// Mirroring returns what keeps the target of m equal to its source.
 	Mirroring(m *Mirror) Mirroring
@@ -54,9 +56,10 @@ type Keeper interface {
 
 // A Driver adapts statements and errors of package sql to a database.
 type Driver interface {
-	// Bind replaces question marks, none of them in a literal, by the engine's placeholders.
+	// Bind replaces question marks by the engine's placeholders. No question mark may be in a
+	// literal.
 	Bind(query string) string
-	// Classify adds its class to an error of SQL. Nil stays nil.
+	// Classify adds the class to an error of SQL. Nil stays nil.
 	Classify(err error) error
 }
 
@@ -70,39 +73,40 @@ type Outsider interface {
 	Encloser
 }
 
-// An Encloser is a Keeper with partitions for rows outside of the periods: spare partitions of an
-// Outsider, or a partition MAXVALUE or DEFAULT.
+// An Encloser is a Keeper that has partitions for rows outside of the periods: the spare partitions
+// of an Outsider, or a partition MAXVALUE or DEFAULT.
 type Encloser interface {
 	// Enclose moves the rows of an outside partition into a new period, and leaves the outside
-	// partition empty. It copies only rows that don't belong to the new period, which must be few. The
-	// parameter with is the name of a table that may hold the rows for a moment. Enclose tries once,
+	// partition empty. It copies only the rows that don't belong to the new period, which must be
+	// few. It may hold rows for a moment in a table with the name with. Enclose makes one attempt,
 	// and may be repeated after a crash at any point. After ErrUnsupported, nothing has changed.
 	Enclose(ctx context.Context, t *Table, period rolling.Partition, with string) error
 }
 
-// A DefaultError is returned with the partitions of a table that also has a default partition.
+// A DefaultError is returned, beside the partitions, for a table that also has a default partition.
 type DefaultError struct{ Part rolling.Partition }
 
 func (e *DefaultError) Error() string {
 	return fmt.Sprintf("%s is the default partition: it takes rows outside every period, each new period requires a scan of it, and no partition can be detached while inserts continue", e.Part.Name)
 }
 
-// A Bounded is a Keeper whose connections for maintenance can be bounded.
+// A Bounded is a Keeper that can limit the number of its connections for maintenance.
 type Bounded interface {
-	// Bound limits the open connections to BoundConnections. Statements wait for a free one.
+	// Bound limits the open connections to BoundConnections. A statement waits until one is free.
 	Bound()
 }
 
 // A LocalFile is a Keeper whose database is a file that this process reads itself.
 type LocalFile interface {
-	// Stamp returns, without a connection, a text that differs after each change of the database, or
-	// "" if it can't tell now.
+	// Stamp returns, without a connection, a text that changes with each change of the database. It
+	// returns "" if it can't read the file's state now.
 	Stamp() string
-	// Holder returns the process that holds a lock of Lead, as Process names it; "" if none does.
+	// Holder returns the process that holds the Lead lock called name, in the form of Process; ""
+	// if no process does.
 	Holder(name string) (string, error)
 }
 
-// Process names this process in logs and locks: host and process id.
+// Process names this process in logs and locks, by host and process id.
 func Process() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -111,20 +115,22 @@ func Process() string {
 	return fmt.Sprintf("%s:%d", host, os.Getpid())
 }
 
-// BoundConnections are enough for maintenance that takes turns as maintain.Scheduler does.
+// BoundConnections are enough for maintenance that works in turns, as maintain.Scheduler does.
 const BoundConnections = 8
 
-// A ClusterNode is a Keeper whose server may be a node of a cluster that writes on all nodes.
+// A ClusterNode is a Keeper whose server may belong to a cluster in which every node accepts
+// writes.
 type ClusterNode interface {
-	// LocalLocks returns ErrUnsupported, as Lead does, if another process could take the same locks on
-	// another node.
+	// LocalLocks returns ErrUnsupported, as Lead does, if a process on another node could take the
+	// same locks at the same time.
 	LocalLocks(ctx context.Context) error
 }
 
-// A CrowdedError is returned if new periods would split a partition with so many rows that inserts
-// would wait for long while they are copied.
+// A CrowdedError says that new periods would split a partition with so many rows that inserts would
+// have to wait for long while the rows are copied.
 type CrowdedError struct {
-	// Part is the partition, Rows the range of its rows; empty if none is a position of the grid.
+	// Part is the partition. Rows is the range of its rows; empty if no row has a position of the
+	// grid.
 	Part rolling.Partition
 	Rows rolling.Period
 	Most int // rows that are copied
@@ -136,7 +142,7 @@ func (e *CrowdedError) Error() string {
 
 // A Lease is a lock held by a leader.
 type Lease interface {
-	// Lost is closed once another process may hold the lock.
+	// Lost is closed when another process may hold the lock.
 	Lost() <-chan struct{}
 	// Release releases the lock.
 	Release() error
@@ -146,13 +152,15 @@ type Lease interface {
 type Blocker struct {
 	// ID is the server's id of its connection: the argument of KILL and pg_terminate_backend.
 	ID int64
-	// User and Host are those of its connection.
+	// User and Host are those of the blocking connection.
 	User, Host string
 	// Age is the time since the transaction began.
 	Age time.Duration
-	// Statement is its current or last statement, if provided; cut to some 200 characters.
+	// Statement is the connection's current or last statement, cut to some 200 characters; "" if
+	// the server doesn't show it.
 	Statement string
-	// Own reports that it is rowmill's maintenance, of any process, which ends by itself.
+	// Own reports that the transaction is rowmill's maintenance, of any process, which ends by
+	// itself.
 	Own bool
 }
 
@@ -165,9 +173,10 @@ func (b Blocker) String() string {
 	return fmt.Sprintf("%sconnection %d of %s@%s, in a transaction for %s: %s", whose, b.ID, b.User, b.Host, b.Age.Round(time.Second), b.Statement)
 }
 
-// A Follower is a Keeper that can tell why it doesn't repeat the changes of its source.
+// A Follower is a Keeper whose server may repeat the changes of another server, its source.
 type Follower interface {
-	// Standing returns what has stopped, with its error; "" if all runs, or it is unknown.
+	// Standing returns which part of the replication has stopped, with its error; "" if all parts
+	// run, or the state is unknown.
 	Standing(ctx context.Context) (why string, err error)
 }
 
@@ -181,25 +190,25 @@ type PeriodSize struct {
 type Schema struct {
 	Name    string
 	Columns []SchemaColumn
-	// PrimaryKey names its columns in order; nil if there is none.
+	// PrimaryKey names the primary key's columns in order; nil if there is no primary key.
 	PrimaryKey []string
 	// Unique holds the columns of each unique key except the primary key.
 	Unique [][]string
-	// UniqueOther names the other unique indexes: on expressions, or on some of the rows.
+	// UniqueOther names the unique indexes on expressions or on some of the rows.
 	UniqueOther []string
 	// Indexes are the secondary indexes, including unique ones.
 	Indexes []Index
 	// Triggers are the names of triggers on the table.
 	Triggers []string
-	// Partitioned reports partitions of any kind, and PartitionedBy is the catalog's text for them. By
-	// and Bounds are those of Table, if rowmill supports these partitions.
+	// Partitioned reports partitions of any kind, and PartitionedBy is the catalog's text for them.
+	// If rowmill supports these partitions, By and Bounds are set as in Table.
 	Partitioned   bool
 	PartitionedBy string
 	By, Bounds    string
-	// View reports that the name is that of a view: in SQLite, of a rolling table.
+	// View reports that the name is a view's: in SQLite, a rolling table is a view.
 	View bool
-	// Compacts: its storage engine sorts and compresses rows by itself, and exchanges no tables.
-	// Rebuilding has no effect, and merging would move rows under the table's lock.
+	// Compacts: the table's storage engine sorts and compresses rows by itself, and exchanges no
+	// tables. Rebuilding has no effect, and merging would move rows under the table's lock.
 	Compacts bool
 	// Options are the other properties that an engine needs, such as the storage engine.
 	Options map[string]string
@@ -208,22 +217,22 @@ type Schema struct {
 // A SchemaColumn is a column as described by the catalog.
 type SchemaColumn struct {
 	Name string
-	// Native is the server's text, "decimal(10,2) unsigned"; Type is what it means.
+	// Native is the server's text, such as "decimal(10,2) unsigned"; Type is its meaning.
 	Native string
 	value.Type
 	Null bool
-	// Generated columns can't be written to. The values of Virtual ones are computed by each session
-	// that reads them, on MySQL and MariaDB by its settings.
+	// Generated columns can't be written to. Each session computes the values of Virtual columns
+	// when it reads them; on MySQL and MariaDB, they may depend on the session's settings.
 	Generated, Virtual bool
-	// Auto columns are assigned values by the server if none is given.
+	// Auto columns get values from the server if an insert gives none.
 	Auto bool
-	// Collation is in the form used after COLLATE; "" is the default of the type or server.
+	// Collation is the name used after COLLATE; "" is the default of the type or server.
 	Collation string
 	// Default is the default as SQL text, "" if there is none.
 	Default string
 }
 
-// Unkept is the error of a table whose partitions rowmill can't keep.
+// Unkept is the error for a table whose partitions rowmill can't maintain.
 func (s *Schema) Unkept() error {
 	return Hinted(Classed(ErrUnsupported, fmt.Errorf("table %s is partitioned by %s, and rowmill keeps ranges of one column of times or integers, or of an expression that grows with it: TO_DAYS, TO_SECONDS, UNIX_TIMESTAMP, YEAR, YEAR * 100 + MONTH",
 		s.Name, cmp.Or(s.PartitionedBy, "something"))),
@@ -240,7 +249,8 @@ func (s *Schema) Column(name string) *SchemaColumn {
 	return nil
 }
 
-// Find returns a column by the rules of SQL: exactly, else without regard to case, else nil.
+// Find returns a column by the rules of SQL: the one with exactly this name, else one whose name
+// differs in case, else nil.
 func (s *Schema) Find(name string) *SchemaColumn {
 	if c := s.Column(name); c != nil {
 		return c
@@ -268,7 +278,7 @@ type KeyPart struct {
 	Primary, Unique, Other bool
 }
 
-// SetKeys sets the keys from their columns, in order, index by index.
+// SetKeys sets the keys of the schema from parts, which list the columns of each index in order.
 func (s *Schema) SetKeys(parts []KeyPart) {
 	for i, p := range parts {
 		if i == 0 || parts[i-1].Index != p.Index {
@@ -295,7 +305,7 @@ func Writable(cols []SchemaColumn) []SchemaColumn {
 	return slices.DeleteFunc(slices.Clone(cols), func(c SchemaColumn) bool { return c.Generated })
 }
 
-// Quoted lists columns, each after a prefix such as "NEW.".
+// Quoted returns the quoted columns as a list, each after a prefix such as "NEW.".
 func Quoted(d Dialect, cols []SchemaColumn, prefix string) string {
 	out := make([]string, len(cols))
 	for i, c := range cols {
@@ -304,7 +314,8 @@ func Quoted(d Dialect, cols []SchemaColumn, prefix string) string {
 	return strings.Join(out, ", ")
 }
 
-// EqualIn returns a condition that rows of two aliases, such as "o.", have equal values in columns.
+// EqualIn returns a condition that two rows, of aliases such as "o.", have equal values in the
+// columns.
 func EqualIn(d Dialect, cols []SchemaColumn, a, b string) string {
 	parts := make([]string, len(cols))
 	for i, c := range cols {
@@ -325,32 +336,35 @@ func (s *Schema) Names() []string {
 // A ServerSession is one connection to a server.
 type ServerSession struct {
 	ID int64
-	// Database is its default database, State the server's word, Statement the current one or "".
+	// Database is the default database, State the server's word for what the session does.
+	// Statement is the current statement, or "".
 	Database, State, Statement string
 }
 
 // A Sizer is a Keeper that can measure each part of a plain table.
 type Sizer interface {
 	Keeper
-	// Footprint measures a plain table, to the page if possible, without preallocated space.
+	// Footprint measures a plain table, exactly to the page if possible, without preallocated
+	// space.
 	Footprint(ctx context.Context, table string) (*Footprint, error)
 	// Named returns the tables whose names begin with a prefix.
 	Named(ctx context.Context, prefix string) ([]string, error)
 }
 
-// A Footprint is the sizes of the parts of a plain table, in bytes.
+// A Footprint has the sizes of the parts of a plain table, in bytes.
 type Footprint struct {
-	// Heap is the size of the rows. If Clustered, they are stored in the order of the primary key,
-	// without another index for it.
+	// Heap is the size of the rows. If Clustered, the rows are stored in the order of the primary
+	// key, which then has no index of its own.
 	Heap      int64
 	Clustered bool
-	// Indexes are the other indexes, including that of the primary key if it is separate.
+	// Indexes are all other indexes, including the primary key's if the rows aren't Clustered.
 	Indexes []IndexFootprint
-	// Spare is space that is preallocated beyond the parts.
+	// Spare is preallocated space, which no part uses yet.
 	Spare int64
-	// Saved is how much of the sizes above isn't on disk, due to compression of pages; -1 is unknown.
+	// Saved is how much smaller the table is on disk due to compression of pages; -1 is unknown.
 	Saved int64
-	// Rough: the sizes are estimates with preallocated space, and Indexes has one element for all.
+	// Rough: the sizes are estimates and include preallocated space. Indexes has one element for
+	// all.
 	Rough bool
 }
 
@@ -372,43 +386,44 @@ func (f *Footprint) Total() int64 {
 
 // A Limited is a Keeper whose server hides information from accounts without a privilege.
 type Limited interface {
-	// Hidden returns the information hidden from the account.
+	// Hidden returns what information the server hides from the account.
 	Hidden(ctx context.Context) ([]Hidden, error)
 }
 
 // A Granter is a Keeper whose server's accounts have privileges.
 type Granter interface {
-	// Grants returns the statements that give rights to the account. Where only the owner of a table
-	// may alter it, TRIGGER stands for being the owner of tables, periods, and rowmill's own tables.
+	// Grants returns the statements that give rights to the account. On a server where only the
+	// owner of a table may alter it, the privilege TRIGGER stands for owning the tables, their
+	// periods, and rowmill's own tables.
 	Grants(ctx context.Context, tables []string, rights []Right) ([]string, error)
 }
 
-// KeepRights are all privileges that a verb may need.
+// KeepRights are all privileges that a command may need.
 const KeepRights = "SELECT, INSERT, UPDATE, DELETE, CREATE, CREATE TEMPORARY TABLES, ALTER, DROP, INDEX, TRIGGER, LOCK TABLES, CREATE VIEW, SHOW VIEW, EVENT"
 
-// A Right is a list of privileges on a table, or on all tables of the database for "".
+// A Right is a list of privileges on Table, or on all tables of the database if Table is "".
 type Right struct{ Table, Privileges string }
 
 // Hidden is information that is hidden from an account.
 type Hidden struct {
-	// What is a list of the information, for users; Grant the statement that makes it visible.
+	// What lists the hidden information for users. Grant is the statement that makes it visible.
 	What, Grant string
 }
 
 // ProbeTable is the scratch table on which privileges are tested.
 const ProbeTable = "rowmill_probe"
 
-// Needs are privileges in addition to those on tables, views and rows.
+// Needs are the privileges that are needed in addition to those on tables, views and rows.
 type Needs struct {
-	// Triggers are needed by exact roll-ups, late = "reject", and adoption.
+	// Triggers: to create triggers, which exact roll-ups, late = "reject", and adoption need.
 	Triggers bool
-	// Locks are locks on whole tables, which an adoption takes.
+	// Locks: to lock whole tables, as an adoption does.
 	Locks bool
-	// Temporary tables are needed to compute roll-ups.
+	// Temporary: to create temporary tables, in which roll-ups are computed.
 	Temporary bool
 }
 
-// Probe tests the account's privileges, so that no change fails halfway.
+// Probe tests the account's privileges before a change, so that none is missing halfway.
 func Probe(ctx context.Context, db Keeper, n Needs) error {
 	words, ok := db.Words().(ProbeWords)
 	if !ok {
@@ -424,7 +439,7 @@ func Probe(ctx context.Context, db Keeper, n Needs) error {
 		if _, err := c.ExecContext(ctx, q); err != nil {
 			err = fmt.Errorf("check the account's privileges with the scratch table %s: %w", ProbeTable, db.Classify(err))
 			for _, q := range undo {
-				// It may fail because its object was not created.
+				// This statement fails if its object was not created.
 				_, _ = c.ExecContext(context.WithoutCancel(ctx), q)
 			}
 			return err

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Keys describe columns, in order, by which rows are traversed and found: a primary
-// key. Values are passed as text.
+// Keys describe the columns of a key, in order, such as a primary key's, for reading rows in the
+// key's order and finding them. Values of the key are passed as text.
 type Keys struct {
 	db   Keeper
 	cols []SchemaColumn
@@ -37,9 +37,9 @@ func NewKeys(db Keeper, cols []SchemaColumn) (*Keys, error) {
 
 func (k *Keys) quote(name string) string { return k.db.Dialect().Quote(name) }
 
-// Texts returns the select list for a key: one expression per column, with aliases
-// that no column has. A server may name the result of "id"::text id, and ORDER BY "id"
-// would then sort by the text.
+// Texts returns the select list for a key: one expression per column, with aliases that no column
+// has. Otherwise a server may name the result of "id"::text id, and ORDER BY "id" would sort by the
+// text.
 func (k *Keys) Texts() string {
 	out := make([]string, len(k.cols))
 	for i, c := range k.cols {
@@ -62,7 +62,7 @@ func (k *Keys) values(key []string) (places []string, values []any, err error) {
 }
 
 // compare returns a condition that compares the key with a value; op is <, <=, > or >=. Some
-// servers use an index for a comparison of rows, others only for the expanded condition.
+// servers use an index for (a, b) > (?, ?), others only for the expanded condition.
 func (k *Keys) compare(op string, key []string) (string, []any, error) {
 	places, values, err := k.values(key)
 	if err != nil {
@@ -95,8 +95,8 @@ func (k *Keys) compare(op string, key []string) (string, []any, error) {
 	return "(" + strings.Join(terms, " OR ") + ")", args, nil
 }
 
-// Range returns a condition for the keys after one key, up to and including another.
-// Nil means unbounded; two nils give a condition that is always true.
+// Range returns a condition for the keys above after, up to and including last. Nil means
+// unbounded; if both are nil, the condition is always true.
 func (k *Keys) Range(after, last []string) (string, []any, error) {
 	var terms []string
 	var args []any
@@ -127,7 +127,7 @@ func (k *Keys) order(way string) string {
 	return " ORDER BY " + strings.Join(out, ", ")
 }
 
-// scan reads a key that follows the columns of before; nil if there is no row.
+// scan reads a row that has the values of before and then a key; the key is nil if there is no row.
 func (k *Keys) scan(row *sql.Row, before ...any) ([]string, error) {
 	key := make([]string, len(k.cols))
 	into := before
@@ -141,22 +141,22 @@ func (k *Keys) scan(row *sql.Row, before ...any) ([]string, error) {
 	return key, k.db.Classify(err)
 }
 
-// Last returns the highest key of the rows that satisfy a condition; nil if there are
-// none. from is an item of a FROM clause, quoted.
+// Last returns the highest key of the rows that satisfy a condition; nil if no row does. from is a
+// quoted item of a FROM clause.
 func (k *Keys) Last(ctx context.Context, x Exec, from, where string) ([]string, error) {
 	q := "SELECT " + k.Texts() + " FROM " + from + " WHERE " + cmp.Or(where, "1 = 1") + k.order(" DESC") + " LIMIT 1"
 	key, err := k.scan(x.QueryRowContext(ctx, q))
 	return key, About(ctx, err, "find the last key of "+from)
 }
 
-// Nth returns the key of the n-th row after a key, but not beyond until. If there are fewer rows it
-// returns the key of the last one, and nil if there are none. If the result equals after, Nth
-// returns an error: the text of the key doesn't read back as the same value, which happens with
-// binary fractions, and a traversal would never end.
+// Nth returns the key of the n-th row after the key after, but not beyond until. If fewer rows
+// follow, it returns the key of the last one, or nil if none follows. If the result equals after,
+// Nth returns an error: the text of such a key, for example a binary fraction, doesn't read back as
+// the same value, and a traversal would never end.
 //
-// The bound until is checked only after the row is found. Without statistics,
-// PostgreSQL estimates that a range condition with two bounds selects one row in 200,
-// and therefore sorts all remaining rows of the table for each chunk.
+// The bound until is checked only after the row is found. Without statistics, PostgreSQL estimates
+// that a condition with two bounds selects one row in 200, and therefore sorts all remaining rows
+// of the table for each chunk.
 func (k *Keys) Nth(ctx context.Context, x Exec, from, where string, after, until []string, n int) ([]string, error) {
 	key, err := k.nth(ctx, x, from, where, after, until, n)
 	if err == nil && len(after) > 0 && slices.Equal(key, after) {

@@ -11,34 +11,35 @@ import (
 	"time"
 )
 
-// A LockWords is how an engine holds locks in a session, which the server releases when the session
-// ends.
+// A LockWords has an engine's SQL for locks that a session holds. The server releases them when the
+// session ends.
 type LockWords struct {
-	// Open, unless nil, is called before the first lock of a session. An error means that its locks
-	// would be worth nothing.
+	// Open, unless nil, is called before the first lock of a session. It returns an error if the
+	// session's locks would exclude nobody.
 	Open func(ctx context.Context) error
-	// Begin are settings of the session; one that the server doesn't have may fail.
+	// Begin has statements for the session's settings. One may fail: the server may not have the
+	// setting.
 	Begin []string
-	// ID is a query of the session's id.
+	// ID is a query for the session's id.
 	ID string
-	// Take is a query that takes the lock if it is free, and returns whether it did. Release is the
-	// statement that releases it.
+	// Take is a query that takes the lock if it is free, and returns whether it has taken it.
+	// Release is the statement that releases the lock.
 	Take, Release string
-	// Every is the interval between two checks of the session, and Wait how long one waits for its
-	// answer, and for that of any other statement.
+	// Every is the interval between two checks of the session. Wait limits the wait for the answer
+	// to a check, or to any other statement.
 	Every, Wait time.Duration
 }
 
-// leaseReuse is how long a session without a lock is kept for the next one: many
-// are taken one after the other by a load of many files, and connecting takes most of their
-// time. It is shorter than the servers' limits for idle connections.
+// leaseReuse is how long a session without a lock is kept for the next lock: a load of many files
+// takes many locks one after the other, and would spend most of the time connecting. It is shorter
+// than the servers' limits for idle connections.
 const leaseReuse = time.Second
 
-// Leases are the leases of a DB, which are released when it is closed. One session holds all of
-// them, so that their number costs no connections; they are lost together, with the session.
+// Leases are the leases of a DB; closing the DB releases them. One session holds all of them, so
+// that each needs no connection of its own. If the session is lost, all of them are lost.
 type Leases struct {
 	once sync.Once
-	// turn has a token for the one that uses the fields below and the session's connection.
+	// turn holds a token for the goroutine that uses the fields below and the session's connection.
 	turn    chan struct{}
 	session *lockSession // nil without one
 	closed  bool
@@ -67,7 +68,7 @@ type lease struct {
 	err  error // of Release
 }
 
-// enter waits for the turn.
+// enter waits until this goroutine may use the session.
 func (x *Leases) enter(ctx context.Context) error {
 	x.once.Do(func() { x.turn = make(chan struct{}, 1) })
 	if ctx.Err() != nil { // although it may be free
@@ -83,7 +84,7 @@ func (x *Leases) enter(ctx context.Context) error {
 
 func (x *Leases) leave() { <-x.turn }
 
-// Close releases the leases. That the session was lost is no error: the server has released them.
+// Close releases the leases. A lost session is no error: the server has released its locks.
 func (x *Leases) Close() error {
 	_ = x.enter(context.Background()) // never fails
 	defer x.leave()
@@ -94,14 +95,15 @@ func (x *Leases) Close() error {
 	}
 	var errs []error
 	for _, l := range slices.Collect(maps.Values(s.held)) {
-		// The server notices a closed connection late, and so the lock is released before.
+		// The server notices a closed connection late, and so Close first releases the lock.
 		errs = append(errs, s.exec(l.free))
 	}
 	errs = append(errs, x.end())
 	return errors.Join(slices.DeleteFunc(errs, func(err error) bool { return errors.Is(s.db.Classify(err), ErrConnectionLost) })...)
 }
 
-// Take takes a lock in the session, which it opens on a connection of a pool if there is none.
+// Take takes the lock called name in the session. If there is none, it opens one on a connection of
+// a pool.
 func (x *Leases) Take(ctx context.Context, db Driver, pool *sql.DB, name string, w LockWords) (Lease, error) {
 	fail := func(err error) (Lease, error) { return nil, fmt.Errorf("take lock %s: %w", name, db.Classify(err)) }
 	if err := x.enter(ctx); err != nil {
@@ -165,7 +167,7 @@ func (x *Leases) open(ctx context.Context, db Driver, pool *sql.DB, w LockWords)
 	return nil
 }
 
-// watch checks a session until it ends, and ends it once it is unused or lost.
+// watch checks a session regularly, and ends the session when it is unused or lost.
 func (x *Leases) watch(s *lockSession) {
 	tick := time.NewTicker(s.words.Every)
 	defer tick.Stop()
@@ -183,7 +185,7 @@ func (x *Leases) watch(s *lockSession) {
 	}
 }
 
-// lives reports whether a session is needed and still the one that took the locks.
+// lives reports whether the session is still needed, and is still the one that took the locks.
 func (s *lockSession) lives() bool {
 	if len(s.held) == 0 && time.Since(s.used) >= leaseReuse {
 		return false
@@ -204,8 +206,8 @@ func (x *Leases) end() error {
 	return DiscardConn(s.db, s.conn)
 }
 
-// query and exec run a statement within Wait. It doesn't end with the caller's context, which would
-// end the session.
+// query and exec run a statement within Wait. They don't use the caller's context, because an
+// interrupted statement would end the session.
 func (s *lockSession) query(q string, into any) error {
 	ctx, cancel := context.WithTimeout(context.Background(), s.words.Wait)
 	defer cancel()
@@ -221,7 +223,7 @@ func (s *lockSession) exec(q string) error {
 
 func (l *lease) Lost() <-chan struct{} { return l.lost }
 
-// Release releases the lock. Its error is that of the first call.
+// Release releases the lock. Later calls return the error of the first.
 func (l *lease) Release() error {
 	l.once.Do(func() {
 		_ = l.of.enter(context.Background()) // never fails

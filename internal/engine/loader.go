@@ -12,37 +12,37 @@ import (
 
 // A Loader inserts rows of several tables in one transaction, on a connection of its own, so that
 // notes about rows commit with those rows. Only one goroutine at a time may use it.
-//
-// Insert many rows before few: later Inserts of a transaction cost more, because they are undone by
-// themselves if they are refused. The server converts texts of Varchar, Char and Decimal to the
-// type of the column.
+// Insert many rows before few: the loader protects every later Insert of a transaction by a
+// savepoint, or the like, so that a refused Insert can be undone alone; this costs time. The server
+// converts texts of Varchar, Char and Decimal to the type of the column.
 type Loader interface {
 	// Begin begins a transaction. The session is strict and in UTC, and waits for locks for a limited
 	// time.
 	Begin(ctx context.Context) error
-	// Insert inserts rows [from, to) of b into t, whose columns are those of b in order; the server's
-	// table may have more. t must not change, because what is known of it is cached by its address.
+	// Insert inserts rows [from, to) of b into t, whose columns are those of b in order; the
+	// server's table may have more columns. t must not change, because the loader caches statements
+	// by its address.
 	//
-	// After an ErrRefused the transaction goes on without these rows. After any other error it is
-	// over: see Retryable and Reset.
+	// After an ErrRefused the transaction continues without these rows. After any other error the
+	// transaction has ended: see Retryable and Reset.
 	Insert(ctx context.Context, t *Table, b *Batch, from, to int) (Ack, error)
-	// Has reports, for batches of one row, whether their tables have a row with these values, none of
-	// which is NULL. It is one round trip within the transaction, and sees what was committed before
-	// the transaction's first Has. After an error the transaction is over.
+	// Has reports, for each of rows, a batch of one row without NULL, whether its table has a row
+	// with these values. It is one round trip within the transaction, and sees what was committed
+	// before the transaction's first Has. After an error the transaction has ended.
 	Has(ctx context.Context, rows ...Rows) ([]bool, error)
-	// Compare passes the rows of the table with the primary keys of rows [from, to) of b to fn, within
-	// the transaction. cols describe the columns of t, with its key. Values are equal if they are
-	// stored alike: 1.0 and 1.00 are for a decimal, texts that only a collation equates are not. After
-	// an error the transaction is over.
+	// Compare finds the rows of t with the primary keys of rows [from, to) of b, within the
+	// transaction, and passes each to fn. cols describe the columns of t, with its key. Values are
+	// equal if the server stores them alike: in a decimal column, 1.0 equals 1.00; texts that only
+	// a collation equates differ. After an error the transaction has ended.
 	Compare(ctx context.Context, t *Table, cols []SchemaColumn, b *Batch, from, to int, fn func(Compared)) error
-	// Commit commits. After ErrConnectionLost it may have been committed.
+	// Commit commits. After ErrConnectionLost, the server may have committed the transaction.
 	Commit(ctx context.Context) error
 	// Reset rolls back, and makes the loader usable after an error, if necessary on a new connection.
 	Reset(ctx context.Context) error
 	Close() error
 }
 
-// Rows are rows of a batch for a table, to be inserted together with others.
+// Rows are rows of a batch, and the table for them.
 type Rows struct {
 	Table *Table
 	Batch *Batch
@@ -51,10 +51,10 @@ type Rows struct {
 // A Compared is a row of a table that has the key of a row of a batch.
 type Compared struct {
 	Row int // of the batch
-	// Key has the texts of its primary key. Equal keys are the same row.
+	// Key has the texts of the row's primary key. Rows with equal Keys are the same row.
 	Key []string
-	// Column is the first column whose value differs, or -1. Stored is its stored value as text, of at
-	// most MostStored characters; nil is NULL.
+	// Column is the first column whose value differs, or -1 if none does. Stored is the column's
+	// value in the table as text, cut to MostStored characters; nil is NULL.
 	Column int
 	Stored *string
 }
@@ -65,8 +65,8 @@ const MostStored = 100
 // A LoaderConn is an engine's part of a Loader: a connection and its statements. The Loader knows
 // whether a transaction is open, and whether it has rows.
 type LoaderConn interface {
-	// Between Enter and Leave, the end of ctx interrupts the connection. If err is not nil, Leave ends
-	// the transaction, and returns err or the error of ctx that has interrupted it.
+	// Between Enter and Leave, the end of ctx interrupts the connection. If err is not nil, Leave
+	// ends the transaction, and returns err, or the error of ctx if ctx interrupted the connection.
 	Enter(ctx context.Context) error
 	Leave(ctx context.Context, err error) error
 	// Lost reports whether the connection is lost.
@@ -74,8 +74,8 @@ type LoaderConn interface {
 
 	Begin(ctx context.Context) error
 	Commit(ctx context.Context) error
-	// Insert inserts rows. more reports rows of earlier Inserts. After an ErrRefused, Undo rolls back
-	// what it has inserted.
+	// Insert inserts rows. more reports that the transaction has rows of earlier Inserts. If Insert
+	// returns ErrRefused, Undo rolls back what this Insert has inserted.
 	Insert(ctx context.Context, t *Table, b *Batch, from, to int, more bool) (Ack, error)
 	Undo() error
 	Has(ctx context.Context, rows []Rows) ([]bool, error)
@@ -96,7 +96,8 @@ type loader struct {
 	closed bool
 }
 
-// call runs fn, within a transaction or outside of one. A call that fails ends the transaction.
+// call runs fn. open says whether fn needs an open transaction. A call that fails ends the
+// transaction.
 func (l *loader) call(ctx context.Context, open bool, fn func() error) error {
 	if l.closed {
 		return errors.New("the loader is closed")
@@ -192,7 +193,7 @@ func (l *loader) Compare(ctx context.Context, t *Table, cols []SchemaColumn, b *
 	return About(ctx, err, "compare rows with those of "+t.Name)
 }
 
-// keyOf returns the indexes of those columns of t that are in its primary key, in the key's order.
+// keyOf returns the indexes, in the key's order, of the columns of t's primary key.
 func keyOf(t *Table) (out []int) {
 	for _, name := range t.PrimaryKey {
 		if i := t.Column(name); i >= 0 {
@@ -202,7 +203,7 @@ func keyOf(t *Table) (out []int) {
 	return out
 }
 
-// A Comparison renders a query for LoaderConn.Compare. Its functions take the index of a column.
+// A Comparison renders a query for LoaderConn.Compare. Its functions get the index of a column.
 type Comparison struct {
 	Key    []int              // the columns of the primary key
 	Equal  func(i int) string // the condition that a key column is the one sent
@@ -214,7 +215,7 @@ type Comparison struct {
 // NewComparison returns a comparison of t's rows.
 func NewComparison(t *Table) Comparison { return Comparison{Key: keyOf(t)} }
 
-// On returns the condition that a row has the key that was sent.
+// On returns the condition that a stored row has the key of a sent row.
 func (c Comparison) On() string {
 	on := make([]string, len(c.Key))
 	for i, k := range c.Key {
@@ -223,8 +224,8 @@ func (c Comparison) On() string {
 	return strings.Join(on, " AND ")
 }
 
-// Results returns what the query selects, for Read: the key, the first column that differs, and its
-// value.
+// Results returns the select list that Read reads: the key, the first column that differs, and that
+// column's stored value.
 func (c Comparison) Results(columns int) string {
 	var out []string
 	for _, k := range c.Key {
@@ -244,7 +245,7 @@ func (c Comparison) Results(columns int) string {
 	return strings.Join(append(out, which, what), ", ")
 }
 
-// Read returns what a row of Results says of row; nil is NULL.
+// Read returns what a row of Results says about the batch's row number row; nil is NULL.
 func (c Comparison) Read(row int, values [][]byte) (Compared, error) {
 	out := Compared{Row: row}
 	n := len(c.Key)
@@ -263,7 +264,7 @@ func (c Comparison) Read(row int, values [][]byte) (Compared, error) {
 	return out, err
 }
 
-// ReadValues is Read of the values of a driver.
+// ReadValues is Read for values of package driver.
 func (c Comparison) ReadValues(row int, values []driver.Value) (Compared, error) {
 	texts := make([][]byte, len(values))
 	for i, v := range values {
@@ -298,7 +299,7 @@ func (l *loader) Close() error {
 // ConnOf returns the connection of a Loader, for tests of an engine.
 func ConnOf(l Loader) LoaderConn { return l.(*loader).conn }
 
-// checkHas returns an error if the caller of Has is mistaken.
+// checkHas returns an error if the caller of Has has made a mistake.
 func checkHas(rows []Rows) error {
 	for _, r := range rows {
 		err := CheckRows(r.Table, r.Batch, 0, 1)
@@ -312,8 +313,8 @@ func checkHas(rows []Rows) error {
 	return nil
 }
 
-// CheckRows returns an error if rows [from, to) of b can't be inserted into t by a mistake of the
-// caller.
+// CheckRows returns an error if the caller has made a mistake, so that rows [from, to) of b can't
+// be inserted into t.
 func CheckRows(t *Table, b *Batch, from, to int) error {
 	if from < 0 || from > to || to > b.Rows() {
 		return fmt.Errorf("rows %d to %d of a batch of %d", from, to, b.Rows())

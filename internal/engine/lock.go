@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// A Retry repeats work that needs a lock for which others may wait.
+// A Retry repeats work that needs a lock, so that others need not wait behind one long request.
 type Retry struct {
-	// First and Last bound the pause between attempts, which doubles, with Jitter.
+	// First and Last bound the pause between attempts. The pause doubles each time, with Jitter.
 	First, Last time.Duration
 	// Tries limits the attempts; 0 is no limit.
 	Tries int
-	// Until, unless zero, is the time after which no further attempt is made.
+	// Until, unless zero, is the time after which Do makes no further attempt.
 	Until time.Time
-	// Waiting, unless nil, is called before each pause. An error that it returns ends the work.
+	// Waiting, unless nil, is called before each pause. If it returns an error, the work ends.
 	Waiting func(err error) error
 }
 
-// Do calls fn until it succeeds, or fails for another reason than a lock or a deadlock, or no
-// attempt is left. It returns fn's last error, or that of ctx.
+// Do calls fn until it succeeds, fails with an error that is neither a lock's nor a deadlock, or
+// has used up its attempts. It returns fn's last error, or that of ctx.
 func (r Retry) Do(ctx context.Context, fn func() error) error {
 	for try := 1; ; try++ {
 		err := fn()
@@ -39,7 +39,7 @@ func (r Retry) Do(ctx context.Context, fn func() error) error {
 	}
 }
 
-// WhileHeld calls fn with a context that ends, with that cause, when the lease is lost.
+// WhileHeld calls fn with a context that ends with the error cause when the lease is lost.
 func WhileHeld(ctx context.Context, lease Lease, cause error, fn func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	watched := make(chan struct{})
@@ -59,15 +59,15 @@ func WhileHeld(ctx context.Context, lease Lease, cause error, fn func(context.Co
 }
 
 const (
-	// reachPause is the pause between attempts to reach a server, reachSaid the interval
-	// between messages about them.
+	// reachPause is the pause between attempts to reach a server, reachSaid the interval between
+	// messages about the failed attempts.
 	reachPause = time.Second
 	reachSaid  = 10 * time.Second
 )
 
-// UntilReached calls open, again while its server can't be reached, for the time wait; below 0
-// is without end. say receives the error of an attempt from time to time. It returns open's
-// last error, also if ctx ends.
+// UntilReached calls open, and repeats it for the time wait while the server can't be reached; a
+// wait below 0 never ends. From time to time, say receives the error of an attempt. UntilReached
+// returns open's last error, even if ctx ends.
 func UntilReached[T any](ctx context.Context, wait time.Duration, say func(error), open func() (T, error)) (T, error) {
 	began, said := time.Now(), time.Time{}
 	for {
