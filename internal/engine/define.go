@@ -5,8 +5,8 @@ import "context"
 // A Definer is a Sizer that lists tables, and returns their definitions.
 type Definer interface {
 	Sizer
-	// Tables lists the tables of the database, not their partitions, with their sizes by the
-	// server's statistics. It reads no rows.
+	// Tables lists the tables of the database, not their partitions, with their sizes by the server's
+	// statistics. It reads no rows.
 	Tables(ctx context.Context) ([]ListedTable, error)
 	// Estimate is Footprint by the statistics that the server already has. It changes nothing, and
 	// needs only the privilege SELECT.

@@ -12,8 +12,8 @@ import (
 // two readings of the counters, so that it reports nothing that happened long ago.
 type Doctor interface {
 	Definer
-	// Largest names the n largest tables by the server's statistics. More tables on the server
-	// don't make it slower.
+	// Largest names the n largest tables by the server's statistics. More tables on the server don't
+	// make it slower.
 	Largest(ctx context.Context, n int) ([]string, error)
 	// Examine looks for findings in the given tables, and in the server during an interval.
 	Examine(ctx context.Context, tables []string, interval time.Duration) ([]Finding, error)
@@ -33,8 +33,8 @@ type Finding struct {
 	Cost string `json:"cost"`
 	// Source is the document that describes the problem.
 	Source string `json:"source"`
-	// Measured reports that the problem was measured on this server. Otherwise the threshold is a
-	// rule of thumb, or the finding is the value of a setting.
+	// Measured reports that the problem was measured on this server. Otherwise the threshold is a rule
+	// of thumb, or the finding is the value of a setting.
 	Measured bool `json:"measured"`
 	// Estimate is the known gain of the fix, "" if it is unknown. Gain is the gain that private
 	// servers have shown.
@@ -57,8 +57,7 @@ type Trial struct {
 }
 
 const (
-	// TrialMemory is the memory for pages of a Trial's servers, in bytes, unless the Trial sets
-	// more.
+	// TrialMemory is the memory for pages of a Trial's servers, in bytes, unless the Trial sets more.
 	TrialMemory = 64 << 20
 	// Outgrown is the Size of a Trial of pages that no longer fit into the memory.
 	Outgrown = 3

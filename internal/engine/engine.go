@@ -38,11 +38,11 @@ type DB interface {
 	// statistics. Its warnings name work that it can't complete. It restores the settings that it
 	// changes, even if ctx has ended.
 	Settle(ctx context.Context, s Settle) (warnings []string, err error)
-	// Scan passes the rows of one partition of t, or of all if part is nil, to fn, in any order and
-	// in batches that it reuses. It stops at fn's first error.
+	// Scan passes the rows of one partition of t, or of all if part is nil, to fn, in any order and in
+	// batches that it reuses. It stops at fn's first error.
 	Scan(ctx context.Context, t *Table, part *rolling.Partition, fn func(*Batch) error) error
-	// Counters opens a connection of its own to sample the server's figures. It adds up the sizes
-	// of the tables, which need not exist.
+	// Counters opens a connection of its own to sample the server's figures. It adds up the sizes of
+	// the tables, which need not exist.
 	Counters(ctx context.Context, tables ...*Table) (Counters, error)
 	Close() error
 }
@@ -96,8 +96,8 @@ type Capabilities struct {
 	MaxPeriods int // of one table; 0 is no limit
 	// Open is the memory that open partitions cost, as bench tables measured it.
 	Open OpenCost
-	// SwapRows is how many rows the server reads in about 200 ms while Replace holds the table's
-	// lock; 0 if Replace reads no rows.
+	// SwapRows is how many rows the server reads in about 200 ms while Replace holds the table's lock;
+	// 0 if Replace reads no rows.
 	SwapRows int64
 	// MergesUntriggered: Replace can't replace several partitions of a table with triggers.
 	MergesUntriggered bool

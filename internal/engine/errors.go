@@ -27,8 +27,7 @@ var (
 	ErrUnreachable = errors.New("server not reachable")
 	// ErrNoPartition: a row lies outside every period.
 	ErrNoPartition = errors.New("row outside every partition")
-	// ErrAltered: a table was altered after the transaction's snapshot. A new transaction may
-	// succeed.
+	// ErrAltered: a table was altered after the transaction's snapshot. A new transaction may succeed.
 	ErrAltered = errors.New("table altered")
 	// ErrDiskFull: the server has no disk space left.
 	ErrDiskFull = errors.New("disk full")

@@ -8,14 +8,14 @@ type Housekeeper interface {
 	Sizer
 	// HasDatabase reports whether there is a database of that name.
 	HasDatabase(ctx context.Context, name string) (bool, error)
-	// CreateDatabase creates an empty database. DropDatabase drops it, if it exists, with all of
-	// its tables. It ends other processes' connections to it; the caller must have closed its own.
+	// CreateDatabase creates an empty database. DropDatabase drops it, if it exists, with all of its
+	// tables. It ends other processes' connections to it; the caller must have closed its own.
 	CreateDatabase(ctx context.Context, name string) error
 	DropDatabase(ctx context.Context, name string) error
 	// Household reads what the server keeps for the tables of this database.
 	Household(ctx context.Context) (Household, error)
-	// HoldTables returns the statements by which a session opens tables for itself: a second
-	// session needs the same memory again. The tables stay open as long as the session.
+	// HoldTables returns the statements by which a session opens tables for itself: a second session
+	// needs the same memory again. The tables stay open as long as the session.
 	HoldTables(tables []string) []string
 }
 
@@ -25,7 +25,6 @@ type Household struct {
 	DictionaryBytes int64
 	// Opened counts how often a table was opened since the server's start; -1 if it isn't counted.
 	Opened int64
-	// Caches are the settings that limit the cached data of open tables, and the number of open
-	// files.
+	// Caches are the settings that limit the cached data of open tables, and the number of open files.
 	Caches map[string]string
 }

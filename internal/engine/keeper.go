@@ -56,8 +56,7 @@ type Keeper interface {
 
 // A Driver adapts statements and errors of package sql to a database.
 type Driver interface {
-	// Bind replaces question marks by the engine's placeholders. No question mark may be in a
-	// literal.
+	// Bind replaces question marks by the engine's placeholders. No question mark may be in a literal.
 	Bind(query string) string
 	// Classify adds the class to an error of SQL. Nil stays nil.
 	Classify(err error) error
@@ -77,9 +76,9 @@ type Outsider interface {
 // of an Outsider, or a partition MAXVALUE or DEFAULT.
 type Encloser interface {
 	// Enclose moves the rows of an outside partition into a new period, and leaves the outside
-	// partition empty. It copies only the rows that don't belong to the new period, which must be
-	// few. It may hold rows for a moment in a table with the name with. Enclose makes one attempt,
-	// and may be repeated after a crash at any point. After ErrUnsupported, nothing has changed.
+	// partition empty. It copies only the rows that don't belong to the new period, which must be few.
+	// It may hold rows for a moment in a table with the name with. Enclose makes one attempt, and may
+	// be repeated after a crash at any point. After ErrUnsupported, nothing has changed.
 	Enclose(ctx context.Context, t *Table, period rolling.Partition, with string) error
 }
 
@@ -101,8 +100,8 @@ type LocalFile interface {
 	// Stamp returns, without a connection, a text that changes with each change of the database. It
 	// returns "" if it can't read the file's state now.
 	Stamp() string
-	// Holder returns the process that holds the Lead lock called name, in the form of Process; ""
-	// if no process does.
+	// Holder returns the process that holds the Lead lock called name, in the form of Process; "" if
+	// no process does.
 	Holder(name string) (string, error)
 }
 
@@ -156,11 +155,10 @@ type Blocker struct {
 	User, Host string
 	// Age is the time since the transaction began.
 	Age time.Duration
-	// Statement is the connection's current or last statement, cut to some 200 characters; "" if
-	// the server doesn't show it.
+	// Statement is the connection's current or last statement, cut to some 200 characters; "" if the
+	// server doesn't show it.
 	Statement string
-	// Own reports that the transaction is rowmill's maintenance, of any process, which ends by
-	// itself.
+	// Own reports that the transaction is rowmill's maintenance, of any process, which ends by itself.
 	Own bool
 }
 
@@ -175,8 +173,8 @@ func (b Blocker) String() string {
 
 // A Follower is a Keeper whose server may repeat the changes of another server, its source.
 type Follower interface {
-	// Standing returns which part of the replication has stopped, with its error; "" if all parts
-	// run, or the state is unknown.
+	// Standing returns which part of the replication has stopped, with its error; "" if all parts run,
+	// or the state is unknown.
 	Standing(ctx context.Context) (why string, err error)
 }
 
@@ -200,8 +198,8 @@ type Schema struct {
 	Indexes []Index
 	// Triggers are the names of triggers on the table.
 	Triggers []string
-	// Partitioned reports partitions of any kind, and PartitionedBy is the catalog's text for them.
-	// If rowmill supports these partitions, By and Bounds are set as in Table.
+	// Partitioned reports partitions of any kind, and PartitionedBy is the catalog's text for them. If
+	// rowmill supports these partitions, By and Bounds are set as in Table.
 	Partitioned   bool
 	PartitionedBy string
 	By, Bounds    string
@@ -221,8 +219,8 @@ type SchemaColumn struct {
 	Native string
 	value.Type
 	Null bool
-	// Generated columns can't be written to. Each session computes the values of Virtual columns
-	// when it reads them; on MySQL and MariaDB, they may depend on the session's settings.
+	// Generated columns can't be written to. Each session computes the values of Virtual columns when
+	// it reads them; on MySQL and MariaDB, they may depend on the session's settings.
 	Generated, Virtual bool
 	// Auto columns get values from the server if an insert gives none.
 	Auto bool
@@ -336,16 +334,15 @@ func (s *Schema) Names() []string {
 // A ServerSession is one connection to a server.
 type ServerSession struct {
 	ID int64
-	// Database is the default database, State the server's word for what the session does.
-	// Statement is the current statement, or "".
+	// Database is the default database, State the server's word for what the session does. Statement
+	// is the current statement, or "".
 	Database, State, Statement string
 }
 
 // A Sizer is a Keeper that can measure each part of a plain table.
 type Sizer interface {
 	Keeper
-	// Footprint measures a plain table, exactly to the page if possible, without preallocated
-	// space.
+	// Footprint measures a plain table, exactly to the page if possible, without preallocated space.
 	Footprint(ctx context.Context, table string) (*Footprint, error)
 	// Named returns the tables whose names begin with a prefix.
 	Named(ctx context.Context, prefix string) ([]string, error)
@@ -353,8 +350,8 @@ type Sizer interface {
 
 // A Footprint has the sizes of the parts of a plain table, in bytes.
 type Footprint struct {
-	// Heap is the size of the rows. If Clustered, the rows are stored in the order of the primary
-	// key, which then has no index of its own.
+	// Heap is the size of the rows. If Clustered, the rows are stored in the order of the primary key,
+	// which then has no index of its own.
 	Heap      int64
 	Clustered bool
 	// Indexes are all other indexes, including the primary key's if the rows aren't Clustered.
@@ -363,8 +360,7 @@ type Footprint struct {
 	Spare int64
 	// Saved is how much smaller the table is on disk due to compression of pages; -1 is unknown.
 	Saved int64
-	// Rough: the sizes are estimates and include preallocated space. Indexes has one element for
-	// all.
+	// Rough: the sizes are estimates and include preallocated space. Indexes has one element for all.
 	Rough bool
 }
 
@@ -392,9 +388,9 @@ type Limited interface {
 
 // A Granter is a Keeper whose server's accounts have privileges.
 type Granter interface {
-	// Grants returns the statements that give rights to the account. On a server where only the
-	// owner of a table may alter it, the privilege TRIGGER stands for owning the tables, their
-	// periods, and rowmill's own tables.
+	// Grants returns the statements that give rights to the account. On a server where only the owner
+	// of a table may alter it, the privilege TRIGGER stands for owning the tables, their periods, and
+	// rowmill's own tables.
 	Grants(ctx context.Context, tables []string, rights []Right) ([]string, error)
 }
 

@@ -22,11 +22,11 @@ type LockWords struct {
 	Begin []string
 	// ID is a query for the session's id.
 	ID string
-	// Take is a query that takes the lock if it is free, and returns whether it has taken it.
-	// Release is the statement that releases the lock.
+	// Take is a query that takes the lock if it is free, and returns whether it has taken it. Release
+	// is the statement that releases the lock.
 	Take, Release string
-	// Every is the interval between two checks of the session. Wait limits the wait for the answer
-	// to a check, or to any other statement.
+	// Every is the interval between two checks of the session. Wait limits the wait for the answer to
+	// a check, or to any other statement.
 	Every, Wait time.Duration
 }
 

@@ -12,6 +12,7 @@ import (
 
 // A Loader inserts rows of several tables in one transaction, on a connection of its own, so that
 // notes about rows commit with those rows. Only one goroutine at a time may use it.
+//
 // Insert many rows before few: the loader protects every later Insert of a transaction by a
 // savepoint, or the like, so that a refused Insert can be undone alone; this costs time. The server
 // converts texts of Varchar, Char and Decimal to the type of the column.
@@ -19,21 +20,21 @@ type Loader interface {
 	// Begin begins a transaction. The session is strict and in UTC, and waits for locks for a limited
 	// time.
 	Begin(ctx context.Context) error
-	// Insert inserts rows [from, to) of b into t, whose columns are those of b in order; the
-	// server's table may have more columns. t must not change, because the loader caches statements
-	// by its address.
+	// Insert inserts rows [from, to) of b into t, whose columns are those of b in order; the server's
+	// table may have more columns. t must not change, because the loader caches statements by its
+	// address.
 	//
 	// After an ErrRefused the transaction continues without these rows. After any other error the
 	// transaction has ended: see Retryable and Reset.
 	Insert(ctx context.Context, t *Table, b *Batch, from, to int) (Ack, error)
-	// Has reports, for each of rows, a batch of one row without NULL, whether its table has a row
-	// with these values. It is one round trip within the transaction, and sees what was committed
-	// before the transaction's first Has. After an error the transaction has ended.
+	// Has reports, for each of rows, a batch of one row without NULL, whether its table has a row with
+	// these values. It is one round trip within the transaction, and sees what was committed before
+	// the transaction's first Has. After an error the transaction has ended.
 	Has(ctx context.Context, rows ...Rows) ([]bool, error)
 	// Compare finds the rows of t with the primary keys of rows [from, to) of b, within the
 	// transaction, and passes each to fn. cols describe the columns of t, with its key. Values are
-	// equal if the server stores them alike: in a decimal column, 1.0 equals 1.00; texts that only
-	// a collation equates differ. After an error the transaction has ended.
+	// equal if the server stores them alike: in a decimal column, 1.0 equals 1.00; texts that only a
+	// collation equates differ. After an error the transaction has ended.
 	Compare(ctx context.Context, t *Table, cols []SchemaColumn, b *Batch, from, to int, fn func(Compared)) error
 	// Commit commits. After ErrConnectionLost, the server may have committed the transaction.
 	Commit(ctx context.Context) error
@@ -53,8 +54,8 @@ type Compared struct {
 	Row int // of the batch
 	// Key has the texts of the row's primary key. Rows with equal Keys are the same row.
 	Key []string
-	// Column is the first column whose value differs, or -1 if none does. Stored is the column's
-	// value in the table as text, cut to MostStored characters; nil is NULL.
+	// Column is the first column whose value differs, or -1 if none does. Stored is the column's value
+	// in the table as text, cut to MostStored characters; nil is NULL.
 	Column int
 	Stored *string
 }
@@ -65,8 +66,8 @@ const MostStored = 100
 // A LoaderConn is an engine's part of a Loader: a connection and its statements. The Loader knows
 // whether a transaction is open, and whether it has rows.
 type LoaderConn interface {
-	// Between Enter and Leave, the end of ctx interrupts the connection. If err is not nil, Leave
-	// ends the transaction, and returns err, or the error of ctx if ctx interrupted the connection.
+	// Between Enter and Leave, the end of ctx interrupts the connection. If err is not nil, Leave ends
+	// the transaction, and returns err, or the error of ctx if ctx interrupted the connection.
 	Enter(ctx context.Context) error
 	Leave(ctx context.Context, err error) error
 	// Lost reports whether the connection is lost.
