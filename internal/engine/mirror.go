@@ -17,9 +17,10 @@ type Exec interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// A Mirror keeps a table, the target, equal to another, the source, which clients change. Triggers
-// write the keys of changed rows into a log. A replay of the log copies the present values of these
-// rows. In the cut-over the target takes the name of the source. One of the two tables is rolling.
+// A Mirror keeps a table, the target, equal to another table, the source, which clients change.
+// Triggers write the keys of changed rows into a log. A replay of the log copies the present values
+// of these rows. In the cut-over the target takes the name of the source. One of the two tables is
+// rolling.
 type Mirror struct {
 	DB Keeper
 	// Table is the rolling table, under the name that both tables have in turn.
@@ -41,7 +42,7 @@ type MirrorSide struct {
 	Name  string
 	Key   []SchemaColumn // its primary key
 	Rolls bool
-	// Periods are those of a rolling table, in order.
+	// Periods are the partitions of a rolling table, in order.
 	Periods []rolling.Partition
 }
 
@@ -54,23 +55,24 @@ type Predicate struct {
 // LateReason is stored with each row of the table for late rows.
 const LateReason = "outside of every period, when the table was adopted"
 
-// Mirroring is an engine's part of a Mirror. Some of its methods have a default in Mirror. Methods
-// that return SQL text return the statements that the other methods, or the caller, execute.
+// Mirroring is an engine's part of a Mirror. Mirror itself has defaults for some of its methods.
+// Methods that return SQL text return the statements that the other methods, or the caller,
+// execute.
 type Mirroring interface {
 	// Attributes returns the query for a table's attributes: the fields of each, in order.
 	Attributes(table string) (query string, args []any)
 	// Notes tell the user what must not happen while both tables exist.
 	Notes() []string
 	// NoPosition returns a condition that is true for rows of the source whose By value is no
-	// position, though the server compares it with positions. It returns "" if there are no such
-	// values.
+	// position, but which the server would still compare with positions. It returns "" if the server
+	// has no such values.
 	NoPosition() string
 
 	// Tables creates the log, and the table for late rows if the target rolls.
 	Tables() []string
 	// Triggers returns the triggers on the source, sorted by name.
 	Triggers(ctx context.Context) ([]MirrorTrigger, error)
-	// CreateTrigger creates a trigger, in such a way that it makes no prepared statement fail.
+	// CreateTrigger creates a trigger, in such a way that no client's prepared statement fails.
 	CreateTrigger(ctx context.Context, t MirrorTrigger) error
 	// DropTriggers removes the triggers from a table, and then their functions.
 	DropTriggers(table string) (triggers, functions []string)
@@ -79,8 +81,8 @@ type Mirroring interface {
 	Snapshot(ctx context.Context) (*sql.Tx, error)
 	// Replay applies at most limit entries of the log in the transaction x, and returns their number.
 	// It reads the entries, deletes their rows from the target, and copies their present rows from the
-	// source. It discards entries that satisfy later, because the copy of the table has yet to reach
-	// their rows. An engine with one writer may apply such entries, too.
+	// source. It discards entries that satisfy later: the copy of the table has yet to reach their
+	// rows. An engine with one writer may apply these entries, too.
 	//
 	// An entry has the values of both keys. It stands for the target's rows that have all of these
 	// values, so that entries can be applied in any order. It also stands for the late row with the
@@ -88,11 +90,11 @@ type Mirroring interface {
 	Replay(ctx context.Context, x Exec, limit int, later Predicate) (int, error)
 	ReplayStatements() []string
 
-	// CutOver renames the source to Aside and the target to Table.Name, so that clients always see one
-	// of them. It waits for the lock for a limited time (ErrLockTimeout).
+	// CutOver renames the source to Aside and the target to Table.Name, so that clients always find
+	// one table of that name. It waits for the lock for a limited time (ErrLockTimeout).
 	CutOver(ctx context.Context, c CutOver) error
 	// CutOverStatements returns the statements of a cut-over, which executes final under the lock.
-	// remark says what the statements don't show.
+	// remark explains what the statements don't show.
 	CutOverStatements(final []string) (remark string, statements []string, err error)
 	// Recover completes or undoes a cut-over whose process was killed.
 	Recover(ctx context.Context) error
@@ -110,8 +112,8 @@ func (m *Mirror) DropTriggers(string) (triggers, functions []string) {
 	return triggers, nil
 }
 
-// EventTriggers returns the triggers of a server with one for each event; begin and end enclose the
-// statement that writes into the log.
+// EventTriggers returns three triggers, for INSERT, UPDATE and DELETE, for a server on which a
+// trigger has one event. begin and end enclose the statement that writes into the log.
 func (m *Mirror) EventTriggers(begin, end string) (out []MirrorTrigger) {
 	for _, t := range []struct {
 		event string
@@ -124,8 +126,8 @@ func (m *Mirror) EventTriggers(begin, end string) (out []MirrorTrigger) {
 	return out
 }
 
-// An Attribute is a property of a table, such as a privilege. If another table takes the name of
-// the table, it may lack the attribute.
+// An Attribute is a property of a table, such as a privilege, that another table may lack when it
+// takes the table's name.
 type Attribute struct {
 	Kind AttributeKind
 	// What identifies the attribute, and names it in messages.
@@ -136,7 +138,7 @@ type Attribute struct {
 	Do, Undo string
 }
 
-// ReadAttributes reads the attributes of a table; a table that doesn't exist has none.
+// ReadAttributes reads the attributes of a table; it returns none if the table doesn't exist.
 func ReadAttributes(ctx context.Context, db Keeper, m Mirroring, table string) (out []Attribute, err error) {
 	query, args := m.Attributes(table)
 	out, err = ListOf(ctx, db, db.SQL(), func(r *sql.Rows, a *Attribute) error {
@@ -167,14 +169,15 @@ type MirrorTrigger struct {
 type CutOver struct {
 	// Final applies the last changes, under the lock.
 	Final func(ctx context.Context, x Exec) error
-	// Record records the cut-over in its transaction, if changes of the schema have one.
+	// Record records the cut-over in the cut-over's transaction, on engines with transactional DDL.
 	Record func(ctx context.Context, x Exec) error
-	// Point is called after each step after which a crash would leave another state. An error of Point
-	// ends the cut-over as a crash at that step does.
+	// Point is called after each step at which a crash would leave a different state. If Point returns
+	// an error, the cut-over ends as a crash at that step would end it.
 	Point func(name string) error
 }
 
-// Finish does the cut-over in a transaction that holds the locks; names rename the tables.
+// Finish does the cut-over in a transaction that holds the locks; names are the statements that
+// rename the tables.
 func (c CutOver) Finish(ctx context.Context, tx *sql.Tx, names []string) error {
 	if err := c.Point("swap: locked"); err != nil {
 		return err
@@ -194,7 +197,7 @@ func (c CutOver) Finish(ctx context.Context, tx *sql.Tx, names []string) error {
 	return tx.Commit()
 }
 
-// Side returns the description of a side for the engine.
+// Side returns one side of the Mirror as a Table for the engine.
 func (m *Mirror) Side(s MirrorSide) *Table {
 	if !s.Rolls {
 		return &Table{Name: s.Name}
@@ -207,13 +210,13 @@ func (m *Mirror) Side(s MirrorSide) *Table {
 // Quote returns an identifier quoted for the engine.
 func (m *Mirror) Quote(name string) string { return m.DB.Dialect().Quote(name) }
 
-// List returns columns quoted, each after a prefix such as "NEW.".
+// List returns the quoted columns, each after a prefix such as "NEW.".
 func (m *Mirror) List(cols []SchemaColumn, prefix string) string {
 	return Quoted(m.DB.Dialect(), cols, prefix)
 }
 
-// Logged returns the columns of the log: the columns of the plain table's key, then the further
-// columns of the other key.
+// Logged returns the columns of the log: those of the plain table's key, then those of the rolling
+// table's key that the plain key lacks.
 func (m *Mirror) Logged() []SchemaColumn {
 	out := slices.Clone(m.Plain)
 	for _, key := range [][]SchemaColumn{m.Source.Key, m.Target.Key} {
@@ -222,15 +225,15 @@ func (m *Mirror) Logged() []SchemaColumn {
 	return out
 }
 
-// without returns the columns that are not among others.
+// without returns the columns of cols that are not in others.
 func without(cols, others []SchemaColumn) []SchemaColumn {
 	return slices.DeleteFunc(slices.Clone(cols), func(c SchemaColumn) bool {
 		return slices.ContainsFunc(others, func(o SchemaColumn) bool { return o.Name == c.Name })
 	})
 }
 
-// Inside returns a condition that the target has a period for a row; alias is "" or "o.". It is ""
-// if every row is accepted.
+// Inside returns the condition that the target has a period for a row, or "" if the target accepts
+// every row. alias is "" or a prefix such as "o.".
 func (m *Mirror) Inside(alias string) string {
 	parts := m.Target.Periods
 	if len(parts) == 0 {
@@ -245,13 +248,13 @@ func (m *Mirror) In(alias string, p rolling.Period) string {
 	return by + " >= " + w.Literal(m.Table, p.From) + " AND " + by + " < " + w.Literal(m.Table, p.To)
 }
 
-// SameKey returns a condition that rows of two aliases have equal values in columns.
+// SameKey returns the condition that the rows of two aliases have equal values in the columns.
 func (m *Mirror) SameKey(cols []SchemaColumn, a, b string) string {
 	return EqualIn(m.DB.Dialect(), cols, a, b)
 }
 
-// SameEntry returns a condition that rows of two aliases are equal in all columns of the log. Only
-// key can use an index: one on the time might have very many rows for one value.
+// SameEntry returns the condition that the rows of two aliases are equal in all columns of the log.
+// Only the comparison of key can use an index: very many rows may have the same time.
 func (m *Mirror) SameEntry(key []SchemaColumn, a, b string) string {
 	cond := m.SameKey(key, a, b)
 	if rest := without(m.Logged(), key); len(rest) > 0 {
@@ -260,7 +263,7 @@ func (m *Mirror) SameEntry(key []SchemaColumn, a, b string) string {
 	return cond
 }
 
-// Definitions returns the definitions of columns in a table that only stores their values.
+// Definitions returns definitions of columns for a table that only stores the values.
 func (m *Mirror) Definitions(cols []SchemaColumn, typeOf func(SchemaColumn) string) string {
 	out := make([]string, len(cols))
 	for i, c := range cols {
@@ -269,7 +272,7 @@ func (m *Mirror) Definitions(cols []SchemaColumn, typeOf func(SchemaColumn) stri
 	return strings.Join(out, ", ")
 }
 
-// LateTables creates the table of late rows and its index, where the target rolls.
+// LateTables creates the table for late rows and its index if the target rolls.
 func (m *Mirror) LateTables(typeOf func(SchemaColumn) string) []string {
 	if !m.Target.Rolls {
 		return nil
@@ -281,7 +284,8 @@ func (m *Mirror) LateTables(typeOf func(SchemaColumn) string) []string {
 	}
 }
 
-// LogValues returns the statement that writes an entry for each prefix into the log.
+// LogValues returns the statement that writes one entry into the log for each prefix, such as
+// "NEW.".
 func (m *Mirror) LogValues(log string, prefixes ...string) string {
 	rows := make([]string, len(prefixes))
 	for i, p := range prefixes {
@@ -290,7 +294,8 @@ func (m *Mirror) LogValues(log string, prefixes ...string) string {
 	return "INSERT INTO " + log + " (" + m.List(m.Logged(), "") + ") VALUES " + strings.Join(rows, ", ")
 }
 
-// RenameStatements drops the triggers and renames both tables in a transaction.
+// RenameStatements returns the statements that drop the triggers and rename both tables in a
+// transaction.
 func (m *Mirror) RenameStatements(sql Mirroring) ([]string, error) {
 	out, _ := sql.DropTriggers(m.Source.Name)
 	for _, r := range []struct {

@@ -1,14 +1,14 @@
 package engine
 
-// An OpenCost is the memory of a server beside that for pages, in bytes. The zero value is not
-// known.
+// An OpenCost is what a server needs in bytes of memory, in addition to the memory for pages. The
+// zero value means that it is unknown.
 type OpenCost struct {
-	// Base is that without open tables, Connection of a connection that has the table open, but for
-	// its partitions.
+	// Base is needed without open tables. Connection is needed for each connection that has the table
+	// open, in addition to the cost of the table's partitions.
 	Base       float64 `json:"base_bytes"`
 	Connection float64 `json:"connection_bytes"`
-	// Partition is what each partition takes once, Each what it takes on each connection that has the
-	// table open.
+	// Partition is needed once for each open partition. Each is needed for each open partition on each
+	// connection that has the table open.
 	Partition float64 `json:"partition_bytes"`
 	Each      float64 `json:"partition_and_connection_bytes"`
 }
@@ -16,7 +16,7 @@ type OpenCost struct {
 // Known reports whether the costs are known.
 func (c OpenCost) Known() bool { return c.Partition != 0 || c.Each != 0 }
 
-// Partitions is what the partitions take that so many connections have open.
+// Partitions is the memory for the partitions that so many connections have open.
 func (c OpenCost) Partitions(partitions, connections int) float64 {
 	return max(0, float64(partitions)*(c.Partition+float64(connections)*c.Each))
 }
@@ -26,8 +26,8 @@ func (c OpenCost) At(partitions, connections int) float64 {
 	return c.Base + float64(connections)*c.Connection + c.Partitions(partitions, connections)
 }
 
-// OpenShare is the share of the memory for pages from which on open partitions are too many, and
-// OpenConnections the number of connections that is assumed.
+// OpenShare is the share of the memory for pages above which open partitions cost too much.
+// OpenConnections is the assumed number of connections.
 const (
 	OpenShare       = 0.5
 	OpenConnections = 50

@@ -22,8 +22,8 @@ const (
 	ByDate                    // days in UTC
 )
 
-// ByKind returns how the By column represents positions. kindOf says it of the type of a
-// column with times, as a user has declared it.
+// ByKind returns how the By column represents positions. kindOf returns the kind of a column of
+// times from its type, as the user has declared it.
 func (t *Table) ByKind(kindOf func(native string) ByKind) ByKind {
 	if t.Grid.Axis() == rolling.Sequence || t.Epoch > 0 {
 		return ByInteger
@@ -39,7 +39,7 @@ func (t *Table) ByKind(kindOf func(native string) ByKind) ByKind {
 // CountsTime reports whether the By column is an integer that counts ByUnit since 1970.
 func (t *Table) CountsTime() bool { return t.Epoch > 0 && t.Grid.Axis() == rolling.Time }
 
-// ByUnit is the value of one in an integer By column, in units of a position.
+// ByUnit is what an increment of one in an integer By column means, in units of a position.
 func (t *Table) ByUnit() int64 {
 	if t.CountsTime() {
 		return max(t.Epoch.Microseconds(), 1)
@@ -56,9 +56,9 @@ func FloorDiv(a, b int64) int64 {
 	return q
 }
 
-// ParseBound parses a bound of a partition as a catalog has it: a number of units, or a
-// time in UTC, quoted or not. Tables that rowmill did not create may have bounds beyond
-// the axis, which become its end.
+// ParseBound parses a partition's bound from a catalog: a number of units, or a time in UTC, quoted
+// or not. A table that rowmill did not create may have a bound beyond the axis: ParseBound returns
+// the end of the axis for it.
 func (t *Table) ParseBound(s string, unit int64) (int64, error) {
 	ends := t.Grid.Bounds()
 	text := strings.TrimSuffix(strings.TrimPrefix(s, "'"), "'")
@@ -68,7 +68,8 @@ func (t *Table) ParseBound(s string, unit int64) (int64, error) {
 	case "MAXVALUE", "infinity":
 		return ends.To, nil
 	}
-	// MySQL keeps '20240101' as it was written: quoted digits are no number of a time column.
+	// MySQL keeps '20240101' as written: in a time column, quoted digits are a date, not a number of
+	// units.
 	quotedTime := text != s && t.Grid.Axis() == rolling.Time && !t.CountsTime()
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil && !quotedTime {
 		switch {

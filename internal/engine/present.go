@@ -11,39 +11,40 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A Presenter is a Keeper whose server can present tables of other servers as one: its nodes have
-// the rows, in tables of one name, and the server, their head, has none.
+// A Presenter is a Keeper whose server, called the head, can present tables of other servers,
+// called its nodes, as one table. The nodes have the rows, in tables of the same name. The head has
+// no rows.
 type Presenter interface {
 	Keeper
-	// NodeOf returns the index of the node that has the rows with a key: what the server itself
-	// computes. The key is the value of By or, with slices, the row's position.
+	// NodeOf computes, as the server does, the index of the node that has the rows with a key. The key
+	// is the value of By or, with slices, the row's position.
 	NodeOf(h *Head, key int64) int
-	// Present returns the steps, if any, after which the head presents its nodes. It refuses to
-	// replace a table with rows of its own, or whose nodes have another order. It may return
+	// Present returns the steps, if any are needed, that make the head present its nodes. It refuses
+	// to replace a table that has rows of its own, or whose nodes have another order. It may return
 	// ErrUnsupported.
 	Present(ctx context.Context, h *Head) ([]HeadStep, error)
-	// Place returns what server and database this is, by whatever address it was reached.
+	// Place returns which server and database this is. The address used doesn't matter.
 	Place(ctx context.Context) (Place, error)
 }
 
 // A Place is a database of a server.
 type Place struct {
-	// Server is the same for two targets only if they are one server, and Database if they are one
-	// database of it.
+	// Server is equal for two targets only if they are the same server, and Database only if they are
+	// the same database of it.
 	Server, Database string
-	// Order says how texts are compared by default, or "" if the descriptions of columns say it.
+	// Order says how texts are compared by default; "" if each column's description says it.
 	Order string
 	// Foreign reports that the server, as a head, can't present tables of its own.
 	Foreign bool
 }
 
-// A Head is a table that presents those of other servers.
+// A Head is a table on the head, which presents the tables of the nodes.
 type Head struct {
 	Table *Table // with its Definition
-	// Schema is that of the nodes' tables; nil while they don't exist.
+	// Schema describes the nodes' tables; nil while they don't exist.
 	Schema *Schema
-	// By is the integer column whose hash decides about a row's node. If Slice is not 0, By has
-	// positions, and the hash is of the number of a slice of that length, one of which begins at
+	// By is the integer column whose hash determines a row's node. If Slice is not 0, By has
+	// positions, and the hash is that of a slice's number. Slices have the length Slice; one begins at
 	// Origin.
 	By            string
 	Slice, Origin int64
@@ -67,16 +68,16 @@ func NewHead(t *Table, s *rolling.Shards) (*Head, error) {
 	return h, nil
 }
 
-// Units returns the length and the offset of slices of an integer column that counts units: the
-// number of the slice of a value v is (v - offset) / length, rounded towards 0.
+// Units returns the length and the offset of slices of an integer column that counts units. The
+// slice of a value v has the number (v - offset) / length, rounded towards 0.
 func (h *Head) Units(unit int64) (length, offset int64) { return h.Slice / unit, h.Origin / unit }
 
 // YearZero is the number of seconds from the year 0 of the Gregorian calendar until 1970.
 const YearZero = 62167219200
 
-// Seconds returns the length and the offset of slices of a column of times, in seconds: the number
-// of the slice of a time that is v seconds after a base is (v - offset) / length, where base
-// seconds lie before 1970.
+// Seconds returns the length and the offset, in seconds, of slices of a column of times. The slice
+// of a time has the number (v - offset) / length, where v is the time in seconds after the base.
+// The base lies base seconds before 1970.
 func (h *Head) Seconds(base int64) (length, offset int64) {
 	const second = 1e6
 	length = h.Slice / second
@@ -87,8 +88,8 @@ func (h *Head) Seconds(base int64) (length, offset int64) {
 	return length, offset
 }
 
-// SliceOf returns the number of the slice of a position: of an integer column if base is -1, else
-// of a column of times, see Seconds.
+// SliceOf returns the number of a position's slice. For an integer column, base is -1; for a column
+// of times, see Seconds.
 func (h *Head) SliceOf(position, base int64) int64 {
 	if base < 0 {
 		return (position - h.Origin) / h.Slice
@@ -105,14 +106,14 @@ type HeadNode struct {
 	Target Target
 }
 
-// ServerName is the name of a node's server on the head. It differs with the address, how, so that
-// no server is changed that other tables use.
+// ServerName is the name under which the head knows a node's server. It depends on the address,
+// how, so that a new address doesn't change a server that other tables use.
 func (n HeadNode) ServerName(how ...any) string {
 	sum := sha256.Sum256(fmt.Append(nil, how...))
 	return "rowmill_" + n.Name + "_" + hex.EncodeToString(sum[:4])
 }
 
-// Links returns what a head needs to connect to each of its nodes.
+// Links returns what the head needs to connect to each node.
 func Links[L any](h *Head, of func(HeadNode) (L, error)) ([]L, error) {
 	links := make([]L, len(h.Nodes))
 	for i, n := range h.Nodes {
@@ -126,16 +127,16 @@ func Links[L any](h *Head, of func(HeadNode) (L, error)) ([]L, error) {
 
 // A HeadStep is a step of Present.
 type HeadStep struct {
-	// What describes it in a sentence. SQL are its statements, without passwords.
+	// What describes the step in a sentence. SQL has its statements, without passwords.
 	What string
 	SQL  []string
 	Run  func(ctx context.Context) error
 }
 
-// HiddenPassword stands in the statements of a HeadStep that are printed.
+// HiddenPassword replaces passwords in the printed statements of a HeadStep.
 const HiddenPassword = "********"
 
-// HidePassword returns an error without a password in its text, also as a part of a literal of SQL.
+// HidePassword returns an error whose text has no password, not even within a literal of SQL.
 func HidePassword(err error, password string) error {
 	if err == nil || password == "" {
 		return err

@@ -12,12 +12,12 @@ import (
 )
 
 type (
-	// Find reads rows by an index. A Querier prepares it once, by its pointer.
+	// Find reads rows by an index. A Querier prepares a Find once, and recognizes it by its pointer.
 	Find struct {
 		Table   *Table
 		Columns []string // to read; empty is all
-		// Index is the secondary index to use, "" the primary key. MySQL and MariaDB get FORCE INDEX,
-		// SQLite INDEXED BY on a plain table; elsewhere the planner chooses.
+		// Index is the secondary index to use, "" the primary key. MySQL and MariaDB get FORCE INDEX;
+		// SQLite gets INDEXED BY on a plain table. On other engines the planner chooses.
 		Index  string
 		On     []string  // columns of the condition, in order; numbers or times
 		How    Condition // the condition on them
@@ -36,7 +36,7 @@ type (
 		Indexes    []Index
 		Partitions []rolling.Partition
 	}
-	// Settle is what DB.Settle runs, with placeholders for what the server answers.
+	// Settle is what DB.Settle runs, with placeholders where it depends on the server's answers.
 	Settle struct {
 		Tables []*Table
 		// Private means that nobody else uses the server, so that it may write as fast as it can.
@@ -57,8 +57,9 @@ const (
 	AtLeast Condition = iota // a >= ?, of one column
 	Above                    // a > ?, of one column
 	Equal                    // a = ? AND b = ? AND ...
-	// Keyset is every row at or after a point of an index: (a = ? AND b >= ?) OR a > ?. Without a >= ?
-	// AND in front (Wording.Leading), PostgreSQL and SQLite would read the index from its start.
+	// Keyset is every row at or after a point of an index: (a = ? AND b >= ?) OR a > ?. On PostgreSQL
+	// and SQLite, it begins with a >= ? AND (Wording.Leading): without that, they would read the index
+	// from its start.
 	Keyset
 	In // a IN (?, ...), of one column with Points values
 )
@@ -66,17 +67,17 @@ const (
 // MaxPoints is the maximum number of values of a Find: SQLite binds no more.
 const MaxPoints = 32766
 
-// A Value is bound to a column, whose type determines the field: Int for integers and for times of
-// whole seconds (microseconds since 1970, UTC), Float for floats, rounded as they are stored.
+// A Value is bound to a column, whose type determines the field. Int is for integers, and for times
+// of whole seconds (microseconds since 1970, UTC). Float is for floats, rounded as they are stored.
 type Value struct {
 	Int   int64
 	Float float64
 }
 
-// A Querier reads and deletes on one connection of its own, for one goroutine at a time. Each call
-// is a transaction.
+// A Querier reads and deletes on a connection of its own, for one goroutine at a time. Each call is
+// a transaction.
 type Querier interface {
-	// Find runs f with f.Values() values, and returns the number of rows, which aren't decoded.
+	// Find runs f with f.Values() values, and returns the number of rows, which it doesn't decode.
 	Find(ctx context.Context, f *Find, values []Value) (rows int, err error)
 	// Delete removes the rows whose By column lies in [from, to), and returns their number.
 	Delete(ctx context.Context, d *Delete, from, to int64) (rows int64, err error)
@@ -101,7 +102,7 @@ func (f *Find) Type(i int) Type {
 	return f.Table.Columns[f.Table.Column(f.On[i])].Type
 }
 
-// Check returns an error unless the number of values is correct.
+// Check returns an error unless there are f.Values() values.
 func (f *Find) Check(values []Value) error {
 	if len(values) != f.Values() {
 		return fmt.Errorf("find in %s: %d values for the %d that it takes", f.Table.Name, len(values), f.Values())
@@ -155,13 +156,14 @@ func (f *Find) Validate() error {
 // Wording is the engine-specific part of the SQL of a Find.
 type Wording struct {
 	Quote func(ident string) string
-	// Value returns the placeholder of value i. It is called in the order of the placeholders, of
-	// which a Keyset has several for one value.
+	// Value returns the placeholder of value i. It is called in the order of the placeholders. A
+	// Keyset has several placeholders for one value.
 	Value   func(i int) string
 	Leading bool // see Keyset
 }
 
-// Select returns the statement of a valid Find. from is the quoted table, with a hint.
+// Select returns the statement of a valid Find. from is the quoted table, with the index hint if
+// any.
 func (f *Find) Select(from string, w Wording) string {
 	columns := f.Columns
 	if len(columns) == 0 {
@@ -188,7 +190,7 @@ func QuoteList(names []string, quote func(string) string) string {
 
 func (f *Find) where(w Wording) string {
 	is := func(i int, operator string) string { return w.Quote(f.On[i]) + " " + operator + " " + w.Value(i) }
-	// equal is the first n columns compared for equality, followed by column n with the operator last.
+	// equal compares the first n columns for equality, and column n by the operator last.
 	equal := func(n int, last string) string {
 		var terms []string
 		for i := range n {
