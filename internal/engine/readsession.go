@@ -8,25 +8,25 @@ import (
 	"strings"
 )
 
-// TextEnd is what the server says at the end of a statement that Session.Text has run.
+// TextEnd is what the server reports at the end of a statement that Session.Text has run.
 type TextEnd struct {
-	// Affected is the number of rows that a statement without a result has changed.
+	// Affected is the number of rows that the statement has changed, if it has no result.
 	Affected int64
 	// Warnings is the number of the server's warnings; -1 is unknown.
 	Warnings int
-	// Status are the status flags in the protocol of the server; 0 if there are none.
+	// Status has the status flags of the server's protocol; 0 if the protocol has none.
 	Status uint16
 }
 
-// Text runs a statement and passes on its result as the server's own texts. Head gets the columns,
-// before the first row, unless the statement has no result. Row gets each row; values are nil for
-// NULL, and valid during the call. Head may be nil. The result is never in memory as a whole, and a
-// row costs no allocation.
+// Text runs a statement and passes on its result as the server's own texts. Head, which may be nil,
+// gets the columns before the first row, unless the statement has no result. Row gets each row; a
+// value is nil for NULL, and valid only during the call. Text never has the whole result in memory,
+// and allocates nothing for a row.
 //
-// The first error of head or row ends the statement on the server, and is returned; unless the
-// engine is embedded, the connection is lost then, as it is if ctx ends.
+// The first error of head or row ends the statement on the server, and Text returns it. Then, and
+// also if ctx ends, the connection is lost, unless the engine is embedded.
 //
-// Only a session of Reader.ReadSession has texts; others return ErrUnsupported.
+// Only a session of Reader.ReadSession has texts; other sessions return ErrUnsupported.
 func (s *Session) Text(ctx context.Context, query string, head func([]ResultColumn) error, row func(values [][]byte) error) error {
 	s.ended = TextEnd{Warnings: -1}
 	if first, _, _ := strings.Cut(query, " "); !slices.Contains(readsOnly, strings.ToUpper(first)) {
@@ -68,8 +68,8 @@ func (s *Session) Text(ctx context.Context, query string, head func([]ResultColu
 // TextEnd returns what the server said at the end of the last Text.
 func (s *Session) TextEnd() TextEnd { return s.ended }
 
-// Describe returns the columns of a query's result as the server describes them, without running it
-// and without their collations: Reader.DescribeQuery is complete.
+// Describe returns the columns of a query's result as the server describes them. It doesn't run the
+// query, and doesn't add collations, as Reader.DescribeQuery does.
 func (s *Session) Describe(ctx context.Context, query string) (cols []ResultColumn, err error) {
 	if s.words.Describe == nil {
 		return nil, Classed(ErrUnsupported, fmt.Errorf("%s: this session describes no queries", FirstWords(query)))
@@ -83,7 +83,8 @@ func (s *Session) Describe(ctx context.Context, query string) (cols []ResultColu
 	return cols, err
 }
 
-// SetStates sets the settings of a State in order, but those that the session is known to have.
+// SetStates sets the settings of a State in order, except those that the session already has for
+// certain.
 func (s *Session) SetStates(ctx context.Context, st State) error {
 	if s.words.SetAll == nil {
 		for _, x := range st {
@@ -111,8 +112,8 @@ func (s *Session) SetStates(ctx context.Context, st State) error {
 	return nil
 }
 
-// settable returns a State without the fixed settings, which have to be those of the session as far
-// as it knows them.
+// settable returns a State without the session's fixed settings. It returns an error if the session
+// is known to have other values for them.
 func (s *Session) settable(st State) (State, error) {
 	for _, name := range s.words.Fixed {
 		if want, has := st.Get(name), s.known.Get(name); want != "" && has != "" && want != has {
@@ -122,19 +123,19 @@ func (s *Session) settable(st State) (State, error) {
 	return slices.DeleteFunc(slices.Clone(st), s.fixed), nil
 }
 
-// fixed reports a setting that the session keeps from its beginning.
+// fixed reports whether the session keeps a setting from its beginning to its end.
 func (s *Session) fixed(x Setting) bool { return slices.Contains(s.words.Fixed, x.Name) }
 
-// forget is called when a statement may change any setting.
+// forget removes what is known of the settings, because a statement may change any of them.
 func (s *Session) forget() {
 	s.known = slices.DeleteFunc(slices.Clone(s.known), func(x Setting) bool { return !s.fixed(x) })
 }
 
-// Knows tells the session which settings it has, so that SetStates need not set them.
+// Knows tells the session which settings it has, so that SetStates need not set them again.
 func (s *Session) Knows(st State) { s.known = slices.Clone(st) }
 
-// With returns the State with the values of another one in place of its own, and those that it
-// doesn't have at its end.
+// With returns the State with the settings of other: they replace settings of the same name, and
+// new ones are added at the end.
 func (st State) With(other State) State {
 	out := slices.Clone(st)
 	for _, x := range other {
@@ -147,7 +148,7 @@ func (st State) With(other State) State {
 	return out
 }
 
-// Changed returns the settings that another State has not, or with another value.
+// Changed returns the settings of st that from lacks, or has with another value.
 func (st State) Changed(from State) State {
 	return slices.DeleteFunc(slices.Clone(st), func(x Setting) bool { return slices.Contains(from, x) })
 }
@@ -155,8 +156,8 @@ func (st State) Changed(from State) State {
 // readsOnly are the first words of statements that change no setting.
 var readsOnly = []string{"SELECT", "WITH", "SHOW", "EXPLAIN"}
 
-// Consistent makes the open transaction see, from now on, what is committed now. It is
-// ErrUnsupported on a server without such a statement.
+// Consistent makes the open transaction see, from now on, all that is committed now. It returns
+// ErrUnsupported on a server without a statement for that.
 func (s *Session) Consistent(ctx context.Context) error {
 	if s.words.Consistent == "" {
 		return Classed(ErrUnsupported, errors.New("take a snapshot: this server can't"))

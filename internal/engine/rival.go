@@ -11,16 +11,16 @@ import (
 // A Rival is something on a server that creates or drops the partitions of a table besides rowmill,
 // such as a job.
 type Rival struct {
-	// Name says what the rival is: "event e_partitions".
+	// Name identifies the rival, such as "event e_partitions".
 	Name string
 	// Does says what else is known of the rival; it may be "".
 	Does string
-	// Off are the statements that stop the rival, On those that start it again as it was.
+	// Off are the statements that stop the rival. On are those that start it again as it was.
 	Off, On []string
-	// Others are other tables whose partitions the rival maintains. Nobody maintains these tables once
-	// the rival is stopped.
+	// Others are other tables whose partitions the rival maintains. If the rival is stopped, nobody
+	// maintains these tables.
 	Others []string
-	// Unsure means that the rival's text doesn't name the table, or can't be read.
+	// Unsure means that the rival's text doesn't name the table, or that rowmill can't read the text.
 	Unsure bool
 }
 
@@ -48,7 +48,7 @@ type Rivaled interface {
 	Rivals(ctx context.Context, table string) ([]Rival, error)
 }
 
-// A Job is SQL that a server executes by itself at scheduled times. Text is the SQL.
+// A Job is SQL, in Text, that a server executes by itself at scheduled times.
 type Job struct {
 	Rival
 	Text string
@@ -56,12 +56,12 @@ type Job struct {
 
 // RivalsOf returns the jobs that change, or may change, the partitions of a table. It searches the
 // text of each job and the bodies of the routines that the job calls. routines maps the names of
-// routines in lower case to their bodies; a body that can't be read is "". others are the
-// partitioned tables.
+// routines in lower case to their bodies; an unreadable body is "". others are the partitioned
+// tables.
 //
 // A job with the word PARTITION and the table's name is a rival. A job with PARTITION and without
-// the table's name is an Unsure rival if it names none of others, or calls a routine whose body
-// can't be read.
+// the table's name is an Unsure rival if it names none of the tables in others, or calls a routine
+// with an unreadable body.
 func RivalsOf(jobs []Job, routines map[string]string, table string, others []string) (out []Rival) {
 	for _, j := range jobs {
 		has, hidden, partitions := map[string]bool{}, false, false

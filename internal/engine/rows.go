@@ -15,8 +15,9 @@ type Queryer interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// Each passes every row to scan and stops at its error, which it returns unchanged. With args, the
-// placeholders are question marks: see Driver.Bind. Errors of the server have their class.
+// Each passes every row to scan. It stops at scan's first error, and returns it unchanged. With
+// args, the placeholders are question marks: see Driver.Bind. Errors of the server have their
+// class.
 func Each(ctx context.Context, db Driver, x Queryer, scan func(*sql.Rows) error, query string, args ...any) error {
 	if len(args) > 0 {
 		query = db.Bind(query)
@@ -39,7 +40,7 @@ func List[T any](ctx context.Context, db Driver, x Queryer, query string, args .
 	return ListOf(ctx, db, x, func(r *sql.Rows, v *T) error { return r.Scan(v) }, query, args...)
 }
 
-// ListOf returns what scan makes of each row of a query.
+// ListOf returns the values that scan reads, one from each row of a query.
 func ListOf[T any](ctx context.Context, db Driver, x Queryer, scan func(*sql.Rows, *T) error, query string, args ...any) (out []T, err error) {
 	err = Each(ctx, db, x, func(r *sql.Rows) error {
 		var v T
@@ -50,8 +51,8 @@ func ListOf[T any](ctx context.Context, db Driver, x Queryer, scan func(*sql.Row
 	return out, err
 }
 
-// EachText passes the names of the columns and the values of every row to fn, which may not keep
-// them. NULL is empty.
+// EachText passes the names of the columns, and the values of every row, to fn, which may not keep
+// them. NULL becomes "".
 func EachText(ctx context.Context, db Driver, x Queryer, fn func(columns, row []string) error, query string, args ...any) error {
 	var columns, row []string
 	var values []sql.NullString
@@ -92,7 +93,7 @@ func EachDriverRow(rows driver.Rows, fn func(values []driver.Value) error) (err 
 	}
 }
 
-// Pairs returns the rows of a query for a name and a value, as a map.
+// Pairs returns the rows of a query as a map; each row has a name and a value.
 func Pairs[V any](ctx context.Context, db Driver, x Queryer, query string, args ...any) (map[string]V, error) {
 	out := map[string]V{}
 	return out, Each(ctx, db, x, func(r *sql.Rows) error {
@@ -109,8 +110,8 @@ type Beginner interface {
 	BeginTx(ctx context.Context, o *sql.TxOptions) (*sql.Tx, error)
 }
 
-// Committed are the options of transactions in which each statement sees the rows
-// committed when it begins, and reads take no locks.
+// Committed are the options of transactions in which each statement sees the rows that are
+// committed when the statement begins, and reads take no locks.
 var Committed = &sql.TxOptions{Isolation: sql.LevelReadCommitted}
 
 // InTx runs fn in a transaction, which it commits unless fn fails. Errors have their class.
@@ -135,8 +136,8 @@ type Checksum struct {
 	Hash string
 }
 
-// ChecksumQuery returns the query for a checksum. hash is that of Words; from and where are
-// operands.
+// ChecksumQuery returns the query for a checksum. hash is an expression such as Words.RowHash; from
+// and where are operands.
 func ChecksumQuery(hash, from, where string) string {
 	return "SELECT COUNT(*), " + hash + " FROM " + from + " WHERE " + where
 }
@@ -151,7 +152,7 @@ func ReadChecksum(ctx context.Context, db Keeper, x Exec, hash, from, where stri
 	return c, About(ctx, db.Classify(err), "compute the checksum of "+from)
 }
 
-// Sleep waits for a time, or until ctx ends, and then returns its error.
+// Sleep waits for a time. If ctx ends earlier, it returns ctx's error.
 func Sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -163,24 +164,26 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// RetryLocks calls fn up to tries times, at least once, while a lock is not granted, with pauses in
-// which the statements pass that queued behind it.
+// RetryLocks calls fn up to tries times, at least once, while a lock is not granted. In the pauses,
+// the statements that have queued behind fn's request go on.
 func RetryLocks(ctx context.Context, tries int, fn func() error) error {
 	return Retry{First: 50 * time.Millisecond, Last: 500 * time.Millisecond, Tries: max(tries, 1)}.Do(ctx, fn)
 }
 
-// Jitter returns a random time between d/2 and 3d/2: competitors don't collide again.
+// Jitter returns a random time between d/2 and 3d/2, so that two competitors don't collide again.
 func Jitter(d time.Duration) time.Duration {
 	return d/2 + rand.N(d)
 }
 
-// Backoff returns the wait after try, from 0: first, doubled with each, up to most, with Jitter.
+// Backoff returns the wait after attempt number try, counted from 0: first, doubled with each
+// attempt, at most most, with Jitter.
 func Backoff(first, most time.Duration, try int) time.Duration {
 	return Jitter(min(first<<min(try, 16), most))
 }
 
-// Cached returns the value of a key in a cache, such as one of prepared statements, and makes it if
-// there is none. A cache of most values loses one for it, which drop, unless nil, ends.
+// Cached returns the value of a key in a cache, such as a cache of prepared statements. If the key
+// has none, it makes the value, after it has removed another one from a cache that holds most
+// values. drop, unless nil, ends the removed value.
 func Cached[K comparable, V any](cache map[K]V, most int, key K, drop func(V) error, make func() (V, error)) (V, error) {
 	if v, ok := cache[key]; ok {
 		return v, nil

@@ -19,8 +19,8 @@ import (
 type TableSampler interface {
 	Keeper
 	// SampleTable reads columns of rows on at most a share of a table's pages. columns are expressions
-	// of Words. fn gets each row as texts, which are valid until the next row. Rows of the same block
-	// are neighbors on disk.
+	// of Words. fn gets each row as texts, which are valid until the next row. Rows with the same
+	// block number are neighbors on disk.
 	SampleTable(ctx context.Context, s *Schema, columns []string, o Sampling, fn func(block int, row []sql.NullString)) (*TableSample, error)
 }
 
@@ -30,10 +30,11 @@ type Sampling struct {
 	Rows  int64   // about as many at most
 }
 
-// A TableSample is what a server knows of a table that was sampled.
+// A TableSample is what a server knows about the sampled table.
 type TableSample struct {
 	Rows, Pages int64 // of the table, estimated
-	// Key is the column in whose order rows are stored; "" for rows stored in the order of insertion.
+	// Key is the column in whose order the server stores rows; "" if it stores them in the order of
+	// insertion.
 	Key     string
 	Columns map[string]ColumnStatistics
 }
@@ -44,21 +45,22 @@ type ColumnStatistics struct {
 	Heavy    []float64 // the shares of the rows that have the most frequent values, without the values
 }
 
-// A SamplePart is a table or a partition whose rows are stored in the order of a key.
+// A SamplePart is a table or a partition that stores its rows in the order of a key.
 type SamplePart struct {
 	From        string // the operand of FROM that reads it by that key
 	Rows, Pages int64
 }
 
-// A sample is read from random places of a key. These are the estimated pages for each place.
+// A sample is read from random places of a key. These are the estimated numbers of pages read for
+// each place.
 const (
 	rowsFrom = 2 // for a page's rows, which may begin in the middle of a page
 	probes   = 3 // to find the value of a column of the key
 )
 
-// SampleRanges implements SampleTable for rows that are stored in the order of a key. It reads as
-// many rows as fit on a page from each of several places. Places are spread over the pages of the
-// parts, and evenly over the values of the key.
+// SampleRanges implements SampleTable for rows that are stored in the order of a key. From each of
+// several places in the key, it reads as many rows as fit on a page. The places are spread over the
+// pages of the parts, and evenly over the values of the key.
 func SampleRanges(ctx context.Context, db Keeper, s *Schema, parts []SamplePart, key []SchemaColumn, columns []string, o Sampling, fn func(block int, row []sql.NullString)) (*TableSample, error) {
 	keys, err := NewKeys(db, key)
 	if err != nil {
@@ -110,8 +112,8 @@ func SampleRanges(ctx context.Context, db Keeper, s *Schema, parts []SamplePart,
 	return out, nil
 }
 
-// ends returns the least and the greatest value of a column of the key, in the rows whose preceding
-// columns have the values of prefix.
+// ends returns the least and the greatest value of the key column that follows prefix, among the
+// rows whose first key columns have the values of prefix.
 func (k *Keys) ends(ctx context.Context, from string, prefix []string) (out [2]string, err error) {
 	if out[0], err = k.next(ctx, from, prefix, "", ""); err == nil {
 		out[1], err = k.next(ctx, from, prefix, "", " DESC")
@@ -119,8 +121,8 @@ func (k *Keys) ends(ctx context.Context, from string, prefix []string) (out [2]s
 	return out, err
 }
 
-// next returns the first value of a column of the key that isn't below least, in the rows whose
-// preceding columns have the values of prefix. It returns "" if there is none. With way " DESC" it
+// next returns the first value, not below least, of the key column that follows prefix, among the
+// rows whose first key columns have the values of prefix; "" if there is none. With way " DESC" it
 // returns the last value.
 func (k *Keys) next(ctx context.Context, from string, prefix []string, least, way string) (out string, err error) {
 	p := &Keys{k.db, k.cols[:len(prefix)+1]}
@@ -150,8 +152,8 @@ func (k *Keys) next(ctx context.Context, from string, prefix []string, least, wa
 	return out, k.db.Classify(err)
 }
 
-// place returns the values of a key: for its first column, the value at a share of the way between
-// ends; for each other column, a random value. It returns nil if there are no rows.
+// place returns a key to read from: its first column has the value at a share of the way between
+// ends, each other column a random value. It returns nil if there are no rows.
 func (k *Keys) place(ctx context.Context, from string, ends [2]string, share float64, random func() float64) (place []string, err error) {
 	for i, c := range k.cols {
 		start, ok := between(c.Type, ends[0], ends[1], share)
@@ -191,7 +193,7 @@ func ScanTexts(ctx context.Context, db Driver, x Queryer, n int, fn func(row []s
 	}, query, args...)
 }
 
-// between returns a text at a share of the way from the text of one value to that of another.
+// between returns the text of the value at a share of the way between two values, from and to.
 func between(t value.Type, from, to string, share float64) (string, bool) {
 	on := func(a, b float64) float64 { return a + share*(b-a) }
 	switch {
@@ -214,7 +216,7 @@ func between(t value.Type, from, to string, share float64) (string, bool) {
 		}
 		return text, err == nil && failed == nil
 	case t.Kind == value.Bytes || t.Logical == value.UUID:
-		// The first hexadecimal digits, in the form of a value that there is.
+		// Compute with the first hexadecimal digits, and return the form of an existing value.
 		const digits = 12
 		first := func(s string) float64 {
 			n, _ := strconv.ParseUint((strings.ReplaceAll(s, "-", "") + strings.Repeat("0", digits))[:digits], 16, 64)

@@ -6,16 +6,16 @@ import (
 	"math"
 )
 
-// A Source is a figure that is the sum of values that a server reports by name, times
-// Scale. A value that the server doesn't have is left out of the sum.
+// A Source is a figure: the sum, times Scale, of values that a server reports by name. The sum
+// omits values that the server doesn't report.
 type Source struct {
 	Counter
 	Of    []string
 	Scale float64 // 0 is 1
 }
 
-// A Sampler is the Counters of a server, on a connection that it opens again when it is
-// lost. The server's values are those that Read adds to a map.
+// A Sampler implements Counters for a server, on a connection that it opens again when the
+// connection is lost. Read adds the server's values to a map.
 type Sampler[C any] struct {
 	Sources []Source
 	Conn    C
@@ -26,8 +26,8 @@ type Sampler[C any] struct {
 	values map[string]float64
 }
 
-// Open opens the connection, and leaves out the figures that the server doesn't have, or
-// doesn't show to this user.
+// Open opens the connection. It omits the figures that the server lacks or doesn't show to this
+// user.
 func (s *Sampler[C]) Open(ctx context.Context) (Counters, error) {
 	var err error
 	if s.Conn, err = s.Dial(ctx); err != nil {

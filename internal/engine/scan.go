@@ -12,8 +12,8 @@ import (
 	"github.com/rowmill/rowmill/internal/value"
 )
 
-// Reading runs a read of t, which passes batches to a function. It returns the error of
-// fn unchanged, and that of ctx in place of the read's.
+// Reading runs read, which passes batches to a function. It returns the error of fn unchanged. If
+// ctx ends, it returns ctx's error in place of read's.
 func Reading(ctx context.Context, t *Table, fn func(*Batch) error, classify func(error) error, read func(fn func(*Batch) error) error) error {
 	var own error
 	err := read(func(b *Batch) error {
@@ -36,8 +36,8 @@ func Reading(ctx context.Context, t *Table, fn func(*Batch) error, classify func
 // scanBatch is the number of rows that ScanDriverRows passes at a time.
 const scanBatch = 1000
 
-// ScanDriverRows reads rows of the columns from a driver and passes them to fn in
-// batches that it reuses. Times may be text or time.Time.
+// ScanDriverRows reads rows from a driver and passes them to fn in batches that it reuses. Times
+// may be text or time.Time.
 func ScanDriverRows(rows driver.Rows, cols []Column, fn func(*Batch) error) error {
 	b := NewBatch(cols)
 	values := make([]driver.Value, len(cols))
