@@ -474,8 +474,8 @@ type Recipe struct {
 	// Typed are expressions that have the types of the columns for the results of Merge; nil means
 	// that Parts have these types.
 	Typed []string
-	// Steps say, for each of Parts, how values are merged outside of the server, and Final how the
-	// aggregate follows. They are nil if that would not be exact.
+	// Steps say how values of each of Parts are merged outside of the server, and Final how the
+	// aggregate follows from them. They are nil if the result would not be exact.
 	Steps []MergeStep
 	Final FinalStep
 	// Zero: the aggregate of no rows is 0, not NULL.

@@ -1,12 +1,12 @@
 package engine
 
-// Semantics are what a query in pieces has to know of a server beyond the rules of Syntax: where
-// servers differ, where a description isn't what a result has, and where a version has a fault. The
-// zero value has none of it.
+// Semantics are what a query in pieces must know of a server in addition to Syntax: where servers
+// differ, where a result differs from its description, and where a version has a fault. A server to
+// which none of this applies has the zero value.
 //
-// Each field names the servers, and the smallest query that shows it. In these, t has a column k
-// INT of 1, 2 and 3. Faults of MySQL that 8.0.15 has and 9.7.4 hasn't are those of all versions
-// before 9.7.
+// Each field names the servers to which it applies, and the smallest query that shows it. In these
+// queries, t has a column k INT with the rows 1, 2 and 3. "MySQL before 9.7" stands for faults that
+// were seen in 8.0.15 and not in 9.7.4.
 type Semantics struct {
 	NameSemantics
 	RowSemantics
@@ -16,13 +16,13 @@ type Semantics struct {
 
 // NameSemantics are rules of names.
 type NameSemantics struct {
-	// FoldsColumns: names of columns that differ in case alone are the same. All but PostgreSQL:
+	// FoldsColumns: names of columns that differ only in case are the same name. All but PostgreSQL:
 	// SELECT A FROM (SELECT 1 AS a) AS s.
 	FoldsColumns bool
-	// FoldsOperands: whether names of operands of FROM that differ in case alone are the same
-	// depends on a setting. MariaDB, MySQL: SELECT 1 FROM t AS a JOIN t AS A.
+	// FoldsOperands: a setting decides whether names of operands of FROM that differ only in case are
+	// the same name. MariaDB, MySQL: SELECT 1 FROM t AS a JOIN t AS A.
 	FoldsOperands bool
-	// ImplicitNames: an element of the select list without an alias has a name for other clauses.
+	// ImplicitNames: other clauses can use a name for an element of the select list without an alias.
 	// MariaDB, MySQL, PostgreSQL: SELECT lower('B') FROM t ORDER BY lower.
 	ImplicitNames bool
 	// AliasesInWhere: conditions may use aliases of the select list. SQLite: SELECT k AS a FROM t
@@ -31,21 +31,21 @@ type NameSemantics struct {
 	// EarlyCTEs: a CTE hides tables in the CTEs before it. SQLite: WITH a AS (SELECT * FROM t), t
 	// AS (SELECT 5) SELECT * FROM a.
 	EarlyCTEs bool
-	// TableRows: the name of a table within an expression stands for a row of it, and t.f may call
+	// TableRows: a table's name within an expression stands for a row of the table, and t.f may call
 	// f(t). PostgreSQL: SELECT t FROM t.
 	TableRows bool
-	// SystemColumns aren't the same in a partition as in its table. PostgreSQL: SELECT tableoid
+	// SystemColumns have other values in a partition than in its table. PostgreSQL: SELECT tableoid
 	// FROM t.
 	SystemColumns map[string]bool
-	// HiddenColumns may be columns that no catalog lists. MariaDB, MySQL: SELECT _rowid FROM t;
-	// SQLite: SELECT rowid FROM t.
+	// HiddenColumns are names of columns that may exist although no catalog lists them. MariaDB,
+	// MySQL: SELECT _rowid FROM t; SQLite: SELECT rowid FROM t.
 	HiddenColumns map[string]bool
-	// TempSchema stands before the name of a temporary table where another table of this name may
-	// come first. PostgreSQL: SELECT * FROM pg_temp.t.
+	// TempSchema must precede a temporary table's name if the name could also find another table
+	// first. PostgreSQL: SELECT * FROM pg_temp.t.
 	TempSchema string
-	// SwapsNames: of two elements of the select list that are one computed column, both may get the
-	// name of one. MariaDB, MySQL: SELECT x AS a, x AS b, COUNT(*) FROM (SELECT k % 2 AS x FROM t)
-	// AS s GROUP BY x.
+	// SwapsNames: if two elements of the select list are the same computed column, both may get the
+	// name of one of them. MariaDB, MySQL: SELECT x AS a, x AS b, COUNT(*) FROM (SELECT k % 2 AS x
+	// FROM t) AS s GROUP BY x.
 	SwapsNames bool
 }
 
@@ -54,16 +54,16 @@ type RowSemantics struct {
 	// NullsLast: ORDER BY sorts NULL after all values, and with DESC before them. PostgreSQL:
 	// SELECT NULLIF(k, 1) FROM t ORDER BY 1.
 	NullsLast bool
-	// MissortsAliases: ORDER BY an expression in which the alias of an aggregate or of a window
-	// function stands sorts wrongly. MySQL before 9.7: SELECT k, MAX(k) AS m FROM t GROUP BY k
-	// ORDER BY 0 - m.
+	// MissortsAliases: ORDER BY sorts wrongly by an expression that contains the alias of an aggregate
+	// or of a window function. MySQL before 9.7: SELECT k, MAX(k) AS m FROM t GROUP BY k ORDER BY 0 -
+	// m.
 	MissortsAliases bool
-	// ExactText reports a column of texts that are equal only if they are the same: elsewhere
-	// collations, blanks at the end, or a domain may make others equal. MariaDB, MySQL: SELECT 'a'
-	// = 'a ' COLLATE utf8mb4_bin.
+	// ExactText reports a column in which only identical texts are equal. In other columns, a
+	// collation, blanks at the end, or a domain may make different texts equal. MariaDB, MySQL: SELECT
+	// 'a' = 'a ' COLLATE utf8mb4_bin.
 	ExactText func(SchemaColumn) bool `json:"-"`
-	// LooseColumns: a column that is neither a key nor aggregated has the value of any row of its
-	// group. MariaDB, MySQL, SQLite: SELECT k FROM t GROUP BY k % 2.
+	// LooseColumns: a column that is neither a key of the groups nor aggregated has its value from any
+	// row of the group. MariaDB, MySQL, SQLite: SELECT k FROM t GROUP BY k % 2.
 	LooseColumns bool
 	// UnorderedParts: the list of partitions isn't in the order of their ranges. PostgreSQL lists
 	// them by the texts of their bounds.
@@ -74,80 +74,83 @@ type RowSemantics struct {
 	// LosesOffset: DISTINCT of a constant ignores OFFSET. MariaDB: SELECT DISTINCT 1 + 0 FROM t
 	// LIMIT 1 OFFSET 1 returns a row.
 	LosesOffset bool
-	// KeepsNames: a subtotal may have the value of the row before in place of NULL, for a key that is
-	// selected twice, or whose name another element has, if WHERE has an equality. MySQL before 9.7:
+	// KeepsNames: if WHERE has an equality, a subtotal may have the previous row's value in place of
+	// NULL, for a key that is selected twice or whose name another element has. MySQL before 9.7:
 	// SELECT k AS a, k FROM t WHERE id = 1 GROUP BY k WITH ROLLUP, where id is the primary key.
 	KeepsNames bool
-	// KeepsKeys: the same in all queries, and of a key that is an expression; and counts different
-	// values like those of the last group. MariaDB: SELECT NOT k FROM t GROUP BY NOT k WITH ROLLUP.
+	// KeepsKeys: a subtotal may have the previous row's value in any query, also for a key that is an
+	// expression, and counts different values as in the last group. MariaDB: SELECT NOT k FROM t GROUP
+	// BY NOT k WITH ROLLUP.
 	KeepsKeys bool
-	// KeepsOperands: the same of a key within an expression, or in HAVING. MariaDB, MySQL before 9.7:
-	// SELECT k AS a FROM t GROUP BY k WITH ROLLUP HAVING a <> 7 returns the subtotal, too.
+	// KeepsOperands: a subtotal may have the previous row's value of a key within an expression, or in
+	// HAVING. MariaDB, MySQL before 9.7: SELECT k AS a FROM t GROUP BY k WITH ROLLUP HAVING a <> 7
+	// returns the subtotal, too.
 	KeepsOperands bool
-	// KeepsOneRow: OFFSET doesn't skip the only row of counts over all rows. MySQL: SELECT COUNT(*)
-	// FROM t LIMIT 1 OFFSET 1 returns a row.
+	// KeepsOneRow: if a query counts all rows, OFFSET doesn't skip its only row. MySQL: SELECT
+	// COUNT(*) FROM t LIMIT 1 OFFSET 1 returns a row.
 	KeepsOneRow bool
-	// CountsAll: COUNT(x) is COUNT(*) in a query without conditions that selects counts alone.
-	// MySQL before 9.7: SELECT COUNT(*), COUNT(NULLIF(k, 1)) FROM t returns 3, 3.
+	// CountsAll: COUNT(x) counts NULLs like COUNT(*) in a query that has no conditions and selects
+	// only counts. MySQL before 9.7: SELECT COUNT(*), COUNT(NULLIF(k, 1)) FROM t returns 3, 3.
 	CountsAll bool
-	// MistypesNeighbours: the texts that LAG, LEAD and the like return have another type than
-	// described. MySQL before 9.7: SELECT LAG(CONCAT(k, '')) OVER (ORDER BY k) FROM t.
+	// MistypesNeighbours: texts returned by LAG, LEAD and similar functions have another type than the
+	// description says. MySQL before 9.7: SELECT LAG(CONCAT(k, '')) OVER (ORDER BY k) FROM t.
 	MistypesNeighbours bool
-	// DescribesAnyBranch: a set operation may be described by the sizes of one branch where conditions
-	// are never met. PostgreSQL: SELECT 'a'::varchar(3) WHERE false UNION SELECT 'b'::varchar(5).
+	// DescribesAnyBranch: if a condition is never true, one branch may determine the sizes in a set
+	// operation's description. PostgreSQL: SELECT 'a'::varchar(3) WHERE false UNION SELECT
+	// 'b'::varchar(5).
 	DescribesAnyBranch bool
-	// NamedCollations: a collation that an expression names counts for more than that of a column.
+	// NamedCollations: a collation named in an expression takes precedence over a column's.
 	// PostgreSQL: SELECT v COLLATE "C" FROM s UNION SELECT v FROM s.
 	NamedCollations bool
 }
 
 // ValueSemantics are rules of the values of expressions.
 type ValueSemantics struct {
-	// OperandForm: what an expression returns depends on whether its operands are columns. MariaDB,
-	// MySQL: MIN(y) = 90 is false for a YEAR of 1990, and m = 90 is true for SELECT MIN(y) AS m in
-	// a table.
+	// OperandForm: an expression's value depends on whether its operands are columns. MariaDB, MySQL:
+	// MIN(y) = 90 is false for a YEAR of 1990, but m = 90 is true if a table holds the result of
+	// SELECT MIN(y) AS m.
 	OperandForm bool
-	// HiddenDigits: decimal numbers are computed with more digits than their types have. MariaDB,
-	// MySQL: SELECT k / 3 AS x, COUNT(*) FROM t GROUP BY x.
+	// HiddenDigits: the server computes decimal numbers with more digits than their types have.
+	// MariaDB, MySQL: SELECT k / 3 AS x, COUNT(*) FROM t GROUP BY x.
 	HiddenDigits bool
-	// ShortTypes: the type of what a function returns may have fewer digits than the value.
-	// MariaDB: BIT_COUNT(-1) is an INT(2); MySQL: COALESCE of an unsigned and a signed integer.
+	// ShortTypes: a function's result type may have fewer digits than its value. MariaDB:
+	// BIT_COUNT(-1) is an INT(2); MySQL: COALESCE of an unsigned and a signed integer.
 	ShortTypes bool
-	// EvenAverages: an average of exact numbers that is taken for an integer is rounded half to even,
-	// a decimal column half up. MySQL: SELECT AVG(k) & 7 for 28.5.
+	// EvenAverages: where an average of exact numbers is used as an integer, the server rounds it half
+	// to even; it rounds a decimal column half up. MySQL: SELECT AVG(k) & 7 for 28.5.
 	EvenAverages bool
-	// QuotientDigits is how many digits after the point a quotient has beyond those of the
-	// dividend. MariaDB, MySQL: div_precision_increment.
+	// QuotientDigits is the number of digits after the point that a quotient has in addition to those
+	// of the dividend. MariaDB, MySQL: div_precision_increment.
 	QuotientDigits int
-	// IntegerDivision: the quotient of integers is one. PostgreSQL, SQLite: SELECT 7 / 2.
+	// IntegerDivision: a quotient of integers is an integer. PostgreSQL, SQLite: SELECT 7 / 2.
 	IntegerDivision bool
-	// MisreadsFractions: an index of integers may be searched for another number than a fraction.
-	// MariaDB, MySQL before 9.7: SELECT k FROM t FORCE INDEX (k) WHERE k = 1.5 returns 2.
+	// MisreadsFractions: the server may search an index of integers for another number than the given
+	// fraction. MariaDB, MySQL before 9.7: SELECT k FROM t FORCE INDEX (k) WHERE k = 1.5 returns 2.
 	MisreadsFractions bool
-	// Affinity: a column may be compared in another way than an expression of the same value.
-	// SQLite: SELECT k = '1', +k = '1' FROM t.
+	// Affinity: the server may compare a column in another way than an expression with the column's
+	// value. SQLite: SELECT k = '1', +k = '1' FROM t.
 	Affinity bool
 }
 
 // TimeSemantics are rules of times.
 type TimeSemantics struct {
-	// NumbersAsTimes: whether a function takes a number for a time depends on whether it is a
-	// column. MySQL: UNIX_TIMESTAMP(MIN(k)) is NULL.
+	// NumbersAsTimes: some functions take a number for a time only if it is a column, or only if it
+	// isn't. MySQL: UNIX_TIMESTAMP(MIN(k)) is NULL.
 	NumbersAsTimes bool
-	// MistakesDates: ADDTIME and SUBTIME may take the extreme of dates for a time of day. MySQL
-	// before 9.7: SELECT ADDTIME(MIN(DATE('2024-01-01')), '01:00:00') FROM t.
+	// MistakesDates: ADDTIME and SUBTIME may take the minimum or maximum of dates for a time of day.
+	// MySQL before 9.7: SELECT ADDTIME(MIN(DATE('2024-01-01')), '01:00:00') FROM t.
 	MistakesDates bool
 	// ClockTexts: a text such as 'now' may be the current time. PostgreSQL: SELECT
 	// 'now'::timestamp; SQLite: SELECT date('now').
 	ClockTexts bool
-	// UnixEpoch: functions of times take 'unixepoch' after a number of seconds. SQLite: SELECT
-	// date(0, 'unixepoch').
+	// UnixEpoch: functions of times take 'unixepoch' as an argument after a number of seconds. SQLite:
+	// SELECT date(0, 'unixepoch').
 	UnixEpoch bool
-	// TypedLiterals: a literal is a value of the type to which it is cast, or of the column with
-	// which it is compared. PostgreSQL: day < '2024-01-01 12:00' compares days.
+	// TypedLiterals: a literal takes the type to which it is cast, or that of the column with which it
+	// is compared. PostgreSQL: day < '2024-01-01 12:00' compares days.
 	TypedLiterals bool
-	// ZeroDates: a date without a month or a day may become another where the server stores it in
-	// between. MariaDB, MySQL, with sql_mode = 'NO_ZERO_IN_DATE': SELECT DISTINCT day FROM days,
-	// for 2024-06-00.
+	// ZeroDates: a date without a month or a day may change if the server stores it in a temporary
+	// table. MariaDB, MySQL, with sql_mode = 'NO_ZERO_IN_DATE': SELECT DISTINCT day FROM days, for
+	// 2024-06-00.
 	ZeroDates bool
 }

@@ -10,11 +10,11 @@ import (
 )
 
 // A Session is one connection of its own for statements, typed rows, and a transaction. Its
-// settings are those of connections that insert (strict, UTC), and SetState changes them for it
-// alone. Only ID may be called while another method runs.
+// settings are those of connections that insert (strict, UTC); SetState changes them for this
+// session only. While a method runs, only ID may be called.
 //
 // Call Rollback after any error: some servers leave the transaction open. If ctx ends during a
-// call, the connection is ended on the server first. Then, as after ErrConnectionLost, the session
+// call, the server first ends the connection. After that, as after ErrConnectionLost, the session
 // can only be closed.
 type Session struct {
 	db    Killer
@@ -28,27 +28,30 @@ type Session struct {
 
 // SessionWords are an engine's statements for the sessions of its connections.
 type SessionWords struct {
-	// ID is a query for the connection's id on the server; "" if it has none.
+	// ID is a query for the connection's id on the server; "" if connections have no ids.
 	ID string
-	// Get is a query for a setting, and Set a statement that changes it. Their errors refuse a name.
+	// Get is a query for a setting, Set a statement that changes it. They return an error for a name
+	// that isn't allowed.
 	Get func(name string) (string, error)
 	Set func(name, value string) (string, error)
-	// Export is a query for a name of a transaction's snapshot, and Import the statement that uses it
-	// in another one: "" and nil on an engine without Capabilities.SharesSnapshots.
+	// Export is a query for a name of the transaction's snapshot. Import is the statement that uses
+	// this snapshot in another transaction. They are "" and nil on an engine without
+	// Capabilities.SharesSnapshots.
 	Export string
 	Import func(snapshot string) string
-	// Prepares reports that only prepared statements return numbers exactly.
+	// Prepares reports that numbers are exact only in the results of prepared statements.
 	Prepares bool
-	// Text and Describe are those of the Session on the driver's connection; they may be nil. Text
-	// ends with an error of head or row.
+	// Text and Describe do the work of the Session's methods on the driver's connection; they may be
+	// nil. Text ends with the first error of head or row.
 	Text     func(ctx context.Context, conn any, query string, head func([]ResultColumn) error, row func(values [][]byte) error) (TextEnd, error)
 	Describe func(ctx context.Context, conn any, query string) ([]ResultColumn, error)
-	// SetAll, unless nil, returns the statements that set a State in a session that has another, if
-	// that is known.
+	// SetAll, unless nil, returns the statements that set the State st in a session that has the State
+	// from, as far as it is known.
 	SetAll func(st, from State) ([]string, error)
-	// Fixed are settings that a session has from its beginning to its end.
+	// Fixed are settings that a session keeps from its beginning to its end.
 	Fixed []string
-	// Consistent is the statement that makes an open transaction see what is committed by then, or "".
+	// Consistent is a statement, or "". After it, an open transaction sees all that is committed by
+	// then.
 	Consistent string
 }
 
@@ -57,8 +60,8 @@ type Transaction struct {
 	// Isolation is the isolation level; the zero value is the session's.
 	Isolation sql.IsolationLevel
 	ReadOnly  bool
-	// Snapshot is that of another session, whose transaction is still open: this one sees the same
-	// rows, with LevelRepeatableRead.
+	// Snapshot is a name from Session.Snapshot of another session, whose transaction is still open.
+	// The two transactions see the same rows, with LevelRepeatableRead.
 	Snapshot string
 }
 
@@ -89,10 +92,12 @@ func OpenSession(ctx context.Context, db Killer, pool *sql.DB, w SessionWords, s
 // ID is the connection's id on the server, for Keeper.Kill; 0 for an embedded engine.
 func (s *Session) ID() int64 { return s.id }
 
-// Lost reports whether the connection is lost, by itself or because a statement was interrupted.
+// Lost reports whether the connection is lost: broken, or closed because a statement was
+// interrupted.
 func (s *Session) Lost() bool { return s.conn == nil }
 
-// discard closes the connection, whose settings may have been changed.
+// discard closes the connection. It doesn't return to the pool, because its settings may have
+// changed.
 func (s *Session) discard() error {
 	if s.tx != nil {
 		_ = s.tx.Rollback() // the end of the connection does it in any case
@@ -105,8 +110,8 @@ func (s *Session) discard() error {
 	return DiscardConn(s.db, conn)
 }
 
-// do runs fn on the connection, and classifies its error. A connection that is lost
-// or was interrupted is closed.
+// do runs fn on the connection, and classifies its error. It closes a connection that is lost or
+// was interrupted.
 func (s *Session) do(ctx context.Context, what string, fn func() error) error {
 	if s.conn == nil {
 		return Classed(ErrConnectionLost, fmt.Errorf("%s: the connection is lost", what))
@@ -132,8 +137,9 @@ func (s *Session) do(ctx context.Context, what string, fn func() error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// on returns what runs statements: the transaction, if one is open. On driver.ErrBadConn of a
-// statement of the connection, package sql would wait for the transaction's end.
+// on returns what runs statements: the transaction if one is open, else the connection. The
+// connection must not run a transaction's statements: on driver.ErrBadConn, package sql would wait
+// for the transaction's end.
 func (s *Session) on() Exec {
 	if s.tx != nil {
 		return s.tx
@@ -141,7 +147,7 @@ func (s *Session) on() Exec {
 	return s.conn
 }
 
-// raw passes the driver's connection to fn, whose error doesn't close it: see on.
+// raw passes the driver's connection to fn. An error of fn doesn't close the connection: see on.
 func (s *Session) raw(fn func(c any) error) error {
 	var failed error
 	// After a panic, package sql would wait for the transaction's end.
@@ -155,16 +161,16 @@ func (s *Session) raw(fn func(c any) error) error {
 	return failed
 }
 
-// kill ends the connection on the server. It fails if the server is gone, and the
-// connection with it.
+// kill ends the connection on the server. An error is ignored: if the server is gone, so is the
+// connection.
 func (s *Session) kill(ctx context.Context) {
 	if s.id != 0 {
 		_ = s.db.Kill(context.WithoutCancel(ctx), s.id)
 	}
 }
 
-// Exec runs a statement and returns the number of rows that it affected. Values of
-// args take the places of question marks: see Driver.Bind.
+// Exec runs a statement and returns the number of rows that it affected. Values of args replace
+// question marks: see Driver.Bind.
 func (s *Session) Exec(ctx context.Context, query string, args ...any) (affected int64, err error) {
 	s.forget()
 	err = s.do(ctx, FirstWords(query), func() error {
@@ -180,8 +186,8 @@ func (s *Session) Exec(ctx context.Context, query string, args ...any) (affected
 	return affected, err
 }
 
-// Query passes the rows of a query for columns of these types to fn, in batches that it reuses,
-// until fn fails.
+// Query passes the rows of a query to fn, in batches that it reuses, until fn fails. cols have the
+// types of the query's columns.
 func (s *Session) Query(ctx context.Context, cols []Column, fn func(rows *Batch) error, query string, args ...any) error {
 	var own error
 	err := s.do(ctx, FirstWords(query), func() error {
@@ -210,7 +216,7 @@ func (s *Session) Query(ctx context.Context, cols []Column, fn func(rows *Batch)
 	return err
 }
 
-// rows runs a query on a driver's connection. The caller calls end after it has closed the rows.
+// rows runs a query on a driver's connection. The caller closes the rows, and then calls end.
 func (s *Session) rows(ctx context.Context, c any, query string, args []any) (rows driver.Rows, end func() error, err error) {
 	values := make([]driver.NamedValue, len(args))
 	for i, a := range args {
@@ -234,7 +240,8 @@ func (s *Session) rows(ctx context.Context, c any, query string, args []any) (ro
 	return rows, stmt.Close, nil
 }
 
-// dynamicRows are rows whose numbers in columns of text become text, and truth values integers.
+// dynamicRows are rows in which numbers become text if their column is text, and truth values
+// become integers.
 type dynamicRows struct {
 	driver.Rows
 	cols []Column
@@ -275,7 +282,7 @@ func (s *Session) Begin(ctx context.Context, t Transaction) error {
 		t.Isolation = sql.LevelRepeatableRead
 	}
 	return s.do(ctx, what, func() error {
-		// The transaction outlives ctx, which only interrupts its begin.
+		// The transaction outlives ctx. If ctx ends, it interrupts only the beginning of the transaction.
 		lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		stop := context.AfterFunc(ctx, cancel)
 		tx, err := s.conn.BeginTx(lasting, &sql.TxOptions{Isolation: t.Isolation, ReadOnly: t.ReadOnly})
@@ -310,8 +317,8 @@ func (s *Session) Rollback(ctx context.Context) error {
 	})
 }
 
-// Snapshot returns a name for the rows that the open transaction sees, for the Transaction of
-// another session. It is valid until this transaction ends.
+// Snapshot returns a name for the snapshot of rows that the open transaction sees. Another
+// session's Transaction can use it until this transaction ends.
 func (s *Session) Snapshot(ctx context.Context) (name string, err error) {
 	const what = "share a snapshot"
 	if s.words.Export == "" {
