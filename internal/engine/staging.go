@@ -7,58 +7,58 @@ import (
 	"slices"
 )
 
-// A Staging is a standalone table that is filled on the server's fastest path and then becomes a
+// A Staging is a standalone table that is filled in the server's fastest way and then becomes a
 // period (Attach, Replace). Only one goroutine at a time may use it. After any error except that of
 // Close, the table must be dropped.
 //
-// Nobody else sees the table, which may have all rows in one transaction, and no indexes until
-// Finish. Rows must lie within the period: Attach and Replace may check it. The rolling table's
+// Nobody else sees the table. It may get all rows in one transaction, and its indexes only in
+// Finish. Rows must lie within the period: Attach and Replace may check that. The rolling table's
 // triggers don't run.
 type Staging interface {
-	// Write appends the rows of b, fastest in the order of the primary key.
+	// Write appends the rows of b. It is fastest in the order of the primary key.
 	Write(ctx context.Context, b *Batch) error
-	// Run executes a statement that copies rows into the table, or changes another table by its rows.
-	// It returns ErrUnsupported on an engine without MergeWords.
+	// Run executes a statement that copies rows into the table, or uses its rows to change another
+	// table. It returns ErrUnsupported on an engine without MergeWords.
 	Run(ctx context.Context, statement string) (rows int64, err error)
-	// Finish commits the rows, and builds a period's indexes and constraints. Write or Finish returns
-	// ErrDuplicateKey if two rows have one key, without StageOptions.Skip, and ErrRefused for a value
-	// that the server refuses or would change.
+	// Finish commits the rows, and builds a period's indexes and constraints. If two rows have the
+	// same key, Write or Finish returns ErrDuplicateKey, unless StageOptions.Skip is set. For a value
+	// that the server refuses or would change, it returns ErrRefused.
 	Finish(ctx context.Context) (Staged, error)
-	// Close closes the connection, in any case.
+	// Close closes the connection, also after an error.
 	Close() error
 }
 
 // Staged is the result of a Staging.
 type Staged struct {
 	Rows int64 // in the table
-	// Skipped rows have the key of a row that was written before.
+	// Skipped is the number of rows whose key an earlier row has.
 	Skipped int64
 }
 
 // StageOptions describe a Staging.
 type StageOptions struct {
-	// Name is that of the standalone table. An existing table, left by an interrupted load, is
-	// dropped.
+	// Name is the standalone table's name. An existing table of that name, left by an interrupted
+	// load, is dropped.
 	Name string
-	// Columns are those that rows have, in order; the others get their defaults.
+	// Columns are those for which rows have values, in order; other columns get their defaults.
 	Columns []Column
-	// Skip keeps the first of several rows with one key, at the cost of speed.
+	// Skip keeps the first of several rows with the same key. It makes the load slower.
 	Skip bool
-	// Bare leaves out indexes that are not unique: the table never becomes a period.
+	// Bare omits indexes that are not unique: the table never becomes a period.
 	Bare bool
 	Storage
 }
 
-// A Stager is a Keeper that has stagings.
+// A Stager is a Keeper that can create Stagings.
 type Stager interface {
 	Keeper
 	// Stage creates the standalone table for a period of t, and opens a connection to fill it. It
-	// returns ErrUnsupported if the server would assign values to a column: each table would count
-	// from the start.
+	// returns ErrUnsupported if the server assigns values to a column, because each standalone table
+	// would count from the start.
 	Stage(ctx context.Context, t *Table, o StageOptions) (Staging, error)
 }
 
-// Check returns an error if rows with the columns of o can't be staged for a table.
+// Check returns an error if rows with the columns of o can't be staged for the table t.
 func (o *StageOptions) Check(t *Table, s *Schema) error {
 	switch {
 	case o.Name == "" || o.Name == t.Name:
@@ -81,20 +81,21 @@ func (o *StageOptions) Check(t *Table, s *Schema) error {
 	return nil
 }
 
-// Table returns the standalone table as one of inserts.
+// Table describes the standalone table for inserts.
 func (o *StageOptions) Table() *Table {
 	return &Table{Name: o.Name, Columns: o.Columns, Ignore: o.Skip}
 }
 
-// A StagingConn is what differs between the stagings of the engines. It may have Run.
+// A StagingConn is the part of a Staging that differs between engines. It may also have a method
+// Run.
 type StagingConn interface {
 	Write(ctx context.Context, b *Batch) error
 	Finish(ctx context.Context) (Staged, error)
 	Close() error
 }
 
-// Stage is Stager.Stage, given what creates the table and connects. The Staging calls the engine's
-// own as long as no call has failed.
+// Stage implements Stager.Stage: c creates the table and connects. After a call has failed, the
+// Staging calls the engine's StagingConn no more.
 func Stage(ctx context.Context, db Driver, c interface {
 	Describe(ctx context.Context, name string) (*Schema, error)
 }, t *Table, o StageOptions, create func(*Schema) (StagingConn, error)) (Staging, error) {

@@ -8,20 +8,21 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A Step is one request to a server, as data: Dialect.Render makes it SQL text, DB.Apply runs that.
+// A Step is one request to a server, as data: Dialect.Render makes SQL text of it, DB.Apply runs
+// it.
 type Step interface{ step() }
 
 type (
-	// Connect prepares a new connection. Maintenance runs DDL, the others insert and query.
+	// Connect prepares a new connection: for DDL if Maintenance is set, else for inserts and queries.
 	Connect struct{ Maintenance bool }
 	// CreateTable creates t, its indexes and, if it rolls, its first partitions.
 	CreateTable struct {
 		Table      *Table
 		Partitions []rolling.Partition
 	}
-	// DropTable drops t and everything that belongs to it, if it exists. For a rolling table whose
-	// periods are tables of their own, Partitions names them. Views names views that may read it;
-	// they are dropped where the server would refuse to drop the table otherwise.
+	// DropTable drops t, if it exists, and everything that belongs to it. If t's periods are tables of
+	// their own, Partitions names them. Views are views that may read t. A server that would otherwise
+	// refuse to drop t also drops the views.
 	DropTable struct {
 		Table      *Table
 		Partitions []rolling.Partition
@@ -34,7 +35,7 @@ type (
 		Have  []rolling.Partition
 		New   []rolling.Partition
 	}
-	// DropPartition drops one of the existing partitions, Have in order, with its rows.
+	// DropPartition drops one partition with its rows. Have lists the existing partitions in order.
 	DropPartition struct {
 		Table *Table
 		Have  []rolling.Partition
@@ -46,14 +47,14 @@ type (
 		Method Method
 		Batch  *Batch
 	}
-	// Select reads all columns of t, of one partition if Partition is set.
+	// Select reads all columns of t, or only of one partition if Partition is set.
 	Select struct {
 		Table     *Table
 		Partition *rolling.Partition
 	}
-	// Inspect reads what Catalog.Exists and then Catalog.Partitions report.
+	// Inspect reads what Catalog.Exists and Catalog.Partitions report, in this order.
 	Inspect struct{ Table *Table }
-	// Measure reads what Catalog.Sizes reports, without the refresh of statistics.
+	// Measure reads what Catalog.Sizes reports, but doesn't refresh the statistics.
 	Measure struct{ Table *Table }
 	// Sample reads what Counters reports.
 	Sample struct{ Tables []*Table }
@@ -70,8 +71,8 @@ func (Inspect) step()          {}
 func (Measure) step()          {}
 func (Sample) step()           {}
 
-// Rename renames a table, and its periods accordingly, in a transaction that the caller begins, so
-// that several tables can be renamed together. Have lists a rolling table's partitions in order.
+// Rename renames a table and, accordingly, its periods. The caller begins the transaction, so that
+// it can rename several tables together. Have lists a rolling table's partitions in order.
 type Rename struct {
 	Table *Table
 	Have  []rolling.Partition
@@ -80,9 +81,9 @@ type Rename struct {
 
 func (Rename) step() {}
 
-// Release makes a rolling table, whose partitions are Have in order, an ordinary one: a table with
-// partitions, without those that only rowmill needs, or, where periods are tables of their own, a
-// plain table, into which all rows are copied in one transaction.
+// Release makes a rolling table an ordinary one: it keeps its partitions, without those that only
+// rowmill needs. If the periods are tables of their own, it becomes a plain table, into which all
+// rows are copied in one transaction. Have lists the partitions in order.
 type Release struct {
 	Table *Table
 	Have  []rolling.Partition
@@ -98,23 +99,24 @@ type (
 		Part  rolling.Partition
 		Into  string
 	}
-	// Attach makes the table From a partition, also in a gap. The caller must have checked its bounds.
+	// Attach makes the table From a partition, which may fill a gap. The caller must have checked the
+	// partition's bounds.
 	Attach struct {
 		Table *Table
 		Have  []rolling.Partition
 		Part  rolling.Partition
 		From  string
 	}
-	// Replace puts the rows of the table With in the place of one or more adjacent partitions, Old,
-	// which become the one partition New, of the same bounds. Readers see each row exactly once.
-	// The rows of each old partition are moved to the table at the same index of Out. Out must not
-	// name With, because it can't be determined afterwards whether tables were exchanged. See
-	// Capabilities.LastName for the name of New. After ErrDiffers, ErrRefused and ErrWritten, the one
-	// partition of Old has all of its rows, and With has its own.
+	// Replace puts the rows of the table With in the place of one or more adjacent partitions, Old.
+	// These become one partition, New, with the same bounds. Readers see each row exactly once. The
+	// rows of each old partition are moved to the table at the same index of Out. Out must not name
+	// With: nobody could tell afterwards whether the tables were exchanged. See Capabilities.LastName
+	// for the name of New. After ErrDiffers, ErrRefused and ErrWritten, the only partition of Old has
+	// all of its rows, and With has its own.
 	//
-	// Proofs, one for each of Old, say from which rows With was made. They hold while nobody can
-	// write to these partitions, and the rows are replaced before anybody can again: else it is
-	// ErrWritten, and nothing has changed. Without proofs, With is taken for right.
+	// Proofs, one for each of Old, say from which rows With was made. Replace checks them while nobody
+	// can write to these partitions, and replaces the rows before anybody can again. If a proof fails,
+	// it returns ErrWritten, and nothing has changed. Without proofs, it trusts With.
 	Replace struct {
 		Table  *Table
 		Have   []rolling.Partition
@@ -124,37 +126,39 @@ type (
 		Out    []string
 		Proofs []Proof
 	}
-	// A Proof is a query about the rows of a partition, and the number and checksum that it must
-	// return.
+	// A Proof is a query about the rows of a partition, with the number of rows and the checksum that
+	// the query must return.
 	Proof struct {
 		Query string
 		Sum   Checksum
 	}
-	// Divide makes a partition the partitions New, which have all of its rows: they are copied under
-	// the table's lock. The rest of its range is removed, unless it has rows: then it is a partition
-	// called RestName. Columns are the columns that can be written to.
+	// Divide replaces a partition by the partitions New, which get all of its rows; the server copies
+	// the rows under the table's lock. The rest of its range is removed or, if it has rows, becomes a
+	// partition called RestName. Columns are the columns that can be written to.
 	Divide struct {
 		Table   *Table
 		Part    rolling.Partition
 		New     []rolling.Partition
 		Columns []string
 	}
-	// Enclose is only rendered: what Encloser does to a partition, Tail, that has no end.
+	// Enclose renders what Encloser.Enclose does to the partition Tail, which has no end. Apply
+	// doesn't run it.
 	Enclose struct {
 		Table *Table
 		Tail  rolling.Partition
 		Part  rolling.Partition
 		With  string
 	}
-	// AddTail adds a partition for all rows of no other one, MAXVALUE or DEFAULT, as others have it.
+	// AddTail adds a partition MAXVALUE or DEFAULT for all rows that no other partition takes, as
+	// tables not made by rowmill have it.
 	AddTail struct {
 		Table *Table
 		Name  string
 	}
-	// DropTables drops the standalone tables that exist.
+	// DropTables drops those of the standalone tables that exist.
 	DropTables struct{ Names []string }
-	// AddColumn adds a column to a table and all of its periods, blocking inserts the least.
-	// Definition is as in CREATE TABLE, with its name, as its owner wrote it.
+	// AddColumn adds a column to a table and all of its periods, in the way that blocks inserts for
+	// the shortest time. Definition is as in CREATE TABLE, with the column's name.
 	AddColumn struct {
 		Table      *Table
 		Have       []rolling.Partition
@@ -163,10 +167,10 @@ type (
 	}
 )
 
-// RestName is the name of what is left of a divided partition, without rows, before it is removed.
+// RestName is the name of the rest of a divided partition until the rest is removed.
 const RestName = "rowmill_rest"
 
-// Prove returns ErrWritten unless the proofs of partitions hold.
+// Prove returns ErrWritten unless the proofs of all partitions in of hold.
 func (s *Replace) Prove(of []rolling.Partition, ask func(query string) (Checksum, error)) error {
 	for i, p := range s.Proofs {
 		if !slices.ContainsFunc(of, func(q rolling.Partition) bool { return q.To == s.Old[i].To }) {
@@ -183,7 +187,7 @@ func (s *Replace) Prove(of []rolling.Partition, ask func(query string) (Checksum
 	return nil
 }
 
-// Written is the error of a partition whose proof doesn't hold.
+// Written is the error for a partition whose proof doesn't hold.
 func Written(p rolling.Partition) error {
 	return Classed(ErrWritten, fmt.Errorf("others wrote rows of %s meanwhile", p.Name))
 }
@@ -218,7 +222,7 @@ func (AddTail) step()    {}
 func (DropTables) step() {}
 func (AddColumn) step()  {}
 
-// One is the rendering of a step that is one statement.
+// One renders a step that is a single statement.
 func One(statement string, err error) ([]string, error) {
 	if err != nil {
 		return nil, err
@@ -226,7 +230,7 @@ func One(statement string, err error) ([]string, error) {
 	return []string{statement}, nil
 }
 
-// Statements drops the tables one at a time: each DROP removes a file.
+// Statements drops one table at a time, because each DROP removes a file.
 func (s DropTables) Statements(d Dialect) []string {
 	out := make([]string, len(s.Names))
 	for i, name := range s.Names {

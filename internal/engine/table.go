@@ -13,7 +13,7 @@ import (
 // A Type is a column's type; engines map it to their own types.
 type Type int
 
-// Column types, with the vector of a Batch that carries them.
+// Column types, with the field of a Batch's Vector that has their values.
 const (
 	Int32   Type = iota // Ints
 	Int64               // Ints
@@ -50,28 +50,30 @@ type Table struct {
 	Columns    []Column
 	PrimaryKey []string
 	Indexes    []Index
-	// Grid and By, a column of the primary key, make it a rolling table; no Grid, a plain one.
+	// Grid, and By, a column of the primary key, make it a rolling table. Without a Grid it is a plain
+	// table.
 	Grid rolling.Grid
 	By   string
 	// Bounds names the expression of By that bounds the partitions of a table that rowmill did not
-	// create, as Describe returns it.
+	// create. Describe returns it.
 	Bounds string
-	// Epoch is the unit of an integer By that counts since 1970: a second, a milli- or microsecond.
+	// Epoch is the unit in which an integer By counts since 1970: a second, a millisecond or a
+	// microsecond.
 	Epoch time.Duration
-	// Values, if it isn't 0, gives each value of By, an integer column of the primary key with values
-	// from 0 to Values-1, a partition of its own. Such a table is not rolling.
+	// Values, if it isn't 0, gives each value of By a partition of its own. By is then an integer
+	// column of the primary key, with values from 0 to Values-1. The table isn't rolling.
 	Values int
-	// Definition is a user's, whose text is executed: the columns and keys here may be empty.
+	// Definition is a user's. Its text is executed: Columns and keys may be empty.
 	Definition *rolling.Definition
-	// Compress asks for compressed sealed periods, where that belongs to the whole table.
+	// Compress asks for compressed sealed periods, on engines that compress a table as a whole.
 	Compress bool
 	// Ignore makes inserts skip rows whose primary key exists, in the table or earlier in the batch,
-	// and no other rows: MySQL's INSERT IGNORE, elsewhere ON CONFLICT DO NOTHING.
+	// and no other rows. It is INSERT IGNORE on MySQL, and ON CONFLICT DO NOTHING on others.
 	Ignore bool
 	// Update makes a Loader replace the other Columns of a row whose primary key exists, in the table
 	// or earlier in the batch: the last row wins. The primary key must be the table's only unique key.
 	Update bool
-	// ServerKey names the Auto column that batches don't contain: the server assigns its values.
+	// ServerKey names the Auto column whose values the server assigns; batches don't have that column.
 	ServerKey string
 }
 
@@ -83,7 +85,7 @@ func (t *Table) Column(name string) int {
 	return slices.IndexFunc(t.Columns, func(c Column) bool { return c.Name == name })
 }
 
-// Inserted returns the columns of a batch for the table, in order.
+// Inserted returns the columns of the batches that are inserted into the table, in order.
 func (t *Table) Inserted() []Column {
 	if t.ServerKey == "" {
 		return t.Columns
@@ -91,8 +93,8 @@ func (t *Table) Inserted() []Column {
 	return slices.DeleteFunc(slices.Clone(t.Columns), func(c Column) bool { return c.Name == t.ServerKey })
 }
 
-// Replaced returns the columns whose values an insert with Update replaces: those outside of
-// the primary key.
+// Replaced returns the columns whose values an insert with Update replaces: all but those of the
+// primary key.
 func (t *Table) Replaced() []Column {
 	if !t.Update {
 		return nil
@@ -118,7 +120,8 @@ func TableNames(tables []*Table) []string {
 	return names
 }
 
-// Declaration returns the definition without the name; names of types have verbs for sizes.
+// Declaration returns the column's definition without its name. The names in types have verbs, such
+// as %d, for sizes.
 func (c Column) Declaration(types map[Type]string) string {
 	s := types[c.Type]
 	switch strings.Count(s, "%d") {

@@ -20,24 +20,24 @@ import (
 type Target struct {
 	// Scheme is the part before the first colon, lower case.
 	Scheme string
-	// User, Host and Path come from the //USER@HOST/PATH form, Host including the
-	// port. The form without slashes sets only Path.
+	// User, Host and Path come from a target //USER@HOST/PATH; Host includes the port. A target
+	// without slashes sets only Path.
 	User, Host, Path string
 	Query            url.Values // the options after the question mark
 }
 
-// Errors of ParseTarget that have a remedy.
+// Errors of ParseTarget for which there is a remedy.
 var (
 	ErrNoScheme = errors.New("target: no scheme")
-	// ErrPassword is for a target with a password, which no message repeats.
+	// ErrPassword is for a target that has a password. No message repeats it.
 	ErrPassword = errors.New("a password on the command line is visible to every user of the machine")
 )
 
-// ParseTarget reads a target. It refuses one with a password, because command lines
-// are public on a machine.
+// ParseTarget reads a target. It refuses a target with a password, because every user of the
+// machine can read command lines.
 func ParseTarget(s string) (Target, error) {
 	scheme, rest, ok := strings.Cut(s, ":")
-	// An option with a password's name is refused by the engine; see String.
+	// The engine refuses an option with a password's name; see String.
 	if rolling.HoldsPassword(s) {
 		return Target{}, fmt.Errorf("target: %w", ErrPassword)
 	}
@@ -56,7 +56,8 @@ func ParseTarget(s string) (Target, error) {
 	}
 	u, err := url.Parse(s)
 	if err != nil {
-		// url.Error repeats the whole URL, and its cause a part of it: both may contain a password.
+		// A url.Error repeats the whole URL, and its cause repeats a part of it. Both may have a
+		// password.
 		var ue *url.Error
 		if errors.As(err, &ue) && !strings.Contains(s, "@") {
 			return Target{}, fmt.Errorf("target of scheme %s: %w", t.Scheme, ue.Err)
@@ -103,11 +104,11 @@ func validScheme(s string) bool {
 }
 
 // String returns the target in a form that may be printed and recorded, and that ParseTarget reads.
-// The value of an option with a password's name, which no engine accepts, is omitted.
+// It omits the value of an option with a password's name, which no engine accepts anyway.
 func (t Target) String() string {
 	local := t.Host == "" && t.User == ""
 	text := t.Scheme + ":" + t.Path
-	// A path such as ":@p" would be read as a password if no "//" precedes it.
+	// Unless "//" precedes it, a path such as ":@p" would be read as a password.
 	if !local || strings.HasPrefix(t.Path, "//") || strings.ContainsRune(t.Path, '?') || rolling.HoldsPassword(text) {
 		u := url.URL{Scheme: t.Scheme, Host: t.Host, Path: "/" + t.Path}
 		if t.User != "" {
@@ -134,8 +135,8 @@ func (t Target) String() string {
 // secrets are the usual names of options for a password.
 var secrets = []string{"password", "passwd", "pass", "pwd", "secret", "token"}
 
-// FilePassword returns the password in the file that the option password-file
-// names, without the line end; given is false if the option is not set.
+// FilePassword returns the password, without the line end, from the file that the option
+// password-file names. given is false if the option is not set.
 func (t Target) FilePassword(ctx context.Context) (password string, given bool, err error) {
 	file := t.Query.Get("password-file")
 	if file == "" {
@@ -148,7 +149,7 @@ func (t Target) FilePassword(ctx context.Context) (password string, given bool, 
 	return strings.TrimRight(string(text), "\r\n"), true, nil
 }
 
-// escapeValue escapes an option's value, but no characters of paths and sizes.
+// escapeValue escapes an option's value, except characters that paths and sizes have.
 func escapeValue(v string) string {
 	var out []byte
 	for _, c := range []byte(v) {
@@ -177,8 +178,8 @@ func (t Target) Options(allowed ...string) error {
 	return nil
 }
 
-// Choice returns an option that must be one of the allowed values, or the
-// first of them if it isn't given.
+// Choice returns an option that must have one of the allowed values. If it isn't given, Choice
+// returns the first of them.
 func (t Target) Choice(name string, allowed ...string) (string, error) {
 	if !t.Query.Has(name) {
 		return allowed[0], nil
@@ -202,8 +203,8 @@ func (t Target) Bytes(name string, def int64) (int64, error) {
 	return n, nil
 }
 
-// ParseBytes reads a size: a number with K, M, G or T, with or without B or
-// iB. All of them are powers of 1024, as in MySQL's settings.
+// ParseBytes reads a size: a number with K, M, G or T, which may be followed by B or iB. All are
+// powers of 1024, as in MySQL's settings.
 func ParseBytes(s string) (int64, error) {
 	text := strings.ToUpper(strings.TrimSpace(s))
 	shift := 0

@@ -5,22 +5,22 @@ import (
 	"fmt"
 )
 
-// A Literal appends a value, as the server wrote it, as a literal of SQL.
+// A Literal appends a value, in the server's text, as an SQL literal.
 type Literal func(b, text []byte) ([]byte, error)
 
-// A TempTable inserts rows of texts into a temporary table.
+// A TempTable inserts rows, given as texts, into a temporary table.
 type TempTable struct {
-	// Name and Columns are those of the table, and Literals what its columns take.
+	// Name and Columns are those of the table. Literals has a function for each column's values.
 	Name     string
 	Columns  []ResultColumn
 	Literals []Literal
-	// Insert inserts rows of Append. It is an error if the server has changed a value, or warns of
-	// one.
+	// Insert inserts rows that Append has made. It returns an error if the server has changed a value,
+	// or warns of one.
 	Insert func(ctx context.Context, rows []byte) error
 }
 
-// Append appends a row, nil for NULL, to rows that Insert inserts, with a comma after it. It may be
-// called from several goroutines, each with its own rows.
+// Append appends a row, in which nil is NULL, and a comma to rows for Insert. Several goroutines
+// may call it at the same time, each with its own rows.
 func (t *TempTable) Append(rows []byte, values [][]byte) ([]byte, error) {
 	if len(values) != len(t.Literals) {
 		return rows, fmt.Errorf("a row of %s has %d values, and not %d", t.Name, len(values), len(t.Literals))

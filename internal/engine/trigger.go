@@ -8,30 +8,31 @@ import (
 
 // A Trigger is the definition of a trigger, with the statements to create and remove it.
 type Trigger struct {
-	// Name, Table and Body are what HaveTriggers returns for a trigger created by Statements.
+	// Name, Table and Body are what HaveTriggers returns after Statements have created the trigger.
 	Name, Table, Body string
 	Statements, Drop  []string
-	// Replace changes the body of an existing trigger. If empty, Drop and then Statements do, in a
-	// transaction if the server supports that for schema changes.
+	// Replace changes the body of an existing trigger. If it is empty, Drop and then Statements do
+	// that, in a transaction if the server supports transactions of schema changes.
 	Replace []string
-	// Other is the same trigger under another name, on servers that can't replace one at once: the new
-	// one is created under the unused name before the old one is dropped.
+	// Other is the same trigger under another name, on servers that can't replace a trigger at once.
+	// The new trigger is created under the unused one of the two names before the old trigger is
+	// dropped.
 	Other *Trigger
 }
 
 // A TriggerChange is the difference between the existing and the required triggers of a table.
 type TriggerChange struct {
-	// Missing, Old and Unwanted are the numbers of triggers to create, replace and remove. Old ones
-	// have a body of another version of rowmill, or of the declaration.
+	// Missing, Old and Unwanted are the numbers of triggers to create, replace and remove. An Old
+	// trigger has the body of another version of rowmill, or of another declaration.
 	Missing, Old, Unwanted int
-	// Hidden is how many of the missing ones are there after all, and not shown to the account.
+	// Hidden is how many of the Missing triggers exist, but are hidden from the account.
 	Hidden int
-	// SQL is to be run in order, if possible in one transaction. After it was broken off, another
-	// ChangeTriggers completes it. A trigger that is replaced is never missing.
+	// SQL is to be run in order, if possible in one transaction. If it was interrupted, another
+	// ChangeTriggers completes it. A trigger never disappears while it is replaced.
 	SQL []string
 }
 
-// What describes the change, "" if there is none; of is the description of the triggers.
+// What describes the change, "" if there is none. of describes the triggers.
 func (c TriggerChange) What(of string) string {
 	var out []string
 	if c.Missing > 0 {
@@ -46,11 +47,11 @@ func (c TriggerChange) What(of string) string {
 	return strings.Join(out, "; ")
 }
 
-// ChangeTriggers returns what creates, replaces or removes the triggers of a table, so that those
-// wanted exist as they should. Have is SumWords.HaveTriggers.
+// ChangeTriggers returns the change after which a table has the given triggers, as they are defined
+// here, or none of them if wanted is false. have is SumWords.HaveTriggers.
 func ChangeTriggers(ctx context.Context, db Keeper, have func(table string) string, table string, triggers []Trigger, wanted bool) (TriggerChange, error) {
 	if wanted {
-		// Mostly they are as they are to be, and no name needs to be found free.
+		// Usually all triggers are right, and no unused name is needed.
 		out, _, err := changes(ctx, db, have(table), triggers, wanted)
 		if err != nil || out.Missing+out.Old == 0 {
 			return out, err
@@ -74,7 +75,7 @@ func ChangeTriggers(ctx context.Context, db Keeper, have func(table string) stri
 	return out, nil
 }
 
-// changes compares triggers with those that a query returns, which are there.
+// changes compares the given triggers with those that the query have returns; there has the latter.
 func changes(ctx context.Context, db Keeper, have string, triggers []Trigger, wanted bool) (out TriggerChange, there map[string]Trigger, err error) {
 	there = map[string]Trigger{}
 	err = Each(ctx, db, db.SQL(), func(r *sql.Rows) error {
@@ -97,7 +98,7 @@ func changes(ctx context.Context, db Keeper, have string, triggers []Trigger, wa
 	return out, there, nil
 }
 
-// TriggerDrops returns the statements that drop triggers, under each of their names.
+// TriggerDrops returns the statements that drop triggers, for both names of each.
 func TriggerDrops(triggers []Trigger) (out []string) {
 	for i := range triggers {
 		for x := &triggers[i]; x != nil; x = x.Other {
@@ -113,7 +114,7 @@ type TriggerHider interface {
 	TriggerExists(ctx context.Context, name string) (bool, error)
 }
 
-// hides reports whether a trigger that isn't among those shown exists, under one of its names.
+// hides reports whether a trigger exists, under one of its names, that isn't among the shown ones.
 func hides(ctx context.Context, db TriggerHider, t *Trigger, shown map[string]Trigger) (bool, error) {
 	for x := t; x != nil; x = x.Other {
 		if _, found := shown[x.Name]; found {
@@ -166,7 +167,7 @@ func (c *TriggerChange) change(t *Trigger, there map[string]Trigger, wanted bool
 		c.SQL = append(c.SQL, t.Replace...)
 		return
 	default:
-		// Every name is in use: if there are two, the other trigger stays meanwhile.
+		// All names are in use. If there are two triggers, one stays while the other is replaced.
 		c.Old++
 		last := old[0]
 		c.SQL = append(append(c.SQL, last.Drop...), last.Statements...)
@@ -177,7 +178,8 @@ func (c *TriggerChange) change(t *Trigger, there map[string]Trigger, wanted bool
 	}
 }
 
-// sameAs reports whether a trigger is the required one. A server may fold table names.
+// sameAs reports whether a trigger is the required one. Case is ignored in the table's name,
+// because a server may fold it.
 func (t Trigger) sameAs(want *Trigger) bool {
 	return strings.EqualFold(t.Table, want.Table) && t.Body == want.Body
 }

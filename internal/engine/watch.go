@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A Watch interrupts an operation on a connection when a context ends, by a deadline in
-// the past, without a goroutine or an allocation for each call.
+// A Watch interrupts an operation on a connection when a context ends. It sets a deadline in the
+// past, so that a call needs neither a goroutine nor an allocation.
 type Watch struct {
 	conn interface{ SetDeadline(time.Time) error }
 
@@ -20,7 +20,7 @@ type Watch struct {
 	interrupted bool
 }
 
-// NewWatch returns a Watch for a connection. It must be closed with Close.
+// NewWatch returns a Watch for a connection. The caller must call Close.
 func NewWatch(conn interface{ SetDeadline(time.Time) error }) *Watch { return &Watch{conn: conn} }
 
 // Begin makes the end of ctx interrupt operations on the connection from now on,
@@ -53,8 +53,8 @@ func (w *Watch) End() (interrupted bool) {
 	return interrupted
 }
 
-// Hold runs fn, which changes the connection, while preventing interruptions. It
-// returns os.ErrDeadlineExceeded if one has occurred.
+// Hold runs fn, which changes the connection, and prevents interruptions meanwhile. If the
+// connection has been interrupted before, Hold returns os.ErrDeadlineExceeded.
 func (w *Watch) Hold(fn func() error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -81,7 +81,7 @@ func (w *Watch) forget() {
 	w.ctx, w.unwatch = nil, nil
 }
 
-// Close ends the watch; no operation is interrupted afterwards.
+// Close ends the watch: from then on, it interrupts no operation.
 func (w *Watch) Close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -95,17 +95,17 @@ type Linked interface {
 	Watch() *Watch
 	// Rollback rolls back the open transaction, if any. It fails if the connection is broken.
 	Rollback() error
-	// Answered reports whether an operation failed with the server's answer, or before
-	// anything was sent: the connection can be used.
+	// Answered reports whether an operation failed with the server's answer, or before anything was
+	// sent. In both cases the connection is still usable.
 	Answered(err error) bool
-	// Kill ends the connection on the server, and waits until it is gone: its statement might
-	// otherwise commit at any later time.
+	// Kill ends the connection on the server, and waits until it has ended: otherwise its statement
+	// might still commit later.
 	Kill(ctx context.Context)
 	Close() error
 }
 
-// A Link is the connection of a writer, a querier or a loader. An operation that is interrupted, or
-// fails for another reason than its data, loses the connection; Reset makes another.
+// A Link is the connection of a writer, a querier or a loader. If an operation is interrupted, or
+// fails for another reason than its data, the connection is lost; Reset makes another.
 type Link[C Linked] struct {
 	// Conn is the connection, nil if it is lost.
 	Conn C
@@ -130,7 +130,7 @@ func (l *Link[C]) Lost() bool {
 	return l.Conn == none
 }
 
-// Enter makes the end of ctx interrupt operations on the connection, until Fail.
+// Enter makes the end of ctx interrupt operations on the connection until Fail is called.
 func (l *Link[C]) Enter(ctx context.Context) error {
 	if l.Lost() {
 		return Classed(ErrConnectionLost, errors.New("the connection is lost"))
@@ -140,8 +140,8 @@ func (l *Link[C]) Enter(ctx context.Context) error {
 	return err
 }
 
-// Do runs an operation on the connection, which the end of ctx interrupts, and rolls back if it
-// fails. It must return errors with their classes.
+// Do runs fn, an operation on the connection. The end of ctx interrupts fn. If fn fails, Do rolls
+// back. fn must return errors with their classes.
 func (l *Link[C]) Do(ctx context.Context, fn func() error) error {
 	if err := l.Enter(ctx); err != nil {
 		return err
@@ -149,8 +149,8 @@ func (l *Link[C]) Do(ctx context.Context, fn func() error) error {
 	return l.Fail(ctx, fn())
 }
 
-// Fail ends an operation, and returns its error, or that of ctx if ctx interrupted it. If there is
-// one, it rolls back, and keeps the connection only if it is usable.
+// Fail ends an operation, and returns its error, or that of ctx if ctx interrupted it. After an
+// error it rolls back, and keeps the connection only if it is usable.
 func (l *Link[C]) Fail(ctx context.Context, err error) error {
 	if l.Lost() {
 		return err
@@ -181,7 +181,7 @@ func (l *Link[C]) Drop() {
 	}
 }
 
-// Reset rolls back, or makes a connection if there is none.
+// Reset rolls back on the connection, or makes a new one if there is none.
 func (l *Link[C]) Reset(ctx context.Context) error {
 	if !l.Lost() {
 		if err := l.Conn.Watch().Begin(ctx); err != nil {

@@ -13,131 +13,141 @@ import (
 type Words interface {
 	// From is the operand of FROM to read or write one period of t.
 	From(t *Table, p rolling.Partition) string
-	// Literal is a position as a literal of the type of t's By column.
+	// Literal is an SQL literal of a position, of the type of t's By column.
 	Literal(t *Table, pos int64) string
-	// Position is an expression for the position, a BIGINT, of a value of t's By column, for which
-	// expr stands. FromPosition is the reverse.
+	// Position is an expression for a position, a BIGINT. expr stands for a value of t's By column.
+	// FromPosition is the reverse.
 	Position(t *Table, expr string) string
 	FromPosition(t *Table, expr string) string
-	// Now is the present as a position of an axis of time, in a view: a BIGINT.
+	// Now is an expression, for views, of the present time as a position: a BIGINT.
 	Now() string
-	// AsText is an expression for a text that the server takes as exactly the column's value.
+	// AsText is an expression for a text from which the server reads exactly the column's value.
 	AsText(c SchemaColumn) string
-	// KeyText is AsText for a column of a key, in characters that all character sets have. KeyValue
-	// returns what to bind for such a text, and its placeholder: it is compared as the column is.
+	// KeyText is AsText for a column of a key, with only characters that exist in all character sets.
+	// For such a text, KeyValue returns the value to bind and its placeholder, which compares as the
+	// column does.
 	KeyText(c SchemaColumn) string
 	KeyValue(c SchemaColumn, text string) (placeholder string, value any, err error)
 	// CopyRows is a statement that copies rows from one table into another.
 	CopyRows(c CopyRows) string
-	// RowHash is an aggregate expression for a checksum, a text, of columns of a group of rows in any
-	// order. It includes NULLs.
+	// RowHash is an aggregate expression for a checksum, as text, of the columns of a group of rows.
+	// The order of the rows doesn't matter. NULLs count.
 	RowHash(cols []SchemaColumn) string
-	// MatchHash is a RowHash that need not be the same in another version of rowmill.
+	// MatchHash is a RowHash that may change with rowmill's version.
 	MatchHash(cols []SchemaColumn) string
-	// CreateTemplate returns statements that create an empty table of this name with the columns and
-	// keys of t, or of its periods.
+	// CreateTemplate returns statements that create an empty table called name, with the columns and
+	// keys of t or, if these are tables, of t's periods.
 	CreateTemplate(t *Table, name string, o Storage) []string
 	// Text and Blob are types of any length, Text for any characters.
 	Text() string
 	Blob() string
-	// OwnTable ends CREATE TABLE for rowmill's own tables: their changes commit with those of other
-	// tables, and names in them are compared as the server compares names of tables.
+	// OwnTable ends CREATE TABLE for rowmill's own tables: changes of these tables commit together
+	// with changes of other tables, and names in them are compared as the server compares table names.
 	OwnTable() string
 }
 
 // Storage describes how a period's rows are stored on disk.
 type Storage struct {
-	// Compress requests the engine's best compression. Alone permits one that a period can't have.
+	// Compress requests the engine's best compression. Alone permits a compression that a period can't
+	// have.
 	Compress, Alone bool
-	// Assigns requests that the server assigns values to the same columns as in the table.
+	// Assigns requests that the server assigns values to the same columns as in the rolling table.
 	Assigns bool
 }
 
-// UntypedWords are those of an engine with Capabilities.Untyped.
+// UntypedWords are the Words of an engine with Capabilities.Untyped.
 type UntypedWords interface {
-	// Unrestorable is a condition for values of a column that inserting their AsText would change.
+	// Unrestorable is the condition that an insert of the AsText of a column's value would change the
+	// value.
 	Unrestorable(c SchemaColumn, expr string) string
 }
 
-// CompactWords are those of an engine that can store a filled table more densely.
+// CompactWords are the Words of an engine that can store a filled table more densely.
 type CompactWords interface {
 	// Compact returns statements that sort a standalone table and its indexes, and fill their pages.
 	Compact(table string) []string
 }
 
-// MergeWords are those of an engine that can merge a table and a period into another table while
-// others write to the period: see Staging.Run.
+// MergeWords are the Words of an engine that can merge a table and a period into another table
+// while other clients write to the period: see Staging.Run.
 type MergeWords interface {
-	// Differs is a condition that two values of a column aren't stored in the same way: see
-	// Loader.Compare. NULL is the same as NULL.
+	// Differs is the condition that two values of a column are stored in different ways: see
+	// Loader.Compare. Two NULLs don't differ.
 	Differs(c SchemaColumn, a, b string) string
 }
 
 // ProbeWords are the Words of an engine with privileges.
 type ProbeWords interface {
-	// Probe returns statements that use the needed privileges on ProbeTable, which they remove. undo
-	// removes what is left after one has failed, on the same connection.
+	// Probe returns statements that use the needed privileges on ProbeTable, and then drop it. If a
+	// statement fails, undo drops what is left, on the same connection.
 	Probe(n Needs) (statements, undo []string)
 }
 
-// SumWords are further pieces of SQL for roll-ups. Those in views need no functions of rowmill.
+// SumWords are further pieces of SQL, for roll-ups. Those for views call no function that rowmill
+// adds.
 type SumWords interface {
 	// SumType is a column type that holds the sum of any number of values of c.
 	SumType(c SchemaColumn) string
-	// Double is the type of 64-bit binary fractions, AsDouble a conversion of a number to that type.
+	// Double is the type of 64-bit binary fractions. AsDouble converts a number to that type.
 	Double() string
 	AsDouble(expr string) string
 	// Variance is an aggregate for the population variance, or "" if the engine has none.
 	Variance(expr string) string
 	// SquareRoot is the square root of a number that is not negative, or NULL.
 	SquareRoot(expr string) string
-	// Month numbers the month of a position, from January of year 0. MonthStart is where it begins.
+	// Month numbers the month of a position, from January of year 0. MonthStart is the position at
+	// which a month begins.
 	Month(pos string) string
 	MonthStart(month string) string
-	// SkipLocked ends a SELECT that locks its rows, and skips those that others have locked. It is ""
-	// where rows have no locks.
+	// SkipLocked is the end of a SELECT that locks its rows, and skips rows that others have locked.
+	// It is "" if the engine has no row locks.
 	SkipLocked() string
-	// InsertNew begins and ends an INSERT that skips rows whose key exists: INSERT
+	// InsertNew is the beginning and the end of an INSERT that skips rows whose key exists: INSERT
 	// IGNORE, ON CONFLICT DO NOTHING.
 	InsertNew() (begin, end string)
-	// OnKey continues an INSERT, before assignments to the row with the same key. Sent is the value
-	// that the INSERT has for a column. No assignment may read a column that an earlier one changes.
+	// OnKey continues an INSERT: the assignments that follow it change an existing row with the same
+	// key. Sent is the value that the INSERT has for a column. No assignment may read a column that an
+	// earlier assignment changes.
 	OnKey(key []string) string
 	Sent(column string) string
-	// Temporary is a table of one connection, if possible without a log. Body is its columns and key.
+	// Temporary is a table that only its connection sees, if possible without a log. Body has its
+	// columns and key.
 	Temporary(name, body string) TemporaryTable
-	// SumColumn is the type of a column that compares values of c as c does, with its collation.
+	// SumColumn is a column type with c's collation, which compares values as c does.
 	SumColumn(c SchemaColumn) string
-	// ReplaceView returns statements that create a view or change its query, if possible at once.
+	// ReplaceView returns statements that create a view or change its query, if possible without a
+	// moment in which it doesn't exist.
 	ReplaceView(name, query string) []string
-	// Triggers returns triggers on t, or on its periods if these are tables, that note each change of
-	// rows.
+	// Triggers returns triggers that note each change of t's rows. They are on t or, if the periods
+	// are tables, on these.
 	Triggers(t *Table, periods []string, n NoteRow) []Trigger
 	// HaveTriggers is a query for existing triggers: their names, which are unique, tables and bodies.
-	// It may have only those of one table, unless table is "".
+	// It may return only those of table, unless table is "".
 	HaveTriggers(table string) string
 }
 
-// A TemporaryTable is the statements to create, empty and drop a table, and its name in statements.
+// A TemporaryTable has the statements to create, empty and drop a table, and its name in
+// statements.
 type TemporaryTable struct{ Create, Clear, Drop, Name string }
 
 // A NoteRow is what triggers insert for each row that is inserted, updated (before and after) or
-// deleted, unless the key exists.
+// deleted. They skip a note whose key exists.
 type NoteRow struct {
 	Name string // the prefix of the triggers' names
 	Into string // the quoted table with its columns
-	// Values are expressions, given one for a value of t's By column. The trigger adds the writer: the
-	// transaction, if possible.
+	// Values returns expressions, given an expression for a value of t's By column. The trigger adds
+	// the writer, if possible the transaction.
 	Values func(by string) []string
-	// Watermark is a scalar subquery for the position below which rows are late, and noted. Engines
-	// with concurrent transactions note all rows: one may be late only when it is committed.
+	// Watermark is a scalar subquery for a position. Rows below it are late, and are noted. Engines
+	// with concurrent transactions note all rows, because a row may become late before it is
+	// committed.
 	Watermark string
 }
 
-// LateWords are the pieces of SQL that refuse rows whose period is sealed.
+// LateWords are the pieces of SQL that refuse rows of sealed periods.
 type LateWords interface {
 	// Refuse returns triggers that refuse rows whose position lies below boundary, a scalar subquery.
-	// periods are t's, if they are tables of their own.
+	// periods are t's periods, if these are tables of their own.
 	Refuse(t *Table, periods []string, boundary string) []Trigger
 	// HaveTriggers is that of SumWords.
 	HaveTriggers(table string) string
@@ -145,18 +155,20 @@ type LateWords interface {
 
 // CopyRows describes an INSERT of rows that exist.
 type CopyRows struct {
-	// Into is a table, quoted, From an item of FROM. Columns and Key are names.
+	// Into is a quoted table, From an item of FROM. Columns and Key are names.
 	Into, From   string
 	Columns, Key []string
-	// Values, unless empty, are the rows as SQL text, in place of those of From.
+	// Values, unless empty, has the rows as SQL text; From is then unused.
 	Values string
-	// Where is a condition on the rows, or "". They are copied in the order of Key, if it isn't empty.
+	// Where is a condition on the rows, or "". Rows are copied in the order of Key, unless Key is
+	// empty.
 	Where string
-	// Skip keeps a row of Into with the same key.
+	// Skip keeps the row of Into if one with the same key exists.
 	Skip bool
 }
 
-// SQL returns the statement, given its verb, what follows the list of columns, and its end.
+// SQL returns the statement: verb begins it, override follows the list of columns, and tail ends
+// it.
 func (c CopyRows) SQL(quote func(string) string, verb, override, tail string) string {
 	cols := QuoteList(c.Columns, quote)
 	q := fmt.Sprintf("%s %s (%s)%s ", verb, c.Into, cols, override)
@@ -173,7 +185,7 @@ func (c CopyRows) SQL(quote func(string) string, verb, override, tail string) st
 	return q + tail
 }
 
-// BytesFromKey is a part of Words.KeyValue: the value of hexadecimal digits.
+// BytesFromKey is a part of Words.KeyValue: it returns the bytes that hexadecimal digits stand for.
 func BytesFromKey(c SchemaColumn, text string) ([]byte, error) {
 	p, err := hex.DecodeString(text)
 	if err != nil {
@@ -182,7 +194,8 @@ func BytesFromKey(c SchemaColumn, text string) ([]byte, error) {
 	return p, nil
 }
 
-// NumberFromKey is a part of Words.KeyValue: the value of a number, and a text of another kind.
+// NumberFromKey is a part of Words.KeyValue: it returns a number's value, and other texts as they
+// are.
 func NumberFromKey(c SchemaColumn, text string) (any, error) {
 	switch c.Kind {
 	case value.Int:
