@@ -19,8 +19,8 @@ import (
 // statementLength is the maximum length, in characters, of a blocker's statement.
 const statementLength = 200
 
-// trxAge is a transaction's age. InnoDB reports its start in the system's time zone, but
-// sessions are in UTC.
+// trxAge is a transaction's age. InnoDB reports the start of a transaction in the system's time
+// zone, but sessions use UTC.
 const trxAge = "COALESCE(TIMESTAMPDIFF(SECOND, x.trx_started, CONVERT_TZ(NOW(), '+00:00', 'SYSTEM')), p.TIME, 0)"
 
 // A blockerView is one way to query the sessions that hold a table's lock.
@@ -31,10 +31,11 @@ type blockerView struct {
 	query string
 }
 
-// blockerViews returns the views, the most precise one first. The last two are approximations. One
-// lists the transactions of sessions in this database, and running statements that contain the
-// table's name, of sessions in this database or with the database's name. The other lists only the
-// statements, for accounts that can't read transactions.
+// blockerViews returns the views, the most precise one first. The last two are approximations. The
+// first of these lists the transactions of sessions in this database; it also lists running
+// statements that contain the table's name, if their session is in this database or they contain
+// the database's name. The second lists only the statements, for accounts that can't read
+// transactions.
 func (d dialect) blockerViews() []blockerView {
 	query := func(age, statement, joins, where string) string {
 		return "SELECT p.ID, p.USER, p.HOST, " + age + " AS age, " + statement + " AS statement, " +
@@ -88,7 +89,7 @@ func (db *server) Blockers(ctx context.Context, t *engine.Table) ([]engine.Block
 		}
 		found, err := db.blockers(ctx, v, t.Name)
 		if err == nil && len(found) == 0 && v.when == "" {
-			// Others may have read INNODB_TRX, and so prolonged the life of the cached result.
+			// Another session may have read INNODB_TRX, which keeps the cached result alive for longer.
 			if err := engine.Sleep(ctx, trxCache); err != nil {
 				return nil, err
 			}
@@ -116,16 +117,16 @@ func missing(err error) bool {
 const (
 	processList       = "information_schema.PROCESSLIST"
 	schemaProcessList = "performance_schema.processlist"
-	// errCannotConvert is the error of MySQL 9.7 for reading processList while any session runs a
-	// statement with bytes, or with a character beyond the first 65,536.
+	// errCannotConvert is MySQL 9.7's error for reading processList while any session runs a statement
+	// that contains bytes, or a character above U+FFFF.
 	errCannotConvert = 3854
 )
 
 // sessions returns the view of the list of sessions, for a FROM clause.
 func (d dialect) sessions() string { return cmp.Or(d.listed, processList) }
 
-// Sessions lists the sessions visible to the target's user. Unlike the view, the
-// statement also lists those with bytes that the view's columns can't hold.
+// Sessions lists the sessions visible to the target's user. It uses the SHOW statement: the view
+// omits sessions whose bytes its columns can't hold.
 func (db *server) Sessions(ctx context.Context) ([]engine.ServerSession, error) {
 	var out []engine.ServerSession
 	err := engine.EachText(ctx, db, db.pool, func(_, row []string) error { // MariaDB has more columns than MySQL
@@ -136,8 +137,8 @@ func (db *server) Sessions(ctx context.Context) ([]engine.ServerSession, error) 
 	return out, engine.About(ctx, err, "list sessions")
 }
 
-// probeSessions returns the view that lists sessions. MySQL 8.0.22 and later have one
-// without the limits of the older, if the performance schema is enabled.
+// probeSessions returns the view that lists sessions. MySQL 8.0.22 and later have a view without
+// the limits of the older one, if the performance schema is enabled.
 func (db *server) probeSessions(ctx context.Context) (string, error) {
 	if db.dialect.mariadb {
 		return processList, nil
@@ -174,7 +175,7 @@ func (db *server) blockers(ctx context.Context, v blockerView, table string) ([]
 		if text := []rune(b.Statement); len(text) > statementLength {
 			b.Statement = string(text[:statementLength])
 		}
-		// The servers count whole seconds; a transaction has lasted for at least a fraction of one.
+		// The servers count whole seconds; 0 seconds is a transaction of less than one second.
 		b.Age = max(time.Duration(seconds)*time.Second, time.Millisecond)
 		out = append(out, b)
 		return nil

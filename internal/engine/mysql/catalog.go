@@ -38,7 +38,7 @@ func (db catalog) Exists(ctx context.Context, t *engine.Table) (bool, error) {
 	return n > 0, engine.About(ctx, classify(err), "look for table "+t.Name)
 }
 
-// Partitions implements engine.Catalog. It leaves out the floor and gaps.
+// Partitions implements engine.Catalog. It omits the floor and the gaps.
 func (db catalog) Partitions(ctx context.Context, t *engine.Table) ([]rolling.Partition, error) {
 	l, err := db.layout(ctx, db.pool, t)
 	return l.parts, err
@@ -93,7 +93,7 @@ func (d dialect) sizes(tables ...*engine.Table) string {
 		"WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN (" + engine.QuoteList(engine.TableNames(tables), quoteText) + ")"
 }
 
-// settings are kept in a record: durability, memory, flushing, logging, locking.
+// settings are the settings that a record keeps: durability, memory, flushing, logging, locking.
 var settings = []string{
 	"version", "version_comment", "autocommit", "binlog_format", "binlog_row_image", "sync_binlog", "log_bin",
 	statsExpiry, "innodb_adaptive_flushing", "innodb_adaptive_hash_index", "innodb_autoinc_lock_mode", "innodb_buffer_pool_chunk_size",
@@ -145,10 +145,10 @@ func durability(settings map[string]string, storage string) string {
 	return ""
 }
 
-// crashLoss returns for how long commits may be lost when the server's process is killed. InnoDB
+// crashLoss returns how long before the kill of the server's process commits may be lost. InnoDB
 // with 0, and MyRocks with 0 or 2, keep their log in memory until a thread writes it: InnoDB every
-// innodb_flush_log_at_timeout seconds, MyRocks every second. With InnoDB's 2, the operating system
-// has it.
+// innodb_flush_log_at_timeout seconds, MyRocks every second. InnoDB with 2 has already passed its
+// log to the operating system.
 func crashLoss(settings map[string]string, storage string) time.Duration {
 	switch strings.ToLower(storage) {
 	case "innodb":
@@ -214,17 +214,17 @@ func (db catalog) describeColumns(ctx context.Context, s *engine.Schema) error {
 		"WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION", s.Name)
 }
 
-// setExtra sets what the catalog says of a column in EXTRA, here in lower case.
+// setExtra sets a column's properties from the catalog's EXTRA, here in lower case.
 func setExtra(c *engine.SchemaColumn, extra string) {
 	c.Auto = strings.Contains(extra, "auto_increment")
 	c.Virtual = strings.Contains(extra, "virtual generated")
 	c.Generated = c.Virtual || strings.Contains(extra, "stored generated")
 }
 
-// expression matches a default that MySQL 8.0.15 doesn't mark as an expression.
+// expression matches a default that is an expression although MySQL 8.0.15 doesn't mark it as one.
 var expression = regexp.MustCompile(`(?i)^(current_timestamp(\(\d?\))?|b'[01]*')$`)
 
-// defaultText returns a default as SQL text. MariaDB stores that; MySQL stores values.
+// defaultText returns a default as SQL text. MariaDB's catalog has SQL text; MySQL's has values.
 func (d dialect) defaultText(c engine.SchemaColumn, value sql.NullString, isExpression bool) string {
 	switch {
 	case !value.Valid || c.Generated:

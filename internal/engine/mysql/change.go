@@ -16,9 +16,9 @@ import (
 )
 
 // A change of a table's periods is several statements, and every DDL statement commits. They run
-// with the tables locked, and are sent in one packet, so that the server executes all of them even
-// if the client is killed. After another failure, the next attempt goes on from the tables,
-// partitions and rows that there are.
+// with the tables locked, and are sent in one packet: if the client is killed, the server still
+// executes all of them. After any other failure, the next attempt continues with the tables,
+// partitions and rows that it finds.
 
 // Error numbers of the server.
 const (
@@ -36,8 +36,8 @@ func serverError(err error, numbers ...uint16) bool {
 	return errors.As(err, &server) && slices.Contains(numbers, server.Number)
 }
 
-// A changer makes one attempt at a change, on a connection of its own. After the first error, which
-// it keeps, reads return zero values and nothing more is executed.
+// A changer makes one attempt at a change, on a connection of its own. It keeps the first error;
+// after that, its reads return zero values, and it executes nothing more.
 type changer struct {
 	partitioner
 	db   *server
@@ -66,8 +66,8 @@ func (c *changer) fail(err error) {
 	}
 }
 
-// failed reports whether the change failed with one of these errors of the server, and
-// clears the error: the change goes on in another way.
+// failed reports whether the change failed with one of these errors of the server. If it did,
+// failed clears the error, so that the change can continue in another way.
 func (c *changer) failed(numbers ...uint16) bool {
 	if !serverError(c.err, numbers...) {
 		return false
@@ -76,7 +76,7 @@ func (c *changer) failed(numbers ...uint16) bool {
 	return true
 }
 
-// run executes statements, sent in one packet.
+// run sends statements in one packet, and the server executes them.
 func (c *changer) run(ctx context.Context, statements ...string) {
 	if c.db.interrupt == nil && len(statements) > 1 { // tests interrupt between two statements
 		statements = []string{strings.Join(statements, ";\n")}
@@ -106,8 +106,8 @@ func (c *changer) read(ctx context.Context, query string, into ...any) bool {
 	return err == nil
 }
 
-// locked locks tables and executes the statements that plan returns, again while it returns more.
-// On a table that is selfBlocking, each statement takes its own lock.
+// locked locks tables and executes the statements that plan returns. If plan returns more as true,
+// locked repeats this. On a table that is selfBlocking, each statement takes its own lock.
 func (c *changer) locked(ctx context.Context, tables []string, plan func() (statements []string, more bool)) {
 	if !c.selfBlocking(ctx) {
 		c.run(ctx, c.lockTables(tables))
@@ -147,7 +147,7 @@ func (d partitioner) exchange(t *engine.Table, part, table string) string {
 	return q
 }
 
-// layout returns the table's partitions.
+// layout returns the partitions of the changer's table.
 func (c *changer) layout(ctx context.Context) (l layout) {
 	if c.err == nil {
 		l, c.err = c.db.catalog().layout(ctx, c.conn, c.t)
@@ -155,7 +155,7 @@ func (c *changer) layout(ctx context.Context) (l layout) {
 	return l
 }
 
-// filled reports whether a table reference of a FROM clause has rows.
+// filled reports whether an operand of FROM, such as one partition, has rows.
 func (c *changer) filled(ctx context.Context, from string) bool {
 	return c.read(ctx, "SELECT 1 FROM "+from+" LIMIT 1", new(int))
 }
@@ -171,11 +171,11 @@ type standing struct {
 	comment, engine    string
 }
 
-// exchanges reports whether the storage engine has EXCHANGE PARTITION. With MyRocks, MariaDB always
-// reports that the definitions differ.
+// exchanges reports whether EXCHANGE PARTITION works with the storage engine. With MyRocks it never
+// does: MariaDB always reports that the definitions differ.
 func (s standing) exchanges() bool { return !strings.EqualFold(s.engine, "rocksdb") }
 
-// checkName refuses a name with a slash: MariaDB (10.11 too) doesn't find the database of such a
+// checkName refuses a name with a slash. MariaDB (also 10.11) doesn't find the database of such a
 // table, and loses the table when its partitions are changed.
 func (d dialect) checkName(name string) error {
 	if d.mariadb && strings.Contains(name, "/") {
@@ -193,7 +193,7 @@ func (c *changer) look(ctx context.Context, name string) (s standing) {
 	return s
 }
 
-// clone creates the table name with a period's definition, unless an earlier clone has finished it.
+// clone creates the table name with a period's definition, unless an earlier attempt has done so.
 func (c *changer) clone(ctx context.Context, name string) {
 	switch s := c.look(ctx, name); {
 	case s.there && !s.partitioned:
@@ -210,7 +210,8 @@ func (c *changer) clone(ctx context.Context, name string) {
 	}
 }
 
-// renew creates empty tables again whose definition differs from a period's.
+// renew drops the tables that are empty, because their definition differs from a period's, and
+// creates them again.
 func (c *changer) renew(ctx context.Context, names ...string) {
 	for _, name := range names {
 		if !c.filled(ctx, c.Quote(name)) {
@@ -234,7 +235,7 @@ func (c *changer) writable(ctx context.Context) string {
 	return c.list(c.columns(ctx, c.t.Name).Names())
 }
 
-// move renders the statements, of one transaction, that move all rows from one place to another.
+// move renders the statements that move all rows from one place to another, for one transaction.
 func (d partitioner) move(columns, from, to string) []string {
 	insert := "INSERT INTO " + to + " SELECT * FROM " + from
 	if columns != "" {
@@ -243,21 +244,22 @@ func (d partitioner) move(columns, from, to string) []string {
 	return []string{insert, "DELETE FROM " + from}
 }
 
-// moveAtOnce renders the move of all rows as a transaction, without START TRANSACTION, which would
-// unlock the tables. It ends before MariaDB exchanges partitions: its row locks would block that.
+// moveAtOnce renders the move of all rows as one transaction. It avoids START TRANSACTION, which
+// would unlock the tables. The transaction ends before MariaDB exchanges partitions, because the
+// row locks would block the exchange.
 func (d partitioner) moveAtOnce(columns, from, to string) []string {
 	return slices.Concat([]string{"SET SESSION autocommit = 0"}, d.move(columns, from, to), []string{"COMMIT", "SET SESSION autocommit = 1"})
 }
 
-// moveLocked renders statements as one transaction with the tables locked.
+// moveLocked renders statements as one transaction that locks the tables.
 func (d partitioner) moveLocked(tables, statements []string) []string {
 	return slices.Concat([]string{"SET SESSION autocommit = 0", d.lockTables(tables)}, statements,
 		[]string{"COMMIT", unlock, "SET SESSION autocommit = 1"})
 }
 
-// transact executes first and statements as one transaction that locks the rows it reads, so that
-// none is inserted between INSERT ... SELECT and DELETE. On MyRocks, which can't, the tables are
-// locked.
+// transact executes first and then statements as one transaction that locks the rows it reads, so
+// that nobody inserts a row between INSERT ... SELECT and DELETE. MyRocks can't lock them: there,
+// transact locks the tables.
 func (c *changer) transact(ctx context.Context, tables []string, first func(), statements ...string) {
 	begin, end := []string{"SET TRANSACTION ISOLATION LEVEL SERIALIZABLE", "START TRANSACTION"}, []string{"COMMIT"}
 	if !c.look(ctx, c.t.Name).exchanges() {
@@ -312,8 +314,8 @@ func (c *changer) detach(ctx context.Context, s engine.Detach) {
 	}
 }
 
-// floorRows is the largest number of rows in the floor with which the first period can be dropped:
-// they are copied under the lock, in about a second.
+// floorRows is the largest number of rows in the floor with which the first period can still be
+// dropped: the server copies these rows under the lock, in about a second.
 const floorRows = 100_000
 
 func (c *changer) detachPlan(ctx context.Context, s engine.Detach) (statements []string) {
@@ -327,7 +329,7 @@ func (c *changer) detachPlan(ctx context.Context, s engine.Detach) (statements [
 	case has && !done:
 		statements = append(statements, c.exchange(c.t, l.parts[i].Name, s.Into))
 	case has && (i > 0 || !floored(c.t)):
-		// Rows inserted after an interrupted exchange, which the floor doesn't accept.
+		// These rows were inserted after an interrupted exchange, and the floor doesn't accept them.
 		statements = c.moveAtOnce(c.writable(ctx), p, c.Quote(s.Into))
 	}
 	for _, free := range l.before(l.parts[i]) {
@@ -341,7 +343,7 @@ func (c *changer) detachPlan(ctx context.Context, s engine.Detach) (statements [
 	return append(statements, q)
 }
 
-// detach renders a Detach from its initial state.
+// detach renders a Detach of a table that no earlier attempt has changed.
 func (d partitioner) detach(s engine.Detach) ([]string, error) {
 	l := supposed(s.Table, s.Have)
 	i := l.find(s.Part)
@@ -360,15 +362,15 @@ func (d partitioner) detach(s engine.Detach) ([]string, error) {
 		[]string{d.lockTables([]string{s.Table.Name, s.Into}), d.exchange(s.Table, l.parts[i].Name, s.Into), q, unlock}), err
 }
 
-// algorithms are the clauses to try for adding a column; the last leaves the choice to the server.
+// algorithms are the clauses to try for adding a column. With the last, the server chooses.
 var algorithms = []string{", ALGORITHM=INSTANT", ", ALGORITHM=INPLACE, LOCK=NONE", ""}
 
 func (d partitioner) addColumn(s engine.AddColumn, algorithm string) string {
 	return fmt.Sprintf("ALTER TABLE %s ADD COLUMN %s%s", d.Quote(s.Table.Name), s.Definition, algorithm)
 }
 
-// tryChange executes a change of periods or columns from its current state; false means that step
-// isn't one.
+// tryChange executes a step that changes periods or columns, from the table's current state. It
+// returns false if the step is of another kind.
 func (db *server) tryChange(ctx context.Context, step engine.Step) (bool, error) {
 	var t *engine.Table
 	var what string
@@ -437,18 +439,19 @@ func (c *changer) addColumn(ctx context.Context, s engine.AddColumn) {
 	c.failed(errColumnExists) // it is there already
 }
 
-// tableHead matches the beginning of SHOW CREATE TABLE. The name is as stored, in lower case on
-// some servers; the rest is a period's definition, which the catalog views don't have.
+// tableHead matches the beginning of SHOW CREATE TABLE. The name is as stored, on some servers in
+// lower case. What follows it is a period's definition, which the catalog's views don't have.
 var tableHead = regexp.MustCompile("^CREATE TABLE `(?:[^`]|``)*`")
 
-// partitionClause matches the beginning of the last clause. Line breaks in texts are shown as \n.
+// partitionClause matches the beginning of the last clause. Within texts, the server shows \n for a
+// line break.
 var partitionClause = regexp.MustCompile(`\n(/\*!\d+)? ?PARTITION BY `)
 
 // namedCheck matches the name of a check in SHOW CREATE TABLE, at the beginning of its line.
 var namedCheck = regexp.MustCompile("\n  CONSTRAINT `(?:[^`]|``)+` CHECK ")
 
-// likePeriod returns the statement that creates an empty table like a period of t. CREATE TABLE
-// LIKE would first create all partitions.
+// likePeriod returns the statement that creates an empty table with the definition of t's periods.
+// CREATE TABLE LIKE would also create all partitions at first.
 func (db *server) likePeriod(ctx context.Context, from querent, t *engine.Table, name string) (string, error) {
 	var shown, text string
 	if err := from.QueryRowContext(ctx, "SHOW CREATE TABLE "+db.dialect.Quote(t.Name)).Scan(&shown, &text); err != nil {
@@ -468,7 +471,7 @@ func (db *server) likePeriod(ctx context.Context, from querent, t *engine.Table,
 	return "CREATE TABLE " + db.dialect.Quote(name) + rest, nil
 }
 
-// A speaker implements the words that query the server.
+// A speaker implements those of Words that query the server.
 type speaker struct {
 	words
 	db *server
@@ -477,7 +480,8 @@ type speaker struct {
 // likeTimeout limits the query of CreateTemplate.
 const likeTimeout = 5 * time.Second
 
-// CreateTemplate reads the table's definition from the server, or returns what a dry run shows.
+// CreateTemplate returns statements made from the table's definition on the server or, if that
+// can't be read, those of a dry run.
 func (s speaker) CreateTemplate(t *engine.Table, name string, o engine.Storage) []string {
 	ctx, cancel := context.WithTimeout(context.Background(), likeTimeout)
 	defer cancel()

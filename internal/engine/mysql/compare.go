@@ -12,11 +12,11 @@ import (
 	"github.com/rowmill/rowmill/internal/value"
 )
 
-// comparedRows is how many rows a statement of Compare has: each is a SELECT of a UNION.
+// comparedRows is how many rows a statement of Compare sends: each row is a SELECT of a UNION.
 const comparedRows = 200
 
-// Compare implements engine.LoaderConn. The rows sent are a derived table of literals,
-// each of which is converted to the type of its column and looked up by the key.
+// Compare implements engine.LoaderConn. It sends the rows as a derived table of literals. The
+// server converts each literal to the type of its column, and looks the row up by its key.
 func (l *loader) Compare(_ context.Context, t *engine.Table, cols []engine.SchemaColumn, b *engine.Batch, from, to int, fn func(engine.Compared)) error {
 	d, c := l.db.dialect, engine.NewComparison(t)
 	text := func(i int) string {
@@ -79,7 +79,8 @@ func readCompared(rows driver.Rows, c engine.Comparison, fn func(engine.Compared
 	})
 }
 
-// asStored is the value of an expression, which is that of a literal, as the column compares it.
+// asStored returns an expression for the value that the column would compare. expr has a literal's
+// value.
 func asStored(c engine.SchemaColumn, expr string) string {
 	switch {
 	case c.Logical == value.Bit:
@@ -101,14 +102,14 @@ func asStored(c engine.SchemaColumn, expr string) string {
 	return expr
 }
 
-// differs is the condition that the column's value isn't that of an expression, as it
-// would be stored.
+// differs is the condition that the column's value isn't the value of an expression as the column
+// would store it.
 func (d words) differs(c engine.SchemaColumn, expr string) string {
 	name := d.Quote(c.Name)
 	same := name + " <=> " + asStored(c, expr)
 	switch {
 	case c.Kind == value.Float && c.Bits == 32:
-		// The nearest FLOAT is at most half of its last bit, 2^-24, away.
+		// The nearest FLOAT differs from the value by at most half of its last bit, 2^-24 of the value.
 		same = fmt.Sprintf("(%[1]s IS NULL AND %[2]s IS NULL OR COALESCE(ABS(%[1]s - %[2]s) <= ABS(%[2]s) * 5.97e-8 + 1e-45, FALSE))", name, expr)
 	case c.Logical == value.Set && !slices.ContainsFunc(c.Members, func(m string) bool { return strings.Contains(m, `\`) }):
 		bits := []string{"0"} // the members of text in any order

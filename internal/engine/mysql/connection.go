@@ -18,8 +18,8 @@ import (
 	"github.com/rowmill/rowmill/internal/mysqlwire"
 )
 
-// Every connection is made here, with the settings that rowmill relies on. Choices of an
-// administrator such as auto_increment_increment and sql_log_bin stay.
+// Every connection is made here, with the settings that rowmill relies on. An administrator's
+// choices, such as auto_increment_increment and sql_log_bin, stay as they are.
 
 // A purpose is what a connection is for.
 type purpose int
@@ -34,15 +34,15 @@ const (
 // A setting is a session variable and its value, in SET syntax.
 type setting struct{ name, value string }
 
-// Sessions are strict, have backslash escapes, as in the literals of inserts, and times in UTC.
+// Sessions are strict, have backslash escapes, which the literals of inserts need, and use UTC.
 const (
 	sqlMode  = "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'"
 	timeZone = "'+00:00'"
-	// keepMode is for copying rows: 0 is an ordinary value of an AUTO_INCREMENT column.
+	// keepMode is for copying rows: it stores 0 in an AUTO_INCREMENT column, instead of a new value.
 	keepMode = "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO'"
 )
 
-// netWrite is for how long, in seconds, the server waits for a client that doesn't read its result.
+// netWrite is how long, in seconds, the server waits for a client that doesn't read its result.
 const netWrite = "3600"
 
 // names sets the character set of statements and results, and the collation of literals.
@@ -56,18 +56,18 @@ func common() []setting {
 		// Each statement is a transaction by itself, and COMMIT only commits.
 		{"autocommit", "1"},
 		{"completion_type", "'NO_CHAIN'"},
-		// IS NULL doesn't match the last inserted row; a DELETE needs no key; results are not truncated.
+		// IS NULL doesn't find the last inserted row; a DELETE needs no key; results are not cut off.
 		{"sql_auto_is_null", "0"},
 		{"sql_safe_updates", "0"},
 		{"sql_select_limit", "18446744073709551615"},
 		{"sql_big_selects", "1"},
-		// If either is off, MariaDB can roll back an insert into an empty table
-		// only completely, together with all earlier inserts.
+		// If either is off, MariaDB can't roll back an insert into an empty table alone: it would also
+		// undo all earlier inserts.
 		{"unique_checks", "1"},
 		{"foreign_key_checks", "1"},
 		// Quotients, such as averages, have four more digits than the dividend.
 		{"div_precision_increment", "4"},
-		// A reader of many rows may pause while what it does with them waits for another server.
+		// A reader of many rows may pause while it waits for another server.
 		{"net_write_timeout", netWrite},
 		// SHOW CREATE TABLE quotes names.
 		{"sql_quote_show_create", "1"},
@@ -81,8 +81,8 @@ func (d dialect) session(p purpose) []string {
 	}
 	set := common()
 	isolation := "REPEATABLE READ"
-	// With REPEATABLE READ, which a statement-based binary log requires, INSERT ... SELECT would lock
-	// the rows it reads and the gaps between them, and loaders' inserts would lock gaps.
+	// A statement-based binary log requires REPEATABLE READ. With it, INSERT ... SELECT locks the rows
+	// it reads and the gaps between them, and loaders' inserts lock gaps.
 	if p != inserting && !d.statements {
 		isolation = "READ COMMITTED"
 	}
@@ -92,7 +92,7 @@ func (d dialect) session(p purpose) []string {
 		set[0].value = keepMode
 		with("lock_wait_timeout", lockWait)
 		with("innodb_lock_wait_timeout", rowLockWait)
-		// With forced table copies, DROP PARTITION would move rows instead of dropping them.
+		// If the administrator forces table copies, DROP PARTITION moves rows instead of dropping them.
 		if d.mariadb {
 			with("alter_algorithm", "'DEFAULT'")
 		} else {
@@ -100,7 +100,8 @@ func (d dialect) session(p purpose) []string {
 		}
 	case loading:
 		set[0].value = keepMode
-		// Without notes, such as about rounded decimals, all warnings of INSERT IGNORE are about rows.
+		// Notes are off, for example those about rounded decimals, so that all warnings of INSERT IGNORE
+		// are about rows.
 		with("sql_notes", 0)
 		with("lock_wait_timeout", loaderWait)
 		with("innodb_lock_wait_timeout", loaderWait)
@@ -119,17 +120,18 @@ func (d dialect) session(p purpose) []string {
 	}, attempts...)
 }
 
-// timeLimit removes the limit on a statement's time. Of its two names, each server ignores the
-// other's in a comment.
+// timeLimit removes the limit on a statement's time. MySQL and MariaDB have different names for it;
+// each server takes the other's for a comment.
 const timeLimit = " /*!80000 , max_execution_time = 0 */ /*M!100108 , max_statement_time = 0 */"
 
-// attempts are settings that a version may not have, or may require a privilege for.
+// attempts are settings that a version may lack, or that may require a privilege.
 var attempts = []string{
-	// A TIMESTAMP column has no implicit default and ON UPDATE, and NULL isn't the current time.
+	// Without it, a TIMESTAMP column gets a default and ON UPDATE by itself, and takes NULL for the
+	// current time.
 	"SET SESSION explicit_defaults_for_timestamp = ON",
 }
 
-// Error numbers of a variable that the server doesn't have, or that can't be set for a session.
+// Error numbers for a variable that the server lacks, or that a session can't set.
 const (
 	errUnknownVariable  = 1193
 	errGlobalVariable   = 1229
@@ -158,14 +160,15 @@ func (db *server) connector(cfg *mysql.Config, p purpose) (driver.Connector, err
 
 func (*connector) Driver() driver.Driver { return mysql.MySQLDriver{} }
 
-// usualPacket is the largest packet that is assumed before the server was asked.
+// usualPacket is the assumed largest packet until the server has been asked.
 const usualPacket = 64 << 20
 
 // Connect implements driver.Connector.
 //
-// The driver gets the largest packet that the last connection has read: it would query it before
-// the limit on a statement's time is lifted. If that was wrong, the connection is made again; from
-// the second attempt on, only if it was too large: servers behind one address may differ.
+// The driver gets the largest packet that the last connection has read; otherwise, the driver would
+// query it while a statement's time is still limited. If this server has another limit, Connect
+// makes the connection again, from the second attempt on only if the given limit was too large:
+// servers behind one address may differ.
 func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	told := c.db.packet.Load()
 	if told == 0 {
@@ -216,7 +219,7 @@ func (c *connector) prepared(ctx context.Context, packet int64) (driver.Conn, in
 	return conn, packet, nil
 }
 
-// sign marks a maintenance connection as such.
+// sign marks a connection as maintenance, if that is its purpose.
 func (c *connector) sign(ctx context.Context, conn driver.Conn) {
 	if c.purpose != maintaining {
 		return
@@ -240,7 +243,7 @@ func numberOf(ctx context.Context, conn driver.Conn, q string) (int64, error) {
 	return n, err
 }
 
-// numberIn returns an integer as the driver reads it, from text or in the binary protocol.
+// numberIn returns an integer that the driver has read, as text or from the binary protocol.
 func numberIn(v driver.Value) (int64, error) {
 	switch v := v.(type) {
 	case int64:
@@ -253,8 +256,9 @@ func numberIn(v driver.Value) (int64, error) {
 	return 0, fmt.Errorf("got %T, want an integer", v)
 }
 
-// A conn is a driver's connection without database/sql, for one goroutine. Its contexts can't be
-// cancelled, which would wake a goroutine for every statement: watch fails the network calls.
+// A conn is a driver's connection without database/sql, for one goroutine. It passes the driver
+// contexts that never end, because others wake a goroutine for every statement. Instead, watch
+// makes network calls fail.
 type conn struct {
 	db   *server
 	conn driver.Conn
@@ -274,7 +278,7 @@ type conn struct {
 // dial opens a connection for inserting and querying.
 func (db *server) dial(ctx context.Context) (*conn, error) { return db.dialWith(ctx, inserting, nil) }
 
-// dialWith opens a connection for a purpose, and prepares it with a function unless that is nil.
+// dialWith opens a connection for a purpose, and calls prepare with it unless prepare is nil.
 func (db *server) dialWith(ctx context.Context, p purpose, prepare func(*conn) error) (*conn, error) {
 	c := &conn{db: db, wrapped: db.config.TLSConfig != "false", largest: min(db.maxPacket, mysqlwire.MaxPayload-1)}
 	cfg := db.config.Clone()
@@ -325,7 +329,7 @@ func (c *conn) run(q string) (driver.Result, error) {
 	return c.exec.ExecContext(context.Background(), q, nil)
 }
 
-// runAll executes text statements in order, up to the first that fails.
+// runAll executes text statements in order, until one fails.
 func (c *conn) runAll(statements ...string) error {
 	for _, q := range statements {
 		if _, err := c.run(q); err != nil {
@@ -345,14 +349,14 @@ func (c *conn) number(q string) (int64, error) {
 	return numberOf(context.Background(), c.conn, q)
 }
 
-// block makes the connection wait without Go's poller from this call on: see socket.
+// block makes the connection wait without Go's poller from now on: see socket.
 func (c *conn) block() error { return c.watch.Hold(c.net.block) }
 
 func (c *conn) Watch() *engine.Watch { return c.watch }
 
 func (c *conn) Rollback() error { return c.runAll(rollbackStatement) }
 
-// Answered implements engine.Linked. A packet that is too large is not sent.
+// Answered implements engine.Linked. The driver doesn't send a packet that is too large.
 func (c *conn) Answered(err error) bool {
 	var server *mysql.MySQLError
 	return errors.As(err, &server) || errors.Is(err, mysql.ErrPktTooLarge)
@@ -366,7 +370,8 @@ func (c *conn) Close() error {
 	return c.conn.Close()
 }
 
-// A connection holds a lock of its own, which ends after its last transaction: see kill.
+// Each connection holds a lock of its own. The server releases it after the connection's last
+// transaction: see kill.
 const (
 	connectionLock = "CONCAT('rowmill connection ', %s)"
 	holdLock       = "SELECT COALESCE(GET_LOCK(%s, 0), 0)"
@@ -386,10 +391,10 @@ func (c *conn) hold() error {
 // killWait limits the wait for a killed connection.
 const killWait = 5 * time.Second
 
-// kill ends a connection on the server and waits until it is gone: see engine.Linked.
+// kill ends a connection on the server and waits until it has ended: see engine.Linked.
 //
-// MySQL 9.7 removes a connection from the list as soon as it is killed, while its
-// commit may still be running; its lock is held until the commit ends.
+// MySQL 9.7 removes a killed connection from the list at once, while its commit may still be
+// running. It holds the connection's lock until the commit ends.
 func (db *server) kill(ctx context.Context, id int64) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killWait)
 	defer cancel()
@@ -416,12 +421,12 @@ func (db *server) kill(ctx context.Context, id int64) error {
 // errNoThread is the error of KILL for a connection that doesn't exist.
 const errNoThread = 1094
 
-// ownLock and a connection's number name the lock that marks it as one of maintenance. Any process
-// can query it, whatever its account and without the performance schema.
+// ownLock and a connection's number make the name of a lock that marks the connection as
+// maintenance. Any process can query the lock, with any account and without the performance schema.
 const ownLock = "rowmill.connection."
 
-// sign marks a connection as one of maintenance, if it can. The session of the leases holds the
-// lock, which would interfere with LOCK TABLES on the connection itself.
+// sign marks a connection as maintenance, if it can. The leases' session holds the lock for it: on
+// the connection itself, the lock would interfere with LOCK TABLES.
 func (db *server) sign(ctx context.Context, id int64) {
 	lock := quoteText(ownLock + strconv.FormatInt(id, 10))
 	_, _ = db.leases.Take(ctx, db, db.pool, "of a connection", leaseWords(lock))

@@ -12,12 +12,12 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// inPages is the scale of a figure in bytes that the server counts in pages.
+// inPages marks a figure in bytes that the server counts in pages.
 const inPages = -1
 
-// statusSources are the figures of SHOW GLOBAL STATUS with InnoDB. MySQL has the second
-// name of some in INNODB_METRICS only, which needs the PROCESS privilege and the metric to
-// be enabled with innodb_monitor_enable.
+// statusSources are the figures of SHOW GLOBAL STATUS with InnoDB. Some have a second name, which
+// MySQL has only in INNODB_METRICS: that needs the PROCESS privilege, and the metric must be
+// enabled with innodb_monitor_enable.
 var statusSources = []engine.Source{
 	{Counter: engine.Counter{Name: engine.CounterRows, Unit: "rows", Cumulative: true, Help: "rows inserted, by InnoDB's count"}, Of: []string{"Innodb_rows_inserted"}},
 	{Counter: engine.Counter{Name: engine.CounterCache, Unit: "bytes", Help: "buffer pool size"}, Of: []string{"Innodb_buffer_pool_pages_total"}, Scale: inPages},
@@ -37,7 +37,7 @@ var statusSources = []engine.Source{
 	{Counter: engine.Counter{Name: "threads_running", Unit: "", Help: "server threads that are at work"}, Of: []string{"Threads_running"}},
 }
 
-// rocksSources are those with MyRocks.
+// rocksSources are the figures with MyRocks.
 var rocksSources = []engine.Source{
 	{Counter: engine.Counter{Name: engine.CounterRows, Unit: "rows", Cumulative: true, Help: "rows inserted, by MyRocks' count"}, Of: []string{"Rocksdb_rows_inserted"}},
 	{Counter: engine.Counter{Name: engine.CounterPageReads, Unit: "pages", Cumulative: true, Help: "blocks read from disk: requests the block cache missed"}, Of: []string{"Rocksdb_block_cache_miss"}},
@@ -78,8 +78,8 @@ func (d dialect) sample(tables []*engine.Table) []string {
 // errPrivilege is ER_SPECIFIC_ACCESS_DENIED_ERROR: a privilege is missing.
 const errPrivilege = 1227
 
-// Counters implements engine.DB. Figures that the server doesn't have are left out: for
-// example, MariaDB dropped Innodb_rows_inserted in 10.9.
+// Counters implements engine.DB. It omits figures that the server lacks: for example, MariaDB
+// dropped Innodb_rows_inserted in 10.9.
 func (db *server) Counters(ctx context.Context, tables ...*engine.Table) (engine.Counters, error) {
 	var page float64
 	if err := db.pool.QueryRowContext(ctx, "SELECT @@innodb_page_size").Scan(&page); err != nil {

@@ -31,7 +31,7 @@ type dialect struct {
 
 func (d dialect) rocksdb() bool { return strings.EqualFold(d.storage, "rocksdb") }
 
-// flushRocksDB makes MyRocks write its memtables to files: its sizes count only files.
+// flushRocksDB makes MyRocks write its memtables to files, because its sizes include only files.
 const flushRocksDB = "SET GLOBAL rocksdb_force_flush_memtable_now = ON"
 
 // lockWait is how long, in seconds, maintenance waits for a table's metadata lock. Every new
@@ -39,16 +39,16 @@ const flushRocksDB = "SET GLOBAL rocksdb_force_flush_memtable_now = ON"
 // the smallest value that every server accepts.
 const lockWait = 1
 
-// rowLockWait is the wait for a row lock, in seconds. With the servers' 50, one table would delay
-// the maintenance of the others.
+// rowLockWait is how long, in seconds, maintenance waits for a row lock. With the servers' default
+// of 50, one table would delay the maintenance of all others.
 const rowLockWait = 5
 
 func (dialect) Quote(ident string) string {
 	return "`" + strings.ReplaceAll(ident, "`", "``") + "`"
 }
 
-// stored returns a name as InnoDB and the performance schema store it; other views compare by the
-// server's rules.
+// stored returns a table's name as InnoDB and the performance schema store it. Other views compare
+// names by the server's rules.
 func (d dialect) stored(name string) string {
 	if d.folds {
 		return strings.ToLower(name)
@@ -58,7 +58,7 @@ func (d dialect) stored(name string) string {
 
 func (d dialect) list(names []string) string { return engine.QuoteList(names, d.Quote) }
 
-// quoteText returns a string literal, for a session with the sql_mode of Session.
+// quoteText returns a string literal for a session with rowmill's sqlMode.
 func quoteText(s string) string { return string(appendQuoted(nil, []byte(s))) }
 
 func (d dialect) Render(s engine.Step) ([]string, error) {
@@ -148,7 +148,7 @@ func (d dialect) createTable(s engine.CreateTable) ([]string, error) {
 	if d.storage != "" {
 		q += " ENGINE=" + d.Quote(d.storage)
 	}
-	// Generated text is ASCII; a binary collation doesn't change it.
+	// Generated text is ASCII, for which a binary collation changes nothing.
 	q += " DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
 	if t.Rolling() {
 		if len(s.Partitions) == 0 {
@@ -170,7 +170,8 @@ func (d dialect) key(ix engine.Index) string {
 	return fmt.Sprintf("KEY %s (%s)", d.Quote(ix.Name), d.list(ix.Columns))
 }
 
-// partitions renders definitions. There is no MAXVALUE: rows outside every period must fail.
+// partitions renders definitions. There is no MAXVALUE, because inserts outside every period must
+// fail.
 func (d dialect) partitions(t *engine.Table, parts []rolling.Partition) (string, error) {
 	defs := make([]string, len(parts))
 	for i, p := range parts {
@@ -197,8 +198,8 @@ var typeNames = map[engine.Type]string{
 	engine.Varchar: "VARCHAR(%d)", engine.Char: "CHAR(%d)", engine.Decimal: "DECIMAL(%d,%d)",
 }
 
-// insert renders what a writer sends for a batch, by the writers' encoder. Only a batch that
-// exceeds the server's limit is sent in parts.
+// insert renders what a writer sends for a batch, with the writers' encoder. A batch larger than
+// the server's limit is sent in parts.
 func (d dialect) insert(s engine.Insert) ([]string, error) {
 	e, rows := newEncoder(d, s.Table), s.Batch.Rows()
 	var out []string
@@ -229,8 +230,8 @@ func (d dialect) insert(s engine.Insert) ([]string, error) {
 		return nil, fmt.Errorf("mysql: no insert method %q", s.Method)
 	}
 	if e.ignore {
-		// Warnings tell which rows were skipped and why. They are read after each statement of
-		// several rows, and after one of a single row that was skipped.
+		// Warnings tell which rows the server skipped, and why. They are read after each statement with
+		// several rows, and after a single row that was skipped.
 		for i := len(out); i > 0; i-- {
 			out = slices.Insert(out, i, allWarningQuery)
 		}
@@ -241,7 +242,7 @@ func (d dialect) insert(s engine.Insert) ([]string, error) {
 	return out, nil
 }
 
-// Table options that rowmill doesn't change if a declaration has them.
+// Table options that rowmill leaves as they are if a declaration has them.
 var (
 	storageOption  = regexp.MustCompile(`(?i)\bENGINE\b`)
 	innodbOption   = regexp.MustCompile(`(?i)\bENGINE\s*=?\s*InnoDB\b`)
@@ -266,7 +267,8 @@ func (d dialect) createDeclared(s engine.CreateTable) ([]string, error) {
 		innodb = strings.EqualFold(d.storage, "innodb")
 	}
 	if t.Compress && d.mariadb && innodb && !compressOption.MatchString(options) {
-		// Only tables with the same options can be exchanged: all periods are compressed, or none.
+		// Only tables with the same options can be exchanged. So either all periods are compressed, or
+		// none.
 		q += " PAGE_COMPRESSED=1"
 	}
 	if t.Rolling() {
@@ -294,7 +296,7 @@ func (d dialect) createDeclared(s engine.CreateTable) ([]string, error) {
 	return out, nil
 }
 
-// checkBy refuses a column by which the server can't partition a table with pruning.
+// checkBy refuses a column if the server can't prune partitions by it.
 func (d dialect) checkBy(t *engine.Table) error {
 	c := t.Definition.Column(t.By)
 	if c == nil || kindOf(t) != engine.ByInstant || d.mariadb || value.ParseName(c.Type).Number(0, 0) == 0 {
@@ -305,7 +307,7 @@ func (d dialect) checkBy(t *engine.Table) error {
 		"%s as DATETIME(6) in UTC, or as TIMESTAMP without fractions", t.By)
 }
 
-// rename renders engine.Rename: partition names don't contain the table's name.
+// rename renders engine.Rename. Partitions need no new names: theirs don't contain the table's.
 func (d dialect) rename(s engine.Rename) []string {
 	return []string{"RENAME TABLE " + d.Quote(s.Table.Name) + " TO " + d.Quote(s.To)}
 }

@@ -17,7 +17,7 @@ var _ engine.Doctor = (*DB)(nil)
 
 const manual = "the server's manual, "
 
-// setTo returns a check of a setting that may not have certain values.
+// setTo returns a check that reports a setting if bad is true for its value.
 func setTo(code, setting string, bad func(value string) bool, what, fix, cost, source string) engine.Check {
 	return engine.Check{Finding: engine.Finding{Code: code, What: what, Fix: fix, Cost: cost, Source: manual + source}, Look: func(v *engine.Vitals) string {
 		value, known := v.Settings[setting]
@@ -30,16 +30,17 @@ func is(values ...string) func(string) bool {
 }
 
 const (
-	// redoMinutes is for how long the redo log should take the writes of the interval before it is
-	// reused: each checkpoint writes a page once, however often it was changed since the last.
+	// redoMinutes is for how long the redo log should last at the rate of the interval. Each
+	// checkpoint writes a page once, however often the page has changed since the last checkpoint.
 	redoMinutes = 10
 	// leastRedo is the smallest redo log, in bytes.
 	leastRedo = 8 << 20
-	// busyRows is the rate of inserts from which counters tell something.
+	// busyRows is the rate of inserts, in rows a second, above which counters are meaningful.
 	busyRows = 100
-	// longWait is a wait for a metadata lock after which most clients have given up.
+	// longWait is a wait for a metadata lock, in seconds, after which most clients have given up.
 	longWait = 3600
-	// longTransaction is the age from which a transaction holds up others, in seconds.
+	// longTransaction is the age, in seconds, from which a transaction is reported as holding up
+	// others.
 	longTransaction = 300
 )
 
@@ -120,8 +121,8 @@ func redoSize(v *engine.Vitals) float64 {
 	return cmp.Or(v.Number("innodb_redo_log_capacity"), v.Number("innodb_log_file_size")*cmp.Or(v.Number("innodb_log_files_in_group"), 1))
 }
 
-// inserted is the rate of inserts. MariaDB has no Innodb_rows_inserted any more; Handler_write
-// counts temporary tables, too.
+// inserted is the rate of inserts. New versions of MariaDB lack Innodb_rows_inserted; Handler_write
+// also counts rows of temporary tables.
 func inserted(v *engine.Vitals) float64 {
 	return cmp.Or(v.Growth["Innodb_rows_inserted"], v.Growth["Handler_write"])
 }
@@ -184,8 +185,8 @@ func (db doctor) examineTail(ctx context.Context, table string) (out []engine.Fi
 	return out, err
 }
 
-// Largest implements engine.Doctor, from the tables in which InnoDB keeps its statistics:
-// information_schema would open each table.
+// Largest implements engine.Doctor. It reads the tables in which InnoDB keeps its statistics,
+// because information_schema would open each table.
 func (db doctor) Largest(ctx context.Context, n int) ([]string, error) {
 	names, err := engine.List[string](ctx, db, db.pool, "SELECT SUBSTRING_INDEX(SUBSTRING_INDEX(table_name, '#P#', 1), '#p#', 1) AS name FROM mysql.innodb_table_stats WHERE database_name = DATABASE() "+
 		"GROUP BY name ORDER BY SUM(clustered_index_size + sum_of_other_index_sizes) DESC LIMIT ?", n)

@@ -17,18 +17,18 @@ type encoder struct {
 	prefix string // INSERT INTO t (...) VALUES
 	table  string // quoted
 	names  string // quoted, the columns in batches
-	// serverKey is true if the first value of each row is the literal 0, for which
-	// the server assigns the next AUTO_INCREMENT value.
+	// serverKey is true if each row begins with the literal 0, for which the server assigns the next
+	// AUTO_INCREMENT value.
 	serverKey bool
 	columns   int // of a batch
 	// fields and set are the columns of LOAD DATA, and its SET clause.
 	fields, set string
 	loadable    *loadable // nil: not yet read
-	// ignore skips rows whose key exists; warnings is the number of warnings that
-	// the server keeps per statement, which limits its rows.
+	// ignore skips rows whose key exists. warnings is the number of warnings that the server keeps for
+	// a statement: with ignore, a statement may not have more rows.
 	ignore   bool
 	warnings int
-	// update encodes the same rows as updates of rows whose key exists; nil without Table.Update.
+	// update encodes updates of rows whose key exists, from the same rows; nil without Table.Update.
 	update *encoder
 	suffix string // after the rows
 }
@@ -60,9 +60,9 @@ func newEncoder(d dialect, t *engine.Table) encoder {
 	return e
 }
 
-// appendInsert appends an INSERT of the rows of b from row on, with values as literals.
-// It has as many rows before to as a statement may have, and as fit in limit bytes, but
-// at least one. It returns the row after the last.
+// appendInsert appends an INSERT with values as literals, and returns the row after its last. It
+// has rows of b from row on and before to: as many as a statement may have and as fit in limit
+// bytes, but at least one.
 func (e *encoder) appendInsert(dst []byte, b *engine.Batch, row, to, limit int) ([]byte, int) {
 	start := len(dst)
 	dst = e.appendRow(append(dst, e.prefix...), b, row)
@@ -100,8 +100,8 @@ func (e *encoder) appendRow(dst []byte, b *engine.Batch, row int) []byte {
 		case v.Type == engine.Binary:
 			dst = append(hex.AppendEncode(append(dst, "X'"...), v.Value(row)), '\'')
 		case (v.Type == engine.Float64 || v.Type == engine.Float32) && v.Floats[row]-v.Floats[row] != 0:
-			// NaN or an infinity: encoded as text, so that it is refused as a value
-			// rather than parsed as a name.
+			// NaN and infinities are encoded as text. The server refuses them as values; without quotes, it
+			// would parse them as names.
 			dst = append(v.AppendText(append(dst, '\''), row), '\'')
 		default:
 			dst = v.AppendText(dst, row)
@@ -110,8 +110,8 @@ func (e *encoder) appendRow(dst []byte, b *engine.Batch, row int) []byte {
 	return append(dst, ')')
 }
 
-// appendQuoted appends p as a string literal with backslash escapes. In utf8mb4, no
-// byte of a multi-byte character equals a quote or a backslash.
+// appendQuoted appends p as a string literal with backslash escapes. In utf8mb4, no byte of a
+// multi-byte character looks like a quote or a backslash.
 func appendQuoted(dst, p []byte) []byte {
 	dst = append(dst, '\'')
 	start := 0
@@ -160,8 +160,8 @@ func (e *encoder) load(name string) string {
 		`FIELDS TERMINATED BY '\t' ESCAPED BY '\\' LINES TERMINATED BY '\n' (%s)%s`, name, ignore, e.table, e.fields, e.set)
 }
 
-// loadFields renders the columns of LOAD DATA and its SET clause. Bytes are sent in
-// hexadecimal digits: in the character set of the text, they would be invalid.
+// loadFields renders the columns of LOAD DATA and its SET clause. Bytes are sent as hexadecimal
+// digits, because they would be invalid in the text's character set.
 func (d dialect) loadFields(cols []engine.Column) (fields, set string) {
 	names, sets := make([]string, len(cols)), []string(nil)
 	for i, c := range cols {
@@ -200,9 +200,9 @@ func (e *encoder) appendLine(dst []byte, b *engine.Batch, row int) []byte {
 	return append(dst, '\n')
 }
 
-// A binder converts rows to the driver's values without an allocation for each: it provides
-// the memory that an interface with an int64 points to, and reuses it for the next batch.
-// So the values are valid until the next call of bind or reset; the driver keeps none.
+// A binder converts rows to the driver's values without an allocation for each value. An interface
+// with an int64 points to memory of the binder, which reuses it for the next batch. So the values
+// are valid until the next call of bind or reset; the driver keeps none.
 type binder struct {
 	values []driver.Value
 	ints   []int64
@@ -211,8 +211,8 @@ type binder struct {
 	text   []byte // times
 }
 
-// eface is the compiler's layout of an empty interface: see runtime2.go of Go's
-// runtime. TestBinder fails if it changes.
+// eface is the compiler's layout of an empty interface: see runtime2.go of Go's runtime. TestBinder
+// fails if that layout changes.
 type eface struct{ typ, data unsafe.Pointer }
 
 // box returns an interface of sample's type that refers to data.

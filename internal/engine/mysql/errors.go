@@ -15,7 +15,7 @@ import (
 var classes = numbered(map[error][]uint16{
 	engine.ErrDuplicateKey: {1062},
 	engine.ErrDeadlock:     {1213},
-	// The second is max_statement_time in MariaDB, the third max_execution_time in MySQL.
+	// 1969 is max_statement_time in MariaDB, 3024 is max_execution_time in MySQL.
 	engine.ErrLockTimeout: {1205, 1969, 3024},
 	engine.ErrNoPartition: {1526},
 	engine.ErrAltered:     {1412, 1735, 1747}, // the others: no such partition, no partitions
@@ -31,9 +31,9 @@ var classes = numbered(map[error][]uint16{
 	engine.ErrUnsupported: {1286, 1148, 3948, 4166},
 })
 
-// refusals are the error numbers of refused rows: of errors, and of the warnings
-// that INSERT IGNORE makes of them, which have no SQLSTATE. A column without a
-// default (1364) isn't included: that is a mismatch with the table's definition.
+// refusals are the error numbers of refused rows. INSERT IGNORE turns these errors into warnings,
+// which have the same number and no SQLSTATE. A column without a default (1364) isn't included,
+// because the table's definition is at fault.
 var refusals = numbered(map[string][]uint16{
 	"key that exists":       {1022, 1062, 1169, 1586, 1859},
 	"NULL":                  {1048, 1263},
@@ -59,8 +59,8 @@ func numbered[K comparable](of map[K][]uint16) map[uint16]K {
 	return out
 }
 
-// rowsRefused reports whether the error is caused by the rows: by their values,
-// keys or constraints, or by a trigger.
+// rowsRefused reports whether rows have caused the error: by their values, keys or constraints, or
+// by a trigger.
 func rowsRefused(e *mysql.MySQLError) bool {
 	if refusals[e.Number] != "" {
 		return true
@@ -124,7 +124,7 @@ var (
 	needed         = regexp.MustCompile(`you need (?:\(at least one of\) )?the (.+) privilege\(?s?\)? for`)
 )
 
-// denied adds the required GRANT to the error of a missing privilege.
+// denied adds the required GRANT to an error about a missing privilege.
 func denied(server *mysql.MySQLError, err error) error {
 	err = engine.Classed(engine.ErrDenied, err)
 	switch server.Number {
