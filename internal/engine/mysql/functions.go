@@ -13,17 +13,17 @@ import (
 	"github.com/rowmill/rowmill/internal/sqltext"
 )
 
-// recipes implements the part of engine.Reader about functions, such as how an aggregate is split
-// and merged.
+// recipes implements the methods of engine.Reader about functions, for example how an aggregate is
+// computed in pieces and merged.
 type recipes struct{ *server }
 
-// Syntax implements engine.Reader: sql_mode decides about some of it.
+// Syntax implements engine.Reader. Some of the rules depend on sql_mode.
 func (db recipes) Syntax(st engine.State) sqltext.Syntax {
 	mode := map[string]bool{}
 	for m := range strings.SplitSeq(strings.ToUpper(st.Get("sql_mode")), ",") {
 		mode[strings.TrimSpace(m)] = true
 	}
-	// The server returns a combination, such as ANSI, together with the modes that it stands for.
+	// For a combined mode, such as ANSI, the server also returns the modes that it consists of.
 	return sqltext.Syntax{
 		Backslash:    !mode["NO_BACKSLASH_ESCAPES"],
 		DoubleQuoted: !mode["ANSI_QUOTES"],
@@ -49,12 +49,12 @@ func (db recipes) Semantics(st engine.State) engine.Semantics {
 	}
 }
 
-// exactText reports one of the collations that tell blanks at the end apart.
+// exactText reports a collation by which texts differ if only their blanks at the end differ.
 func exactText(c engine.SchemaColumn) bool {
 	return strings.HasSuffix(c.Collation, "_0900_bin") || strings.HasSuffix(c.Collation, "_nopad_bin")
 }
 
-// before reports MySQL of a version before this one.
+// before reports whether the server is MySQL, and older than version.
 func (db recipes) before(version ...int) bool {
 	var have []int
 	for part := range strings.SplitSeq(db.info.Version, ".") {
@@ -64,8 +64,8 @@ func (db recipes) before(version ...int) bool {
 	return !db.dialect.mariadb && slices.Compare(have, version) < 0
 }
 
-// pureFunctions always return the same for the same arguments and settings. The current time is
-// among them, because TIMESTAMP is set in the sessions of pieces. Excluded are functions of the
+// pureFunctions always return the same for the same arguments and settings. They include the
+// current time, because TIMESTAMP is set in the sessions of pieces. They exclude functions of the
 // session (CONNECTION_ID, LAST_INSERT_ID, USER, FOUND_ROWS, locks), random functions, functions of
 // files and plugins, SYSDATE, which ignores TIMESTAMP, and functions of how an argument was
 // computed (COERCIBILITY, CHARSET, COLLATION).
@@ -93,8 +93,8 @@ var pureFunctions = engine.WordSet(`
 	json_merge_preserve json_normalize json_object json_overlaps json_pretty json_query json_quote json_remove
 	json_replace json_search json_set json_storage_size json_type json_unquote json_valid json_value`)
 
-// aggregateFunctions compute one value from many rows. A query with one that Aggregate doesn't know
-// is run whole.
+// aggregateFunctions compute one value from many rows. If Aggregate doesn't know one of them, a
+// query with that aggregate runs whole.
 var aggregateFunctions = engine.WordSet(`
 	count sum avg min max bit_and bit_or bit_xor std stddev stddev_pop stddev_samp var_pop var_samp variance
 	group_concat json_arrayagg json_objectagg any_value st_collect grouping median percentile_cont percentile_disc`)
@@ -106,8 +106,8 @@ var windowFunctions = engine.WordSet(`
 var functions = engine.Functions{Pure: pureFunctions, Aggregate: aggregateFunctions, Window: windowFunctions}
 
 func (db recipes) Function(name string, _ int) engine.FunctionKind {
-	// In versions of MySQL, such as 8.0.15, a NULL makes the results for the rows after it NULL, so
-	// that they depend on the order of the rows.
+	// In some versions of MySQL, such as 8.0.15, after a row with NULL the results of all further rows
+	// are NULL, so that they depend on the order of the rows.
 	if !db.dialect.mariadb && strings.HasPrefix(name, "regexp_") {
 		return engine.UnknownFunction
 	}
@@ -122,8 +122,8 @@ func (db recipes) Bytes(c engine.ResultColumn, expr string) string {
 	return "CAST(" + expr + " AS BINARY)"
 }
 
-// UserFunction implements engine.Reader. It finds none: a stored function with the name of a
-// built-in one is called only with its database.
+// UserFunction implements engine.Reader. It finds none: a user's function with the name of a
+// built-in function is called only if the query names its database.
 func (db recipes) UserFunction(context.Context, *engine.Session, string, []string) (string, error) {
 	return "", nil
 }
@@ -132,8 +132,8 @@ func (db recipes) UserFunction(context.Context, *engine.Session, string, []strin
 func (db recipes) ClockValue(string) string { return "" }
 
 // Ambiguous implements engine.Reader. The empty text of an enumeration may be a member, or stand
-// for an invalid value. If two texts differ only after the first max_sort_length bytes, a server
-// that groups by sorting takes them for equal; a server that groups in a temporary table doesn't.
+// for an invalid value. If two texts are equal in their first max_sort_length bytes, a server that
+// groups by sorting takes them for equal; a server that groups in a temporary table doesn't.
 func (db recipes) Ambiguous(c engine.ResultColumn, expr string, use engine.KeyUse) string {
 	switch {
 	case c.Native == "BIT":
@@ -155,20 +155,21 @@ func (db recipes) Ambiguous(c engine.ResultColumn, expr string, use engine.KeyUs
 	return strings.Join(list, " OR ")
 }
 
-// clips reports whether the server may clip an integer to the range of INT or BIGINT. The server
-// gives the results of some functions too small a type: TO_SECONDS on MySQL, PERIOD_ADD on MariaDB.
-// A server that groups in a temporary table clips the results to that type; one that groups by
-// sorting doesn't.
+// clips reports whether the server may clip an integer to the range of INT or BIGINT. The types of
+// some functions' results are too small: TO_SECONDS on MySQL, PERIOD_ADD on MariaDB. A server that
+// groups in a temporary table clips the results to that type; a server that groups by sorting
+// doesn't.
 func (db recipes) clips(c engine.ResultColumn) bool {
 	return db.server != nil && c.Class == engine.ClassInt && computed(c)
 }
 
-// clipped are the limits of INT and BIGINT, signed and unsigned: values that may have been clipped.
+// clipped are the limits of INT and BIGINT, signed and unsigned: these values may be clipped ones.
 const clipped = "2147483647, -2147483648, 4294967295, 9223372036854775807, -9223372036854775808, 18446744073709551615"
 
 // ambiguousEmpty returns a condition for texts that MySQL may confuse with the empty text or NULL.
-// If it groups in a temporary table, blanks and the empty text are separate groups; if it groups by
-// sorting, they are one. The sort key of an expression's empty result may equal that of NULL.
+// If it groups in a temporary table, texts of blanks and the empty text are separate groups; if it
+// groups by sorting, they are one. The sort key of an expression's empty result may equal that of
+// NULL.
 func (db recipes) ambiguousEmpty(c engine.ResultColumn, expr string, use engine.KeyUse) string {
 	f, texts := texts(c)
 	switch {
@@ -181,9 +182,9 @@ func (db recipes) ambiguousEmpty(c engine.ResultColumn, expr string, use engine.
 	return ""
 }
 
-// surelyCompared is the minimum number of characters that are compared in sorting: usualSortLength
-// divided by four, since a character has two bytes of sort key in most collations, and hardly ever
-// more than four. Shorter texts are compared completely.
+// surelyCompared is a number of characters that sorting surely compares: usualSortLength divided by
+// four, because a character's sort key has two bytes in most collations, and hardly ever more than
+// four. Shorter texts are compared as a whole.
 const surelyCompared = usualSortLength / 4
 
 // texts reports whether a column's values are texts or bytes.
@@ -197,8 +198,8 @@ func (db recipes) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 	if c.Divided && (c.Result.Class == engine.ClassDecimal || slices.ContainsFunc(c.Inputs, func(in engine.ResultColumn) bool { return in.Class == engine.ClassDecimal })) && (c.Name != "count" || c.Distinct) {
 		return engine.Recipe{}, false
 	}
-	// An expression may have more digits than the largest DECIMAL. The server cuts it to that type if
-	// it uses a temporary table.
+	// An expression may have more digits than the largest DECIMAL. If the server uses a temporary
+	// table, it cuts off the digits that this type can't hold.
 	if c.Name != "count" && slices.ContainsFunc(c.Inputs, fullDecimal) {
 		return engine.Recipe{}, false
 	}
@@ -236,12 +237,12 @@ func (db recipes) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 			return same, true
 		}
 	case "avg":
-		// The type of the average of EXTRACT has too few digits. The server cuts the value to that type
-		// if it stores it.
+		// The type of an average of EXTRACT has too few digits. If the server stores the average, it cuts
+		// it to that type.
 		if strings.Contains(strings.ToLower(c.Args[0]), "extract") {
 			return engine.Recipe{}, false
 		}
-		// The server cuts an average that has more digits than the largest type where it stores it.
+		// If an average has more digits than the largest type, the server cuts it where it stores it.
 		if in := c.Inputs[0]; c.Result.Class == engine.ClassDecimal && in.Class == engine.ClassDecimal && in.Precision-in.Scale+c.Result.Scale > mostDigits {
 			return engine.Recipe{}, false
 		}
@@ -251,13 +252,12 @@ func (db recipes) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 			r.Order = true
 			return r, true
 		case c.Result.Class == engine.ClassDecimal:
-			// Versions of MySQL after 8.0.15 round a quotient within an expression, and don't round an
-			// average there.
+			// MySQL after 8.0.15 rounds a quotient within an expression, but not an average.
 			r.Alone, r.Cut = mysql && !db.before(8, 0, 16), true
 			if (mysql && c.Inputs[0].Class == engine.ClassInt || c.Computed) && computed(c.Inputs[0]) {
-				// On MySQL, COALESCE of an unsigned integer and a signed one has a digit less than its values,
-				// and FLOOR of a large one several; so have BIT_COUNT and YEARWEEK on MariaDB. To them the
-				// server cuts the average where it stores it.
+				// On MySQL, the type of COALESCE of an unsigned and a signed integer has one digit too few for
+				// its values, and that of FLOOR of a large integer has several; so have BIT_COUNT and YEARWEEK
+				// on MariaDB. Where the server stores the average, it cuts it to that type.
 				r.Tie = "ABS($1) >= $2 * 1" + strings.Repeat("0", max(0, c.Result.Precision-c.Result.Scale))
 			}
 			if quotientRounds(c.Inputs[0].Scale, c.Result.Scale) {
@@ -269,8 +269,8 @@ func (db recipes) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 		return extremeRecipe(c, same, mysql)
 	case "bit_and", "bit_or", "bit_xor":
 		if c.Result.Class == engine.ClassInt {
-			// MariaDB takes it for a signed number where it computes with binary fractions, unless it has
-			// stored it before.
+			// Where MariaDB computes with binary fractions, it takes the result for a signed number, unless
+			// it has stored the result before.
 			same.Alone = db.server != nil && db.dialect.mariadb
 			return step(map[string]engine.MergeStep{"bit_and": engine.MergeBitAnd, "bit_or": engine.MergeBitOr, "bit_xor": engine.MergeBitXor}[c.Name])
 		}
@@ -299,8 +299,8 @@ const wordDigits = 9
 
 // fewerDigits reports whether the server may compute a quotient with fewer digits than a merge of
 // pieces. The server chooses the number of digits for each value, and a function of decimals may
-// return an integer. If all digits after the point fit in one word, server and merge compute the
-// same.
+// return an integer. If all digits after the point fit in one word, the server and a merge compute
+// the same digits.
 func fewerDigits(c engine.AggregateCall) bool {
 	n := c.Quotients
 	if c.Name == "avg" {
@@ -343,7 +343,7 @@ func unlessCut(c engine.AggregateCall, r engine.Recipe) engine.Recipe {
 	return r
 }
 
-// numeric reports whether the argument is a number, and not a time or text to be converted.
+// numeric reports whether the first argument is a number, and not a time or text to be converted.
 func numeric(inputs []engine.ResultColumn) bool {
 	switch inputs[0].Class {
 	case engine.ClassInt, engine.ClassDecimal, engine.ClassFloat:
@@ -353,8 +353,9 @@ func numeric(inputs []engine.ResultColumn) bool {
 }
 
 // varianceRecipe returns the recipe of a variance of exact numbers, from exact sums. The server
-// computes it in floating point, row after row, so that its own last digits depend on the order of
-// rows. Floating-point numbers are refused: the squared sum would lose all digits.
+// itself computes the variance in floating point, row after row, so that its last digits depend on
+// the order of rows. There is no recipe for floating-point numbers: the squared sum would lose all
+// digits.
 func varianceRecipe(c engine.AggregateCall) (engine.Recipe, bool) {
 	square := ""
 	switch in := c.Inputs[0]; {
@@ -382,20 +383,21 @@ func varianceRecipe(c engine.AggregateCall) (engine.Recipe, bool) {
 }
 
 // quotientRounds reports whether the server rounds the quotient of a decimal and a count to result
-// digits after the point; scale is the decimal's. It computes complete words of nine digits and
-// cuts off the rest. If the words hold exactly result digits, nothing is left to round. See
-// do_div_mod in strings/decimal.c.
+// digits after the point. scale is the number of the decimal's digits after the point. The server
+// computes complete words of nine digits and cuts off the rest. If the words hold exactly result
+// digits, it has none left for rounding. See do_div_mod in strings/decimal.c.
 func quotientRounds(scale, result int) bool {
 	up := func(n int) int { return (n + 8) / 9 * 9 }
 	digits := up(up(scale) + max(0, result-scale-(up(scale)-scale)))
 	return digits > result
 }
 
-// integerDigits is the minimum number of digits of the type of a rounded BIGINT on MySQL.
+// integerDigits is the minimum number of digits in the type of a rounded BIGINT on MySQL.
 const integerDigits = 16
 
-// extremeRecipe returns the recipe of MIN or MAX. Different values may be equal: texts or members
-// of an ENUM under a collation, and 0 and -0. The server returns the one that it reads first.
+// extremeRecipe returns the recipe of MIN or MAX. Different values may be equal: 0 and -0, and
+// texts or members of an ENUM under a collation. Of equal values, the server returns the one that
+// it reads first.
 func extremeRecipe(c engine.AggregateCall, same engine.Recipe, mysql bool) (engine.Recipe, bool) {
 	switch {
 	case c.Inputs[0].Class == engine.ClassOther && c.Result.Class != engine.ClassOther:
@@ -415,8 +417,8 @@ func extremeRecipe(c engine.AggregateCall, same engine.Recipe, mysql bool) (engi
 		same.Tie = "$1 = 0 AND $2 = 1"
 		return same, true
 	case mysql && !c.Grouped && c.Result.Class == engine.ClassText && c.Inputs[0].Temporal != engine.NotTemporal && c.Inputs[0].Temporal != engine.Year:
-		// MySQL 8.0.15 describes the extreme of a computed time as a text, and stores it as a time. That
-		// of a group may be either.
+		// MySQL 8.0.15 describes the extreme of a computed time as a text, and stores it as a time. The
+		// extreme of a group may be a text or a time.
 		undecided := "CAST($1 AS CHAR) LIKE '%-00%'" // a date without a month or a day
 		if c.Inputs[0].Temporal == engine.Duration {
 			undecided = "$1 = 0 AND CAST($1 AS CHAR) LIKE '-%'"
@@ -425,16 +427,16 @@ func extremeRecipe(c engine.AggregateCall, same engine.Recipe, mysql bool) (engi
 		same.Value, same.Tie, same.Alone = "CAST($1 AS CHAR)", "$2 = 1", true
 		return same, true
 	case c.Result.Class == engine.ClassInt || c.Result.Class == engine.ClassDecimal || c.Result.Class == engine.ClassBytes || c.Result.Class == engine.ClassTime:
-		// MySQL may take the extreme of unsigned integers, and nothing else, for one with a sign in an
-		// expression.
+		// In an expression, MySQL may take the extreme of unsigned integers for a signed number, but no
+		// other extreme.
 		same.Alone = mysql && c.Result.Native == "BIGINT" && c.Result.Unsigned
 		same.Steps = []engine.MergeStep{engine.MergeMin}
 		if c.Name == "max" {
 			same.Steps[0] = engine.MergeMax
 		}
 		if mysql && c.Result.Class == engine.ClassDecimal && c.Result.Precision-c.Result.Scale >= integerDigits && (c.Result.Scale == 0 || c.Computed) && computed(c.Inputs[0]) {
-			// FLOOR of a large integer has fewer digits than its values, to which the server cuts the
-			// extreme where it stores it.
+			// The type of FLOOR of a large integer has fewer digits than its values. Where the server stores
+			// the extreme, it cuts it to that type.
 			same.Tie = "ABS($1) = " + largest(c.Result)
 		}
 		return same, true
@@ -451,10 +453,10 @@ func extremeRecipe(c engine.AggregateCall, same engine.Recipe, mysql bool) (engi
 	return engine.Recipe{}, false
 }
 
-// endsInBlank is 1 if a text ends in a blank. A Padded text is equal to the same text without it.
+// endsInBlank is 1 if a text ends in a blank. A Padded text equals the same text without the blank.
 const endsInBlank = "MAX($1 LIKE '% ')"
 
-// separatorArgument finds a text in a separator that a recipe would replace, such as $1.
+// separatorArgument finds text in a separator, such as $1, that a recipe would replace.
 var separatorArgument = regexp.MustCompile(`\$[1-9]`)
 
 // largest returns the largest number of a DECIMAL type.
@@ -491,7 +493,7 @@ func (db recipes) distinctRecipe(c engine.AggregateCall) (engine.Recipe, bool) {
 		r.Value, r.Tie, r.Alone, r.Cut = all.Value, all.Tie, all.Alone, all.Cut
 		return r, ok && !all.Order
 	case "group_concat":
-		// group_concat_max_len cuts the text of the merge as it does that of the whole.
+		// group_concat_max_len cuts the merged text as it cuts the text of the whole query.
 		if !c.SelfOrdered || len(args) != 1 || c.Inputs[0].Class == engine.ClassText || separatorArgument.MatchString(c.Separator) {
 			return engine.Recipe{}, false
 		}

@@ -26,11 +26,12 @@ func (db housekeeper) DropDatabase(ctx context.Context, name string) error {
 	return engine.About(ctx, db.Classify(err), "drop database "+name)
 }
 
-// caches limit what is kept of open tables. A server that may open fewer files lowers them.
+// caches limit the cached data of open tables. If the server may open only few files, it lowers
+// them.
 var caches = []string{"table_definition_cache", "table_open_cache", "table_open_cache_instances", "open_files_limit", "innodb_open_files", "innodb_file_per_table", "max_connections"}
 
-// Household implements engine.Housekeeper. The dictionary is MySQL's own tablespace; MariaDB's lies
-// in InnoDB's system tablespace, and beside it a file .frm for each table.
+// Household implements engine.Housekeeper. MySQL's dictionary is a tablespace of its own. MariaDB's
+// is in InnoDB's system tablespace; beside it, each table has a file .frm.
 func (db housekeeper) Household(ctx context.Context) (h engine.Household, err error) {
 	h.Opened = -1
 	dictionary := "SELECT COALESCE(SUM(FILE_SIZE), 0) FROM information_schema.INNODB_TABLESPACES WHERE NAME = 'mysql'"
@@ -47,8 +48,8 @@ func (db housekeeper) Household(ctx context.Context) (h engine.Household, err er
 	return h, engine.About(ctx, err, "read what the server keeps of tables")
 }
 
-// HoldTables implements engine.Housekeeper: each session that has a table locked has an open table
-// of its own.
+// HoldTables implements engine.Housekeeper with a lock: each session that locks a table opens the
+// table for itself.
 func (db housekeeper) HoldTables(tables []string) []string {
 	list := make([]string, len(tables))
 	for i, t := range tables {

@@ -12,10 +12,11 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// PartIdentities implements engine.PartIdentifier: InnoDB's ids of a partition's table and file,
-// which TRUNCATE, EXCHANGE, REBUILD and DISCARD TABLESPACE change, the times of creation of
-// rowmill's triggers, and the server's id: a replica that has run the same DDL may have the same
-// ids and times. See alters for an EXCHANGE there and back.
+// PartIdentities implements engine.PartIdentifier. An identity has InnoDB's ids of a partition's
+// table and file, which TRUNCATE, EXCHANGE, REBUILD and DISCARD TABLESPACE change, and the times at
+// which rowmill's triggers were created. It also has the server's id, because a replica that has
+// run the same DDL may have the same ids and times. An EXCHANGE there and back changes none of
+// these: see alters.
 func (db *versions) PartIdentities(ctx context.Context, s *engine.Session, database, table string, parts []string) (out *engine.PartIdentities, err error) {
 	err = whileDropped(func() error {
 		out, err = db.partIdentities(ctx, s, database, table, parts)
@@ -27,8 +28,8 @@ func (db *versions) PartIdentities(ctx context.Context, s *engine.Session, datab
 // errUnknownDatabase is ER_BAD_DB_ERROR.
 const errUnknownDatabase = 1049
 
-// whileDropped reads the catalog again where it was read while another session dropped any
-// database: MySQL 8.0.15 fails then, with an "Unknown database" that has no name.
+// whileDropped repeats a read of the catalog that failed because another session dropped a
+// database, of any name. MySQL 8.0.15 then fails with "Unknown database" and an empty name.
 func whileDropped(read func() error) error {
 	const most = 5
 	for n := 1; ; n++ {
@@ -99,7 +100,7 @@ func (db *versions) partIdentities(ctx context.Context, s *engine.Session, datab
 	return out, nil
 }
 
-// Reasons why there are no ids of InnoDB.
+// Reasons why InnoDB's ids can't be read.
 const (
 	noProcess = "the account may not read InnoDB's tables: GRANT PROCESS ON *.* TO it"
 	noInnoDB  = "InnoDB, whose ids tell whether a partition was replaced, doesn't list its partitions: another storage engine has them"

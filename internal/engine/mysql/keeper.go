@@ -18,10 +18,10 @@ import (
 var _ engine.Keeper = (*DB)(nil)
 
 // maxIdle is how long an unused maintenance connection is kept: longer than a round of maintenance,
-// well below any wait_timeout.
+// and well below any wait_timeout.
 const maxIdle = time.Minute
 
-// keepIdle is how many of them are kept: what a load of several files at a time uses.
+// keepIdle is how many unused maintenance connections are kept: what a load of several files needs.
 const keepIdle = 8
 
 func (db *server) SQL() *sql.DB { return db.keep }
@@ -42,8 +42,8 @@ func (db *server) Running(ctx context.Context) (n int, err error) {
 	return max(n-1, 0), nil // without this statement
 }
 
-// Standing implements engine.Follower. Servers before MySQL 8.0.22 and MariaDB 10.5 have only the
-// older statement, and MySQL from 8.4 on only the newer one.
+// Standing implements engine.Follower. Servers before MySQL 8.0.22 and MariaDB 10.5 have only SHOW
+// SLAVE STATUS; MySQL from 8.4 on has only SHOW REPLICA STATUS.
 func (db *server) Standing(ctx context.Context) (string, error) {
 	status, err := db.replicaStatus(ctx, "SHOW REPLICA STATUS")
 	if serverError(err, errSyntax) {
@@ -72,16 +72,16 @@ func (db *server) replicaStatus(ctx context.Context, query string) (map[string]s
 	}, query)
 }
 
-// How long a lease may go unnoticed.
+// How long the loss of a lease may go unnoticed.
 const (
-	// leasePing is how often the session of the leases is checked, and leaseTimeout limits the wait
+	// leasePing is the interval between checks of the leases' session. leaseTimeout limits the wait
 	// for the answer.
 	leasePing    = time.Second
 	leaseTimeout = 5 * time.Second
-	// leaseIdle is after how many seconds without a ping the server releases the lock: later than
-	// the holder has declared it lost.
+	// leaseIdle is after how many seconds without a check the server releases the lock: by then, the
+	// holder has declared it lost.
 	leaseIdle = 30
-	// maxLockName is the length of a lock's name in MySQL; MariaDB has 192.
+	// maxLockName is the maximum length of a lock's name in MySQL; in MariaDB it is 192.
 	maxLockName = 64
 )
 
@@ -95,8 +95,8 @@ func lockName(database, name string) string {
 	return "rowmill." + hex.EncodeToString(sum[:16])
 }
 
-// Lead implements engine.Keeper with GET_LOCK, of which a session holds any number; the server
-// releases them when it ends.
+// Lead implements engine.Keeper with GET_LOCK. A session may hold any number of such locks; the
+// server releases them when the session ends.
 func (db *server) Lead(ctx context.Context, name string) (engine.Lease, error) {
 	lock := quoteText(lockName(db.dialect.stored(db.config.DBName), db.dialect.stored(name)))
 	w := leaseWords(lock)
@@ -115,8 +115,8 @@ func leaseWords(lock string) engine.LockWords {
 	}
 }
 
-// Bound implements engine.Bounded. A change of periods may need a second connection; work that
-// takes long holds up to three of keep.
+// Bound implements engine.Bounded. A change of periods may need a second connection. Work that
+// takes long keeps up to three connections of keep.
 func (db *server) Bound() {
 	db.pool.SetMaxOpenConns(2)
 	db.keep.SetMaxOpenConns(4)
@@ -124,8 +124,8 @@ func (db *server) Bound() {
 	db.changes.SetMaxOpenConns(2)
 }
 
-// LocalLocks implements engine.ClusterNode. GET_LOCK and LOCK TABLES of a node of Galera succeed,
-// and other nodes don't know of them.
+// LocalLocks implements engine.ClusterNode. On a node of Galera, GET_LOCK and LOCK TABLES succeed
+// although another node may hold the same lock.
 func (db *server) LocalLocks(ctx context.Context) error {
 	on, err := db.inGalera(ctx)
 	if err != nil || !on {
@@ -167,8 +167,8 @@ func (db *server) sessionWords() engine.SessionWords {
 
 func (db *server) Kill(ctx context.Context, id int64) error { return db.kill(ctx, id) }
 
-// variable returns the name of a system variable, in the server's form. Names can't be
-// bound, and a quoted name would be an expression.
+// variable returns the name of a system variable, in the server's form. A name can't be bound, and
+// a quoted name would be a text.
 func variable(name string) (string, error) {
 	name = strings.ReplaceAll(strings.ToLower(name), "-", "_")
 	for part := range strings.SplitSeq(name, ".") { // structured variables have two

@@ -126,17 +126,17 @@ func (db *server) readWritten(ctx context.Context, database, table string) (out 
 	return out, definition, err
 }
 
-// A lineage is a stretch of time in which every change of a partition's rows fired triggers.
+// A lineage is a period of time in which triggers noticed every change of a partition's rows.
 type lineage struct {
 	id     string // the partition's id in InnoDB
 	alters string // the counter of ALTER TABLE when the lineage was last certain
-	// written is the time of the last commit when the lineage was last certain; 0 if that time proves
-	// nothing.
+	// written is the time of the last commit, read when the lineage was last certain; 0 if that time
+	// proves nothing.
 	written int64
 	number  uint64 // of no other lineage
-	// began is when the lineage was first seen. look is when to read the time of the last commit
-	// again, if written is 0. The intervals double, because a partition that is being written never
-	// has a time that proves anything. Both are in Unix seconds.
+	// began is when the lineage was first seen. If written is 0, look is when to read the time of the
+	// last commit again. The intervals double, because the time proves nothing as long as clients
+	// write to the partition. Both are in Unix seconds.
 	began, look int64
 }
 
@@ -147,7 +147,8 @@ type lineages struct {
 	last   uint64
 }
 
-// mostTraced is the maximum number of tables in lineages. For a further table, lineages is emptied.
+// mostTraced is the maximum number of tables in lineages. Before one more is added, lineages is
+// emptied.
 const mostTraced = 1000
 
 // lineages returns the numbers of the present lineages of partitions. ids are the partitions' ids

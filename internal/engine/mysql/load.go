@@ -14,13 +14,13 @@ import (
 	"github.com/rowmill/rowmill/internal/value"
 )
 
-// LOAD DATA LOCAL is the fastest way to send rows, but it implies IGNORE: the server skips
-// rows and changes values with a warning, and makes of a NULL for a column without NULL
-// another value, sometimes without a warning. So it is used only for columns whose values
-// it converts as the literals of an INSERT, no such NULL is sent, and its warnings are read.
+// LOAD DATA LOCAL is the fastest way to send rows, but it implies IGNORE: the server skips rows and
+// changes values with a warning. It also replaces a NULL for a column without NULL by another
+// value, sometimes without a warning. So LOAD DATA sends only columns whose values the server
+// converts like the literals of an INSERT, and no such NULL; and its warnings are read.
 
-// A source is the stream of a connection's LOAD DATA statements. The driver, which sends
-// them on an encrypted connection, knows it by its name.
+// A source is the stream of a connection's LOAD DATA statements. On an encrypted connection, the
+// driver sends them, and finds the source by its name.
 type source struct {
 	name      string
 	stream    stream
@@ -57,7 +57,7 @@ func (s *source) load(c *conn, e *encoder, b *engine.Batch, from, to int) (affec
 	return res.RowsAffected()
 }
 
-// A loadable is what decides whether LOAD DATA may send a batch.
+// A loadable says whether LOAD DATA may send a batch.
 type loadable struct {
 	columns bool   // its columns can be sent
 	notNull []bool // for each column
@@ -78,7 +78,7 @@ func (c *conn) loadable(table string, cols []engine.Column) (loadable, error) {
 		l.notNull[i] = !have.Null && !have.Auto
 	}
 	for i := range s.Columns {
-		// MySQL doesn't tell that a column without a default has got a value of its own choice.
+		// If a column has no default and a row no value for it, MySQL chooses one and doesn't report it.
 		if c := &s.Columns[i]; !given[c] && !c.Null && !c.Auto && !c.Generated && c.Default == "" {
 			l.columns = false
 		}
@@ -86,8 +86,9 @@ func (c *conn) loadable(table string, cols []engine.Column) (loadable, error) {
 	return l, err
 }
 
-// describe reads the columns of a table in the connection's transaction, which may have locked it:
-// another connection could wait for a change of the table that waits for this transaction.
+// describe reads the columns of a table in the connection's transaction, which may have locked the
+// table. Another connection could wait for a change of the table, which in turn waits for this
+// transaction.
 func (c *conn) describe(table string) (*engine.Schema, error) {
 	s := &engine.Schema{Name: table}
 	rows, err := c.conn.(driver.QueryerContext).QueryContext(context.Background(), "SELECT COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE, EXTRA, "+
@@ -105,8 +106,8 @@ func (c *conn) describe(table string) (*engine.Schema, error) {
 	})
 }
 
-// sameByLoad reports whether LOAD DATA converts values of v for a column as a literal is
-// converted. It passes text to the column; a literal number is not text.
+// sameByLoad reports whether LOAD DATA converts values of v for a column like literals. LOAD DATA
+// gives every value to the column as text, but a literal number is not text.
 func sameByLoad(v engine.Type, column value.Type) bool {
 	switch v {
 	case engine.Int32, engine.Int64: // for the others, a number is an index, or digits of a date
@@ -123,8 +124,8 @@ func sameByLoad(v engine.Type, column value.Type) bool {
 	return column.Logical == value.Clock || column.Logical == value.UUID
 }
 
-// fits reports whether rows [from, to) of b have a NULL only where the table accepts it, and
-// valid text: MySQL takes the end of a field for a part of a character that is cut off.
+// fits reports whether rows [from, to) of b have NULL only where the table accepts it, and only
+// valid text: if a character is cut off, MySQL takes the end of the field for its missing bytes.
 func (l *loadable) fits(b *engine.Batch, from, to int) bool {
 	if !l.columns {
 		return false
@@ -146,8 +147,8 @@ func (l *loadable) fits(b *engine.Batch, from, to int) bool {
 	return true
 }
 
-// loaded checks the answer to a LOAD DATA of so many rows, and returns how many of them
-// were skipped because their key exists, which only ignore permits.
+// loaded checks the answer to a LOAD DATA of so many rows. It returns how many of them the server
+// skipped because their key exists; only ignore permits that.
 func (c *conn) loaded(sent int, affected int64, ignore bool) (skipped int64, err error) {
 	if ignore {
 		return c.skipped(sent, affected)

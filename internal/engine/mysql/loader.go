@@ -16,8 +16,8 @@ import (
 //
 // A savepoint before each Insert makes it possible to roll back that Insert alone. It is omitted if
 // the transaction is still empty, or if the Insert is one statement without IGNORE, which the
-// server rolls back by itself. MyRocks has no such savepoints: there, the statements are recorded
-// and sent again without the refused Insert.
+// server rolls back by itself. MyRocks can't roll back to a savepoint: there, the loader records
+// the statements, and sends them again without the refused Insert.
 type loader struct {
 	engine.Link[*conn]
 	db       *server
@@ -32,13 +32,14 @@ type loader struct {
 }
 
 const (
-	// loadRows is the number of rows from which LOAD DATA is faster than a statement, in
-	// spite of two more round trips.
+	// loadRows is the number of rows from which LOAD DATA is faster than a statement, although it
+	// needs two more round trips.
 	loadRows = 200
-	// loaderWait is how long, in seconds, a loader waits for a row lock and for a table lock. A change
-	// of a table's periods finishes within that time, and so does a transaction of another loader.
+	// loaderWait is how long, in seconds, a loader waits for a row lock or a table lock. A change of a
+	// table's periods, or another loader's transaction, finishes within that time.
 	loaderWait = 10
-	// mostEncoders limits the cached encoders: each change of a declaration creates new tables.
+	// mostEncoders limits the cached encoders, because each change of a declaration creates new
+	// tables.
 	mostEncoders = 256
 
 	savepoint = "SAVEPOINT rowmill"
@@ -48,7 +49,7 @@ const (
 	errInterrupted = 1317
 )
 
-// Statements that undo an Insert: those of restart leave an empty transaction.
+// Statements that undo an Insert. After those of restart, the transaction is empty.
 var (
 	toSavepoint = []string{"ROLLBACK TO SAVEPOINT rowmill"}
 	restart     = []string{rollbackStatement, beginStatement}
@@ -100,7 +101,8 @@ func (l *loader) Commit(context.Context) error { return l.Conn.runAll(commitStat
 
 func (l *loader) encoder(t *engine.Table) *encoder {
 	e, _ := engine.Cached(l.encoders, mostEncoders, t, nil, func() (*encoder, error) {
-		// A key assigned by the server is left out: loader sessions store a literal 0.
+		// The column of a server-assigned key is omitted: in a loader's session, a literal 0 is stored as
+		// 0.
 		without := *t
 		without.Columns, without.ServerKey = t.Inserted(), ""
 		e := newEncoder(l.db.dialect, &without)
@@ -126,8 +128,8 @@ func (l *loader) Has(_ context.Context, rows []engine.Rows) ([]bool, error) {
 	return has, err
 }
 
-// Insert implements engine.LoaderConn: by LOAD DATA if there are many rows and none is
-// refused, and otherwise in as few statements as possible.
+// Insert implements engine.LoaderConn. If there are many rows and the server refuses none, it uses
+// LOAD DATA, otherwise as few statements as possible.
 func (l *loader) Insert(_ context.Context, t *engine.Table, b *engine.Batch, from, to int, more bool) (engine.Ack, error) {
 	e := l.encoder(t)
 	l.undo, l.journal.marked = nil, len(l.journal.sent)
@@ -150,10 +152,10 @@ func (l *loader) savepoint(more bool) error {
 	return l.Conn.runAll(savepoint)
 }
 
-// load inserts rows by LOAD DATA, or reports that they must be sent as statements: because
-// of their types, because they are few, or because the server has not accepted all of them
-// unchanged. Then nothing of them is left in the transaction, and the statements report
-// what is wrong. A statement of LOAD DATA can't be recorded in the journal.
+// load inserts rows by LOAD DATA, or reports that they must be sent as statements: because of their
+// types, because they are few, or because the server has not accepted all of them unchanged. Then
+// it leaves none of them in the transaction, and the statements will report what is wrong. The
+// journal can't record a LOAD DATA.
 func (l *loader) load(e *encoder, t *engine.Table, b *engine.Batch, from, to int, more bool) (ack engine.Ack, done bool, err error) {
 	if to-from < l.db.loadRows || l.noLoad || l.journal.on {
 		return ack, false, nil
@@ -219,9 +221,9 @@ func (l *loader) insert(e *encoder, b *engine.Batch, from, to int, more bool) (a
 	return ack, nil
 }
 
-// update updates the rows of an Insert that has skipped some of them. The others have
-// been inserted with the same values, so that only skipped rows are changed, each of
-// which counts twice in the number of affected rows.
+// update updates the rows of an Insert that has skipped some of them. The other rows were just
+// inserted with the same values, so that the update changes only the skipped rows. Each of these
+// counts twice in the number of affected rows.
 func (l *loader) update(e *encoder, b *engine.Batch, from, to int, ack *engine.Ack) error {
 	for row := from; row < to; {
 		row = l.encode(e, b, row, to)
@@ -246,14 +248,14 @@ func (l *loader) Undo() error {
 	return err
 }
 
-// encode encodes one statement with the rows from row on, up to to or the size
-// limit, and returns the first row after them.
+// encode encodes one statement with rows from row on, up to to or the size limit. It returns the
+// first row that doesn't belong to the statement.
 func (l *loader) encode(e *encoder, b *engine.Batch, row, to int) (next int) {
 	l.buf, next = e.appendInsert(append(l.buf[:0], emptyHead[:]...), b, row, to, l.limit-packetHead)
 	return next
 }
 
-// A journal records the statements of a transaction, to send them again.
+// A journal records the statements of a transaction, so that they can be sent again.
 type journal struct {
 	on     bool
 	buf    []byte
@@ -280,9 +282,9 @@ func (j *journal) add(statement []byte, affected int64) {
 	}
 }
 
-// repeat sends the recorded statements again. If one affects another number of
-// rows, because other transactions have inserted or deleted the same keys
-// meanwhile, the transaction fails as a deadlock.
+// repeat sends the recorded statements again. If one of them now affects a different number of
+// rows, because other transactions have inserted or deleted the same keys, the transaction fails as
+// a deadlock.
 func (l *loader) repeat() error {
 	from := 0
 	for _, s := range l.journal.sent {

@@ -9,9 +9,9 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// Locals implements engine.LocalReader: the session's time zone, which is the server's own, or has
-// a definition in its tables. Servers tell the abbreviation of their zone, which several have. So
-// it is when the first hours of weeks are, in the years that all of them know.
+// Locals implements engine.LocalReader with the session's time zone, which is the server's own, or
+// is defined in the server's tables. Its name doesn't identify it, because zones share
+// abbreviations. So Locals takes the Unix time at the beginning of each week, from 1971 to 2037.
 func (db *reader) Locals(ctx context.Context, s *engine.Session, st engine.State) (map[string]string, error) {
 	zone := "''"
 	if !fixedZone(st.Get("time_zone")) {
@@ -29,7 +29,7 @@ func (db *reader) Locals(ctx context.Context, s *engine.Session, st engine.State
 	return own, engine.About(ctx, err, "read the session's time zone")
 }
 
-// localWords finds what looks up a name in a server's tables: of a time zone.
+// localWords finds functions that look up a time zone's name in the server's tables.
 var localWords = regexp.MustCompile(`(?i)\bCONVERT_TZ\b`)
 
 func (db *reader) LocalWord(query string) string { return localWords.FindString(query) }

@@ -21,7 +21,8 @@ type mirror struct {
 	db *server
 }
 
-// attributes returns those of a table, whose name is each parameter. Privileges belong to its name.
+// attributes queries the attributes of a table. Each parameter is the table's name. Privileges
+// belong to the name.
 const attributes = "WITH t AS (SELECT ENGINE, TABLE_COMMENT, CREATE_OPTIONS FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?), " +
 	"c AS (SELECT COLUMN_NAME, COLUMN_DEFAULT, COLUMN_COMMENT, LOWER(EXTRA) AS EXTRA FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?) " +
 	"SELECT 'refuse', CONCAT('the server''s binary log has the format ', @@binlog_format, ', which can''t record a copy without locks'), 'SET GLOBAL binlog_format = ROW', '' FROM t WHERE @@log_bin = 1 AND @@binlog_format = 'STATEMENT' " +
@@ -69,14 +70,14 @@ func (m mirror) Triggers(context.Context) ([]engine.MirrorTrigger, error) {
 	return m.EventTriggers("FOR EACH ROW", ""), nil
 }
 
-// triggerAhead is how far ahead, in seconds, MariaDB's creation time of a trigger is set: more than
-// the wait for the lock.
+// triggerAhead is how far into the future, in seconds, a trigger's creation time is set on MariaDB:
+// by more than the wait for the lock.
 const triggerAhead = 10
 
-// CreateTrigger sets the creation time ahead, by which MariaDB decides whether a prepared statement
-// is older than a trigger. It is that at which the statement began: one prepared while CREATE
-// TRIGGER waited for its lock would run the trigger without its tables, and fail ("Table
-// ...__rowmill_log doesn't exist"). Statements are only prepared again, once.
+// CreateTrigger sets the trigger's creation time into the future. MariaDB takes the beginning of
+// CREATE TRIGGER for it, and prepares older statements again. A statement that was prepared while
+// CREATE TRIGGER waited for its lock would seem newer, run the trigger without its tables, and fail
+// ("Table ...__rowmill_log doesn't exist"). With the later time, it is prepared again, once.
 func (m mirror) CreateTrigger(ctx context.Context, t engine.MirrorTrigger) error {
 	conn, err := m.db.SQL().Conn(ctx)
 	if err != nil {
@@ -99,8 +100,8 @@ func (m mirror) Snapshot(ctx context.Context) (*sql.Tx, error) {
 
 func (m mirror) ReplayStatements() []string { return m.replay("?") }
 
-// replay returns the statements for entries with these ids. Each table is named at most once, or by
-// an alias, as LOCK TABLES requires.
+// replay returns the statements for the log's entries with these ids. LOCK TABLES requires that
+// each table is named at most once, or by an alias.
 func (m mirror) replay(ids string) []string {
 	src, dst, log, late := m.Quote(m.Source.Name), m.Quote(m.Target.Name), m.Quote(m.Log), m.Quote(m.Late)
 	where := "rowmill_id IN (" + ids + ")"
@@ -112,8 +113,8 @@ func (m mirror) replay(ids string) []string {
 	if m.Target.Rolls {
 		out = append(out, fmt.Sprintf("DELETE r FROM %s AS l STRAIGHT_JOIN %s AS r ON %s WHERE l.%s", log, late, m.SameKey(m.Plain, "r.", "l."), where))
 	}
-	// REPLACE, because the target may still have a row that was deleted in the source and has the
-	// same value of a unique key. Its key is in the log.
+	// REPLACE, because the target may still have a row that was deleted in the source, and that has
+	// the same value of a unique key. The deleted row's key is in the log.
 	insert := fmt.Sprintf("REPLACE INTO %s (%s) SELECT %s %s", dst, m.List(m.Columns, ""), m.List(m.Columns, "o."),
 		rows(m.Logged(), m.SameEntry(m.Source.Key, "o.", "l.")))
 	if inside != "" {
@@ -158,10 +159,10 @@ func (m mirror) Replay(ctx context.Context, x engine.Exec, limit int, later engi
 	return len(now) + len(discarded), engine.ExecEach(ctx, x, statements)
 }
 
-// sentryColumn marks the sentry, a table that blocks a premature rename by its name.
+// sentryColumn marks a sentry: a table whose name blocks a premature rename.
 const sentryColumn = "rowmill_sentry"
 
-// names returns the statements of the cut-over; rename is for the second session.
+// names returns the statements of the cut-over. The second session executes rename.
 func (m mirror) names() (sentry, lock, rename, unsentry string) {
 	src, dst, aside, log := m.Quote(m.Source.Name), m.Quote(m.Target.Name), m.Quote(m.Aside), m.Quote(m.Log)
 	lock = fmt.Sprintf("LOCK TABLES %s WRITE, %s AS o WRITE, %s WRITE, %s AS n WRITE, %s WRITE, %s AS l WRITE, %s WRITE", src, src, dst, dst, log, log, aside)
@@ -181,10 +182,10 @@ func (m mirror) CutOverStatements(final []string) (remark string, statements []s
 		slices.Concat([]string{sentry, lock}, final, []string{rename, unsentry, "UNLOCK TABLES"}), nil
 }
 
-// CutOver is one RENAME, which is atomic. LOCK TABLES blocks the writers, but MariaDB doesn't allow
-// RENAME under it. A second connection therefore queues its RENAME, ahead of all waiting writers.
-// Until then, a sentry table occupies the new name: if the first connection is lost, the RENAME
-// fails and nothing has changed.
+// CutOver is one RENAME, which is atomic. LOCK TABLES blocks the writers, but MariaDB allows no
+// RENAME under that lock. A second connection therefore queues its RENAME, ahead of all waiting
+// writers. Until the lock is released, a sentry table occupies the new name: if the first
+// connection is lost, the RENAME fails and nothing has changed.
 func (m mirror) CutOver(ctx context.Context, c engine.CutOver) error {
 	if err := m.dropSentries(ctx); err != nil {
 		return err
@@ -219,7 +220,7 @@ func (m mirror) CutOver(ctx context.Context, c engine.CutOver) error {
 	if err := m.continueCounter(ctx, holder); err != nil {
 		return err
 	}
-	// Not bound by ctx: whether it was done can be checked afterwards, but no lock must stay.
+	// The RENAME doesn't end with ctx: its success can be checked afterwards, but no lock must stay.
 	renamed := make(chan error, 1)
 	go func() {
 		_, err := renamer.ExecContext(context.WithoutCancel(ctx), rename)
@@ -244,10 +245,10 @@ func (m mirror) CutOver(ctx context.Context, c engine.CutOver) error {
 	return errors.Join(err, classify(<-renamed))
 }
 
-// behindWait limits the time until a second connection waits for the lock of the first.
+// behindWait limits the wait until the second connection waits for the first one's lock.
 const behindWait = 2 * time.Second
 
-// waitsForLock returns once the connection waits for a table lock, or its statement has ended.
+// waitsForLock waits until the connection waits for a table lock, or its statement has ended.
 func (db *server) waitsForLock(ctx context.Context, id int64, ended chan error) (bool, error) {
 	for deadline := time.Now().Add(behindWait); time.Now().Before(deadline); {
 		sessions, err := db.Sessions(ctx)
@@ -269,7 +270,7 @@ func (db *server) waitsForLock(ctx context.Context, id int64, ended chan error) 
 	return false, engine.Classed(engine.ErrLockTimeout, errors.New("the statement that a lock is held for did not begin to wait for it"))
 }
 
-// continueCounter makes the target's AUTO_INCREMENT continue where the source's is.
+// continueCounter sets the target's AUTO_INCREMENT to the source's present value.
 func (m mirror) continueCounter(ctx context.Context, x engine.Exec) error {
 	if !slices.ContainsFunc(m.Columns, func(c engine.SchemaColumn) bool { return c.Auto }) {
 		return nil
@@ -295,8 +296,8 @@ func (m mirror) continueCounter(ctx context.Context, x engine.Exec) error {
 	return err
 }
 
-// Recover waits for a RENAME that a killed process left running, because the server completes
-// statements whose client is gone, and then drops its sentry.
+// Recover drops the sentry of a killed process. Before that, it waits for the process's RENAME, if
+// it still runs: the server completes a statement even if its client is gone.
 func (m mirror) Recover(ctx context.Context) error {
 	var here string
 	if err := m.db.SQL().QueryRowContext(ctx, "SELECT DATABASE()").Scan(&here); err != nil {
@@ -318,8 +319,8 @@ func (m mirror) Recover(ctx context.Context) error {
 	}
 }
 
-// dropSentries drops a sentry left by a crash, under its lock, as no other table can take its name
-// then.
+// dropSentries drops a sentry left by a crash. It locks the sentry first, so that no other table
+// can take its name.
 func (m mirror) dropSentries(ctx context.Context) error {
 	for _, name := range []string{m.Aside, m.Target.Name} {
 		s, err := m.db.catalog().Describe(ctx, name)
@@ -355,7 +356,8 @@ func (d words) KeyText(c engine.SchemaColumn) string {
 	return d.AsText(c)
 }
 
-// KeyValue casts a DECIMAL, which would be compared with text as binary floating point.
+// KeyValue casts the text for a DECIMAL; otherwise the server would compare the two as binary
+// floating point.
 func (words) KeyValue(c engine.SchemaColumn, text string) (placeholder string, arg any, err error) {
 	switch c.Kind {
 	case value.Bytes:
@@ -375,7 +377,8 @@ func (words) KeyValue(c engine.SchemaColumn, text string) (placeholder string, a
 	return "?", arg, err
 }
 
-// CopyRows uses no INSERT IGNORE, which changes invalid values and drops rows without a partition.
+// CopyRows doesn't use INSERT IGNORE, which changes invalid values and drops rows without a
+// partition.
 func (d words) CopyRows(c engine.CopyRows) string {
 	tail := ""
 	if c.Skip {

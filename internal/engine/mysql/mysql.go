@@ -28,8 +28,7 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// connectTimeout limits the time to connect: a server that takes longer counts as
-// down in a benchmark.
+// connectTimeout limits the time to connect. A benchmark takes a server for down after that time.
 const connectTimeout = 10 * time.Second
 
 // DB is an open MariaDB or MySQL server.
@@ -53,7 +52,7 @@ func newDB(s *server) *DB {
 	}
 }
 
-// A server has the connections, and runs statements.
+// A server has the connections to the server, and runs statements.
 type server struct {
 	target    engine.Target
 	config    *mysql.Config // of all connections; never printed
@@ -70,8 +69,8 @@ type server struct {
 	lockTries int          // the constant lockTries, except in tests
 	loadRows  int          // the constant loadRows, except in tests
 	splitRows int          // likewise
-	// interrupt is called before each statement of a change, in tests. If it
-	// returns an error, the change fails with it and its connection is discarded.
+	// interrupt is called before each statement of a change, in tests. If it returns an error, the
+	// change fails with that error, and the change's connection is discarded.
 	interrupt func(statement string) error
 }
 
@@ -111,13 +110,14 @@ func Open(ctx context.Context, t engine.Target) (*DB, error) {
 	return newDB(db), nil
 }
 
-// Dry checks the target like Open and returns a DB that renders the same statements,
-// but accesses neither a server nor a file. The target's scheme is the server's kind.
+// Dry checks the target like Open, and returns a DB that renders the same statements. It accesses
+// neither a server nor a file. The target's scheme determines the kind of server.
 func Dry(t engine.Target) (engine.DB, error) {
 	if _, err := configOf(t); err != nil {
 		return nil, err
 	}
-	// Spelled as in information_schema.ENGINES, so that a dry run shows the same statements as a run.
+	// The names are as in information_schema.ENGINES, so that a dry run and a run show the same
+	// statements.
 	storage := t.Query.Get("engine")
 	switch strings.ToLower(storage) {
 	case "", "innodb":
@@ -213,9 +213,9 @@ func (db *server) connect(ctx context.Context) error {
 	return nil
 }
 
-// probeUnchecked reports whether EXCHANGE PARTITION supports WITHOUT VALIDATION, as
-// in MySQL, and in MariaDB from 11.4 on. A server without the clause reports a
-// syntax error; others report that the tables don't exist.
+// probeUnchecked reports whether EXCHANGE PARTITION supports WITHOUT VALIDATION, as MySQL does, and
+// MariaDB from 11.4 on. A server without the clause reports a syntax error; a server with it
+// reports that the tables don't exist.
 func (db *server) probeUnchecked(ctx context.Context) (bool, error) {
 	_, err := db.pool.ExecContext(ctx, "ALTER TABLE rowmill_no_such_table EXCHANGE PARTITION p WITH TABLE rowmill_no_such_table_either WITHOUT VALIDATION")
 	var server *mysql.MySQLError
@@ -225,8 +225,8 @@ func (db *server) probeUnchecked(ctx context.Context) (bool, error) {
 	return !serverError(err, errSyntax), nil
 }
 
-// storage checks that the server has the requested storage engine and returns the
-// name of the engine for new tables.
+// storage checks that the server has the storage engine want, and returns the name of the engine
+// for new tables.
 func (db *server) storage(ctx context.Context, want string) (string, error) {
 	var found string
 	var have []string
@@ -279,8 +279,8 @@ func (db *server) Info() engine.Info                 { return db.info }
 func (db *server) Dialect() engine.Dialect           { return db.dialect }
 func (db *server) Capabilities() engine.Capabilities { return capabilities(db.dialect) }
 
-// swapRows is the number of rows that the server validates within about 200 ms when they are
-// exchanged into a partition: MariaDB 10.11 took 0.33 s for a million rows of 60 bytes.
+// swapRows is the number of rows that the server can validate in about 200 ms during an exchange
+// into a partition: MariaDB 10.11 took 0.33 s for a million rows of 60 bytes.
 const swapRows = 500_000
 
 func capabilities(d dialect) engine.Capabilities {
@@ -288,8 +288,8 @@ func capabilities(d dialect) engine.Capabilities {
 	if !d.unchecked {
 		swap = swapRows
 	}
-	// MySQL shares what it keeps of partitions between connections; measured with 8.0 and 10.11, 2
-	// indexes.
+	// On MySQL, connections share most memory for partitions. Measured with MySQL 8.0 and MariaDB
+	// 10.11, with 2 indexes.
 	open := engine.OpenCost{Base: 85 << 20, Connection: 119 << 10, Partition: 34 << 10, Each: 1.33 * (1 << 10)}
 	if d.mariadb {
 		open = engine.OpenCost{Base: 76 << 20, Connection: 90 << 10, Partition: 22 << 10, Each: 7.4 * (1 << 10)}
@@ -309,8 +309,8 @@ func capabilities(d dialect) engine.Capabilities {
 	}
 }
 
-// lockTries is the number of attempts for a step whose lock was not granted, of lockWait
-// seconds each: new statements are not queued behind it for longer than one attempt.
+// lockTries is the number of attempts for a step that doesn't get its lock. Each waits lockWait
+// seconds, so that new statements queue behind it for no longer than that.
 const lockTries = 20
 
 // Apply implements engine.DB. DDL runs on a separate connection with a short lock
@@ -358,7 +358,7 @@ func (db *server) Close() error {
 	return errors.Join(db.leases.Close(), unlessLost(db.reads.Close()), unlessLost(db.talks.Close()), unlessLost(db.changes.Close()), unlessLost(db.keep.Close()), unlessLost(db.pool.Close()))
 }
 
-// unlessLost ignores the error of closing a connection that the server has ended: it is closed.
+// unlessLost ignores the error of closing a connection that the server has already ended.
 func unlessLost(err error) error {
 	if errors.Is(classify(err), engine.ErrConnectionLost) {
 		return nil
@@ -366,7 +366,7 @@ func unlessLost(err error) error {
 	return err
 }
 
-// Scan implements engine.DB. It uses the binary protocol, because FLOAT values lose digits as text.
+// Scan implements engine.DB. It uses the binary protocol, because a FLOAT loses digits as text.
 func (db *server) Scan(ctx context.Context, t *engine.Table, part *rolling.Partition, fn func(*engine.Batch) error) error {
 	statements, err := db.dialect.Render(engine.Select{Table: t, Partition: part})
 	if err != nil {
@@ -396,7 +396,7 @@ func (c *conn) scan(query string, cols []engine.Column, fn func(*engine.Batch) e
 		return err
 	}
 	if err := engine.ScanDriverRows(rows, cols, fn); err != nil {
-		// Closing the rows properly would read all remaining ones.
+		// Rows.Close would first read all remaining rows.
 		return errors.Join(err, unlessLost(c.net.Close()))
 	}
 	return errors.Join(rows.Close(), stmt.Close())

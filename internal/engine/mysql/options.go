@@ -14,11 +14,11 @@ import (
 	"github.com/rowmill/rowmill/internal/textfile"
 )
 
-// options are the client settings from outside the target.
+// options are a client's settings that are not in the target.
 type options struct{ user, password string }
 
-// clientOptions reads the user and password that the target leaves out, in
-// this order: ?password-file, MYSQL_PWD, ~/.my.cnf.
+// clientOptions reads the user and the password if the target doesn't have them: first from
+// ?password-file, then from MYSQL_PWD, then from ~/.my.cnf.
 func clientOptions(ctx context.Context, t engine.Target) (options, error) {
 	var o options
 	if home, err := os.UserHomeDir(); err == nil {
@@ -36,8 +36,8 @@ func clientOptions(ctx context.Context, t engine.Target) (options, error) {
 	return o, err
 }
 
-// readMyCnf reads user and password from the [client] groups of an option file. A
-// missing file is not an error.
+// readMyCnf reads user and password from the [client] groups of an option file. If the file doesn't
+// exist, that is no error.
 func readMyCnf(ctx context.Context, path string) (options, error) {
 	var o options
 	f, err := textfile.Open(ctx, path)
@@ -76,7 +76,7 @@ func readMyCnf(ctx context.Context, path string) (options, error) {
 	return o, nil
 }
 
-// unquoteOption removes the quotes of an option file's value, or its comment if it has no quotes.
+// unquoteOption removes the quotes of an option's value or, if it has no quotes, its comment.
 func unquoteOption(v string) string {
 	if len(v) >= 2 && (v[0] == '"' || v[0] == '\'') {
 		if end := strings.IndexByte(v[1:], v[0]); end >= 0 {

@@ -12,15 +12,16 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A boundForm is an expression of a column of times in whose values tables of others have their
-// bounds. It grows with the column. rowmill's own tables have the form that partitionBy renders.
+// A boundForm is an expression of a column of times, such as TO_DAYS(column), by which tables that
+// rowmill did not create are partitioned. It grows with the column. rowmill's own tables have the
+// form that partitionBy renders.
 type boundForm struct {
-	// name identifies it in engine.Table.Bounds.
+	// name identifies the form in engine.Table.Bounds.
 	name string
-	// forms are the expressions as plain returns them, each with a question mark for the column. The
-	// first is rendered.
+	// forms are the spellings of the expression, as plain returns them, with a question mark for the
+	// column. The first one is rendered.
 	forms []string
-	// of returns the value at a time, at the first time with that value.
+	// of returns the expression's value at a time; at returns the first time with a value.
 	of func(t time.Time) int64
 	at func(n int64) time.Time
 }
@@ -48,7 +49,7 @@ var boundForms = []boundForm{
 		func(n int64) time.Time { return time.Unix(n, 0) }},
 }
 
-// formOf returns the form of a table's bounds, nil for that of rowmill's own tables.
+// formOf returns the form of a table's bounds; nil stands for the form of rowmill's own tables.
 func formOf(t *engine.Table) *boundForm {
 	if i := slices.IndexFunc(boundForms, func(f boundForm) bool { return f.name == t.Bounds }); i >= 0 {
 		return &boundForms[i]
@@ -56,14 +57,14 @@ func formOf(t *engine.Table) *boundForm {
 	return nil
 }
 
-// expression returns the form's expression of a column.
+// expression returns the form's expression for a column.
 func (f *boundForm) expression(column string) string {
 	return strings.ReplaceAll(f.forms[0], "?", column)
 }
 
-// recognize finds the column and the form of a partitioning expression, as the catalog has it. An
-// empty form is that of rowmill's own tables; there is no column if rowmill can't compute its
-// values.
+// recognize finds the column and the form of a partitioning expression from the catalog. An empty
+// form stands for that of rowmill's own tables. The column is empty if rowmill can't compute the
+// expression's values.
 func recognize(expression string, columns []engine.SchemaColumn) (by, form string) {
 	text := plain(expression)
 	for _, c := range columns {
@@ -85,7 +86,8 @@ func recognize(expression string, columns []engine.SchemaColumn) (by, form strin
 	return "", ""
 }
 
-// parseBound reads an upper bound from the catalog. One before or after the axis is its end.
+// parseBound reads an upper bound from the catalog. For a bound outside of the axis, it returns the
+// axis's nearest end.
 func parseBound(t *engine.Table, text string) (int64, error) {
 	f := formOf(t)
 	n, err := strconv.ParseInt(text, 10, 64)
@@ -102,8 +104,8 @@ func parseBound(t *engine.Table, text string) (int64, error) {
 	return rolling.Position(f.at(n)), nil
 }
 
-// bound renders the upper bound of a partition, as in its definition. It returns an error for a
-// bound between two values that the column or its partitioning can represent.
+// bound renders the upper bound of a partition, as in its definition. It returns an error if the
+// column, or its partitioning, can't represent the bound exactly.
 func bound(t *engine.Table, pos int64) (string, error) {
 	if pos >= t.Grid.Bounds().To {
 		return "MAXVALUE", nil
