@@ -15,9 +15,9 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// floorName is the first partition of a declared table, which ends where the first period begins.
+// floorName is the first partition of a declared table. It ends where the first period begins.
 // These servers store no lower bounds: without the floor, rows older than every period would be in
-// the oldest one, and be sealed, archived and dropped with it. In the floor they are noticed.
+// the oldest period, and be sealed, archived and dropped with it. In the floor they are noticed.
 const floorName = "rowmill_floor"
 
 // floored reports whether the table should have a floor.
@@ -26,8 +26,9 @@ func floored(t *engine.Table) bool { return t.Definition != nil && t.Rolling() }
 // isFloor reports whether a partition is the floor.
 func isFloor(name string) bool { return strings.EqualFold(name, floorName) }
 
-// gapPrefix begins the names of partitions between periods, which are none themselves: they stand
-// for lower bounds, as the floor does. A period that is created later is split off one of them.
+// gapPrefix begins the names of gaps: partitions between periods that are no periods themselves. A
+// gap gives the next period a lower bound, as the floor does. A period that is created later is
+// split off a gap.
 const gapPrefix = "rowmill_gap_"
 
 // isGap reports whether a partition is a gap.
@@ -35,7 +36,7 @@ func isGap(name string) bool {
 	return len(name) >= len(gapPrefix) && strings.EqualFold(name[:len(gapPrefix)], gapPrefix)
 }
 
-// outside reports whether a partition of a table is none of its periods.
+// outside reports whether a partition of a table is the floor or a gap.
 func outside(t *engine.Table, name string) bool { return floored(t) && (isFloor(name) || isGap(name)) }
 
 // floorTo returns the floor that ends at a position.
@@ -48,7 +49,8 @@ type partitioner struct{ dialect }
 
 func (d dialect) partitioner() partitioner { return partitioner{d} }
 
-// reorganize renders the change of adjacent partitions to others of the same range, with a copy.
+// reorganize renders the replacement of adjacent partitions by others of the same range; the server
+// copies the rows.
 func (d partitioner) reorganize(t *engine.Table, old, now []rolling.Partition) (string, error) {
 	defs, err := d.partitions(t, now)
 	if err != nil {
@@ -57,8 +59,8 @@ func (d partitioner) reorganize(t *engine.Table, old, now []rolling.Partition) (
 	return fmt.Sprintf("ALTER TABLE %s REORGANIZE PARTITION %s INTO (%s)", d.Quote(t.Name), d.list(partitionNames(old)), defs), nil
 }
 
-// divide renders a Divide. Only the end of the last partition may be moved, and only up: what is
-// left is dropped.
+// divide renders a Divide. The server allows only a higher end, and only for the last partition. So
+// the rest of the range becomes a partition, which is then dropped.
 func (d partitioner) divide(s engine.Divide) ([]string, error) {
 	switch n := len(s.New); {
 	case n == 0:
@@ -73,7 +75,7 @@ func (d partitioner) divide(s engine.Divide) ([]string, error) {
 		d.Quote(s.Table.Name), d.Quote(s.Part.Name), defs, d.Quote(rest.Name), end), d.drop(s.Table, rest)}, errors.Join(err, endErr)
 }
 
-// divideNow executes a Divide, unless the partition is gone.
+// divideNow executes a Divide, unless the partition no longer exists.
 func (c *changer) divideNow(ctx context.Context, s engine.Divide) {
 	l := c.layout(ctx)
 	if !slices.ContainsFunc(l.parts, func(p rolling.Partition) bool { return p.Name == s.Part.Name }) {
@@ -87,7 +89,7 @@ func (c *changer) divideNow(ctx context.Context, s engine.Divide) {
 		if c.err != nil {
 			return
 		}
-		// Rows that came since the plan may lie in what is left.
+		// The rest may have rows that were inserted since the plan.
 		left := engine.RestName
 		if len(statements) == 1 {
 			left = s.Part.Name
@@ -100,7 +102,7 @@ func (c *changer) divideNow(ctx context.Context, s engine.Divide) {
 	c.run(ctx, unlock)
 }
 
-// encloseTail renders an Enclose from its initial state.
+// encloseTail renders an Enclose that no earlier attempt has begun.
 func (d partitioner) encloseTail(s engine.Enclose) ([]string, error) {
 	left := s.Tail
 	left.From = s.Part.To
@@ -109,8 +111,8 @@ func (d partitioner) encloseTail(s engine.Enclose) ([]string, error) {
 		split, d.exchange(s.Table, s.Part.Name, s.With), "DROP TABLE " + d.Quote(s.With), unlock}), err
 }
 
-// add renders the creation of partitions. If only the floor is left, its end moves. split names the
-// partitions whose rows are copied for them.
+// add renders the creation of partitions. If the table has only the floor left, the floor's end
+// moves. split names the partitions whose rows are copied for the new ones.
 func (d partitioner) add(t *engine.Table, l layout, parts []rolling.Partition) (statements, split []string, err error) {
 	if !floored(t) {
 		defs, err := d.partitions(t, parts)
@@ -139,13 +141,13 @@ func (d partitioner) addPartitions(t *engine.Table, defs string) string {
 	return fmt.Sprintf("ALTER TABLE %s ADD PARTITION (%s)", d.Quote(t.Name), defs)
 }
 
-// layout is the partitions of a table.
+// layout has the partitions of a table.
 type layout struct {
-	// floor is the floor's upper bound, and floorIs its name; hasFloor is set if there is one.
+	// hasFloor is set if there is a floor; floor is its upper bound, and floorIs its name.
 	floor    int64
 	floorIs  string
 	hasFloor bool
-	// gaps are the partitions between the periods, which are parts.
+	// gaps are the partitions between the periods; parts are the periods.
 	gaps, parts []rolling.Partition
 }
 
@@ -170,7 +172,7 @@ func (l layout) free() []rolling.Partition {
 	return slices.Concat([]rolling.Partition{floor}, l.gaps)
 }
 
-// with returns the layout after the creation of periods that follow one another.
+// with returns the layout after the creation of periods, each of which begins where the last ends.
 func (l layout) with(parts []rolling.Partition) layout {
 	from, to := parts[0].From, parts[len(parts)-1].To
 	var gaps []rolling.Partition
@@ -205,24 +207,24 @@ func (l layout) with(parts []rolling.Partition) layout {
 	return l
 }
 
-// gapIn returns the gap of a range.
+// gapIn returns the gap that has a range.
 func gapIn(p rolling.Period) rolling.Partition {
 	return rolling.Partition{Name: gapPrefix + strings.ReplaceAll(strconv.FormatInt(p.From, 10), "-", "m"), Period: p}
 }
 
-// find returns the index of the partition with p's upper bound, which identifies it, or -1.
+// find returns the index of the partition with p's upper bound, or -1. The bound identifies it.
 func (l layout) find(p rolling.Partition) int {
 	return slices.IndexFunc(l.parts, func(q rolling.Partition) bool { return q.To == p.To })
 }
 
-// bounded is a partition in the catalog: its name and upper bound.
+// bounded is the name and the upper bound of a partition in the catalog.
 type bounded struct {
 	name string
 	to   int64
 }
 
-// layOut makes a layout of ordered partitions, each of which begins where the last one ends; the
-// first begins at the floor's end, or where its period does.
+// layOut makes a layout of ordered partitions. Each begins where the previous one ends. The first
+// begins at the floor's end or, without a floor, where its period does.
 func layOut(t *engine.Table, have []bounded) (layout, error) {
 	var l layout
 	for i, h := range have {
@@ -252,7 +254,7 @@ func layOut(t *engine.Table, have []bounded) (layout, error) {
 	return l, nil
 }
 
-// tail returns the last partition, if it has no end.
+// tail returns the last partition if it has no end, else none.
 func (l layout) tail(t *engine.Table) []rolling.Partition {
 	if n := len(l.parts); n > 0 && l.parts[n-1].To == t.Grid.Bounds().To {
 		return l.parts[n-1:]
@@ -260,13 +262,13 @@ func (l layout) tail(t *engine.Table) []rolling.Partition {
 	return nil
 }
 
-// before returns the floor, if there is one, and the gaps before a period.
+// before returns the floor, if there is one, and the gaps that end before a period.
 func (l layout) before(p rolling.Partition) []rolling.Partition {
 	return slices.DeleteFunc(l.free(), func(f rolling.Partition) bool { return f.To > p.From })
 }
 
-// removal renders the removal of an empty partition. The first one's range goes to the floor, so
-// that the next period keeps its lower bound, any other's to the next period.
+// removal renders the removal of an empty partition. The range of the first one goes to the floor,
+// so that the next period keeps its lower bound. The range of any other goes to the next period.
 func (d partitioner) removal(t *engine.Table, l layout, i int) (string, error) {
 	p := l.parts[i]
 	if i > 0 || !floored(t) {
@@ -275,8 +277,8 @@ func (d partitioner) removal(t *engine.Table, l layout, i int) (string, error) {
 	return d.reorganize(t, append(l.before(p), p), []rolling.Partition{floorTo(p.To)})
 }
 
-// release renders the removal of the floor and of gaps. One with rows stays, as an ordinary
-// partition with another name, and so does the only partition of a table.
+// release renders the removal of the floor and of gaps. If one of them has rows, or is the table's
+// only partition, it stays as an ordinary partition with another name.
 func (d partitioner) release(t *engine.Table, l layout, filled func(name string) bool) (out []string, err error) {
 	for _, p := range l.free() {
 		if len(l.parts) > 0 && !filled(p.Name) {
@@ -321,8 +323,8 @@ func (d partitioner) dropPartition(t *engine.Table, l layout, p rolling.Partitio
 	return []string{fmt.Sprintf("ALTER TABLE %s TRUNCATE PARTITION %s", d.Quote(t.Name), d.Quote(p.Name)), q}, err
 }
 
-// alone renders changes of a declared table's partitions under a lock. Without it, MariaDB waits a
-// second time for a metadata lock that an ALTER TABLE did not get.
+// alone renders changes of a declared table's partitions under a lock. Without the lock, if an
+// ALTER TABLE doesn't get its metadata lock, MariaDB waits for it a second time.
 func (d partitioner) alone(t *engine.Table, statements ...string) []string {
 	if !floored(t) {
 		return statements
@@ -330,7 +332,8 @@ func (d partitioner) alone(t *engine.Table, statements ...string) []string {
 	return slices.Concat([]string{d.lockTables([]string{t.Name})}, statements, []string{unlock})
 }
 
-// splitRows is the largest partition to split for another: its rows are copied under the lock.
+// splitRows is the number of rows up to which a partition may be split: they are copied under the
+// lock.
 const splitRows = 100_000
 
 // attach executes an Attach.
@@ -370,7 +373,7 @@ func (c *changer) attach(ctx context.Context, s engine.Attach) {
 	exchange()
 }
 
-// makeRoom is room, unless too many rows would have to be copied.
+// makeRoom is room, but refuses to split a partition with too many rows.
 func (c *changer) makeRoom(ctx context.Context, l layout, p rolling.Partition) string {
 	q, split, err := c.room(c.t, l, p)
 	c.fail(err)
@@ -378,7 +381,7 @@ func (c *changer) makeRoom(ctx context.Context, l layout, p rolling.Partition) s
 	return q
 }
 
-// few fails the change if a partition that is to be split by statements has too many rows.
+// few fails the change if a partition in split, which statements would split, has too many rows.
 func (c *changer) few(ctx context.Context, l layout, split []string, statements ...string) {
 	for _, p := range slices.Concat(l.free(), l.parts) {
 		if !slices.Contains(split, p.Name) || !c.exceeds(ctx, p.Name, c.db.splitRows) {
@@ -392,7 +395,7 @@ func (c *changer) few(ctx context.Context, l layout, split []string, statements 
 	}
 }
 
-// span returns the range of a partition's rows, as far as their positions are those of the grid.
+// span returns the range of a partition's rows, without rows whose position isn't one of the grid.
 func (c *changer) span(ctx context.Context, p rolling.Partition) (r rolling.Period) {
 	by := c.Quote(c.t.By)
 	var first, last sql.NullInt64
@@ -409,8 +412,8 @@ func (db *server) Enclose(ctx context.Context, t *engine.Table, period rolling.P
 	return engine.About(ctx, err, "make rows of table "+t.Name+" outside of its periods those of period "+period.Name)
 }
 
-// enclose exchanges the rows of the partition that holds p's range with an empty table, splits the
-// partition, and exchanges them again, into p.
+// enclose moves the rows of p's range into p. It exchanges the partition that holds them with an
+// empty table, splits the partition, and exchanges the rows into p.
 func (c *changer) enclose(ctx context.Context, p rolling.Partition, with string) {
 	by := c.Quote(c.t.By)
 	strays := fmt.Sprintf(" WHERE %s < %s OR %s >= %s", by, c.words().Literal(c.t, p.From), by, c.words().Literal(c.t, p.To))
@@ -451,7 +454,7 @@ func (c *changer) enclose(ctx context.Context, p rolling.Partition, with string)
 				if !alone || c.filled(ctx, c.partition(c.t, name)+strays) {
 					return []string{c.exchange(c.t, name, with)}, true
 				}
-				// The rest is known, and sent with it, because writers wait.
+				// The further statements are known, and sent together, because writers wait.
 				split, _, err := c.room(c.t, l, p)
 				c.fail(err)
 				return []string{c.exchange(c.t, name, with), split, c.exchange(c.t, p.Name, with), unlock, "DROP TABLE " + c.Quote(with)}, false
@@ -481,8 +484,8 @@ func (l layout) index(p rolling.Partition) int {
 	return slices.IndexFunc(l.parts, func(q rolling.Partition) bool { return q.Period == p.Period })
 }
 
-// attachBehind is attachPlan for a table that is selfBlocking. Others can read before the exchange:
-// rows that the partition has are copied, also in an attempt after another.
+// attachBehind is attachPlan for a table that is selfBlocking. Before the exchange, others can read
+// the partition: its rows are copied, even if an earlier attempt has copied them.
 func (c *changer) attachBehind(ctx context.Context, s engine.Attach) {
 	l := c.layout(ctx)
 	if c.err == nil && l.index(s.Part) < 0 {
@@ -508,7 +511,7 @@ func (c *changer) attachPlan(ctx context.Context, s engine.Attach) (statements [
 	}
 	if c.filled(ctx, c.Quote(s.From)) {
 		if p := c.partition(c.t, l.parts[i].Name); c.filled(ctx, p) {
-			// Rows of the period that were in the floor, or were inserted since.
+			// These rows of the period were in the floor, or were inserted later.
 			statements = c.moveAtOnce(c.writable(ctx), p, c.Quote(s.From))
 		}
 		statements = append(statements, c.exchange(c.t, l.parts[i].Name, s.From))
@@ -516,8 +519,8 @@ func (c *changer) attachPlan(ctx context.Context, s engine.Attach) (statements [
 	return append(statements, "DROP TABLE "+c.Quote(s.From)), false
 }
 
-// room renders the creation of an empty partition with p's bounds, with those of more that follow
-// it after the last one, and names the partitions that are split for it.
+// room renders the creation of an empty partition with p's bounds. If p follows the last partition,
+// it also creates the partitions more, which follow p. split names the partitions that are split.
 func (d partitioner) room(t *engine.Table, l layout, p rolling.Partition, more ...rolling.Partition) (q string, split []string, err error) {
 	filler := func(from, to int64) []rolling.Partition {
 		if from >= to {
@@ -582,7 +585,7 @@ func (d partitioner) room(t *engine.Table, l layout, p rolling.Partition, more .
 	return "", nil, fmt.Errorf("its range, %s to %s, covers several partitions", t.Grid.Format(p.From), t.Grid.Format(p.To))
 }
 
-// attach renders an Attach from its initial state.
+// attach renders an Attach that no earlier attempt has begun.
 func (d partitioner) attach(s engine.Attach) ([]string, error) {
 	q, _, err := d.room(s.Table, supposed(s.Table, s.Have), s.Part)
 	if err != nil {

@@ -17,13 +17,13 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A head is a table of MariaDB's storage engine Spider, partitioned BY HASH of a column, with one
-// partition per node. Each partition names a server (CREATE SERVER), which has the node's
-// address and account.
+// A head is a table of MariaDB's storage engine Spider, partitioned BY HASH of a column. Each
+// partition stands for a node, and names a server (CREATE SERVER) with the node's address and
+// account.
 
 var _ engine.Presenter = (*DB)(nil)
 
-// A presenter presents the tables of several nodes as one: see engine.Presenter.
+// A presenter presents the tables of several nodes as one table: see engine.Presenter.
 type presenter struct{ *server }
 
 // NodeOf implements engine.Presenter with the rule of PARTITION BY HASH.
@@ -38,8 +38,8 @@ func (db presenter) NodeOf(h *engine.Head, key int64) int {
 	return int(n)
 }
 
-// baseOf returns what Head.SliceOf takes: times of TO_SECONDS begin with year 0, those of
-// UNIX_TIMESTAMP 1970.
+// baseOf returns the base for Head.SliceOf: TO_SECONDS counts from year 0, UNIX_TIMESTAMP from
+// 1970.
 func baseOf(h *engine.Head) int64 {
 	switch kindOf(h.Table) {
 	case engine.ByInteger:
@@ -50,7 +50,7 @@ func baseOf(h *engine.Head) int64 {
 	return engine.YearZero
 }
 
-// hashed returns the expression whose hash decides about a row's node.
+// hashed returns the expression whose hash determines a row's node.
 func (d dialect) hashed(h *engine.Head) string {
 	by := d.Quote(h.By)
 	if h.Slice == 0 {
@@ -73,7 +73,7 @@ func (d dialect) hashed(h *engine.Head) string {
 	return fmt.Sprintf("%s DIV %d", by, length)
 }
 
-// plain returns an expression without what the server adds or omits.
+// plain returns an expression without characters that the server may add or omit.
 func plain(expression string) string {
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune(" `()", r) {
@@ -115,7 +115,7 @@ func (db presenter) Present(ctx context.Context, h *engine.Head) ([]engine.HeadS
 		}
 		steps = append(steps, engine.HeadStep{What: fmt.Sprintf("%s the Spider table %s, which presents its nodes", what, h.Table.Name), SQL: []string{create},
 			Run: func(ctx context.Context) error {
-				// What is there now may be a table with rows, which OR REPLACE would drop.
+				// A table that was created meanwhile may have rows, which OR REPLACE would drop.
 				if _, _, err := db.presents(ctx, h, links); err != nil {
 					return err
 				}
@@ -136,7 +136,7 @@ func (db presenter) Present(ctx context.Context, h *engine.Head) ([]engine.HeadS
 	return steps, nil
 }
 
-// Place implements engine.Presenter. Spider's tables can't be on their own server.
+// Place implements engine.Presenter. A Spider table can't present a table of its own server.
 func (db presenter) Place(ctx context.Context) (engine.Place, error) {
 	p := engine.Place{Foreign: true}
 	err := db.pool.QueryRowContext(ctx, "SELECT DATABASE()").Scan(&p.Database)
@@ -153,8 +153,8 @@ func (db presenter) Place(ctx context.Context) (engine.Place, error) {
 }
 
 func (db presenter) needSpider(ctx context.Context, table string) error {
-	// Spider takes a space as the end of a name, and asks for the size of a table whose name has a
-	// backquote by another name.
+	// Spider takes a space for the end of a name. If a table's name has a backquote, it asks for the
+	// size of a table with another name.
 	if strings.ContainsAny(table, "\"'\\`") || strings.ContainsFunc(table, unicode.IsSpace) {
 		return fmt.Errorf("table %s: Spider can't present a table whose name has quotes, backquotes, backslashes or spaces", table)
 	}
@@ -169,7 +169,7 @@ func (db presenter) needSpider(ctx context.Context, table string) error {
 		"apt install mariadb-plugin-spider, then INSTALL SONAME 'ha_spider'; or rowmill sandbox start 'mariadb?spider=3'")
 }
 
-// linkOf returns how the head connects to a node: as rowmill does.
+// linkOf returns how the head connects to a node: in the same way as rowmill.
 func linkOf(ctx context.Context, n engine.HeadNode) (link, error) {
 	cfg, err := configOf(n.Target)
 	if err != nil {
@@ -198,7 +198,7 @@ func linkOf(ctx context.Context, n engine.HeadNode) (link, error) {
 	return l, nil
 }
 
-// statement returns CREATE SERVER, or ALTER SERVER for another password.
+// statement returns CREATE SERVER or, to change the password, ALTER SERVER.
 func (l *link) statement(verb, password string) string {
 	var options []string
 	if verb == "CREATE" {
@@ -244,7 +244,7 @@ func (db presenter) presentServers(ctx context.Context, links []link) ([]engine.
 	return steps, nil
 }
 
-// execSecret executes a statement with a password, which no log of the server may get.
+// execSecret executes a statement that contains a password, and keeps it out of the server's logs.
 func (db presenter) execSecret(ctx context.Context, statement, password string) (err error) {
 	conn, err := db.keep.Conn(ctx)
 	if err != nil {
@@ -262,8 +262,8 @@ func (db presenter) execSecret(ctx context.Context, statement, password string) 
 	return engine.HidePassword(classify(err), password)
 }
 
-// presents reports whether a table of the head's name is there, and whether it is as h says. It is
-// an error if it isn't a head of the same nodes.
+// presents reports whether a table with the head's name exists, and whether it is as h says. If it
+// isn't a head of the same nodes, presents returns an error.
 func (db presenter) presents(ctx context.Context, h *engine.Head, links []link) (there, current bool, err error) {
 	is, err := db.catalog().Describe(ctx, h.Table.Name)
 	if errors.Is(err, engine.ErrNoTable) {
@@ -320,7 +320,7 @@ func alike(head, node *engine.Schema) string {
 	return ""
 }
 
-// checkPresents proves that the head reaches each node, and has their columns.
+// checkPresents returns an error unless the head reaches each node, and has the nodes' columns.
 func (db presenter) checkPresents(ctx context.Context, h *engine.Head, links []link) error {
 	is, err := db.catalog().Describe(ctx, h.Table.Name)
 	if err != nil {
@@ -348,8 +348,8 @@ func (l *link) comment() string { return `srv "` + l.server + `"` }
 // tableCharset matches the character set and the collation in the options of a table.
 var tableCharset = regexp.MustCompile(`(?i)\b(?:(?:DEFAULT\s+)?(?:CHARSET|CHARACTER\s+SET)|(?:DEFAULT\s+)?COLLATE)\s*=?\s*\w+`)
 
-// spiderTable returns the statement for a head: what the owner declared, without the options of
-// storage.
+// spiderTable returns the statement that creates a head: the owner's declaration without the
+// options of storage.
 func (d dialect) spiderTable(h *engine.Head, links []link) string {
 	q, options := h.Table.Definition.Split(d.Quote(h.Table.Name))
 	q = "CREATE OR REPLACE TABLE" + strings.TrimPrefix(q, "CREATE TABLE")

@@ -14,7 +14,7 @@ import (
 
 var _ engine.Limited = (*DB)(nil)
 
-// Hidden implements engine.Limited: all that may be hidden needs the privilege PROCESS.
+// Hidden implements engine.Limited. Information is hidden only from accounts without PROCESS.
 func (db *server) Hidden(ctx context.Context) ([]engine.Hidden, error) {
 	if db.dialect.rocksdb() {
 		return nil, nil // MyRocks has its own views, which need no privilege
@@ -53,7 +53,7 @@ func (db *server) Grants(ctx context.Context, _ []string, rights []engine.Right)
 	return out, nil
 }
 
-// account quotes what CURRENT_USER() returns, for a GRANT.
+// account quotes the result of CURRENT_USER() for a GRANT.
 func account(current string) string {
 	i := strings.LastIndexByte(current, '@')
 	if i < 0 {
@@ -62,8 +62,9 @@ func account(current string) string {
 	return quoteText(current[:i]) + "@" + quoteText(current[i+1:])
 }
 
-// TriggerExists implements engine.TriggerHider. SHOW CREATE TRIGGER checks the TRIGGER privilege of
-// an existing trigger before it opens the table, and reports that a missing one doesn't exist.
+// TriggerExists implements engine.TriggerHider. For an existing trigger, SHOW CREATE TRIGGER checks
+// the TRIGGER privilege before it opens the table. For a missing one, it reports that there is
+// none.
 func (db *server) TriggerExists(ctx context.Context, name string) (bool, error) {
 	rows, err := db.pool.QueryContext(ctx, "SHOW CREATE TRIGGER "+db.dialect.Quote(name))
 	if err == nil {
@@ -81,7 +82,8 @@ func (db *server) TriggerExists(ctx context.Context, name string) (bool, error) 
 	return false, fmt.Errorf("look for trigger %s: %w", name, classify(err))
 }
 
-// Probe: a process killed here leaves the scratch table, which the next probe drops.
+// Probe implements engine.ProbeWords. If the process is killed here, the next probe drops the
+// scratch table.
 func (d words) Probe(n engine.Needs) (statements, undo []string) {
 	const table, view = engine.ProbeTable, engine.ProbeTable + "_view"
 	// Another process may be using the same name.

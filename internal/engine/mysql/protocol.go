@@ -11,25 +11,25 @@ import (
 	"github.com/rowmill/rowmill/internal/mysqlwire"
 )
 
-// The client's side of the protocol of MariaDB and MySQL for text statements without a
-// result, and for the answers to prepared ones. For single rows, the driver would use as
-// much of the client's CPU time as encoding the row: it copies the statement and
-// allocates three objects for the answer. Here, a statement is sent from the buffer
-// in which it was encoded, and its answer is parsed in place. Everything else uses
-// the driver. The packets are documented at https://mariadb.com/kb/en/com_query/
-// and .../ok_packet/, .../err_packet/, .../result-set-packets/.
+// This file has the client's side of the protocol of MariaDB and MySQL: for text statements without
+// a result, and for the answers to prepared statements. The driver copies the statement and
+// allocates three objects for the answer; for single rows, that takes as much of the client's CPU
+// time as encoding the row. Here, a statement is sent from the buffer in which it was encoded, and
+// its answer is parsed in place. Everything else uses the driver. The packets are documented at
+// https://mariadb.com/kb/en/com_query/ and .../ok_packet/, .../err_packet/,
+// .../result-set-packets/.
 
 const (
-	// packetHead is the space before a statement for its packet's header: three
-	// bytes of length, the sequence number, the command.
+	// packetHead is the space for a packet's header before a statement: three bytes of length, the
+	// sequence number, the command.
 	packetHead = 5
 )
 
 // emptyHead is the space for a header.
 var emptyHead [packetHead]byte
 
-// send sends a statement, which begins at packetHead of packet, and returns the
-// number of affected rows.
+// send sends the statement that begins at packetHead of packet, and returns the number of affected
+// rows.
 func (c *conn) send(packet []byte) (affected int64, err error) {
 	body := len(packet) - (packetHead - 1)
 	c.warned = -1
@@ -48,16 +48,17 @@ func (c *conn) send(packet []byte) (affected int64, err error) {
 	return affected, err
 }
 
-// dataHead is the length of the header of a packet with data of LOAD DATA LOCAL, and
-// mostData the longest of them, far below any server's max_allowed_packet.
+// dataHead is the length of the header of a packet with data for LOAD DATA LOCAL. mostData is the
+// length of the longest such packet, far below any server's max_allowed_packet.
 const (
 	dataHead = 4
 	mostData = 128 << 10
 )
 
-// sendData sends a LOAD DATA LOCAL statement, which begins at packetHead of packet, and its data,
-// which fill returns in turn, after dataHead bytes for a header, until there is none. It returns
-// the number of affected rows. The answer comes after all of the data, also if it is an error.
+// sendData sends the LOAD DATA LOCAL statement that begins at packetHead of packet, and then its
+// data. Each call of fill returns a part of the data after dataHead bytes for a header, or nothing
+// at the end. sendData returns the number of affected rows. Even if the server reports an error,
+// its answer comes after all of the data.
 func (c *conn) sendData(packet []byte, fill func() []byte) (affected int64, err error) {
 	body := len(packet) - (packetHead - 1)
 	c.warned = -1
@@ -94,13 +95,13 @@ func (c *conn) sendData(packet []byte, fill func() []byte) (affected int64, err 
 	return affected, err
 }
 
-// lost is the error for a connection that is lost, and malformed that for an answer
-// that violates the protocol.
+// lost is the error for a lost connection. malformed is the error for an answer that violates the
+// protocol.
 func lost(err error) error { return fmt.Errorf("%w: %w", mysql.ErrInvalidConn, err) }
 func malformed() error     { return lost(errors.New("malformed answer of the server")) }
 
-// ok reads the answer, one packet with this sequence number, to a statement without a result: the
-// number of rows that the statement has affected, and its warnings, -1 if their number is unknown.
+// ok reads the answer to a statement without a result: one packet with the sequence number seq. It
+// returns the numbers of affected rows and of warnings; -1 warnings is unknown.
 func (r *packets) ok(seq byte) (affected int64, warned int, err error) {
 	p, err := r.only(seq)
 	if err != nil {
@@ -119,7 +120,7 @@ func (r *packets) asks() (bool, error) {
 	return false, err
 }
 
-// only reads an answer that is one packet.
+// only reads an answer that consists of one packet.
 func (r *packets) only(seq byte) ([]byte, error) {
 	r.at, r.have, r.seq = 0, 0, seq
 	p, err := r.packet()
@@ -147,8 +148,8 @@ func parseAnswer(p []byte) (affected int64, warned int, err error) {
 }
 
 // count reads the whole answer to a prepared statement: OK, an error, or a result set (the number
-// of columns, their definitions, and rows up to an end packet). It returns the number of rows
-// affected or received.
+// of columns, their definitions, and rows up to an end packet). It returns the number of affected
+// rows or of the result's rows.
 func (r *packets) count() (int64, error) {
 	r.at, r.have, r.seq = 0, 0, 1
 	defer r.release()
@@ -164,7 +165,7 @@ func (r *packets) count() (int64, error) {
 	if !ok || columns < 1 || columns > 1<<16 {
 		return 0, malformed()
 	}
-	// MariaDB reports here if it omits the metadata that the client has cached.
+	// Here MariaDB reports whether it omits the metadata, which the client has cached.
 	for described := len(rest) == 0 || rest[len(rest)-1] != 0; described && columns > 0; columns-- {
 		if _, err := r.packet(); err != nil {
 			return 0, err
@@ -189,15 +190,15 @@ func (r *packets) count() (int64, error) {
 	}
 }
 
-// A tap keeps the first bytes that are read from a connection after it was opened:
-// those of the answer to the driver's command.
+// A tap keeps the first bytes that are read from a connection after the tap was opened: the
+// beginning of the answer to the driver's command.
 type tap struct {
 	open  bool
 	bytes [9]byte
 	n     int
 }
 
-// through takes what was read and returns the result of the read.
+// through keeps the bytes of a read, and returns the read's result unchanged.
 func (t *tap) through(p []byte, n int, err error) (int, error) {
 	if t.open && n > 0 {
 		t.n += copy(t.bytes[t.n:], p[:n])
@@ -205,8 +206,8 @@ func (t *tap) through(p []byte, n int, err error) (int, error) {
 	return n, err
 }
 
-// statementID is the server's id of the statement in an answer to COM_STMT_PREPARE,
-// which follows the packet's header and OK; 0 if the answer is another, or encrypted.
+// statementID is the server's id of a statement in the answer to COM_STMT_PREPARE, after the
+// packet's header and OK; 0 if the answer is of another kind, or encrypted.
 func (t *tap) statementID() uint32 {
 	if t.n < len(t.bytes) || t.bytes[3] != 1 || t.bytes[4] != mysqlwire.OK {
 		return 0

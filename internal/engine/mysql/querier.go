@@ -12,14 +12,14 @@ import (
 	"github.com/rowmill/rowmill/internal/value"
 )
 
-// A querier reads and deletes on one connection, with prepared statements in the
-// binary protocol. The driver prepares them, but would allocate every value on each
-// execution, 62 allocations for ten rows. Here, a call writes one packet and counts the
-// rows of the answer in place, without an allocation (BenchmarkFind compares). With TLS,
-// where packets pass only through the driver, the driver executes.
+// A querier reads and deletes on one connection, with prepared statements in the binary protocol.
+// The driver prepares them, but would allocate every value on each execution: 62 allocations for
+// ten rows. Here, a call writes one packet and counts the answer's rows in place, without an
+// allocation (BenchmarkFind compares the two). With TLS, only the driver can send packets, and so
+// the driver executes the statements.
 //
-// A Delete is a text statement: MySQL 8.0.15 crashes if a prepared one is executed
-// again after an execution that pruned all partitions.
+// A Delete is a text statement: MySQL 8.0.15 crashes if a prepared one is executed again after an
+// execution that pruned all partitions.
 type querier struct {
 	engine.Link[*conn]
 	db      *server
@@ -29,7 +29,7 @@ type querier struct {
 	deletes map[*engine.Delete]*deletion
 }
 
-// A statement is a prepared statement of the connection.
+// A statement is a prepared statement of the querier's connection.
 type statement struct {
 	stmt  driver.Stmt
 	id    uint32        // the server's id of the statement, 0 if only the driver knows it
@@ -38,7 +38,7 @@ type statement struct {
 	short bool          // the answer has few rows
 }
 
-// A deletion is a Delete as text: the parts before its first and its second value.
+// A deletion is a Delete as text: the parts before its first value, and before its second.
 type deletion struct {
 	before, between string
 	by              engine.Type
@@ -165,8 +165,8 @@ func (q *querier) findByDriver(s *statement, values []engine.Value) (n int64, er
 }
 
 // The types of bound values: https://mariadb.com/kb/en/com_stmt_execute/. A float is sent as a
-// double: the server compares a FLOAT column as a double. Text such as 123.45, or a double that
-// isn't a float32, would match no value.
+// double, because the server compares a FLOAT column as a double. Text such as 123.45, or a double
+// that isn't a float32, would match no value.
 const (
 	typeDouble = 5
 	typeBigint = 8
@@ -207,14 +207,14 @@ func (s *statement) appendExecute(dst []byte, values []engine.Value) []byte {
 			dst = binary.LittleEndian.AppendUint64(dst, uint64(v.Int))
 		}
 	}
-	// The longest Find binds MaxPoints values of 20 and 2 bytes: 0.7 MB, far below
-	// the limit of the header and every server's default limit.
+	// The longest Find binds MaxPoints values of 20 and 2 bytes: 0.7 MB, far below the header's limit
+	// and every server's default limit.
 	body := len(dst) - 4
 	dst[0], dst[1], dst[2] = byte(body), byte(body>>8), byte(body>>16)
 	return dst
 }
 
-// find renders a Find and returns the index of the value for each placeholder.
+// find renders a Find. For each placeholder, it returns the index of the placeholder's value.
 func (d dialect) find(f engine.Find) (q string, takes []int, err error) {
 	if err := f.Validate(); err != nil {
 		return "", nil, err
@@ -239,7 +239,7 @@ func (d dialect) deletion(s *engine.Delete) *deletion {
 	}
 }
 
-// appendBound appends one end of the range as a literal.
+// appendBound appends one bound of the range as a literal.
 func (s *deletion) appendBound(dst []byte, pos int64) []byte {
 	if s.by == engine.Time {
 		return append(value.AppendTime(append(dst, '\''), pos), '\'')
