@@ -168,7 +168,7 @@ func (db *server) sessionWords() engine.SessionWords {
 func (db *server) Kill(ctx context.Context, id int64) error { return db.kill(ctx, id) }
 
 // variable returns the name of a system variable, in the server's form. A name can't be bound, and
-// a quoted name would be a text.
+// a quoted name would be an expression.
 func variable(name string) (string, error) {
 	name = strings.ReplaceAll(strings.ToLower(name), "-", "_")
 	for part := range strings.SplitSeq(name, ".") { // structured variables have two

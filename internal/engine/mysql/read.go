@@ -19,7 +19,7 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// A readConnector makes connections for reading, whose settings are those of any client.
+// A readConnector makes connections for reading, which have the settings of any client.
 type readConnector struct {
 	db      *server
 	several bool // a text may have several statements
@@ -67,24 +67,23 @@ func (r readConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	return c, nil
 }
 
-// readSettings are the settings of a session for reading that don't change answers: each statement
-// is a transaction by itself, and a reader of many rows may pause.
+// readSettings are the settings of a reading session that don't change answers: each statement is a
+// transaction by itself, and a reader of many rows may pause.
 func readSettings() []string {
 	return []string{
 		"SET NAMES utf8mb4", // with the server's own collation
 		// Until character_set_results is set, MariaDB describes results by the collation of SET NAMES.
-		// DescribeQuery sets it, too.
+		// DescribeQuery also sets it.
 		"SET SESSION autocommit = 1, character_set_results = utf8mb4, completion_type = 'NO_CHAIN', net_write_timeout = " + netWrite,
 		"SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ WRITE",
 	}
 }
 
-// unlimited replaces the server's max_execution_time for one of rowmill's own SELECTs. If the
-// server has a limit of a few milliseconds and is busy, even the simplest statement would exceed
-// it.
+// unlimited replaces the server's max_execution_time for one of rowmill's own SELECTs. With a limit
+// of a few milliseconds, even the simplest statement may take too long on a busy server.
 const unlimited = "/*+ MAX_EXECUTION_TIME(60000) */ "
 
-// A reader implements engine.Reader, for queries in pieces.
+// A reader implements engine.Reader: it runs queries in pieces.
 type reader struct {
 	*server
 	states     lazily[[]string]   // of stateVariables, those that the server has
@@ -114,7 +113,7 @@ func (db *reader) readSession(ctx context.Context, pool *sql.DB, st engine.State
 	if len(st) == 0 {
 		return s, nil
 	}
-	// Most clients have the server's own settings, of which a server may refuse some.
+	// Most clients have the server's own settings. The server may refuse some of them.
 	own, err := db.ReadState(ctx, s)
 	if err == nil {
 		s.Knows(own)
@@ -130,7 +129,7 @@ func (db *reader) readSession(ctx context.Context, pool *sql.DB, st engine.State
 const currentDatabase = "database"
 
 // stateVariables are the variables of a session that can change an answer, in the order in which
-// they are set. A server may not have all of them.
+// they are set. A server may lack some of them.
 var stateVariables = []string{
 	"sql_mode", "old_mode", "time_zone", "character_set_client", "character_set_results", "collation_connection", "character_set_collations", "default_collation_for_utf8mb4",
 	"div_precision_increment", "group_concat_max_len", "sql_select_limit", "lc_time_names", "lc_messages", "default_week_format",
@@ -138,11 +137,11 @@ var stateVariables = []string{
 	"cte_max_recursion_depth", "max_recursive_iterations", "standard_compliant_cte", "max_execution_time", "max_statement_time", "system_versioning_asof", "wsrep_sync_wait", packetLimit,
 }
 
-// packetLimit is the length beyond which functions return NULL. A session has it from the server
-// when it connects, and nothing changes it.
+// packetLimit limits the length of a function's result: a longer result is NULL. A session gets it
+// from the server when it connects, and nothing changes it.
 const packetLimit = "max_allowed_packet"
 
-// stateNames returns those of stateVariables that the server has.
+// stateNames returns the stateVariables that the server has.
 func (db *reader) stateNames(ctx context.Context) ([]string, error) {
 	return db.states.once(func() ([]string, error) {
 		have, err := engine.Pairs[string](ctx, db, db.pool, "SHOW SESSION VARIABLES WHERE Variable_name IN ("+engine.QuoteList(stateVariables, quoteText)+")")
@@ -150,8 +149,8 @@ func (db *reader) stateNames(ctx context.Context) ([]string, error) {
 	})
 }
 
-// ReadState implements engine.Reader. The values are read as bytes, because the session may convert
-// texts.
+// ReadState implements engine.Reader. It reads the values as bytes, because the session may convert
+// texts to another character set.
 func (db *reader) ReadState(ctx context.Context, s *engine.Session) (engine.State, error) {
 	names, err := db.stateNames(ctx)
 	if err != nil {
@@ -172,10 +171,11 @@ func (db *reader) ReadState(ctx context.Context, s *engine.Session) (engine.Stat
 	return st, engine.About(ctx, err, "read the settings of a session")
 }
 
-// asBytes renders a value that isn't converted to the character set of the session's results.
+// asBytes renders a value that the server doesn't convert to the character set of the session's
+// results.
 func asBytes(expr string) string { return "CAST(CONVERT(" + expr + " USING utf8mb4) AS BINARY)" }
 
-// setAll is engine.SessionWords.SetAll.
+// setAll implements engine.SessionWords.SetAll.
 func setAll(st, from engine.State) ([]string, error) {
 	var out, list []string
 	changed := st.Changed(from)
@@ -184,7 +184,8 @@ func setAll(st, from engine.State) ([]string, error) {
 		plain = plain && strings.IndexFunc(x.Value, func(r rune) bool { return r >= 0x80 || r == '\\' || r == '\'' || r == '"' }) < 0
 	}
 	if !plain {
-		// How a literal is read depends on these two, which change settings that are then set as well.
+		// SET NAMES and sql_mode = '' make literals readable. The settings that they change are then set
+		// again.
 		changed = slices.DeleteFunc(slices.Clone(st), func(x engine.Setting) bool {
 			literal := x.Name == "sql_mode" || strings.HasPrefix(x.Name, "character_set_") || x.Name == "collation_connection"
 			return !literal && slices.Contains(from, x)
@@ -270,14 +271,14 @@ func (db *reader) Cores() int {
 	return runtime.NumCPU()
 }
 
-// A lazily is a value that is read when it is first needed.
+// A lazily is a value that is read when it is needed for the first time.
 type lazily[T any] struct {
 	mu   sync.Mutex
 	have bool
 	v    T
 }
 
-// once returns the value. After an error it is read again by the next call.
+// once returns the value. If the read fails, the next call reads again.
 func (l *lazily[T]) once(read func() (T, error)) (T, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -11,15 +11,15 @@ import (
 	"github.com/rowmill/rowmill/internal/mysqlwire"
 )
 
-// A fieldType is a type in the protocol, and its name in SQL for a text result.
+// A fieldType is the SQL name and the class of a type in the protocol, for a text result.
 type fieldType struct {
 	name  string
 	class engine.ResultClass
 }
 
 // fieldTypes are the types of columns in results. A character type is binary if its character set
-// is, and is ENUM or SET if a flag says so. The text of a TIME of more than 99 hours, or of a
-// negative one, is longer. A JSON value of MySQL can have types that its text doesn't show.
+// is binary; a flag marks ENUM and SET. Some values have a special text: a TIME of more than 99
+// hours, or a negative one, is longer; MySQL's JSON may have types that its text doesn't show.
 var fieldTypes = map[byte]fieldType{
 	0: {"DECIMAL", engine.ClassDecimal}, 246: {"DECIMAL", engine.ClassDecimal},
 	1: {"TINYINT", engine.ClassInt}, 2: {"SMALLINT", engine.ClassInt}, 9: {"MEDIUMINT", engine.ClassInt},
@@ -35,7 +35,7 @@ var fieldTypes = map[byte]fieldType{
 	247: {"ENUM", engine.ClassText}, 248: {"SET", engine.ClassText}, 255: {"GEOMETRY", engine.ClassText},
 }
 
-// binaryNames are the names of character types with the character set binary.
+// binaryNames are the names that character types have with the character set binary.
 var binaryNames = map[string]string{
 	"VARCHAR": "VARBINARY", "CHAR": "BINARY", "TINYTEXT": "TINYBLOB", "TEXT": "BLOB", "MEDIUMTEXT": "MEDIUMBLOB", "LONGTEXT": "LONGBLOB",
 }
@@ -66,7 +66,7 @@ func computed(c engine.ResultColumn) bool {
 	return err != nil || f.Computed
 }
 
-// temporals are the types of times and dates by name.
+// temporals maps the names of types to the types of times and dates.
 var temporals = map[string]engine.Temporal{
 	"TIME": engine.Duration, "YEAR": engine.Year, "DATE": engine.Date, "DATETIME": engine.DateTime, "TIMESTAMP": engine.DateTime,
 }
@@ -120,7 +120,7 @@ func parseColumn(p []byte) (engine.ResultColumn, error) {
 		}
 	}
 	c.AllDigits = c.Native == "DOUBLE" && c.Scale < 0
-	// Leading zeros are part of the text.
+	// Leading zeros belong to the text.
 	if f.Flags&flagZerofill != 0 && (c.Class == engine.ClassInt || c.Class == engine.ClassDecimal || c.Class == engine.ClassFloat) {
 		c.Class = engine.ClassOther
 	}
@@ -128,8 +128,8 @@ func parseColumn(p []byte) (engine.ResultColumn, error) {
 }
 
 // DescribeQuery implements engine.Reader by preparing the query. The server converts texts to the
-// session's character set, and describes them by it. The original collations are therefore read
-// from a description without that conversion.
+// session's character set, and describes the converted texts. DescribeQuery therefore reads the
+// original collations from a description without that conversion.
 func (db *reader) DescribeQuery(ctx context.Context, s *engine.Session, query string) ([]engine.ResultColumn, error) {
 	cols, err := s.Describe(ctx, query)
 	if err != nil {
@@ -191,7 +191,7 @@ func (db *reader) DescribeQuery(ctx context.Context, s *engine.Session, query st
 	return cols, nil
 }
 
-// unconverted describes a query without conversion of texts to the session's character set.
+// unconverted describes a query whose texts are not converted to the session's character set.
 func unconverted(ctx context.Context, s *engine.Session, query, results string) ([]engine.ResultColumn, error) {
 	if err := s.SetStates(ctx, engine.State{{Name: "character_set_results"}}); err != nil {
 		return nil, err
@@ -203,8 +203,7 @@ func unconverted(ctx context.Context, s *engine.Session, query, results string) 
 	return own, err
 }
 
-// Collations implements engine.Reader. A collation of its own weighs more in a column than in an
-// expression of the same collation.
+// Collations implements engine.Reader. A column's collation takes precedence over an expression's.
 func (db *reader) Collations(ctx context.Context, s *engine.Session, query string) (list []int, err error) {
 	results, err := s.State(ctx, "character_set_results")
 	if err != nil {
@@ -222,14 +221,14 @@ func (db *reader) Collations(ctx context.Context, s *engine.Session, query strin
 }
 
 // mostStoredLength is the maximum length of a computed text that keeps its type in a temporary
-// table. A longer one becomes a TEXT or a BLOB. See CONVERT_IF_BIGGER_TO_BLOB in the servers'
+// table. A longer text becomes a TEXT or a BLOB. See CONVERT_IF_BIGGER_TO_BLOB in the servers'
 // unireg.h.
 const mostStoredLength = 512
 
 // provisional reports whether a computed column may have another type in the result than in the
-// description. If the server stores it in a temporary table, it gets that table's type. In MySQL an
-// integer becomes INT or BIGINT according to its digits, and a text gets the smallest type that
-// holds it; in MariaDB a CHAR may become a VARCHAR.
+// description. If the server stores the column in a temporary table, it gets that table's type. In
+// MySQL an integer becomes INT or BIGINT, depending on its digits, and a text gets the smallest
+// type that holds it; in MariaDB a CHAR may become a VARCHAR.
 func (db *reader) provisional(c engine.ResultColumn) bool {
 	f, err := parseField(c.Packet)
 	switch {
@@ -248,14 +247,14 @@ func fixedZone(zone string) bool {
 	return zone == "UTC" || len(zone) == 6 && (zone[0] == '+' || zone[0] == '-')
 }
 
-// collations are the ids of collations with certain properties.
+// collations are the ids of collations, by their properties.
 type collations struct {
-	// exact are collations that compare texts by their bytes in UTF-8. padded are the same, but ignore
+	// exact are collations that compare texts by their bytes in UTF-8. padded also do that, but ignore
 	// trailing blanks.
 	exact, padded []uint16
 	// faithful are collations of character sets that convert to three-byte UTF-8 without loss:
-	// different texts stay different. In cp932, for example, two codes may stand for one character.
-	// four are collations of four-byte UTF-8.
+	// different texts stay different. An example without this property is cp932, in which two codes
+	// may stand for one character. four are collations of four-byte UTF-8.
 	faithful, four []uint16
 }
 

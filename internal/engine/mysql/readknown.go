@@ -9,37 +9,37 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// estimatesLast is how long a table's description is remembered if its definition stays the same:
-// the estimates of rows in it may be as old. They decide about speed alone.
+// estimatesLast is how long the description of a table with an unchanged definition is remembered.
+// Its estimates of rows may be that old, which affects only speed.
 const estimatesLast = 10 * time.Second
 
-// mostTables limits the descriptions that are remembered.
+// mostTables limits the number of remembered descriptions.
 const mostTables = 100
 
-// knownTables remembers the descriptions of tables, whose columns and partitions take most of the
+// knownTables remembers the descriptions of tables, because columns and partitions take most of the
 // time of reading the catalog.
 type knownTables struct {
 	mu    sync.Mutex
 	known map[[2]string]knownTable
 }
 
-// A knownTable was read when the table had an identity: the time of its creation, its collation,
-// the SQL mode, and the statement that would create it, which has all columns, the primary key and
-// all partitions.
+// A knownTable is the description of a table, and the identity that the table had: its creation
+// time, its collation, the SQL mode, and the statement that would create it. That statement has all
+// columns, the primary key and all partitions.
 type knownTable struct {
 	table    *engine.TableParts
 	identity []string
 	at       time.Time
-	// locked reports that it was read while it couldn't be altered. Otherwise a table that was renamed
-	// to and fro meanwhile may be in it.
+	// locked reports that nobody could alter the table while it was read. Otherwise the description
+	// may be that of another table, which had the name for a moment.
 	locked bool
 }
 
-// incomplete are parts of the names of SQL modes under which that statement leaves something out.
+// incomplete are parts of names of SQL modes. Under these modes, the statement omits something.
 var incomplete = []string{"_OPTIONS", "MYSQL"}
 
-// get returns the description of a table that has this identity now, nil if it isn't known, or if
-// it has to be one that was read while the table was locked. The caller may change it.
+// get returns the description of a table that now has this identity; nil if there is none. With
+// locked, the description must have been read while the table was locked. The caller may change it.
 func (k *knownTables) get(t *engine.TableParts, identity []string, locked bool) *engine.TableParts {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -50,7 +50,7 @@ func (k *knownTables) get(t *engine.TableParts, identity []string, locked bool) 
 	return copied(have.table)
 }
 
-// put remembers the description of a table with this identity.
+// put remembers the description of a table that has this identity.
 func (k *knownTables) put(t *engine.TableParts, identity []string, locked bool) {
 	mode := identity[len(identity)-2]
 	if slices.ContainsFunc(incomplete, func(part string) bool { return strings.Contains(mode, part) }) {

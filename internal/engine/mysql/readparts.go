@@ -16,10 +16,10 @@ import (
 	"github.com/rowmill/rowmill/internal/value"
 )
 
-// Queries of the catalog in a client's session don't depend on its settings: names are hexadecimal
-// literals, texts come as bytes, and a limit replaces that of the session.
+// Queries of the catalog run in a client's session, but don't depend on its settings: names are
+// hexadecimal literals, texts come as bytes, and a LIMIT replaces sql_select_limit.
 
-// whole is the clause without which sql_select_limit applies.
+// whole is a clause that makes the server ignore sql_select_limit.
 const whole = " LIMIT 18446744073709551615"
 
 // hexText renders a text as a literal in any SQL mode and character set.
@@ -30,7 +30,7 @@ func hexText(s string) string {
 	return "_utf8mb4 X'" + hex.EncodeToString([]byte(s)) + "'"
 }
 
-// bytesOf lists columns of the catalog as bytes.
+// bytesOf lists columns of the catalog, which are read as bytes.
 func bytesOf(columns ...string) string {
 	list := make([]string, len(columns))
 	for i, c := range columns {
@@ -39,7 +39,7 @@ func bytesOf(columns ...string) string {
 	return strings.Join(list, ", ")
 }
 
-// explain is the statement before a query whose result has partitions.
+// explain precedes a query, so that the server returns a plan with partitions.
 func (d dialect) explain() string {
 	if d.mariadb {
 		return "EXPLAIN PARTITIONS "
@@ -47,8 +47,8 @@ func (d dialect) explain() string {
 	return "EXPLAIN FORMAT=TRADITIONAL "
 }
 
-// ExplainQuery implements engine.Reader. The names of partitions are joined by commas, which a name
-// may have: see engine.TableParts.Read.
+// ExplainQuery implements engine.Reader. The server separates names of partitions by commas, but a
+// name may also have one: see engine.TableParts.Read.
 func (db *reader) ExplainQuery(ctx context.Context, s *engine.Session, query string) (*engine.QueryPlan, error) {
 	plan := &engine.QueryPlan{Tables: []engine.PlannedTable{}, Parallel: 1}
 	spider, err := db.hasSpider(ctx, s)
@@ -88,8 +88,8 @@ func (db *reader) ExplainQuery(ctx context.Context, s *engine.Session, query str
 	return plan, err
 }
 
-// partitioned are the storage engines whose partitioned tables are read by partition, by the kind
-// of their transactions. Others, such as CONNECT, have partitions of their own.
+// partitioned are the storage engines whose partitioned tables are read by partition. Versioned
+// engines have snapshots. Other engines, such as CONNECT, have their own kind of partitions.
 var partitioned = map[string]struct{ versioned bool }{
 	"innodb": {true}, "rocksdb": {true},
 	"myisam": {}, "aria": {}, "archive": {}, "memory": {}, "csv": {}, "spider": {},
@@ -217,18 +217,18 @@ func (db *reader) tableParts(ctx context.Context, s *engine.Session, database, t
 	return t, nil
 }
 
-// fleeting matches what a virtual column may call that has another value in each session, or at
-// each time. MariaDB permits it; MySQL permits only functions that depend on their arguments and on
-// settings.
+// fleeting matches functions and variables that have another value in each session, or at each
+// time. A virtual column may use them only in MariaDB; MySQL permits only functions that depend on
+// their arguments and on settings.
 var fleeting = regexp.MustCompile(`(?i)@|\b(now|sysdate|curdate|curtime|localtime|localtimestamp|current_\w+|utc_\w+|\w*user|\w*role|` +
 	`connection_id|database|schema|last_insert_id|found_rows|row_count|rand|random_bytes|uuid\w*|sys_guid|sleep|benchmark|\w+_lock|\w+_all_locks|lastval|nextval|setval|load_file)\s*\(|\bunix_timestamp\s*\(\s*\)`)
 
-// nextNumber matches the next value of AUTO_INCREMENT in the statement that would create a table,
-// which inserts change.
+// nextNumber matches the next value of AUTO_INCREMENT in a table's SHOW CREATE TABLE. Each insert
+// changes it.
 var nextNumber = regexp.MustCompile(`(\n\) ENGINE=\w+) AUTO_INCREMENT=\d+`)
 
-// shown returns the statement that would create a table, without nextNumber. hidden reports that
-// the session has a temporary table of that name, which hides the table.
+// shown returns the statement that would create a table, without nextNumber. hidden reports that a
+// temporary table of the session has the same name, and hides the table.
 func shown(ctx context.Context, s *engine.Session, table string) (text string, hidden bool, err error) {
 	err = s.Text(ctx, "SHOW CREATE TABLE "+table, nil, func(v [][]byte) error {
 		if hidden = len(v) < 2; !hidden {
@@ -248,13 +248,13 @@ func (db *server) qualified(t *engine.TableParts) string {
 	return db.dialect.Quote(t.Database) + "." + db.dialect.Quote(t.Name)
 }
 
-// partitionWord matches a name in a partitioning expression, which is quoted as the session's
-// settings say, or another word, such as a function's with its parenthesis.
+// partitionWord matches a word in a partitioning expression: a name, quoted according to the
+// session's settings, or another word, with the parenthesis if it is a function.
 var partitionWord = regexp.MustCompile("`(?:[^`]|``)+`|\"(?:[^\"]|\"\")+\"|[\\pL\\pN_$]+\\s*\\(?")
 
-// partitionColumns returns the columns that decide about a row's partition. The server allows only
-// functions of columns that are the same in every session. A hash of the bytes of a binary fraction
-// differs between 0 and -0, which are equal.
+// partitionColumns returns the columns that determine a row's partition. The server allows only
+// functions of columns that are the same in every session. For a binary fraction, the hash of its
+// bytes differs between 0 and -0, although they are equal.
 func partitionColumns(method, expression string, t *engine.TableParts) []string {
 	if method == "" || method == "SYSTEM_TIME" {
 		return nil

@@ -12,20 +12,20 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// snapshotTries is how often transactions are begun until all of them have the same position of the
-// binary log. An attempt takes about a millisecond; between two commits with durability there is
-// more.
+// snapshotTries is the number of attempts to begin transactions at the same position of the binary
+// log. An attempt takes about a millisecond; the time between two durable commits is longer.
 const snapshotTries = 40
 
 // OneSnapshot implements engine.Reader.
 //
 // MariaDB tells the position of the binary log at which a transaction WITH CONSISTENT SNAPSHOT
-// began. Every commit moves it, if all changes are logged: then equal positions are equal
+// began. If all changes are logged, every commit moves the position, and equal positions are equal
 // snapshots. Otherwise a global read lock stops commits while the transactions begin.
 //
-// The tables that a transaction has used can't be changed by DDL until it ends. One that was
-// changed after its begin is refused by the server. They are used at once: a session that came to
-// one later would wait for a statement that waits to alter it, and that for the other sessions.
+// DDL can't change a table that a transaction has used until the transaction ends. If a table was
+// changed after the transaction's begin, the server refuses to read it. OneSnapshot therefore uses
+// all tables at once. A session that used one later could wait for an ALTER TABLE, which itself
+// would wait for the other sessions.
 func (db *reader) OneSnapshot(ctx context.Context, sessions []*engine.Session, tables []string, lock bool) (proof string, err error) {
 	defer func() {
 		if err != nil {
@@ -101,14 +101,14 @@ func (db *reader) snapshot(ctx context.Context, sessions []*engine.Session, lock
 	return "", each(sessions, begin)
 }
 
-// withoutCommits calls fn under a global read lock. If it returns an error, fn may not have been
-// called, or not under the lock.
+// withoutCommits calls fn under a global read lock. If it returns an error, it may not have called
+// fn, or may have lost the lock.
 func (db *reader) withoutCommits(ctx context.Context, fn func()) (err error) {
 	conn, err := db.pool.Conn(ctx)
 	if err != nil {
 		return classify(err)
 	}
-	// The end of the connection releases the lock, whatever happens.
+	// Even after an error, the end of the connection releases the lock.
 	defer func() { err = errors.Join(err, engine.DiscardConn(db, conn)) }()
 	for _, q := range []string{
 		fmt.Sprintf("SET SESSION lock_wait_timeout = %d", int(engine.WaitForLock.Seconds())),
@@ -123,14 +123,14 @@ func (db *reader) withoutCommits(ctx context.Context, fn func()) (err error) {
 	return classify(err)
 }
 
-// logging is what the binary log has.
+// logging says which changes the binary log has.
 type logging struct {
 	all      bool // changes of clients in all databases
 	replicas bool // changes that come from other servers
 }
 
-// logsAll reports whether the binary log has the position of snapshots and every change of rows. A
-// session with sql_log_bin = 0 is left out, which needs a privilege of its own.
+// logsAll reports whether the binary log has the position of snapshots and every change of rows. It
+// ignores that a session may have sql_log_bin = 0, which needs a special privilege.
 func (db *reader) logsAll(ctx context.Context) (bool, error) {
 	l, err := db.logged.once(func() (l logging, err error) {
 		if !db.dialect.mariadb {
@@ -147,7 +147,7 @@ func (db *reader) logsAll(ctx context.Context) (bool, error) {
 	if err != nil || !l.all || l.replicas {
 		return l.all, err
 	}
-	// Neither a replica nor a node of a cluster.
+	// The server must be neither a replica nor a node of a cluster.
 	var name, running string
 	if err := db.pool.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE 'Slaves_running'").Scan(&name, &running); err != nil {
 		return false, classify(err)
@@ -157,7 +157,7 @@ func (db *reader) logsAll(ctx context.Context) (bool, error) {
 }
 
 // snapshotPosition returns the position of the binary log at which a session's snapshot was made,
-// "" if it has none.
+// or "" if the snapshot has none.
 func snapshotPosition(ctx context.Context, s *engine.Session) (string, error) {
 	var file, position string
 	err := s.Text(ctx, "SHOW STATUS LIKE 'binlog_snapshot_%'", nil, func(v [][]byte) error {

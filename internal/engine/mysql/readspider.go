@@ -9,10 +9,10 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// Spider writes conditions, expressions and ranges of indexes anew for the nodes, and not always
-// with the same meaning: LIKE without its ESCAPE, LOCATE with its arguments swapped, bit literals
-// without their bits, the last of several ranges without its bound, so that rows come twice.
-// Aggregates over several partitions lose groups. What it does rightly is to read rows.
+// Spider rewrites conditions, expressions and ranges of indexes for the nodes, and may change the
+// meaning: LIKE loses its ESCAPE, LOCATE swaps its arguments, bit literals lose their bits, and the
+// last of several ranges loses its bound, so that rows come twice. Aggregates over several
+// partitions lose groups. Only plain reads of rows are right.
 
 var _ engine.RemoteReader = (*DB)(nil)
 
@@ -23,8 +23,8 @@ func (db *reader) hasSpider(ctx context.Context, s *engine.Session) (bool, error
 	})
 }
 
-// RemoteTables implements engine.RemoteReader. A view whose definition the account may not read may
-// read any table.
+// RemoteTables implements engine.RemoteReader. If the account may not read a view's definition, the
+// view may read any table.
 func (db *reader) RemoteTables(ctx context.Context, s *engine.Session) ([]engine.RemoteTable, error) {
 	if spider, err := db.hasSpider(ctx, s); err != nil || !spider {
 		return nil, err
@@ -62,9 +62,9 @@ func (db *reader) RemoteTables(ctx context.Context, s *engine.Session) ([]engine
 	return list, nil
 }
 
-// RowsFrom implements engine.RemoteReader. The limit keeps the server from giving Spider conditions
-// of the query around it, and no index is used, by whose ranges Spider reads rows twice. Spider
-// passes on a limit of more than 63 bits as -1.
+// RowsFrom implements engine.RemoteReader. Its LIMIT keeps the server from passing conditions of
+// the enclosing query to Spider. Its query uses no index, because Spider may read rows of an
+// index's ranges twice. The LIMIT has at most 63 bits: Spider would pass on a larger one as -1.
 func (db *reader) RowsFrom(t *engine.TableParts, parts, columns []string, where string) string {
 	from := db.qualified(t)
 	if len(parts) > 0 {

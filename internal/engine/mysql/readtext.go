@@ -13,8 +13,8 @@ import (
 	"github.com/rowmill/rowmill/internal/mysqlwire"
 )
 
-// Results of queries are read from the connection's own bytes, because the driver parses numbers: a
-// FLOAT, a ZEROFILL or a DOUBLE with fixed digits would lose the server's text.
+// Results of queries are read from the connection's own bytes. The driver would parse numbers, and
+// lose the server's text of a FLOAT, a ZEROFILL or a DOUBLE with fixed digits.
 
 // A readConn is a driver's connection whose results can be read as texts.
 type readConn struct {
@@ -26,7 +26,7 @@ type readConn struct {
 	row   [][]byte // the current row
 }
 
-// driverConn are the interfaces of the driver's connection that package sql uses.
+// driverConn has the interfaces of the driver's connection that package sql uses.
 type driverConn interface {
 	driver.Conn
 	driver.Pinger
@@ -44,7 +44,7 @@ func (c *readConn) Close() error {
 	return c.driverConn.Close()
 }
 
-// text is engine.SessionWords.Text.
+// text implements engine.SessionWords.Text.
 func text(ctx context.Context, conn any, query string, head func([]engine.ResultColumn) error, row func([][]byte) error) (engine.TextEnd, error) {
 	c, ok := conn.(*readConn)
 	if !ok {
@@ -58,7 +58,7 @@ func text(ctx context.Context, conn any, query string, head func([]engine.Result
 	return end, err
 }
 
-// describe is engine.SessionWords.Describe.
+// describe implements engine.SessionWords.Describe.
 func describe(ctx context.Context, conn any, query string) (cols []engine.ResultColumn, err error) {
 	c, ok := conn.(*readConn)
 	if !ok {
@@ -71,7 +71,7 @@ func describe(ctx context.Context, conn any, query string) (cols []engine.Result
 	return cols, err
 }
 
-// interruptible runs fn, whose network calls fail once ctx ends.
+// interruptible runs fn. When ctx ends, fn's network calls fail.
 func (c *readConn) interruptible(ctx context.Context, fn func() error) error {
 	if err := c.watch.Begin(ctx); err != nil {
 		return err
@@ -107,7 +107,8 @@ func (c *readConn) text(query string, head func([]engine.ResultColumn) error, ro
 		return end, lost(errors.New("the statement asks for a file of the client, which it doesn't get"))
 	}
 	count, rest, ok := mysqlwire.Int(p)
-	// MariaDB reports after it whether column packets follow, which a text result always has.
+	// After the count, MariaDB reports whether column packets follow. With a text result they always
+	// do.
 	if !ok || len(rest) > 1 || len(rest) == 1 && rest[0] != 1 || count < 1 || count > 1<<16 {
 		return end, malformed()
 	}
@@ -165,12 +166,12 @@ func (c *readConn) text(query string, head func([]engine.ResultColumn) error, ro
 	}
 }
 
-// severalResults is the error of a statement with more than one result, such as a CALL. The
-// connection can't be used any more.
+// severalResults is the error of a statement with more than one result, such as a CALL. After it,
+// the connection can't be used.
 func severalResults() error { return lost(errors.New("the statement has several results")) }
 
-// parseEnd reads the packet after the last row. Servers before MySQL 5.7.5 and MariaDB 10.2 have a
-// shorter one, which they send after columns, too: their results are refused.
+// parseEnd reads the packet after the last row. Servers before MySQL 5.7.5 and MariaDB 10.2 send a
+// shorter packet, and send it after the columns, too: parseEnd refuses their results.
 func parseEnd(p []byte) (warnings int, status uint16, err error) {
 	d, ok := mysqlwire.ReadDone(p)
 	switch {
@@ -182,7 +183,7 @@ func parseEnd(p []byte) (warnings int, status uint16, err error) {
 	return int(d.Warnings), d.Status, nil
 }
 
-// columns reads column definitions. Their packets are copied.
+// columns reads column definitions, and copies their packets.
 func (c *readConn) columns(count int) ([]engine.ResultColumn, error) {
 	cols := make([]engine.ResultColumn, count)
 	for i := range cols {
@@ -238,7 +239,7 @@ func (c *readConn) describe(query string) ([]engine.ResultColumn, error) {
 	return cols, nil
 }
 
-// send sends a command, in several packets if it is long.
+// send sends a command. A long command takes several packets.
 func (c *readConn) send(command byte, body string) error {
 	if c.in.at != c.in.have {
 		return malformed() // an answer to nothing
@@ -272,15 +273,15 @@ func (c *readConn) send(command byte, body string) error {
 }
 
 const (
-	// leastBuffer is the size of the first buffer for reading results, of which thousands of sessions
-	// have one each, textBuffer that for long results, and mostKept the largest that is kept for the
-	// next one.
+	// Sizes of buffers for reading results. leastBuffer is the first of a session, because there may
+	// be thousands of sessions. textBuffer is for long results. mostKept is the largest buffer that is
+	// kept for the next result.
 	leastBuffer = 1 << 10
 	textBuffer  = 64 << 10
 	mostKept    = 1 << 20
 )
 
-// A packets reads the packets of a server, of any size.
+// A packets reads a server's packets, of any size.
 type packets struct {
 	src      io.Reader
 	buf      []byte
@@ -289,7 +290,7 @@ type packets struct {
 	long     []byte // a packet of several parts
 }
 
-// release frees a large buffer. Nothing must be unread.
+// release frees a large buffer. All of its data must have been read.
 func (r *packets) release() {
 	if len(r.buf) > mostKept {
 		r.buf, r.at, r.have = nil, 0, 0

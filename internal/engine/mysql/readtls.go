@@ -14,11 +14,11 @@ import (
 	"github.com/rowmill/rowmill/internal/mysqlwire"
 )
 
-// A tunnel is a connection that is encrypted below the driver, so that readConn can read what the
-// server sends: the driver would encrypt its own side only. The driver believes that it has a Unix
-// socket, whose handshake is the same but for the request for TLS, which the tunnel sends before
-// the driver's answer to the greeting. Until the handshake has ended, the driver's sequence numbers
-// are therefore one less than the server's.
+// A tunnel encrypts a connection below the driver, so that readConn can read what the server sends;
+// if the driver encrypted, readConn could not. The driver believes that it has a Unix socket. Its
+// handshake is the same, but for the request for TLS, which the tunnel sends before the driver's
+// answer to the greeting. Because of that packet, the driver's sequence numbers are one less than
+// the server's until the handshake ends.
 type tunnel struct {
 	net.Conn // of the network, then of TLS
 	ctx      context.Context
@@ -31,7 +31,7 @@ type tunnel struct {
 	offers  bool   // the server has TLS
 }
 
-// tlsOf returns the settings of TLS for a target's option; nil is none.
+// tlsOf returns the TLS settings for a target's option; nil is no TLS.
 func tlsOf(cfg *mysql.Config) *tls.Config {
 	switch cfg.TLSConfig {
 	case "true":
@@ -46,7 +46,7 @@ func tlsOf(cfg *mysql.Config) *tls.Config {
 	return nil
 }
 
-// greet reads the server's greeting, for the driver.
+// greet reads the server's greeting and keeps it for the driver.
 func (t *tunnel) greet() error {
 	p, err := t.packet()
 	if err != nil {
@@ -123,8 +123,8 @@ func (t *tunnel) Write(b []byte) (int, error) {
 	return t.Conn.Write(p)
 }
 
-// encrypt begins TLS before the driver's answer to the greeting, whose first part is the request
-// for it.
+// encrypt begins TLS before the driver's answer to the greeting. The answer's first part serves as
+// the request for TLS.
 func (t *tunnel) encrypt(answer []byte) error {
 	const part = 4 + 4 + 1 + 23 // capabilities, the largest packet, the character set, more capabilities
 	if len(answer) < 4+part {

@@ -19,22 +19,23 @@ type versions struct {
 	traced lineages // of partitions of which versions were asked for
 }
 
-// TimeWords implements engine.PartVersioner: the functions of pureFunctions that return the current
-// time, some of them only without arguments.
+// TimeWords implements engine.PartVersioner: the functions in pureFunctions that return the current
+// time, some of them only if they have no arguments.
 func (db *versions) TimeWords() []string {
 	return []string{"now", "curdate", "current_date", "current_time", "current_timestamp", "curtime", "localtime", "localtimestamp",
 		"unix_timestamp", "utc_date", "utc_time", "utc_timestamp", "sysdate"}
 }
 
-// settled is how long ago, in seconds, a table must have been changed by DDL: the catalog has that
-// time in seconds, and another change in the same second would not be noticed.
+// settled is how many seconds must have passed since a table was changed by DDL. The catalog has
+// the time of the change in whole seconds, so that a second change in the same second isn't
+// noticed.
 const settled = 2
 
-// PartVersions implements engine.PartVersioner. The rows of a partition change by DML, which the
-// triggers note, or by DDL: after TRUNCATE, EXCHANGE or REBUILD, InnoDB has another table for it,
-// and after an EXCHANGE there and back its lineage is another one. Values that a column gets
-// without a new table come with another time of creation. The triggers have theirs, with hundredths
-// of a second.
+// PartVersions implements engine.PartVersioner. DML changes the rows of a partition, and triggers
+// note it. So does DDL: after TRUNCATE, EXCHANGE or REBUILD, InnoDB has another table for the
+// partition; after an EXCHANGE there and back, the partition has another lineage. If DDL changes a
+// column's values without a new table, the table's creation time changes. Triggers have a creation
+// time, too, in hundredths of a second.
 func (db *versions) PartVersions(ctx context.Context, s *engine.Session, t *engine.TableParts, into string) (versions map[string]string, why string, err error) {
 	err = whileDropped(func() error {
 		versions, why, err = db.partVersions(ctx, s, t, into)
@@ -47,8 +48,8 @@ func (db *versions) partVersions(ctx context.Context, s *engine.Session, t *engi
 	fail := func(err error) (map[string]string, string, error) {
 		return nil, "", fmt.Errorf("read versions of the partitions of %s: %w", db.qualified(t), err)
 	}
-	// The transaction keeps others from changing the table by DDL from here on. The time of day is in
-	// implicit conversions: the day is part of a version.
+	// From here on, the transaction keeps others from changing the table by DDL. The day belongs to a
+	// version, because implicit conversions of a time of day use it.
 	common := sha256.New()
 	own, err := db.touch(ctx, s, t, "CURRENT_DATE", db.dialect.serverID())
 	if err != nil {
@@ -104,8 +105,8 @@ func (db *versions) partVersions(ctx context.Context, s *engine.Session, t *engi
 	return versions, "", nil
 }
 
-// notes checks that the table has triggers that note all changes of rows, and passes what
-// identifies them to fn. into is the beginning of the statement of each trigger.
+// notes checks that the table has triggers that note all changes of rows, and passes the triggers'
+// identities to fn. into is the beginning of the statement in each trigger.
 func (db *versions) notes(ctx context.Context, t *engine.TableParts, into string, fn func(string)) (why string, err error) {
 	want := map[string][]string{"INSERT": {"NEW."}, "UPDATE": {"OLD.", "NEW."}, "DELETE": {"OLD."}}
 	err = engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
@@ -135,9 +136,9 @@ func (db *versions) notes(ctx context.Context, t *engine.TableParts, into string
 	return why, err
 }
 
-// innodbTables returns what InnoDB has about the tables of partitions, by fileKey: these columns,
-// or all without any. Partitions whose names, or those of their tables, differ by case alone have
-// what it has of all of them.
+// innodbTables returns what InnoDB knows about the tables of partitions, by fileKey: the given
+// columns, or all if none is given. If the names of partitions, or of their tables, differ only in
+// case, each gets what InnoDB knows about all of them.
 func (db *versions) innodbTables(ctx context.Context, t *engine.TableParts, columns ...string) (map[string]string, error) {
 	view := "INNODB_TABLES"
 	if db.dialect.mariadb {

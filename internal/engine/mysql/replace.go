@@ -13,12 +13,12 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// Comments of the replacement table during a Replace. They record its progress.
+// Comments on the replacement table during a Replace. They record the progress.
 const (
-	// exchangeMark is set with the table's identity before the exchange: if the table then has
-	// another identity, it has been exchanged.
+	// exchangeMark is set, with the table's identity, before the exchange. If the table has another
+	// identity later, it has been exchanged.
 	exchangeMark = "rowmill: in exchange"
-	// moveMark is set before the table's rows are moved: if it is empty then, they have been.
+	// moveMark is set before the table's rows are moved. If the table is empty later, they have moved.
 	moveMark = "rowmill: its rows move into partitions"
 	// emptyMark is set instead of moveMark if the table has no rows to move.
 	emptyMark = "rowmill: it has no rows to move into partitions"
@@ -36,13 +36,12 @@ func checkReplace(s engine.Replace) error {
 	return s.Check()
 }
 
-// replace executes a Replace. All partitions except the last one become tables, so
-// that the last one takes over their range; then that partition is exchanged. It
-// keeps its name. With a single partition, readers see only the exchange.
+// replace executes a Replace. All partitions except the last one become tables, so that the last
+// one takes over their range. Then the last partition, which keeps its name, is exchanged. If there
+// is only one partition, readers see only the exchange.
 //
-// MariaDB exchanges only if no more than the two tables are locked, because it
-// validates the rows in a transaction that other locks would keep open; it has
-// CONVERT PARTITION for the other partitions.
+// MariaDB can't exchange if other tables are locked, too: it validates the rows in a transaction,
+// which the other locks would keep open. For the other partitions, it has CONVERT PARTITION.
 func (c *changer) replace(ctx context.Context, s engine.Replace) {
 	defer func() {
 		if serverError(c.err, errTablesDiffer, errNoColumn) {
@@ -101,11 +100,11 @@ type proving struct {
 	before map[string]int64    // when they were last written; nil if the rows are to be compared under the lock
 }
 
-// lockedRows is how many rows are compared under the table's lock, in some 20 ms.
+// lockedRows is how many rows can be compared under the table's lock in some 20 ms.
 const lockedRows = 20_000
 
-// prove checks the proofs of partitions with many rows, in a transaction that locks their rows and
-// the gaps between them: others read, and write to other partitions.
+// prove checks the proofs of partitions with many rows, in a transaction that locks these rows and
+// the gaps between them. Other clients can still read, and write to other partitions.
 func (c *changer) prove(ctx context.Context, s engine.Replace) *proving {
 	p := &proving{of: s}
 	if len(s.Proofs) == 0 {
@@ -142,8 +141,8 @@ func (p *proving) ask(ctx context.Context, x querent) error {
 	})
 }
 
-// again fails the change, which has locked the table, if the proofs hold no longer: rows were
-// committed to a partition after its proof, or to an empty one.
+// again fails the change, which has locked the table, if a proof no longer holds: after it, rows
+// were committed to the partition, also if that was empty.
 func (p *proving) again(ctx context.Context, c *changer) {
 	switch {
 	case c.err != nil || len(p.have) == 0:
@@ -160,17 +159,17 @@ func (p *proving) again(ctx context.Context, c *changer) {
 	}
 }
 
-// writes returns the times of the last commits in partitions, in Unix seconds; 0 if there was none
-// since the server opened them. The next commit will have another time, which in MariaDB is that of
-// its transaction's begin: it is ErrWritten or ErrLockTimeout if that isn't certain. Nil means that
-// the server doesn't say which transactions there are.
+// writes returns the time of the last commit in each partition, in Unix seconds; 0 if there was
+// none since the server opened the partition. It returns ErrWritten or ErrLockTimeout if the next
+// commit could have the same time, which on MariaDB is the time when the commit's transaction
+// began. It returns nil if the account may not see which transactions are open.
 func (c *changer) writes(ctx context.Context, x querent, of []rolling.Partition) (map[string]int64, error) {
 	at, _, err := c.db.readWritten(ctx, c.db.config.DBName, c.t.Name)
 	if err != nil {
 		return nil, err
 	}
 	for _, p := range of {
-		// The view has local times, whatever the session's zone.
+		// The view's times are local, in any session's zone.
 		q := "SELECT UNIX_TIMESTAMP(SYSDATE()), 0"
 		if c.mariadb && at[p.Name] > 0 {
 			q = fmt.Sprintf("SELECT UNIX_TIMESTAMP(SYSDATE()), COUNT(*) FROM information_schema.INNODB_TRX WHERE MOD(UNIX_TIMESTAMP(trx_started), 900) = %d", at[p.Name]%900)
@@ -191,8 +190,8 @@ func (c *changer) writes(ctx context.Context, x querent, of []rolling.Partition)
 	return at, nil
 }
 
-// settle waits until the last commits in partitions are old enough for writes, if there are no
-// others.
+// settle waits until the last commits in partitions are old enough for writes, unless further
+// commits follow.
 func (c *changer) settle(ctx context.Context, of []rolling.Partition) {
 	for end := time.Now().Add((settled + 1) * time.Second); c.err == nil; {
 		if _, err := c.writes(ctx, c.conn, of); !errors.Is(err, engine.ErrWritten) || time.Now().After(end) {
@@ -203,8 +202,8 @@ func (c *changer) settle(ctx context.Context, of []rolling.Partition) {
 	}
 }
 
-// selfBlocking reports that MariaDB would block itself when it exchanges a partition under LOCK
-// TABLES, because that locks the tables that the triggers use, too.
+// selfBlocking reports that MariaDB would block itself if it exchanged a partition under LOCK
+// TABLES, because that also locks the tables that the triggers use.
 func (c *changer) selfBlocking(ctx context.Context) bool {
 	return c.mariadb && c.filled(ctx, "information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA = DATABASE() AND EVENT_OBJECT_TABLE = "+quoteText(c.t.Name))
 }
@@ -219,13 +218,13 @@ func (c *changer) replaceBehind(ctx context.Context, s engine.Replace, proof *pr
 	c.exchangeBehind(ctx, s.New.Name, s.With, func() { proof.again(ctx, c) })
 }
 
-// guard makes the exchange of a table fail, as long as the partition has no such option.
+// guard is a table option: while it differs from the partition's, an exchange of the table fails.
 const guard = " MAX_ROWS = "
 
-// exchangeBehind exchanges a partition in a second session, whose statement waits for the lock of
-// the first while that does what must be done before. It is then ahead of all other writers. Until
-// the first session has removed the guard, the exchange fails: so it does after the loss of that
-// session.
+// exchangeBehind exchanges a partition in a second session. The exchange waits for the first
+// session's lock, ahead of all other writers, while the first session does what must be done
+// before. Until the first session has removed the guard, the exchange fails; so it also fails if
+// that session is lost.
 func (c *changer) exchangeBehind(ctx context.Context, part, with string, first func()) {
 	alter := "ALTER TABLE " + c.Quote(with) + guard
 	c.run(ctx, alter+"1")
@@ -247,7 +246,7 @@ func (c *changer) exchangeBehind(ctx context.Context, part, with string, first f
 	if c.err != nil {
 		return
 	}
-	// Not bound by ctx: what it has done can be seen afterwards.
+	// The exchange doesn't end with ctx: its result can be seen afterwards.
 	exchanged := make(chan error, 1)
 	go func() {
 		_, err := behind.ExecContext(context.WithoutCancel(ctx), c.exchange(c.t, part, with))
@@ -271,8 +270,8 @@ func (c *changer) exchangeBehind(ctx context.Context, part, with string, first f
 	}
 }
 
-// rename is the last step. A MySQL that was killed within it can refuse it for good, because the
-// description of the table in its own tablespace is missing: RENAME TABLE writes a new one.
+// rename is the last step. If MySQL is killed during it, its repetition may fail forever, because
+// the table's tablespace lacks the table's description. RENAME TABLE writes a new description.
 func (c *changer) rename(ctx context.Context, s engine.Replace) {
 	c.run(ctx, c.renameOut(s))
 	if c.failed(errNoDescription) {
@@ -281,13 +280,13 @@ func (c *changer) rename(ctx context.Context, s engine.Replace) {
 	}
 }
 
-// renameOut renders the last step. No other session uses the table, so it needs no lock.
+// renameOut renders the last step. It needs no lock, because no other session uses the table.
 func (d partitioner) renameOut(s engine.Replace) string {
 	return "ALTER TABLE " + d.Quote(s.With) + " RENAME TO " + d.Quote(s.Out[len(s.Out)-1]) + ", COMMENT = ''"
 }
 
-// prepareOut creates, in MySQL, all but the last of the tables for old rows. It drops the last one,
-// and in MariaDB every one, if it is empty; the last one must be.
+// prepareOut prepares the tables for old rows. In MySQL, it creates all but the last, and drops the
+// last. In MariaDB, it drops all. It drops only empty tables, and the last one must be empty.
 func (c *changer) prepareOut(ctx context.Context, s engine.Replace) {
 	last := len(s.Out) - 1
 	for i, name := range s.Out {
@@ -299,7 +298,7 @@ func (c *changer) prepareOut(ctx context.Context, s engine.Replace) {
 	}
 }
 
-// absent drops a table if it is empty. Rows in it are an error if must is true.
+// absent drops a table if it is empty. If must is true, rows in the table are an error.
 func (c *changer) absent(ctx context.Context, name string, must bool) {
 	switch {
 	case !c.look(ctx, name).there:
@@ -310,16 +309,16 @@ func (c *changer) absent(ctx context.Context, name string, must bool) {
 	}
 }
 
-// replaced checks that a Replace whose replacement table doesn't exist is complete.
+// replaced checks that a Replace is complete whose replacement table no longer exists.
 func (c *changer) replaced(ctx context.Context, s engine.Replace) {
 	if c.layout(ctx).index(s.New) < 0 || !c.look(ctx, s.Out[len(s.Out)-1]).there {
 		c.fail(engine.Classed(engine.ErrNoTable, fmt.Errorf("table %s to replace it by does not exist", s.With)))
 	}
 }
 
-// identity returns what distinguishes a table's rows from others': their tablespace, which needs
-// the privilege PROCESS, else their number and checksum. It is of the same kind as like, unless
-// that is empty.
+// identity returns what distinguishes a table's rows from those of other tables: their tablespace,
+// which needs the privilege PROCESS, else their number and checksum. If like isn't empty, the
+// identity is of the same kind as like.
 func (c *changer) identity(ctx context.Context, name, like string) string {
 	if c.err == nil && (like == "" || strings.HasPrefix(like, "tablespace ")) {
 		space, err := c.db.sizer().tablespace(ctx, c.conn, name)
@@ -341,20 +340,21 @@ func (c *changer) identity(ctx context.Context, name, like string) string {
 	return fmt.Sprintf("%d rows %s", rows, hash)
 }
 
-// exchanged reports, by the table's comment, whether its rows are in the partition already.
+// exchanged reports, by the table's comment, whether its rows are already in the partition.
 func (c *changer) exchanged(ctx context.Context, s engine.Replace, comment string) bool {
 	before, marked := strings.CutPrefix(comment, exchangeMark)
 	if before = strings.TrimPrefix(before, ": "); marked && before != "" {
 		return c.identity(ctx, s.With, before) != before
 	}
-	// A mark of the statements that Render shows: rows of several partitions include the first ones'.
+	// The mark is one of the statements that Render shows, without an identity. With several
+	// partitions, the replacement rows include rows of the first ones.
 	last := s.Old[len(s.Old)-1]
 	early := fmt.Sprintf("%s WHERE %s < %s", c.Quote(s.With), c.Quote(c.t.By), c.words().Literal(c.t, last.From))
 	return marked && len(s.Old) > 1 && !c.filled(ctx, early)
 }
 
-// toReplace returns those of the partitions that still exist, at least one unless it fails, and the
-// tables for their rows.
+// toReplace returns those of the partitions that still exist, and the tables for their rows. Unless
+// it fails, it returns at least one partition.
 func (c *changer) toReplace(ctx context.Context, s engine.Replace) (have []rolling.Partition, out []string) {
 	for _, p := range c.layout(ctx).parts {
 		if p.To > s.New.From && p.To <= s.New.To {
@@ -384,10 +384,10 @@ func (c *changer) replacePlan(ctx context.Context, s engine.Replace) []string {
 	return append(c.takeOut(ctx, have[:last], out), c.exchange(c.t, have[last].Name, s.With))
 }
 
-// takeOut renders the statements that turn partitions into tables. In MySQL the rows are exchanged
-// with empty tables, and the partitions dropped in one statement: each one blocks other sessions
-// while the server writes its catalog. Rows that came between the exchange of their partition and
-// this attempt are ErrWritten.
+// takeOut renders the statements that turn partitions into tables. In MySQL, it exchanges the rows
+// with empty tables, and drops the partitions in one statement, because each DROP blocks other
+// sessions while the server writes its catalog. It fails with ErrWritten if a partition got rows
+// after an earlier attempt exchanged it.
 func (c *changer) takeOut(ctx context.Context, have []rolling.Partition, out []string) (statements []string) {
 	for i, p := range have {
 		if c.mariadb {
@@ -423,8 +423,8 @@ func (d partitioner) convert(t *engine.Table, p rolling.Partition, table string)
 	return fmt.Sprintf("ALTER TABLE %s CONVERT PARTITION %s TO TABLE %s", d.Quote(t.Name), d.Quote(p.Name), d.Quote(table))
 }
 
-// replaceRows replaces the rows in one transaction, and then merges several partitions into one,
-// which copies their rows under a lock.
+// replaceRows replaces the rows in one transaction. If there are several partitions, it then merges
+// them into one, which copies their rows under a lock.
 func (c *changer) replaceRows(ctx context.Context, s engine.Replace) {
 	have, out := c.toReplace(ctx, s)
 	with, left := c.look(ctx, s.With), c.filled(ctx, c.Quote(s.With))
@@ -453,7 +453,8 @@ func (c *changer) replaceRows(ctx context.Context, s engine.Replace) {
 	c.run(ctx, q...)
 }
 
-// joined renders the end of a Replace by moving rows: one partition, and no table.
+// joined renders the end of a Replace by moving rows: it merges the partitions, and drops the
+// table.
 func (d partitioner) joined(s engine.Replace, have []rolling.Partition) ([]string, error) {
 	drop, n := "DROP TABLE "+d.Quote(s.With), len(have)
 	if n == 1 {
@@ -476,7 +477,7 @@ func (d partitioner) replaceAll(s engine.Replace) ([]string, error) {
 	return slices.Concat(out, []string{d.mark(s.With, moveMark)}, d.moveLocked(locks, moves), end), err
 }
 
-// replace renders a Replace from its initial state, without the identity in the comment.
+// replace renders a Replace that no earlier attempt has begun. The comment lacks the identity.
 func (d partitioner) replace(s engine.Replace) ([]string, error) {
 	if err := checkReplace(s); err != nil {
 		return nil, fmt.Errorf("replace by partition %s of table %s: %w", s.New.Name, s.Table.Name, err)
