@@ -2,7 +2,7 @@ package mysqlwire
 
 import "encoding/binary"
 
-// Commands: first bytes of payloads from clients.
+// Commands: each is the first byte of a payload from a client.
 const (
 	ComQuit         = 0x01
 	ComInitDB       = 0x02
@@ -21,11 +21,11 @@ const (
 	ComBulkExecute  = 0xFA
 )
 
-// ExecutionFlags is the offset of the flags in COM_STMT_EXECUTE. The flag CursorReadOnly asks for a
-// cursor.
+// ExecutionFlags is the offset of the flags in COM_STMT_EXECUTE. CursorReadOnly is the flag that
+// asks for a cursor.
 const ExecutionFlags, CursorReadOnly = 5, 1
 
-// OfStatement reports commands that have the id of a prepared statement: see StatementID.
+// OfStatement reports whether a command has the id of a prepared statement: see StatementID.
 func OfStatement(command byte) bool {
 	switch command {
 	case ComStmtExecute, ComBulkExecute, ComStmtLongData, ComStmtClose, ComStmtReset, ComStmtFetch:
@@ -34,7 +34,7 @@ func OfStatement(command byte) bool {
 	return false
 }
 
-// StatementID reads the id of a prepared statement from a command; 0 if it is incomplete.
+// StatementID reads the id of a prepared statement from a command; 0 if the command is incomplete.
 func StatementID(p []byte) uint32 {
 	if len(p) < 5 {
 		return 0

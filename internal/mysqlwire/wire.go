@@ -1,9 +1,9 @@
-// Package mysqlwire has the packets of the protocol of MariaDB and MySQL, as both ends of a
-// connection need them: headers, length-encoded values, the answers OK, EOF and ERR, and
-// definitions of columns. It reads and writes slices of bytes, and knows no connection.
+// Package mysqlwire has the packets of the protocol of MariaDB and MySQL, for both ends of a
+// connection: headers, length-encoded values, the answers OK, EOF and ERR, and definitions of
+// columns. It reads and writes slices of bytes, and uses no connection.
 //
 // https://mariadb.com/kb/en/clientserver-protocol/ and
-// https://dev.mysql.com/doc/dev/mysql-server/latest/PAGE_PROTOCOL.html define them.
+// https://dev.mysql.com/doc/dev/mysql-server/latest/PAGE_PROTOCOL.html define the packets.
 package mysqlwire
 
 import (
@@ -11,8 +11,8 @@ import (
 	"fmt"
 )
 
-// A packet has a header of four bytes: the length of its payload in three, and a sequence number. A
-// payload of MaxPayload bytes is continued by the next packet.
+// A packet's header has four bytes: three for the length of the payload, and a sequence number. A
+// payload of MaxPayload bytes continues in the next packet.
 const (
 	HeaderSize = 4
 	MaxPayload = 1<<24 - 1
@@ -26,9 +26,9 @@ const (
 	Error = 0xFF
 )
 
-// ClassicEOF is the length of an EOF packet. Unless CapDeprecateEOF was negotiated, the server
-// sends one after the columns and one after the rows. Otherwise an OK packet ends the rows, which
-// begins with EOF and is longer.
+// ClassicEOF is the length of an EOF packet. The server sends one after the columns and one after
+// the rows, unless CapDeprecateEOF was negotiated. Then an OK packet ends the rows; it begins with
+// EOF, but is longer.
 const ClassicEOF = 5
 
 // Capabilities, which client and server negotiate when they connect.
@@ -45,7 +45,7 @@ const (
 	CapOptionalMeta  = 1 << 25
 	CapZstd          = 1 << 26
 	CapAttributes    = 1 << 27 // COM_QUERY has parameters before its text
-	// MariaDB's own, in a field of their own.
+	// MariaDB's own capabilities, in a separate field.
 	CapCacheMeta uint32 = 1 << 4 // a count of columns says whether definitions follow
 )
 
@@ -63,11 +63,11 @@ func Length(header []byte) int {
 	return int(header[0]) | int(header[1])<<8 | int(header[2])<<16
 }
 
-// Begin appends a packet's header, to be completed by End.
+// Begin appends a packet's header, which End completes.
 func Begin(to []byte, seq byte) []byte { return append(to, 0, 0, 0, seq) }
 
 // End completes the packet whose header is at start, and returns the sequence number of the next
-// one. It divides a packet that is longer than MaxPayload.
+// packet. It divides a packet whose payload is longer than MaxPayload.
 func End(to []byte, start int) (_ []byte, seq byte) {
 	seq = to[start+3]
 	for {
@@ -97,8 +97,8 @@ func AppendInt(to []byte, n uint64) []byte {
 	return binary.LittleEndian.AppendUint64(append(to, 0xFE), n)
 }
 
-// Int reads a length-encoded integer, and returns the bytes after it. ok is false if it is NULL or
-// p is too short.
+// Int reads a length-encoded integer, and returns the bytes after it. ok is false if the integer is
+// NULL or p is too short.
 func Int(p []byte) (n uint64, rest []byte, ok bool) {
 	if len(p) == 0 || p[0] == 0xFB || p[0] == 0xFF {
 		return 0, p, false
@@ -134,7 +134,7 @@ type Done struct {
 }
 
 // ReadDone reads the payload of an OK packet, or of an EOF packet of either form. ok is false if
-// the payload has no number of rows.
+// the payload lacks the number of rows.
 func ReadDone(p []byte) (d Done, ok bool) {
 	if len(p) == ClassicEOF && p[0] == EOF {
 		return Done{Warnings: binary.LittleEndian.Uint16(p[1:]), Status: binary.LittleEndian.Uint16(p[3:]), Complete: true}, true
@@ -155,7 +155,7 @@ func ReadDone(p []byte) (d Done, ok bool) {
 	return d, true
 }
 
-// A ServerError is an error in the form of the protocol.
+// A ServerError is an error as the protocol transmits it.
 type ServerError struct {
 	Code  uint16
 	State string // SQLSTATE, "" if the server gave none
@@ -175,7 +175,7 @@ func (e *ServerError) Packet(seq byte) []byte {
 	return p
 }
 
-// ReadError reads the payload of an ERR packet; nil if it is none.
+// ReadError reads the payload of an ERR packet; nil if p isn't one.
 func ReadError(p []byte) *ServerError {
 	if len(p) < 3 || p[0] != Error {
 		return nil
@@ -187,7 +187,7 @@ func ReadError(p []byte) *ServerError {
 	return e
 }
 
-// A Column is a definition of a column.
+// A Column is the definition of a column.
 type Column struct {
 	Name           string
 	Computed       bool // of an expression, not of a table
@@ -196,7 +196,7 @@ type Column struct {
 	Type, Decimals byte
 }
 
-// ReadColumn reads a definition of a column; ok is false if it is none.
+// ReadColumn reads the definition of a column; ok is false if p isn't one.
 func ReadColumn(p []byte) (c Column, ok bool) {
 	var s []byte
 	for i := range 6 { // catalog, database, table and its own name, column and its own name

@@ -1,6 +1,6 @@
 package sqltext
 
-// Syntax is the lexical rules of a server's statements. The zero value is standard SQL: 'text'
+// Syntax has the lexical rules for a server's statements. The zero value is standard SQL: 'text'
 // with doubled quotes, "identifier", -- comment, /* comment */.
 type Syntax struct {
 	Backslash          bool // \ escapes within strings

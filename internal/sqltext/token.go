@@ -1,7 +1,7 @@
 // Package sqltext reads the tokens of SQL by the lexical rules of a server, and knows its keywords.
 //
-// Its users are the parser of queries, the sessions of serve, and the reader of a declaration's
-// CREATE TABLE. Dumps are streams with values of any length, which ingest/format reads itself.
+// It is used by the parser of queries, the sessions of serve, and the reader of a declaration's
+// CREATE TABLE. Dumps are streams with values of any length; ingest/format reads them itself.
 //
 // In: a text and its Syntax. Out: Tokens, or an Error with its place.
 package sqltext
@@ -33,34 +33,34 @@ const (
 // A Span is a part of the text, in bytes: it includes From and excludes To.
 type Span struct{ From, To int }
 
-// Of returns the part of the text that a span is.
+// Of returns the span's part of the text.
 func (s Span) Of(text string) string { return text[s.From:s.To] }
 
-// A Token is a lexical element of a statement. White space and comments are none.
+// A Token is a lexical element of a statement. White space and comments are no tokens.
 type Token struct {
 	Span
 	Kind TokenKind
-	// Word is the text of an Operator, and of a Word that the parser knows as a keyword in upper
-	// case; otherwise "".
+	// Word is the text of an Operator. For a Word that the parser knows as a keyword, it is the
+	// keyword in upper case. Otherwise it is "".
 	Word string
 }
 
-// Is reports whether a token is this keyword or operator.
+// Is reports whether a token is the given keyword or operator.
 func (t Token) Is(word string) bool {
 	return t.Word == word && (t.Kind == Word || t.Kind == Operator)
 }
 
-// IsOne reports whether a token is one of these keywords or operators.
+// IsOne reports whether a token is one of the given keywords or operators.
 func (t Token) IsOne(words ...string) bool {
 	return t.Word != "" && slices.Contains(words, t.Word)
 }
 
-// An Error says why a text isn't parsed.
+// An Error says why a text can't be parsed.
 type Error struct {
-	// Reason is the cause in a few words: "MATCH ... AGAINST".
+	// Reason is the cause in a few words, such as "MATCH ... AGAINST".
 	Reason string
-	// Line and Column are its place, from 1; the column is in characters. At is the same in bytes,
-	// from 0.
+	// Line and Column are the place of the error, counted from 1, the column in characters. At is the
+	// place in bytes, counted from 0.
 	Line, Column, At int
 }
 
@@ -78,9 +78,9 @@ func ErrorAt(text string, at int, reason string) *Error {
 
 // A Scanner reads the tokens of a text one by one. It allocates nothing.
 //
-// The text is in UTF-8, or in another encoding in which each byte below 128 is a character of
-// ASCII, such as Latin 1. In GBK and Shift JIS, a character may have the byte of a quote or a
-// backslash: the caller must not split or classify statements in these.
+// The text is in UTF-8, or in another encoding in which each byte below 128 is an ASCII character,
+// such as Latin 1. In GBK and Shift JIS, a byte of a character may look like a quote or a
+// backslash: the caller must not split or classify statements in these encodings.
 type Scanner struct {
 	text string
 	syn  Syntax
@@ -104,7 +104,7 @@ const (
 	charOpTail             // lets such an operator end in + or -
 )
 
-// chars has what each byte may be. Bytes from 128 belong to names.
+// chars has the classes to which each byte belongs. Bytes from 128 on belong to names.
 var chars = func() (t [256]uint8) {
 	for c := range t {
 		switch b := byte(c); {
@@ -125,11 +125,10 @@ var chars = func() (t [256]uint8) {
 	return t
 }()
 
-// Prefixed reports whether a string begins with a prefix, such as N'x'.
+// Prefixed reports whether a string has a prefix, as N'x' has.
 func Prefixed(text string) bool { return chars[text[0]]&charWord != 0 }
 
-// UserOperator reports whether an operator may be one that a user has defined, where a server lets
-// users define operators.
+// UserOperator reports whether a user may have defined an operator, on a server that permits this.
 func UserOperator(op string) bool { return chars[op[0]]&charOp != 0 }
 
 // is reports whether the byte at a place is of a class.
@@ -149,7 +148,7 @@ func (s *Scanner) fail(at int, reason string) (Token, error) {
 	return Token{}, ErrorAt(s.text, at, reason)
 }
 
-// Next returns the next token, one of kind End after the last.
+// Next returns the next token. After the last, it returns a token of kind End.
 func (s *Scanner) Next() (Token, error) {
 	t, err := s.next()
 	if err == nil {
@@ -158,7 +157,7 @@ func (s *Scanner) Next() (Token, error) {
 	return t, err
 }
 
-// token returns the token that ends before to.
+// token returns the token from s.at up to, but without, to.
 func (s *Scanner) token(kind TokenKind, to int) (Token, error) {
 	return Token{Span: Span{s.at, to}, Kind: kind}, nil
 }
@@ -211,7 +210,7 @@ func (s *Scanner) next() (Token, error) {
 	return s.operator()
 }
 
-// executable reports whether an executable comment begins.
+// executable reports whether an executable comment begins at a place.
 func (s *Scanner) executable(at int) bool {
 	return s.syn.ExecutableComments && (strings.HasPrefix(s.text[at:], "/*!") || strings.HasPrefix(s.text[at:], "/*M!"))
 }
@@ -230,7 +229,7 @@ func (s *Scanner) skip() error {
 				i = len(rest)
 			}
 			if cr := strings.IndexByte(rest[:i], '\r'); cr >= 0 && (cr < i-1 || i == len(rest)) {
-				// Some servers end the comment here and others do not.
+				// Some servers end the comment here, others don't.
 				return ErrorAt(s.text, s.at+cr, "a carriage return within a comment")
 			}
 			s.at += i
@@ -247,7 +246,7 @@ func (s *Scanner) skip() error {
 	return nil
 }
 
-// commentEnd returns the end of the comment that begins at a place, -1 if it has none.
+// commentEnd returns the end of the comment that begins at a place; -1 if the comment has no end.
 func (s *Scanner) commentEnd(at int) int {
 	depth := 1
 	for i := at + 2; i+1 < len(s.text); i++ {
@@ -265,8 +264,9 @@ func (s *Scanner) commentEnd(at int) int {
 	return -1
 }
 
-// executableComment returns an executable comment as one token. The server's version decides
-// whether its text is executed or skipped. It is an error if the end depends on that.
+// executableComment returns an executable comment as one token. The server's version determines
+// whether the server executes or skips the text. If the comment's end depends on that, it is an
+// error.
 func (s *Scanner) executableComment() (Token, error) {
 	begin := strings.IndexByte(s.text[s.at:], '!') + 1
 	n := strings.Index(s.text[s.at+begin:], "*/")
@@ -288,7 +288,7 @@ func (s *Scanner) executableComment() (Token, error) {
 	}
 }
 
-// quoted returns a text or a name in quotes, the first of which is at a place.
+// quoted returns a text or a name in quotes, which begins at a place with its first quote.
 func (s *Scanner) quoted(kind TokenKind, at int, backslash bool) (Token, error) {
 	quote := s.text[at]
 	for i := at + 1; i < len(s.text); i++ {
@@ -395,8 +395,8 @@ func (s *Scanner) Keyword() (Token, error) {
 }
 
 // prefix returns String if the word that ends before i is the prefix of a string, such as x of
-// x'00', and whether \ escapes in it. It returns Quoted for U&, whose escapes aren't read, and
-// otherwise Word.
+// x'00'; escapes says whether \ escapes in that string. It returns Quoted for U&, whose escapes
+// aren't read, and otherwise Word.
 func (s *Scanner) prefix(i int, next byte) (kind TokenKind, escapes bool) {
 	if i != s.at+1 {
 		return Word, false
@@ -432,8 +432,8 @@ func (s *Scanner) userVar() (Token, error) {
 	return s.token(UserVar, i)
 }
 
-// operators are the operators of more than one byte, longest first, of servers without operators of
-// users. On a server that lacks one of them, a statement with it is an error.
+// operators are the operators of more than one byte, longest first, on servers whose users can't
+// define operators. A server that lacks one of them reports an error for it.
 var operators = []string{"->>", "<=>", "->", "<<", ">>", "<=", ">=", "<>", "!=", "||", "&&", ":=", "=="}
 
 func (s *Scanner) operator() (Token, error) {
@@ -459,8 +459,9 @@ func (s *Scanner) operator() (Token, error) {
 	return t, nil
 }
 
-// userOperator returns the length of an operator on servers where users define them. It has all
-// operator characters up to a comment; but it ends in + or - only if it has one of ~!@#%^&|`?.
+// userOperator returns the length of an operator on servers whose users can define operators. The
+// operator has all operator characters up to a comment; but it ends in + or - only if it contains
+// one of ~!@#%^&|`?.
 func userOperator(rest string) int {
 	n := 0
 	tail := false

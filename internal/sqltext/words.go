@@ -5,10 +5,11 @@ import "strings"
 // A Keyword is a word with a meaning in SQL.
 type Keyword struct {
 	text string // in upper case, "" if it is none
-	// Reserved reports a word that is no name and no alias without quotes. Where a server permits it
-	// nevertheless, the query is run whole.
+	// Reserved reports a word that must be quoted to be a name or an alias. If a server accepts it
+	// without quotes, the query runs whole.
 	Reserved bool
-	// NotAlias reports a word that may follow an expression or a table: it is an alias only after AS.
+	// NotAlias reports a word that may follow an expression or a table, so that it is an alias only
+	// after AS.
 	NotAlias bool
 }
 
@@ -46,7 +47,7 @@ var words = func() map[string]Keyword {
 // longestWord is the length of the longest keyword.
 const longestWord = 20
 
-// LookUp returns the keyword that a word is, in any case; the zero Keyword if it is none.
+// LookUp returns the keyword for a word in any case; the zero Keyword if the word isn't one.
 func LookUp(s string) Keyword {
 	if len(s) > longestWord {
 		return Keyword{}

@@ -11,8 +11,8 @@ import (
 
 var _ engine.Rivaled = (*DB)(nil)
 
-// Rivals implements engine.Rivaled: the events of the database. An account sees those of databases
-// on which it has the privilege EVENT, and the bodies of its own routines.
+// Rivals implements engine.Rivaled with the events of the database. An account sees the events of
+// databases on which it has the privilege EVENT, and the bodies of its own routines.
 func (db *server) Rivals(ctx context.Context, table string) ([]engine.Rival, error) {
 	var jobs []engine.Job
 	err := engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
@@ -24,7 +24,7 @@ func (db *server) Rivals(ctx context.Context, table string) ([]engine.Rival, err
 		if at := strings.LastIndexByte(definer, '@'); at >= 0 {
 			user, host = definer[:at], definer[at+1:]
 		}
-		// Without its definer, the event would become that of the account.
+		// Without DEFINER, the event would get the account as its definer.
 		alter := fmt.Sprintf("ALTER DEFINER = %s@%s EVENT %s ", quoteText(user), quoteText(host), db.dialect.Quote(name))
 		j.Off, j.On = []string{alter + "DISABLE"}, []string{alter + "ENABLE"}
 		jobs = append(jobs, j)

@@ -13,9 +13,9 @@ import (
 )
 
 // SampleTable implements engine.TableSampler by ranges of the primary key, in whose order InnoDB
-// and MyRocks store rows. Of the statistics it reads the sizes of partitions, the number of values
-// in an index, and the histograms of columns, of which only the frequencies are kept. Statistics of
-// columns that the user may not read are left out.
+// and MyRocks store rows. From the server's statistics it reads the sizes of partitions, the number
+// of values in an index, and the frequencies in the histograms of columns. It omits statistics of
+// columns that the user may not read.
 func (db *DB) SampleTable(ctx context.Context, s *engine.Schema, columns []string, o engine.Sampling, fn func(block int, row []sql.NullString)) (*engine.TableSample, error) {
 	if len(s.PrimaryKey) == 0 {
 		return nil, engine.Hinted(engine.Classed(engine.ErrUnsupported, errors.New("it is a view, or a table without a primary key")), "a table with one, or [values] by hand")
@@ -74,8 +74,8 @@ func (db *DB) SampleTable(ctx context.Context, s *engine.Schema, columns []strin
 	return out, nil
 }
 
-// histogram returns the frequencies of a histogram in JSON: its buckets are a value and the
-// cumulated frequency, or two values, that frequency and the number of different values.
+// histogram returns the frequencies of a histogram in JSON. A bucket is a value and the cumulated
+// frequency, or two values, the cumulated frequency and the number of different values.
 func histogram(text string) (c engine.ColumnStatistics) {
 	var h struct {
 		Buckets [][]json.RawMessage `json:"buckets"`

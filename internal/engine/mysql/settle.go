@@ -16,15 +16,15 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// A hurry is a setting of InnoDB with which it writes back dirty pages immediately.
+// A hurry is a value of a setting that makes InnoDB write back dirty pages immediately.
 type hurry struct{ name, value string }
 
 func (h hurry) change() string  { return "SET GLOBAL " + h.name + " = " + h.value }
 func (h hurry) restore() string { return "SET GLOBAL " + h.name + " = ?" }
 
-// hurries returns the settings in the order in which they may be changed; they are restored in
-// reverse. The percentage of dirty pages from which InnoDB begins to write is at most the highest
-// one; on a private server, it also writes more than 200 pages a second.
+// hurries returns the settings in the order in which they may be changed; they are restored in the
+// reverse order, because the low-water mark of dirty pages can't exceed the maximum. On a server
+// that nobody else uses, InnoDB may also write more than 200 pages a second.
 func hurries(private bool) []hurry {
 	out := []hurry{{"innodb_max_dirty_pages_pct_lwm", "0"}, {"innodb_max_dirty_pages_pct", "0"}}
 	if private {
@@ -42,31 +42,31 @@ func settingsOf(hurries []hurry) string {
 	return "SELECT " + strings.Join(names, ", ")
 }
 
-// Figures up to these count as settled. InnoDB dirties some pages by itself. It
-// removes purged transactions from its history list only every 128 purges or so,
-// and an idle MySQL always keeps some hundreds of them.
+// Figures up to these values count as settled. InnoDB dirties some pages by itself. It removes
+// purged transactions from its history list only about every 128 purges, and an idle MySQL always
+// keeps some hundreds of transactions in it.
 const (
 	fewDirtyPages = 64
 	fewOldRows    = 1000
 )
 
-// settleStall is how long to wait for a figure to decrease further. The figure
-// increases while others write, and doesn't decrease while a transaction is open.
+// settleStall is how long to wait for a figure to decrease further. The figure increases while
+// others write, and stays the same while a transaction is open.
 const settleStall = 20 * time.Second
 
-// settlePause is the interval between two readings.
+// settlePause is the interval between two readings of a figure.
 const settlePause = 100 * time.Millisecond
 
-// A debt is a figure that Settle waits for: its query, the value that is small
-// enough, and the likely reason why it doesn't decrease.
+// A debt is a figure that Settle waits for: its query, the value at which it is small enough, and
+// the likely reason if it doesn't decrease.
 type debt struct {
 	what, query string
 	few         int64
 	hint        string
 }
 
-// debts returns the server's figures. InnoDB's old rows are first, because purging
-// them dirties pages.
+// debts returns the server's figures. The figure for InnoDB's old rows comes first, because purging
+// these rows dirties pages.
 func (d dialect) debts() []debt {
 	if d.rocksdb() {
 		return []debt{{
@@ -85,7 +85,7 @@ func (d dialect) debts() []debt {
 	return []debt{old, dirty}
 }
 
-// analyze renders the first statements: they read the tables and dirty a few pages.
+// analyze renders Settle's first statements, which read the tables and dirty a few pages.
 func (d dialect) analyze(s engine.Settle) []string {
 	var out []string
 	for _, t := range s.Tables {
@@ -94,7 +94,7 @@ func (d dialect) analyze(s engine.Settle) []string {
 	return out
 }
 
-// settle renders Settle. The queries are repeated until little work is left.
+// settle renders Settle. Its queries are repeated until little work is left.
 func (d dialect) settle(s engine.Settle) []string {
 	out := d.analyze(s)
 	set := hurries(s.Private)
@@ -120,7 +120,7 @@ type settler struct{ *server }
 
 func (db settler) Settle(ctx context.Context, s engine.Settle) (warnings []string, err error) {
 	for _, q := range db.dialect.analyze(s) {
-		// ANALYZE reports its outcome, also an error, as a row.
+		// ANALYZE reports its outcome, even an error, as a row.
 		if err := db.checkTable(ctx, q); err != nil {
 			return nil, err
 		}
@@ -134,7 +134,7 @@ func (db settler) Settle(ctx context.Context, s engine.Settle) (warnings []strin
 		}
 	} else {
 		restore, failed := db.writeDirty(ctx, hurries(s.Private))
-		// In any case, also if only one of the two was changed.
+		// Restore the settings even if only one of the two was changed.
 		defer func() { err = errors.Join(err, restore(ctx)) }()
 		if failed != nil {
 			if warnings, err = refusedAs("dirty pages are written later", hurries(false)[0].change(), failed); err != nil {
@@ -185,8 +185,8 @@ func refusedAs(what, q string, err error) (warnings []string, _ error) {
 // restoreWait limits the time to change settings, and to restore them after ctx has ended.
 const restoreWait = 10 * time.Second
 
-// writeDirty makes InnoDB write back every dirty page, and returns a function that
-// restores its settings. The caller must call it in any case.
+// writeDirty makes InnoDB write back every dirty page, and returns a function that restores
+// InnoDB's settings. The caller must call that function, even after an error.
 func (db settler) writeDirty(ctx context.Context, set []hurry) (restore func(context.Context) error, err error) {
 	old, to := make([]any, len(set)), make([]any, len(set)) // integers and fractions
 	for i := range old {
@@ -208,8 +208,8 @@ func (db settler) writeDirty(ctx context.Context, set []hurry) (restore func(con
 		}
 		return failed
 	}
-	// Not interrupted by the end of ctx: otherwise it would be unknown whether a
-	// setting has changed, and the server might change it later.
+	// The end of ctx doesn't interrupt the statement: nobody would know whether it had changed the
+	// setting, and the server might still change it later.
 	setting, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoreWait)
 	defer cancel()
 	for i, h := range set {
@@ -234,7 +234,8 @@ func (db settler) figure(ctx context.Context, q string) (n int64, err error) {
 	return n, cmp.Or(failed, err)
 }
 
-// await waits until a figure is small or stops decreasing; in the latter case it returns a note.
+// await waits until a figure is small enough, or stops decreasing. If it stops, await returns a
+// note.
 func (db settler) await(ctx context.Context, w debt) (note string, err error) {
 	least, since := int64(-1), time.Now()
 	for {

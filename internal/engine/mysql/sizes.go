@@ -19,8 +19,8 @@ type sizer struct{ *server }
 
 func (db *server) sizer() sizer { return sizer{db} }
 
-// PeriodSizes implements engine.Keeper. If InnoDB's files can be read, the sizes are
-// theirs, divided between data and indexes by the statistics, which may be outdated.
+// PeriodSizes implements engine.Keeper. If the account can read the sizes of InnoDB's files, it
+// takes those. It divides each between data and indexes by the statistics, which may be outdated.
 func (db sizer) PeriodSizes(ctx context.Context, t *engine.Table) (map[string]engine.PeriodSize, error) {
 	out, err := db.periodSizes(ctx, t)
 	return out, engine.About(ctx, err, "sizes of the periods of "+t.Name)
@@ -65,7 +65,7 @@ func (db sizer) periodSizes(ctx context.Context, t *engine.Table) (map[string]en
 	return out, nil
 }
 
-// indexPart divides bytes like data and indexes, and returns the part of the indexes.
+// indexPart divides bytes in the proportion of data to index, and returns the indexes' part.
 func indexPart(bytes, data, index int64) int64 {
 	if data+index <= 0 {
 		return 0
@@ -73,7 +73,7 @@ func indexPart(bytes, data, index int64) int64 {
 	return int64(float64(bytes) * float64(index) / float64(data+index))
 }
 
-// freshConn returns a connection that reads the statistics of now.
+// freshConn returns a connection that reads the present statistics, not cached ones.
 func (db *server) freshConn(ctx context.Context) (*sql.Conn, error) {
 	conn, err := db.pool.Conn(ctx)
 	if err != nil {
@@ -87,7 +87,8 @@ func (db *server) freshConn(ctx context.Context) (*sql.Conn, error) {
 	return conn, nil
 }
 
-// flushRocksDB brings MyRocks' statistics up to date. Without the privilege, they are outdated.
+// flushRocksDB brings MyRocks' statistics up to date. If the account lacks the privilege, they stay
+// outdated.
 func (db sizer) flushRocksDB(ctx context.Context, conn *sql.Conn) error {
 	if !db.dialect.rocksdb() {
 		return nil
@@ -105,8 +106,8 @@ func (db sizer) Spare(ctx context.Context, t *engine.Table) ([]string, error) {
 	return partitionNames(l.free()), err
 }
 
-// Outside counts the rows of a declared table before its first period, and between periods. The
-// servers store no lower bounds: see floorName and gapPrefix.
+// Outside counts the rows of a declared table before its first period and between its periods:
+// those in the floor and the gaps, see floorName and gapPrefix.
 func (db sizer) Outside(ctx context.Context, t *engine.Table) (n int64, err error) {
 	l, err := db.catalog().layout(ctx, db.pool, t)
 	if err != nil || len(l.free()) == 0 {
@@ -117,12 +118,12 @@ func (db sizer) Outside(ctx context.Context, t *engine.Table) (n int64, err erro
 	return n, engine.About(ctx, classify(err), "rows of "+t.Name+" outside of its periods")
 }
 
-// A tablespace is an InnoDB file: its id, its size in bytes, and that on disk without the holes of
-// compressed pages.
+// A tablespace is an InnoDB file: its id, its size in bytes, and its size on disk without the holes
+// of compressed pages.
 type tablespace struct{ id, file, allocated int64 }
 
-// fileName encodes an identifier as the names of files and of InnoDB do, but for letters beyond
-// ASCII: no tablespaces are found for these.
+// fileName encodes an identifier as InnoDB does in the names of files, except letters beyond ASCII:
+// tablespaces with such names are not found.
 func fileName(ident string) string {
 	var out strings.Builder
 	for _, r := range ident {
@@ -135,7 +136,7 @@ func fileName(ident string) string {
 	return out.String()
 }
 
-// files renders the query for the files of a table. database is an SQL expression.
+// files renders the query for the files of a table. database is an SQL expression for its name.
 func (d dialect) files(database, table string) string {
 	view := "INNODB_TABLESPACES"
 	if d.mariadb {
@@ -147,8 +148,8 @@ func (d dialect) files(database, table string) string {
 		view, database, quoteText(name), begin, begin)
 }
 
-// files returns the files of a table by the partition's fileKey, "" for a plain table. There are
-// none without the privilege PROCESS, or with another storage engine.
+// files returns the files of a table by the partition's fileKey, "" for a plain table. Without the
+// privilege PROCESS, or with another storage engine, it returns none.
 func (db sizer) files(ctx context.Context, from querent, table string) (map[string]tablespace, error) {
 	database := db.dialect.stored(fileName(db.config.DBName))
 	name := database + "/" + db.dialect.stored(fileName(table))
@@ -172,9 +173,9 @@ func (db sizer) files(ctx context.Context, from querent, table string) (map[stri
 	return out, err
 }
 
-// tablespace returns the number of the tablespace of this table alone, or 0 without one, or without
-// the privilege PROCESS. MySQL's list may lack it after a crash; the dictionary, which has it, is
-// slow.
+// tablespace returns the number of the tablespace that belongs to this table alone. It returns 0 if
+// there is none, or without the privilege PROCESS. After a crash, MySQL's list may lack it; the
+// dictionary has it, but is slow.
 func (db sizer) tablespace(ctx context.Context, from querent, table string) (space int64, err error) {
 	files, err := db.files(ctx, from, table)
 	if f, ok := files[""]; err != nil || ok && len(files) == 1 {
@@ -192,15 +193,15 @@ func (db sizer) tablespace(ctx context.Context, from querent, table string) (spa
 	return space, classify(err)
 }
 
-// fileKey returns a partition's key among files: servers differ in the case in
-// which they store its name.
+// fileKey returns a partition's key among files. It is in lower case, because servers differ in the
+// case of the names that they store.
 func fileKey(partition string) string { return strings.ToLower(fileName(partition)) }
 
-// mostAnalyzed is the largest number of partitions whose statistics a measurement
-// refreshes: for each, the server reads some twenty pages of each index, at random.
+// mostAnalyzed is the largest number of partitions whose statistics a measurement refreshes. For
+// each of them, the server reads some twenty random pages of each index.
 const mostAnalyzed = 4
 
-// A statistic is the server's statistics of a partition or a plain table.
+// A statistic has the server's statistics of a partition or of a plain table.
 type statistic struct {
 	rows, data, index int64
 	changed           int64 // the last write since the server opened the table, in Unix seconds
@@ -212,7 +213,8 @@ func (d dialect) statistics(table string) string {
 		"FROM information_schema.PARTITIONS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = " + quoteText(table)
 }
 
-// partitionStatistics returns the statistics by the partition's name, "" for a plain table.
+// partitionStatistics returns the statistics by the partition's name; a plain table's have the key
+// "".
 func (db sizer) partitionStatistics(ctx context.Context, from querent, table string) (map[string]statistic, error) {
 	out := map[string]statistic{}
 	err := engine.Each(ctx, db, from, func(r *sql.Rows) error {
@@ -236,8 +238,8 @@ func (d dialect) analyzeSome(table string, partitions []string) string {
 	return fmt.Sprintf("ALTER TABLE %s ANALYZE PARTITION %s", d.Quote(table), d.list(partitions))
 }
 
-// measure renders Measure. Only the server knows which partitions will be analyzed,
-// so ANALYZE is rendered for a plain table only.
+// measure renders Measure. It renders ANALYZE only for a plain table, because only the server knows
+// which partitions will be analyzed.
 func (d dialect) measure(t *engine.Table) []string {
 	out := d.fresh()
 	if d.rocksdb() {
@@ -250,10 +252,10 @@ func (d dialect) measure(t *engine.Table) []string {
 	return out
 }
 
-// Sizes implements engine.Catalog. InnoDB updates statistics some ten seconds after a tenth of a
-// partition has changed, so that only those written to last are refreshed, and the size of the file
-// counts where statistics are nearly empty (STATS_AUTO_RECALC=0). Without files of its own that can
-// be read, all statistics of a table are refreshed.
+// Sizes implements engine.Catalog. InnoDB updates a partition's statistics some ten seconds after a
+// tenth of its rows has changed. So Sizes refreshes only those of the partitions written to last,
+// and takes the file's size where statistics are nearly empty (STATS_AUTO_RECALC=0). If the table
+// has no files of its own, or they can't be read, it refreshes all statistics.
 func (db catalog) Sizes(ctx context.Context, t *engine.Table) (engine.Sizes, error) {
 	fail := func(err error) (engine.Sizes, error) {
 		return engine.Sizes{}, fmt.Errorf("measure table %s: %w", t.Name, err)
@@ -290,7 +292,7 @@ func (db catalog) Sizes(ctx context.Context, t *engine.Table) (engine.Sizes, err
 	return sizesOf(stats, files), nil
 }
 
-// analyzed measures by the statistics alone, after refreshing all of them.
+// analyzed refreshes all statistics, and measures only by them.
 func (db catalog) analyzed(ctx context.Context, conn *sql.Conn, t *engine.Table) (engine.Sizes, error) {
 	d := db.dialect
 	if err := db.sizer().flushRocksDB(ctx, conn); err != nil {
@@ -319,9 +321,9 @@ func lastChanged(stats map[string]statistic) []string {
 	return out[:min(len(out), mostAnalyzed)]
 }
 
-// sizesOf adds up the partitions' sizes by their statistics. Where these have less than a tenth of
-// the file's size, they are outdated: the file counts, divided into data and indexes like the
-// others.
+// sizesOf adds up the partitions' sizes by their statistics. If the statistics give less than a
+// tenth of the file's size, they are outdated: sizesOf takes the file's size, and divides it into
+// data and indexes in the proportion of the other partitions.
 func sizesOf(stats map[string]statistic, files map[string]tablespace) engine.Sizes {
 	var known engine.Sizes
 	var rest int64
@@ -344,9 +346,9 @@ func (db sizer) Named(ctx context.Context, prefix string) ([]string, error) {
 	return out, engine.About(ctx, err, "list tables")
 }
 
-// Footprint implements engine.Sizer, by the leaf pages in InnoDB's persistent statistics. Without
-// them, it takes DATA_LENGTH and INDEX_LENGTH, which count whole extents: megabytes for a small
-// table.
+// Footprint implements engine.Sizer by the leaf pages in InnoDB's persistent statistics. Without
+// these statistics, it takes DATA_LENGTH and INDEX_LENGTH. They count whole extents, which are
+// megabytes even for a small table.
 func (db sizer) Footprint(ctx context.Context, table string) (*engine.Footprint, error) {
 	schema, err := db.catalog().Describe(ctx, table)
 	if err != nil {
@@ -363,10 +365,10 @@ func (db sizer) Footprint(ctx context.Context, table string) (*engine.Footprint,
 	switch {
 	case err != nil: // it remains unknown
 	case db.dialect.mariadb:
-		// The part of the file beyond its pages in use is a hole, too.
+		// The part of the file after its used pages is a hole, too.
 		f.Saved = max(f.Total()-disk.allocated, 0)
 	default:
-		// MySQL allocates that part. A page uses at least one of its four blocks.
+		// MySQL allocates the part after the used pages. A page uses at least one of its four blocks.
 		f.Saved = min(max(disk.file-disk.allocated, 0), f.Total()*3/4)
 	}
 	f.Spare = max(disk.allocated-f.Total(), 0)
@@ -384,8 +386,8 @@ func (db sizer) Estimate(ctx context.Context, table string) (*engine.Footprint, 
 	})
 }
 
-// known returns the footprint by the statistics of InnoDB or, if there are none or they can't be
-// read, by sizes.
+// known returns the footprint by InnoDB's statistics. If there are none, or they can't be read, it
+// returns the footprint by sizes.
 func (db sizer) known(ctx context.Context, schema *engine.Schema, sizes func() (engine.Sizes, error)) (*engine.Footprint, error) {
 	f := &engine.Footprint{Clustered: true, Saved: -1}
 	pages, err := db.leafPages(ctx, schema.Name)
@@ -410,8 +412,8 @@ func (db sizer) known(ctx context.Context, schema *engine.Schema, sizes func() (
 	return f, nil
 }
 
-// leafPages returns the size of the leaf pages of each index, in bytes. MariaDB counts
-// one leaf page for an index of less than 32 pages, of which one, the root, is no leaf.
+// leafPages returns the size of the leaf pages of each index, in bytes. For an index of less than
+// 32 pages, MariaDB counts one leaf page; in fact all pages but one, the root, are leaves.
 func (db sizer) leafPages(ctx context.Context, table string) (map[string]int64, error) {
 	out := map[string]int64{}
 	err := engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
@@ -429,8 +431,8 @@ func (db sizer) leafPages(ctx context.Context, table string) (map[string]int64, 
 	return out, err
 }
 
-// onDisk returns the table's file. Dirty pages are flushed first, because the holes of
-// page compression appear only when pages are written.
+// onDisk returns the table's file. It first flushes dirty pages, because the holes of page
+// compression appear only when pages are written.
 func (db sizer) onDisk(ctx context.Context, table string) (tablespace, error) {
 	conn, err := db.freshConn(ctx)
 	if err != nil {

@@ -13,18 +13,18 @@ import (
 	"unsafe"
 )
 
-// patience is the longest time for which a system call on a socket blocks before
-// the deadline is checked. It limits the delay of an interruption, and the time for
-// which Go's garbage collector may wait for the thread.
+// patience is the longest time for which a system call on a socket blocks before the deadline is
+// checked. An interruption may come that much later, and Go's garbage collector may wait for the
+// thread that long.
 const patience = 10 * time.Millisecond
 
-// A socket is a connection's network connection. It starts as an ordinary one;
-// block converts it to a file descriptor on which its goroutine's thread blocks
-// without notifying Go's scheduler: see docs/decisions/0002. The thread keeps its
-// processor while it waits, so a program with N blocking writers must raise GOMAXPROCS by N.
+// A socket is a connection's network connection. It starts as an ordinary one; block converts it to
+// a file descriptor. Waiting for the descriptor blocks the thread without notifying Go's scheduler:
+// see docs/decisions/0002. The thread keeps its processor while it waits, so that a program with N
+// blocking writers must raise GOMAXPROCS by N.
 //
-// Only one goroutine may read, write, block and close. Any goroutine may call
-// SetDeadline, but not concurrently with block.
+// Only one goroutine may read, write, block and close. Any goroutine may call SetDeadline, but not
+// concurrently with block.
 type socket struct {
 	net.Conn // until block is called
 	tap
@@ -34,8 +34,8 @@ type socket struct {
 	deadline atomic.Int64 // Unix nanoseconds; 0 is none
 }
 
-// block makes the connection blocking. A connection without a descriptor, such as
-// one inside TLS, is not changed.
+// block makes the connection blocking. It doesn't change a connection without a descriptor, such as
+// one inside TLS.
 func (s *socket) block() error {
 	if s.blocks {
 		return nil
@@ -48,7 +48,8 @@ func (s *socket) block() error {
 	if err != nil {
 		return err
 	}
-	// A duplicate that Go's poller doesn't watch: every answer of the server would wake the poller.
+	// Go's poller doesn't watch the duplicate: otherwise every answer of the server would wake the
+	// poller.
 	var dup uintptr
 	var errno syscall.Errno
 	if err := raw.Control(func(fd uintptr) {
@@ -109,7 +110,7 @@ func (s *socket) Write(p []byte) (int, error) {
 	return done, nil
 }
 
-// A pollfd is struct pollfd of poll(2), and pollIn its POLLIN.
+// A pollfd is struct pollfd of poll(2), pollIn is POLLIN.
 type pollfd struct {
 	fd              int32
 	events, revents int16
@@ -117,9 +118,9 @@ type pollfd struct {
 
 const pollIn = 1
 
-// await waits until data can be read. A read could block by itself, but on a Unix
-// socket it would be woken a second time for each statement, when the server reads
-// the statement from the socket's buffer.
+// await waits until data can be read. A blocking read would wait, too, but on a Unix socket it
+// would wake up twice for each statement: also when the server reads the statement from the
+// socket's buffer.
 func (s *socket) await() error {
 	fd := pollfd{fd: int32(s.fd), events: pollIn}
 	for {
@@ -138,8 +139,8 @@ func (s *socket) await() error {
 	}
 }
 
-// call repeats a system call until it succeeds or fails. It is a raw system call: the scheduler is
-// not notified, so it neither hands over the processor nor wakes a thread.
+// call repeats a system call until it succeeds or fails. It doesn't notify Go's scheduler, which
+// therefore neither hands over the processor nor wakes a thread.
 func (s *socket) call(name string, trap uintptr, p []byte) (int, error) {
 	for {
 		n, _, errno := syscall.RawSyscall(trap, uintptr(s.fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)))
@@ -156,7 +157,7 @@ func (s *socket) call(name string, trap uintptr, p []byte) (int, error) {
 	}
 }
 
-// pause is called when a wait returned without data: it fails if the deadline has passed.
+// pause is called after a wait without data. It fails if the deadline has passed.
 func (s *socket) pause() error {
 	if d := s.deadline.Load(); d != 0 && time.Now().UnixNano() >= d {
 		return os.ErrDeadlineExceeded
@@ -167,8 +168,8 @@ func (s *socket) pause() error {
 	return nil
 }
 
-// SetDeadline makes a waiting read or write fail after t, by up to patience later.
-// It is for interrupting: a call that doesn't have to wait succeeds.
+// SetDeadline makes a read or write that waits fail after t, up to patience later. It is for
+// interruptions: a call that doesn't have to wait succeeds.
 func (s *socket) SetDeadline(t time.Time) error {
 	if !s.blocks {
 		return s.Conn.SetDeadline(t)

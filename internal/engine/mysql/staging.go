@@ -11,10 +11,9 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// A staging fills a table that has its primary key alone, by LOAD DATA, and then adds the other
-// indexes in one statement, which sorts their entries. MariaDB's bulk path for empty tables
-// (unique_checks and foreign_key_checks off) isn't used, because it needs all rows in one
-// transaction.
+// A staging fills a table that has only its primary key, by LOAD DATA. Then it adds the other
+// indexes in one statement, which sorts their entries. It doesn't use MariaDB's bulk path for empty
+// tables (unique_checks and foreign_key_checks off), which needs all rows in one transaction.
 type staging struct {
 	engine.Link[*conn]
 	db       *server
@@ -28,8 +27,8 @@ type staging struct {
 	done     engine.Staged
 }
 
-// commitBytes is the size of a transaction: a commit of so many bytes costs next to
-// nothing, and rolling back does not take long.
+// commitBytes is the size of a transaction. A commit of so many bytes costs next to nothing, and a
+// rollback doesn't take long.
 const commitBytes = 16 << 20
 
 var _ engine.Stager = (*DB)(nil)
@@ -76,13 +75,13 @@ func (db *server) stage(ctx context.Context, t *engine.Table, o engine.StageOpti
 	return s, nil
 }
 
-// indexLine matches the definition of a secondary index in a line of SHOW CREATE TABLE,
-// whose columns begin with a quoted name.
+// indexLine matches the line of a secondary index in SHOW CREATE TABLE, if the list of its columns
+// begins with a quoted name.
 var indexLine = regexp.MustCompile("^  (UNIQUE )?KEY `(?:[^`]|``)*` \\(`((?:[^`]|``)*)`")
 
-// laterIndexes takes the secondary indexes out of a CREATE TABLE as the server shows it,
-// and returns the statement that adds them. Unique ones stay if rows must be skipped, and
-// so does one that an AUTO_INCREMENT column needs.
+// laterIndexes removes the secondary indexes from the result of SHOW CREATE TABLE, and returns the
+// statement that adds them. It keeps unique indexes if rows must be skipped, and an index that an
+// AUTO_INCREMENT column needs.
 func laterIndexes(create string, schema *engine.Schema, skip bool) (without, add string) {
 	lines := strings.Split(create, "\n")
 	kept := lines[:1:1]
@@ -152,7 +151,8 @@ func (s *staging) commit() error {
 	return s.Conn.runAll(commitStatement)
 }
 
-// send sends one statement with rows from row from on, and returns the first row after them.
+// send sends one statement with rows from row from on, and returns the row after the last it has
+// sent.
 func (s *staging) send(b *engine.Batch, from, rows int) (to int, affected, skipped int64, err error) {
 	to = from + min(rows-from, s.enc.rowLimit())
 	if s.loadable.fits(b, from, to) {

@@ -12,8 +12,8 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// refusingModes are those of sql_mode that refuse or replace values which a table may nevertheless
-// have: it was filled under another mode. EMPTY_STRING_IS_NULL also changes ”.
+// refusingModes are the modes in sql_mode that refuse or replace some values. A table may have such
+// values if it was filled in another mode. EMPTY_STRING_IS_NULL also changes ''.
 var refusingModes = []string{"STRICT_TRANS_TABLES", "STRICT_ALL_TABLES", "TRADITIONAL", "NO_ZERO_IN_DATE", "NO_ZERO_DATE",
 	"ERROR_FOR_DIVISION_BY_ZERO", "EMPTY_STRING_IS_NULL", "ALLOW_INVALID_DATES"}
 
@@ -33,8 +33,8 @@ func (db *reader) MergeState(st engine.State) engine.State {
 	return out
 }
 
-// TempTable implements engine.Reader with literals. A query with LIMIT 0 is optimized and not
-// executed.
+// TempTable implements engine.Reader with literals. The server optimizes a query with LIMIT 0, but
+// doesn't execute it.
 func (db *reader) TempTable(ctx context.Context, s *engine.Session, name, query string, cols []engine.ResultColumn) (*engine.TempTable, error) {
 	literals := make([]engine.Literal, len(cols))
 	for i, c := range cols {
@@ -47,12 +47,12 @@ func (db *reader) TempTable(ctx context.Context, s *engine.Session, name, query 
 		return nil, fmt.Errorf("create temporary table %s: %w", name, err)
 	}
 	quoted := dialect{}.Quote(name)
-	// It must not wait for a statement that waits for the pieces.
+	// It must not wait for a table's ALTER, which itself waits for the pieces.
 	if err := s.SetStates(ctx, waitForTables); err != nil {
 		return nil, fmt.Errorf("create temporary table %s: %w", name, err)
 	}
-	// Even if it reads no rows, MySQL locks the first one for REPEATABLE READ, and waits for whoever
-	// has changed it. This is about the next statement alone.
+	// With REPEATABLE READ, MySQL locks the first row of the query even if it reads no rows, and waits
+	// for a session that has changed that row. SET TRANSACTION applies only to the next statement.
 	if _, err := s.Exec(ctx, "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"); err != nil {
 		return nil, fmt.Errorf("create temporary table %s: %w", name, err)
 	}
@@ -77,11 +77,11 @@ func (db *reader) TempTable(ctx context.Context, s *engine.Session, name, query 
 	}, nil
 }
 
-// unlogged makes sure that the temporary tables of a session aren't written to the binary log,
-// which replicas execute: with the formats STATEMENT and MIXED, MariaDB's default, they are.
+// unlogged makes sure that a session's temporary tables aren't written to the binary log, which
+// replicas execute. The formats STATEMENT and MIXED, MariaDB's default, log them.
 func unlogged(ctx context.Context, s *engine.Session) error {
 	logged := false
-	// A version that doesn't have the format any more logs rows, and none of temporary tables.
+	// A version without the setting logs only rows, and no rows of temporary tables.
 	_ = s.Text(ctx, "SELECT 1 FROM DUAL WHERE @@GLOBAL.log_bin AND @@SESSION.sql_log_bin AND @@SESSION.binlog_format <> 'ROW' LIMIT 1", nil,
 		func([][]byte) error { logged = true; return nil })
 	if !logged || ctx.Err() != nil {
@@ -96,8 +96,8 @@ func unlogged(ctx context.Context, s *engine.Session) error {
 
 func noRow([][]byte) error { return nil }
 
-// literalOf returns what appends a value of a column, as the server wrote it, as a literal; or why
-// that would not be the same value.
+// literalOf returns a function that appends a column's value, in the server's text, as a literal.
+// If the literal could be another value, it returns the reason as refusal.
 func literalOf(c engine.ResultColumn) (literal engine.Literal, refusal string) {
 	switch {
 	case c.Native == "NULL":
@@ -130,7 +130,7 @@ func numericLiteral(b, text []byte) ([]byte, error) {
 	return append(b, text...), nil
 }
 
-// floatLiteral refuses -0, which as a literal is 0.
+// floatLiteral refuses -0, because the literal -0 is 0.
 func floatLiteral(b, text []byte) ([]byte, error) {
 	if string(text) == "-0" {
 		return b, errors.New("-0 would become 0")
@@ -138,8 +138,8 @@ func floatLiteral(b, text []byte) ([]byte, error) {
 	return numericLiteral(b, text)
 }
 
-// dateLiteral refuses dates with zeros, which a server compares in another way if the mode of the
-// session forbids them.
+// dateLiteral refuses dates with a zero month or day: if the session's mode forbids them, the
+// server compares their literals in another way.
 func dateLiteral(b, text []byte) ([]byte, error) {
 	if len(text) >= len("0000-00-00") && (string(text[5:7]) == "00" || string(text[8:10]) == "00") {
 		return b, fmt.Errorf("%s is a date with zeros, which some modes forbid", text)
@@ -153,7 +153,7 @@ func hexLiteral(b, text []byte) ([]byte, error) {
 	return append(b, '\''), nil
 }
 
-// quotedLiteral has the same meaning whether or not a backslash escapes.
+// quotedLiteral is a literal that doesn't depend on whether a backslash escapes.
 func quotedLiteral(b, text []byte) ([]byte, error) {
 	if bytes.IndexByte(text, '\\') >= 0 {
 		return hexLiteral(append(b, "_utf8mb4 "...), text)

@@ -6,8 +6,8 @@ import (
 	"github.com/rowmill/rowmill/internal/value"
 )
 
-// types are the types by the first word of their name in the catalog. The others are
-// value.Other: INET6, VECTOR.
+// types maps the first word of a type's name in the catalog to the type. All other types, such as
+// INET6 and VECTOR, are value.Other.
 var types = map[string]value.Type{
 	"tinyint":   {Kind: value.Int, Bits: 8},
 	"smallint":  {Kind: value.Int, Bits: 16},
@@ -37,7 +37,7 @@ var types = map[string]value.Type{
 
 var spatial = value.Type{Kind: value.Bytes, Logical: value.Spatial}
 
-// typeOf returns the type that the catalog writes so: "decimal(10,2) unsigned".
+// typeOf returns the type for the catalog's text, such as "decimal(10,2) unsigned".
 func typeOf(native string) value.Type {
 	n := value.ParseName(native)
 	t := types[n.First]
@@ -63,5 +63,5 @@ func typeOf(native string) value.Type {
 	return t
 }
 
-// typeName returns the first word of a type in upper case: DATETIME of "datetime(6)".
+// typeName returns the first word of a type in upper case: DATETIME for "datetime(6)".
 func typeName(native string) string { return strings.ToUpper(value.ParseName(native).First) }

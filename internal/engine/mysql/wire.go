@@ -19,7 +19,7 @@ func (db *server) Wire() engine.Wire {
 	case "preferred":
 		w.TLS = &tls.Config{InsecureSkipVerify: true}
 	default:
-		// Nobody listens on the way to this machine.
+		// Nobody can listen to a connection within this machine.
 		if db.config.Net == "unix" || host == "localhost" || ip != nil && ip.IsLoopback() {
 			w.TLS = &tls.Config{InsecureSkipVerify: true}
 		}

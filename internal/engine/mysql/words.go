@@ -24,8 +24,8 @@ func (d words) From(t *engine.Table, p rolling.Partition) string {
 	return d.Quote(t.Name) + " PARTITION (" + d.Quote(p.Name) + ")"
 }
 
-// Literal implements engine.Words. If the column holds integers, a position between two values is
-// rounded up, so that a condition on a half-open range matches the same rows.
+// Literal implements engine.Words. In an integer column, a position between two values is rounded
+// up, so that a condition on a half-open range still selects the same rows.
 func (d words) Literal(t *engine.Table, pos int64) string {
 	switch kindOf(t) {
 	case engine.ByInteger:
@@ -46,15 +46,15 @@ func (d words) Literal(t *engine.Table, pos int64) string {
 // zeroTime is the instant at position 0.
 const zeroTime = "TIMESTAMP'1970-01-01 00:00:00'"
 
-// The range of positions of a TIMESTAMP. Position 0 is its zero date: FROM_UNIXTIME(0)
-// is NULL in MariaDB from 11.7 on.
+// The range of positions of a TIMESTAMP. Position 0 is excluded: it is the zero date of TIMESTAMP,
+// and FROM_UNIXTIME(0) is NULL in MariaDB from 11.7 on.
 const (
 	firstTimestamp int64 = 1
 	lastTimestamp  int64 = 2147483647_000000
 )
 
-// Position implements engine.Words. A TIMESTAMP is converted independently of the
-// session's time zone: triggers and views run in the sessions of other programs.
+// Position implements engine.Words. It converts a TIMESTAMP independently of the session's time
+// zone, because triggers and views run in the sessions of other programs.
 func (d words) Position(t *engine.Table, expr string) string {
 	switch {
 	case t.CountsTime():
@@ -73,13 +73,13 @@ func (d words) FromPosition(t *engine.Table, expr string) string {
 	at := "TIMESTAMPADD(MICROSECOND, " + expr + ", " + zeroTime + ")"
 	switch {
 	case t.CountsTime():
-		// The operator / returns a decimal and rounds.
+		// Not the operator /, which returns a decimal and rounds.
 		return "((" + expr + ") DIV " + strconv.FormatInt(t.ByUnit(), 10) + ")"
 	case kindOf(t) == engine.ByInteger:
 		return "(" + expr + ")"
 	case kindOf(t) == engine.ByInstant:
-		// A position outside the range is clamped, because a comparison with NULL matches no row. It is
-		// multiplied, because the number of digits of a quotient depends on the session.
+		// A position outside the range is clamped, because a comparison with NULL selects no rows. It is
+		// multiplied by 0.000001, because the number of digits of a quotient depends on the session.
 		return fmt.Sprintf("FROM_UNIXTIME(LEAST(GREATEST(%s, %d), %d) * 0.000001)", expr, firstTimestamp, lastTimestamp)
 	case kindOf(t) == engine.ByDate:
 		return "DATE(" + at + ")"
@@ -93,8 +93,8 @@ func (d words) AsText(c engine.SchemaColumn) string {
 	case value.Text, value.Bytes:
 		return name
 	case value.Float:
-		// A FLOAT as text has six digits, as a DOUBLE of the same value all of them.
-		// MySQL 9.7 returns those only in JSON, elsewhere what fits in 22 characters.
+		// As text, a FLOAT has six digits; a DOUBLE of the same value has all digits. MySQL 9.7 returns
+		// all of them only in JSON, and elsewhere as many as fit in 22 characters.
 		if d.mariadb {
 			return "CONCAT(" + name + " * 1e0)"
 		}
@@ -111,9 +111,8 @@ func (d words) CreateTemplate(t *engine.Table, name string, o engine.Storage) []
 	return append(out, d.compress(name, o)...)
 }
 
-// compress renders the page compression of an empty InnoDB table. In MariaDB it can't
-// then be exchanged with a partition unless the whole table was created with
-// compression: see createDeclared.
+// compress renders the page compression of an empty InnoDB table. MariaDB can then exchange the
+// table only with a partition of a table that was created with compression: see createDeclared.
 func (d words) compress(name string, o engine.Storage) []string {
 	switch {
 	case !o.Compress || d.rocksdb() || d.mariadb && !o.Alone:
@@ -127,7 +126,7 @@ func (d words) compress(name string, o engine.Storage) []string {
 func (words) Text() string { return "LONGTEXT CHARACTER SET utf8mb4" }
 func (words) Blob() string { return "LONGBLOB" }
 
-// OwnTable implements engine.Words. The server's and database's defaults may not do.
+// OwnTable implements engine.Words. The defaults of the server and the database may be unsuitable.
 func (d words) OwnTable() string {
 	storage, collation := "InnoDB", "utf8mb4_bin"
 	if d.rocksdb() {
@@ -147,9 +146,9 @@ func (d words) Compact(table string) []string {
 	return []string{"ALTER TABLE " + d.Quote(table) + " FORCE"}
 }
 
-// kindOf returns the kind of t's column, which determines the partitioning expression and
-// the form of a bound: RANGE (c) of an integer, RANGE COLUMNS (c) of a DATETIME or DATE,
-// RANGE (UNIX_TIMESTAMP(c)), the only function allowed there, of a TIMESTAMP.
+// kindOf returns the kind of t's column, which determines the partitioning expression and the form
+// of a bound: RANGE (c) for an integer, RANGE COLUMNS (c) for a DATETIME or DATE, RANGE
+// (UNIX_TIMESTAMP(c)) for a TIMESTAMP, which allows no other function.
 func kindOf(t *engine.Table) engine.ByKind {
 	return t.ByKind(func(native string) engine.ByKind {
 		switch typeName(native) {
@@ -200,8 +199,8 @@ func datetimeText(pos int64) string {
 
 var _ engine.SumWords = words{}
 
-// SumType implements engine.SumWords. Like the server's own SUM, it has 22 digits
-// more than a value, up to the maximum of 65.
+// SumType implements engine.SumWords. Like the server's SUM, the type has 22 digits more than the
+// column's, but at most 65.
 func (words) SumType(c engine.SchemaColumn) string {
 	if c.Kind == value.Float {
 		return "DOUBLE"
@@ -211,7 +210,7 @@ func (words) SumType(c engine.SchemaColumn) string {
 
 func (words) Double() string { return "DOUBLE" }
 
-// AsDouble implements engine.SumWords. MySQL can cast to DOUBLE only since 8.0.17.
+// AsDouble implements engine.SumWords. MySQL before 8.0.17 can't cast to DOUBLE.
 func (words) AsDouble(expr string) string   { return "(" + expr + " + 0e0)" }
 func (words) Variance(expr string) string   { return "VAR_POP(" + expr + ")" }
 func (words) SquareRoot(expr string) string { return "SQRT(" + expr + ")" }
@@ -228,12 +227,12 @@ func (words) MonthStart(month string) string {
 // SkipLocked implements engine.SumWords. MariaDB supports it since 10.6.
 func (words) SkipLocked() string { return " FOR UPDATE SKIP LOCKED" }
 
-// InsertNew implements engine.SumWords. In the tables it is used for, of integers and
-// short names without partitions, IGNORE ignores only duplicate keys.
+// InsertNew implements engine.SumWords. It is used for tables without partitions, of integers and
+// short names, in which IGNORE ignores only duplicate keys.
 func (words) InsertNew() (begin, end string) { return "INSERT IGNORE", "" }
 func (words) OnKey([]string) string          { return " ON DUPLICATE KEY UPDATE " }
 
-// Sent implements engine.SumWords. MariaDB has no other form.
+// Sent implements engine.SumWords. MariaDB has only this form.
 func (d words) Sent(column string) string { return "VALUES(" + d.Quote(column) + ")" }
 
 // Temporary implements engine.SumWords. MyRocks has no temporary tables.
@@ -259,8 +258,8 @@ func (d words) ReplaceView(name, query string) []string {
 	return []string{"CREATE OR REPLACE VIEW " + d.Quote(name) + " AS\n" + query}
 }
 
-// Triggers implements engine.SumWords. The first row of a connection writes its note,
-// the others look it up, which locks it: consumers skip notes of open transactions.
+// Triggers implements engine.SumWords. A connection's first row writes its note. Further rows look
+// the note up, which locks it: consumers skip the notes of open transactions.
 func (d words) Triggers(t *engine.Table, _ []string, n engine.NoteRow) []engine.Trigger {
 	insert := func(row string) string {
 		return fmt.Sprintf("INSERT IGNORE INTO %s VALUES (%s, CONCAT('connection ', CONNECTION_ID()))",
@@ -277,8 +276,8 @@ func (d words) Triggers(t *engine.Table, _ []string, n engine.NoteRow) []engine.
 	return out
 }
 
-// trigger returns a row trigger with two alternative names of the same length, which is
-// limited to 64. MySQL can't replace a trigger, and MariaDB may lose it in a crash.
+// trigger returns a row trigger with two alternative names of the same length, at most 64. It needs
+// both, because MySQL can't replace a trigger, and MariaDB may lose it in a crash.
 func (d words) trigger(t *engine.Table, name, when, body string) engine.Trigger {
 	named := func(name string) engine.Trigger {
 		return engine.Trigger{
@@ -292,13 +291,13 @@ func (d words) trigger(t *engine.Table, name, when, body string) engine.Trigger 
 	return out
 }
 
-// unquoted removes quotes and backslashes from literals: MySQL's catalog shows the
-// unescaped characters.
+// unquoted removes quotes and backslashes from literals, because MySQL's catalog shows the
+// characters without their escapes.
 var unquoted = strings.NewReplacer("'", "", `\`, "")
 
-// HaveTriggers implements engine.SumWords. CHAR(39) and CHAR(92) are a quote and a
-// backslash under any sql_mode. MariaDB opens the tables of every database unless
-// EVENT_OBJECT_SCHEMA is given; with EVENT_OBJECT_TABLE it opens only one.
+// HaveTriggers implements engine.SumWords. CHAR(39) and CHAR(92) are a quote and a backslash in any
+// sql_mode. Without EVENT_OBJECT_SCHEMA, MariaDB would open the tables of every database; with
+// EVENT_OBJECT_TABLE it opens only one.
 func (words) HaveTriggers(table string) string {
 	q := "SELECT TRIGGER_NAME, EVENT_OBJECT_TABLE, REPLACE(REPLACE(ACTION_STATEMENT, CHAR(39), ''), CHAR(92), '') " +
 		"FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = DATABASE() AND EVENT_OBJECT_SCHEMA = DATABASE()"
@@ -317,16 +316,16 @@ func (d words) Refuse(t *engine.Table, _ []string, boundary string) []engine.Tri
 // hashOf renders the hash of an expression, in hexadecimal digits.
 func hashOf(expr string) string { return "SHA2(" + expr + ", 256)" }
 
-// RowHash implements engine.Words: the sum of the first 64 bits of each row's hash. The length
-// precedes each value but NULL, so that different rows have different texts.
+// RowHash implements engine.Words: the sum of the first 64 bits of each row's hash. Each value
+// except NULL is preceded by its length, so that different rows have different texts.
 func (d words) RowHash(cols []engine.SchemaColumn) string {
 	values := make([]string, len(cols))
 	for i, c := range cols {
 		v := d.Quote(c.Name)
 		switch {
 		case c.Kind == value.Float:
-			// All digits, as in AsText, the same for both zeros. NULL becomes a text that differs from every
-			// number.
+			// All digits, as in AsText, and the same text for 0 and -0. NULL becomes a text that no number
+			// has.
 			v = "JSON_ARRAY(" + v + " + 0e0)"
 		case c.Kind == value.Decimal || c.Kind == value.Other || c.Logical == value.JSON:
 			v = "CAST(" + v + " AS CHAR)"
@@ -349,8 +348,8 @@ func sumOfHashes(row string) string {
 	return "CONCAT('sha2:', CAST(COALESCE(SUM(CAST(CONV(LEFT(" + hashOf(row) + ", 16), 16, 10) AS UNSIGNED)), 0) AS CHAR))"
 }
 
-// MatchHash implements engine.Words, in half the time of RowHash: only texts have their length, and
-// what is NULL stands in front. 01#7#5#hello is a row of 7, NULL and 'hello'.
+// MatchHash implements engine.Words in half of RowHash's time: only texts are preceded by their
+// length, and the NULLs are listed first. 01#7#5#hello is a row of 7, NULL and 'hello'.
 func (d words) MatchHash(cols []engine.SchemaColumn) string {
 	nulls, values := []string{"''"}, []string{"'#'"}
 	for _, c := range cols {

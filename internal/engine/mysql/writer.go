@@ -40,7 +40,7 @@ type writer struct {
 	source source // for the load method
 }
 
-// sources numbers the streams of all writers: the driver identifies them by name.
+// sources numbers the streams of all writers, because the driver identifies a stream by its name.
 var sources atomic.Int64
 
 func (db *server) Writer(ctx context.Context, t *engine.Table, m engine.Method) (engine.Writer, error) {
@@ -67,7 +67,7 @@ func (db *server) Writer(ctx context.Context, t *engine.Table, m engine.Method) 
 func (w *writer) dial(ctx context.Context) (*conn, error) {
 	w.stmts = map[int]driver.Stmt{}
 	return w.db.dialWith(ctx, inserting, func(c *conn) (err error) {
-		// Only warnings report rows that were skipped or values that were changed.
+		// The server reports skipped rows and changed values only by warnings.
 		if w.enc.ignore || w.method == engine.Load {
 			err = c.keepWarnings()
 			w.enc.warnings = c.warnings
@@ -94,12 +94,12 @@ func (w *writer) Write(ctx context.Context, b *engine.Batch) (engine.Ack, error)
 	return ack, nil
 }
 
-// smallBatch is the largest number of rows for which waiting for the answer costs at least as much
-// CPU time as encoding the statement: see socket.
+// smallBatch is the largest number of rows in a batch for which waiting for the answer costs at
+// least as much CPU time as encoding the statement: see socket.
 const smallBatch = 20
 
-// write sends a batch as one transaction. A single statement commits by itself, unless
-// it may have to be rolled back: see check.
+// write sends a batch as one transaction. A single statement commits by itself, unless the writer
+// may have to roll it back: see check.
 func (w *writer) write(b *engine.Batch) (engine.Ack, error) {
 	var ack engine.Ack
 	rows := b.Rows()
@@ -135,8 +135,8 @@ func (w *writer) write(b *engine.Batch) (engine.Ack, error) {
 	return ack, nil
 }
 
-// encode encodes the statement of the rows from row on, if it is of text, and returns
-// the first row after its own.
+// encode encodes the statement of the rows from row on, if it is a text statement. It returns the
+// first row that doesn't belong to the statement.
 func (w *writer) encode(b *engine.Batch, row int) (next int) {
 	to := b.Rows()
 	switch w.method {
@@ -151,7 +151,7 @@ func (w *writer) encode(b *engine.Batch, row int) (next int) {
 	return next
 }
 
-// send sends the statement of rows [from, to).
+// send sends the statement for rows [from, to).
 func (w *writer) send(b *engine.Batch, from, to int) (affected int64, err error) {
 	w.Conn.warned = -1 // the driver doesn't report it
 	var res driver.Result
@@ -173,8 +173,8 @@ func (w *writer) send(b *engine.Batch, from, to int) (affected int64, err error)
 	return res.RowsAffected()
 }
 
-// maxStatements is the number of prepared statements that a writer keeps, each for
-// a number of rows: the usual number, the rest of a batch, and a few more.
+// maxStatements is the number of prepared statements that a writer keeps. Each is for a number of
+// rows: the usual number, the rest of a batch, and a few more.
 const maxStatements = 4
 
 func (w *writer) sendPrepared(b *engine.Batch, from, to int) (driver.Result, error) {
@@ -189,8 +189,8 @@ func (w *writer) sendPrepared(b *engine.Batch, from, to int) (driver.Result, err
 }
 
 // check returns how many rows the last statement has skipped because their keys exist. It fails if
-// the server has skipped or changed a row for another reason, as LOAD DATA LOCAL, which implies
-// IGNORE, does with invalid values: then the batch must be rolled back.
+// the server has skipped or changed a row for another reason: LOAD DATA LOCAL implies IGNORE, and
+// does that with invalid values. Then the batch must be rolled back.
 func (w *writer) check(sent int, affected int64) (skipped int64, err error) {
 	switch {
 	case w.enc.ignore && sent == 1 && affected == 1:
@@ -219,21 +219,21 @@ func (c *conn) listWarnings(query string) ([]mysql.MySQLError, error) {
 	return out, err
 }
 
-// refused is the error for rows that a server did not accept unchanged.
+// refused is the error for rows that the server did not accept unchanged.
 func refused(what string, took int64, sent int, warnings []mysql.MySQLError) error {
 	err := fmt.Errorf("%s: the server took %d of %s", what, took, figure.Plural(sent, "row", "rows"))
 	if len(warnings) == 0 {
-		// Number 0 is not a server error number, but the type marks the connection as usable.
+		// The server has no error number 0, but the error's type marks the connection as usable.
 		warnings = []mysql.MySQLError{{Message: "none"}}
 	}
 	// The warning's number determines the error's class.
 	return fmt.Errorf("%w; its first warning: %w", err, &warnings[0])
 }
 
-// streamChunk is the number of bytes that a stream encodes ahead.
+// streamChunk is the number of bytes that a stream encodes before they are read.
 const streamChunk = 64 << 10
 
-// A stream is a batch in the format of LOAD DATA, encoded as it is read.
+// A stream is a batch in the format of LOAD DATA. It encodes rows when they are read.
 type stream struct {
 	enc   *encoder
 	batch *engine.Batch
@@ -256,7 +256,7 @@ func (s *stream) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// fill appends the next rows to dst, and nothing after the last one.
+// fill appends the next rows to dst. After the last row it appends nothing.
 func (s *stream) fill(dst []byte) []byte {
 	from := len(dst)
 	for ; s.row < s.to && len(dst)-from < streamChunk; s.row++ {
@@ -267,11 +267,12 @@ func (s *stream) fill(dst []byte) []byte {
 }
 
 // INSERT IGNORE also skips rows outside every partition, and adjusts invalid values, with warnings.
-// They are read if rows are missing, and always after a statement of several rows.
+// The writer reads the warnings if rows are missing, and always after a statement with several
+// rows.
 
 const (
-	// mostWarnings is the largest number of warnings that a session can keep, and
-	// so the largest number of rows in an INSERT IGNORE.
+	// mostWarnings is the largest number of warnings that a session can keep. So it is also the
+	// largest number of rows in an INSERT IGNORE.
 	mostWarnings    = 65535
 	allWarnings     = "SET SESSION max_error_count = 65535"
 	keptWarnings    = "SELECT @@SESSION.max_error_count"
@@ -280,8 +281,9 @@ const (
 	duplicateKey = 1062
 )
 
-// keepWarnings makes the server keep as many warnings as it can. In newer MySQL, accounts without a
-// privilege keep its default of 1024, and send at most as many rows in a statement.
+// keepWarnings makes the server keep as many warnings as it can. In newer MySQL, an account needs a
+// privilege for more than the default of 1024; without it, the account's statements have at most
+// 1024 rows.
 func (c *conn) keepWarnings() error {
 	_, err := c.run(allWarnings)
 	if err == nil {
@@ -311,7 +313,7 @@ func (e *encoder) rowLimit() int {
 	return math.MaxInt
 }
 
-// skipped is check for a statement of INSERT IGNORE.
+// skipped does the work of check for an INSERT IGNORE.
 func (c *conn) skipped(sent int, affected int64) (int64, error) {
 	missing := int64(sent) - affected
 	if missing == 0 && c.warned == 0 {
@@ -335,12 +337,12 @@ func (c *conn) skipped(sent int, affected int64) (int64, error) {
 	return missing, nil
 }
 
-// unexplained is the error for rows that no warning accounts for.
+// unexplained is the error for missing rows about which the server has not warned.
 func (c *conn) unexplained(sent int, affected, duplicates int64) error {
 	err := fmt.Errorf("insert ignore: the server took %d of %s and warned of %s", affected, figure.Plural(sent, "row", "rows"), figure.Plural(duplicates, "duplicate", "duplicates"))
 	if duplicates == int64(c.warnings) {
 		err = engine.Hinted(err, "smaller batches: the session keeps %d warnings", c.warnings)
 	}
-	// This is not a server error, but its type marks the connection as usable.
+	// It isn't a server's error, but its type marks the connection as usable.
 	return errors.Join(err, &mysql.MySQLError{Message: "duplicates that can't be counted"})
 }

@@ -88,7 +88,7 @@ func (db *DB) Apply(ctx context.Context, steps ...engine.Step) error {
 	return nil
 }
 
-// there returns an error unless a table exists; db.mu is held.
+// there returns an error if a table doesn't exist; the caller holds db.mu.
 func (db *DB) there(what string, t *engine.Table) error {
 	if _, ok := db.parts[t.Name]; !ok {
 		return engine.Classed(engine.ErrNoTable, fmt.Errorf("%s %s: no such table", what, t.Name))
@@ -113,7 +113,7 @@ func (db *DB) Querier(ctx context.Context) (engine.Querier, error) {
 // Settle implements engine.DB. It does nothing.
 func (db *DB) Settle(ctx context.Context, _ engine.Settle) ([]string, error) { return nil, ctx.Err() }
 
-// Scan implements engine.DB: no rows are stored.
+// Scan implements engine.DB. It fails, because the engine stores no rows.
 func (db *DB) Scan(context.Context, *engine.Table, *rolling.Partition, func(*engine.Batch) error) error {
 	return engine.Classed(engine.ErrUnsupported, fmt.Errorf("scan: the null engine stores nothing"))
 }
@@ -139,7 +139,7 @@ func (w *writer) Close() error                { return nil }
 // A querier finds nothing and removes nothing.
 type querier struct{ valid map[any]bool }
 
-// check validates a Find or a Delete once, as engines with prepared statements do.
+// check validates each Find or Delete once, as engines with prepared statements do.
 func (q *querier) check(s interface{ Validate() error }) error {
 	if q.valid[s] {
 		return nil
