@@ -13,7 +13,7 @@ import (
 )
 
 // refusingModes are the modes in sql_mode that refuse or replace some values. A table may have such
-// values if it was filled in another mode. EMPTY_STRING_IS_NULL also changes ''.
+// values if it was filled in another mode. EMPTY_STRING_IS_NULL also changes the empty text.
 var refusingModes = []string{"STRICT_TRANS_TABLES", "STRICT_ALL_TABLES", "TRADITIONAL", "NO_ZERO_IN_DATE", "NO_ZERO_DATE",
 	"ERROR_FOR_DIVISION_BY_ZERO", "EMPTY_STRING_IS_NULL", "ALLOW_INVALID_DATES"}
 
