@@ -119,8 +119,7 @@ type Capabilities struct {
 	NoZeroBytes  bool // a batch with a zero byte in a text is refused
 	// SharesSnapshots: several sessions can read one snapshot; see Session.Snapshot.
 	SharesSnapshots bool
-	// SnapshotCatalog: a transaction sees the catalog as of its snapshot, but reads the present
-	// tables.
+	// SnapshotCatalog: a transaction sees its snapshot's catalog, but reads the present tables.
 	SnapshotCatalog bool
 	Untyped         bool // a column accepts values outside its declared type
 	// Blocks: a writer or a querier may keep its thread while it waits. Callers raise

@@ -19,8 +19,7 @@ import (
 type Keeper interface {
 	DB
 	// SQL is a pool of connections for maintenance: UTC, strict, with limited waits for locks. Bind
-	// makes the placeholders of its statements. Drivers return times as text or as time.Time: see
-	// AsText.
+	// makes the placeholders of its statements. Times are read as text or time.Time: see AsText.
 	SQL() *sql.DB
 	Driver
 
@@ -34,8 +33,7 @@ type Keeper interface {
 
 	// Describe reads a table from the catalog, or returns ErrNoTable.
 	Describe(ctx context.Context, name string) (*Schema, error)
-	// PeriodSizes returns the (estimated) rows and the bytes of each partition, by the partition's
-	// name.
+	// PeriodSizes returns each partition's (estimated) rows and bytes, by the partition's name.
 	PeriodSizes(ctx context.Context, t *Table) (map[string]PeriodSize, error)
 	// Try is Apply with one attempt at each step: if it waits too long, it returns ErrLockTimeout.
 	// Detach, Attach and Replace may be repeated after a crash at any point.
@@ -100,8 +98,7 @@ type LocalFile interface {
 	// Stamp returns, without a connection, a text that changes with each change of the database. It
 	// returns "" if it can't read the file's state now.
 	Stamp() string
-	// Holder returns the process that holds the Lead lock called name, in the form of Process; "" if
-	// no process does.
+	// Holder returns the Process that holds the Lead lock called name; "" if nobody does.
 	Holder(name string) (string, error)
 }
 
@@ -117,8 +114,7 @@ func Process() string {
 // BoundConnections are enough for maintenance that works in turns, as maintain.Scheduler does.
 const BoundConnections = 8
 
-// A ClusterNode is a Keeper whose server may belong to a cluster in which every node accepts
-// writes.
+// A ClusterNode is a Keeper whose server may be in a cluster whose nodes all accept writes.
 type ClusterNode interface {
 	// LocalLocks returns ErrUnsupported, as Lead does, if a process on another node could take the
 	// same locks at the same time.
@@ -128,8 +124,7 @@ type ClusterNode interface {
 // A CrowdedError says that new periods would split a partition with so many rows that inserts would
 // have to wait for long while the rows are copied.
 type CrowdedError struct {
-	// Part is the partition. Rows is the range of its rows; empty if no row has a position of the
-	// grid.
+	// Part is the partition. Rows is the range of its rows; empty if none has a position of the grid.
 	Part rolling.Partition
 	Rows rolling.Period
 	Most int // rows that are copied
@@ -155,8 +150,7 @@ type Blocker struct {
 	User, Host string
 	// Age is the time since the transaction began.
 	Age time.Duration
-	// Statement is the connection's current or last statement, cut to some 200 characters; "" if the
-	// server doesn't show it.
+	// Statement is its current or last statement, if shown; cut to some 200 characters.
 	Statement string
 	// Own reports that the transaction is rowmill's maintenance, of any process, which ends by itself.
 	Own bool
@@ -173,8 +167,7 @@ func (b Blocker) String() string {
 
 // A Follower is a Keeper whose server may repeat the changes of another server, its source.
 type Follower interface {
-	// Standing returns which part of the replication has stopped, with its error; "" if all parts run,
-	// or the state is unknown.
+	// Standing says what has stopped, with its error; "" if all runs, or the state is unknown.
 	Standing(ctx context.Context) (why string, err error)
 }
 
@@ -247,8 +240,7 @@ func (s *Schema) Column(name string) *SchemaColumn {
 	return nil
 }
 
-// Find returns a column by the rules of SQL: the one with exactly this name, else one whose name
-// differs in case, else nil.
+// Find returns a column by its exact name, else by its name in any case, else nil.
 func (s *Schema) Find(name string) *SchemaColumn {
 	if c := s.Column(name); c != nil {
 		return c
@@ -312,8 +304,7 @@ func Quoted(d Dialect, cols []SchemaColumn, prefix string) string {
 	return strings.Join(out, ", ")
 }
 
-// EqualIn returns a condition that two rows, of aliases such as "o.", have equal values in the
-// columns.
+// EqualIn returns the condition that rows of aliases a and b, such as "o.", are equal in cols.
 func EqualIn(d Dialect, cols []SchemaColumn, a, b string) string {
 	parts := make([]string, len(cols))
 	for i, c := range cols {
@@ -334,8 +325,7 @@ func (s *Schema) Names() []string {
 // A ServerSession is one connection to a server.
 type ServerSession struct {
 	ID int64
-	// Database is the default database, State the server's word for what the session does. Statement
-	// is the current statement, or "".
+	// Database is the default one, State what the session does, Statement its current one or "".
 	Database, State, Statement string
 }
 

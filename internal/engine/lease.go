@@ -17,8 +17,7 @@ type LockWords struct {
 	// Open, unless nil, is called before the first lock of a session. It returns an error if the
 	// session's locks would exclude nobody.
 	Open func(ctx context.Context) error
-	// Begin has statements for the session's settings. One may fail: the server may not have the
-	// setting.
+	// Begin has statements for the session's settings. One may fail if the server lacks the setting.
 	Begin []string
 	// ID is a query for the session's id.
 	ID string
@@ -102,8 +101,7 @@ func (x *Leases) Close() error {
 	return errors.Join(slices.DeleteFunc(errs, func(err error) bool { return errors.Is(s.db.Classify(err), ErrConnectionLost) })...)
 }
 
-// Take takes the lock called name in the session. If there is none, it opens one on a connection of
-// a pool.
+// Take takes the lock called name in the session. If there is no session, Take opens one.
 func (x *Leases) Take(ctx context.Context, db Driver, pool *sql.DB, name string, w LockWords) (Lease, error) {
 	fail := func(err error) (Lease, error) { return nil, fmt.Errorf("take lock %s: %w", name, db.Classify(err)) }
 	if err := x.enter(ctx); err != nil {

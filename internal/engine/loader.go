@@ -21,8 +21,7 @@ type Loader interface {
 	// time.
 	Begin(ctx context.Context) error
 	// Insert inserts rows [from, to) of b into t, whose columns are those of b in order; the server's
-	// table may have more columns. t must not change, because the loader caches statements by its
-	// address.
+	// table may have more columns. t must not change, because statements are cached by its address.
 	//
 	// After an ErrRefused the transaction continues without these rows. After any other error the
 	// transaction has ended: see Retryable and Reset.
@@ -97,8 +96,7 @@ type loader struct {
 	closed bool
 }
 
-// call runs fn. open says whether fn needs an open transaction. A call that fails ends the
-// transaction.
+// call runs fn, which needs an open transaction if open is true. A failure ends the transaction.
 func (l *loader) call(ctx context.Context, open bool, fn func() error) error {
 	if l.closed {
 		return errors.New("the loader is closed")

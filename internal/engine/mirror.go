@@ -18,9 +18,8 @@ type Exec interface {
 }
 
 // A Mirror keeps a table, the target, equal to another table, the source, which clients change.
-// Triggers write the keys of changed rows into a log. A replay of the log copies the present values
-// of these rows. In the cut-over the target takes the name of the source. One of the two tables is
-// rolling.
+// Triggers write the keys of changed rows into a log. A replay of the log copies these rows'
+// present values. In the cut-over the target takes the source's name. One of the tables is rolling.
 type Mirror struct {
 	DB Keeper
 	// Table is the rolling table, under the name that both tables have in turn.
@@ -55,9 +54,8 @@ type Predicate struct {
 // LateReason is stored with each row of the table for late rows.
 const LateReason = "outside of every period, when the table was adopted"
 
-// Mirroring is an engine's part of a Mirror. Mirror itself has defaults for some of its methods.
-// Methods that return SQL text return the statements that the other methods, or the caller,
-// execute.
+// Mirroring is an engine's part of a Mirror. Mirror has defaults for some methods. Methods that
+// return SQL text return the statements that the other methods, or the caller, execute.
 type Mirroring interface {
 	// Attributes returns the query for a table's attributes: the fields of each, in order.
 	Attributes(table string) (query string, args []any)
@@ -176,8 +174,7 @@ type CutOver struct {
 	Point func(name string) error
 }
 
-// Finish does the cut-over in a transaction that holds the locks; names are the statements that
-// rename the tables.
+// Finish does the cut-over in a transaction that holds the locks; names renames the tables.
 func (c CutOver) Finish(ctx context.Context, tx *sql.Tx, names []string) error {
 	if err := c.Point("swap: locked"); err != nil {
 		return err
@@ -284,8 +281,7 @@ func (m *Mirror) LateTables(typeOf func(SchemaColumn) string) []string {
 	}
 }
 
-// LogValues returns the statement that writes one entry into the log for each prefix, such as
-// "NEW.".
+// LogValues returns the statement that logs one entry for each prefix, such as "NEW.".
 func (m *Mirror) LogValues(log string, prefixes ...string) string {
 	rows := make([]string, len(prefixes))
 	for i, p := range prefixes {
@@ -294,8 +290,7 @@ func (m *Mirror) LogValues(log string, prefixes ...string) string {
 	return "INSERT INTO " + log + " (" + m.List(m.Logged(), "") + ") VALUES " + strings.Join(rows, ", ")
 }
 
-// RenameStatements returns the statements that drop the triggers and rename both tables in a
-// transaction.
+// RenameStatements returns a transaction that drops the triggers and renames both tables.
 func (m *Mirror) RenameStatements(sql Mirroring) ([]string, error) {
 	out, _ := sql.DropTriggers(m.Source.Name)
 	for _, r := range []struct {

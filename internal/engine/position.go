@@ -68,8 +68,7 @@ func (t *Table) ParseBound(s string, unit int64) (int64, error) {
 	case "MAXVALUE", "infinity":
 		return ends.To, nil
 	}
-	// MySQL keeps '20240101' as written: in a time column, quoted digits are a date, not a number of
-	// units.
+	// MySQL keeps '20240101' as written: quoted digits in a time column are no number.
 	quotedTime := text != s && t.Grid.Axis() == rolling.Time && !t.CountsTime()
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil && !quotedTime {
 		switch {

@@ -11,9 +11,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A Presenter is a Keeper whose server, called the head, can present tables of other servers,
-// called its nodes, as one table. The nodes have the rows, in tables of the same name. The head has
-// no rows.
+// A Presenter is a Keeper whose server, the head, can present tables of other servers, the nodes,
+// as one table. The nodes have the rows, in tables of the same name; the head has none.
 type Presenter interface {
 	Keeper
 	// NodeOf computes, as the server does, the index of the node that has the rows with a key. The key

@@ -58,8 +58,7 @@ const (
 	Above                    // a > ?, of one column
 	Equal                    // a = ? AND b = ? AND ...
 	// Keyset is every row at or after a point of an index: (a = ? AND b >= ?) OR a > ?. On PostgreSQL
-	// and SQLite, it begins with a >= ? AND (Wording.Leading): without that, they would read the index
-	// from its start.
+	// and SQLite, it begins with a >= ? AND (Wording.Leading): else they would read the whole index.
 	Keyset
 	In // a IN (?, ...), of one column with Points values
 )
@@ -162,8 +161,7 @@ type Wording struct {
 	Leading bool // see Keyset
 }
 
-// Select returns the statement of a valid Find. from is the quoted table, with the index hint if
-// any.
+// Select returns the statement of a valid Find. from is the quoted table, with any hint.
 func (f *Find) Select(from string, w Wording) string {
 	columns := f.Columns
 	if len(columns) == 0 {

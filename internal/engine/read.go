@@ -10,8 +10,7 @@ import (
 )
 
 // A Reader is a Keeper on which package query can run one query in pieces, on several sessions. The
-// package splits the query and merges the answers; a Reader knows how its server differs from
-// others.
+// package splits the query and merges the answers; a Reader knows its server.
 type Reader interface {
 	Keeper
 	// Syntax returns the lexical rules of sessions with these settings, Semantics all other rules.
@@ -48,8 +47,7 @@ type Reader interface {
 	// is "" if they may not. lock permits a brief lock against writes. The error is ErrLockTimeout if
 	// OneSnapshot can't lock a table within WaitForTables.
 	OneSnapshot(ctx context.Context, sessions []*Session, tables []string, lock bool) (proof string, err error)
-	// Aggregate returns how an aggregate is computed from the values of the pieces, or false if it
-	// can't be.
+	// Aggregate returns how an aggregate is computed from pieces' values, or false if it can't be.
 	Aggregate(AggregateCall) (Recipe, bool)
 	// Bytes returns an expression over expr, a column's value. Its result differs for two values whose
 	// texts differ. Bytes returns "" if equal values always have the same text.
@@ -163,8 +161,7 @@ type ResultColumn struct {
 	Declared bool
 	// Carried: TempTable gets the texts of Reader.Carry for this column.
 	Carried bool
-	// Packet is the column's description in the server's protocol, for a front that speaks that
-	// protocol; it may be nil.
+	// Packet is the column's description in the server's protocol, for a front; it may be nil.
 	Packet []byte
 }
 
@@ -211,11 +208,9 @@ const (
 	// ClassFloat: binary fractions, whose sums depend on the order of addition. Different values may
 	// have the same text, so that they can't be keys; minima and maxima are exact.
 	ClassFloat
-	// ClassBytes: texts and bytes that are equal only if all bytes are, and are ordered by their
-	// bytes.
+	// ClassBytes: texts and bytes that are compared and ordered by their bytes.
 	ClassBytes
-	// ClassTime: dates, times and durations. Their texts have a fixed form, and are ordered by their
-	// bytes.
+	// ClassTime: dates, times and durations, whose texts have a fixed form and are ordered as bytes.
 	ClassTime
 	// ClassText: values that only the server can compare, such as texts with a collation. A column of
 	// the same type holds the values exactly.
@@ -224,14 +219,11 @@ const (
 
 // A QueryPlan is the server's plan for a query.
 type QueryPlan struct {
-	// Tables are the tables that the query reads, in the server's order; nil if the plan doesn't name
-	// them.
+	// Tables are the tables that are read, in the server's order; nil if the plan names none.
 	Tables []PlannedTable
-	// ByRelation: Tables lists every partition that the query reads, by a name that no other table
-	// has.
+	// ByRelation: Tables has every partition that is read, by a name that no other table has.
 	ByRelation bool
-	// Parallel is the number of processes that the server uses for the query, 1 if it doesn't
-	// parallelize.
+	// Parallel is the number of processes that the server uses for the query, at least 1.
 	Parallel int
 	// Rows is the estimated number of rows that the query reads; -1 is unknown.
 	Rows int64
@@ -301,8 +293,7 @@ type TableParts struct {
 	// Remote: the rows are on other servers. A query over several partitions may have a wrong answer
 	// although a query over each single partition has the right one.
 	Remote bool
-	// Rewritten: the table is a Remote table of a RemoteReader, and only RowsFrom reads its rows
-	// unchanged.
+	// Rewritten: a Remote table of a RemoteReader, whose rows only RowsFrom reads unchanged.
 	Rewritten bool
 }
 
@@ -390,8 +381,7 @@ type TablePart struct {
 	Outside bool
 	// Reordered: the partition's columns are in another order than the table's.
 	Reordered bool
-	// Renamed: the partition is a table of another server, where the table or a column has another
-	// name.
+	// Renamed: it is a table of another server, where the table or a column has another name.
 	Renamed bool
 	// Rows and Bytes are the server's estimates; -1 is unknown.
 	Rows, Bytes int64
@@ -444,8 +434,7 @@ type AggregateCall struct {
 	// Computed: an argument is more than columns, numbers and arithmetic, so that its values may have
 	// fewer digits than its type.
 	Computed bool
-	// Quotients is the largest possible number of divisions between the call and a value of the
-	// statement.
+	// Quotients is the most divisions that may lie between the call and a value of the statement.
 	Quotients int
 	// QuotientDigits is Semantics.QuotientDigits.
 	QuotientDigits int
@@ -457,8 +446,8 @@ type AggregateCall struct {
 	Result ResultColumn
 }
 
-// A Recipe says how an aggregate is computed from the values that pieces of a query return. Its
-// texts are SQL with $1, $2 and so on.
+// A Recipe says how an aggregate is computed from pieces' values. Its texts are SQL with $1, $2
+// ....
 type Recipe struct {
 	// Parts are what each piece computes per group. $1 is the aggregate's first argument.
 	Parts []string
@@ -468,8 +457,7 @@ type Recipe struct {
 	// Value computes the aggregate from the merged parts, the first of which is $1. It keeps all
 	// digits that the server computes with.
 	Value string
-	// Tie is a condition on the merged parts, or "". If it is true, SQL doesn't determine the
-	// aggregate's value.
+	// Tie is a condition on merged parts, or "". If true, SQL leaves the aggregate's value open.
 	Tie string
 	// Typed are expressions that have the types of the columns for the results of Merge; nil means
 	// that Parts have these types.
@@ -492,9 +480,8 @@ type Recipe struct {
 	Keyed bool
 	// Order: the last digits of the aggregate depend on the order of additions.
 	Order bool
-	// Alone: Value has the server's digits only if the aggregate is a whole column of the result. Cut:
-	// Value has them only if the server doesn't store the groups' values, as for a sort, before it
-	// evaluates expressions.
+	// Alone: Value has the server's digits only if the aggregate is a whole column. Cut: only if the
+	// server doesn't store the groups' values, as for a sort, before it evaluates expressions.
 	Alone, Cut bool
 }
 

@@ -83,8 +83,7 @@ func (s *Session) Describe(ctx context.Context, query string) (cols []ResultColu
 	return cols, err
 }
 
-// SetStates sets the settings of a State in order, except those that the session already has for
-// certain.
+// SetStates sets the settings of a State in order, except those that the session surely has.
 func (s *Session) SetStates(ctx context.Context, st State) error {
 	if s.words.SetAll == nil {
 		for _, x := range st {

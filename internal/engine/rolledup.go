@@ -28,8 +28,7 @@ type RolledTable struct {
 	// notice. No RolledLevel's Ranges include them.
 	Changed []string
 	// Same returns, in a session's open transaction, why the roll-ups may not match the rows of
-	// periods, or "". database is that of the table. Same is nil if rowmill notices every change of
-	// rows.
+	// periods, or "". database is the table's. Same is nil if rowmill notices every change of rows.
 	Same func(ctx context.Context, s *Session, database string, periods []string) (why string, err error)
 }
 

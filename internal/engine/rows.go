@@ -16,8 +16,7 @@ type Queryer interface {
 }
 
 // Each passes every row to scan. It stops at scan's first error, and returns it unchanged. With
-// args, the placeholders are question marks: see Driver.Bind. Errors of the server have their
-// class.
+// args, the placeholders are question marks: see Driver.Bind. Errors are classified.
 func Each(ctx context.Context, db Driver, x Queryer, scan func(*sql.Rows) error, query string, args ...any) error {
 	if len(args) > 0 {
 		query = db.Bind(query)
@@ -175,8 +174,7 @@ func Jitter(d time.Duration) time.Duration {
 	return d/2 + rand.N(d)
 }
 
-// Backoff returns the wait after attempt number try, counted from 0: first, doubled with each
-// attempt, at most most, with Jitter.
+// Backoff returns the wait after try, from 0: first, doubled each time, at most most, with Jitter.
 func Backoff(first, most time.Duration, try int) time.Duration {
 	return Jitter(min(first<<min(try, 16), most))
 }

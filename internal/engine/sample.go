@@ -33,8 +33,7 @@ type Sampling struct {
 // A TableSample is what a server knows about the sampled table.
 type TableSample struct {
 	Rows, Pages int64 // of the table, estimated
-	// Key is the column in whose order the server stores rows; "" if it stores them in the order of
-	// insertion.
+	// Key is the column in whose order rows are stored; "" for the order of insertion.
 	Key     string
 	Columns map[string]ColumnStatistics
 }
@@ -51,8 +50,7 @@ type SamplePart struct {
 	Rows, Pages int64
 }
 
-// A sample is read from random places of a key. These are the estimated numbers of pages read for
-// each place.
+// A sample is read from random places of a key. These are the pages read for each, estimated.
 const (
 	rowsFrom = 2 // for a page's rows, which may begin in the middle of a page
 	probes   = 3 // to find the value of a column of the key

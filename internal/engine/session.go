@@ -30,13 +30,11 @@ type Session struct {
 type SessionWords struct {
 	// ID is a query for the connection's id on the server; "" if connections have no ids.
 	ID string
-	// Get is a query for a setting, Set a statement that changes it. They return an error for a name
-	// that isn't allowed.
+	// Get is a query for a setting, Set a statement that changes it. Both may refuse a name.
 	Get func(name string) (string, error)
 	Set func(name, value string) (string, error)
 	// Export is a query for a name of the transaction's snapshot. Import is the statement that uses
-	// this snapshot in another transaction. They are "" and nil on an engine without
-	// Capabilities.SharesSnapshots.
+	// this snapshot in another transaction. Without Capabilities.SharesSnapshots, they are "" and nil.
 	Export string
 	Import func(snapshot string) string
 	// Prepares reports that numbers are exact only in the results of prepared statements.
@@ -50,8 +48,7 @@ type SessionWords struct {
 	SetAll func(st, from State) ([]string, error)
 	// Fixed are settings that a session keeps from its beginning to its end.
 	Fixed []string
-	// Consistent is a statement, or "". After it, an open transaction sees all that is committed by
-	// then.
+	// Consistent is a statement after which an open transaction sees all that is committed, or "".
 	Consistent string
 }
 
@@ -92,12 +89,10 @@ func OpenSession(ctx context.Context, db Killer, pool *sql.DB, w SessionWords, s
 // ID is the connection's id on the server, for Keeper.Kill; 0 for an embedded engine.
 func (s *Session) ID() int64 { return s.id }
 
-// Lost reports whether the connection is lost: broken, or closed because a statement was
-// interrupted.
+// Lost reports whether the connection broke, or was closed with an interrupted statement.
 func (s *Session) Lost() bool { return s.conn == nil }
 
-// discard closes the connection. It doesn't return to the pool, because its settings may have
-// changed.
+// discard closes the connection: with changed settings, it must not return to the pool.
 func (s *Session) discard() error {
 	if s.tx != nil {
 		_ = s.tx.Rollback() // the end of the connection does it in any case
@@ -240,8 +235,7 @@ func (s *Session) rows(ctx context.Context, c any, query string, args []any) (ro
 	return rows, stmt.Close, nil
 }
 
-// dynamicRows are rows in which numbers become text if their column is text, and truth values
-// become integers.
+// dynamicRows are rows whose numbers become text in columns of text, and truth values integers.
 type dynamicRows struct {
 	driver.Rows
 	cols []Column

@@ -86,8 +86,7 @@ func (o *StageOptions) Table() *Table {
 	return &Table{Name: o.Name, Columns: o.Columns, Ignore: o.Skip}
 }
 
-// A StagingConn is the part of a Staging that differs between engines. It may also have a method
-// Run.
+// A StagingConn is the part of a Staging that differs between engines. It may also have Run.
 type StagingConn interface {
 	Write(ctx context.Context, b *Batch) error
 	Finish(ctx context.Context) (Staged, error)

@@ -8,8 +8,7 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A Step is one request to a server, as data: Dialect.Render makes SQL text of it, DB.Apply runs
-// it.
+// A Step is one request to a server, as data: Dialect.Render makes it SQL text, DB.Apply runs it.
 type Step interface{ step() }
 
 type (
@@ -141,16 +140,14 @@ type (
 		New     []rolling.Partition
 		Columns []string
 	}
-	// Enclose renders what Encloser.Enclose does to the partition Tail, which has no end. Apply
-	// doesn't run it.
+	// Enclose is only rendered: it shows what Encloser does to the partition Tail, which has no end.
 	Enclose struct {
 		Table *Table
 		Tail  rolling.Partition
 		Part  rolling.Partition
 		With  string
 	}
-	// AddTail adds a partition MAXVALUE or DEFAULT for all rows that no other partition takes, as
-	// tables not made by rowmill have it.
+	// AddTail adds a partition MAXVALUE or DEFAULT, for all rows that no other partition takes.
 	AddTail struct {
 		Table *Table
 		Name  string

@@ -50,15 +50,13 @@ type Table struct {
 	Columns    []Column
 	PrimaryKey []string
 	Indexes    []Index
-	// Grid, and By, a column of the primary key, make it a rolling table. Without a Grid it is a plain
-	// table.
+	// Grid, and By, a column of the primary key, make a rolling table; no Grid, a plain one.
 	Grid rolling.Grid
 	By   string
 	// Bounds names the expression of By that bounds the partitions of a table that rowmill did not
 	// create. Describe returns it.
 	Bounds string
-	// Epoch is the unit in which an integer By counts since 1970: a second, a millisecond or a
-	// microsecond.
+	// Epoch is the unit of an integer By that counts since 1970: a second, a milli- or microsecond.
 	Epoch time.Duration
 	// Values, if it isn't 0, gives each value of By a partition of its own. By is then an integer
 	// column of the primary key, with values from 0 to Values-1. The table isn't rolling.
@@ -120,8 +118,7 @@ func TableNames(tables []*Table) []string {
 	return names
 }
 
-// Declaration returns the column's definition without its name. The names in types have verbs, such
-// as %d, for sizes.
+// Declaration returns the column's definition without its name. types have %d for sizes.
 func (c Column) Declaration(types map[Type]string) string {
 	s := types[c.Type]
 	switch strings.Count(s, "%d") {

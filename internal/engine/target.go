@@ -56,8 +56,7 @@ func ParseTarget(s string) (Target, error) {
 	}
 	u, err := url.Parse(s)
 	if err != nil {
-		// A url.Error repeats the whole URL, and its cause repeats a part of it. Both may have a
-		// password.
+		// url.Error repeats the whole URL, and its cause a part of it: both may have a password.
 		var ue *url.Error
 		if errors.As(err, &ue) && !strings.Contains(s, "@") {
 			return Target{}, fmt.Errorf("target of scheme %s: %w", t.Scheme, ue.Err)

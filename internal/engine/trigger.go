@@ -15,8 +15,7 @@ type Trigger struct {
 	// that, in a transaction if the server supports transactions of schema changes.
 	Replace []string
 	// Other is the same trigger under another name, on servers that can't replace a trigger at once.
-	// The new trigger is created under the unused one of the two names before the old trigger is
-	// dropped.
+	// The new trigger gets the unused one of the two names before the old one is dropped.
 	Other *Trigger
 }
 
@@ -178,8 +177,7 @@ func (c *TriggerChange) change(t *Trigger, there map[string]Trigger, wanted bool
 	}
 }
 
-// sameAs reports whether a trigger is the required one. Case is ignored in the table's name,
-// because a server may fold it.
+// sameAs reports whether a trigger is the required one. A server may fold its table's name.
 func (t Trigger) sameAs(want *Trigger) bool {
 	return strings.EqualFold(t.Table, want.Table) && t.Body == want.Body
 }

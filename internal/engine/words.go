@@ -24,8 +24,8 @@ type Words interface {
 	// AsText is an expression for a text from which the server reads exactly the column's value.
 	AsText(c SchemaColumn) string
 	// KeyText is AsText for a column of a key, with only characters that exist in all character sets.
-	// For such a text, KeyValue returns the value to bind and its placeholder, which compares as the
-	// column does.
+	// KeyValue returns the value to bind for such a text, and a placeholder that compares like the
+	// column.
 	KeyText(c SchemaColumn) string
 	KeyValue(c SchemaColumn, text string) (placeholder string, value any, err error)
 	// CopyRows is a statement that copies rows from one table into another.
@@ -48,8 +48,7 @@ type Words interface {
 
 // Storage describes how a period's rows are stored on disk.
 type Storage struct {
-	// Compress requests the engine's best compression. Alone permits a compression that a period can't
-	// have.
+	// Compress requests the best compression. Alone permits one that a period can't have.
 	Compress, Alone bool
 	// Assigns requests that the server assigns values to the same columns as in the rolling table.
 	Assigns bool
@@ -57,8 +56,7 @@ type Storage struct {
 
 // UntypedWords are the Words of an engine with Capabilities.Untyped.
 type UntypedWords interface {
-	// Unrestorable is the condition that an insert of the AsText of a column's value would change the
-	// value.
+	// Unrestorable is the condition that an insert of a value's AsText would change the value.
 	Unrestorable(c SchemaColumn, expr string) string
 }
 
@@ -83,8 +81,7 @@ type ProbeWords interface {
 	Probe(n Needs) (statements, undo []string)
 }
 
-// SumWords are further pieces of SQL, for roll-ups. Those for views call no function that rowmill
-// adds.
+// SumWords are further pieces of SQL, for roll-ups. In views, they need no functions of rowmill.
 type SumWords interface {
 	// SumType is a column type that holds the sum of any number of values of c.
 	SumType(c SchemaColumn) string
@@ -95,8 +92,7 @@ type SumWords interface {
 	Variance(expr string) string
 	// SquareRoot is the square root of a number that is not negative, or NULL.
 	SquareRoot(expr string) string
-	// Month numbers the month of a position, from January of year 0. MonthStart is the position at
-	// which a month begins.
+	// Month numbers the month of a position, from January of year 0. MonthStart is where it begins.
 	Month(pos string) string
 	MonthStart(month string) string
 	// SkipLocked is the end of a SELECT that locks its rows, and skips rows that others have locked.
@@ -106,17 +102,15 @@ type SumWords interface {
 	// IGNORE, ON CONFLICT DO NOTHING.
 	InsertNew() (begin, end string)
 	// OnKey continues an INSERT: the assignments that follow it change an existing row with the same
-	// key. Sent is the value that the INSERT has for a column. No assignment may read a column that an
-	// earlier assignment changes.
+	// key. Sent is the value that the INSERT has for a column. No assignment may read a column changed
+	// before.
 	OnKey(key []string) string
 	Sent(column string) string
-	// Temporary is a table that only its connection sees, if possible without a log. Body has its
-	// columns and key.
+	// Temporary is a table of one connection, if possible unlogged. Body has its columns and key.
 	Temporary(name, body string) TemporaryTable
 	// SumColumn is a column type with c's collation, which compares values as c does.
 	SumColumn(c SchemaColumn) string
-	// ReplaceView returns statements that create a view or change its query, if possible without a
-	// moment in which it doesn't exist.
+	// ReplaceView returns statements that create a view or change its query, if possible atomically.
 	ReplaceView(name, query string) []string
 	// Triggers returns triggers that note each change of t's rows. They are on t or, if the periods
 	// are tables, on these.
@@ -126,8 +120,7 @@ type SumWords interface {
 	HaveTriggers(table string) string
 }
 
-// A TemporaryTable has the statements to create, empty and drop a table, and its name in
-// statements.
+// A TemporaryTable has a table's name in statements, and statements to create, empty and drop it.
 type TemporaryTable struct{ Create, Clear, Drop, Name string }
 
 // A NoteRow is what triggers insert for each row that is inserted, updated (before and after) or
@@ -139,8 +132,7 @@ type NoteRow struct {
 	// the writer, if possible the transaction.
 	Values func(by string) []string
 	// Watermark is a scalar subquery for a position. Rows below it are late, and are noted. Engines
-	// with concurrent transactions note all rows, because a row may become late before it is
-	// committed.
+	// with concurrent transactions note all rows: one may become late before its commit.
 	Watermark string
 }
 
@@ -160,15 +152,13 @@ type CopyRows struct {
 	Columns, Key []string
 	// Values, unless empty, has the rows as SQL text; From is then unused.
 	Values string
-	// Where is a condition on the rows, or "". Rows are copied in the order of Key, unless Key is
-	// empty.
+	// Where is a condition on the rows, or "". They are copied in the order of Key, if it has columns.
 	Where string
 	// Skip keeps the row of Into if one with the same key exists.
 	Skip bool
 }
 
-// SQL returns the statement: verb begins it, override follows the list of columns, and tail ends
-// it.
+// SQL returns the statement. verb begins it, override follows the list of columns, tail ends it.
 func (c CopyRows) SQL(quote func(string) string, verb, override, tail string) string {
 	cols := QuoteList(c.Columns, quote)
 	q := fmt.Sprintf("%s %s (%s)%s ", verb, c.Into, cols, override)
@@ -194,8 +184,7 @@ func BytesFromKey(c SchemaColumn, text string) ([]byte, error) {
 	return p, nil
 }
 
-// NumberFromKey is a part of Words.KeyValue: it returns a number's value, and other texts as they
-// are.
+// NumberFromKey is a part of Words.KeyValue: a number becomes its value, other texts stay.
 func NumberFromKey(c SchemaColumn, text string) (any, error) {
 	switch c.Kind {
 	case value.Int:

@@ -8,8 +8,7 @@ type Keyword struct {
 	// Reserved reports a word that must be quoted to be a name or an alias. If a server accepts it
 	// without quotes, the query runs whole.
 	Reserved bool
-	// NotAlias reports a word that may follow an expression or a table, so that it is an alias only
-	// after AS.
+	// NotAlias reports a word that may follow an expression or table: it is an alias only after AS.
 	NotAlias bool
 }
 

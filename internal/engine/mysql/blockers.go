@@ -32,10 +32,9 @@ type blockerView struct {
 }
 
 // blockerViews returns the views, the most precise one first. The last two are approximations. The
-// first of these lists the transactions of sessions in this database; it also lists running
-// statements that contain the table's name, if their session is in this database or they contain
-// the database's name. The second lists only the statements, for accounts that can't read
-// transactions.
+// first of these lists the transactions of sessions in this database, and running statements that
+// contain the table's name, if the session is in this database or the statement names it. The
+// second lists only the statements, for accounts that can't read transactions.
 func (d dialect) blockerViews() []blockerView {
 	query := func(age, statement, joins, where string) string {
 		return "SELECT p.ID, p.USER, p.HOST, " + age + " AS age, " + statement + " AS statement, " +

@@ -210,8 +210,7 @@ func (c *changer) clone(ctx context.Context, name string) {
 	}
 }
 
-// renew drops the tables that are empty, because their definition differs from a period's, and
-// creates them again.
+// renew creates empty tables again, because their definition differs from a period's.
 func (c *changer) renew(ctx context.Context, names ...string) {
 	for _, name := range names {
 		if !c.filled(ctx, c.Quote(name)) {
@@ -245,8 +244,8 @@ func (d partitioner) move(columns, from, to string) []string {
 }
 
 // moveAtOnce renders the move of all rows as one transaction. It avoids START TRANSACTION, which
-// would unlock the tables. The transaction ends before MariaDB exchanges partitions, because the
-// row locks would block the exchange.
+// would unlock the tables. The transaction ends before an exchange, which its row locks would block
+// on MariaDB.
 func (d partitioner) moveAtOnce(columns, from, to string) []string {
 	return slices.Concat([]string{"SET SESSION autocommit = 0"}, d.move(columns, from, to), []string{"COMMIT", "SET SESSION autocommit = 1"})
 }
@@ -443,8 +442,7 @@ func (c *changer) addColumn(ctx context.Context, s engine.AddColumn) {
 // lower case. What follows it is a period's definition, which the catalog's views don't have.
 var tableHead = regexp.MustCompile("^CREATE TABLE `(?:[^`]|``)*`")
 
-// partitionClause matches the beginning of the last clause. Within texts, the server shows \n for a
-// line break.
+// partitionClause matches the beginning of the last clause. Texts have \n for a line break.
 var partitionClause = regexp.MustCompile(`\n(/\*!\d+)? ?PARTITION BY `)
 
 // namedCheck matches the name of a check in SHOW CREATE TABLE, at the beginning of its line.
@@ -480,8 +478,8 @@ type speaker struct {
 // likeTimeout limits the query of CreateTemplate.
 const likeTimeout = 5 * time.Second
 
-// CreateTemplate returns statements made from the table's definition on the server or, if that
-// can't be read, those of a dry run.
+// CreateTemplate reads the definition from the server; if it can't, it returns a dry run's
+// statements.
 func (s speaker) CreateTemplate(t *engine.Table, name string, o engine.Storage) []string {
 	ctx, cancel := context.WithTimeout(context.Background(), likeTimeout)
 	defer cancel()

@@ -79,8 +79,7 @@ func readCompared(rows driver.Rows, c engine.Comparison, fn func(engine.Compared
 	})
 }
 
-// asStored returns an expression for the value that the column would compare. expr has a literal's
-// value.
+// asStored returns the value of expr, a literal's, in the form in which the column compares it.
 func asStored(c engine.SchemaColumn, expr string) string {
 	switch {
 	case c.Logical == value.Bit:

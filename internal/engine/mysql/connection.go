@@ -100,8 +100,7 @@ func (d dialect) session(p purpose) []string {
 		}
 	case loading:
 		set[0].value = keepMode
-		// Notes are off, for example those about rounded decimals, so that all warnings of INSERT IGNORE
-		// are about rows.
+		// No notes, for example about rounded decimals: all warnings of INSERT IGNORE are about rows.
 		with("sql_notes", 0)
 		with("lock_wait_timeout", loaderWait)
 		with("innodb_lock_wait_timeout", loaderWait)
@@ -126,8 +125,7 @@ const timeLimit = " /*!80000 , max_execution_time = 0 */ /*M!100108 , max_statem
 
 // attempts are settings that a version may lack, or that may require a privilege.
 var attempts = []string{
-	// Without it, a TIMESTAMP column gets a default and ON UPDATE by itself, and takes NULL for the
-	// current time.
+	// Without it, a TIMESTAMP column may have ON UPDATE by itself, and take NULL for the current time.
 	"SET SESSION explicit_defaults_for_timestamp = ON",
 }
 
@@ -165,10 +163,10 @@ const usualPacket = 64 << 20
 
 // Connect implements driver.Connector.
 //
-// The driver gets the largest packet that the last connection has read; otherwise, the driver would
-// query it while a statement's time is still limited. If this server has another limit, Connect
-// makes the connection again, from the second attempt on only if the given limit was too large:
-// servers behind one address may differ.
+// The driver gets the largest packet that the last connection has read; else it would query it
+// while a statement's time is limited. If this server has another limit, Connect makes the
+// connection again, from the second attempt on only if the given limit was too large: servers
+// behind one address may differ.
 func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	told := c.db.packet.Load()
 	if told == 0 {
@@ -256,9 +254,8 @@ func numberIn(v driver.Value) (int64, error) {
 	return 0, fmt.Errorf("got %T, want an integer", v)
 }
 
-// A conn is a driver's connection without database/sql, for one goroutine. It passes the driver
-// contexts that never end, because others wake a goroutine for every statement. Instead, watch
-// makes network calls fail.
+// A conn is a driver's connection without database/sql, for one goroutine. Its contexts can't be
+// cancelled, which would wake a goroutine for every statement: watch makes network calls fail.
 type conn struct {
 	db   *server
 	conn driver.Conn

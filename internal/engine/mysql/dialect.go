@@ -170,8 +170,7 @@ func (d dialect) key(ix engine.Index) string {
 	return fmt.Sprintf("KEY %s (%s)", d.Quote(ix.Name), d.list(ix.Columns))
 }
 
-// partitions renders definitions. There is no MAXVALUE, because inserts outside every period must
-// fail.
+// partitions renders definitions. There is no MAXVALUE: inserts outside every period must fail.
 func (d dialect) partitions(t *engine.Table, parts []rolling.Partition) (string, error) {
 	defs := make([]string, len(parts))
 	for i, p := range parts {
@@ -267,8 +266,7 @@ func (d dialect) createDeclared(s engine.CreateTable) ([]string, error) {
 		innodb = strings.EqualFold(d.storage, "innodb")
 	}
 	if t.Compress && d.mariadb && innodb && !compressOption.MatchString(options) {
-		// Only tables with the same options can be exchanged. So either all periods are compressed, or
-		// none.
+		// Only tables with the same options can be exchanged: all periods are compressed, or none.
 		q += " PAGE_COMPRESSED=1"
 	}
 	if t.Rolling() {

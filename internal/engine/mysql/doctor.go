@@ -39,8 +39,7 @@ const (
 	busyRows = 100
 	// longWait is a wait for a metadata lock, in seconds, after which most clients have given up.
 	longWait = 3600
-	// longTransaction is the age, in seconds, from which a transaction is reported as holding up
-	// others.
+	// longTransaction is the age, in seconds, from which a transaction holds up others.
 	longTransaction = 300
 )
 

@@ -168,8 +168,7 @@ const clipped = "2147483647, -2147483648, 4294967295, 9223372036854775807, -9223
 
 // ambiguousEmpty returns a condition for texts that MySQL may confuse with the empty text or NULL.
 // If it groups in a temporary table, texts of blanks and the empty text are separate groups; if it
-// groups by sorting, they are one. The sort key of an expression's empty result may equal that of
-// NULL.
+// groups by sorting, they are one. An expression's empty result may sort like NULL.
 func (db recipes) ambiguousEmpty(c engine.ResultColumn, expr string, use engine.KeyUse) string {
 	f, texts := texts(c)
 	switch {
@@ -354,8 +353,7 @@ func numeric(inputs []engine.ResultColumn) bool {
 
 // varianceRecipe returns the recipe of a variance of exact numbers, from exact sums. The server
 // itself computes the variance in floating point, row after row, so that its last digits depend on
-// the order of rows. There is no recipe for floating-point numbers: the squared sum would lose all
-// digits.
+// the order of rows. Floating-point numbers have no recipe: the squared sum would lose all digits.
 func varianceRecipe(c engine.AggregateCall) (engine.Recipe, bool) {
 	square := ""
 	switch in := c.Inputs[0]; {
@@ -396,8 +394,7 @@ func quotientRounds(scale, result int) bool {
 const integerDigits = 16
 
 // extremeRecipe returns the recipe of MIN or MAX. Different values may be equal: 0 and -0, and
-// texts or members of an ENUM under a collation. Of equal values, the server returns the one that
-// it reads first.
+// texts or members of an ENUM under a collation. The server returns the one that it reads first.
 func extremeRecipe(c engine.AggregateCall, same engine.Recipe, mysql bool) (engine.Recipe, bool) {
 	switch {
 	case c.Inputs[0].Class == engine.ClassOther && c.Result.Class != engine.ClassOther:

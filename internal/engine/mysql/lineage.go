@@ -147,8 +147,8 @@ type lineages struct {
 	last   uint64
 }
 
-// mostTraced is the maximum number of tables in lineages. Before one more is added, lineages is
-// emptied.
+// mostTraced is the maximum number of tables in lineages, which is emptied before one more is
+// added.
 const mostTraced = 1000
 
 // lineages returns the numbers of the present lineages of partitions. ids are the partitions' ids

@@ -87,8 +87,7 @@ func (c *conn) loadable(table string, cols []engine.Column) (loadable, error) {
 }
 
 // describe reads the columns of a table in the connection's transaction, which may have locked the
-// table. Another connection could wait for a change of the table, which in turn waits for this
-// transaction.
+// table. Another connection could wait for a change that waits for this transaction.
 func (c *conn) describe(table string) (*engine.Schema, error) {
 	s := &engine.Schema{Name: table}
 	rows, err := c.conn.(driver.QueryerContext).QueryContext(context.Background(), "SELECT COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE, EXTRA, "+

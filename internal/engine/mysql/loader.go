@@ -38,8 +38,7 @@ const (
 	// loaderWait is how long, in seconds, a loader waits for a row lock or a table lock. A change of a
 	// table's periods, or another loader's transaction, finishes within that time.
 	loaderWait = 10
-	// mostEncoders limits the cached encoders, because each change of a declaration creates new
-	// tables.
+	// mostEncoders limits the cached encoders: each change of a declaration makes new tables.
 	mostEncoders = 256
 
 	savepoint = "SAVEPOINT rowmill"
@@ -101,8 +100,7 @@ func (l *loader) Commit(context.Context) error { return l.Conn.runAll(commitStat
 
 func (l *loader) encoder(t *engine.Table) *encoder {
 	e, _ := engine.Cached(l.encoders, mostEncoders, t, nil, func() (*encoder, error) {
-		// The column of a server-assigned key is omitted: in a loader's session, a literal 0 is stored as
-		// 0.
+		// A server-assigned key is omitted: in a loader's session, a literal 0 would be stored.
 		without := *t
 		without.Columns, without.ServerKey = t.Inserted(), ""
 		e := newEncoder(l.db.dialect, &without)

@@ -21,8 +21,7 @@ type mirror struct {
 	db *server
 }
 
-// attributes queries the attributes of a table. Each parameter is the table's name. Privileges
-// belong to the name.
+// attributes queries a table's attributes. Each parameter is its name, to which privileges belong.
 const attributes = "WITH t AS (SELECT ENGINE, TABLE_COMMENT, CREATE_OPTIONS FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?), " +
 	"c AS (SELECT COLUMN_NAME, COLUMN_DEFAULT, COLUMN_COMMENT, LOWER(EXTRA) AS EXTRA FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?) " +
 	"SELECT 'refuse', CONCAT('the server''s binary log has the format ', @@binlog_format, ', which can''t record a copy without locks'), 'SET GLOBAL binlog_format = ROW', '' FROM t WHERE @@log_bin = 1 AND @@binlog_format = 'STATEMENT' " +
@@ -356,8 +355,7 @@ func (d words) KeyText(c engine.SchemaColumn) string {
 	return d.AsText(c)
 }
 
-// KeyValue casts the text for a DECIMAL; otherwise the server would compare the two as binary
-// floating point.
+// KeyValue casts the text for a DECIMAL: else the server would compare binary floating point.
 func (words) KeyValue(c engine.SchemaColumn, text string) (placeholder string, arg any, err error) {
 	switch c.Kind {
 	case value.Bytes:
@@ -377,8 +375,7 @@ func (words) KeyValue(c engine.SchemaColumn, text string) (placeholder string, a
 	return "?", arg, err
 }
 
-// CopyRows doesn't use INSERT IGNORE, which changes invalid values and drops rows without a
-// partition.
+// CopyRows avoids INSERT IGNORE, which changes invalid values and drops rows without a partition.
 func (d words) CopyRows(c engine.CopyRows) string {
 	tail := ""
 	if c.Skip {

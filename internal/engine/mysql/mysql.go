@@ -116,8 +116,7 @@ func Dry(t engine.Target) (engine.DB, error) {
 	if _, err := configOf(t); err != nil {
 		return nil, err
 	}
-	// The names are as in information_schema.ENGINES, so that a dry run and a run show the same
-	// statements.
+	// As in information_schema.ENGINES, so that a dry run and a run show the same statements.
 	storage := t.Query.Get("engine")
 	switch strings.ToLower(storage) {
 	case "", "innodb":

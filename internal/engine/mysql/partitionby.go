@@ -13,8 +13,8 @@ import (
 )
 
 // A boundForm is an expression of a column of times, such as TO_DAYS(column), by which tables that
-// rowmill did not create are partitioned. It grows with the column. rowmill's own tables have the
-// form that partitionBy renders.
+// rowmill did not create are partitioned. It grows with the column. partitionBy renders the form of
+// rowmill's own tables.
 type boundForm struct {
 	// name identifies the form in engine.Table.Bounds.
 	name string
@@ -86,8 +86,7 @@ func recognize(expression string, columns []engine.SchemaColumn) (by, form strin
 	return "", ""
 }
 
-// parseBound reads an upper bound from the catalog. For a bound outside of the axis, it returns the
-// axis's nearest end.
+// parseBound reads an upper bound from the catalog. Beyond the axis, it returns the axis's end.
 func parseBound(t *engine.Table, text string) (int64, error) {
 	f := formOf(t)
 	n, err := strconv.ParseInt(text, 10, 64)

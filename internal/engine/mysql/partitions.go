@@ -26,9 +26,8 @@ func floored(t *engine.Table) bool { return t.Definition != nil && t.Rolling() }
 // isFloor reports whether a partition is the floor.
 func isFloor(name string) bool { return strings.EqualFold(name, floorName) }
 
-// gapPrefix begins the names of gaps: partitions between periods that are no periods themselves. A
-// gap gives the next period a lower bound, as the floor does. A period that is created later is
-// split off a gap.
+// gapPrefix begins the names of gaps: partitions between periods. A gap gives the next period a
+// lower bound, as the floor does. A period that is created later is split off a gap.
 const gapPrefix = "rowmill_gap_"
 
 // isGap reports whether a partition is a gap.
@@ -49,8 +48,7 @@ type partitioner struct{ dialect }
 
 func (d dialect) partitioner() partitioner { return partitioner{d} }
 
-// reorganize renders the replacement of adjacent partitions by others of the same range; the server
-// copies the rows.
+// reorganize renders the change of adjacent partitions to others of the same range, with a copy.
 func (d partitioner) reorganize(t *engine.Table, old, now []rolling.Partition) (string, error) {
 	defs, err := d.partitions(t, now)
 	if err != nil {
@@ -332,8 +330,7 @@ func (d partitioner) alone(t *engine.Table, statements ...string) []string {
 	return slices.Concat([]string{d.lockTables([]string{t.Name})}, statements, []string{unlock})
 }
 
-// splitRows is the number of rows up to which a partition may be split: they are copied under the
-// lock.
+// splitRows is how many rows a partition to be split may have: they are copied under the lock.
 const splitRows = 100_000
 
 // attach executes an Attach.

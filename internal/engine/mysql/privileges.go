@@ -63,8 +63,7 @@ func account(current string) string {
 }
 
 // TriggerExists implements engine.TriggerHider. For an existing trigger, SHOW CREATE TRIGGER checks
-// the TRIGGER privilege before it opens the table. For a missing one, it reports that there is
-// none.
+// the TRIGGER privilege before it opens the table. It reports a missing trigger.
 func (db *server) TriggerExists(ctx context.Context, name string) (bool, error) {
 	rows, err := db.pool.QueryContext(ctx, "SHOW CREATE TRIGGER "+db.dialect.Quote(name))
 	if err == nil {
@@ -82,8 +81,7 @@ func (db *server) TriggerExists(ctx context.Context, name string) (bool, error) 
 	return false, fmt.Errorf("look for trigger %s: %w", name, classify(err))
 }
 
-// Probe implements engine.ProbeWords. If the process is killed here, the next probe drops the
-// scratch table.
+// Probe implements engine.ProbeWords. If it is killed, the next probe drops the scratch table.
 func (d words) Probe(n engine.Needs) (statements, undo []string) {
 	const table, view = engine.ProbeTable, engine.ProbeTable + "_view"
 	// Another process may be using the same name.

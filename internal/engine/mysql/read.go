@@ -171,8 +171,7 @@ func (db *reader) ReadState(ctx context.Context, s *engine.Session) (engine.Stat
 	return st, engine.About(ctx, err, "read the settings of a session")
 }
 
-// asBytes renders a value that the server doesn't convert to the character set of the session's
-// results.
+// asBytes renders a value that isn't converted to the character set of the session's results.
 func asBytes(expr string) string { return "CAST(CONVERT(" + expr + " USING utf8mb4) AS BINARY)" }
 
 // setAll implements engine.SessionWords.SetAll.
@@ -184,8 +183,7 @@ func setAll(st, from engine.State) ([]string, error) {
 		plain = plain && strings.IndexFunc(x.Value, func(r rune) bool { return r >= 0x80 || r == '\\' || r == '\'' || r == '"' }) < 0
 	}
 	if !plain {
-		// SET NAMES and sql_mode = '' make literals readable. The settings that they change are then set
-		// again.
+		// SET NAMES and sql_mode = '' make literals readable; what they change is then set again.
 		changed = slices.DeleteFunc(slices.Clone(st), func(x engine.Setting) bool {
 			literal := x.Name == "sql_mode" || strings.HasPrefix(x.Name, "character_set_") || x.Name == "collation_connection"
 			return !literal && slices.Contains(from, x)

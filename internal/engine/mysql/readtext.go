@@ -107,8 +107,7 @@ func (c *readConn) text(query string, head func([]engine.ResultColumn) error, ro
 		return end, lost(errors.New("the statement asks for a file of the client, which it doesn't get"))
 	}
 	count, rest, ok := mysqlwire.Int(p)
-	// After the count, MariaDB reports whether column packets follow. With a text result they always
-	// do.
+	// MariaDB then reports whether column packets follow, which a text result always has.
 	if !ok || len(rest) > 1 || len(rest) == 1 && rest[0] != 1 || count < 1 || count > 1<<16 {
 		return end, malformed()
 	}

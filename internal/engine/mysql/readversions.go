@@ -27,8 +27,7 @@ func (db *versions) TimeWords() []string {
 }
 
 // settled is how many seconds must have passed since a table was changed by DDL. The catalog has
-// the time of the change in whole seconds, so that a second change in the same second isn't
-// noticed.
+// whole seconds: another change in the same second isn't noticed.
 const settled = 2
 
 // PartVersions implements engine.PartVersioner. DML changes the rows of a partition, and triggers

@@ -453,8 +453,7 @@ func (c *changer) replaceRows(ctx context.Context, s engine.Replace) {
 	c.run(ctx, q...)
 }
 
-// joined renders the end of a Replace by moving rows: it merges the partitions, and drops the
-// table.
+// joined renders the end of a Replace by moving rows: it merges partitions, and drops the table.
 func (d partitioner) joined(s engine.Replace, have []rolling.Partition) ([]string, error) {
 	drop, n := "DROP TABLE "+d.Quote(s.With), len(have)
 	if n == 1 {

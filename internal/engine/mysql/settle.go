@@ -234,8 +234,7 @@ func (db settler) figure(ctx context.Context, q string) (n int64, err error) {
 	return n, cmp.Or(failed, err)
 }
 
-// await waits until a figure is small enough, or stops decreasing. If it stops, await returns a
-// note.
+// await waits until a figure is small enough. If the figure stops decreasing, it returns a note.
 func (db settler) await(ctx context.Context, w debt) (note string, err error) {
 	least, since := int64(-1), time.Now()
 	for {

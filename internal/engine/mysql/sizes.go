@@ -87,8 +87,7 @@ func (db *server) freshConn(ctx context.Context) (*sql.Conn, error) {
 	return conn, nil
 }
 
-// flushRocksDB brings MyRocks' statistics up to date. If the account lacks the privilege, they stay
-// outdated.
+// flushRocksDB brings MyRocks' statistics up to date. Without the privilege, they stay outdated.
 func (db sizer) flushRocksDB(ctx context.Context, conn *sql.Conn) error {
 	if !db.dialect.rocksdb() {
 		return nil
@@ -213,8 +212,7 @@ func (d dialect) statistics(table string) string {
 		"FROM information_schema.PARTITIONS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = " + quoteText(table)
 }
 
-// partitionStatistics returns the statistics by the partition's name; a plain table's have the key
-// "".
+// partitionStatistics returns the statistics by the partition's name, "" for a plain table.
 func (db sizer) partitionStatistics(ctx context.Context, from querent, table string) (map[string]statistic, error) {
 	out := map[string]statistic{}
 	err := engine.Each(ctx, db, from, func(r *sql.Rows) error {

@@ -48,8 +48,7 @@ func (s *socket) block() error {
 	if err != nil {
 		return err
 	}
-	// Go's poller doesn't watch the duplicate: otherwise every answer of the server would wake the
-	// poller.
+	// Go's poller must not watch the duplicate: every answer of the server would wake it.
 	var dup uintptr
 	var errno syscall.Errno
 	if err := raw.Control(func(fd uintptr) {

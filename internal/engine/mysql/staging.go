@@ -151,8 +151,7 @@ func (s *staging) commit() error {
 	return s.Conn.runAll(commitStatement)
 }
 
-// send sends one statement with rows from row from on, and returns the row after the last it has
-// sent.
+// send sends one statement with rows from row from on, and returns the row after its last.
 func (s *staging) send(b *engine.Batch, from, rows int) (to int, affected, skipped int64, err error) {
 	to = from + min(rows-from, s.enc.rowLimit())
 	if s.loadable.fits(b, from, to) {

@@ -267,8 +267,7 @@ func (s *stream) fill(dst []byte) []byte {
 }
 
 // INSERT IGNORE also skips rows outside every partition, and adjusts invalid values, with warnings.
-// The writer reads the warnings if rows are missing, and always after a statement with several
-// rows.
+// They are read if rows are missing, and always after a statement with several rows.
 
 const (
 	// mostWarnings is the largest number of warnings that a session can keep. So it is also the
@@ -281,9 +280,8 @@ const (
 	duplicateKey = 1062
 )
 
-// keepWarnings makes the server keep as many warnings as it can. In newer MySQL, an account needs a
-// privilege for more than the default of 1024; without it, the account's statements have at most
-// 1024 rows.
+// keepWarnings makes the server keep as many warnings as it can. In newer MySQL, accounts without a
+// privilege keep the default of 1024, which then limits a statement's rows.
 func (c *conn) keepWarnings() error {
 	_, err := c.run(allWarnings)
 	if err == nil {
