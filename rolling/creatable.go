@@ -9,17 +9,18 @@ import (
 // A Creatable determines which missing periods may be created for rows.
 type Creatable struct {
 	Grid Grid
-	// Range contains the positions of such rows. Periods before it have passed retention, which is
-	// Keep. Those after it lie further in the future than the table has them.
+	// Range contains the positions for which periods may be created. Rows before it have passed
+	// retention, which is Keep. Rows after it lie too far in the future.
 	Range Period
 	Keep  Span
-	// Sealed is the position below which roll-ups are never computed again, because their rows were
-	// dropped: they would lack new rows. The lowest position means that there is none.
+	// Sealed is a position. The raw rows below it may be dropped, and roll-ups there are never
+	// computed again, so they would lack new rows. The lowest position means that nothing is sealed.
 	Sealed int64
 }
 
-// For returns the period of the grid around pos, without the parts that the partitions have. These
-// are in order, and none contains pos. The error says why the period may not be created.
+// For returns the grid's period around pos, shortened so that it overlaps no existing partition.
+// The partitions must be in order, and none may contain pos. The error says why the period may not
+// be created.
 func (c *Creatable) For(have []Partition, pos int64) (Partition, error) {
 	at := c.Grid.Format(pos)
 	p, err := c.Grid.At(pos)
@@ -53,8 +54,8 @@ func Insert(parts []Partition, p Partition) []Partition {
 	return slices.Insert(slices.Clone(parts), i, p)
 }
 
-// Missing returns the periods of the grid from a position up to another that may be created,
-// and that the partitions have, which are in order, lack. It refuses more than limit.
+// Missing returns the periods between two positions that no partition covers and that may be
+// created. The partitions must be in order. More than limit periods are an error.
 func (c *Creatable) Missing(have []Partition, from, to int64, limit int) (out []Partition, err error) {
 	for pos := max(from, c.Range.From, c.Sealed); pos < to; {
 		if i := Find(have, pos); i >= 0 {

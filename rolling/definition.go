@@ -20,8 +20,8 @@ type Definition struct {
 	// Text is the CREATE TABLE statement without a terminator. Its columns and keys end at itemsTo.
 	Text    string
 	itemsTo int
-	// Name is the table's name, unquoted; nameTo is where it ends in Text. Its place in
-	// the text that was read begins at nameLine and nameColumn, with the schema.
+	// Name is the table's name, unquoted; it ends at nameTo in Text. The name, with its schema, begins
+	// at nameLine and nameColumn of the text that was read.
 	Name                         string
 	nameTo, nameLine, nameColumn int
 	// Schema is the text before the dot of a qualified name; As omits it.
@@ -164,13 +164,13 @@ func (d *Definition) Column(name string) *DefinedColumn {
 }
 
 // ReadDefinition reads a CREATE TABLE statement of MySQL, MariaDB, PostgreSQL or SQLite, and the
-// CREATE INDEX statements on the same table that follow it. It refuses statements from which a
-// rolling table can't be created: temporary tables, CREATE TABLE ... AS SELECT, LIKE, INHERITS and
-// others whose columns are defined elsewhere, and other statements. An error is an *Error whose
-// line counts from the first line of the text.
+// CREATE INDEX statements on the same table that follow it. It refuses other statements, and tables
+// that can't roll: temporary tables, and tables whose columns are defined elsewhere, e.g. by CREATE
+// TABLE ... AS SELECT, LIKE or INHERITS. An error is an *Error whose line counts from the first
+// line of the text.
 //
-// Where servers interpret the same text differently, the first of MySQL, PostgreSQL
-// and SQLite that can parse it decides; ParseDeclaration uses the target.
+// Servers may interpret the same text differently. Then the first of MySQL, PostgreSQL and SQLite
+// that can parse the text decides. ParseDeclaration uses the target's dialect instead.
 func ReadDefinition(text string) (*Definition, error) { return ReadDefinitionFor("", text) }
 
 // ReadDefinitionFor is ReadDefinition for the server of a target.
@@ -197,8 +197,8 @@ func lineColumn(text string, at int) (line, column int) {
 	return 1 + strings.Count(before, "\n"), len(before) - strings.LastIndexByte(before, '\n')
 }
 
-// readDefinition reads the text in the first dialect that can; else the error that is furthest on
-// counts.
+// readDefinition reads the text in the first dialect that can parse it. If none can, it returns the
+// error of the dialect that got furthest in the text.
 func readDefinition(text string, dialects ...*dialect) (*Definition, *sqlError) {
 	var worst *sqlError
 	for _, d := range dialects {

@@ -9,9 +9,9 @@ import (
 	"github.com/rowmill/rowmill/internal/sqltext"
 )
 
-// A dialect is what a group of servers has in common for declarations: how the text of a definition
-// is read, and which limits hold. The zero dialect is that of an unknown target. This table is the
-// only place of the package that names servers.
+// A dialect is what a group of servers has in common for declarations: how they read the text of a
+// definition, and which limits they have. The zero dialect is for an unknown target. This table is
+// the only place of the package that names servers.
 type dialect struct {
 	// servers is their name in messages.
 	servers string
@@ -39,8 +39,8 @@ type dialect struct {
 	// noCompression means that sealed periods are only sorted.
 	noCompression bool
 
-	// times are classes of types by first word, bestTime those to take; anyInt: INT within is an
-	// integer.
+	// times has the class of each time type by the type's first word. bestTime is the type to
+	// recommend. anyInt means that every type name with INT in it is an integer.
 	times    map[string]timeClass
 	anyInt   bool
 	bestTime string

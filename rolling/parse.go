@@ -18,8 +18,9 @@ func ParseDeclaration(source string, text []byte) (*Declaration, error) {
 	return ParseDeclarationFor(source, text, "")
 }
 
-// ParseDeclarationFor is ParseDeclaration with a target that replaces the file's, or supplies a
-// missing one. Without any target, the checks that depend on the kind of server are omitted.
+// ParseDeclarationFor is ParseDeclaration with a target that replaces the file's target, or
+// supplies a missing one. Without any target, the checks that depend on the kind of server are
+// omitted.
 func ParseDeclarationFor(source string, text []byte, target string) (*Declaration, error) {
 	root, err := tomlfile.Parse(text)
 	var bad *tomlfile.Error
@@ -428,8 +429,8 @@ func (r *declarationReader) counts(period *tomlfile.Value) {
 		return
 	}
 	limit, why := r.mostPeriods, r.why
-	// The periods created ahead, the open one, and one past retention that is not
-	// dropped yet; then those within retention, with merged ones counted separately.
+	// First the periods created ahead, the open period, and one period past retention that is not
+	// dropped yet. Then the periods within retention, with merged ones counted separately.
 	ahead := d.Ahead.Length()/p + 2
 	recent, old := d.Keep.Length(), int64(0)
 	if d.Seal.Merge.Valid() {

@@ -268,8 +268,8 @@ var textTypes = []string{
 	"timestamp", "timestamptz", "time", "inet", "inet4", "inet6", "cidr", "boolean", "bool",
 }
 
-// sameAs checks that a level's source has an aggregate, or the parts to compute it from: mean and
-// squares serve stddev and variance, a sketch every percentile, and rows are always counted.
+// sameAs checks that a level's source has an aggregate, or the parts to compute it from: stddev and
+// variance have the same parts, a sketch serves every percentile, and rows are always counted.
 func (r *declarationReader) sameAs(at *tomlfile.Value, a Aggregate, source *level) bool {
 	parts := func(fn string) string {
 		if fn == "variance" {
@@ -311,8 +311,8 @@ func (r *declarationReader) levelKeep(l *level, source *level) {
 
 var aggregates = []string{"count", "sum", "avg", "min", "max", "stddev", "variance", "first", "last", "distinct", "percentile"}
 
-// insteadOf are the aggregates to take instead of those with other names in other systems, and of
-// those that can't be computed from the aggregates of parts, such as a median.
+// insteadOf names our aggregate for each aggregate that has another name in other systems, or that
+// can't be computed from parts, such as a median.
 var insteadOf = map[string]string{
 	"mean": "avg", "average": "avg", "std": "stddev", "stddev_samp": "stddev", "stddev_pop": "stddev", "var": "variance", "var_samp": "variance",
 	"var_pop": "variance", "total": "sum", "approx_count_distinct": "distinct", "uniq": "distinct", "count_distinct": "distinct",

@@ -11,7 +11,7 @@ import (
 type Policy struct {
 	Grid Grid
 	// Ahead is the number of whole periods created in advance, after the one that contains the current
-	// position. 0 means 1: with none, the first insert of a new period would fail.
+	// position. 0 means 1: with no period in advance, the first insert of a new period would fail.
 	Ahead int
 	// Keep is the number of periods kept, the current one and those before it. 0 keeps all.
 	Keep int
@@ -24,7 +24,7 @@ type Steps struct {
 	// Drop lists partitions that have passed retention, oldest first.
 	Drop []Partition
 	// Gaps lists ranges between the first and the last partition that no partition contains. Range
-	// partitions are added at the end only, so a gap is reported, not filled; it needs manual action.
+	// partitions are added at the end only, so a gap is only reported: the owner must fill it.
 	Gaps []Period
 }
 
@@ -33,10 +33,10 @@ const maxCreate = 8192
 
 // Steps returns the changes from the existing partitions have to the required ones when the newest
 // row is at pos. It refuses partitions that overlap or are empty ranges, and creating more than
-// 8192 at once. New partitions start exactly where the last one ends, also if the grid has changed
-// since, so there is never a gap or an overlap. If that was so long ago that the first of them
-// would already be past retention, these are combined into one partition with the oldest period
-// that is kept. A partition that contains pos or any later position is never dropped.
+// 8192 at once. New partitions start exactly where the last one ends, even if the grid has changed,
+// so there is never a gap or an overlap. If the first new partitions would already be past
+// retention, they are combined into one partition with the oldest period that is kept. A partition
+// that contains pos or any later position is never dropped.
 func (p Policy) Steps(have []Partition, pos int64) (Steps, error) {
 	var s Steps
 	present, err := p.Grid.At(pos)

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// Rolled returns the statements of a plain table as those of one that can roll by a column, which
-// is named as it is written in SQL, and what is different about it, a sentence each: the column is
-// NOT NULL, the primary key and all unique keys contain it, and there are no foreign keys and no
-// keys that a table with partitions can't have. The rest of the text, comments included, is as it
-// was. It is an error if the table has no primary key or not that column.
+// Rolled turns the statements of a plain table into those of a table that can roll by a column, and
+// describes each change in a sentence. In the result the column is NOT NULL, the primary key and
+// all unique keys contain it, and there are no foreign keys and no keys that a partitioned table
+// can't have. The rest of the text stays, comments included. written is the column's name as SQL
+// writes it. A table without a primary key or without the column is an error.
 func (d *Definition) Rolled(by, written string) (text string, changes []string, err error) {
 	c := d.Column(by)
 	switch {

@@ -34,8 +34,8 @@ const (
 	Sequence
 )
 
-// The positions a period may contain. Times are those that every supported server
-// can store in a DATETIME or TIMESTAMP: years 1000 to 9999 (MySQL's range).
+// The positions that a period may contain. Times are limited to the years 1000 to 9999 (MySQL's
+// range), which every supported server can store in a DATETIME or TIMESTAMP.
 const (
 	MinTime     int64 = -30610224000000000 // 1000-01-01T00:00:00Z
 	MaxTime     int64 = 253402300800000000 // 10000-01-01T00:00:00Z, exclusive
@@ -109,8 +109,8 @@ const (
 	maxMonths = 12000 // 1000 years: a longer period rolls nothing
 )
 
-// EveryDuration returns a grid of periods of d over time. It refuses anything but whole seconds, at
-// least one. Months and years, whose length varies, are read by Parse.
+// EveryDuration returns a grid of periods of d over time; d must be whole seconds, at least one.
+// For months and years, whose length varies, use Parse.
 func EveryDuration(d time.Duration) (Grid, error) {
 	if d < time.Second || d%time.Second != 0 {
 		return Grid{}, fmt.Errorf("period %v: a period over time is a whole number of seconds, at least 1s", d)
@@ -314,9 +314,9 @@ func (g Grid) Divides(other Grid) bool {
 }
 
 // Name returns the partition name of the grid's period p. Names sort in the order of their periods,
-// on one grid and across grids of one axis. Times are p2026, p202611, p20261120, p20261120_18,
-// p20261120_1830, p20261120_183015 (with the precision that the start needs, to microseconds as
-// p20261120_183015_250000). Sequences are p and the 19-digit start.
+// also across the grids of one axis. Names of times are p2026, p202611, p20261120, p20261120_18,
+// p20261120_1830, p20261120_183015 or, to microseconds, p20261120_183015_250000, as precise as the
+// period's start. Names of sequences are p and the start in 19 digits.
 func (g Grid) Name(p Period) string {
 	if g.axis == Sequence {
 		return fmt.Sprintf("p%019d", p.From)
@@ -358,8 +358,8 @@ func (g Grid) Format(pos int64) string {
 	return Instant(pos).Format("2006-01-02 15:04:05.999999")
 }
 
-// ParsePosition returns the position of a time, in UTC unless it has an offset, or of a number from
-// 0.
+// ParsePosition returns the position of a time, in UTC unless the text has an offset, or of a
+// number that is not negative.
 func (g Grid) ParsePosition(text string) (int64, error) {
 	if g.axis == Sequence {
 		n, err := strconv.ParseInt(text, 10, 64)
@@ -441,10 +441,10 @@ func Parse(s string) (Grid, error) {
 	return bad()
 }
 
-// A Bucketing is how a grid divides its axis, in the form that SQL needs. A bucket
-// of months begins where the number of its first month, counted from January of year
-// 0, is a multiple of Months. Any other bucket begins where its distance from Origin
-// is a multiple of Step. The unused one of Months and Step is 0.
+// A Bucketing is how a grid divides its axis, in the form that SQL needs. A bucket of months begins
+// where the number of its first month, counted from January of year 0, is a multiple of Months;
+// then Step is 0. Any other bucket begins where its distance from Origin is a multiple of Step;
+// then Months is 0.
 type Bucketing struct{ Step, Origin, Months int64 }
 
 // Bucketing returns how the grid divides its axis.

@@ -11,9 +11,10 @@ import (
 
 // Shards says on which servers the rows of a table are. The zero value is a table on one server.
 type Shards struct {
-	// By is the integer column whose hash decides about a row's node. It is part of each unique key.
-	// With Every it is the column by which the table rolls: slices of that length, each of whole
-	// periods, are on one node each, in turn as the server's hash of their number says.
+	// By is the integer column whose hash decides which node stores a row. Each unique key contains
+	// it. If Every is set, By is the column by which the table rolls. Then the axis is cut into slices
+	// of length Every, each of whole periods, and the server's hash of a slice's number decides its
+	// node.
 	By    string
 	Every Grid
 	// Nodes are the servers in the order that the hash counts them.

@@ -137,7 +137,7 @@ func random(columns []*sampled, key *engine.SchemaColumn) bool {
 // Limits of the rows of a trial.
 const leastTrial, mostTrial = 50_000, 3_000_000
 
-// TrialRows returns a function for the number of rows with which a Trial shows its effect, computed
+// TrialRows returns a function that says how many rows a Trial needs to show its effect, computed
 // from the sizes of a table's rows.
 func TrialRows(ctx context.Context, db engine.Definer, table, by string) (func(*engine.Trial) int64, error) {
 	s, err := db.Describe(ctx, table)

@@ -1,10 +1,10 @@
 // Package advise reads what is on a server, and says what rowmill would do about it.
 //
-// Propose writes the declaration of a table that is there: its input is an open database and the
-// name of a plain or partitioned table, its result the text of a file for `rowmill plan` and
-// `apply`, in which each line has its reason. It reads catalogs, statistics and some 2,000 rows,
-// and changes nothing. Worst lists the tables of a database by what inserts into them wait for.
-// What can't roll is refused with what to do.
+// Propose writes the declaration of an existing table. Its input is an open database and the name
+// of a plain or partitioned table. Its result is the text of a file for `rowmill plan` and `apply`,
+// with a reason for each line. It reads catalogs, statistics and some 2,000 rows, and changes
+// nothing. Worst lists the tables of a database by what inserts into them wait for. If a table
+// can't roll, the error says what to do.
 //
 //	p, err := advise.Propose(ctx, db, advise.Options{Table: "events", Now: time.Now})
 //	fmt.Print(p.Text())
@@ -35,7 +35,7 @@ type Options struct {
 	// Time is the column by which the table is to roll; "" means that it is guessed.
 	Time string
 	// Rate is the number of rows inserted per second, Memory the server's memory for pages in bytes. 0
-	// means that they are read from the server.
+	// means that the server is asked.
 	Rate   float64
 	Memory int64
 	Now    func() time.Time
@@ -44,8 +44,8 @@ type Options struct {
 // A Proposal is a declaration of an existing table.
 type Proposal struct {
 	Table, Target string
-	// Create is the CREATE TABLE statement, Changes describe how it differs from the table, a sentence
-	// each.
+	// Create is the CREATE TABLE statement. Changes say how it differs from the table, each in one
+	// sentence.
 	Create  string
 	Changes []string
 	// Time is the chosen time column, Others are the other candidates.
@@ -213,8 +213,8 @@ func (r *reader) sample(ctx context.Context, s *engine.Schema, p *Proposal) (err
 	return nil
 }
 
-// wanted returns the column that --time names if it is no candidate: an integer that counts rows,
-// or a column whose values are unknown.
+// wanted returns the column that --time names if it is no candidate: it is an integer that counts
+// rows, or its values are unknown.
 func (r *reader) wanted(s *engine.Schema, name string) (Candidate, error) {
 	c := s.Find(name)
 	if c == nil {
@@ -227,8 +227,8 @@ func (r *reader) wanted(s *engine.Schema, name string) (Candidate, error) {
 	return out, nil
 }
 
-// unitOfBounds sets the unit of an integer column if the bounds of its partitions are times since
-// 1970 in that unit.
+// unitOfBounds sets the unit of an integer column if the bounds of the table's partitions are times
+// since 1970 in that unit.
 func (r *reader) unitOfBounds(ctx context.Context, s *engine.Schema, c *Candidate) error {
 	g, err := rolling.EveryRows(1000)
 	if err != nil {
@@ -291,8 +291,8 @@ func (r *reader) rollups(s *engine.Schema, p *Proposal) {
 	p.groups, p.measures = p.groups[:min(len(p.groups), 2)], p.measures[:min(len(p.measures), 2)]
 }
 
-// period finds the period: that of the partitions that are there, or the longest that fits into
-// memory.
+// period chooses the period: the length of the existing partitions, or else the longest that fits
+// into memory.
 func (r *reader) period(ctx context.Context, s *engine.Schema, p *Proposal) error {
 	t := &engine.Table{Name: s.Name, By: p.Time.Column, Bounds: s.Bounds, Epoch: epochs[p.Time.Unit], PrimaryKey: s.PrimaryKey}
 	axis := rolling.Time
@@ -356,8 +356,8 @@ var epochs = map[string]time.Duration{"s": time.Second, "ms": time.Millisecond, 
 // usual are the grids of partitions that are there, the shortest first.
 var usual = []string{"1h", "2h", "3h", "4h", "6h", "8h", "12h", "1d", "1w", "1mo", "3mo", "1y"}
 
-// alike is by how much partitions of one length may differ: months have 28 to 31 days, and days of
-// local time 23 to 25 hours.
+// alike is the share by which partitions of one length may differ: months have 28 to 31 days, and
+// days of local time 23 to 25 hours.
 const alike = 0.1
 
 // present proposes the length of the newest partition as the period.
@@ -418,8 +418,8 @@ func (r *reader) present(ctx context.Context, t *engine.Table, axis rolling.Axis
 	return nil
 }
 
-// Worst lists the tables of a database by the pages that an insert reads from disk, the worst
-// first.
+// Worst lists the tables of a database by the number of pages that an insert reads from disk, the
+// highest number first.
 func Worst(ctx context.Context, db engine.Definer, memory int64) ([]Ranked, error) {
 	tables, err := db.Tables(ctx)
 	if err != nil {
@@ -451,8 +451,8 @@ type Ranked struct {
 	// Time is the column by which it would roll, or Why it can't.
 	Time string `json:"time,omitempty"`
 	Why  string `json:"why,omitempty"`
-	// Reads is the number of pages that an insert reads from disk, by the sizes of what it touches
-	// anywhere and the memory for pages; 0 once inserts touch two periods that fit.
+	// Reads is the number of pages that an insert reads from disk, computed from the size of the pages
+	// that inserts touch and the memory for pages. It is 0 once two periods fit into memory.
 	Reads float64 `json:"page_reads_per_insert"`
 	// Touched is the size of the indexes that inserts touch at random, in bytes.
 	Touched float64 `json:"touched_bytes"`

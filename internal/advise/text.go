@@ -12,8 +12,8 @@ import (
 // width is that of a comment.
 const width = 110
 
-// Text returns the declaration as TOML, with the reason of each line above it. What is only
-// proposed is a comment.
+// Text returns the declaration as TOML, with the reason above each line. A line that is only
+// proposed is commented out.
 func (p *Proposal) Text() string {
 	w := writer{}
 	w.say("Table %s on %s%s.", p.Table, p.Target, onlyIf(p.Size != "", ": "+p.Size))

@@ -17,8 +17,8 @@ import (
 	"github.com/rowmill/rowmill/internal/value"
 )
 
-// sampledRows are enough to tell an order from chance: of 2,000 rows in no order, 46 to 54% follow
-// a smaller one.
+// sampledRows are enough to tell an order from chance: among 2,000 rows in no order, 46 to 54% have
+// a larger value than the row before.
 const sampledRows = 2000
 
 // Conditions on the values of a time column.
@@ -87,8 +87,8 @@ func (c *sampled) add(v sql.NullString) {
 	c.values = append(c.values, n)
 }
 
-// order returns the share of rows whose value is larger than that of the row sampled before, of
-// those that differ.
+// order compares each sampled row with the one before, without pairs of equal values. It returns
+// the share of pairs whose second value is larger, and the number of pairs.
 func (c *sampled) order() (share float64, of int) {
 	up, last := 0, math.NaN()
 	for _, v := range c.values {
@@ -117,8 +117,8 @@ func (c *sampled) bounds() (lo, hi float64) {
 // perSecond has the units of integers that count since 1970, with their number in a second.
 var perSecond = map[string]float64{"s": 1, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
-// unit returns the unit in which all values are times from 2000 until ten years from now; "" if
-// there is none.
+// unit returns the unit in which all values are times between 2000 and ten years from now; "" if no
+// unit does that.
 func (c *sampled) unit(now time.Time) string {
 	lo, hi := c.bounds()
 	for name, n := range perSecond { // of which at most one fits
@@ -129,8 +129,8 @@ func (c *sampled) unit(now time.Time) string {
 	return ""
 }
 
-// sample reads some rows of a table: those columns that may be its time, or by which roll-ups may
-// group.
+// sample reads some rows of a table: only the columns that may be the table's time or the group of
+// a roll-up.
 func sample(ctx context.Context, db engine.Definer, s *engine.Schema) (out []*sampled, of *engine.TableSample, err error) {
 	var list []string
 	for _, c := range s.Columns {
@@ -152,8 +152,8 @@ func sample(ctx context.Context, db engine.Definer, s *engine.Schema) (out []*sa
 	return out, of, err
 }
 
-// candidates returns the columns by which the table may roll, the likeliest first, and what is
-// missing where a column tells the time in a way that can't be used yet.
+// candidates returns the columns by which the table may roll, the likeliest first. For a column
+// whose times can't be used yet, it returns what is missing.
 func candidates(s *engine.Schema, columns []*sampled, now time.Time) (out []Candidate, unusable []string) {
 	for _, c := range columns {
 		if c.sevens > 0 && c.sevens == len(c.values)-c.nulls {

@@ -27,7 +27,7 @@ import (
 )
 
 // ErrUsage is the class of two errors: an invalid declaration, and a command that doesn't apply to
-// the declared table, such as one for a node that the declaration doesn't name.
+// the declared table, e.g. because it names a node that the declaration doesn't have.
 var ErrUsage = errors.New("the declaration or its use is invalid")
 
 func usage(hint, format string, args ...any) error {
@@ -37,8 +37,8 @@ func usage(hint, format string, args ...any) error {
 // A File is a declaration that was read from its file.
 type File struct {
 	*rolling.Declaration
-	// Node is the name of a single node, whose database is then the target; "" is all nodes, or the
-	// only server.
+	// Node is the name of a single node if the target is that node's database. "" means all nodes, or
+	// the only server.
 	Node string
 	// Now returns the present; nil is time.Now.
 	Now func() time.Time
@@ -60,8 +60,8 @@ func Parse(ctx context.Context, path, url string) (*rolling.Declaration, error) 
 	return d, engine.Classed(ErrUsage, err)
 }
 
-// Read reads a declaration. instead, unless "", replaces its target: it is a URL or, for a table
-// with [shards], the name of a node.
+// Read reads a declaration. instead, unless "", replaces the declaration's target: it is a URL or,
+// for a table with [shards], the name of a node.
 func Read(ctx context.Context, path, instead string) (*File, error) {
 	if instead == "" || strings.Contains(instead, ":") {
 		d, err := Parse(ctx, path, instead)
@@ -145,8 +145,8 @@ func (f *File) close(t *target.DB) error {
 	return t.Close()
 }
 
-// unreached adds a hint to the error of an unreachable server: what to check. It
-// suggests no other server, because a declared table has only its own.
+// unreached adds a hint to the error of an unreachable server: what to check. The hint suggests no
+// other server, because a declared table has only its own.
 func unreached(err error, d *rolling.Declaration) error {
 	where := target.Host(d.Target)
 	if where == "" || !errors.Is(err, engine.ErrUnreachable) || engine.HintOf(err) == "" {

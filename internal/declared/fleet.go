@@ -22,11 +22,12 @@ import (
 )
 
 // A Fleet keeps the tables of many declarations for as long as it runs. Tables of one target share
-// a database and a scheduler, and so do all files of SQLite, whose work is done in this process. A
-// table that can't be kept is reported and tried again, and delays no other.
+// a database and a scheduler. All SQLite files share a scheduler, too, because their work is done
+// in this process. A table that can't be kept is reported and tried again, and delays no other
+// table.
 type Fleet struct {
-	// Paths are declarations, and directories of declarations (*.toml). At intervals of Every they are
-	// searched for added, changed and removed files. Without paths, only the tables of Keep are kept.
+	// Paths are files and directories (*.toml) of declarations. They are searched for added, changed
+	// and removed files at intervals of Every. Without paths, only the tables of Keep are kept.
 	Paths []string
 	Every time.Duration
 	// Read reads a file.
@@ -95,8 +96,8 @@ func (m *Member) Title() string {
 // A Standing is the state of a member.
 type Standing struct {
 	*Member
-	// Table is nil while it isn't kept. Err is the reason why it isn't kept, or is kept as it
-	// was last applied.
+	// Table is nil while the table isn't kept. Err is the reason why it isn't kept, or why it is kept
+	// by the declaration that was last applied.
 	Table *Table
 	Err   error
 	schedule.TableState
@@ -208,8 +209,8 @@ func (f *Fleet) openAll(ctx context.Context, p *place) {
 	}
 }
 
-// nextOf returns the next member of a place to open, or a table to stop keeping; otherwise the
-// pause until there is one.
+// nextOf returns a table of the place to stop keeping, or else the next member to open, or else the
+// pause until a member is to be opened.
 func (f *Fleet) nextOf(p *place) (next *Member, left *Table, pause time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -231,8 +232,8 @@ func (f *Fleet) nextOf(p *place) (next *Member, left *Table, pause time.Duration
 	return next, nil, 0
 }
 
-// openTime limits the time to open a table, and openAgain is the longest pause before that is tried
-// again.
+// openTime limits the time to open a table. openAgain is the longest pause before another attempt
+// to open it.
 const (
 	openTime  = 30 * time.Second
 	openAgain = time.Minute
@@ -351,8 +352,8 @@ func (f *Fleet) look(ctx context.Context) {
 	}
 }
 
-// read reads a new or changed file. were are the members from its former content, which stay if the
-// file is invalid.
+// read reads a new or changed file. were are the members of the file's former content, which stay
+// if the file is invalid.
 func (f *Fleet) read(ctx context.Context, path, stamp string, were []*Member) {
 	file, err := f.Read(ctx, path)
 	if err != nil {

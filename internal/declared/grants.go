@@ -17,8 +17,8 @@ var loading = map[string]string{
 	"INSERT":                         "touched",
 }
 
-// Grants returns the statements that give the target's account all that a verb needs; none on a
-// server without privileges.
+// Grants returns the statements that give the target's account all privileges that a verb needs. It
+// returns none for a server without privileges.
 func (f *File) Grants(ctx context.Context, verb string) (_ []string, err error) {
 	t, db, err := f.connect(ctx, f.Target)
 	if err != nil {

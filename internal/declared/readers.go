@@ -26,8 +26,8 @@ type Reader struct {
 	Err error
 }
 
-// OpenReaders opens the nodes of a table, which must have been applied with the same ones. A node
-// that can't be reached is no error.
+// OpenReaders opens the nodes of a table. Each node must have been applied with the same list of
+// nodes. A node that can't be reached is no error.
 func (f *File) OpenReaders(ctx context.Context) (*Readers, error) {
 	r := &Readers{Table: f.Name}
 	for _, n := range f.OfNodes() {
@@ -38,7 +38,7 @@ func (f *File) OpenReaders(ctx context.Context) (*Readers, error) {
 	return r, nil
 }
 
-// Check returns an error if the nodes aren't such as a head can present: see apply.CheckPlaces.
+// Check returns an error if a head can't present the nodes as one table: see apply.CheckPlaces.
 // Head is the database that plans the queries. Without nodes, nothing is asked.
 func (r *Readers) Check(ctx context.Context, head engine.DB) error {
 	var names []string

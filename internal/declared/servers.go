@@ -9,11 +9,10 @@ import (
 	"github.com/rowmill/rowmill/internal/target"
 )
 
-// Servers are databases that the tables of several files share: each target is opened once. The
-// zero value is ready.
+// Servers are databases that the tables of several files share, so that each target is opened once.
+// The zero value is ready.
 type Servers struct {
-	// Bound bounds the connections of each database, whatever the number of its tables: see
-	// engine.Bounded.
+	// Bound limits the connections to each database, however many tables it has: see engine.Bounded.
 	Bound bool
 
 	mu  sync.Mutex

@@ -13,8 +13,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// openNodes opens the nodes of a table, all at once. errs has an error for each node that could not
-// be opened, whose place in nodes is nil.
+// openNodes opens the nodes of a table, all at once. For a node that could not be opened, errs has
+// an error, and nodes has nil in its place.
 func (f *File) openNodes(ctx context.Context, applied bool) (nodes []*Table, errs []error) {
 	files := f.OfNodes()
 	nodes, errs = make([]*Table, len(files)), make([]error, len(files))

@@ -100,7 +100,7 @@ func (t *Table) wantApplied(ctx context.Context) error {
 }
 
 // Status returns the status of the table, or of each of its nodes, and of a head that doesn't
-// present these. A node that can't be reached has a status with that problem.
+// present the nodes. A node that can't be reached has a status that says so.
 func (f *File) Status(ctx context.Context) ([]*maintain.Status, error) {
 	if f.Sharded() {
 		return f.statusOfNodes(ctx)
@@ -122,8 +122,8 @@ func (f *File) status(ctx context.Context) (_ *maintain.Status, err error) {
 	return t.appliedStatus(ctx)
 }
 
-// appliedStatus returns the status of the table by the declaration that was applied; it is a
-// problem if the file differs.
+// appliedStatus returns the status of the table by the declaration that was applied. If the file
+// differs from it, the status has that problem.
 func (t *Table) appliedStatus(ctx context.Context) (*maintain.Status, error) {
 	differs := t.wantApplied(ctx)
 	if differs != nil && !errors.Is(differs, maintain.ErrOtherDeclaration) {

@@ -35,7 +35,7 @@ type Member struct {
 }
 
 // A Fleet is an http.Handler for the tables of a run. Its page and /metrics show all tables without
-// a query to the databases; below /table/NAME/ is the Monitor of one table. NewFleet creates it.
+// a query to the databases. /table/NAME/ is the Monitor of one table. NewFleet creates a Fleet.
 type Fleet struct {
 	members func() []Member
 	version string
@@ -65,8 +65,8 @@ func (d Delays) send(ch chan<- prometheus.Metric, labels ...string) {
 	}
 }
 
-// NewFleet returns a Fleet. members returns its tables, in order; further metrics are those of
-// other parts of this process.
+// NewFleet returns a Fleet. members returns its tables, in order. further has the metrics of other
+// parts of this process.
 func NewFleet(members func() []Member, version string, further ...prometheus.Collector) *Fleet {
 	f := &Fleet{members: members, version: version, counted: newCounted(), each: map[string]*Monitor{}}
 	f.handler = f.routes(further)
@@ -221,8 +221,8 @@ func (f *Fleet) page(w http.ResponseWriter, page *template.Template) {
 	render(w, page, &v)
 }
 
-// metrics returns the handler of /metrics. Its labels are tables, policies and results, of which
-// the numbers are bounded.
+// metrics returns the handler of /metrics. The labels are tables, policies and results, so the
+// number of series is bounded.
 func (f *Fleet) metrics(further []prometheus.Collector) http.Handler {
 	r := prometheus.NewRegistry()
 	r.MustRegister(f.counted.actions, f.counted.seconds, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), fleetMetrics{f})

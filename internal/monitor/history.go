@@ -6,8 +6,9 @@ import (
 	"github.com/rowmill/rowmill/internal/maintain"
 )
 
-// Limits of a history: half an hour at one look every 10 seconds. Looks within minGap of the
-// previous one are not kept, so that an open page doesn't shorten that time.
+// Limits of a history: half an hour at one look every 10 seconds. A look within minGap of the
+// previous one is not kept, so that an open page, which looks more often, doesn't shorten the half
+// hour.
 const (
 	keepSamples = 180
 	minGap      = 5 * time.Second
@@ -34,8 +35,8 @@ type history struct {
 	rows   map[string]int64 // row counts of the periods that take inserts, by name
 }
 
-// takesInserts reports whether rows of a period in this state come from inserts, not from
-// being counted, merged or dropped.
+// takesInserts reports whether new rows of a period in this state come from inserts. In other
+// states the number of rows changes because they are counted, merged or dropped.
 func takesInserts(state string) bool {
 	return state == "ahead" || state == "open" || state == "closing"
 }

@@ -48,8 +48,8 @@ func (c *counted) add(table string, e maintain.Event) {
 	c.seconds.WithLabelValues(table, action).Observe(e.Took.Seconds())
 }
 
-// scrapeWait is how long a scrape waits for a look if Prometheus doesn't send its timeout: the
-// default of 10 s, minus the time for the response.
+// scrapeWait is how long a scrape waits for a look if Prometheus doesn't send its timeout. It is
+// the default timeout of 10 s, minus the time for the response.
 const (
 	scrapeWait   = 9 * time.Second
 	scrapeMargin = 500 * time.Millisecond

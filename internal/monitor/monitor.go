@@ -1,7 +1,8 @@
-// Package monitor shows the status of a rolling table, as a function reads it on request, at most
-// once every few seconds: /metrics for Prometheus, /healthz, /livez, /status.json and a page at /.
-// It changes nothing, and its page loads nothing from other servers. Everyone who can reach the
-// address sees names of tables and statements of blocking transactions, but no passwords.
+// Package monitor shows the status of a rolling table over HTTP: /metrics for Prometheus, /healthz,
+// /livez, /status.json and a page at /. A function of the caller reads the status on request, at
+// most once every few seconds. The package changes nothing, and its page loads nothing from other
+// servers. Everyone who can reach the address sees names of tables and statements of blocking
+// transactions, but no passwords.
 //
 //	m := monitor.New(monitor.Options{Table: "readings", Look: look, Leads: leads})
 //	go m.Run(ctx)
@@ -46,8 +47,8 @@ type Options struct {
 const (
 	defaultFresh = 5 * time.Second
 	defaultEvery = 10 * time.Second
-	// A look reads the catalog, which takes a second or two with thousands of periods. If
-	// Prometheus gives up, after 10 s by default, it continues for the next scrape.
+	// A look reads the catalog, which takes a second or two with thousands of periods. If Prometheus
+	// gives up, after 10 s by default, the look continues, and the next scrape gets its result.
 	defaultLookTimeout = 20 * time.Second
 )
 
@@ -90,8 +91,8 @@ func (m *Monitor) ServeHTTP(w http.ResponseWriter, r *http.Request) { m.handler.
 // Count counts an action of this process.
 func (m *Monitor) Count(e maintain.Event) { m.counted.add(m.o.Table, e) }
 
-// Run looks at the table every Every until ctx ends, so that the rate is also known without
-// requests.
+// Run looks at the table at intervals of Every until ctx ends, so that the insert rate is known
+// even if nobody requests it.
 func (m *Monitor) Run(ctx context.Context) {
 	t := time.NewTicker(m.o.Every)
 	defer t.Stop()

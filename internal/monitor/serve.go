@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// Limits of a connection, beyond which slow clients are cut off: a scrape or a page takes at
-// most the time of a look.
+// Limits of a connection; slower clients are cut off. A scrape or a page takes at most the time of
+// a look.
 const (
 	headerTimeout = 5 * time.Second
 	readTimeout   = 10 * time.Second

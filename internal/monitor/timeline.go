@@ -104,8 +104,8 @@ func draw(spans []span, now float64) timeline {
 	if !math.IsNaN(now) && now >= first && now <= last {
 		t.Now = round((now - first) * scale)
 	}
-	// Heights are rows per length, so that a merged day is comparable with an hour. Bytes are whole
-	// extents on some servers.
+	// A bar's height is rows per length, so that a merged day is comparable with an hour. Bytes would
+	// mislead, because some servers count whole extents.
 	dense := func(run []span) (d float64) {
 		for _, p := range run {
 			d = max(d, float64(p.Rows)/(p.to-p.from))
@@ -129,7 +129,7 @@ func draw(spans []span, now float64) timeline {
 }
 
 // runs combines adjacent periods with the same state, up to a length of least, if there are too
-// many.
+// many periods.
 func runs(spans []span, least float64) [][]span {
 	var out [][]span
 	for i, p := range spans {

@@ -7,8 +7,8 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// A bitWriter writes bits of expressions (ResultColumn.Width) as bytes. Servers send them as bytes
-// or as decimal digits, depending on the expression and the plan, and don't tell which.
+// A bitWriter writes bits of expressions (ResultColumn.Width) as bytes. Servers send bits as bytes
+// or as decimal digits, depending on the expression and the plan, and don't say which.
 type bitWriter struct {
 	Writer
 	cols   []engine.ResultColumn // nil if none is such; the others have no Width

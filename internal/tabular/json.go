@@ -7,8 +7,8 @@ import (
 	"github.com/rowmill/rowmill/internal/value"
 )
 
-// ndjson writes a JSON object for each row. Numbers are JSON numbers with the digits
-// of the server, NaN and the infinities strings, bytes strings of hexadecimal digits.
+// ndjson writes a JSON object for each row. Numbers are JSON numbers with the server's digits. NaN
+// and the infinities are strings, and bytes are strings of hexadecimal digits.
 type ndjson struct {
 	output
 	cols  []engine.ResultColumn

@@ -58,8 +58,9 @@ func (l *lines) Row(values [][]byte) error {
 	return l.flush()
 }
 
-// appendCSV quotes what would otherwise be another field, the empty text, which is not NULL, and
-// \N, which readers take for it. White space at the ends is quoted because some readers trim it.
+// appendCSV quotes values that a reader would misread: one with a comma, a quote or a line break;
+// the empty text and \N, which readers take for NULL; and, for readers that trim, one with white
+// space at an end.
 func appendCSV(dst, value []byte) []byte {
 	if value == nil {
 		return dst

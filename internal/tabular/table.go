@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// sampleRows and sampleBytes are how much of an answer is held back to find out how
-	// wide its columns are. Wider values of later rows lengthen their line.
+	// sampleRows and sampleBytes limit the rows that are held back to measure the width of the
+	// columns. A wider value in a later row makes its line longer.
 	sampleRows  = 10_000
 	sampleBytes = 4 << 20
 	// maxWidth is the largest width of a column: longer values lengthen their line alone.
@@ -27,8 +27,8 @@ type table struct {
 	forms  []form
 	widths []int
 	border []byte
-	// texts are the visible texts of cells that are not yet written, cells where each ends
-	// in texts and how wide it is. The first cells are the header, unless there is none.
+	// texts are the visible texts of cells that are not yet written; cells has the end of each in
+	// texts and its width. The first cells are the header, unless there is none.
 	texts  []byte
 	cells  []cell
 	hex    []byte
@@ -152,8 +152,8 @@ func visibleWidth(text []byte) int {
 	return len(text)
 }
 
-// appendVisible appends a text with escapes for what a terminal would obey instead of showing it:
-// control characters, changes of the direction of writing, and bytes that aren't UTF-8.
+// appendVisible appends a text, and escapes what a terminal would obey instead of showing: control
+// characters, changes of the direction of writing, and bytes that aren't UTF-8.
 func appendVisible(dst, text []byte) []byte {
 	for len(text) > 0 {
 		n := 0

@@ -76,8 +76,8 @@ type Options struct {
 	NoHeader bool
 }
 
-// A Writer writes one answer: Columns once, then Row for each row, then Close, which writes what is
-// left and does not close the io.Writer. An answer that was not closed is incomplete.
+// A Writer writes one answer. Call Columns once, then Row for each row, then Close, which writes
+// the rest and does not close the io.Writer. Without Close the answer is incomplete.
 type Writer interface {
 	Columns(cols []engine.ResultColumn) error
 	// Row takes the texts of the server, nil for NULL, which are not used after the call.

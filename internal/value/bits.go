@@ -71,9 +71,9 @@ func (t Type) bits(s Server) Reader {
 	}}
 }
 
-// bitDigits returns the digits of a number of bits and their base. As many binary digits as the
-// column has bits are binary, as PostgreSQL writes them; other digits are decimal. That is
-// unambiguous: a decimal number of n >= 2 digits needs more than n bits.
+// bitDigits returns the digits of a bit value and their base. If there are as many digits as the
+// column has bits, they are binary, as PostgreSQL writes them; otherwise they are decimal. The rule
+// is unambiguous: a decimal number of n >= 2 digits needs more than n bits.
 func bitDigits(text []byte, width int) (digits []byte, base int, is bool) {
 	if len(text) == width && onlyDigits(text, '1') {
 		return text, 2, true

@@ -55,8 +55,8 @@ func leadingDigits(p []byte) (digits, rest []byte) {
 	return p[:i], p[i:]
 }
 
-// scale returns the digits after the point, below 0 if zeros end the number: 2 for 1.25, -2 for
-// 300.
+// scale returns the number of digits after the point: 2 for 1.25. It is negative if zeros end the
+// number: -2 for 300.
 func (n number) scale() int {
 	if last := bytes.TrimRight(n.fraction, "0"); len(last) > 0 {
 		return len(last) - n.exponent
@@ -87,8 +87,8 @@ func (t Type) tooFine() error {
 	return fmt.Errorf("it has more than the %d digits after the point that the column stores", t.Scale)
 }
 
-// decimals returns the reader of decimals, which are sent as they are written. Nonzero digits
-// beyond the scale are refused, because the server would round them silently.
+// decimals returns the reader of decimals, which are sent as they are written. It refuses nonzero
+// digits beyond the scale, because the server would round them silently.
 func (t Type) decimals(s Server) func(dst, text []byte) ([]byte, error) {
 	tooFine := t.tooFine()
 	tooLarge := fmt.Errorf("it is out of range: the column stores %d digits before the point", t.Precision-t.Scale)
@@ -176,8 +176,8 @@ func AppendInteger(dst, text []byte) ([]byte, bool) {
 	return dst[:from+before], true
 }
 
-// AppendUnscaled appends the digits of a decimal without its point, and reports whether the text is
-// as FormatUnscaled writes it: all digits after the point, no needless zero or sign before it.
+// AppendUnscaled appends the digits of a decimal without its point. It reports whether the text has
+// the form of FormatUnscaled: all digits after the point, no needless zero or sign before it.
 func AppendUnscaled(dst, text []byte, scale int) ([]byte, bool) {
 	n, err := parseNumber(text)
 	length := len(n.whole) + len(n.fraction) // the length of the text

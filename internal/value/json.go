@@ -6,8 +6,8 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// MaxJSONDepth limits the nesting of JSON. Reading uses stack space for each level, which
-// ends the process when it is exhausted, and a value has room for millions of levels.
+// MaxJSONDepth limits the nesting of JSON. Reading uses stack space for each level. A value has
+// room for millions of levels, and the process would end when its stack is exhausted.
 const MaxJSONDepth = 1000
 
 // ValidJSON reports whether a text is JSON that isn't nested deeper than MaxJSONDepth.

@@ -51,10 +51,10 @@ type Server struct {
 	NoZeroBytes bool
 }
 
-// A Reader reads the values of a column from text. It refuses values that the server
-// would silently change, and those that an untyped one would store although the type
-// doesn't have them. One of its functions is set, by the form in which values are
-// sent, and two of a Float, which can be sent in both. None of them retains or changes the text.
+// A Reader reads the values of a column from text. It refuses values that the server would change
+// silently. It also refuses values that the type doesn't have but an untyped server would store.
+// One of its functions is set, by the form in which values are sent; for a Float two are set,
+// because it can be sent in both forms. None of them retains or changes the text.
 type Reader struct {
 	// Int returns an integer, or for a Time microseconds since 1970 in UTC.
 	Int   func(text []byte) (int64, error)
@@ -209,9 +209,9 @@ func onlyDigits(text []byte, most byte) bool {
 // unsafeString returns text as a string without a copy. The caller must not retain it.
 func unsafeString(text []byte) string { return unsafe.String(unsafe.SliceData(text), len(text)) }
 
-// floats returns the reader of binary fractions. Append writes plain numbers, NaN and the
-// infinities as they are, and others in the shortest text of the same value. Float is for untyped
-// servers, and for values that are compared.
+// floats returns the reader of binary fractions. Append leaves plain numbers, NaN and the
+// infinities as they are, and writes other numbers as the shortest text with the same value. Float
+// is for untyped servers, and for values that are compared.
 func (t Type) floats() Reader {
 	tooFine := t.tooFine()
 	read := func(text []byte) (float64, error) {
@@ -245,8 +245,8 @@ func (t Type) floats() Reader {
 	return r
 }
 
-// isPlain reports whether a text is [-]DIGITS[.DIGITS] with at most 15 digits, as many as each
-// binary fraction of 64 bits has exactly, and not -0: all servers read the same number.
+// isPlain reports whether all servers read the same number from a text: it is [-]DIGITS[.DIGITS]
+// with at most 15 digits, which a 64-bit binary fraction always preserves, and not -0.
 func isPlain(text []byte) bool {
 	n, err := parseNumber(text)
 	digits := len(n.whole) + len(n.fraction)
@@ -257,8 +257,8 @@ func isPlain(text []byte) bool {
 	return err == nil && length == len(text) && len(n.whole) > 0 && digits <= 15 && (!n.negative || n.scale() != math.MinInt)
 }
 
-// ParseFloat reads a binary fraction of 32 or 64 bits, NaN or an infinity, but no forms of Go
-// alone.
+// ParseFloat reads a binary fraction of 32 or 64 bits, NaN or an infinity. It refuses forms that
+// only Go reads.
 func ParseFloat(text []byte, bits int) (float64, error) {
 	f, err := strconv.ParseFloat(unsafeString(text), bits)
 	// The x of a hexadecimal number follows a 0, which may have a sign.
@@ -343,9 +343,9 @@ func (t Type) texts(n *Notation, s Server) func(dst, text []byte) ([]byte, error
 	return plain
 }
 
-// isMember reports whether a text can be sent to an ENUM or SET column. The server
-// reads numbers as places of members, and so the empty text of an ENUM, unless they
-// are members; it refuses other texts itself, which it compares by collation.
+// isMember reports whether a text can be sent to an ENUM or SET column. The server would read a
+// number, and the empty text of an ENUM, as the place of a member; they are refused unless they are
+// members themselves. Other texts are left to the server, which compares them by collation.
 func (t Type) isMember(text []byte) bool {
 	text = bytes.TrimRight(text, " ")
 	number := bytes.TrimLeft(text, " \t\n\v\f\r+-")

@@ -76,8 +76,8 @@ func dates(n *Notation) func(dst, text []byte) ([]byte, error) {
 	}
 }
 
-// fractions returns the reader of times of day and intervals, which refuses or truncates digits of
-// a second that the column doesn't store. In an interval, seconds follow a colon.
+// fractions returns the reader of times of day and intervals. It refuses or truncates digits of a
+// second that the column doesn't store. In an interval, seconds follow a colon.
 func (t Type) fractions(n *Notation, plain func(dst, text []byte) ([]byte, error)) func(dst, text []byte) ([]byte, error) {
 	tooFine := fmt.Errorf("it has more than the %d digits of a second that the column stores", t.Digits)
 	return func(dst, text []byte) ([]byte, error) {
@@ -103,8 +103,8 @@ func (t Type) fractions(n *Notation, plain func(dst, text []byte) ([]byte, error
 	}
 }
 
-// appendClock reads times of day and spans of up to three digits of hours, as MySQL, and writes
-// them alike.
+// appendClock reads times of day, and spans with up to three digits of hours as MySQL has them, and
+// writes both in one form.
 func appendClock(dst, text []byte) ([]byte, error) {
 	const most = 838 // hours, as in MySQL
 	rest := bytes.TrimPrefix(text, []byte("-"))
@@ -147,7 +147,7 @@ var units = map[string]int{"s": 6, "ms": 3, "us": 0, "ns": -3}
 func Units() []string { return []string{"s", "ms", "us", "ns"} }
 
 // parseUnix reads a number of units since 1970, with or without a fraction, and returns it in
-// microseconds. exact reports that it has no digits beyond a microsecond.
+// microseconds. exact reports that the number has no digits beyond a microsecond.
 func parseUnix(p []byte, finer int) (us int64, exact bool, err error) {
 	negative := len(p) > 0 && p[0] == '-'
 	if negative {
@@ -195,10 +195,9 @@ func parseUnix(p []byte, finer int) (us int64, exact bool, err error) {
 	return n, exact, nil
 }
 
-// ParseTime reads a time: RFC 3339, or the SQL form, with a blank or a T between date
-// and time, with or without an offset, of which zone decides in its absence. A date
-// alone means its midnight. It returns it in microseconds since 1970 in UTC;
-// exact reports that it has no digits beyond a microsecond.
+// ParseTime reads a time, as RFC 3339 or in the SQL form with a blank or a T between date and time.
+// A time without an offset is in zone; a date alone means its midnight. It returns microseconds
+// since 1970 in UTC. exact reports that the time has no digits beyond a microsecond.
 func ParseTime(p []byte, zone *time.Location) (us int64, exact bool, err error) {
 	exact = true
 	if len(p) < 10 || p[4] != '-' || p[7] != '-' {
@@ -286,8 +285,8 @@ func offsetOf(p []byte) (int64, bool) {
 	return seconds, true
 }
 
-// local returns the instant of a civil time, given as UTC, unless a clock change skips or repeats
-// it.
+// local returns the instant of a civil time, which is given as if it were UTC. It fails if a clock
+// change skips or repeats the civil time.
 func local(civil int64, zone *time.Location) (int64, error) {
 	// The offset changes at most once within the two days around the time.
 	before := offsetAt(civil-24*3600e6, zone)

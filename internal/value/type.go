@@ -33,8 +33,8 @@ func (k Kind) String() string {
 	return [...]string{"other", "integer", "float", "decimal", "time", "text", "bytes"}[k]
 }
 
-// A Logical type says what values mean where that is more than their Kind, as in
-// Parquet. Its Kind differs between servers: JSON is Text on one and Other on another.
+// A Logical type says what values mean if their Kind doesn't say it, as in Parquet. The Kind
+// differs between servers: JSON is Text on one and Other on another.
 type Logical int
 
 const (
@@ -62,8 +62,8 @@ type Type struct {
 	Unsigned bool
 	// Precision is the digits of a decimal, Scale those after the point; Precision 0 keeps any number.
 	Precision, Scale int
-	// Exact, unless 0, is the number of digits that a server keeps of a number that is
-	// not an integer of 64 bits, whatever the column's type: it stores binary fractions.
+	// Exact is set for a server that stores numbers as binary fractions whatever the column's type: so
+	// many digits are kept of a number that is not a 64-bit integer. Otherwise it is 0.
 	Exact int
 	// NaN reports that numbers include NaN, and binary fractions the infinities.
 	NaN bool
@@ -103,9 +103,9 @@ func (t Type) Whole() int {
 	return t.Precision - t.Scale
 }
 
-// SortsByValue reports whether a server sorts the type by what its text says, so that
-// a range of rows can begin at a value. An Enum and a Set sort by their members'
-// places, binary fractions may not equal their own text, and other types are unknown.
+// SortsByValue reports whether a server sorts the type by the value that its text shows, so that a
+// range of rows can begin at a value. It is false for an Enum and a Set, which sort by their
+// members' places, for binary fractions, which may not equal their own text, and for unknown types.
 func (t Type) SortsByValue() bool {
 	return t.Kind != Other && t.Kind != Float && t.Logical != Enum && t.Logical != Set
 }
@@ -122,8 +122,8 @@ type Name struct {
 	Array   bool
 }
 
-// ParseName takes apart a type's name: "DECIMAL(10,2) UNSIGNED" is decimal, 10 and 2,
-// and unsigned; "timestamp(3) with time zone" is timestamp and 3.
+// ParseName takes a type's name apart: "DECIMAL(10,2) UNSIGNED" gives decimal, 10 and 2, and
+// unsigned; "timestamp(3) with time zone" gives timestamp and 3.
 func ParseName(native string) Name {
 	before, rest, _ := strings.Cut(native, "(")
 	inside, after := rest, ""
