@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// At most acknowledgeEach batches, and those of acknowledgeAfter, stay in the spool after their
-	// commit.
+	// A committed batch stays in the spool until acknowledgeEach batches have been committed, or until
+	// acknowledgeAfter has passed.
 	acknowledgeEach  = 64
 	acknowledgeAfter = time.Second
 )

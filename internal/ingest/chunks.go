@@ -36,8 +36,8 @@ type plan struct {
 	Open []*chunk `json:"open,omitempty"`
 }
 
-// A chunk is the rows of a segment after one key, up to another. From and To are their
-// numbers, as far as these are known: they were counted when the chunk was planned.
+// A chunk is the rows of a segment after key After, up to key Last. From and To are the numbers of
+// its first and last row, as far as they were counted when the chunk was planned.
 type chunk struct {
 	From    int64    `json:"from"`
 	To      int64    `json:"to"`
@@ -183,8 +183,8 @@ func (l *serverLoad) planSegment(ctx context.Context, i int, after []string, nex
 // firstRows is the number of rows of chunks before the width of rows is known.
 const firstRows = 500
 
-// rowsOfChunk returns the number of rows of the next chunk: about Options.Bytes, at most
-// Options.Rows.
+// rowsOfChunk returns the number of rows of the next chunk. It aims at Options.Bytes and allows at
+// most Options.Rows.
 func (l *serverLoad) rowsOfChunk() int {
 	rows, bytes := l.readRows.Load(), l.readBytes.Load()
 	if rows == 0 {
@@ -193,8 +193,8 @@ func (l *serverLoad) rowsOfChunk() int {
 	return max(min(l.opt.Rows, int(float64(l.opt.Bytes)*float64(rows)/float64(max(bytes, 1)))), 1)
 }
 
-// shareOf estimates which part of all rows lies below a key, in millionths: keys count as spread
-// evenly.
+// shareOf estimates which part of all rows lies below a key, in millionths. It assumes that the
+// keys of a segment are spread evenly.
 func (l *serverLoad) shareOf(i int, begin, until, at []string) int64 {
 	number := func(key []string) (float64, bool) {
 		if key == nil {

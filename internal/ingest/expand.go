@@ -15,8 +15,8 @@ import (
 
 // Expanded are the sources that patterns and directories name.
 type Expanded struct {
-	// Sources are paths, each file once, in the order of the arguments; those of one argument are
-	// sorted.
+	// Sources are paths, each file once, in the order of the arguments. The sources of one argument
+	// are sorted.
 	Sources []string
 	// Left are files of directories that are left out, with the reason, and Twice repeated ones.
 	Left, Twice []string
@@ -25,9 +25,9 @@ type Expanded struct {
 // ErrNoFiles is returned for a directory without files to load.
 var ErrNoFiles = errors.New("no files")
 
-// Expand returns the sources that arguments name: files, directories, patterns, and "-". Of a
-// directory, files are sources whose names imply a format, or with any all files. Hidden and
-// unfinished files and rowmill's own are left out, unless an argument names the file itself.
+// Expand returns the sources that arguments name: files, directories, patterns, and "-". In a
+// directory it finds the files whose names imply a format or, with any, all files. Hidden files,
+// unfinished ones and rowmill's own are left out, unless an argument names the file itself.
 func Expand(args []string, any bool) (Expanded, error) {
 	e := &expander{any: any, seen: map[string]bool{}}
 	for _, arg := range args {

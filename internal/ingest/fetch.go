@@ -15,8 +15,8 @@ import (
 	"github.com/rowmill/rowmill/internal/value"
 )
 
-// A fetch reads rows of another server's table as records of text: TSV without a header, in which
-// every value is as the server writes it. The records are then checked and sent as those of a file.
+// A fetch reads rows of another server's table as records of text: TSV without a header, with every
+// value as the server writes it. The records are then checked and sent like records of a file.
 type fetch struct {
 	list string // the select list
 	want []engine.Column
@@ -84,8 +84,8 @@ func appendBits(dst, text []byte, from, to value.Type) []byte {
 	return append(dst, digits...)
 }
 
-// appendFloat appends a binary fraction. One of 32 bits is the same fraction in a column of 64
-// bits, and has its shortest digits in a column of decimals or of text.
+// appendFloat appends a binary fraction. A 32-bit fraction for a 64-bit column keeps its exact
+// value; for a column of decimals or text it gets its shortest digits.
 func appendFloat(dst, text []byte, from, to value.Type) []byte {
 	if from.Bits != 32 || to.Kind == value.Float && to.Bits == 32 {
 		return append(dst, text...)
@@ -123,8 +123,8 @@ func (f *fetch) record(dst []byte, rows *engine.Batch, i int, buf []byte) (out, 
 // errWide is returned for rows that exceed a limit of bytes together.
 var errWide = errors.New("the rows of a batch are too many bytes")
 
-// rows reads the rows of a query on a session and returns their records. With a limit
-// of bytes that more than one row exceed, it returns errWide and the number of rows within it.
+// rows reads the rows of a query on a session and returns their records. If two or more rows exceed
+// most bytes, it returns errWide and the number of rows that don't. One row is always returned.
 func (f *fetch) rows(ctx context.Context, s *engine.Session, most int, query string, args []any) (data []byte, rows int, err error) {
 	var buf []byte
 	err = s.Query(ctx, f.want, func(b *engine.Batch) error {
@@ -169,8 +169,8 @@ func (r *reader) close() error {
 	return s.Close()
 }
 
-// A snapshot is what all readers see, on a server that can share it. On others each query has its
-// own.
+// A snapshot is the state of the source that all readers see, if the server can share it. Otherwise
+// each query sees a state of its own.
 type snapshot struct {
 	db    engine.Keeper
 	mu    sync.Mutex

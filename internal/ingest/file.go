@@ -25,8 +25,8 @@ const (
 	cutsAhead = 16
 )
 
-// File loads a file, or the rest of one that has grown; a file that has changed otherwise is
-// refused. It returns ErrHeld if another process loads the file. If ctx ends, the next load
+// File loads a file, or the new end of a file that has grown. It refuses a file that has changed in
+// another way, and returns ErrHeld if another process loads the file. If ctx ends, the next load
 // continues.
 func File(ctx context.Context, o Options, path string) (lane.Result, error) {
 	common, err := lane.New(&o.Sending, o.pool)
@@ -52,8 +52,8 @@ func File(ctx context.Context, o Options, path string) (lane.Result, error) {
 	return l.Finish(l.start(ctx))
 }
 
-// A fileLoad is the load of a file. Its batches are recorded as cuts of the file
-// before they are sent, so that the next load after a crash finds the same ones.
+// A fileLoad is the load of a file. Its batches are recorded as cuts of the file before they are
+// sent, so that the next load after a crash cuts the file at the same places.
 type fileLoad struct {
 	*lane.Load
 	opt    *Options
@@ -67,9 +67,9 @@ type fileLoad struct {
 	// reading is the dump that was opened last.
 	reading *format.DumpReader
 
-	// passed counts the bytes of this reading that are committed or compared, skipped those of them
-	// that earlier loads had committed. sending is when the first new batch was passed on, as
-	// Load.Elapsed.
+	// passed counts the bytes that this load has read and that are committed or compared. skipped
+	// counts those of them that earlier loads had committed. sending is when the first new batch was
+	// passed on, as Load.Elapsed.
 	passed, skipped, sending atomic.Int64
 
 	// recorded releases the lock on the file's head, once recorded cuts identify the file.
@@ -80,8 +80,8 @@ type fileLoad struct {
 	published  []*state.Publication
 	collecting atomic.Pointer[lane.Collector] // that of load, for another goroutine
 	mu         sync.Mutex                     // for what batches that were sent have
-	// Extents of the file's rows: settled ones, those of noted, those sent since the file was opened,
-	// and those that a dry run has checked.
+	// Extents of the file's rows: settledIn has the settled ones, earlierIn those of noted, sentIn
+	// those sent since the file was opened, and offered those that a dry run has checked.
 	settledIn, earlierIn, sentIn, offered []state.Extent
 	// accepted: none of the rows is in the table, on purpose. looked: earlier rows were looked for.
 	accepted, looked bool
@@ -295,8 +295,8 @@ func (l *fileLoad) recall(ctx context.Context) (err error) {
 	return err
 }
 
-// resume skips the loaded part of the file, whose hash it compares, and looks for its rows in the
-// table.
+// resume skips the loaded part of the file after comparing its hash, and looks for the rows of that
+// part in the table.
 func (l *fileLoad) resume(ctx context.Context, c *format.Cutter) error {
 	s := l.Source
 	if l.opt.Dry || s.Started.IsZero() {

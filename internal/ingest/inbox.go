@@ -74,8 +74,8 @@ const (
 	mostBadBytes = 64 << 20
 	// mostShapes limits the cached targets: clients may name any columns.
 	mostShapes = 200
-	// lookEvery is how often the columns of the table are read again. They are also read
-	// if a post doesn't fit them, at most every lookLeast, for at most lookTimeout.
+	// lookEvery is how often the columns of the table are read again. If a post doesn't fit the
+	// columns, they are read at once, but at most every lookLeast. Reading takes at most lookTimeout.
 	lookEvery   = time.Minute
 	lookLeast   = time.Second
 	lookTimeout = 2 * time.Second
@@ -133,8 +133,8 @@ type shapePool struct {
 	idle   sync.Pool
 }
 
-// OpenInbox opens the inbox of a table, whose spool is o.Spool, and records the spool in
-// the database. All fields that concern files and single streams are ignored.
+// OpenInbox opens the inbox of a table, whose spool is o.Spool, and records the spool in the
+// database. The fields of o for files and single streams are ignored.
 func OpenInbox(ctx context.Context, o Options) (*Inbox, error) {
 	o.MaxBad, o.Again, o.Dry, o.Progress, o.Name, o.Posted = -1, false, false, nil, "", true
 	o.Bytes = cmp.Or(o.Bytes, lane.DefaultBytes)
@@ -205,9 +205,9 @@ func (in *Inbox) recall() error {
 	return nil
 }
 
-// Put takes a post and returns once it is on disk. With an error nothing is taken: a PostError for
-// its content, ErrManyRows, ErrKeyReused, spool.ErrFull, spool.ErrTooLarge, or an error of the
-// disk.
+// Put takes a post and returns once it is on disk. After an error nothing was taken. The error is a
+// PostError for the post's content, ErrManyRows, ErrKeyReused, spool.ErrFull, spool.ErrTooLarge, or
+// an error of the disk.
 func (in *Inbox) Put(ctx context.Context, post Post) (Receipt, error) {
 	if post.Key == "" {
 		return in.put(ctx, post, "")
@@ -244,8 +244,8 @@ func (in *Inbox) put(ctx context.Context, post Post, sum string) (Receipt, error
 		}
 		return Receipt{}, refused
 	}
-	// Telegraf with csv_header = true writes the header only in its first request: also
-	// where the sender says that there is one, a row of values isn't skipped.
+	// Telegraf with csv_header = true writes the header only in its first request. So even if the
+	// sender announces a header, a first line of values must not be skipped as one.
 	if post.Format.HasHeader() && head.Named {
 		if err := pool.target.CheckHeader(data[:skip], 1); err != nil && (!post.Format.Header || pool.target.HasValues(data[:skip])) {
 			return Receipt{}, &PostError{Err: err}
@@ -402,8 +402,8 @@ func (in *Inbox) unmarkLocked() {
 
 // An InboxStatus describes an inbox.
 type InboxStatus struct {
-	// Records and Bytes are those in the spool that may not be in the table; Lag is the age of the
-	// oldest.
+	// Records and Bytes count the records in the spool that may not be in the table yet. Lag is the
+	// age of the oldest of these records.
 	Records, Bytes int64
 	Lag            time.Duration
 	// Rows counts what this process has loaded; Unkept bad rows had no room in the file of bad rows.
@@ -435,8 +435,8 @@ func (in *Inbox) Status() InboxStatus {
 	return out
 }
 
-// Finish ends the inbox: Run returns once all is loaded, or at once if the database is out of
-// reach.
+// Finish ends the inbox: Run returns once all posts are loaded, or at once if the database can't be
+// reached.
 func (in *Inbox) Finish() { in.finish() }
 
 // Close closes the spool, whose records are kept. Run must have returned.
@@ -470,8 +470,8 @@ func (in *Inbox) look(ctx context.Context) error {
 	return nil
 }
 
-// Run loads posts until ctx ends, or until Finish was called and all is loaded. It starts again
-// after each error, and whenever the table's columns have changed.
+// Run loads posts until ctx ends, or until Finish was called and all posts are loaded. It starts
+// again after each error, and whenever the table's columns have changed.
 func (in *Inbox) Run(ctx context.Context) error {
 	watching, stop := context.WithCancel(ctx)
 	var watch sync.WaitGroup

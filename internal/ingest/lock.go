@@ -13,9 +13,9 @@ import (
 	"github.com/rowmill/rowmill/internal/state"
 )
 
-// locked loads the file while holding the locks on its name and on its source's key, so that no
-// other process loads it, also under another name. again means that this load has lost its locks
-// before.
+// locked loads the file while it holds two locks, on the file's name and on its source's key: no
+// other process can load the file, even under another name. again means that this load has lost its
+// locks before.
 func (l *fileLoad) locked(ctx context.Context, again bool) error {
 	return l.WhileLocked(ctx, l.Source.Path, again, func(ctx context.Context) error {
 		head, err := headOf(ctx, l.path, l.open)
@@ -67,8 +67,9 @@ func (l *fileLoad) found(ctx context.Context, head []byte, again bool) error {
 	})
 }
 
-// lockHead excludes other loads of files with the same head until unlock is called: once the first
-// batches are recorded, the file is recognised by them. lose is called if the lock is lost before.
+// lockHead excludes other loads of files with the same head until unlock is called. The load
+// unlocks once its first batches are recorded, because these identify the file from then on. lose
+// is called if the lock is lost earlier.
 func (l *fileLoad) lockHead(ctx context.Context, head []byte, lose context.CancelCauseFunc) (unlock func(), err error) {
 	if len(head) == 0 {
 		return func() {}, nil
@@ -108,8 +109,8 @@ func (l *fileLoad) anyRecorded(ctx context.Context) (bool, error) {
 	return len(cuts) > 0, err
 }
 
-// headOf reads the first bytes of a file, by which files are told apart; less if it is damaged
-// there.
+// headOf reads the first bytes of a file, which tell files apart. If the file is damaged there, it
+// returns the bytes before the damage.
 func headOf(ctx context.Context, path string, open func() (*format.Input, error)) (head []byte, err error) {
 	err = format.WithFile(ctx, path, open, func(_ *format.Input, r io.Reader) error {
 		head, err = io.ReadAll(io.LimitReader(r, format.HeadBytes))

@@ -22,12 +22,12 @@ import (
 // DefaultFiles is the number of sources that a Many reads at a time.
 const DefaultFiles = 4
 
-// A Many loads several sources, some at a time. They share Options.Writers connections and the
-// memory of one load.
+// A Many loads several sources, some at a time. Together they use Options.Writers connections and
+// the memory of one load.
 type Many struct {
 	Options Options
-	// Files is the number of sources read at a time; 0 means DefaultFiles. Engines with
-	// serial writes always use 1, and so do loads that update rows, in which the order counts.
+	// Files is the number of sources read at a time; 0 means DefaultFiles. It is always 1 on engines
+	// with serial writes, and for loads that update rows, because there the order of files matters.
 	Files int
 	// Bad returns the path of the file of bad rows of a source.
 	Bad func(source string) string
@@ -54,8 +54,8 @@ func (p ManyProgress) Text(dry bool) string {
 
 // A Summary is what a Many has done.
 type Summary struct {
-	// Files counts the sources. Each is Loaded (new rows), Same (none), Failed, Skipped (another
-	// process loads it), or NotBegun.
+	// Files counts all sources. Each is also counted as Loaded (it had new rows), Same (it had none),
+	// Failed, Skipped (another process loads it), or NotBegun.
 	Files    int `json:"files"`
 	Loaded   int `json:"loaded"`
 	Same     int `json:"nothing_new"`
@@ -78,9 +78,9 @@ type Summary struct {
 	dry bool
 }
 
-// Run loads sources. It returns the outcomes and the errors of those that were begun, in their
-// order, and a summary. A failed source doesn't end the others, unless the server is out of reach.
-// The last error is about connections, or about a context that ended between two sources.
+// Run loads sources. It returns the outcomes and the errors of the sources that were begun, in
+// their order, and a summary. A failed source doesn't end the others, unless the server can't be
+// reached. The last error is about connections, or about a context that ended between two sources.
 func (m *Many) Run(ctx context.Context, sources []string) ([]Outcome, []error, Summary, error) {
 	o := m.Options
 	o.Writers, o.Every = cmp.Or(o.Writers, lane.DefaultWriters), cmp.Or(o.Every, lane.DefaultEvery)

@@ -30,8 +30,9 @@ type finding struct {
 // wanted returns the minimum number of rows of an extent in the table.
 func wanted(e state.Extent) int64 { return max(e.Rows, 1) }
 
-// look counts the rows of extents, newest first, each up to the number that was inserted. Retention
-// removes whole periods, so rows in periods that were or are being dropped are not missing.
+// look counts the table's rows in each extent, newest first, and stops at the number that was
+// inserted. Rows in periods that were or are being dropped are not missing, because retention
+// removes whole periods.
 func (l *fileLoad) look(ctx context.Context, all []state.Extent) (finding, error) {
 	f := finding{found: slices.Clone(all)}
 	p, err := l.present(ctx)
@@ -82,8 +83,8 @@ func (l *fileLoad) look(ctx context.Context, all []state.Extent) (finding, error
 	return f, nil
 }
 
-// recordedRows returns the extents of the rows of earlier loads: settled, in the ledger, or
-// published.
+// recordedRows returns the extents of the rows of earlier loads, whether they are settled, in the
+// ledger, or published.
 func (l *fileLoad) recordedRows() []state.Extent {
 	all := slices.Clone(l.settledIn)
 	for _, b := range l.noted {
@@ -139,8 +140,8 @@ func (l *fileLoad) forget(ctx context.Context, t *format.Target) error {
 	return nil
 }
 
-// stillThere returns the extents of a file's rows in the table, as far as they are known. With
-// none, it is an error unless all rows are known to be absent.
+// stillThere returns the extents of the file's rows that are in the table, as far as they are
+// known. With none set, it returns an error unless all rows are known to be absent.
 func (l *fileLoad) stillThere(ctx context.Context, none bool) ([]state.Extent, error) {
 	all, rows := l.recordedRows(), int64(0)
 	for _, e := range all {
@@ -177,8 +178,8 @@ func (l *fileLoad) extents(ctx context.Context) (all []state.Extent, err error) 
 
 const lookTries = 3
 
-// A presence is a table's periods, and those that were or are being dropped. changing is
-// another change that is under way, or was left by a process that has died, "" if there is none.
+// A presence is a table's periods, and the periods that were or are being dropped. changing is any
+// other change that is in progress or was left by a process that has died; "" if there is none.
 type presence struct {
 	parts    []rolling.Partition
 	gone     []rolling.Period
@@ -238,8 +239,8 @@ func (l *fileLoad) rowsIn(ctx context.Context, p presence, e state.Extent) (int6
 		if n >= wanted(e) || !part.Overlaps(e.Period) {
 			continue
 		}
-		// The server prunes to the one partition; its own name would need a privilege. A view is not
-		// pruned, so there the partition's table is read.
+		// By the condition, the server reads only this partition. Naming the partition would need a
+		// privilege. A view isn't pruned, so the query on a view names the partition's table.
 		from := l.opt.DB.Dialect().Quote(t.Name)
 		if l.opt.Schema.View {
 			from = w.From(t, part)

@@ -37,8 +37,8 @@ type Options struct {
 	// Flush is how long rows of a stream wait for more rows of their batch; 0 means DefaultFlush.
 	Flush time.Duration
 
-	// Spool is the directory that stores a stream until it is loaded; if it is "", the stream is sent
-	// directly. SpoolBytes limits its size; 0 means the spool's own default.
+	// Spool is the directory that stores a stream until it is loaded; "" means that the stream is sent
+	// without a spool. SpoolBytes limits the spool's size; 0 means the spool's own default.
 	Spool      string
 	SpoolBytes int64
 

@@ -197,8 +197,8 @@ func Sources(ctx context.Context, st *state.Store, table string) ([]Known, error
 	return out, nil
 }
 
-// present describes duplicates, in parentheses, e.g. " (3 with other values)"; "" if nothing is
-// known.
+// present describes the duplicates in parentheses, e.g. " (3 with other values)"; "" if nothing is
+// known about them.
 func (l Outcome) present() string {
 	var parts []string
 	for _, p := range []struct {

@@ -9,8 +9,8 @@ import (
 	"github.com/rowmill/rowmill/internal/state"
 )
 
-// singly sends the rows that couldn't be published, in the file's batches, by second lines of the
-// ledger.
+// singly sends the rows that couldn't be published, in the same batches as before. The ledger
+// already has a line for each of these batches, so each gets a second line.
 func (l *fileLoad) singly(ctx context.Context, n *lane.Collector, t *format.Target, torn error) (err error) {
 	if !n.SendsAny() {
 		return nil

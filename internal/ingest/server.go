@@ -25,8 +25,8 @@ type From struct {
 	DB engine.Keeper
 	// Table is its name. Name is the source's: server, database and table, without user and password.
 	Table, Name string
-	// Range, unless empty, limits the rows to positions of the destination's axis. It is loaded anew
-	// each time: rows whose key is in the table are duplicates.
+	// Range, unless empty, limits the rows to positions of the destination's axis. The rows are loaded
+	// anew each time; rows whose key is already in the table are duplicates.
 	Range rolling.Period
 }
 
@@ -35,11 +35,11 @@ func (f *From) whole() bool { return f.Range == rolling.Period{} }
 
 // Server loads the rows of another server's table, in chunks along its primary key, several at a
 // time. A chunk is a batch: its first and last key are recorded before it is sent, so that an
-// interrupted load continues with the same chunks. A table that was loaded before is read from its
-// last key on.
+// interrupted load continues with the same chunks. If the table was loaded before, Server reads it
+// from its last key on.
 //
-// Without a usable primary key, or with From.Range, nothing is recorded: an interrupted load begins
-// anew. The destination must then have a key by which rows that are there are recognised.
+// Without a usable primary key, or with From.Range, nothing is recorded, and an interrupted load
+// begins anew. The destination must then have a key that identifies rows which are already there.
 func Server(ctx context.Context, o Options, from From) (lane.Result, error) {
 	o.Format = format.Format{Kind: format.TSV, NoHeader: true, Nulls: []string{`\N`}, Columns: o.Format.Columns}
 	o.Values = value.Notation{Bytes: value.Raw, TruncateTimes: o.Values.TruncateTimes, Unix: o.Values.Unix}
@@ -79,8 +79,8 @@ type serverLoad struct {
 	done map[state.Cut]state.Counts // of plan.Open, by their cuts
 	// readRows and readBytes count what was read.
 	readRows, readBytes atomic.Int64
-	// passed is the part of the rows that is planned, in millionths; skipped was sent by earlier
-	// loads.
+	// passed is the part of the rows that is planned, in millionths. skipped is the part of it that
+	// earlier loads had sent.
 	passed, skipped, sending atomic.Int64
 }
 
@@ -329,8 +329,9 @@ func (l *serverLoad) anew(ctx context.Context, why string) error {
 	return nil
 }
 
-// record records chunks that are about to be sent, in place of one that they are parts of
-// if that is not nil. Chunks that are loaded, up to the first that isn't, leave the plan.
+// record records chunks that are about to be sent. instead, unless nil, is the chunk that was
+// divided into them, and leaves the plan. So do the loaded chunks before the first one that isn't
+// loaded.
 func (l *serverLoad) record(ctx context.Context, group []*chunk, instead *chunk) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -363,7 +364,7 @@ func (l *serverLoad) record(ctx context.Context, group []*chunk, instead *chunk)
 func (l *serverLoad) records() bool { return l.Source.Kind == state.ServerSource && !l.opt.Dry }
 
 // ServerName returns the name of a server's table as a source: the target without the user and
-// without options that don't identify the database. printable is the target without its password.
+// without options that don't identify the database. printable is the target without the password.
 func ServerName(printable, table string) (string, error) {
 	t, err := engine.ParseTarget(printable)
 	if err != nil {

@@ -21,11 +21,11 @@ import (
 	"github.com/rowmill/rowmill/internal/state"
 )
 
-// Stream loads a source that can't be read twice, until it or ctx ends. When it returns, all
-// records that were read completely are loaded or, with a spool, stored there. Without a spool,
+// Stream loads a source that can't be read twice, until the source or ctx ends. When it returns,
+// all records that were read completely are loaded or, with a spool, stored there. Without a spool,
 // records that a killed load had read but not committed are lost.
 //
-// With a spool, its records are loaded first; r may be nil to load only those.
+// Records that are already in the spool are loaded first. With a nil r, only they are loaded.
 func Stream(ctx context.Context, o Options, r io.Reader) (lane.Result, error) {
 	l, err := newStreamLoad(&o)
 	if err != nil {
@@ -214,8 +214,8 @@ func (l *streamLoad) throughSpool(ctx context.Context, r io.Reader) (err error) 
 	return errors.Join(err, readErr, done.acknowledge(last))
 }
 
-// fromSpool produces the batches of the spool's remaining records, as many at a time as are there
-// and the pace allows. Records below an offset are old: they may already be in the ledger.
+// fromSpool produces batches of the spool's remaining records. A batch joins as many records as are
+// there and the pace allows. Records below the offset below may already be in the ledger.
 func (l *streamLoad) fromSpool(ctx context.Context, sp *spool.Spool, below int64, done *acknowledger, out chan<- *lane.Batch) error {
 	targets := map[string]*format.Target{}
 	send := func(all []*format.Batch) error {

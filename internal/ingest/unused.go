@@ -50,8 +50,8 @@ func (o *Options) Unused(k format.Kind) error {
 	return nil
 }
 
-// stampFormat reports whether --time-format is given for line protocol's timestamps, which are
-// numbers.
+// stampFormat reports whether --time-format is given for timestamps of line protocol, to which it
+// can't apply because they are numbers.
 func (o *Options) stampFormat() bool {
 	for name := range o.Values.TimeFormats {
 		if name == "" || o.Table != nil && strings.EqualFold(name, o.Table.By) {

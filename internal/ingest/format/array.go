@@ -13,9 +13,9 @@ var (
 	errOpenString = errors.New("a string of the JSON array isn't closed in its line")
 )
 
-// elementEnd returns the end of the first record of p, a part of a JSON array behind its bracket; 0
-// needs more bytes. A record is an element with the comma or bracket behind it, or what follows the
-// array.
+// elementEnd returns the end of the first record of p, a part of a JSON array after its opening
+// bracket; 0 means that more bytes are needed. A record is an element with the comma or bracket
+// after it, or the text after the array.
 func elementEnd(p []byte, final bool) (int, error) {
 	i := elementBegin(p)
 	if i == len(p) {
@@ -76,8 +76,8 @@ func bracketEnd(p []byte, final bool) (end int, known bool) {
 	return len(p) - len(text) + 1, true
 }
 
-// stringEnd returns the place of a JSON string's closing quote, or of a line break before it, or
-// -1.
+// stringEnd returns the position of a JSON string's closing quote, or of a line break before that
+// quote, or -1.
 func stringEnd(p []byte) int {
 	for i := 0; i < len(p); i++ {
 		switch p[i] {
@@ -90,8 +90,8 @@ func stringEnd(p []byte) int {
 	return -1
 }
 
-// element returns the range of the element in a record. empty reports a record without one, e.g.
-// "]".
+// element returns the range of the element in a record. empty reports a record without an element,
+// e.g. "]".
 func element(record []byte) (from, to int, empty bool) {
 	from, to = elementBegin(record), len(record)
 	if from == to {

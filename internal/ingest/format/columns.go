@@ -22,8 +22,8 @@ type Target struct {
 	All     *shape // of all columns
 	Columns []Column
 	byName  map[string]int
-	// Names are those of the width fields, or the keys that objects may have. taken, unless nil, are
-	// the indexes of the fields that are loaded. The columns of constants come last.
+	// Names are the names of the width fields, or the keys that objects may have. taken, unless nil,
+	// has the indexes of the fields that are loaded. The columns of constants come last.
 	Names     []string
 	width     int
 	taken     []int
@@ -218,8 +218,8 @@ func isNamed(names []string, name string) bool {
 	return slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, name) })
 }
 
-// updatable returns an error if rows that are there can't be updated by their primary key.
-// Where another unique key decides which row is there, servers differ in what they do.
+// updatable returns an error if existing rows can't be updated by their primary key. It refuses a
+// table with a second unique key, because servers differ in which of two matching rows they update.
 func (t *Target) updatable(s *engine.Schema) error {
 	other := slices.Clone(s.UniqueOther)
 	for _, key := range s.Unique {
@@ -239,8 +239,8 @@ func (t *Target) updatable(s *engine.Schema) error {
 	return engine.Hinted(fmt.Errorf("--on-duplicate update: %w", err), "--on-duplicate skip or error")
 }
 
-// HasKey reports whether the source has all columns of a key without nullable columns, so that
-// duplicates are detected.
+// HasKey reports whether duplicates are detected: the source has all columns of a key in which no
+// column may be NULL.
 func (t *Target) HasKey(s *engine.Schema) bool {
 	return slices.ContainsFunc(append([][]string{s.PrimaryKey}, s.Unique...), func(key []string) bool {
 		return len(key) > 0 && !slices.ContainsFunc(key, func(name string) bool {
@@ -256,13 +256,13 @@ type Column struct {
 	value.Reader
 	engine.SchemaColumn
 	comma bool // numbers have a decimal comma
-	// hints adds flags to reasons, which requests don't have. formed means that the form of times is
-	// given.
+	// hints means that reasons name flags such as --time-format, which requests don't have. formed
+	// means that the form of times is given.
 	hints, formed bool
 }
 
 // newColumn returns the reader of a column, and the form in which its values are sent. Numbers of a
-// key are sent as numbers, by which they are compared.
+// key are sent as numbers, so that keys are compared as numbers.
 func newColumn(c engine.SchemaColumn, caps engine.Capabilities, n *value.Notation, key bool) (Column, engine.Column, error) {
 	own := *n
 	own.TimeFormat = n.TimeFormatOf(c.Name)
@@ -284,8 +284,8 @@ func newColumn(c engine.SchemaColumn, caps engine.Capabilities, n *value.Notatio
 	return Column{Reader: read, SchemaColumn: c}, as, err
 }
 
-// Destination determines the columns of the fields from the options, the header or the
-// table s, and returns the target that of makes of them. It returns nil if the source is empty.
+// Destination determines the columns of the fields from the options, the header or the table s. It
+// passes them to of, and returns the target that of makes. It returns nil if the source is empty.
 func (c *Cutter) Destination(ctx context.Context, s *engine.Schema, of func(names []string) (*Target, error)) (*Target, error) {
 	f := c.Format
 	record, err := c.peek(ctx)
@@ -390,8 +390,8 @@ func alwaysServer(s *engine.Schema, name string) bool {
 	return slices.Contains(strings.Split(always, ", "), name)
 }
 
-// HasValues reports whether a source's first record is a row and not a header: in the
-// column that the table rolls by it has a value, which can't be a name.
+// HasValues reports whether a source's first record is a row and not a header: its field for the
+// time column, by which the table rolls, can be read as a value and so is no column name.
 func (t *Target) HasValues(record []byte) bool {
 	fields, _, err := t.Format.split(trimBreak(bytes.TrimPrefix(record, ByteOrderMark)), nil, nil)
 	if err != nil || len(fields) != t.width || t.By >= len(t.Columns)-len(t.constants) {

@@ -23,8 +23,8 @@ type block struct {
 	err  error
 }
 
-// A Cutter cuts a stream of bytes at record boundaries. A goroutine reads a little ahead; it ends
-// at the end of the stream or, after ctx has ended, when its current read returns.
+// A Cutter cuts a stream of bytes at record boundaries. Its goroutine reads a little ahead, and
+// ends with the stream or, after ctx has ended, when its current read returns.
 type Cutter struct {
 	Format *Format
 	blocks chan block
@@ -49,8 +49,8 @@ type Cutter struct {
 	TornBy error
 }
 
-// torn reports whether the remaining bytes begin within a line, which was cut while it was
-// incomplete.
+// torn reports whether the remaining bytes begin within a line, because an earlier load cut the
+// line while it was incomplete.
 func (c *Cutter) torn() bool { return c.At > 0 && c.last != '\n' && c.Format.Kind != JSON }
 
 func (c *Cutter) sums(p []byte) {
@@ -58,8 +58,8 @@ func (c *Cutter) sums(p []byte) {
 	c.Head = append(c.Head, p[:min(len(p), HeadBytes-len(c.Head))]...)
 }
 
-// NewCutter returns a cutter of r, whose reading ends with ctx. rows and size (bytes) limit a
-// batch; flush limits how long rows of a stream wait for further rows, and 0 means no limit.
+// NewCutter returns a cutter of r, whose reading ends with ctx. A batch has at most rows rows and
+// size bytes. flush limits how long a stream's rows wait for more rows; 0 means no limit.
 func NewCutter(ctx context.Context, r io.Reader, f *Format, rows, size int, flush time.Duration) *Cutter {
 	c := &Cutter{Format: f, blocks: make(chan block, 4), free: make(chan []byte, 6), Rows: rows, size: size, flush: flush, Line: 1, sum: xxhash.New()}
 	c.ended = make(chan struct{})
@@ -236,9 +236,9 @@ func (c *Cutter) take(n, rows int) *Batch {
 	return b
 }
 
-// Next returns the next batch, and io.EOF after the last. If ctx ends, records that were read stay
-// buffered for breakOff. An error of the stream, or of a record, is returned after the records
-// before.
+// Next returns the next batch, and io.EOF after the last one. If ctx ends, records that were read
+// stay buffered for breakOff. An error of the stream or of a record is returned after all records
+// before it.
 func (c *Cutter) Next(ctx context.Context) (*Batch, error) {
 	var flush <-chan time.Time
 	n, rows := 0, 0
@@ -288,8 +288,9 @@ var errBrokenOff = errors.New("the stream was broken off")
 // readWait limits the wait for a read that can't be interrupted. What it returns later is lost.
 const readWait = time.Second
 
-// breakOff stops the reader and takes all bytes that it has read. next then returns them, except an
-// incomplete record, followed by errBrokenOff, or by io.EOF if the whole stream was read.
+// breakOff stops the reader and takes all bytes that it has read. Next then returns these bytes,
+// except an incomplete record. After them it returns errBrokenOff, or io.EOF if the whole stream
+// was read.
 func (c *Cutter) breakOff(stop context.CancelFunc) {
 	stop()
 	late := time.After(readWait)
@@ -324,8 +325,8 @@ func (c *Cutter) add(b block) {
 	}
 }
 
-// Each passes the batches of a stream to fn. When ctx ends, it calls stop, which
-// ends the reader, passes on the records read by then, and returns ctx's error.
+// Each passes the batches of a stream to fn. When ctx ends, Each calls stop, which ends the reader,
+// passes on the records that were read, and returns ctx's error.
 func (c *Cutter) Each(ctx context.Context, stop context.CancelFunc, fn func(*Batch) error) error {
 	on := ctx
 	for {

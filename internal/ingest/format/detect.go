@@ -11,8 +11,8 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// byContent sets the kind of a format by the first bytes of the text, and the delimiter of
-// tab-separated CSV. wide means UTF-16, as spreadsheets write it.
+// byContent detects a format's kind from the first bytes of the text, and sets the delimiter of
+// tab-separated CSV. wide means UTF-16, which spreadsheets write.
 func (f *Format) byContent(head []byte, wide bool) error {
 	if bytes.HasPrefix(head, []byte(parquetMagic)) {
 		f.Kind = Parquet

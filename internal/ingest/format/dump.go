@@ -36,8 +36,9 @@ type DumpTable struct {
 	encoding string
 }
 
-// A DumpReader reads a dump of SQL and returns the rows of one table as TSV with a header. A dump
-// always gives the same text, by whose bytes and lines batches and bad rows are identified.
+// A DumpReader reads a dump of SQL and returns the rows of one table as TSV with a header. The same
+// dump always gives the same text, because the bytes and lines of the text identify batches and bad
+// rows.
 type DumpReader struct {
 	*DumpTable
 	source *ended // what r reads
@@ -617,8 +618,8 @@ func beginsDump(text string) bool {
 	return slices.ContainsFunc(dumpBegins, func(p string) bool { return strings.HasPrefix(text, p) })
 }
 
-// setDump recognises a dump by its beginning, and its program by its marks; of Kind Dump it is one
-// anyway.
+// setDump recognises a dump by its beginning, and the program that wrote it by its marks. If the
+// user has set Kind Dump, the beginning isn't checked.
 func (f *Format) setDump(head []byte) error {
 	text := string(head)
 	for _, d := range f.Dumps {

@@ -35,9 +35,9 @@ func Encodings() []string {
 	return []string{utf8Name, "windows-1252", "latin1", "iso-8859-15", "utf-16le", "utf-16be", "windows-1250", "windows-1251", "gb18030", "shift_jis", "euc-kr"}
 }
 
-// decode returns a reader of r's text in UTF-8. name is that of Encoding; with "", a byte order
-// mark of UTF-16 decides, and wide reports it. An invalid character becomes an invalid byte of
-// UTF-8.
+// decode returns a reader of r's text in UTF-8. name is the name of the encoding. If it is "", a
+// byte order mark of UTF-16 decides, and wide reports one. An invalid character becomes an invalid
+// byte of UTF-8.
 func decode(r *bufio.Reader, name string) (_ *bufio.Reader, wide bool, err error) {
 	var e encoding.Encoding
 	if name == "" || strings.HasPrefix(name, "utf-16") {
@@ -80,8 +80,8 @@ func markOf(r *bufio.Reader) (encoding.Encoding, error) {
 	return e, err
 }
 
-// marked replaces U+FFFD, which decoders write for invalid bytes, by an invalid byte: the row is
-// bad.
+// marked turns U+FFFD, which decoders write for invalid bytes, back into an invalid byte, so that
+// the row is bad.
 type marked struct{ transform.NopResetter }
 
 const invalidByte = 0xff

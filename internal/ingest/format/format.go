@@ -66,8 +66,8 @@ type Format struct {
 	Delimiter byte `json:"delimiter,omitempty"`
 	// NoHeader means that the first line contains values, not column names.
 	NoHeader bool `json:"-"`
-	// Header means that the first line contains column names although Columns are given. Without it, a
-	// first line that is a row of values is refused, because it would be skipped.
+	// Header means that the first line contains column names even though Columns are given. Without
+	// Header, a first line of values is refused, because it would be skipped as a header.
 	Header bool `json:"-"`
 	// Nulls are the texts for NULL, by default \N; with NullQuoted also quoted ones and JSON strings.
 	Nulls      []string `json:"nulls,omitempty"`
@@ -80,8 +80,9 @@ type Format struct {
 	SkipLines int `json:"-"`
 	// Encoding is the encoding of the text, as Encoding returns it. A byte order mark needs none.
 	Encoding string `json:"-"`
-	// Columns are the columns of the fields, in order, or Skipped. If nil, they are taken
-	// from the header or, without a header, are all writable columns of the table.
+	// Columns are the columns of the fields, in order; Skipped stands for a field that isn't loaded.
+	// If nil, the header has the columns or, without a header, they are all writable columns of the
+	// table.
 	Columns []string `json:"-"`
 	// Dumps are the kinds of dumps that can be read; dump is that of the source.
 	Dumps []engine.Dump `json:"-"`
@@ -170,7 +171,7 @@ func (f *Format) isNull(text []byte) bool {
 func (f *Format) HasHeader() bool { return !f.Kind.Keyed() && !f.NoHeader }
 
 // preamble returns the length of what precedes the header or the first row: skipped lines, comments
-// before a header, the first bracket of a JSON array. known reports that p suffices.
+// before a header, the opening bracket of a JSON array. known is false if p is too short to tell.
 func (f *Format) preamble(p []byte, final bool) (n int, known bool) {
 	if f.Kind == JSON {
 		return bracketEnd(p, final)
@@ -198,8 +199,8 @@ func (f *Format) preamble(p []byte, final bool) (n int, known bool) {
 	}
 }
 
-// Beginning returns the length of what precedes the first row, header included. p contains all of
-// it.
+// Beginning returns the length of everything before the first row, header included. p must contain
+// all of it.
 func (f *Format) Beginning(p []byte) int {
 	n, _ := f.preamble(p, true)
 	if f.HasHeader() {
@@ -219,8 +220,8 @@ const (
 	maxLine = 16 << 20
 	// maxRecord limits in bytes how far the end of a record is searched; beyond, the load ends.
 	maxRecord = 128 << 20
-	// maxQuoted limits in bytes how far a closing quote is searched; beyond, the record ends with its
-	// line, so that a stray quote doesn't take the rest of the file.
+	// maxQuoted is how many bytes are searched for a closing quote. If there is none, the record ends
+	// with its line, so that a stray quote doesn't swallow the rest of the file.
 	maxQuoted = 1 << 20
 )
 
@@ -266,8 +267,8 @@ func lineEnd(p []byte, line int, final bool) (int, error) {
 	return 0, nil
 }
 
-// unescapedBreak returns the first line break that isn't escaped, or -1, and its line, given the
-// first.
+// unescapedBreak returns the position of the first line break that isn't escaped, or -1, and the
+// line before it. i is the position of the first line break of p.
 func unescapedBreak(p []byte, i int) (int, []byte) {
 	for i >= 0 && escaped(p[:i]) {
 		next := bytes.IndexByte(p[i+1:], '\n')
@@ -292,8 +293,9 @@ func escaped(p []byte) bool {
 	return n%2 == 1
 }
 
-// quotedEnd is End for a CSV record with quotes. line is the end of its first line, 0 if unknown. A
-// record with text behind a closing quote has a stray quote: it ends with its first line.
+// quotedEnd is End for a CSV record with quotes. line is the end of the record's first line, 0 if
+// unknown. Text after a closing quote means a stray quote: the record then ends with its first
+// line.
 func (f *Format) quotedEnd(p []byte, line int, final bool) (int, error) {
 	q := p[:min(len(p), maxQuoted)]
 	delimiter := f.Separator()
@@ -548,8 +550,8 @@ func (f *Format) HeaderNames(record []byte) ([]string, error) {
 	return out, err
 }
 
-// Records calls fn with each record of a text, line break included, and the number of its first
-// line.
+// Records calls fn with each record of a text, line break included, and the number of the record's
+// first line.
 func (f *Format) Records(p []byte, fn func(line int64, record []byte) error) error {
 	for line := int64(1); len(p) > 0; {
 		n, err := f.End(p, true)

@@ -36,8 +36,8 @@ func (in *Input) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Follow tells how a file that is written to meanwhile ends: array means with a bracket. waits is
-// called before a wait for its writer.
+// Follow says how a file ends that is still being written: with a bracket if array is set. waits is
+// called before a wait for the file's writer.
 func (in *Input) Follow(array bool, waits func()) { in.raw.array, in.raw.waits = array, waits }
 
 // Unfollow ends the wait for the writer.
@@ -72,8 +72,8 @@ type counted struct {
 	size int64 // when the file was opened; 0 is unknown
 	// last are the last two bytes read: in UTF-16, a line break is two bytes.
 	last [2]byte
-	// packed means compressed: the format shows whether the file is complete. Decompressors read it
-	// in goroutines of their own.
+	// packed means compressed: then the compressed data itself shows whether the file is complete. It
+	// is atomic because decompressors read in goroutines of their own.
 	packed atomic.Bool
 	array  bool // the content is a JSON array
 	waits  func()
@@ -81,8 +81,8 @@ type counted struct {
 }
 
 const (
-	// SettledAfter is how long a file must not have been written to before its
-	// unterminated last line is accepted: the writer may still be writing it.
+	// SettledAfter is how long a file must not have been written to before its last line is accepted
+	// without a line break. Until that time, the writer may still be writing the line.
 	SettledAfter = 5 * time.Second
 	// growPoll is the interval between checks for that, and growWait limits the total wait.
 	growPoll = 100 * time.Millisecond
@@ -177,8 +177,8 @@ func (in *Input) open(encoding string) error {
 	return in.unpack(source, encoding, func(is bool) { in.packed = zipped || is; raw.packed.Store(in.packed) })
 }
 
-// unpack sets the reader of what r has, decompressed and decoded. It calls is before r is read to
-// its end.
+// unpack sets the reader to the content of r, decompressed and decoded. It calls is before it reads
+// r to its end.
 func (in *Input) unpack(r io.Reader, encoding string, is func(packed bool)) error {
 	content, stop, err := unpack(r, in.name, is)
 	if stop != nil {
@@ -210,8 +210,8 @@ func (in *Input) Close() error {
 	return in.file.Close()
 }
 
-// WithFile calls fn with a file and a reader that ends with ctx, and waits for no writer of the
-// file.
+// WithFile calls fn with a file and a reader that ends with ctx. It does not wait for a writer of
+// the file.
 func WithFile(ctx context.Context, path string, open func() (*Input, error), fn func(*Input, io.Reader) error) error {
 	in, err := open()
 	if err != nil {

@@ -20,7 +20,8 @@ const pointsUnit = "ns"
 var unixUnits = map[string]time.Duration{"s": time.Second, "ms": time.Millisecond, "us": time.Microsecond, pointsUnit: time.Nanosecond}
 
 // pointEnd is End for a line of line protocol with quotes. line is the end of its first line, 0 if
-// unknown. Only quoted values of fields may have line breaks; a malformed line ends at its first.
+// unknown. Only quoted field values may contain line breaks; a malformed point ends at its first
+// line break.
 func (f *Format) pointEnd(p []byte, line int, final bool) (int, error) {
 	q := p[:min(len(p), maxQuoted)]
 	i := skipPointSpace(q, 0)
@@ -205,8 +206,8 @@ func (p *Parser) point(record []byte) (string, error) {
 	return p.endKeys()
 }
 
-// appendVerbatim appends a line whose strings have each backslash doubled that escapes
-// nothing: only \" and \\ are escapes there, and the decoder would also read \n, \r and \t.
+// appendVerbatim appends a line and doubles each backslash in its strings that escapes nothing. In
+// line protocol only \" and \\ are escapes, but the decoder would also read \n, \r and \t as such.
 func appendVerbatim(dst, line []byte) []byte {
 	begin := takePoint(line, skipPointSpace(line, 0), " ") // behind measurement and tags
 	dst = append(dst, line[:begin]...)

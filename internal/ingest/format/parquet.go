@@ -22,9 +22,9 @@ import (
 	"github.com/rowmill/rowmill/internal/value"
 )
 
-// A Parquet file is read as the text of its rows: TSV without a header. Batches, and the file
-// itself, are identified by that text, so that a file with other codecs or row groups is the same
-// file. The text of a value must therefore never change. It is exact, also of binary fractions.
+// A Parquet file is read as the text of its rows: TSV without a header. That text identifies the
+// file and its batches, so a file with the same rows but other codecs or row groups is the same
+// file. The text of a value must therefore never change. It is exact, even for binary fractions.
 
 // ParquetFormat is the format of that text.
 func ParquetFormat(f *Format, columns []string) Format {
@@ -37,8 +37,8 @@ const parquetMagic = "PAR1"
 // ErrParquetStream is returned for a stream that is Parquet.
 var ErrParquetStream = engine.Hinted(errors.New("a stream can't be Parquet: the description of a Parquet file is at its end"), "a file")
 
-// OpenParquet returns an input with the text of the columns of a file that the format selects, and
-// their names. By the columns of s, bytes are written as text or as hexadecimal digits.
+// OpenParquet returns an input with the text of the columns that the format selects, and their
+// names. The columns of s decide whether bytes are written as text or as hexadecimal digits.
 func OpenParquet(path string, s *engine.Schema, selected *Format) (_ *Input, names []string, err error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -13,14 +13,14 @@ import (
 	"github.com/rowmill/rowmill/internal/figure"
 )
 
-// The library reserves memory for as many bytes, values and elements as a Parquet file says
-// that it has. What it says is therefore compared with the file first.
+// The library reserves memory for as many bytes, values and elements as a Parquet file claims to
+// have. These claims are therefore checked against the file first.
 
 const (
 	// parquetPage limits a page in bytes, uncompressed. Writers make pages of about 1 MiB.
 	parquetPage = 256 << 20
-	// parquetPacked and parquetRatio limit it further: a page that has more bytes than
-	// parquetPacked has at most parquetRatio for each compressed one, which no codec exceeds.
+	// A page of more than parquetPacked bytes must also have at most parquetRatio bytes for each
+	// compressed byte. No codec exceeds that ratio.
 	parquetPacked = 32 << 20
 	parquetRatio  = 40_000
 	// parquetHeader limits the header of a page in bytes; most have less than parquetPeek.
@@ -54,8 +54,8 @@ func checkFooter(f io.ReaderAt, size int64) error {
 	return err
 }
 
-// checkPages returns an error if the header of a page of a column in a row group says that the
-// page has more than it can have. The column has one value in each of the group's rows.
+// checkPages returns an error if the header of a page of a column in a row group claims more than
+// the page can have. The column has one value in each of the group's rows.
 func checkPages(f io.ReaderAt, size int64, m *format.ColumnMetaData, t parquet.Type, rows int64) error {
 	at := m.DataPageOffset
 	if m.DictionaryPageOffset != 0 {
@@ -124,8 +124,9 @@ func pageHeader(f io.ReaderAt, at, end int64, buf *[]byte) ([]byte, error) {
 	}
 }
 
-// thriftEnd returns the end of the structure in Thrift's compact protocol with which p begins. It
-// returns io.ErrUnexpectedEOF if p ends before it, or before something that it says it has.
+// thriftEnd returns the end of the structure at the beginning of p, in Thrift's compact protocol.
+// It returns io.ErrUnexpectedEOF if p ends before the structure, or before a part that it
+// announces.
 func thriftEnd(p []byte) (int, error) {
 	t := thriftReader{p: p}
 	err := t.structure(0)

@@ -19,8 +19,8 @@ import (
 
 // A Rejected row couldn't be loaded.
 type Rejected struct {
-	// Line is the number of its first line in the source, from 1, and Offset the byte offset of that
-	// line.
+	// Line is the number of the row's first line in the source, from 1, and Offset the byte offset of
+	// that line.
 	Line, Offset int64
 	// Column is the column with the invalid value, "" if unknown.
 	Column string
@@ -53,8 +53,9 @@ type Parser struct {
 	values []field // of an object, by column
 	seen   []bool  // the columns present in the object
 
-	// absent is a bitmap of the columns that get their default in the current row, empty if there are
-	// none. rowShapes has the shape of each row of an object, and shapes those seen so far, by bitmap.
+	// absent is a bitmap of the columns that get their default in the current row; empty means none.
+	// rowShapes has the shape of each row, if rows are objects; shapes has all shapes so far, by
+	// bitmap.
 	absent    []byte
 	rowShapes []*shape
 	shapes    map[string]*shape
@@ -349,8 +350,9 @@ func kept[T any](all []T, indexes []int) []T {
 	return all[:len(indexes)]
 }
 
-// A shape is the columns into which rows of objects are inserted. A column whose key is absent is
-// left out, to get its default. Shapes are reused, as loaders cache prepared data for each table.
+// A shape is the list of columns into which a row of an object is inserted. It leaves out the
+// columns whose key the object lacks, so that they get their default. Shapes are reused, because
+// loaders cache prepared data for each engine.Table.
 type shape struct {
 	Table   *engine.Table
 	Plain   *engine.Table // the same table, but duplicates are errors
@@ -410,8 +412,8 @@ func (p *Part) Place(row int) int {
 	return p.rows[row]
 }
 
-// Parts groups the batch's rows by their shapes, the largest group first, as later inserts of a
-// transaction cost more. Updates of one key with different shapes stay in order.
+// Parts groups the batch's rows by their shapes. The largest group is first, because later inserts
+// of a transaction cost more. Updates of one key with different shapes stay in order.
 func (p *Parser) Parts() []*Part {
 	by := map[*shape]*Part{}
 	var out []*Part

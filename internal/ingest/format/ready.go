@@ -12,8 +12,8 @@ import (
 // readyLook is the interval, in milliseconds, at which ready checks ctx.
 const readyLook = 100
 
-// ready waits until a read of r returns immediately, and reports false if ctx has
-// ended. A reader without a file descriptor can't be polled, so its read may block.
+// ready waits until a read of r would return immediately, and reports false if ctx has ended. A
+// reader without a file descriptor can't be polled, so its read may still block.
 func ready(ctx context.Context, r io.Reader) bool {
 	f, ok := r.(*os.File)
 	if !ok {

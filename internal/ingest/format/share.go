@@ -13,11 +13,11 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A Share is the rows of a source that one load is for, while other loads of the same source, of
-// the other nodes of a table, have the others. Each load has a ledger of its own on its node.
+// A Share selects the rows of a source that one load sends to its node. Other loads of the same
+// source send the other rows to the table's other nodes. Each load has its own ledger on its node.
 type Share struct {
-	// By is the column that decides, and Has reports whether a row with this value, or with Positions
-	// at this position of the table's axis, belongs to the share.
+	// By is the column that decides. Has reports whether a row with this value belongs to the share.
+	// With Positions, Has gets the row's position on the table's axis instead of the value.
 	By        string
 	Positions bool
 	Has       func(key int64) bool
@@ -25,8 +25,8 @@ type Share struct {
 	Rest bool
 }
 
-// ShareOf returns the share of a node with database db; nil if the table is on one server (node
-// "").
+// ShareOf returns the share of a node with database db. It returns nil if node is "": the table is
+// on one server.
 func ShareOf(db engine.Keeper, table *engine.Table, shards rolling.Shards, node string) (*Share, error) {
 	if node == "" {
 		return nil, nil
@@ -75,9 +75,9 @@ func (p *Parser) unshared() (column string, err error) {
 	return "", nil
 }
 
-// Tee returns n readers that each return all of in; the slowest determines the speed, and closed
-// ones are left out. wait waits for the goroutine, which ends with in or, after ctx has ended, when
-// its read of in returns; it doesn't wait for a read that ctx can't end.
+// Tee returns n readers that each return all of in. The slowest determines the speed; closed
+// readers are left out. wait waits for Tee's goroutine, which ends with in or, after ctx has ended,
+// when its read of in returns. It doesn't wait for a read that ctx can't end.
 func Tee(ctx context.Context, in io.Reader, n int) (readers []*io.PipeReader, wait func()) {
 	var writers []*io.PipeWriter
 	for range n {

@@ -102,9 +102,9 @@ var (
 	errEncrypted = errors.New("it is encrypted")
 )
 
-// unpack returns a reader of what is compressed in r, or of r itself if it is text. If name says
-// that it is compressed, it must be one of these. It calls is before it reads beyond the first
-// bytes.
+// unpack returns a reader of r's content: decompressed, or r itself if it isn't compressed. If the
+// name implies compression, e.g. by .gz, the content must be compressed or text. It calls is before
+// it reads beyond the first bytes.
 func unpack(r io.Reader, name string, is func(packed bool)) (_ *bufio.Reader, stop func(), err error) {
 	in := bufio.NewReaderSize(r, blockSize)
 	p, begun, err := peekPacking(in)
@@ -139,8 +139,9 @@ func packedName(name string) string {
 	return ""
 }
 
-// notPacked returns an error for the content of a source that isn't compressed although
-// its name says so, unless it is text. begun means that it is the beginning of a magic.
+// notPacked returns an error for a source whose name implies compression and whose content is
+// neither compressed nor text. begun means that the content is the beginning of a format's magic
+// bytes.
 func notPacked(in *bufio.Reader, named string, begun bool) error {
 	head, _ := in.Peek(1)
 	switch {

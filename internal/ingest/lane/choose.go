@@ -40,15 +40,17 @@ func (l Lane) did() string {
 
 const (
 	DefaultMemory = 256 << 20
-	// Publishing costs more than it saves for a file smaller than smallFile, and for empty periods of
-	// a table with at most one index besides its primary key if it is smaller than fewIndexesFile.
+	// Publishing costs more than it saves for a file smaller than smallFile. If the table has at most
+	// one index besides its primary key, that is also true for the empty periods of a file smaller
+	// than fewIndexesFile.
 	smallFile      = 4 << 20
 	fewIndexesFile = 64 << 20
 	// fewRows rows of a period are inserted: publishing them would cost about ten statements.
 	fewRows = 20000
-	// mergeShare limits a period's rows for each new one that is merged with them. A merge takes the
-	// time of 2*new + old rows on the sorted path. Inserts took a fifth of that while the period's
-	// indexes were in memory, and seven times as long where they were not (docs/loading.md).
+	// mergeShare limits how many existing rows a period may have for each new row that is merged with
+	// them. A merge takes the time of 2*new + old rows on the sorted path. Inserts took a fifth of
+	// that time while the period's indexes were in memory, and seven times as long otherwise
+	// (docs/loading.md).
 	mergeShare = 10
 )
 

@@ -14,8 +14,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A Collector collects the rows that are published, by period, while the other rows are sent. Its
-// choice is recorded before a batch with such rows is recorded as loaded.
+// A Collector collects the rows of the periods that are published, while the other rows are sent.
+// Which periods it has chosen is recorded before a batch with rows of them is recorded as loaded.
 type Collector struct {
 	*Load
 	target *format.Target
@@ -23,8 +23,8 @@ type Collector struct {
 	file   *spillFile
 	// base is the offset from which rows may get new publications: earlier ones may be in the ledger.
 	base int64
-	// all are the publications by period, with their indexes in the sorters. The slice is never
-	// changed.
+	// all are the publications by period, with their indexes in the sorters. A new publication makes a
+	// new slice; the old one is never changed.
 	all atomic.Pointer[[]*publication]
 
 	// collected counts the rows in the sorters; publishing is when publishing began, as Load.Elapsed.
@@ -39,8 +39,8 @@ type Collector struct {
 	asked    bool   // whether the account may publish
 	refused  string // why not
 
-	// written counts the rows that are written for each publication, by its period, and sentIn
-	// are the extents of those that are in the table. Load.mu protects them.
+	// written counts the rows written for each publication, by the start of its period. sentIn has the
+	// extents of the publications' rows that are in the table. Load.mu protects both.
 	written map[int64]int64
 	sentIn  []state.Extent
 }
@@ -50,8 +50,9 @@ type publication struct {
 	index int
 }
 
-// Collect begins the collection of a reading of a file of a size, from the recorded publications,
-// and up to where batches are recorded. It returns nil if all rows are sent.
+// Collect begins to collect while a file of size bytes is read. published are the publications that
+// are already recorded, and batches are recorded up to base. Collect returns nil if all rows are
+// sent.
 func (l *Load) Collect(ctx context.Context, t *format.Target, published []*state.Publication, base, size int64) (*Collector, error) {
 	if l.Opt.Dry {
 		return nil, nil
@@ -115,8 +116,8 @@ func (n *Collector) sorterOf(of *sender) *sorter {
 	return s
 }
 
-// take removes the rows of publications from a parsed batch. It collects them, unless they
-// are in the table, or an earlier attempt to send the batch has collected them.
+// take removes the rows of publications from a parsed batch and collects them. It doesn't collect
+// rows that are already in the table, or that an earlier attempt to send the batch has collected.
 func (n *Collector) take(s *sender, b *Batch, p *format.Parser) error {
 	all := *n.all.Load()
 	if len(all) == 0 {

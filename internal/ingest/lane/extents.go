@@ -8,8 +8,9 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// inserted returns a lower bound of the rows inserted in each range, of those sent there: some were
-// there before, and the server refused others, in ranges that are unknown.
+// inserted returns a lower bound of the rows inserted in each range. sent has the ranges with the
+// rows sent to each. The counts there (rows that were in the table before) and refused (rows that
+// the server refused) are for all ranges together.
 func inserted(sent []state.Extent, there, refused int64) []state.Extent {
 	out := []state.Extent{}
 	for _, e := range sent {
@@ -22,7 +23,7 @@ func inserted(sent []state.Extent, there, refused int64) []state.Extent {
 }
 
 // ExtentsOf returns the ranges of positions of a batch's rows, with the number of rows in each. A
-// batch read from the ledger has a single one, from its lowest to its highest position.
+// batch read from the ledger has one range, from its lowest to its highest position.
 func ExtentsOf(b state.Batch) []state.Extent {
 	if b.Extents == nil && b.Inserted+b.Updated+b.Duplicate > 0 {
 		return []state.Extent{{Period: rolling.Period{From: b.Lower, To: b.Upper + 1}, Rows: b.Inserted}}

@@ -89,8 +89,8 @@ type Load struct {
 	said struct{ waiting, full time.Time }
 }
 
-// New returns a load, and sets the defaults of its options. Without a shared pool, it makes its
-// own.
+// New returns a load, and sets the defaults of its options. If shared is nil, the load gets its own
+// pool.
 func New(o *Sending, shared *Pool) (*Load, error) {
 	fixed := o.Rows > 0
 	o.Rows, o.Bytes, o.Writers = cmp.Or(o.Rows, DefaultRows), cmp.Or(o.Bytes, DefaultBytes), cmp.Or(o.Writers, DefaultWriters)
@@ -202,8 +202,8 @@ func (l *Load) Count(b state.Counts, size int64) {
 	l.rows.Add(b.Sent)
 }
 
-// Recount sets the counts to those recorded of the source. After a lost lock this includes batches
-// whose commit was not acknowledged, and those of another process.
+// Recount sets the counts to those recorded for the source. After a lost lock they include batches
+// whose commit was not acknowledged, and batches of another process.
 func (l *Load) Recount(known state.Counts) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -253,9 +253,9 @@ func (l *Load) Elapsed() time.Duration { return max(time.Since(l.began), 1) }
 // A produce sends batches to out until there are no more.
 type produce func(ctx context.Context, out chan<- *Batch) error
 
-// Run sends the batches of produce concurrently, and passes each committed one to done, in any
-// order. When ctx ends, batches in flight are completed, and with drain all that were produced;
-// rows of those that fail are counted as lost.
+// Run sends the batches of produce concurrently, and passes each committed batch to done, in any
+// order. When ctx ends, batches in flight are completed; with drain, so are all batches that were
+// produced. If such a batch fails, its rows are counted as lost.
 func (l *Load) Run(ctx context.Context, drain bool, produce produce, done func(context.Context, *Batch, state.Batch) error) error {
 	// Sending continues for up to l.opt.Patience after ctx has ended.
 	work, fail := context.WithCancelCause(context.WithoutCancel(ctx))

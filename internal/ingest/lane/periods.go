@@ -87,12 +87,13 @@ func (t *periods) read(ctx context.Context) ([]rolling.Partition, int64, error) 
 // passesOn reports that the server stores no lower bounds: rows of a dropped period go to the next.
 func (t *periods) passesOn() bool { return !t.db.Capabilities().Gaps }
 
-// errDropped is returned for a transaction whose rows are not in their periods: retention has
-// dropped one since the periods were read. The next attempt rejects its rows.
+// errDropped is returned for a transaction whose rows are no longer in their periods, because
+// retention has dropped a period since the periods were read. The next attempt rejects these rows.
 var errDropped = engine.Classed(engine.ErrLockTimeout, errors.New("retention has dropped a period to which rows were sent"))
 
-// before reads what the record of inserted rows needs, before their commit; see state.Before. From
-// then on no period can be dropped. If rows are not in their periods, the result is errDropped.
+// before reads, shortly before the commit, what the record of the inserted rows needs; see
+// state.Before. From then on no period can be dropped. If rows are no longer in their periods, the
+// error is errDropped.
 func (t *periods) before(ctx context.Context, loader engine.Loader, source *state.Source, ranges []state.Extent) (rolled bool, err error) {
 	if !t.passesOn() {
 		rolled, _, err = state.Before(ctx, loader, source, nil)
@@ -208,8 +209,8 @@ func (t *periods) outside(c *rolling.Creatable, parts []rolling.Partition, pos i
 	return fmt.Errorf("%s lies outside every period: they run from %s to %s", at, t.table.Grid.Format(parts[0].From), t.table.Grid.Format(parts[len(parts)-1].To))
 }
 
-// check keeps the rows of a parsed batch that can be sent and rejects the others, after it has
-// created the periods that they lack. It returns the range of the kept rows in each period.
+// check creates the periods that a parsed batch's rows lack. It then keeps the rows that can be
+// sent and rejects the others. It returns the range of the kept rows in each period.
 func (t *periods) check(ctx context.Context, s *sender, p *format.Parser) ([]state.Extent, error) {
 	parts, upTo, err := t.look(ctx, false)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/rowmill/rowmill/internal/state"
 )
 
-// A Pool is what the loads of one command have in common: connections, memory, the
-// table's periods, and descriptions that are the same for many sources.
+// A Pool is what the loads of one command share: connections, memory, the table's periods, and
+// targets that are the same for many sources.
 type Pool struct {
 	periods *periods
 	// ahead limits the bytes of batches that are cut but not yet taken by a sender.
@@ -108,8 +108,8 @@ func (s *Pool) Running() []*Load {
 // maxTargets limits the targets that are kept for further sources.
 const maxTargets = 64
 
-// target returns the target for rows in a format with these columns. Sources that agree
-// in both share it, and with it the parsers and the statements that are prepared for it.
+// target returns the target for rows in a format with these columns. Sources with the same format
+// and columns share the target, its parsers and its prepared statements.
 func (s *Pool) target(l *Load, f *format.Format, names []string) (*format.Target, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,8 +147,8 @@ func (s *Pool) badFile(path string, most int64) (b *badFile, err error) {
 	return b, err
 }
 
-// Lock waits until no other load of this process holds a lock of that name. The database's own
-// locks exclude other processes; between loads of one process they would fail instead of waiting.
+// Lock waits until no other load of this process holds a lock of that name. Between processes the
+// database's own locks do this; between loads of one process these would fail instead of waiting.
 func (s *Pool) Lock(ctx context.Context, name string) (unlock func(), err error) {
 	for {
 		s.mu.Lock()
@@ -173,8 +173,8 @@ func (s *Pool) Lock(ctx context.Context, name string) (unlock func(), err error)
 	}
 }
 
-// ledgerKept is how long the ledger keeps the batches of finished sources. No
-// transaction of a broken connection is still pending on a server after a day.
+// ledgerKept is how long the ledger keeps the batches of finished sources. After a day, no server
+// has a pending transaction of a broken connection any more.
 const ledgerKept = 24 * time.Hour
 
 // Tidy removes outdated lines of the ledger, once for all loads.

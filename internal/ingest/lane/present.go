@@ -14,10 +14,10 @@ import (
 	"github.com/rowmill/rowmill/internal/state"
 )
 
-// A skipped row has the key of a row that was there. Servers don't tell which rows an insert has
-// skipped, so all of its rows are compared with the table's: a row with other values was skipped,
-// and so was one with the key of an earlier one. The others are in the table, whoever inserted
-// them.
+// An insert skips a row whose key is already in the table, and servers don't tell which rows it has
+// skipped. So all rows of the insert are compared with the table's rows. A row with other values
+// was skipped, and so was one whose key occurs earlier in the batch. All other rows are in the
+// table, whoever inserted them.
 
 const (
 	// compareRows rows are always compared, and more for at most compareShare of a load's time.
@@ -40,8 +40,8 @@ func (l *Load) mayCompare(rows int) bool {
 	return true
 }
 
-// compare compares the rows of a part, of which its insert has skipped some, with those of
-// the table. It adds what it finds to counts, and returns the rows to list.
+// compare compares the rows of a part with the table's rows after the part's insert has skipped
+// some. It adds its findings to counts, and returns the rows to list.
 func (s *sender) compare(ctx context.Context, part *format.Part, skipped int64, counts *state.Counts) (list []format.Rejected, compared bool, err error) {
 	p, rows := s.parser, part.Batch.Rows()
 	if !p.Comparable || !part.HasKey() || !s.mayCompare(rows) {

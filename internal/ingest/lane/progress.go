@@ -12,13 +12,13 @@ import (
 type Progress struct {
 	// Rows counts the rows sent by this load: inserted, duplicate and rejected.
 	Rows int64
-	// Bytes of Size on disk (0 is unknown) are in the database, or checked by a dry run. This load has
-	// sent the part Sent of Bytes, in the time Sending.
+	// Size is the source's size on disk, 0 if unknown. Bytes of it are in the database, or checked by
+	// a dry run. Sent is the part of Bytes that this load has sent, in the time Sending.
 	Bytes, Size int64
 	Sent        int64
 	Sending     time.Duration
-	// Share is the part of a source without a size that is read (0 to 1), ShareBefore by earlier
-	// loads.
+	// Share is the part of a source without a size that is read, 0 to 1. ShareBefore is the part that
+	// earlier loads had read.
 	Share, ShareBefore float64
 	// Collected rows are published together, of which Written are written, for the time Publishing.
 	Collected, Written int64
@@ -33,21 +33,21 @@ type Progress struct {
 type Result struct {
 	// Source is the source's name.
 	Source string `json:"source"`
-	// Counts are the rows of this load, and the Continued rows of interrupted loads that it continues.
-	// A dry run has checked the sent rows, and could send the inserted ones.
+	// Counts are the rows of this load. Continued are the rows of the interrupted loads that it
+	// continues. After a dry run, Sent rows were checked, and Inserted rows could be inserted.
 	state.Counts
 	Continued int64 `json:"continued,omitempty"`
 	// Before counts the rows of earlier loads that came to the end, and BeforeRejected the bad ones.
 	Before         int64 `json:"before"`
 	BeforeRejected int64 `json:"before_rejected"`
-	// LoadedAt is when rows of earlier loads were last recorded. Of those of a file, Missing are not
-	// in the table, and Gone were in dropped periods. Unlooked says why not all of them were looked
-	// for.
+	// LoadedAt is when rows of earlier loads were last recorded. Of a file's earlier rows, Missing are
+	// not in the table, and Gone were in dropped periods. Unlooked says why some of them were not
+	// looked for.
 	LoadedAt time.Time `json:"loaded_at,omitzero"`
 	Missing  int64     `json:"missing,omitempty"`
 	Gone     int64     `json:"gone_with_periods,omitempty"`
 	Unlooked string    `json:"not_looked,omitempty"`
-	// Created are the names of created periods, in order, or in a dry run of those that would be.
+	// Created are the names of created periods, in order; after a dry run, of periods to create.
 	// TooOld counts the rejected rows that are past the table's retention.
 	Created []string `json:"periods_created,omitempty"`
 	TooOld  int64    `json:"older_than_keep,omitempty"`

@@ -19,14 +19,14 @@ type Publisher interface {
 	Publishable(ctx context.Context) error
 	// Mergeable returns the reason why rows can't be merged with those of a period.
 	Mergeable(ctx context.Context, p rolling.Period) error
-	// Publish creates a table with these columns, has fill fill it, and replaces the period by it.
-	// fill may be called again, then for rows in source order. With p.Merges the period's rows stay,
-	// also where a new row has their key. Publish sets p's state and counts, and records them with the
-	// change in one transaction. It returns state.ErrFilled if the period has got many rows, and
-	// engine.ErrRefused if the server refuses some; then none is in the table.
+	// Publish creates a table with these columns, has fill fill it, and replaces the period by it. It
+	// may call fill again, and then wants the rows in source order. With p.Merges the period keeps its
+	// rows, even if a new row has the same key. Publish sets p's state and counts, and records them in
+	// the transaction of the change. It returns state.ErrFilled if the period has got many rows, and
+	// engine.ErrRefused if the server refuses some rows; then none of p's rows is in the table.
 	Publish(ctx context.Context, p *state.Publication, columns []engine.Column, fill func(ctx context.Context, sourceOrder bool, write func(*engine.Batch) error) error) error
-	// FinishPublications completes the publications of processes that have died, or
-	// removes what they have left. On return, none of the source is under way.
+	// FinishPublications completes the publications of processes that have died, or removes what they
+	// have left. On return, no publication of the source is in progress.
 	FinishPublications(ctx context.Context, source string) error
 }
 
@@ -92,8 +92,8 @@ func (n *Collector) PublishAll(ctx context.Context, to int64) error {
 // together are the lanes in which the rows of a publication go in all at once.
 var together = [...]Lane{Publish, Merge, Live}
 
-// publishOne puts a publication's rows into the table. It returns their lane, "" if batches send
-// them.
+// publishOne puts a publication's rows into the table. It returns the lane of the rows, "" if they
+// are to be sent in batches.
 func (n *Collector) publishOne(ctx context.Context, p *publication, to int64) (lane Lane, err error) {
 	if p.ToByte == 0 {
 		p.ToByte = to

@@ -16,8 +16,8 @@ import (
 type Why struct {
 	// Reasons are the most frequent first.
 	Reasons []Reason `json:"reasons,omitempty"`
-	// Stopped counts the bad rows at which loads ended because there were too many. They
-	// are among those of Reasons and of the file of bad rows, and not among Counts.
+	// Stopped counts the bad rows at which loads ended because there were too many. Reasons and the
+	// file of bad rows include them; Counts doesn't.
 	Stopped int64 `json:"stopped_at,omitempty"`
 }
 

@@ -70,7 +70,7 @@ func openBad(path string) (*badFile, error) {
 }
 
 // each passes the file's rows to fn, up to the last complete line. The first line must be readable,
-// which proves that rowmill wrote the file. For a later line that is unreadable, row is nil.
+// which proves that rowmill wrote the file. For a later unreadable line, row is nil.
 func (b *badFile) each(fn func(row *badRow, line []byte)) error {
 	f, err := os.Open(b.path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -186,8 +186,9 @@ func replaceFile(path string, content []byte) error {
 // errBadFull is returned for rows that are not kept, because the file has its largest size.
 var errBadFull = errors.New("the file of bad rows is full")
 
-// add writes the rejected rows of a batch, given by the byte range of its source and in their
-// order there, and returns once they are on disk. It replaces the lines of an earlier attempt.
+// add writes the rejected rows of a batch in the order of the source, and returns once they are on
+// disk. The byte range of the source, from and to, identifies the batch: add replaces the lines of
+// an earlier attempt.
 func (b *badFile) add(source, load string, from, to int64, rows []format.Rejected) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -258,8 +259,8 @@ func (b *badFile) write(f *os.File, p []byte) error {
 	return nil
 }
 
-// lock opens the file for writing, truncates it after its last complete line, and
-// locks it until it is closed, against other processes and other goroutines.
+// lock opens the file for writing, and locks it against other processes and goroutines until it is
+// closed. It truncates the file after its last complete line.
 func (b *badFile) lock() (*os.File, error) {
 	for {
 		f, err := os.OpenFile(b.path, os.O_RDWR|os.O_CREATE, 0o600)

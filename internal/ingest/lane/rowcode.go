@@ -10,16 +10,16 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// A layout is how rows of a batch are encoded as bytes: the columns of the key so that comparing
-// bytes compares keys, the ordinal, and the other columns as compactly as is quick.
+// A layout is how rows are encoded as bytes. The columns of the key come first, so that comparing
+// bytes compares keys. Then come the ordinal and the other columns, compact but quick to encode.
 type layout struct {
 	columns []engine.Column
 	key     []int // columns of the key, in order
 	rest    []int // the others
 }
 
-// newLayout returns the layout of rows with these columns, in the order of a key. If a
-// column of the key isn't among them, rows keep the order of the source.
+// newLayout returns the layout of rows with these columns, sorted by a key. If a column of the key
+// isn't among them, rows keep the order of the source.
 func newLayout(columns []engine.Column, key []string) *layout {
 	l := &layout{columns: columns}
 	for _, name := range key {

@@ -17,8 +17,8 @@ import (
 type Batch struct {
 	*format.Batch
 	held int64 // bytes of it reserved in Pool.ahead
-	// Noted reports that it is in the ledger: only its rows that are published are read. Single
-	// reports that only the rows of publications are sent that can't be published.
+	// Noted means that the batch is in the ledger: only its rows for publications are read. Single
+	// means that only the rows of publications that couldn't be published are sent.
 	Noted, Single bool
 	// taken are the publications, by their indexes, whose rows have been collected.
 	taken []int
@@ -75,8 +75,9 @@ var errDone = errors.New("the batch is in the ledger")
 // errOverlap reports that some of the batches that were merged are in the ledger.
 var errOverlap = errors.New("some of the merged batches are in the ledger")
 
-// send commits a batch with its line of the ledger, which it returns; with Dry it only checks it.
-// If some of the batches that it merges are committed, it sends them one by one.
+// send commits a batch with its line of the ledger, and returns that line. With Dry it only checks
+// the batch. If the batch was joined of several and some of them are committed, send sends them one
+// by one.
 func (s *sender) send(ctx context.Context, b *Batch) (state.Batch, error) {
 	out, err := s.sendOnce(ctx, b)
 	if !errors.Is(err, errOverlap) {
@@ -260,8 +261,8 @@ func (s *sender) commit(ctx context.Context, b *Batch, out *state.Batch) error {
 	return nil
 }
 
-// record writes the batch's line of the ledger, and what belongs to it, in the transaction that has
-// inserted the rows. It returns errDropped, or errDone if the line is there.
+// record writes the batch's line of the ledger, and all that belongs to it, in the transaction that
+// has inserted the rows. It returns errDropped, or errDone if the ledger already has the line.
 func (l *Load) record(ctx context.Context, loader engine.Loader, out *state.Batch, ranges []state.Extent) error {
 	rolled, err := l.periods.before(ctx, loader, l.Source, ranges)
 	if err != nil {
@@ -292,8 +293,8 @@ func (l *Load) dontCompare(why error) {
 	l.comparing.off = true
 }
 
-// divide rejects the rows of a parsed batch that have no period, and passes those that are
-// published to the collector. It returns the ranges of the rows that are left to send.
+// divide rejects the rows of a parsed batch that have no period, and passes the rows to publish to
+// the collector. It returns the ranges of the rows that are left to send.
 func (s *sender) divide(ctx context.Context, b *Batch, p *format.Parser) ([]state.Extent, error) {
 	if s.collector == nil {
 		return s.periods.check(ctx, s, p)
@@ -324,8 +325,8 @@ func Forgotten(err error) error {
 	return engine.Hinted(err, "the same command, which loads all of the file into the new table")
 }
 
-// insert inserts rows of a part. If the server refuses some, the rows are bisected until these are
-// found and rejected. The others are then in the transaction, each inserted once.
+// insert inserts rows of a part. If the server refuses some, insert bisects the rows until it has
+// found and rejected the refused ones. The others are then in the transaction, each once.
 func (s *sender) insert(ctx context.Context, b *Batch, part *format.Part, from, to int) (engine.Ack, error) {
 	if from == to {
 		return engine.Ack{}, nil
@@ -350,8 +351,8 @@ func sum(a, b engine.Ack) engine.Ack {
 	return engine.Ack{Rows: a.Rows + b.Rows, Updated: a.Updated + b.Updated, Skipped: a.Skipped + b.Skipped}
 }
 
-// one rejects a row that the server has refused. An insert that ignores duplicates may refuse for a
-// wrong reason, so the row is inserted again without ignoring them, and that result decides.
+// one rejects a row that the server has refused. The insert that ignores duplicates may have given
+// a wrong reason, so the row is inserted again without ignoring them, and the new result decides.
 func (s *sender) one(ctx context.Context, b *Batch, part *format.Part, row int, err error) (engine.Ack, error) {
 	p := s.parser
 	if part.Table.Ignore || part.Table.Update {

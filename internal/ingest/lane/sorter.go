@@ -16,12 +16,12 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// A sorter collects the rows of several periods, and returns those of each in the order of the
-// table's primary key. Beyond its memory, it writes sorted runs, one for each period, to a
-// temporary file, and merges them on reading. One goroutine fills it; afterwards several may read.
+// A sorter collects the rows of several periods, and returns each period's rows in the order of the
+// table's primary key. Rows beyond its memory are written to a temporary file, as one sorted run
+// for each period, and merged on reading. One goroutine fills it; afterwards several may read.
 //
-// A row is a string of bytes: its length (32 bits), its key, its ordinal and its other values.
-// Comparing bytes compares keys, and then ordinals: offsets in the source.
+// A row is a string of bytes: its length (32 bits), its key, its ordinal and its other values. The
+// ordinal is the row's offset in the source. Comparing bytes compares keys, and then ordinals.
 type sorter struct {
 	layout *layout
 	// limit is the size, in bytes, of rows and entries at which they are written to the file.
@@ -180,8 +180,8 @@ func (s *sorter) spill() error {
 	return nil
 }
 
-// A cursor reads sorted rows; next returns false after the last. A row is valid until the next
-// call.
+// A cursor reads sorted rows; next returns false after the last row. A row is valid until the next
+// call of next.
 type cursor interface {
 	next() (row []byte, more bool, err error)
 }

@@ -51,9 +51,9 @@ func bodyError(err error) error {
 	return refuse(http.StatusBadRequest, "read the body: %w", err)
 }
 
-// jsonLines converts a body of JSON to one object per line: an array, an object, lines, or
-// Telegraf's metrics, of which tags, fields and timestamp (as by) become keys. has reports a
-// table's column.
+// jsonLines converts a body of JSON to one object per line. The body is an array, an object, lines,
+// or Telegraf's metrics. The tags, fields and timestamp of a metric become keys of its object; the
+// timestamp's key is by. has reports whether the table has a column.
 func jsonLines(body []byte, has func(column string) bool, by string) (form, []byte) {
 	if !value.ValidJSON(body) {
 		return plainForm, body // JSON lines, or each line is refused with its reason

@@ -65,8 +65,8 @@ const (
 	DefaultBody        = 32 << 20
 	DefaultRequests    = 64
 	DefaultConnections = 4096
-	// copies is how often the rows of a body are in memory until they are on disk: as they
-	// were sent, decompressed or converted, parsed, and as a record of the spool.
+	// copies is how many copies of a body's rows are in memory before they are on disk: as sent,
+	// decompressed or converted, parsed, and as a record of the spool.
 	copies = 4
 	// memory limits what the requests of a moment take, in multiples of Options.Body.
 	memory = 2 * copies
@@ -219,8 +219,8 @@ func answer(w http.ResponseWriter, status int, v any) {
 
 const writePrefix = "/write/"
 
-// route answers a request, or returns an error to be answered. The name of the route is
-// for metrics. Paths are compared as they are: nothing is cleaned or redirected.
+// route answers a request, or returns an error to be answered. It also returns the name of the
+// route, for metrics. Paths are compared as they are: nothing is cleaned or redirected.
 func (s *Server) route(w http.ResponseWriter, r *http.Request) (string, error) {
 	path := r.URL.Path
 	table, isTable := strings.CutPrefix(path, writePrefix)
@@ -277,8 +277,8 @@ func (s *Server) taken(w http.ResponseWriter, r *http.Request, fn func() error) 
 	return fn()
 }
 
-// authorize compares the request's token with all tokens, each in constant time. Without
-// tokens, it refuses what a browser on this host sends for a page of another site.
+// authorize compares the request's token with all tokens, each in constant time. Without tokens, it
+// refuses requests that a browser on this host sends for a page of another site.
 func (s *Server) authorize(w http.ResponseWriter, r *http.Request) error {
 	switch {
 	case len(s.tokens) == 0 && s.origin.Check(r) != nil:
@@ -380,12 +380,12 @@ func badOf(rows []format.Rejected) (out []map[string]any) {
 	return out
 }
 
-// precisions are the units of timestamps by their names in InfluxDB 1 and 2. The minutes and hours
-// of version 1 have no unit of rowmill.
+// precisions are the units of timestamps by their names in InfluxDB 1 and 2. Version 1 also has
+// minutes and hours, for which rowmill has no unit.
 var precisions = map[string]string{"": "ns", "n": "ns", "ns": "ns", "u": "us", "us": "us", "ms": "ms", "s": "s"}
 
-// points takes a request with line protocol for the tables that its measurements name. Rows that
-// can't be loaded are answered with 400, as InfluxDB does; the others are taken nevertheless.
+// points takes a request with line protocol for the tables that its measurements name. If some rows
+// can't be loaded, the answer is 400, as InfluxDB's is, but the other rows are taken.
 func (s *Server) points(w http.ResponseWriter, r *http.Request) error {
 	unit, known := precisions[r.URL.Query().Get("precision")]
 	if !known {

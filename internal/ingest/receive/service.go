@@ -31,8 +31,8 @@ const (
 	answerTimeout  = requestTimeout + 30*time.Second
 	idleTimeout    = 2 * time.Minute
 	headerBytes    = 16 << 10
-	// finishTimeout is how long requests may continue after Ctrl-C, and drainTimeout
-	// how long rows in the spool are loaded after that, unless the database can't be reached.
+	// finishTimeout is how long requests may continue after Ctrl-C. drainTimeout is how long rows in
+	// the spool are loaded after that, unless the database can't be reached.
 	finishTimeout = 5 * time.Second
 	drainTimeout  = 10 * time.Second
 )

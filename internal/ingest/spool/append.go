@@ -12,11 +12,12 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// Append adds a record and returns when it is on disk. Without room, in the budget or on the disk,
-// it waits until Release frees some or ctx ends.
+// Append adds a record and returns when it is on disk. If the budget or the disk has no room for
+// it, Append waits until Release frees some or ctx ends.
 //
 // A failed write leaves the spool as it was. After a failed sync, the system may have discarded
-// data: nothing more can be appended until the spool is opened again, with or without the record.
+// data: nothing more can be appended until the spool is opened again. The record is then there or
+// not.
 func (s *Spool) Append(ctx context.Context, data []byte) (Record, error) {
 	all, err := s.AppendAll(ctx, [][]byte{data})
 	if err != nil {
@@ -25,8 +26,8 @@ func (s *Spool) Append(ctx context.Context, data []byte) (Record, error) {
 	return all[0], nil
 }
 
-// AppendAll appends records with one sync. After an error none of them is there; after a crash,
-// each may be there or not, and one may be damaged. Together they must fit into the budget.
+// AppendAll appends records with one sync. After an error, none of them is in the spool. After a
+// crash, each may be there or not, and one may be damaged. Together they must fit into the budget.
 func (s *Spool) AppendAll(ctx context.Context, all [][]byte) ([]Record, error) {
 	out, err := s.append(ctx, all)
 	return out, s.wrap("append", err)
@@ -77,8 +78,8 @@ func (s *Spool) append(ctx context.Context, all [][]byte) ([]Record, error) {
 const (
 	// diskPause is how long Append waits on a full disk, unless Release frees room before.
 	diskPause = time.Second
-	// reserveBytes is room for a new segment on a full disk: a block of most file systems. The
-	// last segment can then be removed once it is released, although it fills the disk.
+	// reserveBytes is one block of most file systems, reserved for a new segment on a full disk. With
+	// a new segment, the segment that fills the disk can be removed once it is released.
 	reserveBytes = 4 << 10
 )
 
@@ -209,9 +210,9 @@ func (s *Spool) room(ctx context.Context, size int64) (roll bool, err error) {
 	}
 }
 
-// reclaim removes released segments from the front, but not the last one, whose name says where the
-// spool continues. The caller holds mu. A segment that reappears after a power loss is released
-// again.
+// reclaim removes released segments from the front. It keeps the last segment, whose name says
+// where the spool continues. The caller holds mu. If a removed segment reappears after a power
+// loss, it is released again.
 func (s *Spool) reclaim() error {
 	for len(s.segments) > 1 && s.segments[0].done == len(s.segments[0].records) {
 		first := s.segments[0]

@@ -13,8 +13,9 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// Next returns the records in order, from the offset of SeekTo or the first that isn't released. It
-// waits for Append, and returns io.EOF after the last. Damaged records are set aside (see Bad).
+// Next returns the records in order, from SeekTo's offset or from the first record that isn't
+// released. It waits for Append, and returns io.EOF after the last record. Damaged records are set
+// aside (see Bad).
 func (s *Spool) Next(ctx context.Context) (Record, error) {
 	s.reading.Lock()
 	defer s.reading.Unlock()
@@ -160,8 +161,8 @@ func (s *Spool) setAsideRecord(base int64, at place, reason string) error {
 	return nil
 }
 
-// SeekTo makes Next continue at the end of a record, the last that the database has. An offset
-// below the first segment means the first; one beyond the end returns ErrBeyond.
+// SeekTo makes Next continue after the last record that the database has; to is the end of that
+// record. An offset below the first segment means the first; one beyond the end returns ErrBeyond.
 func (s *Spool) SeekTo(to int64) error {
 	s.reading.Lock()
 	defer s.reading.Unlock()

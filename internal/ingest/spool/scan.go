@@ -55,8 +55,8 @@ type scanned struct {
 	headGood bool
 	records  []place
 	bad      []damage
-	// tail is the end of the segment that may belong to a record that was being written: no complete
-	// record follows it. If tail.from is the segment's size, there is no tail.
+	// tail is the end of a segment in which no complete record begins: it may belong to a record that
+	// was being written. If tail.from is the segment's size, there is no tail.
 	tail damage
 	// prefix means that the tail is the beginning of a record, or zeros.
 	prefix bool

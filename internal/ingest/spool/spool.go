@@ -101,8 +101,8 @@ type Options struct {
 	// Budget is the maximum total size of the segments in bytes. Append waits if the
 	// next record would exceed it. 0 means 1 GiB. Files set aside don't count.
 	Budget int64
-	// Segment is the size in bytes of a segment, by which space is freed; 0 means 64 MiB or an eighth
-	// of Budget, whichever is smaller. A larger record gets its own segment.
+	// Segment is the size in bytes of a segment; 0 means 64 MiB or an eighth of Budget, whichever is
+	// smaller. Space is freed by whole segments. A larger record gets its own segment.
 	Segment int64
 	// NoWait makes Append return ErrFull instead of waiting for room.
 	NoWait bool
@@ -124,7 +124,7 @@ type Record struct {
 // Found describes the state in which Open found the spool.
 type Found struct {
 	// Records and Bytes count the intact records, including those that the database already has: see
-	// SeekTo and Release. Bytes are bytes on disk, including the records' heads.
+	// SeekTo and Release. Bytes is their size on disk, including the records' heads.
 	Records, Bytes int64
 	// Torn is the number of bytes of a torn tail that were removed.
 	Torn int64
@@ -158,8 +158,8 @@ type Spool struct {
 	// appending is held by Append, reading by Next and SeekTo. Both are locked before mu.
 	appending, reading sync.Mutex
 	tail               *os.File // the last segment; nil if the next record begins a new one
-	// reserved, and crowded after the disk was full, belong to Append. The next record then
-	// begins a segment, so that the last one is removed once it is released.
+	// reserved and crowded belong to Append. crowded is set after the disk was full: the next record
+	// then begins a segment, so that the last segment is removed once it is released.
 	reserved, crowded bool
 
 	mu       sync.Mutex
