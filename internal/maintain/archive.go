@@ -78,8 +78,8 @@ func (t sealer) archive(ctx context.Context, p rolling.Partition, k *state.Perio
 	return fmt.Sprintf("%s: %s in %s", p.Name, figure.Plural(f.Rows, "row"), f.Path), nil
 }
 
-// Archives lists the files of the table's periods: those in its directory, and
-// those that periods were archived to elsewhere. Missing files have a Problem.
+// Archives lists the files of the table's periods, in the table's directory and in others to which
+// periods were archived. A missing file has a Problem.
 func (t *Table) Archives(ctx context.Context) ([]archive.Info, error) {
 	var out []archive.Info
 	if t.Declared.Seal.Archive != "" {
@@ -133,8 +133,8 @@ func (t *Table) FindArchive(ctx context.Context, period string) (string, error) 
 		"--list, which lists the archives; or --file FILE, where the file lies elsewhere")
 }
 
-// Release returns a restored period to retention. The next pass may drop it, and verifies its
-// archive before.
+// Release returns a restored period to retention. The next pass may drop the period, after
+// verifying its archive.
 func (t *Table) Release(ctx context.Context, period string) error {
 	known, err := t.State.Periods(ctx, t.Table.Name)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A ClockFile is the path of a file with the present, as 2026-03-29T01:00:00Z: a clock for
-// tests, which runs as fast as its writer has it run.
+// A ClockFile is the path of a file with the present time, e.g. 2026-03-29T01:00:00Z. It is a clock
+// for tests: whoever writes the file decides how fast time passes.
 type ClockFile string
 
 // Read returns the time in the file.

@@ -49,8 +49,8 @@ type shared struct {
 	failed failures
 	turns  sync.Mutex
 	gate   gate
-	// copying is held for reading while one statement copies all rows of a period: it blocks the swap
-	// of another period for longer than the lock timeout.
+	// copying is held for reading while one statement copies all rows of a period. Such a statement
+	// blocks the swap of another period for longer than the lock timeout.
 	copying sync.RWMutex
 	// waiting has the IDs of the tasks that were not yet possible at their last attempt, e.g. a seal
 	// because a bucket of a roll-up isn't over.
@@ -70,8 +70,8 @@ func (s *shared) NotYet(task Task) bool {
 // An UnfollowedError is the reason why a table can't be kept according to its declaration.
 type UnfollowedError struct {
 	why, try string
-	// gone means that the table or its declaration doesn't exist. Otherwise periods are still created
-	// by the previous declaration.
+	// gone means that the table or its declaration doesn't exist. If it is false, periods are still
+	// created by the previous declaration.
 	gone bool
 }
 
@@ -80,9 +80,9 @@ func (e *UnfollowedError) Error() string { return e.why }
 // errChanged ends a task because another declaration was applied after the task was planned.
 var errChanged = errors.New("the declaration has changed: the decision is made again")
 
-// Follow returns the table according to the declaration in the database, the one
-// that any process applied last. The copy shares its log with t. If the declaration
-// can't be followed, the error is an UnfollowedError.
+// Follow returns the table according to the declaration in the database, which is the one that any
+// process applied last. The copy shares its log with t. If the declaration can't be followed, the
+// error is an UnfollowedError.
 func (t *Table) Follow(ctx context.Context) (*Table, error) {
 	stored, err := t.State.Declared(ctx, t.Table.Name)
 	if err != nil && !isNoTable(err) {
@@ -113,7 +113,7 @@ func (t *Table) LastFollowed() *Table {
 
 // forLane returns the table as a lane must keep it at present, and logs a change of declaration. If
 // the declaration in force can't be followed, periods are still created according to the previous
-// one, so that inserts continue: then both a table and an error are returned.
+// declaration, so that inserts continue. In that case forLane returns both a table and an error.
 func (t follower) forLane(ctx context.Context, lane Lane) (*Table, error) {
 	now, err := t.Follow(ctx)
 	var not *UnfollowedError
@@ -143,8 +143,8 @@ func (t follower) forLane(ctx context.Context, lane Lane) (*Table, error) {
 	return now, nil
 }
 
-// changed reports whether the table was altered or dropped since its schema was read. Then the next
-// Follow reads it again.
+// changed reports whether the table was altered or dropped since its schema was read. If so, the
+// next Follow reads the schema again.
 func (t follower) changed(ctx context.Context) (bool, error) {
 	is, err := t.DB.Describe(ctx, t.Table.Name)
 	if err != nil && !isNoTable(err) {
@@ -395,8 +395,8 @@ func (f *followed) Jobs(tasks []Task, now int64) (out []state.Job) {
 	return out
 }
 
-// nextBuckets returns the roll-ups whose present buckets end first, and when they do; none for a
-// sequence, whose buckets end at unknown times.
+// nextBuckets returns the roll-ups whose present buckets end first, and the time of that end. It
+// returns none for a sequence, because nobody knows when a bucket of keys will end.
 func (f *followed) nextBuckets(now int64) (names []string, end int64) {
 	for _, r := range f.Declared.Rollups {
 		bucket, err := r.Every.At(now)

@@ -173,8 +173,8 @@ func (t dropper) remove(ctx context.Context, c *state.Change, d dropping) error 
 	return nil
 }
 
-// revertDrop ends a drop because the declaration in force is no longer the one under which it
-// began. The next plan decides whether the period is due, and what must happen before.
+// revertDrop ends a drop because another declaration is in force than when it began. The next plan
+// decides whether the period is due, and what must happen before its drop.
 func (t dropper) revertDrop(ctx context.Context, c *state.Change, d dropping) (string, error) {
 	const why = "another declaration was applied since the drop began"
 	have, err := t.DB.Catalog().Partitions(ctx, t.Table)
@@ -189,8 +189,8 @@ func (t dropper) revertDrop(ctx context.Context, c *state.Change, d dropping) (s
 	within := i >= 0 && have[i].Period == d.Part.Period
 	switch {
 	case apart && within:
-		// After a crash during the detachment, or during its reversal, either table
-		// may hold the rows: first complete the detachment.
+		// A crash during the detachment, or while it was reverted, may have left the rows in either
+		// table, so the detachment is completed first.
 		if err := t.TryLocked(ctx, engine.Detach{Table: t.Table, Have: have, Part: d.Part, Into: d.Table}); err != nil {
 			return "", err
 		}
@@ -236,8 +236,8 @@ func (t dropper) recordKept(ctx context.Context, tx *sql.Tx, c *state.Change, d 
 	return t.State.End(ctx, tx, c)
 }
 
-// errIfChanged returns errChanged if the table has changed since the pass began. A
-// column added since then would be missing from an archive, and lost with the drop.
+// errIfChanged returns errChanged if the table was altered since the pass began. The archive would
+// lack a column added since then, and the drop would lose it.
 func (t dropper) errIfChanged(ctx context.Context) error {
 	changed, err := t.follower().changed(ctx)
 	if err == nil && changed {
@@ -247,8 +247,8 @@ func (t dropper) errIfChanged(ctx context.Context) error {
 }
 
 // Standalone names a table that holds a period's rows for a while, e.g.
-// "rowmill_drop_readings_1711929600000000". The name fits the 63 bytes of PostgreSQL: of a longer
-// table name it has 24 bytes, the last 8 of them a hash of the whole name.
+// "rowmill_drop_readings_1711929600000000". The name fits the 63 bytes of PostgreSQL: a longer
+// table name is cut to 24 bytes, the last 8 of them a hash of the whole name.
 func Standalone(table, what string, p rolling.Partition) string {
 	return fmt.Sprintf("rowmill_%s_%s_%d", what, shortened(table), p.From)
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// Enclose is the kind of change that makes the rows outside of all periods a period of their own.
-// On servers whose partitions have no lower bounds, such rows arrive e.g. while maintenance does
-// not run and no period is created. A few rows are copied into new periods; copying many would
-// block inserts for long.
+// Enclose is the kind of change that turns the rows outside of all periods into a period. On
+// servers whose partitions have no lower bounds, such rows arrive when no period is created for
+// them, e.g. while maintenance does not run. A few rows are copied into new periods instead;
+// copying many would block inserts for long.
 const Enclose Kind = "enclose"
 
 const stepEnclose = "enclose"
@@ -30,8 +30,8 @@ func (d *enclosing) period() (rolling.Partition, bool)     { return d.Part, true
 func (d *enclosing) tables(string) (copies, rows []string) { return nil, []string{d.With} }
 
 // createIn creates periods. If the partition in their place has too many rows to be split, its rows
-// become one long period, and none of the others is created; the caller looks again which are
-// missing. enclosed describes that period; it is "" if there is none.
+// become one long period, which enclosed describes, and no other period is created. The caller then
+// looks again which periods are missing. Otherwise enclosed is "".
 func (t creator) createIn(ctx context.Context, step engine.CreatePartitions) (enclosed string, err error) {
 	err = t.TryLocked(ctx, step)
 	var crowd *engine.CrowdedError
@@ -49,8 +49,8 @@ func (t creator) createIn(ctx context.Context, step engine.CreatePartitions) (en
 	return detail, encloseErr
 }
 
-// Enclose makes rows outside of all periods those of a new one, or completes that. It returns what
-// it did, for the log.
+// Enclose makes a new period of the rows outside of all periods, or completes an interrupted
+// Enclose. It returns what it did, for the log.
 func (t *Table) Enclose(ctx context.Context, part rolling.Partition) (detail string, err error) {
 	d := &enclosing{part, Standalone(t.Table.Name, "rows", part)}
 	c := &state.Change{Table: t.Table.Name, ID: fmt.Sprintf("enclose %d", part.From), Kind: string(Enclose), Step: stepEnclose}
@@ -66,8 +66,8 @@ func (t *Table) Enclose(ctx context.Context, part rolling.Partition) (detail str
 }
 
 // enclosure returns the bounds of the period for the rows of a crowded partition: from the oldest
-// row that retention keeps to the end of the present period at most. Its name is "" if there are no
-// such rows.
+// row that retention keeps to the end of the present period at most. If retention keeps none of the
+// rows, the period's name is "".
 func (t creator) enclosure(ctx context.Context, crowd *engine.CrowdedError) (p rolling.Partition, err error) {
 	now, err := t.Now(ctx)
 	if err != nil {

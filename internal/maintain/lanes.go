@@ -85,11 +85,11 @@ func (t *Table) Plan(ctx context.Context) (v View, tasks []Task, err error) {
 // A changing is the recorded state of a change of several steps.
 type changing interface {
 	task() Task // the task that began it
-	// period returns the period that it changes; false if it changes none, e.g. a restoration into a
-	// table of its own.
+	// period returns the period that the change affects; false if it affects none, e.g. a restoration
+	// into a table of its own.
 	period() (rolling.Partition, bool)
-	// tables returns the names of the tables that it uses beside the rolling table: those with mere
-	// copies of rows, and those that may have the only copy.
+	// tables returns the names of the tables that the change uses besides the rolling table: copies
+	// are mere copies of rows; rows may have the only copy.
 	tables(step string) (copies, rows []string)
 	// resume completes the change from its current step.
 	resume(ctx context.Context, t *Table, c *state.Change) (string, error)
@@ -150,9 +150,10 @@ type Passed struct {
 	Jobs  []state.Job // the next task of each lane
 }
 
-// Pass executes the due tasks of a lane in order: all of them, or those of some kinds unless only
-// is nil. It ends early at a time, unless that is zero, so that other tables get their turn. A
-// failure is reported and logged, and the other tasks continue; the errors are returned together.
+// Pass executes the due tasks of a lane in order, or only those of the kinds in only, unless that
+// is nil. It ends early at the time until, unless that is zero, so that other tables get their
+// turn. A failure is reported and logged, and the other tasks continue; the errors are returned
+// together.
 func (t *Table) Pass(ctx context.Context, lane Lane, only []Kind, until time.Time) (Passed, error) {
 	now, err := t.runner().begin(ctx, lane)
 	if now == nil {
@@ -229,8 +230,8 @@ func (p *pass) choose(ctx context.Context) (*Task, View, error) {
 // ready reports whether a task is due and waits for nothing.
 func (t *Task) ready(now int64) bool { return t.Due <= now && t.Waits == "" }
 
-// nextDue returns the position at which the next task of a lane becomes due; false if none is
-// known.
+// nextDue returns the position at which the next task of a lane becomes due; false if no such task
+// is known.
 func nextDue(tasks []Task, lane Lane, now int64) (next int64, more bool) {
 	for i := range tasks {
 		if c := &tasks[i]; c.Kind.Lane() == lane && c.Due > now && (!more || c.Due < next) {
@@ -254,8 +255,8 @@ type Looked struct {
 	Quiet bool
 }
 
-// Look finds out which lanes of the table have work. Each pass checks whether the table was
-// altered.
+// Look finds out which lanes of the table have work. It doesn't check whether the table was
+// altered: each pass does.
 func (t *Table) Look(ctx context.Context) (l Looked, err error) {
 	now, err := t.follower().forLane(ctx, Creating)
 	if now == nil {
@@ -316,8 +317,8 @@ func (t *Table) Paused(ctx context.Context, lane Lane) (*state.Pause, error) {
 	return state.Paused(pauses, string(lane)), err
 }
 
-// WhilePaused returns a function for copier.Limits.Waits: while the policy is paused, its reason to
-// wait is the pause.
+// WhilePaused returns a function for copier.Limits.Waits. While the policy is paused, the function
+// returns the pause as a reason to wait.
 func (t *Table) WhilePaused(policy string) func(ctx context.Context) (why string, err error) {
 	return func(ctx context.Context) (string, error) {
 		p, err := t.Paused(ctx, Lane(policy))
@@ -495,9 +496,10 @@ func (t creator) create(ctx context.Context, task Task, v View) (string, error) 
 	return task.Label(), t.guard().triggers(ctx)
 }
 
-// EndChanges prepares the end of the period changes of a table that its owner has dropped, and
-// returns them with their entries for the log: they have nothing left to change. Tables that are
-// mere copies are removed. Tables that may hold the only copy of rows stay, and the log names them.
+// EndChanges prepares to end the period changes of a table that its owner has dropped, because
+// nothing is left for them to change. It returns the changes with their entries for the log. It
+// drops tables that are mere copies. Tables that may hold the only copy of rows stay, and the log
+// names them.
 func (t *Table) EndChanges(ctx context.Context) (ended []state.Change, said []string, err error) {
 	changes, err := t.State.Changes(ctx, t.Table.Name)
 	if err != nil {

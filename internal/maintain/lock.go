@@ -24,7 +24,8 @@ const (
 	// Beat is the interval of a leader's heartbeats. After three without one, it counts as gone.
 	Beat = 5 * time.Second
 	// FirstRetry is the pause after a lock was not granted: statements that queue behind the request
-	// must pass first. LockPause is the longest: each attempt delays inserts by up to a second.
+	// must pass first. The pause grows up to LockPause, because each attempt delays inserts by up to a
+	// second.
 	FirstRetry = 500 * time.Millisecond
 	LockPause  = 10 * time.Second
 	// turnWait is how long a step waits for its turn: longer than any turn should last.
@@ -36,8 +37,8 @@ const (
 )
 
 // TryLocked tries a step that needs the table's lock. The steps of a table take turns across all
-// lanes and processes: if two waited for the lock, an insert behind both would wait for twice the
-// lock timeout.
+// lanes and processes: if two steps waited for the lock, an insert behind both would wait for twice
+// the lock timeout.
 func (t *Table) TryLocked(ctx context.Context, step engine.Step) error {
 	return t.locks().waitTurn(ctx, func() error { return t.DB.Try(ctx, step) })
 }
@@ -96,14 +97,14 @@ func (t locks) turn(ctx context.Context) (end func()) {
 	}
 }
 
-// gateWait is how long a step that needs the table's lock waits for this process's
-// statements that read the table. Those of roll-ups take a fraction of it.
+// gateWait is how long a step that needs the table's lock waits for this process's statements that
+// read the table. A statement of roll-ups takes a fraction of that time.
 const gateWait = 5 * time.Second
 
 // A gate orders the statements of this process. On the server, a statement that reads the table
 // blocks changes of its partitions, and inserts queue behind a waiting change. Therefore a change
-// waits at the gate until the process's reading statements have ended, and new ones wait for the
-// change.
+// waits at the gate until this process's reading statements have ended, and new reading statements
+// wait for the change.
 type gate struct {
 	mu               sync.Mutex
 	readers, changes int
@@ -157,16 +158,16 @@ func (g *gate) change(ctx context.Context) (end func()) {
 }
 
 // Locks of a declaration. A process holds declareLock while it stores a declaration, and while it
-// removes rows according to one. It takes applyLock first and releases it once it has declareLock,
-// so that a waiting apply is next however many periods are still to be dropped.
+// removes rows according to a declaration. It takes applyLock first and releases it once it has
+// declareLock. So a waiting apply is next, however many periods are still to be dropped.
 const (
 	declareLock = "/declaration"
 	applyLock   = "/applying"
 )
 
 // How long a process waits for the locks of a declaration. A process that removes rows holds them
-// while a period is detached or its table dropped, which may take a server minutes if the file is
-// large. A process that applies a declaration holds them for moments.
+// while it detaches a period or drops its table, which may take minutes if the file is large. A
+// process that applies a declaration holds them for moments.
 const (
 	applyWait  = 5 * time.Minute
 	removeWait = 5 * time.Second
@@ -202,15 +203,15 @@ func (t locks) lease(ctx context.Context, lock string, end time.Time) (lease eng
 	return lease, err
 }
 
-// Declaring runs fn while no other process applies a declaration of the table, or removes rows by
-// one.
+// Declaring runs fn while no other process applies a declaration of the table or removes rows
+// according to one.
 func (t *Table) Declaring(ctx context.Context, fn func(engine.Lease) error) error {
 	return t.locks().declaring(ctx, applyWait, fn)
 }
 
-// withDeclarationLocked calls remove, which deletes rows or detaches them, while no process
-// can apply another declaration. If the declaration in force isn't the one of the
-// mark, it returns errChanged instead.
+// withDeclarationLocked calls remove, which deletes or detaches rows, while no process can apply
+// another declaration. If the declaration in force isn't the one of as, it returns errChanged
+// instead.
 func (t locks) withDeclarationLocked(ctx context.Context, as mark, remove func(ctx context.Context) error) error {
 	return t.declaring(ctx, removeWait, func(lease engine.Lease) error {
 		stored, err := t.State.Declared(ctx, t.Table.Name)

@@ -11,11 +11,11 @@ import (
 )
 
 // Another program that keeps the table, e.g. pg_partman, may drop periods, too. A missing period
-// counts as dropped if it was sealed and has passed retention: its roll-ups stay as they are. Any
+// counts as dropped if it was sealed and has passed retention: its roll-ups stay as they are. All
 // other missing rows count as deleted, and the roll-ups are computed again without them.
 
-// noteLost records the periods within a range that other programs have dropped. It reads nothing if
-// the range is too new for retention.
+// noteLost records the periods within a range that other programs have dropped. If retention still
+// keeps the whole range, it reads nothing.
 func (t dropper) noteLost(ctx context.Context, p rolling.Period) error {
 	if t.Declared.Keep.IsZero() {
 		return nil
@@ -36,8 +36,8 @@ func (t dropper) noteMissing(ctx context.Context, parts []rolling.Partition, now
 	if t.Declared.Keep.IsZero() || t.Rollups == nil {
 		return nil
 	}
-	// Changes are read first: a period that this process replaces or drops meanwhile must not be taken
-	// for a lost one.
+	// Read the changes first: a period that this process replaces or drops meanwhile must not count as
+	// dropped by another program.
 	changes, err := t.State.Changes(ctx, t.Table.Name)
 	if err != nil {
 		return err
@@ -92,7 +92,8 @@ func lostText(k state.Period) string {
 }
 
 // lost returns which periods of a failed change other programs have dropped. It returns none if the
-// catalog can't be read, or if one of the tables beside exists, into which the change moves rows.
+// catalog can't be read. It also returns none if a table in beside, into which the change moves
+// rows, exists.
 func (t dropper) lost(ctx context.Context, parts []rolling.Partition, beside []string) (out []rolling.Partition) {
 	have, err := t.DB.Catalog().Partitions(ctx, t.Table)
 	if err != nil {

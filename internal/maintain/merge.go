@@ -14,12 +14,12 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A merging is the state of a publication into a period that has rows. The loaded rows are staged
-// in table Rows. Table With gets the rows of the period, then the staged rows with new keys, and
-// takes the place of the period.
+// A merging is the state of a publication into a period that already has rows. The loaded rows are
+// staged in table Rows. Table With is filled with the period's rows, then with the staged rows
+// under new keys, and takes the place of the period.
 type merging struct {
-	// Rows is the table of the loaded rows, "" if the publication may not merge. Into means that the
-	// period had rows.
+	// Rows is the table of the loaded rows; "" if the publication may not merge. Into means that the
+	// period already had rows.
 	Rows string `json:",omitempty"`
 	Into bool   `json:",omitempty"`
 	// Had is how many rows were copied from the period, and Sum their checksum.
@@ -67,8 +67,8 @@ func (t *Table) Mergeable(ctx context.Context, p rolling.Period) error {
 	return err
 }
 
-// sealedRecord returns the record of a period, nil if it isn't sealed, and an error if its rows
-// must stay as they are.
+// sealedRecord returns the record of a period; nil if the period isn't sealed. It returns an error
+// if the period's rows must stay as they are.
 func (t rebuilder) sealedRecord(ctx context.Context, p rolling.Period) (*state.Period, error) {
 	all, err := t.State.PeriodsFrom(ctx, t.Table.Name, p.From)
 	if err != nil {
@@ -98,8 +98,8 @@ func (t rebuilder) beginMerge(ctx context.Context, d *publishing) (err error) {
 	return err
 }
 
-// merge fills the table that replaces the period with its rows and those of the publication
-// that it doesn't have, and removes the others from the publication's table.
+// merge fills the table that replaces the period, with the period's rows and those rows of the
+// publication whose keys the period lacks. It removes the other rows from the publication's table.
 func (t rebuilder) merge(ctx context.Context, d *publishing, columns []engine.Column) (err error) {
 	db, isStager := t.DB.(engine.Stager)
 	words, is := t.DB.Words().(engine.MergeWords)
@@ -188,8 +188,8 @@ func (t rebuilder) endMerge(ctx context.Context, c *state.Change, d *publishing)
 	})
 }
 
-// sealAgain ends a publication. A period that was sealed is sealed as it is now: its roll-ups
-// are refreshed as after any late row, and proven before it is dropped.
+// sealAgain ends a publication. If the period was sealed, its new content is sealed: its roll-ups
+// are refreshed as after any late row, and proven before the period is dropped.
 func (t rebuilder) sealAgain(ctx context.Context, c *state.Change, d *publishing) error {
 	if d.Sealed == nil {
 		return t.State.End(ctx, t.State.DB(), c)

@@ -19,8 +19,8 @@ type creator struct{ *table }
 
 func (t *Table) creator() creator { return creator{t} }
 
-// Creatable returns the range in which loads may create periods: from the oldest one that retention
-// keeps to one period after those that are created ahead.
+// Creatable returns the range in which loads may create periods. It begins with the oldest period
+// that retention keeps, and ends one period after those that are created ahead.
 func (t *Table) Creatable(ctx context.Context) (*rolling.Creatable, error) {
 	t, err := t.Follow(ctx)
 	if err != nil {
@@ -80,13 +80,13 @@ func Oldest(d *rolling.Declaration, now int64) (int64, error) {
 // lock.
 const createAtOnce = 8
 
-// SpareFor returns how many of the periods that a server allows are reserved for those created
-// ahead. Loads of old rows must not use them up.
+// SpareFor returns how many of the periods that a server allows are reserved for periods created
+// ahead, so that loads of old rows don't use them up.
 func SpareFor(most int) int { return most / 10 }
 
-// CreatePeriods creates periods that rows need, as Creatable allows them. Those that
-// overlap with an existing one are left out: another process may have created it. On
-// return, inserts find the others, with their triggers.
+// CreatePeriods creates periods that rows need, as far as Creatable allows. It leaves out a period
+// that overlaps an existing one, which another process may have created. On return, inserts find
+// the created periods, with their triggers.
 func (t *Table) CreatePeriods(ctx context.Context, parts []rolling.Partition) error {
 	began := time.Now()
 	var made []rolling.Partition
@@ -141,7 +141,7 @@ func (t *Table) CreatePeriods(ctx context.Context, parts []rolling.Partition) er
 }
 
 // A Loading is a file that is being loaded, with the range of its rows so far. The range is empty
-// before the first batch; later rows are likely to lie in it.
+// before the first batch. Later rows of the file are likely to lie in the range.
 type Loading struct {
 	Path string
 	rolling.Period
@@ -149,8 +149,8 @@ type Loading struct {
 
 func (l *Loading) why() string { return l.Path + " is being loaded into it" }
 
-// loading returns the files that are being loaded, without streams, which may never end. The load
-// of a file holds a lock; one that was killed has lost it.
+// loading returns the files that are being loaded, but no streams, because these may never end. The
+// load of a file holds a lock; a load without it was killed.
 func (t creator) loading(ctx context.Context) ([]Loading, error) {
 	files, err := t.State.Unfinished(ctx, t.Table.Name)
 	if err != nil {
@@ -178,7 +178,7 @@ func (t creator) loading(ctx context.Context) ([]Loading, error) {
 }
 
 // waitForLoads returns a waitError if a load may still add rows to a period that is about to be
-// sealed: one in the range of a load or, while any load runs, an empty one.
+// sealed. That is a period in the range of a load or, while any load runs, a period without rows.
 func (t creator) waitForLoads(ctx context.Context, p rolling.Partition, rows int64) error {
 	loads, err := t.loading(ctx)
 	if err != nil {

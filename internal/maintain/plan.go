@@ -27,8 +27,8 @@ const (
 // A Task is one action on a table.
 type Task struct {
 	Kind Kind
-	// Parts are the partitions that it affects: those to create or to merge, or the
-	// one to seal, archive, drop or rebuild.
+	// Parts are the partitions that the task affects: those to create or to merge, or the one to seal,
+	// archive, drop or rebuild.
 	Parts []rolling.Partition
 	// New is the partition that a merge or a rebuild produces.
 	New rolling.Partition
@@ -38,8 +38,8 @@ type Task struct {
 	Waits string
 	// Behind means that the task waits for another task of the plan.
 	Behind bool
-	// PutOff means that the task waits for the owner, who has to finish an adoption or release a
-	// restored period, or for a running load.
+	// PutOff means that the task waits for the owner or for a running load. The owner has to finish an
+	// adoption or to release a restored period.
 	PutOff bool
 }
 
@@ -57,8 +57,8 @@ type View struct {
 	// Parts are the table's partitions in order, Known the records about them.
 	Parts []rolling.Partition
 	Known []state.Period
-	// Changes are the changes in progress, and Busy the periods that they affect: these are completed
-	// before anything else is done with the periods.
+	// Changes are the changes in progress, and Busy the periods that they affect. A change is
+	// completed before anything else is done with its period.
 	Changes []state.Change
 	Busy    []rolling.Period
 	// Restoring are the periods of Busy that are being restored, which only the command line
@@ -69,11 +69,11 @@ type View struct {
 	SwapRows   int64
 	// Loading are the files that are being loaded at present.
 	Loading []Loading
-	// Gaps means that partitions have lower bounds. Without them, a period can't be
-	// dropped before those preceding it, as the next period would take over its range.
+	// Gaps means that partitions have lower bounds. Without these, a period can't be dropped before
+	// the older ones, because the next period would take over its range.
 	Gaps bool
-	// Adopting means that the table was adopted and its old table still exists. Drops are then put
-	// off, as undoing the adoption would drop the period's rows from the old table too.
+	// Adopting means that the table was adopted and its old table still exists. Drops are put off
+	// until then, because to undo the adoption would drop the period's rows from the old table too.
 	Adopting bool
 	// Compacts means that the engine sorts and compresses rows without a rebuild,
 	// and that periods can't be merged by a swap.
@@ -92,12 +92,13 @@ func (v View) Record(p rolling.Partition) *state.Period {
 	return &v.Known[i]
 }
 
-// maxFan is the maximum number of partitions that are merged at a time: each costs
-// some milliseconds under the table's lock. More are merged in several rounds.
+// maxFan is the maximum number of partitions that are merged at a time, because each costs some
+// milliseconds under the table's lock. More partitions are merged in several rounds.
 const maxFan = 12
 
 // Plan returns the tasks of a table that are due and those that become due next, in the order of
-// execution. It decides by positions and records alone; executing a task verifies its conditions.
+// execution. It decides by positions and records alone. A task verifies its conditions when it
+// runs.
 func Plan(d *rolling.Declaration, v View) ([]Task, error) {
 	create, err := PlanCreate(d, v)
 	if err != nil {
@@ -141,8 +142,8 @@ func (v View) busy(parts []rolling.Partition) bool {
 	})
 }
 
-// PlanCreate returns the task that creates the partitions which inserts will need now, or else the
-// next one, with the time when it is due.
+// PlanCreate returns the task that creates the partitions which inserts need now. If they exist, it
+// returns the task for the next partition, with the time when it is due.
 func PlanCreate(d *rolling.Declaration, v View) ([]Task, error) {
 	present, err := d.Period.At(v.Now)
 	if err != nil {
@@ -192,8 +193,8 @@ func PlanCreate(d *rolling.Declaration, v View) ([]Task, error) {
 	return []Task{t}, nil
 }
 
-// covered returns the end of the periods that follow each other without a gap from now on; now if
-// no period covers it.
+// covered returns the end of the unbroken run of periods that contains now; now itself if no period
+// contains it.
 func covered(parts []rolling.Partition, now int64) int64 {
 	end := now
 	for _, p := range parts {
@@ -204,8 +205,8 @@ func covered(parts []rolling.Partition, now int64) int64 {
 	return end
 }
 
-// partitions returns how many partitions the server has for these periods, which are in order.
-// Where partitions have no lower bounds, each gap between periods is a partition, too.
+// partitions returns how many partitions the server needs for these periods, which are in order. If
+// partitions have no lower bounds, each gap between periods is a partition, too.
 func (v View) partitions(parts []rolling.Partition) int {
 	n := len(parts)
 	for i := 1; i < len(parts) && !v.Gaps; i++ {
@@ -234,10 +235,10 @@ func planSeals(d *rolling.Declaration, v View) []Task {
 	return out
 }
 
-// planChecks returns the sealed periods to verify again, because writers may add
-// rows without recording them. Late rows become rarer as a period ages: each period
-// is verified when its age has doubled since its last check, and before it is
-// dropped. A table of n periods is thus read about log n times in total.
+// planChecks returns the sealed periods to verify again, because writers may add rows without
+// recording them. Late rows become rarer as a period ages. So each period is verified when its age
+// has doubled since its last check, and before its drop. A table of n periods is thus read about
+// log n times in total.
 func planChecks(v View) []Task {
 	var out []Task
 	for _, p := range v.Parts {
@@ -264,7 +265,7 @@ func DropDue(d *rolling.Declaration, p rolling.Partition) (int64, bool) {
 	return max(d.Keep.After(p.To), sealDue(d, p)), true
 }
 
-// planArchives returns the sealed periods without an archive, except those that will be merged
+// planArchives returns the sealed periods that have no archive, except periods that will be merged
 // first.
 func planArchives(d *rolling.Declaration, v View, rebuilds []Task) []Task {
 	if d.Seal.Archive == "" {
@@ -294,13 +295,13 @@ func planArchives(d *rolling.Declaration, v View, rebuilds []Task) []Task {
 	return out
 }
 
-// planDrops returns the periods that have passed retention, oldest first, and the
-// next one that will. A period waits until it is sealed and, if so declared,
-// archived. The last partition stays, because a table needs one.
+// planDrops returns the periods that have passed retention, oldest first, and the next one that
+// will. A period waits until it is sealed and, if so declared, archived. The last partition stays,
+// because a table needs one.
 //
-// With roll-ups, a period also waits for the end of the older ones: a drop seals the
-// buckets of all time below, and late rows of an older period would be missing from them. A
-// restored period, or one that is being restored, was dropped before.
+// With roll-ups, a period also waits until all older ones are dropped. A drop seals the buckets of
+// all time below it, so they could not include late rows of an older period. Restored periods, and
+// periods being restored, don't count as older ones, because they were dropped before.
 func planDrops(d *rolling.Declaration, v View) []Task {
 	var out []Task
 	older, restored, left := "an older period is due first", false, false
@@ -364,7 +365,7 @@ func planRebuilds(d *rolling.Declaration, v View) []Task {
 }
 
 // group returns how many partitions, from the i-th on, are to be merged into one longer period; 0
-// if that period isn't over.
+// if the longer period isn't over.
 func (v View) group(d *rolling.Declaration, i int) int {
 	long, err := d.Seal.Merge.At(v.Parts[i].From)
 	if err != nil || d.Seal.After.After(long.To) > v.Now {
@@ -427,13 +428,13 @@ func merged(d *rolling.Declaration, parts []rolling.Partition) rolling.Partition
 	return d.Period.Named(p)
 }
 
-// mostPeriods is how many periods of the grid a partition may span from now on. It allows monthly
+// mostPeriods is how many periods of the grid a partition may span from now on. 32 allows monthly
 // partitions in a table that is taken over with every = "1d".
 const mostPeriods = 32
 
 // Overlong returns the index of the first partition that takes rows for more than mostPeriods
-// periods of the grid, or for ever; -1 if there is none. Until its end, none of its rows is sealed,
-// archived or dropped.
+// periods of the grid, or for ever; -1 if there is none. Until such a partition ends, none of its
+// rows is sealed, archived or dropped.
 func (v View) Overlong(g rolling.Grid) int {
 	return slices.IndexFunc(v.Parts, func(p rolling.Partition) bool {
 		end := max(p.From, v.Now)

@@ -79,15 +79,15 @@ func (d *publishing) lock() string { return fmt.Sprintf("%s/publish/%d", d.Table
 const stepStage = "stage"
 
 const (
-	// busyWait limits how long a load waits for other changes of a period, and for the lock of the
-	// swap.
+	// busyWait limits how long a load waits for other changes of the period to end, and for the lock
+	// of the swap.
 	busyWait = 30 * time.Second
 	busyPoll = 200 * time.Millisecond
-	// countTries is how often a period's rows are counted while a lock is not granted,
-	// before all of its publication is tried again.
+	// countTries is how often a period's rows are counted while a lock is not granted. After that, the
+	// whole publication is tried again.
 	countTries = 30
-	// mostFills is how often a period's table is filled if the rolling table is altered each time
-	// before the swap.
+	// mostFills limits how often a period's table is filled again because the rolling table was
+	// altered before the swap.
 	mostFills = 3
 )
 
@@ -95,7 +95,7 @@ const (
 var errPublishLost = engine.Classed(engine.ErrConnectionLost, errors.New("the lock on the period's publication is lost"))
 
 // A filler writes the rows of a publication. With sourceOrder it writes them in the order of the
-// source, so that of rows with one key the first can be kept.
+// source, so that the first of several rows with one key can be kept.
 type filler = func(ctx context.Context, sourceOrder bool, write func(*engine.Batch) error) error
 
 // Publishable returns an error if the account can't publish periods.
@@ -104,8 +104,8 @@ func (t *Table) Publishable(ctx context.Context) error {
 }
 
 // FinishPublications completes the publications of killed loads, or removes their tables. On
-// return, no publication of the source is in progress: it waits while another process completes
-// one. If it can't complete a publication of another source, it logs the error.
+// return, no publication of the source is in progress: if another process is completing one, it
+// waits. If it can't complete a publication of another source, it logs the error.
 func (t *Table) FinishPublications(ctx context.Context, source string) error {
 	changes, err := t.State.Changes(ctx, t.Table.Name)
 	if err != nil {
@@ -136,13 +136,13 @@ func (t *Table) FinishPublications(ctx context.Context, source string) error {
 	return nil
 }
 
-// Publish creates a table with these columns, which fill fills, and replaces the period
-// of a publication by it, unless others have written to the period meanwhile: that is
-// state.ErrFilled. fill is called again, with sourceOrder set, if keys occur twice: the
-// first row of the source is kept.
+// Publish creates a table with these columns, which fill fills, and replaces the period of a
+// publication by it. If others have written to the period meanwhile, it returns state.ErrFilled. If
+// keys occur twice, it calls fill again with sourceOrder set, and keeps the first row of the
+// source.
 //
-// The period is replaced in a journalled change that holds a lock of its own, so that
-// only one process at a time publishes it, and any process completes it after a crash.
+// The replacement is a journalled change with a lock of its own, so that only one process at a time
+// publishes the period, and any process can complete the change after a crash.
 func (t *Table) Publish(ctx context.Context, p *state.Publication, columns []engine.Column, fill filler) (err error) {
 	d := &publishing{Publication: *p}
 	lease, err := t.publisher().lead(ctx, d)
@@ -162,8 +162,8 @@ func (t *Table) Publish(ctx context.Context, p *state.Publication, columns []eng
 	})
 }
 
-// publishAsDeclared publishes by the declaration in force, and once more if the table has been
-// altered meanwhile.
+// publishAsDeclared publishes according to the declaration in force. If the table was altered
+// meanwhile, it tries once more.
 func (t publisher) publishAsDeclared(ctx context.Context, d *publishing, columns []engine.Column, fill filler) error {
 	for n := 1; ; n++ {
 		now, err := t.Follow(ctx)
@@ -189,14 +189,15 @@ func (t publisher) lead(ctx context.Context, d *publishing) (lease engine.Lease,
 	return lease, err
 }
 
-// A givenUp error is why a publication was given up. Its tables are removed, and the load may
-// insert its rows instead.
+// A givenUp error says why a publication was given up. Its tables are removed, so the load may
+// insert the rows instead.
 type givenUp struct{ error }
 
 func (e givenUp) Unwrap() error { return e.error }
 
-// unfinished is the error of a publication that will be completed later. It loses the classes on
-// which the load would insert the rows instead: they would be there twice.
+// unfinished is the error of a publication that will be completed later. It removes the error
+// classes on which the load would insert the rows instead, because the rows would then be there
+// twice.
 func (t publisher) unfinished(ctx context.Context, err error) error {
 	var given givenUp
 	switch {
@@ -293,8 +294,8 @@ func (d *publishing) detail() string {
 	return out
 }
 
-// unbusy waits until no other change of the period is in progress. While the publication is
-// recorded, none begins.
+// unbusy waits until no other change of the period is in progress. No other change begins while the
+// publication is recorded.
 func (t publisher) unbusy(ctx context.Context, c *state.Change) error {
 	for end := time.Now().Add(busyWait); ; {
 		changes, err := t.State.Changes(ctx, c.Table)
@@ -331,8 +332,8 @@ func (t publisher) stage(ctx context.Context, d *publishing, columns []engine.Co
 		return fmt.Errorf("fill a table for %s: %w", d.Part.Name, err)
 	}
 	t.Reach("publish staged")
-	// Two queries: a server counts all rows, and finds those outside by an index, faster than
-	// it looks at each row.
+	// Two queries are faster than one that tests each row: a server can count all rows, and can find
+	// the rows outside by an index.
 	var all, outside int64
 	x, with, by := t.DB.SQL(), t.DB.Dialect().Quote(d.staged()), t.DB.Dialect().Quote(t.Table.By)
 	err = x.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+with).Scan(&all)
@@ -390,8 +391,8 @@ func (t publisher) checkPublish(ctx context.Context, d *publishing) error {
 	return err
 }
 
-// rowsUpTo counts the rows of a period, up to most. It tries again for locks, as another period may
-// be replaced at this moment.
+// rowsUpTo counts the rows of a period, up to most. It tries again if a lock is not granted,
+// because another period may just be replaced.
 func (t publisher) rowsUpTo(ctx context.Context, p rolling.Partition, most int64) (rows int64, err error) {
 	err = engine.RetryLocks(ctx, countTries, func() error {
 		defer t.gate.read()()
@@ -404,8 +405,8 @@ func (t publisher) rowsUpTo(ctx context.Context, p rolling.Partition, most int64
 	return rows, nil
 }
 
-// beginSwap records that the filled table is about to become the period. The range is
-// noted before the rows are there, too, so that no crash leaves roll-ups without them.
+// beginSwap records that the filled table is about to become the period. The changed range is noted
+// here, before the rows are there, so that no crash leaves roll-ups without them.
 func (t publisher) beginSwap(ctx context.Context, c *state.Change, d *publishing) error {
 	return t.inTx(ctx, func(tx *sql.Tx) error {
 		known := d.Publication
@@ -484,8 +485,8 @@ func (t publisher) giveUp(ctx context.Context, c *state.Change, d *publishing, c
 	return givenUp{fmt.Errorf("%s: given up, because %s (%w); the same load continues", d.Part.Name, why, cause)}
 }
 
-// finishPublish completes a publication from its current step. It waits for the lock that
-// replaces the period for as long as patience, and tries once at least.
+// finishPublish completes a publication from its current step. It waits up to patience for the lock
+// with which the period is replaced, and tries at least once.
 func (t publisher) finishPublish(ctx context.Context, c *state.Change, d *publishing, patience time.Duration) (string, error) {
 	for {
 		t.Reach("publish " + c.Step)
@@ -550,8 +551,8 @@ func (t publisher) swapPublished(ctx context.Context, c *state.Change, d *publis
 		if err := t.touch(ctx, tx, d, d.Part.Period); err != nil {
 			return err
 		}
-		// If the record of the source is gone, its table was created again: the rows
-		// are in it, and a load of the source finds them there.
+		// If the source has no record any more, the table was created again after the swap began. The
+		// rows are in it, and a load of the source finds them there.
 		if err := t.State.PutPublication(ctx, tx, &d.Publication); err != nil && !errors.Is(err, state.ErrForgotten) {
 			return err
 		}

@@ -68,8 +68,7 @@ const (
 // rebuild writes the rows of one or more sealed periods sorted and, if so declared, compressed, and
 // replaces the periods with the result, unless others have written to them meanwhile.
 func (t rebuilder) rebuild(ctx context.Context, task Task) (string, error) {
-	// Names must not recur: a table that an interrupted change has left may have the only copy of
-	// rows.
+	// Names must not recur, because a table of an interrupted change may have the only copy of rows.
 	once := fmt.Sprintf("_%x", time.Now().UnixMilli()&0xffffff)
 	r := rebuilding{Old: task.Parts, New: task.New, With: Standalone(t.Table.Name, "new", task.New)}
 	for _, p := range task.Parts {
@@ -233,10 +232,10 @@ func unswapped(err error) string {
 	return ""
 }
 
-// abandonRebuild ends a rebuild whose copy can't be used: it removes the copy, and breaks the seals
+// abandonRebuild ends a rebuild whose copy can't be used. It removes the copy, and breaks the seals
 // of the periods except the lost ones, so that they are sealed and rebuilt again. If the server was
-// killed between two statements of the swap, rows of a period are in a table of r.Out: these are
-// put back.
+// killed between two statements of the swap, a table of r.Out has rows of a period: they are put
+// back.
 func (t rebuilder) abandonRebuild(ctx context.Context, c *state.Change, r *rebuilding, why string, lost []rolling.Partition) (string, error) {
 	for _, out := range r.Out {
 		there, err := t.Exists(ctx, out)
@@ -268,8 +267,8 @@ func (t rebuilder) abandonRebuild(ctx context.Context, c *state.Change, r *rebui
 	return r.New.Name + ": " + why + "; it will be sealed again first", err
 }
 
-// putBack moves the rows of a table back into the rolling table, except those whose key it has
-// already: these rows are newer.
+// putBack moves the rows of a table back into the rolling table, except rows whose key the rolling
+// table already has: its row is newer.
 func (t rebuilder) putBack(ctx context.Context, out string) error {
 	d, cols := t.DB.Dialect(), t.columns()
 	table, out := d.Quote(t.Table.Name), d.Quote(out)

@@ -60,8 +60,8 @@ const (
 	stepRename = "rename"
 )
 
-// PlanRestore inspects a file and the table, and returns the plan of the
-// restoration. It rejects a restoration that can't succeed.
+// PlanRestore inspects a file and the table, and returns the plan of the restoration. It refuses a
+// restoration that can't succeed.
 func (t *Table) PlanRestore(ctx context.Context, path, into string) (*Restoration, error) {
 	if t.Schema == nil {
 		return nil, engine.Hinted(fmt.Errorf("restore into %s: the table does not exist", t.Table.Name), "rowmill apply")
@@ -143,9 +143,9 @@ func (r *Restoration) checkAttach(ctx context.Context) error {
 	return nil
 }
 
-// Run executes the restoration, or completes one that was begun. note, which may be
-// nil, is called with the number of rows so far. waiting, which may be nil, is
-// called with the error of each attempt to get the table's lock that fails.
+// Run executes the restoration, or completes an interrupted one. note, which may be nil, is called
+// with the number of rows so far. waiting, which may be nil, is called with the error of each
+// failed attempt to get the table's lock.
 func (r *Restoration) Run(ctx context.Context, note func(rows int64), waiting func(error)) (err error) {
 	t := r.t
 	lease, err := t.DB.Lead(ctx, t.Table.Name+"/restore")
@@ -210,8 +210,8 @@ func (r *Restoration) place(ctx context.Context, waiting func(error)) (err error
 	return r.unsealLevels(ctx)
 }
 
-// unsealLevels allows the buckets of a restored period to be recomputed, unless a
-// later period is still dropped: the levels would lose its rows.
+// unsealLevels allows the buckets of a restored period to be recomputed. If a later period is still
+// dropped, it does nothing, because the levels would lose that period's rows.
 func (r *Restoration) unsealLevels(ctx context.Context) error {
 	t, p := r.t, r.Part.Period
 	if t.Rollups == nil {
@@ -263,8 +263,8 @@ func (r *Restoration) fill(ctx context.Context, note func(int64)) error {
 	if r.Into != "" {
 		return t.State.Advance(ctx, t.State.DB(), &r.c, stepRename, nil)
 	}
-	// The record precedes the period: a daemon that saw the period without it would
-	// drop the period again.
+	// Write the record before the period: a daemon that saw the period without a record would drop it
+	// again.
 	k := state.Period{Table: t.Table.Name, Partition: r.Part, State: state.Restored, Rows: all.Rows, Checksum: all.Hash,
 		Rebuilt: true, // filled in the order of the key, and compressed
 		Archive: r.Path, ArchiveSum: f.Sum}
@@ -347,8 +347,8 @@ func (r *Restoration) rename(ctx context.Context) error {
 	return t.DB.Classify(err)
 }
 
-// compareWithSeal compares the restored rows with the count and checksum of their seal.
-// The file's own checksums have already proven that it is what was archived.
+// compareWithSeal compares the restored rows with the count and checksum of the period's seal. The
+// file's own checksums have already proven that the file is as it was archived.
 func (r *Restoration) compareWithSeal(ctx context.Context, f archive.Info, known *state.Period, now engine.Checksum) error {
 	t := r.t
 	if known == nil || known.ArchiveSum != f.Sum || len(r.File.Columns()) != len(t.columns()) {

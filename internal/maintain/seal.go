@@ -17,9 +17,9 @@ type sealer struct{ *table }
 
 func (t *Table) sealer() sealer { return sealer{t} }
 
-// seal completes a period's roll-ups, counts its rows and records their checksum.
-// Each action that relies on the checksum (an archive, a drop) first compares it
-// with the rows: a late row breaks the seal.
+// seal completes a period's roll-ups, counts its rows and records their checksum. Each later action
+// that relies on the checksum, such as an archive or a drop, first compares it with the rows: a
+// late row breaks the seal.
 func (t sealer) seal(ctx context.Context, p rolling.Partition) (detail string, err error) {
 	if err := t.rolledUp(ctx, p); err != nil {
 		return "", err
@@ -116,7 +116,7 @@ type waitError struct{ why string }
 func (e *waitError) Error() string { return e.why }
 
 // RefreshRange recomputes the roll-ups of a range; see rollup.RefreshRange. It includes sealed
-// buckets if all of their rows exist, as those of restored periods do.
+// buckets whose rows all exist, e.g. those of restored periods.
 func (t *Table) RefreshRange(ctx context.Context, from, to int64) (int, error) {
 	if t.Rollups == nil {
 		return 0, errors.New("it has no roll-ups")
@@ -124,8 +124,9 @@ func (t *Table) RefreshRange(ctx context.Context, from, to int64) (int, error) {
 	return t.Rollups.RefreshRange(ctx, from, to, t.sealer().present)
 }
 
-// present returns the periods whose rows are complete. It excludes periods affected by a change in
-// progress, and those that cover dropped ones, as on servers without lower bounds.
+// present returns the periods whose rows are complete. It excludes periods that a change in
+// progress affects, and periods that cover dropped ones, which occur on servers without lower
+// bounds.
 func (t sealer) present(ctx context.Context) ([]rolling.Period, error) {
 	v, err := t.View(ctx)
 	if err != nil {

@@ -24,7 +24,7 @@ type Status struct {
 	Table  string `json:"table"`
 	Target string `json:"target"`
 	// Node is the name of the server if the rows are on several servers. Head means that this server
-	// presents them as one table.
+	// presents the rows of all nodes as one table.
 	Node   string    `json:"node,omitempty"`
 	Head   bool      `json:"head,omitempty"`
 	Engine string    `json:"engine"`
@@ -61,8 +61,8 @@ type Coverage struct {
 	Periods []PeriodStatus `json:"periods"`
 	Rows    int64          `json:"rows"`  // estimated
 	Bytes   int64          `json:"bytes"` // data and indexes
-	// Headroom is how long inserts find a period if no more are created, HeadroomWanted the declared
-	// value. Both are null for a sequence, which has HeadroomRows instead.
+	// Headroom is how long inserts find a period if no more periods are created; HeadroomWanted is the
+	// declared value. Both are null for a sequence, which has HeadroomRows instead.
 	Headroom       *float64 `json:"headroom_seconds"`
 	HeadroomWanted *float64 `json:"headroom_wanted_seconds"`
 	HeadroomRows   *int64   `json:"headroom_rows,omitempty"`
@@ -177,8 +177,8 @@ const (
 	stuck      = 5               // how often a change may fail before that is a problem
 	maxNext    = 8               // pending tasks in a status
 	maxActions = 20              // completed actions in a status
-	// passing is the age below which a transaction is expected to end by itself: it is not reported if
-	// an older one blocks, too.
+	// passing is the age below which a transaction is expected to end by itself. Such a transaction
+	// isn't reported if an older one blocks, too.
 	passing = time.Second
 )
 
@@ -306,8 +306,8 @@ func (l *look) periods(ctx context.Context) error {
 	return nil
 }
 
-// openNote warns of so many periods that, open on many connections, they take much memory of the
-// server. It returns "" if they don't.
+// openNote warns if there are so many periods that they take much memory of the server when they
+// are open on many connections. Otherwise it returns "".
 func openNote(periods int, cost engine.OpenCost, cache int64) string {
 	bytes := cost.Partitions(periods, engine.OpenConnections)
 	if cache <= 0 || bytes <= engine.OpenShare*float64(cache) {
@@ -441,9 +441,9 @@ func (l *look) next() {
 	}
 }
 
-// nextRefresh returns which levels are to be computed next, and when: those that
-// are behind, at once; otherwise those whose bucket ends first. It returns none for
-// a sequence, whose buckets end at unknown times.
+// nextRefresh returns which levels are computed next, and when. Levels that are behind are due at
+// once; otherwise it is the levels whose bucket ends first. It returns none for a sequence, because
+// nobody knows when a bucket of keys will end.
 func (l *look) nextRefresh() (levels string, due int64) {
 	var behind []string
 	for _, r := range l.s.Rollups {
@@ -546,10 +546,10 @@ func ownAndOthers(who []engine.Blocker) (own, others []engine.Blocker) {
 	return own, others
 }
 
-// gaps adds the gaps between the periods that retention keeps. Two kinds of gaps are no problem:
-// one in the past that never had a period, because loads of history create only the periods that
-// their rows need; and one after the periods that should exist now, before a period that a load has
-// created in the future.
+// gaps adds the gaps between the periods that retention keeps. Two kinds of gaps are no problem.
+// One lies in the past and never had a period, because loads of history create only the periods
+// that their rows need. The other lies after the periods that should exist now, before a period
+// that a load has created in the future.
 func (l *look) gaps(context.Context) error {
 	i := slices.IndexFunc(l.v.Parts, func(p rolling.Partition) bool {
 		k := l.v.Record(p)
@@ -592,8 +592,8 @@ func (l *look) outside(ctx context.Context) error {
 	return err
 }
 
-// leftovers adds the tables with rows of periods that no change in progress needs: a former change
-// has left them.
+// leftovers adds the tables with rows of periods that a former change has left and that no change
+// in progress needs.
 func (l *look) leftovers(ctx context.Context) error {
 	db, ok := l.DB.(engine.Sizer)
 	if !ok {
@@ -671,7 +671,7 @@ func (l *look) delays() {
 	}
 }
 
-// failures adds changes that fail repeatedly, actions whose last attempt failed for another reason
+// failures adds changes that fail repeatedly, actions whose last attempt failed for a reason other
 // than a lock, and periods that can't be created.
 func (l *look) failures() {
 	locked := slices.ContainsFunc(l.latest, func(a ActionStatus) bool { return a.Locked })
@@ -697,8 +697,8 @@ func (l *look) failures() {
 	}
 }
 
-// AdoptionStatus returns the status of the table's adoption or of its undo; nil if none is in
-// progress or only the old table is left to be dropped. It changes nothing.
+// AdoptionStatus returns the status of the table's adoption, or of its undo. It returns nil if
+// neither is in progress, or if only the old table remains to be dropped. It changes nothing.
 func (t *Table) AdoptionStatus(ctx context.Context) (*Status, error) {
 	c, err := adopt.UnderWay(ctx, t.State, t.Declared.Name)
 	if err != nil || c == nil || adopt.Ended(c) {

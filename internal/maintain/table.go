@@ -32,8 +32,8 @@ type Table struct {
 	Limits copier.Limits
 	events
 
-	// Node is the name of the server if the rows are on several. Archives of a node are in a directory
-	// of that name.
+	// Node is the name of the server if the rows are on several servers. The archives of a node are in
+	// a directory of that name.
 	Node string
 	// Dir is the base directory of relative archive paths; "" is the working directory.
 	Dir string
@@ -48,13 +48,13 @@ type Table struct {
 type events struct {
 	// Reached, unless nil, is called at each point of a change. Tests end the process there.
 	Reached func(point string)
-	// Say, unless nil, is called for each action; for a failure that repeats itself, once. Count,
+	// Say, unless nil, is called for each action; a failure that repeats itself is said once. Count,
 	// unless nil, is called for each attempt.
 	Say, Count func(Event)
 }
 
-// table is Table under a name that can be embedded without hiding its field Table. Each policy and
-// each verb is a small type around it, e.g. sealer, with the methods of one file.
+// table is Table under a name that can be embedded without hiding the field Table. Each policy and
+// each verb is a small type that embeds it, e.g. sealer, with its methods in one file.
 type table = Table
 
 // An Event is an event of a table's maintenance.
@@ -217,8 +217,8 @@ func (t *Table) inTx(ctx context.Context, fn func(*sql.Tx) error) error {
 	return engine.InTx(ctx, t.DB, t.DB.SQL(), nil, fn)
 }
 
-// ExecTogether executes statements in one transaction, if the server supports that for changes of
-// the schema.
+// ExecTogether executes statements in one transaction, if the server's transactions include changes
+// of the schema.
 func (t *Table) ExecTogether(ctx context.Context, statements []string) error {
 	return t.inTx(ctx, func(tx *sql.Tx) error {
 		for _, q := range statements {
@@ -238,19 +238,19 @@ func (v *events) Reach(point string) {
 	}
 }
 
-// repeatAfter is how long an identical failure is not logged again: without it, retries
-// every second for hours would fill the log.
+// repeatAfter is how long an identical failure is not logged again. Otherwise retries every second
+// for hours would fill the log.
 const repeatAfter = 30 * time.Second
 
 // failures are the recent failures of this process.
 type failures struct {
-	// open has whether the last log entry of a kind of action is a failure, last has when each failure
-	// was logged, and said has the text of the failure of each action that Say was called with last.
+	// open says, for each kind of action, whether its last log entry is a failure. last has when each
+	// failure was logged. said has, for each action, the failure with which Say was last called.
 	open, last, said sync.Map
 	logged           atomic.Int64 // entries of this process
 }
 
-// news reports whether Say is to be called with a result: with a failure once, until the action
+// news reports whether Say is to be called with a result. A failure is news once, until the action
 // succeeds or fails for another reason.
 func (f *failures) news(action, detail string, err error) bool {
 	what := action + " " + detail
@@ -294,8 +294,8 @@ func (f *failures) repeated(what string) bool {
 	return repeated
 }
 
-// Log reports an action, and writes it to the log in the database. It reports a log that can't be
-// written.
+// Log reports an action, and writes it to the log in the database. If the log can't be written, it
+// reports that, too.
 func (t *Table) Log(ctx context.Context, action, detail string, took time.Duration, err error) {
 	e := Event{At: time.Now(), Action: action, Detail: detail, Took: took, Err: err, Waiting: errors.Is(err, engine.ErrLockTimeout)}
 	if t.Count != nil {
@@ -323,8 +323,8 @@ func (t *Table) Log(ctx context.Context, action, detail string, took time.Durati
 	}
 }
 
-// InNode names the node in an error of one. Nil stays nil, and without a name the error stays as it
-// is.
+// InNode puts the node's name into an error of that node. Nil stays nil, and with an empty name the
+// error stays as it is.
 func InNode(name string, err error) error {
 	if err == nil || name == "" {
 		return err

@@ -22,8 +22,8 @@ const (
 	ExactTriggersText = "the triggers of exact roll-ups"
 )
 
-// triggerState returns which declared triggers are missing, and which are old: made by an earlier
-// version or declaration, so that apply would replace them.
+// triggerState returns which declared triggers are missing, and which are old: an earlier version
+// or declaration made them, and apply would replace them.
 func (t guard) triggerState(ctx context.Context) (missing, old []string, err error) {
 	read := func(name string, change func(context.Context) (engine.TriggerChange, error)) {
 		if err != nil {
@@ -116,8 +116,8 @@ func (t *Table) LateChange(ctx context.Context) (engine.TriggerChange, error) {
 	return engine.ChangeTriggers(ctx, t.DB, words.HaveTriggers, t.Table.Name, triggers, t.Declared.Late == rolling.LateReject)
 }
 
-// sealedTo records the end of the last period before which all are sealed. The triggers reject rows
-// below it.
+// sealedTo records the end of the longest run of sealed periods from the first one on. The triggers
+// reject rows below that end.
 func (t guard) sealedTo(ctx context.Context, x state.Exec, sealed rolling.Partition) error {
 	if t.Declared.Late != rolling.LateReject {
 		return nil
@@ -139,8 +139,9 @@ func (t guard) sealedTo(ctx context.Context, x state.Exec, sealed rolling.Partit
 	return t.State.SealedTo(ctx, x, t.Table.Name, to)
 }
 
-// missedTriggers creates missing triggers of periods: a process may have been killed after it
-// created a period. Under a new declaration it creates all of them once.
+// missedTriggers creates missing triggers of periods, because a process may have been killed right
+// after it created a period. Once after a change of declaration, it creates all triggers of
+// periods.
 func (t guard) missedTriggers(ctx context.Context) error {
 	missed, err := t.triggersMissed(ctx)
 	if err != nil || !missed {
