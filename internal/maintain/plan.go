@@ -73,7 +73,7 @@ type View struct {
 	// the older ones, because the next period would take over its range.
 	Gaps bool
 	// Adopting means that the table was adopted and its old table still exists. Drops are put off
-	// until then, because to undo the adoption would drop the period's rows from the old table too.
+	// meanwhile, because to undo the adoption would drop the period's rows from the old table too.
 	Adopting bool
 	// Compacts means that the engine sorts and compresses rows without a rebuild,
 	// and that periods can't be merged by a swap.

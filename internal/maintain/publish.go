@@ -551,8 +551,8 @@ func (t publisher) swapPublished(ctx context.Context, c *state.Change, d *publis
 		if err := t.touch(ctx, tx, d, d.Part.Period); err != nil {
 			return err
 		}
-		// If the source has no record any more, the table was created again after the swap began. The
-		// rows are in it, and a load of the source finds them there.
+		// A missing record of the source means that the table was created again. The rows are in the new
+		// table, and a load of the source finds them there.
 		if err := t.State.PutPublication(ctx, tx, &d.Publication); err != nil && !errors.Is(err, state.ErrForgotten) {
 			return err
 		}

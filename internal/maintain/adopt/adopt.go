@@ -59,8 +59,8 @@ const (
 // A step does a part of an adoption, or of its undo.
 type step struct {
 	next string // the step that follows, "" after the last
-	// back means that m mirrors the rolling table to the plain one. locks means that the step takes a
-	// table lock, for which it may have to wait.
+	// back means that m mirrors the rolling table to the plain one, as an undo needs it. locks means
+	// that the step takes a table lock, for which it may have to wait.
 	back, locks bool
 	do          func(j *job, ctx context.Context, m *mirror) error
 	// show adds the statements of do to a plan.
@@ -100,13 +100,13 @@ type Options struct {
 	AllowDuplicates bool
 	// Now returns the current position on a time axis; nil means the clock.
 	Now func(ctx context.Context) (int64, error)
-	// Before, unless nil, is called after the table has passed the checks and before
-	// an adoption begins, with the position from which there will be periods.
+	// Before, unless nil, is called after the table has passed the checks and before an adoption
+	// begins. from is the position at which the first period will begin.
 	Before func(ctx context.Context, from int64) error
 	// Limits are the limits of the server's load.
 	Limits copier.Limits
 	// Postpone, unless nil, returns why the tables may not be swapped yet; "" if they may. Meanwhile,
-	// changes are applied, and what was verified longer than a few minutes ago is verified again.
+	// changes are applied, and the tables are compared again every few minutes.
 	Postpone func(ctx context.Context) (why string, err error)
 	// Chunk is the number of rows copied at a time; 0 means as many as take a fraction of a second.
 	Chunk int
@@ -115,7 +115,7 @@ type Options struct {
 
 	// at, unless nil, is called at each point; tests end the process there.
 	at func(point string) error
-	// again is the age from which a verification is repeated while the cut-over is postponed; 0 is
+	// again is the age from which a verification is repeated while the cut-over is postponed; 0 means
 	// verifyAgain. Tests shorten it.
 	again time.Duration
 }
@@ -123,8 +123,8 @@ type Options struct {
 // Progress describes the progress of an adoption.
 type Progress struct {
 	Step string
-	// Rows of approximately Of rows are copied or compared in the current step, PerSecond is the rate
-	// since this process began the step. All are 0 in steps that count no rows.
+	// Of the approximately Of rows of the current step, Rows are copied or compared. PerSecond is the
+	// rate since this process began the step. All are 0 in steps that count no rows.
 	Rows, Of  int64
 	PerSecond float64
 	// Share is the share of the adoption that is done, 0 to 1. Left is the estimated time until the
@@ -203,8 +203,8 @@ func oldName(table string) string  { return table + "__rowmill_old" }
 func logName(table string) string  { return table + "__rowmill_log" }
 func lateName(table string) string { return table + "_late" }
 
-// UnderWay returns the adoption of a table, or nil. An adoption counts until its old table is
-// dropped: see Kept.
+// UnderWay returns the adoption of a table, or nil. An adoption is in progress until its old table
+// is dropped: see Kept.
 func UnderWay(ctx context.Context, st *state.Store, table string) (*state.Change, error) {
 	c, err := st.Change(ctx, table, Kind)
 	if errors.Is(err, engine.ErrNoTable) {
@@ -221,8 +221,8 @@ func Undoing(c *state.Change) bool { return c != nil && (c.Step == stepCancel ||
 
 func lockName(table string) string { return "adopt " + table }
 
-// Done returns how many rows of an adoption's step are done, the approximate
-// total, and the share of the whole. All are 0 in steps that count no rows.
+// Done returns how many rows of an adoption's step are done, the approximate number of all rows,
+// and the share of the whole adoption. All are 0 in steps that count no rows.
 func Done(c *state.Change) (rows, of int64, done float64, err error) {
 	if c.Step != stepCopy && c.Step != stepVerify && c.Step != stepBackVerify {
 		return 0, 0, 0, nil
@@ -238,8 +238,8 @@ func Done(c *state.Change) (rows, of int64, done float64, err error) {
 	return rows, d.Of, d.share(c.Step), nil
 }
 
-// share returns the share of an adoption that is done, 0 to 1. Each row is copied and compared; an
-// undo only compares.
+// share returns the share of an adoption that is done, 0 to 1. An adoption copies and compares each
+// row; an undo only compares it.
 func (d *data) share(step string) float64 {
 	if d.Of == 0 {
 		return 0
@@ -367,8 +367,8 @@ func Undo(ctx context.Context, o Options) error {
 	})
 }
 
-// undoFrom returns the first step of an undo. It refuses one after the cut-over whose
-// last step would fail.
+// undoFrom returns the first step of an undo. After the cut-over, it refuses an undo whose last
+// step would fail.
 func (j *job) undoFrom(ctx context.Context) (string, error) {
 	swapped, err := j.swapped(ctx)
 	if err != nil || !swapped {
@@ -431,8 +431,8 @@ func exclusively(ctx context.Context, o Options, fn func(context.Context, *job) 
 	})
 }
 
-// A refusal is the error of a verb that conflicts with the one in progress. It isn't recorded as
-// the error of the latter.
+// A refusal is the error of a verb that conflicts with a verb in progress. It isn't recorded as an
+// error of the verb in progress.
 type refusal struct{ error }
 
 func (r refusal) Unwrap() error { return r.error }

@@ -15,10 +15,10 @@ func (m *mirror) attributes(ctx context.Context, table string) ([]engine.Attribu
 	return engine.ReadAttributes(ctx, m.DB, m.sql, table)
 }
 
-// lacking compares the attributes of both tables. It returns the statements that give the target
-// the attributes of the source now, and those that do so in the cut-over. An attribute that the
-// target can't be given is an error; one that belongs to the definition is so only after the target
-// is created.
+// lacking compares the attributes of both tables. now are the statements that give the target the
+// source's attributes at once, swap those that do so in the cut-over. If the target can't be given
+// an attribute, that is an error; but before the target is created, attributes in its definition
+// are ignored.
 func (m *mirror) lacking(ctx context.Context, created bool) (now, swap []string, err error) {
 	want, err := m.attributes(ctx, m.Source.Name)
 	if err != nil {
@@ -73,8 +73,8 @@ func (m *mirror) compared(want, have []engine.Attribute, created bool) (now, swa
 }
 
 // carryOver gives the target the attributes of the source, and returns the statements for the
-// cut-over. It repeats that, as one statement may undo another: revoking a privilege on a table
-// revokes it on the columns.
+// cut-over. It may take several rounds, because one statement may undo another: to revoke a
+// privilege on a table revokes it on the columns, too.
 func (m *mirror) carryOver(ctx context.Context) (swap []string, err error) {
 	for range 3 {
 		now, swap, err := m.lacking(ctx, true)

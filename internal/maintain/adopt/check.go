@@ -26,8 +26,8 @@ type checker struct{ *job }
 
 func (j *job) checker() checker { return checker{j} }
 
-// check determines, before anything is changed, whether the table can be adopted,
-// and the data that the steps need. It reports all obstacles at once.
+// check determines, before anything is changed, whether the table can be adopted, and collects the
+// data that the steps need. It reports all obstacles at once.
 func (j checker) check(ctx context.Context) (*data, error) {
 	s, t := j.Schema, j.Table
 	fail := func(err error) error { return fmt.Errorf("adopt %s: %w", t.Name, err) }
@@ -114,7 +114,7 @@ func (j checker) checkSchema() (errs []error) {
 }
 
 // Lost returns the keys of a plain table that would not be unique in the rolling table t of
-// definition d, in the form "PRIMARY KEY (id)": each period checks only its own rows. A key that
+// definition d, e.g. "PRIMARY KEY (id)", because each period checks only its own rows. A key that
 // contains all columns of a unique key of the definition remains unique.
 func Lost(s *engine.Schema, t *engine.Table, d *rolling.Definition) []string {
 	kept := append(slices.Clone(d.Unique), t.PrimaryKey)
@@ -159,8 +159,8 @@ func within(a, b []string) bool {
 	return true
 }
 
-// checkKeys reports rows with NULL in a column of the primary key, which SQLite
-// permits. No chunk would contain them, and their changes could not be applied.
+// checkKeys reports rows with NULL in a column of the primary key, which SQLite permits. No chunk
+// would contain these rows, and their changes could not be applied.
 func (j checker) checkKeys(ctx context.Context, x state.Exec, key []engine.SchemaColumn, table string) error {
 	var parts []string
 	for _, c := range key {
@@ -188,9 +188,9 @@ type extent struct {
 	First, Last int64 // positions, if there are rows
 }
 
-// checkRows returns the extent of the rows within a part of the axis, and the condition and number
-// of the other rows. It reads the table along its primary key, chunk by chunk: during one long
-// statement, the server would keep the old versions of all changed rows.
+// checkRows returns the extent of the rows within a part of the axis, and a condition for the rows
+// outside with their number. It reads the table along its primary key, chunk by chunk: during one
+// long statement, the server would keep the old versions of all changed rows.
 func (j checker) checkRows(ctx context.Context, key []engine.SchemaColumn, in rolling.Period) (e extent, outside string, n int64, err error) {
 	t, by, from := j.Table, j.quote(j.Table.By), j.quote(j.Table.Name)
 	outside = by + " < " + j.DB.Words().Literal(t, in.From)
@@ -256,8 +256,8 @@ func (j checker) checkRows(ctx context.Context, key []engine.SchemaColumn, in ro
 	return e, outside, n, nil
 }
 
-// strays adds to the error of too many periods which rows lie outside of the newest possible
-// periods: few rows, e.g. with wrong years, may be the cause.
+// strays adds to the error of too many periods which rows lie outside of the newest periods that
+// are possible. A few such rows, e.g. with wrong years, may be the cause.
 func (j checker) strays(ctx context.Context, key []engine.SchemaColumn, all extent, tooMany error) error {
 	now, err := j.now(ctx, all)
 	if err != nil {
@@ -320,8 +320,8 @@ func (j checker) checkNew(ctx context.Context) error {
 		case !strings.EqualFold(c.Native, have.Native):
 			err = fmt.Errorf("column %s is %s in the table and %s in the declaration", c.Name, c.Native, have.Native)
 		case c.Null && !have.Null && !within([]string{c.Name}, j.Table.PrimaryKey):
-			// The columns of the rolling table's key are NOT NULL. No row has NULL there
-			// now, and rows that get it during the adoption become late rows.
+			// The columns of the rolling table's key are NOT NULL. At present no row has NULL there, and
+			// rows that get NULL during the adoption become late rows.
 			err = fmt.Errorf("column %s may be NULL in the table and not in the declaration", c.Name)
 		case c.Collation != have.Collation:
 			const unnamed = "the default"
@@ -345,8 +345,8 @@ func (j *job) now(ctx context.Context, rows extent) (int64, error) {
 	return rolling.Position(time.Now()), nil
 }
 
-// periods returns the initial periods of the rolling table: from the first row or now, whichever is
-// earlier, to the declared time ahead or the last row, whichever is later.
+// periods returns the initial periods of the rolling table. They begin at the first row or now,
+// whichever is earlier, and end at the declared time ahead or the last row, whichever is later.
 func (j *job) periods(ctx context.Context, rows extent) ([]rolling.Partition, error) {
 	t := j.Table
 	now, err := j.now(ctx, rows)

@@ -13,9 +13,9 @@ import (
 )
 
 // AddedColumns returns the columns that a declaration has and its table lacks, in the order of the
-// declaration. The caller sets Table and Have. It returns an error that says what to do if the
-// declaration lacks a column or has it with another type, or if existing rows could have no value
-// for a new column: none of these changes is possible on a large table without rewriting it.
+// declaration. The caller sets Table and Have. Three changes would rewrite the whole table, so they
+// are errors that say what to do: the declaration lacks a column of the table, has it with another
+// type, or has a new column for which existing rows have no value.
 func AddedColumns(schema *engine.Schema, d *rolling.Definition) ([]engine.AddColumn, error) {
 	var out []engine.AddColumn
 	var errs []error
@@ -54,8 +54,8 @@ func hasDefault(text string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.EqualFold(w, "DEFAULT") })
 }
 
-// families are the first words of types' names, each line those that mean the same
-// type. SQLite keeps the declared name, so names without synonyms are listed too.
+// families are the first words of types' names; the words of a line mean the same type. SQLite
+// keeps the declared name, so names without synonyms are listed too.
 var families = []string{
 	"tinyint bool boolean", "smallint int2 smallserial", "mediumint", "int integer int4 serial serial4", "bigint int8 bigserial serial8",
 	"double float8", "real float4", "decimal numeric dec fixed", "char character bpchar", "varchar",
@@ -64,7 +64,7 @@ var families = []string{
 }
 
 // otherType reports whether two types certainly differ. It reports false for unknown names, for
-// names that servers replace, and if only one of the types has a length.
+// names that servers replace, such as REAL, and if only one of the types has a length.
 func otherType(a, b string) bool {
 	x, y := value.ParseName(a), value.ParseName(b)
 	family, other := familyOf(x), familyOf(y)

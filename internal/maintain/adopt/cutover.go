@@ -11,12 +11,11 @@ import (
 	"github.com/rowmill/rowmill/internal/state"
 )
 
-// errBusy is returned if too many changes remain to be applied under the lock. It is
-// retried like a lock that was not granted.
+// errBusy means that too many changes remain to be applied under the lock. The cut-over is then
+// tried again, as if the lock had not been granted.
 var errBusy = engine.Classed(engine.ErrLockTimeout, errors.New("too many changes remain to be applied"))
 
-// swapped reports whether the table's name belongs to the rolling table: after the cut-over it
-// does.
+// swapped reports whether the rolling table has the table's name, which it has after the cut-over.
 func (j *job) swapped(ctx context.Context) (bool, error) {
 	s, err := j.DB.Describe(ctx, j.Table.Name)
 	if err != nil {
@@ -30,9 +29,9 @@ func cutOverTo(next string) func(*job, context.Context, *mirror) error {
 	return func(j *job, ctx context.Context, m *mirror) error { return j.cutOver(ctx, m, next) }
 }
 
-// cutOver renames the source out of the way, and the target to its name. The wait for
-// the lock is limited. Under the lock, only the last changes are applied and the
-// tables renamed. Where the renames are transactional, next is recorded with them.
+// cutOver renames the source out of the way, and the target to the source's name. The wait for the
+// lock is limited. Under the lock, only the last changes are applied and the tables renamed. On
+// servers with transactional renames, the next step is recorded in the same transaction.
 func (j *job) cutOver(ctx context.Context, m *mirror, next string) error {
 	if err := m.sql.Recover(ctx); err != nil {
 		return err
@@ -103,7 +102,7 @@ const (
 )
 
 // postpone waits while j.Postpone returns a reason. Meanwhile it applies the log, so that little is
-// left to do under the lock, and compares the tables again every few minutes.
+// left to do under the lock. Every few minutes it compares the tables again.
 func (j *job) postpone(ctx context.Context, m *mirror) error {
 	if j.Postpone == nil {
 		return nil

@@ -8,8 +8,8 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// An early compares the copied rows while more rows are copied, on a connection of its own. It
-// stops at the first chunk that differs: the step verify continues from there, and repairs it.
+// An early compares the copied rows while more rows are copied, on its own connection. It stops at
+// the first chunk that differs. The step verify continues there, and repairs the chunk.
 type early struct {
 	m    *mirror
 	keys *engine.Keys
@@ -29,7 +29,7 @@ type copied struct {
 	inside string
 }
 
-// earlyTries is how often in succession a chunk may differ. Before each try, more changes of the
+// earlyTries is how often in succession a chunk may differ. Before each try, more changes from the
 // log are applied.
 const earlyTries = 10
 
@@ -72,8 +72,8 @@ func (e *early) done() (last []string, rows int64) {
 	return e.checked, e.rows
 }
 
-// run compares chunk by chunk until ctx ends, or a chunk remains different. Errors are left to the
-// step verify, which meets them again.
+// run compares chunk by chunk until ctx ends or a chunk remains different. It ignores errors,
+// because the step verify meets them again.
 func (e *early) run(ctx context.Context) {
 	size, tries := firstCheck, 0
 	for tries < earlyTries {

@@ -13,8 +13,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A mirror makes one table, the target, equal to another, the source, by means of a
-// log of the keys that change in the source.
+// A mirror makes the target table equal to the source table, by means of a log of the keys that
+// change in the source.
 type mirror struct {
 	*job
 	engine.Mirror
@@ -44,8 +44,8 @@ func (j *job) mirror(source, target engine.MirrorSide, aside string) *mirror {
 	return m
 }
 
-// unlogged reports whether changes of the source can't be logged, because it is a rolling table on
-// which the engine has no triggers.
+// unlogged reports whether changes of the source can't be logged. That is so if the source is a
+// rolling table on which the engine has no triggers.
 func (m *mirror) unlogged() bool { return m.Source.Rolls && m.DB.Capabilities().PeriodTables }
 
 func (m *mirror) readPeriods(ctx context.Context) error {
@@ -105,9 +105,10 @@ func (m *mirror) intoPeriod(c *copier.Copy, p rolling.Partition, where string) s
 	return one.Insert(and(where, m.In("", p.Period)))
 }
 
-// leave makes replay discard log entries whose rows the copy has yet to reach: rows with keys after
-// one key, up to another, that satisfy a condition. The copy reads these rows in their then current
-// state. A row that has ceased to satisfy the condition has another entry, which is applied.
+// leave makes replay discard the log entries of rows that the copy will reach later: rows with keys
+// after one key, up to another, that satisfy the condition where. The copy will read their state of
+// that time. If a row no longer satisfies the condition then, it has a further entry, which is
+// applied.
 func (m *mirror) leave(after, until []string, where string) error {
 	text, args, err := m.between(after, until)
 	m.coming = engine.Predicate{Text: and(text, where, m.past.Text), Args: append(args, m.past.Args...)}
@@ -123,10 +124,10 @@ func (m *mirror) between(after, until []string) (string, []any, error) {
 	return keys.Range(after, until)
 }
 
-// arrived determines, before the first chunk, up to which key the target has rows. A
-// copy that was interrupted after its last chunk may have applied changes to rows
-// beyond the key that it recorded. The copy keeps such rows unchanged when it reaches
-// them, so their entries must not be left to the copy.
+// arrived determines, before the first chunk, up to which key the target has rows. A copy that was
+// interrupted after its last chunk may have applied changes to rows beyond the key that it
+// recorded. When the copy reaches such rows, it keeps them unchanged. So their log entries must be
+// applied.
 func (m *mirror) arrived(ctx context.Context) error {
 	m.past = engine.Predicate{}
 	keys, err := engine.NewKeys(m.DB, m.Source.Key)
@@ -144,11 +145,11 @@ func (m *mirror) arrived(ctx context.Context) error {
 const (
 	// replayRows is the number of log entries applied at a time.
 	replayRows = 2000
-	// replayBatches limits the number of these batches between two chunks, so that a
-	// log that grows faster can't keep the copy from making progress.
+	// replayBatches limits the batches that are applied between two chunks, so that the copy makes
+	// progress even if the log grows faster.
 	replayBatches = 20
-	// lockedRows limits the entries that may remain when the lock is taken, so that
-	// it is held only briefly.
+	// lockedRows limits the log entries that may remain when the lock is taken, so that the lock is
+	// held only briefly.
 	lockedRows = 2000
 )
 
@@ -209,10 +210,10 @@ func (m *mirror) replayLocked(ctx context.Context, x state.Exec) error {
 	return nil
 }
 
-// logOutside writes to the log the keys of rows outside of every period, in the range
-// after a key up to another (nil means unbounded), so that they are copied to the
-// table for late rows. Such rows were inserted after the check and before the
-// triggers existed, or are already in the log: applying an entry twice is harmless.
+// logOutside writes to the log the keys of rows that have no period, between two keys (nil means
+// unbounded), so that they are copied to the table for late rows. They were inserted after the
+// check and before the triggers existed, or they are already in the log: applying an entry twice is
+// harmless.
 func (m *mirror) logOutside(ctx context.Context, x state.Exec, inside string, after, until []string) error {
 	if inside == "" {
 		return nil
@@ -234,7 +235,7 @@ func (m *mirror) logFrom(table, where string) string {
 }
 
 // logReturned writes to the log the keys of late rows for which a period now exists, so that they
-// are copied to it. It must not be called while rows of these periods are left to the copy.
+// are copied into it. It must not be called while the copy has yet to reach rows of these periods.
 func (m *mirror) logReturned(ctx context.Context) error {
 	inside := m.Inside("")
 	if inside == "" {
@@ -243,8 +244,8 @@ func (m *mirror) logReturned(ctx context.Context) error {
 	return m.exec(ctx, m.logFrom(m.Late, inside))
 }
 
-// catchUp makes the plain table equal to the rolling one whose changes are not
-// logged, within a transaction.
+// catchUp makes the plain table equal to a rolling table whose changes are not logged, in one
+// transaction.
 func (m *mirror) catchUp(ctx context.Context, x state.Exec) error {
 	if err := engine.ExecEach(ctx, x, m.catchUpStatements()); err != nil {
 		return err

@@ -12,9 +12,9 @@ import (
 
 // A Planned is the plan of an adoption.
 type Planned struct {
-	// Statements are those that Run would execute, in order. Those that run repeatedly, for example
-	// once for each chunk, are listed once, with placeholders for the values. Comments begin with
-	// "--".
+	// Statements are the statements that Run would execute, in order. A statement that runs
+	// repeatedly, e.g. once for each chunk, is listed once, with placeholders for the values. Comments
+	// begin with "--".
 	Statements []string
 	Notes      []string // for the user
 	found      *data
@@ -358,8 +358,8 @@ func (p *planner) rollingNow(ctx context.Context) string {
 	return newName(p.Table.Name)
 }
 
-// dropsNew adds the removal of the rolling table. now is its present name; the statements use the
-// name that it will have.
+// dropsNew adds the removal of the rolling table. now is the table's present name; the statements
+// use the name that the table will have by then.
 func (p *planner) dropsNew(ctx context.Context, now string) error {
 	t := *p.Table
 	t.Name = now

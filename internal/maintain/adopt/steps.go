@@ -67,8 +67,8 @@ func (j *job) create(ctx context.Context, m *mirror) error {
 	return nil
 }
 
-// withdraw removes what was created for an adoption that is refused, so that it can
-// begin anew with a mended declaration.
+// withdraw removes what was created for an adoption that is refused, so that the adoption can begin
+// anew with a corrected declaration.
 func (j *job) withdraw(ctx context.Context, m *mirror, refused error) error {
 	err := j.advance(ctx, stepCancel)
 	if err == nil {
@@ -172,8 +172,8 @@ func (j *job) follow(ctx context.Context, m *mirror) error {
 // copied. It is far shorter than the shortest practical period.
 const extendEvery = 20 * time.Second
 
-// extend creates the periods that the rolling table needs by now. On a sequence the
-// highest key is the current position.
+// extend creates the periods that the rolling table needs at present. On a sequence, the highest
+// key is the present position.
 func (j *job) extend(ctx context.Context, m *mirror) error {
 	if !m.Target.Rolls || time.Since(j.ahead) < extendEvery && j.Table.Grid.Axis() == rolling.Time {
 		return nil
@@ -216,9 +216,9 @@ func (j *job) extend(ctx context.Context, m *mirror) error {
 	return m.logReturned(ctx)
 }
 
-// clean drops the triggers from the former source, and the log. After the cut-over
-// the source has the name of the kept table or, if the adoption is reverted, of the
-// rolling table that will be dropped.
+// clean drops the log, and the triggers from the former source. After the cut-over the source has
+// the name of the kept table. If the adoption is reverted, it has the name of the rolling table
+// that will be dropped.
 func (j *job) clean(ctx context.Context, m *mirror) error { return j.dropTriggers(ctx, m, m.Aside) }
 
 func (j *job) dropTriggers(ctx context.Context, m *mirror, on string) error {

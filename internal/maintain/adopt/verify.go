@@ -21,11 +21,11 @@ const (
 	// checkTime is the target duration of a comparison, during which the server must
 	// keep old row versions.
 	checkTime = 300 * time.Millisecond
-	// mostPending limits the number of logged keys that a comparison excludes. If its
-	// range has more, they are applied first.
+	// mostPending limits the number of logged keys that a comparison excludes. If the compared range
+	// has more of them, they are applied first.
 	mostPending = 300
-	// rounds limits the rounds that process newly appended rows chunk by chunk. Few rows are left
-	// after the first round; after the last, the rest is one unbounded chunk.
+	// rounds limits the rounds that compare newly appended rows chunk by chunk. Few new rows are left
+	// after the first round. After the last round, all remaining rows are one chunk.
 	rounds = 3
 	// repairs limits how often a differing chunk is copied again.
 	repairs = 3
@@ -36,9 +36,9 @@ var errPending = errors.New("rows of this range change faster than the changes a
 
 var errDiffer = errors.New("rows differ")
 
-// verify compares both tables, chunk by chunk along the key of the plain one. A chunk that differs
-// is copied again. Chunks differ if rows were changed without the triggers, for example by TRUNCATE
-// in MySQL, or, when an adoption is reverted, if rows were changed since the adoption.
+// verify compares both tables, chunk by chunk along the key of the plain one, and copies a chunk
+// that differs again. Chunks differ if rows were changed without the triggers, e.g. by TRUNCATE in
+// MySQL. When an adoption is reverted, they also differ if rows were changed since the adoption.
 func (j *job) verify(ctx context.Context, m *mirror) error {
 	if err := m.readPeriods(ctx); err != nil || m.unlogged() {
 		return err // without a log, everything happens in the cut-over
@@ -106,8 +106,8 @@ func checkSize(size int, took time.Duration) int {
 	return min(max(int(next), leastCheck), mostCheck)
 }
 
-// compareAndRepair compares the rows after a key, up to and including another (nil means
-// unbounded), and copies them again if they differ.
+// compareAndRepair compares the rows after a key, up to and including another key (nil means
+// unbounded). If they differ, it copies them again.
 func (m *mirror) compareAndRepair(ctx context.Context, keys *engine.Keys, after, last []string) (rows int64, fixed bool, err error) {
 	where, args, err := keys.Range(after, last)
 	if err != nil {
@@ -139,8 +139,8 @@ func (m *mirror) compareAndRepair(ctx context.Context, keys *engine.Keys, after,
 	}
 }
 
-// compare compares the rows that satisfy a condition, in one snapshot, except those whose keys are
-// in the log in that snapshot, and those of the source that don't satisfy the condition inside.
+// compare compares the rows that satisfy where, in one snapshot. It excludes rows whose keys are in
+// the log in that snapshot, and rows of the source that don't satisfy inside.
 func (m *mirror) compare(ctx context.Context, keys *engine.Keys, where, inside string, args []any) (int64, error) {
 	tx, err := m.sql.Snapshot(ctx)
 	if err != nil {

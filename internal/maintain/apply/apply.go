@@ -1,8 +1,8 @@
 // Package apply plans what rowmill apply and rowmill remove change on a server, and executes the
-// plan: it creates a rolling table, takes over a partitioned one, changes one that was applied
-// before, and gives a table back. Package adopt converts a plain table; a Plan says so. A Plan
-// comes with its statements, with notes for the owner, and with what retention will remove. Each
-// step may be repeated after a crash.
+// plan. It creates a rolling table, takes over a partitioned one, changes one that was applied
+// before, and gives a table back. For a plain table the Plan says that package adopt converts it. A
+// Plan has its statements, notes for the owner, and a list of what retention will remove. Each step
+// may be repeated after a crash.
 package apply
 
 import (
@@ -40,14 +40,15 @@ type Plan struct {
 	Steps []Step
 	// Notes are for the owner: what remains unchanged, and what takes effect later.
 	Notes []string
-	// Dropped describes the rows that retention will remove under the new declaration and not under
-	// the old one. The owner confirms this separately.
+	// Dropped describes the rows that retention will remove under the new declaration but would keep
+	// under the old one. The owner confirms this separately.
 	Dropped []string
 	// Adopt means that the table is a plain one, which package adopt converts into a rolling one
 	// before the steps.
 	Adopt bool
-	// Before, unless nil, is for adopt.Options.Before: it resets the records of a former table of that
-	// name. from is the start of the first period. BeforeSQL are its statements about roll-ups.
+	// Before, unless nil, becomes adopt.Options.Before: it resets the records of a former table of
+	// that name. from is the start of the first period. BeforeSQL has the statements of Before about
+	// roll-ups.
 	Before    func(ctx context.Context, from int64) error
 	BeforeSQL []string
 }
@@ -98,8 +99,8 @@ func PlanTable(ctx context.Context, table *maintain.Table) (*Plan, error) {
 	return a, nil
 }
 
-// planProbe adds a step that tests the account's privileges before the other steps. An adoption
-// does that itself.
+// planProbe adds a step that tests the account's privileges before the other steps. It adds none
+// for an adoption, which does that itself.
 func (t planner) planProbe(a *Plan) {
 	words, ok := t.DB.Words().(engine.ProbeWords)
 	if !ok || a.Adopt || len(a.Steps) == 0 {
@@ -112,7 +113,7 @@ func (t planner) planProbe(a *Plan) {
 }
 
 // planState adds a step that creates rowmill's own tables, or their missing columns, before the
-// other steps. An adoption does that itself.
+// other steps. It adds none for an adoption, which does that itself.
 func (t planner) planState(ctx context.Context, a *Plan, _ *rolling.Declaration) error {
 	if a.Adopt {
 		return nil

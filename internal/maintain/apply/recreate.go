@@ -16,21 +16,21 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A recreation is the plan for the records of a table that was dropped, before another
-// table of its name is kept.
+// A recreation is the plan for the records of a table that was dropped. It is executed before
+// another table of that name is kept.
 type recreation struct {
 	rollups *rollup.Recreation
 	// rows means that the rows recorded in the ledger were lost with the table.
 	rows bool
-	// undeclare means that the former declaration is to be discarded: the new table
-	// has other positions, or comes from elsewhere.
+	// undeclare means that the former declaration is to be discarded, because the new table has other
+	// positions or comes from elsewhere.
 	undeclare bool
 	// notes are for the owner.
 	notes []string
 }
 
-// planRecreation plans from the records of the former table. They may exist without a declaration:
-// applied may be nil.
+// planRecreation makes the plan from the records of the former table. There may be records without
+// a declaration: then applied is nil.
 func (t planner) planRecreation(ctx context.Context, applied *rolling.Declaration, from func() (int64, error)) (*recreation, error) {
 	n := &recreation{rows: t.Schema == nil || applied != nil}
 	var err error
@@ -90,8 +90,8 @@ func (t planner) resetRecords(ctx context.Context, n *recreation) error {
 	return nil
 }
 
-// planAdoption plans the adoption of a plain table, and what happens to the records of a former
-// rolling table of its name.
+// planAdoption plans the adoption of a plain table. If a rolling table of that name existed before,
+// the plan says what happens to its records.
 func (t planner) planAdoption(ctx context.Context, a *Plan, applied *rolling.Declaration) error {
 	a.Adopt = true
 	under, err := adopt.UnderWay(ctx, t.State, t.Table.Name)
@@ -131,7 +131,7 @@ func (t planner) planAdoption(ctx context.Context, a *Plan, applied *rolling.Dec
 	return nil
 }
 
-// firstPeriod returns where a plain table's periods begin: at its first row, or the present if
+// firstPeriod returns where a plain table's periods begin: at its first row or now, whichever is
 // earlier.
 func (t planner) firstPeriod(ctx context.Context) (int64, error) {
 	now, err := t.Now(ctx)
@@ -152,8 +152,8 @@ func (t planner) firstPeriod(ctx context.Context) (int64, error) {
 }
 
 func (t planner) createTable(ctx context.Context, n *recreation, step engine.CreateTable) error {
-	// The records are reset while the table doesn't exist, so that no crash leaves
-	// a table with the records of another one.
+	// The records are reset while the table doesn't exist, so that no crash leaves a table with the
+	// records of the former one.
 	if there, err := t.DB.Catalog().Exists(ctx, t.Table); err != nil {
 		return err
 	} else if !there {
@@ -164,9 +164,9 @@ func (t planner) createTable(ctx context.Context, n *recreation, step engine.Cre
 	return t.DB.Try(ctx, step)
 }
 
-// otherAxis compares the axes of the applied and the new declaration, on which all recorded
-// positions depend. It describes the difference, "" if there is none, and the part of the
-// declaration as it was.
+// otherAxis compares the axes of the applied and the new declaration, because all recorded
+// positions depend on the axis. differs describes the difference, "" if there is none. as is the
+// part of the declaration as it was.
 func (t planner) otherAxis(applied *rolling.Declaration) (differs, as string) {
 	is := t.Declared
 	if was := applied.Period.Axis(); was != t.Table.Grid.Axis() {
@@ -202,8 +202,8 @@ func (t planner) sameAxis(applied *rolling.Declaration) error {
 		"declare %s; or declare another table, and load its rows into that", as)
 }
 
-// recreatedAxis reports whether a table is created anew with another axis. It rejects
-// that if roll-ups of these names or archives of the former table are left.
+// recreatedAxis reports whether a table is created anew with another axis. That is an error if
+// these roll-ups or archives of the former table are left.
 func (t planner) recreatedAxis(ctx context.Context, applied *rolling.Declaration, rollups []string) (other bool, err error) {
 	differs, as := t.otherAxis(applied)
 	if differs == "" {

@@ -16,9 +16,9 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// PlanRemoval plans that rowmill no longer keeps the table. The table stays with its rows; the
-// declaration, triggers, views of roll-ups, partitions that only rowmill needs, and all records are
-// removed. Tables of roll-ups stay unless how says otherwise. Each step is atomic or can be
+// PlanRemoval plans that rowmill no longer keeps the table. The table stays with its rows. The plan
+// removes the declaration, triggers, views of roll-ups, partitions that only rowmill needs, and all
+// records. Tables of roll-ups stay unless how says otherwise. Each step is atomic or can be
 // repeated: the next removal completes an interrupted one.
 func PlanRemoval(ctx context.Context, t *maintain.Table, how Removal) (*Plan, error) {
 	return planner{t}.planRemove(ctx, how, nil)
@@ -27,8 +27,8 @@ func PlanRemoval(ctx context.Context, t *maintain.Table, how Removal) (*Plan, er
 // A Removal has the options of PlanRemoval.
 type Removal struct {
 	DropRollups bool
-	// Plain, unless nil, has the options for copying the rows into a plain table. Without it, the
-	// table keeps its partitions, except on SQLite, where it always becomes a plain one.
+	// Plain, unless nil, has the options for copying the rows into a plain table. If it is nil, the
+	// table keeps its partitions. On SQLite the table always becomes a plain one.
 	Plain *adopt.Options
 }
 
@@ -131,8 +131,9 @@ func (t planner) recordedLevels(ctx context.Context) ([]string, error) {
 
 type addStep func(what string, statements []string, run func(context.Context) error)
 
-// planTriggersGone adds steps that drop the existing triggers. With all, it drops them and their
-// functions without looking: a table that was dropped by hand leaves the functions.
+// planTriggersGone adds steps that drop the existing triggers. With all, it adds drops of all
+// triggers and their functions without looking, because a table that was dropped by hand leaves the
+// functions.
 func (t planner) planTriggersGone(ctx context.Context, all bool, add addStep) error {
 	gone := func(what string, c engine.TriggerChange, drops []string) {
 		if all {
@@ -294,8 +295,8 @@ func (t planner) planRecordsGone(ctx context.Context, add addStep) error {
 	return nil
 }
 
-// ownTables returns the statements that drop rowmill's own tables. The table of declarations is the
-// last: an interrupted removal needs it to find the others.
+// ownTables returns the statements that drop rowmill's own tables. The table of declarations is
+// dropped last, because the removal that completes an interrupted one needs it to find the others.
 func (t planner) ownTables(ctx context.Context) (out []string, err error) {
 	names := slices.Concat(t.State.Names(), []string{"rowmill_periods", "rowmill_heartbeat"}, t.State.Views())
 	slices.Reverse(names)

@@ -14,8 +14,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// planDropped sets a.Dropped: what retention will remove under the declaration and not under the
-// applied one.
+// planDropped sets a.Dropped to what retention will remove under the declaration but would keep
+// under the applied one.
 func (t planner) planDropped(ctx context.Context, a *Plan, applied *rolling.Declaration) error {
 	if t.Schema == nil || a.Adopt {
 		return nil
@@ -58,8 +58,8 @@ func Dropped(ctx context.Context, t *maintain.Table) ([]string, error) {
 	return planner{t}.dropped(ctx, applied, &rolling.Declaration{})
 }
 
-// dropped describes the periods that have passed retention by declaration d, and not by the former
-// one.
+// dropped describes the periods that have passed retention by declaration d, but not by the former
+// declaration.
 func (t planner) dropped(ctx context.Context, d, was *rolling.Declaration) ([]string, error) {
 	parts, _, err := t.withTail(ctx)
 	if err != nil || d.Keep.IsZero() || len(parts) == 0 {

@@ -11,8 +11,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// planRivals adds steps that stop other programs which create or drop partitions of the table. A
-// program that also keeps other tables is an error: the owner decides.
+// planRivals adds steps that stop other programs which create or drop partitions of the table. If
+// such a program also keeps other tables, that is an error: the owner must decide.
 func (t planner) planRivals(ctx context.Context, a *Plan, _ *rolling.Declaration) error {
 	all, err := t.Rivals(ctx)
 	if err != nil {
@@ -38,8 +38,8 @@ func (t planner) planRivals(ctx context.Context, a *Plan, _ *rolling.Declaration
 	return nil
 }
 
-// PlanUndo plans the end of a takeover: the table is removed from rowmill as by PlanRemoval, and
-// then the partitions and programs that apply has removed or stopped are restored.
+// PlanUndo plans the end of a takeover. PlanRemoval's steps remove the table from rowmill. Further
+// steps restore the partitions that apply has removed and the programs that it has stopped.
 func PlanUndo(ctx context.Context, t *maintain.Table) (*Plan, error) {
 	undo, err := t.State.Undos(ctx, t.Table.Name)
 	if err != nil {

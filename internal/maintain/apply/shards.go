@@ -13,8 +13,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// PlanShards is PlanTable for a table whose rows are on several nodes: each of them gets the
-// declared table, and then the head presents them as one. Nodes are in the declared order.
+// PlanShards is PlanTable for a table whose rows are on several nodes. Each node gets the declared
+// table, and then the head presents the nodes as one table. Nodes are in the declared order.
 func PlanShards(ctx context.Context, d *rolling.Declaration, head engine.Keeper, nodes []*maintain.Table) (*Plan, error) {
 	presenter, ok := head.(engine.Presenter)
 	if !ok {
@@ -74,8 +74,8 @@ func PlanShards(ctx context.Context, d *rolling.Declaration, head engine.Keeper,
 	return all, nil
 }
 
-// CheckPlaces returns an error if two nodes are the same database under two addresses, or if the
-// head can't present a node. Head may be nil, and so may nodes that can't be reached.
+// CheckPlaces returns an error if two nodes are one database under two addresses, or if the head
+// can't present a node. Head may be nil. A node that can't be reached is nil.
 func CheckPlaces(ctx context.Context, head engine.Keeper, names []string, nodes []engine.Keeper) error {
 	placeOf := func(db engine.Keeper) (p engine.Place, err error) {
 		if at, ok := db.(engine.Presenter); ok {
@@ -117,8 +117,8 @@ func CheckPlaces(ctx context.Context, head engine.Keeper, names []string, nodes 
 	return nil
 }
 
-// CheckNode returns an error unless d was applied on a node with the same shards: otherwise a query
-// could read rows twice, or miss some.
+// CheckNode returns an error unless d was applied on a node with the same shards. With other
+// shards, a query could read rows twice, or miss some.
 func CheckNode(ctx context.Context, d *rolling.Declaration, node string, db engine.Keeper) error {
 	stored, err := state.New(db).Declared(ctx, d.Name)
 	if err != nil && !errors.Is(err, engine.ErrNoTable) {

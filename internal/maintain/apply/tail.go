@@ -16,16 +16,16 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// fewRows is the most rows of a tail that are copied into periods under the table's lock, which
+// fewRows is how many rows of a tail are at most copied into periods under the table's lock. That
 // takes about 20 ms.
 const fewRows = 2000
 
 // mostTail limits the number of periods for the rows of a tail.
 const mostTail = 1000
 
-// withTail returns the table's partitions without its tail, and the tail: the partition without an
-// end, for all later rows (MAXVALUE) or for all rows of no other partition (DEFAULT). tail is nil
-// if there is none.
+// withTail returns the table's partitions without its tail, and the tail, or nil if there is none.
+// A tail is a partition without an end: for all later rows (MAXVALUE), or for all rows that no
+// other partition takes (DEFAULT).
 func (t planner) withTail(ctx context.Context) (parts []rolling.Partition, tail *rolling.Partition, err error) {
 	parts, err = t.DB.Catalog().Partitions(ctx, t.Table)
 	var is *engine.DefaultError
@@ -42,11 +42,11 @@ func (t planner) withTail(ctx context.Context) (parts []rolling.Partition, tail 
 // A tailPlan says how a tail is replaced by periods.
 type tailPlan struct {
 	tail rolling.Partition
-	// enclosed is one period for all rows of the tail, which become its rows without being copied. If
-	// the rows are few, it has no name.
+	// enclosed is one period for all rows of the tail, which get there without being copied. If the
+	// tail has few rows, enclosed has no name.
 	enclosed rolling.Partition
-	// periods take the place of the tail, or of its rest after enclosed; few rows are copied into
-	// them.
+	// periods take the place of the tail or, after enclosed, of its rest. If the tail has few rows,
+	// they are copied into periods.
 	periods []rolling.Partition
 	rows    int64 // at most one more than fewRows
 }
@@ -110,9 +110,9 @@ func (t planner) planTailOf(ctx context.Context, parts []rolling.Partition, tail
 const readUnderLock = 500_000
 
 // mostEnclosed is the number of rows from which a tail can't become a period without blocking
-// inserts for more than about 200 ms; 0 is no limit. Where partitions have no lower bounds, the
-// server looks for rows of other times under the table's lock, which is fast only with an index
-// that begins with the time.
+// inserts for more than about 200 ms; 0 means no limit. On servers whose partitions have no lower
+// bounds, the server looks for rows of other times under the table's lock. That is fast only with
+// an index that begins with the time.
 func (t planner) mostEnclosed() int64 {
 	can := t.DB.Capabilities()
 	indexed := slices.ContainsFunc(t.Schema.Indexes, func(ix engine.Index) bool { return ix.Columns[0] == t.Table.By }) || len(t.Schema.PrimaryKey) > 0 && t.Schema.PrimaryKey[0] == t.Table.By
@@ -182,8 +182,8 @@ func (t planner) planTail(ctx context.Context, a *Plan, now int64) ([]rolling.Pa
 	return slices.Concat(parts, p.periods), nil
 }
 
-// endTail replaces the table's tail by periods. It plans again from the present state, which a
-// killed attempt may have left.
+// endTail replaces the table's tail by periods. It plans again from the present state, because an
+// attempt that was killed may have changed it.
 func (t planner) endTail(ctx context.Context) error {
 	for {
 		now, err := t.Now(ctx)

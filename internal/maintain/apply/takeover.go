@@ -17,8 +17,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// planTakeover checks that rowmill run can keep the existing partitions. If the table was applied
-// before, an unsuitable partition that was added since becomes a note instead of an error.
+// planTakeover checks that rowmill run can keep the existing partitions. An overlong partition is an
+// error or, if the table was applied before, a note.
 func (t planner) planTakeover(ctx context.Context, a *Plan, applied *rolling.Declaration) error {
 	v := maintain.View{MaxPeriods: t.DB.Capabilities().MaxPeriods, Gaps: t.DB.Capabilities().Gaps}
 	var err error
@@ -78,8 +78,8 @@ func (t planner) noteTakeover() Step {
 	}}
 }
 
-// divide returns the statements that divide an overlong partition into periods for its rows and the
-// next inserts.
+// divide returns the statements that divide an overlong partition into periods, for its rows and
+// for the next inserts.
 func (t planner) divide(ctx context.Context, v maintain.View, i int) ([]string, error) {
 	p, words, by := v.Parts[i], t.DB.Words(), t.DB.Dialect().Quote(t.Table.By)
 	var first, last sql.NullInt64
@@ -102,8 +102,8 @@ func (t planner) divide(ctx context.Context, v maintain.View, i int) ([]string, 
 	return t.DB.Dialect().Render(engine.Divide{Table: t.Table, Part: p, New: now, Columns: t.Schema.Names()})
 }
 
-// mostFrom limits the number of periods that a declaration with `from` creates. It applies to
-// servers that have no limit of their own.
+// mostFrom limits the number of periods that a declaration with `from` creates, on servers that
+// have no limit of their own.
 const mostFrom = 8192
 
 // planFrom returns the missing periods between the declaration's from and now, with notes for the

@@ -8,7 +8,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// A sum is a checksum of rows in any order: two 64-bit hashes of each, added up. It detects
+// A sum is a checksum of rows in any order: two 64-bit hashes of each row, added up. It detects
 // accidents, not forgery.
 type sum struct {
 	rows   int64

@@ -18,18 +18,18 @@ const (
 	// commitRows and commitBytes limit one transaction.
 	commitRows  = 20_000
 	commitBytes = 16 << 20
-	// A row from largeRow bytes on is bound: as literals it may take twice that, and more
-	// than a server's packet.
+	// A row of at least largeRow bytes is sent as bound values. As literals it could take twice its
+	// size, and more than a server's packet.
 	largeRow = 1 << 20
 )
 
 // Restore inserts the rows of a file of t, in batches, into the standalone table into, which must
-// be empty and have the columns of t. It then reads them back: their number and checksum must be
-// those of the file. s is the schema of t. Columns added to t since the file was written get their
-// default. note, which may be nil, is called with the number of rows so far.
+// be empty and have the columns of t. It then reads them back, and compares their number and
+// checksum with those of the file. s is the schema of t. Columns added to t since the file was
+// written get their default. note, which may be nil, is called with the number of rows so far.
 //
-// After an error or a crash, into may contain some of the rows; the caller must drop
-// and recreate it.
+// After an error or a crash, into may contain some of the rows; the caller must drop and recreate
+// it.
 func Restore(ctx context.Context, db engine.Keeper, t *engine.Table, s *engine.Schema, path string, into string, note func(rows int64)) (Info, error) {
 	fail := func(err error) (Info, error) {
 		return Info{}, fmt.Errorf("restore %s into %s: %w", path, into, err)

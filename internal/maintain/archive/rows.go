@@ -13,8 +13,8 @@ import (
 	"github.com/rowmill/rowmill/internal/value"
 )
 
-// A reader reads the rows of a table, or of one period, in the order of the primary key, in chunks
-// that delay no change of the table for long.
+// A reader reads the rows of a table, or of one period, in the order of the primary key. It reads
+// in chunks, none of which delays a change of the table for long.
 type reader struct {
 	db   engine.Keeper
 	from string // an item of a FROM clause
@@ -42,7 +42,7 @@ func (r *reader) each(ctx context.Context, fn func(row []sql.RawBytes) error) er
 			list = append(list, r.db.Words().AsText(c))
 		}
 	}
-	// Qualified, because PostgreSQL names the text of a column like the column, and
+	// r qualifies the columns, because PostgreSQL names the text of a column like the column, and
 	// ORDER BY would then sort by the text.
 	from := " FROM " + r.from + " AS r"
 	keys, err := engine.NewKeys(r.db, r.key)
@@ -96,8 +96,8 @@ func (r *reader) each(ctx context.Context, fn func(row []sql.RawBytes) error) er
 
 func (r *reader) quote(c engine.SchemaColumn) string { return "r." + r.db.Dialect().Quote(c.Name) }
 
-// run returns the number of rows. Names in q may have question marks: they are placeholders only
-// with args.
+// run returns the number of rows. Without args, question marks in q are not placeholders, because
+// names may contain them.
 func (r *reader) run(ctx context.Context, q string, args []any, width int, fn func([]sql.RawBytes) error) (n int, err error) {
 	row, into := make([]sql.RawBytes, width), make([]any, width)
 	for i := range row {

@@ -18,7 +18,8 @@ import (
 )
 
 // A file is sealed: the last metadata entry of its footer, keySeal, is the SHA-256 of the whole
-// file with zeros in place of the seal's digits. So each byte is checked before any is decoded.
+// file, computed with zeros in place of the seal's digits. So all bytes are checked before any is
+// decoded.
 
 const (
 	magic    = "PAR1"
@@ -60,8 +61,8 @@ func readTail(f *os.File) (footer []byte, at int64, err error) {
 	return footer, at, err
 }
 
-// sealFile replaces the writer's footer by one with the complete metadata, no statistics that
-// would mislead readers, and the seal.
+// sealFile replaces the writer's footer. The new footer has the complete metadata and the seal, and
+// lacks statistics that would mislead readers.
 func sealFile(f *os.File, metadata [][2]string, columns []column) error {
 	footer, at, err := readTail(f)
 	if err != nil {

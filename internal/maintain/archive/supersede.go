@@ -18,10 +18,11 @@ func asideName(path string) string {
 	return fmt.Sprintf("%s.%s%s", strings.TrimSuffix(path, extension), time.Now().UTC().Format("20060102T150405.000000"), extensionAside)
 }
 
-// Supersede removes or renames the older files within the period of a new one, so that a reader of
-// all files counts no row twice. It removes a file with the same rows, and the files of periods
-// that were merged later, if together they contain exactly the rows of the new file. Any other file
-// is renamed to .old, and its new path returned. The new file must have been read back.
+// Supersede removes or renames the older files within the period of a new file, so that a reader of
+// all files counts no row twice. It removes a file with the same rows. If the period was merged
+// from others, it removes their files if together they contain exactly the rows of the new file.
+// Any other file is renamed to .old, and its new path returned. The new file must have been read
+// back.
 func Supersede(dir string, whole Info) (kept []string, err error) {
 	parts, err := List(dir, whole.Table)
 	if err != nil {
@@ -57,8 +58,8 @@ func sameRows(a, b Info) bool {
 	return a.Rows == b.Rows && a.Sum == b.Sum && len(a.columns) == len(b.columns)
 }
 
-// makeUp reports whether files of parts of a period, none of which overlap, together contain the
-// rows of a file of the whole. Checksums of rows are additive.
+// makeUp reports whether the files of parts of a period together contain the rows of the whole
+// period's file, and no parts overlap. Checksums of rows can be added.
 func makeUp(parts []Info, whole Info) bool {
 	var rows int64
 	var a, b uint64

@@ -13,8 +13,8 @@ import (
 
 const microsPerDay = 24 * 3600 * 1e6
 
-// A layout is how a server writes the times of a column: where an engine stores times as text,
-// the text is the value.
+// A layout is how a server writes the times of a column. An engine that stores times as text needs
+// exactly the same text back.
 type layout struct {
 	// Sep separates date and time; "" means a date alone.
 	Sep string `json:"sep,omitempty"`

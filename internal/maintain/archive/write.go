@@ -21,11 +21,11 @@ import (
 
 // Write writes the rows of a period of t to DIR/TABLE/PERIOD.parquet. The period must not receive
 // inserts during the call. Before the period is dropped, the caller must compare the number of rows
-// with the known one, and number and checksum with the result of Verify.
+// with the recorded one, and number and checksum with the result of Verify.
 //
-// The file is complete and on disk before it gets its name. An existing file with the same rows
-// stays unchanged. One with other rows of the same period is renamed: see Info.Kept. One of another
-// table or period is an error.
+// The file is complete and on disk before it gets its name. If a file of that name exists with the
+// same rows, it stays unchanged. If it has other rows of the same period, it is renamed: see
+// Info.Kept. A file of another table or period is an error.
 func Write(ctx context.Context, db engine.Keeper, t *engine.Table, s *engine.Schema, p rolling.Partition, dir string) (Info, error) {
 	return (&writing{}).write(ctx, db, t, s, p, dir)
 }
@@ -91,8 +91,8 @@ func (w *writing) write(ctx context.Context, db engine.Keeper, t *engine.Table, 
 			err = errors.Join(err, ignoreMissing(os.Remove(temp)))
 		}
 	}()
-	// Each round either completes the file or finds a column that needs a wider form.
-	// There are few forms, so there are few rounds.
+	// Each round either completes the file or finds a column that needs a wider form. There are few
+	// forms, so there are few rounds.
 	var wide *unfitError
 	for {
 		err = w.fill(ctx, f, r, &info)
@@ -276,8 +276,8 @@ func (i *Info) find(name string) int {
 	return -1
 }
 
-// hasBounds reports whether the writer's minima and maxima are correct and useful. It compares
-// decimals of more than 18 digits as unsigned bytes.
+// hasBounds reports whether the writer's minima and maxima are correct and useful. For decimals of
+// more than 18 digits they are wrong, because the writer compares those as unsigned bytes.
 func (c *column) hasBounds() bool {
 	switch c.Form {
 	case formText, formBytes:
@@ -343,8 +343,9 @@ func (w *writing) publish(ctx context.Context, temp string, info *Info) error {
 	return syncFolder(filepath.Dir(info.Path))
 }
 
-// compare reports whether the existing file contains the same rows. One of another table, or of
-// more than the period, is an error; a damaged one, or one of a part, is not the same.
+// compare reports whether the existing file contains the same rows. A damaged file doesn't, nor
+// does a file of a part of the period. A file of another table, or of more than the period, is an
+// error.
 func (w *writing) compare(ctx context.Context, info *Info) (bool, error) {
 	old, err := Verify(ctx, info.Path)
 	if errors.Is(err, errDamaged) {

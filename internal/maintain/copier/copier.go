@@ -32,11 +32,11 @@ type Copy struct {
 	Where string
 	// Skip keeps the row of Into if one with the same key exists.
 	Skip bool
-	// Each, unless nil, replaces the single INSERT of a chunk: it returns statements with question
-	// marks that copy the rows which satisfy the condition where, whose values are args.
+	// Each, unless nil, replaces the single INSERT of a chunk. It returns statements with question
+	// marks that copy the rows which satisfy the condition where; args are the condition's values.
 	Each func(ctx context.Context, tx state.Exec, where string, args []any) ([]Statement, error)
-	// Chunk is the number of rows per chunk; 0 means an adaptive size of up to 20,000
-	// rows, so that a chunk takes a fraction of a second.
+	// Chunk is the number of rows per chunk. 0 means a size of up to 20,000 rows that adapts, so that
+	// a chunk takes a fraction of a second.
 	Chunk int
 	// After is the last key already copied, as passed to Done; nil starts at the beginning.
 	After []string
@@ -45,9 +45,8 @@ type Copy struct {
 	Done func(ctx context.Context, tx state.Exec, last []string, rows int64) error
 	// Again is how often the copy continues, after its end, with rows appended meanwhile.
 	Again int
-	// Between, unless nil, runs after each chunk, outside of any transaction. Its
-	// arguments delimit the keys that remain to be copied: those after one key, up to
-	// another, where nil means unbounded.
+	// Between, unless nil, runs after each chunk, outside of any transaction. The keys that remain to
+	// be copied are those after the key after, up to the key until; nil means unbounded.
 	Between func(ctx context.Context, after, until []string) error
 	// Limits are the limits of the server's load; the zero value never waits.
 	Limits Limits
@@ -67,11 +66,11 @@ type Limits struct {
 	Running int
 	// Critical is the number of them from which the work ends with ErrCritical; 0 means never.
 	Critical int
-	// Nice is how long the work rests after each piece, as a multiple of the time that took: with 1,
-	// half of the time.
+	// Nice is how long the work rests after each piece, as a multiple of the time that the piece took.
+	// With 1, it rests half of the time.
 	Nice float64
-	// Lag, unless nil, returns why replicas are too far behind, "" if they aren't. It is asked before
-	// each piece, which is to take at most the time Piece; 0 is no limit.
+	// Lag, unless nil, returns why replicas are too far behind; "" if they aren't. It is called before
+	// each piece. Piece is the time that a piece should take at most; 0 means no limit.
 	Lag   func() string
 	Piece time.Duration
 	// Waits return a reason to wait each, "" if there is none. They are asked once a second.
@@ -85,13 +84,13 @@ func (l *Limits) shortest(d time.Duration) time.Duration { return min(d, cmp.Or(
 var ErrCritical = errors.New("the server's load is critical")
 
 const (
-	// chunkTime is the target duration of a chunk. It bounds how long its locks are
-	// held, and the work repeated after a crash.
+	// chunkTime is the target duration of a chunk. It bounds how long the chunk's locks are held, and
+	// how much work is repeated after a crash.
 	chunkTime = 200 * time.Millisecond
 	// Rows per chunk: initial, minimum, maximum.
 	firstChunk, leastChunk, mostChunk = 1000, 50, 20000
-	// lockTries limits the consecutive attempts at a chunk that doesn't get its
-	// locks: some minutes, as each attempt waits two seconds.
+	// lockTries limits the consecutive attempts at a chunk that doesn't get its locks. They take some
+	// minutes, because each attempt waits two seconds.
 	lockTries = 100
 	// firstPause and lastPause limit the pause between these attempts.
 	firstPause, lastPause = 50 * time.Millisecond, 2 * time.Second
@@ -189,8 +188,8 @@ func (c *Copy) resize(size int, took time.Duration) int {
 	return min(max(int(next), leastChunk), mostChunk)
 }
 
-// chunk copies at most size rows after a key in one transaction and returns the key
-// of the last one; nil if there were none.
+// chunk copies at most size rows after a key in one transaction. It returns the key of the last
+// row; nil if there were no rows.
 func (c *Copy) chunk(ctx context.Context, conn *sql.Conn, keys *engine.Keys, after, until []string, size int, before int64) (last []string, n int64, err error) {
 	err = engine.InTx(ctx, c.DB, conn, engine.Committed, func(tx *sql.Tx) error {
 		if last, err = keys.Nth(ctx, tx, c.From, c.Where, after, until, size); err != nil || last == nil {
