@@ -14,9 +14,9 @@ import (
 
 const checkBuckets = 20000
 
-// Check compares the number of raw rows in each bucket of p with the number recorded by each level,
-// and marks buckets that differ as stale. It finds inserts and deletes without notes, but no
-// updates.
+// Check compares the number of raw rows in each bucket of p with the number that each level has
+// recorded, and marks buckets that differ as stale. It finds inserts and deletes without notes, but
+// no updates.
 func (s *Set) Check(ctx context.Context, p rolling.Period) (int, error) {
 	return s.exclusively(ctx, func(ctx context.Context, w *worker) (stale int, err error) {
 		for _, l := range w.levels {
@@ -137,8 +137,8 @@ func (s comparer) compare(ctx context.Context, x state.Exec, l *level, p rolling
 	read := func(sign int64, src source, b, rows string) error {
 		err := src.pieces(ctx, x, p, l.counting, func(where string, args []any) error {
 			defer s.reads()()
-			// Group by time first: if many rows share an instant, fewer values are
-			// converted. The server keeps groups in memory, not rows.
+			// Group by time first: if many rows share a time, fewer values are converted. The server keeps
+			// groups in memory, not rows.
 			return s.each(ctx, x, func(r *sql.Rows) error {
 				var bucket, n int64
 				err := r.Scan(&bucket, &n)
@@ -176,7 +176,7 @@ func (s comparer) compare(ctx context.Context, x state.Exec, l *level, p rolling
 }
 
 // Proof returns the number of raw rows of a period, and the reason why they must not be dropped
-// yet. The reason is "" if every level contains them, according to a fresh count.
+// yet. The reason is "" if a fresh count shows that every level contains all of them.
 func (s *Set) Proof(ctx context.Context, p rolling.Period) (rows int64, why string, err error) {
 	x := s.db.SQL()
 	err = s.raw.pieces(ctx, x, p, newPace(mostCounted), func(where string, args []any) error {
@@ -211,9 +211,9 @@ func (s *Set) Proof(ctx context.Context, p rolling.Period) (rows int64, why stri
 func (s comparer) lacking(ctx context.Context, l *level, m mark, p rolling.Period, rows int64) (string, error) {
 	whole := rolling.Period{From: max(l.Every.Floor(p.From), m.sealedTo), To: l.Every.Ceil(p.To)}
 	if l.from != nil {
-		// Its source is another level, whose rows stay, so the bucket that contains p.To
-		// can be computed later. The buckets before that must be computed from all of
-		// these rows, because the live view reads raw rows from the watermark on.
+		// The level is computed from another level, whose rows stay, so the bucket that contains p.To can
+		// be computed later. Earlier buckets must already include all of these rows, because the live
+		// view reads raw rows from the watermark on.
 		whole.To = l.Every.Floor(p.To)
 	}
 	if whole.From >= whole.To {
@@ -254,9 +254,9 @@ func (s *Set) staleIn(ctx context.Context, x state.Exec, l *level, p rolling.Per
 	return s.number(ctx, x, "SELECT COUNT(*) FROM rowmill_stale WHERE rollup_name = ? AND bucket >= ? AND bucket < ?", l.Name, p.From, p.To)
 }
 
-// Late rows of writers that leave no notes are found by counting. A bucket is counted when its age
-// reaches firstRecount, and each time the age has grown by recountFactor, seven times in all. A
-// late row is thus found after at most recountFactor times its delay.
+// Writers that leave no notes may insert late rows, which only a count finds. A bucket is counted
+// when its age reaches firstRecount, and each time the age has grown by recountFactor, seven times
+// in all. So a late row is found after at most recountFactor times its delay.
 const (
 	firstRecount  = 10 * time.Second
 	recountFactor = 8
@@ -275,9 +275,9 @@ func (s *Set) LateBound() string {
 	return fmt.Sprintf("a late row that another program inserts is included after at most %d times its delay, and at least %v, plus a refresh: a row that is 1m late, within %v of its bucket's end", recountFactor, firstRecount, recountFactor*time.Minute)
 }
 
-// Recount counts the rows of those buckets that have reached one of the ages since
-// the last call, and returns how many of them are stale. now is a position of the
-// clock. If the clock was set back, buckets reach an age once more.
+// Recount counts the rows of the buckets that have reached one of the ages since the last call, and
+// returns how many of these buckets are stale. now is a position of the clock. If the clock was set
+// back, buckets reach an age once more.
 func (s *Set) Recount(ctx context.Context, now int64) (int, error) {
 	if len(s.levels) == 0 || s.declared.Exact || s.table.Grid.Axis() != rolling.Time {
 		return 0, nil
@@ -297,8 +297,8 @@ func (s *Set) Recount(ctx context.Context, now int64) (int, error) {
 }
 
 // recounted returns the buckets that have reached one of the ages between two positions of the
-// clock: the newest first, which have the shortest bound, and each once, though it may have reached
-// several ages.
+// clock. The newest come first, because late rows are to be found soonest there. A bucket that has
+// reached several ages is returned once.
 func recounted(every rolling.Grid, last, now int64) (out []rolling.Period) {
 	end := every.Bounds().To
 	for age := firstRecount; age <= lastRecount; age *= recountFactor {

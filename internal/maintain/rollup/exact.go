@@ -20,11 +20,11 @@ const (
 )
 
 // Exact finds the ranges of each level whose buckets agree exactly with the rows of the table,
-// whoever wrote them. That is certain only with exact = true, where triggers note every row in its
-// transaction. Buckets whose raw rows were removed are excluded.
+// whoever wrote the rows. That is certain only with exact = true, where triggers note every row in
+// its transaction. Buckets whose raw rows were removed are excluded.
 //
 // It sets Why and Levels of t. applied is the declaration in force. The state is read without a
-// transaction: a query uses the ranges only if their Proof holds in its own snapshot.
+// transaction, so a query uses the ranges only if their Proof holds in its own snapshot.
 func (s *Set) Exact(ctx context.Context, t *engine.RolledTable, applied *state.Declared) error {
 	if !s.declared.Exact {
 		t.Why = "without exact = true, roll-ups may lack rows that other programs changed late"
@@ -52,8 +52,8 @@ func (s *Set) Exact(ctx context.Context, t *engine.RolledTable, applied *state.D
 	if err != nil {
 		return err
 	}
-	// A period that is neither of the declared length nor of the length of merged ones may have taken
-	// the place of one that was dropped by hand.
+	// A period may have taken the place of one that was dropped by hand. Then its length differs from
+	// the declared length and from that of merged periods.
 	var runs []rolling.Period
 	for _, p := range t.Periods {
 		if !of(s.declared.Period, p.Period) && !of(s.declared.Seal.Merge, p.Period) || slices.Contains(t.Changed, p.Name) {
@@ -229,8 +229,7 @@ func (s prover) proof(l *level, applied *state.Declared, database string, ranges
 		noted = append(noted, fmt.Sprintf("lower_pos < %d AND upper_pos >= %d", p.To, p.From))
 	}
 	either := func(list []string) string { return "(" + strings.Join(list, " OR ") + ")" }
-	// A declaration that is applied changes the revision; a level that is begun again loses its
-	// watermark.
+	// Applying a declaration changes the revision. A level that begins again loses its watermark.
 	return fmt.Sprintf("SELECT (SELECT COUNT(*) FROM %s WHERE table_name = %s AND name = %s AND watermark >= %d)", in("rowmill_rollups"), table, quoteText(l.Name), last) +
 		fmt.Sprintf(", (SELECT 1 - COUNT(*) FROM %s WHERE table_name = %s AND name IN (%s) AND sealed_to > %d)", in("rowmill_rollups"), table, strings.Join(names, ", "), first) +
 		fmt.Sprintf(", (SELECT 1 - COUNT(*) FROM %s WHERE rollup_name = %s AND %s)", in("rowmill_stale"), quoteText(l.Name), either(stale)) +

@@ -61,7 +61,7 @@ func family(fn string) string {
 func (a *aggregate) sketched() bool { return a.Func == "distinct" || a.Func == "percentile" }
 
 // newLevels finds the columns of the declaration's roll-ups in the schema. The declaration was
-// checked by itself; what remains depends on the table's actual types.
+// checked before; here the table's actual types are checked.
 func newLevels(s *engine.Schema, d *rolling.Declaration) ([]*level, error) {
 	var out []*level
 	for _, r := range d.Rollups {
@@ -143,8 +143,8 @@ func (a *aggregate) check() error {
 	return nil
 }
 
-// stored are the suffixes of an aggregate's columns, the readable one first; others have only
-// that one.
+// stored has the suffixes of the columns of an aggregate that has several, the readable column
+// first. Other aggregates have only the readable column.
 var stored = map[string][]string{
 	"avg":        {"", sufN, sufSum},
 	"stddev":     {"", sufN, sufMean, sufM2},
@@ -200,8 +200,8 @@ func (s *Set) quote(names ...string) string {
 	return strings.Join(out, ", ")
 }
 
-// createTable renders the statement that creates the level's table. Rows are accessed and
-// arrive by bucket, so the key begins with it.
+// createTable renders the statement that creates the level's table. Its key begins with the bucket,
+// because rows are read and arrive by bucket.
 func (s creator) createTable(l *level) string {
 	return "CREATE TABLE IF NOT EXISTS " + s.quote(l.Name) + " (" + s.tableBody(l) + ")"
 }

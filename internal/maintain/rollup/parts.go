@@ -13,10 +13,10 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// Triggers note every row that statements change in a table with exact = true. They don't see what
-// replaces or empties a partition. So the identities of the partitions are recorded before their
-// buckets are computed. Once a partition has another one, none of its buckets is exact; the next
-// refresh records the new one, and marks them stale in the same transaction.
+// In a table with exact = true, triggers note every row that statements change. But they don't fire
+// when a partition is replaced or emptied. So the identities of the partitions are recorded before
+// their buckets are computed. Once a partition has another identity, none of its buckets is exact.
+// The next refresh records the new identity, and marks the buckets stale in the same transaction.
 
 // names returns the names of partitions.
 func names(parts []rolling.Partition) []string {
@@ -37,8 +37,8 @@ func (s *Set) recorded(ctx context.Context) (p *state.Parts, ok bool, err error)
 }
 
 // A tracing remembers comparisons that found partitions which may have left the table and come
-// back, e.g. by two EXCHANGE PARTITION. While other tables are altered all the time, that can't be
-// excluded for any partition that is being written.
+// back, e.g. by two EXCHANGE PARTITION. While other tables are altered all the time, every
+// partition that is being written may have done so.
 type tracing struct {
 	mu sync.Mutex
 	// noted is the last Compare, which noted what it found.
@@ -47,8 +47,8 @@ type tracing struct {
 	paused time.Time
 }
 
-// Partitions that may have left the table are not computed again for pauseFactor times as long as
-// it took, at most maxPause.
+// After partitions that may have left the table were computed again, they are not computed once
+// more for pauseFactor times the time that it took, at most maxPause.
 const (
 	pauseFactor = 9
 	maxPause    = time.Hour
@@ -90,7 +90,7 @@ func forgot(was state.Compared, w *engine.PartsWritten) bool {
 }
 
 // left reports whether a partition with the recorded identity may have left the table and come back
-// since a comparison.
+// since the comparison was.
 func left(name string, was state.Compared, now *engine.PartIdentities, w *engine.PartsWritten) bool {
 	if w == nil {
 		return false
@@ -99,8 +99,8 @@ func left(name string, was state.Compared, now *engine.PartIdentities, w *engine
 	return known && at >= since(was, now) || !known && forgot(was, w)
 }
 
-// other returns a column of the roll-ups that was replaced by another of the same name; "" if none
-// is known.
+// other returns a column of the roll-ups that was replaced by another column of the same name; ""
+// if no such column is known.
 func (s prover) other(was *state.Parts, now *engine.PartIdentities) string {
 	for _, l := range s.levels {
 		for _, name := range l.columns(s.table) {
@@ -112,9 +112,9 @@ func (s prover) other(was *state.Parts, now *engine.PartIdentities) string {
 	return ""
 }
 
-// since returns the time after which a commit proves that a partition may have left the table, in a
-// comparison with recorded ones. If the server's clock was set back, that is any. Both have the
-// resolution of seconds.
+// since returns the time of the comparison was. A commit at that time or later proves that a
+// partition may have left the table. If the server's clock was set back, any commit does, and it
+// returns 1. Times are in seconds.
 func since(was state.Compared, now *engine.PartIdentities) int64 {
 	if now.Now < was.At {
 		return 1
@@ -122,15 +122,15 @@ func since(was state.Compared, now *engine.PartIdentities) int64 {
 	return was.At
 }
 
-// Another process may be about to record that a change of the definition is rowmill's own. It gets
-// this time before partitions are computed again.
+// If the table's definition has changed, another process may be about to record that rowmill made
+// the change. That process gets this time before partitions are computed again.
 const (
 	settledTries = 5
 	settledPoll  = 200 * time.Millisecond
 )
 
-// lastWritten returns when the partitions were written, and what is recorded of them by then; nil
-// if that is gone.
+// lastWritten returns when the partitions were written, and what is recorded of the partitions
+// after that was read; nil if the server no longer knows the times.
 func (w *worker) lastWritten(ctx context.Context, db engine.PartIdentifier, was *state.Parts) (*engine.PartsWritten, *state.Parts, error) {
 	for try := 0; ; try++ {
 		written, err := db.PartsWritten(ctx, "", w.table.Name)
@@ -146,9 +146,9 @@ func (w *worker) lastWritten(ctx context.Context, db engine.PartIdentifier, was 
 	}
 }
 
-// identify records the partitions of the table, and marks the computed buckets of those stale that
-// aren't the recorded ones. suspected reports that these include partitions that may have left the
-// table and have come back.
+// identify records the partitions of the table. If a partition isn't the recorded one, it marks the
+// partition's computed buckets stale. suspected reports that this includes partitions that may have
+// left the table and come back.
 func (w *worker) identify(ctx context.Context) (suspected bool, err error) {
 	db, ok := w.db.(engine.PartIdentifier)
 	if !ok {
@@ -262,11 +262,10 @@ func (w *worker) identify(ctx context.Context) (suspected bool, err error) {
 	return suspected, nil
 }
 
-// Compare notes that rows of partitions have changed which may have left the table and have come
-// back. It is for the moment before rowmill changes the table's definition, after which the server
-// may not know it any more. settle is for the moment after: it records that this change of the
-// definition is rowmill's own. Without it, all partitions of which the server has forgotten the
-// times are computed again.
+// Compare notes that rows have changed in partitions which may have left the table and come back.
+// Call it before rowmill changes the table's definition, because the server may then forget when
+// partitions were written. Call settle after the change: it records that the change was rowmill's
+// own. Without settle, all partitions whose times the server has forgotten are computed again.
 func (s *Set) Compare(ctx context.Context) (settle func(context.Context), err error) {
 	settle = func(context.Context) {}
 	db, ok := s.db.(engine.PartIdentifier)
@@ -298,8 +297,8 @@ func (s *Set) Compare(ctx context.Context) (settle func(context.Context), err er
 			_ = s.st.Redefine(ctx, s.db.SQL(), s.table.Name, last.Compared, written.Definition)
 		}
 	}
-	// A change is tried again while its lock isn't granted: what was noted before it the last time is
-	// not noted once more.
+	// A change is tried again while its lock isn't granted. What Compare noted before the last try is
+	// not noted again.
 	if last := s.traced.last(); last.At > was.At {
 		was.Compared = last
 	}
@@ -328,8 +327,8 @@ func (s *Set) Compare(ctx context.Context) (settle func(context.Context), err er
 // microseconds.
 const comparedEvery = 1_000_000
 
-// exactParts fills in Changed and Same of t, and its Why if no partition is known to be the one of
-// which the roll-ups have the rows.
+// exactParts sets Changed and Same of t. It sets Why if there is no partition of which it is known
+// that the roll-ups have its rows.
 func (s prover) exactParts(ctx context.Context, t *engine.RolledTable) error {
 	db, ok := s.db.(engine.PartIdentifier)
 	if !ok {

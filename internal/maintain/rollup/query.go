@@ -8,8 +8,8 @@ import (
 	"github.com/rowmill/rowmill/internal/value"
 )
 
-// bucketOf returns an expression for the start of the bucket that contains a position, endOf for
-// the end of the one that begins at it.
+// bucketOf returns an expression for the start of the bucket that contains a position. endOf
+// returns one for the end of the bucket that begins at a position.
 func (s *Set) bucketOf(l *level, pos string) string {
 	b := l.Every.Bucketing()
 	if b.Months > 0 {
@@ -31,15 +31,15 @@ func (s *Set) endOf(l *level, pos string) string {
 	return fmt.Sprintf("(%s + %d)", pos, b.Step)
 }
 
-// A selection is a query under construction: an inner query that reads rows, and an
-// outer one that groups them.
+// A selection is a query under construction: an inner query that reads rows, and an outer query
+// that groups them.
 type selection struct {
 	s     *Set
 	l     *level
 	inner []string          // columns of the inner query
 	named map[string]string // their names, by expression
-	// rootOutside means that a third query around computes square roots: old versions of SQLite
-	// allow no aggregate in a root that is itself a query.
+	// rootOutside means that a third, outermost query computes square roots: old versions of SQLite
+	// allow no aggregate within a root that is itself in a query.
 	rootOutside bool
 }
 
@@ -70,10 +70,10 @@ func (q *selection) bucket() string {
 	return q.s.bucketOf(q.l, q.s.db.Words().Position(q.s.table, q.s.sourceOf(q.l).column))
 }
 
-// selectRows renders the query that computes a level's rows from the rows of its source that meet
-// a condition. They are to be merged with those of other rows, so sketches are NULL and square
-// roots are omitted. With readable, it selects the readable columns only, and computes distinct
-// and percentile exactly.
+// selectRows renders the query that computes a level's rows from the rows of its source that meet a
+// condition. The result will be merged with the rows of other queries, so sketches are NULL and
+// square roots are omitted. With readable, it selects the readable columns only, and computes
+// distinct and percentile exactly.
 func (s *Set) selectRows(l *level, where string, readable bool) string {
 	q := &selection{s: s, l: l, named: map[string]string{}, rootOutside: !readable || s.sums.Variance("x") == ""}
 	b := q.in(q.bucket())
@@ -155,8 +155,8 @@ func (q *selection) raw(a *aggregate) []string {
 		mean := w.AsDouble("AVG(" + v + ")")
 		variance := w.Variance(v)
 		if variance == "" {
-			// In two passes: the sum of squares minus the square of the sum loses
-			// all digits if the mean is large.
+			// In two passes, because the sum of squares minus the square of the sum loses all digits if the
+			// mean is large.
 			m := q.window("AVG("+col+")", "")
 			d := "(" + v + " - " + m + ")"
 			variance = "AVG(" + d + " * " + d + ")"
@@ -167,8 +167,8 @@ func (q *selection) raw(a *aggregate) []string {
 	return q.end(a.Func, col, q.s.quote(q.s.declared.Time))
 }
 
-// end returns the first or the last value and its time; among several at one instant the least
-// as first, the greatest as last, so that the result is deterministic.
+// end returns the first or the last value and its time. Among several values at one time, the least
+// is the first and the greatest is the last, so that the result is deterministic.
 func (q *selection) end(fn, value, at string) []string {
 	direction := ""
 	if fn == "last" {
@@ -257,8 +257,8 @@ func quoteText(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") 
 
 // viewQuery renders the query of the level's live view.
 //
-// It reads roll-up rows of buckets below the watermark that are neither stale nor noted as
-// changed, and raw rows for everything else. The state that decides this changes in one
+// It reads the roll-up's rows for buckets below the watermark that are neither stale nor noted as
+// changed, and raw rows for all other buckets. The state that decides this changes in one
 // transaction each time, and a statement sees one state. The bounds of the raw rows are scalar
 // subqueries, which servers evaluate before they choose the partitions to read.
 func (s creator) viewQuery(l *level) string {
@@ -298,8 +298,8 @@ func (s creator) viewQuery(l *level) string {
 	raw.from = nil
 	column := s.quote(s.declared.Time)
 	rawPos := s.bucketOf(&raw, w.Position(s.table, column))
-	// All parts that read raw rows begin above the sealed buckets: raw rows below
-	// may have been removed.
+	// All parts that read raw rows begin above the sealed buckets, because the raw rows of sealed
+	// buckets may have been removed.
 	newer := s.selectRows(&raw, column+" >= "+at("watermark"), true)
 	below := fmt.Sprintf("%s < %s AND %s >= %s", column, at("watermark"), column, at("sealed_to"))
 	if root != l {

@@ -15,8 +15,8 @@ import (
 )
 
 // A Recreation is the plan for the roll-ups of a dropped table that is about to be created again.
-// Buckets before the one in which the new table begins stay unchanged, as those of dropped
-// periods do. Later buckets are removed, and computed from the new rows.
+// Buckets before the bucket in which the new table begins stay unchanged, like buckets of dropped
+// periods. Later buckets are removed, and computed from the new rows.
 type Recreation struct {
 	// Notes describe the plan, one for each level.
 	Notes []string
@@ -29,10 +29,10 @@ type Recreation struct {
 	table string
 }
 
-// PlanRecreation plans for a table whose first period will begin at the position from, which is
-// computed only if there are buckets. It relies on the records of all roll-ups, declared or not,
-// and refuses to keep buckets that the current declaration can't continue. SQL is empty if no
-// roll-up is recorded.
+// PlanRecreation plans for a table whose first period will begin at the position from; it calls
+// from only if there are buckets. It uses the records of all roll-ups, declared or not, and refuses
+// to keep buckets that the current declaration can't continue. SQL is empty if no roll-up is
+// recorded.
 func PlanRecreation(ctx context.Context, db engine.Keeper, t *engine.Table, d *rolling.Declaration, from func() (int64, error)) (*Recreation, error) {
 	a := &Recreation{db: db, table: t.Name}
 	former, err := formerOf(ctx, db, t.Name)
@@ -137,9 +137,9 @@ func (a *Recreation) level(ctx context.Context, t *engine.Table, d *rolling.Decl
 	return nil
 }
 
-// unfinished describes the stale buckets and notes before a position, whose rows are gone. If the
-// last buckets before the watermark are stale, they were never computed, and it moves f.watermark
-// below them.
+// unfinished describes the stale buckets and the notes before the position begin, whose raw rows
+// are gone. If the last buckets before the watermark are stale, they were never computed, and
+// f.watermark moves below them.
 func (a *Recreation) unfinished(ctx context.Context, f *former, every rolling.Grid, begin int64) (string, error) {
 	var stale, notes int64
 	err := engine.Each(ctx, a.db, a.db.SQL(), func(r *sql.Rows) error {

@@ -136,10 +136,10 @@ func (w *worker) refresh(ctx context.Context, upTo int64) (total int, err error)
 
 // consume turns notes of changed rows into stale buckets, and deletes the notes.
 //
-// A note commits with its rows, and consume reads notes before rows are computed. The later
-// computation of a bucket therefore includes the rows of each note that consume has read. Rows that
-// the computation misses have a note that is still there: consume deletes only the notes that it
-// has read, and keeps notes that commit in the meantime.
+// A note commits together with its rows, and consume reads it before the bucket is computed. So the
+// bucket includes the rows of each note that consume has read. Rows that the computation misses
+// still have their note: consume deletes only notes that it has read, and keeps notes that commit
+// in the meantime.
 func (w *worker) consume(ctx context.Context) error {
 	for more := true; more; {
 		err := w.tx(ctx, func(tx *transaction) error {
@@ -148,8 +148,8 @@ func (w *worker) consume(ctx context.Context) error {
 				writer       string
 			}
 			var notes []note
-			// A locked note belongs to an open transaction, whose rows have no
-			// other note: it is left for the next refresh.
+			// A locked note belongs to an open transaction, whose rows have no other note. It is left for
+			// the next refresh.
 			err := w.each(ctx, tx, func(r *sql.Rows) error {
 				var n note
 				err := r.Scan(&n.lower, &n.upper, &n.writer)
@@ -202,8 +202,8 @@ func (w *worker) consume(ctx context.Context) error {
 // mostChanged is how many ranges of changed rows one transaction records.
 const mostChanged = 20
 
-// joined merges ranges that overlap or touch, and the last ones if there are more than mostChanged.
-// The ranges are in order.
+// joined merges ranges that overlap or touch; the ranges are in order. If more than mostChanged
+// would remain, it merges the last ones, too.
 func joined(ranges []rolling.Period) []rolling.Period {
 	var out []rolling.Period
 	for _, r := range ranges {
@@ -216,8 +216,9 @@ func joined(ranges []rolling.Period) []rolling.Period {
 	return out
 }
 
-// markStale marks the computed, unsealed buckets of all levels that overlap a range of raw rows. In
-// a long range it marks the first ones that have rows, and returns the rest of the range.
+// markStale marks those computed, unsealed buckets of all levels that overlap a range of raw rows.
+// In a long range it marks only the first buckets that have rows, and returns the rest of the
+// range.
 func (w *worker) markStale(ctx context.Context, tx *transaction, p rolling.Period) (marked int, rest rolling.Period, err error) {
 	cut, first := p.To, p.To
 	for _, l := range w.levels {
@@ -253,8 +254,8 @@ func (w *worker) markStale(ctx context.Context, tx *transaction, p rolling.Perio
 	return marked, rest, nil
 }
 
-// computed returns the part of a range that a level has computed and may compute again, from the
-// start of a bucket.
+// computed returns the part of a range that a level has computed and may compute again. It begins
+// at the start of a bucket.
 func (w *worker) computed(tx *transaction, l *level, p rolling.Period) rolling.Period {
 	m := tx.marks[l.Name]
 	return rolling.Period{From: max(l.Every.Floor(p.From), m.sealedTo), To: min(p.To, m.watermark)}
@@ -362,8 +363,8 @@ func (l *level) run(p rolling.Period, n int) (run, error) {
 	return r, nil
 }
 
-// firstRun returns the first stale buckets whose sources are up to date: adjacent ones, up to the
-// number computed together. The others wait for the finer level.
+// firstRun returns the first run of adjacent stale buckets whose sources are up to date, at most as
+// many as are computed together. The other buckets wait for the finer level.
 func (w *worker) firstRun(ctx context.Context, tx *transaction, l *level, stale []int64) (run, error) {
 	var r run
 	for _, b := range stale {
@@ -412,7 +413,7 @@ func (w *worker) ready(ctx context.Context, tx *transaction, l *level, p rolling
 }
 
 // advance moves the watermark past the buckets to compute next, and reports whether there are any.
-// They are marked stale until they are computed: from this moment writers note rows for them, and
+// It marks these buckets stale until they are computed: from now on, writers note their rows, and
 // live views read their raw rows.
 func (w *worker) advance(ctx context.Context, l *level, upTo int64) (more bool, err error) {
 	err = w.tx(ctx, func(tx *transaction) error {
@@ -464,14 +465,14 @@ func (l *level) paced(took time.Duration, rows int64) {
 	}
 }
 
-// A Present returns, in order, the periods whose raw rows all exist and are not
-// about to be removed.
+// A Present returns, in order, the periods whose raw rows all exist and are not about to be
+// removed.
 type Present func(ctx context.Context) ([]rolling.Period, error)
 
-// RefreshRange recomputes all buckets that overlap a range, whether or not they are
-// marked stale. It then computes complete buckets up to its end that haven't been
-// computed at all. It rejects a range with missing raw rows: sealed buckets are
-// computed only if present, which may be nil, covers all of their rows.
+// RefreshRange recomputes all buckets that overlap a range, whether or not they are marked stale.
+// It then computes complete buckets up to the range's end that were never computed. It rejects a
+// range with missing raw rows: sealed buckets are computed only if present, which may be nil,
+// covers all of their rows.
 func (s *Set) RefreshRange(ctx context.Context, from, to int64, present Present) (int, error) {
 	fail := func(n int, err error) (int, error) {
 		return n, fmt.Errorf("refresh roll-ups of %s: %w", s.table.Name, err)
@@ -523,8 +524,8 @@ func (w *worker) refreshRange(ctx context.Context, from, to int64, present Prese
 	return total + n, err
 }
 
-// markAll marks the buckets of a level and of those computed from it that overlap a range, within
-// the limits of a transaction. Buckets without a row are skipped.
+// markAll marks the buckets that overlap a range, of a level and of the levels computed from it. It
+// takes several transactions if necessary, and skips buckets without a row.
 func (w *worker) markAll(ctx context.Context, l *level, p rolling.Period) error {
 	for p.From < p.To {
 		if err := ctx.Err(); err != nil {
@@ -592,9 +593,9 @@ func missing(ctx context.Context, p rolling.Period, present Present) (rolling.Pe
 	return p, nil
 }
 
-// computeSealed computes sealed buckets of a level. Rows may be removed at any time: a result is
-// valid only if they existed until the end. Live views read sealed buckets from the roll-up
-// alone, so one transaction replaces each run of them.
+// computeSealed computes sealed buckets of a level. Raw rows may be removed at any time, so a
+// result is valid only if they existed until the end. Live views read sealed buckets from the
+// roll-up alone, so each run of buckets is replaced in one transaction.
 func (w *worker) computeSealed(ctx context.Context, l *level, p rolling.Period, present Present) (total int, err error) {
 	for p.From < p.To {
 		if err := ctx.Err(); err != nil {

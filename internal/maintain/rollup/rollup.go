@@ -1,18 +1,18 @@
 // Package rollup keeps the roll-ups (continuous aggregates) of a rolling table: tables with one row
 // for each time bucket and group, computed from the raw rows or from a finer roll-up.
 //
-// A bucket is always computed and replaced as a whole, so that computing it twice gives the same
-// result as once. Changes are detected from notes that loaders (state.Batch.Rows) or triggers write
-// in the transactions of their rows, by comparing row counts, and by request of a user. A refresh
-// works level by level: it turns notes into stale buckets, recomputes those, and continues from the
+// A bucket is always computed and replaced as a whole, so it may be computed twice. Changes are
+// detected in three ways: by notes that loaders (state.Batch.Rows) or triggers write in the
+// transactions of the rows, by comparing row counts, and by request of a user. A refresh works
+// level by level: it turns notes into stale buckets, recomputes those, and continues from the
 // watermark. Each step is one transaction, so that a crash loses nothing. Before raw rows are
 // removed, their buckets are sealed, and remain unchanged from then on.
 //
-// Each level has a view, NAME_live, that is correct at any moment: it computes from
-// raw rows the buckets that the roll-up lacks.
+// Each level has a view, NAME_live, that is correct at any moment: it computes from raw rows the
+// buckets that the roll-up lacks.
 //
-// The package rejects groups that may be NULL, aggregates of unsuitable types, and
-// names that clash.
+// The package rejects groups that may be NULL, aggregates of unsuitable types, and names that
+// clash.
 package rollup
 
 import (
@@ -49,16 +49,17 @@ type Set struct {
 
 	before func(ctx context.Context, q string) // called with each statement, in tests
 
-	// Guard, unless nil, is called to execute each deletion of rows that have passed their retention.
-	// It may refuse, because the declaration may change during the deletion.
+	// Guard, unless nil, is called to execute each deletion of roll-up rows that have passed
+	// retention. It may refuse the deletion, because the declaration may have changed in the meantime.
 	Guard func(ctx context.Context, remove func(ctx context.Context) error) error
-	// Reading, unless nil, is called before each statement that reads raw rows, and
-	// may delay it. The function that it returns is called at the statement's end.
-	// A process about to change the table's partitions delays the statements, so
-	// that neither its lock nor the inserts queued behind that have to wait.
+	// Reading, unless nil, is called before each statement that reads raw rows, and may delay it. The
+	// returned function is called when the statement has ended. A process that is about to change the
+	// table's partitions delays the statements, so that neither its lock nor the inserts queued behind
+	// the lock wait for them.
 	Reading func() (end func())
-	// Lost, unless nil, is called with a period after its raw rows were read, and calls Lose if
-	// somebody has removed some of them: the buckets computed from the rest are then discarded.
+	// Lost, unless nil, is called with a period after its raw rows were read. If somebody has removed
+	// some of the rows, it calls Lose. The buckets computed from the remaining rows are then
+	// discarded.
 	Lost func(ctx context.Context, p rolling.Period) error
 }
 
@@ -133,8 +134,8 @@ func (s creator) shorter(a, b *level) bool {
 	return x.Months < y.Months || x.Step < y.Step
 }
 
-// Statements returns the statements that Create would execute for the tables and views
-// of the named roll-ups if the database had none of them, without terminators.
+// Statements returns the statements, without terminators, that Create would execute for the tables
+// and views of the named roll-ups if the database had none of them.
 func (s *Set) Statements(names ...string) []string {
 	var out []string
 	for _, l := range s.levels {
@@ -199,9 +200,9 @@ func newSpec(r rolling.Rollup) spec {
 	return sp
 }
 
-// Create creates missing tables, views and triggers of the roll-ups. It must be called again after
-// periods were created, replaced or attached, and after a change of the declaration. A new level or
-// aggregate causes all buckets with existing raw rows to be recomputed.
+// Create creates missing tables, views and triggers of the roll-ups. Call it again after periods
+// were created, replaced or attached, and after a change of the declaration. If a level or an
+// aggregate is new, all buckets with existing raw rows are recomputed.
 func (s *Set) Create(ctx context.Context) error {
 	for _, l := range s.levels {
 		if err := s.creator().createLevel(ctx, l); err != nil {
@@ -262,9 +263,9 @@ func (s creator) createLevel(ctx context.Context, l *level) error {
 	return s.record(ctx, s.db.SQL(), l, want)
 }
 
-// unlessDropped returns what is recorded of a level, nil if its table was dropped by a statement of
-// somebody else: then the record goes, too, and the level begins as a new one does, with the raw
-// rows that there are. It would have no buckets before its watermark otherwise.
+// unlessDropped returns what is recorded of a level. If somebody else has dropped the level's
+// table, it deletes the record and returns nil, so that the level begins like a new one with the
+// existing raw rows. With the record, it would have no buckets before its watermark.
 func (s creator) unlessDropped(ctx context.Context, l *level, have *spec) (*spec, error) {
 	if there, err := s.levelTable(ctx, l); there != nil || err != nil {
 		return have, err
@@ -376,8 +377,8 @@ func (s creator) createColumns(ctx context.Context, l *level) error {
 	return nil
 }
 
-// startAgain stores a level's new spec. With again, it resets the watermark so that all buckets
-// with existing raw rows are recomputed; the live view uses raw rows until then.
+// startAgain stores a level's new spec. With again, it resets the watermark, so that all buckets
+// with existing raw rows are recomputed; until then, the live view uses raw rows.
 func (s creator) startAgain(ctx context.Context, l *level, sp spec, again bool) error {
 	return engine.InTx(ctx, s.db, s.db.SQL(), nil, func(tx *sql.Tx) error {
 		if err := s.record(ctx, tx, l, sp); err != nil || !again {
@@ -410,8 +411,8 @@ func (s *Set) WithoutTriggers(ctx context.Context) (engine.TriggerChange, error)
 	return s.creator().triggerChange(ctx, false)
 }
 
-// TriggerDrops returns the statements that drop all triggers, with their functions, whether or not
-// they are there.
+// TriggerDrops returns the statements that drop all triggers and their functions, whether or not
+// they exist.
 func (s *Set) TriggerDrops() (out []string) {
 	if len(s.levels) > 0 {
 		out = engine.TriggerDrops(s.sums.Triggers(s.table, nil, s.creator().note()))
@@ -455,7 +456,7 @@ func (s creator) run(ctx context.Context, statements []string) error {
 }
 
 // Taken rejects declared roll-ups whose name belongs to a table or view that is not a roll-up. It
-// works without a table of raw rows, and so before anything is created.
+// needs no table of raw rows, so it can be called before anything is created.
 func Taken(ctx context.Context, db engine.Keeper, d *rolling.Declaration) error {
 	for _, r := range d.Rollups {
 		there, err := db.Describe(ctx, r.Name)
@@ -476,9 +477,9 @@ func errTaken() error {
 	return engine.Hinted(errors.New("the table of that name is not such a roll-up"), "give the roll-up another name")
 }
 
-// Changes returns the names of the roll-ups that Create would create, and of existing ones that it
-// would change. It rejects the same as Create: changes that would give a table rows of two kinds,
-// and tables that are not roll-ups. Nothing is changed.
+// Changes returns the names of the roll-ups that Create would create, and of those that it would
+// change. It rejects what Create rejects: changes that would give a table rows of two kinds, and
+// tables that are not roll-ups. It changes nothing.
 func (s *Set) Changes(ctx context.Context) (made, changed []string, err error) {
 	for _, l := range s.levels {
 		want := s.creator().specOf(l)

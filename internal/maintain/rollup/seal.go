@@ -13,9 +13,9 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// Seal records, in the transaction of x, that raw rows below upTo are about to be
-// removed: buckets that contain any of them are never computed again. It fails if
-// one of these buckets isn't computed. The caller must check Proof first.
+// Seal records, in the transaction of x, that raw rows below upTo are about to be removed: buckets
+// that contain any of these rows are never computed again. It fails if one of the buckets isn't
+// computed. The caller must check Proof first.
 func (s *Set) Seal(ctx context.Context, x state.Exec, upTo int64) error {
 	return s.eachRaw(ctx, x, func(l *level, m mark) error {
 		to := l.Every.Ceil(upTo)
@@ -37,14 +37,14 @@ func (s *Set) Seal(ctx context.Context, x state.Exec, upTo int64) error {
 	})
 }
 
-// Lose records, in the transaction of x, that raw rows below upTo are gone without a Seal before.
-// What is computed of them stays as it is.
+// Lose records, in the transaction of x, that raw rows below upTo are gone although Seal wasn't
+// called. Buckets that were computed from these rows stay as they are.
 func (s *Set) Lose(ctx context.Context, x state.Exec, upTo int64) error {
 	return s.eachRaw(ctx, x, func(l *level, m mark) error { return s.seal(ctx, x, l, min(l.Every.Ceil(upTo), m.watermark)) })
 }
 
-// eachRaw calls fn with each level that is computed from raw rows, while no worker replaces its
-// buckets.
+// eachRaw calls fn with each level that is computed from raw rows. Meanwhile no worker replaces the
+// level's buckets.
 func (s *Set) eachRaw(ctx context.Context, x state.Exec, fn func(*level, mark) error) error {
 	for _, l := range s.levels {
 		if l.from != nil {
@@ -75,8 +75,9 @@ func (s *Set) seal(ctx context.Context, x execer, l *level, to int64) error {
 	return err
 }
 
-// SealedTo returns the position below which new rows would be missing from a level, the lowest one
-// of the axis if there is none. Buckets that have only passed their own retention are not missed.
+// SealedTo returns the position below which new rows would be missing from a level; the lowest
+// position of the axis if there is none. It ignores levels whose sealed buckets have all passed
+// their own retention.
 func (s *Set) SealedTo(ctx context.Context, now int64) (int64, error) {
 	to := s.table.Grid.Bounds().From
 	marks, err := s.marks(ctx, s.db.SQL())
@@ -93,8 +94,8 @@ func (s *Set) SealedTo(ctx context.Context, now int64) (int64, error) {
 	return to, nil
 }
 
-// Unseal records, in the transaction of x, that all raw rows from a position on
-// exist: buckets that begin at it or later may be computed again.
+// Unseal records, in the transaction of x, that all raw rows from a position on exist. Buckets that
+// begin there or later may be computed again.
 func (s *Set) Unseal(ctx context.Context, x state.Exec, from int64) error {
 	for _, l := range s.levels {
 		if l.from != nil {
@@ -123,8 +124,8 @@ func (w *worker) markTree(ctx context.Context, tx *transaction, l *level, p roll
 
 const expireBuckets = 64
 
-// Expire removes the rows of levels that have passed their retention, in parts.
-// Rows from which a coarser level is still to be computed stay.
+// Expire removes the rows of levels that have passed their retention, in parts. Rows that a coarser
+// level still needs for its computation stay.
 func (s *Set) Expire(ctx context.Context, now int64) error {
 	for _, l := range slices.Backward(s.levels) {
 		if l.Keep.IsZero() {
@@ -207,8 +208,8 @@ func (s *Set) first(ctx context.Context, x state.Exec, l *level, below int64) (i
 type Level struct {
 	Name  string
 	Every rolling.Grid
-	// Watermark is the position up to which buckets are computed, except for stale ones.
-	// Begun is false if none is computed; the watermark is then the start of the axis.
+	// Watermark is the position up to which buckets are computed, except stale ones. Begun is false if
+	// no bucket is computed; then the watermark is the start of the axis.
 	Watermark int64
 	Begun     bool
 	// SealedTo is the position below which buckets are never computed again.
@@ -245,8 +246,8 @@ func (s *Set) Status(ctx context.Context) ([]Level, error) {
 	return out, nil
 }
 
-// belowStale lowers the watermark below its last buckets if they are stale: advance marked them
-// for their first computation.
+// belowStale lowers the watermark below the last buckets if they are stale, because they were never
+// computed: advance marks buckets stale before it computes them.
 func (s *Set) belowStale(ctx context.Context, l *level, st *Level) error {
 	return s.each(ctx, s.db.SQL(), func(r *sql.Rows) error {
 		var pos int64

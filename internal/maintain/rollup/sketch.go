@@ -21,8 +21,8 @@ import (
 	"github.com/rowmill/rowmill/internal/value"
 )
 
-// Accuracy is the maximum relative error of a percentile: DDSketch returns a value
-// within this error of the value with the nearest rank.
+// Accuracy is the maximum relative error of a percentile: DDSketch returns a value within this
+// error of the value that has the nearest rank.
 const Accuracy = 0.01
 
 // A sketch accumulates the values, or the sketches, of one aggregate of one row.
@@ -44,7 +44,7 @@ func newSketch(a *aggregate, m mapping.IndexMapping) sketch {
 	return &percentile{percent: a.Percent, m: m}
 }
 
-// distinct is a HyperLogLog of 2^14 registers: its standard error is 1.04/sqrt(2^14), 0.8 %, and
+// distinct is a HyperLogLog of 2^14 registers. Its standard error is 1.04/sqrt(2^14), 0.8 %, and
 // much less for a few thousand values.
 type distinct struct {
 	s     *hyperloglog.Sketch
@@ -70,8 +70,8 @@ func (d *distinct) result() (any, []byte, error) {
 	return int64(d.s.Estimate()), blob, err
 }
 
-// percentile is a DDSketch with any number of bins, so that the accuracy holds for all data:
-// values from 1e-300 to 1e300 span 70,000 bins, those of one decade 116.
+// percentile is a DDSketch without a limit of bins, so that the accuracy holds for all data: values
+// from 1e-300 to 1e300 take 70,000 bins, values of one decade 116.
 type percentile struct {
 	percent float64
 	m       mapping.IndexMapping
@@ -153,8 +153,8 @@ func (p *percentile) result() (any, []byte, error) {
 	return p.ranked(max(math.Ceil(n*float64(num)/float64(den)), 1)), blob, nil
 }
 
-// ranked returns the value with the nearest rank, from 1; the sketch's own quantiles interpolate.
-// KeyAtRank returns the first bin at which the count of values exceeds its argument.
+// ranked returns the value with the nearest rank, from 1, because the sketch's own quantiles
+// interpolate. KeyAtRank returns the first bin at which the count of values exceeds its argument.
 func (p *percentile) ranked(k float64) float64 {
 	negative, zero := p.s.GetNegativeValueStore(), p.s.GetZeroCount()
 	below := negative.TotalCount()
@@ -195,8 +195,8 @@ func appendGroup(key []byte, v []byte) []byte {
 	return append(key, v...)
 }
 
-// sketches are those of a stage, computed on the client from the values of its source. Those
-// already stored in the stage are merged with later ones.
+// sketches are the sketches of a stage, computed on the client from the values of the stage's
+// source. Sketches already stored in the stage are merged with later ones.
 type sketches struct {
 	set    *Set
 	st     *stage
@@ -277,8 +277,8 @@ func (k *sketches) each(ctx context.Context, x execer, q string, args []any, fn 
 	}, q, args...)
 }
 
-// selectSketched renders the query for the values to add to sketches, each with the bucket and the
-// groups of its row.
+// selectSketched renders the query for the values to add to sketches. Each value comes with the
+// bucket and the groups of its row.
 func (s *Set) selectSketched(st *stage, aggs []*aggregate, where string) string {
 	l, w := st.l, s.db.Words()
 	renamed := func(c engine.SchemaColumn, prefix string, i int) engine.SchemaColumn {
@@ -295,8 +295,8 @@ func (s *Set) selectSketched(st *stage, aggs []*aggregate, where string) string 
 		source = append(source, s.quote(c.Name)+" AS "+name)
 		group := "r." + name
 		if c.Kind == value.Text || c.Kind == value.Other {
-			// The server may treat different values as equal: the stage has the
-			// value that represents the group.
+			// The server may treat different values as equal. The stage has the value that represents the
+			// whole group.
 			join, group = "yes", "u."+s.quote(c.Name)
 		}
 		g := renamed(c, "g", i)
@@ -425,8 +425,8 @@ func (k *sketches) mergeStored(ctx context.Context, x execer, some []group) erro
 	})
 }
 
-// A checker is a store that only checks the bins of a stored sketch. The library
-// ignores errors within them, and allocates pages for any index.
+// A checker is a store that only checks the bins of a stored sketch. The library ignores errors
+// within bins, and allocates pages for any index.
 type checker struct {
 	store.Store     // nil: decoding calls only the methods below
 	lowest, highest int

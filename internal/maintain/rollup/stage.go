@@ -16,7 +16,7 @@ import (
 )
 
 // A stage is a temporary table in which a level's buckets are computed, with a row for each bucket
-// and group. It accumulates the source's rows piece by piece, and ends with the connection.
+// and group. The source's rows are added piece by piece. The stage ends with its connection.
 type stage struct {
 	l     *level
 	table engine.TemporaryTable
@@ -83,12 +83,12 @@ func (w *worker) compute(ctx context.Context, l *level, p rolling.Period) (rows 
 	return rows, nil
 }
 
-// counted is the condition for rows of a stage that have raw rows. A row has only a sketch if all
-// rows of its group were deleted between two statements.
+// counted is the condition for rows of a stage that have raw rows. If all rows of a group were
+// deleted between two statements, its row in the stage has only a sketch.
 func (s *Set) counted() string { return s.quote(RawRows) + " > 0" }
 
-// stagePiece renders the statement that adds a piece of the source to the stage, and merges rows of
-// existing groups.
+// stagePiece renders the statement that adds a piece of the source to the stage, and merges it with
+// the rows of existing groups.
 func (s *Set) stagePiece(st *stage, where string) string {
 	var set []string
 	mine := func(column string) string { return s.quote(stageName) + "." + s.quote(column) }
@@ -111,8 +111,8 @@ func (s *Set) stagePiece(st *stage, where string) string {
 			old, sent := mine(a.Name), s.sums.Sent(a.Name)
 			assign(a.Name, fmt.Sprintf("CASE WHEN %s IS NULL OR %s %s %s THEN %s ELSE %s END", old, sent, beyond, old, sent, old))
 		case "stddev", "variance":
-			// For two parts: Chan, Golub, LeVeque (1979). Each assignment reads
-			// columns that later ones change.
+			// For two parts: Chan, Golub, LeVeque (1979). Each assignment reads columns that only later
+			// assignments change.
 			n, mean, m2 := mine(a.Name+sufN), mine(a.Name+sufMean), mine(a.Name+sufM2)
 			n2, mean2, m22 := s.sums.Sent(a.Name+sufN), s.sums.Sent(a.Name+sufMean), s.sums.Sent(a.Name+sufM2)
 			merged := func(old, sent, both string) string {
@@ -171,13 +171,13 @@ func (s *Set) readable(l *level) []string {
 	return out
 }
 
-// errSealed means that buckets were sealed while they were computed: their raw rows may have been
-// removed, and they are not replaced.
+// errSealed means that buckets were sealed while they were computed. Their raw rows may have been
+// removed, so the buckets are not replaced.
 var errSealed = errors.New("sealed while it was computed")
 
-// publish replaces buckets of the level with those of the stage, which have the given number of
+// publish replaces buckets of the level with those of the stage, which has the given number of
 // rows, and calls last in the final transaction. Many rows take several transactions, each for a
-// range of groups: the buckets are stale until the end, so that live views ignore them.
+// range of groups. The buckets stay stale until the end, so that live views ignore them.
 func (w *worker) publish(ctx context.Context, l *level, p rolling.Period, rows int64, last func(*transaction) error) error {
 	own := w.between(w.quote(Bucket), p.From, p.To)
 	var after []string
@@ -229,7 +229,7 @@ func (w *worker) replace(ctx context.Context, tx *transaction, l *level, own, co
 }
 
 // chunk returns the last key of the next transaction, so that it neither inserts nor deletes more
-// rows than it may; nil if it covers all remaining rows.
+// rows than one transaction may; nil if it covers all remaining rows.
 func (w *worker) chunk(ctx context.Context, l *level, own string, after []string, left int64) (until []string, err error) {
 	n := l.writing.rows
 	if left > int64(n) {
@@ -248,8 +248,8 @@ func (w *worker) chunk(ctx context.Context, l *level, own string, after []string
 	return until, err
 }
 
-// keysOf returns the keys in whose order a level's rows are processed: its primary key, without
-// groups that the server sorts in another order than their values.
+// keysOf returns the keys in whose order a level's rows are processed. That is its primary key,
+// without groups that the server doesn't sort by their values.
 func (s *Set) keysOf(l *level) (*engine.Keys, error) {
 	bucket := *s.schema.Column(s.declared.Time)
 	bucket.Name = Bucket
@@ -262,9 +262,9 @@ func (s *Set) keysOf(l *level) (*engine.Keys, error) {
 	return engine.NewKeys(s.db, cols)
 }
 
-// A source is a set of rows, those from which a level is computed or its own, and how to read them
-// in short statements whatever the size of a bucket: one that reads a table for minutes blocks
-// changes of its partitions, and inserts queue behind such a change.
+// A source is a set of rows: those from which a level is computed, or the level's own rows. It says
+// how to read them in short statements, whatever the size of a bucket. A statement that reads a
+// table for minutes would block changes of its partitions, and inserts queue behind such a change.
 type source struct {
 	s *Set
 	// from is a table expression, column the time column; both are quoted.
@@ -291,8 +291,8 @@ func (s *Set) rawRows() source {
 	leads := func(columns []string) bool { return len(columns) > 0 && columns[0] == s.declared.Time }
 	out.byTime = leads(s.schema.PrimaryKey) || slices.ContainsFunc(s.schema.Indexes, func(x engine.Index) bool { return leads(x.Columns) })
 	if s.schema.View {
-		// Reading a view in the order of a key would need a sort, and no change
-		// of partitions waits for its readers.
+		// A view is not read in the order of a key, because that would need a sort. No change of
+		// partitions waits for its readers.
 		return out
 	}
 	var cols []engine.SchemaColumn
@@ -334,9 +334,9 @@ func (p *pace) learn(rows int, took time.Duration) {
 	p.rows = min(max(int(next), leastPiece), p.most)
 }
 
-// pieces calls fn with conditions that partition the rows of a period. Each selects at most the
-// pace's number of rows: a range of times or, if one instant has more or no index finds times, of
-// keys.
+// pieces calls fn with conditions that partition the rows of a period. Each condition selects at
+// most the pace's number of rows: a range of times or, if one time has more rows or no index begins
+// with the time, a range of keys.
 func (src source) pieces(ctx context.Context, x state.Exec, p rolling.Period, pc *pace, fn func(where string, args []any) error) error {
 	if !src.byTime && src.keys != nil {
 		return src.byKeys(ctx, x, p, pc, fn)

@@ -12,13 +12,14 @@ import (
 	"github.com/rowmill/rowmill/internal/state"
 )
 
-// A worker has exclusive control of a table's roll-ups, across all processes. It computes outside
-// of transactions for which others would wait: only workers consume notes and mark buckets.
+// A worker has exclusive control of a table's roll-ups, across all processes. Only workers consume
+// notes and mark buckets. So a worker may compute outside of transactions, for which others would
+// have to wait.
 type worker struct {
 	*Set
 	conn *sql.Conn
-	// fence is the time of the last change to the roll-ups, made by this worker. One that has lost its
-	// lock unnoticed changes nothing once another has made a change.
+	// fence is the time of the last change to the roll-ups that this worker has made. A worker that
+	// has lost its lock without noticing can't change anything after another worker's change.
 	fence int64
 	stage *stage
 }
@@ -30,7 +31,7 @@ const (
 	lastTurn  = time.Second
 )
 
-// exclusively calls fn as the only worker, after the preceding one has ended, and returns its
+// exclusively waits for the preceding worker to end, calls fn as the only worker, and returns fn's
 // number.
 func (s *Set) exclusively(ctx context.Context, fn func(ctx context.Context, w *worker) (int, error)) (n int, err error) {
 	lease, err := leadOf(ctx, s.db, s.table.Name)
@@ -85,8 +86,8 @@ type mark struct {
 	spec                         string
 }
 
-// A transaction locks the table's roll-ups, so that it is serialized with seals; readers and
-// writers of raw rows don't wait for it. It is short: see goalTime.
+// A transaction locks the table's roll-ups, so that it can't run at the same time as a seal.
+// Readers and writers of raw rows don't wait for it. It is short: see goalTime.
 type transaction struct {
 	*sql.Tx
 	marks map[string]mark
@@ -142,9 +143,9 @@ func (s *Set) committing(ctx context.Context, err error) error {
 
 const lockRollups = "UPDATE rowmill_rollups SET updated_us = updated_us WHERE table_name = ?"
 
-// read runs fn in the right context to read raw rows: a short READ COMMITTED transaction, so that
-// MySQL's INSERT ... SELECT doesn't lock them. Where that would block writers, fn runs outside of
-// any.
+// read runs fn so that it can read raw rows: in a short READ COMMITTED transaction, in which
+// MySQL's INSERT ... SELECT doesn't lock them. On servers where a transaction would block writers,
+// fn runs outside of any.
 func (w *worker) read(ctx context.Context, fn func(x execer) error) error {
 	defer w.reads()()
 	if w.db.Capabilities().SerialWrites {

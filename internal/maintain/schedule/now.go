@@ -26,8 +26,8 @@ var Works = map[Work][]maintain.Kind{
 // Lane returns the lane whose pause stops the work.
 func (w Work) Lane() maintain.Lane { return Works[w][0].Lane() }
 
-// The leader of a table looks for requests at each beat. A request that it has not taken after
-// mostUntaken is withdrawn.
+// The leader of a table looks for requests at each beat. If it has not taken a request after
+// mostUntaken, the request is withdrawn.
 const (
 	requestPoll = 500 * time.Millisecond
 	mostUntaken = 3 * maintain.Beat
@@ -53,7 +53,7 @@ func Drops(ctx context.Context, t *maintain.Table) (out []string, err error) {
 }
 
 // DoNow does the due tasks of a Work at once. If another process leads the table, DoNow requests
-// them of that process, waits for the answer, and reports that process's actions as events.
+// the tasks of that process, waits for the answer, and reports that process's actions as events.
 func DoNow(ctx context.Context, t *maintain.Table, w Work) error {
 	if err := refusePaused(ctx, t, w); err != nil {
 		return err
@@ -110,8 +110,8 @@ func doNow(ctx context.Context, t *maintain.Table, w Work) error {
 	return err
 }
 
-// await waits until the leader, named by, has done the work. If the leader ends before, await runs
-// d itself, and led is true.
+// await waits until the leader, which is named by, has done the work. If the leader ends before
+// that, await runs d itself and returns led = true.
 func await(ctx context.Context, d single, w Work, by string, reported map[state.Action]bool) (led bool, err error) {
 	t := d.Table
 	for began := time.Now(); ; {

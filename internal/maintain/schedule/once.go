@@ -17,10 +17,10 @@ import (
 // than one because a round may seal again a period that the next one drops.
 const idleRounds = 2
 
-// Once executes the due tasks of every lane of a table, and repeats that as long as it makes
-// progress: a task may wait for one of another lane, and a period for the one before it. It returns
-// what failed, and also an error if due tasks are left. It skips a table that another process
-// keeps.
+// Once executes the due tasks of every lane of a table. It repeats that as long as it makes
+// progress, because a task may wait for a task of another lane, and a period for the period before
+// it. It returns what failed, and also an error if due tasks are left. It skips a table that
+// another process keeps.
 func Once(ctx context.Context, t *maintain.Table) error {
 	led, err := single{Table: t}.run(ctx)
 	if !led && err == nil {
@@ -101,9 +101,10 @@ func leftError(table string, left []string) error {
 	return engine.Hinted(fmt.Errorf("%s: due, but blocked now: %s", table, strings.Join(left, "; ")), "rowmill status FILE, which shows the reason")
 }
 
-// left lists the due tasks that are not done, and returns the next task of each lane. It omits the
-// refresh of roll-ups, which is always due; tasks that the owner has put off or paused; and tasks
-// that were not yet possible, e.g. the seal of a period whose last bucket is not over.
+// left lists the due tasks that are not done, and returns the next task of each lane. It omits
+// three kinds: the refresh of roll-ups, which is always due; tasks that the owner has put off or
+// paused; and tasks that were not yet possible, e.g. the seal of a period whose last bucket is not
+// over.
 func (d single) left(ctx context.Context) (out []string, jobs []state.Job, err error) {
 	t := d.LastFollowed()
 	v, tasks, err := t.Plan(ctx)

@@ -1,7 +1,7 @@
-// Package schedule decides when tables are maintained: it takes the lock of each table, looks at
+// Package schedule decides when tables are maintained. It takes the lock of each table, looks at
 // the table when a task becomes due or some time has passed, and runs the passes of its lanes. It
-// is the loop of rowmill run (Scheduler), the single run of rowmill run --once (Once), and
-// the request of rowmill now (DoNow).
+// is the loop of rowmill run (Scheduler), the single run of rowmill run --once (Once), and the
+// request of rowmill now (DoNow).
 package schedule
 
 import (
@@ -21,42 +21,42 @@ import (
 
 // Timing of a scheduler.
 const (
-	// takeover is how often a process tries to get the lock of a table that another one leads. With
-	// many tables it is takeoverEach for each of them.
+	// takeover is how often a process tries to get the lock of a table that another process leads.
+	// With many tables the interval is takeoverEach times their number.
 	takeover     = time.Second
 	takeoverEach = 10 * time.Millisecond
 	// The pause after a failure doubles from maintain.FirstRetry to lastRetry.
 	lastRetry = time.Minute
-	// With many tables, a table is looked at every lookEach for each of them, but at least every
-	// longestPoll: a look takes some milliseconds of CPU time.
+	// With many tables, the interval of looks at a table is lookEach times their number, up to
+	// longestPoll. A look takes some milliseconds of CPU time.
 	lookEach    = 200 * time.Millisecond
 	longestPoll = time.Minute
-	// A table in a file that nobody has changed since the last look is not looked at until something
+	// If nobody has changed a table's file since the last look, the next look is skipped until a task
 	// is due or longestSkip has passed.
 	longestSkip = 10 * time.Minute
-	// What each lane does next is recorded when it changes, and again after renote: the table may have
-	// been removed and applied again.
+	// The next task of each lane is recorded when it changes, and again after renote, because the
+	// table may have been removed and applied again.
 	renote = time.Minute
 	// passTime is the time after which a pass ends early, so that other tables get the lane's slot.
 	passTime = 5 * time.Second
 )
 
-// Each lane has a slot, which one table of the database has at a time; looks have a slot, too. A
-// table whose last look, or last creation of periods, has failed uses a second slot for that, e.g.
-// "look again": while it waits for a lock, it delays only other tables that fail. In the other
-// lanes such tables wait behind all others.
+// Each lane has a slot, which one table of the database has at a time; looks have a slot, too. If a
+// table's last look or last creation of periods has failed, its next one uses a second slot, e.g.
+// "look again": while it waits for a lock, it delays only other failed tables. In the other lanes,
+// failed tables wait behind all others.
 const (
 	looking maintain.Lane = "look"
 	failing maintain.Lane = " again"
 )
 
 // A Scheduler maintains the tables of one database, or of several SQLite files, for as long as it
-// runs. It looks at a table whenever a task becomes due, and at intervals, and runs the lanes with
-// work. Lanes run in parallel, so that no work delays the creation of periods. One process at a
-// time maintains a table: the one that has its lock.
+// runs. It looks at a table whenever a task becomes due, and at intervals, and runs the lanes that
+// have work. Lanes run in parallel, so that no other work delays the creation of periods. One
+// process at a time maintains a table: the process that has the table's lock.
 type Scheduler struct {
-	// Poll is the interval of looks at a table while nothing is due, to find late rows; 0 is 10 s.
-	// With more than 50 tables it is longer, up to a minute with 300.
+	// Poll is the interval of looks at a table while nothing is due. They find late rows. 0 means 10
+	// s. With more than 50 tables it is longer, up to a minute with 300.
 	Poll time.Duration
 	// LockPause is the pause after a lock was not granted; 0 is 10 s.
 	LockPause time.Duration
@@ -86,7 +86,7 @@ type job struct {
 
 	noting sync.Mutex
 	// noted are the jobs that were recorded at notedAt; nil if unknown. They are read with the
-	// scheduler's lock held, and written with noting held, too.
+	// scheduler's lock held, and written with both that lock and noting held.
 	noted   []state.Job
 	notedAt time.Time
 	lanes   map[maintain.Lane]*laneState
@@ -263,8 +263,8 @@ func (s *Scheduler) attempt(a *attempt) {
 	s.note(a.job)
 }
 
-// finished records that an attempt has ended, and starts what follows from it. It returns the
-// requests that are done.
+// finished records that an attempt has ended, and starts the attempts that follow from it. It
+// returns the requests that are done.
 func (s *Scheduler) finished(a *attempt, work []maintain.Lane, pause time.Duration, err error) (done []Work) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -336,7 +336,7 @@ func (s *Scheduler) retry(j *job, lane maintain.Lane) time.Duration {
 	return engine.Backoff(maintain.FirstRetry, lastRetry, j.lanes[lane].failed)
 }
 
-// look looks at a table once this process leads it. It returns the lanes with work, and the pause
+// look looks at a table, if this process leads it. It returns the lanes with work, and the pause
 // until the next look.
 func (s *Scheduler) look(j *job) (work []maintain.Lane, pause time.Duration, err error) {
 	had := s.leaseOf(j)
@@ -418,8 +418,8 @@ func (s *Scheduler) jobsOf(j *job) []state.Job {
 	return jobs
 }
 
-// unchanged reports whether a look would find the same as the last one: nothing was or has become
-// due, and nobody has changed the database since.
+// unchanged reports whether a look would find the same as the last one: nothing was due or has
+// become due, and nobody has changed the database since then.
 func (s *Scheduler) unchanged(j *job, stamp string) bool {
 	now, rolls := int64(0), j.LastFollowed().Table.Grid.Axis() == rolling.Time
 	if rolls {
@@ -459,8 +459,8 @@ func (s *Scheduler) untilDue(j *job, pause time.Duration, next int64, more bool)
 	return min(pause, max(time.Duration(next-now)*time.Microsecond, 10*time.Millisecond))
 }
 
-// lead returns the lock of the table, and takes it if necessary. If another process has the lock,
-// it returns nil and the pause until the next attempt.
+// lead returns the table's lock, and takes the lock if this process doesn't have it. If another
+// process has it, lead returns nil and the pause until the next attempt.
 func (s *Scheduler) lead(j *job) (lease engine.Lease, pause time.Duration, err error) {
 	if lease = s.leaseOf(j); lease != nil {
 		select {
@@ -576,9 +576,9 @@ func (s *Scheduler) lockPause(j *job, lane maintain.Lane) time.Duration {
 	return engine.Jitter(pause)
 }
 
-// beats writes a heartbeat for the tables that this process leads, one statement for each database,
-// and takes requests, at intervals of maintain.Beat until ctx ends. It has tables looked at whose
-// lock is lost.
+// beats runs at intervals of maintain.Beat until ctx ends. It writes a heartbeat for the tables
+// that this process leads, one statement for each database, and takes requests. If a table's lock
+// is lost, it has the table looked at.
 func (s *Scheduler) beats(ctx context.Context) {
 	stamps := map[engine.Keeper]string{} // of files, at the last search for requests
 	for pause := maintain.Beat; engine.Sleep(ctx, pause) == nil; {
@@ -609,7 +609,8 @@ func (s *Scheduler) beats(ctx context.Context) {
 }
 
 // beat writes the heartbeat of the tables of a database, and takes requests. A SQLite file needs no
-// heartbeat, as its lock names the leader, and has no requests while its stamp stays the same.
+// heartbeat, because its lock names the leader. While the file's stamp stays the same, the file has
+// no new requests.
 func (s *Scheduler) beat(ctx context.Context, db engine.Keeper, led []*job, stamps map[engine.Keeper]string) error {
 	if f, ok := db.(engine.LocalFile); ok {
 		stamp := f.Stamp()
@@ -631,8 +632,8 @@ type TableState struct {
 	Leads bool // this process keeps it
 	// Err is why the last look, or the last pass of a lane, failed.
 	Err error
-	// Headroom is how long inserts find a period, and Wanted how long they should; nil before the
-	// first look, and for a sequence.
+	// Headroom is how long inserts find a period, and Wanted how long they should find one. Both are
+	// nil before the first look, and for a sequence.
 	Headroom, Wanted *time.Duration
 	// Failures are the failed passes since the last success, and Paused the ends of pauses, by policy.
 	Failures map[maintain.Lane]int
