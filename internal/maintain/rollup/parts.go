@@ -90,7 +90,7 @@ func forgot(was state.Compared, w *engine.PartsWritten) bool {
 }
 
 // left reports whether a partition with the recorded identity may have left the table and come back
-// since the comparison was.
+// since the recorded comparison.
 func left(name string, was state.Compared, now *engine.PartIdentities, w *engine.PartsWritten) bool {
 	if w == nil {
 		return false
@@ -112,7 +112,7 @@ func (s prover) other(was *state.Parts, now *engine.PartIdentities) string {
 	return ""
 }
 
-// since returns the time of the comparison was. A commit at that time or later proves that a
+// since returns the time of a recorded comparison. A commit at that time or later proves that a
 // partition may have left the table. If the server's clock was set back, any commit does, and it
 // returns 1. Times are in seconds.
 func since(was state.Compared, now *engine.PartIdentities) int64 {
@@ -129,8 +129,8 @@ const (
 	settledPoll  = 200 * time.Millisecond
 )
 
-// lastWritten returns when the partitions were written, and what is recorded of the partitions
-// after that was read; nil if the server no longer knows the times.
+// lastWritten returns when the partitions were last written, and the newest record of the
+// partitions; the record is nil if it was removed meanwhile.
 func (w *worker) lastWritten(ctx context.Context, db engine.PartIdentifier, was *state.Parts) (*engine.PartsWritten, *state.Parts, error) {
 	for try := 0; ; try++ {
 		written, err := db.PartsWritten(ctx, "", w.table.Name)

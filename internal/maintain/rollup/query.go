@@ -39,7 +39,7 @@ type selection struct {
 	inner []string          // columns of the inner query
 	named map[string]string // their names, by expression
 	// rootOutside means that a third, outermost query computes square roots: old versions of SQLite
-	// allow no aggregate within a root that is itself in a query.
+	// compute a root by a query of its own, which may not contain an aggregate.
 	rootOutside bool
 }
 
