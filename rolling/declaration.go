@@ -22,7 +22,7 @@ type Declaration struct {
 	// key.
 	Time  string
 	Epoch time.Duration // 0 unless Time is an integer on an axis of time
-	// Period is the grid that divides the axis; with Auto it is zero, and to be measured.
+	// Period is the grid that divides the axis. Auto means that the period is still to be measured.
 	Period Grid
 	Auto   bool
 	// From is the time from which a new table has periods; the zero Time means the present.
@@ -34,9 +34,9 @@ type Declaration struct {
 	// Exact requests a trigger that records late rows, so that writers need not tell roll-ups of them.
 	Exact bool
 	Seal  Seal
-	// Shards are the servers that the rows are on, unless it is the target alone.
+	// Shards are the servers with the rows, unless the target has all of them.
 	Shards Shards
-	// Rollups are in the order of the file; each comes after the one named by its From.
+	// Rollups are in the order of the file; each comes after the level that its From names.
 	Rollups []Rollup
 	// Values describe rows for a benchmark.
 	Values Values
@@ -70,7 +70,7 @@ type Seal struct {
 type Rollup struct {
 	// Name is the name of its table.
 	Name string
-	// From is the level that it is computed from, "" for the table itself.
+	// From is the level from which the roll-up is computed, "" for the table itself.
 	From string
 	// Every is the length of a bucket.
 	Every Grid

@@ -27,7 +27,7 @@ type Definition struct {
 	// Schema is the text before the dot of a qualified name; As omits it.
 	Schema  string
 	Columns []DefinedColumn
-	// PrimaryKey names its columns, also if it is declared at a column.
+	// PrimaryKey names the key's columns, even if the key is declared at a column.
 	PrimaryKey []string
 	// Unique holds the columns of each UNIQUE constraint.
 	Unique [][]string
@@ -39,7 +39,7 @@ type Definition struct {
 	ForeignKey int
 	// Partitioned reports that the statement itself partitions the table.
 	Partitioned bool
-	// partitionLine and primaryLine are those of the partitioning clause and of the primary key.
+	// partitionLine and primaryLine are the lines of the partitioning clause and of the primary key.
 	partitionLine, primaryLine int
 	// constraints are the places of CONSTRAINT x.
 	constraints [][2]int
@@ -52,7 +52,7 @@ type definedItem struct {
 	place
 	kind itemKind
 	name string // of a column or a key
-	// columns are those of a key, which end at end. Of a column, end is the end of its name.
+	// columns are a key's columns, up to end. For a column, end is the end of its name.
 	columns []string
 	end     int
 	// What a column has besides its type: parts of its text, which can be cut out.

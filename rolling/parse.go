@@ -122,7 +122,7 @@ func (r *declarationReader) section(root *tomlfile.Value, name string) *tomlfile
 	return v
 }
 
-// text returns a key's text, and the key; nil if it is missing or no text.
+// text returns the text of a key, and the key itself; nil if it is missing or has another type.
 func (r *declarationReader) text(table *tomlfile.Value, key, example string) (string, *tomlfile.Value) {
 	v := table.Find(key)
 	if v == nil {

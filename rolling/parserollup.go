@@ -179,7 +179,7 @@ func firstWord(native string) string {
 	return words[0]
 }
 
-// column returns a name as it is spelled among known ones, or "".
+// column returns a known name in its own spelling, or "".
 func (r *declarationReader) column(name string, known []string) string {
 	if slices.Contains(known, name) {
 		return name

@@ -53,7 +53,7 @@ const (
 	OrderRandom ValueOrder = iota + 1
 	// OrderAscending has values that grow with time, such as those of a counter.
 	OrderAscending
-	// OrderRecent has keys that come again for a while and then never more, such as sessions.
+	// OrderRecent has keys that recur for a while and then never again, such as sessions.
 	OrderRecent
 )
 
@@ -176,7 +176,7 @@ func (r *declarationReader) columnValues(at *tomlfile.Value) {
 	r.d.Values.Columns = append(r.d.Values.Columns, c)
 }
 
-// togetherIn refuses keys that contradict each other.
+// togetherIn refuses keys of a column's values that contradict each other.
 func (r *declarationReader) togetherIn(at *tomlfile.Value, c *ColumnValues) {
 	only := func(ok bool, hint, with string, keys ...string) {
 		for _, key := range keys {

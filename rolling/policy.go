@@ -13,7 +13,7 @@ type Policy struct {
 	// Ahead is the number of whole periods created in advance, after the one that contains the current
 	// position. 0 means 1: with no period in advance, the first insert of a new period would fail.
 	Ahead int
-	// Keep is the number of periods kept, the current one and those before it. 0 keeps all.
+	// Keep is the number of periods kept, including the current one. 0 keeps all.
 	Keep int
 }
 

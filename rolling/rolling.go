@@ -281,7 +281,7 @@ func (s Span) Length() int64 {
 // IsZero reports whether the span is unlimited.
 func (s Span) IsZero() bool { return s == Span{} }
 
-// Before returns the position one span before pos, and After the one after it, within the axis.
+// Before returns the position one span before pos, After one span after pos, within the axis.
 func (s Span) Before(pos int64) int64 { return s.add(pos, -1) }
 
 // After is described at Before.
@@ -300,7 +300,7 @@ func (s Span) add(pos, sign int64) int64 {
 	return min(max(pos+sign*s.Micros, MinTime), MaxTime)
 }
 
-// Divides reports whether each period of the other grid consists of whole periods of this one.
+// Divides reports whether each period of grid other consists of whole periods of g.
 func (g Grid) Divides(other Grid) bool {
 	switch {
 	case !g.Valid() || !other.Valid() || g.axis != other.axis:

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// width is that of a comment.
+// width is the width of a comment.
 const width = 110
 
 // Text returns the declaration as TOML, with the reason above each line. A line that is only
@@ -117,7 +117,7 @@ func onlyIf(is bool, text string) string {
 	return ""
 }
 
-// long is a text of several lines in TOML: as it is, if it can be.
+// long writes a text of several lines in TOML, unescaped if possible.
 func long(text string) string {
 	if !strings.Contains(text, "'''") && !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r == 0x7f }) {
 		return "'''\n" + text + onlyIf(strings.HasSuffix(text, "'"), "\n") + "'''"

@@ -84,7 +84,7 @@ func (p *place) wakeUp() {
 
 func (m *Member) key() string { return m.Path + "\x00" + m.Node }
 
-// Title names a member: its table, else its file.
+// Title names a member: by its table or, if that is unknown, by its file.
 func (m *Member) Title() string {
 	name := cmp.Or(m.Name, m.Path)
 	if m.Node != "" {
@@ -289,7 +289,7 @@ func (f *Fleet) tryOpen(ctx context.Context, m *Member) (*Table, error) {
 	return t, differs
 }
 
-// report records and reports why a member isn't kept, or not as its file says; nil if it is.
+// report records and reports why a member isn't kept as its file says; nil if it is.
 func (f *Fleet) report(m *Member, err error) {
 	m.err = err
 	text := ""

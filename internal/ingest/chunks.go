@@ -17,16 +17,16 @@ import (
 	"github.com/rowmill/rowmill/internal/value"
 )
 
-// A segment is a part of the source that is read by itself: all of it, or a period of a view.
+// A segment is a part of the source that is read by itself: the whole table, or a period of a view.
 type segment struct {
 	at    int64 // the start of the period, which identifies the segment
 	from  string
 	where string
 }
 
-// A plan is how far a table is loaded, as it is recorded with its source.
+// A plan says how far a table is loaded. It is recorded with the source.
 type plan struct {
-	// Columns and Options are those with which the load began.
+	// Columns and Options are the columns and options with which the load began.
 	Columns []string `json:"columns"`
 	Options string   `json:"options"`
 	// Ends has, by segment, the key up to which all rows are loaded. The next row has the number Next.
@@ -77,7 +77,7 @@ const planAhead = 4
 // wideBytes limits a chunk's bytes, in multiples of Options.Bytes; a wider one is divided.
 const wideBytes = 4
 
-// chunks produces the batches of chunks: those that were recorded and not sent, then new ones.
+// chunks produces the batches of the recorded chunks that were not sent, then of new chunks.
 func (l *serverLoad) chunks(ctx context.Context, out chan<- *lane.Batch) error {
 	readers := l.opt.Writers
 	work := make(chan *chunk, readers*planAhead)
@@ -109,7 +109,7 @@ func (l *serverLoad) chunks(ctx context.Context, out chan<- *lane.Batch) error {
 	return err
 }
 
-// planAll passes on the recorded chunks that are not loaded, and then those that it plans.
+// planAll passes on the recorded chunks that are not loaded, and then plans new ones.
 func (l *serverLoad) planAll(ctx context.Context, work chan<- *chunk) error {
 	l.mu.Lock()
 	open := slices.Clone(l.plan.Open)

@@ -85,7 +85,7 @@ func (e *expander) add(arg string) error {
 
 func (e *expander) left(path, why string) { e.Left = append(e.Left, path+": "+why) }
 
-// file adds a file, unless it is there under another name.
+// file adds a file, unless the list has it under another name.
 func (e *expander) file(path string) {
 	real := path
 	if abs, err := filepath.Abs(path); err == nil {
@@ -139,7 +139,7 @@ var unfinished = map[string]string{
 	".bad.jsonl": "bad rows of a load", ".dry.jsonl": "bad rows of a dry run",
 }
 
-// leftOut returns why a file isn't a source unless it is named itself, "" if it is one.
+// leftOut returns why a file isn't a source unless an argument names it; "" if it is a source.
 func leftOut(path string) string {
 	name := filepath.Base(path)
 	if strings.HasPrefix(name, ".") {

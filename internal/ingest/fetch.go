@@ -42,7 +42,7 @@ func newFetch(db engine.Keeper, columns []engine.SchemaColumn, into []format.Col
 	return f
 }
 
-// conversion returns how the text of a value becomes that of another type; nil leaves it as it is.
+// conversion returns a function that turns a value's text into another type's; nil changes nothing.
 func conversion(from, to value.Type) func(dst, text []byte) []byte {
 	switch {
 	case from.Logical == value.Bit && to.Kind == value.Bytes && to.Logical != value.Bit:
@@ -228,7 +228,7 @@ func (s *snapshot) close() error {
 	return s.owner.Close()
 }
 
-// sharedColumns returns the columns to load: those given, or all that the table can take.
+// sharedColumns returns the columns to load: the named ones, or all that the table can take.
 func sharedColumns(source, into *engine.Schema, named []string) (columns []engine.SchemaColumn, names []string, err error) {
 	if named != nil {
 		for _, name := range named {

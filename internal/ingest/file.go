@@ -60,7 +60,7 @@ type fileLoad struct {
 	path   string
 	format format.Format
 	input  *format.Input
-	// parquet means that format is that of the text of a Parquet file.
+	// parquet means that format describes the text of a Parquet file.
 	parquet bool
 	// dump, unless nil, describes which rows of a dump are read.
 	dump *format.DumpTable
@@ -74,7 +74,7 @@ type fileLoad struct {
 
 	// recorded releases the lock on the file's head, once recorded cuts identify the file.
 	recorded func()
-	// cuts are the recorded cuts behind the loaded part; noted are the ledger's lines of those.
+	// cuts are the recorded cuts after the loaded part; noted are the ledger's lines of these cuts.
 	cuts       []state.Cut
 	noted      map[string]state.Batch
 	published  []*state.Publication
@@ -252,7 +252,7 @@ func (l *fileLoad) read(ctx context.Context) (err error) {
 	}
 	all := l.Before()
 	if all.Add(l.Result.Counts); all.Rejected > 0 && all.Inserted+all.Updated+all.Duplicate == 0 {
-		// No row was loaded, so that the file stays new: other options may be given for it.
+		// No row was loaded, so the file stays new: the next load may have other options.
 		return l.Retry(ctx, func() error { return l.State.Unload(ctx, l.Source) })
 	}
 	if was.Finished && was.Loaded == c.At {
@@ -340,7 +340,7 @@ func shorter(is, was int64) error {
 		"the whole file; --source with another name if it is another file")
 }
 
-// recut returns the bytes of a recorded cut, which must be those that were loaded.
+// recut returns the bytes of a recorded cut. It refuses bytes that differ from the loaded ones.
 func (l *fileLoad) recut(ctx context.Context, c *format.Cutter, cut state.Cut) (*format.Batch, error) {
 	b, err := c.Again(ctx, cut)
 	switch {

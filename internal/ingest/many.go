@@ -43,7 +43,7 @@ type Many struct {
 type ManyProgress struct {
 	// Files of Of sources are done.
 	Files, Of int
-	// Progress adds up all sources: those that are done, in progress, or not begun.
+	// Progress adds up all sources, whether they are done, in progress, or not begun.
 	lane.Progress
 }
 

@@ -209,7 +209,7 @@ func (l *serverLoad) split(ctx context.Context, s *engine.Schema) error {
 	return nil
 }
 
-// resumable loads the rows under the lock of the source, which is taken again if it is lost.
+// resumable loads the rows under the source's lock, and takes the lock again if it is lost.
 func (l *serverLoad) resumable(ctx context.Context) error {
 	return l.Relock(ctx, l.Source.Path, func(again bool) error {
 		return l.WhileLocked(ctx, l.Source.Path, again, func(ctx context.Context) error {

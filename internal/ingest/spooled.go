@@ -20,7 +20,7 @@ type spooled struct {
 	Named bool `json:"named,omitempty"`
 	format.Format
 	value.Notation
-	// Zone replaces that of the notation. Duplicates is Options.OnDuplicate.
+	// Zone replaces the notation's zone. Duplicates is Options.OnDuplicate.
 	Zone       string `json:"zone"`
 	Duplicates string `json:"duplicates"`
 	// Line is the number of the first line in the stream, and Lines the number of lines.

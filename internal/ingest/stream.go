@@ -189,7 +189,7 @@ func (l *streamLoad) throughSpool(ctx context.Context, r io.Reader) (err error) 
 		})
 	}
 	done := &acknowledger{Load: l.Load, sp: sp, at: max(l.Source.Loaded, l.gap), done: map[int64]committed{}}
-	// A pending Append may need the room of records that are sent: the timer acknowledges those.
+	// The timer acknowledges sent records, because a pending Append may need their room.
 	var ticking sync.WaitGroup
 	ticking.Go(func() { done.each(keeping) })
 	err = l.Run(ctx, false, func(ctx context.Context, out chan<- *lane.Batch) error {
@@ -276,7 +276,7 @@ func (l *streamLoad) fromSpool(ctx context.Context, sp *spool.Spool, below int64
 // mostMerged limits the lines of the ledger of one transaction.
 const mostMerged = 1000
 
-// unsent returns the batches behind the last one that is in the ledger, and sends those before it.
+// unsent returns the batches after the last one that is in the ledger. It sends the earlier ones.
 func (l *streamLoad) unsent(ctx context.Context, all []*format.Batch, done *acknowledger, send func([]*format.Batch) error) ([]*format.Batch, error) {
 	var cuts []state.Cut
 	for _, b := range all {

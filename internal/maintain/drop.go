@@ -15,7 +15,7 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A dropper removes periods that have passed retention, and notices those that others have removed.
+// A dropper removes periods that have passed retention, and notices periods that others removed.
 type dropper struct{ *table }
 
 func (t *Table) dropper() dropper { return dropper{t} }

@@ -15,7 +15,7 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A runner looks for due tasks, and executes those of a lane.
+// A runner looks for due tasks, and executes the tasks of a lane.
 type runner struct{ *table }
 
 func (t *Table) runner() runner { return runner{t} }
@@ -95,7 +95,7 @@ type changing interface {
 	resume(ctx context.Context, t *Table, c *state.Change) (string, error)
 }
 
-// load reads the state of a change; nil if the change, e.g. an adoption, is not one of a period.
+// load reads the state of a change; nil if the change, e.g. an adoption, affects no single period.
 func load(c *state.Change) (changing, error) {
 	var d changing
 	switch Kind(c.Kind) {
@@ -194,7 +194,7 @@ func (p *pass) run(ctx context.Context) error {
 		}
 		p.done[task.ID()] = true
 		if err := p.table.Do(ctx, *task, v); errors.Is(err, engine.ErrLockTimeout) {
-			// The blocking transaction would block the others too, and each attempt delays inserts.
+			// The blocking transaction would block the other tasks too, and each attempt delays inserts.
 			return err
 		} else if err != nil {
 			p.failed = append(p.failed, err)
@@ -479,7 +479,7 @@ func (t *Table) Blocked(ctx context.Context, err error) error {
 	return engine.Hinted(fmt.Errorf("%w: blocked by %s", err, who[0]), "end that transaction; the task is retried automatically")
 }
 
-// create adds the partitions one at a time, so that a blocked one doesn't affect the others.
+// create adds the partitions one at a time, so that a blocked one doesn't delay the others.
 func (t creator) create(ctx context.Context, task Task, v View) (string, error) {
 	have := v.Parts
 	for i, p := range task.Parts {

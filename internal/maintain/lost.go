@@ -31,7 +31,7 @@ func (t dropper) noteLost(ctx context.Context, p rolling.Period) error {
 	return t.noteMissing(ctx, parts, now)
 }
 
-// noteMissing records the periods that other programs have dropped: those missing from parts.
+// noteMissing records the periods that parts lack, because other programs have dropped them.
 func (t dropper) noteMissing(ctx context.Context, parts []rolling.Partition, now int64) error {
 	if t.Declared.Keep.IsZero() || t.Rollups == nil {
 		return nil
@@ -64,7 +64,7 @@ func (t dropper) noteMissing(ctx context.Context, parts []rolling.Partition, now
 	return nil
 }
 
-// lose records that another program has dropped a period, and ends the change c of it, unless nil.
+// lose records that another program has dropped a period, and ends its change c, unless nil.
 func (t dropper) lose(ctx context.Context, k state.Period, c *state.Change) error {
 	if err := t.State.DropTo(ctx, t.Table.Name, k.To); err != nil {
 		return err

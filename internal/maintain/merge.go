@@ -45,7 +45,7 @@ func (d *publishing) staged() string {
 	return d.With
 }
 
-// Mergeable returns an error if rows can't be merged with those of a period.
+// Mergeable returns an error if rows can't be merged with the rows of a period.
 func (t *Table) Mergeable(ctx context.Context, p rolling.Period) error {
 	_, is := t.DB.Words().(engine.MergeWords)
 	switch s := t.Schema; {
@@ -84,7 +84,7 @@ func (t rebuilder) sealedRecord(ctx context.Context, p rolling.Period) (*state.P
 	return &all[i], nil
 }
 
-// beginMerge decides whether the rows of a publication are merged with others.
+// beginMerge decides whether the rows of a publication are merged with existing rows.
 func (t rebuilder) beginMerge(ctx context.Context, d *publishing) (err error) {
 	d.Into, d.Had, d.Sum = false, 0, engine.Checksum{}
 	if !d.Merges {

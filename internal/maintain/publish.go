@@ -75,7 +75,7 @@ func (d *publishing) finish(ctx context.Context, t *Table, c *state.Change, leas
 
 func (d *publishing) lock() string { return fmt.Sprintf("%s/publish/%d", d.Table, d.From) }
 
-// Steps of a publication, before those of a rebuild.
+// A publication begins with this step. The steps of a rebuild follow.
 const stepStage = "stage"
 
 const (
@@ -242,7 +242,7 @@ func (t publisher) publish(ctx context.Context, d *publishing, columns []engine.
 		return fmt.Errorf("%w: %v", state.ErrFilled, err)
 	}
 	once := fmt.Sprintf("_%x", time.Now().UnixMilli()&0xffffff)
-	// Names that no other attempt has: a process whose lock was lost doesn't touch its tables.
+	// The names are this attempt's own: a process that has lost its lock doesn't touch its tables.
 	d.With, d.Out = Standalone(t.Table.Name, "in", d.Part)+once, Standalone(t.Table.Name, "out", d.Part)+once
 	if d.Merges {
 		d.Rows = Standalone(t.Table.Name, "rows", d.Part) + once
@@ -547,7 +547,7 @@ func (t publisher) swapPublished(ctx context.Context, c *state.Change, d *publis
 		if err := t.State.Forget(ctx, tx, t.Table.Name, d.Part.Period); err != nil {
 			return err
 		}
-		// All of the period: rows that others inserted before it had its triggers lie anywhere in it.
+		// Touch all of the period: before it had triggers, others may have inserted rows anywhere.
 		if err := t.touch(ctx, tx, d, d.Part.Period); err != nil {
 			return err
 		}

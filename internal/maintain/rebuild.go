@@ -30,7 +30,7 @@ type rebuilding struct {
 	// Part and After are the progress of the copy: the partition and the last key.
 	Part  int
 	After []string
-	// Sums are those of the rows of the copy that came from each old partition.
+	// Sums are the checksums of the copy's rows, by the old partition from which they came.
 	Sums []engine.Checksum
 }
 
@@ -207,7 +207,7 @@ func (t rebuilder) sumCopy(ctx context.Context, r *rebuilding) error {
 	return nil
 }
 
-// proofs returns the proofs that partitions still have rows with these sums.
+// proofs returns the proofs that the old partitions still have rows with these sums.
 func (t rebuilder) proofs(old []rolling.Partition, sums []engine.Checksum) []engine.Proof {
 	out := make([]engine.Proof, len(old))
 	for i, p := range old {
@@ -221,7 +221,7 @@ func (t rebuilder) proofs(old []rolling.Partition, sums []engine.Checksum) []eng
 	return out
 }
 
-// unswapped returns why a swap was refused, with the periods as they were; "" for other errors.
+// unswapped returns why a swap was refused if the periods are as they were; otherwise "".
 func unswapped(err error) string {
 	switch {
 	case errors.Is(err, engine.ErrDiffers):

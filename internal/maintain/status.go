@@ -113,7 +113,7 @@ type ChangeStatus struct {
 	// Rows are the rows that the step has processed, of about Of; 0 if it counts none.
 	Rows int64 `json:"rows,omitempty"`
 	Of   int64 `json:"of_rows,omitempty"`
-	// Interrupted means that it is incomplete, and no process is working on it.
+	// Interrupted means that the change is incomplete, and no process is working on it.
 	Interrupted bool `json:"interrupted,omitempty"`
 }
 
@@ -525,7 +525,7 @@ func (l *look) blockers(ctx context.Context) error {
 	return nil
 }
 
-// block adds transactions that block a task, all or only those that won't end by themselves.
+// block adds transactions that block a task: all, or with old those that won't end by themselves.
 func (s *Status) block(who []engine.Blocker, old bool) {
 	for _, b := range who {
 		if !old || b.Age >= passing {

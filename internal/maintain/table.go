@@ -332,7 +332,7 @@ func InNode(name string, err error) error {
 	return fmt.Errorf("node %s: %w", name, err)
 }
 
-// Title is the table's name, with that of the node if it has one.
+// Title is the table's name, with the node's name if it has one.
 func (t *Table) Title() string {
 	if t.Node == "" {
 		return t.Declared.Name

@@ -38,7 +38,7 @@ func (m *Monitor) routes() http.Handler {
 	return guarded(mux)
 }
 
-// guarded adds what keeps other pages from reading these.
+// guarded adds headers that keep pages of other sites from reading or embedding this one.
 func guarded(h http.Handler) http.Handler {
 	policy := "default-src 'none'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; script-src " +
 		source(pageJS) + "; style-src " + source(pageCSS)

@@ -46,7 +46,7 @@ type span struct {
 	maintain.PeriodStatus
 }
 
-// timelines returns a timeline of all periods, and one of those around the present.
+// timelines returns a timeline of all periods, and one of the periods around the present.
 func timelines(s *maintain.Status) (whole, near timeline) {
 	var spans []span
 	axisOfTime := false

@@ -35,7 +35,7 @@ type parquetWriter struct {
 	cols  []parquetColumn
 	rows  int64
 	batch []parquet.Row
-	// values are those of the batch, text the bytes to which they refer.
+	// values are the batch's values, text the bytes to which they refer.
 	values  []parquet.Value
 	text    []byte
 	inGroup int64 // bytes

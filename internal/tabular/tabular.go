@@ -64,13 +64,13 @@ func Formats() []Format { return []Format{Table, CSV, TSV, NDJSON, Parquet} }
 
 var endings = map[string]Format{".csv": CSV, ".tsv": TSV, ".tab": TSV, ".ndjson": NDJSON, ".jsonl": NDJSON, ".parquet": Parquet, ".txt": Table}
 
-// FormatOf returns the format that the ending of a file's name stands for, "" if it is none.
+// FormatOf returns the format that the ending of a file's name implies, or "".
 func FormatOf(path string) Format { return endings[strings.ToLower(filepath.Ext(path))] }
 
 // HasHeader reports whether a format has a line of names, which Options.NoHeader omits.
 func (f Format) HasHeader() bool { return f == Table || f == CSV || f == TSV }
 
-// Options are those of a Writer. The zero value is the default.
+// Options are the options of a Writer. The zero value is the default.
 type Options struct {
 	// NoHeader omits the line with the columns' names.
 	NoHeader bool

@@ -153,7 +153,7 @@ func AppendPlain(dst, text []byte) ([]byte, bool) {
 	return dst, true
 }
 
-// AppendInteger appends a number as a plain integer, if it is one of at most 64 digits.
+// AppendInteger appends a number as a plain integer, if it is an integer of at most 64 digits.
 func AppendInteger(dst, text []byte) ([]byte, bool) {
 	const most = 64 // digits, more than an integer that can be stored has
 	n, err := parseNumber(text)

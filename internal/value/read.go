@@ -31,15 +31,15 @@ type Notation struct {
 	Zone *time.Location `json:"-"`
 	// TruncateTimes cuts off digits of a second that a column doesn't store, instead of refusing them.
 	TruncateTimes bool `json:"truncate,omitempty"`
-	// Unix is the unit of numbers in time columns, since 1970: one of Units. With "" they are refused.
+	// Unix is the unit of numbers in time columns, since 1970; "" refuses numbers. See Units.
 	Unix string `json:"unix,omitempty"`
 	// Bytes is the encoding of binary columns; "" means Hex.
 	Bytes string `json:"bytes,omitempty"`
 	// DecimalComma means that numbers have a comma as the decimal sign.
 	DecimalComma bool `json:"decimal_comma,omitempty"`
-	// TimeFormats are the forms of times by column, "" for the others; without one see ParseTime.
+	// TimeFormats has the form of times by column, "" for all others. Without a form see ParseTime.
 	TimeFormats map[string]*TimeFormat `json:"time_formats,omitempty"`
-	// TimeFormat is the form for the column that is read, nil for that of ParseTime.
+	// TimeFormat is the form for the column that is read; nil means the forms of ParseTime.
 	TimeFormat *TimeFormat `json:"-"`
 }
 
@@ -311,7 +311,7 @@ func (t Type) texts(n *Notation, s Server) func(dst, text []byte) ([]byte, error
 		}
 		return append(dst, text...), nil
 	}
-	// checked reads text as plain does if it is right.
+	// checked returns a function that reads text as plain does, and refuses text that isn't right.
 	checked := func(wrong error, right func(text []byte) bool) func(dst, text []byte) ([]byte, error) {
 		return func(dst, text []byte) ([]byte, error) {
 			if !right(text) {

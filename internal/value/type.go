@@ -60,7 +60,7 @@ type Type struct {
 	// Bits is the width of an integer, of a binary fraction or of a Bit; 0 is unknown.
 	Bits     int
 	Unsigned bool
-	// Precision is the digits of a decimal, Scale those after the point; Precision 0 keeps any number.
+	// Precision is a decimal's number of digits, 0 for any number; Scale is how many follow the point.
 	Precision, Scale int
 	// Exact is set for a server that stores numbers as binary fractions whatever the column's type: so
 	// many digits are kept of a number that is not a 64-bit integer. Otherwise it is 0.
@@ -71,7 +71,7 @@ type Type struct {
 	Digits int
 	// Length is the maximum length of text in characters, and of bytes; 0 is unlimited or unknown.
 	Length int
-	// Members are those of an Enum or a Set; one with backslashes is there in both readings.
+	// Members are an Enum's or a Set's members. A member with backslashes is there in both readings.
 	Members []string
 	// Array reports that values are arrays, whose elements nothing is known about.
 	Array bool

@@ -22,7 +22,7 @@ type Batch struct {
 	Rows int
 	// Numbered reports that From and To are numbers of rows and not offsets.
 	Numbered bool
-	// spans are the records of a spool that it merges; nil if it is a single one.
+	// spans are the records of a spool that the batch joins; nil for a single record.
 	spans []span
 }
 

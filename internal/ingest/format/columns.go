@@ -201,7 +201,7 @@ func errSkipped(name string, have []string) error {
 	return fmt.Errorf("--skip-columns %s: the columns of the source are %s", name, strings.Join(have, ", "))
 }
 
-// constant checks the values that are the same in each row.
+// constant checks the values that columns have in each row, given by the options.
 func (t *Target) constant(table *engine.Table) error {
 	for _, c := range t.Format.Set {
 		t.constants = append(t.constants, field{value: []byte(c.Value), quoted: true})
@@ -331,7 +331,7 @@ func isConstant(f *Format, name string) bool {
 	return slices.ContainsFunc(f.Set, func(c Constant) bool { return strings.EqualFold(c.Column, name) })
 }
 
-// CheckHeader returns an error if a header has other names than the options.
+// CheckHeader returns an error if a header's names differ from those in the options.
 func (t *Target) CheckHeader(record []byte, line int) error {
 	if t.HasValues(record) {
 		return engine.Hinted(fmt.Errorf("line %d would be skipped as a header, and is a row of values", line),

@@ -14,7 +14,7 @@ import (
 
 const (
 	blockSize = 256 << 10
-	// HeadBytes is the length of the beginning by which a file is told from another of the same name.
+	// HeadBytes is the length of a file's head, which tells it from other files of the same name.
 	HeadBytes = 4096
 )
 

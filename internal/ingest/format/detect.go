@@ -61,7 +61,7 @@ func (f *Format) behindSkipped(head []byte) []byte {
 	return bytes.TrimLeft(bytes.TrimPrefix(head[n:], ByteOrderMark), blanks)
 }
 
-// notArray returns the error for JSON that is neither an array nor an object per line.
+// notArray returns the error for JSON that is neither an array nor has one object per line.
 func notArray(text []byte) error {
 	if len(text) == 0 || text[0] != '{' {
 		return errors.New("it is not a JSON array")
@@ -70,7 +70,7 @@ func notArray(text []byte) error {
 		"jq -c '.KEY[]' if its rows are in an array under KEY, jq -c . if each object is a row; and what jq prints as the source")
 }
 
-// Detect sets a format's kind, if it isn't given, by the name of the source or else by its content.
+// Detect sets a format's kind, if it isn't given, by the source's name or else by its content.
 func (f *Format) Detect(in *Input, wait bool) error {
 	if f.Kind == "" {
 		if f.Kind = KindOf(in.name); f.Kind == TSV && in.wide && f.Delimiter == 0 {

@@ -32,7 +32,7 @@ type DumpTable struct {
 	schema *engine.Schema
 	// offset is the time zone with which times are read: "+00:00", or another offset or name.
 	offset string
-	// encoding is what the text was decoded from, "" if it is in UTF-8.
+	// encoding is the encoding from which the text was decoded, "" for UTF-8.
 	encoding string
 }
 
@@ -47,7 +47,7 @@ type DumpReader struct {
 	at     int
 	err    error // of the reader, after out
 
-	// columns are those of the header, created those of CREATE TABLE, and convert writes their values.
+	// columns are the header's, created those of CREATE TABLE; convert writes the columns' values.
 	columns, created []string
 	convert          []func(dst []byte, v *literal) ([]byte, error)
 	// rows reports that the next bytes are tuples of an INSERT, copying that they are rows of a COPY.
@@ -61,12 +61,12 @@ type DumpReader struct {
 	complete bool
 	zone     string // the session's time zone, "" if the dump doesn't set it
 	charset  string // of the session, likewise
-	// tables are up to mostTables others with rows, and skipped counts the skipped statements.
+	// tables are up to mostTables other tables with rows. skipped counts the skipped statements.
 	tables  []string
 	skipped int64
 }
 
-// NewDumpTable returns how a dump is read, and makes f the format of the text that is read of it.
+// NewDumpTable returns how a dump is read, and sets f to the format of the resulting text.
 func NewDumpTable(o *Reading, f *Format) *DumpTable {
 	d := &DumpTable{of: *f.dump, table: cmp.Or(o.FromTable, o.Table.Name), schema: o.Schema, offset: "+00:00", encoding: f.Encoding}
 	if zone := o.Values.Zone; zone != nil && zone.String() != time.UTC.String() {

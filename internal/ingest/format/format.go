@@ -45,7 +45,7 @@ const (
 	// LineProtocol is InfluxDB's line protocol: the measurement is the table, tags and
 	// fields are columns, and the timestamp is the column by which the table rolls.
 	LineProtocol Kind = "lineprotocol"
-	// JSON is an array of such objects.
+	// JSON is one array of objects like those of JSONL.
 	JSON Kind = "json"
 	// Parquet is a file of columns, with their names and types. It can't be a stream.
 	Parquet Kind = "parquet"
@@ -59,7 +59,7 @@ func (k Kind) Keyed() bool { return k == JSONL || k == JSON || k == LineProtocol
 // Kinds returns all kinds.
 func Kinds() []Kind { return []Kind{CSV, TSV, JSONL, JSON, LineProtocol, Parquet, Dump} }
 
-// A Format describes how to read a source. The tags are those of a spool's records.
+// A Format describes how to read a source. A spool's records contain it with these tags.
 type Format struct {
 	Kind Kind `json:"format"`
 	// Delimiter separates fields; 0 means a comma, for TSV a tab.
@@ -84,10 +84,10 @@ type Format struct {
 	// If nil, the header has the columns or, without a header, they are all writable columns of the
 	// table.
 	Columns []string `json:"-"`
-	// Dumps are the kinds of dumps that can be read; dump is that of the source.
+	// Dumps are the kinds of dumps that can be read; dump is the kind of the source.
 	Dumps []engine.Dump `json:"-"`
 	dump  *engine.Dump
-	// raw means that bytes are written as they are: the rows are those of a dump.
+	// raw means that the rows come from a dump, so bytes are written as they are.
 	raw bool
 	// Measurement is the measurement of line protocol that is loaded; "" is the table's name.
 	Measurement string `json:"measurement,omitempty"`
@@ -444,7 +444,7 @@ func (f *Format) split(record []byte, fields []field, buf []byte) ([]field, []by
 // escapes has the meaning of letters after a backslash, where that is not the letter itself.
 var escapes = [256]byte{'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t', 'v': '\v', 'Z': 26}
 
-// splitEscaped splits a record with backslash escapes; only those of CSV have quotes.
+// splitEscaped splits a record with backslash escapes. Only CSV records have quotes, too.
 func (f *Format) splitEscaped(record []byte, fields []field, buf []byte) ([]field, []byte, error) {
 	delimiter := f.Separator()
 	for {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// An Input is an open source, decompressed and in UTF-8. Offsets are those of the bytes it returns.
+// An Input is an open source, decompressed and in UTF-8. Offsets count the bytes that it returns.
 type Input struct {
 	*bufio.Reader
 	name  string // the file's, or that of its only member
@@ -65,7 +65,7 @@ func (in *Input) UpTo(passed int64) int64 {
 	return int64(float64(read) * float64(passed) / float64(given))
 }
 
-// counted counts the bytes read from a file and detects that it is truncated meanwhile.
+// counted counts the bytes read from a file, and detects that the file is truncated meanwhile.
 type counted struct {
 	file *os.File
 	n    *atomic.Int64

@@ -96,7 +96,7 @@ func takeQuoted(p []byte, i int) int {
 	return -1
 }
 
-// isPoint matches a line that is a point with a timestamp, as lines of other formats are not.
+// isPoint matches a line that is a point with a timestamp. Lines of other formats don't match.
 var isPoint = regexp.MustCompile(`^[^ "]+ +[^ ="]+=.* -?\d+$`)
 
 // blankPoint reports whether a line has no point: it is empty or a comment.
@@ -267,7 +267,7 @@ func (p *Parser) timestamp(text []byte) (string, error) {
 	return "", nil
 }
 
-// pointError is an error of the decoder without its prefix: the line is that of the row.
+// pointError drops the prefix of a decoder's error, because the row's line is reported anyway.
 func pointError(err error) error {
 	var syntax *lineprotocol.DecodeError
 	if errors.As(err, &syntax) {

@@ -69,7 +69,7 @@ func NewParser(t *Target) *Parser {
 	return &Parser{Target: t, Batch: engine.NewBatch(t.All.Table.Columns), shapes: map[string]*shape{"": t.All}}
 }
 
-// Parse fills p with the rows of a batch, in place of those of the previous one.
+// Parse fills p with the rows of a batch, which replace the previous batch's rows.
 func (p *Parser) Parse(b *Batch) {
 	p.From = b
 	p.Batch.Reset()
@@ -333,7 +333,7 @@ func (p *Parser) Position(i int) int64 {
 	return n * p.unit
 }
 
-// Keep removes all rows but those with the indexes.
+// Keep removes all rows except those with the given indexes.
 func (p *Parser) Keep(rows []int) {
 	p.Batch.Keep(rows)
 	p.Places = kept(p.Places, rows)

@@ -58,7 +58,7 @@ func (t *Target) setShare(s *Share, table *engine.Table) error {
 
 var errNoShare = errors.New("it has no value, which decides about the row's node")
 
-// others reports whether a row that was just read belongs to another share.
+// others reports whether the row that was just read belongs to another load's share.
 func (p *Parser) others() bool {
 	keys := p.Batch.Columns[p.shareBy].Ints
 	if p.share.Positions {

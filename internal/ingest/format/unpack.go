@@ -158,7 +158,7 @@ func notPacked(in *bufio.Reader, named string, begun bool) error {
 
 const gzipMagic = "\x1f\x8b\x08"
 
-// gzipParts reads the parts of a gz one after the other, and skips zeros that pad its end.
+// gzipParts reads the parts of a .gz in turn, and skips zeros that pad its end.
 type gzipParts struct {
 	*gzip.Reader
 	from *bufio.Reader
@@ -240,7 +240,7 @@ func isZip(f *os.File) bool {
 	return p != nil && p.open == nil
 }
 
-// openMember opens the only member of the .zip f, apart from those that macOS adds.
+// openMember opens the only member of the .zip f. It ignores members that macOS adds.
 func openMember(f *os.File, size int64, in *Input) (io.Reader, error) {
 	z, err := zip.NewReader(countedAt{f, &in.read}, size)
 	if err != nil {

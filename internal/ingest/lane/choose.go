@@ -17,13 +17,13 @@ import (
 type Lane string
 
 const (
-	// Auto publishes the rows of empty periods, and merges those of other past periods if that pays.
+	// Auto publishes rows of empty periods, and merges rows of other past periods if that pays.
 	Auto Lane = "auto"
 	// Live inserts all rows into the periods.
 	Live Lane = "live"
 	// Publish publishes the rows of all empty periods, however few.
 	Publish Lane = "publish"
-	// Merge publishes those, and merges the rows of all other periods that are over, however few.
+	// Merge is Publish, and also merges rows of all other periods that are over, however few.
 	Merge Lane = "merge"
 )
 

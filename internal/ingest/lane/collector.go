@@ -33,7 +33,7 @@ type Collector struct {
 	mu      sync.Mutex
 	sent    map[int64]bool // the first positions of periods whose rows are sent
 	sorters []*sorter
-	// bySender has the same sorters.
+	// bySender has the sorters by the sender that fills them.
 	bySender map[*sender]*sorter
 	inserts  bool   // whether rows of empty periods are inserted
 	asked    bool   // whether the account may publish
@@ -162,7 +162,7 @@ func (n *Collector) take(s *sender, b *Batch, p *format.Parser) error {
 	return nil
 }
 
-// only keeps a parsed batch's rows of publications that are sent; the others are in the ledger.
+// only keeps those rows of a parsed batch whose publication is sent; the ledger has the others.
 func (n *Collector) only(b *Batch, p *format.Parser) {
 	all, keep := *n.all.Load(), p.Kept[:0]
 	for i := range p.Batch.Rows() {
@@ -175,7 +175,7 @@ func (n *Collector) only(b *Batch, p *format.Parser) {
 	p.Rows, p.Rejected = int64(len(keep)), p.Rejected[:0]
 }
 
-// route takes a batch's rows that are published, and returns the ranges of the others.
+// route takes the rows to publish from a batch, and returns the ranges of the rows to send.
 func (n *Collector) route(ctx context.Context, s *sender, b *Batch, p *format.Parser, ranges []state.Extent) ([]state.Extent, error) {
 	if b.From < n.base {
 		return ranges, nil

@@ -16,7 +16,7 @@ var ErrLockLost = errors.New("the lock on this source is lost")
 // ErrHeld is returned if another process is loading the file.
 var ErrHeld = errors.New("another process is loading it")
 
-// A lease is a lock of the database that no other load of this process holds either.
+// A lease is a lock of the database that also excludes other loads of this process.
 type lease struct {
 	engine.Lease
 	unlock func()
@@ -28,7 +28,7 @@ func (l lease) Release() error {
 	return l.Lease.Release()
 }
 
-// Lease takes a lock of the database, after it was released by other loads of this process.
+// Lease takes a lock of the database, once no other load of this process holds it.
 func (l *Load) Lease(ctx context.Context, name string) (engine.Lease, error) {
 	unlock, err := l.Pool.Lock(ctx, name)
 	if err != nil {

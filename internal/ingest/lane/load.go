@@ -46,7 +46,7 @@ type Load struct {
 	Source *state.Source
 	bad    *badFile
 	began  time.Time
-	// Pool is that of all loads of the command; alone means that there are no others.
+	// Pool is shared by all loads of the command; alone means that there is only this load.
 	*Pool
 	alone bool
 	// Collector, unless nil, takes rows that are published.
@@ -156,7 +156,7 @@ func (l *Load) due(last *time.Time, every time.Duration) bool {
 	return true
 }
 
-// enough returns an error if these rejected rows of a batch exceed MaxBad.
+// enough returns an error if a batch's rejected rows make the bad rows exceed MaxBad.
 func (l *Load) enough(rejected []format.Rejected) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 type Publisher interface {
 	// Publishable returns an error if the account or the table doesn't permit it.
 	Publishable(ctx context.Context) error
-	// Mergeable returns the reason why rows can't be merged with those of a period.
+	// Mergeable returns the reason why rows can't be merged with the rows of a period.
 	Mergeable(ctx context.Context, p rolling.Period) error
 	// Publish creates a table with these columns, has fill fill it, and replaces the period by it. It
 	// may call fill again, and then wants the rows in source order. With p.Merges the period keeps its

@@ -23,11 +23,11 @@ type Why struct {
 
 // A Reason is a reason for which rows were rejected.
 type Reason struct {
-	// Column is the column concerned, "" if it is unknown. Reason lacks the values of single rows.
+	// Column is the column concerned, "" if unknown. Reason omits the values of single rows.
 	Column string `json:"column,omitempty"`
 	Reason string `json:"reason"`
 	Rows   int64  `json:"rows"`
-	// Source and Line are those of one of these rows.
+	// Source and Line are where one of these rows is.
 	Source string `json:"source"`
 	Line   int64  `json:"line"`
 }
@@ -56,7 +56,7 @@ func (w *Why) Lines() string {
 }
 
 const (
-	// MaxReasons limits the printed reasons and files, keptReasons those that are counted separately.
+	// MaxReasons limits the printed reasons and files, keptReasons the reasons counted separately.
 	MaxReasons  = 10
 	keptReasons = 1000
 )

@@ -159,7 +159,7 @@ func floatOfKey(n uint64) float64 {
 	return math.Float64frombits(^n)
 }
 
-// A value of bytes in a key ends with 0 1; a 0 within it is 0 255.
+// In a key, a byte 0 of a value is written as 0 255, and the value ends with 0 1.
 const (
 	keyEnd  = 1
 	keyZero = 255

@@ -32,7 +32,7 @@ type Batch struct {
 type sender struct {
 	*Load  // of the current batch
 	loader engine.Loader
-	// parsers contains a parser for each of the last targets; parser is that of the current batch.
+	// parsers has a parser for each of the last targets; parser is the current batch's parser.
 	parsers map[*format.Target]*format.Parser
 	parser  *format.Parser
 	// collector, unless nil, takes the rows that are published.

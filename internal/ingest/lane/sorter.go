@@ -144,7 +144,7 @@ func (s *sorter) sort(g *group) {
 	}
 }
 
-// spill writes all rows in memory to the file, the groups one after the other.
+// spill writes all rows in memory to the file, group by group.
 func (s *sorter) spill() error {
 	w := s.file
 	w.mu.Lock()
@@ -326,7 +326,7 @@ type spillFile struct {
 // spillDir holds temporary files, below the working directory.
 const spillDir = ".rowmill"
 
-// open creates the file, unless it is open. Of a process that is killed nothing is left.
+// open creates the file, unless it is open. A killed process leaves no file.
 func (s *spillFile) open() error {
 	if s.f != nil {
 		return nil

@@ -290,7 +290,7 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// hasToken reports whether a request has one of the tokens, or none is needed.
+// hasToken reports whether a request has one of the tokens, or needs none.
 func (s *Server) hasToken(r *http.Request) bool {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	is := sha256.Sum256([]byte(strings.TrimSpace(token)))

@@ -39,7 +39,7 @@ const (
 
 // ServiceOptions configure a Service.
 type ServiceOptions struct {
-	// Options are those of its Server, except Tables, which come from Into.
+	// Options are the Server's options. Its Tables come from Into.
 	Options
 	// Into are the tables. Their spools and files of bad rows are in the directory Spool.
 	Into  []ingest.Options

@@ -59,7 +59,7 @@ func getSegmentHead(p []byte) (head, bool) {
 	return head{p[7], binary.LittleEndian.Uint64(p[8:]), int64(binary.LittleEndian.Uint64(p[16:]))}, true
 }
 
-// placeSum is the CRC of the ID and the offset, with which that of a record's head begins.
+// placeSum is the CRC of the ID and the offset, from which the CRC of a record's head continues.
 func placeSum(id uint64, offset int64) uint32 {
 	var p [16]byte
 	binary.LittleEndian.PutUint64(p[:], id)

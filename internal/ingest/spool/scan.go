@@ -101,7 +101,7 @@ func scan(r io.ReaderAt, size int64, id uint64, base int64) (scanned, error) {
 			if ok {
 				reason = reasonEnd
 			}
-			// A record is begun once the one before is on disk: what precedes a head is damage.
+			// A record is begun once the one before it is on disk, so bytes before a head are damage.
 			if end, err = w.nextRecord(pos+1, id, base); err != nil {
 				return out, err
 			}

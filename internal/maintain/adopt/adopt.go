@@ -353,7 +353,7 @@ func Undo(ctx context.Context, o Options) error {
 				return err
 			}
 			if step == stepBack {
-				// The adoption's triggers and log must go before those of the undo are created.
+				// The adoption's triggers and log must go before the undo's triggers and log are created.
 				if err := j.clean(ctx, j.forward()); err != nil {
 					return err
 				}

@@ -31,7 +31,7 @@ func (m *mirror) lacking(ctx context.Context, created bool) (now, swap []string,
 	return m.compared(want, have, created)
 }
 
-// staying returns an error if a table created like the source would lack attributes of it.
+// staying returns an error if a table created like the source would lack some of its attributes.
 func (m *mirror) staying(ctx context.Context) error {
 	want, err := m.attributes(ctx, m.Source.Name)
 	if err != nil {

@@ -305,7 +305,7 @@ func (j checker) checkRoom(ctx context.Context, made, there string) error {
 	return nil
 }
 
-// checkNew compares the columns of the plain table with those that the rolling one has got.
+// checkNew compares the plain table's columns with those of the new rolling table.
 func (j checker) checkNew(ctx context.Context) error {
 	created, err := j.DB.Describe(ctx, newName(j.Table.Name))
 	if err != nil {

@@ -21,7 +21,7 @@ type mirror struct {
 	sql engine.Mirroring
 	// coming is the condition for rows that the copy has not reached.
 	coming engine.Predicate
-	// past is the condition for rows beyond all those that the target had when the copy began.
+	// past is the condition for rows beyond all rows that the target had when the copy began.
 	past engine.Predicate
 }
 

@@ -182,7 +182,7 @@ func (t planner) planNode(ctx context.Context) (*Plan, error) {
 	return a, err
 }
 
-// misplaced returns the other node that had the present target of a node, "" if none had.
+// misplaced returns which other node had the node's present target before; "" if none had.
 func misplaced(was, now rolling.Shards, node string) string {
 	for _, n := range now.Nodes {
 		for _, other := range was.Nodes {
@@ -201,7 +201,7 @@ func byText(s rolling.Shards) string {
 	return s.By
 }
 
-// sameOnNodes returns an error if the tables of two nodes have other columns.
+// sameOnNodes returns an error if two nodes have tables with different columns.
 func sameOnNodes(nodes []*maintain.Table) error {
 	first := nodes[0]
 	for _, n := range nodes[1:] {

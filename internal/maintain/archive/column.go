@@ -37,7 +37,7 @@ type column struct {
 	Kind   string `json:"kind"`
 	Null   bool   `json:"null,omitempty"`
 	Form   form   `json:"form"`
-	// Precision and Scale are those of a decimal.
+	// Precision and Scale are set for a decimal.
 	Precision int `json:"precision,omitempty"`
 	Scale     int `json:"scale,omitempty"`
 	// Layout describes how the server writes a time.
@@ -184,7 +184,7 @@ func (c *column) encodeDecimal(text []byte) (parquet.Value, error) {
 	return v, nil
 }
 
-// boundAs is the type of the column of a batch from which it is restored.
+// boundAs is the type of the batch column from which the column is restored.
 func (c *column) boundAs() engine.Type {
 	switch c.Form {
 	case formInt:

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// extensionAside is that of files replaced by a newer one with other contents.
+// extensionAside is the extension of files that a newer file with other contents has replaced.
 const extensionAside = ".old"
 
 func asideName(path string) string {

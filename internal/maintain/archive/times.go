@@ -52,7 +52,7 @@ func (l layout) append(dst []byte, micros int64) []byte {
 	return append(dst[:from+len(b)], l.Zone...)
 }
 
-// layoutsOf returns the layouts of a text, the one with a fixed number of digits first.
+// layoutsOf returns the layouts that a text may have, first the one with a fixed number of digits.
 func layoutsOf(text string) []layout {
 	l, rest := layout{}, text[len(time.DateOnly):]
 	if len(rest) > len(time.TimeOnly) && (rest[0] == ' ' || rest[0] == 'T') {

@@ -26,11 +26,11 @@ type Copy struct {
 	// From is an item of a FROM clause, quoted: a table, or a period as returned by
 	// Words.From. Into is a quoted table name.
 	From, Into string
-	// Columns are those to copy, in order, without generated ones. Key is the primary key.
+	// Columns are the columns to copy, in order, without generated ones. Key is the primary key.
 	Columns, Key []engine.SchemaColumn
 	// Where, unless empty, is a condition on the rows to copy.
 	Where string
-	// Skip keeps the row of Into if one with the same key exists.
+	// Skip keeps the existing row of Into if a copied row has its key.
 	Skip bool
 	// Each, unless nil, replaces the single INSERT of a chunk. It returns statements with question
 	// marks that copy the rows which satisfy the condition where; args are the condition's values.
@@ -178,7 +178,7 @@ func (c *Copy) paused(why string) {
 	}
 }
 
-// resize returns the number of rows of the next chunk, from those and the time of the last.
+// resize returns the number of rows of the next chunk, given the last number and its time.
 func (c *Copy) resize(size int, took time.Duration) int {
 	if c.Chunk > 0 {
 		return c.Chunk

@@ -252,7 +252,7 @@ func (s *Set) between(column string, from, to int64) string {
 
 func (l *level) view() string { return l.Name + "_live" }
 
-// quoteText returns a literal of a name. New has rejected those that servers interpret differently.
+// quoteText returns a literal of a name. New has rejected names that servers read differently.
 func quoteText(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
 // viewQuery renders the query of the level's live view.
@@ -268,7 +268,7 @@ func (s creator) viewQuery(l *level) string {
 		return fmt.Sprintf("(SELECT %s FROM rowmill_rollups WHERE table_name = %s AND name = %s)", expr, table, level)
 	}
 	at := func(column string) string { return of(name, w.FromPosition(s.table, column)) }
-	// The level that is computed from raw rows records which of those are gone.
+	// The level that is computed from raw rows records which raw rows are gone.
 	root := l
 	for root.from != nil {
 		root = root.from

@@ -15,7 +15,7 @@ import (
 // Limits of a transaction. Half a second keeps locks short, and limits what a crash loses.
 const (
 	goalTime = 500 * time.Millisecond
-	// maxBuckets limits the buckets computed together, and those that one transaction marks.
+	// maxBuckets limits the buckets that are computed together, or marked in one transaction.
 	maxBuckets = 4096
 	// maxGroups is the approximate limit of the rows of several buckets computed together.
 	maxGroups = 50000
@@ -318,7 +318,7 @@ func (w *worker) recompute(ctx context.Context, l *level) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	// The buckets are up to date only at this point, and those computed from them become stale.
+	// Only now are the buckets up to date. Buckets that are computed from them become stale.
 	err = w.publish(ctx, l, r.Period, rows, func(tx *transaction) error {
 		if _, err := w.exec(ctx, tx, "DELETE FROM rowmill_stale WHERE rollup_name = ? AND bucket >= ? AND bucket < ?", l.Name, r.From, r.To); err != nil {
 			return err

@@ -152,7 +152,7 @@ func levelRow(table, level string) string {
 	return fmt.Sprintf("WHERE table_name = %s AND name = %s", quoteText(table), quoteText(level))
 }
 
-// periods returns the tables of the periods, if those are tables of their own.
+// periods returns the tables of the periods; none if periods are no tables of their own.
 func (s creator) periods(ctx context.Context) ([]string, error) {
 	if !s.schema.View {
 		return nil, nil

@@ -109,7 +109,7 @@ func (s *Set) Unseal(ctx context.Context, x state.Exec, from int64) error {
 	return nil
 }
 
-// markTree marks the buckets of a level, and of those computed from it, that overlap a range.
+// markTree marks the buckets that overlap a range, of a level and of the levels computed from it.
 func (w *worker) markTree(ctx context.Context, tx *transaction, l *level, p rolling.Period) error {
 	if _, err := w.markLevel(ctx, tx, l, p); err != nil {
 		return err

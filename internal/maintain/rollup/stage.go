@@ -315,7 +315,7 @@ type pace struct {
 }
 
 const (
-	// pieceTime is half that of a transaction, as the next statement may be slower.
+	// pieceTime is half the time of a transaction, because the next statement may be slower.
 	pieceTime = goalTime / 2
 	// Rows per statement: at first, the minimum, and the maximum for statements
 	// that compute and for those that only count.

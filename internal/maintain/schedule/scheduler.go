@@ -98,7 +98,7 @@ type laneState struct {
 	failed int       // failed attempts since the last success
 	err    error     // of the last attempt
 	since  time.Time // the earliest time of the next attempt after a failure
-	// asked are the requests that wait for the next pass, serving those of the present pass.
+	// asked are the requests that wait for the next pass; serving are served by the present pass.
 	asked, serving []Work
 }
 
