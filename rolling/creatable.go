@@ -18,9 +18,8 @@ type Creatable struct {
 	Sealed int64
 }
 
-// For returns the grid's period around pos, shortened so that it overlaps no existing partition.
-// The partitions must be in order, and none may contain pos. The error says why the period may not
-// be created.
+// For returns the grid's period around pos, shortened to overlap no partition. The partitions must
+// be in order, and none may contain pos. The error says why the period may not be created.
 func (c *Creatable) For(have []Partition, pos int64) (Partition, error) {
 	at := c.Grid.Format(pos)
 	p, err := c.Grid.At(pos)

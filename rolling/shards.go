@@ -12,9 +12,8 @@ import (
 // Shards says on which servers the rows of a table are. The zero value is a table on one server.
 type Shards struct {
 	// By is the integer column whose hash decides which node stores a row. Each unique key contains
-	// it. If Every is set, By is the column by which the table rolls. Then the axis is cut into slices
-	// of length Every, each of whole periods, and the server's hash of a slice's number decides its
-	// node.
+	// it. If Every is set, By is the column by which the table rolls, and the hash is that of the
+	// number of the row's slice. A slice has the length Every, and consists of whole periods.
 	By    string
 	Every Grid
 	// Nodes are the servers in the order that the hash counts them.

@@ -22,9 +22,8 @@ import (
 )
 
 // A Fleet keeps the tables of many declarations for as long as it runs. Tables of one target share
-// a database and a scheduler. All SQLite files share a scheduler, too, because their work is done
-// in this process. A table that can't be kept is reported and tried again, and delays no other
-// table.
+// a database and a scheduler. All SQLite files share a scheduler, which works in this process. A
+// table that can't be kept is reported and tried again, and delays no other table.
 type Fleet struct {
 	// Paths are files and directories (*.toml) of declarations. They are searched for added, changed
 	// and removed files at intervals of Every. Without paths, only the tables of Keep are kept.

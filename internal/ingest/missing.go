@@ -30,9 +30,8 @@ type finding struct {
 // wanted returns the minimum number of rows of an extent in the table.
 func wanted(e state.Extent) int64 { return max(e.Rows, 1) }
 
-// look counts the table's rows in each extent, newest first, and stops at the number that was
-// inserted. Rows in periods that were or are being dropped are not missing, because retention
-// removes whole periods.
+// look counts the table's rows in each extent, newest first, each up to the number inserted. Rows
+// in periods that were or are being dropped are not missing: retention removes whole periods.
 func (l *fileLoad) look(ctx context.Context, all []state.Extent) (finding, error) {
 	f := finding{found: slices.Clone(all)}
 	p, err := l.present(ctx)

@@ -329,8 +329,8 @@ func (l *serverLoad) anew(ctx context.Context, why string) error {
 	return nil
 }
 
-// record records chunks that are about to be sent. instead, unless nil, is the chunk that was
-// divided into them, and leaves the plan. So do the loaded chunks before the first one that isn't
+// record records chunks that are about to be sent. instead, unless nil, is the chunk from which
+// they were made. It leaves the plan, and so do loaded chunks before the first one that isn't
 // loaded.
 func (l *serverLoad) record(ctx context.Context, group []*chunk, instead *chunk) error {
 	l.mu.Lock()

@@ -22,9 +22,8 @@ import (
 	"github.com/rowmill/rowmill/internal/value"
 )
 
-// findSource finds the recorded source of the file, given the file's head. That is the newest
-// source with the same name and head, or else a source with another name whose bytes the file
-// contains.
+// findSource finds the recorded source of the file, given its head: the newest source with the same
+// name and head, or else a source of another name whose bytes the file contains.
 func (l *fileLoad) findSource(ctx context.Context, head []byte) error {
 	s := l.Source
 	var all []state.Source
@@ -87,9 +86,8 @@ func (l *fileLoad) cutsOf(ctx context.Context, s *state.Source) ([]state.Cut, er
 	return lane.Retried(ctx, l.Load, func() ([]state.Cut, error) { return l.State.Cuts(ctx, s.Table, s.Key) })
 }
 
-// agrees reports whether the file has the bytes of a source: of its loaded part and of the recorded
-// cuts after that. The cuts are read first, because a load that ends replaces them by the loaded
-// part.
+// agrees reports whether the file has a source's bytes: its loaded part and the recorded cuts after
+// it. It reads the cuts first, because a load that ends replaces them by the loaded part.
 func (l *fileLoad) agrees(ctx context.Context, s *state.Source) (bool, error) {
 	var parts, cuts []state.Cut
 	if !s.Finished {

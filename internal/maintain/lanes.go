@@ -150,10 +150,9 @@ type Passed struct {
 	Jobs  []state.Job // the next task of each lane
 }
 
-// Pass executes the due tasks of a lane in order, or only those of the kinds in only, unless that
-// is nil. It ends early at the time until, unless that is zero, so that other tables get their
-// turn. A failure is reported and logged, and the other tasks continue; the errors are returned
-// together.
+// Pass executes the due tasks of a lane in order; if only isn't nil, those of its kinds. Unless
+// until is zero, it ends at that time, so that other tables get their turn. After a failure, which
+// is reported and logged, the other tasks continue. All errors are returned together.
 func (t *Table) Pass(ctx context.Context, lane Lane, only []Kind, until time.Time) (Passed, error) {
 	now, err := t.runner().begin(ctx, lane)
 	if now == nil {
@@ -496,10 +495,9 @@ func (t creator) create(ctx context.Context, task Task, v View) (string, error) 
 	return task.Label(), t.guard().triggers(ctx)
 }
 
-// EndChanges prepares to end the period changes of a table that its owner has dropped, because
-// nothing is left for them to change. It returns the changes with their entries for the log. It
-// drops tables that are mere copies. Tables that may hold the only copy of rows stay, and the log
-// names them.
+// EndChanges prepares to end the period changes of a table that its owner has dropped, and returns
+// them with their entries for the log. It drops tables that are mere copies. Tables that may hold
+// the only copy of rows stay, and the log names them.
 func (t *Table) EndChanges(ctx context.Context) (ended []state.Change, said []string, err error) {
 	changes, err := t.State.Changes(ctx, t.Table.Name)
 	if err != nil {

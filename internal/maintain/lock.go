@@ -24,7 +24,7 @@ const (
 	// Beat is the interval of a leader's heartbeats. After three without one, it counts as gone.
 	Beat = 5 * time.Second
 	// FirstRetry is the pause after a lock was not granted: statements that queue behind the request
-	// must pass first. The pause grows up to LockPause, because each attempt delays inserts by up to a
+	// must pass first. It grows up to LockPause, because each attempt delays inserts by up to a
 	// second.
 	FirstRetry = 500 * time.Millisecond
 	LockPause  = 10 * time.Second

@@ -97,8 +97,7 @@ func (v View) Record(p rolling.Partition) *state.Period {
 const maxFan = 12
 
 // Plan returns the tasks of a table that are due and those that become due next, in the order of
-// execution. It decides by positions and records alone. A task verifies its conditions when it
-// runs.
+// execution. It decides by positions and records alone; each task verifies its own conditions.
 func Plan(d *rolling.Declaration, v View) ([]Task, error) {
 	create, err := PlanCreate(d, v)
 	if err != nil {

@@ -195,9 +195,8 @@ type givenUp struct{ error }
 
 func (e givenUp) Unwrap() error { return e.error }
 
-// unfinished is the error of a publication that will be completed later. It removes the error
-// classes on which the load would insert the rows instead, because the rows would then be there
-// twice.
+// unfinished is the error of a publication that will be completed later. It removes error classes
+// that would make the load insert the rows, because the rows would then be there twice.
 func (t publisher) unfinished(ctx context.Context, err error) error {
 	var given givenUp
 	switch {

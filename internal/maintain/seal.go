@@ -124,9 +124,8 @@ func (t *Table) RefreshRange(ctx context.Context, from, to int64) (int, error) {
 	return t.Rollups.RefreshRange(ctx, from, to, t.sealer().present)
 }
 
-// present returns the periods whose rows are complete. It excludes periods that a change in
-// progress affects, and periods that cover dropped ones, which occur on servers without lower
-// bounds.
+// present returns the periods whose rows are complete. It excludes periods that a change affects,
+// and periods that cover dropped ones, which occur on servers without lower bounds.
 func (t sealer) present(ctx context.Context) ([]rolling.Period, error) {
 	v, err := t.View(ctx)
 	if err != nil {

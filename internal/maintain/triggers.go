@@ -139,9 +139,8 @@ func (t guard) sealedTo(ctx context.Context, x state.Exec, sealed rolling.Partit
 	return t.State.SealedTo(ctx, x, t.Table.Name, to)
 }
 
-// missedTriggers creates missing triggers of periods, because a process may have been killed right
-// after it created a period. Once after a change of declaration, it creates all triggers of
-// periods.
+// missedTriggers creates missing triggers of periods: a process may have been killed right after it
+// created a period. After each change of declaration, it once creates all triggers of periods.
 func (t guard) missedTriggers(ctx context.Context) error {
 	missed, err := t.triggersMissed(ctx)
 	if err != nil || !missed {

@@ -6,9 +6,8 @@ import (
 	"github.com/rowmill/rowmill/internal/maintain"
 )
 
-// Limits of a history: half an hour at one look every 10 seconds. A look within minGap of the
-// previous one is not kept, so that an open page, which looks more often, doesn't shorten the half
-// hour.
+// Limits of a history: half an hour at one look every 10 seconds. Looks within minGap of the
+// previous one, which an open page causes, are not kept, so that they don't shorten the half hour.
 const (
 	keepSamples = 180
 	minGap      = 5 * time.Second

@@ -1,8 +1,8 @@
 // Package monitor shows the status of a rolling table over HTTP: /metrics for Prometheus, /healthz,
-// /livez, /status.json and a page at /. A function of the caller reads the status on request, at
-// most once every few seconds. The package changes nothing, and its page loads nothing from other
-// servers. Everyone who can reach the address sees names of tables and statements of blocking
-// transactions, but no passwords.
+// /livez, /status.json and a page at /. A function reads the status on request, at most once every
+// few seconds. The package changes nothing, and its page loads nothing from other servers. Whoever
+// reaches the address sees names of tables and statements of blocking transactions, but no
+// passwords.
 //
 //	m := monitor.New(monitor.Options{Table: "readings", Look: look, Leads: leads})
 //	go m.Run(ctx)

@@ -58,9 +58,8 @@ func (l *lines) Row(values [][]byte) error {
 	return l.flush()
 }
 
-// appendCSV quotes values that a reader would misread: one with a comma, a quote or a line break;
-// the empty text and \N, which readers take for NULL; and, for readers that trim, one with white
-// space at an end.
+// appendCSV quotes a value with a comma, a quote or a line break; the empty text and \N, which
+// readers take for NULL; and, because some readers trim it, one with white space at an end.
 func appendCSV(dst, value []byte) []byte {
 	if value == nil {
 		return dst

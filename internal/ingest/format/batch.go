@@ -35,9 +35,8 @@ type span struct {
 	at, end int // its rows in the batch's data
 }
 
-// Join makes one batch of several that follow each other in a spool and have one target. They are
-// committed together, but each gets its own line of the ledger. So the next load may join them in
-// other groups.
+// Join makes one batch of several that follow each other in a spool and have one target. Each still
+// gets its own line of the ledger, so that the next load may join them in other groups.
 func Join(all []*Batch) *Batch {
 	if len(all) == 1 {
 		return all[0]

@@ -288,9 +288,8 @@ var errBrokenOff = errors.New("the stream was broken off")
 // readWait limits the wait for a read that can't be interrupted. What it returns later is lost.
 const readWait = time.Second
 
-// breakOff stops the reader and takes all bytes that it has read. Next then returns these bytes,
-// except an incomplete record. After them it returns errBrokenOff, or io.EOF if the whole stream
-// was read.
+// breakOff stops the reader and takes all bytes that it has read. Next returns these, except an
+// incomplete record, and then errBrokenOff, or io.EOF if the whole stream was read.
 func (c *Cutter) breakOff(stop context.CancelFunc) {
 	stop()
 	late := time.After(readWait)

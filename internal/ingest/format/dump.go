@@ -36,9 +36,8 @@ type DumpTable struct {
 	encoding string
 }
 
-// A DumpReader reads a dump of SQL and returns the rows of one table as TSV with a header. The same
-// dump always gives the same text, because the bytes and lines of the text identify batches and bad
-// rows.
+// A DumpReader reads a dump of SQL and returns the rows of one table as TSV with a header. A dump
+// always gives the same text, whose bytes and lines identify batches and bad rows.
 type DumpReader struct {
 	*DumpTable
 	source *ended // what r reads

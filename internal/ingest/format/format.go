@@ -80,9 +80,8 @@ type Format struct {
 	SkipLines int `json:"-"`
 	// Encoding is the encoding of the text, as Encoding returns it. A byte order mark needs none.
 	Encoding string `json:"-"`
-	// Columns are the columns of the fields, in order; Skipped stands for a field that isn't loaded.
-	// If nil, the header has the columns or, without a header, they are all writable columns of the
-	// table.
+	// Columns are the columns of the fields, in order, or Skipped. If nil, the header names them;
+	// without a header, they are all writable columns of the table.
 	Columns []string `json:"-"`
 	// Dumps are the kinds of dumps that can be read; dump is the kind of the source.
 	Dumps []engine.Dump `json:"-"`
@@ -293,9 +292,8 @@ func escaped(p []byte) bool {
 	return n%2 == 1
 }
 
-// quotedEnd is End for a CSV record with quotes. line is the end of the record's first line, 0 if
-// unknown. Text after a closing quote means a stray quote: the record then ends with its first
-// line.
+// quotedEnd is End for a CSV record with quotes. line is the end of its first line, 0 if unknown.
+// Text after a closing quote means a stray quote: the record ends with its first line.
 func (f *Format) quotedEnd(p []byte, line int, final bool) (int, error) {
 	q := p[:min(len(p), maxQuoted)]
 	delimiter := f.Separator()

@@ -125,8 +125,8 @@ func pageHeader(f io.ReaderAt, at, end int64, buf *[]byte) ([]byte, error) {
 }
 
 // thriftEnd returns the end of the structure at the beginning of p, in Thrift's compact protocol.
-// It returns io.ErrUnexpectedEOF if p ends before the structure, or before a part that it
-// announces.
+// If p ends before the structure, or before a part that it announces, it returns
+// io.ErrUnexpectedEOF.
 func thriftEnd(p []byte) (int, error) {
 	t := thriftReader{p: p}
 	err := t.structure(0)

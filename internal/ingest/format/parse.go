@@ -54,8 +54,7 @@ type Parser struct {
 	seen   []bool  // the columns present in the object
 
 	// absent is a bitmap of the columns that get their default in the current row; empty means none.
-	// rowShapes has the shape of each row, if rows are objects; shapes has all shapes so far, by
-	// bitmap.
+	// rowShapes has the shape of each row of an object, and shapes has all shapes so far, by bitmap.
 	absent    []byte
 	rowShapes []*shape
 	shapes    map[string]*shape
@@ -350,9 +349,9 @@ func kept[T any](all []T, indexes []int) []T {
 	return all[:len(indexes)]
 }
 
-// A shape is the list of columns into which a row of an object is inserted. It leaves out the
-// columns whose key the object lacks, so that they get their default. Shapes are reused, because
-// loaders cache prepared data for each engine.Table.
+// A shape is the columns into which an object's row is inserted: those for which the object has a
+// key. The others get their default. Shapes are reused, because loaders cache data for each
+// engine.Table.
 type shape struct {
 	Table   *engine.Table
 	Plain   *engine.Table // the same table, but duplicates are errors

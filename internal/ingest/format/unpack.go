@@ -139,9 +139,8 @@ func packedName(name string) string {
 	return ""
 }
 
-// notPacked returns an error for a source whose name implies compression and whose content is
-// neither compressed nor text. begun means that the content is the beginning of a format's magic
-// bytes.
+// notPacked returns an error for a source whose name implies compression, but whose content is
+// neither compressed nor text. begun means that the content is the beginning of some magic bytes.
 func notPacked(in *bufio.Reader, named string, begun bool) error {
 	head, _ := in.Peek(1)
 	switch {

@@ -49,8 +49,7 @@ const (
 	fewRows = 20000
 	// mergeShare limits how many existing rows a period may have for each new row that is merged with
 	// them. A merge takes the time of 2*new + old rows on the sorted path. Inserts took a fifth of
-	// that time while the period's indexes were in memory, and seven times as long otherwise
-	// (docs/loading.md).
+	// that with the period's indexes in memory, and seven times as long otherwise (docs/loading.md).
 	mergeShare = 10
 )
 

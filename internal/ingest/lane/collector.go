@@ -50,9 +50,8 @@ type publication struct {
 	index int
 }
 
-// Collect begins to collect while a file of size bytes is read. published are the publications that
-// are already recorded, and batches are recorded up to base. Collect returns nil if all rows are
-// sent.
+// Collect begins to collect while a file of size bytes is read. published are the publications
+// already recorded, and batches are recorded up to base. It returns nil if all rows are sent.
 func (l *Load) Collect(ctx context.Context, t *format.Target, published []*state.Publication, base, size int64) (*Collector, error) {
 	if l.Opt.Dry {
 		return nil, nil

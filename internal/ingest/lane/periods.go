@@ -91,9 +91,9 @@ func (t *periods) passesOn() bool { return !t.db.Capabilities().Gaps }
 // retention has dropped a period since the periods were read. The next attempt rejects these rows.
 var errDropped = engine.Classed(engine.ErrLockTimeout, errors.New("retention has dropped a period to which rows were sent"))
 
-// before reads, shortly before the commit, what the record of the inserted rows needs; see
-// state.Before. From then on no period can be dropped. If rows are no longer in their periods, the
-// error is errDropped.
+// before reads, shortly before the commit, what the record of inserted rows needs; see
+// state.Before. From then on no period can be dropped. If rows have lost their period, it returns
+// errDropped.
 func (t *periods) before(ctx context.Context, loader engine.Loader, source *state.Source, ranges []state.Extent) (rolled bool, err error) {
 	if !t.passesOn() {
 		rolled, _, err = state.Before(ctx, loader, source, nil)

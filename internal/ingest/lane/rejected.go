@@ -186,9 +186,8 @@ func replaceFile(path string, content []byte) error {
 // errBadFull is returned for rows that are not kept, because the file has its largest size.
 var errBadFull = errors.New("the file of bad rows is full")
 
-// add writes the rejected rows of a batch in the order of the source, and returns once they are on
-// disk. The byte range of the source, from and to, identifies the batch: add replaces the lines of
-// an earlier attempt.
+// add writes a batch's rejected rows in the order of the source, and returns once they are on disk.
+// The byte range from, to identifies the batch: add replaces the lines of an earlier attempt.
 func (b *badFile) add(source, load string, from, to int64, rows []format.Rejected) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

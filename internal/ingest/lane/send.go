@@ -75,9 +75,9 @@ var errDone = errors.New("the batch is in the ledger")
 // errOverlap reports that some of the batches that were merged are in the ledger.
 var errOverlap = errors.New("some of the merged batches are in the ledger")
 
-// send commits a batch with its line of the ledger, and returns that line. With Dry it only checks
-// the batch. If the batch was joined of several and some of them are committed, send sends them one
-// by one.
+// send commits a batch with its line of the ledger, and returns that line; with Dry it only checks
+// the batch. If the batch was joined and some of its parts are committed, it sends the parts one by
+// one.
 func (s *sender) send(ctx context.Context, b *Batch) (state.Batch, error) {
 	out, err := s.sendOnce(ctx, b)
 	if !errors.Is(err, errOverlap) {

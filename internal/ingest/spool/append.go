@@ -15,9 +15,8 @@ import (
 // Append adds a record and returns when it is on disk. If the budget or the disk has no room for
 // it, Append waits until Release frees some or ctx ends.
 //
-// A failed write leaves the spool as it was. After a failed sync, the system may have discarded
-// data: nothing more can be appended until the spool is opened again. The record is then there or
-// not.
+// A failed write leaves the spool as it was. After a failed sync, the record may be there or not,
+// and nothing more can be appended until the spool is opened again.
 func (s *Spool) Append(ctx context.Context, data []byte) (Record, error) {
 	all, err := s.AppendAll(ctx, [][]byte{data})
 	if err != nil {

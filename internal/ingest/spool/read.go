@@ -13,9 +13,9 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// Next returns the records in order, from SeekTo's offset or from the first record that isn't
-// released. It waits for Append, and returns io.EOF after the last record. Damaged records are set
-// aside (see Bad).
+// Next returns the records in order, from SeekTo's offset or the first record that isn't released.
+// It waits for Append, and returns io.EOF after the last one. It sets damaged records aside (see
+// Bad).
 func (s *Spool) Next(ctx context.Context) (Record, error) {
 	s.reading.Lock()
 	defer s.reading.Unlock()

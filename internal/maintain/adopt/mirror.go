@@ -106,9 +106,8 @@ func (m *mirror) intoPeriod(c *copier.Copy, p rolling.Partition, where string) s
 }
 
 // leave makes replay discard the log entries of rows that the copy will reach later: rows with keys
-// after one key, up to another, that satisfy the condition where. The copy will read their state of
-// that time. If a row no longer satisfies the condition then, it has a further entry, which is
-// applied.
+// after one key, up to another, that satisfy where. The copy reads their state of that time. A row
+// that no longer satisfies where by then has a further entry, which is applied.
 func (m *mirror) leave(after, until []string, where string) error {
 	text, args, err := m.between(after, until)
 	m.coming = engine.Predicate{Text: and(text, where, m.past.Text), Args: append(args, m.past.Args...)}

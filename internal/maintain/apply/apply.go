@@ -47,8 +47,7 @@ type Plan struct {
 	// before the steps.
 	Adopt bool
 	// Before, unless nil, becomes adopt.Options.Before: it resets the records of a former table of
-	// that name. from is the start of the first period. BeforeSQL has the statements of Before about
-	// roll-ups.
+	// that name. from is the start of the first period. BeforeSQL has its statements about roll-ups.
 	Before    func(ctx context.Context, from int64) error
 	BeforeSQL []string
 }

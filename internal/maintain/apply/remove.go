@@ -131,9 +131,8 @@ func (t planner) recordedLevels(ctx context.Context) ([]string, error) {
 
 type addStep func(what string, statements []string, run func(context.Context) error)
 
-// planTriggersGone adds steps that drop the existing triggers. With all, it adds drops of all
-// triggers and their functions without looking, because a table that was dropped by hand leaves the
-// functions.
+// planTriggersGone adds steps that drop the existing triggers. With all, it drops all of them and
+// their functions without looking, because a table that was dropped by hand leaves the functions.
 func (t planner) planTriggersGone(ctx context.Context, all bool, add addStep) error {
 	gone := func(what string, c engine.TriggerChange, drops []string) {
 		if all {

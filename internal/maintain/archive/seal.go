@@ -18,8 +18,7 @@ import (
 )
 
 // A file is sealed: the last metadata entry of its footer, keySeal, is the SHA-256 of the whole
-// file, computed with zeros in place of the seal's digits. So all bytes are checked before any is
-// decoded.
+// file, with zeros in place of the seal's digits. So all bytes are checked before any is decoded.
 
 const (
 	magic    = "PAR1"

@@ -19,10 +19,9 @@ func asideName(path string) string {
 }
 
 // Supersede removes or renames the older files within the period of a new file, so that a reader of
-// all files counts no row twice. It removes a file with the same rows. If the period was merged
-// from others, it removes their files if together they contain exactly the rows of the new file.
-// Any other file is renamed to .old, and its new path returned. The new file must have been read
-// back.
+// all files counts no row twice. It removes a file with the same rows, and the files of merged
+// periods if together they have exactly the rows of the new file. It renames any other file to .old
+// and returns its new path. The new file must have been read back.
 func Supersede(dir string, whole Info) (kept []string, err error) {
 	parts, err := List(dir, whole.Table)
 	if err != nil {

@@ -216,9 +216,8 @@ func joined(ranges []rolling.Period) []rolling.Period {
 	return out
 }
 
-// markStale marks those computed, unsealed buckets of all levels that overlap a range of raw rows.
-// In a long range it marks only the first buckets that have rows, and returns the rest of the
-// range.
+// markStale marks the computed, unsealed buckets of all levels that overlap a range of raw rows. In
+// a long range it marks the first buckets that have rows, and returns the rest of the range.
 func (w *worker) markStale(ctx context.Context, tx *transaction, p rolling.Period) (marked int, rest rolling.Period, err error) {
 	cut, first := p.To, p.To
 	for _, l := range w.levels {

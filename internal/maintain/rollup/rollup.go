@@ -57,9 +57,8 @@ type Set struct {
 	// table's partitions delays the statements, so that neither its lock nor the inserts queued behind
 	// the lock wait for them.
 	Reading func() (end func())
-	// Lost, unless nil, is called with a period after its raw rows were read. If somebody has removed
-	// some of the rows, it calls Lose. The buckets computed from the remaining rows are then
-	// discarded.
+	// Lost, unless nil, is called with a period after its raw rows were read. If some of them were
+	// removed, it calls Lose, and the buckets computed from the others are discarded.
 	Lost func(ctx context.Context, p rolling.Period) error
 }
 

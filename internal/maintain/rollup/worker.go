@@ -12,9 +12,8 @@ import (
 	"github.com/rowmill/rowmill/internal/state"
 )
 
-// A worker has exclusive control of a table's roll-ups, across all processes. Only workers consume
-// notes and mark buckets. So a worker may compute outside of transactions, for which others would
-// have to wait.
+// A worker has exclusive control of a table's roll-ups, across all processes. Because only workers
+// consume notes and mark buckets, it can compute outside of transactions, so that nobody waits.
 type worker struct {
 	*Set
 	conn *sql.Conn

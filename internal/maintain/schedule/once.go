@@ -101,10 +101,9 @@ func leftError(table string, left []string) error {
 	return engine.Hinted(fmt.Errorf("%s: due, but blocked now: %s", table, strings.Join(left, "; ")), "rowmill status FILE, which shows the reason")
 }
 
-// left lists the due tasks that are not done, and returns the next task of each lane. It omits
-// three kinds: the refresh of roll-ups, which is always due; tasks that the owner has put off or
-// paused; and tasks that were not yet possible, e.g. the seal of a period whose last bucket is not
-// over.
+// left lists the due tasks that are not done, and returns the next task of each lane. It omits the
+// refresh of roll-ups, which is always due; tasks that the owner has put off or paused; and tasks
+// that were not possible yet, e.g. the seal of a period whose last bucket isn't over.
 func (d single) left(ctx context.Context) (out []string, jobs []state.Job, err error) {
 	t := d.LastFollowed()
 	v, tasks, err := t.Plan(ctx)

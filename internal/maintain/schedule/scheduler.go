@@ -608,9 +608,9 @@ func (s *Scheduler) beats(ctx context.Context) {
 	}
 }
 
-// beat writes the heartbeat of the tables of a database, and takes requests. A SQLite file needs no
-// heartbeat, because its lock names the leader. While the file's stamp stays the same, the file has
-// no new requests.
+// beat writes the heartbeat of a database's tables, and takes requests. A SQLite file needs no
+// heartbeat, because its lock names the leader, and has no new requests while its stamp is the
+// same.
 func (s *Scheduler) beat(ctx context.Context, db engine.Keeper, led []*job, stamps map[engine.Keeper]string) error {
 	if f, ok := db.(engine.LocalFile); ok {
 		stamp := f.Stamp()
