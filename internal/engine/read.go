@@ -447,7 +447,7 @@ type AggregateCall struct {
 }
 
 // A Recipe says how an aggregate is computed from pieces' values. Its texts are SQL with $1, $2
-// ....
+// and so on.
 type Recipe struct {
 	// Parts are what each piece computes per group. $1 is the aggregate's first argument.
 	Parts []string
