@@ -14,8 +14,9 @@ type Housekeeper interface {
 	DropDatabase(ctx context.Context, name string) error
 	// Household reads what the server keeps for the tables of this database.
 	Household(ctx context.Context) (Household, error)
-	// HoldTables returns the statements by which a session opens tables for itself: a second session
-	// needs the same memory again. The tables stay open as long as the session.
+	// HoldTables returns the statements by which a session opens tables. Sessions don't share what
+	// they open: with each session, the server needs the same memory again. The tables stay open as
+	// long as the session.
 	HoldTables(tables []string) []string
 }
 

@@ -43,8 +43,8 @@ type SessionWords struct {
 	// nil. Text ends with the first error of head or row.
 	Text     func(ctx context.Context, conn any, query string, head func([]ResultColumn) error, row func(values [][]byte) error) (TextEnd, error)
 	Describe func(ctx context.Context, conn any, query string) ([]ResultColumn, error)
-	// SetAll, unless nil, returns the statements that set the State st in a session that has the State
-	// from, as far as it is known.
+	// SetAll returns the statements that give a session the settings st. from are the settings that
+	// the session is known to have. If SetAll is nil, Set is called for each setting.
 	SetAll func(st, from State) ([]string, error)
 	// Fixed are settings that a session keeps from its beginning to its end.
 	Fixed []string

@@ -370,8 +370,9 @@ func (e *Env) settle(ctx context.Context, db *target.DB, tables []*engine.Table)
 	return warnings, err
 }
 
-// takeOver continues with the tables of a recorded run. The tables hold at most as many rows as
-// most says; 0 is unknown. Progress shows of after the number of rows read.
+// takeOver continues with the tables of a recorded run. most is the maximum number of rows of the
+// load, 0 if unlimited. of is text that the progress shows after the number of rows read: "" or
+// " of about 5,000 rows".
 func (r *insertRun) takeOver(ctx context.Context, was *result.Record, most int64, of string) (got workload.Resumed, err error) {
 	o := r.trial.Spec.insertOptions(r.trial.layout())
 	o.PeriodRows = was.Run.PeriodRows

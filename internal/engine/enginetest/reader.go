@@ -467,9 +467,9 @@ func (s readers) states(t *testing.T) {
 	}
 }
 
-// snapshotLocks checks the sessions of a snapshot beside a statement that waits to empty or alter a
-// table: the statement doesn't stop them, they have all rows of the table, and they wait for such a
-// statement that came before them.
+// snapshotLocks checks that TRUNCATE TABLE waits for the end of a snapshot of the table, and that
+// the sessions of this snapshot still read all rows meanwhile. A second snapshot, requested while
+// the statement waits, waits for the statement and sees none of the rows.
 func (s readers) snapshotLocks(t *testing.T) {
 	db := s.open(t)
 	if db.Capabilities().Embedded {

@@ -39,8 +39,9 @@ type Collector struct {
 	asked    bool   // whether the account may publish
 	refused  string // why not
 
-	// written counts the rows written for each publication, by the start of its period. sentIn has the
-	// extents of the publications' rows that are in the table. Load.mu protects both.
+	// written counts the rows written so far for each publication, by the start of its period.
+	// sentIn has the extents of the completed publications, whose rows are in the table. Load.mu
+	// protects both.
 	written map[int64]int64
 	sentIn  []state.Extent
 }

@@ -254,8 +254,8 @@ func (t planner) planReleased(ctx context.Context, a *Plan, undone bool, add add
 	return nil
 }
 
-// planRecordsGone adds the step that removes the records of the table, or rowmill's own tables if
-// no other table is kept.
+// planRecordsGone adds the step that removes what rowmill has recorded of the table. If no other
+// table of the database has an applied declaration, the step drops rowmill's own tables instead.
 func (t planner) planRecordsGone(ctx context.Context, add addStep) error {
 	missing, _, err := t.State.Missing(ctx)
 	if err != nil || slices.Contains(missing, "rowmill_tables") {
