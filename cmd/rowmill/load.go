@@ -97,7 +97,7 @@ func (a loads) loadCommand() *cobra.Command {
 			flags.BoolVar(&f.AcceptMissing, "accept-missing", false, "accept that loaded rows of a file are missing in the table now (default false)")
 		}},
 		{"How fast", func(flags *pflag.FlagSet) {
-			cli.ChoiceVar(flags, (*string)(&f.Lane), "lane", string(lane.Auto), lane.Lanes, "how rows of files are written: `LANE` live (inserted), publish (an empty period is filled at once), merge (also past periods with rows are rewritten), or auto (chosen for each period)")
+			cli.ChoiceVar(flags, (*string)(&f.Lane), "lane", string(lane.Auto), lane.Lanes, "how rows of files are written: `LANE` live (rows are inserted), publish (an empty period is filled at once), merge (as publish, and a past period with rows is rewritten, with the rows of the file added), or auto (chosen for each period)")
 			cli.SizeVar(flags, &f.Memory, "memory", "256MiB", 16<<20, "`SIZE` of the memory for rows to publish; more rows are kept in .rowmill in the working directory")
 			cli.IntWithin(flags, &f.Parallel, "parallel", 0, 0, 64, "periods published at a time; SQLite takes one (the number of processors)")
 			cli.IntWithin(flags, &f.files, "files", ingest.DefaultFiles, 1, 64, "sources read at a time; they share the --writers; SQLite takes one")

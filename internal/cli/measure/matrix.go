@@ -55,7 +55,7 @@ func (a benchmarks) benchMatrixCommand() *cobra.Command {
 			"so that a change of the machine's speed does not affect only one choice.\n\n" +
 			"Each cell is a run of `rowmill bench insert`, on its own private server or in a table\n" +
 			"that is dropped afterwards; a permanent server is given time to write its dirty pages\n" +
-			"first. Levels that the engine does not support are omitted and listed; a run that\n" +
+			"first. Values that the engine does not support are omitted and listed; a run that\n" +
 			"fails is recorded as failed, and the others continue.\n\n" +
 			"Ctrl-C reports what was measured; --resume RUN.jsonl continues, also after kill -9.\n" +
 			"--baseline OLD.jsonl compares each cell with the same cell of an older matrix.\n\n" +

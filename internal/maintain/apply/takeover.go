@@ -17,8 +17,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// planTakeover checks that rowmill run can keep the existing partitions. An overlong partition is an
-// error or, if the table was applied before, a note.
+// planTakeover checks that rowmill run can keep the existing partitions. An overlong partition is
+// an error or, if the table was applied before, a note.
 func (t planner) planTakeover(ctx context.Context, a *Plan, applied *rolling.Declaration) error {
 	v := maintain.View{MaxPeriods: t.DB.Capabilities().MaxPeriods, Gaps: t.DB.Capabilities().Gaps}
 	var err error
