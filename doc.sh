@@ -1,1 +1,0 @@
-S=/tmp/hr/.rowmill;  for T in "mariadb://root@localhost/rowmill?socket=$S/named-mma/s" "mysql://root@localhost/rowmill?socket=$S/named-mmy/s" "postgres://root@localhost/rowmill?host=$S/named-mpo"; do time /tmp/rmi doctor --target "$T" $*; echo "-> $?"; done
