@@ -205,7 +205,7 @@ func (g *grouped) renderPart(whole *parse.Expr, in nameUse, part bool) (string, 
 			return false, refuse(noParts, "a subquery over groups")
 		case g.isAggregate(e):
 			a := g.aggregateOf(e)
-			if within && (a.recipe.Alone || a.recipe.Cut && (g.storesGroups() || g.traits.EvenAverages && parse.Any(whole, g.takesIntegers))) {
+			if within && (a.recipe.Alone || a.recipe.Cut && (g.storesGroups() || g.traits.EvenAverages && g.takesIntegers(whole))) {
 				return false, refuse(digitsWithin, g.of(e.Span))
 			}
 			text := g.value(a)
@@ -238,15 +238,21 @@ var ofDecimals = map[string]bool{
 	"ifnull": true, "isnull": true, "least": true, "nullif": true, "round": true, "sign": true, "sqrt": true, "truncate": true,
 }
 
-// takesIntegers reports a bit operation, or a function that may take integers, such as HEX.
-func (g *grouped) takesIntegers(e *parse.Expr) bool {
-	switch e.Kind {
-	case parse.Unary, parse.Binary:
-		return slices.Contains([]string{"&", "|", "^", "~", "<<", ">>", "DIV"}, e.Name)
-	case parse.Call:
-		return !g.isAggregate(e) && !ofDecimals[e.Name]
-	}
-	return false
+// takesIntegers reports a bit operation, or a function that may take integers, such as HEX, outside
+// of the arguments of aggregates.
+func (g *grouped) takesIntegers(whole *parse.Expr) (found bool) {
+	parse.Walk(whole, func(e *parse.Expr) (within bool) {
+		switch e.Kind {
+		case parse.Unary, parse.Binary:
+			found = found || slices.Contains([]string{"&", "|", "^", "~", "<<", ">>", "DIV"}, e.Name)
+		case parse.Call:
+			within := !g.isAggregate(e)
+			found = found || within && !ofDecimals[e.Name]
+			return within
+		}
+		return true
+	})
+	return found
 }
 
 // keyValue returns the SQL text for a key, computed from the columns of the group table. A server
