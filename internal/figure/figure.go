@@ -76,17 +76,21 @@ func digits(f float64) string {
 	case a >= 100:
 		return Rounded(f)
 	case a >= 10:
-		return trimZeros(strconv.FormatFloat(f, 'f', 1, 64))
+		return TrimZeros(strconv.FormatFloat(f, 'f', 1, 64))
 	}
-	return trimZeros(strconv.FormatFloat(f, 'f', 2, 64))
+	return TrimZeros(strconv.FormatFloat(f, 'f', 2, 64))
 }
 
-func trimZeros(s string) string {
+// TrimZeros returns a number without the zeros at the end of its fraction: 1.50 is 1.5, 0.000 is 0.
+func TrimZeros(s string) string {
 	if strings.Contains(s, ".") {
 		s = strings.TrimSuffix(strings.TrimRight(s, "0"), ".")
 	}
 	return s
 }
+
+// Rate formats rows per second.
+func Rate(rowsPerSecond float64) string { return Number(rowsPerSecond) + " rows/s" }
 
 // Short formats a count for axes and sentences: 640k, 1.25M, 3G.
 func Short(f float64) string {
@@ -204,7 +208,7 @@ func Percent(f float64) string {
 	case a == 0 || a >= 10:
 		return fmt.Sprintf("%.0f%%", p)
 	case a >= 0.1:
-		return trimZeros(fmt.Sprintf("%.1f", p)) + "%"
+		return TrimZeros(fmt.Sprintf("%.1f", p)) + "%"
 	}
 	return strconv.FormatFloat(p, 'g', 2, 64) + "%"
 }

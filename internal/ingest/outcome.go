@@ -106,12 +106,6 @@ func (l Outcome) Text() string {
 	return b.String()
 }
 
-// Unusual reports whether there is more to say than the numbers of rows.
-func (l Outcome) Unusual() bool {
-	return l.Error != "" || l.Rejected > 0 || l.BeforeRejected > 0 || l.Missing > 0 || l.Unlooked != "" || l.Gone > 0 || !l.Finished ||
-		l.Lost > 0 || l.Unfinished > 0 || len(l.Damaged) > 0
-}
-
 func (l Outcome) when() string {
 	if l.LoadedAt.IsZero() {
 		return ""

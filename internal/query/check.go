@@ -283,14 +283,6 @@ func (c *compared) compareOrder(at int, values [][]byte) {
 	}
 }
 
-// withoutZeros returns a decimal number without the zeros at the end of its fraction.
-func withoutZeros(number []byte) []byte {
-	if !bytes.ContainsRune(number, '.') {
-		return number
-	}
-	return bytes.TrimSuffix(bytes.TrimRight(number, "0"), []byte("."))
-}
-
 // sortsAlike reports whether two values of a column are equal for ORDER BY, such as 1.5 and 1.50,
 // 0 and 0.000, or 0 and -0.
 func sortsAlike(c engine.ResultColumn, a, b []byte) bool {
@@ -298,7 +290,7 @@ func sortsAlike(c engine.ResultColumn, a, b []byte) bool {
 		return a == nil && b == nil
 	}
 	if c.Class == engine.ClassDecimal {
-		a, b = withoutZeros(a), withoutZeros(b)
+		a, b = []byte(figure.TrimZeros(string(a))), []byte(figure.TrimZeros(string(b)))
 	}
 	if c.Class == engine.ClassFloat && bytes.Equal(bytes.TrimPrefix(a, []byte("-")), bytes.TrimPrefix(b, []byte("-"))) {
 		return bytes.Equal(a, b) || len(bytes.Trim(a, "-0.")) == 0

@@ -21,6 +21,7 @@ const none = figures.None
 var (
 	figure, short, seconds, clock = figures.Number, figures.Short, figures.Seconds, figures.Clock
 	percent, ratio, oneLine       = figures.Percent, figures.Ratio, figures.OneLine
+	rowsRate                      = figures.Rate
 	either, onlyIf                = document.Either, document.If
 )
 
@@ -31,6 +32,3 @@ func micros[N int64 | float64](us N) string { return figures.Micros(us) }
 func bytes[N int64 | float64](n N) string { return figures.Bytes(n) }
 
 func plural[N int | int64](n N, one, many string) string { return figures.Plural(n, one, many) }
-
-// rowsRate formats a rate in rows per second.
-func rowsRate(f float64) string { return figure(f) + " rows/s" }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -101,8 +102,8 @@ func (f *KeepFigures) lines() (out document.Facts) {
 		total += n
 	}
 	line("errors", "%s", count(total))
-	for text, n := range f.Errors {
-		line("", "%dx %s", n, text)
+	for _, text := range slices.Sorted(maps.Keys(f.Errors)) {
+		line("", "%dx %s", f.Errors[text], text)
 	}
 	limit := micros(f.StallMS * 1000)
 	if len(f.Stalls) == 0 {

@@ -246,9 +246,10 @@ func (g *grouped) takesIntegers(whole *parse.Expr) (found bool) {
 		case parse.Unary, parse.Binary:
 			found = found || slices.Contains([]string{"&", "|", "^", "~", "<<", ">>", "DIV"}, e.Name)
 		case parse.Call:
-			within := !g.isAggregate(e)
-			found = found || within && !ofDecimals[e.Name]
-			return within
+			if g.isAggregate(e) {
+				return false
+			}
+			found = found || !ofDecimals[e.Name]
 		}
 		return true
 	})

@@ -45,9 +45,9 @@ func Searches(recs []result.Record) []Search {
 func (c *Search) finding() string {
 	limit := "p99 <= " + figures.Micros(c.P99LimitUS)
 	if c.State == "found" {
-		s := fmt.Sprintf("%s: %s sustained at %s rows with %s (%s); ", c.label, rowsRate(c.RowsPerSecond), figures.Short(float64(c.Rows)), limit, figures.Micros(c.P99US))
+		s := fmt.Sprintf("%s: %s sustained at %s rows with %s (%s); ", c.label, figures.Rate(c.RowsPerSecond), figures.Short(float64(c.Rows)), limit, figures.Micros(c.P99US))
 		if a := c.Above; a != nil {
-			s += fmt.Sprintf("at %s, %s, p99 was %s", figures.Ratio(a.Rate/c.RowsPerSecond), rowsRate(a.Rate), figures.Micros(a.P99US))
+			s += fmt.Sprintf("at %s, %s, p99 was %s", figures.Ratio(a.Rate/c.RowsPerSecond), figures.Rate(a.Rate), figures.Micros(a.P99US))
 			s += document.If(a.Overloaded, " with a backlog of "+figures.Plural(a.Backlog, "operation", "operations"))
 		}
 		return s
@@ -63,11 +63,11 @@ func (c *Search) finding() string {
 	}
 	switch {
 	case c.Low > 0 && c.High > 0:
-		s += fmt.Sprintf("; %s held, %s broke", rowsRate(c.Low), rowsRate(c.High))
+		s += fmt.Sprintf("; %s held, %s broke", figures.Rate(c.Low), figures.Rate(c.High))
 	case c.Low > 0:
-		s += fmt.Sprintf("; %s held, nothing broke yet", rowsRate(c.Low))
+		s += fmt.Sprintf("; %s held, nothing broke yet", figures.Rate(c.Low))
 	case c.High > 0:
-		s += fmt.Sprintf("; %s broke, nothing held", rowsRate(c.High))
+		s += fmt.Sprintf("; %s broke, nothing held", figures.Rate(c.High))
 	}
 	return s
 }
@@ -87,11 +87,11 @@ func Findings(cs []Search) []string {
 	for _, layout := range []string{"plain", "rolling"} {
 		if r := rates[layout]; len(r) > 1 {
 			out = append(out, fmt.Sprintf("%s, %d searches: %s to %s, the highest %s above the lowest", layout, len(r),
-				figures.Number(slices.Min(r)), rowsRate(slices.Max(r)), figures.Percent(slices.Max(r)/slices.Min(r)-1)))
+				figures.Number(slices.Min(r)), figures.Rate(slices.Max(r)), figures.Percent(slices.Max(r)/slices.Min(r)-1)))
 		}
 	}
 	if p, r := rates["plain"], rates["rolling"]; len(p) > 0 && len(r) > 0 {
-		out = append(out, fmt.Sprintf("rolling sustains %s the rate of plain: %s against %s", figures.Ratio(statistics.Median(r)/statistics.Median(p)), rowsRate(statistics.Median(r)), rowsRate(statistics.Median(p))))
+		out = append(out, fmt.Sprintf("rolling sustains %s the rate of plain: %s against %s", figures.Ratio(statistics.Median(r)/statistics.Median(p)), figures.Rate(statistics.Median(r)), figures.Rate(statistics.Median(p))))
 	}
 	return out
 }
@@ -186,11 +186,11 @@ func (c *Search) chart() *document.Chart {
 			l = &broke
 		}
 		l.X, l.Y = append(l.X, t.Rate), append(l.Y, float64(t.P99US))
-		l.Tips = append(l.Tips, fmt.Sprintf("trial %d: %s, p99 %s, %s", t.Number, rowsRate(t.Rate), figures.Micros(t.P99US), t.Verdict))
+		l.Tips = append(l.Tips, fmt.Sprintf("trial %d: %s, p99 %s, %s", t.Number, figures.Rate(t.Rate), figures.Micros(t.P99US), t.Verdict))
 	}
 	var answer []document.Knee
 	if c.State == "found" {
-		answer = []document.Knee{{At: c.RowsPerSecond, Label: "sustained:\n" + rowsRate(c.RowsPerSecond)}}
+		answer = []document.Knee{{At: c.RowsPerSecond, Label: "sustained:\n" + figures.Rate(c.RowsPerSecond)}}
 	}
 	limit := float64(c.P99LimitUS)
 	return &document.Chart{Knees: answer, Title: "Response time, p99, over the offered rate", Note: "both logarithmic; dot: the rate was held, cross: it was not",
@@ -208,5 +208,3 @@ func Cards(searches []Search) (out document.Cards) {
 	}
 	return out
 }
-
-func rowsRate(f float64) string { return figures.Number(f) + " rows/s" }

@@ -13,7 +13,6 @@ import (
 // Prices lays out what machines and volumes cost against the rate that each can promise.
 func Prices(o *sizing.Offers) *document.Document {
 	money := func(v float64) string { return o.Currency + cents(v) }
-	rate := func(v float64) string { return figures.Number(v) + " rows/s" }
 	d := &document.Document{Title: "What " + o.Table + " costs a month", Subtitle: fmt.Sprintf("prices of %s, %s", o.Date, figures.Plural(o.Servers, "server", "servers")), Data: func() any { return o }}
 	on := func(f *sizing.Offer) string { return f.Machine + " with " + f.Storage }
 	switch {
@@ -29,7 +28,7 @@ func Prices(o *sizing.Offers) *document.Document {
 	if share := o.Share(); !math.IsNaN(share) {
 		plain, rolling := &o.All[o.Fastest], &o.All[o.SameRate]
 		d.Say(o.Needed == 0, fmt.Sprintf("rolling is as fast as the plain layout at its best for %s of its price: %s on %s for %s, against %s on %s for %s",
-			figures.Percent(share), rate(rolling.Rate), on(rolling), money(rolling.Month), rate(plain.Rate), on(plain), money(plain.Month)))
+			figures.Percent(share), figures.Rate(rolling.Rate), on(rolling), money(rolling.Month), figures.Rate(plain.Rate), on(plain), money(plain.Month)))
 	}
 	all := &document.Table{Header: []string{"a month", "layout", "machine", "storage", "rows/s", "limited by", "a billion rows", "best"},
 		Note: "rows/s: what can be promised. a billion rows: the price of the time in which so many come at that rate. best: nothing else is both cheaper and faster."}
@@ -51,7 +50,7 @@ func Prices(o *sizing.Offers) *document.Document {
 			best.Add(cells...)
 		}
 		l := lines[f.Layout]
-		l.X, l.Y, l.Tips = append(l.X, f.Month), append(l.Y, f.Rate), append(l.Tips, fmt.Sprintf("%s, %s: %s a month, %s", f.Layout, on(f), money(f.Month), rate(f.Rate)))
+		l.X, l.Y, l.Tips = append(l.X, f.Month), append(l.Y, f.Rate), append(l.Tips, fmt.Sprintf("%s, %s: %s a month, %s", f.Layout, on(f), money(f.Month), figures.Rate(f.Rate)))
 		c.Y.To = max(c.Y.To, 1.05*f.Rate)
 	}
 	for _, layout := range []string{"plain", "rolling"} {
@@ -66,10 +65,10 @@ func Prices(o *sizing.Offers) *document.Document {
 	}
 	from := document.Facts{{Name: "stored, plain", Value: figures.Bytes(o.Plain.Value) + ", " + o.Plain.From}, {Name: "stored, rolling", Value: figures.Bytes(o.Rolling.Value) + ", " + o.Rolling.From}}
 	if o.PlainAt.Value > 0 {
-		from = append(from, document.Fact{Name: "promised, plain", Value: rate(o.PlainAt.Value) + ", " + o.PlainAt.From})
+		from = append(from, document.Fact{Name: "promised, plain", Value: figures.Rate(o.PlainAt.Value) + ", " + o.PlainAt.From})
 	}
 	if o.RollAt.Value > 0 {
-		from = append(from, document.Fact{Name: "promised, rolling", Value: rate(o.RollAt.Value) + ", " + o.RollAt.From})
+		from = append(from, document.Fact{Name: "promised, rolling", Value: figures.Rate(o.RollAt.Value) + ", " + o.RollAt.From})
 	}
 	d.Add(&document.Section{Title: "From", Parts: []document.Part{from}})
 	if len(o.Without) > 0 {
