@@ -66,7 +66,7 @@ func (b *Batch) Truncate(n int) {
 	}
 }
 
-// Keep removes all rows except those given, in ascending order.
+// Keep removes all rows except those with the given numbers, which must ascend.
 func (b *Batch) Keep(rows []int) {
 	for i := range b.Columns {
 		v := &b.Columns[i]
@@ -161,8 +161,8 @@ func (v *Vector) Value(i int) []byte {
 func (v *Vector) AppendText(dst []byte, i int) []byte {
 	switch v.Type {
 	case Float32:
-		// The shortest text of the largest float32 exceeds its value, so servers
-		// that read it as a double report it as out of range.
+		// The shortest text of the largest float32 stands for a larger number. A server that reads
+		// it as a double finds it out of range.
 		if math.Abs(v.Floats[i]) < 3.4028234e38 {
 			return strconv.AppendFloat(dst, v.Floats[i], 'g', -1, 32)
 		}
@@ -177,8 +177,8 @@ func (v *Vector) AppendText(dst []byte, i int) []byte {
 	return strconv.AppendInt(dst, v.Ints[i], 10)
 }
 
-// escapes has the letter that stands after a backslash for a byte that could end a field or a row
-// in the text formats of LOAD DATA and COPY. COPY takes no zero byte.
+// escapes maps each byte that LOAD DATA or COPY would misread in a field to the letter that
+// replaces it after a backslash: a tab becomes \t. COPY takes no zero byte.
 var escapes = [256]byte{0: '0', '\t': 't', '\n': 'n', '\r': 'r', '\\': '\\'}
 
 // AppendEscaped appends text as a field of the text formats of LOAD DATA and COPY.

@@ -8,8 +8,8 @@ type Definer interface {
 	// Tables lists the tables of the database, not their partitions, with their sizes by the server's
 	// statistics. It reads no rows.
 	Tables(ctx context.Context) ([]ListedTable, error)
-	// Estimate is Footprint by the statistics that the server already has. It changes nothing, and
-	// needs only the privilege SELECT.
+	// Estimate is like Footprint, but uses the statistics that the server already has: it changes
+	// nothing, and needs only the privilege SELECT.
 	Estimate(ctx context.Context, table string) (*Footprint, error)
 	// Definition returns the statements, separated by semicolons, that create the table without its
 	// partitions: CREATE TABLE, and a statement for each index that CREATE TABLE can't contain. It
@@ -17,7 +17,7 @@ type Definer interface {
 	Definition(ctx context.Context, name string) (string, error)
 }
 
-// A ListedTable is a table in a list.
+// A ListedTable is a table as Definer.Tables lists it.
 type ListedTable struct {
 	Name string `json:"name"`
 	Rows int64  `json:"rows"` // estimated; -1 is unknown

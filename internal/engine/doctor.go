@@ -12,8 +12,7 @@ import (
 // two readings of the counters, so that it reports nothing that happened long ago.
 type Doctor interface {
 	Definer
-	// Largest names the n largest tables by the server's statistics. More tables on the server don't
-	// make it slower.
+	// Largest names the n largest tables by the server's statistics.
 	Largest(ctx context.Context, n int) ([]string, error)
 	// Examine looks for findings in the given tables, and in the server during an interval.
 	Examine(ctx context.Context, tables []string, interval time.Duration) ([]Finding, error)
@@ -36,23 +35,22 @@ type Finding struct {
 	// Measured reports that the problem was measured on this server. Otherwise the threshold is a rule
 	// of thumb, or the finding is the value of a setting.
 	Measured bool `json:"measured"`
-	// Estimate is the known gain of the fix, "" if it is unknown. Gain is the gain that private
-	// servers have shown.
+	// Estimate is the known gain of the fix, "" if it is unknown. Gain is what Trial has measured.
 	Estimate string `json:"estimate,omitempty"`
 	Gain     *Gain  `json:"gain,omitempty"`
-	// Trial shows the gain of the fix; nil if no trial can.
+	// Trial measures the gain of the fix; nil if no trial can.
 	Trial *Trial `json:"-"`
 }
 
-// A Trial compares inserts into two private servers, one with the problem and one with the fix.
-// Before and After are parameters of their URLs. On the second, the table rolls if Rolls is true,
-// and the values of the column Ascending grow with the time.
+// A Trial compares inserts into a private server with the problem and one with the fix. Before and
+// After are the parameters of their URLs. On the server with the fix, the table rolls if Rolls is
+// true, and the values of the column Ascending, if any, grow with the time.
 type Trial struct {
 	Before, After string
 	Rolls         bool
 	Ascending     string
 	// Size is the final size of the pages into which inserts go at random, as a multiple of
-	// TrialMemory; 0 is half of it.
+	// TrialMemory; 0 means 0.5.
 	Size float64
 }
 
@@ -63,9 +61,9 @@ const (
 	Outgrown = 3
 )
 
-// A Gain is the outcome of a Trial. Before are the rates of its runs with the problem, After those
-// with the fix, in rows a second. BeforeOn and AfterOn say what was measured. Rows are those of
-// each run.
+// A Gain is the outcome of a Trial. Before has the rates of its runs with the problem, After of its
+// runs with the fix, in rows a second. BeforeOn and AfterOn describe the table and the server. Rows
+// is the most rows of a run.
 type Gain struct {
 	Before   []float64 `json:"before_rows_per_second"`
 	BeforeOn string    `json:"before_on"`
@@ -78,17 +76,17 @@ type Gain struct {
 // the problem. Above 1, the gain is larger than the noise of the runs.
 func (g *Gain) Ratio() float64 { return slices.Min(g.After) / slices.Max(g.Before) }
 
-// MoreMemory is a Check's Try: its Trial compares the memory for pages with four times as much.
+// MoreMemory is a Check's Try. Its Trial compares TrialMemory for pages with four times as much.
 func MoreMemory(*Vitals) *Trial {
 	return &Trial{Before: TrialPages(1), After: TrialPages(4), Size: Outgrown}
 }
 
-// TrialPages is the URL parameter for a memory of so many times TrialMemory.
+// TrialPages is the URL parameter for a multiple of TrialMemory, such as memory=64MiB.
 func TrialPages(times int) string { return fmt.Sprintf("memory=%dMiB", times*TrialMemory>>20) }
 
-// RedoTrial compares a redo log with one ten times as large. The first server's is in the same
-// proportion to its cache as redo to cache, but at least least, the servers' minimum. All pages fit
-// into the cache, so that they are written only because the redo log is full.
+// RedoTrial compares a redo log with one ten times as large. The smaller log has redo/cache times
+// the size of the server's cache, but at least the servers' minimum, least. All pages fit into the
+// cache, so that they are written only because the redo log is full.
 func RedoTrial(redo, cache, least float64) *Trial {
 	const times = 4 // TrialMemory, so that least is small beside it
 	with := func(factor float64) string {
@@ -119,7 +117,7 @@ type Check struct {
 	Try func(v *Vitals) *Trial
 }
 
-// When returns the evidence if seen is true, else "": see Check.Look.
+// When formats the evidence that a Check.Look returns; "" if seen is false.
 func When(seen bool, format string, args ...any) string {
 	if !seen {
 		return ""

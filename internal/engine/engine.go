@@ -58,11 +58,11 @@ type Info struct {
 	// Durability is what a commit survives: "full" (a loss of power), "relaxed" (the server's crash),
 	// "none", or "" if it is unknown.
 	Durability string
-	// CrashLoss is how long before the server's process was killed acknowledged commits may be lost,
-	// by its documentation. Losses of power aren't included.
+	// CrashLoss: if the server's process is killed, commits that it acknowledged within this time
+	// before may be lost, by its documentation. Losses of power aren't included.
 	CrashLoss time.Duration
-	// DataDir and PID are the data and the server's process, if they are on this
-	// machine. An embedded engine has no process.
+	// DataDir is the data folder, PID the server's process, if they are on this machine. An
+	// embedded engine has no process.
 	DataDir string
 	PID     int
 }
@@ -189,8 +189,8 @@ type Ack struct {
 type Counters interface {
 	// Describe lists the figures, in the order of Sample's values.
 	Describe() []Counter
-	// Sample reads the figures into dst, as NaN if one can't be read now. Cumulative figures count
-	// from the server's start.
+	// Sample reads the figures into dst: NaN for a figure that can't be read now. Cumulative
+	// figures count from the server's start.
 	Sample(ctx context.Context, dst []float64) error
 	Close() error
 }

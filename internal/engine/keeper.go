@@ -19,7 +19,7 @@ import (
 type Keeper interface {
 	DB
 	// SQL is a pool of connections for maintenance: UTC, strict, with limited waits for locks. Bind
-	// makes the placeholders of its statements. Times are read as text or time.Time: see AsText.
+	// makes the placeholders of its statements. Times are text or time.Time: see Words.AsText.
 	SQL() *sql.DB
 	Driver
 
@@ -74,8 +74,8 @@ type Outsider interface {
 // of an Outsider, or a partition MAXVALUE or DEFAULT.
 type Encloser interface {
 	// Enclose moves the rows of an outside partition into a new period, and leaves the outside
-	// partition empty. It copies only the rows that don't belong to the new period, which must be few.
-	// It may hold rows for a moment in a table with the name with. Enclose makes one attempt, and may
+	// partition empty. It copies only the rows that don't belong to the new period, which must be
+	// few. with names a table that may hold rows for a moment. Enclose makes one attempt, and may
 	// be repeated after a crash at any point. After ErrUnsupported, nothing has changed.
 	Enclose(ctx context.Context, t *Table, period rolling.Partition, with string) error
 }
@@ -124,7 +124,7 @@ type ClusterNode interface {
 // A CrowdedError says that new periods would split a partition with so many rows that inserts would
 // have to wait for long while the rows are copied.
 type CrowdedError struct {
-	// Part is the partition. Rows is the range of its rows; empty if none has a position of the grid.
+	// Part is the partition, Rows the range of its rows' positions; empty if no row is on the grid.
 	Part rolling.Partition
 	Rows rolling.Period
 	Most int // rows that are copied
@@ -152,7 +152,7 @@ type Blocker struct {
 	Age time.Duration
 	// Statement is its current or last statement, if shown; cut to some 200 characters.
 	Statement string
-	// Own reports that the transaction is rowmill's maintenance, of any process, which ends by itself.
+	// Own: the transaction is maintenance by this or another rowmill process, and ends by itself.
 	Own bool
 }
 
@@ -167,7 +167,8 @@ func (b Blocker) String() string {
 
 // A Follower is a Keeper whose server may repeat the changes of another server, its source.
 type Follower interface {
-	// Standing says what has stopped, with its error; "" if all runs, or the state is unknown.
+	// Standing says why the server doesn't repeat changes, such as a stopped thread with its error.
+	// It returns "" if it does, or if the state is unknown.
 	Standing(ctx context.Context) (why string, err error)
 }
 
@@ -378,9 +379,9 @@ type Limited interface {
 
 // A Granter is a Keeper whose server's accounts have privileges.
 type Granter interface {
-	// Grants returns the statements that give rights to the account. On a server where only the owner
-	// of a table may alter it, the privilege TRIGGER stands for owning the tables, their periods, and
-	// rowmill's own tables.
+	// Grants returns the statements that give rights to the account. On a server where only its
+	// owner may alter a table, a Right with TRIGGER makes the account the owner of tables, of their
+	// periods, and of rowmill's own tables.
 	Grants(ctx context.Context, tables []string, rights []Right) ([]string, error)
 }
 

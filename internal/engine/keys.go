@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Keys describe the columns of a key, in order, such as a primary key's, for reading rows in the
-// key's order and finding them. Values of the key are passed as text.
+// Keys are the columns of a key, such as the primary key, in order. They serve to read rows in the
+// key's order, and to find rows by the key, whose values are passed as text.
 type Keys struct {
 	db   Keeper
 	cols []SchemaColumn
@@ -127,7 +127,7 @@ func (k *Keys) order(way string) string {
 	return " ORDER BY " + strings.Join(out, ", ")
 }
 
-// scan reads a row that has the values of before and then a key; the key is nil if there is no row.
+// scan reads a row: its first values into before, the others as a key, nil if there is no row.
 func (k *Keys) scan(row *sql.Row, before ...any) ([]string, error) {
 	key := make([]string, len(k.cols))
 	into := before

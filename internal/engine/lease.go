@@ -70,7 +70,7 @@ type lease struct {
 // enter waits until this goroutine may use the session.
 func (x *Leases) enter(ctx context.Context) error {
 	x.once.Do(func() { x.turn = make(chan struct{}, 1) })
-	if ctx.Err() != nil { // although it may be free
+	if ctx.Err() != nil { // even if the session is free
 		return ctx.Err()
 	}
 	select {

@@ -13,8 +13,8 @@ import (
 // A Loader inserts rows of several tables in one transaction, on a connection of its own, so that
 // notes about rows commit with those rows. Only one goroutine at a time may use it.
 //
-// Insert many rows before few: the loader protects every later Insert of a transaction by a
-// savepoint, or the like, so that a refused Insert can be undone alone; this costs time. The server
+// Begin a transaction with its largest Insert. The loader sets a savepoint, or the like, before
+// each later one, so that a refused Insert can be undone alone; this costs time. The server
 // converts texts of Varchar, Char and Decimal to the type of the column.
 type Loader interface {
 	// Begin begins a transaction. The session is strict and in UTC, and waits for locks for a limited
@@ -26,14 +26,14 @@ type Loader interface {
 	// After an ErrRefused the transaction continues without these rows. After any other error the
 	// transaction has ended: see Retryable and Reset.
 	Insert(ctx context.Context, t *Table, b *Batch, from, to int) (Ack, error)
-	// Has reports, for each of rows, a batch of one row without NULL, whether its table has a row with
-	// these values. It is one round trip within the transaction, and sees what was committed before
-	// the transaction's first Has. After an error the transaction has ended.
+	// Has reports for each of rows whether its table has a row with these values. Each is a batch
+	// of one row, without NULL. Has is one round trip within the transaction, and sees what was
+	// committed before the transaction's first Has. After an error the transaction has ended.
 	Has(ctx context.Context, rows ...Rows) ([]bool, error)
 	// Compare finds the rows of t with the primary keys of rows [from, to) of b, within the
 	// transaction, and passes each to fn. cols describe the columns of t, with its key. Values are
-	// equal if the server stores them alike: in a decimal column, 1.0 equals 1.00; texts that only a
-	// collation equates differ. After an error the transaction has ended.
+	// equal if the server stores them alike: in a decimal column, 1.0 equals 1.00; texts that are
+	// equal only by their collation differ. After an error the transaction has ended.
 	Compare(ctx context.Context, t *Table, cols []SchemaColumn, b *Batch, from, to int, fn func(Compared)) error
 	// Commit commits. After ErrConnectionLost, the server may have committed the transaction.
 	Commit(ctx context.Context) error
@@ -205,10 +205,10 @@ func keyOf(t *Table) (out []int) {
 // A Comparison renders a query for LoaderConn.Compare. Its functions get the index of a column.
 type Comparison struct {
 	Key    []int              // the columns of the primary key
-	Equal  func(i int) string // the condition that a key column is the one sent
-	Differ func(i int) string // the condition that a stored value isn't the one sent
+	Equal  func(i int) string // the condition that a stored key value equals the sent one
+	Differ func(i int) string // the condition that a stored value differs from the sent one
 	Text   func(i int) string // the stored value as text
-	Short  func(i int) string // the same, cut off
+	Short  func(i int) string // Text, cut to MostStored characters
 }
 
 // NewComparison returns a comparison of t's rows.

@@ -22,7 +22,7 @@ type Exec interface {
 // present values. In the cut-over the target takes the source's name. One of the tables is rolling.
 type Mirror struct {
 	DB Keeper
-	// Table is the rolling table, under the name that both tables have in turn.
+	// Table is the rolling table, under the name that the source has before the cut-over.
 	Table          *Table
 	Source, Target MirrorSide
 	// Aside is the name that the source gets in the cut-over.
@@ -61,9 +61,9 @@ type Mirroring interface {
 	Attributes(table string) (query string, args []any)
 	// Notes tell the user what must not happen while both tables exist.
 	Notes() []string
-	// NoPosition returns a condition that is true for rows of the source whose By value is no
-	// position, but which the server would still compare with positions. It returns "" if the server
-	// has no such values.
+	// NoPosition returns a condition for rows of the source whose By value is no position, but
+	// which the server would compare with positions, such as infinity. It returns "" if there are
+	// no such values.
 	NoPosition() string
 
 	// Tables creates the log, and the table for late rows if the target rolls.
@@ -251,7 +251,7 @@ func (m *Mirror) SameKey(cols []SchemaColumn, a, b string) string {
 }
 
 // SameEntry returns the condition that the rows of two aliases are equal in all columns of the log.
-// Only the comparison of key can use an index: very many rows may have the same time.
+// Because of IS TRUE, only key is looked up by an index: very many rows may have the same time.
 func (m *Mirror) SameEntry(key []SchemaColumn, a, b string) string {
 	cond := m.SameKey(key, a, b)
 	if rest := without(m.Logged(), key); len(rest) > 0 {

@@ -26,7 +26,7 @@ func (c OpenCost) At(partitions, connections int) float64 {
 	return c.Base + float64(connections)*c.Connection + c.Partitions(partitions, connections)
 }
 
-// OpenShare is the share of the memory for pages above which open partitions cost too much.
+// OpenShare limits what open partitions may cost: this share of the memory for pages.
 // OpenConnections is the assumed number of connections.
 const (
 	OpenShare       = 0.5

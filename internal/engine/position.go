@@ -23,7 +23,7 @@ const (
 )
 
 // ByKind returns how the By column represents positions. kindOf returns the kind of a column of
-// times from its type, as the user has declared it.
+// times, given its declared type.
 func (t *Table) ByKind(kindOf func(native string) ByKind) ByKind {
 	if t.Grid.Axis() == rolling.Sequence || t.Epoch > 0 {
 		return ByInteger

@@ -6,8 +6,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// TestTrapBoundOfDigits: MySQL and MariaDB keep a bound of a table that others partitioned as it
-// was written. '20240101' was read as a number, and the partition was taken for one of 1970.
+// TestTrapBoundOfDigits: MySQL and MariaDB return the bound of a partition as the user wrote it.
+// The bound '20240101' was read as a number, so that the partition seemed to be one of 1970.
 func TestTrapBoundOfDigits(t *testing.T) {
 	day, err := rolling.Parse("1d")
 	if err != nil {

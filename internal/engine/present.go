@@ -42,9 +42,9 @@ type Head struct {
 	Table *Table // with its Definition
 	// Schema describes the nodes' tables; nil while they don't exist.
 	Schema *Schema
-	// By is the integer column whose hash determines a row's node. If Slice is not 0, By has
-	// positions, and the hash is that of a slice's number. Slices have the length Slice; one begins at
-	// Origin.
+	// By is the column that determines a row's node, by the hash of its integer. If Slice is not 0,
+	// By has positions, in numbered slices of this length, one of which begins at Origin: then the
+	// hash is that of the slice's number.
 	By            string
 	Slice, Origin int64
 	Nodes         []HeadNode

@@ -36,9 +36,9 @@ type Reader interface {
 	// TableParts reads a table and its partitions from the catalog. It returns ErrNoTable for a view,
 	// unless the view is a rolling table: see Capabilities.PeriodTables.
 	TableParts(ctx context.Context, s *Session, database, table string) (*TableParts, error)
-	// LockedParts is TableParts after OneSnapshot has locked the table, so that nobody can change the
-	// table between the two. The session belongs to the snapshot, or has no transaction: see
-	// Capabilities.SnapshotCatalog.
+	// LockedParts is TableParts for a table that OneSnapshot has locked against changes. The
+	// session is one of the snapshot or, with Capabilities.SnapshotCatalog, one without a
+	// transaction.
 	LockedParts(ctx context.Context, s *Session, database, table string) (*TableParts, error)
 	// PartFrom returns an operand of FROM, without an alias, that reads exactly these partitions.
 	PartFrom(t *TableParts, parts []string) string
@@ -97,9 +97,9 @@ func Talk(ctx context.Context, r Reader) (*Session, error) {
 // A PartVersioner is a Reader that can prove that the rows of a partition have not changed.
 type PartVersioner interface {
 	Reader
-	// PartVersions returns the versions of partitions in a session's open transaction. If rows change,
-	// the partition's version changes, or triggers insert a new row into the table into. why says why
-	// there are no versions.
+	// PartVersions returns the versions of partitions in a session's open transaction. If rows
+	// change, the partition's version changes, or triggers insert a new row into the table that
+	// into names. why says why there are no versions.
 	PartVersions(ctx context.Context, s *Session, t *TableParts, into string) (versions map[string]string, why string, err error)
 	// TimeWords are names of functions that return the current time.
 	TimeWords() []string
@@ -116,7 +116,7 @@ type Setting struct{ Name, Value string }
 type LocalReader interface {
 	// Locals identifies, by name, the definitions that queries of sessions with a State may use.
 	Locals(ctx context.Context, s *Session, st State) (map[string]string, error)
-	// LocalWord returns a word of a query for a definition that Locals doesn't cover, or "".
+	// LocalWord returns a word of the query that needs a definition not in Locals, or "".
 	LocalWord(query string) string
 }
 
@@ -161,7 +161,7 @@ type ResultColumn struct {
 	Declared bool
 	// Carried: TempTable gets the texts of Reader.Carry for this column.
 	Carried bool
-	// Packet is the column's description in the server's protocol, for a front; it may be nil.
+	// Packet is the column's description in the server's protocol, for package serve, or nil.
 	Packet []byte
 }
 
@@ -434,7 +434,7 @@ type AggregateCall struct {
 	// Computed: an argument is more than columns, numbers and arithmetic, so that its values may have
 	// fewer digits than its type.
 	Computed bool
-	// Quotients is the most divisions that may lie between the call and a value of the statement.
+	// Quotients is the number of divisions in the statement, including averages over a window.
 	Quotients int
 	// QuotientDigits is Semantics.QuotientDigits.
 	QuotientDigits int
@@ -457,7 +457,7 @@ type Recipe struct {
 	// Value computes the aggregate from the merged parts, the first of which is $1. It keeps all
 	// digits that the server computes with.
 	Value string
-	// Tie is a condition on merged parts, or "". If true, SQL leaves the aggregate's value open.
+	// Tie is a condition on merged parts, or "". If it is true, the server's value may be another.
 	Tie string
 	// Typed are expressions that have the types of the columns for the results of Merge; nil means
 	// that Parts have these types.
@@ -475,13 +475,13 @@ type Recipe struct {
 	// There are no Parts. Merge computes the aggregate, or what Value needs, from all groups; $1 is
 	// the first of Group.
 	Group []string
-	// Keyed: the aggregate is a function of the keys of groups with subtotals. There are no Parts: the
-	// arguments are keys, and $1 in the only Merge is the first of them.
+	// Keyed: the aggregate is GROUPING, which depends only on the keys of groups with subtotals.
+	// There are no Parts: the arguments are keys, and $1 in the only Merge is the first of them.
 	Keyed bool
 	// Order: the last digits of the aggregate depend on the order of additions.
 	Order bool
-	// Alone: Value has the server's digits only if the aggregate is a whole column. Cut: only if the
-	// server doesn't store the groups' values, as for a sort, before it evaluates expressions.
+	// Alone: in an expression, Value may have other digits than on the server. Cut: the same if the
+	// server stores the groups' values, as for a sort, before it evaluates the expression.
 	Alone, Cut bool
 }
 

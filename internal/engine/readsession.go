@@ -69,7 +69,7 @@ func (s *Session) Text(ctx context.Context, query string, head func([]ResultColu
 func (s *Session) TextEnd() TextEnd { return s.ended }
 
 // Describe returns the columns of a query's result as the server describes them. It doesn't run the
-// query, and doesn't add collations, as Reader.DescribeQuery does.
+// query. Only Reader.DescribeQuery adds collations.
 func (s *Session) Describe(ctx context.Context, query string) (cols []ResultColumn, err error) {
 	if s.words.Describe == nil {
 		return nil, Classed(ErrUnsupported, fmt.Errorf("%s: this session describes no queries", FirstWords(query)))

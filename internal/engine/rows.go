@@ -174,14 +174,14 @@ func Jitter(d time.Duration) time.Duration {
 	return d/2 + rand.N(d)
 }
 
-// Backoff returns the wait after try, from 0: first, doubled each time, at most most, with Jitter.
+// Backoff returns the pause after attempt try (from 0): first, doubled up to most, with Jitter.
 func Backoff(first, most time.Duration, try int) time.Duration {
 	return Jitter(min(first<<min(try, 16), most))
 }
 
 // Cached returns the value of a key in a cache, such as a cache of prepared statements. If the key
-// has none, it makes the value, after it has removed another one from a cache that holds most
-// values. drop, unless nil, ends the removed value.
+// has no value, Cached makes one. If the cache then has most values already, Cached first removes
+// another value, which drop, unless nil, ends.
 func Cached[K comparable, V any](cache map[K]V, most int, key K, drop func(V) error, make func() (V, error)) (V, error) {
 	if v, ok := cache[key]; ok {
 		return v, nil

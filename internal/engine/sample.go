@@ -50,7 +50,7 @@ type SamplePart struct {
 	Rows, Pages int64
 }
 
-// A sample is read from random places of a key. These are the pages read for each, estimated.
+// SampleRanges reads at random places of a key. For each place, it reads about so many pages.
 const (
 	rowsFrom = 2 // for a page's rows, which may begin in the middle of a page
 	probes   = 3 // to find the value of a column of the key
@@ -243,7 +243,7 @@ func between(t value.Type, from, to string, share float64) (string, bool) {
 			return f
 		}
 		out, at := []byte(strings.ToValidUTF8(from[:n], "")), uint64(on(number(from[n:]), number(to[n:])))
-		for i := range chars { // characters that any collation compares, whatever lies between them
+		for i := range chars { // only characters that every collation compares
 			c := byte(at >> (8 * (chars - 1 - i)))
 			if c < '0' || c > 'z' {
 				break

@@ -88,7 +88,7 @@ func (v *Vector) appendValue(val driver.Value) error {
 			v.Floats = append(v.Floats, float64(x))
 			return nil
 		}
-	case bool: // of a column declared so
+	case bool: // of a column declared BOOLEAN
 		if x {
 			return v.appendValue(int64(1))
 		}

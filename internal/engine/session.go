@@ -122,7 +122,7 @@ func (s *Session) do(ctx context.Context, what string, fn func() error) error {
 		s.kill(ctx)
 		return errors.Join(ctx.Err(), s.discard())
 	}
-	if _, bug := errors.AsType[*Bug](err); bug { // the rest of a result may be to come
+	if _, bug := errors.AsType[*Bug](err); bug { // the rest of a result may be unread
 		s.kill(ctx)
 		err = errors.Join(err, s.discard())
 	}

@@ -109,9 +109,9 @@ type (
 	// Replace puts the rows of the table With in the place of one or more adjacent partitions, Old.
 	// These become one partition, New, with the same bounds. Readers see each row exactly once. The
 	// rows of each old partition are moved to the table at the same index of Out. Out must not name
-	// With: nobody could tell afterwards whether the tables were exchanged. See Capabilities.LastName
-	// for the name of New. After ErrDiffers, ErrRefused and ErrWritten, the only partition of Old has
-	// all of its rows, and With has its own.
+	// With: nobody could tell afterwards whether the tables were exchanged. See
+	// Capabilities.LastName for the name of New. If Old is one partition, no row has moved after
+	// ErrDiffers, ErrRefused and ErrWritten.
 	//
 	// Proofs, one for each of Old, say from which rows With was made. Replace checks them while nobody
 	// can write to these partitions, and replaces the rows before anybody can again. If a proof fails,

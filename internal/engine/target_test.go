@@ -11,7 +11,7 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// TestHidePassword: of a password, as it is or as a literal, no part is left that a server has cut.
+// TestHidePassword: no part of a password stays in a message, not even if the server has cut it.
 func TestHidePassword(t *testing.T) {
 	const password = `ge'heim\wort`
 	for text, want := range map[string]string{

@@ -74,7 +74,7 @@ func ChangeTriggers(ctx context.Context, db Keeper, have func(table string) stri
 	return out, nil
 }
 
-// changes compares the given triggers with those that the query have returns; there has the latter.
+// changes compares the given triggers with the existing ones, there, which the query have returns.
 func changes(ctx context.Context, db Keeper, have string, triggers []Trigger, wanted bool) (out TriggerChange, there map[string]Trigger, err error) {
 	there = map[string]Trigger{}
 	err = Each(ctx, db, db.SQL(), func(r *sql.Rows) error {
@@ -113,7 +113,7 @@ type TriggerHider interface {
 	TriggerExists(ctx context.Context, name string) (bool, error)
 }
 
-// hides reports whether a trigger exists, under one of its names, that isn't among the shown ones.
+// hides reports whether a trigger exists, under one of its names, without being among shown.
 func hides(ctx context.Context, db TriggerHider, t *Trigger, shown map[string]Trigger) (bool, error) {
 	for x := t; x != nil; x = x.Other {
 		if _, found := shown[x.Name]; found {

@@ -64,7 +64,7 @@ func TestWatch(t *testing.T) {
 	if err := w.Begin(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("begin after the end: %v", err)
 	}
-	// A context of before, or one that ends in between, interrupts nothing.
+	// The end of an earlier context interrupts nothing, nor does an end between two operations.
 	older, cancelOlder := context.WithCancel(t.Context())
 	begin(older)
 	end(false)
@@ -75,7 +75,7 @@ func TestWatch(t *testing.T) {
 	cancelNewer()
 	begin(t.Context())
 	end(false)
-	// Nor does anything once it is closed.
+	// After Close, nothing is interrupted.
 	last, cancelLast := context.WithCancel(t.Context())
 	begin(last)
 	w.Close()
@@ -83,7 +83,7 @@ func TestWatch(t *testing.T) {
 	end(false)
 }
 
-// TestCached: a cache has at most so many values, and drops the others.
+// TestCached: a cache never has more values than its limit, and drops the others.
 func TestCached(t *testing.T) {
 	cache, made, dropped := map[int]int{}, 0, 0
 	for i := range 600 {

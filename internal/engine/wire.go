@@ -2,7 +2,7 @@ package engine
 
 import "crypto/tls"
 
-// A Wired is a DB whose connections a front can relay byte by byte: see package serve.
+// A Wired is a DB whose connections package serve can relay byte by byte.
 type Wired interface {
 	// Wire returns where the server is.
 	Wire() Wire

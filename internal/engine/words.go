@@ -35,8 +35,8 @@ type Words interface {
 	RowHash(cols []SchemaColumn) string
 	// MatchHash is a RowHash that may change with rowmill's version.
 	MatchHash(cols []SchemaColumn) string
-	// CreateTemplate returns statements that create an empty table called name, with the columns and
-	// keys of t or, if these are tables, of t's periods.
+	// CreateTemplate returns statements that create an empty table called name, with the columns
+	// and keys of t or, if the periods are tables, of a period.
 	CreateTemplate(t *Table, name string, o Storage) []string
 	// Text and Blob are types of any length, Text for any characters.
 	Text() string
@@ -48,7 +48,7 @@ type Words interface {
 
 // Storage describes how a period's rows are stored on disk.
 type Storage struct {
-	// Compress requests the best compression. Alone permits one that a period can't have.
+	// Compress requests the best compression. Alone permits a compression that a period can't have.
 	Compress, Alone bool
 	// Assigns requests that the server assigns values to the same columns as in the rolling table.
 	Assigns bool
@@ -81,7 +81,7 @@ type ProbeWords interface {
 	Probe(n Needs) (statements, undo []string)
 }
 
-// SumWords are further pieces of SQL, for roll-ups. In views, they need no functions of rowmill.
+// SumWords are pieces of SQL for roll-ups. Those for views call no function that rowmill defines.
 type SumWords interface {
 	// SumType is a column type that holds the sum of any number of values of c.
 	SumType(c SchemaColumn) string
@@ -141,7 +141,7 @@ type LateWords interface {
 	// Refuse returns triggers that refuse rows whose position lies below boundary, a scalar subquery.
 	// periods are t's periods, if these are tables of their own.
 	Refuse(t *Table, periods []string, boundary string) []Trigger
-	// HaveTriggers is that of SumWords.
+	// HaveTriggers is the same as in SumWords.
 	HaveTriggers(table string) string
 }
 
