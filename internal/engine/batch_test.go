@@ -93,7 +93,7 @@ func TestAppendText(t *testing.T) {
 	}
 }
 
-// Whatever changes in a set of rows changes its sum; their order does not.
+// TestSum: every change of the rows changes their sum; another order doesn't.
 func TestSum(t *testing.T) {
 	sum := func(change func(*engine.Batch)) engine.Sum {
 		b := engine.NewBatch(columns())
@@ -288,8 +288,8 @@ func BenchmarkBatch(b *testing.B) {
 	}
 }
 
-// What is kept, or left when the rest is truncated, is what would be there if nothing else
-// had been appended; nothing of the rest appears in rows that follow.
+// TestKeepAndTruncate: afterwards, the batch is as if the removed rows had never been appended.
+// Rows that are appended later have nothing of them.
 func TestKeepAndTruncate(t *testing.T) {
 	cols := []engine.Column{{Name: "a", Type: engine.Int64}, {Name: "b", Type: engine.Binary, Size: 9}, {Name: "c", Type: engine.Float64}}
 	rnd := rand.New(rand.NewPCG(7, 7))

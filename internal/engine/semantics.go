@@ -79,7 +79,7 @@ type RowSemantics struct {
 	// SELECT k AS a, k FROM t WHERE id = 1 GROUP BY k WITH ROLLUP, where id is the primary key.
 	KeepsNames bool
 	// KeepsKeys: a subtotal may have the previous row's value in any query, also for a key that is an
-	// expression, and counts different values as in the last group. MariaDB: SELECT NOT k FROM t GROUP
+	// expression, and its COUNT(DISTINCT) may be the last group's. MariaDB: SELECT NOT k FROM t GROUP
 	// BY NOT k WITH ROLLUP.
 	KeepsKeys bool
 	// KeepsOperands: a subtotal may have the previous row's value of a key within an expression, or in

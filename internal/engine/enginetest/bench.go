@@ -41,8 +41,7 @@ type BatchWriter interface {
 	Write(ctx context.Context, b *engine.Batch) (engine.Ack, error)
 }
 
-// BenchInsert inserts batches into a real server by each method; an operation is a
-// batch.
+// BenchInsert inserts batches into a real server by each method; b.N counts batches.
 func BenchInsert(b *testing.B, open func(testing.TB) engine.DB) {
 	for _, m := range open(b).Capabilities().Methods {
 		for _, batch := range []int{1, 100, 1000} {
@@ -61,8 +60,8 @@ func BenchWriter(b *testing.B, db engine.DB, m engine.Method, batch int, set fun
 	BenchBatches(b, w, batch)
 }
 
-// BenchBatches writes batches to an empty BenchTable. The cost of a method is the
-// client's CPU time per row, without the server's.
+// BenchBatches writes batches to an empty BenchTable. It also reports the client's CPU time per
+// row, without the server's.
 func BenchBatches(b *testing.B, w BatchWriter, batch int) {
 	rows, next := engine.NewBatch(BenchTable().Columns), int64(0)
 	insert := func() {

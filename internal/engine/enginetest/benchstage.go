@@ -11,8 +11,8 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// classic returns a table like that of the insert benchmark, with the number of its three
-// secondary indexes.
+// classic returns a table like the insert benchmark's, with the first of its three secondary
+// indexes: as many as indexes says.
 func classic(name string, indexes int) *engine.Table {
 	all := []engine.Index{
 		{Name: name + "_market", Columns: []string{"price", "customer"}}, {Name: name + "_register", Columns: []string{"register", "price", "customer"}},
@@ -28,8 +28,8 @@ func classic(name string, indexes int) *engine.Table {
 	}
 }
 
-// classicRows returns batches with n rows in all, and the same rows as lines of text with
-// tabs between the values, a string for each batch.
+// classicRows returns batches with n rows in all, and the same rows as lines of text with tabs
+// between the values, an element for each batch.
 func classicRows(n, batch int) (batches []*engine.Batch, lines [][]byte) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for from := 0; from < n; from += batch {
@@ -49,16 +49,15 @@ func classicRows(n, batch int) (batches []*engine.Batch, lines [][]byte) {
 	return batches, lines
 }
 
-// A BareLoader is a server's own bulk loader with nothing around it: it loads lines of
-// text, each element as one statement, into a table.
+// A BareLoader is a server's own bulk loader, without rowmill's. It loads lines into a table, each
+// element by one statement.
 type BareLoader func(b *testing.B, db engine.DB, table string, columns string, lines [][]byte)
 
-// stageRows is the number of rows of an operation of BenchStage.
+// stageRows is the number of rows of each table that BenchStage fills.
 const stageRows = 200_000
 
-// BenchStage fills a standalone table and builds its indexes: by a Staging, and by the
-// server's own loader from text that is in memory already, which is the ceiling. An
-// operation is a table.
+// BenchStage fills a standalone table and builds its indexes: by a Staging, and by the server's own
+// loader from text that is in memory already, which is the ceiling. b.N counts tables.
 func BenchStage(b *testing.B, open func(testing.TB) engine.Stager, bare BareLoader) {
 	const batch = 10_000
 	batches, lines := classicRows(stageRows, batch)
@@ -96,9 +95,8 @@ func BenchStage(b *testing.B, open func(testing.TB) engine.Stager, bare BareLoad
 	})
 }
 
-// BenchLoader inserts rows with new keys into a table with three secondary indexes: by a
-// Loader, and by the server's own loader. Each batch is a transaction; an operation is
-// some batches into an empty table.
+// BenchLoader inserts rows with new keys into a table with three secondary indexes: by a Loader,
+// and by the server's own loader. Each batch is a transaction. b.N counts tables.
 func BenchLoader(b *testing.B, open func(testing.TB) engine.Stager, bare BareLoader) {
 	const rows = 50_000
 	for _, batch := range []int{100, 200, 1000, 10_000} {

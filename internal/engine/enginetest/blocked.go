@@ -21,15 +21,15 @@ type Server struct {
 	// ShortWait makes the connection of a writer or a querier wait for a lock for at
 	// most a second.
 	ShortWait func(connection any) error
-	// Survive are statements of a transaction: if it and another one are in a deadlock, the server
-	// then rolls back the other one.
+	// Survive are statements of a transaction after which the server, in a deadlock, rolls back the
+	// other transaction.
 	Survive []string
 	// Lock locks the table small against reading, within a transaction. Unlock releases the lock; ""
 	// means the end of the transaction.
 	Lock, Unlock string
 	// Holder returns the server's id of the connection that holds a lease.
 	Holder func(t testing.TB, db engine.Keeper, name string) int64
-	// LockTries sets the number of times that Apply tries a step, 0 for the usual.
+	// LockTries sets how often Apply tries a step; 0 is the usual number.
 	LockTries func(db engine.Keeper, tries int)
 }
 
@@ -75,7 +75,7 @@ func SmallWriter(t testing.TB, db engine.DB, m engine.Method) engine.Writer {
 	return writer(t, db, Small(), m)
 }
 
-// SmallQuerier is SmallWriter for a querier, of a table with rows 1, 2 and 3.
+// SmallQuerier creates the table small with rows 1, 2 and 3, and returns a querier.
 func SmallQuerier(t testing.TB, db engine.DB) engine.Querier {
 	t.Helper()
 	write(t, SmallWriter(t, db, engine.Multi), RowsOf(1, 2, 3))
@@ -92,8 +92,7 @@ func startWrite(ctx context.Context, w engine.Writer, ids ...int64) <-chan error
 	return result
 }
 
-// blocked waits until a connection waits for a lock. Its id is read before it is used in
-// the background.
+// blocked waits until the connection with this id waits for a lock.
 func (s Server) blocked(t testing.TB, db engine.Keeper, id int64) {
 	t.Helper()
 	// A server may refresh its view of locks only if it was not read for 100 ms.
@@ -149,7 +148,7 @@ func (s Server) deadlock(t *testing.T) {
 		other := transaction(t, db, append(s.Survive, insertSecond)...)
 		id := s.ID(w)
 		result := startWrite(t.Context(), w, 1, 2)
-		s.blocked(t, db, id) // holds 1, waits for 2
+		s.blocked(t, db, id) // the writer holds 1 and waits for 2
 		ended := make(chan error, 1)
 		go func() {
 			_, err := other.Exec(context.WithoutCancel(t.Context()), insertFirst)
@@ -172,7 +171,7 @@ func (s Server) lockTimeout(t *testing.T) {
 		other := transaction(t, db, insertSecond)
 		_, err := w.Write(within(t), RowsOf(1, 2))
 		wantRetryable(t, err, engine.ErrLockTimeout)
-		run(t, other, 1, insertFirst) // which is not locked, even before Reset
+		run(t, other, 1, insertFirst) // row 1 is not locked, even before Reset
 		rollback(t, other)
 		write(t, w, RowsOf(1, 2))
 		wantSmall(t, db, 2)

@@ -25,7 +25,7 @@ func RunHead(t *testing.T, h Heads) {
 	t.Run("Present", h.present)
 }
 
-// place checks that a database of a server is the same one only if both are.
+// place checks that Place tells databases, and servers, apart.
 func (h Heads) place(t *testing.T) {
 	of := func(db engine.Keeper) engine.Place {
 		p, err := db.(engine.Presenter).Place(within(t))
@@ -130,7 +130,7 @@ func (h Heads) present(t *testing.T) {
 	if !slices.Equal(got, few) {
 		t.Errorf("rows below 10: %q, want %q", got, few)
 	}
-	// What Spider would write wrongly is left to the head.
+	// The head evaluates a condition that Spider would write wrongly for a node.
 	wantText(t, s, "5", "SELECT COUNT(*) FROM "+remote.RowsFrom(p, nil, []string{value}, "")+" AS x WHERE "+quote(value)+" LIKE '3|''%' ESCAPE '|'")
 	for q, want := range map[string]bool{
 		"SELECT COUNT(*) FROM " + r.PartFrom(p, first): true, "SELECT COUNT(*) FROM " + quote(name): false, "SELECT COUNT(*) FROM own": false,

@@ -193,7 +193,7 @@ func values(i int) []any {
 func (k *kept) Words() engine.Words { return k.db.Words() }
 
 // exec executes a statement with question marks as placeholders, in a transaction or on the pool,
-// as Retry does.
+// with Retry.
 func (k *kept) exec(t testing.TB, x execer, q string, args ...any) {
 	t.Helper()
 	if err := Retry(t, func() error { return k.try(x, q, args...) }); err != nil {
@@ -265,7 +265,7 @@ func want[T comparable](t testing.TB, what string, got, want T) {
 	}
 }
 
-// Try tries a step, as Retry does.
+// Try tries a step, with Retry.
 func Try(t testing.TB, db engine.Keeper, s engine.Step) error {
 	t.Helper()
 	return Retry(t, func() error { return db.Try(within(t), s) })
@@ -294,7 +294,7 @@ func Retry(t testing.TB, fn func() error) error {
 
 const mostRetries = 20
 
-// retries has the number of them by test.
+// retries has the number of retries by test.
 var retries sync.Map
 
 // step executes a step twice; the second time it must have no effect.

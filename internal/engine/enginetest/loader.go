@@ -199,7 +199,7 @@ func insertSome(t testing.TB, l engine.Loader, table *engine.Table, b *engine.Ba
 	}
 }
 
-// Refuse inserts rows that must be refused, with an error of these classes, too.
+// Refuse inserts rows that must be refused. The error must have these classes, too.
 func Refuse(t testing.TB, l engine.Loader, table *engine.Table, b *engine.Batch, classes ...error) {
 	t.Helper()
 	ack, err := l.Insert(within(t), table, b, 0, b.Rows())

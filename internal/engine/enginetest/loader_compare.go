@@ -88,7 +88,7 @@ func (s loaders) compare(t *testing.T) {
 	lo.reset()
 }
 
-// storedAs are pairs of texts of a type; those of equal are stored as the same value.
+// storedAs are pairs of texts of a type. If equal is true, both are stored as the same value.
 var storedAs = map[string][]struct {
 	kind, one, other string
 	equal            bool
@@ -113,7 +113,7 @@ var storedAs = map[string][]struct {
 	},
 }
 
-// compareAsStored checks that values are equal that are stored as the same value.
+// compareAsStored checks that Compare finds texts equal if they are stored as the same value.
 func (s loaders) compareAsStored(t *testing.T) {
 	lo := s.loading(t)
 	name := lo.db.Info().Engine
@@ -142,7 +142,7 @@ func (s loaders) compareAsStored(t *testing.T) {
 	}
 }
 
-// compareKeys checks that rows are found by keys that only the server equates.
+// compareKeys checks that a row is found by another key that the server takes for the same.
 func (s loaders) compareKeys(t *testing.T) {
 	lo := s.loading(t)
 	kinds := map[string][]string{

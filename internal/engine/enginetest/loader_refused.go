@@ -14,7 +14,7 @@ import (
 // SQLite does not.
 func (lo *loading) strictTypes() bool { return !lo.db.Capabilities().Untyped }
 
-// refusals returns inserts of which only the last row is refused.
+// refusals returns batches of which only the last row is refused.
 func (lo *loading) refusals() []Refusal {
 	lo.Helper()
 	null := engine.NewBatch(lo.notes.Columns)
@@ -51,7 +51,7 @@ func (lo *loading) refusals() []Refusal {
 	return append(out, Refusal{Name: "a decimal that is too large", of: table, rows: b})
 }
 
-// there is loading with a row in each table, of which refusals have the keys.
+// there is loading with a row in each table. Some refusals have the keys of these rows.
 func (s loaders) there(t *testing.T) *loading {
 	lo := s.loading(t)
 	lo.begin()

@@ -8,8 +8,7 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// updates returns readings whose rows are updated if their key exists, with the columns
-// of a subset: id, ts and note.
+// updates returns the table readings with Update, and with only the columns id, ts and note.
 func (lo *loading) updates() *engine.Table {
 	t := *lo.rolls
 	t.Columns = []engine.Column{t.Columns[0], t.Columns[1], t.Columns[5]}
@@ -95,7 +94,7 @@ func (s loaders) updating(t *testing.T) {
 		send(engine.Ack{Rows: 1, Updated: 1, Skipped: 1}, noted{1, "one"}, noted{2, ""}, noted{3, "three"})
 		send(engine.Ack{Updated: 2, Skipped: 1}, noted{1, "One"}, noted{2, "two"}, noted{3, "three"}) // another case is another value
 		send(engine.Ack{Updated: 1}, noted{2, ""})
-		// The last row of a key wins, of a new one too.
+		// The last row of a key wins, also if the key is new.
 		send(engine.Ack{Rows: 2, Updated: 5, Skipped: 2}, noted{4, "a"}, noted{4, "b"}, noted{1, "x"}, noted{1, "y"}, noted{4, "b"}, noted{5, "c"}, noted{4, "a"},
 			noted{2, "z"}, noted{5, "c"})
 		send(engine.Ack{Updated: 1}, noted{2, ""})

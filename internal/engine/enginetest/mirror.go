@@ -120,7 +120,7 @@ func (s keepers) mirror(t *testing.T) {
 			Record: func(ctx context.Context, x engine.Exec) error { return nil },
 		})
 	}
-	// Broken off under the lock, it changes nothing and can be repeated.
+	// A cut-over that is broken off under the lock changes nothing and can be repeated.
 	if err := cutOver("swap: locked"); err == nil {
 		t.Error("a cut-over that was broken off succeeded")
 	}

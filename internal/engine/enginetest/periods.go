@@ -164,7 +164,8 @@ func (s keepers) replace(t *testing.T) {
 				if !c.keepName {
 					name += "x"
 				}
-				// Twice, because the names must be available again, which is the same in each case.
+				// Twice, because the names must be available again. One case shows that, except in the nightly
+				// run.
 				rounds := 2
 				if i > 0 && os.Getenv(nightly) == "" {
 					rounds = 1
@@ -271,11 +272,11 @@ func (s keepers) readers(t *testing.T) {
 type Interrupter struct {
 	Open func(testing.TB) engine.Keeper
 	// Break makes the next step fail with ErrConnectionLost instead of sending its message n. stop
-	// lets messages pass again, and reports whether the step has so many messages.
+	// ends that, and reports whether the step has had a message n.
 	Break func(t testing.TB, db engine.Keeper, n int) (stop func() bool)
 	// Late also inserts a row between the two attempts, and Added adds a column first.
 	Late, Added bool
-	// Every runs also those of the steps that not every engine may repeat.
+	// Every also runs the steps that not every engine may repeat.
 	Every bool
 	// Clean checks that a step left nothing behind but the table and these periods.
 	Clean func(t testing.TB, db engine.Keeper, parts []rolling.Partition)
@@ -288,8 +289,8 @@ var breakable = []struct {
 	// the late row; -1 if there is none.
 	rows int64
 	late int
-	// make prepares the step for periods with certain rows. It returns the periods
-	// afterwards, and the other tables then there with their rows.
+	// make prepares the step; was has the rows of each period, as ids describes them. It returns the
+	// periods and the other tables, with their rows, that there must be after the step.
 	make func(t testing.TB, k *kept, was []string) (engine.Step, []rolling.Partition, map[string]string)
 }{
 	// If this step is broken off after some of its rendered statements, nothing tells whether the rows
@@ -330,7 +331,7 @@ var breakable = []struct {
 		r := k.merge(t, 1, 1, k.parts[1].Name, "with_it")
 		return r, replaced(k.parts, r), map[string]string{"out_0": was[1]}
 	}},
-	// And these only if it may repeat every step.
+	// The steps from here on need Interrupter.Every.
 	{"NamesChangePlaces", 40, -1, func(t testing.TB, k *kept, was []string) (engine.Step, []rolling.Partition, map[string]string) {
 		k.fill(t, "with_it", k.parts[1:2])
 		r := k.merge(t, 1, 1, k.parts[1].Name, "with_it")
@@ -377,8 +378,8 @@ func (i Interrupter) Run(t *testing.T) {
 	})
 }
 
-// Prepared calls test with each step on a table, the periods afterwards, and the other
-// tables then there.
+// Prepared calls test for each step: with the table, the step, and the periods and other tables
+// that there must be after it.
 func (i Interrupter) Prepared(t *testing.T, test func(*testing.T, engine.Keeper, *engine.Table, engine.Step, []rolling.Partition, []string)) {
 	i.each(t, func(t *testing.T, db engine.Keeper, n int) {
 		k, step, after, tables := i.prepare(t, db, n)
@@ -440,7 +441,7 @@ func (i Interrupter) run(t *testing.T, db engine.Keeper, which int, late bool) {
 		if late && broken {
 			k.put(t, "readings", k.parts[c.late].From+3600*second)
 		}
-		written := false // the late row is in a partition whose other rows were taken out: the partitions are as before
+		written := false // the late row made the step fail: the partitions are as before
 		for range 2 {
 			err := Try(t, db, step)
 			if written = late && errors.Is(err, engine.ErrWritten); err != nil && !written {
@@ -553,7 +554,7 @@ func (s keepers) addColumn(t *testing.T) {
 }
 
 // Stall repeats call and beside until stop is called. stop returns how much longer the slowest run
-// of call took than the slowest run of beside, whose delays are the machine's.
+// of call took than the slowest run of beside, which only the machine delays.
 func Stall(t testing.TB, call, beside func(n int) error) (stop func() time.Duration) {
 	quit, slowest := make(chan struct{}), [2]time.Duration{}
 	var running sync.WaitGroup

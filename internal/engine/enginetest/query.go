@@ -184,7 +184,7 @@ func searches() []search {
 func (s suite) find(t *testing.T) {
 	s.eachSales(t, true, func(t *testing.T, db engine.DB, table *engine.Table, _ engine.CreateTable) {
 		q, all := querier(t, db), searches()
-		for round := range 7 { // a server may change its plan after some
+		for round := range 7 { // after some rounds, a server may change its plan
 			for i := range all {
 				c := &all[i]
 				c.find.Table = table
@@ -262,7 +262,7 @@ func (s suite) findAllocations(t *testing.T) {
 		for range 10 {
 			ask()
 		}
-		// Fewer than one per call may be from another goroutine.
+		// Less than one per call of ask may be from another goroutine.
 		if n := testing.AllocsPerRun(50, ask); n >= 1 {
 			t.Errorf("%v allocations for 3 finds", n)
 		}

@@ -68,7 +68,7 @@ func readSession(t testing.TB, db reader, st engine.State) *engine.Session {
 			t.Errorf("close session: %v", err)
 		}
 	})
-	if st == nil && caseName(db) == "mysql" { // which a hostile server hasn't
+	if st == nil && caseName(db) == "mysql" { // a hostile server has other values
 		Must(t, s.SetState(within(t), "sql_big_selects", "1"))
 		Must(t, s.SetState(within(t), "sql_select_limit", "18446744073709551615"))
 		if db.Info().Engine == "mysql" {
@@ -180,7 +180,7 @@ var readCases = map[string][]readCase{
 	},
 }
 
-// caseName returns the key of tables of cases.
+// caseName returns the engine's key in maps of cases, such as readCases.
 func caseName(db engine.DB) string {
 	if name := db.Info().Engine; name != "mariadb" {
 		return name
@@ -264,7 +264,7 @@ func (s readers) texts(t *testing.T) {
 			return nil
 		}))
 	}
-	// No rows, no columns.
+	// A query without rows, and a statement without columns.
 	if cols, rows := textsOf(t, c, "SELECT c0 FROM "+name+" WHERE 1 = 0"); len(cols) != 1 || len(rows) != 0 {
 		t.Errorf("%d columns, %d rows", len(cols), len(rows))
 	}
@@ -370,7 +370,7 @@ func (s readers) describe(t *testing.T) {
 			query := "SELECT " + fmt.Sprintf(expr, column) + " FROM " + name
 			cols, err := db.DescribeQuery(within(t), c, query)
 			if err != nil {
-				continue // such as the least of a point
+				continue // such as MIN of a POINT
 			}
 			if got, _ := textsOf(t, c, query); len(got) != len(cols) || got[0].Name != cols[0].Name || got[0].Native != cols[0].Native ||
 				string(got[0].Packet) != string(cols[0].Packet) {
@@ -435,13 +435,13 @@ func (s readers) states(t *testing.T) {
 		}
 		Must(t, b.SetStates(within(t), want))
 		b.Knows(nil)
-		Must(t, b.SetStates(within(t), changes)) // of which none is known
+		Must(t, b.SetStates(within(t), changes)) // with none of the present values known
 		Must(t, b.SetStates(within(t), want))
 		if got, err = db.ReadState(within(t), b); err != nil || !slices.Equal(got, want) {
 			t.Errorf("settings\n%q\nwant\n%q, %v", got, want, err)
 		}
 	}
-	style := st.Get("datestyle") // another than ISO may not be read as it was written
+	style := st.Get("datestyle") // texts in another style than ISO may be misread
 	if refused := db.StateRefusal(st); (refused != "") != (st.Get("sql_select_limit") == "1" || style != "" && !strings.HasPrefix(style, "ISO")) {
 		t.Errorf("refused: %s", refused)
 	}

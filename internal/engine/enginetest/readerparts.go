@@ -15,7 +15,7 @@ import (
 // is the table.
 type partsCase struct {
 	name, create string
-	// query selects the rows, with values from a recursive table n (i).
+	// rows are the values of each row, selected from a recursive table n (i).
 	rows      string
 	parts, by []string
 	refusal   string // the beginning
@@ -59,7 +59,7 @@ var partsCases = map[string][]partsCase{
 			CREATE TABLE s1 PARTITION OF T FOR VALUES FROM (10) TO (10000)`, "i, i", []string{`"public"."s0"`, `"public"."s1"`}, []string{"a"}, "", true},
 		{"inheritance", `CREATE TABLE T (a INT); CREATE TABLE i0 () INHERITS (T)`, "i", nil, nil, "other tables inherit", false},
 		{"row security", `CREATE TABLE T (a INT) PARTITION BY RANGE (a); CREATE TABLE r0 PARTITION OF T DEFAULT; ALTER TABLE T ENABLE ROW LEVEL SECURITY; ALTER TABLE T FORCE ROW LEVEL SECURITY;
-			CREATE POLICY p ON T USING (a < 10)`, "i", []string{`"public"."r0"`}, []string{"a"}, "", true}, // a superuser has none
+			CREATE POLICY p ON T USING (a < 10)`, "i", []string{`"public"."r0"`}, []string{"a"}, "", true}, // a superuser bypasses row security
 		{"none", "CREATE TABLE T (a INT PRIMARY KEY)", "i", nil, nil, "", false},
 	},
 	"sqlite": {
@@ -166,7 +166,7 @@ func (s readers) parts(t *testing.T) {
 	s.rolled(t, db, c, k)
 	run(t, w, -1, "CREATE VIEW seen AS SELECT 1 AS a")
 	storage := ""
-	if strings.EqualFold(db.Info().Storage, "rocksdb") { // which has no temporary tables
+	if strings.EqualFold(db.Info().Storage, "rocksdb") { // RocksDB has no temporary tables
 		storage = " ENGINE=InnoDB"
 	}
 	run(t, c, -1, "CREATE TEMPORARY TABLE rolled (a INT PRIMARY KEY)"+storage)

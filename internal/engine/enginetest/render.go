@@ -32,7 +32,7 @@ func Purchases(quoted string) *engine.Table {
 	}
 }
 
-// PurchasesBatch returns two rows of such a table, with the text in one of them.
+// PurchasesBatch returns two rows of Purchases, with the text in one of them.
 func PurchasesBatch(text string) *engine.Batch {
 	b := engine.NewBatch(Purchases("x").Columns)
 	for i := range 2 {
@@ -70,8 +70,8 @@ func Periods(t testing.TB, g rolling.Grid, pos int64) []rolling.Partition {
 	return periods(t, g, pos, 3)
 }
 
-// Queries returns a Find of each condition on such a table, and related steps, also on
-// the rolling tables of Standard.
+// Queries returns a Find with each Condition, and related steps, on a plain table and rolling ones.
+// table returns a table like Purchases.
 func Queries(t testing.TB, table func() *engine.Table) []engine.Step {
 	plain, byRows, byTime := table(), Roll(t, table(), "1000 rows", "id"), Roll(t, table(), "2h", "at")
 	market := []string{"price", "register"}
@@ -106,8 +106,8 @@ func Changes(t *engine.Table, p []rolling.Partition) []engine.Step {
 	}
 }
 
-// Standard returns the renderings of a plain table and of two rolling tables, which table
-// makes of the type of Purchases; suffix is that of their names.
+// Standard returns the renderings of a plain table and of two rolling ones; suffix ends the
+// renderings' names. table returns a table like Purchases.
 func Standard(t testing.TB, d engine.Dialect, suffix string, table func() *engine.Table) []Rendering {
 	plain, byRows, byTime := table(), Roll(t, table(), "1000 rows", "id"), Roll(t, table(), "2h", "at")
 	rows, times := Periods(t, byRows.Grid, 0), Periods(t, byTime.Grid, Noon)

@@ -76,8 +76,8 @@ var (
 // edges is the number of rows of fillEdges: enough for each value of each type.
 var edges = 2 * max(len(edgeText), len(edgeFloat64), len(edgeTime), len(edgeInt64))
 
-// fillEdges appends rows of those values, with consecutive ids from first on. Every
-// fifth value of a nullable column is NULL.
+// fillEdges appends rows of the edge values, with consecutive ids from first on. Every fifth value
+// of a nullable column is NULL.
 func (f *rowFiller) fillEdges(b *engine.Batch, first int64) {
 	for i := range edges {
 		for c := range f.cols {

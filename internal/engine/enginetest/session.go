@@ -168,7 +168,7 @@ func (s keepers) sessionTransaction(t *testing.T) {
 	if _, err := a.Snapshot(within(t)); err == nil {
 		t.Error("a shared snapshot without a transaction")
 	}
-	// One sees the same rows throughout; it can't write.
+	// A read-only transaction with repeatable reads sees the same rows throughout; it can't write.
 	begin(a, engine.Transaction{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
 	wantRow(t, a, "10", n, 1)
 	run(t, b, 1, "UPDATE "+name+" SET n = 16 WHERE id = 1")
@@ -221,7 +221,7 @@ func (s keepers) sessionErrors(t *testing.T) {
 		if err := c.Rollback(within(t)); err != nil {
 			t.Fatalf("%s: roll back: %v", what, err)
 		}
-		if what != "table exists" { // which commits in some servers
+		if what != "table exists" { // CREATE TABLE commits in some servers
 			wantRow(t, c, "1", "SELECT COUNT(*) + 0 FROM "+name+" WHERE id < 10 AND id <> 2")
 		}
 		run(t, c, -1, "DELETE FROM "+name+" WHERE id = 2")
@@ -235,8 +235,8 @@ func (s keepers) sessionErrors(t *testing.T) {
 	run(t, c, -1, insert, 5, at)
 }
 
-// sessionKill checks that a session that waits for another is ended by Kill, and by
-// the end of its context, with all it did.
+// sessionKill checks that Kill, and the end of a call's context, end a session that waits for
+// another, and that its changes are rolled back.
 func (s keepers) sessionKill(t *testing.T) {
 	db := s.open(t)
 	k := created(t, db, "readings", "sequence", 1)

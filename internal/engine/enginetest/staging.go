@@ -222,8 +222,8 @@ func mustRead(t testing.TB, text string) *rolling.Definition {
 	return d
 }
 
-// keyed returns a table whose key is text, with its columns in a batch, and rows with the
-// keys, numbered from 1.
+// keyed returns a table whose key is text, options with its columns, and a batch of rows with the
+// given keys, numbered from 1.
 func (s stagers) keyed(t testing.TB, db engine.Keeper, keys ...string) (*kept, engine.StageOptions, *engine.Batch) {
 	t.Helper()
 	e := db.Info().Engine
@@ -245,7 +245,7 @@ func keyedRows(k *kept, o engine.StageOptions, first int, keys ...string) *engin
 	return b
 }
 
-// duplicates stages rows with one key, by the server's comparison.
+// duplicates stages rows whose keys are equal by the server's comparison.
 func (s stagers) duplicates(t *testing.T) {
 	db := s.open(t)
 	k, o, b := s.keyed(t, db, "b", "a", "A", "a", "c")
@@ -429,7 +429,7 @@ func anyBatch(cols []engine.Column, rows [][]any) *engine.Batch {
 	return b
 }
 
-// appendAny appends a value of such a type.
+// appendAny appends a value of one of anyBatch's types.
 func appendAny(v *engine.Vector, x any) {
 	switch x := x.(type) {
 	case nil:
@@ -461,7 +461,7 @@ func valueColumns(db engine.DB) string {
 		"sqlite": "def INT NOT NULL DEFAULT 42, any_ ANY, ",
 	}
 	more["mariadb"] = more["mysql"]
-	if strings.EqualFold(db.Info().Storage, "rocksdb") { // which has none in partitions
+	if strings.EqualFold(db.Info().Storage, "rocksdb") { // RocksDB has no generated columns in partitions
 		more[e] = strings.ReplaceAll(more[e], "gen INT GENERATED ALWAYS AS (small + 1) STORED, ", "")
 	}
 	return common + more[e] + "PRIMARY KEY (id, ts)"
@@ -509,8 +509,8 @@ var mysqlTexts = []valueText{
 	{"flag", engine.Int32, []any{1, 0, -1}},
 }
 
-// columns stages rows with some columns, in another order: the others get their defaults. A
-// column that the server numbers must be among them, and keeps any value.
+// columns stages rows with some columns, in another order: the other columns get their defaults. A
+// column that the server numbers must be staged, and keeps any value.
 func (s stagers) columns(t *testing.T) {
 	db := s.open(t)
 	e := db.Info().Engine
@@ -614,8 +614,7 @@ func (s stagers) refused(t *testing.T) {
 	}
 }
 
-// merges stages rows and copies those of another table, after it has removed the ones that
-// differ.
+// merges stages rows, removes from another table the rows with the same keys, and copies the rest.
 func (s stagers) merges(t *testing.T) {
 	db := s.open(t)
 	k, o, b := s.keyed(t, db, "b", "a", "d", "f")
